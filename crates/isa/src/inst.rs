@@ -1,0 +1,415 @@
+//! One instruction: plain data of 64 bytes. The opcode carries everything that is not an operand.
+
+use crate::types::*;
+
+/// A newtype over a small integer that indexes a dense array.
+macro_rules! index_type {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(pub u32);
+        impl $name {
+            /// As an index into a slice.
+            #[inline(always)]
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    };
+}
+
+index_type!(
+    /// A 32-bit register, or the first of the two that hold a 64-bit value. Virtual in a [`crate::Body`]
+    /// before allocation (then one number per value, whatever its width), physical afterwards.
+    Reg
+);
+index_type!(
+    /// A predicate register: one bit a lane.
+    Pred
+);
+index_type!(
+    /// An instruction's index: in its function's body before linking, in the kernel's code afterwards.
+    Pc
+);
+index_type!(
+    /// A list of registers of a vector load or store ([`crate::Body::vectors`]).
+    VecId
+);
+index_type!(
+    /// A 64-bit immediate ([`crate::Kernel::imms`]) that does not fit in 32 bits.
+    ImmId
+);
+index_type!(
+    /// A use of a symbol's address ([`crate::Body::symbols`]); linking turns it into an immediate.
+    SymbolUseId
+);
+
+impl Pc {
+    /// "Where the function returns": the reconvergence point of a branch with no other.
+    pub const RETURN: Pc = Pc(u32::MAX);
+}
+
+/// Where a value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operand {
+    /// Not used by this opcode.
+    None,
+    /// A register; two words for a wide type.
+    Reg(Reg),
+    /// The same 32 bits in every lane; zero-extended where the type is wide, truncated where it is narrow.
+    Imm(u32),
+    /// The same 64 bits in every lane.
+    Imm64(ImmId),
+    /// A predicate.
+    Pred(Pred),
+    /// The complement of a predicate.
+    NotPred(Pred),
+    /// A list of registers.
+    Vec(VecId),
+    /// The address of a symbol; not in linked code.
+    Symbol(SymbolUseId),
+    /// The start of the running function's frame in local memory.
+    Frame,
+}
+
+/// Where a result goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dst {
+    /// Nowhere (no result, or PTX's `_`).
+    None,
+    /// A register; two words for a wide type.
+    Reg(Reg),
+    /// A predicate.
+    Pred(Pred),
+    /// A list of registers.
+    Vec(VecId),
+}
+
+/// Which lanes an instruction acts on, among the active ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Guard {
+    /// All.
+    Always,
+    /// Those whose predicate is true.
+    If(Pred),
+    /// Those whose predicate is false.
+    Unless(Pred),
+}
+
+/// An instruction. Each opcode's comment says which operands it uses; the others are `None`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Inst {
+    /// What to do.
+    pub op: Op,
+    /// On which lanes.
+    pub guard: Guard,
+    /// The result.
+    pub dst: Dst,
+    /// A second result: the other predicate of `setp p|q`, a carry, `shfl`'s predicate.
+    pub dst2: Dst,
+    /// The inputs.
+    pub src: [Operand; 4],
+}
+
+impl Inst {
+    /// An unguarded instruction with up to four sources.
+    pub fn new(op: Op, dst: Dst, sources: &[Operand]) -> Self {
+        let mut src = [Operand::None; 4];
+        src[..sources.len()].copy_from_slice(sources);
+        Inst { op, guard: Guard::Always, dst, dst2: Dst::None, src }
+    }
+}
+
+/// The operation. Comments name the sources in order (`a b c d` = `src[0..4]`) and the results (`d` = `dst`,
+/// `q` = `dst2`). Memory operands are a pair: a base address and a signed 32-bit byte offset (always an `Imm`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    // ---- moves and selections -------------------------------------------------------------------------
+    /// d = a. `Ty` only gives the width: 32 bits or 64.
+    Mov(Ty),
+    /// d (predicate) = a (predicate or immediate 0/1).
+    MovPred,
+    /// d (64) = b:a, low word first. (`mov.b64 d, {a, b}`.)
+    Pack64,
+    /// d (32) = the low 16 bits of a, then of b. (`mov.b32 d, {a, b}`.)
+    Pack32x16,
+    /// d (32) = word `0` or `1` of the 64-bit a.
+    Unpack64(u8),
+    /// d (16) = half `0` or `1` of the 32-bit a.
+    Unpack32(u8),
+    /// d (32) = byte `0` to `3` of the 32-bit a.
+    UnpackByte(u8),
+    /// d = the value of a special register.
+    Special(Special),
+    /// d (32 or 64 by Ty) = c ? a : b, c a predicate.
+    Selp(Ty),
+    /// d = c >= 0 ? a : b; c is s32, or f32 if `float` (then NaN selects b; -0.0 selects a).
+    Slct {
+        /// Type of a, b and d: only its width counts.
+        ty: Ty,
+        /// Whether c is f32.
+        float: bool,
+        /// Flush a subnormal c.
+        ftz: bool,
+    },
+    /// d = lane-wise byte selection of b:a by c.
+    Prmt(PrmtMode),
+
+    // ---- integer arithmetic: Ty is U16 S16 U32 S32 U64 S64, U16x2 S16x2 where noted ---------------------
+    /// d = a + b (also x2). Saturation is signed and for S32 (and the x2 types) only.
+    IAdd(Ty, Clamp),
+    /// d = a - b (S32 may saturate).
+    ISub(Ty, Clamp),
+    /// d = part of a * b. `Wide` on 16 gives 32 bits, on 32 gives 64.
+    IMul(Ty, Part),
+    /// d = part of a * b + c. With `Wide`, c and d have twice the width. Sat: S32 with `Hi` only.
+    IMad(Ty, Part, Clamp),
+    /// d = 24-bit product: bits 0–31 (`Lo`) or 16–47 (`Hi`). Ty is U32 or S32.
+    Mul24(Ty, Part),
+    /// d = 24-bit product + c. Sat: S32 with `Hi` only.
+    Mad24(Ty, Part, Clamp),
+    /// d = a + b (+ carry in), q = carry out. Ty is U32 or U64; c is the carry predicate or None. q may be None.
+    AddCarry(Ty),
+    /// d = a - b (- borrow in), q = borrow out. As above. (The hardware's carry is the inverted borrow; the
+    /// predicate here holds the borrow.)
+    SubBorrow(Ty),
+    /// d = part of a * b + c (+ carry in), q = carry out; src[3] is the carry predicate or None. Lo or Hi.
+    MadCarry(Ty, Part),
+    /// d = a / b. Division by zero gives all ones; MIN / -1 gives MIN.
+    IDiv(Ty),
+    /// d = a % b. By zero gives a; MIN % -1 gives 0.
+    IRem(Ty),
+    /// d = |a|, wrapping.
+    IAbs(Ty),
+    /// d = -a, wrapping.
+    INeg(Ty),
+    /// d = min(a, b) (also x2; Relu on signed types).
+    IMin(Ty, Clamp),
+    /// d = max(a, b) (also x2; Relu on signed types).
+    IMax(Ty, Clamp),
+    /// d = c + |a - b|.
+    Sad(Ty),
+    /// d = c + dot product of four bytes of a and b; the flags say whether a's and b's bytes are signed.
+    Dp4a(bool, bool),
+    /// d = c + dot product of a's two halves with the low (or, third flag, high) two bytes of b.
+    Dp2a(bool, bool, bool),
+
+    // ---- bits -----------------------------------------------------------------------------------------
+    /// d = a op b; Ty is B16, B32 or B64.
+    Logic(Logic, Ty),
+    /// d = !a, bitwise.
+    Not(Ty),
+    /// d = a == 0 ? 1 : 0.
+    Cnot(Ty),
+    /// d (predicate) = a op b, all predicates.
+    LogicPred(Logic),
+    /// d (predicate) = !a.
+    NotPred,
+    /// d = truth table of a, b, c.
+    Lop3(u8),
+    /// d = a << b (b is u32); 0 when b reaches the width. Ty is B16, B32, B64.
+    Shl(Ty),
+    /// d = a >> b, arithmetic for signed types; all sign (or 0) when b reaches the width.
+    Shr(Ty),
+    /// d = 32 bits out of b:a, shifted by c: left or right; wrapping (c mod 32) or clamped (c at most 32).
+    Shf {
+        /// Left: the upper word of (b:a << c); right: the lower word of (b:a >> c).
+        left: bool,
+        /// Shift count modulo 32 instead of clamped to 32.
+        wrap: bool,
+    },
+    /// d (u32) = ones in a. Ty is B32 or B64.
+    Popc(Ty),
+    /// d (u32) = leading zeros of a.
+    Clz(Ty),
+    /// d = a with its bits in reverse order.
+    Brev(Ty),
+    /// d (u32) = position of the highest non-sign bit, or all ones; with the flag, the shift that brings it to the top.
+    Bfind(Ty, bool),
+    /// d = position of the c-th set bit of a, from bit b on (n-th from base; c negative: downwards), or all ones.
+    Fns,
+    /// d = the field of a at position b, length c (both u32, low 8 bits), sign- or zero-extended.
+    Bfe(Ty),
+    /// d = b with a's low bits inserted at position c, length src[3]. Ty is B32 or B64.
+    Bfi(Ty),
+    /// d = mask of b ones starting at bit a; clamp (flag false) or wrap (true).
+    Bmsk(bool),
+    /// d = a sign- (S32) or zero-extended (U32) from its low b bits; clamp or wrap.
+    Szext(Ty, bool),
+
+    // ---- comparison ------------------------------------------------------------------------------------
+    /// d (predicate) = (a cmp b) combine c; q = !(a cmp b) combine c. Any integer, bit or float type.
+    Setp {
+        /// The comparison.
+        cmp: Cmp,
+        /// Combination with c.
+        combine: Combine,
+        /// Type of a and b. For F16x2/BF16x2, d is the low half's result and q the high half's.
+        ty: Ty,
+        /// Flush subnormal inputs.
+        ftz: bool,
+    },
+    /// d (predicate) = a xor/eq b on predicates as `setp.ne/eq.pred` would; kept out of Setp because operands are predicates.
+    SetpPred(Cmp, Combine),
+    /// d = ((a cmp b) combine c) as all ones or 1.0.
+    Set {
+        /// The comparison.
+        cmp: Cmp,
+        /// Combination with c.
+        combine: Combine,
+        /// Type of a and b.
+        src: Ty,
+        /// Type of d: U32, S32, F32, U16, S16, F16, BF16; for x2 sources F16x2, BF16x2 or U32-as-two-halves (U16x2).
+        dst: Ty,
+        /// Flush subnormal inputs.
+        ftz: bool,
+    },
+
+    // ---- floating point: Ty is F16 F16x2 BF16 BF16x2 F32 F64 --------------------------------------------
+    /// d = a + b.
+    FAdd(Ty, FloatMode),
+    /// d = a - b.
+    FSub(Ty, FloatMode),
+    /// d = a * b.
+    FMul(Ty, FloatMode),
+    /// d = a * b + c, one rounding.
+    FFma(Ty, FloatMode),
+    /// d = a / b, correctly rounded (F32, F64).
+    FDiv(Ty, FloatMode),
+    /// d = a / b within 2 ulp (`div.approx` and `div.full`); F32.
+    FDivApprox {
+        /// Full range (`div.full`): no overflow of the reciprocal.
+        full: bool,
+        /// Flush.
+        ftz: bool,
+    },
+    /// d = |a|.
+    FAbs(Ty, bool),
+    /// d = -a; the flag flushes.
+    FNeg(Ty, bool),
+    /// d = min(a, b).
+    FMin(Ty, MinMax),
+    /// d = max(a, b).
+    FMax(Ty, MinMax),
+    /// d = 1/a, sqrt(a), rsqrt… correctly rounded: `Approx` is Rcp or Sqrt; F32, F64.
+    FRounded(Approx, Ty, FloatMode),
+    /// d = approximation of f(a); the flag flushes. F32; Rcp and Rsqrt also F64 (always ftz); Tanh and Ex2 also the half types.
+    FApprox(Approx, Ty, bool),
+    /// d (predicate) = a is of that kind.
+    Testp(TestKind, Ty),
+    /// d = |b| with a's sign.
+    Copysign(Ty),
+
+    // ---- conversion -------------------------------------------------------------------------------------
+    /// d = a converted.
+    Cvt(Cvt),
+    /// d = two converted floats: a to the upper, b to the lower half. `Cvt::to` is F16x2 or BF16x2, `from` F32.
+    CvtPair(Cvt),
+    /// d = saturated a and b packed below c: `cvt.pack.sat.to.s32.b32 d, a, b, c`; Ty is U16 S16 (c None) U8 S8.
+    CvtPack(Ty),
+
+    // ---- memory -----------------------------------------------------------------------------------------
+    /// d (register or vector) = [a + b]. Sub-word data extends to one word, or to two if `wide`.
+    Ld {
+        /// The access.
+        access: Access,
+        /// The destination registers are 64 bits wide.
+        wide: bool,
+    },
+    /// [a + b] = c (register, immediate or vector).
+    St(Access),
+    /// d = old value of [a + b]; new = old op c (for Cas: src[2] is compared, src[3] stored). `dst` None is `red`.
+    Atom(AtomOp, Access),
+    /// d = a (address in the named space) as a generic address. Ty is U32 or U64.
+    ToGeneric(Space, Ty),
+    /// d = a (generic address) as an address in the named space.
+    FromGeneric(Space, Ty),
+    /// d (predicate) = whether generic address a lies in the space. Ty is U32 or U64: the address's width.
+    IsSpace(Space, Ty),
+    /// Memory fence.
+    Fence(Order, Scope),
+    /// Hints: prefetch, discard, applypriority. Checked for nothing, does nothing. a + b is the address.
+    Prefetch,
+    /// Copy c (≤ size) bytes of global memory at b to shared memory at a, rest zero-filled; the payload is the size 4, 8, 16.
+    CpAsync(u8),
+    /// Close the current group of asynchronous copies.
+    CpAsyncCommit,
+    /// Wait until at most a (Imm) groups are pending.
+    CpAsyncWait,
+    /// mbarrier operation.
+    Mbarrier(MbarrierOp),
+
+    // ---- communication within a warp ------------------------------------------------------------------
+    /// d = predicate (or ballot word); a = predicate; b = member mask or None (the old, mask-less form).
+    Vote(VoteMode),
+    /// d (word), q (in range): a value, b lane or delta, c clamp and segment mask, src[3] member mask or None.
+    Shfl(ShflMode),
+    /// d = mask of lanes whose a equals this lane's; b member mask. Ty is B32 or B64.
+    MatchAny(Ty),
+    /// d = member mask if all a are equal, else 0; q = whether; b member mask.
+    MatchAll(Ty),
+    /// d = reduction of a over the lanes of member mask b. Ty is U32, S32, B32 (F32 with Min/Max).
+    Redux(ReduxOp, Ty),
+    /// d = mask of the active lanes.
+    ActiveMask,
+    /// d = elected lane, q = whether this lane is it; a member mask.
+    Elect,
+
+    // ---- synchronization ---------------------------------------------------------------------------------
+    /// Named barrier: a id, b thread count or None, c predicate (reductions, maybe inverted); d predicate or count.
+    Bar(BarMode),
+    /// Wait for the lanes of mask a.
+    BarWarp,
+    /// Sleep about a nanoseconds.
+    Nanosleep,
+
+    // ---- control ------------------------------------------------------------------------------------------
+    /// Jump to a (`Imm` pc); b is the reconvergence pc, set by [`crate::analysis`].
+    Bra,
+    /// Jump to entry a (register) of table b (`Imm`, [`crate::Body::tables`]); c is the reconvergence pc.
+    Brx,
+    /// Call site a (`Imm`, [`crate::Body::calls`]).
+    Call,
+    /// Return; from the kernel's own body it ends the thread.
+    Ret,
+    /// The thread ends.
+    Exit,
+    /// The launch ends with an error.
+    Trap,
+    /// d (s32, may be None) = vprintf(format a, arguments b), generic addresses.
+    Printf,
+    /// The launch ends: message a, file b, line c (u32), function src[3]; the others generic addresses.
+    AssertFail,
+    /// Nothing.
+    Nop,
+}
+
+/// How `min` and `max` treat NaN and signs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MinMax {
+    /// NaN if either is NaN (else NaN loses).
+    pub nan: bool,
+    /// Flush subnormals.
+    pub ftz: bool,
+    /// Magnitudes are compared; the result's sign is the XOR of the inputs' (`.xorsign.abs`).
+    pub xorsign_abs: bool,
+}
+
+/// A conversion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Cvt {
+    /// Type of the result.
+    pub to: Ty,
+    /// Type of the source.
+    pub from: Ty,
+    /// Rounding; to an integer if `integral`.
+    pub round: Round,
+    /// Float to float of the same type, rounded to an integral value (`.rni` and its like).
+    pub integral: bool,
+    /// Flush subnormals of f32.
+    pub ftz: bool,
+    /// Clamp the result.
+    pub clamp: Clamp,
+}
+
+const _: () = assert!(size_of::<Op>() <= 8 && size_of::<Inst>() <= 64);

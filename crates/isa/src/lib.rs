@@ -1,0 +1,19 @@
+//! The program that Warploom's machines execute, whatever text it came from.
+//!
+//! A front end builds a [`Module`]: functions over virtual registers, and variables. The passes here find its
+//! control flow ([`cfg`], [`dominators`], [`loops`]), set the reconvergence point of every branch, allocate
+//! physical registers by liveness ([`liveness`], [`regalloc`]) and link each kernel with the functions it reaches
+//! ([`link`]) into a [`Kernel`], one flat array of plain-data instructions. [`print`] shows every stage as text.
+//!
+//! Nothing here executes anything. Start reading at [`inst`], then [`module`] and [`kernel`].
+
+#[macro_use]
+pub mod inst;
+pub mod kernel;
+pub mod module;
+pub mod types;
+
+pub use inst::*;
+pub use kernel::*;
+pub use module::*;
+pub use types::*;
