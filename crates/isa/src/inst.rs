@@ -1,4 +1,4 @@
-//! One instruction: plain data of 64 bytes. The opcode carries everything that is not an operand.
+//! One instruction: plain data of 72 bytes. The opcode carries everything that is not an operand.
 
 use crate::types::*;
 
@@ -330,14 +330,15 @@ pub enum Op {
     Fence(Order, Scope),
     /// Hints: prefetch, discard, applypriority. Checked for nothing, does nothing. a + b is the address.
     Prefetch,
-    /// Copy c (≤ size) bytes of global memory at b to shared memory at a, rest zero-filled; the payload is the size 4, 8, 16.
+    /// Copy c (≤ size) bytes of global memory at b (64 bits wide) to shared memory at a (32 bits wide), rest zero-filled;
+    /// the payload is the size 4, 8, 16.
     CpAsync(u8),
     /// Close the current group of asynchronous copies.
     CpAsyncCommit,
     /// Wait until at most a (Imm) groups are pending.
     CpAsyncWait,
-    /// mbarrier operation.
-    Mbarrier(MbarrierOp),
+    /// mbarrier operation; the flag says whether the address register is 64 bits wide.
+    Mbarrier(MbarrierOp, bool),
 
     // ---- communication within a warp ------------------------------------------------------------------
     /// d = predicate (or ballot word); a = predicate; b = member mask or None (the old, mask-less form).
@@ -364,7 +365,7 @@ pub enum Op {
     Nanosleep,
 
     // ---- control ------------------------------------------------------------------------------------------
-    /// Jump to a (`Imm` pc); b is the reconvergence pc, set by [`crate::analysis`].
+    /// Jump to a (`Imm` pc); b is the reconvergence pc, set by [`crate::reconvergence`].
     Bra,
     /// Jump to entry a (register) of table b (`Imm`, [`crate::Body::tables`]); c is the reconvergence pc.
     Brx,
@@ -412,4 +413,4 @@ pub struct Cvt {
     pub clamp: Clamp,
 }
 
-const _: () = assert!(size_of::<Op>() <= 8 && size_of::<Inst>() <= 64);
+const _: () = assert!(size_of::<Op>() <= 12 && size_of::<Inst>() <= 72);

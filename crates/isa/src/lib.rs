@@ -9,11 +9,23 @@
 
 #[macro_use]
 pub mod inst;
+pub mod cfg;
+pub mod dominators;
 pub mod kernel;
+pub mod link;
+pub mod liveness;
+pub mod loops;
 pub mod module;
+pub mod print;
+pub mod reconvergence;
+pub mod regalloc;
+pub mod spin;
 pub mod types;
+pub mod visit;
 
 pub use inst::*;
 pub use kernel::*;
+pub use link::*;
 pub use module::*;
 pub use types::*;
+pub use visit::*;

@@ -180,12 +180,23 @@ pub struct Access {
     pub scope: Scope,
     /// Cache operator.
     pub cache: Cache,
+    /// Whether the base address is a 64-bit register (two words) or a 32-bit one. (PTX lets 64-bit code
+    /// address shared memory with 32-bit registers.) Immediates and `Frame` do not care.
+    pub wide_address: bool,
 }
 
 impl Access {
-    /// A plain weak access of one element.
+    /// A plain weak access of one element through a 64-bit address.
     pub const fn plain(space: Space, ty: Ty) -> Self {
-        Access { space, ty, count: 1, order: Order::Weak, scope: Scope::Sys, cache: Cache::All }
+        Access {
+            space,
+            ty,
+            count: 1,
+            order: Order::Weak,
+            scope: Scope::Sys,
+            cache: Cache::All,
+            wide_address: true,
+        }
     }
 
     /// Bytes moved by each lane.

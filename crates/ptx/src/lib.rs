@@ -1,8 +1,60 @@
-//! PTX text to a [`warploom_isa::Module`], as a flat sequence of passes: [`lex`] → [`parse`] → [`resolve`] → [`lower`].
+//! PTX text to a [`warploom_isa::Module`], as a flat sequence of passes: [`lex`] → [`parse`] → [`resolve`] → `lower`.
 //!
 //! Every error points at the text ([`diag`]); what is not modelled is refused here, when the module loads.
 
+pub mod ast;
 pub mod diag;
+pub mod families;
+pub mod lex;
+pub mod lower;
+pub mod parse;
+pub mod resolve;
 pub mod resolved;
 
+use warploom_isa::{Source, Span};
+
 pub use diag::{Diagnostic, LoadError};
+
+/// The passes up to resolution: a text whose names are known to mean something.
+pub fn resolve_text(name: &str, text: &str) -> Result<resolved::Module, LoadError> {
+    if text.len() > lex::MAX_TEXT {
+        return Err(refuse(name, "", "the text is larger than 4 GB"));
+    }
+    // Programs hand over texts with the terminating zero of C.
+    let source = Source { name: name.to_string(), text: text.trim_end_matches('\0').into(), files: Vec::new() };
+    let text = source.text.clone();
+    parse::parse(&text)
+        .and_then(|ast| resolve::resolve(source.clone(), &ast))
+        .map_err(|diagnostics| LoadError::new(source, diagnostics))
+}
+
+/// The text of a file that should be PTX.
+fn text_of<'b>(name: &str, bytes: &'b [u8]) -> Result<&'b str, LoadError> {
+    let binary = |what: &str| {
+        let mut error = refuse(name, "", &format!("this is {what}, not PTX text"));
+        error.diagnostics[0].help = Some("compile with `nvcc -ptx`, or extract the PTX with `cuobjdump -ptx`".into());
+        error
+    };
+    match bytes {
+        [0x7F, b'E', b'L', b'F', ..] => return Err(binary("a cubin or object file (ELF)")),
+        [0x50, 0xED, 0x55, 0xBA, ..] => return Err(binary("a fatbin")),
+        [b'B', b'C', 0xC0, 0xDE, ..] => return Err(binary("LLVM bitcode")),
+        [0x1F, 0x8B, ..] => return Err(binary("a gzip archive")),
+        _ => {}
+    }
+    std::str::from_utf8(bytes).map_err(|error| {
+        let (valid, rest) = bytes.split_at(error.valid_up_to());
+        let byte = rest.first().copied().unwrap_or_default();
+        let text = std::str::from_utf8(valid).unwrap_or_default();
+        let mut refused = refuse(name, text, &format!("not PTX text: byte 0x{byte:02X} is not UTF-8"));
+        let end = valid.len().min(u32::MAX as usize) as u32;
+        refused.diagnostics[0].span = Span { start: end.saturating_sub(1), end };
+        refused.diagnostics[0].label = "after this".into();
+        refused
+    })
+}
+
+fn refuse(name: &str, text: &str, message: &str) -> LoadError {
+    let source = Source { name: name.to_string(), text: text.into(), files: Vec::new() };
+    LoadError::new(source, vec![Diagnostic::new(Span::default(), message)])
+}

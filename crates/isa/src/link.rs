@@ -1,0 +1,568 @@
+//! Links a kernel: collects the functions it reaches, prepares each, and joins them into one code array in which
+//! every address is known.
+
+use crate::cfg::*;
+use crate::dominators::*;
+use crate::inst::*;
+use crate::kernel::*;
+use crate::liveness::*;
+use crate::loops::*;
+use crate::module::*;
+use crate::reconvergence::*;
+use crate::regalloc::*;
+use crate::spin::*;
+use crate::types::*;
+use crate::visit::*;
+
+/// Why a kernel cannot be linked, or a variable not be filled.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LinkError {
+    /// The entry has no code.
+    #[error("kernel `{name}` is declared but has no body")]
+    NoBody {
+        /// The kernel.
+        name: String,
+        /// Where it is declared.
+        span: Span,
+    },
+    /// A call to a function that is only declared.
+    #[error("`{caller}` calls `{callee}`, which is declared but has no body")]
+    UndefinedFunction {
+        /// Who calls.
+        caller: String,
+        /// Who is called.
+        callee: String,
+        /// The call.
+        span: Span,
+    },
+    /// The address map says nothing about a variable.
+    #[error("variable `{name}` has no address")]
+    NoAddress {
+        /// The variable.
+        name: String,
+        /// Where it is declared.
+        span: Span,
+    },
+    /// Shared memory has no address before a kernel runs.
+    #[error("the initial value of `{name}` holds the address of shared variable `{target}`")]
+    SharedAddress {
+        /// The variable being initialised.
+        name: String,
+        /// Whose address is asked for.
+        target: String,
+        /// Where the variable is declared.
+        span: Span,
+    },
+    /// An initial value that does not fit its variable.
+    #[error("the initial value of `{name}` is larger than the variable")]
+    Initializer {
+        /// The variable.
+        name: String,
+        /// Where it is declared.
+        span: Span,
+    },
+    /// A 32-bit register where the instruction moves 64 bits.
+    #[error("`{function}` uses a 32-bit register for a 64-bit operand")]
+    Width {
+        /// The function.
+        function: String,
+        /// The instruction.
+        span: Span,
+    },
+    /// A count or size that does not fit the machine's 32-bit fields.
+    #[error("{what} of kernel `{name}` exceeds 32 bits")]
+    TooLarge {
+        /// The kernel.
+        name: String,
+        /// What is too large.
+        what: &'static str,
+    },
+}
+
+/// A function after all analyses: physical registers, reconvergence points set.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// The code, over physical registers.
+    pub body: Body,
+    /// 32-bit registers of one activation.
+    pub registers: u32,
+    /// Predicates of one activation.
+    pub predicates: u32,
+    /// Loops, by header; positions are the body's.
+    pub loops: Vec<Loop>,
+}
+
+/// Runs the passes over one function.
+pub fn prepare(body: &Body) -> Prepared {
+    let cfg = Cfg::new(body);
+    let dominators = DominatorTree::dominators(&cfg);
+    let post_dominators = DominatorTree::post_dominators(&cfg);
+    let forest = LoopForest::new(&cfg, &dominators);
+    let spins = spinning_loops(body, &cfg, &post_dominators, &forest);
+    let loops = forest.loops.iter().zip(spins).map(|(l, spins_on)| Loop {
+        header: cfg.blocks[l.header.index()].start,
+        latches: l.latches.iter().map(|b| cfg.blocks[b.index()].last()).collect(),
+        depth: l.depth,
+        spins_on,
+    });
+    let loops = loops.collect();
+
+    let mut body = body.clone();
+    set_reconvergence(&mut body, &cfg, &post_dominators);
+    let allocation = Allocation::new(&body, &Liveness::new(&body, &cfg));
+    allocation.apply(&mut body);
+    Prepared { body, registers: allocation.register_count, predicates: allocation.predicate_count, loops }
+}
+
+/// Links kernel `entry` with everything it can call.
+pub fn link(module: &Module, entry: FuncId, addresses: &AddressMap) -> Result<Kernel, LinkError> {
+    let graph = CallGraph::new(module, entry)?;
+    let shared = SharedLayout::new(module, &graph)?;
+    let function = &module.functions[entry.index()];
+    let too_large = |what| LinkError::TooLarge { name: function.name.clone(), what };
+
+    let mut kernel = Kernel {
+        name: function.name.clone(),
+        code: Vec::new(),
+        origins: Vec::new(),
+        source: module.source.clone(),
+        address_bits: module.address_bits,
+        functions: Vec::new(),
+        vectors: Vec::new(),
+        tables: Vec::new(),
+        calls: Vec::new(),
+        imms: Vec::new(),
+        params: function.params.clone(),
+        param_bytes: function.param_bytes,
+        bounds: function.bounds.clone(),
+        shared: shared.vars,
+        static_shared_bytes: shared.static_bytes,
+        dynamic_shared_offset: shared.dynamic_offset,
+        registers: 0,
+        recursive: false,
+        local_bytes: 0,
+        loops: Vec::new(),
+        windows: addresses.windows,
+    };
+    let resolver = Resolver { module, addresses, shared: Some(&shared.offsets) };
+    // Every frame is a multiple of the strictest alignment, so that each begins aligned wherever the stack is.
+    let quantum = graph.bodies().map(|b| b.frame_align).fold(16, u32::max);
+    for &id in &graph.functions {
+        let function = &module.functions[id.index()];
+        let Some(body) = &function.body else { continue };
+        check_widths(function, body)?;
+        let start = u32::try_from(kernel.code.len()).map_err(|_| too_large("the code"))?;
+        let prepared = prepare(body);
+        let frame_bytes = body.frame_bytes.checked_next_multiple_of(quantum);
+        kernel.functions.push(FunctionImage {
+            name: function.name.clone(),
+            id,
+            start: Pc(start),
+            end: Pc(start + body.insts.len() as u32),
+            registers: prepared.registers,
+            predicates: prepared.predicates,
+            frame_bytes: frame_bytes.ok_or_else(|| too_large("a frame"))?,
+            frame_vars: body.frame_vars.clone(),
+        });
+        append(&mut kernel, prepared, &graph, &resolver)?;
+    }
+    // `Pc::RETURN` must stay out of reach.
+    if kernel.code.len() >= u32::MAX as usize {
+        return Err(too_large("the code"));
+    }
+
+    let depth = |weight: &dyn Fn(&FunctionImage) -> u32| -> u64 {
+        let weights: Vec<u64> = kernel.functions.iter().map(|f| u64::from(weight(f))).collect();
+        graph.deepest(&weights)
+    };
+    let registers = depth(&|f| f.registers);
+    let local_bytes = depth(&|f| f.frame_bytes);
+    kernel.registers = u32::try_from(registers).map_err(|_| too_large("the register count"))?;
+    kernel.local_bytes = u32::try_from(local_bytes).map_err(|_| too_large("local memory"))?;
+    kernel.recursive = graph.recursive();
+    Ok(kernel)
+}
+
+/// A 64-bit operand in a register declared with 32 bits would read its neighbour's value.
+fn check_widths(function: &Function, body: &Body) -> Result<(), LinkError> {
+    for (pc, inst) in body.insts.iter().enumerate() {
+        let mut fits = true;
+        let mut check = |value: Value| {
+            if let Value::Reg(r, width) = value {
+                fits &= width.words() <= body.registers[r.index()].words();
+            }
+        };
+        inst.for_each_use(body, &mut check);
+        inst.for_each_def(body, &mut check);
+        if !fits {
+            let span = body.origins.get(pc).map_or(Span::default(), |o| o.span);
+            return Err(LinkError::Width { function: function.name.clone(), span });
+        }
+    }
+    Ok(())
+}
+
+/// Appends a prepared function to the kernel, moving every index by what is there already.
+fn append(
+    kernel: &mut Kernel,
+    prepared: Prepared,
+    graph: &CallGraph,
+    resolver: &Resolver,
+) -> Result<(), LinkError> {
+    let mut body = prepared.body;
+    let code = kernel.code.len() as u32;
+    let vectors = kernel.vectors.len() as u32;
+    let tables = kernel.tables.len() as u32;
+    let calls = kernel.calls.len() as u32;
+    let imms = kernel.imms.len() as u32;
+    kernel.imms.append(&mut body.imms);
+
+    let symbols = body.symbols;
+    let kernel_imms = &mut kernel.imms;
+    let mut operand = |o: &mut Operand| -> Result<(), LinkError> {
+        match o {
+            Operand::Imm64(id) => id.0 += imms,
+            Operand::Vec(id) => id.0 += vectors,
+            Operand::Symbol(id) => {
+                let address = resolver.address(symbols[id.index()])?;
+                *o = match u32::try_from(address) {
+                    Ok(small) => Operand::Imm(small),
+                    Err(_) => {
+                        kernel_imms.push(address);
+                        Operand::Imm64(ImmId(kernel_imms.len() as u32 - 1))
+                    }
+                };
+            }
+            _ => {}
+        }
+        Ok(())
+    };
+    let rebase = |o: &mut Operand, by: u32| {
+        if let Operand::Imm(i) = o
+            && *i != Pc::RETURN.0
+        {
+            *i += by;
+        }
+    };
+
+    for mut inst in body.insts {
+        for dst in [&mut inst.dst, &mut inst.dst2] {
+            if let Dst::Vec(id) = dst {
+                id.0 += vectors;
+            }
+        }
+        inst.src.iter_mut().try_for_each(&mut operand)?;
+        match inst.op {
+            Op::Bra => inst.src[..2].iter_mut().for_each(|pc| rebase(pc, code)),
+            Op::Brx => {
+                rebase(&mut inst.src[1], tables);
+                rebase(&mut inst.src[2], code);
+            }
+            Op::Call => rebase(&mut inst.src[0], calls),
+            _ => {}
+        }
+        kernel.code.push(inst);
+    }
+    body.origins.resize(kernel.code.len() - code as usize, Origin::default());
+    kernel.origins.append(&mut body.origins);
+    for mut vector in body.vectors {
+        vector.iter_mut().try_for_each(&mut operand)?;
+        kernel.vectors.push(vector);
+    }
+    let move_pc = |pc: Pc| Pc(pc.0 + code);
+    kernel.tables.extend(body.tables.into_iter().map(|t| t.into_iter().map(move_pc).collect()));
+    for call in body.calls {
+        let callee = match call.callee {
+            // A call that is only listed but never made may name a function that was not collected.
+            Callee::Direct(id) => LinkedCallee::Direct(graph.index[id.index()].unwrap_or(u32::MAX)),
+            Callee::Indirect(mut callee) => {
+                operand(&mut callee)?;
+                LinkedCallee::Indirect(callee)
+            }
+        };
+        kernel.calls.push(LinkedCall { callee, args: call.args, returns: call.returns });
+    }
+    kernel.loops.extend(prepared.loops.into_iter().map(|l| Loop {
+        header: move_pc(l.header),
+        latches: l.latches.into_iter().map(move_pc).collect(),
+        depth: l.depth,
+        spins_on: l.spins_on.map(move_pc),
+    }));
+    Ok(())
+}
+
+/// Calls `f` for each operand of a body, those in its lists too.
+fn for_each_operand(body: &Body, mut f: impl FnMut(Operand)) {
+    body.insts.iter().flat_map(|i| i.src).for_each(&mut f);
+    body.vectors.iter().flatten().copied().for_each(&mut f);
+    for call in &body.calls {
+        if let Callee::Indirect(operand) = call.callee {
+            f(operand);
+        }
+    }
+}
+
+/// The functions of one kernel and who calls whom.
+struct CallGraph<'a> {
+    module: &'a Module,
+    /// The kernel, then what it reaches, in the order of discovery.
+    functions: Vec<FuncId>,
+    /// Position in `functions` of each function of the module.
+    index: Vec<Option<u32>>,
+    /// Callees (positions in `functions`) of each function.
+    callees: Vec<Vec<u32>>,
+}
+
+impl<'a> CallGraph<'a> {
+    fn new(module: &'a Module, entry: FuncId) -> Result<Self, LinkError> {
+        let function = &module.functions[entry.index()];
+        if function.body.is_none() {
+            return Err(LinkError::NoBody { name: function.name.clone(), span: function.span });
+        }
+        let mut graph = CallGraph {
+            module,
+            functions: Vec::new(),
+            index: vec![None; module.functions.len()],
+            callees: Vec::new(),
+        };
+        let mut targets: Option<Vec<FuncId>> = None;
+        graph.add(entry);
+        let mut next = 0;
+        while let Some(&id) = graph.functions.get(next) {
+            let caller = &module.functions[id.index()];
+            let Some(body) = &caller.body else { break };
+            let mut callees = Vec::new();
+            for (pc, inst) in body.insts.iter().enumerate() {
+                let (Op::Call, Operand::Imm(site)) = (inst.op, inst.src[0]) else { continue };
+                match body.calls[site as usize].callee {
+                    Callee::Direct(callee) => {
+                        if module.functions[callee.index()].body.is_none() {
+                            return Err(LinkError::UndefinedFunction {
+                                caller: caller.name.clone(),
+                                callee: module.functions[callee.index()].name.clone(),
+                                span: body.origins.get(pc).map_or(caller.span, |o| o.span),
+                            });
+                        }
+                        callees.push(graph.add(callee));
+                    }
+                    Callee::Indirect(_) => {
+                        let targets = targets.get_or_insert_with(|| address_taken(module));
+                        callees.extend(targets.iter().map(|&t| graph.add(t)));
+                    }
+                }
+            }
+            callees.sort_unstable();
+            callees.dedup();
+            graph.callees.push(callees);
+            next += 1;
+        }
+        Ok(graph)
+    }
+
+    fn add(&mut self, id: FuncId) -> u32 {
+        *self.index[id.index()].get_or_insert_with(|| {
+            self.functions.push(id);
+            self.functions.len() as u32 - 1
+        })
+    }
+
+    fn bodies(&self) -> impl Iterator<Item = &'a Body> {
+        self.functions.iter().filter_map(|f| self.module.functions[f.index()].body.as_ref())
+    }
+
+    /// The heaviest chain of calls from the kernel. Functions that call each other in a circle count once each.
+    fn deepest(&self, weights: &[u64]) -> u64 {
+        let circles = self.circles();
+        let mut below = vec![0u64; circles.len()];
+        let mut circle_of = vec![0; self.functions.len()];
+        // Callees' circles come before their callers'.
+        for (c, members) in circles.iter().enumerate() {
+            members.iter().for_each(|&m| circle_of[m as usize] = c);
+            let callees = members.iter().flat_map(|&m| &self.callees[m as usize]);
+            let deepest = callees.map(|&f| circle_of[f as usize]).filter(|&o| o != c).map(|o| below[o]).max();
+            let own: u64 = members.iter().map(|&m| weights[m as usize]).sum();
+            below[c] = own + deepest.unwrap_or(0);
+        }
+        circle_of.first().map_or(0, |&c| below[c])
+    }
+
+    fn recursive(&self) -> bool {
+        self.circles().iter().any(|c| c.len() > 1)
+            || self.callees.iter().enumerate().any(|(f, callees)| callees.contains(&(f as u32)))
+    }
+
+    /// Strongly connected components, callees first (Tarjan's algorithm with an explicit stack).
+    fn circles(&self) -> Vec<Vec<u32>> {
+        let n = self.functions.len();
+        let mut circles = Vec::new();
+        let mut number = vec![0u32; n];
+        let mut low = vec![0u32; n];
+        let mut open = vec![false; n];
+        let mut members: Vec<u32> = Vec::new();
+        let mut stack: Vec<(u32, usize)> = Vec::new();
+        let mut clock = 0;
+        for root in 0..n as u32 {
+            if number[root as usize] != 0 {
+                continue;
+            }
+            stack.push((root, 0));
+            while let Some((f, next)) = stack.last_mut() {
+                let at = *f as usize;
+                if *next == 0 {
+                    clock += 1;
+                    (number[at], low[at], open[at]) = (clock, clock, true);
+                    members.push(*f);
+                }
+                if let Some(&callee) = self.callees[at].get(*next) {
+                    *next += 1;
+                    let callee_at = callee as usize;
+                    if number[callee_at] == 0 {
+                        stack.push((callee, 0));
+                    } else if open[callee_at] {
+                        low[at] = low[at].min(number[callee_at]);
+                    }
+                    continue;
+                }
+                stack.pop();
+                if let Some(&(caller, _)) = stack.last() {
+                    low[caller as usize] = low[caller as usize].min(low[at]);
+                }
+                if low[at] == number[at] {
+                    let first = members.iter().rposition(|&m| m as usize == at).unwrap_or(0);
+                    let circle = members.split_off(first);
+                    circle.iter().for_each(|&m| open[m as usize] = false);
+                    circles.push(circle);
+                }
+            }
+        }
+        circles
+    }
+}
+
+/// Device functions with a body whose address is used anywhere in the module.
+fn address_taken(module: &Module) -> Vec<FuncId> {
+    let mut taken = vec![false; module.functions.len()];
+    let mut take = |symbol: Symbol| {
+        if let Symbol::Function(f) = symbol {
+            taken[f.index()] = true;
+        }
+    };
+    for body in module.functions.iter().filter_map(|f| f.body.as_ref()) {
+        for_each_operand(body, |o| {
+            if let Operand::Symbol(id) = o {
+                take(body.symbols[id.index()].symbol);
+            }
+        });
+    }
+    module.variables.iter().flat_map(|v| &v.relocations).for_each(|r| take(r.target.symbol));
+    let callable = |f: &Function| f.body.is_some() && !f.is_kernel;
+    let functions = module.functions.iter().enumerate();
+    functions.filter(|&(i, f)| taken[i] && callable(f)).map(|(i, _)| FuncId(i as u32)).collect()
+}
+
+/// Where a kernel's shared variables are.
+struct SharedLayout {
+    vars: Vec<SharedVar>,
+    static_bytes: u32,
+    dynamic_offset: u32,
+    /// Of each variable of the module.
+    offsets: Vec<Option<u32>>,
+}
+
+impl SharedLayout {
+    fn new(module: &Module, graph: &CallGraph) -> Result<Self, LinkError> {
+        let mut used = vec![false; module.variables.len()];
+        for body in graph.bodies() {
+            for_each_operand(body, |o| {
+                if let Operand::Symbol(id) = o
+                    && let Symbol::Variable(v) = body.symbols[id.index()].symbol
+                {
+                    used[v.index()] = module.variables[v.index()].space == Space::Shared;
+                }
+            });
+        }
+        let too_large = || LinkError::TooLarge {
+            name: module.functions[graph.functions[0].index()].name.clone(),
+            what: "shared memory",
+        };
+        let mut vars = Vec::new();
+        let mut offsets = vec![None; module.variables.len()];
+        let used = || module.variables.iter().enumerate().filter(|(i, _)| used[*i]);
+        let mut at = 0u32;
+        let mut place = |i: usize, var: &Variable, at: u32| {
+            offsets[i] = Some(at);
+            vars.push(SharedVar { name: var.name.clone(), offset: at, bytes: var.bytes as u32 });
+        };
+        for (i, var) in used().filter(|(_, v)| v.bytes > 0) {
+            let offset = at.checked_next_multiple_of(var.align.max(1)).ok_or_else(too_large)?;
+            let bytes = u32::try_from(var.bytes).map_err(|_| too_large())?;
+            at = offset.checked_add(bytes).ok_or_else(too_large)?;
+            place(i, var, offset);
+        }
+        let static_bytes = at;
+        let dynamic = || used().filter(|(_, v)| v.bytes == 0);
+        let align = dynamic().map(|(_, v)| v.align).fold(16, u32::max);
+        let dynamic_offset = at.checked_next_multiple_of(align).ok_or_else(too_large)?;
+        dynamic().for_each(|(i, var)| place(i, var, dynamic_offset));
+        Ok(SharedLayout { vars, static_bytes, dynamic_offset, offsets })
+    }
+}
+
+/// Turns symbols into numbers.
+struct Resolver<'a> {
+    module: &'a Module,
+    addresses: &'a AddressMap,
+    /// Offsets of shared variables, if a kernel is being linked.
+    shared: Option<&'a [Option<u32>]>,
+}
+
+impl Resolver<'_> {
+    fn address(&self, target: SymbolUse) -> Result<u64, LinkError> {
+        let windows = &self.addresses.windows;
+        let address = match target.symbol {
+            Symbol::Function(f) => windows.functions + 16 * u64::from(f.0),
+            Symbol::Variable(v) => {
+                let var = &self.module.variables[v.index()];
+                let own = match var.space {
+                    Space::Shared => self.shared.and_then(|s| s[v.index()]).map(u64::from),
+                    _ => self.addresses.variables.get(v.index()).copied(),
+                };
+                let own = own.ok_or_else(|| LinkError::NoAddress { name: var.name.clone(), span: var.span })?;
+                if target.generic { own.wrapping_add(windows.base(var.space)) } else { own }
+            }
+        };
+        let address = address.wrapping_add_signed(target.offset);
+        Ok(if self.module.address_bits == 32 { address & 0xffff_ffff } else { address })
+    }
+}
+
+/// The initial bytes of a variable, all of them, with addresses filled in.
+pub fn variable_image(module: &Module, var: VarId, addresses: &AddressMap) -> Result<Vec<u8>, LinkError> {
+    let variable = &module.variables[var.index()];
+    let too_small = || LinkError::Initializer { name: variable.name.clone(), span: variable.span };
+    let bytes = usize::try_from(variable.bytes).map_err(|_| too_small())?;
+    if variable.init.len() > bytes {
+        return Err(too_small());
+    }
+    let mut image = variable.init.clone();
+    image.resize(bytes, 0);
+    let resolver = Resolver { module, addresses, shared: None };
+    for relocation in &variable.relocations {
+        if let Symbol::Variable(v) = relocation.target.symbol
+            && module.variables[v.index()].space == Space::Shared
+        {
+            return Err(LinkError::SharedAddress {
+                name: variable.name.clone(),
+                target: module.variables[v.index()].name.clone(),
+                span: variable.span,
+            });
+        }
+        let address = resolver.address(relocation.target)?;
+        let shifted = address.checked_shr(u32::from(relocation.shift)).unwrap_or(0).to_le_bytes();
+        let start = usize::try_from(relocation.offset).map_err(|_| too_small())?;
+        let count = usize::from(relocation.bytes);
+        let place = start.checked_add(count).and_then(|end| image.get_mut(start..end)).ok_or_else(too_small)?;
+        place.copy_from_slice(shifted.get(..count).ok_or_else(too_small)?);
+    }
+    Ok(image)
+}

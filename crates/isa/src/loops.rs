@@ -1,0 +1,139 @@
+//! Natural loops, their nesting, and which of them may be waiting for another thread.
+
+use crate::cfg::*;
+use crate::dominators::*;
+use crate::inst::*;
+use crate::module::*;
+
+index_type!(
+    /// A loop of a function.
+    LoopId
+);
+
+/// A natural loop: the blocks from which a backward edge to the header can be reached without passing it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NaturalLoop {
+    /// Its entry, which dominates the rest.
+    pub header: BlockId,
+    /// Blocks with an edge back to the header.
+    pub latches: Vec<BlockId>,
+    /// The loop around it.
+    pub parent: Option<LoopId>,
+    /// 1 for an outermost loop.
+    pub depth: u32,
+}
+
+/// All natural loops of a function, ordered by header.
+#[derive(Clone, Debug)]
+pub struct LoopForest {
+    /// The loops.
+    pub loops: Vec<NaturalLoop>,
+    innermost: Vec<Option<LoopId>>,
+}
+
+impl LoopForest {
+    /// Finds the loops of `cfg`.
+    pub fn new(cfg: &Cfg, dominators: &DominatorTree) -> Self {
+        let mut innermost: Vec<Option<LoopId>> = vec![None; cfg.len()];
+        let mut loops: Vec<NaturalLoop> = Vec::new();
+        let mut outermost: Vec<LoopId> = Vec::new();
+        let mut stack: Vec<BlockId> = Vec::new();
+        // Inner headers first: a header's loop is complete before any loop around it is begun.
+        for &header in dominators.order().iter().rev() {
+            let latches: Vec<BlockId> =
+                cfg.predecessors(header).iter().copied().filter(|&p| dominators.dominates(header, p)).collect();
+            if latches.is_empty() {
+                continue;
+            }
+            let id = LoopId(loops.len() as u32);
+            outermost.push(id);
+            stack.extend(&latches);
+            while let Some(block) = stack.pop() {
+                match innermost[block.index()] {
+                    None => {
+                        innermost[block.index()] = Some(id);
+                        if block != header {
+                            stack.extend(cfg.predecessors(block).iter().filter(|&&p| dominators.contains(p)));
+                        }
+                    }
+                    Some(inner) => {
+                        let inner = find(&mut outermost, inner);
+                        if inner != id {
+                            outermost[inner.index()] = id;
+                            loops[inner.index()].parent = Some(id);
+                            let header = loops[inner.index()].header;
+                            stack.extend(cfg.predecessors(header).iter().filter(|&&p| dominators.contains(p)));
+                        }
+                    }
+                }
+            }
+            innermost[header.index()] = innermost[header.index()].or(Some(id));
+            loops.push(NaturalLoop { header, latches, parent: None, depth: 1 });
+        }
+
+        // Outer loops come later in this order, so depths are set from the back.
+        for i in (0..loops.len()).rev() {
+            if let Some(parent) = loops[i].parent {
+                loops[i].depth = loops[parent.index()].depth + 1;
+            }
+        }
+        let mut by_header: Vec<u32> = (0..loops.len() as u32).collect();
+        by_header.sort_unstable_by_key(|&l| loops[l as usize].header);
+        let mut rename = vec![LoopId(0); loops.len()];
+        by_header.iter().enumerate().for_each(|(new, &old)| rename[old as usize] = LoopId(new as u32));
+        let mut sorted: Vec<NaturalLoop> = by_header.iter().map(|&l| loops[l as usize].clone()).collect();
+        sorted.iter_mut().for_each(|l| l.parent = l.parent.map(|p| rename[p.index()]));
+        innermost.iter_mut().for_each(|l| *l = l.map(|l| rename[l.index()]));
+        LoopForest { loops: sorted, innermost }
+    }
+
+    /// The innermost loop around a block.
+    pub fn innermost(&self, block: BlockId) -> Option<LoopId> {
+        self.innermost[block.index()]
+    }
+
+    /// Whether `block` is in loop `id` or in one nested in it.
+    pub fn contains(&self, id: LoopId, block: BlockId) -> bool {
+        let mut at = self.innermost(block);
+        while let Some(inner) = at {
+            if inner == id {
+                return true;
+            }
+            at = self.loops[inner.index()].parent;
+        }
+        false
+    }
+
+    /// The blocks of every loop, those of nested loops too, in the order of the code.
+    pub fn bodies(&self, cfg: &Cfg) -> Rows<BlockId> {
+        let mut pairs = Vec::new();
+        for block in cfg.ids() {
+            let mut at = self.innermost(block);
+            while let Some(id) = at {
+                pairs.push((id.0, block));
+                at = self.loops[id.index()].parent;
+            }
+        }
+        Rows::from_pairs(self.loops.len(), pairs.iter().copied())
+    }
+}
+
+fn find(outermost: &mut [LoopId], mut id: LoopId) -> LoopId {
+    while outermost[id.index()] != id {
+        let up = outermost[outermost[id.index()].index()];
+        outermost[id.index()] = up;
+        id = up;
+    }
+    id
+}
+
+/// The branches that go back: to themselves or to an instruction before them.
+pub fn backward_branches(body: &Body) -> Vec<Pc> {
+    let back = |pc: usize, inst: &Inst| match inst.op {
+        Op::Bra => inst.branch_target().is_some_and(|t| t.index() <= pc),
+        Op::Brx => table(body, inst).iter().any(|t| t.index() <= pc),
+        _ => false,
+    };
+    let found = body.insts.iter().enumerate().filter(|&(pc, inst)| back(pc, inst));
+    found.map(|(pc, _)| Pc(pc as u32)).collect()
+}

@@ -1,0 +1,221 @@
+//! Physical registers for virtual ones: a linear scan over live ranges with holes.
+//!
+//! Every value keeps one register for its whole life; nothing is spilled, because the result is what the kernel
+//! needs and the occupancy follows from it. 64-bit values take aligned pairs. Lanes that diverge do not disturb
+//! each other: a register is a column of lanes, and for each lane only its own path counts.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::inst::*;
+use crate::liveness::*;
+use crate::module::*;
+
+/// Where each virtual register and predicate went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Allocation {
+    /// The physical register (the first of two, if wide) of each virtual one; `None` if it is never mentioned.
+    pub registers: Vec<Option<Reg>>,
+    /// The physical predicate of each virtual one.
+    pub predicates: Vec<Option<Pred>>,
+    /// 32-bit registers used.
+    pub register_count: u32,
+    /// Predicates used.
+    pub predicate_count: u32,
+}
+
+impl Allocation {
+    /// Allocates the registers of `body`.
+    pub fn new(body: &Body, liveness: &Liveness) -> Self {
+        let n = body.registers.len();
+        let registers = scan(&body.registers, |value| liveness.value(value));
+        let predicates = scan(&vec![Width::One; body.predicates as usize], |value| liveness.value(n + value));
+        let count = |places: &[Option<u32>], width: &dyn Fn(usize) -> u32| {
+            places.iter().enumerate().filter_map(|(v, p)| p.map(|p| p + width(v))).max().unwrap_or(0)
+        };
+        Allocation {
+            register_count: count(&registers, &|v| body.registers[v].words()),
+            predicate_count: count(&predicates, &|_| 1),
+            registers: registers.into_iter().map(|p| p.map(Reg)).collect(),
+            predicates: predicates.into_iter().map(|p| p.map(Pred)).collect(),
+        }
+    }
+
+    /// Rewrites `body` to physical registers.
+    pub fn apply(&self, body: &mut Body) {
+        let reg = |r: Reg| self.registers[r.index()].unwrap_or(Reg(0));
+        let pred = |p: Pred| self.predicates[p.index()].unwrap_or(Pred(0));
+        let operand = |o: &mut Operand| match o {
+            Operand::Reg(r) => *r = reg(*r),
+            Operand::Pred(p) | Operand::NotPred(p) => *p = pred(*p),
+            _ => {}
+        };
+        for inst in &mut body.insts {
+            match &mut inst.guard {
+                Guard::Always => {}
+                Guard::If(p) | Guard::Unless(p) => *p = pred(*p),
+            }
+            for dst in [&mut inst.dst, &mut inst.dst2] {
+                match dst {
+                    Dst::Reg(r) => *r = reg(*r),
+                    Dst::Pred(p) => *p = pred(*p),
+                    Dst::None | Dst::Vec(_) => {}
+                }
+            }
+            inst.src.iter_mut().for_each(operand);
+        }
+        body.vectors.iter_mut().flatten().for_each(operand);
+        for call in &mut body.calls {
+            if let Callee::Indirect(callee) = &mut call.callee {
+                operand(callee);
+            }
+        }
+        body.registers = vec![Width::One; self.register_count as usize];
+        body.predicates = self.predicate_count;
+    }
+}
+
+/// Gives every value with a live range a place such that values live at the same time never share one.
+fn scan<'a>(widths: &[Width], ranges: impl Fn(usize) -> &'a [Segment]) -> Vec<Option<u32>> {
+    let mut places = vec![None; widths.len()];
+    let mut order: Vec<u32> = (0..widths.len() as u32).filter(|&v| !ranges(v as usize).is_empty()).collect();
+    order.sort_unstable_by_key(|&v| (ranges(v as usize)[0].start, v));
+
+    let mut file = File::default();
+    // The next change of each placed value: (position, whether a segment begins there or ends, value, segment).
+    let mut changes: BinaryHeap<Reverse<(u32, bool, u32, u32)>> = BinaryHeap::new();
+    for value in order {
+        let range = ranges(value as usize);
+        let width = widths[value as usize];
+        let now = range[0].start;
+        while let Some(&Reverse((at, begins, other, segment))) = changes.peek()
+            && at <= now
+        {
+            changes.pop();
+            let place = places[other as usize].unwrap_or(0);
+            let width = widths[other as usize];
+            let other_range = ranges(other as usize);
+            if begins {
+                file.set_busy(place, width, true);
+                changes.push(Reverse((other_range[segment as usize].end, false, other, segment)));
+            } else {
+                file.set_busy(place, width, false);
+                match other_range.get(segment as usize + 1) {
+                    Some(next) => changes.push(Reverse((next.start, true, other, segment + 1))),
+                    None => file.leave(place, width, other),
+                }
+            }
+        }
+        let place = file.find(width, |other| meets(range, ranges(other as usize)));
+        places[value as usize] = Some(place);
+        file.enter(place, width, value);
+        file.set_busy(place, width, true);
+        changes.push(Reverse((range[0].end, false, value, 0)));
+    }
+    places
+}
+
+/// Whether two live ranges have a position in common.
+fn meets(a: &[Segment], b: &[Segment]) -> bool {
+    let start = a[0].start;
+    let mut b = &b[b.partition_point(|s| s.end <= start)..];
+    let mut a = a;
+    while let (Some(x), Some(y)) = (a.first(), b.first()) {
+        if x.end <= y.start {
+            a = &a[1..];
+        } else if y.end <= x.start {
+            b = &b[1..];
+        } else {
+            return true;
+        }
+    }
+    false
+}
+
+/// The register file during the scan, as large as it has to be.
+#[derive(Default)]
+struct File {
+    /// One bit per register: whether it holds a live value at the scan's position.
+    busy: Vec<u64>,
+    /// Values that are in a register now or will be again after a hole.
+    residents: Vec<Vec<u32>>,
+    /// All words of `busy` below this one are full.
+    low: usize,
+}
+
+/// The lower register of every pair.
+const EVEN: u64 = 0x5555_5555_5555_5555;
+
+impl File {
+    fn set_busy(&mut self, place: u32, width: Width, busy: bool) {
+        let (word, bit) = (place as usize / 64, place % 64);
+        let mask = ((1 << width.words()) - 1) << bit;
+        if busy {
+            self.busy[word] |= mask;
+            while self.busy.get(self.low) == Some(&u64::MAX) {
+                self.low += 1;
+            }
+        } else {
+            self.busy[word] &= !mask;
+            self.low = self.low.min(word);
+        }
+    }
+
+    fn enter(&mut self, place: u32, width: Width, value: u32) {
+        let end = (place + width.words()) as usize;
+        if self.residents.len() < end {
+            self.residents.resize(end, Vec::new());
+            self.busy.resize(end.div_ceil(64), 0);
+        }
+        for r in place as usize..end {
+            self.residents[r].push(value);
+        }
+    }
+
+    fn leave(&mut self, place: u32, width: Width, value: u32) {
+        for r in place..place + width.words() {
+            let residents = &mut self.residents[r as usize];
+            if let Some(at) = residents.iter().position(|&v| v == value) {
+                residents.swap_remove(at);
+            }
+        }
+    }
+
+    /// The lowest place where no resident `conflicts`, which may lie beyond those used so far.
+    fn find(&self, width: Width, conflicts: impl Fn(u32) -> bool) -> u32 {
+        let fits = |r: u32| {
+            let residents = self.residents.get(r as usize);
+            residents.is_none_or(|residents| !residents.iter().any(|&v| conflicts(v)))
+        };
+        let free = || (self.low..).map(|w| (w as u32 * 64, !self.busy.get(w).copied().unwrap_or(0)));
+        match width {
+            Width::One => {
+                // Half of a broken pair first, so that whole pairs stay for wide values.
+                let used = self.residents.len() as u32;
+                let broken = free().take_while(|&(base, _)| base < used).flat_map(|(base, free)| {
+                    let buddy_busy = ((!free & EVEN) << 1) | ((!free >> 1) & EVEN);
+                    bits(base, free & buddy_busy)
+                });
+                { broken }
+                    .take_while(|&r| r < used)
+                    .find(|&r| fits(r))
+                    .or_else(|| free().flat_map(|(base, free)| bits(base, free)).find(|&r| fits(r)))
+            }
+            Width::Two => {
+                let pairs = free().flat_map(|(base, free)| bits(base, free & (free >> 1) & EVEN));
+                { pairs }.find(|&r| fits(r) && fits(r + 1))
+            }
+        }
+        .expect("the file has no end")
+    }
+}
+
+/// The set bits of a word, counted from `base`.
+fn bits(base: u32, word: u64) -> impl Iterator<Item = u32> {
+    let mut word = word;
+    std::iter::from_fn(move || {
+        let bit = word.trailing_zeros();
+        word &= word.wrapping_sub(1);
+        (bit < 64).then_some(base + bit)
+    })
+}

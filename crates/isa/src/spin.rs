@@ -1,0 +1,434 @@
+//! Which loops may be waiting for another thread.
+//!
+//! A loop spins if what decides whether it goes on is a value loaded in the loop, or returned by an atomic, from an
+//! address that is the same on every turn: only someone else's write (or a lock becoming free) can end it. The
+//! conditions of the loop's exits are sliced backwards, along data and control dependences inside the loop, to the
+//! memory accesses they rest on. What makes progress by itself is left out:
+//!
+//! - comparisons with a value that the loop counts up or down (`i < *n`),
+//! - memory nobody else can write: parameters, constants, the read-only path, the thread's own stack,
+//! - plain loads of a place that the loop itself stores to (an iteration's own flag),
+//! - fetch-and-add of a constant that is not undone in the loop (handing out work items).
+//!
+//! Variables on the stack, as unoptimised code keeps them, are followed from their loads to their stores.
+
+use crate::cfg::*;
+use crate::dominators::*;
+use crate::inst::*;
+use crate::liveness::*;
+use crate::loops::*;
+use crate::module::*;
+use crate::types::*;
+use crate::visit::*;
+
+/// For each loop, the load or atomic it may be spinning on: the first atomic if there is one, else the first load.
+pub fn spinning_loops(
+    body: &Body,
+    cfg: &Cfg,
+    post_dominators: &DominatorTree,
+    forest: &LoopForest,
+) -> Vec<Option<Pc>> {
+    if forest.loops.is_empty() {
+        return Vec::new();
+    }
+    let mut slicer = Slicer {
+        body,
+        cfg,
+        mentions: mentions(body),
+        controls: control_dependences(cfg, post_dominators),
+        turn: 0,
+        in_loop: vec![0; cfg.len()],
+        stores: Vec::new(),
+        varies: Marks::new(body.insts.len()),
+        counts: Marks::new(body.insts.len()),
+        sliced: vec![0; body.insts.len()],
+        walked: vec![0; cfg.len()],
+        walk: 0,
+    };
+    let bodies = forest.bodies(cfg);
+    (0..forest.loops.len()).map(|l| slicer.spins_on(bodies.row(l))).collect()
+}
+
+/// For each block, the blocks whose branch decides whether it runs.
+fn control_dependences(cfg: &Cfg, post_dominators: &DominatorTree) -> Rows<BlockId> {
+    // Real code has a few per block; a pathological graph could have a number quadratic in its size.
+    let limit = 16 * cfg.len() + (1 << 20);
+    let mut pairs = Vec::new();
+    for branch in cfg.ids() {
+        let leaves = usize::from(cfg.blocks[branch.index()].leave != Leave::No);
+        if cfg.successors(branch).len() + leaves < 2 || pairs.len() > limit {
+            continue;
+        }
+        let meet = post_dominators.parent(branch);
+        for &successor in cfg.successors(branch) {
+            let mut at = Some(successor);
+            while let Some(block) = at
+                && at != meet
+            {
+                pairs.push((block.0, branch));
+                at = post_dominators.parent(block);
+            }
+        }
+    }
+    Rows::from_pairs(cfg.len(), pairs.iter().copied())
+}
+
+/// Where a memory operand points, as far as it can be told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// This offset of the running function's frame.
+    Frame(i64),
+    /// Somewhere in the thread's own memory.
+    Stack,
+    /// Anywhere else.
+    Elsewhere,
+}
+
+/// What a depth-first search has found out about each instruction in the running turn.
+struct Marks {
+    marks: Vec<(u32, State)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Open,
+    No,
+    Yes,
+}
+
+impl Marks {
+    fn new(n: usize) -> Self {
+        Marks { marks: vec![(0, State::No); n] }
+    }
+
+    fn get(&self, pc: Pc, turn: u32) -> Option<State> {
+        let (at, state) = self.marks[pc.index()];
+        (at == turn).then_some(state)
+    }
+
+    fn set(&mut self, pc: Pc, turn: u32, state: State) {
+        self.marks[pc.index()] = (turn, state);
+    }
+}
+
+/// Which dependences a search for cycles follows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Through {
+    /// All: a cycle means that the value differs from turn to turn.
+    Memory,
+    /// Registers and stack variables only: a cycle means that the loop counts.
+    Registers,
+}
+
+struct Slicer<'a> {
+    body: &'a Body,
+    cfg: &'a Cfg,
+    mentions: Rows<Mention>,
+    controls: Rows<BlockId>,
+    /// Number of the loop at work; marks that carry another are stale.
+    turn: u32,
+    in_loop: Vec<u32>,
+    /// Stores and other writes of memory in the loop, and where they go.
+    stores: Vec<(Pc, Place)>,
+    varies: Marks,
+    counts: Marks,
+    sliced: Vec<u32>,
+    walked: Vec<u32>,
+    walk: u32,
+}
+
+impl Slicer<'_> {
+    fn inst(&self, pc: Pc) -> &Inst {
+        &self.body.insts[pc.index()]
+    }
+
+    fn inside(&self, block: BlockId) -> bool {
+        self.in_loop[block.index()] == self.turn
+    }
+
+    fn spins_on(&mut self, blocks: &[BlockId]) -> Option<Pc> {
+        self.turn += 1;
+        self.stores.clear();
+        for &block in blocks {
+            self.in_loop[block.index()] = self.turn;
+            let Block { start, end, .. } = self.cfg.blocks[block.index()];
+            for pc in (start.0..end.0).map(Pc) {
+                let inst = self.inst(pc);
+                if matches!(inst.op, Op::St(_) | Op::Atom(..) | Op::Call) {
+                    let place = self.place(inst);
+                    self.stores.push((pc, place));
+                }
+            }
+        }
+
+        let mut work: Vec<Pc> = Vec::new();
+        for &block in blocks {
+            let traps = |s: BlockId| self.cfg.blocks[s.index()].leave == Leave::Trap;
+            let leaves = |&s: &BlockId| !self.inside(s) && !traps(s);
+            if self.cfg.blocks[block.index()].leave == Leave::Exit || self.cfg.successors(block).iter().any(leaves) {
+                work.push(self.cfg.blocks[block.index()].last());
+            }
+        }
+
+        let mut found: Option<Pc> = None;
+        let mut defs = Vec::new();
+        while let Some(pc) = work.pop() {
+            if std::mem::replace(&mut self.sliced[pc.index()], self.turn) == self.turn {
+                continue;
+            }
+            for &branch in self.controls.row(self.cfg.block_of(pc).index()) {
+                if self.inside(branch) {
+                    work.push(self.cfg.blocks[branch.index()].last());
+                }
+            }
+            let inst = *self.inst(pc);
+            if self.reads_memory(&inst) && !matches!(self.place(&inst), Place::Frame(_)) {
+                if self.is_candidate(pc) {
+                    let rank = |pc: Pc| (matches!(self.inst(pc).op, Op::Ld { .. }), pc);
+                    found = Some(found.map_or(pc, |old| if rank(pc) < rank(old) { pc } else { old }));
+                }
+                // The address is not followed: what it points to decides, not where the pointer came from.
+                if let Some(guard) = inst.guard.pred() {
+                    self.reaching(pc, Value::Pred(guard), &mut work);
+                }
+                continue;
+            }
+            if matches!(inst.op, Op::Setp { .. } | Op::Set { .. }) {
+                defs.clear();
+                self.dependences(pc, &mut defs);
+                if defs.iter().any(|&def| self.cyclic(def, Through::Registers)) {
+                    continue;
+                }
+            }
+            self.dependences(pc, &mut work);
+        }
+        found
+    }
+
+    /// Whether the instruction's result is what memory holds.
+    fn reads_memory(&self, inst: &Inst) -> bool {
+        use MbarrierOp::{TestWait, TestWaitParity};
+        matches!(inst.op, Op::Ld { .. } | Op::Atom(..) | Op::Mbarrier(TestWait | TestWaitParity, _))
+    }
+
+    /// Whether the loop may be waiting for this access to return something else.
+    fn is_candidate(&mut self, pc: Pc) -> bool {
+        let inst = *self.inst(pc);
+        if self.place(&inst) != Place::Elsewhere {
+            return false;
+        }
+        let same_place = |&(other, _): &(Pc, Place)| {
+            let store = self.inst(other);
+            other != pc && store.op != Op::Call && store.src[..2] == inst.src[..2]
+        };
+        let touched_again = self.stores.iter().any(same_place);
+        match inst.op {
+            Op::Ld { access, .. } => {
+                if matches!(access.space, Space::Const | Space::Param | Space::Local) || access.cache == Cache::Nc {
+                    return false;
+                }
+                if access.order == Order::Weak && touched_again {
+                    return false;
+                }
+            }
+            // Adding nothing is an atomic way to read.
+            Op::Atom(AtomOp::Add, _) if self.is_zero(inst.src[2]) => {}
+            Op::Atom(AtomOp::Add | AtomOp::Inc | AtomOp::Dec, _) if !touched_again => return false,
+            _ => {}
+        }
+        let mut defs = Vec::new();
+        if let Operand::Reg(r) = inst.src[0] {
+            self.reaching(pc, Value::Reg(r, Width::One), &mut defs);
+        }
+        !defs.into_iter().any(|def| self.cyclic(def, Through::Memory))
+    }
+
+    /// Whether an operand is a literal zero, perhaps by way of a register.
+    fn is_zero(&self, operand: Operand) -> bool {
+        match operand {
+            Operand::Imm(value) => value == 0,
+            Operand::Reg(reg) => {
+                let mut defs = self.mentions.row(reg.index()).iter().filter(|m| m.kind != MentionKind::Use);
+                let (def, more) = (defs.next(), defs.next());
+                let zero = |pc: Pc| matches!((self.inst(pc).op, self.inst(pc).src[0]), (Op::Mov(_), Operand::Imm(0)));
+                more.is_none() && def.is_some_and(|def| zero(def.pc))
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether the value computed at `pc` depends on itself, one turn earlier.
+    fn cyclic(&mut self, pc: Pc, through: Through) -> bool {
+        let turn = self.turn;
+        let mut marks = match through {
+            Through::Memory => std::mem::replace(&mut self.varies, Marks::new(0)),
+            Through::Registers => std::mem::replace(&mut self.counts, Marks::new(0)),
+        };
+        let mut stack: Vec<(Pc, Vec<Pc>)> = Vec::new();
+        let open = |slicer: &mut Self, marks: &mut Marks, stack: &mut Vec<(Pc, Vec<Pc>)>, pc: Pc| {
+            marks.set(pc, turn, State::Open);
+            let mut next = Vec::new();
+            let inst = *slicer.inst(pc);
+            let opaque = slicer.reads_memory(&inst) && !matches!(slicer.place(&inst), Place::Frame(_));
+            if through == Through::Memory || !opaque {
+                slicer.dependences(pc, &mut next);
+            }
+            stack.push((pc, next));
+        };
+        if marks.get(pc, turn).is_none() {
+            open(self, &mut marks, &mut stack, pc);
+        }
+        // An instruction whose dependences meet an open one is on a cycle, or leads to it.
+        while let Some((at, next)) = stack.last_mut() {
+            let at = *at;
+            let verdict = match next.pop() {
+                None => Some(State::No),
+                Some(dep) => match marks.get(dep, turn) {
+                    None => {
+                        next.push(dep);
+                        open(self, &mut marks, &mut stack, dep);
+                        None
+                    }
+                    Some(State::No) => None,
+                    Some(State::Open | State::Yes) => Some(State::Yes),
+                },
+            };
+            if let Some(state) = verdict {
+                marks.set(at, turn, state);
+                stack.pop();
+            }
+        }
+        let cyclic = marks.get(pc, turn) == Some(State::Yes);
+        match through {
+            Through::Memory => self.varies = marks,
+            Through::Registers => self.counts = marks,
+        }
+        cyclic
+    }
+
+    /// Appends the instructions of the loop that compute what `pc` reads.
+    fn dependences(&mut self, pc: Pc, out: &mut Vec<Pc>) {
+        let body = self.body;
+        let inst = &body.insts[pc.index()];
+        if let Op::Ld { access, .. } = inst.op
+            && let Place::Frame(offset) = self.place(inst)
+        {
+            let writes = |&&(pc, place): &&(Pc, Place)| self.writes_frame(pc, place, offset, access.bytes());
+            out.extend(self.stores.iter().filter(writes).map(|&(pc, _)| pc));
+            if let Some(guard) = inst.guard.pred() {
+                self.reaching(pc, Value::Pred(guard), out);
+            }
+            return;
+        }
+        let mut values = Vec::new();
+        inst.for_each_use(body, |value| values.push(value));
+        for value in values {
+            self.reaching(pc, value, out);
+        }
+    }
+
+    /// Whether the instruction at `pc`, which stores to `place`, writes some of these bytes of the frame.
+    fn writes_frame(&self, pc: Pc, place: Place, offset: i64, bytes: u32) -> bool {
+        let inst = self.inst(pc);
+        let overlaps = |at: i64, n: u32| at < offset + i64::from(bytes) && offset < at + i64::from(n);
+        match (inst.op, inst.src[0]) {
+            (Op::St(access) | Op::Atom(_, access), _) => {
+                matches!(place, Place::Frame(at) if overlaps(at, access.bytes()))
+            }
+            (Op::Call, Operand::Imm(site)) => {
+                let returns = &self.body.calls[site as usize].returns;
+                returns.iter().any(|r| overlaps(i64::from(r.caller), r.bytes))
+            }
+            _ => false,
+        }
+    }
+
+    /// Appends the definitions of `value` in the loop that reach its use at `pc`.
+    fn reaching(&mut self, pc: Pc, value: Value, out: &mut Vec<Pc>) {
+        let mentions = self.mentions.row(value_number(value, self.body.registers.len()) as usize);
+        let mut defs = mentions.iter().filter(|m| m.kind != MentionKind::Use && self.inside(self.cfg.block_of(m.pc)));
+        match (defs.next(), defs.next()) {
+            (None, _) => return,
+            (Some(only), None) => return out.push(only.pc),
+            _ => {}
+        }
+        // Several: walk back from the use. `before` bounds the part of the block that is searched.
+        self.walk += 1;
+        let mut stack = vec![(self.cfg.block_of(pc), pc)];
+        while let Some((block, before)) = stack.pop() {
+            let start = self.cfg.blocks[block.index()].start;
+            let from = mentions.partition_point(|m| m.pc < start);
+            let to = mentions.partition_point(|m| m.pc < before);
+            let mut killed = false;
+            for mention in mentions[from..to].iter().rev() {
+                match mention.kind {
+                    MentionKind::Use => {}
+                    MentionKind::PartialDef => out.push(mention.pc),
+                    MentionKind::Def => {
+                        out.push(mention.pc);
+                        killed = true;
+                        break;
+                    }
+                }
+            }
+            if killed {
+                continue;
+            }
+            for &p in self.cfg.predecessors(block) {
+                if self.inside(p) && std::mem::replace(&mut self.walked[p.index()], self.walk) != self.walk {
+                    stack.push((p, self.cfg.blocks[p.index()].end));
+                }
+            }
+        }
+    }
+
+    /// Where a memory instruction's address points.
+    fn place(&self, inst: &Inst) -> Place {
+        let (space, offset) = match (inst.op, inst.src[1]) {
+            (Op::Ld { access, .. } | Op::St(access) | Op::Atom(_, access), Operand::Imm(offset)) => {
+                (access.space, i64::from(offset as i32))
+            }
+            _ => return Place::Elsewhere,
+        };
+        match (space, self.base(inst.src[0], 8)) {
+            (Space::Local | Space::Generic, Place::Frame(at)) => Place::Frame(at + offset),
+            (Space::Generic, place) => place,
+            (Space::Local, _) => Place::Stack,
+            _ => Place::Elsewhere,
+        }
+    }
+
+    /// Follows an address through registers with one definition to the frame, if it comes from there.
+    fn base(&self, operand: Operand, steps: u32) -> Place {
+        let reg = match operand {
+            Operand::Frame => return Place::Frame(0),
+            Operand::Reg(reg) if steps > 0 => reg,
+            _ => return Place::Elsewhere,
+        };
+        let mut defs = self.mentions.row(reg.index()).iter().filter(|m| m.kind != MentionKind::Use);
+        let (Some(def), None) = (defs.next(), defs.next()) else { return Place::Elsewhere };
+        let inst = self.inst(def.pc);
+        let [a, b, ..] = inst.src;
+        match inst.op {
+            Op::Mov(_) | Op::ToGeneric(Space::Local, _) | Op::FromGeneric(Space::Local, _) => {
+                match self.base(a, steps - 1) {
+                    Place::Elsewhere if !matches!(inst.op, Op::Mov(_)) => Place::Stack,
+                    place => place,
+                }
+            }
+            Op::IAdd(ty, _) => {
+                let (base, other) = match (self.base(a, steps - 1), self.base(b, steps - 1)) {
+                    (Place::Elsewhere, place) => (place, a),
+                    (place, _) => (place, b),
+                };
+                match (base, other) {
+                    (Place::Frame(at), Operand::Imm(by)) if ty.is_wide() => Place::Frame(at + i64::from(by)),
+                    (Place::Frame(at), Operand::Imm(by)) => Place::Frame(at + i64::from(by as i32)),
+                    (Place::Frame(_), _) => Place::Stack,
+                    (place, _) => place,
+                }
+            }
+            _ => Place::Elsewhere,
+        }
+    }
+}

@@ -1,0 +1,166 @@
+//! `cp.async` and `mbarrier`.
+
+use isa::{Dst, MbarrierOp, Op, Operand, Space, Ty, Width};
+use warploom_isa as isa;
+
+use super::address::{Place, place};
+use super::memory::hints;
+use super::opcode::Opcode;
+use super::{Builder, Result, Slot};
+use crate::resolved::{self, OperandKind};
+
+pub(super) fn cp(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
+    oc.need(&[("async", ())])?;
+    if oc.has("commit_group") {
+        let [] = oc.operands()?;
+        b.emit(Op::CpAsyncCommit, Dst::None, &[]);
+    } else if oc.has("wait_group") {
+        let [pending] = oc.operands()?;
+        let pending = b.constant(pending, 0, i64::from(u32::MAX))?;
+        b.emit(Op::CpAsyncWait, Dst::None, &[Operand::Imm(pending)]);
+    } else if oc.has("wait_all") {
+        let [] = oc.operands()?;
+        wait_all(b);
+    } else if oc.has("mbarrier") {
+        return mbarrier_arrive(b, oc);
+    } else {
+        return copy(b, oc);
+    }
+    Ok(())
+}
+
+/// Copies that no group holds yet are waited for too.
+fn wait_all(b: &mut Builder<'_>) {
+    b.emit(Op::CpAsyncCommit, Dst::None, &[]);
+    b.emit(Op::CpAsyncWait, Dst::None, &[Operand::Imm(0)]);
+}
+
+/// `cp.async.mbarrier.arrive[.noinc]…b64 [bar]`: the thread's copies arrive at the barrier when they are done. Here
+/// the thread waits for them at once. Without `.noinc` the pending count first grows by the one that then arrives.
+fn mbarrier_arrive(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
+    oc.need(&[("arrive", ())])?;
+    let arrives = oc.has("noinc");
+    let place = place(oc);
+    oc.ty(&[Ty::B64])?;
+    let [barrier] = oc.operands()?;
+    let address = b.shared_address(barrier, place)?;
+    wait_all(b);
+    if arrives {
+        let sources = [address.base, address.offset, Operand::Imm(1)];
+        b.emit(Op::Mbarrier(MbarrierOp::Arrive, address.is_wide()), Dst::None, &sources);
+    }
+    Ok(())
+}
+
+/// `cp.async.ca.shared.global [dst], [src], size[, src-size | ignore-src][, policy]`
+fn copy(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
+    let sizes: &[u32] = if oc.need(&[("ca", true), ("cg", false)])? { &[4, 8, 16] } else { &[16] };
+    oc.need(&[("shared", ()), ("shared::cta", ())])?;
+    oc.need(&[("global", ())])?;
+    let policy = hints(oc);
+    let operands = oc.operands_between(3 + usize::from(policy), 4 + usize::from(policy))?;
+    let to = b.shared_address(&operands[0], Some(Place::In(Space::Shared)))?;
+    let from = b.address(&operands[1], Place::In(Space::Global))?;
+    let size = b.constant(&operands[2], 4, 16)?;
+    if !sizes.contains(&size) {
+        return Err(b.at(&operands[2], format!("`{}` does not copy {size} bytes", b.name())));
+    }
+    let extra = if operands.len() == 4 + usize::from(policy) { operands.get(3) } else { None };
+    let bytes = match extra {
+        None => Operand::Imm(size),
+        Some(op) if is_pred(b, op) => {
+            let ignore = b.pred(op)?;
+            b.value(Op::Selp(Ty::B32), Width::One, &[Operand::Imm(0), Operand::Imm(size), ignore])
+        }
+        Some(op) => b.src(op, Ty::U32)?,
+    };
+    let (to, from) = (b.whole(to, 32), b.whole(from, 64));
+    b.emit(Op::CpAsync(size as u8), Dst::None, &[to, from, bytes]);
+    Ok(())
+}
+
+fn is_pred(b: &Builder<'_>, op: &resolved::Operand) -> bool {
+    match op.kind {
+        OperandKind::Reg(r) => matches!(b.slots[r.0 as usize], Slot::Pred(_)),
+        OperandKind::Not(_) => true,
+        _ => false,
+    }
+}
+
+pub(super) fn mbarrier(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
+    let verb = oc.need(&[
+        ("init", MbarrierOp::Init),
+        ("inval", MbarrierOp::Inval),
+        ("arrive", MbarrierOp::Arrive),
+        ("arrive_drop", MbarrierOp::ArriveDrop),
+        ("expect_tx", MbarrierOp::ExpectTx),
+        ("complete_tx", MbarrierOp::CompleteTx),
+        ("test_wait", MbarrierOp::TestWait),
+        ("try_wait", MbarrierOp::TestWait),
+        ("pending_count", MbarrierOp::PendingCount),
+    ])?;
+    oc.ty(&[Ty::B64])?;
+    if verb == MbarrierOp::PendingCount {
+        let [count, state] = oc.operands()?;
+        let (count, state) = (b.dst(count, Ty::B32)?, b.src(state, Ty::B64)?);
+        b.emit(Op::Mbarrier(verb, true), count, &[state]);
+        return Ok(());
+    }
+    let place = place(oc);
+    if !matches!(verb, MbarrierOp::Init | MbarrierOp::Inval) {
+        // Shared memory is in order within an SM: the stated order adds nothing.
+        oc.pick(&[("relaxed", ()), ("acquire", ()), ("release", ())]);
+        oc.pick(&[("cta", ()), ("cluster", ())]);
+    }
+    match verb {
+        MbarrierOp::Init | MbarrierOp::ExpectTx | MbarrierOp::CompleteTx => {
+            let [barrier, count] = oc.operands()?;
+            let (at, count) = (b.shared_address(barrier, place)?, b.src(count, Ty::U32)?);
+            b.emit(Op::Mbarrier(verb, at.is_wide()), Dst::None, &[at.base, at.offset, count]);
+        }
+        MbarrierOp::Inval => {
+            let [barrier] = oc.operands()?;
+            let at = b.shared_address(barrier, place)?;
+            b.emit(Op::Mbarrier(verb, at.is_wide()), Dst::None, &[at.base, at.offset]);
+        }
+        MbarrierOp::TestWait => return wait(b, oc, place),
+        _ => return arrive(b, oc, verb, place),
+    }
+    Ok(())
+}
+
+/// `mbarrier.arrive[_drop][.noComplete | .expect_tx]… state, [bar][, count]`
+fn arrive(b: &mut Builder<'_>, oc: &mut Opcode<'_>, verb: MbarrierOp, place: Option<Place>) -> Result {
+    let counted = oc.has("noComplete");
+    let expects = verb == MbarrierOp::Arrive && oc.has("expect_tx");
+    let verb = if expects { MbarrierOp::ArriveExpectTx } else { verb };
+    let operands = oc.operands_between(if counted || expects { 3 } else { 2 }, 3)?;
+    let state = b.dst_or_sink(&operands[0], Ty::B64)?;
+    let at = b.shared_address(&operands[1], place)?;
+    let count = match operands.get(2) {
+        Some(count) => b.src(count, Ty::U32)?,
+        None => Operand::Imm(1),
+    };
+    b.emit(Op::Mbarrier(verb, at.is_wide()), state, &[at.base, at.offset, count]);
+    Ok(())
+}
+
+/// `mbarrier.test_wait[.parity]… p, [bar], state`, and `try_wait` with an optional time limit. Both answer at once.
+fn wait(b: &mut Builder<'_>, oc: &mut Opcode<'_>, place: Option<Place>) -> Result {
+    let parity = oc.has("parity");
+    let most = if oc.has_verb("try_wait") { 4 } else { 3 };
+    let operands = oc.operands_between(3, most)?;
+    let done = b.dst_pred(&operands[0])?;
+    let at = b.shared_address(&operands[1], place)?;
+    let (verb, ty) = if parity {
+        (MbarrierOp::TestWaitParity, Ty::U32)
+    } else {
+        (MbarrierOp::TestWait, Ty::B64)
+    };
+    let phase = b.src(&operands[2], ty)?;
+    if let Some(limit) = operands.get(3) {
+        b.src(limit, Ty::U32)?;
+    }
+    b.emit(Op::Mbarrier(verb, at.is_wide()), done, &[at.base, at.offset, phase]);
+    Ok(())
+}

@@ -1,0 +1,469 @@
+//! The last pass: resolved PTX instructions to [`warploom_isa`] instructions over virtual registers.
+//!
+//! [`HANDLERS`] names the function that lowers each mnemonic; one file holds one family of them. A handler takes the
+//! modifiers it knows from the [`Opcode`], asks for its operands (which refuses any modifier left over), checks them
+//! against the instruction's type and emits one or a few instructions. What is refused on purpose, and why, is in
+//! [`crate::families`].
+
+mod address;
+mod arith;
+mod async_copy;
+mod atomic;
+mod bits;
+mod call;
+mod compare;
+mod control;
+mod convert;
+mod float;
+mod frame;
+mod memory;
+mod minmax;
+mod moves;
+mod opcode;
+mod operand;
+mod special;
+mod sync;
+mod warp;
+
+use isa::{Dst, Guard, Inst, Op, Origin, Pc, Pred, Reg, Ty, Width};
+use warploom_isa as isa;
+
+use crate::diag::{Diagnostic, LoadError, MAX_DIAGNOSTICS};
+use crate::families;
+use crate::resolved::{self, Instruction, RegTy};
+use frame::Layout;
+use opcode::Opcode;
+
+/// What a handler returns: nothing, or what is wrong with the instruction.
+type Result<T = ()> = std::result::Result<T, Diagnostic>;
+
+/// Lowers one instruction.
+type Handler = fn(&mut Builder<'_>, &mut Opcode<'_>) -> Result;
+
+/// Lowers a resolved text.
+pub fn lower(module: resolved::Module) -> std::result::Result<isa::Module, LoadError> {
+    let context = Context::new(&module);
+    let mut diagnostics = Vec::new();
+    let functions: Vec<_> =
+        module.functions.iter().map(|f| lower_function(&context, f, &mut diagnostics)).collect();
+    if !diagnostics.is_empty() {
+        return Err(LoadError::new(module.source, diagnostics));
+    }
+    Ok(isa::Module {
+        dialect: format!("PTX {}.{}, {}", module.version.0, module.version.1, module.target),
+        source: module.source,
+        address_bits: module.address_bits,
+        functions,
+        variables: module.variables,
+    })
+}
+
+/// What every function of the module sees.
+struct Context<'a> {
+    module: &'a resolved::Module,
+    /// `sm_70` as 70; 0 if the target says nothing.
+    sm: u32,
+    /// The frame start of each function.
+    layouts: Vec<Layout>,
+}
+
+impl<'a> Context<'a> {
+    fn new(module: &'a resolved::Module) -> Self {
+        let digits: String = module
+            .target
+            .chars()
+            .skip_while(|c| !c.is_ascii_digit())
+            .take_while(char::is_ascii_digit)
+            .collect();
+        let layouts = module.functions.iter().map(Layout::of_function).collect();
+        Context { module, sm: digits.parse().unwrap_or(0), layouts }
+    }
+
+    /// Whether the text is of a version before `major.minor`.
+    fn before(&self, major: u32, minor: u32) -> bool {
+        self.module.version < (major, minor)
+    }
+}
+
+/// What a declared register became.
+#[derive(Clone, Copy)]
+enum Slot {
+    Pred(Pred),
+    Reg(Reg, Ty),
+    B128,
+}
+
+/// One function on its way to [`isa::Body`], and the instruction being lowered.
+struct Builder<'a> {
+    cx: &'a Context<'a>,
+    function: &'a resolved::Function,
+    body: &'a resolved::Body,
+    inst: &'a Instruction,
+    slots: Vec<Slot>,
+    /// Offset of each frame variable.
+    frame: Vec<u32>,
+    /// Offset of each formal parameter, of a kernel in its buffer, else in the frame.
+    layout: &'a Layout,
+    out: isa::Body,
+    /// The carry flag of `.cc`, once it is used.
+    carry: Option<Pred>,
+    guard: Guard,
+    origin: Origin,
+    /// Branches whose `src[0]` is still a label's number.
+    branches: Vec<Pc>,
+}
+
+/// An instruction that stands in before the first one and after the last.
+static NO_INSTRUCTION: Instruction = Instruction {
+    guard: None,
+    opcode: Vec::new(),
+    operands: Vec::new(),
+    span: isa::Span { start: 0, end: 0 },
+    line: None,
+};
+
+fn lower_function(
+    cx: &Context<'_>,
+    function: &resolved::Function,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> isa::Function {
+    let index = cx.module.functions.iter().position(|f| std::ptr::eq(f, function)).unwrap_or(0);
+    let layout = &cx.layouts[index];
+    let params = |formals: &[resolved::Formal], offsets: &[u32]| {
+        formals
+            .iter()
+            .zip(offsets)
+            .map(|(f, &offset)| isa::Param {
+                name: f.name.clone(),
+                ty: match f.ty {
+                    RegTy::Scalar(ty) => ty,
+                    RegTy::Pred | RegTy::B128 => Ty::B8,
+                },
+                bytes: f.bytes,
+                align: f.align,
+                offset,
+                pointer: f.pointer,
+            })
+            .collect()
+    };
+    isa::Function {
+        name: function.name.clone(),
+        is_kernel: function.is_kernel,
+        returns: params(&function.returns, &layout.returns),
+        params: params(&function.params, &layout.params),
+        param_bytes: layout.bytes,
+        bounds: function.bounds.clone(),
+        body: function.body.as_ref().map(|body| lower_body(cx, function, body, layout, diagnostics)),
+        span: function.span,
+    }
+}
+
+fn lower_body(
+    cx: &Context<'_>,
+    function: &resolved::Function,
+    body: &resolved::Body,
+    layout: &Layout,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> isa::Body {
+    let mut b = Builder::new(cx, function, body, layout);
+    if let Err(d) = b.prologue() {
+        diagnostics.push(d);
+    }
+    let mut starts = Vec::with_capacity(body.insts.len() + 1);
+    for inst in &body.insts {
+        starts.push(b.here());
+        if let Err(d) = b.instruction(inst) {
+            diagnostics.push(d);
+            if diagnostics.len() >= MAX_DIAGNOSTICS {
+                return b.out;
+            }
+        }
+    }
+    starts.push(b.here());
+    let ends_open = body.labels.iter().any(|l| l.target as usize >= body.insts.len());
+    if ends_open || b.falls_through() {
+        b.end();
+    }
+    b.finish(&starts)
+}
+
+impl<'a> Builder<'a> {
+    fn new(
+        cx: &'a Context<'a>,
+        function: &'a resolved::Function,
+        body: &'a resolved::Body,
+        layout: &'a Layout,
+    ) -> Self {
+        let mut out = isa::Body::default();
+        let slots = body
+            .registers
+            .iter()
+            .map(|r| match r.ty {
+                RegTy::Pred => {
+                    out.predicates += 1;
+                    Slot::Pred(Pred(out.predicates - 1))
+                }
+                RegTy::Scalar(ty) => {
+                    out.registers.push(if ty.is_wide() { Width::Two } else { Width::One });
+                    Slot::Reg(Reg(out.registers.len() as u32 - 1), ty)
+                }
+                RegTy::B128 => Slot::B128,
+            })
+            .collect();
+        let frame = frame::lay_out(function, body, layout, &mut out);
+        Builder {
+            cx,
+            function,
+            body,
+            inst: &NO_INSTRUCTION,
+            slots,
+            frame,
+            layout,
+            out,
+            carry: None,
+            guard: Guard::Always,
+            origin: Origin { span: function.span, line: None },
+            branches: Vec::new(),
+        }
+    }
+
+    /// Lowers one instruction.
+    fn instruction(&mut self, inst: &'a Instruction) -> Result {
+        self.inst = inst;
+        self.origin = Origin { span: inst.span, line: inst.line };
+        self.guard = match inst.guard {
+            None => Guard::Always,
+            Some((reg, negated)) => match self.slots[reg.0 as usize] {
+                Slot::Pred(p) if negated => Guard::Unless(p),
+                Slot::Pred(p) => Guard::If(p),
+                _ => {
+                    let name = &self.body.registers[reg.0 as usize].name;
+                    return Err(Diagnostic::new(
+                        inst.span,
+                        format!("the guard `{name}` is not a predicate"),
+                    ));
+                }
+            },
+        };
+        if let Some((mnemonic, words, why)) = families::refusal(&inst.opcode) {
+            let span = isa::Span { start: words[0].span.start, end: words[words.len() - 1].span.end };
+            return Err(Diagnostic::new(span, format!("`{mnemonic}` is not modelled: {why}")));
+        }
+        let mut opcode = Opcode::new(inst);
+        let handler = handler(opcode.mnemonic()).ok_or_else(|| {
+            Diagnostic::new(inst.opcode[0].span, format!("`{}` is not a PTX instruction", opcode.mnemonic()))
+        })?;
+        handler(self, &mut opcode)
+    }
+
+    /// The next instruction's index.
+    fn here(&self) -> Pc {
+        Pc(self.out.insts.len() as u32)
+    }
+
+    /// A new 32- or 64-bit register.
+    fn fresh(&mut self, width: Width) -> Reg {
+        self.out.registers.push(width);
+        Reg(self.out.registers.len() as u32 - 1)
+    }
+
+    /// A new register for a value of this type.
+    fn fresh_for(&mut self, ty: Ty) -> Reg {
+        self.fresh(if ty.is_wide() { Width::Two } else { Width::One })
+    }
+
+    /// A new predicate.
+    fn fresh_pred(&mut self) -> Pred {
+        self.out.predicates += 1;
+        Pred(self.out.predicates - 1)
+    }
+
+    /// The predicate that plays the carry flag.
+    fn carry(&mut self) -> Pred {
+        match self.carry {
+            Some(p) => p,
+            None => {
+                let p = self.fresh_pred();
+                self.carry = Some(p);
+                p
+            }
+        }
+    }
+
+    /// Appends an instruction under the current guard.
+    fn emit(&mut self, op: Op, dst: Dst, sources: &[isa::Operand]) {
+        self.emit2(op, dst, Dst::None, sources);
+    }
+
+    /// Appends an instruction with two results.
+    fn emit2(&mut self, op: Op, dst: Dst, dst2: Dst, sources: &[isa::Operand]) {
+        let mut inst = Inst::new(op, dst, sources);
+        inst.guard = self.guard;
+        inst.dst2 = dst2;
+        self.out.insts.push(inst);
+        self.out.origins.push(self.origin);
+    }
+
+    /// Appends an instruction and returns the new register that holds its result.
+    fn value(&mut self, op: Op, width: Width, sources: &[isa::Operand]) -> isa::Operand {
+        let reg = self.fresh(width);
+        self.emit(op, Dst::Reg(reg), sources);
+        isa::Operand::Reg(reg)
+    }
+
+    /// Whether control can run past the last instruction.
+    fn falls_through(&self) -> bool {
+        !self.out.insts.last().is_some_and(|i| {
+            i.guard == Guard::Always && matches!(i.op, Op::Ret | Op::Exit | Op::Bra | Op::Brx)
+        })
+    }
+
+    /// Ends the function where the text leaves it open.
+    fn end(&mut self) {
+        self.guard = Guard::Always;
+        self.inst = &NO_INSTRUCTION;
+        if self.function.is_kernel {
+            self.emit(Op::Exit, Dst::None, &[]);
+        } else {
+            self.epilogue();
+            self.emit(Op::Ret, Dst::None, &[]);
+        }
+    }
+
+    /// Labels become instruction indices.
+    fn finish(mut self, starts: &[Pc]) -> isa::Body {
+        let body = self.body;
+        let pc_of = |label: u32| {
+            let target = body.labels[label as usize].target as usize;
+            starts[target.min(starts.len() - 1)]
+        };
+        for pc in &self.branches {
+            let inst = &mut self.out.insts[pc.index()];
+            if let isa::Operand::Imm(label) = inst.src[0] {
+                inst.src[0] = isa::Operand::Imm(pc_of(label).0);
+            }
+        }
+        self.out.tables = body.tables.iter().map(|t| t.iter().map(|l| pc_of(l.0)).collect()).collect();
+        self.out.labels =
+            (0..body.labels.len()).map(|i| (pc_of(i as u32), body.labels[i].name.clone())).collect();
+        self.out.labels.sort_by_key(|(pc, _)| *pc);
+        self.out
+    }
+
+    /// The opcode as written, for messages.
+    fn name(&self) -> String {
+        opcode::name(self.inst)
+    }
+
+    /// An error about the instruction as a whole.
+    fn error(&self, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(self.inst.span, message)
+    }
+}
+
+/// The function that lowers a mnemonic.
+fn handler(mnemonic: &str) -> Option<Handler> {
+    let at = HANDLERS.binary_search_by_key(&mnemonic, |(name, _)| name).ok()?;
+    Some(HANDLERS[at].1)
+}
+
+/// The mnemonics (first words) that are lowered.
+pub(crate) fn mnemonics() -> impl Iterator<Item = &'static str> {
+    HANDLERS.iter().map(|(name, _)| *name)
+}
+
+/// By first word, sorted.
+const HANDLERS: &[(&str, Handler)] = &[
+    ("abs", arith::abs),
+    ("activemask", warp::activemask),
+    ("add", arith::add),
+    ("addc", arith::addc),
+    ("and", bits::and),
+    ("applypriority", memory::applypriority),
+    ("atom", atomic::atom),
+    ("bar", sync::bar),
+    ("barrier", sync::bar),
+    ("bfe", bits::bfe),
+    ("bfi", bits::bfi),
+    ("bfind", bits::bfind),
+    ("bmsk", bits::bmsk),
+    ("bra", control::bra),
+    ("brev", bits::brev),
+    ("brkpt", control::trap),
+    ("brx", control::brx),
+    ("call", call::call),
+    ("clz", bits::clz),
+    ("cnot", bits::cnot),
+    ("copysign", float::copysign),
+    ("cos", float::cos),
+    ("cp", async_copy::cp),
+    ("createpolicy", memory::createpolicy),
+    ("cvt", convert::cvt),
+    ("cvta", convert::cvta),
+    ("discard", memory::discard),
+    ("div", arith::div),
+    ("dp2a", arith::dp2a),
+    ("dp4a", arith::dp4a),
+    ("elect", warp::elect),
+    ("ex2", float::ex2),
+    ("exit", control::exit),
+    ("fence", sync::fence),
+    ("fma", float::fma),
+    ("fns", bits::fns),
+    ("griddepcontrol", control::griddepcontrol),
+    ("isspacep", convert::isspacep),
+    ("ld", memory::ld),
+    ("ldu", memory::ldu),
+    ("lg2", float::lg2),
+    ("lop3", bits::lop3),
+    ("mad", arith::mad),
+    ("mad24", arith::mad24),
+    ("madc", arith::madc),
+    ("match", warp::match_),
+    ("max", minmax::max),
+    ("mbarrier", async_copy::mbarrier),
+    ("membar", sync::membar),
+    ("min", minmax::min),
+    ("mov", moves::mov),
+    ("mul", arith::mul),
+    ("mul24", arith::mul24),
+    ("nanosleep", sync::nanosleep),
+    ("neg", arith::neg),
+    ("not", bits::not),
+    ("or", bits::or),
+    ("pmevent", control::pmevent),
+    ("popc", bits::popc),
+    ("prefetch", memory::prefetch),
+    ("prefetchu", memory::prefetch),
+    ("prmt", moves::prmt),
+    ("rcp", float::rcp),
+    ("red", atomic::red),
+    ("redux", warp::redux),
+    ("rem", arith::rem),
+    ("ret", control::ret),
+    ("rsqrt", float::rsqrt),
+    ("sad", arith::sad),
+    ("selp", compare::selp),
+    ("set", compare::set),
+    ("setmaxnreg", control::setmaxnreg),
+    ("setp", compare::setp),
+    ("shf", bits::shf),
+    ("shfl", warp::shfl),
+    ("shl", bits::shl),
+    ("shr", bits::shr),
+    ("sin", float::sin),
+    ("slct", compare::slct),
+    ("sqrt", float::sqrt),
+    ("st", memory::st),
+    ("sub", arith::sub),
+    ("subc", arith::subc),
+    ("szext", bits::szext),
+    ("tanh", float::tanh),
+    ("testp", float::testp),
+    ("trap", control::trap),
+    ("vote", warp::vote),
+    ("xor", bits::xor),
+];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,200 @@
+//! The words of one opcode, taken one by one by the handler that knows them.
+//!
+//! Compilers disagree about the order of modifiers and `ptxas` does not mind, so words are taken by name, not by
+//! position; only types keep their order (`cvt.f32.s32`). A word that nobody takes is an error.
+
+use warploom_isa::Ty;
+
+use super::Result;
+use crate::diag::Diagnostic;
+use crate::resolved::{Instruction, Operand, Word};
+
+/// The opcode of an instruction and which of its words were taken.
+pub(super) struct Opcode<'i> {
+    inst: &'i Instruction,
+    taken: u64,
+}
+
+/// Types and modifiers of PTX that are not modelled: named as such instead of as unknown words.
+const UNMODELLED: &[&str] = &[
+    "b1", "b128", "b4x16", "b6x16_p32", "e2m1", "e2m1x2", "e2m1x4", "e2m3", "e2m3x2", "e2m3x4", "e3m2", "e3m2x2",
+    "e3m2x4", "e4m3", "e4m3x2", "e4m3x4", "e5m2", "e5m2x2", "e5m2x4", "f32x2", "oob", "rs", "s2", "s2f6x2", "s4",
+    "s8x4", "satfinite", "scaled", "tf32", "u2", "u4", "u8x4", "ue8m0", "ue8m0x2", "v2", "v4", "v8",
+];
+
+/// Every type that lowering knows.
+const TYPES: [Ty; 20] = [
+    Ty::B8,
+    Ty::B16,
+    Ty::B32,
+    Ty::B64,
+    Ty::U8,
+    Ty::U16,
+    Ty::U32,
+    Ty::U64,
+    Ty::S8,
+    Ty::S16,
+    Ty::S32,
+    Ty::S64,
+    Ty::U16x2,
+    Ty::S16x2,
+    Ty::F16,
+    Ty::F16x2,
+    Ty::BF16,
+    Ty::BF16x2,
+    Ty::F32,
+    Ty::F64,
+];
+
+/// The opcode as written.
+pub(super) fn name(inst: &Instruction) -> String {
+    inst.opcode.iter().map(|w| w.text.as_str()).collect::<Vec<_>>().join(".")
+}
+
+fn type_named(text: &str) -> Option<Ty> {
+    TYPES.into_iter().find(|ty| ty.name() == text)
+}
+
+impl<'i> Opcode<'i> {
+    pub(super) fn new(inst: &'i Instruction) -> Self {
+        Opcode { inst, taken: 1 }
+    }
+
+    /// The first word.
+    pub(super) fn mnemonic(&self) -> &'i str {
+        &self.inst.opcode[0].text
+    }
+
+    /// Whether `word` is in the opcode, taken or not.
+    pub(super) fn has_verb(&self, word: &str) -> bool {
+        self.inst.opcode.iter().any(|w| w.text == word)
+    }
+
+    /// The opcode as written.
+    pub(super) fn name(&self) -> String {
+        name(self.inst)
+    }
+
+    fn left(&self) -> impl Iterator<Item = (usize, &'i Word)> + use<'i> {
+        let taken = self.taken;
+        self.inst.opcode.iter().enumerate().filter(move |(i, _)| *i >= 64 || taken & (1 << i) == 0)
+    }
+
+    fn mark(&mut self, index: usize) {
+        self.taken |= 1u64.checked_shl(index as u32).unwrap_or(0);
+    }
+
+    /// Takes `word` if it is there.
+    pub(super) fn has(&mut self, word: &str) -> bool {
+        self.pick(&[(word, ())]).is_some()
+    }
+
+    /// Takes the first word that is one of the choices.
+    pub(super) fn pick<T: Copy>(&mut self, choices: &[(&str, T)]) -> Option<T> {
+        let (index, value) = self.left().find_map(|(i, w)| {
+            choices.iter().find(|(name, _)| *name == w.text).map(|(_, value)| (i, *value))
+        })?;
+        self.mark(index);
+        Some(value)
+    }
+
+    /// Whether `word` is still there.
+    pub(super) fn peek(&self, word: &str) -> bool {
+        self.left().any(|(_, w)| w.text == word)
+    }
+
+    /// As [`Self::pick`], but one of the choices must be there.
+    pub(super) fn need<T: Copy>(&mut self, choices: &[(&str, T)]) -> Result<T> {
+        self.pick(choices).ok_or_else(|| {
+            let words: Vec<_> = choices.iter().map(|(name, _)| format!("`.{name}`")).collect();
+            let list = match words.as_slice() {
+                [one] => one.clone(),
+                [init @ .., last] => format!("{} or {last}", init.join(", ")),
+                [] => String::new(),
+            };
+            self.leftover()
+                .err()
+                .unwrap_or_else(|| self.error(format!("`{}` needs {list}", self.name())))
+        })
+    }
+
+    /// Takes every word that `known` accepts.
+    pub(super) fn ignore(&mut self, known: impl Fn(&str) -> bool) {
+        let indices: Vec<_> = self.left().filter(|(_, w)| known(&w.text)).map(|(i, _)| i).collect();
+        for index in indices {
+            self.mark(index);
+        }
+    }
+
+    /// The first type among the words left, without taking it.
+    pub(super) fn peek_type(&self) -> Option<Ty> {
+        self.left().find_map(|(_, w)| type_named(&w.text))
+    }
+
+    /// Takes the first type, which must be one of those allowed.
+    pub(super) fn ty(&mut self, allowed: &[Ty]) -> Result<Ty> {
+        match self.left().find_map(|(i, w)| type_named(&w.text).map(|ty| (i, w, ty))) {
+            Some((index, _, ty)) if allowed.contains(&ty) => {
+                self.mark(index);
+                Ok(ty)
+            }
+            Some((_, word, ty)) => {
+                let list: Vec<_> = allowed.iter().map(|t| format!(".{t}")).collect();
+                Err(Diagnostic::new(word.span, format!("`.{ty}` is not a type of `{}`", self.mnemonic()))
+                    .help(format!("it takes {}", list.join(" "))))
+            }
+            None => {
+                self.leftover()?;
+                Err(self.error(format!("`{}` needs a type", self.name())))
+            }
+        }
+    }
+
+    /// Complains about the first word that nobody took.
+    pub(super) fn leftover(&self) -> Result {
+        let Some((_, word)) = self.left().next() else { return Ok(()) };
+        let text = &word.text;
+        let message = if text.starts_with("shared::cluster") || text == "cluster" {
+            format!("`.{text}` is not modelled: clusters are not modelled")
+        } else if UNMODELLED.contains(&text.as_str()) {
+            format!("`.{text}` of `{}` is not modelled", self.mnemonic())
+        } else {
+            format!("`.{text}` is not a modifier of `{}`", self.mnemonic())
+        };
+        Err(Diagnostic::new(word.span, message))
+    }
+
+    /// All operands, when every modifier is taken and the count is right.
+    pub(super) fn operands<const N: usize>(&self) -> Result<&'i [Operand; N]> {
+        self.leftover()?;
+        self.inst.operands.as_slice().try_into().map_err(|_| self.wrong_count(&N.to_string(), N))
+    }
+
+    /// As [`Self::operands`], with a range of counts.
+    pub(super) fn operands_between(&self, least: usize, most: usize) -> Result<&'i [Operand]> {
+        self.leftover()?;
+        let count = self.inst.operands.len();
+        if (least..=most).contains(&count) {
+            Ok(&self.inst.operands)
+        } else {
+            Err(self.wrong_count(&format!("{least} to {most}"), most))
+        }
+    }
+
+    /// How many operands the text gives.
+    pub(super) fn operand_count(&self) -> usize {
+        self.inst.operands.len()
+    }
+
+    fn wrong_count(&self, takes: &str, last: usize) -> Diagnostic {
+        let have = self.inst.operands.len();
+        let plural = if last == 1 { "" } else { "s" };
+        let here = if have == 1 { "there is 1".into() } else { format!("there are {have}") };
+        self.error(format!("`{}` takes {takes} operand{plural}, {here}", self.name()))
+    }
+
+    /// An error about the instruction as a whole.
+    pub(super) fn error(&self, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(self.inst.span, message)
+    }
+}

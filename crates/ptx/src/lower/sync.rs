@@ -1,0 +1,99 @@
+//! Barriers, fences and sleep.
+
+use isa::{BarMode, Dst, Op, Operand, Order, Scope, Ty};
+use warploom_isa as isa;
+
+use super::memory::SCOPES;
+use super::opcode::Opcode;
+use super::{Builder, Result};
+
+/// `bar`, `barrier` and `bar.warp`.
+pub(super) fn bar(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
+    if oc.mnemonic() == "bar" && oc.has("warp") {
+        oc.need(&[("sync", ())])?;
+        let [mask] = oc.operands()?;
+        let mask = b.src(mask, Ty::B32)?;
+        b.emit(Op::BarWarp, Dst::None, &[mask]);
+        return Ok(());
+    }
+    oc.has("cta");
+    oc.has("aligned");
+    match oc.need(&[("sync", BarMode::Sync), ("arrive", BarMode::Arrive), ("red", BarMode::RedPopc)])? {
+        BarMode::RedPopc => reduce(b, oc),
+        mode => {
+            let least = if mode == BarMode::Arrive { 2 } else { 1 };
+            let operands = oc.operands_between(least, 2)?;
+            let id = b.src(&operands[0], Ty::U32)?;
+            let count = match operands.get(1) {
+                Some(count) => b.src(count, Ty::U32)?,
+                None => Operand::None,
+            };
+            b.emit(Op::Bar(mode), Dst::None, &[id, count]);
+            Ok(())
+        }
+    }
+}
+
+/// `bar.red.popc.u32 d, a[, b], {!}c` and `bar.red.and.pred p, a[, b], {!}c`
+fn reduce(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
+    let mode = oc.need(&[("popc", BarMode::RedPopc), ("and", BarMode::RedAnd), ("or", BarMode::RedOr)])?;
+    let counts = mode == BarMode::RedPopc;
+    if counts {
+        oc.ty(&[Ty::U32])?;
+    } else {
+        oc.need(&[("pred", ())])?;
+    }
+    let operands = oc.operands_between(3, 4)?;
+    let dst = if counts { b.dst(&operands[0], Ty::U32)? } else { b.dst_pred(&operands[0])? };
+    let id = b.src(&operands[1], Ty::U32)?;
+    let count = if operands.len() == 4 { b.src(&operands[2], Ty::U32)? } else { Operand::None };
+    let c = b.pred(&operands[operands.len() - 1])?;
+    b.emit(Op::Bar(mode), dst, &[id, count, c]);
+    Ok(())
+}
+
+/// `membar.level` is `fence.sc.scope`.
+pub(super) fn membar(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
+    let proxy = oc.has("proxy") && oc.need(&[("alias", ())]).is_ok();
+    let scope = if proxy {
+        Scope::Sys
+    } else {
+        oc.need(&[("cta", Scope::Cta), ("gl", Scope::Gpu), ("sys", Scope::Sys)])?
+    };
+    let [] = oc.operands()?;
+    b.emit(Op::Fence(Order::SeqCst, scope), Dst::None, &[]);
+    Ok(())
+}
+
+pub(super) fn fence(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
+    if oc.has("proxy") {
+        // One proxy only: what another would have seen late, this one sees in order.
+        if oc.need(&[("alias", false), ("async", true)])? {
+            oc.pick(&[("global", ()), ("shared::cta", ())]);
+        }
+        let [] = oc.operands()?;
+        b.emit(Op::Fence(Order::AcqRel, Scope::Cta), Dst::None, &[]);
+        return Ok(());
+    }
+    oc.has("mbarrier_init");
+    let order = oc
+        .pick(&[
+            ("sc", Order::SeqCst),
+            ("acq_rel", Order::AcqRel),
+            ("acquire", Order::Acquire),
+            ("release", Order::Release),
+        ])
+        .unwrap_or(Order::AcqRel);
+    let scope = oc.need(SCOPES)?;
+    let [] = oc.operands()?;
+    b.emit(Op::Fence(order, scope), Dst::None, &[]);
+    Ok(())
+}
+
+pub(super) fn nanosleep(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
+    oc.ty(&[Ty::U32])?;
+    let [time] = oc.operands()?;
+    let time = b.src(time, Ty::U32)?;
+    b.emit(Op::Nanosleep, Dst::None, &[time]);
+    Ok(())
+}

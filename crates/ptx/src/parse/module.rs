@@ -1,0 +1,293 @@
+//! Module scope: directives, functions, launch bounds, debug data.
+
+use warploom_isa::{LaunchBounds, Span};
+
+use super::{Parse, Parser, shorten};
+use crate::ast::{Function, Item, Linkage, Module, Name, Space, Variable};
+use crate::diag::Diagnostic;
+use crate::lex::Kind;
+
+impl<'t> Parser<'t> {
+    /// The whole text; mistakes are in `errors` afterwards.
+    pub(super) fn module(&mut self) -> Module<'t> {
+        let mut module = Module::default();
+        if let Err(error) = self.header(&mut module) {
+            self.errors.push(error);
+            return module;
+        }
+        while !self.at(Kind::Eof) {
+            let before = self.span().start;
+            if let Err(error) = self.item(&mut module) {
+                if !self.report(error) {
+                    break;
+                }
+                self.skip_item();
+                if self.span().start == before {
+                    self.bump();
+                }
+            }
+            self.depth = 0;
+        }
+        if module.target.is_empty() && self.errors.is_empty() {
+            let error = Diagnostic::new(Span::default(), "no .target directive").help("add a line `.target sm_70`");
+            self.errors.push(error);
+        }
+        module.files = std::mem::take(&mut self.files);
+        module
+    }
+
+    fn header(&mut self, module: &mut Module<'t>) -> Parse<()> {
+        if !self.at_word(".version") {
+            if matches!(self.kind(), Kind::Preprocessor | Kind::OpenComment) {
+                return Err(self.unexpected("`.version`"));
+            }
+            let mut error = Diagnostic::new(self.span(), "no .version directive: not a PTX module");
+            if !self.at(Kind::Eof) {
+                error = error.label("a PTX module begins with `.version`");
+            }
+            return Err(error);
+        }
+        self.bump();
+        module.version = self.version()?;
+        Ok(())
+    }
+
+    fn version(&mut self) -> Parse<(u32, u32)> {
+        let bad = self.unexpected("a version such as `7.8`");
+        if !self.at(Kind::Decimal) {
+            return Err(bad);
+        }
+        let token = self.bump();
+        let (major, minor) = self.text_of(token).split_once('.').unwrap_or_default();
+        match (major.parse(), minor.parse()) {
+            (Ok(major @ 1..), Ok(minor)) => Ok((major, minor)),
+            _ => Err(bad),
+        }
+    }
+
+    fn item(&mut self, module: &mut Module<'t>) -> Parse<()> {
+        if self.eat(Kind::Semicolon) {
+            return Ok(());
+        }
+        if !self.at(Kind::DotWord) {
+            return Err(self.unexpected("a directive"));
+        }
+        let linkage = self.linkage();
+        match self.word() {
+            ".version" => {
+                self.bump();
+                self.version()?;
+            }
+            ".target" => {
+                self.bump();
+                let words = self.names("a target such as `sm_70`")?;
+                if module.target.is_empty() {
+                    module.target = words;
+                }
+            }
+            ".address_size" => {
+                self.bump();
+                let start = self.span().start;
+                match self.int()? {
+                    32 => module.address_bits = Some(32),
+                    64 => module.address_bits = Some(64),
+                    _ => return Err(Diagnostic::new(self.since(start), "the address size must be 32 or 64")),
+                }
+            }
+            ".file" => self.file()?,
+            ".loc" => drop(self.loc()?),
+            ".pragma" => self.pragma()?,
+            ".section" => {
+                self.bump();
+                while !self.at(Kind::BraceOpen) && !self.at(Kind::Eof) && !self.at(Kind::Semicolon) {
+                    self.bump();
+                }
+                self.skip_pair(Kind::BraceOpen, Kind::BraceClose)?;
+            }
+            ".alias" => {
+                self.bump();
+                let name = self.name("a function's name")?;
+                self.expect(Kind::Comma)?;
+                let target = self.name("a function's name")?;
+                self.expect(Kind::Semicolon)?;
+                module.items.push(Item::Alias(name, target));
+            }
+            ".entry" | ".func" => {
+                let function = self.function(linkage)?;
+                module.items.push(Item::Function(function));
+            }
+            _ => self.variables(linkage, &mut |v| module.items.push(Item::Variable(v)))?,
+        }
+        Ok(())
+    }
+
+    /// Any number of `.extern`, `.visible`, …; the last counts.
+    pub(super) fn linkage(&mut self) -> Linkage {
+        let mut linkage = Linkage::Internal;
+        loop {
+            linkage = match self.word() {
+                ".extern" => Linkage::Extern,
+                ".visible" => Linkage::Visible,
+                ".weak" => Linkage::Weak,
+                ".common" => Linkage::Common,
+                _ => return linkage,
+            };
+            self.bump();
+        }
+    }
+
+    /// `.file 1 "name.cu", timestamp, size`
+    pub(super) fn file(&mut self) -> Parse<()> {
+        self.bump();
+        let number = self.int_u32("the file number")?;
+        let name = self.expect(Kind::Str)?;
+        while self.eat(Kind::Comma) {
+            self.int()?;
+        }
+        let name = self.text_of(name);
+        self.files.push((number, &name[1..name.len() - 1]));
+        Ok(())
+    }
+
+    /// `.loc 1 20 3, function_name $L+4, inlined_at 1 12 7`: file and line.
+    pub(super) fn loc(&mut self) -> Parse<(u32, u32)> {
+        self.bump();
+        let place = self.place()?;
+        while self.eat(Kind::Comma) {
+            if self.eat_word("function_name") {
+                self.name("a label")?;
+                self.offset()?;
+            } else if self.eat_word("inlined_at") {
+                self.place()?;
+            } else {
+                return Err(self.unexpected("`function_name` or `inlined_at`"));
+            }
+        }
+        Ok(place)
+    }
+
+    /// File, line, column: three plain numbers, since a sign would begin an expression.
+    fn place(&mut self) -> Parse<(u32, u32)> {
+        let mut numbers = [0u32; 3];
+        for number in &mut numbers {
+            let token = self.expect(Kind::Int)?;
+            *number = self.text_of(token).parse().map_err(|_| Diagnostic::new(token.span, "this number is out of range"))?;
+        }
+        Ok((numbers[0], numbers[1]))
+    }
+
+    /// `.pragma "nounroll";`: hints, none of which changes what a program means.
+    pub(super) fn pragma(&mut self) -> Parse<()> {
+        self.bump();
+        self.expect(Kind::Str)?;
+        while self.eat(Kind::Comma) {
+            self.expect(Kind::Str)?;
+        }
+        self.expect(Kind::Semicolon)?;
+        Ok(())
+    }
+
+    fn function(&mut self, linkage: Linkage) -> Parse<Function<'t>> {
+        let is_kernel = self.word() == ".entry";
+        self.bump();
+        let mut bounds = LaunchBounds::default();
+        self.bounds(&mut bounds)?;
+        let returns = if !is_kernel && self.at(Kind::ParenOpen) { self.formals()? } else { Vec::new() };
+        let name = self.name("a function's name")?;
+        let params = if self.at(Kind::ParenOpen) { self.formals()? } else { Vec::new() };
+        self.bounds(&mut bounds)?;
+        let body = if self.eat(Kind::Semicolon) {
+            None
+        } else if self.at(Kind::BraceOpen) {
+            Some(self.scope()?)
+        } else {
+            return Err(self.unexpected("`{`, `;` or a directive such as `.maxntid`"));
+        };
+        Ok(Function { linkage, is_kernel, name, returns, params, bounds, body })
+    }
+
+    /// `(.param .u32 a, .reg .f32 b)`
+    pub(super) fn formals(&mut self) -> Parse<Vec<Variable<'t>>> {
+        self.expect(Kind::ParenOpen)?;
+        let mut formals = Vec::new();
+        if self.eat(Kind::ParenClose) {
+            return Ok(formals);
+        }
+        loop {
+            let space = match self.word() {
+                ".param" => Space::Param,
+                ".reg" => Space::Reg,
+                _ => return Err(self.unexpected("`.param` or `.reg`")),
+            };
+            self.bump();
+            let mut formal = self.declaration(Linkage::Internal, space)?;
+            if self.at(Kind::Ident) {
+                self.declarator(&mut formal)?;
+            } else {
+                // A declaration may leave the name out.
+                let at = self.span().start;
+                let unnamed = self.eat(Kind::Underscore);
+                formal.name.span = Span { start: at, end: at + u32::from(unnamed) };
+                formal.dims = self.dims()?;
+            }
+            formals.push(formal);
+            if !self.eat(Kind::Comma) {
+                self.expect(Kind::ParenClose)?;
+                return Ok(formals);
+            }
+        }
+    }
+
+    /// What stands between a function's parameters and its body.
+    pub(super) fn bounds(&mut self, bounds: &mut LaunchBounds) -> Parse<()> {
+        while self.at(Kind::DotWord) {
+            let word = Name { text: self.word(), span: self.span() };
+            self.bump();
+            match word.text {
+                ".maxntid" => {
+                    let product = self.extents()?.iter().try_fold(1u32, |a, &b| a.checked_mul(b));
+                    bounds.max_threads = Some(product.ok_or_else(|| {
+                        Diagnostic::new(self.since(word.span.start), "more than 2^32 threads in a block")
+                    })?);
+                }
+                ".reqntid" => bounds.required_block = Some(self.extents()?),
+                ".minnctapersm" => bounds.min_ctas_per_sm = Some(self.int_u32("the number of blocks")?),
+                ".maxnreg" => bounds.max_registers = Some(self.int_u32("the number of registers")?),
+                ".reqnctapercluster" => {
+                    bounds.cluster = true;
+                    self.extents()?;
+                }
+                ".explicitcluster" | ".blocksareclusters" => bounds.cluster = true,
+                ".maxnctapersm" | ".maxclusterrank" | ".abi_preserve" | ".abi_preserve_control" => {
+                    self.int_u32("this number")?;
+                }
+                ".noreturn" => {}
+                ".pragma" => {
+                    self.expect(Kind::Str)?;
+                    while self.eat(Kind::Comma) {
+                        self.expect(Kind::Str)?;
+                    }
+                    self.expect(Kind::Semicolon)?;
+                }
+                ".attribute" => self.skip_pair(Kind::ParenOpen, Kind::ParenClose)?,
+                _ => {
+                    let message = format!("unknown function directive `{}`", shorten(word.text));
+                    return Err(Diagnostic::new(word.span, message));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `256`, `16, 16` or `8, 8, 4`.
+    fn extents(&mut self) -> Parse<[u32; 3]> {
+        let mut extents = [self.int_u32("the extent")?, 1, 1];
+        for extent in &mut extents[1..] {
+            if !self.eat(Kind::Comma) {
+                break;
+            }
+            *extent = self.int_u32("the extent")?;
+        }
+        Ok(extents)
+    }
+}

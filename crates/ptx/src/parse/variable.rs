@@ -1,0 +1,268 @@
+//! Declarations of variables, and their initial values.
+
+use warploom_isa::{Span, Ty};
+
+use super::{Parse, Parser, shorten};
+use crate::ast::{Constant, Init, InitAddress, InitKind, Linkage, Name, Space, Type, Variable};
+use crate::diag::Diagnostic;
+use crate::lex::Kind;
+
+impl<'t> Parser<'t> {
+    /// `.global .align 4 .b8 a[4] = {1}, b;`, from the state space on.
+    pub(super) fn variables(&mut self, linkage: Linkage, each: &mut dyn FnMut(Variable<'t>)) -> Parse<()> {
+        let word = self.word();
+        let space = match word {
+            ".global" => Space::Global,
+            ".const" => Space::Const,
+            ".shared" | ".shared::cta" => Space::Shared,
+            ".local" => Space::Local,
+            ".param" => Space::Param,
+            ".tex" => return Err(no_textures(self.span())),
+            _ if self.at(Kind::DotWord) => {
+                let message = format!("unknown directive `{}`", shorten(word));
+                return Err(Diagnostic::new(self.span(), message));
+            }
+            _ => return Err(self.unexpected("a state space such as `.global`")),
+        };
+        self.bump();
+        if space == Space::Const && self.eat(Kind::BracketOpen) {
+            // Numbered banks, up to PTX 2.1. Addresses come from names, so the number changes nothing.
+            self.int()?;
+            self.expect(Kind::BracketClose)?;
+        }
+        loop {
+            // Each name repeats nothing of the declaration, so it is read once and copied.
+            let mut variable = self.declaration(linkage, space)?;
+            loop {
+                self.declarator(&mut variable)?;
+                let more = self.eat(Kind::Comma);
+                let next = Variable { name: NO_NAME, dims: Vec::new(), init: None, ..variable };
+                each(variable);
+                if !more {
+                    self.expect(Kind::Semicolon)?;
+                    return Ok(());
+                }
+                variable = next;
+                if self.at(Kind::DotWord) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// `.align 4 .v2 .f32`, `.u64 .ptr .global .align 8`: everything between state space and name.
+    pub(super) fn declaration(&mut self, linkage: Linkage, space: Space) -> Parse<Variable<'t>> {
+        let mut ty = None;
+        let mut variable = Variable {
+            linkage,
+            space,
+            align: None,
+            ty: Type::Pred,
+            lanes: 1,
+            name: NO_NAME,
+            dims: Vec::new(),
+            pointer: None,
+            init: None,
+        };
+        let start = self.span();
+        while self.at(Kind::DotWord) {
+            let span = self.span();
+            let word = self.word();
+            if let Some(found) = type_named(word) {
+                ty = Some(found);
+                self.bump();
+                continue;
+            }
+            match word {
+                ".align" => {
+                    self.bump();
+                    variable.align = Some(self.alignment()?);
+                }
+                ".attribute" => {
+                    self.bump();
+                    self.skip_pair(Kind::ParenOpen, Kind::ParenClose)?;
+                }
+                ".v2" | ".v4" | ".v8" => {
+                    variable.lanes = word.as_bytes()[2] - b'0';
+                    self.bump();
+                }
+                ".ptr" => {
+                    self.bump();
+                    variable.pointer = Some(self.pointee()?);
+                }
+                ".texref" | ".samplerref" | ".surfref" => return Err(no_textures(span)),
+                _ => return Err(Diagnostic::new(span, format!("unknown type `{}`", shorten(word)))),
+            }
+        }
+        variable.ty = ty.ok_or_else(|| {
+            let error = self.unexpected("a type such as `.u32`");
+            if self.at(Kind::DotWord) { Diagnostic { span: start, ..error } } else { error }
+        })?;
+        if variable.lanes > 1 && space == Space::Reg {
+            let error = Diagnostic::new(self.since(start.start), "vector registers are not modelled");
+            return Err(error.help("declare one register for each element and use `{a, b, …}`"));
+        }
+        if variable.ty == Type::Pred && space != Space::Reg {
+            return Err(Diagnostic::new(self.since(start.start), "only registers can be predicates"));
+        }
+        Ok(variable)
+    }
+
+    fn alignment(&mut self) -> Parse<u32> {
+        let start = self.span().start;
+        match self.int()? {
+            align if align.is_power_of_two() && align <= MAX_ALIGN => Ok(align as u32),
+            _ => Err(Diagnostic::new(self.since(start), format!("an alignment is a power of two up to {MAX_ALIGN}"))),
+        }
+    }
+
+    /// `.ptr .global .align 8`: where a pointer parameter points; the alignment is a hint.
+    fn pointee(&mut self) -> Parse<warploom_isa::Space> {
+        use warploom_isa::Space;
+        let mut space = Space::Generic;
+        loop {
+            match self.word() {
+                ".global" => space = Space::Global,
+                ".const" => space = Space::Const,
+                ".shared" => space = Space::Shared,
+                ".local" => space = Space::Local,
+                ".align" => {
+                    self.bump();
+                    self.alignment()?;
+                    continue;
+                }
+                _ => return Ok(space),
+            }
+            self.bump();
+        }
+    }
+
+    /// `name[4][2] = {…}`
+    pub(super) fn declarator(&mut self, variable: &mut Variable<'t>) -> Parse<()> {
+        variable.name = self.name("a name")?;
+        variable.dims = self.dims()?;
+        if self.eat(Kind::Equal) {
+            variable.init = Some(self.init()?);
+        }
+        Ok(())
+    }
+
+    pub(super) fn dims(&mut self) -> Parse<Vec<Option<u64>>> {
+        let mut dims = Vec::new();
+        while self.eat(Kind::BracketOpen) {
+            if self.eat(Kind::BracketClose) {
+                dims.push(None);
+                continue;
+            }
+            let start = self.span().start;
+            let dim = self.int()?;
+            if dim > i64::MAX as u64 {
+                return Err(Diagnostic::new(self.since(start), "an array's size must not be negative"));
+            }
+            self.expect(Kind::BracketClose)?;
+            dims.push(Some(dim));
+        }
+        Ok(dims)
+    }
+
+    fn init(&mut self) -> Parse<Init<'t>> {
+        let at = self.span().start;
+        let kind = match self.kind() {
+            Kind::BraceOpen => self.nested(Self::init_list)?,
+            Kind::Ident if self.word() != "WARP_SZ" => self.init_address(None)?,
+            Kind::ParenOpen if self.ahead.kind == Kind::Ident && self.text_of(self.ahead) != "WARP_SZ" => {
+                self.init_address(None)?
+            }
+            _ => match self.constant()? {
+                Constant::Int { bits, .. } if self.at(Kind::ParenOpen) => {
+                    let byte = (0..8u8).find(|byte| bits == 0xFF << (8 * byte));
+                    let byte = byte.ok_or_else(|| {
+                        Diagnostic::new(self.since(at), "a mask in an initial value selects one byte")
+                            .help("masks are 0xFF, 0xFF00, 0xFF0000, …")
+                    })?;
+                    self.init_address(Some(byte))?
+                }
+                Constant::Int { bits, .. } => InitKind::Int(bits),
+                Constant::F32(bits) => InitKind::F32(bits),
+                Constant::F64(value) => InitKind::F64(value.to_bits()),
+            },
+        };
+        Ok(Init { at, kind })
+    }
+
+    fn init_list(&mut self) -> Parse<InitKind<'t>> {
+        self.expect(Kind::BraceOpen)?;
+        self.open_braces += 1;
+        let mut list = Vec::new();
+        if !self.at(Kind::BraceClose) {
+            list.push(self.init()?);
+            while self.eat(Kind::Comma) {
+                list.push(self.init()?);
+            }
+        }
+        if !self.at(Kind::BraceClose) {
+            return Err(self.unexpected("`,` or `}`"));
+        }
+        self.bump();
+        self.open_braces -= 1;
+        Ok(InitKind::List(list.into_boxed_slice()))
+    }
+
+    /// `name+4`, `generic(name)+4`, and either in parentheses (which a mask requires).
+    fn init_address(&mut self, byte: Option<u8>) -> Parse<InitKind<'t>> {
+        let parens = self.eat(Kind::ParenOpen);
+        let generic = self.word() == "generic" && self.ahead.kind == Kind::ParenOpen;
+        if generic {
+            self.bump();
+            self.bump();
+        }
+        let name = self.name("a symbol's name")?;
+        let mut offset = self.offset()?;
+        if generic {
+            self.expect(Kind::ParenClose)?;
+            offset = offset.wrapping_add(self.offset()?);
+        }
+        if parens {
+            self.expect(Kind::ParenClose)?;
+            offset = offset.wrapping_add(self.offset()?);
+        }
+        Ok(InitKind::Address(Box::new(InitAddress { name, offset, generic, byte })))
+    }
+}
+
+const NO_NAME: Name<'static> = Name { text: "", span: Span { start: 0, end: 0 } };
+
+/// Far more than any access needs.
+const MAX_ALIGN: u64 = 1 << 16;
+
+fn no_textures(span: Span) -> Diagnostic {
+    Diagnostic::new(span, "texture references are not modelled")
+        .help("read through a global pointer (`ld.global.nc`) instead")
+}
+
+/// The type a directive names.
+pub(super) fn type_named(word: &str) -> Option<Type> {
+    Some(Type::Scalar(match word {
+        ".pred" => return Some(Type::Pred),
+        ".b128" => return Some(Type::B128),
+        ".b8" => Ty::B8,
+        ".b16" => Ty::B16,
+        ".b32" => Ty::B32,
+        ".b64" => Ty::B64,
+        ".u8" => Ty::U8,
+        ".u16" => Ty::U16,
+        ".u32" => Ty::U32,
+        ".u64" => Ty::U64,
+        ".s8" => Ty::S8,
+        ".s16" => Ty::S16,
+        ".s32" => Ty::S32,
+        ".s64" => Ty::S64,
+        ".f16" => Ty::F16,
+        ".f16x2" => Ty::F16x2,
+        ".bf16" => Ty::BF16,
+        ".bf16x2" => Ty::BF16x2,
+        ".f32" => Ty::F32,
+        ".f64" => Ty::F64,
+        _ => return None,
+    }))
+}

@@ -1,0 +1,400 @@
+//! Bodies: statements in text order, each name looked up from the innermost scope outwards.
+
+use warploom_isa::{Line, Span};
+
+use super::layout::{Layout, MAX_FRAME_BYTES, undefined};
+use super::scope::{Local, Range, Scope};
+use super::special::{Form, special};
+use super::{Global, Globals, duplicate, formals, reg_ty};
+use crate::ast::{self, Constant, Name, Statement};
+use crate::diag::Diagnostic;
+use crate::resolved::{
+    Base, Body, FrameId, FrameKind, FrameVar, Instruction, Label, LabelId, Operand, OperandKind, ProtoId, Prototype, RegId,
+    RegTy, Register, TableId, Word,
+};
+
+type Resolve<T> = Result<T, Diagnostic>;
+
+/// The body of the function at `index`; mistakes go to `globals`.
+pub fn resolve_body<'t, 'a>(
+    globals: &mut Globals<'t, 'a>,
+    index: usize,
+    statements: &'a [Statement<'t>],
+) -> Body {
+    let definition = globals.definitions[index];
+    let mut builder =
+        Builder { globals, body: Body::default(), scopes: vec![Scope::default()], line: None, frame_bytes: 0 };
+    builder.formals(index, definition);
+    builder.statements(statements);
+    builder.body
+}
+
+struct Builder<'g, 't, 'a> {
+    globals: &'g mut Globals<'t, 'a>,
+    body: Body,
+    /// Innermost last.
+    scopes: Vec<Scope<'t>>,
+    line: Option<Line>,
+    frame_bytes: u64,
+}
+
+impl<'t, 'a> Builder<'_, 't, 'a> {
+    fn formals(&mut self, index: usize, definition: &'a ast::Function<'t>) {
+        for is_return in [true, false] {
+            let list = if is_return { &definition.returns } else { &definition.params };
+            for (i, formal) in list.iter().enumerate() {
+                let function = &self.globals.functions[index];
+                let resolved = if is_return { &function.returns[i] } else { &function.params[i] };
+                let (bytes, align, ty, is_kernel) = (resolved.bytes, resolved.align, resolved.ty, function.is_kernel);
+                let (mut reg, mut frame) = (None, None);
+                let meaning = if formal.space == ast::Space::Reg {
+                    let id = self.register(formal.name.text, ty);
+                    reg = Some(id);
+                    Local::Register(id)
+                } else if is_kernel {
+                    Local::Param(i as u32)
+                } else {
+                    let i = i as u32;
+                    let kind = if is_return { FrameKind::Return(i) } else { FrameKind::Param(i) };
+                    let id = self.frame(FrameVar { name: formal.name.text.to_string(), bytes, align, kind });
+                    frame = Some(id);
+                    Local::Frame(id)
+                };
+                let function = &mut self.globals.functions[index];
+                let resolved = if is_return { &mut function.returns[i] } else { &mut function.params[i] };
+                (resolved.reg, resolved.frame) = (reg, frame);
+                self.declare(formal.name, meaning);
+            }
+        }
+    }
+
+    fn register(&mut self, name: &str, ty: RegTy) -> RegId {
+        self.body.registers.push(Register { name: name.to_string(), ty });
+        RegId(self.body.registers.len() as u32 - 1)
+    }
+
+    fn frame(&mut self, variable: FrameVar) -> FrameId {
+        self.body.frame.push(variable);
+        FrameId(self.body.frame.len() as u32 - 1)
+    }
+
+    fn innermost(&mut self) -> &mut Scope<'t> {
+        self.scopes.last_mut().expect("a body has a scope")
+    }
+
+    fn declare(&mut self, name: Name<'t>, meaning: Local) {
+        if name.text.is_empty() {
+            return;
+        }
+        if !self.innermost().declare(name.text, meaning) {
+            self.globals.error(duplicate(name, "one in this scope"));
+        }
+    }
+
+    fn statements(&mut self, statements: &'a [Statement<'t>]) {
+        self.declare_labels(statements);
+        for statement in statements {
+            if let Err(error) = self.statement(statement) {
+                self.globals.error(error);
+            }
+        }
+    }
+
+    /// Labels, and what else a label can name, are known in the whole of their scope.
+    fn declare_labels(&mut self, statements: &'a [Statement<'t>]) {
+        for statement in statements {
+            let (name, meaning) = match statement {
+                Statement::Label(name) => {
+                    self.body.labels.push(Label { name: name.text.to_string(), target: 0, span: name.span });
+                    (name, Local::Label(LabelId(self.body.labels.len() as u32 - 1)))
+                }
+                Statement::BranchTargets(name, _) => {
+                    self.body.tables.push(Vec::new());
+                    (name, Local::Table(TableId(self.body.tables.len() as u32 - 1)))
+                }
+                Statement::CallTargets(name, _) => (name, self.empty_prototype()),
+                Statement::Prototype(prototype) => (&prototype.name, self.empty_prototype()),
+                _ => continue,
+            };
+            self.declare(*name, meaning);
+        }
+    }
+
+    fn empty_prototype(&mut self) -> Local {
+        self.body.prototypes.push(Prototype { returns: Vec::new(), params: Vec::new() });
+        Local::Prototype(ProtoId(self.body.prototypes.len() as u32 - 1))
+    }
+
+    fn statement(&mut self, statement: &'a Statement<'t>) -> Resolve<()> {
+        match statement {
+            Statement::Registers(ty, list) => self.registers(reg_ty(*ty), list),
+            Statement::Variable(variable) => self.variable(variable)?,
+            Statement::Label(name) => {
+                // A second label of the name has been reported; the first keeps its place.
+                if let Some(Local::Label(id)) = self.innermost().get_named(name.text) {
+                    self.body.labels[id.0 as usize].target = self.body.insts.len() as u32;
+                }
+            }
+            Statement::BranchTargets(name, targets) => {
+                let mut table = Vec::with_capacity(targets.len());
+                for target in targets {
+                    match self.local(target.text) {
+                        Some(Local::Label(id)) => table.push(id),
+                        Some(_) => return Err(Diagnostic::new(target.span, format!("`{}` is not a label", target.text))),
+                        None => return Err(self.unknown("label", target.text, target.span)),
+                    }
+                }
+                if let Some(Local::Table(id)) = self.innermost().get_named(name.text) {
+                    self.body.tables[id.0 as usize] = table;
+                }
+            }
+            Statement::CallTargets(name, targets) => {
+                let mut signature = None;
+                for target in targets {
+                    let Some(Global::Function(id)) = self.globals.global(target.text) else {
+                        return Err(self.unknown("function", target.text, target.span));
+                    };
+                    let function = &self.globals.functions[id.index()];
+                    signature.get_or_insert_with(|| signature_of(&function.returns, &function.params));
+                }
+                self.set_prototype(*name, signature);
+            }
+            Statement::Prototype(prototype) => {
+                let returns = formals(&prototype.returns, false)?;
+                let params = formals(&prototype.params, false)?;
+                self.set_prototype(prototype.name, Some(signature_of(&returns, &params)));
+            }
+            Statement::Loc { file, line } => {
+                let file = self.globals.file_numbers.get(file);
+                // Line 0 is a compiler's way to say that it does not know.
+                self.line = file.filter(|_| *line != 0).map(|&file| Line { file, line: *line });
+            }
+            Statement::Scope(statements) => {
+                self.scopes.push(Scope::default());
+                self.statements(statements);
+                self.scopes.pop();
+            }
+            Statement::Instruction(instruction) => self.instruction(instruction)?,
+        }
+        Ok(())
+    }
+
+    fn set_prototype(&mut self, name: Name<'t>, signature: Option<Prototype>) {
+        if let (Some(Local::Prototype(id)), Some(signature)) = (self.innermost().get_named(name.text), signature) {
+            self.body.prototypes[id.0 as usize] = signature;
+        }
+    }
+
+    fn registers(&mut self, ty: RegTy, list: &[ast::Registers<'t>]) {
+        for &ast::Registers { name, count } in list {
+            if let Some(count) = count {
+                if !self.innermost().declare_range(name.text, Range { count, ty }) {
+                    self.globals.error(duplicate(name, "a family of registers with this prefix"));
+                }
+            } else {
+                let id = self.register(name.text, ty);
+                self.declare(name, Local::Register(id));
+            }
+        }
+    }
+
+    fn variable(&mut self, variable: &'a ast::Variable<'t>) -> Resolve<()> {
+        let kind = match variable.space {
+            ast::Space::Local => FrameKind::Local,
+            ast::Space::Param => FrameKind::CallParam,
+            _ => {
+                let id = self.globals.add_variable(variable)?;
+                self.globals.initialise_variable(id);
+                self.declare(variable.name, Local::Variable(id));
+                return Ok(());
+            }
+        };
+        let layout = Layout::of(variable)?;
+        let span = variable.name.span;
+        if let Some(init) = &variable.init {
+            return Err(Diagnostic::new(super::at(init.at), "a variable in the frame cannot have an initial value"));
+        }
+        if layout.unsized_by.is_some() {
+            return Err(Diagnostic::new(span, format!("the size of `{}` is not known", variable.name.text)));
+        }
+        self.frame_bytes = self.frame_bytes.next_multiple_of(layout.align.into()).saturating_add(layout.bytes);
+        if self.frame_bytes > MAX_FRAME_BYTES {
+            let message = format!("the function's local variables take more than {MAX_FRAME_BYTES} bytes");
+            return Err(Diagnostic::new(span, message).label("with this one"));
+        }
+        let name = variable.name.text.to_string();
+        let id = self.frame(FrameVar { name, bytes: layout.bytes as u32, align: layout.align, kind });
+        self.declare(variable.name, Local::Frame(id));
+        Ok(())
+    }
+
+    fn instruction(&mut self, instruction: &'a ast::Instruction<'t>) -> Resolve<()> {
+        let guard = match instruction.guard {
+            Some((name, negated)) => Some((self.predicate(name)?, negated)),
+            None => None,
+        };
+        let opcode = instruction.opcode[0].text;
+        let mut operands = Vec::with_capacity(instruction.operands.len());
+        for operand in &instruction.operands {
+            operands.push(self.operand(opcode, operand)?);
+        }
+        let word = |w: &Name<'_>| Word { text: w.text.to_string(), span: w.span };
+        self.body.insts.push(Instruction {
+            guard,
+            opcode: instruction.opcode.iter().map(word).collect(),
+            operands,
+            span: instruction.span,
+            line: self.line,
+        });
+        Ok(())
+    }
+
+    fn predicate(&mut self, name: Name<'t>) -> Resolve<RegId> {
+        match self.local(name.text) {
+            Some(Local::Register(id)) if self.body.registers[id.0 as usize].ty == RegTy::Pred => Ok(id),
+            Some(Local::Register(_)) => {
+                let error = Diagnostic::new(name.span, format!("`{}` is not a predicate", name.text));
+                Err(error.label("declared with another type").help("predicates are declared `.reg .pred`"))
+            }
+            Some(_) => Err(Diagnostic::new(name.span, format!("`{}` is not a register", name.text))),
+            None => Err(self.unknown("register", name.text, name.span)),
+        }
+    }
+
+    fn operand(&mut self, opcode: &str, operand: &'a ast::Operand<'t>) -> Resolve<Operand> {
+        let span = operand.span;
+        let kind = match &operand.kind {
+            ast::OperandKind::Name(name, offset) => self.name(opcode, name, *offset, span)?,
+            ast::OperandKind::Component(name, component) => self.component(opcode, name, component, span)?,
+            ast::OperandKind::Not(name) => OperandKind::Not(self.predicate(*name)?),
+            ast::OperandKind::Constant(Constant::Int { bits, .. }) => OperandKind::Int(*bits),
+            ast::OperandKind::Constant(Constant::F32(bits)) => OperandKind::F32(*bits),
+            ast::OperandKind::Constant(Constant::F64(value)) => OperandKind::F64(value.to_bits()),
+            ast::OperandKind::Address(None, offset) => OperandKind::Address(Base::Absolute, *offset),
+            ast::OperandKind::Address(Some(name), offset) => OperandKind::Address(self.base(*name)?, *offset),
+            // Only textures and tensor maps have these, and lowering refuses their opcodes by name.
+            ast::OperandKind::Bracket(list) | ast::OperandKind::Vector(list) => {
+                OperandKind::Vector(self.operands(opcode, list)?)
+            }
+            ast::OperandKind::List(list) => OperandKind::List(self.operands(opcode, list)?),
+            ast::OperandKind::Pair(a, b) => {
+                OperandKind::Pair(Box::new(self.operand(opcode, a)?), Box::new(self.operand(opcode, b)?))
+            }
+            ast::OperandKind::Sink => OperandKind::Sink,
+        };
+        Ok(Operand { kind, span })
+    }
+
+    fn operands(&mut self, opcode: &str, list: &'a [ast::Operand<'t>]) -> Resolve<Vec<Operand>> {
+        list.iter().map(|operand| self.operand(opcode, operand)).collect()
+    }
+
+    fn name(&mut self, opcode: &str, name: &'t str, offset: i64, span: Span) -> Resolve<OperandKind> {
+        let kind = match self.local(name) {
+            Some(Local::Frame(id)) => return Ok(OperandKind::Frame(id, offset)),
+            Some(Local::Param(index)) => return Ok(OperandKind::Param(index, offset)),
+            Some(Local::Variable(id)) => return Ok(OperandKind::Var(id, offset)),
+            Some(Local::Register(id)) => OperandKind::Reg(id),
+            Some(Local::Label(id)) => OperandKind::Label(id),
+            Some(Local::Table(id)) => OperandKind::Table(id),
+            Some(Local::Prototype(id)) => OperandKind::Proto(id),
+            None => match self.globals.global(name) {
+                Some(Global::Variable(id)) if self.globals.is_undefined(id) => return Err(undefined(name, span)),
+                Some(Global::Variable(id)) => return Ok(OperandKind::Var(id, offset)),
+                Some(Global::Function(id)) => OperandKind::Func(id),
+                None => match special(name) {
+                    Some(Form::Plain) => OperandKind::Special(name.to_string()),
+                    Some(Form::Vector) => {
+                        return Err(Diagnostic::new(span, format!("`{name}` needs a component"))
+                            .help(format!("write `{name}.x`, `{name}.y` or `{name}.z`")));
+                    }
+                    None => return Err(self.unknown(wanted(opcode, name), name, span)),
+                },
+            },
+        };
+        if offset != 0 {
+            return Err(Diagnostic::new(span, "only an address can have a constant added to it")
+                .help("use an `add` instruction, or `[…]` if memory is meant"));
+        }
+        Ok(kind)
+    }
+
+    fn component(&mut self, opcode: &str, name: &'t str, component: &str, span: Span) -> Resolve<OperandKind> {
+        match self.local(name) {
+            // The selectors of SIMD video instructions (`%r1.b0`), which lowering refuses by name.
+            Some(Local::Register(id)) if opcode.starts_with('v') => Ok(OperandKind::Reg(id)),
+            Some(_) => Err(Diagnostic::new(span, format!("`{name}` has no component `.{component}`"))),
+            None => match special(name) {
+                Some(Form::Vector) if matches!(component, "x" | "y" | "z" | "w") => {
+                    Ok(OperandKind::Special(format!("{name}.{component}")))
+                }
+                Some(_) => Err(Diagnostic::new(span, format!("`{name}` has no component `.{component}`"))),
+                None => Err(self.unknown("register", name, span)),
+            },
+        }
+    }
+
+    fn base(&mut self, name: Name<'t>) -> Resolve<Base> {
+        let error = |what| Err(Diagnostic::new(name.span, format!("`{}` is {what}, not an address", name.text)));
+        match self.local(name.text) {
+            Some(Local::Register(id)) => match self.body.registers[id.0 as usize].ty {
+                RegTy::Scalar(ty) => {
+                    self.globals.wide_address |= ty.is_wide();
+                    Ok(Base::Reg(id))
+                }
+                RegTy::Pred => error("a predicate"),
+                RegTy::B128 => error("a 128-bit register"),
+            },
+            Some(Local::Frame(id)) => Ok(Base::Frame(id)),
+            Some(Local::Param(index)) => Ok(Base::Param(index)),
+            Some(Local::Variable(id)) => Ok(Base::Var(id)),
+            Some(Local::Label(_)) => error("a label"),
+            Some(Local::Table(_)) => error("a list of labels"),
+            Some(Local::Prototype(_)) => error("a prototype"),
+            None => match self.globals.global(name.text) {
+                Some(Global::Variable(id)) if self.globals.is_undefined(id) => Err(undefined(name.text, name.span)),
+                Some(Global::Variable(id)) => Ok(Base::Var(id)),
+                Some(Global::Function(_)) => error("a function"),
+                None if special(name.text).is_some() => error("a special register"),
+                None => Err(self.unknown(wanted("", name.text), name.text, name.span)),
+            },
+        }
+    }
+
+    /// What a name means inside this function.
+    fn local(&mut self, name: &'t str) -> Option<Local> {
+        let registers = &mut self.body.registers;
+        self.scopes.iter_mut().rev().find_map(|scope| scope.get(name, registers))
+    }
+
+    fn unknown(&self, what: &str, name: &str, span: Span) -> Diagnostic {
+        let error = Diagnostic::new(span, format!("unknown {what} `{name}`")).label("not declared");
+        if let Some((prefix, range)) = self.scopes.iter().rev().find_map(|s| s.overrun(name)) {
+            let last = range.count.saturating_sub(1);
+            return error.help(match range.count {
+                0 => format!("`{prefix}<0>` declares no register"),
+                _ => format!("`{prefix}<{}>` declares `{prefix}0` to `{prefix}{last}`", range.count),
+            });
+        }
+        match self.globals.hint(name, self.scopes.iter().rev()) {
+            Some(hint) => error.help(hint),
+            None => error,
+        }
+    }
+}
+
+/// What the writer of an unknown name probably meant.
+fn wanted(opcode: &str, name: &str) -> &'static str {
+    match opcode {
+        "bra" => "label",
+        "brx" if !name.starts_with('%') => "list of labels",
+        "call" if !name.starts_with('%') => "function",
+        _ if name.starts_with('%') => "register",
+        _ => "name",
+    }
+}
+
+fn signature_of(returns: &[crate::resolved::Formal], params: &[crate::resolved::Formal]) -> Prototype {
+    let sizes = |list: &[crate::resolved::Formal]| list.iter().map(|f| (f.bytes, f.align)).collect();
+    Prototype { returns: sizes(returns), params: sizes(params) }
+}

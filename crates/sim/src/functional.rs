@@ -1,0 +1,287 @@
+//! The functional machine: executes a grid without timing.
+//!
+//! As many CTAs are resident as the chip holds, and their warps take turns, so that a warp that spins on what another
+//! resident CTA does sees it done.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
+
+use warploom_isa::{Kernel, Pc};
+
+use crate::chip::Chip;
+use crate::fault::{Fault, Place, coordinates};
+use crate::gpu::{LaunchError, Limits, Shape, Stats, UninitialisedRead};
+use crate::hang::{Hang, HangReason, WaitingWarp, lane_ranges};
+use crate::mem::store::Memory;
+use crate::occupancy::Occupancy;
+use crate::sm::barrier::Barriers;
+use crate::sm::execute::{Cta, Execution, Next};
+use crate::sm::lsu::Bad;
+use crate::sm::shared::Shared;
+use crate::sm::simt::Wait;
+use crate::sm::warp::Warp;
+
+/// Instructions of a warp's turn.
+const TURN: u64 = 256;
+
+/// Groups of lanes that a hang's message shows.
+const SHOWN: usize = 8;
+
+/// Bytes of kernel output that are kept.
+const MAX_OUTPUT: usize = 64 << 20;
+
+/// A launch: everything that does not change while it runs.
+pub struct Launch<'a> {
+    /// The chip.
+    pub chip: &'a Chip,
+    /// The kernel.
+    pub kernel: &'a Kernel,
+    /// The module's constants.
+    pub constants: &'a [u8],
+    /// The kernel's parameters.
+    pub params: &'a [u8],
+    /// Grid and block.
+    pub shape: Shape,
+    /// What fits on an SM.
+    pub occupancy: Occupancy,
+    /// What ends it from outside.
+    pub limits: &'a Limits,
+    /// Whether reads of never-written memory are reported.
+    pub check_uninitialised: bool,
+    /// `%gridid`.
+    pub grid_id: u64,
+}
+
+/// What the kernel prints, to be shown in the order of CTAs and threads.
+#[derive(Debug, Default)]
+pub struct Output {
+    lines: Vec<(u64, u32, String)>,
+    bytes: usize,
+    cut: bool,
+}
+
+impl Output {
+    /// A thread prints.
+    pub fn print(&mut self, cta: u64, thread: u32, text: String) {
+        if self.bytes + text.len() > MAX_OUTPUT {
+            self.cut = true;
+            return;
+        }
+        self.bytes += text.len();
+        self.lines.push((cta, thread, text));
+    }
+
+    fn into_text(mut self) -> String {
+        self.lines.sort_by_key(|&(cta, thread, _)| (cta, thread));
+        let mut text: String = self.lines.into_iter().map(|(_, _, text)| text).collect();
+        if self.cut {
+            text.push_str(&format!("[output beyond {} MB is not kept]\n", MAX_OUTPUT >> 20));
+        }
+        text
+    }
+}
+
+/// A CTA on an SM.
+struct Resident<const N: usize> {
+    cta: Cta,
+    warps: Vec<Warp<N>>,
+}
+
+/// Runs the launch to its end.
+pub fn run<const N: usize>(launch: &Launch<'_>, memory: &mut Memory) -> Result<Stats, LaunchError> {
+    let execution = Execution {
+        launch,
+        memory,
+        output: Output::default(),
+        clock: 0,
+        thread_instructions: 0,
+        uninitialised: None,
+    };
+    let total = launch.shape.grid.iter().map(|&d| d as u64).product::<u64>();
+    let mut machine =
+        Machine::<N> { launch, execution, residents: Vec::new(), next_cta: 0, total, uninitialised: BTreeMap::new() };
+    let end = machine.run();
+    let stats = machine.into_stats();
+    match end {
+        Ok(()) => Ok(stats),
+        Err(End::Fault(fault)) => Err(LaunchError::Fault { fault, stats: Box::new(stats) }),
+        Err(End::Hang(hang)) => Err(LaunchError::Hang { hang, stats: Box::new(stats) }),
+        Err(End::Interrupted) => Err(LaunchError::Interrupted { stats: Box::new(stats) }),
+    }
+}
+
+/// Why the machine stops early.
+enum End {
+    Fault(Box<Fault>),
+    Hang(Box<Hang>),
+    Interrupted,
+}
+
+struct Machine<'a, const N: usize> {
+    launch: &'a Launch<'a>,
+    execution: Execution<'a>,
+    residents: Vec<Resident<N>>,
+    next_cta: u64,
+    total: u64,
+    uninitialised: BTreeMap<Pc, UninitialisedRead>,
+}
+
+impl<const N: usize> Machine<'_, N> {
+    fn run(&mut self) -> Result<(), End> {
+        let sms = self.launch.chip.sm.count as u64;
+        let slots = (sms * self.launch.occupancy.ctas_per_sm as u64).min(self.total);
+        for slot in 0..slots {
+            let cta = self.dispatch((slot % sms) as u32).expect("there are at least as many CTAs as slots");
+            self.residents.push(cta);
+        }
+        while !self.residents.is_empty() {
+            let before = self.execution.clock;
+            let mut at = 0;
+            while at < self.residents.len() {
+                self.turn(at)?;
+                if self.residents[at].cta.live_warps > 0 {
+                    at += 1;
+                    continue;
+                }
+                let sm = self.residents[at].cta.sm;
+                match self.dispatch(sm) {
+                    Some(next) => self.residents[at] = next,
+                    None => drop(self.residents.remove(at)),
+                }
+            }
+            if self.execution.clock == before && !self.residents.is_empty() {
+                return Err(End::Hang(Box::new(self.hang(HangReason::Blocked))));
+            }
+        }
+        Ok(())
+    }
+
+    /// The next CTA of the grid, if there is one.
+    fn dispatch(&mut self, sm: u32) -> Option<Resident<N>> {
+        let number = (self.next_cta < self.total).then_some(self.next_cta)?;
+        self.next_cta += 1;
+        let Launch { chip, kernel, shape, occupancy, .. } = self.launch;
+        let [x, y, _] = shape.grid.map(u64::from);
+        let id = [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32];
+        let warps = (0..occupancy.warps_per_cta)
+            .map(|warp| Warp::new(warp, shape.block, kernel, chip.sm.divergence))
+            .collect();
+        let cta = Cta {
+            id,
+            number,
+            sm,
+            shared: Shared::new(occupancy.shared_bytes, self.launch.check_uninitialised),
+            barriers: Barriers::new(chip.sm.barriers_per_cta, N as u32),
+            live_warps: occupancy.warps_per_cta,
+        };
+        Some(Resident { cta, warps })
+    }
+
+    /// Every warp of a CTA has its turn.
+    fn turn(&mut self, at: usize) -> Result<(), End> {
+        let Resident { cta, warps } = &mut self.residents[at];
+        for warp in 0..warps.len() {
+            let mut end = self.execution.clock + TURN;
+            if let Some(limit) = self.launch.limits.max_instructions {
+                if self.execution.clock >= limit {
+                    return Err(End::Hang(Box::new(self.hang(HangReason::InstructionLimit(limit)))));
+                }
+                end = end.min(limit);
+            }
+            while self.execution.clock < end {
+                let Some(path) = warps[warp].control.current() else { break };
+                match self.execution.step(cta, warps, warp, path) {
+                    Ok(Next::Go) => {}
+                    Ok(Next::Yield) => break,
+                    Err(bad) => return Err(End::Fault(fault(self.launch.kernel, cta, &warps[warp], path.pc, bad))),
+                }
+                if let Some(read) = self.execution.uninitialised.take() {
+                    let read = (read.0, read.1.name(), read.2, read.3);
+                    note_uninitialised(&mut self.uninitialised, self.launch.kernel, cta, &warps[warp], path.pc, read);
+                }
+            }
+        }
+        match &self.launch.limits.interrupt {
+            Some(stop) if stop.load(Ordering::Relaxed) => Err(End::Interrupted),
+            _ => Ok(()),
+        }
+    }
+
+    fn hang(&self, reason: HangReason) -> Hang {
+        let kernel = self.launch.kernel;
+        let mut waiting = Vec::new();
+        let mut live_warps = 0;
+        for Resident { cta, warps } in &self.residents {
+            for warp in warps.iter().filter(|w| !w.is_done()) {
+                live_warps += 1;
+                for (group, wait) in warp.control.paths() {
+                    if waiting.len() == SHOWN {
+                        break;
+                    }
+                    let wait = wait.map(|wait| describe_wait(cta, warp, wait));
+                    let place = Place::of(kernel, group.pc);
+                    waiting.push(WaitingWarp { cta: cta.id, warp: warp.id, mask: group.mask, wait, place });
+                }
+            }
+        }
+        Hang { kernel: kernel.name.clone(), reason, waiting, live_warps }
+    }
+
+    fn into_stats(self) -> Stats {
+        let begun = self.next_cta;
+        Stats {
+            warp_instructions: self.execution.clock,
+            thread_instructions: self.execution.thread_instructions,
+            ctas: begun,
+            warps: begun * self.launch.occupancy.warps_per_cta as u64,
+            output: self.execution.output.into_text(),
+            uninitialised: self.uninitialised.into_values().collect(),
+        }
+    }
+}
+
+fn describe_wait<const N: usize>(cta: &Cta, warp: &Warp<N>, wait: Wait) -> String {
+    match wait {
+        Wait::Barrier => match cta.barriers.waiting_at(warp.id) {
+            Some(id) => {
+                let (come, expected) = cta.barriers.progress(id, cta.live_warps);
+                format!("at barrier {id}: {come} of {expected} threads have come")
+            }
+            None => "at a barrier".to_string(),
+        },
+        Wait::Lanes { members, .. } => {
+            let here = warp.control.paths().iter().filter(|(_, w)| *w == Some(wait)).fold(0, |m, (g, _)| m | g.mask);
+            format!("for {}", lane_ranges(members & warp.live & !here))
+        }
+    }
+}
+
+fn fault<const N: usize>(kernel: &Kernel, cta: &Cta, warp: &Warp<N>, pc: Pc, bad: Bad) -> Box<Fault> {
+    Box::new(Fault {
+        kind: bad.kind,
+        kernel: kernel.name.clone(),
+        cta: cta.id,
+        thread: warp.thread(bad.lane),
+        place: Place::of(kernel, pc),
+    })
+}
+
+fn note_uninitialised<const N: usize>(
+    noted: &mut BTreeMap<Pc, UninitialisedRead>,
+    kernel: &Kernel,
+    cta: &Cta,
+    warp: &Warp<N>,
+    pc: Pc,
+    (lane, space, address, bytes): (usize, &str, u64, u32),
+) {
+    let note = noted.entry(pc).or_insert_with(|| UninitialisedRead {
+        message: format!(
+            "load of {bytes} bytes of {space} memory at {address:#x}, which nobody wrote, by thread {} of CTA {}\n      at {}",
+            coordinates(warp.thread(lane)),
+            coordinates(cta.id),
+            Place::of(kernel, pc)
+        ),
+        count: 0,
+    });
+    note.count += 1;
+}

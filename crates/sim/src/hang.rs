@@ -1,0 +1,120 @@
+//! Who waits for what, when nothing moves any more or a limit ends the launch.
+
+use std::fmt;
+
+use crate::fault::{Place, coordinates};
+
+/// A launch that does not end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hang {
+    /// The kernel.
+    pub kernel: String,
+    /// Why it was ended.
+    pub reason: HangReason,
+    /// Where warps are, some of them.
+    pub waiting: Vec<WaitingWarp>,
+    /// Warps that have not ended, in all.
+    pub live_warps: u64,
+}
+
+/// Why a launch is considered hanging.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HangReason {
+    /// Every warp waits; none can ever go on.
+    Blocked,
+    /// The limit on warp instructions was reached.
+    InstructionLimit(u64),
+}
+
+/// A group of lanes of a warp that does not end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitingWarp {
+    /// Its CTA.
+    pub cta: [u32; 3],
+    /// Its number in the CTA.
+    pub warp: u32,
+    /// Its lanes.
+    pub mask: u64,
+    /// What it waits for, or `None` if it runs.
+    pub wait: Option<String>,
+    /// Where it is.
+    pub place: Place,
+}
+
+/// Lanes as ranges: `0`, `1-31`.
+pub fn lane_ranges(mask: u64) -> String {
+    let mut ranges = Vec::new();
+    let mut lane = 0;
+    while lane < 64 {
+        if mask >> lane & 1 == 0 {
+            lane += 1;
+            continue;
+        }
+        let len = (mask >> lane).trailing_ones();
+        ranges.push(if len == 1 { format!("{lane}") } else { format!("{lane}-{}", lane + len - 1) });
+        lane += len;
+    }
+    let word = if mask.count_ones() == 1 { "lane" } else { "lanes" };
+    format!("{word} {}", ranges.join(","))
+}
+
+/// A number with thousands separated.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+impl fmt::Display for Hang {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let warps = |n: u64| format!("{} warp{}", grouped(n), if n == 1 { "" } else { "s" });
+        match self.reason {
+            HangReason::Blocked => {
+                write!(f, "kernel `{}` hangs: {} wait, and none can go on", self.kernel, warps(self.live_warps))?;
+            }
+            HangReason::InstructionLimit(limit) => {
+                write!(
+                    f,
+                    "kernel `{}` did not end within {} warp instructions; {} still run",
+                    self.kernel,
+                    grouped(limit),
+                    warps(self.live_warps)
+                )?;
+            }
+        }
+        for warp in &self.waiting {
+            write!(f, "\n  warp {} of CTA {}, {}: ", warp.warp, coordinates(warp.cta), lane_ranges(warp.mask))?;
+            match &warp.wait {
+                Some(wait) => write!(f, "waits {wait}")?,
+                None => write!(f, "runs")?,
+            }
+            write!(f, "\n      at {}", warp.place)?;
+        }
+        let shown = self.waiting.iter().map(|w| (w.cta, w.warp)).collect::<std::collections::BTreeSet<_>>().len();
+        if self.live_warps > shown as u64 {
+            write!(f, "\n  … and {} more", warps(self.live_warps - shown as u64))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lanes_in_words() {
+        assert_eq!(lane_ranges(1), "lane 0");
+        assert_eq!(lane_ranges(0xffff_fffe), "lanes 1-31");
+        assert_eq!(lane_ranges(0b1011), "lanes 0-1,3");
+        assert_eq!(lane_ranges(u64::MAX), "lanes 0-63");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(grouped(999), "999");
+    }
+}

@@ -1,0 +1,3 @@
+//! Memory: the bytes of the device ([`store`]).
+
+pub mod store;

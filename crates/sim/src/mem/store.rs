@@ -1,0 +1,249 @@
+//! The bytes of device memory, as the allocations that hold them. Every access is checked against them.
+
+/// Where global memory begins: above the windows of the other spaces, low enough for 32-bit code.
+pub const GLOBAL_BASE: u64 = 0x1000_0000;
+
+/// Allocations start at multiples of this, as `cudaMalloc`'s do.
+const ALIGN: u64 = 256;
+
+/// Never-allocated bytes between two allocations, so that running over the end of one does not hit the next.
+const GUARD: u64 = 256;
+
+/// Freed allocations that are remembered for messages.
+const REMEMBERED: usize = 64;
+
+/// Device memory does not hold what is asked for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("out of device memory: {asked} bytes asked for, {free} of {total} bytes free (memory.global_bytes)")]
+pub struct OutOfMemory {
+    /// Bytes asked for.
+    pub asked: u64,
+    /// Bytes left.
+    pub free: u64,
+    /// Bytes the chip has.
+    pub total: u64,
+}
+
+/// One allocation.
+#[derive(Debug)]
+pub struct Allocation {
+    base: u64,
+    name: String,
+    bytes: Vec<u8>,
+    /// One bit a byte: whether it was ever written. Kept only when asked for.
+    written: Option<BitSet>,
+}
+
+/// A set of byte positions.
+#[derive(Debug, Clone)]
+pub struct BitSet(Vec<u64>);
+
+impl BitSet {
+    /// An empty set of positions below `len`.
+    pub fn new(len: usize) -> Self {
+        BitSet(vec![0; len.div_ceil(64)])
+    }
+
+    /// Adds `count` positions from `start`.
+    pub fn insert(&mut self, start: usize, count: usize) {
+        for at in start..start + count {
+            self.0[at / 64] |= 1 << (at % 64);
+        }
+    }
+
+    /// Whether all of `count` positions from `start` are in the set.
+    pub fn contains(&self, start: usize, count: usize) -> bool {
+        (start..start + count).all(|at| self.0[at / 64] >> (at % 64) & 1 == 1)
+    }
+}
+
+/// Device memory.
+#[derive(Debug)]
+pub struct Memory {
+    /// Sorted by address.
+    allocations: Vec<Allocation>,
+    freed: Vec<(u64, u64, String)>,
+    next: u64,
+    used: u64,
+    total: u64,
+    track_writes: bool,
+}
+
+impl Memory {
+    /// Memory of `total` bytes. With `track_writes`, it knows which bytes were never written.
+    pub fn new(total: u64, track_writes: bool) -> Self {
+        Memory { allocations: Vec::new(), freed: Vec::new(), next: GLOBAL_BASE, used: 0, total, track_writes }
+    }
+
+    /// Takes `bytes` zero bytes, which count as never written, and returns their address.
+    pub fn allocate(&mut self, bytes: u64, align: u64, name: impl Into<String>) -> Result<u64, OutOfMemory> {
+        let free = self.total - self.used;
+        if bytes > free || usize::try_from(bytes).is_err() {
+            return Err(OutOfMemory { asked: bytes, free, total: self.total });
+        }
+        let base = self.next.next_multiple_of(align.max(ALIGN));
+        self.next = base + bytes + GUARD;
+        self.used += bytes;
+        let written = self.track_writes.then(|| BitSet::new(bytes as usize));
+        self.allocations.push(Allocation {
+            base,
+            name: name.into(),
+            bytes: vec![0; bytes as usize],
+            written,
+        });
+        Ok(base)
+    }
+
+    /// Gives an allocation back. Returns whether one began there.
+    pub fn free(&mut self, address: u64) -> bool {
+        let Ok(at) = self.allocations.binary_search_by_key(&address, |a| a.base) else { return false };
+        let gone = self.allocations.remove(at);
+        self.used -= gone.bytes.len() as u64;
+        if self.freed.len() == REMEMBERED {
+            self.freed.remove(0);
+        }
+        self.freed.push((gone.base, gone.bytes.len() as u64, gone.name));
+        true
+    }
+
+    /// The number of the allocation that holds `address`.
+    #[inline]
+    pub fn find(&self, address: u64) -> Option<usize> {
+        let at = self.allocations.partition_point(|a| a.base <= address);
+        let at = at.checked_sub(1)?;
+        (address - self.allocations[at].base < self.allocations[at].bytes.len() as u64).then_some(at)
+    }
+
+    /// An allocation's address and bytes.
+    #[inline]
+    pub fn allocation(&self, at: usize) -> (u64, &[u8]) {
+        let a = &self.allocations[at];
+        (a.base, &a.bytes)
+    }
+
+    /// An allocation's address, bytes, and the set of written ones where that is tracked.
+    #[inline]
+    pub fn allocation_mut(&mut self, at: usize) -> (u64, &mut [u8], Option<&mut BitSet>) {
+        let a = &mut self.allocations[at];
+        (a.base, &mut a.bytes, a.written.as_mut())
+    }
+
+    /// Which bytes of an allocation were written, where that is tracked.
+    pub fn written(&self, at: usize) -> Option<&BitSet> {
+        self.allocations[at].written.as_ref()
+    }
+
+    /// Bytes for the host to read; `None` unless all lie in one allocation.
+    pub fn read(&self, address: u64, bytes: usize) -> Option<&[u8]> {
+        if bytes == 0 {
+            return Some(&[]);
+        }
+        let (base, data) = self.allocation(self.find(address)?);
+        let start = (address - base) as usize;
+        data.get(start..start.checked_add(bytes)?)
+    }
+
+    /// The host writes; false unless all lie in one allocation.
+    pub fn write(&mut self, address: u64, data: &[u8]) -> bool {
+        if data.is_empty() {
+            return true;
+        }
+        let Some(at) = self.find(address) else { return false };
+        let (base, bytes, written) = self.allocation_mut(at);
+        let start = (address - base) as usize;
+        let Some(target) = bytes.get_mut(start..start + data.len()) else { return false };
+        target.copy_from_slice(data);
+        if let Some(written) = written {
+            written.insert(start, data.len());
+        }
+        true
+    }
+
+    /// Says in words where a bad address lies: "4 bytes past the end of buffer 2 (4096 bytes)".
+    pub fn describe(&self, address: u64, bytes: u64) -> String {
+        if let Some((base, len, name)) =
+            self.freed.iter().find(|(base, len, _)| address.wrapping_sub(*base) < *len)
+        {
+            return format!("at byte {} of {name} ({len} bytes), which was freed", address - base);
+        }
+        let after = self.allocations.partition_point(|a| a.base <= address);
+        let before = after.checked_sub(1).map(|i| &self.allocations[i]);
+        let after = self.allocations.get(after);
+        let past = before.map(|a| (address.saturating_sub(a.base + a.bytes.len() as u64), a));
+        let ahead = after.map(|a| (a.base - address, a));
+        match (past, ahead) {
+            (None, None) => "no global memory is allocated".to_string(),
+            (Some((past, a)), ahead) if ahead.is_none_or(|(ahead, _)| past <= ahead) => {
+                let len = a.bytes.len() as u64;
+                if address < a.base + len {
+                    let over = address + bytes - (a.base + len);
+                    format!("the last {} past the end of {} ({len} bytes)", count(over), a.name)
+                } else if past == 0 {
+                    format!("right past the end of {} ({len} bytes)", a.name)
+                } else {
+                    format!("{} past the end of {} ({len} bytes)", count(past), a.name)
+                }
+            }
+            (_, Some((ahead, a))) => {
+                format!("{} before the start of {} ({} bytes)", count(ahead), a.name, a.bytes.len())
+            }
+            (Some(_), None) => unreachable!("the guard above holds when nothing lies ahead"),
+        }
+    }
+}
+
+fn count(bytes: u64) -> String {
+    if bytes == 1 { "1 byte".to_string() } else { format!("{bytes} bytes") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn allocations_do_not_touch() {
+        let mut memory = Memory::new(1 << 20, false);
+        let a = memory.allocate(100, 1, "a").unwrap();
+        let b = memory.allocate(100, 1, "b").unwrap();
+        assert_eq!(a, GLOBAL_BASE);
+        assert!(b >= a + 100 + GUARD && b % ALIGN == 0);
+        assert_eq!(memory.find(a + 99), Some(0));
+        assert_eq!(memory.find(a + 100), None);
+        assert_eq!(memory.find(a - 1), None);
+    }
+
+    #[test]
+    fn host_access_stays_inside_one_allocation() {
+        let mut memory = Memory::new(1 << 20, true);
+        let a = memory.allocate(8, 1, "a").unwrap();
+        assert!(memory.write(a + 4, &[1, 2, 3, 4]));
+        assert!(!memory.write(a + 5, &[1, 2, 3, 4]));
+        assert_eq!(memory.read(a + 4, 4), Some(&[1u8, 2, 3, 4][..]));
+        assert_eq!(memory.read(a + 5, 4), None);
+        assert!(memory.written(0).unwrap().contains(4, 4));
+        assert!(!memory.written(0).unwrap().contains(3, 2));
+    }
+
+    #[test]
+    fn words_for_bad_addresses() {
+        let mut memory = Memory::new(1 << 20, false);
+        assert_eq!(memory.describe(0, 4), "no global memory is allocated");
+        let a = memory.allocate(4096, 1, "buffer 0").unwrap();
+        assert_eq!(memory.describe(a + 4096, 4), "right past the end of buffer 0 (4096 bytes)");
+        assert_eq!(memory.describe(a + 4100, 4), "4 bytes past the end of buffer 0 (4096 bytes)");
+        assert_eq!(memory.describe(a + 4092, 8), "the last 4 bytes past the end of buffer 0 (4096 bytes)");
+        assert_eq!(memory.describe(a - 4, 4), "4 bytes before the start of buffer 0 (4096 bytes)");
+        memory.free(a);
+        assert_eq!(memory.describe(a + 8, 4), "at byte 8 of buffer 0 (4096 bytes), which was freed");
+    }
+
+    #[test]
+    fn memory_runs_out() {
+        let mut memory = Memory::new(1000, false);
+        let a = memory.allocate(900, 1, "a").unwrap();
+        let error = memory.allocate(200, 1, "b").unwrap_err();
+        assert_eq!(error, OutOfMemory { asked: 200, free: 100, total: 1000 });
+        assert!(memory.free(a) && !memory.free(a));
+        assert!(memory.allocate(200, 1, "b").is_ok());
+    }
+}

@@ -1,0 +1,256 @@
+//! Named barriers: each counts arriving warps and releases those that wait together.
+//!
+//! The hardware counts in lanes but by whole warps: a warp arrives when all its live lanes have.
+
+use smallvec::SmallVec;
+
+/// One path that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiter {
+    /// The warp's number in its CTA.
+    pub warp: u32,
+    /// Its lanes.
+    pub mask: u64,
+}
+
+/// A barrier used in a way the hardware does not define.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Misuse {
+    /// No such barrier.
+    #[error("barrier {id} does not exist: a CTA has barriers 0 to {last}", last = count - 1)]
+    NoSuchBarrier {
+        /// The number asked for.
+        id: u32,
+        /// How many there are.
+        count: u32,
+    },
+    /// A thread count that is no number of warps.
+    #[error("barrier {id} is given {threads} threads, but the count must be a multiple of the warp size {lanes}, and not 0")]
+    NotWholeWarps {
+        /// The barrier.
+        id: u32,
+        /// The count.
+        threads: u32,
+        /// Lanes of a warp.
+        lanes: u32,
+    },
+    /// Two counts in one phase.
+    #[error("barrier {id} is given {threads} threads, but {before} by a warp that already arrived")]
+    CountChanged {
+        /// The barrier.
+        id: u32,
+        /// The count.
+        threads: u32,
+        /// The count before.
+        before: u32,
+    },
+    /// More warps than the count says.
+    #[error("more warps arrive at barrier {id} than its count of {threads} threads allows")]
+    TooMany {
+        /// The barrier.
+        id: u32,
+        /// The count.
+        threads: u32,
+    },
+    /// The same lanes arrive twice in a phase that they do not wait for.
+    #[error("warp {warp} arrives twice in one phase of barrier {id}, which still waits for others")]
+    Twice {
+        /// The barrier.
+        id: u32,
+        /// The warp.
+        warp: u32,
+    },
+}
+
+/// What a path does at a barrier.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// The barrier's number.
+    pub id: u32,
+    /// Threads it is to count, or all of the CTA.
+    pub threads: Option<u32>,
+    /// Whether the path waits.
+    pub waits: bool,
+    /// Lanes whose predicate is true (reductions).
+    pub votes: u64,
+    /// The path.
+    pub path: Waiter,
+    /// All lanes of the warp that have to come before it counts as arrived.
+    pub warp_lanes: u64,
+}
+
+/// The end of a phase: who goes on, and what the reductions gave.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Release {
+    /// Paths that go on.
+    pub waiters: SmallVec<[Waiter; 8]>,
+    /// Threads whose predicate was true.
+    pub popc: u32,
+    /// Whether all predicates were true.
+    pub all: bool,
+}
+
+/// One barrier. A phase ends when `arrived` warps make up the expected threads; the count then starts again.
+#[derive(Clone, Debug, Default)]
+struct Barrier {
+    expected: Option<u32>,
+    arrived: u32,
+    /// Warps of which some lanes have come.
+    partial: SmallVec<[Waiter; 4]>,
+    waiters: SmallVec<[Waiter; 8]>,
+    votes: u32,
+    voters: u32,
+}
+
+/// The barriers of a CTA.
+#[derive(Clone, Debug)]
+pub struct Barriers {
+    barriers: Vec<Barrier>,
+    lanes: u32,
+}
+
+impl Barriers {
+    /// `count` barriers for warps of `lanes` lanes.
+    pub fn new(count: u32, lanes: u32) -> Self {
+        Barriers { barriers: vec![Barrier::default(); count as usize], lanes }
+    }
+
+    /// A path arrives; `live_warps` of the CTA have not ended. Returns the release that this arrival brings about.
+    pub fn arrive(&mut self, arrival: Arrival, live_warps: u32) -> Result<Option<Release>, Misuse> {
+        let Arrival { id, threads, waits, votes, path, warp_lanes } = arrival;
+        let (count, lanes) = (self.barriers.len() as u32, self.lanes);
+        let barrier = self.barriers.get_mut(id as usize).ok_or(Misuse::NoSuchBarrier { id, count })?;
+        if let Some(threads) = threads {
+            if threads == 0 || threads % lanes != 0 {
+                return Err(Misuse::NotWholeWarps { id, threads, lanes });
+            }
+            match barrier.expected.replace(threads) {
+                Some(before) if before != threads => {
+                    return Err(Misuse::CountChanged { id, threads, before });
+                }
+                _ => {}
+            }
+        }
+        if let Some(known) = barrier.partial.iter_mut().find(|p| p.warp == path.warp) {
+            if known.mask & path.mask != 0 {
+                return Err(Misuse::Twice { id, warp: path.warp });
+            }
+            known.mask |= path.mask;
+        } else {
+            barrier.partial.push(path);
+        }
+        barrier.voters += path.mask.count_ones();
+        barrier.votes += (votes & path.mask).count_ones();
+        if waits {
+            barrier.waiters.push(path);
+        }
+        barrier.settle_warp(path.warp, warp_lanes);
+        let expected = barrier.expected.unwrap_or(live_warps * lanes);
+        if barrier.arrived * lanes > expected {
+            return Err(Misuse::TooMany { id, threads: expected });
+        }
+        Ok(barrier.complete(expected, lanes))
+    }
+
+    /// Lanes of `warp` have ended and `warp_lanes` are left: barriers that waited for them may be complete now.
+    pub fn lanes_ended(&mut self, warp: u32, warp_lanes: u64, live_warps: u32) -> SmallVec<[Release; 1]> {
+        let lanes = self.lanes;
+        self.barriers
+            .iter_mut()
+            .filter_map(|barrier| {
+                barrier.settle_warp(warp, warp_lanes);
+                let expected = barrier.expected.unwrap_or(live_warps * lanes);
+                (barrier.arrived > 0).then(|| barrier.complete(expected, lanes)).flatten()
+            })
+            .collect()
+    }
+
+    /// For messages: how many threads have come to barrier `id`, and how many it expects.
+    pub fn progress(&self, id: u32, live_warps: u32) -> (u32, u32) {
+        let barrier = &self.barriers[id as usize];
+        (barrier.arrived * self.lanes, barrier.expected.unwrap_or(live_warps * self.lanes))
+    }
+
+    /// For messages: the barrier at which a warp's path waits.
+    pub fn waiting_at(&self, warp: u32) -> Option<u32> {
+        self.barriers.iter().position(|b| b.waiters.iter().any(|w| w.warp == warp)).map(|id| id as u32)
+    }
+}
+
+impl Barrier {
+    /// Counts the warp as arrived if all of its lanes have come.
+    fn settle_warp(&mut self, warp: u32, warp_lanes: u64) {
+        if let Some(at) = self.partial.iter().position(|p| p.warp == warp && warp_lanes & !p.mask == 0) {
+            self.partial.remove(at);
+            self.arrived += 1;
+        }
+    }
+
+    fn complete(&mut self, expected: u32, lanes: u32) -> Option<Release> {
+        if self.arrived * lanes < expected {
+            return None;
+        }
+        let phase = std::mem::take(self);
+        Some(Release { waiters: phase.waiters, popc: phase.votes, all: phase.votes == phase.voters })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrival(warp: u32, threads: Option<u32>, waits: bool) -> Arrival {
+        let path = Waiter { warp, mask: u32::MAX as u64 };
+        Arrival { id: 1, threads, waits, votes: 0b11, path, warp_lanes: u32::MAX as u64 }
+    }
+
+    #[test]
+    fn the_last_warp_releases_all() {
+        let mut barriers = Barriers::new(16, 32);
+        assert_eq!(barriers.arrive(arrival(0, None, true), 2), Ok(None));
+        assert_eq!(barriers.progress(1, 2), (32, 64));
+        assert_eq!(barriers.waiting_at(0), Some(1));
+        let release = barriers.arrive(arrival(1, None, true), 2).unwrap().unwrap();
+        assert_eq!(release.waiters.len(), 2);
+        assert_eq!((release.popc, release.all), (4, false));
+        assert_eq!(barriers.progress(1, 2), (0, 64));
+    }
+
+    #[test]
+    fn a_producer_arrives_without_waiting() {
+        let mut barriers = Barriers::new(16, 32);
+        assert_eq!(barriers.arrive(arrival(0, Some(64), false), 4), Ok(None));
+        let release = barriers.arrive(arrival(3, Some(64), true), 4).unwrap().unwrap();
+        assert_eq!(release.waiters.as_slice(), [Waiter { warp: 3, mask: u32::MAX as u64 }]);
+    }
+
+    #[test]
+    fn a_warp_arrives_when_its_last_lane_does() {
+        let mut barriers = Barriers::new(16, 32);
+        let half = Arrival { path: Waiter { warp: 0, mask: 0xffff }, ..arrival(0, None, true) };
+        assert_eq!(barriers.arrive(half, 1), Ok(None));
+        assert_eq!(barriers.arrive(half, 1), Err(Misuse::Twice { id: 1, warp: 0 }));
+        // The other half ends instead of coming.
+        let released = barriers.lanes_ended(0, 0xffff, 1);
+        assert_eq!(released[0].waiters.len(), 1);
+    }
+
+    #[test]
+    fn misuse_is_told() {
+        let mut barriers = Barriers::new(16, 32);
+        let text = |r: Result<Option<Release>, Misuse>| r.unwrap_err().to_string();
+        assert_eq!(
+            text(barriers.arrive(Arrival { id: 16, ..arrival(0, None, true) }, 1)),
+            "barrier 16 does not exist: a CTA has barriers 0 to 15"
+        );
+        assert_eq!(
+            text(barriers.arrive(arrival(0, Some(33), true), 4)),
+            "barrier 1 is given 33 threads, but the count must be a multiple of the warp size 32, and not 0"
+        );
+        barriers.arrive(arrival(0, Some(64), true), 4).unwrap();
+        assert_eq!(
+            text(barriers.arrive(arrival(1, Some(96), true), 4)),
+            "barrier 1 is given 96 threads, but 64 by a warp that already arrived"
+        );
+    }
+}

@@ -1,0 +1,216 @@
+//! Conversions.
+//!
+//! Integers: a source is extended by its own signedness; a result narrower than a word is extended by its own
+//! signedness to the whole word. Floats to integers always clamp to the destination's range; NaN becomes 0, or, if
+//! either side is 64 bits wide, the bit pattern with only the top bit of the destination set (the PTX manual's rule).
+
+use warploom_isa::{Clamp, Cvt, Round, Ty};
+
+use super::float::{canonical32, flush32};
+use super::format::{Format, f16_to_f32};
+use super::vector::{Filled, Inputs, Output, Source, blend, ones};
+
+/// `cvt`. The frequent conversions; the others are in [`convert_rare`].
+#[inline(always)]
+pub(super) fn compute<const N: usize>(cvt: Cvt, a: Source<'_, N>, out: &mut Output<N>) -> Filled {
+    let plain = cvt.clamp == Clamp::None;
+    match (cvt.from, cvt.to) {
+        (from, to) if plain && !from.is_float() && !to.is_float() => integers(from, to, a, out),
+        (Ty::S32, Ty::F32) if plain && cvt.round == Round::Rn => {
+            out.map1(a.lo, |x| (x as i32 as f32).to_bits())
+        }
+        (Ty::U32, Ty::F32) if plain && cvt.round == Round::Rn => out.map1(a.lo, |x| (x as f32).to_bits()),
+        (Ty::S32, Ty::F64) if plain => out.wide(|i| f64::from(a.lo[i] as i32).to_bits()),
+        (Ty::U32, Ty::F64) if plain => out.wide(|i| f64::from(a.lo[i]).to_bits()),
+        (Ty::F32, Ty::S32) if !cvt.ftz => match cvt.round {
+            Round::Rz => out.map1(a.lo, |x| f32::from_bits(x) as i32 as u32),
+            Round::Rn => out.map1(a.lo, |x| f32::from_bits(x).round_ties_even() as i32 as u32),
+            Round::Rm => out.map1(a.lo, |x| f32::from_bits(x).floor() as i32 as u32),
+            Round::Rp => out.map1(a.lo, |x| f32::from_bits(x).ceil() as i32 as u32),
+            Round::Rna => convert_rare(cvt, a, out),
+        },
+        (Ty::F32, Ty::U32) if !cvt.ftz => match cvt.round {
+            Round::Rz => out.map1(a.lo, |x| f32::from_bits(x) as u32),
+            Round::Rn => out.map1(a.lo, |x| f32::from_bits(x).round_ties_even() as u32),
+            Round::Rm => out.map1(a.lo, |x| f32::from_bits(x).floor() as u32),
+            Round::Rp => out.map1(a.lo, |x| f32::from_bits(x).ceil() as u32),
+            Round::Rna => convert_rare(cvt, a, out),
+        },
+        (Ty::F32, Ty::F64) if plain && !cvt.ftz => out.wide(|i| f32_to_f64(a.lo[i])),
+        (Ty::F64, Ty::F32) if plain && !cvt.ftz && cvt.round == Round::Rn => {
+            out.word(|i| canonical32((f64::from_bits(a.wide(i)) as f32).to_bits()))
+        }
+        (Ty::F16, Ty::F32) if plain => out.map1(a.lo, |x| canonical32(f16_to_f32(x))),
+        (Ty::BF16, Ty::F32) if plain && !cvt.ftz => out.map1(a.lo, |x| canonical32(x << 16)),
+        (Ty::F32, Ty::F32) if plain && !cvt.integral => {
+            if cvt.ftz {
+                out.map1(a.lo, |x| flush32(canonical32(x)))
+            } else {
+                out.map1(a.lo, canonical32)
+            }
+        }
+        _ => convert_rare(cvt, a, out),
+    }
+}
+
+/// f32 to f64. A NaN keeps its sign and payload and becomes quiet, whatever the host does.
+#[inline(always)]
+fn f32_to_f64(bits: u32) -> u64 {
+    let number = f64::from(f32::from_bits(bits)).to_bits();
+    let sign_and_exponent = u64::from(bits >> 31) << 63 | 0x7ff8 << 48;
+    let nan = sign_and_exponent | u64::from(bits & 0x007f_ffff) << 29;
+    let k = super::vector::ones64(bits & 0x7fff_ffff > 0x7f80_0000);
+    super::vector::blend64(k, nan, number)
+}
+
+/// The low `bits` of a word, extended to the whole word.
+#[inline(always)]
+fn extend(x: u32, spare: u32, signed: u32) -> u32 {
+    let moved = x << spare;
+    blend(signed, (moved as i32 >> spare) as u32, moved >> spare)
+}
+
+/// Integer to integer without saturation.
+#[inline(always)]
+fn integers<const N: usize>(from: Ty, to: Ty, a: Source<'_, N>, out: &mut Output<N>) -> Filled {
+    // Going to a narrower type, only its own bits of the source matter.
+    let kept = if to.bits() < from.bits() { to } else { from };
+    let (spare, signed) = (32 - kept.bits().min(32), ones(kept.is_signed()));
+    match (from.is_wide(), to.is_wide()) {
+        (true, true) => {
+            (out.lo, out.hi) = (*a.lo, *a.hi);
+            Filled::Wide
+        }
+        (false, true) => {
+            out.map1(a.lo, |x| extend(x, spare, signed));
+            for i in 0..N {
+                out.hi[i] = (out.lo[i] as i32 >> 31) as u32 & signed;
+            }
+            Filled::Wide
+        }
+        (_, false) if spare == 0 => {
+            out.lo = *a.lo;
+            Filled::Word
+        }
+        (_, false) => {
+            // A signed source and a wider unsigned destination below a word: cut to the destination.
+            let (cut, cut_signed) = (32 - to.bits(), ones(to.is_signed()));
+            out.map1(a.lo, |x| extend(extend(x, spare, signed), cut, cut_signed))
+        }
+    }
+}
+
+/// Any conversion, lane by lane.
+#[inline(never)]
+fn convert_rare<const N: usize>(cvt: Cvt, a: Source<'_, N>, out: &mut Output<N>) -> Filled {
+    let one = |i: usize| convert(cvt, if cvt.from.is_wide() { a.wide(i) } else { a.lo[i].into() });
+    if cvt.to.is_wide() { out.wide(one) } else { out.word(|i| one(i) as u32) }
+}
+
+/// One value. `bits` above the source type's width are ignored.
+fn convert(cvt: Cvt, bits: u64) -> u64 {
+    match (cvt.from.is_float(), cvt.to.is_float()) {
+        (false, false) => integer_bits(cvt.to, cvt.clamp, integer_value(cvt.from, bits)),
+        (false, true) => {
+            let value = integer_value(cvt.from, bits);
+            let format = Format::of(cvt.to);
+            let rounded = format.round(value < 0, value.unsigned_abs() as u64, 0, cvt.round);
+            format.clamp(rounded, cvt.clamp)
+        }
+        (true, false) => float_to_integer(cvt, bits),
+        (true, true) => float_to_float(cvt, bits),
+    }
+}
+
+fn integer_value(ty: Ty, bits: u64) -> i128 {
+    let spare = 64 - ty.bits();
+    let moved = bits << spare;
+    if ty.is_signed() { i128::from(moved as i64 >> spare) } else { i128::from(moved >> spare) }
+}
+
+/// An integer in a register of its type: clamped or cut, then extended by the type's signedness.
+fn integer_bits(ty: Ty, clamp: Clamp, value: i128) -> u64 {
+    let (min, max) = range(ty);
+    let value = if clamp == Clamp::Sat { value.clamp(min, max) } else { value };
+    integer_value(ty, value as u64) as u64
+}
+
+fn range(ty: Ty) -> (i128, i128) {
+    let bits = ty.bits();
+    if ty.is_signed() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
+}
+
+/// The source's bits, without what lies above its width, flushed if it is an f32 and that is asked for.
+fn float_source(cvt: Cvt, bits: u64) -> u64 {
+    match cvt.from {
+        Ty::F64 => bits,
+        Ty::F32 if cvt.ftz => Format::F32.flush(bits & 0xffff_ffff),
+        Ty::F32 => bits & 0xffff_ffff,
+        _ => bits & 0xffff,
+    }
+}
+
+fn to_integral(value: f64, round: Round) -> f64 {
+    match round {
+        Round::Rn => value.round_ties_even(),
+        Round::Rna => value.round(),
+        Round::Rz => value.trunc(),
+        Round::Rm => value.floor(),
+        Round::Rp => value.ceil(),
+    }
+}
+
+fn float_to_integer(cvt: Cvt, bits: u64) -> u64 {
+    let value = Format::of(cvt.from).widen(float_source(cvt, bits));
+    if value.is_nan() {
+        let wide = cvt.from == Ty::F64 || cvt.to.is_wide();
+        return if wide { integer_bits(cvt.to, Clamp::None, 1 << (cvt.to.bits() - 1)) } else { 0 };
+    }
+    // The cast itself clamps, to a range that contains every destination's.
+    integer_bits(cvt.to, Clamp::Sat, to_integral(value, cvt.round) as i128)
+}
+
+fn float_to_float(cvt: Cvt, bits: u64) -> u64 {
+    let (from, to) = (Format::of(cvt.from), Format::of(cvt.to));
+    let source = float_source(cvt, bits);
+    let value = from.widen(source);
+    let converted = if to == Format::F64 {
+        match cvt.from {
+            Ty::F64 if value.is_nan() => source | 1 << 51,
+            Ty::F32 if value.is_nan() => f32_to_f64(source as u32),
+            _ if value.is_nan() => f32_to_f64(super::half::widened(cvt.from, source as u32, false)),
+            _ if cvt.integral => to_integral(value, cvt.round).to_bits(),
+            _ => value.to_bits(),
+        }
+    } else if cvt.integral {
+        to.narrow(to_integral(value, cvt.round), Round::Rn)
+    } else {
+        to.narrow(value, cvt.round)
+    };
+    let flushed = if cvt.ftz && cvt.to == Ty::F32 { to.flush(converted) } else { converted };
+    to.clamp(flushed, cvt.clamp)
+}
+
+/// Two f32 to a pair of halves: `a` to the upper one.
+#[inline(never)]
+pub(super) fn pair_rare<const N: usize>(
+    cvt: Cvt,
+    a: Source<'_, N>,
+    b: Source<'_, N>,
+    out: &mut Output<N>,
+) -> Filled {
+    let half = Cvt { to: if cvt.to == Ty::F16x2 { Ty::F16 } else { Ty::BF16 }, ..cvt };
+    out.map2(a.lo, b.lo, |x, y| (convert(half, x.into()) << 16 | convert(half, y.into())) as u32)
+}
+
+/// `cvt.pack.sat`: two s32 clamped to 16 or 8 bits; with 8, the low half of `c` goes above them.
+#[inline(never)]
+pub(super) fn pack_rare<const N: usize>(ty: Ty, inputs: Inputs<'_, N>, out: &mut Output<N>) -> Filled {
+    let Inputs { a, b, c, .. } = inputs;
+    let bits = ty.bits();
+    let one = |x: u32| integer_bits(ty, Clamp::Sat, i128::from(x as i32)) as u32 & ((1 << bits) - 1);
+    out.map3(a.lo, b.lo, c.lo, |x, y, z| {
+        let packed = one(x) << bits | one(y);
+        if bits == 8 { packed | z << 16 } else { packed }
+    })
+}

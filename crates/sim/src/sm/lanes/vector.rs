@@ -1,0 +1,178 @@
+//! Loops over lane arrays. Everything here is inlined into its caller so that it is compiled with the caller's
+//! vector instructions; the loops have a constant trip count and no branches, and so vectorize.
+
+use warploom_isa::Inst;
+
+use super::Registers;
+
+/// A source operand: its low words and, for a wide value, its high words.
+#[derive(Clone, Copy)]
+pub(super) struct Source<'a, const N: usize> {
+    pub lo: &'a [u32; N],
+    pub hi: &'a [u32; N],
+}
+
+impl<const N: usize> Source<'_, N> {
+    /// The 64-bit value of lane `i`.
+    #[inline(always)]
+    pub fn wide(&self, i: usize) -> u64 {
+        u64::from(self.lo[i]) | u64::from(self.hi[i]) << 32
+    }
+}
+
+/// The inputs of an operation: its first three sources resolved, the rest to be asked for.
+#[derive(Clone, Copy)]
+pub(super) struct Inputs<'a, const N: usize> {
+    pub inst: &'a Inst,
+    pub regs: &'a Registers<'a, N>,
+    pub a: Source<'a, N>,
+    pub b: Source<'a, N>,
+    pub c: Source<'a, N>,
+}
+
+/// The result of an operation, before it is written under the mask.
+#[repr(align(64))]
+pub(super) struct Output<const N: usize> {
+    pub lo: [u32; N],
+    pub hi: [u32; N],
+    /// The predicate for `dst`, or the carry for `dst2`.
+    pub pred: u64,
+    /// The second predicate of a comparison.
+    pub pred2: u64,
+}
+
+/// Which parts of an [`Output`] an operation has filled.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Filled {
+    /// `lo`.
+    Word,
+    /// `lo` and `hi`.
+    Wide,
+    /// `pred`.
+    Pred,
+    /// `pred` for `dst` and `pred2` for `dst2`.
+    Preds,
+    /// `lo`, and `pred` for `dst2`.
+    WordCarry,
+    /// `lo` and `hi`, and `pred` for `dst2`.
+    WideCarry,
+    /// Nothing: not an operation on lanes.
+    Nothing,
+}
+
+impl<const N: usize> Output<N> {
+    /// `lo[i] = f(a[i])`.
+    #[inline(always)]
+    pub fn map1(&mut self, a: &[u32; N], f: impl Fn(u32) -> u32) -> Filled {
+        for i in 0..N {
+            self.lo[i] = f(a[i]);
+        }
+        Filled::Word
+    }
+
+    /// `lo[i] = f(a[i], b[i])`.
+    #[inline(always)]
+    pub fn map2(&mut self, a: &[u32; N], b: &[u32; N], f: impl Fn(u32, u32) -> u32) -> Filled {
+        for i in 0..N {
+            self.lo[i] = f(a[i], b[i]);
+        }
+        Filled::Word
+    }
+
+    /// `lo[i] = f(a[i], b[i], c[i])`.
+    #[inline(always)]
+    pub fn map3(
+        &mut self,
+        a: &[u32; N],
+        b: &[u32; N],
+        c: &[u32; N],
+        f: impl Fn(u32, u32, u32) -> u32,
+    ) -> Filled {
+        for i in 0..N {
+            self.lo[i] = f(a[i], b[i], c[i]);
+        }
+        Filled::Word
+    }
+
+    /// The 64-bit result of lane `i` is `f(i)`.
+    #[inline(always)]
+    pub fn wide(&mut self, f: impl Fn(usize) -> u64) -> Filled {
+        for i in 0..N {
+            let value = f(i);
+            self.lo[i] = value as u32;
+            self.hi[i] = (value >> 32) as u32;
+        }
+        Filled::Wide
+    }
+
+    /// The 32-bit result of lane `i` is `f(i)`.
+    #[inline(always)]
+    pub fn word(&mut self, f: impl Fn(usize) -> u32) -> Filled {
+        for i in 0..N {
+            self.lo[i] = f(i);
+        }
+        Filled::Word
+    }
+}
+
+/// All ones if `condition`, else zero: the mask of a branch-free select.
+#[inline(always)]
+pub(super) fn ones(condition: bool) -> u32 {
+    u32::from(condition).wrapping_neg()
+}
+
+/// As [`ones`], 64 bits wide.
+#[inline(always)]
+pub(super) fn ones64(condition: bool) -> u64 {
+    u64::from(condition).wrapping_neg()
+}
+
+/// `k ? a : b`, bit by bit.
+#[inline(always)]
+pub(super) fn blend(k: u32, a: u32, b: u32) -> u32 {
+    (a & k) | (b & !k)
+}
+
+/// As [`blend`], 64 bits wide.
+#[inline(always)]
+pub(super) fn blend64(k: u64, a: u64, b: u64) -> u64 {
+    (a & k) | (b & !k)
+}
+
+/// One word a lane: all ones where the lane's bit of `mask` is set.
+#[inline(always)]
+pub(super) fn spread<const N: usize>(mask: u64) -> [u32; N] {
+    let words = [mask as u32, (mask >> 32) as u32];
+    let mut out = [0; N];
+    for i in 0..N {
+        out[i] = ones(words[i / 32] & (1 << (i % 32)) != 0);
+    }
+    out
+}
+
+/// One bit a lane: the answers of `f`.
+#[inline(always)]
+pub(super) fn gather<const N: usize>(f: impl Fn(usize) -> bool) -> u64 {
+    let mut bytes = [0u8; N];
+    for i in 0..N {
+        bytes[i] = u8::from(f(i));
+    }
+    let mut mask = 0;
+    // Eight bytes of 0 or 1 to eight bits: the product's top byte collects byte `j` at bit `j`.
+    for (j, eight) in bytes.as_chunks::<8>().0.iter().enumerate() {
+        mask |= (u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * j);
+    }
+    mask
+}
+
+/// Applies `f` to the two 16-bit halves of a word; `f` sees them zero-extended and its result is cut to 16 bits.
+#[inline(always)]
+pub(super) fn halves2(a: u32, b: u32, f: impl Fn(u32, u32) -> u32) -> u32 {
+    (f(a & 0xffff, b & 0xffff) & 0xffff) | f(a >> 16, b >> 16) << 16
+}
+
+/// The low 16 bits, sign-extended.
+#[inline(always)]
+pub(super) fn sext16(x: u32) -> i32 {
+    i32::from(x as i16)
+}

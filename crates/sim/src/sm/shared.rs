@@ -1,0 +1,20 @@
+//! The scratchpad of a CTA.
+
+use crate::mem::store::BitSet;
+
+/// Shared memory of one CTA.
+#[derive(Clone, Debug)]
+pub struct Shared {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Which of them were ever written, where that is tracked.
+    pub written: Option<BitSet>,
+}
+
+impl Shared {
+    /// `bytes` zero bytes, which count as never written.
+    pub fn new(bytes: u32, track_writes: bool) -> Self {
+        let bytes = bytes as usize;
+        Shared { bytes: vec![0; bytes], written: track_writes.then(|| BitSet::new(bytes)) }
+    }
+}

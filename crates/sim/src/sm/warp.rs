@@ -1,0 +1,117 @@
+//! A warp: its registers, its local memory, and where its threads are.
+
+use warploom_isa::{Kernel, Pc};
+
+use super::lanes::Registers;
+use super::simt::{Activation, Control, SimtStack, Splits};
+use crate::chip::Divergence;
+
+/// The state of a warp of `N` lanes.
+#[derive(Clone, Debug)]
+pub struct Warp<const N: usize> {
+    /// Its number in the CTA.
+    pub id: u32,
+    /// Where its threads are.
+    pub control: Control,
+    /// Lanes whose threads have not ended.
+    pub live: u64,
+    /// `%tid` of each lane.
+    pub tid: [[u32; N]; 3],
+    /// Registers of all activations, a row for each.
+    words: Vec<[u32; N]>,
+    preds: Vec<u64>,
+    /// Local memory, word-interleaved between lanes as the hardware lays it out.
+    local: Vec<[u32; N]>,
+}
+
+impl<const N: usize> Warp<N> {
+    /// The warp with number `id` of a CTA of shape `block`, at the kernel's first instruction.
+    pub fn new(id: u32, block: [u32; 3], kernel: &Kernel, divergence: Divergence) -> Self {
+        let threads = block.iter().product::<u32>();
+        let first = id * N as u32;
+        let lanes = (threads - first).min(N as u32);
+        let live = if lanes == 64 { u64::MAX } else { (1 << lanes) - 1 };
+        let mut tid = [[0; N]; 3];
+        for lane in 0..N {
+            let thread = first + lane as u32;
+            tid[0][lane] = thread % block[0];
+            tid[1][lane] = thread / block[0] % block[1];
+            tid[2][lane] = thread / block[0] / block[1];
+        }
+        let activation = Activation { function: 0, registers: 0, predicates: 0, frame: 0, caller: None };
+        let start = kernel.functions[0].start;
+        let control = match divergence {
+            Divergence::SimtStack => Control::Stack(SimtStack::new(start, live, activation)),
+            Divergence::IndependentThreads => Control::Independent(Splits::new(start, live, activation)),
+        };
+        let mut warp =
+            Warp { id, control, live, tid, words: Vec::new(), preds: Vec::new(), local: Vec::new() };
+        warp.make_room(kernel, &activation);
+        warp
+    }
+
+    /// Makes sure that the registers of an activation exist.
+    pub fn make_room(&mut self, kernel: &Kernel, activation: &Activation) {
+        let function = &kernel.functions[activation.function as usize];
+        let words = (activation.registers + function.registers) as usize;
+        let preds = (activation.predicates + function.predicates) as usize;
+        if self.words.len() < words {
+            self.words.resize(words, [0; N]);
+        }
+        if self.preds.len() < preds {
+            self.preds.resize(preds, 0);
+        }
+    }
+
+    /// The registers of an activation.
+    #[inline(always)]
+    pub fn registers(&mut self, activation: &Activation) -> Registers<'_, N> {
+        Registers {
+            words: &mut self.words[activation.registers as usize..],
+            preds: &mut self.preds[activation.predicates as usize..],
+        }
+    }
+
+    /// A word of local memory in every lane; zero where never written.
+    #[inline]
+    pub fn local_word(&self, word: usize) -> &[u32; N] {
+        self.local.get(word).unwrap_or(&[0; N])
+    }
+
+    /// A word of local memory to write.
+    #[inline]
+    pub fn local_word_mut(&mut self, word: usize) -> &mut [u32; N] {
+        if self.local.len() <= word {
+            self.local.resize(word + 1, [0; N]);
+        }
+        &mut self.local[word]
+    }
+
+    /// A lane's byte of local memory.
+    pub fn local_byte(&self, address: u32, lane: usize) -> u8 {
+        (self.local_word(address as usize / 4)[lane] >> (8 * (address % 4))) as u8
+    }
+
+    /// The coordinates of a lane's thread.
+    pub fn thread(&self, lane: usize) -> [u32; 3] {
+        [self.tid[0][lane], self.tid[1][lane], self.tid[2][lane]]
+    }
+
+    /// Whether every thread has ended.
+    pub fn is_done(&self) -> bool {
+        self.live == 0
+    }
+
+    /// Where the warp is, for messages: the first path's pc.
+    pub fn some_pc(&self) -> Option<Pc> {
+        self.control.paths().first().map(|(group, _)| group.pc)
+    }
+}
+
+/// The lanes of a mask, lowest first.
+#[inline]
+pub fn lanes(mask: u64) -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(mask), |m| Some(m & m.wrapping_sub(1)))
+        .take_while(|&m| m != 0)
+        .map(|m| m.trailing_zeros() as usize)
+}

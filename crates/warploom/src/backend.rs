@@ -1,0 +1,58 @@
+//! What stands behind a [`Device`](crate::Device): memory, modules and launches of one machine.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use warploom_sim::{Occupancy, Shape};
+
+use crate::error::Result;
+use crate::kernel::{Kernel, KernelInfo};
+use crate::launch::Launch;
+use crate::report::Report;
+
+/// A machine that runs kernels. [`Device`](crate::Device) adds types and checks on top, so a backend sees only
+/// kernels and addresses that are its own, and parameter buffers of the right size.
+pub trait Backend: fmt::Debug + Send {
+    /// What users call it: `gtx480`.
+    fn name(&self) -> &str;
+
+    /// Takes memory whose content is undefined. `name` is for messages about it.
+    fn allocate(&mut self, bytes: u64, name: &str) -> Result<u64>;
+
+    /// Takes memory that holds zeros.
+    fn allocate_zeroed(&mut self, bytes: u64, name: &str) -> Result<u64>;
+
+    /// Gives an allocation back.
+    fn free(&mut self, address: u64);
+
+    /// Copies bytes to the host.
+    fn read(&self, address: u64, into: &mut [u8]) -> Result<()>;
+
+    /// Copies bytes from the host.
+    fn write(&mut self, address: u64, data: &[u8]) -> Result<()>;
+
+    /// Loads PTX, the bytes of a file. `name` is what messages call it: its path, mostly.
+    fn load_ptx(&mut self, name: &str, text: &[u8]) -> Result<Arc<dyn LoadedModule>>;
+
+    /// What of a launch fits on an SM, or why it cannot run.
+    fn occupancy(&self, kernel: &Kernel, shape: Shape) -> Result<Occupancy>;
+
+    /// Runs a kernel to its end. `shape` is the launch's, with the block decided.
+    fn launch(&mut self, kernel: &Kernel, shape: Shape, launch: &Launch, params: &[u8]) -> Result<Report>;
+}
+
+/// A module on a machine.
+pub trait LoadedModule: Send + Sync {
+    /// Names of its kernels, in the order of the text.
+    fn kernel_names(&self) -> Vec<String>;
+
+    /// Prepares a kernel: what the host needs to know, and what the backend wants to find again at the launch.
+    fn kernel(&self, name: &str) -> Result<(KernelInfo, Arc<dyn Any + Send + Sync>)>;
+
+    /// Address and size of a global variable.
+    fn global(&self, name: &str) -> Option<(u64, u64)>;
+
+    /// The text's own statement of its dialect.
+    fn dialect(&self) -> String;
+}

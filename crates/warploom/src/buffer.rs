@@ -1,0 +1,96 @@
+//! Typed device memory.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex};
+
+use bytemuck::Pod;
+
+use crate::device::Device;
+use crate::error::{Error, Result};
+
+/// Addresses of dropped buffers, for their device to give back.
+pub(crate) type Dropped = Arc<Mutex<Vec<u64>>>;
+
+/// `len` elements of type `T` in a device's memory. Dropping it gives the memory back.
+pub struct Buffer<T: Pod> {
+    pub(crate) device: u64,
+    pub(crate) address: u64,
+    pub(crate) len: usize,
+    pub(crate) dropped: Dropped,
+    pub(crate) element: PhantomData<T>,
+}
+
+impl<T: Pod> Buffer<T> {
+    /// Elements in it.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// Bytes in it.
+    pub fn bytes(&self) -> usize {
+        self.len * size_of::<T>()
+    }
+
+    /// Its device address, to be stored inside other buffers or passed with an offset.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// Copies all elements to the host.
+    pub fn read(&self, device: &Device) -> Result<Vec<T>> {
+        self.read_range(device, 0, self.len)
+    }
+
+    /// Copies `len` elements from `start` on to the host.
+    pub fn read_range(&self, device: &Device, start: usize, len: usize) -> Result<Vec<T>> {
+        let at = self.place(device, start, len)?;
+        let mut data = vec![T::zeroed(); len];
+        device.backend().read(at, bytemuck::cast_slice_mut(&mut data))?;
+        Ok(data)
+    }
+
+    /// Replaces all elements.
+    pub fn write(&self, device: &mut Device, data: &[T]) -> Result<()> {
+        if data.len() != self.len {
+            let message = format!("{} elements for a buffer of {}", data.len(), self.len);
+            return Err(Error::Misuse(format!("{message}; write_range writes a part")));
+        }
+        self.write_range(device, 0, data)
+    }
+
+    /// Replaces the elements from `start` on.
+    pub fn write_range(&self, device: &mut Device, start: usize, data: &[T]) -> Result<()> {
+        let at = self.place(device, start, data.len())?;
+        device.backend_mut().write(at, bytemuck::cast_slice(data))
+    }
+
+    /// The address of a range, if it is inside and the device is the buffer's own.
+    fn place(&self, device: &Device, start: usize, len: usize) -> Result<u64> {
+        device.owns("buffer", self.device)?;
+        match start.checked_add(len) {
+            Some(end) if end <= self.len => Ok(self.address + (start * size_of::<T>()) as u64),
+            _ => Err(Error::Misuse(format!("{len} elements from {start} on, of a buffer of {}", self.len))),
+        }
+    }
+}
+
+impl<T: Pod> Drop for Buffer<T> {
+    fn drop(&mut self) {
+        if let Ok(mut dropped) = self.dropped.lock() {
+            dropped.push(self.address);
+        }
+    }
+}
+
+impl<T: Pod> fmt::Debug for Buffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let element = std::any::type_name::<T>();
+        write!(f, "Buffer<{element}>({} elements at {:#x})", self.len, self.address)
+    }
+}

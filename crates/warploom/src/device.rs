@@ -1,0 +1,197 @@
+//! The device: what a host program talks to.
+
+use std::borrow::Borrow;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytemuck::Pod;
+use warploom_sim::{Chip, Occupancy, Shape};
+
+use crate::args::{Arg, pack};
+use crate::backend::Backend;
+use crate::buffer::{Buffer, Dropped};
+use crate::error::{Error, Result};
+use crate::kernel::{Kernel, Module};
+use crate::launch::Launch;
+use crate::report::Report;
+use crate::sim::{Sim, SimOptions};
+
+/// A GPU: its memory, the modules loaded on it, and launches.
+#[derive(Debug)]
+pub struct Device {
+    backend: Box<dyn Backend>,
+    /// Tells devices of a process apart.
+    id: u64,
+    /// Buffers made so far, for their names.
+    buffers: u64,
+    dropped: Dropped,
+}
+
+impl Device {
+    /// A simulated chip: a built-in one by name (`gtx480`), or a chip file by path.
+    pub fn sim(chip: &str) -> Result<Device> {
+        Ok(Device::sim_with(Chip::load(chip, &[])?, SimOptions::default()))
+    }
+
+    /// A simulated chip of one's own making, with options.
+    ///
+    /// ```
+    /// use warploom::{Chip, Device, SimOptions};
+    ///
+    /// # fn main() -> Result<(), warploom::Error> {
+    /// let chip = Chip::load("gtx480", &["sm.count=1".to_string()])?;
+    /// let gpu = Device::sim_with(chip, SimOptions { check_uninitialised: true });
+    /// assert_eq!(gpu.name(), "gtx480");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn sim_with(chip: Chip, options: SimOptions) -> Device {
+        Device::with_backend(Box::new(Sim::new(chip, options)))
+    }
+
+    /// A device on any machine.
+    pub fn with_backend(backend: Box<dyn Backend>) -> Device {
+        static DEVICES: AtomicU64 = AtomicU64::new(0);
+        let id = DEVICES.fetch_add(1, Ordering::Relaxed);
+        Device { backend, id, buffers: 0, dropped: Dropped::default() }
+    }
+
+    /// What users call it.
+    pub fn name(&self) -> &str {
+        self.backend.name()
+    }
+
+    /// Loads PTX text. Messages call it `<ptx>`; see [`Device::load_ptx_named`].
+    pub fn load_ptx(&mut self, text: &str) -> Result<Module> {
+        self.load_ptx_named("<ptx>", text)
+    }
+
+    /// Loads PTX, as text or as the bytes of a file, that messages call `name`: its path, mostly.
+    pub fn load_ptx_named(&mut self, name: &str, text: impl AsRef<[u8]>) -> Result<Module> {
+        let inner = self.backend.load_ptx(name, text.as_ref())?;
+        Ok(Module { device: self.id, inner })
+    }
+
+    /// A buffer that holds a copy of `data`. Messages call it `buffer 0`, `buffer 1` … in order of creation.
+    pub fn buffer<T: Pod>(&mut self, data: &[T]) -> Result<Buffer<T>> {
+        let name = self.next_name();
+        self.buffer_named(&name, data)
+    }
+
+    /// A buffer that holds a copy of `data` and has a name for messages.
+    pub fn buffer_named<T: Pod>(&mut self, name: &str, data: &[T]) -> Result<Buffer<T>> {
+        let buffer = self.uninit_named(name, data.len())?;
+        buffer.write(self, data)?;
+        Ok(buffer)
+    }
+
+    /// A buffer of `len` zeros.
+    pub fn zeros<T: Pod>(&mut self, len: usize) -> Result<Buffer<T>> {
+        let name = self.next_name();
+        self.zeros_named(&name, len)
+    }
+
+    /// A buffer of `len` zeros with a name for messages.
+    pub fn zeros_named<T: Pod>(&mut self, name: &str, len: usize) -> Result<Buffer<T>> {
+        self.free_dropped();
+        let address = self.backend.allocate_zeroed(bytes_of::<T>(len)?, name)?;
+        Ok(self.own(address, len))
+    }
+
+    /// A buffer of `len` elements that nobody has written yet.
+    pub fn uninit<T: Pod>(&mut self, len: usize) -> Result<Buffer<T>> {
+        let name = self.next_name();
+        self.uninit_named(&name, len)
+    }
+
+    /// A buffer of `len` elements that nobody has written yet, with a name for messages.
+    pub fn uninit_named<T: Pod>(&mut self, name: &str, len: usize) -> Result<Buffer<T>> {
+        self.free_dropped();
+        let address = self.backend.allocate(bytes_of::<T>(len)?, name)?;
+        Ok(self.own(address, len))
+    }
+
+    /// Copies bytes from any device address to the host, such as a module's [global](Module::global).
+    pub fn read_bytes(&self, address: u64, len: usize) -> Result<Vec<u8>> {
+        let mut data = vec![0; len];
+        self.backend.read(address, &mut data)?;
+        Ok(data)
+    }
+
+    /// Copies bytes from the host to any device address, such as a module's [global](Module::global).
+    pub fn write_bytes(&mut self, address: u64, data: &[u8]) -> Result<()> {
+        self.backend.write(address, data)
+    }
+
+    /// What of a launch fits on an SM, or why it cannot run.
+    pub fn occupancy(&self, kernel: impl Borrow<Kernel>, launch: &Launch) -> Result<Occupancy> {
+        let kernel = kernel.borrow();
+        self.owns("kernel", kernel.device)?;
+        self.backend.occupancy(kernel, shape(kernel, launch))
+    }
+
+    /// Runs a kernel to its end. The arguments come from [`args!`](crate::args!) and are checked against the
+    /// kernel's parameters.
+    pub fn launch<'a>(
+        &mut self,
+        kernel: impl Borrow<Kernel>,
+        launch: Launch,
+        args: impl AsRef<[Arg<'a>]>,
+    ) -> Result<Report> {
+        let kernel = kernel.borrow();
+        self.owns("kernel", kernel.device)?;
+        for device in args.as_ref().iter().filter_map(Arg::device) {
+            self.owns("buffer", device)?;
+        }
+        let params = pack(kernel.info(), args.as_ref())?;
+        self.free_dropped();
+        self.backend.launch(kernel, shape(kernel, &launch), &launch, &params)
+    }
+
+    /// Refuses what belongs to another device.
+    pub(crate) fn owns(&self, what: &str, device: u64) -> Result<()> {
+        if device == self.id {
+            return Ok(());
+        }
+        Err(Error::Misuse(format!("the {what} belongs to another device than `{}`", self.name())))
+    }
+
+    pub(crate) fn backend(&self) -> &dyn Backend {
+        &*self.backend
+    }
+
+    pub(crate) fn backend_mut(&mut self) -> &mut dyn Backend {
+        &mut *self.backend
+    }
+
+    fn next_name(&mut self) -> String {
+        self.buffers += 1;
+        format!("buffer {}", self.buffers - 1)
+    }
+
+    fn own<T: Pod>(&self, address: u64, len: usize) -> Buffer<T> {
+        Buffer { device: self.id, address, len, dropped: self.dropped.clone(), element: PhantomData }
+    }
+
+    /// Gives back the memory of dropped buffers. A buffer cannot do it by itself, for it does not hold its device.
+    fn free_dropped(&mut self) {
+        let dropped = self.dropped.lock().map(|mut d| std::mem::take(&mut *d)).unwrap_or_default();
+        for address in dropped {
+            self.backend.free(address);
+        }
+    }
+}
+
+fn bytes_of<T>(len: usize) -> Result<u64> {
+    let bytes = len.checked_mul(size_of::<T>());
+    let too_large = || Error::OutOfMemory(format!("{len} elements of {} bytes fit no memory", size_of::<T>()));
+    bytes.map(|b| b as u64).ok_or_else(too_large)
+}
+
+fn shape(kernel: &Kernel, launch: &Launch) -> Shape {
+    Shape {
+        grid: launch.grid,
+        block: launch.block.or(kernel.info().bounds.required_block).unwrap_or([1; 3]),
+        dynamic_shared_bytes: launch.dynamic_shared_bytes,
+    }
+}

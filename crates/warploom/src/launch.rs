@@ -1,0 +1,121 @@
+//! How a kernel is launched: its shape and what may end it early.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// A launch: how many CTAs of how many threads, and its limits.
+///
+/// ```
+/// use warploom::Launch;
+///
+/// let line = Launch::grid(4096).block(256);
+/// let plane = Launch::grid([64, 64]).block((16, 16)).shared_bytes(2048).max_instructions(1_000_000);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Launch {
+    /// CTAs in x, y and z.
+    pub grid: [u32; 3],
+    /// Threads of a CTA in x, y and z; if not given, the block the kernel requires (`.reqntid`), or one thread.
+    pub block: Option<[u32; 3]>,
+    /// Bytes of shared memory besides what the kernel declares.
+    pub dynamic_shared_bytes: u32,
+    /// Warp instructions after which the launch is ended as hanging.
+    pub max_instructions: Option<u64>,
+    /// Ends the launch when it becomes true.
+    pub interrupt: Option<Arc<AtomicBool>>,
+}
+
+impl Launch {
+    /// A grid of so many CTAs: a number, or two or three in an array or tuple.
+    pub fn grid(ctas: impl Into<Dim>) -> Launch {
+        Launch {
+            grid: ctas.into().0,
+            block: None,
+            dynamic_shared_bytes: 0,
+            max_instructions: None,
+            interrupt: None,
+        }
+    }
+
+    /// CTAs of so many threads: a number, or two or three in an array or tuple.
+    pub fn block(mut self, threads: impl Into<Dim>) -> Launch {
+        self.block = Some(threads.into().0);
+        self
+    }
+
+    /// Shared memory besides what the kernel declares, for its `extern __shared__` array.
+    pub fn shared_bytes(mut self, bytes: u32) -> Launch {
+        self.dynamic_shared_bytes = bytes;
+        self
+    }
+
+    /// Ends the launch as hanging after so many warp instructions.
+    pub fn max_instructions(mut self, instructions: u64) -> Launch {
+        self.max_instructions = Some(instructions);
+        self
+    }
+
+    /// Ends the launch when the flag becomes true.
+    pub fn interrupt(mut self, flag: Arc<AtomicBool>) -> Launch {
+        self.interrupt = Some(flag);
+        self
+    }
+}
+
+/// Extents in x, y and z; those left out are 1. Made from any number, or from an array or tuple of them.
+///
+/// A number that no extent can be (negative, or beyond 32 bits) becomes one that every device refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dim(pub [u32; 3]);
+
+macro_rules! dim_from {
+    ($($number:ty),*) => {$(
+        impl From<$number> for Dim {
+            fn from(x: $number) -> Dim {
+                Dim([extent(x), 1, 1])
+            }
+        }
+        impl From<[$number; 2]> for Dim {
+            fn from([x, y]: [$number; 2]) -> Dim {
+                Dim([extent(x), extent(y), 1])
+            }
+        }
+        impl From<[$number; 3]> for Dim {
+            fn from([x, y, z]: [$number; 3]) -> Dim {
+                Dim([extent(x), extent(y), extent(z)])
+            }
+        }
+        impl From<($number, $number)> for Dim {
+            fn from((x, y): ($number, $number)) -> Dim {
+                Dim::from([x, y])
+            }
+        }
+        impl From<($number, $number, $number)> for Dim {
+            fn from((x, y, z): ($number, $number, $number)) -> Dim {
+                Dim::from([x, y, z])
+            }
+        }
+    )*};
+}
+
+dim_from!(i32, u32, u64, usize);
+
+/// A negative extent becomes 0, one beyond 32 bits the largest: both are refused when the kernel is launched.
+fn extent<T: TryInto<u32> + PartialOrd + Default>(value: T) -> u32 {
+    let fallback = if value < T::default() { 0 } else { u32::MAX };
+    value.try_into().unwrap_or(fallback)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn extents() {
+        assert_eq!(Dim::from(5), Dim([5, 1, 1]));
+        assert_eq!(Dim::from([5usize, 6]), Dim([5, 6, 1]));
+        assert_eq!(Dim::from((5u32, 6, 7)), Dim([5, 6, 7]));
+        assert_eq!(Dim::from(-1), Dim([0, 1, 1]));
+        assert_eq!(Dim::from(1u64 << 40), Dim([u32::MAX, 1, 1]));
+    }
+}

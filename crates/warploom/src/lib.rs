@@ -1,0 +1,52 @@
+//! A laboratory for fine-grained synchronization on GPUs: load PTX, fill buffers, launch kernels, read reports.
+//!
+//! ```
+//! use warploom::{Device, Launch, args};
+//!
+//! # fn main() -> Result<(), warploom::Error> {
+//! let n = 1024;
+//! let xs = vec![1.0f32; n];
+//! let ys = vec![2.0f32; n];
+//!
+//! let mut gpu = Device::sim("gtx480")?;
+//! # let text = include_str!("../../../kernels/vecadd.ptx");
+//! # macro_rules! include_str { ($file:literal) => { text } }
+//! let module = gpu.load_ptx(include_str!("vecadd.ptx"))?;
+//! let (a, b, c) = (gpu.buffer(&xs)?, gpu.buffer(&ys)?, gpu.zeros::<f32>(n)?);
+//! let report = gpu.launch(module.kernel("vecadd")?, Launch::grid(n / 256).block(256), args![&a, &b, &c, n as u32])?;
+//! println!("{} cycles, first sum {}", report.cycles, c.read(&gpu)?[0]);
+//! # assert_eq!(c.read(&gpu)?, vec![3.0f32; n]);
+//! # assert_eq!(report.warp_insts, report.cycles);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Device`] is the way in. What runs the kernels stands behind it as a [`Backend`]; the simulated chip
+//! ([`Device::sim`]) is the one there is. Nothing here knows how a machine executes an instruction: that is
+//! `warploom_sim`. Start reading at [`device`](Device), then [`Backend`].
+
+mod args;
+mod backend;
+mod buffer;
+mod device;
+mod diagnostic;
+mod error;
+mod kernel;
+mod launch;
+mod report;
+mod sim;
+
+pub use args::{Arg, ArgError, ArgKind};
+pub use backend::{Backend, LoadedModule};
+pub use buffer::Buffer;
+pub use device::Device;
+pub use diagnostic::render;
+pub use error::{Error, Result};
+pub use kernel::{Kernel, KernelInfo, Module, signature};
+pub use launch::{Dim, Launch};
+pub use report::{Counters, Locks, Model, Report, SpinBranches, UninitialisedRead};
+pub use sim::SimOptions;
+
+pub use warploom_isa as isa;
+pub use warploom_ptx as ptx;
+pub use warploom_sim::{Chip, ChipError, Fault, FaultKind, Hang, HangReason, Occupancy, Shape, chip};

@@ -1,0 +1,123 @@
+//! What a launch did, as numbers.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use warploom_sim::Occupancy;
+
+/// Named counts of a unit.
+pub type Counters = BTreeMap<&'static str, u64>;
+
+/// How a launch is executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Model {
+    /// Values only: warps run one after the other as fast as the host can.
+    #[default]
+    Functional,
+}
+
+impl Model {
+    /// The model's name on the command line and in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Model::Functional => "functional",
+        }
+    }
+}
+
+/// What a launch did. Its JSON form has the same keys; what the model does not know is `null`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    /// The kernel.
+    pub kernel: String,
+    /// The chip it ran on.
+    pub chip: String,
+    /// The model that ran it.
+    pub model: Model,
+    /// The warp scheduler, in a timed model.
+    pub sched: Option<String>,
+    /// Whether BOWS was on, in a timed model.
+    pub bows: Option<bool>,
+    /// CTAs of the grid.
+    pub grid: [u32; 3],
+    /// Threads of a CTA.
+    pub block: [u32; 3],
+    /// 32-bit registers of a thread.
+    pub registers: u32,
+    /// Shared memory of a CTA, static and dynamic.
+    pub shared_bytes: u32,
+    /// Local memory of a thread: its variables and stack without recursion.
+    pub local_bytes: u32,
+    /// What fits on an SM.
+    pub occupancy: Option<Occupancy>,
+    /// Cycles from start to end. The functional model has no clock: it counts one cycle for each warp instruction.
+    pub cycles: u64,
+    /// CTAs that ran.
+    pub ctas: u64,
+    /// Warps that ran.
+    pub warps: u64,
+    /// Instructions executed by warps.
+    pub warp_insts: u64,
+    /// The same, each counted once for every lane that took part.
+    pub thread_insts: u64,
+    /// Warp instructions a cycle, in a timed model.
+    pub ipc: Option<f64>,
+    /// Lanes that took part in an instruction, on average, as a share of the warp's lanes.
+    pub simd_efficiency: f64,
+    /// Seconds it took on the host.
+    pub wall_s: f64,
+    /// Warp instructions a second on the host.
+    pub warp_insts_per_s: f64,
+    /// Why warps did not issue, in cycles, in a timed model.
+    pub stalls: Option<Counters>,
+    /// What happened at locks, in a timed model.
+    pub locks: Option<Locks>,
+    /// Spin-inducing branches, in a timed model.
+    pub sib: Option<SpinBranches>,
+    /// The L1 caches, in a timed model.
+    pub l1: Option<Counters>,
+    /// The L2 cache, in a timed model.
+    pub l2: Option<Counters>,
+    /// Device memory, in a timed model.
+    pub dram: Option<Counters>,
+    /// Energy in nanojoules, in a timed model.
+    pub energy_nj: Option<BTreeMap<&'static str, f64>>,
+    /// What the kernel printed.
+    pub output: String,
+    /// Reads of memory that nobody wrote, if the device looks for them; one entry an instruction.
+    pub uninitialised: Vec<UninitialisedRead>,
+}
+
+/// What happened at locks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Locks {
+    /// Acquired at once or in the end.
+    pub acquired: u64,
+    /// Attempts that failed because a thread of the same warp held the lock.
+    pub failed_intra: u64,
+    /// Attempts that failed because a thread of another warp held it.
+    pub failed_inter: u64,
+    /// Waits that found their condition true.
+    pub wait_ok: u64,
+    /// Waits that found it false.
+    pub wait_fail: u64,
+}
+
+/// Spin-inducing branches.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SpinBranches {
+    /// Suspected.
+    pub detected: u64,
+    /// Certain.
+    pub confirmed: u64,
+}
+
+/// A read of memory that was never written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct UninitialisedRead {
+    /// The first occurrence, in words.
+    pub message: String,
+    /// How often that instruction did it, in lanes.
+    pub count: u64,
+}

@@ -1,0 +1,26 @@
+#!/bin/sh
+# Rebuilds every kernels/*.ptx from its .cu with clang 19. Nothing is installed.
+# CLANG, ARCH and PTX may be overridden: ARCH=sm_80 PTX=70 kernels/build.sh
+set -eu
+cd "$(dirname "$0")"
+clang=${CLANG:-clang-19}
+arch=${ARCH:-sm_70}
+ptx=${PTX:-63}
+
+if ! command -v "$clang" >/dev/null; then
+    echo "build.sh: $clang not found; on Debian or Ubuntu: apt-get install clang-19" >&2
+    exit 1
+fi
+version=$("$clang" --version | sed -n '1s/.*version \([0-9.]*\).*/\1/p')
+
+for source in *.cu; do
+    name=${source%.cu}
+    {
+        echo "// Compiler: clang $version -O2"
+        echo "// Target:   $arch, PTX ISA ${ptx%?}.${ptx#?}"
+        echo "// Source:   kernels/$source"
+        "$clang" -x cuda --cuda-device-only -nocudainc -nocudalib --cuda-gpu-arch="$arch" \
+            --cuda-feature="+ptx$ptx" -O2 -Wall -S -o - "$source"
+    } >"$name.ptx.new" || { rm -f "$name.ptx.new"; exit 1; }
+    mv "$name.ptx.new" "$name.ptx"
+done
