@@ -37,7 +37,8 @@ fn main() {
     let rn = FloatMode::RN;
     let ftz = FloatMode { ftz: true, ..rn };
     let rz = FloatMode { round: Round::Rz, ..rn };
-    let cvt = |to, from, round| Op::Cvt(Cvt { to, from, round, integral: false, ftz: false, clamp: Clamp::None });
+    let cvt =
+        |to, from, round| Op::Cvt(Cvt { to, from, round, integral: false, ftz: false, clamp: Clamp::None });
     let setp = |ty| Op::Setp { cmp: Cmp::Lt, combine: Combine::None, ty, ftz: false };
     let (abc, p) = ([reg(2), reg(4), reg(6)], Dst::Pred(Pred(1)));
     let ab_imm = [reg(2), Operand::Imm(5)];
@@ -87,7 +88,12 @@ fn main() {
         ("fma.f32", Op::FFma(Ty::F32, rn), word, &abc),
         ("fma.ftz.f32", Op::FFma(Ty::F32, ftz), word, &abc),
         ("div.rn.f32", Op::FDiv(Ty::F32, rn), word, &abc[..2]),
-        ("max.f32", Op::FMax(Ty::F32, MinMax { nan: false, ftz: false, xorsign_abs: false }), word, &abc[..2]),
+        (
+            "max.f32",
+            Op::FMax(Ty::F32, MinMax { nan: false, ftz: false, xorsign_abs: false }),
+            word,
+            &abc[..2],
+        ),
         ("add.f64", Op::FAdd(Ty::F64, rn), word, &abc[..2]),
         ("fma.f64", Op::FFma(Ty::F64, rn), word, &abc),
         ("fma.rz.f64", Op::FFma(Ty::F64, rz), word, &abc),

@@ -354,11 +354,6 @@ impl<'a> Builder<'a> {
     fn name(&self) -> String {
         opcode::name(self.inst)
     }
-
-    /// An error about the instruction as a whole.
-    fn error(&self, message: impl Into<String>) -> Diagnostic {
-        Diagnostic::new(self.inst.span, message)
-    }
 }
 
 /// The function that lowers a mnemonic.
@@ -368,6 +363,7 @@ fn handler(mnemonic: &str) -> Option<Handler> {
 }
 
 /// The mnemonics (first words) that are lowered.
+#[cfg(test)]
 pub(crate) fn mnemonics() -> impl Iterator<Item = &'static str> {
     HANDLERS.iter().map(|(name, _)| *name)
 }

@@ -181,11 +181,6 @@ impl<'i> Opcode<'i> {
         }
     }
 
-    /// How many operands the text gives.
-    pub(super) fn operand_count(&self) -> usize {
-        self.inst.operands.len()
-    }
-
     fn wrong_count(&self, takes: &str, last: usize) -> Diagnostic {
         let have = self.inst.operands.len();
         let plural = if last == 1 { "" } else { "s" };

@@ -19,7 +19,7 @@ use crate::mem::store::Memory;
 use crate::printf;
 
 /// Bytes of stack that every call takes besides frames and saved registers: the return address.
-const CALL_BYTES: u32 = 16;
+const CALL_BYTES: u64 = 16;
 
 /// A resident CTA besides its warps.
 #[derive(Debug)]
@@ -414,7 +414,8 @@ impl Execution<'_> {
             }
         }
         let caller = &kernel.functions[activation.function as usize];
-        let frame = activation.frame + caller.frame_bytes + CALL_BYTES;
+        let frame = activation.frame + caller.frame_bytes;
+        let depth = activation.depth + 1;
         let mut entries: SmallVec<[Entry; 4]> = SmallVec::new();
         for (function, lanes) in targets {
             let callee = &kernel.functions[function as usize];
@@ -423,10 +424,12 @@ impl Execution<'_> {
                 registers: activation.registers + caller.registers,
                 predicates: activation.predicates + caller.predicates,
                 frame,
+                depth,
                 caller: Some(Caller { site, frame: activation.frame, resume: Pc(path.pc.0 + 1) }),
             };
             // The callers' registers would be saved on the stack.
-            let needed = frame as u64 + callee.frame_bytes as u64 + 4 * new.registers as u64;
+            let saved = 4 * new.registers as u64 + CALL_BYTES * depth as u64;
+            let needed = frame as u64 + callee.frame_bytes as u64 + saved;
             let limit = self.launch.chip.memory.local_bytes_per_thread;
             if needed > limit as u64 {
                 let lane = lanes.trailing_zeros() as usize;

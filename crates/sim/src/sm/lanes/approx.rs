@@ -7,21 +7,21 @@ use warploom_isa::{Approx, Op, Round, Ty};
 
 use super::format::{F64_NAN, Format};
 use super::half;
-use super::vector::{Filled, Inputs, Output};
+use super::vector::{Filled, Inputs, map1, map2, wide};
 
 /// `div.approx`, `div.full` and the one-input functions.
 #[inline(never)]
-pub(super) fn compute_rare<const N: usize>(inputs: Inputs<'_, N>, out: &mut Output<N>) -> Filled {
+pub(super) fn compute_rare<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     let Inputs { a, b, .. } = inputs;
     match inputs.inst.op {
-        Op::FDivApprox { full, ftz } => out.map2(a.lo, b.lo, |x, y| divide(x, y, full, ftz)),
-        Op::FApprox(function, Ty::F64, _) => out.wide(|i| gross(function, a.wide(i))),
+        Op::FDivApprox { full, ftz } => map2(a.lo, b.lo, |x, y| divide(x, y, full, ftz)),
+        Op::FApprox(function, Ty::F64, _) => wide(|i| gross(function, a.wide(i))),
         Op::FApprox(function, Ty::F32, ftz) => {
-            out.map1(a.lo, |x| approximate(function, Format::F32, ftz, x.into()) as u32)
+            map1(a.lo, |x| approximate(function, Format::F32, ftz, x.into()) as u32)
         }
         Op::FApprox(function, ty, ftz) => {
             let format = Format::of(ty);
-            half::each(ty, inputs, out, |x, _, _| approximate(function, format, ftz, x))
+            half::each(ty, inputs, |x, _, _| approximate(function, format, ftz, x))
         }
         _ => Filled::Nothing,
     }

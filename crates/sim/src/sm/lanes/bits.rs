@@ -2,94 +2,90 @@
 
 use warploom_isa::{Logic, Op, Ty};
 
-use super::vector::{Filled, Inputs, Output, Source, blend, blend64, ones, ones64};
+use super::vector::{
+    Filled, Inputs, Source, blend, blend64, lanes, map1, map2, map3, ones, ones64, wide, word,
+};
 
 /// The frequent operations.
 #[inline(always)]
-pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>, out: &mut Output<N>) -> Filled {
+pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     let Inputs { inst, regs, a, b, c } = inputs;
     match inst.op {
         Op::Logic(logic, ty) => match logic {
-            Logic::And => bitwise(ty, a, b, out, |x, y| x & y),
-            Logic::Or => bitwise(ty, a, b, out, |x, y| x | y),
-            Logic::Xor => bitwise(ty, a, b, out, |x, y| x ^ y),
+            Logic::And => bitwise(ty, a, b, |x, y| x & y),
+            Logic::Or => bitwise(ty, a, b, |x, y| x | y),
+            Logic::Xor => bitwise(ty, a, b, |x, y| x ^ y),
         },
-        Op::Not(ty) => bitwise(ty, a, a, out, |x, _| !x),
+        Op::Not(ty) => bitwise(ty, a, a, |x, _| !x),
         Op::Cnot(ty) => match ty.bits() {
-            64 => out.wide(|i| u64::from(a.lo[i] | a.hi[i] == 0)),
-            16 => out.map1(a.lo, |x| u32::from(x & 0xffff == 0)),
-            _ => out.map1(a.lo, |x| u32::from(x == 0)),
+            64 => wide(|i| u64::from(a.lo[i] | a.hi[i] == 0)),
+            16 => map1(a.lo, |x| u32::from(x & 0xffff == 0)),
+            _ => map1(a.lo, |x| u32::from(x == 0)),
         },
         Op::LogicPred(logic) => {
             let (x, y) = (regs.read_pred(inst.src[0]), regs.read_pred(inst.src[1]));
-            out.pred = match logic {
+            Filled::Pred(match logic {
                 Logic::And => x & y,
                 Logic::Or => x | y,
                 Logic::Xor => x ^ y,
-            };
-            Filled::Pred
+            })
         }
-        Op::NotPred => {
-            out.pred = !regs.read_pred(inst.src[0]);
-            Filled::Pred
-        }
+        Op::NotPred => Filled::Pred(!regs.read_pred(inst.src[0])),
         Op::Lop3(table) => {
             // Three levels of selection, by c, then b, then a. Row `r` of the table is `a b c` read as a number.
             let row = |r: u32| ones(table >> r & 1 != 0);
             let pairs = [0, 2, 4, 6].map(|r| (row(r), row(r) ^ row(r + 1)));
-            out.map3(a.lo, b.lo, c.lo, |x, y, z| {
+            map3(a.lo, b.lo, c.lo, |x, y, z| {
                 let by_c = pairs.map(|(even, difference)| even ^ (difference & z));
                 let by_b = [blend(y, by_c[1], by_c[0]), blend(y, by_c[3], by_c[2])];
                 blend(x, by_b[1], by_b[0])
             })
         }
         Op::Shl(ty) => match ty.bits() {
-            64 => out.wide(|i| (a.wide(i) << (b.lo[i] & 63)) & ones64(b.lo[i] < 64)),
-            16 => out.map2(a.lo, b.lo, |x, n| (x << (n & 15)) & ones(n < 16) & 0xffff),
-            _ => out.map2(a.lo, b.lo, |x, n| (x << (n & 31)) & ones(n < 32)),
+            64 => wide(|i| (a.wide(i) << (b.lo[i] & 63)) & ones64(b.lo[i] < 64)),
+            16 => map2(a.lo, b.lo, |x, n| (x << (n & 15)) & ones(n < 16) & 0xffff),
+            _ => map2(a.lo, b.lo, |x, n| (x << (n & 31)) & ones(n < 32)),
         },
         Op::Shr(ty) => match ty {
-            Ty::S64 => out.wide(|i| (a.wide(i) as i64 >> b.lo[i].min(63)) as u64),
-            Ty::U64 | Ty::B64 => out.wide(|i| (a.wide(i) >> (b.lo[i] & 63)) & ones64(b.lo[i] < 64)),
-            Ty::S32 => out.map2(a.lo, b.lo, |x, n| (x as i32 >> n.min(31)) as u32),
-            Ty::S16 => {
-                out.map2(a.lo, b.lo, |x, n| ((x << 16) as i32 >> (n.min(15) + 16)) as u32 & 0xffff)
-            }
-            Ty::U16 | Ty::B16 => out.map2(a.lo, b.lo, |x, n| ((x & 0xffff) >> (n & 15)) & ones(n < 16)),
-            _ => out.map2(a.lo, b.lo, |x, n| (x >> (n & 31)) & ones(n < 32)),
+            Ty::S64 => wide(|i| (a.wide(i) as i64 >> b.lo[i].min(63)) as u64),
+            Ty::U64 | Ty::B64 => wide(|i| (a.wide(i) >> (b.lo[i] & 63)) & ones64(b.lo[i] < 64)),
+            Ty::S32 => map2(a.lo, b.lo, |x, n| (x as i32 >> n.min(31)) as u32),
+            Ty::S16 => map2(a.lo, b.lo, |x, n| ((x << 16) as i32 >> (n.min(15) + 16)) as u32 & 0xffff),
+            Ty::U16 | Ty::B16 => map2(a.lo, b.lo, |x, n| ((x & 0xffff) >> (n & 15)) & ones(n < 16)),
+            _ => map2(a.lo, b.lo, |x, n| (x >> (n & 31)) & ones(n < 32)),
         },
         Op::Shf { left, wrap } => {
             let count = |n: u32| if wrap { n & 31 } else { n.min(32) };
             let joined = |i: usize| u64::from(a.lo[i]) | u64::from(b.lo[i]) << 32;
             if left {
-                out.word(|i| ((joined(i) << count(c.lo[i])) >> 32) as u32)
+                word(|i| ((joined(i) << count(c.lo[i])) >> 32) as u32)
             } else {
-                out.word(|i| (joined(i) >> count(c.lo[i])) as u32)
+                word(|i| (joined(i) >> count(c.lo[i])) as u32)
             }
         }
         Op::Popc(ty) => match ty.bits() {
-            64 => out.word(|i| a.lo[i].count_ones() + a.hi[i].count_ones()),
-            _ => out.map1(a.lo, u32::count_ones),
+            64 => word(|i| a.lo[i].count_ones() + a.hi[i].count_ones()),
+            _ => map1(a.lo, u32::count_ones),
         },
         Op::Clz(ty) => match ty.bits() {
-            64 => out.word(|i| a.wide(i).leading_zeros()),
-            _ => out.map1(a.lo, u32::leading_zeros),
+            64 => word(|i| a.wide(i).leading_zeros()),
+            _ => map1(a.lo, u32::leading_zeros),
         },
         Op::Bfe(ty) => match ty {
-            Ty::U64 | Ty::B64 => out.wide(|i| field64(a.wide(i), b.lo[i], c.lo[i], false)),
-            Ty::S64 => out.wide(|i| field64(a.wide(i), b.lo[i], c.lo[i], true)),
-            Ty::S32 => out.map3(a.lo, b.lo, c.lo, |x, p, n| field(x, p, n, true)),
-            _ => out.map3(a.lo, b.lo, c.lo, |x, p, n| field(x, p, n, false)),
+            Ty::U64 | Ty::B64 => wide(|i| field64(a.wide(i), b.lo[i], c.lo[i], false)),
+            Ty::S64 => wide(|i| field64(a.wide(i), b.lo[i], c.lo[i], true)),
+            Ty::S32 => map3(a.lo, b.lo, c.lo, |x, p, n| field(x, p, n, true)),
+            _ => map3(a.lo, b.lo, c.lo, |x, p, n| field(x, p, n, false)),
         },
         Op::Bfi(ty) => {
             let length = regs.read32(inst.src[3]);
             match ty.bits() {
-                64 => out.wide(|i| {
+                64 => wide(|i| {
                     let (position, length) = (c.lo[i] & 0xff, length[i] & 0xff);
                     let k = (low_ones64(length) << (position & 63)) & ones64(position < 64);
                     blend64(k, a.wide(i) << (position & 63), b.wide(i))
                 }),
-                _ => out.word(|i| {
+                _ => word(|i| {
                     let (position, length) = (c.lo[i] & 0xff, length[i] & 0xff);
                     let k = (low_ones(length) << (position & 31)) & ones(position < 32);
                     blend(k, a.lo[i] << (position & 31), b.lo[i])
@@ -106,18 +102,11 @@ fn bitwise<const N: usize>(
     ty: Ty,
     a: Source<'_, N>,
     b: Source<'_, N>,
-    out: &mut Output<N>,
     f: impl Fn(u32, u32) -> u32,
-) -> Filled {
+) -> Filled<N> {
     let keep = if ty.bits() == 16 { 0xffff } else { u32::MAX };
-    out.map2(a.lo, b.lo, |x, y| f(x, y) & keep);
-    if !ty.is_wide() {
-        return Filled::Word;
-    }
-    for i in 0..N {
-        out.hi[i] = f(a.hi[i], b.hi[i]);
-    }
-    Filled::Wide
+    let lo = lanes(|i| f(a.lo[i], b.lo[i]) & keep);
+    if ty.is_wide() { Filled::Wide(lo, lanes(|i| f(a.hi[i], b.hi[i]))) } else { Filled::Word(lo) }
 }
 
 /// `count` ones from bit 0 on; 32 and more give all.
@@ -162,32 +151,33 @@ fn field64(x: u64, position: u32, length: u32, signed: bool) -> u64 {
 
 /// The rare operations.
 #[inline(never)]
-pub(super) fn compute_rare<const N: usize>(inputs: Inputs<'_, N>, out: &mut Output<N>) -> Filled {
+pub(super) fn compute_rare<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     let Inputs { inst, a, b, c, .. } = inputs;
     match inst.op {
         Op::Brev(ty) => match ty.bits() {
-            64 => out.wide(|i| a.wide(i).reverse_bits()),
-            _ => out.map1(a.lo, u32::reverse_bits),
+            64 => wide(|i| a.wide(i).reverse_bits()),
+            _ => map1(a.lo, u32::reverse_bits),
         },
         Op::Bfind(ty, shift) => match ty.bits() {
-            64 => out.word(|i| {
+            64 => word(|i| {
                 let x = a.wide(i);
                 let x = if ty.is_signed() { x ^ (x as i64 >> 63) as u64 } else { x };
                 highest(x.leading_zeros(), 64, shift)
             }),
-            _ => out.map1(a.lo, |x| {
+            _ => map1(a.lo, |x| {
                 let x = if ty.is_signed() { x ^ (x as i32 >> 31) as u32 } else { x };
                 highest(x.leading_zeros(), 32, shift)
             }),
         },
-        Op::Fns => out.map3(a.lo, b.lo, c.lo, nth_set),
-        Op::Bmsk(wrap) => out.map2(a.lo, b.lo, |position, count| {
+        Op::Fns => map3(a.lo, b.lo, c.lo, nth_set),
+        Op::Bmsk(wrap) => map2(a.lo, b.lo, |position, count| {
             let start = if !wrap && position >= 32 { 0 } else { u32::MAX << (position & 31) };
             let end = (position & 31) + (count & 31);
-            let beyond = if end >= 32 || (!wrap && (position >= 32 || count >= 32)) { 0 } else { u32::MAX << end };
+            let beyond =
+                if end >= 32 || (!wrap && (position >= 32 || count >= 32)) { 0 } else { u32::MAX << end };
             start & !beyond
         }),
-        Op::Szext(ty, wrap) => out.map2(a.lo, b.lo, |x, count| {
+        Op::Szext(ty, wrap) => map2(a.lo, b.lo, |x, count| {
             if !wrap && count >= 32 {
                 return x;
             }

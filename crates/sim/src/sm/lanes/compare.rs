@@ -6,24 +6,21 @@
 use warploom_isa::{Cmp, Combine, Op, TestKind, Ty};
 
 use super::half;
-use super::vector::{Filled, Inputs, Output, Source, gather, spread};
+use super::vector::{Filled, Inputs, Source, gather, spread, word};
 
 #[inline(always)]
-pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>, out: &mut Output<N>) -> Filled {
+pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     let Inputs { inst, regs, a, b, .. } = inputs;
     match inst.op {
         Op::Setp { cmp, combine, ty, ftz } => {
             let third = regs.read_pred(inst.src[2]);
             if is_pair(ty) {
                 let (low, high) = compare_pair(cmp, ty, ftz, a, b);
-                out.pred = combined(combine, low, third);
-                out.pred2 = combined(combine, high, third);
+                Filled::Preds(combined(combine, low, third), combined(combine, high, third))
             } else {
                 let answer = compare(cmp, ty, ftz, a, b);
-                out.pred = combined(combine, answer, third);
-                out.pred2 = combined(combine, !answer, third);
+                Filled::Preds(combined(combine, answer, third), combined(combine, !answer, third))
             }
-            Filled::Preds
         }
         Op::SetpPred(cmp, combine) => {
             let (x, y) = (regs.read_pred(inst.src[0]), regs.read_pred(inst.src[1]));
@@ -36,9 +33,7 @@ pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>, out: &mut Output<N>
                 Cmp::Ge | Cmp::Geu => x | !y,
                 _ => x ^ y,
             };
-            out.pred = combined(combine, answer, third);
-            out.pred2 = combined(combine, !answer, third);
-            Filled::Preds
+            Filled::Preds(combined(combine, answer, third), combined(combine, !answer, third))
         }
         Op::Set { cmp, combine, src, dst, ftz } => {
             let third = regs.read_pred(inst.src[2]);
@@ -55,10 +50,10 @@ pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>, out: &mut Output<N>
                 let (low, high) = compare_pair(cmp, src, ftz, a, b);
                 let low = spread::<N>(combined(combine, low, third));
                 let high = spread::<N>(combined(combine, high, third));
-                return out.word(|i| ((low[i] & 0xffff) | (high[i] & 0xffff_0000)) & yes);
+                return word(|i| ((low[i] & 0xffff) | (high[i] & 0xffff_0000)) & yes);
             }
             let k = spread::<N>(combined(combine, compare(cmp, src, ftz, a, b), third));
-            out.word(|i| k[i] & yes)
+            word(|i| k[i] & yes)
         }
         _ => Filled::Nothing,
     }
@@ -255,8 +250,8 @@ fn compare_pair<const N: usize>(
 
 /// `testp`. Zero counts as normal.
 #[inline(never)]
-pub(super) fn testp<const N: usize>(kind: TestKind, ty: Ty, a: Source<'_, N>, out: &mut Output<N>) -> Filled {
-    out.pred = gather::<N>(|i| {
+pub(super) fn testp<const N: usize>(kind: TestKind, ty: Ty, a: Source<'_, N>) -> Filled<N> {
+    Filled::Pred(gather::<N>(|i| {
         // Widening keeps the kind of everything but subnormals, which are asked about first.
         let (value, subnormal) = match ty {
             Ty::F64 => (f64::from_bits(a.wide(i)), f64::from_bits(a.wide(i)).is_subnormal()),
@@ -274,6 +269,5 @@ pub(super) fn testp<const N: usize>(kind: TestKind, ty: Ty, a: Source<'_, N>, ou
             TestKind::Normal => value.is_finite() && !subnormal,
             TestKind::Subnormal => subnormal,
         }
-    });
-    Filled::Pred
+    }))
 }

@@ -8,48 +8,48 @@ use warploom_isa::{Clamp, Cvt, Round, Ty};
 
 use super::float::{canonical32, flush32};
 use super::format::{Format, f16_to_f32};
-use super::vector::{Filled, Inputs, Output, Source, blend, ones};
+use super::vector::{
+    Filled, Inputs, Source, blend, blend64, lanes, map1, map2, map3, ones, ones64, wide, word,
+};
 
 /// `cvt`. The frequent conversions; the others are in [`convert_rare`].
 #[inline(always)]
-pub(super) fn compute<const N: usize>(cvt: Cvt, a: Source<'_, N>, out: &mut Output<N>) -> Filled {
+pub(super) fn compute<const N: usize>(cvt: Cvt, a: Source<'_, N>) -> Filled<N> {
     let plain = cvt.clamp == Clamp::None;
     match (cvt.from, cvt.to) {
-        (from, to) if plain && !from.is_float() && !to.is_float() => integers(from, to, a, out),
-        (Ty::S32, Ty::F32) if plain && cvt.round == Round::Rn => {
-            out.map1(a.lo, |x| (x as i32 as f32).to_bits())
-        }
-        (Ty::U32, Ty::F32) if plain && cvt.round == Round::Rn => out.map1(a.lo, |x| (x as f32).to_bits()),
-        (Ty::S32, Ty::F64) if plain => out.wide(|i| f64::from(a.lo[i] as i32).to_bits()),
-        (Ty::U32, Ty::F64) if plain => out.wide(|i| f64::from(a.lo[i]).to_bits()),
+        (from, to) if plain && !from.is_float() && !to.is_float() => integers(from, to, a),
+        (Ty::S32, Ty::F32) if plain && cvt.round == Round::Rn => map1(a.lo, |x| (x as i32 as f32).to_bits()),
+        (Ty::U32, Ty::F32) if plain && cvt.round == Round::Rn => map1(a.lo, |x| (x as f32).to_bits()),
+        (Ty::S32, Ty::F64) if plain => wide(|i| f64::from(a.lo[i] as i32).to_bits()),
+        (Ty::U32, Ty::F64) if plain => wide(|i| f64::from(a.lo[i]).to_bits()),
         (Ty::F32, Ty::S32) if !cvt.ftz => match cvt.round {
-            Round::Rz => out.map1(a.lo, |x| f32::from_bits(x) as i32 as u32),
-            Round::Rn => out.map1(a.lo, |x| f32::from_bits(x).round_ties_even() as i32 as u32),
-            Round::Rm => out.map1(a.lo, |x| f32::from_bits(x).floor() as i32 as u32),
-            Round::Rp => out.map1(a.lo, |x| f32::from_bits(x).ceil() as i32 as u32),
-            Round::Rna => convert_rare(cvt, a, out),
+            Round::Rz => map1(a.lo, |x| f32::from_bits(x) as i32 as u32),
+            Round::Rn => map1(a.lo, |x| f32::from_bits(x).round_ties_even() as i32 as u32),
+            Round::Rm => map1(a.lo, |x| f32::from_bits(x).floor() as i32 as u32),
+            Round::Rp => map1(a.lo, |x| f32::from_bits(x).ceil() as i32 as u32),
+            Round::Rna => convert_rare(cvt, a),
         },
         (Ty::F32, Ty::U32) if !cvt.ftz => match cvt.round {
-            Round::Rz => out.map1(a.lo, |x| f32::from_bits(x) as u32),
-            Round::Rn => out.map1(a.lo, |x| f32::from_bits(x).round_ties_even() as u32),
-            Round::Rm => out.map1(a.lo, |x| f32::from_bits(x).floor() as u32),
-            Round::Rp => out.map1(a.lo, |x| f32::from_bits(x).ceil() as u32),
-            Round::Rna => convert_rare(cvt, a, out),
+            Round::Rz => map1(a.lo, |x| f32::from_bits(x) as u32),
+            Round::Rn => map1(a.lo, |x| f32::from_bits(x).round_ties_even() as u32),
+            Round::Rm => map1(a.lo, |x| f32::from_bits(x).floor() as u32),
+            Round::Rp => map1(a.lo, |x| f32::from_bits(x).ceil() as u32),
+            Round::Rna => convert_rare(cvt, a),
         },
-        (Ty::F32, Ty::F64) if plain && !cvt.ftz => out.wide(|i| f32_to_f64(a.lo[i])),
+        (Ty::F32, Ty::F64) if plain && !cvt.ftz => wide(|i| f32_to_f64(a.lo[i])),
         (Ty::F64, Ty::F32) if plain && !cvt.ftz && cvt.round == Round::Rn => {
-            out.word(|i| canonical32((f64::from_bits(a.wide(i)) as f32).to_bits()))
+            word(|i| canonical32((f64::from_bits(a.wide(i)) as f32).to_bits()))
         }
-        (Ty::F16, Ty::F32) if plain => out.map1(a.lo, |x| canonical32(f16_to_f32(x))),
-        (Ty::BF16, Ty::F32) if plain && !cvt.ftz => out.map1(a.lo, |x| canonical32(x << 16)),
+        (Ty::F16, Ty::F32) if plain => map1(a.lo, |x| canonical32(f16_to_f32(x))),
+        (Ty::BF16, Ty::F32) if plain && !cvt.ftz => map1(a.lo, |x| canonical32(x << 16)),
         (Ty::F32, Ty::F32) if plain && !cvt.integral => {
             if cvt.ftz {
-                out.map1(a.lo, |x| flush32(canonical32(x)))
+                map1(a.lo, |x| flush32(canonical32(x)))
             } else {
-                out.map1(a.lo, canonical32)
+                map1(a.lo, canonical32)
             }
         }
-        _ => convert_rare(cvt, a, out),
+        _ => convert_rare(cvt, a),
     }
 }
 
@@ -59,8 +59,8 @@ fn f32_to_f64(bits: u32) -> u64 {
     let number = f64::from(f32::from_bits(bits)).to_bits();
     let sign_and_exponent = u64::from(bits >> 31) << 63 | 0x7ff8 << 48;
     let nan = sign_and_exponent | u64::from(bits & 0x007f_ffff) << 29;
-    let k = super::vector::ones64(bits & 0x7fff_ffff > 0x7f80_0000);
-    super::vector::blend64(k, nan, number)
+    let k = ones64(bits & 0x7fff_ffff > 0x7f80_0000);
+    blend64(k, nan, number)
 }
 
 /// The low `bits` of a word, extended to the whole word.
@@ -72,39 +72,30 @@ fn extend(x: u32, spare: u32, signed: u32) -> u32 {
 
 /// Integer to integer without saturation.
 #[inline(always)]
-fn integers<const N: usize>(from: Ty, to: Ty, a: Source<'_, N>, out: &mut Output<N>) -> Filled {
+fn integers<const N: usize>(from: Ty, to: Ty, a: Source<'_, N>) -> Filled<N> {
     // Going to a narrower type, only its own bits of the source matter.
     let kept = if to.bits() < from.bits() { to } else { from };
     let (spare, signed) = (32 - kept.bits().min(32), ones(kept.is_signed()));
     match (from.is_wide(), to.is_wide()) {
-        (true, true) => {
-            (out.lo, out.hi) = (*a.lo, *a.hi);
-            Filled::Wide
-        }
+        (true, true) => Filled::Wide(*a.lo, *a.hi),
         (false, true) => {
-            out.map1(a.lo, |x| extend(x, spare, signed));
-            for i in 0..N {
-                out.hi[i] = (out.lo[i] as i32 >> 31) as u32 & signed;
-            }
-            Filled::Wide
+            let lo = lanes(|i| extend(a.lo[i], spare, signed));
+            Filled::Wide(lo, lanes(|i| (lo[i] as i32 >> 31) as u32 & signed))
         }
-        (_, false) if spare == 0 => {
-            out.lo = *a.lo;
-            Filled::Word
-        }
+        (_, false) if spare == 0 => Filled::Word(*a.lo),
         (_, false) => {
             // A signed source and a wider unsigned destination below a word: cut to the destination.
             let (cut, cut_signed) = (32 - to.bits(), ones(to.is_signed()));
-            out.map1(a.lo, |x| extend(extend(x, spare, signed), cut, cut_signed))
+            map1(a.lo, |x| extend(extend(x, spare, signed), cut, cut_signed))
         }
     }
 }
 
 /// Any conversion, lane by lane.
 #[inline(never)]
-fn convert_rare<const N: usize>(cvt: Cvt, a: Source<'_, N>, out: &mut Output<N>) -> Filled {
+fn convert_rare<const N: usize>(cvt: Cvt, a: Source<'_, N>) -> Filled<N> {
     let one = |i: usize| convert(cvt, if cvt.from.is_wide() { a.wide(i) } else { a.lo[i].into() });
-    if cvt.to.is_wide() { out.wide(one) } else { out.word(|i| one(i) as u32) }
+    if cvt.to.is_wide() { wide(one) } else { word(|i| one(i) as u32) }
 }
 
 /// One value. `bits` above the source type's width are ignored.
@@ -193,23 +184,18 @@ fn float_to_float(cvt: Cvt, bits: u64) -> u64 {
 
 /// Two f32 to a pair of halves: `a` to the upper one.
 #[inline(never)]
-pub(super) fn pair_rare<const N: usize>(
-    cvt: Cvt,
-    a: Source<'_, N>,
-    b: Source<'_, N>,
-    out: &mut Output<N>,
-) -> Filled {
+pub(super) fn pair_rare<const N: usize>(cvt: Cvt, a: Source<'_, N>, b: Source<'_, N>) -> Filled<N> {
     let half = Cvt { to: if cvt.to == Ty::F16x2 { Ty::F16 } else { Ty::BF16 }, ..cvt };
-    out.map2(a.lo, b.lo, |x, y| (convert(half, x.into()) << 16 | convert(half, y.into())) as u32)
+    map2(a.lo, b.lo, |x, y| (convert(half, x.into()) << 16 | convert(half, y.into())) as u32)
 }
 
 /// `cvt.pack.sat`: two s32 clamped to 16 or 8 bits; with 8, the low half of `c` goes above them.
 #[inline(never)]
-pub(super) fn pack_rare<const N: usize>(ty: Ty, inputs: Inputs<'_, N>, out: &mut Output<N>) -> Filled {
+pub(super) fn pack_rare<const N: usize>(ty: Ty, inputs: Inputs<'_, N>) -> Filled<N> {
     let Inputs { a, b, c, .. } = inputs;
     let bits = ty.bits();
     let one = |x: u32| integer_bits(ty, Clamp::Sat, i128::from(x as i32)) as u32 & ((1 << bits) - 1);
-    out.map3(a.lo, b.lo, c.lo, |x, y, z| {
+    map3(a.lo, b.lo, c.lo, |x, y, z| {
         let packed = one(x) << bits | one(y);
         if bits == 8 { packed | z << 16 } else { packed }
     })

@@ -5,63 +5,57 @@ use warploom_isa::{Approx, Clamp, FloatMode, MinMax, Op, Round, Ty};
 use super::exact::{Exact, rounded, rounded_f64};
 use super::format::{F32_NAN, Format, f64_nan};
 use super::half;
-use super::vector::{Filled, Inputs, Output, Source, blend, ones, ones64};
+use super::vector::{Filled, Inputs, Source, blend, lanes, map1, map2, map3, ones, ones64, wide};
 
 const F32_SIGN: u32 = 0x8000_0000;
 const F32_INFINITY: u32 = 0x7f80_0000;
 const F64_SIGN: u64 = 1 << 63;
 
 #[inline(always)]
-pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>, out: &mut Output<N>) -> Filled {
+pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     let Inputs { inst, regs, a, b, c } = inputs;
     let again = || Inputs { inst, regs, a, b, c };
     match inst.op {
         Op::FAdd(ty, mode) => match ty {
-            Ty::F32 if mode.round == Round::Rn => float32(inputs, mode, out, |x, y, _| x + y),
-            Ty::F64 if plain(mode) => float64(a, b, b, out, |x, y, _| x + y),
-            _ => arithmetic_rare(Exact::Add, ty, mode, again(), out),
+            Ty::F32 if mode.round == Round::Rn => float32(inputs, mode, |x, y, _| x + y),
+            Ty::F64 if plain(mode) => float64(a, b, b, |x, y, _| x + y),
+            _ => arithmetic_rare(Exact::Add, ty, mode, again()),
         },
         Op::FSub(ty, mode) => match ty {
-            Ty::F32 if mode.round == Round::Rn => float32(inputs, mode, out, |x, y, _| x - y),
-            Ty::F64 if plain(mode) => float64(a, b, b, out, |x, y, _| x - y),
-            _ => arithmetic_rare(Exact::Sub, ty, mode, again(), out),
+            Ty::F32 if mode.round == Round::Rn => float32(inputs, mode, |x, y, _| x - y),
+            Ty::F64 if plain(mode) => float64(a, b, b, |x, y, _| x - y),
+            _ => arithmetic_rare(Exact::Sub, ty, mode, again()),
         },
         Op::FMul(ty, mode) => match ty {
-            Ty::F32 if mode.round == Round::Rn => float32(inputs, mode, out, |x, y, _| x * y),
-            Ty::F64 if plain(mode) => float64(a, b, b, out, |x, y, _| x * y),
-            _ => arithmetic_rare(Exact::Mul, ty, mode, again(), out),
+            Ty::F32 if mode.round == Round::Rn => float32(inputs, mode, |x, y, _| x * y),
+            Ty::F64 if plain(mode) => float64(a, b, b, |x, y, _| x * y),
+            _ => arithmetic_rare(Exact::Mul, ty, mode, again()),
         },
         Op::FFma(ty, mode) => match ty {
-            Ty::F32 if mode.round == Round::Rn => float32(inputs, mode, out, f32::mul_add),
-            Ty::F64 if plain(mode) => float64(a, b, c, out, f64::mul_add),
-            _ => arithmetic_rare(Exact::Fma, ty, mode, again(), out),
+            Ty::F32 if mode.round == Round::Rn => float32(inputs, mode, f32::mul_add),
+            Ty::F64 if plain(mode) => float64(a, b, c, f64::mul_add),
+            _ => arithmetic_rare(Exact::Fma, ty, mode, again()),
         },
         Op::FDiv(ty, mode) => match ty {
-            Ty::F32 if mode.round == Round::Rn => float32(inputs, mode, out, |x, y, _| x / y),
-            Ty::F64 if plain(mode) => float64(a, b, b, out, |x, y, _| x / y),
-            _ => arithmetic_rare(Exact::Div, ty, mode, again(), out),
+            Ty::F32 if mode.round == Round::Rn => float32(inputs, mode, |x, y, _| x / y),
+            Ty::F64 if plain(mode) => float64(a, b, b, |x, y, _| x / y),
+            _ => arithmetic_rare(Exact::Div, ty, mode, again()),
         },
-        Op::FAbs(ty, ftz) => sign_bits(ty, ftz, a, out, |bits, sign| bits & !sign),
-        Op::FNeg(ty, ftz) => sign_bits(ty, ftz, a, out, |bits, sign| bits ^ sign),
+        Op::FAbs(ty, ftz) => sign_bits(ty, ftz, a, |bits, sign| bits & !sign),
+        Op::FNeg(ty, ftz) => sign_bits(ty, ftz, a, |bits, sign| bits ^ sign),
         Op::Copysign(ty) => match ty {
-            Ty::F64 => {
-                out.lo = *b.lo;
-                for i in 0..N {
-                    out.hi[i] = blend(F32_SIGN, a.hi[i], b.hi[i]);
-                }
-                Filled::Wide
-            }
-            Ty::F32 => out.map2(a.lo, b.lo, |x, y| blend(F32_SIGN, x, y)),
-            Ty::F16 | Ty::BF16 => out.map2(a.lo, b.lo, |x, y| blend(0x8000, x, y) & 0xffff),
-            _ => out.map2(a.lo, b.lo, |x, y| blend(0x8000_8000, x, y)),
+            Ty::F64 => Filled::Wide(*b.lo, lanes(|i| blend(F32_SIGN, a.hi[i], b.hi[i]))),
+            Ty::F32 => map2(a.lo, b.lo, |x, y| blend(F32_SIGN, x, y)),
+            Ty::F16 | Ty::BF16 => map2(a.lo, b.lo, |x, y| blend(0x8000, x, y) & 0xffff),
+            _ => map2(a.lo, b.lo, |x, y| blend(0x8000_8000, x, y)),
         },
         Op::FMin(ty, how) => match ty {
-            Ty::F32 if how == MINNUM => out.map2(a.lo, b.lo, |x, y| least32(x, y, false, true)),
-            _ => min_max_rare(false, ty, how, again(), out),
+            Ty::F32 if how == MINNUM => map2(a.lo, b.lo, |x, y| least32(x, y, false, true)),
+            _ => min_max_rare(false, ty, how, again()),
         },
         Op::FMax(ty, how) => match ty {
-            Ty::F32 if how == MINNUM => out.map2(a.lo, b.lo, |x, y| least32(x, y, true, true)),
-            _ => min_max_rare(true, ty, how, again(), out),
+            Ty::F32 if how == MINNUM => map2(a.lo, b.lo, |x, y| least32(x, y, true, true)),
+            _ => min_max_rare(true, ty, how, again()),
         },
         _ => Filled::Nothing,
     }
@@ -94,31 +88,26 @@ pub(super) fn canonical32(bits: u32) -> u32 {
 fn float32<const N: usize>(
     inputs: Inputs<'_, N>,
     mode: FloatMode,
-    out: &mut Output<N>,
     f: impl Fn(f32, f32, f32) -> f32,
-) -> Filled {
+) -> Filled<N> {
     let Inputs { a, b, c, .. } = inputs;
-    if mode.ftz {
-        out.map3(a.lo, b.lo, c.lo, |x, y, z| {
-            let [x, y, z] = [x, y, z].map(|bits| f32::from_bits(flush32(bits)));
+    let result = if mode.ftz {
+        lanes(|i| {
+            let [x, y, z] = [a.lo[i], b.lo[i], c.lo[i]].map(|bits| f32::from_bits(flush32(bits)));
             flush32(canonical32(f(x, y, z).to_bits()))
-        });
+        })
     } else {
-        out.map3(a.lo, b.lo, c.lo, |x, y, z| {
-            canonical32(f(f32::from_bits(x), f32::from_bits(y), f32::from_bits(z)).to_bits())
-        });
-    }
-    if mode.clamp != Clamp::None {
-        clamp32(mode.clamp, out);
-    }
-    Filled::Word
+        lanes(|i| {
+            let [x, y, z] = [a.lo[i], b.lo[i], c.lo[i]].map(f32::from_bits);
+            canonical32(f(x, y, z).to_bits())
+        })
+    };
+    if mode.clamp == Clamp::None { Filled::Word(result) } else { clamp32(mode.clamp, &result) }
 }
 
 #[inline(never)]
-fn clamp32<const N: usize>(clamp: Clamp, out: &mut Output<N>) {
-    for word in &mut out.lo {
-        *word = Format::F32.clamp((*word).into(), clamp) as u32;
-    }
+fn clamp32<const N: usize>(clamp: Clamp, result: &[u32; N]) -> Filled<N> {
+    map1(result, |x| Format::F32.clamp(x.into(), clamp) as u32)
 }
 
 /// f64, rounded to nearest by the host. `c` repeats `b` for two operands. Which NaN a host propagates differs from one
@@ -128,64 +117,57 @@ fn float64<const N: usize>(
     a: Source<'_, N>,
     b: Source<'_, N>,
     c: Source<'_, N>,
-    out: &mut Output<N>,
     f: impl Fn(f64, f64, f64) -> f64,
-) -> Filled {
+) -> Filled<N> {
+    let (mut lo, mut hi) = ([0; N], [0; N]);
     let mut nan = 0u64;
     for i in 0..N {
         let [x, y, z] = [a, b, c].map(|source| f64::from_bits(source.wide(i)));
         let bits = f(x, y, z).to_bits();
         nan |= ones64(bits & !F64_SIGN > 0x7ff0 << 48);
-        out.lo[i] = bits as u32;
-        out.hi[i] = (bits >> 32) as u32;
+        lo[i] = bits as u32;
+        hi[i] = (bits >> 32) as u32;
     }
-    if nan != 0 {
-        settle_nans(a, b, c, out);
-    }
-    Filled::Wide
+    if nan == 0 { Filled::Wide(lo, hi) } else { settle_nans(a, b, c, Source { lo: &lo, hi: &hi }) }
 }
 
 #[inline(never)]
-fn settle_nans<const N: usize>(a: Source<'_, N>, b: Source<'_, N>, c: Source<'_, N>, out: &mut Output<N>) {
-    for i in 0..N {
-        let bits = u64::from(out.lo[i]) | u64::from(out.hi[i]) << 32;
-        if f64::from_bits(bits).is_nan() {
-            let nan = f64_nan([a.wide(i), b.wide(i), c.wide(i)]);
-            (out.lo[i], out.hi[i]) = (nan as u32, (nan >> 32) as u32);
-        }
-    }
+fn settle_nans<const N: usize>(
+    a: Source<'_, N>,
+    b: Source<'_, N>,
+    c: Source<'_, N>,
+    result: Source<'_, N>,
+) -> Filled<N> {
+    wide(|i| {
+        let bits = result.wide(i);
+        if f64::from_bits(bits).is_nan() { f64_nan([a.wide(i), b.wide(i), c.wide(i)]) } else { bits }
+    })
 }
 
 /// Directed rounding, f64 with a clamp, half precision.
 #[inline(never)]
-fn arithmetic_rare<const N: usize>(
-    op: Exact,
-    ty: Ty,
-    mode: FloatMode,
-    inputs: Inputs<'_, N>,
-    out: &mut Output<N>,
-) -> Filled {
+fn arithmetic_rare<const N: usize>(op: Exact, ty: Ty, mode: FloatMode, inputs: Inputs<'_, N>) -> Filled<N> {
     let Inputs { a, b, c, .. } = inputs;
     match ty {
-        Ty::F64 => out.wide(|i| {
+        Ty::F64 => wide(|i| {
             let bits = rounded_f64(op, a.wide(i), b.wide(i), c.wide(i), mode.round);
             Format::F64.clamp(bits, mode.clamp)
         }),
         Ty::F32 => {
             let flush = |x: u64| if mode.ftz { Format::F32.flush(x) } else { x };
-            out.map3(a.lo, b.lo, c.lo, |x, y, z| {
+            map3(a.lo, b.lo, c.lo, |x, y, z| {
                 let [x, y, z] = [x, y, z].map(|bits| flush(bits.into()));
                 let bits = flush(rounded(op, Format::F32, x, y, z, mode.round));
                 Format::F32.clamp(bits, mode.clamp) as u32
             })
         }
-        _ => half::arithmetic(op, ty, mode, inputs, out),
+        _ => half::arithmetic(op, ty, mode, inputs),
     }
 }
 
 /// `rcp` and `sqrt` with a rounding mode.
 #[inline(never)]
-pub(super) fn rounded_rare<const N: usize>(inputs: Inputs<'_, N>, out: &mut Output<N>) -> Filled {
+pub(super) fn rounded_rare<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     let Op::FRounded(function, ty, mode) = inputs.inst.op else { return Filled::Nothing };
     let a = inputs.a;
     match (function, ty) {
@@ -194,41 +176,27 @@ pub(super) fn rounded_rare<const N: usize>(inputs: Inputs<'_, N>, out: &mut Outp
             ty,
             mode,
             Inputs { a: Source { lo: &[0; N], hi: &[0x3ff0_0000; N] }, b: a, ..inputs },
-            out,
         ),
         (Approx::Rcp, _) => arithmetic_rare(
             Exact::Div,
             ty,
             mode,
             Inputs { a: Source { lo: &[0x3f80_0000; N], hi: &[0; N] }, b: a, ..inputs },
-            out,
         ),
-        (Approx::Sqrt, Ty::F64) if plain(mode) => float64(a, a, a, out, |x, _, _| x.sqrt()),
-        (Approx::Sqrt, Ty::F32) if mode.round == Round::Rn => float32(inputs, mode, out, |x, _, _| x.sqrt()),
-        (Approx::Sqrt, _) => arithmetic_rare(Exact::Sqrt, ty, mode, inputs, out),
+        (Approx::Sqrt, Ty::F64) if plain(mode) => float64(a, a, a, |x, _, _| x.sqrt()),
+        (Approx::Sqrt, Ty::F32) if mode.round == Round::Rn => float32(inputs, mode, |x, _, _| x.sqrt()),
+        (Approx::Sqrt, _) => arithmetic_rare(Exact::Sqrt, ty, mode, inputs),
         _ => Filled::Nothing,
     }
 }
 
 /// `abs` and `neg`: the sign bit alone, after flushing if asked.
 #[inline(always)]
-fn sign_bits<const N: usize>(
-    ty: Ty,
-    ftz: bool,
-    a: Source<'_, N>,
-    out: &mut Output<N>,
-    f: impl Fn(u32, u32) -> u32,
-) -> Filled {
+fn sign_bits<const N: usize>(ty: Ty, ftz: bool, a: Source<'_, N>, f: impl Fn(u32, u32) -> u32) -> Filled<N> {
     match ty {
-        Ty::F64 => {
-            out.lo = *a.lo;
-            for i in 0..N {
-                out.hi[i] = f(a.hi[i], F32_SIGN);
-            }
-            Filled::Wide
-        }
-        Ty::F32 if ftz => out.map1(a.lo, |x| f(flush32(x), F32_SIGN)),
-        Ty::F32 => out.map1(a.lo, |x| f(x, F32_SIGN)),
+        Ty::F64 => Filled::Wide(*a.lo, lanes(|i| f(a.hi[i], F32_SIGN))),
+        Ty::F32 if ftz => map1(a.lo, |x| f(flush32(x), F32_SIGN)),
+        Ty::F32 => map1(a.lo, |x| f(x, F32_SIGN)),
         _ => {
             // One half is the low part of a word whose upper part is cleared.
             let keep = if half::is_pair(ty) { u32::MAX } else { 0xffff };
@@ -237,7 +205,7 @@ fn sign_bits<const N: usize>(
                 let k = ones(!ftz || x >> shift & exponent != 0);
                 (x & (k | 0x8000_8000)) & (0xffff << shift)
             };
-            out.map1(a.lo, |x| f(flush(x, 0) | flush(x, 16), 0x8000_8000) & keep)
+            map1(a.lo, |x| f(flush(x, 0) | flush(x, 16), 0x8000_8000) & keep)
         }
     }
 }
@@ -260,22 +228,14 @@ fn least32(x: u32, y: u32, most: bool, nan_loses: bool) -> u32 {
 }
 
 #[inline(never)]
-fn min_max_rare<const N: usize>(
-    most: bool,
-    ty: Ty,
-    how: MinMax,
-    inputs: Inputs<'_, N>,
-    out: &mut Output<N>,
-) -> Filled {
+fn min_max_rare<const N: usize>(most: bool, ty: Ty, how: MinMax, inputs: Inputs<'_, N>) -> Filled<N> {
     let Inputs { a, b, .. } = inputs;
     match ty {
-        Ty::F64 => out.wide(|i| min_max(most, Format::F64, how, a.wide(i), b.wide(i))),
-        Ty::F32 => out.map2(a.lo, b.lo, |x, y| {
-            min_max(most, Format::F32, how, x.into(), y.into()) as u32
-        }),
+        Ty::F64 => wide(|i| min_max(most, Format::F64, how, a.wide(i), b.wide(i))),
+        Ty::F32 => map2(a.lo, b.lo, |x, y| min_max(most, Format::F32, how, x.into(), y.into()) as u32),
         _ => {
             let format = Format::of(ty);
-            half::each(ty, inputs, out, |x, y, _| min_max(most, format, how, x, y))
+            half::each(ty, inputs, |x, y, _| min_max(most, format, how, x, y))
         }
     }
 }

@@ -4,12 +4,13 @@ use warploom_isa::{FloatMode, Ty};
 
 use super::exact::{Exact, rounded};
 use super::format::{Format, f16_to_f32};
-use super::vector::{Filled, Inputs, Output};
+use super::vector::{Filled, Inputs, map3};
 
 /// An f16, bf16 or f32 as f32 bits, exactly; with `ftz`, subnormals of its own type become zero.
 #[inline(always)]
 pub(super) fn widened(ty: Ty, x: u32, ftz: bool) -> u32 {
-    let flush = |bits: u32, exponent: u32| if ftz && bits & exponent == 0 { bits & 0x8000_0000 } else { bits };
+    let flush =
+        |bits: u32, exponent: u32| if ftz && bits & exponent == 0 { bits & 0x8000_0000 } else { bits };
     match ty {
         Ty::F16 => f16_to_f32(if ftz && x & 0x7c00 == 0 { x & 0x8000 } else { x }),
         Ty::BF16 => flush(x << 16, 0x7f80_0000) & 0xffff_0000,
@@ -27,17 +28,16 @@ pub(super) const fn is_pair(ty: Ty) -> bool {
 pub(super) fn each<const N: usize>(
     ty: Ty,
     inputs: Inputs<'_, N>,
-    out: &mut Output<N>,
     f: impl Fn(u64, u64, u64) -> u64,
-) -> Filled {
+) -> Filled<N> {
     let Inputs { a, b, c, .. } = inputs;
     let one = |x: u32, y: u32, z: u32| f(x.into(), y.into(), z.into()) as u32;
     if is_pair(ty) {
-        out.map3(a.lo, b.lo, c.lo, |x, y, z| {
+        map3(a.lo, b.lo, c.lo, |x, y, z| {
             one(x & 0xffff, y & 0xffff, z & 0xffff) | one(x >> 16, y >> 16, z >> 16) << 16
         })
     } else {
-        out.map3(a.lo, b.lo, c.lo, |x, y, z| one(x & 0xffff, y & 0xffff, z & 0xffff))
+        map3(a.lo, b.lo, c.lo, |x, y, z| one(x & 0xffff, y & 0xffff, z & 0xffff))
     }
 }
 
@@ -48,11 +48,10 @@ pub(super) fn arithmetic<const N: usize>(
     ty: Ty,
     mode: FloatMode,
     inputs: Inputs<'_, N>,
-    out: &mut Output<N>,
-) -> Filled {
+) -> Filled<N> {
     let format = Format::of(ty);
     let flush = |x: u64| if mode.ftz { format.flush(x) } else { x };
-    each(ty, inputs, out, |x, y, z| {
+    each(ty, inputs, |x, y, z| {
         let result = rounded(op, format, flush(x), flush(y), flush(z), mode.round);
         format.clamp(flush(result), mode.clamp)
     })

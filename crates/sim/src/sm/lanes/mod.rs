@@ -27,7 +27,7 @@ mod vector;
 pub use atomic::atomic;
 
 use multiversion::multiversion;
-use vector::{Filled, Inputs, Output, Source, blend, spread};
+use vector::{Filled, Inputs, Source, blend, spread};
 use warploom_isa::{Dst, Inst, Op, Operand};
 
 /// The registers of the function a warp is running, as lane arrays.
@@ -177,23 +177,21 @@ fn step<const N: usize>(inst: &Inst, regs: &mut Registers<'_, N>, imms: &[u64], 
     source!(b, inst.src[1], regs, imms);
     source!(c, inst.src[2], regs, imms);
     let inputs = Inputs { inst, regs, a, b, c };
-    let mut out = Output { lo: [0; N], hi: [0; N], pred: 0, pred2: 0 };
-    let filled = compute(inputs, &mut out);
-    match filled {
-        Filled::Word => regs.write32(inst.dst, &out.lo, mask),
-        Filled::Wide => regs.write_words(inst.dst, &out.lo, &out.hi, mask),
-        Filled::Pred => regs.write_pred(inst.dst, out.pred, mask),
-        Filled::Preds => {
-            regs.write_pred(inst.dst, out.pred, mask);
-            regs.write_pred(inst.dst2, out.pred2, mask);
+    match compute(inputs) {
+        Filled::Word(lo) => regs.write32(inst.dst, &lo, mask),
+        Filled::Wide(lo, hi) => regs.write_words(inst.dst, &lo, &hi, mask),
+        Filled::Pred(p) => regs.write_pred(inst.dst, p, mask),
+        Filled::Preds(p, q) => {
+            regs.write_pred(inst.dst, p, mask);
+            regs.write_pred(inst.dst2, q, mask);
         }
-        Filled::WordCarry => {
-            regs.write32(inst.dst, &out.lo, mask);
-            regs.write_pred(inst.dst2, out.pred, mask);
+        Filled::WordCarry(lo, carry) => {
+            regs.write32(inst.dst, &lo, mask);
+            regs.write_pred(inst.dst2, carry, mask);
         }
-        Filled::WideCarry => {
-            regs.write_words(inst.dst, &out.lo, &out.hi, mask);
-            regs.write_pred(inst.dst2, out.pred, mask);
+        Filled::WideCarry(lo, hi, carry) => {
+            regs.write_words(inst.dst, &lo, &hi, mask);
+            regs.write_pred(inst.dst2, carry, mask);
         }
         Filled::Nothing => return false,
     }
@@ -201,36 +199,55 @@ fn step<const N: usize>(inst: &Inst, regs: &mut Registers<'_, N>, imms: &[u64], 
 }
 
 #[inline(always)]
-fn compute<const N: usize>(inputs: Inputs<'_, N>, out: &mut Output<N>) -> Filled {
+fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     use Op::*;
     let Inputs { inst, regs, a, b, c } = inputs;
     // Built anew for the functions that are not inlined: it then lives in memory only on their paths.
     let again = || Inputs { inst, regs, a, b, c };
     match inst.op {
-        Mov(_) | MovPred | Pack64 | Pack32x16 | Unpack64(_) | Unpack32(_) | UnpackByte(_) | Selp(_) | Slct { .. }
-        | Prmt(_) => moves::compute(inputs, out),
+        Mov(_)
+        | MovPred
+        | Pack64
+        | Pack32x16
+        | Unpack64(_)
+        | Unpack32(_)
+        | UnpackByte(_)
+        | Selp(_)
+        | Slct { .. }
+        | Prmt(_) => moves::compute(inputs),
 
-        IAdd(..) | ISub(..) | IMul(..) | IMad(..) | AddCarry(_) | SubBorrow(_) | IAbs(_) | INeg(_) | IMin(..)
-        | IMax(..) => integer::compute(inputs, out),
+        IAdd(..) | ISub(..) | IMul(..) | IMad(..) | AddCarry(_) | SubBorrow(_) | IAbs(_) | INeg(_)
+        | IMin(..) | IMax(..) => integer::compute(inputs),
         Mul24(..) | Mad24(..) | MadCarry(..) | IDiv(_) | IRem(_) | Sad(_) | Dp4a(..) | Dp2a(..) => {
-            integer::compute_rare(again(), out)
+            integer::compute_rare(again())
         }
 
-        Logic(..) | Not(_) | Cnot(_) | LogicPred(_) | NotPred | Lop3(_) | Shl(_) | Shr(_) | Shf { .. } | Popc(_)
-        | Clz(_) | Bfe(_) | Bfi(_) => bits::compute(inputs, out),
-        Brev(_) | Bfind(..) | Fns | Bmsk(_) | Szext(..) => bits::compute_rare(again(), out),
+        Logic(..)
+        | Not(_)
+        | Cnot(_)
+        | LogicPred(_)
+        | NotPred
+        | Lop3(_)
+        | Shl(_)
+        | Shr(_)
+        | Shf { .. }
+        | Popc(_)
+        | Clz(_)
+        | Bfe(_)
+        | Bfi(_) => bits::compute(inputs),
+        Brev(_) | Bfind(..) | Fns | Bmsk(_) | Szext(..) => bits::compute_rare(again()),
 
-        Setp { .. } | SetpPred(..) | Set { .. } => compare::compute(inputs, out),
-        Testp(kind, ty) => compare::testp(kind, ty, a, out),
+        Setp { .. } | SetpPred(..) | Set { .. } => compare::compute(inputs),
+        Testp(kind, ty) => compare::testp(kind, ty, a),
 
         FAdd(..) | FSub(..) | FMul(..) | FFma(..) | FDiv(..) | FAbs(..) | FNeg(..) | FMin(..) | FMax(..)
-        | Copysign(_) => float::compute(inputs, out),
-        FRounded(..) => float::rounded_rare(again(), out),
-        FDivApprox { .. } | FApprox(..) => approx::compute_rare(again(), out),
+        | Copysign(_) => float::compute(inputs),
+        FRounded(..) => float::rounded_rare(again()),
+        FDivApprox { .. } | FApprox(..) => approx::compute_rare(again()),
 
-        Cvt(cvt) => convert::compute(cvt, a, out),
-        CvtPair(cvt) => convert::pair_rare(cvt, inputs.a, again().b, out),
-        CvtPack(ty) => convert::pack_rare(ty, again(), out),
+        Cvt(cvt) => convert::compute(cvt, a),
+        CvtPair(cvt) => convert::pair_rare(cvt, a, b),
+        CvtPack(ty) => convert::pack_rare(ty, again()),
 
         _ => Filled::Nothing,
     }

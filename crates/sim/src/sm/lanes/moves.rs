@@ -2,43 +2,32 @@
 
 use warploom_isa::{Op, Operand, PrmtMode};
 
-use super::vector::{Filled, Inputs, Output, Source, blend, ones, spread};
+use super::vector::{Filled, Inputs, Source, blend, lanes, map1, map2, ones, spread, word};
 
 #[inline(always)]
-pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>, out: &mut Output<N>) -> Filled {
+pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     let Inputs { inst, regs, a, b, c } = inputs;
     match inst.op {
         Op::Mov(ty) => {
-            out.lo = *a.lo;
-            if !ty.is_wide() {
-                return Filled::Word;
+            if ty.is_wide() {
+                Filled::Wide(*a.lo, *a.hi)
+            } else {
+                Filled::Word(*a.lo)
             }
-            out.hi = *a.hi;
-            Filled::Wide
         }
-        Op::MovPred => {
-            out.pred = regs.read_pred(inst.src[0]);
-            Filled::Pred
-        }
-        Op::Pack64 => {
-            out.lo = *a.lo;
-            out.hi = *b.lo;
-            Filled::Wide
-        }
-        Op::Pack32x16 => out.map2(a.lo, b.lo, |x, y| (x & 0xffff) | y << 16),
-        Op::Unpack64(part) => {
-            out.lo = if part == 0 { *a.lo } else { *a.hi };
-            Filled::Word
-        }
+        Op::MovPred => Filled::Pred(regs.read_pred(inst.src[0])),
+        Op::Pack64 => Filled::Wide(*a.lo, *b.lo),
+        Op::Pack32x16 => map2(a.lo, b.lo, |x, y| (x & 0xffff) | y << 16),
+        Op::Unpack64(part) => Filled::Word(if part == 0 { *a.lo } else { *a.hi }),
         Op::Unpack32(part) => {
             let shift = u32::from(part & 1) * 16;
-            out.map1(a.lo, |x| (x >> shift) & 0xffff)
+            map1(a.lo, |x| (x >> shift) & 0xffff)
         }
         Op::UnpackByte(part) => {
             let shift = u32::from(part & 3) * 8;
-            out.map1(a.lo, |x| (x >> shift) & 0xff)
+            map1(a.lo, |x| (x >> shift) & 0xff)
         }
-        Op::Selp(ty) => select(out, a, b, &spread(regs.read_pred(inst.src[2])), ty.is_wide()),
+        Op::Selp(ty) => select(a, b, &spread(regs.read_pred(inst.src[2])), ty.is_wide()),
         Op::Slct { ty, float, ftz } => {
             let mut k = [0; N];
             for i in 0..N {
@@ -52,30 +41,18 @@ pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>, out: &mut Output<N>
                     x as i32 >= 0
                 });
             }
-            select(out, a, b, &k, ty.is_wide())
+            select(a, b, &k, ty.is_wide())
         }
-        Op::Prmt(mode) => permute(mode, a, b, c, out, matches!(inst.src[2], Operand::Imm(_))),
+        Op::Prmt(mode) => permute(mode, a, b, c, matches!(inst.src[2], Operand::Imm(_))),
         _ => Filled::Nothing,
     }
 }
 
 /// `k ? a : b`.
 #[inline(always)]
-fn select<const N: usize>(
-    out: &mut Output<N>,
-    a: Source<'_, N>,
-    b: Source<'_, N>,
-    k: &[u32; N],
-    wide: bool,
-) -> Filled {
-    out.word(|i| blend(k[i], a.lo[i], b.lo[i]));
-    if !wide {
-        return Filled::Word;
-    }
-    for i in 0..N {
-        out.hi[i] = blend(k[i], a.hi[i], b.hi[i]);
-    }
-    Filled::Wide
+fn select<const N: usize>(a: Source<'_, N>, b: Source<'_, N>, k: &[u32; N], wide: bool) -> Filled<N> {
+    let lo = lanes(|i| blend(k[i], a.lo[i], b.lo[i]));
+    if wide { Filled::Wide(lo, lanes(|i| blend(k[i], a.hi[i], b.hi[i]))) } else { Filled::Word(lo) }
 }
 
 /// The byte selectors of the named modes, for each value of the control's low two bits; byte 0's selector is in the
@@ -106,17 +83,16 @@ fn permute<const N: usize>(
     a: Source<'_, N>,
     b: Source<'_, N>,
     c: Source<'_, N>,
-    out: &mut Output<N>,
     uniform: bool,
-) -> Filled {
+) -> Filled<N> {
     let table = selectors(mode);
     let control = |c: u32| if mode == PrmtMode::Index { c } else { table[(c & 3) as usize] };
     if uniform {
         // The usual case: one selector for all lanes, so that every shift count is uniform.
         let selector = control(c.lo[0]);
-        return out.word(|i| permute_lane(a.lo[i], b.lo[i], selector));
+        return word(|i| permute_lane(a.lo[i], b.lo[i], selector));
     }
-    out.word(|i| permute_lane(a.lo[i], b.lo[i], control(c.lo[i])))
+    word(|i| permute_lane(a.lo[i], b.lo[i], control(c.lo[i])))
 }
 
 #[inline(always)]

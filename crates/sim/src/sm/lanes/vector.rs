@@ -31,88 +31,75 @@ pub(super) struct Inputs<'a, const N: usize> {
 }
 
 /// The result of an operation, before it is written under the mask.
-#[repr(align(64))]
-pub(super) struct Output<const N: usize> {
-    pub lo: [u32; N],
-    pub hi: [u32; N],
-    /// The predicate for `dst`, or the carry for `dst2`.
-    pub pred: u64,
-    /// The second predicate of a comparison.
-    pub pred2: u64,
-}
-
-/// Which parts of an [`Output`] an operation has filled.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Filled {
-    /// `lo`.
-    Word,
-    /// `lo` and `hi`.
-    Wide,
-    /// `pred`.
-    Pred,
-    /// `pred` for `dst` and `pred2` for `dst2`.
-    Preds,
-    /// `lo`, and `pred` for `dst2`.
-    WordCarry,
-    /// `lo` and `hi`, and `pred` for `dst2`.
-    WideCarry,
-    /// Nothing: not an operation on lanes.
+///
+/// Returned by value from functions that are inlined, so that the arrays are registers of the host wherever they can be.
+#[allow(clippy::large_enum_variant)]
+pub(super) enum Filled<const N: usize> {
+    /// A word for `dst`.
+    Word([u32; N]),
+    /// The low and the high word of a 64-bit value for `dst`.
+    Wide([u32; N], [u32; N]),
+    /// A predicate for `dst`.
+    Pred(u64),
+    /// Predicates for `dst` and `dst2`.
+    Preds(u64, u64),
+    /// A word, and a carry for `dst2`.
+    WordCarry([u32; N], u64),
+    /// A 64-bit value, and a carry for `dst2`.
+    WideCarry([u32; N], [u32; N], u64),
+    /// Not an operation on lanes.
     Nothing,
 }
 
-impl<const N: usize> Output<N> {
-    /// `lo[i] = f(a[i])`.
-    #[inline(always)]
-    pub fn map1(&mut self, a: &[u32; N], f: impl Fn(u32) -> u32) -> Filled {
-        for i in 0..N {
-            self.lo[i] = f(a[i]);
-        }
-        Filled::Word
+/// The word of each lane, by its index.
+#[inline(always)]
+pub(super) fn lanes<const N: usize>(f: impl Fn(usize) -> u32) -> [u32; N] {
+    let mut out = [0; N];
+    for i in 0..N {
+        out[i] = f(i);
     }
+    out
+}
 
-    /// `lo[i] = f(a[i], b[i])`.
-    #[inline(always)]
-    pub fn map2(&mut self, a: &[u32; N], b: &[u32; N], f: impl Fn(u32, u32) -> u32) -> Filled {
-        for i in 0..N {
-            self.lo[i] = f(a[i], b[i]);
-        }
-        Filled::Word
-    }
+/// The 32-bit result of lane `i` is `f(i)`.
+#[inline(always)]
+pub(super) fn word<const N: usize>(f: impl Fn(usize) -> u32) -> Filled<N> {
+    Filled::Word(lanes(f))
+}
 
-    /// `lo[i] = f(a[i], b[i], c[i])`.
-    #[inline(always)]
-    pub fn map3(
-        &mut self,
-        a: &[u32; N],
-        b: &[u32; N],
-        c: &[u32; N],
-        f: impl Fn(u32, u32, u32) -> u32,
-    ) -> Filled {
-        for i in 0..N {
-            self.lo[i] = f(a[i], b[i], c[i]);
-        }
-        Filled::Word
+/// The 64-bit result of lane `i` is `f(i)`.
+#[inline(always)]
+pub(super) fn wide<const N: usize>(f: impl Fn(usize) -> u64) -> Filled<N> {
+    let (mut lo, mut hi) = ([0; N], [0; N]);
+    for i in 0..N {
+        let value = f(i);
+        lo[i] = value as u32;
+        hi[i] = (value >> 32) as u32;
     }
+    Filled::Wide(lo, hi)
+}
 
-    /// The 64-bit result of lane `i` is `f(i)`.
-    #[inline(always)]
-    pub fn wide(&mut self, f: impl Fn(usize) -> u64) -> Filled {
-        for i in 0..N {
-            let value = f(i);
-            self.lo[i] = value as u32;
-            self.hi[i] = (value >> 32) as u32;
-        }
-        Filled::Wide
-    }
+/// The result of lane `i` is `f(a[i])`.
+#[inline(always)]
+pub(super) fn map1<const N: usize>(a: &[u32; N], f: impl Fn(u32) -> u32) -> Filled<N> {
+    word(|i| f(a[i]))
+}
 
-    /// The 32-bit result of lane `i` is `f(i)`.
-    #[inline(always)]
-    pub fn word(&mut self, f: impl Fn(usize) -> u32) -> Filled {
-        for i in 0..N {
-            self.lo[i] = f(i);
-        }
-        Filled::Word
-    }
+/// The result of lane `i` is `f(a[i], b[i])`.
+#[inline(always)]
+pub(super) fn map2<const N: usize>(a: &[u32; N], b: &[u32; N], f: impl Fn(u32, u32) -> u32) -> Filled<N> {
+    word(|i| f(a[i], b[i]))
+}
+
+/// The result of lane `i` is `f(a[i], b[i], c[i])`.
+#[inline(always)]
+pub(super) fn map3<const N: usize>(
+    a: &[u32; N],
+    b: &[u32; N],
+    c: &[u32; N],
+    f: impl Fn(u32, u32, u32) -> u32,
+) -> Filled<N> {
+    word(|i| f(a[i], b[i], c[i]))
 }
 
 /// All ones if `condition`, else zero: the mask of a branch-free select.

@@ -1,0 +1,223 @@
+//! The SIMT stack: divergent paths run one after the other and meet at the immediate post-dominator.
+
+use warploom_isa::Pc;
+
+use super::simt::{Activation, Entry, Group, Wait};
+
+/// A SIMT stack: the top entry runs; an entry whose pc reaches its reconvergence point is popped, and the entry
+/// below goes on with all lanes that met.
+#[derive(Clone, Debug)]
+pub struct SimtStack {
+    entries: Vec<StackEntry>,
+    wait: Option<Wait>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct StackEntry {
+    pc: Pc,
+    reconverge: Pc,
+    mask: u64,
+    /// The first entry of an activation: popping it returns to the caller.
+    is_call: bool,
+    activation: Activation,
+}
+
+impl SimtStack {
+    /// All lanes of `mask` at the kernel's first instruction.
+    pub fn new(start: Pc, mask: u64, activation: Activation) -> Self {
+        let entry = StackEntry { pc: start, reconverge: Pc::RETURN, mask, is_call: false, activation };
+        SimtStack { entries: vec![entry], wait: None }
+    }
+
+    #[inline(always)]
+    pub(super) fn current(&self) -> Option<Group> {
+        let top = self.entries.last()?;
+        if self.wait.is_some() {
+            return None;
+        }
+        Some(Group { pc: top.pc, mask: top.mask })
+    }
+
+    /// The path on top, with its activation and what it waits for.
+    pub(super) fn top_path(&self) -> Option<(Group, Activation, Option<Wait>)> {
+        self.entries.last().map(|e| (Group { pc: e.pc, mask: e.mask }, e.activation, self.wait))
+    }
+
+    pub(super) fn activation(&self) -> Activation {
+        self.entries.last().expect("a running warp has a path").activation
+    }
+
+    fn top(&mut self) -> &mut StackEntry {
+        self.entries.last_mut().expect("a running warp has a path")
+    }
+
+    #[inline(always)]
+    pub(super) fn advance(&mut self) {
+        let top = self.top();
+        top.pc.0 += 1;
+        if top.pc == top.reconverge {
+            self.settle();
+        }
+    }
+
+    /// Pops what has no lanes left or has met its reconvergence point.
+    fn settle(&mut self) {
+        while let Some(top) = self.entries.last() {
+            if top.mask != 0 && (top.is_call || top.pc != top.reconverge) {
+                break;
+            }
+            self.entries.pop();
+        }
+    }
+
+    pub(super) fn branch(&mut self, groups: &[Group], reconverge: Pc) {
+        if let [only] = groups {
+            self.top().pc = only.pc;
+            return self.settle();
+        }
+        let top = *self.top();
+        // Lanes that would only wait for the same point below need no entry of their own.
+        if top.reconverge == reconverge && !top.is_call {
+            self.entries.pop();
+        } else {
+            self.top().pc = reconverge;
+        }
+        for group in groups.iter().rev().filter(|g| g.pc != reconverge) {
+            self.entries.push(StackEntry { pc: group.pc, reconverge, mask: group.mask, is_call: false, ..top });
+        }
+        self.settle();
+    }
+
+    pub(super) fn call(&mut self, entries: &[Entry]) {
+        self.top().pc.0 += 1;
+        for entry in entries.iter().rev() {
+            self.entries.push(StackEntry {
+                pc: entry.start,
+                reconverge: Pc::RETURN,
+                mask: entry.mask,
+                is_call: true,
+                activation: entry.activation,
+            });
+        }
+    }
+
+    pub(super) fn ret(&mut self, mask: u64) {
+        self.top().pc.0 += 1;
+        for entry in self.entries.iter_mut().rev() {
+            entry.mask &= !mask;
+            if entry.is_call {
+                break;
+            }
+        }
+        self.settle();
+    }
+
+    pub(super) fn exit(&mut self, mask: u64) {
+        self.top().pc.0 += 1;
+        for entry in &mut self.entries {
+            entry.mask &= !mask;
+        }
+        self.settle();
+    }
+
+    pub(super) fn wait(&mut self, wait: Wait) {
+        self.wait = Some(wait);
+    }
+
+    pub(super) fn release_barrier(&mut self, _mask: u64) {
+        self.wait = None;
+        self.advance();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(function: u32) -> Activation {
+        Activation { function, registers: 0, predicates: 0, frame: 0, depth: function, caller: None }
+    }
+
+    fn stack() -> SimtStack {
+        SimtStack::new(Pc(0), 0b1111, at(0))
+    }
+
+    fn go(pc: u32, mask: u64) -> Group {
+        Group { pc: Pc(pc), mask }
+    }
+
+    #[test]
+    fn both_sides_of_an_if_run_and_meet() {
+        let mut stack = stack();
+        stack.branch(&[go(10, 0b0011), go(1, 0b1100)], Pc(12));
+        assert_eq!(stack.current(), Some(go(10, 0b0011)));
+        stack.advance();
+        stack.advance();
+        assert_eq!(stack.current(), Some(go(1, 0b1100)));
+        stack.branch(&[go(12, 0b1100)], Pc(12));
+        assert_eq!(stack.current(), Some(go(12, 0b1111)));
+    }
+
+    #[test]
+    fn a_loop_does_not_grow_the_stack() {
+        let mut stack = stack();
+        for lane in 0..3 {
+            let mask = stack.current().unwrap().mask;
+            stack.branch(&[go(0, mask & !(1 << lane)), go(5, 1 << lane)], Pc(5));
+            assert!(stack.entries.len() <= 2);
+        }
+        assert_eq!(stack.current(), Some(go(0, 0b1000)));
+        stack.branch(&[go(5, 0b1000)], Pc(5));
+        assert_eq!(stack.current(), Some(go(5, 0b1111)));
+    }
+
+    #[test]
+    fn lanes_that_return_early_wait_for_the_others() {
+        let mut stack = stack();
+        stack.call(&[Entry { start: Pc(100), mask: 0b0111, activation: at(1) }]);
+        assert_eq!(stack.activation(), at(1));
+        stack.branch(&[go(110, 0b0001), go(101, 0b0110)], Pc::RETURN);
+        stack.ret(0b0001);
+        assert_eq!(stack.current(), Some(go(101, 0b0110)));
+        stack.ret(0b0010);
+        assert_eq!(stack.current(), Some(go(102, 0b0100)));
+        stack.ret(0b0100);
+        assert_eq!(stack.current(), Some(go(1, 0b1111)));
+        assert_eq!(stack.activation(), at(0));
+    }
+
+    #[test]
+    fn lanes_that_end_are_gone_everywhere() {
+        let mut stack = stack();
+        stack.branch(&[go(10, 0b0011), go(1, 0b1100)], Pc(12));
+        stack.exit(0b0011);
+        assert_eq!(stack.current(), Some(go(1, 0b1100)));
+        stack.branch(&[go(12, 0b1100)], Pc(12));
+        assert_eq!(stack.current(), Some(go(12, 0b1100)));
+        stack.exit(0b1100);
+        assert_eq!(stack.current(), None);
+    }
+
+    #[test]
+    fn calls_to_different_functions_run_in_turn() {
+        let mut stack = stack();
+        stack.call(&[
+            Entry { start: Pc(100), mask: 0b0011, activation: at(1) },
+            Entry { start: Pc(200), mask: 0b1100, activation: at(2) },
+        ]);
+        assert_eq!(stack.current(), Some(go(100, 0b0011)));
+        stack.ret(0b0011);
+        assert_eq!((stack.current(), stack.activation()), (Some(go(200, 0b1100)), at(2)));
+        stack.ret(0b1100);
+        assert_eq!(stack.current(), Some(go(1, 0b1111)));
+    }
+
+    #[test]
+    fn a_barrier_holds_the_warp() {
+        let mut stack = stack();
+        stack.wait(Wait::Barrier);
+        assert_eq!(stack.current(), None);
+        stack.release_barrier(0b1111);
+        assert_eq!(stack.current(), Some(go(1, 0b1111)));
+    }
+}
