@@ -109,8 +109,9 @@ pub fn prepare(body: &Body) -> Prepared {
 
     let mut body = body.clone();
     set_reconvergence(&mut body, &cfg, &post_dominators);
-    let allocation = Allocation::new(&body, &Liveness::new(&body, &cfg));
-    allocation.apply(&mut body);
+    let liveness = Liveness::new(&body, &cfg);
+    let allocation = Allocation::new(&body, &liveness);
+    allocation.apply(&mut body, &liveness);
     Prepared { body, registers: allocation.register_count, predicates: allocation.predicate_count, loops }
 }
 
@@ -273,8 +274,7 @@ fn append(
     kernel.tables.extend(body.tables.into_iter().map(|t| t.into_iter().map(move_pc).collect()));
     for call in body.calls {
         let callee = match call.callee {
-            // A call that is only listed but never made may name a function that was not collected.
-            Callee::Direct(id) => LinkedCallee::Direct(graph.index[id.index()].unwrap_or(u32::MAX)),
+            Callee::Direct(id) => LinkedCallee::Direct(graph.index[id.index()].expect("callees are collected")),
             Callee::Indirect(mut callee) => {
                 operand(&mut callee)?;
                 LinkedCallee::Indirect(callee)

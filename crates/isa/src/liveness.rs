@@ -3,6 +3,10 @@
 //! Liveness is found for one value at a time, walking backwards from its uses to its definitions, so the work and
 //! the memory are proportional to the result and not to values times blocks.
 //!
+//! A register that is written several times may hold unrelated values one after the other. Such lives are told
+//! apart as *webs*: two places belong to the same web only if a value can flow from one to the other, or both to a
+//! third. The allocator gives each web its own register.
+//!
 //! Positions are twice the instruction's index where operands are read, one more where results are written: a
 //! result may take the register of an operand that dies in the same instruction. Machines therefore read the
 //! operands of all lanes before they write any.
@@ -21,12 +25,22 @@ pub struct Segment {
     pub end: u32,
 }
 
+index_type!(
+    /// One life of a register or predicate. Webs of registers come before webs of predicates.
+    WebId
+);
+
 /// Live ranges of all values of a function: registers first, then predicates.
 #[derive(Clone, Debug)]
 pub struct Liveness {
     registers: usize,
+    /// Where each value's segments begin.
     starts: Vec<u32>,
     segments: Vec<Segment>,
+    /// The web of each segment.
+    webs: Vec<WebId>,
+    /// The first web of each value; a value's webs are numbered one after the other.
+    first_webs: Vec<WebId>,
 }
 
 /// A read or a write of a value.
@@ -78,17 +92,28 @@ impl Liveness {
     pub fn new(body: &Body, cfg: &Cfg) -> Self {
         let mentions = mentions(body);
         let mut walk = Walk::new(cfg);
-        let mut starts = Vec::with_capacity(mentions.len() + 1);
-        let mut segments = Vec::new();
-        starts.push(0);
+        let mut live = Liveness {
+            registers: body.registers.len(),
+            starts: vec![0],
+            segments: Vec::new(),
+            webs: Vec::new(),
+            first_webs: vec![WebId(0)],
+        };
         for value in 0..mentions.len() {
-            walk.value(cfg, mentions.row(value), &mut segments);
-            starts.push(segments.len() as u32);
+            let first = live.first_webs[value];
+            let webs = walk.value(cfg, mentions.row(value));
+            for (segment, web) in walk.pieces.drain(..) {
+                live.segments.push(segment);
+                live.webs.push(WebId(first.0 + web));
+            }
+            live.starts.push(live.segments.len() as u32);
+            live.first_webs.push(WebId(first.0 + webs));
         }
-        Liveness { registers: body.registers.len(), starts, segments }
+        live
     }
 
-    /// Where a register is live: ordered, disjoint, not touching. A write that is never read is live where it happens.
+    /// Where a register is live: ordered and disjoint; segments that touch belong to different webs. A write that
+    /// is never read is live where it happens.
     pub fn register(&self, reg: Reg) -> &[Segment] {
         self.value(reg.index())
     }
@@ -98,8 +123,45 @@ impl Liveness {
         self.value(self.registers + pred.index())
     }
 
-    pub(crate) fn value(&self, value: usize) -> &[Segment] {
+    /// The web that a register belongs to at a position where it is live.
+    pub fn register_web(&self, reg: Reg, position: u32) -> Option<WebId> {
+        self.web(reg.index(), position)
+    }
+
+    /// The web that a predicate belongs to at a position where it is live.
+    pub fn predicate_web(&self, pred: Pred, position: u32) -> Option<WebId> {
+        self.web(self.registers + pred.index(), position)
+    }
+
+    /// Number of webs of registers and of predicates.
+    pub fn web_counts(&self) -> (usize, usize) {
+        let registers = self.first_webs[self.registers].index();
+        let all = self.first_webs[self.first_webs.len() - 1].index();
+        (registers, all - registers)
+    }
+
+    /// The width of each web of registers.
+    pub(crate) fn web_widths(&self, body: &Body) -> Vec<Width> {
+        let count = |v: usize| (self.first_webs[v + 1].0 - self.first_webs[v].0) as usize;
+        body.registers.iter().enumerate().flat_map(|(v, &width)| std::iter::repeat_n(width, count(v))).collect()
+    }
+
+    /// The live segments of every web.
+    pub(crate) fn web_segments(&self) -> Rows<Segment> {
+        let (registers, predicates) = self.web_counts();
+        let pairs = self.webs.iter().zip(&self.segments).map(|(web, &segment)| (web.0, segment));
+        Rows::from_pairs(registers + predicates, pairs)
+    }
+
+    fn value(&self, value: usize) -> &[Segment] {
         &self.segments[self.starts[value] as usize..self.starts[value + 1] as usize]
+    }
+
+    fn web(&self, value: usize, position: u32) -> Option<WebId> {
+        let segments = self.value(value);
+        let at = segments.partition_point(|s| s.end <= position);
+        let segment = segments.get(at).filter(|s| s.start <= position);
+        segment.map(|_| self.webs[self.starts[value] as usize + at])
     }
 
     /// The most words of registers live at one position: no allocation can do with fewer.
@@ -137,8 +199,17 @@ struct Walk {
     live_out: Vec<u32>,
     live_in: Vec<u32>,
     kills: Vec<u32>,
+    /// Blocks into which the value is live.
+    entered: Vec<BlockId>,
     stack: Vec<BlockId>,
     through: Vec<BlockId>,
+    /// The piece that begins with the block, and the one that lasts to its end.
+    first_piece: Vec<u32>,
+    last_piece: Vec<u32>,
+    /// The result: segments, and each one's web.
+    pieces: Vec<(Segment, u32)>,
+    /// Union-find over pieces.
+    joined: Vec<u32>,
 }
 
 impl Walk {
@@ -148,30 +219,52 @@ impl Walk {
             turn: 0,
             live_out: marks.clone(),
             live_in: marks.clone(),
-            kills: marks,
+            kills: marks.clone(),
+            entered: Vec::new(),
             stack: Vec::new(),
             through: Vec::new(),
+            first_piece: marks.clone(),
+            last_piece: marks,
+            pieces: Vec::new(),
+            joined: Vec::new(),
         }
     }
 
-    /// Appends the live segments of the value with these mentions.
-    fn value(&mut self, cfg: &Cfg, mentions: &[Mention], out: &mut Vec<Segment>) {
+    /// Leaves the live segments of the value with these mentions in `pieces` and returns the number of its webs.
+    fn value(&mut self, cfg: &Cfg, mentions: &[Mention]) -> u32 {
+        self.pieces.clear();
         if mentions.is_empty() {
-            return;
+            return 0;
         }
         self.turn += 1;
-        let turn = self.turn;
-        let by_block = || mentions.chunk_by(|a, b| cfg.block_of(a.pc) == cfg.block_of(b.pc));
+        self.flow(cfg, mentions);
+        self.cut(cfg, mentions);
+        // One complete definition: one web. (Partial ones continue what is there.)
+        let several = mentions.iter().filter(|m| m.kind == MentionKind::Def).nth(1).is_some();
+        let webs = if several { self.join(cfg) } else { 1 };
+        self.pieces.sort_unstable_by_key(|(segment, _)| segment.start);
+        self.pieces.dedup_by(|(next, next_web), (segment, web)| {
+            let continues = next_web == web && next.start <= segment.end;
+            if continues {
+                segment.end = segment.end.max(next.end);
+            }
+            continues
+        });
+        webs
+    }
 
-        // Blocks that need the value from before, and blocks that do not let an older one through.
-        for chunk in by_block() {
+    /// Finds the blocks at whose start and end the value is live.
+    fn flow(&mut self, cfg: &Cfg, mentions: &[Mention]) {
+        let turn = self.turn;
+        self.entered.clear();
+        for chunk in by_block(cfg, mentions) {
             let block = cfg.block_of(chunk[0].pc);
             let mut killed = false;
             for mention in chunk {
                 match mention.kind {
                     MentionKind::Use if !killed && self.live_in[block.index()] != turn => {
                         self.live_in[block.index()] = turn;
-                        self.stack.push(block);
+                        self.entered.push(block);
                     }
                     MentionKind::Def => killed = true,
                     _ => {}
@@ -181,8 +274,8 @@ impl Walk {
                 self.kills[block.index()] = turn;
             }
         }
-
         self.through.clear();
+        self.stack.clone_from(&self.entered);
         while let Some(block) = self.stack.pop() {
             for &p in cfg.predecessors(block) {
                 let at = p.index();
@@ -193,56 +286,93 @@ impl Walk {
                 self.through.push(p);
                 if self.kills[at] != turn && self.live_in[at] != turn {
                     self.live_in[at] = turn;
+                    self.entered.push(p);
                     self.stack.push(p);
                 }
             }
         }
+    }
 
-        let first = out.len();
-        for chunk in by_block() {
+    /// Cuts the live range into pieces that lie in one block and hold one value.
+    fn cut(&mut self, cfg: &Cfg, mentions: &[Mention]) {
+        let turn = self.turn;
+        for chunk in by_block(cfg, mentions) {
             let id = cfg.block_of(chunk[0].pc);
             let block = cfg.blocks[id.index()];
             let mut end = (self.live_out[id.index()] == turn).then_some(2 * block.end.0);
+            self.last_piece[id.index()] = self.pieces.len() as u32;
             for mention in chunk.iter().rev() {
                 let read = 2 * mention.pc.0;
                 let write = read + 1;
                 match mention.kind {
                     MentionKind::Use => end = end.or(Some(write)),
-                    MentionKind::Def => {
-                        out.push(Segment { start: write, end: end.take().unwrap_or(write + 1) });
-                    }
-                    MentionKind::PartialDef if end.is_none() => {
-                        out.push(Segment { start: write, end: write + 1 });
-                    }
+                    MentionKind::Def => self.piece(write, end.take().unwrap_or(write + 1)),
+                    MentionKind::PartialDef if end.is_none() => self.piece(write, write + 1),
                     MentionKind::PartialDef => {}
                 }
             }
             if let Some(end) = end {
-                out.push(Segment { start: 2 * block.start.0, end });
+                self.first_piece[id.index()] = self.pieces.len() as u32;
+                self.piece(2 * block.start.0, end);
             }
         }
-        // Blocks it only passes through. Those with mentions have been dealt with above.
+        // Blocks it only passes through.
         let mentioned = |id: BlockId| {
             let at = mentions.partition_point(|m| cfg.block_of(m.pc) < id);
             mentions.get(at).is_some_and(|m| cfg.block_of(m.pc) == id)
         };
-        for &id in &self.through {
+        for i in 0..self.through.len() {
+            let id = self.through[i];
             if !mentioned(id) {
                 let block = cfg.blocks[id.index()];
-                out.push(Segment { start: 2 * block.start.0, end: 2 * block.end.0 });
+                let piece = self.pieces.len() as u32;
+                (self.first_piece[id.index()], self.last_piece[id.index()]) = (piece, piece);
+                self.piece(2 * block.start.0, 2 * block.end.0);
             }
         }
-
-        out[first..].sort_unstable_by_key(|s| s.start);
-        let mut last = first;
-        for i in first + 1..out.len() {
-            if out[i].start <= out[last].end {
-                out[last].end = out[last].end.max(out[i].end);
-            } else {
-                last += 1;
-                out[last] = out[i];
-            }
-        }
-        out.truncate(last + 1);
     }
+
+    fn piece(&mut self, start: u32, end: u32) {
+        self.pieces.push((Segment { start, end }, 0));
+    }
+
+    /// Joins the pieces that a value flows between and numbers the webs by their first piece in the code.
+    fn join(&mut self, cfg: &Cfg) -> u32 {
+        self.joined.clear();
+        self.joined.extend(0..self.pieces.len() as u32);
+        for &block in &self.entered {
+            for &p in cfg.predecessors(block) {
+                let a = find(&mut self.joined, self.first_piece[block.index()]);
+                let b = find(&mut self.joined, self.last_piece[p.index()]);
+                self.joined[a.max(b) as usize] = a.min(b);
+            }
+        }
+        let mut order: Vec<u32> = (0..self.pieces.len() as u32).collect();
+        order.sort_unstable_by_key(|&piece| self.pieces[piece as usize].0.start);
+        let mut numbers = vec![u32::MAX; self.pieces.len()];
+        let mut webs = 0;
+        for piece in order {
+            let root = find(&mut self.joined, piece) as usize;
+            if numbers[root] == u32::MAX {
+                numbers[root] = webs;
+                webs += 1;
+            }
+            self.pieces[piece as usize].1 = numbers[root];
+        }
+        webs
+    }
+}
+
+/// Splits mentions at block boundaries.
+fn by_block<'a>(cfg: &'a Cfg, mentions: &'a [Mention]) -> impl Iterator<Item = &'a [Mention]> {
+    mentions.chunk_by(|a, b| cfg.block_of(a.pc) == cfg.block_of(b.pc))
+}
+
+fn find(joined: &mut [u32], mut piece: u32) -> u32 {
+    while joined[piece as usize] != piece {
+        let up = joined[joined[piece as usize] as usize];
+        joined[piece as usize] = up;
+        piece = up;
+    }
+    piece
 }

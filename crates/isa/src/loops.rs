@@ -104,17 +104,49 @@ impl LoopForest {
         false
     }
 
-    /// The blocks of every loop, those of nested loops too, in the order of the code.
-    pub fn bodies(&self, cfg: &Cfg) -> Rows<BlockId> {
-        let mut pairs = Vec::new();
-        for block in cfg.ids() {
-            let mut at = self.innermost(block);
-            while let Some(id) = at {
-                pairs.push((id.0, block));
-                at = self.loops[id.index()].parent;
+    /// The blocks of every loop, those of nested loops too.
+    pub fn bodies(&self) -> LoopBodies {
+        // Loops in preorder of the forest: what is nested in a loop comes right after it, and so do the blocks.
+        let n = self.loops.len();
+        let parents = self.loops.iter().enumerate();
+        let children = Rows::from_pairs(n, parents.filter_map(|(i, l)| Some((l.parent?.0, LoopId(i as u32)))));
+        let mut number = vec![0u32; n];
+        let mut size = vec![1u32; n];
+        let mut preorder: Vec<LoopId> = Vec::with_capacity(n);
+        let mut stack: Vec<LoopId> =
+            (0..n as u32).rev().map(LoopId).filter(|l| self.loops[l.index()].parent.is_none()).collect();
+        while let Some(l) = stack.pop() {
+            number[l.index()] = preorder.len() as u32;
+            preorder.push(l);
+            stack.extend(children.row(l.index()).iter().rev());
+        }
+        for l in preorder.iter().rev() {
+            if let Some(parent) = self.loops[l.index()].parent {
+                size[parent.index()] += size[l.index()];
             }
         }
-        Rows::from_pairs(self.loops.len(), pairs.iter().copied())
+        let mut blocks: Vec<(u32, BlockId)> = Vec::new();
+        for (b, innermost) in self.innermost.iter().enumerate() {
+            blocks.extend(innermost.map(|l| (number[l.index()], BlockId(b as u32))));
+        }
+        blocks.sort_unstable();
+        let first = |number: u32| blocks.partition_point(|&(l, _)| l < number);
+        let range = |l: usize| first(number[l])..first(number[l] + size[l]);
+        LoopBodies { ranges: (0..n).map(range).collect(), blocks: blocks.iter().map(|&(_, b)| b).collect() }
+    }
+}
+
+/// The blocks of each loop of a function.
+#[derive(Clone, Debug)]
+pub struct LoopBodies {
+    blocks: Vec<BlockId>,
+    ranges: Vec<std::ops::Range<usize>>,
+}
+
+impl LoopBodies {
+    /// The blocks of one loop, the header first.
+    pub fn blocks(&self, id: LoopId) -> &[BlockId] {
+        &self.blocks[self.ranges[id.index()].clone()]
     }
 }
 

@@ -1,6 +1,6 @@
 //! Physical registers for virtual ones: a linear scan over live ranges with holes.
 //!
-//! Every value keeps one register for its whole life; nothing is spilled, because the result is what the kernel
+//! Every web keeps one register for its whole life; nothing is spilled, because the result is what the kernel
 //! needs and the occupancy follows from it. 64-bit values take aligned pairs. Lanes that diverge do not disturb
 //! each other: a register is a column of lanes, and for each lane only its own path counts.
 
@@ -11,13 +11,11 @@ use crate::inst::*;
 use crate::liveness::*;
 use crate::module::*;
 
-/// Where each virtual register and predicate went.
+/// Where each web of the virtual registers and predicates went.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Allocation {
-    /// The physical register (the first of two, if wide) of each virtual one; `None` if it is never mentioned.
-    pub registers: Vec<Option<Reg>>,
-    /// The physical predicate of each virtual one.
-    pub predicates: Vec<Option<Pred>>,
+    /// The physical number (of the first of two, if wide) by web.
+    places: Vec<u32>,
     /// 32-bit registers used.
     pub register_count: u32,
     /// Predicates used.
@@ -25,49 +23,79 @@ pub struct Allocation {
 }
 
 impl Allocation {
-    /// Allocates the registers of `body`.
+    /// Allocates the registers and predicates of `body`.
     pub fn new(body: &Body, liveness: &Liveness) -> Self {
-        let n = body.registers.len();
-        let registers = scan(&body.registers, |value| liveness.value(value));
-        let predicates = scan(&vec![Width::One; body.predicates as usize], |value| liveness.value(n + value));
-        let count = |places: &[Option<u32>], width: &dyn Fn(usize) -> u32| {
-            places.iter().enumerate().filter_map(|(v, p)| p.map(|p| p + width(v))).max().unwrap_or(0)
-        };
-        Allocation {
-            register_count: count(&registers, &|v| body.registers[v].words()),
-            predicate_count: count(&predicates, &|_| 1),
-            registers: registers.into_iter().map(|p| p.map(Reg)).collect(),
-            predicates: predicates.into_iter().map(|p| p.map(Pred)).collect(),
-        }
+        let (registers, predicates) = liveness.web_counts();
+        let segments = liveness.web_segments();
+        let widths = liveness.web_widths(body);
+        let mut places = scan(&widths, |web| segments.row(web));
+        let register_count = places.iter().zip(&widths).map(|(p, w)| p + w.words()).max().unwrap_or(0);
+        let predicates = scan(&vec![Width::One; predicates], |web| segments.row(registers + web));
+        let predicate_count = predicates.iter().map(|p| p + 1).max().unwrap_or(0);
+        places.extend(predicates);
+        Allocation { places, register_count, predicate_count }
     }
 
-    /// Rewrites `body` to physical registers.
-    pub fn apply(&self, body: &mut Body) {
-        let reg = |r: Reg| self.registers[r.index()].unwrap_or(Reg(0));
-        let pred = |p: Pred| self.predicates[p.index()].unwrap_or(Pred(0));
-        let operand = |o: &mut Operand| match o {
-            Operand::Reg(r) => *r = reg(*r),
-            Operand::Pred(p) | Operand::NotPred(p) => *p = pred(*p),
-            _ => {}
-        };
-        for inst in &mut body.insts {
+    /// The physical register of a web of virtual ones.
+    pub fn register(&self, web: WebId) -> Reg {
+        Reg(self.places[web.index()])
+    }
+
+    /// The physical predicate of a web of virtual ones.
+    pub fn predicate(&self, web: WebId) -> Pred {
+        Pred(self.places[web.index()])
+    }
+
+    /// Rewrites `body` to physical registers. Every instruction gets its own vector lists and call site, since one
+    /// that was shared may now mean different registers.
+    pub fn apply(&self, body: &mut Body, liveness: &Liveness) {
+        let old_vectors = std::mem::take(&mut body.vectors);
+        let old_calls = std::mem::take(&mut body.calls);
+        for (pc, inst) in body.insts.iter_mut().enumerate() {
+            let read = 2 * pc as u32;
+            let write = read + 1;
+            let reg = |r: &mut Reg, at: u32| {
+                *r = liveness.register_web(*r, at).map_or(Reg(0), |web| self.register(web));
+            };
+            let pred = |p: &mut Pred, at: u32| {
+                *p = liveness.predicate_web(*p, at).map_or(Pred(0), |web| self.predicate(web));
+            };
+            let operand = |o: &mut Operand, at: u32| match o {
+                Operand::Reg(r) => reg(r, at),
+                Operand::Pred(p) | Operand::NotPred(p) => pred(p, at),
+                _ => {}
+            };
+            let mut vector = |id: &mut VecId, at: u32| {
+                let mut elements = old_vectors[id.index()].clone();
+                elements.iter_mut().for_each(|o| operand(o, at));
+                *id = VecId(body.vectors.len() as u32);
+                body.vectors.push(elements);
+            };
             match &mut inst.guard {
                 Guard::Always => {}
-                Guard::If(p) | Guard::Unless(p) => *p = pred(*p),
+                Guard::If(p) | Guard::Unless(p) => pred(p, read),
             }
             for dst in [&mut inst.dst, &mut inst.dst2] {
                 match dst {
-                    Dst::Reg(r) => *r = reg(*r),
-                    Dst::Pred(p) => *p = pred(*p),
-                    Dst::None | Dst::Vec(_) => {}
+                    Dst::None => {}
+                    Dst::Reg(r) => reg(r, write),
+                    Dst::Pred(p) => pred(p, write),
+                    Dst::Vec(id) => vector(id, write),
                 }
             }
-            inst.src.iter_mut().for_each(operand);
-        }
-        body.vectors.iter_mut().flatten().for_each(operand);
-        for call in &mut body.calls {
-            if let Callee::Indirect(callee) = &mut call.callee {
-                operand(callee);
+            for src in &mut inst.src {
+                match src {
+                    Operand::Vec(id) => vector(id, read),
+                    src => operand(src, read),
+                }
+            }
+            if let (Op::Call, Operand::Imm(site)) = (inst.op, &mut inst.src[0]) {
+                let mut call = old_calls[*site as usize].clone();
+                if let Callee::Indirect(callee) = &mut call.callee {
+                    operand(callee, read);
+                }
+                *site = body.calls.len() as u32;
+                body.calls.push(call);
             }
         }
         body.registers = vec![Width::One; self.register_count as usize];
@@ -75,10 +103,10 @@ impl Allocation {
     }
 }
 
-/// Gives every value with a live range a place such that values live at the same time never share one.
-fn scan<'a>(widths: &[Width], ranges: impl Fn(usize) -> &'a [Segment]) -> Vec<Option<u32>> {
-    let mut places = vec![None; widths.len()];
-    let mut order: Vec<u32> = (0..widths.len() as u32).filter(|&v| !ranges(v as usize).is_empty()).collect();
+/// Gives every value a place such that values live at the same time never share one.
+fn scan<'a>(widths: &[Width], ranges: impl Fn(usize) -> &'a [Segment]) -> Vec<u32> {
+    let mut places = vec![0; widths.len()];
+    let mut order: Vec<u32> = (0..widths.len() as u32).collect();
     order.sort_unstable_by_key(|&v| (ranges(v as usize)[0].start, v));
 
     let mut file = File::default();
@@ -92,7 +120,7 @@ fn scan<'a>(widths: &[Width], ranges: impl Fn(usize) -> &'a [Segment]) -> Vec<Op
             && at <= now
         {
             changes.pop();
-            let place = places[other as usize].unwrap_or(0);
+            let place = places[other as usize];
             let width = widths[other as usize];
             let other_range = ranges(other as usize);
             if begins {
@@ -107,7 +135,7 @@ fn scan<'a>(widths: &[Width], ranges: impl Fn(usize) -> &'a [Segment]) -> Vec<Op
             }
         }
         let place = file.find(width, |other| meets(range, ranges(other as usize)));
-        places[value as usize] = Some(place);
+        places[value as usize] = place;
         file.enter(place, width, value);
         file.set_busy(place, width, true);
         changes.push(Reverse((range[0].end, false, value, 0)));

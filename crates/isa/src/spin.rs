@@ -21,6 +21,9 @@ use crate::module::*;
 use crate::types::*;
 use crate::visit::*;
 
+/// Loops nested deeper are not looked at; it bounds how often a block is visited.
+const MAX_DEPTH: u32 = 32;
+
 /// For each loop, the load or atomic it may be spinning on: the first atomic if there is one, else the first load.
 pub fn spinning_loops(
     body: &Body,
@@ -45,8 +48,11 @@ pub fn spinning_loops(
         walked: vec![0; cfg.len()],
         walk: 0,
     };
-    let bodies = forest.bodies(cfg);
-    (0..forest.loops.len()).map(|l| slicer.spins_on(bodies.row(l))).collect()
+    let bodies = forest.bodies();
+    let spins = |(id, l): (u32, &NaturalLoop)| {
+        if l.depth > MAX_DEPTH { None } else { slicer.spins_on(bodies.blocks(LoopId(id))) }
+    };
+    (0..).zip(&forest.loops).map(spins).collect()
 }
 
 /// For each block, the blocks whose branch decides whether it runs.

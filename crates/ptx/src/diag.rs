@@ -20,20 +20,37 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// An error at a place.
     pub fn new(span: Span, message: impl Into<String>) -> Self {
-        Diagnostic { message: message.into(), span, label: String::new(), help: None }
+        Diagnostic { message: clip(message.into()), span, label: String::new(), help: None }
     }
 
     /// Adds words at the place.
     pub fn label(mut self, label: impl Into<String>) -> Self {
-        self.label = label.into();
+        self.label = clip(label.into());
         self
     }
 
     /// Adds advice.
     pub fn help(mut self, help: impl Into<String>) -> Self {
-        self.help = Some(help.into());
+        self.help = Some(clip(help.into()));
         self
     }
+}
+
+/// Cuts what quotes a very long name.
+fn clip(mut text: String) -> String {
+    if text.len() > MAX_MESSAGE {
+        text.truncate(char_boundary(&text, MAX_MESSAGE));
+        text.push('…');
+    }
+    text
+}
+
+/// The start of the character that byte `i` belongs to.
+fn char_boundary(text: &str, mut i: usize) -> usize {
+    while !text.is_char_boundary(i) {
+        i -= 1;
+    }
+    i
 }
 
 /// Why a text does not load: at least one diagnostic, and the text they point into.
@@ -47,6 +64,9 @@ pub struct LoadError {
 
 /// More errors than this are not shown; the first ones cause the others anyway.
 pub const MAX_DIAGNOSTICS: usize = 20;
+
+/// Longer messages are cut; most long names, of templates, are still whole.
+const MAX_MESSAGE: usize = 1000;
 
 /// Lines longer than this many characters are shown in part.
 const MAX_SHOWN: usize = 120;
@@ -106,7 +126,8 @@ fn render_one(out: &mut String, source: &Source, diagnostic: &Diagnostic, style:
     let _ = writeln!(out, "{error}error{off}{bold}: {}{off}", diagnostic.message);
     let _ = writeln!(out, "{margin}{frame}-->{off} {}:{line}:{column}", source.name);
     if let Some((text, before, width)) = excerpt(&source.text, diagnostic.span) {
-        let label = if diagnostic.label.is_empty() { String::new() } else { format!(" {}", diagnostic.label) };
+        let label =
+            if diagnostic.label.is_empty() { String::new() } else { format!(" {}", diagnostic.label) };
         let (gap, carets) = (" ".repeat(before), "^".repeat(width));
         let _ = writeln!(out, "{margin} {frame}|{off}");
         let _ = writeln!(out, "{frame}{line} |{off} {text}");
@@ -120,12 +141,7 @@ fn render_one(out: &mut String, source: &Source, diagnostic: &Diagnostic, style:
 /// The line of a span, ready to print, with the span's position and width in it. Looks at no more of the text
 /// than it shows: a line can be as long as the file.
 fn excerpt(text: &str, span: Span) -> Option<(String, usize, usize)> {
-    let floor = |mut i: usize| {
-        while !text.is_char_boundary(i) {
-            i -= 1;
-        }
-        i
-    };
+    let floor = |i: usize| char_boundary(text, i);
     let start = floor((span.start as usize).min(text.len()));
     let end = floor((span.end as usize).clamp(start, text.len()));
     let window_start = floor(start.saturating_sub(MAX_SHOWN / 2));

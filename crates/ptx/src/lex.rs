@@ -9,10 +9,9 @@ use warploom_isa::Span;
 /// What a token is. The kinds from [`Kind::Preprocessor`] on are mistakes that no rule of the grammar accepts.
 #[derive(Logos, Clone, Copy, Debug, PartialEq, Eq)]
 #[logos(skip r"[ \t\r\n\x0C\x0B\u{FEFF}]+")]
-#[logos(skip(r"//[^\n]*", allow_greedy = true))]
+// `@@` begins the debug lines of the first compilers.
+#[logos(skip(r"(//|@@)[^\n]*", allow_greedy = true))]
 #[logos(skip r"/\*[^*]*\*+([^/*][^*]*\*+)*/")]
-// Debug lines of the first compilers.
-#[logos(skip(r"@@[^\n]*", allow_greedy = true))]
 #[allow(missing_docs)]
 pub enum Kind {
     #[regex(r"[a-zA-Z][a-zA-Z0-9_$]*")]
@@ -214,7 +213,10 @@ mod tests {
              Comma(,) Underscore(_) BraceClose(}) Comma(,) BracketOpen([) Ident(%rd1) Plus(+) Minus(-) Int(4) \
              BracketClose(]) Semicolon(;)"
         );
-        assert_eq!(kinds("mov.u32 %r1, %tid.x"), "Ident(mov) DotWord(.u32) Ident(%r1) Comma(,) Ident(%tid) DotWord(.x)");
+        assert_eq!(
+            kinds("mov.u32 %r1, %tid.x"),
+            "Ident(mov) DotWord(.u32) Ident(%r1) Comma(,) Ident(%tid) DotWord(.x)"
+        );
         assert_eq!(
             kinds("cp.async.bulk.mbarrier::complete_tx::bytes"),
             "Ident(cp) DotWord(.async) DotWord(.bulk) DotWord(.mbarrier::complete_tx::bytes)"
@@ -223,7 +225,10 @@ mod tests {
 
     #[test]
     fn numbers() {
-        assert_eq!(kinds("0 17 017 0x1F 0b101U 12U"), "Int(0) Int(17) Int(017) Int(0x1F) Int(0b101U) Int(12U)");
+        assert_eq!(
+            kinds("0 17 017 0x1F 0b101U 12U"),
+            "Int(0) Int(17) Int(017) Int(0x1F) Int(0b101U) Int(12U)"
+        );
         assert_eq!(
             kinds("0f3F800000 0d3FF0000000000000 1.5 2. 1e5 2.5E-3"),
             "HexF32(0f3F800000) HexF64(0d3FF0000000000000) Decimal(1.5) Decimal(2.) Decimal(1e5) Decimal(2.5E-3)"

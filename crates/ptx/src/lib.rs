@@ -1,4 +1,4 @@
-//! PTX text to a [`warploom_isa::Module`], as a flat sequence of passes: [`lex`] → [`parse`] → [`resolve`] → `lower`.
+//! PTX text to a [`warploom_isa::Module`], as a flat sequence of passes: [`lex`] → [`parse`] → [`resolve`] → [`lower`].
 //!
 //! Every error points at the text ([`diag`]); what is not modelled is refused here, when the module loads.
 
@@ -11,9 +11,19 @@ pub mod parse;
 pub mod resolve;
 pub mod resolved;
 
-use warploom_isa::{Source, Span};
+use warploom_isa::{self as isa, Source, Span};
 
 pub use diag::{Diagnostic, LoadError};
+
+/// Reads a whole PTX text. `name` is what messages call it: a path, mostly.
+pub fn load(name: &str, text: &str) -> Result<isa::Module, LoadError> {
+    lower::lower(resolve_text(name, text)?)
+}
+
+/// As [`load`], for a file's bytes, which may turn out to be no text.
+pub fn load_bytes(name: &str, bytes: &[u8]) -> Result<isa::Module, LoadError> {
+    load(name, text_of(name, bytes)?)
+}
 
 /// The passes up to resolution: a text whose names are known to mean something.
 pub fn resolve_text(name: &str, text: &str) -> Result<resolved::Module, LoadError> {
@@ -21,7 +31,8 @@ pub fn resolve_text(name: &str, text: &str) -> Result<resolved::Module, LoadErro
         return Err(refuse(name, "", "the text is larger than 4 GB"));
     }
     // Programs hand over texts with the terminating zero of C.
-    let source = Source { name: name.to_string(), text: text.trim_end_matches('\0').into(), files: Vec::new() };
+    let source =
+        Source { name: name.to_string(), text: text.trim_end_matches('\0').into(), files: Vec::new() };
     let text = source.text.clone();
     parse::parse(&text)
         .and_then(|ast| resolve::resolve(source.clone(), &ast))
@@ -32,7 +43,8 @@ pub fn resolve_text(name: &str, text: &str) -> Result<resolved::Module, LoadErro
 fn text_of<'b>(name: &str, bytes: &'b [u8]) -> Result<&'b str, LoadError> {
     let binary = |what: &str| {
         let mut error = refuse(name, "", &format!("this is {what}, not PTX text"));
-        error.diagnostics[0].help = Some("compile with `nvcc -ptx`, or extract the PTX with `cuobjdump -ptx`".into());
+        error.diagnostics[0].help =
+            Some("compile with `nvcc -ptx`, or extract the PTX with `cuobjdump -ptx`".into());
         error
     };
     match bytes {

@@ -23,8 +23,10 @@ fn check(found: String) {
 
 /// Puts items behind the directives that every module needs.
 fn modules(cases: &[(&str, &str)]) -> String {
-    let texts: Vec<_> =
-        cases.iter().map(|(n, t)| (*n, format!(".version 7.8\n.target sm_80\n.address_size 64\n{t}\n"))).collect();
+    let texts: Vec<_> = cases
+        .iter()
+        .map(|(n, t)| (*n, format!(".version 7.8\n.target sm_80\n.address_size 64\n{t}\n")))
+        .collect();
     render(&texts.iter().map(|(n, t)| (*n, t.as_str())).collect::<Vec<_>>())
 }
 
@@ -74,7 +76,10 @@ fn syntax() {
         ("two registers in an address", "ld.global.u32 %r1, [%rd1+%rd2];"),
         ("empty address", "ld.global.u32 %r1, [];"),
         ("vector not closed", "ld.global.v2.u32 {%r1, %r2, [%rd1];\nmov.u32 %r3, ;"),
-        ("several mistakes", "mov.u32 %r1, ;\nadd.u32 %r1 %r2, 3;\n{ mov.u32 ; }\nld.v2.u32 {%r1 %r2}, [%rd1];"),
+        (
+            "several mistakes",
+            "mov.u32 %r1, ;\nadd.u32 %r1 %r2, 3;\n{ mov.u32 ; }\nld.v2.u32 {%r1 %r2}, [%rd1];",
+        ),
         ("division by zero", "mov.u32 %r1, 1 / 0;"),
         ("float in an expression", "mov.u32 %r1, 1 + 1.5;"),
         ("guard without register", "@ bra x;"),

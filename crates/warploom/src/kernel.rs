@@ -118,7 +118,7 @@ pub fn signature(name: &str, params: &[Param]) -> String {
 }
 
 /// A parameter's type: `u64`, `b8[16]`, `u64 global*`.
-pub(crate) fn declared(param: &Param) -> String {
+pub fn declared(param: &Param) -> String {
     let elements = param.bytes / param.ty.bytes();
     let array = if elements == 1 { String::new() } else { format!("[{elements}]") };
     let pointer = param.pointer.map_or(String::new(), |space| format!(" {}*", space.name()));

@@ -42,11 +42,14 @@ pub use buffer::Buffer;
 pub use device::Device;
 pub use diagnostic::render;
 pub use error::{Error, Result};
-pub use kernel::{Kernel, KernelInfo, Module, signature};
+pub use kernel::{Kernel, KernelInfo, Module, declared, signature};
 pub use launch::{Dim, Launch};
 pub use report::{Counters, Locks, Model, Report, SpinBranches, UninitialisedRead};
 pub use sim::SimOptions;
 
 pub use warploom_isa as isa;
 pub use warploom_ptx as ptx;
-pub use warploom_sim::{Chip, ChipError, Fault, FaultKind, Hang, HangReason, Occupancy, Shape, chip};
+pub use warploom_sim::fault::Place;
+pub use warploom_sim::{
+    Chip, ChipError, Divergence, Fault, FaultKind, Hang, HangReason, Limiter, Occupancy, Shape, chip,
+};

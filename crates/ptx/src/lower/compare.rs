@@ -5,7 +5,7 @@ use warploom_isa as isa;
 
 use super::opcode::Opcode;
 use super::{Builder, Result};
-use crate::resolved::{self, OperandKind};
+use crate::resolved;
 
 /// A comparison as PTX spells it, and whether it is one of the unsigned spellings.
 const COMPARISONS: &[(&str, (Cmp, bool))] = &[
@@ -163,9 +163,4 @@ pub(super) fn slct(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     let (d, x, y, c) = (b.dst(d, ty)?, b.src(x, ty)?, b.src(y, ty)?, b.src(c, by)?);
     b.emit(Op::Slct { ty, float: by == Ty::F32, ftz }, d, &[x, y, c]);
     Ok(())
-}
-
-/// Whether an operand is `_`.
-pub(super) fn is_sink(op: &resolved::Operand) -> bool {
-    op.kind == OperandKind::Sink
 }

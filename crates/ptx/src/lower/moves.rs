@@ -4,7 +4,6 @@ use isa::{Dst, Op, Operand, PrmtMode, Reg, Ty, Width};
 use warploom_isa as isa;
 
 use super::arith::ternary;
-use super::compare::is_sink;
 use super::opcode::Opcode;
 use super::special;
 use super::{Builder, Result};
@@ -53,6 +52,7 @@ pub(super) fn mov(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
 fn pred_source(b: &mut Builder<'_>, a: &resolved::Operand) -> Result<Operand> {
     match a.kind {
         OperandKind::Int(value) => Ok(Operand::Imm(u32::from(value != 0))),
+        OperandKind::Special(ref name) if name == special::EXPLICIT_CLUSTER => Ok(Operand::Imm(0)),
         _ => b.pred(a),
     }
 }
@@ -167,24 +167,24 @@ fn unpack(
 ) -> Result {
     let each = piece(b, d, ty, parts.len())?;
     let whole = b.src(a, ty)?;
-    // A piece may be a register that is read for a later one only when the whole is that register, whose width
-    // differs; so pieces are written in order.
-    for (i, part) in parts.iter().enumerate() {
-        if is_sink(part) {
-            continue;
-        }
-        let Some(reg) = piece_dst(b, part, each)? else { continue };
-        let (word, within) = if ty.is_wide() { (Some(i / (parts.len() / 2)), i % (parts.len() / 2)) } else { (None, i) };
-        let source = match word {
-            Some(word) if each == Ty::B32 => {
+    let per_word = if ty.is_wide() { parts.len() / 2 } else { parts.len() };
+    for (word, parts) in parts.chunks(per_word).enumerate() {
+        // Pieces are narrower than the whole, so none of them is the register that the others come from.
+        let mut source = if ty.is_wide() { None } else { Some(whole) };
+        for (within, part) in parts.iter().enumerate() {
+            let Some(reg) = piece_dst(b, part, each)? else { continue };
+            if each == Ty::B32 {
                 b.emit(Op::Unpack64(word as u8), Dst::Reg(reg), &[whole]);
                 continue;
             }
-            Some(word) => b.value(Op::Unpack64(word as u8), Width::One, &[whole]),
-            None => whole,
-        };
-        let op = if each == Ty::B16 { Op::Unpack32(within as u8) } else { Op::UnpackByte(within as u8) };
-        b.emit(op, Dst::Reg(reg), &[source]);
+            let from = match source {
+                Some(from) => from,
+                None => b.value(Op::Unpack64(word as u8), Width::One, &[whole]),
+            };
+            source = Some(from);
+            let op = if each == Ty::B16 { Op::Unpack32(within as u8) } else { Op::UnpackByte(within as u8) };
+            b.emit(op, Dst::Reg(reg), &[from]);
+        }
     }
     Ok(())
 }

@@ -112,9 +112,7 @@ impl<'i> Opcode<'i> {
                 [init @ .., last] => format!("{} or {last}", init.join(", ")),
                 [] => String::new(),
             };
-            self.leftover()
-                .err()
-                .unwrap_or_else(|| self.error(format!("`{}` needs {list}", self.name())))
+            self.unmodelled().unwrap_or_else(|| self.error(format!("`{}` needs {list}", self.name())))
         })
     }
 
@@ -138,30 +136,42 @@ impl<'i> Opcode<'i> {
                 self.mark(index);
                 Ok(ty)
             }
-            Some((_, word, ty)) => {
-                let list: Vec<_> = allowed.iter().map(|t| format!(".{t}")).collect();
-                Err(Diagnostic::new(word.span, format!("`.{ty}` is not a type of `{}`", self.mnemonic()))
-                    .help(format!("it takes {}", list.join(" "))))
-            }
-            None => {
-                self.leftover()?;
-                Err(self.error(format!("`{}` needs a type", self.name())))
-            }
+            Some((_, word, _)) => Err(self.not_a_type(word, allowed)),
+            None => Err(match (self.unmodelled(), self.left().last()) {
+                (Some(error), _) => error,
+                (None, Some((_, word))) => self.not_a_type(word, allowed),
+                (None, None) => self.error(format!("`{}` needs a type", self.name())),
+            }),
         }
+    }
+
+    fn not_a_type(&self, word: &Word, allowed: &[Ty]) -> Diagnostic {
+        let list: Vec<_> = allowed.iter().map(|t| format!(".{t}")).collect();
+        Diagnostic::new(word.span, format!("`.{}` is not a type of `{}`", word.text, self.mnemonic()))
+            .help(format!("it takes {}", list.join(" ")))
+    }
+
+    /// Complains about the first word left that PTX has and the model has not.
+    fn unmodelled(&self) -> Option<Diagnostic> {
+        self.left().find_map(|(_, word)| {
+            let text = word.text.as_str();
+            let message = if text.starts_with("shared::cluster") {
+                format!("`.{text}` is not modelled: clusters are not modelled")
+            } else if UNMODELLED.contains(&text) {
+                format!("`.{text}` of `{}` is not modelled", self.mnemonic())
+            } else {
+                return None;
+            };
+            Some(Diagnostic::new(word.span, message))
+        })
     }
 
     /// Complains about the first word that nobody took.
     pub(super) fn leftover(&self) -> Result {
         let Some((_, word)) = self.left().next() else { return Ok(()) };
-        let text = &word.text;
-        let message = if text.starts_with("shared::cluster") || text == "cluster" {
-            format!("`.{text}` is not modelled: clusters are not modelled")
-        } else if UNMODELLED.contains(&text.as_str()) {
-            format!("`.{text}` of `{}` is not modelled", self.mnemonic())
-        } else {
-            format!("`.{text}` is not a modifier of `{}`", self.mnemonic())
-        };
-        Err(Diagnostic::new(word.span, message))
+        Err(self.unmodelled().unwrap_or_else(|| {
+            Diagnostic::new(word.span, format!("`.{}` is not a modifier of `{}`", word.text, self.mnemonic()))
+        }))
     }
 
     /// All operands, when every modifier is taken and the count is right.
@@ -177,7 +187,8 @@ impl<'i> Opcode<'i> {
         if (least..=most).contains(&count) {
             Ok(&self.inst.operands)
         } else {
-            Err(self.wrong_count(&format!("{least} to {most}"), most))
+            let takes = if least == most { most.to_string() } else { format!("{least} to {most}") };
+            Err(self.wrong_count(&takes, most))
         }
     }
 

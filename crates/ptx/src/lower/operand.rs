@@ -3,6 +3,7 @@
 use isa::{Dst, ImmId, Op, Operand, Reg, Symbol, SymbolUse, SymbolUseId, Ty, Width};
 use warploom_isa as isa;
 
+use super::special::EXPLICIT_CLUSTER;
 use super::{Builder, Result, Slot};
 use crate::diag::Diagnostic;
 use crate::resolved::{self, OperandKind, RegId};
@@ -120,7 +121,7 @@ impl Builder<'_> {
                 self.emit(Op::MovPred, Dst::Pred(p), &[Operand::Imm(u32::from(value != 0))]);
                 return Ok(Operand::Pred(p));
             }
-            OperandKind::Special(ref name) if name == "%is_explicit_cluster" => {
+            OperandKind::Special(ref name) if name == EXPLICIT_CLUSTER => {
                 let p = self.fresh_pred();
                 self.emit(Op::MovPred, Dst::Pred(p), &[Operand::Imm(0)]);
                 return Ok(Operand::Pred(p));

@@ -50,6 +50,9 @@ const VECTORS: &[(&str, [Special; 3])] = &[
     ("%cluster_nctaid", [Special::One; 3]),
 ];
 
+/// The one special register that is a predicate.
+pub(super) const EXPLICIT_CLUSTER: &str = "%is_explicit_cluster";
+
 /// The special register of this name with its component.
 fn scalar(name: &str) -> Option<Special> {
     if let Some((_, special)) = SCALARS.iter().find(|(n, _)| *n == name) {

@@ -1,13 +1,132 @@
 //! Small texts and the instructions they become, whole files of many compilers, and what is refused.
+//!
+//! `lists/*.txt` hold one instruction a line. Each is loaded by itself in a kernel that declares the registers it
+//! names: `%r` and `%rd` are bits, `%h` 16 and `%c` 8 of them, `%u` is unsigned, `%f` and `%d` are floats, `%p`
+//! predicates.
 
 mod corpus;
+mod functions;
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use isa::print::Naming;
 use warploom_isa as isa;
 
 use crate::diag::LoadError;
 
 fn load(text: &str) -> Result<isa::Module, LoadError> {
     crate::resolve_text("test.ptx", text).and_then(super::lower)
+}
+
+/// The code of each function, as text.
+fn listing(text: &str) -> String {
+    let module = match load(text) {
+        Ok(module) => module,
+        Err(error) => return error.render(false),
+    };
+    let mut out = String::new();
+    for function in &module.functions {
+        if let Some(body) = &function.body {
+            let _ = writeln!(out, "{}: frame {}", function.name, body.frame_bytes);
+            let _ = write!(out, "{}", isa::print::body(body, Naming::Virtual));
+        }
+    }
+    out
+}
+
+/// A kernel around one instruction.
+fn kernel(line: &str, head: &str) -> String {
+    let mut names = Vec::new();
+    let mut seen = BTreeSet::new();
+    for piece in line.split('%').skip(1) {
+        let name: String = piece.chars().take_while(char::is_ascii_alphanumeric).collect();
+        let letters = name.trim_end_matches(|c: char| c.is_ascii_digit());
+        let ty = match letters {
+            "p" => "pred",
+            "c" => "b8",
+            "h" => "b16",
+            "r" => "b32",
+            "u" => "u32",
+            "rd" => "b64",
+            "f" => "f32",
+            "d" => "f64",
+            _ => continue,
+        };
+        if letters.len() < name.len() && seen.insert(name.clone()) {
+            names.push(format!(".reg .{ty} %{name};"));
+        }
+    }
+    let function = if line.contains("function") { ".func function() { ret; }" } else { "" };
+    format!(
+        "{head}\n.address_size 64\n.global .align 8 .b8 glob[64];\n.const .align 8 .b8 cons[64];\n{function}\n\
+         .visible .entry k(.param .u64 param_a, .param .align 8 .b8 param_b[16])\n{{\n\
+         .shared .align 8 .b8 shar[64];\n.local .align 8 .b8 loc[64];\n{}\n{line};\nret;\n}}\n",
+        names.join(" ")
+    )
+}
+
+const MODERN: &str = ".version 8.8\n.target sm_100";
+
+/// Each line and what it becomes, or why it is refused.
+fn each_line(list: &str, head: &str) -> String {
+    let mut out = String::new();
+    for line in list.lines() {
+        let _ = writeln!(out, "{line}");
+        match load(&kernel(line, head)) {
+            Ok(module) => {
+                let body = module.functions.iter().find(|f| f.is_kernel).and_then(|f| f.body.as_ref());
+                let text = isa::print::body(body.unwrap(), Naming::Virtual).to_string();
+                let mut lines: Vec<_> = text.lines().collect();
+                // The `ret` after the instruction.
+                lines.pop();
+                for line in lines {
+                    let _ = writeln!(out, "        {}", line.get(7..).unwrap_or(line));
+                }
+            }
+            Err(error) => {
+                for d in &error.diagnostics {
+                    let _ = writeln!(out, "        {}", d.message);
+                    let _ = writeln!(out, "        at `{}`", error.source.snippet(d.span));
+                    if !d.label.is_empty() {
+                        let _ = writeln!(out, "        {}", d.label);
+                    }
+                    if let Some(help) = &d.help {
+                        let _ = writeln!(out, "        help: {help}");
+                    }
+                }
+            }
+        }
+    }
+    out
+}
+
+/// Compares a text with the one kept under this name.
+fn snapshot(name: &str, text: &str) {
+    insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
+        insta::assert_snapshot!(name, text);
+    });
+}
+
+macro_rules! lists {
+    ($($name:ident: $head:expr;)*) => {$(
+        #[test]
+        fn $name() {
+            let list = include_str!(concat!("tests/lists/", stringify!($name), ".txt"));
+            snapshot(stringify!($name), &each_line(list, $head));
+        }
+    )*};
+}
+
+lists! {
+    arith: MODERN;
+    bits: MODERN;
+    float: MODERN;
+    compare: MODERN;
+    moves: MODERN;
+    convert: MODERN;
+    memory: MODERN;
+    sync: MODERN;
+    wrong: MODERN;
+    old: ".version 1.4\n.target sm_10";
 }

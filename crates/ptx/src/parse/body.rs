@@ -2,9 +2,9 @@
 
 use warploom_isa::Span;
 
-use super::{Parse, Parser, starts_item};
+use super::{Parse, Parser, Unwind, starts_item};
 use crate::ast::{Constant, Instruction, Name, Operand, OperandKind, Prototype, Registers, Statement};
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, MAX_DIAGNOSTICS};
 use crate::lex::Kind;
 
 impl<'t> Parser<'t> {
@@ -21,12 +21,17 @@ impl<'t> Parser<'t> {
                     if p.comment_open {
                         return Ok(statements);
                     }
-                    let found = if p.at(Kind::Eof) { "the end of the text".into() } else { format!("`{}`", p.word()) };
+                    p.unwind = Unwind::ToItem;
+                    let found = if p.at(Kind::Eof) {
+                        "the end of the text".into()
+                    } else {
+                        format!("`{}`", p.word())
+                    };
                     return Err(Diagnostic::new(open, format!("this `{{` is not closed before {found}")));
                 }
                 let before = p.span().start;
                 if let Err(error) = p.statement(&mut statements) {
-                    if p.errors.len() + 1 >= crate::diag::MAX_DIAGNOSTICS {
+                    if p.unwind != Unwind::No || p.errors.len() + 1 >= MAX_DIAGNOSTICS {
                         return Err(error);
                     }
                     p.report(error);
@@ -87,7 +92,8 @@ impl<'t> Parser<'t> {
             if self.eat(Kind::Less) {
                 let number = self.expect(Kind::Int)?;
                 let parsed = self.text_of(number).parse::<u32>();
-                let out_of_range = |_| Diagnostic::new(number.span, "too many registers").label("at most 4294967295");
+                let out_of_range =
+                    |_| Diagnostic::new(number.span, "too many registers").label("at most 4294967295");
                 count = Some(parsed.map_err(out_of_range)?);
                 self.expect(Kind::Greater)?;
             }
@@ -260,7 +266,9 @@ impl<'t> Parser<'t> {
         }
         if list.len() < 2 {
             let error = Diagnostic::new(self.since(self.last_end.saturating_sub(1)), "malformed address");
-            return Err(error.help("an address is `[register+constant]`, `[variable+constant]` or `[constant]`"));
+            return Err(
+                error.help("an address is `[register+constant]`, `[variable+constant]` or `[constant]`")
+            );
         }
         Ok(OperandKind::Bracket(list))
     }
@@ -270,5 +278,8 @@ impl<'t> Parser<'t> {
 fn begins_constant(kind: Kind) -> bool {
     use Kind::*;
     // `.5` is a dot-word, `WARP_SZ` a name.
-    matches!(kind, Int | HexF32 | HexF64 | Decimal | DotWord | Ident | ParenOpen | Plus | Minus | Tilde | Bang)
+    matches!(
+        kind,
+        Int | HexF32 | HexF64 | Decimal | DotWord | Ident | ParenOpen | Plus | Minus | Tilde | Bang
+    )
 }

@@ -47,7 +47,8 @@ impl Parser<'_> {
     pub(super) fn int_u32(&mut self, what: &str) -> Parse<u32> {
         let start = self.span().start;
         let value = self.int()?;
-        u32::try_from(value).map_err(|_| Diagnostic::new(self.since(start), format!("{what} is out of range")))
+        u32::try_from(value)
+            .map_err(|_| Diagnostic::new(self.since(start), format!("{what} is out of range")))
     }
 
     /// `+4-8…` behind a name: the sum.
@@ -75,7 +76,9 @@ impl Parser<'_> {
     fn as_int(&self, value: Constant, start: u32) -> Parse<u64> {
         match value {
             Constant::Int { bits, .. } => Ok(bits),
-            _ => Err(Diagnostic::new(self.since(start), "expected an integer, found a floating-point number")),
+            _ => {
+                Err(Diagnostic::new(self.since(start), "expected an integer, found a floating-point number"))
+            }
         }
     }
 
@@ -143,7 +146,8 @@ impl Parser<'_> {
                 if radix == 8 && digits.contains(['8', '9']) {
                     return Err(bad(self, "malformed octal number"));
                 }
-                let bits = u64::from_str_radix(digits, radix).map_err(|_| bad(self, "more than 64 bits in"))?;
+                let bits =
+                    u64::from_str_radix(digits, radix).map_err(|_| bad(self, "more than 64 bits in"))?;
                 Constant::Int { bits, signed: !word.ends_with('U') && bits <= i64::MAX as u64 }
             }
             Kind::HexF32 => {

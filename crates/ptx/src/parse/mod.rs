@@ -29,6 +29,17 @@ pub fn parse(text: &str) -> Result<ast::Module<'_>, Vec<Diagnostic>> {
     if parser.errors.is_empty() { Ok(module) } else { Err(parser.errors) }
 }
 
+/// What an error ends besides its own statement.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unwind {
+    /// Nothing.
+    No,
+    /// The function: its scopes are not closed.
+    ToItem,
+    /// Everything: nesting is out of hand.
+    ToText,
+}
+
 struct Parser<'t> {
     text: &'t str,
     lexer: Lexer<'t>,
@@ -42,6 +53,8 @@ struct Parser<'t> {
     open_braces: u32,
     /// The rest of the text belongs to a comment, which has been reported.
     comment_open: bool,
+    /// How far up the last error must go before reading on makes sense.
+    unwind: Unwind,
     files: Vec<(u32, &'t str)>,
     errors: Vec<Diagnostic>,
 }
@@ -59,6 +72,7 @@ impl<'t> Parser<'t> {
             depth: 0,
             open_braces: 0,
             comment_open: false,
+            unwind: Unwind::No,
             files: Vec::new(),
             errors: Vec::new(),
         }
@@ -144,6 +158,7 @@ impl<'t> Parser<'t> {
     /// Runs a rule that may call itself.
     fn nested<T>(&mut self, rule: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
         if self.depth == MAX_DEPTH {
+            self.unwind = Unwind::ToText;
             return Err(Diagnostic::new(self.span(), format!("nested deeper than {MAX_DEPTH} levels")));
         }
         self.depth += 1;

@@ -2,7 +2,7 @@
 
 use warploom_isa::{LaunchBounds, Span};
 
-use super::{Parse, Parser, shorten};
+use super::{Parse, Parser, Unwind, shorten};
 use crate::ast::{Function, Item, Linkage, Module, Name, Space, Variable};
 use crate::diag::Diagnostic;
 use crate::lex::Kind;
@@ -18,18 +18,21 @@ impl<'t> Parser<'t> {
         while !self.at(Kind::Eof) {
             let before = self.span().start;
             if let Err(error) = self.item(&mut module) {
-                if !self.report(error) {
+                let unwound = std::mem::replace(&mut self.unwind, Unwind::No);
+                if !self.report(error) || unwound == Unwind::ToText {
                     break;
                 }
-                self.skip_item();
+                if unwound == Unwind::No {
+                    self.skip_item();
+                }
                 if self.span().start == before {
                     self.bump();
                 }
             }
-            self.depth = 0;
         }
         if module.target.is_empty() && self.errors.is_empty() {
-            let error = Diagnostic::new(Span::default(), "no .target directive").help("add a line `.target sm_70`");
+            let error =
+                Diagnostic::new(Span::default(), "no .target directive").help("add a line `.target sm_70`");
             self.errors.push(error);
         }
         module.files = std::mem::take(&mut self.files);
@@ -171,7 +174,10 @@ impl<'t> Parser<'t> {
         let mut numbers = [0u32; 3];
         for number in &mut numbers {
             let token = self.expect(Kind::Int)?;
-            *number = self.text_of(token).parse().map_err(|_| Diagnostic::new(token.span, "this number is out of range"))?;
+            *number = self
+                .text_of(token)
+                .parse()
+                .map_err(|_| Diagnostic::new(token.span, "this number is out of range"))?;
         }
         Ok((numbers[0], numbers[1]))
     }

@@ -112,7 +112,10 @@ impl<'t> Parser<'t> {
         let start = self.span().start;
         match self.int()? {
             align if align.is_power_of_two() && align <= MAX_ALIGN => Ok(align as u32),
-            _ => Err(Diagnostic::new(self.since(start), format!("an alignment is a power of two up to {MAX_ALIGN}"))),
+            _ => Err(Diagnostic::new(
+                self.since(start),
+                format!("an alignment is a power of two up to {MAX_ALIGN}"),
+            )),
         }
     }
 

@@ -9,8 +9,8 @@ use super::{Global, Globals, duplicate, formals, reg_ty};
 use crate::ast::{self, Constant, Name, Statement};
 use crate::diag::Diagnostic;
 use crate::resolved::{
-    Base, Body, FrameId, FrameKind, FrameVar, Instruction, Label, LabelId, Operand, OperandKind, ProtoId, Prototype, RegId,
-    RegTy, Register, TableId, Word,
+    Base, Body, FrameId, FrameKind, FrameVar, Instruction, Label, LabelId, Operand, OperandKind, ProtoId,
+    Prototype, RegId, RegTy, Register, TableId, Word,
 };
 
 type Resolve<T> = Result<T, Diagnostic>;
@@ -22,8 +22,13 @@ pub fn resolve_body<'t, 'a>(
     statements: &'a [Statement<'t>],
 ) -> Body {
     let definition = globals.definitions[index];
-    let mut builder =
-        Builder { globals, body: Body::default(), scopes: vec![Scope::default()], line: None, frame_bytes: 0 };
+    let mut builder = Builder {
+        globals,
+        body: Body::default(),
+        scopes: vec![Scope::default()],
+        line: None,
+        frame_bytes: 0,
+    };
     builder.formals(index, definition);
     builder.statements(statements);
     builder.body
@@ -45,7 +50,8 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
             for (i, formal) in list.iter().enumerate() {
                 let function = &self.globals.functions[index];
                 let resolved = if is_return { &function.returns[i] } else { &function.params[i] };
-                let (bytes, align, ty, is_kernel) = (resolved.bytes, resolved.align, resolved.ty, function.is_kernel);
+                let (bytes, align, ty, is_kernel) =
+                    (resolved.bytes, resolved.align, resolved.ty, function.is_kernel);
                 let (mut reg, mut frame) = (None, None);
                 let meaning = if formal.space == ast::Space::Reg {
                     let id = self.register(formal.name.text, ty);
@@ -140,7 +146,12 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
                 for target in targets {
                     match self.local(target.text) {
                         Some(Local::Label(id)) => table.push(id),
-                        Some(_) => return Err(Diagnostic::new(target.span, format!("`{}` is not a label", target.text))),
+                        Some(_) => {
+                            return Err(Diagnostic::new(
+                                target.span,
+                                format!("`{}` is not a label", target.text),
+                            ));
+                        }
                         None => return Err(self.unknown("label", target.text, target.span)),
                     }
                 }
@@ -180,7 +191,9 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
     }
 
     fn set_prototype(&mut self, name: Name<'t>, signature: Option<Prototype>) {
-        if let (Some(Local::Prototype(id)), Some(signature)) = (self.innermost().get_named(name.text), signature) {
+        if let (Some(Local::Prototype(id)), Some(signature)) =
+            (self.innermost().get_named(name.text), signature)
+        {
             self.body.prototypes[id.0 as usize] = signature;
         }
     }
@@ -212,12 +225,16 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
         let layout = Layout::of(variable)?;
         let span = variable.name.span;
         if let Some(init) = &variable.init {
-            return Err(Diagnostic::new(super::at(init.at), "a variable in the frame cannot have an initial value"));
+            return Err(Diagnostic::new(
+                super::at(init.at),
+                "a variable in the frame cannot have an initial value",
+            ));
         }
         if layout.unsized_by.is_some() {
             return Err(Diagnostic::new(span, format!("the size of `{}` is not known", variable.name.text)));
         }
-        self.frame_bytes = self.frame_bytes.next_multiple_of(layout.align.into()).saturating_add(layout.bytes);
+        self.frame_bytes =
+            self.frame_bytes.next_multiple_of(layout.align.into()).saturating_add(layout.bytes);
         if self.frame_bytes > MAX_FRAME_BYTES {
             let message = format!("the function's local variables take more than {MAX_FRAME_BYTES} bytes");
             return Err(Diagnostic::new(span, message).label("with this one"));
@@ -299,7 +316,9 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
             Some(Local::Table(id)) => OperandKind::Table(id),
             Some(Local::Prototype(id)) => OperandKind::Proto(id),
             None => match self.globals.global(name) {
-                Some(Global::Variable(id)) if self.globals.is_undefined(id) => return Err(undefined(name, span)),
+                Some(Global::Variable(id)) if self.globals.is_undefined(id) => {
+                    return Err(undefined(name, span));
+                }
                 Some(Global::Variable(id)) => return Ok(OperandKind::Var(id, offset)),
                 Some(Global::Function(id)) => OperandKind::Func(id),
                 None => match special(name) {
@@ -319,7 +338,13 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
         Ok(kind)
     }
 
-    fn component(&mut self, opcode: &str, name: &'t str, component: &str, span: Span) -> Resolve<OperandKind> {
+    fn component(
+        &mut self,
+        opcode: &str,
+        name: &'t str,
+        component: &str,
+        span: Span,
+    ) -> Resolve<OperandKind> {
         match self.local(name) {
             // The selectors of SIMD video instructions (`%r1.b0`), which lowering refuses by name.
             Some(Local::Register(id)) if opcode.starts_with('v') => Ok(OperandKind::Reg(id)),
@@ -335,7 +360,8 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
     }
 
     fn base(&mut self, name: Name<'t>) -> Resolve<Base> {
-        let error = |what| Err(Diagnostic::new(name.span, format!("`{}` is {what}, not an address", name.text)));
+        let error =
+            |what| Err(Diagnostic::new(name.span, format!("`{}` is {what}, not an address", name.text)));
         match self.local(name.text) {
             Some(Local::Register(id)) => match self.body.registers[id.0 as usize].ty {
                 RegTy::Scalar(ty) => {
@@ -352,7 +378,9 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
             Some(Local::Table(_)) => error("a list of labels"),
             Some(Local::Prototype(_)) => error("a prototype"),
             None => match self.globals.global(name.text) {
-                Some(Global::Variable(id)) if self.globals.is_undefined(id) => Err(undefined(name.text, name.span)),
+                Some(Global::Variable(id)) if self.globals.is_undefined(id) => {
+                    Err(undefined(name.text, name.span))
+                }
                 Some(Global::Variable(id)) => Ok(Base::Var(id)),
                 Some(Global::Function(_)) => error("a function"),
                 None if special(name.text).is_some() => error("a special register"),

@@ -35,7 +35,9 @@ impl Layout {
                 Some(0) => return Err(Diagnostic::new(span, "this array has no elements")),
                 Some(n) => bytes = checked_size(bytes, *n, span)?,
                 None if i == 0 => return Ok(Layout { bytes: 0, align, unsized_by: Some(bytes) }),
-                None => return Err(Diagnostic::new(span, "only the first dimension of an array may be `[]`")),
+                None => {
+                    return Err(Diagnostic::new(span, "only the first dimension of an array may be `[]`"));
+                }
             }
         }
         Ok(Layout { bytes, align, unsized_by: None })
@@ -73,7 +75,10 @@ impl<'t> Globals<'t, '_> {
         let Some(init) = &declaration.init else { return };
         if matches!(declaration.space, ast::Space::Shared) || declaration.linkage == ast::Linkage::Extern {
             let what = if declaration.space == ast::Space::Shared { "`.shared`" } else { "`.extern`" };
-            self.error(Diagnostic::new(at(init.at), format!("{what} variables cannot have an initial value")));
+            self.error(Diagnostic::new(
+                at(init.at),
+                format!("{what} variables cannot have an initial value"),
+            ));
             return;
         }
         let mut dims: Vec<u64> = declaration.dims.iter().map(|d| d.unwrap_or(u64::MAX)).collect();
@@ -135,7 +140,11 @@ impl Image<'_, '_, '_> {
 
     fn mismatch(&self, position: u32) -> Diagnostic {
         let error = Diagnostic::new(at(position), "this value does not fit the variable's type");
-        if is_float(self.ty) { error.label("expected a floating-point number") } else { error.label("expected an integer") }
+        if is_float(self.ty) {
+            error.label("expected a floating-point number")
+        } else {
+            error.label("expected an integer")
+        }
     }
 
     /// Writes the low bytes of a value: constants are cut to the size of their element.
@@ -144,7 +153,8 @@ impl Image<'_, '_, '_> {
         let end = offset + size as u64;
         let grown = end.saturating_sub(self.bytes.len() as u64);
         if grown > self.globals.init_budget {
-            let error = Diagnostic::new(at(position), "too many zeros between the initial values of this module");
+            let error =
+                Diagnostic::new(at(position), "too many zeros between the initial values of this module");
             return Err(error.help("leave the variable uninitialised and let the program write it"));
         }
         self.globals.init_budget -= grown;
@@ -163,7 +173,8 @@ impl Image<'_, '_, '_> {
                     return Err(undefined(name.text, name.span));
                 }
                 if self.globals.declarations[id.index()].space == ast::Space::Shared {
-                    let message = format!("the address of the `.shared` variable `{}` is not a constant", name.text);
+                    let message =
+                        format!("the address of the `.shared` variable `{}` is not a constant", name.text);
                     return Err(Diagnostic::new(name.span, message));
                 }
                 (Symbol::Variable(id), address.generic)

@@ -261,8 +261,11 @@ fn module_layout(variable: &ast::Variable<'_>) -> Result<Layout, Diagnostic> {
             }
             _ if variable.linkage == ast::Linkage::Extern => {}
             _ => {
-                return Err(Diagnostic::new(span, format!("the size of `{}` is not known", variable.name.text))
-                    .help("only `.extern` arrays and those with an initial value may be `[]`"));
+                return Err(Diagnostic::new(
+                    span,
+                    format!("the size of `{}` is not known", variable.name.text),
+                )
+                .help("only `.extern` arrays and those with an initial value may be `[]`"));
             }
         }
     }
@@ -281,7 +284,10 @@ fn formals(list: &[ast::Variable<'_>], is_kernel: bool) -> Result<Vec<Formal>, D
         }
         let layout = Layout::of(formal)?;
         if layout.unsized_by.is_some() {
-            return Err(Diagnostic::new(span, "functions with a variable number of parameters are not modelled"));
+            return Err(Diagnostic::new(
+                span,
+                "functions with a variable number of parameters are not modelled",
+            ));
         }
         total = total.next_multiple_of(layout.align.into()) + layout.bytes;
         if total > limit {
@@ -318,7 +324,8 @@ fn reg_ty(ty: ast::Type) -> RegTy {
 }
 
 fn duplicate(name: ast::Name<'_>, what: &str) -> Diagnostic {
-    Diagnostic::new(name.span, format!("`{}` is declared twice", name.text)).label(format!("there is already {what}"))
+    Diagnostic::new(name.span, format!("`{}` is declared twice", name.text))
+        .label(format!("there is already {what}"))
 }
 
 /// A place of one byte, for values that know only where they start.

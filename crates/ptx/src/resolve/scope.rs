@@ -68,7 +68,8 @@ impl<'t> Scope<'t> {
 
     /// The family that has `name`. A prefix may itself end in digits, so every split is tried.
     fn range_of(&self, name: &str) -> Option<Range> {
-        splits(name).find_map(|(prefix, number)| self.ranges.get(prefix).filter(|r| number < r.count).copied())
+        splits(name)
+            .find_map(|(prefix, number)| self.ranges.get(prefix).filter(|r| number < r.count).copied())
     }
 
     /// The family whose prefix `name` has, though not the number.
@@ -103,7 +104,11 @@ fn splits(name: &str) -> impl Iterator<Item = (&str, u32)> {
 
 impl<'t> Globals<'t, '_> {
     /// "did you mean …?" for a name that is not there.
-    pub(super) fn hint<'s>(&self, name: &str, scopes: impl IntoIterator<Item = &'s Scope<'t>>) -> Option<String>
+    pub(super) fn hint<'s>(
+        &self,
+        name: &str,
+        scopes: impl IntoIterator<Item = &'s Scope<'t>>,
+    ) -> Option<String>
     where
         't: 's,
     {

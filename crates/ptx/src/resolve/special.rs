@@ -14,17 +14,40 @@ pub fn special(name: &str) -> Option<Form> {
     let name = name.strip_prefix('%')?;
     let numbered = |prefix: &str, suffix: &str, count: u32| {
         let digits = name.strip_prefix(prefix).and_then(|n| n.strip_suffix(suffix));
-        digits.is_some_and(|d| d.len() <= 2 && (d == "0" || !d.starts_with('0')) && d.parse().is_ok_and(|n: u32| n < count))
+        digits.is_some_and(|d| {
+            d.len() <= 2 && (d == "0" || !d.starts_with('0')) && d.parse().is_ok_and(|n: u32| n < count)
+        })
     };
     match name {
-        "tid" | "ntid" | "ctaid" | "nctaid" | "clusterid" | "nclusterid" | "cluster_ctaid" | "cluster_nctaid" => {
-            Some(Form::Vector)
-        }
-        "laneid" | "warpid" | "nwarpid" | "smid" | "nsmid" | "gridid" | "is_explicit_cluster" | "cluster_ctarank"
-        | "cluster_nctarank" | "lanemask_eq" | "lanemask_le" | "lanemask_lt" | "lanemask_ge" | "lanemask_gt" | "clock"
-        | "clock_hi" | "clock64" | "globaltimer" | "globaltimer_lo" | "globaltimer_hi" | "reserved_smem_offset_begin"
-        | "reserved_smem_offset_end" | "reserved_smem_offset_cap" | "total_smem_size" | "aggr_smem_size"
-        | "dynamic_smem_size" | "current_graph_exec" => Some(Form::Plain),
+        "tid" | "ntid" | "ctaid" | "nctaid" | "clusterid" | "nclusterid" | "cluster_ctaid"
+        | "cluster_nctaid" => Some(Form::Vector),
+        "laneid"
+        | "warpid"
+        | "nwarpid"
+        | "smid"
+        | "nsmid"
+        | "gridid"
+        | "is_explicit_cluster"
+        | "cluster_ctarank"
+        | "cluster_nctarank"
+        | "lanemask_eq"
+        | "lanemask_le"
+        | "lanemask_lt"
+        | "lanemask_ge"
+        | "lanemask_gt"
+        | "clock"
+        | "clock_hi"
+        | "clock64"
+        | "globaltimer"
+        | "globaltimer_lo"
+        | "globaltimer_hi"
+        | "reserved_smem_offset_begin"
+        | "reserved_smem_offset_end"
+        | "reserved_smem_offset_cap"
+        | "total_smem_size"
+        | "aggr_smem_size"
+        | "dynamic_smem_size"
+        | "current_graph_exec" => Some(Form::Plain),
         _ if numbered("pm", "", 8)
             || numbered("pm", "_64", 8)
             || numbered("envreg", "", 32)

@@ -1,10 +1,13 @@
-//! Every text in `kernels/` loads and links.
+//! Every text in `kernels/` loads.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use isa::AddressMap;
+use isa::{Guard, Op};
 use warploom_isa as isa;
+
+/// Texts that call what nobody defines.
+const UNLINKED: &[&str] = &["gather.ptx"];
 
 fn texts(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -26,23 +29,32 @@ fn every_kernel_file_loads() {
     let mut failures = String::new();
     for path in &paths {
         let text = fs::read_to_string(path).unwrap();
+        let unlinked = UNLINKED.iter().any(|name| path.ends_with(name));
         match super::load(&text) {
-            Ok(module) => check(&module),
+            Ok(module) => {
+                assert!(!unlinked, "{}", path.display());
+                check(&module);
+            }
+            Err(error) if unlinked && error.to_string().contains("no body for") => {}
             Err(error) => failures += &format!("{}:\n{}\n", path.display(), error.render(false)),
         }
     }
     assert!(failures.is_empty(), "{failures}");
 }
 
+/// What a body promises.
 fn check(module: &isa::Module) {
     for function in &module.functions {
         let Some(body) = &function.body else { continue };
         assert_eq!(body.insts.len(), body.origins.len());
+        let last = body.insts.last().unwrap();
+        assert!(last.guard == Guard::Always && matches!(last.op, Op::Ret | Op::Exit | Op::Bra | Op::Brx));
         for inst in &body.insts {
             if let Some(target) = inst.branch_target() {
                 assert!(target.index() < body.insts.len(), "{}", function.name);
             }
         }
+        let inside = |(_, offset, bytes): &(String, u32, u32)| offset + bytes <= body.frame_bytes;
+        assert!(body.frame_vars.iter().all(inside), "{}", function.name);
     }
-    let _ = AddressMap::default();
 }

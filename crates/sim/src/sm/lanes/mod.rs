@@ -90,7 +90,12 @@ impl<const N: usize> Registers<'_, N> {
     #[inline(always)]
     pub fn write32(&mut self, dst: Dst, value: &[u32; N], mask: u64) {
         if let Dst::Reg(r) = dst {
-            store(&mut self.words[r.index()], value, mask);
+            let register = &mut self.words[r.index()];
+            if mask & all_lanes::<N>() == all_lanes::<N>() {
+                *register = *value;
+            } else {
+                merge(register, value, &spread(mask));
+            }
         }
     }
 
@@ -118,21 +123,23 @@ impl<const N: usize> Registers<'_, N> {
     #[inline(always)]
     fn write_words(&mut self, dst: Dst, lo: &[u32; N], hi: &[u32; N], mask: u64) {
         if let Dst::Reg(r) = dst {
-            store(&mut self.words[r.index()], lo, mask);
-            store(&mut self.words[r.index() + 1], hi, mask);
+            let [low, high] = &mut self.words[r.index()..r.index() + 2] else { return };
+            if mask & all_lanes::<N>() == all_lanes::<N>() {
+                (*low, *high) = (*lo, *hi);
+            } else {
+                let k = spread::<N>(mask);
+                merge(low, lo, &k);
+                merge(high, hi, &k);
+            }
         }
     }
 }
 
+/// Takes the lanes of `value` that are all ones in `k`.
 #[inline(always)]
-fn store<const N: usize>(register: &mut [u32; N], value: &[u32; N], mask: u64) {
-    if mask & all_lanes::<N>() == all_lanes::<N>() {
-        *register = *value;
-    } else {
-        let k = spread::<N>(mask);
-        for i in 0..N {
-            register[i] = blend(k[i], value[i], register[i]);
-        }
+fn merge<const N: usize>(register: &mut [u32; N], value: &[u32; N], k: &[u32; N]) {
+    for i in 0..N {
+        register[i] = blend(k[i], value[i], register[i]);
     }
 }
 

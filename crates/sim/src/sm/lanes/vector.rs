@@ -140,14 +140,13 @@ pub(super) fn spread<const N: usize>(mask: u64) -> [u32; N] {
 /// One bit a lane: the answers of `f`.
 #[inline(always)]
 pub(super) fn gather<const N: usize>(f: impl Fn(usize) -> bool) -> u64 {
-    let mut bytes = [0u8; N];
-    for i in 0..N {
-        bytes[i] = u8::from(f(i));
-    }
     let mut mask = 0;
-    // Eight bytes of 0 or 1 to eight bits: the product's top byte collects byte `j` at bit `j`.
-    for (j, eight) in bytes.as_chunks::<8>().0.iter().enumerate() {
-        mask |= (u64::from_le_bytes(*eight).wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * j);
+    for first in (0..N).step_by(32) {
+        let mut bits = 0u32;
+        for i in 0..32 {
+            bits |= ones(f(first + i)) & (1 << i);
+        }
+        mask |= u64::from(bits) << first;
     }
     mask
 }

@@ -1,0 +1,225 @@
+//! `warploom check`: what loads, what each kernel needs, which loops may wait for another thread.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use warploom::isa::Pc;
+use warploom::{Chip, Device, Error, Kernel, Launch, Module, Occupancy, Place, SimOptions};
+
+use crate::cli::CheckOptions;
+use crate::failure::{Exit, Failure};
+use crate::input;
+use crate::run::occupancy_text;
+use crate::term::{self, counted, dims, grouped};
+
+/// Threads of a CTA for which occupancy is told, if the kernel does not say.
+const USUAL_BLOCK: u32 = 256;
+
+/// Checks every file, and fails in the end if one of them does not load.
+pub fn check(options: &CheckOptions) -> Result<Exit, Failure> {
+    let chip = Chip::load(&options.chip.chip, &options.chip.set).map_err(Error::from)?;
+    let mut exit = Exit::Good;
+    let mut files = Vec::new();
+    for (i, path) in options.files.iter().enumerate() {
+        if i > 0 && !options.json {
+            term::print("\n")?;
+        }
+        let (file, failures) = check_file(&chip, path);
+        if !options.json {
+            term::print(&file.text(&chip, options.listing))?;
+        }
+        for failure in &failures {
+            term::tell(&failure.text());
+            exit = Exit::BadInput;
+        }
+        let mut object = serde_json::to_value(&file).map_err(std::io::Error::from)?;
+        object["errors"] = failures.iter().map(Failure::json).collect();
+        files.push(object);
+    }
+    if options.json {
+        term::print(&format!("{}\n", json!({ "chip": chip.name, "files": Value::Array(files) })))?;
+    }
+    Ok(exit)
+}
+
+/// What a file holds.
+#[derive(Serialize)]
+struct FileFacts {
+    file: String,
+    /// The text's statement of its dialect, if it loads.
+    dialect: Option<String>,
+    kernels: Vec<KernelFacts>,
+}
+
+/// What a kernel is and needs.
+#[derive(Serialize)]
+struct KernelFacts {
+    name: String,
+    signature: String,
+    params: Vec<ParamFacts>,
+    instructions: usize,
+    functions: Vec<String>,
+    registers: u32,
+    static_shared_bytes: u32,
+    dynamic_shared: bool,
+    local_bytes: u32,
+    recursive: bool,
+    block: [u32; 3],
+    occupancy: Option<Occupancy>,
+    /// Why no CTA of that block fits.
+    unlaunchable: Option<String>,
+    loops: usize,
+    spins: Vec<SpinFacts>,
+    #[serde(skip)]
+    listing: String,
+}
+
+#[derive(Serialize)]
+struct ParamFacts {
+    name: String,
+    #[serde(rename = "type")]
+    ty: String,
+    bytes: u32,
+}
+
+/// A loop that may wait for another thread.
+#[derive(Serialize)]
+struct SpinFacts {
+    /// Nesting depth of the loop.
+    depth: u32,
+    file: String,
+    line: u32,
+    /// The same in the program that the file was compiled from.
+    source_line: Option<String>,
+    /// The load or atomic that decides whether the loop goes on.
+    instruction: String,
+}
+
+fn check_file(chip: &Chip, path: &Path) -> (FileFacts, Vec<Failure>) {
+    let mut gpu = Device::sim_with(chip.clone(), SimOptions::default());
+    let mut facts = FileFacts { file: path.display().to_string(), dialect: None, kernels: Vec::new() };
+    let module = match input::load(&mut gpu, path) {
+        Ok(module) => module,
+        Err(failure) => return (facts, vec![failure]),
+    };
+    facts.dialect = Some(module.dialect());
+    let mut failures = Vec::new();
+    for name in module.kernel_names() {
+        match kernel_facts(&gpu, &module, &name) {
+            Ok(kernel) => facts.kernels.push(kernel),
+            Err(error) => {
+                let message = format!("{}: kernel `{name}`: {error}", facts.file);
+                failures.push(Failure::input(message));
+            }
+        }
+    }
+    (facts, failures)
+}
+
+fn kernel_facts(gpu: &Device, module: &Module, name: &str) -> Result<KernelFacts, Error> {
+    let kernel: Kernel = module.kernel(name)?;
+    let info = kernel.info();
+    let program =
+        kernel.program().ok_or_else(|| Error::Misuse("this device does not show its programs".to_string()))?;
+    let most = info.bounds.max_threads.unwrap_or(USUAL_BLOCK);
+    let block = info.bounds.required_block.unwrap_or([most.min(USUAL_BLOCK), 1, 1]);
+    let fit = gpu.occupancy(&kernel, &Launch::grid(1).block(block));
+    let (occupancy, unlaunchable) = match fit {
+        Ok(occupancy) => (Some(occupancy), None),
+        Err(error) => (None, Some(error.to_string())),
+    };
+    let spins = program.loops.iter().filter_map(|l| Some((l.depth, l.spins_on?)));
+    Ok(KernelFacts {
+        name: info.name.clone(),
+        signature: info.signature(),
+        params: info
+            .params
+            .iter()
+            .map(|p| ParamFacts { name: p.name.clone(), ty: warploom::declared(p), bytes: p.bytes })
+            .collect(),
+        instructions: program.code.len(),
+        functions: program.functions.iter().skip(1).map(|f| f.name.clone()).collect(),
+        registers: info.registers,
+        static_shared_bytes: info.static_shared_bytes,
+        dynamic_shared: program.shared.iter().any(|v| v.bytes == 0),
+        local_bytes: info.local_bytes,
+        recursive: program.recursive,
+        block,
+        occupancy,
+        unlaunchable,
+        loops: program.loops.len(),
+        spins: spins.map(|(depth, pc)| spin_facts(program, depth, pc)).collect(),
+        listing: program.to_string(),
+    })
+}
+
+fn spin_facts(program: &warploom::isa::Kernel, depth: u32, pc: Pc) -> SpinFacts {
+    let place = Place::of(program, pc);
+    SpinFacts {
+        depth,
+        file: place.file,
+        line: place.line,
+        source_line: place.source_line,
+        instruction: place.instruction,
+    }
+}
+
+impl FileFacts {
+    fn text(&self, chip: &Chip, listing: bool) -> String {
+        let Some(dialect) = &self.dialect else { return String::new() };
+        let kernels = counted(self.kernels.len() as u64, "kernel");
+        let mut text = format!("{}: {dialect}, {kernels}\n", self.file);
+        for kernel in &self.kernels {
+            let _ = write!(text, "\n  {}\n{}", kernel.signature, kernel.text(chip));
+            if listing {
+                text.push('\n');
+                text.extend(kernel.listing.lines().map(|line| format!("    {line}\n")));
+            }
+        }
+        text
+    }
+}
+
+impl KernelFacts {
+    fn text(&self, chip: &Chip) -> String {
+        let mut lines = Vec::new();
+        let functions = match self.functions.len() {
+            0 => String::new(),
+            n => format!(", with {}", counted(n as u64, "function")),
+        };
+        let recursion = if self.recursive { ", recursive or through pointers" } else { "" };
+        lines.push(("code", format!("{}{functions}{recursion}", counted(self.instructions as u64, "instruction"))));
+        let dynamic = if self.dynamic_shared { " + dynamic" } else { "" };
+        lines.push((
+            "needs",
+            format!(
+                "{} a thread, {} shared{dynamic}, {} local a thread",
+                counted(self.registers as u64, "register"),
+                counted(self.static_shared_bytes as u64, "byte"),
+                counted(self.local_bytes as u64, "byte"),
+            ),
+        ));
+        let fits = match (&self.occupancy, &self.unlaunchable) {
+            (Some(occupancy), _) => occupancy_text(occupancy, chip),
+            (None, Some(reason)) => format!("does not run: {reason}"),
+            (None, None) => String::new(),
+        };
+        lines.push(("occupancy", format!("{fits} ({}, block {})", chip.name, dims(self.block))));
+        let spinning = match self.spins.len() {
+            0 => "none seems to wait for another thread".to_string(),
+            n => format!("{} may wait for another thread:", grouped(n as u64)),
+        };
+        lines.push(match self.loops {
+            0 => ("loops", "none".to_string()),
+            n => ("loops", format!("{}; {spinning}", grouped(n as u64))),
+        });
+        let mut text: String = lines.iter().map(|(label, line)| format!("    {label:<11}{line}\n")).collect();
+        for spin in &self.spins {
+            let source = spin.source_line.as_ref().map_or(String::new(), |line| format!("   ({line})"));
+            let _ = writeln!(text, "      {}:{}: {}{source}", spin.file, spin.line, spin.instruction);
+        }
+        text
+    }
+}

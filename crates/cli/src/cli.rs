@@ -1,0 +1,229 @@
+//! What can be asked for on the command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::arg::{ArgSpec, DumpSpec, SaveSpec, parse_dims};
+
+/// A laboratory for fine-grained synchronization on GPUs: run PTX kernels on a model of a GPU.
+#[derive(Debug, Parser)]
+#[command(name = "warploom", version, max_term_width = 110, after_help = EXAMPLES, disable_help_subcommand = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  What is in a file, what each kernel needs, which loops may wait for somebody else:
+      warploom check kernels/spinlock.ptx
+  Add two vectors and look at the first sums:
+      warploom run kernels/vecadd.ptx --grid 4096 --block 256 --arg buf:f32:1048576=iota \\
+               --arg buf:f32:1048576=iota --arg buf:f32:1048576=zero --arg u32:1048576 --dump 2:8
+  The chips, and every number of one of them:
+      warploom chips
+      warploom chips gtx480
+
+Exit codes: 0 good; 1 a check failed; 2 bad usage or input; 3 the kernel faulted; 4 it hangs or reached a limit;
+130 interrupted.
+
+`warploom COMMAND --help` tells more about each command.";
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Run a kernel and show what it did
+    #[command(after_help = RUN_EXAMPLES)]
+    Run(Box<RunOptions>),
+    /// Tell what loads, what each kernel needs, and which loops may wait for another thread
+    Check(CheckOptions),
+    /// List the chips that can be modelled, or show one
+    Chips(ChipsOptions),
+    /// Measure how many simulated warp instructions a second this computer runs
+    Speed(SpeedOptions),
+    /// Print a completion script for a shell
+    Completions {
+        /// Which shell
+        shell: clap_complete::Shell,
+    },
+}
+
+impl Command {
+    /// Whether the output is one JSON object.
+    pub fn json(&self) -> bool {
+        match self {
+            Command::Run(options) => options.json,
+            Command::Check(options) => options.json,
+            Command::Chips(options) => options.json,
+            Command::Speed(options) => options.json,
+            Command::Completions { .. } => false,
+        }
+    }
+}
+
+/// Which chip, and how it differs from its description.
+#[derive(Args, Clone, Debug)]
+pub struct ChipOptions {
+    /// A built-in chip (see `warploom chips`) or the path of a chip file
+    #[arg(long, value_name = "NAME|FILE", default_value = "gtx480")]
+    pub chip: String,
+    /// Change a value of the chip: `--set sm.count=1`; repeat for more
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+}
+
+/// `warploom run`.
+#[derive(Args, Clone, Debug)]
+pub struct RunOptions {
+    /// The file with the kernel: PTX text
+    #[arg(value_name = "KERNEL.ptx")]
+    pub file: PathBuf,
+    /// The kernel to run; not needed if the file has only one
+    #[arg(long, value_name = "NAME")]
+    pub entry: Option<String>,
+    /// The chip.
+    #[command(flatten)]
+    pub chip: ChipOptions,
+    /// CTAs of the grid
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = parse_dims, default_value = "1")]
+    pub grid: [u32; 3],
+    /// Threads of a CTA; if not given, what the kernel requires (.reqntid), or 1
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = parse_dims)]
+    pub block: Option<[u32; 3]>,
+    /// Bytes of dynamic shared memory, for the kernel's `extern __shared__` array
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    pub shared: u32,
+    /// An argument of the kernel, in the order of its parameters; see below
+    #[arg(long = "arg", value_name = "ARG")]
+    pub args: Vec<ArgSpec>,
+    /// After the launch, print the first N elements (or all) of argument I's buffer on a line; I counts from 0
+    #[arg(long, value_name = "I[:N]")]
+    pub dump: Vec<DumpSpec>,
+    /// After the launch, write argument I's buffer to a file as raw little-endian bytes
+    #[arg(long, value_name = "I=FILE")]
+    pub save: Vec<SaveSpec>,
+    /// How the kernel is executed
+    #[arg(long, value_enum, default_value_t)]
+    pub model: ModelName,
+    /// End the launch as hanging after so many cycles; the functional model counts one a warp instruction
+    #[arg(long, value_name = "N")]
+    pub max_cycles: Option<u64>,
+    /// End the launch as hanging after so many warp instructions
+    #[arg(long, value_name = "N")]
+    pub max_insts: Option<u64>,
+    /// Report reads of memory that nobody has written; finding any makes the exit code 1
+    #[arg(long)]
+    pub check_uninit: bool,
+    /// Print one JSON object on stdout and nothing else
+    #[arg(long)]
+    pub json: bool,
+}
+
+const RUN_EXAMPLES: &str = "\
+Arguments (--arg):
+  TYPE:VALUE           a number: s32:-5, u64:7, f32:1.5, b32:0xff; types are s8…s64, u8…u64, b8…b64, f16, bf16, f32, f64
+  buf:TYPE:COUNT=FILL  a buffer in device memory; the kernel gets its address. FILL is
+                         zero           zeros
+                         iota           0, 1, 2 …
+                         random[:SEED]  integers over their whole range, floats from 0 up to 1
+                         value:V        V everywhere
+                         list:V,V,…     these values
+                         uninit         nothing (for --check-uninit)
+                         @FILE          the file's bytes, little-endian, exactly COUNT elements
+  bytes:HEX            a struct, byte by byte: bytes:0100000000000040
+  null                 a null pointer; the same as u64:0
+
+Examples:
+  Add two vectors and look at the first sums:
+      warploom run kernels/vecadd.ptx --grid 4096 --block 256 --arg buf:f32:1048576=iota \\
+               --arg buf:f32:1048576=iota --arg buf:f32:1048576=zero --arg u32:1048576 --dump 2:8
+  Multiply matrices from files, two-dimensional, on another chip:
+      warploom run kernels/matmul.ptx --chip h200 --grid 8,8 --block 16,16 --arg buf:f32:16384=@a.bin \\
+               --arg buf:f32:16384=@b.bin --arg buf:f32:16384=zero --arg u32:128 --save 2=c.bin
+  Is this lock safe? Give up after a million warp instructions and see who waits where:
+      warploom run kernels/spinlock.ptx --entry naivelock --block 32 --arg buf:u32:1=zero \\
+               --arg buf:u32:1=zero --max-insts 1000000
+  Numbers for a script:
+      warploom run kernels/reduce.ptx --grid 64 --block 256 --arg buf:u32:16384=random:1 \\
+               --arg buf:u32:1=zero --arg u32:16384 --json | jq .warp_insts
+
+With --json the object has the launch's numbers, what the kernel printed (`output`) and the `dumps`. If the launch
+fails, it has `error` {kind, exit_code, message, help} and the numbers up to there. Only a command line that cannot be
+understood prints no object.";
+
+/// How a kernel is executed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum ModelName {
+    /// Values without timing, as fast as the host can
+    #[default]
+    Functional,
+}
+
+/// `warploom check`.
+#[derive(Args, Clone, Debug)]
+pub struct CheckOptions {
+    /// Files with kernels: PTX text
+    #[arg(value_name = "KERNEL.ptx", required = true)]
+    pub files: Vec<PathBuf>,
+    /// The chip.
+    #[command(flatten)]
+    pub chip: ChipOptions,
+    /// Also print each kernel's linked code
+    #[arg(long)]
+    pub listing: bool,
+    /// Print one JSON object on stdout and nothing else
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `warploom chips`.
+#[derive(Args, Clone, Debug)]
+pub struct ChipsOptions {
+    /// Show this chip's file: every number with its source
+    #[arg(value_name = "NAME|FILE")]
+    pub name: Option<String>,
+    /// Print one JSON object on stdout and nothing else
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `warploom speed`.
+#[derive(Args, Clone, Debug)]
+pub struct SpeedOptions {
+    /// The chip.
+    #[command(flatten)]
+    pub chip: ChipOptions,
+    /// How kernels are executed
+    #[arg(long, value_enum, default_value_t)]
+    pub model: ModelName,
+    /// Runs of each kernel; the fastest counts
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    pub repeat: u32,
+    /// Print one JSON object on stdout and nothing else
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn reads_a_whole_run() {
+        let line = "warploom run k.ptx --entry e --chip apu --set sm.count=1 --set sm.max_ctas=2 --grid 2x3 --block 4,5,6 \
+                    --shared 64 --arg s32:-5 --arg buf:u32:4=zero --dump 1:2 --save 1=o --max-insts 9 --json";
+        let Command::Run(run) = Cli::parse_from(line.split_whitespace()).command else { panic!() };
+        assert_eq!((run.grid, run.block), ([2, 3, 1], Some([4, 5, 6])));
+        assert_eq!(run.chip.set, ["sm.count=1", "sm.max_ctas=2"]);
+        assert_eq!((run.args.len(), run.dump.len(), run.save.len()), (2, 1, 1));
+        assert!(run.json && !run.check_uninit);
+    }
+}

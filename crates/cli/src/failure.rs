@@ -1,0 +1,157 @@
+//! Failures: how they are told, and what the process exits with.
+
+use std::io;
+use std::process::ExitCode;
+
+use serde_json::{Map, Value, json};
+use warploom::{Error, Report};
+
+use crate::term;
+
+/// What the process exits with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// All went well.
+    Good = 0,
+    /// The check or the comparison failed.
+    CheckFailed = 1,
+    /// The command line or an input is wrong.
+    BadInput = 2,
+    /// The kernel faulted.
+    Fault = 3,
+    /// The kernel hangs, or a limit was reached.
+    Hang = 4,
+    /// The user stopped it.
+    Interrupted = 130,
+}
+
+impl Exit {
+    /// One word for it, in JSON.
+    fn kind(self) -> &'static str {
+        match self {
+            Exit::Good => "good",
+            Exit::CheckFailed => "check_failed",
+            Exit::BadInput => "bad_input",
+            Exit::Fault => "fault",
+            Exit::Hang => "hang",
+            Exit::Interrupted => "interrupted",
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit as u8)
+    }
+}
+
+/// Why a command did not do what it was asked for.
+#[derive(Debug)]
+pub struct Failure {
+    exit: Exit,
+    /// Without colour, and without `error: ` in front.
+    message: String,
+    /// The same as shown, if that is more than the message.
+    shown: Option<String>,
+    help: Vec<String>,
+    report: Option<Box<Report>>,
+}
+
+impl Failure {
+    /// The command line or an input is wrong.
+    pub fn input(message: impl Into<String>) -> Failure {
+        Failure::new(Exit::BadInput, message)
+    }
+
+    /// Any failure.
+    pub fn new(exit: Exit, message: impl Into<String>) -> Failure {
+        Failure { exit, message: message.into(), shown: None, help: Vec::new(), report: None }
+    }
+
+    /// Adds advice.
+    pub fn help(mut self, help: impl Into<String>) -> Failure {
+        self.help.push(help.into());
+        self
+    }
+
+    /// What a launch did before it failed.
+    pub fn report(&self) -> Option<&Report> {
+        self.report.as_deref()
+    }
+
+    /// What the process will exit with.
+    pub fn exit(&self) -> Exit {
+        self.exit
+    }
+
+    /// The text for people: `error: …`, then `help: …`.
+    pub fn text(&self) -> String {
+        let mut text = match &self.shown {
+            Some(shown) => shown.clone(),
+            None => format!("{} {}", term::paint("error:", 31), self.message),
+        };
+        for help in &self.help {
+            text.push_str(&format!("\n{} {help}", term::paint("help:", 36)));
+        }
+        text
+    }
+
+    /// The value of a JSON object's key `error`.
+    pub fn json(&self) -> Value {
+        json!({
+            "kind": self.exit.kind(),
+            "exit_code": self.exit as u8,
+            "message": self.message,
+            "help": self.help,
+        })
+    }
+
+    /// Tells the user on stderr, and with `json` also a program on stdout.
+    pub fn tell(self, json: bool) -> ExitCode {
+        term::tell(&self.text());
+        if json {
+            let mut object = match self.report.as_deref().map(serde_json::to_value) {
+                Some(Ok(Value::Object(report))) => report,
+                _ => Map::new(),
+            };
+            object.insert("error".to_string(), self.json());
+            // The failure itself says more than one to write about it.
+            let _ = term::print(&format!("{}\n", Value::Object(object)));
+        }
+        self.exit.into()
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        let exit = match &error {
+            Error::Fault { .. } => Exit::Fault,
+            Error::Hang { .. } => Exit::Hang,
+            Error::Interrupted { .. } => Exit::Interrupted,
+            _ => Exit::BadInput,
+        };
+        let message = match &error {
+            Error::Interrupted { report } => {
+                format!("interrupted after {}", term::counted(report.warp_insts, "warp instruction"))
+            }
+            Error::Load(load) => load.to_string(),
+            other => other.to_string(),
+        };
+        let mut failure = Failure::new(exit, message);
+        match error {
+            Error::Load(load) => failure.shown = Some(warploom::render(&load, term::color())),
+            Error::Fault { report, .. } | Error::Hang { report, .. } | Error::Interrupted { report } => {
+                failure.report = Some(report);
+            }
+            Error::Chip(_) => failure = failure.help("`warploom chips` lists the chips, `warploom chips NAME` shows one"),
+            _ => {}
+        }
+        failure
+    }
+}
+
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Failure {
+        Failure::input(format!("cannot write the output: {error}"))
+    }
+}

@@ -1,0 +1,45 @@
+//! Kernel files: reading them, and saying what to do about those that cannot be run.
+
+use std::path::Path;
+
+use warploom::{Device, Module};
+
+use crate::failure::Failure;
+
+/// Reads a file and loads it on a device.
+pub fn load(gpu: &mut Device, path: &Path) -> Result<Module, Failure> {
+    let shown = path.display();
+    let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+    let stem = path.with_extension("").display().to_string();
+    match extension {
+        "cu" | "cpp" | "cc" | "c" => {
+            return Err(Failure::input(format!("`{shown}` is source code; this runs PTX")).help(format!(
+                "compile it first: `nvcc -ptx {shown} -o {stem}.ptx`, or `clang++ --cuda-device-only \
+                 --cuda-gpu-arch=sm_70 -O2 -S {shown} -o {stem}.ptx`"
+            )));
+        }
+        "sass" => {
+            return Err(Failure::input(format!("`{shown}`: SASS listings are not supported yet"))
+                .help("give the kernel as PTX"));
+        }
+        _ => {}
+    }
+    let bytes = std::fs::read(path).map_err(|error| {
+        let failure = Failure::input(format!("cannot read `{shown}`: {}", reason(&error)));
+        let with_extension = path.with_extension("ptx");
+        if extension.is_empty() && with_extension.is_file() {
+            return failure.help(format!("did you mean `{}`?", with_extension.display()));
+        }
+        failure
+    })?;
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Err(Failure::input(format!("`{shown}` is empty")));
+    }
+    Ok(gpu.load_ptx_named(&shown.to_string(), bytes)?)
+}
+
+/// An error of the operating system without its number.
+pub fn reason(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_lowercase()
+}

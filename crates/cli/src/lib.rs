@@ -1,0 +1,53 @@
+//! The `warploom` command: arguments, printing, exit codes. No model code.
+//!
+//! [`cli`] says what can be asked for, a module for each command does it, [`failure`] decides how a failure is told
+//! and what the process exits with. Start reading at [`main`], then [`run`].
+
+pub mod arg;
+pub mod check;
+pub mod chips;
+pub mod cli;
+pub mod failure;
+pub mod fill;
+pub mod input;
+pub mod run;
+pub mod speed;
+pub mod term;
+pub mod value;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser};
+
+use cli::{Cli, Command};
+use failure::Failure;
+
+/// Runs the command that the process's arguments ask for.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // A closed pipe is no reason to fail.
+            let _ = error.print();
+            return ExitCode::from(error.exit_code() as u8);
+        }
+    };
+    let result = match &cli.command {
+        Command::Run(options) => run::run(options),
+        Command::Check(options) => check::check(options),
+        Command::Chips(options) => chips::chips(options),
+        Command::Speed(options) => speed::speed(options),
+        Command::Completions { shell } => completions(*shell),
+    };
+    match result {
+        Ok(code) => code.into(),
+        Err(failure) => failure.tell(cli.command.json()),
+    }
+}
+
+fn completions(shell: clap_complete::Shell) -> Result<failure::Exit, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "warploom", &mut script);
+    term::print_bytes(&script)?;
+    Ok(failure::Exit::Good)
+}

@@ -1,0 +1,84 @@
+//! Writing to the terminal, or to whatever stands in its place.
+
+use std::io::{self, ErrorKind, IsTerminal, Write};
+
+/// Writes to stdout. A reader that has gone away is no error: it has seen enough.
+pub fn print(text: &str) -> io::Result<()> {
+    print_bytes(text.as_bytes())
+}
+
+/// As [`print`], for bytes.
+pub fn print_bytes(bytes: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        result => result,
+    }
+}
+
+/// Writes a line to stderr, if anyone listens.
+pub fn tell(line: &str) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// Whether messages on stderr are coloured: only on a terminal, and not where `NO_COLOR` is set.
+pub fn color() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
+}
+
+/// `text` in bold, in a colour (`31` is red), if messages are coloured.
+pub fn paint(text: &str, code: u8) -> String {
+    if color() { format!("\x1b[1;{code}m{text}\x1b[0m") } else { text.to_string() }
+}
+
+/// A number with thousands separated: `1,048,576`.
+pub fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let groups: Vec<&str> = {
+        let first = (digits.len() - 1) % 3 + 1;
+        let (head, tail) = digits.split_at(first);
+        std::iter::once(head).chain((0..tail.len() / 3).map(|i| &tail[3 * i..3 * i + 3])).collect()
+    };
+    groups.join(",")
+}
+
+/// A count with its noun: `1 loop`, `2 loops`.
+pub fn counted(n: u64, noun: &str) -> String {
+    format!("{} {noun}{}", grouped(n), if n == 1 { "" } else { "s" })
+}
+
+/// Seconds for people: `1.23 s`, `45.6 ms`, `7.8 us`.
+pub fn seconds(s: f64) -> String {
+    match s {
+        s if s >= 1.0 => format!("{s:.2} s"),
+        s if s >= 1e-3 => format!("{:.1} ms", s * 1e3),
+        s => format!("{:.1} us", s * 1e6),
+    }
+}
+
+/// Extents as people write them: `16x16`, without ones at the end.
+pub fn dims([x, y, z]: [u32; 3]) -> String {
+    match (y, z) {
+        (1, 1) => format!("{x}"),
+        (_, 1) => format!("{x}x{y}"),
+        _ => format!("{x}x{y}x{z}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1000), "1,000");
+        assert_eq!(grouped(1_234_567), "1,234,567");
+        assert_eq!(counted(1, "loop"), "1 loop");
+        assert_eq!(counted(2, "loop"), "2 loops");
+        assert_eq!(seconds(0.0123), "12.3 ms");
+        assert_eq!(dims([4, 1, 1]), "4");
+        assert_eq!(dims([4, 1, 2]), "4x1x2");
+    }
+}

@@ -1,0 +1,162 @@
+//! The fuzzer's entry, run over damaged copies of every PTX text of the repository: whatever the damage, loading ends
+//! in a module or an error. The damage is the same in every run.
+
+use std::path::{Path, PathBuf};
+
+fn collect(folder: &Path, out: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            collect(&path, out);
+        } else if path.extension().is_some_and(|e| e == "ptx") {
+            out.push(path);
+        }
+    }
+    out.sort();
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n.max(1) as u64) as usize
+    }
+
+    fn range(&mut self, len: usize, longest: usize) -> std::ops::Range<usize> {
+        let start = self.below(len);
+        start..(start + 1 + self.below(longest)).min(len)
+    }
+}
+
+/// Fragments that mean something to the grammar.
+const WORDS: &[&str] = &[
+    "{",
+    "}",
+    "(",
+    ")",
+    "[",
+    "]",
+    ";",
+    ",",
+    ":",
+    "@",
+    "!",
+    "|",
+    "=",
+    "<",
+    ">",
+    ".reg .b32 %z<4294967295>;",
+    "-",
+    "+",
+    "0x7FFFFFFFFFFFFFFF",
+    "-9223372036854775808",
+    "0",
+    "4294967295",
+    "/*",
+    "*/",
+    "//",
+    "\"",
+    "\0",
+    "ü",
+    ".entry",
+    ".func",
+    ".param",
+    ".global",
+    ".shared",
+    ".local",
+    ".align 65536",
+    ".b8 x[0xFFFFFFFF]",
+    "%r1",
+    "%p1",
+    "%rd1",
+    "%tid.x",
+    "_",
+    "call",
+    "bra",
+    ".v4",
+    ".b128",
+    ".pred",
+    ".f16x2",
+    "1.0",
+    "0f7FC00000",
+    "WARP_SZ",
+    "? 1 : 0",
+    "generic(",
+    "/ 0",
+];
+
+fn mutate(text: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
+    let mut bytes = text.to_vec();
+    for _ in 0..1 + random.below(4) {
+        if bytes.is_empty() {
+            break;
+        }
+        let len = bytes.len();
+        match random.below(8) {
+            0 => bytes[random.below(len)] ^= 1 << random.below(8),
+            1 => bytes[random.below(len)] = random.next() as u8,
+            2 => drop(bytes.drain(random.range(len, 60))),
+            3 => {
+                let piece = bytes[random.range(len, 40)].to_vec();
+                let at = random.below(len);
+                bytes.splice(at..at, piece);
+            }
+            4 if random.below(4) == 0 => bytes.truncate(random.below(len)),
+            5 if !other.is_empty() => {
+                let piece = &other[random.range(other.len(), 400)];
+                let at = random.range(len, 100);
+                bytes.splice(at, piece.iter().copied());
+            }
+            6 => {
+                // A number becomes another one.
+                let at = random.below(len);
+                if let Some(digit) = bytes[at..].iter().position(u8::is_ascii_digit) {
+                    bytes[at + digit] = b'0' + random.below(10) as u8;
+                }
+            }
+            _ => {
+                let word = WORDS[random.below(WORDS.len())];
+                let at = random.range(len, 8);
+                bytes.splice(at, word.bytes());
+            }
+        }
+    }
+    bytes
+}
+
+#[test]
+fn damaged_texts_load_or_fail() {
+    let mut files = Vec::new();
+    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels"), &mut files);
+    // Bounded in bytes as well, so that the test takes as long with large kernels as with small ones.
+    let texts: Vec<Vec<u8>> =
+        files.iter().map(|f| std::fs::read(f).unwrap()).filter(|t| t.len() < 64 << 10).collect();
+    let mut random = Random(0x5EED);
+    let mut budget = 40usize << 20;
+    let (mut loaded, mut refused) = (0, 0);
+    while budget > 0 && !texts.is_empty() {
+        let text = &texts[random.below(texts.len())];
+        let other = &texts[random.below(texts.len())];
+        let damaged = mutate(text, other, &mut random);
+        budget = budget.saturating_sub(damaged.len() + 1000);
+        match warploom_ptx::load_bytes("damaged.ptx", &damaged) {
+            Ok(_) => loaded += 1,
+            Err(error) => {
+                refused += 1;
+                assert!(!error.diagnostics.is_empty());
+                error.render(true);
+            }
+        }
+    }
+    // Both happen, or the damage is not the right kind.
+    assert!(texts.is_empty() || (loaded > 50 && refused > 50), "{loaded} loaded, {refused} refused");
+}

@@ -1,0 +1,306 @@
+//! Runs one lane operation on many operands, on warps of 32 and 64 lanes, and compares every register with a scalar
+//! reference: results in the lanes of the mask, everything else untouched.
+#![allow(dead_code)]
+
+pub mod exact;
+
+use warploom_isa::*;
+use warploom_sim::sm::lanes::{Registers, execute};
+
+/// A generator with a fixed seed.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut x = self.0;
+        x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        x ^ (x >> 31)
+    }
+}
+
+/// What an operand or a result is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// The low half of a word; the upper half of a source is noise.
+    Half,
+    /// One word.
+    Word,
+    /// Two words.
+    Wide,
+    /// A predicate: 0 or 1.
+    Bit,
+    /// An absent operand or result.
+    Absent,
+}
+
+pub use Kind::*;
+
+impl Kind {
+    pub fn of(ty: Ty) -> Kind {
+        match ty.bits() {
+            64 => Wide,
+            32 => Word,
+            _ => Half,
+        }
+    }
+}
+
+/// An operation and the shape of its operands.
+pub struct Shape<'a> {
+    pub op: Op,
+    pub src: &'a [Kind],
+    pub dst: Kind,
+    /// Whether there is a second, predicate result.
+    pub second: bool,
+}
+
+pub const FIRST_DST: u32 = 8;
+
+/// Checks `shape` on every tuple of operands. `reference` gives the result (as the register's whole word or words)
+/// and the second result.
+pub fn check(shape: &Shape<'_>, tuples: &[[u64; 4]], reference: impl Fn([u64; 4]) -> (u64, bool)) {
+    let mut random = Random(tuples.len() as u64 ^ 0x5eed);
+    check_lanes::<32>(shape, tuples, &reference, &mut random);
+    check_lanes::<64>(shape, tuples, &reference, &mut random);
+}
+
+fn check_lanes<const N: usize>(
+    shape: &Shape<'_>,
+    tuples: &[[u64; 4]],
+    reference: &impl Fn([u64; 4]) -> (u64, bool),
+    random: &mut Random,
+) {
+    for (batch, lanes) in tuples.chunks(N).enumerate() {
+        // In turn: plain registers; the result over source 0, 1, 2; source 0, 1, 2 an immediate.
+        let variant = batch % 7;
+        let full = if N == 64 { u64::MAX } else { (1 << N) - 1 };
+        let mask = if batch % 3 == 0 { u64::MAX } else { random.next() };
+
+        let mut words: Vec<[u32; N]> = (0..12).map(|_| [0; N].map(|_: u32| random.next() as u32)).collect();
+        let mut preds: Vec<u64> = (0..8).map(|_| random.next()).collect();
+        let mut imms = vec![random.next()];
+        let mut values = [[0u64; 4]; N];
+        for (lane, value) in values.iter_mut().enumerate() {
+            *value = lanes[lane % lanes.len()];
+        }
+        let mut inst = Inst::new(shape.op, Dst::None, &[]);
+        for (k, kind) in shape.src.iter().enumerate() {
+            let r = 2 * k;
+            let immediate = variant >= 4 && variant - 4 == k && *kind != Absent;
+            if immediate {
+                let uniform = values[0][k];
+                values.iter_mut().for_each(|value| value[k] = uniform);
+            }
+            inst.src[k] = match kind {
+                Absent => Operand::None,
+                Bit if immediate => Operand::Imm(values[0][k] as u32),
+                Bit => {
+                    let inverted = batch % 2 == 1;
+                    preds[k] = 0;
+                    for lane in 0..N {
+                        preds[k] |= ((values[lane][k] & 1) ^ u64::from(inverted)) << lane;
+                    }
+                    let pred = Pred(k as u32);
+                    if inverted { Operand::NotPred(pred) } else { Operand::Pred(pred) }
+                }
+                Wide if immediate && values[0][k] >> 32 == 0 => Operand::Imm(values[0][k] as u32),
+                Wide if immediate => {
+                    imms.push(values[0][k]);
+                    Operand::Imm64(ImmId(1))
+                }
+                Word | Half if immediate => Operand::Imm(values[0][k] as u32),
+                _ => {
+                    for lane in 0..N {
+                        let value = values[lane][k];
+                        words[r][lane] = match kind {
+                            Half => (value as u32 & 0xffff) | (random.next() as u32) << 16,
+                            _ => value as u32,
+                        };
+                        if *kind == Wide {
+                            words[r + 1][lane] = (value >> 32) as u32;
+                        }
+                    }
+                    Operand::Reg(Reg(r as u32))
+                }
+            };
+        }
+        let over = (1..=3).contains(&variant).then(|| variant - 1).filter(|&k| k < shape.src.len());
+        let dst = over.map_or(FIRST_DST, |k| 2 * k as u32);
+        inst.dst = match shape.dst {
+            Absent => Dst::None,
+            Bit => Dst::Pred(Pred(6)),
+            _ => Dst::Reg(Reg(dst)),
+        };
+        if shape.second {
+            inst.dst2 = Dst::Pred(Pred(7));
+        }
+
+        let (mut want_words, mut want_preds) = (words.clone(), preds.clone());
+        for lane in (0..N).filter(|lane| mask >> lane & 1 != 0) {
+            let (result, second) = reference(values[lane]);
+            let set = |pred: &mut u64, value: bool| *pred = *pred & !(1 << lane) | u64::from(value) << lane;
+            match shape.dst {
+                Bit => set(&mut want_preds[6], result != 0),
+                Absent => {}
+                kind => {
+                    want_words[dst as usize][lane] = result as u32;
+                    if kind == Wide {
+                        want_words[dst as usize + 1][lane] = (result >> 32) as u32;
+                    }
+                }
+            }
+            if shape.second {
+                set(&mut want_preds[7], second);
+            }
+        }
+
+        let mut regs = Registers::<N> { words: &mut words, preds: &mut preds };
+        assert!(execute::<N>(&inst, &mut regs, &imms, mask), "{:?} is not executed", shape.op);
+        for lane in 0..N {
+            for r in 0..words.len() {
+                assert!(
+                    words[r][lane] == want_words[r][lane],
+                    "{:?}, {N} lanes, lane {lane} of mask {:#x}, register {r}: got {:#010x}, want {:#010x}; \
+                     operands {:#x?}, inst {inst:?}",
+                    shape.op,
+                    mask & full,
+                    words[r][lane],
+                    want_words[r][lane],
+                    values[lane],
+                );
+            }
+            for p in 0..preds.len() {
+                assert!(
+                    preds[p] >> lane & 1 == want_preds[p] >> lane & 1,
+                    "{:?}, {N} lanes, lane {lane} of mask {:#x}, predicate {p}: got {}, operands {:#x?}",
+                    shape.op,
+                    mask & full,
+                    preds[p] >> lane & 1,
+                    values[lane],
+                );
+            }
+        }
+    }
+}
+
+/// As [`check`], for an operation without a second result.
+pub fn check1(op: Op, src: &[Kind], dst: Kind, tuples: &[[u64; 4]], reference: impl Fn([u64; 4]) -> u64) {
+    check(&Shape { op, src, dst, second: false }, tuples, |t| (reference(t), false));
+}
+
+/// All pairs (or triples) of `edges`, then random ones.
+pub fn pairs(a: &[u64], b: &[u64], random: usize) -> Vec<[u64; 4]> {
+    let mut out = Vec::new();
+    for &x in a {
+        for &y in b {
+            out.push([x, y, 0, 0]);
+        }
+    }
+    sprinkle(&mut out, random, &[a, b]);
+    out
+}
+
+pub fn triples(a: &[u64], b: &[u64], c: &[u64], random: usize) -> Vec<[u64; 4]> {
+    let mut out = Vec::new();
+    for &x in a {
+        for &y in b {
+            for &z in c {
+                out.push([x, y, z, 0]);
+            }
+        }
+    }
+    sprinkle(&mut out, random, &[a, b, c]);
+    out
+}
+
+pub fn singles(a: &[u64], random: usize) -> Vec<[u64; 4]> {
+    let mut out: Vec<_> = a.iter().map(|&x| [x, 0, 0, 0]).collect();
+    sprinkle(&mut out, random, &[a]);
+    out
+}
+
+/// Random tuples: each operand is noise, or an edge value, or one with a few bits changed.
+fn sprinkle(out: &mut Vec<[u64; 4]>, count: usize, edges: &[&[u64]]) {
+    let mut random = Random(count as u64 + 17);
+    for _ in 0..count {
+        let mut tuple = [0; 4];
+        for (value, edges) in tuple.iter_mut().zip(edges) {
+            let edge = edges[random.next() as usize % edges.len()];
+            *value = match random.next() % 4 {
+                0 => edge,
+                1 => edge ^ (1 << (random.next() % 64)) ^ (random.next() & 3),
+                _ => random.next() >> (random.next() % 33),
+            };
+        }
+        out.push(tuple);
+    }
+}
+
+/// Integers at the edges of their ranges, for the width of a type.
+pub fn integer_edges(bits: u32) -> Vec<u64> {
+    let keep = u64::MAX >> (64 - bits);
+    let mut edges: Vec<u64> = vec![
+        0,
+        1,
+        2,
+        3,
+        7,
+        10,
+        0x7f,
+        0x80,
+        0xff,
+        0x100,
+        0x7fff,
+        0x8000,
+        0x7fff_8000,
+        0x8000_7fff,
+        0x00ff_ffff,
+        0x0100_0000,
+        0x5555_5555_5555_5555,
+        0xaaaa_aaaa_aaaa_aaaa,
+        0x8000_0000,
+        0x7fff_ffff,
+        0xffff_ffff,
+        0x1_0000_0000,
+        1 << (bits - 1),
+        (1 << (bits - 1)) - 1,
+        (1 << (bits - 1)) + 1,
+        u64::MAX,
+        u64::MAX - 1,
+        u64::MAX - 9,
+    ];
+    edges.iter_mut().for_each(|edge| *edge &= keep);
+    edges.sort_unstable();
+    edges.dedup();
+    edges
+}
+
+/// The number that the low bits of a register hold.
+pub fn value(ty: Ty, bits: u64) -> i128 {
+    let width = match ty {
+        Ty::U16x2 | Ty::S16x2 => 16,
+        _ => ty.bits(),
+    };
+    let unsigned = i128::from(bits) & ((1 << width) - 1);
+    if ty.is_signed() && unsigned >> (width - 1) != 0 { unsigned - (1 << width) } else { unsigned }
+}
+
+/// A number cut to the width of a type.
+pub fn cut(ty: Ty, value: i128) -> u64 {
+    let width = match ty {
+        Ty::U16x2 | Ty::S16x2 => 16,
+        _ => ty.bits(),
+    };
+    (value & ((1 << width) - 1)) as u64
+}
+
+/// The smallest and the largest number of a type.
+pub fn range(ty: Ty) -> (i128, i128) {
+    let width = match ty {
+        Ty::U16x2 | Ty::S16x2 => 16,
+        _ => ty.bits(),
+    };
+    if ty.is_signed() { (-(1 << (width - 1)), (1 << (width - 1)) - 1) } else { (0, (1 << width) - 1) }
+}
