@@ -70,13 +70,24 @@ fn parse_int(ty: Ty, text: &str) -> Result<Vec<u8>, String> {
     Ok(value.to_le_bytes()[..ty.bytes() as usize].to_vec())
 }
 
-/// A number's text, floating-point ones in the shortest form that reads back the same. `bytes` are the type's.
+/// A number's text, floating-point ones with the fewest digits that read back the same. `bytes` are the type's.
 pub fn format_value(ty: Ty, bytes: &[u8]) -> String {
+    // Very large and very small numbers would be rows of zeros.
+    let float = |plain: String, scientific: String| if plain.len() > 20 { scientific } else { plain };
     match ty {
         Ty::F16 => f16::from_le_bytes(array(bytes)).to_string(),
-        Ty::BF16 => bf16::from_le_bytes(array(bytes)).to_string(),
-        Ty::F32 => f32::from_le_bytes(array(bytes)).to_string(),
-        Ty::F64 => f64::from_le_bytes(array(bytes)).to_string(),
+        Ty::BF16 => {
+            let x = bf16::from_le_bytes(array(bytes));
+            float(x.to_string(), format!("{x:e}"))
+        }
+        Ty::F32 => {
+            let x = f32::from_le_bytes(array(bytes));
+            float(x.to_string(), format!("{x:e}"))
+        }
+        Ty::F64 => {
+            let x = f64::from_le_bytes(array(bytes));
+            float(x.to_string(), format!("{x:e}"))
+        }
         _ if ty.is_signed() => signed(bytes).to_string(),
         Ty::B8 | Ty::B16 | Ty::B32 | Ty::B64 => format!("{:#x}", unsigned(bytes)),
         _ => unsigned(bytes).to_string(),
@@ -152,7 +163,10 @@ mod tests {
         assert_eq!(round_trip(Ty::F32, "2"), "2");
         assert_eq!(round_trip(Ty::F32, "nan"), "NaN");
         assert_eq!(round_trip(Ty::F64, "-inf"), "-inf");
-        assert_eq!(round_trip(Ty::F64, "1e300"), format!("1{}", "0".repeat(300)));
+        assert_eq!(round_trip(Ty::F64, "1e300"), "1e300");
+        assert_eq!(round_trip(Ty::F32, "-1e-40"), "-1e-40");
+        assert_eq!(round_trip(Ty::F32, "16777216"), "16777216");
+        assert_eq!(round_trip(Ty::F32, "0.0001"), "0.0001");
         assert_eq!(round_trip(Ty::F16, "0.5"), "0.5");
         assert_eq!(round_trip(Ty::BF16, "-3"), "-3");
         assert!(parse_value(Ty::F32, "0x3f800000").unwrap_err().contains("b32:0x3f800000"));

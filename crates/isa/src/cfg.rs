@@ -150,7 +150,8 @@ impl Cfg {
             edges.extend(targets.iter().map(|&t| (id as u32, t)));
         }
         let successors = Rows::from_pairs(blocks.len(), edges.iter().copied());
-        let predecessors = Rows::from_pairs(blocks.len(), edges.iter().map(|&(from, to)| (to.0, BlockId(from))));
+        let predecessors =
+            Rows::from_pairs(blocks.len(), edges.iter().map(|&(from, to)| (to.0, BlockId(from))));
         Cfg { blocks, successors, predecessors, block_of }
     }
 

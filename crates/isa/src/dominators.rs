@@ -35,7 +35,8 @@ impl DominatorTree {
     pub fn post_dominators(cfg: &Cfg) -> Self {
         let n = cfg.len();
         let exit = n as u32;
-        let mut roots: Vec<BlockId> = cfg.ids().filter(|b| cfg.blocks[b.index()].leave == Leave::Exit).collect();
+        let mut roots: Vec<BlockId> =
+            cfg.ids().filter(|b| cfg.blocks[b.index()].leave == Leave::Exit).collect();
         let mut reaches = vec![Reach::Nothing; n];
         flood_back(cfg, &roots, Reach::Exit, &mut reaches);
         let traps = peel_traps(cfg, &mut reaches);
@@ -160,8 +161,7 @@ fn flood_back(cfg: &Cfg, roots: &[BlockId], mark: Reach, reaches: &mut [Reach]) 
 fn peel_traps(cfg: &Cfg, reaches: &mut [Reach]) -> Vec<BlockId> {
     let open = |b: &BlockId, reaches: &[Reach]| reaches[b.index()] == Reach::Nothing;
     let mut left: Vec<usize> = cfg.ids().map(|b| cfg.successors(b).len()).collect();
-    let mut stack: Vec<BlockId> =
-        cfg.ids().filter(|b| open(b, reaches) && left[b.index()] == 0).collect();
+    let mut stack: Vec<BlockId> = cfg.ids().filter(|b| open(b, reaches) && left[b.index()] == 0).collect();
     while let Some(block) = stack.pop() {
         reaches[block.index()] = Reach::Trap;
         for &p in cfg.predecessors(block) {

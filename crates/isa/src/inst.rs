@@ -173,7 +173,7 @@ pub enum Op {
     /// d = a - b (- borrow in), q = borrow out. As above. (The hardware's carry is the inverted borrow; the
     /// predicate here holds the borrow.)
     SubBorrow(Ty),
-    /// d = part of a * b + c (+ carry in), q = carry out; src[3] is the carry predicate or None. Lo or Hi.
+    /// d = part of a * b + c (+ carry in), q = carry out; `src[3]` is the carry predicate or None. Lo or Hi.
     MadCarry(Ty, Part),
     /// d = a / b. Division by zero gives all ones; MIN / -1 gives MIN.
     IDiv(Ty),
@@ -230,7 +230,7 @@ pub enum Op {
     Fns,
     /// d = the field of a at position b, length c (both u32, low 8 bits), sign- or zero-extended.
     Bfe(Ty),
-    /// d = b with a's low bits inserted at position c, length src[3]. Ty is B32 or B64.
+    /// d = b with a's low bits inserted at position c, length `src[3]`. Ty is B32 or B64.
     Bfi(Ty),
     /// d = mask of b ones starting at bit a; clamp (flag false) or wrap (true).
     Bmsk(bool),
@@ -318,7 +318,7 @@ pub enum Op {
     },
     /// [a + b] = c (register, immediate or vector).
     St(Access),
-    /// d = old value of [a + b]; new = old op c (for Cas: src[2] is compared, src[3] stored). `dst` None is `red`.
+    /// d = old value of [a + b]; new = old op c (for Cas: `src[2]` is compared, `src[3]` stored). `dst` None is `red`.
     Atom(AtomOp, Access),
     /// d = a (address in the named space) as a generic address. Ty is U32 or U64.
     ToGeneric(Space, Ty),
@@ -343,7 +343,7 @@ pub enum Op {
     // ---- communication within a warp ------------------------------------------------------------------
     /// d = predicate (or ballot word); a = predicate; b = member mask or None (the old, mask-less form).
     Vote(VoteMode),
-    /// d (word), q (in range): a value, b lane or delta, c clamp and segment mask, src[3] member mask or None.
+    /// d (word), q (in range): a value, b lane or delta, c clamp and segment mask, `src[3]` member mask or None.
     Shfl(ShflMode),
     /// d = mask of lanes whose a equals this lane's; b member mask. Ty is B32 or B64.
     MatchAny(Ty),
@@ -379,7 +379,7 @@ pub enum Op {
     Trap,
     /// d (s32, may be None) = vprintf(format a, arguments b), generic addresses.
     Printf,
-    /// The launch ends: message a, file b, line c (u32), function src[3]; the others generic addresses.
+    /// The launch ends: message a, file b, line c (u32), function `src[3]`; the others generic addresses.
     AssertFail,
     /// Nothing.
     Nop,

@@ -181,7 +181,7 @@ pub struct Kernel {
     pub recursive: bool,
     /// Bytes of local memory for the deepest chain of calls without recursion.
     pub local_bytes: u32,
-    /// Loops, by header.
+    /// Loops, by header. One whose backward branches only partly spin is listed as two, the outer one first.
     pub loops: Vec<Loop>,
     /// Generic address windows the code was linked for.
     pub windows: Windows,

@@ -1,9 +1,10 @@
 //! The program that Warploom's machines execute, whatever text it came from.
 //!
 //! A front end builds a [`Module`]: functions over virtual registers, and variables. The passes here find its
-//! control flow ([`cfg`], [`dominators`], [`loops`]), set the reconvergence point of every branch, allocate
+//! control flow ([`mod@cfg`], [`dominators`], [`loops`]), set the reconvergence point of every branch
+//! ([`reconvergence`]), tell which loops may be waiting for another thread ([`spin`]), allocate
 //! physical registers by liveness ([`liveness`], [`regalloc`]) and link each kernel with the functions it reaches
-//! ([`link`]) into a [`Kernel`], one flat array of plain-data instructions. [`print`] shows every stage as text.
+//! ([`mod@link`]) into a [`Kernel`], one flat array of plain-data instructions. [`mod@print`] shows every stage as text.
 //!
 //! Nothing here executes anything. Start reading at [`inst`], then [`module`] and [`kernel`].
 

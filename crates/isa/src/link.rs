@@ -98,14 +98,8 @@ pub fn prepare(body: &Body) -> Prepared {
     let dominators = DominatorTree::dominators(&cfg);
     let post_dominators = DominatorTree::post_dominators(&cfg);
     let forest = LoopForest::new(&cfg, &dominators);
-    let spins = spinning_loops(body, &cfg, &post_dominators, &forest);
-    let loops = forest.loops.iter().zip(spins).map(|(l, spins_on)| Loop {
-        header: cfg.blocks[l.header.index()].start,
-        latches: l.latches.iter().map(|b| cfg.blocks[b.index()].last()).collect(),
-        depth: l.depth,
-        spins_on,
-    });
-    let loops = loops.collect();
+    let spins = spinning_latches(body, &cfg, &post_dominators, &forest);
+    let loops = forest.loops.iter().zip(&spins).flat_map(|(l, spins)| report(&cfg, l, spins)).collect();
 
     let mut body = body.clone();
     set_reconvergence(&mut body, &cfg, &post_dominators);
@@ -113,6 +107,28 @@ pub fn prepare(body: &Body) -> Prepared {
     let allocation = Allocation::new(&body, &liveness);
     allocation.apply(&mut body, &liveness);
     Prepared { body, registers: allocation.register_count, predicates: allocation.predicate_count, loops }
+}
+
+/// A loop as users see it. Where only some of its backward branches spin, these are a loop of their own inside it.
+fn report(cfg: &Cfg, natural: &NaturalLoop, spins: &[Option<Pc>]) -> Vec<Loop> {
+    let mut loops: Vec<Loop> = Vec::new();
+    for (latch, &spins_on) in natural.latches.iter().zip(spins) {
+        let branch = cfg.blocks[latch.index()].last();
+        match loops.iter_mut().find(|l| l.spins_on == spins_on) {
+            Some(l) => l.latches.push(branch),
+            None => loops.push(Loop {
+                header: cfg.blocks[natural.header.index()].start,
+                latches: vec![branch],
+                depth: natural.depth,
+                spins_on,
+            }),
+        }
+    }
+    if loops.len() > 1 {
+        loops.sort_by_key(|l| l.spins_on);
+        loops.iter_mut().filter(|l| l.spins_on.is_some()).for_each(|l| l.depth += 1);
+    }
+    loops
 }
 
 /// Links kernel `entry` with everything it can call.
@@ -274,7 +290,9 @@ fn append(
     kernel.tables.extend(body.tables.into_iter().map(|t| t.into_iter().map(move_pc).collect()));
     for call in body.calls {
         let callee = match call.callee {
-            Callee::Direct(id) => LinkedCallee::Direct(graph.index[id.index()].expect("callees are collected")),
+            Callee::Direct(id) => {
+                LinkedCallee::Direct(graph.index[id.index()].expect("callees are collected"))
+            }
             Callee::Indirect(mut callee) => {
                 operand(&mut callee)?;
                 LinkedCallee::Indirect(callee)
@@ -527,7 +545,8 @@ impl Resolver<'_> {
                     Space::Shared => self.shared.and_then(|s| s[v.index()]).map(u64::from),
                     _ => self.addresses.variables.get(v.index()).copied(),
                 };
-                let own = own.ok_or_else(|| LinkError::NoAddress { name: var.name.clone(), span: var.span })?;
+                let own =
+                    own.ok_or_else(|| LinkError::NoAddress { name: var.name.clone(), span: var.span })?;
                 if target.generic { own.wrapping_add(windows.base(var.space)) } else { own }
             }
         };
@@ -561,7 +580,8 @@ pub fn variable_image(module: &Module, var: VarId, addresses: &AddressMap) -> Re
         let shifted = address.checked_shr(u32::from(relocation.shift)).unwrap_or(0).to_le_bytes();
         let start = usize::try_from(relocation.offset).map_err(|_| too_small())?;
         let count = usize::from(relocation.bytes);
-        let place = start.checked_add(count).and_then(|end| image.get_mut(start..end)).ok_or_else(too_small)?;
+        let place =
+            start.checked_add(count).and_then(|end| image.get_mut(start..end)).ok_or_else(too_small)?;
         place.copy_from_slice(shifted.get(..count).ok_or_else(too_small)?);
     }
     Ok(image)

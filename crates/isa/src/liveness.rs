@@ -143,7 +143,11 @@ impl Liveness {
     /// The width of each web of registers.
     pub(crate) fn web_widths(&self, body: &Body) -> Vec<Width> {
         let count = |v: usize| (self.first_webs[v + 1].0 - self.first_webs[v].0) as usize;
-        body.registers.iter().enumerate().flat_map(|(v, &width)| std::iter::repeat_n(width, count(v))).collect()
+        body.registers
+            .iter()
+            .enumerate()
+            .flat_map(|(v, &width)| std::iter::repeat_n(width, count(v)))
+            .collect()
     }
 
     /// The live segments of every web.

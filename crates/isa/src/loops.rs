@@ -40,8 +40,12 @@ impl LoopForest {
         let mut stack: Vec<BlockId> = Vec::new();
         // Inner headers first: a header's loop is complete before any loop around it is begun.
         for &header in dominators.order().iter().rev() {
-            let latches: Vec<BlockId> =
-                cfg.predecessors(header).iter().copied().filter(|&p| dominators.dominates(header, p)).collect();
+            let latches: Vec<BlockId> = cfg
+                .predecessors(header)
+                .iter()
+                .copied()
+                .filter(|&p| dominators.dominates(header, p))
+                .collect();
             if latches.is_empty() {
                 continue;
             }
@@ -62,7 +66,8 @@ impl LoopForest {
                             outermost[inner.index()] = id;
                             loops[inner.index()].parent = Some(id);
                             let header = loops[inner.index()].header;
-                            stack.extend(cfg.predecessors(header).iter().filter(|&&p| dominators.contains(p)));
+                            stack
+                                .extend(cfg.predecessors(header).iter().filter(|&&p| dominators.contains(p)));
                         }
                     }
                 }
@@ -109,7 +114,8 @@ impl LoopForest {
         // Loops in preorder of the forest: what is nested in a loop comes right after it, and so do the blocks.
         let n = self.loops.len();
         let parents = self.loops.iter().enumerate();
-        let children = Rows::from_pairs(n, parents.filter_map(|(i, l)| Some((l.parent?.0, LoopId(i as u32)))));
+        let children =
+            Rows::from_pairs(n, parents.filter_map(|(i, l)| Some((l.parent?.0, LoopId(i as u32)))));
         let mut number = vec![0u32; n];
         let mut size = vec![1u32; n];
         let mut preorder: Vec<LoopId> = Vec::with_capacity(n);

@@ -62,9 +62,14 @@ impl Display for Kernel {
             }
         }
         let mut labels = targets(&self.code, &self.tables);
-        let loops: BTreeMap<Pc, &Loop> = self.loops.iter().map(|l| (l.header, l)).collect();
-        for header in loops.keys() {
-            labels.entry(*header).or_insert_with(|| format!("L{}", header.0));
+        let mut notes: BTreeMap<Pc, String> = BTreeMap::new();
+        for l in &self.loops {
+            labels.entry(l.header).or_insert_with(|| format!("L{}", l.header.0));
+            let note = notes.entry(l.header).or_default();
+            write!(note, "  ; loop, depth {}", l.depth)?;
+            if let Some(on) = l.spins_on {
+                write!(note, ", spins on {}", on.0)?;
+            }
         }
         let text = Text { program: self, naming: Naming::Physical, labels: &labels };
         for function in &self.functions {
@@ -74,14 +79,8 @@ impl Display for Kernel {
                 function.name, function.registers, function.predicates, function.frame_bytes
             )?;
             for pc in (function.start.0..function.end.0).map(Pc) {
-                let mut note = String::new();
-                if let Some(l) = loops.get(&pc) {
-                    write!(note, "  ; loop, depth {}", l.depth)?;
-                    if let Some(on) = l.spins_on {
-                        write!(note, ", spins on {}", on.0)?;
-                    }
-                }
-                text.line(f, pc, &self.code[pc.index()], &note)?;
+                let note = notes.get(&pc).map_or("", String::as_str);
+                text.line(f, pc, &self.code[pc.index()], note)?;
             }
         }
         Ok(())
@@ -206,7 +205,8 @@ impl<P: Program> Text<'_, P> {
                 self.operand(f, inst.src[0], Width::One, None)?;
                 f.push_str(", {");
                 if let Operand::Imm(table) = inst.src[1] {
-                    let targets: Vec<String> = self.program.table(table).iter().map(|&pc| self.label(pc)).collect();
+                    let targets: Vec<String> =
+                        self.program.table(table).iter().map(|&pc| self.label(pc)).collect();
                     f.push_str(&targets.join(", "));
                 }
                 f.push('}');
@@ -278,7 +278,9 @@ impl<P: Program> Text<'_, P> {
             Operand::Imm(bits) => match float {
                 Some(Ty::F32) => write!(f, "0f{bits:08X}"),
                 Some(Ty::F64) => write!(f, "0d{bits:016X}"),
-                _ if width == Width::One && (bits as i32).unsigned_abs() < 1 << 16 => write!(f, "{}", bits as i32),
+                _ if width == Width::One && (bits as i32).unsigned_abs() < 1 << 16 => {
+                    write!(f, "{}", bits as i32)
+                }
                 _ if bits < 1 << 16 => write!(f, "{bits}"),
                 _ => write!(f, "{bits:#x}"),
             },
@@ -447,7 +449,9 @@ pub fn mnemonic(op: Op) -> String {
         Op::Cvt(cvt) => format!("cvt{}.{}.{}", conversion(cvt), cvt.to, cvt.from),
         Op::CvtPair(cvt) => format!("cvt{}.{}.{}", conversion(cvt), cvt.to, cvt.from),
         Op::CvtPack(ty) => format!("cvt.pack.sat.{ty}.s32"),
-        Op::Ld { access, wide } => format!("{}{}", memory("ld", access), flag(wide && !access.ty.is_wide(), ".wide")),
+        Op::Ld { access, wide } => {
+            format!("{}{}", memory("ld", access), flag(wide && !access.ty.is_wide(), ".wide"))
+        }
         Op::St(access) => memory("st", access),
         Op::Atom(op, access) => {
             format!(

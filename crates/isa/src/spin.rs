@@ -12,6 +12,8 @@
 //!
 //! Variables on the stack, as unoptimised code keeps them, are followed from their loads to their stores.
 
+use std::collections::BTreeSet;
+
 use crate::cfg::*;
 use crate::dominators::*;
 use crate::inst::*;
@@ -24,13 +26,21 @@ use crate::visit::*;
 /// Loops nested deeper are not looked at; it bounds how often a block is visited.
 const MAX_DEPTH: u32 = 32;
 
-/// For each loop, the load or atomic it may be spinning on: the first atomic if there is one, else the first load.
-pub fn spinning_loops(
+/// Loops with more backward edges are judged as a whole.
+const MAX_LATCHES: usize = 16;
+
+/// For each loop, for each of its latches, the load or atomic that the loop may be spinning on when it goes back
+/// there: the first atomic if there is one, else the first load.
+///
+/// Each backward edge is judged by itself, as the loop of the blocks that lead to it. Compilers merge the headers
+/// of a loop and of the spin loop at its start, and a spin may be written as `continue`: the rest of the loop has
+/// exits of its own and would hide it.
+pub fn spinning_latches(
     body: &Body,
     cfg: &Cfg,
     post_dominators: &DominatorTree,
     forest: &LoopForest,
-) -> Vec<Option<Pc>> {
+) -> Vec<Vec<Option<Pc>>> {
     if forest.loops.is_empty() {
         return Vec::new();
     }
@@ -50,9 +60,35 @@ pub fn spinning_loops(
     };
     let bodies = forest.bodies();
     let spins = |(id, l): (u32, &NaturalLoop)| {
-        if l.depth > MAX_DEPTH { None } else { slicer.spins_on(bodies.blocks(LoopId(id))) }
+        let mut verdicts = vec![None; l.latches.len()];
+        if l.depth > MAX_DEPTH {
+            return verdicts;
+        }
+        if (2..=MAX_LATCHES).contains(&l.latches.len()) {
+            for (verdict, &latch) in verdicts.iter_mut().zip(&l.latches) {
+                *verdict = slicer.spins_on(&blocks_to(cfg, l.header, latch));
+            }
+        }
+        if verdicts.iter().all(Option::is_none) {
+            verdicts.fill(slicer.spins_on(bodies.blocks(LoopId(id))));
+        }
+        verdicts
     };
     (0..).zip(&forest.loops).map(spins).collect()
+}
+
+/// The natural loop of one backward edge.
+fn blocks_to(cfg: &Cfg, header: BlockId, latch: BlockId) -> Vec<BlockId> {
+    let mut blocks = vec![header];
+    let mut seen = BTreeSet::from([header]);
+    let mut stack = vec![latch];
+    while let Some(block) = stack.pop() {
+        if seen.insert(block) {
+            blocks.push(block);
+            stack.extend(cfg.predecessors(block));
+        }
+    }
+    blocks
 }
 
 /// For each block, the blocks whose branch decides whether it runs.
@@ -171,7 +207,9 @@ impl Slicer<'_> {
         for &block in blocks {
             let traps = |s: BlockId| self.cfg.blocks[s.index()].leave == Leave::Trap;
             let leaves = |&s: &BlockId| !self.inside(s) && !traps(s);
-            if self.cfg.blocks[block.index()].leave == Leave::Exit || self.cfg.successors(block).iter().any(leaves) {
+            if self.cfg.blocks[block.index()].leave == Leave::Exit
+                || self.cfg.successors(block).iter().any(leaves)
+            {
                 work.push(self.cfg.blocks[block.index()].last());
             }
         }
@@ -230,7 +268,9 @@ impl Slicer<'_> {
         let touched_again = self.stores.iter().any(same_place);
         match inst.op {
             Op::Ld { access, .. } => {
-                if matches!(access.space, Space::Const | Space::Param | Space::Local) || access.cache == Cache::Nc {
+                if matches!(access.space, Space::Const | Space::Param | Space::Local)
+                    || access.cache == Cache::Nc
+                {
                     return false;
                 }
                 if access.order == Order::Weak && touched_again {
@@ -256,7 +296,9 @@ impl Slicer<'_> {
             Operand::Reg(reg) => {
                 let mut defs = self.mentions.row(reg.index()).iter().filter(|m| m.kind != MentionKind::Use);
                 let (def, more) = (defs.next(), defs.next());
-                let zero = |pc: Pc| matches!((self.inst(pc).op, self.inst(pc).src[0]), (Op::Mov(_), Operand::Imm(0)));
+                let zero = |pc: Pc| {
+                    matches!((self.inst(pc).op, self.inst(pc).src[0]), (Op::Mov(_), Operand::Imm(0)))
+                };
                 more.is_none() && def.is_some_and(|def| zero(def.pc))
             }
             _ => false,
@@ -352,7 +394,8 @@ impl Slicer<'_> {
     /// Appends the definitions of `value` in the loop that reach its use at `pc`.
     fn reaching(&mut self, pc: Pc, value: Value, out: &mut Vec<Pc>) {
         let mentions = self.mentions.row(value_number(value, self.body.registers.len()) as usize);
-        let mut defs = mentions.iter().filter(|m| m.kind != MentionKind::Use && self.inside(self.cfg.block_of(m.pc)));
+        let mut defs =
+            mentions.iter().filter(|m| m.kind != MentionKind::Use && self.inside(self.cfg.block_of(m.pc)));
         match (defs.next(), defs.next()) {
             (None, _) => return,
             (Some(only), None) => return out.push(only.pc),

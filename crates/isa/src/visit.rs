@@ -252,7 +252,10 @@ impl Inst {
         let shape = self.op.shape();
         for (&operand, width) in self.src.iter().zip(shape.src) {
             if let Operand::Vec(id) = operand {
-                lists.vector(id).iter().for_each(|&element| operand_value(element, width).into_iter().for_each(&mut f));
+                lists
+                    .vector(id)
+                    .iter()
+                    .for_each(|&element| operand_value(element, width).into_iter().for_each(&mut f));
             } else if let Some(value) = operand_value(operand, width) {
                 f(value);
             }

@@ -90,7 +90,7 @@ fn immediate(sets: &[Option<BTreeSet<usize>>], b: usize) -> Option<usize> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(60000))]
+    #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
     fn dominators_match_their_definition(ends in prop::collection::vec(end(), 0..24)) {
@@ -201,15 +201,22 @@ fn endless_loops_keep_their_joins() {
     let server = vec![bra(3).when(0), op(Op::Nop), bra(4), op(Op::Nop), op(Op::Nop), bra(0)];
     assert_eq!(meets(server, 0), Pc(4));
     // The same with an assertion in it.
-    let server =
-        vec![bra(6).when(1), bra(4).when(0), op(Op::Nop), bra(5), op(Op::Nop), bra(0), op(Op::Trap)];
+    let server = vec![bra(6).when(1), bra(4).when(0), op(Op::Nop), bra(5), op(Op::Nop), bra(0), op(Op::Trap)];
     assert_eq!(meets(server.clone(), 1), Pc(5));
     assert_eq!(meets(server, 0), Pc(1));
 }
 
 #[test]
 fn blocks_end_where_control_may_leave() {
-    let insts = vec![op(Op::Exit).when(0), op(Op::Call), op(Op::Nop), op(Op::Trap).unless(0), ret(), op(Op::Nop), ret()];
+    let insts = vec![
+        op(Op::Exit).when(0),
+        op(Op::Call),
+        op(Op::Nop),
+        op(Op::Trap).unless(0),
+        ret(),
+        op(Op::Nop),
+        ret(),
+    ];
     let body = Body {
         calls: vec![CallSite { callee: Callee::Direct(FuncId(0)), args: Vec::new(), returns: Vec::new() }],
         ..body(0, &[], 1, insts)

@@ -45,14 +45,22 @@ fn direct(f: u32) -> Callee {
 }
 
 fn link0(module: &Module) -> Result<Kernel, LinkError> {
-    link(module, FuncId(0), &AddressMap { variables: vec![0x1000; module.variables.len()], ..AddressMap::default() })
+    link(
+        module,
+        FuncId(0),
+        &AddressMap { variables: vec![0x1000; module.variables.len()], ..AddressMap::default() },
+    )
 }
 
 /// A spinning kernel with a switch, a helper function, vectors, and memory of every kind.
 fn sample() -> Module {
     let main = vec![
         Inst::new(Op::Special(Special::TidX), dr(0), &[]),
-        Inst::new(Op::Ld { access: Access::plain(Space::Param, Ty::U64), wide: false }, dr(1), &[imm(0), imm(0)]),
+        Inst::new(
+            Op::Ld { access: Access::plain(Space::Param, Ty::U64), wide: false },
+            dr(1),
+            &[imm(0), imm(0)],
+        ),
         Inst::new(Op::IMad(Ty::U32, Part::Wide, Clamp::None), dr(2), &[r(0), imm(8), r(1)]),
         Inst::new(Op::Atom(AtomOp::Cas, access(Space::Global)), dr(3), &[r(1), imm(0), imm(0), imm(1)]),
         setp(Cmp::Ne, 0, r(3), imm(0)),
@@ -73,7 +81,11 @@ fn sample() -> Module {
         st(Access { wide_address: true, ..access(Space::Generic) }, r(7), 0, r(6)),
         mov64(8, symbol(1)),
         mov64(9, Operand::Imm64(ImmId(0))),
-        Inst::new(Op::St(Access::plain(Space::Global, Ty::U64)), Dst::None, &[r(8), imm((-8i32) as u32), r(9)]),
+        Inst::new(
+            Op::St(Access::plain(Space::Global, Ty::U64)),
+            Dst::None,
+            &[r(8), imm((-8i32) as u32), r(9)],
+        ),
         Inst::new(Op::Bar(BarMode::Sync), Dst::None, &[imm(0)]),
         op(Op::Exit).unless(0),
         ret(),
@@ -98,14 +110,8 @@ fn sample() -> Module {
     ];
     let helper = Body { frame_bytes: 8, ..body(1, &[], 1, helper) };
     let mut kernel = function("sample", true, Some(main));
-    kernel.params = vec![Param {
-        name: "lock".into(),
-        ty: Ty::U64,
-        bytes: 8,
-        align: 8,
-        offset: 0,
-        pointer: None,
-    }];
+    kernel.params =
+        vec![Param { name: "lock".into(), ty: Ty::U64, bytes: 8, align: 8, offset: 0, pointer: None }];
     kernel.param_bytes = 8;
     module(
         vec![kernel, function("double", false, Some(helper))],
@@ -135,7 +141,8 @@ fn only_what_is_reached_is_linked() {
         Vec::new(),
     );
     let kernel = link0(&module).expect("links");
-    let names: Vec<_> = kernel.functions.iter().map(|f| (f.name.as_str(), f.start.0, f.frame_bytes)).collect();
+    let names: Vec<_> =
+        kernel.functions.iter().map(|f| (f.name.as_str(), f.start.0, f.frame_bytes)).collect();
     assert_eq!(names, [("main", 0, 16), ("used", 2, 32), ("leaf", 5, 32)]);
     assert_eq!((kernel.local_bytes, kernel.recursive), (80, false));
     let callees: Vec<_> = kernel.calls.iter().map(|c| c.callee).collect();
@@ -226,10 +233,8 @@ fn images_hold_addresses() {
         relocate(16, 1, 8, variable_use(0, 0, false)),
         relocate(20, 4, 0, variable_use(1, -1, false)),
     ];
-    let mut module = module(
-        Vec::new(),
-        vec![v, variable("c", Space::Const, 4, 64), variable("s", Space::Shared, 4, 4)],
-    );
+    let mut module =
+        module(Vec::new(), vec![v, variable("c", Space::Const, 4, 64), variable("s", Space::Shared, 4, 4)]);
     let addresses = AddressMap { variables: vec![0x7_0000_ab00, 0x40, 0], ..AddressMap::default() };
     let mut expected = vec![0; 24];
     expected[..3].copy_from_slice(&[1, 2, 3]);
@@ -255,10 +260,14 @@ fn errors_name_the_culprit() {
     assert_eq!(error, "`main` calls `gone`, which is declared but has no body");
     assert!(matches!(link(&declared, FuncId(1), &AddressMap::default()), Err(LinkError::NoBody { .. })));
 
-    let narrow = module(vec![function("main", true, Some(body(1, &[], 0, vec![mov64(0, imm(0)), ret()])))], Vec::new());
+    let narrow = module(
+        vec![function("main", true, Some(body(1, &[], 0, vec![mov64(0, imm(0)), ret()])))],
+        Vec::new(),
+    );
     assert!(matches!(link0(&narrow), Err(LinkError::Width { .. })));
 
-    let main = Body { symbols: vec![variable_use(0, 0, false)], ..body(1, &[], 0, vec![mov(0, symbol(0)), ret()]) };
+    let main =
+        Body { symbols: vec![variable_use(0, 0, false)], ..body(1, &[], 0, vec![mov(0, symbol(0)), ret()]) };
     let lost = module(vec![function("main", true, Some(main))], vec![variable("g", Space::Global, 4, 4)]);
     assert!(matches!(link(&lost, FuncId(0), &AddressMap::default()), Err(LinkError::NoAddress { .. })));
 }

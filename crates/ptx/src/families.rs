@@ -52,20 +52,26 @@ pub const FAMILIES: &[Family] = &[
     family("Integer arithmetic", &["bmsk", "szext", "dp4a", "dp2a"], Modelled),
     family("Extended precision", &["add.cc", "addc", "sub.cc", "subc", "mad.cc", "madc"], Modelled),
     family("Floating point", &["testp", "copysign", "rcp", "sqrt", "rsqrt"], Modelled),
-    family("Floating point", &["fma"], Partly("without `.oob`, inputs narrower than the result")),
+    family("Floating point", &["fma"], Partly("without `.oob`")),
     family("Floating point", &["sin", "cos", "lg2", "ex2", "tanh"], Modelled),
     family("Comparison and selection", &["set", "setp", "selp", "slct"], Modelled),
     family("Logic and shift", &["and", "or", "xor", "not", "cnot", "lop3", "shf", "shl", "shr"], Modelled),
     family("Data movement", &["mov"], Partly("without `.b128`, addresses of labels")),
     family("Data movement", &["shfl", "prmt"], Modelled),
     family("Data movement", &["ld", "ldu", "st"], Partly("without `.b128`, `.shared::cluster`")),
-    family("Data movement", &["prefetch", "prefetchu", "applypriority", "discard", "createpolicy"], Partly(
-        "checked, then without effect: cache priorities are not modelled",
-    )),
+    family(
+        "Data movement",
+        &["prefetch", "prefetchu", "applypriority", "discard", "createpolicy"],
+        Partly("checked, then without effect: cache priorities are not modelled"),
+    ),
     family("Data movement", &["isspacep", "cvta"], Partly("without `.shared::cluster`")),
-    family("Data movement", &["cvt"], Partly(
-        "without types of 8 bits and fewer that are not integers, `.tf32`, `.rs`, `.satfinite`, `.scaled`",
-    )),
+    family(
+        "Data movement",
+        &["cvt"],
+        Partly(
+            "without types of 8 bits and fewer that are not integers, `.tf32`, `.rs`, `.satfinite`, `.scaled`",
+        ),
+    ),
     family("Data movement", &["cvt.pack"], Partly("without types of 4 and 2 bits")),
     family("Data movement", &["mapa", "getctarank"], CLUSTERS),
     family("Data movement", &["istypep"], TEXTURES),
@@ -74,30 +80,52 @@ pub const FAMILIES: &[Family] = &[
     family("Data movement", &["tensormap.replace", "tensormap.cp_fenceproxy", "prefetch.tensormap"], TMA),
     family("Data movement", &["multimem"], Refused("memory of several devices is not modelled")),
     family("Asynchronous copies", &["cp.async"], Modelled),
-    family("Asynchronous copies", &["cp.async.commit_group", "cp.async.wait_group", "cp.async.wait_all"], Modelled),
-    family("Asynchronous copies", &["cp.async.mbarrier.arrive"], Partly(
-        "the thread waits for its copies here, not at the barrier",
-    )),
+    family(
+        "Asynchronous copies",
+        &["cp.async.commit_group", "cp.async.wait_group", "cp.async.wait_all"],
+        Modelled,
+    ),
+    family(
+        "Asynchronous copies",
+        &["cp.async.mbarrier.arrive"],
+        Partly("the thread waits for its copies here, not at the barrier"),
+    ),
     family("Asynchronous copies", &["cp.async.bulk", "cp.reduce.async.bulk"], TMA),
     family("Textures and surfaces", &["tex", "tld4", "txq"], TEXTURES),
     family("Textures and surfaces", &["suld", "sust", "sured", "suq"], SURFACES),
     family("Control flow", &["bra", "brx", "ret", "exit"], Modelled),
-    family("Control flow", &["call"], Partly(
-        "not functions without a body, except `vprintf` and `__assertfail`; not predicates as arguments",
-    )),
+    family(
+        "Control flow",
+        &["call"],
+        Partly(
+            "not functions without a body, except `vprintf` and `__assertfail`; not predicates as arguments",
+        ),
+    ),
     family("Synchronization", &["bar", "bar.warp", "barrier", "membar"], Modelled),
     family("Synchronization", &["barrier.cluster"], CLUSTERS),
-    family("Synchronization", &["fence"], Partly(
-        "without `.sync_restrict`; the proxy fences that are not refused order like `fence.acq_rel.cta`",
-    )),
+    family(
+        "Synchronization",
+        &["fence"],
+        Partly(
+            "without `.sync_restrict`; the proxy fences that are not refused order like `fence.acq_rel.cta`",
+        ),
+    ),
     family("Synchronization", &["fence.proxy.tensormap::generic"], TMA),
     family("Synchronization", &["atom"], Partly("without `.b128`, vectors, `.shared::cluster`")),
     family("Synchronization", &["red"], Partly("without vectors, `.shared::cluster`")),
     family("Synchronization", &["red.async"], CLUSTERS),
     family("Synchronization", &["vote", "match", "activemask", "elect"], Modelled),
     family("Synchronization", &["redux"], Partly("without `.abs`, `.NaN`")),
-    family("Synchronization", &["griddepcontrol"], Partly("without effect: launches run one after the other")),
-    family("Synchronization", &["mbarrier"], Partly("without `.shared::cluster`; `try_wait` answers at once")),
+    family(
+        "Synchronization",
+        &["griddepcontrol"],
+        Partly("without effect: launches run one after the other"),
+    ),
+    family(
+        "Synchronization",
+        &["mbarrier"],
+        Partly("without `.shared::cluster`; `try_wait` answers at once"),
+    ),
     family("Synchronization", &["clusterlaunchcontrol"], CLUSTERS),
     family(
         "Tensor cores",
@@ -173,7 +201,11 @@ pub fn markdown() -> String {
         if family.group != group {
             group = family.group;
             // Writing to a string cannot fail.
-            let _ = write!(out, "{}## {group}\n\n| instructions | modelled | |\n|---|---|---|\n", if out.ends_with("|\n") { "\n" } else { "" });
+            let _ = write!(
+                out,
+                "{}## {group}\n\n| instructions | modelled | |\n|---|---|---|\n",
+                if out.ends_with("|\n") { "\n" } else { "" }
+            );
         }
         let names: Vec<_> = family.mnemonics.iter().map(|m| format!("`{m}`")).collect();
         let (modelled, note) = match family.support {
@@ -240,6 +272,9 @@ mod tests {
             std::fs::write(path, markdown()).unwrap();
         }
         let page = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(page == markdown(), "docs/ptx.md is out of date: UPDATE_DOCS=1 cargo test -p warploom-ptx rewrites it");
+        assert!(
+            page == markdown(),
+            "docs/ptx.md is out of date: UPDATE_DOCS=1 cargo test -p warploom-ptx rewrites it"
+        );
     }
 }

@@ -137,6 +137,8 @@ fn variables() {
         ("flat values", ".global .u32 x[2][2] = {1, 2, 3, 4};"),
         ("integer for float", ".global .f32 x = 1;"),
         ("float for integer", ".global .u32 x = 1.0;"),
+        ("single precision for double", ".global .f64 x = 0f3F800000;"),
+        ("sum behind a mask", ".global .u32 t;\n.global .u8 x = 0xFF(t)+1;"),
         ("shared", ".shared .u32 x = 1;"),
         ("extern with value", ".extern .global .u32 x = 1;"),
         ("unknown symbol", ".global .u32 table;\n.global .u64 x = tabel;"),

@@ -256,6 +256,7 @@ fn variables() {
 .global .u8 bytes[9] = {0xFF(later), 0xFF00(generic(later)+2), 0xff000000(f), 255, -1, 300};
 .visible .global .u32 later[4] = {1, 2};
 .const[2] .f32 x = 1.5, y = 0f40000000;
+.const .b32 z[2] = {1.5, 0f40000000};
 .const .align 8 .f64 d[2] = {1.5, 0d3FF0000000000000};
 .global .v2 .u16 v[2] = {{1, 2}, {3}};
 .global .s32 grid[][2] = {{1}, {2, -1}};

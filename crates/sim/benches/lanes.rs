@@ -3,7 +3,10 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use warploom_isa::*;
+use warploom_isa::{
+    Approx, Clamp, Cmp, Combine, Cvt, Dst, FloatMode, Inst, Logic, MinMax, Op, Operand, Part, Pred, PrmtMode,
+    Reg, Round, Ty,
+};
 use warploom_sim::sm::lanes::{Registers, execute};
 
 fn reg(r: u32) -> Operand {

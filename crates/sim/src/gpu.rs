@@ -225,6 +225,10 @@ impl Gpu {
         for (at, variable) in module.variables.iter().enumerate() {
             let address = addresses.variables[at];
             match variable.space {
+                // What has no initial value is zero, as memory is; an image of it would only cost memory.
+                Space::Global if variable.init.is_empty() && variable.relocations.is_empty() => {
+                    self.memory.mark_written(address);
+                }
                 Space::Global => {
                     let image = variable_image(&module, VarId(at as u32), &addresses)?;
                     self.memory.write(address, &image);

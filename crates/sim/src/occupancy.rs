@@ -136,6 +136,18 @@ pub enum Unlaunchable {
         /// Which chip.
         chip: String,
     },
+    /// The kernel's own frame does not fit local memory.
+    #[error("kernel `{kernel}` needs {needed} bytes of local memory a thread, the chip `{chip}` has {limit} (memory.local_bytes_per_thread)")]
+    Local {
+        /// Which.
+        kernel: String,
+        /// Bytes.
+        needed: u32,
+        /// The chip's.
+        limit: u32,
+        /// Which chip.
+        chip: String,
+    },
     /// Clusters.
     #[error("kernel `{0}` asks for a cluster launch; clusters are not modelled")]
     Cluster(String),
@@ -179,6 +191,10 @@ pub fn check_launch(chip: &Chip, kernel: &Kernel, shape: Shape) -> Result<Occupa
             limit: chip.launch.max_param_bytes,
             chip: chip.name.clone(),
         });
+    }
+    let (needed, limit) = (kernel.functions[0].frame_bytes, chip.memory.local_bytes_per_thread);
+    if needed > limit {
+        return Err(Unlaunchable::Local { kernel: name(), needed, limit, chip: chip.name.clone() });
     }
     let fixed = if shape.dynamic_shared_bytes > 0 {
         kernel.dynamic_shared_offset.max(kernel.static_shared_bytes)

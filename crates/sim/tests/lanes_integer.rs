@@ -3,7 +3,7 @@
 mod lanes_support;
 
 use lanes_support::*;
-use warploom_isa::*;
+use warploom_isa::{Clamp, Cmp, Combine, Logic, Op, Part, Ty};
 
 const SIGNED: [Ty; 3] = [Ty::S16, Ty::S32, Ty::S64];
 const INTEGERS: [Ty; 6] = [Ty::U16, Ty::S16, Ty::U32, Ty::S32, Ty::U64, Ty::S64];
@@ -149,7 +149,7 @@ fn carries() {
             tuples.iter_mut().for_each(|t| t[2] &= carry_in[carry_in.len() - 1]);
             let src = [k, k, third];
             check(
-                &Shape { op: Op::AddCarry(ty), src: &src, dst: k, second: true },
+                &Form { op: Op::AddCarry(ty), src: &src, dst: k, second: true },
                 &tuples,
                 |[x, y, c, _]| {
                     let sum = value(ty, x) + value(ty, y) + i128::from(c);
@@ -157,7 +157,7 @@ fn carries() {
                 },
             );
             check(
-                &Shape { op: Op::SubBorrow(ty), src: &src, dst: k, second: true },
+                &Form { op: Op::SubBorrow(ty), src: &src, dst: k, second: true },
                 &tuples,
                 |[x, y, c, _]| {
                     let difference = value(ty, x) - value(ty, y) - i128::from(c);
@@ -172,7 +172,7 @@ fn carries() {
                     tuple[3] = (i as u64 & 1) * u64::from(third == Bit);
                 }
                 let op = Op::MadCarry(ty, which);
-                check(&Shape { op, src: &src, dst: k, second: true }, &tuples, |[x, y, z, c]| {
+                check(&Form { op, src: &src, dst: k, second: true }, &tuples, |[x, y, z, c]| {
                     let product = i128::from(cut(ty, product(ty, which, x, y)));
                     let sum = product + value(ty, z) + i128::from(c);
                     (cut(ty, sum), sum >> ty.bits() != 0)
@@ -240,7 +240,7 @@ fn integer_comparisons() {
                 };
                 let src = [k, k, if combine == Combine::None { Absent } else { Bit }];
                 let op = Op::Setp { cmp, combine, ty, ftz: false };
-                check(&Shape { op, src: &src, dst: Bit, second: true }, &tuples, |[x, y, c, _]| {
+                check(&Form { op, src: &src, dst: Bit, second: true }, &tuples, |[x, y, c, _]| {
                     let p = answer(x, y);
                     (joined(p, c).into(), joined(!p, c))
                 });
@@ -281,7 +281,7 @@ fn predicates() {
     check1(Op::LogicPred(Logic::Xor), &[Bit; 2], Bit, &tuples, |[x, y, ..]| x ^ y);
     for (cmp, same) in [(Cmp::Eq, true), (Cmp::Ne, false)] {
         let op = Op::SetpPred(cmp, Combine::And);
-        check(&Shape { op, src: &[Bit; 3], dst: Bit, second: true }, &tuples, |[x, y, z, _]| {
+        check(&Form { op, src: &[Bit; 3], dst: Bit, second: true }, &tuples, |[x, y, z, _]| {
             let p = (x == y) == same;
             ((p && z != 0).into(), !p && z != 0)
         });

@@ -100,9 +100,12 @@ impl Builder<'_> {
             Base::Param(index) => {
                 let at = i64::from(self.layout.params[index as usize]) + offset;
                 match place {
-                    Place::Param | Place::KernelParam => {
-                        Ok(Address { space: Space::Param, base: Operand::Imm(at as u32), offset: Operand::Imm(0), bits })
-                    }
+                    Place::Param | Place::KernelParam => Ok(Address {
+                        space: Space::Param,
+                        base: Operand::Imm(at as u32),
+                        offset: Operand::Imm(0),
+                        bits,
+                    }),
                     _ => Err(self.wrong_space(op, &self.function.params[index as usize].name, "param")),
                 }
             }
@@ -137,7 +140,12 @@ impl Builder<'_> {
             Place::In(Space::Local) | Place::Param | Place::FunctionParam
                 if is_local == (place == Place::In(Space::Local)) =>
             {
-                Ok(Address { space: Space::Local, base: Operand::Frame, offset: Operand::Imm(at as u32), bits })
+                Ok(Address {
+                    space: Space::Local,
+                    base: Operand::Frame,
+                    offset: Operand::Imm(at as u32),
+                    bits,
+                })
             }
             _ => {
                 let kind = if is_local { "local" } else { "param" };
@@ -159,10 +167,14 @@ impl Builder<'_> {
         space: Space,
     ) -> Result<Address> {
         let (base, declared) = match self.slots[reg.0 as usize] {
-            Slot::Reg(reg, ty) if ty.bits() >= 32 && !matches!(ty, Ty::F32 | Ty::F64) => (Operand::Reg(reg), ty),
+            Slot::Reg(reg, ty) if ty.bits() >= 32 && !matches!(ty, Ty::F32 | Ty::F64) => {
+                (Operand::Reg(reg), ty)
+            }
             _ => {
                 let name = &self.body.registers[reg.0 as usize].name;
-                let message = format!("`{name}` cannot hold an address: that takes an integer register of 32 or 64 bits");
+                let message = format!(
+                    "`{name}` cannot hold an address: that takes an integer register of 32 or 64 bits"
+                );
                 return Err(self.at(op, message));
             }
         };
@@ -228,7 +240,7 @@ fn address_width(bits: u32) -> Width {
     if bits == 64 { Width::Two } else { Width::One }
 }
 
-/// An integer extension.
+/// An extension to a wider type, which is exact.
 pub(super) fn extend(from: Ty, to: Ty) -> Cvt {
     Cvt { to, from, round: Round::Rn, integral: false, ftz: false, clamp: Clamp::None }
 }

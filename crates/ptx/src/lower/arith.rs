@@ -7,8 +7,7 @@ use super::opcode::Opcode;
 use super::{Builder, Result, float};
 
 pub(super) const INTS: &[Ty] = &[Ty::U16, Ty::U32, Ty::U64, Ty::S16, Ty::S32, Ty::S64];
-const INTS_AND_PAIRS: &[Ty] =
-    &[Ty::U16, Ty::U32, Ty::U64, Ty::S16, Ty::S32, Ty::S64, Ty::U16x2, Ty::S16x2];
+const INTS_AND_PAIRS: &[Ty] = &[Ty::U16, Ty::U32, Ty::U64, Ty::S16, Ty::S32, Ty::S64, Ty::U16x2, Ty::S16x2];
 const CARRY_INTS: &[Ty] = &[Ty::U32, Ty::S32, Ty::U64, Ty::S64];
 const WORDS: &[Ty] = &[Ty::U32, Ty::S32];
 const SIGNED: &[Ty] = &[Ty::S16, Ty::S32, Ty::S64];

@@ -132,14 +132,22 @@ pub(super) fn mbarrier(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
 /// `mbarrier.arrive[_drop][.noComplete | .expect_tx]… state, [bar][, count]`
 fn arrive(b: &mut Builder<'_>, oc: &mut Opcode<'_>, verb: MbarrierOp, place: Option<Place>) -> Result {
     let counted = oc.has("noComplete");
-    let expects = verb == MbarrierOp::Arrive && oc.has("expect_tx");
-    let verb = if expects { MbarrierOp::ArriveExpectTx } else { verb };
+    let expects = oc.has("expect_tx");
     let operands = oc.operands_between(if counted || expects { 3 } else { 2 }, 3)?;
     let state = b.dst_or_sink(&operands[0], Ty::B64)?;
     let at = b.shared_address(&operands[1], place)?;
     let count = match operands.get(2) {
         Some(count) => b.src(count, Ty::U32)?,
         None => Operand::Imm(1),
+    };
+    let (verb, count) = match verb {
+        MbarrierOp::Arrive if expects => (MbarrierOp::ArriveExpectTx, count),
+        _ if expects => {
+            let sources = [at.base, at.offset, count];
+            b.emit(Op::Mbarrier(MbarrierOp::ExpectTx, at.is_wide()), Dst::None, &sources);
+            (verb, Operand::Imm(1))
+        }
+        _ => (verb, count),
     };
     b.emit(Op::Mbarrier(verb, at.is_wide()), state, &[at.base, at.offset, count]);
     Ok(())
@@ -152,11 +160,8 @@ fn wait(b: &mut Builder<'_>, oc: &mut Opcode<'_>, place: Option<Place>) -> Resul
     let operands = oc.operands_between(3, most)?;
     let done = b.dst_pred(&operands[0])?;
     let at = b.shared_address(&operands[1], place)?;
-    let (verb, ty) = if parity {
-        (MbarrierOp::TestWaitParity, Ty::U32)
-    } else {
-        (MbarrierOp::TestWait, Ty::B64)
-    };
+    let (verb, ty) =
+        if parity { (MbarrierOp::TestWaitParity, Ty::U32) } else { (MbarrierOp::TestWait, Ty::B64) };
     let phase = b.src(&operands[2], ty)?;
     if let Some(limit) = operands.get(3) {
         b.src(limit, Ty::U32)?;

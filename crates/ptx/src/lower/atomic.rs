@@ -21,21 +21,19 @@ const OPS: &[(&str, AtomOp)] = &[
     ("cas", AtomOp::Cas),
 ];
 
+const ORDERS: &[(&str, Order)] = &[
+    ("relaxed", Order::Relaxed),
+    ("acquire", Order::Acquire),
+    ("release", Order::Release),
+    ("acq_rel", Order::AcqRel),
+];
+
 /// The types an operation works on.
 fn types(op: AtomOp) -> &'static [Ty] {
     match op {
-        AtomOp::Add => &[
-            Ty::U32,
-            Ty::S32,
-            Ty::U64,
-            Ty::S64,
-            Ty::F16,
-            Ty::F16x2,
-            Ty::BF16,
-            Ty::BF16x2,
-            Ty::F32,
-            Ty::F64,
-        ],
+        AtomOp::Add => {
+            &[Ty::U32, Ty::S32, Ty::U64, Ty::F16, Ty::F16x2, Ty::BF16, Ty::BF16x2, Ty::F32, Ty::F64]
+        }
         AtomOp::Min | AtomOp::Max => &[Ty::U32, Ty::S32, Ty::U64, Ty::S64],
         AtomOp::And | AtomOp::Or | AtomOp::Xor => &[Ty::B32, Ty::B64],
         AtomOp::Inc | AtomOp::Dec => &[Ty::U32],
@@ -56,14 +54,9 @@ pub(super) fn red(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
 /// `atom[.sem][.scope][.space].op.type d, [a], b[, c]`, and `red` without d.
 fn atomic(b: &mut Builder<'_>, oc: &mut Opcode<'_>, returns: bool) -> Result {
     let place = place_or_generic(oc);
-    let order = oc
-        .pick(&[
-            ("relaxed", Order::Relaxed),
-            ("acquire", Order::Acquire),
-            ("release", Order::Release),
-            ("acq_rel", Order::AcqRel),
-        ])
-        .unwrap_or(Order::Relaxed);
+    let orders: &[_] =
+        if returns { ORDERS } else { &[("relaxed", Order::Relaxed), ("release", Order::Release)] };
+    let order = oc.pick(orders).unwrap_or(Order::Relaxed);
     let scope = oc.pick(SCOPES).unwrap_or(Scope::Gpu);
     let op = oc.need(if returns { OPS } else { &OPS[..8] })?;
     let policy = hints(oc);

@@ -75,7 +75,11 @@ pub(super) fn lop3(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
             let test = Op::Setp { cmp: Cmp::Ne, combine, ty: Ty::B32, ftz: false };
             b.emit(test, p, &[isa::Operand::Reg(reg), isa::Operand::Imm(0), q]);
         }
-        _ => return Err(b.at(&operands[0], "`lop3` has a predicate result with `.or` and `.and`, and only then")),
+        _ => {
+            return Err(
+                b.at(&operands[0], "`lop3` has a predicate result with `.or` and `.and`, and only then")
+            );
+        }
     }
     Ok(())
 }
@@ -94,17 +98,7 @@ pub(super) fn shl(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
 }
 
 pub(super) fn shr(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
-    let ty = oc.ty(&[
-        Ty::B16,
-        Ty::B32,
-        Ty::B64,
-        Ty::U16,
-        Ty::U32,
-        Ty::U64,
-        Ty::S16,
-        Ty::S32,
-        Ty::S64,
-    ])?;
+    let ty = oc.ty(&[Ty::B16, Ty::B32, Ty::B64, Ty::U16, Ty::U32, Ty::U64, Ty::S16, Ty::S32, Ty::S64])?;
     shift(b, oc, ty, Op::Shr(ty))
 }
 

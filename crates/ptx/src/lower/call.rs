@@ -72,7 +72,9 @@ fn direct(b: &mut Builder<'_>, parts: &Parts<'_>, id: FuncId) -> Result {
     }
     b.callable(parts.callee, id)?;
     if function.is_kernel {
-        return Err(b.at(parts.callee, format!("`{}` is a kernel: it is launched, not called", function.name)));
+        return Err(
+            b.at(parts.callee, format!("`{}` is a kernel: it is launched, not called", function.name))
+        );
     }
     let formals = |formals: &[resolved::Formal], offsets: &[u32]| {
         let each = formals.iter().zip(offsets);
@@ -205,7 +207,10 @@ fn bits_type(b: &Builder<'_>, actual: &resolved::Operand, formal: &Formal) -> Re
         2 => Ok(Ty::B16),
         4 => Ok(Ty::B32),
         8 => Ok(Ty::B64),
-        bytes => Err(b.at(actual, format!("`{}` cannot hold the {bytes} bytes that the function takes", b.text(actual)))),
+        bytes => Err(b.at(
+            actual,
+            format!("`{}` cannot hold the {bytes} bytes that the function takes", b.text(actual)),
+        )),
     }
 }
 
@@ -219,7 +224,10 @@ impl Builder<'_> {
         let name = &function.name;
         let refused = match name.as_str() {
             "malloc" | "free" => Some("the device heap is not modelled"),
-            _ if name.starts_with("cudaDevice") || name.starts_with("cudaGraph") || name.starts_with("cudaStream") => {
+            _ if name.starts_with("cudaDevice")
+                || name.starts_with("cudaGraph")
+                || name.starts_with("cudaStream") =>
+            {
                 Some("launching from the device is not modelled")
             }
             _ => None,

@@ -54,7 +54,8 @@ fn comparison(oc: &Opcode<'_>, (cmp, unsigned): (Cmp, bool), ty: Ty) -> Result<C
     let ordering = matches!(cmp, Cmp::Lt | Cmp::Le | Cmp::Gt | Cmp::Ge);
     let with_nan = !ordering && !matches!(cmp, Cmp::Eq | Cmp::Ne);
     let is_bits = matches!(ty, Ty::B16 | Ty::B32 | Ty::B64);
-    let wrong = if ty.is_float() { unsigned } else { with_nan || is_bits && ordering || unsigned && ty.is_signed() };
+    let wrong =
+        if ty.is_float() { unsigned } else { with_nan || is_bits && ordering || unsigned && ty.is_signed() };
     if wrong {
         return Err(oc.error(format!("`{}`: that comparison does not exist for `.{ty}`", oc.name())));
     }
@@ -101,25 +102,24 @@ pub(super) fn setp(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
 pub(super) fn set(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     let cmp = oc.need(COMPARISONS)?;
     let combine = oc.pick(COMBINES).unwrap_or(Combine::None);
-    let to = oc.ty(&[
-        Ty::U32,
-        Ty::S32,
-        Ty::F32,
-        Ty::U16,
-        Ty::S16,
-        Ty::F16,
-        Ty::BF16,
-        Ty::F16x2,
-        Ty::BF16x2,
-    ])?;
+    let to =
+        oc.ty(&[Ty::U32, Ty::S32, Ty::F32, Ty::U16, Ty::S16, Ty::F16, Ty::BF16, Ty::F16x2, Ty::BF16x2])?;
     let src = oc.ty(COMPARABLE)?;
     let cmp = comparison(oc, cmp, src)?;
     let ftz = flush(b, oc, src);
     let pairs = matches!(src, Ty::F16x2 | Ty::BF16x2);
+    let halves = matches!(src, Ty::F16 | Ty::BF16);
+    let odd = match to {
+        Ty::U16 | Ty::S16 => !halves,
+        Ty::F32 => halves,
+        Ty::F16 => src == Ty::BF16,
+        Ty::BF16 => src == Ty::F16,
+        _ => false,
+    };
     let dst = match to {
         Ty::U32 | Ty::S32 if pairs => Ty::U16x2,
         Ty::F16x2 | Ty::BF16x2 if pairs => to,
-        _ if pairs || matches!(to, Ty::F16x2 | Ty::BF16x2) => {
+        _ if odd || pairs || matches!(to, Ty::F16x2 | Ty::BF16x2) => {
             return Err(oc.error(format!("`set` does not compare `.{src}` into `.{to}`")));
         }
         _ => to,
@@ -132,19 +132,8 @@ pub(super) fn set(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     Ok(())
 }
 
-const SELECTABLE: &[Ty] = &[
-    Ty::B16,
-    Ty::B32,
-    Ty::B64,
-    Ty::U16,
-    Ty::U32,
-    Ty::U64,
-    Ty::S16,
-    Ty::S32,
-    Ty::S64,
-    Ty::F32,
-    Ty::F64,
-];
+const SELECTABLE: &[Ty] =
+    &[Ty::B16, Ty::B32, Ty::B64, Ty::U16, Ty::U32, Ty::U64, Ty::S16, Ty::S32, Ty::S64, Ty::F32, Ty::F64];
 
 pub(super) fn selp(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     let ty = oc.ty(SELECTABLE)?;

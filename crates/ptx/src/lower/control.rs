@@ -59,9 +59,9 @@ pub(super) fn trap(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
 }
 
 pub(super) fn pmevent(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
-    oc.has("mask");
+    let most = if oc.has("mask") { 0xffff } else { 15 };
     let [event] = oc.operands()?;
-    b.constant(event, 0, 0xffff)?;
+    b.constant(event, 0, most)?;
     b.emit(Op::Nop, Dst::None, &[]);
     Ok(())
 }

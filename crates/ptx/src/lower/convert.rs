@@ -5,8 +5,8 @@ use warploom_isa as isa;
 
 use super::address::{self, Place, extend};
 use super::opcode::Opcode;
-use super::operand::Fit;
-use super::{Builder, Result};
+use super::operand::{Fit, address_type};
+use super::{Builder, Result, Slot};
 use crate::resolved::{self, OperandKind};
 
 const CONVERTIBLE: &[Ty] = &[
@@ -28,7 +28,7 @@ const CONVERTIBLE: &[Ty] = &[
 const INTEGRAL: &[(&str, Round)] =
     &[("rni", Round::Rn), ("rzi", Round::Rz), ("rmi", Round::Rm), ("rpi", Round::Rp)];
 const ROUNDS: &[(&str, Round)] =
-    &[("rn", Round::Rn), ("rz", Round::Rz), ("rm", Round::Rm), ("rp", Round::Rp), ("rna", Round::Rna)];
+    &[("rn", Round::Rn), ("rz", Round::Rz), ("rm", Round::Rm), ("rp", Round::Rp)];
 
 pub(super) fn cvt(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     if oc.has("pack") {
@@ -44,7 +44,7 @@ pub(super) fn cvt(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     let touches_f32 = to == Ty::F32 || from == Ty::F32;
     let ftz = touches_f32 && (oc.has("ftz") || b.flushes());
     let clamp = match to {
-        Ty::F16 | Ty::BF16 if oc.has("relu") => Clamp::Relu,
+        Ty::F16 | Ty::BF16 if from == Ty::F32 && oc.has("relu") => Clamp::Relu,
         _ if oc.has("sat") => Clamp::Sat,
         _ => Clamp::None,
     };
@@ -66,13 +66,19 @@ pub(super) fn cvt(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
         },
         (true, true) if to.bits() > from.bits() => match (integral, round) {
             (None, None) => Round::Rn,
+            // Allowed, without effect.
+            (None, Some(round)) if from == Ty::BF16 => round,
             _ => return Err(oc.error(format!("`{}` is exact: it has no rounding", oc.name()))),
         },
         _ => match (integral, round) {
             (None, Some(round)) => round,
             // PTX 1.x texts leave the rounding to nearest out.
             (None, None) if b.cx.before(1, 5) => Round::Rn,
-            _ => return Err(oc.error(format!("`{}` needs a rounding: `.rn`, `.rz`, `.rm` or `.rp`", oc.name()))),
+            _ => {
+                return Err(
+                    oc.error(format!("`{}` needs a rounding: `.rn`, `.rz`, `.rm` or `.rp`", oc.name()))
+                );
+            }
         },
     };
     let integral = integral.is_some() && from.is_float() && to.is_float();
@@ -134,11 +140,15 @@ fn cvt_pack(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     oc.ty(&[Ty::S32])?;
     let with_c = oc.has("b32");
     if with_c != (to.bits() == 8) {
-        return Err(oc.error(format!("`cvt.pack` to `.{to}` {} a third source", if with_c { "has no" } else { "needs" })));
+        return Err(oc.error(format!(
+            "`cvt.pack` to `.{to}` {} a third source",
+            if with_c { "has no" } else { "needs" }
+        )));
     }
     let count = if with_c { 4 } else { 3 };
     let operands = oc.operands_between(count, count)?;
-    let (d, x, y) = (b.dst(&operands[0], Ty::B32)?, b.src(&operands[1], Ty::S32)?, b.src(&operands[2], Ty::S32)?);
+    let (d, x, y) =
+        (b.dst(&operands[0], Ty::B32)?, b.src(&operands[1], Ty::S32)?, b.src(&operands[2], Ty::S32)?);
     let c = if with_c { b.src(&operands[3], Ty::B32)? } else { Operand::None };
     b.emit(Op::CvtPack(to), d, &[x, y, c]);
     Ok(())
@@ -181,7 +191,14 @@ pub(super) fn isspacep(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
         Some(place) => b.space_of(place),
     };
     let [p, a] = oc.operands()?;
-    let ty = super::operand::address_type(u32::from(b.cx.module.address_bits));
+    let bits = match a.kind {
+        OperandKind::Reg(r) => match b.slots[r.0 as usize] {
+            Slot::Reg(_, declared) => declared.bits(),
+            _ => 64,
+        },
+        _ => u32::from(b.cx.module.address_bits),
+    };
+    let ty = address_type(bits);
     let (p, a) = (b.dst_pred(p)?, b.src(a, ty)?);
     b.emit(Op::IsSpace(space, ty), p, &[a]);
     Ok(())

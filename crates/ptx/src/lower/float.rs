@@ -3,6 +3,7 @@
 use isa::{Approx, Clamp, FloatMode, Op, Round, TestKind, Ty, Width};
 use warploom_isa as isa;
 
+use super::address::extend;
 use super::arith::{binary, ternary, unary};
 use super::opcode::Opcode;
 use super::{Builder, Result};
@@ -10,7 +11,8 @@ use super::{Builder, Result};
 const FLOATS: &[Ty] = &[Ty::F16, Ty::F16x2, Ty::BF16, Ty::BF16x2, Ty::F32, Ty::F64];
 const SINGLE: &[Ty] = &[Ty::F32];
 const F32_F64: &[Ty] = &[Ty::F32, Ty::F64];
-const ROUNDS: &[(&str, Round)] = &[("rn", Round::Rn), ("rz", Round::Rz), ("rm", Round::Rm), ("rp", Round::Rp)];
+const ROUNDS: &[(&str, Round)] =
+    &[("rn", Round::Rn), ("rz", Round::Rz), ("rm", Round::Rm), ("rp", Round::Rp)];
 const NEAREST: &[(&str, Round)] = &[("rn", Round::Rn)];
 
 /// The roundings a type has.
@@ -59,7 +61,33 @@ pub(super) fn add(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     }
     let mode = mode(b, oc);
     let ty = oc.ty(FLOATS)?;
+    if let Some(narrow) = narrow_inputs(oc, ty) {
+        return mixed(b, oc, narrow, &[true, false], Op::FAdd(ty, mode));
+    }
     binary(b, oc, ty, Op::FAdd(ty, mode))
+}
+
+/// The type of inputs that are narrower than the result: `add.f32.f16 d, a, c`.
+fn narrow_inputs(oc: &mut Opcode<'_>, ty: Ty) -> Option<Ty> {
+    if ty == Ty::F32 { oc.pick(&[("f16", Ty::F16), ("bf16", Ty::BF16)]) } else { None }
+}
+
+/// Widens those inputs that are narrow, which is exact, and computes in f32.
+fn mixed(b: &mut Builder<'_>, oc: &Opcode<'_>, narrow: Ty, which: &[bool], op: Op) -> Result {
+    let count = which.len() + 1;
+    let operands = oc.operands_between(count, count)?;
+    let d = b.dst(&operands[0], Ty::F32)?;
+    let mut sources = Vec::with_capacity(which.len());
+    for (operand, is_narrow) in operands[1..].iter().zip(which) {
+        sources.push(if *is_narrow {
+            let a = b.src(operand, narrow)?;
+            b.value(Op::Cvt(extend(narrow, Ty::F32)), Width::One, &[a])
+        } else {
+            b.src(operand, Ty::F32)?
+        });
+    }
+    b.emit(op, d, &sources);
+    Ok(())
 }
 
 pub(super) fn sub(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
@@ -68,6 +96,9 @@ pub(super) fn sub(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     }
     let mode = mode(b, oc);
     let ty = oc.ty(FLOATS)?;
+    if let Some(narrow) = narrow_inputs(oc, ty) {
+        return mixed(b, oc, narrow, &[true, false], Op::FSub(ty, mode));
+    }
     binary(b, oc, ty, Op::FSub(ty, mode))
 }
 
@@ -91,12 +122,16 @@ pub(super) fn fma(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
         mode.clamp = Clamp::Relu;
     }
     let ty = oc.ty(FLOATS)?;
+    if let Some(narrow) = narrow_inputs(oc, ty) {
+        return mixed(b, oc, narrow, &[true, true, false], Op::FFma(ty, mode));
+    }
     ternary(b, oc, ty, Op::FFma(ty, mode))
 }
 
 /// `mad.f32` has been `fma` since sm_20.
 pub(super) fn mad(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
-    let mode = mode(b, oc);
+    let round = if b.cx.sm < 20 { oc.pick(ROUNDS).unwrap_or(Round::Rn) } else { oc.need(ROUNDS)? };
+    let mode = FloatMode { round, ..mode(b, oc) };
     let ty = oc.ty(F32_F64)?;
     ternary(b, oc, ty, Op::FFma(ty, mode))
 }
@@ -154,8 +189,8 @@ fn rounded_or_approx(b: &mut Builder<'_>, oc: &mut Opcode<'_>, function: Approx,
             unary(b, oc, ty, Op::FRounded(function, ty, FloatMode { round, ftz, clamp: Clamp::None }))
         }
         None if approximate => {
-            let ftz = ftz || ty == Some(Ty::F64) && oc.has("ftz");
             let ty = oc.ty(approx)?;
+            let ftz = if ty == Ty::F64 { oc.need(&[("ftz", true)])? } else { ftz };
             unary(b, oc, ty, Op::FApprox(function, ty, ftz))
         }
         None if b.lenient() && ty == Some(Ty::F64) => {
@@ -184,8 +219,10 @@ fn approx(b: &mut Builder<'_>, oc: &mut Opcode<'_>, function: Approx, types: &[T
     if !stated && !b.lenient() {
         return Err(missing(oc, "`.approx`"));
     }
-    let ftz = match oc.peek_type() {
-        Some(ty) if ty != Ty::F32 => oc.has("ftz"),
+    let ftz = match (function, oc.peek_type()) {
+        (Approx::Tanh, _) | (_, Some(Ty::F16 | Ty::F16x2)) => false,
+        (_, Some(Ty::BF16 | Ty::BF16x2)) => oc.need(&[("ftz", true)])?,
+        (_, Some(Ty::F64)) => oc.has("ftz"),
         _ => flush(b, oc, SINGLE),
     };
     let ty = oc.ty(types)?;

@@ -96,12 +96,20 @@ fn form<'i>(
 ) -> Result<Form<'i>> {
     let place = place_or_generic(oc);
     let (order, scope) = order(oc, strong)?;
-    let mut cache = oc.pick(caches).unwrap_or(Cache::All);
-    if cache != Cache::Nc && caches.iter().any(|(name, _)| *name == "nc") && oc.has("nc") {
+    let stated = oc.pick(caches);
+    if stated.is_some() && order != Order::Weak {
+        return Err(oc.error(format!("`{}`: only weak accesses have a cache operator", oc.name())));
+    }
+    let mut cache = stated.unwrap_or(Cache::All);
+    if cache == Cache::Nc || caches.contains(&("nc", Cache::Nc)) && oc.has("nc") {
+        // `.ca.nc` and its like: the path counts.
+        oc.pick(caches);
         cache = Cache::Nc;
+        if place != Place::In(Space::Global) {
+            return Err(oc.error("`.nc` reads global memory only"));
+        }
     }
     let policy = hints(oc);
-    oc.has("unified");
     let count = oc.pick(&[("v2", 2), ("v4", 4), ("v8", 8)]).unwrap_or(1);
     let ty = oc.ty(LOADABLE)?;
     let access = Access { space: Space::Generic, ty, count, order, scope, cache, wide_address: true };
@@ -189,11 +197,7 @@ pub(super) fn st(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
 }
 
 /// The elements of a vector operand, or the operand itself for a scalar access.
-fn elements<'o>(
-    b: &Builder<'_>,
-    op: &'o resolved::Operand,
-    count: u8,
-) -> Result<&'o [resolved::Operand]> {
+fn elements<'o>(b: &Builder<'_>, op: &'o resolved::Operand, count: u8) -> Result<&'o [resolved::Operand]> {
     match &op.kind {
         OperandKind::Vector(parts) if parts.len() == usize::from(count) => Ok(parts),
         OperandKind::Vector(parts) => {
@@ -215,8 +219,11 @@ impl Builder<'_> {
 
 /// `prefetch[.space].level [a]`, `prefetchu.L1 [a]`
 pub(super) fn prefetch(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
-    let place = place_or_generic(oc);
-    oc.need(&[("L1", ()), ("L2", ()), ("L2::evict_last", ()), ("L2::evict_normal", ())])?;
+    let place = oc
+        .pick(&[("global", Space::Global), ("local", Space::Local)])
+        .map_or(Place::In(Space::Generic), Place::In);
+    let levels = &[("L1", ()), ("L2", ()), ("L2::evict_last", ()), ("L2::evict_normal", ())];
+    oc.need(if oc.mnemonic() == "prefetchu" { &levels[..1] } else { levels })?;
     let [address] = oc.operands()?;
     hint_at(b, address, place)
 }

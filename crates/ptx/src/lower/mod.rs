@@ -238,10 +238,7 @@ impl<'a> Builder<'a> {
                 Slot::Pred(p) => Guard::If(p),
                 _ => {
                     let name = &self.body.registers[reg.0 as usize].name;
-                    return Err(Diagnostic::new(
-                        inst.span,
-                        format!("the guard `{name}` is not a predicate"),
-                    ));
+                    return Err(Diagnostic::new(inst.span, format!("the guard `{name}` is not a predicate")));
                 }
             },
         };

@@ -20,10 +20,6 @@ const MOVABLE: &[Ty] = &[
     Ty::S16,
     Ty::S32,
     Ty::S64,
-    Ty::F16,
-    Ty::F16x2,
-    Ty::BF16,
-    Ty::BF16x2,
     Ty::F32,
     Ty::F64,
 ];
@@ -147,9 +143,7 @@ fn piece(b: &Builder<'_>, op: &resolved::Operand, ty: Ty, count: usize) -> Resul
 /// A register for a piece: 8-bit pieces come in registers of 8 or 16 bits.
 fn piece_dst(b: &mut Builder<'_>, op: &resolved::Operand, ty: Ty) -> Result<Option<Reg>> {
     match op.kind {
-        OperandKind::Reg(r) if ty == Ty::B8 => {
-            Ok(Some(b.register(op, r, ty, super::operand::Fit::Wider)?.0))
-        }
+        OperandKind::Reg(r) if ty == Ty::B8 => Ok(Some(b.register(op, r, ty, super::operand::Fit::Wider)?.0)),
         _ => match b.dst_or_sink(op, ty)? {
             Dst::Reg(reg) => Ok(Some(reg)),
             _ => Ok(None),

@@ -17,9 +17,43 @@ pub(super) struct Opcode<'i> {
 
 /// Types and modifiers of PTX that are not modelled: named as such instead of as unknown words.
 const UNMODELLED: &[&str] = &[
-    "b1", "b128", "b4x16", "b6x16_p32", "e2m1", "e2m1x2", "e2m1x4", "e2m3", "e2m3x2", "e2m3x4", "e3m2", "e3m2x2",
-    "e3m2x4", "e4m3", "e4m3x2", "e4m3x4", "e5m2", "e5m2x2", "e5m2x4", "f32x2", "oob", "rs", "s2", "s2f6x2", "s4",
-    "s8x4", "satfinite", "scaled", "tf32", "u2", "u4", "u8x4", "ue8m0", "ue8m0x2", "v2", "v4", "v8",
+    "b1",
+    "b128",
+    "b4x16",
+    "b6x16_p32",
+    "e2m1",
+    "e2m1x2",
+    "e2m1x4",
+    "e2m3",
+    "e2m3x2",
+    "e2m3x4",
+    "e3m2",
+    "e3m2x2",
+    "e3m2x4",
+    "e4m3",
+    "e4m3x2",
+    "e4m3x4",
+    "e5m2",
+    "e5m2x2",
+    "e5m2x4",
+    "f32x2",
+    "oob",
+    "rs",
+    "s2",
+    "s2f6x2",
+    "s4",
+    "s8x4",
+    "satfinite",
+    "scaled",
+    "tf32",
+    "u2",
+    "u4",
+    "u8x4",
+    "ue8m0",
+    "ue8m0x2",
+    "v2",
+    "v4",
+    "v8",
 ];
 
 /// Every type that lowering knows.
@@ -136,7 +170,7 @@ impl<'i> Opcode<'i> {
                 self.mark(index);
                 Ok(ty)
             }
-            Some((_, word, _)) => Err(self.not_a_type(word, allowed)),
+            Some((_, word, _)) => Err(self.unmodelled().unwrap_or_else(|| self.not_a_type(word, allowed))),
             None => Err(match (self.unmodelled(), self.left().last()) {
                 (Some(error), _) => error,
                 (None, Some((_, word))) => self.not_a_type(word, allowed),

@@ -61,25 +61,21 @@ impl Builder<'_> {
                 self.address_value(op, ty)
             }
             OperandKind::Label(_) => {
-                Err(self.at(op, format!("`{}` is a label; addresses of labels are not modelled", self.text(op))))
+                Err(self
+                    .at(op, format!("`{}` is a label; addresses of labels are not modelled", self.text(op))))
             }
             _ => Err(self.at(op, format!("`{}` takes a register or an immediate here", self.name()))),
         }
     }
 
     /// A register of the right width and class, and its declared type.
-    pub(super) fn register(
-        &self,
-        op: &resolved::Operand,
-        reg: RegId,
-        ty: Ty,
-        fit: Fit,
-    ) -> Result<(Reg, Ty)> {
+    pub(super) fn register(&self, op: &resolved::Operand, reg: RegId, ty: Ty, fit: Fit) -> Result<(Reg, Ty)> {
         let (name, inst) = (self.register_name(reg), self.name());
         let (reg, declared) = match self.slots[reg.0 as usize] {
             Slot::Reg(reg, declared) => (reg, declared),
             Slot::Pred(_) => {
-                let message = format!("`{name}` is a predicate, `{inst}` takes a {}-bit register here", ty.bits());
+                let message =
+                    format!("`{name}` is a predicate, `{inst}` takes a {}-bit register here", ty.bits());
                 return Err(self.at(op, message));
             }
             Slot::B128 => return Err(self.at(op, "`.b128` registers are not modelled")),
@@ -153,7 +149,8 @@ impl Builder<'_> {
             resolved::RegTy::B128 => "b128",
             resolved::RegTy::Pred => "pred",
         };
-        let message = format!("`{}` is declared `.{ty}`, `{}` takes a predicate here", self.text(op), self.name());
+        let message =
+            format!("`{}` is declared `.{ty}`, `{}` takes a predicate here", self.text(op), self.name());
         self.at(op, message)
     }
 
@@ -186,7 +183,8 @@ impl Builder<'_> {
             return Err(self.at(op, message));
         }
         let bits = ty.bits();
-        let fits = bits == 64 || value >> bits == 0 || (value as i64) >= -(1i64 << (bits - 1)) && (value as i64) < 0;
+        let fits =
+            bits == 64 || value >> bits == 0 || (value as i64) >= -(1i64 << (bits - 1)) && (value as i64) < 0;
         if !fits {
             return Err(self.at(op, format!("`{}` does not fit in {bits} bits", self.text(op))));
         }
@@ -208,6 +206,10 @@ impl Builder<'_> {
     /// A floating-point literal; `exact` are the bits of an f32 literal, which keep a NaN's payload.
     fn float(&mut self, op: &resolved::Operand, value: f64, exact: Option<u32>, ty: Ty) -> Result<Operand> {
         match ty {
+            Ty::B32 if exact.is_none() => {
+                let message = format!("`{}` takes 32 bits, the literal has 64", self.name());
+                Err(self.at(op, message).help("write it `0f` and eight hexadecimal digits"))
+            }
             Ty::F32 | Ty::B32 => Ok(Operand::Imm(exact.unwrap_or((value as f32).to_bits()))),
             Ty::F64 | Ty::B64 => Ok(self.imm64(value.to_bits())),
             Ty::F16 => Ok(Operand::Imm(u32::from(half::f16::from_f64(value).to_bits()))),
@@ -230,7 +232,11 @@ impl Builder<'_> {
             OperandKind::Var(id, offset) => {
                 let variable = &self.cx.module.variables[id.index()];
                 if bits == 32 && self.cx.module.address_bits == 64 && variable.space == isa::Space::Global {
-                    let message = format!("the address of `{}` is 64 bits wide, `{}` takes 32", variable.name, self.name());
+                    let message = format!(
+                        "the address of `{}` is 64 bits wide, `{}` takes 32",
+                        variable.name,
+                        self.name()
+                    );
                     return Err(self.at(op, message));
                 }
                 Ok(self.symbol(Symbol::Variable(id), offset, false))

@@ -6,6 +6,7 @@ use warploom_isa as isa;
 use super::memory::SCOPES;
 use super::opcode::Opcode;
 use super::{Builder, Result};
+use crate::resolved::{self, OperandKind};
 
 /// `bar`, `barrier` and `bar.warp`.
 pub(super) fn bar(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
@@ -17,20 +18,40 @@ pub(super) fn bar(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
         return Ok(());
     }
     oc.has("cta");
-    oc.has("aligned");
+    if oc.mnemonic() == "barrier" {
+        oc.has("aligned");
+    }
     match oc.need(&[("sync", BarMode::Sync), ("arrive", BarMode::Arrive), ("red", BarMode::RedPopc)])? {
         BarMode::RedPopc => reduce(b, oc),
         mode => {
             let least = if mode == BarMode::Arrive { 2 } else { 1 };
             let operands = oc.operands_between(least, 2)?;
-            let id = b.src(&operands[0], Ty::U32)?;
+            let id = barrier(b, &operands[0])?;
             let count = match operands.get(1) {
-                Some(count) => b.src(count, Ty::U32)?,
+                Some(count) => threads(b, count)?,
                 None => Operand::None,
             };
             b.emit(Op::Bar(mode), Dst::None, &[id, count]);
             Ok(())
         }
+    }
+}
+
+/// A barrier's number: one of sixteen.
+fn barrier(b: &mut Builder<'_>, op: &resolved::Operand) -> Result<Operand> {
+    match op.kind {
+        OperandKind::Int(_) => Ok(Operand::Imm(b.constant(op, 0, 15)?)),
+        _ => b.src(op, Ty::U32),
+    }
+}
+
+/// How many threads take part: whole warps.
+fn threads(b: &mut Builder<'_>, op: &resolved::Operand) -> Result<Operand> {
+    match op.kind {
+        OperandKind::Int(count) if count == 0 || count % 32 != 0 => {
+            Err(b.at(op, format!("a barrier counts whole warps: {count} is not a multiple of 32")))
+        }
+        _ => b.src(op, Ty::U32),
     }
 }
 
@@ -45,8 +66,8 @@ fn reduce(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     }
     let operands = oc.operands_between(3, 4)?;
     let dst = if counts { b.dst(&operands[0], Ty::U32)? } else { b.dst_pred(&operands[0])? };
-    let id = b.src(&operands[1], Ty::U32)?;
-    let count = if operands.len() == 4 { b.src(&operands[2], Ty::U32)? } else { Operand::None };
+    let id = barrier(b, &operands[1])?;
+    let count = if operands.len() == 4 { threads(b, &operands[2])? } else { Operand::None };
     let c = b.pred(&operands[operands.len() - 1])?;
     b.emit(Op::Bar(mode), dst, &[id, count, c]);
     Ok(())

@@ -22,11 +22,8 @@ pub(super) fn vote(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     }
     let count = if sync { 3 } else { 2 };
     let operands = oc.operands_between(count, count)?;
-    let dst = if mode == VoteMode::Ballot {
-        b.dst(&operands[0], Ty::B32)?
-    } else {
-        b.dst_pred(&operands[0])?
-    };
+    let dst =
+        if mode == VoteMode::Ballot { b.dst(&operands[0], Ty::B32)? } else { b.dst_pred(&operands[0])? };
     let a = b.pred(&operands[1])?;
     let mask = if sync { b.src(&operands[2], Ty::B32)? } else { Operand::None };
     b.emit(Op::Vote(mode), dst, &[a, mask]);

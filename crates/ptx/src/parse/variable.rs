@@ -227,7 +227,10 @@ impl<'t> Parser<'t> {
         }
         if parens {
             self.expect(Kind::ParenClose)?;
-            offset = offset.wrapping_add(self.offset()?);
+            // Behind a mask it would be unclear what is added to.
+            if byte.is_none() {
+                offset = offset.wrapping_add(self.offset()?);
+            }
         }
         Ok(InitKind::Address(Box::new(InitAddress { name, offset, generic, byte })))
     }

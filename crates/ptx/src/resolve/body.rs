@@ -13,6 +13,9 @@ use crate::resolved::{
     Prototype, RegId, RegTy, Register, TableId, Word,
 };
 
+/// Stands for `mov.v2` and `mov.v4` where only the mnemonic of other opcodes counts.
+const VECTOR_MOVE: &str = "mov.v4";
+
 type Resolve<T> = Result<T, Diagnostic>;
 
 /// The body of the function at `index`; mistakes go to `globals`.
@@ -250,7 +253,11 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
             Some((name, negated)) => Some((self.predicate(name)?, negated)),
             None => None,
         };
-        let opcode = instruction.opcode[0].text;
+        let opcode = match instruction.opcode.as_slice() {
+            // The one instruction that reads all components of a special register.
+            [mov, vector, ..] if mov.text == "mov" && matches!(vector.text, "v2" | "v4") => VECTOR_MOVE,
+            words => words[0].text,
+        };
         let mut operands = Vec::with_capacity(instruction.operands.len());
         for operand in &instruction.operands {
             operands.push(self.operand(opcode, operand)?);
@@ -323,6 +330,7 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
                 Some(Global::Function(id)) => OperandKind::Func(id),
                 None => match special(name) {
                     Some(Form::Plain) => OperandKind::Special(name.to_string()),
+                    Some(Form::Vector) if opcode == VECTOR_MOVE => OperandKind::Special(name.to_string()),
                     Some(Form::Vector) => {
                         return Err(Diagnostic::new(span, format!("`{name}` needs a component"))
                             .help(format!("write `{name}.x`, `{name}.y` or `{name}.z`")));

@@ -122,13 +122,14 @@ impl Image<'_, '_, '_> {
             }
             (InitKind::Address(address), []) => self.address(address, init.at, offset),
             (InitKind::Int(bits), []) if !is_float(self.ty) => self.put(&bits.to_le_bytes(), init.at, offset),
+            // Not into 64 bits: NVIDIA's assembler takes it for the bits of a double, which nobody can have meant.
             (InitKind::F32(bits), []) => match self.ty {
                 ast::Type::Scalar(Ty::F32 | Ty::B32) => self.put(&bits.to_le_bytes(), init.at, offset),
                 _ => Err(self.mismatch(init.at)),
             },
             (InitKind::F64(bits), []) => match self.ty {
                 ast::Type::Scalar(Ty::F64 | Ty::B64) => self.put(&bits.to_le_bytes(), init.at, offset),
-                ast::Type::Scalar(Ty::F32) => {
+                ast::Type::Scalar(Ty::F32 | Ty::B32) => {
                     let value = f64::from_bits(*bits) as f32;
                     self.put(&value.to_le_bytes(), init.at, offset)
                 }

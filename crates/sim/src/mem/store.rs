@@ -12,16 +12,25 @@ const GUARD: u64 = 256;
 /// Freed allocations that are remembered for messages.
 const REMEMBERED: usize = 64;
 
-/// Device memory does not hold what is asked for.
+/// Memory does not hold what is asked for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("out of device memory: {asked} bytes asked for, {free} of {total} bytes free (memory.global_bytes)")]
-pub struct OutOfMemory {
-    /// Bytes asked for.
-    pub asked: u64,
-    /// Bytes left.
-    pub free: u64,
-    /// Bytes the chip has.
-    pub total: u64,
+pub enum OutOfMemory {
+    /// The chip's memory is too small.
+    #[error("out of device memory: {asked} bytes asked for, {free} of {total} bytes free (memory.global_bytes)")]
+    Device {
+        /// Bytes asked for.
+        asked: u64,
+        /// Bytes left.
+        free: u64,
+        /// Bytes the chip has.
+        total: u64,
+    },
+    /// The chip has it, but not the computer that simulates it.
+    #[error("this computer cannot hold {asked} bytes of simulated device memory")]
+    Host {
+        /// Bytes asked for.
+        asked: u64,
+    },
 }
 
 /// One allocation.
@@ -78,9 +87,12 @@ impl Memory {
     /// Takes `bytes` zero bytes, which count as never written, and returns their address.
     pub fn allocate(&mut self, bytes: u64, align: u64, name: impl Into<String>) -> Result<u64, OutOfMemory> {
         let free = self.total - self.used;
-        if bytes > free || usize::try_from(bytes).is_err() {
-            return Err(OutOfMemory { asked: bytes, free, total: self.total });
+        if bytes > free {
+            return Err(OutOfMemory::Device { asked: bytes, free, total: self.total });
         }
+        // Zeroed memory comes lazily from the system, but running out of it would end the process: ask first.
+        let host = || OutOfMemory::Host { asked: bytes };
+        Vec::<u8>::new().try_reserve_exact(usize::try_from(bytes).map_err(|_| host())?).map_err(|_| host())?;
         let base = self.next.next_multiple_of(align.max(ALIGN));
         self.next = base + bytes + GUARD;
         self.used += bytes;
@@ -157,6 +169,15 @@ impl Memory {
             written.insert(start, data.len());
         }
         true
+    }
+
+    /// The allocation at `address` counts as written.
+    pub fn mark_written(&mut self, address: u64) {
+        let Some(at) = self.find(address) else { return };
+        let (_, bytes, written) = self.allocation_mut(at);
+        if let Some(written) = written {
+            written.insert(0, bytes.len());
+        }
     }
 
     /// Says in words where a bad address lies: "4 bytes past the end of buffer 2 (4096 bytes)".
@@ -242,7 +263,7 @@ mod tests {
         let mut memory = Memory::new(1000, false);
         let a = memory.allocate(900, 1, "a").unwrap();
         let error = memory.allocate(200, 1, "b").unwrap_err();
-        assert_eq!(error, OutOfMemory { asked: 200, free: 100, total: 1000 });
+        assert_eq!(error, OutOfMemory::Device { asked: 200, free: 100, total: 1000 });
         assert!(memory.free(a) && !memory.free(a));
         assert!(memory.allocate(200, 1, "b").is_ok());
     }

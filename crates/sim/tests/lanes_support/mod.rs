@@ -4,7 +4,7 @@
 
 pub mod exact;
 
-use warploom_isa::*;
+use warploom_isa::{Dst, ImmId, Inst, Op, Operand, Pred, Reg, Ty};
 use warploom_sim::sm::lanes::{Registers, execute};
 
 /// A generator with a fixed seed.
@@ -47,8 +47,8 @@ impl Kind {
     }
 }
 
-/// An operation and the shape of its operands.
-pub struct Shape<'a> {
+/// An operation and the form of its operands.
+pub struct Form<'a> {
     pub op: Op,
     pub src: &'a [Kind],
     pub dst: Kind,
@@ -58,16 +58,16 @@ pub struct Shape<'a> {
 
 pub const FIRST_DST: u32 = 8;
 
-/// Checks `shape` on every tuple of operands. `reference` gives the result (as the register's whole word or words)
+/// Checks `form` on every tuple of operands. `reference` gives the result (as the register's whole word or words)
 /// and the second result.
-pub fn check(shape: &Shape<'_>, tuples: &[[u64; 4]], reference: impl Fn([u64; 4]) -> (u64, bool)) {
+pub fn check(form: &Form<'_>, tuples: &[[u64; 4]], reference: impl Fn([u64; 4]) -> (u64, bool)) {
     let mut random = Random(tuples.len() as u64 ^ 0x5eed);
-    check_lanes::<32>(shape, tuples, &reference, &mut random);
-    check_lanes::<64>(shape, tuples, &reference, &mut random);
+    check_lanes::<32>(form, tuples, &reference, &mut random);
+    check_lanes::<64>(form, tuples, &reference, &mut random);
 }
 
 fn check_lanes<const N: usize>(
-    shape: &Shape<'_>,
+    form: &Form<'_>,
     tuples: &[[u64; 4]],
     reference: &impl Fn([u64; 4]) -> (u64, bool),
     random: &mut Random,
@@ -85,8 +85,8 @@ fn check_lanes<const N: usize>(
         for (lane, value) in values.iter_mut().enumerate() {
             *value = lanes[lane % lanes.len()];
         }
-        let mut inst = Inst::new(shape.op, Dst::None, &[]);
-        for (k, kind) in shape.src.iter().enumerate() {
+        let mut inst = Inst::new(form.op, Dst::None, &[]);
+        for (k, kind) in form.src.iter().enumerate() {
             let r = 2 * k;
             let immediate = variant >= 4 && variant - 4 == k && *kind != Absent;
             if immediate {
@@ -126,14 +126,14 @@ fn check_lanes<const N: usize>(
                 }
             };
         }
-        let over = (1..=3).contains(&variant).then(|| variant - 1).filter(|&k| k < shape.src.len());
+        let over = (1..=3).contains(&variant).then(|| variant - 1).filter(|&k| k < form.src.len());
         let dst = over.map_or(FIRST_DST, |k| 2 * k as u32);
-        inst.dst = match shape.dst {
+        inst.dst = match form.dst {
             Absent => Dst::None,
             Bit => Dst::Pred(Pred(6)),
             _ => Dst::Reg(Reg(dst)),
         };
-        if shape.second {
+        if form.second {
             inst.dst2 = Dst::Pred(Pred(7));
         }
 
@@ -141,7 +141,7 @@ fn check_lanes<const N: usize>(
         for lane in (0..N).filter(|lane| mask >> lane & 1 != 0) {
             let (result, second) = reference(values[lane]);
             let set = |pred: &mut u64, value: bool| *pred = *pred & !(1 << lane) | u64::from(value) << lane;
-            match shape.dst {
+            match form.dst {
                 Bit => set(&mut want_preds[6], result != 0),
                 Absent => {}
                 kind => {
@@ -151,20 +151,20 @@ fn check_lanes<const N: usize>(
                     }
                 }
             }
-            if shape.second {
+            if form.second {
                 set(&mut want_preds[7], second);
             }
         }
 
         let mut regs = Registers::<N> { words: &mut words, preds: &mut preds };
-        assert!(execute::<N>(&inst, &mut regs, &imms, mask), "{:?} is not executed", shape.op);
+        assert!(execute::<N>(&inst, &mut regs, &imms, mask), "{:?} is not executed", form.op);
         for lane in 0..N {
             for r in 0..words.len() {
                 assert!(
                     words[r][lane] == want_words[r][lane],
                     "{:?}, {N} lanes, lane {lane} of mask {:#x}, register {r}: got {:#010x}, want {:#010x}; \
                      operands {:#x?}, inst {inst:?}",
-                    shape.op,
+                    form.op,
                     mask & full,
                     words[r][lane],
                     want_words[r][lane],
@@ -175,7 +175,7 @@ fn check_lanes<const N: usize>(
                 assert!(
                     preds[p] >> lane & 1 == want_preds[p] >> lane & 1,
                     "{:?}, {N} lanes, lane {lane} of mask {:#x}, predicate {p}: got {}, operands {:#x?}",
-                    shape.op,
+                    form.op,
                     mask & full,
                     preds[p] >> lane & 1,
                     values[lane],
@@ -187,7 +187,7 @@ fn check_lanes<const N: usize>(
 
 /// As [`check`], for an operation without a second result.
 pub fn check1(op: Op, src: &[Kind], dst: Kind, tuples: &[[u64; 4]], reference: impl Fn([u64; 4]) -> u64) {
-    check(&Shape { op, src, dst, second: false }, tuples, |t| (reference(t), false));
+    check(&Form { op, src, dst, second: false }, tuples, |t| (reference(t), false));
 }
 
 /// All pairs (or triples) of `edges`, then random ones.

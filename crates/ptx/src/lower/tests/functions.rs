@@ -6,8 +6,10 @@ const HEAD: &str = ".version 7.0\n.target sm_70\n.address_size 64\n";
 
 #[test]
 fn branches_and_tables() {
-    snapshot("branches_and_tables", &listing(&format!(
-        "{HEAD}.entry k(.param .u32 n) {{
+    snapshot(
+        "branches_and_tables",
+        &listing(&format!(
+            "{HEAD}.entry k(.param .u32 n) {{
             .reg .pred %p; .reg .u32 %r<3>;
             ld.param.u32 %r1, [n];
         $loop:
@@ -20,13 +22,16 @@ fn branches_and_tables() {
         $b: @!%p exit;
         $end:
         }}"
-    )));
+        )),
+    );
 }
 
 #[test]
 fn frames_and_calls() {
-    snapshot("frames_and_calls", &listing(&format!(
-        "{HEAD}
+    snapshot(
+        "frames_and_calls",
+        &listing(&format!(
+            "{HEAD}
         .func (.param .b32 out) twice(.param .b32 a, .param .b64 b) {{
             .reg .b32 %r<3>; .local .align 16 .b8 buf[20];
             ld.param.b32 %r1, [a];
@@ -60,13 +65,16 @@ fn frames_and_calls() {
             }}
             exit;
         }}"
-    )));
+        )),
+    );
 }
 
 #[test]
 fn built_in_functions() {
-    snapshot("built_in_functions", &listing(&format!(
-        "{HEAD}
+    snapshot(
+        "built_in_functions",
+        &listing(&format!(
+            "{HEAD}
         .extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);
         .extern .func __assertfail(.param .b64 m, .param .b64 f, .param .b32 l, .param .b64 n, .param .b64 c);
         .entry k() {{
@@ -83,7 +91,8 @@ fn built_in_functions() {
                 call.uni __assertfail, (p0, p1, p2, p3, p4);
             }}
         }}"
-    )));
+        )),
+    );
 }
 
 #[test]
@@ -100,7 +109,8 @@ fn calls_that_cannot_be() {
         ("", "call %rd1, ();"),
         (".extern .func f();", "mov.u64 %rd1, f;"),
     ] {
-        let text = format!("{HEAD}{declaration} .entry k() {{ .reg .b64 %rd1; .reg .pred %p1; {call} ret; }}");
+        let text =
+            format!("{HEAD}{declaration} .entry k() {{ .reg .b64 %rd1; .reg .pred %p1; {call} ret; }}");
         let error = super::load(&text).unwrap_err();
         messages += &format!("{declaration} {call}\n        {}\n", error.diagnostics[0].message);
     }

@@ -1,0 +1,394 @@
+//! One GPU: memory, modules, launches.
+
+use std::ffi::{CString, c_void};
+use std::ptr;
+use std::time::{Duration, Instant};
+
+use cudarc::driver::result::{self, DriverError, ctx, device, event, function, occupancy, primary_ctx};
+use cudarc::driver::sys::{self, CUfunction_attribute as FunctionAttribute, CUresult};
+
+use crate::driver::{CudaError, failed, words};
+use crate::info::{DeviceInfo, devices};
+
+/// Bytes of the driver compiler's log that are kept.
+const LOG_BYTES: usize = 1 << 16;
+
+/// A GPU with a context of its own.
+#[derive(Debug)]
+pub struct Gpu {
+    info: DeviceInfo,
+    device: sys::CUdevice,
+    context: sys::CUcontext,
+    /// Rises when the context is rebuilt, so that what belongs to an older one is not used.
+    generation: u64,
+    /// A kernel never ended: the driver would wait for it in every call.
+    stuck: bool,
+}
+
+// SAFETY: a CUDA context may be used from any thread that makes it current, which every method does first.
+unsafe impl Send for Gpu {}
+
+/// PTX that the driver compiled. Unloaded with the context.
+#[derive(Clone, Copy, Debug)]
+pub struct CudaModule {
+    handle: sys::CUmodule,
+    generation: u64,
+}
+
+// SAFETY: the handle is only a number to this program; the driver checks it.
+unsafe impl Send for CudaModule {}
+// SAFETY: as above.
+unsafe impl Sync for CudaModule {}
+
+/// A kernel of a module.
+#[derive(Clone, Debug)]
+pub struct CudaKernel {
+    handle: sys::CUfunction,
+    generation: u64,
+    name: String,
+    /// 32-bit registers of a thread, as the driver's compiler allocated them.
+    pub registers: u32,
+    /// Shared memory it declares.
+    pub static_shared_bytes: u32,
+    /// Local memory of a thread.
+    pub local_bytes: u32,
+    /// The largest CTA it can be launched with.
+    pub max_threads_per_cta: u32,
+}
+
+// SAFETY: the handle is only a number to this program; the driver checks it.
+unsafe impl Send for CudaKernel {}
+// SAFETY: as above.
+unsafe impl Sync for CudaKernel {}
+
+/// A launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaunchOptions {
+    /// CTAs.
+    pub grid: [u32; 3],
+    /// Threads of a CTA.
+    pub block: [u32; 3],
+    /// Shared memory besides what the kernel declares; more than 48 kB in all is asked for as the driver wants it.
+    pub dynamic_shared_bytes: u32,
+    /// All CTAs are resident at once, or the launch fails.
+    pub cooperative: bool,
+    /// Give up after this time.
+    pub time_limit: Option<Duration>,
+}
+
+/// How long a launch took.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LaunchTime {
+    /// Between two events around the kernel.
+    pub seconds: f64,
+}
+
+impl Gpu {
+    /// The GPU with this number.
+    pub fn new(ordinal: usize) -> Result<Gpu, CudaError> {
+        let all = devices()?;
+        let count = all.len();
+        let info = all.into_iter().nth(ordinal).ok_or(CudaError::NoDevice { ordinal, count })?;
+        let device = device::get(ordinal as i32).map_err(failed("opening the GPU"))?;
+        // SAFETY: `device` comes from `device::get`.
+        let context = unsafe { primary_ctx::retain(device) }.map_err(failed("making a context"))?;
+        Ok(Gpu { info, device, context, generation: 0, stuck: false })
+    }
+
+    /// The GPU and its limits.
+    pub fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    /// Makes the context current on this thread.
+    fn enter(&self) -> Result<(), CudaError> {
+        if self.stuck {
+            return Err(CudaError::Stuck);
+        }
+        // SAFETY: the context is retained while `self` lives.
+        unsafe { ctx::set_current(self.context) }.map_err(failed("using the GPU's context"))
+    }
+
+    /// Takes memory.
+    pub fn allocate(&mut self, bytes: u64) -> Result<u64, CudaError> {
+        self.enter()?;
+        // The driver refuses 0 bytes; an empty buffer still needs an address of its own.
+        // SAFETY: the result is only used as an address.
+        let allocated = unsafe { result::malloc_sync(bytes.max(1) as usize) };
+        allocated.map_err(|error| match error.0 {
+            CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
+                let (free, total) = result::mem_get_info().unwrap_or((0, 0));
+                CudaError::OutOfMemory { asked: bytes, free: free as u64, total: total as u64 }
+            }
+            _ => failed("allocating memory")(error),
+        })
+    }
+
+    /// Gives memory back.
+    pub fn free(&mut self, address: u64) -> Result<(), CudaError> {
+        self.enter()?;
+        // SAFETY: the driver checks the address.
+        unsafe { result::free_sync(address) }.map_err(failed("freeing memory"))
+    }
+
+    /// Fills memory with zeros.
+    pub fn clear(&mut self, address: u64, bytes: u64) -> Result<(), CudaError> {
+        self.enter()?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: the driver checks the range.
+        unsafe { result::memset_d8_sync(address, 0, bytes as usize) }.map_err(failed("clearing memory"))
+    }
+
+    /// Copies to the host.
+    pub fn read(&self, address: u64, into: &mut [u8]) -> Result<(), CudaError> {
+        self.enter()?;
+        if into.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: the driver checks the device range; the host range is `into`.
+        unsafe { result::memcpy_dtoh_sync(into, address) }.map_err(failed("copying from the GPU"))
+    }
+
+    /// Copies from the host.
+    pub fn write(&mut self, address: u64, data: &[u8]) -> Result<(), CudaError> {
+        self.enter()?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: the driver checks the device range; the host range is `data`.
+        unsafe { result::memcpy_htod_sync(address, data) }.map_err(failed("copying to the GPU"))
+    }
+
+    /// Hands PTX text to the driver's compiler.
+    pub fn load(&mut self, name: &str, ptx: &str) -> Result<CudaModule, CudaError> {
+        self.enter()?;
+        let jit = |reason: String, log: String| CudaError::Jit { name: name.to_string(), reason, log };
+        let text = CString::new(ptx.trim_end_matches('\0'))
+            .map_err(|_| jit("the text has a zero byte".to_string(), String::new()))?;
+        let mut log = vec![0u8; LOG_BYTES];
+        let mut options =
+            [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
+        // The driver takes a number where it says pointer.
+        let mut values = [log.as_mut_ptr().cast::<c_void>(), ptr::without_provenance_mut(LOG_BYTES)];
+        let mut handle = ptr::null_mut();
+        // SAFETY: the text ends with a zero byte; the options describe `log`, which outlives the call.
+        let loaded = unsafe {
+            sys::cuModuleLoadDataEx(&mut handle, text.as_ptr().cast(), 2, options.as_mut_ptr(), values.as_mut_ptr())
+        };
+        loaded.result().map_err(|error| {
+            let end = log.iter().position(|&b| b == 0).unwrap_or(LOG_BYTES);
+            jit(words(error), String::from_utf8_lossy(&log[..end]).into_owned())
+        })?;
+        Ok(CudaModule { handle, generation: self.generation })
+    }
+
+    /// A kernel of a module, or `None` if it has none of that name.
+    pub fn kernel(&self, module: CudaModule, name: &str) -> Result<Option<CudaKernel>, CudaError> {
+        self.enter()?;
+        self.current("module", module.generation)?;
+        let Ok(c_name) = CString::new(name) else { return Ok(None) };
+        // SAFETY: the module is loaded in this context.
+        let handle = match unsafe { result::module::get_function(module.handle, c_name) } {
+            Ok(handle) => handle,
+            Err(DriverError(CUresult::CUDA_ERROR_NOT_FOUND)) => return Ok(None),
+            Err(error) => return Err(failed("looking for a kernel")(error)),
+        };
+        // SAFETY: `handle` is a function of a loaded module.
+        let attribute = |which| {
+            let value = unsafe { function::get_function_attribute(handle, which) };
+            value.map(|v| v as u32).map_err(failed("asking for a kernel's properties"))
+        };
+        Ok(Some(CudaKernel {
+            handle,
+            generation: self.generation,
+            name: name.to_string(),
+            registers: attribute(FunctionAttribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
+            static_shared_bytes: attribute(FunctionAttribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
+            local_bytes: attribute(FunctionAttribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
+            max_threads_per_cta: attribute(FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+        }))
+    }
+
+    /// Address and size of a global variable of a module, if it has one of that name.
+    pub fn global(&self, module: CudaModule, name: &str) -> Option<(u64, u64)> {
+        self.enter().ok()?;
+        self.current("module", module.generation).ok()?;
+        // SAFETY: the module is loaded in this context.
+        let found = unsafe { result::module::get_global(module.handle, CString::new(name).ok()?) };
+        found.ok().map(|(address, bytes)| (address, bytes as u64))
+    }
+
+    /// CTAs of a kernel that fit on an SM.
+    pub fn ctas_per_sm(&self, kernel: &CudaKernel, threads: u32, dynamic_shared: u32) -> Result<u32, CudaError> {
+        self.enter()?;
+        self.current("kernel", kernel.generation)?;
+        self.allow_shared(kernel, dynamic_shared)?;
+        // SAFETY: the kernel's module is loaded in this context.
+        let ctas = unsafe {
+            occupancy::max_active_block_per_multiprocessor(kernel.handle, threads as i32, dynamic_shared as usize)
+        };
+        ctas.map(|c| c as u32).map_err(failed("asking for the occupancy"))
+    }
+
+    /// Runs a kernel to its end. `params` are the bytes of its parameter buffer.
+    pub fn launch(
+        &mut self,
+        kernel: &CudaKernel,
+        options: &LaunchOptions,
+        params: &[u8],
+    ) -> Result<LaunchTime, CudaError> {
+        self.enter()?;
+        self.current("kernel", kernel.generation)?;
+        self.allow_shared(kernel, options.dynamic_shared_bytes)?;
+        let events = failed("making an event");
+        let flags = sys::CUevent_flags::CU_EVENT_DEFAULT;
+        let (start, end) = (event::create(flags).map_err(&events)?, event::create(flags).map_err(&events)?);
+        let ran = self.run(kernel, options, params, start, end);
+        if !self.stuck && !matches!(ran, Err(CudaError::Fault { .. })) {
+            for event in [start, end] {
+                // SAFETY: made above; nothing else uses it. A failure leaves nothing to do.
+                let _ = unsafe { event::destroy(event) };
+            }
+        }
+        ran
+    }
+
+    fn run(
+        &mut self,
+        kernel: &CudaKernel,
+        options: &LaunchOptions,
+        params: &[u8],
+        start: sys::CUevent,
+        end: sys::CUevent,
+    ) -> Result<LaunchTime, CudaError> {
+        let launching = failed("launching the kernel");
+        let stream = result::stream::null();
+        // SAFETY: events and stream belong to the current context; `params` outlives the launch call, which copies it.
+        unsafe { event::record(start, stream) }.map_err(&launching)?;
+        unsafe { self.submit(kernel, options, params, stream) }.map_err(&launching)?;
+        unsafe { event::record(end, stream) }.map_err(&launching)?;
+        if let Err(error) = self.wait(kernel, end, options.time_limit) {
+            return Err(match error {
+                Waited::TooLong(seconds) => {
+                    self.stuck = true;
+                    CudaError::TimeLimit { kernel: kernel.name.clone(), seconds }
+                }
+                Waited::Failed(error) => {
+                    self.rebuild()?;
+                    CudaError::Fault { kernel: kernel.name.clone(), reason: words(error) }
+                }
+            });
+        }
+        // SAFETY: both events have been recorded and have happened.
+        let milliseconds = unsafe { event::elapsed(start, end) }.map_err(failed("reading the time"))?;
+        Ok(LaunchTime { seconds: milliseconds as f64 / 1000.0 })
+    }
+
+    /// Puts the kernel on the stream.
+    ///
+    /// # Safety
+    /// The kernel's module must be loaded in the current context, which owns `stream`.
+    unsafe fn submit(
+        &self,
+        kernel: &CudaKernel,
+        options: &LaunchOptions,
+        params: &[u8],
+        stream: sys::CUstream,
+    ) -> Result<(), DriverError> {
+        // CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE, CU_LAUNCH_PARAM_END of the driver's header.
+        let mut size = params.len();
+        let mut extra: [*mut c_void; 5] = [
+            ptr::without_provenance_mut(1),
+            params.as_ptr().cast_mut().cast(),
+            ptr::without_provenance_mut(2),
+            (&raw mut size).cast(),
+            ptr::null_mut(),
+        ];
+        let [gx, gy, gz] = options.grid;
+        let [bx, by, bz] = options.block;
+        let attribute = sys::CUlaunchAttribute_st {
+            id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+            value: sys::CUlaunchAttributeValue { cooperative: options.cooperative as i32 },
+            ..unsafe { std::mem::zeroed() }
+        };
+        let mut attributes = [attribute];
+        let config = sys::CUlaunchConfig {
+            gridDimX: gx,
+            gridDimY: gy,
+            gridDimZ: gz,
+            blockDimX: bx,
+            blockDimY: by,
+            blockDimZ: bz,
+            sharedMemBytes: options.dynamic_shared_bytes,
+            hStream: stream,
+            attrs: attributes.as_mut_ptr(),
+            numAttrs: 1,
+        };
+        // SAFETY: the configuration and the parameter buffer live until the call returns.
+        unsafe { sys::cuLaunchKernelEx(&config, kernel.handle, ptr::null_mut(), extra.as_mut_ptr()) }.result()
+    }
+
+    fn wait(&self, _kernel: &CudaKernel, end: sys::CUevent, limit: Option<Duration>) -> Result<(), Waited> {
+        let Some(limit) = limit else {
+            // SAFETY: the event was recorded.
+            return unsafe { event::synchronize(end) }.map_err(Waited::Failed);
+        };
+        let begun = Instant::now();
+        loop {
+            // SAFETY: the event was recorded.
+            match unsafe { event::query(end) } {
+                Ok(()) => return Ok(()),
+                Err(DriverError(CUresult::CUDA_ERROR_NOT_READY)) if begun.elapsed() < limit => {
+                    // Short kernels end within microseconds: look often at first.
+                    let pause = (begun.elapsed() / 16).min(Duration::from_millis(1));
+                    std::thread::sleep(pause);
+                }
+                Err(DriverError(CUresult::CUDA_ERROR_NOT_READY)) => return Err(Waited::TooLong(limit.as_secs())),
+                Err(error) => return Err(Waited::Failed(error)),
+            }
+        }
+    }
+
+    /// After a fault the context answers nothing any more: make a new one.
+    fn rebuild(&mut self) -> Result<(), CudaError> {
+        self.generation += 1;
+        let again = failed("making a new context after a fault");
+        // SAFETY: the device is valid; everything of the old context is refused from now on by its generation.
+        unsafe { sys::cuDevicePrimaryCtxReset_v2(self.device) }.result().map_err(&again)?;
+        // SAFETY: as in `new`.
+        self.context = unsafe { primary_ctx::retain(self.device) }.map_err(&again)?;
+        self.enter()
+    }
+
+    /// Lets a kernel have more than 48 kB of shared memory, if it wants to.
+    fn allow_shared(&self, kernel: &CudaKernel, dynamic: u32) -> Result<(), CudaError> {
+        if kernel.static_shared_bytes + dynamic <= 48 << 10 {
+            return Ok(());
+        }
+        let attribute = FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
+        // SAFETY: the kernel's module is loaded in this context.
+        unsafe { function::set_function_attribute(kernel.handle, attribute, dynamic as i32) }
+            .map_err(failed("asking for more than 48 kB of shared memory"))
+    }
+
+    fn current(&self, what: &'static str, generation: u64) -> Result<(), CudaError> {
+        if generation == self.generation { Ok(()) } else { Err(CudaError::Lost(what)) }
+    }
+}
+
+/// How waiting for a kernel ended badly.
+enum Waited {
+    TooLong(u64),
+    Failed(DriverError),
+}
+
+impl Drop for Gpu {
+    fn drop(&mut self) {
+        if !self.stuck {
+            // SAFETY: retained in `new` or `rebuild`. A failure leaves nothing to do.
+            let _ = unsafe { primary_ctx::release(self.device) };
+        }
+    }
+}
