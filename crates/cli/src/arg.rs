@@ -54,7 +54,8 @@ pub enum Fill {
 }
 
 /// The forms of `--arg`, for messages.
-const FORMS: &str = "write TYPE:VALUE (u32:7, f32:1.5), buf:TYPE:COUNT=FILL (buf:u32:1024=zero), bytes:HEX or null";
+const FORMS: &str =
+    "write TYPE:VALUE (u32:7, f32:1.5), buf:TYPE:COUNT=FILL (buf:u32:1024=zero), bytes:HEX or null";
 
 /// The forms of a buffer's content, for messages.
 const FILLS: &str = "zero, iota, random[:SEED], value:V, list:V,V,…, uninit or @FILE";
@@ -83,10 +84,12 @@ impl FromStr for BufferSpec {
 
     /// Reads what follows `buf:`.
     fn from_str(text: &str) -> Result<BufferSpec, String> {
-        let (shape, fill) =
-            text.split_once('=').ok_or_else(|| format!("a buffer needs its content: buf:{text}=FILL with {FILLS}"))?;
-        let (ty, count) =
-            shape.split_once(':').ok_or_else(|| format!("a buffer needs its length: buf:{shape}:COUNT={fill}"))?;
+        let (shape, fill) = text
+            .split_once('=')
+            .ok_or_else(|| format!("a buffer needs its content: buf:{text}=FILL with {FILLS}"))?;
+        let (ty, count) = shape
+            .split_once(':')
+            .ok_or_else(|| format!("a buffer needs its length: buf:{shape}:COUNT={fill}"))?;
         let ty = parse_type(ty)?;
         let count = parse_count(count)?;
         let fill = parse_fill(ty, count, fill)?;
@@ -111,9 +114,10 @@ fn parse_fill(ty: Ty, count: usize, text: &str) -> Result<Fill, String> {
         ("iota", None) => Ok(Fill::Iota),
         ("uninit", None) => Ok(Fill::Uninit),
         ("random", None) => Ok(Fill::Random(0)),
-        ("random", Some(seed)) => {
-            seed.parse().map(Fill::Random).map_err(|_| format!("`{seed}` is no seed; give a number from 0 on"))
-        }
+        ("random", Some(seed)) => seed
+            .parse()
+            .map(Fill::Random)
+            .map_err(|_| format!("`{seed}` is no seed; give a number from 0 on")),
         ("value", Some(value)) => parse_value(ty, value).map(Fill::Value),
         ("list", Some(values)) => {
             let values = values.split(',').map(|v| parse_value(ty, v)).collect::<Result<Vec<_>, _>>()?;
@@ -128,13 +132,16 @@ fn parse_fill(ty: Ty, count: usize, text: &str) -> Result<Fill, String> {
 
 /// A number of things; `_` may group its digits.
 fn parse_count(text: &str) -> Result<usize, String> {
-    text.replace('_', "").parse().map_err(|_| format!("`{text}` is no count; give a plain number such as 1_048_576"))
+    text.replace('_', "")
+        .parse()
+        .map_err(|_| format!("`{text}` is no count; give a plain number such as 1_048_576"))
 }
 
 fn parse_hex(text: &str) -> Result<Vec<u8>, String> {
     let digits = text.strip_prefix("0x").unwrap_or(text).replace('_', "");
-    let bad = || format!("`{text}` is no row of bytes; give two hexadecimal digits for each, the first byte first");
-    if !digits.is_ascii() || digits.len() % 2 != 0 {
+    let bad =
+        || format!("`{text}` is no row of bytes; give two hexadecimal digits for each, the first byte first");
+    if !digits.is_ascii() || !digits.len().is_multiple_of(2) {
         return Err(bad());
     }
     let pairs = digits.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap_or_default());
@@ -173,7 +180,9 @@ impl FromStr for SaveSpec {
 
     fn from_str(text: &str) -> Result<SaveSpec, String> {
         match text.split_once('=') {
-            Some((arg, file)) if !file.is_empty() => Ok(SaveSpec { arg: parse_index(arg)?, file: file.into() }),
+            Some((arg, file)) if !file.is_empty() => {
+                Ok(SaveSpec { arg: parse_index(arg)?, file: file.into() })
+            }
             _ => Err("write I=FILE, with I the number of an argument, from 0".to_string()),
         }
     }
@@ -207,7 +216,10 @@ mod tests {
 
     #[test]
     fn scalars() {
-        assert_eq!("s32:-5".parse(), Ok(ArgSpec::Scalar { ty: Ty::S32, bytes: vec![0xfb, 0xff, 0xff, 0xff] }));
+        assert_eq!(
+            "s32:-5".parse(),
+            Ok(ArgSpec::Scalar { ty: Ty::S32, bytes: vec![0xfb, 0xff, 0xff, 0xff] })
+        );
         assert_eq!("null".parse(), "u64:0".parse::<ArgSpec>());
         assert_eq!("bytes:00_ff1A".parse(), Ok(ArgSpec::Bytes(vec![0, 0xff, 0x1a])));
     }

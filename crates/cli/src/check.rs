@@ -121,8 +121,9 @@ fn check_file(chip: &Chip, path: &Path) -> (FileFacts, Vec<Failure>) {
 fn kernel_facts(gpu: &Device, module: &Module, name: &str) -> Result<KernelFacts, Error> {
     let kernel: Kernel = module.kernel(name)?;
     let info = kernel.info();
-    let program =
-        kernel.program().ok_or_else(|| Error::Misuse("this device does not show its programs".to_string()))?;
+    let program = kernel
+        .program()
+        .ok_or_else(|| Error::Misuse("this device does not show its programs".to_string()))?;
     let most = info.bounds.max_threads.unwrap_or(USUAL_BLOCK);
     let block = info.bounds.required_block.unwrap_or([most.min(USUAL_BLOCK), 1, 1]);
     let fit = gpu.occupancy(&kernel, &Launch::grid(1).block(block));
@@ -190,7 +191,10 @@ impl KernelFacts {
             n => format!(", with {}", counted(n as u64, "function")),
         };
         let recursion = if self.recursive { ", recursive or through pointers" } else { "" };
-        lines.push(("code", format!("{}{functions}{recursion}", counted(self.instructions as u64, "instruction"))));
+        lines.push((
+            "code",
+            format!("{}{functions}{recursion}", counted(self.instructions as u64, "instruction")),
+        ));
         let dynamic = if self.dynamic_shared { " + dynamic" } else { "" };
         lines.push((
             "needs",

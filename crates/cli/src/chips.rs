@@ -36,7 +36,8 @@ fn to_json(chip: &Chip) -> Result<Value, Failure> {
 }
 
 fn table(chips: &[Chip]) -> String {
-    let header = ["chip", "SMs", "lanes", "threads/SM", "registers/SM", "shared/SM", "memory", "lanes diverge by"];
+    let header =
+        ["chip", "SMs", "lanes", "threads/SM", "registers/SM", "shared/SM", "memory", "lanes diverge by"];
     let mut rows = vec![header.map(str::to_string)];
     rows.extend(chips.iter().map(|chip| {
         let divergence = match chip.sm.divergence {
@@ -68,6 +69,8 @@ fn table(chips: &[Chip]) -> String {
     text.push('\n');
     let name = widths[0];
     text.extend(chips.iter().map(|chip| format!("{:<name$}  {}\n", chip.name, chip.description)));
-    text.push_str("\n`warploom chips NAME` shows every number of a chip with its source; --set changes them.\n");
+    text.push_str(
+        "\n`warploom chips NAME` shows every number of a chip with its source; --set changes them.\n",
+    );
     text
 }

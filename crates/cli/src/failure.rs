@@ -4,7 +4,7 @@ use std::io;
 use std::process::ExitCode;
 
 use serde_json::{Map, Value, json};
-use warploom::{Error, Report};
+use warploom::{ChipError, Error, Report};
 
 use crate::term;
 
@@ -143,7 +143,12 @@ impl From<Error> for Failure {
             Error::Fault { report, .. } | Error::Hang { report, .. } | Error::Interrupted { report } => {
                 failure.report = Some(report);
             }
-            Error::Chip(_) => failure = failure.help("`warploom chips` lists the chips, `warploom chips NAME` shows one"),
+            Error::Chip(ChipError::Unknown(_)) => {
+                failure = failure.help("`warploom chips` lists the built-in chips");
+            }
+            Error::Chip(ChipError::Set { .. }) => {
+                failure = failure.help("`warploom chips NAME` shows every key of a chip");
+            }
             _ => {}
         }
         failure

@@ -68,7 +68,8 @@ mod tests {
     #[test]
     fn random_floats_stay_below_one() {
         let floats = random(Ty::F32, 10_000, 1);
-        let floats: Vec<f32> = floats.chunks(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
+        let floats: Vec<f32> =
+            floats.chunks(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])).collect();
         assert!(floats.iter().all(|f| (0.0..1.0).contains(f)));
         assert!((floats.iter().sum::<f32>() / 10_000.0 - 0.5).abs() < 0.02);
     }

@@ -30,7 +30,8 @@ pub fn run(options: &RunOptions) -> Result<Exit, Failure> {
         Ok(report) => report,
         Err(error) => return Err(launch_failure(error, &chip, options.json)),
     };
-    let dumps = options.dump.iter().map(|d| dump(&gpu, &arguments, d.arg, d.count)).collect::<Result<Vec<_>, _>>()?;
+    let dumps =
+        options.dump.iter().map(|d| dump(&gpu, &arguments, d.arg, d.count)).collect::<Result<Vec<_>, _>>()?;
     save(&gpu, &arguments, options)?;
 
     if options.json {
@@ -86,12 +87,16 @@ fn check_references(options: &RunOptions, kernel: &Kernel) -> Result<(), Failure
             Some(ArgSpec::Buffer(buffer)) if count <= buffer.count => {}
             Some(ArgSpec::Buffer(buffer)) => {
                 let has = buffer.count;
-                return Err(Failure::input(format!("{option} {arg}:{count}: argument {arg}'s buffer has {has} elements")));
+                return Err(Failure::input(format!(
+                    "{option} {arg}:{count}: argument {arg}'s buffer has {has} elements"
+                )));
             }
             Some(_) => return Err(Failure::input(format!("{option} {arg}: argument {arg} is no buffer"))),
             None => {
                 let count = counted(options.args.len() as u64, "argument");
-                return Err(Failure::input(format!("{option} {arg}: there are only {count}, counted from 0")));
+                return Err(Failure::input(format!(
+                    "{option} {arg}: there are only {count}, counted from 0"
+                )));
             }
         }
     }
@@ -113,7 +118,8 @@ fn wrong_count(options: &RunOptions, kernel: &Kernel, params: &[Param]) -> Failu
     for param in params {
         let _ = write!(example, " --arg {}", example_arg(param));
     }
-    let failure = Failure::input(message).help(format!("give one --arg for each, in this order; for example\n  {example}"));
+    let failure = Failure::input(message)
+        .help(format!("give one --arg for each, in this order; for example\n  {example}"));
     if params.iter().any(|p| p.ty.bytes() == 8 && !p.ty.is_float()) {
         return failure.help("a 64-bit parameter is mostly a pointer: give it a buffer");
     }
@@ -173,10 +179,14 @@ fn prepare(gpu: &mut Device, specs: &[ArgSpec]) -> Result<Vec<Prepared>, Failure
     let prepared = specs.iter().enumerate().map(|(index, spec)| {
         Ok(match spec {
             // 16-bit floats are declared as bits, if at all.
-            ArgSpec::Scalar { ty: Ty::F16 | Ty::BF16, bytes } => Prepared::Scalar(Arg::scalar(Ty::B16, bytes)),
+            ArgSpec::Scalar { ty: Ty::F16 | Ty::BF16, bytes } => {
+                Prepared::Scalar(Arg::scalar(Ty::B16, bytes))
+            }
             ArgSpec::Scalar { ty, bytes } => Prepared::Scalar(Arg::scalar(*ty, bytes)),
             ArgSpec::Bytes(bytes) => Prepared::Scalar(Arg::bytes(bytes)),
-            ArgSpec::Buffer(spec) => Prepared::Buffer { ty: spec.ty, buffer: prepare_buffer(gpu, index, spec)? },
+            ArgSpec::Buffer(spec) => {
+                Prepared::Buffer { ty: spec.ty, buffer: prepare_buffer(gpu, index, spec)? }
+            }
         })
     });
     prepared.collect()
@@ -185,7 +195,8 @@ fn prepare(gpu: &mut Device, specs: &[ArgSpec]) -> Result<Vec<Prepared>, Failure
 fn prepare_buffer(gpu: &mut Device, index: usize, spec: &BufferSpec) -> Result<Buffer<u8>, Failure> {
     let name = format!("argument {index}");
     let (ty, count) = (spec.ty, spec.count);
-    let bytes = spec.bytes().ok_or_else(|| Failure::input(format!("{name}: {count} elements fit no memory")))?;
+    let bytes =
+        spec.bytes().ok_or_else(|| Failure::input(format!("{name}: {count} elements fit no memory")))?;
     if spec.fill == Fill::Zero {
         return Ok(gpu.zeros_named(&name, bytes)?);
     }
@@ -202,12 +213,15 @@ fn prepare_buffer(gpu: &mut Device, index: usize, spec: &BufferSpec) -> Result<B
             let data = std::fs::read(path)
                 .map_err(|e| Failure::input(format!("{name}: cannot read `{shown}`: {}", reason(&e))))?;
             if data.len() != bytes {
-                let size = ty.bytes();
-                return Err(Failure::input(format!(
+                let size = ty.bytes() as usize;
+                let message = format!(
                     "{name}: `{shown}` has {} bytes, {count} elements of {ty} are {bytes} bytes",
                     data.len()
-                ))
-                .help(format!("the file holds {} elements of {size} bytes", data.len() as f64 / size as f64)));
+                );
+                return Err(Failure::input(message).help(match data.len() % size {
+                    0 => format!("the whole file is buf:{ty}:{}=@{shown}", data.len() / size),
+                    _ => format!("the file's size is no multiple of {size}"),
+                }));
             }
             data
         }
@@ -218,7 +232,7 @@ fn prepare_buffer(gpu: &mut Device, index: usize, spec: &BufferSpec) -> Result<B
 
 /// Shows what a failed launch did so far, and adds advice.
 fn launch_failure(error: Error, chip: &Chip, json: bool) -> Failure {
-    let unlaunchable = matches!(error, Error::Unlaunchable { .. });
+    let limits = matches!(&error, Error::Unlaunchable { shape, .. } if !shape.grid.contains(&0) && !shape.block.contains(&0));
     let failure = Failure::from(error);
     if let Some(report) = failure.report().filter(|_| !json) {
         let mut text = report.output.clone();
@@ -229,8 +243,9 @@ fn launch_failure(error: Error, chip: &Chip, json: bool) -> Failure {
         // What the kernel printed comes before the message that it failed.
         let _ = term::print(&text);
     }
-    match unlaunchable {
-        true => failure.help(format!("`warploom chips {}` shows the chip's limits; --set changes them", chip.name)),
+    match limits {
+        true => failure
+            .help(format!("`warploom chips {}` shows the chip's limits; --set changes them", chip.name)),
         false => failure,
     }
 }
@@ -288,9 +303,13 @@ fn judge_uninitialised(report: &Report) -> Exit {
         return Exit::Good;
     }
     let places = counted(report.uninitialised.len() as u64, "instruction");
-    let mut text = format!("{} kernel `{}` reads uninitialised memory at {places}", term::paint("error:", 31), report.kernel);
+    let mut text = format!(
+        "{} kernel `{}` reads uninitialised memory at {places}",
+        term::paint("error:", 31),
+        report.kernel
+    );
     for read in &report.uninitialised {
-        let _ = write!(text, "\n  {} ({})", read.message.replace('\n', "\n  "), counted(read.count, "lane"));
+        let _ = write!(text, "\n  {} ({})", read.message.replace('\n', "\n  "), counted(read.count, "time"));
     }
     term::tell(&text);
     Exit::CheckFailed
@@ -304,7 +323,12 @@ pub fn summary(report: &Report, chip: &Chip) -> String {
         ("kernel", format!("{} on {}, {} model", report.kernel, report.chip, report.model.name())),
         (
             "launch",
-            format!("grid {} x block {}: {}", dims(report.grid), dims(report.block), counted(ctas * block, "thread")),
+            format!(
+                "grid {} x block {}: {}",
+                dims(report.grid),
+                dims(report.block),
+                counted(ctas * block, "thread")
+            ),
         ),
         (
             "needs",

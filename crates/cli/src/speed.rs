@@ -158,6 +158,6 @@ fn localarray(gpu: &mut Device, kernel: &warploom::Kernel) -> Result<Report, Err
 
 fn spinlock(gpu: &mut Device, kernel: &warploom::Kernel) -> Result<Report, Error> {
     let (lock, counter) = (gpu.zeros::<u32>(1)?, gpu.zeros::<u32>(1)?);
-    let args: [Arg<'_>; 3] = args![&lock, &counter, 8u32];
-    gpu.launch(kernel, Launch::grid(15).block(256), args)
+    let args: [Arg<'_>; 3] = args![&lock, &counter, 4u32];
+    gpu.launch(kernel, Launch::grid(15).block(128), args)
 }

@@ -7,7 +7,7 @@ pub fn print(text: &str) -> io::Result<()> {
     print_bytes(text.as_bytes())
 }
 
-/// As [`print`], for bytes.
+/// As [`print()`], for bytes.
 pub fn print_bytes(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {

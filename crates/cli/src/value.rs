@@ -6,8 +6,22 @@ use warploom::isa::Ty;
 
 /// The types an argument can have.
 pub const TYPES: [Ty; 16] = [
-    Ty::S8, Ty::S16, Ty::S32, Ty::S64, Ty::U8, Ty::U16, Ty::U32, Ty::U64, Ty::B8, Ty::B16, Ty::B32, Ty::B64, Ty::F16,
-    Ty::BF16, Ty::F32, Ty::F64,
+    Ty::S8,
+    Ty::S16,
+    Ty::S32,
+    Ty::S64,
+    Ty::U8,
+    Ty::U16,
+    Ty::U32,
+    Ty::U64,
+    Ty::B8,
+    Ty::B16,
+    Ty::B32,
+    Ty::B64,
+    Ty::F16,
+    Ty::BF16,
+    Ty::F32,
+    Ty::F64,
 ];
 
 /// A type by its name.

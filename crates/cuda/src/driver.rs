@@ -78,7 +78,9 @@ fn indented(log: &str) -> String {
 
 /// The driver's error in its own words: `CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)`.
 pub(crate) fn words(error: DriverError) -> String {
-    let text = |r: Result<&std::ffi::CStr, DriverError>| r.map(|s| s.to_string_lossy().into_owned()).unwrap_or_default();
+    let text = |r: Result<&std::ffi::CStr, DriverError>| {
+        r.map(|s| s.to_string_lossy().into_owned()).unwrap_or_default()
+    };
     format!("{} ({})", text(error.error_name()), text(error.error_string()))
 }
 

@@ -168,14 +168,22 @@ impl Gpu {
         let text = CString::new(ptx.trim_end_matches('\0'))
             .map_err(|_| jit("the text has a zero byte".to_string(), String::new()))?;
         let mut log = vec![0u8; LOG_BYTES];
-        let mut options =
-            [sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER, sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES];
+        let mut options = [
+            sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
+            sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+        ];
         // The driver takes a number where it says pointer.
         let mut values = [log.as_mut_ptr().cast::<c_void>(), ptr::without_provenance_mut(LOG_BYTES)];
         let mut handle = ptr::null_mut();
         // SAFETY: the text ends with a zero byte; the options describe `log`, which outlives the call.
         let loaded = unsafe {
-            sys::cuModuleLoadDataEx(&mut handle, text.as_ptr().cast(), 2, options.as_mut_ptr(), values.as_mut_ptr())
+            sys::cuModuleLoadDataEx(
+                &mut handle,
+                text.as_ptr().cast(),
+                2,
+                options.as_mut_ptr(),
+                values.as_mut_ptr(),
+            )
         };
         loaded.result().map_err(|error| {
             let end = log.iter().position(|&b| b == 0).unwrap_or(LOG_BYTES);
@@ -221,13 +229,22 @@ impl Gpu {
     }
 
     /// CTAs of a kernel that fit on an SM.
-    pub fn ctas_per_sm(&self, kernel: &CudaKernel, threads: u32, dynamic_shared: u32) -> Result<u32, CudaError> {
+    pub fn ctas_per_sm(
+        &self,
+        kernel: &CudaKernel,
+        threads: u32,
+        dynamic_shared: u32,
+    ) -> Result<u32, CudaError> {
         self.enter()?;
         self.current("kernel", kernel.generation)?;
         self.allow_shared(kernel, dynamic_shared)?;
         // SAFETY: the kernel's module is loaded in this context.
         let ctas = unsafe {
-            occupancy::max_active_block_per_multiprocessor(kernel.handle, threads as i32, dynamic_shared as usize)
+            occupancy::max_active_block_per_multiprocessor(
+                kernel.handle,
+                threads as i32,
+                dynamic_shared as usize,
+            )
         };
         ctas.map(|c| c as u32).map_err(failed("asking for the occupancy"))
     }
@@ -345,7 +362,9 @@ impl Gpu {
                     let pause = (begun.elapsed() / 16).min(Duration::from_millis(1));
                     std::thread::sleep(pause);
                 }
-                Err(DriverError(CUresult::CUDA_ERROR_NOT_READY)) => return Err(Waited::TooLong(limit.as_secs())),
+                Err(DriverError(CUresult::CUDA_ERROR_NOT_READY)) => {
+                    return Err(Waited::TooLong(limit.as_secs()));
+                }
                 Err(error) => return Err(Waited::Failed(error)),
             }
         }

@@ -45,9 +45,9 @@ const STACK: Support = Refused("the stack pointer of a thread is not accessible"
 
 /// All families, by group in the manual's order.
 pub const FAMILIES: &[Family] = &[
-    family("Integer arithmetic", &["add", "sub", "mul", "mad"], Modelled),
-    family("Integer arithmetic", &["mul24", "mad24", "sad", "div", "rem", "abs", "neg"], Modelled),
-    family("Integer arithmetic", &["min", "max"], Partly("without `.u8x4`, `.s8x4`")),
+    family("Arithmetic of integers and floats", &["add", "sub", "mul", "mad", "div", "abs", "neg"], Modelled),
+    family("Arithmetic of integers and floats", &["min", "max"], Partly("without `.u8x4`, `.s8x4`")),
+    family("Integer arithmetic", &["mul24", "mad24", "sad", "rem"], Modelled),
     family("Integer arithmetic", &["popc", "clz", "bfind", "fns", "brev", "bfe", "bfi"], Modelled),
     family("Integer arithmetic", &["bmsk", "szext", "dp4a", "dp2a"], Modelled),
     family("Extended precision", &["add.cc", "addc", "sub.cc", "subc", "mad.cc", "madc"], Modelled),
@@ -143,9 +143,7 @@ pub const FAMILIES: &[Family] = &[
 /// The most special entry for an opcode: the one that matches most of its first words.
 fn find(opcode: &[Word]) -> Option<(usize, &'static str, Support)> {
     let matched = |mnemonic: &str| {
-        let words = mnemonic.split('.').count();
-        let same = mnemonic.split('.').zip(opcode).all(|(m, w)| m == w.text);
-        (same && words <= opcode.len()).then_some(words)
+        mnemonic.split('.').try_fold(0, |words, part| (opcode.get(words)?.text == part).then_some(words + 1))
     };
     FAMILIES
         .iter()

@@ -1,24 +1,11 @@
 //! Every PTX text of the repository, from many compilers, parses and resolves.
 
-use std::path::{Path, PathBuf};
-
-fn collect(folder: &Path, out: &mut Vec<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    for entry in entries.flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            collect(&path, out);
-        } else if path.extension().is_some_and(|e| e == "ptx") {
-            out.push(path);
-        }
-    }
-    out.sort();
-}
+mod common;
 
 #[test]
 fn corpus_resolves() {
-    let mut files = Vec::new();
-    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels"), &mut files);
+    let files = common::ptx_files();
+    assert!(files.len() > 20, "the kernels are missing");
     let mut failures = String::new();
     for file in &files {
         let text = std::fs::read_to_string(file).unwrap();

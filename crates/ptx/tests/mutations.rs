@@ -1,20 +1,7 @@
 //! The fuzzer's entry, run over damaged copies of every PTX text of the repository: whatever the damage, loading ends
 //! in a module or an error. The damage is the same in every run.
 
-use std::path::{Path, PathBuf};
-
-fn collect(folder: &Path, out: &mut Vec<PathBuf>) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
-    for entry in entries.flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            collect(&path, out);
-        } else if path.extension().is_some_and(|e| e == "ptx") {
-            out.push(path);
-        }
-    }
-    out.sort();
-}
+mod common;
 
 /// SplitMix64.
 struct Random(u64);
@@ -135,8 +122,7 @@ fn mutate(text: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
 
 #[test]
 fn damaged_texts_load_or_fail() {
-    let mut files = Vec::new();
-    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels"), &mut files);
+    let files = common::ptx_files();
     // Bounded in bytes as well, so that the test takes as long with large kernels as with small ones.
     let texts: Vec<Vec<u8>> =
         files.iter().map(|f| std::fs::read(f).unwrap()).filter(|t| t.len() < 64 << 10).collect();

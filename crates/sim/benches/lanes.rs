@@ -23,7 +23,7 @@ fn time<const N: usize>(inst: &Inst, mask: u64) -> f64 {
         }
     }
     let mut preds = vec![0x5555_5555_5555_5555u64; 4];
-    let mut regs = Registers::<N> { words: &mut words, preds: &mut preds };
+    let mut regs = Registers::<N> { words: &mut words, preds: &mut preds, frame: 0 };
     let mut best = f64::MAX;
     for _ in 0..7 {
         let rounds = 20_000;

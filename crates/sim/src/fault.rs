@@ -46,7 +46,9 @@ pub enum FaultKind {
         address: u64,
     },
     /// The call stack does not fit local memory.
-    #[error("the call stack needs {needed} bytes of local memory, the chip has {limit} a thread (memory.local_bytes_per_thread)")]
+    #[error(
+        "the call stack needs {needed} bytes of local memory, the chip has {limit} a thread (memory.local_bytes_per_thread)"
+    )]
     StackOverflow {
         /// Bytes needed.
         needed: u64,

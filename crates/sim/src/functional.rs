@@ -98,8 +98,14 @@ pub fn run<const N: usize>(launch: &Launch<'_>, memory: &mut Memory) -> Result<S
         uninitialised: None,
     };
     let total = launch.shape.grid.iter().map(|&d| d as u64).product::<u64>();
-    let mut machine =
-        Machine::<N> { launch, execution, residents: Vec::new(), next_cta: 0, total, uninitialised: BTreeMap::new() };
+    let mut machine = Machine::<N> {
+        launch,
+        execution,
+        residents: Vec::new(),
+        next_cta: 0,
+        total,
+        uninitialised: BTreeMap::new(),
+    };
     let end = machine.run();
     let stats = machine.into_stats();
     match end {
@@ -193,11 +199,20 @@ impl<const N: usize> Machine<'_, N> {
                 match self.execution.step(cta, warps, warp, path) {
                     Ok(Next::Go) => {}
                     Ok(Next::Yield) => break,
-                    Err(bad) => return Err(End::Fault(fault(self.launch.kernel, cta, &warps[warp], path.pc, bad))),
+                    Err(bad) => {
+                        return Err(End::Fault(fault(self.launch.kernel, cta, &warps[warp], path.pc, bad)));
+                    }
                 }
                 if let Some(read) = self.execution.uninitialised.take() {
                     let read = (read.0, read.1.name(), read.2, read.3);
-                    note_uninitialised(&mut self.uninitialised, self.launch.kernel, cta, &warps[warp], path.pc, read);
+                    note_uninitialised(
+                        &mut self.uninitialised,
+                        self.launch.kernel,
+                        cta,
+                        &warps[warp],
+                        path.pc,
+                        read,
+                    );
                 }
             }
         }
@@ -250,7 +265,8 @@ fn describe_wait<const N: usize>(cta: &Cta, warp: &Warp<N>, wait: Wait) -> Strin
             None => "at a barrier".to_string(),
         },
         Wait::Lanes { members, .. } => {
-            let here = warp.control.paths().iter().filter(|(_, w)| *w == Some(wait)).fold(0, |m, (g, _)| m | g.mask);
+            let here =
+                warp.control.paths().iter().filter(|(_, w)| *w == Some(wait)).fold(0, |m, (g, _)| m | g.mask);
             format!("for {}", lane_ranges(members & warp.live & !here))
         }
     }

@@ -202,7 +202,8 @@ impl Gpu {
 
     /// Gives the module's variables their place and initial values.
     pub fn load(&mut self, module: Module) -> Result<LoadedModule, ModuleError> {
-        let mut addresses = AddressMap { variables: vec![0; module.variables.len()], ..AddressMap::default() };
+        let mut addresses =
+            AddressMap { variables: vec![0; module.variables.len()], ..AddressMap::default() };
         let mut constant_bytes = 0u64;
         for (variable, address) in module.variables.iter().zip(&mut addresses.variables) {
             match variable.space {

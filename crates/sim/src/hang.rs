@@ -76,7 +76,12 @@ impl fmt::Display for Hang {
         let warps = |n: u64| format!("{} warp{}", grouped(n), if n == 1 { "" } else { "s" });
         match self.reason {
             HangReason::Blocked => {
-                write!(f, "kernel `{}` hangs: {} wait, and none can go on", self.kernel, warps(self.live_warps))?;
+                write!(
+                    f,
+                    "kernel `{}` hangs: {} wait, and none can go on",
+                    self.kernel,
+                    warps(self.live_warps)
+                )?;
             }
             HangReason::InstructionLimit(limit) => {
                 write!(
@@ -89,14 +94,21 @@ impl fmt::Display for Hang {
             }
         }
         for warp in &self.waiting {
-            write!(f, "\n  warp {} of CTA {}, {}: ", warp.warp, coordinates(warp.cta), lane_ranges(warp.mask))?;
+            write!(
+                f,
+                "\n  warp {} of CTA {}, {}: ",
+                warp.warp,
+                coordinates(warp.cta),
+                lane_ranges(warp.mask)
+            )?;
             match &warp.wait {
                 Some(wait) => write!(f, "waits {wait}")?,
                 None => write!(f, "runs")?,
             }
             write!(f, "\n      at {}", warp.place)?;
         }
-        let shown = self.waiting.iter().map(|w| (w.cta, w.warp)).collect::<std::collections::BTreeSet<_>>().len();
+        let shown =
+            self.waiting.iter().map(|w| (w.cta, w.warp)).collect::<std::collections::BTreeSet<_>>().len();
         if self.live_warps > shown as u64 {
             write!(f, "\n  … and {} more", warps(self.live_warps - shown as u64))?;
         }

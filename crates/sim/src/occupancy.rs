@@ -85,7 +85,9 @@ pub enum Unlaunchable {
         z: u32,
     },
     /// Too much shared memory.
-    #[error("kernel `{kernel}` needs {needed} bytes of shared memory a CTA ({fixed} declared + {dynamic} dynamic), the chip `{chip}` has {limit}")]
+    #[error(
+        "kernel `{kernel}` needs {needed} bytes of shared memory a CTA ({fixed} declared + {dynamic} dynamic), the chip `{chip}` has {limit}"
+    )]
     Shared {
         /// Which.
         kernel: String,
@@ -101,7 +103,9 @@ pub enum Unlaunchable {
         chip: String,
     },
     /// One CTA does not fit.
-    #[error("one CTA of kernel `{kernel}` needs {needed} registers ({warps} warps, {registers} registers a thread), an SM of `{chip}` has {limit}")]
+    #[error(
+        "one CTA of kernel `{kernel}` needs {needed} registers ({warps} warps, {registers} registers a thread), an SM of `{chip}` has {limit}"
+    )]
     Registers {
         /// Which.
         kernel: String,
@@ -137,7 +141,9 @@ pub enum Unlaunchable {
         chip: String,
     },
     /// The kernel's own frame does not fit local memory.
-    #[error("kernel `{kernel}` needs {needed} bytes of local memory a thread, the chip `{chip}` has {limit} (memory.local_bytes_per_thread)")]
+    #[error(
+        "kernel `{kernel}` needs {needed} bytes of local memory a thread, the chip `{chip}` has {limit} (memory.local_bytes_per_thread)"
+    )]
     Local {
         /// Which.
         kernel: String,
@@ -159,10 +165,9 @@ pub fn check_launch(chip: &Chip, kernel: &Kernel, shape: Shape) -> Result<Occupa
     if kernel.bounds.cluster {
         return Err(Unlaunchable::Cluster(name()));
     }
-    for (what, dims, limits) in [
-        ("grid", shape.grid, chip.launch.max_grid_dims),
-        ("block", shape.block, chip.launch.max_cta_dims),
-    ] {
+    for (what, dims, limits) in
+        [("grid", shape.grid, chip.launch.max_grid_dims), ("block", shape.block, chip.launch.max_cta_dims)]
+    {
         if dims.contains(&0) {
             return Err(Unlaunchable::Empty { what, x: dims[0], y: dims[1], z: dims[2] });
         }
@@ -179,7 +184,11 @@ pub fn check_launch(chip: &Chip, kernel: &Kernel, shape: Shape) -> Result<Occupa
         return Err(Unlaunchable::Threads { threads, limit, whose: format!("the chip `{}`", chip.name) });
     }
     if let Some(limit) = kernel.bounds.max_threads.filter(|&m| threads > m as u64) {
-        return Err(Unlaunchable::Threads { threads, limit, whose: format!("kernel `{}` (.maxntid)", name()) });
+        return Err(Unlaunchable::Threads {
+            threads,
+            limit,
+            whose: format!("kernel `{}` (.maxntid)", name()),
+        });
     }
     if let Some([x, y, z]) = kernel.bounds.required_block.filter(|&block| block != shape.block) {
         return Err(Unlaunchable::RequiredBlock { kernel: name(), x, y, z });
@@ -242,6 +251,12 @@ pub fn check_launch(chip: &Chip, kernel: &Kernel, shape: Shape) -> Result<Occupa
             limit: sm.max_threads.min(sm.max_warps * sm.warp_lanes),
             whose: format!("an SM of `{}`", chip.name),
         }),
-        _ => Ok(Occupancy { ctas_per_sm, warps_per_cta: warps, shared_bytes: shared as u32, registers, limited_by }),
+        _ => Ok(Occupancy {
+            ctas_per_sm,
+            warps_per_cta: warps,
+            shared_bytes: shared as u32,
+            registers,
+            limited_by,
+        }),
     }
 }

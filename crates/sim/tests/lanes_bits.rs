@@ -48,7 +48,7 @@ fn selections() {
         let k = Kind::of(ty);
         let mut tuples = pairs(&edges(ty), &edges(ty), 500);
         for (i, tuple) in tuples.iter_mut().enumerate() {
-            tuple[2] = i as u64 / 5 & 1;
+            tuple[2] = (i as u64 / 5) & 1;
         }
         check1(Op::Selp(ty), &[k, k, Bit], k, &tuples, |[x, y, p, _]| if p != 0 { x } else { y });
 
@@ -94,7 +94,8 @@ fn byte_permutations() {
         })
     });
     // The source byte of byte `k`, for control value `c`.
-    let modes: [(PrmtMode, fn(i64, i64) -> i64); 6] = [
+    type From = fn(i64, i64) -> i64;
+    let modes: [(PrmtMode, From); 6] = [
         (PrmtMode::F4e, |c, k| c + k),
         (PrmtMode::B4e, |c, k| (c - k).rem_euclid(8)),
         (PrmtMode::Rc8, |c, _| c),

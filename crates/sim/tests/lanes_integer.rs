@@ -217,7 +217,7 @@ fn integer_comparisons() {
         let k = Kind::of(ty);
         let mut tuples = pairs(&edges(ty), &edges(ty), 600);
         for (i, tuple) in tuples.iter_mut().enumerate() {
-            tuple[2] = i as u64 / 3 & 1;
+            tuple[2] = (i as u64 / 3) & 1;
         }
         for cmp in [Cmp::Eq, Cmp::Ne, Cmp::Lt, Cmp::Le, Cmp::Gt, Cmp::Ge] {
             let answer = |x: u64, y: u64| {

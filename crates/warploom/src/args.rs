@@ -66,19 +66,21 @@ impl Arg<'_> {
     /// In words: "a buffer", "an f64 (8 bytes)".
     fn describe(&self) -> String {
         match self.kind {
-            ArgKind::Buffer => "a buffer (8 bytes)".to_string(),
+            ArgKind::Buffer => "a buffer".to_string(),
             ArgKind::Scalar(ty) => article(ty.name(), ty.bytes()),
             ArgKind::Bytes => format!("{} bytes", self.bytes.len()),
         }
     }
 
     /// The argument's bytes for a parameter, or `None` if it does not fit.
-    fn fit(&self, param: &Param) -> Option<&[u8]> {
+    fn fit(&self, param: &Param, address_bits: u8) -> Option<&[u8]> {
         let is_array = param.bytes != param.ty.bytes();
         match self.kind {
             ArgKind::Buffer if is_array || param.ty.is_float() => None,
-            // 32-bit code has 32-bit pointers; the simulated chips place small allocations low enough for them.
-            ArgKind::Buffer if param.bytes == 4 && self.bytes[4..] == [0; 4] => Some(&self.bytes[..4]),
+            // 32-bit code reaches what lies in the first 4 GB.
+            ArgKind::Buffer if address_bits == 32 => {
+                (param.bytes == 4 && self.bytes[4..] == [0; 4]).then_some(&self.bytes[..4])
+            }
             ArgKind::Scalar(ty) if !is_array && !alike(ty, param.ty) => None,
             _ => (self.bytes.len() == param.bytes as usize).then_some(&self.bytes),
         }
@@ -188,7 +190,7 @@ pub(crate) fn pack(kernel: &KernelInfo, args: &[Arg<'_>]) -> Result<Vec<u8>, Box
     }
     let mut buffer = vec![0; kernel.param_bytes as usize];
     for (index, (param, arg)) in kernel.params.iter().zip(args).enumerate() {
-        let Some(bytes) = arg.fit(param) else {
+        let Some(bytes) = arg.fit(param, kernel.address_bits) else {
             return Err(Box::new(ArgError::Type {
                 kernel: kernel.name.clone(),
                 signature: signature(),
@@ -219,6 +221,7 @@ mod tests {
             name: "k".into(),
             params,
             param_bytes: at,
+            address_bits: 64,
             registers: 1,
             static_shared_bytes: 0,
             local_bytes: 0,
@@ -246,10 +249,7 @@ mod tests {
     fn misfits_name_the_parameter() {
         let kernel = kernel(&[("n", Ty::U32, 4), ("x", Ty::F32, 4)]);
         let message = |args: &[Arg<'_>]| pack(&kernel, args).unwrap_err().to_string();
-        assert_eq!(
-            message(&args![5]),
-            "kernel `k` takes 2 arguments, 1 given\n  signature  k(u32 n, f32 x)"
-        );
+        assert_eq!(message(&args![5]), "kernel `k` takes 2 arguments, 1 given\n  signature  k(u32 n, f32 x)");
         assert_eq!(
             message(&args![5, 1.5]),
             "argument 1 of kernel `k` is `x`, an f32 (4 bytes); an f64 (8 bytes) is given\n  signature  k(u32 n, f32 x)"

@@ -184,7 +184,8 @@ impl Device {
 
 fn bytes_of<T>(len: usize) -> Result<u64> {
     let bytes = len.checked_mul(size_of::<T>());
-    let too_large = || Error::OutOfMemory(format!("{len} elements of {} bytes fit no memory", size_of::<T>()));
+    let too_large =
+        || Error::OutOfMemory(format!("{len} elements of {} bytes fit no memory", size_of::<T>()));
     bytes.map(|b| b as u64).ok_or_else(too_large)
 }
 

@@ -91,7 +91,9 @@ mod tests {
     fn error(text: &str, start: u32, end: u32) -> LoadError {
         LoadError {
             source: Source { name: "k.ptx".into(), text: text.into(), files: Vec::new() },
-            diagnostics: vec![Diagnostic::new(Span { start, end }, "no such thing").label("this").help("try that")],
+            diagnostics: vec![
+                Diagnostic::new(Span { start, end }, "no such thing").label("this").help("try that"),
+            ],
         }
     }
 

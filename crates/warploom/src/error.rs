@@ -1,7 +1,7 @@
 //! Everything that can go wrong between a host program and a kernel.
 
 use warploom_ptx::LoadError;
-use warploom_sim::{ChipError, Fault, Hang, Occupancy, Shape};
+use warploom_sim::{ChipError, Fault, Hang, Shape};
 
 use crate::args::ArgError;
 use crate::report::Report;
@@ -79,7 +79,9 @@ impl Error {
     /// The report of a launch that began and did not end well.
     pub fn report(&self) -> Option<&Report> {
         match self {
-            Error::Fault { report, .. } | Error::Hang { report, .. } | Error::Interrupted { report } => Some(report),
+            Error::Fault { report, .. } | Error::Hang { report, .. } | Error::Interrupted { report } => {
+                Some(report)
+            }
             _ => None,
         }
     }
@@ -98,6 +100,3 @@ fn names(names: &[String]) -> String {
         names => names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", "),
     }
 }
-
-/// What fits, or the reason why nothing does.
-pub(crate) type Fit = Result<Occupancy>;

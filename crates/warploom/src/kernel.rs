@@ -94,6 +94,8 @@ pub struct KernelInfo {
     pub params: Vec<Param>,
     /// Bytes of the parameter buffer.
     pub param_bytes: u32,
+    /// Width of a pointer: 32 or 64.
+    pub address_bits: u8,
     /// 32-bit registers of a thread.
     pub registers: u32,
     /// Shared memory it declares.

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use warploom_sim::gpu::Limits;
-use warploom_sim::{Chip, Gpu, LaunchError, LoadedKernel, ModuleError, Occupancy, Shape, Stats, Unlaunchable};
+use warploom_sim::{
+    Chip, Gpu, LaunchError, LoadedKernel, ModuleError, Occupancy, Shape, Stats, Unlaunchable,
+};
 
 use crate::backend::{Backend, LoadedModule};
-use crate::error::{Error, Fit, Result};
+use crate::error::{Error, Result};
 use crate::kernel::{Kernel, KernelInfo};
 use crate::launch::Launch;
 use crate::report::{Model, Report, UninitialisedRead};
@@ -37,7 +39,7 @@ impl Sim {
 struct SimModule(warploom_sim::LoadedModule);
 
 /// Zeros are written in pieces of this size.
-const ZEROS: [u8; 1 << 16] = [0; 1 << 16];
+static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
 impl Backend for Sim {
     fn name(&self) -> &str {
@@ -65,7 +67,8 @@ impl Backend for Sim {
     }
 
     fn read(&self, address: u64, into: &mut [u8]) -> Result<()> {
-        let bytes = self.gpu.memory_ref().read(address, into.len()).ok_or_else(|| outside(address, into.len()))?;
+        let bytes =
+            self.gpu.memory_ref().read(address, into.len()).ok_or_else(|| outside(address, into.len()))?;
         into.copy_from_slice(bytes);
         Ok(())
     }
@@ -79,13 +82,14 @@ impl Backend for Sim {
         Ok(Arc::new(SimModule(self.gpu.load(module)?)))
     }
 
-    fn occupancy(&self, kernel: &Kernel, shape: Shape) -> Fit {
+    fn occupancy(&self, kernel: &Kernel, shape: Shape) -> Result<Occupancy> {
         self.gpu.occupancy(sim_kernel(kernel)?, shape).map_err(|e| unlaunchable(e, shape))
     }
 
     fn launch(&mut self, kernel: &Kernel, shape: Shape, launch: &Launch, params: &[u8]) -> Result<Report> {
         let occupancy = self.occupancy(kernel, shape)?;
-        let limits = Limits { max_instructions: launch.max_instructions, interrupt: launch.interrupt.clone() };
+        let limits =
+            Limits { max_instructions: launch.max_instructions, interrupt: launch.interrupt.clone() };
         let start = Instant::now();
         let result = self.gpu.launch(sim_kernel(kernel)?, shape, params, &limits);
         let wall = start.elapsed();
@@ -122,6 +126,7 @@ impl LoadedModule for SimModule {
             name: kernel.name.clone(),
             params: kernel.params.clone(),
             param_bytes: kernel.param_bytes,
+            address_bits: kernel.address_bits,
             registers: kernel.registers,
             static_shared_bytes: kernel.static_shared_bytes,
             local_bytes: kernel.local_bytes,
@@ -140,7 +145,9 @@ impl LoadedModule for SimModule {
 }
 
 fn sim_kernel(kernel: &Kernel) -> Result<&LoadedKernel> {
-    kernel.handle().ok_or_else(|| Error::Misuse(format!("kernel `{}` is not one of a simulated chip", kernel.name())))
+    kernel
+        .handle()
+        .ok_or_else(|| Error::Misuse(format!("kernel `{}` is not one of a simulated chip", kernel.name())))
 }
 
 fn outside(address: u64, bytes: usize) -> Error {
@@ -161,7 +168,14 @@ impl From<ModuleError> for Error {
     }
 }
 
-fn report(chip: &Chip, kernel: &Kernel, shape: Shape, occupancy: Occupancy, stats: Stats, wall: Duration) -> Report {
+fn report(
+    chip: &Chip,
+    kernel: &Kernel,
+    shape: Shape,
+    occupancy: Occupancy,
+    stats: Stats,
+    wall: Duration,
+) -> Report {
     let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
     let (warp_insts, thread_insts) = (stats.warp_instructions, stats.thread_instructions);
     Report {

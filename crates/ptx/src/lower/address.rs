@@ -98,7 +98,7 @@ impl Builder<'_> {
             }
             Base::Frame(id) => self.frame_operand(op, id, offset, place),
             Base::Param(index) => {
-                let at = i64::from(self.layout.params[index as usize]) + offset;
+                let at = self.displaced(op, self.layout.params[index as usize], offset)?;
                 match place {
                     Place::Param | Place::KernelParam => Ok(Address {
                         space: Space::Param,
@@ -124,7 +124,7 @@ impl Builder<'_> {
         place: Place,
     ) -> Result<Address> {
         let var = &self.body.frame[id.0 as usize];
-        let at = i64::from(self.frame[id.0 as usize]) + offset;
+        let at = self.displaced(op, self.frame[id.0 as usize], offset)?;
         let bits = u32::from(self.cx.module.address_bits);
         let is_local = var.kind == FrameKind::Local;
         match place {

@@ -169,7 +169,7 @@ fn frame_piece(b: &Builder<'_>, actual: &resolved::Operand, formal: &Formal) -> 
         let message = format!("`{}` has {have} bytes, the function takes {}", b.text(actual), formal.bytes);
         return Err(b.at(actual, message));
     }
-    Ok((i64::from(b.frame[id.0 as usize]) + offset) as u32)
+    Ok(b.displaced(actual, b.frame[id.0 as usize], offset)? as u32)
 }
 
 /// An argument in the caller's frame; registers and constants are stored there first.

@@ -1,7 +1,7 @@
 //! The last pass: resolved PTX instructions to [`warploom_isa`] instructions over virtual registers.
 //!
-//! [`HANDLERS`] names the function that lowers each mnemonic; one file holds one family of them. A handler takes the
-//! modifiers it knows from the [`Opcode`], asks for its operands (which refuses any modifier left over), checks them
+//! `HANDLERS` names the function that lowers each mnemonic; one file holds one family of them. A handler takes the
+//! modifiers it knows from the `Opcode`, asks for its operands (which refuses any modifier left over), checks them
 //! against the instruction's type and emits one or a few instructions. What is refused on purpose, and why, is in
 //! [`crate::families`].
 
@@ -44,8 +44,9 @@ type Handler = fn(&mut Builder<'_>, &mut Opcode<'_>) -> Result;
 pub fn lower(module: resolved::Module) -> std::result::Result<isa::Module, LoadError> {
     let context = Context::new(&module);
     let mut diagnostics = Vec::new();
+    let functions = module.functions.iter().zip(&context.layouts);
     let functions: Vec<_> =
-        module.functions.iter().map(|f| lower_function(&context, f, &mut diagnostics)).collect();
+        functions.map(|(f, layout)| lower_function(&context, f, layout, &mut diagnostics)).collect();
     if !diagnostics.is_empty() {
         return Err(LoadError::new(module.source, diagnostics));
     }
@@ -125,10 +126,9 @@ static NO_INSTRUCTION: Instruction = Instruction {
 fn lower_function(
     cx: &Context<'_>,
     function: &resolved::Function,
+    layout: &Layout,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> isa::Function {
-    let index = cx.module.functions.iter().position(|f| std::ptr::eq(f, function)).unwrap_or(0);
-    let layout = &cx.layouts[index];
     let params = |formals: &[resolved::Formal], offsets: &[u32]| {
         formals
             .iter()

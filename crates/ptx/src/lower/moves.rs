@@ -65,7 +65,7 @@ fn mov_scalar(b: &mut Builder<'_>, d: &resolved::Operand, a: &resolved::Operand,
             b.read_special(special, dst, ty);
         }
         OperandKind::Frame(id, offset) if !ty.is_float() && ty.bits() >= 32 => {
-            let at = i64::from(b.frame[id.0 as usize]) + offset;
+            let at = b.displaced(a, b.frame[id.0 as usize], *offset)?;
             if at == 0 {
                 b.emit(Op::Mov(width_of(ty)), dst, &[Operand::Frame]);
             } else {

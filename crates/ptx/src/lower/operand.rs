@@ -70,12 +70,15 @@ impl Builder<'_> {
 
     /// A register of the right width and class, and its declared type.
     pub(super) fn register(&self, op: &resolved::Operand, reg: RegId, ty: Ty, fit: Fit) -> Result<(Reg, Ty)> {
-        let (name, inst) = (self.register_name(reg), self.name());
+        let name = self.register_name(reg);
         let (reg, declared) = match self.slots[reg.0 as usize] {
             Slot::Reg(reg, declared) => (reg, declared),
             Slot::Pred(_) => {
-                let message =
-                    format!("`{name}` is a predicate, `{inst}` takes a {}-bit register here", ty.bits());
+                let message = format!(
+                    "`{name}` is a predicate, `{}` takes a {}-bit register here",
+                    self.name(),
+                    ty.bits()
+                );
                 return Err(self.at(op, message));
             }
             Slot::B128 => return Err(self.at(op, "`.b128` registers are not modelled")),
@@ -83,12 +86,12 @@ impl Builder<'_> {
         let (have, want) = (declared.bits(), ty.bits());
         let wider_is_fine = fit == Fit::Wider && !ty.is_float();
         if have != want && !(wider_is_fine && have > want) {
-            let message = format!("`{name}` is {have} bits wide, `{inst}` takes {want}");
+            let message = format!("`{name}` is {have} bits wide, `{}` takes {want}", self.name());
             return Err(self.at(op, message).label(format!("declared `.{declared}`")));
         }
         if mismatch(declared, ty) {
             let kind = if ty.is_float() { "a floating-point number" } else { "an integer" };
-            let message = format!("`{name}` is declared `.{declared}`, `{inst}` takes {kind}");
+            let message = format!("`{name}` is declared `.{declared}`, `{}` takes {kind}", self.name());
             return Err(self.at(op, message).help(format!("declare it `.b{have}` to use it both ways")));
         }
         Ok((reg, declared))
@@ -196,22 +199,21 @@ impl Builder<'_> {
         if let Ok(low) = u32::try_from(value) {
             return Operand::Imm(low);
         }
-        let at = self.out.imms.iter().position(|v| *v == value).unwrap_or_else(|| {
-            self.out.imms.push(value);
-            self.out.imms.len() - 1
-        });
-        Operand::Imm64(ImmId(at as u32))
+        Operand::Imm64(ImmId(share(&mut self.out.imms, value)))
     }
 
     /// A floating-point literal; `exact` are the bits of an f32 literal, which keep a NaN's payload.
     fn float(&mut self, op: &resolved::Operand, value: f64, exact: Option<u32>, ty: Ty) -> Result<Operand> {
         match ty {
-            Ty::B32 if exact.is_none() => {
-                let message = format!("`{}` takes 32 bits, the literal has 64", self.name());
-                Err(self.at(op, message).help("write it `0f` and eight hexadecimal digits"))
+            Ty::F32 => Ok(Operand::Imm(exact.unwrap_or((value as f32).to_bits()))),
+            Ty::B32 if exact.is_some() => Ok(Operand::Imm(exact.unwrap_or_default())),
+            Ty::F64 | Ty::B64 if exact.is_none() => Ok(self.imm64(value.to_bits())),
+            // `ptxas` takes a 32-bit literal for the low bits of a double, which nobody can have meant.
+            Ty::B32 | Ty::F64 | Ty::B64 => {
+                let (have, want) = if exact.is_some() { (32, 64) } else { (64, 32) };
+                let message = format!("`{}` takes {want} bits, this literal has {have}", self.name());
+                Err(self.at(op, message).help("`0f` begins a literal of 32 bits, `0d` one of 64"))
             }
-            Ty::F32 | Ty::B32 => Ok(Operand::Imm(exact.unwrap_or((value as f32).to_bits()))),
-            Ty::F64 | Ty::B64 => Ok(self.imm64(value.to_bits())),
             Ty::F16 => Ok(Operand::Imm(u32::from(half::f16::from_f64(value).to_bits()))),
             Ty::BF16 => Ok(Operand::Imm(u32::from(half::bf16::from_f64(value).to_bits()))),
             _ => {
@@ -246,15 +248,22 @@ impl Builder<'_> {
                 Ok(self.symbol(Symbol::Function(id), 0, true))
             }
             OperandKind::Param(index, offset) => {
-                let at = i64::from(self.layout.params[index as usize]) + offset;
+                let at = self.displaced(op, self.layout.params[index as usize], offset)?;
                 Ok(Operand::Imm(at as u32))
             }
             OperandKind::Frame(id, offset) => {
-                let at = i64::from(self.frame[id.0 as usize]) + offset;
+                let at = self.displaced(op, self.frame[id.0 as usize], offset)?;
                 Ok(self.frame_address(at, bits))
             }
             _ => Err(self.at(op, format!("`{}` takes an address here", self.name()))),
         }
+    }
+
+    /// A place in the frame or the parameter buffer, some bytes away from its start.
+    pub(super) fn displaced(&self, op: &resolved::Operand, start: u32, offset: i64) -> Result<i64> {
+        let at = i64::from(start).checked_add(offset);
+        at.filter(|at| i32::try_from(*at).is_ok())
+            .ok_or_else(|| self.at(op, format!("the offset {offset} leaves the address space")))
     }
 
     /// The address of a place in the frame.
@@ -270,13 +279,20 @@ impl Builder<'_> {
 
     /// A symbol's address.
     pub(super) fn symbol(&mut self, symbol: Symbol, offset: i64, generic: bool) -> Operand {
-        let symbol = SymbolUse { symbol, offset, generic };
-        let at = self.out.symbols.iter().position(|s| *s == symbol).unwrap_or_else(|| {
-            self.out.symbols.push(symbol);
-            self.out.symbols.len() - 1
-        });
-        Operand::Symbol(SymbolUseId(at as u32))
+        let at = share(&mut self.out.symbols, SymbolUse { symbol, offset, generic });
+        Operand::Symbol(SymbolUseId(at))
     }
+}
+
+/// The index of a value in a list, which gets it unless it is among the latest entries already.
+fn share<T: PartialEq>(list: &mut Vec<T>, value: T) -> u32 {
+    const LATEST: usize = 64;
+    let start = list.len().saturating_sub(LATEST);
+    let at = list[start..].iter().position(|v| *v == value).map_or(list.len(), |i| start + i);
+    if at == list.len() {
+        list.push(value);
+    }
+    at as u32
 }
 
 /// Whether a register declared so cannot hold the type: integers are not floats, bits are everything. Half-precision

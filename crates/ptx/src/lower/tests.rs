@@ -75,6 +75,7 @@ fn each_line(list: &str, head: &str) -> String {
         let _ = writeln!(out, "{line}");
         match load(&kernel(line, head)) {
             Ok(module) => {
+                corpus::check(&module);
                 let body = module.functions.iter().find(|f| f.is_kernel).and_then(|f| f.body.as_ref());
                 let text = isa::print::body(body.unwrap(), Naming::Virtual).to_string();
                 let mut lines: Vec<_> = text.lines().collect();

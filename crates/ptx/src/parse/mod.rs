@@ -1,6 +1,6 @@
-//! Tokens to a tree, by recursive descent: this file holds the cursor and the way back from an error, [`module`]
-//! the directives of module scope, [`variable`] declarations and initial values, [`body`] statements and
-//! instructions, [`constant`] constant expressions.
+//! Tokens to a tree, by recursive descent: this file holds the cursor and the way back from an error, `module`
+//! the directives of module scope, `variable` declarations and initial values, `body` statements and
+//! instructions, `constant` constant expressions.
 //!
 //! A rule returns its first mistake; the loop over statements (or items) records it, skips to where the next one
 //! starts, and goes on, so that one run reports several mistakes.

@@ -7,7 +7,7 @@ use super::scope::{Local, Range, Scope};
 use super::special::{Form, special};
 use super::{Global, Globals, duplicate, formals, reg_ty};
 use crate::ast::{self, Constant, Name, Statement};
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, MAX_DIAGNOSTICS};
 use crate::resolved::{
     Base, Body, FrameId, FrameKind, FrameVar, Instruction, Label, LabelId, Operand, OperandKind, ProtoId,
     Prototype, RegId, RegTy, Register, TableId, Word,
@@ -105,6 +105,9 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
         for statement in statements {
             if let Err(error) = self.statement(statement) {
                 self.globals.error(error);
+                if self.globals.errors.len() == MAX_DIAGNOSTICS {
+                    return;
+                }
             }
         }
     }

@@ -125,6 +125,9 @@ impl Image<'_, '_, '_> {
             // Not into 64 bits: NVIDIA's assembler takes it for the bits of a double, which nobody can have meant.
             (InitKind::F32(bits), []) => match self.ty {
                 ast::Type::Scalar(Ty::F32 | Ty::B32) => self.put(&bits.to_le_bytes(), init.at, offset),
+                ast::Type::Scalar(Ty::F64 | Ty::B64) => {
+                    Err(self.mismatch(init.at).label("expected double precision (`0d…` or a decimal number)"))
+                }
                 _ => Err(self.mismatch(init.at)),
             },
             (InitKind::F64(bits), []) => match self.ty {

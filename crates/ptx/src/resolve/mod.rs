@@ -1,5 +1,5 @@
 //! Names to indices. This file knows module scope: it merges declarations with definitions, then gives variables
-//! their initial bytes ([`layout`]) and functions their bodies ([`body`]); [`scope`] is what a body can see.
+//! their initial bytes (`layout`) and functions their bodies (`body`); `scope` is what a body can see.
 //!
 //! All names of module scope are collected before any is used, so that order does not matter there. Variables in
 //! `.global`, `.const` or `.shared` declared inside a function are variables of the module that only their scope sees.

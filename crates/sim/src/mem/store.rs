@@ -16,7 +16,9 @@ const REMEMBERED: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OutOfMemory {
     /// The chip's memory is too small.
-    #[error("out of device memory: {asked} bytes asked for, {free} of {total} bytes free (memory.global_bytes)")]
+    #[error(
+        "out of device memory: {asked} bytes asked for, {free} of {total} bytes free (memory.global_bytes)"
+    )]
     Device {
         /// Bytes asked for.
         asked: u64,
@@ -92,7 +94,9 @@ impl Memory {
         }
         // Zeroed memory comes lazily from the system, but running out of it would end the process: ask first.
         let host = || OutOfMemory::Host { asked: bytes };
-        Vec::<u8>::new().try_reserve_exact(usize::try_from(bytes).map_err(|_| host())?).map_err(|_| host())?;
+        Vec::<u8>::new()
+            .try_reserve_exact(usize::try_from(bytes).map_err(|_| host())?)
+            .map_err(|_| host())?;
         let base = self.next.next_multiple_of(align.max(ALIGN));
         self.next = base + bytes + GUARD;
         self.used += bytes;

@@ -25,7 +25,9 @@ pub enum Misuse {
         count: u32,
     },
     /// A thread count that is no number of warps.
-    #[error("barrier {id} is given {threads} threads, but the count must be a multiple of the warp size {lanes}, and not 0")]
+    #[error(
+        "barrier {id} is given {threads} threads, but the count must be a multiple of the warp size {lanes}, and not 0"
+    )]
     NotWholeWarps {
         /// The barrier.
         id: u32,

@@ -5,9 +5,10 @@ use warploom_isa::{
     BarMode, Dst, FrameCopy, Guard, Inst, Kernel, LinkedCallee, MbarrierOp, Op, Operand, Pc, Space, Special,
 };
 
+use super::address::addresses;
 use super::barrier::{Arrival, Barriers, Release, Waiter};
 use super::lanes::{self, Registers};
-use super::lsu::{self, Bad, Reach};
+use super::lsu::{Bad, Reach};
 use super::mbarrier;
 use super::shared::Shared;
 use super::simt::{Activation, Caller, Control, Entry, Group, Wait};
@@ -137,12 +138,18 @@ impl Execution<'_> {
                 reach.copy_async(warp, &activation, inst, mask)?;
                 self.uninitialised = reach.uninitialised;
             }
-            Op::Mbarrier(op, wide) => self.mbarrier(cta, warp, &activation, inst, op, wide, mask)?,
-            Op::Vote(_) | Op::Shfl(_) | Op::MatchAny(_) | Op::MatchAll(_) | Op::Redux(..) | Op::Elect | Op::BarWarp => {
+            Op::Mbarrier(..) => self.mbarrier(cta, warp, &activation, inst, mask)?,
+            Op::Vote(_)
+            | Op::Shfl(_)
+            | Op::MatchAny(_)
+            | Op::MatchAll(_)
+            | Op::Redux(..)
+            | Op::Elect
+            | Op::BarWarp => {
                 return Ok(self.communicate(warp, &activation, inst, path, mask));
             }
             Op::ActiveMask => vote::execute(inst, &mut registers, &kernel.imms, mask),
-            Op::Bar(mode) => return self.barrier(cta, warps, at, inst, mode, path, mask),
+            Op::Bar(_) => return self.barrier(cta, warps, at, path, mask),
             Op::Nanosleep => {
                 warp.control.advance();
                 return Ok(Next::Yield);
@@ -283,14 +290,11 @@ impl Execution<'_> {
         Next::Go
     }
 
-    #[allow(clippy::too_many_arguments)]
     fn barrier<const N: usize>(
         &mut self,
         cta: &mut Cta,
         warps: &mut [Warp<N>],
         at: usize,
-        inst: &Inst,
-        mode: BarMode,
         path: Group,
         mask: u64,
     ) -> Result<Next, Bad> {
@@ -301,6 +305,7 @@ impl Execution<'_> {
             split_off(warp, path, mask);
             return Ok(Next::Go);
         }
+        let inst = &kernel.code[path.pc.index()];
         let activation = warp.control.activation();
         let registers = warp.registers(&activation);
         let lane = mask.trailing_zeros() as usize;
@@ -313,11 +318,10 @@ impl Execution<'_> {
             Operand::None => 0,
             operand => registers.read_pred(operand),
         };
-        let waits = mode != BarMode::Arrive;
+        let waits = inst.op != Op::Bar(BarMode::Arrive);
         // On a SIMT stack the barrier counts the warp as a whole, whoever of it comes.
         let warp_lanes = if independent { warp.live } else { mask };
-        let arrival =
-            Arrival { id, threads, waits, votes, path: Waiter { warp: warp.id, mask }, warp_lanes };
+        let arrival = Arrival { id, threads, waits, votes, path: Waiter { warp: warp.id, mask }, warp_lanes };
         if waits {
             warp.control.wait(Wait::Barrier);
         } else {
@@ -333,17 +337,15 @@ impl Execution<'_> {
         Ok(Next::Go)
     }
 
-    #[allow(clippy::too_many_arguments)]
     fn mbarrier<const N: usize>(
         &mut self,
         cta: &mut Cta,
         warp: &mut Warp<N>,
         activation: &Activation,
         inst: &Inst,
-        op: MbarrierOp,
-        wide: bool,
         mask: u64,
     ) -> Result<(), Bad> {
+        let Op::Mbarrier(op, wide) = inst.op else { unreachable!("called for mbarriers") };
         let kernel = self.launch.kernel;
         let mut results = [0u64; N];
         if op == MbarrierOp::PendingCount {
@@ -352,7 +354,7 @@ impl Execution<'_> {
                 results[lane] = mbarrier::perform(op, 0, states[lane]).map_or(0, |(_, count)| count);
             }
         } else {
-            let addresses = lsu::addresses(kernel, warp, activation, inst, wide);
+            let objects = addresses(kernel, warp, activation, inst, wide, mask);
             let registers = warp.registers(activation);
             let values: [u64; N] = match (op, inst.src[2]) {
                 (_, Operand::None) => [1; N],
@@ -362,7 +364,7 @@ impl Execution<'_> {
             let shared_window = kernel.windows.shared;
             for lane in each(mask) {
                 // The address may be generic or shared: the object itself is always in shared memory.
-                let address = addresses.at(lane);
+                let address = objects.at(lane);
                 let address = if kernel.windows.space_of(address) == Space::Shared {
                     address - shared_window
                 } else {
@@ -459,13 +461,8 @@ impl Execution<'_> {
         let buffers = read_address(&warp.registers(activation), inst.src[1], imms, wide);
         let mut used = [0u32; N];
         for lane in each(mask) {
-            let mut device = DeviceArguments {
-                reach: self.reach(cta),
-                warp,
-                activation,
-                lane,
-                buffer: buffers[lane],
-            };
+            let mut device =
+                DeviceArguments { reach: self.reach(cta), warp, activation, lane, buffer: buffers[lane] };
             let bad = |message| Bad { lane, kind: FaultKind::Printf(message) };
             let format = printf::Arguments::string(&mut device, formats[lane]).map_err(bad)?;
             let (text, count) = printf::format(&format, &mut device).map_err(bad)?;
@@ -492,8 +489,7 @@ impl Execution<'_> {
         let address = |at: usize| read_address(&registers, inst.src[at], &kernel.imms, wide)[lane];
         let (message, file, function) = (address(0), address(1), address(3));
         let line = registers.read32(inst.src[2])[lane];
-        let mut device =
-            DeviceArguments { reach: self.reach(cta), warp, activation, lane, buffer: 0 };
+        let mut device = DeviceArguments { reach: self.reach(cta), warp, activation, lane, buffer: 0 };
         // A string that cannot be read must not hide the assertion.
         let mut text =
             |address| printf::Arguments::string(&mut device, address).unwrap_or_else(|_| "?".to_string());
@@ -599,7 +595,9 @@ fn release_warps<const N: usize>(kernel: &Kernel, warps: &mut [Warp<N>], release
             let all_lanes = |yes: bool| if yes { u64::MAX } else { 0 };
             match inst.op {
                 Op::Bar(BarMode::RedPopc) => registers.write32(inst.dst, &[release.popc; N], group.mask),
-                Op::Bar(BarMode::RedAnd) => registers.write_pred(inst.dst, all_lanes(release.all), group.mask),
+                Op::Bar(BarMode::RedAnd) => {
+                    registers.write_pred(inst.dst, all_lanes(release.all), group.mask)
+                }
                 Op::Bar(BarMode::RedOr) => {
                     registers.write_pred(inst.dst, all_lanes(release.popc > 0), group.mask);
                 }

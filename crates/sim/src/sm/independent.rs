@@ -139,8 +139,8 @@ impl Splits {
         self.merge();
         self.wake_members();
         // The split that holds what was current, to let it finish its turn.
-        let kept = current
-            .and_then(|mask| self.splits.iter().position(|s| mask != 0 && s.mask & mask == mask));
+        let kept =
+            current.and_then(|mask| self.splits.iter().position(|s| mask != 0 && s.mask & mask == mask));
         self.ran += 1;
         self.current = match kept.filter(|&at| self.turn > 0 && self.splits[at].wait.is_none()) {
             Some(at) => {

@@ -3,8 +3,10 @@
 //! Data moves between registers and memory as rows of words, one row for every four bytes a lane moves; narrower
 //! accesses use the low bits of one row.
 
-use warploom_isa::{Access, AtomOp, Dst, Inst, Kernel, Op, Operand, Space, Ty};
+use warploom_isa::{AtomOp, Dst, Inst, Kernel, Op, Operand, Space, Ty};
 
+use super::address::{Addresses, addresses};
+use super::bytes::{Piece, extend, gather_flat, gather_local, scatter_flat, scatter_local, update_flat};
 use super::lanes;
 use super::shared::Shared;
 use super::simt::Activation;
@@ -37,88 +39,12 @@ pub struct Reach<'a> {
     pub uninitialised: Option<(usize, Space, u64, u32)>,
 }
 
-/// The addresses of a warp's access.
+/// What every lane of an access does.
 #[derive(Clone, Copy)]
-pub enum Addresses<const N: usize> {
-    /// The same in every lane.
-    Uniform(u64),
-    /// One a lane.
-    Lanes([u64; N]),
-}
-
-impl<const N: usize> Addresses<N> {
-    /// One lane's.
-    #[inline(always)]
-    pub fn at(&self, lane: usize) -> u64 {
-        match self {
-            Addresses::Uniform(address) => *address,
-            Addresses::Lanes(lanes) => lanes[lane],
-        }
-    }
-
-    fn map(self, f: impl Fn(u64) -> u64) -> Self {
-        match self {
-            Addresses::Uniform(address) => Addresses::Uniform(f(address)),
-            Addresses::Lanes(lanes) => Addresses::Lanes(lanes.map(f)),
-        }
-    }
-
-    /// Whether some lane of `mask` has one of these bits set.
-    fn any_bits(&self, mask: u64, bits: u64) -> bool {
-        match self {
-            Addresses::Uniform(address) => address & bits != 0,
-            Addresses::Lanes(lanes) => {
-                let mut found = 0;
-                for (lane, address) in lanes.iter().enumerate() {
-                    found |= (address & bits) * (mask >> lane & 1);
-                }
-                found != 0
-            }
-        }
-    }
-
-    /// The lanes of `mask` whose address lies in `start .. start + room` (`room` may be 0).
-    fn within(&self, mask: u64, start: u64, room: u64) -> u64 {
-        match self {
-            Addresses::Uniform(address) => {
-                if address.wrapping_sub(start) < room {
-                    mask
-                } else {
-                    0
-                }
-            }
-            Addresses::Lanes(lanes) => {
-                let mut inside = 0u64;
-                for (lane, address) in lanes.iter().enumerate() {
-                    inside |= ((address.wrapping_sub(start) < room) as u64) << lane;
-                }
-                inside & mask
-            }
-        }
-    }
-}
-
-/// Base operand plus byte offset in every lane.
-pub fn addresses<const N: usize>(
-    kernel: &Kernel,
-    warp: &mut Warp<N>,
-    activation: &Activation,
-    inst: &Inst,
-    wide: bool,
-) -> Addresses<N> {
-    let offset = match inst.src[1] {
-        Operand::Imm(offset) => offset as i32 as i64 as u64,
-        _ => 0,
-    };
-    let (base, fits) = match inst.src[0] {
-        Operand::Imm(base) => (Addresses::Uniform(base as u64), true),
-        Operand::Imm64(id) => (Addresses::Uniform(kernel.imms[id.index()]), true),
-        Operand::Frame => (Addresses::Uniform(activation.frame as u64), true),
-        base if wide => (Addresses::Lanes(warp.registers(activation).read64(base, &kernel.imms)), true),
-        base => (Addresses::Lanes(warp.registers(activation).read32(base).map(|a| a as u64)), false),
-    };
-    // 32-bit addresses wrap as 32-bit registers do.
-    base.map(|a| if fits { a.wrapping_add(offset) } else { (a as u32).wrapping_add(offset as u32) as u64 })
+struct Touch {
+    space: Space,
+    bytes: u32,
+    kind: AccessKind,
 }
 
 /// Rows of words for the largest access, 32 bytes a lane.
@@ -133,13 +59,34 @@ impl Reach<'_> {
         inst: &Inst,
         mask: u64,
     ) -> Result<(), Bad> {
+        let Op::Ld { access, .. } = inst.op else { unreachable!("called for loads") };
+        match access.bytes() {
+            ..=4 => self.load_rows::<N, 1>(warp, activation, inst, mask),
+            8 => self.load_rows::<N, 2>(warp, activation, inst, mask),
+            _ => self.load_rows::<N, MAX_ROWS>(warp, activation, inst, mask),
+        }
+    }
+
+    #[inline]
+    fn load_rows<const N: usize, const ROWS: usize>(
+        &mut self,
+        warp: &mut Warp<N>,
+        activation: &Activation,
+        inst: &Inst,
+        mask: u64,
+    ) -> Result<(), Bad> {
         let Op::Ld { access, wide } = inst.op else { unreachable!("called for loads") };
-        let addresses = addresses(self.kernel, warp, activation, inst, access.wide_address);
-        let mut rows = [[0u32; N]; MAX_ROWS];
+        let addresses = addresses(self.kernel, warp, activation, inst, access.wide_address, mask);
+        let mut rows = [[0u32; N]; ROWS];
         let rows = &mut rows[..(access.bytes() as usize).div_ceil(4)];
-        self.each_space(warp, activation, access.space, &addresses, mask, access.bytes(), AccessKind::Load, {
-            |reach, warp, at| reach.gather(warp, at, rows)
-        })?;
+        self.each_space(
+            warp,
+            activation,
+            Touch { space: access.space, bytes: access.bytes(), kind: AccessKind::Load },
+            &addresses,
+            mask,
+            |reach, warp, at| reach.gather(warp, at, rows),
+        )?;
         let kernel = self.kernel;
         let mut registers = warp.registers(activation);
         let mut put = |dst: Dst, element: usize| {
@@ -162,6 +109,7 @@ impl Reach<'_> {
                     }
                 }
             }
+            dst if ROWS == 1 && access.ty.bytes() == 4 && !wide => registers.write32(dst, &rows[0], mask),
             dst => put(dst, 0),
         }
         Ok(())
@@ -176,8 +124,24 @@ impl Reach<'_> {
         mask: u64,
     ) -> Result<(), Bad> {
         let Op::St(access) = inst.op else { unreachable!("called for stores") };
-        let addresses = addresses(self.kernel, warp, activation, inst, access.wide_address);
-        let mut rows = [[0u32; N]; MAX_ROWS];
+        match access.bytes() {
+            ..=4 => self.store_rows::<N, 1>(warp, activation, inst, mask),
+            8 => self.store_rows::<N, 2>(warp, activation, inst, mask),
+            _ => self.store_rows::<N, MAX_ROWS>(warp, activation, inst, mask),
+        }
+    }
+
+    #[inline]
+    fn store_rows<const N: usize, const ROWS: usize>(
+        &mut self,
+        warp: &mut Warp<N>,
+        activation: &Activation,
+        inst: &Inst,
+        mask: u64,
+    ) -> Result<(), Bad> {
+        let Op::St(access) = inst.op else { unreachable!("called for stores") };
+        let addresses = addresses(self.kernel, warp, activation, inst, access.wide_address, mask);
+        let mut rows = [[0u32; N]; ROWS];
         let kernel = self.kernel;
         let registers = warp.registers(activation);
         let mut take = |operand: Operand, element: usize| match access.ty.bytes() {
@@ -207,9 +171,14 @@ impl Reach<'_> {
             operand => take(operand, 0),
         }
         let rows = &rows[..(access.bytes() as usize).div_ceil(4)];
-        self.each_space(warp, activation, access.space, &addresses, mask, access.bytes(), AccessKind::Store, {
-            |reach, warp, at| reach.scatter(warp, at, rows)
-        })
+        self.each_space(
+            warp,
+            activation,
+            Touch { space: access.space, bytes: access.bytes(), kind: AccessKind::Store },
+            &addresses,
+            mask,
+            |reach, warp, at| reach.scatter(warp, at, rows),
+        )
     }
 
     /// Executes an atomic, lane by lane.
@@ -221,7 +190,7 @@ impl Reach<'_> {
         mask: u64,
     ) -> Result<(), Bad> {
         let Op::Atom(op, access) = inst.op else { unreachable!("called for atomics") };
-        let addresses = addresses(self.kernel, warp, activation, inst, access.wide_address);
+        let addresses = addresses(self.kernel, warp, activation, inst, access.wide_address, mask);
         let wide = access.ty.bytes() == 8;
         let kernel = self.kernel;
         let registers = warp.registers(activation);
@@ -234,9 +203,14 @@ impl Reach<'_> {
         };
         let (b, c) = (read(inst.src[2]), read(inst.src[3]));
         let mut old = [0u64; N];
-        self.each_space(warp, activation, access.space, &addresses, mask, access.bytes(), AccessKind::Atomic, {
-            |reach, warp, at| reach.update(warp, at, op, access, &b, &c, &mut old)
-        })?;
+        self.each_space(
+            warp,
+            activation,
+            Touch { space: access.space, bytes: access.bytes(), kind: AccessKind::Atomic },
+            &addresses,
+            mask,
+            |reach, warp, at| reach.update(warp, at, (op, access.ty), (&b, &c), &mut old),
+        )?;
         let mut registers = warp.registers(activation);
         if wide {
             registers.write64(inst.dst, &old, mask);
@@ -257,25 +231,35 @@ impl Reach<'_> {
         let Op::CpAsync(size) = inst.op else { unreachable!("called for asynchronous copies") };
         let registers = warp.registers(activation);
         let to = registers.read32(inst.src[0]).map(|a| a as u64);
-        let from = Addresses::Lanes(registers.read64(inst.src[1], &self.kernel.imms));
+        let from = registers.read64(inst.src[1], &self.kernel.imms);
         let taken = registers.read32(inst.src[2]);
         // Lanes that take fewer bytes than the copy's size read only those.
         for lane in each(mask) {
             let take = taken[lane].min(size as u32);
             let mut rows = [[0u32; N]; 4];
             for byte in 0..take {
-                let at = from.map(|a| a + byte as u64);
+                let at = Addresses::Uniform(from[lane].wrapping_add(byte as u64));
                 let mut one = [[0u32; N]; 1];
-                self.each_space(warp, activation, Space::Global, &at, 1 << lane, 1, AccessKind::Load, {
-                    |reach, warp, at| reach.gather(warp, at, &mut one)
-                })?;
+                self.each_space(
+                    warp,
+                    activation,
+                    Touch { space: Space::Global, bytes: 1, kind: AccessKind::Load },
+                    &at,
+                    1 << lane,
+                    |reach, warp, at| reach.gather(warp, at, &mut one),
+                )?;
                 rows[byte as usize / 4][lane] |= one[0][lane] << (8 * (byte % 4));
             }
             let rows = &rows[..size as usize / 4];
-            let at = Addresses::Lanes(to);
-            self.each_space(warp, activation, Space::Shared, &at, 1 << lane, size as u32, AccessKind::Store, {
-                |reach, warp, at| reach.scatter(warp, at, rows)
-            })?;
+            let at = Addresses::Uniform(to[lane]);
+            self.each_space(
+                warp,
+                activation,
+                Touch { space: Space::Shared, bytes: size as u32, kind: AccessKind::Store },
+                &at,
+                1 << lane,
+                |reach, warp, at| reach.scatter(warp, at, rows),
+            )?;
         }
         Ok(())
     }
@@ -293,7 +277,8 @@ impl Reach<'_> {
             return Err(bad(FaultKind::Misaligned { access, space, address, bytes: 8 }));
         }
         let size = self.shared.bytes.len();
-        let Some(bytes) = usize::try_from(address).ok().and_then(|at| self.shared.bytes.get_mut(at..)?.get_mut(..8))
+        let Some(bytes) =
+            usize::try_from(address).ok().and_then(|at| self.shared.bytes.get_mut(at..)?.get_mut(..8))
         else {
             let place = past_end(address, size as u64, "the CTA's shared memory");
             let (access, space) = (AccessKind::Atomic, Space::Shared);
@@ -318,27 +303,29 @@ impl Reach<'_> {
     ) -> Result<u8, Bad> {
         let mut row = [[0u32; N]; 1];
         let at = Addresses::Uniform(address);
-        self.each_space(warp, activation, Space::Generic, &at, 1 << lane, 1, AccessKind::Load, {
-            |reach, warp, at| reach.gather(warp, at, &mut row)
-        })?;
+        self.each_space(
+            warp,
+            activation,
+            Touch { space: Space::Generic, bytes: 1, kind: AccessKind::Load },
+            &at,
+            1 << lane,
+            |reach, warp, at| reach.gather(warp, at, &mut row),
+        )?;
         Ok(row[0][lane] as u8)
     }
 
     /// Checks alignment and bounds, and hands each group of lanes that lie in one piece of memory to `f`.
-    #[allow(clippy::too_many_arguments)]
     fn each_space<const N: usize>(
         &mut self,
         warp: &mut Warp<N>,
         activation: &Activation,
-        space: Space,
+        touch: Touch,
         addresses: &Addresses<N>,
         mask: u64,
-        bytes: u32,
-        kind: AccessKind,
         mut f: impl FnMut(&mut Self, &mut Warp<N>, &Piece<'_, N>),
     ) -> Result<(), Bad> {
-        if space != Space::Generic {
-            return self.one_space(warp, activation, space, addresses, mask, bytes, kind, &mut f);
+        if touch.space != Space::Generic {
+            return self.one_space(warp, activation, touch, addresses, mask, &mut f);
         }
         let windows = self.kernel.windows;
         let mut left = mask;
@@ -354,27 +341,25 @@ impl Reach<'_> {
                 }
                 _ => addresses.within(left, base, windows.bytes),
             };
-            let inside = addresses.map(|a| a.wrapping_sub(base));
-            self.one_space(warp, activation, space, &inside, here, bytes, kind, &mut f)?;
+            let inside = addresses.relative_to(base);
+            self.one_space(warp, activation, Touch { space, ..touch }, &inside, here, &mut f)?;
             left &= !here;
         }
         Ok(())
     }
 
-    #[allow(clippy::too_many_arguments)]
     fn one_space<const N: usize>(
         &mut self,
         warp: &mut Warp<N>,
         activation: &Activation,
-        space: Space,
+        Touch { space, bytes, kind }: Touch,
         addresses: &Addresses<N>,
         mask: u64,
-        bytes: u32,
-        kind: AccessKind,
         f: &mut impl FnMut(&mut Self, &mut Warp<N>, &Piece<'_, N>),
     ) -> Result<(), Bad> {
-        if addresses.any_bits(mask, bytes as u64 - 1) {
-            let lane = each(mask).find(|&l| addresses.at(l) & (bytes as u64 - 1) != 0).expect("some lane is off");
+        if !addresses.aligned(mask, bytes as u64) {
+            let lane =
+                each(mask).find(|&l| addresses.at(l) & (bytes as u64 - 1) != 0).expect("some lane is off");
             let address = addresses.at(lane);
             return Err(Bad { lane, kind: FaultKind::Misaligned { access: kind, space, address, bytes } });
         }
@@ -424,7 +409,8 @@ impl Reach<'_> {
             }
             Space::Shared => {
                 let len = self.shared.bytes.len() as u64;
-                let near = self.kernel.shared.iter().rev().find(|v| v.bytes > 0 && v.offset as u64 <= address);
+                let near =
+                    self.kernel.shared.iter().rev().find(|v| v.bytes > 0 && v.offset as u64 <= address);
                 let whole = past_end(address, len, "the CTA's shared memory");
                 match near {
                     Some(v) => format!("{whole}; the variable before it is `{}` ({} bytes)", v.name, v.bytes),
@@ -485,59 +471,45 @@ impl Reach<'_> {
         }
         let (data, written) = self.flat_mut(piece.space, piece.at);
         scatter_flat(data, piece, rows);
-        if let Some(written) = written {
-            for lane in each(piece.mask) {
-                written.insert((piece.addresses.at(lane) - piece.base) as usize, piece.bytes as usize);
-            }
-        }
+        note_written(written, piece);
     }
 
-    #[allow(clippy::too_many_arguments)]
     fn update<const N: usize>(
         &mut self,
         warp: &mut Warp<N>,
         piece: &Piece<'_, N>,
-        op: AtomOp,
-        access: Access,
-        b: &[u64; N],
-        c: &[u64; N],
+        (op, ty): (AtomOp, Ty),
+        (b, c): (&[u64; N], &[u64; N]),
         old: &mut [u64; N],
     ) {
+        if piece.space != Space::Local {
+            let (data, written) = self.flat_mut(piece.space, piece.at);
+            update_flat(data, piece, (op, ty), (b, c), old);
+            return note_written(written, piece);
+        }
         for lane in each(piece.mask) {
             let one = Piece { mask: 1 << lane, ..*piece };
             let mut rows = [[0u32; N]; 2];
-            let rows = &mut rows[..(access.bytes() as usize).div_ceil(4)];
-            self.gather(warp, &one, rows);
+            let rows = &mut rows[..(piece.bytes as usize).div_ceil(4)];
+            gather_local(warp, &one, rows);
             old[lane] = rows[0][lane] as u64 | rows.get(1).map_or(0, |high| (high[lane] as u64) << 32);
-            let new = lanes::atomic(op, access.ty, old[lane], b[lane], c[lane]);
+            let new = lanes::atomic(op, ty, old[lane], b[lane], c[lane]);
             rows[0][lane] = new as u32;
             if let Some(high) = rows.get_mut(1) {
                 high[lane] = (new >> 32) as u32;
             }
-            self.scatter(warp, &one, rows);
+            scatter_local(warp, &one, rows);
         }
     }
 }
 
-/// Lanes whose accesses lie in one piece of memory.
-struct Piece<'a, const N: usize> {
-    space: Space,
-    /// Which allocation (global memory).
-    at: usize,
-    /// The piece's first address.
-    base: u64,
-    mask: u64,
-    addresses: &'a Addresses<N>,
-    bytes: u32,
-}
-
-impl<const N: usize> Clone for Piece<'_, N> {
-    fn clone(&self) -> Self {
-        *self
+fn note_written<const N: usize>(written: Option<&mut BitSet>, piece: &Piece<'_, N>) {
+    if let Some(written) = written {
+        for lane in each(piece.mask) {
+            written.insert((piece.addresses.at(lane) - piece.base) as usize, piece.bytes as usize);
+        }
     }
 }
-
-impl<const N: usize> Copy for Piece<'_, N> {}
 
 /// How far a thread's local memory reaches while this activation runs.
 fn local_extent(kernel: &Kernel, activation: &Activation) -> u64 {
@@ -551,130 +523,5 @@ fn past_end(address: u64, len: u64, what: &str) -> String {
         format!("{} bytes past the end of {what} ({len} bytes)", address - len)
     } else {
         format!("runs over the end of {what} ({len} bytes)")
-    }
-}
-
-/// An element of a loaded vector as a low and a high word.
-#[inline]
-fn extend<const N: usize>(rows: &[[u32; N]], ty: Ty, element: usize) -> ([u32; N], [u32; N]) {
-    match ty.bytes() {
-        8 => (rows[2 * element], rows[2 * element + 1]),
-        4 => {
-            let low = rows[element];
-            (low, if ty == Ty::S32 { low.map(|v| ((v as i32) >> 31) as u32) } else { [0; N] })
-        }
-        bytes => {
-            let bits = bytes as usize * 8;
-            let bit = element * bits;
-            let drop = 32 - bits;
-            let up = rows[bit / 32].map(|v| v >> (bit % 32) << drop);
-            if ty.is_signed() {
-                let low = up.map(|v| (v as i32 >> drop) as u32);
-                (low, low.map(|v| (v as i32 >> 31) as u32))
-            } else {
-                (up.map(|v| v >> drop), [0; N])
-            }
-        }
-    }
-}
-
-#[inline]
-fn word(data: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(data[at..at + 4].try_into().expect("four bytes"))
-}
-
-fn scalar(data: &[u8], at: usize, bytes: u32) -> u32 {
-    match bytes {
-        1 => data[at] as u32,
-        2 => u16::from_le_bytes([data[at], data[at + 1]]) as u32,
-        _ => word(data, at),
-    }
-}
-
-fn gather_flat<const N: usize>(data: &[u8], piece: &Piece<'_, N>, rows: &mut [[u32; N]]) {
-    match piece.addresses {
-        Addresses::Uniform(address) => {
-            let at = (address - piece.base) as usize;
-            for (row, values) in rows.iter_mut().enumerate() {
-                let value = scalar(data, at + 4 * row, piece.bytes.min(4));
-                for lane in each(piece.mask) {
-                    values[lane] = value;
-                }
-            }
-        }
-        Addresses::Lanes(addresses) => {
-            let first = addresses[0];
-            let full = piece.mask.count_ones() as usize == N;
-            let streaming = full && piece.bytes == 4 && {
-                let mut off = 0;
-                for (lane, address) in addresses.iter().enumerate() {
-                    off |= address ^ (first.wrapping_add(4 * lane as u64));
-                }
-                off == 0
-            };
-            if streaming {
-                let at = (first - piece.base) as usize;
-                for (value, bytes) in rows[0].iter_mut().zip(data[at..at + 4 * N].chunks_exact(4)) {
-                    *value = u32::from_le_bytes(bytes.try_into().expect("four bytes"));
-                }
-                return;
-            }
-            for (row, values) in rows.iter_mut().enumerate() {
-                for lane in each(piece.mask) {
-                    let at = (addresses[lane] - piece.base) as usize + 4 * row;
-                    values[lane] = scalar(data, at, piece.bytes.min(4));
-                }
-            }
-        }
-    }
-}
-
-fn scatter_flat<const N: usize>(data: &mut [u8], piece: &Piece<'_, N>, rows: &[[u32; N]]) {
-    for (row, values) in rows.iter().enumerate() {
-        for lane in each(piece.mask) {
-            let at = (piece.addresses.at(lane) - piece.base) as usize + 4 * row;
-            let bytes = values[lane].to_le_bytes();
-            match piece.bytes {
-                1 => data[at] = bytes[0],
-                2 => data[at..at + 2].copy_from_slice(&bytes[..2]),
-                _ => data[at..at + 4].copy_from_slice(&bytes),
-            }
-        }
-    }
-}
-
-fn gather_local<const N: usize>(warp: &Warp<N>, piece: &Piece<'_, N>, rows: &mut [[u32; N]]) {
-    for (row, values) in rows.iter_mut().enumerate() {
-        if let Addresses::Uniform(address) = piece.addresses {
-            let at = *address as usize + 4 * row;
-            let stored = warp.local_word(at / 4);
-            let shift = 8 * (at % 4);
-            let keep = if piece.bytes < 4 { (1u32 << (8 * piece.bytes)) - 1 } else { u32::MAX };
-            for lane in 0..N {
-                values[lane] = stored[lane] >> shift & keep;
-            }
-            continue;
-        }
-        for lane in each(piece.mask) {
-            let at = piece.addresses.at(lane) as usize + 4 * row;
-            let stored = warp.local_word(at / 4)[lane] >> (8 * (at % 4));
-            values[lane] = match piece.bytes {
-                1 => stored & 0xff,
-                2 => stored & 0xffff,
-                _ => stored,
-            };
-        }
-    }
-}
-
-fn scatter_local<const N: usize>(warp: &mut Warp<N>, piece: &Piece<'_, N>, rows: &[[u32; N]]) {
-    for (row, values) in rows.iter().enumerate() {
-        for lane in each(piece.mask) {
-            let at = piece.addresses.at(lane) as usize + 4 * row;
-            let stored = &mut warp.local_word_mut(at / 4)[lane];
-            let shift = 8 * (at % 4);
-            let keep = if piece.bytes < 4 { ((1u32 << (8 * piece.bytes)) - 1) << shift } else { u32::MAX };
-            *stored = *stored & !keep | values[lane] << shift & keep;
-        }
     }
 }

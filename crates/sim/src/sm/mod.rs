@@ -1,6 +1,8 @@
 //! A streaming multiprocessor's parts.
 
+pub mod address;
 pub mod barrier;
+mod bytes;
 pub mod execute;
 pub mod independent;
 pub mod lanes;

@@ -153,7 +153,9 @@ impl Control {
     /// All paths with their waits, for messages.
     pub fn paths(&self) -> Vec<(Group, Option<Wait>)> {
         match self {
-            Control::Stack(stack) => stack.top_path().map(|(group, _, wait)| (group, wait)).into_iter().collect(),
+            Control::Stack(stack) => {
+                stack.top_path().map(|(group, _, wait)| (group, wait)).into_iter().collect()
+            }
             Control::Independent(splits) => splits.paths().map(|(group, _, wait)| (group, wait)).collect(),
         }
     }

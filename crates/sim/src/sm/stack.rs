@@ -83,7 +83,13 @@ impl SimtStack {
             self.top().pc = reconverge;
         }
         for group in groups.iter().rev().filter(|g| g.pc != reconverge) {
-            self.entries.push(StackEntry { pc: group.pc, reconverge, mask: group.mask, is_call: false, ..top });
+            self.entries.push(StackEntry {
+                pc: group.pc,
+                reconverge,
+                mask: group.mask,
+                is_call: false,
+                ..top
+            });
         }
         self.settle();
     }

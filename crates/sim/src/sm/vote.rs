@@ -16,9 +16,8 @@ pub fn members<const N: usize>(registers: &Registers<'_, N>, operand: Operand, m
         return mask;
     }
     let words = registers.read32(operand);
-    halves::<N>(mask).fold(0, |all, (half, here)| {
-        all | (words[half + here.trailing_zeros() as usize] as u64) << half
-    })
+    halves::<N>(mask)
+        .fold(0, |all, (half, here)| all | (words[half + here.trailing_zeros() as usize] as u64) << half)
 }
 
 /// First lane and active lanes of each half that has any.

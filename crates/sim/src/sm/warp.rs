@@ -31,14 +31,14 @@ impl<const N: usize> Warp<N> {
         let first = id * N as u32;
         let lanes = (threads - first).min(N as u32);
         let live = if lanes == 64 { u64::MAX } else { (1 << lanes) - 1 };
-        let mut tid = [[0; N]; 3];
-        for lane in 0..N {
-            let thread = first + lane as u32;
-            tid[0][lane] = thread % block[0];
-            tid[1][lane] = thread / block[0] % block[1];
-            tid[2][lane] = thread / block[0] / block[1];
-        }
-        let activation = Activation { function: 0, registers: 0, predicates: 0, frame: 0, depth: 0, caller: None };
+        let thread = |lane: usize| first + lane as u32;
+        let tid = [
+            std::array::from_fn(|lane| thread(lane) % block[0]),
+            std::array::from_fn(|lane| thread(lane) / block[0] % block[1]),
+            std::array::from_fn(|lane| thread(lane) / block[0] / block[1]),
+        ];
+        let activation =
+            Activation { function: 0, registers: 0, predicates: 0, frame: 0, depth: 0, caller: None };
         let start = kernel.functions[0].start;
         let control = match divergence {
             Divergence::SimtStack => Control::Stack(SimtStack::new(start, live, activation)),
@@ -69,6 +69,7 @@ impl<const N: usize> Warp<N> {
         Registers {
             words: &mut self.words[activation.registers as usize..],
             preds: &mut self.preds[activation.predicates as usize..],
+            frame: activation.frame,
         }
     }
 

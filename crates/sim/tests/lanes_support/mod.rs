@@ -1,6 +1,6 @@
 //! Runs one lane operation on many operands, on warps of 32 and 64 lanes, and compares every register with a scalar
 //! reference: results in the lanes of the mask, everything else untouched.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::needless_range_loop)]
 
 pub mod exact;
 
@@ -156,7 +156,7 @@ fn check_lanes<const N: usize>(
             }
         }
 
-        let mut regs = Registers::<N> { words: &mut words, preds: &mut preds };
+        let mut regs = Registers::<N> { words: &mut words, preds: &mut preds, frame: 0 };
         assert!(execute::<N>(&inst, &mut regs, &imms, mask), "{:?} is not executed", form.op);
         for lane in 0..N {
             for r in 0..words.len() {

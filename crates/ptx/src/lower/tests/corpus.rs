@@ -1,9 +1,9 @@
-//! Every text in `kernels/` loads.
+//! Every text in `kernels/` loads, and its kernels link.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use isa::{Guard, Op};
+use isa::{AddressMap, FuncId, Guard, Op, Value, Windows};
 use warploom_isa as isa;
 
 /// Texts that call what nobody defines.
@@ -34,6 +34,7 @@ fn every_kernel_file_loads() {
             Ok(module) => {
                 assert!(!unlinked, "{}", path.display());
                 check(&module);
+                link(&module);
             }
             Err(error) if unlinked && error.to_string().contains("no body for") => {}
             Err(error) => failures += &format!("{}:\n{}\n", path.display(), error.render(false)),
@@ -43,7 +44,7 @@ fn every_kernel_file_loads() {
 }
 
 /// What a body promises.
-fn check(module: &isa::Module) {
+pub(super) fn check(module: &isa::Module) {
     for function in &module.functions {
         let Some(body) = &function.body else { continue };
         assert_eq!(body.insts.len(), body.origins.len());
@@ -53,8 +54,29 @@ fn check(module: &isa::Module) {
             if let Some(target) = inst.branch_target() {
                 assert!(target.index() < body.insts.len(), "{}", function.name);
             }
+            inst.for_each_use(body, |value| {
+                if let Value::Reg(reg, width) = value {
+                    assert!(width.words() <= body.registers[reg.index()].words(), "{inst:?} reads {reg:?}");
+                }
+            });
+            inst.for_each_def(body, |value| {
+                if let Value::Reg(reg, width) = value {
+                    assert_eq!(width, body.registers[reg.index()], "{inst:?} writes {reg:?}");
+                }
+            });
         }
         let inside = |(_, offset, bytes): &(String, u32, u32)| offset + bytes <= body.frame_bytes;
         assert!(body.frame_vars.iter().all(inside), "{}", function.name);
+    }
+}
+
+fn link(module: &isa::Module) {
+    let variables = (0..module.variables.len() as u64).map(|i| 0x1000_0000 + (i << 16)).collect();
+    let addresses = AddressMap { variables, windows: Windows::default() };
+    for (i, function) in module.functions.iter().enumerate() {
+        if function.is_kernel {
+            let kernel = isa::link(module, FuncId(i as u32), &addresses).unwrap();
+            assert!(!kernel.code.is_empty());
+        }
     }
 }

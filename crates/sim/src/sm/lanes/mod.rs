@@ -37,6 +37,8 @@ pub struct Registers<'a, const N: usize> {
     pub words: &'a mut [[u32; N]],
     /// The predicate registers, lane `i` in bit `i`.
     pub preds: &'a mut [u64],
+    /// Where the function's frame begins in local memory: what [`Operand::Frame`] reads as.
+    pub frame: u32,
 }
 
 /// The mask of all lanes.
@@ -52,6 +54,7 @@ impl<const N: usize> Registers<'_, N> {
         match operand {
             Operand::Reg(r) => self.words[r.index()],
             Operand::Imm(value) => [value; N],
+            Operand::Frame => [self.frame; N],
             _ => [0; N],
         }
     }
@@ -68,6 +71,7 @@ impl<const N: usize> Registers<'_, N> {
                 }
             }
             Operand::Imm(value) => out = [u64::from(value); N],
+            Operand::Frame => out = [u64::from(self.frame); N],
             Operand::Imm64(id) => out = [imms[id.index()]; N],
             _ => {}
         }
@@ -145,8 +149,6 @@ fn merge<const N: usize>(register: &mut [u32; N], value: &[u32; N], k: &[u32; N]
 
 /// Executes a lane operation on the lanes of `mask` (the guard already folded in). Returns false, and does nothing, if
 /// `inst.op` is not one: memory, communication, control, special registers.
-///
-/// [`Operand::Frame`] is not known here; whoever runs the warp puts the frame's address in its place.
 #[multiversion(targets(
     "x86_64+avx+avx2+bmi1+bmi2+f16c+fma+lzcnt+movbe+popcnt+sse3+sse4.1+sse4.2+ssse3+xsave",
 ))]
@@ -172,6 +174,10 @@ macro_rules! source {
                 low = [value as u32; N];
                 high = [(value >> 32) as u32; N];
                 Source { lo: &low, hi: &high }
+            }
+            Operand::Frame => {
+                low = [$regs.frame; N];
+                Source { lo: &low, hi: const { &[0; N] } }
             }
             _ => Source { lo: const { &[0; N] }, hi: const { &[0; N] } },
         };

@@ -1,0 +1,429 @@
+//! The binary as users run it: exit codes, what goes to stdout and stderr, messages.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// The repository's root.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// A fresh directory for one test's files.
+fn scratch(name: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+fn warploom_in(dir: &Path, line: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_warploom"));
+    command.current_dir(dir).args(line.split_whitespace()).env_remove("RUST_BACKTRACE").output().unwrap()
+}
+
+fn warploom(line: &str) -> Output {
+    warploom_in(&root(), line)
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn code(output: &Output) -> i32 {
+    output.status.code().unwrap()
+}
+
+#[track_caller]
+fn good(line: &str) -> String {
+    let output = warploom(line);
+    assert_eq!(code(&output), 0, "{line}\n{}", stderr(&output));
+    assert_eq!(stderr(&output), "", "{line}");
+    stdout(&output)
+}
+
+#[track_caller]
+fn json(text: &str) -> Value {
+    assert_eq!(text.matches('\n').count(), 1, "one object on one line: {text}");
+    serde_json::from_str(text).unwrap()
+}
+
+/// Runs commands that fail with an exit code and print nothing on stdout; returns what they say.
+#[track_caller]
+fn refused_in(dir: &Path, exit: i32, lines: &[&str]) -> String {
+    let mut transcript = String::new();
+    for line in lines {
+        let output = warploom_in(dir, line);
+        let line = line.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(code(&output), exit, "{line}\n{}", stderr(&output));
+        assert_eq!(stdout(&output), "", "{line}");
+        transcript += &format!("$ warploom {line}\n{}\n", stderr(&output));
+    }
+    transcript
+}
+
+#[track_caller]
+fn refused(exit: i32, lines: &[&str]) -> String {
+    refused_in(&root(), exit, lines)
+}
+
+const HEADER: &str = ".version 6.3\n.target sm_70\n.address_size 64\n";
+
+/// A kernel without parameters.
+fn ptx(body: &str) -> String {
+    format!("{HEADER}.visible .entry k()\n{{\n{body}\n\tret;\n}}\n")
+}
+
+const VECADD: &str = "run kernels/vecadd.ptx --grid 4096 --block 256 --arg buf:f32:1048576=iota \
+    --arg buf:f32:1048576=iota --arg buf:f32:1048576=zero --arg u32:1048576";
+
+const SMALL: &str = "run kernels/vecadd.ptx --grid 2 --block 32 --arg buf:f32:64=iota --arg buf:f32:64=value:0.5 \
+    --arg buf:f32:64=zero --arg u32:64";
+
+// Runs that go well.
+
+#[test]
+fn adds_a_million_numbers() {
+    let out = good(&format!("{VECADD} --dump 2:8 --model functional"));
+    assert_eq!(out.lines().next(), Some("0 2 4 6 8 10 12 14"));
+    for part in [
+        "vecadd on gtx480, functional model",
+        "grid 4096 x block 256: 1,048,576 threads",
+        "M warp instructions/s",
+    ] {
+        assert!(out.contains(part), "{part:?} is missing in\n{out}");
+    }
+}
+
+#[test]
+fn prints_one_json_object() {
+    let report = json(&good(&format!("{SMALL} --dump 2:3 --dump 0:1 --json")));
+    for key in "kernel chip sched bows model cycles warp_insts thread_insts ipc simd_efficiency wall_s \
+                warp_insts_per_s stalls locks sib l1 l2 dram energy_nj grid block registers shared_bytes occupancy \
+                output dumps error"
+        .split_whitespace()
+    {
+        assert!(report.get(key).is_some(), "`{key}` is missing in {report}");
+    }
+    assert_eq!(report["kernel"], "vecadd");
+    assert_eq!(report["cycles"], report["warp_insts"]);
+    assert!(report["thread_insts"].as_u64() > report["warp_insts"].as_u64());
+    assert_eq!(report["dumps"][0]["values"], serde_json::json!([0.5, 1.5, 2.5]));
+    assert_eq!(report["dumps"][1]["arg"], 0);
+    assert!(report["error"].is_null() && report["ipc"].is_null() && report["sched"].is_null());
+}
+
+#[test]
+fn fills_from_files_and_saves_to_them() {
+    let dir = scratch("files");
+    let values: Vec<u8> = (0..64).flat_map(|i| (i as f32 * 3.0).to_le_bytes()).collect();
+    std::fs::write(dir.join("in.bin"), &values).unwrap();
+    let kernel = root().join("kernels/vecadd.ptx");
+    let output = warploom_in(
+        &dir,
+        &format!(
+            "run {} --grid 2 --block 32 --arg buf:f32:64=@in.bin --arg buf:f32:64=zero --arg buf:f32:64=zero \
+             --arg u32:64 --save 2=out.bin",
+            kernel.display()
+        ),
+    );
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(std::fs::read(dir.join("out.bin")).unwrap(), values);
+}
+
+#[test]
+fn random_input_depends_on_the_seed_alone() {
+    let dump = |fill: &str| good(&format!("{SMALL} --dump 0:4").replace("buf:f32:64=iota", fill));
+    let first = |text: String| text.lines().next().unwrap().to_string();
+    assert_eq!(first(dump("buf:f32:64=random:5")), first(dump("buf:f32:64=random:5")));
+    assert_ne!(first(dump("buf:f32:64=random:5")), first(dump("buf:f32:64=random:6")));
+}
+
+#[test]
+fn kernel_output_comes_first() {
+    let out = good("run kernels/printf.ptx --entry hello --block 2 --arg u32:2");
+    let lines: Vec<&str> = out.lines().collect();
+    assert_eq!(lines[0], "hello, 100% plain");
+    assert!(lines[1].starts_with("thread 0 of 2: hex 0, half 0.000000, even, letter a"), "{out}");
+    assert!(out.find("thread 1 of 2").unwrap() < out.find("kernel     hello").unwrap());
+    let report = json(&good("run kernels/printf.ptx --entry hello --block 2 --arg u32:2 --json"));
+    assert!(report["output"].as_str().unwrap().starts_with("hello, 100% plain\n"));
+}
+
+#[test]
+fn two_dimensions_and_dynamic_shared_memory() {
+    let out = good(
+        "run kernels/matmul.ptx --grid 1x1 --block 16,16 --arg buf:f32:256=value:1 --arg buf:f32:256=value:2 \
+         --arg buf:f32:256=zero --arg u32:16 --dump 2:2",
+    );
+    assert!(out.starts_with("32 32\n"), "{out}");
+    let out = good(
+        "run kernels/bitonic.ptx --block 4 --shared 32 --arg buf:u32:8=list:5,3,8,1,9,2,7,4 --arg u32:8 --dump 0",
+    );
+    assert!(out.starts_with("1 2 3 4 5 7 8 9\n"), "{out}");
+}
+
+#[test]
+fn other_chips_and_changed_ones() {
+    for chip in ["gtx480", "gtx570", "gtx1080ti", "apu", "h200"] {
+        let report = json(&good(&format!("{SMALL} --chip {chip} --json")));
+        assert_eq!(report["chip"], chip);
+    }
+    let report = json(&good(&format!("{SMALL} --set sm.max_ctas=3 --json")));
+    assert_eq!(report["occupancy"]["ctas_per_sm"], 3);
+}
+
+#[test]
+fn a_closed_pipe_is_no_panic() {
+    use std::process::Stdio;
+    let mut child = Command::new(env!("CARGO_BIN_EXE_warploom"))
+        .current_dir(root())
+        .args(format!("{VECADD} --dump 2").split_whitespace())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((code(&output), stderr(&output).as_str()), (0, ""));
+}
+
+// Exit code 1: a check failed.
+
+#[test]
+fn uninitialised_reads_are_found() {
+    let line = format!("{SMALL} --check-uninit").replace("buf:f32:64=iota", "buf:f32:64=uninit");
+    let output = warploom(&line);
+    assert_eq!(code(&output), 1);
+    assert!(stdout(&output).starts_with("kernel     vecadd"));
+    insta::assert_snapshot!(stderr(&output));
+    good(&format!("{SMALL} --check-uninit"));
+    let output = warploom(&format!("{line} --json"));
+    assert_eq!(code(&output), 1);
+    assert_eq!(json(&stdout(&output))["uninitialised"].as_array().unwrap().len(), 1);
+}
+
+// Exit code 2: bad usage or input.
+
+#[test]
+fn files_that_do_not_exist() {
+    insta::assert_snapshot!(refused(2, &["run kernels/nothing.ptx", "run kernels/vecadd", "run kernels"]));
+}
+
+#[test]
+fn files_that_are_no_ptx() {
+    let dir = scratch("no_ptx");
+    std::fs::write(dir.join("empty.ptx"), "\n").unwrap();
+    std::fs::write(dir.join("binary.ptx"), [0x7f, b'E', b'L', b'F', 0, 1, 2, 0xff]).unwrap();
+    std::fs::write(dir.join("noise.ptx"), [b'.', 0xfe, 0xff]).unwrap();
+    std::fs::write(dir.join("k.cu"), "__global__ void k() {}").unwrap();
+    std::fs::write(dir.join("k.sass"), "EXIT;").unwrap();
+    std::fs::write(dir.join("bad.ptx"), ptx("\t.reg .b32 %r<2>;\n\tfrobnicate.u32 %r1, 5;")).unwrap();
+    std::fs::write(dir.join("no_entry.ptx"), HEADER).unwrap();
+    let lines = [
+        "run empty.ptx",
+        "run binary.ptx",
+        "run noise.ptx",
+        "run k.cu",
+        "run k.sass",
+        "run bad.ptx",
+        "run no_entry.ptx",
+    ];
+    insta::assert_snapshot!(refused_in(&dir, 2, &lines));
+}
+
+#[test]
+fn kernels_that_do_not_exist() {
+    let lines = ["run kernels/spinlock.ptx", "run kernels/spinlock.ptx --entry nolock"];
+    insta::assert_snapshot!(refused(2, &lines));
+}
+
+#[test]
+fn arguments_that_do_not_fit() {
+    let wrong = |from: &str, to: &str| SMALL.replace(from, to);
+    let mut lines =
+        vec!["run kernels/vecadd.ptx".to_string(), "run kernels/vecadd.ptx --arg u32:1".to_string()];
+    lines.extend(["u64:64", "f32:64", "buf:u32:1=zero", "64", "u32:-1"].map(|arg| wrong("u32:64", arg)));
+    let buffers = [
+        "buf:f32:64",
+        "buf:f32:64=@nothing.bin",
+        "buf:f32:65=@rustfmt.toml",
+        "buf:f64:1000000000=random",
+        "f64:1",
+    ];
+    lines.extend(buffers.map(|arg| wrong("buf:f32:64=zero", arg)));
+    lines.extend(["--dump 3", "--dump 2:65", "--save 4=x"].map(|option| format!("{SMALL} {option}")));
+    insta::assert_snapshot!(refused(2, &lines.iter().map(String::as_str).collect::<Vec<_>>()));
+}
+
+#[test]
+fn launches_that_do_not_fit() {
+    let lines = [
+        SMALL.replace("--block 32", "--block 1025"),
+        SMALL.replace("--block 32", "--block 0"),
+        SMALL.replace("--grid 2", "--grid 70000"),
+        format!("{SMALL} --shared 60000"),
+    ];
+    insta::assert_snapshot!(refused(2, &lines.each_ref().map(String::as_str)));
+}
+
+#[test]
+fn chips_that_do_not_exist() {
+    let options = [
+        "--chip gtx9000",
+        "--set sm.lanes=32",
+        "--set sm.count=many",
+        "--set sm.warp_lanes=33",
+        "--set sm.count",
+    ];
+    let mut lines = options.map(|option| format!("{SMALL} {option}")).to_vec();
+    lines.push("chips gtx9000".to_string());
+    insta::assert_snapshot!(refused(2, &lines.iter().map(String::as_str).collect::<Vec<_>>()));
+}
+
+#[test]
+fn failures_as_json() {
+    let output = warploom(&format!("{SMALL} --chip gtx9000 --json"));
+    assert_eq!(code(&output), 2);
+    let error = &json(&stdout(&output))["error"];
+    assert_eq!((error["kind"].as_str(), error["exit_code"].as_u64()), (Some("bad_input"), Some(2)));
+    assert!(error["message"].as_str().unwrap().contains("gtx9000"));
+}
+
+// Exit code 3: the kernel faults.
+
+#[test]
+fn out_of_bounds() {
+    let line = SMALL.replace("buf:f32:64=zero", "buf:f32:63=zero");
+    insta::assert_snapshot!(refused(3, &[&line]));
+    let output = warploom(&format!("{line} --json"));
+    assert_eq!(code(&output), 3);
+    let report = json(&stdout(&output));
+    assert_eq!(report["error"]["kind"], "fault");
+    assert_eq!(report["kernel"], "vecadd");
+    assert!(report["warp_insts"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn null_pointers_traps_and_assertions() {
+    let null = SMALL.replace("buf:f32:64=zero", "null");
+    let assertion =
+        "run kernels/printf.ptx --entry checked --block 4 --arg buf:s32:4=list:1,2,-3,4 --arg u32:4";
+    insta::assert_snapshot!(refused(3, &[&null, assertion]));
+    let dir = scratch("trap");
+    std::fs::write(dir.join("trap.ptx"), ptx("\ttrap;")).unwrap();
+    insta::assert_snapshot!(refused_in(&dir, 3, &["run trap.ptx"]));
+}
+
+// Exit code 4: the kernel hangs or reaches a limit.
+
+#[test]
+fn endless_kernels() {
+    let dir = scratch("endless");
+    std::fs::write(dir.join("endless.ptx"), ptx("LOOP:\n\tbra LOOP;")).unwrap();
+    insta::assert_snapshot!(refused_in(&dir, 4, &["run endless.ptx --block 64 --max-insts 1000"]));
+    let output = warploom_in(&dir, "run endless.ptx --max-cycles 1000 --json");
+    assert_eq!(code(&output), 4);
+    assert_eq!(json(&stdout(&output))["error"]["kind"], "hang");
+}
+
+#[test]
+fn a_lock_that_hangs_on_a_simt_stack() {
+    let line = "run kernels/spinlock.ptx --entry naivelock --block 32 --arg buf:u32:1=zero --arg buf:u32:1=zero \
+                --dump 1";
+    insta::assert_snapshot!(refused(4, &[&format!("{line} --max-insts 10000")]));
+    assert!(good(&format!("{line} --max-insts 1000000 --chip h200")).starts_with("32\n"));
+}
+
+// Exit code 130: interrupted.
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_stops_with_statistics() {
+    use std::process::Stdio;
+    let dir = scratch("interrupt");
+    std::fs::write(dir.join("endless.ptx"), ptx("LOOP:\n\tbra LOOP;")).unwrap();
+    let child = Command::new(env!("CARGO_BIN_EXE_warploom"))
+        .current_dir(&dir)
+        .args(["run", "endless.ptx"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The handler is there when the launch begins; a signal before that would end the process without a code.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(code(&output), 130);
+    assert!(stderr(&output).starts_with("error: interrupted after "), "{}", stderr(&output));
+    assert!(stdout(&output).starts_with("kernel     k on gtx480"), "{}", stdout(&output));
+}
+
+// The other commands.
+
+#[test]
+fn check_tells_what_kernels_need() {
+    insta::assert_snapshot!("check_spinlock", good("check kernels/spinlock.ptx"));
+    insta::assert_snapshot!(
+        "check_several",
+        good("check kernels/bitonic.ptx kernels/recursion.ptx --chip h200")
+    );
+}
+
+#[test]
+fn check_reports_all_files() {
+    let dir = scratch("check");
+    std::fs::write(dir.join("good.ptx"), ptx("")).unwrap();
+    std::fs::write(dir.join("bad.ptx"), ptx("\tfrobnicate;")).unwrap();
+    let output = warploom_in(&dir, "check bad.ptx missing.ptx good.ptx");
+    assert_eq!(code(&output), 2);
+    assert!(stdout(&output).contains("good.ptx: PTX 6.3, sm_70, 1 kernel"), "{}", stdout(&output));
+    let message = stderr(&output);
+    assert!(message.contains("bad.ptx:6:2") && message.contains("missing.ptx"), "{message}");
+
+    let output = warploom_in(&dir, "check bad.ptx good.ptx --json");
+    assert_eq!(code(&output), 2);
+    let files = &json(&stdout(&output))["files"];
+    assert_eq!(files[0]["errors"][0]["exit_code"], 2);
+    assert_eq!(files[1]["kernels"][0]["name"], "k");
+}
+
+#[test]
+fn check_lists_code() {
+    let out = good("check kernels/vecadd.ptx --listing");
+    assert!(out.contains("add.rn.f32") || out.contains("add.f32"), "{out}");
+}
+
+#[test]
+fn chips_are_listed_and_shown() {
+    let out = good("chips");
+    for chip in ["gtx480", "gtx570", "gtx1080ti", "apu", "h200"] {
+        assert_eq!(out.lines().filter(|line| line.starts_with(chip)).count(), 2, "{chip} in\n{out}");
+    }
+    assert_eq!(good("chips gtx480"), std::fs::read_to_string(root().join("chips/gtx480.toml")).unwrap());
+    assert_eq!(json(&good("chips --json"))["chips"].as_array().unwrap().len(), 5);
+}
+
+#[test]
+fn speed_measures_the_set() {
+    let report = json(&good("speed --repeat 1 --json"));
+    let kernels = report["kernels"].as_array().unwrap();
+    let sum: u64 = kernels.iter().map(|k| k["warp_insts"].as_u64().unwrap()).sum();
+    assert!(kernels.len() >= 5);
+    assert_eq!(report["total"]["warp_insts"], sum);
+}
+
+#[test]
+fn help_and_completions() {
+    assert!(good("--help").contains("warploom run kernels/vecadd.ptx"));
+    assert!(good("run --help").contains("buf:TYPE:COUNT=FILL"));
+    assert!(good("completions bash").contains("_warploom"));
+    assert_eq!(code(&warploom("")), 2);
+    assert_eq!(code(&warploom("walk kernels/vecadd.ptx")), 2);
+}

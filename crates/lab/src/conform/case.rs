@@ -1,0 +1,177 @@
+//! One instruction to compare: its operands, its results and the kernel that executes it.
+
+use std::fmt::Write as _;
+
+use warploom::isa::Ty;
+
+use super::bound::Bound;
+use super::catalogue::row;
+use super::operands::Domain;
+
+/// Instructions that share a module and a file of vectors.
+#[derive(Clone, Copy, Debug)]
+pub struct Group {
+    /// Its name, also the file's.
+    pub name: &'static str,
+    /// The lowest PTX version that has all of it.
+    pub version: &'static str,
+    /// Operand tuples of a case.
+    pub tuples: usize,
+    /// The instructions, as [`catalogue`](super::catalogue) describes.
+    pub rows: &'static [&'static str],
+}
+
+/// An operand or result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slot {
+    /// A value in a register as wide as its type, or of 32 bits for types of 8.
+    Value(Ty),
+    /// A predicate.
+    Pred,
+}
+
+impl Slot {
+    /// Bytes of the register, of which a predicate counts as one.
+    pub fn bytes(self) -> usize {
+        match self {
+            Slot::Value(ty) => ty.bytes().max(2) as usize * if ty.bytes() == 1 { 2 } else { 1 },
+            Slot::Pred => 1,
+        }
+    }
+
+    /// The untyped register class: `b16`, `b32`, `b64`, `pred`.
+    pub(crate) fn register(self) -> &'static str {
+        match (self, self.bytes()) {
+            (Slot::Pred, _) => "pred",
+            (_, 2) => "b16",
+            (_, 8) => "b64",
+            _ => "b32",
+        }
+    }
+}
+
+/// An operand with the values it takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Input {
+    /// What it is.
+    pub slot: Slot,
+    pub(crate) domain: Domain,
+}
+
+/// One instruction (or short chain) with fixed operands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Case {
+    /// The opcode, with what else tells it apart.
+    pub name: String,
+    /// Operands.
+    pub inputs: Vec<Input>,
+    /// Results.
+    pub outputs: Vec<Slot>,
+    /// How far results may be from the recorded ones.
+    pub bound: Bound,
+    /// Operand tuples.
+    pub tuples: usize,
+    /// The instructions, over `%a0`, `%a1` … and `%d0`, `%d1` …
+    pub(crate) body: String,
+}
+
+/// Bytes from one operand or result to the next in the device's buffers.
+pub(crate) const SLOT_BYTES: usize = 8;
+
+/// Threads of a CTA: whole warps on every chip.
+pub(crate) const BLOCK: usize = 64;
+
+impl Group {
+    /// The cases, in the order of the rows.
+    pub fn cases(&self) -> Vec<Case> {
+        self.rows.iter().flat_map(|r| row::expand(r)).map(|r| r.case(self.tuples)).collect()
+    }
+
+    /// One module with all cases.
+    pub fn ptx(&self, cases: &[Case]) -> String {
+        let mut text = self.header();
+        for case in cases {
+            case.write_entry(&mut text);
+        }
+        text
+    }
+
+    fn header(&self) -> String {
+        format!(".version {}\n.target sm_90\n.address_size 64\n", self.version)
+    }
+}
+
+impl Case {
+    /// The kernel's name.
+    pub fn entry(&self) -> String {
+        let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
+        self.name.chars().map(plain).collect()
+    }
+
+    /// Bytes of an operand tuple in the input buffer.
+    pub(crate) fn input_stride(&self) -> usize {
+        self.inputs.len().max(1) * SLOT_BYTES
+    }
+
+    /// Bytes of a result in the output buffer. One more slot is the memory that atomics work on.
+    pub(crate) fn output_stride(&self) -> usize {
+        (self.outputs.len() + 1) * SLOT_BYTES
+    }
+
+    /// Bytes of all recorded results.
+    pub fn output_bytes(&self) -> usize {
+        self.tuples * self.outputs.iter().map(|s| s.bytes()).sum::<usize>()
+    }
+
+    fn write_entry(&self, text: &mut String) {
+        // Writing to a string cannot fail.
+        let _ = self.try_write_entry(text);
+    }
+
+    fn try_write_entry(&self, out: &mut String) -> std::fmt::Result {
+        let entry = self.entry();
+        let (input_stride, output_stride) = (self.input_stride(), self.output_stride());
+        let shared = self.body.contains("%shared");
+        writeln!(out, "\n// {}", self.name)?;
+        writeln!(out, ".visible .entry {entry}(.param .u64 {entry}_in, .param .u64 {entry}_out, .param .u32 {entry}_n)\n{{")?;
+        writeln!(out, "    .reg .pred %done;\n    .reg .b32 %i, %n, %t;\n    .reg .b64 %in, %out;")?;
+        for (i, input) in self.inputs.iter().enumerate() {
+            writeln!(out, "    .reg .{} %a{i};", input.slot.register())?;
+        }
+        for (i, output) in self.outputs.iter().enumerate() {
+            writeln!(out, "    .reg .{} %d{i};", output.register())?;
+        }
+        if shared {
+            writeln!(out, "    .reg .b32 %shared;\n    .shared .align 8 .b8 {entry}_mem[{}];", BLOCK * SLOT_BYTES)?;
+        }
+        writeln!(out, "    mov.u32 %i, %ctaid.x;\n    mov.u32 %n, %ntid.x;\n    mov.u32 %t, %tid.x;")?;
+        writeln!(out, "    mad.lo.u32 %i, %i, %n, %t;")?;
+        writeln!(out, "    ld.param.u32 %n, [{entry}_n];\n    setp.ge.u32 %done, %i, %n;\n    @%done ret;")?;
+        for (register, stride) in [("in", input_stride), ("out", output_stride)] {
+            writeln!(out, "    ld.param.u64 %{register}, [{entry}_{register}];")?;
+            writeln!(out, "    cvta.to.global.u64 %{register}, %{register};")?;
+            writeln!(out, "    mad.wide.u32 %{register}, %i, {stride}, %{register};")?;
+        }
+        if shared {
+            writeln!(out, "    mov.u32 %shared, {entry}_mem;\n    mad.lo.u32 %shared, %t, {SLOT_BYTES}, %shared;")?;
+        }
+        for (i, input) in self.inputs.iter().enumerate() {
+            let at = i * SLOT_BYTES;
+            match input.slot {
+                Slot::Pred => writeln!(out, "    ld.global.b32 %t, [%in+{at}];\n    setp.ne.u32 %a{i}, %t, 0;")?,
+                slot => writeln!(out, "    ld.global.{} %a{i}, [%in+{at}];", slot.register())?,
+            }
+        }
+        for line in self.body.split(';').map(str::trim).filter(|l| !l.is_empty()) {
+            writeln!(out, "    {line};")?;
+        }
+        for (i, output) in self.outputs.iter().enumerate() {
+            let at = i * SLOT_BYTES;
+            match output {
+                Slot::Pred => writeln!(out, "    selp.b32 %t, 1, 0, %d{i};\n    st.global.b32 [%out+{at}], %t;")?,
+                slot => writeln!(out, "    st.global.{} [%out+{at}], %d{i};", slot.register())?,
+            }
+        }
+        writeln!(out, "    ret;\n}}")
+    }
+}

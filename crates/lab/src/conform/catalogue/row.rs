@@ -1,0 +1,162 @@
+//! The notation of the catalogue, and its reading.
+
+use warploom::isa::Ty;
+
+use crate::conform::bound::Bound;
+use crate::conform::case::{Case, Input, Slot};
+use crate::conform::operands::Domain;
+
+/// Names for alternatives that many rows have.
+const NAMED: &[(&str, &str)] = &[
+    ("<int>", "{u16,s16,u32,s32,u64,s64}"),
+    ("<bits>", "{b16,b32,b64}"),
+    ("<rnd>", "{.rn,.rz,.rm,.rp}"),
+    ("<cmp>", "{eq,ne,lt,le,gt,ge}"),
+    ("<cmpu>", "{eq,ne,lt,le,gt,ge,lo,ls,hi,hs}"),
+    ("<cmpf>", "{eq,ne,lt,le,gt,ge,equ,neu,ltu,leu,gtu,geu,num,nan}"),
+    ("<bool>", "{.and,.or,.xor}"),
+    ("<lut>", "{0x96,0xe8,0xca,0x80,0xfe,0x1b,0x00,0xff,0x6a}"),
+];
+
+/// One alternative of a row.
+pub(crate) struct Row {
+    left: String,
+    /// What each pair of braces stands for here.
+    choices: Vec<String>,
+    text: Option<String>,
+}
+
+/// All alternatives of a row.
+pub(crate) fn expand(row: &str) -> Vec<Row> {
+    let (left, text) = match row.split_once(" : ") {
+        Some((left, text)) => (left, Some(text.to_string())),
+        None => (row, None),
+    };
+    let left = NAMED.iter().fold(left.to_string(), |left, (name, all)| left.replace(name, all));
+    let mut rows = vec![Row { left, choices: Vec::new(), text }];
+    while rows.iter().any(|r| r.left.contains('{')) {
+        rows = rows.into_iter().flat_map(Row::choose).collect();
+    }
+    rows
+}
+
+impl Row {
+    /// One row for each alternative of the first braces.
+    fn choose(self) -> Vec<Row> {
+        let Some((before, rest)) = self.left.split_once('{') else { return vec![self] };
+        let Some((inside, after)) = rest.split_once('}') else { return vec![self] };
+        let one = |choice: &str| {
+            let mut choices = self.choices.clone();
+            choices.push(choice.to_string());
+            Row { left: format!("{before}{choice}{after}"), choices, text: self.text.clone() }
+        };
+        inside.split(',').map(one).collect()
+    }
+
+    /// The case that the row describes.
+    pub(crate) fn case(&self, tuples: usize) -> Case {
+        let mut words = self.left.split_whitespace();
+        let opcode = words.next().unwrap_or_default();
+        let types: Vec<Ty> = opcode.split(['.', '+']).filter_map(type_named).collect();
+        let mut case = Case {
+            name: opcode.to_string(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+            bound: Bound::Exact,
+            tuples,
+            body: String::new(),
+        };
+        let mut results = String::new();
+        let mut sources: Vec<String> = Vec::new();
+        let mut is_source = false;
+        for word in words {
+            if word == "=" {
+                is_source = true;
+            } else if let Some(bound) = word.strip_prefix('~') {
+                case.bound = Bound::parse(bound);
+            } else if let Some(constant) = word.strip_prefix('#') {
+                sources.push(constant.to_string());
+                if constant != FULL_MASK {
+                    case.name = format!("{} {constant}", case.name);
+                }
+            } else if is_source {
+                let (slot, domain) = word.split_once(':').unwrap_or((word, ""));
+                sources.push(format!("%a{}", case.inputs.len()));
+                case.inputs.push(Input { slot: self::slot(slot, &types), domain: Domain::parse(domain) });
+            } else {
+                for (i, part) in word.split('|').enumerate() {
+                    results.push_str(if i > 0 { "|" } else if results.is_empty() { "" } else { ", " });
+                    results.push_str(&format!("%d{}", case.outputs.len()));
+                    case.outputs.push(slot(part, &types));
+                }
+            }
+        }
+        case.body = match &self.text {
+            Some(text) => self.fill(text, &types),
+            None => {
+                let comma = if sources.is_empty() { "" } else { ", " };
+                format!("{opcode} {results}{comma}{}", sources.join(", "))
+            }
+        };
+        case
+    }
+
+    /// The row's own text: `$1` is the first braces' choice, `$b` the untyped register of the first type, `$m` the
+    /// thread's own memory.
+    fn fill(&self, text: &str, types: &[Ty]) -> String {
+        let mut text = text.to_string();
+        for (i, choice) in self.choices.iter().enumerate() {
+            text = text.replace(&format!("${}", i + 1), choice);
+        }
+        if let Some(ty) = types.first() {
+            text = text.replace("$b", Slot::Value(*ty).register());
+        }
+        
+        text.replace("$m", if text.contains(".shared") { "%shared" } else { "%out+MEM" })
+    }
+}
+
+const FULL_MASK: &str = "0xffffffff";
+
+/// `T` and `U` are the opcode's first and second type, `W` has twice the width of `T`, `p` is a predicate.
+fn slot(word: &str, types: &[Ty]) -> Slot {
+    let at = |i: usize| types.get(i).copied().unwrap_or(Ty::B32);
+    Slot::Value(match word {
+        "p" => return Slot::Pred,
+        "T" => at(0),
+        "U" => at(1),
+        "W" => match at(0) {
+            Ty::U16 => Ty::U32,
+            Ty::S16 => Ty::S32,
+            Ty::U32 => Ty::U64,
+            _ => Ty::S64,
+        },
+        name => type_named(name).unwrap_or(Ty::B32),
+    })
+}
+
+fn type_named(name: &str) -> Option<Ty> {
+    const ALL: [Ty; 20] = [
+        Ty::B8,
+        Ty::B16,
+        Ty::B32,
+        Ty::B64,
+        Ty::U8,
+        Ty::U16,
+        Ty::U32,
+        Ty::U64,
+        Ty::S8,
+        Ty::S16,
+        Ty::S32,
+        Ty::S64,
+        Ty::U16x2,
+        Ty::S16x2,
+        Ty::F16,
+        Ty::F16x2,
+        Ty::BF16,
+        Ty::BF16x2,
+        Ty::F32,
+        Ty::F64,
+    ];
+    ALL.into_iter().find(|ty| ty.name() == name)
+}

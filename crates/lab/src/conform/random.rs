@@ -1,0 +1,53 @@
+//! Deterministic random numbers and hashes. Recorded files depend on them: a change makes every recording stale.
+
+/// SplitMix64.
+#[derive(Clone, Debug)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    /// A sequence for a seed.
+    pub(crate) fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    /// The sequence that belongs to a name.
+    pub(crate) fn named(name: &str) -> Random {
+        Random(hash(name.as_bytes()))
+    }
+
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(self.0)
+    }
+
+    /// Below `n`, which is not 0.
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        ((u128::from(self.next()) * n as u128) >> 64) as usize
+    }
+
+    /// True once in `n` times.
+    pub(crate) fn once_in(&mut self, n: usize) -> bool {
+        self.below(n) == 0
+    }
+
+    pub(crate) fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.below(of.len())]
+    }
+}
+
+fn mix(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// 64 bits that stand for some bytes.
+pub(crate) fn hash(bytes: &[u8]) -> u64 {
+    let mut state = 0xcbf2_9ce4_8422_2325 ^ bytes.len() as u64;
+    for piece in bytes.chunks(8) {
+        let mut word = [0; 8];
+        word[..piece.len()].copy_from_slice(piece);
+        state = mix(state ^ u64::from_le_bytes(word)).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    }
+    mix(state)
+}

@@ -1,0 +1,173 @@
+//! The addresses of a warp's access, in the patterns that kernels mostly have.
+
+use warploom_isa::{Inst, Kernel, Operand};
+
+use super::simt::Activation;
+use super::warp::Warp;
+
+/// One address a lane.
+#[derive(Clone, Copy, Debug)]
+pub enum Addresses<const N: usize> {
+    /// The same in every lane.
+    Uniform(u64),
+    /// Lane `i` is at `first + i * step`, without wrapping: what coalesces.
+    Stride {
+        /// Lane 0's.
+        first: u64,
+        /// Bytes from lane to lane.
+        step: u64,
+    },
+    /// Anything else.
+    Lanes([u64; N]),
+}
+
+impl<const N: usize> Addresses<N> {
+    /// Recognises the pattern of an access in which the lanes of `mask` take part.
+    #[inline]
+    pub fn of(lanes: [u64; N], mask: u64) -> Self {
+        // Lanes that take no part hold anything, so only full warps are looked at.
+        if mask.count_ones() as usize != N {
+            return Addresses::Lanes(lanes);
+        }
+        let first = lanes[0];
+        let step = lanes[1].wrapping_sub(first);
+        let mut off = 0;
+        for (lane, address) in lanes.iter().enumerate() {
+            off |= address ^ first.wrapping_add(step.wrapping_mul(lane as u64));
+        }
+        if off != 0 {
+            Addresses::Lanes(lanes)
+        } else if step == 0 {
+            Addresses::Uniform(first)
+        } else if first.checked_add(step.saturating_mul(N as u64)).is_some() {
+            Addresses::Stride { first, step }
+        } else {
+            Addresses::Lanes(lanes)
+        }
+    }
+
+    /// One lane's.
+    #[inline(always)]
+    pub fn at(&self, lane: usize) -> u64 {
+        match self {
+            Addresses::Uniform(address) => *address,
+            Addresses::Stride { first, step } => first + step * lane as u64,
+            Addresses::Lanes(lanes) => lanes[lane],
+        }
+    }
+
+    /// All addresses moved down by `base`, which is the start of a window that holds every address of `mask`.
+    pub fn relative_to(self, base: u64) -> Self {
+        match self {
+            Addresses::Uniform(address) => Addresses::Uniform(address.wrapping_sub(base)),
+            Addresses::Stride { first, step } => Addresses::Stride { first: first.wrapping_sub(base), step },
+            Addresses::Lanes(lanes) => Addresses::Lanes(lanes.map(|a| a.wrapping_sub(base))),
+        }
+    }
+
+    /// Whether every address of `mask` is a multiple of `bytes`, a power of two.
+    #[inline]
+    pub fn aligned(&self, mask: u64, bytes: u64) -> bool {
+        let bits = bytes - 1;
+        match self {
+            Addresses::Uniform(address) => address & bits == 0,
+            Addresses::Stride { first, step } => (first | step) & bits == 0,
+            Addresses::Lanes(lanes) => {
+                let mut found = 0;
+                for (lane, address) in lanes.iter().enumerate() {
+                    found |= (address & bits) * (mask >> lane & 1);
+                }
+                found == 0
+            }
+        }
+    }
+
+    /// The lanes of `mask` whose address lies in `start .. start + room` (`room` may be 0).
+    #[inline]
+    pub fn within(&self, mask: u64, start: u64, room: u64) -> u64 {
+        let inside = |address: u64| address.wrapping_sub(start) < room;
+        match self {
+            Addresses::Uniform(address) => mask * inside(*address) as u64,
+            Addresses::Stride { .. } if inside(self.at(0)) && inside(self.at(N - 1)) => mask,
+            _ => (0..N).fold(0u64, |found, lane| found | (inside(self.at(lane)) as u64) << lane) & mask,
+        }
+    }
+}
+
+/// Base operand plus byte offset in every lane of `mask`.
+pub fn addresses<const N: usize>(
+    kernel: &Kernel,
+    warp: &mut Warp<N>,
+    activation: &Activation,
+    inst: &Inst,
+    wide: bool,
+    mask: u64,
+) -> Addresses<N> {
+    let offset = match inst.src[1] {
+        Operand::Imm(offset) => offset as i32 as i64 as u64,
+        _ => 0,
+    };
+    match inst.src[0] {
+        Operand::Imm(base) => Addresses::Uniform((base as u64).wrapping_add(offset)),
+        Operand::Imm64(id) => Addresses::Uniform(kernel.imms[id.index()].wrapping_add(offset)),
+        Operand::Frame => Addresses::Uniform((activation.frame as u64).wrapping_add(offset)),
+        base if wide => {
+            let lanes = warp.registers(activation).read64(base, &kernel.imms);
+            Addresses::of(lanes.map(|a| a.wrapping_add(offset)), mask)
+        }
+        base => {
+            // 32-bit addresses wrap as 32-bit registers do.
+            let lanes = warp.registers(activation).read32(base);
+            Addresses::of(lanes.map(|a| a.wrapping_add(offset as u32) as u64), mask)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: u64 = u32::MAX as u64;
+
+    #[test]
+    fn patterns_are_recognised() {
+        let stride = Addresses::<32>::of(std::array::from_fn(|l| 4096 + 8 * l as u64), ALL);
+        assert!(matches!(stride, Addresses::Stride { first: 4096, step: 8 }));
+        assert!(matches!(Addresses::<32>::of([7; 32], ALL), Addresses::Uniform(7)));
+        let down = Addresses::<32>::of(std::array::from_fn(|l| 4096 - 8 * l as u64), ALL);
+        assert!(matches!(down, Addresses::Lanes(_)));
+        assert!(matches!(Addresses::<32>::of([7; 32], 0xffff), Addresses::Lanes(_)));
+    }
+
+    #[test]
+    fn every_pattern_answers_like_its_lanes() {
+        let patterns = [
+            Addresses::<32>::Uniform(64),
+            Addresses::Stride { first: 60, step: 4 },
+            Addresses::Stride { first: 62, step: 4 },
+            Addresses::Lanes(std::array::from_fn(|l| (l as u64 * 37) % 101)),
+        ];
+        for pattern in patterns {
+            let lanes = Addresses::<32>::Lanes(std::array::from_fn(|l| pattern.at(l)));
+            for mask in [ALL, 0x0f0f_1234, 1 << 31] {
+                for (start, room) in [(0, 200), (64, 8), (60, 125), (100, 0), (64, 1)] {
+                    assert_eq!(
+                        pattern.within(mask, start, room),
+                        lanes.within(mask, start, room),
+                        "{pattern:?}"
+                    );
+                }
+                for bytes in [1, 2, 4, 8] {
+                    // A stride says no if any lane is off, whether or not it takes part; only full warps have one.
+                    if mask == ALL {
+                        assert_eq!(
+                            pattern.aligned(mask, bytes),
+                            lanes.aligned(mask, bytes),
+                            "{pattern:?} {bytes}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}

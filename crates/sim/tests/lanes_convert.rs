@@ -1,0 +1,327 @@
+//! Conversions against exact arithmetic, and atomics against plain arithmetic.
+
+mod lanes_support;
+
+use lanes_support::exact::{self, BF16, F16, F32, F64, Fmt, Num};
+use lanes_support::*;
+use num_bigint::BigUint;
+use warploom_isa::{AtomOp, Clamp, Cvt, Op, Round, Ty};
+use warploom_sim::sm::lanes::atomic;
+
+const INTEGERS: [Ty; 8] = [Ty::U8, Ty::S8, Ty::U16, Ty::S16, Ty::U32, Ty::S32, Ty::U64, Ty::S64];
+const FLOATS: [Ty; 4] = [Ty::F16, Ty::BF16, Ty::F32, Ty::F64];
+const ROUNDS: [Round; 4] = [Round::Rn, Round::Rz, Round::Rm, Round::Rp];
+
+fn fmt(ty: Ty) -> Fmt {
+    match ty {
+        Ty::F16 => F16,
+        Ty::BF16 => BF16,
+        Ty::F32 => F32,
+        _ => F64,
+    }
+}
+
+/// The register of a destination: one word or two.
+fn register(ty: Ty) -> Kind {
+    if ty.is_wide() { Wide } else { Word }
+}
+
+/// An integer result as the register holds it: extended to the word by its own signedness.
+fn held(ty: Ty, number: i128) -> u64 {
+    let number = value(ty, number as u64);
+    if ty.is_wide() { number as u64 } else { number as u64 & 0xffff_ffff }
+}
+
+fn cvt(to: Ty, from: Ty) -> Cvt {
+    Cvt { to, from, round: Round::Rn, integral: false, ftz: false, clamp: Clamp::None }
+}
+
+/// Floats at integers, halves, the limits of every integer type, and random ones with the exponents that matter.
+fn float_cases(f: Fmt) -> Vec<[u64; 4]> {
+    let mut values: Vec<u64> = Vec::new();
+    let numbers = [
+        0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.5, 3.5, 126.5, 127.5, 128.5, 254.5, 255.5, 1e-30, 1e-40, 1e30,
+        0.999,
+    ];
+    let powers = [7, 8, 15, 16, 31, 32, 63, 64].map(|n| (n as f64).exp2());
+    for x in
+        numbers.into_iter().chain(powers.into_iter().flat_map(|p| [p, p - 1.0, p + 1.0, p - 0.5, p * 1.5]))
+    {
+        let near = f.encode(&F64.decode(x.to_bits()), false, Round::Rn, 0);
+        values.extend([near, near + 1, near.saturating_sub(1)]);
+    }
+    let i = f.inf();
+    values.extend([
+        0,
+        1,
+        (1 << f.fraction) - 1,
+        1 << f.fraction,
+        i,
+        i - 1,
+        i + 1,
+        i + (1 << (f.fraction - 1)),
+        f.sign() - 1,
+    ]);
+    let mut random = Random(99);
+    for _ in 0..3000 {
+        let bits = random.next() & (f.sign() - 1);
+        let exponent = ((1u64 << (f.exponent - 1)) - 3 + random.next() % 70).min((1 << f.exponent) - 1);
+        values.push(match random.next() % 3 {
+            0 => bits,
+            1 => (bits & !f.inf()) | exponent << f.fraction,
+            // Ties: a short fraction.
+            _ => (bits & !f.inf() & !0 << (f.fraction - 4).min(f.fraction / 2)) | exponent << f.fraction,
+        });
+    }
+    values.iter().flat_map(|&x| [[x, 0, 0, 0], [x | f.sign(), 0, 0, 0]]).collect()
+}
+
+fn clamped(f: Fmt, clamp: Clamp, bits: u64) -> u64 {
+    let one = ((1 << (f.exponent - 1)) - 1) << f.fraction;
+    match clamp {
+        Clamp::None => bits,
+        Clamp::Sat if f.is_nan(bits) || bits & f.sign() != 0 => 0,
+        Clamp::Sat => bits.min(one),
+        Clamp::Relu if f.is_nan(bits) => f.sign() - 1,
+        Clamp::Relu => {
+            if bits & f.sign() != 0 {
+                0
+            } else {
+                bits
+            }
+        }
+    }
+}
+
+#[test]
+fn integer_to_integer() {
+    for from in INTEGERS {
+        for to in INTEGERS {
+            let tuples = singles(&integer_edges(from.bits()), 500);
+            for clamp in [Clamp::None, Clamp::Sat] {
+                let (min, max) = range(to);
+                let op = Op::Cvt(Cvt { clamp, ..cvt(to, from) });
+                check1(op, &[Kind::of(from)], register(to), &tuples, |[x, ..]| {
+                    let number = value(from, x);
+                    held(to, if clamp == Clamp::Sat { number.clamp(min, max) } else { number })
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn integer_to_float() {
+    for from in INTEGERS {
+        let mut edges = integer_edges(from.bits());
+        // Halfway between two floats of each format, and beside it.
+        for fraction in [7, 10, 23, 52] {
+            for top in (fraction + 1)..from.bits().max(fraction + 1) {
+                let tie = (1u64 << top) | (1u64 << (top - fraction - 1));
+                edges.extend([tie, tie + 1, tie - 1, tie + (1u64 << (top - fraction))]);
+            }
+        }
+        let tuples = singles(&edges, 800);
+        for to in FLOATS {
+            for round in ROUNDS {
+                for clamp in [Clamp::None, Clamp::Sat] {
+                    let f = fmt(to);
+                    let op = Op::Cvt(Cvt { round, clamp, ..cvt(to, from) });
+                    check1(op, &[Kind::of(from)], register(to), &tuples, |[x, ..]| {
+                        let number = value(from, x);
+                        let exact = Num::Fin(number < 0, BigUint::from(number.unsigned_abs()), 0);
+                        clamped(f, clamp, f.encode(&exact, false, round, 0))
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// The nearest integer, or the one in the direction told, of an exact number.
+fn to_integral(number: &Num, round: Round) -> (bool, BigUint) {
+    let Num::Fin(negative, mantissa, exponent) = number else { unreachable!() };
+    if *exponent >= 0 {
+        return (*negative, mantissa << *exponent as usize);
+    }
+    let shift = (-*exponent) as usize;
+    let below = mantissa >> shift;
+    let rest = mantissa - (&below << shift);
+    let half = BigUint::from(1u32) << (shift - 1);
+    let up = match round {
+        Round::Rn => rest > half || (rest == half && below.bit(0)),
+        Round::Rna => rest >= half,
+        Round::Rz => false,
+        Round::Rm => *negative && rest.bits() != 0,
+        Round::Rp => !*negative && rest.bits() != 0,
+    };
+    (*negative, if up { below + 1u32 } else { below })
+}
+
+#[test]
+fn float_to_integer() {
+    for from in FLOATS {
+        let f = fmt(from);
+        let keep = u64::MAX >> (64 - from.bits());
+        let tuples = float_cases(f);
+        for to in INTEGERS {
+            let (min, max) = range(to);
+            for round in ROUNDS {
+                for ftz in [false, true] {
+                    let op = Op::Cvt(Cvt { round, integral: true, ftz, ..cvt(to, from) });
+                    check1(op, &[Kind::of(from)], register(to), &tuples, |[x, ..]| {
+                        let x = x & keep;
+                        let x = if ftz && from == Ty::F32 { f.flush(x) } else { x };
+                        let number = match f.decode(x) {
+                            Num::Nan if from == Ty::F64 || to.is_wide() => 1 << (to.bits() - 1),
+                            Num::Nan => 0,
+                            Num::Inf(true) => min,
+                            Num::Inf(false) => max,
+                            finite => {
+                                let (negative, magnitude) = to_integral(&finite, round);
+                                let magnitude = i128::try_from(magnitude).unwrap_or(i128::MAX);
+                                (if negative { -magnitude } else { magnitude }).clamp(min, max)
+                            }
+                        };
+                        held(to, number)
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// A NaN that becomes an f64 keeps its sign and payload and is quiet; any other is canonical.
+fn nan(from: Fmt, to: Fmt, x: u64) -> u64 {
+    if to != F64 {
+        return to.sign() - 1;
+    }
+    let fraction = (x & ((1 << from.fraction) - 1)) << (52 - from.fraction);
+    (if x & from.sign() != 0 { 1 << 63 } else { 0 }) | 0x7ff8 << 48 | fraction
+}
+
+#[test]
+fn float_to_float() {
+    for from in FLOATS {
+        let (f, keep) = (fmt(from), u64::MAX >> (64 - from.bits()));
+        let tuples = float_cases(f);
+        for to in FLOATS {
+            let t = fmt(to);
+            for round in ROUNDS {
+                for (ftz, clamp, integral) in [
+                    (false, Clamp::None, false),
+                    (true, Clamp::None, false),
+                    (false, Clamp::Sat, false),
+                    (true, Clamp::Sat, false),
+                    (false, Clamp::Relu, false),
+                    (false, Clamp::None, true),
+                    (true, Clamp::None, true),
+                    (false, Clamp::Sat, true),
+                ] {
+                    if integral && from != to || clamp == Clamp::Relu && t.fraction > 10 {
+                        continue;
+                    }
+                    let op = Op::Cvt(Cvt { round, ftz, clamp, integral, ..cvt(to, from) });
+                    check1(op, &[Kind::of(from)], register(to), &tuples, |[x, ..]| {
+                        let x = x & keep;
+                        let x = if ftz && from == Ty::F32 { f.flush(x) } else { x };
+                        let mut number = f.decode(x);
+                        if integral && matches!(number, Num::Fin(..)) {
+                            let (negative, magnitude) = to_integral(&number, round);
+                            number = Num::Fin(negative, magnitude, 0);
+                        }
+                        let bits = t.encode(&number, false, round, nan(f, t, x));
+                        clamped(t, clamp, if ftz && to == Ty::F32 { t.flush(bits) } else { bits })
+                    });
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn pairs_and_packs() {
+    let mut cases = float_cases(F32);
+    let count = cases.len();
+    for i in 0..count {
+        cases[i][1] = cases[(i + count / 2 + 1) % count][0];
+    }
+    for (to, half) in [(Ty::F16x2, F16), (Ty::BF16x2, BF16)] {
+        for round in [Round::Rn, Round::Rz] {
+            for clamp in [Clamp::None, Clamp::Relu] {
+                let op = Op::CvtPair(Cvt { round, clamp, ..cvt(to, Ty::F32) });
+                check1(op, &[Word, Word], Word, &cases, |[x, y, ..]| {
+                    let one = |x: u64| {
+                        let number = F32.decode(x & 0xffff_ffff);
+                        clamped(half, clamp, half.encode(&number, false, round, half.sign() - 1))
+                    };
+                    one(x) << 16 | one(y)
+                });
+            }
+        }
+    }
+    for ty in [Ty::U16, Ty::S16, Ty::U8, Ty::S8] {
+        let edges = integer_edges(32);
+        let bits = ty.bits();
+        let (min, max) = range(ty);
+        let third = if bits == 8 { Word } else { Absent };
+        let tuples = triples(&edges, &edges, &edges[..3], 500);
+        check1(Op::CvtPack(ty), &[Word, Word, third], Word, &tuples, |[x, y, z, _]| {
+            let one = |x: u64| cut(ty, value(Ty::S32, x).clamp(min, max));
+            one(x) << bits | one(y) | if bits == 8 { (z & 0xffff) << 16 } else { 0 }
+        });
+    }
+}
+
+#[test]
+fn integer_atomics() {
+    for ty in [Ty::U32, Ty::S32, Ty::B32, Ty::U64, Ty::S64, Ty::B64, Ty::B16] {
+        for [old, b, c, _] in triples(&integer_edges(ty.bits()), &integer_edges(ty.bits()), &[5, 77], 500) {
+            let keep = u64::MAX >> (64 - ty.bits());
+            let (o, v) = (value(ty, old), value(ty, b));
+            let expect = |op, want: i128| {
+                assert_eq!(atomic(op, ty, old, b, c), cut(ty, want), "{op:?} {ty} {old:#x} {b:#x} {c:#x}");
+            };
+            expect(AtomOp::Add, o + v);
+            expect(AtomOp::Min, o.min(v));
+            expect(AtomOp::Max, o.max(v));
+            expect(AtomOp::And, (old & b).into());
+            expect(AtomOp::Or, (old | b).into());
+            expect(AtomOp::Xor, (old ^ b).into());
+            expect(AtomOp::Exch, b.into());
+            expect(AtomOp::Cas, if (old ^ b) & keep == 0 { c } else { old }.into());
+            if !ty.is_signed() {
+                expect(AtomOp::Inc, if o >= v { 0 } else { o + 1 });
+                expect(AtomOp::Dec, if o == 0 || o > v { v } else { o - 1 });
+            }
+        }
+    }
+}
+
+#[test]
+fn float_atomics() {
+    for ty in FLOATS {
+        let f = fmt(ty);
+        let cases = float_cases(f);
+        let keep = u64::MAX >> (64 - ty.bits());
+        for (i, case) in cases.iter().enumerate() {
+            let (x, y) = (case[0] & keep, cases[(i * 7 + 13) % cases.len()][0] & keep);
+            let quiet = |x: u64| if f == F64 { x | 1 << 51 } else { f.sign() - 1 };
+            let nan = match (f.is_nan(x), f.is_nan(y)) {
+                (true, _) => quiet(x),
+                (_, true) => quiet(y),
+                _ if f == F64 => 0xfff8 << 48,
+                _ => f.sign() - 1,
+            };
+            let sum = exact::add(&f.decode(x), &f.decode(y), Round::Rn);
+            let want = f.encode(&sum, false, Round::Rn, nan);
+            assert_eq!(atomic(AtomOp::Add, ty, x, y, 0), want, "{ty} {x:#x} {y:#x}");
+            if ty.bits() == 16 {
+                let pair = if ty == Ty::F16 { Ty::F16x2 } else { Ty::BF16x2 };
+                let one = 0x1234u64;
+                let other = atomic(AtomOp::Add, ty, one, one, 0);
+                assert_eq!(atomic(AtomOp::Add, pair, x | one << 16, y | one << 16, 0), want | other << 16);
+            }
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! Every file of `kernels/` and `kernels/corpus/*/`, on every chip. Folders and files are found by listing, so a new
+//! compiler's PTX is tested as soon as it is there; a file or an entry that no line below names fails
+//! `everything_has_a_check`.
+
+mod control;
+mod handwritten;
+mod languages;
+mod locks;
+mod numbers;
+mod parallel;
+mod printing;
+mod tables;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use warploom::{Device, Error};
+
+use crate::support::{CHIPS, Outcome, Run, small};
+
+/// Launches a kernel on input of its choice and compares with the host's results.
+type Check = fn(&mut Run) -> Outcome;
+
+/// What a folder's kernels were written in; each has its own entries and arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Family {
+    Cuda,
+    Numba,
+    Triton,
+    Rust,
+    Handwritten,
+}
+
+impl Family {
+    /// Any folder that is not another language's holds the kernels of `kernels/*.cu`.
+    fn of(folder: &str) -> Family {
+        let others = [
+            ("numba", Family::Numba),
+            ("triton", Family::Triton),
+            ("rustc", Family::Rust),
+            ("handwritten", Family::Handwritten),
+        ];
+        others
+            .into_iter()
+            .find(|(start, _)| folder.starts_with(start))
+            .map_or(Family::Cuda, |(_, family)| family)
+    }
+}
+
+/// Folders whose results are compared with a tolerance, because they were compiled so.
+const INEXACT: &[(&str, &str)] = &[
+    ("clang19-sm_70-fast", "-ffast-math with flushed denormals"),
+    ("nvcc13.0-sm_90-rdc", "--use_fast_math"),
+];
+
+/// A kernel that is known.
+struct Known {
+    family: Family,
+    file: &'static str,
+    /// `None` where the compiler mangles the name of the file's only entry.
+    entry: Option<&'static str>,
+}
+
+macro_rules! kernels {
+    ($($test:ident: $family:ident $file:literal $($entry:literal)? => $check:path;)*) => {
+        const KNOWN: &[Known] =
+            &[$(Known { family: Family::$family, file: $file, entry: entry!($($entry)?) }),*];
+
+        $(#[test]
+        fn $test() {
+            check_all(&Known { family: Family::$family, file: $file, entry: entry!($($entry)?) }, $check);
+        })*
+    };
+}
+
+macro_rules! entry {
+    () => {
+        None
+    };
+    ($name:literal) => {
+        Some($name)
+    };
+}
+
+kernels! {
+    vecadd: Cuda "vecadd" "vecadd" => parallel::vecadd;
+    matmul: Cuda "matmul" "matmul" => parallel::matmul;
+    reduce: Cuda "reduce" "reduce" => parallel::reduce;
+    scan: Cuda "scan" "scan" => parallel::scan;
+    histogram: Cuda "histogram" "histogram" => parallel::histogram;
+    bitonic: Cuda "bitonic" "bitonic" => parallel::bitonic;
+    nbody: Cuda "nbody" "nbody" => parallel::nbody;
+    bfs: Cuda "bfs" "bfs" => parallel::bfs;
+    fib: Cuda "recursion" "fib" => control::fib;
+    ackermann: Cuda "recursion" "ackermann" => control::ackermann;
+    localarray: Cuda "localarray" "localarray" => control::localarray;
+    funcptr: Cuda "funcptr" "funcptr" => control::funcptr;
+    classify: Cuda "switch" "classify" => control::classify;
+    jumptable: Cuda "switch" "jumptable" => control::jumptable;
+    dpoly: Cuda "dpoly" "dpoly" => numbers::dpoly;
+    halfaxpy: Cuda "half" "halfaxpy" => numbers::halfaxpy;
+    half2axpy: Cuda "half" "half2axpy" => numbers::half2axpy;
+    halfwiden: Cuda "half" "halfwiden" => numbers::halfwiden;
+    hello: Cuda "printf" "hello" => printing::hello;
+    checked: Cuda "printf" "checked" => printing::checked;
+    spinlock_inc: Cuda "spinlock" "spinlock_inc" => locks::spinlock_inc;
+    naivelock: Cuda "spinlock" "naivelock" => locks::naivelock;
+    crosscta: Cuda "spinlock" "crosscta" => locks::crosscta;
+    globals: Cuda "globals" "globals" => tables::globals;
+    warpops: Cuda "warpops" "warpops" => tables::warpops;
+
+    numba_vecadd: Numba "vecadd" => languages::numba_vecadd;
+    numba_reduce: Numba "reduce" => languages::numba_reduce;
+    numba_histogram: Numba "histogram" => languages::numba_histogram;
+    numba_mandelbrot: Numba "mandelbrot" => languages::numba_mandelbrot;
+    numba_localsort: Numba "localsort" => languages::numba_localsort;
+
+    triton_vecadd: Triton "vecadd" "vecadd" => languages::triton_vecadd;
+    triton_softmax: Triton "softmax" "softmax" => languages::triton_softmax;
+    triton_rowsum: Triton "rowsum" "rowsum" => languages::triton_rowsum;
+    triton_collatz: Triton "collatz" "collatz" => languages::triton_collatz;
+
+    rust_vecadd: Rust "vecadd" "vecadd" => parallel::vecadd;
+    rust_saxpy: Rust "vecadd" "saxpy" => languages::rust_saxpy;
+    rust_modpow: Rust "modpow" "modpow" => languages::rust_modpow;
+    rust_fnv1a: Rust "modpow" "fnv1a" => languages::rust_fnv1a;
+
+    vecadd_1_4: Handwritten "vecadd_1_4" "vecadd" => handwritten::vecadd;
+    vecadd_2_3: Handwritten "vecadd_2_3" "vecadd" => handwritten::vecadd;
+    reduce_1_4: Handwritten "reduce_1_4" "reduce" => handwritten::reduce_of_128;
+    reduce_3_1: Handwritten "reduce_3_1" "reduce" => parallel::reduce;
+    functions_1_4: Handwritten "functions_1_4" "mix" => handwritten::mix;
+    syntax_2_3: Handwritten "syntax_2_3" "syntax" => handwritten::syntax;
+}
+
+/// Kernels that are refused, and whom the message must name.
+const REFUSED: &[(Family, &str, &str, &str)] = &[(Family::Rust, "gather", "gather", "panic_bounds_check")];
+
+/// A PTX file of the corpus.
+struct File {
+    folder: String,
+    stem: String,
+    path: PathBuf,
+}
+
+impl File {
+    fn family(&self) -> Family {
+        Family::of(&self.folder)
+    }
+
+    /// `nvcc13.0-sm_90/vecadd.ptx`.
+    fn name(&self) -> String {
+        format!("{}/{}.ptx", self.folder, self.stem)
+    }
+
+    fn load(&self, gpu: &mut Device) -> Result<warploom::Module, Error> {
+        let text = std::fs::read(&self.path).expect("a listed file can be read");
+        gpu.load_ptx_named(&self.name(), text)
+    }
+}
+
+fn kernels_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels")
+}
+
+/// All PTX files, in order.
+fn files() -> Vec<File> {
+    let list = |folder: &Path| {
+        let mut entries: Vec<PathBuf> = std::fs::read_dir(folder)
+            .expect("the folder can be listed")
+            .map(|entry| entry.expect("the entry can be read").path())
+            .collect();
+        entries.sort();
+        entries
+    };
+    let name = |path: &Path| path.file_name().expect("a name").to_string_lossy().into_owned();
+    let root = kernels_folder();
+    let mut folders = vec![(root.clone(), "kernels".to_string())];
+    let corpus = list(&root.join("corpus"));
+    folders.extend(corpus.into_iter().filter(|p| p.is_dir()).map(|p| (p.clone(), name(&p))));
+    let mut files = Vec::new();
+    for (path, folder) in folders {
+        for path in list(&path).into_iter().filter(|p| p.extension().is_some_and(|e| e == "ptx")) {
+            let stem = path.file_stem().expect("a name").to_string_lossy().into_owned();
+            files.push(File { folder: folder.clone(), stem, path });
+        }
+    }
+    files
+}
+
+/// Runs a check on every file that has the kernel, on every chip.
+fn check_all(known: &Known, check: Check) {
+    let mut runs = 0;
+    let mut failures = Vec::new();
+    for file in files().iter().filter(|f| f.family() == known.family && f.stem == known.file) {
+        for chip in CHIPS {
+            match check_one(known, file, chip, check) {
+                Ok(ran) => runs += usize::from(ran),
+                Err(error) => {
+                    let entry = known.entry.unwrap_or(known.file);
+                    failures.push(format!("{entry} of {} on {chip}: {error}", file.name()));
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
+    assert!(runs > 0, "no file has the kernel");
+}
+
+/// Whether the file has the kernel, which then gives the right results.
+fn check_one(known: &Known, file: &File, chip: &str, check: Check) -> Outcome<bool> {
+    let mut gpu = small(chip);
+    let module = file.load(&mut gpu)?;
+    let names = module.kernel_names();
+    let entry = match known.entry {
+        Some(entry) => names.iter().find(|name| *name == entry),
+        None => names.first(),
+    };
+    let Some(entry) = entry else { return Ok(false) };
+    let kernel = module.kernel(entry)?;
+    let exact = !INEXACT.iter().any(|(folder, _)| *folder == file.folder);
+    check(&mut Run { gpu, kernel, exact })?;
+    Ok(true)
+}
+
+#[test]
+fn everything_has_a_check() {
+    let mut unknown = Vec::new();
+    let mut seen = BTreeSet::new();
+    for file in files() {
+        let module = match file.load(&mut small("h200")) {
+            Ok(module) => module,
+            Err(error) => {
+                unknown.push(format!("{} does not load:\n{error}", file.name()));
+                continue;
+            }
+        };
+        let names = module.kernel_names();
+        if names.is_empty() {
+            unknown.push(format!("{} has no kernel", file.name()));
+        }
+        for entry in &names {
+            let here = |k: &Known| k.family == file.family() && k.file == file.stem;
+            let checked = KNOWN.iter().position(|k| match k.entry {
+                Some(name) => here(k) && name == entry,
+                None => here(k) && names.len() == 1,
+            });
+            let refused = REFUSED
+                .iter()
+                .any(|(f, stem, name, _)| (*f, *stem, *name) == (file.family(), &file.stem, entry));
+            match checked {
+                Some(at) => drop(seen.insert(at)),
+                None if refused => {}
+                None => unknown.push(format!("{}: nothing checks kernel `{entry}`", file.name())),
+            }
+        }
+    }
+    assert!(unknown.is_empty(), "{}", unknown.join("\n"));
+    assert_eq!(seen.len(), KNOWN.len(), "some checks have nothing to check");
+    for (folder, _) in INEXACT {
+        assert!(files().iter().any(|f| f.folder == *folder), "the inexact folder {folder} is gone");
+    }
+}
+
+#[test]
+fn refused_kernels_name_what_is_missing() {
+    for &(family, stem, entry, missing) in REFUSED {
+        for file in files().iter().filter(|f| f.family() == family && f.stem == stem) {
+            let mut gpu = small("h200");
+            let refused = file.load(&mut gpu).and_then(|module| module.kernel(entry));
+            let message = refused.expect_err("it is refused").to_string();
+            assert!(message.contains(missing), "{}: {message}", file.name());
+        }
+    }
+}

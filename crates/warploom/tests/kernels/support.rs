@@ -1,0 +1,126 @@
+//! What the tests share: chips, input, comparisons.
+
+use std::fmt::Debug;
+
+use warploom::{Arg, Chip, Device, Kernel, Launch, Report, SimOptions};
+
+/// A SIMT stack, independent threads, wavefronts of 64 lanes.
+pub const CHIPS: [&str; 3] = ["gtx480", "h200", "apu"];
+
+/// Nothing here runs this many warp instructions unless it hangs.
+const ENOUGH: u64 = 50_000_000;
+
+pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+/// A chip cut down to eight resident CTAs, so that small grids come in several waves.
+pub fn small(chip: &str) -> Device {
+    let overrides = ["sm.count=2", "sm.max_ctas=4"].map(String::from);
+    let chip = Chip::load(chip, &overrides).expect("a built-in chip");
+    Device::sim_with(chip, SimOptions::default())
+}
+
+/// A device with a kernel to check.
+pub struct Run {
+    pub gpu: Device,
+    pub kernel: Kernel,
+    /// Whether results are to be compared bit for bit.
+    pub exact: bool,
+}
+
+impl Run {
+    pub fn launch<'a>(&mut self, launch: Launch, args: impl AsRef<[Arg<'a>]>) -> warploom::Result<Report> {
+        let launch = match launch.max_instructions {
+            Some(_) => launch,
+            None => launch.max_instructions(ENOUGH),
+        };
+        self.gpu.launch(&self.kernel, launch, args)
+    }
+
+    /// Whether the lanes of a warp make progress independently.
+    pub fn independent(&self) -> bool {
+        self.gpu.name() == "h200"
+    }
+}
+
+/// A small generator of reproducible input (splitmix64).
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random(seed)
+    }
+
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    pub fn word(&mut self) -> u32 {
+        self.next() as u32
+    }
+
+    pub fn below(&mut self, limit: u32) -> u32 {
+        (self.next() % u64::from(limit)) as u32
+    }
+
+    /// Between -1 and 1.
+    pub fn unit(&mut self) -> f64 {
+        self.next() as f64 / (1u64 << 63) as f64 - 1.0
+    }
+
+    pub fn words(&mut self, n: usize) -> Vec<u32> {
+        (0..n).map(|_| self.word()).collect()
+    }
+
+    pub fn words_below(&mut self, n: usize, limit: u32) -> Vec<u32> {
+        (0..n).map(|_| self.below(limit)).collect()
+    }
+
+    pub fn floats(&mut self, n: usize, scale: f64) -> Vec<f32> {
+        (0..n).map(|_| (scale * self.unit()) as f32).collect()
+    }
+}
+
+/// Fails at the first element that `agree` rejects.
+fn compare<T: Debug>(what: &str, got: &[T], expected: &[T], agree: impl Fn(&T, &T) -> bool) -> Outcome {
+    if got.len() != expected.len() {
+        return Err(format!("{what} has {} elements, expected {}", got.len(), expected.len()).into());
+    }
+    let wrong = || got.iter().zip(expected).enumerate().filter(|(_, (g, e))| !agree(g, e));
+    let Some((at, (g, e))) = wrong().next() else { return Ok(()) };
+    let (count, all) = (wrong().count(), got.len());
+    Err(format!("{what}[{at}] is {g:?}, expected {e:?} ({count} of {all} differ)").into())
+}
+
+/// Equal elements.
+pub fn same<T: PartialEq + Debug>(what: &str, got: &[T], expected: &[T]) -> Outcome {
+    compare(what, got, expected, T::eq)
+}
+
+/// Equal words, shown as people read masks and bit patterns.
+pub fn same_hex(what: &str, got: &[u32], expected: &[u32]) -> Outcome {
+    let hex = |words: &[u32]| words.iter().map(|w| format!("{w:#010x}")).collect::<Vec<_>>();
+    same(what, &hex(got), &hex(expected))
+}
+
+/// Equal bits.
+pub fn same_f32(what: &str, got: &[f32], expected: &[f32]) -> Outcome {
+    compare(what, got, expected, |g, e| g.to_bits() == e.to_bits())
+}
+
+/// Equal bits.
+pub fn same_f64(what: &str, got: &[f64], expected: &[f64]) -> Outcome {
+    compare(what, got, expected, |g, e| g.to_bits() == e.to_bits())
+}
+
+/// Equal but for a relative error (absolute below 1).
+pub fn close(what: &str, got: &[f64], expected: &[f64], tolerance: f64) -> Outcome {
+    compare(what, got, expected, |g, e| (g - e).abs() <= tolerance * e.abs().max(1.0))
+}
+
+pub fn widened(values: &[f32]) -> Vec<f64> {
+    values.iter().map(|&v| f64::from(v)).collect()
+}
