@@ -176,7 +176,9 @@ impl FileFacts {
             let _ = write!(text, "\n  {}\n{}", kernel.signature, kernel.text(chip));
             if listing {
                 text.push('\n');
-                text.extend(kernel.listing.lines().map(|line| format!("    {line}\n")));
+                text.extend(
+                    kernel.listing.lines().map(|line| format!("{}\n", format!("    {line}").trim_end())),
+                );
             }
         }
         text
@@ -206,7 +208,7 @@ impl KernelFacts {
             ),
         ));
         let fits = match (&self.occupancy, &self.unlaunchable) {
-            (Some(occupancy), _) => occupancy_text(occupancy, chip),
+            (Some(occupancy), _) => occupancy_text(occupancy),
             (None, Some(reason)) => format!("does not run: {reason}"),
             (None, None) => String::new(),
         };

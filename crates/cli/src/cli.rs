@@ -1,6 +1,7 @@
 //! What can be asked for on the command line.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
@@ -41,6 +42,8 @@ pub enum Command {
     Check(CheckOptions),
     /// List the chips that can be modelled, or show one
     Chips(ChipsOptions),
+    /// List the real GPUs of this computer and their limits
+    Devices(DevicesOptions),
     /// Measure how many simulated warp instructions a second this computer runs
     Speed(SpeedOptions),
     /// Print a completion script for a shell
@@ -57,6 +60,7 @@ impl Command {
             Command::Run(options) => options.json,
             Command::Check(options) => options.json,
             Command::Chips(options) => options.json,
+            Command::Devices(options) => options.json,
             Command::Speed(options) => options.json,
             Command::Completions { .. } => false,
         }
@@ -74,6 +78,39 @@ pub struct ChipOptions {
     pub set: Vec<String>,
 }
 
+/// Where kernels run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DeviceName {
+    /// On a simulated chip.
+    #[default]
+    Sim,
+    /// On a real GPU.
+    Cuda(usize),
+}
+
+impl FromStr for DeviceName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "sim" => Ok(DeviceName::Sim),
+            None if text == "cuda" => Ok(DeviceName::Cuda(0)),
+            Some(("cuda", number)) => {
+                number.parse().map(DeviceName::Cuda).map_err(|_| format!("`{number}` is no GPU's number"))
+            }
+            _ => Err("it is `sim`, `cuda`, or `cuda:N` for GPU N".to_string()),
+        }
+    }
+}
+
+/// `warploom devices`.
+#[derive(Args, Clone, Debug)]
+pub struct DevicesOptions {
+    /// Print one JSON object on stdout and nothing else
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// `warploom run`.
 #[derive(Args, Clone, Debug)]
 pub struct RunOptions {
@@ -83,6 +120,9 @@ pub struct RunOptions {
     /// The kernel to run; not needed if the file has only one
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
+    /// Where to run: `sim`, the simulated chip, or `cuda[:N]`, a real NVIDIA GPU
+    #[arg(long, value_name = "sim|cuda[:N]", default_value = "sim")]
+    pub device: DeviceName,
     /// The chip.
     #[command(flatten)]
     pub chip: ChipOptions,
@@ -113,6 +153,12 @@ pub struct RunOptions {
     /// End the launch as hanging after so many warp instructions
     #[arg(long, value_name = "N")]
     pub max_insts: Option<u64>,
+    /// End the launch as hanging after so many seconds (real GPUs)
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub time_limit: Option<u64>,
+    /// Launch all CTAs at once, so that they may wait for each other (real GPUs)
+    #[arg(long)]
+    pub cooperative: bool,
     /// Report reads of memory that nobody has written; finding any makes the exit code 1
     #[arg(long)]
     pub check_uninit: bool,

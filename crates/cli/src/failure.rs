@@ -139,7 +139,7 @@ impl From<Error> for Failure {
         };
         let mut failure = Failure::new(exit, message);
         match error {
-            Error::Load(load) => failure.shown = Some(warploom::render(&load, term::color())),
+            Error::Load(load) => failure.shown = Some(load.render(term::color()).trim_end().to_string()),
             Error::Fault { report, .. } | Error::Hang { report, .. } | Error::Interrupted { report } => {
                 failure.report = Some(report);
             }

@@ -7,9 +7,11 @@ pub mod arg;
 pub mod check;
 pub mod chips;
 pub mod cli;
+pub mod devices;
 pub mod failure;
 pub mod fill;
 pub mod input;
+pub mod progress;
 pub mod run;
 pub mod speed;
 pub mod term;
@@ -36,6 +38,7 @@ pub fn main() -> ExitCode {
         Command::Run(options) => run::run(options),
         Command::Check(options) => check::check(options),
         Command::Chips(options) => chips::chips(options),
+        Command::Devices(options) => devices::devices(options),
         Command::Speed(options) => speed::speed(options),
         Command::Completions { shell } => completions(*shell),
     };

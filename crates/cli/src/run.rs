@@ -3,32 +3,37 @@
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use warploom::isa::{Param, Ty};
-use warploom::{Arg, Buffer, Chip, Device, Error, Kernel, Launch, Module, Report, SimOptions};
+use warploom::{
+    Arg, Buffer, Chip, Device, Error, Kernel, Launch, Model, Module, Progress, Report, SimOptions,
+};
 
 use crate::arg::{ArgSpec, BufferSpec, Fill};
-use crate::cli::RunOptions;
+use crate::cli::{DeviceName, RunOptions};
 use crate::failure::{Exit, Failure};
 use crate::input::{self, reason};
+use crate::progress::Watch;
 use crate::term::{self, counted, dims, grouped, seconds};
 use crate::{fill, value};
 
 /// Runs the kernel and prints what it did.
 pub fn run(options: &RunOptions) -> Result<Exit, Failure> {
-    let chip = Chip::load(&options.chip.chip, &options.chip.set).map_err(Error::from)?;
-    let sim = SimOptions { check_uninitialised: options.check_uninit };
-    let mut gpu = Device::sim_with(chip.clone(), sim);
+    let mut gpu = open(options)?;
     let module = input::load(&mut gpu, &options.file)?;
     let kernel = choose_kernel(&module, options)?;
     check_references(options, &kernel)?;
     let arguments = prepare(&mut gpu, &options.args)?;
 
     let args = arguments.iter().map(Prepared::arg).collect::<Vec<_>>();
-    let report = match gpu.launch(&kernel, launch(options), args) {
+    let (watch, progress) = Watch::new();
+    let launched = gpu.launch(&kernel, launch(options, progress), args);
+    drop(watch);
+    let report = match launched {
         Ok(report) => report,
-        Err(error) => return Err(launch_failure(error, &chip, options.json)),
+        Err(error) => return Err(launch_failure(error, options)),
     };
     let dumps =
         options.dump.iter().map(|d| dump(&gpu, &arguments, d.arg, d.count)).collect::<Result<Vec<_>, _>>()?;
@@ -49,10 +54,25 @@ pub fn run(options: &RunOptions) -> Result<Exit, Failure> {
         if !text.is_empty() {
             text.push('\n');
         }
-        text.push_str(&summary(&report, &chip));
+        text.push_str(&summary(&report));
         term::print(&text)?;
     }
     Ok(judge_uninitialised(&report))
+}
+
+/// The device to run on.
+fn open(options: &RunOptions) -> Result<Device, Failure> {
+    match options.device {
+        DeviceName::Sim => {
+            let chip = Chip::load(&options.chip.chip, &options.chip.set).map_err(Error::from)?;
+            let sim = SimOptions { check_uninitialised: options.check_uninit };
+            Ok(Device::sim_with(chip, sim))
+        }
+        DeviceName::Cuda(_) if options.check_uninit => {
+            Err(Failure::input("--check-uninit needs the simulator: a real GPU does not know who wrote what"))
+        }
+        DeviceName::Cuda(ordinal) => Ok(Device::cuda(ordinal)?),
+    }
 }
 
 /// The kernel that is meant.
@@ -136,14 +156,17 @@ fn example_arg(param: &Param) -> String {
     }
 }
 
-fn launch(options: &RunOptions) -> Launch {
+fn launch(options: &RunOptions, progress: Arc<Progress>) -> Launch {
     let limit = [options.max_cycles, options.max_insts].into_iter().flatten().min();
     Launch {
         grid: options.grid,
         block: options.block,
         dynamic_shared_bytes: options.shared,
+        cooperative: options.cooperative,
+        time_limit: options.time_limit.map(Duration::from_secs),
         max_instructions: limit,
         interrupt: Some(interrupt_flag()),
+        progress: Some(progress),
     }
 }
 
@@ -193,7 +216,7 @@ fn prepare(gpu: &mut Device, specs: &[ArgSpec]) -> Result<Vec<Prepared>, Failure
 }
 
 fn prepare_buffer(gpu: &mut Device, index: usize, spec: &BufferSpec) -> Result<Buffer<u8>, Failure> {
-    let name = format!("argument {index}");
+    let name = format!("buffer {index}");
     let (ty, count) = (spec.ty, spec.count);
     let bytes =
         spec.bytes().ok_or_else(|| Failure::input(format!("{name}: {count} elements fit no memory")))?;
@@ -231,21 +254,23 @@ fn prepare_buffer(gpu: &mut Device, index: usize, spec: &BufferSpec) -> Result<B
 }
 
 /// Shows what a failed launch did so far, and adds advice.
-fn launch_failure(error: Error, chip: &Chip, json: bool) -> Failure {
+fn launch_failure(error: Error, options: &RunOptions) -> Failure {
     let limits = matches!(&error, Error::Unlaunchable { shape, .. } if !shape.grid.contains(&0) && !shape.block.contains(&0));
     let failure = Failure::from(error);
-    if let Some(report) = failure.report().filter(|_| !json) {
+    if let Some(report) = failure.report().filter(|_| !options.json) {
         let mut text = report.output.clone();
         end_line(&mut text);
         if failure.exit() == Exit::Interrupted {
-            text.push_str(&summary(report, chip));
+            text.push_str(&summary(report));
         }
         // What the kernel printed comes before the message that it failed.
         let _ = term::print(&text);
     }
-    match limits {
-        true => failure
-            .help(format!("`warploom chips {}` shows the chip's limits; --set changes them", chip.name)),
+    match limits && options.device == DeviceName::Sim {
+        true => failure.help(format!(
+            "`warploom chips {}` shows the chip's limits; --set changes them",
+            options.chip.chip
+        )),
         false => failure,
     }
 }
@@ -316,11 +341,11 @@ fn judge_uninitialised(report: &Report) -> Exit {
 }
 
 /// What a launch did, for people.
-pub fn summary(report: &Report, chip: &Chip) -> String {
+pub fn summary(report: &Report) -> String {
     let threads = |dims: [u32; 3]| dims.iter().map(|&d| d as u64).product::<u64>();
     let (ctas, block) = (threads(report.grid), threads(report.block));
     let mut lines = vec![
-        ("kernel", format!("{} on {}, {} model", report.kernel, report.chip, report.model.name())),
+        ("kernel", format!("{} on {}, {}", report.kernel, report.chip, how(report.model))),
         (
             "launch",
             format!(
@@ -341,7 +366,12 @@ pub fn summary(report: &Report, chip: &Chip) -> String {
         ),
     ];
     if let Some(occupancy) = report.occupancy {
-        lines.push(("occupancy", occupancy_text(&occupancy, chip)));
+        lines.push(("occupancy", occupancy_text(&occupancy)));
+    }
+    if let Some(gpu_s) = report.gpu_s {
+        let cycles = grouped(report.cycles);
+        lines.push(("GPU time", format!("{}, {cycles} cycles at the peak clock", seconds(gpu_s))));
+        return aligned(&lines);
     }
     lines.push((
         "executed",
@@ -356,11 +386,22 @@ pub fn summary(report: &Report, chip: &Chip) -> String {
         "wall time",
         format!("{}, {:.1} M warp instructions/s", seconds(report.wall_s), report.warp_insts_per_s / 1e6),
     ));
+    aligned(&lines)
+}
+
+fn aligned(lines: &[(&str, String)]) -> String {
     lines.iter().map(|(label, text)| format!("{label:<11}{text}\n")).collect()
 }
 
+fn how(model: Model) -> &'static str {
+    match model {
+        Model::Functional => "functional model",
+        Model::Hardware => "a real GPU",
+    }
+}
+
 /// What fits on an SM, for people.
-pub fn occupancy_text(occupancy: &warploom::Occupancy, chip: &Chip) -> String {
+pub fn occupancy_text(occupancy: &warploom::Occupancy) -> String {
     let limit = match occupancy.limited_by {
         warploom::Limiter::Ctas => "CTA slots",
         warploom::Limiter::Warps => "warp slots",
@@ -370,5 +411,5 @@ pub fn occupancy_text(occupancy: &warploom::Occupancy, chip: &Chip) -> String {
     };
     let warps = grouped(occupancy.ctas_per_sm as u64 * occupancy.warps_per_cta as u64);
     let ctas = counted(occupancy.ctas_per_sm as u64, "CTA");
-    format!("{ctas} an SM ({warps} of {} warps), limited by {limit}", chip.sm.max_warps)
+    format!("{ctas} an SM ({warps} of {} warps), limited by {limit}", occupancy.max_warps_per_sm)
 }

@@ -31,16 +31,7 @@ pub fn paint(text: &str, code: u8) -> String {
     if color() { format!("\x1b[1;{code}m{text}\x1b[0m") } else { text.to_string() }
 }
 
-/// A number with thousands separated: `1,048,576`.
-pub fn grouped(n: u64) -> String {
-    let digits = n.to_string();
-    let groups: Vec<&str> = {
-        let first = (digits.len() - 1) % 3 + 1;
-        let (head, tail) = digits.split_at(first);
-        std::iter::once(head).chain((0..tail.len() / 3).map(|i| &tail[3 * i..3 * i + 3])).collect()
-    };
-    groups.join(",")
-}
+pub use warploom::grouped;
 
 /// A count with its noun: `1 loop`, `2 loops`.
 pub fn counted(n: u64, noun: &str) -> String {
@@ -71,10 +62,6 @@ mod tests {
 
     #[test]
     fn numbers() {
-        assert_eq!(grouped(0), "0");
-        assert_eq!(grouped(999), "999");
-        assert_eq!(grouped(1000), "1,000");
-        assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(counted(1, "loop"), "1 loop");
         assert_eq!(counted(2, "loop"), "2 loops");
         assert_eq!(seconds(0.0123), "12.3 ms");

@@ -40,7 +40,7 @@ pub fn resolve_text(name: &str, text: &str) -> Result<resolved::Module, LoadErro
 }
 
 /// The text of a file that should be PTX.
-fn text_of<'b>(name: &str, bytes: &'b [u8]) -> Result<&'b str, LoadError> {
+pub fn text_of<'b>(name: &str, bytes: &'b [u8]) -> Result<&'b str, LoadError> {
     let binary = |what: &str| {
         let mut error = refuse(name, "", &format!("this is {what}, not PTX text"));
         error.diagnostics[0].help =

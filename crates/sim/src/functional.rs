@@ -216,6 +216,11 @@ impl<const N: usize> Machine<'_, N> {
                 }
             }
         }
+        if let Some(progress) = &self.launch.limits.progress {
+            progress.instructions.store(self.execution.clock, Ordering::Relaxed);
+            progress.ctas_done.store(self.next_cta - self.residents.len() as u64, Ordering::Relaxed);
+            progress.ctas.store(self.total, Ordering::Relaxed);
+        }
         match &self.launch.limits.interrupt {
             Some(stop) if stop.load(Ordering::Relaxed) => Err(End::Interrupted),
             _ => Ok(()),

@@ -1,7 +1,7 @@
 //! The chip as a host sees it: memory, loaded modules, launches.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use serde::Serialize;
 use warploom_isa::{AddressMap, Kernel, LinkError, Module, Space, VarId, link, variable_image};
@@ -111,6 +111,19 @@ pub struct Limits {
     pub max_instructions: Option<u64>,
     /// Becomes true when the user wants to stop.
     pub interrupt: Option<Arc<AtomicBool>>,
+    /// Is told how far the launch has come.
+    pub progress: Option<Arc<Progress>>,
+}
+
+/// How far a launch has come, for whoever watches from another thread.
+#[derive(Debug, Default)]
+pub struct Progress {
+    /// Warp instructions executed.
+    pub instructions: AtomicU64,
+    /// CTAs that have ended.
+    pub ctas_done: AtomicU64,
+    /// CTAs of the grid.
+    pub ctas: AtomicU64,
 }
 
 /// What a launch did.
@@ -118,7 +131,7 @@ pub struct Limits {
 pub struct Stats {
     /// Instructions executed by warps.
     pub warp_instructions: u64,
-    /// The same, each counted once for every lane that took part.
+    /// The same, each counted once for every active lane, guarded off or not.
     pub thread_instructions: u64,
     /// CTAs run.
     pub ctas: u64,

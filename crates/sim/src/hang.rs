@@ -73,23 +73,26 @@ pub fn grouped(n: u64) -> String {
 
 impl fmt::Display for Hang {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let warps = |n: u64| format!("{} warp{}", grouped(n), if n == 1 { "" } else { "s" });
+        let warps = |n: u64, one: &str, many: &str| match n {
+            1 => format!("1 warp {one}"),
+            n => format!("{} warps {many}", grouped(n)),
+        };
         match self.reason {
             HangReason::Blocked => {
                 write!(
                     f,
-                    "kernel `{}` hangs: {} wait, and none can go on",
+                    "kernel `{}` hangs: {}, and none can go on",
                     self.kernel,
-                    warps(self.live_warps)
+                    warps(self.live_warps, "waits", "wait")
                 )?;
             }
             HangReason::InstructionLimit(limit) => {
                 write!(
                     f,
-                    "kernel `{}` did not end within {} warp instructions; {} still run",
+                    "kernel `{}` did not end within {} warp instructions; {}",
                     self.kernel,
                     grouped(limit),
-                    warps(self.live_warps)
+                    warps(self.live_warps, "still runs", "still run")
                 )?;
             }
         }
@@ -110,7 +113,7 @@ impl fmt::Display for Hang {
         let shown =
             self.waiting.iter().map(|w| (w.cta, w.warp)).collect::<std::collections::BTreeSet<_>>().len();
         if self.live_warps > shown as u64 {
-            write!(f, "\n  … and {} more", warps(self.live_warps - shown as u64))?;
+            write!(f, "\n  … and {}", warps(self.live_warps - shown as u64, "more", "more"))?;
         }
         Ok(())
     }
@@ -128,5 +131,6 @@ mod tests {
         assert_eq!(lane_ranges(u64::MAX), "lanes 0-63");
         assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(0), "0");
     }
 }

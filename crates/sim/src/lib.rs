@@ -17,7 +17,8 @@ pub mod sm;
 pub use chip::{Chip, ChipError, Divergence};
 pub use fault::{Fault, FaultKind};
 pub use gpu::{
-    Gpu, LaunchError, Limits, LoadedKernel, LoadedModule, ModuleError, Shape, Stats, UninitialisedRead,
+    Gpu, LaunchError, Limits, LoadedKernel, LoadedModule, ModuleError, Progress, Shape, Stats,
+    UninitialisedRead,
 };
 pub use hang::{Hang, HangReason};
 pub use occupancy::{Limiter, Occupancy, Unlaunchable};

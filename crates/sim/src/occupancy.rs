@@ -13,6 +13,8 @@ pub struct Occupancy {
     pub ctas_per_sm: u32,
     /// Warps of one CTA.
     pub warps_per_cta: u32,
+    /// Warps an SM can hold.
+    pub max_warps_per_sm: u32,
     /// Shared memory of one CTA, static and dynamic.
     pub shared_bytes: u32,
     /// Registers of a thread.
@@ -254,6 +256,7 @@ pub fn check_launch(chip: &Chip, kernel: &Kernel, shape: Shape) -> Result<Occupa
         _ => Ok(Occupancy {
             ctas_per_sm,
             warps_per_cta: warps,
+            max_warps_per_sm: sm.max_warps,
             shared_bytes: shared as u32,
             registers,
             limited_by,

@@ -17,6 +17,11 @@ pub trait Backend: fmt::Debug + Send {
     /// What users call it: `gtx480`.
     fn name(&self) -> &str;
 
+    /// Whether it is hardware, and not a model of it.
+    fn is_real(&self) -> bool {
+        false
+    }
+
     /// Takes memory whose content is undefined. `name` is for messages about it.
     fn allocate(&mut self, bytes: u64, name: &str) -> Result<u64>;
 

@@ -10,6 +10,7 @@ use warploom_sim::{Chip, Occupancy, Shape};
 use crate::args::{Arg, pack};
 use crate::backend::Backend;
 use crate::buffer::{Buffer, Dropped};
+use crate::cuda::Cuda;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, Module};
 use crate::launch::Launch;
@@ -47,6 +48,16 @@ impl Device {
     /// ```
     pub fn sim_with(chip: Chip, options: SimOptions) -> Device {
         Device::with_backend(Box::new(Sim::new(chip, options)))
+    }
+
+    /// A real NVIDIA GPU: 0 is the driver's first. The driver is looked for when this is called.
+    pub fn cuda(ordinal: usize) -> Result<Device> {
+        Ok(Device::with_backend(Box::new(Cuda::new(ordinal)?)))
+    }
+
+    /// Whether this is hardware, and not a model of it.
+    pub fn is_real(&self) -> bool {
+        self.backend.is_real()
     }
 
     /// A device on any machine.

@@ -1,5 +1,6 @@
 //! Everything that can go wrong between a host program and a kernel.
 
+use warploom_cuda::CudaError;
 use warploom_ptx::LoadError;
 use warploom_sim::{ChipError, Fault, Hang, Shape};
 
@@ -17,7 +18,7 @@ pub enum Error {
     #[error(transparent)]
     Chip(#[from] ChipError),
     /// The text of a module does not load. Shown with the lines it is about.
-    #[error("{}", crate::diagnostic::render(.0, false))]
+    #[error("{}", .0.render(false).trim_end())]
     Load(Box<LoadError>),
     /// The module has no kernel of that name.
     #[error("no kernel `{name}`; the module has {}", names(known))]
@@ -70,6 +71,9 @@ pub enum Error {
         /// What happened until then.
         report: Box<Report>,
     },
+    /// A real GPU cannot be had, or its driver refuses.
+    #[error(transparent)]
+    Cuda(CudaError),
     /// The host program uses the device wrongly: a foreign buffer, a wrong length.
     #[error("{0}")]
     Misuse(String),

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use warploom_sim::Progress;
 
 /// A launch: how many CTAs of how many threads, and its limits.
 ///
@@ -19,10 +22,16 @@ pub struct Launch {
     pub block: Option<[u32; 3]>,
     /// Bytes of shared memory besides what the kernel declares.
     pub dynamic_shared_bytes: u32,
+    /// All CTAs are resident at once (real GPUs; the simulator refuses it).
+    pub cooperative: bool,
+    /// Time after which the launch is ended as hanging, on a real GPU.
+    pub time_limit: Option<Duration>,
     /// Warp instructions after which the launch is ended as hanging.
     pub max_instructions: Option<u64>,
     /// Ends the launch when it becomes true.
     pub interrupt: Option<Arc<AtomicBool>>,
+    /// Is told how far the launch has come.
+    pub progress: Option<Arc<Progress>>,
 }
 
 impl Launch {
@@ -32,8 +41,11 @@ impl Launch {
             grid: ctas.into().0,
             block: None,
             dynamic_shared_bytes: 0,
+            cooperative: false,
+            time_limit: None,
             max_instructions: None,
             interrupt: None,
+            progress: None,
         }
     }
 
@@ -46,6 +58,18 @@ impl Launch {
     /// Shared memory besides what the kernel declares, for its `extern __shared__` array.
     pub fn shared_bytes(mut self, bytes: u32) -> Launch {
         self.dynamic_shared_bytes = bytes;
+        self
+    }
+
+    /// A cooperative launch: all CTAs are resident at once, or it fails.
+    pub fn cooperative(mut self) -> Launch {
+        self.cooperative = true;
+        self
+    }
+
+    /// Ends the launch as hanging after this time, on a real GPU.
+    pub fn time_limit(mut self, limit: Duration) -> Launch {
+        self.time_limit = Some(limit);
         self
     }
 

@@ -28,8 +28,8 @@
 mod args;
 mod backend;
 mod buffer;
+mod cuda;
 mod device;
-mod diagnostic;
 mod error;
 mod kernel;
 mod launch;
@@ -40,16 +40,18 @@ pub use args::{Arg, ArgError, ArgKind};
 pub use backend::{Backend, LoadedModule};
 pub use buffer::Buffer;
 pub use device::Device;
-pub use diagnostic::render;
 pub use error::{Error, Result};
 pub use kernel::{Kernel, KernelInfo, Module, declared, signature};
 pub use launch::{Dim, Launch};
 pub use report::{Counters, Locks, Model, Report, SpinBranches, UninitialisedRead};
 pub use sim::SimOptions;
 
+pub use warploom_cuda::{CudaError, DeviceInfo, devices as cuda_devices};
 pub use warploom_isa as isa;
 pub use warploom_ptx as ptx;
 pub use warploom_sim::fault::Place;
+pub use warploom_sim::hang::grouped;
 pub use warploom_sim::{
-    Chip, ChipError, Divergence, Fault, FaultKind, Hang, HangReason, Limiter, Occupancy, Shape, chip,
+    Chip, ChipError, Divergence, Fault, FaultKind, Hang, HangReason, Limiter, Occupancy, Progress, Shape,
+    chip,
 };

@@ -15,6 +15,8 @@ pub enum Model {
     /// Values only: warps run one after the other as fast as the host can.
     #[default]
     Functional,
+    /// No model: a real GPU.
+    Hardware,
 }
 
 impl Model {
@@ -22,12 +24,13 @@ impl Model {
     pub const fn name(self) -> &'static str {
         match self {
             Model::Functional => "functional",
+            Model::Hardware => "hardware",
         }
     }
 }
 
 /// What a launch did. Its JSON form has the same keys; what the model does not know is `null`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
     /// The kernel.
     pub kernel: String,
@@ -51,7 +54,8 @@ pub struct Report {
     pub local_bytes: u32,
     /// What fits on an SM.
     pub occupancy: Option<Occupancy>,
-    /// Cycles from start to end. The functional model has no clock: it counts one cycle for each warp instruction.
+    /// Cycles from start to end. The functional model has no clock: it counts one cycle for each warp instruction. On a
+    /// real GPU they follow from `gpu_s` and the peak clock.
     pub cycles: u64,
     /// CTAs that ran.
     pub ctas: u64,
@@ -59,12 +63,14 @@ pub struct Report {
     pub warps: u64,
     /// Instructions executed by warps.
     pub warp_insts: u64,
-    /// The same, each counted once for every lane that took part.
+    /// The same, each counted once for every active lane, guarded off or not.
     pub thread_insts: u64,
     /// Warp instructions a cycle, in a timed model.
     pub ipc: Option<f64>,
-    /// Lanes that took part in an instruction, on average, as a share of the warp's lanes.
+    /// Active lanes of an instruction, on average, as a share of the warp's lanes.
     pub simd_efficiency: f64,
+    /// Seconds between the events around the kernel, on a real GPU.
+    pub gpu_s: Option<f64>,
     /// Seconds it took on the host.
     pub wall_s: f64,
     /// Warp instructions a second on the host.
@@ -118,6 +124,6 @@ pub struct SpinBranches {
 pub struct UninitialisedRead {
     /// The first occurrence, in words.
     pub message: String,
-    /// How often that instruction did it, in lanes.
+    /// How often a warp did it with that instruction.
     pub count: u64,
 }

@@ -87,9 +87,16 @@ impl Backend for Sim {
     }
 
     fn launch(&mut self, kernel: &Kernel, shape: Shape, launch: &Launch, params: &[u8]) -> Result<Report> {
+        if launch.cooperative {
+            let reason = "cooperative launches are not modelled".to_string();
+            return Err(Error::Unlaunchable { reason, shape });
+        }
         let occupancy = self.occupancy(kernel, shape)?;
-        let limits =
-            Limits { max_instructions: launch.max_instructions, interrupt: launch.interrupt.clone() };
+        let limits = Limits {
+            max_instructions: launch.max_instructions,
+            interrupt: launch.interrupt.clone(),
+            progress: launch.progress.clone(),
+        };
         let start = Instant::now();
         let result = self.gpu.launch(sim_kernel(kernel)?, shape, params, &limits);
         let wall = start.elapsed();
@@ -197,6 +204,7 @@ fn report(
         thread_insts,
         ipc: None,
         simd_efficiency: ratio(thread_insts as f64, warp_insts as f64 * chip.sm.warp_lanes as f64),
+        gpu_s: None,
         wall_s: wall.as_secs_f64(),
         warp_insts_per_s: ratio(warp_insts as f64, wall.as_secs_f64()),
         stalls: None,

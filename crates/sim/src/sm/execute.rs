@@ -58,7 +58,7 @@ pub struct Execution<'a> {
     pub output: Output,
     /// The clock: one tick a warp instruction.
     pub clock: u64,
-    /// Instructions times lanes that took part.
+    /// Instructions times lanes that were active, whatever the guard says.
     pub thread_instructions: u64,
     /// A read of never-written memory by the last instruction: (lane, space, address, bytes).
     pub uninitialised: Option<(usize, Space, u64, u32)>,
@@ -96,7 +96,7 @@ impl Execution<'_> {
             Guard::Unless(pred) => path.mask & !registers.preds[pred.index()],
         };
         self.clock += 1;
-        self.thread_instructions += mask.count_ones() as u64;
+        self.thread_instructions += path.mask.count_ones() as u64;
         if lanes::execute(inst, &mut registers, &kernel.imms, mask) {
             warp.control.advance();
             return Ok(Next::Go);

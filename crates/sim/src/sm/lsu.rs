@@ -405,7 +405,7 @@ impl Reach<'_> {
         match space {
             Space::Global | Space::Generic => {
                 let near = self.memory.describe(address, bytes as u64);
-                if address < 4096 { format!("a null pointer ({near})") } else { near }
+                if address < 4096 { "a null pointer".to_string() } else { near }
             }
             Space::Shared => {
                 let len = self.shared.bytes.len() as u64;

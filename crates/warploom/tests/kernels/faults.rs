@@ -1,1 +1,373 @@
+//! How wrong kernels end: what the messages say, and that everything before them is kept.
 
+use warploom::{Chip, Device, Error, Fault, FaultKind, HangReason, Launch, Report, SimOptions, args};
+
+use crate::inline::{kernel, kernel_after, module};
+use crate::support::{CHIPS, small};
+
+/// Runs kernel `k(out, in)` on 1024-word buffers and gives its error.
+fn error_on(chip: &str, text: &str, launch: Launch) -> Error {
+    let mut gpu = small(chip);
+    let module = gpu.load_ptx_named("bad.ptx", text).unwrap_or_else(|e| panic!("{e}"));
+    let kernel = module.kernel("k").unwrap();
+    let (out, input) = (gpu.zeros::<u32>(1024).unwrap(), gpu.zeros::<u32>(1024).unwrap());
+    gpu.launch(&kernel, launch, args![&out, &input]).expect_err("the kernel is wrong")
+}
+
+/// The fault of one warp, which has to be the same on every chip.
+#[track_caller]
+fn fault(text: &str, launch: Launch) -> Fault {
+    let mut faults = CHIPS.map(|chip| match error_on(chip, text, launch.clone()) {
+        Error::Fault { fault: Some(fault), message, report } => {
+            assert_eq!(message, fault.to_string(), "on {chip}");
+            assert!(report.warp_insts > 0, "on {chip}");
+            *fault
+        }
+        error => panic!("on {chip}: {error}"),
+    });
+    faults.rotate_left(1);
+    let [first, second, third] = faults;
+    assert_eq!(first, second);
+    assert_eq!(first, third);
+    first
+}
+
+/// The message of a fault of the kernel with this body.
+#[track_caller]
+fn message(body: &str) -> String {
+    fault(&kernel(1, body), Launch::grid(2).block(32)).to_string()
+}
+
+macro_rules! assert_message {
+    ($message:expr) => {
+        insta::assert_snapshot!($message)
+    };
+}
+
+#[test]
+fn load_past_the_end() {
+    assert_message!(message("ld.global.u32 %r5, [%d1+4100];"));
+}
+
+#[test]
+fn store_past_the_end_by_one_thread() {
+    // 1030 threads write a word each into 1024.
+    let text = kernel(1, "st.global.u32 [%d2], %r0;");
+    let fault = fault(&text, Launch::grid(103).block(10));
+    assert_eq!((fault.cta, fault.thread), ([102, 0, 0], [4, 0, 0]));
+    assert_message!(fault.to_string());
+}
+
+#[test]
+fn a_vector_runs_over_the_end() {
+    assert_message!(message("add.u64 %d5, %d0, 4088;\nand.b64 %d5, %d5, -16;\nld.global.v4.u32 {%r5, %r6, %r7, %r8}, [%d5+16];"));
+}
+
+#[test]
+fn before_the_beginning() {
+    assert_message!(message("ld.u32 %r5, [%d0+-8];"));
+}
+
+#[test]
+fn atomic_past_the_end() {
+    assert_message!(message("atom.global.add.u64 %d5, [%d0+4096], 1;"));
+}
+
+#[test]
+fn null_pointer() {
+    assert_message!(message("mov.u64 %d5, 0;\nld.global.u32 %r5, [%d5+12];"));
+}
+
+#[test]
+fn far_away() {
+    assert_message!(message("mov.u64 %d5, 0x7fff00000000;\nst.u8 [%d5], 1;"));
+}
+
+#[test]
+fn misaligned() {
+    assert_message!(message("ld.global.u32 %r5, [%d0+2];"));
+}
+
+#[test]
+fn misaligned_vector() {
+    assert_message!(message("setp.eq.u32 %p1, %r2, 7;\n@%p1 st.global.v2.u32 [%d0+4], {%r0, %r0};"));
+}
+
+#[test]
+fn misaligned_shared() {
+    assert_message!(message(".shared .align 8 .b8 box[64];\nld.shared.u64 %d5, [box+4];"));
+}
+
+#[test]
+fn constants_are_read_only() {
+    let body = "mov.u64 %d5, fixed;\ncvta.const.u64 %d5, %d5;\nst.u32 [%d5], 1;";
+    let text = kernel_after(".const .align 4 .u32 fixed = 5;", 1, body);
+    assert_message!(fault(&text, Launch::grid(1).block(1)).to_string());
+}
+
+#[test]
+fn constants_end() {
+    let text = kernel_after(".const .align 4 .u32 fixed[4];", 1, "ld.const.u32 %r5, [fixed+16];");
+    assert_message!(fault(&text, Launch::grid(1).block(1)).to_string());
+}
+
+#[test]
+fn shared_out_of_bounds() {
+    let body = ".shared .align 4 .u32 box[32];
+        mov.u32 %r5, box;
+        mad.lo.u32 %r5, %r2, 4, %r5;
+        st.shared.u32 [%r5+400], %r2;";
+    assert_message!(message(body));
+}
+
+#[test]
+fn shared_out_of_bounds_by_a_generic_address() {
+    let body = ".shared .align 4 .u32 box[32];
+        mov.u64 %d5, box;
+        cvta.shared.u64 %d5, %d5;
+        ld.u32 %r5, [%d5+128];";
+    assert_message!(message(body));
+}
+
+#[test]
+fn local_out_of_bounds() {
+    let body = ".local .align 4 .b8 mine[64];
+        mov.u64 %d5, mine;
+        mad.wide.u32 %d5, %r2, 4, %d5;
+        st.local.u32 [%d5], %r2;";
+    let fault = fault(&kernel(1, body), Launch::grid(1).block(32));
+    assert_eq!(fault.thread, [16, 0, 0]);
+    assert_message!(fault.to_string());
+}
+
+#[test]
+fn endless_recursion() {
+    let before = "
+        .func deeper(.param .b32 n) {
+            .local .align 4 .b8 frame[64];
+            .reg .b32 %n;
+            ld.param.b32 %n, [n];
+            st.local.u32 [frame], %n;
+            { .param .b32 a; st.param.b32 [a], %n; call deeper, (a); }
+            ret;
+        }";
+    let text = kernel_after(before, 1, "{ .param .b32 a; st.param.b32 [a], %r0; call deeper, (a); }");
+    let fault = fault(&text, Launch::grid(1).block(32));
+    let FaultKind::StackOverflow { needed, limit } = fault.kind else { panic!("{fault}") };
+    assert!(needed > u64::from(limit));
+    assert_eq!(fault.place.function.as_deref(), Some("deeper"));
+    assert_eq!(fault.place.instruction, "call deeper, (a)");
+}
+
+#[test]
+fn use_after_free() {
+    let mut gpu = small("gtx480");
+    let text = module(
+        ".visible .entry k(.param .u64 at) {
+            .reg .b64 %d0; .reg .b32 %r0;
+            ld.param.u64 %d0, [at];
+            ld.global.u32 %r0, [%d0+8];
+            ret;
+        }",
+    );
+    let module = gpu.load_ptx_named("bad.ptx", &text).unwrap();
+    let kernel = module.kernel("k").unwrap();
+    let kept = gpu.zeros::<u32>(16).unwrap();
+    let gone = gpu.zeros_named::<u32>("weights", 16).unwrap();
+    let address = gone.address();
+    gpu.launch(&kernel, Launch::grid(1), args![&gone]).unwrap();
+    drop(gone);
+    let error = gpu.launch(&kernel, Launch::grid(1), args![address]).unwrap_err();
+    assert_message!(error.to_string());
+    gpu.launch(&kernel, Launch::grid(1), args![&kept]).unwrap();
+}
+
+#[test]
+fn uninitialised_reads() {
+    let chip = Chip::load("gtx480", &[]).unwrap();
+    let mut gpu = Device::sim_with(chip, SimOptions { check_uninitialised: true });
+    let body = ".shared .align 4 .u32 box[64];
+        ld.global.u32 %r5, [%d3];
+        mov.u32 %r6, box;
+        mad.lo.u32 %r6, %r2, 4, %r6;
+        setp.lt.u32 %p1, %r2, 16;
+        @%p1 st.shared.u32 [%r6], 1;
+        ld.shared.u32 %r7, [%r6];
+        add.u32 %r5, %r5, %r7;
+        st.global.u32 [%d2], %r5;
+        ld.global.u32 %r8, [%d2];";
+    let module = gpu.load_ptx_named("bad.ptx", kernel(1, body)).unwrap();
+    let kernel = module.kernel("k").unwrap();
+    let (out, input) = (gpu.uninit::<u32>(64).unwrap(), gpu.uninit::<u32>(64).unwrap());
+    input.write_range(&mut gpu, 0, &[1; 40]).unwrap();
+    let report = gpu.launch(&kernel, Launch::grid(1).block(64), args![&out, &input]).unwrap();
+    let told: Vec<String> = report.uninitialised.iter().map(|u| u.message.clone()).collect();
+    assert_message!(told.join("\n"));
+    input.write(&mut gpu, &[1; 64]).unwrap();
+    let report: Report = gpu.launch(&kernel, Launch::grid(1).block(16), args![&out, &input]).unwrap();
+    assert_eq!(report.uninitialised, []);
+}
+
+#[test]
+fn trap() {
+    assert_message!(message("setp.eq.u32 %p1, %r2, 9;\n@%p1 trap;"));
+}
+
+#[test]
+fn bad_branch_index() {
+    let body = "ts: .branchtargets A, B;\nadd.u32 %r5, %r2, 1;\nand.b32 %r5, %r5, 3;\nbrx.idx %r5, ts;\nA:\nB:";
+    assert_message!(message(body));
+}
+
+#[test]
+fn bad_function_pointers() {
+    let body = "
+        { .param .b32 a; p: .callprototype _ (.param .b32 _); st.param.b32 [a], %r0; call %d0, (a), p; }";
+    let FaultKind::BadFunctionPointer(address) = fault(&kernel(1, body), Launch::grid(1).block(32)).kind else {
+        panic!("the call succeeds")
+    };
+    assert!(address > 0);
+    let body = body.replace("call %d0", "mov.u64 %d5, 0;\ncall %d5");
+    assert_message!(message(&body));
+}
+
+/// A barrier that does not exist, a count that is no number of warps, and two counts in one phase.
+#[test]
+fn barrier_misuse() {
+    let told = ["bar.sync 16;", "bar.sync 1, 33;", "bar.arrive 1, 0;"].map(message);
+    assert_message!(told.join("\n\n").replace("size 64", "size 32"));
+    let body = "shr.u32 %r5, %r2, 6;\nmad.lo.u32 %r5, %r5, 64, 64;\nbar.arrive 1, %r5;";
+    let fault = fault(&kernel(1, body), Launch::grid(1).block(128));
+    assert_eq!(fault.kind.to_string(), "barrier 1 is given 128 threads, but 64 by a warp that already arrived");
+}
+
+#[test]
+fn mbarrier_misuse() {
+    let before = ".shared .align 8 .b64 barrier;";
+    let body = "mov.u32 %r5, barrier;\nmbarrier.arrive.shared.b64 %d5, [%r5];";
+    assert_message!(fault(&kernel_after(before, 1, body), Launch::grid(1).block(1)).to_string());
+}
+
+/// Two of four warps wait for a third that went to another barrier.
+#[test]
+fn blocked_at_barriers() {
+    let body = "
+        setp.lt.u32 %p1, %r2, 64;
+        @%p1 bra FIRST;
+        bar.sync 2, 128;
+        ret;
+    FIRST:
+        bar.sync 1, 128;";
+    for chip in ["gtx480", "h200"] {
+        let error = error_on(chip, &kernel(1, body), Launch::grid(1).block(128));
+        let Error::Hang { hang: Some(hang), .. } = &error else { panic!("on {chip}: {error}") };
+        assert_eq!((&hang.reason, hang.live_warps), (&HangReason::Blocked, 4), "on {chip}");
+        insta::assert_snapshot!("blocked_at_barriers", error.to_string());
+    }
+    insta::assert_snapshot!(
+        "blocked_wavefronts",
+        error_on("apu", &kernel(1, body), Launch::grid(1).block(128)).to_string()
+    );
+}
+
+/// Lanes that wait for lanes that wait elsewhere.
+#[test]
+fn blocked_lanes() {
+    let body = "
+        setp.lt.u32 %p1, %r1, 10;
+        @%p1 bra LOW;
+        vote.sync.ballot.b32 %r5, %p1, 0xffffffff;
+        ret;
+    LOW:
+        bar.sync 0;
+        bar.warp.sync 0xffffffff;";
+    assert_message!(error_on("h200", &kernel(1, body), Launch::grid(1).block(32)).to_string());
+}
+
+#[test]
+fn instruction_limit() {
+    let text = kernel(1, "AGAIN:\nbra AGAIN;");
+    for chip in CHIPS {
+        let error = error_on(chip, &text, Launch::grid(3).block(64).max_instructions(12_345));
+        let Error::Hang { hang: Some(hang), report, .. } = &error else { panic!("on {chip}: {error}") };
+        assert_eq!(hang.reason, HangReason::InstructionLimit(12_345), "on {chip}");
+        assert_eq!(report.warp_insts, 12_345, "on {chip}");
+    }
+    let launch = Launch::grid(1).block(64).max_instructions(5000);
+    assert_message!(error_on("gtx480", &text, launch).to_string());
+}
+
+/// What was stored and printed before the fault is there.
+#[test]
+fn what_happened_before_is_kept() {
+    let before = ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);
+        .global .align 1 .b8 text[4] = {104, 105, 10, 0};";
+    let body = "
+        st.global.u32 [%d2], 5;
+        mov.u64 %d5, text;
+        cvta.global.u64 %d5, %d5;
+        {
+            .param .b64 f; .param .b64 a; .param .b32 r;
+            st.param.b64 [f], %d5;
+            st.param.b64 [a], 0;
+            call.uni (r), vprintf, (f, a);
+        }
+        bar.sync 0;
+        trap;";
+    for chip in CHIPS {
+        let mut gpu = small(chip);
+        let module = gpu.load_ptx(&kernel_after(before, 1, body)).unwrap();
+        let (out, input) = (gpu.zeros::<u32>(4).unwrap(), gpu.zeros::<u32>(4).unwrap());
+        let kernel = module.kernel("k").unwrap();
+        let error = gpu.launch(&kernel, Launch::grid(1).block(4), args![&out, &input]).unwrap_err();
+        assert_eq!(error.report().unwrap().output, "hi\n".repeat(4), "on {chip}");
+        assert_eq!(out.read(&gpu).unwrap(), [5; 4], "on {chip}");
+        // The device goes on.
+        let again = gpu.launch(&kernel, Launch::grid(1).block(1), args![&out, &input]);
+        assert!(matches!(again, Err(Error::Fault { .. })), "on {chip}");
+    }
+}
+
+/// With line tables, the message names the line of the CUDA source.
+#[test]
+fn source_lines() {
+    let told = ["nvcc13.0-sm_90-lineinfo", "nvrtc12.9-sm_90-lineinfo", "clang19-sm_70-lines", "clang19-sm_70-g"].map(
+        |folder| {
+            let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels/corpus");
+            let text = std::fs::read(root.join(folder).join("vecadd.ptx")).unwrap();
+            let mut gpu = Device::sim("gtx480").unwrap();
+            let module = gpu.load_ptx_named(&format!("{folder}/vecadd.ptx"), text).unwrap();
+            let kernel = module.kernel("vecadd").unwrap();
+            let values = vec![1.0f32; 1024];
+            let (a, b, c) =
+                (gpu.buffer(&values).unwrap(), gpu.buffer(&values[..1000]).unwrap(), gpu.zeros::<f32>(1024).unwrap());
+            let launch = Launch::grid(8).block(128);
+            gpu.launch(&kernel, launch, args![&a, &b, &c, 1024u32]).unwrap_err().to_string()
+        },
+    );
+    assert_message!(told.join("\n\n"));
+}
+
+/// Launches that no chip can run are refused before anything happens.
+#[test]
+fn unlaunchable() {
+    let mut told = Vec::new();
+    let mut gpu = small("gtx480");
+    let module = gpu.load_ptx(&kernel(1, "st.global.u32 [%d2], 1;")).unwrap();
+    let kernel = module.kernel("k").unwrap();
+    let (out, input) = (gpu.zeros::<u32>(4).unwrap(), gpu.zeros::<u32>(4).unwrap());
+    for launch in [
+        Launch::grid(1).block(1025),
+        Launch::grid(1).block((1, 1, 65)),
+        Launch::grid(0).block(1),
+        Launch::grid(1).block(0),
+        Launch::grid((1, 70000)).block(1),
+        Launch::grid(1).block(1).shared_bytes(50_000),
+    ] {
+        let error = gpu.launch(&kernel, launch, args![&out, &input]).unwrap_err();
+        assert!(matches!(error, Error::Unlaunchable { .. }), "{error}");
+        told.push(error.to_string());
+    }
+    assert_eq!(out.read(&gpu).unwrap(), [0; 4]);
+    assert_message!(told.join("\n"));
+}

@@ -3,7 +3,7 @@
 use warploom::isa::Ty;
 
 use crate::conform::bound::Bound;
-use crate::conform::case::{Case, Input, Slot};
+use crate::conform::case::{Case, Input, SLOT_BYTES, Slot};
 use crate::conform::operands::Domain;
 
 /// Names for alternatives that many rows have.
@@ -91,8 +91,9 @@ impl Row {
                 }
             }
         }
+        let memory = case.outputs.len() * SLOT_BYTES;
         case.body = match &self.text {
-            Some(text) => self.fill(text, &types),
+            Some(text) => self.fill(text, &types, memory),
             None => {
                 let comma = if sources.is_empty() { "" } else { ", " };
                 format!("{opcode} {results}{comma}{}", sources.join(", "))
@@ -102,8 +103,8 @@ impl Row {
     }
 
     /// The row's own text: `$1` is the first braces' choice, `$b` the untyped register of the first type, `$m` the
-    /// thread's own memory.
-    fn fill(&self, text: &str, types: &[Ty]) -> String {
+    /// thread's own memory, behind its results.
+    fn fill(&self, text: &str, types: &[Ty], memory: usize) -> String {
         let mut text = text.to_string();
         for (i, choice) in self.choices.iter().enumerate() {
             text = text.replace(&format!("${}", i + 1), choice);
@@ -111,8 +112,8 @@ impl Row {
         if let Some(ty) = types.first() {
             text = text.replace("$b", Slot::Value(*ty).register());
         }
-        
-        text.replace("$m", if text.contains(".shared") { "%shared" } else { "%out+MEM" })
+        let memory = if text.contains(".shared") { "%shared".to_string() } else { format!("%out+{memory}") };
+        text.replace("$m", &memory)
     }
 }
 

@@ -104,9 +104,11 @@ fn bitwise<const N: usize>(
     b: Source<'_, N>,
     f: impl Fn(u32, u32) -> u32,
 ) -> Filled<N> {
+    if ty.is_wide() {
+        return Filled::Wide(lanes(|i| f(a.lo[i], b.lo[i])), lanes(|i| f(a.hi[i], b.hi[i])));
+    }
     let keep = if ty.bits() == 16 { 0xffff } else { u32::MAX };
-    let lo = lanes(|i| f(a.lo[i], b.lo[i]) & keep);
-    if ty.is_wide() { Filled::Wide(lo, lanes(|i| f(a.hi[i], b.hi[i]))) } else { Filled::Word(lo) }
+    word(|i| f(a.lo[i], b.lo[i]) & keep)
 }
 
 /// `count` ones from bit 0 on; 32 and more give all.

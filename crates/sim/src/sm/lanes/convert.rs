@@ -22,8 +22,8 @@ pub(super) fn compute<const N: usize>(cvt: Cvt, a: Source<'_, N>) -> Filled<N> {
         (Ty::U32, Ty::F32) if plain && cvt.round == Round::Rn => map1(a.lo, |x| (x as f32).to_bits()),
         (Ty::S32, Ty::F64) if plain => wide(|i| f64::from(a.lo[i] as i32).to_bits()),
         (Ty::U32, Ty::F64) if plain => wide(|i| f64::from(a.lo[i]).to_bits()),
-        (Ty::F32, Ty::S32) if !cvt.ftz => truncated::<N, true>(cvt, a),
-        (Ty::F32, Ty::U32) if !cvt.ftz => truncated::<N, false>(cvt, a),
+        (Ty::F32, Ty::S32) if !cvt.ftz => to_word(cvt, a, |x| x as i32 as u32),
+        (Ty::F32, Ty::U32) if !cvt.ftz => to_word(cvt, a, |x| x as u32),
         (Ty::F32, Ty::F64) if plain && !cvt.ftz => wide(|i| f32_to_f64(a.lo[i])),
         (Ty::F64, Ty::F32) if plain && !cvt.ftz && cvt.round == Round::Rn => {
             word(|i| canonical32((f64::from_bits(a.wide(i)) as f32).to_bits()))
@@ -41,36 +41,16 @@ pub(super) fn compute<const N: usize>(cvt: Cvt, a: Source<'_, N>) -> Filled<N> {
     }
 }
 
-/// f32 to s32 or u32.
+/// f32 to s32 or u32 by `cast`, which truncates, clamps and makes NaN 0, as Rust's casts do.
 #[inline(always)]
-fn truncated<const N: usize, const SIGNED: bool>(cvt: Cvt, a: Source<'_, N>) -> Filled<N> {
+fn to_word<const N: usize>(cvt: Cvt, a: Source<'_, N>, cast: impl Fn(f32) -> u32) -> Filled<N> {
     match cvt.round {
-        Round::Rz => map1(a.lo, truncate::<SIGNED>),
-        Round::Rn => map1(a.lo, |x| truncate::<SIGNED>(f32::from_bits(x).round_ties_even().to_bits())),
-        Round::Rm => map1(a.lo, |x| truncate::<SIGNED>(f32::from_bits(x).floor().to_bits())),
-        Round::Rp => map1(a.lo, |x| truncate::<SIGNED>(f32::from_bits(x).ceil().to_bits())),
+        Round::Rz => map1(a.lo, |x| cast(f32::from_bits(x))),
+        Round::Rn => map1(a.lo, |x| cast(f32::from_bits(x).round_ties_even())),
+        Round::Rm => map1(a.lo, |x| cast(f32::from_bits(x).floor())),
+        Round::Rp => map1(a.lo, |x| cast(f32::from_bits(x).ceil())),
         Round::Rna => convert_rare(cvt, a),
     }
-}
-
-/// Toward zero, clamped, NaN to 0. Written with shifts because a cast does not vectorize.
-#[inline(always)]
-fn truncate<const SIGNED: bool>(bits: u32) -> u32 {
-    let magnitude = bits & 0x7fff_ffff;
-    let negative = ones(bits >> 31 != 0);
-    let exponent = magnitude >> 23;
-    let significand = (bits & 0x007f_ffff) | 0x0080_0000;
-    // The significand is a multiple of 2^(exponent - 150).
-    let (left, right) = (exponent.wrapping_sub(150), 150u32.wrapping_sub(exponent));
-    let shifted = ((significand << (left & 31)) & ones(left < 32))
-        | ((significand >> (right & 31)) & ones(right < 32) & ones(right != 0));
-    let number = ones(magnitude <= 0x7f80_0000);
-    let (value, limit, large) = if SIGNED {
-        ((shifted ^ negative).wrapping_sub(negative), 0x7fff_ffff ^ negative, ones(exponent >= 158))
-    } else {
-        (shifted & !negative, !negative, ones(exponent >= 159))
-    };
-    blend(large, limit, value) & number
 }
 
 /// f32 to f64. A NaN keeps its sign and payload and becomes quiet, whatever the host does.

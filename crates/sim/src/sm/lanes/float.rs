@@ -5,7 +5,7 @@ use warploom_isa::{Approx, Clamp, FloatMode, MinMax, Op, Round, Ty};
 use super::exact::{Exact, rounded, rounded_f64};
 use super::format::{F32_NAN, Format, f64_nan};
 use super::half;
-use super::vector::{Filled, Inputs, Source, blend, lanes, map1, map2, map3, ones, ones64, wide};
+use super::vector::{Filled, Inputs, Source, blend, lanes, map1, map2, map3, ones, ones64, wide, word};
 
 const F32_SIGN: u32 = 0x8000_0000;
 const F32_INFINITY: u32 = 0x7f80_0000;
@@ -17,27 +17,27 @@ pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     let again = || Inputs { inst, regs, a, b, c };
     match inst.op {
         Op::FAdd(ty, mode) => match ty {
-            Ty::F32 if mode.round == Round::Rn => float32(inputs, mode, |x, y, _| x + y),
+            Ty::F32 if plain(mode) => float32(inputs, mode.ftz, |x, y, _| x + y),
             Ty::F64 if plain(mode) => float64(a, b, b, |x, y, _| x + y),
             _ => arithmetic_rare(Exact::Add, ty, mode, again()),
         },
         Op::FSub(ty, mode) => match ty {
-            Ty::F32 if mode.round == Round::Rn => float32(inputs, mode, |x, y, _| x - y),
+            Ty::F32 if plain(mode) => float32(inputs, mode.ftz, |x, y, _| x - y),
             Ty::F64 if plain(mode) => float64(a, b, b, |x, y, _| x - y),
             _ => arithmetic_rare(Exact::Sub, ty, mode, again()),
         },
         Op::FMul(ty, mode) => match ty {
-            Ty::F32 if mode.round == Round::Rn => float32(inputs, mode, |x, y, _| x * y),
+            Ty::F32 if plain(mode) => float32(inputs, mode.ftz, |x, y, _| x * y),
             Ty::F64 if plain(mode) => float64(a, b, b, |x, y, _| x * y),
             _ => arithmetic_rare(Exact::Mul, ty, mode, again()),
         },
         Op::FFma(ty, mode) => match ty {
-            Ty::F32 if mode.round == Round::Rn => float32(inputs, mode, f32::mul_add),
+            Ty::F32 if plain(mode) => float32(inputs, mode.ftz, f32::mul_add),
             Ty::F64 if plain(mode) => float64(a, b, c, f64::mul_add),
             _ => arithmetic_rare(Exact::Fma, ty, mode, again()),
         },
         Op::FDiv(ty, mode) => match ty {
-            Ty::F32 if mode.round == Round::Rn => float32(inputs, mode, |x, y, _| x / y),
+            Ty::F32 if plain(mode) => float32(inputs, mode.ftz, |x, y, _| x / y),
             Ty::F64 if plain(mode) => float64(a, b, b, |x, y, _| x / y),
             _ => arithmetic_rare(Exact::Div, ty, mode, again()),
         },
@@ -64,7 +64,7 @@ pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
 /// `min` and `max` with no modifiers.
 const MINNUM: MinMax = MinMax { nan: false, ftz: false, xorsign_abs: false };
 
-/// Whether an f64 operation is what the host computes.
+/// Whether the host computes the operation (but for flushing).
 #[inline(always)]
 fn plain(mode: FloatMode) -> bool {
     mode.round == Round::Rn && mode.clamp == Clamp::None
@@ -85,29 +85,18 @@ pub(super) fn canonical32(bits: u32) -> u32 {
 
 /// f32, rounded to nearest by the host.
 #[inline(always)]
-fn float32<const N: usize>(
-    inputs: Inputs<'_, N>,
-    mode: FloatMode,
-    f: impl Fn(f32, f32, f32) -> f32,
-) -> Filled<N> {
+fn float32<const N: usize>(inputs: Inputs<'_, N>, ftz: bool, f: impl Fn(f32, f32, f32) -> f32) -> Filled<N> {
     let Inputs { a, b, c, .. } = inputs;
-    let result = if mode.ftz {
-        lanes(|i| {
+    if ftz {
+        return word(|i| {
             let [x, y, z] = [a.lo[i], b.lo[i], c.lo[i]].map(|bits| f32::from_bits(flush32(bits)));
             flush32(canonical32(f(x, y, z).to_bits()))
-        })
-    } else {
-        lanes(|i| {
-            let [x, y, z] = [a.lo[i], b.lo[i], c.lo[i]].map(f32::from_bits);
-            canonical32(f(x, y, z).to_bits())
-        })
-    };
-    if mode.clamp == Clamp::None { Filled::Word(result) } else { clamp32(mode.clamp, &result) }
-}
-
-#[inline(never)]
-fn clamp32<const N: usize>(clamp: Clamp, result: &[u32; N]) -> Filled<N> {
-    map1(result, |x| Format::F32.clamp(x.into(), clamp) as u32)
+        });
+    }
+    word(|i| {
+        let [x, y, z] = [a.lo[i], b.lo[i], c.lo[i]].map(f32::from_bits);
+        canonical32(f(x, y, z).to_bits())
+    })
 }
 
 /// f64, rounded to nearest by the host. `c` repeats `b` for two operands. Which NaN a host propagates differs from one
@@ -144,7 +133,7 @@ fn settle_nans<const N: usize>(
     })
 }
 
-/// Directed rounding, f64 with a clamp, half precision.
+/// Directed rounding, clamps, half precision.
 #[inline(never)]
 fn arithmetic_rare<const N: usize>(op: Exact, ty: Ty, mode: FloatMode, inputs: Inputs<'_, N>) -> Filled<N> {
     let Inputs { a, b, c, .. } = inputs;
@@ -184,7 +173,7 @@ pub(super) fn rounded_rare<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
             Inputs { a: Source { lo: &[0x3f80_0000; N], hi: &[0; N] }, b: a, ..inputs },
         ),
         (Approx::Sqrt, Ty::F64) if plain(mode) => float64(a, a, a, |x, _, _| x.sqrt()),
-        (Approx::Sqrt, Ty::F32) if mode.round == Round::Rn => float32(inputs, mode, |x, _, _| x.sqrt()),
+        (Approx::Sqrt, Ty::F32) if plain(mode) => float32(inputs, mode.ftz, |x, _, _| x.sqrt()),
         (Approx::Sqrt, _) => arithmetic_rare(Exact::Sqrt, ty, mode, inputs),
         _ => Filled::Nothing,
     }

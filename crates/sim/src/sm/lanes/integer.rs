@@ -92,33 +92,38 @@ pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
             Ty::S16x2 | Ty::U16x2 => map1(a.lo, |x| halves2(x, 0, |half, _| half.wrapping_neg())),
             _ => map1(a.lo, u32::wrapping_neg),
         },
-        Op::IMin(ty, clamp) => {
-            let least = match ty {
-                Ty::U32 => map2(a.lo, b.lo, u32::min),
-                Ty::S32 => map2(a.lo, b.lo, |x, y| (x as i32).min(y as i32) as u32),
-                Ty::U64 => wide(|i| pick_less(a.wide(i), b.wide(i), a.wide(i) < b.wide(i))),
-                Ty::S64 => wide(|i| pick_less(a.wide(i), b.wide(i), (a.wide(i) as i64) < b.wide(i) as i64)),
-                Ty::U16 => map2(a.lo, b.lo, |x, y| (x & 0xffff).min(y & 0xffff)),
-                Ty::U16x2 => map2(a.lo, b.lo, |x, y| halves2(x, y, u32::min)),
-                Ty::S16x2 => map2(a.lo, b.lo, |x, y| halves2(x, y, |x, y| sext16(x).min(sext16(y)) as u32)),
-                _ => map2(a.lo, b.lo, |x, y| sext16(x).min(sext16(y)) as u32 & 0xffff),
-            };
-            if clamp == Clamp::Relu { relu(ty, least) } else { least }
-        }
-        Op::IMax(ty, clamp) => {
-            let most = match ty {
-                Ty::U32 => map2(a.lo, b.lo, u32::max),
-                Ty::S32 => map2(a.lo, b.lo, |x, y| (x as i32).max(y as i32) as u32),
-                Ty::U64 => wide(|i| pick_less(b.wide(i), a.wide(i), a.wide(i) < b.wide(i))),
-                Ty::S64 => wide(|i| pick_less(b.wide(i), a.wide(i), (a.wide(i) as i64) < b.wide(i) as i64)),
-                Ty::U16 => map2(a.lo, b.lo, |x, y| (x & 0xffff).max(y & 0xffff)),
-                Ty::U16x2 => map2(a.lo, b.lo, |x, y| halves2(x, y, u32::max)),
-                Ty::S16x2 => map2(a.lo, b.lo, |x, y| halves2(x, y, |x, y| sext16(x).max(sext16(y)) as u32)),
-                _ => map2(a.lo, b.lo, |x, y| sext16(x).max(sext16(y)) as u32 & 0xffff),
-            };
-            if clamp == Clamp::Relu { relu(ty, most) } else { most }
-        }
+        Op::IMin(_, Clamp::Relu) | Op::IMax(_, Clamp::Relu) => relu(inst.op, a, b),
+        Op::IMin(ty, _) => least(ty, a, b),
+        Op::IMax(ty, _) => most(ty, a, b),
         _ => Filled::Nothing,
+    }
+}
+
+#[inline(always)]
+fn least<const N: usize>(ty: Ty, a: Source<'_, N>, b: Source<'_, N>) -> Filled<N> {
+    match ty {
+        Ty::U32 => map2(a.lo, b.lo, u32::min),
+        Ty::S32 => map2(a.lo, b.lo, |x, y| (x as i32).min(y as i32) as u32),
+        Ty::U64 => wide(|i| pick_less(a.wide(i), b.wide(i), a.wide(i) < b.wide(i))),
+        Ty::S64 => wide(|i| pick_less(a.wide(i), b.wide(i), (a.wide(i) as i64) < b.wide(i) as i64)),
+        Ty::U16 => map2(a.lo, b.lo, |x, y| (x & 0xffff).min(y & 0xffff)),
+        Ty::U16x2 => map2(a.lo, b.lo, |x, y| halves2(x, y, u32::min)),
+        Ty::S16x2 => map2(a.lo, b.lo, |x, y| halves2(x, y, |x, y| sext16(x).min(sext16(y)) as u32)),
+        _ => map2(a.lo, b.lo, |x, y| sext16(x).min(sext16(y)) as u32 & 0xffff),
+    }
+}
+
+#[inline(always)]
+fn most<const N: usize>(ty: Ty, a: Source<'_, N>, b: Source<'_, N>) -> Filled<N> {
+    match ty {
+        Ty::U32 => map2(a.lo, b.lo, u32::max),
+        Ty::S32 => map2(a.lo, b.lo, |x, y| (x as i32).max(y as i32) as u32),
+        Ty::U64 => wide(|i| pick_less(b.wide(i), a.wide(i), a.wide(i) < b.wide(i))),
+        Ty::S64 => wide(|i| pick_less(b.wide(i), a.wide(i), (a.wide(i) as i64) < b.wide(i) as i64)),
+        Ty::U16 => map2(a.lo, b.lo, |x, y| (x & 0xffff).max(y & 0xffff)),
+        Ty::U16x2 => map2(a.lo, b.lo, |x, y| halves2(x, y, u32::max)),
+        Ty::S16x2 => map2(a.lo, b.lo, |x, y| halves2(x, y, |x, y| sext16(x).max(sext16(y)) as u32)),
+        _ => map2(a.lo, b.lo, |x, y| sext16(x).max(sext16(y)) as u32 & 0xffff),
     }
 }
 
@@ -155,9 +160,14 @@ fn sub64<const N: usize>(a: Source<'_, N>, b: Source<'_, N>, borrow: u64) -> ([u
     (lo, hi, borrows)
 }
 
-/// Negative results to zero, for signed types.
+/// `min` and `max` with negative results made zero, for signed types.
 #[inline(never)]
-fn relu<const N: usize>(ty: Ty, result: Filled<N>) -> Filled<N> {
+fn relu<const N: usize>(op: Op, a: Source<'_, N>, b: Source<'_, N>) -> Filled<N> {
+    let (ty, result) = match op {
+        Op::IMin(ty, _) => (ty, least(ty, a, b)),
+        Op::IMax(ty, _) => (ty, most(ty, a, b)),
+        _ => return Filled::Nothing,
+    };
     match (ty, result) {
         (Ty::S64, Filled::Wide(lo, hi)) => {
             let keep = hi.map(|high| ones(high as i32 >= 0));

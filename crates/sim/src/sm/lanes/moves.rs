@@ -51,8 +51,13 @@ pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
 /// `k ? a : b`.
 #[inline(always)]
 fn select<const N: usize>(a: Source<'_, N>, b: Source<'_, N>, k: &[u32; N], wide: bool) -> Filled<N> {
-    let lo = lanes(|i| blend(k[i], a.lo[i], b.lo[i]));
-    if wide { Filled::Wide(lo, lanes(|i| blend(k[i], a.hi[i], b.hi[i]))) } else { Filled::Word(lo) }
+    if wide {
+        return Filled::Wide(
+            lanes(|i| blend(k[i], a.lo[i], b.lo[i])),
+            lanes(|i| blend(k[i], a.hi[i], b.hi[i])),
+        );
+    }
+    word(|i| blend(k[i], a.lo[i], b.lo[i]))
 }
 
 /// The byte selectors of the named modes, for each value of the control's low two bits; byte 0's selector is in the

@@ -87,8 +87,8 @@ fn producers_and_consumers() {
         st.global.u32 [%d2], %r12;";
     check_threads(&kernel_after(SHARED, 1, body), (3, 128), &[0], |i| {
         let thread = i % 128;
-        let taken = (0..5).fold(0u32, |sum, round| 3 * sum + 1000 * round + thread.wrapping_sub(64));
-        [if thread < 64 { 0 } else { taken }]
+        let taken = |from: u32| (0..5).fold(0, |sum, round| 3 * sum + 1000 * round + from);
+        [thread.checked_sub(64).map_or(0, taken)]
     });
 }
 

@@ -1,0 +1,72 @@
+//! A line on the terminal that shows how far a long launch has come.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use warploom::Progress;
+
+use crate::term::grouped;
+
+/// Launches shorter than this show nothing.
+const PATIENCE: Duration = Duration::from_millis(800);
+
+/// How often the line is drawn.
+const REFRESH: Duration = Duration::from_millis(150);
+
+/// Watches a launch until it is dropped. Draws only if stderr is a terminal.
+pub struct Watch {
+    done: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Watch {
+    /// Begins to watch; the launch is told where to report.
+    pub fn new() -> (Watch, Arc<Progress>) {
+        let progress = Arc::new(Progress::default());
+        let done = Arc::new(AtomicBool::new(false));
+        let (watched, stop) = (progress.clone(), done.clone());
+        let draw = std::io::IsTerminal::is_terminal(&std::io::stderr());
+        let thread = draw.then(|| thread::spawn(move || show(&watched, &stop)));
+        (Watch { done, thread }, progress)
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.done.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.thread().unpark();
+            // The line is gone when the thread is; a panic in it is no reason to fail the launch.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn show(progress: &Progress, done: &AtomicBool) {
+    let start = Instant::now();
+    let mut bar: Option<ProgressBar> = None;
+    while !done.load(Ordering::Relaxed) {
+        thread::park_timeout(REFRESH);
+        if start.elapsed() < PATIENCE {
+            continue;
+        }
+        let bar = bar.get_or_insert_with(|| {
+            let style =
+                ProgressStyle::with_template("{spinner} {elapsed} [{bar:30}] {pos}/{len} CTAs, {msg}");
+            ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+        });
+        bar.set_length(progress.ctas.load(Ordering::Relaxed));
+        bar.set_position(progress.ctas_done.load(Ordering::Relaxed));
+        bar.set_message(format!(
+            "{} warp instructions",
+            grouped(progress.instructions.load(Ordering::Relaxed))
+        ));
+        bar.tick();
+    }
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+}

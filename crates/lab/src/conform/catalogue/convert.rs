@@ -1,0 +1,38 @@
+//! Conversions. Registers of 8-bit types have 32 bits, so that their extension is compared as well.
+
+pub(super) const INTEGERS: &[&str] = &[
+    "cvt{,.sat}.{u8,s8,u16,s16,u32,s32,u64,s64}.{u8,s8,u16,s16,u32,s32,u64,s64} T = U",
+    "cvt.pack.sat.{u16,s16}.s32 b32 = U U",
+    "cvt.pack.sat.{u8,s8}.s32.b32 b32 = U U b32",
+];
+
+pub(super) const FLOATS: &[&str] = &[
+    // The same type: rounding to whole numbers, or only flushing and saturation.
+    "cvt{,.rni,.rzi,.rmi,.rpi}{,.ftz}{,.sat}.f32.f32 T = U",
+    "cvt{,.rni,.rzi,.rmi,.rpi}{,.sat}.{f64.f64,f16.f16} T = U",
+    "cvt.{rni,rzi,rmi,rpi}.bf16.bf16 T = U",
+    // Wider.
+    "cvt{,.ftz}{,.sat}.f32.f16 T = U",
+    "cvt{,.ftz}{,.sat}.f64.f32 T = U",
+    "cvt{,.sat}.f64.f16 T = U",
+    "cvt.f32.bf16 T = U",
+    "cvt.f64.bf16 T = U",
+    // Narrower.
+    "cvt<rnd>{,.ftz}{,.sat}.f32.f64 T = U",
+    "cvt<rnd>{,.sat}.f16.f64 T = U",
+    "cvt<rnd>{,.ftz}{,.sat}.f16.f32 T = U",
+    "cvt{.rn,.rz}.relu.f16.f32 T = U",
+    "cvt<rnd>.bf16.f32 T = U",
+    "cvt{.rn,.rz}.relu.bf16.f32 T = U",
+    "cvt<rnd>.bf16.f64 T = U",
+    "cvt<rnd>.{f16.bf16,bf16.f16} T = U",
+    "cvt{.rn,.rz}{,.relu}.{f16x2,bf16x2}.f32 T = U U",
+];
+
+pub(super) const MIXED: &[&str] = &[
+    "cvt.{rni,rzi,rmi,rpi}{,.ftz}{,.sat}.{u8,s8,u16,s16,u32,s32,u64,s64}.f32 T = U",
+    "cvt.{rni,rzi,rmi,rpi}{,.sat}.{u8,s8,u16,s16,u32,s32,u64,s64}.{f64,f16} T = U",
+    "cvt.{rni,rzi,rmi,rpi}.{u8,s8,u16,s16,u32,s32,u64,s64}.bf16 T = U",
+    "cvt<rnd>{,.sat}.{f32,f64,f16}.{u8,s8,u16,s16,u32,s32,u64,s64} T = U",
+    "cvt<rnd>.bf16.{u8,s8,u16,s16,u32,s32,u64,s64} T = U",
+];

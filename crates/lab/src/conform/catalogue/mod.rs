@@ -1,0 +1,43 @@
+//! What is compared: every instruction of the front end that is a function of its operands.
+//!
+//! A row describes a family of cases: `opcode results = operands`. Braces stand for each of their alternatives in
+//! turn, so `add{,.sat}.s32 T = T T` is two cases. Results and operands are types; `T` and `U` are the opcode's first and second
+//! type, `W` has twice the width of `T`, `p` is a predicate, `d|p` two results joined as PTX joins them, `#5` a constant.
+//! Behind a colon an operand says which values it takes: a mask of bits (`b32:0x1f`), `few` different ones, few in a
+//! `warp`, or `angle`s. `~` bounds the error of an approximation: `ulp:2`, or powers of two, `rel:-23` and `abs:-11`. Where the
+//! instruction alone does not do, ` : ` and a text follow, in which `$1` is what the first braces stand for, `$b` is the
+//! untyped register class of `T`, and `$m` the thread's own eight bytes of memory, global or shared.
+
+mod approx;
+mod atomic;
+mod bits;
+mod compare;
+mod convert;
+mod float;
+mod half;
+mod integer;
+mod moves;
+pub(crate) mod row;
+mod warp;
+
+use super::case::Group;
+
+/// All groups, in the order they are recorded in.
+pub const GROUPS: &[Group] = &[
+    Group { name: "integer", version: "8.0", tuples: 256, rows: integer::ROWS },
+    Group { name: "carry", version: "8.0", tuples: 256, rows: integer::CARRY },
+    Group { name: "bits", version: "8.2", tuples: 256, rows: bits::ROWS },
+    Group { name: "setp", version: "8.0", tuples: 128, rows: compare::SETP },
+    Group { name: "set", version: "8.0", tuples: 128, rows: compare::SET },
+    Group { name: "select", version: "8.0", tuples: 128, rows: compare::SELECT },
+    Group { name: "f32", version: "8.0", tuples: 384, rows: float::SINGLE },
+    Group { name: "f64", version: "8.0", tuples: 384, rows: float::DOUBLE },
+    Group { name: "half", version: "8.0", tuples: 256, rows: half::ROWS },
+    Group { name: "approx", version: "8.0", tuples: 512, rows: approx::ROWS },
+    Group { name: "cvt-integer", version: "8.0", tuples: 192, rows: convert::INTEGERS },
+    Group { name: "cvt-float", version: "8.0", tuples: 256, rows: convert::FLOATS },
+    Group { name: "cvt-mixed", version: "8.0", tuples: 192, rows: convert::MIXED },
+    Group { name: "moves", version: "8.0", tuples: 128, rows: moves::ROWS },
+    Group { name: "warp", version: "8.0", tuples: 512, rows: warp::ROWS },
+    Group { name: "atomic", version: "8.0", tuples: 256, rows: atomic::ROWS },
+];

@@ -1,0 +1,232 @@
+//! A real NVIDIA GPU as a [`Backend`].
+
+use std::any::Any;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use warploom_cuda::{CudaError, CudaKernel, CudaModule, DeviceInfo, Gpu, LaunchOptions};
+use warploom_isa::Param;
+use warploom_ptx::resolved::{self, RegTy};
+use warploom_sim::{Limiter, Occupancy, Shape};
+
+use crate::backend::{Backend, LoadedModule};
+use crate::error::{Error, Result};
+use crate::kernel::{Kernel, KernelInfo};
+use crate::launch::Launch;
+use crate::report::{Model, Report};
+
+/// A GPU that its modules can reach too, to look up kernels.
+#[derive(Clone, Debug)]
+pub(crate) struct Cuda {
+    gpu: Arc<Mutex<Gpu>>,
+    info: DeviceInfo,
+    name: String,
+}
+
+impl Cuda {
+    pub(crate) fn new(ordinal: usize) -> Result<Cuda> {
+        let gpu = Gpu::new(ordinal)?;
+        let info = gpu.info().clone();
+        Ok(Cuda { gpu: Arc::new(Mutex::new(gpu)), name: info.name.clone(), info })
+    }
+
+    fn gpu(&self) -> MutexGuard<'_, Gpu> {
+        // The driver keeps the GPU's state; a panic elsewhere has not harmed it.
+        self.gpu.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A module on the GPU, with what its text says about parameters.
+struct CudaText {
+    cuda: Cuda,
+    module: CudaModule,
+    text: resolved::Module,
+}
+
+impl From<CudaError> for Error {
+    fn from(error: CudaError) -> Error {
+        match error {
+            CudaError::OutOfMemory { .. } => Error::OutOfMemory(error.to_string()),
+            CudaError::Jit { .. } => Error::Link(error.to_string()),
+            other => Error::Cuda(other),
+        }
+    }
+}
+
+impl Backend for Cuda {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn is_real(&self) -> bool {
+        true
+    }
+
+    fn allocate(&mut self, bytes: u64, name: &str) -> Result<u64> {
+        self.gpu().allocate(bytes).map_err(|error| match error {
+            CudaError::OutOfMemory { .. } => Error::OutOfMemory(format!("{name}: {error}")),
+            other => other.into(),
+        })
+    }
+
+    fn allocate_zeroed(&mut self, bytes: u64, name: &str) -> Result<u64> {
+        let address = self.allocate(bytes, name)?;
+        self.gpu().clear(address, bytes)?;
+        Ok(address)
+    }
+
+    fn free(&mut self, address: u64) {
+        // After a fault the memory is gone already.
+        let _ = self.gpu().free(address);
+    }
+
+    fn read(&self, address: u64, into: &mut [u8]) -> Result<()> {
+        Ok(self.gpu().read(address, into)?)
+    }
+
+    fn write(&mut self, address: u64, data: &[u8]) -> Result<()> {
+        Ok(self.gpu().write(address, data)?)
+    }
+
+    fn load_ptx(&mut self, name: &str, text: &[u8]) -> Result<Arc<dyn LoadedModule>> {
+        let source = warploom_ptx::text_of(name, text)?;
+        let resolved = warploom_ptx::resolve_text(name, source)?;
+        let module = self.gpu().load(name, source)?;
+        Ok(Arc::new(CudaText { cuda: self.clone(), module, text: resolved }))
+    }
+
+    fn occupancy(&self, kernel: &Kernel, shape: Shape) -> Result<Occupancy> {
+        let handle = cuda_kernel(kernel)?;
+        let threads = shape.block.iter().product::<u32>();
+        let ctas_per_sm = self.gpu().ctas_per_sm(handle, threads, shape.dynamic_shared_bytes)?;
+        let shared_bytes = handle.static_shared_bytes + shape.dynamic_shared_bytes;
+        let info = &self.info;
+        let warps_per_cta = threads.div_ceil(info.warp_lanes);
+        let limited_by = [
+            (info.max_ctas_per_sm, Limiter::Ctas),
+            (info.max_threads_per_sm / (warps_per_cta * info.warp_lanes).max(1), Limiter::Warps),
+            (info.shared_bytes_per_sm.checked_div(shared_bytes).unwrap_or(u32::MAX), Limiter::SharedMemory),
+        ];
+        let limited_by = limited_by
+            .into_iter()
+            .find(|&(ctas, _)| ctas == ctas_per_sm)
+            .map_or(Limiter::Registers, |(_, limiter)| limiter);
+        let max_warps_per_sm = info.max_threads_per_sm / info.warp_lanes;
+        Ok(Occupancy {
+            ctas_per_sm,
+            warps_per_cta,
+            max_warps_per_sm,
+            shared_bytes,
+            registers: handle.registers,
+            limited_by,
+        })
+    }
+
+    fn launch(&mut self, kernel: &Kernel, shape: Shape, launch: &Launch, params: &[u8]) -> Result<Report> {
+        let occupancy = self.occupancy(kernel, shape)?;
+        let options = LaunchOptions {
+            grid: shape.grid,
+            block: shape.block,
+            dynamic_shared_bytes: shape.dynamic_shared_bytes,
+            cooperative: launch.cooperative,
+            time_limit: launch.time_limit,
+        };
+        let begun = Instant::now();
+        let result = self.gpu().launch(cuda_kernel(kernel)?, &options, params);
+        let mut report = self.report(kernel, shape, occupancy);
+        report.wall_s = begun.elapsed().as_secs_f64();
+        match result {
+            Ok(time) => {
+                report.cycles = (time.seconds * self.info.clock_mhz as f64 * 1e6).round() as u64;
+                report.gpu_s = Some(time.seconds);
+                Ok(report)
+            }
+            Err(error @ CudaError::Fault { .. }) => {
+                Err(Error::Fault { message: error.to_string(), fault: None, report: Box::new(report) })
+            }
+            Err(error @ CudaError::TimeLimit { .. }) => {
+                Err(Error::Hang { message: error.to_string(), hang: None, report: Box::new(report) })
+            }
+            Err(other) => Err(other.into()),
+        }
+    }
+}
+
+impl Cuda {
+    /// What the hardware can tell; the rest is unknown.
+    fn report(&self, kernel: &Kernel, shape: Shape, occupancy: Occupancy) -> Report {
+        let ctas = shape.grid.iter().map(|&d| d as u64).product::<u64>();
+        Report {
+            kernel: kernel.name().to_string(),
+            chip: self.name.clone(),
+            model: Model::Hardware,
+            grid: shape.grid,
+            block: shape.block,
+            registers: occupancy.registers,
+            shared_bytes: occupancy.shared_bytes,
+            local_bytes: kernel.info().local_bytes,
+            occupancy: Some(occupancy),
+            ctas,
+            warps: ctas * occupancy.warps_per_cta as u64,
+            ..Report::default()
+        }
+    }
+}
+
+impl LoadedModule for CudaText {
+    fn kernel_names(&self) -> Vec<String> {
+        let kernels = self.text.functions.iter().filter(|f| f.is_kernel && f.body.is_some());
+        kernels.map(|f| f.name.clone()).collect()
+    }
+
+    fn kernel(&self, name: &str) -> Result<(KernelInfo, Arc<dyn Any + Send + Sync>)> {
+        let no_kernel = || Error::NoKernel { name: name.to_string(), known: self.kernel_names() };
+        let function =
+            self.text.functions.iter().find(|f| f.is_kernel && f.name == name).ok_or_else(no_kernel)?;
+        let handle = self.cuda.gpu().kernel(self.module, name)?.ok_or_else(no_kernel)?;
+        let (params, param_bytes) = parameters(&function.params);
+        let info = KernelInfo {
+            name: name.to_string(),
+            params,
+            param_bytes,
+            address_bits: self.text.address_bits,
+            registers: handle.registers,
+            static_shared_bytes: handle.static_shared_bytes,
+            local_bytes: handle.local_bytes,
+            bounds: function.bounds.clone(),
+        };
+        Ok((info, Arc::new(handle)))
+    }
+
+    fn global(&self, name: &str) -> Option<(u64, u64)> {
+        self.cuda.gpu().global(self.module, name)
+    }
+
+    fn dialect(&self) -> String {
+        let (major, minor) = self.text.version;
+        format!("PTX {major}.{minor}, {}", self.text.target)
+    }
+}
+
+/// Parameters with their places in the parameter buffer.
+fn parameters(formals: &[resolved::Formal]) -> (Vec<Param>, u32) {
+    let (offsets, bytes) = warploom_isa::layout_params(formals.iter().map(|f| (f.bytes, f.align)));
+    let params = formals.iter().zip(offsets).map(|(formal, offset)| Param {
+        name: formal.name.clone(),
+        ty: match formal.ty {
+            RegTy::Scalar(ty) => ty,
+            RegTy::Pred | RegTy::B128 => warploom_isa::Ty::B8,
+        },
+        bytes: formal.bytes,
+        align: formal.align,
+        offset,
+        pointer: formal.pointer,
+    });
+    (params.collect(), bytes)
+}
+
+fn cuda_kernel(kernel: &Kernel) -> Result<&CudaKernel> {
+    kernel
+        .handle()
+        .ok_or_else(|| Error::Misuse(format!("kernel `{}` is not one of a real GPU", kernel.name())))
+}
