@@ -250,3 +250,28 @@ fn fields() {
         }
     }
 }
+
+#[test]
+fn other_instructions_are_left_alone() {
+    use warploom_isa::{Dst, Inst, Operand, ReduxOp, Reg, Special, VoteMode};
+    use warploom_sim::sm::lanes::{Registers, execute};
+    let mut words = vec![[7u32; 32]; 4];
+    let mut preds = vec![5u64; 2];
+    for op in [
+        Op::Nop,
+        Op::Exit,
+        Op::Special(Special::LaneId),
+        Op::Vote(VoteMode::Any),
+        Op::Redux(ReduxOp::Add, Ty::U32),
+        Op::ActiveMask,
+    ] {
+        let inst = Inst::new(op, Dst::Reg(Reg(0)), &[Operand::Reg(Reg(1))]);
+        let mut regs = Registers::<32> { words: &mut words, preds: &mut preds, frame: 0 };
+        assert!(!execute::<32>(&inst, &mut regs, &[], u64::MAX), "{op:?}");
+    }
+    // A result that nobody wants is not written anywhere.
+    let inst = Inst::new(Op::Not(Ty::B32), Dst::None, &[Operand::Reg(Reg(1))]);
+    let mut regs = Registers::<32> { words: &mut words, preds: &mut preds, frame: 0 };
+    assert!(execute::<32>(&inst, &mut regs, &[], u64::MAX));
+    assert_eq!((words, preds), (vec![[7; 32]; 4], vec![5; 2]));
+}

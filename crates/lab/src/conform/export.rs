@@ -11,7 +11,7 @@ use super::fuzz;
 pub fn export_ptx(dir: &Path, programs: u64) -> Result<Vec<PathBuf>> {
     std::fs::create_dir_all(dir).map_err(Error::file(dir))?;
     let mut files = Vec::new();
-    let mut write = |name: String, text: String| {
+    let mut write = |name: String, text: String| -> Result<()> {
         let path = dir.join(name);
         std::fs::write(&path, text).map_err(Error::file(&path))?;
         files.push(path);

@@ -7,10 +7,15 @@ pub(super) const SETP: &[&str] = &[
     "setp.<cmpu><bool>.{u16,u32,u64} p|p = T T p",
     "setp.<cmp>.{s16,s32,s64} p|p = T T",
     "setp.<cmp><bool>.{s16,s32,s64} p|p = T T p",
-    "setp.<cmpf>.{f16,bf16,f16x2,bf16x2,f32,f64} p|p = T T",
-    "setp.<cmpf><bool>.{f16,bf16,f16x2,bf16x2,f32,f64} p|p = T T p",
-    "setp.<cmpf>.ftz.{f16,f16x2,f32} p|p = T T",
-    "setp.<cmpf><bool>.ftz.{f16,f16x2,f32} p|p = T T p",
+    "setp.<cmpf>.{f16x2,bf16x2,f32,f64} p|p = T T",
+    "setp.<cmpf><bool>.{f16x2,bf16x2,f32,f64} p|p = T T p",
+    "setp.<cmpf>.ftz.{f16x2,f32} p|p = T T",
+    "setp.<cmpf><bool>.ftz.{f16x2,f32} p|p = T T p",
+    // A single half has no second result.
+    "setp.<cmpf>.{f16,bf16} p = T T",
+    "setp.<cmpf><bool>.{f16,bf16} p = T T p",
+    "setp.<cmpf>.ftz.f16 p = T T",
+    "setp.<cmpf><bool>.ftz.f16 p = T T p",
 ];
 
 pub(super) const SET: &[&str] = &[

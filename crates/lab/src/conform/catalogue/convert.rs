@@ -1,7 +1,16 @@
 //! Conversions. Registers of 8-bit types have 32 bits, so that their extension is compared as well.
 
 pub(super) const INTEGERS: &[&str] = &[
-    "cvt{,.sat}.{u8,s8,u16,s16,u32,s32,u64,s64}.{u8,s8,u16,s16,u32,s32,u64,s64} T = U",
+    "cvt.{u8,s8,u16,s16,u32,s32,u64,s64}.{u8,s8,u16,s16,u32,s32,u64,s64} T = U",
+    // Saturation exists where the result's range does not hold the operand's.
+    "cvt.sat.u8.{s8,u16,s16,u32,s32,u64,s64} T = U",
+    "cvt.sat.s8.{u8,u16,s16,u32,s32,u64,s64} T = U",
+    "cvt.sat.u16.{s8,s16,u32,s32,u64,s64} T = U",
+    "cvt.sat.s16.{u16,u32,s32,u64,s64} T = U",
+    "cvt.sat.u32.{s8,s16,s32,u64,s64} T = U",
+    "cvt.sat.s32.{u32,u64,s64} T = U",
+    "cvt.sat.u64.{s8,s16,s32,s64} T = U",
+    "cvt.sat.s64.u64 T = U",
     "cvt.pack.sat.{u16,s16}.s32 b32 = U U",
     "cvt.pack.sat.{u8,s8}.s32.b32 b32 = U U b32",
 ];
@@ -32,7 +41,10 @@ pub(super) const FLOATS: &[&str] = &[
 pub(super) const MIXED: &[&str] = &[
     "cvt.{rni,rzi,rmi,rpi}{,.ftz}{,.sat}.{u8,s8,u16,s16,u32,s32,u64,s64}.f32 T = U",
     "cvt.{rni,rzi,rmi,rpi}{,.sat}.{u8,s8,u16,s16,u32,s32,u64,s64}.{f64,f16} T = U",
-    "cvt.{rni,rzi,rmi,rpi}.{u8,s8,u16,s16,u32,s32,u64,s64}.bf16 T = U",
+    "cvt.{rni,rzi,rmi,rpi}.{u16,s16,u32,s32,u64,s64}.bf16 T = U",
     "cvt<rnd>{,.sat}.{f32,f64,f16}.{u8,s8,u16,s16,u32,s32,u64,s64} T = U",
-    "cvt<rnd>.bf16.{u8,s8,u16,s16,u32,s32,u64,s64} T = U",
+    "cvt<rnd>.bf16.{u16,s16,u32,s32,u64,s64} T = U",
+    // With bf16, 8-bit operands are in registers of 16 bits.
+    "cvt.{rni,rzi,rmi,rpi}.{u8,s8}.bf16 b16 = U : cvt.$1.$2.bf16 %d0, %a0;",
+    "cvt<rnd>.bf16.{u8,s8} T = b16 : cvt$1.bf16.$2 %d0, %a0;",
 ];

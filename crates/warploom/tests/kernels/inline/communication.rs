@@ -39,7 +39,7 @@ fn votes() {
             let (all, any) = (lanes.clone().all(|i| yes(&i)), lanes.clone().any(|i| yes(&i)));
             let ballot = mask(lanes.clone().filter(yes), threads);
             let active = mask(lanes, threads);
-            let answers = u32::from(all) | 2 * u32::from(any) | 4 * u32::from(all || !any);
+            let answers = u32::from(all) + 2 * u32::from(any) + 4 * u32::from(all || !any);
             [active, ballot, active & !ballot, answers]
         });
     }
@@ -242,7 +242,7 @@ fn shuffles_by_lane() {
     let input = Random::new(3).words(128);
     check_threads(&kernel(2, body), (1, 128), &input, |i| {
         let lane = i % 32;
-        let (from, inside) = source("idx", lane, 11 * lane + 5, (lane >> 4) * 0x1800 | 31);
+        let (from, inside) = source("idx", lane, 11 * lane + 5, ((lane >> 4) * 0x1800) | 31);
         [input[(i / 32 * 32 + from) as usize], u32::from(inside)]
     });
 }

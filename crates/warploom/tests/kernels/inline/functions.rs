@@ -178,7 +178,7 @@ fn mutual_recursion() {
         st.global.u32 [%d2], %r6;";
     let input = Random::new(3).words_below(64, 20);
     check_threads(&kernel_after(before, 1, body), (1, 64), &input, |i| {
-        [u32::from(input[i as usize] % 2 == 0)]
+        [u32::from(input[i as usize].is_multiple_of(2))]
     });
 }
 

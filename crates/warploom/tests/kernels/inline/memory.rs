@@ -147,6 +147,23 @@ fn vectors() {
     }
 }
 
+/// Vectors of 32 bytes, which newer chips have.
+#[test]
+fn long_vectors() {
+    let words = (10..18).map(|r| format!("%r{r}")).collect::<Vec<_>>().join(", ");
+    let pairs = (10..14).map(|d| format!("%d{d}")).collect::<Vec<_>>().join(", ");
+    for (ty, list) in [("v8.b32", words), ("v4.b64", pairs)] {
+        let body = format!(
+            "mad.wide.u32 %d5, %r0, 32, %d1;
+            ld.global.{ty} {{{list}}}, [%d5];
+            st.global.{ty} [%d2], {{{list}}};"
+        );
+        let text = kernel(8, &body).replace(".version 8.0\n.target sm_90", ".version 8.8\n.target sm_100");
+        let input = Random::new(9).words(8 * 40);
+        check(&text, Launch::grid(2).block(20), &input, &input);
+    }
+}
+
 /// Elements may go to a sink, and the same text may be volatile or cached as it likes.
 #[test]
 fn sinks_and_cache_operators() {
@@ -218,6 +235,7 @@ fn parts_of_words() {
         mad.lo.u32 %r5, %r2, 8, %r5;
         st.shared.u64 [%r5], 0;
         st.local.u64 [mine], 0;
+        st.local.u64 [mine+8], 0;
         ld.global.u32 %r6, [%d3];
         and.b32 %r7, %r6, 7;
         add.u32 %r8, %r5, %r7;
@@ -238,14 +256,11 @@ fn parts_of_words() {
         st.global.u64 [%d2], %d8;
         st.global.u64 [%d2+8], %d9;
         st.global.u64 [%d2+16], %d10;
-        st.global.u64 [%d2+24], %r10;";
-    // A 32-bit register is not wide enough for `st.u64`.
-    let body = body.replace("st.global.u64 [%d2+24], %r10;", "st.global.u32 [%d2+24], %r10;");
+        st.global.u32 [%d2+24], %r10;";
     let input = Random::new(6).words(100);
-    check_threads(&kernel_after(".shared .align 8 .b8 box[1024];", 8, &body), (1, 100), &input, |i| {
+    check_threads(&kernel_after(".shared .align 8 .b8 box[1024];", 8, body), (1, 100), &input, |i| {
         let word = input[i as usize];
         let byte = u64::from(word & 0xff) << (8 * (word & 7));
-        // `mine+8` was never written but for the half: what is around it is zero here.
         let half = u64::from(word >> 8 & 0xffff) << (8 * (word & 6));
         let pair = |v: u64| [v as u32, (v >> 32) as u32];
         let [a, b] = pair(byte);

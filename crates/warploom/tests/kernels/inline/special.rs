@@ -74,8 +74,8 @@ fn lanes_and_warps() {
         .collect();
     check_threads(&kernel(8, &each), (3, 100), &[0], |i| {
         let (lane, warp) = (i % 100 % 32, i % 100 / 32);
-        let eq = 1u32 << lane;
-        [lane, warp, 4, eq, eq - 1, eq - 1 | eq, !(eq - 1 | eq), !(eq - 1)]
+        let (eq, lt) = (1u32 << lane, (1u32 << lane) - 1);
+        [lane, warp, 4, eq, lt, lt | eq, !(lt | eq), !lt]
     });
 }
 

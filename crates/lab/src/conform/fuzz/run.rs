@@ -1,0 +1,67 @@
+//! Running programs on a device.
+
+use warploom::{Device, Launch, Module, args};
+
+use super::leaf::{CELL_COUNT, INPUT_WORDS, OUTPUT_BYTES};
+use super::program::{Options, Program};
+use crate::conform::error::Result;
+use crate::conform::random::{Random, hash};
+
+/// Programs of a module: compilers take their time for each module, but one that fails takes all with it.
+pub const BATCH: usize = 32;
+
+/// No program needs nearly as many.
+const MAX_INSTRUCTIONS: u64 = 50_000_000;
+
+/// What a program leaves in memory.
+pub type Image = Vec<u8>;
+
+/// Runs the program of a seed, with the usual options, in a module of its own.
+pub fn run_program(device: &mut Device, seed: u64) -> Result<Image> {
+    let program = Program::generate(seed, Options::default());
+    let module = device.load_ptx_named(&program.entry(), program.ptx())?;
+    run_one(device, &module, &program)
+}
+
+/// Runs programs that share a module. If it does not load, each has its own.
+pub fn run_batch(device: &mut Device, programs: &[Program]) -> Vec<Result<Image>> {
+    let shared = device.load_ptx_named("programs", super::module(programs)).ok();
+    let one = |program: &Program| {
+        let module = match &shared {
+            Some(module) => module.clone(),
+            None => device.load_ptx_named(&program.entry(), program.ptx())?,
+        };
+        run_one(device, &module, program)
+    };
+    programs.iter().map(one).collect()
+}
+
+fn run_one(device: &mut Device, module: &Module, program: &Program) -> Result<Image> {
+    let mut random = Random::new(program.seed);
+    let mut words = |count: usize| -> Vec<u32> { (0..count).map(|_| word(&mut random)).collect() };
+    let (input, cells) = (words(INPUT_WORDS), words(CELL_COUNT * 2));
+    let threads = (program.grid * program.block) as usize;
+    let input = device.buffer_named("input", &input)?;
+    let output = device.zeros_named::<u8>("output", threads * OUTPUT_BYTES)?;
+    let cells = device.buffer_named("cells", &cells)?;
+    let launch = Launch::grid(program.grid).block(program.block).max_instructions(MAX_INSTRUCTIONS);
+    device.launch(module.kernel(&program.entry())?, launch, args![&input, &output, &cells])?;
+    let mut image = output.read(device)?;
+    image.extend(cells.read(device)?.iter().flat_map(|w| w.to_le_bytes()));
+    Ok(image)
+}
+
+/// Half of the words are small.
+fn word(random: &mut Random) -> u32 {
+    let bits = random.next() as u32;
+    match random.below(4) {
+        0 => bits & 63,
+        1 => bits >> random.below(31),
+        _ => bits,
+    }
+}
+
+/// What stands for an image in files.
+pub(super) fn digest(image: &[u8]) -> u64 {
+    hash(image)
+}
