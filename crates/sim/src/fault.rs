@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use warploom_isa::{Kernel, Pc, Space};
+use warploom_isa::{Guard, Kernel, Pc, Space, Span};
 
 use crate::sm::barrier::Misuse;
 
@@ -10,7 +10,7 @@ use crate::sm::barrier::Misuse;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FaultKind {
     /// An access outside of what is allocated.
-    #[error("{verb} {bytes} bytes of {space} memory at {address:#x}: {place}", verb = access.verb(), space = space.name())]
+    #[error("{} of {} memory at {address:#x}: {place}", access.of(*bytes), space.name())]
     OutOfBounds {
         /// Load, store or atomic.
         access: AccessKind,
@@ -24,7 +24,7 @@ pub enum FaultKind {
         place: String,
     },
     /// An address that is no multiple of the access's size.
-    #[error("{verb} {bytes} bytes of {space} memory at {address:#x}, which is not a multiple of {bytes}", verb = access.verb(), space = space.name())]
+    #[error("{} of {} memory at {address:#x}, which is not a multiple of {bytes}", access.of(*bytes), space.name())]
     Misaligned {
         /// Load, store or atomic.
         access: AccessKind,
@@ -36,7 +36,7 @@ pub enum FaultKind {
         bytes: u32,
     },
     /// A store to constant memory or parameters.
-    #[error("{verb} {space} memory at {address:#x}, which is read-only", verb = access.verb(), space = space.name())]
+    #[error("{} of {} memory at {address:#x}, which is read-only", access.of(*bytes), space.name())]
     ReadOnly {
         /// Store or atomic.
         access: AccessKind,
@@ -44,6 +44,8 @@ pub enum FaultKind {
         space: Space,
         /// Address in that space.
         address: u64,
+        /// Bytes of the access.
+        bytes: u32,
     },
     /// The call stack does not fit local memory.
     #[error(
@@ -107,13 +109,14 @@ pub enum AccessKind {
 }
 
 impl AccessKind {
-    /// In words, before "4 bytes of …".
-    pub fn verb(self) -> &'static str {
-        match self {
+    /// In words: "load of 4 bytes".
+    fn of(self, bytes: u32) -> String {
+        let verb = match self {
             AccessKind::Load => "load of",
             AccessKind::Store => "store of",
             AccessKind::Atomic => "atomic on",
-        }
+        };
+        format!("{verb} {bytes} byte{}", if bytes == 1 { "" } else { "s" })
     }
 }
 
@@ -158,12 +161,22 @@ impl Place {
         });
         let function = kernel.function_at(pc);
         Place {
-            instruction: squeeze(kernel.source.snippet(origin.span)),
+            instruction: squeeze(kernel.source.snippet(with_guard(kernel, pc, origin.span))),
             file: kernel.source.name.clone(),
             line,
             source_line,
             function: (function.start.0 != 0).then(|| function.name.clone()),
         }
+    }
+}
+
+/// The span of an instruction together with its guard, which is written before it.
+fn with_guard(kernel: &Kernel, pc: Pc, span: Span) -> Span {
+    let guarded = kernel.code.get(pc.index()).is_some_and(|inst| inst.guard != Guard::Always);
+    let before = kernel.source.text.get(..span.start as usize).filter(|_| guarded).unwrap_or_default();
+    match before.rfind('@') {
+        Some(at) if !before[at..].contains(';') => Span { start: at as u32, end: span.end },
+        _ => span,
     }
 }
 

@@ -269,6 +269,7 @@ fn describe_wait<const N: usize>(cta: &Cta, warp: &Warp<N>, wait: Wait) -> Strin
             }
             None => "at a barrier".to_string(),
         },
+        Wait::Meet(lanes) => format!("for {} to come here", lane_ranges(lanes)),
         Wait::Lanes { members, .. } => {
             let here =
                 warp.control.paths().iter().filter(|(_, w)| *w == Some(wait)).fold(0, |m, (g, _)| m | g.mask);

@@ -231,7 +231,7 @@ mod tests {
         let a = memory.allocate(100, 1, "a").unwrap();
         let b = memory.allocate(100, 1, "b").unwrap();
         assert_eq!(a, GLOBAL_BASE);
-        assert!(b >= a + 100 + GUARD && b % ALIGN == 0);
+        assert!(b >= a + 100 + GUARD && b.is_multiple_of(ALIGN));
         assert_eq!(memory.find(a + 99), Some(0));
         assert_eq!(memory.find(a + 100), None);
         assert_eq!(memory.find(a - 1), None);

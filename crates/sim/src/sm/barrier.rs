@@ -170,7 +170,8 @@ impl Barriers {
     /// For messages: how many threads have come to barrier `id`, and how many it expects.
     pub fn progress(&self, id: u32, live_warps: u32) -> (u32, u32) {
         let barrier = &self.barriers[id as usize];
-        (barrier.arrived * self.lanes, barrier.expected.unwrap_or(live_warps * self.lanes))
+        let partly = barrier.partial.iter().map(|p| p.mask.count_ones()).sum::<u32>();
+        (barrier.arrived * self.lanes + partly, barrier.expected.unwrap_or(live_warps * self.lanes))
     }
 
     /// For messages: the barrier at which a warp's path waits.

@@ -235,6 +235,11 @@ impl Reach<'_> {
         let taken = registers.read32(inst.src[2]);
         // Lanes that take fewer bytes than the copy's size read only those.
         for lane in each(mask) {
+            let (address, bytes) = (from[lane], size as u32);
+            if !address.is_multiple_of(bytes as u64) {
+                let (access, space) = (AccessKind::Load, Space::Global);
+                return Err(Bad { lane, kind: FaultKind::Misaligned { access, space, address, bytes } });
+            }
             let take = taken[lane].min(size as u32);
             let mut rows = [[0u32; N]; 4];
             for byte in 0..take {
@@ -366,7 +371,7 @@ impl Reach<'_> {
         if matches!(space, Space::Const | Space::Param) && kind != AccessKind::Load {
             let lane = mask.trailing_zeros() as usize;
             let address = addresses.at(lane);
-            return Err(Bad { lane, kind: FaultKind::ReadOnly { access: kind, space, address } });
+            return Err(Bad { lane, kind: FaultKind::ReadOnly { access: kind, space, address, bytes } });
         }
         let piece = |at, base, mask| Piece { space, at, base, mask, addresses, bytes };
         let mut left = mask;
@@ -520,7 +525,10 @@ fn past_end(address: u64, len: u64, what: &str) -> String {
     if len == 0 {
         format!("{what} (0 bytes) holds nothing")
     } else if address >= len {
-        format!("{} bytes past the end of {what} ({len} bytes)", address - len)
+        match address - len {
+            0 => format!("right past the end of {what} ({len} bytes)"),
+            past => format!("{past} bytes past the end of {what} ({len} bytes)"),
+        }
     } else {
         format!("runs over the end of {what} ({len} bytes)")
     }

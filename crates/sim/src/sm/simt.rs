@@ -68,6 +68,8 @@ pub enum Wait {
         /// Any `bar.warp.sync` with the same members will do.
         anywhere: bool,
     },
+    /// At a reconvergence point of the SIMT stack, for these lanes to come there too.
+    Meet(u64),
 }
 
 /// The control state of a warp.
@@ -153,9 +155,7 @@ impl Control {
     /// All paths with their waits, for messages.
     pub fn paths(&self) -> Vec<(Group, Option<Wait>)> {
         match self {
-            Control::Stack(stack) => {
-                stack.top_path().map(|(group, _, wait)| (group, wait)).into_iter().collect()
-            }
+            Control::Stack(stack) => stack.paths(),
             Control::Independent(splits) => splits.paths().map(|(group, _, wait)| (group, wait)).collect(),
         }
     }

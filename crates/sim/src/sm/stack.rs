@@ -43,6 +43,21 @@ impl SimtStack {
         self.entries.last().map(|e| (Group { pc: e.pc, mask: e.mask }, e.activation, self.wait))
     }
 
+    /// All lanes by the entry that holds them, the running path first.
+    pub(super) fn paths(&self) -> Vec<(Group, Option<Wait>)> {
+        let mut above = 0;
+        let mut paths = Vec::new();
+        for entry in self.entries.iter().rev() {
+            let here = Group { pc: entry.pc, mask: entry.mask & !above };
+            let wait = if paths.is_empty() { self.wait } else { Some(Wait::Meet(above)) };
+            if here.mask != 0 && here.pc != Pc::RETURN {
+                paths.push((here, wait));
+            }
+            above |= entry.mask;
+        }
+        paths
+    }
+
     pub(super) fn activation(&self) -> Activation {
         self.entries.last().expect("a running warp has a path").activation
     }
