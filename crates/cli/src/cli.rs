@@ -44,6 +44,11 @@ pub enum Command {
     Chips(ChipsOptions),
     /// List the real GPUs of this computer and their limits
     Devices(DevicesOptions),
+    /// Compare the machine with results recorded on real GPUs, record them, or run random programs on both
+    #[command(after_help = CONFORM_EXAMPLES)]
+    Conform(ConformOptions),
+    /// Measure what single operations cost in cycles: arithmetic, memory, atomics, barriers
+    Anchors(AnchorsOptions),
     /// Measure how many simulated warp instructions a second this computer runs
     Speed(SpeedOptions),
     /// Print a completion script for a shell
@@ -61,6 +66,8 @@ impl Command {
             Command::Check(options) => options.json,
             Command::Chips(options) => options.json,
             Command::Devices(options) => options.json,
+            Command::Conform(options) => options.json,
+            Command::Anchors(options) => options.json,
             Command::Speed(options) => options.json,
             Command::Completions { .. } => false,
         }
@@ -101,6 +108,81 @@ impl FromStr for DeviceName {
             _ => Err("it is `sim`, `cuda`, or `cuda:N` for GPU N".to_string()),
         }
     }
+}
+
+/// `warploom conform`.
+#[derive(Args, Clone, Debug)]
+pub struct ConformOptions {
+    /// What to do; without it, replay the recorded results
+    #[command(subcommand)]
+    pub action: Option<ConformAction>,
+    /// Where to run: `sim` or `cuda[:N]`; recording needs a real GPU
+    #[arg(long, value_name = "sim|cuda[:N]", default_value = "sim", global = true)]
+    pub device: DeviceName,
+    /// The simulated chip
+    #[arg(long, value_name = "NAME|FILE", default_value = "h200", global = true)]
+    pub chip: String,
+    /// The folder with recorded results
+    #[arg(long, value_name = "DIR", default_value = "crates/lab/vectors", global = true)]
+    pub vectors: PathBuf,
+    /// Print one JSON object on stdout and nothing else
+    #[arg(long, global = true)]
+    pub json: bool,
+}
+
+/// What `conform` can do besides replaying.
+#[derive(Clone, Debug, Subcommand)]
+pub enum ConformAction {
+    /// Run every instruction of the catalogue on a real GPU and write what comes out
+    Record,
+    /// Run random programs on the simulated chip and on another device, and compare what they leave in memory
+    Fuzz {
+        /// How many programs
+        #[arg(long, value_name = "N", default_value_t = 200)]
+        count: u64,
+        /// The first program's seed
+        #[arg(long, value_name = "N", default_value_t = 0)]
+        seed: u64,
+        /// Write the results of a real GPU to the folder instead, for later replays
+        #[arg(long)]
+        record: bool,
+    },
+    /// Write all generated PTX to a folder, for other tools to look at
+    Export {
+        /// Where to
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
+        /// Random programs to write besides the catalogue
+        #[arg(long, value_name = "N", default_value_t = 50)]
+        programs: u64,
+    },
+}
+
+const CONFORM_EXAMPLES: &str = "\
+Examples:
+  Does the machine give what a real GPU gave? (From the repository's root; no GPU needed.)
+      warploom conform
+  Record again on this computer's GPU, the instructions and 500 programs:
+      warploom conform record --device cuda
+      warploom conform fuzz --device cuda --record --count 500
+  10,000 random programs on the simulator and the GPU:
+      warploom conform fuzz --device cuda --count 10000";
+
+/// `warploom anchors`.
+#[derive(Args, Clone, Debug)]
+pub struct AnchorsOptions {
+    /// Where to run: `sim` or `cuda[:N]`
+    #[arg(long, value_name = "sim|cuda[:N]", default_value = "sim")]
+    pub device: DeviceName,
+    /// The simulated chip
+    #[command(flatten)]
+    pub chip: ChipOptions,
+    /// Runs of each anchor; the median counts
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub repeat: u32,
+    /// Print one JSON object on stdout and nothing else
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `warploom devices`.

@@ -3,10 +3,12 @@
 //! [`cli`] says what can be asked for, a module for each command does it, [`failure`] decides how a failure is told
 //! and what the process exits with. Start reading at [`main`], then [`run`].
 
+pub mod anchors;
 pub mod arg;
 pub mod check;
 pub mod chips;
 pub mod cli;
+pub mod conform;
 pub mod devices;
 pub mod failure;
 pub mod fill;
@@ -39,6 +41,8 @@ pub fn main() -> ExitCode {
         Command::Check(options) => check::check(options),
         Command::Chips(options) => chips::chips(options),
         Command::Devices(options) => devices::devices(options),
+        Command::Conform(options) => conform::conform(options),
+        Command::Anchors(options) => anchors::anchors(options),
         Command::Speed(options) => speed::speed(options),
         Command::Completions { shell } => completions(*shell),
     };

@@ -70,3 +70,34 @@ fn show(progress: &Progress, done: &AtomicBool) {
         bar.finish_and_clear();
     }
 }
+
+/// A bar for work in steps. Draws only if stderr is a terminal.
+pub struct Steps(ProgressBar);
+
+impl Steps {
+    /// An empty bar.
+    pub fn new() -> Steps {
+        let style = ProgressStyle::with_template("{spinner} {elapsed} [{bar:30}] {pos}/{len} {msg}");
+        // indicatif draws on stderr, and not at all where that is no terminal.
+        Steps(ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())))
+    }
+
+    /// Shows how far the work is.
+    pub fn show(&self, progress: &warploom_lab::conform::Progress) {
+        self.0.set_length(progress.total as u64);
+        self.0.set_position(progress.done as u64);
+        self.0.set_message(progress.stage.clone());
+    }
+}
+
+impl Default for Steps {
+    fn default() -> Self {
+        Steps::new()
+    }
+}
+
+impl Drop for Steps {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

@@ -5,4 +5,5 @@
 //! whose result is the same on any correct machine. Everything is written against [`warploom::Device`], so the same code
 //! records and replays. Nothing here prints; long work reports through a callback.
 
+pub mod anchors;
 pub mod conform;

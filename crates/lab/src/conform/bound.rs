@@ -58,7 +58,8 @@ impl Bound {
             (_, Ty::F16x2 | Ty::BF16x2) => {
                 let half = if ty == Ty::F16x2 { Ty::F16 } else { Ty::BF16 };
                 let part = |x: u64, shift: u32| x >> shift & 0xffff;
-                let both = [0, 16].map(|s| self.compare_one(half, part(operand, s), part(expected, s), part(got, s)));
+                let both = [0, 16]
+                    .map(|s| self.compare_one(half, part(operand, s), part(expected, s), part(got, s)));
                 match both {
                     [Verdict::Different, _] | [_, Verdict::Different] => Verdict::Different,
                     [Verdict::Within(a), Verdict::Within(b)] => Verdict::Within(a.max(b)),

@@ -133,7 +133,10 @@ impl Case {
         let (input_stride, output_stride) = (self.input_stride(), self.output_stride());
         let shared = self.body.contains("%shared");
         writeln!(out, "\n// {}", self.name)?;
-        writeln!(out, ".visible .entry {entry}(.param .u64 {entry}_in, .param .u64 {entry}_out, .param .u32 {entry}_n)\n{{")?;
+        writeln!(
+            out,
+            ".visible .entry {entry}(.param .u64 {entry}_in, .param .u64 {entry}_out, .param .u32 {entry}_n)\n{{"
+        )?;
         writeln!(out, "    .reg .pred %done;\n    .reg .b32 %i, %n, %t;\n    .reg .b64 %in, %out;")?;
         for (i, input) in self.inputs.iter().enumerate() {
             writeln!(out, "    .reg .{} %a{i};", input.slot.register())?;
@@ -142,7 +145,11 @@ impl Case {
             writeln!(out, "    .reg .{} %d{i};", output.register())?;
         }
         if shared {
-            writeln!(out, "    .reg .b32 %shared;\n    .shared .align 8 .b8 {entry}_mem[{}];", BLOCK * SLOT_BYTES)?;
+            writeln!(
+                out,
+                "    .reg .b32 %shared;\n    .shared .align 8 .b8 {entry}_mem[{}];",
+                BLOCK * SLOT_BYTES
+            )?;
         }
         writeln!(out, "    mov.u32 %i, %ctaid.x;\n    mov.u32 %n, %ntid.x;\n    mov.u32 %t, %tid.x;")?;
         writeln!(out, "    mad.lo.u32 %i, %i, %n, %t;")?;
@@ -153,12 +160,17 @@ impl Case {
             writeln!(out, "    mad.wide.u32 %{register}, %i, {stride}, %{register};")?;
         }
         if shared {
-            writeln!(out, "    mov.u32 %shared, {entry}_mem;\n    mad.lo.u32 %shared, %t, {SLOT_BYTES}, %shared;")?;
+            writeln!(
+                out,
+                "    mov.u32 %shared, {entry}_mem;\n    mad.lo.u32 %shared, %t, {SLOT_BYTES}, %shared;"
+            )?;
         }
         for (i, input) in self.inputs.iter().enumerate() {
             let at = i * SLOT_BYTES;
             match input.slot {
-                Slot::Pred => writeln!(out, "    ld.global.b32 %t, [%in+{at}];\n    setp.ne.u32 %a{i}, %t, 0;")?,
+                Slot::Pred => {
+                    writeln!(out, "    ld.global.b32 %t, [%in+{at}];\n    setp.ne.u32 %a{i}, %t, 0;")?
+                }
                 slot => writeln!(out, "    ld.global.{} %a{i}, [%in+{at}];", slot.register())?,
             }
         }
@@ -168,7 +180,9 @@ impl Case {
         for (i, output) in self.outputs.iter().enumerate() {
             let at = i * SLOT_BYTES;
             match output {
-                Slot::Pred => writeln!(out, "    selp.b32 %t, 1, 0, %d{i};\n    st.global.b32 [%out+{at}], %t;")?,
+                Slot::Pred => {
+                    writeln!(out, "    selp.b32 %t, 1, 0, %d{i};\n    st.global.b32 [%out+{at}], %t;")?
+                }
                 slot => writeln!(out, "    st.global.{} [%out+{at}], %d{i};", slot.register())?,
             }
         }

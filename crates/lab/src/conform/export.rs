@@ -22,7 +22,8 @@ pub fn export_ptx(dir: &Path, programs: u64) -> Result<Vec<PathBuf>> {
     }
     let seeds: Vec<u64> = (0..programs).collect();
     for (i, seeds) in seeds.chunks(fuzz::BATCH).enumerate() {
-        let programs: Vec<_> = seeds.iter().map(|&s| fuzz::Program::generate(s, fuzz::Options::default())).collect();
+        let programs: Vec<_> =
+            seeds.iter().map(|&s| fuzz::Program::generate(s, fuzz::Options::default())).collect();
         write(format!("fuzz-{i}.ptx"), fuzz::module(&programs))?;
     }
     Ok(files)

@@ -94,8 +94,8 @@ fn constrained(domain: Domain, slot: Slot, any: u64, k: usize, edges: &[u64], ra
         Domain::Angle => match slot {
             Slot::Value(Ty::F32) => {
                 let x = f32::from_bits(any as u32);
-                let turns = if k % 2 == 0 { 2.0 } else { 100.0 };
-                if !x.is_finite() || x.abs() < 0.01 && k % 4 == 0 {
+                let turns = if k.is_multiple_of(2) { 2.0 } else { 100.0 };
+                if !x.is_finite() || x.abs() < 0.01 && k.is_multiple_of(4) {
                     any
                 } else {
                     let unit = (random.next() >> 40) as f64 / (1u64 << 24) as f64 * 2.0 - 1.0;
@@ -238,7 +238,9 @@ fn edges_of(slot: Slot) -> Vec<u64> {
 }
 
 fn pairs(halves: &[u64]) -> Vec<u64> {
-    let shifted = |step: usize| (0..halves.len()).map(move |i| halves[i] | halves[(i * step + step) % halves.len()] << 16);
+    let shifted = |step: usize| {
+        (0..halves.len()).map(move |i| halves[i] | halves[(i * step + step) % halves.len()] << 16)
+    };
     [1, 3, 7].into_iter().flat_map(shifted).collect()
 }
 
@@ -254,7 +256,15 @@ fn integers(bits: u32) -> Vec<u64> {
         all.extend([0x7fff, 0x8000, 0xffff, 0x1_0000, max ^ 0x7f, max ^ 0x7fff, 0x00ff_ffff, 0x0080_0000]);
     }
     if bits > 32 {
-        all.extend([0x7fff_ffff, 0x8000_0000, 0xffff_ffff, 1 << 32, max ^ 0x7fff_ffff, 1 << 53, (1 << 53) + 1]);
+        all.extend([
+            0x7fff_ffff,
+            0x8000_0000,
+            0xffff_ffff,
+            1 << 32,
+            max ^ 0x7fff_ffff,
+            1 << 53,
+            (1 << 53) + 1,
+        ]);
     }
     all
 }

@@ -1,5 +1,6 @@
 //! Where recorded results come from.
 
+use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
@@ -12,28 +13,34 @@ use super::error::{Error, Result};
 pub struct Origin {
     /// The GPU's name.
     pub chip: String,
-    /// The driver that compiled the PTX, as far as the device tells.
+    /// Its compute capability: `sm_90`.
+    pub target: String,
+    /// The CUDA version of the driver that compiled the PTX: `13.0`.
     pub driver: String,
-    /// The day, `2026-01-31`.
+    /// The day: `2026-01-31`.
     pub date: String,
 }
 
-/// A kernel that does nothing: a device that can show its program executes it itself.
-const PROBE: &str = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry probe()\n{\n    ret;\n}\n";
-
 impl Origin {
     /// Describes a real GPU; refuses a simulated chip.
-    pub fn of(device: &mut Device) -> Result<Origin> {
-        if is_simulated(device)? {
-            return Err(Error::Simulated(device.name().to_string()));
+    pub fn of(device: &Device) -> Result<Origin> {
+        let chip = device.name().to_string();
+        if !device.is_real() {
+            return Err(Error::Simulated(chip));
         }
-        Ok(Origin { chip: device.name().to_string(), driver: String::new(), date: today() })
+        let info = warploom::cuda_devices().unwrap_or_default().into_iter().find(|i| i.name == chip);
+        let (target, driver) = info.map_or(("unknown".to_string(), "unknown".to_string()), |i| {
+            let ((major, minor), (x, y)) = (i.compute_capability, i.driver_version);
+            (format!("sm_{major}{minor}"), format!("{x}.{y}"))
+        });
+        Ok(Origin { chip, target, driver, date: today() })
     }
 }
 
-/// Whether a device executes programs itself.
-pub(crate) fn is_simulated(device: &mut Device) -> Result<bool> {
-    Ok(device.load_ptx(PROBE)?.kernel("probe")?.program().is_some())
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}), CUDA {}, {}", self.chip, self.target, self.driver, self.date)
+    }
 }
 
 pub(crate) fn today() -> String {
@@ -68,7 +75,7 @@ mod tests {
 
     #[test]
     fn simulated_chips_are_refused() {
-        let mut device = Device::sim("h200").unwrap();
-        assert!(matches!(Origin::of(&mut device), Err(Error::Simulated(name)) if name == "h200"));
+        let device = Device::sim("h200").unwrap();
+        assert!(matches!(Origin::of(&device), Err(Error::Simulated(name)) if name == "h200"));
     }
 }

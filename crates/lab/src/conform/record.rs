@@ -35,7 +35,12 @@ pub fn record(device: &mut Device, dir: &Path, report: Report<'_>) -> Result<Sum
 }
 
 /// As [`record`], on any device.
-pub(crate) fn record_as(device: &mut Device, dir: &Path, origin: Origin, report: Report<'_>) -> Result<Summary> {
+pub(crate) fn record_as(
+    device: &mut Device,
+    dir: &Path,
+    origin: Origin,
+    report: Report<'_>,
+) -> Result<Summary> {
     std::fs::create_dir_all(dir).map_err(Error::file(dir))?;
     let groups: Vec<_> = GROUPS.iter().map(|g| (g, g.cases())).collect();
     let total = groups.iter().map(|(_, cases)| cases.len()).sum();

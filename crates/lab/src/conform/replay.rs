@@ -158,7 +158,8 @@ fn replay_group(
             Err(error) => out.refused.push(Refusal { case: case.name.clone(), reason: error.to_string() }),
         }
     }
-    out.unrecorded = cases.iter().filter(|c| known.contains_key(c.name.as_str())).map(|c| c.name.clone()).collect();
+    out.unrecorded =
+        cases.iter().filter(|c| known.contains_key(c.name.as_str())).map(|c| c.name.clone()).collect();
     Ok(out)
 }
 

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use warploom::Device;
 
 use super::catalogue::GROUPS;
+use super::fuzz::stored;
 use super::origin::{Origin, today};
 use super::record::record_as;
 use super::vectors::{self, Vectors};
-use super::{Error, record, replay};
+use super::{Error, record, record_fuzz, replay, replay_fuzz};
 
 /// A folder of this test's own, gone afterwards.
 struct Scratch(PathBuf);
@@ -29,7 +30,7 @@ impl Drop for Scratch {
 }
 
 fn fake() -> Origin {
-    Origin { chip: "a test".into(), driver: "none".into(), date: today() }
+    Origin { chip: "a test".into(), target: "sm_0".into(), driver: "0.0".into(), date: today() }
 }
 
 #[test]
@@ -85,10 +86,35 @@ fn changes_are_found() {
 }
 
 #[test]
+fn recorded_programs_replay() {
+    let scratch = Scratch::new("programs");
+    let mut device = Device::sim("h200").unwrap();
+    let count = stored::record_as(&mut device, &scratch.0, 0..40, fake(), &mut |_| ()).unwrap();
+    assert_eq!(count, 40);
+    let report = replay_fuzz(&mut device, &scratch.0, &mut |_| ()).unwrap();
+    assert!(report.is_clean(), "{report:?}");
+    assert_eq!((report.equal, report.origin), (40, fake().to_string()));
+
+    // Another result of the first program, another text of the second.
+    let path = scratch.0.join("fuzz.txt");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut lines: Vec<_> = text.lines().map(str::to_string).collect();
+    lines[2].push('x');
+    std::fs::write(&path, lines.join("\n")).unwrap();
+    assert!(matches!(replay_fuzz(&mut device, &scratch.0, &mut |_| ()), Err(Error::Format { .. })));
+    lines[2] = format!("0 {} 0123456789abcdef", lines[2].split(' ').nth(1).unwrap());
+    lines[3] = "1 0123456789abcdef 0123456789abcdef".to_string();
+    std::fs::write(&path, lines.join("\n")).unwrap();
+    let report = replay_fuzz(&mut device, &scratch.0, &mut |_| ()).unwrap();
+    assert_eq!((report.equal, report.different, report.stale), (38, vec![0], vec![1]));
+}
+
+#[test]
 fn what_cannot_be_done_is_told() {
     let scratch = Scratch::new("refused");
     let mut device = Device::sim("gtx480").unwrap();
     assert!(matches!(record(&mut device, &scratch.0, &mut |_| ()), Err(Error::Simulated(_))));
+    assert!(matches!(record_fuzz(&mut device, &scratch.0, 0..1, &mut |_| ()), Err(Error::Simulated(_))));
     assert!(!scratch.0.exists());
     assert!(matches!(replay(&mut device, &scratch.0, &mut |_| ()), Err(Error::NoVectors(_))));
     std::fs::create_dir_all(&scratch.0).unwrap();

@@ -19,19 +19,19 @@ pub(super) const FLOATS: &[&str] = &[
     // The same type: rounding to whole numbers, or only flushing and saturation.
     "cvt{,.rni,.rzi,.rmi,.rpi}{,.ftz}{,.sat}.f32.f32 T = U",
     "cvt{,.rni,.rzi,.rmi,.rpi}{,.sat}.{f64.f64,f16.f16} T = U",
-    "cvt.{rni,rzi,rmi,rpi}.bf16.bf16 T = U",
+    "cvt{,.rni,.rzi,.rmi,.rpi}.bf16.bf16 T = U",
     // Wider.
     "cvt{,.ftz}{,.sat}.f32.f16 T = U",
     "cvt{,.ftz}{,.sat}.f64.f32 T = U",
     "cvt{,.sat}.f64.f16 T = U",
-    "cvt.f32.bf16 T = U",
-    "cvt.f64.bf16 T = U",
+    "cvt{,.rn}{,.ftz}.f32.bf16 T = U",
+    "cvt{,.rn}.f64.bf16 T = U",
     // Narrower.
     "cvt<rnd>{,.ftz}{,.sat}.f32.f64 T = U",
     "cvt<rnd>{,.sat}.f16.f64 T = U",
     "cvt<rnd>{,.ftz}{,.sat}.f16.f32 T = U",
     "cvt{.rn,.rz}.relu.f16.f32 T = U",
-    "cvt<rnd>.bf16.f32 T = U",
+    "cvt<rnd>{,.ftz}.bf16.f32 T = U",
     "cvt{.rn,.rz}.relu.bf16.f32 T = U",
     "cvt<rnd>.bf16.f64 T = U",
     "cvt<rnd>.{f16.bf16,bf16.f16} T = U",
@@ -44,7 +44,7 @@ pub(super) const MIXED: &[&str] = &[
     "cvt.{rni,rzi,rmi,rpi}.{u16,s16,u32,s32,u64,s64}.bf16 T = U",
     "cvt<rnd>{,.sat}.{f32,f64,f16}.{u8,s8,u16,s16,u32,s32,u64,s64} T = U",
     "cvt<rnd>.bf16.{u16,s16,u32,s32,u64,s64} T = U",
-    // With bf16, 8-bit operands are in registers of 16 bits.
-    "cvt.{rni,rzi,rmi,rpi}.{u8,s8}.bf16 b16 = U : cvt.$1.$2.bf16 %d0, %a0;",
-    "cvt<rnd>.bf16.{u8,s8} T = b16 : cvt$1.bf16.$2 %d0, %a0;",
+    // With bf16, operands of 8 bits are in registers of 8 bits.
+    "cvt.{rni,rzi,rmi,rpi}.{u8,s8}.bf16 b32 = U : .reg .b8 %c; cvt.$1.$2.bf16 %c, %a0; cvt.u32.$2 %d0, %c;",
+    "cvt<rnd>.bf16.{u8,s8} T = b32 : .reg .b8 %c; cvt.$2.u32 %c, %a0; cvt$1.bf16.$2 %d0, %c;",
 ];

@@ -85,7 +85,13 @@ impl Row {
                 case.inputs.push(Input { slot: self::slot(slot, &types), domain: Domain::parse(domain) });
             } else {
                 for (i, part) in word.split('|').enumerate() {
-                    results.push_str(if i > 0 { "|" } else if results.is_empty() { "" } else { ", " });
+                    results.push_str(if i > 0 {
+                        "|"
+                    } else if results.is_empty() {
+                        ""
+                    } else {
+                        ", "
+                    });
                     results.push_str(&format!("%d{}", case.outputs.len()));
                     case.outputs.push(slot(part, &types));
                 }
@@ -160,4 +166,51 @@ fn type_named(name: &str) -> Option<Ty> {
         Ty::F64,
     ];
     ALL.into_iter().find(|ty| ty.name() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conform::catalogue::GROUPS;
+
+    /// A typing error in a row must not become a case of another kind.
+    #[test]
+    fn every_word_is_known() {
+        for row in GROUPS.iter().flat_map(|g| g.rows).flat_map(|r| expand(r)) {
+            let mut words = row.left.split_whitespace();
+            let opcode = words.next().unwrap();
+            let types = opcode.split(['.', '+']).filter_map(type_named).count();
+            for word in words.filter(|w| *w != "=" && !w.starts_with('#')) {
+                if let Some(bound) = word.strip_prefix('~') {
+                    assert_ne!(Bound::parse(bound), Bound::Exact, "{}", row.left);
+                    continue;
+                }
+                let (slots, domain) = word.split_once(':').unwrap_or((word, ""));
+                assert!(domain.is_empty() || Domain::parse(domain) != Domain::Any, "{}", row.left);
+                for slot in slots.split('|') {
+                    let known = match slot {
+                        "p" => true,
+                        "T" | "W" => types > 0,
+                        "U" => types > 1,
+                        name => type_named(name).is_some(),
+                    };
+                    assert!(known, "`{slot}` in `{}`", row.left);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn braces_multiply() {
+        let names = |row| expand(row).iter().map(|r| r.case(64).body).collect::<Vec<_>>();
+        assert_eq!(names("add{,.sat}.s32 T = T T"), ["add.s32 %d0, %a0, %a1", "add.sat.s32 %d0, %a0, %a1"]);
+        assert_eq!(
+            names("setp.{lt,ge}.and.f32 p|p = T T p"),
+            ["setp.lt.and.f32 %d0|%d1, %a0, %a1, %a2", "setp.ge.and.f32 %d0|%d1, %a0, %a1, %a2"]
+        );
+        assert_eq!(
+            names("red.{global,shared}.add.u32 T = T T : red.$1.add.u32 [$m], %a1"),
+            ["red.global.add.u32 [%out+8], %a1", "red.shared.add.u32 [%shared], %a1"]
+        );
+    }
 }

@@ -2,12 +2,18 @@
 
 use std::fmt::{self, Write as _};
 
-use super::leaf::{DOUBLES, INPUT_WORDS, LOCAL_WORDS, OUTPUT_BYTES, PREDICATES, SCRATCH_AT, SINGLES, SUM_COUNT, WIDES, WORDS};
+use super::leaf::{
+    DOUBLES, INPUT_WORDS, LOCAL_WORDS, OUTPUT_BYTES, PREDICATES, SCRATCH_AT, SINGLES, SUM_COUNT, WIDES, WORDS,
+};
 use super::program::{Program, Stmt};
 
 /// One module with a kernel for each program, named by [`Program::entry`].
 pub fn module(programs: &[Program]) -> String {
-    let mut out = Emitter { text: String::from(".version 7.0\n.target sm_80\n.address_size 64\n"), labels: 0, entry: String::new() };
+    let mut out = Emitter {
+        text: String::from(".version 7.0\n.target sm_80\n.address_size 64\n"),
+        labels: 0,
+        entry: String::new(),
+    };
     for program in programs {
         // Writing to a string cannot fail.
         let _ = out.program(program);
@@ -91,7 +97,10 @@ impl Emitter {
 
     fn function(&mut self, number: usize, body: &[Stmt]) -> fmt::Result {
         let name = format!("{}_f{number}", self.entry);
-        write!(self.text, "\n.func (.param .b32 {name}_result) {name}(.param .b32 {name}_a, .param .b32 {name}_b, ")?;
+        write!(
+            self.text,
+            "\n.func (.param .b32 {name}_result) {name}(.param .b32 {name}_a, .param .b32 {name}_b, "
+        )?;
         writeln!(self.text, ".param .b64 {name}_c, .param .b64 {name}_input, .param .b64 {name}_cells)\n{{")?;
         self.begin()?;
         self.loop_counters(body)?;
@@ -221,7 +230,9 @@ impl Emitter {
         let n = self.labels;
         self.labels += 1;
         match statement {
-            Stmt::Leaf(text) => text.split(';').try_for_each(|part| self.line(format_args!("{}", part.trim()))),
+            Stmt::Leaf(text) => {
+                text.split(';').try_for_each(|part| self.line(format_args!("{}", part.trim())))
+            }
             Stmt::If { predicate, then, other } => {
                 self.line(format_args!("@!%p{predicate} bra ELSE_{n}"))?;
                 self.list(then)?;

@@ -56,7 +56,13 @@ pub struct Minimal {
 }
 
 /// Runs the programs of some seeds on two machines and compares what they leave in memory.
-pub fn compare(a: &mut Device, b: &mut Device, seeds: Range<u64>, options: Options, report: Report<'_>) -> FuzzReport {
+pub fn compare(
+    a: &mut Device,
+    b: &mut Device,
+    seeds: Range<u64>,
+    options: Options,
+    report: Report<'_>,
+) -> FuzzReport {
     let devices = [a.name().to_string(), b.name().to_string()];
     let total = seeds.end.saturating_sub(seeds.start) as usize;
     let mut out = FuzzReport { devices, programs: 0, differences: Vec::new() };
@@ -107,7 +113,8 @@ fn place(program: &Program, a: &[u8], b: &[u8]) -> String {
     let Some(at) = a.iter().zip(b).position(|(x, y)| x != y).map(|at| at & !3) else {
         return "sizes differ".to_string();
     };
-    let word = |image: &[u8]| image.get(at..at + 4).map_or(0, |w| u32::from_le_bytes([w[0], w[1], w[2], w[3]]));
+    let word =
+        |image: &[u8]| image.get(at..at + 4).map_or(0, |w| u32::from_le_bytes([w[0], w[1], w[2], w[3]]));
     let (x, y) = (word(a), word(b));
     let threads = (program.grid * program.block) as usize * leaf::OUTPUT_BYTES;
     if at >= threads {

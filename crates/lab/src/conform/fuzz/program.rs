@@ -133,7 +133,8 @@ impl Maker {
         let statement = match self.random.below(24) {
             0..3 if nested => {
                 let then = self.list(depth, false, callable);
-                let other = if self.random.once_in(2) { self.list(depth, false, callable) } else { Vec::new() };
+                let other =
+                    if self.random.once_in(2) { self.list(depth, false, callable) } else { Vec::new() };
                 Stmt::If { predicate, then, other }
             }
             3 if nested => {
@@ -147,11 +148,18 @@ impl Maker {
             }
             5 if nested => {
                 let arms = self.random.pick(&[2, 4]);
-                Stmt::Switch { register, arms: (0..arms).map(|_| self.list(depth, false, callable)).collect() }
+                Stmt::Switch {
+                    register,
+                    arms: (0..arms).map(|_| self.list(depth, false, callable)).collect(),
+                }
             }
             6 if callable < self.functions => Stmt::Call {
                 function: callable + self.random.below(self.functions - callable),
-                args: [register, self.random.below(super::leaf::WORDS), self.random.below(super::leaf::WIDES)],
+                args: [
+                    register,
+                    self.random.below(super::leaf::WORDS),
+                    self.random.below(super::leaf::WIDES),
+                ],
                 result: self.random.below(super::leaf::WORDS),
             },
             7..11 if converged => Stmt::Leaf(together(&mut self.random, self.block)),

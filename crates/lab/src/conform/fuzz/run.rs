@@ -1,5 +1,7 @@
 //! Running programs on a device.
 
+use std::time::Duration;
+
 use warploom::{Device, Launch, Module, args};
 
 use super::leaf::{CELL_COUNT, INPUT_WORDS, OUTPUT_BYTES};
@@ -10,8 +12,9 @@ use crate::conform::random::{Random, hash};
 /// Programs of a module: compilers take their time for each module, but one that fails takes all with it.
 pub const BATCH: usize = 32;
 
-/// No program needs nearly as many.
+/// No program needs nearly as many instructions, or as long.
 const MAX_INSTRUCTIONS: u64 = 50_000_000;
+const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 /// What a program leaves in memory.
 pub type Image = Vec<u8>;
@@ -44,7 +47,8 @@ fn run_one(device: &mut Device, module: &Module, program: &Program) -> Result<Im
     let input = device.buffer_named("input", &input)?;
     let output = device.zeros_named::<u8>("output", threads * OUTPUT_BYTES)?;
     let cells = device.buffer_named("cells", &cells)?;
-    let launch = Launch::grid(program.grid).block(program.block).max_instructions(MAX_INSTRUCTIONS);
+    let launch = Launch::grid(program.grid).block(program.block);
+    let launch = launch.max_instructions(MAX_INSTRUCTIONS).time_limit(TIME_LIMIT);
     device.launch(module.kernel(&program.entry())?, launch, args![&input, &output, &cells])?;
     let mut image = output.read(device)?;
     image.extend(cells.read(device)?.iter().flat_map(|w| w.to_le_bytes()));

@@ -34,7 +34,12 @@ fn nth_list(program: &mut Program, n: usize) -> Option<&mut Vec<Stmt>> {
     std::iter::once(body).chain(functions).find_map(|list| find(list, &mut n))
 }
 
-fn shrink_list(best: &mut Program, list: usize, length: usize, interesting: &mut impl FnMut(&Program) -> bool) {
+fn shrink_list(
+    best: &mut Program,
+    list: usize,
+    length: usize,
+    interesting: &mut impl FnMut(&Program) -> bool,
+) {
     let mut attempt = |best: &mut Program, change: &dyn Fn(&mut Vec<Stmt>)| {
         let mut smaller = best.clone();
         let Some(target) = nth_list(&mut smaller, list) else { return false };

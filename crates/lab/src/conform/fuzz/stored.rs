@@ -35,7 +35,7 @@ pub(crate) fn record_as(
     origin: Origin,
     report: Report<'_>,
 ) -> Result<usize> {
-    let mut text = format!("{TITLE}\n# {}, driver {}, {}\n", origin.chip, origin.driver, origin.date);
+    let mut text = format!("{TITLE}\n# {origin}\n");
     let programs: Vec<_> = seeds.map(|seed| Program::generate(seed, Options::default())).collect();
     let total = programs.len();
     for (batch, programs) in programs.chunks(BATCH).enumerate() {
@@ -57,7 +57,7 @@ fn text_hash(program: &Program) -> u64 {
 /// How a machine compares with recorded results of programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StoredReport {
-    /// Where the recorded results come from.
+    /// Where the recorded results come from, in words.
     pub origin: String,
     /// Programs with the recorded result.
     pub equal: usize,
@@ -80,7 +80,9 @@ impl StoredReport {
 pub fn replay_fuzz(device: &mut Device, dir: &Path, report: Report<'_>) -> Result<StoredReport> {
     let path = path(dir);
     let text = match std::fs::read_to_string(&path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Err(Error::NoVectors(dir.to_path_buf())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(Error::NoVectors(dir.to_path_buf()));
+        }
         other => other.map_err(Error::file(&path))?,
     };
     let mut out = StoredReport::default();
@@ -89,7 +91,8 @@ pub fn replay_fuzz(device: &mut Device, dir: &Path, report: Report<'_>) -> Resul
         match line.strip_prefix('#') {
             Some(_) if number == 0 => {}
             Some(origin) => out.origin = origin.trim().to_string(),
-            None => recorded.push(parse(line).ok_or_else(|| Error::format(&path, format!("line {}", number + 1)))?),
+            None => recorded
+                .push(parse(line).ok_or_else(|| Error::format(&path, format!("line {}", number + 1)))?),
         }
     }
     let total = recorded.len();

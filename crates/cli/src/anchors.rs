@@ -1,0 +1,51 @@
+//! `warploom anchors`: what single operations cost.
+
+use serde_json::json;
+use warploom::{Chip, Device, Error, SimOptions};
+use warploom_lab::anchors::{AnchorReport, measure};
+use warploom_lab::conform::Origin;
+
+use crate::cli::{AnchorsOptions, DeviceName};
+use crate::failure::{Exit, Failure};
+use crate::progress::Steps;
+use crate::term::{self, grouped};
+
+/// Measures the anchors and prints a table.
+pub fn anchors(options: &AnchorsOptions) -> Result<Exit, Failure> {
+    let mut device = match options.device {
+        DeviceName::Sim => {
+            let chip = Chip::load(&options.chip.chip, &options.chip.set).map_err(Error::from)?;
+            Device::sim_with(chip, SimOptions::default())
+        }
+        DeviceName::Cuda(ordinal) => Device::cuda(ordinal)?,
+    };
+    let origin = Origin::of(&device).ok();
+    let steps = Steps::new();
+    let report = measure(&mut device, options.repeat as usize, &mut |p| steps.show(&p))?;
+    drop(steps);
+    let text = match options.json {
+        true => format!("{}\n", json!({ "origin": origin, "report": report })),
+        false => table(&report),
+    };
+    term::print(&text)?;
+    Ok(Exit::Good)
+}
+
+fn table(report: &AnchorReport) -> String {
+    let kind = if report.real { "a real GPU" } else { "functional model: one cycle a warp instruction" };
+    let mut text = format!(
+        "{}, {kind}\n\n{:<16}  {:>5}  {:>10}  {:>9}\n",
+        report.device, "anchor", "warps", "cycles", "each"
+    );
+    for figure in &report.anchors {
+        text.push_str(&format!(
+            "{:<16}  {:>5}  {:>10}  {:>9.1}  {}\n",
+            figure.name,
+            figure.warps,
+            grouped(figure.cycles),
+            figure.cycles_per_operation,
+            figure.what
+        ));
+    }
+    text
+}

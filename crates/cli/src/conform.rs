@@ -1,0 +1,201 @@
+//! `warploom conform`: the machine against real GPUs.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+use warploom::Device;
+use warploom_lab::conform::fuzz::{self, FuzzReport, Options, Program, StoredReport};
+use warploom_lab::conform::{self, ConformReport};
+
+use crate::cli::{ConformAction, ConformOptions, DeviceName};
+use crate::failure::{Exit, Failure};
+use crate::progress::Steps;
+use crate::term::{self, counted, grouped};
+
+/// Differences that are shown in full.
+const SHOWN: usize = 10;
+
+/// Replays, records, or compares.
+pub fn conform(options: &ConformOptions) -> Result<Exit, Failure> {
+    match &options.action {
+        None => replay(options),
+        Some(ConformAction::Record) => record(options),
+        Some(ConformAction::Fuzz { count, seed, record: true }) => record_fuzz(options, *seed, *count),
+        Some(ConformAction::Fuzz { count, seed, record: false }) => compare(options, *seed, *count),
+        Some(ConformAction::Export { dir, programs }) => {
+            let files = conform::export_ptx(dir, *programs)?;
+            let object = json!({ "files": files });
+            say(
+                options,
+                object,
+                format!("{} written to {}\n", counted(files.len() as u64, "file"), dir.display()),
+            )
+        }
+    }
+}
+
+fn say(options: &ConformOptions, object: Value, text: String) -> Result<Exit, Failure> {
+    term::print(&if options.json { format!("{object}\n") } else { text })?;
+    Ok(Exit::Good)
+}
+
+fn open(options: &ConformOptions) -> Result<Device, Failure> {
+    Ok(match options.device {
+        DeviceName::Sim => Device::sim(&options.chip)?,
+        DeviceName::Cuda(ordinal) => Device::cuda(ordinal)?,
+    })
+}
+
+impl From<conform::Error> for Failure {
+    fn from(error: conform::Error) -> Failure {
+        match error {
+            conform::Error::Device(error) => Failure::from(error),
+            error @ conform::Error::Simulated(_) => Failure::input(error.to_string())
+                .help("give `--device cuda`, on a computer with an NVIDIA GPU"),
+            other => Failure::input(other.to_string()),
+        }
+    }
+}
+
+fn replay(options: &ConformOptions) -> Result<Exit, Failure> {
+    let mut device = open(options)?;
+    let steps = Steps::new();
+    let report = conform::replay(&mut device, &options.vectors, &mut |p| steps.show(&p))?;
+    let programs = conform::replay_fuzz(&mut device, &options.vectors, &mut |p| steps.show(&p))?;
+    drop(steps);
+    let good = report.is_clean() && programs.is_clean();
+    let object = json!({ "instructions": report, "programs": programs, "equal": good });
+    say(options, object, replay_text(&report, &programs))?;
+    Ok(if good { Exit::Good } else { Exit::CheckFailed })
+}
+
+fn replay_text(report: &ConformReport, programs: &StoredReport) -> String {
+    let mut text = format!(
+        "{:<12}  {:>6}  {:>9}  {:>9}  {:>8}  {:>7}  {:>9}\n",
+        "group", "cases", "vectors", "equal", "in bound", "max ulp", "different"
+    );
+    for group in &report.groups {
+        let _ = writeln!(
+            text,
+            "{:<12}  {:>6}  {:>9}  {:>9}  {:>8}  {:>7}  {:>9}",
+            group.group,
+            group.cases,
+            grouped(group.vectors as u64),
+            grouped(group.equal as u64),
+            grouped(group.within_bound as u64),
+            group.max_error_ulp,
+            group.different
+        );
+    }
+    let sum = |f: fn(&conform::GroupReport) -> usize| report.groups.iter().map(f).sum::<usize>() as u64;
+    let _ = writeln!(
+        text,
+        "\n{} of {} on {}: {} equal, {} within the manual's bound, {} different",
+        counted(sum(|g| g.vectors), "vector"),
+        counted(sum(|g| g.cases), "instruction"),
+        report.device,
+        grouped(sum(|g| g.equal)),
+        grouped(sum(|g| g.within_bound)),
+        grouped(sum(|g| g.different))
+    );
+    if let Some(group) = report.groups.first() {
+        let _ = writeln!(text, "recorded on {}", group.origin);
+    }
+    let all = programs.equal + programs.different.len() + programs.failed.len() + programs.stale.len();
+    let _ = writeln!(text, "{}: {} equal", counted(all as u64, "random program"), programs.equal);
+    for difference in report.groups.iter().flat_map(|g| &g.differences).take(SHOWN) {
+        let _ = writeln!(
+            text,
+            "\ndifferent: {} ({} of {})\n  operands  {}\n  recorded  {}\n  machine   {}",
+            difference.case,
+            difference.different,
+            difference.vectors,
+            difference.operands.join(", "),
+            difference.expected.join(", "),
+            difference.got.join(", ")
+        );
+    }
+    for refusal in report.groups.iter().flat_map(|g| &g.refused).take(SHOWN) {
+        let _ = writeln!(text, "\nrefused: {}: {}", refusal.case, refusal.reason);
+    }
+    let stale = report.groups.iter().map(|g| g.stale.len()).sum::<usize>() + programs.stale.len();
+    if stale > 0 {
+        let _ = writeln!(
+            text,
+            "\n{} no longer fit what was recorded: record again",
+            counted(stale as u64, "case")
+        );
+    }
+    for seed in programs.different.iter().take(SHOWN) {
+        let _ = writeln!(text, "\ndifferent: the program of seed {seed}");
+    }
+    for (seed, reason) in programs.failed.iter().take(SHOWN) {
+        let _ = writeln!(text, "\nfailed: the program of seed {seed}: {reason}");
+    }
+    text
+}
+
+fn record(options: &ConformOptions) -> Result<Exit, Failure> {
+    let mut device = open(options)?;
+    let steps = Steps::new();
+    let summary = conform::record(&mut device, &options.vectors, &mut |p| steps.show(&p))?;
+    drop(steps);
+    let text = format!(
+        "{} of {} on {}: {} bytes in {}\n",
+        counted(summary.vectors as u64, "vector"),
+        counted(summary.cases as u64, "instruction"),
+        summary.origin,
+        grouped(summary.bytes as u64),
+        options.vectors.display()
+    );
+    say(options, json!(summary), text)
+}
+
+fn record_fuzz(options: &ConformOptions, seed: u64, count: u64) -> Result<Exit, Failure> {
+    let mut device = open(options)?;
+    let steps = Steps::new();
+    let recorded =
+        conform::record_fuzz(&mut device, &options.vectors, seed..seed.saturating_add(count), &mut |p| {
+            steps.show(&p)
+        })?;
+    drop(steps);
+    let text = format!("{} recorded on {}\n", counted(recorded as u64, "program"), device.name());
+    say(options, json!({ "recorded": recorded, "device": device.name() }), text)
+}
+
+fn compare(options: &ConformOptions, seed: u64, count: u64) -> Result<Exit, Failure> {
+    let mut machine = Device::sim(&options.chip)?;
+    let mut other = match options.device {
+        // Without a GPU, the two ways of divergence are compared with each other.
+        DeviceName::Sim => Device::sim("gtx480")?,
+        DeviceName::Cuda(ordinal) => Device::cuda(ordinal)?,
+    };
+    let steps = Steps::new();
+    let seeds = seed..seed.saturating_add(count);
+    let report = fuzz::compare(&mut machine, &mut other, seeds, Options::default(), &mut |p| steps.show(&p));
+    drop(steps);
+    let text = fuzz_text(&report, &mut machine, &mut other);
+    let good = report.differences.is_empty();
+    say(options, json!(report), text)?;
+    Ok(if good { Exit::Good } else { Exit::CheckFailed })
+}
+
+fn fuzz_text(report: &FuzzReport, machine: &mut Device, other: &mut Device) -> String {
+    let mut text = format!(
+        "{} on {} and {}: {} different\n",
+        counted(report.programs as u64, "program"),
+        report.devices[0],
+        report.devices[1],
+        report.differences.len()
+    );
+    for difference in report.differences.iter().take(SHOWN) {
+        let _ = writeln!(text, "\nseed {}: {}", difference.seed, difference.what);
+    }
+    if let Some(first) = report.differences.first() {
+        let program = Program::generate(first.seed, Options::default());
+        if let Some(minimal) = fuzz::minimise(machine, other, &program) {
+            let _ = writeln!(text, "\nthe first one, made smaller: {}\n\n{}", minimal.what, minimal.ptx);
+        }
+    }
+    text
+}

@@ -1,0 +1,254 @@
+//! The anchors' kernels.
+
+use std::fmt::Write;
+
+/// A micro-benchmark.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Anchor {
+    /// Its name: unit and operation.
+    pub name: &'static str,
+    /// What is measured, in words.
+    pub what: &'static str,
+    /// Warps of the one CTA.
+    pub warps: u32,
+    /// Times the loop goes round.
+    pub rounds: u32,
+    /// Operations of a round.
+    pub unrolled: u32,
+    /// What the kernel's memory holds.
+    pub data: Data,
+    /// One step of the loop, with `unrolled / step` of them a round.
+    step: &'static str,
+    /// Operations of a step.
+    operations: u32,
+    /// Instructions before the clock is read.
+    setup: &'static str,
+}
+
+/// What a kernel's memory holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Data {
+    /// Zeros.
+    Zeros {
+        /// 64-bit words.
+        words: usize,
+    },
+    /// A chain of pointers through all of it.
+    Chain {
+        /// Pointers.
+        links: usize,
+        /// 64-bit words from one to the next in memory.
+        stride_words: usize,
+    },
+}
+
+impl Anchor {
+    /// The kernel. Registers: `%a %b %c` integers (1), `%f %g %h` floats, `%d %e` doubles, `%x %y` 64-bit words, `%p %q`
+    /// predicates, `%base` the memory, `%mine` a place of the lane's own in it, `%s` a shared address of the lane's own.
+    pub fn ptx(&self) -> String {
+        let mut text = String::from(HEAD);
+        for line in self.setup.lines() {
+            let _ = writeln!(text, "\t{}", line.trim());
+        }
+        text.push_str(BEGIN);
+        for _ in 0..self.unrolled / self.operations {
+            for line in self.step.lines().filter(|l| !l.trim().is_empty()) {
+                let _ = writeln!(text, "\t{}", line.trim());
+            }
+        }
+        text.push_str(END);
+        text
+    }
+}
+
+const HEAD: &str = "\
+.version 7.8
+.target sm_80
+.address_size 64
+.shared .align 16 .b8 scratch[8192];
+.shared .align 8 .b64 phase;
+.visible .entry anchor(.param .u64 out, .param .u64 data, .param .u32 rounds, .param .u32 one) {
+\t.reg .b32 %a, %b, %c, %i, %n, %s, %t, %zero;
+\t.reg .f32 %f, %g, %h;
+\t.reg .f64 %d, %e, %k;
+\t.reg .b64 %x, %y, %base, %mine, %out, %start, %end, %w;
+\t.reg .pred %p, %q, %first;
+\tld.param.u64 %out, [out];
+\tld.param.u64 %base, [data];
+\tld.param.u32 %n, [rounds];
+\tld.param.u32 %a, [one];
+\tcvta.to.global.u64 %out, %out;
+\tcvta.to.global.u64 %base, %base;
+\tmov.u32 %t, %tid.x;
+\tsub.u32 %zero, %a, 1;
+\tmov.b32 %b, %a;
+\tmov.b32 %c, %a;
+\tcvt.rn.f32.u32 %f, %a;
+\tmov.f32 %g, %f;
+\tmov.f32 %h, %f;
+\tcvt.f64.f32 %d, %f;
+\tmov.f64 %e, %d;
+\tmov.f64 %k, %d;
+\tmul.wide.u32 %mine, %t, 8;
+\tadd.u64 %mine, %mine, %base;
+\tmov.u32 %s, scratch;
+\tmad.lo.u32 %s, %t, 8, %s;
+\tcvt.u64.u32 %x, %a;
+\tmov.b64 %y, %x;
+\tsetp.eq.u32 %p, %a, 1;
+\tsetp.eq.u32 %first, %t, 0;
+\tmov.u32 %i, 0;
+";
+
+const BEGIN: &str = "\tbar.sync 0;\n\tmov.u64 %start, %clock64;\nround:\n";
+
+const END: &str = "\
+\tadd.u32 %i, %i, 1;
+\tsetp.lt.u32 %q, %i, %n;
+\t@%q bra round;
+\tmov.u64 %end, %clock64;
+\tsub.u64 %end, %end, %start;
+\t@%first st.global.u64 [%out], %end;
+\tadd.u32 %a, %a, %b;
+\tadd.u32 %a, %a, %c;
+\tcvt.rzi.u32.f32 %c, %f;
+\tadd.u32 %a, %a, %c;
+\tcvt.rzi.u32.f32 %c, %g;
+\tadd.u32 %a, %a, %c;
+\tcvt.rzi.u32.f64 %c, %d;
+\tadd.u32 %a, %a, %c;
+\tcvt.rzi.u32.f64 %c, %e;
+\tadd.u32 %a, %a, %c;
+\tcvt.u64.u32 %w, %a;
+\tadd.u64 %w, %w, %x;
+\tadd.u64 %w, %w, %y;
+\t@%p add.u64 %w, %w, 1;
+\t@%first st.global.u64 [%out+8], %w;
+\tret;
+}
+";
+
+/// A dependent chain: each operation uses the two results before it, so that no compiler can shorten it.
+const fn chain(name: &'static str, what: &'static str, step: &'static str) -> Anchor {
+    let data = Data::Zeros { words: 1024 };
+    Anchor { name, what, warps: 1, rounds: 64, unrolled: 64, data, step, operations: 2, setup: "" }
+}
+
+const fn memory(name: &'static str, what: &'static str, step: &'static str, data: Data) -> Anchor {
+    Anchor {
+        name,
+        what,
+        warps: 1,
+        rounds: 64,
+        unrolled: 16,
+        data,
+        step,
+        operations: 1,
+        setup: "mov.b64 %x, %base;",
+    }
+}
+
+const fn each(name: &'static str, what: &'static str, warps: u32, step: &'static str) -> Anchor {
+    let data = Data::Zeros { words: 1024 };
+    Anchor { name, what, warps, rounds: 32, unrolled: 16, data, step, operations: 1, setup: "" }
+}
+
+/// All of them.
+pub fn anchors() -> Vec<Anchor> {
+    // 4 kB fit every L1; 4 MB lie in L2 alone; 512 MB lie in no cache.
+    let (l1, l2) =
+        (Data::Chain { links: 32, stride_words: 16 }, Data::Chain { links: 32768, stride_words: 16 });
+    let dram = Data::Chain { links: 1 << 17, stride_words: 512 };
+    vec![
+        chain("int/add", "dependent add.s32", "add.s32 %a, %a, %b;\nadd.s32 %b, %b, %a;"),
+        chain("int/mul", "dependent mul.lo.s32", "mul.lo.s32 %a, %a, %b;\nmul.lo.s32 %b, %b, %a;"),
+        chain("int/mad", "dependent mad.lo.s32", "mad.lo.s32 %a, %a, %b, %c;\nmad.lo.s32 %b, %b, %a, %c;"),
+        chain("int/xor-shift", "dependent shl.b32 or xor.b32", "shl.b32 %b, %a, 3;\nxor.b32 %a, %a, %b;"),
+        chain("int/popc", "dependent popc.b32 with an add", "popc.b32 %b, %a;\nadd.s32 %a, %a, %b;"),
+        chain("int64/add", "dependent add.u64", "add.u64 %x, %x, %y;\nadd.u64 %y, %y, %x;"),
+        chain("f32/add", "dependent add.f32", "add.rn.f32 %f, %f, %g;\nadd.rn.f32 %g, %g, %f;"),
+        chain("f32/fma", "dependent fma.f32", "fma.rn.f32 %f, %f, %g, %h;\nfma.rn.f32 %g, %g, %f, %h;"),
+        chain(
+            "f32/rcp",
+            "dependent rcp.approx.ftz.f32",
+            "rcp.approx.ftz.f32 %f, %f;\nrcp.approx.ftz.f32 %f, %f;",
+        ),
+        chain(
+            "f32/sin",
+            "dependent sin.approx.ftz.f32",
+            "sin.approx.ftz.f32 %f, %f;\nsin.approx.ftz.f32 %f, %f;",
+        ),
+        chain("f32/div", "dependent div.rn.f32", "div.rn.f32 %f, %f, %h;\ndiv.rn.f32 %f, %f, %h;"),
+        chain("f64/add", "dependent add.f64", "add.rn.f64 %d, %d, %e;\nadd.rn.f64 %e, %e, %d;"),
+        chain("f64/fma", "dependent fma.f64", "fma.rn.f64 %d, %d, %e, %k;\nfma.rn.f64 %e, %e, %d, %k;"),
+        chain(
+            "cvt/f32-s32",
+            "dependent cvt there or back",
+            "cvt.rn.f32.s32 %f, %a;\ncvt.rzi.s32.f32 %a, %f;",
+        ),
+        Anchor {
+            setup: "st.shared.u32 [%s], %s;\nmov.b32 %b, %s;",
+            ..each("shared/load", "dependent ld.shared", 1, "ld.volatile.shared.u32 %b, [%b];")
+        },
+        memory("l1/load", "dependent ld.global.ca, 4 kB", "ld.global.ca.u64 %x, [%x];", l1),
+        memory("l2/load", "dependent ld.global.cg, 4 MB", "ld.global.cg.u64 %x, [%x];", l2),
+        memory("dram/load", "dependent ld.global.cg, 512 MB", "ld.global.cg.u64 %x, [%x];", dram),
+        each(
+            "shared/atom-one",
+            "atom.shared.add by 32 lanes, one address",
+            1,
+            "atom.shared.add.u32 %b, [scratch], %b;",
+        ),
+        each("shared/atom-own", "atom.shared.add, an address a lane", 1, "atom.shared.add.u32 %b, [%s], %b;"),
+        each(
+            "shared/cas-one",
+            "atom.shared.cas by 32 lanes, one address",
+            1,
+            "atom.shared.cas.b32 %b, [scratch], %b, %c;",
+        ),
+        each(
+            "global/atom-one",
+            "atom.global.add by 32 lanes, one address",
+            1,
+            "atom.global.add.u32 %b, [%base], %b;",
+        ),
+        each(
+            "global/atom-own",
+            "atom.global.add, an address a lane",
+            1,
+            "atom.global.add.u32 %b, [%mine], %b;",
+        ),
+        each(
+            "global/cas-one",
+            "atom.global.cas by 32 lanes, one address",
+            1,
+            "atom.global.cas.b32 %b, [%base], %b, %c;",
+        ),
+        each(
+            "global/red-one",
+            "red.global.add by 32 lanes, one address",
+            1,
+            "red.global.add.u32 [%base], %c;",
+        ),
+        each("barrier/1", "bar.sync of 1 warp", 1, "bar.sync 1;"),
+        each("barrier/8", "bar.sync of 8 warps", 8, "bar.sync 1;"),
+        each("barrier/32", "bar.sync of 32 warps", 32, "bar.sync 1;"),
+        Anchor {
+            setup: "@%first mbarrier.init.shared.b64 [phase], 32;\nbar.sync 0;",
+            ..each(
+                "mbarrier/32",
+                "mbarrier.arrive by 32 lanes, then test_wait",
+                1,
+                "mbarrier.arrive.shared.b64 %x, [phase];\nmbarrier.test_wait.shared.b64 %p, [phase], %x;",
+            )
+        },
+        each("warp/shfl", "dependent shfl.sync.idx", 1, "shfl.sync.idx.b32 %b, %b, %b, 31, -1;"),
+        each("warp/vote", "dependent vote.sync.any", 1, "vote.sync.any.pred %p, %p, -1;"),
+        each("warp/sync", "bar.warp.sync", 1, "bar.warp.sync -1;"),
+        each("fence/cta", "membar.cta after a store", 1, "st.global.u32 [%mine], %c;\nmembar.cta;"),
+        each("fence/gpu", "membar.gl after a store", 1, "st.global.u32 [%mine], %c;\nmembar.gl;"),
+        each("nanosleep/0", "nanosleep 0", 1, "nanosleep.u32 0;"),
+        each("nanosleep/100", "nanosleep 100", 1, "nanosleep.u32 100;"),
+        each("nanosleep/1000", "nanosleep 1000", 1, "nanosleep.u32 1000;"),
+    ]
+}

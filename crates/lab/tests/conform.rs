@@ -1,0 +1,53 @@
+//! What was recorded on a GPU, on the simulated chip.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use warploom::Device;
+use warploom_lab::conform::{self, ConformReport, Error};
+
+fn vectors() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("vectors")
+}
+
+/// The differences for people.
+fn describe(report: &ConformReport) -> String {
+    let mut out = String::new();
+    for group in &report.groups {
+        for d in &group.differences {
+            let _ = writeln!(out, "{} ({} of {} vectors)", d.case, d.different, d.vectors);
+            let _ = writeln!(out, "  operands  {}", d.operands.join(", "));
+            let _ = writeln!(out, "  GPU       {}", d.expected.join(", "));
+            let _ = writeln!(out, "  machine   {}", d.got.join(", "));
+        }
+        for r in &group.refused {
+            let _ = writeln!(out, "{} is refused: {}", r.case, r.reason);
+        }
+        for name in &group.stale {
+            let _ = writeln!(out, "{name} is stale: record it again");
+        }
+    }
+    out
+}
+
+#[test]
+fn the_machine_computes_what_the_gpu_computes() {
+    let mut device = Device::sim("h200").unwrap();
+    match conform::replay(&mut device, &vectors(), &mut |_| ()) {
+        Ok(report) => assert!(report.is_clean(), "{}", describe(&report)),
+        Err(Error::NoVectors(_)) => {}
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn recorded_programs_have_their_results() {
+    for chip in ["h200", "gtx480", "apu"] {
+        let mut device = Device::sim(chip).unwrap();
+        match conform::replay_fuzz(&mut device, &vectors(), &mut |_| ()) {
+            Ok(report) => assert!(report.is_clean(), "{chip}: {report:?}"),
+            Err(Error::NoVectors(_)) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
