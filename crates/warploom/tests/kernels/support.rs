@@ -1,11 +1,20 @@
 //! What the tests share: chips, input, comparisons.
 
 use std::fmt::Debug;
+use std::time::Duration;
 
 use warploom::{Arg, Chip, Device, Kernel, Launch, Report, SimOptions};
 
 /// A SIMT stack, independent threads, wavefronts of 64 lanes.
 pub const CHIPS: [&str; 3] = ["gtx480", "h200", "apu"];
+
+/// Where whole kernels run: the chips, or with `WARPLOOM_TEST_DEVICE=cuda` this computer's GPU (then one test at a time).
+pub fn devices() -> Vec<&'static str> {
+    match std::env::var("WARPLOOM_TEST_DEVICE").as_deref() {
+        Ok("cuda") => vec!["cuda"],
+        _ => CHIPS.to_vec(),
+    }
+}
 
 /// Nothing here runs this many warp instructions unless it hangs.
 const ENOUGH: u64 = 50_000_000;
@@ -14,6 +23,9 @@ pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 /// A chip cut down to eight resident CTAs, so that small grids come in several waves.
 pub fn small(chip: &str) -> Device {
+    if chip == "cuda" {
+        return Device::cuda(0).expect("a GPU");
+    }
     let overrides = ["sm.count=2", "sm.max_ctas=4"].map(String::from);
     let chip = Chip::load(chip, &overrides).expect("a built-in chip");
     Device::sim_with(chip, SimOptions::default())
@@ -31,14 +43,14 @@ impl Run {
     pub fn launch<'a>(&mut self, launch: Launch, args: impl AsRef<[Arg<'a>]>) -> warploom::Result<Report> {
         let launch = match launch.max_instructions {
             Some(_) => launch,
-            None => launch.max_instructions(ENOUGH),
+            None => launch.max_instructions(ENOUGH).time_limit(Duration::from_secs(5)),
         };
         self.gpu.launch(&self.kernel, launch, args)
     }
 
     /// Whether the lanes of a warp make progress independently.
     pub fn independent(&self) -> bool {
-        self.gpu.name() == "h200"
+        self.gpu.is_real() || self.gpu.name() == "h200"
     }
 }
 

@@ -17,6 +17,10 @@ pub fn hello(run: &mut Run) -> Outcome {
             let (big, quarter) = (u64::from(i) * 10_000_000_000, f64::from(i) * 0.25);
             expected += &format!("big {big}, quarter {quarter:5.2}, [{i:<6}] [{i:06}] {}\n", -i64::from(i));
         }
+        if run.gpu.is_real() {
+            // The driver prints by itself, to the process's output.
+            continue;
+        }
         let (got, expected): (Vec<_>, Vec<_>) = (report.output.lines().collect(), expected.lines().collect());
         same("line", &got, &expected)?;
     }
@@ -33,6 +37,12 @@ pub fn checked(run: &mut Run) -> Outcome {
     values[37] = -1;
     input.write(&mut run.gpu, &values)?;
     let error = run.launch(launch(), args![&input, 70u32]).err().ok_or("the assertion holds for -1")?;
+    if run.gpu.is_real() {
+        return match error {
+            Error::Fault { message, .. } if message.contains("CUDA_ERROR_ASSERT") => Ok(()),
+            other => Err(other.into()),
+        };
+    }
     let Error::Fault { fault: Some(fault), .. } = &error else { return Err(error.into()) };
     let FaultKind::Assert { message, file, line, function } = &fault.kind else { return Err(error.into()) };
     same("message", &[message.as_str()], &["in[i] >= 0"])?;
