@@ -195,7 +195,7 @@ fn fuzz_text(report: &FuzzReport, machine: &mut Device, other: &mut Device) -> S
     for difference in report.differences.iter().take(SHOWN) {
         let _ = writeln!(text, "\nseed {}: {}", difference.seed, difference.what);
     }
-    if let Some(first) = report.differences.first() {
+    if let Some(first) = report.differences.first().filter(|_| !other.is_lost()) {
         let program = Program::generate(first.seed, Options::default());
         if let Some(minimal) = fuzz::minimise(machine, other, &program) {
             let _ = writeln!(text, "\nthe first one, made smaller: {}\n\n{}", minimal.what, minimal.ptx);

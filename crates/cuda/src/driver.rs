@@ -40,7 +40,7 @@ pub enum CudaError {
         /// Bytes in all.
         total: u64,
     },
-    /// The kernel did something wrong. The context was rebuilt: buffers and modules of before are gone.
+    /// The kernel did something wrong.
     #[error("kernel `{kernel}` faults on the GPU: {reason}")]
     Fault {
         /// The kernel.
@@ -56,12 +56,15 @@ pub enum CudaError {
         /// The limit.
         seconds: u64,
     },
-    /// A kernel of before still runs; this process cannot stop it.
-    #[error("the GPU still runs a kernel that did not end; start the program again to use it")]
-    Stuck,
-    /// The GPU was rebuilt after a fault, and this belongs to before.
-    #[error("the {0} was lost when a kernel faulted; make it again")]
-    Lost(&'static str),
+    /// A kernel faulted or did not end. CUDA gives a process no new context after that, whatever it does with the
+    /// old one: every later call, `cuCtxCreate` too, answers with the same error.
+    #[error("this process lost the GPU when kernel `{kernel}` {how}; start the program again to use it")]
+    Lost {
+        /// The kernel.
+        kernel: String,
+        /// What it did.
+        how: &'static str,
+    },
     /// Anything else the driver says.
     #[error("{what}: {reason}")]
     Driver {

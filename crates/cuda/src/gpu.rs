@@ -19,10 +19,8 @@ pub struct Gpu {
     info: DeviceInfo,
     device: sys::CUdevice,
     context: sys::CUcontext,
-    /// Rises when the context is rebuilt, so that what belongs to an older one is not used.
-    generation: u64,
-    /// A kernel never ended: the driver would wait for it in every call.
-    stuck: bool,
+    /// Why the process cannot use the GPU any more. Most calls would wait for ever, or repeat the error.
+    lost: Option<CudaError>,
 }
 
 // SAFETY: a CUDA context may be used from any thread that makes it current, which every method does first.
@@ -32,7 +30,6 @@ unsafe impl Send for Gpu {}
 #[derive(Clone, Copy, Debug)]
 pub struct CudaModule {
     handle: sys::CUmodule,
-    generation: u64,
 }
 
 // SAFETY: the handle is only a number to this program; the driver checks it.
@@ -44,7 +41,6 @@ unsafe impl Sync for CudaModule {}
 #[derive(Clone, Debug)]
 pub struct CudaKernel {
     handle: sys::CUfunction,
-    generation: u64,
     name: String,
     /// 32-bit registers of a thread, as the driver's compiler allocated them.
     pub registers: u32,
@@ -92,7 +88,7 @@ impl Gpu {
         let device = device::get(ordinal as i32).map_err(failed("opening the GPU"))?;
         // SAFETY: `device` comes from `device::get`.
         let context = unsafe { primary_ctx::retain(device) }.map_err(failed("making a context"))?;
-        Ok(Gpu { info, device, context, generation: 0, stuck: false })
+        Ok(Gpu { info, device, context, lost: None })
     }
 
     /// The GPU and its limits.
@@ -100,10 +96,15 @@ impl Gpu {
         &self.info
     }
 
+    /// Whether a kernel faulted or did not end, after which a process cannot use the GPU.
+    pub fn is_lost(&self) -> bool {
+        self.lost.is_some()
+    }
+
     /// Makes the context current on this thread.
     fn enter(&self) -> Result<(), CudaError> {
-        if self.stuck {
-            return Err(CudaError::Stuck);
+        if let Some(lost) = &self.lost {
+            return Err(lost.clone());
         }
         // SAFETY: the context is retained while `self` lives.
         unsafe { ctx::set_current(self.context) }.map_err(failed("using the GPU's context"))
@@ -189,13 +190,12 @@ impl Gpu {
             let end = log.iter().position(|&b| b == 0).unwrap_or(LOG_BYTES);
             jit(words(error), String::from_utf8_lossy(&log[..end]).into_owned())
         })?;
-        Ok(CudaModule { handle, generation: self.generation })
+        Ok(CudaModule { handle })
     }
 
     /// A kernel of a module, or `None` if it has none of that name.
     pub fn kernel(&self, module: CudaModule, name: &str) -> Result<Option<CudaKernel>, CudaError> {
         self.enter()?;
-        self.current("module", module.generation)?;
         let Ok(c_name) = CString::new(name) else { return Ok(None) };
         // SAFETY: the module is loaded in this context.
         let handle = match unsafe { result::module::get_function(module.handle, c_name) } {
@@ -210,7 +210,6 @@ impl Gpu {
         };
         Ok(Some(CudaKernel {
             handle,
-            generation: self.generation,
             name: name.to_string(),
             registers: attribute(FunctionAttribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
             static_shared_bytes: attribute(FunctionAttribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
@@ -222,7 +221,6 @@ impl Gpu {
     /// Address and size of a global variable of a module, if it has one of that name.
     pub fn global(&self, module: CudaModule, name: &str) -> Option<(u64, u64)> {
         self.enter().ok()?;
-        self.current("module", module.generation).ok()?;
         // SAFETY: the module is loaded in this context.
         let found = unsafe { result::module::get_global(module.handle, CString::new(name).ok()?) };
         found.ok().map(|(address, bytes)| (address, bytes as u64))
@@ -236,7 +234,6 @@ impl Gpu {
         dynamic_shared: u32,
     ) -> Result<u32, CudaError> {
         self.enter()?;
-        self.current("kernel", kernel.generation)?;
         self.allow_shared(kernel, dynamic_shared)?;
         // SAFETY: the kernel's module is loaded in this context.
         let ctas = unsafe {
@@ -257,13 +254,12 @@ impl Gpu {
         params: &[u8],
     ) -> Result<LaunchTime, CudaError> {
         self.enter()?;
-        self.current("kernel", kernel.generation)?;
         self.allow_shared(kernel, options.dynamic_shared_bytes)?;
         let events = failed("making an event");
         let flags = sys::CUevent_flags::CU_EVENT_DEFAULT;
         let (start, end) = (event::create(flags).map_err(&events)?, event::create(flags).map_err(&events)?);
         let ran = self.run(kernel, options, params, start, end);
-        if !self.stuck && !matches!(ran, Err(CudaError::Fault { .. })) {
+        if !self.is_lost() {
             for event in [start, end] {
                 // SAFETY: made above; nothing else uses it. A failure leaves nothing to do.
                 let _ = unsafe { event::destroy(event) };
@@ -286,17 +282,18 @@ impl Gpu {
         unsafe { event::record(start, stream) }.map_err(&launching)?;
         unsafe { self.submit(kernel, options, params, stream) }.map_err(&launching)?;
         unsafe { event::record(end, stream) }.map_err(&launching)?;
-        if let Err(error) = self.wait(kernel, end, options.time_limit) {
-            return Err(match error {
+        if let Err(error) = self.wait(end, options.time_limit) {
+            let kernel = kernel.name.clone();
+            let (how, error) = match error {
                 Waited::TooLong(seconds) => {
-                    self.stuck = true;
-                    CudaError::TimeLimit { kernel: kernel.name.clone(), seconds }
+                    ("did not end", CudaError::TimeLimit { kernel: kernel.clone(), seconds })
                 }
                 Waited::Failed(error) => {
-                    self.rebuild()?;
-                    CudaError::Fault { kernel: kernel.name.clone(), reason: words(error) }
+                    ("faulted", CudaError::Fault { kernel: kernel.clone(), reason: words(error) })
                 }
-            });
+            };
+            self.lost = Some(CudaError::Lost { kernel, how });
+            return Err(error);
         }
         // SAFETY: both events have been recorded and have happened.
         let milliseconds = unsafe { event::elapsed(start, end) }.map_err(failed("reading the time"))?;
@@ -347,7 +344,7 @@ impl Gpu {
         unsafe { sys::cuLaunchKernelEx(&config, kernel.handle, ptr::null_mut(), extra.as_mut_ptr()) }.result()
     }
 
-    fn wait(&self, _kernel: &CudaKernel, end: sys::CUevent, limit: Option<Duration>) -> Result<(), Waited> {
+    fn wait(&self, end: sys::CUevent, limit: Option<Duration>) -> Result<(), Waited> {
         let Some(limit) = limit else {
             // SAFETY: the event was recorded.
             return unsafe { event::synchronize(end) }.map_err(Waited::Failed);
@@ -370,17 +367,6 @@ impl Gpu {
         }
     }
 
-    /// After a fault the context answers nothing any more: make a new one.
-    fn rebuild(&mut self) -> Result<(), CudaError> {
-        self.generation += 1;
-        let again = failed("making a new context after a fault");
-        // SAFETY: the device is valid; everything of the old context is refused from now on by its generation.
-        unsafe { sys::cuDevicePrimaryCtxReset_v2(self.device) }.result().map_err(&again)?;
-        // SAFETY: as in `new`.
-        self.context = unsafe { primary_ctx::retain(self.device) }.map_err(&again)?;
-        self.enter()
-    }
-
     /// Lets a kernel have more than 48 kB of shared memory, if it wants to.
     fn allow_shared(&self, kernel: &CudaKernel, dynamic: u32) -> Result<(), CudaError> {
         if kernel.static_shared_bytes + dynamic <= 48 << 10 {
@@ -390,10 +376,6 @@ impl Gpu {
         // SAFETY: the kernel's module is loaded in this context.
         unsafe { function::set_function_attribute(kernel.handle, attribute, dynamic as i32) }
             .map_err(failed("asking for more than 48 kB of shared memory"))
-    }
-
-    fn current(&self, what: &'static str, generation: u64) -> Result<(), CudaError> {
-        if generation == self.generation { Ok(()) } else { Err(CudaError::Lost(what)) }
     }
 }
 
@@ -405,8 +387,8 @@ enum Waited {
 
 impl Drop for Gpu {
     fn drop(&mut self) {
-        if !self.stuck {
-            // SAFETY: retained in `new` or `rebuild`. A failure leaves nothing to do.
+        if !self.is_lost() {
+            // SAFETY: retained in `new`. A failure leaves nothing to do.
             let _ = unsafe { primary_ctx::release(self.device) };
         }
     }

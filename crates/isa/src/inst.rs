@@ -170,14 +170,14 @@ pub enum Op {
     Mad24(Ty, Part, Clamp),
     /// d = a + b (+ carry in), q = carry out. Ty is U32 or U64; c is the carry predicate or None. q may be None.
     AddCarry(Ty),
-    /// d = a - b (- borrow in), q = borrow out. As above. (The hardware's carry is the inverted borrow; the
-    /// predicate here holds the borrow.)
+    /// d = a - b (- borrow in), q = carry out. As above: c and q hold the carry of a + !b + 1, which is set when
+    /// there is *no* borrow. Without c, nothing is borrowed.
     SubBorrow(Ty),
     /// d = part of a * b + c (+ carry in), q = carry out; `src[3]` is the carry predicate or None. Lo or Hi.
     MadCarry(Ty, Part),
     /// d = a / b. Division by zero gives all ones; MIN / -1 gives MIN.
     IDiv(Ty),
-    /// d = a % b. By zero gives a; MIN % -1 gives 0.
+    /// d = a % b. By zero gives all ones; MIN % -1 gives 0.
     IRem(Ty),
     /// d = |a|, wrapping.
     IAbs(Ty),

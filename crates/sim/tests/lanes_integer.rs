@@ -44,7 +44,7 @@ fn sums_and_differences() {
 fn quotients_and_remainders() {
     for ty in INTEGERS {
         binary(Op::IDiv(ty), ty, |x, y| if y == 0 { -1 } else { x / y });
-        binary(Op::IRem(ty), ty, |x, y| if y == 0 { x } else { x % y });
+        binary(Op::IRem(ty), ty, |x, y| if y == 0 { -1 } else { x % y });
     }
 }
 
@@ -160,8 +160,10 @@ fn carries() {
                 &Form { op: Op::SubBorrow(ty), src: &src, dst: k, second: true },
                 &tuples,
                 |[x, y, c, _]| {
-                    let difference = value(ty, x) - value(ty, y) - i128::from(c);
-                    (cut(ty, difference), difference < 0)
+                    // The carry is the inverted borrow; an absent one borrows nothing.
+                    let borrow = third == Bit && c == 0;
+                    let difference = value(ty, x) - value(ty, y) - i128::from(borrow);
+                    (cut(ty, difference), difference >= 0)
                 },
             );
             for which in [Part::Lo, Part::Hi] {

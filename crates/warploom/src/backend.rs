@@ -22,6 +22,11 @@ pub trait Backend: fmt::Debug + Send {
         false
     }
 
+    /// Whether a kernel's fault or hang made it useless for the rest of the process.
+    fn is_lost(&self) -> bool {
+        false
+    }
+
     /// Takes memory whose content is undefined. `name` is for messages about it.
     fn allocate(&mut self, bytes: u64, name: &str) -> Result<u64>;
 

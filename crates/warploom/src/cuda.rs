@@ -62,6 +62,10 @@ impl Backend for Cuda {
         true
     }
 
+    fn is_lost(&self) -> bool {
+        self.gpu().is_lost()
+    }
+
     fn allocate(&mut self, bytes: u64, name: &str) -> Result<u64> {
         self.gpu().allocate(bytes).map_err(|error| match error {
             CudaError::OutOfMemory { .. } => Error::OutOfMemory(format!("{name}: {error}")),
@@ -76,7 +80,7 @@ impl Backend for Cuda {
     }
 
     fn free(&mut self, address: u64) {
-        // After a fault the memory is gone already.
+        // After a fault the memory is gone with the context.
         let _ = self.gpu().free(address);
     }
 

@@ -60,6 +60,12 @@ impl Device {
         self.backend.is_real()
     }
 
+    /// Whether a kernel's fault or hang made the device useless for the rest of the process: CUDA gives a process no
+    /// second context after either. A simulated chip is never lost.
+    pub fn is_lost(&self) -> bool {
+        self.backend.is_lost()
+    }
+
     /// A device on any machine.
     pub fn with_backend(backend: Box<dyn Backend>) -> Device {
         static DEVICES: AtomicU64 = AtomicU64::new(0);

@@ -124,6 +124,7 @@ const END: &str = "\
 \tadd.u64 %w, %w, %y;
 \t@%p add.u64 %w, %w, 1;
 \t@%first st.global.u64 [%out+8], %w;
+\t@%first st.global.u64 [%out+16], %x;
 \tret;
 }
 ";
@@ -144,7 +145,7 @@ const fn memory(name: &'static str, what: &'static str, step: &'static str, data
         data,
         step,
         operations: 1,
-        setup: "mov.b64 %x, %base;",
+        setup: "ld.global.u64 %x, [%out+16];",
     }
 }
 
@@ -155,23 +156,23 @@ const fn each(name: &'static str, what: &'static str, warps: u32, step: &'static
 
 /// All of them.
 pub fn anchors() -> Vec<Anchor> {
-    // 4 kB fit every L1; 4 MB lie in L2 alone; 512 MB lie in no cache.
-    let (l1, l2) =
-        (Data::Chain { links: 32, stride_words: 16 }, Data::Chain { links: 32768, stride_words: 16 });
-    let dram = Data::Chain { links: 1 << 17, stride_words: 512 };
+    // 4 kB fit every L1; 4 MB lie in L2 alone; 256 MB lie in no cache, and each run goes on where the last one stopped.
+    let l1 = Data::Chain { links: 32, stride_words: 16 };
+    let l2 = Data::Chain { links: 1 << 15, stride_words: 16 };
+    let dram = Data::Chain { links: 1 << 21, stride_words: 16 };
     vec![
         chain("int/add", "dependent add.s32", "add.s32 %a, %a, %b;\nadd.s32 %b, %b, %a;"),
         chain("int/mul", "dependent mul.lo.s32", "mul.lo.s32 %a, %a, %b;\nmul.lo.s32 %b, %b, %a;"),
         chain("int/mad", "dependent mad.lo.s32", "mad.lo.s32 %a, %a, %b, %c;\nmad.lo.s32 %b, %b, %a, %c;"),
         chain("int/xor-shift", "dependent shl.b32 or xor.b32", "shl.b32 %b, %a, 3;\nxor.b32 %a, %a, %b;"),
-        chain("int/popc", "dependent popc.b32 with an add", "popc.b32 %b, %a;\nadd.s32 %a, %a, %b;"),
+        chain("int/popc", "dependent popc.b32 or add.s32", "popc.b32 %b, %a;\nadd.s32 %a, %a, %b;"),
         chain("int64/add", "dependent add.u64", "add.u64 %x, %x, %y;\nadd.u64 %y, %y, %x;"),
         chain("f32/add", "dependent add.f32", "add.rn.f32 %f, %f, %g;\nadd.rn.f32 %g, %g, %f;"),
         chain("f32/fma", "dependent fma.f32", "fma.rn.f32 %f, %f, %g, %h;\nfma.rn.f32 %g, %g, %f, %h;"),
         chain(
             "f32/rcp",
-            "dependent rcp.approx.ftz.f32",
-            "rcp.approx.ftz.f32 %f, %f;\nrcp.approx.ftz.f32 %f, %f;",
+            "dependent rcp.approx.ftz.f32 or add.f32",
+            "rcp.approx.ftz.f32 %f, %f;\nadd.rn.f32 %f, %f, %h;",
         ),
         chain(
             "f32/sin",
@@ -192,7 +193,7 @@ pub fn anchors() -> Vec<Anchor> {
         },
         memory("l1/load", "dependent ld.global.ca, 4 kB", "ld.global.ca.u64 %x, [%x];", l1),
         memory("l2/load", "dependent ld.global.cg, 4 MB", "ld.global.cg.u64 %x, [%x];", l2),
-        memory("dram/load", "dependent ld.global.cg, 512 MB", "ld.global.cg.u64 %x, [%x];", dram),
+        memory("dram/load", "dependent ld.global.cg, 256 MB", "ld.global.cg.u64 %x, [%x];", dram),
         each(
             "shared/atom-one",
             "atom.shared.add by 32 lanes, one address",
@@ -237,12 +238,17 @@ pub fn anchors() -> Vec<Anchor> {
             setup: "@%first mbarrier.init.shared.b64 [phase], 32;\nbar.sync 0;",
             ..each(
                 "mbarrier/32",
-                "mbarrier.arrive by 32 lanes, then test_wait",
+                "mbarrier.arrive by 32 lanes, then test_wait until it is true",
                 1,
-                "mbarrier.arrive.shared.b64 %x, [phase];\nmbarrier.test_wait.shared.b64 %p, [phase], %x;",
+                "{\nmbarrier.arrive.shared.b64 %x, [phase];\nagain:\n\
+                 mbarrier.test_wait.shared.b64 %p, [phase], %x;\n@!%p bra again;\n}",
             )
         },
-        each("warp/shfl", "dependent shfl.sync.idx", 1, "shfl.sync.idx.b32 %b, %b, %b, 31, -1;"),
+        Anchor {
+            // Lanes hold different values: a shuffle of equal ones is no shuffle to a compiler.
+            setup: "add.u32 %b, %t, %a;\nand.b32 %b, %b, 31;",
+            ..each("warp/shfl", "dependent shfl.sync.idx", 1, "shfl.sync.idx.b32 %b, %b, %b, 31, -1;")
+        },
         each("warp/vote", "dependent vote.sync.any", 1, "vote.sync.any.pred %p, %p, -1;"),
         each("warp/sync", "bar.warp.sync", 1, "bar.warp.sync -1;"),
         each("fence/cta", "membar.cta after a store", 1, "st.global.u32 [%mine], %c;\nmembar.cta;"),

@@ -170,7 +170,7 @@ impl Emitter {
             self.line(format_args!("mul.wide.s32 %l{i}, %r{i}, %r{}", i + WIDES))?;
         }
         self.initialise()?;
-        self.line(format_args!("bar.sync 0"))?;
+        self.line(format_args!("barrier.sync 0"))?;
         self.list(&program.body)?;
         self.finish()
     }

@@ -205,25 +205,25 @@ const STORES: &[&str] = &[
 /// Steps that all threads of the CTA take together.
 const TOGETHER: &[&str] = &[
     // Each thread writes its slot and reads another's.
-    "st.shared.b32 [%slot], @r; bar.sync 0; mad.lo.u32 %t0, %tidx, @o, @s; and.b32 %t0, %t0, @B; \
-     mad.lo.u32 %t0, %t0, 8, %slots; ld.shared.b32 @R, [%t0]; bar.sync 0",
-    "st.shared.b64 [%slot], @l; bar.sync 0; xor.b32 %t0, %tidx, @s; and.b32 %t0, %t0, @B; \
-     mad.lo.u32 %t0, %t0, 8, %slots; ld.shared.b64 @L, [%t0]; bar.sync 0",
-    "st.shared.v2.b32 [%slot], {@r, @r}; bar.sync 0; add.u32 %t0, %tidx, @x; and.b32 %t0, %t0, @B; \
-     mad.lo.u32 %t0, %t0, 8, %slots; ld.shared.s8 @R, [%t0+5]; bar.sync 0",
+    "st.shared.b32 [%slot], @r; barrier.sync 0; mad.lo.u32 %t0, %tidx, @o, @s; and.b32 %t0, %t0, @B; \
+     mad.lo.u32 %t0, %t0, 8, %slots; ld.shared.b32 @R, [%t0]; barrier.sync 0",
+    "st.shared.b64 [%slot], @l; barrier.sync 0; xor.b32 %t0, %tidx, @s; and.b32 %t0, %t0, @B; \
+     mad.lo.u32 %t0, %t0, 8, %slots; ld.shared.b64 @L, [%t0]; barrier.sync 0",
+    "st.shared.v2.b32 [%slot], {@r, @r}; barrier.sync 0; add.u32 %t0, %tidx, @x; and.b32 %t0, %t0, @B; \
+     mad.lo.u32 %t0, %t0, 8, %slots; ld.shared.s8 @R, [%t0+5]; barrier.sync 0",
     // A slot of the reader's choice, through a generic address.
-    "st.shared.b32 [%slot], @r; bar.sync 0; and.b32 %t0, @r, @B; mad.lo.u32 %t0, %t0, 8, %slots; \
-     cvt.u64.u32 %u0, %t0; cvta.shared.u64 %u0, %u0; ld.b32 @R, [%u0]; bar.sync 0",
+    "st.shared.b32 [%slot], @r; barrier.sync 0; and.b32 %t0, @r, @B; mad.lo.u32 %t0, %t0, 8, %slots; \
+     cvt.u64.u32 %u0, %t0; cvta.shared.u64 %u0, %u0; ld.b32 @R, [%u0]; barrier.sync 0",
     // A reduction over the CTA in a cell of its own operation.
-    "red.shared.add.u32 [%sums+0], @r; bar.sync 0; ld.shared.b32 @R, [%sums+0]; bar.sync 0",
-    "red.shared.max.u32 [%sums+8], @r; bar.sync 0; ld.shared.b32 @R, [%sums+8]; bar.sync 0",
-    "red.shared.min.s32 [%sums+16], @r; bar.sync 0; ld.shared.b32 @R, [%sums+16]; bar.sync 0",
-    "red.shared.xor.b32 [%sums+24], @r; bar.sync 0; ld.shared.b32 @R, [%sums+24]; bar.sync 0",
-    "red.shared.add.u64 [%sums+32], @l; bar.sync 0; ld.shared.b64 @L, [%sums+32]; bar.sync 0",
-    "bar.red.popc.u32 @R, 0, @p",
-    "bar.red.and.pred @P, 0, @p",
-    "bar.red.or.pred @P, 0, !@p",
-    "bar.sync 0",
+    "red.shared.add.u32 [%sums+0], @r; barrier.sync 0; ld.shared.b32 @R, [%sums+0]; barrier.sync 0",
+    "red.shared.max.u32 [%sums+8], @r; barrier.sync 0; ld.shared.b32 @R, [%sums+8]; barrier.sync 0",
+    "red.shared.min.s32 [%sums+16], @r; barrier.sync 0; ld.shared.b32 @R, [%sums+16]; barrier.sync 0",
+    "red.shared.xor.b32 [%sums+24], @r; barrier.sync 0; ld.shared.b32 @R, [%sums+24]; barrier.sync 0",
+    "red.shared.add.u64 [%sums+32], @l; barrier.sync 0; ld.shared.b64 @L, [%sums+32]; barrier.sync 0",
+    "barrier.red.popc.u32 @R, 0, @p",
+    "barrier.red.and.pred @P, 0, @p",
+    "barrier.red.or.pred @P, 0, !@p",
+    "barrier.sync 0",
     "vote.sync.ballot.b32 @R, @p, 0xffffffff",
     "vote.sync.any.pred @P, @p, 0xffffffff",
     "vote.sync.all.pred @P, !@p, 0xffffffff",

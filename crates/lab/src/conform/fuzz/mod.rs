@@ -17,7 +17,7 @@ use std::ops::Range;
 use serde::Serialize;
 use warploom::Device;
 
-use super::{Progress, Report};
+use super::{Error, Progress, Report};
 
 pub use emit::module;
 pub use program::{Options, Program};
@@ -73,12 +73,19 @@ pub fn compare(
         let programs: Vec<_> = (next..end).map(|seed| Program::generate(seed, options)).collect();
         let results = run_batch(a, &programs).into_iter().zip(run_batch(b, &programs));
         for (program, (x, y)) in programs.iter().zip(results) {
+            // What comes after a program that took the GPU with it says nothing.
+            if matches!(&y, Err(Error::Device(warploom::Error::Cuda(_)))) {
+                break;
+            }
             out.programs += 1;
             if let Some(what) = difference(program, x, y) {
                 out.differences.push(Difference { seed: program.seed, what });
             }
         }
         next = end;
+        if a.is_lost() || b.is_lost() {
+            break;
+        }
     }
     report(Progress { stage: "programs".to_string(), done: out.programs, total });
     out

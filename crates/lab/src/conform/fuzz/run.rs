@@ -14,7 +14,7 @@ pub const BATCH: usize = 32;
 
 /// No program needs nearly as many instructions, or as long.
 const MAX_INSTRUCTIONS: u64 = 50_000_000;
-const TIME_LIMIT: Duration = Duration::from_secs(20);
+const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// What a program leaves in memory.
 pub type Image = Vec<u8>;

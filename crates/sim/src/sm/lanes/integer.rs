@@ -1,6 +1,6 @@
 //! Integer arithmetic.
 
-use warploom_isa::{Clamp, Op, Part, Ty};
+use warploom_isa::{Clamp, Op, Operand, Part, Ty};
 
 use super::vector::{
     Filled, Inputs, Source, blend64, gather, halves2, lanes, map1, map2, map3, ones, ones64, sext16, spread,
@@ -70,15 +70,19 @@ pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
             Filled::WordCarry(sum, carries)
         }
         Op::SubBorrow(ty) => {
-            let borrow = regs.read_pred(inst.src[2]);
+            // The carry of a difference is its inverted borrow.
+            let borrow = match inst.src[2] {
+                Operand::None => 0,
+                carry => !regs.read_pred(carry),
+            };
             if ty.is_wide() {
-                let (lo, hi, carries) = sub64(a, b, borrow);
-                return Filled::WideCarry(lo, hi, carries);
+                let (lo, hi, borrows) = sub64(a, b, borrow);
+                return Filled::WideCarry(lo, hi, !borrows);
             }
             let k = spread::<N>(borrow);
             let difference = lanes(|i| a.lo[i].wrapping_sub(b.lo[i]).wrapping_add(k[i]));
             let borrows = gather::<N>(|i| (a.lo[i] < b.lo[i]) | ((k[i] != 0) & (a.lo[i] == b.lo[i])));
-            Filled::WordCarry(difference, borrows)
+            Filled::WordCarry(difference, !borrows)
         }
         Op::IAbs(ty) => match ty {
             Ty::S64 | Ty::U64 => wide(|i| (a.wide(i) as i64).wrapping_abs() as u64),
@@ -297,11 +301,11 @@ pub(super) fn compute_rare<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
             _ => map2(a.lo, b.lo, |x, y| divide(sext16(x).into(), sext16(y).into()) as u32 & 0xffff),
         },
         Op::IRem(ty) => match ty {
-            Ty::U64 => wide(|i| a.wide(i).checked_rem(b.wide(i)).unwrap_or(a.wide(i))),
+            Ty::U64 => wide(|i| a.wide(i).checked_rem(b.wide(i)).unwrap_or(u64::MAX)),
             Ty::S64 => wide(|i| remainder(a.wide(i) as i64, b.wide(i) as i64) as u64),
-            Ty::U32 => map2(a.lo, b.lo, |x, y| x.checked_rem(y).unwrap_or(x)),
+            Ty::U32 => map2(a.lo, b.lo, |x, y| x.checked_rem(y).unwrap_or(u32::MAX)),
             Ty::S32 => map2(a.lo, b.lo, |x, y| remainder(i64::from(x as i32), i64::from(y as i32)) as u32),
-            Ty::U16 => map2(a.lo, b.lo, |x, y| (x & 0xffff).checked_rem(y & 0xffff).unwrap_or(x & 0xffff)),
+            Ty::U16 => map2(a.lo, b.lo, |x, y| (x & 0xffff).checked_rem(y & 0xffff).unwrap_or(0xffff)),
             _ => map2(a.lo, b.lo, |x, y| remainder(sext16(x).into(), sext16(y).into()) as u32 & 0xffff),
         },
         Op::Sad(ty) => match ty {
@@ -337,10 +341,10 @@ fn divide(x: i64, y: i64) -> i64 {
     if y == 0 { -1 } else { x.wrapping_div(y) }
 }
 
-/// The remainder has the dividend's sign; by zero it is the dividend.
+/// The remainder has the dividend's sign; by zero it is -1 (all ones), as the quotient.
 #[inline(always)]
 fn remainder(x: i64, y: i64) -> i64 {
-    if y == 0 { x } else { x.wrapping_rem(y) }
+    if y == 0 { -1 } else { x.wrapping_rem(y) }
 }
 
 /// The product of the low 24 bits: its bits 0–31 or 16–47.
