@@ -143,9 +143,15 @@ pub enum ConformAction {
         /// The first program's seed
         #[arg(long, value_name = "N", default_value_t = 0)]
         seed: u64,
+        /// How much the driver's compiler optimises the programs, 0 to 4; what differs is tried at other levels too
+        #[arg(long, value_name = "LEVEL", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=4))]
+        jit_level: u32,
         /// Write the results of a real GPU to the folder instead, for later replays
         #[arg(long)]
         record: bool,
+        /// Compare within this process and at one level only (what `fuzz` itself starts for a real GPU)
+        #[arg(long, hide = true)]
+        in_process: bool,
     },
     /// Write all generated PTX to a folder, for other tools to look at
     Export {

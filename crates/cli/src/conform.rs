@@ -1,10 +1,12 @@
 //! `warploom conform`: the machine against real GPUs.
 
 use std::fmt::Write;
+use std::ops::Range;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use warploom::Device;
-use warploom_lab::conform::fuzz::{self, FuzzReport, Options, Program, StoredReport};
+use warploom_lab::conform::fuzz::{self, Difference, FuzzReport, Options, Program, StoredReport};
 use warploom_lab::conform::{self, ConformReport};
 
 use crate::cli::{ConformAction, ConformOptions, DeviceName};
@@ -20,8 +22,14 @@ pub fn conform(options: &ConformOptions) -> Result<Exit, Failure> {
     match &options.action {
         None => replay(options),
         Some(ConformAction::Record) => record(options),
-        Some(ConformAction::Fuzz { count, seed, record: true }) => record_fuzz(options, *seed, *count),
-        Some(ConformAction::Fuzz { count, seed, record: false }) => compare(options, *seed, *count),
+        Some(ConformAction::Fuzz { count, seed, jit_level, record, in_process }) => {
+            let seeds = *seed..seed.saturating_add(*count);
+            match options.device {
+                _ if *record => record_fuzz(options, seeds, *jit_level),
+                DeviceName::Cuda(_) if !in_process => compare_with_gpu(options, seeds, *jit_level),
+                _ => compare(options, seeds, *jit_level),
+            }
+        }
         Some(ConformAction::Export { dir, programs }) => {
             let files = conform::export_ptx(dir, *programs)?;
             let object = json!({ "files": files });
@@ -155,33 +163,120 @@ fn record(options: &ConformOptions) -> Result<Exit, Failure> {
     say(options, json!(summary), text)
 }
 
-fn record_fuzz(options: &ConformOptions, seed: u64, count: u64) -> Result<Exit, Failure> {
-    let mut device = open(options)?;
+fn record_fuzz(options: &ConformOptions, seeds: Range<u64>, jit_level: u32) -> Result<Exit, Failure> {
+    let mut device = match options.device {
+        DeviceName::Sim => open(options)?,
+        DeviceName::Cuda(ordinal) => Device::cuda_optimised(ordinal, jit_level)?,
+    };
     let steps = Steps::new();
-    let recorded =
-        conform::record_fuzz(&mut device, &options.vectors, seed..seed.saturating_add(count), &mut |p| {
-            steps.show(&p)
-        })?;
+    let recorded = conform::record_fuzz(&mut device, &options.vectors, seeds, &mut |p| steps.show(&p))?;
     drop(steps);
     let text = format!("{} recorded on {}\n", counted(recorded as u64, "program"), device.name());
     say(options, json!({ "recorded": recorded, "device": device.name() }), text)
 }
 
-fn compare(options: &ConformOptions, seed: u64, count: u64) -> Result<Exit, Failure> {
+/// Runs programs on two devices within this process.
+fn compare(options: &ConformOptions, seeds: Range<u64>, jit_level: u32) -> Result<Exit, Failure> {
     let mut machine = Device::sim(&options.chip)?;
     let mut other = match options.device {
         // Without a GPU, the two ways of divergence are compared with each other.
         DeviceName::Sim => Device::sim("gtx480")?,
-        DeviceName::Cuda(ordinal) => Device::cuda(ordinal)?,
+        DeviceName::Cuda(ordinal) => Device::cuda_optimised(ordinal, jit_level)?,
     };
     let steps = Steps::new();
-    let seeds = seed..seed.saturating_add(count);
     let report = fuzz::compare(&mut machine, &mut other, seeds, Options::default(), &mut |p| steps.show(&p));
     drop(steps);
     let text = fuzz_text(&report, &mut machine, &mut other);
     let good = report.differences.is_empty();
     say(options, json!(report), text)?;
     Ok(if good { Exit::Good } else { Exit::CheckFailed })
+}
+
+/// Levels of the driver's compiler that are tried where a program's result differs.
+const OTHER_LEVELS: [u32; 4] = [4, 1, 2, 0];
+
+/// Runs programs on the simulator and a real GPU, in processes of their own: a program that takes the GPU down takes only
+/// its process with it. A program's meaning does not depend on how well it is compiled, so where another level of the
+/// driver's compiler gives the simulator's result, the compiler contradicts itself and the machine is not to blame.
+fn compare_with_gpu(options: &ConformOptions, seeds: Range<u64>, jit_level: u32) -> Result<Exit, Failure> {
+    let steps = Steps::new();
+    let total = (seeds.end - seeds.start) as usize;
+    let mut all = FuzzReport { devices: Default::default(), programs: 0, differences: Vec::new() };
+    let mut compiler = Vec::new();
+    let mut next = seeds.start;
+    while next < seeds.end {
+        let stage = format!("programs, {} different", all.differences.len());
+        steps.show(&conform::Progress { stage, done: all.programs, total });
+        let end = seeds.end.min(next + CHILD_PROGRAMS);
+        let part = compare_in_child(options, next..end, jit_level)?;
+        // A part that ended early ended with the program that took the GPU down.
+        next += (part.programs as u64).max(1);
+        all.programs += part.programs;
+        all.devices = part.devices;
+        for difference in part.differences {
+            let one = difference.seed..difference.seed + 1;
+            let levels = OTHER_LEVELS.into_iter().filter(|&level| level != jit_level);
+            let mut agrees = None;
+            for level in levels {
+                if compare_in_child(options, one.clone(), level)?.differences.is_empty() {
+                    agrees = Some(level);
+                    break;
+                }
+            }
+            match agrees {
+                Some(level) => compiler.push((difference, level)),
+                None => all.differences.push(difference),
+            }
+        }
+    }
+    drop(steps);
+    let mut text = format!(
+        "{} on {} and {}: {} different\n",
+        counted(all.programs as u64, "program"),
+        all.devices[0],
+        all.devices[1],
+        all.differences.len()
+    );
+    for (difference, level) in &compiler {
+        let Difference { seed, what } = difference;
+        let _ =
+            writeln!(text, "\nseed {seed}: compiled at level {jit_level}: {what}; at level {level}: equal");
+    }
+    for difference in &all.differences {
+        let _ = writeln!(text, "\nseed {}: {}", difference.seed, difference.what);
+    }
+    let contradictions: Vec<_> = compiler
+        .iter()
+        .map(|(d, level)| json!({ "seed": d.seed, "what": d.what, "level": jit_level, "equal_at_level": level }))
+        .collect();
+    let object = json!({ "report": all, "compiler": contradictions });
+    say(options, object, text)?;
+    Ok(if all.differences.is_empty() { Exit::Good } else { Exit::CheckFailed })
+}
+
+/// Programs that one child process compares.
+const CHILD_PROGRAMS: u64 = 512;
+
+fn compare_in_child(
+    options: &ConformOptions,
+    seeds: Range<u64>,
+    jit_level: u32,
+) -> Result<FuzzReport, Failure> {
+    let DeviceName::Cuda(ordinal) = options.device else {
+        return Err(Failure::input("only a real GPU needs a process of its own"));
+    };
+    let count = seeds.end - seeds.start;
+    let program = std::env::current_exe()?;
+    let child = Command::new(program)
+        .args(["conform", "fuzz", "--in-process", "--json", "--device", &format!("cuda:{ordinal}")])
+        .args(["--chip", &options.chip, "--jit-level", &jit_level.to_string()])
+        .args(["--seed", &seeds.start.to_string(), "--count", &count.to_string()])
+        .stderr(Stdio::piped())
+        .output()?;
+    serde_json::from_slice(&child.stdout).map_err(|_| {
+        let message = String::from_utf8_lossy(&child.stderr).trim().trim_start_matches("error: ").to_string();
+        Failure::input(message)
+    })
 }
 
 fn fuzz_text(report: &FuzzReport, machine: &mut Device, other: &mut Device) -> String {

@@ -13,12 +13,17 @@ use crate::info::{DeviceInfo, devices};
 /// Bytes of the driver compiler's log that are kept.
 const LOG_BYTES: usize = 1 << 16;
 
+/// The driver compiler's default optimisation level, and its highest.
+const JIT_LEVEL: u32 = 4;
+
 /// A GPU with a context of its own.
 #[derive(Debug)]
 pub struct Gpu {
     info: DeviceInfo,
     device: sys::CUdevice,
     context: sys::CUcontext,
+    /// How much the driver's compiler optimises, 0 to 4.
+    jit_level: u32,
     /// Why the process cannot use the GPU any more. Most calls would wait for ever, or repeat the error.
     lost: Option<CudaError>,
 }
@@ -88,7 +93,12 @@ impl Gpu {
         let device = device::get(ordinal as i32).map_err(failed("opening the GPU"))?;
         // SAFETY: `device` comes from `device::get`.
         let context = unsafe { primary_ctx::retain(device) }.map_err(failed("making a context"))?;
-        Ok(Gpu { info, device, context, lost: None })
+        Ok(Gpu { info, device, context, jit_level: JIT_LEVEL, lost: None })
+    }
+
+    /// Modules loaded from now on are optimised this much by the driver's compiler, 0 (not at all) to 4 (the default).
+    pub fn set_jit_level(&mut self, level: u32) {
+        self.jit_level = level.min(JIT_LEVEL);
     }
 
     /// The GPU and its limits.
@@ -172,16 +182,21 @@ impl Gpu {
         let mut options = [
             sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
             sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+            sys::CUjit_option::CU_JIT_OPTIMIZATION_LEVEL,
         ];
-        // The driver takes a number where it says pointer.
-        let mut values = [log.as_mut_ptr().cast::<c_void>(), ptr::without_provenance_mut(LOG_BYTES)];
+        // The driver takes numbers where it says pointer.
+        let mut values: [*mut c_void; 3] = [
+            log.as_mut_ptr().cast(),
+            ptr::without_provenance_mut(LOG_BYTES),
+            ptr::without_provenance_mut(self.jit_level as usize),
+        ];
         let mut handle = ptr::null_mut();
         // SAFETY: the text ends with a zero byte; the options describe `log`, which outlives the call.
         let loaded = unsafe {
             sys::cuModuleLoadDataEx(
                 &mut handle,
                 text.as_ptr().cast(),
-                2,
+                options.len() as u32,
                 options.as_mut_ptr(),
                 values.as_mut_ptr(),
             )

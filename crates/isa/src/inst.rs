@@ -276,16 +276,16 @@ pub enum Op {
     FFma(Ty, FloatMode),
     /// d = a / b, correctly rounded (F32, F64).
     FDiv(Ty, FloatMode),
-    /// d = a / b within 2 ulp (`div.approx` and `div.full`); F32.
+    /// d = a / b within 2 ulp (`div.approx` and `div.full`), by a reciprocal; F32.
     FDivApprox {
         /// Full range (`div.full`): no overflow of the reciprocal.
         full: bool,
         /// Flush.
         ftz: bool,
     },
-    /// d = |a|.
+    /// d = |a|; the flag flushes. A NaN becomes canonical, or, in F64, quiet with its sign.
     FAbs(Ty, bool),
-    /// d = -a; the flag flushes.
+    /// d = -a; as above.
     FNeg(Ty, bool),
     /// d = min(a, b).
     FMin(Ty, MinMax),
@@ -293,7 +293,8 @@ pub enum Op {
     FMax(Ty, MinMax),
     /// d = 1/a, sqrt(a), rsqrt… correctly rounded: `Approx` is Rcp or Sqrt; F32, F64.
     FRounded(Approx, Ty, FloatMode),
-    /// d = approximation of f(a); the flag flushes. F32; Rcp and Rsqrt also F64 (always ftz); Tanh and Ex2 also the half types.
+    /// d = approximation of f(a); the flag flushes. F32; Tanh and Ex2 also the half types; Rcp and Rsqrt also F64, with
+    /// the flag only the upper word of a and d, without it (Rsqrt) all of it.
     FApprox(Approx, Ty, bool),
     /// d (predicate) = a is of that kind.
     Testp(TestKind, Ty),
@@ -407,7 +408,7 @@ pub struct Cvt {
     pub round: Round,
     /// Float to float of the same type, rounded to an integral value (`.rni` and its like).
     pub integral: bool,
-    /// Flush subnormals of f32.
+    /// Flush subnormals of f32; without effect from f32 to f16.
     pub ftz: bool,
     /// Clamp the result.
     pub clamp: Clamp,

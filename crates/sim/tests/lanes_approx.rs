@@ -2,7 +2,9 @@
 
 mod lanes_support;
 
+use lanes_support::exact::{self, Num};
 use lanes_support::*;
+use num_bigint::BigUint;
 use warploom_isa::{Approx, Dst, Inst, Op, Operand, Reg, Ty};
 use warploom_sim::sm::lanes::{Registers, execute};
 
@@ -221,7 +223,51 @@ fn gross_f64() {
     ] {
         assert_eq!(of(function, x).to_bits(), want.to_bits(), "{function:?} of {x:?}");
     }
-    assert!(of(Rsqrt, -1.0).is_nan() && of(Rcp, f64::from_bits(0x7ff0_0000_0000_0001)).is_nan());
+    // Vectors from a GPU: the NaN is the f32 one in the upper word, and a payload in the lower word is not seen.
+    for (function, x, want) in [
+        (Rsqrt, (-1f64).to_bits(), 0x7fff_ffff << 32),
+        (Rcp, 0xfff8_0000_0000_0000, 0x7fff_ffff << 32),
+        (Rcp, 0x7ff0_0000_0000_0001, 0),
+        (Rcp, 0xfff0_0000_0000_0001, 1 << 63),
+        (Rsqrt, 0x7ff0_0000_0000_0001, 0),
+        (Rsqrt, 0xfff0_0000_0000_0001, 0x7fff_ffff << 32),
+    ] {
+        assert_eq!(of(function, f64::from_bits(x)).to_bits(), want, "{function:?} of {x:#x}");
+    }
+}
+
+/// Vectors from a GPU, and the nearest result everywhere else.
+#[test]
+fn reciprocal_root_of_f64() {
+    let of = |x: u64| run(Op::FApprox(Approx::Rsqrt, Ty::F64, false), x, 0);
+    for (x, want) in [
+        (0x0000_0000_0000_0000, 0x7ff0_0000_0000_0000),
+        (0x8000_0000_0000_0000, 0xfff0_0000_0000_0000),
+        (0x0000_0000_0000_0001, 0x6180_0000_0000_0000),
+        (0x8000_0000_0000_0001, 0xfff8_0000_0000_0000),
+        (0x0000_0000_0000_0002, 0x6176_a09e_667f_3bcd),
+        (0x0010_0000_0000_0001, 0x5fdf_ffff_ffff_ffff),
+        (0x3ff8_0000_0000_0000, 0x3fea_20bd_700c_2c3e),
+        (0x7ff0_0000_0000_0000, 0x0000_0000_0000_0000),
+        (0x7ff0_0000_0000_0001, 0x7ff8_0000_0000_0001),
+        (0xfffa_0000_0000_0001, 0xfffa_0000_0000_0001),
+    ] {
+        assert_eq!(of(x), want, "{x:#x}");
+    }
+    let mut random = Random(3);
+    for _ in 0..2000 {
+        let x = (random.next() >> 1).min(f64::MAX.to_bits());
+        let y = of(x);
+        let Num::Fin(false, digits, unit) = exact::F64.decode(y) else { panic!("{x:#x}: {y:#x}") };
+        // Whether the square of a number between y and its neighbour, times x, is below one.
+        let below = |between: BigUint| {
+            let between = Num::Fin(false, between, unit - 1);
+            let product = exact::mul(&exact::mul(&between, &between), &exact::F64.decode(x));
+            matches!(product, Num::Fin(_, m, e) if m.bits() as i64 <= -e)
+        };
+        let twice = digits * 2u32;
+        assert!(below(&twice - 1u32) && !below(&twice + 1u32), "{x:#x}: {y:#x}");
+    }
 }
 
 #[test]
@@ -244,6 +290,17 @@ fn half_precision() {
             let bound = want * (-9.9f64).exp2() + (-24f64).exp2();
             assert!((got - want).abs() <= bound, "ex2 of {x:?}: {got:?}");
         }
+    }
+    // Vectors from a GPU: results are cut off, but for the last few digits of the f32 approximation.
+    for (function, ty, x, want) in [
+        (Approx::Ex2, Ty::F16, 0xcd60, 0x0005),
+        (Approx::Ex2, Ty::F16, 0x3801, 0x3da8),
+        (Approx::Ex2, Ty::F16, 0x8001, 0x3c00),
+        (Approx::Ex2, Ty::F16, 0x8002, 0x3bff),
+        (Approx::Ex2, Ty::F16, 0x4c04, 0x7c00),
+        (Approx::Ex2, Ty::F16x2, 0xce01_27f9, 0x0000_3c16),
+    ] {
+        assert_eq!(of(function, ty, x), want, "{function:?} {ty} of {x:#x}");
     }
     // Both halves of a pair, each by itself; the top one is 1.0 in bf16.
     assert_eq!(of(Approx::Ex2, Ty::BF16x2, 0x3f80_0000), 0x4000_3f80);

@@ -6,7 +6,7 @@ use lanes_support::exact::{self, BF16, F16, F32, F64, Fmt, Num};
 use lanes_support::*;
 use num_bigint::BigUint;
 use warploom_isa::{AtomOp, Clamp, Cvt, Op, Round, Ty};
-use warploom_sim::sm::lanes::atomic;
+use warploom_sim::sm::lanes::{AtomicUnit, atomic};
 
 const INTEGERS: [Ty; 8] = [Ty::U8, Ty::S8, Ty::U16, Ty::S16, Ty::U32, Ty::S32, Ty::U64, Ty::S64];
 const FLOATS: [Ty; 4] = [Ty::F16, Ty::BF16, Ty::F32, Ty::F64];
@@ -191,13 +191,21 @@ fn float_to_integer() {
     }
 }
 
-/// A NaN that becomes an f64 keeps its sign and payload and is quiet; any other is canonical.
-fn nan(from: Fmt, to: Fmt, x: u64) -> u64 {
-    if to != F64 {
-        return to.sign() - 1;
+/// A NaN that becomes an f64, or was one, keeps its sign and what fits of its payload, and is quiet; a move does not even
+/// that; `.ftz` makes an f32 canonical first; any other is canonical.
+fn nan(cvt: Cvt, x: u64) -> u64 {
+    let (from, to) = (fmt(cvt.from), fmt(cvt.to));
+    let x = if from == F32 && cvt.ftz { from.sign() - 1 } else { x };
+    let wide = from.fraction.max(to.fraction);
+    let fraction = (x & ((1 << from.fraction) - 1)) << (wide - from.fraction) >> (wide - to.fraction);
+    let kept = if x & from.sign() != 0 { to.sign() } else { 0 } | to.inf() | fraction;
+    let same = cvt.from == cvt.to && from.fraction > 10 && !cvt.integral;
+    match (cvt.from, cvt.to) {
+        _ if same => x,
+        (Ty::BF16, Ty::F32) if !cvt.ftz => kept,
+        (Ty::F64, _) | (_, Ty::F64) => kept | 1 << (to.fraction - 1),
+        _ => to.sign() - 1,
     }
-    let fraction = (x & ((1 << from.fraction) - 1)) << (52 - from.fraction);
-    (if x & from.sign() != 0 { 1 << 63 } else { 0 }) | 0x7ff8 << 48 | fraction
 }
 
 #[test]
@@ -221,17 +229,18 @@ fn float_to_float() {
                     if integral && from != to || clamp == Clamp::Relu && t.fraction > 10 {
                         continue;
                     }
-                    let op = Op::Cvt(Cvt { round, ftz, clamp, integral, ..cvt(to, from) });
-                    check1(op, &[Kind::of(from)], register(to), &tuples, |[x, ..]| {
+                    let cvt = Cvt { round, ftz, clamp, integral, ..cvt(to, from) };
+                    check1(Op::Cvt(cvt), &[Kind::of(from)], register(to), &tuples, |[x, ..]| {
                         let x = x & keep;
-                        let x = if ftz && from == Ty::F32 { f.flush(x) } else { x };
+                        let x = if ftz && from == Ty::F32 && to != Ty::F16 { f.flush(x) } else { x };
                         let mut number = f.decode(x);
                         if integral && matches!(number, Num::Fin(..)) {
                             let (negative, magnitude) = to_integral(&number, round);
                             number = Num::Fin(negative, magnitude, 0);
                         }
-                        let bits = t.encode(&number, false, round, nan(f, t, x));
-                        clamped(t, clamp, if ftz && to == Ty::F32 { t.flush(bits) } else { bits })
+                        let flushes = ftz && to == Ty::F32;
+                        let encode = if flushes { Fmt::encode_flushed } else { Fmt::encode };
+                        clamped(t, clamp, encode(t, &number, false, round, nan(cvt, x)))
                     });
                 }
             }
@@ -280,7 +289,10 @@ fn integer_atomics() {
             let keep = u64::MAX >> (64 - ty.bits());
             let (o, v) = (value(ty, old), value(ty, b));
             let expect = |op, want: i128| {
-                assert_eq!(atomic(op, ty, old, b, c), cut(ty, want), "{op:?} {ty} {old:#x} {b:#x} {c:#x}");
+                for unit in [AtomicUnit::Sm, AtomicUnit::L2] {
+                    let new = atomic(unit, op, ty, [old, b, c]);
+                    assert_eq!(new, cut(ty, want), "{unit:?} {op:?} {ty} {old:#x} {b:#x} {c:#x}");
+                }
             };
             expect(AtomOp::Add, o + v);
             expect(AtomOp::Min, o.min(v));
@@ -300,27 +312,30 @@ fn integer_atomics() {
 
 #[test]
 fn float_atomics() {
-    for ty in FLOATS {
+    for (unit, ty) in [AtomicUnit::Sm, AtomicUnit::L2].into_iter().flat_map(|u| FLOATS.map(|ty| (u, ty))) {
         let f = fmt(ty);
+        let l2 = unit == AtomicUnit::L2;
+        let flush = |x: u64| if l2 && ty == Ty::F32 { f.flush(x) } else { x };
         let cases = float_cases(f);
         let keep = u64::MAX >> (64 - ty.bits());
+        let add = |ty, old, b| atomic(unit, AtomOp::Add, ty, [old, b, 0]);
         for (i, case) in cases.iter().enumerate() {
             let (x, y) = (case[0] & keep, cases[(i * 7 + 13) % cases.len()][0] & keep);
-            let quiet = |x: u64| if f == F64 { x | 1 << 51 } else { f.sign() - 1 };
             let nan = match (f.is_nan(x), f.is_nan(y)) {
-                (true, _) => quiet(x),
-                (_, true) => quiet(y),
-                _ if f == F64 => 0xfff8 << 48,
-                _ => f.sign() - 1,
+                _ if f != F64 => f.sign() - 1,
+                (_, true) if l2 => y,
+                (true, _) if l2 => x,
+                (_, true) => y | 1 << 51,
+                (true, _) => x | 1 << 51,
+                _ => 0xfff8 << 48,
             };
-            let sum = exact::add(&f.decode(x), &f.decode(y), Round::Rn);
-            let want = f.encode(&sum, false, Round::Rn, nan);
-            assert_eq!(atomic(AtomOp::Add, ty, x, y, 0), want, "{ty} {x:#x} {y:#x}");
+            let sum = exact::add(&f.decode(flush(x)), &f.decode(flush(y)), Round::Rn);
+            let want = flush(f.encode(&sum, false, Round::Rn, nan));
+            assert_eq!(add(ty, x, y), want, "{unit:?} {ty} {x:#x} {y:#x}");
             if ty.bits() == 16 {
                 let pair = if ty == Ty::F16 { Ty::F16x2 } else { Ty::BF16x2 };
                 let one = 0x1234u64;
-                let other = atomic(AtomOp::Add, ty, one, one, 0);
-                assert_eq!(atomic(AtomOp::Add, pair, x | one << 16, y | one << 16, 0), want | other << 16);
+                assert_eq!(add(pair, x | one << 16, y | one << 16), want | add(ty, one, one) << 16);
             }
         }
     }

@@ -123,13 +123,13 @@ fn elements(op: Op, ty: Ty, count: usize, tuples: &[[u64; 4]], f: impl Fn([u64; 
     }
 }
 
-/// The canonical NaN of the narrow formats; for f64 the first operand that is a NaN, made quiet.
+/// The canonical NaN of the narrow formats; for f64 an operand that is a NaN, made quiet: the first one comes last.
 fn nan(fmt: Fmt, operands: &[u64]) -> u64 {
     if fmt != F64 {
         return fmt.sign() - 1;
     }
-    let first = operands.iter().find(|&&x| fmt.is_nan(x));
-    first.map_or(0xfff8_0000_0000_0000, |x| x | 1 << 51)
+    let preferred = operands.iter().skip(1).chain(operands.first()).find(|&&x| fmt.is_nan(x));
+    preferred.map_or(0xfff8_0000_0000_0000, |x| x | 1 << 51)
 }
 
 fn clamped(fmt: Fmt, clamp: Clamp, bits: u64) -> u64 {
@@ -157,8 +157,8 @@ fn under(fmt: Fmt, mode: FloatMode, operands: &[u64], f: impl Fn(&[Num]) -> (Num
     let flushed: Vec<u64> = operands.iter().map(|&x| flush(x)).collect();
     let numbers: Vec<Num> = flushed.iter().map(|&x| fmt.decode(x)).collect();
     let (exact, sticky) = f(&numbers);
-    let bits = fmt.encode(&exact, sticky, mode.round, nan(fmt, &flushed));
-    clamped(fmt, mode.clamp, flush(bits))
+    let encode = if mode.ftz { Fmt::encode_flushed } else { Fmt::encode };
+    clamped(fmt, mode.clamp, encode(fmt, &exact, sticky, mode.round, nan(fmt, &flushed)))
 }
 
 fn modes(ty: Ty) -> Vec<FloatMode> {
@@ -197,8 +197,9 @@ fn sums_products_quotients() {
                 under(fmt(ty), mode, &[x, y], |n| (exact::mul(&n[0], &n[1]), false))
             });
             if matches!(ty, Ty::F32 | Ty::F64) {
+                // The dividend is the NaN preferred.
                 elements(Op::FDiv(ty, mode), ty, 2, &tuples, |[x, y, ..]| {
-                    under(fmt(ty), mode, &[x, y], |n| exact::div(&n[0], &n[1]))
+                    under(fmt(ty), mode, &[y, x], |n| exact::div(&n[1], &n[0]))
                 });
             }
         }
@@ -216,6 +217,51 @@ fn fused_multiply_add() {
                 })
             });
         }
+    }
+}
+
+/// Vectors from a GPU: a product that is subnormal is flushed though subnormal digits would round it up, unless its own
+/// digits do.
+#[test]
+fn subnormal_results_are_flushed_after_rounding() {
+    const SMALLEST: u64 = 0x0080_0000;
+    let minus = |x: u64| x | 0x8000_0000;
+    let (below_one, above_one) = (0x3f7f_ffff, 0x3f80_0001);
+    let ftz = |round| FloatMode { round, ftz: true, clamp: Clamp::None };
+    for (op, operands, want) in [
+        (Op::FMul(Ty::F32, ftz(Round::Rn)), [minus(below_one), SMALLEST, 0], minus(0)),
+        (Op::FMul(Ty::F32, ftz(Round::Rm)), [minus(below_one), SMALLEST, 0], minus(0)),
+        (Op::FFma(Ty::F32, ftz(Round::Rm)), [SMALLEST, minus(below_one), minus(2)], minus(0)),
+        (Op::FFma(Ty::F32, ftz(Round::Rn)), [minus(SMALLEST); 3], minus(SMALLEST)),
+        (Op::FFma(Ty::F32, ftz(Round::Rz)), [minus(SMALLEST); 3], minus(0)),
+        (Op::FDiv(Ty::F32, ftz(Round::Rn)), [minus(below_one), 0x7e80_0000, 0], minus(0)),
+        (Op::FDiv(Ty::F32, ftz(Round::Rm)), [SMALLEST, minus(above_one), 0], minus(0)),
+        (Op::FMul(Ty::F16, ftz(Round::Rn)), [0x8400, 0xbbff, 0], 0),
+        (Op::FFma(Ty::F16, ftz(Round::Rn)), [0x8400; 3], 0x8400),
+    ] {
+        let [x, y, z] = operands;
+        check1(op, &[Word; 3], Word, &[[x, y, z, 0]], |_| want);
+    }
+}
+
+/// Vectors from a GPU.
+#[test]
+fn the_preferred_nan() {
+    let rn = FloatMode::RN;
+    let (a, b, c) = (0x7ffa_0000_0000_0001, 0xfff8_0000_0000_0000, 0xfff0_0000_0000_0001);
+    let quiet = c | 1 << 51;
+    for (op, operands, want) in [
+        (Op::FAdd(Ty::F64, rn), [a, b, 0], b),
+        (Op::FAdd(Ty::F64, rn), [a, 0, 0], a),
+        (Op::FSub(Ty::F64, rn), [b, c, 0], quiet),
+        (Op::FMul(Ty::F64, FloatMode { round: Round::Rp, ..rn }), [c, a, 0], a),
+        (Op::FDiv(Ty::F64, rn), [a, c, 0], a),
+        (Op::FFma(Ty::F64, rn), [a, c, 0], quiet),
+        (Op::FFma(Ty::F64, rn), [a, 0, b], b),
+        (Op::FFma(Ty::F64, rn), [0, a, b], a),
+    ] {
+        let [x, y, z] = operands;
+        check1(op, &[Wide; 3], Wide, &[[x, y, z, 0]], |_| want);
     }
 }
 
@@ -245,8 +291,9 @@ fn signs() {
                 continue;
             }
             let flush = |x: u64| if ftz { f.flush(x) } else { x };
-            elements(Op::FAbs(ty, ftz), ty, 1, &tuples, |[x, ..]| flush(x) & !f.sign());
-            elements(Op::FNeg(ty, ftz), ty, 1, &tuples, |[x, ..]| flush(x) ^ f.sign());
+            let number = |x: u64, bits: u64| if f.is_nan(x) { nan(f, &[x]) } else { bits };
+            elements(Op::FAbs(ty, ftz), ty, 1, &tuples, |[x, ..]| number(x, flush(x) & !f.sign()));
+            elements(Op::FNeg(ty, ftz), ty, 1, &tuples, |[x, ..]| number(x, flush(x) ^ f.sign()));
         }
         elements(Op::Copysign(ty), ty, 2, &tuples, |[x, y, ..]| (y & !f.sign()) | (x & f.sign()));
     }
@@ -284,7 +331,7 @@ fn minimum_and_maximum() {
                         (x, y) = (x & !f.sign(), y & !f.sign());
                     }
                     let chosen = match (f.is_nan(x), f.is_nan(y)) {
-                        (true, true) => return nan(f, &[]),
+                        (true, true) => return nan(f, &[x, y]),
                         (true, false) | (false, true) if how.nan => return nan(f, &[]),
                         (true, false) => y,
                         (false, true) => x,

@@ -24,8 +24,11 @@ pub(crate) struct Cuda {
 }
 
 impl Cuda {
-    pub(crate) fn new(ordinal: usize) -> Result<Cuda> {
-        let gpu = Gpu::new(ordinal)?;
+    pub(crate) fn new(ordinal: usize, jit_level: Option<u32>) -> Result<Cuda> {
+        let mut gpu = Gpu::new(ordinal)?;
+        if let Some(level) = jit_level {
+            gpu.set_jit_level(level);
+        }
         let info = gpu.info().clone();
         Ok(Cuda { gpu: Arc::new(Mutex::new(gpu)), name: info.name.clone(), info })
     }

@@ -52,7 +52,12 @@ impl Device {
 
     /// A real NVIDIA GPU: 0 is the driver's first. The driver is looked for when this is called.
     pub fn cuda(ordinal: usize) -> Result<Device> {
-        Ok(Device::with_backend(Box::new(Cuda::new(ordinal)?)))
+        Ok(Device::with_backend(Box::new(Cuda::new(ordinal, None)?)))
+    }
+
+    /// As [`Device::cuda`], with the driver's compiler told how much to optimise: 0 (not at all) to 4 (the default).
+    pub fn cuda_optimised(ordinal: usize, jit_level: u32) -> Result<Device> {
+        Ok(Device::with_backend(Box::new(Cuda::new(ordinal, Some(jit_level))?)))
     }
 
     /// Whether this is hardware, and not a model of it.

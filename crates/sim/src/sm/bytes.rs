@@ -142,11 +142,12 @@ pub(super) fn update_flat<const N: usize>(
     (b, c): (&[u64; N], &[u64; N]),
     old: &mut [u64; N],
 ) {
+    let unit = lanes::AtomicUnit::of(piece.space);
     for lane in each(piece.mask) {
         let at = piece.offset(lane);
         let low = scalar(data, at, piece.bytes.min(4)) as u64;
         let found = if piece.bytes == 8 { low | (word(data, at + 4) as u64) << 32 } else { low };
-        let new = lanes::atomic(op, ty, found, b[lane], c[lane]);
+        let new = lanes::atomic(unit, op, ty, [found, b[lane], c[lane]]);
         put(data, at, piece.bytes.min(4), new as u32);
         if piece.bytes == 8 {
             put(data, at + 4, 4, (new >> 32) as u32);

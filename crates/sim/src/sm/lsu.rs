@@ -498,7 +498,7 @@ impl Reach<'_> {
             let rows = &mut rows[..(piece.bytes as usize).div_ceil(4)];
             gather_local(warp, &one, rows);
             old[lane] = rows[0][lane] as u64 | rows.get(1).map_or(0, |high| (high[lane] as u64) << 32);
-            let new = lanes::atomic(op, ty, old[lane], b[lane], c[lane]);
+            let new = lanes::atomic(lanes::AtomicUnit::Sm, op, ty, [old[lane], b[lane], c[lane]]);
             rows[0][lane] = new as u32;
             if let Some(high) = rows.get_mut(1) {
                 high[lane] = (new >> 32) as u32;

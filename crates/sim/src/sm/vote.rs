@@ -164,5 +164,5 @@ fn reduce(op: ReduxOp, ty: Ty, a: u32, b: u32) -> u32 {
         ReduxOp::Or => AtomOp::Or,
         ReduxOp::Xor => AtomOp::Xor,
     };
-    lanes::atomic(op, ty, a as u64, b as u64, 0) as u32
+    lanes::atomic(lanes::AtomicUnit::Sm, op, ty, [a as u64, b as u64, 0]) as u32
 }

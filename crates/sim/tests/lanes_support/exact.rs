@@ -61,6 +61,15 @@ impl Fmt {
         }
     }
 
+    /// As [`Fmt::encode`], and zero if the result is below the normal numbers when rounded with unlimited exponents.
+    pub fn encode_flushed(self, number: &Num, sticky: bool, round: Round, nan: u64) -> u64 {
+        let bits = self.encode(number, sticky, round, nan);
+        let unlimited = Fmt { exponent: self.exponent + 3, ..self };
+        let magnitude = unlimited.encode(number, sticky, round, unlimited.inf()) & (unlimited.sign() - 1);
+        let smallest_normal = ((1 - self.bias() + unlimited.bias()) as u64) << self.fraction;
+        if magnitude < smallest_normal { bits & self.sign() } else { bits }
+    }
+
     /// The exact number, plus something less than any bit of it if `sticky`, rounded. NaN is given by the caller.
     pub fn encode(self, number: &Num, sticky: bool, round: Round, nan: u64) -> u64 {
         let (negative, mantissa, exponent) = match number {

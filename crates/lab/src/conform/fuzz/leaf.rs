@@ -149,7 +149,6 @@ const LONGER: &[&str] = &[
     "mad.lo.cc.u32 %t0, @r, @r, @r; madc.hi.u32 @R, @r, @r, %t0",
     "testp.notanumber.f32 %q0, @f; mov.b32 %t0, @f; selp.b32 @R, 0x7fc00000, %t0, %q0",
     "testp.notanumber.f64 %q0, @g; mov.b64 %u0, @g; selp.b64 @L, 0x7ff8000000000000, %u0, %q0",
-    "testp.subnormal.f32 @P, @f",
     "mov.b32 @F, @r",
     "mov.b64 @G, @l",
     "cvt.u16.u32 %h0, @r; cvt.u16.u32 %h1, @r; mad.lo.u16 %h2, %h0, %h1, %h0; cvt.s32.s16 @R, %h2",

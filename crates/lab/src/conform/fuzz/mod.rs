@@ -14,7 +14,7 @@ pub(crate) mod stored;
 
 use std::ops::Range;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use warploom::Device;
 
 use super::{Error, Progress, Report};
@@ -25,7 +25,7 @@ pub use run::{BATCH, Image, run_batch, run_program};
 pub use stored::{StoredReport, record_fuzz, replay_fuzz};
 
 /// How two machines compare.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FuzzReport {
     /// The machines.
     pub devices: [String; 2],
@@ -36,7 +36,7 @@ pub struct FuzzReport {
 }
 
 /// A program that two machines disagree about.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
     /// Its seed.
     pub seed: u64,

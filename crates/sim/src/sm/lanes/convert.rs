@@ -7,7 +7,7 @@
 use warploom_isa::{Clamp, Cvt, Round, Ty};
 
 use super::float::{canonical32, flush32};
-use super::format::{Format, f16_to_f32};
+use super::format::{F32_NAN, F64_QUIET, Format, f16_to_f32};
 use super::vector::{
     Filled, Inputs, Source, blend, blend64, lanes, map1, map2, map3, ones, ones64, wide, word,
 };
@@ -25,18 +25,17 @@ pub(super) fn compute<const N: usize>(cvt: Cvt, a: Source<'_, N>) -> Filled<N> {
         (Ty::F32, Ty::S32) if !cvt.ftz => to_word(cvt, a, |x| x as i32 as u32),
         (Ty::F32, Ty::U32) if !cvt.ftz => to_word(cvt, a, |x| x as u32),
         (Ty::F32, Ty::F64) if plain && !cvt.ftz => wide(|i| f32_to_f64(a.lo[i])),
-        (Ty::F64, Ty::F32) if plain && !cvt.ftz && cvt.round == Round::Rn => {
-            word(|i| canonical32((f64::from_bits(a.wide(i)) as f32).to_bits()))
-        }
+        (Ty::F64, Ty::F32) if plain && !cvt.ftz && cvt.round == Round::Rn => word(|i| f64_to_f32(a.wide(i))),
         (Ty::F16, Ty::F32) if plain => map1(a.lo, |x| canonical32(f16_to_f32(x))),
-        (Ty::BF16, Ty::F32) if plain && !cvt.ftz => map1(a.lo, |x| canonical32(x << 16)),
+        (Ty::BF16, Ty::F32) if plain && !cvt.ftz => map1(a.lo, |x| x << 16),
         (Ty::F32, Ty::F32) if plain && !cvt.integral => {
             if cvt.ftz {
                 map1(a.lo, |x| flush32(canonical32(x)))
             } else {
-                map1(a.lo, canonical32)
+                Filled::Word(*a.lo)
             }
         }
+        (Ty::F64, Ty::F64) if plain && !cvt.integral => Filled::Wide(*a.lo, *a.hi),
         _ => convert_rare(cvt, a),
     }
 }
@@ -61,6 +60,16 @@ fn f32_to_f64(bits: u32) -> u64 {
     let nan = sign_and_exponent | u64::from(bits & 0x007f_ffff) << 29;
     let k = ones64(bits & 0x7fff_ffff > 0x7f80_0000);
     blend64(k, nan, number)
+}
+
+/// f64 to f32, rounded to nearest. A NaN keeps its sign and upper payload and becomes quiet, whatever the host does.
+#[inline(always)]
+fn f64_to_f32(bits: u64) -> u32 {
+    let number = (f64::from_bits(bits) as f32).to_bits();
+    let sign_and_exponent = ((bits >> 63) as u32) << 31 | 0x7fc0_0000;
+    let nan = sign_and_exponent | ((bits >> 29) as u32 & 0x007f_ffff);
+    let k = ones(bits & (u64::MAX >> 1) > 0x7ff0 << 48);
+    blend(k, nan, number)
 }
 
 /// The low `bits` of a word, extended to the whole word.
@@ -131,11 +140,12 @@ fn range(ty: Ty) -> (i128, i128) {
     if ty.is_signed() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
 }
 
-/// The source's bits, without what lies above its width, flushed if it is an f32 and that is asked for.
+/// The source's bits, without what lies above its width, flushed if it is an f32 and that is asked for. (Hopper ignores
+/// `.ftz` on the way to f16, all of whose results for subnormal f32 are its own smallest numbers.)
 fn float_source(cvt: Cvt, bits: u64) -> u64 {
     match cvt.from {
         Ty::F64 => bits,
-        Ty::F32 if cvt.ftz => Format::F32.flush(bits & 0xffff_ffff),
+        Ty::F32 if cvt.ftz && cvt.to != Ty::F16 => Format::F32.flush(bits & 0xffff_ffff),
         Ty::F32 => bits & 0xffff_ffff,
         _ => bits & 0xffff,
     }
@@ -165,21 +175,32 @@ fn float_to_float(cvt: Cvt, bits: u64) -> u64 {
     let (from, to) = (Format::of(cvt.from), Format::of(cvt.to));
     let source = float_source(cvt, bits);
     let value = from.widen(source);
-    let converted = if to == Format::F64 {
-        match cvt.from {
-            Ty::F64 if value.is_nan() => source | 1 << 51,
-            Ty::F32 if value.is_nan() => f32_to_f64(source as u32),
-            _ if value.is_nan() => f32_to_f64(super::half::widened(cvt.from, source as u32, false)),
-            _ if cvt.integral => to_integral(value, cvt.round).to_bits(),
-            _ => value.to_bits(),
-        }
+    let converted = if value.is_nan() {
+        nan_to_nan(cvt, source)
     } else if cvt.integral {
         to.narrow(to_integral(value, cvt.round), Round::Rn)
+    } else if cvt.ftz && cvt.to == Ty::F32 {
+        to.narrow_flushed(value, cvt.round)
     } else {
         to.narrow(value, cvt.round)
     };
-    let flushed = if cvt.ftz && cvt.to == Ty::F32 { to.flush(converted) } else { converted };
-    to.clamp(flushed, cvt.clamp)
+    to.clamp(converted, cvt.clamp)
+}
+
+/// See [`super::format`].
+fn nan_to_nan(cvt: Cvt, source: u64) -> u64 {
+    let to = Format::of(cvt.to);
+    match (cvt.from, cvt.to) {
+        (Ty::F64, Ty::F64) if cvt.integral => source | F64_QUIET,
+        (Ty::F64, Ty::F64) => source,
+        (Ty::F32, Ty::F32) if !cvt.integral && !cvt.ftz => source,
+        (Ty::F64, _) => to.narrow_nan(source),
+        (Ty::F32, Ty::F64) if cvt.ftz => f32_to_f64(F32_NAN),
+        (Ty::F32, Ty::F64) => f32_to_f64(source as u32),
+        (_, Ty::F64) => f32_to_f64(super::half::widened(cvt.from, source as u32, false)),
+        (Ty::BF16, Ty::F32) if !cvt.ftz => source << 16,
+        _ => to.nan(),
+    }
 }
 
 /// Two f32 to a pair of halves: `a` to the upper one.

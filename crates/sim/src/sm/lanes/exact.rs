@@ -3,7 +3,7 @@
 //! least two bits narrower, gives what rounding the exact result once would have given.
 
 use rustc_apfloat::{Float, Round as ApRound, ieee::Double};
-use warploom_isa::Round;
+use warploom_isa::{FloatMode, Round};
 
 use super::format::{F64_NAN, Format, f64_nan};
 
@@ -47,9 +47,16 @@ pub(super) enum Exact {
     Sqrt,
 }
 
-/// The result of `op` on numbers of `format` (not f64), rounded once. NaN is canonical.
-pub(super) fn rounded(op: Exact, format: Format, a: u64, b: u64, c: u64, round: Round) -> u64 {
-    let (x, y) = (format.widen(a), format.widen(b));
+/// The result of `op` on numbers of `format` (not f64): operands flushed, rounded once, flushed and clamped, as `mode`
+/// says. NaN is canonical.
+#[inline]
+pub(super) fn rounded(op: Exact, format: Format, mode: FloatMode, operands: [u64; 3]) -> u64 {
+    let round = mode.round;
+    let operand = |i: usize| {
+        let bits: u64 = operands[i];
+        format.widen(if mode.ftz { format.flush(bits) } else { bits })
+    };
+    let (x, y) = (operand(0), operand(1));
     let sum = |x: f64, y: f64| {
         let sum = add_odd(x, y);
         // A sum that vanishes is -0 when rounding down, unless both terms are +0.
@@ -61,7 +68,7 @@ pub(super) fn rounded(op: Exact, format: Format, a: u64, b: u64, c: u64, round: 
         Exact::Sub => sum(x, -y),
         // Twice 24 bits fit in 53, and the exponents in f64's.
         Exact::Mul => x * y,
-        Exact::Fma => sum(x * y, format.widen(c)),
+        Exact::Fma => sum(x * y, operand(2)),
         Exact::Div => {
             let quotient = x / y;
             if quotient.is_finite() && y.is_finite() && y != 0.0 {
@@ -76,7 +83,8 @@ pub(super) fn rounded(op: Exact, format: Format, a: u64, b: u64, c: u64, round: 
             if root.is_finite() { to_odd(root, (-root).mul_add(root, x)) } else { root }
         }
     };
-    format.narrow(wide, round)
+    let bits = if mode.ftz { format.narrow_flushed(wide, round) } else { format.narrow(wide, round) };
+    format.clamp(bits, mode.clamp)
 }
 
 fn ap_round(round: Round) -> ApRound {
@@ -92,9 +100,10 @@ fn ap_round(round: Round) -> ApRound {
 /// The f64 result of `op`, rounded as told.
 pub(super) fn rounded_f64(op: Exact, a: u64, b: u64, c: u64, round: Round) -> u64 {
     let operands = match op {
-        Exact::Fma => [a, b, c],
+        Exact::Fma => [b, c, a],
         Exact::Sqrt => [a, a, a],
-        _ => [a, b, b],
+        Exact::Div => [a, b, b],
+        Exact::Add | Exact::Sub | Exact::Mul => [b, a, a],
     };
     if operands.iter().any(|&x| f64::from_bits(x).is_nan()) {
         return f64_nan(operands);

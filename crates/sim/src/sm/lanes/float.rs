@@ -3,12 +3,16 @@
 use warploom_isa::{Approx, Clamp, FloatMode, MinMax, Op, Round, Ty};
 
 use super::exact::{Exact, rounded, rounded_f64};
-use super::format::{F32_NAN, Format, f64_nan};
+use super::format::{F32_NAN, F64_QUIET, Format, f64_nan};
 use super::half;
-use super::vector::{Filled, Inputs, Source, blend, lanes, map1, map2, map3, ones, ones64, wide, word};
+use super::vector::{
+    Filled, Inputs, Source, blend, halves2, lanes, map1, map2, map3, ones, ones64, wide, word,
+};
 
 const F32_SIGN: u32 = 0x8000_0000;
 const F32_INFINITY: u32 = 0x7f80_0000;
+/// The smallest normal number.
+const F32_SMALLEST: u32 = 0x0080_0000;
 const F64_SIGN: u64 = 1 << 63;
 
 #[inline(always)]
@@ -17,28 +21,29 @@ pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     let again = || Inputs { inst, regs, a, b, c };
     match inst.op {
         Op::FAdd(ty, mode) => match ty {
-            Ty::F32 if plain(mode) => float32(inputs, mode.ftz, |x, y, _| x + y),
+            Ty::F32 if plain(mode) => float32(Exact::Add, mode, inputs, |x, y, _| x + y),
             Ty::F64 if plain(mode) => float64(a, b, b, |x, y, _| x + y),
             _ => arithmetic_rare(Exact::Add, ty, mode, again()),
         },
         Op::FSub(ty, mode) => match ty {
-            Ty::F32 if plain(mode) => float32(inputs, mode.ftz, |x, y, _| x - y),
+            Ty::F32 if plain(mode) => float32(Exact::Sub, mode, inputs, |x, y, _| x - y),
             Ty::F64 if plain(mode) => float64(a, b, b, |x, y, _| x - y),
             _ => arithmetic_rare(Exact::Sub, ty, mode, again()),
         },
         Op::FMul(ty, mode) => match ty {
-            Ty::F32 if plain(mode) => float32(inputs, mode.ftz, |x, y, _| x * y),
+            Ty::F32 if plain(mode) => float32(Exact::Mul, mode, inputs, |x, y, _| x * y),
             Ty::F64 if plain(mode) => float64(a, b, b, |x, y, _| x * y),
             _ => arithmetic_rare(Exact::Mul, ty, mode, again()),
         },
         Op::FFma(ty, mode) => match ty {
-            Ty::F32 if plain(mode) => float32(inputs, mode.ftz, f32::mul_add),
+            Ty::F32 if plain(mode) => float32(Exact::Fma, mode, inputs, f32::mul_add),
             Ty::F64 if plain(mode) => float64(a, b, c, f64::mul_add),
             _ => arithmetic_rare(Exact::Fma, ty, mode, again()),
         },
         Op::FDiv(ty, mode) => match ty {
-            Ty::F32 if plain(mode) => float32(inputs, mode.ftz, |x, y, _| x / y),
-            Ty::F64 if plain(mode) => float64(a, b, b, |x, y, _| x / y),
+            Ty::F32 if plain(mode) => float32(Exact::Div, mode, inputs, |x, y, _| x / y),
+            // The other way round, for the dividend to be the preferred NaN.
+            Ty::F64 if plain(mode) => float64(b, a, a, |y, x, _| x / y),
             _ => arithmetic_rare(Exact::Div, ty, mode, again()),
         },
         Op::FAbs(ty, ftz) => sign_bits(ty, ftz, a, |bits, sign| bits & !sign),
@@ -85,21 +90,37 @@ pub(super) fn canonical32(bits: u32) -> u32 {
 
 /// f32, rounded to nearest by the host.
 #[inline(always)]
-fn float32<const N: usize>(inputs: Inputs<'_, N>, ftz: bool, f: impl Fn(f32, f32, f32) -> f32) -> Filled<N> {
-    let Inputs { a, b, c, .. } = inputs;
-    if ftz {
+fn float32<const N: usize>(
+    op: Exact,
+    mode: FloatMode,
+    inputs: Inputs<'_, N>,
+    f: impl Fn(f32, f32, f32) -> f32,
+) -> Filled<N> {
+    let Inputs { inst, regs, a, b, c } = inputs;
+    if !mode.ftz {
         return word(|i| {
-            let [x, y, z] = [a.lo[i], b.lo[i], c.lo[i]].map(|bits| f32::from_bits(flush32(bits)));
-            flush32(canonical32(f(x, y, z).to_bits()))
+            let [x, y, z] = [a.lo[i], b.lo[i], c.lo[i]].map(f32::from_bits);
+            canonical32(f(x, y, z).to_bits())
         });
     }
-    word(|i| {
-        let [x, y, z] = [a.lo[i], b.lo[i], c.lo[i]].map(f32::from_bits);
-        canonical32(f(x, y, z).to_bits())
-    })
+    // The host may have rounded a subnormal result up to the smallest normal number, which is rare. Sums of normal
+    // numbers are exact there, and roots never that small.
+    let may_round_up = matches!(op, Exact::Mul | Exact::Fma | Exact::Div);
+    let mut rounded_up = 0;
+    let mut out = [0; N];
+    for i in 0..N {
+        let [x, y, z] = [a.lo[i], b.lo[i], c.lo[i]].map(|bits| f32::from_bits(flush32(bits)));
+        let bits = f(x, y, z).to_bits();
+        rounded_up |= ones(bits & !F32_SIGN == F32_SMALLEST);
+        out[i] = flush32(canonical32(bits));
+    }
+    if may_round_up && rounded_up != 0 {
+        return arithmetic_rare(op, Ty::F32, mode, Inputs { inst, regs, a, b, c });
+    }
+    Filled::Word(out)
 }
 
-/// f64, rounded to nearest by the host. `c` repeats `b` for two operands. Which NaN a host propagates differs from one
+/// f64, rounded to nearest by the host. `c` repeats `b` for two operands; `b` is the NaN preferred, then `c`. Which NaN a host propagates differs from one
 /// to another, so NaNs are put right afterwards; they are rare.
 #[inline(always)]
 fn float64<const N: usize>(
@@ -129,7 +150,7 @@ fn settle_nans<const N: usize>(
 ) -> Filled<N> {
     wide(|i| {
         let bits = result.wide(i);
-        if f64::from_bits(bits).is_nan() { f64_nan([a.wide(i), b.wide(i), c.wide(i)]) } else { bits }
+        if f64::from_bits(bits).is_nan() { f64_nan([b.wide(i), c.wide(i), a.wide(i)]) } else { bits }
     })
 }
 
@@ -143,12 +164,7 @@ fn arithmetic_rare<const N: usize>(op: Exact, ty: Ty, mode: FloatMode, inputs: I
             Format::F64.clamp(bits, mode.clamp)
         }),
         Ty::F32 => {
-            let flush = |x: u64| if mode.ftz { Format::F32.flush(x) } else { x };
-            map3(a.lo, b.lo, c.lo, |x, y, z| {
-                let [x, y, z] = [x, y, z].map(|bits| flush(bits.into()));
-                let bits = flush(rounded(op, Format::F32, x, y, z, mode.round));
-                Format::F32.clamp(bits, mode.clamp) as u32
-            })
+            map3(a.lo, b.lo, c.lo, |x, y, z| rounded(op, Format::F32, mode, [x, y, z].map(u64::from)) as u32)
         }
         _ => half::arithmetic(op, ty, mode, inputs),
     }
@@ -173,28 +189,36 @@ pub(super) fn rounded_rare<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
             Inputs { a: Source { lo: &[0x3f80_0000; N], hi: &[0; N] }, b: a, ..inputs },
         ),
         (Approx::Sqrt, Ty::F64) if plain(mode) => float64(a, a, a, |x, _, _| x.sqrt()),
-        (Approx::Sqrt, Ty::F32) if plain(mode) => float32(inputs, mode.ftz, |x, _, _| x.sqrt()),
+        (Approx::Sqrt, Ty::F32) if plain(mode) => float32(Exact::Sqrt, mode, inputs, |x, _, _| x.sqrt()),
         (Approx::Sqrt, _) => arithmetic_rare(Exact::Sqrt, ty, mode, inputs),
         _ => Filled::Nothing,
     }
 }
 
-/// `abs` and `neg`: the sign bit alone, after flushing if asked.
+/// `abs` and `neg`: the sign bit of numbers, after flushing if asked.
 #[inline(always)]
 fn sign_bits<const N: usize>(ty: Ty, ftz: bool, a: Source<'_, N>, f: impl Fn(u32, u32) -> u32) -> Filled<N> {
     match ty {
-        Ty::F64 => Filled::Wide(*a.lo, lanes(|i| f(a.hi[i], F32_SIGN))),
-        Ty::F32 if ftz => map1(a.lo, |x| f(flush32(x), F32_SIGN)),
-        Ty::F32 => map1(a.lo, |x| f(x, F32_SIGN)),
+        Ty::F64 => {
+            const INFINITY: u32 = 0x7ff0_0000;
+            let high = lanes(|i| {
+                let magnitude = a.hi[i] & !F32_SIGN;
+                let nan = (magnitude > INFINITY) | ((magnitude == INFINITY) & (a.lo[i] != 0));
+                blend(ones(nan), a.hi[i] | (F64_QUIET >> 32) as u32, f(a.hi[i], F32_SIGN))
+            });
+            Filled::Wide(*a.lo, high)
+        }
+        Ty::F32 if ftz => map1(a.lo, |x| canonical32(f(flush32(x), F32_SIGN))),
+        Ty::F32 => map1(a.lo, |x| canonical32(f(x, F32_SIGN))),
         _ => {
             // One half is the low part of a word whose upper part is cleared.
             let keep = if half::is_pair(ty) { u32::MAX } else { 0xffff };
-            let exponent = if matches!(ty, Ty::F16 | Ty::F16x2) { 0x7c00 } else { 0x7f80 };
-            let flush = |x: u32, shift: u32| {
-                let k = ones(!ftz || x >> shift & exponent != 0);
-                (x & (k | 0x8000_8000)) & (0xffff << shift)
+            let infinity = if matches!(ty, Ty::F16 | Ty::F16x2) { 0x7c00 } else { 0x7f80 };
+            let one = |x: u32| {
+                let flushed = x & (ones(!ftz || x & infinity != 0) | 0x8000);
+                blend(ones(x & 0x7fff > infinity), 0x7fff, f(flushed, 0x8000))
             };
-            map1(a.lo, |x| f(flush(x, 0) | flush(x, 16), 0x8000_8000) & keep)
+            map1(a.lo, |x| halves2(x, 0, |half, _| one(half)) & keep)
         }
     }
 }
@@ -239,6 +263,7 @@ pub(super) fn min_max(most: bool, format: Format, how: MinMax, x: u64, y: u64) -
         (x, y) = (x & !sign, y & !sign);
     }
     let number = match (format.is_nan(x), format.is_nan(y)) {
+        (true, true) if format == Format::F64 => return f64_nan([y, x, x]),
         (true, true) => return format.nan(),
         (true, false) | (false, true) if how.nan => return format.nan(),
         (true, false) => y,

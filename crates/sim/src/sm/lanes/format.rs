@@ -1,9 +1,19 @@
 //! Floating-point formats: exact rounding into them, and the one place that says what a NaN looks like.
 //!
-//! NaN results. f32, f16 and bf16 operations give the canonical NaN (sign clear, all other bits set), whatever
-//! NaN went in. f64 operations propagate the first operand that is a NaN, made quiet; an invalid operation on
-//! numbers gives [`F64_NAN`]. `abs`, `neg` and `copysign` only touch the sign bit, also of a NaN; `min` and `max` give
-//! the canonical NaN of their type.
+//! What a NaN becomes, as measured on Hopper:
+//! - f32, f16 and bf16 operations, `abs` and `neg` included, give the canonical NaN: sign clear, all other bits set.
+//! - f64 operations give an operand that is a NaN, made quiet: the second rather than the third, the third rather than the
+//!   first. Division, which is a sequence of instructions, prefers the dividend. `min` and `max` do so when both
+//!   operands are NaN. `abs` and `neg` leave a NaN's sign alone. An invalid operation on numbers gives [`F64_NAN`].
+//! - `copysign` only touches the sign bit, also of a NaN; a `cvt` of f32 or f64 to itself without modifiers is a move.
+//! - A `cvt` from f64 to a narrower type keeps sign and upper payload, made quiet ([`Format::narrow_nan`]), one to f64
+//!   sign and payload; bf16 to f32 is a shift. All others give the canonical NaN, and `.ftz` of an f32 to f64 or a bf16 to
+//!   f32 makes it canonical first.
+//! - The f64 approximations that only see the upper word give [`GROSS_NAN`].
+//! - Additions at the L2 cache ([`super::AtomicUnit::L2`]) do not make an f64 NaN quiet.
+//!
+//! `.ftz` flushes operands, and results that are subnormal *after* rounding to the format's precision
+//! ([`Format::narrow_flushed`]).
 
 use warploom_isa::{Clamp, Round, Ty};
 
@@ -12,9 +22,12 @@ pub(super) const F32_NAN: u32 = 0x7fff_ffff;
 /// The f64 NaN of an invalid operation.
 pub(super) const F64_NAN: u64 = 0xfff8_0000_0000_0000;
 /// The bit that makes an f64 NaN quiet.
-const F64_QUIET: u64 = 1 << 51;
+pub(super) const F64_QUIET: u64 = 1 << 51;
+/// The NaN of the f64 approximations that only compute an upper word.
+pub(super) const GROSS_NAN: u64 = 0x7fff_ffff << 32;
 
-/// The result of an f64 operation that gave a NaN: the first NaN among the operands, or [`F64_NAN`].
+/// The result of an f64 operation that gave a NaN: the first NaN among the operands, in the order in which the
+/// operation prefers them, or [`F64_NAN`].
 pub(super) fn f64_nan(operands: [u64; 3]) -> u64 {
     operands.into_iter().find(|&x| f64::from_bits(x).is_nan()).map_or(F64_NAN, |x| x | F64_QUIET)
 }
@@ -83,6 +96,7 @@ impl Format {
     }
 
     /// The number `±significand * 2^exponent`, rounded once.
+    #[inline]
     pub fn round(self, negative: bool, significand: u64, exponent: i32, round: Round) -> u64 {
         let sign = if negative { self.sign_bit() } else { 0 };
         if significand == 0 {
@@ -122,6 +136,7 @@ impl Format {
 
     /// `value` rounded into this format, NaN made canonical. If `value` was itself rounded to odd, the result is
     /// as if rounded once.
+    #[inline]
     pub fn narrow(self, value: f64, round: Round) -> u64 {
         let bits = value.to_bits();
         let fraction = bits & ((1 << 52) - 1);
@@ -131,6 +146,35 @@ impl Format {
             0 => self.round(bits >> 63 != 0, fraction, -1074, round),
             exponent => self.round(bits >> 63 != 0, fraction | 1 << 52, exponent - 1075, round),
         }
+    }
+
+    /// As [`Format::narrow`], then flushed: a result is zero if it is below the normal numbers when it is rounded to as
+    /// many digits as they have. (Rounding to the fewer digits of a subnormal could lift it to the smallest
+    /// normal number.)
+    #[inline]
+    pub fn narrow_flushed(self, value: f64, round: Round) -> u64 {
+        let smallest_normal = 1 << self.fraction;
+        let bits = self.narrow(value, round);
+        let magnitude = bits & !self.sign_bit();
+        if magnitude < smallest_normal || (magnitude == smallest_normal && self.is_tiny(value, round)) {
+            bits & self.sign_bit()
+        } else {
+            bits
+        }
+    }
+
+    /// Whether a number that may have been rounded up to the smallest normal one is below it with its own digits.
+    #[cold]
+    fn is_tiny(self, value: f64, round: Round) -> bool {
+        // Twice the number has the same digits, and is itself a normal number.
+        self.narrow(2.0 * value, round) & !self.sign_bit() < 2 << self.fraction
+    }
+
+    /// An f64 NaN in this format: sign and upper payload kept, made quiet.
+    pub fn narrow_nan(self, bits: u64) -> u64 {
+        let sign = if bits >> 63 != 0 { self.sign_bit() } else { 0 };
+        let payload = (bits & ((1 << 52) - 1)) >> (52 - self.fraction);
+        sign | self.infinity() | 1 << (self.fraction - 1) | payload
     }
 
     /// A number of this format as f64, exactly. (Not for signalling: a NaN becomes some NaN.)

@@ -41,7 +41,7 @@ pub(super) fn each<const N: usize>(
     }
 }
 
-/// Half-precision arithmetic: rounded once, then flushed and clamped.
+/// Half-precision arithmetic.
 #[inline(never)]
 pub(super) fn arithmetic<const N: usize>(
     op: Exact,
@@ -50,9 +50,5 @@ pub(super) fn arithmetic<const N: usize>(
     inputs: Inputs<'_, N>,
 ) -> Filled<N> {
     let format = Format::of(ty);
-    let flush = |x: u64| if mode.ftz { format.flush(x) } else { x };
-    each(ty, inputs, |x, y, z| {
-        let result = rounded(op, format, flush(x), flush(y), flush(z), mode.round);
-        format.clamp(flush(result), mode.clamp)
-    })
+    each(ty, inputs, |x, y, z| rounded(op, format, mode, [x, y, z]))
 }

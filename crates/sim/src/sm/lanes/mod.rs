@@ -24,7 +24,7 @@ mod integer;
 mod moves;
 mod vector;
 
-pub use atomic::atomic;
+pub use atomic::{AtomicUnit, atomic};
 
 use multiversion::multiversion;
 use vector::{Filled, Inputs, Source, blend, spread};
