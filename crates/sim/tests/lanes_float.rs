@@ -411,7 +411,12 @@ fn float_comparisons() {
                         true => {
                             &[(Ty::F16x2, 0x3c00_3c00), (Ty::BF16x2, 0x3f80_3f80), (Ty::U16x2, 0xffff_ffff)]
                         }
-                        false => &[(Ty::U32, 0xffff_ffff), (Ty::F32, 0x3f80_0000), (Ty::F16, 0x3c00)],
+                        false => &[
+                            (Ty::U32, 0xffff_ffff),
+                            (Ty::F32, 0x3f80_0000),
+                            (Ty::F16, 0x3c00),
+                            (Ty::BF16, 0x3f80),
+                        ],
                     };
                     for &(dst, yes) in results {
                         let op = Op::Set { cmp, combine, src: ty, dst, ftz };

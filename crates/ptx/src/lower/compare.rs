@@ -113,7 +113,6 @@ pub(super) fn set(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
         Ty::U16 | Ty::S16 => !halves,
         Ty::F32 => halves,
         Ty::F16 => src == Ty::BF16,
-        Ty::BF16 => src == Ty::F16,
         _ => false,
     };
     let dst = match to {
