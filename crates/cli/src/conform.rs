@@ -14,6 +14,10 @@ use crate::failure::{Exit, Failure};
 use crate::progress::Steps;
 use crate::term::{self, counted, grouped};
 
+/// The level of the driver's compiler at which programs are recorded: its optimiser makes more mistakes than results
+/// are worth.
+const PROGRAM_LEVEL: u32 = 0;
+
 /// Differences that are shown in full.
 const SHOWN: usize = 10;
 
@@ -69,6 +73,11 @@ fn replay(options: &ConformOptions) -> Result<Exit, Failure> {
     let mut device = open(options)?;
     let steps = Steps::new();
     let report = conform::replay(&mut device, &options.vectors, &mut |p| steps.show(&p))?;
+    // A real GPU's compiler is kept simple for programs, as when they were recorded.
+    let mut device = match options.device {
+        DeviceName::Sim => device,
+        DeviceName::Cuda(ordinal) => Device::cuda_optimised(ordinal, PROGRAM_LEVEL)?,
+    };
     let programs = match conform::replay_fuzz(&mut device, &options.vectors, &mut |p| steps.show(&p)) {
         // Instructions may have been recorded without programs.
         Err(conform::Error::NoVectors(_)) => StoredReport::default(),

@@ -13,8 +13,8 @@ use crate::info::{DeviceInfo, devices};
 /// Bytes of the driver compiler's log that are kept.
 const LOG_BYTES: usize = 1 << 16;
 
-/// The driver compiler's default optimisation level, and its highest.
-const JIT_LEVEL: u32 = 4;
+/// The driver compiler's highest optimisation level.
+const MAX_JIT_LEVEL: u32 = 4;
 
 /// A GPU with a context of its own.
 #[derive(Debug)]
@@ -22,8 +22,8 @@ pub struct Gpu {
     info: DeviceInfo,
     device: sys::CUdevice,
     context: sys::CUcontext,
-    /// How much the driver's compiler optimises, 0 to 4.
-    jit_level: u32,
+    /// How much the driver's compiler optimises, 0 to 4. Not told unless asked for: it refuses debug information with any.
+    jit_level: Option<u32>,
     /// Why the process cannot use the GPU any more. Most calls would wait for ever, or repeat the error.
     lost: Option<CudaError>,
 }
@@ -93,12 +93,12 @@ impl Gpu {
         let device = device::get(ordinal as i32).map_err(failed("opening the GPU"))?;
         // SAFETY: `device` comes from `device::get`.
         let context = unsafe { primary_ctx::retain(device) }.map_err(failed("making a context"))?;
-        Ok(Gpu { info, device, context, jit_level: JIT_LEVEL, lost: None })
+        Ok(Gpu { info, device, context, jit_level: None, lost: None })
     }
 
     /// Modules loaded from now on are optimised this much by the driver's compiler, 0 (not at all) to 4 (the default).
     pub fn set_jit_level(&mut self, level: u32) {
-        self.jit_level = level.min(JIT_LEVEL);
+        self.jit_level = Some(level.min(MAX_JIT_LEVEL));
     }
 
     /// The GPU and its limits.
@@ -188,15 +188,16 @@ impl Gpu {
         let mut values: [*mut c_void; 3] = [
             log.as_mut_ptr().cast(),
             ptr::without_provenance_mut(LOG_BYTES),
-            ptr::without_provenance_mut(self.jit_level as usize),
+            ptr::without_provenance_mut(self.jit_level.unwrap_or(MAX_JIT_LEVEL) as usize),
         ];
+        let count = if self.jit_level.is_some() { 3 } else { 2 };
         let mut handle = ptr::null_mut();
         // SAFETY: the text ends with a zero byte; the options describe `log`, which outlives the call.
         let loaded = unsafe {
             sys::cuModuleLoadDataEx(
                 &mut handle,
                 text.as_ptr().cast(),
-                options.len() as u32,
+                count,
                 options.as_mut_ptr(),
                 values.as_mut_ptr(),
             )

@@ -98,6 +98,7 @@ impl Backend for Cuda {
     fn load_ptx(&mut self, name: &str, text: &[u8]) -> Result<Arc<dyn LoadedModule>> {
         let source = warploom_ptx::text_of(name, text)?;
         let resolved = warploom_ptx::resolve_text(name, source)?;
+        self.check(name, &resolved)?;
         let module = self.gpu().load(name, source)?;
         Ok(Arc::new(CudaText { cuda: self.clone(), module, text: resolved }))
     }
@@ -160,6 +161,31 @@ impl Backend for Cuda {
 }
 
 impl Cuda {
+    /// Refuses what the driver would refuse with less to say.
+    fn check(&self, name: &str, text: &resolved::Module) -> Result<()> {
+        let instructions = text.functions.iter().filter_map(|f| f.body.as_ref()).flat_map(|b| &b.insts);
+        if let Some(own) = instructions.into_iter().find(|i| i.opcode.first().is_some_and(|w| w.text == "wl"))
+        {
+            let (line, _) = text.source.line_col(own.span.start);
+            let instruction = own.opcode.iter().map(|w| w.text.as_str()).collect::<Vec<_>>().join(".");
+            return Err(Error::Link(format!(
+                "{name}:{line}: `{instruction}` needs lock bits; real GPUs since Maxwell have none"
+            )));
+        }
+        let (major, minor) = self.info.compute_capability;
+        let target = text
+            .target
+            .strip_prefix("sm_")
+            .and_then(|t| t.trim_end_matches(char::is_alphabetic).parse::<u32>().ok());
+        match target {
+            Some(target) if target > 10 * major + minor => Err(Error::Link(format!(
+                "`{name}` is compiled for {}, but {} is sm_{major}{minor}: compile it for an older target",
+                text.target, self.name
+            ))),
+            _ => Ok(()),
+        }
+    }
+
     /// What the hardware can tell; the rest is unknown.
     fn report(&self, kernel: &Kernel, shape: Shape, occupancy: Occupancy) -> Report {
         let ctas = shape.grid.iter().map(|&d| d as u64).product::<u64>();

@@ -136,6 +136,12 @@ kernels! {
 /// Files that are refused, and whom the message must name.
 const REFUSED: &[(Family, &str, &str)] = &[(Family::Rust, "gather", "panic_bounds_check")];
 
+/// Folders whose locks do not hold on a real GPU. Their `spinlock.ptx` has the same instructions as the others' but a
+/// target before sm_70; the driver then compiles `.volatile` accesses that miss what other SMs wrote (counted on an H200
+/// with CUDA 13.0: 319 of 520 increments).
+const STALE_VOLATILE: &[&str] =
+    &["clang19-sm_35", "clang19-sm_52", "clang22-sm_50", "nvrtc11.8-sm_35", "nvrtc12.9-sm_50"];
+
 /// Files that today's drivers refuse: 32-bit addresses.
 const TOO_OLD: &[(Family, &str)] = &[
     (Family::Handwritten, "vecadd_1_4"),
@@ -217,7 +223,9 @@ fn check_all(known: &Known, check: Check) {
 /// Whether the file has the kernel, which then gives the right results.
 fn check_one(known: &Known, file: &File, chip: &str, check: Check) -> Outcome<bool> {
     let mut gpu = small(chip);
-    if gpu.is_real() && TOO_OLD.iter().any(|(family, stem)| *family == file.family() && *stem == file.stem) {
+    let too_old = TOO_OLD.iter().any(|(family, stem)| *family == file.family() && *stem == file.stem);
+    let stale = file.stem == "spinlock" && STALE_VOLATILE.contains(&file.folder.as_str());
+    if gpu.is_real() && (too_old || stale) {
         return Ok(false);
     }
     let module = file.load(&mut gpu)?;
