@@ -3,7 +3,7 @@
 use warploom_isa::{Inst, Kernel, Operand};
 
 use super::simt::Activation;
-use super::warp::Warp;
+use super::warp::{Warp, lanes as each};
 
 /// One address a lane.
 #[derive(Clone, Copy, Debug)]
@@ -73,11 +73,9 @@ impl<const N: usize> Addresses<N> {
             Addresses::Uniform(address) => address & bits == 0,
             Addresses::Stride { first, step } => (first | step) & bits == 0,
             Addresses::Lanes(lanes) => {
-                let mut found = 0;
-                for (lane, address) in lanes.iter().enumerate() {
-                    found |= (address & bits) * (mask >> lane & 1);
-                }
-                found == 0
+                // Mostly all are, so the lanes that take no part are asked about only if some is not.
+                lanes.iter().fold(0, |found, address| found | address) & bits == 0
+                    || each(mask).all(|lane| lanes[lane] & bits == 0)
             }
         }
     }
@@ -89,7 +87,14 @@ impl<const N: usize> Addresses<N> {
         match self {
             Addresses::Uniform(address) => mask * inside(*address) as u64,
             Addresses::Stride { .. } if inside(self.at(0)) && inside(self.at(N - 1)) => mask,
-            _ => (0..N).fold(0u64, |found, lane| found | (inside(self.at(lane)) as u64) << lane) & mask,
+            Addresses::Lanes(lanes) => {
+                let mut found = 0u64;
+                for (lane, &address) in lanes.iter().enumerate() {
+                    found |= (inside(address) as u64) << lane;
+                }
+                found & mask
+            }
+            Addresses::Stride { .. } => each(mask).filter(|&l| inside(self.at(l))).fold(0, |m, l| m | 1 << l),
         }
     }
 }
@@ -112,13 +117,20 @@ pub fn addresses<const N: usize>(
         Operand::Imm64(id) => Addresses::Uniform(kernel.imms[id.index()].wrapping_add(offset)),
         Operand::Frame => Addresses::Uniform((activation.frame as u64).wrapping_add(offset)),
         base if wide => {
-            let lanes = warp.registers(activation).read64(base, &kernel.imms);
-            Addresses::of(lanes.map(|a| a.wrapping_add(offset)), mask)
+            let mut lanes = warp.registers(activation).read64(base, &kernel.imms);
+            for address in &mut lanes {
+                *address = address.wrapping_add(offset);
+            }
+            Addresses::of(lanes, mask)
         }
         base => {
             // 32-bit addresses wrap as 32-bit registers do.
-            let lanes = warp.registers(activation).read32(base);
-            Addresses::of(lanes.map(|a| a.wrapping_add(offset as u32) as u64), mask)
+            let narrow = warp.registers(activation).read32(base);
+            let mut lanes = [0; N];
+            for (address, base) in lanes.iter_mut().zip(narrow) {
+                *address = base.wrapping_add(offset as u32) as u64;
+            }
+            Addresses::of(lanes, mask)
         }
     }
 }

@@ -118,6 +118,10 @@ impl Execution<'_> {
                 self.uninitialised = reach.uninitialised;
             }
             Op::Special(special) => self.special(cta, warp, &activation, inst, special, mask),
+            // Global addresses are generic ones already.
+            Op::ToGeneric(Space::Global, ty) | Op::FromGeneric(Space::Global, ty) => {
+                lanes::execute(&Inst { op: Op::Mov(ty), ..*inst }, &mut registers, &kernel.imms, mask);
+            }
             Op::ToGeneric(space, ty) => {
                 let base = kernel.windows.base(space);
                 map_address(&mut registers, inst, &kernel.imms, ty.is_wide(), mask, |a| a.wrapping_add(base));
