@@ -30,6 +30,35 @@ pub enum Ty {
 }
 
 impl Ty {
+    /// Every type.
+    pub const ALL: [Ty; 20] = [
+        Ty::B8,
+        Ty::B16,
+        Ty::B32,
+        Ty::B64,
+        Ty::U8,
+        Ty::U16,
+        Ty::U32,
+        Ty::U64,
+        Ty::S8,
+        Ty::S16,
+        Ty::S32,
+        Ty::S64,
+        Ty::U16x2,
+        Ty::S16x2,
+        Ty::F16,
+        Ty::F16x2,
+        Ty::BF16,
+        Ty::BF16x2,
+        Ty::F32,
+        Ty::F64,
+    ];
+
+    /// The type that PTX writes so, without the dot.
+    pub fn named(name: &str) -> Option<Ty> {
+        Ty::ALL.into_iter().find(|ty| ty.name() == name)
+    }
+
     /// Size in memory.
     pub const fn bytes(self) -> u32 {
         match self {

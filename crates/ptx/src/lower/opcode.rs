@@ -56,37 +56,13 @@ const UNMODELLED: &[&str] = &[
     "v8",
 ];
 
-/// Every type that lowering knows.
-const TYPES: [Ty; 20] = [
-    Ty::B8,
-    Ty::B16,
-    Ty::B32,
-    Ty::B64,
-    Ty::U8,
-    Ty::U16,
-    Ty::U32,
-    Ty::U64,
-    Ty::S8,
-    Ty::S16,
-    Ty::S32,
-    Ty::S64,
-    Ty::U16x2,
-    Ty::S16x2,
-    Ty::F16,
-    Ty::F16x2,
-    Ty::BF16,
-    Ty::BF16x2,
-    Ty::F32,
-    Ty::F64,
-];
-
 /// The opcode as written.
 pub(super) fn name(inst: &Instruction) -> String {
     inst.opcode.iter().map(|w| w.text.as_str()).collect::<Vec<_>>().join(".")
 }
 
 fn type_named(text: &str) -> Option<Ty> {
-    TYPES.into_iter().find(|ty| ty.name() == text)
+    Ty::named(text)
 }
 
 impl<'i> Opcode<'i> {

@@ -8,7 +8,7 @@ use warploom_isa::{
 use super::address::addresses;
 use super::barrier::{Arrival, Barriers, Release, Waiter};
 use super::lanes::{self, Registers};
-use super::lsu::{Bad, Reach};
+use super::lsu::{Bad, Issued, Reach};
 use super::mbarrier;
 use super::shared::Shared;
 use super::simt::{Activation, Caller, Control, Entry, Group, Wait};
@@ -108,13 +108,13 @@ impl Execution<'_> {
         match inst.op {
             Op::Ld { .. } => {
                 let mut reach = self.reach(cta);
-                reach.load(warp, &activation, inst, mask)?;
+                reach.load(Issued { warp, activation: &activation, inst, mask })?;
                 self.uninitialised = reach.uninitialised;
             }
-            Op::St(_) => self.reach(cta).store(warp, &activation, inst, mask)?,
+            Op::St(_) => self.reach(cta).store(Issued { warp, activation: &activation, inst, mask })?,
             Op::Atom(..) => {
                 let mut reach = self.reach(cta);
-                reach.atomic(warp, &activation, inst, mask)?;
+                reach.atomic(Issued { warp, activation: &activation, inst, mask })?;
                 self.uninitialised = reach.uninitialised;
             }
             Op::Special(special) => self.special(cta, warp, &activation, inst, special, mask),
@@ -139,7 +139,7 @@ impl Execution<'_> {
             Op::Fence(..) | Op::Prefetch | Op::CpAsyncCommit | Op::CpAsyncWait | Op::Nop => {}
             Op::CpAsync(_) => {
                 let mut reach = self.reach(cta);
-                reach.copy_async(warp, &activation, inst, mask)?;
+                reach.copy_async(Issued { warp, activation: &activation, inst, mask })?;
                 self.uninitialised = reach.uninitialised;
             }
             Op::Mbarrier(..) => self.mbarrier(cta, warp, &activation, inst, mask)?,

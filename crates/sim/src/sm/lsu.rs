@@ -39,6 +39,18 @@ pub struct Reach<'a> {
     pub uninitialised: Option<(usize, Space, u64, u32)>,
 }
 
+/// A memory instruction that a warp issues.
+pub struct Issued<'a, const N: usize> {
+    /// The warp.
+    pub warp: &'a mut Warp<N>,
+    /// Where it is.
+    pub activation: &'a Activation,
+    /// The instruction.
+    pub inst: &'a Inst,
+    /// The lanes that take part.
+    pub mask: u64,
+}
+
 /// What every lane of an access does.
 #[derive(Clone, Copy)]
 struct Touch {
@@ -52,29 +64,18 @@ const MAX_ROWS: usize = 8;
 
 impl Reach<'_> {
     /// Executes a load.
-    pub fn load<const N: usize>(
-        &mut self,
-        warp: &mut Warp<N>,
-        activation: &Activation,
-        inst: &Inst,
-        mask: u64,
-    ) -> Result<(), Bad> {
-        let Op::Ld { access, .. } = inst.op else { unreachable!("called for loads") };
+    pub fn load<const N: usize>(&mut self, issued: Issued<'_, N>) -> Result<(), Bad> {
+        let Op::Ld { access, .. } = issued.inst.op else { unreachable!("called for loads") };
         match access.bytes() {
-            ..=4 => self.load_rows::<N, 1>(warp, activation, inst, mask),
-            8 => self.load_rows::<N, 2>(warp, activation, inst, mask),
-            _ => self.load_rows::<N, MAX_ROWS>(warp, activation, inst, mask),
+            ..=4 => self.load_rows::<N, 1>(issued),
+            8 => self.load_rows::<N, 2>(issued),
+            _ => self.load_rows::<N, MAX_ROWS>(issued),
         }
     }
 
     #[inline]
-    fn load_rows<const N: usize, const ROWS: usize>(
-        &mut self,
-        warp: &mut Warp<N>,
-        activation: &Activation,
-        inst: &Inst,
-        mask: u64,
-    ) -> Result<(), Bad> {
+    fn load_rows<const N: usize, const ROWS: usize>(&mut self, issued: Issued<'_, N>) -> Result<(), Bad> {
+        let Issued { warp, activation, inst, mask } = issued;
         let Op::Ld { access, wide } = inst.op else { unreachable!("called for loads") };
         let addresses = addresses(self.kernel, warp, activation, inst, access.wide_address, mask);
         let mut rows = [[0u32; N]; ROWS];
@@ -116,29 +117,18 @@ impl Reach<'_> {
     }
 
     /// Executes a store.
-    pub fn store<const N: usize>(
-        &mut self,
-        warp: &mut Warp<N>,
-        activation: &Activation,
-        inst: &Inst,
-        mask: u64,
-    ) -> Result<(), Bad> {
-        let Op::St(access) = inst.op else { unreachable!("called for stores") };
+    pub fn store<const N: usize>(&mut self, issued: Issued<'_, N>) -> Result<(), Bad> {
+        let Op::St(access) = issued.inst.op else { unreachable!("called for stores") };
         match access.bytes() {
-            ..=4 => self.store_rows::<N, 1>(warp, activation, inst, mask),
-            8 => self.store_rows::<N, 2>(warp, activation, inst, mask),
-            _ => self.store_rows::<N, MAX_ROWS>(warp, activation, inst, mask),
+            ..=4 => self.store_rows::<N, 1>(issued),
+            8 => self.store_rows::<N, 2>(issued),
+            _ => self.store_rows::<N, MAX_ROWS>(issued),
         }
     }
 
     #[inline]
-    fn store_rows<const N: usize, const ROWS: usize>(
-        &mut self,
-        warp: &mut Warp<N>,
-        activation: &Activation,
-        inst: &Inst,
-        mask: u64,
-    ) -> Result<(), Bad> {
+    fn store_rows<const N: usize, const ROWS: usize>(&mut self, issued: Issued<'_, N>) -> Result<(), Bad> {
+        let Issued { warp, activation, inst, mask } = issued;
         let Op::St(access) = inst.op else { unreachable!("called for stores") };
         let addresses = addresses(self.kernel, warp, activation, inst, access.wide_address, mask);
         let mut rows = [[0u32; N]; ROWS];
@@ -182,13 +172,8 @@ impl Reach<'_> {
     }
 
     /// Executes an atomic, lane by lane.
-    pub fn atomic<const N: usize>(
-        &mut self,
-        warp: &mut Warp<N>,
-        activation: &Activation,
-        inst: &Inst,
-        mask: u64,
-    ) -> Result<(), Bad> {
+    pub fn atomic<const N: usize>(&mut self, issued: Issued<'_, N>) -> Result<(), Bad> {
+        let Issued { warp, activation, inst, mask } = issued;
         let Op::Atom(op, access) = inst.op else { unreachable!("called for atomics") };
         let addresses = addresses(self.kernel, warp, activation, inst, access.wide_address, mask);
         let wide = access.ty.bytes() == 8;
@@ -221,13 +206,8 @@ impl Reach<'_> {
     }
 
     /// Copies bytes of global memory to shared memory, as `cp.async` does.
-    pub fn copy_async<const N: usize>(
-        &mut self,
-        warp: &mut Warp<N>,
-        activation: &Activation,
-        inst: &Inst,
-        mask: u64,
-    ) -> Result<(), Bad> {
+    pub fn copy_async<const N: usize>(&mut self, issued: Issued<'_, N>) -> Result<(), Bad> {
+        let Issued { warp, activation, inst, mask } = issued;
         let Op::CpAsync(size) = inst.op else { unreachable!("called for asynchronous copies") };
         let registers = warp.registers(activation);
         let to = registers.read32(inst.src[0]).map(|a| a as u64);

@@ -57,7 +57,7 @@ impl Row {
     pub(crate) fn case(&self, tuples: usize) -> Case {
         let mut words = self.left.split_whitespace();
         let opcode = words.next().unwrap_or_default();
-        let types: Vec<Ty> = opcode.split(['.', '+']).filter_map(type_named).collect();
+        let types: Vec<Ty> = opcode.split(['.', '+']).filter_map(Ty::named).collect();
         let mut case = Case {
             name: opcode.to_string(),
             inputs: Vec::new(),
@@ -138,34 +138,8 @@ fn slot(word: &str, types: &[Ty]) -> Slot {
             Ty::U32 => Ty::U64,
             _ => Ty::S64,
         },
-        name => type_named(name).unwrap_or(Ty::B32),
+        name => Ty::named(name).unwrap_or(Ty::B32),
     })
-}
-
-fn type_named(name: &str) -> Option<Ty> {
-    const ALL: [Ty; 20] = [
-        Ty::B8,
-        Ty::B16,
-        Ty::B32,
-        Ty::B64,
-        Ty::U8,
-        Ty::U16,
-        Ty::U32,
-        Ty::U64,
-        Ty::S8,
-        Ty::S16,
-        Ty::S32,
-        Ty::S64,
-        Ty::U16x2,
-        Ty::S16x2,
-        Ty::F16,
-        Ty::F16x2,
-        Ty::BF16,
-        Ty::BF16x2,
-        Ty::F32,
-        Ty::F64,
-    ];
-    ALL.into_iter().find(|ty| ty.name() == name)
 }
 
 #[cfg(test)]
@@ -179,7 +153,7 @@ mod tests {
         for row in GROUPS.iter().flat_map(|g| g.rows).flat_map(|r| expand(r)) {
             let mut words = row.left.split_whitespace();
             let opcode = words.next().unwrap();
-            let types = opcode.split(['.', '+']).filter_map(type_named).count();
+            let types = opcode.split(['.', '+']).filter_map(Ty::named).count();
             for word in words.filter(|w| *w != "=" && !w.starts_with('#')) {
                 if let Some(bound) = word.strip_prefix('~') {
                     assert_ne!(Bound::parse(bound), Bound::Exact, "{}", row.left);
@@ -192,7 +166,7 @@ mod tests {
                         "p" => true,
                         "T" | "W" => types > 0,
                         "U" => types > 1,
-                        name => type_named(name).is_some(),
+                        name => Ty::named(name).is_some(),
                     };
                     assert!(known, "`{slot}` in `{}`", row.left);
                 }
