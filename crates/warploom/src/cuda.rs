@@ -98,7 +98,7 @@ impl Backend for Cuda {
     fn load_ptx(&mut self, name: &str, text: &[u8]) -> Result<Arc<dyn LoadedModule>> {
         let source = warploom_ptx::text_of(name, text)?;
         let resolved = warploom_ptx::resolve_text(name, source)?;
-        self.check(name, &resolved)?;
+        refuse(name, &self.info, &resolved)?;
         let module = self.gpu().load(name, source)?;
         Ok(Arc::new(CudaText { cuda: self.clone(), module, text: resolved }))
     }
@@ -161,31 +161,6 @@ impl Backend for Cuda {
 }
 
 impl Cuda {
-    /// Refuses what the driver would refuse with less to say.
-    fn check(&self, name: &str, text: &resolved::Module) -> Result<()> {
-        let instructions = text.functions.iter().filter_map(|f| f.body.as_ref()).flat_map(|b| &b.insts);
-        if let Some(own) = instructions.into_iter().find(|i| i.opcode.first().is_some_and(|w| w.text == "wl"))
-        {
-            let (line, _) = text.source.line_col(own.span.start);
-            let instruction = own.opcode.iter().map(|w| w.text.as_str()).collect::<Vec<_>>().join(".");
-            return Err(Error::Link(format!(
-                "{name}:{line}: `{instruction}` needs lock bits; real GPUs since Maxwell have none"
-            )));
-        }
-        let (major, minor) = self.info.compute_capability;
-        let target = text
-            .target
-            .strip_prefix("sm_")
-            .and_then(|t| t.trim_end_matches(char::is_alphabetic).parse::<u32>().ok());
-        match target {
-            Some(target) if target > 10 * major + minor => Err(Error::Link(format!(
-                "`{name}` is compiled for {}, but {} is sm_{major}{minor}: compile it for an older target",
-                text.target, self.name
-            ))),
-            _ => Ok(()),
-        }
-    }
-
     /// What the hardware can tell; the rest is unknown.
     fn report(&self, kernel: &Kernel, shape: Shape, occupancy: Occupancy) -> Report {
         let ctas = shape.grid.iter().map(|&d| d as u64).product::<u64>();
@@ -241,6 +216,30 @@ impl LoadedModule for CudaText {
     }
 }
 
+/// Refuses what the driver would refuse with less to say.
+fn refuse(name: &str, gpu: &DeviceInfo, text: &resolved::Module) -> Result<()> {
+    let instructions = text.functions.iter().filter_map(|f| f.body.as_ref()).flat_map(|b| &b.insts);
+    if let Some(own) = instructions.into_iter().find(|i| i.opcode.first().is_some_and(|w| w.text == "wl")) {
+        let (line, _) = text.source.line_col(own.span.start);
+        let instruction = own.opcode.iter().map(|w| w.text.as_str()).collect::<Vec<_>>().join(".");
+        return Err(Error::Link(format!(
+            "{name}:{line}: `{instruction}` needs lock bits; real GPUs since Maxwell have none"
+        )));
+    }
+    let (major, minor) = gpu.compute_capability;
+    let target = text
+        .target
+        .strip_prefix("sm_")
+        .and_then(|t| t.trim_end_matches(char::is_alphabetic).parse::<u32>().ok());
+    match target {
+        Some(target) if target > 10 * major + minor => Err(Error::Link(format!(
+            "`{name}` is compiled for {}, but {} is sm_{major}{minor}: compile it for an older target",
+            text.target, gpu.name
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// Parameters with their places in the parameter buffer.
 fn parameters(formals: &[resolved::Formal]) -> (Vec<Param>, u32) {
     let (offsets, bytes) = warploom_isa::layout_params(formals.iter().map(|f| (f.bytes, f.align)));
@@ -262,4 +261,51 @@ fn cuda_kernel(kernel: &Kernel) -> Result<&CudaKernel> {
     kernel
         .handle()
         .ok_or_else(|| Error::Misuse(format!("kernel `{}` is not one of a real GPU", kernel.name())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(target: &str, body: &str) -> Option<String> {
+        let gpu = DeviceInfo {
+            ordinal: 0,
+            name: "NVIDIA H200".to_string(),
+            compute_capability: (9, 0),
+            driver_version: (13, 0),
+            sms: 132,
+            warp_lanes: 32,
+            clock_mhz: 1980,
+            memory_bytes: 1 << 37,
+            l2_bytes: 60 << 20,
+            max_threads_per_cta: 1024,
+            max_threads_per_sm: 2048,
+            max_ctas_per_sm: 32,
+            max_shared_bytes_per_cta: 232_448,
+            shared_bytes_per_sm: 233_472,
+            registers_per_sm: 65_536,
+            cooperative: true,
+        };
+        let text = format!(
+            ".version 8.0\n.target {target}\n.address_size 64\n.entry k() {{\n.reg .b32 %r<4>;\n{body}\nret; }}"
+        );
+        let module = warploom_ptx::resolve_text("k.ptx", &text).unwrap();
+        refuse("k.ptx", &gpu, &module).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn lock_bits_are_not_for_real_gpus() {
+        let message = refusal("sm_70", "wl.ldslk.b32 %r1, [%r2];").unwrap();
+        assert_eq!(message, "k.ptx:6: `wl.ldslk.b32` needs lock bits; real GPUs since Maxwell have none");
+        assert_eq!(refusal("sm_70", "add.u32 %r1, %r1, %r2;"), None);
+    }
+
+    #[test]
+    fn targets_must_not_be_newer_than_the_gpu() {
+        let message = refusal("sm_100a", "").unwrap();
+        let expected =
+            "`k.ptx` is compiled for sm_100a, but NVIDIA H200 is sm_90: compile it for an older target";
+        assert_eq!(message, expected);
+        assert_eq!(refusal("sm_90a", ""), None);
+    }
 }
