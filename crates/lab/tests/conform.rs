@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use warploom::Device;
-use warploom_lab::conform::{self, ConformReport, Error};
+use warploom_lab::conform::catalogue::GROUPS;
+use warploom_lab::conform::{self, ConformReport};
 
 fn vectors() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("vectors")
@@ -33,10 +34,13 @@ fn describe(report: &ConformReport) -> String {
 #[test]
 fn the_machine_computes_what_the_gpu_computes() {
     let mut device = Device::sim("h200").unwrap();
-    match conform::replay(&mut device, &vectors(), &mut |_| ()) {
-        Ok(report) => assert!(report.is_clean(), "{}", describe(&report)),
-        Err(Error::NoVectors(_)) => {}
-        Err(error) => panic!("{error}"),
+    let report = conform::replay(&mut device, &vectors(), &mut |_| ()).unwrap();
+    assert!(report.is_clean(), "{}", describe(&report));
+    // A recording that has gone missing must not pass for one that agrees.
+    assert_eq!(report.groups.len(), GROUPS.len());
+    for group in &report.groups {
+        assert!(group.unrecorded.is_empty(), "{}: not recorded: {:?}", group.group, group.unrecorded);
+        assert_eq!(group.equal + group.within_bound, group.vectors);
     }
 }
 
@@ -44,10 +48,7 @@ fn the_machine_computes_what_the_gpu_computes() {
 fn recorded_programs_have_their_results() {
     for chip in ["h200", "gtx480", "apu"] {
         let mut device = Device::sim(chip).unwrap();
-        match conform::replay_fuzz(&mut device, &vectors(), &mut |_| ()) {
-            Ok(report) => assert!(report.is_clean(), "{chip}: {report:?}"),
-            Err(Error::NoVectors(_)) => {}
-            Err(error) => panic!("{error}"),
-        }
+        let report = conform::replay_fuzz(&mut device, &vectors(), &mut |_| ()).unwrap();
+        assert!(report.is_clean() && report.equal > 0, "{chip}: {report:?}");
     }
 }
