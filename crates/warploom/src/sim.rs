@@ -26,20 +26,16 @@ pub struct SimOptions {
 #[derive(Debug)]
 pub(crate) struct Sim {
     gpu: Gpu,
-    options: SimOptions,
 }
 
 impl Sim {
     pub(crate) fn new(chip: Chip, options: SimOptions) -> Sim {
-        Sim { gpu: Gpu::new(chip, options.check_uninitialised), options }
+        Sim { gpu: Gpu::new(chip, options.check_uninitialised) }
     }
 }
 
 /// A module in the simulator's memory.
 struct SimModule(warploom_sim::LoadedModule);
-
-/// Zeros are written in pieces of this size.
-static ZEROS: [u8; 1 << 16] = [0; 1 << 16];
 
 impl Backend for Sim {
     fn name(&self) -> &str {
@@ -53,12 +49,7 @@ impl Backend for Sim {
     fn allocate_zeroed(&mut self, bytes: u64, name: &str) -> Result<u64> {
         let address = self.allocate(bytes, name)?;
         // Fresh memory is zero already; it only has to count as written.
-        if self.options.check_uninitialised {
-            for at in (0..bytes).step_by(ZEROS.len()) {
-                let piece = (bytes - at).min(ZEROS.len() as u64) as usize;
-                self.write(address + at, &ZEROS[..piece])?;
-            }
-        }
+        self.gpu.memory().mark_written(address);
         Ok(address)
     }
 
