@@ -1,6 +1,8 @@
 #!/bin/sh
 # Rebuilds every kernels/*.ptx from its .cu with clang 19. Nothing is installed.
 # CLANG, ARCH and PTX may be overridden: ARCH=sm_80 PTX=70 kernels/build.sh
+# A source may ask for more options in a line `// Flags: ...`. Those that do want blocks in the order of the source, as
+# nvcc leaves them: clang turns loops around, which costs branches and moves the backward one that marks a spin loop.
 set -eu
 cd "$(dirname "$0")"
 clang=${CLANG:-clang-19}
@@ -15,12 +17,13 @@ version=$("$clang" --version | sed -n '1s/.*version \([0-9.]*\).*/\1/p')
 
 for source in *.cu; do
     name=${source%.cu}
+    flags=$(sed -n 's|^// Flags: ||p' "$source")
     {
-        echo "// Compiler: clang $version -O2"
+        echo "// Compiler: clang $version -O2${flags:+ $flags}"
         echo "// Target:   $arch, PTX ISA ${ptx%?}.${ptx#?}"
         echo "// Source:   kernels/$source"
         "$clang" -x cuda --cuda-device-only -nocudainc -nocudalib --cuda-gpu-arch="$arch" \
-            --cuda-feature="+ptx$ptx" -O2 -Wall -S -o - "$source"
+            --cuda-feature="+ptx$ptx" -O2 $flags -Wall -S -o - "$source"
     } >"$name.ptx.new" || { rm -f "$name.ptx.new"; exit 1; }
     mv "$name.ptx.new" "$name.ptx"
 done

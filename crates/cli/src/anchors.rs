@@ -1,24 +1,19 @@
 //! `warploom anchors`: what single operations cost.
 
 use serde_json::json;
-use warploom::{Chip, Device, Error, SimOptions};
+use warploom::SimOptions;
 use warploom_lab::anchors::{AnchorReport, measure};
 use warploom_lab::conform::Origin;
 
-use crate::cli::{AnchorsOptions, DeviceName};
+use crate::cli::AnchorsOptions;
 use crate::failure::{Exit, Failure};
+use crate::machine;
 use crate::progress::Steps;
 use crate::term::{self, grouped};
 
 /// Measures the anchors and prints a table.
 pub fn anchors(options: &AnchorsOptions) -> Result<Exit, Failure> {
-    let mut device = match options.device {
-        DeviceName::Sim => {
-            let chip = Chip::load(&options.chip.chip, &options.chip.set).map_err(Error::from)?;
-            Device::sim_with(chip, SimOptions::default())
-        }
-        DeviceName::Cuda(ordinal) => Device::cuda(ordinal)?,
-    };
+    let mut device = machine::open_with(options.device, &options.chip, SimOptions::default())?;
     let origin = Origin::of(&device).ok();
     let steps = Steps::new();
     let report = measure(&mut device, options.repeat as usize, &mut |p| steps.show(&p))?;
@@ -32,7 +27,7 @@ pub fn anchors(options: &AnchorsOptions) -> Result<Exit, Failure> {
 }
 
 fn table(report: &AnchorReport) -> String {
-    let kind = if report.real { "a real GPU" } else { "functional model: one cycle a warp instruction" };
+    let kind = if report.real { "a real GPU" } else { "timed model" };
     let mut text = format!(
         "{}, {kind}\n\n{:<16}  {:>5}  {:>10}  {:>9}\n",
         report.device, "anchor", "warps", "cycles", "each"

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use warploom::SimModel;
 
 use crate::arg::{ArgSpec, DumpSpec, SaveSpec, parse_dims};
 
@@ -23,6 +24,8 @@ Examples:
   Add two vectors and look at the first sums:
       warploom run kernels/vecadd.ptx --grid 4096 --block 256 --arg buf:f32:1048576=iota \\
                --arg buf:f32:1048576=iota --arg buf:f32:1048576=zero --arg u32:1048576 --dump 2:8
+  A built-in workload, with its own input and a check of its result:
+      warploom work hashtable keys=5_000 buckets=64
   The chips, and every number of one of them:
       warploom chips
       warploom chips gtx480
@@ -38,6 +41,9 @@ pub enum Command {
     /// Run a kernel and show what it did
     #[command(after_help = RUN_EXAMPLES)]
     Run(Box<RunOptions>),
+    /// Run a built-in workload, with its own input, and check its result
+    #[command(after_help = WORK_EXAMPLES)]
+    Work(Box<WorkOptions>),
     /// Tell what loads, what each kernel needs, and which loops may wait for another thread
     Check(CheckOptions),
     /// List the chips that can be modelled, or show one
@@ -63,6 +69,7 @@ impl Command {
     pub fn json(&self) -> bool {
         match self {
             Command::Run(options) => options.json,
+            Command::Work(options) => options.json,
             Command::Check(options) => options.json,
             Command::Chips(options) => options.json,
             Command::Devices(options) => options.json,
@@ -83,6 +90,43 @@ pub struct ChipOptions {
     /// Change a value of the chip: `--set sm.count=1`; repeat for more
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+}
+
+/// Where and how kernels run, and what ends a launch early.
+#[derive(Args, Clone, Debug)]
+pub struct MachineOptions {
+    /// Where to run: `sim`, the simulated chip, or `cuda[:N]`, a real NVIDIA GPU
+    #[arg(long, value_name = "sim|cuda[:N]", default_value = "sim")]
+    pub device: DeviceName,
+    /// The chip.
+    #[command(flatten)]
+    pub chip: ChipOptions,
+    /// How kernels are executed
+    #[arg(long, value_enum, default_value_t)]
+    pub model: ModelName,
+    /// The warp scheduler: lrr, gto or cawa; if not given, the chip's (`issue.policy`)
+    #[arg(long, value_name = "NAME", value_parser = parse_policy)]
+    pub sched: Option<String>,
+    /// Host threads that the timed model uses; if not given, one for each core. Results do not depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: Option<u16>,
+    /// End a launch as hanging after so many cycles; the functional model counts one a warp instruction
+    #[arg(long, value_name = "N")]
+    pub max_cycles: Option<u64>,
+    /// End a launch as hanging after so many seconds (real GPUs)
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub time_limit: Option<u64>,
+    /// Report reads of memory that nobody has written; finding any makes the exit code 1
+    #[arg(long)]
+    pub check_uninit: bool,
+}
+
+fn parse_policy(text: &str) -> Result<String, String> {
+    let known = warploom::policies().iter().map(|&(name, _)| name).collect::<Vec<_>>();
+    match known.contains(&text) {
+        true => Ok(text.to_string()),
+        false => Err(format!("there are {}", known.join(", "))),
+    }
 }
 
 /// Where kernels run.
@@ -208,12 +252,6 @@ pub struct RunOptions {
     /// The kernel to run; not needed if the file has only one
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
-    /// Where to run: `sim`, the simulated chip, or `cuda[:N]`, a real NVIDIA GPU
-    #[arg(long, value_name = "sim|cuda[:N]", default_value = "sim")]
-    pub device: DeviceName,
-    /// The chip.
-    #[command(flatten)]
-    pub chip: ChipOptions,
     /// CTAs of the grid
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = parse_dims, default_value = "1")]
     pub grid: [u32; 3],
@@ -232,24 +270,12 @@ pub struct RunOptions {
     /// After the launch, write argument I's buffer to a file as raw little-endian bytes
     #[arg(long, value_name = "I=FILE")]
     pub save: Vec<SaveSpec>,
-    /// How the kernel is executed
-    #[arg(long, value_enum, default_value_t)]
-    pub model: ModelName,
-    /// End the launch as hanging after so many cycles; the functional model counts one a warp instruction
-    #[arg(long, value_name = "N")]
-    pub max_cycles: Option<u64>,
-    /// End the launch as hanging after so many warp instructions
-    #[arg(long, value_name = "N")]
-    pub max_insts: Option<u64>,
-    /// End the launch as hanging after so many seconds (real GPUs)
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
-    pub time_limit: Option<u64>,
     /// Launch all CTAs at once, so that they may wait for each other (real GPUs)
     #[arg(long)]
     pub cooperative: bool,
-    /// Report reads of memory that nobody has written; finding any makes the exit code 1
-    #[arg(long)]
-    pub check_uninit: bool,
+    /// The machine.
+    #[command(flatten)]
+    pub machine: MachineOptions,
     /// Print one JSON object on stdout and nothing else
     #[arg(long)]
     pub json: bool,
@@ -276,9 +302,9 @@ Examples:
   Multiply matrices from files, two-dimensional, on another chip:
       warploom run kernels/matmul.ptx --chip h200 --grid 8,8 --block 16,16 --arg buf:f32:16384=@a.bin \\
                --arg buf:f32:16384=@b.bin --arg buf:f32:16384=zero --arg u32:128 --save 2=c.bin
-  Is this lock safe? Give up after a million warp instructions and see who waits where:
+  Is this lock safe? If not, see who waits for whom:
       warploom run kernels/spinlock.ptx --entry naivelock --block 32 --arg buf:u32:1=zero \\
-               --arg buf:u32:1=zero --max-insts 1000000
+               --arg buf:u32:1=zero
   Numbers for a script:
       warploom run kernels/reduce.ptx --grid 64 --block 256 --arg buf:u32:16384=random:1 \\
                --arg buf:u32:1=zero --arg u32:16384 --json | jq .warp_insts
@@ -287,12 +313,58 @@ With --json the object has the launch's numbers, what the kernel printed (`outpu
 fails, it has `error` {kind, exit_code, message, help} and the numbers up to there. Only a command line that cannot be
 understood prints no object.";
 
+/// `warploom work`.
+#[derive(Args, Clone, Debug)]
+pub struct WorkOptions {
+    /// The workload; `--list` shows them all
+    #[arg(required_unless_present = "list")]
+    pub name: Option<String>,
+    /// Parameters of the workload; those not given have their defaults
+    #[arg(value_name = "PARAM=VALUE")]
+    pub params: Vec<String>,
+    /// List the workloads and their parameters with the defaults
+    #[arg(long, conflicts_with = "name")]
+    pub list: bool,
+    /// The machine.
+    #[command(flatten)]
+    pub machine: MachineOptions,
+    /// Print one JSON object on stdout and nothing else
+    #[arg(long)]
+    pub json: bool,
+}
+
+const WORK_EXAMPLES: &str = "\
+Examples:
+  What there is, and what can be chosen:
+      warploom work --list
+  A hash table under locks, with more contention than usual, on another chip:
+      warploom work hashtable keys=5_000 buckets=64 --chip gtx1080ti
+  The same kernels on this computer's GPU:
+      warploom work nw size=1984 --device cuda
+  Numbers for a script:
+      warploom work matmul size=128 --json | jq .warp_insts
+
+The exit code is 1 if the result is not the one that the host computes. With --json the object has the keys of a launch
+(`warploom run --json`), summed over all launches, and `workload`, `params`, `check` (true or false), `check_message`,
+`launches` (how many) and `per_launch` (each one's kernel, shape, cycles and instructions).";
+
 /// How a kernel is executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ModelName {
-    /// Values without timing, as fast as the host can
+    /// Cycle by cycle
     #[default]
+    Timing,
+    /// Values without timing, as fast as the host can
     Functional,
+}
+
+impl From<ModelName> for SimModel {
+    fn from(name: ModelName) -> SimModel {
+        match name {
+            ModelName::Functional => SimModel::Functional,
+            ModelName::Timing => SimModel::Timing,
+        }
+    }
 }
 
 /// `warploom check`.
@@ -353,11 +425,25 @@ mod tests {
     #[test]
     fn reads_a_whole_run() {
         let line = "warploom run k.ptx --entry e --chip apu --set sm.count=1 --set sm.max_ctas=2 --grid 2x3 --block 4,5,6 \
-                    --shared 64 --arg s32:-5 --arg buf:u32:4=zero --dump 1:2 --save 1=o --max-insts 9 --json";
+                    --shared 64 --arg s32:-5 --arg buf:u32:4=zero --dump 1:2 --save 1=o --max-cycles 9 --json";
         let Command::Run(run) = Cli::parse_from(line.split_whitespace()).command else { panic!() };
         assert_eq!((run.grid, run.block), ([2, 3, 1], Some([4, 5, 6])));
-        assert_eq!(run.chip.set, ["sm.count=1", "sm.max_ctas=2"]);
+        assert_eq!(run.machine.chip.set, ["sm.count=1", "sm.max_ctas=2"]);
         assert_eq!((run.args.len(), run.dump.len(), run.save.len()), (2, 1, 1));
-        assert!(run.json && !run.check_uninit);
+        assert!(run.json && !run.machine.check_uninit);
+    }
+
+    #[test]
+    fn reads_a_workload() {
+        let line = "warploom work nw size=62 --device cuda:1 penalty=-3 --json --max-cycles 9";
+        let Command::Work(work) = Cli::parse_from(line.split_whitespace()).command else { panic!() };
+        assert_eq!(
+            (work.name.as_deref(), work.params),
+            (Some("nw"), vec!["size=62".into(), "penalty=-3".into()])
+        );
+        assert_eq!((work.machine.device, work.machine.max_cycles), (DeviceName::Cuda(1), Some(9)));
+        for wrong in ["warploom work", "warploom work --list nw"] {
+            assert!(Cli::try_parse_from(wrong.split_whitespace()).is_err(), "{wrong}");
+        }
     }
 }

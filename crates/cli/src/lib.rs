@@ -13,11 +13,13 @@ pub mod devices;
 pub mod failure;
 pub mod fill;
 pub mod input;
+pub mod machine;
 pub mod progress;
 pub mod run;
 pub mod speed;
 pub mod term;
 pub mod value;
+pub mod work;
 
 use std::process::ExitCode;
 
@@ -38,6 +40,7 @@ pub fn main() -> ExitCode {
     };
     let result = match &cli.command {
         Command::Run(options) => run::run(options),
+        Command::Work(options) => work::work(options),
         Command::Check(options) => check::check(options),
         Command::Chips(options) => chips::chips(options),
         Command::Devices(options) => devices::devices(options),

@@ -1,40 +1,32 @@
 //! `warploom run`: one launch, from the command line's arguments to a summary.
 
 use std::fmt::Write;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use warploom::isa::{Param, Ty};
-use warploom::{
-    Arg, Buffer, Chip, Device, Error, Kernel, Launch, Model, Module, Progress, Report, SimOptions,
-};
+use warploom::{Arg, Buffer, Device, Error, Kernel, Launch, Model, Module, Report};
 
 use crate::arg::{ArgSpec, BufferSpec, Fill};
-use crate::cli::{DeviceName, RunOptions};
+use crate::cli::{DeviceName, MachineOptions, RunOptions};
 use crate::failure::{Exit, Failure};
 use crate::input::{self, reason};
-use crate::progress::Watch;
+use crate::machine::{self, Control};
 use crate::term::{self, counted, dims, grouped, seconds};
 use crate::{fill, value};
 
 /// Runs the kernel and prints what it did.
 pub fn run(options: &RunOptions) -> Result<Exit, Failure> {
-    let mut gpu = open(options)?;
+    let mut gpu = machine::open(&options.machine)?;
     let module = input::load(&mut gpu, &options.file)?;
     let kernel = choose_kernel(&module, options)?;
     check_references(options, &kernel)?;
     let arguments = prepare(&mut gpu, &options.args)?;
 
     let args = arguments.iter().map(Prepared::arg).collect::<Vec<_>>();
-    let (watch, progress) = Watch::new();
-    let launched = gpu.launch(&kernel, launch(options, progress), args);
-    drop(watch);
-    let report = match launched {
-        Ok(report) => report,
-        Err(error) => return Err(launch_failure(error, options)),
-    };
+    let control = Control::new(&options.machine);
+    let launched = gpu.launch(&kernel, control.apply(launch(options)), args);
+    drop(control);
+    let report = launched.map_err(|error| launch_failure(error, &options.machine, options.json))?;
     let dumps =
         options.dump.iter().map(|d| dump(&gpu, &arguments, d.arg, d.count)).collect::<Result<Vec<_>, _>>()?;
     save(&gpu, &arguments, options)?;
@@ -58,21 +50,6 @@ pub fn run(options: &RunOptions) -> Result<Exit, Failure> {
         term::print(&text)?;
     }
     Ok(judge_uninitialised(&report))
-}
-
-/// The device to run on.
-fn open(options: &RunOptions) -> Result<Device, Failure> {
-    match options.device {
-        DeviceName::Sim => {
-            let chip = Chip::load(&options.chip.chip, &options.chip.set).map_err(Error::from)?;
-            let sim = SimOptions { check_uninitialised: options.check_uninit };
-            Ok(Device::sim_with(chip, sim))
-        }
-        DeviceName::Cuda(_) if options.check_uninit => {
-            Err(Failure::input("--check-uninit needs the simulator: a real GPU does not know who wrote what"))
-        }
-        DeviceName::Cuda(ordinal) => Ok(Device::cuda(ordinal)?),
-    }
 }
 
 /// The kernel that is meant.
@@ -156,31 +133,13 @@ fn example_arg(param: &Param) -> String {
     }
 }
 
-fn launch(options: &RunOptions, progress: Arc<Progress>) -> Launch {
-    let limit = [options.max_cycles, options.max_insts].into_iter().flatten().min();
+fn launch(options: &RunOptions) -> Launch {
     Launch {
-        grid: options.grid,
         block: options.block,
         dynamic_shared_bytes: options.shared,
         cooperative: options.cooperative,
-        time_limit: options.time_limit.map(Duration::from_secs),
-        max_instructions: limit,
-        interrupt: Some(interrupt_flag()),
-        progress: Some(progress),
+        ..Launch::grid(options.grid)
     }
-}
-
-/// A flag that Ctrl-C sets; a second Ctrl-C ends the process at once.
-fn interrupt_flag() -> Arc<AtomicBool> {
-    let flag = Arc::new(AtomicBool::new(false));
-    let set = flag.clone();
-    // Without a handler Ctrl-C still ends the process, only less politely.
-    let _ = ctrlc::set_handler(move || {
-        if set.swap(true, Ordering::Relaxed) {
-            std::process::exit(Exit::Interrupted as i32);
-        }
-    });
-    flag
 }
 
 /// An argument that is ready for the launch.
@@ -254,10 +213,10 @@ fn prepare_buffer(gpu: &mut Device, index: usize, spec: &BufferSpec) -> Result<B
 }
 
 /// Shows what a failed launch did so far, and adds advice.
-fn launch_failure(error: Error, options: &RunOptions) -> Failure {
+pub(crate) fn launch_failure(error: Error, machine: &MachineOptions, json: bool) -> Failure {
     let limits = matches!(&error, Error::Unlaunchable { shape, .. } if !shape.grid.contains(&0) && !shape.block.contains(&0));
     let failure = Failure::from(error);
-    if let Some(report) = failure.report().filter(|_| !options.json) {
+    if let Some(report) = failure.report().filter(|_| !json) {
         let mut text = report.output.clone();
         end_line(&mut text);
         if failure.exit() == Exit::Interrupted {
@@ -266,10 +225,10 @@ fn launch_failure(error: Error, options: &RunOptions) -> Failure {
         // What the kernel printed comes before the message that it failed.
         let _ = term::print(&text);
     }
-    match limits && options.device == DeviceName::Sim {
+    match limits && machine.device == DeviceName::Sim {
         true => failure.help(format!(
             "`warploom chips {}` shows the chip's limits; --set changes them",
-            options.chip.chip
+            machine.chip.chip
         )),
         false => failure,
     }
@@ -316,14 +275,14 @@ fn save(gpu: &Device, arguments: &[Prepared], options: &RunOptions) -> Result<()
     Ok(())
 }
 
-fn end_line(text: &mut String) {
+pub(crate) fn end_line(text: &mut String) {
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');
     }
 }
 
 /// Tells about reads of memory that nobody wrote.
-fn judge_uninitialised(report: &Report) -> Exit {
+pub(crate) fn judge_uninitialised(report: &Report) -> Exit {
     if report.uninitialised.is_empty() {
         return Exit::Good;
     }
@@ -382,6 +341,7 @@ pub fn summary(report: &Report) -> String {
         ),
     ));
     lines.push(("lanes", format!("{:.1}% busy (SIMD efficiency)", 100.0 * report.simd_efficiency)));
+    lines.extend(timing_lines(report));
     lines.push((
         "wall time",
         format!("{}, {:.1} M warp instructions/s", seconds(report.wall_s), report.warp_insts_per_s / 1e6),
@@ -389,12 +349,84 @@ pub fn summary(report: &Report) -> String {
     aligned(&lines)
 }
 
-fn aligned(lines: &[(&str, String)]) -> String {
+/// What the timed model tells besides; nothing of another.
+pub(crate) fn timing_lines(report: &Report) -> Vec<(&'static str, String)> {
+    let (Some(ipc), Some(kernel_s)) = (report.ipc, report.kernel_s) else { return Vec::new() };
+    let overhead = report.launch_overhead_ns.unwrap_or(0) as f64 / 1e9;
+    let mut lines = vec![(
+        "cycles",
+        format!(
+            "{}, {ipc:.3} warp instructions a cycle (IPC); {} and {} to launch",
+            grouped(report.cycles),
+            seconds(kernel_s),
+            seconds(overhead)
+        ),
+    )];
+    if let (Some(stalls), Some(all)) = (&report.stalls, report.warp_cycles) {
+        lines.push(("warps", shares(stalls, all)));
+    }
+    if let Some(locks) = report.locks.as_ref().filter(|l| **l != Default::default()) {
+        lines.push(("locks", locks_text(locks)));
+    }
+    let of = |counters: &Option<warploom::Counters>, name: &str| {
+        counters.as_ref().and_then(|c| c.get(name)).copied().unwrap_or(0)
+    };
+    let hits = |counters: &Option<warploom::Counters>| {
+        let (hits, misses) = (of(counters, "hits"), of(counters, "misses") + of(counters, "merges"));
+        (hits + misses > 0).then(|| {
+            format!("{:.1}% of {} hit", percent(hits, hits + misses), counted(hits + misses, "line"))
+        })
+    };
+    let levels = [("L1", hits(&report.l1)), ("L2", hits(&report.l2))];
+    let mut memory =
+        levels.into_iter().filter_map(|(level, text)| Some(format!("{level} {}", text?))).collect::<Vec<_>>();
+    if let Some(share) = report.dram_utilisation {
+        let bytes = of(&report.dram, "bytes");
+        memory.push(format!("DRAM {} kB, {:.1}% of its bandwidth", grouped(bytes / 1000), 100.0 * share));
+    }
+    lines.push(("memory", memory.join("; ")));
+    lines
+}
+
+/// What warps did with their time, the largest share first.
+fn shares(stalls: &warploom::Counters, all: u64) -> String {
+    let mut shares = stalls.iter().filter(|&(_, &cycles)| cycles > 0).collect::<Vec<_>>();
+    shares.sort_by_key(|&(name, &cycles)| (std::cmp::Reverse(cycles), *name));
+    let text =
+        |(name, &cycles): (&&str, &u64)| format!("{} {:.1}%", name.replace('_', " "), percent(cycles, all));
+    shares.into_iter().map(text).collect::<Vec<_>>().join(", ")
+}
+
+fn locks_text(locks: &warploom::Locks) -> String {
+    let mut parts = Vec::new();
+    let tries = locks.acquired + locks.failed_intra + locks.failed_inter;
+    if tries > 0 {
+        parts.push(format!(
+            "{} taken in {}; {} failed on their own warp, {} on another",
+            grouped(locks.acquired),
+            counted(tries, "try").replace("trys", "tries"),
+            grouped(locks.failed_intra),
+            grouped(locks.failed_inter)
+        ));
+    }
+    let waits = locks.wait_ok + locks.wait_fail;
+    if waits > 0 {
+        parts.push(format!("{} of {} were over", grouped(locks.wait_ok), counted(waits, "wait")));
+    }
+    parts.join("; ")
+}
+
+fn percent(part: u64, all: u64) -> f64 {
+    if all > 0 { 100.0 * part as f64 / all as f64 } else { 0.0 }
+}
+
+pub(crate) fn aligned(lines: &[(&str, String)]) -> String {
     lines.iter().map(|(label, text)| format!("{label:<11}{text}\n")).collect()
 }
 
-fn how(model: Model) -> &'static str {
+pub(crate) fn how(model: Model) -> &'static str {
     match model {
+        Model::Timing => "timed model",
         Model::Functional => "functional model",
         Model::Hardware => "a real GPU",
     }

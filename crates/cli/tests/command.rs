@@ -326,7 +326,7 @@ fn null_pointers_traps_and_assertions() {
 fn endless_kernels() {
     let dir = scratch("endless");
     std::fs::write(dir.join("endless.ptx"), ptx("LOOP:\n\tbra LOOP;")).unwrap();
-    insta::assert_snapshot!(refused_in(&dir, 4, &["run endless.ptx --block 64 --max-insts 1000"]));
+    insta::assert_snapshot!(refused_in(&dir, 4, &["run endless.ptx --block 64 --max-cycles 1000"]));
     let output = warploom_in(&dir, "run endless.ptx --max-cycles 1000 --json");
     assert_eq!(code(&output), 4);
     assert_eq!(json(&stdout(&output))["error"]["kind"], "hang");
@@ -336,8 +336,8 @@ fn endless_kernels() {
 fn a_lock_that_hangs_on_a_simt_stack() {
     let line = "run kernels/spinlock.ptx --entry naivelock --block 32 --arg buf:u32:1=zero --arg buf:u32:1=zero \
                 --dump 1";
-    insta::assert_snapshot!(refused(4, &[&format!("{line} --max-insts 10000")]));
-    assert!(good(&format!("{line} --max-insts 1000000 --chip h200")).starts_with("32\n"));
+    insta::assert_snapshot!(refused(4, &[&format!("{line} --max-cycles 10000")]));
+    assert!(good(&format!("{line} --max-cycles 1000000 --chip h200")).starts_with("32\n"));
 }
 
 // Exit code 130: interrupted.
@@ -423,7 +423,81 @@ fn speed_measures_the_set() {
 fn help_and_completions() {
     assert!(good("--help").contains("warploom run kernels/vecadd.ptx"));
     assert!(good("run --help").contains("buf:TYPE:COUNT=FILL"));
+    assert!(good("work --help").contains("warploom work hashtable"));
     assert!(good("completions bash").contains("_warploom"));
     assert_eq!(code(&warploom("")), 2);
     assert_eq!(code(&warploom("walk kernels/vecadd.ptx")), 2);
+}
+
+#[test]
+fn workloads_are_listed() {
+    insta::assert_snapshot!(good("work --list"));
+    let listed = json(&good("work --list --json"));
+    let names: Vec<_> = listed["workloads"].as_array().unwrap().iter().map(|w| &w["name"]).collect();
+    assert_eq!(names, ["vecadd", "matmul", "hashtable", "nw"]);
+    assert_eq!(listed["workloads"][2]["params"][0]["default"], 80_000);
+}
+
+#[test]
+fn workloads_run_and_are_checked() {
+    for (line, check) in [
+        ("work vecadd size=1_000", "1,000 sums equal the host's"),
+        ("work matmul size=32 --chip h200", "1,024 elements equal the host's"),
+        ("work hashtable keys=500 buckets=8", "500 keys are in the chains of 8 buckets"),
+        ("work nw size=70 penalty=-2 --check-uninit", "5,041 scores equal the host's"),
+    ] {
+        let out = good(line);
+        assert!(out.contains(&format!("\ncheck      ok: {check}\n")), "{line}\n{out}");
+    }
+    // All but the last line, which tells the time, is the same everywhere.
+    let out = good("work nw size=70 --model functional");
+    insta::assert_snapshot!(
+        out.lines().filter(|line| !line.starts_with("wall time")).collect::<Vec<_>>().join("\n")
+    );
+}
+
+#[test]
+fn a_workload_as_json() {
+    let report = json(&good("work nw size=70 --set sm.count=1 --json"));
+    for key in "kernel chip sched bows model cycles warp_insts thread_insts ipc simd_efficiency wall_s \
+                warp_insts_per_s stalls locks sib l1 l2 dram energy_nj grid block registers shared_bytes occupancy \
+                output error workload params check check_message launches per_launch"
+        .split_whitespace()
+    {
+        assert!(report.get(key).is_some(), "`{key}` is missing in {report}");
+    }
+    assert_eq!(report["params"], serde_json::json!({ "size": 70, "penalty": 10, "seed": 1 }));
+    assert_eq!((&report["workload"], &report["check"]), (&"nw".into(), &true.into()));
+    let each = report["per_launch"].as_array().unwrap();
+    let insts: u64 = each.iter().map(|launch| launch["warp_insts"].as_u64().unwrap()).sum();
+    assert_eq!((report["launches"].as_u64(), each.len()), (Some(5), 5));
+    assert_eq!(report["warp_insts"], insts);
+}
+
+#[test]
+fn workloads_that_cannot_be() {
+    let lines = [
+        "work vecad",
+        "work nw sise=62",
+        "work nw 62",
+        "work nw size=62 size=62",
+        "work nw size=large",
+        "work nw size=0",
+        "work matmul size=100",
+        "work vecadd --chip gtx9000",
+        "work vecadd size=100_000_000",
+    ];
+    insta::assert_snapshot!(refused(2, &lines));
+    let output = warploom("work vecad --json");
+    assert_eq!(code(&output), 2);
+    assert_eq!(json(&stdout(&output))["error"]["kind"], "bad_input");
+    assert_eq!((code(&warploom("work")), code(&warploom("work --list nw"))), (2, 2));
+}
+
+#[test]
+fn a_workload_that_reaches_a_limit() {
+    let output = warploom("work hashtable --max-cycles 1000 --json");
+    assert_eq!(code(&output), 4);
+    let report = json(&stdout(&output));
+    assert_eq!((&report["error"]["kind"], &report["kernel"]), (&"hang".into(), &"hashtable_insert".into()));
 }

@@ -4,6 +4,7 @@
 //! resident CTA does sees it done.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::atomic::Ordering;
 
 use warploom_isa::{Kernel, Pc};
@@ -12,7 +13,7 @@ use crate::chip::Chip;
 use crate::fault::{Fault, Place, coordinates};
 use crate::gpu::{LaunchError, Limits, Shape, Stats, UninitialisedRead};
 use crate::hang::{Hang, HangReason, WaitingWarp, lane_ranges};
-use crate::mem::store::Memory;
+use crate::mem::store::{Global, Memory};
 use crate::occupancy::Occupancy;
 use crate::sm::barrier::Barriers;
 use crate::sm::execute::{Cta, Execution, Next};
@@ -71,7 +72,16 @@ impl Output {
         self.lines.push((cta, thread, text));
     }
 
-    fn into_text(mut self) -> String {
+    /// Adds what another printed.
+    pub fn merge(&mut self, other: Output) {
+        self.cut |= other.cut;
+        for (cta, thread, text) in other.lines {
+            self.print(cta, thread, text);
+        }
+    }
+
+    /// All of it.
+    pub fn into_text(mut self) -> String {
         self.lines.sort_by_key(|&(cta, thread, _)| (cta, thread));
         let mut text: String = self.lines.into_iter().map(|(_, _, text)| text).collect();
         if self.cut {
@@ -91,10 +101,9 @@ struct Resident<const N: usize> {
 pub fn run<const N: usize>(launch: &Launch<'_>, memory: &mut Memory) -> Result<Stats, LaunchError> {
     let execution = Execution {
         launch,
-        memory,
+        memory: Global::Now(memory),
         output: Output::default(),
         clock: 0,
-        thread_instructions: 0,
         uninitialised: None,
     };
     let total = launch.shape.grid.iter().map(|&d| d as u64).product::<u64>();
@@ -104,7 +113,8 @@ pub fn run<const N: usize>(launch: &Launch<'_>, memory: &mut Memory) -> Result<S
         residents: Vec::new(),
         next_cta: 0,
         total,
-        uninitialised: BTreeMap::new(),
+        thread_instructions: 0,
+        uninitialised: UninitialisedReads::default(),
     };
     let end = machine.run();
     let stats = machine.into_stats();
@@ -129,7 +139,9 @@ struct Machine<'a, const N: usize> {
     residents: Vec<Resident<N>>,
     next_cta: u64,
     total: u64,
-    uninitialised: BTreeMap<Pc, UninitialisedRead>,
+    /// Instructions times lanes that were active, whatever the guard says.
+    thread_instructions: u64,
+    uninitialised: UninitialisedReads,
 }
 
 impl<const N: usize> Machine<'_, N> {
@@ -188,14 +200,17 @@ impl<const N: usize> Machine<'_, N> {
         let Resident { cta, warps } = &mut self.residents[at];
         for warp in 0..warps.len() {
             let mut end = self.execution.clock + TURN;
-            if let Some(limit) = self.launch.limits.max_instructions {
+            if let Some(limit) = self.launch.limits.max_cycles {
                 if self.execution.clock >= limit {
-                    return Err(End::Hang(Box::new(self.hang(HangReason::InstructionLimit(limit)))));
+                    return Err(End::Hang(Box::new(self.hang(HangReason::CycleLimit(limit)))));
                 }
                 end = end.min(limit);
             }
             while self.execution.clock < end {
                 let Some(path) = warps[warp].control.current() else { break };
+                // The model's clock: one tick a warp instruction.
+                self.execution.clock += 1;
+                self.thread_instructions += path.mask.count_ones() as u64;
                 match self.execution.step(cta, warps, warp, path) {
                     Ok(Next::Go) => {}
                     Ok(Next::Yield) => break,
@@ -205,14 +220,7 @@ impl<const N: usize> Machine<'_, N> {
                 }
                 if let Some(read) = self.execution.uninitialised.take() {
                     let read = (read.0, read.1.name(), read.2, read.3);
-                    note_uninitialised(
-                        &mut self.uninitialised,
-                        self.launch.kernel,
-                        cta,
-                        &warps[warp],
-                        path.pc,
-                        read,
-                    );
+                    self.uninitialised.note(self.launch.kernel, cta, &warps[warp], path.pc, read);
                 }
             }
         }
@@ -251,16 +259,17 @@ impl<const N: usize> Machine<'_, N> {
         let begun = self.next_cta;
         Stats {
             warp_instructions: self.execution.clock,
-            thread_instructions: self.execution.thread_instructions,
+            thread_instructions: self.thread_instructions,
             ctas: begun,
             warps: begun * self.launch.occupancy.warps_per_cta as u64,
             output: self.execution.output.into_text(),
-            uninitialised: self.uninitialised.into_values().collect(),
+            uninitialised: self.uninitialised.into_vec(),
+            timed: None,
         }
     }
 }
 
-fn describe_wait<const N: usize>(cta: &Cta, warp: &Warp<N>, wait: Wait) -> String {
+pub(crate) fn describe_wait<const N: usize>(cta: &Cta, warp: &Warp<N>, wait: Wait) -> String {
     match wait {
         Wait::Barrier => match cta.barriers.waiting_at(warp.id) {
             Some(id) => {
@@ -288,22 +297,44 @@ fn fault<const N: usize>(kernel: &Kernel, cta: &Cta, warp: &Warp<N>, pc: Pc, bad
     })
 }
 
-fn note_uninitialised<const N: usize>(
-    noted: &mut BTreeMap<Pc, UninitialisedRead>,
-    kernel: &Kernel,
-    cta: &Cta,
-    warp: &Warp<N>,
-    pc: Pc,
-    (lane, space, address, bytes): (usize, &str, u64, u32),
-) {
-    let note = noted.entry(pc).or_insert_with(|| UninitialisedRead {
-        message: format!(
-            "load of {bytes} bytes of {space} memory at {address:#x}, which nobody wrote, by thread {} of CTA {}\n      at {}",
-            coordinates(warp.thread(lane)),
-            coordinates(cta.id),
-            Place::of(kernel, pc)
-        ),
-        count: 0,
-    });
-    note.count += 1;
+/// Reads of memory that nobody wrote, by instruction.
+#[derive(Clone, Debug, Default)]
+pub struct UninitialisedReads(BTreeMap<Pc, UninitialisedRead>);
+
+impl UninitialisedReads {
+    /// A warp reads so, with a lane: (lane, space, address, bytes).
+    pub fn note<const N: usize>(
+        &mut self,
+        kernel: &Kernel,
+        cta: &Cta,
+        warp: &Warp<N>,
+        pc: Pc,
+        (lane, space, address, bytes): (usize, &str, u64, u32),
+    ) {
+        let note = self.0.entry(pc).or_insert_with(|| UninitialisedRead {
+            message: format!(
+                "load of {bytes} bytes of {space} memory at {address:#x}, which nobody wrote, by thread {} of CTA {}\n      at {}",
+                coordinates(warp.thread(lane)),
+                coordinates(cta.id),
+                Place::of(kernel, pc)
+            ),
+            count: 0,
+        });
+        note.count += 1;
+    }
+
+    /// Adds those of another; of the same instruction, the first message stays.
+    pub fn merge(&mut self, other: UninitialisedReads) {
+        for (pc, read) in other.0 {
+            match self.0.entry(pc) {
+                Entry::Occupied(mut known) => known.get_mut().count += read.count,
+                Entry::Vacant(place) => drop(place.insert(read)),
+            }
+        }
+    }
+
+    /// In the order of the program.
+    pub fn into_vec(self) -> Vec<UninitialisedRead> {
+        self.0.into_values().collect()
+    }
 }

@@ -10,8 +10,11 @@ use crate::chip::Chip;
 use crate::fault::Fault;
 use crate::functional;
 use crate::hang::Hang;
+use crate::machine::{self, MemorySide, Timing};
 use crate::mem::store::{Memory, OutOfMemory};
 use crate::occupancy::{Occupancy, Unlaunchable, check_launch};
+use crate::report::TimedStats;
+use crate::stats::SmStats;
 
 /// A module whose variables have their place in memory.
 #[derive(Debug)]
@@ -107,8 +110,8 @@ pub struct Shape {
 /// What ends a launch from outside.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
-    /// Warp instructions.
-    pub max_instructions: Option<u64>,
+    /// Cycles. (The functional model has one cycle a warp instruction.)
+    pub max_cycles: Option<u64>,
     /// Becomes true when the user wants to stop.
     pub interrupt: Option<Arc<AtomicBool>>,
     /// Is told how far the launch has come.
@@ -141,6 +144,8 @@ pub struct Stats {
     pub output: String,
     /// Reads of memory that nobody wrote, one for each instruction, if they were asked for.
     pub uninitialised: Vec<UninitialisedRead>,
+    /// What the timed model adds.
+    pub timed: Option<Box<TimedStats>>,
 }
 
 /// A read of memory that was never written.
@@ -189,13 +194,24 @@ pub struct Gpu {
     memory: Memory,
     check_uninitialised: bool,
     launches: u64,
+    side: MemorySide,
+}
+
+/// How a launch is executed.
+#[derive(Clone, Debug)]
+pub enum Model {
+    /// Values only.
+    Functional,
+    /// Cycle by cycle.
+    Timed(Timing),
 }
 
 impl Gpu {
     /// A chip with empty memory. With `check_uninitialised`, reads of never-written memory are reported.
     pub fn new(chip: Chip, check_uninitialised: bool) -> Gpu {
         let memory = Memory::new(chip.memory.global_bytes, check_uninitialised);
-        Gpu { chip, memory, check_uninitialised, launches: 0 }
+        let side = MemorySide::new(&chip);
+        Gpu { chip, memory, check_uninitialised, launches: 0, side }
     }
 
     /// The chip.
@@ -262,9 +278,10 @@ impl Gpu {
         check_launch(&self.chip, &kernel.kernel, shape)
     }
 
-    /// Runs a kernel to its end on the functional machine. `params` are the bytes of its parameter buffer.
+    /// Runs a kernel to its end. `params` are the bytes of its parameter buffer.
     pub fn launch(
         &mut self,
+        model: &Model,
         kernel: &LoadedKernel,
         shape: Shape,
         params: &[u8],
@@ -289,9 +306,22 @@ impl Gpu {
             check_uninitialised: self.check_uninitialised,
             grid_id: self.launches,
         };
-        match self.chip.sm.warp_lanes {
-            32 => functional::run::<32>(&launch, &mut self.memory),
-            _ => functional::run::<64>(&launch, &mut self.memory),
+        match (model, self.chip.sm.warp_lanes) {
+            (Model::Functional, 32) => functional::run::<32>(&launch, &mut self.memory),
+            (Model::Functional, _) => functional::run::<64>(&launch, &mut self.memory),
+            (Model::Timed(timing), lanes) => {
+                if let Some(name) =
+                    timing.policy.as_deref().filter(|name| !crate::sched::names().contains(name))
+                {
+                    return Err(Unlaunchable::Policy(name.to_string()).into());
+                }
+                let (memory, side) = (&mut self.memory, &mut self.side);
+                let probe = |_| (SmStats::default(), ());
+                match lanes {
+                    32 => machine::run::<32, ()>(&launch, timing, memory, side, probe).0,
+                    _ => machine::run::<64, ()>(&launch, timing, memory, side, probe).0,
+                }
+            }
         }
     }
 }

@@ -3,6 +3,10 @@
 use std::fmt;
 
 use crate::fault::{Place, coordinates};
+use crate::locks::LockTable;
+use crate::mem::store::Memory;
+use crate::probe::Probe;
+use crate::sm::core::{Context, Sm};
 
 /// A launch that does not end.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,8 +26,12 @@ pub struct Hang {
 pub enum HangReason {
     /// Every warp waits; none can ever go on.
     Blocked,
-    /// The limit on warp instructions was reached.
-    InstructionLimit(u64),
+    /// Every warp that runs repeats itself, and nothing it reads can change.
+    Repeats,
+    /// No value has changed for so many cycles.
+    Quiet(u64),
+    /// The limit on cycles was reached.
+    CycleLimit(u64),
 }
 
 /// A group of lanes of a warp that does not end.
@@ -39,6 +47,39 @@ pub struct WaitingWarp {
     pub wait: Option<String>,
     /// Where it is.
     pub place: Place,
+}
+
+/// Explains why a timed launch does not end.
+pub(crate) fn explain<const N: usize, P: Probe>(
+    context: &Context<'_>,
+    sms: &[Sm<N, P>],
+    _memory: &Memory,
+    _locks: &LockTable,
+    reason: HangReason,
+) -> Hang {
+    let kernel = context.launch.kernel;
+    let mut waiting = Vec::new();
+    let mut live_warps = 0;
+    for resident in sms.iter().flat_map(Sm::residents) {
+        for warp in resident.warps.iter().filter(|w| !w.is_done()) {
+            live_warps += 1;
+            for (group, wait) in warp.control.paths() {
+                if waiting.len() == 8 {
+                    break;
+                }
+                let wait = wait.map(|wait| crate::functional::describe_wait(&resident.cta, warp, wait));
+                let place = Place::of(kernel, group.pc);
+                waiting.push(WaitingWarp {
+                    cta: resident.cta.id,
+                    warp: warp.id,
+                    mask: group.mask,
+                    wait,
+                    place,
+                });
+            }
+        }
+    }
+    Hang { kernel: kernel.name.clone(), reason, waiting, live_warps }
 }
 
 /// Lanes as ranges: `0`, `1-31`.
@@ -86,10 +127,21 @@ impl fmt::Display for Hang {
                     warps(self.live_warps, "waits", "wait")
                 )?;
             }
-            HangReason::InstructionLimit(limit) => {
+            HangReason::Repeats => {
+                write!(f, "kernel `{}` hangs: every warp repeats itself for ever", self.kernel)?;
+            }
+            HangReason::Quiet(cycles) => {
                 write!(
                     f,
-                    "kernel `{}` did not end within {} warp instructions; {}",
+                    "kernel `{}` seems to hang: nothing has changed for {} cycles",
+                    self.kernel,
+                    grouped(cycles)
+                )?;
+            }
+            HangReason::CycleLimit(limit) => {
+                write!(
+                    f,
+                    "kernel `{}` did not end within {} cycles; {}",
                     self.kernel,
                     grouped(limit),
                     warps(self.live_warps, "still runs", "still run")

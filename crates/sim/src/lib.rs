@@ -9,16 +9,26 @@ pub mod fault;
 pub mod functional;
 pub mod gpu;
 pub mod hang;
+pub mod locks;
+pub mod machine;
 pub mod mem;
 pub mod occupancy;
 pub mod printf;
+pub mod probe;
+pub mod report;
+pub mod sched;
+pub mod slab;
 pub mod sm;
+pub mod stats;
+pub mod wheel;
 
 pub use chip::{Chip, ChipError, Divergence};
 pub use fault::{Fault, FaultKind};
 pub use gpu::{
-    Gpu, LaunchError, Limits, LoadedKernel, LoadedModule, ModuleError, Progress, Shape, Stats,
+    Gpu, LaunchError, Limits, LoadedKernel, LoadedModule, Model, ModuleError, Progress, Shape, Stats,
     UninitialisedRead,
 };
 pub use hang::{Hang, HangReason};
+pub use machine::Timing;
 pub use occupancy::{Limiter, Occupancy, Unlaunchable};
+pub use report::TimedStats;

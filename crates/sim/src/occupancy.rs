@@ -156,6 +156,9 @@ pub enum Unlaunchable {
         /// Which chip.
         chip: String,
     },
+    /// No such warp scheduler.
+    #[error("no warp scheduler `{0}`; there are {list}", list = crate::sched::names().join(", "))]
+    Policy(String),
     /// Clusters.
     #[error("kernel `{0}` asks for a cluster launch; clusters are not modelled")]
     Cluster(String),

@@ -12,7 +12,7 @@ use warploom_sim::Progress;
 /// use warploom::Launch;
 ///
 /// let line = Launch::grid(4096).block(256);
-/// let plane = Launch::grid([64, 64]).block((16, 16)).shared_bytes(2048).max_instructions(1_000_000);
+/// let plane = Launch::grid([64, 64]).block((16, 16)).shared_bytes(2048).max_cycles(1_000_000);
 /// ```
 #[derive(Clone, Debug)]
 pub struct Launch {
@@ -26,8 +26,8 @@ pub struct Launch {
     pub cooperative: bool,
     /// Time after which the launch is ended as hanging, on a real GPU.
     pub time_limit: Option<Duration>,
-    /// Warp instructions after which the launch is ended as hanging.
-    pub max_instructions: Option<u64>,
+    /// Cycles after which the launch is ended as hanging. (The functional model has one cycle a warp instruction.)
+    pub max_cycles: Option<u64>,
     /// Ends the launch when it becomes true.
     pub interrupt: Option<Arc<AtomicBool>>,
     /// Is told how far the launch has come.
@@ -43,7 +43,7 @@ impl Launch {
             dynamic_shared_bytes: 0,
             cooperative: false,
             time_limit: None,
-            max_instructions: None,
+            max_cycles: None,
             interrupt: None,
             progress: None,
         }
@@ -73,9 +73,9 @@ impl Launch {
         self
     }
 
-    /// Ends the launch as hanging after so many warp instructions.
-    pub fn max_instructions(mut self, instructions: u64) -> Launch {
-        self.max_instructions = Some(instructions);
+    /// Ends the launch as hanging after so many cycles.
+    pub fn max_cycles(mut self, cycles: u64) -> Launch {
+        self.max_cycles = Some(cycles);
         self
     }
 

@@ -44,7 +44,7 @@ pub use error::{Error, Result};
 pub use kernel::{Kernel, KernelInfo, Module, declared, signature};
 pub use launch::{Dim, Launch};
 pub use report::{Counters, Locks, Model, Report, SpinBranches, UninitialisedRead};
-pub use sim::SimOptions;
+pub use sim::{SimModel, SimOptions, policies};
 
 pub use warploom_cuda::{CudaError, DeviceInfo, devices as cuda_devices};
 pub use warploom_isa as isa;
@@ -53,5 +53,5 @@ pub use warploom_sim::fault::Place;
 pub use warploom_sim::hang::grouped;
 pub use warploom_sim::{
     Chip, ChipError, Divergence, Fault, FaultKind, Hang, HangReason, Limiter, Occupancy, Progress, Shape,
-    chip,
+    Timing, chip,
 };

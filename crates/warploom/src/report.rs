@@ -12,8 +12,10 @@ pub type Counters = BTreeMap<&'static str, u64>;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Model {
-    /// Values only: warps run one after the other as fast as the host can.
+    /// Cycle by cycle.
     #[default]
+    Timing,
+    /// Values only: warps run one after the other as fast as the host can.
     Functional,
     /// No model: a real GPU.
     Hardware,
@@ -23,6 +25,7 @@ impl Model {
     /// The model's name on the command line and in reports.
     pub const fn name(self) -> &'static str {
         match self {
+            Model::Timing => "timing",
             Model::Functional => "functional",
             Model::Hardware => "hardware",
         }
@@ -75,8 +78,16 @@ pub struct Report {
     pub wall_s: f64,
     /// Warp instructions a second on the host.
     pub warp_insts_per_s: f64,
-    /// Why warps did not issue, in cycles, in a timed model.
+    /// Seconds that the cycles take at the chip's clock, in a timed model.
+    pub kernel_s: Option<f64>,
+    /// Nanoseconds from the host's call to the first CTA, which are not in `cycles`, in a timed model.
+    pub launch_overhead_ns: Option<u64>,
+    /// Cycles of all warps while they were on an SM, in a timed model. `stalls` makes them up.
+    pub warp_cycles: Option<u64>,
+    /// What warps did in each of those cycles, in a timed model: `issued`, or why not.
     pub stalls: Option<Counters>,
+    /// Warp instructions by class, in a timed model.
+    pub classes: Option<Counters>,
     /// What happened at locks, in a timed model.
     pub locks: Option<Locks>,
     /// Spin-inducing branches, in a timed model.
@@ -87,6 +98,10 @@ pub struct Report {
     pub l2: Option<Counters>,
     /// Device memory, in a timed model.
     pub dram: Option<Counters>,
+    /// Bytes moved by DRAM as a share of what it could have moved in these cycles, in a timed model.
+    pub dram_utilisation: Option<f64>,
+    /// The network between SMs and L2, in a timed model.
+    pub interconnect: Option<Counters>,
     /// Energy in nanojoules, in a timed model.
     pub energy_nj: Option<BTreeMap<&'static str, f64>>,
     /// What the kernel printed.

@@ -6,31 +6,56 @@ use std::time::{Duration, Instant};
 
 use warploom_sim::gpu::Limits;
 use warploom_sim::{
-    Chip, Gpu, LaunchError, LoadedKernel, ModuleError, Occupancy, Shape, Stats, Unlaunchable,
+    Chip, Gpu, LaunchError, LoadedKernel, ModuleError, Occupancy, Shape, Stats, TimedStats, Timing,
+    Unlaunchable,
 };
 
 use crate::backend::{Backend, LoadedModule};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, KernelInfo};
 use crate::launch::Launch;
-use crate::report::{Model, Report, UninitialisedRead};
+use crate::report::{Counters, Locks, Model, Report, SpinBranches, UninitialisedRead};
 
 /// How a simulated device differs from the plain one.
 #[derive(Clone, Debug, Default)]
 pub struct SimOptions {
     /// Report reads of memory that nobody wrote ([`Report::uninitialised`]).
     pub check_uninitialised: bool,
+    /// Cycle by cycle, or values only.
+    pub model: SimModel,
+    /// How a launch is timed, in the timed model.
+    pub timing: Timing,
+}
+
+/// How the simulator executes a launch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SimModel {
+    /// Cycle by cycle.
+    #[default]
+    Timing,
+    /// Values only, as fast as the host can.
+    Functional,
+}
+
+/// The warp schedulers of the timed model, with a line about each.
+pub fn policies() -> Vec<(&'static str, &'static str)> {
+    warploom_sim::sched::POLICIES.iter().map(|&(name, about, _)| (name, about)).collect()
 }
 
 /// A simulated chip.
 #[derive(Debug)]
 pub(crate) struct Sim {
     gpu: Gpu,
+    model: warploom_sim::Model,
 }
 
 impl Sim {
     pub(crate) fn new(chip: Chip, options: SimOptions) -> Sim {
-        Sim { gpu: Gpu::new(chip, options.check_uninitialised) }
+        let model = match options.model {
+            SimModel::Timing => warploom_sim::Model::Timed(options.timing),
+            SimModel::Functional => warploom_sim::Model::Functional,
+        };
+        Sim { gpu: Gpu::new(chip, options.check_uninitialised), model }
     }
 }
 
@@ -84,12 +109,12 @@ impl Backend for Sim {
         }
         let occupancy = self.occupancy(kernel, shape)?;
         let limits = Limits {
-            max_instructions: launch.max_instructions,
+            max_cycles: launch.max_cycles,
             interrupt: launch.interrupt.clone(),
             progress: launch.progress.clone(),
         };
         let start = Instant::now();
-        let result = self.gpu.launch(sim_kernel(kernel)?, shape, params, &limits);
+        let result = self.gpu.launch(&self.model, sim_kernel(kernel)?, shape, params, &limits);
         let wall = start.elapsed();
         let report = |stats: Stats| report(self.gpu.chip(), kernel, shape, occupancy, stats, wall);
         match result {
@@ -176,12 +201,10 @@ fn report(
 ) -> Report {
     let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
     let (warp_insts, thread_insts) = (stats.warp_instructions, stats.thread_instructions);
-    Report {
+    let mut report = Report {
         kernel: kernel.name().to_string(),
         chip: chip.name.clone(),
         model: Model::Functional,
-        sched: None,
-        bows: None,
         grid: shape.grid,
         block: shape.block,
         registers: occupancy.registers,
@@ -193,23 +216,55 @@ fn report(
         warps: stats.warps,
         warp_insts,
         thread_insts,
-        ipc: None,
         simd_efficiency: ratio(thread_insts as f64, warp_insts as f64 * chip.sm.warp_lanes as f64),
-        gpu_s: None,
         wall_s: wall.as_secs_f64(),
         warp_insts_per_s: ratio(warp_insts as f64, wall.as_secs_f64()),
-        stalls: None,
-        locks: None,
-        sib: None,
-        l1: None,
-        l2: None,
-        dram: None,
-        energy_nj: None,
         output: stats.output,
         uninitialised: stats
             .uninitialised
             .into_iter()
             .map(|u| UninitialisedRead { message: u.message, count: u.count })
             .collect(),
+        ..Report::default()
+    };
+    if let Some(timed) = stats.timed {
+        add_timing(&mut report, chip, &timed);
     }
+    report
+}
+
+/// What the timed model knows besides.
+fn add_timing(report: &mut Report, chip: &Chip, timed: &TimedStats) {
+    let locks = &timed.locks;
+    report.model = Model::Timing;
+    report.sched = Some(timed.policy.clone());
+    report.bows = Some(false);
+    report.cycles = timed.cycles;
+    report.ipc = Some(if timed.cycles > 0 { report.warp_insts as f64 / timed.cycles as f64 } else { 0.0 });
+    report.kernel_s = Some(timed.cycles as f64 / (chip.clock.core_mhz as f64 * 1e6));
+    let possible = chip.peak_dram_bytes_per_cycle() * timed.cycles as f64;
+    report.dram_utilisation = Some(if possible > 0.0 { timed.dram.bytes as f64 / possible } else { 0.0 });
+    report.launch_overhead_ns = Some(chip.launch.overhead_ns as u64);
+    report.warp_cycles = Some(timed.total.warp_cycles);
+    report.stalls = Some(timed.stalls().into_iter().collect());
+    report.classes = Some(timed.classes().collect());
+    report.locks = Some(Locks {
+        acquired: locks.acquired,
+        failed_intra: locks.failed_intra,
+        failed_inter: locks.failed_inter,
+        wait_ok: locks.wait_ok,
+        wait_fail: locks.wait_fail,
+    });
+    report.sib = Some(SpinBranches::default());
+    report.l1 = Some(timed.l1.named().collect());
+    report.l2 = Some(timed.l2.named().collect());
+    report.dram = Some(timed.dram.named().collect());
+    let mut network = Counters::new();
+    for (name, value) in timed.requests.named() {
+        network.insert(name, value);
+    }
+    for (name, value) in timed.replies.named() {
+        *network.entry(name).or_default() += value;
+    }
+    report.interconnect = Some(network);
 }

@@ -113,7 +113,7 @@ fn hangs_end_at_the_limit_and_on_demand() {
     let (held, counter) = (gpu.buffer(&[1u32]).unwrap(), gpu.zeros::<u32>(1).unwrap());
     let launch = Launch::grid(1).block(32);
     let error =
-        gpu.launch(&kernel, launch.clone().max_instructions(500), args![&held, &counter, 1u32]).unwrap_err();
+        gpu.launch(&kernel, launch.clone().max_cycles(500), args![&held, &counter, 1u32]).unwrap_err();
     assert!(matches!(&error, Error::Hang { report, .. } if report.warp_insts >= 500), "{error}");
     let stop = Arc::new(AtomicBool::new(true));
     let error = gpu.launch(&kernel, launch.interrupt(stop), args![&held, &counter, 1u32]).unwrap_err();
@@ -122,8 +122,10 @@ fn hangs_end_at_the_limit_and_on_demand() {
 
 #[test]
 fn uninitialised_reads_are_reported_when_asked_for() {
-    let mut gpu =
-        Device::sim_with(Chip::load("gtx480", &[]).unwrap(), SimOptions { check_uninitialised: true });
+    let mut gpu = Device::sim_with(
+        Chip::load("gtx480", &[]).unwrap(),
+        SimOptions { check_uninitialised: true, ..SimOptions::default() },
+    );
     let kernel = gpu.load_ptx(VECADD).unwrap().kernel("vecadd").unwrap();
     let (a, b) = (gpu.zeros::<f32>(32).unwrap(), gpu.uninit::<f32>(32).unwrap());
     let report = gpu.launch(&kernel, Launch::grid(1).block(32), args![&a, &b, &a, 32u32]).unwrap();

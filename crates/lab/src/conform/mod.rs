@@ -10,7 +10,6 @@ mod export;
 pub mod fuzz;
 mod operands;
 mod origin;
-mod random;
 mod record;
 mod replay;
 mod run;

@@ -3,7 +3,7 @@
 use warploom::isa::Ty;
 
 use super::case::{Case, Slot};
-use super::random::Random;
+use crate::random::Random;
 
 /// Which values an operand takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use warploom::{Buffer, Device, Kernel, Launch, args};
 use super::case::{BLOCK, Case, SLOT_BYTES};
 use super::error::Result;
 use super::operands::operands;
-use super::random::hash;
+use crate::random::hash;
 
 /// Device memory for any of some cases.
 pub(crate) struct Bench {

@@ -144,6 +144,11 @@ impl Memory {
         (a.base, &mut a.bytes, a.written.as_mut())
     }
 
+    /// Whether it knows which bytes were never written.
+    pub fn tracks_writes(&self) -> bool {
+        self.track_writes
+    }
+
     /// Which bytes of an allocation were written, where that is tracked.
     pub fn written(&self, at: usize) -> Option<&BitSet> {
         self.allocations[at].written.as_ref()
@@ -184,6 +189,13 @@ impl Memory {
         }
     }
 
+    /// A name for a good address: "buffer 2+16".
+    pub fn name(&self, address: u64) -> Option<String> {
+        let Allocation { base, name, .. } = &self.allocations[self.find(address)?];
+        let name = name.strip_prefix("variable `").and_then(|n| n.strip_suffix('`')).unwrap_or(name);
+        Some(format!("{name}+{}", address - base))
+    }
+
     /// Says in words where a bad address lies: "4 bytes past the end of buffer 2 (4096 bytes)".
     pub fn describe(&self, address: u64, bytes: u64) -> String {
         if let Some((base, len, name)) =
@@ -213,6 +225,47 @@ impl Memory {
                 format!("{} before the start of {} ({} bytes)", count(ahead), a.name, a.bytes.len())
             }
             (Some(_), None) => unreachable!("the guard above holds when nothing lies ahead"),
+        }
+    }
+}
+
+/// Device memory as an instruction reaches it.
+#[derive(Debug)]
+pub enum Global<'a> {
+    /// Its bytes move at once.
+    Now(&'a mut Memory),
+    /// Addresses are checked at once; bytes move later, when the memory system serves the access.
+    Later(&'a Memory),
+}
+
+impl Global<'_> {
+    /// The same for a shorter time.
+    #[inline(always)]
+    pub fn reborrow(&mut self) -> Global<'_> {
+        match self {
+            Global::Now(memory) => Global::Now(memory),
+            Global::Later(memory) => Global::Later(memory),
+        }
+    }
+
+    /// An allocation to change.
+    #[inline(always)]
+    pub fn allocation_mut(&mut self, at: usize) -> (u64, &mut [u8], Option<&mut BitSet>) {
+        match self {
+            Global::Now(memory) => memory.allocation_mut(at),
+            Global::Later(_) => unreachable!("global memory changes only where it is served"),
+        }
+    }
+}
+
+impl std::ops::Deref for Global<'_> {
+    type Target = Memory;
+
+    #[inline(always)]
+    fn deref(&self) -> &Memory {
+        match self {
+            Global::Now(memory) => memory,
+            Global::Later(memory) => memory,
         }
     }
 }
@@ -260,6 +313,16 @@ mod tests {
         assert_eq!(memory.describe(a - 4, 4), "4 bytes before the start of buffer 0 (4096 bytes)");
         memory.free(a);
         assert_eq!(memory.describe(a + 8, 4), "at byte 8 of buffer 0 (4096 bytes), which was freed");
+    }
+
+    #[test]
+    fn names_of_good_addresses() {
+        let mut memory = Memory::new(1 << 20, false);
+        let buffer = memory.allocate(64, 1, "buffer 0").unwrap();
+        let variable = memory.allocate(4, 4, "variable `lock`").unwrap();
+        assert_eq!(memory.name(buffer + 16).as_deref(), Some("buffer 0+16"));
+        assert_eq!(memory.name(variable).as_deref(), Some("lock+0"));
+        assert_eq!(memory.name(buffer + 64), None);
     }
 
     #[test]

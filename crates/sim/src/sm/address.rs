@@ -88,6 +88,10 @@ impl<const N: usize> Addresses<N> {
             Addresses::Uniform(address) => mask * inside(*address) as u64,
             Addresses::Stride { .. } if inside(self.at(0)) && inside(self.at(N - 1)) => mask,
             Addresses::Lanes(lanes) => {
+                // Mostly all are inside, which is found out faster than who is.
+                if lanes.iter().fold(true, |all, &address| all & inside(address)) {
+                    return mask;
+                }
                 let mut found = 0u64;
                 for (lane, &address) in lanes.iter().enumerate() {
                     found |= (inside(address) as u64) << lane;

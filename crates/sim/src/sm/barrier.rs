@@ -97,6 +97,8 @@ pub struct Release {
 struct Barrier {
     expected: Option<u32>,
     arrived: u32,
+    /// The warps that `arrived` counts, a bit each.
+    came: u64,
     /// Warps of which some lanes have come.
     partial: SmallVec<[Waiter; 4]>,
     waiters: SmallVec<[Waiter; 8]>,
@@ -174,9 +176,24 @@ impl Barriers {
         (barrier.arrived * self.lanes + partly, barrier.expected.unwrap_or(live_warps * self.lanes))
     }
 
-    /// For messages: the barrier at which a warp's path waits.
-    pub fn waiting_at(&self, warp: u32) -> Option<u32> {
-        self.barriers.iter().position(|b| b.waiters.iter().any(|w| w.warp == warp)).map(|id| id as u32)
+    /// For messages: whether barrier `id` was given a count of threads.
+    pub fn is_counted(&self, id: u32) -> bool {
+        self.barriers[id as usize].expected.is_some()
+    }
+
+    /// For messages: the lanes of a warp that have come to barrier `id` in this phase.
+    pub fn come(&self, id: u32, warp: u32) -> u64 {
+        let barrier = &self.barriers[id as usize];
+        if barrier.came >> warp & 1 == 1 {
+            return u64::MAX;
+        }
+        barrier.partial.iter().find(|p| p.warp == warp).map_or(0, |p| p.mask)
+    }
+
+    /// For messages: the barrier at which lanes of a warp wait.
+    pub fn waiting_at(&self, warp: u32, lanes: u64) -> Option<u32> {
+        let waits = |w: &Waiter| w.warp == warp && w.mask & lanes != 0;
+        self.barriers.iter().position(|b| b.waiters.iter().any(waits)).map(|id| id as u32)
     }
 }
 
@@ -186,6 +203,7 @@ impl Barrier {
         if let Some(at) = self.partial.iter().position(|p| p.warp == warp && warp_lanes & !p.mask == 0) {
             self.partial.remove(at);
             self.arrived += 1;
+            self.came |= 1 << warp;
         }
     }
 
@@ -212,7 +230,8 @@ mod tests {
         let mut barriers = Barriers::new(16, 32);
         assert_eq!(barriers.arrive(arrival(0, None, true), 2), Ok(None));
         assert_eq!(barriers.progress(1, 2), (32, 64));
-        assert_eq!(barriers.waiting_at(0), Some(1));
+        assert_eq!(barriers.waiting_at(0, 1), Some(1));
+        assert_eq!((barriers.come(1, 0), barriers.come(1, 1)), (u64::MAX, 0));
         let release = barriers.arrive(arrival(1, None, true), 2).unwrap().unwrap();
         assert_eq!(release.waiters.len(), 2);
         assert_eq!((release.popc, release.all), (4, false));

@@ -16,7 +16,7 @@ use super::vote::{self, PTX_WARP};
 use super::warp::{Warp, lanes as each};
 use crate::fault::FaultKind;
 use crate::functional::{Launch, Output};
-use crate::mem::store::Memory;
+use crate::mem::store::Global;
 use crate::printf;
 
 /// Bytes of stack that every call takes besides frames and saved registers: the return address.
@@ -53,22 +53,21 @@ pub struct Execution<'a> {
     /// The launch.
     pub launch: &'a Launch<'a>,
     /// Global memory.
-    pub memory: &'a mut Memory,
+    pub memory: Global<'a>,
     /// What the kernel prints.
     pub output: Output,
-    /// The clock: one tick a warp instruction.
+    /// The clock that instructions can read, in cycles.
     pub clock: u64,
-    /// Instructions times lanes that were active, whatever the guard says.
-    pub thread_instructions: u64,
     /// A read of never-written memory by the last instruction: (lane, space, address, bytes).
     pub uninitialised: Option<(usize, Space, u64, u32)>,
 }
 
 impl Execution<'_> {
-    fn reach<'b>(&'b mut self, cta: &'b mut Cta) -> Reach<'b> {
+    /// What a warp of the CTA can reach.
+    pub(super) fn reach<'b>(&'b mut self, cta: &'b mut Cta) -> Reach<'b> {
         Reach {
             kernel: self.launch.kernel,
-            memory: self.memory,
+            memory: self.memory.reborrow(),
             shared: &mut cta.shared,
             constants: self.launch.constants,
             params: self.launch.params,
@@ -95,8 +94,6 @@ impl Execution<'_> {
             Guard::If(pred) => path.mask & registers.preds[pred.index()],
             Guard::Unless(pred) => path.mask & !registers.preds[pred.index()],
         };
-        self.clock += 1;
-        self.thread_instructions += path.mask.count_ones() as u64;
         if lanes::execute(inst, &mut registers, &kernel.imms, mask) {
             warp.control.advance();
             return Ok(Next::Go);
@@ -198,6 +195,10 @@ impl Execution<'_> {
         Ok(Next::Go)
     }
 
+    fn nanoseconds(&self) -> u64 {
+        (self.clock as u128 * 1000 / self.launch.chip.clock.core_mhz as u128) as u64
+    }
+
     fn special<const N: usize>(
         &self,
         cta: &Cta,
@@ -216,7 +217,8 @@ impl Execution<'_> {
         if special.is_wide() {
             let value = match special {
                 Special::GridId => self.launch.grid_id,
-                Special::Clock64 | Special::GlobalTimer => self.clock,
+                Special::Clock64 => self.clock,
+                Special::GlobalTimer => self.nanoseconds(),
                 _ => 0,
             };
             warp.registers(activation).write64(inst.dst, &wide(value), mask);
@@ -248,8 +250,10 @@ impl Execution<'_> {
             Special::LanemaskLe => from_lane(&|lane| (2u32 << lane_id(lane)).wrapping_sub(1)),
             Special::LanemaskGe => from_lane(&|lane| u32::MAX << lane_id(lane)),
             Special::LanemaskGt => from_lane(&|lane| !(2u32 << lane_id(lane)).wrapping_sub(1)),
-            Special::Clock | Special::GlobalTimerLo => [self.clock as u32; N],
-            Special::ClockHi | Special::GlobalTimerHi => [(self.clock >> 32) as u32; N],
+            Special::Clock => [self.clock as u32; N],
+            Special::ClockHi => [(self.clock >> 32) as u32; N],
+            Special::GlobalTimerLo => [self.nanoseconds() as u32; N],
+            Special::GlobalTimerHi => [(self.nanoseconds() >> 32) as u32; N],
             Special::DynamicSmemSize => [shape.dynamic_shared_bytes; N],
             Special::TotalSmemSize => [self.launch.occupancy.shared_bytes; N],
             Special::One => [1; N],

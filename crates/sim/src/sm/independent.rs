@@ -3,6 +3,7 @@
 use warploom_isa::Pc;
 
 use super::simt::{Activation, Entry, Group, Wait};
+use super::watch::Since;
 
 /// How long the path with the lowest pc may run while others could.
 const PATIENCE: u32 = 256;
@@ -53,6 +54,33 @@ impl Splits {
     pub(super) fn paths(&self) -> impl Iterator<Item = (Group, Activation, Option<Wait>)> {
         let frame = |s: &Split| *s.frames.last().expect("a split runs in some activation");
         self.splits.iter().map(move |s| (Group { pc: s.pc, mask: s.mask }, frame(s), s.wait))
+    }
+
+    /// Whether the lanes are where they were in `before` and will go the same ways again, whoever's turn it is when. A lane
+    /// that went round by itself does, so long as it went at all; one that depends on others of its warp only if turns are
+    /// taken in the same order.
+    pub(super) fn repeats(&self, before: &Splits, since: Since) -> bool {
+        if since.crossed {
+            return self.is_as(before);
+        }
+        let same = |a: &Split, b: &Split| {
+            a.pc == b.pc && a.mask == b.mask && a.wait == b.wait && a.frames == b.frames
+        };
+        let could_run = self.splits.iter().filter(|s| s.wait.is_none()).fold(0, |m, s| m | s.mask);
+        could_run & !since.ran == 0
+            && self.splits.len() == before.splits.len()
+            && self.splits.iter().all(|a| before.splits.iter().any(|b| same(a, b)))
+    }
+
+    /// Whether everything is the same, whose turn comes when included.
+    fn is_as(&self, other: &Splits) -> bool {
+        let rank = |of: &Splits, split: &Split| of.splits.iter().filter(|s| s.last_turn < split.last_turn).count();
+        let same = |(a, b): (&Split, &Split)| {
+            (a.pc, a.mask, a.wait) == (b.pc, b.mask, b.wait) && a.frames == b.frames && rank(self, a) == rank(other, b)
+        };
+        (self.current, self.ran, self.turn) == (other.current, other.ran, other.turn)
+            && self.splits.len() == other.splits.len()
+            && self.splits.iter().zip(&other.splits).all(same)
     }
 
     pub(super) fn activation(&self) -> Activation {
@@ -262,6 +290,19 @@ mod tests {
             }
         }
         assert!(ran > 1000, "the other path ran {ran} times");
+    }
+
+    /// A lane that holds a lock and has not had its turn yet must not be taken for one that never goes on.
+    #[test]
+    fn a_path_that_did_not_run_repeats_nothing() {
+        let mut splits = splits();
+        splits.branch(&[go(0, 0b1110), go(1, 0b0001)], Pc(1));
+        let before = splits.clone();
+        splits.branch(&[go(0, 0b1110)], Pc(1));
+        let since = |ran, crossed| Since { ran, crossed };
+        assert!(!splits.repeats(&before, since(0b1110, false)));
+        assert!(splits.repeats(&before, since(0b1111, false)));
+        assert!(!splits.repeats(&before, since(0b1111, true)), "the other's turn has come nearer");
     }
 
     #[test]

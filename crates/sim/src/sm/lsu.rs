@@ -12,7 +12,7 @@ use super::shared::Shared;
 use super::simt::Activation;
 use super::warp::{Warp, lanes as each};
 use crate::fault::{AccessKind, FaultKind};
-use crate::mem::store::{BitSet, Memory};
+use crate::mem::store::{BitSet, Global};
 
 /// A lane's bad access.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct Reach<'a> {
     /// The running kernel.
     pub kernel: &'a Kernel,
     /// Global memory.
-    pub memory: &'a mut Memory,
+    pub memory: Global<'a>,
     /// The CTA's scratchpad.
     pub shared: &'a mut Shared,
     /// The constant bank.
@@ -53,14 +53,14 @@ pub struct Issued<'a, const N: usize> {
 
 /// What every lane of an access does.
 #[derive(Clone, Copy)]
-struct Touch {
-    space: Space,
-    bytes: u32,
-    kind: AccessKind,
+pub(super) struct Touch {
+    pub(super) space: Space,
+    pub(super) bytes: u32,
+    pub(super) kind: AccessKind,
 }
 
 /// Rows of words for the largest access, 32 bytes a lane.
-const MAX_ROWS: usize = 8;
+pub const MAX_ROWS: usize = 8;
 
 impl Reach<'_> {
     /// Executes a load.
@@ -76,7 +76,7 @@ impl Reach<'_> {
     #[inline]
     fn load_rows<const N: usize, const ROWS: usize>(&mut self, issued: Issued<'_, N>) -> Result<(), Bad> {
         let Issued { warp, activation, inst, mask } = issued;
-        let Op::Ld { access, wide } = inst.op else { unreachable!("called for loads") };
+        let Op::Ld { access, .. } = inst.op else { unreachable!("called for loads") };
         let addresses = addresses(self.kernel, warp, activation, inst, access.wide_address, mask);
         let mut rows = [[0u32; N]; ROWS];
         let rows = &mut rows[..(access.bytes() as usize).div_ceil(4)];
@@ -88,31 +88,7 @@ impl Reach<'_> {
             mask,
             |reach, warp, at| reach.gather(warp, at, rows),
         )?;
-        let kernel = self.kernel;
-        let mut registers = warp.registers(activation);
-        let mut put = |dst: Dst, element: usize| {
-            let (low, high) = extend(rows, access.ty, element);
-            if wide {
-                let mut both = [0u64; N];
-                for lane in 0..N {
-                    both[lane] = low[lane] as u64 | (high[lane] as u64) << 32;
-                }
-                registers.write64(dst, &both, mask);
-            } else {
-                registers.write32(dst, &low, mask);
-            }
-        };
-        match inst.dst {
-            Dst::Vec(id) => {
-                for (element, operand) in kernel.vectors[id.index()].iter().enumerate() {
-                    if let Operand::Reg(reg) = operand {
-                        put(Dst::Reg(*reg), element);
-                    }
-                }
-            }
-            dst if ROWS == 1 && access.ty.bytes() == 4 && !wide => registers.write32(dst, &rows[0], mask),
-            dst => put(dst, 0),
-        }
+        write_back(self.kernel, warp, activation, inst, mask, rows);
         Ok(())
     }
 
@@ -132,34 +108,7 @@ impl Reach<'_> {
         let Op::St(access) = inst.op else { unreachable!("called for stores") };
         let addresses = addresses(self.kernel, warp, activation, inst, access.wide_address, mask);
         let mut rows = [[0u32; N]; ROWS];
-        let kernel = self.kernel;
-        let registers = warp.registers(activation);
-        let mut take = |operand: Operand, element: usize| match access.ty.bytes() {
-            8 => {
-                let value = registers.read64(operand, &kernel.imms);
-                for lane in 0..N {
-                    rows[2 * element][lane] = value[lane] as u32;
-                    rows[2 * element + 1][lane] = (value[lane] >> 32) as u32;
-                }
-            }
-            4 => rows[element] = registers.read32(operand),
-            bytes => {
-                let value = registers.read32(operand);
-                let bit = element * bytes as usize * 8;
-                let field = (1u32 << (8 * bytes)) - 1;
-                for lane in 0..N {
-                    rows[bit / 32][lane] |= (value[lane] & field) << (bit % 32);
-                }
-            }
-        };
-        match inst.src[2] {
-            Operand::Vec(id) => {
-                for (element, operand) in kernel.vectors[id.index()].iter().enumerate() {
-                    take(*operand, element);
-                }
-            }
-            operand => take(operand, 0),
-        }
+        collect_rows(self.kernel, warp, activation, inst, &mut rows);
         let rows = &rows[..(access.bytes() as usize).div_ceil(4)];
         self.each_space(
             warp,
@@ -177,16 +126,7 @@ impl Reach<'_> {
         let Op::Atom(op, access) = inst.op else { unreachable!("called for atomics") };
         let addresses = addresses(self.kernel, warp, activation, inst, access.wide_address, mask);
         let wide = access.ty.bytes() == 8;
-        let kernel = self.kernel;
-        let registers = warp.registers(activation);
-        let read = |operand: Operand| -> [u64; N] {
-            match operand {
-                Operand::None => [0; N],
-                operand if wide => registers.read64(operand, &kernel.imms),
-                operand => registers.read32(operand).map(|v| v as u64),
-            }
-        };
-        let (b, c) = (read(inst.src[2]), read(inst.src[3]));
+        let (b, c) = atomic_operands(self.kernel, warp, activation, inst, wide);
         let mut old = [0u64; N];
         self.each_space(
             warp,
@@ -196,12 +136,7 @@ impl Reach<'_> {
             mask,
             |reach, warp, at| reach.update(warp, at, (op, access.ty), (&b, &c), &mut old),
         )?;
-        let mut registers = warp.registers(activation);
-        if wide {
-            registers.write64(inst.dst, &old, mask);
-        } else {
-            registers.write32(inst.dst, &old.map(|v| v as u32), mask);
-        }
+        write_old(warp, activation, inst, wide, mask, &old);
         Ok(())
     }
 
@@ -300,7 +235,7 @@ impl Reach<'_> {
     }
 
     /// Checks alignment and bounds, and hands each group of lanes that lie in one piece of memory to `f`.
-    fn each_space<const N: usize>(
+    pub(super) fn each_space<const N: usize>(
         &mut self,
         warp: &mut Warp<N>,
         activation: &Activation,
@@ -435,7 +370,12 @@ impl Reach<'_> {
         }
     }
 
-    fn gather<const N: usize>(&mut self, warp: &mut Warp<N>, piece: &Piece<'_, N>, rows: &mut [[u32; N]]) {
+    pub(super) fn gather<const N: usize>(
+        &mut self,
+        warp: &mut Warp<N>,
+        piece: &Piece<'_, N>,
+        rows: &mut [[u32; N]],
+    ) {
         if piece.space == Space::Local {
             return gather_local(warp, piece, rows);
         }
@@ -450,7 +390,12 @@ impl Reach<'_> {
         }
     }
 
-    fn scatter<const N: usize>(&mut self, warp: &mut Warp<N>, piece: &Piece<'_, N>, rows: &[[u32; N]]) {
+    pub(super) fn scatter<const N: usize>(
+        &mut self,
+        warp: &mut Warp<N>,
+        piece: &Piece<'_, N>,
+        rows: &[[u32; N]],
+    ) {
         if piece.space == Space::Local {
             return scatter_local(warp, piece, rows);
         }
@@ -459,7 +404,7 @@ impl Reach<'_> {
         note_written(written, piece);
     }
 
-    fn update<const N: usize>(
+    pub(super) fn update<const N: usize>(
         &mut self,
         warp: &mut Warp<N>,
         piece: &Piece<'_, N>,
@@ -485,6 +430,121 @@ impl Reach<'_> {
             }
             scatter_local(warp, &one, rows);
         }
+    }
+}
+
+/// Writes what a load found to its registers. `rows` are as many as the access has.
+#[inline(always)]
+pub(super) fn write_back<const N: usize>(
+    kernel: &Kernel,
+    warp: &mut Warp<N>,
+    activation: &Activation,
+    inst: &Inst,
+    mask: u64,
+    rows: &[[u32; N]],
+) {
+    let Op::Ld { access, wide } = inst.op else { unreachable!("called for loads") };
+    let mut registers = warp.registers(activation);
+    let mut put = |dst: Dst, element: usize| {
+        let (low, high) = extend(rows, access.ty, element);
+        if wide {
+            let mut both = [0u64; N];
+            for lane in 0..N {
+                both[lane] = low[lane] as u64 | (high[lane] as u64) << 32;
+            }
+            registers.write64(dst, &both, mask);
+        } else {
+            registers.write32(dst, &low, mask);
+        }
+    };
+    match inst.dst {
+        Dst::Vec(id) => {
+            for (element, operand) in kernel.vectors[id.index()].iter().enumerate() {
+                if let Operand::Reg(reg) = operand {
+                    put(Dst::Reg(*reg), element);
+                }
+            }
+        }
+        dst if rows.len() == 1 && access.ty.bytes() == 4 && !wide => {
+            registers.write32(dst, &rows[0], mask);
+        }
+        dst => put(dst, 0),
+    }
+}
+
+/// What a store writes, as rows.
+#[inline(always)]
+pub(super) fn collect_rows<const N: usize>(
+    kernel: &Kernel,
+    warp: &mut Warp<N>,
+    activation: &Activation,
+    inst: &Inst,
+    rows: &mut [[u32; N]],
+) {
+    let Op::St(access) = inst.op else { unreachable!("called for stores") };
+    let registers = warp.registers(activation);
+    let mut take = |operand: Operand, element: usize| match access.ty.bytes() {
+        8 => {
+            let value = registers.read64(operand, &kernel.imms);
+            for lane in 0..N {
+                rows[2 * element][lane] = value[lane] as u32;
+                rows[2 * element + 1][lane] = (value[lane] >> 32) as u32;
+            }
+        }
+        4 => rows[element] = registers.read32(operand),
+        bytes => {
+            let value = registers.read32(operand);
+            let bit = element * bytes as usize * 8;
+            let field = (1u32 << (8 * bytes)) - 1;
+            for lane in 0..N {
+                rows[bit / 32][lane] |= (value[lane] & field) << (bit % 32);
+            }
+        }
+    };
+    match inst.src[2] {
+        Operand::Vec(id) => {
+            for (element, operand) in kernel.vectors[id.index()].iter().enumerate() {
+                take(*operand, element);
+            }
+        }
+        operand => take(operand, 0),
+    }
+}
+
+/// The operands of an atomic.
+#[inline]
+pub(super) fn atomic_operands<const N: usize>(
+    kernel: &Kernel,
+    warp: &mut Warp<N>,
+    activation: &Activation,
+    inst: &Inst,
+    wide: bool,
+) -> ([u64; N], [u64; N]) {
+    let registers = warp.registers(activation);
+    let read = |operand: Operand| -> [u64; N] {
+        match operand {
+            Operand::None => [0; N],
+            operand if wide => registers.read64(operand, &kernel.imms),
+            operand => registers.read32(operand).map(|v| v as u64),
+        }
+    };
+    (read(inst.src[2]), read(inst.src[3]))
+}
+
+/// Writes what an atomic found to its register.
+pub(super) fn write_old<const N: usize>(
+    warp: &mut Warp<N>,
+    activation: &Activation,
+    inst: &Inst,
+    wide: bool,
+    mask: u64,
+    old: &[u64; N],
+) {
+    let mut registers = warp.registers(activation);
+    if wide {
+        registers.write64(inst.dst, old, mask);
+    } else {
+        registers.write32(inst.dst, &old.map(|v| v as u32), mask);
     }
 }
 

@@ -1,15 +1,26 @@
 //! A streaming multiprocessor's parts.
+//!
+//! [`core`] has the clock and the pipeline; [`execute`] is what instructions do, in every model.
 
 pub mod address;
 pub mod barrier;
 mod bytes;
+pub mod core;
+pub mod decode;
 pub mod execute;
+pub mod fetch;
 pub mod independent;
+mod issue;
 pub mod lanes;
 pub mod lsu;
 pub mod mbarrier;
+pub mod memory_unit;
+pub mod operands;
+pub mod scoreboard;
 pub mod shared;
 pub mod simt;
 pub mod stack;
+pub mod transfer;
 pub mod vote;
 pub mod warp;
+pub mod watch;

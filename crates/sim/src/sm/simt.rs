@@ -7,6 +7,7 @@ use warploom_isa::Pc;
 
 pub use super::independent::Splits;
 pub use super::stack::SimtStack;
+use super::watch::Since;
 
 /// One activation of a function: where its registers and its frame are, and where it goes back to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +71,13 @@ pub enum Wait {
     },
     /// At a reconvergence point of the SIMT stack, for these lanes to come there too.
     Meet(u64),
+    /// On the other side of a branch, for these lanes to leave the top of the SIMT stack.
+    Turn {
+        /// Lanes that go first.
+        after: u64,
+        /// Where they have to come.
+        meet: Pc,
+    },
 }
 
 /// The control state of a warp.
@@ -152,11 +160,25 @@ impl Control {
         }
     }
 
+    /// Whether all lanes are where they were in `before`, and will take the same ways again.
+    pub fn repeats(&self, before: &Control, since: Since) -> bool {
+        match (self, before) {
+            (Control::Stack(a), Control::Stack(b)) => a.is_as(b),
+            (Control::Independent(a), Control::Independent(b)) => a.repeats(b, since),
+            _ => false,
+        }
+    }
+
     /// All paths with their waits, for messages.
     pub fn paths(&self) -> Vec<(Group, Option<Wait>)> {
+        self.activated_paths().into_iter().map(|(group, _, wait)| (group, wait)).collect()
+    }
+
+    /// All paths with their activations and waits, for messages.
+    pub fn activated_paths(&self) -> Vec<(Group, Activation, Option<Wait>)> {
         match self {
             Control::Stack(stack) => stack.paths(),
-            Control::Independent(splits) => splits.paths().map(|(group, _, wait)| (group, wait)).collect(),
+            Control::Independent(splits) => splits.paths().collect(),
         }
     }
 }

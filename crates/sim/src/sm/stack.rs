@@ -12,7 +12,7 @@ pub struct SimtStack {
     wait: Option<Wait>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct StackEntry {
     pc: Pc,
     reconverge: Pc,
@@ -20,6 +20,16 @@ struct StackEntry {
     /// The first entry of an activation: popping it returns to the caller.
     is_call: bool,
     activation: Activation,
+}
+
+impl StackEntry {
+    /// Whether it is another side of the same branch or call, and not inside `other`.
+    fn is_beside(&self, other: &StackEntry) -> bool {
+        self.reconverge == other.reconverge
+            && self.is_call == other.is_call
+            && self.activation.depth == other.activation.depth
+            && other.pc != other.reconverge
+    }
 }
 
 impl SimtStack {
@@ -44,18 +54,26 @@ impl SimtStack {
     }
 
     /// All lanes by the entry that holds them, the running path first.
-    pub(super) fn paths(&self) -> Vec<(Group, Option<Wait>)> {
+    pub(super) fn paths(&self) -> Vec<(Group, Activation, Option<Wait>)> {
         let mut above = 0;
         let mut paths = Vec::new();
-        for entry in self.entries.iter().rev() {
+        for (at, entry) in self.entries.iter().enumerate().rev() {
             let here = Group { pc: entry.pc, mask: entry.mask & !above };
-            let wait = if paths.is_empty() { self.wait } else { Some(Wait::Meet(above)) };
+            let wait = match self.entries.get(at + 1) {
+                None => self.wait,
+                Some(next) if next.is_beside(entry) => Some(Wait::Turn { after: above, meet: next.reconverge }),
+                Some(_) => Some(Wait::Meet(above)),
+            };
             if here.mask != 0 && here.pc != Pc::RETURN {
-                paths.push((here, wait));
+                paths.push((here, entry.activation, wait));
             }
             above |= entry.mask;
         }
         paths
+    }
+
+    pub(super) fn is_as(&self, other: &SimtStack) -> bool {
+        self.entries == other.entries && self.wait == other.wait
     }
 
     pub(super) fn activation(&self) -> Activation {
@@ -231,6 +249,21 @@ mod tests {
         assert_eq!((stack.current(), stack.activation()), (Some(go(200, 0b1100)), at(2)));
         stack.ret(0b1100);
         assert_eq!(stack.current(), Some(go(1, 0b1111)));
+    }
+
+    #[test]
+    fn waits_tell_lanes_that_met_from_those_whose_turn_comes() {
+        let waits = |stack: &SimtStack| stack.paths().into_iter().map(|(g, _, w)| (g, w)).collect::<Vec<_>>();
+        let mut looped = stack();
+        looped.branch(&[go(0, 0b1110), go(5, 0b0001)], Pc(5));
+        assert_eq!(waits(&looped), [(go(0, 0b1110), None), (go(5, 0b0001), Some(Wait::Meet(0b1110)))]);
+        let mut split = stack();
+        split.branch(&[go(10, 0b0011), go(1, 0b1100)], Pc(12));
+        let turn = Wait::Turn { after: 0b0011, meet: Pc(12) };
+        assert_eq!(waits(&split), [(go(10, 0b0011), None), (go(1, 0b1100), Some(turn))]);
+        let mut called = stack();
+        called.call(&[Entry { start: Pc(100), mask: 0b0111, activation: at(1) }]);
+        assert_eq!(waits(&called), [(go(100, 0b0111), None), (go(1, 0b1000), Some(Wait::Meet(0b0111)))]);
     }
 
     #[test]

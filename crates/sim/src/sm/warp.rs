@@ -1,9 +1,10 @@
 //! A warp: its registers, its local memory, and where its threads are.
 
-use warploom_isa::{Kernel, Pc};
+use warploom_isa::{Kernel, Operand, Pc, Reg};
 
 use super::lanes::Registers;
 use super::simt::{Activation, Control, SimtStack, Splits};
+use super::watch::Since;
 use crate::chip::Divergence;
 
 /// The state of a warp of `N` lanes.
@@ -103,6 +104,31 @@ impl<const N: usize> Warp<N> {
         self.live == 0
     }
 
+    /// Whether it is back in the state `before`, since which it did what `since` says, and so would do the same again and
+    /// again, as long as nothing changes that it reads.
+    pub fn repeats(&self, before: &Warp<N>, since: Since) -> bool {
+        self.live == before.live
+            && self.control.repeats(&before.control, since)
+            && self.preds == before.preds
+            && self.words == before.words
+            && self.local == before.local
+    }
+
+    /// What an operand holds in every lane, to look at.
+    pub fn value(&self, activation: &Activation, operand: Operand, wide: bool, imms: &[u64]) -> [u64; N] {
+        let word = |reg: u32| &self.words[(activation.registers + reg) as usize];
+        match operand {
+            Operand::Reg(Reg(reg)) if wide => {
+                std::array::from_fn(|lane| word(reg)[lane] as u64 | (word(reg + 1)[lane] as u64) << 32)
+            }
+            Operand::Reg(Reg(reg)) => word(reg).map(u64::from),
+            Operand::Imm(value) => [value as u64; N],
+            Operand::Imm64(id) => [imms[id.index()]; N],
+            Operand::Frame => [activation.frame as u64; N],
+            _ => [0; N],
+        }
+    }
+
     /// Where the warp is, for messages: the first path's pc.
     pub fn some_pc(&self) -> Option<Pc> {
         self.control.paths().first().map(|(group, _)| group.pc)
@@ -110,9 +136,25 @@ impl<const N: usize> Warp<N> {
 }
 
 /// The lanes of a mask, lowest first.
-#[inline]
-pub fn lanes(mask: u64) -> impl Iterator<Item = usize> {
-    std::iter::successors(Some(mask), |m| Some(m & m.wrapping_sub(1)))
-        .take_while(|&m| m != 0)
-        .map(|m| m.trailing_zeros() as usize)
+#[inline(always)]
+pub fn lanes(mask: u64) -> Lanes {
+    Lanes(mask)
+}
+
+/// An iterator over the lanes of a mask.
+#[derive(Clone, Copy, Debug)]
+pub struct Lanes(u64);
+
+impl Iterator for Lanes {
+    type Item = usize;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<usize> {
+        if self.0 == 0 {
+            return None;
+        }
+        let lane = self.0.trailing_zeros() as usize;
+        self.0 &= self.0 - 1;
+        Some(lane)
+    }
 }

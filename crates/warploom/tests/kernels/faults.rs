@@ -187,7 +187,7 @@ fn use_after_free() {
 #[test]
 fn uninitialised_reads() {
     let chip = Chip::load("gtx480", &[]).unwrap();
-    let mut gpu = Device::sim_with(chip, SimOptions { check_uninitialised: true });
+    let mut gpu = Device::sim_with(chip, SimOptions { check_uninitialised: true, ..SimOptions::default() });
     let body = ".shared .align 4 .u32 box[64];
         ld.global.u32 %r5, [%d3];
         mov.u32 %r6, box;
@@ -296,12 +296,12 @@ fn blocked_lanes() {
 fn instruction_limit() {
     let text = kernel(1, "AGAIN:\nbra AGAIN;");
     for chip in CHIPS {
-        let error = error_on(chip, &text, Launch::grid(3).block(64).max_instructions(12_345));
+        let error = error_on(chip, &text, Launch::grid(3).block(64).max_cycles(12_345));
         let Error::Hang { hang: Some(hang), report, .. } = &error else { panic!("on {chip}: {error}") };
         assert_eq!(hang.reason, HangReason::InstructionLimit(12_345), "on {chip}");
         assert_eq!(report.warp_insts, 12_345, "on {chip}");
     }
-    let launch = Launch::grid(1).block(64).max_instructions(5000);
+    let launch = Launch::grid(1).block(64).max_cycles(5000);
     assert_message!(error_on("gtx480", &text, launch).to_string());
 }
 

@@ -41,9 +41,9 @@ pub struct Run {
 
 impl Run {
     pub fn launch<'a>(&mut self, launch: Launch, args: impl AsRef<[Arg<'a>]>) -> warploom::Result<Report> {
-        let launch = match launch.max_instructions {
+        let launch = match launch.max_cycles {
             Some(_) => launch,
-            None => launch.max_instructions(ENOUGH).time_limit(Duration::from_secs(5)),
+            None => launch.max_cycles(ENOUGH).time_limit(Duration::from_secs(5)),
         };
         self.gpu.launch(&self.kernel, launch, args)
     }

@@ -5,7 +5,7 @@
 //! `%u0`, `%u1` (64 bits), `%q0` and `%h0` … `%h2` (16 bits) are temporaries. No template has a result that depends
 //! on anything but its operands: divisors are not zero, and a NaN never shows its payload or its sign.
 
-use crate::conform::random::Random;
+use crate::random::Random;
 
 /// Registers of each kind.
 pub(super) const WORDS: usize = 8;

@@ -1,7 +1,7 @@
 //! Random programs as trees of statements.
 
 use super::leaf::{leaf, together};
-use crate::conform::random::Random;
+use crate::random::Random;
 
 /// A statement.
 #[derive(Clone, Debug, PartialEq, Eq)]

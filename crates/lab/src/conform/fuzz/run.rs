@@ -7,7 +7,7 @@ use warploom::{Device, Launch, Module, args};
 use super::leaf::{CELL_COUNT, INPUT_WORDS, OUTPUT_BYTES};
 use super::program::{Options, Program};
 use crate::conform::error::Result;
-use crate::conform::random::{Random, hash};
+use crate::random::{Random, hash};
 
 /// Programs of a module: compilers take their time for each module, but one that fails takes all with it.
 pub const BATCH: usize = 32;
@@ -48,7 +48,7 @@ fn run_one(device: &mut Device, module: &Module, program: &Program) -> Result<Im
     let output = device.zeros_named::<u8>("output", threads * OUTPUT_BYTES)?;
     let cells = device.buffer_named("cells", &cells)?;
     let launch = Launch::grid(program.grid).block(program.block);
-    let launch = launch.max_instructions(MAX_INSTRUCTIONS).time_limit(TIME_LIMIT);
+    let launch = launch.max_cycles(MAX_INSTRUCTIONS).time_limit(TIME_LIMIT);
     device.launch(module.kernel(&program.entry())?, launch, args![&input, &output, &cells])?;
     let mut image = output.read(device)?;
     image.extend(cells.read(device)?.iter().flat_map(|w| w.to_le_bytes()));

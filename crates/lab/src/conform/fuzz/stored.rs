@@ -10,8 +10,8 @@ use super::program::{Options, Program};
 use super::run::{BATCH, digest, run_batch};
 use crate::conform::error::{Error, Result};
 use crate::conform::origin::Origin;
-use crate::conform::random::hash;
 use crate::conform::{Progress, Report};
+use crate::random::hash;
 
 /// Where the results are.
 fn path(dir: &Path) -> PathBuf {

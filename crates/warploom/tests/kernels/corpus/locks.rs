@@ -2,7 +2,7 @@
 
 use warploom::{Error, HangReason, Launch, args};
 
-use crate::support::{Outcome, Run, same};
+use crate::support::{Outcome, Random, Run, same};
 
 pub fn spinlock_inc(run: &mut Run) -> Outcome {
     for (threads, ctas, rounds) in [(1u32, 1u32, 3u32), (70, 3, 2), (16, 12, 1)] {
@@ -21,7 +21,7 @@ pub fn naivelock(run: &mut Run) -> Outcome {
         let mut launch = Launch::grid(ctas).block(threads);
         let ends = threads == 1 || run.independent();
         if !ends {
-            launch = launch.max_instructions(LIMIT);
+            launch = launch.max_cycles(LIMIT);
         }
         match run.launch(launch, args![&lock, &counter]) {
             Ok(_) if ends => {
@@ -47,6 +47,33 @@ pub fn crosscta(run: &mut Run) -> Outcome {
         expected[0] = 1000 + ctas;
         same("out", &out.read(&run.gpu)?, &expected)?;
         same("flag", &flag.read(&run.gpu)?, &[1])?;
+    }
+    Ok(())
+}
+
+pub fn hashtable_insert(run: &mut Run) -> Outcome {
+    for (count, buckets, threads, ctas) in [(1usize, 1u32, 1u32, 1u32), (300, 1, 64, 2), (1000, 13, 70, 12)] {
+        let keys = Random::new(count as u64).words(count);
+        let input = run.gpu.buffer(&keys)?;
+        let pool = run.gpu.zeros::<[u32; 2]>(count)?;
+        let heads = run.gpu.buffer(&vec![u32::MAX; buckets as usize])?;
+        let locks = run.gpu.zeros::<u32>(buckets as usize)?;
+        let args = args![&input, count as u32, &pool, &heads, &locks, buckets];
+        run.launch(Launch::grid(ctas).block(threads), args)?;
+        same("locks", &locks.read(&run.gpu)?, &vec![0; buckets as usize])?;
+        // The order within a chain is any.
+        let (pool, heads) = (pool.read(&run.gpu)?, heads.read(&run.gpu)?);
+        let mut places = Vec::new();
+        for (bucket, &head) in heads.iter().enumerate() {
+            let mut at = head;
+            while at != u32::MAX && places.len() <= count {
+                places.push((at as usize, pool[at as usize][0], bucket as u32));
+                at = pool[at as usize][1];
+            }
+        }
+        places.sort_unstable();
+        let expected: Vec<_> = keys.iter().enumerate().map(|(i, &key)| (i, key, key % buckets)).collect();
+        same("chains", &places, &expected)?;
     }
     Ok(())
 }

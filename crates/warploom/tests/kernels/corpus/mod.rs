@@ -106,6 +106,9 @@ kernels! {
     spinlock_inc: Cuda "spinlock" "spinlock_inc" => locks::spinlock_inc;
     naivelock: Cuda "spinlock" "naivelock" => locks::naivelock;
     crosscta: Cuda "spinlock" "crosscta" => locks::crosscta;
+    hashtable_insert: Cuda "hashtable" "hashtable_insert" => locks::hashtable_insert;
+    nw_grow: Cuda "nw" "nw_grow" => parallel::nw_grow;
+    nw_shrink: Cuda "nw" "nw_shrink" => parallel::nw_shrink;
     globals: Cuda "globals" "globals" => tables::globals;
     warpops: Cuda "warpops" "warpops" => tables::warpops;
 

@@ -206,3 +206,61 @@ pub fn bfs(run: &mut Run) -> Outcome {
     }
     Ok(())
 }
+
+/// Sizes of one cell, of whole tiles of 31, and with a part of one at the end.
+const ALIGNMENTS: [(u32, i32); 5] = [(1, 3), (31, 10), (62, 0), (75, 7), (130, -2)];
+
+/// A reference field and the scores it gives, whose first row and column are multiples of the penalty.
+fn alignment(n: usize, penalty: i32) -> (Vec<i32>, Vec<i32>) {
+    let mut random = Random::new(n as u64);
+    let reference: Vec<i32> = (0..n * n).map(|_| random.below(21) as i32 - 10).collect();
+    let side = n + 1;
+    let mut scores = vec![0; side * side];
+    for at in 1..side * side {
+        let (row, column) = (at / side, at % side);
+        scores[at] = if row == 0 || column == 0 {
+            -penalty * (row + column) as i32
+        } else {
+            let pair = scores[at - side - 1] + reference[(row - 1) * n + column - 1];
+            pair.max(scores[at - side] - penalty).max(scores[at - 1] - penalty)
+        };
+    }
+    (reference, scores)
+}
+
+/// Launches over some diagonals of tiles. `known` tells by the number of its diagonal whether a tile is given, and `filled`
+/// whether it must be right in the end; the others must not be touched.
+fn nw(
+    run: &mut Run,
+    ctas: impl Fn(u32) -> Vec<u32>,
+    known: impl Fn(u32, u32) -> bool,
+    filled: impl Fn(u32, u32) -> bool,
+) -> Outcome {
+    for (n, penalty) in ALIGNMENTS {
+        let (field, scores) = alignment(n as usize, penalty);
+        let (side, tiles) = (n + 1, n.div_ceil(31));
+        let only = |shown: &dyn Fn(u32, u32) -> bool| -> Vec<i32> {
+            let cells = scores.iter().zip(0..);
+            let shown = cells.map(|(&score, at): (&i32, u32)| {
+                let (row, column) = (at / side, at % side);
+                let given = row == 0 || column == 0;
+                if given || shown(tiles, (row - 1) / 31 + (column - 1) / 31) { score } else { 12345 }
+            });
+            shown.collect()
+        };
+        let (reference, out) = (run.gpu.buffer(&field)?, run.gpu.buffer(&only(&known))?);
+        for ctas in ctas(tiles) {
+            run.launch(Launch::grid(ctas).block(32), args![&reference, &out, n, penalty])?;
+        }
+        same(&format!("n = {n}: scores"), &out.read(&run.gpu)?, &only(&filled))?;
+    }
+    Ok(())
+}
+
+pub fn nw_grow(run: &mut Run) -> Outcome {
+    nw(run, |tiles| (1..=tiles).collect(), |_, _| false, |tiles, diagonal| diagonal < tiles)
+}
+
+pub fn nw_shrink(run: &mut Run) -> Outcome {
+    nw(run, |tiles| (1..tiles).rev().collect(), |tiles, diagonal| diagonal < tiles, |_, _| true)
+}

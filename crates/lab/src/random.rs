@@ -1,5 +1,7 @@
 //! Deterministic random numbers and hashes. Recorded files depend on them: a change makes every recording stale.
 
+use std::ops::RangeInclusive;
+
 /// SplitMix64.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
@@ -32,6 +34,24 @@ impl Random {
 
     pub(crate) fn pick<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len())]
+    }
+
+    /// In a range, which is not empty.
+    pub(crate) fn between(&mut self, range: RangeInclusive<i32>) -> i32 {
+        let (first, last) = range.into_inner();
+        let count = (i64::from(last) - i64::from(first) + 1) as usize;
+        (i64::from(first) + self.below(count) as i64) as i32
+    }
+
+    /// Any 32-bit words.
+    pub(crate) fn words(&mut self, count: usize) -> Vec<u32> {
+        (0..count).map(|_| (self.next() >> 32) as u32).collect()
+    }
+
+    /// Floats from -1 up to 1, with all the digits they have.
+    pub(crate) fn floats(&mut self, count: usize) -> Vec<f32> {
+        let unit = |bits: u64| (bits >> 40) as f32 / (1 << 23) as f32 - 1.0;
+        (0..count).map(|_| unit(self.next())).collect()
     }
 }
 

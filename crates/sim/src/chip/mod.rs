@@ -4,6 +4,14 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+mod check;
+pub mod timing;
+
+#[cfg(test)]
+mod tests;
+
+use timing::*;
+
 /// A chip's configuration.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
@@ -18,6 +26,30 @@ pub struct Chip {
     pub sm: SmSpec,
     /// Memory sizes.
     pub memory: MemorySpec,
+    /// Frequencies.
+    pub clock: ClockSpec,
+    /// Instruction supply.
+    pub fetch: FetchSpec,
+    /// Warp schedulers.
+    pub issue: IssueSpec,
+    /// Register banks and operand collectors.
+    pub operands: OperandSpec,
+    /// Execution units.
+    pub units: UnitSpec,
+    /// Shared memory.
+    pub shared: SharedSpec,
+    /// The L1 data cache.
+    pub l1: L1Spec,
+    /// The constant cache.
+    pub constant: ConstantSpec,
+    /// The network.
+    pub interconnect: InterconnectSpec,
+    /// The L2 cache.
+    pub l2: L2Spec,
+    /// Device memory.
+    pub dram: DramSpec,
+    /// Hang detection.
+    pub hang: HangSpec,
 }
 
 /// Limits of a launch.
@@ -34,6 +66,8 @@ pub struct LaunchLimits {
     pub max_shared_bytes_per_cta: u32,
     /// Bytes of kernel parameters.
     pub max_param_bytes: u32,
+    /// Time from the host's call to the first CTA, in nanoseconds. Reported apart from the kernel's cycles.
+    pub overhead_ns: u32,
 }
 
 /// How threads of a warp that part ways go on.
@@ -124,17 +158,17 @@ pub enum ChipError {
         /// Which chip.
         name: String,
         /// The key.
-        key: &'static str,
+        key: String,
         /// Its value.
-        value: u64,
+        value: String,
         /// What it must be.
-        rule: &'static str,
+        rule: String,
     },
 }
 
 macro_rules! built_in {
     ($($name:literal),*) => {
-        &[$(($name, include_str!(concat!("../../../chips/", $name, ".toml")))),*]
+        &[$(($name, include_str!(concat!("../../../../chips/", $name, ".toml")))),*]
     };
 }
 
@@ -184,58 +218,11 @@ impl Chip {
         Ok(chip)
     }
 
-    /// Refuses values that no machine can have.
-    fn check(&self) -> Result<(), ChipError> {
-        let require = |ok: bool, key: &'static str, value: u64, rule: &'static str| {
-            if ok { Ok(()) } else { Err(ChipError::Impossible { name: self.name.clone(), key, value, rule }) }
-        };
-        let positive = |key, value: u64| require(value > 0, key, value, "it must be at least 1");
-        let (sm, launch, memory) = (&self.sm, &self.launch, &self.memory);
-        let lanes = sm.warp_lanes as u64;
-        require(lanes == 32 || lanes == 64, "sm.warp_lanes", lanes, "a warp has 32 or 64 lanes")?;
-        for (key, value) in [
-            ("sm.count", sm.count as u64),
-            ("sm.max_ctas", sm.max_ctas as u64),
-            ("sm.register_unit", sm.register_unit as u64),
-            ("sm.shared_unit_bytes", sm.shared_unit_bytes as u64),
-            ("sm.max_registers_per_thread", sm.max_registers_per_thread as u64),
-            ("launch.max_threads_per_cta", launch.max_threads_per_cta as u64),
-            ("memory.global_bytes", memory.global_bytes),
-        ] {
-            positive(key, value)?;
-        }
-        let fits = "it must be at least one warp's worth";
-        require(sm.max_threads as u64 >= lanes, "sm.max_threads", sm.max_threads as u64, fits)?;
-        require(sm.max_warps >= 1, "sm.max_warps", sm.max_warps as u64, fits)?;
-        require(
-            (1..=16).contains(&sm.barriers_per_cta),
-            "sm.barriers_per_cta",
-            sm.barriers_per_cta as u64,
-            "a CTA has 1 to 16 named barriers",
-        )?;
-        let window = warploom_isa::Windows::default().bytes;
-        let inside = "it must fit the 16 MB address window of its space";
-        for (key, value) in [
-            ("sm.shared_bytes", sm.shared_bytes as u64),
-            ("launch.max_shared_bytes_per_cta", launch.max_shared_bytes_per_cta as u64),
-            ("memory.constant_bytes", memory.constant_bytes as u64),
-            ("memory.local_bytes_per_thread", memory.local_bytes_per_thread as u64),
-            ("launch.max_param_bytes", launch.max_param_bytes as u64),
-        ] {
-            require(value <= window, key, value, inside)?;
-        }
-        require(
-            launch.max_threads_per_cta <= sm.max_threads,
-            "launch.max_threads_per_cta",
-            launch.max_threads_per_cta as u64,
-            "an SM holds fewer threads (sm.max_threads)",
-        )?;
-        require(
-            launch.max_shared_bytes_per_cta <= sm.shared_bytes,
-            "launch.max_shared_bytes_per_cta",
-            launch.max_shared_bytes_per_cta as u64,
-            "an SM has less shared memory (sm.shared_bytes)",
-        )
+    /// Bytes that all channels of the memory together move in a core cycle, at most.
+    pub fn peak_dram_bytes_per_cycle(&self) -> f64 {
+        let bytes = u64::from(self.dram.bus_bytes) * u64::from(self.dram.transfers_per_clock);
+        let clocks = f64::from(self.clock.dram_mhz) / f64::from(self.clock.core_mhz);
+        (u64::from(self.l2.partitions) * bytes) as f64 * clocks
     }
 }
 

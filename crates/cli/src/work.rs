@@ -1,0 +1,148 @@
+//! `warploom work`: a built-in workload with its own input, and whether its result is right.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+use warploom::Report;
+use warploom_lab::work::{Outcome, ParamError, Values, WORKLOADS, Workload};
+
+use crate::cli::WorkOptions;
+use crate::failure::{Exit, Failure};
+use crate::machine::{self, Control};
+use crate::run::{aligned, end_line, how, judge_uninitialised, launch_failure, timing_lines};
+use crate::term::{self, counted, grouped, seconds};
+
+/// Runs the workload, prints what it did, and judges the result.
+pub fn work(options: &WorkOptions) -> Result<Exit, Failure> {
+    // Without a name there is only the list: the command line is not accepted otherwise.
+    let Some(name) = &options.name else { return list(options.json) };
+    let workload = Workload::find(name)?;
+    let values = workload.values(&options.params)?;
+    let mut gpu = machine::open(&options.machine)?;
+
+    let control = Control::new(&options.machine);
+    let ran = workload.run(&mut gpu, &values, &|launch| control.apply(launch));
+    drop(control);
+    let outcome = ran.map_err(|error| launch_failure(error, &options.machine, options.json))?;
+
+    let wrong = outcome.check.as_ref().err().map(|reason| {
+        let message = format!("the result of workload `{}` is wrong: {reason}", workload.name);
+        Failure::new(Exit::CheckFailed, message)
+    });
+    if options.json {
+        let mut object = object(workload, &values, &outcome)?;
+        object["error"] = wrong.as_ref().map_or(Value::Null, Failure::json);
+        term::print(&format!("{object}\n"))?;
+    } else {
+        let mut text = outcome.total.output.clone();
+        end_line(&mut text);
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&summary(workload, &values, &outcome));
+        term::print(&text)?;
+    }
+    let exit = judge_uninitialised(&outcome.total);
+    Ok(match wrong {
+        Some(wrong) => {
+            term::tell(&wrong.text());
+            wrong.exit()
+        }
+        None => exit,
+    })
+}
+
+/// What the workload did, for programs.
+fn object(workload: &Workload, values: &Values, outcome: &Outcome) -> Result<Value, Failure> {
+    let mut object = serde_json::to_value(&outcome.total).map_err(std::io::Error::from)?;
+    object["workload"] = json!(workload.name);
+    object["params"] = json!(values);
+    object["check"] = json!(outcome.check.is_ok());
+    object["check_message"] = json!(message(outcome));
+    object["launches"] = json!(outcome.launches.len());
+    let each = |r: &Report| {
+        json!({
+            "kernel": r.kernel, "grid": r.grid, "block": r.block, "cycles": r.cycles, "warp_insts": r.warp_insts,
+            "thread_insts": r.thread_insts, "gpu_s": r.gpu_s,
+        })
+    };
+    object["per_launch"] = outcome.launches.iter().map(each).collect();
+    Ok(object)
+}
+
+fn message(outcome: &Outcome) -> &str {
+    match &outcome.check {
+        Ok(message) | Err(message) => message,
+    }
+}
+
+/// What the workload did, for people.
+fn summary(workload: &Workload, values: &Values, outcome: &Outcome) -> String {
+    let total = &outcome.total;
+    let verdict = if outcome.check.is_ok() { "ok" } else { "WRONG" };
+    let mut lines = vec![
+        ("workload", format!("{} on {}, {}: {values}", workload.name, total.chip, how(total.model))),
+        ("check", format!("{verdict}: {}", message(outcome))),
+        ("launches", format!("{} of {}", grouped(outcome.launches.len() as u64), total.kernel)),
+    ];
+    if let Some(gpu_s) = total.gpu_s {
+        let cycles = grouped(total.cycles);
+        lines.push(("GPU time", format!("{}, {cycles} cycles at the peak clock", seconds(gpu_s))));
+        return aligned(&lines);
+    }
+    let threads = counted(total.thread_insts, "thread instruction");
+    lines.push(("executed", format!("{}, {threads}", counted(total.warp_insts, "warp instruction"))));
+    lines.push(("lanes", format!("{:.1}% busy (SIMD efficiency)", 100.0 * total.simd_efficiency)));
+    lines.extend(timing_lines(total));
+    let rate = total.warp_insts_per_s / 1e6;
+    lines.push(("wall time", format!("{}, {rate:.1} M warp instructions/s", seconds(total.wall_s))));
+    aligned(&lines)
+}
+
+/// Prints what there is.
+fn list(json: bool) -> Result<Exit, Failure> {
+    if json {
+        term::print(&format!("{}\n", json!({ "workloads": WORKLOADS })))?;
+        return Ok(Exit::Good);
+    }
+    let mut text = String::new();
+    for workload in WORKLOADS {
+        let _ = writeln!(text, "{:<10} {}", workload.name, workload.about);
+        for param in workload.params {
+            let default = format!("{}={}", param.name, param.default);
+            let _ = writeln!(text, "    {default:<15}  {}", param.about);
+        }
+        text.push('\n');
+    }
+    text.push_str("Values are the defaults. For example: warploom work hashtable keys=5_000 buckets=64\n");
+    term::print(&text)?;
+    Ok(Exit::Good)
+}
+
+impl From<ParamError> for Failure {
+    fn from(error: ParamError) -> Failure {
+        Failure::input(error.to_string())
+            .help("`warploom work --list` shows the workloads and their parameters")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_result_is_told() {
+        let workload = Workload::find("vecadd").unwrap();
+        let values = workload.values(&["size=32"]).unwrap();
+        let mut gpu = warploom::Device::sim("gtx480").unwrap();
+        let mut outcome = workload.run(&mut gpu, &values, &|launch| launch).unwrap();
+        outcome.check = Err("1 of 32 sums differ".to_string());
+        let text = summary(workload, &values, &outcome);
+        assert!(text.contains("check      WRONG: 1 of 32 sums differ\n"), "{text}");
+        let object = object(workload, &values, &outcome).unwrap();
+        assert_eq!(
+            (&object["check"], &object["check_message"]),
+            (&json!(false), &json!("1 of 32 sums differ"))
+        );
+    }
+}

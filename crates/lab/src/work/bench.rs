@@ -1,0 +1,33 @@
+//! Where a workload runs.
+
+use warploom::{Arg, Device, Kernel, Launch, Module, Report, Result};
+
+/// A device, and what the launches on it did.
+pub struct Bench<'a> {
+    /// The device.
+    pub gpu: &'a mut Device,
+    prepare: &'a dyn Fn(Launch) -> Launch,
+    launches: Vec<Report>,
+}
+
+impl<'a> Bench<'a> {
+    pub(super) fn new(gpu: &'a mut Device, prepare: &'a dyn Fn(Launch) -> Launch) -> Bench<'a> {
+        Bench { gpu, prepare, launches: Vec::new() }
+    }
+
+    /// Loads PTX that messages call `name`.
+    pub fn load(&mut self, (name, text): (&str, &str)) -> Result<Module> {
+        self.gpu.load_ptx_named(name, text)
+    }
+
+    /// Runs a kernel to its end and keeps its report.
+    pub fn launch<'b>(&mut self, kernel: &Kernel, launch: Launch, args: impl AsRef<[Arg<'b>]>) -> Result<()> {
+        let report = self.gpu.launch(kernel, (self.prepare)(launch), args)?;
+        self.launches.push(report);
+        Ok(())
+    }
+
+    pub(super) fn into_launches(self) -> Vec<Report> {
+        self.launches
+    }
+}

@@ -1,0 +1,104 @@
+//! Insertions into a chained hash table, a spin lock a bucket: the critical section of hpca18's Figure 1a.
+
+use warploom::{Launch, Result, args, grouped};
+
+use super::{Bench, Check, Param, SEED, Values, Workload, ptx};
+use crate::random::Random;
+
+const KEYS: Param = Param::new("keys", "keys to insert", 80_000).range(1, 1 << 28);
+const BUCKETS: Param =
+    Param::new("buckets", "buckets of the table; fewer mean more contention", 1024).range(1, 1 << 28);
+const CTAS: Param = Param::new("ctas", "CTAs; their threads share the keys evenly", 160);
+const THREADS: Param = Param::new("threads", "threads of a CTA", 256).range(1, 1024);
+
+pub(super) const WORKLOAD: Workload = Workload {
+    name: "hashtable",
+    about: "insertion of random keys into a chained hash table, a spin lock a bucket",
+    params: &[KEYS, BUCKETS, CTAS, THREADS, SEED],
+    run,
+};
+
+/// Stands for no entry.
+const NONE: u32 = u32::MAX;
+
+fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
+    let (count, buckets): (u32, u32) = (values.get(&KEYS), values.get(&BUCKETS));
+    let (ctas, threads): (u32, u32) = (values.get(&CTAS), values.get(&THREADS));
+    let keys = Random::new(values.get(&SEED)).words(count as usize);
+
+    let module = bench.load(ptx!("hashtable"))?;
+    let keys_buffer = bench.gpu.buffer_named("keys", &keys)?;
+    let pool = bench.gpu.uninit_named::<[u32; 2]>("pool", count as usize)?;
+    let heads = bench.gpu.buffer_named("heads", &vec![NONE; buckets as usize])?;
+    let locks = bench.gpu.zeros_named::<u32>("locks", buckets as usize)?;
+    let args = args![&keys_buffer, count, &pool, &heads, &locks, buckets];
+    bench.launch(&module.kernel("hashtable_insert")?, Launch::grid(ctas).block(threads), args)?;
+
+    let (heads, locks, pool) = (heads.read(bench.gpu)?, locks.read(bench.gpu)?, pool.read(bench.gpu)?);
+    Ok(check(&keys, &heads, &locks, &pool))
+}
+
+/// Each key is once in the chain of its bucket, in whatever order, and all locks are free.
+fn check(keys: &[u32], heads: &[u32], locks: &[u32], pool: &[[u32; 2]]) -> Check {
+    if let Some(bucket) = locks.iter().position(|&lock| lock != 0) {
+        return Err(format!("the lock of bucket {bucket} is still taken"));
+    }
+    let mut seen = vec![false; keys.len()];
+    for (bucket, &head) in heads.iter().enumerate() {
+        let mut at = head;
+        while at != NONE {
+            let Some(&[key, next]) = pool.get(at as usize) else {
+                return Err(format!("the chain of bucket {bucket} leads to entry {at}, which is none"));
+            };
+            if key != keys[at as usize] {
+                return Err(format!("entry {at} has key {key}, not {}", keys[at as usize]));
+            }
+            if key as usize % heads.len() != bucket {
+                return Err(format!("key {key} is in the chain of bucket {bucket}"));
+            }
+            if std::mem::replace(&mut seen[at as usize], true) {
+                return Err(format!("the chain of bucket {bucket} comes twice to entry {at}"));
+            }
+            at = next;
+        }
+    }
+    let count = |n: usize| grouped(n as u64);
+    match seen.iter().filter(|&&seen| !seen).count() {
+        0 => Ok(format!("{} keys are in the chains of {} buckets", count(keys.len()), count(heads.len()))),
+        lost => Err(format!("{} of {} keys are in no chain", count(lost), count(keys.len()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keys 4, 7 and 6 in three buckets.
+    fn checked(heads: [u32; 3], locks: [u32; 3], pool: [[u32; 2]; 3]) -> Check {
+        check(&[4, 7, 6], &heads, &locks, &pool)
+    }
+
+    #[test]
+    fn a_right_table() {
+        let right = Ok("3 keys are in the chains of 3 buckets".to_string());
+        assert_eq!(checked([2, 1, NONE], [0; 3], [[4, NONE], [7, 0], [6, NONE]]), right);
+        assert_eq!(checked([2, 0, NONE], [0; 3], [[4, 1], [7, NONE], [6, NONE]]), right);
+    }
+
+    #[test]
+    fn wrong_tables() {
+        let wrong = |heads, locks, pool| checked(heads, locks, pool).unwrap_err();
+        let pool = [[4, NONE], [7, 0], [6, NONE]];
+        assert_eq!(wrong([2, 1, NONE], [0, 0, 1], pool), "the lock of bucket 2 is still taken");
+        assert_eq!(wrong([2, 0, NONE], [0; 3], pool), "1 of 3 keys are in no chain");
+        assert_eq!(wrong([2, 1, 0], [0; 3], pool), "key 4 is in the chain of bucket 2");
+        assert_eq!(
+            wrong([2, 3, NONE], [0; 3], pool),
+            "the chain of bucket 1 leads to entry 3, which is none"
+        );
+        let circle = [[4, 1], [7, 0], [6, NONE]];
+        assert_eq!(wrong([2, 1, NONE], [0; 3], circle), "the chain of bucket 1 comes twice to entry 1");
+        let other_key = [[4, NONE], [10, 0], [6, NONE]];
+        assert_eq!(wrong([2, 1, NONE], [0; 3], other_key), "entry 1 has key 10, not 7");
+    }
+}

@@ -1,0 +1,103 @@
+//! Workloads: kernels with an input of their own, as many launches as they need, and a check of the result.
+//!
+//! Each is one file here and one line of [`WORKLOADS`]: its name, its parameters, and a function that makes the input
+//! from a seed, launches on a [`Bench`] and compares the result with a plain computation on the host. The same
+//! function runs on a simulated chip and on a real GPU.
+//!
+//! ```
+//! use warploom::Device;
+//! use warploom_lab::work::Workload;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let workload = Workload::find("nw")?;
+//! let mut gpu = Device::sim("gtx480")?;
+//! let outcome = workload.run(&mut gpu, &workload.values(&["size=62"])?, &|launch| launch)?;
+//! assert_eq!(outcome.check, Ok("3,969 scores equal the host's".to_string()));
+//! assert_eq!(outcome.launches.len(), 3);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Start reading at [`Workload`], then `vecadd.rs`, the shortest one.
+
+mod bench;
+mod check;
+mod params;
+mod total;
+
+mod hashtable;
+mod matmul;
+mod nw;
+mod vecadd;
+
+use serde::Serialize;
+use warploom::{Device, Launch, Report, Result};
+
+pub use bench::Bench;
+pub use check::Check;
+pub use params::{Param, ParamError, SEED, Values};
+pub use total::total;
+
+/// All workloads, in the order they are listed.
+pub const WORKLOADS: &[Workload] = &[vecadd::WORKLOAD, matmul::WORKLOAD, hashtable::WORKLOAD, nw::WORKLOAD];
+
+/// A kernel, or several, with an input and a check of the result.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Workload {
+    /// What it is called.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub about: &'static str,
+    /// What can be chosen.
+    pub params: &'static [Param],
+    /// Makes the input, launches and checks.
+    #[serde(skip)]
+    run: fn(&mut Bench<'_>, &Values) -> Result<Check>,
+}
+
+/// What a run of a workload did.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// One report a launch, in order.
+    pub launches: Vec<Report>,
+    /// All launches in one.
+    pub total: Report,
+    /// Whether the result is right.
+    pub check: Check,
+}
+
+impl Workload {
+    /// The workload of a name.
+    pub fn find(name: &str) -> Result<&'static Workload, ParamError> {
+        WORKLOADS.iter().find(|w| w.name == name).ok_or_else(|| ParamError::NoWorkload {
+            name: name.to_string(),
+            known: WORKLOADS.iter().map(|w| w.name).collect(),
+        })
+    }
+
+    /// Its parameters from `name=value` texts; those not given have their defaults.
+    pub fn values<S: AsRef<str>>(&self, given: &[S]) -> Result<Values, ParamError> {
+        Values::parse(self, given)
+    }
+
+    /// Runs it. `prepare` sees every launch before it begins: the place to set limits or watch the progress.
+    pub fn run(
+        &self,
+        gpu: &mut Device,
+        values: &Values,
+        prepare: &dyn Fn(Launch) -> Launch,
+    ) -> Result<Outcome> {
+        let mut bench = Bench::new(gpu, prepare);
+        let check = (self.run)(&mut bench, values)?;
+        let launches = bench.into_launches();
+        Ok(Outcome { total: total(&launches), launches, check })
+    }
+}
+
+/// The checked-in PTX of `kernels/`, with the name by which messages call it.
+macro_rules! ptx {
+    ($name:literal) => {
+        (concat!("kernels/", $name, ".ptx"), include_str!(concat!("../../../../kernels/", $name, ".ptx")))
+    };
+}
+use ptx;

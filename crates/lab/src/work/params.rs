@@ -1,0 +1,159 @@
+//! What can be chosen about a workload: whole numbers, by name.
+
+use std::fmt;
+
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use super::Workload;
+
+/// A parameter of a workload. The constant that describes it is also what a [value](Values::get) is looked up by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct Param {
+    /// Its name: `size`.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub about: &'static str,
+    /// Its value if none is given.
+    pub default: i64,
+    /// The smallest value.
+    pub min: i64,
+    /// The largest value.
+    pub max: i64,
+    /// Values are multiples of this.
+    pub multiple_of: i64,
+}
+
+/// The seed of the input, for every workload that has random input.
+pub const SEED: Param = Param::new("seed", "seed of the random input", 1).range(0, i64::MAX);
+
+impl Param {
+    /// A number of things: 1 or more, in 32 bits.
+    pub const fn new(name: &'static str, about: &'static str, default: i64) -> Param {
+        Param { name, about, default, min: 1, max: u32::MAX as i64, multiple_of: 1 }
+    }
+
+    /// The same with other bounds.
+    pub const fn range(self, min: i64, max: i64) -> Param {
+        Param { min, max, ..self }
+    }
+
+    /// The same for multiples of a number.
+    pub const fn multiple_of(self, multiple_of: i64) -> Param {
+        Param { multiple_of, ..self }
+    }
+
+    fn parse(&'static self, workload: &Workload, text: &str) -> Result<i64, ParamError> {
+        let wrong = |wanted| ParamError::BadValue {
+            workload: workload.name,
+            param: self,
+            given: text.to_string(),
+            wanted,
+        };
+        let value: i64 =
+            text.replace('_', "").parse().map_err(|_| wrong("a whole number such as 1_024".to_string()))?;
+        if value < self.min || value > self.max {
+            return Err(wrong(format!("a number from {} to {}", self.min, self.max)));
+        }
+        if value % self.multiple_of != 0 {
+            return Err(wrong(format!("a multiple of {}", self.multiple_of)));
+        }
+        Ok(value)
+    }
+}
+
+/// The values of all parameters of a workload. Reads as `size=62 penalty=10 seed=1`; its JSON form is an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Values(Vec<(&'static Param, i64)>);
+
+impl Values {
+    pub(super) fn parse<S: AsRef<str>>(workload: &Workload, given: &[S]) -> Result<Values, ParamError> {
+        let mut values: Vec<(&Param, Option<i64>)> = workload.params.iter().map(|p| (p, None)).collect();
+        for text in given.iter().map(S::as_ref) {
+            let (name, value) = text.split_once('=').ok_or_else(|| ParamError::NoValue(text.to_string()))?;
+            let Some((param, slot)) = values.iter_mut().find(|(p, _)| p.name == name) else {
+                return Err(ParamError::NoParam {
+                    workload: workload.name,
+                    name: name.to_string(),
+                    known: workload.params.iter().map(|p| p.name).collect(),
+                });
+            };
+            if slot.replace(param.parse(workload, value)?).is_some() {
+                return Err(ParamError::Twice { workload: workload.name, name: param.name });
+            }
+        }
+        Ok(Values(values.into_iter().map(|(param, value)| (param, value.unwrap_or(param.default))).collect()))
+    }
+
+    /// The value of a parameter.
+    ///
+    /// # Panics
+    /// If the parameter's bounds allow a value that `T` does not hold, and this is one.
+    pub fn get<T: TryFrom<i64>>(&self, param: &Param) -> T {
+        let given = self.0.iter().find(|(p, _)| p.name == param.name);
+        let value = given.map_or(param.default, |(_, value)| *value);
+        T::try_from(value).unwrap_or_else(|_| panic!("{}={value} is out of its bounds", param.name))
+    }
+}
+
+impl fmt::Display for Values {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pairs: Vec<_> = self.0.iter().map(|(param, value)| format!("{}={value}", param.name)).collect();
+        f.write_str(&pairs.join(" "))
+    }
+}
+
+impl Serialize for Values {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.0.len()))?;
+        for (param, value) in &self.0 {
+            map.serialize_entry(param.name, value)?;
+        }
+        map.end()
+    }
+}
+
+/// Why there is no such workload, or not with these parameters.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ParamError {
+    /// No workload has the name.
+    #[error("no workload `{name}`; there are {}", known.join(", "))]
+    NoWorkload {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<&'static str>,
+    },
+    /// The workload has no parameter of the name.
+    #[error("workload `{workload}` has no parameter `{name}`; it has {}", known.join(", "))]
+    NoParam {
+        /// The workload.
+        workload: &'static str,
+        /// What was given.
+        name: String,
+        /// What it has.
+        known: Vec<&'static str>,
+    },
+    /// No `=`.
+    #[error("`{0}` is no parameter; write NAME=VALUE, such as size=1024")]
+    NoValue(String),
+    /// Two values.
+    #[error("parameter `{name}` of workload `{workload}` is given twice")]
+    Twice {
+        /// The workload.
+        workload: &'static str,
+        /// The parameter.
+        name: &'static str,
+    },
+    /// A value that the parameter cannot have.
+    #[error("{}={given}: `{}` of workload `{workload}` ({}) is {wanted}", param.name, param.name, param.about)]
+    BadValue {
+        /// The workload.
+        workload: &'static str,
+        /// The parameter.
+        param: &'static Param,
+        /// What was given.
+        given: String,
+        /// What it can be.
+        wanted: String,
+    },
+}

@@ -1,0 +1,151 @@
+//! Many launches in one report.
+
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+
+use warploom::{Locks, Report, SpinBranches};
+
+/// The launches as if they were one. Counts, times and energies are sums, rates follow from the sums, and what is unknown of
+/// one launch is unknown of all. Grid, block, resources and occupancy, which have no sum, are those of the launch with
+/// the most CTAs.
+pub fn total(launches: &[Report]) -> Report {
+    // Of equal ones the first.
+    let Some(largest) = launches.iter().rev().max_by_key(|r| r.ctas) else { return Report::default() };
+    let sum = |count: fn(&Report) -> u64| launches.iter().map(count).sum::<u64>();
+    let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
+
+    let (cycles, warp_insts) = (sum(|r| r.cycles), sum(|r| r.warp_insts));
+    let wall_s: f64 = launches.iter().map(|r| r.wall_s).sum();
+    let busy: f64 = launches.iter().map(|r| r.simd_efficiency * r.warp_insts as f64).sum();
+    let timed = launches.iter().all(|r| r.ipc.is_some());
+    Report {
+        kernel: kernels(launches).join(", "),
+        chip: largest.chip.clone(),
+        model: largest.model,
+        sched: largest.sched.clone(),
+        bows: largest.bows,
+        grid: largest.grid,
+        block: largest.block,
+        registers: largest.registers,
+        shared_bytes: largest.shared_bytes,
+        local_bytes: largest.local_bytes,
+        occupancy: largest.occupancy,
+        cycles,
+        ctas: sum(|r| r.ctas),
+        warps: sum(|r| r.warps),
+        warp_insts,
+        thread_insts: sum(|r| r.thread_insts),
+        ipc: timed.then(|| ratio(warp_insts as f64, cycles as f64)),
+        simd_efficiency: ratio(busy, warp_insts as f64),
+        gpu_s: launches.iter().map(|r| r.gpu_s).sum(),
+        wall_s,
+        warp_insts_per_s: ratio(warp_insts as f64, wall_s),
+        kernel_s: launches.iter().map(|r| r.kernel_s).sum(),
+        launch_overhead_ns: launches.iter().map(|r| r.launch_overhead_ns).sum(),
+        warp_cycles: launches.iter().map(|r| r.warp_cycles).sum(),
+        stalls: counters(launches, |r| r.stalls.as_ref()),
+        classes: counters(launches, |r| r.classes.as_ref()),
+        locks: locks(launches),
+        sib: spin_branches(launches),
+        l1: counters(launches, |r| r.l1.as_ref()),
+        l2: counters(launches, |r| r.l2.as_ref()),
+        dram: counters(launches, |r| r.dram.as_ref()),
+        dram_utilisation: timed.then(|| {
+            let used = |r: &Report| r.dram_utilisation.unwrap_or(0.0) * r.cycles as f64;
+            ratio(launches.iter().map(used).sum(), cycles as f64)
+        }),
+        interconnect: counters(launches, |r| r.interconnect.as_ref()),
+        energy_nj: counters(launches, |r| r.energy_nj.as_ref()),
+        output: launches.iter().map(|r| r.output.as_str()).collect(),
+        uninitialised: launches.iter().flat_map(|r| r.uninitialised.clone()).collect(),
+    }
+}
+
+/// The names of the kernels, each once, in the order of their first launches.
+pub(super) fn kernels(launches: &[Report]) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for launch in launches {
+        if !names.contains(&launch.kernel.as_str()) {
+            names.push(&launch.kernel);
+        }
+    }
+    names
+}
+
+type Named<T> = BTreeMap<&'static str, T>;
+
+fn counters<T: Copy + Default + AddAssign>(
+    launches: &[Report],
+    of: fn(&Report) -> Option<&Named<T>>,
+) -> Option<Named<T>> {
+    let mut sums = Named::new();
+    for launch in launches {
+        for (name, count) in of(launch)? {
+            *sums.entry(name).or_default() += *count;
+        }
+    }
+    Some(sums)
+}
+
+fn locks(launches: &[Report]) -> Option<Locks> {
+    let mut sums = Locks::default();
+    for launch in launches {
+        let Locks { acquired, failed_intra, failed_inter, wait_ok, wait_fail } = launch.locks.as_ref()?;
+        sums.acquired += acquired;
+        sums.failed_intra += failed_intra;
+        sums.failed_inter += failed_inter;
+        sums.wait_ok += wait_ok;
+        sums.wait_fail += wait_fail;
+    }
+    Some(sums)
+}
+
+fn spin_branches(launches: &[Report]) -> Option<SpinBranches> {
+    let mut sums = SpinBranches::default();
+    for launch in launches {
+        let SpinBranches { detected, confirmed } = launch.sib.as_ref()?;
+        sums.detected += detected;
+        sums.confirmed += confirmed;
+    }
+    Some(sums)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timed(kernel: &str, ctas: u64, insts: u64, cycles: u64) -> Report {
+        Report {
+            kernel: kernel.to_string(),
+            grid: [ctas as u32, 1, 1],
+            ctas,
+            cycles,
+            warp_insts: insts,
+            ipc: Some(insts as f64 / cycles as f64),
+            simd_efficiency: if ctas > 1 { 1.0 } else { 0.5 },
+            wall_s: 0.5,
+            stalls: Some(BTreeMap::from([("memory", cycles)])),
+            locks: Some(Locks { acquired: 1, ..Locks::default() }),
+            ..Report::default()
+        }
+    }
+
+    #[test]
+    fn sums_and_rates() {
+        let all = total(&[timed("grow", 1, 100, 10), timed("grow", 4, 300, 10), timed("shrink", 1, 0, 30)]);
+        assert_eq!((all.kernel.as_str(), all.grid, all.ctas), ("grow, shrink", [4, 1, 1], 6));
+        assert_eq!((all.cycles, all.warp_insts, all.ipc), (50, 400, Some(8.0)));
+        assert_eq!(all.simd_efficiency, (100.0 * 0.5 + 300.0) / 400.0);
+        assert_eq!((all.wall_s, all.warp_insts_per_s), (1.5, 400.0 / 1.5));
+        assert_eq!(all.stalls, Some(BTreeMap::from([("memory", 50)])));
+        assert_eq!(all.locks.map(|l| l.acquired), Some(3));
+        assert_eq!((all.gpu_s, all.l1), (None, None));
+    }
+
+    #[test]
+    fn one_launch_is_its_own_total() {
+        let one = Report { gpu_s: Some(0.1), warp_insts_per_s: 200.0, ..timed("k", 1, 100, 10) };
+        assert_eq!(total(std::slice::from_ref(&one)), one);
+        assert_eq!(total(&[]), Report::default());
+    }
+}

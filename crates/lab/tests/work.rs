@@ -1,0 +1,129 @@
+//! Every workload on small inputs, on a SIMT stack, on independent threads and on wide warps, with timing and without.
+
+use warploom::{Chip, Device, Error, SimModel, SimOptions};
+use warploom_lab::work::{Outcome, ParamError, WORKLOADS, Workload};
+
+const CHIPS: [&str; 3] = ["gtx480", "h200", "apu"];
+const MODELS: [SimModel; 2] = [SimModel::Functional, SimModel::Timing];
+
+fn device(chip: &str, model: SimModel) -> Device {
+    Device::sim_with(Chip::load(chip, &[]).unwrap(), SimOptions { model, ..SimOptions::default() })
+}
+
+#[track_caller]
+fn run_on(mut gpu: Device, name: &str, params: &str) -> Outcome {
+    let workload = Workload::find(name).unwrap();
+    let values = workload.values(&params.split_whitespace().collect::<Vec<_>>()).unwrap();
+    workload.run(&mut gpu, &values, &|launch| launch).unwrap()
+}
+
+#[track_caller]
+fn run(name: &str, params: &str) -> Outcome {
+    run_on(device("gtx480", SimModel::Functional), name, params)
+}
+
+/// Runs a workload on every chip in every model; the result must be right.
+#[track_caller]
+fn right(name: &str, params: &str) {
+    for (chip, model) in CHIPS.into_iter().flat_map(|chip| MODELS.map(|model| (chip, model))) {
+        let outcome = run_on(device(chip, model), name, params);
+        assert!(outcome.check.is_ok(), "{name} {params} on {chip}, {model:?}: {:?}", outcome.check);
+        assert_eq!(outcome.total.ipc.is_some(), model == SimModel::Timing);
+    }
+}
+
+#[test]
+fn vecadd_of_any_size() {
+    for params in ["size=1", "size=1000", "size=4096 threads=96", "size=1025 threads=1024 seed=7"] {
+        right("vecadd", params);
+    }
+}
+
+#[test]
+fn matmul_of_any_tiles() {
+    for params in ["size=16", "size=48 seed=3"] {
+        right("matmul", params);
+    }
+}
+
+#[test]
+fn hashtable_under_any_contention() {
+    for params in [
+        "keys=1 buckets=1 ctas=1 threads=1",
+        "keys=600 buckets=1 ctas=4 threads=64",
+        "keys=3000 buckets=16 ctas=8 threads=96 seed=2",
+        "keys=3000 buckets=4096",
+        "keys=100 buckets=7 ctas=3 threads=1000",
+    ] {
+        right("hashtable", params);
+    }
+}
+
+#[test]
+fn nw_of_any_size_and_penalty() {
+    // One cell, one tile, one and a bit, several with a part at the end.
+    for params in
+        ["size=1", "size=31", "size=32 penalty=0", "size=30 penalty=-3", "size=100 penalty=1 seed=9"]
+    {
+        right("nw", params);
+    }
+    right("nw", "size=40 penalty=1000000");
+}
+
+#[test]
+fn nw_grows_and_shrinks() {
+    let outcome = run("nw", "size=93");
+    let launches: Vec<_> = outcome.launches.iter().map(|r| (r.kernel.as_str(), r.grid[0])).collect();
+    let expected = [("nw_grow", 1), ("nw_grow", 2), ("nw_grow", 3), ("nw_shrink", 2), ("nw_shrink", 1)];
+    assert_eq!(launches, expected);
+    assert_eq!((outcome.total.kernel.as_str(), outcome.total.ctas), ("nw_grow, nw_shrink", 9));
+    let insts: u64 = outcome.launches.iter().map(|r| r.warp_insts).sum();
+    assert_eq!(outcome.total.warp_insts, insts);
+}
+
+#[test]
+fn seeds_decide_about_the_input() {
+    let insts = |seed| {
+        let params = format!("keys=500 buckets=8 ctas=2 threads=64 seed={seed}");
+        run("hashtable", &params).total.warp_insts
+    };
+    assert_eq!(insts(1), insts(1));
+    assert_ne!(insts(1), insts(2));
+}
+
+#[test]
+fn launches_are_prepared() {
+    let workload = Workload::find("nw").unwrap();
+    let values = workload.values(&["size=62"]).unwrap();
+    let mut gpu = device("gtx480", SimModel::Functional);
+    let result = workload.run(&mut gpu, &values, &|launch| launch.max_cycles(10));
+    assert!(matches!(result, Err(Error::Hang { .. })), "{result:?}");
+}
+
+#[test]
+fn defaults_are_allowed_values() {
+    for workload in WORKLOADS {
+        let defaults: Vec<String> =
+            workload.params.iter().map(|p| format!("{}={}", p.name, p.default)).collect();
+        let values = workload.values(&defaults).unwrap();
+        assert_eq!(values, workload.values::<&str>(&[]).unwrap(), "{}", workload.name);
+        assert_eq!(values.to_string(), defaults.join(" "));
+    }
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let wrong = |params: &[&str]| Workload::find("matmul").unwrap().values(params).unwrap_err().to_string();
+    let messages = [
+        Workload::find("matmull").unwrap_err().to_string(),
+        wrong(&["sizes=32"]),
+        wrong(&["size"]),
+        wrong(&["size=many"]),
+        wrong(&["size=0"]),
+        wrong(&["size=40"]),
+        wrong(&["size=32", "size=32"]),
+    ];
+    insta::assert_snapshot!(messages.join("\n"));
+    let none = Workload::find("").unwrap_err();
+    assert!(matches!(none, ParamError::NoWorkload { .. }));
+}

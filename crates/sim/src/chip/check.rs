@@ -1,0 +1,373 @@
+//! Values that no machine can have, refused before anything is built from them.
+
+use std::fmt::Display;
+
+use super::timing::{CacheSpec, OperationTimes};
+use super::{Chip, ChipError};
+
+type Checked = Result<(), ChipError>;
+
+/// Things of which a chip has several are kept in arrays: a limit that no real chip comes near.
+const MOST: u64 = 65536;
+
+/// Cycles that an operation can take; results are booked ahead of time.
+const LONGEST_OPERATION: u32 = 1024;
+
+/// Bytes of a sector, the least that memory moves.
+const SECTOR: u32 = crate::mem::message::SECTOR_BYTES;
+
+impl Chip {
+    /// Refuses values that no machine can have.
+    pub(super) fn check(&self) -> Checked {
+        self.check_sm()?;
+        self.check_launch()?;
+        self.check_caches()?;
+        self.check_supply()?;
+        self.check_units()?;
+        self.check_paths()?;
+        self.check_dram()?;
+        self.check_hang()
+    }
+
+    fn require(&self, ok: bool, key: &str, value: impl Display, rule: impl Display) -> Checked {
+        if ok {
+            return Ok(());
+        }
+        Err(ChipError::Impossible {
+            name: self.name.clone(),
+            key: key.to_string(),
+            value: value.to_string(),
+            rule: rule.to_string(),
+        })
+    }
+
+    fn positive(&self, key: &str, value: impl Into<u64>) -> Checked {
+        let value = value.into();
+        self.require(value > 0, key, value, "it must be at least 1")
+    }
+
+    /// How many there are of something.
+    fn count(&self, key: &str, value: u32) -> Checked {
+        self.positive(key, value)?;
+        self.not_too_large(key, value)
+    }
+
+    fn not_too_large(&self, key: &str, value: u32) -> Checked {
+        self.require(u64::from(value) <= MOST, key, value, format_args!("it can be at most {MOST}"))
+    }
+
+    fn power_of_two(&self, key: &str, value: u32) -> Checked {
+        self.require(value.is_power_of_two(), key, value, "it must be a power of two")
+    }
+
+    fn check_sm(&self) -> Checked {
+        let sm = &self.sm;
+        let lanes = sm.warp_lanes;
+        self.require(lanes == 32 || lanes == 64, "sm.warp_lanes", lanes, "a warp has 32 or 64 lanes")?;
+        self.positive("sm.count", sm.count)?;
+        self.require(sm.count <= u16::MAX.into(), "sm.count", sm.count, "a chip has at most 65535")?;
+        self.count("sm.max_ctas", sm.max_ctas)?;
+        self.positive("sm.register_unit", sm.register_unit)?;
+        self.positive("sm.shared_unit_bytes", sm.shared_unit_bytes)?;
+        self.positive("sm.max_registers_per_thread", sm.max_registers_per_thread)?;
+        let fits = "it must be at least one warp's worth";
+        self.require(sm.max_threads >= lanes, "sm.max_threads", sm.max_threads, fits)?;
+        self.require(sm.max_warps >= 1, "sm.max_warps", sm.max_warps, fits)?;
+        self.require(sm.max_warps <= 64, "sm.max_warps", sm.max_warps, "an SM has at most 64 warp slots")?;
+        let barriers = sm.barriers_per_cta;
+        let named = "a CTA has 1 to 16 named barriers";
+        self.require((1..=16).contains(&barriers), "sm.barriers_per_cta", barriers, named)
+    }
+
+    fn check_launch(&self) -> Checked {
+        let (sm, launch, memory) = (&self.sm, &self.launch, &self.memory);
+        self.positive("launch.max_threads_per_cta", launch.max_threads_per_cta)?;
+        self.positive("memory.global_bytes", memory.global_bytes)?;
+        let window = warploom_isa::Windows::default().bytes;
+        for (key, value) in [
+            ("sm.shared_bytes", sm.shared_bytes),
+            ("launch.max_shared_bytes_per_cta", launch.max_shared_bytes_per_cta),
+            ("memory.constant_bytes", memory.constant_bytes),
+            ("memory.local_bytes_per_thread", memory.local_bytes_per_thread),
+            ("launch.max_param_bytes", launch.max_param_bytes),
+        ] {
+            let inside = "it must fit the 16 MB address window of its space";
+            self.require(u64::from(value) <= window, key, value, inside)?;
+        }
+        self.require(
+            launch.max_threads_per_cta <= sm.max_threads,
+            "launch.max_threads_per_cta",
+            launch.max_threads_per_cta,
+            "an SM holds fewer threads (sm.max_threads)",
+        )?;
+        self.require(
+            launch.max_shared_bytes_per_cta <= sm.shared_bytes,
+            "launch.max_shared_bytes_per_cta",
+            launch.max_shared_bytes_per_cta,
+            "an SM has less shared memory (sm.shared_bytes)",
+        )
+    }
+
+    /// Clocks, fetch and issue.
+    fn check_supply(&self) -> Checked {
+        let (clock, fetch, issue) = (&self.clock, &self.fetch, &self.issue);
+        for (key, mhz) in [
+            ("clock.core_mhz", clock.core_mhz),
+            ("clock.interconnect_mhz", clock.interconnect_mhz),
+            ("clock.dram_mhz", clock.dram_mhz),
+        ] {
+            self.count(key, mhz)?;
+        }
+        self.count("fetch.buffer_entries", fetch.buffer_entries)?;
+        self.count("fetch.width", fetch.width)?;
+        self.positive("fetch.latency_cycles", fetch.latency_cycles)?;
+        self.power_of_two("fetch.instruction_bytes", fetch.instruction_bytes)?;
+        self.require(
+            fetch.instruction_bytes <= fetch.cache.line_bytes,
+            "fetch.instruction_bytes",
+            fetch.instruction_bytes,
+            "a line of the instruction cache is shorter (fetch.cache.line_bytes)",
+        )?;
+        self.positive("issue.schedulers", issue.schedulers)?;
+        self.require(
+            issue.schedulers <= self.sm.max_warps,
+            "issue.schedulers",
+            issue.schedulers,
+            "an SM has fewer warp slots (sm.max_warps)",
+        )?;
+        self.count("issue.width", issue.width)?;
+        let policies = crate::sched::names();
+        self.require(
+            policies.contains(&issue.policy.as_str()),
+            "issue.policy",
+            format_args!("`{}`", issue.policy),
+            format_args!("there is no such policy; there are {}", policies.join(", ")),
+        )
+    }
+
+    /// Operand collectors and execution units.
+    fn check_units(&self) -> Checked {
+        let (operands, units) = (&self.operands, &self.units);
+        for (key, value) in [
+            ("operands.banks", operands.banks),
+            ("operands.sp_collectors", operands.sp_collectors),
+            ("operands.sfu_collectors", operands.sfu_collectors),
+            ("operands.memory_collectors", operands.memory_collectors),
+            ("operands.writeback_ports", operands.writeback_ports),
+            ("units.sp", units.sp),
+            ("units.sfu", units.sfu),
+        ] {
+            self.count(key, value)?;
+        }
+        self.power_of_two("operands.banks", operands.banks)?;
+        self.not_too_large("units.dp", units.dp)?;
+        self.check_times("units.int", &units.int)?;
+        self.check_times("units.f32", &units.f32)?;
+        self.check_times("units.f64", &units.f64)?;
+        self.check_time("units.special", units.special)?;
+        self.check_time("units.exchange", units.exchange)?;
+        self.positive("units.branch_latency_cycles", units.branch_latency_cycles)?;
+        self.positive("units.barrier_latency_cycles", units.barrier_latency_cycles)
+    }
+
+    fn check_times(&self, section: &str, times: &OperationTimes) -> Checked {
+        for (operation, time) in [
+            ("add", times.add),
+            ("max", times.max),
+            ("mul", times.mul),
+            ("mad", times.mad),
+            ("div", times.div),
+        ] {
+            self.check_time(&format!("{section}.{operation}"), time)?;
+        }
+        Ok(())
+    }
+
+    fn check_time(&self, key: &str, time: [u32; 2]) -> Checked {
+        let [latency, interval] = time;
+        self.require(
+            (1..=LONGEST_OPERATION).contains(&latency) && (1..=LONGEST_OPERATION).contains(&interval),
+            key,
+            format_args!("[{latency}, {interval}]"),
+            format_args!("latency and initiation interval are 1 to {LONGEST_OPERATION} cycles each"),
+        )
+    }
+
+    /// Shapes of the caches, and how they fit together.
+    fn check_caches(&self) -> Checked {
+        self.check_cache("fetch.cache", &self.fetch.cache)?;
+        self.check_cache("l1.cache", &self.l1.cache)?;
+        self.check_cache("constant.cache", &self.constant.cache)?;
+        self.check_cache("l2.cache", &self.l2.cache)?;
+        let line = self.l2.cache.line_bytes;
+        for (key, bytes) in [
+            ("fetch.cache.line_bytes", self.fetch.cache.line_bytes),
+            ("l1.cache.line_bytes", self.l1.cache.line_bytes),
+            ("constant.cache.line_bytes", self.constant.cache.line_bytes),
+        ] {
+            let same = format_args!("it must be as l2.cache.line_bytes, which is {line}");
+            self.require(bytes == line, key, bytes, same)?;
+        }
+        let l1 = &self.l1;
+        self.positive("l1.hit_latency_cycles", l1.hit_latency_cycles)?;
+        self.count("l1.mshrs", l1.mshrs)?;
+        self.count("l1.mshr_merges", l1.mshr_merges)?;
+        self.power_of_two("l1.bypass_bytes", l1.bypass_bytes)?;
+        self.require(
+            (SECTOR..=line).contains(&l1.bypass_bytes),
+            "l1.bypass_bytes",
+            l1.bypass_bytes,
+            format_args!("it must be at least a sector ({SECTOR}) and at most a line ({line})"),
+        )?;
+        self.positive("constant.hit_latency_cycles", self.constant.hit_latency_cycles)?;
+        self.positive("shared.latency_cycles", self.shared.latency_cycles)?;
+        self.count("shared.banks", self.shared.banks)?;
+        self.power_of_two("shared.banks", self.shared.banks)
+    }
+
+    fn check_cache(&self, section: &str, cache: &CacheSpec) -> Checked {
+        let (sets, ways) = (format!("{section}.sets"), format!("{section}.ways"));
+        self.count(&sets, cache.sets)?;
+        self.power_of_two(&sets, cache.sets)?;
+        self.count(&ways, cache.ways)?;
+        let most = 1 << 20;
+        let lines = u64::from(cache.sets) * u64::from(cache.ways);
+        self.require(
+            lines <= most,
+            &ways,
+            cache.ways,
+            format_args!("a cache can have at most {most} lines"),
+        )?;
+        let bytes = cache.line_bytes;
+        self.require(
+            matches!(bytes, 32 | 64 | 128),
+            &format!("{section}.line_bytes"),
+            bytes,
+            "a line has 32, 64 or 128 bytes: one, two or four sectors",
+        )
+    }
+
+    /// The network and the L2 behind it.
+    fn check_paths(&self) -> Checked {
+        let (network, l2) = (&self.interconnect, &self.l2);
+        for (key, value) in [
+            ("interconnect.latency_cycles", network.latency_cycles),
+            ("interconnect.flit_bytes", network.flit_bytes),
+            ("interconnect.queue_packets", network.queue_packets),
+            ("l2.partitions", l2.partitions),
+            ("l2.slices_per_partition", l2.slices_per_partition),
+            ("l2.port_bytes", l2.port_bytes),
+            ("l2.mshrs", l2.mshrs),
+            ("l2.mshr_merges", l2.mshr_merges),
+            ("l2.queue_requests", l2.queue_requests),
+            ("l2.atomic_lanes_per_cycle", l2.atomic_lanes_per_cycle),
+        ] {
+            self.count(key, value)?;
+        }
+        self.require(
+            u64::from(l2.partitions) * u64::from(l2.slices_per_partition) <= MOST,
+            "l2.slices_per_partition",
+            l2.slices_per_partition,
+            format_args!("all partitions together can have at most {MOST}"),
+        )?;
+        self.not_too_large("interconnect.header_bytes", network.header_bytes)?;
+        self.positive("l2.latency_cycles", l2.latency_cycles)?;
+        self.power_of_two("l2.slices_per_partition", l2.slices_per_partition)?;
+        self.power_of_two("l2.interleave_bytes", l2.interleave_bytes)?;
+        self.require(
+            l2.interleave_bytes >= l2.cache.line_bytes,
+            "l2.interleave_bytes",
+            l2.interleave_bytes,
+            "a line would lie in two partitions (l2.cache.line_bytes)",
+        )
+    }
+
+    fn check_dram(&self) -> Checked {
+        let dram = &self.dram;
+        self.positive("dram.latency_cycles", dram.latency_cycles)?;
+        for (key, value) in [
+            ("dram.queue_requests", dram.queue_requests),
+            ("dram.bus_bytes", dram.bus_bytes),
+            ("dram.burst", dram.burst),
+            ("dram.transfers_per_clock", dram.transfers_per_clock),
+            ("dram.banks", dram.banks),
+            ("dram.bank_groups", dram.bank_groups),
+        ] {
+            self.count(key, value)?;
+        }
+        for (key, value) in [
+            ("dram.bus_bytes", dram.bus_bytes),
+            ("dram.burst", dram.burst),
+            ("dram.banks", dram.banks),
+            ("dram.bank_groups", dram.bank_groups),
+            ("dram.row_bytes", dram.row_bytes),
+        ] {
+            self.power_of_two(key, value)?;
+        }
+        let line = self.l2.cache.line_bytes;
+        let burst_bytes = u64::from(dram.bus_bytes) * u64::from(dram.burst);
+        self.require(
+            burst_bytes <= u64::from(line),
+            "dram.burst",
+            dram.burst,
+            format_args!(
+                "with dram.bus_bytes it makes {burst_bytes} bytes, more than a line of the L2 ({line})"
+            ),
+        )?;
+        self.require(
+            dram.burst.is_multiple_of(dram.transfers_per_clock),
+            "dram.transfers_per_clock",
+            dram.transfers_per_clock,
+            format_args!("a burst of {} transfers must take a whole number of clocks", dram.burst),
+        )?;
+        let row = format_args!("a line of the L2 ({line} bytes) must lie in one row");
+        self.require(dram.row_bytes >= line, "dram.row_bytes", dram.row_bytes, row)?;
+        let groups = "there are not so many banks (dram.banks)";
+        self.require(dram.bank_groups <= dram.banks, "dram.bank_groups", dram.bank_groups, groups)?;
+        let clocks = dram.burst / dram.transfers_per_clock;
+        let bus =
+            format_args!("a burst keeps the bus for {clocks} clocks (dram.burst, dram.transfers_per_clock)");
+        self.require(dram.ccd >= clocks, "dram.ccd", dram.ccd, bus)?;
+        let within = "it must be at least dram.ccd";
+        self.require(dram.ccdl >= dram.ccd, "dram.ccdl", dram.ccdl, within)?;
+        for (key, clocks) in [
+            ("dram.ccd", dram.ccd),
+            ("dram.ccdl", dram.ccdl),
+            ("dram.rrd", dram.rrd),
+            ("dram.rcd", dram.rcd),
+            ("dram.ras", dram.ras),
+            ("dram.rp", dram.rp),
+            ("dram.cl", dram.cl),
+            ("dram.wl", dram.wl),
+            ("dram.cdlr", dram.cdlr),
+            ("dram.wr", dram.wr),
+            ("dram.rtpl", dram.rtpl),
+            ("dram.rc", dram.rc),
+        ] {
+            self.not_too_large(key, clocks)?;
+        }
+        self.require(
+            dram.ras >= dram.rcd,
+            "dram.ras",
+            dram.ras,
+            "a row must stay open until it can be read (dram.rcd)",
+        )?;
+        self.require(
+            dram.rc >= dram.ras + dram.rp,
+            "dram.rc",
+            dram.rc,
+            "it must be at least dram.ras and dram.rp together",
+        )
+    }
+
+    fn check_hang(&self) -> Checked {
+        let hang = &self.hang;
+        self.positive("hang.watch_cycles", hang.watch_cycles)?;
+        self.require(
+            hang.suspect_cycles == 0 || hang.suspect_cycles >= hang.watch_cycles,
+            "hang.suspect_cycles",
+            hang.suspect_cycles,
+            "it must be 0 (never) or at least hang.watch_cycles",
+        )
+    }
+}

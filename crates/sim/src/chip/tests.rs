@@ -1,0 +1,245 @@
+use super::*;
+
+fn load(chip: &str, overrides: &[&str]) -> Result<Chip, ChipError> {
+    Chip::load(chip, &overrides.iter().map(|s| s.to_string()).collect::<Vec<_>>())
+}
+
+fn gtx480_text() -> &'static str {
+    BUILT_IN[0].1
+}
+
+#[test]
+fn built_in_chips_load() {
+    for name in names() {
+        let chip = load(name, &[]).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(chip.name, name);
+    }
+}
+
+#[test]
+fn memory_has_the_documented_bandwidth() {
+    for (name, gigabytes_per_second) in
+        [("gtx480", 177.4), ("gtx570", 152.0), ("gtx1080ti", 484.0), ("apu", 20.0), ("h200", 4800.0)]
+    {
+        let chip = load(name, &[]).unwrap();
+        let peak = chip.peak_dram_bytes_per_cycle() * f64::from(chip.clock.core_mhz) / 1000.0;
+        assert!((peak - gigabytes_per_second).abs() < 0.05, "{name}: {peak} GB/s");
+    }
+}
+
+#[test]
+fn caches_have_the_documented_sizes() {
+    for (name, l1_kb, l2_kb) in [
+        ("gtx480", 16, 768),
+        ("gtx570", 16, 640),
+        ("gtx1080ti", 48, 2816),
+        ("apu", 16, 1024),
+        ("h200", 128, 60 * 1024),
+    ] {
+        let chip = load(name, &[]).unwrap();
+        let slices = chip.l2.partitions * chip.l2.slices_per_partition;
+        assert_eq!(chip.l1.cache.bytes(), l1_kb * 1024, "{name}");
+        assert_eq!(chip.l2.cache.bytes() * u64::from(slices), l2_kb * 1024, "{name}");
+    }
+}
+
+/// Assignments to the gtx480 that make it impossible, and the key that is to blame.
+const IMPOSSIBLE: &[(&[&str], &str)] = &[
+    (&["sm.warp_lanes=16"], "sm.warp_lanes"),
+    (&["sm.count=65536"], "sm.count"),
+    (&["sm.max_warps=65"], "sm.max_warps"),
+    (&["sm.max_threads=31"], "sm.max_threads"),
+    (&["sm.barriers_per_cta=17"], "sm.barriers_per_cta"),
+    (&["sm.shared_bytes=16777217"], "sm.shared_bytes"),
+    (&["launch.max_threads_per_cta=2048"], "launch.max_threads_per_cta"),
+    (&["launch.max_shared_bytes_per_cta=65536"], "launch.max_shared_bytes_per_cta"),
+    (&["clock.core_mhz=100000"], "clock.core_mhz"),
+    (&["fetch.instruction_bytes=12"], "fetch.instruction_bytes"),
+    (&["fetch.instruction_bytes=256"], "fetch.instruction_bytes"),
+    (&["fetch.cache.sets=3"], "fetch.cache.sets"),
+    (&["fetch.cache.line_bytes=256"], "fetch.cache.line_bytes"),
+    (&["issue.schedulers=49"], "issue.schedulers"),
+    (&["sm.max_warps=4", "issue.schedulers=5"], "issue.schedulers"),
+    (&["issue.policy=oldest"], "issue.policy"),
+    (&["operands.banks=12"], "operands.banks"),
+    (&["operands.sp_collectors=100000"], "operands.sp_collectors"),
+    (&["units.int.add=[0, 1]"], "units.int.add"),
+    (&["units.int.max=[1, 0]"], "units.int.max"),
+    (&["units.f32.mul=[1025, 1]"], "units.f32.mul"),
+    (&["units.f64.mad=[8, 0]"], "units.f64.mad"),
+    (&["units.f64.div=[330, 2000]"], "units.f64.div"),
+    (&["units.special=[0, 0]"], "units.special"),
+    (&["units.exchange=[4, 0]"], "units.exchange"),
+    (&["shared.banks=24"], "shared.banks"),
+    (&["l1.cache.sets=48"], "l1.cache.sets"),
+    (&["l1.cache.ways=100000"], "l1.cache.ways"),
+    (&["l1.cache.line_bytes=96"], "l1.cache.line_bytes"),
+    (&["l1.cache.line_bytes=64"], "l1.cache.line_bytes"),
+    (&["l1.bypass_bytes=16"], "l1.bypass_bytes"),
+    (&["l1.bypass_bytes=48"], "l1.bypass_bytes"),
+    (&["l1.bypass_bytes=256"], "l1.bypass_bytes"),
+    (&["constant.cache.line_bytes=100"], "constant.cache.line_bytes"),
+    (&["constant.cache.line_bytes=64"], "constant.cache.line_bytes"),
+    (&["fetch.cache.line_bytes=64"], "fetch.cache.line_bytes"),
+    (&["interconnect.header_bytes=100000"], "interconnect.header_bytes"),
+    (&["l2.cache.sets=63"], "l2.cache.sets"),
+    (&["l2.cache.line_bytes=256"], "l2.cache.line_bytes"),
+    (&["l2.interleave_bytes=384"], "l2.interleave_bytes"),
+    (&["l2.interleave_bytes=64"], "l2.interleave_bytes"),
+    (&["l2.slices_per_partition=3"], "l2.slices_per_partition"),
+    (&["l2.slices_per_partition=32768"], "l2.slices_per_partition"),
+    (&["l2.cache.sets=1024", "l2.cache.ways=2048"], "l2.cache.ways"),
+    (&["dram.bus_bytes=12"], "dram.bus_bytes"),
+    (&["dram.burst=6"], "dram.burst"),
+    (&["dram.burst=32"], "dram.burst"),
+    (&["dram.transfers_per_clock=3"], "dram.transfers_per_clock"),
+    (&["dram.transfers_per_clock=16"], "dram.transfers_per_clock"),
+    (&["dram.banks=12"], "dram.banks"),
+    (&["dram.bank_groups=3"], "dram.bank_groups"),
+    (&["dram.bank_groups=32"], "dram.bank_groups"),
+    (&["dram.row_bytes=3000"], "dram.row_bytes"),
+    (&["dram.row_bytes=64"], "dram.row_bytes"),
+    (&["dram.ccd=1"], "dram.ccd"),
+    (&["dram.ccdl=1"], "dram.ccdl"),
+    (&["dram.ras=11"], "dram.ras"),
+    (&["dram.rc=39"], "dram.rc"),
+    (&["dram.cl=100000"], "dram.cl"),
+    (&["hang.suspect_cycles=4999"], "hang.suspect_cycles"),
+];
+
+#[test]
+fn impossible_values_are_refused_by_name() {
+    for &(assignments, key) in IMPOSSIBLE {
+        let error = load("gtx480", assignments).expect_err(&format!("{assignments:?} was taken")).to_string();
+        assert!(error.starts_with(&format!("chip `gtx480`: `{key}` is ")), "{assignments:?}: {error}");
+    }
+}
+
+/// Keys that may be zero. Every other number of a chip is a size, a count or a time that the machine needs.
+const MAY_BE_ZERO: &[&str] = &[
+    "dram.cdlr",
+    "dram.cl",
+    "dram.rcd",
+    "dram.rp",
+    "dram.rrd",
+    "dram.rtpl",
+    "dram.wl",
+    "dram.wr",
+    "hang.suspect_cycles",
+    "interconnect.header_bytes",
+    "issue.gto.rotation_cycles",
+    "launch.max_param_bytes",
+    "launch.max_shared_bytes_per_cta",
+    "launch.overhead_ns",
+    "memory.constant_bytes",
+    "memory.local_bytes_per_thread",
+    "shared.atomic_cycles",
+    "sm.registers",
+    "units.dp",
+];
+
+/// The keys of a table that have numbers, with their full names.
+fn numbers(prefix: &str, table: &toml::Table, found: &mut Vec<String>) {
+    for (key, value) in table {
+        match value {
+            toml::Value::Table(inner) => numbers(&format!("{prefix}{key}."), inner, found),
+            toml::Value::Integer(_) => found.push(format!("{prefix}{key}")),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn zeros_are_refused_where_the_machine_cannot_have_them() {
+    let mut keys = Vec::new();
+    numbers("", &toml::from_str(gtx480_text()).unwrap(), &mut keys);
+    assert!(keys.len() > 90);
+    // Scheduling policies look after their own parameters.
+    for key in keys.iter().filter(|key| !key.starts_with("issue.cawa.") && !key.starts_with("issue.gto.")) {
+        match load("gtx480", &[&format!("{key}=0")]) {
+            Ok(_) => assert!(MAY_BE_ZERO.contains(&key.as_str()), "{key} can be 0"),
+            Err(error) => {
+                assert!(error.to_string().contains(key), "{key}: {error}");
+                assert!(!MAY_BE_ZERO.contains(&key.as_str()), "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn huge_values_do_not_overflow_the_checks() {
+    let mut keys = Vec::new();
+    numbers("", &toml::from_str(gtx480_text()).unwrap(), &mut keys);
+    for key in keys {
+        let _ = load("gtx480", &[&format!("{key}={}", u32::MAX)]);
+    }
+}
+
+#[test]
+fn an_unknown_policy_is_answered_with_the_known_ones() {
+    let error = load("gtx480", &["issue.policy=oldest"]).unwrap_err().to_string();
+    let known = crate::sched::names().join(", ");
+    let wanted =
+        format!("chip `gtx480`: `issue.policy` is `oldest`, but there is no such policy; there are {known}");
+    assert_eq!(error, wanted);
+}
+
+#[test]
+fn unknown_keys_are_refused() {
+    let text = gtx480_text().replace("[hang]", "[hang]\npatience_cycles = 3");
+    let error = Chip::parse("mine", &text, &[]).unwrap_err().to_string();
+    assert!(
+        error.starts_with("chip `mine`: ") && error.contains("unknown field `patience_cycles`"),
+        "{error}"
+    );
+    let text = format!("{}\n[texture]\nunits = 4\n", gtx480_text());
+    let error = Chip::parse("mine", &text, &[]).unwrap_err().to_string();
+    assert!(error.contains("unknown field `texture`"), "{error}");
+}
+
+#[test]
+fn missing_keys_are_named() {
+    for key in
+        ["overhead_ns", "core_mhz", "schedulers", "rotation_cycles", "flit_bytes", "rtpl", "watch_cycles"]
+    {
+        let line = gtx480_text().lines().find(|line| line.starts_with(&format!("{key} = "))).unwrap();
+        let error = Chip::parse("mine", &gtx480_text().replace(line, ""), &[]).unwrap_err().to_string();
+        assert!(error.contains(&format!("missing field `{key}`")), "{error}");
+    }
+}
+
+#[test]
+fn overrides_reach_nested_keys() {
+    let chip = load(
+        "gtx480",
+        &[
+            "issue.gto.rotation_cycles=50000",
+            "units.int.add=[6, 2]",
+            "issue.policy=lrr",
+            "l1.global=bypass",
+            "l2.fetch_on_write=false",
+        ],
+    )
+    .unwrap();
+    assert_eq!(chip.issue.gto.rotation_cycles, 50_000);
+    assert_eq!(chip.units.int.add, [6, 2]);
+    assert_eq!(chip.issue.policy, "lrr");
+    assert_eq!(chip.l1.global, L1Policy::Bypass);
+    assert!(!chip.l2.fetch_on_write);
+}
+
+#[test]
+fn bad_overrides_are_blamed_on_themselves() {
+    for (assignment, message) in [
+        ("issue.gto.rotation=1", "the chip has no key `rotation` there; it has rotation_cycles"),
+        ("issue.lrr.turn=1", "the chip has no section `lrr`"),
+        ("units.int.add=4", "invalid type: integer `4`, expected an array of length 2"),
+        ("units.int.add=[4, 1, 1]", "invalid length 3"),
+        ("dram.banks=-16", "invalid value: integer `-16`, expected u32"),
+        ("l1.global=write-back", "unknown variant `write-back`, expected `write-evict` or `bypass`"),
+        ("dram.banks", "write it as path.to.key=value"),
+    ] {
+        let error = load("gtx480", &[assignment]).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("--set {assignment}: {message}")), "{error}");
+    }
+}

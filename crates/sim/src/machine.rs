@@ -1,0 +1,424 @@
+//! The timed machine: SMs, the network, L2 slices and DRAM, and the loop that moves them forward together.
+//!
+//! Time goes in windows no longer than the network's latency. Inside a window SMs and memory partitions know nothing of
+//! each other, so they run in any order or in parallel; between windows their messages are exchanged in a fixed order,
+//! and what slices served is done to memory. The result is the same on any number of host threads.
+
+use std::sync::atomic::Ordering;
+
+use rayon::prelude::*;
+
+use crate::chip::Chip;
+use crate::fault::Fault;
+use crate::functional::{Launch, Output, UninitialisedReads};
+use crate::gpu::{LaunchError, Stats};
+use crate::hang::{Hang, HangReason};
+use crate::locks::LockTable;
+use crate::mem::interconnect::Crossbar;
+use crate::mem::l2::Partition;
+use crate::mem::map::AddressMap;
+use crate::mem::message::Request;
+use crate::mem::store::Memory;
+use crate::probe::Probe;
+use crate::report::{Sample, TimedStats};
+use crate::sched;
+use crate::sm::core::{Context, Sm};
+use crate::sm::decode::{SpinRole, decode};
+use crate::sm::memory_unit::Purpose;
+use crate::sm::watch::Watch;
+use crate::stats::SmStats;
+
+/// How a launch is timed.
+#[derive(Clone, Debug, Default)]
+pub struct Timing {
+    /// The warp scheduling policy; the chip's own if not given.
+    pub policy: Option<String>,
+    /// Host threads; 0 is one for each core.
+    pub threads: usize,
+    /// Counters are sampled after every so many cycles.
+    pub sample_cycles: Option<u64>,
+}
+
+/// The answer to a request on its way to its SM.
+#[derive(Clone, Copy, Debug)]
+struct Reply {
+    ticket: u32,
+}
+
+/// L2 and DRAM, which keep their state from launch to launch.
+#[derive(Debug)]
+pub struct MemorySide {
+    partitions: Vec<Partition>,
+    map: AddressMap,
+    slices: u32,
+    /// The cycle after the last launch.
+    now: u64,
+}
+
+impl MemorySide {
+    /// Empty caches, closed rows.
+    pub fn new(chip: &Chip) -> MemorySide {
+        let make = |_| Partition::new(&chip.l2, &chip.dram, &chip.clock);
+        MemorySide {
+            partitions: (0..chip.l2.partitions).map(make).collect(),
+            map: AddressMap::new(&chip.l2, &chip.dram),
+            slices: chip.l2.slices_per_partition,
+            now: 0,
+        }
+    }
+
+    fn port(&self, line: u64) -> usize {
+        let (partition, slice) = self.map.slice_of(line);
+        (partition * self.slices + slice) as usize
+    }
+}
+
+/// Why the machine stops early.
+enum End {
+    Fault(Box<Fault>),
+    Hang(HangReason),
+    Interrupted,
+}
+
+/// Runs the launch to its end, with the observers that `make_probe` gives each SM.
+pub fn run<const N: usize, P: Probe>(
+    launch: &Launch<'_>,
+    timing: &Timing,
+    memory: &mut Memory,
+    side: &mut MemorySide,
+    make_probe: impl Fn(u32) -> (SmStats, P),
+) -> (Result<Stats, LaunchError>, Vec<P>) {
+    let chip = launch.chip;
+    let code = decode(launch.kernel, chip);
+    let policy = timing.policy.as_deref().unwrap_or(&chip.issue.policy);
+    let make_policy = || sched::make(policy, chip).expect("the policy's name was checked");
+    let start = side.now;
+    let sms: Vec<_> = (0..chip.sm.count)
+        .map(|id| {
+            Sm::<N, _>::new(chip, id, launch.occupancy.ctas_per_sm, &make_policy, make_probe(id), start)
+        })
+        .collect();
+    let ports = side.partitions.len() * side.slices as usize;
+    let before = side.partitions.iter().map(|p| (p.stats().clone(), p.dram_stats().clone())).collect();
+    let mut machine = Machine::<N, P> {
+        context: Context { launch, code: &code },
+        timing,
+        requests: Crossbar::new(sms.len(), ports, &chip.interconnect, &chip.clock),
+        replies: Crossbar::new(ports, sms.len(), &chip.interconnect, &chip.clock),
+        sms,
+        memory,
+        side,
+        start,
+        window: chip.interconnect.latency_cycles as u64,
+        next_cta: 0,
+        total: launch.shape.grid.iter().map(|&d| d as u64).product(),
+        locks: LockTable::default(),
+        quiet_since: start,
+        watching: false,
+        samples: Vec::new(),
+        next_sample: timing.sample_cycles.map(|cycles| start + cycles),
+    };
+    let threads = match timing.threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    };
+    let end = if threads > 1 {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        match pool {
+            Ok(pool) => pool.install(|| machine.run(true)),
+            // Without more threads it only takes longer.
+            Err(_) => machine.run(false),
+        }
+    } else {
+        machine.run(false)
+    };
+    machine.finish(end, policy, before)
+}
+
+struct Machine<'a, const N: usize, P: Probe> {
+    context: Context<'a>,
+    timing: &'a Timing,
+    sms: Vec<Sm<N, (SmStats, P)>>,
+    memory: &'a mut Memory,
+    side: &'a mut MemorySide,
+    requests: Crossbar<Request>,
+    replies: Crossbar<Reply>,
+    start: u64,
+    window: u64,
+    next_cta: u64,
+    total: u64,
+    locks: LockTable,
+    /// No value has changed since this cycle.
+    quiet_since: u64,
+    /// Warps are watched for repetition.
+    watching: bool,
+    samples: Vec<Sample>,
+    next_sample: Option<u64>,
+}
+
+/// Windows between looks at the clock on the wall and at who wants to stop.
+const WINDOWS_PER_LOOK: u64 = 64;
+
+impl<const N: usize, P: Probe> Machine<'_, N, P> {
+    fn run(&mut self, parallel: bool) -> Result<(), End> {
+        let mut windows = 0u64;
+        let mut now = self.start;
+        loop {
+            self.dispatch(now);
+            let done = self.next_cta == self.total && self.sms.iter().all(Sm::is_empty);
+            now = match self.next_event(now) {
+                Some(next) => next,
+                // What is still on its way has arrived: the next launch finds an empty network.
+                None if done => break,
+                None => return Err(End::Hang(HangReason::Blocked)),
+            };
+            let until = now + self.window;
+            self.advance(now, until, parallel);
+            self.exchange(until);
+            now = until;
+            if let Some((_, fault)) = self.first_fault() {
+                return Err(End::Fault(fault));
+            }
+            if !done {
+                self.look_for_hang(now)?;
+            }
+            self.take_sample(now);
+            windows += 1;
+            if windows % WINDOWS_PER_LOOK == 0 {
+                self.look_outside()?;
+            }
+        }
+        self.side.now = now;
+        Ok(())
+    }
+
+    /// Gives waiting CTAs to SMs that have room, one to each in turn.
+    fn dispatch(&mut self, now: u64) {
+        let mut placed = true;
+        while placed && self.next_cta < self.total {
+            placed = false;
+            for sm in &mut self.sms {
+                if self.next_cta < self.total && sm.has_room() {
+                    sm.start_cta(&self.context, self.next_cta, now);
+                    self.next_cta += 1;
+                    placed = true;
+                }
+            }
+        }
+    }
+
+    /// The next cycle, from `now` on, in which anything happens.
+    fn next_event(&self, now: u64) -> Option<u64> {
+        let sms = self.sms.iter().filter_map(Sm::wakes_at);
+        let partitions = self.side.partitions.iter().filter_map(Partition::next_event);
+        let networks = [self.requests.next_event(), self.replies.next_event()].into_iter().flatten();
+        sms.chain(partitions).chain(networks).min().map(|at| at.max(now))
+    }
+
+    /// Runs everything through a window.
+    fn advance(&mut self, now: u64, until: u64, parallel: bool) {
+        let (context, memory) = (&self.context, &*self.memory);
+        let run_sm = |sm: &mut Sm<N, (SmStats, P)>| sm.run(context, memory, now, until);
+        let run_partition = |partition: &mut Partition| partition.run(until);
+        let (sms, partitions) = (&mut self.sms, &mut self.side.partitions);
+        if parallel {
+            rayon::join(
+                || sms.par_iter_mut().for_each(run_sm),
+                || partitions.par_iter_mut().for_each(run_partition),
+            );
+        } else {
+            sms.iter_mut().for_each(run_sm);
+            partitions.iter_mut().for_each(run_partition);
+        }
+    }
+
+    /// Does to memory what was served, and moves the messages of a window that ended at `until`.
+    fn exchange(&mut self, until: u64) {
+        let slices = self.side.slices;
+        let mut changed = false;
+        for (partition, side) in self.side.partitions.iter_mut().enumerate() {
+            for served in side.served.drain(..) {
+                let request = served.request;
+                let sm = &mut self.sms[request.sm as usize];
+                changed |= serve(sm, &self.context, self.memory, &mut self.locks, request.ticket, !changed);
+                let port = partition * slices as usize + served.slice as usize;
+                let reply = Reply { ticket: request.ticket };
+                self.replies.inject(port, served.cycle, request.sm as usize, request.reply_bytes(), reply);
+            }
+        }
+        for (id, sm) in self.sms.iter_mut().enumerate() {
+            for (at, request) in sm.memory.outbox.drain(..) {
+                let port = self.side.port(request.line);
+                self.requests.inject(id, at, port, request.request_bytes(), request);
+            }
+            changed |= std::mem::take(&mut sm.changed);
+        }
+        let partitions = std::cell::RefCell::new(&mut self.side.partitions);
+        let place = |port: usize| (port / slices as usize, port as u32 % slices);
+        self.requests.advance(
+            until,
+            |port| {
+                let (partition, slice) = place(port);
+                partitions.borrow()[partition].room(slice)
+            },
+            |port, arrival, request| {
+                let (partition, slice) = place(port);
+                partitions.borrow_mut()[partition].accept(slice, arrival, request);
+            },
+        );
+        let sms = &mut self.sms;
+        self.replies.advance(
+            until,
+            |_| u32::MAX,
+            |sm, arrival, reply| sms[sm].inbox.push_back((arrival, reply.ticket)),
+        );
+        for (id, sm) in self.sms.iter_mut().enumerate() {
+            sm.memory.set_room(self.requests.room(id));
+        }
+        for (partition, side) in self.side.partitions.iter_mut().enumerate() {
+            for slice in 0..slices {
+                let port = partition * slices as usize + slice as usize;
+                side.set_reply_room(slice, until, self.replies.room(port));
+            }
+        }
+        if changed {
+            self.quiet_since = until;
+        }
+    }
+
+    fn first_fault(&mut self) -> Option<(u64, Box<Fault>)> {
+        let faults = self.sms.iter_mut().filter(|sm| sm.fault.is_some());
+        faults.min_by_key(|sm| (sm.fault.as_ref().map(|(at, _)| *at), sm.id())).and_then(|sm| sm.fault.take())
+    }
+
+    /// Ends a launch in which nothing changes any more: surely, if every warp repeats itself; on suspicion, after long.
+    fn look_for_hang(&mut self, now: u64) -> Result<(), End> {
+        if let Some(limit) = self.context.launch.limits.max_cycles
+            && now - self.start >= limit
+        {
+            return Err(End::Hang(HangReason::CycleLimit(limit)));
+        }
+        let hang = &self.context.launch.chip.hang;
+        let quiet = now - self.quiet_since;
+        if self.watching && quiet < hang.watch_cycles {
+            self.watching = false;
+            self.sms.iter_mut().for_each(|sm| sm.watch = None);
+        } else if !self.watching && quiet >= hang.watch_cycles {
+            self.watching = true;
+            self.sms.iter_mut().for_each(|sm| sm.watch = Some(Watch::new(sm.slot_count())));
+        } else if self.watching {
+            if self.sms.iter().all(Sm::never_changes) {
+                return Err(End::Hang(HangReason::Repeats));
+            }
+            if hang.suspect_cycles > 0 && quiet >= hang.suspect_cycles {
+                return Err(End::Hang(HangReason::Quiet(quiet)));
+            }
+        }
+        Ok(())
+    }
+
+    fn look_outside(&self) -> Result<(), End> {
+        let limits = self.context.launch.limits;
+        if let Some(progress) = &limits.progress {
+            let instructions = self.sms.iter().map(|sm| sm.probe.0.warp_instructions()).sum();
+            progress.instructions.store(instructions, Ordering::Relaxed);
+            let resident = self.sms.iter().map(|sm| sm.residents().count() as u64).sum::<u64>();
+            progress.ctas_done.store(self.next_cta - resident, Ordering::Relaxed);
+            progress.ctas.store(self.total, Ordering::Relaxed);
+        }
+        match &limits.interrupt {
+            Some(stop) if stop.load(Ordering::Relaxed) => Err(End::Interrupted),
+            _ => Ok(()),
+        }
+    }
+
+    fn take_sample(&mut self, now: u64) {
+        let (Some(at), Some(every)) = (self.next_sample, self.timing.sample_cycles) else { return };
+        if now >= at {
+            let totals = TimedStats::gather(&self.sms, &self.side.partitions, &self.locks);
+            self.samples.push(Sample::new(now - self.start, &self.sms, &totals));
+            self.next_sample = Some(at + every * ((now - at) / every + 1));
+        }
+    }
+
+    fn finish(
+        mut self,
+        end: Result<(), End>,
+        policy: &str,
+        before: Vec<crate::report::PartitionCounts>,
+    ) -> (Result<Stats, LaunchError>, Vec<P>) {
+        let launch = self.context.launch;
+        let hang = match &end {
+            Err(End::Hang(reason)) => Some(self.explain(reason.clone())),
+            _ => None,
+        };
+        if end.is_err() {
+            // Messages of a launch that was cut off must not reach the next one.
+            *self.side = MemorySide { now: self.side.now, ..MemorySide::new(launch.chip) };
+        }
+        let last = self.sms.iter().map(|sm| if end.is_ok() { sm.last_end } else { sm.now }).max();
+        let mut timed = TimedStats::gather(&self.sms, &self.side.partitions, &self.locks);
+        timed.since(&before);
+        timed.cycles = last.unwrap_or(self.start).saturating_sub(self.start);
+        timed.policy = policy.to_string();
+        timed.requests = self.requests.stats().clone();
+        timed.replies = self.replies.stats().clone();
+        timed.samples = std::mem::take(&mut self.samples);
+        let mut output = Output::default();
+        let mut unwritten = UninitialisedReads::default();
+        let mut probes = Vec::new();
+        for sm in self.sms {
+            output.merge(sm.output);
+            unwritten.merge(sm.unwritten);
+            probes.push(sm.probe.1);
+        }
+        let stats = Stats {
+            warp_instructions: timed.total.warp_instructions(),
+            thread_instructions: timed.total.thread_instructions,
+            ctas: self.next_cta,
+            warps: self.next_cta * launch.occupancy.warps_per_cta as u64,
+            output: output.into_text(),
+            uninitialised: unwritten.into_vec(),
+            timed: Some(Box::new(timed)),
+        };
+        let result = match end {
+            Ok(()) => Ok(stats),
+            Err(End::Fault(fault)) => Err(LaunchError::Fault { fault, stats: Box::new(stats) }),
+            Err(End::Hang(_)) => Err(LaunchError::Hang {
+                hang: Box::new(hang.expect("explained above")),
+                stats: Box::new(stats),
+            }),
+            Err(End::Interrupted) => Err(LaunchError::Interrupted { stats: Box::new(stats) }),
+        };
+        (result, probes)
+    }
+
+    fn explain(&self, reason: HangReason) -> Hang {
+        crate::hang::explain(&self.context, &self.sms, self.memory, &self.locks, reason)
+    }
+}
+
+/// A slice serves a message of an SM: bytes move. Returns whether memory changed.
+fn serve<const N: usize, P: Probe>(
+    sm: &mut Sm<N, P>,
+    context: &Context<'_>,
+    memory: &mut Memory,
+    locks: &mut LockTable,
+    ticket: u32,
+    notice: bool,
+) -> bool {
+    let effect = sm.memory.serve(ticket, memory, notice);
+    let flight = &sm.memory.flights[ticket];
+    if let (Some(lane), Some(&(transfer, _))) = (effect.unwritten, flight.waiting.first()) {
+        sm.note_unwritten(context, transfer, lane);
+    }
+    let flight = &sm.memory.flights[ticket];
+    if flight.purpose == Purpose::Atomic {
+        let (id, lanes) = flight.waiting[0];
+        let transfer = &sm.memory.transfers[id];
+        if context.code[transfer.pc.index()].spin == Some(SpinRole::Poll) {
+            locks.tried(sm.who(transfer.slot), transfer, lanes, effect.changed);
+        }
+    }
+    effect.changed != 0
+}

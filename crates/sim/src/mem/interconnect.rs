@@ -1,0 +1,736 @@
+//! The network between SMs and L2 slices: a crossbar, one for requests and another for replies.
+//!
+//! Each source has one queue, whose head blocks what is behind it, and one port into the crossbar; each sink has one
+//! port out of it. A port moves one flit an interconnect cycle. Sources whose heads want the same sink take turns.
+//!
+//! The machine works in windows as long as the network's latency: all that is injected during a window is known when it
+//! ends, and whatever leaves a queue in it arrives after it.
+
+use std::collections::VecDeque;
+
+use crate::chip::timing::{ClockSpec, InterconnectSpec};
+
+/// What a network did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct NetworkStats {
+    /// Packets that left their queues.
+    pub packets: u64,
+    /// Flits of these packets.
+    pub flits: u64,
+    /// Core cycles that they waited, beyond what they would have in an idle network, added up.
+    pub queue_cycles: u64,
+    /// Packets that, at the head of a queue, found no room at their sink.
+    pub blocked_by_sink: u64,
+}
+
+/// A crossbar and the queues in front of it. Times inside are in interconnect ticks.
+#[derive(Clone, Debug)]
+pub struct Crossbar<M: Copy> {
+    clock: Clock,
+    latency_cycles: u64,
+    flit_bytes: u32,
+    header_bytes: u32,
+    queue_packets: u32,
+    sources: Vec<Source<M>>,
+    sinks: Vec<Sink>,
+    /// Sources with packets, a bit each.
+    waiting: Vec<u64>,
+    /// The core cycle before which everything has left that could.
+    until: u64,
+    lineup: Lineup,
+    /// Ticks that packets waited, added up.
+    queue_ticks: u64,
+    stats: NetworkStats,
+}
+
+#[derive(Clone, Debug)]
+struct Source<M> {
+    queue: VecDeque<Packet<M>>,
+    /// When its port has moved the last flit that left.
+    free: u64,
+    /// The head has been counted as blocked by its sink.
+    counted: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Packet<M> {
+    /// When it came.
+    ready: u64,
+    sink: u32,
+    flits: u32,
+    message: M,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Sink {
+    /// When a packet may leave its queue such that it finds this sink's port free at the other end.
+    free: u64,
+    /// The source that goes first if several could; those below it go last.
+    turn: usize,
+    /// Packets that it still takes in this window, once asked.
+    room: Option<u32>,
+}
+
+impl<M: Copy> Crossbar<M> {
+    /// An idle network with at most 512 sources. None of the specs' numbers is zero.
+    pub fn new(sources: usize, sinks: usize, spec: &InterconnectSpec, clock: &ClockSpec) -> Self {
+        debug_assert!(spec.latency_cycles > 0, "a window has at least one cycle");
+        let queue_packets = spec.queue_packets;
+        let queue = || VecDeque::with_capacity(queue_packets as usize);
+        Crossbar {
+            clock: Clock::new(clock),
+            latency_cycles: u64::from(spec.latency_cycles),
+            flit_bytes: spec.flit_bytes,
+            header_bytes: spec.header_bytes,
+            queue_packets,
+            sources: (0..sources).map(|_| Source { queue: queue(), free: 0, counted: false }).collect(),
+            sinks: vec![Sink::default(); sinks],
+            waiting: vec![0; sources.div_ceil(64)],
+            until: 0,
+            lineup: Lineup::new(sources),
+            queue_ticks: 0,
+            stats: NetworkStats::default(),
+        }
+    }
+
+    /// Packets that `source` may still inject. What leaves its queue makes room only in [`Crossbar::advance`].
+    #[inline]
+    pub fn room(&self, source: usize) -> u32 {
+        self.queue_packets.saturating_sub(self.sources[source].queue.len() as u32)
+    }
+
+    /// Puts a packet into its source's queue at core cycle `at`, not before an earlier one of this source nor before
+    /// the last window's end. The header is not in `data_bytes`.
+    #[inline]
+    pub fn inject(&mut self, source: usize, at: u64, sink: usize, data_bytes: u32, message: M) {
+        debug_assert!(self.room(source) > 0, "source {source} has no room");
+        debug_assert!(at >= self.until, "a packet for cycle {at}, at cycle {}", self.until);
+        debug_assert!(sink < self.sinks.len());
+        let ready = self.clock.tick_from(at);
+        let flits = (self.header_bytes + data_bytes).div_ceil(self.flit_bytes).max(1);
+        let queue = &mut self.sources[source].queue;
+        debug_assert!(
+            queue.back().is_none_or(|last| last.ready <= ready),
+            "source {source} went back in time"
+        );
+        queue.push_back(Packet { ready, sink: sink as u32, flits, message });
+        self.waiting[source / 64] |= 1 << (source % 64);
+    }
+
+    /// Moves every packet that can leave its queue before core cycle `until`, but none earlier than a latency before
+    /// it, so that none arrives before it.
+    ///
+    /// `room(sink)` says how many packets a sink still takes; it is asked at most once a sink, and only when a packet is
+    /// about to leave for it. `deliver(sink, arrival, message)` is called in order of arrival for each sink.
+    pub fn advance(
+        &mut self,
+        until: u64,
+        mut room: impl FnMut(usize) -> u32,
+        mut deliver: impl FnMut(usize, u64, M),
+    ) {
+        debug_assert!(until >= self.until, "time went back from cycle {} to {until}", self.until);
+        let from = self.until.max(until.saturating_sub(self.latency_cycles));
+        self.until = until;
+        if self.waiting.iter().all(|&word| word == 0) {
+            return;
+        }
+        let end = self.clock.tick_from(until);
+        let mut start = self.clock.tick_from(from);
+        while start < end {
+            start = self.open(start, end);
+            while let Some(Head { tick, source, sink }) = self.lineup.first() {
+                if *self.sinks[sink].room.get_or_insert_with(|| room(sink)) == 0 {
+                    self.refuse(source);
+                } else {
+                    let (arrival, message) = self.serve(source, sink, tick);
+                    deliver(sink, arrival, message);
+                }
+                self.lineup.update(sink, self.sinks[sink].free, self.sinks[sink].turn);
+            }
+        }
+        for sink in &mut self.sinks {
+            sink.room = None;
+        }
+        self.stats.queue_cycles = self.clock.cycle_of(self.queue_ticks);
+    }
+
+    /// Earliest core cycle at which a waiting packet could leave its queue, if its sink has room.
+    pub fn next_event(&self) -> Option<u64> {
+        let leaves = |source: usize| {
+            let port = &self.sources[source];
+            let head = &port.queue[0];
+            head.ready.max(port.free).max(self.sinks[head.sink as usize].free)
+        };
+        let tick = members(&self.waiting).map(leaves).min()?;
+        Some(self.clock.cycle_of(tick.max(self.clock.tick_from(self.until))))
+    }
+
+    /// What it did so far.
+    pub fn stats(&self) -> &NetworkStats {
+        &self.stats
+    }
+
+    /// Lines up the heads of all queues for the ticks from `start`, but not `end`. Returns where the lineup ends.
+    fn open(&mut self, start: u64, end: u64) -> u64 {
+        self.lineup.clear(start, end);
+        for source in members(&self.waiting) {
+            let port = &self.sources[source];
+            let head = &port.queue[0];
+            let to = &self.sinks[head.sink as usize];
+            self.lineup.put(source, head.sink as usize, head.ready.max(port.free).max(to.free), to.turn);
+        }
+        self.lineup.end
+    }
+
+    /// The head of `source` leaves for `sink` at `tick`, and the next takes its place in the lineup. Returns its
+    /// arrival, in core cycles, and its message.
+    #[inline]
+    fn serve(&mut self, source: usize, sink: usize, tick: u64) -> (u64, M) {
+        let port = &mut self.sources[source];
+        let packet = port.queue.pop_front().expect("a source in the lineup has packets");
+        let left = tick + u64::from(packet.flits);
+        port.free = left;
+        port.counted = false;
+        let to = &mut self.sinks[sink];
+        to.free = left;
+        to.turn = source + 1;
+        to.room = to.room.map(|room| room - 1);
+        if let Some(head) = port.queue.front() {
+            let to = &self.sinks[head.sink as usize];
+            self.lineup.put(source, head.sink as usize, head.ready.max(left).max(to.free), to.turn);
+        } else {
+            self.lineup.remove(source);
+            self.waiting[source / 64] &= !(1 << (source % 64));
+        }
+        self.queue_ticks += tick - packet.ready;
+        self.stats.packets += 1;
+        self.stats.flits += u64::from(packet.flits);
+        (self.clock.cycle_from(left - 1) + self.latency_cycles, packet.message)
+    }
+
+    /// The head of `source` waits for the next window, because its sink takes nothing more in this one.
+    fn refuse(&mut self, source: usize) {
+        self.lineup.remove(source);
+        let port = &mut self.sources[source];
+        self.stats.blocked_by_sink += u64::from(!port.counted);
+        port.counted = true;
+    }
+}
+
+/// The heads of the queues in the order in which they leave, for the ticks `start..end`.
+///
+/// Finding the first looks at every source. With some dozens of them that is faster than an ordered structure: it has
+/// no branches to mispredict, and compiles to vector instructions.
+#[derive(Clone, Debug)]
+struct Lineup {
+    start: u64,
+    end: u64,
+    first: i32,
+    rows: Vec<Row>,
+}
+
+/// Sources that one vector step looks at.
+const LANES: usize = 8;
+
+/// The heads of neighbouring sources.
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    /// When each leaves, as one number, so that heads are compared at once. Its parts: the tick, counted from the start;
+    /// how far the sink's turn is from this source; the source, which says whose it is and decides nothing that matters.
+    orders: [i32; LANES],
+    sinks: [i32; LANES],
+    /// [`name`] of each source.
+    names: [i32; LANES],
+}
+
+/// What leaves next.
+struct Head {
+    tick: u64,
+    source: usize,
+    sink: usize,
+}
+
+const SOURCE_BITS: u32 = 9;
+const SOURCES: i32 = 1 << SOURCE_BITS;
+const OFFSET_SHIFT: u32 = 2 * SOURCE_BITS;
+const REST: i32 = (1 << OFFSET_SHIFT) - 1;
+/// Its offset, the greatest, is of no tick.
+const NEVER: i32 = i32::MAX;
+
+impl Lineup {
+    fn new(sources: usize) -> Lineup {
+        assert!(sources <= SOURCES as usize, "a crossbar has at most {SOURCES} sources");
+        let row = |first: usize| Row {
+            orders: [NEVER; LANES],
+            sinks: [0; LANES],
+            names: std::array::from_fn(|lane| name(first + lane)),
+        };
+        Lineup { start: 0, end: 0, first: NEVER, rows: (0..sources).step_by(LANES).map(row).collect() }
+    }
+
+    /// Empties it for the ticks from `start`, as many as offsets can tell apart, but none from `end` on.
+    fn clear(&mut self, start: u64, end: u64) {
+        self.start = start;
+        self.end = end.min(start + (NEVER >> OFFSET_SHIFT) as u64);
+        self.first = NEVER;
+        for row in &mut self.rows {
+            row.orders = [NEVER; LANES];
+        }
+    }
+
+    /// Puts the head of `source` into its place; it finds its ports free at `tick`.
+    #[inline]
+    fn put(&mut self, source: usize, sink: usize, tick: u64, turn: usize) {
+        let order = self.offset(tick) | rest(name(source), turn);
+        let row = &mut self.rows[source / LANES];
+        row.orders[source % LANES] = order;
+        row.sinks[source % LANES] = sink as i32;
+        self.first = self.first.min(order);
+    }
+
+    /// Takes the head of `source` out.
+    #[inline]
+    fn remove(&mut self, source: usize) {
+        self.rows[source / LANES].orders[source % LANES] = NEVER;
+    }
+
+    /// Makes the heads for `sink` wait until its port is free and gives them their new turns.
+    #[inline]
+    fn update(&mut self, sink: usize, free: u64, turn: usize) {
+        let (sink, free) = (sink as i32, self.offset(free));
+        let mut first = [NEVER; LANES];
+        for row in &mut self.rows {
+            for (lane, first) in first.iter_mut().enumerate() {
+                let order = row.orders[lane];
+                let later = (order & !REST).max(free) | rest(row.names[lane], turn);
+                let order = if row.sinks[lane] == sink { later } else { order };
+                row.orders[lane] = order;
+                *first = order.min(*first);
+            }
+        }
+        self.first = first.into_iter().fold(NEVER, i32::min);
+    }
+
+    #[inline]
+    fn first(&self) -> Option<Head> {
+        let tick = self.start + (self.first >> OFFSET_SHIFT) as u64;
+        let source = (self.first & (SOURCES - 1)) as usize;
+        let sink = || self.rows[source / LANES].sinks[source % LANES] as usize;
+        (tick < self.end).then(|| Head { tick, source, sink: sink() })
+    }
+
+    /// A tick's part of an order; before the start it is the start's, after the end it is the end's.
+    #[inline]
+    fn offset(&self, tick: u64) -> i32 {
+        ((tick.clamp(self.start, self.end) - self.start) as i32) << OFFSET_SHIFT
+    }
+}
+
+/// The parts of an order after the tick, at the turn of source 0.
+#[inline]
+fn name(source: usize) -> i32 {
+    (source << SOURCE_BITS | source) as i32
+}
+
+/// The same at another turn. Sources below the turn wrap to great numbers, that is behind the others.
+#[inline]
+fn rest(name: i32, turn: usize) -> i32 {
+    (name - ((turn as i32) << SOURCE_BITS)) & REST
+}
+
+/// The numbers of the bits that are set.
+#[inline]
+fn members(words: &[u64]) -> impl Iterator<Item = usize> {
+    words.iter().enumerate().flat_map(|(index, &word)| {
+        let mut rest = word;
+        std::iter::from_fn(move || {
+            let bit = (rest != 0).then(|| rest.trailing_zeros() as usize)?;
+            rest &= rest - 1;
+            Some(index * 64 + bit)
+        })
+    })
+}
+
+/// Two clocks whose edges meet at 0: `ticks` of the interconnect take as long as `cycles` of the core.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    ticks: u64,
+    cycles: u64,
+}
+
+impl Clock {
+    fn new(spec: &ClockSpec) -> Clock {
+        let (ticks, cycles) = (u64::from(spec.interconnect_mhz), u64::from(spec.core_mhz));
+        debug_assert!(ticks > 0 && cycles > 0, "clocks run");
+        let common = greatest_common_divisor(ticks, cycles);
+        Clock { ticks: ticks / common, cycles: cycles / common }
+    }
+
+    /// The first tick that does not begin before core cycle `cycle`.
+    #[inline]
+    fn tick_from(&self, cycle: u64) -> u64 {
+        divide_up(cycle * self.ticks, self.cycles)
+    }
+
+    /// The first core cycle that does not begin before `tick`.
+    #[inline]
+    fn cycle_from(&self, tick: u64) -> u64 {
+        divide_up(tick * self.cycles, self.ticks)
+    }
+
+    /// The core cycle in which `tick` begins.
+    #[inline]
+    fn cycle_of(&self, tick: u64) -> u64 {
+        tick * self.cycles / self.ticks
+    }
+}
+
+/// Most chips run both clocks at the same rate or one at a multiple of the other, and division is slow.
+#[inline]
+fn divide_up(n: u64, by: u64) -> u64 {
+    if by == 1 { n } else { n.div_ceil(by) }
+}
+
+fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LATENCY: u64 = 8;
+    /// Five flits with the header.
+    const LINE: u32 = 128;
+
+    fn crossbar(sources: usize, sinks: usize, queue_packets: u32, core_mhz: u32, mhz: u32) -> Crossbar<u32> {
+        let latency_cycles = LATENCY as u32;
+        let spec = InterconnectSpec { latency_cycles, flit_bytes: 32, header_bytes: 8, queue_packets };
+        let clock = ClockSpec { core_mhz, interconnect_mhz: mhz, dram_mhz: 924 };
+        Crossbar::new(sources, sinks, &spec, &clock)
+    }
+
+    /// Sources, sinks and queues as in the GTX 480, all at one clock.
+    fn gtx480() -> Crossbar<u32> {
+        crossbar(15, 12, 64, 700, 700)
+    }
+
+    type Delivery = (usize, u64, u32);
+
+    fn advance(network: &mut Crossbar<u32>, until: u64) -> Vec<Delivery> {
+        advance_into(network, until, |_| u32::MAX)
+    }
+
+    fn advance_into(
+        network: &mut Crossbar<u32>,
+        until: u64,
+        room: impl FnMut(usize) -> u32,
+    ) -> Vec<Delivery> {
+        let mut deliveries = Vec::new();
+        network.advance(until, room, |sink, arrival, message| deliveries.push((sink, arrival, message)));
+        deliveries
+    }
+
+    /// Keeps the order of each sink's; the others' does not matter.
+    fn by_sink(mut deliveries: Vec<Delivery>) -> Vec<Delivery> {
+        deliveries.sort_by_key(|&(sink, ..)| sink);
+        deliveries
+    }
+
+    #[test]
+    fn without_contention_a_packet_takes_the_latency_and_its_further_flits() {
+        let mut network = gtx480();
+        network.inject(0, 3, 1, 0, 10);
+        assert_eq!(network.next_event(), Some(3));
+        assert_eq!(advance(&mut network, 8), [(1, 11, 10)]);
+        network.inject(0, 20, 1, LINE, 11);
+        assert_eq!(advance(&mut network, 16), []);
+        assert_eq!(network.next_event(), Some(20));
+        assert_eq!(advance(&mut network, 24), [(1, 32, 11)]);
+        assert_eq!(network.next_event(), None);
+        let stats = NetworkStats { packets: 2, flits: 6, queue_cycles: 0, blocked_by_sink: 0 };
+        assert_eq!(network.stats(), &stats);
+    }
+
+    #[test]
+    fn two_sources_share_a_sinks_port() {
+        let mut network = gtx480();
+        network.inject(4, 0, 3, LINE, 4);
+        network.inject(2, 0, 3, LINE, 2);
+        network.inject(1, 0, 5, LINE, 1);
+        assert_eq!(advance(&mut network, 8), [(5, 12, 1), (3, 12, 2), (3, 17, 4)]);
+        assert_eq!(network.stats().queue_cycles, 5);
+    }
+
+    #[test]
+    fn a_source_has_one_port() {
+        let mut network = gtx480();
+        network.inject(0, 0, 3, LINE, 1);
+        network.inject(0, 0, 5, LINE, 2);
+        network.inject(0, 1, 7, LINE, 3);
+        assert_eq!(network.room(0), 61);
+        assert_eq!(advance(&mut network, 8), [(3, 12, 1), (5, 17, 2)]);
+        assert_eq!(network.room(0), 63);
+        assert_eq!(network.next_event(), Some(10));
+        assert_eq!(advance(&mut network, 16), [(7, 22, 3)]);
+    }
+
+    #[test]
+    fn a_head_blocks_what_is_behind_it() {
+        let mut network = gtx480();
+        network.inject(0, 0, 0, LINE, 1);
+        network.inject(1, 0, 0, 0, 2);
+        network.inject(1, 1, 1, 0, 3);
+        // Sink 1 is idle all the time, but its packet waits for the one to sink 0.
+        assert_eq!(advance(&mut network, 8), [(0, 12, 1), (0, 13, 2), (1, 14, 3)]);
+        assert_eq!(network.stats().queue_cycles, 5 + 5);
+    }
+
+    #[test]
+    fn packets_wait_for_room_at_their_sink() {
+        let mut network = crossbar(2, 2, 2, 700, 700);
+        network.inject(0, 0, 0, 0, 1);
+        network.inject(0, 1, 1, 0, 2);
+        network.inject(1, 2, 1, 0, 3);
+        assert_eq!(network.room(0), 0);
+        // The head of source 0 blocks its packet for sink 1, too.
+        assert_eq!(advance_into(&mut network, 8, |sink| sink as u32), [(1, 10, 3)]);
+        assert_eq!((network.room(0), network.room(1)), (0, 2));
+        assert_eq!(network.next_event(), Some(8));
+        assert_eq!(advance_into(&mut network, 16, |sink| sink as u32), []);
+        assert_eq!(network.next_event(), Some(16));
+        network.inject(1, 16, 0, 0, 4);
+        // They do not leave before the window in which there is room. The one place goes to source 0.
+        assert_eq!(advance_into(&mut network, 24, |_| 1), [(0, 24, 1), (1, 25, 2)]);
+        assert_eq!(advance_into(&mut network, 32, |_| 1), [(0, 32, 4)]);
+        let stats = NetworkStats { packets: 4, flits: 4, queue_cycles: 16 + 16 + 8, blocked_by_sink: 2 };
+        assert_eq!(network.stats(), &stats);
+    }
+
+    #[test]
+    fn a_full_sink_is_asked_once_a_window() {
+        let mut network = gtx480();
+        for at in 0..5 {
+            network.inject(0, at, 9, 0, 0);
+        }
+        let mut asked = Vec::new();
+        let room = |sink| {
+            asked.push(sink);
+            2
+        };
+        assert_eq!(advance_into(&mut network, 8, room), [(9, 8, 0), (9, 9, 0)]);
+        assert_eq!(asked, [9]);
+    }
+
+    #[test]
+    fn sources_take_turns_and_a_saturated_port_never_idles() {
+        for (data_bytes, flits) in [(0, 1), (LINE, 5)] {
+            let mut network = gtx480();
+            let mut deliveries = Vec::new();
+            let windows = 300;
+            for start in (0..windows * LATENCY).step_by(LATENCY as usize) {
+                for source in 0..15 {
+                    for _ in 0..network.room(source) {
+                        network.inject(source, start, 7, data_bytes, source as u32);
+                    }
+                }
+                deliveries.extend(advance(&mut network, start + LATENCY));
+            }
+            for (turn, &(_, arrival, source)) in deliveries.iter().enumerate() {
+                assert_eq!(source as usize, turn % 15);
+                assert_eq!(arrival, turn as u64 * flits + LATENCY + flits - 1);
+            }
+            assert_eq!(deliveries.len() as u64, windows * LATENCY / flits);
+        }
+    }
+
+    #[test]
+    fn a_faster_network_moves_more_than_a_flit_a_core_cycle() {
+        let mut network = crossbar(2, 2, 8, 1481, 2962);
+        network.inject(0, 3, 0, LINE, 1);
+        network.inject(1, 3, 1, 0, 2);
+        network.inject(1, 3, 1, 0, 3);
+        network.inject(1, 3, 1, 0, 4);
+        // They leave in ticks 6, 6, 7 and 8 and end in 10, 6, 7 and 8: halves of core cycles, rounded up.
+        assert_eq!(advance(&mut network, 8), [(0, 13, 1), (1, 11, 2), (1, 12, 3), (1, 12, 4)]);
+    }
+
+    #[test]
+    fn a_slower_network_waits_for_its_edges() {
+        let mut network = crossbar(2, 2, 8, 3, 2);
+        network.inject(0, 1, 0, 0, 1);
+        network.inject(0, 1, 0, 0, 2);
+        // Ticks 1 and 2 begin at 1.5 and 3 core cycles.
+        assert_eq!(network.next_event(), Some(1));
+        assert_eq!(advance(&mut network, 2), [(0, 10, 1)]);
+        assert_eq!(network.next_event(), Some(3));
+        assert_eq!(advance(&mut network, 3), []);
+        assert_eq!(advance(&mut network, 8), [(0, 11, 2)]);
+        assert_eq!(network.stats().queue_cycles, 1);
+    }
+
+    #[test]
+    fn idle_windows_can_be_skipped() {
+        let mut network = gtx480();
+        network.inject(0, 0, 0, 0, 1);
+        assert_eq!(advance(&mut network, 8), [(0, 8, 1)]);
+        network.inject(0, 805, 0, 0, 2);
+        assert_eq!(network.next_event(), Some(805));
+        assert_eq!(advance(&mut network, 808), [(0, 813, 2)]);
+        network.inject(0, 810, 0, 0, 3);
+        assert_eq!(advance_into(&mut network, 816, |_| 0), []);
+        // Even a packet that was passed over does not arrive in the past.
+        assert_eq!(advance(&mut network, 1608), [(0, 1608, 3)]);
+        assert_eq!(advance(&mut network, 2400), []);
+    }
+
+    #[test]
+    fn windows_can_be_long() {
+        let spec =
+            InterconnectSpec { latency_cycles: 1_000_000, flit_bytes: 32, header_bytes: 8, queue_packets: 8 };
+        let clock = ClockSpec { core_mhz: 1, interconnect_mhz: 2, dram_mhz: 1 };
+        let mut network = Crossbar::new(3, 3, &spec, &clock);
+        for (source, at) in [(0, 0), (1, 600_000), (1, 999_999), (2, 999_999)] {
+            network.inject(source, at, 0, LINE, source as u32);
+        }
+        let deliveries = [(0, 1_000_002, 0), (0, 1_600_002, 1), (0, 2_000_001, 2), (0, 2_000_004, 1)];
+        assert_eq!(advance(&mut network, 1_000_000), deliveries[..3]);
+        assert_eq!(advance(&mut network, 2_000_000), deliveries[3..]);
+    }
+
+    #[test]
+    fn the_order_in_which_sources_inject_does_not_matter() {
+        let mut random = Random(7);
+        let mut networks = [gtx480(), gtx480()];
+        for window in 0..100 {
+            let mut packets: Vec<_> = (0..120)
+                .map(|i| (i % 15, window * LATENCY + i as u64 / 15, random.below(12) as usize, i as u32))
+                .collect();
+            let mut results = Vec::new();
+            for network in &mut networks {
+                for &(source, at, sink, message) in &packets {
+                    if network.room(source) > 0 {
+                        network.inject(source, at, sink, message % 3 * 32, message);
+                    }
+                }
+                results.push(advance(network, (window + 1) * LATENCY));
+                packets.sort_by_key(|&(source, at, ..)| (15 - source, at));
+            }
+            assert_eq!(results[0], results[1]);
+        }
+        assert_eq!(networks[0].stats(), networks[1].stats());
+    }
+
+    #[test]
+    fn it_agrees_with_a_tick_by_tick_model_and_nothing_arrives_within_its_window() {
+        let clocks = [(700, 700), (1481, 2962), (1464, 732), (700, 924), (924, 700), (7, 50)];
+        let sizes = [(15, 12), (12, 15), (130, 70)];
+        let mut random = Random(42);
+        for (core_mhz, mhz) in clocks {
+            for (sources, sinks) in sizes {
+                let mut network = crossbar(sources, sinks, 8, core_mhz, mhz);
+                let mut model = Model::new(&network);
+                for window in 0..200 {
+                    let (start, until) = (window * LATENCY, (window + 1) * LATENCY);
+                    // Loads from nothing to more than the network can move.
+                    let load = window % 8 + 1;
+                    for source in 0..sources {
+                        for at in start..until {
+                            if random.below(8) < load && window % 11 > 0 && network.room(source) > 0 {
+                                let sink = random.below(sinks as u64) as usize;
+                                let data_bytes = random.below(5) as u32 * 32;
+                                let message = random.below(1 << 32) as u32;
+                                network.inject(source, at, sink, data_bytes, message);
+                                model.inject(source, at, sink, data_bytes, message);
+                            }
+                        }
+                    }
+                    let rooms: Vec<_> =
+                        (0..sinks).map(|_| random.below(20).saturating_sub(4) as u32).collect();
+                    let next = network.next_event();
+                    let deliveries = advance_into(&mut network, until, |sink| rooms[sink]);
+                    assert!(deliveries.iter().all(|&(_, arrival, _)| arrival >= until));
+                    assert!(deliveries.is_empty() || next.is_some_and(|next| start <= next && next < until));
+                    assert_eq!(by_sink(deliveries), by_sink(model.window(start, until, rooms)));
+                }
+                assert!(network.stats().packets > 1000 && network.stats().blocked_by_sink > 0);
+            }
+        }
+    }
+
+    /// The same network, looked at sink by sink in every tick.
+    struct Model {
+        clock: Clock,
+        queues: Vec<VecDeque<Packet<u32>>>,
+        source_free: Vec<u64>,
+        sink_free: Vec<u64>,
+        turns: Vec<usize>,
+    }
+
+    impl Model {
+        fn new(network: &Crossbar<u32>) -> Model {
+            let (sources, sinks) = (network.sources.len(), network.sinks.len());
+            Model {
+                clock: network.clock,
+                queues: vec![VecDeque::new(); sources],
+                source_free: vec![0; sources],
+                sink_free: vec![0; sinks],
+                turns: vec![0; sinks],
+            }
+        }
+
+        fn inject(&mut self, source: usize, at: u64, sink: usize, data_bytes: u32, message: u32) {
+            let ready = (at * self.clock.ticks).div_ceil(self.clock.cycles);
+            let flits = (8 + data_bytes).div_ceil(32);
+            self.queues[source].push_back(Packet { ready, sink: sink as u32, flits, message });
+        }
+
+        fn window(&mut self, start: u64, until: u64, mut rooms: Vec<u32>) -> Vec<Delivery> {
+            let Clock { ticks, cycles } = self.clock;
+            let mut deliveries = Vec::new();
+            for tick in start * ticks / cycles.. {
+                if tick * cycles >= until * ticks {
+                    return deliveries;
+                }
+                if tick * cycles < start * ticks {
+                    continue;
+                }
+                for (sink, room) in rooms.iter_mut().enumerate() {
+                    let wants = |source: &usize| {
+                        self.source_free[*source] <= tick
+                            && self.queues[*source]
+                                .front()
+                                .is_some_and(|head| head.sink as usize == sink && head.ready <= tick)
+                    };
+                    let sources = self.queues.len();
+                    let mut in_turn = (self.turns[sink]..sources).chain(0..self.turns[sink]);
+                    if *room > 0
+                        && self.sink_free[sink] <= tick
+                        && let Some(source) = in_turn.find(wants)
+                    {
+                        let packet = self.queues[source].pop_front().unwrap();
+                        let left = tick + u64::from(packet.flits);
+                        self.source_free[source] = left;
+                        self.sink_free[sink] = left;
+                        self.turns[sink] = (source + 1) % sources;
+                        *room -= 1;
+                        let arrival = (LATENCY * ticks + (left - 1) * cycles).div_ceil(ticks);
+                        deliveries.push((sink, arrival, packet.message));
+                    }
+                }
+            }
+            unreachable!()
+        }
+    }
+
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, limit: u64) -> u64 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            (self.0 >> 11) % limit
+        }
+    }
+}

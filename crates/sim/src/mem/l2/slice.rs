@@ -1,0 +1,264 @@
+//! One L2 slice: a pipeline from the network, tags, a data port, an atomic unit, and lines on their way from memory.
+//!
+//! Each cycle in which the data port is free, one request goes on: the first that waits for a line which came, or
+//! the head of the input queue. A request to a line that is on its way waits for it behind the earlier ones, even if
+//! its own sectors are there already: so requests to a line are served in the order in which they came.
+//!
+//! A slice is stepped only in cycles in which something may have changed for it ([`Slice::wake`]).
+
+mod access;
+
+use std::collections::VecDeque;
+
+use super::fetch::{Bursts, Fill};
+use super::mshr::{MshrId, Mshrs};
+use super::{PartitionStats, Served};
+use crate::chip::timing::{DramSpec, L2Spec};
+use crate::mem::cache::Tags;
+use crate::mem::dram::Channel;
+use crate::mem::map::AddressMap;
+use crate::mem::message::{Request, SECTOR_BYTES};
+
+/// A cycle, and what the slices of a partition share.
+pub(super) struct Turn<'a> {
+    pub cycle: u64,
+    pub map: &'a AddressMap,
+    pub channel: &'a mut Channel,
+    pub served: &'a mut Vec<Served>,
+    pub stats: &'a mut PartitionStats,
+}
+
+/// Why nothing goes on although the port is free and a request waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stall {
+    /// No MSHR, or no place in the line's one.
+    Mshr,
+    /// All lines of the set are on their way.
+    Line,
+    /// No room towards the DRAM.
+    Dram,
+    /// No room for replies.
+    Reply,
+    /// The atomic unit is busy: with another atomic, or with the line.
+    Atomic,
+}
+
+/// What an attempt to go on came to.
+enum Outcome {
+    /// There was nothing to do.
+    Idle,
+    Moved,
+    Stalled(Stall),
+}
+
+/// A request between the network and the tags.
+#[derive(Clone, Copy, Debug)]
+struct Incoming {
+    /// When it leaves the pipeline.
+    ready: u64,
+    /// Its line's number in the slice.
+    number: u64,
+    request: Request,
+}
+
+/// What the atomic unit works on.
+#[derive(Clone, Copy, Debug)]
+struct AtomicJob {
+    number: u64,
+    request: Request,
+    done: u64,
+}
+
+/// One L2 slice.
+#[derive(Clone, Debug)]
+pub(super) struct Slice {
+    index: u8,
+    latency_cycles: u64,
+    capacity: u32,
+    port_bytes: u32,
+    fetch_on_write: bool,
+    atomic_lanes_per_cycle: u32,
+    all_sectors: u8,
+    bursts: Bursts,
+
+    /// The pipeline and the input queue behind it.
+    incoming: VecDeque<Incoming>,
+    tags: Tags,
+    mshrs: Mshrs,
+    /// Lines whose first waiting request can be served, in the order in which they came.
+    filled: VecDeque<MshrId>,
+    port_free: u64,
+    atomic: Option<AtomicJob>,
+    reply_room: u32,
+    wants_reply: bool,
+    /// Room towards the DRAM that the head waits for; 0 if it does not.
+    wants_dram: u32,
+    stall: Option<(Stall, u64)>,
+    /// The next cycle in which it may go on by itself, or [`Slice::NEVER`].
+    wake: u64,
+}
+
+impl Slice {
+    pub const NEVER: u64 = u64::MAX;
+
+    pub fn new(index: u32, l2: &L2Spec, dram: &DramSpec) -> Slice {
+        let capacity = l2.latency_cycles + l2.queue_requests;
+        let sectors = l2.cache.line_bytes / SECTOR_BYTES;
+        let lines = (l2.cache.sets * l2.cache.ways) as usize;
+        Slice {
+            index: index as u8,
+            latency_cycles: l2.latency_cycles as u64,
+            capacity,
+            port_bytes: l2.port_bytes,
+            fetch_on_write: l2.fetch_on_write,
+            atomic_lanes_per_cycle: l2.atomic_lanes_per_cycle,
+            all_sectors: (u16::MAX >> (16 - sectors)) as u8,
+            bursts: Bursts::new(dram.bus_bytes * dram.burst, l2.cache.line_bytes),
+            incoming: VecDeque::with_capacity(capacity as usize),
+            tags: Tags::new(&l2.cache),
+            mshrs: Mshrs::new(l2.mshrs, l2.mshr_merges, lines),
+            filled: VecDeque::with_capacity(l2.mshrs as usize),
+            port_free: 0,
+            atomic: None,
+            reply_room: 0,
+            wants_reply: false,
+            wants_dram: 0,
+            stall: None,
+            wake: Slice::NEVER,
+        }
+    }
+
+    pub fn room(&self) -> u32 {
+        self.capacity - self.incoming.len() as u32
+    }
+
+    pub fn accept(&mut self, arrival: u64, number: u64, request: Request) {
+        debug_assert!(self.room() > 0, "a request for a full slice");
+        let ready = arrival + self.latency_cycles;
+        if self.incoming.is_empty() {
+            self.wake = self.wake.min(ready.max(self.port_free));
+        }
+        self.incoming.push_back(Incoming { ready, number, request });
+    }
+
+    pub fn set_reply_room(&mut self, cycle: u64, replies: u32) {
+        self.reply_room = replies;
+        if self.wants_reply && replies > 0 {
+            self.wake = self.wake.min(cycle);
+        }
+    }
+
+    /// The next cycle in which it may go on by itself.
+    #[inline]
+    pub fn wake(&self) -> u64 {
+        self.wake
+    }
+
+    /// Room towards the DRAM that it waits for; 0 if it does not.
+    #[inline]
+    pub fn wants_dram(&self) -> u32 {
+        self.wants_dram
+    }
+
+    /// Sectors of a line came from memory.
+    pub fn fill(&mut self, cycle: u64, fill: Fill) {
+        let way = self.mshrs.way(fill.mshr);
+        self.tags.line_mut(way).valid |= fill.sectors;
+        if self.first_is_ready(fill.mshr) && !self.mshrs.set_ready(fill.mshr, true) {
+            self.filled.push_back(fill.mshr);
+            self.wake = self.wake.min(cycle.max(self.port_free));
+        }
+    }
+
+    /// Does what can be done in a cycle.
+    pub fn step(&mut self, turn: &mut Turn) {
+        let cycle = turn.cycle;
+        self.wants_reply = false;
+        self.wants_dram = 0;
+        if let Some((cause, since)) = self.stall.take() {
+            *stall_cycles(turn.stats, cause) += cycle - since;
+        }
+
+        let mut moved = false;
+        let mut stall = None;
+        let mut note = |outcome: Outcome| match outcome {
+            Outcome::Idle => false,
+            Outcome::Moved => {
+                moved = true;
+                true
+            }
+            Outcome::Stalled(cause) => {
+                stall = stall.or(Some(cause));
+                false
+            }
+        };
+        note(self.finish_atomic(turn));
+        let port_is_free = self.port_free <= cycle;
+        let took_turn = port_is_free && (note(self.serve_filled(turn)) || note(self.access(turn)));
+        if !moved && let Some(cause) = stall {
+            self.stall = Some((cause, cycle));
+        }
+        self.wake = self.next_wake(cycle, port_is_free && !took_turn);
+    }
+
+    /// When to step again; `stuck` if the port was free and nothing went through it.
+    fn next_wake(&self, cycle: u64, stuck: bool) -> u64 {
+        let after = self.port_free.max(cycle + 1);
+        let head = self.incoming.front().map_or(Slice::NEVER, |head| head.ready);
+        let turn = if stuck {
+            if head > cycle { head } else { Slice::NEVER }
+        } else if !self.filled.is_empty() || head <= after {
+            after
+        } else {
+            head
+        };
+        match &self.atomic {
+            Some(job) if job.done > cycle => turn.min(job.done),
+            _ => turn,
+        }
+    }
+
+    /// The atomic unit gives its result away.
+    fn finish_atomic(&mut self, turn: &mut Turn) -> Outcome {
+        let Some(job) = self.atomic.as_ref() else { return Outcome::Idle };
+        if job.done > turn.cycle {
+            return Outcome::Idle;
+        }
+        if self.reply_room == 0 {
+            self.wants_reply = true;
+            return Outcome::Stalled(Stall::Reply);
+        }
+        let request = job.request;
+        self.atomic = None;
+        self.reply(request, turn);
+        Outcome::Moved
+    }
+
+    /// Serves the first request that waits for a line which came.
+    fn serve_filled(&mut self, turn: &mut Turn) -> Outcome {
+        let Some(&id) = self.filled.front() else { return Outcome::Idle };
+        let (way, request) = (self.mshrs.way(id), *self.mshrs.first(id));
+        if let Err(cause) = self.check(self.tags.line(way).number, &request) {
+            return Outcome::Stalled(cause);
+        }
+        self.serve(way, &request, turn);
+        if self.mshrs.serve_first(id) {
+            self.tags.line_mut(way).reserved = false;
+            self.filled.pop_front();
+        } else if !self.first_is_ready(id) {
+            self.mshrs.set_ready(id, false);
+            self.filled.pop_front();
+        }
+        Outcome::Moved
+    }
+}
+
+fn stall_cycles(stats: &mut PartitionStats, cause: Stall) -> &mut u64 {
+    match cause {
+        Stall::Mshr => &mut stats.stall_mshr_cycles,
+        Stall::Line => &mut stats.stall_line_cycles,
+        Stall::Dram => &mut stats.stall_dram_cycles,
+        Stall::Reply => &mut stats.stall_reply_cycles,
+        Stall::Atomic => &mut stats.stall_atomic_cycles,
+    }
+}

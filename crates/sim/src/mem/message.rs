@@ -1,0 +1,60 @@
+//! What SMs and L2 slices say to each other.
+//!
+//! A message has no data in it: the bytes it moves are kept by the SM that asked (what a store writes from the cycle it
+//! issued, what a load found from the cycle its slice served it), so that messages stay small.
+
+/// What a request wants from its slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RequestKind {
+    /// Bytes of a line: a load, an instruction or constant fetch.
+    Read,
+    /// To write bytes of a line. Answered without data once done.
+    Write,
+    /// To change words of a line. The reply has the old values, unless nobody wants them.
+    Atomic {
+        /// Most lanes that name one word.
+        same_word: u8,
+        /// All its lanes.
+        lanes: u8,
+        /// Nobody wants the old values.
+        silent: bool,
+    },
+}
+
+/// A request from an SM for (a part of) one line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Address of the line's first byte.
+    pub line: u64,
+    /// The line's 32-byte sectors that it reads or writes, bit 0 the first.
+    pub sectors: u8,
+    /// For a write: the sectors that it writes wholly.
+    pub whole: u8,
+    /// What it wants.
+    pub kind: RequestKind,
+    /// Who asks.
+    pub sm: u16,
+    /// The asker's number for it, which comes back with the reply.
+    pub ticket: u32,
+}
+
+/// Bytes of a sector.
+pub const SECTOR_BYTES: u32 = 32;
+
+impl Request {
+    /// Bytes of data it carries towards the slice.
+    pub fn request_bytes(&self) -> u32 {
+        match self.kind {
+            RequestKind::Read => 0,
+            RequestKind::Write | RequestKind::Atomic { .. } => self.sectors.count_ones() * SECTOR_BYTES,
+        }
+    }
+
+    /// Bytes of data its reply carries back.
+    pub fn reply_bytes(&self) -> u32 {
+        match self.kind {
+            RequestKind::Write | RequestKind::Atomic { silent: true, .. } => 0,
+            RequestKind::Read | RequestKind::Atomic { .. } => self.sectors.count_ones() * SECTOR_BYTES,
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What can be observed of an SM. The machine tells a probe, chosen when it is compiled, what happens; nothing in the
+//! model reads one. [`crate::stats::SmStats`] counts, [`crate::trace::Timeline`] records; a pair of probes is a probe.
+
+use crate::sched::{Issue, WarpSlot};
+use crate::sm::decode::Decoded;
+
+/// What a warp does in a cycle. Every cycle of every resident warp is exactly one of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// Issues an instruction.
+    Issued,
+    /// Has none to issue: it is being fetched.
+    Fetch,
+    /// Could issue, but the scheduler chose another warp or its unit is busy.
+    Ready,
+    /// Waits for the result of an execution unit.
+    Operand,
+    /// Waits for the result of a load or an atomic.
+    Memory,
+    /// Waits until its own accesses are done (fences, acquire and release).
+    Fence,
+    /// Waits at a barrier.
+    Barrier,
+    /// Some of its lanes wait for others.
+    Lanes,
+    /// Sleeps (`nanosleep`).
+    Asleep,
+    /// All its threads have ended; its last stores, or the rest of its CTA, have not.
+    Ended,
+}
+
+impl State {
+    /// How many there are.
+    pub const COUNT: usize = 10;
+
+    /// All, in the order in which counts are kept.
+    pub const ALL: [State; State::COUNT] = [
+        State::Issued,
+        State::Fetch,
+        State::Ready,
+        State::Operand,
+        State::Memory,
+        State::Fence,
+        State::Barrier,
+        State::Lanes,
+        State::Asleep,
+        State::Ended,
+    ];
+
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            State::Issued => "issued",
+            State::Fetch => "fetch",
+            State::Ready => "ready",
+            State::Operand => "operand",
+            State::Memory => "memory",
+            State::Fence => "fence",
+            State::Barrier => "barrier",
+            State::Lanes => "lanes",
+            State::Asleep => "asleep",
+            State::Ended => "ended",
+        }
+    }
+}
+
+/// A CTA that starts or ends on an SM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CtaEvent {
+    /// Its number in the grid.
+    pub number: u64,
+    /// The slot of its first warp; the others follow.
+    pub first: WarpSlot,
+    /// Its warps.
+    pub warps: u32,
+}
+
+/// Something that looks at one SM.
+pub trait Probe: Send {
+    /// A warp issues.
+    fn issued(&mut self, now: u64, issue: &Issue, inst: &Decoded);
+
+    /// A warp was in a state for some cycles, from `from` on.
+    fn spent(&mut self, slot: WarpSlot, state: State, from: u64, cycles: u64);
+
+    /// A CTA starts.
+    fn cta_started(&mut self, _now: u64, _cta: CtaEvent) {}
+
+    /// A CTA has ended.
+    fn cta_ended(&mut self, _now: u64, _cta: CtaEvent) {}
+
+    /// A warp starts (`Some(address polled)`) or stops waiting in a spin loop.
+    fn spinning(&mut self, _now: u64, _slot: WarpSlot, _polls: Option<u64>) {}
+
+    /// Lines that the L1 waits for have become so many.
+    fn outstanding(&mut self, _now: u64, _misses: usize) {}
+}
+
+/// Nobody looks.
+impl Probe for () {
+    fn issued(&mut self, _now: u64, _issue: &Issue, _inst: &Decoded) {}
+    fn spent(&mut self, _slot: WarpSlot, _state: State, _from: u64, _cycles: u64) {}
+}
+
+impl<A: Probe, B: Probe> Probe for (A, B) {
+    fn issued(&mut self, now: u64, issue: &Issue, inst: &Decoded) {
+        self.0.issued(now, issue, inst);
+        self.1.issued(now, issue, inst);
+    }
+
+    fn spent(&mut self, slot: WarpSlot, state: State, from: u64, cycles: u64) {
+        self.0.spent(slot, state, from, cycles);
+        self.1.spent(slot, state, from, cycles);
+    }
+
+    fn cta_started(&mut self, now: u64, cta: CtaEvent) {
+        self.0.cta_started(now, cta);
+        self.1.cta_started(now, cta);
+    }
+
+    fn cta_ended(&mut self, now: u64, cta: CtaEvent) {
+        self.0.cta_ended(now, cta);
+        self.1.cta_ended(now, cta);
+    }
+
+    fn spinning(&mut self, now: u64, slot: WarpSlot, polls: Option<u64>) {
+        self.0.spinning(now, slot, polls);
+        self.1.spinning(now, slot, polls);
+    }
+
+    fn outstanding(&mut self, now: u64, misses: usize) {
+        self.0.outstanding(now, misses);
+        self.1.outstanding(now, misses);
+    }
+}

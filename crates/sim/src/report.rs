@@ -1,0 +1,148 @@
+//! What a timed launch did, put together from the counters of all units.
+
+use crate::locks::LockTable;
+use crate::mem::dram::DramStats;
+use crate::mem::interconnect::NetworkStats;
+use crate::mem::l2::{Partition, PartitionStats};
+use crate::probe::{Probe, State};
+use crate::sm::core::Sm;
+use crate::sm::decode::Class;
+use crate::stats::{L1Stats, LockStats, SmStats};
+
+/// The counters of a partition.
+pub type PartitionCounts = (PartitionStats, DramStats);
+
+/// What a timed launch did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TimedStats {
+    /// From the first CTA's start to the last one's end.
+    pub cycles: u64,
+    /// The warp scheduling policy.
+    pub policy: String,
+    /// All SMs together.
+    pub total: SmStats,
+    /// Each SM.
+    pub sms: Vec<SmStats>,
+    /// The load/store units and L1s of all SMs.
+    pub l1: L1Stats,
+    /// All L2 slices.
+    pub l2: PartitionStats,
+    /// All DRAM channels.
+    pub dram: DramStats,
+    /// Towards the L2.
+    pub requests: NetworkStats,
+    /// Back to the SMs.
+    pub replies: NetworkStats,
+    /// Locks and waits.
+    pub locks: LockStats,
+    /// Counters over time, if they were asked for.
+    pub samples: Vec<Sample>,
+    partitions: Vec<PartitionCounts>,
+}
+
+impl TimedStats {
+    /// Adds up the counters as they are.
+    pub(crate) fn gather<const N: usize, P: Probe>(
+        sms: &[Sm<N, (SmStats, P)>],
+        partitions: &[Partition],
+        locks: &LockTable,
+    ) -> TimedStats {
+        let mut stats = TimedStats { locks: locks.stats.clone(), ..TimedStats::default() };
+        for sm in sms {
+            let mut of_sm = sm.probe.0.clone();
+            of_sm.unit_busy = sm.unit_busy;
+            stats.total.add(&of_sm);
+            stats.sms.push(of_sm);
+            stats.l1.add(&sm.l1_stats());
+            stats.locks.add(&sm.locks.stats);
+            stats.locks.wait_ok += sm.polls[0].saturating_sub(sm.polls[1]);
+            stats.locks.wait_fail += sm.polls[1];
+        }
+        stats.partitions = partitions.iter().map(|p| (p.stats().clone(), p.dram_stats().clone())).collect();
+        for (l2, dram) in &stats.partitions {
+            stats.l2.add(l2);
+            stats.dram.add(dram);
+        }
+        stats
+    }
+
+    /// Takes off what the memory partitions had counted before the launch.
+    pub(crate) fn since(&mut self, before: &[PartitionCounts]) {
+        for (l2, dram) in before {
+            self.l2.subtract(l2);
+            self.dram.subtract(dram);
+        }
+    }
+
+    /// Why warps did not issue: cycles of resident warps by reason. With `issued` they make up `warp_cycles`.
+    pub fn stalls(&self) -> Vec<(&'static str, u64)> {
+        let total = &self.total;
+        State::ALL
+            .iter()
+            .flat_map(|&state| match state {
+                State::Ready => {
+                    let busy = total.unit_busy.min(total.spent[state as usize]);
+                    vec![("not_selected", total.spent[state as usize] - busy), ("unit_busy", busy)]
+                }
+                state => vec![(state.name(), total.spent[state as usize])],
+            })
+            .collect()
+    }
+
+    /// Instructions issued, by class.
+    pub fn classes(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        Class::ALL.iter().map(|&class| (class.name(), self.total.issued[class as usize]))
+    }
+}
+
+/// Counters at one moment; those that count events do so from the launch's start.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sample {
+    /// The cycle.
+    pub cycle: u64,
+    /// Warps on all SMs.
+    pub resident_warps: u64,
+    /// Warps that go round in spin loops.
+    pub spinning_warps: u64,
+    /// Lines that L1s wait for.
+    pub outstanding_misses: u64,
+    /// Instructions issued.
+    pub warp_instructions: u64,
+    /// Lines found in L1s.
+    pub l1_hits: u64,
+    /// Lines asked for by L1s.
+    pub l1_misses: u64,
+    /// Requests that L2 slices could serve at once.
+    pub l2_hits: u64,
+    /// Requests for which they had to ask memory.
+    pub l2_misses: u64,
+    /// Bytes moved by DRAM.
+    pub dram_bytes: u64,
+    /// Locks taken.
+    pub locks_acquired: u64,
+    /// Tries that failed.
+    pub locks_failed: u64,
+}
+
+impl Sample {
+    pub(crate) fn new<const N: usize, P: Probe>(
+        cycle: u64,
+        sms: &[Sm<N, (SmStats, P)>],
+        totals: &TimedStats,
+    ) -> Sample {
+        Sample {
+            cycle,
+            resident_warps: sms.iter().flat_map(Sm::residents).map(|r| r.warps.len() as u64).sum(),
+            spinning_warps: sms.iter().map(|sm| sm.spinning_warps as u64).sum(),
+            outstanding_misses: sms.iter().map(|sm| sm.memory.l1.outstanding() as u64).sum(),
+            warp_instructions: totals.total.warp_instructions(),
+            l1_hits: totals.l1.hits,
+            l1_misses: totals.l1.misses,
+            l2_hits: totals.l2.hits,
+            l2_misses: totals.l2.misses,
+            dram_bytes: totals.dram.bytes,
+            locks_acquired: totals.locks.acquired,
+            locks_failed: totals.locks.failed_intra + totals.locks.failed_inter,
+        }
+    }
+}

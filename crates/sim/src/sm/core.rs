@@ -1,0 +1,697 @@
+//! A streaming multiprocessor with a clock: its warps, and one cycle of its pipeline.
+//!
+//! A cycle has five parts: answers from memory arrive, events that are due happen, the load/store unit sends a piece,
+//! every scheduler issues, one warp fetches. When none of them has anything to do the SM skips to its next event.
+
+use std::collections::VecDeque;
+
+use warploom_isa::{Op, Pc};
+
+use super::barrier::Barriers;
+use super::decode::{Decoded, Unit};
+use super::execute::{Cta, Execution};
+use super::fetch::{Fetch, Fetched};
+use super::memory_unit::{MemoryUnit, Progress};
+use super::operands::Backend;
+use super::scoreboard::{Hazard, Scoreboard};
+use super::shared::Shared;
+use super::simt::Wait;
+use super::warp::Warp;
+use super::watch::Watch;
+use crate::chip::Chip;
+use crate::fault::Fault;
+use crate::functional::{Launch, Output, UninitialisedReads};
+use crate::locks::WarpName;
+use crate::mem::store::{Global, Memory};
+use crate::probe::{CtaEvent, Probe, State};
+use crate::sched::{Policy, SlotSet, WarpSlot};
+use crate::stats::L1Stats;
+use crate::wheel::Wheel;
+
+/// What does not change while a kernel runs.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    /// The launch.
+    pub launch: &'a Launch<'a>,
+    /// The kernel as the pipeline sees it.
+    pub code: &'a [Decoded],
+}
+
+/// A CTA on the SM.
+#[derive(Debug)]
+pub struct Resident<const N: usize> {
+    /// Its scratchpad and barriers.
+    pub cta: Cta,
+    /// Its warps.
+    pub warps: Vec<Warp<N>>,
+    /// The slot of its first warp.
+    pub first: u8,
+}
+
+/// A warp's part of the pipeline.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    /// What it does.
+    pub(super) state: State,
+    since: u64,
+    /// For a ready warp: the unit its next instruction needs.
+    unit: Unit,
+    /// Which CTA of the SM it belongs to.
+    pub(super) resident: usize,
+    /// Its number in the CTA.
+    pub(super) warp: usize,
+    /// Counts the warps that had this slot, to tell late events of an earlier one.
+    pub(super) life: u32,
+    pub(super) board: Scoreboard,
+    /// Instructions in its buffer, from the next pc on.
+    pub(super) buffered: u32,
+    /// The pc that is being fetched.
+    fetch_pc: Pc,
+    pub(super) fetching: bool,
+    /// Accesses that are not done.
+    pub(super) outstanding: u32,
+    /// Waits for one access before it goes on.
+    pub(super) held: bool,
+    /// Cannot go on before this cycle, for this reason.
+    pub(super) not_before: (u64, State),
+    /// Goes round in a spin loop.
+    pub(super) spinning: bool,
+}
+
+/// Something that happens in a later cycle.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Event {
+    /// The results of an instruction are in its registers.
+    Written { slot: WarpSlot, life: u32, pc: Pc, registers: u32, predicates: u32 },
+    /// Fetched instructions can issue.
+    Decoded { slot: WarpSlot, life: u32, count: u32 },
+    /// A warp can fetch after a branch.
+    Refetch { slot: WarpSlot, life: u32 },
+    /// A warp may go on.
+    Wake { slot: WarpSlot, life: u32 },
+    /// An access is complete.
+    Complete { transfer: u32 },
+}
+
+/// A scheduler and its warps.
+struct Scheduler {
+    owned: SlotSet,
+    policy: Box<dyn Policy>,
+}
+
+/// One SM.
+pub struct Sm<const N: usize, P> {
+    pub(super) id: u32,
+    /// The next cycle to run.
+    pub now: u64,
+    pub(super) residents: Vec<Option<Resident<N>>>,
+    pub(super) slots: Vec<Slot>,
+    /// Ready warps by the unit they need.
+    ready: [SlotSet; Unit::COUNT],
+    schedulers: Vec<Scheduler>,
+    width: u32,
+    fetch: Fetch,
+    branch_latency: u64,
+    pub(super) backend: Backend,
+    /// The load/store unit.
+    pub memory: MemoryUnit<N>,
+    /// Answers on their way here: cycle of arrival and ticket.
+    pub inbox: VecDeque<(u64, u32)>,
+    pub(super) events: Wheel<Event>,
+    due: Vec<Event>,
+    lines_refused: Vec<u64>,
+    /// A policy let ready warps wait in the last cycle.
+    held_back: bool,
+    pub(super) warps_started: u64,
+    /// When its last CTA ended.
+    pub last_end: u64,
+    /// What observes it.
+    pub probe: P,
+    /// What its threads print.
+    pub output: Output,
+    /// The first fault of a thread, with its cycle.
+    pub fault: Option<(u64, Box<Fault>)>,
+    /// The search for warps that repeat themselves, when there is one.
+    pub watch: Option<Watch<N>>,
+    /// Something but the state of a warp has changed since the machine last looked.
+    pub changed: bool,
+    /// Lanes that polled with a load, and lanes that found they must poll again.
+    pub polls: [u64; 2],
+    /// Ready warps whose unit was busy, times cycles.
+    pub unit_busy: u64,
+    /// Warps that go round in a spin loop.
+    pub spinning_warps: u32,
+    /// Reads of memory that nobody wrote.
+    pub unwritten: UninitialisedReads,
+}
+
+impl<const N: usize, P: Probe> Sm<N, P> {
+    /// An empty SM.
+    pub fn new(
+        chip: &Chip,
+        id: u32,
+        ctas: u32,
+        make_policy: &dyn Fn() -> Box<dyn Policy>,
+        probe: P,
+        now: u64,
+    ) -> Self {
+        let schedulers = (0..chip.issue.schedulers)
+            .map(|scheduler| {
+                let owned = (0..64).filter(|slot| slot % chip.issue.schedulers == scheduler);
+                Scheduler { owned: SlotSet(owned.fold(0, |m, slot| m | 1 << slot)), policy: make_policy() }
+            })
+            .collect();
+        let slot = Slot {
+            state: State::Ended,
+            since: 0,
+            unit: Unit::Control,
+            resident: 0,
+            warp: 0,
+            life: 0,
+            board: Scoreboard::default(),
+            buffered: 0,
+            fetch_pc: Pc(0),
+            fetching: false,
+            outstanding: 0,
+            held: false,
+            not_before: (0, State::Ready),
+            spinning: false,
+        };
+        Sm {
+            id,
+            now,
+            residents: (0..ctas).map(|_| None).collect(),
+            slots: vec![slot; chip.sm.max_warps as usize],
+            ready: [SlotSet::default(); Unit::COUNT],
+            schedulers,
+            width: chip.issue.width,
+            fetch: Fetch::new(&chip.fetch),
+            branch_latency: chip.units.branch_latency_cycles as u64,
+            backend: Backend::new(chip),
+            memory: MemoryUnit::new(chip, id as u16),
+            inbox: VecDeque::new(),
+            events: Wheel::new(),
+            due: Vec::new(),
+            lines_refused: Vec::new(),
+            held_back: false,
+            warps_started: 0,
+            last_end: now,
+            probe,
+            output: Output::default(),
+            fault: None,
+            watch: None,
+            changed: false,
+            polls: [0; 2],
+            unit_busy: 0,
+            spinning_warps: 0,
+            unwritten: UninitialisedReads::default(),
+        }
+    }
+
+    /// Whether another CTA fits.
+    pub fn has_room(&self) -> bool {
+        self.residents.iter().any(Option::is_none)
+    }
+
+    /// Its number.
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Whether no CTA is on it.
+    pub fn is_empty(&self) -> bool {
+        self.residents.iter().all(Option::is_none)
+    }
+
+    /// Warps it can hold.
+    pub fn slot_count(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// The warp in a slot.
+    pub fn who(&self, slot: WarpSlot) -> WarpName {
+        let entry = &self.slots[slot.index()];
+        let cta = self.residents[entry.resident].as_ref().map_or(0, |r| r.cta.number);
+        WarpName { cta, warp: entry.warp as u32 }
+    }
+
+    /// A lane of an access read what nobody wrote.
+    pub fn note_unwritten(&mut self, context: &Context<'_>, transfer: u32, lane: usize) {
+        let transfer = &self.memory.transfers[transfer];
+        let entry = &self.slots[transfer.slot.index()];
+        let Some(resident) = &self.residents[entry.resident] else { return };
+        let read = (lane, "global", transfer.addresses.at(lane), transfer.bytes);
+        let warp = &resident.warps[entry.warp];
+        self.unwritten.note(context.launch.kernel, &resident.cta, warp, transfer.pc, read);
+    }
+
+    /// Whether every warp here waits for good or repeats itself, as long as nothing else changes.
+    pub fn never_changes(&self) -> bool {
+        let Some(watch) = &self.watch else { return self.is_empty() };
+        let live = self.residents().flat_map(|resident| {
+            let slots = (resident.first..).map(WarpSlot);
+            resident.warps.iter().zip(slots).filter(|(warp, _)| !warp.is_done())
+        });
+        live.into_iter().all(|(warp, slot)| watch.repeats(slot) || warp.control.current().is_none())
+    }
+
+    /// Its CTAs.
+    pub fn residents(&self) -> impl Iterator<Item = &Resident<N>> {
+        self.residents.iter().flatten()
+    }
+
+    /// Counters of the memories beside the pipeline.
+    pub fn l1_stats(&self) -> L1Stats {
+        L1Stats {
+            fetch_hits: self.fetch.hits,
+            fetch_misses: self.fetch.misses,
+            register_conflicts: self.backend.bank_conflicts,
+            ..self.memory.stats.clone()
+        }
+    }
+
+    /// Puts a CTA of the grid on the SM, which has room for it, at cycle `now`.
+    pub fn start_cta(&mut self, context: &Context<'_>, number: u64, now: u64) {
+        self.now = self.now.max(now);
+        let Launch { chip, kernel, shape, occupancy, check_uninitialised, .. } = context.launch;
+        let [x, y, _] = shape.grid.map(u64::from);
+        let id = [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32];
+        let at = self.residents.iter().position(Option::is_none).expect("the SM has room");
+        let per_cta = occupancy.warps_per_cta;
+        let first = at as u8 * per_cta as u8;
+        let warps = (0..per_cta).map(|w| Warp::new(w, shape.block, kernel, chip.sm.divergence)).collect();
+        let cta = Cta {
+            id,
+            number,
+            sm: self.id,
+            shared: Shared::new(occupancy.shared_bytes, *check_uninitialised),
+            barriers: Barriers::new(chip.sm.barriers_per_cta, N as u32),
+            live_warps: per_cta,
+        };
+        self.residents[at] = Some(Resident { cta, warps, first });
+        self.probe.cta_started(now, CtaEvent { number, first: WarpSlot(first), warps: per_cta });
+        for warp in 0..per_cta as usize {
+            let slot = WarpSlot(first + warp as u8);
+            let entry = &mut self.slots[slot.index()];
+            *entry = Slot {
+                state: State::Fetch,
+                since: now,
+                unit: Unit::Control,
+                resident: at,
+                warp,
+                life: entry.life + 1,
+                board: Scoreboard::default(),
+                buffered: 0,
+                fetch_pc: Pc(0),
+                fetching: false,
+                outstanding: 0,
+                held: false,
+                not_before: (0, State::Ready),
+                spinning: false,
+            };
+            let age = self.warps_started;
+            self.warps_started += 1;
+            let schedulers = self.schedulers.len();
+            self.schedulers[slot.index() % schedulers].policy.started(now, slot, age);
+            self.refresh(context, slot, now);
+        }
+        self.changed = true;
+    }
+
+    /// Runs the cycles from `from` on and below `until`.
+    pub fn run(&mut self, context: &Context<'_>, memory: &Memory, from: u64, until: u64) {
+        self.now = self.now.max(from);
+        match self.wakes_at() {
+            Some(next) if next < until => self.now = next,
+            _ => {
+                self.now = until;
+                return;
+            }
+        }
+        let mut execution = Execution {
+            launch: context.launch,
+            memory: Global::Later(memory),
+            output: std::mem::take(&mut self.output),
+            clock: 0,
+            uninitialised: None,
+        };
+        while self.now < until {
+            let now = self.now;
+            if !self.cycle(context, &mut execution, now) {
+                break;
+            }
+            if self.now == now {
+                self.now = self.next_cycle(until);
+                let idle = self.now - now - 1;
+                if idle > 0 {
+                    self.unit_busy += idle * self.all_ready().len() as u64;
+                }
+            }
+        }
+        self.output = execution.output;
+    }
+
+    fn all_ready(&self) -> SlotSet {
+        SlotSet(self.ready.iter().fold(0, |m, set| m | set.0))
+    }
+
+    /// The next cycle, up to `until`, in which something can happen.
+    fn next_cycle(&self, until: u64) -> u64 {
+        let soon = self.now + 1;
+        if soon >= until || self.fetch.is_busy() {
+            return soon;
+        }
+        let mut next = self.next_event().unwrap_or(u64::MAX);
+        for (unit, ready) in self.ready.iter().enumerate() {
+            if !ready.is_empty() {
+                next = next.min(self.backend.free_at(UNITS[unit]));
+            }
+        }
+        next.clamp(soon, until)
+    }
+
+    /// When something happens by itself, if anything will: an answer, an event, a piece of an access.
+    fn next_event(&self) -> Option<u64> {
+        let answer = self.inbox.front().map(|&(at, _)| at);
+        let event = self.events.next_cycle();
+        let access = self.memory.next_step();
+        let held = if self.held_back {
+            self.schedulers.iter().filter_map(|s| s.policy.wakes_at()).min()
+        } else {
+            None
+        };
+        [answer, event, access, held].into_iter().flatten().min()
+    }
+
+    /// When the SM does something next, if nothing comes to it from outside.
+    pub fn wakes_at(&self) -> Option<u64> {
+        if self.fault.is_some() {
+            return None;
+        }
+        let busy = self.fetch.is_busy() || !self.lines_refused.is_empty() || !self.all_ready().is_empty();
+        if busy { Some(self.now) } else { self.next_event().map(|at| at.max(self.now)) }
+    }
+
+    /// One cycle. Returns whether the SM goes on.
+    fn cycle(&mut self, context: &Context<'_>, execution: &mut Execution<'_>, now: u64) -> bool {
+        while let Some(&(at, ticket)) = self.inbox.front() {
+            if at > now {
+                break;
+            }
+            self.inbox.pop_front();
+            if let Some(line) = self.memory.arrive(now, ticket) {
+                self.fetch.fill(line);
+            }
+            self.probe.outstanding(now, self.memory.l1.outstanding());
+        }
+        if !self.memory.completed.is_empty() {
+            self.collect_completed(now);
+        }
+        if self.events.next_cycle() == Some(now) {
+            let mut due = std::mem::take(&mut self.due);
+            self.events.pop_at(now, &mut due);
+            for &event in &due {
+                self.happen(context, event, now);
+            }
+            due.clear();
+            self.due = due;
+        }
+        match self.memory.step(now) {
+            Progress::Finished => {
+                self.backend.release_memory(now);
+                self.collect_completed(now);
+            }
+            Progress::Sent => self.probe.outstanding(now, self.memory.l1.outstanding()),
+            Progress::Idle | Progress::Until(_) | Progress::Refused(_) => {}
+        }
+        self.held_back = false;
+        if self.ready.iter().any(|ready| !ready.is_empty()) {
+            self.count_busy_units(now);
+            for scheduler in 0..self.schedulers.len() {
+                if !self.schedule(context, execution, scheduler, now) {
+                    return false;
+                }
+            }
+        }
+        self.fetch_one(now);
+        true
+    }
+
+    fn count_busy_units(&mut self, now: u64) {
+        for (unit, ready) in self.ready.iter().enumerate() {
+            if !ready.is_empty() && self.backend.free_at(UNITS[unit]) > now {
+                self.unit_busy += ready.len() as u64;
+            }
+        }
+    }
+
+    /// One scheduler issues. Returns false if a thread faulted.
+    fn schedule(
+        &mut self,
+        context: &Context<'_>,
+        execution: &mut Execution<'_>,
+        scheduler: usize,
+        now: u64,
+    ) -> bool {
+        let ready = self.issuable(now, self.schedulers[scheduler].owned);
+        if ready.is_empty() {
+            return true;
+        }
+        let Some(slot) = self.schedulers[scheduler].policy.pick(now, ready) else {
+            self.held_back = true;
+            return true;
+        };
+        debug_assert!(ready.contains(slot));
+        for _ in 0..self.width {
+            match self.issue(context, execution, slot, now) {
+                Ok(issue) => self.schedulers[scheduler].policy.issued(now, &issue),
+                Err(fault) => {
+                    self.fault = Some((now, fault));
+                    return false;
+                }
+            }
+            if self.width == 1 || !self.issuable(now, SlotSet(1 << slot.0)).contains(slot) {
+                break;
+            }
+        }
+        let entry = &self.slots[slot.index()];
+        if self.residents[entry.resident].as_ref().is_none_or(|r| r.warps[entry.warp].is_done()) {
+            self.schedulers[scheduler].policy.ended(now, slot);
+        }
+        true
+    }
+
+    /// The warps of a set that are ready and whose unit is free.
+    #[inline]
+    fn issuable(&self, now: u64, among: SlotSet) -> SlotSet {
+        let mut found = 0;
+        for (unit, ready) in self.ready.iter().enumerate() {
+            let ready = ready.0 & among.0;
+            if ready != 0 && self.backend.free_at(UNITS[unit]) <= now {
+                found |= ready;
+            }
+        }
+        SlotSet(found)
+    }
+
+    fn fetch_one(&mut self, now: u64) {
+        // A line that the network did not take is asked for again.
+        while let Some(&line) = self.lines_refused.last() {
+            if !self.memory.fetch_instructions(now, line) {
+                break;
+            }
+            self.lines_refused.pop();
+        }
+        let Some(slot) = self.fetch.next() else { return };
+        let entry = &mut self.slots[slot.index()];
+        let resident = self.residents[entry.resident].as_ref();
+        let Some(path) = resident.and_then(|r| r.warps[entry.warp].control.current()) else {
+            entry.fetching = false;
+            return;
+        };
+        entry.fetch_pc = path.pc;
+        let life = entry.life;
+        match self.fetch.fetch(now, slot, path.pc) {
+            Fetched::Hit { count, at } => self.events.push(at, Event::Decoded { slot, life, count }),
+            Fetched::Miss { line } => {
+                if !self.memory.fetch_instructions(now, line) {
+                    self.lines_refused.push(line);
+                }
+            }
+            Fetched::Pending => {}
+        }
+    }
+
+    pub(super) fn collect_completed(&mut self, now: u64) {
+        for (transfer, at) in self.memory.completed.drain(..) {
+            // Values that go to registers need a port.
+            let written = self.backend.book_port(at.max(now)) + 1;
+            self.events.push(written, Event::Complete { transfer });
+        }
+    }
+
+    fn happen(&mut self, context: &Context<'_>, event: Event, now: u64) {
+        let slot = match event {
+            Event::Written { slot, life, pc, registers, predicates } => {
+                let entry = &mut self.slots[slot.index()];
+                if entry.life != life {
+                    return;
+                }
+                entry.board.release(&context.code[pc.index()].writes.at(registers, predicates));
+                slot
+            }
+            Event::Decoded { slot, life, count } => {
+                let entry = &mut self.slots[slot.index()];
+                if entry.life != life {
+                    return;
+                }
+                entry.fetching = false;
+                let resident = self.residents[entry.resident].as_ref();
+                let path = resident.and_then(|r| r.warps[entry.warp].control.current());
+                if path.is_some_and(|path| path.pc == entry.fetch_pc) {
+                    entry.buffered = count;
+                }
+                slot
+            }
+            Event::Refetch { slot, life } => {
+                if self.slots[slot.index()].life == life {
+                    self.fetch.want(slot);
+                }
+                return;
+            }
+            Event::Wake { slot, life } => {
+                if self.slots[slot.index()].life != life {
+                    return;
+                }
+                slot
+            }
+            Event::Complete { transfer } => return self.complete(context, transfer, now),
+        };
+        self.refresh(context, slot, now);
+    }
+
+    /// Finds out what a warp does from `from` on.
+    pub(super) fn refresh(&mut self, context: &Context<'_>, slot: WarpSlot, from: u64) {
+        let (state, unit) = self.assess(context, slot, from);
+        let entry = &mut self.slots[slot.index()];
+        if state == State::Fetch && !entry.fetching {
+            entry.fetching = true;
+            self.fetch.want(slot);
+        }
+        if entry.state == state && entry.unit == unit {
+            return;
+        }
+        if entry.state == State::Ready {
+            self.ready[entry.unit as usize].remove(slot);
+        }
+        if state == State::Ready {
+            self.ready[unit as usize].insert(slot);
+        }
+        if entry.state != state && from > entry.since {
+            self.probe.spent(slot, entry.state, entry.since, from - entry.since);
+            entry.since = from;
+        }
+        (entry.state, entry.unit) = (state, unit);
+    }
+
+    /// A warp issues at `now`: its state until then, and the cycle of the issue, are accounted for.
+    pub(super) fn account_issue(&mut self, slot: WarpSlot, now: u64) {
+        let entry = &mut self.slots[slot.index()];
+        if now > entry.since {
+            self.probe.spent(slot, entry.state, entry.since, now - entry.since);
+        }
+        // The second instruction of a cycle adds nothing.
+        if now >= entry.since {
+            self.probe.spent(slot, State::Issued, now, 1);
+            entry.since = now + 1;
+        }
+    }
+
+    fn assess(&self, context: &Context<'_>, slot: WarpSlot, now: u64) -> (State, Unit) {
+        let entry = &self.slots[slot.index()];
+        let none = Unit::Control;
+        let Some(resident) = &self.residents[entry.resident] else { return (State::Ended, none) };
+        let warp = &resident.warps[entry.warp];
+        if warp.is_done() {
+            return (State::Ended, none);
+        }
+        if entry.held {
+            return (State::Fence, none);
+        }
+        let (not_before, reason) = entry.not_before;
+        if now < not_before {
+            return (reason, none);
+        }
+        let Some(path) = warp.control.current() else {
+            let at_barrier = warp.control.paths().iter().any(|(_, wait)| *wait == Some(Wait::Barrier));
+            return (if at_barrier { State::Barrier } else { State::Lanes }, none);
+        };
+        if entry.buffered == 0 {
+            return (State::Fetch, none);
+        }
+        let inst = &context.code[path.pc.index()];
+        if inst.ordering.after_all && entry.outstanding > 0 {
+            return (State::Fence, none);
+        }
+        let hazard = if context.launch.kernel.functions.len() == 1 {
+            entry.board.check(&inst.needs)
+        } else {
+            let activation = warp.control.activation();
+            let mut needs = inst.needs.at(activation.registers, activation.predicates);
+            // Registers of the caller and the callee are different rows that may share a bit, so a call or return
+            // waits for all.
+            if matches!(context.launch.kernel.code[path.pc.index()].op, Op::Call | Op::Ret) {
+                needs = super::scoreboard::RegSet::ALL;
+            }
+            entry.board.check(&needs)
+        };
+        match hazard {
+            Hazard::None => (State::Ready, inst.unit),
+            Hazard::Unit => (State::Operand, none),
+            Hazard::Memory => (State::Memory, none),
+        }
+    }
+
+    /// A warp's next instruction is not the one after its last: its buffer is worth nothing.
+    pub(super) fn redirect(&mut self, slot: WarpSlot, now: u64) {
+        let entry = &mut self.slots[slot.index()];
+        entry.buffered = 0;
+        if !entry.fetching && self.branch_latency > 0 {
+            entry.fetching = true;
+            let life = entry.life;
+            self.events.push(now + 1 + self.branch_latency, Event::Refetch { slot, life });
+        }
+    }
+
+    /// All threads of a CTA have ended and its accesses are done: its place is free.
+    pub(super) fn end_cta_if_done(&mut self, resident: usize, now: u64) {
+        let Some(there) = &self.residents[resident] else { return };
+        let slots = there.first as usize..there.first as usize + there.warps.len();
+        if there.cta.live_warps > 0 || self.slots[slots.clone()].iter().any(|s| s.outstanding > 0) {
+            return;
+        }
+        let event = CtaEvent {
+            number: there.cta.number,
+            first: WarpSlot(there.first),
+            warps: there.warps.len() as u32,
+        };
+        // The cycle of the last instruction is part of the CTA's time.
+        let end = now + 1;
+        for at in slots {
+            let entry = &mut self.slots[at];
+            if end > entry.since {
+                self.probe.spent(WarpSlot(at as u8), entry.state, entry.since, end - entry.since);
+            }
+            entry.since = end;
+            entry.life += 1;
+            self.fetch.forget(WarpSlot(at as u8));
+        }
+        self.probe.cta_ended(end, event);
+        self.residents[resident] = None;
+        self.last_end = end;
+        self.changed = true;
+    }
+}
+
+/// Units by number.
+const UNITS: [Unit; Unit::COUNT] = [Unit::Sp, Unit::Sfu, Unit::Dp, Unit::Memory, Unit::Control];

@@ -1,0 +1,292 @@
+//! Issue: an instruction leaves a warp's buffer and does what it does.
+
+use warploom_isa::{Guard, Inst, Op, Operand, Pc, Scope};
+
+use super::core::{Context, Event, Resident, Sm};
+use super::decode::{Decoded, SpinRole, Unit, next};
+use super::execute::Execution;
+use super::lsu::{Bad, Issued};
+use super::simt::{Activation, Group};
+use super::transfer::{Transfer, TransferKind, is_transfer};
+use super::warp::Warp;
+use crate::fault::{Fault, Place};
+use crate::probe::{Probe, State};
+use crate::sched::{BranchOutcome, Issue, WarpSlot};
+
+impl<const N: usize, P: Probe> Sm<N, P> {
+    /// The warp in `slot`, which is ready, issues its next instruction.
+    pub(super) fn issue(
+        &mut self,
+        context: &Context<'_>,
+        execution: &mut Execution<'_>,
+        slot: WarpSlot,
+        now: u64,
+    ) -> Result<Issue, Box<Fault>> {
+        let kernel = context.launch.kernel;
+        self.account_issue(slot, now);
+        let entry = &self.slots[slot.index()];
+        let (at, w) = (entry.resident, entry.warp);
+        let resident = self.residents[at].as_mut().expect("a ready warp's CTA is here");
+        let warp = &mut resident.warps[w];
+        let path = warp.control.current().expect("a ready warp has a path");
+        let (inst, decoded) = (&kernel.code[path.pc.index()], &context.code[path.pc.index()]);
+        let activation = warp.control.activation();
+        let mask = guarded(warp, &activation, inst, path);
+        let issue = Issue { slot, pc: path.pc, lanes: path.mask, branch: outcome(inst, path, mask) };
+        self.probe.issued(now, &issue, decoded);
+        execution.clock = now;
+        let result = if is_transfer(inst) {
+            self.issue_access(context, execution, slot, now, (path, mask))
+        } else {
+            self.issue_other(context, execution, slot, now, (path, mask))
+        };
+        if let Err(bad) = result {
+            let resident = self.residents[at].as_ref().expect("it was here before");
+            return Err(Box::new(Fault {
+                kind: bad.kind,
+                kernel: kernel.name.clone(),
+                cta: resident.cta.id,
+                thread: resident.warps[w].thread(bad.lane),
+                place: Place::of(kernel, path.pc),
+            }));
+        }
+        if let Some((lane, space, address, bytes)) = execution.uninitialised.take() {
+            let resident = self.residents[at].as_ref().expect("it was here before");
+            let read = (lane, space.name(), address, bytes);
+            self.unwritten.note(kernel, &resident.cta, &resident.warps[w], path.pc, read);
+        }
+        self.note_spin(decoded, &issue, now);
+        self.after_issue(context, slot, now, path.pc);
+        Ok(issue)
+    }
+
+    /// Looks at where the warp is after an instruction at `pc`.
+    fn after_issue(&mut self, context: &Context<'_>, slot: WarpSlot, now: u64, pc: Pc) {
+        let entry = &mut self.slots[slot.index()];
+        entry.buffered -= 1;
+        let resident = self.residents[entry.resident].as_ref().expect("it was here before");
+        let warp = &resident.warps[entry.warp];
+        let moved = warp.control.current().is_none_or(|path| path.pc != next(pc));
+        let (ended, at) = (warp.is_done(), entry.resident);
+        if ended {
+            entry.buffered = 0;
+            if entry.spinning {
+                entry.spinning = false;
+                self.spinning_warps -= 1;
+            }
+        } else if moved {
+            self.redirect(slot, now);
+        }
+        self.refresh(context, slot, now + 1);
+        if ended {
+            self.changed = true;
+            self.end_cta_if_done(at, now);
+        }
+    }
+
+    /// Arithmetic, control, barriers: done when they issue, as far as anyone can see.
+    fn issue_other(
+        &mut self,
+        context: &Context<'_>,
+        execution: &mut Execution<'_>,
+        slot: WarpSlot,
+        now: u64,
+        (path, mask): (Group, u64),
+    ) -> Result<(), Bad> {
+        let kernel = context.launch.kernel;
+        let (inst, decoded) = (&kernel.code[path.pc.index()], &context.code[path.pc.index()]);
+        let entry = &mut self.slots[slot.index()];
+        let (at, w, life) = (entry.resident, entry.warp, entry.life);
+        let Some(resident) = &mut self.residents[at] else { unreachable!("a ready warp's CTA is here") };
+        let activation = resident.warps[w].control.activation();
+        if decoded.unit != Unit::Control {
+            let times = self.backend.issue(now, slot.index(), activation.registers, decoded);
+            if !decoded.writes.is_empty() {
+                let (registers, predicates) = (activation.registers, activation.predicates);
+                entry.board.reserve(&decoded.writes.at(registers, predicates), false);
+                let event = Event::Written { slot, life, pc: path.pc, registers, predicates };
+                self.events.push(times.written, event);
+            }
+        }
+        if let Op::Nanosleep = inst.op {
+            let nanoseconds = resident.warps[w].registers(&activation).read32(inst.src[0])[first(mask)];
+            let cycles = (nanoseconds as u64 * context.launch.chip.clock.core_mhz as u64).div_ceil(1000);
+            if mask != 0 && cycles > 0 {
+                let until = now + 1 + cycles;
+                entry.not_before = (until, State::Asleep);
+                self.events.push(until, Event::Wake { slot, life });
+            }
+        }
+        if let Op::Fence(_, scope) = inst.op
+            && scope != Scope::Cta
+        {
+            self.memory.l1.invalidate();
+        }
+        let watched = self.watch.is_some() && matches!(inst.op, Op::Mbarrier(..));
+        let shared_before = watched.then(|| resident.cta.shared.bytes.clone());
+        execution.step(&mut resident.cta, &mut resident.warps, w, path)?;
+        if shared_before.is_some_and(|before| before != resident.cta.shared.bytes) {
+            self.changed = true;
+        }
+        if matches!(inst.op, Op::Bar(_) | Op::Exit | Op::Ret) {
+            self.release_from_barrier(context, at, now);
+        }
+        Ok(())
+    }
+
+    /// Warps of a CTA that no longer wait at a barrier go on after its latency.
+    fn release_from_barrier(&mut self, context: &Context<'_>, at: usize, now: u64) {
+        let latency = context.launch.chip.units.barrier_latency_cycles as u64;
+        let Some(resident) = &self.residents[at] else { return };
+        let first = resident.first;
+        for w in 0..resident.warps.len() as u8 {
+            let slot = WarpSlot(first + w);
+            let Some(resident) = &self.residents[at] else { return };
+            let entry = &mut self.slots[slot.index()];
+            if entry.state != State::Barrier || resident.warps[w as usize].control.current().is_none() {
+                continue;
+            }
+            let until = now + 1 + latency;
+            if entry.not_before.0 < until {
+                entry.not_before = (until, State::Barrier);
+                let life = entry.life;
+                self.events.push(until, Event::Wake { slot, life });
+                self.redirect(slot, now);
+            }
+        }
+    }
+
+    /// A load, store, atomic or copy: checked now, sent by the load/store unit.
+    fn issue_access(
+        &mut self,
+        context: &Context<'_>,
+        execution: &mut Execution<'_>,
+        slot: WarpSlot,
+        now: u64,
+        (path, mask): (Group, u64),
+    ) -> Result<(), Bad> {
+        let kernel = context.launch.kernel;
+        let (inst, decoded) = (&kernel.code[path.pc.index()], &context.code[path.pc.index()]);
+        let entry = &mut self.slots[slot.index()];
+        let Some(Resident { cta, warps, .. }) = &mut self.residents[entry.resident] else {
+            unreachable!("a ready warp's CTA is here")
+        };
+        let warp = &mut warps[entry.warp];
+        if mask == 0 {
+            warp.control.advance();
+            return Ok(());
+        }
+        let activation = warp.control.activation();
+        let id = self.memory.transfers.take(|| Transfer::new(slot, path.pc, activation, mask));
+        let transfer = &mut self.memory.transfers[id];
+        transfer.reset(slot, path.pc, activation, mask);
+        let watched = self.watch.is_some() && !matches!(inst.op, Op::Ld { .. });
+        let shared_before = watched.then(|| cta.shared.bytes.clone());
+        let mut reach = execution.reach(cta);
+        reach.begin(Issued { warp, activation: &activation, inst, mask }, transfer)?;
+        execution.uninitialised = reach.uninitialised;
+        if shared_before.is_some_and(|before| before != cta.shared.bytes) {
+            self.changed = true;
+        }
+        entry.board.reserve(&decoded.writes.at(activation.registers, activation.predicates), true);
+        entry.outstanding += 1;
+        // Later instructions of the warp wait for an acquire.
+        entry.held = decoded.ordering.before_all;
+        let ready = self.backend.issue_memory(now, slot.index(), activation.registers, decoded);
+        self.memory.push(id, ready);
+        let resident = self.residents[self.slots[slot.index()].resident].as_mut();
+        resident.expect("it was here before").warps[self.slots[slot.index()].warp].control.advance();
+        Ok(())
+    }
+
+    /// An access is complete: its values are in registers, and whoever waited for it goes on.
+    pub(super) fn complete(&mut self, context: &Context<'_>, id: u32, now: u64) {
+        let kernel = context.launch.kernel;
+        let transfer = &self.memory.transfers[id];
+        let (slot, pc, kind) = (transfer.slot, transfer.pc, transfer.kind);
+        let decoded = &context.code[pc.index()];
+        let entry = &mut self.slots[slot.index()];
+        let at = entry.resident;
+        let resident = self.residents[at].as_mut().expect("a CTA stays until its accesses are done");
+        transfer.finish(kernel, &mut resident.warps[entry.warp], &mut resident.cta);
+        if decoded.spin == Some(SpinRole::Poll)
+            && let Some(watch) = &mut self.watch
+        {
+            watch.polled(slot, transfer);
+        }
+        let Activation { registers, predicates, .. } = transfer.activation;
+        entry.board.release(&decoded.writes.at(registers, predicates));
+        entry.outstanding -= 1;
+        if entry.held && decoded.ordering.before_all {
+            entry.held = false;
+            self.memory.l1.invalidate();
+        }
+        if kind == TransferKind::Copy {
+            self.changed = true;
+        }
+        self.memory.transfers.give_back(id);
+        self.refresh(context, slot, now);
+        self.end_cta_if_done(at, now);
+    }
+
+    /// Keeps count of waits, and of who goes round in a spin loop.
+    fn note_spin(&mut self, decoded: &Decoded, issue: &Issue, now: u64) {
+        if decoded.is_latch
+            && issue.branch.is_none_or(|branch| branch.taken != 0)
+            && let Some(watch) = &mut self.watch
+        {
+            let entry = &self.slots[issue.slot.index()];
+            if let Some(resident) = &self.residents[entry.resident] {
+                watch.turn(issue.slot, &resident.warps[entry.warp], entry.board.is_clear());
+            }
+        }
+        let Some(role) = decoded.spin else { return };
+        if role == SpinRole::Poll {
+            if decoded.class == super::decode::Class::Load {
+                self.polls[0] += issue.lanes.count_ones() as u64;
+            }
+            return;
+        }
+        let Some(branch) = issue.branch else { return };
+        if role == SpinRole::WaitBranch {
+            self.polls[1] += branch.taken.count_ones() as u64;
+        }
+        let spinning = branch.taken != 0;
+        let entry = &mut self.slots[issue.slot.index()];
+        if entry.spinning != spinning {
+            entry.spinning = spinning;
+            if spinning {
+                self.spinning_warps += 1
+            } else {
+                self.spinning_warps -= 1
+            }
+            self.probe.spinning(now, issue.slot, spinning.then_some(0));
+        }
+    }
+}
+
+/// The lanes of a path on which a guarded instruction acts.
+fn guarded<const N: usize>(warp: &mut Warp<N>, activation: &Activation, inst: &Inst, path: Group) -> u64 {
+    match inst.guard {
+        Guard::Always => path.mask,
+        Guard::If(pred) => path.mask & warp.registers(activation).preds[pred.index()],
+        Guard::Unless(pred) => path.mask & !warp.registers(activation).preds[pred.index()],
+    }
+}
+
+fn outcome(inst: &Inst, path: Group, mask: u64) -> Option<BranchOutcome> {
+    let (Op::Bra, Operand::Imm(target), Operand::Imm(reconverge)) = (inst.op, inst.src[0], inst.src[1])
+    else {
+        return None;
+    };
+    Some(BranchOutcome {
+        target: Pc(target),
+        reconverge: Pc(reconverge),
+        taken: mask,
+        fallen: path.mask & !mask,
+    })
+}
+
+fn first(mask: u64) -> usize {
+    if mask == 0 { 0 } else { mask.trailing_zeros() as usize }
+}

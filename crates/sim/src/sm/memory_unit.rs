@@ -1,0 +1,500 @@
+//! The load/store unit: takes the accesses of warps in order, a piece a cycle, to shared memory, the constant cache, the
+//! L1 or the network.
+//!
+//! A piece is what one memory can serve at once: all lanes of shared memory without bank conflicts, one word of
+//! constants, one row of local memory, one line of global memory. An access whose piece is refused stays in front, and all
+//! others behind it.
+
+use std::collections::VecDeque;
+
+use super::transfer::{Transfer, TransferKind, shared_turns};
+use crate::chip::Chip;
+use crate::chip::timing::{L1Policy, SharedSpec};
+use crate::mem::cache::Tags;
+use crate::mem::l1::{L1, LineBytes, Lookup, MAX_LINE_BYTES, Refusal};
+use crate::mem::message::{Request, RequestKind, SECTOR_BYTES};
+use crate::mem::store::Memory;
+use crate::slab::Slab;
+use crate::stats::L1Stats;
+
+/// Where local memory lies, as the L2 sees it.
+const LOCAL_BASE: u64 = 1 << 49;
+
+/// Where constants and parameters lie, as the L2 sees them.
+const CONSTANT_BASE: u64 = 1 << 50;
+
+/// What a message is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A line for the L1.
+    Fill {
+        /// Of local memory.
+        local: bool,
+    },
+    /// Bytes for a load that skips the L1.
+    Load,
+    /// Bytes of a store.
+    Store,
+    /// An atomic.
+    Atomic,
+    /// A line of instructions.
+    Instruction,
+    /// A line of constants.
+    Constant,
+    /// A line of local memory that had to go.
+    WriteBack,
+}
+
+/// A message that has not been answered.
+#[derive(Clone, Debug)]
+pub struct Flight {
+    /// What for.
+    pub purpose: Purpose,
+    /// The line.
+    pub line: u64,
+    /// Transfers and their lanes that wait for the answer.
+    pub waiting: Vec<(u32, u64)>,
+    /// The line as its slice found it.
+    pub bytes: LineBytes,
+}
+
+/// What the unit did in a cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// Nothing to do before this cycle.
+    Until(u64),
+    /// Nothing to do.
+    Idle,
+    /// The front access was refused; trying again makes sense after an answer or when the network has room.
+    Refused(Refusal),
+    /// A piece went.
+    Sent,
+    /// The front access is all sent.
+    Finished,
+}
+
+/// What serving an access did to memory.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Effect {
+    /// Lanes of an atomic that changed what they found; for a store, whether any did (if it was asked for).
+    pub changed: u64,
+    /// A lane that read what nobody wrote.
+    pub unwritten: Option<usize>,
+}
+
+/// The load/store unit of an SM with its L1.
+#[derive(Debug)]
+pub struct MemoryUnit<const N: usize> {
+    sm: u16,
+    shared: SharedSpec,
+    policy: L1Policy,
+    line_bytes: u64,
+    bypass_bytes: u64,
+    hit_latency: u64,
+    constant_latency: u64,
+    local_words: u64,
+    /// Accesses of warps.
+    pub transfers: Slab<Transfer<N>>,
+    /// Messages.
+    pub flights: Slab<Flight>,
+    /// In the order of issue, with the cycle their operands are there.
+    queue: VecDeque<(u32, u64)>,
+    /// The L1 data cache.
+    pub l1: L1,
+    constant: Tags,
+    /// Lines of constants on their way.
+    constant_misses: Vec<(u64, u32)>,
+    /// When the next piece can go.
+    free_at: u64,
+    /// The front access was refused, and nothing has changed since.
+    refused: bool,
+    /// Accesses that are complete at a cycle, for the SM to take.
+    pub completed: Vec<(u32, u64)>,
+    /// Messages for the network, with the cycle they are sent.
+    pub outbox: Vec<(u64, Request)>,
+    /// Packets the network still takes.
+    room: u32,
+    /// What happened.
+    pub stats: L1Stats,
+}
+
+impl<const N: usize> MemoryUnit<N> {
+    /// An idle unit.
+    pub fn new(chip: &Chip, sm: u16) -> Self {
+        MemoryUnit {
+            sm,
+            shared: chip.shared.clone(),
+            policy: chip.l1.global,
+            line_bytes: chip.l1.cache.line_bytes as u64,
+            bypass_bytes: chip.l1.bypass_bytes as u64,
+            hit_latency: chip.l1.hit_latency_cycles as u64,
+            constant_latency: chip.constant.hit_latency_cycles as u64,
+            local_words: chip.memory.local_bytes_per_thread.div_ceil(4) as u64,
+            transfers: Slab::default(),
+            flights: Slab::default(),
+            queue: VecDeque::new(),
+            l1: L1::new(&chip.l1),
+            constant: Tags::new(&chip.constant.cache),
+            constant_misses: Vec::new(),
+            free_at: 0,
+            refused: false,
+            completed: Vec::new(),
+            outbox: Vec::new(),
+            room: 0,
+            stats: L1Stats::default(),
+        }
+    }
+
+    /// An access whose operands are there at `ready` joins the queue.
+    pub fn push(&mut self, transfer: u32, ready: u64) {
+        let access = &mut self.transfers[transfer];
+        access.unsent = access.global;
+        access.ready_at = ready;
+        self.queue.push_back((transfer, ready));
+    }
+
+    /// Whether no access waits to be sent.
+    pub fn is_idle(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// The network now takes so many packets.
+    pub fn set_room(&mut self, packets: u32) {
+        self.room = packets;
+        self.refused = false;
+    }
+
+    /// When the next piece could go, if one can.
+    pub fn next_step(&self) -> Option<u64> {
+        let &(_, ready) = self.queue.front().filter(|_| !self.refused)?;
+        Some(self.free_at.max(ready))
+    }
+
+    /// Does one cycle's work.
+    pub fn step(&mut self, now: u64) -> Progress {
+        let Some(&(id, ready)) = self.queue.front().filter(|_| !self.refused) else { return Progress::Idle };
+        let start = self.free_at.max(ready);
+        if start > now {
+            return Progress::Until(start);
+        }
+        self.free_at = now + 1;
+        let access = &self.transfers[id];
+        let sent = if access.shared != 0 {
+            self.send_shared(now, id);
+            Ok(())
+        } else if access.constant != 0 {
+            self.send_constant(now, id)
+        } else if access.local != 0 {
+            self.send_local(now, id)
+        } else if access.unsent != 0 {
+            self.send_global(now, id)
+        } else {
+            Ok(())
+        };
+        if let Err(refusal) = sent {
+            self.stats.refuse(refusal);
+            self.refused = true;
+            return Progress::Refused(refusal);
+        }
+        let access = &self.transfers[id];
+        if access.shared | access.constant | access.local | access.unsent != 0 {
+            return Progress::Sent;
+        }
+        self.queue.pop_front();
+        if access.outstanding == 0 {
+            self.completed.push((id, access.ready_at));
+        }
+        Progress::Finished
+    }
+
+    fn send_shared(&mut self, now: u64, id: u32) {
+        let access = &mut self.transfers[id];
+        let lanes = std::mem::take(&mut access.shared);
+        let mut turns = shared_turns(access, lanes, self.shared.banks);
+        self.stats.shared_accesses += 1;
+        self.stats.bank_conflicts += turns as u64 - access.bytes.div_ceil(4) as u64;
+        if let TransferKind::Atomic { .. } = access.kind {
+            turns += (access.same_word(lanes) - 1) * self.shared.atomic_cycles;
+            self.stats.shared_atomics += lanes.count_ones() as u64;
+        }
+        self.free_at = now + turns as u64;
+        access.ready_at = access.ready_at.max(self.free_at - 1 + self.shared.latency_cycles as u64);
+    }
+
+    fn send_constant(&mut self, now: u64, id: u32) -> Result<(), Refusal> {
+        let access = &self.transfers[id];
+        let (block, lanes) = access.block(access.constant, 4);
+        let line = (CONSTANT_BASE + block) & !(self.line_bytes - 1);
+        let number = line / self.line_bytes;
+        if let Some(way) = self.constant.find(number) {
+            self.constant.touch(way);
+            self.stats.constant_hits += 1;
+        } else if let Some(&(_, ticket)) = self.constant_misses.iter().find(|&&(waited, _)| waited == line) {
+            self.flights[ticket].waiting.push((id, lanes));
+            self.transfers[id].outstanding += 1;
+        } else {
+            let ticket = self.send(now, Purpose::Constant, line, self.all_sectors(), RequestKind::Read)?;
+            self.flights[ticket].waiting.push((id, lanes));
+            self.constant_misses.push((line, ticket));
+            self.transfers[id].outstanding += 1;
+            self.stats.constant_misses += 1;
+        }
+        let access = &mut self.transfers[id];
+        access.constant &= !lanes;
+        access.ready_at = access.ready_at.max(now + self.constant_latency);
+        Ok(())
+    }
+
+    /// Local memory is interleaved by words, so that lanes at the same local address lie side by side: a row.
+    fn send_local(&mut self, now: u64, id: u32) -> Result<(), Refusal> {
+        let access = &self.transfers[id];
+        let (block, lanes) = access.block(access.local, 4);
+        let row = access.slot.0 as u64 * self.local_words + (block & 0x00ff_ffff) / 4;
+        let sm_rows = 64 * self.local_words;
+        let address = LOCAL_BASE + (self.sm as u64 * sm_rows + row) * N as u64 * 4;
+        let line = address & !(self.line_bytes - 1);
+        let is_load = access.kind == TransferKind::Load;
+        if is_load {
+            match self.l1.look(line) {
+                Lookup::Hit(_) => self.stats.local_hits += 1,
+                Lookup::Merged(ticket) => self.wait_for(ticket, id, lanes),
+                Lookup::Miss(way) => {
+                    self.make_way(now, way)?;
+                    let purpose = Purpose::Fill { local: true };
+                    let ticket = self.send(now, purpose, line, self.all_sectors(), RequestKind::Read)?;
+                    self.l1.fetch(way, line, ticket, true);
+                    self.wait_for(ticket, id, lanes);
+                    self.stats.local_misses += 1;
+                }
+                Lookup::Refused(refusal) => return Err(refusal),
+            }
+        } else {
+            let (way, hit) = self.l1.write_local(line)?;
+            if !hit {
+                self.make_way(now, way)?;
+            }
+            self.l1.dirty_local(way, line, hit);
+            if hit { self.stats.local_hits += 1 } else { self.stats.local_misses += 1 }
+        }
+        let access = &mut self.transfers[id];
+        access.local &= !lanes;
+        access.ready_at = access.ready_at.max(now + self.hit_latency);
+        Ok(())
+    }
+
+    /// Writes back what a way holds, if it must be, before it is used for another line. Two packets may be needed, so
+    /// there must be room for both.
+    fn make_way(&mut self, now: u64, way: crate::mem::cache::Way) -> Result<(), Refusal> {
+        let Some(old) = self.l1.must_write_back(way) else { return Ok(()) };
+        if self.room < 2 {
+            return Err(Refusal::Network);
+        }
+        self.send(now, Purpose::WriteBack, old, self.all_sectors(), RequestKind::Write)?;
+        self.stats.write_backs += 1;
+        Ok(())
+    }
+
+    fn send_global(&mut self, now: u64, id: u32) -> Result<(), Refusal> {
+        let access = &self.transfers[id];
+        let (line, lanes) = access.block(access.unsent, self.line_bytes);
+        let cached = self.policy == L1Policy::WriteEvict;
+        match access.kind {
+            TransferKind::Load if cached && !access.skips_l1 => self.load_through_l1(now, id, line, lanes)?,
+            TransferKind::Load | TransferKind::Copy => {
+                let sectors = self.widen(access.sectors(lanes, line));
+                let ticket = self.send(now, Purpose::Load, line, sectors, RequestKind::Read)?;
+                if cached {
+                    self.l1.forget(line);
+                }
+                self.wait_for(ticket, id, lanes);
+                self.stats.bypasses += 1;
+            }
+            TransferKind::Store => {
+                let sectors = access.sectors(lanes, line);
+                let whole = access.whole_sectors(lanes, line);
+                let ticket = self.send_write(now, line, sectors, whole)?;
+                if cached && self.l1.forget(line) {
+                    self.stats.evictions_by_write += 1;
+                }
+                self.wait_for(ticket, id, lanes);
+                self.stats.stores += 1;
+            }
+            TransferKind::Atomic { silent, .. } => {
+                let sectors = access.sectors(lanes, line);
+                let same_word = access.same_word(lanes) as u8;
+                let kind = RequestKind::Atomic { same_word, lanes: lanes.count_ones() as u8, silent };
+                let ticket = self.send(now, Purpose::Atomic, line, sectors, kind)?;
+                if cached {
+                    self.l1.forget(line);
+                }
+                self.wait_for(ticket, id, lanes);
+                self.stats.atomics += 1;
+            }
+        }
+        self.transfers[id].unsent &= !lanes;
+        Ok(())
+    }
+
+    fn load_through_l1(&mut self, now: u64, id: u32, line: u64, lanes: u64) -> Result<(), Refusal> {
+        match self.l1.look(line) {
+            Lookup::Hit(way) => {
+                let access = &mut self.transfers[id];
+                access.take(line, self.l1.bytes(way), lanes);
+                access.ready_at = access.ready_at.max(now + self.hit_latency);
+                self.stats.hits += 1;
+            }
+            Lookup::Merged(ticket) => {
+                self.wait_for(ticket, id, lanes);
+                self.stats.merges += 1;
+            }
+            Lookup::Miss(way) => {
+                self.make_way(now, way)?;
+                let purpose = Purpose::Fill { local: false };
+                let ticket = self.send(now, purpose, line, self.all_sectors(), RequestKind::Read)?;
+                self.l1.fetch(way, line, ticket, false);
+                self.wait_for(ticket, id, lanes);
+                self.stats.misses += 1;
+            }
+            Lookup::Refused(refusal) => return Err(refusal),
+        }
+        Ok(())
+    }
+
+    fn wait_for(&mut self, ticket: u32, id: u32, lanes: u64) {
+        self.flights[ticket].waiting.push((id, lanes));
+        self.transfers[id].outstanding += 1;
+    }
+
+    fn all_sectors(&self) -> u8 {
+        ((1u32 << (self.line_bytes as u32 / SECTOR_BYTES)) - 1) as u8
+    }
+
+    /// Rounds sectors up to the pieces that accesses past the L1 are made of.
+    fn widen(&self, sectors: u8) -> u8 {
+        let piece = (self.bypass_bytes as u32 / SECTOR_BYTES).max(1);
+        let all = self.all_sectors();
+        let mut wide = 0;
+        for first in (0..8).step_by(piece as usize) {
+            let group = (((1u32 << piece) - 1) << first) as u8 & all;
+            if sectors & group != 0 {
+                wide |= group;
+            }
+        }
+        wide
+    }
+
+    fn send_write(&mut self, now: u64, line: u64, sectors: u8, whole: u8) -> Result<u32, Refusal> {
+        let ticket = self.send(now, Purpose::Store, line, sectors, RequestKind::Write)?;
+        self.outbox.last_mut().expect("just sent").1.whole = whole;
+        Ok(ticket)
+    }
+
+    /// Sends a message, if the network has room.
+    fn send(
+        &mut self,
+        now: u64,
+        purpose: Purpose,
+        line: u64,
+        sectors: u8,
+        kind: RequestKind,
+    ) -> Result<u32, Refusal> {
+        if self.room == 0 {
+            return Err(Refusal::Network);
+        }
+        self.room -= 1;
+        let ticket =
+            self.flights.take(|| Flight { purpose, line, waiting: Vec::new(), bytes: [0; MAX_LINE_BYTES] });
+        let flight = &mut self.flights[ticket];
+        (flight.purpose, flight.line) = (purpose, line);
+        flight.waiting.clear();
+        self.outbox.push((now, Request { line, sectors, whole: sectors, kind, sm: self.sm, ticket }));
+        Ok(ticket)
+    }
+
+    /// Asks for a line of instructions. Returns whether the network took it.
+    pub fn fetch_instructions(&mut self, now: u64, line: u64) -> bool {
+        let aligned = line & !(self.line_bytes - 1);
+        match self.send(now, Purpose::Instruction, aligned, self.all_sectors(), RequestKind::Read) {
+            Ok(ticket) => {
+                // The fetch unit's lines may be smaller than the L2's.
+                self.flights[ticket].line = line;
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// An L2 slice serves message `ticket`: bytes move between memory and this SM's accesses. With `notice`, says whether
+    /// a store changed anything.
+    pub fn serve(&mut self, ticket: u32, memory: &mut Memory, notice: bool) -> Effect {
+        let flight = &mut self.flights[ticket];
+        match flight.purpose {
+            Purpose::Fill { local: false } | Purpose::Load => {
+                read_line(memory, flight.line, &mut flight.bytes[..self.line_bytes as usize]);
+                let unwritten = memory.tracks_writes().then(|| {
+                    flight
+                        .waiting
+                        .iter()
+                        .find_map(|&(id, lanes)| self.transfers[id].unwritten_lane(memory, lanes))
+                });
+                Effect { changed: 0, unwritten: unwritten.flatten() }
+            }
+            Purpose::Store => {
+                let (id, lanes) = flight.waiting[0];
+                let changed = self.transfers[id].put(memory, lanes, notice);
+                Effect { changed: changed as u64, unwritten: None }
+            }
+            Purpose::Atomic => {
+                let (id, lanes) = flight.waiting[0];
+                let access = &mut self.transfers[id];
+                let unwritten = access.unwritten_lane(memory, lanes);
+                Effect { changed: access.update(memory, lanes), unwritten }
+            }
+            _ => Effect::default(),
+        }
+    }
+
+    /// The answer to message `ticket` arrives. Returns a line of instructions, if it brings one.
+    pub fn arrive(&mut self, now: u64, ticket: u32) -> Option<u64> {
+        self.refused = false;
+        let flight = &self.flights[ticket];
+        let (purpose, line) = (flight.purpose, flight.line);
+        match purpose {
+            Purpose::Fill { .. } => self.l1.fill(line, ticket, &flight.bytes),
+            Purpose::Constant => {
+                let number = line / self.line_bytes;
+                if let Some(way) = self.constant.victim(number) {
+                    self.constant.replace(way, number);
+                }
+                self.constant_misses.retain(|&(_, waited)| waited != ticket);
+            }
+            _ => {}
+        }
+        let mut waiting = std::mem::take(&mut self.flights[ticket].waiting);
+        for &(id, lanes) in &waiting {
+            let access = &mut self.transfers[id];
+            if matches!(purpose, Purpose::Fill { local: false } | Purpose::Load) {
+                access.take(line, &self.flights[ticket].bytes, lanes);
+            }
+            access.outstanding -= 1;
+            let all_sent = access.shared | access.constant | access.local | access.unsent == 0;
+            if access.outstanding == 0 && all_sent {
+                self.completed.push((id, access.ready_at.max(now)));
+            }
+        }
+        waiting.clear();
+        self.flights[ticket].waiting = waiting;
+        self.flights.give_back(ticket);
+        (purpose == Purpose::Instruction).then_some(line)
+    }
+}
+
+/// Copies what memory holds of a line; beyond an allocation's end there is nothing.
+fn read_line(memory: &Memory, line: u64, into: &mut [u8]) {
+    let Some(at) = memory.find(line) else { return into.fill(0) };
+    let (base, data) = memory.allocation(at);
+    let data = &data[(line - base) as usize..];
+    let some = data.len().min(into.len());
+    into[..some].copy_from_slice(&data[..some]);
+    into[some..].fill(0);
+}

@@ -1,0 +1,164 @@
+//! Register banks, operand collectors, execution units and result ports: when an issued instruction gets its operands,
+//! starts, and writes its result.
+//!
+//! Nothing here is stepped cycle by cycle: each resource is known by the cycle in which it is free again, and an
+//! instruction's times follow when it issues.
+
+use super::decode::{Decoded, Unit};
+use crate::chip::Chip;
+
+/// Cycles ahead for which result ports can be booked.
+const BOOKED: usize = 2048;
+
+/// Instructions for one kind of unit, from their collectors to the unit.
+#[derive(Clone, Debug)]
+struct Lane {
+    /// When each collector is free.
+    collectors: Vec<u64>,
+    /// The one that is free first.
+    first: usize,
+    /// When each unit takes its next instruction.
+    units: Vec<u64>,
+    /// When the first collector is free.
+    free_at: u64,
+}
+
+impl Lane {
+    fn new(collectors: u32, units: u32) -> Lane {
+        let (collectors, units) = (vec![0; collectors as usize], vec![0; units as usize]);
+        Lane { collectors, first: 0, units, free_at: 0 }
+    }
+}
+
+/// The times of an issued instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// It has its operands and its unit.
+    pub starts: u64,
+    /// Its result is in the register file: who waits for it can issue in this cycle.
+    pub written: u64,
+}
+
+/// An SM's arithmetic back end.
+#[derive(Clone, Debug)]
+pub struct Backend {
+    lanes: [Lane; Unit::COUNT],
+    banks: Vec<u64>,
+    /// Results written in a cycle: the cycle and how many, at its place modulo the length.
+    ports: Vec<(u64, u32)>,
+    ports_per_cycle: u32,
+    /// Cycles that operands waited for a bank.
+    pub bank_conflicts: u64,
+}
+
+impl Backend {
+    /// All free.
+    pub fn new(chip: &Chip) -> Backend {
+        let (operands, units) = (&chip.operands, &chip.units);
+        let lane = |unit: Unit| match unit {
+            Unit::Sp => Lane::new(operands.sp_collectors, units.sp),
+            Unit::Sfu => Lane::new(operands.sfu_collectors, units.sfu),
+            Unit::Dp => Lane::new(operands.sfu_collectors, units.dp),
+            Unit::Memory => Lane::new(operands.memory_collectors, 1),
+            Unit::Control => Lane::new(0, 0),
+        };
+        Backend {
+            lanes: [Unit::Sp, Unit::Sfu, Unit::Dp, Unit::Memory, Unit::Control].map(lane),
+            banks: vec![0; operands.banks as usize],
+            ports: vec![(0, 0); BOOKED],
+            ports_per_cycle: operands.writeback_ports,
+            bank_conflicts: 0,
+        }
+    }
+
+    /// When a kind of unit can take another instruction.
+    #[inline(always)]
+    pub fn free_at(&self, unit: Unit) -> u64 {
+        self.lanes[unit as usize].free_at
+    }
+
+    /// The cycle after which all operands of an instruction that issues at `now` are collected.
+    fn collect(&mut self, now: u64, slot: usize, registers: u32, inst: &Decoded) -> u64 {
+        let mut ready = now + 1;
+        for &register in &inst.reads {
+            let bank = (register as usize + registers as usize + slot) & (self.banks.len() - 1);
+            let at = self.banks[bank].max(now + 1);
+            self.bank_conflicts += at - (now + 1);
+            self.banks[bank] = at + 1;
+            ready = ready.max(at + 1);
+        }
+        ready
+    }
+
+    /// Books everything for an instruction of an arithmetic unit that issues at `now`. The unit must be free.
+    pub fn issue(&mut self, now: u64, slot: usize, registers: u32, inst: &Decoded) -> Times {
+        let ready = self.collect(now, slot, registers, inst);
+        let lane = &mut self.lanes[inst.unit as usize];
+        let unit = earliest(&lane.units);
+        let starts = ready.max(lane.units[unit]);
+        lane.units[unit] = starts + inst.initiation_cycles as u64;
+        lane.occupy(now, starts);
+        let written = if inst.writes.is_empty() {
+            starts + inst.latency_cycles as u64
+        } else {
+            self.book_port(starts + inst.latency_cycles as u64) + 1
+        };
+        Times { starts, written }
+    }
+
+    /// Collects the operands of a memory instruction. Its collector stays taken until [`Backend::release_memory`].
+    pub fn issue_memory(&mut self, now: u64, slot: usize, registers: u32, inst: &Decoded) -> u64 {
+        let ready = self.collect(now, slot, registers, inst);
+        self.lanes[Unit::Memory as usize].occupy(now, u64::MAX);
+        ready
+    }
+
+    /// The load/store unit has taken an instruction out of its collector.
+    pub fn release_memory(&mut self, now: u64) {
+        let lane = &mut self.lanes[Unit::Memory as usize];
+        if let Some(taken) = lane.collectors.iter_mut().find(|free| **free == u64::MAX) {
+            *taken = now;
+        }
+        lane.find_first();
+    }
+
+    /// The first cycle from `from` on in which a result port is free; it is taken.
+    pub fn book_port(&mut self, from: u64) -> u64 {
+        let mut at = from;
+        loop {
+            let (cycle, used) = &mut self.ports[at as usize % BOOKED];
+            if *cycle != at {
+                (*cycle, *used) = (at, 0);
+            }
+            if *used < self.ports_per_cycle {
+                *used += 1;
+                return at;
+            }
+            at += 1;
+        }
+    }
+}
+
+impl Lane {
+    /// Takes a collector that is free at `now` until `until`.
+    fn occupy(&mut self, now: u64, until: u64) {
+        debug_assert!(self.free_at <= now);
+        self.collectors[self.first] = until;
+        self.find_first();
+    }
+
+    fn find_first(&mut self) {
+        self.first = earliest(&self.collectors);
+        self.free_at = self.collectors[self.first];
+    }
+}
+
+fn earliest(times: &[u64]) -> usize {
+    let (mut first, mut best) = (0, u64::MAX);
+    for (at, &time) in times.iter().enumerate() {
+        if time < best {
+            (first, best) = (at, time);
+        }
+    }
+    first
+}

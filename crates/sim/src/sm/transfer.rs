@@ -1,0 +1,481 @@
+//! A warp's memory access on its way: what it moves, for which lanes, and how much of it is still out.
+//!
+//! A load, store or atomic is checked when it issues. What it does to shared, local and constant memory happens then too:
+//! those are private to the SM, whose load/store unit keeps their order. Bytes of global memory move later: a
+//! store's values are kept here until its L2 slice serves it, a load's come here from the L1 or with the reply.
+
+use warploom_isa::{Access, AtomOp, Cache, Inst, Kernel, Op, Order, Pc, Space, Ty};
+
+use super::address::{Addresses, addresses};
+use super::bytes::{Piece, gather_flat, scatter_flat, update_flat};
+use super::execute::Cta;
+use super::lanes::{AtomicUnit, atomic};
+use super::lsu::{Bad, Issued, MAX_ROWS, Reach, Touch, atomic_operands, collect_rows, write_back, write_old};
+use super::simt::Activation;
+use super::warp::{Warp, lanes as each};
+use crate::fault::{AccessKind, FaultKind};
+use crate::mem::store::Memory;
+use crate::sched::WarpSlot;
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransferKind {
+    /// Brings values to registers.
+    Load,
+    /// Takes values from registers.
+    Store,
+    /// Changes memory, and brings the old values unless `silent`.
+    Atomic {
+        /// How.
+        op: AtomOp,
+        /// Of which type.
+        ty: Ty,
+        /// Nobody wants the old values.
+        silent: bool,
+    },
+    /// Brings bytes of global memory to shared memory.
+    Copy,
+}
+
+/// An access of a warp.
+#[derive(Clone, Debug)]
+pub struct Transfer<const N: usize> {
+    /// The warp.
+    pub slot: WarpSlot,
+    /// Its instruction.
+    pub pc: Pc,
+    /// Where it ran.
+    pub activation: Activation,
+    /// What it does.
+    pub kind: TransferKind,
+    /// Bytes of each lane.
+    pub bytes: u32,
+    /// Lanes that take part.
+    pub mask: u64,
+    /// Of those, the ones in global memory.
+    pub global: u64,
+    /// In shared memory.
+    pub shared: u64,
+    /// In local memory.
+    pub local: u64,
+    /// In constant memory or parameters.
+    pub constant: u64,
+    /// The access does not use the L1.
+    pub skips_l1: bool,
+    /// Every lane's address, as the instruction gives it.
+    pub addresses: Addresses<N>,
+    /// Values: of a load or store, a row for every four bytes. Of an atomic, its operands in rows 0 to 3 and what it
+    /// found in rows 4 and 5. Of a copy, its data, then shared addresses (row 4) and bytes to copy (row 5).
+    pub rows: [[u32; N]; MAX_ROWS],
+    /// Lanes that the load/store unit has not sent yet.
+    pub unsent: u64,
+    /// Messages that have not been answered.
+    pub outstanding: u32,
+    /// When the last part that needs no answer is there.
+    pub ready_at: u64,
+}
+
+impl<const N: usize> Transfer<N> {
+    /// An access that has not begun.
+    pub fn new(slot: WarpSlot, pc: Pc, activation: Activation, mask: u64) -> Self {
+        Transfer {
+            slot,
+            pc,
+            activation,
+            kind: TransferKind::Load,
+            bytes: 0,
+            mask,
+            global: 0,
+            shared: 0,
+            local: 0,
+            constant: 0,
+            skips_l1: false,
+            addresses: Addresses::Uniform(0),
+            rows: [[0; N]; MAX_ROWS],
+            unsent: 0,
+            outstanding: 0,
+            ready_at: 0,
+        }
+    }
+
+    /// Begins anew, for another access. Rows keep what they had: whoever uses one writes it first.
+    #[inline]
+    pub fn reset(&mut self, slot: WarpSlot, pc: Pc, activation: Activation, mask: u64) {
+        (self.slot, self.pc, self.activation, self.mask) = (slot, pc, activation, mask);
+        (self.global, self.shared, self.local, self.constant) = (0, 0, 0, 0);
+        self.skips_l1 = false;
+        (self.unsent, self.outstanding, self.ready_at) = (0, 0, 0);
+    }
+
+    fn count_rows(&self) -> usize {
+        (self.bytes as usize).div_ceil(4)
+    }
+
+    fn sort(&mut self, piece: &Piece<'_, N>) {
+        match piece.space {
+            Space::Global | Space::Generic => self.global |= piece.mask,
+            Space::Shared => self.shared |= piece.mask,
+            Space::Local => self.local |= piece.mask,
+            Space::Const | Space::Param => self.constant |= piece.mask,
+        }
+    }
+
+    /// The lanes of `lanes` in the same block of `bytes` bytes (a power of two) as the first of them, and the block's
+    /// address.
+    #[inline]
+    pub fn block(&self, lanes: u64, bytes: u64) -> (u64, u64) {
+        let first = self.addresses.at(lanes.trailing_zeros() as usize) & !(bytes - 1);
+        (first, self.addresses.within(lanes, first, bytes))
+    }
+
+    /// The 32-byte sectors of the line at `line` that the lanes touch.
+    pub fn sectors(&self, lanes: u64, line: u64) -> u8 {
+        let mut sectors = 0u8;
+        for lane in each(lanes) {
+            let offset = (self.addresses.at(lane) - line) as u32;
+            let last = offset + self.bytes - 1;
+            sectors |= ((2u32 << (last / 32)) - (1 << (offset / 32))) as u8;
+        }
+        sectors
+    }
+
+    /// Which of `sectors` the lanes cover wholly.
+    pub fn whole_sectors(&self, lanes: u64, line: u64) -> u8 {
+        let mut covered = 0u128;
+        let bits = if self.bytes == 32 { u32::MAX as u128 } else { (1u128 << self.bytes) - 1 };
+        for lane in each(lanes) {
+            covered |= bits << (self.addresses.at(lane) - line);
+        }
+        (0..4)
+            .filter(|s| covered >> (32 * s) & u32::MAX as u128 == u32::MAX as u128)
+            .fold(0, |m, s| m | 1 << s)
+    }
+
+    /// Lanes of `lanes` that name the most wanted word: how often an atomic unit must turn.
+    pub fn same_word(&self, lanes: u64) -> u32 {
+        if let Addresses::Uniform(_) = self.addresses {
+            return lanes.count_ones();
+        }
+        let mut left = lanes;
+        let mut most = 0;
+        while left != 0 {
+            let (_, here) = self.block(left, 4);
+            most = most.max(here.count_ones());
+            left &= !here;
+        }
+        most
+    }
+
+    /// A load's lanes get their bytes from a line.
+    #[inline]
+    pub fn take(&mut self, line: u64, data: &[u8], lanes: u64) {
+        let (addresses, bytes) = (self.addresses, self.bytes);
+        let piece =
+            Piece { space: Space::Global, at: 0, base: line, mask: lanes, addresses: &addresses, bytes };
+        let rows = self.count_rows();
+        gather_flat(data, &piece, &mut self.rows[..rows]);
+    }
+
+    /// A store's lanes put their bytes into memory. Returns whether it changed.
+    pub fn put(&self, memory: &mut Memory, lanes: u64, notice: bool) -> bool {
+        let Some((at, base)) = self.allocation(memory, lanes) else { return false };
+        let (_, data, written) = memory.allocation_mut(at);
+        let addresses = &self.addresses;
+        let piece = Piece { space: Space::Global, at, base, mask: lanes, addresses, bytes: self.bytes };
+        let rows = &self.rows[..self.count_rows()];
+        let changed = notice && {
+            let mut before = [[0u32; N]; MAX_ROWS];
+            gather_flat(data, &piece, &mut before[..rows.len()]);
+            let keep = if self.bytes < 4 { (1u32 << (8 * self.bytes)) - 1 } else { u32::MAX };
+            each(lanes)
+                .any(|lane| rows.iter().zip(&before).any(|(new, old)| (new[lane] ^ old[lane]) & keep != 0))
+        };
+        scatter_flat(data, &piece, rows);
+        if let Some(written) = written {
+            for lane in each(lanes) {
+                written.insert((addresses.at(lane) - base) as usize, self.bytes as usize);
+            }
+        }
+        changed
+    }
+
+    /// An atomic's lanes change memory, one after the other. Returns the lanes that changed it.
+    pub fn update(&mut self, memory: &mut Memory, lanes: u64) -> u64 {
+        let TransferKind::Atomic { op, ty, .. } = self.kind else { unreachable!("called for atomics") };
+        let Some((at, base)) = self.allocation(memory, lanes) else { return 0 };
+        let (b, c) = self.operands();
+        let mut old = [0u64; N];
+        let mut changed = 0;
+        for lane in each(lanes) {
+            let (_, data, written) = memory.allocation_mut(at);
+            let (mask, addresses, bytes) = (1 << lane, &self.addresses, self.bytes);
+            let piece = Piece { space: Space::Global, at, base, mask, addresses, bytes };
+            let place = (addresses.at(lane) - base) as usize;
+            let before: [u8; 8] = word_at(data, place, bytes);
+            update_flat(data, &piece, (op, ty), (&b, &c), &mut old);
+            changed |= ((before != word_at(data, place, bytes)) as u64) << lane;
+            if let Some(written) = written {
+                written.insert(place, bytes as usize);
+            }
+        }
+        for lane in each(lanes) {
+            self.rows[4][lane] = old[lane] as u32;
+            self.rows[5][lane] = (old[lane] >> 32) as u32;
+        }
+        changed
+    }
+
+    /// The lanes of an atomic, of those of `lanes`, that changed what they found; it happened in the SM.
+    pub fn changed_in_sm(&self, lanes: u64) -> u64 {
+        let TransferKind::Atomic { op, ty, .. } = self.kind else { return 0 };
+        let changed = |lane: &usize| {
+            let old = pair(&self.rows, 4, *lane);
+            atomic(AtomicUnit::Sm, op, ty, [old, pair(&self.rows, 0, *lane), pair(&self.rows, 2, *lane)])
+                != old & (u64::MAX >> (64 - ty.bits()))
+        };
+        each(lanes).filter(changed).fold(0, |mask, lane| mask | 1 << lane)
+    }
+
+    /// The first lane that reads bytes nobody wrote, where that is tracked.
+    pub fn unwritten_lane(&self, memory: &Memory, lanes: u64) -> Option<usize> {
+        let (at, base) = self.allocation(memory, lanes)?;
+        let written = memory.written(at)?;
+        each(lanes).find(|&l| !written.contains((self.addresses.at(l) - base) as usize, self.bytes as usize))
+    }
+
+    fn allocation(&self, memory: &Memory, lanes: u64) -> Option<(usize, u64)> {
+        let at = memory.find(self.addresses.at(lanes.trailing_zeros() as usize))?;
+        Some((at, memory.allocation(at).0))
+    }
+
+    fn operands(&self) -> ([u64; N], [u64; N]) {
+        let wide = |low: usize| std::array::from_fn(|lane| pair(&self.rows, low, lane));
+        (wide(0), wide(2))
+    }
+
+    /// Everything has come: registers (or shared memory) get the values.
+    pub fn finish(&self, kernel: &Kernel, warp: &mut Warp<N>, cta: &mut Cta) {
+        let inst = &kernel.code[self.pc.index()];
+        match self.kind {
+            TransferKind::Load => {
+                write_back(kernel, warp, &self.activation, inst, self.mask, &self.rows[..self.count_rows()]);
+            }
+            TransferKind::Store => {}
+            TransferKind::Atomic { ty, .. } => {
+                let old = std::array::from_fn(|lane| pair(&self.rows, 4, lane));
+                write_old(warp, &self.activation, inst, ty.bytes() == 8, self.mask, &old);
+            }
+            TransferKind::Copy => {
+                for lane in each(self.mask) {
+                    let (to, take) = (self.rows[4][lane] as usize, self.rows[5][lane].min(self.bytes));
+                    for byte in 0..self.bytes {
+                        let value = (self.rows[byte as usize / 4][lane] >> (8 * (byte % 4))) as u8;
+                        cta.shared.bytes[to + byte as usize] = if byte < take { value } else { 0 };
+                    }
+                    if let Some(written) = &mut cta.shared.written {
+                        written.insert(to, self.bytes as usize);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn pair<const N: usize>(rows: &[[u32; N]], low: usize, lane: usize) -> u64 {
+    rows[low][lane] as u64 | (rows[low + 1][lane] as u64) << 32
+}
+
+fn word_at(data: &[u8], place: usize, bytes: u32) -> [u8; 8] {
+    let mut word = [0; 8];
+    word[..bytes as usize].copy_from_slice(&data[place..place + bytes as usize]);
+    word
+}
+
+/// Whether a global access goes to the L2 whatever the L1 holds.
+fn skips_l1(access: Access) -> bool {
+    access.order != Order::Weak || !matches!(access.cache, Cache::All | Cache::Cs | Cache::Lu | Cache::Nc)
+}
+
+impl Reach<'_> {
+    /// Begins a memory instruction: checks its addresses and does what stays inside the SM.
+    pub fn begin<const N: usize>(
+        &mut self,
+        issued: Issued<'_, N>,
+        transfer: &mut Transfer<N>,
+    ) -> Result<(), Bad> {
+        match issued.inst.op {
+            Op::Ld { access, .. } => self.begin_load(issued, access, transfer),
+            Op::St(access) => self.begin_store(issued, access, transfer),
+            Op::Atom(op, access) => self.begin_atomic(issued, op, access, transfer),
+            Op::CpAsync(size) => self.begin_copy(issued, size as u32, transfer),
+            op => unreachable!("{op:?} is no memory access"),
+        }
+    }
+
+    fn begin_load<const N: usize>(
+        &mut self,
+        Issued { warp, activation, inst, mask }: Issued<'_, N>,
+        access: Access,
+        transfer: &mut Transfer<N>,
+    ) -> Result<(), Bad> {
+        transfer.kind = TransferKind::Load;
+        transfer.bytes = access.bytes();
+        transfer.skips_l1 = skips_l1(access);
+        let at = addresses(self.kernel, warp, activation, inst, access.wide_address, mask);
+        transfer.addresses = at;
+        let rows = transfer.count_rows();
+        let touch = Touch { space: access.space, bytes: access.bytes(), kind: AccessKind::Load };
+        self.each_space(warp, activation, touch, &at, mask, |reach, warp, piece| {
+            transfer.sort(piece);
+            if piece.space != Space::Global {
+                reach.gather(warp, piece, &mut transfer.rows[..rows]);
+            }
+        })
+    }
+
+    fn begin_store<const N: usize>(
+        &mut self,
+        Issued { warp, activation, inst, mask }: Issued<'_, N>,
+        access: Access,
+        transfer: &mut Transfer<N>,
+    ) -> Result<(), Bad> {
+        transfer.kind = TransferKind::Store;
+        transfer.bytes = access.bytes();
+        let at = addresses(self.kernel, warp, activation, inst, access.wide_address, mask);
+        transfer.addresses = at;
+        let rows = transfer.count_rows();
+        // Elements narrower than a row are put into it one by one.
+        transfer.rows[..rows].fill([0; N]);
+        collect_rows(self.kernel, warp, activation, inst, &mut transfer.rows);
+        let touch = Touch { space: access.space, bytes: access.bytes(), kind: AccessKind::Store };
+        self.each_space(warp, activation, touch, &at, mask, |reach, warp, piece| {
+            transfer.sort(piece);
+            if piece.space != Space::Global {
+                reach.scatter(warp, piece, &transfer.rows[..rows]);
+            }
+        })
+    }
+
+    fn begin_atomic<const N: usize>(
+        &mut self,
+        Issued { warp, activation, inst, mask }: Issued<'_, N>,
+        op: AtomOp,
+        access: Access,
+        transfer: &mut Transfer<N>,
+    ) -> Result<(), Bad> {
+        let ty = access.ty;
+        transfer.kind = TransferKind::Atomic { op, ty, silent: inst.dst == warploom_isa::Dst::None };
+        transfer.bytes = access.bytes();
+        let at = addresses(self.kernel, warp, activation, inst, access.wide_address, mask);
+        transfer.addresses = at;
+        let (b, c) = atomic_operands(self.kernel, warp, activation, inst, ty.bytes() == 8);
+        for (row, values) in [(0, &b), (2, &c)] {
+            transfer.rows[row] = values.map(|v| v as u32);
+            transfer.rows[row + 1] = values.map(|v| (v >> 32) as u32);
+        }
+        let mut old = [0u64; N];
+        let touch = Touch { space: access.space, bytes: access.bytes(), kind: AccessKind::Atomic };
+        self.each_space(warp, activation, touch, &at, mask, |reach, warp, piece| {
+            transfer.sort(piece);
+            if piece.space != Space::Global {
+                reach.update(warp, piece, (op, ty), (&b, &c), &mut old);
+            }
+        })?;
+        for lane in each(mask & !transfer.global) {
+            transfer.rows[4][lane] = old[lane] as u32;
+            transfer.rows[5][lane] = (old[lane] >> 32) as u32;
+        }
+        Ok(())
+    }
+
+    fn begin_copy<const N: usize>(
+        &mut self,
+        Issued { warp, activation, inst, mask }: Issued<'_, N>,
+        bytes: u32,
+        transfer: &mut Transfer<N>,
+    ) -> Result<(), Bad> {
+        transfer.kind = TransferKind::Copy;
+        transfer.bytes = bytes;
+        transfer.skips_l1 = true;
+        let registers = warp.registers(activation);
+        let to = registers.read32(inst.src[0]);
+        let from = registers.read64(inst.src[1], &self.kernel.imms);
+        let taken = registers.read32(inst.src[2]);
+        (transfer.rows[4], transfer.rows[5]) = (to, taken);
+        transfer.addresses = Addresses::of(from, mask);
+        for lane in each(mask) {
+            let (address, access) = (from[lane], AccessKind::Load);
+            if !address.is_multiple_of(bytes as u64) {
+                let kind = FaultKind::Misaligned { access, space: Space::Global, address, bytes };
+                return Err(Bad { lane, kind });
+            }
+            let take = taken[lane].min(bytes);
+            // Only the bytes that are taken have to exist; they need not be a power of two.
+            for byte in 0..take as u64 {
+                let touch = Touch { space: Space::Global, bytes: 1, kind: AccessKind::Load };
+                let at = Addresses::Uniform(address.wrapping_add(byte));
+                self.each_space(warp, activation, touch, &at, 1 << lane, |_, _, _| {})?;
+            }
+            let touch = Touch { space: Space::Shared, bytes, kind: AccessKind::Store };
+            let at = Addresses::Uniform(to[lane] as u64);
+            self.each_space(warp, activation, touch, &at, 1 << lane, |_, _, _| {})?;
+            transfer.global |= ((take > 0) as u64) << lane;
+        }
+        Ok(())
+    }
+}
+
+/// How many turns shared memory needs for the lanes: each of its banks gives one word a turn, to all lanes that want it.
+pub fn shared_turns<const N: usize>(transfer: &Transfer<N>, lanes: u64, banks: u32) -> u32 {
+    let words = transfer.bytes.div_ceil(4);
+    match transfer.addresses {
+        Addresses::Uniform(_) => words,
+        // Consecutive words lie in different banks.
+        Addresses::Stride { step: 4, .. } if words == 1 && N as u32 <= banks => 1,
+        addresses => {
+            let of: [u32; N] = match addresses {
+                Addresses::Lanes(lanes) => lanes.map(|address| (address / 4) as u32),
+                other => std::array::from_fn(|lane| (other.at(lane) / 4) as u32),
+            };
+            // Wide accesses are made in as many passes as a lane has words.
+            (0..words).map(|pass| pass_turns(&of, lanes, pass, banks)).sum()
+        }
+    }
+}
+
+/// The turns of one pass: the most different words that any bank is asked for.
+fn pass_turns<const N: usize>(words: &[u32; N], lanes: u64, pass: u32, banks: u32) -> u32 {
+    const NONE: u32 = u32::MAX;
+    let mut asked = [NONE; 64];
+    let mut conflict = false;
+    let mut ask = |word: u32| {
+        // The same word again is a broadcast.
+        let before = std::mem::replace(&mut asked[(word & (banks - 1) & 63) as usize], word);
+        conflict |= before != word && before != NONE;
+    };
+    if lanes.count_ones() as usize == N {
+        words.iter().for_each(|word| ask(word.wrapping_add(pass)));
+    } else {
+        each(lanes).for_each(|lane| ask(words[lane].wrapping_add(pass)));
+    }
+    if !conflict {
+        return 1;
+    }
+    let mut different = [NONE; 64];
+    let mut count = 0;
+    let mut depth = [0u32; 64];
+    for lane in each(lanes) {
+        let word = words[lane].wrapping_add(pass);
+        if !different[..count].contains(&word) {
+            different[count] = word;
+            count += 1;
+            depth[(word & (banks - 1)) as usize] += 1;
+        }
+    }
+    depth.into_iter().max().unwrap_or(1)
+}
+
+/// Whether an instruction is a memory access that becomes a transfer.
+pub fn is_transfer(inst: &Inst) -> bool {
+    matches!(inst.op, Op::Ld { .. } | Op::St(_) | Op::Atom(..) | Op::CpAsync(_))
+}

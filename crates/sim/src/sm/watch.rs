@@ -1,0 +1,157 @@
+//! The search for warps that go round for ever.
+//!
+//! Once nothing in memory has changed for a while, the state of each warp is compared with an earlier one whenever it
+//! closes a loop. A warp depends only on its own state and on what it reads; if both are as they were, it repeats itself
+//! for ever. When every warp that could move does, nothing will change again: a proof. The earlier state is taken anew
+//! after 1, 2, 4, 8… turns (Brent's algorithm), so that cycles of any length are found.
+//!
+//! What a warp does must then follow from its state and from memory alone. So a turn does not count if the warp
+//! - has accesses on their way: a store may still change something, a load may still bring something else;
+//! - read a clock, which goes on by itself;
+//! - came to a barrier, through which other warps let it go on and vote.
+//!
+//! The L1 is memory too: where it holds what differs from memory, a proof needs that no line came or went
+//! ([`Watch::l1_changes`]). Of independent threads see [`super::independent::Splits::repeats`].
+
+use warploom_isa::{Op, Pc, Special};
+
+use super::transfer::{Transfer, TransferKind};
+use super::warp::{Warp, lanes as each};
+use crate::sched::WarpSlot;
+
+/// What lanes of a warp last read with one instruction of a spin loop.
+#[derive(Clone, Debug)]
+pub struct Polled<const N: usize> {
+    /// The load or atomic.
+    pub pc: Pc,
+    /// Lanes that ever used it.
+    pub mask: u64,
+    /// Of those, the ones in shared memory; the others are in global memory.
+    pub shared: u64,
+    /// Where each lane last read, as the instruction gives the address.
+    pub addresses: [u64; N],
+    /// What it found.
+    pub values: [u64; N],
+}
+
+/// The turns of one warp.
+#[derive(Clone, Debug)]
+struct Turns<const N: usize> {
+    saved: Option<Warp<N>>,
+    /// What happened since then.
+    since: Since,
+    /// Something came in from outside since the last turn.
+    outside: bool,
+    taken: u64,
+    save_at: u64,
+    repeats: bool,
+    polled: Vec<Polled<N>>,
+}
+
+/// What a warp did since its state was saved.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Since {
+    /// Lanes that executed something.
+    pub ran: u64,
+    /// What lanes did depended on which of them ran together.
+    pub crossed: bool,
+}
+
+/// The search on one SM.
+#[derive(Clone, Debug)]
+pub struct Watch<const N: usize> {
+    slots: Vec<Turns<N>>,
+    /// How often the contents of the L1 had changed when the search began.
+    pub l1_changes: u64,
+}
+
+impl<const N: usize> Watch<N> {
+    /// Starts over, for so many warp slots.
+    pub fn new(slots: usize, l1_changes: u64) -> Self {
+        let turns = Turns {
+            saved: None,
+            since: Since::default(),
+            outside: false,
+            taken: 0,
+            save_at: 1,
+            repeats: false,
+            polled: Vec::new(),
+        };
+        Watch { slots: vec![turns; slots], l1_changes }
+    }
+
+    /// Lanes of a warp execute an instruction.
+    pub(super) fn issued(&mut self, slot: WarpSlot, lanes: u64, op: Op) {
+        let turns = &mut self.slots[slot.index()];
+        turns.since.ran |= lanes;
+        match op {
+            Op::Bar(_)
+            | Op::Special(
+                Special::Clock
+                | Special::ClockHi
+                | Special::Clock64
+                | Special::GlobalTimer
+                | Special::GlobalTimerLo
+                | Special::GlobalTimerHi,
+            ) => turns.outside = true,
+            Op::Vote(_)
+            | Op::Shfl(_)
+            | Op::MatchAny(_)
+            | Op::MatchAll(_)
+            | Op::Redux(..)
+            | Op::ActiveMask
+            | Op::Elect
+            | Op::BarWarp => turns.since.crossed = true,
+            _ => {}
+        }
+    }
+
+    /// A warp closes a loop; it is settled if none of its accesses are on their way.
+    pub(super) fn turn(&mut self, slot: WarpSlot, warp: &Warp<N>, settled: bool) {
+        let turns = &mut self.slots[slot.index()];
+        if turns.repeats || !settled {
+            return;
+        }
+        if std::mem::take(&mut turns.outside) {
+            (turns.saved, turns.taken, turns.save_at) = (None, 0, 1);
+            return;
+        }
+        turns.taken += 1;
+        if turns.saved.as_ref().is_some_and(|saved| warp.repeats(saved, turns.since)) {
+            turns.repeats = true;
+        } else if turns.taken == turns.save_at {
+            turns.saved = Some(warp.clone());
+            turns.since = Since::default();
+            turns.save_at *= 2;
+        }
+    }
+
+    /// A warp has read what it waits for.
+    pub(super) fn polled(&mut self, slot: WarpSlot, transfer: &Transfer<N>) {
+        let polled = &mut self.slots[slot.index()].polled;
+        let at = polled.iter().position(|p| p.pc == transfer.pc).unwrap_or_else(|| {
+            let (addresses, values) = ([0; N], [0; N]);
+            polled.push(Polled { pc: transfer.pc, mask: 0, shared: 0, addresses, values });
+            polled.len() - 1
+        });
+        let polled = &mut polled[at];
+        polled.mask |= transfer.mask;
+        polled.shared = polled.shared & !transfer.mask | transfer.mask & !transfer.global;
+        let row = if matches!(transfer.kind, TransferKind::Atomic { .. }) { 4 } else { 0 };
+        for lane in each(transfer.mask) {
+            let high = if transfer.bytes >= 8 { transfer.rows[row + 1][lane] } else { 0 };
+            polled.addresses[lane] = transfer.addresses.at(lane);
+            polled.values[lane] = transfer.rows[row][lane] as u64 | (high as u64) << 32;
+        }
+    }
+
+    /// Whether the warp is known to repeat itself.
+    pub fn repeats(&self, slot: WarpSlot) -> bool {
+        self.slots[slot.index()].repeats
+    }
+
+    /// What the warp read in its spin loops.
+    pub fn polls(&self, slot: WarpSlot) -> &[Polled<N>] {
+        &self.slots[slot.index()].polled
+    }
+}

@@ -1,0 +1,300 @@
+//! A timing wheel: events that wait for their cycle.
+//!
+//! Nearly every event of the machine is due within a few hundred cycles, so the near ones lie in a ring with a slot for
+//! each cycle, and only the far ones in an ordered heap, from which they come as time reaches their range.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+/// Cycles that the ring spans.
+const SLOTS: usize = 1024;
+const WORDS: usize = SLOTS / 64;
+
+/// Events by cycle. Those of one cycle come out in the order in which they were pushed, wherever they waited.
+#[derive(Clone, Debug)]
+pub struct Wheel<E: Copy> {
+    /// The ring holds the cycles `now..now + SLOTS`, each at its number modulo `SLOTS`; later ones are in `far`.
+    now: u64,
+    slots: Box<[Vec<E>; SLOTS]>,
+    /// Slots that hold events.
+    occupied: [u64; WORDS],
+    /// Words of `occupied` that are not zero.
+    words: u16,
+    far: BinaryHeap<Reverse<Far<E>>>,
+    /// Events that ever went to `far`.
+    sequence: u64,
+}
+
+/// An event beyond the ring.
+#[derive(Clone, Copy, Debug)]
+struct Far<E> {
+    at: u64,
+    sequence: u64,
+    event: E,
+}
+
+impl<E: Copy> Wheel<E> {
+    /// An empty wheel at cycle 0.
+    pub fn new() -> Self {
+        Wheel {
+            now: 0,
+            slots: Box::new([const { Vec::new() }; SLOTS]),
+            occupied: [0; WORDS],
+            words: 0,
+            far: BinaryHeap::new(),
+            sequence: 0,
+        }
+    }
+
+    /// Adds an event for cycle `at`, which is not before the cycle last popped.
+    #[inline]
+    pub fn push(&mut self, at: u64, event: E) {
+        debug_assert!(at >= self.now, "an event for cycle {at}, at cycle {}", self.now);
+        if at.wrapping_sub(self.now) < SLOTS as u64 {
+            self.push_near(at, event);
+        } else {
+            self.push_far(at, event);
+        }
+    }
+
+    /// The cycle of the earliest event.
+    #[inline]
+    pub fn next_cycle(&self) -> Option<u64> {
+        let slot = self.now as usize % SLOTS;
+        let word = slot / 64;
+        let here = self.occupied[word] >> (slot % 64);
+        if here != 0 {
+            return Some(self.now + u64::from(here.trailing_zeros()));
+        }
+        if self.words == 0 {
+            return self.far.peek().map(|Reverse(far)| far.at);
+        }
+        // The search ends with this same word, whose bits below `slot` are the ring's last cycles.
+        let ahead = self.words.rotate_right(word as u32 + 1).trailing_zeros() as usize;
+        let found = (word + 1 + ahead) % WORDS;
+        let next = found * 64 + self.occupied[found].trailing_zeros() as usize;
+        Some(self.now + (next.wrapping_sub(slot) % SLOTS) as u64)
+    }
+
+    /// Moves time to cycle `now` and appends its events to `into`. No event may lie before `now`.
+    ///
+    /// Events may still be pushed for `now` afterwards; the same call with the same cycle takes those.
+    #[inline]
+    pub fn pop_at(&mut self, now: u64, into: &mut Vec<E>) {
+        debug_assert!(now >= self.now, "time went back from cycle {} to {now}", self.now);
+        debug_assert!(
+            self.next_cycle().is_none_or(|next| next >= now),
+            "cycle {now} skips events of cycle {:?}",
+            self.next_cycle()
+        );
+        self.now = now;
+        // At once, before anything can be pushed into the slots that these cycles now have: this keeps the order.
+        while let Some(Reverse(far)) = self.far.peek().copied()
+            && far.at - now < SLOTS as u64
+        {
+            self.far.pop();
+            self.push_near(far.at, far.event);
+        }
+        let slot = now as usize % SLOTS;
+        let word = slot / 64;
+        let bit = 1 << (slot % 64);
+        if self.occupied[word] & bit != 0 {
+            into.append(&mut self.slots[slot]);
+            self.occupied[word] &= !bit;
+            if self.occupied[word] == 0 {
+                self.words &= !(1 << word);
+            }
+        }
+    }
+
+    /// No event waits.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.words == 0 && self.far.is_empty()
+    }
+
+    #[inline]
+    fn push_near(&mut self, at: u64, event: E) {
+        let slot = at as usize % SLOTS;
+        self.slots[slot].push(event);
+        self.occupied[slot / 64] |= 1 << (slot % 64);
+        self.words |= 1 << (slot / 64);
+    }
+
+    #[cold]
+    fn push_far(&mut self, at: u64, event: E) {
+        self.far.push(Reverse(Far { at, sequence: self.sequence, event }));
+        self.sequence += 1;
+    }
+}
+
+impl<E: Copy> Default for Wheel<E> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<E> Ord for Far<E> {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.at, self.sequence).cmp(&(other.at, other.sequence))
+    }
+}
+
+impl<E> PartialOrd for Far<E> {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<E> PartialEq for Far<E> {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl<E> Eq for Far<E> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn pop<E: Copy>(wheel: &mut Wheel<E>, now: u64) -> Vec<E> {
+        let mut events = Vec::new();
+        wheel.pop_at(now, &mut events);
+        events
+    }
+
+    #[test]
+    fn events_come_in_the_order_of_cycles_then_of_pushes() {
+        let mut wheel = Wheel::new();
+        assert!(wheel.is_empty());
+        assert_eq!(wheel.next_cycle(), None);
+        for (at, event) in [(7, 'c'), (3, 'a'), (7, 'd'), (3, 'b')] {
+            wheel.push(at, event);
+        }
+        assert_eq!(wheel.next_cycle(), Some(3));
+        assert_eq!(pop(&mut wheel, 3), ['a', 'b']);
+        assert_eq!(wheel.next_cycle(), Some(7));
+        assert_eq!(pop(&mut wheel, 5), []);
+        assert_eq!(pop(&mut wheel, 7), ['c', 'd']);
+        assert!(wheel.is_empty());
+    }
+
+    #[test]
+    fn pop_appends() {
+        let mut wheel = Wheel::new();
+        wheel.push(1, 'b');
+        let mut events = vec!['a'];
+        wheel.pop_at(1, &mut events);
+        assert_eq!(events, ['a', 'b']);
+    }
+
+    #[test]
+    fn an_event_may_follow_in_the_same_cycle() {
+        let mut wheel = Wheel::new();
+        wheel.push(4, 'a');
+        assert_eq!(pop(&mut wheel, 4), ['a']);
+        wheel.push(4, 'b');
+        assert_eq!(wheel.next_cycle(), Some(4));
+        assert_eq!(pop(&mut wheel, 4), ['b']);
+        assert_eq!(wheel.next_cycle(), None);
+    }
+
+    #[test]
+    fn the_ring_wraps_within_one_word() {
+        let mut wheel = Wheel::new();
+        assert_eq!(pop(&mut wheel, 70), []);
+        wheel.push(69 + SLOTS as u64, 'b');
+        assert_eq!(wheel.next_cycle(), Some(69 + SLOTS as u64));
+        wheel.push(71, 'a');
+        assert_eq!(wheel.next_cycle(), Some(71));
+        assert_eq!(pop(&mut wheel, 71), ['a']);
+        assert_eq!(pop(&mut wheel, 69 + SLOTS as u64), ['b']);
+    }
+
+    #[test]
+    fn far_events_precede_those_pushed_when_their_cycle_was_near() {
+        let mut wheel = Wheel::new();
+        wheel.push(2000, 'a');
+        wheel.push(1, '-');
+        wheel.push(2000, 'b');
+        wheel.push(1_000_000, 'z');
+        assert_eq!(pop(&mut wheel, 1), ['-']);
+        assert_eq!(wheel.next_cycle(), Some(2000));
+        assert_eq!(pop(&mut wheel, 1000), []);
+        wheel.push(2000, 'c');
+        assert_eq!(pop(&mut wheel, 2000), ['a', 'b', 'c']);
+        assert_eq!(wheel.next_cycle(), Some(1_000_000));
+        assert_eq!(pop(&mut wheel, 1_000_000), ['z']);
+        assert!(wheel.is_empty());
+    }
+
+    #[test]
+    fn the_last_cycle_of_all_can_wait() {
+        let mut wheel = Wheel::new();
+        wheel.push(u64::MAX, 'z');
+        wheel.push(u64::MAX - 1, 'y');
+        assert_eq!(wheel.next_cycle(), Some(u64::MAX - 1));
+        assert_eq!(pop(&mut wheel, u64::MAX - 1), ['y']);
+        assert_eq!(wheel.next_cycle(), Some(u64::MAX));
+        assert_eq!(pop(&mut wheel, u64::MAX), ['z']);
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "skips events")]
+    fn events_are_not_skipped() {
+        let mut wheel = Wheel::new();
+        wheel.push(4, ());
+        pop(&mut wheel, 5);
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "an event for cycle 4, at cycle 5")]
+    fn events_are_not_late() {
+        let mut wheel = Wheel::new();
+        pop(&mut wheel, 5);
+        wheel.push(4, ());
+    }
+
+    #[test]
+    fn it_agrees_with_an_ordered_map() {
+        for seed in 1..=20_u64 {
+            let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let mut random = |below: u64| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                (state >> 11) % below
+            };
+            let mut wheel = Wheel::new();
+            let mut map = BTreeMap::<u64, Vec<u32>>::new();
+            let (mut now, mut event) = (0, 0);
+            for _ in 0..20_000 {
+                for _ in 0..random(4) {
+                    let distance = match random(8) {
+                        0 => 0,
+                        1..=4 => random(40),
+                        5 => random(SLOTS as u64),
+                        6 => SLOTS as u64 - 2 + random(4),
+                        _ => random(20_000),
+                    };
+                    wheel.push(now + distance, event);
+                    map.entry(now + distance).or_default().push(event);
+                    event += 1;
+                }
+                assert_eq!(wheel.next_cycle(), map.keys().next().copied());
+                assert_eq!(wheel.is_empty(), map.is_empty());
+                let limit = now + random(3 * SLOTS as u64);
+                now = match random(3) {
+                    0 => map.keys().next().copied().unwrap_or(limit),
+                    1 => map.keys().next().copied().unwrap_or(limit).min(now + 1),
+                    _ => map.keys().next().copied().unwrap_or(limit).min(limit),
+                };
+                assert_eq!(pop(&mut wheel, now), map.remove(&now).unwrap_or_default());
+            }
+        }
+    }
+}
