@@ -110,6 +110,23 @@ pub struct MachineOptions {
     /// Host threads that the timed model uses; if not given, one for each core. Results do not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
+    /// Write a timeline for the Perfetto viewer (ui.perfetto.dev): what every warp of an SM does, cycle by cycle. Of several
+    /// launches, the last one's
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    /// SMs that the timeline shows
+    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "0", requires = "trace")]
+    pub trace_sm: Vec<u32>,
+    /// Cycles that it shows, from the launch's start
+    #[arg(long, value_name = "FROM..TO", value_parser = parse_cycles, requires = "trace")]
+    pub trace_cycles: Option<std::ops::Range<u64>>,
+    /// The timeline ends when its file has become so large
+    #[arg(long, value_name = "MB", default_value_t = 64, requires = "trace")]
+    pub trace_mb: u32,
+    /// Write counters over time, a row after every so many cycles, to a CSV file (samples.csv if none is named). Of several
+    /// launches, the last one's
+    #[arg(long, value_name = "CYCLES[:FILE]")]
+    pub sample: Option<SampleSpec>,
     /// End a launch as hanging after so many cycles; the functional model counts one a warp instruction
     #[arg(long, value_name = "N")]
     pub max_cycles: Option<u64>,
@@ -126,6 +143,38 @@ fn parse_policy(text: &str) -> Result<String, String> {
     match known.contains(&text) {
         true => Ok(text.to_string()),
         false => Err(format!("there are {}", known.join(", "))),
+    }
+}
+
+fn parse_cycles(text: &str) -> Result<std::ops::Range<u64>, String> {
+    let parse = |text: &str, missing| match text.replace('_', "").trim() {
+        "" => Ok(missing),
+        number => number.parse::<u64>().map_err(|_| format!("`{number}` is no number of cycles")),
+    };
+    let (from, to) = text.split_once("..").ok_or("write it as FROM..TO, such as 1000..5000")?;
+    let range = parse(from, 0)?..parse(to, u64::MAX)?;
+    if range.is_empty() { Err("it ends before it begins".to_string()) } else { Ok(range) }
+}
+
+/// What `--sample` asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SampleSpec {
+    /// Cycles between two rows.
+    pub cycles: u64,
+    /// Where to.
+    pub file: PathBuf,
+}
+
+impl FromStr for SampleSpec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (cycles, file) = text.split_once(':').unwrap_or((text, "samples.csv"));
+        match (cycles.replace('_', "").parse(), file) {
+            (Ok(0) | Err(_), _) => Err(format!("`{cycles}` is no number of cycles")),
+            (_, "") => Err("the file's name is missing".to_string()),
+            (Ok(cycles), file) => Ok(SampleSpec { cycles, file: file.into() }),
+        }
     }
 }
 
@@ -305,6 +354,9 @@ Examples:
   Is this lock safe? If not, see who waits for whom:
       warploom run kernels/spinlock.ptx --entry naivelock --block 32 --arg buf:u32:1=zero \\
                --arg buf:u32:1=zero
+  What every warp of SM 0 does, cycle by cycle, for the Perfetto viewer, and counters every 1,000 cycles:
+      warploom run kernels/spinlock.ptx --entry spinlock_inc --grid 4 --block 64 --arg buf:u32:1=zero \\
+               --arg buf:u32:1=zero --arg u32:1 --trace lock.pftrace --sample 1000:lock.csv
   Numbers for a script:
       warploom run kernels/reduce.ptx --grid 64 --block 256 --arg buf:u32:16384=random:1 \\
                --arg buf:u32:1=zero --arg u32:16384 --json | jq .warp_insts

@@ -1,22 +1,58 @@
 //! The options that every command with launches has: which device, and what each launch is told.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use warploom::{Chip, Device, Error, Launch, Progress, SimOptions, Timing};
+use warploom::{Chip, Device, Error, Launch, Progress, SimOptions, Timing, TraceOptions};
 
-use crate::cli::{ChipOptions, DeviceName, MachineOptions};
+use crate::cli::{ChipOptions, DeviceName, MachineOptions, ModelName};
 use crate::failure::{Exit, Failure};
+use crate::input::reason;
 use crate::progress::Watch;
+use crate::term::{self, grouped};
+
+/// Writes the timeline and the samples of the last launch, if they were asked for; a launch that failed has them too.
+pub fn write_observations(gpu: &mut Device, options: &MachineOptions) -> Result<(), Failure> {
+    let write = |file: &Path, bytes: &[u8]| {
+        std::fs::write(file, bytes)
+            .map_err(|e| Failure::input(format!("cannot write `{}`: {}", file.display(), reason(&e))))
+    };
+    if let (Some(file), Some(trace)) = (&options.trace, gpu.take_trace()) {
+        write(file, &trace.bytes)?;
+        let size = trace.bytes.len() / 1000;
+        let end = trace.cut.map(|cycle| format!(", cut at cycle {} (--trace-mb)", grouped(cycle)));
+        let end = end.unwrap_or_default();
+        term::tell(&format!("timeline in {}: {} kB{end}", file.display(), grouped(size as u64)));
+    }
+    if let Some(sample) = &options.sample {
+        write(&sample.file, warploom::samples_csv(&gpu.take_samples()).as_bytes())?;
+    }
+    Ok(())
+}
+
+fn refuse_on_hardware(options: &MachineOptions) -> Result<(), Failure> {
+    let asked = [
+        (options.check_uninit, "--check-uninit"),
+        (options.trace.is_some(), "--trace"),
+        (options.sample.is_some(), "--sample"),
+        (options.sched.is_some(), "--sched"),
+    ];
+    match asked.into_iter().find(|(asked, _)| *asked) {
+        Some((_, option)) if options.device != DeviceName::Sim => {
+            Err(Failure::input(format!("{option} needs the simulator: a real GPU does not show that")))
+        }
+        Some((_, option @ ("--trace" | "--sample" | "--sched"))) if options.model == ModelName::Functional => {
+            Err(Failure::input(format!("{option} needs the timed model: the functional one has no clock")))
+        }
+        _ => Ok(()),
+    }
+}
 
 /// The device to run on.
 pub fn open(options: &MachineOptions) -> Result<Device, Failure> {
-    if options.check_uninit && options.device != DeviceName::Sim {
-        return Err(Failure::input(
-            "--check-uninit needs the simulator: a real GPU does not know who wrote what",
-        ));
-    }
+    refuse_on_hardware(options)?;
     open_with(
         options.device,
         &options.chip,
@@ -26,7 +62,12 @@ pub fn open(options: &MachineOptions) -> Result<Device, Failure> {
             timing: Timing {
                 policy: options.sched.clone(),
                 threads: options.threads.unwrap_or(0).into(),
-                ..Timing::default()
+                sample_cycles: options.sample.as_ref().map(|sample| sample.cycles),
+                trace: options.trace.as_ref().map(|_| TraceOptions {
+                    sms: options.trace_sm.clone(),
+                    cycles: options.trace_cycles.clone().unwrap_or(0..u64::MAX),
+                    max_bytes: u64::from(options.trace_mb) << 20,
+                }),
             },
         },
     )

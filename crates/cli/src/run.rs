@@ -26,6 +26,7 @@ pub fn run(options: &RunOptions) -> Result<Exit, Failure> {
     let control = Control::new(&options.machine);
     let launched = gpu.launch(&kernel, control.apply(launch(options)), args);
     drop(control);
+    machine::write_observations(&mut gpu, &options.machine)?;
     let report = launched.map_err(|error| launch_failure(error, &options.machine, options.json))?;
     let dumps =
         options.dump.iter().map(|d| dump(&gpu, &arguments, d.arg, d.count)).collect::<Result<Vec<_>, _>>()?;

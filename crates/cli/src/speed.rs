@@ -1,21 +1,23 @@
-//! `warploom speed`: how many warp instructions a second this computer simulates, on a standard set of kernels.
+//! `warploom speed`: how much this computer simulates in a second, on a standard set of kernels.
+
+use std::thread::available_parallelism;
 
 use serde::Serialize;
 use serde_json::json;
-use warploom::{Arg, Chip, Device, Error, Launch, Report, SimOptions, args};
+use warploom::{Chip, Device, Error, Launch, Report, SimModel, SimOptions, Timing, args};
+use warploom_lab::work::Workload;
 
-use crate::cli::SpeedOptions;
+use crate::cli::{ModelName, SpeedOptions};
 use crate::failure::{Exit, Failure};
 use crate::fill;
 use crate::term::{self, grouped, seconds};
 
 /// One kernel of the set.
 struct Case {
+    name: &'static str,
     /// What limits it, for people.
     about: &'static str,
-    kernel: &'static str,
-    ptx: &'static str,
-    run: fn(&mut Device, &warploom::Kernel) -> Result<Report, Error>,
+    run: fn(&mut Device) -> Result<Report, Failure>,
 }
 
 macro_rules! ptx {
@@ -26,138 +28,189 @@ macro_rules! ptx {
 
 /// The standard set. Changing a size makes the numbers of different versions incomparable.
 const CASES: &[Case] = &[
-    Case { about: "memory", kernel: "vecadd", ptx: ptx!("vecadd"), run: vecadd },
-    Case { about: "arithmetic", kernel: "nbody", ptx: ptx!("nbody"), run: nbody },
-    Case { about: "shared memory, barriers", kernel: "matmul", ptx: ptx!("matmul"), run: matmul },
-    Case { about: "divergence", kernel: "classify", ptx: ptx!("switch"), run: classify },
-    Case { about: "local memory", kernel: "localarray", ptx: ptx!("localarray"), run: localarray },
-    Case { about: "a lock", kernel: "spinlock_inc", ptx: ptx!("spinlock"), run: spinlock },
+    Case { name: "vecadd", about: "memory", run: |gpu| work(gpu, "vecadd", &[]) },
+    Case { name: "nbody", about: "arithmetic", run: nbody },
+    Case { name: "matmul", about: "shared memory, barriers", run: |gpu| work(gpu, "matmul", &[]) },
+    Case { name: "classify", about: "divergence", run: classify },
+    Case { name: "localarray", about: "local memory", run: localarray },
+    Case {
+        name: "hashtable",
+        about: "locks, low contention",
+        run: |gpu| work(gpu, "hashtable", &["keys=40_000", "buckets=4_096"]),
+    },
+    Case {
+        name: "hashtable",
+        about: "locks, high contention",
+        run: |gpu| work(gpu, "hashtable", &["keys=4_000", "buckets=64"]),
+    },
 ];
 
 /// What a kernel of the set took.
-#[derive(Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 struct Measured {
     kernel: &'static str,
     about: &'static str,
+    cycles: u64,
     warp_insts: u64,
     thread_insts: u64,
     /// Of the fastest run.
     wall_s: f64,
     warp_insts_per_s: f64,
+    cycles_per_s: f64,
 }
 
 /// Runs the set and prints what each kernel took.
 pub fn speed(options: &SpeedOptions) -> Result<Exit, Failure> {
     let chip = Chip::load(&options.chip.chip, &options.chip.set).map_err(Error::from)?;
-    let mut set = Vec::new();
-    if !options.json {
-        term::print(&row("kernel", "bound by", ["warp insts", "time", "M insts/s"]))?;
+    let cores = available_parallelism().map_or(1, usize::from);
+    let timed = options.model == ModelName::Timing;
+    let mut runs = Vec::new();
+    let threads: &[usize] = if timed && cores > 1 { &[1, cores] } else { &[1] };
+    for &threads in threads {
+        let set = run_set(&chip, options, threads)?;
+        runs.push((threads, set));
     }
+    if options.json {
+        let model: SimModel = options.model.into();
+        let model = if model == SimModel::Timing { "timing" } else { "functional" };
+        let runs = runs.iter().map(|(threads, set)| {
+            json!({ "threads": threads, "kernels": set, "total": sum(set) })
+        });
+        let object = json!({
+            "chip": chip.name, "model": model, "repeat": options.repeat, "runs": runs.collect::<Vec<_>>(),
+        });
+        term::print(&format!("{object}\n"))?;
+    } else if let [(_, one), (threads, all)] = &runs[..] {
+        let ratio = sum(one).wall_s / sum(all).wall_s;
+        term::print(&format!("\n{threads} threads are {ratio:.2} times as fast as one.\n"))?;
+    }
+    Ok(Exit::Good)
+}
+
+fn run_set(chip: &Chip, options: &SpeedOptions, threads: usize) -> Result<Vec<Measured>, Failure> {
+    let told = !options.json;
+    if told {
+        let with = if threads == 1 { "one thread".to_string() } else { format!("{threads} threads") };
+        term::print(&format!("{}{}", heading(&with, chip, options), row("kernel", "bound by", HEAD)))?;
+    }
+    let mut set = Vec::new();
     for case in CASES {
-        let measured = measure(&chip, case, options.repeat)?;
-        if !options.json {
+        let measured = measure(chip, case, options, threads)?;
+        if told {
             term::print(&measured.row())?;
         }
         set.push(measured);
     }
-    let total = Measured {
-        kernel: "total",
-        about: "",
-        warp_insts: set.iter().map(|m| m.warp_insts).sum(),
-        thread_insts: set.iter().map(|m| m.thread_insts).sum(),
-        wall_s: set.iter().map(|m| m.wall_s).sum(),
-        warp_insts_per_s: 0.0,
+    if told {
+        term::print(&sum(&set).row())?;
     }
-    .with_rate();
-    let text = if options.json {
-        let (model, threads) = (warploom::Model::Functional, 1);
-        let object = json!({
-            "chip": chip.name, "model": model, "threads": threads, "repeat": options.repeat,
-            "kernels": set, "total": total,
-        });
-        format!("{object}\n")
-    } else {
-        total.row()
-    };
-    term::print(&text)?;
-    Ok(Exit::Good)
+    Ok(set)
 }
 
-fn measure(chip: &Chip, case: &Case, repeat: u32) -> Result<Measured, Failure> {
-    let mut gpu = Device::sim_with(chip.clone(), SimOptions::default());
-    let module = gpu.load_ptx_named(&format!("{}.ptx", case.kernel), case.ptx)?;
-    let kernel = module.kernel(case.kernel)?;
+fn heading(with: &str, chip: &Chip, options: &SpeedOptions) -> String {
+    match options.model {
+        ModelName::Timing => format!("\n{}, timed model, {with}\n", chip.name),
+        ModelName::Functional => format!("\n{}, functional model\n", chip.name),
+    }
+}
+
+fn measure(chip: &Chip, case: &Case, options: &SpeedOptions, threads: usize) -> Result<Measured, Failure> {
+    let sim = SimOptions {
+        model: options.model.into(),
+        timing: Timing { threads, ..Timing::default() },
+        ..SimOptions::default()
+    };
     let mut best: Option<Report> = None;
-    for _ in 0..repeat {
-        let report = (case.run)(&mut gpu, &kernel)?;
+    for _ in 0..options.repeat {
+        // A fresh device each time: what the L2 holds would make a second run another one.
+        let report = (case.run)(&mut Device::sim_with(chip.clone(), sim.clone()))?;
         if best.as_ref().is_none_or(|b| report.wall_s < b.wall_s) {
             best = Some(report);
         }
     }
     let best = best.ok_or_else(|| Failure::input("--repeat must be at least 1"))?;
-    Ok(Measured {
-        kernel: case.kernel,
+    let measured = Measured {
+        kernel: case.name,
         about: case.about,
+        cycles: best.cycles,
         warp_insts: best.warp_insts,
         thread_insts: best.thread_insts,
         wall_s: best.wall_s,
-        warp_insts_per_s: best.warp_insts_per_s,
-    })
+        ..Measured::default()
+    };
+    Ok(measured.with_rates())
 }
 
+fn sum(set: &[Measured]) -> Measured {
+    let add = |of: fn(&Measured) -> u64| set.iter().map(of).sum();
+    let all = Measured {
+        kernel: "total",
+        about: "",
+        cycles: add(|m| m.cycles),
+        warp_insts: add(|m| m.warp_insts),
+        thread_insts: add(|m| m.thread_insts),
+        wall_s: set.iter().map(|m| m.wall_s).sum(),
+        ..Measured::default()
+    };
+    all.with_rates()
+}
+
+const HEAD: [&str; 5] = ["warp insts", "cycles", "time", "M insts/s", "k cycles/s"];
+
 impl Measured {
-    fn with_rate(mut self) -> Measured {
-        self.warp_insts_per_s = if self.wall_s > 0.0 { self.warp_insts as f64 / self.wall_s } else { 0.0 };
+    fn with_rates(mut self) -> Measured {
+        let rate = |count: u64| if self.wall_s > 0.0 { count as f64 / self.wall_s } else { 0.0 };
+        (self.warp_insts_per_s, self.cycles_per_s) = (rate(self.warp_insts), rate(self.cycles));
         self
     }
 
     fn row(&self) -> String {
-        let rate = format!("{:.1}", self.warp_insts_per_s / 1e6);
-        row(self.kernel, self.about, [&grouped(self.warp_insts), &seconds(self.wall_s), &rate])
+        let (insts, cycles) = (grouped(self.warp_insts), grouped(self.cycles));
+        let rate = format!("{:.2}", self.warp_insts_per_s / 1e6);
+        let cycle_rate = format!("{:.0}", self.cycles_per_s / 1e3);
+        row(self.kernel, self.about, [&insts, &cycles, &seconds(self.wall_s), &rate, &cycle_rate])
     }
 }
 
-fn row(kernel: &str, about: &str, [insts, time, rate]: [&str; 3]) -> String {
-    format!("{kernel:<13} {about:<24} {insts:>14} {time:>10} {rate:>10}\n")
+fn row(kernel: &str, about: &str, [insts, cycles, time, rate, cycle_rate]: [&str; 5]) -> String {
+    format!("{kernel:<11} {about:<23} {insts:>11} {cycles:>11} {time:>9} {rate:>9} {cycle_rate:>10}\n")
 }
 
-fn vecadd(gpu: &mut Device, kernel: &warploom::Kernel) -> Result<Report, Error> {
-    let n = 1 << 21;
-    let data = vec![1.0f32; n];
-    let (a, b, c) = (gpu.buffer(&data)?, gpu.buffer(&data)?, gpu.zeros::<f32>(n)?);
-    gpu.launch(kernel, Launch::grid(n / 256).block(256), args![&a, &b, &c, n as u32])
+/// A built-in workload; a wrong result is no result.
+fn work(gpu: &mut Device, name: &str, params: &[&str]) -> Result<Report, Failure> {
+    let workload = Workload::find(name)?;
+    let params = params.iter().map(|p| p.to_string()).collect::<Vec<_>>();
+    let outcome = workload.run(gpu, &workload.values(&params)?, &|launch| launch)?;
+    match outcome.check {
+        Ok(_) => Ok(outcome.total),
+        Err(wrong) => Err(Failure::new(Exit::CheckFailed, format!("workload `{name}`: {wrong}"))),
+    }
 }
 
-fn nbody(gpu: &mut Device, kernel: &warploom::Kernel) -> Result<Report, Error> {
+fn kernel(gpu: &mut Device, ptx: &str, name: &str) -> Result<warploom::Kernel, Failure> {
+    Ok(gpu.load_ptx_named(&format!("{name}.ptx"), ptx)?.kernel(name)?)
+}
+
+fn nbody(gpu: &mut Device) -> Result<Report, Failure> {
     let n = 2048;
+    let kernel = kernel(gpu, ptx!("nbody"), "nbody")?;
     let bodies = gpu.buffer(&fill::random(warploom::isa::Ty::F32, 4 * n, 1))?;
     let acc = gpu.zeros::<f32>(4 * n)?;
-    gpu.launch(kernel, Launch::grid(n / 256).block(256), args![&bodies, &acc, n as u32, 0.01f32])
+    Ok(gpu.launch(&kernel, Launch::grid(n / 256).block(256), args![&bodies, &acc, n as u32, 0.01f32])?)
 }
 
-fn matmul(gpu: &mut Device, kernel: &warploom::Kernel) -> Result<Report, Error> {
-    let n = 256;
-    let data = vec![1.0f32; n * n];
-    let (a, b, c) = (gpu.buffer(&data)?, gpu.buffer(&data)?, gpu.zeros::<f32>(n * n)?);
-    gpu.launch(kernel, Launch::grid([n / 16, n / 16]).block([16, 16]), args![&a, &b, &c, n as u32])
-}
-
-fn classify(gpu: &mut Device, kernel: &warploom::Kernel) -> Result<Report, Error> {
+fn classify(gpu: &mut Device) -> Result<Report, Failure> {
     let n = 1 << 18;
+    let kernel = kernel(gpu, ptx!("switch"), "classify")?;
     let data = gpu.buffer(&fill::random(warploom::isa::Ty::U32, n, 1))?;
     let out = gpu.zeros::<u32>(n)?;
-    gpu.launch(kernel, Launch::grid(n / 256).block(256), args![&data, &out, n as u32])
+    Ok(gpu.launch(&kernel, Launch::grid(n / 256).block(256), args![&data, &out, n as u32])?)
 }
 
-fn localarray(gpu: &mut Device, kernel: &warploom::Kernel) -> Result<Report, Error> {
+fn localarray(gpu: &mut Device) -> Result<Report, Failure> {
     let n = 1 << 15;
+    let kernel = kernel(gpu, ptx!("localarray"), "localarray")?;
     let data = gpu.buffer(&fill::random(warploom::isa::Ty::S32, 16 * n, 1))?;
     let out = gpu.zeros::<i32>(16 * n)?;
-    gpu.launch(kernel, Launch::grid(n / 256).block(256), args![&data, &out, n as u32])
-}
-
-fn spinlock(gpu: &mut Device, kernel: &warploom::Kernel) -> Result<Report, Error> {
-    let (lock, counter) = (gpu.zeros::<u32>(1)?, gpu.zeros::<u32>(1)?);
-    let args: [Arg<'_>; 3] = args![&lock, &counter, 4u32];
-    gpu.launch(kernel, Launch::grid(15).block(128), args)
+    Ok(gpu.launch(&kernel, Launch::grid(n / 256).block(256), args![&data, &out, n as u32])?)
 }

@@ -23,6 +23,7 @@ pub fn work(options: &WorkOptions) -> Result<Exit, Failure> {
     let control = Control::new(&options.machine);
     let ran = workload.run(&mut gpu, &values, &|launch| control.apply(launch));
     drop(control);
+    machine::write_observations(&mut gpu, &options.machine)?;
     let outcome = ran.map_err(|error| launch_failure(error, &options.machine, options.json))?;
 
     let wrong = outcome.check.as_ref().err().map(|reason| {

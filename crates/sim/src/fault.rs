@@ -170,6 +170,13 @@ impl Place {
     }
 }
 
+impl Place {
+    /// Only the line: of the program it was compiled from if that is known, else of the module.
+    pub fn short(&self) -> String {
+        self.source_line.clone().unwrap_or_else(|| format!("{}:{}", self.file, self.line))
+    }
+}
+
 /// The span of an instruction together with its guard, which is written before it.
 fn with_guard(kernel: &Kernel, pc: Pc, span: Span) -> Span {
     let guarded = kernel.code.get(pc.index()).is_some_and(|inst| inst.guard != Guard::Always);

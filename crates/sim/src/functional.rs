@@ -7,26 +7,22 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::atomic::Ordering;
 
-use warploom_isa::{Kernel, Pc};
+use warploom_isa::{Kernel, Op, Pc};
 
 use crate::chip::Chip;
 use crate::fault::{Fault, Place, coordinates};
 use crate::gpu::{LaunchError, Limits, Shape, Stats, UninitialisedRead};
-use crate::hang::{Hang, HangReason, WaitingWarp, lane_ranges};
+use crate::hang::{self, Hang, HangReason, Scene, Seen};
 use crate::mem::store::{Global, Memory};
 use crate::occupancy::Occupancy;
 use crate::sm::barrier::Barriers;
 use crate::sm::execute::{Cta, Execution, Next};
 use crate::sm::lsu::Bad;
 use crate::sm::shared::Shared;
-use crate::sm::simt::Wait;
 use crate::sm::warp::Warp;
 
 /// Instructions of a warp's turn.
 const TURN: u64 = 256;
-
-/// Groups of lanes that a hang's message shows.
-const SHOWN: usize = 8;
 
 /// Bytes of kernel output that are kept.
 const MAX_OUTPUT: usize = 64 << 20;
@@ -236,23 +232,14 @@ impl<const N: usize> Machine<'_, N> {
     }
 
     fn hang(&self, reason: HangReason) -> Hang {
-        let kernel = self.launch.kernel;
-        let mut waiting = Vec::new();
-        let mut live_warps = 0;
-        for Resident { cta, warps } in &self.residents {
-            for warp in warps.iter().filter(|w| !w.is_done()) {
-                live_warps += 1;
-                for (group, wait) in warp.control.paths() {
-                    if waiting.len() == SHOWN {
-                        break;
-                    }
-                    let wait = wait.map(|wait| describe_wait(cta, warp, wait));
-                    let place = Place::of(kernel, group.pc);
-                    waiting.push(WaitingWarp { cta: cta.id, warp: warp.id, mask: group.mask, wait, place });
-                }
-            }
-        }
-        Hang { kernel: kernel.name.clone(), reason, waiting, live_warps }
+        let scene = Scene {
+            launch: self.launch,
+            memory: &self.execution.memory,
+            locks: None,
+            ctas: self.residents.iter().map(|r| Seen { cta: &r.cta, warps: &r.warps, sm: None }).collect(),
+            unstarted: self.total - self.next_cta,
+        };
+        hang::explain(&scene, reason, self.execution.clock)
     }
 
     fn into_stats(self) -> Stats {
@@ -265,24 +252,6 @@ impl<const N: usize> Machine<'_, N> {
             output: self.execution.output.into_text(),
             uninitialised: self.uninitialised.into_vec(),
             timed: None,
-        }
-    }
-}
-
-pub(crate) fn describe_wait<const N: usize>(cta: &Cta, warp: &Warp<N>, wait: Wait) -> String {
-    match wait {
-        Wait::Barrier => match cta.barriers.waiting_at(warp.id) {
-            Some(id) => {
-                let (come, expected) = cta.barriers.progress(id, cta.live_warps);
-                format!("at barrier {id}: {come} of {expected} threads have come")
-            }
-            None => "at a barrier".to_string(),
-        },
-        Wait::Meet(lanes) => format!("for {} to come here", lane_ranges(lanes)),
-        Wait::Lanes { members, .. } => {
-            let here =
-                warp.control.paths().iter().filter(|(_, w)| *w == Some(wait)).fold(0, |m, (g, _)| m | g.mask);
-            format!("for {}", lane_ranges(members & warp.live & !here))
         }
     }
 }
@@ -313,7 +282,9 @@ impl UninitialisedReads {
     ) {
         let note = self.0.entry(pc).or_insert_with(|| UninitialisedRead {
             message: format!(
-                "load of {bytes} bytes of {space} memory at {address:#x}, which nobody wrote, by thread {} of CTA {}\n      at {}",
+                "{} {bytes} {} of {space} memory at {address:#x}, which nobody wrote, by thread {} of CTA {}\n      at {}",
+                if matches!(kernel.code[pc.index()].op, Op::Atom(..)) { "atomic on" } else { "load of" },
+                if bytes == 1 { "byte" } else { "bytes" },
                 coordinates(warp.thread(lane)),
                 coordinates(cta.id),
                 Place::of(kernel, pc)

@@ -15,6 +15,7 @@ use crate::mem::store::{Memory, OutOfMemory};
 use crate::occupancy::{Occupancy, Unlaunchable, check_launch};
 use crate::report::TimedStats;
 use crate::stats::SmStats;
+use crate::trace::{Recording, Timeline};
 
 /// A module whose variables have their place in memory.
 #[derive(Debug)]
@@ -105,6 +106,14 @@ pub struct Shape {
     pub block: [u32; 3],
     /// Bytes of shared memory besides what the kernel declares.
     pub dynamic_shared_bytes: u32,
+}
+
+impl Shape {
+    /// Where in the grid the CTA of a number is.
+    pub fn cta(&self, number: u64) -> [u32; 3] {
+        let [x, y, _] = self.grid.map(u64::from);
+        [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
+    }
 }
 
 /// What ends a launch from outside.
@@ -315,13 +324,54 @@ impl Gpu {
                 {
                     return Err(Unlaunchable::Policy(name.to_string()).into());
                 }
-                let (memory, side) = (&mut self.memory, &mut self.side);
-                let probe = |_| (SmStats::default(), ());
+                let count = self.chip.sm.count;
+                let traced = timing.trace.iter().flat_map(|trace| &trace.sms);
+                if let Some(&sm) = traced.into_iter().find(|&&sm| sm >= count) {
+                    return Err(Unlaunchable::TracedSm { sm, count }.into());
+                }
                 match lanes {
-                    32 => machine::run::<32, ()>(&launch, timing, memory, side, probe).0,
-                    _ => machine::run::<64, ()>(&launch, timing, memory, side, probe).0,
+                    32 => timed::<32>(&launch, timing, &mut self.memory, &mut self.side),
+                    _ => timed::<64>(&launch, timing, &mut self.memory, &mut self.side),
                 }
             }
         }
+    }
+}
+
+/// Runs the timed machine, with a timeline of the SMs that are traced.
+fn timed<const N: usize>(
+    launch: &functional::Launch<'_>,
+    timing: &Timing,
+    memory: &mut Memory,
+    side: &mut MemorySide,
+) -> Result<Stats, LaunchError> {
+    let Some(options) = &timing.trace else {
+        return machine::run::<N, ()>(launch, timing, memory, side, |_, _| (SmStats::default(), ())).0;
+    };
+    let room = options.max_bytes / options.sms.len().max(1) as u64;
+    let timeline = |sm, start| {
+        let slots = launch.chip.sm.max_warps;
+        let traced = options.sms.contains(&sm);
+        (SmStats::default(), traced.then(|| Timeline::new(sm, slots, start, options, room)))
+    };
+    let (mut result, timelines) = machine::run::<N, Option<Timeline>>(launch, timing, memory, side, timeline);
+    if let Some(timed) = stats_of(&mut result).and_then(|stats| stats.timed.as_deref_mut()) {
+        let recording = Recording { launch, memory, cycles: timed.cycles, policy: &timed.policy };
+        let timelines = timelines.into_iter().flatten().collect();
+        timed.trace = Some(crate::trace::write(&recording, options, timelines));
+    }
+    result
+}
+
+/// What a launch did, whether it ended well or not.
+fn stats_of(result: &mut Result<Stats, LaunchError>) -> Option<&mut Stats> {
+    match result {
+        Ok(stats) => Some(stats),
+        Err(LaunchError::Unlaunchable(_)) => None,
+        Err(
+            LaunchError::Fault { stats, .. }
+            | LaunchError::Hang { stats, .. }
+            | LaunchError::Interrupted { stats },
+        ) => Some(stats),
     }
 }

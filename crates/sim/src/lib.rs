@@ -20,6 +20,7 @@ pub mod sched;
 pub mod slab;
 pub mod sm;
 pub mod stats;
+pub mod trace;
 pub mod wheel;
 
 pub use chip::{Chip, ChipError, Divergence};
@@ -28,7 +29,8 @@ pub use gpu::{
     Gpu, LaunchError, Limits, LoadedKernel, LoadedModule, Model, ModuleError, Progress, Shape, Stats,
     UninitialisedRead,
 };
-pub use hang::{Hang, HangReason};
+pub use hang::{Hang, HangKind, HangReason};
 pub use machine::Timing;
 pub use occupancy::{Limiter, Occupancy, Unlaunchable};
-pub use report::TimedStats;
+pub use report::{Sample, TimedStats, samples_csv};
+pub use trace::{Trace, TraceOptions};

@@ -6,7 +6,7 @@ use std::hash::Hash;
 use rustc_hash::FxHashMap;
 use warploom_isa::Pc;
 
-use crate::sm::transfer::Transfer;
+use crate::sm::transfer::{Transfer, TransferKind};
 use crate::sm::warp::lanes as each;
 use crate::stats::LockStats;
 
@@ -76,10 +76,24 @@ impl<Word: Copy + Eq + Hash> LockTable<Word> {
 }
 
 impl SharedLocks {
+    /// Lanes of a warp read a word of shared memory in a spin loop; if it is an atomic, they tried to take a lock. Generic
+    /// addresses of shared memory begin at `window`.
+    pub fn tried_in_sm<const N: usize>(&mut self, warp: WarpName, transfer: &Transfer<N>, window: u64) {
+        if matches!(transfer.kind, TransferKind::Atomic { .. }) {
+            let changed = transfer.changed_in_sm(transfer.shared);
+            self.tried(warp, transfer, (transfer.shared, changed), |address| (warp.cta, shared_offset(address, window)));
+        }
+    }
+
     /// A CTA has ended, and its locks with it.
     pub fn forget(&mut self, cta: u64) {
         if !self.takers.is_empty() {
             self.takers.retain(|word, _| word.0 != cta);
         }
     }
+}
+
+/// Where in shared memory an address lies, be it a shared or a generic one.
+pub fn shared_offset(address: u64, window: u64) -> u64 {
+    address.checked_sub(window).unwrap_or(address)
 }

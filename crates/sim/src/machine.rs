@@ -12,7 +12,7 @@ use crate::chip::Chip;
 use crate::fault::Fault;
 use crate::functional::{Launch, Output, UninitialisedReads};
 use crate::gpu::{LaunchError, Stats};
-use crate::hang::{Hang, HangReason};
+use crate::hang::{self, Hang, HangReason, Scene, Seen, SeenSm};
 use crate::locks::LockTable;
 use crate::mem::interconnect::Crossbar;
 use crate::mem::l2::Partition;
@@ -20,13 +20,13 @@ use crate::mem::map::AddressMap;
 use crate::mem::message::Request;
 use crate::mem::store::Memory;
 use crate::probe::Probe;
-use crate::report::{Sample, TimedStats};
+use crate::report::{PartitionCounts, Sample, TimedStats};
 use crate::sched;
 use crate::sm::core::{Context, Sm};
 use crate::sm::decode::{SpinRole, decode};
 use crate::sm::memory_unit::Purpose;
-use crate::sm::watch::Watch;
 use crate::stats::SmStats;
+use crate::trace::TraceOptions;
 
 /// How a launch is timed.
 #[derive(Clone, Debug, Default)]
@@ -35,8 +35,10 @@ pub struct Timing {
     pub policy: Option<String>,
     /// Host threads; 0 is one for each core.
     pub threads: usize,
-    /// Counters are sampled after every so many cycles.
+    /// Counters are sampled after every so many cycles ([`TimedStats::samples`]).
     pub sample_cycles: Option<u64>,
+    /// What the warps do is recorded ([`TimedStats::trace`]).
+    pub trace: Option<TraceOptions>,
 }
 
 /// The answer to a request on its way to its SM.
@@ -80,13 +82,13 @@ enum End {
     Interrupted,
 }
 
-/// Runs the launch to its end, with the observers that `make_probe` gives each SM.
+/// Runs the launch to its end. `make_probe` gives each SM its observers, in a launch that begins at a cycle.
 pub fn run<const N: usize, P: Probe>(
     launch: &Launch<'_>,
     timing: &Timing,
     memory: &mut Memory,
     side: &mut MemorySide,
-    make_probe: impl Fn(u32) -> (SmStats, P),
+    make_probe: impl Fn(u32, u64) -> (SmStats, P),
 ) -> (Result<Stats, LaunchError>, Vec<P>) {
     let chip = launch.chip;
     let code = decode(launch.kernel, chip);
@@ -95,11 +97,13 @@ pub fn run<const N: usize, P: Probe>(
     let start = side.now;
     let sms: Vec<_> = (0..chip.sm.count)
         .map(|id| {
-            Sm::<N, _>::new(chip, id, launch.occupancy.ctas_per_sm, &make_policy, make_probe(id), start)
+            let (ctas, probe) = (launch.occupancy.ctas_per_sm, make_probe(id, start));
+            Sm::<N, _>::new(chip, id, ctas, &make_policy, probe, start)
         })
         .collect();
     let ports = side.partitions.len() * side.slices as usize;
-    let before = side.partitions.iter().map(|p| (p.stats().clone(), p.dram_stats().clone())).collect();
+    let before: Vec<_> =
+        side.partitions.iter().map(|p| (p.stats().clone(), p.dram_stats().clone())).collect();
     let mut machine = Machine::<N, P> {
         context: Context { launch, code: &code },
         timing,
@@ -116,7 +120,9 @@ pub fn run<const N: usize, P: Probe>(
         quiet_since: start,
         watching: false,
         samples: Vec::new(),
-        next_sample: timing.sample_cycles.map(|cycles| start + cycles),
+        next_sample: timing.sample_cycles.map(|cycles| start + cycles.max(1)),
+        before,
+        cut_off: false,
     };
     let threads = match timing.threads {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
@@ -132,7 +138,7 @@ pub fn run<const N: usize, P: Probe>(
     } else {
         machine.run(false)
     };
-    machine.finish(end, policy, before)
+    machine.finish(end, policy)
 }
 
 struct Machine<'a, const N: usize, P: Probe> {
@@ -154,6 +160,10 @@ struct Machine<'a, const N: usize, P: Probe> {
     watching: bool,
     samples: Vec<Sample>,
     next_sample: Option<u64>,
+    /// What memory partitions had counted before the launch.
+    before: Vec<PartitionCounts>,
+    /// Nobody observes the SMs any more.
+    cut_off: bool,
 }
 
 /// Windows between looks at the clock on the wall and at who wants to stop.
@@ -210,9 +220,13 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     /// The next cycle, from `now` on, in which anything happens.
     fn next_event(&self, now: u64) -> Option<u64> {
         let sms = self.sms.iter().filter_map(Sm::wakes_at);
+        sms.chain(self.outside_events()).min().map(|at| at.max(now))
+    }
+
+    /// When anything happens outside of the SMs.
+    fn outside_events(&self) -> impl Iterator<Item = u64> {
         let partitions = self.side.partitions.iter().filter_map(Partition::next_event);
-        let networks = [self.requests.next_event(), self.replies.next_event()].into_iter().flatten();
-        sms.chain(partitions).chain(networks).min().map(|at| at.max(now))
+        partitions.chain([self.requests.next_event(), self.replies.next_event()].into_iter().flatten())
     }
 
     /// Runs everything through a window.
@@ -232,6 +246,23 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
     }
 
+    /// After a launch was cut off: what its warps have issued still reaches memory, and the next launch finds an empty
+    /// network.
+    fn drain(&mut self) {
+        self.cut_off = true;
+        let mut now = self.sms.iter().map(|sm| sm.now).fold(self.start, u64::max);
+        loop {
+            let sms = self.sms.iter().filter_map(Sm::drains_at);
+            let Some(next) = sms.chain(self.outside_events()).min() else { break };
+            let until = next.max(now) + self.window;
+            self.sms.iter_mut().for_each(|sm| sm.drain(until));
+            self.side.partitions.iter_mut().for_each(|partition| partition.run(until));
+            self.exchange(until);
+            now = until;
+        }
+        self.side.now = now;
+    }
+
     /// Does to memory what was served, and moves the messages of a window that ended at `until`.
     fn exchange(&mut self, until: u64) {
         let slices = self.side.slices;
@@ -240,7 +271,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             for served in side.served.drain(..) {
                 let request = served.request;
                 let sm = &mut self.sms[request.sm as usize];
-                changed |= serve(sm, &self.context, self.memory, &mut self.locks, request.ticket, !changed);
+                let lanes = serve(sm, &self.context, self.memory, &mut self.locks, request.ticket, !changed);
+                changed |= lanes != 0;
+                if P::WATCHES_MEMORY && !self.cut_off {
+                    sm.show_served(&self.context, request.ticket, lanes, served.cycle);
+                }
                 let port = partition * slices as usize + served.slice as usize;
                 let reply = Reply { ticket: request.ticket };
                 self.replies.inject(port, served.cycle, request.sm as usize, request.reply_bytes(), reply);
@@ -305,10 +340,14 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             self.sms.iter_mut().for_each(|sm| sm.watch = None);
         } else if !self.watching && quiet >= hang.watch_cycles {
             self.watching = true;
-            self.sms.iter_mut().for_each(|sm| sm.watch = Some(Watch::new(sm.slot_count())));
+            self.sms.iter_mut().for_each(Sm::begin_watch);
         } else if self.watching {
             if self.sms.iter().all(Sm::never_changes) {
-                return Err(End::Hang(HangReason::Repeats));
+                if self.sms.iter().all(|sm| sm.reads_the_same(self.memory)) {
+                    return Err(End::Hang(HangReason::Repeats));
+                }
+                // Some warp may have read what its L1 no longer holds.
+                self.sms.iter_mut().for_each(Sm::begin_watch);
             }
             if hang.suspect_cycles > 0 && quiet >= hang.suspect_cycles {
                 return Err(End::Hang(HangReason::Quiet(quiet)));
@@ -335,35 +374,44 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     fn take_sample(&mut self, now: u64) {
         let (Some(at), Some(every)) = (self.next_sample, self.timing.sample_cycles) else { return };
         if now >= at {
-            let totals = TimedStats::gather(&self.sms, &self.side.partitions, &self.locks);
+            let mut totals = TimedStats::gather(&self.sms, &self.side.partitions, &self.locks);
+            totals.since(&self.before);
             self.samples.push(Sample::new(now - self.start, &self.sms, &totals));
+            let every = every.max(1);
             self.next_sample = Some(at + every * ((now - at) / every + 1));
         }
     }
 
-    fn finish(
-        mut self,
-        end: Result<(), End>,
-        policy: &str,
-        before: Vec<crate::report::PartitionCounts>,
-    ) -> (Result<Stats, LaunchError>, Vec<P>) {
+    /// The samples, and one of the end: what they count adds up to the launch's totals.
+    fn all_samples(&mut self, totals: &TimedStats) -> Vec<Sample> {
+        let mut samples = std::mem::take(&mut self.samples);
+        if self.timing.sample_cycles.is_some() {
+            // Replies to the last stores may have been on their way when the last CTA had ended.
+            samples.retain(|sample| sample.cycle < totals.cycles);
+            samples.push(Sample::new(totals.cycles, &self.sms, totals));
+        }
+        samples
+    }
+
+    fn finish(mut self, end: Result<(), End>, policy: &str) -> (Result<Stats, LaunchError>, Vec<P>) {
         let launch = self.context.launch;
+        let last = self.sms.iter().map(|sm| if end.is_ok() { sm.last_end } else { sm.now }).max();
+        let last = last.unwrap_or(self.start);
         let hang = match &end {
-            Err(End::Hang(reason)) => Some(self.explain(reason.clone())),
+            Err(End::Hang(reason)) => Some(self.explain(reason.clone(), last.saturating_sub(self.start))),
             _ => None,
         };
-        if end.is_err() {
-            // Messages of a launch that was cut off must not reach the next one.
-            *self.side = MemorySide { now: self.side.now, ..MemorySide::new(launch.chip) };
-        }
-        let last = self.sms.iter().map(|sm| if end.is_ok() { sm.last_end } else { sm.now }).max();
+        self.sms.iter_mut().for_each(|sm| sm.cut_off(last));
         let mut timed = TimedStats::gather(&self.sms, &self.side.partitions, &self.locks);
-        timed.since(&before);
-        timed.cycles = last.unwrap_or(self.start).saturating_sub(self.start);
+        timed.since(&self.before);
+        timed.cycles = last.saturating_sub(self.start);
         timed.policy = policy.to_string();
         timed.requests = self.requests.stats().clone();
         timed.replies = self.replies.stats().clone();
-        timed.samples = std::mem::take(&mut self.samples);
+        timed.samples = self.all_samples(&timed);
+        if end.is_err() {
+            self.drain();
+        }
         let mut output = Output::default();
         let mut unwritten = UninitialisedReads::default();
         let mut probes = Vec::new();
@@ -393,12 +441,24 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         (result, probes)
     }
 
-    fn explain(&self, reason: HangReason) -> Hang {
-        crate::hang::explain(&self.context, &self.sms, self.memory, &self.locks, reason)
+    fn explain(&self, reason: HangReason, cycles: u64) -> Hang {
+        let ctas = self.sms.iter().flat_map(|sm| {
+            let of_sm =
+                move |first: u8| SeenSm { l1: &sm.memory.l1, locks: &sm.locks, watch: sm.watch.as_ref(), first };
+            sm.residents().map(move |r| Seen { cta: &r.cta, warps: &r.warps, sm: Some(of_sm(r.first)) })
+        });
+        let scene = Scene {
+            launch: self.context.launch,
+            memory: self.memory,
+            locks: Some(&self.locks),
+            ctas: ctas.collect(),
+            unstarted: self.total - self.next_cta,
+        };
+        hang::explain(&scene, reason, cycles)
     }
 }
 
-/// A slice serves a message of an SM: bytes move. Returns whether memory changed.
+/// A slice serves a message of an SM: bytes move. Returns the lanes that changed memory (of a store, whether any did).
 fn serve<const N: usize, P: Probe>(
     sm: &mut Sm<N, P>,
     context: &Context<'_>,
@@ -406,19 +466,15 @@ fn serve<const N: usize, P: Probe>(
     locks: &mut LockTable,
     ticket: u32,
     notice: bool,
-) -> bool {
-    let effect = sm.memory.serve(ticket, memory, notice);
-    let flight = &sm.memory.flights[ticket];
-    if let (Some(lane), Some(&(transfer, _))) = (effect.unwritten, flight.waiting.first()) {
-        sm.note_unwritten(context, transfer, lane);
-    }
+) -> u64 {
+    let changed = sm.memory.serve(ticket, memory, notice);
     let flight = &sm.memory.flights[ticket];
     if flight.purpose == Purpose::Atomic {
         let (id, lanes) = flight.waiting[0];
         let transfer = &sm.memory.transfers[id];
         if context.code[transfer.pc.index()].spin == Some(SpinRole::Poll) {
-            locks.tried(sm.who(transfer.slot), transfer, lanes, effect.changed);
+            locks.tried(sm.who(transfer.slot), transfer, (lanes, changed), |address| address);
         }
     }
-    effect.changed != 0
+    changed
 }

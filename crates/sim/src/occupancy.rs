@@ -159,6 +159,14 @@ pub enum Unlaunchable {
     /// No such warp scheduler.
     #[error("no warp scheduler `{0}`; there are {list}", list = crate::sched::names().join(", "))]
     Policy(String),
+    /// An SM that is to be traced does not exist.
+    #[error("SM {sm} cannot be traced: the chip has {count}, numbered from 0")]
+    TracedSm {
+        /// Asked for.
+        sm: u32,
+        /// The chip's.
+        count: u32,
+    },
     /// Clusters.
     #[error("kernel `{0}` asks for a cluster launch; clusters are not modelled")]
     Cluster(String),

@@ -1,6 +1,8 @@
 //! What can be observed of an SM. The machine tells a probe, chosen when it is compiled, what happens; nothing in the
 //! model reads one. [`crate::stats::SmStats`] counts, [`crate::trace::Timeline`] records; a pair of probes is a probe.
 
+use warploom_isa::Space;
+
 use crate::sched::{Issue, WarpSlot};
 use crate::sm::decode::Decoded;
 
@@ -75,8 +77,20 @@ pub struct CtaEvent {
     pub warps: u32,
 }
 
+/// A place in memory by which threads communicate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Word {
+    /// Global, or the shared memory of a CTA.
+    pub space: Space,
+    /// Where there.
+    pub address: u64,
+}
+
 /// Something that looks at one SM.
 pub trait Probe: Send {
+    /// Whether it is told of [`polled`](Probe::polled) and [`wrote`](Probe::wrote), which takes the machine some time.
+    const WATCHES_MEMORY: bool = false;
+
     /// A warp issues.
     fn issued(&mut self, now: u64, issue: &Issue, inst: &Decoded);
 
@@ -89,8 +103,14 @@ pub trait Probe: Send {
     /// A CTA has ended.
     fn cta_ended(&mut self, _now: u64, _cta: CtaEvent) {}
 
-    /// A warp starts (`Some(address polled)`) or stops waiting in a spin loop.
-    fn spinning(&mut self, _now: u64, _slot: WarpSlot, _polls: Option<u64>) {}
+    /// Lanes of a warp look at what they wait for in a spin loop, each at the word that `word` tells.
+    fn polled(&mut self, _slot: WarpSlot, _lanes: u64, _word: impl Fn(usize) -> Word) {}
+
+    /// A warp at the end of a turn of a spin loop: these lanes go round once more.
+    fn spinning(&mut self, _now: u64, _slot: WarpSlot, _lanes: u64) {}
+
+    /// A lane changed a word of memory. It took a lock if the word is what its spin loop waits for.
+    fn wrote(&mut self, _now: u64, _slot: WarpSlot, _lane: usize, _word: Word, _took: bool) {}
 
     /// Lines that the L1 waits for have become so many.
     fn outstanding(&mut self, _now: u64, _misses: usize) {}
@@ -103,6 +123,8 @@ impl Probe for () {
 }
 
 impl<A: Probe, B: Probe> Probe for (A, B) {
+    const WATCHES_MEMORY: bool = A::WATCHES_MEMORY || B::WATCHES_MEMORY;
+
     fn issued(&mut self, now: u64, issue: &Issue, inst: &Decoded) {
         self.0.issued(now, issue, inst);
         self.1.issued(now, issue, inst);
@@ -123,13 +145,76 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         self.1.cta_ended(now, cta);
     }
 
-    fn spinning(&mut self, now: u64, slot: WarpSlot, polls: Option<u64>) {
-        self.0.spinning(now, slot, polls);
-        self.1.spinning(now, slot, polls);
+    fn polled(&mut self, slot: WarpSlot, lanes: u64, word: impl Fn(usize) -> Word) {
+        self.0.polled(slot, lanes, &word);
+        self.1.polled(slot, lanes, &word);
+    }
+
+    fn spinning(&mut self, now: u64, slot: WarpSlot, lanes: u64) {
+        self.0.spinning(now, slot, lanes);
+        self.1.spinning(now, slot, lanes);
+    }
+
+    fn wrote(&mut self, now: u64, slot: WarpSlot, lane: usize, word: Word, took: bool) {
+        self.0.wrote(now, slot, lane, word, took);
+        self.1.wrote(now, slot, lane, word, took);
     }
 
     fn outstanding(&mut self, now: u64, misses: usize) {
         self.0.outstanding(now, misses);
         self.1.outstanding(now, misses);
+    }
+}
+
+/// Somebody may look.
+impl<P: Probe> Probe for Option<P> {
+    const WATCHES_MEMORY: bool = P::WATCHES_MEMORY;
+
+    fn issued(&mut self, now: u64, issue: &Issue, inst: &Decoded) {
+        if let Some(probe) = self {
+            probe.issued(now, issue, inst);
+        }
+    }
+
+    fn spent(&mut self, slot: WarpSlot, state: State, from: u64, cycles: u64) {
+        if let Some(probe) = self {
+            probe.spent(slot, state, from, cycles);
+        }
+    }
+
+    fn cta_started(&mut self, now: u64, cta: CtaEvent) {
+        if let Some(probe) = self {
+            probe.cta_started(now, cta);
+        }
+    }
+
+    fn cta_ended(&mut self, now: u64, cta: CtaEvent) {
+        if let Some(probe) = self {
+            probe.cta_ended(now, cta);
+        }
+    }
+
+    fn polled(&mut self, slot: WarpSlot, lanes: u64, word: impl Fn(usize) -> Word) {
+        if let Some(probe) = self {
+            probe.polled(slot, lanes, word);
+        }
+    }
+
+    fn spinning(&mut self, now: u64, slot: WarpSlot, lanes: u64) {
+        if let Some(probe) = self {
+            probe.spinning(now, slot, lanes);
+        }
+    }
+
+    fn wrote(&mut self, now: u64, slot: WarpSlot, lane: usize, word: Word, took: bool) {
+        if let Some(probe) = self {
+            probe.wrote(now, slot, lane, word, took);
+        }
+    }
+
+    fn outstanding(&mut self, now: u64, misses: usize) {
+        if let Some(probe) = self {
+            probe.outstanding(now, misses);
+        }
     }
 }

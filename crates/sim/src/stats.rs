@@ -48,7 +48,8 @@ impl SmStats {
         }
         self.thread_instructions += other.thread_instructions;
         self.unit_busy += other.unit_busy;
-        self.warp_cycles += other.warp_cycles;
+        // While CTAs run, it is not a sum yet (see `cta_started`).
+        self.warp_cycles = self.warp_cycles.wrapping_add(other.warp_cycles);
         self.ctas += other.ctas;
     }
 }

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use warploom_sim::{Occupancy, Shape};
+use warploom_sim::{Occupancy, Sample, Shape, Trace};
 
 use crate::error::Result;
 use crate::kernel::{Kernel, KernelInfo};
@@ -50,6 +50,16 @@ pub trait Backend: fmt::Debug + Send {
 
     /// Runs a kernel to its end. `shape` is the launch's, with the block decided.
     fn launch(&mut self, kernel: &Kernel, shape: Shape, launch: &Launch, params: &[u8]) -> Result<Report>;
+
+    /// The timeline of the last launch, if it was recorded and nobody took it yet.
+    fn take_trace(&mut self) -> Option<Trace> {
+        None
+    }
+
+    /// Counters over the time of the last launch, if they were sampled and nobody took them yet.
+    fn take_samples(&mut self) -> Vec<Sample> {
+        Vec::new()
+    }
 }
 
 /// A module on a machine.

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytemuck::Pod;
-use warploom_sim::{Chip, Occupancy, Shape};
+use warploom_sim::{Chip, Occupancy, Sample, Shape, Trace};
 
 use crate::args::{Arg, pack};
 use crate::backend::Backend;
@@ -168,6 +168,41 @@ impl Device {
         let params = pack(kernel.info(), args.as_ref())?;
         self.free_dropped();
         self.backend.launch(kernel, shape(kernel, &launch), &launch, &params)
+    }
+
+    /// The timeline of the last launch, for the Perfetto viewer, if the device records one
+    /// ([`Timing::trace`](crate::Timing::trace)). It is kept here and not in the [`Report`], which is text, and can be had
+    /// after a launch that failed, too: that is when it is wanted most.
+    ///
+    /// ```
+    /// use warploom::{Chip, Device, Launch, SimOptions, Timing, TraceOptions, args};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let timing = Timing { trace: Some(TraceOptions::default()), ..Timing::default() };
+    /// let options = SimOptions { timing, ..SimOptions::default() };
+    /// let mut gpu = Device::sim_with(Chip::load("gtx480", &[])?, options);
+    /// # let text = include_str!("../../../kernels/vecadd.ptx");
+    /// let kernel = gpu.load_ptx(text)?.kernel("vecadd")?;
+    /// let xs = gpu.buffer(&[1.0f32; 256])?;
+    /// gpu.launch(&kernel, Launch::grid(2).block(128), args![&xs, &xs, &xs, 256u32])?;
+    /// let trace = gpu.take_trace().expect("the device records one");
+    /// # let folder = std::env::temp_dir().join(format!("warploom-doc-{}", std::process::id()));
+    /// # std::fs::create_dir_all(&folder)?;
+    /// # let file = folder.join("vecadd.pftrace");
+    /// std::fs::write(&file, &trace.bytes)?; // opens in https://ui.perfetto.dev
+    /// # std::fs::remove_dir_all(&folder)?;
+    /// # assert_eq!(trace.cut, None);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn take_trace(&mut self) -> Option<Trace> {
+        self.backend.take_trace()
+    }
+
+    /// Counters over the time of the last launch, if the device samples them
+    /// ([`Timing::sample_cycles`](crate::Timing::sample_cycles)). [`samples_csv`](crate::samples_csv) makes a table of them.
+    pub fn take_samples(&mut self) -> Vec<Sample> {
+        self.backend.take_samples()
     }
 
     /// Refuses what belongs to another device.

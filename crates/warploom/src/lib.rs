@@ -51,7 +51,8 @@ pub use warploom_isa as isa;
 pub use warploom_ptx as ptx;
 pub use warploom_sim::fault::Place;
 pub use warploom_sim::hang::grouped;
+pub use warploom_sim::trace;
 pub use warploom_sim::{
-    Chip, ChipError, Divergence, Fault, FaultKind, Hang, HangReason, Limiter, Occupancy, Progress, Shape,
-    Timing, chip,
+    Chip, ChipError, Divergence, Fault, FaultKind, Hang, HangKind, HangReason, Limiter, Occupancy, Progress,
+    Sample, Shape, Timing, Trace, TraceOptions, chip, samples_csv,
 };

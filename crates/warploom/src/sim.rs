@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use warploom_sim::gpu::Limits;
 use warploom_sim::{
-    Chip, Gpu, LaunchError, LoadedKernel, ModuleError, Occupancy, Shape, Stats, TimedStats, Timing,
-    Unlaunchable,
+    Chip, Gpu, LaunchError, LoadedKernel, ModuleError, Occupancy, Sample, Shape, Stats, TimedStats, Timing,
+    Trace, Unlaunchable,
 };
 
 use crate::backend::{Backend, LoadedModule};
@@ -47,6 +47,9 @@ pub fn policies() -> Vec<(&'static str, &'static str)> {
 pub(crate) struct Sim {
     gpu: Gpu,
     model: warploom_sim::Model,
+    /// What the last launch left besides its report.
+    trace: Option<Trace>,
+    samples: Vec<Sample>,
 }
 
 impl Sim {
@@ -55,7 +58,8 @@ impl Sim {
             SimModel::Timing => warploom_sim::Model::Timed(options.timing),
             SimModel::Functional => warploom_sim::Model::Functional,
         };
-        Sim { gpu: Gpu::new(chip, options.check_uninitialised), model }
+        let gpu = Gpu::new(chip, options.check_uninitialised);
+        Sim { gpu, model, trace: None, samples: Vec::new() }
     }
 }
 
@@ -113,10 +117,17 @@ impl Backend for Sim {
             interrupt: launch.interrupt.clone(),
             progress: launch.progress.clone(),
         };
+        (self.trace, self.samples) = (None, Vec::new());
         let start = Instant::now();
         let result = self.gpu.launch(&self.model, sim_kernel(kernel)?, shape, params, &limits);
         let wall = start.elapsed();
-        let report = |stats: Stats| report(self.gpu.chip(), kernel, shape, occupancy, stats, wall);
+        let mut report = |mut stats: Stats| {
+            if let Some(timed) = &mut stats.timed {
+                self.trace = timed.trace.take();
+                self.samples = std::mem::take(&mut timed.samples);
+            }
+            report(self.gpu.chip(), kernel, shape, occupancy, stats, wall)
+        };
         match result {
             Ok(stats) => Ok(report(stats)),
             Err(LaunchError::Unlaunchable(e)) => Err(unlaunchable(e, shape)),
@@ -134,6 +145,14 @@ impl Backend for Sim {
                 Err(Error::Interrupted { report: Box::new(report(*stats)) })
             }
         }
+    }
+
+    fn take_trace(&mut self) -> Option<Trace> {
+        self.trace.take()
+    }
+
+    fn take_samples(&mut self) -> Vec<Sample> {
+        std::mem::take(&mut self.samples)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use warploom::{Arg, Chip, Device, Error, FaultKind, Launch, SimOptions, args};
+use warploom::{Arg, Chip, Device, Error, FaultKind, Launch, SimModel, SimOptions, args};
 
 const VECADD: &str = include_str!("../../../kernels/vecadd.ptx");
 const SPINLOCK: &str = include_str!("../../../kernels/spinlock.ptx");
@@ -114,7 +114,7 @@ fn hangs_end_at_the_limit_and_on_demand() {
     let launch = Launch::grid(1).block(32);
     let error =
         gpu.launch(&kernel, launch.clone().max_cycles(500), args![&held, &counter, 1u32]).unwrap_err();
-    assert!(matches!(&error, Error::Hang { report, .. } if report.warp_insts >= 500), "{error}");
+    assert!(matches!(&error, Error::Hang { report, .. } if report.cycles >= 500), "{error}");
     let stop = Arc::new(AtomicBool::new(true));
     let error = gpu.launch(&kernel, launch.interrupt(stop), args![&held, &counter, 1u32]).unwrap_err();
     assert!(matches!(error, Error::Interrupted { .. }), "{error}");
@@ -122,10 +122,8 @@ fn hangs_end_at_the_limit_and_on_demand() {
 
 #[test]
 fn uninitialised_reads_are_reported_when_asked_for() {
-    let mut gpu = Device::sim_with(
-        Chip::load("gtx480", &[]).unwrap(),
-        SimOptions { check_uninitialised: true, ..SimOptions::default() },
-    );
+    let chip = Chip::load("gtx480", &[]).unwrap();
+    let mut gpu = Device::sim_with(chip, SimOptions { check_uninitialised: true, ..SimOptions::default() });
     let kernel = gpu.load_ptx(VECADD).unwrap().kernel("vecadd").unwrap();
     let (a, b) = (gpu.zeros::<f32>(32).unwrap(), gpu.uninit::<f32>(32).unwrap());
     let report = gpu.launch(&kernel, Launch::grid(1).block(32), args![&a, &b, &a, 32u32]).unwrap();
@@ -156,13 +154,25 @@ fn wrong_requests_are_told_apart() {
 
 #[test]
 fn reports_are_json() {
-    let mut gpu = Device::sim("gtx480").unwrap();
-    let kernel = gpu.load_ptx(VECADD).unwrap().kernel("vecadd").unwrap();
-    let a = gpu.zeros::<f32>(32).unwrap();
-    let report = gpu.launch(&kernel, Launch::grid(1).block(32), args![&a, &a, &a, 32u32]).unwrap();
-    let json = serde_json::to_value(&report).unwrap();
-    assert_eq!(json["model"], "functional");
-    assert_eq!(json["cycles"], report.warp_insts);
-    assert!(json["stalls"].is_null() && json["energy_nj"].is_null());
-    assert_eq!(json["occupancy"]["limited_by"], "ctas");
+    let reports = [SimModel::Functional, SimModel::Timing].map(|model| {
+        let chip = Chip::load("gtx480", &[]).unwrap();
+        let mut gpu = Device::sim_with(chip, SimOptions { model, ..SimOptions::default() });
+        let kernel = gpu.load_ptx(VECADD).unwrap().kernel("vecadd").unwrap();
+        let a = gpu.zeros::<f32>(32).unwrap();
+        gpu.launch(&kernel, Launch::grid(1).block(32), args![&a, &a, &a, 32u32]).unwrap()
+    });
+    let [functional, timed] = reports.map(|report| serde_json::to_value(report).unwrap());
+    assert_eq!((&functional["model"], &timed["model"]), (&"functional".into(), &"timing".into()));
+    for key in ["warp_insts", "thread_insts", "ctas", "occupancy", "grid", "simd_efficiency"] {
+        assert_eq!(functional[key], timed[key], "{key}");
+    }
+    assert_eq!(functional["occupancy"]["limited_by"], "ctas");
+    assert_eq!(functional["cycles"], functional["warp_insts"]);
+    for key in ["sched", "ipc", "stalls", "l1", "l2", "dram", "locks"] {
+        assert!(functional[key].is_null() && !timed[key].is_null(), "{key}");
+    }
+    // Every cycle of a warp is one of these.
+    let stalls: u64 = timed["stalls"].as_object().unwrap().values().map(|v| v.as_u64().unwrap()).sum();
+    assert_eq!(timed["warp_cycles"], stalls);
+    assert!(timed["cycles"].as_u64() > timed["warp_insts"].as_u64());
 }

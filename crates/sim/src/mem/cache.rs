@@ -37,7 +37,8 @@ impl Line {
 /// The tags of a cache.
 #[derive(Clone, Debug)]
 pub struct Tags {
-    sets: u64,
+    /// Sets are a power of two; this is one less.
+    set_mask: u64,
     ways: u32,
     lines: Vec<Line>,
     uses: u64,
@@ -47,11 +48,12 @@ impl Tags {
     /// An empty cache.
     pub fn new(spec: &CacheSpec) -> Tags {
         let lines = vec![Line::EMPTY; (spec.sets * spec.ways) as usize];
-        Tags { sets: spec.sets as u64, ways: spec.ways, lines, uses: 0 }
+        debug_assert!(spec.sets.is_power_of_two());
+        Tags { set_mask: spec.sets as u64 - 1, ways: spec.ways, lines, uses: 0 }
     }
 
     fn set(&self, number: u64) -> std::ops::Range<usize> {
-        let first = (number % self.sets) as usize * self.ways as usize;
+        let first = (number & self.set_mask) as usize * self.ways as usize;
         first..first + self.ways as usize
     }
 

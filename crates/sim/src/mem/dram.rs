@@ -7,6 +7,7 @@
 //! Refresh is not modelled. No bytes are kept here, so a read may pass an older write to the same place.
 
 mod bank;
+mod choice;
 mod clock;
 mod controller;
 #[cfg(test)]

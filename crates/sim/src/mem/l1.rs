@@ -14,6 +14,9 @@ pub const MAX_LINE_BYTES: usize = 128;
 /// The bytes of a line.
 pub type LineBytes = [u8; MAX_LINE_BYTES];
 
+/// Which bytes of a line were ever written, a bit each.
+pub type LineWritten = u128;
+
 /// A line that has been asked for.
 #[derive(Clone, Copy, Debug)]
 struct Miss {
@@ -55,8 +58,12 @@ pub enum Refusal {
 pub struct L1 {
     tags: Tags,
     bytes: Vec<LineBytes>,
+    /// Empty as long as every line is wholly written.
+    written: Vec<LineWritten>,
     /// Lines of local memory, which no other SM can change.
     is_local: Vec<bool>,
+    /// Ways that got a global line since the last invalidation; some may hold another by now.
+    global_ways: Vec<Way>,
     misses: Vec<Miss>,
     line_bytes: u64,
     mshrs: usize,
@@ -71,7 +78,9 @@ impl L1 {
         L1 {
             tags: Tags::new(&spec.cache),
             bytes: vec![[0; MAX_LINE_BYTES]; lines],
+            written: Vec::new(),
             is_local: vec![false; lines],
+            global_ways: Vec::new(),
             misses: Vec::with_capacity(spec.mshrs as usize),
             line_bytes: spec.cache.line_bytes as u64,
             mshrs: spec.mshrs as usize,
@@ -140,20 +149,45 @@ impl L1 {
         self.tags.replace(way, number);
         self.tags.line_mut(way).reserved = true;
         self.is_local[way.index()] = is_local;
+        if !is_local {
+            // Without fences the list would grow for ever.
+            if self.global_ways.len() == 2 * self.is_local.len() {
+                self.global_ways.clear();
+                self.global_ways.extend(self.tags.ways());
+            }
+            self.global_ways.push(way);
+        }
         self.misses.push(Miss { number, ticket, waiting: 1 });
     }
 
-    /// The line asked for with message `ticket` has come.
-    pub fn fill(&mut self, line: u64, ticket: u32, bytes: &LineBytes) {
+    /// The line asked for with message `ticket` has come. Returns where it is kept, if it is.
+    pub fn fill(&mut self, line: u64, ticket: u32, bytes: &LineBytes) -> Option<Way> {
         // A line that was written meanwhile is no longer waited for, and is not kept.
-        let Some(at) = self.misses.iter().position(|miss| miss.ticket == ticket) else { return };
+        let at = self.misses.iter().position(|miss| miss.ticket == ticket)?;
         self.misses.swap_remove(at);
         self.changes += 1;
-        if let Some(way) = self.tags.find(line / self.line_bytes) {
-            let tag = self.tags.line_mut(way);
-            (tag.reserved, tag.valid) = (false, u8::MAX);
-            self.bytes[way.index()] = *bytes;
+        let way = self.tags.find(line / self.line_bytes)?;
+        let tag = self.tags.line_mut(way);
+        (tag.reserved, tag.valid) = (false, u8::MAX);
+        self.bytes[way.index()] = *bytes;
+        Some(way)
+    }
+
+    /// The line in a way has bytes that nobody wrote, or the one before it had.
+    pub fn set_written(&mut self, way: Way, written: LineWritten) {
+        if self.written.is_empty() {
+            if written == LineWritten::MAX {
+                return;
+            }
+            self.written = vec![LineWritten::MAX; self.bytes.len()];
         }
+        self.written[way.index()] = written;
+    }
+
+    /// Which bytes of a line were ever written.
+    #[inline]
+    pub fn written(&self, way: Way) -> LineWritten {
+        self.written.get(way.index()).copied().unwrap_or(LineWritten::MAX)
     }
 
     /// A line's bytes.
@@ -199,7 +233,7 @@ impl L1 {
 
     /// Drops every global line, here or on its way, so that later loads see what other SMs wrote.
     pub fn invalidate(&mut self) {
-        for way in self.tags.ways() {
+        while let Some(way) = self.global_ways.pop() {
             if !self.is_local[way.index()] {
                 let number = self.tags.evict(way).number;
                 self.changes += (number != Line::NONE) as u64;
@@ -208,11 +242,12 @@ impl L1 {
         }
     }
 
-    /// The word that a load would find here, if the line is here: for messages about stale copies.
-    pub fn peek(&self, address: u64) -> Option<u32> {
+    /// The value of up to 8 bytes that a load would find here, if the line is here: for messages about stale copies.
+    pub fn peek(&self, address: u64, bytes: u32) -> Option<u64> {
         let way = self.tags.find(address / self.line_bytes).filter(|&way| self.tags.line(way).valid != 0)?;
-        let at = (address % self.line_bytes) as usize & !3;
-        Some(u32::from_le_bytes(self.bytes[way.index()][at..at + 4].try_into().expect("four bytes")))
+        let at = (address % self.line_bytes) as usize;
+        let data = self.bytes[way.index()].get(at..at + bytes as usize)?;
+        Some(data.iter().rev().fold(0, |value, &byte| value << 8 | byte as u64))
     }
 }
 
@@ -268,7 +303,7 @@ mod tests {
         l1.fill(0, 1, &[1; 128]);
         assert_eq!(l1.look(0), Lookup::Merged(2), "the old copy is not taken for the new one");
         l1.fill(0, 2, &[2; 128]);
-        assert_eq!(l1.peek(0), Some(0x0202_0202));
+        assert_eq!(l1.peek(0, 4), Some(0x0202_0202));
     }
 
     #[test]
@@ -297,7 +332,7 @@ mod tests {
         miss(&mut l1, 0, 1);
         l1.fill(0, 1, &[1; 128]);
         l1.invalidate();
-        assert_eq!((l1.peek(0), l1.peek(128).is_some()), (None, true));
+        assert_eq!((l1.peek(0, 4), l1.peek(128, 4).is_some()), (None, true));
         assert_eq!(l1.must_write_back(way), Some(128));
     }
 }

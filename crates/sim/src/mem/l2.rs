@@ -75,6 +75,8 @@ pub struct Partition {
     map: AddressMap,
     slices: Vec<Slice>,
     channel: Channel,
+    /// A slice waits for room towards the channel.
+    starved: bool,
     stats: PartitionStats,
 }
 
@@ -86,6 +88,7 @@ impl Partition {
             map: AddressMap::new(l2, dram),
             slices: (0..l2.slices_per_partition).map(|index| Slice::new(index, l2, dram)).collect(),
             channel: Channel::new(dram, clock),
+            starved: false,
             stats: PartitionStats::default(),
         }
     }
@@ -115,6 +118,10 @@ impl Partition {
             // The channel stops early at a read that is done in between.
             self.channel.run(cycle);
             let cycle = self.channel.next_done().map_or(cycle, |done| done.min(cycle));
+            if self.starved {
+                let room = self.channel.room();
+                self.slices.iter_mut().for_each(|slice| slice.offer_dram(cycle, room));
+            }
             if cycle >= until {
                 return;
             }
@@ -146,16 +153,9 @@ impl Partition {
 
     /// The next cycle in which a slice may go on, as far as is known.
     fn next_turn(&self) -> u64 {
-        let mut cycle = Slice::NEVER;
-        for slice in &self.slices {
-            cycle = cycle.min(slice.wake());
-            if slice.wants_dram() > 0
-                && let Some(command) = self.channel.next_event()
-            {
-                cycle = cycle.min(command + 1);
-            }
-        }
-        cycle
+        let wake = self.slices.iter().map(Slice::wake).min().unwrap_or(Slice::NEVER);
+        let room = if self.starved { self.channel.next_event() } else { None };
+        room.map_or(wake, |command| wake.min(command + 1))
     }
 
     fn step_slices(&mut self, cycle: u64) {
@@ -166,11 +166,12 @@ impl Partition {
             served: &mut self.served,
             stats: &mut self.stats,
         };
+        self.starved = false;
         for slice in &mut self.slices {
-            let has_dram = slice.wants_dram() > 0 && turn.channel.room() >= slice.wants_dram();
-            if slice.wake() <= cycle || has_dram {
+            if slice.wake() <= cycle {
                 slice.step(&mut turn);
             }
+            self.starved |= slice.wants_dram();
         }
     }
 }

@@ -10,14 +10,16 @@ pub enum RequestKind {
     Read,
     /// To write bytes of a line. Answered without data once done.
     Write,
-    /// To change words of a line. The reply has the old values, unless nobody wants them.
+    /// To change words of a line.
     Atomic {
         /// Most lanes that name one word.
         same_word: u8,
         /// All its lanes.
         lanes: u8,
-        /// Nobody wants the old values.
-        silent: bool,
+        /// Bytes of operands that a lane sends.
+        operand_bytes: u8,
+        /// Bytes that a lane gets back: the old value, or nothing if nobody wants it.
+        result_bytes: u8,
     },
 }
 
@@ -46,15 +48,17 @@ impl Request {
     pub fn request_bytes(&self) -> u32 {
         match self.kind {
             RequestKind::Read => 0,
-            RequestKind::Write | RequestKind::Atomic { .. } => self.sectors.count_ones() * SECTOR_BYTES,
+            RequestKind::Write => self.sectors.count_ones() * SECTOR_BYTES,
+            RequestKind::Atomic { lanes, operand_bytes, .. } => lanes as u32 * operand_bytes as u32,
         }
     }
 
     /// Bytes of data its reply carries back.
     pub fn reply_bytes(&self) -> u32 {
         match self.kind {
-            RequestKind::Write | RequestKind::Atomic { silent: true, .. } => 0,
-            RequestKind::Read | RequestKind::Atomic { .. } => self.sectors.count_ones() * SECTOR_BYTES,
+            RequestKind::Write => 0,
+            RequestKind::Read => self.sectors.count_ones() * SECTOR_BYTES,
+            RequestKind::Atomic { lanes, result_bytes, .. } => lanes as u32 * result_bytes as u32,
         }
     }
 }

@@ -144,9 +144,17 @@ impl Memory {
         (a.base, &mut a.bytes, a.written.as_mut())
     }
 
-    /// Whether it knows which bytes were never written.
-    pub fn tracks_writes(&self) -> bool {
-        self.track_writes
+    /// Which of 128 bytes from `address` on were written, a bit each; those of no allocation count as written. All, if
+    /// that is not tracked.
+    pub fn written_from(&self, address: u64) -> u128 {
+        if !self.track_writes {
+            return u128::MAX;
+        }
+        let allocation = self.find(address).map(|at| &self.allocations[at]);
+        let Some(Allocation { base, bytes, written: Some(written), .. }) = allocation else { return u128::MAX };
+        let first = (address - base) as usize;
+        let unwritten = (first..bytes.len().min(first + 128)).filter(|&at| !written.contains(at, 1));
+        unwritten.fold(u128::MAX, |bits, at| bits & !(1 << (at - first)))
     }
 
     /// Which bytes of an allocation were written, where that is tracked.
@@ -189,11 +197,11 @@ impl Memory {
         }
     }
 
-    /// A name for a good address: "buffer 2+16".
-    pub fn name(&self, address: u64) -> Option<String> {
+    /// The name of the allocation or variable that holds a good address, and the address's offset in it.
+    pub fn name(&self, address: u64) -> Option<(&str, u64)> {
         let Allocation { base, name, .. } = &self.allocations[self.find(address)?];
         let name = name.strip_prefix("variable `").and_then(|n| n.strip_suffix('`')).unwrap_or(name);
-        Some(format!("{name}+{}", address - base))
+        Some((name, address - base))
     }
 
     /// Says in words where a bad address lies: "4 bytes past the end of buffer 2 (4096 bytes)".
@@ -320,8 +328,8 @@ mod tests {
         let mut memory = Memory::new(1 << 20, false);
         let buffer = memory.allocate(64, 1, "buffer 0").unwrap();
         let variable = memory.allocate(4, 4, "variable `lock`").unwrap();
-        assert_eq!(memory.name(buffer + 16).as_deref(), Some("buffer 0+16"));
-        assert_eq!(memory.name(variable).as_deref(), Some("lock+0"));
+        assert_eq!(memory.name(buffer + 16), Some(("buffer 0", 16)));
+        assert_eq!(memory.name(variable), Some(("lock", 0)));
         assert_eq!(memory.name(buffer + 64), None);
     }
 

@@ -56,6 +56,30 @@ impl<const N: usize> Addresses<N> {
         }
     }
 
+    /// The lanes of `mask`, which is not empty, in the same block of `bytes` bytes (a power of two) as the first of them,
+    /// and the block's address.
+    #[inline]
+    pub fn block(&self, mask: u64, bytes: u64) -> (u64, u64) {
+        let first = self.at(mask.trailing_zeros() as usize) & !(bytes - 1);
+        let same = match self {
+            Addresses::Uniform(_) => mask,
+            Addresses::Stride { step, .. } => {
+                // Lanes follow each other upwards.
+                let room = first + bytes - 1 - self.at(mask.trailing_zeros() as usize);
+                let lanes = room / step + 1;
+                let run = if lanes >= 64 { u64::MAX } else { (1 << lanes) - 1 };
+                mask & (run << mask.trailing_zeros())
+            }
+            Addresses::Lanes(lanes) => {
+                let shift = bytes.trailing_zeros();
+                let number = (first >> shift) as u32;
+                // Block numbers fit 32 bits in every address space, and twice as many of them a vector.
+                mask & equal_lanes(lanes, |address| (address >> shift) as u32 == number)
+            }
+        };
+        (first, same)
+    }
+
     /// All addresses moved down by `base`, which is the start of a window that holds every address of `mask`.
     pub fn relative_to(self, base: u64) -> Self {
         match self {
@@ -101,6 +125,20 @@ impl<const N: usize> Addresses<N> {
             Addresses::Stride { .. } => each(mask).filter(|&l| inside(self.at(l))).fold(0, |m, l| m | 1 << l),
         }
     }
+}
+
+/// The lanes for which something holds, found without branches.
+#[inline(always)]
+fn equal_lanes<const N: usize>(lanes: &[u64; N], holds: impl Fn(u64) -> bool) -> u64 {
+    let mut found = 0u64;
+    for (half, lanes) in lanes.chunks(32).enumerate() {
+        let mut word = 0u32;
+        for (lane, &address) in lanes.iter().enumerate() {
+            word |= if holds(address) { 1 << lane } else { 0 };
+        }
+        found |= (word as u64) << (32 * half);
+    }
+    found
 }
 
 /// Base operand plus byte offset in every lane of `mask`.

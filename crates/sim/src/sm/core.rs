@@ -21,7 +21,7 @@ use super::watch::Watch;
 use crate::chip::Chip;
 use crate::fault::Fault;
 use crate::functional::{Launch, Output, UninitialisedReads};
-use crate::locks::WarpName;
+use crate::locks::{SharedLocks, WarpName};
 use crate::mem::store::{Global, Memory};
 use crate::probe::{CtaEvent, Probe, State};
 use crate::sched::{Policy, SlotSet, WarpSlot};
@@ -143,6 +143,8 @@ pub struct Sm<const N: usize, P> {
     pub spinning_warps: u32,
     /// Reads of memory that nobody wrote.
     pub unwritten: UninitialisedReads,
+    /// Who holds which lock in shared memory.
+    pub locks: SharedLocks,
 }
 
 impl<const N: usize, P: Probe> Sm<N, P> {
@@ -205,6 +207,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             unit_busy: 0,
             spinning_warps: 0,
             unwritten: UninitialisedReads::default(),
+            locks: SharedLocks::default(),
         }
     }
 
@@ -223,11 +226,6 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.residents.iter().all(Option::is_none)
     }
 
-    /// Warps it can hold.
-    pub fn slot_count(&self) -> usize {
-        self.slots.len()
-    }
-
     /// The warp in a slot.
     pub fn who(&self, slot: WarpSlot) -> WarpName {
         let entry = &self.slots[slot.index()];
@@ -235,24 +233,29 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         WarpName { cta, warp: entry.warp as u32 }
     }
 
-    /// A lane of an access read what nobody wrote.
-    pub fn note_unwritten(&mut self, context: &Context<'_>, transfer: u32, lane: usize) {
-        let transfer = &self.memory.transfers[transfer];
-        let entry = &self.slots[transfer.slot.index()];
-        let Some(resident) = &self.residents[entry.resident] else { return };
-        let read = (lane, "global", transfer.addresses.at(lane), transfer.bytes);
-        let warp = &resident.warps[entry.warp];
-        self.unwritten.note(context.launch.kernel, &resident.cta, warp, transfer.pc, read);
-    }
-
-    /// Whether every warp here waits for good or repeats itself, as long as nothing else changes.
+    /// Whether every warp here waits for good or repeats itself, as long as nothing else changes. What ended or waits must
+    /// not have accesses on their way; and a CTA that is about to end makes room for another.
     pub fn never_changes(&self) -> bool {
         let Some(watch) = &self.watch else { return self.is_empty() };
-        let live = self.residents().flat_map(|resident| {
-            let slots = (resident.first..).map(WarpSlot);
-            resident.warps.iter().zip(slots).filter(|(warp, _)| !warp.is_done())
-        });
-        live.into_iter().all(|(warp, slot)| watch.repeats(slot) || warp.control.current().is_none())
+        self.residents().all(|resident| {
+            let waits = |(warp, slot): (&Warp<N>, WarpSlot)| {
+                let settled = self.slots[slot.index()].outstanding == 0;
+                watch.repeats(slot) || settled && (warp.is_done() || warp.control.current().is_none())
+            };
+            resident.cta.live_warps > 0 && resident.warps.iter().zip((resident.first..).map(WarpSlot)).all(waits)
+        })
+    }
+
+    /// Whether its warps go on reading what they read since the search for repeating ones began: its L1 holds nothing that
+    /// differs from memory, or no line of it came or went.
+    pub fn reads_the_same(&self, memory: &Memory) -> bool {
+        let l1 = &self.memory.l1;
+        self.watch.as_ref().is_some_and(|watch| watch.l1_changes == l1.changes()) || !l1.is_stale(memory)
+    }
+
+    /// Begins the search for warps that repeat themselves.
+    pub fn begin_watch(&mut self) {
+        self.watch = Some(Watch::new(self.slots.len(), self.memory.l1.changes()));
     }
 
     /// Its CTAs.
@@ -420,6 +423,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             Progress::Finished => {
                 self.backend.release_memory(now);
                 self.collect_completed(now);
+                self.probe.outstanding(now, self.memory.l1.outstanding());
             }
             Progress::Sent => self.probe.outstanding(now, self.memory.l1.outstanding()),
             Progress::Idle | Progress::Until(_) | Progress::Refused(_) => {}
@@ -670,26 +674,60 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if there.cta.live_warps > 0 || self.slots[slots.clone()].iter().any(|s| s.outstanding > 0) {
             return;
         }
-        let event = CtaEvent {
-            number: there.cta.number,
-            first: WarpSlot(there.first),
-            warps: there.warps.len() as u32,
-        };
+        let number = there.cta.number;
         // The cycle of the last instruction is part of the CTA's time.
         let end = now + 1;
+        self.account_end(resident, end);
+        for at in slots {
+            self.slots[at].life += 1;
+            self.fetch.forget(WarpSlot(at as u8));
+        }
+        self.locks.forget(number);
+        self.residents[resident] = None;
+        self.last_end = end;
+        self.changed = true;
+    }
+
+    /// The launch ends at `end` although CTAs are here: what their warps did until then is accounted for.
+    pub fn cut_off(&mut self, end: u64) {
+        for resident in 0..self.residents.len() {
+            self.account_end(resident, end);
+        }
+    }
+
+    /// When an access that was issued goes on, if any is left.
+    pub fn drains_at(&self) -> Option<u64> {
+        let answer = self.inbox.front().map(|&(at, _)| at);
+        [answer, self.memory.next_step()].into_iter().flatten().min()
+    }
+
+    /// Lets accesses on their way go on until `until`, while warps do nothing any more.
+    pub fn drain(&mut self, until: u64) {
+        while let Some(now) = self.drains_at().map(|at| at.max(self.now)).filter(|&now| now < until) {
+            self.now = now;
+            while let Some((_, ticket)) = self.inbox.pop_front_if(|&mut (at, _)| at <= now) {
+                self.memory.arrive(now, ticket);
+            }
+            self.memory.step(now);
+            self.memory.completed.clear();
+        }
+    }
+
+    /// A CTA's time on the SM is over: its warps' last states are accounted for.
+    fn account_end(&mut self, resident: usize, end: u64) {
+        let Some(there) = &self.residents[resident] else { return };
+        let (first, warps) = (WarpSlot(there.first), there.warps.len());
+        let slots = first.index()..first.index() + warps;
+        // A fault ends a launch in the middle of a cycle that some warps have used.
+        let end = self.slots[slots.clone()].iter().map(|slot| slot.since).fold(end, u64::max);
         for at in slots {
             let entry = &mut self.slots[at];
             if end > entry.since {
                 self.probe.spent(WarpSlot(at as u8), entry.state, entry.since, end - entry.since);
             }
             entry.since = end;
-            entry.life += 1;
-            self.fetch.forget(WarpSlot(at as u8));
         }
-        self.probe.cta_ended(end, event);
-        self.residents[resident] = None;
-        self.last_end = end;
-        self.changed = true;
+        self.probe.cta_ended(end, CtaEvent { number: there.cta.number, first, warps: warps as u32 });
     }
 }
 

@@ -250,7 +250,10 @@ fn ordering(op: Op) -> Ordering {
     let (order, scope) = match op {
         Op::Fence(order, scope) => (order, scope),
         Op::Ld { access, .. } | Op::St(access) | Op::Atom(_, access) => (access.order, access.scope),
-        Op::CpAsyncWait => return Ordering { after_all: true, before_all: false },
+        // What is printed is read from memory at once.
+        Op::CpAsyncWait | Op::Printf | Op::AssertFail => {
+            return Ordering { after_all: true, before_all: false };
+        }
         _ => return Ordering::default(),
     };
     if scope == Scope::Cta {

@@ -1,6 +1,6 @@
 //! Issue: an instruction leaves a warp's buffer and does what it does.
 
-use warploom_isa::{Guard, Inst, Op, Operand, Pc, Scope};
+use warploom_isa::{Dst, Guard, Inst, Op, Operand, Pc, Scope};
 
 use super::core::{Context, Event, Resident, Sm};
 use super::decode::{Decoded, SpinRole, Unit, next};
@@ -10,6 +10,7 @@ use super::simt::{Activation, Group};
 use super::transfer::{Transfer, TransferKind, is_transfer};
 use super::warp::Warp;
 use crate::fault::{Fault, Place};
+use crate::locks::WarpName;
 use crate::probe::{Probe, State};
 use crate::sched::{BranchOutcome, Issue, WarpSlot};
 
@@ -55,6 +56,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             let read = (lane, space.name(), address, bytes);
             self.unwritten.note(kernel, &resident.cta, &resident.warps[w], path.pc, read);
         }
+        if let Some(watch) = &mut self.watch {
+            watch.issued(slot, path.mask, inst.op);
+        }
         self.note_spin(decoded, &issue, now);
         self.after_issue(context, slot, now, path.pc);
         Ok(issue)
@@ -73,6 +77,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             if entry.spinning {
                 entry.spinning = false;
                 self.spinning_warps -= 1;
+                self.probe.spinning(now, slot, 0);
             }
         } else if moved {
             self.redirect(slot, now);
@@ -121,6 +126,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             && scope != Scope::Cta
         {
             self.memory.l1.invalidate();
+        }
+        if P::WATCHES_MEMORY && decoded.spin == Some(SpinRole::Poll) {
+            let warp = (slot, &mut resident.warps[w], &activation);
+            Self::show_mbarrier(&mut self.probe, kernel, warp, inst, mask);
         }
         let watched = self.watch.is_some() && matches!(inst.op, Op::Mbarrier(..));
         let shared_before = watched.then(|| resident.cta.shared.bytes.clone());
@@ -188,6 +197,14 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if shared_before.is_some_and(|before| before != cta.shared.bytes) {
             self.changed = true;
         }
+        if decoded.spin == Some(SpinRole::Poll) && transfer.shared != 0 && inst.dst != Dst::None {
+            let who = WarpName { cta: cta.number, warp: entry.warp as u32 };
+            self.locks.tried_in_sm(who, transfer, kernel.windows.shared);
+        }
+        if P::WATCHES_MEMORY {
+            self.show_access(context, id, now);
+        }
+        let entry = &mut self.slots[slot.index()];
         entry.board.reserve(&decoded.writes.at(activation.registers, activation.predicates), true);
         entry.outstanding += 1;
         // Later instructions of the warp wait for an acquire.
@@ -209,6 +226,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let at = entry.resident;
         let resident = self.residents[at].as_mut().expect("a CTA stays until its accesses are done");
         transfer.finish(kernel, &mut resident.warps[entry.warp], &mut resident.cta);
+        if transfer.unwritten != 0 {
+            let (lane, address, bytes) = transfer.first_unwritten();
+            let warp = &resident.warps[entry.warp];
+            self.unwritten.note(kernel, &resident.cta, warp, pc, (lane, "global", address, bytes));
+        }
         if decoded.spin == Some(SpinRole::Poll)
             && let Some(watch) = &mut self.watch
         {
@@ -237,7 +259,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         {
             let entry = &self.slots[issue.slot.index()];
             if let Some(resident) = &self.residents[entry.resident] {
-                watch.turn(issue.slot, &resident.warps[entry.warp], entry.board.is_clear());
+                watch.turn(issue.slot, &resident.warps[entry.warp], entry.outstanding == 0);
             }
         }
         let Some(role) = decoded.spin else { return };
@@ -255,13 +277,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let entry = &mut self.slots[issue.slot.index()];
         if entry.spinning != spinning {
             entry.spinning = spinning;
-            if spinning {
-                self.spinning_warps += 1
-            } else {
-                self.spinning_warps -= 1
-            }
-            self.probe.spinning(now, issue.slot, spinning.then_some(0));
+            if spinning { self.spinning_warps += 1 } else { self.spinning_warps -= 1 }
         }
+        self.probe.spinning(now, issue.slot, branch.taken);
     }
 }
 

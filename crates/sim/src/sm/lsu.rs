@@ -170,6 +170,9 @@ impl Reach<'_> {
                 )?;
                 rows[byte as usize / 4][lane] |= one[0][lane] << (8 * (byte % 4));
             }
+            if let Some(found) = self.uninitialised.as_mut().filter(|found| found.0 == lane) {
+                (found.2, found.3) = (from[lane], take);
+            }
             let rows = &rows[..size as usize / 4];
             let at = Addresses::Uniform(to[lane]);
             self.each_space(
@@ -379,13 +382,25 @@ impl Reach<'_> {
         if piece.space == Space::Local {
             return gather_local(warp, piece, rows);
         }
-        let (base, data, written) = self.flat(piece.space, piece.at);
-        let unwritten = written.and_then(|written| {
-            each(piece.mask)
-                .find(|&l| !written.contains((piece.addresses.at(l) - base) as usize, piece.bytes as usize))
-        });
-        gather_flat(data, piece, rows);
-        if let Some(lane) = unwritten {
+        gather_flat(self.flat(piece.space, piece.at).1, piece, rows);
+        let unwritten = self.unwritten_lane(piece);
+        self.note_unwritten(unwritten, piece);
+    }
+
+    /// The first lane that wants bytes nobody wrote, where that is tracked.
+    #[inline]
+    fn unwritten_lane<const N: usize>(&self, piece: &Piece<'_, N>) -> Option<usize> {
+        let (base, _, written) = self.flat(piece.space, piece.at);
+        let written = written?;
+        let known = |lane: usize| {
+            written.contains((piece.addresses.at(lane) - base) as usize, piece.bytes as usize)
+        };
+        each(piece.mask).find(|&lane| !known(lane))
+    }
+
+    #[inline]
+    fn note_unwritten<const N: usize>(&mut self, lane: Option<usize>, piece: &Piece<'_, N>) {
+        if let Some(lane) = lane {
             self.uninitialised.get_or_insert((lane, piece.space, piece.addresses.at(lane), piece.bytes));
         }
     }
@@ -413,9 +428,11 @@ impl Reach<'_> {
         old: &mut [u64; N],
     ) {
         if piece.space != Space::Local {
+            let unwritten = self.unwritten_lane(piece);
             let (data, written) = self.flat_mut(piece.space, piece.at);
             update_flat(data, piece, (op, ty), (b, c), old);
-            return note_written(written, piece);
+            note_written(written, piece);
+            return self.note_unwritten(unwritten, piece);
         }
         for lane in each(piece.mask) {
             let one = Piece { mask: 1 << lane, ..*piece };

@@ -107,6 +107,12 @@ pub fn perform(op: MbarrierOp, word: u64, value: u64) -> Result<(u64, u64), &'st
     Ok((object.pack(), result))
 }
 
+/// For messages: of an mbarrier word, the arrivals its phase still misses, those it expects, and the bytes of transactions
+/// outstanding. `None` if it is no mbarrier.
+pub fn progress(word: u64) -> Option<(u64, u64, i64)> {
+    Object::unpack(word).ok().map(|object| (object.pending, object.expected, object.transactions))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

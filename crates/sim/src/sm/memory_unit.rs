@@ -7,11 +7,13 @@
 
 use std::collections::VecDeque;
 
+use warploom_isa::AtomOp;
+
 use super::transfer::{Transfer, TransferKind, shared_turns};
 use crate::chip::Chip;
 use crate::chip::timing::{L1Policy, SharedSpec};
 use crate::mem::cache::Tags;
-use crate::mem::l1::{L1, LineBytes, Lookup, MAX_LINE_BYTES, Refusal};
+use crate::mem::l1::{L1, LineBytes, LineWritten, Lookup, MAX_LINE_BYTES, Refusal};
 use crate::mem::message::{Request, RequestKind, SECTOR_BYTES};
 use crate::mem::store::Memory;
 use crate::slab::Slab;
@@ -56,6 +58,8 @@ pub struct Flight {
     pub waiting: Vec<(u32, u64)>,
     /// The line as its slice found it.
     pub bytes: LineBytes,
+    /// Which of its bytes had been written.
+    pub written: LineWritten,
 }
 
 /// What the unit did in a cycle.
@@ -71,15 +75,6 @@ pub enum Progress {
     Sent,
     /// The front access is all sent.
     Finished,
-}
-
-/// What serving an access did to memory.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Effect {
-    /// Lanes of an atomic that changed what they found; for a store, whether any did (if it was asked for).
-    pub changed: u64,
-    /// A lane that read what nobody wrote.
-    pub unwritten: Option<usize>,
 }
 
 /// The load/store unit of an SM with its L1.
@@ -319,10 +314,16 @@ impl<const N: usize> MemoryUnit<N> {
                 self.wait_for(ticket, id, lanes);
                 self.stats.stores += 1;
             }
-            TransferKind::Atomic { silent, .. } => {
+            TransferKind::Atomic { op, silent, .. } => {
                 let sectors = access.sectors(lanes, line);
                 let same_word = access.same_word(lanes) as u8;
-                let kind = RequestKind::Atomic { same_word, lanes: lanes.count_ones() as u8, silent };
+                let operands = if op == AtomOp::Cas { 2 } else { 1 };
+                let kind = RequestKind::Atomic {
+                    same_word,
+                    lanes: lanes.count_ones() as u8,
+                    operand_bytes: (operands * access.bytes) as u8,
+                    result_bytes: if silent { 0 } else { access.bytes as u8 },
+                };
                 let ticket = self.send(now, Purpose::Atomic, line, sectors, kind)?;
                 if cached {
                     self.l1.forget(line);
@@ -339,7 +340,7 @@ impl<const N: usize> MemoryUnit<N> {
         match self.l1.look(line) {
             Lookup::Hit(way) => {
                 let access = &mut self.transfers[id];
-                access.take(line, self.l1.bytes(way), lanes);
+                access.take(line, self.l1.bytes(way), self.l1.written(way), lanes);
                 access.ready_at = access.ready_at.max(now + self.hit_latency);
                 self.stats.hits += 1;
             }
@@ -402,8 +403,13 @@ impl<const N: usize> MemoryUnit<N> {
             return Err(Refusal::Network);
         }
         self.room -= 1;
-        let ticket =
-            self.flights.take(|| Flight { purpose, line, waiting: Vec::new(), bytes: [0; MAX_LINE_BYTES] });
+        let ticket = self.flights.take(|| Flight {
+            purpose,
+            line,
+            waiting: Vec::new(),
+            bytes: [0; MAX_LINE_BYTES],
+            written: LineWritten::MAX,
+        });
         let flight = &mut self.flights[ticket];
         (flight.purpose, flight.line) = (purpose, line);
         flight.waiting.clear();
@@ -424,33 +430,25 @@ impl<const N: usize> MemoryUnit<N> {
         }
     }
 
-    /// An L2 slice serves message `ticket`: bytes move between memory and this SM's accesses. With `notice`, says whether
-    /// a store changed anything.
-    pub fn serve(&mut self, ticket: u32, memory: &mut Memory, notice: bool) -> Effect {
+    /// An L2 slice serves message `ticket`: bytes move between memory and this SM's accesses. Returns the lanes of an
+    /// atomic that changed what they found; for a store, with `notice`, whether any did.
+    pub fn serve(&mut self, ticket: u32, memory: &mut Memory, notice: bool) -> u64 {
         let flight = &mut self.flights[ticket];
         match flight.purpose {
             Purpose::Fill { local: false } | Purpose::Load => {
                 read_line(memory, flight.line, &mut flight.bytes[..self.line_bytes as usize]);
-                let unwritten = memory.tracks_writes().then(|| {
-                    flight
-                        .waiting
-                        .iter()
-                        .find_map(|&(id, lanes)| self.transfers[id].unwritten_lane(memory, lanes))
-                });
-                Effect { changed: 0, unwritten: unwritten.flatten() }
+                flight.written = memory.written_from(flight.line);
+                0
             }
             Purpose::Store => {
                 let (id, lanes) = flight.waiting[0];
-                let changed = self.transfers[id].put(memory, lanes, notice);
-                Effect { changed: changed as u64, unwritten: None }
+                self.transfers[id].put(memory, lanes, notice) as u64
             }
             Purpose::Atomic => {
                 let (id, lanes) = flight.waiting[0];
-                let access = &mut self.transfers[id];
-                let unwritten = access.unwritten_lane(memory, lanes);
-                Effect { changed: access.update(memory, lanes), unwritten }
+                self.transfers[id].update(memory, lanes)
             }
-            _ => Effect::default(),
+            _ => 0,
         }
     }
 
@@ -460,7 +458,12 @@ impl<const N: usize> MemoryUnit<N> {
         let flight = &self.flights[ticket];
         let (purpose, line) = (flight.purpose, flight.line);
         match purpose {
-            Purpose::Fill { .. } => self.l1.fill(line, ticket, &flight.bytes),
+            Purpose::Fill { local } => {
+                let way = self.l1.fill(line, ticket, &flight.bytes);
+                if let Some(way) = way.filter(|_| !local) {
+                    self.l1.set_written(way, flight.written);
+                }
+            }
             Purpose::Constant => {
                 let number = line / self.line_bytes;
                 if let Some(way) = self.constant.victim(number) {
@@ -474,7 +477,8 @@ impl<const N: usize> MemoryUnit<N> {
         for &(id, lanes) in &waiting {
             let access = &mut self.transfers[id];
             if matches!(purpose, Purpose::Fill { local: false } | Purpose::Load) {
-                access.take(line, &self.flights[ticket].bytes, lanes);
+                let flight = &self.flights[ticket];
+                access.take(line, &flight.bytes, flight.written, lanes);
             }
             access.outstanding -= 1;
             let all_sent = access.shared | access.constant | access.local | access.unsent == 0;

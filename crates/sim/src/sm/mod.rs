@@ -15,6 +15,7 @@ pub mod lanes;
 pub mod lsu;
 pub mod mbarrier;
 pub mod memory_unit;
+mod observe;
 pub mod operands;
 pub mod scoreboard;
 pub mod shared;

@@ -7,13 +7,14 @@
 use warploom_isa::{Access, AtomOp, Cache, Inst, Kernel, Op, Order, Pc, Space, Ty};
 
 use super::address::{Addresses, addresses};
-use super::bytes::{Piece, gather_flat, scatter_flat, update_flat};
+use super::bytes::{Piece, gather_flat, scatter_flat};
 use super::execute::Cta;
 use super::lanes::{AtomicUnit, atomic};
 use super::lsu::{Bad, Issued, MAX_ROWS, Reach, Touch, atomic_operands, collect_rows, write_back, write_old};
 use super::simt::Activation;
 use super::warp::{Warp, lanes as each};
 use crate::fault::{AccessKind, FaultKind};
+use crate::mem::l1::LineWritten;
 use crate::mem::store::Memory;
 use crate::sched::WarpSlot;
 
@@ -67,6 +68,8 @@ pub struct Transfer<const N: usize> {
     /// Values: of a load or store, a row for every four bytes. Of an atomic, its operands in rows 0 to 3 and what it
     /// found in rows 4 and 5. Of a copy, its data, then shared addresses (row 4) and bytes to copy (row 5).
     pub rows: [[u32; N]; MAX_ROWS],
+    /// Lanes that found bytes of global memory that nobody wrote, where that is tracked.
+    pub unwritten: u64,
     /// Lanes that the load/store unit has not sent yet.
     pub unsent: u64,
     /// Messages that have not been answered.
@@ -92,6 +95,7 @@ impl<const N: usize> Transfer<N> {
             skips_l1: false,
             addresses: Addresses::Uniform(0),
             rows: [[0; N]; MAX_ROWS],
+            unwritten: 0,
             unsent: 0,
             outstanding: 0,
             ready_at: 0,
@@ -104,7 +108,7 @@ impl<const N: usize> Transfer<N> {
         (self.slot, self.pc, self.activation, self.mask) = (slot, pc, activation, mask);
         (self.global, self.shared, self.local, self.constant) = (0, 0, 0, 0);
         self.skips_l1 = false;
-        (self.unsent, self.outstanding, self.ready_at) = (0, 0, 0);
+        (self.unwritten, self.unsent, self.outstanding, self.ready_at) = (0, 0, 0, 0);
     }
 
     fn count_rows(&self) -> usize {
@@ -124,8 +128,7 @@ impl<const N: usize> Transfer<N> {
     /// address.
     #[inline]
     pub fn block(&self, lanes: u64, bytes: u64) -> (u64, u64) {
-        let first = self.addresses.at(lanes.trailing_zeros() as usize) & !(bytes - 1);
-        (first, self.addresses.within(lanes, first, bytes))
+        self.addresses.block(lanes, bytes)
     }
 
     /// The 32-byte sectors of the line at `line` that the lanes touch.
@@ -153,8 +156,10 @@ impl<const N: usize> Transfer<N> {
 
     /// Lanes of `lanes` that name the most wanted word: how often an atomic unit must turn.
     pub fn same_word(&self, lanes: u64) -> u32 {
-        if let Addresses::Uniform(_) = self.addresses {
-            return lanes.count_ones();
+        match self.addresses {
+            _ if lanes.is_power_of_two() => return 1,
+            Addresses::Uniform(_) => return lanes.count_ones(),
+            _ => {}
         }
         let mut left = lanes;
         let mut most = 0;
@@ -166,14 +171,25 @@ impl<const N: usize> Transfer<N> {
         most
     }
 
-    /// A load's lanes get their bytes from a line.
+    /// A load's lanes get their bytes from a line, of which those of `written` were ever written.
     #[inline]
-    pub fn take(&mut self, line: u64, data: &[u8], lanes: u64) {
-        let (addresses, bytes) = (self.addresses, self.bytes);
-        let piece =
-            Piece { space: Space::Global, at: 0, base: line, mask: lanes, addresses: &addresses, bytes };
+    pub fn take(&mut self, line: u64, data: &[u8], written: LineWritten, lanes: u64) {
+        if written != LineWritten::MAX {
+            self.look_for_unwritten(line, written, lanes);
+        }
         let rows = self.count_rows();
+        let (addresses, bytes) = (&self.addresses, self.bytes);
+        let piece = Piece { space: Space::Global, at: 0, base: line, mask: lanes, addresses, bytes };
         gather_flat(data, &piece, &mut self.rows[..rows]);
+    }
+
+    #[cold]
+    fn look_for_unwritten(&mut self, line: u64, written: LineWritten, lanes: u64) {
+        for lane in each(lanes) {
+            let bytes = if self.kind == TransferKind::Copy { self.rows[5][lane] } else { self.bytes };
+            let wanted = ((1 << bytes.min(self.bytes)) - 1) << (self.addresses.at(lane) - line);
+            self.unwritten |= ((written & wanted != wanted) as u64) << lane;
+        }
     }
 
     /// A store's lanes put their bytes into memory. Returns whether it changed.
@@ -203,24 +219,22 @@ impl<const N: usize> Transfer<N> {
     pub fn update(&mut self, memory: &mut Memory, lanes: u64) -> u64 {
         let TransferKind::Atomic { op, ty, .. } = self.kind else { unreachable!("called for atomics") };
         let Some((at, base)) = self.allocation(memory, lanes) else { return 0 };
-        let (b, c) = self.operands();
-        let mut old = [0u64; N];
+        let bytes = self.bytes as usize;
+        let (_, data, mut written) = memory.allocation_mut(at);
         let mut changed = 0;
         for lane in each(lanes) {
-            let (_, data, written) = memory.allocation_mut(at);
-            let (mask, addresses, bytes) = (1 << lane, &self.addresses, self.bytes);
-            let piece = Piece { space: Space::Global, at, base, mask, addresses, bytes };
-            let place = (addresses.at(lane) - base) as usize;
-            let before: [u8; 8] = word_at(data, place, bytes);
-            update_flat(data, &piece, (op, ty), (&b, &c), &mut old);
-            changed |= ((before != word_at(data, place, bytes)) as u64) << lane;
-            if let Some(written) = written {
-                written.insert(place, bytes as usize);
+            let place = (self.addresses.at(lane) - base) as usize;
+            let found = word_at(data, place, bytes);
+            let (b, c) = (pair(&self.rows, 0, lane), pair(&self.rows, 2, lane));
+            let new = atomic(AtomicUnit::L2, op, ty, [found, b, c]);
+            data[place..place + bytes].copy_from_slice(&new.to_le_bytes()[..bytes]);
+            changed |= ((word_at(data, place, bytes) != found) as u64) << lane;
+            self.rows[4][lane] = found as u32;
+            self.rows[5][lane] = (found >> 32) as u32;
+            if let Some(written) = &mut written {
+                self.unwritten |= (!written.contains(place, bytes) as u64) << lane;
+                written.insert(place, bytes);
             }
-        }
-        for lane in each(lanes) {
-            self.rows[4][lane] = old[lane] as u32;
-            self.rows[5][lane] = (old[lane] >> 32) as u32;
         }
         changed
     }
@@ -236,21 +250,16 @@ impl<const N: usize> Transfer<N> {
         each(lanes).filter(changed).fold(0, |mask, lane| mask | 1 << lane)
     }
 
-    /// The first lane that reads bytes nobody wrote, where that is tracked.
-    pub fn unwritten_lane(&self, memory: &Memory, lanes: u64) -> Option<usize> {
-        let (at, base) = self.allocation(memory, lanes)?;
-        let written = memory.written(at)?;
-        each(lanes).find(|&l| !written.contains((self.addresses.at(l) - base) as usize, self.bytes as usize))
+    /// The first lane that found bytes nobody wrote, where, and how many it wanted.
+    pub fn first_unwritten(&self) -> (usize, u64, u32) {
+        let lane = self.unwritten.trailing_zeros() as usize;
+        let bytes = if self.kind == TransferKind::Copy { self.rows[5][lane] } else { self.bytes };
+        (lane, self.addresses.at(lane), bytes.min(self.bytes))
     }
 
     fn allocation(&self, memory: &Memory, lanes: u64) -> Option<(usize, u64)> {
         let at = memory.find(self.addresses.at(lanes.trailing_zeros() as usize))?;
         Some((at, memory.allocation(at).0))
-    }
-
-    fn operands(&self) -> ([u64; N], [u64; N]) {
-        let wide = |low: usize| std::array::from_fn(|lane| pair(&self.rows, low, lane));
-        (wide(0), wide(2))
     }
 
     /// Everything has come: registers (or shared memory) get the values.
@@ -285,10 +294,10 @@ fn pair<const N: usize>(rows: &[[u32; N]], low: usize, lane: usize) -> u64 {
     rows[low][lane] as u64 | (rows[low + 1][lane] as u64) << 32
 }
 
-fn word_at(data: &[u8], place: usize, bytes: u32) -> [u8; 8] {
+fn word_at(data: &[u8], place: usize, bytes: usize) -> u64 {
     let mut word = [0; 8];
-    word[..bytes as usize].copy_from_slice(&data[place..place + bytes as usize]);
-    word
+    word[..bytes].copy_from_slice(&data[place..place + bytes]);
+    u64::from_le_bytes(word)
 }
 
 /// Whether a global access goes to the L2 whatever the L1 holds.

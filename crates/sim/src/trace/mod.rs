@@ -1,6 +1,6 @@
 //! The timeline of a launch, for the Perfetto viewer (<https://ui.perfetto.dev>).
 //!
-//! [`Timeline`] is a [`Probe`](crate::probe::Probe) that keeps what the warps of one SM do; [`write()`] makes a trace of the
+//! [`Timeline`] is a [`Probe`](crate::probe::Probe) that keeps what the warps of one SM do; the writer makes a [`Trace`] of the
 //! timelines of a launch. A launch that is not traced runs a machine without this probe.
 //!
 //! What the viewer shows, one nanosecond of its time for one core cycle:
@@ -13,8 +13,8 @@
 //! | `outstanding misses` | lines that the L1 waits for |
 //! | `spinning warps` | warps that go round in a spin loop |
 //! | `resident warps` | warps whose CTA is on the SM |
-//! | `slot 3` | the warps that had this slot, one after the other: `CTA (1,0,0) warp 2`; below it, while the warp spins, `spins on` the word it polls; below that what it does, every cycle: `issuing`, or why not |
-//! | `slot 3 locks` | locks that threads of the warp hold, as far as the atomics of spin loops tell |
+//! | `slot 3` | the warps that had this slot, one after the other: `CTA (1,0,0) warp 2`; in it, while the warp spins, `spins on` the word it polls; in that what it does, every cycle: `issuing`, or why not, with the instruction |
+//! | `locks held` | below a slot, the locks that threads of its warp hold, as far as the atomics of spin loops tell |
 
 use std::fmt;
 use std::ops::Range;
@@ -24,7 +24,7 @@ mod timeline;
 mod write;
 
 pub use timeline::{Counter, RATE_CYCLES, Timeline};
-pub use write::{Recording, write};
+pub(crate) use write::{Recording, write};
 
 /// What of a launch is traced.
 #[derive(Clone, Debug, PartialEq, Eq)]

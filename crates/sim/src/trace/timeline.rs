@@ -259,21 +259,24 @@ impl Timeline {
     /// From `at` on (a cycle of the launch) a counter has this value.
     fn change(&mut self, counter: Counter, at: u64, value: u64) {
         if self.gauges[counter as usize].value != value {
-            self.settle(counter, at);
+            if self.settle(counter, at) {
+                self.use_up(READING_BYTES, at);
+            }
             let gauge = &mut self.gauges[counter as usize];
             (gauge.value, gauge.since) = (value, at.max(gauge.since));
         }
     }
 
-    /// A counter has kept its value until `at`.
-    fn settle(&mut self, counter: Counter, at: u64) {
+    /// A counter has kept its value until `at`. Returns whether that makes a reading.
+    fn settle(&mut self, counter: Counter, at: u64) -> bool {
         let gauge = &mut self.gauges[counter as usize];
         let from = gauge.since.max(self.cycles.start);
-        if from < at.min(self.cycles.end) && gauge.value != gauge.shown {
+        let new = from < at.min(self.cycles.end) && gauge.value != gauge.shown;
+        if new {
             gauge.shown = gauge.value;
             gauge.readings.push((from, gauge.value));
-            self.use_up(READING_BYTES, at);
         }
+        new
     }
 
     /// The running interval of the issue rate is over.
@@ -398,5 +401,164 @@ impl Probe for Timeline {
 
     fn outstanding(&mut self, now: u64, misses: usize) {
         self.change(Counter::OutstandingMisses, now - self.start, misses as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::probe::State::{Issued, Memory, Ready};
+    use crate::sm::decode::{Class, Ordering, Unit};
+    use crate::sm::scoreboard::RegSet;
+
+    const SLOT: WarpSlot = WarpSlot(1);
+    const CTA: CtaEvent = CtaEvent { number: 7, first: WarpSlot(0), warps: 2 };
+
+    /// The launch begins at cycle 1000 of the machine.
+    fn timeline(cycles: Range<u64>, room: u64) -> Timeline {
+        let mut timeline =
+            Timeline::new(0, 4, 1000, &TraceOptions { cycles, ..TraceOptions::default() }, room);
+        timeline.cta_started(1000, CTA);
+        timeline
+    }
+
+    fn issue(timeline: &mut Timeline, now: u64, pc: u32) {
+        let decoded = Decoded {
+            unit: Unit::Sp,
+            class: Class::Integer,
+            latency_cycles: 1,
+            initiation_cycles: 1,
+            needs: RegSet::default(),
+            writes: RegSet::default(),
+            reads: Default::default(),
+            ordering: Ordering::default(),
+            spin: None,
+            is_latch: false,
+        };
+        timeline.issued(now, &Issue { slot: SLOT, pc: Pc(pc), lanes: 1, branch: None }, &decoded);
+    }
+
+    fn marks(timeline: &Timeline) -> &[Mark] {
+        &timeline.lines[SLOT.index()].marks
+    }
+
+    fn slice(from: u64, until: u64, state: State, instructions: u32, pcs: [u32; 2]) -> Mark {
+        Mark::Slice { from, until, run: Run { state, instructions, pcs: pcs.map(Pc) } }
+    }
+
+    #[test]
+    fn adjacent_issues_are_one_slice() {
+        let mut timeline = timeline(0..u64::MAX, 1000);
+        timeline.spent(SLOT, Ready, 1000, 5);
+        timeline.spent(SLOT, Issued, 1005, 1);
+        issue(&mut timeline, 1005, 10);
+        // The second of a cycle comes without time of its own.
+        issue(&mut timeline, 1005, 11);
+        timeline.spent(SLOT, Issued, 1006, 1);
+        issue(&mut timeline, 1006, 12);
+        timeline.spent(SLOT, Memory, 1007, 20);
+        timeline.cta_ended(1027, CTA);
+        let expected = [
+            Mark::Enter { at: 0, cta: 7, warp: 1 },
+            slice(0, 5, Ready, 0, [0, 0]),
+            slice(5, 7, Issued, 3, [10, 12]),
+            slice(7, 27, Memory, 0, [0, 0]),
+            Mark::Leave { at: 27 },
+        ];
+        assert_eq!(marks(&timeline), expected);
+    }
+
+    #[test]
+    fn spinning_is_between_the_warp_and_what_it_does() {
+        let mut timeline = timeline(0..u64::MAX, 1000);
+        let word = |lane: usize| Word { space: Space::Global, address: 64 * lane as u64 };
+        timeline.polled(SLOT, 0b1110, word);
+        timeline.spent(SLOT, Issued, 1000, 1);
+        issue(&mut timeline, 1000, 3);
+        timeline.spinning(1000, SLOT, 0b1100);
+        timeline.spent(SLOT, Issued, 1001, 1);
+        issue(&mut timeline, 1001, 4);
+        // Another lane's lock is waited for now.
+        timeline.spinning(1001, SLOT, 0b1000);
+        timeline.spinning(1001, SLOT, 0b1000);
+        timeline.spent(SLOT, Memory, 1002, 8);
+        timeline.spinning(1009, SLOT, 0);
+        timeline.cta_ended(1010, CTA);
+        let expected = [
+            Mark::Enter { at: 0, cta: 7, warp: 1 },
+            slice(0, 1, Issued, 1, [3, 3]),
+            Mark::Spin { at: 1, on: word(2) },
+            slice(1, 2, Issued, 1, [4, 4]),
+            Mark::Unspin { at: 2 },
+            Mark::Spin { at: 2, on: word(3) },
+            slice(2, 10, Memory, 0, [0, 0]),
+            Mark::Unspin { at: 10 },
+            Mark::Leave { at: 10 },
+        ];
+        assert_eq!(marks(&timeline), expected);
+        timeline.finish();
+        assert_eq!(timeline.readings(Counter::SpinningWarps), [(1, 1), (10, 0)]);
+    }
+
+    #[test]
+    fn only_the_chosen_cycles_are_kept() {
+        let mut timeline = timeline(100..200, 1000);
+        timeline.spent(SLOT, Ready, 1000, 50);
+        timeline.outstanding(1040, 3);
+        timeline.spent(SLOT, Memory, 1050, 100);
+        timeline.outstanding(1150, 4);
+        timeline.spent(SLOT, Ready, 1150, 100);
+        timeline.cta_ended(1250, CTA);
+        timeline.finish();
+        let expected = [
+            Mark::Enter { at: 100, cta: 7, warp: 1 },
+            slice(100, 150, Memory, 0, [0, 0]),
+            slice(150, 200, Ready, 0, [0, 0]),
+            Mark::Leave { at: 200 },
+        ];
+        assert_eq!(marks(&timeline), expected);
+        assert_eq!(timeline.readings(Counter::OutstandingMisses), [(100, 3), (150, 4)]);
+        assert_eq!(timeline.readings(Counter::ResidentWarps), [(100, 2)]);
+    }
+
+    #[test]
+    fn a_full_timeline_ends_for_all_slots_at_one_cycle() {
+        let mut timeline = timeline(0..u64::MAX, 60);
+        for at in 0..10 {
+            timeline.spent(SLOT, if at % 2 == 0 { Ready } else { Memory }, 1000 + 10 * at, 10);
+        }
+        // This one waited all the time.
+        timeline.spent(WarpSlot(0), Memory, 1000, 100);
+        timeline.cta_ended(1100, CTA);
+        let cut = timeline.cut().unwrap();
+        assert!(cut < 100);
+        for (_, marks) in timeline.marks().take(2) {
+            assert_eq!(marks.last(), Some(&Mark::Leave { at: cut }));
+        }
+        assert_eq!(timeline.lines[0].marks[1], slice(0, cut, Memory, 0, [0, 0]));
+    }
+
+    #[test]
+    fn a_lock_is_held_until_someone_writes_it() {
+        let mut timeline = timeline(0..u64::MAX, 1000);
+        let word = |address| Word { space: Space::Shared, address };
+        timeline.wrote(1010, SLOT, 5, word(4), true);
+        timeline.wrote(1015, SLOT, 6, word(8), true);
+        timeline.wrote(1020, WarpSlot(0), 0, word(4), false);
+        timeline.cta_ended(1030, CTA);
+        let holds: Vec<_> =
+            timeline.holds().iter().map(|h| (h.lane, h.word.address, h.from, h.until)).collect();
+        assert_eq!(holds, [(5, 4, 10, 20), (6, 8, 15, 30)]);
+    }
+
+    #[test]
+    fn the_issue_rate_is_by_interval() {
+        let mut timeline = timeline(0..u64::MAX, 1000);
+        for now in [1000, 1001, 1099, 1100, 1450] {
+            issue(&mut timeline, now, 0);
+        }
+        timeline.finish();
+        let expected = [(0, 3), (100, 1), (200, 0), (400, 1), (500, 0)];
+        assert_eq!(timeline.readings(Counter::IssueRate), expected);
     }
 }

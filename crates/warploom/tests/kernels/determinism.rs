@@ -1,8 +1,8 @@
 //! The same launch twice is the same launch: memory, statistics and output, bit for bit.
 
-use warploom::{Chip, Device, Launch, Report, SimOptions, args};
+use warploom::{Chip, Device, Launch, Report, SimModel, SimOptions, Timing, args};
 
-use crate::support::{CHIPS, Random, small};
+use crate::support::{MACHINES, Random};
 
 /// A report without what the host's clock says.
 fn timeless(report: Report) -> Report {
@@ -40,28 +40,32 @@ const RACE: &str = "
 
 #[test]
 fn the_same_twice() {
-    for chip in CHIPS {
-        let once = || {
-            let mut gpu = small(chip);
+    for machine in MACHINES {
+        let once = |threads| {
+            let timing = Timing { threads, ..Timing::default() };
+            let options = SimOptions { timing, ..SimOptions::default() };
+            let mut gpu = machine.with(&["sm.count=4", "sm.max_ctas=3"], options);
             let module = gpu.load_ptx(RACE).unwrap();
             let kernel = module.kernel("race").unwrap();
             let out = gpu.zeros::<u32>(65).unwrap();
             let report = gpu.launch(&kernel, Launch::grid(20).block(100), args![&out]).unwrap();
             (out.read(&gpu).unwrap(), timeless(report))
         };
-        let (first, second) = (once(), once());
-        assert_eq!(first, second, "on {chip}");
-        assert_eq!(first.0[0], (0..2000).map(|i| i % 8 + 1).sum::<u32>(), "on {chip}");
+        let first = once(1);
+        assert_eq!(first, once(1), "on {machine}");
+        assert_eq!(first, once(3), "on {machine} with three host threads");
+        assert_eq!(first.0[0], (0..2000).map(|i| i % 8 + 1).sum::<u32>(), "on {machine}");
         assert!(first.1.warp_insts > 1000);
     }
 }
 
-/// The second launch on one device differs from the first in nothing but its memory.
+/// The second launch on one device differs from the first in nothing but its memory, and with timing in what the L2 cache
+/// still holds.
 #[test]
 fn the_same_again_on_one_device() {
     let text = include_str!("../../../../kernels/histogram.ptx");
-    for chip in CHIPS {
-        let mut gpu = small(chip);
+    for machine in MACHINES {
+        let mut gpu = machine.small();
         let module = gpu.load_ptx(text).unwrap();
         let kernel = module.kernel("histogram").unwrap();
         let bytes: Vec<u8> = Random::new(1).words(3000).into_iter().map(|v| v as u8).collect();
@@ -72,8 +76,13 @@ fn the_same_again_on_one_device() {
                 gpu.launch(&kernel, Launch::grid(7).block(90), args![&input, &bins, 3000u32]).unwrap();
             (bins.read(&gpu).unwrap(), timeless(report))
         };
-        let first = once();
-        assert_eq!(first, once(), "on {chip}");
+        let (first, second) = (once(), once());
+        assert_eq!(first.0, second.0, "on {machine}");
+        assert_eq!(first.1.warp_insts, second.1.warp_insts, "on {machine}");
+        match machine.policy {
+            None => assert_eq!(first.1, second.1, "on {machine}"),
+            Some(_) => assert!(second.1.cycles < first.1.cycles, "on {machine}"),
+        }
     }
 }
 
@@ -83,9 +92,12 @@ fn whole_chips() {
     let text = include_str!("../../../../kernels/vecadd.ptx");
     let n = 5000 * 32 - 5;
     let values: Vec<f32> = (0..n).map(|i| i as f32).collect();
-    for name in warploom::chip::names() {
+    let models = [SimModel::Functional, SimModel::Timing];
+    for (name, model) in
+        warploom::chip::names().into_iter().flat_map(|name| models.map(|model| (name, model)))
+    {
         let chip = Chip::load(name, &[]).unwrap();
-        let mut gpu = Device::sim_with(chip, SimOptions::default());
+        let mut gpu = Device::sim_with(chip, SimOptions { model, ..SimOptions::default() });
         let module = gpu.load_ptx(text).unwrap();
         let kernel = module.kernel("vecadd").unwrap();
         let (a, c) = (gpu.buffer(&values).unwrap(), gpu.zeros::<f32>(n).unwrap());

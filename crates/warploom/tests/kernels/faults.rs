@@ -1,35 +1,44 @@
 //! How wrong kernels end: what the messages say, and that everything before them is kept.
 
-use warploom::{Chip, Device, Error, Fault, FaultKind, HangReason, Launch, Report, SimOptions, args};
+use std::fmt::Debug;
+
+use warploom::{Error, Fault, FaultKind, HangReason, Launch, Report, SimOptions, args};
 
 use crate::inline::{kernel, kernel_after, module};
-use crate::support::{CHIPS, small};
+use crate::support::{MACHINES, Machine, machines_of};
+
+/// What some machines all say.
+#[track_caller]
+fn same_on<T: PartialEq + Debug>(
+    machines: impl IntoIterator<Item = Machine>,
+    say: impl Fn(Machine) -> T,
+) -> T {
+    let mut all = machines.into_iter().map(|machine| (machine, say(machine)));
+    let (_, first) = all.next().expect("at least one machine");
+    all.for_each(|(machine, said)| assert_eq!(said, first, "on {machine}"));
+    first
+}
 
 /// Runs kernel `k(out, in)` on 1024-word buffers and gives its error.
-fn error_on(chip: &str, text: &str, launch: Launch) -> Error {
-    let mut gpu = small(chip);
+fn error_on(machine: Machine, text: &str, launch: Launch) -> Error {
+    let mut gpu = machine.small();
     let module = gpu.load_ptx_named("bad.ptx", text).unwrap_or_else(|e| panic!("{e}"));
     let kernel = module.kernel("k").unwrap();
     let (out, input) = (gpu.zeros::<u32>(1024).unwrap(), gpu.zeros::<u32>(1024).unwrap());
     gpu.launch(&kernel, launch, args![&out, &input]).expect_err("the kernel is wrong")
 }
 
-/// The fault of one warp, which has to be the same on every chip.
+/// The fault of one warp, which has to be the same on every machine.
 #[track_caller]
 fn fault(text: &str, launch: Launch) -> Fault {
-    let mut faults = CHIPS.map(|chip| match error_on(chip, text, launch.clone()) {
+    same_on(MACHINES, |machine| match error_on(machine, text, launch.clone()) {
         Error::Fault { fault: Some(fault), message, report } => {
-            assert_eq!(message, fault.to_string(), "on {chip}");
-            assert!(report.warp_insts > 0, "on {chip}");
+            assert_eq!(message, fault.to_string(), "on {machine}");
+            assert!(report.warp_insts > 0, "on {machine}");
             *fault
         }
-        error => panic!("on {chip}: {error}"),
-    });
-    faults.rotate_left(1);
-    let [first, second, third] = faults;
-    assert_eq!(first, second);
-    assert_eq!(first, third);
-    first
+        error => panic!("on {machine}: {error}"),
+    })
 }
 
 /// The message of a fault of the kernel with this body.
@@ -163,7 +172,6 @@ fn endless_recursion() {
 
 #[test]
 fn use_after_free() {
-    let mut gpu = small("gtx480");
     let text = module(
         ".visible .entry k(.param .u64 at) {
             .reg .b64 %d0; .reg .b32 %r0;
@@ -172,22 +180,45 @@ fn use_after_free() {
             ret;
         }",
     );
-    let module = gpu.load_ptx_named("bad.ptx", &text).unwrap();
-    let kernel = module.kernel("k").unwrap();
-    let kept = gpu.zeros::<u32>(16).unwrap();
-    let gone = gpu.zeros_named::<u32>("weights", 16).unwrap();
-    let address = gone.address();
-    gpu.launch(&kernel, Launch::grid(1), args![&gone]).unwrap();
-    drop(gone);
-    let error = gpu.launch(&kernel, Launch::grid(1), args![address]).unwrap_err();
-    assert_message!(error.to_string());
-    gpu.launch(&kernel, Launch::grid(1), args![&kept]).unwrap();
+    assert_message!(same_on(MACHINES, |machine| {
+        let mut gpu = machine.small();
+        let module = gpu.load_ptx_named("bad.ptx", &text).unwrap();
+        let kernel = module.kernel("k").unwrap();
+        let kept = gpu.zeros::<u32>(16).unwrap();
+        let gone = gpu.zeros_named::<u32>("weights", 16).unwrap();
+        let address = gone.address();
+        gpu.launch(&kernel, Launch::grid(1), args![&gone]).unwrap();
+        drop(gone);
+        let error = gpu.launch(&kernel, Launch::grid(1), args![address]).unwrap_err();
+        gpu.launch(&kernel, Launch::grid(1), args![&kept]).unwrap();
+        error.to_string()
+    }));
+}
+
+/// Runs kernel `k(out, in)` of one warp and 40 words each, of which nobody wrote `out` and the second half of `in`. What is
+/// said of each instruction, and how often it did it.
+#[track_caller]
+fn unwritten(text: &str) -> String {
+    same_on(MACHINES, |machine| {
+        let mut gpu = machine.with(&[], SimOptions { check_uninitialised: true, ..SimOptions::default() });
+        let module = gpu.load_ptx_named("bad.ptx", text).unwrap();
+        let kernel = module.kernel("k").unwrap();
+        let (out, input) = (gpu.uninit::<u32>(40).unwrap(), gpu.uninit::<u32>(40).unwrap());
+        input.write_range(&mut gpu, 0, &[1; 20]).unwrap();
+        let report = gpu.launch(&kernel, Launch::grid(1).block(32), args![&out, &input]).unwrap();
+        let told: Vec<_> =
+            report.uninitialised.iter().map(|u| format!("{} × {}", u.count, u.message)).collect();
+        // What is written is no longer worth a word.
+        input.write(&mut gpu, &[1; 40]).unwrap();
+        out.write(&mut gpu, &[1; 40]).unwrap();
+        let report: Report = gpu.launch(&kernel, Launch::grid(1).block(16), args![&out, &input]).unwrap();
+        assert_eq!(report.uninitialised, [], "on {machine}");
+        told.join("\n")
+    })
 }
 
 #[test]
 fn uninitialised_reads() {
-    let chip = Chip::load("gtx480", &[]).unwrap();
-    let mut gpu = Device::sim_with(chip, SimOptions { check_uninitialised: true, ..SimOptions::default() });
     let body = ".shared .align 4 .u32 box[64];
         ld.global.u32 %r5, [%d3];
         mov.u32 %r6, box;
@@ -198,16 +229,46 @@ fn uninitialised_reads() {
         add.u32 %r5, %r5, %r7;
         st.global.u32 [%d2], %r5;
         ld.global.u32 %r8, [%d2];";
-    let module = gpu.load_ptx_named("bad.ptx", kernel(1, body)).unwrap();
-    let kernel = module.kernel("k").unwrap();
-    let (out, input) = (gpu.uninit::<u32>(64).unwrap(), gpu.uninit::<u32>(64).unwrap());
-    input.write_range(&mut gpu, 0, &[1; 40]).unwrap();
-    let report = gpu.launch(&kernel, Launch::grid(1).block(64), args![&out, &input]).unwrap();
-    let told: Vec<String> = report.uninitialised.iter().map(|u| u.message.clone()).collect();
-    assert_message!(told.join("\n"));
-    input.write(&mut gpu, &[1; 64]).unwrap();
-    let report: Report = gpu.launch(&kernel, Launch::grid(1).block(16), args![&out, &input]).unwrap();
-    assert_eq!(report.uninitialised, []);
+    assert_message!(unwritten(&kernel(1, body)));
+}
+
+/// A line that is partly written is brought to the cache by one load, and read by others.
+#[test]
+fn uninitialised_reads_of_one_line() {
+    let body = "
+        mov.u32 %r9, 0;
+        setp.gt.u32 %p1, %r2, 15;
+        @%p1 ret;
+    AGAIN:
+        ld.global.u32 %r5, [%d1];
+        and.b32 %r6, %r5, 0;
+        mad.wide.u32 %d5, %r6, 4, %d3;
+        ld.global.u32 %r7, [%d5+32];
+        ld.global.u32 %r8, [%d5];
+        add.u32 %r9, %r9, %r5;
+        setp.lt.u32 %p2, %r9, 3;
+        @%p2 bra AGAIN;
+        ld.volatile.global.u32 %r7, [%d1+96];
+        ld.global.u8 %r7, [%d1+80];
+        ld.global.u64 %d6, [%d1+72];
+        ld.global.u64 %d6, [%d1+80];";
+    assert_message!(unwritten(&kernel(1, body)));
+}
+
+#[test]
+fn uninitialised_atomics_and_copies() {
+    let body = ".shared .align 16 .u32 box[64];
+        mov.u32 %r6, box;
+        setp.eq.u32 %p1, %r2, 3;
+        @%p1 atom.global.add.u32 %r5, [%d2], 1;
+        @%p1 atom.global.add.u32 %r5, [%d2], 1;
+        @%p1 red.shared.add.u32 [box+8], 1;
+        setp.eq.u32 %p2, %r2, 0;
+        @%p2 cp.async.ca.shared.global [%r6], [%d1+64], 16;
+        mov.u32 %r7, 4;
+        @%p2 cp.async.ca.shared.global [%r6], [%d1+144], 16, %r7;
+        cp.async.wait_all;";
+    assert_message!(unwritten(&kernel(1, body)));
 }
 
 #[test]
@@ -239,10 +300,17 @@ fn bad_function_pointers() {
 #[test]
 fn barrier_misuse() {
     let told = ["mov.u32 %r5, 16;\nbar.sync %r5;", "bar.sync 1, %r3;", "mov.u32 %r5, 0;\nbar.arrive 1, %r5;"]
-        .map(|body| error_on("gtx480", &kernel(1, body), Launch::grid(1).block(33)).to_string());
+        .map(|body| {
+            let error = |machine| error_on(machine, &kernel(1, body), Launch::grid(1).block(33));
+            same_on(machines_of("gtx480"), |machine| error(machine).to_string())
+        });
     assert_message!(told.join("\n\n"));
-    let body = "shr.u32 %r5, %r2, 6;\nmad.lo.u32 %r5, %r5, 64, 128;\nbar.arrive 1, %r5;";
-    let fault = fault(&kernel(1, body), Launch::grid(1).block(128));
+    let body = "
+        setp.lt.u32 %p1, %r2, 64;
+        @%p1 bar.arrive 1, 128;
+        bar.sync 2;
+        @!%p1 bar.arrive 1, 192;";
+    let fault = fault(&kernel(1, body), Launch::grid(1).block(96));
     assert_eq!(
         fault.kind.to_string(),
         "barrier 1 is given 192 threads, but 128 by a warp that already arrived"
@@ -266,16 +334,14 @@ fn blocked_at_barriers() {
         ret;
     FIRST:
         bar.sync 1, 128;";
-    for chip in ["gtx480", "h200"] {
-        let error = error_on(chip, &kernel(1, body), Launch::grid(1).block(128));
-        let Error::Hang { hang: Some(hang), .. } = &error else { panic!("on {chip}: {error}") };
-        assert_eq!((&hang.reason, hang.live_warps), (&HangReason::Blocked, 4), "on {chip}");
-        insta::assert_snapshot!("blocked_at_barriers", error.to_string());
+    for machine in MACHINES {
+        let error = error_on(machine, &kernel(1, body), Launch::grid(1).block(128));
+        let Error::Hang { hang: Some(hang), .. } = &error else { panic!("on {machine}: {error}") };
+        let (live, snapshot) =
+            if machine.chip == "apu" { (2, "blocked_wavefronts") } else { (4, "blocked_at_barriers") };
+        assert_eq!((&hang.reason, hang.live_warps), (&HangReason::Blocked, live), "on {machine}");
+        insta::assert_snapshot!(snapshot, error.to_string());
     }
-    insta::assert_snapshot!(
-        "blocked_wavefronts",
-        error_on("apu", &kernel(1, body), Launch::grid(1).block(128)).to_string()
-    );
 }
 
 /// Lanes that wait for lanes that wait elsewhere.
@@ -289,20 +355,51 @@ fn blocked_lanes() {
     LOW:
         bar.sync 0;
         bar.warp.sync 0xffffffff;";
-    assert_message!(error_on("h200", &kernel(1, body), Launch::grid(1).block(32)).to_string());
+    assert_message!(same_on(machines_of("h200"), |machine| {
+        error_on(machine, &kernel(1, body), Launch::grid(1).block(32)).to_string()
+    }));
 }
 
 #[test]
-fn instruction_limit() {
+fn cycle_limit() {
+    const LIMIT: u64 = 1234;
     let text = kernel(1, "AGAIN:\nbra AGAIN;");
-    for chip in CHIPS {
-        let error = error_on(chip, &text, Launch::grid(3).block(64).max_cycles(12_345));
-        let Error::Hang { hang: Some(hang), report, .. } = &error else { panic!("on {chip}: {error}") };
-        assert_eq!(hang.reason, HangReason::InstructionLimit(12_345), "on {chip}");
-        assert_eq!(report.warp_insts, 12_345, "on {chip}");
+    for machine in MACHINES {
+        let error = error_on(machine, &text, Launch::grid(3).block(64).max_cycles(LIMIT));
+        let Error::Hang { hang: Some(hang), report, .. } = &error else { panic!("on {machine}: {error}") };
+        assert_eq!(hang.reason, HangReason::CycleLimit(LIMIT), "on {machine}");
+        match machine.policy {
+            // A cycle is a warp instruction.
+            None => assert_eq!((report.cycles, report.warp_insts), (LIMIT, LIMIT), "on {machine}"),
+            // The limit is looked at from time to time.
+            Some(_) => assert!((LIMIT..LIMIT + 200).contains(&report.cycles), "on {machine}"),
+        }
     }
-    let launch = Launch::grid(1).block(64).max_cycles(5000);
-    assert_message!(error_on("gtx480", &text, launch).to_string());
+    let launch = || Launch::grid(1).block(64).max_cycles(LIMIT);
+    assert_message!(same_on(machines_of("gtx480"), |machine| error_on(machine, &text, launch()).to_string()));
+}
+
+/// A thread prints what it has just stored.
+#[test]
+fn printing_what_was_just_stored() {
+    let before = ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);";
+    let body = "
+        add.u32 %r5, %r2, 0x000a0a61;
+        st.global.u32 [%d2], %r5;
+        {
+            .param .b64 f; .param .b64 a; .param .b32 r;
+            st.param.b64 [f], %d2;
+            st.param.b64 [a], 0;
+            call.uni (r), vprintf, (f, a);
+        }";
+    for machine in MACHINES {
+        let mut gpu = machine.small();
+        let module = gpu.load_ptx(&kernel_after(before, 1, body)).unwrap();
+        let (out, input) = (gpu.zeros::<u32>(4).unwrap(), gpu.zeros::<u32>(4).unwrap());
+        let kernel = module.kernel("k").unwrap();
+        let report = gpu.launch(&kernel, Launch::grid(1).block(4), args![&out, &input]).unwrap();
+        assert_eq!(report.output, "a\n\nb\n\nc\n\nd\n\n", "on {machine}");
+    }
 }
 
 /// What was stored and printed before the fault is there.
@@ -311,7 +408,6 @@ fn what_happened_before_is_kept() {
     let before = ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);
         .global .align 1 .b8 text[4] = {104, 105, 10, 0};";
     let body = "
-        st.global.u32 [%d2], 5;
         mov.u64 %d5, text;
         cvta.global.u64 %d5, %d5;
         {
@@ -321,41 +417,41 @@ fn what_happened_before_is_kept() {
             call.uni (r), vprintf, (f, a);
         }
         bar.sync 0;
+        st.global.u32 [%d2], 5;
         trap;";
-    for chip in CHIPS {
-        let mut gpu = small(chip);
+    for machine in MACHINES {
+        let mut gpu = machine.small();
         let module = gpu.load_ptx(&kernel_after(before, 1, body)).unwrap();
         let (out, input) = (gpu.zeros::<u32>(4).unwrap(), gpu.zeros::<u32>(4).unwrap());
         let kernel = module.kernel("k").unwrap();
         let error = gpu.launch(&kernel, Launch::grid(1).block(4), args![&out, &input]).unwrap_err();
-        assert_eq!(error.report().unwrap().output, "hi\n".repeat(4), "on {chip}");
-        assert_eq!(out.read(&gpu).unwrap(), [5; 4], "on {chip}");
+        assert_eq!(error.report().unwrap().output, "hi\n".repeat(4), "on {machine}");
+        assert_eq!(out.read(&gpu).unwrap(), [5; 4], "on {machine}");
         // The device goes on.
         let again = gpu.launch(&kernel, Launch::grid(1).block(1), args![&out, &input]);
-        assert!(matches!(again, Err(Error::Fault { .. })), "on {chip}");
+        assert!(matches!(again, Err(Error::Fault { .. })), "on {machine}");
     }
 }
 
 /// With line tables, the message names the line of the CUDA source.
 #[test]
 fn source_lines() {
-    let told =
-        ["nvcc13.0-sm_90-lineinfo", "nvrtc12.9-sm_90-lineinfo", "clang19-sm_70-lines", "clang19-sm_70-g"]
-            .map(|folder| {
-                let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels/corpus");
-                let text = std::fs::read(root.join(folder).join("vecadd.ptx")).unwrap();
-                let mut gpu = Device::sim("gtx480").unwrap();
-                let module = gpu.load_ptx_named(&format!("{folder}/vecadd.ptx"), text).unwrap();
-                let kernel = module.kernel("vecadd").unwrap();
-                let values = vec![1.0f32; 1024];
-                let (a, b, c) = (
-                    gpu.buffer(&values).unwrap(),
-                    gpu.buffer(&values[..1000]).unwrap(),
-                    gpu.zeros::<f32>(1024).unwrap(),
-                );
-                let launch = Launch::grid(8).block(128);
-                gpu.launch(&kernel, launch, args![&a, &b, &c, 1024u32]).unwrap_err().to_string()
-            });
+    let folders =
+        ["nvcc13.0-sm_90-lineinfo", "nvrtc12.9-sm_90-lineinfo", "clang19-sm_70-lines", "clang19-sm_70-g"];
+    let told = folders.map(|folder| {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels/corpus");
+        let text = std::fs::read(root.join(folder).join("vecadd.ptx")).unwrap();
+        same_on(machines_of("gtx480"), |machine| {
+            let mut gpu = machine.small();
+            let module = gpu.load_ptx_named(&format!("{folder}/vecadd.ptx"), &text).unwrap();
+            let kernel = module.kernel("vecadd").unwrap();
+            let values = vec![1.0f32; 1024];
+            let (a, b) = (gpu.buffer(&values).unwrap(), gpu.buffer(&values[..1000]).unwrap());
+            let c = gpu.zeros::<f32>(1024).unwrap();
+            let launch = Launch::grid(8).block(128);
+            gpu.launch(&kernel, launch, args![&a, &b, &c, 1024u32]).unwrap_err().to_string()
+        })
+    });
     assert_message!(told.join("\n\n"));
 }
 
@@ -363,7 +459,7 @@ fn source_lines() {
 #[test]
 fn unlaunchable() {
     let mut told = Vec::new();
-    let mut gpu = small("gtx480");
+    let mut gpu = MACHINES[0].small();
     let module = gpu.load_ptx(&kernel(1, "st.global.u32 [%d2], 1;")).unwrap();
     let kernel = module.kernel("k").unwrap();
     let (out, input) = (gpu.zeros::<u32>(4).unwrap(), gpu.zeros::<u32>(4).unwrap());
@@ -387,8 +483,8 @@ fn unlaunchable() {
 fn interrupts() {
     let text = kernel(1, "AGAIN:\nbra AGAIN;");
     let stop = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(true));
-    for chip in CHIPS {
-        let error = error_on(chip, &text, Launch::grid(1).block(32).interrupt(stop.clone()));
-        assert!(matches!(error, Error::Interrupted { .. }), "on {chip}: {error}");
+    for machine in MACHINES {
+        let error = error_on(machine, &text, Launch::grid(1).block(32).interrupt(stop.clone()));
+        assert!(matches!(error, Error::Interrupted { .. }), "on {machine}: {error}");
     }
 }

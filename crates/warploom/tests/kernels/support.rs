@@ -1,35 +1,95 @@
-//! What the tests share: chips, input, comparisons.
+//! What the tests share: machines, input, comparisons.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::time::Duration;
 
-use warploom::{Arg, Chip, Device, Kernel, Launch, Report, SimOptions};
+use warploom::{Arg, Chip, Device, Kernel, Launch, Report, SimModel, SimOptions, Timing};
 
-/// A SIMT stack, independent threads, wavefronts of 64 lanes.
-pub const CHIPS: [&str; 3] = ["gtx480", "h200", "apu"];
+/// What a test runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// A chip, or `cuda` for this computer's GPU.
+    pub chip: &'static str,
+    /// The warp scheduler of the timed model; without one, the functional model.
+    pub policy: Option<&'static str>,
+}
 
-/// Where whole kernels run: the chips, or with `WARPLOOM_TEST_DEVICE=cuda` this computer's GPU (then one test at a time).
-pub fn devices() -> Vec<&'static str> {
-    match std::env::var("WARPLOOM_TEST_DEVICE").as_deref() {
-        Ok("cuda") => vec!["cuda"],
-        _ => CHIPS.to_vec(),
+const fn functional(chip: &'static str) -> Machine {
+    Machine { chip, policy: None }
+}
+
+const fn timed(chip: &'static str, policy: &'static str) -> Machine {
+    Machine { chip, policy: Some(policy) }
+}
+
+/// Where small texts run. Without timing: a SIMT stack, independent threads, wavefronts of 64 lanes. With timing: every
+/// chip, with one scheduler each.
+pub const MACHINES: [Machine; 8] = [
+    functional("gtx480"),
+    functional("h200"),
+    functional("apu"),
+    timed("gtx480", "gto"),
+    timed("gtx570", "cawa"),
+    timed("gtx1080ti", "lrr"),
+    timed("h200", "cawa"),
+    timed("apu", "gto"),
+];
+
+/// Those of [`MACHINES`] that are this chip.
+pub fn machines_of(chip: &str) -> impl Iterator<Item = Machine> {
+    MACHINES.into_iter().filter(move |machine| machine.chip == chip)
+}
+
+const GPU: Machine = functional("cuda");
+
+/// Where whole kernels run: every chip with every scheduler, and the three without timing; or with
+/// `WARPLOOM_TEST_DEVICE=cuda` this computer's GPU (then one test at a time).
+pub fn all_machines() -> Vec<Machine> {
+    if std::env::var("WARPLOOM_TEST_DEVICE").as_deref() == Ok("cuda") {
+        return vec![GPU];
+    }
+    let untimed = MACHINES.into_iter().filter(|machine| machine.policy.is_none());
+    let chips = MACHINES.into_iter().filter(|machine| machine.policy.is_some());
+    let timed = chips.flat_map(|machine| {
+        warploom::policies().into_iter().map(move |(policy, _)| timed(machine.chip, policy))
+    });
+    untimed.chain(timed).collect()
+}
+
+impl Machine {
+    /// The device, cut down to eight resident CTAs, so that small grids come in several waves.
+    pub fn small(self) -> Device {
+        if self == GPU {
+            return Device::cuda(0).expect("a GPU");
+        }
+        self.with(&["sm.count=2", "sm.max_ctas=4"], SimOptions::default())
+    }
+
+    /// The device with settings of its chip and other options.
+    pub fn with(self, settings: &[&str], options: SimOptions) -> Device {
+        let settings: Vec<String> = settings.iter().map(|setting| setting.to_string()).collect();
+        let chip = Chip::load(self.chip, &settings).expect("a built-in chip");
+        let model = if self.policy.is_some() { SimModel::Timing } else { SimModel::Functional };
+        // Tests run side by side already, so one host thread each will do.
+        let threads = options.timing.threads.max(1);
+        let timing = Timing { policy: self.policy.map(String::from), threads, ..options.timing };
+        Device::sim_with(chip, SimOptions { model, timing, ..options })
     }
 }
 
-/// Nothing here runs this many warp instructions unless it hangs.
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.policy {
+            Some(policy) => write!(f, "{} with {policy}", self.chip),
+            None => f.write_str(self.chip),
+        }
+    }
+}
+
+/// Nothing here takes this many cycles unless it hangs.
 const ENOUGH: u64 = 50_000_000;
 
 pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
-
-/// A chip cut down to eight resident CTAs, so that small grids come in several waves.
-pub fn small(chip: &str) -> Device {
-    if chip == "cuda" {
-        return Device::cuda(0).expect("a GPU");
-    }
-    let overrides = ["sm.count=2", "sm.max_ctas=4"].map(String::from);
-    let chip = Chip::load(chip, &overrides).expect("a built-in chip");
-    Device::sim_with(chip, SimOptions::default())
-}
 
 /// A device with a kernel to check.
 pub struct Run {

@@ -51,6 +51,17 @@ impl Delays {
     }
 }
 
+/// A place in the controller's queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slot(pub u8);
+
+impl Slot {
+    #[inline]
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// One bank.
 #[derive(Clone, Debug)]
 pub(super) struct Bank {
@@ -62,8 +73,11 @@ pub(super) struct Bank {
     pub precharge_ready: u64,
     /// The first clock for an activate of the closed bank.
     pub activate_ready: u64,
-    /// Queued transfers for the open row.
-    pub hits: u32,
+    /// Its oldest queued transfer, and its youngest.
+    pub first: Option<Slot>,
+    pub last: Option<Slot>,
+    /// Reads and writes of the open row among them.
+    pub hits: [u32; 2],
     /// Its group. Neighbours are in different groups: a sequential stream, which alternates between neighbours, is
     /// not slowed down by the longer distance within a group.
     pub group: u8,
@@ -82,7 +96,9 @@ impl Bank {
             column_ready: 0,
             precharge_ready: 0,
             activate_ready: 0,
-            hits: 0,
+            first: None,
+            last: None,
+            hits: [0; 2],
             group: (number % groups) as u8,
             fresh: false,
         }
@@ -100,6 +116,7 @@ impl Bank {
     /// Closes the row.
     pub fn precharge(&mut self, clock: u64, delays: &Delays) {
         self.row = Bank::CLOSED;
+        self.hits = [0; 2];
         self.activate_ready = self.activate_ready.max(clock + delays.precharge_to_activate);
     }
 

@@ -5,101 +5,62 @@
 //! after that until another row of its bank is wanted. The bus keeps its direction as long as there are such
 //! transfers for it, as they are ready sooner than those that turn it.
 //!
-//! A queued transfer knows its next command and when its bank can take it; what other banks, the group and the bus
-//! demand is kept once for each kind of command. So the next command and its clock are found in one pass over the
-//! queue after each command, and nothing is done in the clocks between.
+//! Each bank knows its candidates: the oldest read and the oldest write of its open row, or else the row command for
+//! its oldest transfer, and when the bank can take them. What other banks, the group and the bus demand is kept once
+//! for each kind of command. So the next command and its clock are found in one pass over the candidates after each
+//! command, and nothing is done in the clocks between.
 
-use super::bank::{Bank, Delays};
+use super::bank::{Bank, Delays, Slot};
+use super::choice::{Choice, Kind, When};
 use super::clock::NEVER;
 use super::{Direction, DramStats, Pending, Transfer};
 use crate::chip::timing::DramSpec;
 
-/// A command that can be given, or the first clock for one. Less is better: sooner, then column commands, then older
-/// transfers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Choice(u64);
-
-impl Choice {
-    const INDEX_BITS: u32 = 8;
-    const NONE: Choice = Choice::row(NEVER);
-
-    const fn column(clock: u64) -> Choice {
-        Choice(clock << (Choice::INDEX_BITS + 1))
-    }
-
-    /// Activate or precharge.
-    const fn row(clock: u64) -> Choice {
-        Choice((clock << 1 | 1) << Choice::INDEX_BITS)
-    }
-
-    /// The same for the transfer at an index of the queue.
-    #[inline]
-    fn of(self, index: usize) -> Choice {
-        Choice(self.0 | index as u64)
-    }
-
-    fn index(self) -> usize {
-        self.0 as usize & ((1 << Choice::INDEX_BITS) - 1)
-    }
-
-    #[inline]
-    fn clock(self) -> u64 {
-        self.0 >> (Choice::INDEX_BITS + 1)
-    }
-}
-
-/// A kind of command, as an index: activate, precharge, and then read and write for each bank group.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Kind(u8);
-
-impl Kind {
-    const ACTIVATE: Kind = Kind(0);
-    const PRECHARGE: Kind = Kind(1);
-    const FIRST_COLUMN: u8 = 2;
-    const LIMIT: usize = 64;
-
-    fn column(group: u8, direction: Direction) -> Kind {
-        Kind(Kind::FIRST_COLUMN + 2 * group + direction as u8)
-    }
-
-    fn moves_data(self) -> bool {
-        self.0 >= Kind::FIRST_COLUMN
-    }
-
-    #[inline]
-    fn index(self) -> usize {
-        self.0 as usize % Kind::LIMIT
-    }
+/// What a bank wants next, for one direction.
+#[derive(Clone, Copy, Debug)]
+struct Candidate {
+    kind: Kind,
+    /// When the bank can take it.
+    ready: When,
+    /// Of its transfer.
+    order: u64,
 }
 
 /// A transfer in the queue.
 #[derive(Clone, Copy, Debug)]
 struct Queued {
-    /// When its bank can take its next command.
-    ready: Choice,
-    kind: Kind,
     pending: Pending,
+    /// How many came before, and in the lowest byte the slot.
+    order: u64,
+    /// The next of its bank.
+    next: Option<Slot>,
 }
 
 /// The controller, its queue and its banks.
 #[derive(Clone, Debug)]
 pub(super) struct Controller {
     delays: Delays,
+    groups: usize,
     burst_bytes: u64,
-    queue_limit: usize,
     pass_limit: u32,
 
-    /// What it chooses from, oldest first.
     queue: Vec<Queued>,
+    free: Vec<Slot>,
     banks: Vec<Bank>,
+    /// Two for each bank: reads (or a row command), and writes.
+    candidates: Vec<Candidate>,
+    /// Which of them there are.
+    wanted: u64,
     /// By kind of command: the first clock for it, because of all that is not its bank.
-    floors: [Choice; Kind::LIMIT],
-    groups: usize,
+    floors: [When; Kind::LIMIT],
     /// The first clock without a command.
     now: u64,
     /// The best command for the queue as it is.
     choice: Choice,
-    /// Bursts of others since the oldest transfer became the oldest.
+    /// Transfers taken.
+    taken: u64,
+    oldest: Option<Slot>,
+    /// Bursts of others since it became the oldest.
     passed: u32,
     pub stats: DramStats,
     #[cfg(test)]
@@ -109,23 +70,32 @@ pub(super) struct Controller {
 impl Controller {
     pub fn new(spec: &DramSpec) -> Controller {
         let burst_bytes = spec.bus_bytes * spec.burst;
-        let queue_limit = spec.queue_requests as usize;
         let groups = spec.bank_groups as usize;
-        assert!((1..=1 << Choice::INDEX_BITS).contains(&queue_limit), "dram.queue_requests = {queue_limit}");
+        assert!((1..=256).contains(&spec.queue_requests), "dram.queue_requests = {}", spec.queue_requests);
+        assert!((1..=32).contains(&spec.banks), "dram.banks = {}", spec.banks);
         assert!((1..Kind::LIMIT / 2).contains(&groups), "dram.bank_groups = {groups}");
+        let nothing = Candidate { kind: Kind::ACTIVATE, ready: When::row(NEVER), order: 0 };
+        let unused = Pending {
+            transfer: Transfer { bank: 0, bursts: 0, direction: Direction::Read, tag: 0, row: 0 },
+            arrival: 0,
+        };
         Controller {
             delays: Delays::new(spec),
+            groups,
             burst_bytes: burst_bytes as u64,
-            queue_limit,
             // A transfer that has let a whole row's worth of bursts pass waits no longer: by then, closing a row or
             // turning the bus costs little.
             pass_limit: (spec.row_bytes / burst_bytes).max(1),
-            queue: Vec::with_capacity(queue_limit),
+            queue: vec![Queued { pending: unused, order: 0, next: None }; spec.queue_requests as usize],
+            free: (0..spec.queue_requests).rev().map(|slot| Slot(slot as u8)).collect(),
             banks: (0..spec.banks).map(|number| Bank::new(number, spec.bank_groups)).collect(),
-            floors: [Choice(0); Kind::LIMIT],
-            groups,
+            candidates: vec![nothing; 2 * spec.banks as usize],
+            wanted: 0,
+            floors: [When(0); Kind::LIMIT],
             now: 0,
             choice: Choice::NONE,
+            taken: 0,
+            oldest: None,
             passed: 0,
             stats: DramStats::default(),
             #[cfg(test)]
@@ -142,70 +112,68 @@ impl Controller {
     /// The first clock in which the queue can take a transfer, as far as is known.
     #[inline]
     pub fn next_taking(&self) -> u64 {
-        if self.queue.len() < self.queue_limit { self.now } else { NEVER }
+        if self.free.is_empty() { NEVER } else { self.now }
     }
 
     /// Takes a transfer into the queue, in a clock before which no command can be given.
     pub fn take(&mut self, clock: u64, pending: Pending) {
+        let Some(slot) = self.free.pop() else { return };
         self.now = clock;
-        let bank = &mut self.banks[pending.transfer.bank as usize];
-        let is_hit = bank.row == pending.transfer.row;
-        bank.hits += is_hit as u32;
-        let is_first_hit = is_hit && bank.hits == 1;
-        let (kind, ready) = self.next_command_of(&pending.transfer);
-        let index = self.queue.len();
-        self.queue.push(Queued { ready, kind, pending });
-        if is_first_hit {
-            // The others wait with closing the row.
-            self.update(pending.transfer.bank);
+        self.queue[slot.index()] = Queued { pending, order: self.taken << 8 | slot.0 as u64, next: None };
+        self.taken += 1;
+        self.oldest.get_or_insert(slot);
+        let Transfer { bank: number, row, direction, .. } = pending.transfer;
+        let bank = &mut self.banks[number as usize];
+        match bank.last.replace(slot) {
+            Some(last) => self.queue[last.index()].next = Some(slot),
+            None => bank.first = Some(slot),
+        }
+        if bank.row == row {
+            bank.hits[direction as usize] += 1;
+        }
+        // Only the first transfer of its kind changes what the bank wants next.
+        if bank.first == Some(slot) || bank.row == row && bank.hits[direction as usize] == 1 {
+            self.find_candidates(number as usize);
             self.choose();
-        } else {
-            let choice = if self.is_overdue() { self.oldest_first(index) } else { self.first_ready(index) };
-            self.choice = self.choice.min(choice);
         }
     }
 
     /// Gives the chosen command, and chooses the next. Returns the end of its data and the tag, if that was the last
     /// burst of a read.
     pub fn give_command(&mut self) -> Option<(u64, u32)> {
-        let (clock, index) = (self.choice.clock(), self.choice.index());
+        let (clock, slot) = (self.choice.clock(), self.choice.slot());
         debug_assert!(clock >= self.now, "one command a clock");
-        let transfer = self.queue[index].pending.transfer;
+        let transfer = self.queue[slot.index()].pending.transfer;
         let bank = &mut self.banks[transfer.bank as usize];
         #[cfg(test)]
         self.commands.push(super::tests::Given::new(clock, bank.row, &transfer));
         self.now = clock + 1;
         let mut done = None;
         if bank.row == transfer.row {
-            done = self.move_burst(clock, index);
+            done = self.move_burst(clock, slot);
         } else if bank.row == Bank::CLOSED {
             bank.activate(clock, transfer.row, &self.delays);
-            let same_row = |queued: &&Queued| {
-                let other = &queued.pending.transfer;
-                other.bank == transfer.bank && other.row == transfer.row
-            };
-            bank.hits = self.queue.iter().filter(same_row).count() as u32;
-            self.floors[Kind::ACTIVATE.index()] = Choice::row(clock + self.delays.activate_to_other);
+            self.count_hits(transfer.bank as usize);
+            self.find_candidates(transfer.bank as usize);
+            self.floors[Kind::ACTIVATE.index()] = When::row(clock + self.delays.activate_to_other);
             self.stats.row_misses += 1;
-            self.update(transfer.bank);
         } else {
             bank.precharge(clock, &self.delays);
-            bank.hits = 0;
+            self.find_candidates(transfer.bank as usize);
             self.stats.precharges += 1;
-            self.update(transfer.bank);
         }
         // A row command that was ready may have been passed over for this one. A column command was not.
         for kind in [Kind::ACTIVATE, Kind::PRECHARGE] {
             let floor = &mut self.floors[kind.index()];
-            *floor = (*floor).max(Choice::row(self.now));
+            *floor = (*floor).max(When::row(self.now));
         }
         self.choose();
         done
     }
 
     /// A column command for a queued transfer.
-    fn move_burst(&mut self, clock: u64, index: usize) -> Option<(u64, u32)> {
-        let Pending { transfer, arrival } = self.queue[index].pending;
+    fn move_burst(&mut self, clock: u64, slot: Slot) -> Option<(u64, u32)> {
+        let Pending { transfer, arrival } = self.queue[slot.index()].pending;
         let (delays, stats) = (&self.delays, &mut self.stats);
         let bank = &mut self.banks[transfer.bank as usize];
         stats.row_hits += !bank.fresh as u64;
@@ -220,99 +188,163 @@ impl Controller {
                 (delays.write_to_read, delays.column)
             }
         };
-        let (columns, _) = self.floors[Kind::FIRST_COLUMN as usize..].as_chunks_mut();
+        let (columns, _) = self.floors[Kind::FIRST_COLUMN..].as_chunks_mut();
         for [read, write] in &mut columns[..self.groups] {
-            *read = (*read).max(Choice::column(clock + to_read));
-            *write = (*write).max(Choice::column(clock + to_write));
+            *read = (*read).max(When::column(clock + to_read));
+            *write = (*write).max(When::column(clock + to_write));
         }
         for floor in &mut columns[bank.group as usize] {
-            *floor = (*floor).max(Choice::column(clock + delays.same_group));
+            *floor = (*floor).max(When::column(clock + delays.same_group));
         }
         stats.busy_clocks += delays.data;
         stats.bytes += self.burst_bytes;
-        self.passed += (index > 0) as u32;
+        self.passed += (self.oldest != Some(slot)) as u32;
         if transfer.bursts > 1 {
-            self.queue[index].pending.transfer.bursts -= 1;
+            self.queue[slot.index()].pending.transfer.bursts -= 1;
             return None;
         }
         let data_end = clock + delays.read_to_end;
         stats.wait_clocks += clock - arrival;
-        self.queue.remove(index);
-        if index == 0 {
-            self.passed = 0;
-        }
-        bank.hits -= 1;
-        if bank.hits == 0 {
-            self.update(transfer.bank);
-        }
+        bank.hits[transfer.direction as usize] -= 1;
+        self.remove(transfer.bank as usize, slot);
         (transfer.direction == Direction::Read).then_some((data_end, transfer.tag))
     }
 
-    /// A transfer's next command, and the first clock for it, because of its bank.
-    #[inline]
-    fn next_command_of(&self, transfer: &Transfer) -> (Kind, Choice) {
-        let bank = &self.banks[transfer.bank as usize];
-        if bank.row == transfer.row {
-            (Kind::column(bank.group, transfer.direction), Choice::column(bank.column_ready.max(self.now)))
-        } else if bank.row == Bank::CLOSED {
-            (Kind::ACTIVATE, Choice::row(bank.activate_ready.max(self.now)))
-        } else if bank.hits > 0 {
-            (Kind::PRECHARGE, Choice::NONE)
-        } else {
-            (Kind::PRECHARGE, Choice::row(bank.precharge_ready.max(self.now)))
+    /// Takes a transfer out of the queue.
+    fn remove(&mut self, number: usize, slot: Slot) {
+        let bank = &mut self.banks[number];
+        let next = self.queue[slot.index()].next;
+        let (mut before, mut at) = (None, bank.first);
+        while let Some(other) = at
+            && other != slot
+        {
+            (before, at) = (at, self.queue[other.index()].next);
+        }
+        match before {
+            Some(before) => self.queue[before.index()].next = next,
+            None => bank.first = next,
+        }
+        if next.is_none() {
+            bank.last = before;
+        }
+        self.free.push(slot);
+        self.find_candidates(number);
+        if self.oldest == Some(slot) {
+            self.passed = 0;
+            self.oldest = self.find_oldest();
         }
     }
 
-    /// A bank changed: its transfers may want other commands.
-    fn update(&mut self, bank: u16) {
-        for index in 0..self.queue.len() {
-            let transfer = self.queue[index].pending.transfer;
-            if transfer.bank == bank {
-                let (kind, ready) = self.next_command_of(&transfer);
-                let queued = &mut self.queue[index];
-                (queued.kind, queued.ready) = (kind, ready);
+    fn find_oldest(&self) -> Option<Slot> {
+        let mut oldest = None;
+        let mut left = self.wanted;
+        while left != 0 {
+            let number = left.trailing_zeros() / 2;
+            left &= !(0b11 << (2 * number));
+            if let Some(first) = self.banks[number as usize].first {
+                let order = self.queue[first.index()].order;
+                oldest = Some(oldest.map_or(order, |oldest: u64| oldest.min(order)));
+            }
+        }
+        oldest.map(|order| Slot(order as u8))
+    }
+
+    /// The transfers of a bank, oldest first.
+    fn transfers(&self, number: usize) -> impl Iterator<Item = &Queued> {
+        let first = self.banks[number].first.map(|slot| &self.queue[slot.index()]);
+        std::iter::successors(first, |queued| queued.next.map(|slot| &self.queue[slot.index()]))
+    }
+
+    /// Counts the transfers for a row that was just opened.
+    fn count_hits(&mut self, number: usize) {
+        let row = self.banks[number].row;
+        let mut hits = [0; 2];
+        for queued in self.transfers(number) {
+            let transfer = &queued.pending.transfer;
+            hits[transfer.direction as usize] += (transfer.row == row) as u32;
+        }
+        self.banks[number].hits = hits;
+    }
+
+    /// A bank changed: finds what it wants next.
+    fn find_candidates(&mut self, number: usize) {
+        let bank = &self.banks[number];
+        let mut found = [None; 2];
+        if bank.hits == [0; 2] {
+            if let Some(first) = bank.first {
+                let is_open = bank.row != Bank::CLOSED;
+                let kind = if is_open { Kind::PRECHARGE } else { Kind::ACTIVATE };
+                let ready = if is_open { bank.precharge_ready } else { bank.activate_ready };
+                let ready = When::row(ready.max(self.now));
+                found[0] = Some(Candidate { kind, ready, order: self.queue[first.index()].order });
+            }
+        } else {
+            let ready = When::column(bank.column_ready.max(self.now));
+            let mut missing = bank.hits.map(|hits| hits > 0);
+            for queued in self.transfers(number) {
+                let Transfer { row, direction, .. } = queued.pending.transfer;
+                if row == bank.row && std::mem::take(&mut missing[direction as usize]) {
+                    let kind = Kind::column(bank.group, direction);
+                    found[direction as usize] = Some(Candidate { kind, ready, order: queued.order });
+                    if missing == [false; 2] {
+                        break;
+                    }
+                }
+            }
+        }
+        for (lane, found) in (2 * number..).zip(found) {
+            self.wanted &= !(1 << lane);
+            if let Some(found) = found {
+                self.wanted |= 1 << lane;
+                self.candidates[lane] = found;
             }
         }
     }
 
-    /// Finds the best command for the queue.
+    /// Finds the best command.
     fn choose(&mut self) {
+        if self.passed >= self.pass_limit {
+            self.choice = self.oldest_first();
+            return;
+        }
         let mut best = Choice::NONE;
-        if self.is_overdue() {
-            for index in 0..self.queue.len() {
-                best = best.min(self.oldest_first(index));
-            }
-        } else {
-            for (index, queued) in self.queue.iter().enumerate() {
-                best = best.min(queued.ready.max(self.floors[queued.kind.index()]).of(index));
-            }
+        let mut left = self.wanted;
+        while left != 0 {
+            best = best.min(self.choice_of(left.trailing_zeros() as usize));
+            left &= left - 1;
         }
         self.choice = best;
     }
 
-    /// The next command for a queued transfer.
     #[inline]
-    fn first_ready(&self, index: usize) -> Choice {
-        let queued = &self.queue[index];
-        queued.ready.max(self.floors[queued.kind.index()]).of(index)
+    fn choice_of(&self, lane: usize) -> Choice {
+        let candidate = &self.candidates[lane];
+        Choice::new(candidate.ready.max(self.floors[candidate.kind.index()]), candidate.order)
     }
 
-    fn is_overdue(&self) -> bool {
-        self.passed >= self.pass_limit
-    }
-
-    /// The next command for a queued transfer when the oldest waits for too long: the others may not keep its bank or
-    /// the bus from it.
-    fn oldest_first(&self, index: usize) -> Choice {
-        let (queued, oldest) = (&self.queue[index], &self.queue[0]);
-        let (transfer, first) = (&queued.pending.transfer, &oldest.pending.transfer);
-        if index == 0 && queued.kind == Kind::PRECHARGE {
-            let ready = Choice::row(self.banks[first.bank as usize].precharge_ready);
-            return ready.max(self.floors[Kind::PRECHARGE.index()]);
+    /// The best command when the oldest transfer waits for too long: the others may not keep its bank or the bus from it.
+    fn oldest_first(&self) -> Choice {
+        let Some(oldest) = self.oldest.map(|slot| &self.queue[slot.index()]) else { return Choice::NONE };
+        let Transfer { bank: number, row, direction, .. } = oldest.pending.transfer;
+        let bank = &self.banks[number as usize];
+        let is_hit = bank.row == row;
+        let own_lane = 2 * number as usize + if is_hit { direction as usize } else { 0 };
+        let mut best = if is_hit || bank.row == Bank::CLOSED {
+            self.choice_of(own_lane)
+        } else {
+            let ready = When::row(bank.precharge_ready);
+            Choice::new(ready.max(self.floors[Kind::PRECHARGE.index()]), oldest.order)
+        };
+        let mut left = self.wanted & !(0b11 << (2 * number));
+        while left != 0 {
+            let lane = left.trailing_zeros() as usize;
+            left &= left - 1;
+            let moves_data = self.candidates[lane].kind.index() >= Kind::FIRST_COLUMN;
+            let takes_bus = is_hit && moves_data && lane % 2 != direction as usize;
+            if !takes_bus {
+                best = best.min(self.choice_of(lane));
+            }
         }
-        let takes_bank = index > 0 && transfer.bank == first.bank;
-        let move_data = queued.kind.moves_data() && oldest.kind.moves_data();
-        let takes_bus = move_data && transfer.direction != first.direction;
-        if takes_bank || takes_bus { Choice::NONE } else { self.first_ready(index) }
+        best
     }
 }

@@ -4,7 +4,7 @@ use super::mshr::MshrId;
 use crate::mem::message::SECTOR_BYTES;
 
 /// A read that came from memory, as it is named in the channel's tags.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fill {
     pub slice: u8,
     pub mshr: MshrId,
@@ -53,5 +53,28 @@ impl Bursts {
             at += self.sectors_per_group;
         }
         (all as u8, (groups * self.bursts_per_group) as u8)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sectors_come_in_whole_bursts() {
+        let cover = |burst_bytes, line_bytes, sectors| Bursts::new(burst_bytes, line_bytes).cover(sectors);
+        assert_eq!(cover(64, 128, 0b0001), (0b0011, 1));
+        assert_eq!(cover(64, 128, 0b0110), (0b1111, 2));
+        assert_eq!(cover(64, 128, 0), (0, 0));
+        assert_eq!(cover(32, 128, 0b1010), (0b1010, 2));
+        assert_eq!(cover(16, 128, 0b1010), (0b1010, 4), "two bursts a sector");
+        assert_eq!(cover(128, 256, 0b1000_0000), (0b1111_0000, 1));
+        assert_eq!(cover(256, 128, 0b0100), (0b1111, 1), "a burst larger than a line");
+    }
+
+    #[test]
+    fn a_fill_is_named_by_its_tag() {
+        let fill = Fill { slice: 3, mshr: MshrId(700), sectors: 0b1001_0001 };
+        assert_eq!(Fill::from_tag(fill.tag()), fill);
     }
 }

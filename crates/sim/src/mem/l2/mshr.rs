@@ -1,7 +1,7 @@
 //! Miss status holding registers: the lines that are on their way from memory, and who waits for them.
 
 use crate::mem::cache::Way;
-use crate::mem::message::{Request, RequestKind};
+use crate::mem::message::Request;
 
 /// A line that is on its way.
 #[derive(Clone, Copy, Debug)]
@@ -10,15 +10,12 @@ struct Mshr {
     way: Way,
     /// Sectors that will be there before the last waiting request is served: fetched, or written by one that waits.
     coming: u8,
-    /// The first of `waiting` in the ring of requests.
-    first: u8,
-    waiting: u8,
     /// The first waiting request has all it needs.
     ready: bool,
-}
-
-impl Mshr {
-    const EMPTY: Mshr = Mshr { way: Way(0), coming: 0, first: 0, waiting: 0, ready: false };
+    /// Requests that wait for it, and the places of the first and the last of them.
+    waiting: u32,
+    first: u32,
+    last: u32,
 }
 
 /// The index of an MSHR.
@@ -31,14 +28,22 @@ impl MshrId {
     }
 }
 
+/// A request that waits, and the place of the next for the same line.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    request: Request,
+    next: u32,
+}
+
 /// All MSHRs of a slice.
 #[derive(Clone, Debug)]
 pub(super) struct Mshrs {
     entries: Vec<Mshr>,
-    /// A ring of `merges` requests for each MSHR.
-    requests: Vec<Request>,
-    merges: u8,
     free: Vec<MshrId>,
+    merges: u32,
+    /// Places of waiting requests: as many as ever waited at once.
+    places: Vec<Waiting>,
+    free_places: Vec<u32>,
     /// By way: the MSHR, where the line is reserved.
     of_way: Vec<MshrId>,
 }
@@ -46,13 +51,17 @@ pub(super) struct Mshrs {
 impl Mshrs {
     /// `count` free MSHRs, each for `merges` requests, of a cache of `ways` lines.
     pub fn new(count: u32, merges: u32, ways: usize) -> Mshrs {
-        let merges = merges.clamp(1, u8::MAX as u32);
-        let nobody = Request { line: 0, sectors: 0, whole: 0, kind: RequestKind::Read, sm: 0, ticket: 0 };
+        assert!(
+            (1..=u16::MAX as u32).contains(&count) && merges > 0,
+            "l2.mshrs = {count}, l2.mshr_merges = {merges}"
+        );
+        let unused = Mshr { way: Way(0), coming: 0, ready: false, waiting: 0, first: 0, last: 0 };
         Mshrs {
-            entries: vec![Mshr::EMPTY; count as usize],
-            requests: vec![nobody; (count * merges) as usize],
-            merges: merges as u8,
+            entries: vec![unused; count as usize],
             free: (0..count as u16).rev().map(MshrId).collect(),
+            merges,
+            places: Vec::new(),
+            free_places: Vec::new(),
             of_way: vec![MshrId(0); ways],
         }
     }
@@ -75,7 +84,7 @@ impl Mshrs {
     /// Takes a free MSHR for a line.
     pub fn take(&mut self, way: Way) -> Option<MshrId> {
         let id = self.free.pop()?;
-        self.entries[id.index()] = Mshr { way, ..Mshr::EMPTY };
+        self.entries[id.index()] = Mshr { way, coming: 0, ready: false, waiting: 0, first: 0, last: 0 };
         self.of_way[way.index()] = id;
         Some(id)
     }
@@ -92,23 +101,38 @@ impl Mshrs {
 
     /// A request waits for the line, and brings sectors on their way.
     pub fn join(&mut self, id: MshrId, request: Request, brings: u8) {
+        let waiting = Waiting { request, next: 0 };
+        let place = match self.free_places.pop() {
+            Some(place) => {
+                self.places[place as usize] = waiting;
+                place
+            }
+            None => {
+                self.places.push(waiting);
+                self.places.len() as u32 - 1
+            }
+        };
         let mshr = &mut self.entries[id.index()];
-        let place = (mshr.first + mshr.waiting) % self.merges;
+        if mshr.waiting == 0 {
+            mshr.first = place;
+        } else {
+            self.places[mshr.last as usize].next = place;
+        }
+        mshr.last = place;
         mshr.waiting += 1;
         mshr.coming |= brings;
-        self.requests[id.index() * self.merges as usize + place as usize] = request;
     }
 
     /// The request that waits longest.
     pub fn first(&self, id: MshrId) -> &Request {
-        let mshr = &self.entries[id.index()];
-        &self.requests[id.index() * self.merges as usize + mshr.first as usize]
+        &self.places[self.entries[id.index()].first as usize].request
     }
 
     /// The first request waits no longer. Frees the MSHR and says so if it was the last.
     pub fn serve_first(&mut self, id: MshrId) -> bool {
         let mshr = &mut self.entries[id.index()];
-        mshr.first = (mshr.first + 1) % self.merges;
+        self.free_places.push(mshr.first);
+        mshr.first = self.places[mshr.first as usize].next;
         mshr.waiting -= 1;
         if mshr.waiting > 0 {
             return false;

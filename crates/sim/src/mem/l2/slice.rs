@@ -1,7 +1,7 @@
 //! One L2 slice: a pipeline from the network, tags, a data port, an atomic unit, and lines on their way from memory.
 //!
-//! Each cycle in which the data port is free, one request goes on: the first that waits for a line which came, or
-//! the head of the input queue. A request to a line that is on its way waits for it behind the earlier ones, even if
+//! Each cycle in which the data port is free, one request goes on: one that waits for a line which came (lines take
+//! turns), or the head of the input queue. A request to a line that is on its way waits for it behind the earlier ones, even if
 //! its own sectors are there already: so requests to a line are served in the order in which they came.
 //!
 //! A slice is stepped only in cycles in which something may have changed for it ([`Slice::wake`]).
@@ -85,7 +85,7 @@ pub(super) struct Slice {
     incoming: VecDeque<Incoming>,
     tags: Tags,
     mshrs: Mshrs,
-    /// Lines whose first waiting request can be served, in the order in which they came.
+    /// Lines whose first waiting request can be served; they take turns.
     filled: VecDeque<MshrId>,
     port_free: u64,
     atomic: Option<AtomicJob>,
@@ -154,16 +154,26 @@ impl Slice {
         self.wake
     }
 
-    /// Room towards the DRAM that it waits for; 0 if it does not.
+    /// Whether it waits for room towards the DRAM.
     #[inline]
-    pub fn wants_dram(&self) -> u32 {
-        self.wants_dram
+    pub fn wants_dram(&self) -> bool {
+        self.wants_dram > 0
+    }
+
+    /// There is so much room towards the DRAM in a cycle.
+    #[inline]
+    pub fn offer_dram(&mut self, cycle: u64, room: u32) {
+        if self.wants_dram() && room >= self.wants_dram {
+            self.wake = self.wake.min(cycle);
+        }
     }
 
     /// Sectors of a line came from memory.
     pub fn fill(&mut self, cycle: u64, fill: Fill) {
         let way = self.mshrs.way(fill.mshr);
-        self.tags.line_mut(way).valid |= fill.sectors;
+        let line = self.tags.line_mut(way);
+        debug_assert!(line.reserved, "somebody waits for it");
+        line.valid |= fill.sectors;
         if self.first_is_ready(fill.mshr) && !self.mshrs.set_ready(fill.mshr, true) {
             self.filled.push_back(fill.mshr);
             self.wake = self.wake.min(cycle.max(self.port_free));
@@ -248,6 +258,9 @@ impl Slice {
         } else if !self.first_is_ready(id) {
             self.mshrs.set_ready(id, false);
             self.filled.pop_front();
+        } else {
+            // A line that somebody always waits for, such as a lock's, must not keep the others waiting.
+            self.filled.rotate_left(1);
         }
         Outcome::Moved
     }

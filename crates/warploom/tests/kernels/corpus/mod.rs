@@ -1,4 +1,4 @@
-//! Every file of `kernels/` and `kernels/corpus/*/`, on every chip. Folders and files are found by listing, so a new
+//! Every file of `kernels/` and `kernels/corpus/*/`, on every machine. Folders and files are found by listing, so a new
 //! compiler's PTX is tested as soon as it is there; a file or an entry that no line below names fails
 //! `everything_has_a_check`.
 
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use warploom::{Device, Error};
 
-use crate::support::{Outcome, Run, devices, small};
+use crate::support::{MACHINES, Machine, Outcome, Run, all_machines};
 
 /// Launches a kernel on input of its choice and compares with the host's results.
 type Check = fn(&mut Run) -> Outcome;
@@ -204,28 +204,28 @@ fn files() -> Vec<File> {
     files
 }
 
-/// Runs a check on every file that has the kernel, on every chip.
+/// Runs a check on every file that has the kernel, on every machine.
 fn check_all(known: &Known, check: Check) {
     let mut runs = 0;
     let mut failures = Vec::new();
     for file in files().iter().filter(|f| f.family() == known.family && f.stem == known.file) {
-        for chip in devices() {
-            match check_one(known, file, chip, check) {
+        for machine in all_machines() {
+            match check_one(known, file, machine, check) {
                 Ok(ran) => runs += usize::from(ran),
                 Err(error) => {
                     let entry = known.entry.unwrap_or(known.file);
-                    failures.push(format!("{entry} of {} on {chip}: {error}", file.name()));
+                    failures.push(format!("{entry} of {} on {machine}: {error}", file.name()));
                 }
             }
         }
     }
     assert!(failures.is_empty(), "{} failures\n{}", failures.len(), failures.join("\n"));
-    assert!(runs > 0 || devices() == ["cuda"], "no file has the kernel");
+    assert!(runs > 0 || all_machines().len() == 1, "no file has the kernel");
 }
 
 /// Whether the file has the kernel, which then gives the right results.
-fn check_one(known: &Known, file: &File, chip: &str, check: Check) -> Outcome<bool> {
-    let mut gpu = small(chip);
+fn check_one(known: &Known, file: &File, machine: Machine, check: Check) -> Outcome<bool> {
+    let mut gpu = machine.small();
     let too_old = TOO_OLD.iter().any(|(family, stem)| *family == file.family() && *stem == file.stem);
     let miscounts = file.stem == "spinlock" && WARP_COUNTS_ROUNDS.contains(&file.folder.as_str());
     if gpu.is_real() && (too_old || miscounts) {
@@ -250,7 +250,7 @@ fn everything_has_a_check() {
     let mut seen = BTreeSet::new();
     for file in files() {
         let refused = REFUSED.iter().find(|(family, stem, _)| *family == file.family() && *stem == file.stem);
-        let module = match (file.load(&mut small("h200")), refused) {
+        let module = match (file.load(&mut MACHINES[1].small()), refused) {
             (Ok(module), None) => module,
             (Ok(_), Some(_)) => {
                 wrong.push(format!("{} is no longer refused", file.name()));

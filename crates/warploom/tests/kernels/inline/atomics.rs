@@ -5,7 +5,7 @@ use half::{bf16, f16};
 use warploom::Launch;
 
 use super::{check, check_threads, kernel, kernel_after, module};
-use crate::support::{CHIPS, Outcome, Random, Run, small};
+use crate::support::{MACHINES, Machine, Outcome, Random, Run};
 
 /// What an operation makes of the old value and its operands, in the low bits of 64.
 type Reference = fn(u64, u64, u64) -> u64;
@@ -175,10 +175,10 @@ fn every_operation_type_and_space() {
                 if !returns && (operation.starts_with("cas") || operation.starts_with("exch")) {
                     continue;
                 }
-                for chip in CHIPS {
-                    if let Err(error) = one(chip, operation, bits, input, reference, space, returns) {
+                for machine in MACHINES {
+                    if let Err(error) = one(machine, operation, bits, input, reference, space, returns) {
                         let verb = if returns { "atom" } else { "red" };
-                        failures.push(format!("{verb}{space}.{operation} on {chip}: {error}"));
+                        failures.push(format!("{verb}{space}.{operation} on {machine}: {error}"));
                     }
                 }
             }
@@ -188,7 +188,7 @@ fn every_operation_type_and_space() {
 }
 
 fn one(
-    chip: &str,
+    machine: Machine,
     operation: &str,
     bits: u32,
     input: Input,
@@ -213,7 +213,7 @@ fn one(
     let mut first = start;
     first.resize(36, 0);
 
-    let mut gpu = small(chip);
+    let mut gpu = machine.small();
     let module = gpu.load_ptx(&text(operation, bits, space, returns))?;
     let kernel = module.kernel("k")?;
     let mut run = Run { gpu, kernel, exact: true };

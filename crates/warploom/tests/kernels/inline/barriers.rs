@@ -3,6 +3,7 @@
 use warploom::Launch;
 
 use super::{check, check_on, check_threads, kernel, kernel_after};
+use crate::support::machines_of;
 
 const SHARED: &str = ".shared .align 4 .b8 box[4096];";
 
@@ -177,7 +178,13 @@ fn independent_threads_meet_from_different_places() {
         st.global.u32 [%d2], %r8;"
     );
     let expected: Vec<u32> = (0..96).map(|i| (i ^ 1) + 7).collect();
-    check_on(&["h200"], &kernel_after(SHARED, 1, &body), Launch::grid(1).block(96), &[0], &expected);
+    check_on(
+        machines_of("h200"),
+        &kernel_after(SHARED, 1, &body),
+        Launch::grid(1).block(96),
+        &[0],
+        &expected,
+    );
 }
 
 /// The phases of one barrier follow each other, however far warps are apart.

@@ -3,7 +3,7 @@
 use warploom::{Arg, Launch, args};
 
 use super::{check, check_threads, kernel, kernel_after, module};
-use crate::support::{CHIPS, Random, small};
+use crate::support::{MACHINES, Random};
 
 const WORDS: &str = "
     .global .align 4 .u32 in_global[4] = {10, 11, 12, 13};
@@ -359,8 +359,8 @@ fn struct_parameters() {
             ret;
         }",
     );
-    for chip in CHIPS {
-        let mut gpu = small(chip);
+    for machine in MACHINES {
+        let mut gpu = machine.small();
         let module = gpu.load_ptx(&text).unwrap();
         let kernel = module.kernel("k").unwrap();
         let out = gpu.zeros::<u32>(4 * 50).unwrap();
@@ -368,7 +368,7 @@ fn struct_parameters() {
         let args = [Arg::from(&out), Arg::of(&fields), Arg::from(200u8)];
         gpu.launch(&kernel, Launch::grid(1).block(50), args).unwrap();
         let expected: Vec<u32> = (0..50).flat_map(|i| [fields[i % 10], fields[3], 200, fields[9]]).collect();
-        assert_eq!(out.read(&gpu).unwrap(), expected, "on {chip}");
+        assert_eq!(out.read(&gpu).unwrap(), expected, "on {machine}");
     }
 }
 
@@ -384,18 +384,20 @@ fn variables_of_the_host() {
         cvt.u64.u32 %d5, %r5;
         st.global.u64 [seen+8], %d5;",
     );
-    let mut gpu = small("gtx480");
-    let module = gpu.load_ptx(&text).unwrap();
-    let kernel = module.kernel("k").unwrap();
-    let (out, input) = (gpu.zeros::<u32>(4).unwrap(), gpu.zeros::<u32>(4).unwrap());
-    let (factor, bytes) = module.global("factor").unwrap();
-    let (seen, _) = module.global("seen").unwrap();
-    assert_eq!((bytes, gpu.read_bytes(factor, 4).unwrap()), (4, vec![3, 0, 0, 0]));
-    gpu.launch(&kernel, Launch::grid(1).block(4), args![&out, &input]).unwrap();
-    assert_eq!(out.read(&gpu).unwrap(), [0, 3, 6, 9]);
-    gpu.write_bytes(factor, &[100, 0, 0, 0]).unwrap();
-    gpu.launch(&kernel, Launch::grid(1).block(4), args![&out, &input]).unwrap();
-    assert_eq!(out.read(&gpu).unwrap(), [0, 100, 200, 300]);
-    assert_eq!(gpu.read_bytes(seen + 8, 8).unwrap(), 100u64.to_le_bytes());
-    assert_eq!(module.global("nothing"), None);
+    for machine in MACHINES {
+        let mut gpu = machine.small();
+        let module = gpu.load_ptx(&text).unwrap();
+        let kernel = module.kernel("k").unwrap();
+        let (out, input) = (gpu.zeros::<u32>(4).unwrap(), gpu.zeros::<u32>(4).unwrap());
+        let (factor, bytes) = module.global("factor").unwrap();
+        let (seen, _) = module.global("seen").unwrap();
+        assert_eq!((bytes, gpu.read_bytes(factor, 4).unwrap()), (4, vec![3, 0, 0, 0]));
+        gpu.launch(&kernel, Launch::grid(1).block(4), args![&out, &input]).unwrap();
+        assert_eq!(out.read(&gpu).unwrap(), [0, 3, 6, 9], "on {machine}");
+        gpu.write_bytes(factor, &[100, 0, 0, 0]).unwrap();
+        gpu.launch(&kernel, Launch::grid(1).block(4), args![&out, &input]).unwrap();
+        assert_eq!(out.read(&gpu).unwrap(), [0, 100, 200, 300], "on {machine}");
+        assert_eq!(gpu.read_bytes(seen + 8, 8).unwrap(), 100u64.to_le_bytes(), "on {machine}");
+        assert_eq!(module.global("nothing"), None);
+    }
 }

@@ -2,6 +2,7 @@
 
 mod atomics;
 mod barriers;
+mod coherence;
 mod communication;
 mod control;
 mod functions;
@@ -12,7 +13,7 @@ mod special;
 
 use warploom::{Device, Launch, args};
 
-use crate::support::{CHIPS, Outcome, Run, same, small};
+use crate::support::{MACHINES, Machine, Outcome, Run, same};
 
 /// A module of 64-bit addresses.
 pub fn module(text: &str) -> String {
@@ -62,23 +63,29 @@ fn words(gpu: Device, text: &str, launch: &Launch, input: &[u32], len: usize) ->
     Ok(out.read(&run.gpu)?)
 }
 
-/// Checks `out` on some chips.
+/// Checks `out` on some machines.
 #[track_caller]
-pub fn check_on(chips: &[&str], text: &str, launch: Launch, input: &[u32], expected: &[u32]) {
+pub fn check_on(
+    machines: impl IntoIterator<Item = Machine>,
+    text: &str,
+    launch: Launch,
+    input: &[u32],
+    expected: &[u32],
+) {
     let mut failures = Vec::new();
-    for chip in chips {
-        let result = words(small(chip), text, &launch, input, expected.len());
+    for machine in machines {
+        let result = words(machine.small(), text, &launch, input, expected.len());
         if let Err(error) = result.and_then(|got| same("out", &got, expected)) {
-            failures.push(format!("on {chip}: {error}"));
+            failures.push(format!("on {machine}: {error}"));
         }
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
 }
 
-/// Checks `out` on every chip.
+/// Checks `out` on every machine.
 #[track_caller]
 pub fn check(text: &str, launch: Launch, input: &[u32], expected: &[u32]) {
-    check_on(&CHIPS, text, launch, input, expected);
+    check_on(MACHINES, text, launch, input, expected);
 }
 
 /// Checks a kernel that writes `W` words a thread: `expected` gives them from the thread's number in the grid.

@@ -1,9 +1,9 @@
 //! Special registers.
 
-use warploom::{Chip, Device, Launch, SimOptions, args};
+use warploom::{Launch, SimOptions, args};
 
 use super::{check, check_threads, kernel, module};
-use crate::support::CHIPS;
+use crate::support::MACHINES;
 
 /// Every coordinate and extent of a grid and block in three dimensions.
 #[test]
@@ -136,9 +136,8 @@ fn clocks_and_numbers() {
         st.global.u32 [%d2+8], %r8;
         st.global.u32 [%d2+12], %r10;",
     );
-    for chip in CHIPS {
-        let chip = Chip::load(chip, &["sm.count=3".to_string()]).unwrap();
-        let mut gpu = Device::sim_with(chip, SimOptions::default());
+    for machine in MACHINES {
+        let mut gpu = machine.with(&["sm.count=3"], SimOptions::default());
         let module = gpu.load_ptx(&text).unwrap();
         let kernel = module.kernel("k").unwrap();
         let (out, input) = (gpu.zeros::<u32>(6 * 64).unwrap(), gpu.zeros::<u32>(64).unwrap());
@@ -146,7 +145,7 @@ fn clocks_and_numbers() {
         for _ in 0..2 {
             gpu.launch(&kernel, Launch::grid(2).block(32), args![&out, &input]).unwrap();
             for words in out.read(&gpu).unwrap().chunks(6) {
-                assert_eq!(words[..3], [1, 1, 3]);
+                assert_eq!(words[..3], [1, 1, 3], "on {machine}");
                 grids.push(words[3]);
             }
         }

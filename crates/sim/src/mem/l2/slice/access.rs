@@ -97,9 +97,11 @@ impl Slice {
         } else if self.mshrs.is_full() {
             return Err(Stall::Mshr);
         }
+        let fetches = (missing != 0) as u32;
+        self.check_dram(fetches, turn)?;
         let way = self.tags.victim(head.number).ok_or(Stall::Line)?;
         let writes_back = self.tags.line(way).dirty != 0;
-        self.check_dram(writes_back as u32 + (missing != 0) as u32, turn)?;
+        self.check_dram(fetches + writes_back as u32, turn)?;
         let victim = self.tags.replace(way, head.number);
         if writes_back {
             self.write_back(&victim, turn);

@@ -1,0 +1,491 @@
+//! What every group of lanes does at the moment a launch is ended, put together from the machine's state.
+
+use std::ops::Range;
+
+use rustc_hash::FxHashMap;
+use warploom_isa::{AtomOp, Cmp, Combine, Dst, Guard, Inst, Kernel, Loop, Op, Operand, Pc, Space, Ty};
+
+use super::{Until, Word};
+use crate::functional::Launch;
+use crate::locks::{LockTable, SharedLocks, Taker, shared_offset};
+use crate::mem::l1::L1;
+use crate::mem::store::Memory;
+use crate::sched::WarpSlot;
+use crate::sm::execute::Cta;
+use crate::sm::mbarrier;
+use crate::sm::simt::{Activation, Wait};
+use crate::sm::warp::{Warp, lanes as each};
+use crate::sm::watch::{Polled, Watch};
+
+/// The machine when a launch is ended.
+pub(crate) struct Scene<'a, const N: usize> {
+    pub launch: &'a Launch<'a>,
+    pub memory: &'a Memory,
+    /// Who took locks in global memory, where that is known.
+    pub locks: Option<&'a LockTable>,
+    /// CTAs on the chip.
+    pub ctas: Vec<Seen<'a, N>>,
+    /// CTAs of the grid that have not started.
+    pub unstarted: u64,
+}
+
+/// A CTA on the chip.
+pub(crate) struct Seen<'a, const N: usize> {
+    pub cta: &'a Cta,
+    pub warps: &'a [Warp<N>],
+    /// What the timed model knows besides.
+    pub sm: Option<SeenSm<'a, N>>,
+}
+
+/// The SM of a CTA.
+#[derive(Clone, Copy)]
+pub(crate) struct SeenSm<'a, const N: usize> {
+    pub l1: &'a L1,
+    pub locks: &'a SharedLocks,
+    pub watch: Option<&'a Watch<N>>,
+    /// The slot of the CTA's first warp.
+    pub first: u8,
+}
+
+/// Lanes of a warp that do the same.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    /// Index of the CTA in the scene.
+    pub cta: usize,
+    /// The warp's number in the CTA.
+    pub warp: usize,
+    pub lanes: u64,
+    pub pc: Pc,
+    pub doing: Doing,
+    /// The warp is watched, and its state still changes.
+    pub changes: bool,
+}
+
+impl Node {
+    /// What it polls.
+    pub(super) fn poll(&self) -> Option<&Poll> {
+        match &self.doing {
+            Doing::Poll(poll) => Some(poll),
+            _ => None,
+        }
+    }
+}
+
+/// All lanes that have not ended.
+pub(super) struct Nodes {
+    /// In the order of the scene's CTAs, and in each by warp.
+    pub all: Vec<Node>,
+    /// Where those of each CTA begin, and the end.
+    starts: Vec<usize>,
+    /// The index of each CTA by its number in the grid.
+    numbers: FxHashMap<u64, usize>,
+}
+
+impl Nodes {
+    /// The numbers of a CTA's nodes.
+    pub(super) fn of_cta(&self, cta: usize) -> Range<usize> {
+        self.starts[cta]..self.starts[cta + 1]
+    }
+
+    /// The first node with one of the lanes.
+    pub(super) fn with_lanes(&self, cta: usize, warp: usize, lanes: u64) -> Option<usize> {
+        self.of_cta(cta).find(|&at| self.all[at].warp == warp && self.all[at].lanes & lanes != 0)
+    }
+
+    /// The CTA of a thread that took a lock, if it is on the chip.
+    pub(super) fn cta_of(&self, taker: Taker) -> Option<usize> {
+        self.numbers.get(&taker.warp.cta).copied()
+    }
+
+    /// The node of a thread that took a lock, unless it has ended.
+    pub(super) fn holder(&self, taker: Taker) -> Option<usize> {
+        self.with_lanes(self.cta_of(taker)?, taker.warp.warp as usize, 1 << taker.lane)
+    }
+}
+
+/// What lanes do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Doing {
+    /// Wait at a named barrier.
+    Barrier(u32),
+    /// Wait where paths meet, for these lanes.
+    Meet(u64),
+    /// Wait on the other side of a branch until these lanes come to the place.
+    Turn { after: u64, meet: Pc },
+    /// Wait at an instruction that these lanes must execute too.
+    Lanes(u64),
+    /// Read a word again and again.
+    Poll(Poll),
+    /// Ask an mbarrier again and again.
+    Mbarrier { pc: Pc, word: Word, pending: u64, expected: u64, bytes: i64 },
+    /// Go round for ever, waiting for nothing that is known.
+    Loop,
+    /// Run.
+    Run,
+}
+
+/// A word that lanes read in a spin loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Poll {
+    /// The load or atomic.
+    pub pc: Pc,
+    pub word: Word,
+    /// What they see.
+    pub seen: u64,
+    /// What memory holds.
+    pub held: u64,
+    pub until: Until,
+    /// Who last took it, if it is a lock.
+    pub taker: Option<Taker>,
+    /// They see an old copy.
+    pub stale: bool,
+    /// They read it with an atomic, as locks are.
+    pub atomic: bool,
+}
+
+impl<const N: usize> Scene<'_, N> {
+    pub(super) fn kernel(&self) -> &Kernel {
+        self.launch.kernel
+    }
+
+    /// Every lane that has not ended, in the order of CTAs and warps.
+    pub(super) fn nodes(&self) -> Nodes {
+        let mut nodes = Vec::new();
+        let mut starts = Vec::new();
+        for (at, seen) in self.ctas.iter().enumerate() {
+            starts.push(nodes.len());
+            for (number, warp) in seen.warps.iter().enumerate().filter(|(_, w)| !w.is_done()) {
+                let watched = seen.watched(number);
+                for (group, activation, wait) in warp.control.activated_paths() {
+                    let node = |lanes: u64, doing: Doing| Node {
+                        cta: at,
+                        warp: number,
+                        lanes,
+                        pc: group.pc,
+                        changes: wait.is_none() && watched.is_some_and(|(repeats, _)| !repeats),
+                        doing,
+                    };
+                    let waits = |doing: Doing| vec![node(group.mask, doing)];
+                    nodes.extend(match wait {
+                        Some(Wait::Barrier) => {
+                            let id = seen.cta.barriers.waiting_at(warp.id, group.mask);
+                            waits(Doing::Barrier(id.unwrap_or_default()))
+                        }
+                        Some(Wait::Meet(lanes)) => waits(Doing::Meet(lanes)),
+                        Some(Wait::Turn { after, meet }) => waits(Doing::Turn { after, meet }),
+                        Some(Wait::Lanes { members, anywhere }) => {
+                            let same = Some(Wait::Lanes { members, anywhere });
+                            let paths = warp.control.paths();
+                            let come =
+                                paths.iter().filter(|(g, w)| *w == same && (anywhere || g.pc == group.pc));
+                            let come = come.fold(0, |mask, (g, _)| mask | g.mask);
+                            waits(Doing::Lanes(members & warp.live & !come))
+                        }
+                        None => {
+                            let polls = self.polls(seen, number, &activation, group.pc, group.mask);
+                            let left = polls.iter().fold(group.mask, |left, (lanes, _)| left & !lanes);
+                            let mut nodes: Vec<Node> =
+                                polls.into_iter().map(|(lanes, doing)| node(lanes, doing)).collect();
+                            if left != 0 {
+                                let goes_round = watched.is_some_and(|(repeats, _)| repeats);
+                                nodes.push(node(left, if goes_round { Doing::Loop } else { Doing::Run }));
+                            }
+                            nodes
+                        }
+                    });
+                }
+            }
+        }
+        starts.push(nodes.len());
+        let numbers = self.ctas.iter().enumerate().map(|(at, seen)| (seen.cta.number, at)).collect();
+        Nodes { all: nodes, starts, numbers }
+    }
+
+    /// The lanes of a running path that wait in a spin loop, by what they wait for.
+    fn polls(
+        &self,
+        seen: &Seen<'_, N>,
+        warp: usize,
+        activation: &Activation,
+        pc: Pc,
+        mask: u64,
+    ) -> Vec<(u64, Doing)> {
+        let kernel = self.kernel();
+        let from = activation.caller.map(|caller| Pc(caller.resume.0 - 1));
+        // Lanes in a function that the loop calls are in the loop, but its registers are out of reach.
+        let (spin, own) = match (spin_loop(kernel, pc), from.and_then(|pc| spin_loop(kernel, pc))) {
+            (Some(spin), _) => (spin, true),
+            (None, Some(spin)) => (spin, false),
+            (None, None) => return Vec::new(),
+        };
+        let Some(poll) = spin.spins_on else { return Vec::new() };
+        let inst = &kernel.code[poll.index()];
+        let registers = own.then_some((&seen.warps[warp], activation));
+        if let Op::Mbarrier(_, wide) = inst.op {
+            let asks = || self.mbarrier(seen, registers?, poll, wide, mask);
+            return asks().into_iter().collect();
+        }
+        let (access, compared) = match inst.op {
+            Op::Ld { access, .. } => (access, None),
+            Op::Atom(op, access) => (access, (op == AtomOp::Cas).then_some(inst.src[2])),
+            _ => return Vec::new(),
+        };
+        let value = |operand: Operand, ty: Ty, lane: usize| -> Option<u64> {
+            let (warp, activation) = match operand {
+                Operand::Reg(_) => registers?,
+                _ => (&seen.warps[warp], activation),
+            };
+            Some(warp.value(activation, operand, ty.is_wide(), &kernel.imms)[lane])
+        };
+        let record = match seen.watched(warp) {
+            // A watched warp that polls has been seen to.
+            Some((_, polls)) => match polls.iter().find(|p| p.pc == poll) {
+                Some(record) => Some(record),
+                None => return Vec::new(),
+            },
+            None => None,
+        };
+        let condition = exit_condition(kernel, spin, poll);
+        let ty = access.ty;
+        let mut found: Vec<(u64, Poll)> = Vec::new();
+        for lane in each(mask) {
+            let place = match record {
+                Some(record) => address_of(kernel, record, lane),
+                None => registers
+                    .and_then(|at| from_registers(kernel, at, inst, access.wide_address, access.space, lane)),
+            };
+            let Some((shared, address)) = place else { continue };
+            let Some(held) = self.held(seen, shared, address, ty.bytes()) else { continue };
+            let keep = |value: u64| value & (u64::MAX >> (64 - ty.bits().min(64)));
+            let until = match (compared, condition) {
+                (Some(operand), _) => value(operand, ty, lane).map(|v| Until::Is(Cmp::Eq, keep(v))),
+                (None, Some((cmp, operand))) => value(operand, ty, lane).map(|v| Until::Is(cmp, keep(v))),
+                (None, None) => None,
+            };
+            let until = until.unwrap_or(Until::Changes);
+            let copy = seen.sm.filter(|_| !shared && matches!(inst.op, Op::Ld { .. }));
+            let copy = copy.and_then(|sm| sm.l1.peek(address, ty.bytes()));
+            let stale = copy.is_some_and(|copy| copy != held);
+            let look = match record {
+                Some(record) if !stale => keep(record.values[lane]),
+                _ => copy.unwrap_or(held),
+            };
+            if until.is_met(look, ty) {
+                continue;
+            }
+            let taker = match (shared, seen.sm, self.locks) {
+                (true, Some(sm), _) => sm.locks.taker((seen.cta.number, address)),
+                (false, _, Some(locks)) => locks.taker(address),
+                _ => None,
+            };
+            let word = self.word(shared, address);
+            let atomic = matches!(inst.op, Op::Atom(..));
+            let poll = Poll { pc: poll, word, seen: look, held, until, taker, stale, atomic };
+            match found.iter_mut().find(|(_, known)| *known == poll) {
+                Some((lanes, _)) => *lanes |= 1 << lane,
+                None => found.push((1 << lane, poll)),
+            }
+        }
+        found.into_iter().map(|(lanes, poll)| (lanes, Doing::Poll(poll))).collect()
+    }
+
+    fn mbarrier(
+        &self,
+        seen: &Seen<'_, N>,
+        registers: (&Warp<N>, &Activation),
+        pc: Pc,
+        wide: bool,
+        mask: u64,
+    ) -> Option<(u64, Doing)> {
+        let kernel = self.kernel();
+        let lane = mask.trailing_zeros() as usize;
+        let inst = &kernel.code[pc.index()];
+        let (_, address) = from_registers(kernel, registers, inst, wide, Space::Shared, lane)?;
+        let (pending, expected, bytes) = mbarrier::progress(self.held(seen, true, address, 8)?)?;
+        Some((mask, Doing::Mbarrier { pc, word: self.word(true, address), pending, expected, bytes }))
+    }
+
+    /// What memory holds.
+    fn held(&self, seen: &Seen<'_, N>, shared: bool, address: u64, bytes: u32) -> Option<u64> {
+        let bytes = bytes as usize;
+        let data = if shared {
+            seen.cta.shared.bytes.get(address as usize..address as usize + bytes)?
+        } else {
+            self.memory.read(address, bytes)?
+        };
+        Some(data.iter().rev().fold(0, |value, &byte| value << 8 | byte as u64))
+    }
+
+    fn word(&self, shared: bool, address: u64) -> Word {
+        let named = if shared {
+            let variables = self.kernel().shared.iter();
+            let holds =
+                |v: &&warploom_isa::SharedVar| address.wrapping_sub(v.offset as u64) < v.bytes.max(1) as u64;
+            let dynamic = |v: &&warploom_isa::SharedVar| v.bytes == 0 && address >= v.offset as u64;
+            let variable = variables.clone().find(holds).or_else(|| variables.clone().find(dynamic));
+            variable.map(|v| (v.name.as_str(), address - v.offset as u64))
+        } else {
+            self.memory.name(address)
+        };
+        let (name, offset) = named.unwrap_or(("", address));
+        Word { name: plain_name(name).to_string(), offset, shared }
+    }
+}
+
+impl<'a, const N: usize> Seen<'a, N> {
+    /// If the warp is watched: whether it is known to repeat itself, and what it polled.
+    pub(super) fn watched(&self, warp: usize) -> Option<(bool, &'a [Polled<N>])> {
+        let sm = self.sm.as_ref()?;
+        let slot = WarpSlot(sm.first + warp as u8);
+        sm.watch.map(|watch| (watch.repeats(slot), watch.polls(slot)))
+    }
+}
+
+/// The name that a variable of a function has in its source: `_ZZ4sortPjE4lock` is `lock`.
+fn plain_name(name: &str) -> &str {
+    let local = |name: &'_ str| -> Option<usize> {
+        let mangled = name.strip_prefix("_ZZ")?;
+        mangled.rmatch_indices('E').find_map(|(at, _)| {
+            let digits = mangled[at + 1..].chars().take_while(char::is_ascii_digit).count();
+            let length: usize = mangled[at + 1..at + 1 + digits].parse().ok()?;
+            let start = at + 1 + digits;
+            (start + length == mangled.len()).then_some("_ZZ".len() + start)
+        })
+    };
+    local(name).map_or(name, |start| &name[start..])
+}
+
+/// Whether an instruction from `from` to before `to` may write to the same space as `poll` reads.
+pub(super) fn may_write(kernel: &Kernel, from: Pc, to: Pc, poll: Pc) -> bool {
+    let space = |op: Op| match op {
+        Op::Ld { access, .. } | Op::Atom(_, access) | Op::St(access) => Some(access.space),
+        _ => None,
+    };
+    let end = to.index().min(kernel.function_at(from).end.index());
+    let read = space(kernel.code[poll.index()].op);
+    let written = kernel.code.get(from.index()..end).into_iter().flatten();
+    let mut written =
+        written.filter(|inst| !matches!(inst.op, Op::Ld { .. })).filter_map(|inst| space(inst.op));
+    written.any(|space| Some(space) == read || space == Space::Generic || read == Some(Space::Generic))
+}
+
+/// Where a lane last polled: in shared memory or not, and the address.
+fn address_of<const N: usize>(kernel: &Kernel, record: &Polled<N>, lane: usize) -> Option<(bool, u64)> {
+    let (shared, address) = (record.shared >> lane & 1 == 1, record.addresses[lane]);
+    let offset = if shared { shared_offset(address, kernel.windows.shared) } else { address };
+    (record.mask >> lane & 1 == 1).then_some((shared, offset))
+}
+
+/// Where an instruction would read now: in shared memory or not, and the address.
+fn from_registers<const N: usize>(
+    kernel: &Kernel,
+    (warp, activation): (&Warp<N>, &Activation),
+    inst: &Inst,
+    wide: bool,
+    space: Space,
+    lane: usize,
+) -> Option<(bool, u64)> {
+    let offset = match inst.src[1] {
+        Operand::Imm(offset) => offset as i32 as i64 as u64,
+        _ => 0,
+    };
+    let address = warp.value(activation, inst.src[0], wide, &kernel.imms)[lane].wrapping_add(offset);
+    match (space, kernel.windows.space_of(address)) {
+        (Space::Shared, _) => Some((true, shared_offset(address, kernel.windows.shared))),
+        (Space::Generic, Space::Shared) => Some((true, address - kernel.windows.shared)),
+        (Space::Global, _) | (Space::Generic, Space::Global) => Some((false, address)),
+        _ => None,
+    }
+}
+
+/// The last instruction of a loop, if its blocks follow each other as they mostly do.
+fn last_of(l: &Loop) -> Pc {
+    l.latches.iter().copied().max().unwrap_or(l.header)
+}
+
+/// Whether a loop holds the instruction.
+pub(super) fn contains(l: &Loop, pc: Pc) -> bool {
+    l.header <= pc && pc <= last_of(l)
+}
+
+/// The innermost loop around an instruction that may wait for another thread.
+fn spin_loop(kernel: &Kernel, pc: Pc) -> Option<&Loop> {
+    let spins = kernel.loops.iter().filter(|l| l.spins_on.is_some() && contains(l, pc));
+    spins.min_by_key(|l| last_of(l).0 - l.header.0)
+}
+
+/// How the polled value must compare, and with what, for the loop to end: where it is as plain as a comparison and a branch.
+fn exit_condition(kernel: &Kernel, spin: &Loop, poll: Pc) -> Option<(Cmp, Operand)> {
+    let Dst::Reg(polled) = kernel.code[poll.index()].dst else { return None };
+    let body = || (poll.0 + 1..=last_of(spin).0).map(Pc);
+    let is_polled = |operand: Operand| operand == Operand::Reg(polled);
+    let (at, cmp, operand, pred) = body().find_map(|pc| {
+        let inst = &kernel.code[pc.index()];
+        let Op::Setp { cmp, combine: Combine::None, .. } = inst.op else { return None };
+        let Dst::Pred(pred) = inst.dst else { return None };
+        match inst.src {
+            [a, b, ..] if is_polled(a) && !is_polled(b) => Some((pc, cmp, b, pred)),
+            [a, b, ..] if is_polled(b) && !is_polled(a) => Some((pc, swapped(cmp)?, a, pred)),
+            _ => None,
+        }
+    })?;
+    let writes_pred = |inst: &Inst| [inst.dst, inst.dst2].contains(&Dst::Pred(pred));
+    for pc in body().filter(|&pc| pc > at) {
+        let inst = &kernel.code[pc.index()];
+        let (Op::Bra, Operand::Imm(target)) = (inst.op, inst.src[0]) else {
+            if writes_pred(inst) {
+                return None;
+            }
+            continue;
+        };
+        let taken_if = match inst.guard {
+            Guard::If(p) if p == pred => true,
+            Guard::Unless(p) if p == pred => false,
+            _ => continue,
+        };
+        let stays = contains(spin, Pc(target));
+        // A branch inside the loop says nothing about its end.
+        if stays && Pc(target) > pc {
+            return None;
+        }
+        return if taken_if == stays { Some((negated(cmp)?, operand)) } else { Some((cmp, operand)) };
+    }
+    None
+}
+
+fn negated(cmp: Cmp) -> Option<Cmp> {
+    Some(match cmp {
+        Cmp::Eq => Cmp::Ne,
+        Cmp::Ne => Cmp::Eq,
+        Cmp::Lt => Cmp::Ge,
+        Cmp::Le => Cmp::Gt,
+        Cmp::Gt => Cmp::Le,
+        Cmp::Ge => Cmp::Lt,
+        _ => return None,
+    })
+}
+
+fn swapped(cmp: Cmp) -> Option<Cmp> {
+    Some(match cmp {
+        Cmp::Eq | Cmp::Ne => cmp,
+        Cmp::Lt => Cmp::Gt,
+        Cmp::Le => Cmp::Ge,
+        Cmp::Gt => Cmp::Lt,
+        Cmp::Ge => Cmp::Le,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain_name;
+
+    #[test]
+    fn names_of_variables_in_functions() {
+        assert_eq!(plain_name("_ZZ11shared_lockE4lock"), "lock");
+        assert_eq!(plain_name("_ZZ4sortPjE9EmptySlot"), "EmptySlot");
+        assert_eq!(plain_name("tile"), "tile");
+        assert_eq!(plain_name("_ZZ4sortE4"), "_ZZ4sortE4");
+        assert_eq!(plain_name("_ZZé"), "_ZZé");
+    }
+}

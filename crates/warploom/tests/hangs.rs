@@ -1,0 +1,615 @@
+//! Kernels that do not end: how they are found out, and what is said about them. And kernels that only take long.
+//!
+//! The kernels of `kernels/hangs/` are also the examples of `docs/hangs.md`, which shows the same messages.
+
+use warploom::{
+    Arg, Buffer, Chip, Device, Error, Hang, HangKind, HangReason, Launch, SimModel, SimOptions, args,
+};
+
+/// A chip with these changes.
+fn device(chip: &str, changes: &[&str]) -> Device {
+    let changes: Vec<String> = changes.iter().map(|c| c.to_string()).collect();
+    Device::sim_with(Chip::load(chip, &changes).expect("a built-in chip"), SimOptions::default())
+}
+
+/// The PTX of a file of `kernels/hangs/`.
+fn example(name: &str) -> String {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels/hangs");
+    std::fs::read_to_string(folder.join(name)).expect("the example is there")
+}
+
+/// Runs a kernel of a text on `gpu`.
+fn run<'a>(
+    gpu: &mut Device,
+    text: &str,
+    entry: &str,
+    launch: Launch,
+    args: impl AsRef<[Arg<'a>]>,
+) -> Result<(), Error> {
+    let module = gpu.load_ptx_named("k.ptx", text).unwrap_or_else(|e| panic!("{e}"));
+    gpu.launch(module.kernel(entry).unwrap(), launch, args).map(drop)
+}
+
+/// The hang that a launch ended with.
+#[track_caller]
+fn hang(result: Result<(), Error>) -> Hang {
+    match result {
+        Err(Error::Hang { hang: Some(hang), message, .. }) => {
+            assert_eq!(message, hang.to_string());
+            *hang
+        }
+        Err(error) => panic!("it does not hang: {error}"),
+        Ok(()) => panic!("it ends"),
+    }
+}
+
+/// A word of global memory, 0, with a name.
+fn word(gpu: &mut Device, name: &str) -> Buffer<u32> {
+    gpu.zeros_named(name, 1).unwrap()
+}
+
+/// A module with one kernel `k(a, b)`, the pointers in `%d0` and `%d1`, `%tid.x` in `%r0` and `%ctaid.x` in `%r1`.
+fn kernel(body: &str) -> String {
+    format!(
+        ".version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 a, .param .u64 b) {{
+    .reg .pred %p<8>;
+    .reg .b32 %r<16>;
+    .reg .b64 %d<16>;
+    ld.param.u64 %d0, [a];
+    ld.param.u64 %d1, [b];
+    mov.u32 %r0, %tid.x;
+    mov.u32 %r1, %ctaid.x;
+{body}
+    ret;
+}}"
+    )
+}
+
+/// A message without its cycles, which change with every latency.
+fn timeless(message: &str) -> String {
+    let mut words: Vec<String> = message.split(' ').map(String::from).collect();
+    for at in 1..words.len() {
+        let is_count = words[at - 1].starts_with(|c: char| c.is_ascii_digit());
+        let told = |word: &str| ["after", "for", "of"].contains(&word);
+        if words[at].trim_end().starts_with("cycles") && is_count && at >= 2 && told(&words[at - 2]) {
+            words[at - 1] = "N".to_string();
+            if words[at - 2] == "of" {
+                words[at - 3] = "N".to_string();
+            }
+        }
+    }
+    words.join(" ")
+}
+
+/// The message is a snapshot, but for its cycles.
+macro_rules! assert_message {
+    ($hang:expr) => {
+        insta::assert_snapshot!(timeless(&$hang.to_string()))
+    };
+}
+
+/// It is also what `docs/hangs.md` shows.
+macro_rules! assert_documented {
+    ($hang:expr) => {{
+        let message = $hang.to_string();
+        insta::assert_snapshot!(timeless(&message));
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/hangs.md");
+        let page = std::fs::read_to_string(path).expect("the page is there");
+        let found = timeless(&page).contains(&timeless(&format!("```text\n{message}\n```")));
+        assert!(found, "docs/hangs.md does not show:\n{message}");
+    }};
+}
+
+// Lanes that wait for lanes of their own warp.
+
+#[test]
+fn simd_deadlock() {
+    let text = example("simd_deadlock.ptx");
+    let mut gpu = device("gtx480", &[]);
+    let (lock, count) = (word(&mut gpu, "lock"), word(&mut gpu, "count"));
+    let hang = hang(run(&mut gpu, &text, "naive_lock", Launch::grid(1).block(32), args![&lock, &count]));
+    assert_eq!((hang.kind, &hang.reason), (HangKind::SimdDeadlock, &HangReason::Repeats));
+    assert_documented!(hang);
+}
+
+/// The other warps and CTAs only wait for the first.
+#[test]
+fn simd_deadlock_and_those_who_wait_behind_it() {
+    let mut gpu = device("gtx480", &["sm.count=2"]);
+    let (lock, count) = (word(&mut gpu, "lock"), word(&mut gpu, "count"));
+    let text = example("simd_deadlock.ptx");
+    let hang = hang(run(&mut gpu, &text, "naive_lock", Launch::grid(12).block(256), args![&lock, &count]));
+    assert_eq!((hang.kind, hang.live_warps), (HangKind::SimdDeadlock, 96));
+    assert_message!(hang);
+}
+
+/// With independent threads the lane that has the lock goes on, though its turn may come late.
+#[test]
+fn independent_threads_release_the_lock() {
+    for block in [32, 64] {
+        let mut gpu = device("h200", &["sm.count=2"]);
+        let (lock, count) = (word(&mut gpu, "lock"), word(&mut gpu, "count"));
+        let text = example("simd_deadlock.ptx");
+        run(&mut gpu, &text, "naive_lock", Launch::grid(1).block(block), args![&lock, &count]).unwrap();
+        assert_eq!(count.read(&gpu).unwrap(), [block as u32]);
+    }
+}
+
+/// Lanes that have not begun their side of a branch, because the other side never ends.
+#[test]
+fn simd_deadlock_before_the_turn() {
+    let text = kernel(
+        "    setp.ge.u32 %p0, %r0, 1;
+    @%p0 bra WAIT;
+    st.volatile.global.u32 [%d0], 1;
+    bra MEET;
+WAIT:
+    ld.volatile.global.u32 %r2, [%d0];
+    setp.eq.u32 %p1, %r2, 0;
+    @%p1 bra WAIT;
+MEET:
+    st.global.u32 [%d1], %r0;",
+    );
+    let mut gpu = device("gtx480", &[]);
+    let (flag, out) = (word(&mut gpu, "flag"), word(&mut gpu, "out"));
+    let stuck = hang(run(&mut gpu, &text, "k", Launch::grid(1).block(32), args![&flag, &out]));
+    assert_eq!(stuck.kind, HangKind::SimdDeadlock);
+    assert_message!(stuck);
+    let mut gpu = device("h200", &["sm.count=1"]);
+    let (flag, out) = (word(&mut gpu, "flag"), word(&mut gpu, "out"));
+    run(&mut gpu, &text, "k", Launch::grid(1).block(32), args![&flag, &out]).unwrap();
+}
+
+/// `shfl.sync` names lanes that wait for the others to release the lock.
+#[test]
+fn lanes_that_are_named_but_spin() {
+    let text = kernel(
+        "AGAIN:
+    atom.global.cas.b32 %r2, [%d0], 0, 1;
+    setp.ne.u32 %p0, %r2, 0;
+    @%p0 bra AGAIN;
+    bar.warp.sync 0xffffffff;
+    atom.global.exch.b32 %r2, [%d0], 0;",
+    );
+    let mut gpu = device("h200", &["sm.count=1"]);
+    let (lock, out) = (word(&mut gpu, "lock"), word(&mut gpu, "out"));
+    let hang = hang(run(&mut gpu, &text, "k", Launch::grid(1).block(32), args![&lock, &out]));
+    assert_eq!(hang.kind, HangKind::SimdDeadlock);
+    assert_message!(hang);
+}
+
+// Locks.
+
+#[test]
+fn lock_cycle() {
+    let text = example("lock_cycle.ptx");
+    for chip in ["gtx480", "h200"] {
+        let mut gpu = device(chip, &["sm.count=2"]);
+        let (locks, both) =
+            (gpu.zeros_named::<u32>("locks", 2).unwrap(), gpu.zeros_named::<u32>("both", 2).unwrap());
+        let hang = hang(run(&mut gpu, &text, "two_locks", Launch::grid(1).block(64), args![&locks, &both]));
+        assert_eq!((hang.kind, &hang.reason), (HangKind::LockCycle, &HangReason::Repeats), "on {chip}");
+        if chip == "gtx480" {
+            assert_documented!(hang);
+        }
+    }
+}
+
+#[test]
+fn lock_taken_twice() {
+    let mut gpu = device("gtx480", &[]);
+    let lock = word(&mut gpu, "lock");
+    let launch = Launch::grid(1).block(1);
+    let hang = hang(run(&mut gpu, &example("lock_cycle.ptx"), "taken_twice", launch, args![&lock]));
+    assert_eq!(hang.kind, HangKind::LockCycle);
+    assert_message!(hang);
+}
+
+/// Each CTA holds the lock that the next one wants.
+#[test]
+fn lock_cycle_of_ctas() {
+    let text = kernel(
+        "    mov.u32 %r3, %nctaid.x;
+    add.u32 %r4, %r1, 1;
+    rem.u32 %r4, %r4, %r3;
+    mad.wide.u32 %d2, %r1, 4, %d0;
+    mad.wide.u32 %d3, %r4, 4, %d0;
+FIRST:
+    atom.global.cas.b32 %r2, [%d2], 0, 1;
+    setp.ne.u32 %p0, %r2, 0;
+    @%p0 bra FIRST;
+    atom.global.add.u32 %r2, [%d1], 1;
+ALL:
+    ld.volatile.global.u32 %r2, [%d1];
+    setp.lt.u32 %p0, %r2, %r3;
+    @%p0 bra ALL;
+SECOND:
+    atom.global.cas.b32 %r2, [%d3], 0, 1;
+    setp.ne.u32 %p0, %r2, 0;
+    @%p0 bra SECOND;",
+    );
+    let mut gpu = device("gtx480", &["sm.count=4"]);
+    let (locks, come) = (gpu.zeros_named::<u32>("locks", 12).unwrap(), word(&mut gpu, "come"));
+    let hang = hang(run(&mut gpu, &text, "k", Launch::grid(12).block(1), args![&locks, &come]));
+    assert_eq!(hang.kind, HangKind::LockCycle);
+    assert_message!(hang);
+}
+
+// Barriers.
+
+fn barrier_deadlock(entry: &str, block: u32) -> Hang {
+    let mut gpu = device("gtx480", &[]);
+    let out = gpu.zeros_named::<u32>(if entry == "lock_and_barrier" { "lock" } else { "out" }, 128).unwrap();
+    let launch = Launch::grid(1).block(block);
+    let hang = hang(run(&mut gpu, &example("barrier_deadlock.ptx"), entry, launch, args![&out]));
+    assert_eq!(hang.kind, HangKind::Barrier, "{hang}");
+    hang
+}
+
+#[test]
+fn barrier_that_misses_a_warp() {
+    let hang = barrier_deadlock("left_early", 128);
+    assert_eq!(hang.reason, HangReason::Blocked);
+    assert_documented!(hang);
+}
+
+#[test]
+fn two_barriers() {
+    assert_documented!(barrier_deadlock("two_barriers", 128));
+}
+
+#[test]
+fn barrier_in_divergent_code() {
+    assert_documented!(barrier_deadlock("divergent", 64));
+}
+
+#[test]
+fn barrier_and_lock() {
+    let hang = barrier_deadlock("lock_and_barrier", 64);
+    assert_eq!(hang.reason, HangReason::Repeats);
+    assert_documented!(hang);
+}
+
+/// A count beyond the CTA's threads.
+#[test]
+fn barrier_that_counts_too_many() {
+    let mut gpu = device("h200", &["sm.count=2"]);
+    let (a, b) = (word(&mut gpu, "a"), word(&mut gpu, "b"));
+    let hang =
+        hang(run(&mut gpu, &kernel("    bar.sync 3, 96;"), "k", Launch::grid(40).block(64), args![&a, &b]));
+    assert_eq!((hang.kind, hang.live_warps), (HangKind::Barrier, 80));
+    assert_message!(hang);
+}
+
+#[test]
+fn mbarrier_that_misses_arrivals() {
+    let text = kernel(
+        "    .shared .align 8 .b64 phase;
+    mov.u32 %r2, phase;
+    setp.ne.u32 %p0, %r0, 0;
+    @!%p0 mbarrier.init.shared.b64 [%r2], 64;
+    bar.sync 0;
+    mbarrier.arrive.shared.b64 %d2, [%r2];
+AGAIN:
+    mbarrier.test_wait.shared.b64 %p1, [%r2], %d2;
+    @!%p1 bra AGAIN;",
+    );
+    let mut gpu = device("h200", &["sm.count=1"]);
+    let (a, b) = (word(&mut gpu, "a"), word(&mut gpu, "b"));
+    let hang = hang(run(&mut gpu, &text, "k", Launch::grid(1).block(48), args![&a, &b]));
+    assert_eq!(hang.kind, HangKind::Barrier);
+    assert_message!(hang);
+}
+
+// Words that nobody writes.
+
+#[test]
+fn lost_token() {
+    let mut gpu = device("gtx480", &[]);
+    let (flag, out) = (word(&mut gpu, "flag"), gpu.zeros_named::<u32>("out", 64).unwrap());
+    let launch = Launch::grid(1).block(64);
+    let hang = hang(run(&mut gpu, &example("lost_token.ptx"), "never_set", launch, args![&flag, &out]));
+    assert_eq!((hang.kind, &hang.reason), (HangKind::LostToken, &HangReason::Repeats));
+    assert_documented!(hang);
+}
+
+#[test]
+fn lost_token_in_a_loop_that_sleeps() {
+    for chip in ["gtx480", "h200"] {
+        let mut gpu = device(chip, &["sm.count=2"]);
+        let (flag, out) = (word(&mut gpu, "flag"), gpu.zeros_named::<u32>("out", 64).unwrap());
+        let launch = Launch::grid(3).block(64);
+        let hang = hang(run(&mut gpu, &example("lost_token.ptx"), "sleeping", launch, args![&flag, &out]));
+        assert_eq!((hang.kind, &hang.reason), (HangKind::LostToken, &HangReason::Repeats), "on {chip}");
+        if chip == "gtx480" {
+            assert_message!(hang);
+        }
+    }
+}
+
+#[test]
+fn lock_that_is_not_released() {
+    let mut gpu = device("gtx480", &[]);
+    let (lock, length) = (word(&mut gpu, "lock"), word(&mut gpu, "length"));
+    let launch = Launch::grid(1).block(96);
+    let hang = hang(run(&mut gpu, &example("lost_token.ptx"), "not_released", launch, args![&lock, &length]));
+    assert_eq!(hang.kind, HangKind::LostToken);
+    assert_documented!(hang);
+}
+
+#[test]
+fn lock_in_shared_memory() {
+    for chip in ["gtx480", "h200"] {
+        let mut gpu = device(chip, &["sm.count=2"]);
+        let out = gpu.zeros_named::<u32>("out", 64).unwrap();
+        let launch = Launch::grid(2).block(96);
+        let hang = hang(run(&mut gpu, &example("lost_token.ptx"), "shared_lock", launch, args![&out]));
+        assert_eq!((hang.kind, &hang.reason), (HangKind::LostToken, &HangReason::Repeats), "on {chip}");
+        if chip == "gtx480" {
+            assert_message!(hang);
+        }
+    }
+}
+
+/// Locks in shared memory are counted as those in global memory are.
+#[test]
+fn locks_in_shared_memory_are_counted() {
+    let text = kernel(
+        "    .shared .align 4 .u32 lock;
+    setp.eq.u32 %p0, %r0, 0;
+    @%p0 st.shared.u32 [lock], 0;
+    bar.sync 0;
+AGAIN:
+    atom.shared.cas.b32 %r2, [lock], 0, 1;
+    setp.ne.u32 %p0, %r2, 0;
+    @%p0 bra NEXT;
+    ld.volatile.global.u32 %r3, [%d0];
+    add.u32 %r3, %r3, 1;
+    st.volatile.global.u32 [%d0], %r3;
+    membar.gl;
+    atom.shared.exch.b32 %r4, [lock], 0;
+NEXT:
+    @%p0 bra AGAIN;",
+    );
+    for chip in ["gtx480", "h200"] {
+        let mut gpu = device(chip, &["sm.count=1"]);
+        let (count, b) = (word(&mut gpu, "count"), word(&mut gpu, "b"));
+        let module = gpu.load_ptx(&text).unwrap();
+        let launch = Launch::grid(1).block(64);
+        let report = gpu.launch(module.kernel("k").unwrap(), launch, args![&count, &b]).unwrap();
+        assert_eq!(count.read(&gpu).unwrap(), [64], "on {chip}");
+        let locks = report.locks.unwrap();
+        assert_eq!(locks.acquired, 64, "on {chip}");
+        assert!(locks.failed_intra > 0 && locks.failed_inter > 0, "on {chip}: {locks:?}");
+    }
+}
+
+#[test]
+fn ctas_that_cannot_start() {
+    let mut gpu = device("gtx480", &["sm.count=2", "sm.max_ctas=3"]);
+    let (come, out) = (word(&mut gpu, "come"), gpu.zeros_named::<u32>("out", 10).unwrap());
+    let launch = Launch::grid(10).block(64);
+    let hang = hang(run(&mut gpu, &example("cannot_start.ptx"), "grid_barrier", launch, args![&come, &out]));
+    assert_eq!((hang.kind, hang.unstarted_ctas), (HangKind::NotResident, 4));
+    assert_documented!(hang);
+    let mut gpu = device("gtx480", &["sm.count=2", "sm.max_ctas=5"]);
+    let (come, out) = (word(&mut gpu, "come"), gpu.zeros_named::<u32>("out", 10).unwrap());
+    let launch = Launch::grid(10).block(64);
+    run(&mut gpu, &example("cannot_start.ptx"), "grid_barrier", launch, args![&come, &out]).unwrap();
+}
+
+#[test]
+fn stale_copy() {
+    let mut gpu = device("gtx480", &[]);
+    let (flag, out) = (word(&mut gpu, "flag"), word(&mut gpu, "out"));
+    let launch = Launch::grid(2).block(1);
+    let hang = hang(run(&mut gpu, &example("stale_copy.ptx"), "cached_flag", launch, args![&flag, &out]));
+    assert_eq!((hang.kind, &hang.reason), (HangKind::Stale, &HangReason::Repeats));
+    assert_documented!(hang);
+    // Past the L1 the flag is seen.
+    let text = example("stale_copy.ptx").replace("ld.global.ca", "ld.global.cg");
+    run(&mut gpu, &text, "cached_flag", Launch::grid(2).block(1), args![&flag, &out]).unwrap();
+    assert_eq!(out.read(&gpu).unwrap(), [1]);
+}
+
+// Loops.
+
+#[test]
+fn endless_loop() {
+    let mut gpu = device("gtx480", &[]);
+    let out = gpu.zeros_named::<u32>("out", 64).unwrap();
+    let launch = Launch::grid(1).block(64);
+    let hang = hang(run(&mut gpu, &example("endless_loop.ptx"), "no_way_out", launch, args![&out, 0u32]));
+    assert_eq!((hang.kind, &hang.reason), (HangKind::Endless, &HangReason::Repeats));
+    assert_documented!(hang);
+}
+
+#[test]
+fn suspicion() {
+    let mut gpu = device("gtx480", &["hang.suspect_cycles=20000"]);
+    let (flag, out) = (word(&mut gpu, "flag"), gpu.zeros_named::<u32>("out", 64).unwrap());
+    let launch = Launch::grid(1).block(64);
+    let hang = hang(run(&mut gpu, &example("endless_loop.ptx"), "counting", launch, args![&flag, &out]));
+    assert!(matches!(hang.reason, HangReason::Quiet(20_000..21_000)), "{hang}");
+    assert_documented!(hang);
+}
+
+#[test]
+fn cycle_limit() {
+    let text = example("endless_loop.ptx");
+    let launch = |cycles: u64| Launch::grid(1).block(64).max_cycles(cycles);
+    let mut gpu = device("gtx480", &[]);
+    let (flag, out) = (word(&mut gpu, "flag"), gpu.zeros_named::<u32>("out", 64).unwrap());
+    let spinning = hang(run(&mut gpu, &text, "counting", launch(3000), args![&flag, &out]));
+    let computing = hang(run(&mut gpu, &text, "no_way_out", launch(3000), args![&out, 0u32]));
+    assert_eq!(computing.reason, HangReason::CycleLimit(3000));
+    assert_message!(format!("{spinning}\n\n{computing}"));
+}
+
+/// The machine without timing tells what it can.
+#[test]
+fn without_timing() {
+    let functional = || {
+        let options = SimOptions { model: SimModel::Functional, ..SimOptions::default() };
+        Device::sim_with(Chip::load("gtx480", &[]).unwrap(), options)
+    };
+    let mut gpu = functional();
+    let out = gpu.zeros_named::<u32>("out", 128).unwrap();
+    let blocked = Launch::grid(1).block(128);
+    let blocked = hang(run(&mut gpu, &example("barrier_deadlock.ptx"), "left_early", blocked, args![&out]));
+    assert_eq!(blocked.reason, HangReason::Blocked);
+    let (lock, count) = (word(&mut gpu, "lock"), word(&mut gpu, "count"));
+    let launch = Launch::grid(1).block(32).max_cycles(10_000);
+    let limited =
+        hang(run(&mut gpu, &example("simd_deadlock.ptx"), "naive_lock", launch, args![&lock, &count]));
+    assert_eq!((limited.kind, &limited.reason), (HangKind::SimdDeadlock, &HangReason::CycleLimit(10_000)));
+    assert_message!(format!("{blocked}\n\n{limited}"));
+}
+
+/// On every number of host threads the same is said.
+#[test]
+fn explanations_are_deterministic() {
+    let tell = |threads: usize| {
+        let mut options = SimOptions::default();
+        options.timing.threads = threads;
+        let mut gpu = Device::sim_with(Chip::load("gtx480", &["sm.count=4".to_string()]).unwrap(), options);
+        let (lock, count) = (word(&mut gpu, "lock"), word(&mut gpu, "count"));
+        let launch = Launch::grid(9).block(96);
+        hang(run(&mut gpu, &example("simd_deadlock.ptx"), "naive_lock", launch, args![&lock, &count]))
+    };
+    assert_eq!(tell(1), tell(3));
+}
+
+// Kernels that only take long must not be taken for hanging.
+
+/// A watch as impatient as can be.
+const IMPATIENT: &[&str] = &["sm.count=2", "hang.watch_cycles=50"];
+
+/// Runs `k(a, b)` with an impatient watch on a chip of each kind; gives what `b` holds.
+#[track_caller]
+fn ends(text: &str, launch: Launch) -> u32 {
+    let results = ["gtx480", "h200"].map(|chip| {
+        let mut gpu = device(chip, IMPATIENT);
+        let (a, b) = (word(&mut gpu, "a"), word(&mut gpu, "b"));
+        run(&mut gpu, text, "k", launch.clone(), args![&a, &b]).unwrap_or_else(|e| panic!("on {chip}: {e}"));
+        b.read(&gpu).unwrap()[0]
+    });
+    assert_eq!(results[0], results[1]);
+    results[0]
+}
+
+#[test]
+fn long_computation() {
+    let text = kernel(
+        "    mov.u32 %r2, 20000;
+AGAIN:
+    sub.u32 %r2, %r2, 1;
+    setp.ne.u32 %p0, %r2, 0;
+    @%p0 bra AGAIN;
+    st.global.u32 [%d1], 7;",
+    );
+    assert_eq!(ends(&text, Launch::grid(1).block(64)), 7);
+}
+
+/// Everybody spins, and repeats itself, while one thread computes.
+#[test]
+fn slow_producer() {
+    let text = kernel(
+        "    or.b32 %r2, %r0, %r1;
+    setp.eq.u32 %p0, %r2, 0;
+    @%p0 bra PRODUCE;
+WAIT:
+    ld.volatile.global.u32 %r2, [%d0];
+    setp.eq.u32 %p1, %r2, 0;
+    @%p1 bra WAIT;
+    bra DONE;
+PRODUCE:
+    mov.u32 %r3, 10000;
+COUNT:
+    sub.u32 %r3, %r3, 1;
+    setp.ne.u32 %p1, %r3, 0;
+    @%p1 bra COUNT;
+    st.volatile.global.u32 [%d0], 1;
+DONE:
+    setp.eq.u32 %p2, %r0, 32;
+    @%p2 st.global.u32 [%d1], 5;",
+    );
+    // Lane 0 alone in its warp: on a SIMT stack its warp must not wait for itself.
+    let text = text.replace("or.b32 %r2, %r0, %r1;", "shr.u32 %r2, %r0, 5;\n    or.b32 %r2, %r2, %r1;");
+    assert_eq!(ends(&text, Launch::grid(4).block(64)), 5);
+}
+
+/// A loop that ends by the clock, the time in a register that is used again before the loop closes.
+#[test]
+fn timeout_by_the_clock() {
+    let text = kernel(
+        "    mov.u32 %r2, %clock;
+    add.u32 %r2, %r2, 30000;
+AGAIN:
+    mov.u32 %r3, %clock;
+    setp.lt.u32 %p0, %r3, %r2;
+    ld.volatile.global.u32 %r3, [%d0];
+    setp.eq.and.u32 %p0, %r3, 0, %p0;
+    @%p0 bra AGAIN;
+    st.global.u32 [%d1], 9;",
+    );
+    assert_eq!(ends(&text, Launch::grid(1).block(32)), 9);
+}
+
+/// Warp 0 goes round by a vote at a barrier that warp 1 turns only in the end.
+#[test]
+fn votes_of_another_warp() {
+    let text = kernel(
+        "    mov.u32 %r2, 0;
+    setp.lt.u32 %p1, %r0, 32;
+AGAIN:
+    add.u32 %r2, %r2, 1;
+    @%p1 mov.u32 %r2, 0;
+    setp.eq.u32 %p2, %r2, 1000;
+    barrier.red.or.pred %p3, 0, %p2;
+    @!%p3 bra AGAIN;
+    st.global.u32 [%d1], 3;",
+    );
+    assert_eq!(ends(&text, Launch::grid(1).block(64)), 3);
+}
+
+/// The only store is on its way when everybody else already goes round: far memory, and a thread that has ended.
+#[test]
+fn store_on_its_way() {
+    let text = kernel(
+        "    setp.lt.u32 %p0, %r0, 32;
+    @%p0 bra WAIT;
+    st.volatile.global.u32 [%d0], 1;
+    ret;
+WAIT:
+    ld.volatile.global.u32 %r2, [%d0];
+    setp.eq.u32 %p1, %r2, 0;
+    @%p1 bra WAIT;
+    st.global.u32 [%d1], 2;",
+    );
+    assert_eq!(ends(&text, Launch::grid(1).block(64)), 2);
+}
+
+/// CTAs wait in turn, each for the one before it, which ends late.
+#[test]
+fn chain_of_ctas() {
+    let text = kernel(
+        "    mov.u32 %r4, 300;
+COUNT:
+    sub.u32 %r4, %r4, 1;
+    setp.ne.u32 %p0, %r4, 0;
+    @%p0 bra COUNT;
+WAIT:
+    ld.volatile.global.u32 %r2, [%d0];
+    setp.ne.u32 %p0, %r2, %r1;
+    @%p0 bra WAIT;
+    bar.sync 0;
+    add.u32 %r2, %r1, 1;
+    st.volatile.global.u32 [%d0], %r2;
+    st.volatile.global.u32 [%d1], %r2;",
+    );
+    assert_eq!(ends(&text, Launch::grid(40).block(64)), 40);
+}
