@@ -25,12 +25,15 @@ extern "C" __global__ void divergent(unsigned* out) {
     out[threadIdx.x] = 1;
 }
 
-// Whoever takes the lock waits at the barrier with it.
+// Thread 0 waits at the second barrier with the lock that thread 32 wants before it comes there.
 extern "C" __global__ void lock_and_barrier(unsigned* lock) {
-    if (threadIdx.x % 32 == 0) {
+    if (threadIdx.x == 0)
         while (atomicCAS(lock, 0, 1) != 0) {
         }
-    }
     __syncthreads();
-    if (threadIdx.x % 32 == 0) atomicExch(lock, 0);
+    if (threadIdx.x == 32)
+        while (atomicCAS(lock, 0, 1) != 0) {
+        }
+    __syncthreads();
+    if (threadIdx.x == 0) atomicExch(lock, 0);
 }

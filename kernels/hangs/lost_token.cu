@@ -22,12 +22,16 @@ extern "C" __global__ void not_released(unsigned* lock, volatile unsigned* lengt
     atomicExch(lock, 0);
 }
 
-// A lock in shared memory, taken by the first warp for good.
+// A lock in shared memory that the first thread takes for good.
 extern "C" __global__ void shared_lock(unsigned* out) {
     __shared__ unsigned lock;
-    if (threadIdx.x == 0) lock = 0;
+    if (threadIdx.x == 0) {
+        lock = 0;
+        while (atomicCAS(&lock, 0, 1) != 0) {
+        }
+    }
     __syncthreads();
-    if (threadIdx.x % 32 != 0) return;
+    if (threadIdx.x == 0 || threadIdx.x % 32 != 0) return;
     while (atomicCAS(&lock, 0, 1) != 0) {
     }
     out[threadIdx.x / 32] = 1;

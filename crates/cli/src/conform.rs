@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
-use warploom::Device;
+use warploom::{Chip, Device, SimModel, SimOptions, Timing};
 use warploom_lab::conform::fuzz::{self, Difference, FuzzReport, Options, Program, StoredReport};
 use warploom_lab::conform::{self, ConformReport};
 
@@ -52,10 +52,17 @@ fn say(options: &ConformOptions, object: Value, text: String) -> Result<Exit, Fa
 }
 
 fn open(options: &ConformOptions) -> Result<Device, Failure> {
-    Ok(match options.device {
-        DeviceName::Sim => Device::sim(&options.chip)?,
-        DeviceName::Cuda(ordinal) => Device::cuda(ordinal)?,
-    })
+    match options.device {
+        DeviceName::Sim => sim(&options.chip, SimModel::Functional),
+        DeviceName::Cuda(ordinal) => Ok(Device::cuda(ordinal)?),
+    }
+}
+
+fn sim(chip: &str, model: SimModel) -> Result<Device, Failure> {
+    let chip = Chip::load(chip, &[]).map_err(warploom::Error::from)?;
+    // Programs are too small to share out.
+    let timing = Timing { threads: 1, ..Timing::default() };
+    Ok(Device::sim_with(chip, SimOptions { model, timing, ..SimOptions::default() }))
 }
 
 impl From<conform::Error> for Failure {
@@ -186,15 +193,19 @@ fn record_fuzz(options: &ConformOptions, seeds: Range<u64>, jit_level: u32) -> R
 
 /// Runs programs on two devices within this process.
 fn compare(options: &ConformOptions, seeds: Range<u64>, jit_level: u32) -> Result<Exit, Failure> {
-    let mut machine = Device::sim(&options.chip)?;
+    let mut machine = sim(&options.chip, SimModel::Functional)?;
     let mut other = match options.device {
-        // Without a GPU, the two ways of divergence are compared with each other.
-        DeviceName::Sim => Device::sim("gtx480")?,
+        // Without a GPU, the chip's two models are compared with each other.
+        DeviceName::Sim => sim(&options.chip, SimModel::Timing)?,
         DeviceName::Cuda(ordinal) => Device::cuda_optimised(ordinal, jit_level)?,
     };
     let steps = Steps::new();
-    let report = fuzz::compare(&mut machine, &mut other, seeds, Options::default(), &mut |p| steps.show(&p));
+    let mut report =
+        fuzz::compare(&mut machine, &mut other, seeds, Options::default(), &mut |p| steps.show(&p));
     drop(steps);
+    if let DeviceName::Sim = options.device {
+        report.devices[1] += " with timing";
+    }
     let text = fuzz_text(&report, &mut machine, &mut other);
     let good = report.differences.is_empty();
     say(options, json!(report), text)?;

@@ -81,7 +81,9 @@ impl SharedLocks {
     pub fn tried_in_sm<const N: usize>(&mut self, warp: WarpName, transfer: &Transfer<N>, window: u64) {
         if matches!(transfer.kind, TransferKind::Atomic { .. }) {
             let changed = transfer.changed_in_sm(transfer.shared);
-            self.tried(warp, transfer, (transfer.shared, changed), |address| (warp.cta, shared_offset(address, window)));
+            self.tried(warp, transfer, (transfer.shared, changed), |address| {
+                (warp.cta, shared_offset(address, window))
+            });
         }
     }
 

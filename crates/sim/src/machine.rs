@@ -122,6 +122,7 @@ pub fn run<const N: usize, P: Probe>(
         samples: Vec::new(),
         next_sample: timing.sample_cycles.map(|cycles| start + cycles.max(1)),
         before,
+        exchanged: start,
         cut_off: false,
     };
     let threads = match timing.threads {
@@ -162,6 +163,8 @@ struct Machine<'a, const N: usize, P: Probe> {
     next_sample: Option<u64>,
     /// What memory partitions had counted before the launch.
     before: Vec<PartitionCounts>,
+    /// When messages were last exchanged.
+    exchanged: u64,
     /// Nobody observes the SMs any more.
     cut_off: bool,
 }
@@ -250,21 +253,21 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     /// network.
     fn drain(&mut self) {
         self.cut_off = true;
-        let mut now = self.sms.iter().map(|sm| sm.now).fold(self.start, u64::max);
         loop {
             let sms = self.sms.iter().filter_map(Sm::drains_at);
             let Some(next) = sms.chain(self.outside_events()).min() else { break };
-            let until = next.max(now) + self.window;
-            self.sms.iter_mut().for_each(|sm| sm.drain(until));
+            let now = next.max(self.exchanged);
+            let until = now + self.window;
+            self.sms.iter_mut().for_each(|sm| sm.drain(now, until));
             self.side.partitions.iter_mut().for_each(|partition| partition.run(until));
             self.exchange(until);
-            now = until;
         }
-        self.side.now = now;
+        self.side.now = self.exchanged;
     }
 
     /// Does to memory what was served, and moves the messages of a window that ended at `until`.
     fn exchange(&mut self, until: u64) {
+        self.exchanged = until;
         let slices = self.side.slices;
         let mut changed = false;
         for (partition, side) in self.side.partitions.iter_mut().enumerate() {
@@ -443,8 +446,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
 
     fn explain(&self, reason: HangReason, cycles: u64) -> Hang {
         let ctas = self.sms.iter().flat_map(|sm| {
-            let of_sm =
-                move |first: u8| SeenSm { l1: &sm.memory.l1, locks: &sm.locks, watch: sm.watch.as_ref(), first };
+            let (l1, locks, watch) = (&sm.memory.l1, &sm.locks, sm.watch.as_ref());
+            let of_sm = move |first: u8| SeenSm { l1, locks, watch, first };
             sm.residents().map(move |r| Seen { cta: &r.cta, warps: &r.warps, sm: Some(of_sm(r.first)) })
         });
         let scene = Scene {

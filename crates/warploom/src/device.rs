@@ -41,7 +41,7 @@ impl Device {
     ///
     /// # fn main() -> Result<(), warploom::Error> {
     /// let chip = Chip::load("gtx480", &["sm.count=1".to_string()])?;
-    /// let gpu = Device::sim_with(chip, SimOptions { check_uninitialised: true });
+    /// let gpu = Device::sim_with(chip, SimOptions { check_uninitialised: true, ..SimOptions::default() });
     /// assert_eq!(gpu.name(), "gtx480");
     /// # Ok(())
     /// # }

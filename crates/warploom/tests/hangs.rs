@@ -115,13 +115,28 @@ fn simd_deadlock() {
     assert_documented!(hang);
 }
 
-/// The other warps and CTAs only wait for the first.
+/// The other warps and CTAs only wait for the first, which comes before them.
 #[test]
 fn simd_deadlock_and_those_who_wait_behind_it() {
+    let text = kernel(
+        "    shr.u32 %r2, %r0, 5;
+    or.b32 %r2, %r2, %r1;
+    setp.eq.u32 %p0, %r2, 0;
+    @%p0 bra AGAIN;
+    mov.u32 %r3, 200;
+LATER:
+    sub.u32 %r3, %r3, 1;
+    setp.ne.u32 %p0, %r3, 0;
+    @%p0 bra LATER;
+AGAIN:
+    atom.global.cas.b32 %r2, [%d0], 0, 1;
+    setp.ne.u32 %p0, %r2, 0;
+    @%p0 bra AGAIN;
+    atom.global.exch.b32 %r2, [%d0], 0;",
+    );
     let mut gpu = device("gtx480", &["sm.count=2"]);
-    let (lock, count) = (word(&mut gpu, "lock"), word(&mut gpu, "count"));
-    let text = example("simd_deadlock.ptx");
-    let hang = hang(run(&mut gpu, &text, "naive_lock", Launch::grid(12).block(256), args![&lock, &count]));
+    let (lock, b) = (word(&mut gpu, "lock"), word(&mut gpu, "b"));
+    let hang = hang(run(&mut gpu, &text, "k", Launch::grid(12).block(256), args![&lock, &b]));
     assert_eq!((hang.kind, hang.live_warps), (HangKind::SimdDeadlock, 96));
     assert_message!(hang);
 }
@@ -332,9 +347,10 @@ fn lost_token_in_a_loop_that_sleeps() {
 
 #[test]
 fn lock_that_is_not_released() {
-    let mut gpu = device("gtx480", &[]);
+    // One CTA after the other.
+    let mut gpu = device("gtx480", &["sm.count=1", "sm.max_ctas=1"]);
     let (lock, length) = (word(&mut gpu, "lock"), word(&mut gpu, "length"));
-    let launch = Launch::grid(1).block(96);
+    let launch = Launch::grid(2).block(32);
     let hang = hang(run(&mut gpu, &example("lost_token.ptx"), "not_released", launch, args![&lock, &length]));
     assert_eq!(hang.kind, HangKind::LostToken);
     assert_documented!(hang);
@@ -444,7 +460,8 @@ fn cycle_limit() {
     let mut gpu = device("gtx480", &[]);
     let (flag, out) = (word(&mut gpu, "flag"), gpu.zeros_named::<u32>("out", 64).unwrap());
     let spinning = hang(run(&mut gpu, &text, "counting", launch(3000), args![&flag, &out]));
-    let computing = hang(run(&mut gpu, &text, "no_way_out", launch(3000), args![&out, 0u32]));
+    let round = kernel("AGAIN:\n    bra AGAIN;");
+    let computing = hang(run(&mut gpu, &round, "k", launch(3000), args![&flag, &out]));
     assert_eq!(computing.reason, HangReason::CycleLimit(3000));
     assert_message!(format!("{spinning}\n\n{computing}"));
 }
@@ -559,7 +576,7 @@ AGAIN:
     assert_eq!(ends(&text, Launch::grid(1).block(32)), 9);
 }
 
-/// Warp 0 goes round by a vote at a barrier that warp 1 turns only in the end.
+/// Warp 0 goes round by a vote at a barrier that warp 1 turns in the end. Then it computes, and warp 1 waits for it.
 #[test]
 fn votes_of_another_warp() {
     let text = kernel(
@@ -568,9 +585,17 @@ fn votes_of_another_warp() {
 AGAIN:
     add.u32 %r2, %r2, 1;
     @%p1 mov.u32 %r2, 0;
-    setp.eq.u32 %p2, %r2, 1000;
+    setp.eq.u32 %p2, %r2, 100;
     barrier.red.or.pred %p3, 0, %p2;
     @!%p3 bra AGAIN;
+    @!%p1 bra MEET;
+    mov.u32 %r2, 3000;
+COUNT:
+    sub.u32 %r2, %r2, 1;
+    setp.ne.u32 %p2, %r2, 0;
+    @%p2 bra COUNT;
+MEET:
+    bar.sync 0;
     st.global.u32 [%d1], 3;",
     );
     assert_eq!(ends(&text, Launch::grid(1).block(64)), 3);
@@ -612,4 +637,24 @@ WAIT:
     st.volatile.global.u32 [%d1], %r2;",
     );
     assert_eq!(ends(&text, Launch::grid(40).block(64)), 40);
+}
+
+/// Locks that work, under contention and with waits between CTAs, on every kind of chip.
+#[test]
+fn locks_that_work() {
+    let text =
+        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/spinlock.ptx")).unwrap();
+    for chip in ["gtx480", "h200", "apu"] {
+        let mut gpu = device(chip, &["sm.count=2", "sm.max_ctas=4", "hang.watch_cycles=1"]);
+        let (lock, count) = (word(&mut gpu, "lock"), word(&mut gpu, "count"));
+        let args = args![&lock, &count, 1u32];
+        run(&mut gpu, &text, "spinlock_inc", Launch::grid(10).block(32), args)
+            .unwrap_or_else(|e| panic!("{chip}: {e}"));
+        assert_eq!((count.read(&gpu).unwrap()[0], lock.read(&gpu).unwrap()[0]), (10 * 32, 0), "on {chip}");
+        let (flag, out) = (word(&mut gpu, "flag"), gpu.zeros_named::<u32>("out", 20).unwrap());
+        let launch = Launch::grid(20).block(64);
+        run(&mut gpu, &text, "crosscta", launch, args![&flag, &out])
+            .unwrap_or_else(|e| panic!("{chip}: {e}"));
+        assert_eq!(out.read(&gpu).unwrap()[0], 1020, "on {chip}");
+    }
 }

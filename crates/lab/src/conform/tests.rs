@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use warploom::Device;
+use warploom::{Chip, Device, SimModel, SimOptions};
 
 use super::catalogue::GROUPS;
 use super::fuzz::stored;
@@ -29,6 +29,11 @@ impl Drop for Scratch {
     }
 }
 
+fn functional(chip: &str) -> Device {
+    let options = SimOptions { model: SimModel::Functional, ..SimOptions::default() };
+    Device::sim_with(Chip::load(chip, &[]).unwrap(), options)
+}
+
 fn fake() -> Origin {
     Origin { chip: "a test".into(), target: "sm_0".into(), driver: "0.0".into(), date: today() }
 }
@@ -46,7 +51,7 @@ fn names_are_unique() {
 #[test]
 fn a_recording_replays_without_a_difference() {
     let scratch = Scratch::new("replay");
-    let mut device = Device::sim("h200").unwrap();
+    let mut device = functional("h200");
     let summary = record_as(&mut device, &scratch.0, fake(), &mut |_| ()).unwrap();
     assert_eq!(summary.groups, GROUPS.len());
     let mut last = None;
@@ -60,7 +65,7 @@ fn a_recording_replays_without_a_difference() {
 #[test]
 fn changes_are_found() {
     let scratch = Scratch::new("changes");
-    let mut device = Device::sim("h200").unwrap();
+    let mut device = functional("h200");
     record_as(&mut device, &scratch.0, fake(), &mut |_| ()).unwrap();
     for group in GROUPS.iter().filter(|g| !["moves", "approx", "carry"].contains(&g.name)) {
         std::fs::remove_file(vectors::path(&scratch.0, group.name)).unwrap();
@@ -88,7 +93,7 @@ fn changes_are_found() {
 #[test]
 fn recorded_programs_replay() {
     let scratch = Scratch::new("programs");
-    let mut device = Device::sim("h200").unwrap();
+    let mut device = functional("h200");
     let count = stored::record_as(&mut device, &scratch.0, 0..40, fake(), &mut |_| ()).unwrap();
     assert_eq!(count, 40);
     let report = replay_fuzz(&mut device, &scratch.0, &mut |_| ()).unwrap();
@@ -112,7 +117,7 @@ fn recorded_programs_replay() {
 #[test]
 fn what_cannot_be_done_is_told() {
     let scratch = Scratch::new("refused");
-    let mut device = Device::sim("gtx480").unwrap();
+    let mut device = functional("gtx480");
     assert!(matches!(record(&mut device, &scratch.0, &mut |_| ()), Err(Error::Simulated(_))));
     assert!(matches!(record_fuzz(&mut device, &scratch.0, 0..1, &mut |_| ()), Err(Error::Simulated(_))));
     assert!(!scratch.0.exists());

@@ -3,7 +3,8 @@
 use warploom_isa::Pc;
 
 use super::HangKind;
-use super::scene::{Doing, Node, Nodes, Scene, may_write};
+use super::code::may_write;
+use super::scene::{Doing, Node, Nodes, Scene};
 
 /// Why a launch hangs.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,10 +1,12 @@
 //! Who waits for what, when nothing moves any more or a limit ends the launch.
 //!
-//! [`scene`] looks at the machine: what does every group of lanes do, and for what does it wait? [`cause`] follows who waits for
-//! whom to a circle or to a wait that nobody can end, which is the kind of hang. [`rows`] makes a few lines of it, equal
-//! ones merged over warps and CTAs. `docs/hangs.md` shows every kind.
+//! `scene` looks at the machine: what does every group of lanes do, and for what does it wait? `cause` follows who waits for
+//! whom to a circle or to a wait that nobody can end, which is the kind of hang. `rows` makes a few lines of it, equal
+//! ones merged over warps and CTAs, and `tell` the message. `docs/hangs.md` shows every kind.
 
+mod advice;
 mod cause;
+mod code;
 mod rows;
 mod scene;
 mod tell;
@@ -211,14 +213,7 @@ impl Until {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Writer {
     /// The thread that took the lock.
-    Taker {
-        /// Who.
-        who: Threads,
-        /// Where it took it.
-        place: Place,
-        /// What it does now.
-        now: Instead,
-    },
+    Taker(Box<Holder>),
     /// Memory has changed already, but they read a copy in their L1.
     Memory {
         /// What memory holds.
@@ -230,6 +225,17 @@ pub enum Writer {
     Behind(Threads),
     /// Nobody that is known.
     Nobody,
+}
+
+/// The thread that took a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Who.
+    pub who: Threads,
+    /// Where it took it.
+    pub place: Place,
+    /// What it does now.
+    pub now: Instead,
 }
 
 /// What threads do instead of what others wait for.

@@ -34,7 +34,9 @@ pub(super) fn shape(group: &WaitingGroup) -> String {
     match &mut group.waits {
         Waits::Spin(spin) => {
             spin.words = vec![plain(&spin.words[0])];
-            if let Writer::Taker { now: Instead::Spin(word), .. } = &mut spin.writer {
+            if let Writer::Taker(holder) = &mut spin.writer
+                && let Instead::Spin(word) = &mut holder.now
+            {
                 *word = plain(word);
             }
         }
@@ -128,19 +130,19 @@ fn awaited(spin: &Spin, who: &Threads, proof: bool) -> String {
             let one = if who.is_one() { "it" } else { "they" };
             format!("; {one} {sees} {value} in the L1 of SM {sm}, but memory holds {}", number(*holds))
         }
-        Writer::Taker { who: taker, place, now: Instead::Ended } => {
-            format!("; {it} {value}: {} took it at {} and ended", taker.beside(who), place.short())
-        }
-        Writer::Taker { who: taker, now, .. } if taker.cta == who.cta && taker.warps == who.warps => {
-            match now {
-                Instead::Spin(word) if spin.words.contains(word) => {
-                    format!("; {it} {value}, taken by {} itself", taker.beside(who))
+        Writer::Taker(holder) => {
+            let taker = holder.who.beside(who);
+            let beside = holder.who.cta == who.cta && holder.who.warps == who.warps;
+            match &holder.now {
+                Instead::Ended => {
+                    format!("; {it} {value}: {taker} took it at {} and ended", holder.place.short())
                 }
-                _ => format!("; {it} {value}, taken by {}", taker.beside(who)),
+                Instead::Spin(word) if beside && spin.words.contains(word) => {
+                    format!("; {it} {value}, taken by {taker} itself")
+                }
+                _ if beside => format!("; {it} {value}, taken by {taker}"),
+                now => format!("; {it} {value}, taken by {taker}, which {}", doing(&holder.who, now)),
             }
-        }
-        Writer::Taker { who: taker, now, .. } => {
-            format!("; {it} {value}, taken by {}", which(taker, now, who))
         }
         Writer::Behind(others) => {
             let (them, waits) = (if who.is_one() { "it" } else { "them" }, others.verb("wait"));
@@ -157,11 +159,7 @@ fn instead(other: &Threads, now: &Instead, who: &Threads) -> String {
     format!("{} {}", other.beside(who), doing(other, now))
 }
 
-/// The same as a clause: "lane 0 of warp 3, which waits at barrier 1".
-fn which(other: &Threads, now: &Instead, who: &Threads) -> String {
-    format!("{}, which {}", other.beside(who), doing(other, now))
-}
-
+/// What threads do, after a word for them.
 fn doing(who: &Threads, now: &Instead) -> String {
     match now {
         Instead::Ended => format!("{} ended", who.verb("have")),

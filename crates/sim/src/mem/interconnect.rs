@@ -9,9 +9,9 @@
 //! The machine works in windows as long as the network's latency: all that is injected during a window is known when it
 //! ends, and whatever leaves a queue in it arrives after it.
 
-use std::collections::VecDeque;
-
 use crate::chip::timing::{ClockSpec, InterconnectSpec};
+use crate::slab::Slab;
+use crate::wheel::Wheel;
 
 /// What a network did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -34,10 +34,17 @@ pub struct Crossbar<M: Copy> {
     flit_bytes: u32,
     header_bytes: u32,
     queue_packets: u32,
-    sources: Vec<Source<M>>,
+    sources: Vec<Source>,
     sinks: Vec<Sink>,
-    /// Sources with packets.
-    waiting: SourceSet,
+    /// All packets; those of one source for one sink form a list.
+    packets: Slab<Packet<M>>,
+    /// The lists: the first and the last packet of source `i` for sink `k` at `i * sinks + k`.
+    lists: Vec<List>,
+    /// Packets that have not come yet, by the tick in which they do.
+    coming: Wheel<(u32, u32)>,
+    come: Vec<(u32, u32)>,
+    /// Sinks for which packets have come.
+    wanted: Set,
     /// The core cycle before which everything has left that could.
     until: u64,
     /// Ticks that packets waited, added up.
@@ -45,25 +52,38 @@ pub struct Crossbar<M: Copy> {
     stats: NetworkStats,
 }
 
-#[derive(Clone, Debug)]
-struct Source<M> {
-    /// In the order in which they came.
-    queue: VecDeque<Packet<M>>,
-    /// Packets of the queue that have come by the tick that is looked at.
-    come: usize,
+#[derive(Clone, Copy, Debug)]
+struct Source {
+    /// Packets in its queue.
+    queued: u32,
     /// When its port has moved the last flit that left.
     free: u64,
+    /// When its last packet comes.
+    last: u64,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 struct Packet<M> {
-    /// When it came.
+    /// When it comes.
     ready: u64,
     sink: u32,
     flits: u32,
+    /// The one behind it.
+    next: u32,
     /// It has been counted as blocked by its sink.
     counted: bool,
     message: M,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct List {
+    first: u32,
+    last: u32,
+}
+
+impl List {
+    const NONE: u32 = u32::MAX;
+    const EMPTY: List = List { first: List::NONE, last: List::NONE };
 }
 
 #[derive(Clone, Debug)]
@@ -74,27 +94,28 @@ struct Sink {
     turn: usize,
     /// Packets that it still takes in this window, once asked.
     room: Option<u32>,
-    /// Sources that have a packet for it which may leave in this window.
-    wanted_by: SourceSet,
+    /// Sources that have a packet for it which has come.
+    wanted_by: Set,
 }
 
 impl<M: Copy> Crossbar<M> {
     /// An idle network. None of the specs' numbers is zero.
     pub fn new(sources: usize, sinks: usize, spec: &InterconnectSpec, clock: &ClockSpec) -> Self {
         debug_assert!(spec.latency_cycles > 0, "a window has at least one cycle");
-        let queue_packets = spec.queue_packets;
-        let queue = || VecDeque::with_capacity(queue_packets as usize);
-        let nobody = SourceSet::new(sources);
-        let sink = Sink { free: 0, turn: 0, room: None, wanted_by: nobody.clone() };
+        let sink = Sink { free: 0, turn: 0, room: None, wanted_by: Set::new(sources) };
         Crossbar {
             clock: Clock::new(clock),
             latency_cycles: u64::from(spec.latency_cycles),
             flit_bytes: spec.flit_bytes,
             header_bytes: spec.header_bytes,
-            queue_packets,
-            sources: (0..sources).map(|_| Source { queue: queue(), come: 0, free: 0 }).collect(),
+            queue_packets: spec.queue_packets,
+            sources: vec![Source { queued: 0, free: 0, last: 0 }; sources],
             sinks: vec![sink; sinks],
-            waiting: nobody,
+            packets: Slab::default(),
+            lists: vec![List::EMPTY; sources * sinks],
+            coming: Wheel::new(),
+            come: Vec::new(),
+            wanted: Set::new(sinks),
             until: 0,
             queue_ticks: 0,
             stats: NetworkStats::default(),
@@ -104,7 +125,7 @@ impl<M: Copy> Crossbar<M> {
     /// Packets that `source` may still inject. What leaves its queue makes room only in [`Crossbar::advance`].
     #[inline]
     pub fn room(&self, source: usize) -> u32 {
-        self.queue_packets.saturating_sub(self.sources[source].queue.len() as u32)
+        self.queue_packets.saturating_sub(self.sources[source].queued)
     }
 
     /// Puts a packet into its source's queue at core cycle `at`, not before an earlier one of this source nor before
@@ -116,13 +137,13 @@ impl<M: Copy> Crossbar<M> {
         debug_assert!(sink < self.sinks.len());
         let ready = self.clock.tick_from(at);
         let flits = (self.header_bytes + data_bytes).div_ceil(self.flit_bytes).max(1);
-        let queue = &mut self.sources[source].queue;
-        debug_assert!(
-            queue.back().is_none_or(|last| last.ready <= ready),
-            "source {source} went back in time"
-        );
-        queue.push_back(Packet { ready, sink: sink as u32, flits, counted: false, message });
-        self.waiting.insert(source);
+        let port = &mut self.sources[source];
+        debug_assert!(port.last <= ready, "source {source} went back in time");
+        (port.last, port.queued) = (ready, port.queued + 1);
+        let packet = Packet { ready, sink: sink as u32, flits, next: List::NONE, counted: false, message };
+        let number = self.packets.take(|| packet);
+        self.packets[number] = packet;
+        self.coming.push(ready, (source as u32, number));
     }
 
     /// Moves every packet that can leave its queue before core cycle `until`, but none earlier than a latency before
@@ -139,15 +160,11 @@ impl<M: Copy> Crossbar<M> {
         debug_assert!(until >= self.until, "time went back from cycle {} to {until}", self.until);
         let from = self.until.max(until.saturating_sub(self.latency_cycles));
         self.until = until;
-        if self.waiting.is_empty() {
+        if self.wanted.is_empty() && self.coming.is_empty() {
             return;
         }
         for sink in &mut self.sinks {
             sink.room = None;
-            sink.wanted_by.clear();
-        }
-        for source in self.waiting.iter() {
-            self.sources[source].come = 0;
         }
         let end = self.clock.tick_from(until);
         let mut tick = self.clock.tick_from(from);
@@ -164,13 +181,14 @@ impl<M: Copy> Crossbar<M> {
         room: &mut impl FnMut(usize) -> u32,
         deliver: &mut impl FnMut(usize, u64, M),
     ) -> u64 {
-        let mut next = self.line_up(tick);
-        let sinks = self.sinks.len();
+        self.line_up(tick);
+        let mut next = self.coming.next_cycle().unwrap_or(u64::MAX);
         // The first to choose is another one every tick, so that none has the better choice for long.
-        let first = tick as usize % sinks;
-        for sink in (first..sinks).chain(0..first) {
+        let mut turn = self.wanted.turn(tick as usize % self.sinks.len());
+        while let Some(sink) = turn.next(&self.wanted) {
             let to = &mut self.sinks[sink];
-            if to.wanted_by.is_empty() {
+            if to.room == Some(0) {
+                self.refuse(sink);
                 continue;
             }
             if to.free > tick {
@@ -179,6 +197,8 @@ impl<M: Copy> Crossbar<M> {
             }
             let sources = &self.sources;
             let Some(source) = to.wanted_by.first_from(to.turn, |source| sources[source].free <= tick) else {
+                let free = to.wanted_by.iter().map(|source| sources[source].free);
+                next = next.min(free.min().unwrap_or(u64::MAX));
                 continue;
             };
             if *to.room.get_or_insert_with(|| room(sink)) == 0 {
@@ -186,82 +206,82 @@ impl<M: Copy> Crossbar<M> {
                 continue;
             }
             let (arrival, message) = self.serve(source, sink, tick);
-            next = next.min(self.sources[source].free);
+            if !self.sinks[sink].wanted_by.is_empty() {
+                next = next.min(self.sinks[sink].free);
+            }
             deliver(sink, arrival, message);
         }
         next
     }
 
-    /// Lets the sinks know of the packets that have come by a tick. Returns the next tick in which one comes or a
-    /// source is free.
-    fn line_up(&mut self, tick: u64) -> u64 {
-        let mut next = u64::MAX;
-        for source in self.waiting.iter() {
-            let port = &mut self.sources[source];
-            while let Some(packet) = port.queue.get(port.come) {
-                if packet.ready > tick {
-                    next = next.min(packet.ready);
-                    break;
+    /// Packets that have come by a tick join the lists of their sinks.
+    #[inline]
+    fn line_up(&mut self, tick: u64) {
+        while let Some(at) = self.coming.next_cycle().filter(|&at| at <= tick) {
+            let mut come = std::mem::take(&mut self.come);
+            self.coming.pop_at(at, &mut come);
+            for (source, number) in come.drain(..) {
+                let sink = self.packets[number].sink as usize;
+                let list = &mut self.lists[source as usize * self.sinks.len() + sink];
+                match list.last {
+                    List::NONE => list.first = number,
+                    last => self.packets[last].next = number,
                 }
-                self.sinks[packet.sink as usize].wanted_by.insert(source);
-                port.come += 1;
+                list.last = number;
+                self.sinks[sink].wanted_by.insert(source as usize);
+                self.wanted.insert(sink);
             }
-            if port.free > tick {
-                next = next.min(port.free);
-            }
+            self.come = come;
         }
-        next
     }
 
     /// The first packet of `source` for `sink` leaves at `tick`. Returns its arrival, in core cycles, and its message.
     #[inline]
     fn serve(&mut self, source: usize, sink: usize, tick: u64) -> (u64, M) {
-        let port = &mut self.sources[source];
-        let at = port.queue.iter().position(|packet| packet.sink as usize == sink).expect("it has one");
-        let packet = port.queue.remove(at).expect("it is there");
-        let left = tick + u64::from(packet.flits);
-        port.free = left;
-        port.come -= 1;
+        let list = &mut self.lists[source * self.sinks.len() + sink];
+        let number = list.first;
+        let Packet { ready, flits, next, message, .. } = self.packets[number];
+        self.packets.give_back(number);
+        let left = tick + u64::from(flits);
         let to = &mut self.sinks[sink];
-        to.free = left;
-        to.turn = source + 1;
+        (to.free, to.turn) = (left, source + 1);
         to.room = to.room.map(|room| room - 1);
-        if !port.queue.range(at..port.come).any(|packet| packet.sink as usize == sink) {
+        list.first = next;
+        if next == List::NONE {
+            list.last = List::NONE;
             to.wanted_by.remove(source);
+            if to.wanted_by.is_empty() {
+                self.wanted.remove(sink);
+            }
         }
-        if port.queue.is_empty() {
-            self.waiting.remove(source);
-        }
-        self.queue_ticks += tick - packet.ready;
+        let port = &mut self.sources[source];
+        (port.free, port.queued) = (left, port.queued - 1);
+        self.queue_ticks += tick - ready;
         self.stats.packets += 1;
-        self.stats.flits += u64::from(packet.flits);
-        (self.clock.cycle_from(left - 1) + self.latency_cycles, packet.message)
+        self.stats.flits += u64::from(flits);
+        (self.clock.cycle_from(left - 1) + self.latency_cycles, message)
     }
 
     /// Packets for `sink` wait for the next window, because it takes nothing more in this one.
     fn refuse(&mut self, sink: usize) {
         for source in self.sinks[sink].wanted_by.iter() {
-            let mut queue = self.sources[source].queue.iter_mut();
-            let packet = queue.find(|packet| packet.sink as usize == sink).expect("it has one");
+            let number = self.lists[source * self.sinks.len() + sink].first;
+            let packet = &mut self.packets[number];
             self.stats.blocked_by_sink += u64::from(!packet.counted);
             packet.counted = true;
         }
-        self.sinks[sink].wanted_by.clear();
     }
 
     /// Earliest core cycle at which a waiting packet could leave its queue, if its sink has room.
     pub fn next_event(&self) -> Option<u64> {
         let mut tick = u64::MAX;
-        for source in self.waiting.iter() {
-            let port = &self.sources[source];
-            for packet in &port.queue {
-                let leaves = packet.ready.max(port.free);
-                // Those behind it do not leave earlier.
-                if leaves >= tick {
-                    break;
-                }
-                tick = tick.min(leaves.max(self.sinks[packet.sink as usize].free));
-            }
+        for sink in self.wanted.iter() {
+            let to = &self.sinks[sink];
+            let port = to.wanted_by.iter().map(|source| self.sources[source].free).min();
+            tick = tick.min(to.free.max(port.unwrap_or(u64::MAX)));
+        }
+        if let Some(at) = self.coming.next_cycle() {
+            tick = tick.min(at);
         }
         (tick < u64::MAX).then(|| self.clock.cycle_of(tick.max(self.clock.tick_from(self.until))))
     }
@@ -272,14 +292,14 @@ impl<M: Copy> Crossbar<M> {
     }
 }
 
-/// A set of sources, a bit each.
+/// A set of sources or sinks, a bit each.
 #[derive(Clone, Debug)]
-struct SourceSet(Box<[u64]>);
+struct Set(Box<[u64]>);
 
-impl SourceSet {
-    /// None of `sources`.
-    fn new(sources: usize) -> SourceSet {
-        SourceSet(vec![0; sources.div_ceil(64)].into())
+impl Set {
+    /// None of `nodes`.
+    fn new(nodes: usize) -> Set {
+        Set(vec![0; nodes.div_ceil(64)].into())
     }
 
     #[inline]
@@ -288,18 +308,13 @@ impl SourceSet {
     }
 
     #[inline]
-    fn insert(&mut self, source: usize) {
-        self.0[source / 64] |= 1 << (source % 64);
+    fn insert(&mut self, node: usize) {
+        self.0[node / 64] |= 1 << (node % 64);
     }
 
     #[inline]
-    fn remove(&mut self, source: usize) {
-        self.0[source / 64] &= !(1 << (source % 64));
-    }
-
-    #[inline]
-    fn clear(&mut self) {
-        self.0.fill(0);
+    fn remove(&mut self, node: usize) {
+        self.0[node / 64] &= !(1 << (node % 64));
     }
 
     #[inline]
@@ -314,19 +329,57 @@ impl SourceSet {
         })
     }
 
+    /// The first member from `from` on.
+    #[inline]
+    fn next_from(&self, from: usize) -> Option<usize> {
+        let mut index = from / 64;
+        let mut word = *self.0.get(index)? & (u64::MAX << (from % 64));
+        while word == 0 {
+            index += 1;
+            word = *self.0.get(index)?;
+        }
+        Some(index * 64 + word.trailing_zeros() as usize)
+    }
+
     /// The first that is `good`, from `turn` on and then from the beginning.
     #[inline]
     fn first_from(&self, turn: usize, good: impl Fn(usize) -> bool) -> Option<usize> {
-        let mut early = None;
-        for source in self.iter() {
-            if good(source) {
-                if source >= turn {
-                    return Some(source);
-                }
-                early = early.or(Some(source));
+        let mut round = self.turn(turn);
+        while let Some(node) = round.next(self) {
+            if good(node) {
+                return Some(node);
             }
         }
-        early
+        None
+    }
+
+    /// A round through the members, from `first` on and then from the beginning.
+    #[inline]
+    fn turn(&self, first: usize) -> Round {
+        Round { first, at: first, wrapped: false }
+    }
+}
+
+/// A round through a set, whose members may be taken out meanwhile.
+struct Round {
+    first: usize,
+    at: usize,
+    wrapped: bool,
+}
+
+impl Round {
+    #[inline]
+    fn next(&mut self, set: &Set) -> Option<usize> {
+        loop {
+            match set.next_from(self.at) {
+                Some(node) if !self.wrapped || node < self.first => {
+                    self.at = node + 1;
+                    return Some(node);
+                }
+                _ if self.wrapped => return None,
+                _ => (self.at, self.wrapped) = (0, true),
+            }
+        }
     }
 }
 
@@ -376,6 +429,8 @@ fn greatest_common_divisor(a: u64, b: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::VecDeque;
+
     use super::*;
 
     const LATENCY: u64 = 8;

@@ -96,9 +96,12 @@ impl L1 {
 
     /// Whether it holds a line of global memory that is not as memory is.
     pub fn is_stale(&self, memory: &Memory) -> bool {
-        self.tags.ways().filter(|way| !self.is_local[way.index()] && self.tags.line(*way).valid != 0).any(|way| {
-            let line = self.tags.line(way).number * self.line_bytes;
-            let Some((base, bytes)) = memory.find(line).map(|at| memory.allocation(at)) else { return false };
+        let mut global = self.tags.ways().filter(|way| !self.is_local[way.index()]);
+        global.any(|way| {
+            let tag = self.tags.line(way);
+            let line = tag.number.wrapping_mul(self.line_bytes);
+            let Some(at) = memory.find(line).filter(|_| tag.valid != 0) else { return false };
+            let (base, bytes) = memory.allocation(at);
             let bytes = &bytes[(line - base) as usize..];
             let some = bytes.len().min(self.line_bytes as usize);
             self.bytes[way.index()][..some] != bytes[..some]

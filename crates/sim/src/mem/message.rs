@@ -44,21 +44,25 @@ pub struct Request {
 pub const SECTOR_BYTES: u32 = 32;
 
 impl Request {
-    /// Bytes of data it carries towards the slice.
+    /// Bytes of data it carries towards the slice, in whole sectors.
     pub fn request_bytes(&self) -> u32 {
         match self.kind {
             RequestKind::Read => 0,
             RequestKind::Write => self.sectors.count_ones() * SECTOR_BYTES,
-            RequestKind::Atomic { lanes, operand_bytes, .. } => lanes as u32 * operand_bytes as u32,
+            RequestKind::Atomic { lanes, operand_bytes, .. } => in_sectors(lanes, operand_bytes),
         }
     }
 
-    /// Bytes of data its reply carries back.
+    /// Bytes of data its reply carries back, in whole sectors.
     pub fn reply_bytes(&self) -> u32 {
         match self.kind {
             RequestKind::Write => 0,
             RequestKind::Read => self.sectors.count_ones() * SECTOR_BYTES,
-            RequestKind::Atomic { lanes, result_bytes, .. } => lanes as u32 * result_bytes as u32,
+            RequestKind::Atomic { lanes, result_bytes, .. } => in_sectors(lanes, result_bytes),
         }
     }
+}
+
+fn in_sectors(lanes: u8, bytes: u8) -> u32 {
+    (u32::from(lanes) * u32::from(bytes)).next_multiple_of(SECTOR_BYTES)
 }

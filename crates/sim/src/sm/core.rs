@@ -242,7 +242,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 let settled = self.slots[slot.index()].outstanding == 0;
                 watch.repeats(slot) || settled && (warp.is_done() || warp.control.current().is_none())
             };
-            resident.cta.live_warps > 0 && resident.warps.iter().zip((resident.first..).map(WarpSlot)).all(waits)
+            let mut warps = resident.warps.iter().zip((resident.first..).map(WarpSlot));
+            resident.cta.live_warps > 0 && warps.all(waits)
         })
     }
 
@@ -364,26 +365,30 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if soon >= until || self.fetch.is_busy() {
             return soon;
         }
-        let mut next = self.next_event().unwrap_or(u64::MAX);
+        let mut next = u64::MAX;
         for (unit, ready) in self.ready.iter().enumerate() {
             if !ready.is_empty() {
                 next = next.min(self.backend.free_at(UNITS[unit]));
             }
         }
-        next.clamp(soon, until)
+        // A policy that lets ready warps wait says itself until when.
+        if next <= soon && !self.held_back {
+            return soon;
+        }
+        next.min(self.next_event()).clamp(soon, until)
     }
 
     /// When something happens by itself, if anything will: an answer, an event, a piece of an access.
-    fn next_event(&self) -> Option<u64> {
-        let answer = self.inbox.front().map(|&(at, _)| at);
-        let event = self.events.next_cycle();
-        let access = self.memory.next_step();
-        let held = if self.held_back {
-            self.schedulers.iter().filter_map(|s| s.policy.wakes_at()).min()
-        } else {
-            None
-        };
-        [answer, event, access, held].into_iter().flatten().min()
+    fn next_event(&self) -> u64 {
+        let answer = self.inbox.front().map_or(u64::MAX, |&(at, _)| at);
+        let event = self.events.next_cycle().unwrap_or(u64::MAX);
+        let access = self.memory.next_step().unwrap_or(u64::MAX);
+        let mut next = answer.min(event).min(access);
+        if self.held_back {
+            let wakes = self.schedulers.iter().filter_map(|s| s.policy.wakes_at()).min();
+            next = next.min(wakes.unwrap_or(u64::MAX));
+        }
+        next
     }
 
     /// When the SM does something next, if nothing comes to it from outside.
@@ -392,7 +397,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             return None;
         }
         let busy = self.fetch.is_busy() || !self.lines_refused.is_empty() || !self.all_ready().is_empty();
-        if busy { Some(self.now) } else { self.next_event().map(|at| at.max(self.now)) }
+        match self.next_event() {
+            _ if busy => Some(self.now),
+            u64::MAX => None,
+            next => Some(next.max(self.now)),
+        }
     }
 
     /// One cycle. Returns whether the SM goes on.
@@ -431,7 +440,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.held_back = false;
         if self.ready.iter().any(|ready| !ready.is_empty()) {
             self.count_busy_units(now);
-            for scheduler in 0..self.schedulers.len() {
+            // In turn, or the first would have units that they share to itself.
+            let (count, first) = (self.schedulers.len(), now as usize % self.schedulers.len());
+            for scheduler in (first..count).chain(0..first) {
                 if !self.schedule(context, execution, scheduler, now) {
                     return false;
                 }
@@ -529,7 +540,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     pub(super) fn collect_completed(&mut self, now: u64) {
         for (transfer, at) in self.memory.completed.drain(..) {
             // Values that go to registers need a port.
-            let written = self.backend.book_port(at.max(now)) + 1;
+            let brings_values = self.memory.transfers[transfer].brings_values();
+            let done = if brings_values { self.backend.book_port(at.max(now)) } else { at.max(now) };
+            let written = done + 1;
             self.events.push(written, Event::Complete { transfer });
         }
     }
@@ -578,7 +591,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     pub(super) fn refresh(&mut self, context: &Context<'_>, slot: WarpSlot, from: u64) {
         let (state, unit) = self.assess(context, slot, from);
         let entry = &mut self.slots[slot.index()];
-        if state == State::Fetch && !entry.fetching {
+        // A warp that sleeps, or waits for a fence or a barrier's latency, fetches meanwhile.
+        let goes_on = |resident: &Resident<N>| resident.warps[entry.warp].control.current().is_some();
+        if entry.buffered == 0 && !entry.fetching && self.residents[entry.resident].as_ref().is_some_and(goes_on) {
             entry.fetching = true;
             self.fetch.want(slot);
         }
@@ -663,7 +678,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if !entry.fetching && self.branch_latency > 0 {
             entry.fetching = true;
             let life = entry.life;
-            self.events.push(now + 1 + self.branch_latency, Event::Refetch { slot, life });
+            self.events.push(now + self.branch_latency, Event::Refetch { slot, life });
         }
     }
 
@@ -701,11 +716,13 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         [answer, self.memory.next_step()].into_iter().flatten().min()
     }
 
-    /// Lets accesses on their way go on until `until`, while warps do nothing any more.
-    pub fn drain(&mut self, until: u64) {
+    /// Lets accesses on their way go on, from `from` on and below `until`, while warps do nothing any more.
+    pub fn drain(&mut self, from: u64, until: u64) {
+        self.now = self.now.max(from);
         while let Some(now) = self.drains_at().map(|at| at.max(self.now)).filter(|&now| now < until) {
             self.now = now;
-            while let Some((_, ticket)) = self.inbox.pop_front_if(|&mut (at, _)| at <= now) {
+            while let Some(&(_, ticket)) = self.inbox.front().filter(|&&(at, _)| at <= now) {
+                self.inbox.pop_front();
                 self.memory.arrive(now, ticket);
             }
             self.memory.step(now);

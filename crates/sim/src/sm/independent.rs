@@ -74,9 +74,12 @@ impl Splits {
 
     /// Whether everything is the same, whose turn comes when included.
     fn is_as(&self, other: &Splits) -> bool {
-        let rank = |of: &Splits, split: &Split| of.splits.iter().filter(|s| s.last_turn < split.last_turn).count();
+        let rank =
+            |of: &Splits, split: &Split| of.splits.iter().filter(|s| s.last_turn < split.last_turn).count();
         let same = |(a, b): (&Split, &Split)| {
-            (a.pc, a.mask, a.wait) == (b.pc, b.mask, b.wait) && a.frames == b.frames && rank(self, a) == rank(other, b)
+            (a.pc, a.mask, a.wait) == (b.pc, b.mask, b.wait)
+                && a.frames == b.frames
+                && rank(self, a) == rank(other, b)
         };
         (self.current, self.ran, self.turn) == (other.current, other.ran, other.turn)
             && self.splits.len() == other.splits.len()

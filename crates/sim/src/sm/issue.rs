@@ -1,6 +1,6 @@
 //! Issue: an instruction leaves a warp's buffer and does what it does.
 
-use warploom_isa::{Dst, Guard, Inst, Op, Operand, Pc, Scope};
+use warploom_isa::{BarMode, Dst, Guard, Inst, Op, Operand, Pc, Scope};
 
 use super::core::{Context, Event, Resident, Sm};
 use super::decode::{Decoded, SpinRole, Unit, next};
@@ -136,6 +136,14 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         execution.step(&mut resident.cta, &mut resident.warps, w, path)?;
         if shared_before.is_some_and(|before| before != resident.cta.shared.bytes) {
             self.changed = true;
+        }
+        if matches!(inst.op, Op::Bar(mode) if mode != BarMode::Arrive)
+            && resident.warps[w].control.current().is_some()
+        {
+            // The last to come waits for the barrier, too.
+            let until = now + 1 + context.launch.chip.units.barrier_latency_cycles as u64;
+            entry.not_before = (until, State::Barrier);
+            self.events.push(until, Event::Wake { slot, life });
         }
         if matches!(inst.op, Op::Bar(_) | Op::Exit | Op::Ret) {
             self.release_from_barrier(context, at, now);

@@ -135,7 +135,7 @@ impl<const N: usize> MemoryUnit<N> {
             refused: false,
             completed: Vec::new(),
             outbox: Vec::new(),
-            room: 0,
+            room: chip.interconnect.queue_packets,
             stats: L1Stats::default(),
         }
     }
@@ -205,9 +205,9 @@ impl<const N: usize> MemoryUnit<N> {
     fn send_shared(&mut self, now: u64, id: u32) {
         let access = &mut self.transfers[id];
         let lanes = std::mem::take(&mut access.shared);
-        let mut turns = shared_turns(access, lanes, self.shared.banks);
+        let (mut turns, conflicts) = shared_turns(access, lanes, self.shared.banks);
         self.stats.shared_accesses += 1;
-        self.stats.bank_conflicts += turns as u64 - access.bytes.div_ceil(4) as u64;
+        self.stats.bank_conflicts += conflicts as u64;
         if let TransferKind::Atomic { .. } = access.kind {
             turns += (access.same_word(lanes) - 1) * self.shared.atomic_cycles;
             self.stats.shared_atomics += lanes.count_ones() as u64;

@@ -61,7 +61,9 @@ impl SimtStack {
             let here = Group { pc: entry.pc, mask: entry.mask & !above };
             let wait = match self.entries.get(at + 1) {
                 None => self.wait,
-                Some(next) if next.is_beside(entry) => Some(Wait::Turn { after: above, meet: next.reconverge }),
+                Some(next) if next.is_beside(entry) => {
+                    Some(Wait::Turn { after: above, meet: next.reconverge })
+                }
                 Some(_) => Some(Wait::Meet(above)),
             };
             if here.mask != 0 && here.pc != Pc::RETURN {

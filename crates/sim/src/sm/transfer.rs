@@ -262,6 +262,11 @@ impl<const N: usize> Transfer<N> {
         Some((at, memory.allocation(at).0))
     }
 
+    /// Whether it brings values to registers.
+    pub fn brings_values(&self) -> bool {
+        matches!(self.kind, TransferKind::Load | TransferKind::Atomic { silent: false, .. })
+    }
+
     /// Everything has come: registers (or shared memory) get the values.
     pub fn finish(&self, kernel: &Kernel, warp: &mut Warp<N>, cta: &mut Cta) {
         let inst = &kernel.code[self.pc.index()];
@@ -434,26 +439,33 @@ impl Reach<'_> {
     }
 }
 
-/// How many turns shared memory needs for the lanes: each of its banks gives one word a turn, to all lanes that want it.
-pub fn shared_turns<const N: usize>(transfer: &Transfer<N>, lanes: u64, banks: u32) -> u32 {
+/// How many turns shared memory needs for the lanes, and how many of them because of bank conflicts. Each bank gives one
+/// word a turn, to all lanes that want it.
+pub fn shared_turns<const N: usize>(transfer: &Transfer<N>, lanes: u64, banks: u32) -> (u32, u32) {
     let words = transfer.bytes.div_ceil(4);
-    match transfer.addresses {
-        Addresses::Uniform(_) => words,
+    let of: [u32; N] = match transfer.addresses {
+        Addresses::Uniform(_) if words == 1 => return (1, 0),
         // Consecutive words lie in different banks.
-        Addresses::Stride { step: 4, .. } if words == 1 && N as u32 <= banks => 1,
-        addresses => {
-            let of: [u32; N] = match addresses {
-                Addresses::Lanes(lanes) => lanes.map(|address| (address / 4) as u32),
-                other => std::array::from_fn(|lane| (other.at(lane) / 4) as u32),
-            };
-            // Wide accesses are made in as many passes as a lane has words.
-            (0..words).map(|pass| pass_turns(&of, lanes, pass, banks)).sum()
+        Addresses::Stride { step: 4, .. } if words == 1 && N as u32 <= banks => return (1, 0),
+        Addresses::Lanes(lanes) => lanes.map(|address| (address / 4) as u32),
+        addresses => std::array::from_fn(|lane| (addresses.at(lane) / 4) as u32),
+    };
+    // Wide accesses are made in passes of as many neighbouring lanes as move one word a lane of the whole warp: halves
+    // for 64 bits, quarters for 128 (the programming guide, shared memory of compute capability 2.x).
+    let together = N as u32 / words;
+    let (mut turns, mut passes) = (0, 0);
+    for pass in 0..words {
+        let some = lanes & (u64::MAX >> (64 - together)) << (pass * together);
+        if some != 0 {
+            turns += pass_turns(&of, some, words, banks);
+            passes += 1;
         }
     }
+    (turns, turns - passes)
 }
 
 /// The turns of one pass: the most different words that any bank is asked for.
-fn pass_turns<const N: usize>(words: &[u32; N], lanes: u64, pass: u32, banks: u32) -> u32 {
+fn pass_turns<const N: usize>(first: &[u32; N], lanes: u64, words: u32, banks: u32) -> u32 {
     const NONE: u32 = u32::MAX;
     let mut asked = [NONE; 64];
     let mut conflict = false;
@@ -463,9 +475,9 @@ fn pass_turns<const N: usize>(words: &[u32; N], lanes: u64, pass: u32, banks: u3
         conflict |= before != word && before != NONE;
     };
     if lanes.count_ones() as usize == N {
-        words.iter().for_each(|word| ask(word.wrapping_add(pass)));
+        first.iter().for_each(|word| ask(*word));
     } else {
-        each(lanes).for_each(|lane| ask(words[lane].wrapping_add(pass)));
+        each(lanes).for_each(|lane| (0..words).for_each(|at| ask(first[lane].wrapping_add(at))));
     }
     if !conflict {
         return 1;
@@ -473,8 +485,7 @@ fn pass_turns<const N: usize>(words: &[u32; N], lanes: u64, pass: u32, banks: u3
     let mut different = [NONE; 64];
     let mut count = 0;
     let mut depth = [0u32; 64];
-    for lane in each(lanes) {
-        let word = words[lane].wrapping_add(pass);
+    for word in each(lanes).flat_map(|lane| (0..words).map(move |at| first[lane].wrapping_add(at))) {
         if !different[..count].contains(&word) {
             different[count] = word;
             count += 1;

@@ -11,7 +11,7 @@
 //! - came to a barrier, through which other warps let it go on and vote.
 //!
 //! The L1 is memory too: where it holds what differs from memory, a proof needs that no line came or went
-//! ([`Watch::l1_changes`]). Of independent threads see [`super::independent::Splits::repeats`].
+//! ([`Watch::l1_changes`]). Of independent threads see `Splits::repeats`.
 
 use warploom_isa::{Op, Pc, Special};
 

@@ -1,8 +1,9 @@
 //! One L2 slice: a pipeline from the network, tags, a data port, an atomic unit, and lines on their way from memory.
 //!
-//! Each cycle in which the data port is free, one request goes on: one that waits for a line which came (lines take
-//! turns), or the head of the input queue. A request to a line that is on its way waits for it behind the earlier ones, even if
-//! its own sectors are there already: so requests to a line are served in the order in which they came.
+//! Each cycle, the head of the input queue looks up its line. If that is not here it goes to wait for it; if it is, and
+//! the data port is free, it is served. Before it at the port go requests that wait for a line which came (lines take
+//! turns). A request to a line that is on its way waits for it behind the earlier ones, even if its own sectors are
+//! there already: so requests to a line are served in the order in which they came.
 //!
 //! A slice is stepped only in cycles in which something may have changed for it ([`Slice::wake`]).
 
@@ -44,9 +45,12 @@ enum Stall {
 }
 
 /// What an attempt to go on came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     /// There was nothing to do.
     Idle,
+    /// There was, but the data port moves something else.
+    PortBusy,
     Moved,
     Stalled(Stall),
 }
@@ -136,7 +140,7 @@ impl Slice {
         debug_assert!(self.room() > 0, "a request for a full slice");
         let ready = arrival + self.latency_cycles;
         if self.incoming.is_empty() {
-            self.wake = self.wake.min(ready.max(self.port_free));
+            self.wake = self.wake.min(ready);
         }
         self.incoming.push_back(Incoming { ready, number, request });
     }
@@ -189,43 +193,36 @@ impl Slice {
             *stall_cycles(turn.stats, cause) += cycle - since;
         }
 
-        let mut moved = false;
-        let mut stall = None;
-        let mut note = |outcome: Outcome| match outcome {
-            Outcome::Idle => false,
-            Outcome::Moved => {
-                moved = true;
-                true
-            }
-            Outcome::Stalled(cause) => {
-                stall = stall.or(Some(cause));
-                false
-            }
-        };
-        note(self.finish_atomic(turn));
-        let port_is_free = self.port_free <= cycle;
-        let took_turn = port_is_free && (note(self.serve_filled(turn)) || note(self.access(turn)));
-        if !moved && let Some(cause) = stall {
-            self.stall = Some((cause, cycle));
+        let finished = self.finish_atomic(turn);
+        let filled = self.serve_filled(turn);
+        let accessed = self.access(turn);
+        let outcomes = [finished, filled, accessed];
+        if !outcomes.contains(&Outcome::Moved) {
+            self.stall = outcomes.iter().find_map(|outcome| match outcome {
+                Outcome::Stalled(cause) => Some((*cause, cycle)),
+                _ => None,
+            });
         }
-        self.wake = self.next_wake(cycle, port_is_free && !took_turn);
+        self.wake = self.next_wake(cycle, filled, accessed);
     }
 
-    /// When to step again; `stuck` if the port was free and nothing went through it.
-    fn next_wake(&self, cycle: u64, stuck: bool) -> u64 {
-        let after = self.port_free.max(cycle + 1);
-        let head = self.incoming.front().map_or(Slice::NEVER, |head| head.ready);
-        let turn = if stuck {
-            if head > cycle { head } else { Slice::NEVER }
-        } else if !self.filled.is_empty() || head <= after {
-            after
-        } else {
-            head
+    /// When to step again, after what became of the lines that came and of the head of the queue.
+    fn next_wake(&self, cycle: u64, filled: Outcome, accessed: Outcome) -> u64 {
+        let port = self.port_free.max(cycle + 1);
+        let filled = match filled {
+            Outcome::Stalled(_) => Slice::NEVER,
+            _ if self.filled.is_empty() => Slice::NEVER,
+            _ => port,
         };
-        match &self.atomic {
-            Some(job) if job.done > cycle => turn.min(job.done),
-            _ => turn,
-        }
+        let accessed = match accessed {
+            Outcome::Stalled(_) => Slice::NEVER,
+            Outcome::PortBusy => port,
+            Outcome::Moved | Outcome::Idle => {
+                self.incoming.front().map_or(Slice::NEVER, |head| head.ready.max(cycle + 1))
+            }
+        };
+        let atomic = self.atomic.as_ref().map(|job| job.done).filter(|&done| done > cycle);
+        filled.min(accessed).min(atomic.unwrap_or(Slice::NEVER))
     }
 
     /// The atomic unit gives its result away.
@@ -247,6 +244,9 @@ impl Slice {
     /// Serves the first request that waits for a line which came.
     fn serve_filled(&mut self, turn: &mut Turn) -> Outcome {
         let Some(&id) = self.filled.front() else { return Outcome::Idle };
+        if self.port_free > turn.cycle {
+            return Outcome::PortBusy;
+        }
         let (way, request) = (self.mshrs.way(id), *self.mshrs.first(id));
         if let Err(cause) = self.check(self.tags.line(way).number, &request) {
             return Outcome::Stalled(cause);

@@ -15,18 +15,23 @@ impl Slice {
         if head.ready > turn.cycle {
             return Outcome::Idle;
         }
+        // To look up a line takes only its tag; to move its data, the port.
+        let port_is_busy = self.port_free > turn.cycle;
         let went = match self.tags.find(head.number) {
             Some(way) => {
                 let line = self.tags.line(way);
                 let missing = self.needs(&head.request) & !line.valid;
                 if line.reserved {
                     self.join(way, &head.request, missing, turn)
+                } else if missing == 0 && port_is_busy {
+                    return Outcome::PortBusy;
                 } else if missing == 0 {
                     self.hit(way, &head, turn)
                 } else {
                     self.fetch_more(way, &head, missing, turn)
                 }
             }
+            None if self.needs(&head.request) == 0 && port_is_busy => return Outcome::PortBusy,
             None => self.allocate(&head, turn),
         };
         if let Err(cause) = went {

@@ -1,0 +1,74 @@
+//! Atomics on global memory, which the L2 does.
+
+use warploom::Chip;
+
+use crate::bench::{Bench, lines, near, repeated};
+use crate::caches::crossing;
+
+/// A chain of atomics, the next of which needs the value of the last.
+fn chain(n: usize) -> String {
+    lines(n, "atom.global.add.u64 %rd3, [%rd1], 0;\nadd.u64 %rd1, %rd1, %rd3;")
+}
+
+#[test]
+fn an_atomic_takes_a_trip_to_the_l2() {
+    // As a load past the L1, but every lane's operand goes there and every lane's value comes back, and the atomic unit
+    // takes its time: a cycle for each lane on the same word, or for as many lanes as it handles at once, and not
+    // less than the port, which moves their sectors. Then the addition to the address: 7. On the gtx480, for one lane:
+    // 2 + 8 + 120 + 1 + 8 + 1 + 7 = 147.
+    for name in ["gtx480", "gtx1080ti", "h200"] {
+        for (lanes, apart) in [(1u32, false), (32, false), (4, true), (16, true)] {
+            let mut bench = Bench::new(name, &[]);
+            let Chip { l2, units, .. } = bench.chip.clone();
+            let data = bench.gpu.zeros::<u64>(32).unwrap();
+            let sectors = if apart { lanes / 4 } else { 1 };
+            let same = if apart { 1 } else { lanes };
+            let work = lanes.div_ceil(l2.atomic_lanes_per_cycle).max(same);
+            let done = work.max((sectors * 32).div_ceil(l2.port_bytes));
+            let ways = 2 * crossing(&bench.chip, 8 * lanes);
+            let expected = 1 + 1 + ways + l2.latency_cycles + done + 1 + 3 + units.int.add[0];
+            let setup = if apart { "mad.wide.u32 %rd1, %r1, 8, %rd1;" } else { "" };
+            let measured = bench.step(setup, lanes as usize, data.address(), chain);
+            assert_eq!(measured, f64::from(expected), "{name}, {lanes} lanes, apart: {apart}");
+        }
+    }
+}
+
+#[test]
+fn atomics_on_one_word_take_a_cycle_each() {
+    for name in ["gtx480", "gtx1080ti"] {
+        let mut bench = Bench::new(name, &[]);
+        let word = bench.gpu.zeros::<u32>(1).unwrap();
+        let (grid, block) = (bench.chip.sm.count as usize, 128);
+        let rate = 32.0 * bench.rate("", "red.global.add.u32 [%rd1], 1;", (grid, block), word.address());
+        near(&format!("{name}: atomics on one word a cycle"), rate, 1.0, 0.95);
+        assert_eq!(word.read(&bench.gpu).unwrap(), [(grid * block * (20 + 80)) as u32]);
+    }
+}
+
+#[test]
+fn atomics_on_many_words_keep_all_slices_busy() {
+    // 12 slices do 2 lanes a cycle on the gtx480. On the gtx1080ti, 22 of 8: a line of 32 lanes takes a slice 4 cycles,
+    // and as many to move its 128 bytes.
+    for (name, limit) in [("gtx480", 24.0), ("gtx1080ti", 176.0)] {
+        let mut bench = Bench::new(name, &[]);
+        let Chip { l2, sm, .. } = bench.chip.clone();
+        assert_eq!(f64::from(l2.partitions * l2.slices_per_partition * l2.atomic_lanes_per_cycle), limit);
+        let (grid, block) = (2 * sm.count as usize, 256);
+        let words = bench.gpu.zeros::<u32>(1 << 15).unwrap();
+        // Each warp goes from partition to partition.
+        let setup = "
+    mul.wide.u32 %rd3, %r4, 4;
+    and.b64 %rd3, %rd3, 0x1ffff;";
+        let body = "
+    add.u64 %rd4, %rd1, %rd3;
+    red.global.add.u32 [%rd4], 1;
+    add.u64 %rd3, %rd3, 256;
+    and.b64 %rd3, %rd3, 0x1ffff;";
+        bench.run(&repeated(setup, body), (grid, block), words.address(), 10);
+        let rate = 32.0 * bench.rate(setup, body, (grid, block), words.address());
+        near(&format!("{name}: atomics on many words a cycle"), rate, limit, 0.85);
+        let sum = words.read(&bench.gpu).unwrap().iter().map(|&word| word as usize).sum::<usize>();
+        assert_eq!(sum, grid * block * (10 + 20 + 80));
+    }
+}

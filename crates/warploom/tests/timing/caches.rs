@@ -1,0 +1,130 @@
+//! L1, constants, the network and the L2.
+
+use warploom::Chip;
+
+use crate::bench::{Bench, lines, near, repeated};
+
+/// Cycles of a packet with so many bytes of data: the network's latency, and an interconnect cycle for each flit but the
+/// first.
+pub fn crossing(chip: &Chip, data_bytes: u32) -> u32 {
+    let network = &chip.interconnect;
+    let flits = (network.header_bytes + data_bytes).div_ceil(network.flit_bytes);
+    network.latency_cycles + ((flits - 1) * chip.clock.core_mhz).div_ceil(chip.clock.interconnect_mhz)
+}
+
+/// From a load of one lane that skips the L1 to what needs it, if the L2 has it: issue and reading the address, the way
+/// there, the L2's pipeline and its port, the way back, writing the value. On the gtx480
+/// 2 + 8 + 120 + 4 + (8 + 4) + 1 = 147.
+pub fn from_l2(chip: &Chip) -> u32 {
+    let bytes = chip.l1.bypass_bytes;
+    let port = bytes.div_ceil(chip.l2.port_bytes);
+    1 + 1 + crossing(chip, 0) + chip.l2.latency_cycles + port + crossing(chip, bytes) + 1
+}
+
+#[test]
+fn a_load_from_the_l1_takes_the_hit_latency_and_three_cycles() {
+    for (name, set, expected) in [
+        ("gtx480", &[][..], 1 + 1 + 35 + 1),
+        ("gtx480", &["l1.hit_latency_cycles=70"], 1 + 1 + 70 + 1),
+        ("h200", &[], 1 + 1 + 39 + 1),
+    ] {
+        let mut bench = Bench::new(name, set);
+        let ring = bench.ring(8, 128);
+        assert_eq!(bench.chase("global", &ring), f64::from(expected), "{name}");
+    }
+}
+
+#[test]
+fn the_l1_holds_its_lines_and_no_more() {
+    // 32 sets of 4 ways. Of lines 4 kB apart, all in one set, 4 fit; of 5 in turn, the next is always the one that was
+    // put out.
+    let mut bench = Bench::new("gtx480", &[]);
+    let l2 = f64::from(from_l2(&bench.chip));
+    for (count, stride, expected) in [(4, 4096, 38.0), (5, 4096, l2), (16, 128, 38.0)] {
+        let ring = bench.ring(count, stride);
+        assert_eq!(bench.chase("global", &ring), expected, "{count} lines");
+    }
+    // With more ways, all do.
+    let mut bench = Bench::new("gtx480", &["l1.cache.ways=8"]);
+    let ring = bench.ring(5, 4096);
+    assert_eq!(bench.chase("global", &ring), 38.0);
+}
+
+#[test]
+fn the_l1_gives_a_line_a_cycle() {
+    let mut bench = Bench::one_sm("gtx480", &[]);
+    let data = bench.gpu.zeros::<u32>(1024).unwrap();
+    let setup = "and.b32 %r8, %r1, 1023;\nmad.wide.u32 %rd1, %r8, 4, %rd1;";
+    let rate = 32.0 * bench.rate(setup, &lines(32, "ld.global.u32 %r9, [%rd1];"), (2, 768), data.address());
+    near("gtx480: lines from the L1 a cycle", rate, 1.0, 0.9);
+}
+
+#[test]
+fn constants_take_their_hit_latency_and_three_cycles() {
+    // And the addition to the address: 7.
+    for (set, expected) in [(&[][..], 3 + 4 + 7), (&["constant.hit_latency_cycles=40"], 3 + 40 + 7)] {
+        let chain = |n| lines(n, "ld.const.u64 %rd4, [%rd3];\nadd.u64 %rd3, %rd3, %rd4;");
+        let measured = Bench::new("gtx480", set).step("mov.u64 %rd3, zero;", 32, 0, chain);
+        assert_eq!(measured, f64::from(expected));
+    }
+}
+
+#[test]
+fn a_load_from_the_l2_crosses_the_network_twice() {
+    for (name, expected) in [("gtx480", 147), ("gtx1080ti", 141), ("h200", 365)] {
+        let mut bench = Bench::new(name, &[]);
+        assert_eq!(from_l2(&bench.chip), expected, "{name}, by hand");
+        let ring = bench.ring(8, 4096);
+        assert_eq!(bench.chase("global.cg", &ring), f64::from(expected), "{name}");
+    }
+    for set in [
+        "l2.latency_cycles=240",
+        "l2.port_bytes=128",
+        "l1.bypass_bytes=32",
+        "interconnect.latency_cycles=20",
+        "interconnect.flit_bytes=128",
+        "interconnect.header_bytes=40",
+        "clock.interconnect_mhz=1400",
+        "clock.interconnect_mhz=350",
+    ] {
+        let mut bench = Bench::new("gtx480", &[set]);
+        let ring = bench.ring(8, 4096);
+        let measured = bench.chase("global.cg", &ring);
+        let expected = f64::from(from_l2(&bench.chip));
+        // A slower network has edges in every other cycle only.
+        let late = if set.ends_with("=350") { 2.0 } else { 0.0 };
+        assert!((expected..=expected + late).contains(&measured), "{set}: {measured}, not {expected}");
+    }
+}
+
+#[test]
+fn the_l2_gives_what_its_reply_ports_take() {
+    // All SMs read the same 256 kB again and again, past their L1s. A slice's data port could give 32 bytes a cycle,
+    // but a line is 136 bytes with its header, 5 flits: 128 bytes in 5 interconnect cycles. 12 slices: 307.2 bytes a
+    // cycle on the gtx480. On the gtx1080ti, with two interconnect cycles a cycle, the data ports are the limit: 22 times 32.
+    for (name, expected) in [("gtx480", 307.2), ("gtx1080ti", 704.0)] {
+        let mut bench = Bench::new(name, &[]);
+        let Chip { l2, interconnect, clock, sm, .. } = bench.chip.clone();
+        let slices = f64::from(l2.partitions * l2.slices_per_partition);
+        let flits = f64::from((interconnect.header_bytes + 128).div_ceil(interconnect.flit_bytes));
+        let network = slices * 128.0 / flits * f64::from(clock.interconnect_mhz) / f64::from(clock.core_mhz);
+        let limit = network.min(slices * f64::from(l2.port_bytes));
+        assert_eq!(limit, expected, "{name}, by hand");
+
+        let data = bench.gpu.zeros::<u8>(1 << 18).unwrap();
+        let setup = "
+    mul.wide.u32 %rd3, %r4, 16;
+    and.b64 %rd3, %rd3, 0x3ffff;
+    mov.f32 %f4, 0f00000000;";
+        let body = "
+    add.u64 %rd4, %rd1, %rd3;
+    ld.global.cg.v4.f32 {%f0, %f1, %f2, %f3}, [%rd4];
+    add.u64 %rd3, %rd3, 8192;
+    and.b64 %rd3, %rd3, 0x3ffff;
+    add.f32 %f4, %f4, %f0;";
+        let (grid, block) = (4 * sm.count as usize, 256);
+        bench.run(&repeated(setup, body), (grid, block), data.address(), 32);
+        let bytes = 512.0 * bench.rate(setup, body, (grid, block), data.address());
+        near(&format!("{name}: L2, bytes a cycle"), bytes, limit, 0.85);
+    }
+}
