@@ -50,7 +50,7 @@ pub fn total(launches: &[Report]) -> Report {
         l1: counters(launches, |r| r.l1.as_ref()),
         l2: counters(launches, |r| r.l2.as_ref()),
         dram: counters(launches, |r| r.dram.as_ref()),
-        dram_utilisation: timed.then(|| {
+        dram_utilisation: launches.iter().all(|r| r.dram_utilisation.is_some()).then(|| {
             let used = |r: &Report| r.dram_utilisation.unwrap_or(0.0) * r.cycles as f64;
             ratio(launches.iter().map(used).sum(), cycles as f64)
         }),

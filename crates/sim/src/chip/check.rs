@@ -119,6 +119,7 @@ impl Chip {
             self.count(key, mhz)?;
         }
         self.count("fetch.buffer_entries", fetch.buffer_entries)?;
+        self.count("fetch.warps_per_cycle", fetch.warps_per_cycle)?;
         self.count("fetch.width", fetch.width)?;
         self.positive("fetch.latency_cycles", fetch.latency_cycles)?;
         self.power_of_two("fetch.instruction_bytes", fetch.instruction_bytes)?;

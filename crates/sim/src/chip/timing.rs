@@ -22,7 +22,9 @@ pub struct ClockSpec {
 pub struct FetchSpec {
     /// Decoded instructions a warp can hold.
     pub buffer_entries: u32,
-    /// Instructions of one fetch; one warp fetches a cycle.
+    /// Warps that fetch in a cycle.
+    pub warps_per_cycle: u32,
+    /// Instructions of one fetch.
     pub width: u32,
     /// From the fetch to an instruction that can issue, on a hit.
     pub latency_cycles: u32,

@@ -145,6 +145,11 @@ impl L1 {
         (line.dirty != 0).then(|| line.number * self.line_bytes)
     }
 
+    /// What a way holds has been written back.
+    pub fn wrote_back(&mut self, way: Way) {
+        self.tags.line_mut(way).dirty = 0;
+    }
+
     /// The line is asked for with message `ticket`; `way` is reserved for it.
     pub fn fetch(&mut self, way: Way, line: u64, ticket: u32, is_local: bool) {
         let number = line / self.line_bytes;

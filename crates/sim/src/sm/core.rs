@@ -63,8 +63,9 @@ pub struct Slot {
     /// Counts the warps that had this slot, to tell late events of an earlier one.
     pub(super) life: u32,
     pub(super) board: Scoreboard,
-    /// Instructions in its buffer, from the next pc on.
+    /// Instructions in its buffer, from `buffer_pc` on.
     pub(super) buffered: u32,
+    pub(super) buffer_pc: Pc,
     /// The pc that is being fetched.
     fetch_pc: Pc,
     pub(super) fetching: bool,
@@ -172,6 +173,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             life: 0,
             board: Scoreboard::default(),
             buffered: 0,
+            buffer_pc: Pc(0),
             fetch_pc: Pc(0),
             fetching: false,
             outstanding: 0,
@@ -306,6 +308,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 life: entry.life + 1,
                 board: Scoreboard::default(),
                 buffered: 0,
+                buffer_pc: Pc(0),
                 fetch_pc: Pc(0),
                 fetching: false,
                 outstanding: 0,
@@ -448,7 +451,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 }
             }
         }
-        self.fetch_one(now);
+        for _ in 0..self.fetch.warps_per_cycle() {
+            self.fetch_one(now);
+        }
         true
     }
 
@@ -566,7 +571,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 let resident = self.residents[entry.resident].as_ref();
                 let path = resident.and_then(|r| r.warps[entry.warp].control.current());
                 if path.is_some_and(|path| path.pc == entry.fetch_pc) {
-                    entry.buffered = count;
+                    (entry.buffered, entry.buffer_pc) = (count, entry.fetch_pc);
                 }
                 slot
             }

@@ -58,6 +58,11 @@ impl Fetch {
         }
     }
 
+    /// Warps that can fetch in a cycle.
+    pub fn warps_per_cycle(&self) -> u32 {
+        self.spec.warps_per_cycle
+    }
+
     /// A warp's buffer is empty.
     pub fn want(&mut self, slot: WarpSlot) {
         self.wants.insert(slot);

@@ -11,9 +11,10 @@ const PATIENCE: u32 = 256;
 /// How long a path runs that was starving.
 const TURN: u32 = 64;
 
-/// Independent threads: lanes are grouped into splits that share pc and activation. The split that is deepest in
-/// calls and lowest in pc runs, which lets splits meet where structured code joins; one that has waited too long gets a
-/// turn, so that every thread makes progress.
+/// Independent threads: lanes are grouped into splits that share pc and activation. Where a branch parts them, they meet
+/// again at its reconvergence point: a split that has come there lets the others run first, as the convergence barriers do
+/// that compilers set. Of those that go on, the one deepest in calls and lowest in pc runs; one that has waited too long
+/// gets a turn, wherever it is, so that every thread makes progress.
 #[derive(Clone, Debug)]
 pub struct Splits {
     splits: Vec<Split>,
@@ -32,12 +33,35 @@ struct Split {
     frames: Vec<Activation>,
     /// When it last ran, in turns; the oldest starves most.
     last_turn: u32,
+    /// Where it meets lanes that it parted from, the innermost last.
+    meetings: Vec<Meeting>,
+}
+
+/// Lanes that meet again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Meeting {
+    at: Pc,
+    /// Calls between the kernel and the branch that parted them.
+    depth: usize,
+    lanes: u64,
+}
+
+impl Split {
+    /// Whether it is where it meets lanes that have not come yet.
+    fn is_early(&self, live: u64) -> bool {
+        self.meetings.last().is_some_and(|m| self.is_at(m) && m.lanes & live & !self.mask != 0)
+    }
+
+    fn is_at(&self, meeting: &Meeting) -> bool {
+        meeting.at == self.pc && meeting.depth == self.frames.len()
+    }
 }
 
 impl Splits {
     /// All lanes of `mask` at the kernel's first instruction.
     pub fn new(start: Pc, mask: u64, activation: Activation) -> Self {
-        let split = Split { pc: start, mask, wait: None, frames: vec![activation], last_turn: 0 };
+        let (frames, meetings) = (vec![activation], Vec::new());
+        let split = Split { pc: start, mask, wait: None, frames, last_turn: 0, meetings };
         Splits { splits: vec![split], current: 0, ran: 0, turn: 0 }
     }
 
@@ -98,9 +122,17 @@ impl Splits {
         }
     }
 
-    pub(super) fn branch(&mut self, groups: &[Group], _reconverge: Pc) {
+    pub(super) fn branch(&mut self, groups: &[Group], reconverge: Pc) {
         let (first, rest) = groups.split_first().expect("a branch goes somewhere");
         let split = &mut self.splits[self.current];
+        if !rest.is_empty() && reconverge != Pc::RETURN {
+            let meeting = Meeting { at: reconverge, depth: split.frames.len(), lanes: split.mask };
+            // A loop that lanes leave one by one parts them again and again, but they meet once.
+            let known = split.meetings.last().is_some_and(|m| m.at == meeting.at && m.depth == meeting.depth);
+            if !known {
+                split.meetings.push(meeting);
+            }
+        }
         (split.pc, split.mask) = (first.pc, first.mask);
         for group in rest {
             let split = Split { pc: group.pc, mask: group.mask, ..self.splits[self.current].clone() };
@@ -168,6 +200,7 @@ impl Splits {
         let current = self.splits.get(self.current).map(|s| s.mask);
         self.splits.retain(|s| s.mask != 0);
         self.merge();
+        self.forget_meetings();
         self.wake_members();
         // The split that holds what was current, to let it finish its turn.
         let kept =
@@ -192,14 +225,30 @@ impl Splits {
                 let barrier = Some(Wait::Barrier);
                 if same_place && a.wait != barrier && b.wait != barrier {
                     // Whoever waited for lanes asks again with the lanes that came.
-                    self.splits[at].wait = None;
-                    self.splits[at].mask |= self.splits[other].mask;
-                    self.splits.swap_remove(other);
+                    let other = self.splits.swap_remove(other);
+                    let split = &mut self.splits[at];
+                    split.wait = None;
+                    split.mask |= other.mask;
+                    // What only one of them had to meet is over, or was left by a way that compilers do not make.
+                    let common = split.meetings.iter().zip(&other.meetings).take_while(|(a, b)| a == b).count();
+                    split.meetings.truncate(common);
                 } else {
                     other += 1;
                 }
             }
             at += 1;
+        }
+    }
+
+    /// Meetings to which all lanes have come are over.
+    fn forget_meetings(&mut self) {
+        let live = self.live();
+        for split in &mut self.splits {
+            while split.meetings.last().is_some_and(|m| {
+                m.depth > split.frames.len() || split.is_at(m) && m.lanes & live & !split.mask == 0
+            }) {
+                split.meetings.pop();
+            }
         }
     }
 
@@ -234,10 +283,11 @@ impl Splits {
         self.turn = 0;
         let ready = || self.splits.iter().enumerate().filter(|(_, s)| s.wait.is_none());
         let starving = self.ran >= PATIENCE;
+        let live = self.live();
         let picked = if starving {
             ready().min_by_key(|(_, s)| s.last_turn)
         } else {
-            ready().min_by_key(|(_, s)| (std::cmp::Reverse(s.frames.len()), s.pc))
+            ready().min_by_key(|(_, s)| (s.is_early(live), std::cmp::Reverse(s.frames.len()), s.pc))
         };
         let Some(picked) = picked.map(|(at, _)| at) else { return 0 };
         if starving {
@@ -276,6 +326,20 @@ mod tests {
         splits.advance();
         splits.advance();
         assert_eq!(splits.current(), Some(go(12, 0b1111)));
+    }
+
+    /// A lock taken in the loop that also releases it: the others wait where the section ends, not in the loop.
+    #[test]
+    fn paths_wait_where_they_meet() {
+        let mut splits = splits();
+        splits.branch(&[go(10, 0b0001), go(5, 0b1110)], Pc(5));
+        assert_eq!(splits.current(), Some(go(10, 0b0001)), "the others have come to the meeting, lower as it is");
+        splits.branch(&[go(5, 0b0001)], Pc(5));
+        assert_eq!(splits.current(), Some(go(5, 0b1111)));
+        splits.branch(&[go(0, 0b1110), go(6, 0b0001)], Pc(6));
+        splits.branch(&[go(6, 0b1110)], Pc(6));
+        assert_eq!(splits.current(), Some(go(6, 0b1111)));
+        assert!(splits.splits[0].meetings.is_empty());
     }
 
     #[test]

@@ -70,7 +70,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         entry.buffered -= 1;
         let resident = self.residents[entry.resident].as_ref().expect("it was here before");
         let warp = &resident.warps[entry.warp];
-        let moved = warp.control.current().is_none_or(|path| path.pc != next(pc));
+        // A warp that waits keeps its buffer for when it goes on.
+        let moved = warp.control.current().is_some_and(|path| path.pc != next(pc));
+        entry.buffer_pc = next(pc);
         let (ended, at) = (warp.is_done(), entry.resident);
         if ended {
             entry.buffered = 0;
@@ -166,9 +168,14 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             let until = now + 1 + latency;
             if entry.not_before.0 < until {
                 entry.not_before = (until, State::Barrier);
-                let life = entry.life;
+                let (life, buffer_pc) = (entry.life, entry.buffer_pc);
+                let path = resident.warps[w as usize].control.current();
                 self.events.push(until, Event::Wake { slot, life });
-                self.redirect(slot, now);
+                if path.is_some_and(|path| path.pc != buffer_pc) {
+                    self.redirect(slot, now);
+                }
+                // It fetches meanwhile, if it has to.
+                self.refresh(context, slot, now + 1);
             }
         }
     }

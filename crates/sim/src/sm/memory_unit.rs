@@ -277,14 +277,12 @@ impl<const N: usize> MemoryUnit<N> {
         Ok(())
     }
 
-    /// Writes back what a way holds, if it must be, before it is used for another line. Two packets may be needed, so
-    /// there must be room for both.
+    /// Writes back what a way holds, if it must be, before it is used for another line.
     fn make_way(&mut self, now: u64, way: crate::mem::cache::Way) -> Result<(), Refusal> {
         let Some(old) = self.l1.must_write_back(way) else { return Ok(()) };
-        if self.room < 2 {
-            return Err(Refusal::Network);
-        }
         self.send(now, Purpose::WriteBack, old, self.all_sectors(), RequestKind::Write)?;
+        // If the network has no room for the new line's packet, the old line need not go again.
+        self.l1.wrote_back(way);
         self.stats.write_backs += 1;
         Ok(())
     }

@@ -42,18 +42,27 @@ pub fn machines_of(chip: &str) -> impl Iterator<Item = Machine> {
 
 const GPU: Machine = functional("cuda");
 
-/// Where whole kernels run: every chip with every scheduler, and the three without timing; or with
-/// `WARPLOOM_TEST_DEVICE=cuda` this computer's GPU (then one test at a time).
-pub fn all_machines() -> Vec<Machine> {
-    if std::env::var("WARPLOOM_TEST_DEVICE").as_deref() == Ok("cuda") {
+/// Where whole kernels run: without timing as [`MACHINES`] do, and with timing on every chip. The first text of a kernel runs
+/// there with every scheduler, others with one, which one is in turn. With `WARPLOOM_TEST_DEVICE=cuda` they run on this
+/// computer's GPU (then one test at a time).
+pub fn machines_for(text: usize) -> Vec<Machine> {
+    if on_gpu() {
         return vec![GPU];
     }
-    let untimed = MACHINES.into_iter().filter(|machine| machine.policy.is_none());
-    let chips = MACHINES.into_iter().filter(|machine| machine.policy.is_some());
-    let timed = chips.flat_map(|machine| {
-        warploom::policies().into_iter().map(move |(policy, _)| timed(machine.chip, policy))
-    });
-    untimed.chain(timed).collect()
+    let policies: Vec<_> = warploom::policies().into_iter().map(|(policy, _)| policy).collect();
+    let (untimed, chips): (Vec<_>, Vec<_>) = MACHINES.into_iter().partition(|m| m.policy.is_none());
+    let with = |(at, machine): (usize, &Machine)| {
+        let first = (text + at) % policies.len();
+        let chosen = if text == 0 { &policies[..] } else { &policies[first..=first] };
+        chosen.iter().map(|policy| timed(machine.chip, policy)).collect::<Vec<_>>()
+    };
+    let timed = chips.iter().enumerate().flat_map(with);
+    untimed.iter().copied().chain(timed).collect()
+}
+
+/// Whether whole kernels run on this computer's GPU.
+pub fn on_gpu() -> bool {
+    std::env::var("WARPLOOM_TEST_DEVICE").as_deref() == Ok("cuda")
 }
 
 impl Machine {

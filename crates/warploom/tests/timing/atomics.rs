@@ -12,10 +12,10 @@ fn chain(n: usize) -> String {
 
 #[test]
 fn an_atomic_takes_a_trip_to_the_l2() {
-    // As a load past the L1, but every lane's operand goes there and every lane's value comes back, and the atomic unit
-    // takes its time: a cycle for each lane on the same word, or for as many lanes as it handles at once, and not
-    // less than the port, which moves their sectors. Then the addition to the address: 7. On the gtx480, for one lane:
-    // 2 + 8 + 120 + 1 + 8 + 1 + 7 = 147.
+    // As a load past the L1, but every lane's operand goes there and every lane's value comes back, in whole sectors, and
+    // the atomic unit takes its time: a cycle for each lane on the same word, or for as many lanes as it handles at
+    // once, and not less than the port, which moves their sectors. Then the addition to the address: 7. On the
+    // gtx480, for one lane: 2 + (8 + 1) + 120 + 1 + (8 + 1) + 1 + 7 = 149.
     for name in ["gtx480", "gtx1080ti", "h200"] {
         for (lanes, apart) in [(1u32, false), (32, false), (4, true), (16, true)] {
             let mut bench = Bench::new(name, &[]);
@@ -25,7 +25,7 @@ fn an_atomic_takes_a_trip_to_the_l2() {
             let same = if apart { 1 } else { lanes };
             let work = lanes.div_ceil(l2.atomic_lanes_per_cycle).max(same);
             let done = work.max((sectors * 32).div_ceil(l2.port_bytes));
-            let ways = 2 * crossing(&bench.chip, 8 * lanes);
+            let ways = 2 * crossing(&bench.chip, (8 * lanes).next_multiple_of(32));
             let expected = 1 + 1 + ways + l2.latency_cycles + done + 1 + 3 + units.int.add[0];
             let setup = if apart { "mad.wide.u32 %rd1, %r1, 8, %rd1;" } else { "" };
             let measured = bench.step(setup, lanes as usize, data.address(), chain);

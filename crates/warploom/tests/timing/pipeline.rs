@@ -102,8 +102,7 @@ fn many_warps_fill_the_schedulers_as_far_as_they_are_fed() {
         let (issue, units, operands) = (&chip.issue, &chip.units, &chip.operands);
         let limits = [
             ("issue", issue.schedulers * issue.width),
-            // One warp fetches a cycle.
-            ("fetch", chip.fetch.width.min(chip.fetch.buffer_entries)),
+            ("fetch", chip.fetch.warps_per_cycle * chip.fetch.width.min(chip.fetch.buffer_entries)),
             ("units", units.sp / units.int.add[1]),
             ("ports", operands.writeback_ports),
             // An addition keeps its collector for the cycle of issue and the one in which it reads its operands.
