@@ -43,7 +43,9 @@ fn refuse_on_hardware(options: &MachineOptions) -> Result<(), Failure> {
         Some((_, option)) if options.device != DeviceName::Sim => {
             Err(Failure::input(format!("{option} needs the simulator: a real GPU does not show that")))
         }
-        Some((_, option @ ("--trace" | "--sample" | "--sched"))) if options.model == ModelName::Functional => {
+        Some((_, option @ ("--trace" | "--sample" | "--sched")))
+            if options.model == ModelName::Functional =>
+        {
             Err(Failure::input(format!("{option} needs the timed model: the functional one has no clock")))
         }
         _ => Ok(()),

@@ -73,9 +73,9 @@ pub fn speed(options: &SpeedOptions) -> Result<Exit, Failure> {
     if options.json {
         let model: SimModel = options.model.into();
         let model = if model == SimModel::Timing { "timing" } else { "functional" };
-        let runs = runs.iter().map(|(threads, set)| {
-            json!({ "threads": threads, "kernels": set, "total": sum(set) })
-        });
+        let runs = runs
+            .iter()
+            .map(|(threads, set)| json!({ "threads": threads, "kernels": set, "total": sum(set) }));
         let object = json!({
             "chip": chip.name, "model": model, "repeat": options.repeat, "runs": runs.collect::<Vec<_>>(),
         });

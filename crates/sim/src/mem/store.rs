@@ -151,7 +151,9 @@ impl Memory {
             return u128::MAX;
         }
         let allocation = self.find(address).map(|at| &self.allocations[at]);
-        let Some(Allocation { base, bytes, written: Some(written), .. }) = allocation else { return u128::MAX };
+        let Some(Allocation { base, bytes, written: Some(written), .. }) = allocation else {
+            return u128::MAX;
+        };
         let first = (address - base) as usize;
         let unwritten = (first..bytes.len().min(first + 128)).filter(|&at| !written.contains(at, 1));
         unwritten.fold(u128::MAX, |bits, at| bits & !(1 << (at - first)))

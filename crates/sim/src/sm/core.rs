@@ -598,7 +598,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let entry = &mut self.slots[slot.index()];
         // A warp that sleeps, or waits for a fence or a barrier's latency, fetches meanwhile.
         let goes_on = |resident: &Resident<N>| resident.warps[entry.warp].control.current().is_some();
-        if entry.buffered == 0 && !entry.fetching && self.residents[entry.resident].as_ref().is_some_and(goes_on) {
+        if entry.buffered == 0
+            && !entry.fetching
+            && self.residents[entry.resident].as_ref().is_some_and(goes_on)
+        {
             entry.fetching = true;
             self.fetch.want(slot);
         }

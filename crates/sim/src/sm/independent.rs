@@ -180,6 +180,15 @@ impl Splits {
         self.reschedule();
     }
 
+    pub(super) fn yield_path(&mut self) {
+        if self.splits.len() > 1 {
+            let newest = self.splits.iter().map(|s| s.last_turn).max().unwrap_or(0);
+            self.splits[self.current].last_turn = newest.wrapping_add(1);
+            (self.ran, self.turn) = (PATIENCE, 0);
+            self.reschedule();
+        }
+    }
+
     pub(super) fn release_barrier(&mut self, mask: u64) {
         for split in &mut self.splits {
             if split.wait == Some(Wait::Barrier) && split.mask & mask != 0 {
@@ -230,7 +239,8 @@ impl Splits {
                     split.wait = None;
                     split.mask |= other.mask;
                     // What only one of them had to meet is over, or was left by a way that compilers do not make.
-                    let common = split.meetings.iter().zip(&other.meetings).take_while(|(a, b)| a == b).count();
+                    let common =
+                        split.meetings.iter().zip(&other.meetings).take_while(|(a, b)| a == b).count();
                     split.meetings.truncate(common);
                 } else {
                     other += 1;
@@ -333,7 +343,11 @@ mod tests {
     fn paths_wait_where_they_meet() {
         let mut splits = splits();
         splits.branch(&[go(10, 0b0001), go(5, 0b1110)], Pc(5));
-        assert_eq!(splits.current(), Some(go(10, 0b0001)), "the others have come to the meeting, lower as it is");
+        assert_eq!(
+            splits.current(),
+            Some(go(10, 0b0001)),
+            "the others have come to the meeting, lower as it is"
+        );
         splits.branch(&[go(5, 0b0001)], Pc(5));
         assert_eq!(splits.current(), Some(go(5, 0b1111)));
         splits.branch(&[go(0, 0b1110), go(6, 0b0001)], Pc(6));
@@ -357,6 +371,19 @@ mod tests {
             }
         }
         assert!(ran > 1000, "the other path ran {ran} times");
+    }
+
+    #[test]
+    fn a_path_that_waits_for_others_lets_them_run() {
+        let mut splits = splits();
+        splits.branch(&[go(0, 0b1110), go(1, 0b0001)], Pc(1));
+        assert_eq!(splits.current(), Some(go(0, 0b1110)));
+        splits.yield_path();
+        assert_eq!(splits.current(), Some(go(1, 0b0001)));
+        splits.advance();
+        assert_eq!(splits.current(), Some(go(2, 0b0001)), "for more than one instruction");
+        splits.yield_path();
+        assert_eq!(splits.current(), Some(go(0, 0b1110)));
     }
 
     /// A lane that holds a lock and has not had its turn yet must not be taken for one that never goes on.

@@ -294,6 +294,12 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             entry.spinning = spinning;
             if spinning { self.spinning_warps += 1 } else { self.spinning_warps -= 1 }
         }
+        if spinning && let Some(resident) = &mut self.residents[entry.resident] {
+            let control = &mut resident.warps[entry.warp].control;
+            if control.current().is_some_and(|path| path.pc == branch.target) {
+                control.yield_path();
+            }
+        }
         self.probe.spinning(now, issue.slot, branch.taken);
     }
 }

@@ -392,9 +392,8 @@ impl Reach<'_> {
     fn unwritten_lane<const N: usize>(&self, piece: &Piece<'_, N>) -> Option<usize> {
         let (base, _, written) = self.flat(piece.space, piece.at);
         let written = written?;
-        let known = |lane: usize| {
-            written.contains((piece.addresses.at(lane) - base) as usize, piece.bytes as usize)
-        };
+        let known =
+            |lane: usize| written.contains((piece.addresses.at(lane) - base) as usize, piece.bytes as usize);
         each(piece.mask).find(|&lane| !known(lane))
     }
 

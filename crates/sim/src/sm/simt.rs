@@ -169,6 +169,14 @@ impl Control {
         }
     }
 
+    /// The current path goes round in a loop that waits for others: independent threads that could run do so first, as the
+    /// `YIELD` hints ask for that compilers put into such loops.
+    pub fn yield_path(&mut self) {
+        if let Control::Independent(splits) = self {
+            splits.yield_path();
+        }
+    }
+
     /// All paths with their waits, for messages.
     pub fn paths(&self) -> Vec<(Group, Option<Wait>)> {
         self.activated_paths().into_iter().map(|(group, _, wait)| (group, wait)).collect()
