@@ -197,7 +197,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             }
             self.take_sample(now);
             windows += 1;
-            if windows % WINDOWS_PER_LOOK == 0 {
+            if windows.is_multiple_of(WINDOWS_PER_LOOK) {
                 self.look_outside()?;
             }
         }

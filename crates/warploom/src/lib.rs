@@ -16,7 +16,7 @@
 //! let report = gpu.launch(module.kernel("vecadd")?, Launch::grid(n / 256).block(256), args![&a, &b, &c, n as u32])?;
 //! println!("{} cycles, first sum {}", report.cycles, c.read(&gpu)?[0]);
 //! # assert_eq!(c.read(&gpu)?, vec![3.0f32; n]);
-//! # assert_eq!(report.warp_insts, report.cycles);
+//! # assert!(report.ipc.is_some_and(|ipc| ipc > 0.0));
 //! # Ok(())
 //! # }
 //! ```

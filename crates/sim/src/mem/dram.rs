@@ -1,7 +1,7 @@
 //! A DRAM channel: a controller that chooses commands, banks that hold one open row each, and a shared data bus.
 //!
 //! A transfer comes through a pipe of `latency_cycles` and waits there until the controller's queue has room. Each
-//! command clock the controller gives at most one command, first ready, first come ([`controller`]). It knows the
+//! command clock the controller gives at most one command, first ready, first come (`controller`). It knows the
 //! time of its next command unless a transfer comes in between, so clocks without a command cost nothing.
 //!
 //! Refresh is not modelled. No bytes are kept here, so a read may pass an older write to the same place.

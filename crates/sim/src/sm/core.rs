@@ -522,7 +522,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             }
             self.lines_refused.pop();
         }
-        let Some(slot) = self.fetch.next() else { return };
+        let Some(slot) = self.fetch.next_warp() else { return };
         let entry = &mut self.slots[slot.index()];
         let resident = self.residents[entry.resident].as_ref();
         let Some(path) = resident.and_then(|r| r.warps[entry.warp].control.current()) else {
@@ -634,7 +634,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
     }
 
-    fn assess(&self, context: &Context<'_>, slot: WarpSlot, now: u64) -> (State, Unit) {
+    pub(super) fn assess(&self, context: &Context<'_>, slot: WarpSlot, now: u64) -> (State, Unit) {
         let entry = &self.slots[slot.index()];
         let none = Unit::Control;
         let Some(resident) = &self.residents[entry.resident] else { return (State::Ended, none) };

@@ -80,7 +80,7 @@ impl Fetch {
     }
 
     /// The warp that fetches in this cycle, in turn.
-    pub fn next(&mut self) -> Option<WarpSlot> {
+    pub fn next_warp(&mut self) -> Option<WarpSlot> {
         if self.wants.is_empty() {
             return None;
         }

@@ -74,6 +74,10 @@ impl Splits {
         Some(Group { pc: split.pc, mask: split.mask })
     }
 
+    pub(super) fn is_parted(&self) -> bool {
+        self.splits.len() > 1
+    }
+
     /// All paths, with their activations and what they wait for.
     pub(super) fn paths(&self) -> impl Iterator<Item = (Group, Activation, Option<Wait>)> {
         let frame = |s: &Split| *s.frames.last().expect("a split runs in some activation");

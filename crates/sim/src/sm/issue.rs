@@ -24,6 +24,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         now: u64,
     ) -> Result<Issue, Box<Fault>> {
         let kernel = context.launch.kernel;
+        debug_assert_eq!(self.assess(context, slot, now).0, State::Ready);
         self.account_issue(slot, now);
         let entry = &self.slots[slot.index()];
         let (at, w) = (entry.resident, entry.warp);
@@ -148,21 +149,33 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             self.events.push(until, Event::Wake { slot, life });
         }
         if matches!(inst.op, Op::Bar(_) | Op::Exit | Op::Ret) {
-            self.release_from_barrier(context, at, now);
+            self.release_from_barrier(context, slot, now);
         }
         Ok(())
     }
 
-    /// Warps of a CTA that no longer wait at a barrier go on after its latency.
-    fn release_from_barrier(&mut self, context: &Context<'_>, at: usize, now: u64) {
+    /// Warps of a CTA that no longer wait at a barrier, after what the warp in slot `by` did, go on after its latency.
+    fn release_from_barrier(&mut self, context: &Context<'_>, by: WarpSlot, now: u64) {
         let latency = context.launch.chip.units.barrier_latency_cycles as u64;
+        let at = self.slots[by.index()].resident;
         let Some(resident) = &self.residents[at] else { return };
         let first = resident.first;
         for w in 0..resident.warps.len() as u8 {
             let slot = WarpSlot(first + w);
             let Some(resident) = &self.residents[at] else { return };
             let entry = &mut self.slots[slot.index()];
-            if entry.state != State::Barrier || resident.warps[w as usize].control.current().is_none() {
+            let control = &resident.warps[w as usize].control;
+            if slot == by || control.current().is_none() {
+                continue;
+            }
+            if entry.state != State::Barrier {
+                if control.is_parted() {
+                    // Lanes that were let go may run before those that were about to.
+                    if control.current().is_some_and(|path| path.pc != entry.buffer_pc) {
+                        self.redirect(slot, now);
+                    }
+                    self.refresh(context, slot, now);
+                }
                 continue;
             }
             let until = now + 1 + latency;

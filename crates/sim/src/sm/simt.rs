@@ -160,6 +160,11 @@ impl Control {
         }
     }
 
+    /// Whether independent threads are at different places.
+    pub fn is_parted(&self) -> bool {
+        matches!(self, Control::Independent(splits) if splits.is_parted())
+    }
+
     /// Whether all lanes are where they were in `before`, and will take the same ways again.
     pub fn repeats(&self, before: &Control, since: Since) -> bool {
         match (self, before) {

@@ -187,6 +187,62 @@ fn independent_threads_meet_from_different_places() {
     );
 }
 
+/// Half of a warp arrives without waiting and goes on. The other half waits with a load on its way, and needs its value once
+/// another warp has come.
+#[test]
+fn half_a_warp_is_released_by_another() {
+    let body = "
+        mov.u32 %r9, 0;
+        mov.u32 %r12, 0;
+        mov.u32 %r13, 0;
+        mov.u32 %r8, 0;
+    AGAIN:
+        mov.u32 %r10, 0;
+        setp.ge.u32 %p1, %r2, 32;
+        @%p1 bra OTHERS;
+        setp.ge.u32 %p2, %r2, 16;
+        @%p2 bra ARRIVES;
+        mad.lo.u32 %r11, %r9, 512, %r2;
+        mad.wide.u32 %d5, %r11, 4, %d1;
+        ld.global.u32 %r8, [%d5];
+        barrier.sync 1, 64;
+        mad.lo.u32 %r12, %r12, 3, %r8;
+        bra MEET;
+    ARRIVES:
+        barrier.arrive 1, 64;
+    LONG:
+        add.u32 %r10, %r10, 1;
+        add.u32 %r20, %r20, 1;
+        add.u32 %r21, %r21, 1;
+        add.u32 %r22, %r22, 1;
+        add.u32 %r23, %r23, 1;
+        add.u32 %r24, %r24, 1;
+        add.u32 %r25, %r25, 1;
+        setp.lt.u32 %p3, %r10, 100;
+        @%p3 bra LONG;
+        bra MEET;
+    OTHERS:
+        add.u32 %r10, %r10, 1;
+        setp.le.u32 %p3, %r10, %r9;
+        @%p3 bra OTHERS;
+        barrier.sync 1, 64;
+    MEET:
+        bar.sync 0;
+        xor.b32 %r13, %r13, %r8;
+        add.u32 %r9, %r9, 1;
+        setp.lt.u32 %p4, %r9, 8;
+        @%p4 bra AGAIN;
+        st.global.v2.u32 [%d2], {%r12, %r13};";
+    let input: Vec<u32> = (0..4096).map(|i| 7 * i + 1).collect();
+    let both = |thread: u32| {
+        let values = (0..8).map(|round| 7 * (512 * round + thread) + 1);
+        [values.clone().fold(0, |sum, v| 3 * sum + v), values.fold(0, |all, v| all ^ v)]
+    };
+    let expected: Vec<u32> =
+        (0..64).flat_map(|thread| if thread < 16 { both(thread) } else { [0, 0] }).collect();
+    check_on(machines_of("h200"), &kernel(2, body), Launch::grid(1).block(64), &input, &expected);
+}
+
 /// The phases of one barrier follow each other, however far warps are apart.
 #[test]
 fn phase_after_phase() {

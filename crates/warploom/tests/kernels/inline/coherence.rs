@@ -151,7 +151,7 @@ fn message(tell: &str, ask: &str, and_then: &str) {
     DONE:"
     );
     check_threads(&kernel(1, &body), (8, THREADS), &[0; 8], |i| {
-        if i / THREADS % 2 == 0 { [7 * i + 1] } else { [7 * (i - THREADS) + 1001] }
+        if (i / THREADS).is_multiple_of(2) { [7 * i + 1] } else { [7 * (i - THREADS) + 1001] }
     });
 }
 
