@@ -114,13 +114,26 @@ impl Run {
             Some(_) => launch,
             None => launch.max_cycles(ENOUGH).time_limit(Duration::from_secs(5)),
         };
-        self.gpu.launch(&self.kernel, launch, args)
+        let result = self.gpu.launch(&self.kernel, launch, args);
+        match &result {
+            Ok(report) => check_counts(report),
+            Err(error) => error.report().map_or((), check_counts),
+        }
+        result
     }
 
     /// Whether the lanes of a warp make progress independently.
     pub fn independent(&self) -> bool {
         self.gpu.is_real() || self.gpu.name() == "h200"
     }
+}
+
+/// With timing, every cycle of every warp is one of those told apart, and every instruction is of some class.
+#[track_caller]
+fn check_counts(report: &Report) {
+    let (Some(stalls), Some(classes)) = (&report.stalls, &report.classes) else { return };
+    assert_eq!(Some(stalls.values().sum()), report.warp_cycles, "cycles of {stalls:?}");
+    assert_eq!(classes.values().sum::<u64>(), report.warp_insts, "instructions of {classes:?}");
 }
 
 /// A small generator of reproducible input (splitmix64).
