@@ -228,7 +228,8 @@ pub struct ConformOptions {
 pub enum ConformAction {
     /// Run every instruction of the catalogue on a real GPU and write what comes out
     Record,
-    /// Run random programs on the simulated chip and on another device, and compare what they leave in memory
+    /// Run random programs on the simulated chip and on a real GPU (without one: with timing and without), and compare
+    /// what they leave in memory
     Fuzz {
         /// How many programs
         #[arg(long, value_name = "N", default_value_t = 200)]

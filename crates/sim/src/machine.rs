@@ -4,7 +4,7 @@
 //! each other, so they run in any order or in parallel; between windows their messages are exchanged in a fixed order,
 //! and what slices served is done to memory. The result is the same on any number of host threads.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
@@ -132,7 +132,7 @@ pub fn run<const N: usize, P: Probe>(
     let end = if threads > 1 {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
         match pool {
-            Ok(pool) => pool.install(|| machine.run(true)),
+            Ok(pool) => run_awake(&pool, threads, || machine.run(true)),
             // Without more threads it only takes longer.
             Err(_) => machine.run(false),
         }
@@ -140,6 +140,31 @@ pub fn run<const N: usize, P: Probe>(
         machine.run(false)
     };
     machine.finish(end, policy)
+}
+
+/// Runs `main` in a pool whose other threads look for work all the time. A window is shorter than it takes to wake a thread.
+fn run_awake<R: Send>(pool: &rayon::ThreadPool, threads: usize, main: impl FnOnce() -> R + Send) -> R {
+    /// Lets the others go, whatever ends the run.
+    struct Done<'a>(&'a AtomicBool);
+    impl Drop for Done<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Release);
+        }
+    }
+    let done = AtomicBool::new(false);
+    pool.scope(|scope| {
+        for _ in 1..threads {
+            scope.spawn(|_| {
+                while !done.load(Ordering::Acquire) {
+                    if rayon::yield_now() != Some(rayon::Yield::Executed) {
+                        std::thread::yield_now();
+                    }
+                }
+            });
+        }
+        let _done = Done(&done);
+        main()
+    })
 }
 
 struct Machine<'a, const N: usize, P: Probe> {
@@ -352,7 +377,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 // Some warp may have read what its L1 no longer holds.
                 self.sms.iter_mut().for_each(Sm::begin_watch);
             }
-            if hang.suspect_cycles > 0 && quiet >= hang.suspect_cycles {
+            // A warp that only computes may take as long as it likes.
+            let waits = || self.sms.iter().all(Sm::only_waits);
+            if hang.suspect_cycles > 0 && quiet >= hang.suspect_cycles && waits() {
                 return Err(End::Hang(HangReason::Quiet(quiet)));
             }
         }

@@ -289,6 +289,6 @@ pub struct DramSpec {
 pub struct HangSpec {
     /// After so many cycles in which no value changed, the machine looks for a proof that none ever will.
     pub watch_cycles: u64,
-    /// After so many, it ends the launch on suspicion; 0 is never.
+    /// After so many, it ends the launch on suspicion, if all warps wait or poll; 0 is never.
     pub suspect_cycles: u64,
 }

@@ -235,6 +235,15 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         WarpName { cta, warp: entry.warp as u32 }
     }
 
+    /// Whether every warp here waits, or goes round in a loop that polls.
+    pub fn only_waits(&self) -> bool {
+        self.residents().all(|resident| {
+            let slots = self.slots[resident.first as usize..].iter();
+            let mut live = resident.warps.iter().zip(slots).filter(|(warp, _)| !warp.is_done());
+            live.all(|(warp, slot)| slot.spinning || warp.control.current().is_none())
+        })
+    }
+
     /// Whether every warp here waits for good or repeats itself, as long as nothing else changes. What ended or waits must
     /// not have accesses on their way; and a CTA that is about to end makes room for another.
     pub fn never_changes(&self) -> bool {

@@ -12,8 +12,8 @@ use crate::random::{Random, hash};
 /// Programs of a module: compilers take their time for each module, but one that fails takes all with it.
 pub const BATCH: usize = 32;
 
-/// No program needs nearly as many instructions, or as long.
-const MAX_INSTRUCTIONS: u64 = 50_000_000;
+/// No program needs nearly as many cycles, or as long.
+const MAX_CYCLES: u64 = 50_000_000;
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// What a program leaves in memory.
@@ -48,7 +48,7 @@ fn run_one(device: &mut Device, module: &Module, program: &Program) -> Result<Im
     let output = device.zeros_named::<u8>("output", threads * OUTPUT_BYTES)?;
     let cells = device.buffer_named("cells", &cells)?;
     let launch = Launch::grid(program.grid).block(program.block);
-    let launch = launch.max_cycles(MAX_INSTRUCTIONS).time_limit(TIME_LIMIT);
+    let launch = launch.max_cycles(MAX_CYCLES).time_limit(TIME_LIMIT);
     device.launch(module.kernel(&program.entry())?, launch, args![&input, &output, &cells])?;
     let mut image = output.read(device)?;
     image.extend(cells.read(device)?.iter().flat_map(|w| w.to_le_bytes()));
