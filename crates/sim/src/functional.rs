@@ -15,10 +15,8 @@ use crate::gpu::{LaunchError, Limits, Shape, Stats, UninitialisedRead};
 use crate::hang::{self, Hang, HangReason, Scene, Seen};
 use crate::mem::store::{Global, Memory};
 use crate::occupancy::Occupancy;
-use crate::sm::barrier::Barriers;
 use crate::sm::execute::{Cta, Execution, Next};
 use crate::sm::lsu::Bad;
-use crate::sm::shared::Shared;
 use crate::sm::warp::Warp;
 
 /// Instructions of a warp's turn.
@@ -175,19 +173,10 @@ impl<const N: usize> Machine<'_, N> {
         let number = (self.next_cta < self.total).then_some(self.next_cta)?;
         self.next_cta += 1;
         let Launch { chip, kernel, shape, occupancy, .. } = self.launch;
-        let [x, y, _] = shape.grid.map(u64::from);
-        let id = [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32];
         let warps = (0..occupancy.warps_per_cta)
             .map(|warp| Warp::new(warp, shape.block, kernel, chip.sm.divergence))
             .collect();
-        let cta = Cta {
-            id,
-            number,
-            sm,
-            shared: Shared::new(occupancy.shared_bytes, self.launch.check_uninitialised),
-            barriers: Barriers::new(chip.sm.barriers_per_cta, N as u32),
-            live_warps: occupancy.warps_per_cta,
-        };
+        let cta = Cta::new(self.launch, number, sm);
         Some(Resident { cta, warps })
     }
 

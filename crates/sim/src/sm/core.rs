@@ -7,15 +7,14 @@ use std::collections::VecDeque;
 
 use warploom_isa::{Op, Pc};
 
-use super::barrier::Barriers;
 use super::decode::{Decoded, Unit};
 use super::execute::{Cta, Execution};
 use super::fetch::{Fetch, Fetched};
 use super::memory_unit::{MemoryUnit, Progress};
 use super::operands::Backend;
-use super::scoreboard::{Hazard, Scoreboard};
-use super::shared::Shared;
+use super::scoreboard::Hazard;
 use super::simt::Wait;
+use super::slot::Slot;
 use super::warp::Warp;
 use super::watch::Watch;
 use crate::chip::Chip;
@@ -46,37 +45,6 @@ pub struct Resident<const N: usize> {
     pub warps: Vec<Warp<N>>,
     /// The slot of its first warp.
     pub first: u8,
-}
-
-/// A warp's part of the pipeline.
-#[derive(Clone, Debug)]
-pub struct Slot {
-    /// What it does.
-    pub(super) state: State,
-    since: u64,
-    /// For a ready warp: the unit its next instruction needs.
-    unit: Unit,
-    /// Which CTA of the SM it belongs to.
-    pub(super) resident: usize,
-    /// Its number in the CTA.
-    pub(super) warp: usize,
-    /// Counts the warps that had this slot, to tell late events of an earlier one.
-    pub(super) life: u32,
-    pub(super) board: Scoreboard,
-    /// Instructions in its buffer, from `buffer_pc` on.
-    pub(super) buffered: u32,
-    pub(super) buffer_pc: Pc,
-    /// The pc that is being fetched.
-    fetch_pc: Pc,
-    pub(super) fetching: bool,
-    /// Accesses that are not done.
-    pub(super) outstanding: u32,
-    /// Waits for one access before it goes on.
-    pub(super) held: bool,
-    /// Cannot go on before this cycle, for this reason.
-    pub(super) not_before: (u64, State),
-    /// Goes round in a spin loop.
-    pub(super) spinning: bool,
 }
 
 /// Something that happens in a later cycle.
@@ -164,28 +132,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 Scheduler { owned: SlotSet(owned.fold(0, |m, slot| m | 1 << slot)), policy: make_policy() }
             })
             .collect();
-        let slot = Slot {
-            state: State::Ended,
-            since: 0,
-            unit: Unit::Control,
-            resident: 0,
-            warp: 0,
-            life: 0,
-            board: Scoreboard::default(),
-            buffered: 0,
-            buffer_pc: Pc(0),
-            fetch_pc: Pc(0),
-            fetching: false,
-            outstanding: 0,
-            held: false,
-            not_before: (0, State::Ready),
-            spinning: false,
-        };
         Sm {
             id,
             now,
             residents: (0..ctas).map(|_| None).collect(),
-            slots: vec![slot; chip.sm.max_warps as usize],
+            slots: vec![Slot::empty(); chip.sm.max_warps as usize],
             ready: [SlotSet::default(); Unit::COUNT],
             schedulers,
             width: chip.issue.width,
@@ -235,41 +186,6 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         WarpName { cta, warp: entry.warp as u32 }
     }
 
-    /// Whether every warp here waits, or goes round in a loop that polls.
-    pub fn only_waits(&self) -> bool {
-        self.residents().all(|resident| {
-            let slots = self.slots[resident.first as usize..].iter();
-            let mut live = resident.warps.iter().zip(slots).filter(|(warp, _)| !warp.is_done());
-            live.all(|(warp, slot)| slot.spinning || warp.control.current().is_none())
-        })
-    }
-
-    /// Whether every warp here waits for good or repeats itself, as long as nothing else changes. What ended or waits must
-    /// not have accesses on their way; and a CTA that is about to end makes room for another.
-    pub fn never_changes(&self) -> bool {
-        let Some(watch) = &self.watch else { return self.is_empty() };
-        self.residents().all(|resident| {
-            let waits = |(warp, slot): (&Warp<N>, WarpSlot)| {
-                let settled = self.slots[slot.index()].outstanding == 0;
-                watch.repeats(slot) || settled && (warp.is_done() || warp.control.current().is_none())
-            };
-            let mut warps = resident.warps.iter().zip((resident.first..).map(WarpSlot));
-            resident.cta.live_warps > 0 && warps.all(waits)
-        })
-    }
-
-    /// Whether its warps go on reading what they read since the search for repeating ones began: its L1 holds nothing that
-    /// differs from memory, or no line of it came or went.
-    pub fn reads_the_same(&self, memory: &Memory) -> bool {
-        let l1 = &self.memory.l1;
-        self.watch.as_ref().is_some_and(|watch| watch.l1_changes == l1.changes()) || !l1.is_stale(memory)
-    }
-
-    /// Begins the search for warps that repeat themselves.
-    pub fn begin_watch(&mut self) {
-        self.watch = Some(Watch::new(self.slots.len(), self.memory.l1.changes()));
-    }
-
     /// Its CTAs.
     pub fn residents(&self) -> impl Iterator<Item = &Resident<N>> {
         self.residents.iter().flatten()
@@ -288,43 +204,18 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// Puts a CTA of the grid on the SM, which has room for it, at cycle `now`.
     pub fn start_cta(&mut self, context: &Context<'_>, number: u64, now: u64) {
         self.now = self.now.max(now);
-        let Launch { chip, kernel, shape, occupancy, check_uninitialised, .. } = context.launch;
-        let [x, y, _] = shape.grid.map(u64::from);
-        let id = [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32];
+        let Launch { chip, kernel, shape, occupancy, .. } = context.launch;
         let at = self.residents.iter().position(Option::is_none).expect("the SM has room");
         let per_cta = occupancy.warps_per_cta;
         let first = at as u8 * per_cta as u8;
         let warps = (0..per_cta).map(|w| Warp::new(w, shape.block, kernel, chip.sm.divergence)).collect();
-        let cta = Cta {
-            id,
-            number,
-            sm: self.id,
-            shared: Shared::new(occupancy.shared_bytes, *check_uninitialised),
-            barriers: Barriers::new(chip.sm.barriers_per_cta, N as u32),
-            live_warps: per_cta,
-        };
+        let cta = Cta::new(context.launch, number, self.id);
         self.residents[at] = Some(Resident { cta, warps, first });
         self.probe.cta_started(now, CtaEvent { number, first: WarpSlot(first), warps: per_cta });
         for warp in 0..per_cta as usize {
             let slot = WarpSlot(first + warp as u8);
             let entry = &mut self.slots[slot.index()];
-            *entry = Slot {
-                state: State::Fetch,
-                since: now,
-                unit: Unit::Control,
-                resident: at,
-                warp,
-                life: entry.life + 1,
-                board: Scoreboard::default(),
-                buffered: 0,
-                buffer_pc: Pc(0),
-                fetch_pc: Pc(0),
-                fetching: false,
-                outstanding: 0,
-                held: false,
-                not_before: (0, State::Ready),
-                spinning: false,
-            };
+            *entry = entry.next(at, warp, now);
             let age = self.warps_started;
             self.warps_started += 1;
             let schedulers = self.schedulers.len();

@@ -39,6 +39,22 @@ pub struct Cta {
     pub live_warps: u32,
 }
 
+impl Cta {
+    /// CTA `number` of the grid, as it starts on an SM.
+    pub fn new(launch: &Launch<'_>, number: u64, sm: u32) -> Cta {
+        let Launch { chip, shape, occupancy, check_uninitialised, .. } = launch;
+        let [x, y, _] = shape.grid.map(u64::from);
+        Cta {
+            id: [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32],
+            number,
+            sm,
+            shared: Shared::new(occupancy.shared_bytes, *check_uninitialised),
+            barriers: Barriers::new(chip.sm.barriers_per_cta, chip.sm.warp_lanes),
+            live_warps: occupancy.warps_per_cta,
+        }
+    }
+}
+
 /// What the machine does after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {

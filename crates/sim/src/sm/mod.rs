@@ -20,6 +20,7 @@ pub mod operands;
 pub mod scoreboard;
 pub mod shared;
 pub mod simt;
+pub mod slot;
 pub mod stack;
 pub mod transfer;
 pub mod vote;

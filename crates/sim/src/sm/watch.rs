@@ -15,8 +15,11 @@
 
 use warploom_isa::{Op, Pc, Special};
 
+use super::core::Sm;
 use super::transfer::{Transfer, TransferKind};
 use super::warp::{Warp, lanes as each};
+use crate::mem::store::Memory;
+use crate::probe::Probe;
 use crate::sched::WarpSlot;
 
 /// What lanes of a warp last read with one instruction of a spin loop.
@@ -153,5 +156,42 @@ impl<const N: usize> Watch<N> {
     /// What the warp read in its spin loops.
     pub fn polls(&self, slot: WarpSlot) -> &[Polled<N>] {
         &self.slots[slot.index()].polled
+    }
+}
+
+impl<const N: usize, P: Probe> Sm<N, P> {
+    /// Whether every warp here waits, or goes round in a loop that polls.
+    pub fn only_waits(&self) -> bool {
+        self.residents().all(|resident| {
+            let slots = self.slots[resident.first as usize..].iter();
+            let mut live = resident.warps.iter().zip(slots).filter(|(warp, _)| !warp.is_done());
+            live.all(|(warp, slot)| slot.spinning || warp.control.current().is_none())
+        })
+    }
+
+    /// Whether every warp here waits for good or repeats itself, as long as nothing else changes. What ended or waits must
+    /// not have accesses on their way; and a CTA that is about to end makes room for another.
+    pub fn never_changes(&self) -> bool {
+        let Some(watch) = &self.watch else { return self.is_empty() };
+        self.residents().all(|resident| {
+            let waits = |(warp, slot): (&Warp<N>, WarpSlot)| {
+                let settled = self.slots[slot.index()].outstanding == 0;
+                watch.repeats(slot) || settled && (warp.is_done() || warp.control.current().is_none())
+            };
+            let mut warps = resident.warps.iter().zip((resident.first..).map(WarpSlot));
+            resident.cta.live_warps > 0 && warps.all(waits)
+        })
+    }
+
+    /// Whether its warps go on reading what they read since the search for repeating ones began: its L1 holds nothing that
+    /// differs from memory, or no line of it came or went.
+    pub fn reads_the_same(&self, memory: &Memory) -> bool {
+        let l1 = &self.memory.l1;
+        self.watch.as_ref().is_some_and(|watch| watch.l1_changes == l1.changes()) || !l1.is_stale(memory)
+    }
+
+    /// Begins the search for warps that repeat themselves.
+    pub fn begin_watch(&mut self) {
+        self.watch = Some(Watch::new(self.slots.len(), self.memory.l1.changes()));
     }
 }

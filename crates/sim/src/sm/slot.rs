@@ -1,0 +1,68 @@
+//! A warp slot: what the pipeline keeps of a warp besides its registers.
+
+use warploom_isa::Pc;
+
+use super::decode::Unit;
+use super::scoreboard::Scoreboard;
+use crate::probe::State;
+
+/// A warp's part of the pipeline.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    /// What it does.
+    pub(super) state: State,
+    /// Since which cycle.
+    pub(super) since: u64,
+    /// For a ready warp: the unit its next instruction needs.
+    pub(super) unit: Unit,
+    /// Which CTA of the SM it belongs to.
+    pub(super) resident: usize,
+    /// Its number in the CTA.
+    pub(super) warp: usize,
+    /// Counts the warps that had this slot, to tell late events of an earlier one.
+    pub(super) life: u32,
+    pub(super) board: Scoreboard,
+    /// Instructions in its buffer, from `buffer_pc` on.
+    pub(super) buffered: u32,
+    pub(super) buffer_pc: Pc,
+    /// The pc that is being fetched.
+    pub(super) fetch_pc: Pc,
+    pub(super) fetching: bool,
+    /// Accesses that are not done.
+    pub(super) outstanding: u32,
+    /// Waits for one access before it goes on.
+    pub(super) held: bool,
+    /// Cannot go on before this cycle, for this reason.
+    pub(super) not_before: (u64, State),
+    /// Goes round in a spin loop.
+    pub(super) spinning: bool,
+}
+
+impl Slot {
+    /// A slot that no warp had yet.
+    pub(super) fn empty() -> Slot {
+        Slot {
+            state: State::Ended,
+            since: 0,
+            unit: Unit::Control,
+            resident: 0,
+            warp: 0,
+            life: 0,
+            board: Scoreboard::default(),
+            buffered: 0,
+            buffer_pc: Pc(0),
+            fetch_pc: Pc(0),
+            fetching: false,
+            outstanding: 0,
+            held: false,
+            not_before: (0, State::Ready),
+            spinning: false,
+        }
+    }
+
+    /// The slot as warp `warp` of CTA `resident` finds it at cycle `now`.
+    pub(super) fn next(&self, resident: usize, warp: usize, now: u64) -> Slot {
+        let life = self.life + 1;
+        Slot { state: State::Fetch, since: now, resident, warp, life, ..Slot::empty() }
+    }
+}
