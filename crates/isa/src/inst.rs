@@ -319,6 +319,10 @@ pub enum Op {
     },
     /// [a + b] = c (register, immediate or vector).
     St(Access),
+    /// d = [a + b] of shared memory, q (predicate) = whether the lane took the word's lock bit, which is then taken.
+    LdLock(Access),
+    /// [a + b] = c of shared memory, and the word's lock bit is free.
+    StUnlock(Access),
     /// d = old value of [a + b]; new = old op c (for Cas: `src[2]` is compared, `src[3]` stored). `dst` None is `red`.
     Atom(AtomOp, Access),
     /// d = a (address in the named space) as a generic address. Ty is U32 or U64.

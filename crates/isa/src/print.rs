@@ -326,7 +326,7 @@ impl<P: Program> Text<'_, P> {
 /// Whether the first two sources are an address and its offset.
 fn memory_operand(op: Op) -> bool {
     match op {
-        Op::Ld { .. } | Op::St(_) | Op::Atom(..) | Op::Prefetch => true,
+        Op::Ld { .. } | Op::St(_) | Op::LdLock(_) | Op::StUnlock(_) | Op::Atom(..) | Op::Prefetch => true,
         Op::Mbarrier(op, _) => op != MbarrierOp::PendingCount,
         _ => false,
     }
@@ -453,6 +453,8 @@ pub fn mnemonic(op: Op) -> String {
             format!("{}{}", memory("ld", access), flag(wide && !access.ty.is_wide(), ".wide"))
         }
         Op::St(access) => memory("st", access),
+        Op::LdLock(access) => memory("wl.ldslk", access),
+        Op::StUnlock(access) => memory("wl.stsul", access),
         Op::Atom(op, access) => {
             format!(
                 "atom{}.{}{}.{}.{}",

@@ -167,7 +167,7 @@ impl Op {
                 Width::wide(wide || access.ty.is_wide()),
                 [Width::wide(access.wide_address), One, One, One],
             ),
-            Op::St(access) | Op::Atom(_, access) => {
+            Op::LdLock(access) | Op::StUnlock(access) | Op::St(access) | Op::Atom(_, access) => {
                 let w = Width::of(access.ty);
                 shape(w, [Width::wide(access.wide_address), One, w, w])
             }
