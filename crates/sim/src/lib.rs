@@ -5,6 +5,7 @@
 //! barriers) and [`mem`]. Start reading at [`functional`], then [`sm::execute`].
 
 pub mod chip;
+mod crew;
 pub mod fault;
 pub mod functional;
 pub mod gpu;

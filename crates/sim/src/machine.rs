@@ -4,11 +4,11 @@
 //! each other, so they run in any order or in parallel; between windows their messages are exchanged in a fixed order,
 //! and what slices served is done to memory. The result is the same on any number of host threads.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-
-use rayon::prelude::*;
+use std::sync::RwLock;
+use std::sync::atomic::Ordering;
 
 use crate::chip::Chip;
+use crate::crew::Crew;
 use crate::fault::Fault;
 use crate::functional::{Launch, Output, UninitialisedReads};
 use crate::gpu::{LaunchError, Stats};
@@ -50,7 +50,8 @@ struct Reply {
 /// L2 and DRAM, which keep their state from launch to launch.
 #[derive(Debug)]
 pub struct MemorySide {
-    partitions: Vec<Partition>,
+    /// In boxes, as SMs are: they go from thread to thread.
+    partitions: Vec<Box<Partition>>,
     map: AddressMap,
     slices: u32,
     /// The cycle after the last launch.
@@ -60,7 +61,7 @@ pub struct MemorySide {
 impl MemorySide {
     /// Empty caches, closed rows.
     pub fn new(chip: &Chip) -> MemorySide {
-        let make = |_| Partition::new(&chip.l2, &chip.dram, &chip.clock);
+        let make = |_| Box::new(Partition::new(&chip.l2, &chip.dram, &chip.clock));
         MemorySide {
             partitions: (0..chip.l2.partitions).map(make).collect(),
             map: AddressMap::new(&chip.l2, &chip.dram),
@@ -98,19 +99,21 @@ pub fn run<const N: usize, P: Probe>(
     let sms: Vec<_> = (0..chip.sm.count)
         .map(|id| {
             let (ctas, probe) = (launch.occupancy.ctas_per_sm, make_probe(id, start));
-            Sm::<N, _>::new(chip, id, ctas, &make_policy, probe, start)
+            Box::new(Sm::<N, _>::new(chip, id, ctas, &make_policy, probe, start))
         })
         .collect();
     let ports = side.partitions.len() * side.slices as usize;
     let before: Vec<_> =
         side.partitions.iter().map(|p| (p.stats().clone(), p.dram_stats().clone())).collect();
+    let memory = RwLock::new(memory);
+    let context = Context { launch, code: &code };
     let mut machine = Machine::<N, P> {
-        context: Context { launch, code: &code },
+        context,
         timing,
         requests: Crossbar::new(sms.len(), ports, &chip.interconnect, &chip.clock),
         replies: Crossbar::new(ports, sms.len(), &chip.interconnect, &chip.clock),
         sms,
-        memory,
+        memory: &memory,
         side,
         start,
         window: chip.interconnect.latency_cycles as u64,
@@ -129,49 +132,42 @@ pub fn run<const N: usize, P: Probe>(
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
     };
-    let end = if threads > 1 {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-        match pool {
-            Ok(pool) => run_awake(&pool, threads, || machine.run(true)),
-            // Without more threads it only takes longer.
-            Err(_) => machine.run(false),
-        }
-    } else {
-        machine.run(false)
-    };
+    // More threads than SMs would have nothing to do.
+    let threads = threads.min(machine.sms.len());
+    let work = |share: &mut Share<N, P>| share.run(&context, &memory.read().expect(NO_PANIC));
+    let end = Crew::with(threads, work, |crew| machine.run(crew));
     machine.finish(end, policy)
 }
 
-/// Runs `main` in a pool whose other threads look for work all the time. A window is shorter than it takes to wake a thread.
-fn run_awake<R: Send>(pool: &rayon::ThreadPool, threads: usize, main: impl FnOnce() -> R + Send) -> R {
-    /// Lets the others go, whatever ends the run.
-    struct Done<'a>(&'a AtomicBool);
-    impl Drop for Done<'_> {
-        fn drop(&mut self) {
-            self.0.store(true, Ordering::Release);
-        }
-    }
-    let done = AtomicBool::new(false);
-    pool.scope(|scope| {
-        for _ in 1..threads {
-            scope.spawn(|_| {
-                while !done.load(Ordering::Acquire) {
-                    if rayon::yield_now() != Some(rayon::Yield::Executed) {
-                        std::thread::yield_now();
-                    }
-                }
-            });
-        }
-        let _done = Done(&done);
-        main()
-    })
+/// What one thread runs through a window.
+struct Share<const N: usize, P: Probe> {
+    sms: Vec<Box<Sm<N, (SmStats, P)>>>,
+    partitions: Vec<Box<Partition>>,
+    now: u64,
+    until: u64,
 }
+
+impl<const N: usize, P: Probe> Default for Share<N, P> {
+    fn default() -> Self {
+        Share { sms: Vec::new(), partitions: Vec::new(), now: 0, until: 0 }
+    }
+}
+
+impl<const N: usize, P: Probe> Share<N, P> {
+    fn run(&mut self, context: &Context<'_>, memory: &Memory) {
+        self.sms.iter_mut().for_each(|sm| sm.run(context, memory, self.now, self.until));
+        self.partitions.iter_mut().for_each(|partition| partition.run(self.until));
+    }
+}
+
+const NO_PANIC: &str = "nobody panics with memory in hand";
 
 struct Machine<'a, const N: usize, P: Probe> {
     context: Context<'a>,
     timing: &'a Timing,
-    sms: Vec<Sm<N, (SmStats, P)>>,
-    memory: &'a mut Memory,
+    sms: Vec<Box<Sm<N, (SmStats, P)>>>,
+    /// Read by all inside a window, changed only between windows.
+    memory: &'a RwLock<&'a mut Memory>,
     side: &'a mut MemorySide,
     requests: Crossbar<Request>,
     replies: Crossbar<Reply>,
@@ -198,12 +194,12 @@ struct Machine<'a, const N: usize, P: Probe> {
 const WINDOWS_PER_LOOK: u64 = 64;
 
 impl<const N: usize, P: Probe> Machine<'_, N, P> {
-    fn run(&mut self, parallel: bool) -> Result<(), End> {
+    fn run(&mut self, crew: &Crew<Share<N, P>>) -> Result<(), End> {
         let mut windows = 0u64;
         let mut now = self.start;
         loop {
             self.dispatch(now);
-            let done = self.next_cta == self.total && self.sms.iter().all(Sm::is_empty);
+            let done = self.next_cta == self.total && self.sms.iter().all(|sm| sm.is_empty());
             now = match self.next_event(now) {
                 Some(next) => next,
                 // What is still on its way has arrived: the next launch finds an empty network.
@@ -211,7 +207,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 None => return Err(End::Hang(HangReason::Blocked)),
             };
             let until = now + self.window;
-            self.advance(now, until, parallel);
+            self.advance(now, until, crew);
             self.exchange(until);
             now = until;
             if let Some((_, fault)) = self.first_fault() {
@@ -247,30 +243,38 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
 
     /// The next cycle, from `now` on, in which anything happens.
     fn next_event(&self, now: u64) -> Option<u64> {
-        let sms = self.sms.iter().filter_map(Sm::wakes_at);
+        let sms = self.sms.iter().map(|sm| sm.wakes_at()).filter(|&at| at != u64::MAX);
         sms.chain(self.outside_events()).min().map(|at| at.max(now))
     }
 
     /// When anything happens outside of the SMs.
     fn outside_events(&self) -> impl Iterator<Item = u64> {
-        let partitions = self.side.partitions.iter().filter_map(Partition::next_event);
+        let partitions = self.side.partitions.iter().filter_map(|partition| partition.next_event());
         partitions.chain([self.requests.next_event(), self.replies.next_event()].into_iter().flatten())
     }
 
-    /// Runs everything through a window.
-    fn advance(&mut self, now: u64, until: u64, parallel: bool) {
-        let (context, memory) = (&self.context, &*self.memory);
-        let run_sm = |sm: &mut Sm<N, (SmStats, P)>| sm.run(context, memory, now, until);
-        let run_partition = |partition: &mut Partition| partition.run(until);
+    /// Runs everything through a window, in equal shares.
+    fn advance(&mut self, now: u64, until: u64, crew: &Crew<Share<N, P>>) {
         let (sms, partitions) = (&mut self.sms, &mut self.side.partitions);
-        if parallel {
-            rayon::join(
-                || sms.par_iter_mut().for_each(run_sm),
-                || partitions.par_iter_mut().for_each(run_partition),
-            );
-        } else {
-            sms.iter_mut().for_each(run_sm);
-            partitions.iter_mut().for_each(run_partition);
+        let (sm_count, partition_count, threads) = (sms.len(), partitions.len(), crew.others() + 1);
+        for thread in (1..threads).rev() {
+            crew.give(thread - 1, |share| {
+                (share.now, share.until) = (now, until);
+                share.sms.extend(sms.drain(sm_count * thread / threads..));
+                share.partitions.extend(partitions.drain(partition_count * thread / threads..));
+            });
+        }
+        let memory = self.memory.read().expect(NO_PANIC);
+        sms.iter_mut().for_each(|sm| sm.run(&self.context, &memory, now, until));
+        partitions.iter_mut().for_each(|partition| partition.run(until));
+        for thread in 1..threads {
+            crew.take_back(thread - 1, |share, done| {
+                if !done {
+                    share.run(&self.context, &memory);
+                }
+                sms.append(&mut share.sms);
+                partitions.append(&mut share.partitions);
+            });
         }
     }
 
@@ -279,7 +283,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     fn drain(&mut self) {
         self.cut_off = true;
         loop {
-            let sms = self.sms.iter().filter_map(Sm::drains_at);
+            let sms = self.sms.iter().filter_map(|sm| sm.drains_at());
             let Some(next) = sms.chain(self.outside_events()).min() else { break };
             let now = next.max(self.exchanged);
             let until = now + self.window;
@@ -294,12 +298,13 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     fn exchange(&mut self, until: u64) {
         self.exchanged = until;
         let slices = self.side.slices;
+        let mut memory = self.memory.write().expect(NO_PANIC);
         let mut changed = false;
         for (partition, side) in self.side.partitions.iter_mut().enumerate() {
             for served in side.served.drain(..) {
                 let request = served.request;
                 let sm = &mut self.sms[request.sm as usize];
-                let lanes = serve(sm, &self.context, self.memory, &mut self.locks, request.ticket, !changed);
+                let lanes = serve(sm, &self.context, &mut memory, &mut self.locks, request.ticket, !changed);
                 changed |= lanes != 0;
                 if P::WATCHES_MEMORY && !self.cut_off {
                     sm.show_served(&self.context, request.ticket, lanes, served.cycle);
@@ -317,7 +322,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             changed |= std::mem::take(&mut sm.changed);
         }
         let partitions = std::cell::RefCell::new(&mut self.side.partitions);
-        let place = |port: usize| (port / slices as usize, port as u32 % slices);
+        // Slices of a partition are a power of two.
+        let (shift, low) = (slices.trailing_zeros(), slices - 1);
+        let place = |port: usize| (port >> shift, port as u32 & low);
         self.requests.advance(
             until,
             |port| {
@@ -333,10 +340,10 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         self.replies.advance(
             until,
             |_| u32::MAX,
-            |sm, arrival, reply| sms[sm].inbox.push_back((arrival, reply.ticket)),
+            |sm, arrival, reply| sms[sm].receive(arrival, reply.ticket),
         );
         for (id, sm) in self.sms.iter_mut().enumerate() {
-            sm.memory.set_room(self.requests.room(id));
+            sm.set_room(self.requests.room(id));
         }
         for (partition, side) in self.side.partitions.iter_mut().enumerate() {
             for slice in 0..slices {
@@ -368,17 +375,18 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             self.sms.iter_mut().for_each(|sm| sm.watch = None);
         } else if !self.watching && quiet >= hang.watch_cycles {
             self.watching = true;
-            self.sms.iter_mut().for_each(Sm::begin_watch);
+            self.sms.iter_mut().for_each(|sm| sm.begin_watch());
         } else if self.watching {
-            if self.sms.iter().all(Sm::never_changes) {
-                if self.sms.iter().all(|sm| sm.reads_the_same(self.memory)) {
+            if self.sms.iter().all(|sm| sm.never_changes()) {
+                let memory = self.memory.read().expect(NO_PANIC);
+                if self.sms.iter().all(|sm| sm.reads_the_same(&memory)) {
                     return Err(End::Hang(HangReason::Repeats));
                 }
                 // Some warp may have read what its L1 no longer holds.
-                self.sms.iter_mut().for_each(Sm::begin_watch);
+                self.sms.iter_mut().for_each(|sm| sm.begin_watch());
             }
             // A warp that only computes may take as long as it likes.
-            let waits = || self.sms.iter().all(Sm::only_waits);
+            let waits = || self.sms.iter().all(|sm| sm.only_waits());
             if hang.suspect_cycles > 0 && quiet >= hang.suspect_cycles && waits() {
                 return Err(End::Hang(HangReason::Quiet(quiet)));
             }
@@ -477,9 +485,10 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             let of_sm = move |first: u8| SeenSm { l1, locks, watch, first };
             sm.residents().map(move |r| Seen { cta: &r.cta, warps: &r.warps, sm: Some(of_sm(r.first)) })
         });
+        let memory = self.memory.read().expect(NO_PANIC);
         let scene = Scene {
             launch: self.context.launch,
-            memory: self.memory,
+            memory: &memory,
             locks: Some(&self.locks),
             ctas: ctas.collect(),
             unstarted: self.total - self.next_cta,

@@ -46,8 +46,8 @@ pub struct TimedStats {
 impl TimedStats {
     /// Adds up the counters as they are.
     pub(crate) fn gather<const N: usize, P: Probe>(
-        sms: &[Sm<N, (SmStats, P)>],
-        partitions: &[Partition],
+        sms: &[Box<Sm<N, (SmStats, P)>>],
+        partitions: &[Box<Partition>],
         locks: &LockTable,
     ) -> TimedStats {
         let mut stats = TimedStats { locks: locks.stats.clone(), ..TimedStats::default() };
@@ -130,12 +130,12 @@ pub struct Sample {
 impl Sample {
     pub(crate) fn new<const N: usize, P: Probe>(
         cycle: u64,
-        sms: &[Sm<N, (SmStats, P)>],
+        sms: &[Box<Sm<N, (SmStats, P)>>],
         totals: &TimedStats,
     ) -> Sample {
         Sample {
             cycle,
-            resident_warps: sms.iter().flat_map(Sm::residents).map(|r| r.warps.len() as u64).sum(),
+            resident_warps: sms.iter().flat_map(|sm| sm.residents()).map(|r| r.warps.len() as u64).sum(),
             spinning_warps: sms.iter().map(|sm| sm.spinning_warps as u64).sum(),
             outstanding_misses: sms.iter().map(|sm| sm.memory.l1.outstanding() as u64).sum(),
             warp_instructions: totals.total.warp_instructions(),

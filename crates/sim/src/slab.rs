@@ -23,6 +23,21 @@ impl<T> Slab<T> {
         })
     }
 
+    /// Keeps a record; returns its number.
+    #[inline]
+    pub fn put(&mut self, record: T) -> u32 {
+        match self.free.pop() {
+            Some(number) => {
+                self.records[number as usize] = record;
+                number
+            }
+            None => {
+                self.records.push(record);
+                self.records.len() as u32 - 1
+            }
+        }
+    }
+
     /// The record is free again.
     #[inline]
     pub fn give_back(&mut self, number: u32) {

@@ -99,7 +99,11 @@ impl<E: Copy> Wheel<E> {
         let word = slot / 64;
         let bit = 1 << (slot % 64);
         if self.occupied[word] & bit != 0 {
-            into.append(&mut self.slots[slot]);
+            if into.is_empty() {
+                std::mem::swap(into, &mut self.slots[slot]);
+            } else {
+                into.append(&mut self.slots[slot]);
+            }
             self.occupied[word] &= !bit;
             if self.occupied[word] == 0 {
                 self.words &= !(1 << word);

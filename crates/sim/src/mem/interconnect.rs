@@ -48,6 +48,10 @@ pub struct Crossbar<M: Copy> {
     come: Vec<(u32, u32)>,
     /// Sinks for which packets have come.
     wanted: Set,
+    /// When each of them is looked at next, unless it takes nothing more in this window.
+    agenda: Agenda,
+    /// Sinks that are looked at in a tick.
+    looked_at: Set,
     /// The core cycle before which everything has left that could.
     until: u64,
     /// Ticks that packets waited, added up.
@@ -97,6 +101,8 @@ struct Sink {
     turn: usize,
     /// Packets that it still takes in this window, once asked.
     room: Option<u32>,
+    /// The tick for which it is in the agenda, if it is.
+    due: u64,
     /// Sources that have a packet for it which has come.
     wanted_by: Set,
 }
@@ -105,7 +111,7 @@ impl<M: Copy> Crossbar<M> {
     /// An idle network. None of the specs' numbers is zero.
     pub fn new(sources: usize, sinks: usize, spec: &InterconnectSpec, clock: &ClockSpec) -> Self {
         debug_assert!(spec.latency_cycles > 0, "a window has at least one cycle");
-        let sink = Sink { free: 0, turn: 0, room: None, wanted_by: Set::new(sources) };
+        let sink = Sink { free: 0, turn: 0, room: None, due: NEVER, wanted_by: Set::new(sources) };
         Crossbar {
             clock: Clock::new(clock),
             latency_cycles: u64::from(spec.latency_cycles),
@@ -119,6 +125,8 @@ impl<M: Copy> Crossbar<M> {
             coming: Wheel::new(),
             come: Vec::new(),
             wanted: Set::new(sinks),
+            agenda: Agenda::new(sinks),
+            looked_at: Set::new(sinks),
             until: 0,
             queue_ticks: 0,
             stats: NetworkStats::default(),
@@ -144,8 +152,7 @@ impl<M: Copy> Crossbar<M> {
         debug_assert!(port.last <= ready, "source {source} went back in time");
         (port.last, port.queued) = (ready, port.queued + 1);
         let packet = Packet { ready, sink: sink as u32, flits, next: List::NONE, counted: false, message };
-        let number = self.packets.take(|| packet);
-        self.packets[number] = packet;
+        let number = self.packets.put(packet);
         self.coming.push(ready, (source as u32, number));
     }
 
@@ -166,11 +173,15 @@ impl<M: Copy> Crossbar<M> {
         if self.wanted.is_empty() && self.coming.is_empty() {
             return;
         }
-        for sink in &mut self.sinks {
-            sink.room = None;
-        }
         let end = self.clock.tick_from(until);
         let mut tick = self.clock.tick_from(from);
+        self.agenda.begin(tick);
+        for (number, sink) in self.sinks.iter_mut().enumerate() {
+            sink.room = None;
+            if sink.due < tick || (sink.due == NEVER && !sink.wanted_by.is_empty()) {
+                sink.due = self.agenda.add(number, tick.max(sink.free));
+            }
+        }
         while tick < end {
             tick = self.step(tick, &mut room, &mut deliver);
         }
@@ -184,37 +195,41 @@ impl<M: Copy> Crossbar<M> {
         room: &mut impl FnMut(usize) -> u32,
         deliver: &mut impl FnMut(usize, u64, M),
     ) -> u64 {
+        self.agenda.now = tick;
         self.line_up(tick);
-        let mut next = self.coming.next_cycle().unwrap_or(u64::MAX);
+        self.agenda.take(tick, &mut self.looked_at);
         // The first to choose is another one every tick, so that none has the better choice for long.
-        let mut turn = self.wanted.turn(tick as usize % self.sinks.len());
-        while let Some(sink) = turn.next(&self.wanted) {
+        let mut turn = self.looked_at.turn(tick as usize % self.sinks.len());
+        while let Some(sink) = turn.next(&self.looked_at) {
             let to = &mut self.sinks[sink];
-            if to.room == Some(0) {
-                self.refuse(sink);
-                continue;
-            }
-            if to.free > tick {
-                next = next.min(to.free);
-                continue;
-            }
-            let sources = &self.sources;
-            let Some(source) = to.wanted_by.first_from(to.turn, |source| sources[source].free <= tick) else {
-                let free = to.wanted_by.iter().map(|source| sources[source].free);
-                next = next.min(free.min().unwrap_or(u64::MAX));
-                continue;
+            to.due = NEVER;
+            let again = if to.free > tick {
+                to.free
+            } else {
+                let sources = &self.sources;
+                match to.wanted_by.first_from(to.turn, |source| sources[source].free <= tick) {
+                    None => to.wanted_by.iter().map(|source| sources[source].free).min().unwrap_or(NEVER),
+                    Some(_) if *to.room.get_or_insert_with(|| room(sink)) == 0 => {
+                        self.refuse(sink);
+                        continue;
+                    }
+                    Some(source) => {
+                        let (arrival, message) = self.serve(source, sink, tick);
+                        deliver(sink, arrival, message);
+                        let to = &self.sinks[sink];
+                        if to.room == Some(0) {
+                            self.refuse(sink);
+                            continue;
+                        }
+                        if to.wanted_by.is_empty() { NEVER } else { to.free }
+                    }
+                }
             };
-            if *to.room.get_or_insert_with(|| room(sink)) == 0 {
-                self.refuse(sink);
-                continue;
+            if again != NEVER {
+                self.sinks[sink].due = self.agenda.add(sink, again);
             }
-            let (arrival, message) = self.serve(source, sink, tick);
-            if !self.sinks[sink].wanted_by.is_empty() {
-                next = next.min(self.sinks[sink].free);
-            }
-            deliver(sink, arrival, message);
         }
-        next
+        self.agenda.next_after(tick).min(self.coming.next_cycle().unwrap_or(NEVER))
     }
 
     /// Packets that have come by a tick join the lists of their sinks.
@@ -226,13 +241,25 @@ impl<M: Copy> Crossbar<M> {
             for (source, number) in come.drain(..) {
                 let sink = self.packets[number].sink as usize;
                 let list = &mut self.lists[source as usize * self.sinks.len() + sink];
+                let to = &mut self.sinks[sink];
                 match list.last {
-                    List::NONE => list.first = number,
+                    List::NONE => {
+                        list.first = number;
+                        let refused = to.room == Some(0);
+                        self.packets[number].counted = refused;
+                        self.stats.blocked_by_sink += u64::from(refused);
+                    }
                     last => self.packets[last].next = number,
                 }
                 list.last = number;
-                self.sinks[sink].wanted_by.insert(source as usize);
+                to.wanted_by.insert(source as usize);
                 self.wanted.insert(sink);
+                let due = tick.max(to.free);
+                // One that takes nothing more is looked at in the next window.
+                if to.due > due && to.room != Some(0) {
+                    self.agenda.remove(sink, to.due);
+                    to.due = self.agenda.add(sink, due);
+                }
             }
             self.come = come;
         }
@@ -295,6 +322,80 @@ impl<M: Copy> Crossbar<M> {
     }
 }
 
+/// The tick of what is not in the agenda.
+const NEVER: u64 = u64::MAX;
+
+/// Sinks by the tick in which they are looked at next.
+#[derive(Clone, Debug)]
+struct Agenda {
+    /// The sinks of tick `t` at `t` modulo the length.
+    ticks: Box<[Set; Agenda::TICKS as usize]>,
+    /// Ticks with sinks, a bit each.
+    occupied: u64,
+    /// The first tick that is not over.
+    now: u64,
+}
+
+impl Agenda {
+    /// Ticks ahead for which sinks can be noted.
+    const TICKS: u64 = 64;
+
+    fn new(sinks: usize) -> Agenda {
+        Agenda { ticks: Box::new(std::array::from_fn(|_| Set::new(sinks))), occupied: 0, now: 0 }
+    }
+
+    /// Time goes on to `tick`. What was noted for an earlier one is forgotten.
+    fn begin(&mut self, tick: u64) {
+        while self.now < tick && self.occupied != 0 {
+            self.clear(self.now);
+            self.now += 1;
+        }
+        self.now = tick;
+    }
+
+    /// Notes a sink for `tick`, or for the last tick that can be noted. Returns which.
+    #[inline]
+    fn add(&mut self, sink: usize, tick: u64) -> u64 {
+        let tick = tick.min(self.now + Agenda::TICKS - 1);
+        self.ticks[(tick % Agenda::TICKS) as usize].insert(sink);
+        self.occupied |= 1 << (tick % Agenda::TICKS);
+        tick
+    }
+
+    /// Takes back a note, if there is one.
+    #[inline]
+    fn remove(&mut self, sink: usize, tick: u64) {
+        if tick != NEVER {
+            self.ticks[(tick % Agenda::TICKS) as usize].remove(sink);
+        }
+    }
+
+    /// Moves the sinks of `tick` to `into`; then it is over.
+    #[inline]
+    fn take(&mut self, tick: u64, into: &mut Set) {
+        into.0.copy_from_slice(&self.ticks[(tick % Agenda::TICKS) as usize].0);
+        self.clear(tick);
+        self.now = tick + 1;
+    }
+
+    #[inline]
+    fn clear(&mut self, tick: u64) {
+        if self.occupied >> (tick % Agenda::TICKS) & 1 != 0 {
+            self.ticks[(tick % Agenda::TICKS) as usize].0.fill(0);
+            self.occupied &= !(1 << (tick % Agenda::TICKS));
+        }
+    }
+
+    /// The first tick after `tick`, which is over, with sinks.
+    #[inline]
+    fn next_after(&self, tick: u64) -> u64 {
+        match self.occupied.rotate_right(((tick + 1) % Agenda::TICKS) as u32) {
+            0 => NEVER,
+            ahead => tick + 1 + ahead.trailing_zeros() as u64,
+        }
+    }
+}
+
 /// A set of sources or sinks, a bit each.
 #[derive(Clone, Debug)]
 struct Set(Box<[u64]>);
@@ -332,18 +433,6 @@ impl Set {
         })
     }
 
-    /// The first member from `from` on.
-    #[inline]
-    fn next_from(&self, from: usize) -> Option<usize> {
-        let mut index = from / 64;
-        let mut word = *self.0.get(index)? & (u64::MAX << (from % 64));
-        while word == 0 {
-            index += 1;
-            word = *self.0.get(index)?;
-        }
-        Some(index * 64 + word.trailing_zeros() as usize)
-    }
-
     /// The first that is `good`, from `turn` on and then from the beginning.
     #[inline]
     fn first_from(&self, turn: usize, good: impl Fn(usize) -> bool) -> Option<usize> {
@@ -359,30 +448,36 @@ impl Set {
     /// A round through the members, from `first` on and then from the beginning.
     #[inline]
     fn turn(&self, first: usize) -> Round {
-        Round { first, at: first, wrapped: false }
+        // The first word comes twice: its upper part now, its lower part at the end.
+        let (word, below) = (first / 64 % self.0.len(), (1u64 << (first % 64)) - 1);
+        Round { word, rest: self.0[word] & !below, below, words_left: self.0.len() }
     }
 }
 
-/// A round through a set, whose members may be taken out meanwhile.
+/// A round through a set that does not change meanwhile.
 struct Round {
-    first: usize,
-    at: usize,
-    wrapped: bool,
+    word: usize,
+    /// Members of this word that have not come.
+    rest: u64,
+    /// The part of the first word that comes last.
+    below: u64,
+    words_left: usize,
 }
 
 impl Round {
     #[inline]
     fn next(&mut self, set: &Set) -> Option<usize> {
-        loop {
-            match set.next_from(self.at) {
-                Some(node) if !self.wrapped || node < self.first => {
-                    self.at = node + 1;
-                    return Some(node);
-                }
-                _ if self.wrapped => return None,
-                _ => (self.at, self.wrapped) = (0, true),
+        while self.rest == 0 {
+            if self.words_left == 0 {
+                return None;
             }
+            self.words_left -= 1;
+            self.word = if self.word + 1 == set.0.len() { 0 } else { self.word + 1 };
+            self.rest = set.0[self.word] & if self.words_left == 0 { self.below } else { u64::MAX };
         }
+        let bit = self.rest.trailing_zeros() as usize;
+        self.rest &= self.rest - 1;
+        Some(self.word * 64 + bit)
     }
 }
 

@@ -61,6 +61,9 @@ impl<const N: usize> Addresses<N> {
     #[inline]
     pub fn block(&self, mask: u64, bytes: u64) -> (u64, u64) {
         let first = self.at(mask.trailing_zeros() as usize) & !(bytes - 1);
+        if mask.is_power_of_two() {
+            return (first, mask);
+        }
         let same = match self {
             Addresses::Uniform(_) => mask,
             Addresses::Stride { step, .. } => {

@@ -68,11 +68,16 @@ struct Scheduler {
     policy: Box<dyn Policy>,
 }
 
+/// The cycle of what does not happen.
+const NEVER: u64 = u64::MAX;
+
 /// One SM.
 pub struct Sm<const N: usize, P> {
     pub(super) id: u32,
     /// The next cycle to run.
     pub now: u64,
+    /// When it does something next, if nothing comes to it from outside; [`NEVER`] if it does not.
+    wake: u64,
     pub(super) residents: Vec<Option<Resident<N>>>,
     pub(super) slots: Vec<Slot>,
     /// Ready warps by the unit they need.
@@ -85,7 +90,7 @@ pub struct Sm<const N: usize, P> {
     /// The load/store unit.
     pub memory: MemoryUnit<N>,
     /// Answers on their way here: cycle of arrival and ticket.
-    pub inbox: VecDeque<(u64, u32)>,
+    inbox: VecDeque<(u64, u32)>,
     pub(super) events: Wheel<Event>,
     due: Vec<Event>,
     lines_refused: Vec<u64>,
@@ -135,6 +140,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         Sm {
             id,
             now,
+            wake: NEVER,
             residents: (0..ctas).map(|_| None).collect(),
             slots: vec![Slot::empty(); chip.sm.max_warps as usize],
             ready: [SlotSet::default(); Unit::COUNT],
@@ -222,19 +228,17 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             self.schedulers[slot.index() % schedulers].policy.started(now, slot, age);
             self.refresh(context, slot, now);
         }
+        self.wake = self.now;
         self.changed = true;
     }
 
     /// Runs the cycles from `from` on and below `until`.
     pub fn run(&mut self, context: &Context<'_>, memory: &Memory, from: u64, until: u64) {
-        self.now = self.now.max(from);
-        match self.wakes_at() {
-            Some(next) if next < until => self.now = next,
-            _ => {
-                self.now = until;
-                return;
-            }
+        if self.wake >= until {
+            self.now = until;
+            return;
         }
+        self.now = self.wake.max(from);
         let mut execution = Execution {
             launch: context.launch,
             memory: Global::Later(memory),
@@ -256,6 +260,22 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             }
         }
         self.output = execution.output;
+        self.wake = self.find_wake();
+    }
+
+    /// An answer arrives at a later cycle.
+    pub fn receive(&mut self, arrival: u64, ticket: u32) {
+        self.inbox.push_back((arrival, ticket));
+        if self.fault.is_none() {
+            self.wake = self.wake.min(arrival);
+        }
+    }
+
+    /// The network now takes so many packets.
+    pub fn set_room(&mut self, packets: u32) {
+        if self.memory.set_room(packets) && self.fault.is_none() {
+            self.wake = self.wake.min(self.now);
+        }
     }
 
     fn all_ready(&self) -> SlotSet {
@@ -269,9 +289,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             return soon;
         }
         let mut next = u64::MAX;
-        for (unit, ready) in self.ready.iter().enumerate() {
+        for (ready, &free_at) in self.ready.iter().zip(&self.backend.free_at) {
             if !ready.is_empty() {
-                next = next.min(self.backend.free_at(UNITS[unit]));
+                next = next.min(free_at);
             }
         }
         // A policy that lets ready warps wait says itself until when.
@@ -295,16 +315,16 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// When the SM does something next, if nothing comes to it from outside.
-    pub fn wakes_at(&self) -> Option<u64> {
+    pub fn wakes_at(&self) -> u64 {
+        self.wake
+    }
+
+    fn find_wake(&self) -> u64 {
         if self.fault.is_some() {
-            return None;
+            return NEVER;
         }
         let busy = self.fetch.is_busy() || !self.lines_refused.is_empty() || !self.all_ready().is_empty();
-        match self.next_event() {
-            _ if busy => Some(self.now),
-            u64::MAX => None,
-            next => Some(next.max(self.now)),
-        }
+        if busy { self.now } else { self.next_event().max(self.now) }
     }
 
     /// One cycle. Returns whether the SM goes on.
@@ -341,15 +361,20 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             Progress::Idle | Progress::Until(_) | Progress::Refused(_) => {}
         }
         self.held_back = false;
-        if self.ready.iter().any(|ready| !ready.is_empty()) {
-            self.count_busy_units(now);
-            // In turn, or the first would have units that they share to itself.
-            let (count, first) = (self.schedulers.len(), now as usize % self.schedulers.len());
-            for scheduler in (first..count).chain(0..first) {
-                if !self.schedule(context, execution, scheduler, now) {
+        let (mut issuable, busy) = self.issuable(now);
+        self.unit_busy += busy as u64;
+        // In turn, or the first would have units that they share to itself.
+        let count = self.schedulers.len();
+        let mut scheduler = if issuable.is_empty() { 0 } else { now as usize % count };
+        for _ in 0..count {
+            let ready = SlotSet(issuable.0 & self.schedulers[scheduler].owned.0);
+            if !ready.is_empty() {
+                if !self.schedule(context, execution, scheduler, ready, now) {
                     return false;
                 }
+                issuable = self.issuable(now).0;
             }
+            scheduler = if scheduler + 1 == count { 0 } else { scheduler + 1 };
         }
         for _ in 0..self.fetch.warps_per_cycle() {
             self.fetch_one(now);
@@ -357,26 +382,15 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         true
     }
 
-    fn count_busy_units(&mut self, now: u64) {
-        for (unit, ready) in self.ready.iter().enumerate() {
-            if !ready.is_empty() && self.backend.free_at(UNITS[unit]) > now {
-                self.unit_busy += ready.len() as u64;
-            }
-        }
-    }
-
-    /// One scheduler issues. Returns false if a thread faulted.
+    /// One scheduler issues from a set that is not empty. Returns false if a thread faulted.
     fn schedule(
         &mut self,
         context: &Context<'_>,
         execution: &mut Execution<'_>,
         scheduler: usize,
+        ready: SlotSet,
         now: u64,
     ) -> bool {
-        let ready = self.issuable(now, self.schedulers[scheduler].owned);
-        if ready.is_empty() {
-            return true;
-        }
         let Some(slot) = self.schedulers[scheduler].policy.pick(now, ready) else {
             self.held_back = true;
             return true;
@@ -390,7 +404,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                     return false;
                 }
             }
-            if self.width == 1 || !self.issuable(now, SlotSet(1 << slot.0)).contains(slot) {
+            if self.width == 1 || !self.issuable(now).0.contains(slot) {
                 break;
             }
         }
@@ -401,17 +415,18 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         true
     }
 
-    /// The warps of a set that are ready and whose unit is free.
+    /// The warps that are ready and whose unit is free, and how many wait for a unit.
     #[inline]
-    fn issuable(&self, now: u64, among: SlotSet) -> SlotSet {
-        let mut found = 0;
-        for (unit, ready) in self.ready.iter().enumerate() {
-            let ready = ready.0 & among.0;
-            if ready != 0 && self.backend.free_at(UNITS[unit]) <= now {
-                found |= ready;
+    fn issuable(&self, now: u64) -> (SlotSet, u32) {
+        let (mut found, mut waiting) = (0, 0);
+        for (ready, &free_at) in self.ready.iter().zip(&self.backend.free_at) {
+            if free_at <= now {
+                found |= ready.0;
+            } else {
+                waiting |= ready.0;
             }
         }
-        SlotSet(found)
+        (SlotSet(found), waiting.count_ones())
     }
 
     fn fetch_one(&mut self, now: u64) {
@@ -655,6 +670,3 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.probe.cta_ended(end, CtaEvent { number: there.cta.number, first, warps: warps as u32 });
     }
 }
-
-/// Units by number.
-const UNITS: [Unit; Unit::COUNT] = [Unit::Sp, Unit::Sfu, Unit::Dp, Unit::Memory, Unit::Control];

@@ -103,6 +103,8 @@ pub struct MemoryUnit<const N: usize> {
     free_at: u64,
     /// The front access was refused, and nothing has changed since.
     refused: bool,
+    /// It was refused for want of room in the network.
+    wants_room: bool,
     /// Accesses that are complete at a cycle, for the SM to take.
     pub completed: Vec<(u32, u64)>,
     /// Messages for the network, with the cycle they are sent.
@@ -133,6 +135,7 @@ impl<const N: usize> MemoryUnit<N> {
             constant_misses: Vec::new(),
             free_at: 0,
             refused: false,
+            wants_room: false,
             completed: Vec::new(),
             outbox: Vec::new(),
             room: chip.interconnect.queue_packets,
@@ -153,10 +156,12 @@ impl<const N: usize> MemoryUnit<N> {
         self.queue.is_empty()
     }
 
-    /// The network now takes so many packets.
-    pub fn set_room(&mut self, packets: u32) {
+    /// The network now takes so many packets. Returns whether an access goes on because of that.
+    pub fn set_room(&mut self, packets: u32) -> bool {
         self.room = packets;
-        self.refused = false;
+        let goes_on = self.refused && self.wants_room && packets > 0;
+        self.refused &= !goes_on;
+        goes_on
     }
 
     /// When the next piece could go, if one can.
@@ -189,6 +194,7 @@ impl<const N: usize> MemoryUnit<N> {
         if let Err(refusal) = sent {
             self.stats.refuse(refusal);
             self.refused = true;
+            self.wants_room = refusal == Refusal::Network;
             return Progress::Refused(refusal);
         }
         let access = &self.transfers[id];
@@ -289,10 +295,14 @@ impl<const N: usize> MemoryUnit<N> {
 
     fn send_global(&mut self, now: u64, id: u32) -> Result<(), Refusal> {
         let access = &self.transfers[id];
-        let (line, lanes) = access.block(access.unsent, self.line_bytes);
         let cached = self.policy == L1Policy::WriteEvict;
+        let through_l1 = cached && !access.skips_l1 && access.kind == TransferKind::Load;
+        if self.room == 0 && !through_l1 {
+            return Err(Refusal::Network);
+        }
+        let (line, lanes) = access.block(access.unsent, self.line_bytes);
         match access.kind {
-            TransferKind::Load if cached && !access.skips_l1 => self.load_through_l1(now, id, line, lanes)?,
+            TransferKind::Load if through_l1 => self.load_through_l1(now, id, line, lanes)?,
             TransferKind::Load | TransferKind::Copy => {
                 let sectors = self.widen(access.sectors(lanes, line));
                 let ticket = self.send(now, Purpose::Load, line, sectors, RequestKind::Read)?;

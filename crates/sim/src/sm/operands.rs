@@ -19,14 +19,12 @@ struct Lane {
     first: usize,
     /// When each unit takes its next instruction.
     units: Vec<u64>,
-    /// When the first collector is free.
-    free_at: u64,
 }
 
 impl Lane {
     fn new(collectors: u32, units: u32) -> Lane {
         let (collectors, units) = (vec![0; collectors as usize], vec![0; units as usize]);
-        Lane { collectors, first: 0, units, free_at: 0 }
+        Lane { collectors, first: 0, units }
     }
 }
 
@@ -42,6 +40,8 @@ pub struct Times {
 /// An SM's arithmetic back end.
 #[derive(Clone, Debug)]
 pub struct Backend {
+    /// When each kind of unit can take another instruction: when its first collector is free.
+    pub free_at: [u64; Unit::COUNT],
     lanes: [Lane; Unit::COUNT],
     banks: Vec<u64>,
     /// Results written in a cycle: the cycle and how many, at its place modulo the length.
@@ -63,18 +63,13 @@ impl Backend {
             Unit::Control => Lane::new(0, 0),
         };
         Backend {
+            free_at: [0; Unit::COUNT],
             lanes: [Unit::Sp, Unit::Sfu, Unit::Dp, Unit::Memory, Unit::Control].map(lane),
             banks: vec![0; operands.banks as usize],
             ports: vec![(0, 0); BOOKED],
             ports_per_cycle: operands.writeback_ports,
             bank_conflicts: 0,
         }
-    }
-
-    /// When a kind of unit can take another instruction.
-    #[inline(always)]
-    pub fn free_at(&self, unit: Unit) -> u64 {
-        self.lanes[unit as usize].free_at
     }
 
     /// The cycle after which all operands of an instruction that issues at `now` are collected.
@@ -93,11 +88,13 @@ impl Backend {
     /// Books everything for an instruction of an arithmetic unit that issues at `now`. The unit must be free.
     pub fn issue(&mut self, now: u64, slot: usize, registers: u32, inst: &Decoded) -> Times {
         let ready = self.collect(now, slot, registers, inst);
+        let free_at = &mut self.free_at[inst.unit as usize];
+        debug_assert!(*free_at <= now);
         let lane = &mut self.lanes[inst.unit as usize];
         let unit = earliest(&lane.units);
         let starts = ready.max(lane.units[unit]);
         lane.units[unit] = starts + inst.initiation_cycles as u64;
-        lane.occupy(now, starts);
+        *free_at = lane.occupy(starts);
         let written = if inst.writes.is_empty() {
             starts + inst.latency_cycles as u64
         } else {
@@ -109,7 +106,7 @@ impl Backend {
     /// Collects the operands of a memory instruction. Its collector stays taken until [`Backend::release_memory`].
     pub fn issue_memory(&mut self, now: u64, slot: usize, registers: u32, inst: &Decoded) -> u64 {
         let ready = self.collect(now, slot, registers, inst);
-        self.lanes[Unit::Memory as usize].occupy(now, u64::MAX);
+        self.free_at[Unit::Memory as usize] = self.lanes[Unit::Memory as usize].occupy(u64::MAX);
         ready
     }
 
@@ -119,7 +116,7 @@ impl Backend {
         if let Some(taken) = lane.collectors.iter_mut().find(|free| **free == u64::MAX) {
             *taken = now;
         }
-        lane.find_first();
+        self.free_at[Unit::Memory as usize] = lane.find_first();
     }
 
     /// The first cycle from `from` on in which a result port is free; it is taken.
@@ -140,16 +137,15 @@ impl Backend {
 }
 
 impl Lane {
-    /// Takes a collector that is free at `now` until `until`.
-    fn occupy(&mut self, now: u64, until: u64) {
-        debug_assert!(self.free_at <= now);
+    /// Takes the collector that is free first, until `until`. Returns when the next one is free.
+    fn occupy(&mut self, until: u64) -> u64 {
         self.collectors[self.first] = until;
-        self.find_first();
+        self.find_first()
     }
 
-    fn find_first(&mut self) {
+    fn find_first(&mut self) -> u64 {
         self.first = earliest(&self.collectors);
-        self.free_at = self.collectors[self.first];
+        self.collectors[self.first]
     }
 }
 
