@@ -8,7 +8,7 @@ use std::sync::RwLock;
 use std::sync::atomic::Ordering;
 
 use crate::chip::Chip;
-use crate::crew::Crew;
+use crate::crew::{Crew, Dealt};
 use crate::fault::Fault;
 use crate::functional::{Launch, Output, UninitialisedReads};
 use crate::gpu::{LaunchError, Stats};
@@ -50,8 +50,7 @@ struct Reply {
 /// L2 and DRAM, which keep their state from launch to launch.
 #[derive(Debug)]
 pub struct MemorySide {
-    /// In boxes, as SMs are: they go from thread to thread.
-    partitions: Vec<Box<Partition>>,
+    partitions: Vec<Partition>,
     map: AddressMap,
     slices: u32,
     /// The cycle after the last launch.
@@ -61,7 +60,7 @@ pub struct MemorySide {
 impl MemorySide {
     /// Empty caches, closed rows.
     pub fn new(chip: &Chip) -> MemorySide {
-        let make = |_| Box::new(Partition::new(&chip.l2, &chip.dram, &chip.clock));
+        let make = |_| Partition::new(&chip.l2, &chip.dram, &chip.clock);
         MemorySide {
             partitions: (0..chip.l2.partitions).map(make).collect(),
             map: AddressMap::new(&chip.l2, &chip.dram),
@@ -99,12 +98,18 @@ pub fn run<const N: usize, P: Probe>(
     let sms: Vec<_> = (0..chip.sm.count)
         .map(|id| {
             let (ctas, probe) = (launch.occupancy.ctas_per_sm, make_probe(id, start));
-            Box::new(Sm::<N, _>::new(chip, id, ctas, &make_policy, probe, start))
+            Sm::<N, _>::new(chip, id, ctas, &make_policy, probe, start)
         })
         .collect();
     let ports = side.partitions.len() * side.slices as usize;
     let before: Vec<_> =
         side.partitions.iter().map(|p| (p.stats().clone(), p.dram_stats().clone())).collect();
+    let threads = match timing.threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    };
+    // More threads than SMs would have nothing to do.
+    let threads = threads.min(sms.len());
     let memory = RwLock::new(memory);
     let context = Context { launch, code: &code };
     let mut machine = Machine::<N, P> {
@@ -112,7 +117,8 @@ pub fn run<const N: usize, P: Probe>(
         timing,
         requests: Crossbar::new(sms.len(), ports, &chip.interconnect, &chip.clock),
         replies: Crossbar::new(ports, sms.len(), &chip.interconnect, &chip.clock),
-        sms,
+        sms: Dealt::new(sms, threads),
+        partitions: Dealt::new(std::mem::take(&mut side.partitions), threads),
         memory: &memory,
         side,
         start,
@@ -128,12 +134,6 @@ pub fn run<const N: usize, P: Probe>(
         exchanged: start,
         cut_off: false,
     };
-    let threads = match timing.threads {
-        0 => std::thread::available_parallelism().map_or(1, usize::from),
-        threads => threads,
-    };
-    // More threads than SMs would have nothing to do.
-    let threads = threads.min(machine.sms.len());
     let work = |share: &mut Share<N, P>| share.run(&context, &memory.read().expect(NO_PANIC));
     let end = Crew::with(threads, work, |crew| machine.run(crew));
     machine.finish(end, policy)
@@ -141,8 +141,8 @@ pub fn run<const N: usize, P: Probe>(
 
 /// What one thread runs through a window.
 struct Share<const N: usize, P: Probe> {
-    sms: Vec<Box<Sm<N, (SmStats, P)>>>,
-    partitions: Vec<Box<Partition>>,
+    sms: Vec<Sm<N, (SmStats, P)>>,
+    partitions: Vec<Partition>,
     now: u64,
     until: u64,
 }
@@ -165,7 +165,8 @@ const NO_PANIC: &str = "nobody panics with memory in hand";
 struct Machine<'a, const N: usize, P: Probe> {
     context: Context<'a>,
     timing: &'a Timing,
-    sms: Vec<Box<Sm<N, (SmStats, P)>>>,
+    sms: Dealt<Sm<N, (SmStats, P)>>,
+    partitions: Dealt<Partition>,
     /// Read by all inside a window, changed only between windows.
     memory: &'a RwLock<&'a mut Memory>,
     side: &'a mut MemorySide,
@@ -231,7 +232,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let mut placed = true;
         while placed && self.next_cta < self.total {
             placed = false;
-            for sm in &mut self.sms {
+            for id in 0..self.sms.len() {
+                let sm = &mut self.sms[id];
                 if self.next_cta < self.total && sm.has_room() {
                     sm.start_cta(&self.context, self.next_cta, now);
                     self.next_cta += 1;
@@ -249,31 +251,34 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
 
     /// When anything happens outside of the SMs.
     fn outside_events(&self) -> impl Iterator<Item = u64> {
-        let partitions = self.side.partitions.iter().filter_map(|partition| partition.next_event());
+        let partitions = self.partitions.iter().filter_map(|partition| partition.next_event());
         partitions.chain([self.requests.next_event(), self.replies.next_event()].into_iter().flatten())
     }
 
     /// Runs everything through a window, in equal shares.
     fn advance(&mut self, now: u64, until: u64, crew: &Crew<Share<N, P>>) {
-        let (sms, partitions) = (&mut self.sms, &mut self.side.partitions);
-        let (sm_count, partition_count, threads) = (sms.len(), partitions.len(), crew.others() + 1);
-        for thread in (1..threads).rev() {
-            crew.give(thread - 1, |share| {
+        let mut swap = |thread: usize, share: &mut Share<N, P>| {
+            std::mem::swap(&mut self.sms.hands[thread], &mut share.sms);
+            std::mem::swap(&mut self.partitions.hands[thread], &mut share.partitions);
+        };
+        // The last hand may hold less than the others; the leader has more to do besides.
+        let mut mine = Share { now, until, ..Share::default() };
+        for other in 0..crew.others() {
+            crew.give(other, |share| {
                 (share.now, share.until) = (now, until);
-                share.sms.extend(sms.drain(sm_count * thread / threads..));
-                share.partitions.extend(partitions.drain(partition_count * thread / threads..));
+                swap(other, share);
             });
         }
         let memory = self.memory.read().expect(NO_PANIC);
-        sms.iter_mut().for_each(|sm| sm.run(&self.context, &memory, now, until));
-        partitions.iter_mut().for_each(|partition| partition.run(until));
-        for thread in 1..threads {
-            crew.take_back(thread - 1, |share, done| {
+        swap(crew.others(), &mut mine);
+        mine.run(&self.context, &memory);
+        swap(crew.others(), &mut mine);
+        for other in 0..crew.others() {
+            crew.take_back(other, |share, done| {
                 if !done {
                     share.run(&self.context, &memory);
                 }
-                sms.append(&mut share.sms);
-                partitions.append(&mut share.partitions);
+                swap(other, share);
             });
         }
     }
@@ -288,7 +293,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             let now = next.max(self.exchanged);
             let until = now + self.window;
             self.sms.iter_mut().for_each(|sm| sm.drain(now, until));
-            self.side.partitions.iter_mut().for_each(|partition| partition.run(until));
+            self.partitions.iter_mut().for_each(|partition| partition.run(until));
             self.exchange(until);
         }
         self.side.now = self.exchanged;
@@ -300,8 +305,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let slices = self.side.slices;
         let mut memory = self.memory.write().expect(NO_PANIC);
         let mut changed = false;
-        for (partition, side) in self.side.partitions.iter_mut().enumerate() {
-            for served in side.served.drain(..) {
+        for partition in 0..self.partitions.len() {
+            for served in self.partitions[partition].served.drain(..) {
                 let request = served.request;
                 let sm = &mut self.sms[request.sm as usize];
                 let lanes = serve(sm, &self.context, &mut memory, &mut self.locks, request.ticket, !changed);
@@ -314,14 +319,15 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 self.replies.inject(port, served.cycle, request.sm as usize, request.reply_bytes(), reply);
             }
         }
-        for (id, sm) in self.sms.iter_mut().enumerate() {
+        for id in 0..self.sms.len() {
+            let sm = &mut self.sms[id];
             for (at, request) in sm.memory.outbox.drain(..) {
                 let port = self.side.port(request.line);
                 self.requests.inject(id, at, port, request.request_bytes(), request);
             }
             changed |= std::mem::take(&mut sm.changed);
         }
-        let partitions = std::cell::RefCell::new(&mut self.side.partitions);
+        let partitions = std::cell::RefCell::new(&mut self.partitions);
         // Slices of a partition are a power of two.
         let (shift, low) = (slices.trailing_zeros(), slices - 1);
         let place = |port: usize| (port >> shift, port as u32 & low);
@@ -342,13 +348,13 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             |_| u32::MAX,
             |sm, arrival, reply| sms[sm].receive(arrival, reply.ticket),
         );
-        for (id, sm) in self.sms.iter_mut().enumerate() {
-            sm.set_room(self.requests.room(id));
+        for id in 0..self.sms.len() {
+            self.sms[id].set_room(self.requests.room(id));
         }
-        for (partition, side) in self.side.partitions.iter_mut().enumerate() {
+        for partition in 0..self.partitions.len() {
             for slice in 0..slices {
                 let port = partition * slices as usize + slice as usize;
-                side.set_reply_room(slice, until, self.replies.room(port));
+                self.partitions[partition].set_reply_room(slice, until, self.replies.room(port));
             }
         }
         if changed {
@@ -412,7 +418,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     fn take_sample(&mut self, now: u64) {
         let (Some(at), Some(every)) = (self.next_sample, self.timing.sample_cycles) else { return };
         if now >= at {
-            let mut totals = TimedStats::gather(&self.sms, &self.side.partitions, &self.locks);
+            let mut totals = TimedStats::gather(&self.sms, &self.partitions, &self.locks);
             totals.since(&self.before);
             self.samples.push(Sample::new(now - self.start, &self.sms, &totals));
             let every = every.max(1);
@@ -440,7 +446,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             _ => None,
         };
         self.sms.iter_mut().for_each(|sm| sm.cut_off(last));
-        let mut timed = TimedStats::gather(&self.sms, &self.side.partitions, &self.locks);
+        let mut timed = TimedStats::gather(&self.sms, &self.partitions, &self.locks);
         timed.since(&self.before);
         timed.cycles = last.saturating_sub(self.start);
         timed.policy = policy.to_string();
@@ -453,7 +459,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let mut output = Output::default();
         let mut unwritten = UninitialisedReads::default();
         let mut probes = Vec::new();
-        for sm in self.sms {
+        self.side.partitions = self.partitions.into_vec();
+        for sm in self.sms.into_vec() {
             output.merge(sm.output);
             unwritten.merge(sm.unwritten);
             probes.push(sm.probe.1);

@@ -1,5 +1,6 @@
 //! What a timed launch did, put together from the counters of all units.
 
+use crate::crew::Dealt;
 use crate::locks::LockTable;
 use crate::mem::dram::DramStats;
 use crate::mem::interconnect::NetworkStats;
@@ -46,12 +47,12 @@ pub struct TimedStats {
 impl TimedStats {
     /// Adds up the counters as they are.
     pub(crate) fn gather<const N: usize, P: Probe>(
-        sms: &[Box<Sm<N, (SmStats, P)>>],
-        partitions: &[Box<Partition>],
+        sms: &Dealt<Sm<N, (SmStats, P)>>,
+        partitions: &Dealt<Partition>,
         locks: &LockTable,
     ) -> TimedStats {
         let mut stats = TimedStats { locks: locks.stats.clone(), ..TimedStats::default() };
-        for sm in sms {
+        for sm in sms.iter() {
             let mut of_sm = sm.probe.0.clone();
             of_sm.unit_busy = sm.unit_busy;
             stats.total.add(&of_sm);
@@ -130,7 +131,7 @@ pub struct Sample {
 impl Sample {
     pub(crate) fn new<const N: usize, P: Probe>(
         cycle: u64,
-        sms: &[Box<Sm<N, (SmStats, P)>>],
+        sms: &Dealt<Sm<N, (SmStats, P)>>,
         totals: &TimedStats,
     ) -> Sample {
         Sample {
