@@ -5,9 +5,8 @@ use crate::locks::LockTable;
 use crate::mem::dram::DramStats;
 use crate::mem::interconnect::NetworkStats;
 use crate::mem::l2::{Partition, PartitionStats};
-use crate::probe::{Probe, State};
+use crate::probe::Probe;
 use crate::sm::core::Sm;
-use crate::sm::decode::Class;
 use crate::stats::{L1Stats, LockStats, SmStats};
 use crate::trace::Trace;
 
@@ -23,8 +22,8 @@ pub struct TimedStats {
     pub policy: String,
     /// All SMs together.
     pub total: SmStats,
-    /// Each SM.
-    pub sms: Vec<SmStats>,
+    /// Each SM: its warps, its load/store unit and L1.
+    pub sms: Vec<(SmStats, L1Stats)>,
     /// The load/store units and L1s of all SMs.
     pub l1: L1Stats,
     /// All L2 slices.
@@ -55,9 +54,10 @@ impl TimedStats {
         for sm in sms.iter() {
             let mut of_sm = sm.probe.0.clone();
             of_sm.unit_busy = sm.unit_busy;
+            let l1 = sm.l1_stats();
             stats.total.add(&of_sm);
-            stats.sms.push(of_sm);
-            stats.l1.add(&sm.l1_stats());
+            stats.l1.add(&l1);
+            stats.sms.push((of_sm, l1));
             stats.locks.add(&sm.locks.stats);
             stats.locks.wait_ok += sm.polls[0].saturating_sub(sm.polls[1]);
             stats.locks.wait_fail += sm.polls[1];
@@ -76,26 +76,6 @@ impl TimedStats {
             self.l2.subtract(l2);
             self.dram.subtract(dram);
         }
-    }
-
-    /// Why warps did not issue: cycles of resident warps by reason. With `issued` they make up `warp_cycles`.
-    pub fn stalls(&self) -> Vec<(&'static str, u64)> {
-        let total = &self.total;
-        State::ALL
-            .iter()
-            .flat_map(|&state| match state {
-                State::Ready => {
-                    let busy = total.unit_busy.min(total.spent[state as usize]);
-                    vec![("not_selected", total.spent[state as usize] - busy), ("unit_busy", busy)]
-                }
-                state => vec![(state.name(), total.spent[state as usize])],
-            })
-            .collect()
-    }
-
-    /// Instructions issued, by class.
-    pub fn classes(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        Class::ALL.iter().map(|&class| (class.name(), self.total.issued[class as usize]))
     }
 }
 

@@ -35,6 +35,25 @@ impl SmStats {
         self.issued.iter().sum()
     }
 
+    /// Why warps did not issue: cycles of resident warps by reason. With `issued` they make up `warp_cycles`.
+    pub fn stalls(&self) -> Vec<(&'static str, u64)> {
+        State::ALL
+            .iter()
+            .flat_map(|&state| match state {
+                State::Ready => {
+                    let busy = self.unit_busy.min(self.spent[state as usize]);
+                    vec![("not_selected", self.spent[state as usize] - busy), ("unit_busy", busy)]
+                }
+                state => vec![(state.name(), self.spent[state as usize])],
+            })
+            .collect()
+    }
+
+    /// Instructions issued, by class.
+    pub fn classes(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        Class::ALL.iter().map(|&class| (class.name(), self.issued[class as usize]))
+    }
+
     /// Adds another SM's counts.
     pub fn add(&mut self, other: &SmStats) {
         for (a, b) in self.issued.iter_mut().zip(other.issued) {

@@ -1,6 +1,7 @@
 //! What a launch did, as numbers.
 
 use std::collections::BTreeMap;
+use std::ops::AddAssign;
 
 use serde::Serialize;
 use warploom_sim::Occupancy;
@@ -102,12 +103,53 @@ pub struct Report {
     pub dram_utilisation: Option<f64>,
     /// The network between SMs and L2, in a timed model.
     pub interconnect: Option<Counters>,
+    /// Each SM, in a timed model.
+    pub sms: Option<Vec<SmReport>>,
     /// Energy in nanojoules, in a timed model.
     pub energy_nj: Option<BTreeMap<&'static str, f64>>,
     /// What the kernel printed.
     pub output: String,
     /// Reads of memory that nobody wrote, if the device looks for them; one entry an instruction.
     pub uninitialised: Vec<UninitialisedRead>,
+}
+
+/// What one SM did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SmReport {
+    /// CTAs that ran on it.
+    pub ctas: u64,
+    /// Instructions executed by its warps.
+    pub warp_insts: u64,
+    /// The same, each counted once for every active lane.
+    pub thread_insts: u64,
+    /// Cycles of its warps. `stalls` makes them up.
+    pub warp_cycles: u64,
+    /// What they did in each of those cycles.
+    pub stalls: Counters,
+    /// Warp instructions by class.
+    pub classes: Counters,
+    /// Its L1, load/store unit and shared memory.
+    pub l1: Counters,
+}
+
+impl AddAssign<&SmReport> for SmReport {
+    /// The same SM in another launch.
+    fn add_assign(&mut self, other: &SmReport) {
+        self.ctas += other.ctas;
+        self.warp_insts += other.warp_insts;
+        self.thread_insts += other.thread_insts;
+        self.warp_cycles += other.warp_cycles;
+        let counters = [
+            (&mut self.stalls, &other.stalls),
+            (&mut self.classes, &other.classes),
+            (&mut self.l1, &other.l1),
+        ];
+        for (sums, more) in counters {
+            for (name, count) in more {
+                *sums.entry(name).or_default() += count;
+            }
+        }
+    }
 }
 
 /// What happened at locks.

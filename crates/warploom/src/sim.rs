@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use warploom_sim::gpu::Limits;
+use warploom_sim::stats::{L1Stats, SmStats};
 use warploom_sim::{
     Chip, Gpu, LaunchError, LoadedKernel, ModuleError, Occupancy, Sample, Shape, Stats, TimedStats, Timing,
     Trace, Unlaunchable,
@@ -14,7 +15,7 @@ use crate::backend::{Backend, LoadedModule};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, KernelInfo};
 use crate::launch::Launch;
-use crate::report::{Counters, Locks, Model, Report, SpinBranches, UninitialisedRead};
+use crate::report::{Counters, Locks, Model, Report, SmReport, SpinBranches, UninitialisedRead};
 
 /// How a simulated device differs from the plain one.
 #[derive(Clone, Debug, Default)]
@@ -265,8 +266,8 @@ fn add_timing(report: &mut Report, chip: &Chip, timed: &TimedStats) {
     report.dram_utilisation = Some(if possible > 0.0 { timed.dram.bytes as f64 / possible } else { 0.0 });
     report.launch_overhead_ns = Some(chip.launch.overhead_ns as u64);
     report.warp_cycles = Some(timed.total.warp_cycles);
-    report.stalls = Some(timed.stalls().into_iter().collect());
-    report.classes = Some(timed.classes().collect());
+    report.stalls = Some(timed.total.stalls().into_iter().collect());
+    report.classes = Some(timed.total.classes().collect());
     report.locks = Some(Locks {
         acquired: locks.acquired,
         failed_intra: locks.failed_intra,
@@ -286,4 +287,14 @@ fn add_timing(report: &mut Report, chip: &Chip, timed: &TimedStats) {
         *network.entry(name).or_default() += value;
     }
     report.interconnect = Some(network);
+    let of_sm = |(sm, l1): &(SmStats, L1Stats)| SmReport {
+        ctas: sm.ctas,
+        warp_insts: sm.warp_instructions(),
+        thread_insts: sm.thread_instructions,
+        warp_cycles: sm.warp_cycles,
+        stalls: sm.stalls().into_iter().collect(),
+        classes: sm.classes().collect(),
+        l1: l1.named().collect(),
+    };
+    report.sms = Some(timed.sms.iter().map(of_sm).collect());
 }

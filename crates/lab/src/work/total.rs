@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-use warploom::{Locks, Report, SpinBranches};
+use warploom::{Locks, Report, SmReport, SpinBranches};
 
 /// The launches as if they were one. Counts, times and energies are sums, rates follow from the sums, and what is unknown of
 /// one launch is unknown of all. Grid, block, resources and occupancy, which have no sum, are those of the launch with
@@ -55,6 +55,7 @@ pub fn total(launches: &[Report]) -> Report {
             ratio(launches.iter().map(used).sum(), cycles as f64)
         }),
         interconnect: counters(launches, |r| r.interconnect.as_ref()),
+        sms: sms(launches),
         energy_nj: counters(launches, |r| r.energy_nj.as_ref()),
         output: launches.iter().map(|r| r.output.as_str()).collect(),
         uninitialised: launches.iter().flat_map(|r| r.uninitialised.clone()).collect(),
@@ -83,6 +84,17 @@ fn counters<T: Copy + Default + AddAssign>(
         for (name, count) in of(launch)? {
             *sums.entry(name).or_default() += *count;
         }
+    }
+    Some(sums)
+}
+
+/// Each SM over all launches, which are of one chip.
+fn sms(launches: &[Report]) -> Option<Vec<SmReport>> {
+    let mut sums: Vec<SmReport> = Vec::new();
+    for launch in launches {
+        let sms = launch.sms.as_ref()?;
+        sums.resize(sums.len().max(sms.len()), SmReport::default());
+        sums.iter_mut().zip(sms).for_each(|(sum, sm)| *sum += sm);
     }
     Some(sums)
 }
@@ -126,6 +138,7 @@ mod tests {
             wall_s: 0.5,
             stalls: Some(BTreeMap::from([("memory", cycles)])),
             locks: Some(Locks { acquired: 1, ..Locks::default() }),
+            sms: Some(vec![SmReport { ctas, l1: BTreeMap::from([("hits", 2)]), ..SmReport::default() }]),
             ..Report::default()
         }
     }
@@ -139,6 +152,7 @@ mod tests {
         assert_eq!((all.wall_s, all.warp_insts_per_s), (1.5, 400.0 / 1.5));
         assert_eq!(all.stalls, Some(BTreeMap::from([("memory", 50)])));
         assert_eq!(all.locks.map(|l| l.acquired), Some(3));
+        assert_eq!(all.sms.map(|sms| (sms[0].ctas, sms[0].l1["hits"])), Some((6, 6)));
         assert_eq!((all.gpu_s, all.l1), (None, None));
     }
 

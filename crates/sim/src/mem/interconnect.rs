@@ -373,8 +373,11 @@ impl Agenda {
     /// Moves the sinks of `tick` to `into`; then it is over.
     #[inline]
     fn take(&mut self, tick: u64, into: &mut Set) {
-        into.0.copy_from_slice(&self.ticks[(tick % Agenda::TICKS) as usize].0);
-        self.clear(tick);
+        // Word by word: there are few, mostly one.
+        for (to, from) in into.0.iter_mut().zip(&mut self.ticks[(tick % Agenda::TICKS) as usize].0) {
+            *to = std::mem::take(from);
+        }
+        self.occupied &= !(1 << (tick % Agenda::TICKS));
         self.now = tick + 1;
     }
 
@@ -449,7 +452,9 @@ impl Set {
     #[inline]
     fn turn(&self, first: usize) -> Round {
         // The first word comes twice: its upper part now, its lower part at the end.
-        let (word, below) = (first / 64 % self.0.len(), (1u64 << (first % 64)) - 1);
+        // After the last comes the first again. (A division would take longer than the rest of this.)
+        let first = if first / 64 < self.0.len() { first } else { 0 };
+        let (word, below) = (first / 64, (1u64 << (first % 64)) - 1);
         Round { word, rest: self.0[word] & !below, below, words_left: self.0.len() }
     }
 }

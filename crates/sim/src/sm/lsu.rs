@@ -548,7 +548,7 @@ pub(super) fn atomic_operands<const N: usize>(
 }
 
 /// Writes what an atomic found to its register.
-pub(super) fn write_old<const N: usize>(
+fn write_old<const N: usize>(
     warp: &mut Warp<N>,
     activation: &Activation,
     inst: &Inst,

@@ -10,6 +10,14 @@ use crate::chip::Chip;
 /// Cycles ahead for which result ports can be booked.
 const BOOKED: usize = 2048;
 
+/// The result ports booked for a cycle. Small, because every cycle has another one.
+#[derive(Clone, Copy, Debug, Default)]
+struct Booked {
+    /// Which of the cycles that have this place: how often the place was gone past, which 32 bits can tell for years.
+    turn: u32,
+    used: u32,
+}
+
 /// Instructions for one kind of unit, from their collectors to the unit.
 #[derive(Clone, Debug)]
 struct Lane {
@@ -44,8 +52,8 @@ pub struct Backend {
     pub free_at: [u64; Unit::COUNT],
     lanes: [Lane; Unit::COUNT],
     banks: Vec<u64>,
-    /// Results written in a cycle: the cycle and how many, at its place modulo the length.
-    ports: Vec<(u64, u32)>,
+    /// Results written in a cycle, at its place modulo the length.
+    ports: Vec<Booked>,
     ports_per_cycle: u32,
     /// Cycles that operands waited for a bank.
     pub bank_conflicts: u64,
@@ -66,7 +74,7 @@ impl Backend {
             free_at: [0; Unit::COUNT],
             lanes: [Unit::Sp, Unit::Sfu, Unit::Dp, Unit::Memory, Unit::Control].map(lane),
             banks: vec![0; operands.banks as usize],
-            ports: vec![(0, 0); BOOKED],
+            ports: vec![Booked::default(); BOOKED],
             ports_per_cycle: operands.writeback_ports,
             bank_conflicts: 0,
         }
@@ -123,12 +131,13 @@ impl Backend {
     pub fn book_port(&mut self, from: u64) -> u64 {
         let mut at = from;
         loop {
-            let (cycle, used) = &mut self.ports[at as usize % BOOKED];
-            if *cycle != at {
-                (*cycle, *used) = (at, 0);
+            let booked = &mut self.ports[at as usize % BOOKED];
+            let turn = (at / BOOKED as u64) as u32;
+            if booked.turn != turn {
+                *booked = Booked { turn, used: 0 };
             }
-            if *used < self.ports_per_cycle {
-                *used += 1;
+            if booked.used < self.ports_per_cycle {
+                booked.used += 1;
                 return at;
             }
             at += 1;

@@ -10,7 +10,7 @@ use super::address::{Addresses, addresses};
 use super::bytes::{Piece, gather_flat, scatter_flat};
 use super::execute::Cta;
 use super::lanes::{AtomicUnit, atomic};
-use super::lsu::{Bad, Issued, MAX_ROWS, Reach, Touch, atomic_operands, collect_rows, write_back, write_old};
+use super::lsu::{Bad, Issued, MAX_ROWS, Reach, Touch, atomic_operands, collect_rows, write_back};
 use super::simt::Activation;
 use super::warp::{Warp, lanes as each};
 use crate::fault::{AccessKind, FaultKind};
@@ -221,16 +221,24 @@ impl<const N: usize> Transfer<N> {
         let Some((at, base)) = self.allocation(memory, lanes) else { return 0 };
         let bytes = self.bytes as usize;
         let (_, data, mut written) = memory.allocation_mut(at);
+        // Rows are far from each other: only those that matter are looked at.
+        let wide = bytes == 8;
+        let operand = |rows: &[[u32; N]], row: usize, lane: usize| {
+            if wide { pair(rows, row, lane) } else { rows[row][lane] as u64 }
+        };
         let mut changed = 0;
         for lane in each(lanes) {
             let place = (self.addresses.at(lane) - base) as usize;
             let found = word_at(data, place, bytes);
-            let (b, c) = (pair(&self.rows, 0, lane), pair(&self.rows, 2, lane));
+            let b = operand(&self.rows, 0, lane);
+            let c = if op == AtomOp::Cas { operand(&self.rows, 2, lane) } else { 0 };
             let new = atomic(AtomicUnit::L2, op, ty, [found, b, c]);
             data[place..place + bytes].copy_from_slice(&new.to_le_bytes()[..bytes]);
             changed |= ((word_at(data, place, bytes) != found) as u64) << lane;
             self.rows[4][lane] = found as u32;
-            self.rows[5][lane] = (found >> 32) as u32;
+            if wide {
+                self.rows[5][lane] = (found >> 32) as u32;
+            }
             if let Some(written) = &mut written {
                 self.unwritten |= (!written.contains(place, bytes) as u64) << lane;
                 written.insert(place, bytes);
@@ -275,9 +283,12 @@ impl<const N: usize> Transfer<N> {
                 write_back(kernel, warp, &self.activation, inst, self.mask, &self.rows[..self.count_rows()]);
             }
             TransferKind::Store => {}
-            TransferKind::Atomic { ty, .. } => {
+            TransferKind::Atomic { ty, .. } if ty.bytes() == 8 => {
                 let old = std::array::from_fn(|lane| pair(&self.rows, 4, lane));
-                write_old(warp, &self.activation, inst, ty.bytes() == 8, self.mask, &old);
+                warp.registers(&self.activation).write64(inst.dst, &old, self.mask);
+            }
+            TransferKind::Atomic { .. } => {
+                warp.registers(&self.activation).write32(inst.dst, &self.rows[4], self.mask);
             }
             TransferKind::Copy => {
                 for lane in each(self.mask) {
@@ -382,13 +393,23 @@ impl Reach<'_> {
         transfer.bytes = access.bytes();
         let at = addresses(self.kernel, warp, activation, inst, access.wide_address, mask);
         transfer.addresses = at;
-        let (b, c) = atomic_operands(self.kernel, warp, activation, inst, ty.bytes() == 8);
+        let touch = Touch { space: access.space, bytes: access.bytes(), kind: AccessKind::Atomic };
+        let wide = ty.bytes() == 8;
+        if access.space == Space::Global && !wide {
+            // What locks are made of; there is no need for wide operands, nor for what was found.
+            let registers = warp.registers(activation);
+            transfer.rows[0] = registers.read32(inst.src[2]);
+            if op == AtomOp::Cas {
+                transfer.rows[2] = registers.read32(inst.src[3]);
+            }
+            return self.each_space(warp, activation, touch, &at, mask, |_, _, piece| transfer.sort(piece));
+        }
+        let (b, c) = atomic_operands(self.kernel, warp, activation, inst, wide);
         for (row, values) in [(0, &b), (2, &c)] {
             transfer.rows[row] = values.map(|v| v as u32);
             transfer.rows[row + 1] = values.map(|v| (v >> 32) as u32);
         }
         let mut old = [0u64; N];
-        let touch = Touch { space: access.space, bytes: access.bytes(), kind: AccessKind::Atomic };
         self.each_space(warp, activation, touch, &at, mask, |reach, warp, piece| {
             transfer.sort(piece);
             if piece.space != Space::Global {

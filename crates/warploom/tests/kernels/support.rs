@@ -134,6 +134,13 @@ fn check_counts(report: &Report) {
     let (Some(stalls), Some(classes)) = (&report.stalls, &report.classes) else { return };
     assert_eq!(Some(stalls.values().sum()), report.warp_cycles, "cycles of {stalls:?}");
     assert_eq!(classes.values().sum::<u64>(), report.warp_insts, "instructions of {classes:?}");
+    let sms = report.sms.as_ref().expect("a timed launch tells of each SM");
+    for sm in sms {
+        assert_eq!(sm.stalls.values().sum::<u64>(), sm.warp_cycles, "cycles of {:?}", sm.stalls);
+        assert_eq!(sm.classes.values().sum::<u64>(), sm.warp_insts, "instructions of {:?}", sm.classes);
+    }
+    assert_eq!(Some(sms.iter().map(|sm| sm.warp_cycles).sum()), report.warp_cycles);
+    assert_eq!(sms.iter().map(|sm| sm.thread_insts).sum::<u64>(), report.thread_insts);
 }
 
 /// A small generator of reproducible input (splitmix64).
