@@ -16,7 +16,7 @@ use warploom_isa::{Cmp, Ty};
 
 use crate::fault::Place;
 
-pub(crate) use scene::{Scene, Seen, SeenSm};
+pub(crate) use scene::{Scene, Seen, SeenSm, shared_word};
 pub use words::{Threads, grouped, lane_ranges};
 
 /// A launch that does not end.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
-use warploom_isa::{AtomOp, Cmp, Inst, Kernel, Op, Operand, Pc, Space, Ty};
+use warploom_isa::{AtomOp, Cmp, Inst, Kernel, Op, Operand, Pc, SharedVar, Space, Ty};
 
 use super::code::{exit_condition, plain_name, spin_loop};
 use super::{Until, Word};
@@ -13,6 +13,7 @@ use crate::mem::l1::L1;
 use crate::mem::store::Memory;
 use crate::sched::WarpSlot;
 use crate::sm::execute::Cta;
+use crate::sm::lock_unit::LockUnit;
 use crate::sm::mbarrier;
 use crate::sm::simt::{Activation, Wait};
 use crate::sm::warp::{Warp, lanes as each};
@@ -34,6 +35,8 @@ pub(crate) struct Scene<'a, const N: usize> {
 pub(crate) struct Seen<'a, const N: usize> {
     pub cta: &'a Cta,
     pub warps: &'a [Warp<N>],
+    /// The lock bits of its SM, if the kernel uses them.
+    pub lock_unit: Option<&'a LockUnit>,
     /// What the timed model knows besides.
     pub sm: Option<SeenSm<'a, N>>,
 }
@@ -318,19 +321,22 @@ impl<const N: usize> Scene<'_, N> {
     }
 
     fn word(&self, shared: bool, address: u64) -> Word {
-        let named = if shared {
-            let variables = self.kernel().shared.iter();
-            let holds =
-                |v: &&warploom_isa::SharedVar| address.wrapping_sub(v.offset as u64) < v.bytes.max(1) as u64;
-            let dynamic = |v: &&warploom_isa::SharedVar| v.bytes == 0 && address >= v.offset as u64;
-            let variable = variables.clone().find(holds).or_else(|| variables.clone().find(dynamic));
-            variable.map(|v| (v.name.as_str(), address - v.offset as u64))
-        } else {
-            self.memory.name(address)
-        };
-        let (name, offset) = named.unwrap_or(("", address));
+        if shared {
+            return shared_word(self.kernel(), address);
+        }
+        let (name, offset) = self.memory.name(address).unwrap_or(("", address));
         Word { name: plain_name(name).to_string(), offset, shared }
     }
+}
+
+/// A word of shared memory by the name of its variable.
+pub(crate) fn shared_word(kernel: &Kernel, address: u64) -> Word {
+    let variables = || kernel.shared.iter();
+    let holds = |v: &&SharedVar| address.wrapping_sub(v.offset as u64) < v.bytes.max(1) as u64;
+    let dynamic = |v: &&SharedVar| v.bytes == 0 && address >= v.offset as u64;
+    let variable = variables().find(holds).or_else(|| variables().find(dynamic));
+    let (name, offset) = variable.map_or(("", address), |v| (v.name.as_str(), address - v.offset as u64));
+    Word { name: plain_name(name).to_string(), offset, shared: true }
 }
 
 impl<'a, const N: usize> Seen<'a, N> {

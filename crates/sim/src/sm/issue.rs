@@ -217,13 +217,23 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let id = self.memory.transfers.take(|| Transfer::new(slot, path.pc, activation, mask));
         let transfer = &mut self.memory.transfers[id];
         transfer.reset(slot, path.pc, activation, mask);
-        let watched = self.watch.is_some() && !matches!(inst.op, Op::Ld { .. });
+        let watched = self.watch.is_some() && matches!(inst.op, Op::St(_) | Op::Atom(..) | Op::CpAsync(_));
         let shared_before = watched.then(|| cta.shared.bytes.clone());
         let mut reach = execution.reach(cta);
         reach.begin(Issued { warp, activation: &activation, inst, mask }, transfer)?;
         execution.uninitialised = reach.uninitialised;
+        if let Some(unit) = execution.lock_units.of_mut(self.id) {
+            self.changed |= std::mem::take(&mut unit.changed);
+        }
         if shared_before.is_some_and(|before| before != cta.shared.bytes) {
             self.changed = true;
+        }
+        if let TransferKind::Unlock { changed } = transfer.kind {
+            self.changed |= changed != 0;
+            if decoded.spin == Some(SpinRole::Try) {
+                let who = WarpName { cta: cta.number, warp: entry.warp as u32 };
+                self.locks.tried_by_store(who, transfer, changed, kernel.windows.shared);
+            }
         }
         if decoded.spin == Some(SpinRole::Poll) && transfer.shared != 0 && inst.dst != Dst::None {
             let who = WarpName { cta: cta.number, warp: entry.warp as u32 };
@@ -298,6 +308,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             return;
         }
         let Some(branch) = issue.branch else { return };
+        if role == SpinRole::AtomicBranch {
+            self.slots[issue.slot.index()].retries = branch.taken != 0;
+            return;
+        }
         if role == SpinRole::WaitBranch {
             self.polls[1] += branch.taken.count_ones() as u64;
         }

@@ -36,6 +36,8 @@ pub struct Slot {
     pub(super) not_before: (u64, State),
     /// Goes round in a spin loop.
     pub(super) spinning: bool,
+    /// Goes round in an atomic's own loop around a lock bit.
+    pub(super) retries: bool,
 }
 
 impl Slot {
@@ -57,6 +59,7 @@ impl Slot {
             held: false,
             not_before: (0, State::Ready),
             spinning: false,
+            retries: false,
         }
     }
 

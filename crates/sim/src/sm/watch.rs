@@ -165,7 +165,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.residents().all(|resident| {
             let slots = self.slots[resident.first as usize..].iter();
             let mut live = resident.warps.iter().zip(slots).filter(|(warp, _)| !warp.is_done());
-            live.all(|(warp, slot)| slot.spinning || warp.control.current().is_none())
+            live.all(|(warp, slot)| slot.spinning || slot.retries || warp.control.current().is_none())
         })
     }
 
