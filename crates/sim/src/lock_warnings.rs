@@ -82,8 +82,11 @@ impl LockWarnings {
         };
         let by = |holder: &BitHolder| {
             let place = Place::of(kernel, holder.taker.pc).short();
-            format!("{}, which took it for {} at {place}",
-                thread(holder.taker.warp, holder.taker.lane), shared_word(kernel, holder.word.into()))
+            format!(
+                "{}, which took it for {} at {place}",
+                thread(holder.taker.warp, holder.taker.lane),
+                shared_word(kernel, holder.word.into())
+            )
         };
         let late = self.late.values().map(|(late, count)| {
             let Late { who, lane, bit, word, holder } = late;

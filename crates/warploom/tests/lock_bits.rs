@@ -243,8 +243,12 @@ fn atomic_text(name: &str, register: &str, mode: &str) -> String {
     let values = match register {
         "%f" => format!("and.b32 %r4, %r0, 7; cvt.rn.f32.u32 {a}, %r4; cvt.rn.f32.s32 {b}, -3;"),
         "%fd" => format!("and.b32 %r4, %r0, 7; cvt.rn.f64.u32 {a}, %r4; cvt.rn.f64.s32 {b}, -3;"),
-        "%h" => format!("and.b32 %r4, %r0, 1; cvt.u16.u32 {a}, %r4; xor.b32 %r4, %r4, 1; cvt.u16.u32 {b}, %r4;"),
-        _ if wide => format!("and.b32 %r4, %r0, 7; sub.s32 %r4, %r4, 2; cvt.s64.s32 {a}, %r4; cvt.u64.u32 {b}, %r0;"),
+        "%h" => {
+            format!("and.b32 %r4, %r0, 1; cvt.u16.u32 {a}, %r4; xor.b32 %r4, %r4, 1; cvt.u16.u32 {b}, %r4;")
+        }
+        _ if wide => {
+            format!("and.b32 %r4, %r0, 7; sub.s32 %r4, %r4, 2; cvt.s64.s32 {a}, %r4; cvt.u64.u32 {b}, %r0;")
+        }
         _ => format!("and.b32 %r4, %r0, 7; sub.s32 {a}, %r4, 2; add.u32 {b}, %r0, 1;"),
     };
     let extra = if name.starts_with("cas") { format!(", {b}") } else { String::new() };
@@ -297,17 +301,19 @@ fn atomics_do_the_same_on_chips_with_and_without_lock_bits() {
                 continue;
             }
             let text = atomic_text(name, register, mode);
-            let results = [("gtx570", "lock.bits=1024"), ("gtx570", "lock.bits=0"), ("gtx1080ti", "lock.bits=0")]
-                .into_iter()
-                .flat_map(|(chip, bits)| MODELS.map(|model| (chip, bits, model)))
-                .map(|(chip, bits, model)| {
-                    let mut gpu = device(chip, model, &[bits]);
-                    let out = gpu.zeros::<u64>(68).unwrap();
-                    let launch = Launch::grid(1).block(32);
-                    run(&mut gpu, &text, launch, args![&out]).unwrap_or_else(|e| panic!("{name} {mode}: {e}"));
-                    out.read(&gpu).unwrap()
-                })
-                .collect::<Vec<_>>();
+            let results =
+                [("gtx570", "lock.bits=1024"), ("gtx570", "lock.bits=0"), ("gtx1080ti", "lock.bits=0")]
+                    .into_iter()
+                    .flat_map(|(chip, bits)| MODELS.map(|model| (chip, bits, model)))
+                    .map(|(chip, bits, model)| {
+                        let mut gpu = device(chip, model, &[bits]);
+                        let out = gpu.zeros::<u64>(68).unwrap();
+                        let launch = Launch::grid(1).block(32);
+                        run(&mut gpu, &text, launch, args![&out])
+                            .unwrap_or_else(|e| panic!("{name} {mode}: {e}"));
+                        out.read(&gpu).unwrap()
+                    })
+                    .collect::<Vec<_>>();
             for other in &results[1..] {
                 assert_eq!(&results[0], other, "{name} {mode}");
             }

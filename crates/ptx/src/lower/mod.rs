@@ -256,10 +256,7 @@ impl<'a> Builder<'a> {
         handler(self, &mut opcode)?;
         if let Some(note) = inst.lock_note {
             let accesses = |inst: &Inst| {
-                matches!(
-                    inst.op,
-                    Op::Ld { .. } | Op::St(_) | Op::LdLock(_) | Op::StUnlock(_) | Op::Atom(..)
-                )
+                matches!(inst.op, Op::Ld { .. } | Op::St(_) | Op::LdLock(_) | Op::StUnlock(_) | Op::Atom(..))
             };
             if let Some(at) = self.out.insts[start..].iter().position(accesses) {
                 self.out.lock_notes.push((Pc((start + at) as u32), note));

@@ -13,6 +13,7 @@ impl HangKind {
     /// In the first line of a message.
     pub fn name(self) -> &'static str {
         match self {
+            HangKind::Alias => "lock alias",
             HangKind::SimdDeadlock => "SIMD deadlock",
             HangKind::LockCycle => "lock cycle",
             HangKind::Barrier => "barrier deadlock",
@@ -34,10 +35,14 @@ pub(super) fn shape(group: &WaitingGroup) -> String {
     match &mut group.waits {
         Waits::Spin(spin) => {
             spin.words = vec![plain(&spin.words[0])];
-            if let Writer::Taker(holder) = &mut spin.writer
-                && let Instead::Spin(word) = &mut holder.now
-            {
-                *word = plain(word);
+            if let Until::Free(bit) = &mut spin.until {
+                *bit = 0;
+            }
+            if let Writer::Taker(holder) = &mut spin.writer {
+                holder.alias = holder.alias.as_ref().map(plain);
+                if let Instead::Spin(word) = &mut holder.now {
+                    *word = plain(word);
+                }
             }
         }
         Waits::Barrier { missing, .. } => {
@@ -104,13 +109,38 @@ fn text(group: &WaitingGroup, proof: bool) -> String {
     text
 }
 
+/// What lanes that wait for a lock bit wait for.
+fn awaited_bit(spin: &Spin, bit: u32, who: &Threads) -> String {
+    let words = words(&spin.words);
+    let (bits, it) = match spin.words.len() {
+        1 => (format!("lock bit {bit} of {words} is free"), "it"),
+        _ => (format!("the lock bits of {words} are free"), "them"),
+    };
+    let Writer::Taker(holder) = &spin.writer else { return bits };
+    let taker = holder.who.beside(who);
+    let alias = holder.alias.as_ref().map_or_else(String::new, |word| format!(" for {word}"));
+    let took = format!("took {it}{alias} at {}", holder.place.short());
+    let beside = holder.who.cta == who.cta && holder.who.warps == who.warps;
+    match &holder.now {
+        Instead::Ended => format!("{bits}; {taker} {took} and ended"),
+        Instead::Spin(word) if beside && spin.words.contains(word) => {
+            format!("{bits}; {taker} itself {took}")
+        }
+        _ if beside => format!("{bits}; {taker} {took}"),
+        now => format!("{bits}; {taker} {took} and {}", doing(&holder.who, now)),
+    }
+}
+
 fn awaited(spin: &Spin, who: &Threads, proof: bool) -> String {
+    if let Until::Free(bit) = spin.until {
+        return awaited_bit(spin, bit, who);
+    }
     let several = spin.words.len() > 1;
     let mut text = words(&spin.words);
     let (is, it) = if several { ("are", "they are") } else { ("is", "it is") };
     text += &match spin.until {
-        Until::Changes if several => " change".to_string(),
-        Until::Changes => " changes".to_string(),
+        Until::Changes | Until::Free(_) if several => " change".to_string(),
+        Until::Changes | Until::Free(_) => " changes".to_string(),
         Until::Is(cmp, value) => {
             let relation = match cmp {
                 Cmp::Ne => "not ",

@@ -144,6 +144,17 @@ pub fn decode(kernel: &Kernel, chip: &Chip) -> Vec<Decoded> {
         if let Some(atomic) = kernel.atomic_at(poll) {
             code[atomic.store.index()].spin = Some(SpinRole::Try);
         }
+        if matches!(kernel.code[poll.index()].op, Op::LdLock(_)) && kernel.atomic_at(poll).is_none() {
+            // A lane may wait for any of the bits that its loop tries to take.
+            let end = spin_loop.latches.iter().copied().max().unwrap_or(poll);
+            for pc in (spin_loop.header.index()..=end.index())
+                .filter(|&pc| kernel.atomic_at(Pc(pc as u32)).is_none())
+            {
+                if matches!(kernel.code[pc].op, Op::LdLock(_)) {
+                    code[pc].spin = Some(SpinRole::Poll);
+                }
+            }
+        }
         let is_lock = code[poll.index()].class == Class::Atomic;
         for latch in &spin_loop.latches {
             code[latch.index()].spin =

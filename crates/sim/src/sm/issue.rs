@@ -224,6 +224,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         execution.uninitialised = reach.uninitialised;
         if let Some(unit) = execution.lock_units.of_mut(self.id) {
             self.changed |= std::mem::take(&mut unit.changed);
+            if std::mem::take(&mut unit.passing)
+                && let Some(watch) = &mut self.watch
+            {
+                watch.met_by_chance(slot);
+            }
         }
         if shared_before.is_some_and(|before| before != cta.shared.bytes) {
             self.changed = true;
@@ -245,6 +250,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let entry = &mut self.slots[slot.index()];
         entry.board.reserve(&decoded.writes.at(activation.registers, activation.predicates), true);
         entry.outstanding += 1;
+        let unlocks = matches!(self.memory.transfers[id].kind, TransferKind::Unlock { .. });
+        entry.unlocking += u32::from(unlocks);
         // Later instructions of the warp wait for an acquire.
         entry.held = decoded.ordering.before_all;
         let ready = self.backend.issue_memory(now, slot.index(), activation.registers, decoded);
@@ -277,6 +284,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let Activation { registers, predicates, .. } = transfer.activation;
         entry.board.release(&decoded.writes.at(registers, predicates));
         entry.outstanding -= 1;
+        entry.unlocking -= u32::from(matches!(kind, TransferKind::Unlock { .. }));
         if entry.held && decoded.ordering.before_all {
             entry.held = false;
             self.memory.l1.invalidate();
@@ -297,7 +305,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         {
             let entry = &self.slots[issue.slot.index()];
             if let Some(resident) = &self.residents[entry.resident] {
-                watch.turn(issue.slot, &resident.warps[entry.warp], entry.outstanding == 0);
+                let settled = entry.outstanding == entry.unlocking;
+                watch.turn(issue.slot, &resident.warps[entry.warp], settled);
             }
         }
         let Some(role) = decoded.spin else { return };

@@ -56,6 +56,8 @@ pub struct LockUnit {
     pub tries: [u64; 2],
     /// The program has changed a bit since somebody last looked. What atomics do does not count: they put it back.
     pub changed: bool,
+    /// A load of the program found a bit taken by an atomic since somebody last looked: a moment later it is free.
+    pub passing: bool,
 }
 
 impl LockUnit {
@@ -69,6 +71,7 @@ impl LockUnit {
             stats: LockStats::default(),
             tries: [0; 2],
             changed: false,
+            passing: false,
         }
     }
 
@@ -107,7 +110,9 @@ impl LockUnit {
                 self.holders[bit as usize] = Some(BitHolder { taker, word, in_atomic });
                 taken |= 1 << lane;
             } else if !access.in_atomic {
-                let own = self.holders[bit as usize].is_some_and(|h| h.taker.warp == access.warp);
+                let holder = self.holders[bit as usize];
+                let own = holder.is_some_and(|h| h.taker.warp == access.warp);
+                self.passing |= holder.is_some_and(|h| h.in_atomic);
                 if own { self.stats.failed_intra += 1 } else { self.stats.failed_inter += 1 }
             }
         }

@@ -115,7 +115,11 @@ impl Reach<'_> {
         let windows = self.kernel.windows;
         let shared = |address: u64| {
             let own = address < windows.shared;
-            if own { Some(address) } else { address.checked_sub(windows.shared).filter(|&a| a < windows.bytes) }
+            if own {
+                Some(address)
+            } else {
+                address.checked_sub(windows.shared).filter(|&a| a < windows.bytes)
+            }
         };
         if let Some(lane) = each(mask).find(|&lane| shared(at.at(lane)).is_none()) {
             let address = at.at(lane);

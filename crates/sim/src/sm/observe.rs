@@ -25,7 +25,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let polls = matches!(role, Some(SpinRole::Poll | SpinRole::Try));
         let changed = match transfer.kind {
             TransferKind::Store => transfer.shared,
-            TransferKind::Unlock { changed } if context.launch.kernel.atomic_at(transfer.pc).is_some() => changed,
+            TransferKind::Unlock { changed } if context.launch.kernel.atomic_at(transfer.pc).is_some() => {
+                changed
+            }
             TransferKind::Unlock { .. } => transfer.shared,
             _ => transfer.changed_in_sm(transfer.shared),
         };

@@ -30,6 +30,8 @@ pub struct Slot {
     pub(super) fetching: bool,
     /// Accesses that are not done.
     pub(super) outstanding: u32,
+    /// Of those, stores that unlock: what they do is done already.
+    pub(super) unlocking: u32,
     /// Waits for one access before it goes on.
     pub(super) held: bool,
     /// Cannot go on before this cycle, for this reason.
@@ -56,6 +58,7 @@ impl Slot {
             fetch_pc: Pc(0),
             fetching: false,
             outstanding: 0,
+            unlocking: 0,
             held: false,
             not_before: (0, State::Ready),
             spinning: false,
