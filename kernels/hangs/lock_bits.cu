@@ -32,17 +32,29 @@ WL_FN void put(unsigned* word, unsigned value) {
     asm volatile("wl.stsul.b32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
 }
 
-// Lane 0 takes the bit and is to free it; the others of its warp wait for that before it can.
+// Lane 0 has the bit and is to free it, but waits for lane 1 of its own warp, which waits for the bit.
 extern "C" __global__ void token_in_a_warp(unsigned* out) {
-    __shared__ unsigned token[32];
+    __shared__ unsigned token[1];
     if (threadIdx.x == 0) take_surely(&token[0]);
     __syncthreads();
-    if (threadIdx.x != 0) {
+    if (threadIdx.x == 1) {
         unsigned value = wait_for(&token[0]);
         put(&token[0], value);
-        out[threadIdx.x] = value;
-    } else {
-        put(&token[0], 7);
+        out[0] = value;
+    }
+    if (threadIdx.x == 0) put(&token[0], 7);
+}
+
+// The token is there before anyone of the warp waits for it.
+extern "C" __global__ void token_put_first(unsigned* out) {
+    __shared__ unsigned token[1];
+    if (threadIdx.x == 0) take_surely(&token[0]);
+    __syncthreads();
+    if (threadIdx.x == 0) put(&token[0], 7);
+    if (threadIdx.x == 1) {
+        unsigned value = wait_for(&token[0]);
+        put(&token[0], value);
+        out[0] = value;
     }
 }
 

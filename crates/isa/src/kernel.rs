@@ -142,6 +142,31 @@ pub struct Loop {
     pub spins_on: Option<Pc>,
     /// It is the loop that an atomic became, not one of the program's. Then it spins on the load that takes the lock bit.
     pub of_atomic: bool,
+    /// Where the wait is ended, if it spins.
+    pub ends: WaitEnds,
+}
+
+/// Where the wait of a spin loop is ended, as far as the function's code shows ([`crate::ends`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WaitEnds {
+    /// The loop itself writes the word: whoever took a lock releases it before the others go on.
+    Inside(Pc),
+    /// The word is written outside of the loop.
+    Outside(Pc),
+    /// No write of that address is seen.
+    #[default]
+    Elsewhere,
+}
+
+impl WaitEnds {
+    /// The same in code whose instructions have moved.
+    pub(crate) fn at(self, moved: impl Fn(Pc) -> Pc) -> WaitEnds {
+        match self {
+            WaitEnds::Inside(pc) => WaitEnds::Inside(moved(pc)),
+            WaitEnds::Outside(pc) => WaitEnds::Outside(moved(pc)),
+            WaitEnds::Elsewhere => WaitEnds::Elsewhere,
+        }
+    }
 }
 
 /// An atomic that became a loop around a lock bit ([`crate::lock_loops`]).
@@ -211,6 +236,8 @@ pub struct Kernel {
     pub atomics: Vec<AtomicLoop>,
     /// Loads that take a lock bit and do not look whether they got it, in the order of the code.
     pub unverified: Vec<Pc>,
+    /// Loads that take a lock bit of a word whose place is known before the launch, and its address in shared memory.
+    pub lock_words: Vec<(Pc, u64)>,
     /// What the text says that memory instructions do to locks, in the order of the code.
     pub lock_notes: Vec<(Pc, LockNote)>,
     /// Generic address windows the code was linked for.

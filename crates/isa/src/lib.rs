@@ -13,6 +13,7 @@
 pub mod inst;
 pub mod cfg;
 pub mod dominators;
+pub mod ends;
 pub mod kernel;
 pub mod link;
 pub mod liveness;

@@ -3,6 +3,7 @@
 
 use crate::cfg::*;
 use crate::dominators::*;
+use crate::ends::*;
 use crate::inst::*;
 use crate::kernel::*;
 use crate::liveness::*;
@@ -95,6 +96,8 @@ pub struct Prepared {
     pub atomics: Vec<AtomicLoop>,
     /// Loads of lock bits that do not look whether they got them.
     pub unverified: Vec<Pc>,
+    /// Loads of lock bits whose word is known.
+    pub lock_words: Vec<(Pc, SymbolUse)>,
 }
 
 /// Runs the passes over one function. With `lock_bits`, atomics on shared memory become loops around them.
@@ -108,12 +111,18 @@ pub fn prepare(body: &Body, lock_bits: bool) -> Prepared {
     let mut loops: Vec<Loop> =
         forest.loops.iter().zip(&spins).flat_map(|(l, spins)| report(&cfg, l, spins)).collect();
 
+    heed(&mut loops, &body.lock_notes);
+    let places = Places::new(body);
+    loops.iter_mut().for_each(|l| l.ends = places.wait_ends(l));
+    let mut lock_words = places.lock_words();
+
     let mut body = body.clone();
     let mut atomics = Vec::new();
     if let Some(expanded) = lock_bits.then(|| expand(&mut body)).flatten() {
         cfg = Cfg::new(&body);
         post_dominators = DominatorTree::post_dominators(&cfg);
         loops = loops_after(loops, &expanded);
+        lock_words.iter_mut().for_each(|(pc, _)| *pc = expanded.start(*pc));
         atomics = expanded.atomics;
     }
     set_reconvergence(&mut body, &cfg, &post_dominators);
@@ -122,7 +131,24 @@ pub fn prepare(body: &Body, lock_bits: bool) -> Prepared {
     let allocation = Allocation::new(&body, &liveness);
     allocation.apply(&mut body, &liveness);
     let (registers, predicates) = (allocation.register_count, allocation.predicate_count);
-    Prepared { body, registers, predicates, loops, atomics, unverified }
+    Prepared { body, registers, predicates, loops, atomics, unverified, lock_words }
+}
+
+/// What the text says about locks counts for more than what the analysis found.
+fn heed(loops: &mut [Loop], notes: &[(Pc, LockNote)]) {
+    for &(pc, note) in notes {
+        let holds = |l: &&mut Loop| l.header <= pc && l.latches.iter().any(|&latch| pc <= latch);
+        match note {
+            LockNote::Release => {
+                loops.iter_mut().filter(|l| l.spins_on == Some(pc)).for_each(|l| l.spins_on = None);
+            }
+            LockNote::Acquire | LockNote::Wait => {
+                if let Some(l) = loops.iter_mut().filter(holds).max_by_key(|l| l.depth) {
+                    l.spins_on = Some(pc);
+                }
+            }
+        }
+    }
 }
 
 /// The loops where their instructions are now, with those that atomics became.
@@ -131,6 +157,7 @@ fn loops_after(loops: Vec<Loop>, expanded: &Expanded) -> Vec<Loop> {
         header: expanded.start(l.header),
         latches: l.latches.into_iter().map(|pc| expanded.last(pc)).collect(),
         spins_on: l.spins_on.map(|pc| expanded.access(pc)),
+        ends: l.ends.at(|pc| expanded.access(pc)),
         ..l
     });
     let mut loops: Vec<Loop> = moved.collect();
@@ -144,6 +171,7 @@ fn loops_after(loops: Vec<Loop>, expanded: &Expanded) -> Vec<Loop> {
         depth: around(atomic.load) + 1,
         spins_on: Some(atomic.load),
         of_atomic: true,
+        ends: WaitEnds::Elsewhere,
     });
     let made: Vec<Loop> = made.collect();
     loops.extend(made);
@@ -181,6 +209,7 @@ fn report(cfg: &Cfg, natural: &NaturalLoop, spins: &[Option<Pc>]) -> Vec<Loop> {
                 depth: natural.depth,
                 spins_on,
                 of_atomic: false,
+                ends: WaitEnds::Elsewhere,
             }),
         }
     }
@@ -221,6 +250,7 @@ pub fn link(module: &Module, entry: FuncId, addresses: &AddressMap) -> Result<Ke
         loops: Vec::new(),
         atomics: Vec::new(),
         unverified: Vec::new(),
+        lock_words: Vec::new(),
         lock_notes: Vec::new(),
         windows: addresses.windows,
     };
@@ -367,6 +397,7 @@ fn append(
         header: move_pc(l.header),
         latches: l.latches.into_iter().map(move_pc).collect(),
         spins_on: l.spins_on.map(move_pc),
+        ends: l.ends.at(move_pc),
         ..l
     }));
     kernel.atomics.extend(prepared.atomics.into_iter().map(|made| AtomicLoop {
@@ -375,6 +406,9 @@ fn append(
         branch: move_pc(made.branch),
         ..made
     }));
+    for (pc, word) in prepared.lock_words {
+        kernel.lock_words.push((move_pc(pc), resolver.address(word)?));
+    }
     kernel.unverified.extend(prepared.unverified.into_iter().map(move_pc));
     kernel.lock_notes.extend(body.lock_notes.into_iter().map(|(pc, note)| (move_pc(pc), note)));
     Ok(())

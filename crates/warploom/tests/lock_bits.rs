@@ -336,3 +336,120 @@ fn atomic_locks_are_the_instructions_of_the_paper() {
     let kernel = module.kernel("k").unwrap();
     insta::assert_snapshot!("listing_3", kernel.program().unwrap().to_string());
 }
+
+/// What the text says about locks counts, whatever the loops look like.
+#[test]
+fn annotated_locks_are_counted() {
+    // One try each, in no loop: only the author knows that it is a lock.
+    let body = |note: &str, release: &str| {
+        kernel(&format!(
+            "{note} atom.shared.cas.b32 %r1, [s], 0, 1;
+             setp.eq.u32 %p1, %r1, 0;
+             {release} @%p1 atom.shared.exch.b32 %r2, [s], 0;"
+        ))
+    };
+    let (acquire, release) = (".pragma \"warploom.lock acquire\";", ".pragma \"warploom.lock release\";");
+    for bits in [0, 1024] {
+        let counts = [body("", ""), body(acquire, release)].map(|text| {
+            let mut gpu = device("gtx570", SimModel::Timing, &[&format!("lock.bits={bits}")]);
+            let out = gpu.zeros::<u32>(1).unwrap();
+            let report = run(&mut gpu, &text, Launch::grid(1).block(32), args![&out]).unwrap();
+            let locks = report.locks.unwrap();
+            (locks.acquired, locks.failed_intra + locks.failed_inter)
+        });
+        assert_eq!(counts, [(0, 0), (1, 31)], "{bits} bits");
+    }
+    let mut gpu = device("gtx570", SimModel::Timing, &[]);
+    let error =
+        gpu.load_ptx_named("k.ptx", &kernel(".pragma \"warploom.lock keep\"; ld.shared.u32 %r1, [s];"));
+    assert!(error.unwrap_err().to_string().contains("this says nothing about a lock"));
+}
+
+mod orders {
+    use proptest::prelude::*;
+    use warploom::{Chip, Device, Launch, SimModel, SimOptions, Timing, args, policies};
+
+    fn device(policy: Option<&str>) -> Device {
+        let model = if policy.is_some() { SimModel::Timing } else { SimModel::Functional };
+        let timing = Timing { policy: policy.map(String::from), ..Timing::default() };
+        let options = SimOptions { model, timing, ..SimOptions::default() };
+        Device::sim_with(Chip::load("gtx570", &["sm.count=1".to_string()]).unwrap(), options)
+    }
+
+    /// A delay of `%r9` turns that depends on the thread and a seed.
+    fn delay(label: &str, seed: u32) -> String {
+        format!(
+            "mul.lo.u32 %r9, %r0, 2654435761; add.u32 %r9, %r9, {seed}; shr.u32 %r9, %r9, 26;
+             {label}: setp.eq.u32 %p5, %r9, 0; @%p5 bra {label}_END;
+             sub.u32 %r9, %r9, 1; bra {label}; {label}_END:"
+        )
+    }
+
+    fn all_policies() -> Vec<Option<&'static str>> {
+        policies().into_iter().map(|(name, _)| Some(name)).chain([None]).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(6))]
+
+        /// The critical-section form keeps threads of all warps apart, whenever they come.
+        #[test]
+        fn sections_exclude_each_other(seed: u32, warps in 1u32..5) {
+            let text = super::kernel(&format!(
+                "st.shared.u32 [s], 0; st.shared.u32 [s+4], 0; bar.sync 0;
+                 {}
+                 AGAIN: wl.ldslk.shared.b32 _|%p1, [s];
+                 @!%p1 bra NEXT;
+                 ld.shared.u32 %r2, [s+4]; {} add.u32 %r2, %r2, 1; st.shared.u32 [s+4], %r2;
+                 wl.stsul.shared.b32 [s], 0;
+                 NEXT: @!%p1 bra AGAIN;
+                 bar.sync 0;
+                 ld.shared.u32 %r2, [s+4]; st.global.u32 [%d0], %r2;",
+                delay("D0", seed), delay("D1", seed ^ 0x5555),
+            ));
+            for policy in all_policies() {
+                let mut gpu = device(policy);
+                let out = gpu.zeros::<u32>(1).unwrap();
+                let module = gpu.load_ptx(&text).unwrap();
+                let launch = Launch::grid(1).block(32 * warps);
+                let report = gpu.launch(module.kernel("k").unwrap(), launch, args![&out]).unwrap();
+                prop_assert_eq!(out.read(&gpu).unwrap(), vec![32 * warps], "{:?}", policy);
+                prop_assert!(report.lock_warnings.is_empty());
+            }
+        }
+
+        /// The paper's listing 13: each warp adds to what the one before it put, in order.
+        #[test]
+        fn consumers_come_after_producers(seed: u32, warps in 2u32..9) {
+            let text = super::kernel(&format!(
+                "mov.u32 %r7, s; shl.b32 %r8, %r0, 2; add.u32 %r7, %r7, %r8;
+                 wl.ldslk.shared.b32 _, [%r7];
+                 bar.sync 0;
+                 mov.u32 %r1, 0;
+                 setp.lt.u32 %p2, %r0, 32;
+                 {}
+                 @%p2 bra PUT;
+                 WAIT: wl.ldslk.shared.b32 %r1|%p1, [%r7-128];
+                 @!%p1 bra WAIT;
+                 PUT: {}
+                 add.u32 %r2, %r1, %r0;
+                 wl.stsul.shared.b32 [%r7], %r2;
+                 @!%p2 wl.stsul.shared.b32 [%r7-128], %r1;
+                 mul.wide.u32 %d1, %r0, 4; add.u64 %d1, %d0, %d1; st.global.u32 [%d1], %r2;",
+                delay("D0", seed), delay("D1", !seed),
+            ));
+            let threads = 32 * warps;
+            let expected: Vec<u32> =
+                (0..threads).map(|t| (0..=t / 32).map(|w| t % 32 + 32 * w).sum()).collect();
+            for policy in all_policies() {
+                let mut gpu = device(policy);
+                let out = gpu.zeros::<u32>(threads as usize).unwrap();
+                let module = gpu.load_ptx(&text).unwrap();
+                let launch = Launch::grid(1).block(threads);
+                let report = gpu.launch(module.kernel("k").unwrap(), launch, args![&out]).unwrap();
+                prop_assert_eq!(out.read(&gpu).unwrap(), expected.clone(), "{:?}", policy);
+                prop_assert!(report.lock_warnings.is_empty(), "{:?}", report.lock_warnings);
+            }
+        }
+    }
+}

@@ -52,6 +52,9 @@ fn token_in_a_warp() {
     assert_eq!((hang.kind, &hang.reason), (HangKind::SimdDeadlock, &HangReason::Repeats));
     insta::assert_snapshot!(timeless(&hang));
     let mut gpu = device(&[]);
+    let (out, report) = run(&mut gpu, "token_put_first", 32, &[]);
+    assert_eq!((report.unwrap().lock_warnings, out.read(&gpu).unwrap()[0]), (Vec::new(), 7));
+    let mut gpu = device(&[]);
     let (out, report) = run(&mut gpu, "section_in_the_loop", 64, &[]);
     let report = report.unwrap();
     assert_eq!(out.read(&gpu).unwrap(), [64; 64]);

@@ -238,8 +238,8 @@ pub struct Holder {
     pub who: Threads,
     /// Where it took it.
     pub place: Place,
-    /// If it is a lock bit: the other word, on the same bit, for which it was taken.
-    pub alias: Option<Word>,
+    /// If it is a lock bit: other words on the same bit, for which it was taken.
+    pub alias: Vec<Word>,
     /// What it does now.
     pub now: Instead,
 }

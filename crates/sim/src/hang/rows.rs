@@ -147,6 +147,12 @@ fn merge(into: &mut WaitingGroup, from: WaitingGroup) {
         }
     }
     if let (Waits::Spin(into), Waits::Spin(from)) = (&mut into.waits, from.waits) {
+        if let (Writer::Taker(into), Writer::Taker(from)) = (&mut into.writer, from.writer)
+            && into.who.warps == from.who.warps
+        {
+            into.who.lanes |= from.who.lanes;
+            into.alias.extend(from.alias);
+        }
         for word in from.words {
             if !into.words.contains(&word) {
                 into.words.push(word);
@@ -231,7 +237,7 @@ fn writer<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, at: usize, poll: 
         all_lanes: false,
     };
     let now = holder.map_or(Instead::Ended, |holder| instead(scene, holder));
-    Writer::Taker(Box::new(Holder { who, place, alias: poll.alias.clone(), now }))
+    Writer::Taker(Box::new(Holder { who, place, alias: poll.alias.clone().into_iter().collect(), now }))
 }
 
 fn coordinates_of<const N: usize>(scene: &Scene<'_, N>, number: u64) -> [u32; 3] {

@@ -15,7 +15,7 @@ use crate::sched::WarpSlot;
 use crate::sm::execute::Cta;
 use crate::sm::lock_unit::LockUnit;
 use crate::sm::mbarrier;
-use crate::sm::simt::{Activation, Wait};
+use crate::sm::simt::{Activation, Group, Wait};
 use crate::sm::warp::{Warp, lanes as each};
 use crate::sm::watch::{Polled, Watch};
 
@@ -177,7 +177,13 @@ impl<const N: usize> Scene<'_, N> {
                             let id = seen.cta.barriers.waiting_at(warp.id, group.mask);
                             waits(Doing::Barrier(id.unwrap_or_default()))
                         }
-                        Some(Wait::Meet(lanes)) => waits(Doing::Meet(lanes)),
+                        Some(Wait::Meet(lanes)) => {
+                            let polls = self.behind_atomic(seen, number, &activation, &group);
+                            match polls {
+                                Some(polls) => polls.into_iter().map(|(l, doing)| node(l, doing)).collect(),
+                                None => waits(Doing::Meet(lanes)),
+                            }
+                        }
                         Some(Wait::Turn { after, meet }) => waits(Doing::Turn { after, meet }),
                         Some(Wait::Lanes { members, anywhere }) => {
                             let same = Some(Wait::Lanes { members, anywhere });
@@ -205,6 +211,20 @@ impl<const N: usize> Scene<'_, N> {
         starts.push(nodes.len());
         let numbers = self.ctas.iter().enumerate().map(|(at, seen)| (seen.cta.number, at)).collect();
         Nodes { all: nodes, starts, numbers }
+    }
+
+    /// Lanes whose atomic is done wait for the others of their warp behind its loop, in each turn of a spin: what they all
+    /// wait for in the spin.
+    fn behind_atomic(
+        &self,
+        seen: &Seen<'_, N>,
+        warp: usize,
+        activation: &Activation,
+        group: &Group,
+    ) -> Option<Vec<(u64, Doing)>> {
+        self.kernel().atomic_at(Pc(group.pc.0.checked_sub(1)?))?;
+        let polls = self.polls(seen, warp, activation, group.pc, group.mask);
+        (polls.iter().fold(0, |all, (lanes, _)| all | lanes) == group.mask).then_some(polls)
     }
 
     /// The lanes of a running path that wait in a spin loop, by what they wait for.

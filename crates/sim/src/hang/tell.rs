@@ -35,11 +35,16 @@ pub(super) fn shape(group: &WaitingGroup) -> String {
     match &mut group.waits {
         Waits::Spin(spin) => {
             spin.words = vec![plain(&spin.words[0])];
-            if let Until::Free(bit) = &mut spin.until {
-                *bit = 0;
+            let bits = matches!(spin.until, Until::Free(_));
+            if bits {
+                spin.until = Until::Free(0);
             }
             if let Writer::Taker(holder) = &mut spin.writer {
-                holder.alias = holder.alias.as_ref().map(plain);
+                holder.alias = holder.alias.iter().take(1).map(plain).collect();
+                // Each lane waits for the same lane of a warp: they are alike.
+                if bits && holder.who.lanes == group.threads.lanes {
+                    holder.who.lanes = 0;
+                }
                 if let Instead::Spin(word) = &mut holder.now {
                     *word = plain(word);
                 }
@@ -118,13 +123,17 @@ fn awaited_bit(spin: &Spin, bit: u32, who: &Threads) -> String {
     };
     let Writer::Taker(holder) = &spin.writer else { return bits };
     let taker = holder.who.beside(who);
-    let alias = holder.alias.as_ref().map_or_else(String::new, |word| format!(" for {word}"));
+    let alias = match &holder.alias[..] {
+        [] => String::new(),
+        taken => format!(" for {}", self::words(taken)),
+    };
     let took = format!("took {it}{alias} at {}", holder.place.short());
     let beside = holder.who.cta == who.cta && holder.who.warps == who.warps;
     match &holder.now {
         Instead::Ended => format!("{bits}; {taker} {took} and ended"),
-        Instead::Spin(word) if beside && spin.words.contains(word) => {
-            format!("{bits}; {taker} itself {took}")
+        _ if beside && holder.who.lanes == who.lanes => {
+            let (they, themselves) = if who.is_one() { ("it", "itself") } else { ("they", "themselves") };
+            format!("{bits}; {they} {took} {themselves}")
         }
         _ if beside => format!("{bits}; {taker} {took}"),
         now => format!("{bits}; {taker} {took} and {}", doing(&holder.who, now)),

@@ -1,7 +1,7 @@
 //! What the pipeline has to know about each instruction, worked out once for a kernel.
 
 use smallvec::SmallVec;
-use warploom_isa::{Inst, Kernel, Op, Order, Pc, Scope, Ty, Value, Width};
+use warploom_isa::{Inst, Kernel, LockNote, Op, Order, Pc, Scope, Ty, Value, Width};
 
 use super::scoreboard::RegSet;
 use crate::chip::Chip;
@@ -159,6 +159,19 @@ pub fn decode(kernel: &Kernel, chip: &Chip) -> Vec<Decoded> {
         for latch in &spin_loop.latches {
             code[latch.index()].spin =
                 Some(if is_lock { SpinRole::LockBranch } else { SpinRole::WaitBranch });
+        }
+    }
+    for &(pc, note) in &kernel.lock_notes {
+        let (spin, atomic) = match note {
+            LockNote::Acquire => (Some(SpinRole::Poll), Some(SpinRole::Try)),
+            LockNote::Wait => (Some(SpinRole::Poll), None),
+            LockNote::Release => (None, None),
+        };
+        code[pc.index()].spin = spin;
+        if let Some(made) = kernel.atomic_at(pc) {
+            // The load of an atomic's own loop is watched in any case.
+            code[pc.index()].spin = Some(SpinRole::Poll);
+            code[made.store.index()].spin = atomic;
         }
     }
     code
