@@ -2,11 +2,12 @@
 //! as far as equal addresses show in the code. On a SIMT stack a lock that is released only behind the loop that takes it
 //! deadlocks when lanes of one warp want it.
 
-use crate::cfg::Rows;
+use crate::cfg::*;
 use crate::inst::*;
 use crate::kernel::*;
 use crate::liveness::*;
 use crate::module::*;
+use crate::spin::blocks_to;
 
 /// What an address is counted from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,8 +68,8 @@ impl<'a> Places<'a> {
         Some((root, at + i64::from(offset as i32)))
     }
 
-    /// Where the wait of a loop is ended.
-    pub(crate) fn wait_ends(&self, l: &Loop) -> WaitEnds {
+    /// Where the wait of a loop is ended. Only what leads to its own backward branches is inside of it.
+    pub(crate) fn wait_ends(&self, cfg: &Cfg, l: &Loop) -> WaitEnds {
         let Some(poll) = l.spins_on else { return WaitEnds::Elsewhere };
         let Some(polled) = self.address(&self.body.insts[poll.index()]) else { return WaitEnds::Elsewhere };
         let end = l.latches.iter().copied().max().unwrap_or(l.header);
@@ -77,7 +78,10 @@ impl<'a> Places<'a> {
             (writes && at != poll.index() && self.address(inst) == Some(polled)).then_some(Pc(at as u32))
         };
         let writes: Vec<Pc> = self.body.insts.iter().enumerate().filter_map(writes).collect();
-        let inside = |&&pc: &&Pc| l.header <= pc && pc <= end;
+        let header = cfg.block_of(l.header);
+        let blocks: Vec<BlockId> =
+            l.latches.iter().flat_map(|&latch| blocks_to(cfg, header, cfg.block_of(latch))).collect();
+        let inside = |&&pc: &&Pc| blocks.contains(&cfg.block_of(pc));
         match (writes.iter().find(inside), writes.iter().find(|&&pc| pc > end).or(writes.first())) {
             (Some(&pc), _) => WaitEnds::Inside(pc),
             (None, Some(&pc)) => WaitEnds::Outside(pc),

@@ -113,7 +113,7 @@ pub fn prepare(body: &Body, lock_bits: bool) -> Prepared {
 
     heed(&mut loops, &body.lock_notes);
     let places = Places::new(body);
-    loops.iter_mut().for_each(|l| l.ends = places.wait_ends(l));
+    loops.iter_mut().for_each(|l| l.ends = places.wait_ends(&cfg, l));
     let mut lock_words = places.lock_words();
 
     let mut body = body.clone();

@@ -78,7 +78,7 @@ pub fn spinning_latches(
 }
 
 /// The natural loop of one backward edge.
-fn blocks_to(cfg: &Cfg, header: BlockId, latch: BlockId) -> Vec<BlockId> {
+pub(crate) fn blocks_to(cfg: &Cfg, header: BlockId, latch: BlockId) -> Vec<BlockId> {
     let mut blocks = vec![header];
     let mut seen = BTreeSet::from([header]);
     let mut stack = vec![latch];

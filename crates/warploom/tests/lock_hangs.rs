@@ -45,12 +45,26 @@ fn timeless(hang: &Hang) -> String {
     format!("{title}\n{rest}")
 }
 
+/// The message is a snapshot, and what `docs/hangs.md` shows.
+macro_rules! assert_documented {
+    ($message:expr) => {{
+        let message = $message;
+        insta::assert_snapshot!(message);
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/hangs.md");
+        let page = std::fs::read_to_string(path).expect("the page is there");
+        assert!(
+            page.contains(&format!("```text\n{message}\n```")),
+            "docs/hangs.md does not show:\n{message}"
+        );
+    }};
+}
+
 #[test]
 fn token_in_a_warp() {
     let mut gpu = device(&[]);
     let hang = hang(run(&mut gpu, "token_in_a_warp", 32, &[]).1);
     assert_eq!((hang.kind, &hang.reason), (HangKind::SimdDeadlock, &HangReason::Repeats));
-    insta::assert_snapshot!(timeless(&hang));
+    assert_documented!(timeless(&hang));
     let mut gpu = device(&[]);
     let (out, report) = run(&mut gpu, "token_put_first", 32, &[]);
     assert_eq!((report.unwrap().lock_warnings, out.read(&gpu).unwrap()[0]), (Vec::new(), 7));
@@ -76,7 +90,7 @@ fn one_thread_two_words_of_one_bit() {
     let mut gpu = device(&[]);
     let hang = hang(run(&mut gpu, "both_words", 32, &[Arg::from(1024u32)]).1);
     assert_eq!((hang.kind, &hang.reason), (HangKind::Alias, &HangReason::Repeats));
-    insta::assert_snapshot!(timeless(&hang));
+    assert_documented!(timeless(&hang));
     for (changes, apart) in [(&[][..], 512u32), (&["lock.bits=4096"][..], 1024)] {
         let mut gpu = device(changes);
         let (out, report) = run(&mut gpu, "both_words", 32, &[Arg::from(apart)]);
@@ -90,7 +104,7 @@ fn alias_meets_a_barrier() {
     let mut gpu = device(&[]);
     let hang = hang(run(&mut gpu, "alias_and_barrier", 64, &[Arg::from(1024u32)]).1);
     assert_eq!((hang.kind, &hang.reason), (HangKind::Alias, &HangReason::Repeats));
-    insta::assert_snapshot!(timeless(&hang));
+    assert_documented!(timeless(&hang));
     let mut gpu = device(&[]);
     let (out, report) = run(&mut gpu, "alias_and_barrier", 64, &[Arg::from(32u32)]);
     assert_eq!(report.unwrap().lock_warnings, []);
@@ -104,7 +118,7 @@ fn taken_too_late() {
     let warnings = report.unwrap().lock_warnings;
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert_eq!(warnings[0].count, 32);
-    insta::assert_snapshot!(warnings[0].message);
+    assert_documented!(&warnings[0].message);
     assert_eq!(out.read(&gpu).unwrap()[..32], [0; 32]);
     let mut gpu = device(&[]);
     let (out, report) = run(&mut gpu, "taken_too_late", 64, &[Arg::from(1u8)]);
@@ -117,7 +131,7 @@ fn never_freed() {
     let mut gpu = device(&[]);
     let hang = hang(run(&mut gpu, "never_freed", 64, &[Arg::from(0u32)]).1);
     assert_eq!((hang.kind, &hang.reason), (HangKind::LostToken, &HangReason::Repeats));
-    insta::assert_snapshot!(timeless(&hang));
+    assert_documented!(timeless(&hang));
     let mut gpu = device(&[]);
     let (out, report) = run(&mut gpu, "never_freed", 64, &[Arg::from(9u32)]);
     assert_eq!(report.unwrap().lock_warnings, []);
