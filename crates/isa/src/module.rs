@@ -225,6 +225,19 @@ pub struct Body {
     pub frame_vars: Vec<(String, u32, u32)>,
     /// Labels, for the printer: (instruction, name), by instruction.
     pub labels: Vec<(Pc, String)>,
+    /// What the text says that memory instructions do to locks, by instruction.
+    pub lock_notes: Vec<(Pc, LockNote)>,
+}
+
+/// What the author says that a memory instruction does to a lock (`.pragma "warploom.lock …"`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LockNote {
+    /// It tries to take one.
+    Acquire,
+    /// It gives one back.
+    Release,
+    /// It reads a word that another thread is to write.
+    Wait,
 }
 
 /// One `call`. The callee's frame begins right above the caller's (aligned); its results and parameters lie at

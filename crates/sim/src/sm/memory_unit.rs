@@ -303,7 +303,7 @@ impl<const N: usize> MemoryUnit<N> {
         let (line, lanes) = access.block(access.unsent, self.line_bytes);
         match access.kind {
             TransferKind::Load if through_l1 => self.load_through_l1(now, id, line, lanes)?,
-            TransferKind::Load | TransferKind::Copy => {
+            TransferKind::Load | TransferKind::Lock { .. } | TransferKind::Copy => {
                 let sectors = self.widen(access.sectors(lanes, line));
                 let ticket = self.send(now, Purpose::Load, line, sectors, RequestKind::Read)?;
                 if cached {
@@ -312,7 +312,7 @@ impl<const N: usize> MemoryUnit<N> {
                 self.wait_for(ticket, id, lanes);
                 self.stats.bypasses += 1;
             }
-            TransferKind::Store => {
+            TransferKind::Store | TransferKind::Unlock { .. } => {
                 let sectors = access.sectors(lanes, line);
                 let whole = access.whole_sectors(lanes, line);
                 let ticket = self.send_write(now, line, sectors, whole)?;
