@@ -95,7 +95,7 @@ impl Canvas {
         Frame {
             left: 14.0 + label + widest * LETTER,
             right: WIDTH - 14.0,
-            top: 38.0 + 18.0 * legend_rows as f64,
+            top: 46.0 + 18.0 * legend_rows as f64,
             bottom: HEIGHT - 10.0 - below,
         }
     }
