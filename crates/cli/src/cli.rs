@@ -1,5 +1,7 @@
 //! What can be asked for on the command line.
 
+mod repro;
+
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -7,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use warploom::SimModel;
 
 use crate::arg::{ArgSpec, DumpSpec, SaveSpec, parse_dims};
+pub use repro::ReproOptions;
 
 /// A laboratory for fine-grained synchronization on GPUs: run PTX kernels on a model of a GPU.
 #[derive(Debug, Parser)]
@@ -44,6 +47,9 @@ pub enum Command {
     /// Run a built-in workload, with its own input, and check its result
     #[command(after_help = WORK_EXAMPLES)]
     Work(Box<WorkOptions>),
+    /// Run the papers' experiments and hold the numbers beside theirs
+    #[command(after_help = repro::REPRO_EXAMPLES)]
+    Repro(ReproOptions),
     /// Tell what loads, what each kernel needs, and which loops may wait for another thread
     Check(CheckOptions),
     /// List the chips that can be modelled, or show one
@@ -70,6 +76,7 @@ impl Command {
         match self {
             Command::Run(options) => options.json,
             Command::Work(options) => options.json,
+            Command::Repro(options) => options.json,
             Command::Check(options) => options.json,
             Command::Chips(options) => options.json,
             Command::Devices(options) => options.json,

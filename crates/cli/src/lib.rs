@@ -15,6 +15,7 @@ pub mod fill;
 pub mod input;
 pub mod machine;
 pub mod progress;
+pub mod repro;
 pub mod run;
 pub mod speed;
 pub mod term;
@@ -41,6 +42,7 @@ pub fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Run(options) => run::run(options),
         Command::Work(options) => work::work(options),
+        Command::Repro(options) => repro::repro(options),
         Command::Check(options) => check::check(options),
         Command::Chips(options) => chips::chips(options),
         Command::Devices(options) => devices::devices(options),

@@ -121,8 +121,8 @@ impl Control {
     }
 }
 
-/// A flag that Ctrl-C sets; a second Ctrl-C ends the process at once.
-fn interrupt_flag() -> Arc<AtomicBool> {
+/// A flag that Ctrl-C sets; a second Ctrl-C ends the process at once. A process asks for it once.
+pub fn interrupt_flag() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     let set = flag.clone();
     // Without a handler Ctrl-C still ends the process, only less politely.

@@ -77,16 +77,24 @@ pub struct Steps(ProgressBar);
 impl Steps {
     /// An empty bar.
     pub fn new() -> Steps {
-        let style = ProgressStyle::with_template("{spinner} {elapsed} [{bar:30}] {pos}/{len} {msg}");
+        let style = ProgressStyle::with_template("{spinner} {elapsed} [{bar:30}] {pos}/{len} {wide_msg}");
         // indicatif draws on stderr, and not at all where that is no terminal.
-        Steps(ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())))
+        let bar = ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        // A step can take minutes; the clock goes on.
+        bar.enable_steady_tick(REFRESH);
+        Steps(bar)
     }
 
     /// Shows how far the work is.
     pub fn show(&self, progress: &warploom_lab::conform::Progress) {
-        self.0.set_length(progress.total as u64);
-        self.0.set_position(progress.done as u64);
-        self.0.set_message(progress.stage.clone());
+        self.set(progress.done, progress.total, progress.stage.clone());
+    }
+
+    /// The same in parts: steps done, steps in all, and what is being done.
+    pub fn set(&self, done: usize, total: usize, message: String) {
+        self.0.set_length(total as u64);
+        self.0.set_position(done as u64);
+        self.0.set_message(message);
     }
 }
 

@@ -9,5 +9,8 @@
 
 pub mod anchors;
 pub mod conform;
+mod numbers;
+pub mod plot;
 mod random;
+pub mod repro;
 pub mod work;

@@ -1,0 +1,158 @@
+//! `warploom repro` as users run it: lists, refusals, files, kept runs, exit codes.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// A fresh directory for one test's files.
+fn scratch(name: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+fn repro(dir: &Path, line: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_warploom"));
+    command.current_dir(dir).arg("repro").args(line.split_whitespace()).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[track_caller]
+fn good(dir: &Path, line: &str) -> String {
+    let output = repro(dir, line);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    assert_eq!(text(&output.stderr), "");
+    text(&output.stdout)
+}
+
+#[track_caller]
+fn refused(dir: &Path, line: &str) -> String {
+    let output = repro(dir, line);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(2), String::new()), "{line}");
+    text(&output.stderr)
+}
+
+#[track_caller]
+fn json(text: &str) -> Value {
+    assert_eq!(text.matches('\n').count(), 1, "one object on one line: {text}");
+    serde_json::from_str(text).unwrap()
+}
+
+fn runs(dir: &Path) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(dir.join("warploom-repro/runs")).unwrap();
+    files.map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn experiments_are_listed() {
+    let dir = scratch("repro-list");
+    let list = good(&dir, "--list");
+    for part in ["model\n", "  fidelity ", "3 runs in about 4 s; quick: 3 runs in about 2 s"] {
+        assert!(list.contains(part), "{part:?} is missing in\n{list}");
+    }
+    assert!(good(&dir, "model --list").contains("fidelity"));
+    let object = json(&good(&dir, "model --list --json"));
+    assert_eq!(object["experiments"][0]["id"], "fidelity");
+    assert_eq!(object["experiments"][0]["quick"]["runs"], 3);
+    assert!(!dir.join("warploom-repro").exists(), "a list writes nothing");
+}
+
+#[test]
+fn names_that_do_not_exist() {
+    let dir = scratch("repro-unknown");
+    let expected = "error: no experiment or paper `fidelty`\nhelp: did you mean `fidelity`?\n";
+    assert_eq!(refused(&dir, "fidelty"), expected);
+    assert!(refused(&dir, "fidelity nothing-like-it").contains("`warploom repro --list` shows them"));
+    let output = repro(&dir, "fidelty --json");
+    let object = json(&text(&output.stdout));
+    assert_eq!((output.status.code(), &object["error"]["exit_code"]), (Some(2), &2.into()));
+    std::fs::write(dir.join("file"), "").unwrap();
+    let message = refused(&dir, "fidelity --quick --out file");
+    assert!(message.starts_with("error: cannot keep runs in `file/runs`: "), "{message}");
+}
+
+#[test]
+fn a_quick_run_is_kept_and_reported() {
+    let dir = scratch("repro-quick");
+    let first = good(&dir, "fidelity --quick --jobs 2");
+    for part in
+        ["fidelity: ", "quick form", "vecadd cycles", "; 3 runs, ", "report in warploom-repro/report.html\n"]
+    {
+        assert!(first.contains(part), "{part:?} is missing in\n{first}");
+    }
+    assert!(!first.contains("kept from before"), "{first}");
+    assert_eq!(runs(&dir).len(), 3);
+    let out = dir.join("warploom-repro");
+    let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap();
+    assert!(read("report.html").contains("id=\"fidelity\""));
+    assert!(read("plots/fidelity-0.svg").starts_with("<svg "));
+    assert_eq!(read("data.csv").lines().count(), 1 + 6);
+    let before = json(&read("report.json"));
+
+    // The second time, by the paper's name, everything is there already and the numbers are the same.
+    let second = json(&good(&dir, "model --quick --json"));
+    assert_eq!((&second["runs"], &second["kept_runs"]), (&3.into(), &3.into()));
+    assert_eq!(before["experiments"], second["experiments"]);
+    assert_eq!((&second["in"], &second["out"]), (&1.into(), &0.into()));
+    let row = &second["experiments"][0]["rows"][0];
+    assert_eq!((&row["paper"], &row["verdict"]), (&85_482.0.into(), &"in".into()));
+    assert_eq!(second["experiments"][0]["quick"], true);
+
+    // What is broken is run again, the rest is not.
+    std::fs::write(&runs(&dir)[0], "{ half of").unwrap();
+    let third = json(&good(&dir, "fidelity --quick --json"));
+    assert_eq!(third["kept_runs"], 2);
+    assert_eq!(third["experiments"][0]["rows"], second["experiments"][0]["rows"]);
+    let fresh = json(&good(&dir, "fidelity --quick --json --fresh"));
+    assert_eq!(fresh["kept_runs"], 0);
+}
+
+#[test]
+fn a_number_outside_its_band_is_exit_code_1() {
+    // A kept result is believed, so a changed one shows what a wrong number does.
+    let dir = scratch("repro-outside");
+    good(&dir, "fidelity --quick");
+    for file in runs(&dir) {
+        let record = std::fs::read_to_string(&file).unwrap();
+        let mut record: Value = serde_json::from_str(&record).unwrap();
+        record["metrics"]["cycles"] = 7.into();
+        std::fs::write(&file, record.to_string()).unwrap();
+    }
+    let output = repro(&dir, "fidelity --quick");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stdout).contains("0 inside their bands, 1 outside"), "{}", text(&output.stdout));
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_keeps_what_has_ended() {
+    use std::process::Stdio;
+    use std::time::{Duration, Instant};
+    let dir = scratch("repro-interrupt");
+    let child = Command::new(env!("CARGO_BIN_EXE_warploom"))
+        .current_dir(&dir)
+        .args(["repro", "fidelity", "--jobs", "1"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The first run has ended; the second takes seconds.
+    let start = Instant::now();
+    let ended = || std::fs::read_dir(dir.join("warploom-repro/runs")).is_ok_and(|files| files.count() > 0);
+    while !ended() && start.elapsed() < Duration::from_secs(120) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(130), String::new()));
+    let message = text(&output.stderr);
+    assert!(message.starts_with("error: interrupted: 1 of 3 runs have ended and are kept\n"), "{message}");
+    assert!(!dir.join("warploom-repro/report.html").exists());
+    // The first of the full form is also the first of the quick form.
+    assert_eq!(json(&good(&dir, "fidelity --quick --json"))["kept_runs"], 1);
+}

@@ -1,0 +1,144 @@
+//! Grouped bars.
+
+use super::axis::Axis;
+use super::svg::{Anchor, Canvas, Frame, LETTER, legend_rows};
+use super::{Group, Plot};
+use crate::numbers::figure;
+
+/// With more bars than this their values are not written over them.
+const LABELLED: usize = 24;
+
+/// The share of a group's width that its bars fill.
+const FILLED: f64 = 0.78;
+
+/// Bars are not wider than this.
+const WIDEST: f64 = 56.0;
+
+const LINE: f64 = 15.0;
+
+pub(super) fn draw(canvas: &mut Canvas, plot: &Plot, series: &[String], groups: &[Group]) {
+    let values = groups.iter().flat_map(|group| {
+        let band = group.band.map(|(_, high)| high);
+        group.values.iter().copied().flatten().chain(band)
+    });
+    let y = Axis::from_zero(values, plot.y.log);
+    let banded = groups.iter().any(|group| group.band.is_some());
+    let names: Vec<&str> = series.iter().map(String::as_str).chain(banded.then_some("band")).collect();
+    // The frame's width decides how labels break, and they decide its height.
+    let wide = canvas.frame(&y, &plot.y.label, 0.0, 0);
+    let slot = (wide.right - wide.left) / groups.len().max(1) as f64;
+    let labels = Labels::new(groups, slot);
+    let x_label = if plot.x.label.is_empty() { 0.0 } else { 18.0 };
+    let frame = canvas.frame(&y, &plot.y.label, labels.height() + x_label, legend_rows(&names).len());
+
+    canvas.y_axis(&frame, &y, &plot.y.label);
+    canvas.legend(&names, |canvas, i, x, y| match i < series.len() {
+        true => canvas.bar(i, x, y - 10.0, 22.0, 12.0),
+        false => whisker(canvas, x + 11.0, y - 11.0, y + 3.0),
+    });
+    let base = frame.y(y.place(0.0));
+    let width = (slot * FILLED / series.len().max(1) as f64).min(WIDEST);
+    let labelled = groups.iter().map(|group| group.values.len()).sum::<usize>() <= LABELLED;
+    for (i, group) in groups.iter().enumerate() {
+        let middle = frame.left + slot * (i as f64 + 0.5);
+        let left = middle - width * series.len() as f64 / 2.0;
+        for (s, value) in group.values.iter().take(series.len()).enumerate() {
+            let Some(value) = value.filter(|value| y.shows(*value)) else { continue };
+            let (x, end) = (left + width * s as f64, frame.y(y.place(value)));
+            canvas.bar(s, x + 1.0, end.min(base), width - 2.0, (end - base).abs());
+            let last = s + 1 == series.len();
+            let band = group.band.filter(|_| last);
+            let mut top = end.min(base);
+            if let Some((low, high)) = band {
+                let (low, high) = (frame.y(y.place(low)), frame.y(y.place(high)));
+                whisker(canvas, x + width / 2.0, high, low);
+                top = top.min(high);
+            }
+            if labelled {
+                canvas.text(x + width / 2.0, top - 5.0, Anchor::Middle, &figure(value));
+            }
+        }
+        labels.draw(canvas, &frame, i, middle);
+    }
+    if groups.is_empty() {
+        canvas.text(
+            (frame.left + frame.right) / 2.0,
+            (frame.top + frame.bottom) / 2.0,
+            Anchor::Middle,
+            "no data",
+        );
+    }
+    if !plot.x.label.is_empty() {
+        let at = frame.bottom + labels.height() + 12.0;
+        canvas.text((frame.left + frame.right) / 2.0, at, Anchor::Middle, &plot.x.label);
+    }
+}
+
+/// The band that a bar should end in, as an I; white below black, so that it is seen on any bar.
+fn whisker(canvas: &mut Canvas, x: f64, top: f64, bottom: f64) {
+    for (colour, width) in [("#fff", 4.5), ("#000", 1.8)] {
+        canvas.line((x, top), (x, bottom), colour, width);
+        for y in [top, bottom] {
+            canvas.line((x - 6.0, y), (x + 6.0, y), colour, width);
+        }
+    }
+}
+
+/// The groups' labels: broken into lines where they fit, slanted where they do not.
+enum Labels {
+    Broken(Vec<Vec<String>>),
+    Slanted(Vec<String>),
+}
+
+impl Labels {
+    fn new(groups: &[Group], slot: f64) -> Labels {
+        let room = (slot / LETTER).floor() as usize;
+        let broken: Option<Vec<_>> = groups.iter().map(|group| break_lines(&group.label, room)).collect();
+        match broken {
+            Some(broken) if broken.iter().all(|lines| lines.len() <= 3) => Labels::Broken(broken),
+            _ => Labels::Slanted(groups.iter().map(|group| group.label.clone()).collect()),
+        }
+    }
+
+    fn height(&self) -> f64 {
+        match self {
+            Labels::Broken(all) => 8.0 + LINE * all.iter().map(Vec::len).max().unwrap_or(0) as f64,
+            Labels::Slanted(all) => {
+                let longest = all.iter().map(|label| label.chars().count()).max().unwrap_or(0) as f64;
+                (16.0 + longest * LETTER * 0.64).min(130.0)
+            }
+        }
+    }
+
+    fn draw(&self, canvas: &mut Canvas, frame: &Frame, group: usize, middle: f64) {
+        match self {
+            Labels::Broken(all) => {
+                for (i, line) in all[group].iter().enumerate() {
+                    canvas.text(middle, frame.bottom + LINE * (i as f64 + 1.0), Anchor::Middle, line);
+                }
+            }
+            Labels::Slanted(all) => {
+                canvas.turned(middle + 4.0, frame.bottom + 14.0, -40.0, Anchor::End, &all[group]);
+            }
+        }
+    }
+}
+
+/// Words on lines of at most so many letters, if every word fits one.
+pub(super) fn break_lines(text: &str, room: usize) -> Option<Vec<String>> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if length > room {
+            return None;
+        }
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + length <= room => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_string()),
+        }
+    }
+    Some(lines)
+}

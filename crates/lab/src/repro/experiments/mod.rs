@@ -1,0 +1,36 @@
+//! The experiments. One file each, and one line here.
+
+mod fidelity;
+
+use super::Experiment;
+
+/// All experiments, in the order they are listed and reported.
+pub const EXPERIMENTS: &[&dyn Experiment] = &[&fidelity::Fidelity];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repro::{Scale, names};
+
+    #[test]
+    fn names_are_unique() {
+        let mut names = names();
+        let count = names.len();
+        names.sort();
+        names.dedup();
+        assert_eq!(names.len(), count);
+    }
+
+    #[test]
+    fn every_experiment_has_runs_and_says_what_it_takes() {
+        for experiment in EXPERIMENTS {
+            let about = experiment.about();
+            let name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+            assert!(about.id.chars().all(name), "{}", about.id);
+            assert!(about.quick_s <= about.full_s, "{}: the quick form takes longer", about.id);
+            for run in experiment.runs(Scale::Quick) {
+                assert!(warploom::chip::text(run.chip_name()).is_ok(), "{}: {run}", about.id);
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Finished runs on disk, so that what was simulated once is not simulated again.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::maker;
+use super::metrics::Metrics;
+use super::run::{Key, Run};
+
+/// A folder with a file for each finished run.
+#[derive(Clone, Debug)]
+pub struct Kept {
+    folder: PathBuf,
+}
+
+/// A finished run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finished {
+    /// What it measured.
+    pub metrics: Metrics,
+    /// Seconds that it took.
+    pub wall_s: f64,
+}
+
+/// A file. Everything besides the result says what the result is of.
+#[derive(Serialize, Deserialize)]
+struct Record {
+    version: String,
+    model: String,
+    run: Value,
+    wall_s: f64,
+    metrics: Metrics,
+}
+
+impl Kept {
+    /// Those of a folder, which is made if it is not there.
+    pub fn open(folder: &Path) -> io::Result<Kept> {
+        fs::create_dir_all(folder)?;
+        Ok(Kept { folder: folder.to_path_buf() })
+    }
+
+    /// The result of a run, if it is here, whole, and made by this very model.
+    pub fn get(&self, run: &Run, key: &Key) -> Option<Finished> {
+        let text = fs::read_to_string(self.file(key)).ok()?;
+        let record: Record = serde_json::from_str(&text).ok()?;
+        let same = record.version == maker::VERSION
+            && record.model == maker::MODEL
+            && record.run == run.description();
+        same.then_some(Finished { metrics: record.metrics, wall_s: record.wall_s })
+    }
+
+    /// Keeps a result. The file is there whole or not at all, even if the process ends in the middle.
+    pub fn put(&self, run: &Run, key: &Key, finished: &Finished) -> io::Result<()> {
+        let record = Record {
+            version: maker::VERSION.to_string(),
+            model: maker::MODEL.to_string(),
+            run: run.description(),
+            wall_s: finished.wall_s,
+            metrics: finished.metrics.clone(),
+        };
+        write_whole(&self.file(key), serde_json::to_string_pretty(&record)?.as_bytes())
+    }
+
+    fn file(&self, key: &Key) -> PathBuf {
+        self.folder.join(format!("{key}.json"))
+    }
+}
+
+/// Writes a file so that no reader ever sees half of it.
+pub(super) fn write_whole(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    // Two processes that write the same file must not share the half-written one.
+    let part = file.with_extension(format!("part-{}", std::process::id()));
+    let written = fs::write(&part, bytes).and_then(|()| fs::rename(&part, file));
+    if written.is_err() {
+        let _ = fs::remove_file(&part);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::repro::testing::Scratch;
+
+    fn finished() -> Finished {
+        Finished { metrics: Metrics::new().with("cycles", 7).with("share", 0.1), wall_s: 0.25 }
+    }
+
+    #[test]
+    fn what_is_put_is_got() {
+        let scratch = Scratch::new("kept");
+        let kept = Kept::open(scratch.path()).unwrap();
+        let run = Run::work("nw");
+        assert_eq!(kept.get(&run, &run.key()), None);
+        kept.put(&run, &run.key(), &finished()).unwrap();
+        assert_eq!(kept.get(&run, &run.key()), Some(finished()));
+        let names: Vec<_> = fs::read_dir(scratch.path())
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
+        assert_eq!(names, [format!("{}.json", run.key())], "no half-written files");
+    }
+
+    #[test]
+    fn what_is_not_whole_or_not_ours_is_ignored() {
+        let scratch = Scratch::new("stale");
+        let kept = Kept::open(scratch.path()).unwrap();
+        let run = Run::work("nw");
+        let key = run.key();
+        kept.put(&run, &key, &finished()).unwrap();
+        let text = fs::read_to_string(kept.file(&key)).unwrap();
+        let wrong = [
+            String::new(),
+            "{}".to_string(),
+            text[..text.len() / 2].to_string(),
+            text.replace(maker::MODEL, "other"),
+            text.replace(&format!("\"version\": \"{}\"", maker::VERSION), "\"version\": \"0.0.0\""),
+            text.replace("gtx480", "gtx570"),
+        ];
+        for wrong in wrong {
+            assert_ne!(wrong, text);
+            fs::write(kept.file(&key), &wrong).unwrap();
+            assert_eq!(kept.get(&run, &key), None, "{wrong}");
+        }
+        fs::write(kept.file(&key), text).unwrap();
+        assert!(kept.get(&run, &key).is_some());
+    }
+}

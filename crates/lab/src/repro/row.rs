@@ -1,0 +1,379 @@
+//! One number of a paper beside ours, and whether ours counts as reproduced.
+
+use std::ops::RangeInclusive;
+
+use serde::Serialize;
+
+use crate::numbers::{figure, with_unit};
+
+/// What a number must be to count as reproduced.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Band {
+    /// The paper's number itself.
+    Equal,
+    /// The paper's number, give or take this share of it.
+    Percent(f64),
+    /// The paper's number, give or take so much.
+    Points(f64),
+    /// Between two multiples of the paper's number.
+    Factor(f64, f64),
+    /// Between two numbers, whatever the paper's is; an end may be open.
+    Range(Option<f64>, Option<f64>),
+    /// What the paper claims, in words.
+    Direction(String),
+    /// Nothing: the row informs.
+    Report,
+}
+
+/// How a row or an experiment ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Inside its band.
+    In,
+    /// Outside, or without a result.
+    Out,
+    /// It only informs.
+    Report,
+}
+
+impl Verdict {
+    /// One word.
+    pub const fn word(self) -> &'static str {
+        match self {
+            Verdict::In => "in",
+            Verdict::Out => "out",
+            Verdict::Report => "report",
+        }
+    }
+
+    /// Of many: out if one is out, in if one is in.
+    pub fn of(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
+        verdicts.fold(Verdict::Report, |all, verdict| match (all, verdict) {
+            (Verdict::Out, _) | (_, Verdict::Out) => Verdict::Out,
+            (Verdict::In, _) | (_, Verdict::In) => Verdict::In,
+            _ => Verdict::Report,
+        })
+    }
+}
+
+/// A run that a row needs has no result.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{run}: {message}")]
+pub struct Failed {
+    /// The run.
+    pub run: String,
+    /// Why.
+    pub message: String,
+}
+
+/// A number of the paper, ours, and the band.
+///
+/// ```
+/// use warploom_lab::repro::{Row, Verdict};
+///
+/// let row = Row::new("tiny_lock over atom_lock", "×").paper(4.0).measured(Ok(3.5)).percent(20.0);
+/// assert_eq!((row.verdict(), row.band_text()), (Verdict::In, "3.20× to 4.80×".to_string()));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// What it is about.
+    pub name: String,
+    /// The unit of both numbers.
+    pub unit: &'static str,
+    /// The paper's number, where it has one.
+    pub paper: Option<f64>,
+    /// Ours; a direction need not have one.
+    pub measured: Result<Option<f64>, Failed>,
+    /// What ours must be.
+    pub band: Band,
+    /// Whether a direction holds.
+    holds: bool,
+    /// What was seen of a direction, in words.
+    pub seen: Option<String>,
+    /// What a reader should know, whatever the verdict: why a quick form has another band, say.
+    pub note: Option<String>,
+    /// Why we think that it is outside.
+    reason: Option<String>,
+}
+
+impl Row {
+    /// A number in a unit (`cycles`, `%`, `×`, or none). Without a band it only informs.
+    pub fn new(name: impl Into<String>, unit: &'static str) -> Row {
+        Row {
+            name: name.into(),
+            unit,
+            paper: None,
+            measured: Ok(None),
+            band: Band::Report,
+            holds: true,
+            seen: None,
+            note: None,
+            reason: None,
+        }
+    }
+
+    /// A claim, whether it holds, and what was seen.
+    pub fn claim(
+        name: impl Into<String>,
+        claim: impl Into<String>,
+        seen: Result<(bool, String), Failed>,
+    ) -> Row {
+        let row = Row { band: Band::Direction(claim.into()), ..Row::new(name, "") };
+        match seen {
+            Ok((holds, seen)) => Row { holds, seen: Some(seen), ..row },
+            Err(failed) => Row { measured: Err(failed), ..row },
+        }
+    }
+
+    /// A claim about an order: the values, named, fall from the first to the last.
+    pub fn falling(name: impl Into<String>, values: &[(&str, Result<f64, Failed>)]) -> Row {
+        let claim = values.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" > ");
+        let seen = values.iter().map(|(_, value)| value.clone()).collect::<Result<Vec<f64>, Failed>>();
+        Row::claim(
+            name,
+            claim,
+            seen.map(|seen| {
+                let falls = seen.windows(2).all(|pair| pair[0] > pair[1]);
+                (falls, seen.into_iter().map(figure).collect::<Vec<_>>().join(", "))
+            }),
+        )
+    }
+
+    /// The paper's number.
+    pub fn paper(mut self, paper: f64) -> Row {
+        self.paper = Some(paper);
+        self
+    }
+
+    /// Ours.
+    pub fn measured(mut self, measured: Result<f64, Failed>) -> Row {
+        self.measured = measured.map(Some);
+        self
+    }
+
+    /// It must be the paper's.
+    pub fn equal(self) -> Row {
+        self.band(Band::Equal)
+    }
+
+    /// It may be this many percent off.
+    pub fn percent(self, percent: f64) -> Row {
+        self.band(Band::Percent(percent))
+    }
+
+    /// It may be this much off.
+    pub fn points(self, points: f64) -> Row {
+        self.band(Band::Points(points))
+    }
+
+    /// It lies between two multiples of the paper's.
+    pub fn factor(self, range: RangeInclusive<f64>) -> Row {
+        self.band(Band::Factor(*range.start(), *range.end()))
+    }
+
+    /// It lies between two numbers.
+    pub fn between(self, range: RangeInclusive<f64>) -> Row {
+        self.band(Band::Range(Some(*range.start()), Some(*range.end())))
+    }
+
+    /// It is this or less.
+    pub fn at_most(self, most: f64) -> Row {
+        self.band(Band::Range(None, Some(most)))
+    }
+
+    /// It is this or more.
+    pub fn at_least(self, least: f64) -> Row {
+        self.band(Band::Range(Some(least), None))
+    }
+
+    fn band(mut self, band: Band) -> Row {
+        self.band = band;
+        self
+    }
+
+    /// What a reader should know in any case.
+    pub fn note(mut self, note: impl Into<String>) -> Row {
+        self.note = Some(note.into());
+        self
+    }
+
+    /// Why we think that it is outside; shown only if it is.
+    pub fn because(mut self, reason: impl Into<String>) -> Row {
+        self.reason = Some(reason.into());
+        self
+    }
+
+    /// Our number over the paper's.
+    pub fn ratio(&self) -> Option<f64> {
+        match (self.value(), self.paper) {
+            (Some(ours), Some(paper)) if paper != 0.0 => Some(ours / paper),
+            _ => None,
+        }
+    }
+
+    /// Our number, if there is one.
+    pub fn value(&self) -> Option<f64> {
+        self.measured.as_ref().ok().copied().flatten()
+    }
+
+    /// The smallest and the largest number inside the band, where it has such ends.
+    pub fn limits(&self) -> Option<(Option<f64>, Option<f64>)> {
+        let around = |low: f64, high: f64| Some((Some(low.min(high)), Some(low.max(high))));
+        match (&self.band, self.paper) {
+            (Band::Range(low, high), _) => Some((*low, *high)),
+            (Band::Direction(_) | Band::Report, _) | (_, None) => None,
+            (Band::Equal, Some(paper)) => around(paper, paper),
+            (Band::Percent(percent), Some(paper)) => {
+                around(paper * (1.0 - percent / 100.0), paper * (1.0 + percent / 100.0))
+            }
+            (Band::Points(points), Some(paper)) => around(paper - points, paper + points),
+            (Band::Factor(low, high), Some(paper)) => around(paper * low, paper * high),
+        }
+    }
+
+    /// Whether it counts as reproduced. A row without the result it needs does not.
+    pub fn verdict(&self) -> Verdict {
+        let Ok(measured) = &self.measured else { return Verdict::Out };
+        let inside = match (&self.band, self.limits(), measured) {
+            (Band::Report, ..) => return Verdict::Report,
+            (Band::Direction(_), ..) => self.holds,
+            (_, Some((low, high)), Some(value)) => {
+                // Bounds are computed; what lies on one is not outside because of the last bit.
+                let slack = |bound: f64| 1e-9 * bound.abs();
+                let above = low.is_none_or(|low| *value >= low - slack(low));
+                let below = high.is_none_or(|high| *value <= high + slack(high));
+                value.is_finite() && above && below
+            }
+            _ => false,
+        };
+        if inside { Verdict::In } else { Verdict::Out }
+    }
+
+    /// Why it is outside, if it is and somebody knows.
+    pub fn reason(&self) -> Option<String> {
+        match (&self.measured, self.verdict()) {
+            (Err(failed), _) => Some(failed.to_string()),
+            (_, Verdict::Out) => self.reason.clone(),
+            _ => None,
+        }
+    }
+
+    /// Ours, for people.
+    pub fn measured_text(&self) -> String {
+        match (&self.measured, &self.seen) {
+            (Err(_), _) => "no result".to_string(),
+            (Ok(Some(value)), _) => with_unit(*value, self.unit),
+            (Ok(None), Some(seen)) => seen.clone(),
+            (Ok(None), None) => "–".to_string(),
+        }
+    }
+
+    /// The paper's, for people.
+    pub fn paper_text(&self) -> String {
+        self.paper.map_or("–".to_string(), |paper| with_unit(paper, self.unit))
+    }
+
+    /// The band, for people.
+    pub fn band_text(&self) -> String {
+        let number = |value| with_unit(value, self.unit);
+        match (&self.band, self.limits()) {
+            (Band::Direction(claim), _) => claim.clone(),
+            (Band::Equal, _) => "equal".to_string(),
+            (_, Some((Some(low), Some(high)))) if self.unit == "×" => {
+                format!("{} to {}", number(low), number(high))
+            }
+            (_, Some((Some(low), Some(high)))) => format!("{} to {}", figure(low), figure(high)),
+            (_, Some((None, Some(high)))) => format!("at most {}", number(high)),
+            (_, Some((Some(low), None))) => format!("at least {}", number(low)),
+            _ => "–".to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row() -> Row {
+        Row::new("speedup", "×").paper(2.0)
+    }
+
+    #[track_caller]
+    fn bounds(row: fn(Row) -> Row, inside: &[f64], outside: &[f64]) {
+        let verdict = |value: f64| row(Row::new("speedup", "×").paper(2.0)).measured(Ok(value)).verdict();
+        for value in inside {
+            assert_eq!(verdict(*value), Verdict::In, "{value}");
+        }
+        for value in outside {
+            assert_eq!(verdict(*value), Verdict::Out, "{value}");
+        }
+    }
+
+    #[test]
+    fn bands() {
+        bounds(Row::equal, &[2.0], &[2.001, 1.999, f64::NAN]);
+        bounds(|row| row.percent(10.0), &[1.8, 2.2], &[1.79, 2.21, f64::NAN]);
+        bounds(|row| row.points(0.5), &[1.5, 2.5], &[1.49, 2.51]);
+        bounds(|row| row.factor(0.8..=1.25), &[1.6, 2.5], &[1.59, 2.51]);
+        bounds(|row| row.between(3.0..=4.0), &[3.0, 4.0], &[2.0, 4.1]);
+        bounds(|row| row.at_most(5.0), &[-1.0, 5.0], &[5.1, f64::INFINITY]);
+        bounds(|row| row.at_least(5.0), &[5.0, 1e30], &[4.9, f64::INFINITY]);
+    }
+
+    #[test]
+    fn a_bands_ends_are_in_it() {
+        // 0.1 and 0.2 have no exact form.
+        let verdict = Row::new("", "").paper(0.1).points(0.2).measured(Ok(0.3)).verdict();
+        assert_eq!(verdict, Verdict::In);
+        let limits = Row::new("", "").paper(-10.0).percent(20.0).limits();
+        assert_eq!(limits, Some((Some(-12.0), Some(-8.0))));
+    }
+
+    #[test]
+    fn directions_and_orders() {
+        let (four, two) = (("tiny", Ok(4.0)), ("vote", Ok(2.0)));
+        let right = Row::falling("order", &[four.clone(), two.clone()]);
+        assert_eq!((right.verdict(), right.band_text()), (Verdict::In, "tiny > vote".to_string()));
+        assert_eq!(right.measured_text(), "4, 2");
+        assert_eq!(Row::falling("order", &[two, four.clone()]).verdict(), Verdict::Out);
+        assert_eq!(Row::falling("order", &[four.clone(), four]).verdict(), Verdict::Out);
+        assert_eq!(Row::claim("c", "slower", Ok((true, "3 of 4".into()))).verdict(), Verdict::In);
+    }
+
+    #[test]
+    fn without_a_result() {
+        let failed = || Failed { run: "work nw".into(), message: "hangs".into() };
+        for row in [row().measured(Err(failed())), row().percent(5.0).measured(Err(failed()))] {
+            assert_eq!((row.verdict(), row.ratio()), (Verdict::Out, None));
+            assert_eq!(row.reason(), Some("work nw: hangs".to_string()));
+        }
+        let order = Row::falling("order", &[("a", Ok(1.0)), ("b", Err(failed()))]);
+        assert_eq!(order.verdict(), Verdict::Out);
+        // A band that needs a number has none.
+        assert_eq!(row().percent(5.0).verdict(), Verdict::Out);
+        assert_eq!(Row::new("", "").percent(5.0).measured(Ok(1.0)).verdict(), Verdict::Out);
+    }
+
+    #[test]
+    fn reasons_are_for_rows_outside() {
+        let explained = |value| row().percent(5.0).because("no such cache").measured(Ok(value)).reason();
+        assert_eq!((explained(2.0), explained(9.0)), (None, Some("no such cache".to_string())));
+    }
+
+    #[test]
+    fn verdicts_add_up() {
+        use Verdict::*;
+        assert_eq!(Verdict::of([In, Report, Out].into_iter()), Out);
+        assert_eq!(Verdict::of([Report, In].into_iter()), In);
+        assert_eq!(Verdict::of([Report].into_iter()), Report);
+    }
+
+    #[test]
+    fn words() {
+        assert_eq!(row().percent(10.0).band_text(), "1.80× to 2.20×");
+        assert_eq!(Row::new("", "cycles").paper(100.0).percent(10.0).band_text(), "90 to 110");
+        assert_eq!(Row::new("", "%").at_most(5.0).band_text(), "at most 5 %");
+        assert_eq!((row().band_text(), row().equal().band_text()), ("–".into(), "equal".into()));
+    }
+}

@@ -1,0 +1,252 @@
+//! A run: everything that decides what a simulation computes, written down.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+use warploom::{SimModel, chip};
+
+use super::digest::Digest;
+use super::maker;
+use super::task::Task;
+
+/// One simulation, described. Two runs with the same description are one: it is executed once, whoever asks for it.
+///
+/// ```
+/// use warploom_lab::repro::Run;
+///
+/// let run = Run::work("hashtable").with("buckets", 64).chip("gtx1080ti").set("sm.count", 4).sched("lrr");
+/// assert_eq!(run.to_string(), "work hashtable buckets=64 on gtx1080ti (sm.count=4), lrr");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Run {
+    pub(super) what: What,
+    pub(super) params: BTreeMap<&'static str, Setting>,
+    pub(super) chip: String,
+    pub(super) set: Vec<String>,
+    pub(super) sched: Option<&'static str>,
+    pub(super) model: SimModel,
+    pub(super) max_cycles: Option<u64>,
+}
+
+/// What is run.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum What {
+    /// A workload by name.
+    Work(&'static str),
+    /// A function of one's own.
+    Task(&'static Task),
+}
+
+/// The value of a parameter: a whole number or a word.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Setting {
+    /// A whole number.
+    Number(i64),
+    /// One of a few words.
+    Word(&'static str),
+}
+
+impl Run {
+    /// A workload of [`work`](crate::work), with its defaults, on `gtx480`.
+    pub fn work(workload: &'static str) -> Run {
+        Run::new(What::Work(workload))
+    }
+
+    /// A function of one's own, with its defaults, on `gtx480`.
+    pub fn task(task: &'static Task) -> Run {
+        Run::new(What::Task(task))
+    }
+
+    fn new(what: What) -> Run {
+        Run {
+            what,
+            params: BTreeMap::new(),
+            chip: "gtx480".to_string(),
+            set: Vec::new(),
+            sched: None,
+            model: SimModel::Timing,
+            max_cycles: None,
+        }
+    }
+
+    /// With a parameter of the workload or task.
+    pub fn with(mut self, param: &'static str, value: impl Into<Setting>) -> Run {
+        self.params.insert(param, value.into());
+        self
+    }
+
+    /// On another chip.
+    pub fn chip(mut self, chip: &str) -> Run {
+        self.chip = chip.to_string();
+        self
+    }
+
+    /// On a chip that differs in one value, as with `--set`.
+    pub fn set(mut self, key: &str, value: impl fmt::Display) -> Run {
+        self.set.push(format!("{key}={value}"));
+        self
+    }
+
+    /// Under another warp scheduler than the chip's.
+    pub fn sched(mut self, policy: &'static str) -> Run {
+        self.sched = Some(policy);
+        self
+    }
+
+    /// Without timing.
+    pub fn functional(mut self) -> Run {
+        self.model = SimModel::Functional;
+        self
+    }
+
+    /// With a limit, after which a launch counts as hanging.
+    pub fn max_cycles(mut self, cycles: u64) -> Run {
+        self.max_cycles = Some(cycles);
+        self
+    }
+
+    /// The chip's name, or its file's path.
+    pub fn chip_name(&self) -> &str {
+        &self.chip
+    }
+
+    /// The description as JSON.
+    pub fn description(&self) -> serde_json::Value {
+        let (kind, name) = match self.what {
+            What::Work(name) => ("work", name),
+            What::Task(task) => ("task", task.name),
+        };
+        let model = match self.model {
+            SimModel::Timing => "timing",
+            SimModel::Functional => "functional",
+        };
+        serde_json::json!({
+            kind: name, "params": self.params, "chip": self.chip, "set": self.set, "sched": self.sched,
+            "model": model, "max_cycles": self.max_cycles,
+        })
+    }
+
+    /// What the run is known by: the same for the same description, chip file, model and kernels, and for nothing else.
+    pub fn key(&self) -> Key {
+        // A chip that cannot be read fails when it runs, with a better message than there is room for here.
+        let chip = chip::text(&self.chip).unwrap_or_default();
+        let digest = Digest::new().add(maker::VERSION).add(maker::MODEL);
+        Key(digest.add(self.description().to_string()).add(chip).hex())
+    }
+}
+
+/// What a run is known by; also the name of its file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key(pub(super) String);
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The description for people.
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.what {
+            What::Work(name) => write!(f, "work {name}")?,
+            What::Task(task) => write!(f, "{}", task.name)?,
+        }
+        for (name, value) in &self.params {
+            write!(f, " {name}={value}")?;
+        }
+        write!(f, " on {}", self.chip)?;
+        if !self.set.is_empty() {
+            write!(f, " ({})", self.set.join(", "))?;
+        }
+        if let Some(sched) = self.sched {
+            write!(f, ", {sched}")?;
+        }
+        if self.model == SimModel::Functional {
+            write!(f, ", functional")?;
+        }
+        if let Some(cycles) = self.max_cycles {
+            write!(f, ", at most {cycles} cycles")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Setting::Number(number) => write!(f, "{number}"),
+            Setting::Word(word) => f.write_str(word),
+        }
+    }
+}
+
+impl From<&'static str> for Setting {
+    fn from(word: &'static str) -> Setting {
+        Setting::Word(word)
+    }
+}
+
+macro_rules! setting_from {
+    ($($number:ty),*) => {$(
+        impl From<$number> for Setting {
+            fn from(number: $number) -> Setting {
+                Setting::Number(number.into())
+            }
+        }
+    )*};
+}
+
+setting_from!(i64, i32, u32, u16);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_follow_the_description() {
+        let run = || Run::work("nw").with("size", 62).with("penalty", 3);
+        assert_eq!(run().key(), run().key());
+        assert_eq!(run().key(), Run::work("nw").with("penalty", 3).with("size", 62).key());
+        let others = [
+            Run::work("nw"),
+            Run::work("vecadd").with("size", 62).with("penalty", 3),
+            run().with("size", 63),
+            run().chip("gtx570"),
+            run().set("sm.count", 1),
+            run().set("sm.count", 2),
+            run().sched("lrr"),
+            run().functional(),
+            run().max_cycles(5),
+        ];
+        let mut keys: Vec<_> = others.iter().map(Run::key).chain([run().key()]).collect();
+        keys.sort();
+        keys.dedup();
+        assert_eq!(keys.len(), others.len() + 1);
+    }
+
+    #[test]
+    fn a_changed_chip_file_is_another_run() {
+        let file = std::env::temp_dir().join(format!("warploom-key-{}.toml", std::process::id()));
+        let text = chip::text("gtx480").unwrap();
+        std::fs::write(&file, &text).unwrap();
+        let run = Run::work("nw").chip(&file.to_string_lossy());
+        let before = run.key();
+        std::fs::write(&file, text + "\n# another\n").unwrap();
+        assert_ne!(run.key(), before);
+        std::fs::remove_file(&file).unwrap();
+    }
+
+    #[test]
+    fn descriptions_are_whole() {
+        let run = Run::work("nw").with("size", 62).set("sm.count", 1).max_cycles(9).functional();
+        assert_eq!(run.to_string(), "work nw size=62 on gtx480 (sm.count=1), functional, at most 9 cycles");
+        let json = serde_json::json!({
+            "work": "nw", "params": {"size": 62}, "chip": "gtx480", "set": ["sm.count=1"], "sched": null,
+            "model": "functional", "max_cycles": 9,
+        });
+        assert_eq!(run.description(), json);
+    }
+}
