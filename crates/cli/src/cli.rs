@@ -63,6 +63,9 @@ pub enum Command {
     Anchors(AnchorsOptions),
     /// Measure how many simulated warp instructions a second this computer runs
     Speed(SpeedOptions),
+    /// Serve a real GPU on standard input and output, for the process that started this one
+    #[command(hide = true)]
+    ServeGpu,
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -83,7 +86,7 @@ impl Command {
             Command::Conform(options) => options.json,
             Command::Anchors(options) => options.json,
             Command::Speed(options) => options.json,
-            Command::Completions { .. } => false,
+            Command::ServeGpu | Command::Completions { .. } => false,
         }
     }
 }
@@ -250,9 +253,6 @@ pub enum ConformAction {
         /// Write the results of a real GPU to the folder instead, for later replays
         #[arg(long)]
         record: bool,
-        /// Compare within this process and at one level only (what `fuzz` itself starts for a real GPU)
-        #[arg(long, hide = true)]
-        in_process: bool,
     },
     /// Write all generated PTX to a folder, for other tools to look at
     Export {

@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 use std::ops::Range;
-use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 use warploom::{Chip, Device, SimModel, SimOptions, Timing};
@@ -11,6 +10,7 @@ use warploom_lab::conform::{self, ConformReport};
 
 use crate::cli::{ConformAction, ConformOptions, DeviceName};
 use crate::failure::{Exit, Failure};
+use crate::machine::open_gpu;
 use crate::progress::Steps;
 use crate::term::{self, counted, grouped};
 
@@ -26,12 +26,12 @@ pub fn conform(options: &ConformOptions) -> Result<Exit, Failure> {
     match &options.action {
         None => replay(options),
         Some(ConformAction::Record) => record(options),
-        Some(ConformAction::Fuzz { count, seed, jit_level, record, in_process }) => {
+        Some(ConformAction::Fuzz { count, seed, jit_level, record }) => {
             let seeds = *seed..seed.saturating_add(*count);
             match options.device {
                 _ if *record => record_fuzz(options, seeds, *jit_level),
-                DeviceName::Cuda(_) if !in_process => compare_with_gpu(options, seeds, *jit_level),
-                _ => compare(options, seeds, *jit_level),
+                DeviceName::Cuda(ordinal) => compare_with_gpu(options, ordinal, seeds, *jit_level),
+                DeviceName::Sim => compare_models(options, seeds),
             }
         }
         Some(ConformAction::Export { dir, programs }) => {
@@ -54,7 +54,7 @@ fn say(options: &ConformOptions, object: Value, text: String) -> Result<Exit, Fa
 fn open(options: &ConformOptions) -> Result<Device, Failure> {
     match options.device {
         DeviceName::Sim => sim(&options.chip, SimModel::Functional),
-        DeviceName::Cuda(ordinal) => Ok(Device::cuda(ordinal)?),
+        DeviceName::Cuda(ordinal) => open_gpu(ordinal, None),
     }
 }
 
@@ -83,7 +83,7 @@ fn replay(options: &ConformOptions) -> Result<Exit, Failure> {
     // A real GPU's compiler is kept simple for programs, as when they were recorded.
     let mut device = match options.device {
         DeviceName::Sim => device,
-        DeviceName::Cuda(ordinal) => Device::cuda_optimised(ordinal, PROGRAM_LEVEL)?,
+        DeviceName::Cuda(ordinal) => open_gpu(ordinal, Some(PROGRAM_LEVEL))?,
     };
     let programs = match conform::replay_fuzz(&mut device, &options.vectors, &mut |p| steps.show(&p)) {
         // Instructions may have been recorded without programs.
@@ -182,7 +182,7 @@ fn record(options: &ConformOptions) -> Result<Exit, Failure> {
 fn record_fuzz(options: &ConformOptions, seeds: Range<u64>, jit_level: u32) -> Result<Exit, Failure> {
     let mut device = match options.device {
         DeviceName::Sim => open(options)?,
-        DeviceName::Cuda(ordinal) => Device::cuda_optimised(ordinal, jit_level)?,
+        DeviceName::Cuda(ordinal) => open_gpu(ordinal, Some(jit_level))?,
     };
     let steps = Steps::new();
     let recorded = conform::record_fuzz(&mut device, &options.vectors, seeds, &mut |p| steps.show(&p))?;
@@ -191,22 +191,16 @@ fn record_fuzz(options: &ConformOptions, seeds: Range<u64>, jit_level: u32) -> R
     say(options, json!({ "recorded": recorded, "device": device.name() }), text)
 }
 
-/// Runs programs on two devices within this process.
-fn compare(options: &ConformOptions, seeds: Range<u64>, jit_level: u32) -> Result<Exit, Failure> {
+/// Without a GPU, the chip's two models are compared with each other.
+fn compare_models(options: &ConformOptions, seeds: Range<u64>) -> Result<Exit, Failure> {
     let mut machine = sim(&options.chip, SimModel::Functional)?;
-    let mut other = match options.device {
-        // Without a GPU, the chip's two models are compared with each other.
-        DeviceName::Sim => sim(&options.chip, SimModel::Timing)?,
-        DeviceName::Cuda(ordinal) => Device::cuda_optimised(ordinal, jit_level)?,
-    };
+    let mut timed = sim(&options.chip, SimModel::Timing)?;
     let steps = Steps::new();
     let mut report =
-        fuzz::compare(&mut machine, &mut other, seeds, Options::default(), &mut |p| steps.show(&p));
+        fuzz::compare(&mut machine, &mut timed, seeds, Options::default(), &mut |p| steps.show(&p));
     drop(steps);
-    if let DeviceName::Sim = options.device {
-        report.devices[1] += " with timing";
-    }
-    let text = fuzz_text(&report, &mut machine, &mut other);
+    report.devices[1] += " with timing";
+    let text = fuzz_text(&report, &mut machine, &mut timed);
     let good = report.differences.is_empty();
     say(options, json!(report), text)?;
     Ok(if good { Exit::Good } else { Exit::CheckFailed })
@@ -215,38 +209,36 @@ fn compare(options: &ConformOptions, seeds: Range<u64>, jit_level: u32) -> Resul
 /// Levels of the driver's compiler that are tried where a program's result differs.
 const OTHER_LEVELS: [u32; 4] = [4, 1, 2, 0];
 
-/// Runs programs on the simulator and a real GPU, in processes of their own: a program that takes the GPU down takes only
-/// its process with it. A program's meaning does not depend on how well it is compiled, so where another level of the
-/// driver's compiler gives the simulator's result, the compiler contradicts itself and the machine is not to blame.
-fn compare_with_gpu(options: &ConformOptions, seeds: Range<u64>, jit_level: u32) -> Result<Exit, Failure> {
+/// Runs programs on the simulator and a real GPU. A program's meaning does not depend on how well it is compiled, so where
+/// another level of the driver's compiler gives the simulator's result, the compiler contradicts itself and the machine is not
+/// to blame.
+fn compare_with_gpu(
+    options: &ConformOptions,
+    ordinal: usize,
+    seeds: Range<u64>,
+    jit_level: u32,
+) -> Result<Exit, Failure> {
+    let mut machine = sim(&options.chip, SimModel::Functional)?;
     let steps = Steps::new();
-    let total = (seeds.end - seeds.start) as usize;
-    let mut all = FuzzReport { devices: Default::default(), programs: 0, differences: Vec::new() };
+    let mut compare = |seeds: Range<u64>, level: u32| {
+        let mut gpu = open_gpu(ordinal, Some(level))?;
+        let mut show = |p: conform::Progress| steps.show(&p);
+        Ok::<_, Failure>(fuzz::compare(&mut machine, &mut gpu, seeds, Options::default(), &mut show))
+    };
+    let mut all = compare(seeds, jit_level)?;
     let mut compiler = Vec::new();
-    let mut next = seeds.start;
-    while next < seeds.end {
-        let stage = format!("programs, {} different", all.differences.len());
-        steps.show(&conform::Progress { stage, done: all.programs, total });
-        let end = seeds.end.min(next + CHILD_PROGRAMS);
-        let part = compare_in_child(options, next..end, jit_level)?;
-        // A part that ended early ended with the program that took the GPU down.
-        next += (part.programs as u64).max(1);
-        all.programs += part.programs;
-        all.devices = part.devices;
-        for difference in part.differences {
-            let one = difference.seed..difference.seed + 1;
-            let levels = OTHER_LEVELS.into_iter().filter(|&level| level != jit_level);
-            let mut agrees = None;
-            for level in levels {
-                if compare_in_child(options, one.clone(), level)?.differences.is_empty() {
-                    agrees = Some(level);
-                    break;
-                }
+    for difference in std::mem::take(&mut all.differences) {
+        let one = difference.seed..difference.seed + 1;
+        let mut agrees = None;
+        for level in OTHER_LEVELS.into_iter().filter(|&level| level != jit_level) {
+            if compare(one.clone(), level)?.differences.is_empty() {
+                agrees = Some(level);
+                break;
             }
-            match agrees {
-                Some(level) => compiler.push((difference, level)),
-                None => all.differences.push(difference),
-            }
+        }
+        match agrees {
+            Some(level) => compiler.push((difference, level)),
+            None => all.differences.push(difference),
         }
     }
     drop(steps);
@@ -274,31 +266,6 @@ fn compare_with_gpu(options: &ConformOptions, seeds: Range<u64>, jit_level: u32)
     Ok(if all.differences.is_empty() { Exit::Good } else { Exit::CheckFailed })
 }
 
-/// Programs that one child process compares.
-const CHILD_PROGRAMS: u64 = 512;
-
-fn compare_in_child(
-    options: &ConformOptions,
-    seeds: Range<u64>,
-    jit_level: u32,
-) -> Result<FuzzReport, Failure> {
-    let DeviceName::Cuda(ordinal) = options.device else {
-        return Err(Failure::input("only a real GPU needs a process of its own"));
-    };
-    let count = seeds.end - seeds.start;
-    let program = std::env::current_exe()?;
-    let child = Command::new(program)
-        .args(["conform", "fuzz", "--in-process", "--json", "--device", &format!("cuda:{ordinal}")])
-        .args(["--chip", &options.chip, "--jit-level", &jit_level.to_string()])
-        .args(["--seed", &seeds.start.to_string(), "--count", &count.to_string()])
-        .stderr(Stdio::piped())
-        .output()?;
-    serde_json::from_slice(&child.stdout).map_err(|_| {
-        let message = String::from_utf8_lossy(&child.stderr).trim().trim_start_matches("error: ").to_string();
-        Failure::input(message)
-    })
-}
-
 fn fuzz_text(report: &FuzzReport, machine: &mut Device, other: &mut Device) -> String {
     let mut text = format!(
         "{} on {} and {}: {} different\n",
@@ -310,7 +277,7 @@ fn fuzz_text(report: &FuzzReport, machine: &mut Device, other: &mut Device) -> S
     for difference in report.differences.iter().take(SHOWN) {
         let _ = writeln!(text, "\nseed {}: {}", difference.seed, difference.what);
     }
-    if let Some(first) = report.differences.first().filter(|_| !other.is_lost()) {
+    if let Some(first) = report.differences.first() {
         let program = Program::generate(first.seed, Options::default());
         if let Some(minimal) = fuzz::minimise(machine, other, &program) {
             let _ = writeln!(text, "\nthe first one, made smaller: {}\n\n{}", minimal.what, minimal.ptx);

@@ -49,6 +49,7 @@ pub fn main() -> ExitCode {
         Command::Conform(options) => conform::conform(options),
         Command::Anchors(options) => anchors::anchors(options),
         Command::Speed(options) => speed::speed(options),
+        Command::ServeGpu => machine::serve_gpu(),
         Command::Completions { shell } => completions(*shell),
     };
     match result {

@@ -1,6 +1,7 @@
 //! The options that every command with launches has: which device, and what each launch is told.
 
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -82,8 +83,21 @@ pub fn open_with(device: DeviceName, chip: &ChipOptions, sim: SimOptions) -> Res
             let chip = Chip::load(&chip.chip, &chip.set).map_err(Error::from)?;
             Ok(Device::sim_with(chip, sim))
         }
-        DeviceName::Cuda(ordinal) => Ok(Device::cuda(ordinal)?),
+        DeviceName::Cuda(ordinal) => open_gpu(ordinal, None),
     }
+}
+
+/// A real GPU, in a process of its own: a kernel that takes it down takes only that process with it.
+pub fn open_gpu(ordinal: usize, jit_level: Option<u32>) -> Result<Device, Failure> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("serve-gpu");
+    Ok(Device::cuda_in_child(ordinal, jit_level, command)?)
+}
+
+/// That process.
+pub fn serve_gpu() -> Result<Exit, Failure> {
+    warploom::serve_cuda(std::io::stdin().lock(), std::io::stdout().lock())?;
+    Ok(Exit::Good)
 }
 
 /// What the launches of a command have in common: limits, Ctrl-C, and a line on the terminal that shows how far they are,

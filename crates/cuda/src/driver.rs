@@ -2,9 +2,10 @@
 
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
+use serde::{Deserialize, Serialize};
 
 /// Why a GPU cannot do what was asked.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum CudaError {
     /// No driver on this computer.
     #[error("no NVIDIA driver on this computer (libcuda is not there)")]
@@ -57,19 +58,20 @@ pub enum CudaError {
         seconds: u64,
     },
     /// A kernel faulted or did not end. CUDA gives a process no new context after that, whatever it does with the
-    /// old one: every later call, `cuCtxCreate` too, answers with the same error.
+    /// old one: every later call, `cuCtxCreate` too, answers with the same error. (A [`ChildGpu`](crate::ChildGpu) has
+    /// another process for the next context.)
     #[error("this process lost the GPU when kernel `{kernel}` {how}; start the program again to use it")]
     Lost {
         /// The kernel.
         kernel: String,
         /// What it did.
-        how: &'static str,
+        how: String,
     },
     /// Anything else the driver says.
     #[error("{what}: {reason}")]
     Driver {
         /// What was tried.
-        what: &'static str,
+        what: String,
         /// The driver's error.
         reason: String,
     },
@@ -89,7 +91,7 @@ pub(crate) fn words(error: DriverError) -> String {
 
 /// For `map_err`: the error of a call that does `what`.
 pub(crate) fn failed(what: &'static str) -> impl Fn(DriverError) -> CudaError {
-    move |error| CudaError::Driver { what, reason: words(error) }
+    move |error| CudaError::Driver { what: what.to_string(), reason: words(error) }
 }
 
 /// Starts the driver, or says why it cannot be had.

@@ -9,6 +9,7 @@ use cudarc::driver::sys::{self, CUfunction_attribute as FunctionAttribute, CUres
 
 use crate::driver::{CudaError, failed, words};
 use crate::info::{DeviceInfo, devices};
+use crate::{CudaKernel, CudaModule, Driver, LaunchOptions, LaunchTime};
 
 /// Bytes of the driver compiler's log that are kept.
 const LOG_BYTES: usize = 1 << 16;
@@ -22,6 +23,9 @@ pub struct Gpu {
     info: DeviceInfo,
     device: sys::CUdevice,
     context: sys::CUcontext,
+    /// Handles by the numbers that others know them by. All are unloaded with the context.
+    modules: Vec<sys::CUmodule>,
+    kernels: Vec<sys::CUfunction>,
     /// How much the driver's compiler optimises, 0 to 4. Not told unless asked for: it refuses debug information with any.
     jit_level: Option<u32>,
     /// Why the process cannot use the GPU any more. Most calls would wait for ever, or repeat the error.
@@ -30,59 +34,6 @@ pub struct Gpu {
 
 // SAFETY: a CUDA context may be used from any thread that makes it current, which every method does first.
 unsafe impl Send for Gpu {}
-
-/// PTX that the driver compiled. Unloaded with the context.
-#[derive(Clone, Copy, Debug)]
-pub struct CudaModule {
-    handle: sys::CUmodule,
-}
-
-// SAFETY: the handle is only a number to this program; the driver checks it.
-unsafe impl Send for CudaModule {}
-// SAFETY: as above.
-unsafe impl Sync for CudaModule {}
-
-/// A kernel of a module.
-#[derive(Clone, Debug)]
-pub struct CudaKernel {
-    handle: sys::CUfunction,
-    name: String,
-    /// 32-bit registers of a thread, as the driver's compiler allocated them.
-    pub registers: u32,
-    /// Shared memory it declares.
-    pub static_shared_bytes: u32,
-    /// Local memory of a thread.
-    pub local_bytes: u32,
-    /// The largest CTA it can be launched with.
-    pub max_threads_per_cta: u32,
-}
-
-// SAFETY: the handle is only a number to this program; the driver checks it.
-unsafe impl Send for CudaKernel {}
-// SAFETY: as above.
-unsafe impl Sync for CudaKernel {}
-
-/// A launch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LaunchOptions {
-    /// CTAs.
-    pub grid: [u32; 3],
-    /// Threads of a CTA.
-    pub block: [u32; 3],
-    /// Shared memory besides what the kernel declares; more than 48 kB in all is asked for as the driver wants it.
-    pub dynamic_shared_bytes: u32,
-    /// All CTAs are resident at once, or the launch fails.
-    pub cooperative: bool,
-    /// Give up after this time.
-    pub time_limit: Option<Duration>,
-}
-
-/// How long a launch took.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LaunchTime {
-    /// Between two events around the kernel.
-    pub seconds: f64,
-}
 
 impl Gpu {
     /// The GPU with this number.
@@ -93,22 +44,20 @@ impl Gpu {
         let device = device::get(ordinal as i32).map_err(failed("opening the GPU"))?;
         // SAFETY: `device` comes from `device::get`.
         let context = unsafe { primary_ctx::retain(device) }.map_err(failed("making a context"))?;
-        Ok(Gpu { info, device, context, jit_level: None, lost: None })
+        Ok(Gpu {
+            info,
+            device,
+            context,
+            modules: Vec::new(),
+            kernels: Vec::new(),
+            jit_level: None,
+            lost: None,
+        })
     }
 
     /// Modules loaded from now on are optimised this much by the driver's compiler, 0 (not at all) to 4 (the default).
     pub fn set_jit_level(&mut self, level: u32) {
         self.jit_level = Some(level.min(MAX_JIT_LEVEL));
-    }
-
-    /// The GPU and its limits.
-    pub fn info(&self) -> &DeviceInfo {
-        &self.info
-    }
-
-    /// Whether a kernel faulted or did not end, after which a process cannot use the GPU.
-    pub fn is_lost(&self) -> bool {
-        self.lost.is_some()
     }
 
     /// Makes the context current on this thread.
@@ -120,168 +69,9 @@ impl Gpu {
         unsafe { ctx::set_current(self.context) }.map_err(failed("using the GPU's context"))
     }
 
-    /// Takes memory.
-    pub fn allocate(&mut self, bytes: u64) -> Result<u64, CudaError> {
-        self.enter()?;
-        // The driver refuses 0 bytes; an empty buffer still needs an address of its own.
-        // SAFETY: the result is only used as an address.
-        let allocated = unsafe { result::malloc_sync(bytes.max(1) as usize) };
-        allocated.map_err(|error| match error.0 {
-            CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
-                let (free, total) = result::mem_get_info().unwrap_or((0, 0));
-                CudaError::OutOfMemory { asked: bytes, free: free as u64, total: total as u64 }
-            }
-            _ => failed("allocating memory")(error),
-        })
-    }
-
-    /// Gives memory back.
-    pub fn free(&mut self, address: u64) -> Result<(), CudaError> {
-        self.enter()?;
-        // SAFETY: the driver checks the address.
-        unsafe { result::free_sync(address) }.map_err(failed("freeing memory"))
-    }
-
-    /// Fills memory with zeros.
-    pub fn clear(&mut self, address: u64, bytes: u64) -> Result<(), CudaError> {
-        self.enter()?;
-        if bytes == 0 {
-            return Ok(());
-        }
-        // SAFETY: the driver checks the range.
-        unsafe { result::memset_d8_sync(address, 0, bytes as usize) }.map_err(failed("clearing memory"))
-    }
-
-    /// Copies to the host.
-    pub fn read(&self, address: u64, into: &mut [u8]) -> Result<(), CudaError> {
-        self.enter()?;
-        if into.is_empty() {
-            return Ok(());
-        }
-        // SAFETY: the driver checks the device range; the host range is `into`.
-        unsafe { result::memcpy_dtoh_sync(into, address) }.map_err(failed("copying from the GPU"))
-    }
-
-    /// Copies from the host.
-    pub fn write(&mut self, address: u64, data: &[u8]) -> Result<(), CudaError> {
-        self.enter()?;
-        if data.is_empty() {
-            return Ok(());
-        }
-        // SAFETY: the driver checks the device range; the host range is `data`.
-        unsafe { result::memcpy_htod_sync(address, data) }.map_err(failed("copying to the GPU"))
-    }
-
-    /// Hands PTX text to the driver's compiler.
-    pub fn load(&mut self, name: &str, ptx: &str) -> Result<CudaModule, CudaError> {
-        self.enter()?;
-        let jit = |reason: String, log: String| CudaError::Jit { name: name.to_string(), reason, log };
-        let text = CString::new(ptx.trim_end_matches('\0'))
-            .map_err(|_| jit("the text has a zero byte".to_string(), String::new()))?;
-        let mut log = vec![0u8; LOG_BYTES];
-        let mut options = [
-            sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
-            sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
-            sys::CUjit_option::CU_JIT_OPTIMIZATION_LEVEL,
-        ];
-        // The driver takes numbers where it says pointer.
-        let mut values: [*mut c_void; 3] = [
-            log.as_mut_ptr().cast(),
-            ptr::without_provenance_mut(LOG_BYTES),
-            ptr::without_provenance_mut(self.jit_level.unwrap_or(MAX_JIT_LEVEL) as usize),
-        ];
-        let count = if self.jit_level.is_some() { 3 } else { 2 };
-        let mut handle = ptr::null_mut();
-        // SAFETY: the text ends with a zero byte; the options describe `log`, which outlives the call.
-        let loaded = unsafe {
-            sys::cuModuleLoadDataEx(
-                &mut handle,
-                text.as_ptr().cast(),
-                count,
-                options.as_mut_ptr(),
-                values.as_mut_ptr(),
-            )
-        };
-        loaded.result().map_err(|error| {
-            let end = log.iter().position(|&b| b == 0).unwrap_or(LOG_BYTES);
-            jit(words(error), String::from_utf8_lossy(&log[..end]).into_owned())
-        })?;
-        Ok(CudaModule { handle })
-    }
-
-    /// A kernel of a module, or `None` if it has none of that name.
-    pub fn kernel(&self, module: CudaModule, name: &str) -> Result<Option<CudaKernel>, CudaError> {
-        self.enter()?;
-        let Ok(c_name) = CString::new(name) else { return Ok(None) };
-        // SAFETY: the module is loaded in this context.
-        let handle = match unsafe { result::module::get_function(module.handle, c_name) } {
-            Ok(handle) => handle,
-            Err(DriverError(CUresult::CUDA_ERROR_NOT_FOUND)) => return Ok(None),
-            Err(error) => return Err(failed("looking for a kernel")(error)),
-        };
-        // SAFETY: `handle` is a function of a loaded module.
-        let attribute = |which| {
-            let value = unsafe { function::get_function_attribute(handle, which) };
-            value.map(|v| v as u32).map_err(failed("asking for a kernel's properties"))
-        };
-        Ok(Some(CudaKernel {
-            handle,
-            name: name.to_string(),
-            registers: attribute(FunctionAttribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
-            static_shared_bytes: attribute(FunctionAttribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
-            local_bytes: attribute(FunctionAttribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
-            max_threads_per_cta: attribute(FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
-        }))
-    }
-
-    /// Address and size of a global variable of a module, if it has one of that name.
-    pub fn global(&self, module: CudaModule, name: &str) -> Option<(u64, u64)> {
-        self.enter().ok()?;
-        // SAFETY: the module is loaded in this context.
-        let found = unsafe { result::module::get_global(module.handle, CString::new(name).ok()?) };
-        found.ok().map(|(address, bytes)| (address, bytes as u64))
-    }
-
-    /// CTAs of a kernel that fit on an SM.
-    pub fn ctas_per_sm(
-        &self,
-        kernel: &CudaKernel,
-        threads: u32,
-        dynamic_shared: u32,
-    ) -> Result<u32, CudaError> {
-        self.enter()?;
-        self.allow_shared(kernel, dynamic_shared)?;
-        // SAFETY: the kernel's module is loaded in this context.
-        let ctas = unsafe {
-            occupancy::max_active_block_per_multiprocessor(
-                kernel.handle,
-                threads as i32,
-                dynamic_shared as usize,
-            )
-        };
-        ctas.map(|c| c as u32).map_err(failed("asking for the occupancy"))
-    }
-
-    /// Runs a kernel to its end. `params` are the bytes of its parameter buffer.
-    pub fn launch(
-        &mut self,
-        kernel: &CudaKernel,
-        options: &LaunchOptions,
-        params: &[u8],
-    ) -> Result<LaunchTime, CudaError> {
-        self.enter()?;
-        self.allow_shared(kernel, options.dynamic_shared_bytes)?;
-        let events = failed("making an event");
-        let flags = sys::CUevent_flags::CU_EVENT_DEFAULT;
-        let (start, end) = (event::create(flags).map_err(&events)?, event::create(flags).map_err(&events)?);
-        let ran = self.run(kernel, options, params, start, end);
-        if !self.is_lost() {
-            for event in [start, end] {
-                // SAFETY: made above; nothing else uses it. A failure leaves nothing to do.
-                let _ = unsafe { event::destroy(event) };
-            }
-        }
-        ran
+    fn handle(&self, kernel: &CudaKernel) -> Result<sys::CUfunction, CudaError> {
+        let unknown = || failed("using a kernel")(DriverError(CUresult::CUDA_ERROR_INVALID_HANDLE));
+        self.kernels.get(kernel.id as usize).copied().ok_or_else(unknown)
     }
 
     fn run(
@@ -292,11 +82,11 @@ impl Gpu {
         start: sys::CUevent,
         end: sys::CUevent,
     ) -> Result<LaunchTime, CudaError> {
-        let launching = failed("launching the kernel");
+        let (handle, launching) = (self.handle(kernel)?, failed("launching the kernel"));
         let stream = result::stream::null();
         // SAFETY: events and stream belong to the current context; `params` outlives the launch call, which copies it.
         unsafe { event::record(start, stream) }.map_err(&launching)?;
-        unsafe { self.submit(kernel, options, params, stream) }.map_err(&launching)?;
+        unsafe { self.submit(handle, options, params, stream) }.map_err(&launching)?;
         unsafe { event::record(end, stream) }.map_err(&launching)?;
         if let Err(error) = self.wait(end, options.time_limit) {
             let kernel = kernel.name.clone();
@@ -308,7 +98,7 @@ impl Gpu {
                     ("faulted", CudaError::Fault { kernel: kernel.clone(), reason: words(error) })
                 }
             };
-            self.lost = Some(CudaError::Lost { kernel, how });
+            self.lost = Some(CudaError::Lost { kernel, how: how.to_string() });
             return Err(error);
         }
         // SAFETY: both events have been recorded and have happened.
@@ -322,7 +112,7 @@ impl Gpu {
     /// The kernel's module must be loaded in the current context, which owns `stream`.
     unsafe fn submit(
         &self,
-        kernel: &CudaKernel,
+        kernel: sys::CUfunction,
         options: &LaunchOptions,
         params: &[u8],
         stream: sys::CUstream,
@@ -357,7 +147,7 @@ impl Gpu {
             numAttrs: 1,
         };
         // SAFETY: the configuration and the parameter buffer live until the call returns.
-        unsafe { sys::cuLaunchKernelEx(&config, kernel.handle, ptr::null_mut(), extra.as_mut_ptr()) }.result()
+        unsafe { sys::cuLaunchKernelEx(&config, kernel, ptr::null_mut(), extra.as_mut_ptr()) }.result()
     }
 
     fn wait(&self, end: sys::CUevent, limit: Option<Duration>) -> Result<(), Waited> {
@@ -390,7 +180,7 @@ impl Gpu {
         }
         let attribute = FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         // SAFETY: the kernel's module is loaded in this context.
-        unsafe { function::set_function_attribute(kernel.handle, attribute, dynamic as i32) }
+        unsafe { function::set_function_attribute(self.handle(kernel)?, attribute, dynamic as i32) }
             .map_err(failed("asking for more than 48 kB of shared memory"))
     }
 }
@@ -399,6 +189,172 @@ impl Gpu {
 enum Waited {
     TooLong(u64),
     Failed(DriverError),
+}
+
+impl Driver for Gpu {
+    fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    fn is_lost(&self) -> bool {
+        self.lost.is_some()
+    }
+
+    fn allocate(&mut self, bytes: u64) -> Result<u64, CudaError> {
+        self.enter()?;
+        // The driver refuses 0 bytes; an empty buffer still needs an address of its own.
+        // SAFETY: the result is only used as an address.
+        let allocated = unsafe { result::malloc_sync(bytes.max(1) as usize) };
+        allocated.map_err(|error| match error.0 {
+            CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
+                let (free, total) = result::mem_get_info().unwrap_or((0, 0));
+                CudaError::OutOfMemory { asked: bytes, free: free as u64, total: total as u64 }
+            }
+            _ => failed("allocating memory")(error),
+        })
+    }
+
+    fn free(&mut self, address: u64) -> Result<(), CudaError> {
+        self.enter()?;
+        // SAFETY: the driver checks the address.
+        unsafe { result::free_sync(address) }.map_err(failed("freeing memory"))
+    }
+
+    fn clear(&mut self, address: u64, bytes: u64) -> Result<(), CudaError> {
+        self.enter()?;
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: the driver checks the range.
+        unsafe { result::memset_d8_sync(address, 0, bytes as usize) }.map_err(failed("clearing memory"))
+    }
+
+    fn read(&mut self, address: u64, into: &mut [u8]) -> Result<(), CudaError> {
+        self.enter()?;
+        if into.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: the driver checks the device range; the host range is `into`.
+        unsafe { result::memcpy_dtoh_sync(into, address) }.map_err(failed("copying from the GPU"))
+    }
+
+    fn write(&mut self, address: u64, data: &[u8]) -> Result<(), CudaError> {
+        self.enter()?;
+        if data.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: the driver checks the device range; the host range is `data`.
+        unsafe { result::memcpy_htod_sync(address, data) }.map_err(failed("copying to the GPU"))
+    }
+
+    fn load(&mut self, name: &str, ptx: &str) -> Result<CudaModule, CudaError> {
+        self.enter()?;
+        let jit = |reason: String, log: String| CudaError::Jit { name: name.to_string(), reason, log };
+        let text = CString::new(ptx.trim_end_matches('\0'))
+            .map_err(|_| jit("the text has a zero byte".to_string(), String::new()))?;
+        let mut log = vec![0u8; LOG_BYTES];
+        let mut options = [
+            sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
+            sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+            sys::CUjit_option::CU_JIT_OPTIMIZATION_LEVEL,
+        ];
+        // The driver takes numbers where it says pointer.
+        let mut values: [*mut c_void; 3] = [
+            log.as_mut_ptr().cast(),
+            ptr::without_provenance_mut(LOG_BYTES),
+            ptr::without_provenance_mut(self.jit_level.unwrap_or(MAX_JIT_LEVEL) as usize),
+        ];
+        let count = if self.jit_level.is_some() { 3 } else { 2 };
+        let mut handle = ptr::null_mut();
+        // SAFETY: the text ends with a zero byte; the options describe `log`, which outlives the call.
+        let loaded = unsafe {
+            sys::cuModuleLoadDataEx(
+                &mut handle,
+                text.as_ptr().cast(),
+                count,
+                options.as_mut_ptr(),
+                values.as_mut_ptr(),
+            )
+        };
+        loaded.result().map_err(|error| {
+            let end = log.iter().position(|&b| b == 0).unwrap_or(LOG_BYTES);
+            jit(words(error), String::from_utf8_lossy(&log[..end]).into_owned())
+        })?;
+        self.modules.push(handle);
+        Ok(CudaModule { id: self.modules.len() as u32 - 1 })
+    }
+
+    fn kernel(&mut self, module: CudaModule, name: &str) -> Result<Option<CudaKernel>, CudaError> {
+        self.enter()?;
+        let (Ok(c_name), Some(&module)) = (CString::new(name), self.modules.get(module.id as usize)) else {
+            return Ok(None);
+        };
+        // SAFETY: the module is loaded in this context.
+        let handle = match unsafe { result::module::get_function(module, c_name) } {
+            Ok(handle) => handle,
+            Err(DriverError(CUresult::CUDA_ERROR_NOT_FOUND)) => return Ok(None),
+            Err(error) => return Err(failed("looking for a kernel")(error)),
+        };
+        // SAFETY: `handle` is a function of a loaded module.
+        let attribute = |which| {
+            let value = unsafe { function::get_function_attribute(handle, which) };
+            value.map(|v| v as u32).map_err(failed("asking for a kernel's properties"))
+        };
+        self.kernels.push(handle);
+        Ok(Some(CudaKernel {
+            id: self.kernels.len() as u32 - 1,
+            name: name.to_string(),
+            registers: attribute(FunctionAttribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
+            static_shared_bytes: attribute(FunctionAttribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
+            local_bytes: attribute(FunctionAttribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
+            max_threads_per_cta: attribute(FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+        }))
+    }
+
+    fn global(&mut self, module: CudaModule, name: &str) -> Option<(u64, u64)> {
+        self.enter().ok()?;
+        let module = *self.modules.get(module.id as usize)?;
+        // SAFETY: the module is loaded in this context.
+        let found = unsafe { result::module::get_global(module, CString::new(name).ok()?) };
+        found.ok().map(|(address, bytes)| (address, bytes as u64))
+    }
+
+    fn ctas_per_sm(
+        &mut self,
+        kernel: &CudaKernel,
+        threads: u32,
+        dynamic_shared: u32,
+    ) -> Result<u32, CudaError> {
+        self.enter()?;
+        let handle = self.handle(kernel)?;
+        self.allow_shared(kernel, dynamic_shared)?;
+        // SAFETY: the kernel's module is loaded in this context.
+        let ctas = unsafe {
+            occupancy::max_active_block_per_multiprocessor(handle, threads as i32, dynamic_shared as usize)
+        };
+        ctas.map(|c| c as u32).map_err(failed("asking for the occupancy"))
+    }
+
+    fn launch(
+        &mut self,
+        kernel: &CudaKernel,
+        options: &LaunchOptions,
+        params: &[u8],
+    ) -> Result<LaunchTime, CudaError> {
+        self.enter()?;
+        self.allow_shared(kernel, options.dynamic_shared_bytes)?;
+        let events = failed("making an event");
+        let flags = sys::CUevent_flags::CU_EVENT_DEFAULT;
+        let (start, end) = (event::create(flags).map_err(&events)?, event::create(flags).map_err(&events)?);
+        let ran = self.run(kernel, options, params, start, end);
+        if !self.is_lost() {
+            for event in [start, end] {
+                // SAFETY: made above; nothing else uses it. A failure leaves nothing to do.
+                let _ = unsafe { event::destroy(event) };
+            }
+        }
+        ran
+    }
 }
 
 impl Drop for Gpu {

@@ -3,10 +3,12 @@
 use cudarc::driver::result::device;
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 
+use serde::{Deserialize, Serialize};
+
 use crate::driver::{CudaError, failed, start};
 
 /// A GPU and its limits.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceInfo {
     /// Its number: `cuda:0`.
     pub ordinal: usize,

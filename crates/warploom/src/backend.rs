@@ -27,6 +27,11 @@ pub trait Backend: fmt::Debug + Send {
         false
     }
 
+    /// Whether memory and modules were lost since this was last asked, and it goes on without them.
+    fn is_renewed(&mut self) -> bool {
+        false
+    }
+
     /// Takes memory whose content is undefined. `name` is for messages about it.
     fn allocate(&mut self, bytes: u64, name: &str) -> Result<u64>;
 

@@ -1,10 +1,11 @@
 //! A real NVIDIA GPU as a [`Backend`].
 
 use std::any::Any;
+use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use warploom_cuda::{CudaError, CudaKernel, CudaModule, DeviceInfo, Gpu, LaunchOptions};
+use warploom_cuda::{ChildGpu, CudaError, CudaKernel, CudaModule, DeviceInfo, Driver, Gpu, LaunchOptions};
 use warploom_isa::Param;
 use warploom_ptx::resolved::{self, RegTy};
 use warploom_sim::{Limiter, Occupancy, Shape};
@@ -18,22 +19,30 @@ use crate::report::{Model, Report};
 /// A GPU that its modules can reach too, to look up kernels.
 #[derive(Clone, Debug)]
 pub(crate) struct Cuda {
-    gpu: Arc<Mutex<Gpu>>,
+    gpu: Arc<Mutex<dyn Driver>>,
     info: DeviceInfo,
     name: String,
 }
 
 impl Cuda {
+    /// A GPU of this process.
     pub(crate) fn new(ordinal: usize, jit_level: Option<u32>) -> Result<Cuda> {
         let mut gpu = Gpu::new(ordinal)?;
-        if let Some(level) = jit_level {
-            gpu.set_jit_level(level);
-        }
-        let info = gpu.info().clone();
-        Ok(Cuda { gpu: Arc::new(Mutex::new(gpu)), name: info.name.clone(), info })
+        jit_level.into_iter().for_each(|level| gpu.set_jit_level(level));
+        Ok(Cuda::over(gpu))
     }
 
-    fn gpu(&self) -> MutexGuard<'_, Gpu> {
+    /// A GPU of a process that `command` makes.
+    pub(crate) fn in_child(ordinal: usize, jit_level: Option<u32>, command: Command) -> Result<Cuda> {
+        Ok(Cuda::over(ChildGpu::new(ordinal, jit_level, command)?))
+    }
+
+    fn over(gpu: impl Driver + 'static) -> Cuda {
+        let info = gpu.info().clone();
+        Cuda { gpu: Arc::new(Mutex::new(gpu)), name: info.name.clone(), info }
+    }
+
+    fn gpu(&self) -> MutexGuard<'_, dyn Driver + 'static> {
         // The driver keeps the GPU's state; a panic elsewhere has not harmed it.
         self.gpu.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -67,6 +76,10 @@ impl Backend for Cuda {
 
     fn is_lost(&self) -> bool {
         self.gpu().is_lost()
+    }
+
+    fn is_renewed(&mut self) -> bool {
+        self.gpu().is_renewed()
     }
 
     fn allocate(&mut self, bytes: u64, name: &str) -> Result<u64> {

@@ -21,8 +21,11 @@ use crate::sim::{Sim, SimOptions};
 #[derive(Debug)]
 pub struct Device {
     backend: Box<dyn Backend>,
-    /// Tells devices of a process apart.
+    /// Tells devices of a process apart, and a device before a fault from the same one afterwards, where that lost all
+    /// memory and modules.
     id: u64,
+    /// What its ids were.
+    lost_ids: Vec<u64>,
     /// Buffers made so far, for their names.
     buffers: u64,
     dropped: Dropped,
@@ -60,22 +63,31 @@ impl Device {
         Ok(Device::with_backend(Box::new(Cuda::new(ordinal, Some(jit_level))?)))
     }
 
+    /// A real NVIDIA GPU in a child process, which outlives kernels that fault or do not end: the device then goes on with
+    /// another process and a new context, without the buffers and modules of the old one. `command` makes the process, which
+    /// calls [`serve_cuda`](crate::serve_cuda) and nothing else; `jit_level` is as for [`Device::cuda_optimised`].
+    pub fn cuda_in_child(
+        ordinal: usize,
+        jit_level: Option<u32>,
+        command: std::process::Command,
+    ) -> Result<Device> {
+        Ok(Device::with_backend(Box::new(Cuda::in_child(ordinal, jit_level, command)?)))
+    }
+
     /// Whether this is hardware, and not a model of it.
     pub fn is_real(&self) -> bool {
         self.backend.is_real()
     }
 
     /// Whether a kernel's fault or hang made the device useless for the rest of the process: CUDA gives a process no
-    /// second context after either. A simulated chip is never lost.
+    /// second context after either. A simulated chip is never lost, nor is a GPU [in a child](Device::cuda_in_child).
     pub fn is_lost(&self) -> bool {
         self.backend.is_lost()
     }
 
     /// A device on any machine.
     pub fn with_backend(backend: Box<dyn Backend>) -> Device {
-        static DEVICES: AtomicU64 = AtomicU64::new(0);
-        let id = DEVICES.fetch_add(1, Ordering::Relaxed);
-        Device { backend, id, buffers: 0, dropped: Dropped::default() }
+        Device { backend, id: next_id(), lost_ids: Vec::new(), buffers: 0, dropped: Dropped::default() }
     }
 
     /// What users call it.
@@ -167,7 +179,13 @@ impl Device {
         }
         let params = pack(kernel.info(), args.as_ref())?;
         self.free_dropped();
-        self.backend.launch(kernel, shape(kernel, &launch), &launch, &params)
+        let result = self.backend.launch(kernel, shape(kernel, &launch), &launch, &params);
+        if result.is_err() && self.backend.is_renewed() {
+            // Buffers of the old context must not free what the new one has at their addresses.
+            self.lost_ids.push(std::mem::replace(&mut self.id, next_id()));
+            self.dropped = Dropped::default();
+        }
+        result
     }
 
     /// The timeline of the last launch, for the Perfetto viewer, if the device records one
@@ -210,7 +228,12 @@ impl Device {
         if device == self.id {
             return Ok(());
         }
-        Err(Error::Misuse(format!("the {what} belongs to another device than `{}`", self.name())))
+        let reason = if self.lost_ids.contains(&device) {
+            format!("the {what} was lost with the GPU's context when a kernel failed: make it again")
+        } else {
+            format!("the {what} belongs to another device than `{}`", self.name())
+        };
+        Err(Error::Misuse(reason))
     }
 
     pub(crate) fn backend(&self) -> &dyn Backend {
@@ -237,6 +260,11 @@ impl Device {
             self.backend.free(address);
         }
     }
+}
+
+fn next_id() -> u64 {
+    static IDS: AtomicU64 = AtomicU64::new(0);
+    IDS.fetch_add(1, Ordering::Relaxed)
 }
 
 fn bytes_of<T>(len: usize) -> Result<u64> {

@@ -46,7 +46,7 @@ pub use launch::{Dim, Launch};
 pub use report::{Counters, LockWarning, Locks, Model, Report, SmReport, SpinBranches, UninitialisedRead};
 pub use sim::{SimModel, SimOptions, policies};
 
-pub use warploom_cuda::{CudaError, DeviceInfo, devices as cuda_devices};
+pub use warploom_cuda::{CudaError, DeviceInfo, devices as cuda_devices, serve as serve_cuda};
 pub use warploom_isa as isa;
 pub use warploom_ptx as ptx;
 pub use warploom_sim::fault::Place;

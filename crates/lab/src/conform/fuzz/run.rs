@@ -26,15 +26,20 @@ pub fn run_program(device: &mut Device, seed: u64) -> Result<Image> {
     run_one(device, &module, &program)
 }
 
-/// Runs programs that share a module. If it does not load, each has its own.
+/// Runs programs that share a module. If it does not load, or after a program that failed (and may have taken the module with
+/// it), each has its own.
 pub fn run_batch(device: &mut Device, programs: &[Program]) -> Vec<Result<Image>> {
-    let shared = device.load_ptx_named("programs", super::module(programs)).ok();
+    let mut shared = device.load_ptx_named("programs", super::module(programs)).ok();
     let one = |program: &Program| {
         let module = match &shared {
             Some(module) => module.clone(),
             None => device.load_ptx_named(&program.entry(), program.ptx())?,
         };
-        run_one(device, &module, program)
+        let image = run_one(device, &module, program);
+        if image.is_err() {
+            shared = None;
+        }
+        image
     };
     programs.iter().map(one).collect()
 }
