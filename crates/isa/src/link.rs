@@ -13,6 +13,7 @@ use crate::regalloc::*;
 use crate::spin::*;
 use crate::types::*;
 use crate::visit::*;
+use crate::webs::*;
 
 /// Why a kernel cannot be linked, or a variable not be filled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -98,12 +99,19 @@ pub fn prepare(body: &Body) -> Prepared {
     let dominators = DominatorTree::dominators(&cfg);
     let post_dominators = DominatorTree::post_dominators(&cfg);
     let forest = LoopForest::new(&cfg, &dominators);
-    let spins = spinning_latches(body, &cfg, &post_dominators, &forest);
+    let liveness = Liveness::new(body, &cfg);
+    let spins = match forest.loops.is_empty() {
+        true => Vec::new(),
+        false => spinning_latches(&separate(body, &liveness), &cfg, &post_dominators, &forest),
+    };
     let loops = forest.loops.iter().zip(&spins).flat_map(|(l, spins)| report(&cfg, l, spins)).collect();
 
     let mut body = body.clone();
     set_reconvergence(&mut body, &cfg, &post_dominators);
-    let liveness = Liveness::new(&body, &cfg);
+    if body.allocated {
+        let (registers, predicates) = (body.registers.len() as u32, body.predicates);
+        return Prepared { body, registers, predicates, loops };
+    }
     let allocation = Allocation::new(&body, &liveness);
     allocation.apply(&mut body, &liveness);
     Prepared { body, registers: allocation.register_count, predicates: allocation.predicate_count, loops }
@@ -202,6 +210,9 @@ pub fn link(module: &Module, entry: FuncId, addresses: &AddressMap) -> Result<Ke
 
 /// A 64-bit operand in a register declared with 32 bits would read its neighbour's value.
 fn check_widths(function: &Function, body: &Body) -> Result<(), LinkError> {
+    if body.allocated {
+        return Ok(());
+    }
     for (pc, inst) in body.insts.iter().enumerate() {
         let mut fits = true;
         let mut check = |value: Value| {
@@ -270,6 +281,7 @@ fn append(
         }
         inst.src.iter_mut().try_for_each(&mut operand)?;
         match inst.op {
+            Op::Ssy => rebase(&mut inst.src[0], code),
             Op::Bra => inst.src[..2].iter_mut().for_each(|pc| rebase(pc, code)),
             Op::Brx => {
                 rebase(&mut inst.src[1], tables);

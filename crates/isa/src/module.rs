@@ -225,6 +225,9 @@ pub struct Body {
     pub frame_vars: Vec<(String, u32, u32)>,
     /// Labels, for the printer: (instruction, name), by instruction.
     pub labels: Vec<(Pc, String)>,
+    /// The registers are physical already, 64-bit values in an even one and the next: what a listing says is kept. A
+    /// reconvergence point that is set is the listing's, too.
+    pub allocated: bool,
 }
 
 /// One `call`. The callee's frame begins right above the caller's (aligned); its results and parameters lie at
