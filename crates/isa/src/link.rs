@@ -503,6 +503,7 @@ impl SharedLayout {
     fn new(module: &Module, graph: &CallGraph) -> Result<Self, LinkError> {
         let mut used = vec![false; module.variables.len()];
         for body in graph.bodies() {
+            body.shared.iter().for_each(|v| used[v.index()] = true);
             for_each_operand(body, |o| {
                 if let Operand::Symbol(id) = o
                     && let Symbol::Variable(v) = body.symbols[id.index()].symbol

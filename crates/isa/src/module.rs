@@ -223,6 +223,8 @@ pub struct Body {
     pub frame_align: u32,
     /// Named pieces of the frame, for messages: (name, offset, bytes).
     pub frame_vars: Vec<(String, u32, u32)>,
+    /// Shared variables that the function has whether its code names them or not: code may count addresses by itself.
+    pub shared: Vec<VarId>,
     /// Labels, for the printer: (instruction, name), by instruction.
     pub labels: Vec<(Pc, String)>,
     /// The registers are physical already, 64-bit values in an even one and the next: what a listing says is kept. A

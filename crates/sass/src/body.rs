@@ -30,6 +30,7 @@ pub fn assemble(draft: &Draft<'_, '_>, names: &Names<'_>, address_bits: u8, erro
             frame_bytes: draft.frame.0,
             frame_align: draft.frame.1,
             frame_vars: draft.frame_vars.clone(),
+            shared: draft.shared.clone(),
             allocated: true,
             ..Body::default()
         },
@@ -67,8 +68,10 @@ pub fn assemble(draft: &Draft<'_, '_>, names: &Names<'_>, address_bits: u8, erro
 #[derive(Default)]
 struct Places<'t> {
     labels: BTreeMap<&'t str, Pc>,
-    /// By address; `None` where two instructions claim it, as the paper's fragments do.
+    /// By the address that a comment gives; `None` where two instructions claim it, as the paper's fragments do.
     addresses: BTreeMap<u32, Option<Pc>>,
+    /// By the address that follows from the instruction before.
+    counted: BTreeMap<u32, Option<Pc>>,
     count: u32,
 }
 
@@ -84,9 +87,11 @@ pub(crate) struct Builder<'d, 'i, 't> {
 }
 
 impl<'t> Builder<'_, '_, 't> {
-    /// An instruction without an address follows the one before it.
+    /// An instruction without an address follows the one before it; those before the first address have none, unless no
+    /// instruction has one.
     fn find_places(&mut self) -> Result {
-        let mut next = 0u32;
+        let addressed = self.draft.code.iter().any(|c| matches!(c, Code::Inst(inst, _) if inst.address.is_some()));
+        let mut next = if addressed { None } else { Some(0u32) };
         for code in &self.draft.code {
             let pc = Pc(self.places.count);
             match code {
@@ -97,11 +102,14 @@ impl<'t> Builder<'_, '_, 't> {
                     self.body.labels.push((pc, label.node.to_string()));
                 }
                 Code::Inst(inst, _) => {
-                    let address = inst.address.unwrap_or(next);
-                    next = address.wrapping_add(INSTRUCTION_BYTES);
-                    let place = self.places.addresses.entry(address).or_insert(Some(pc));
-                    if *place != Some(pc) {
-                        *place = None;
+                    let Places { addresses, counted, .. } = &mut self.places;
+                    let known = if inst.address.is_some() { addresses } else { counted };
+                    if let Some(address) = inst.address.or(next) {
+                        let place = known.entry(address).or_insert(Some(pc));
+                        if *place != Some(pc) {
+                            *place = None;
+                        }
+                        next = address.checked_add(INSTRUCTION_BYTES);
                     }
                     self.places.count += 1;
                 }
@@ -178,6 +186,7 @@ impl<'t> Builder<'_, '_, 't> {
         let name = written.mnemonic.node;
         let message = match (least, slots.len()) {
             (0, 0) => format!("`{name}` takes no operands"),
+            (1, 1) => format!("`{name}` takes 1 operand, {given} given"),
             (n, m) if n == m => format!("`{name}` takes {n} operands, {given} given"),
             (n, m) => format!("`{name}` takes {n} to {m} operands, {given} given"),
         };
@@ -296,18 +305,21 @@ impl<'t> Builder<'_, '_, 't> {
 
     fn at_address(&self, address: i128, span: Span) -> Result<Pc> {
         let name = &self.draft.function.name;
-        let found = u32::try_from(address).ok().and_then(|a| self.places.addresses.get(&a));
+        let Places { addresses, counted, .. } = &self.places;
+        let found = u32::try_from(address).ok().and_then(|a| addresses.get(&a).or_else(|| counted.get(&a)));
         match found {
             Some(Some(pc)) => Ok(*pc),
             Some(None) => Err(Diagnostic::new(span, format!("two instructions of `{name}` have the address {address:#x}"))
                 .help("give the target a label")),
             None => {
-                let (first, last) = (self.places.addresses.first_key_value(), self.places.addresses.last_key_value());
-                let range = match (first, last) {
-                    (Some((first, _)), Some((last, _))) => format!("its instructions are at {first:#x} to {last:#x}"),
-                    _ => String::new(),
-                };
-                Err(Diagnostic::new(span, format!("`{name}` has no instruction at {address:#x}")).help(range))
+                let all = || addresses.keys().chain(counted.keys());
+                let error = Diagnostic::new(span, format!("`{name}` has no instruction at {address:#x}"));
+                Err(match (all().min(), all().max()) {
+                    (Some(first), Some(last)) => {
+                        error.help(format!("its instructions are at {first:#x} to {last:#x}"))
+                    }
+                    _ => error,
+                })
             }
         }
     }
@@ -319,6 +331,9 @@ impl<'t> Builder<'_, '_, 't> {
         };
         let callee = match &who.node {
             Term::Word(name) => match self.names.functions.get(name) {
+                Some(id) if self.names.kernels.contains(id) => {
+                    return Err(Diagnostic::new(who.span, format!("`{name}` is a kernel: it is launched, not called")));
+                }
                 Some(&id) => Callee::Direct(id),
                 None => {
                     let error = Diagnostic::new(who.span, format!("there is no function `{name}`"));

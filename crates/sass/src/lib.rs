@@ -66,7 +66,7 @@ fn refuse(name: &str, text: &str, span: Span, message: &str) -> LoadError {
 /// The known name that a misspelt one is nearest to, if it is near at all.
 pub(crate) fn nearest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let near = known.into_iter().map(|k| (distance(name, k), k)).min_by_key(|(d, _)| *d)?;
-    (near.0 <= 1 + name.len() / 4).then_some(near.1)
+    (near.0 <= (name.len() / 4).max(1) && near.0 < name.len()).then_some(near.1)
 }
 
 /// Letters to change, insert or delete.

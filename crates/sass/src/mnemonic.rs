@@ -40,9 +40,9 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("PRET", "functions are called with CAL and left with RET"),
     ("JOIN", "paths meet where SSY says; no instruction is needed there"),
     ("SYNC", "paths meet where SSY says; no instruction is needed there"),
-    ("TEX", "textures are not modelled"),
-    ("SULD", "surfaces are not modelled"),
-    ("SUST", "surfaces are not modelled"),
+    ("TEX", "load from global memory with LDG"),
+    ("SULD", "load from global memory with LDG"),
+    ("SUST", "store to global memory with STG"),
     ("LDU", "write LD: the machine finds out by itself that all lanes read one address"),
 ];
 

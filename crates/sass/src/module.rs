@@ -1,6 +1,6 @@
 //! Directives: kernels, functions, parameters, variables. The code between them goes to [`crate::body`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use warploom_isa::diag::{Diagnostic, MAX_DIAGNOSTICS};
 use warploom_isa::print::{FERMI_PREDICATES, FERMI_REGISTERS};
@@ -67,6 +67,8 @@ pub struct Draft<'i, 't> {
     pub frame: (u32, u32),
     /// Named pieces of the frame.
     pub frame_vars: Vec<(String, u32, u32)>,
+    /// Shared variables declared in it.
+    pub shared: Vec<VarId>,
     /// Instructions and labels, in order, each with the source line in force.
     pub code: Vec<Code<'i, 't>>,
 }
@@ -83,6 +85,8 @@ pub enum Code<'i, 't> {
 pub struct Names<'m> {
     /// Functions by name.
     pub functions: BTreeMap<&'m str, FuncId>,
+    /// Those that are launched.
+    pub kernels: BTreeSet<FuncId>,
     /// Variables by name.
     pub variables: BTreeMap<&'m str, VarId>,
 }
@@ -127,9 +131,11 @@ pub fn assemble(source: Source, items: &[Item<'_>]) -> std::result::Result<Modul
         functions: Vec::new(),
         variables: reader.variables.clone(),
     };
+    let functions = || (0..).map(FuncId).zip(&reader.drafts);
     let names = Names {
-        functions: reader.drafts.iter().enumerate().map(|(i, d)| (d.function.name.as_str(), FuncId(i as u32))).collect(),
-        variables: reader.variables.iter().enumerate().map(|(i, v)| (v.name.as_str(), VarId(i as u32))).collect(),
+        functions: functions().map(|(id, d)| (d.function.name.as_str(), id)).collect(),
+        kernels: functions().filter(|(_, d)| d.function.is_kernel).map(|(id, _)| id).collect(),
+        variables: (0..).map(VarId).zip(&reader.variables).map(|(id, v)| (v.name.as_str(), id)).collect(),
     };
     for &(variable, offset, bytes, shift, ref target, addend, generic) in &reader.pointers {
         match names.symbol(target.node) {
@@ -304,6 +310,7 @@ impl<'i, 't> Reader<'i, 't> {
             predicate_limit: FERMI_PREDICATES,
             frame: (0, 1),
             frame_vars: Vec::new(),
+            shared: Vec::new(),
             code: Vec::new(),
         });
         Ok(())
@@ -329,6 +336,9 @@ impl<'i, 't> Reader<'i, 't> {
             return Err(Diagnostic::new(name.span, "only shared memory gets its size at the launch"));
         }
         let align = args.align()?.unwrap_or(4);
+        if let (Space::Shared, Some(draft)) = (space, self.drafts.last_mut()) {
+            draft.shared.push(VarId(self.variables.len() as u32));
+        }
         self.variables.push(Variable {
             name: name.node.to_string(),
             space,

@@ -39,8 +39,12 @@ fn write_module(out: &mut String, module: &Module, entry: Option<FuncId>, names:
     for (i, file) in module.source.files.iter().enumerate() {
         writeln!(out, ".file {i} \"{file}\"")?;
     }
+    let inside: BTreeSet<VarId> =
+        module.functions.iter().filter_map(|f| f.body.as_ref()).flat_map(|b| b.shared.iter().copied()).collect();
     for (i, variable) in module.variables.iter().enumerate() {
-        write_variable(out, variable, &names.variables[i], names)?;
+        if !inside.contains(&VarId(i as u32)) {
+            write_variable(out, variable, &names.variables[i], names)?;
+        }
     }
     for (i, function) in module.functions.iter().enumerate() {
         let other = entry.is_some_and(|entry| entry.index() != i) && function.is_kernel;
@@ -113,6 +117,10 @@ fn write_function(
     function.returns.iter().try_for_each(|p| writeln!(out, "    .result {}", param(p)))?;
     function.params.iter().try_for_each(|p| writeln!(out, "    .param {}", param(p)))?;
     write_bounds(out, &function.bounds)?;
+    for id in &body.shared {
+        out.push_str("    ");
+        write_variable(out, &module.variables[id.index()], &names.variables[id.index()], names)?;
+    }
 
     let body = if body.allocated { body.clone() } else { prepare(body).body };
     if body.registers.len() as u32 > FERMI_REGISTERS {

@@ -258,6 +258,12 @@ pub fn canonical(op: Op) -> Op {
         (Op::Ld { access: Access { space, .. }, .. }, Op::Ld { access, wide }) => {
             Op::Ld { access: Access { space, ..access }, wide }
         }
+        // Named by an operand.
+        (Op::Special(_), _) => op,
+        // Combined with something, or with `PT`: the operand tells.
+        (Op::Setp { combine, .. }, Op::Setp { cmp, ty, ftz, .. }) => Op::Setp { cmp, combine, ty, ftz },
+        (Op::Set { combine, .. }, Op::Set { cmp, src, dst, ftz, .. }) => Op::Set { cmp, combine, src, dst, ftz },
+        (Op::SetpPred(_, combine), Op::SetpPred(cmp, _)) => Op::SetpPred(cmp, combine),
         _ => read,
     }
 }
@@ -272,9 +278,12 @@ pub fn names() -> Vec<&'static str> {
 
 /// The mnemonics of a name, without the words that a table gives: what a message can offer.
 pub fn forms(name: &str) -> Vec<&'static str> {
-    let mut forms: Vec<&str> =
-        NAMES.iter().copied().filter(|row| row.split('.').next() == Some(name)).collect();
-    forms.dedup();
+    let mut forms: Vec<&str> = Vec::new();
+    for row in NAMES.iter().copied().filter(|row| row.split('.').next() == Some(name)) {
+        if !forms.contains(&row) {
+            forms.push(row);
+        }
+    }
     forms
 }
 
