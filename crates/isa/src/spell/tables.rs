@@ -427,10 +427,25 @@ pub const fn atomic(spaces: &'static [(Space, &'static str)]) -> Memory {
     Memory { spaces: Table(spaces), types: ATOMIC, orders: ORDERS, scopes: SCOPES, caches: NO_CACHES, vectors: false }
 }
 
-/// Accesses that take or free a lock bit: words of shared memory.
+/// Accesses that take or free a lock bit, of shared memory.
 pub const LOCKED: Memory = Memory {
     spaces: Table(&[(Space::Shared, "")]),
-    types: Table(&[(Ty::B32, ""), (Ty::U32, ""), (Ty::S32, ""), (Ty::F32, "")]),
+    types: Table(&[
+        (Ty::B32, ""),
+        (Ty::U32, ""),
+        (Ty::S32, ""),
+        (Ty::F32, ""),
+        (Ty::F16x2, ""),
+        (Ty::BF16x2, ""),
+        (Ty::B64, "64"),
+        (Ty::U64, "64"),
+        (Ty::S64, "64"),
+        (Ty::F64, "64"),
+        (Ty::U16, "U16"),
+        (Ty::B16, "U16"),
+        (Ty::F16, "U16"),
+        (Ty::BF16, "U16"),
+    ]),
     orders: WEAK_ORDERS,
     scopes: SCOPES,
     caches: NO_CACHES,
