@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use warploom::isa::Pc;
+use warploom::isa::{Kernel as Program, Loop, Op, Pc, WaitEnds};
 use warploom::{Chip, Device, Error, Kernel, Launch, Module, Occupancy, Place, SimOptions};
 
 use crate::cli::CheckOptions;
@@ -72,6 +72,8 @@ struct KernelFacts {
     unlaunchable: Option<String>,
     loops: usize,
     spins: Vec<SpinFacts>,
+    /// Words that are locked and share a lock bit.
+    aliases: Vec<String>,
     #[serde(skip)]
     listing: String,
 }
@@ -95,6 +97,10 @@ struct SpinFacts {
     source_line: Option<String>,
     /// The load or atomic that decides whether the loop goes on.
     instruction: String,
+    /// Whether it can deadlock on a SIMT stack: `yes`, `no`, or `if_same_warp`.
+    simt_deadlock: &'static str,
+    /// Why.
+    why: String,
 }
 
 fn check_file(chip: &Chip, path: &Path) -> (FileFacts, Vec<Failure>) {
@@ -107,7 +113,7 @@ fn check_file(chip: &Chip, path: &Path) -> (FileFacts, Vec<Failure>) {
     facts.dialect = Some(module.dialect());
     let mut failures = Vec::new();
     for name in module.kernel_names() {
-        match kernel_facts(&gpu, &module, &name) {
+        match kernel_facts(&gpu, &module, &name, chip.lock.bits) {
             Ok(kernel) => facts.kernels.push(kernel),
             Err(error) => {
                 let message = format!("{}: kernel `{name}`: {error}", facts.file);
@@ -118,7 +124,7 @@ fn check_file(chip: &Chip, path: &Path) -> (FileFacts, Vec<Failure>) {
     (facts, failures)
 }
 
-fn kernel_facts(gpu: &Device, module: &Module, name: &str) -> Result<KernelFacts, Error> {
+fn kernel_facts(gpu: &Device, module: &Module, name: &str, gpu_bits: u32) -> Result<KernelFacts, Error> {
     let kernel: Kernel = module.kernel(name)?;
     let info = kernel.info();
     let program = kernel
@@ -131,7 +137,7 @@ fn kernel_facts(gpu: &Device, module: &Module, name: &str) -> Result<KernelFacts
         Ok(occupancy) => (Some(occupancy), None),
         Err(error) => (None, Some(error.to_string())),
     };
-    let spins = program.loops.iter().filter_map(|l| Some((l.depth, l.spins_on?)));
+    let spins = program.loops.iter().filter(|l| !l.of_atomic && l.spins_on.is_some());
     Ok(KernelFacts {
         name: info.name.clone(),
         signature: info.signature(),
@@ -150,21 +156,68 @@ fn kernel_facts(gpu: &Device, module: &Module, name: &str) -> Result<KernelFacts
         block,
         occupancy,
         unlaunchable,
-        loops: program.loops.len(),
-        spins: spins.map(|(depth, pc)| spin_facts(program, depth, pc)).collect(),
+        loops: program.loops.iter().filter(|l| !l.of_atomic).count(),
+        spins: spins.map(|l| spin_facts(program, l)).collect(),
+        aliases: aliases(program, gpu_bits),
         listing: program.to_string(),
     })
 }
 
-fn spin_facts(program: &warploom::isa::Kernel, depth: u32, pc: Pc) -> SpinFacts {
+fn spin_facts(program: &Program, l: &Loop) -> SpinFacts {
+    let pc = l.spins_on.unwrap_or(l.header);
     let place = Place::of(program, pc);
+    let takes = !matches!(program.code[pc.index()].op, Op::Ld { .. } | Op::Mbarrier(..));
+    let line = |pc: Pc| Place::of(program, pc).short();
+    let (simt_deadlock, why) = match (l.ends, takes) {
+        (WaitEnds::Inside(at), _) => ("no", format!("the loop itself writes the word, at {}", line(at))),
+        (WaitEnds::Outside(at), true) => (
+            "yes",
+            format!("it is released at {}, where lanes that have it wait for those that do not", line(at)),
+        ),
+        (WaitEnds::Outside(at), false) => (
+            "if_same_warp",
+            format!("the word is written at {}, perhaps by a lane of the same warp", line(at)),
+        ),
+        (WaitEnds::Elsewhere, _) => (
+            "if_same_warp",
+            "it is not seen where the word is written, perhaps by a lane of the same warp".to_string(),
+        ),
+    };
     SpinFacts {
-        depth,
+        depth: l.depth,
         file: place.file,
         line: place.line,
         source_line: place.source_line,
         instruction: place.instruction,
+        simt_deadlock,
+        why,
     }
+}
+
+/// Words whose lock bits are taken and which share one, as far as their places are known.
+fn aliases(program: &Program, bits: u32) -> Vec<String> {
+    let word = |address: u64| {
+        let of = program.shared.iter().rev().find(|v| u64::from(v.offset) <= address);
+        of.map_or(format!("[{address:#x}]"), |v| format!("[{}+{}]", v.name, address - u64::from(v.offset)))
+    };
+    let line = |pc: Pc| Place::of(program, pc).short();
+    let bit = |address: u64| address / 4 % u64::from(bits.max(1));
+    let mut found = Vec::new();
+    for (i, &(pc, address)) in program.lock_words.iter().enumerate() {
+        let other =
+            program.lock_words[..i].iter().find(|&&(_, a)| a / 4 != address / 4 && bit(a) == bit(address));
+        if let Some(&(before, first)) = other {
+            found.push(format!(
+                "{} ({}) and {} ({}) share lock bit {}: whoever takes both waits for itself",
+                word(first),
+                line(before),
+                word(address),
+                line(pc),
+                bit(address)
+            ));
+        }
+    }
+    found
 }
 
 impl FileFacts {
@@ -225,6 +278,15 @@ impl KernelFacts {
         for spin in &self.spins {
             let source = spin.source_line.as_ref().map_or(String::new(), |line| format!("   ({line})"));
             let _ = writeln!(text, "      {}:{}: {}{source}", spin.file, spin.line, spin.instruction);
+            let verdict = match spin.simt_deadlock {
+                "no" => "does not deadlock on a SIMT stack",
+                "yes" => "can deadlock on a SIMT stack",
+                _ => "can deadlock on a SIMT stack if a lane waits for another of its warp",
+            };
+            let _ = writeln!(text, "        {verdict}: {}", spin.why);
+        }
+        for alias in &self.aliases {
+            let _ = writeln!(text, "      {alias}");
         }
         text
     }

@@ -282,8 +282,13 @@ pub(crate) fn end_line(text: &mut String) {
     }
 }
 
-/// Tells about reads of memory that nobody wrote.
+/// Tells about what looks wrong though the launch ended: lock bits taken too late or left taken, and reads of memory that
+/// nobody wrote, which are errors.
 pub(crate) fn judge_uninitialised(report: &Report) -> Exit {
+    for warning in &report.lock_warnings {
+        let text = warning.message.replace('\n', "\n  ");
+        term::tell(&format!("{} kernel `{}`: {text}", term::paint("warning:", 33), report.kernel));
+    }
     if report.uninitialised.is_empty() {
         return Exit::Good;
     }

@@ -438,10 +438,23 @@ fn ctrl_c_stops_with_statistics() {
 #[test]
 fn check_tells_what_kernels_need() {
     insta::assert_snapshot!("check_spinlock", good("check kernels/spinlock.ptx"));
+    insta::assert_snapshot!("check_lock_bits", good("check kernels/hangs/lock_bits.ptx --chip gtx570"));
     insta::assert_snapshot!(
         "check_several",
         good("check kernels/bitonic.ptx kernels/recursion.ptx --chip h200")
     );
+}
+
+#[test]
+fn check_finds_words_that_share_a_lock_bit() {
+    let dir = scratch("alias");
+    let body = "\t.reg .pred %p1;\n\t.shared .align 8 .b8 s[8192];
+\twl.ldslk.shared.b32 _|%p1, [s+4];\n\twl.ldslk.shared.b32 _|%p1, [s+4100];";
+    std::fs::write(dir.join("k.ptx"), ptx(body)).unwrap();
+    let told = stdout(&warploom_in(&dir, "check k.ptx --chip gtx570"));
+    assert!(told.contains("[s+4] (k.ptx:8) and [s+4100] (k.ptx:9) share lock bit 1"), "{told}");
+    let told = stdout(&warploom_in(&dir, "check k.ptx --chip gtx570 --set lock.bits=2048"));
+    assert!(!told.contains("share lock bit"), "{told}");
 }
 
 #[test]

@@ -13,6 +13,8 @@ pub struct AddressMap {
     pub variables: Vec<u64>,
     /// Where the windows of the other spaces begin in generic addresses.
     pub windows: Windows,
+    /// Shared memory has lock bits: atomics on it become loops around them ([`crate::lock_loops`]).
+    pub lock_bits: bool,
 }
 
 /// The generic address space: each space that is not global has a window. An address below 4 GB fits 32-bit code.
@@ -138,6 +140,53 @@ pub struct Loop {
     /// The load or atomic whose value decides whether the loop goes on, if its address is the same on every
     /// turn: the loop may be waiting for someone else.
     pub spins_on: Option<Pc>,
+    /// It is the loop that an atomic became, not one of the program's. Then it spins on the load that takes the lock bit.
+    pub of_atomic: bool,
+    /// Where the wait is ended, if it spins.
+    pub ends: WaitEnds,
+}
+
+/// Where the wait of a spin loop is ended, as far as the function's code shows ([`crate::ends`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WaitEnds {
+    /// The loop itself writes the word: whoever took a lock releases it before the others go on.
+    Inside(Pc),
+    /// The word is written outside of the loop.
+    Outside(Pc),
+    /// No write of that address is seen.
+    #[default]
+    Elsewhere,
+}
+
+impl WaitEnds {
+    /// The same in code whose instructions have moved.
+    pub(crate) fn at(self, moved: impl Fn(Pc) -> Pc) -> WaitEnds {
+        match self {
+            WaitEnds::Inside(pc) => WaitEnds::Inside(moved(pc)),
+            WaitEnds::Outside(pc) => WaitEnds::Outside(moved(pc)),
+            WaitEnds::Elsewhere => WaitEnds::Elsewhere,
+        }
+    }
+}
+
+/// An atomic that became a loop around a lock bit ([`crate::lock_loops`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AtomicLoop {
+    /// The load that takes the bit, the loop's first instruction.
+    pub load: Pc,
+    /// The store that frees it.
+    pub store: Pc,
+    /// The branch back, the loop's last instruction.
+    pub branch: Pc,
+    /// What it does.
+    pub op: AtomOp,
+}
+
+impl AtomicLoop {
+    /// Whether an instruction is one of the loop's.
+    pub fn contains(&self, pc: Pc) -> bool {
+        self.load <= pc && pc <= self.branch
+    }
 }
 
 /// A kernel ready to run.
@@ -183,6 +232,14 @@ pub struct Kernel {
     pub local_bytes: u32,
     /// Loops, by header. One whose backward branches only partly spin is listed as two, the outer one first.
     pub loops: Vec<Loop>,
+    /// Atomics that became loops around lock bits, in the order of the code.
+    pub atomics: Vec<AtomicLoop>,
+    /// Loads that take a lock bit and do not look whether they got it, in the order of the code.
+    pub unverified: Vec<Pc>,
+    /// Loads that take a lock bit of a word whose place is known before the launch, and its address in shared memory.
+    pub lock_words: Vec<(Pc, u64)>,
+    /// What the text says that memory instructions do to locks, in the order of the code.
+    pub lock_notes: Vec<(Pc, LockNote)>,
     /// Generic address windows the code was linked for.
     pub windows: Windows,
 }
@@ -192,5 +249,17 @@ impl Kernel {
     pub fn function_at(&self, pc: Pc) -> &FunctionImage {
         let at = self.functions.partition_point(|f| f.start <= pc);
         &self.functions[at.saturating_sub(1)]
+    }
+
+    /// The atomic's loop that holds `pc`.
+    pub fn atomic_at(&self, pc: Pc) -> Option<&AtomicLoop> {
+        let at = self.atomics.partition_point(|made| made.branch < pc);
+        self.atomics.get(at).filter(|made| made.contains(pc))
+    }
+
+    /// The first instruction that needs lock bits, if one does.
+    pub fn first_lock(&self) -> Option<Pc> {
+        let at = self.code.iter().position(|inst| matches!(inst.op, Op::LdLock(_) | Op::StUnlock(_)));
+        at.map(|pc| Pc(pc as u32))
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! A front end builds a [`Module`]: functions over virtual registers, and variables. The passes here find its
 //! control flow ([`mod@cfg`], [`dominators`], [`loops`]), set the reconvergence point of every branch
-//! ([`reconvergence`]), tell which loops may be waiting for another thread ([`spin`]), allocate
+//! ([`reconvergence`]), tell which loops may be waiting for another thread ([`spin`]), make loops of
+//! shared atomics where a machine has lock bits ([`lock_loops`]), allocate
 //! physical registers by liveness ([`liveness`], [`regalloc`]) and link each kernel with the functions it reaches
 //! ([`mod@link`]) into a [`Kernel`], one flat array of plain-data instructions. [`mod@print`] shows every stage as a listing, in the
 //! words of [`mod@spell`] and with the operands of [`mod@form`], which the front end for listings reads by.
@@ -14,10 +15,12 @@ pub mod inst;
 pub mod cfg;
 pub mod diag;
 pub mod dominators;
+pub mod ends;
 pub mod form;
 pub mod kernel;
 pub mod link;
 pub mod liveness;
+pub mod lock_loops;
 pub mod loops;
 pub mod module;
 pub mod print;

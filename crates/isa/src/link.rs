@@ -3,9 +3,11 @@
 
 use crate::cfg::*;
 use crate::dominators::*;
+use crate::ends::*;
 use crate::inst::*;
 use crate::kernel::*;
 use crate::liveness::*;
+use crate::lock_loops::*;
 use crate::loops::*;
 use crate::module::*;
 use crate::reconvergence::*;
@@ -91,30 +93,114 @@ pub struct Prepared {
     pub predicates: u32,
     /// Loops, by header; positions are the body's.
     pub loops: Vec<Loop>,
+    /// Atomics that became loops.
+    pub atomics: Vec<AtomicLoop>,
+    /// Loads of lock bits that do not look whether they got them.
+    pub unverified: Vec<Pc>,
+    /// Loads of lock bits whose word is known.
+    pub lock_words: Vec<(Pc, SymbolUse)>,
 }
 
-/// Runs the passes over one function.
-pub fn prepare(body: &Body) -> Prepared {
-    let cfg = Cfg::new(body);
+/// Runs the passes over one function. With `lock_bits`, atomics on shared memory become loops around them.
+pub fn prepare(body: &Body, lock_bits: bool) -> Prepared {
+    let mut cfg = Cfg::new(body);
     let dominators = DominatorTree::dominators(&cfg);
-    let post_dominators = DominatorTree::post_dominators(&cfg);
+    let mut post_dominators = DominatorTree::post_dominators(&cfg);
     let forest = LoopForest::new(&cfg, &dominators);
     let liveness = Liveness::new(body, &cfg);
-    let spins = match forest.loops.is_empty() {
-        true => Vec::new(),
-        false => spinning_latches(&separate(body, &liveness), &cfg, &post_dominators, &forest),
-    };
-    let loops = forest.loops.iter().zip(&spins).flat_map(|(l, spins)| report(&cfg, l, spins)).collect();
+    let webs = separate(body, &liveness);
+    // What the program waits for shows in its own code, where an atomic is one instruction.
+    let spins = spinning_latches(&webs, &cfg, &post_dominators, &forest);
+    let mut loops: Vec<Loop> =
+        forest.loops.iter().zip(&spins).flat_map(|(l, spins)| report(&cfg, l, spins)).collect();
+
+    heed(&mut loops, &body.lock_notes);
+    let places = Places::new(&webs);
+    loops.iter_mut().for_each(|l| l.ends = places.wait_ends(&cfg, l));
+    let mut lock_words = places.lock_words();
 
     let mut body = body.clone();
+    let mut atomics = Vec::new();
+    if let Some(expanded) = lock_bits.then(|| expand(&mut body)).flatten() {
+        cfg = Cfg::new(&body);
+        post_dominators = DominatorTree::post_dominators(&cfg);
+        loops = loops_after(loops, &expanded);
+        lock_words.iter_mut().for_each(|(pc, _)| *pc = expanded.start(*pc));
+        atomics = expanded.atomics;
+    }
     set_reconvergence(&mut body, &cfg, &post_dominators);
+    let liveness = Liveness::new(&body, &cfg);
+    let unverified = unverified(&body, &liveness);
     if body.allocated {
         let (registers, predicates) = (body.registers.len() as u32, body.predicates);
-        return Prepared { body, registers, predicates, loops };
+        return Prepared { body, registers, predicates, loops, atomics, unverified, lock_words };
     }
     let allocation = Allocation::new(&body, &liveness);
     allocation.apply(&mut body, &liveness);
-    Prepared { body, registers: allocation.register_count, predicates: allocation.predicate_count, loops }
+    let (registers, predicates) = (allocation.register_count, allocation.predicate_count);
+    Prepared { body, registers, predicates, loops, atomics, unverified, lock_words }
+}
+
+/// What the text says about locks counts for more than what the analysis found.
+fn heed(loops: &mut [Loop], notes: &[(Pc, LockNote)]) {
+    for &(pc, note) in notes {
+        let holds = |l: &&mut Loop| l.header <= pc && l.latches.iter().any(|&latch| pc <= latch);
+        match note {
+            LockNote::Release => {
+                loops.iter_mut().filter(|l| l.spins_on == Some(pc)).for_each(|l| l.spins_on = None);
+            }
+            LockNote::Acquire | LockNote::Wait => {
+                if let Some(l) = loops.iter_mut().filter(holds).max_by_key(|l| l.depth) {
+                    l.spins_on = Some(pc);
+                }
+            }
+        }
+    }
+}
+
+/// The loops where their instructions are now, with those that atomics became.
+fn loops_after(loops: Vec<Loop>, expanded: &Expanded) -> Vec<Loop> {
+    let moved = loops.into_iter().map(|l| Loop {
+        header: expanded.start(l.header),
+        latches: l.latches.into_iter().map(|pc| expanded.last(pc)).collect(),
+        spins_on: l.spins_on.map(|pc| expanded.access(pc)),
+        ends: l.ends.at(|pc| expanded.access(pc)),
+        ..l
+    });
+    let mut loops: Vec<Loop> = moved.collect();
+    let around = |pc: Pc| {
+        let holds = |l: &&Loop| l.header <= pc && l.latches.iter().any(|&latch| pc <= latch);
+        loops.iter().filter(holds).map(|l| l.depth).max().unwrap_or(0)
+    };
+    let made = expanded.atomics.iter().map(|atomic| Loop {
+        header: atomic.load,
+        latches: vec![atomic.branch],
+        depth: around(atomic.load) + 1,
+        spins_on: Some(atomic.load),
+        of_atomic: true,
+        ends: WaitEnds::Elsewhere,
+    });
+    let made: Vec<Loop> = made.collect();
+    loops.extend(made);
+    loops.sort_by_key(|l| (l.header, l.depth));
+    loops
+}
+
+/// Loads that take a lock bit, where the answer whether they did is never read.
+fn unverified(body: &Body, liveness: &Liveness) -> Vec<Pc> {
+    let ignored = |&(at, inst): &(usize, &Inst)| {
+        let written = 2 * at as u32 + 1;
+        let unread = |p: Pred| {
+            let of = liveness.predicate(p).iter().find(|s| s.start <= written && written < s.end);
+            of.is_none_or(|s| s.end == written + 1)
+        };
+        matches!(inst.op, Op::LdLock(_))
+            && match inst.dst2 {
+                Dst::Pred(p) => unread(p),
+                _ => true,
+            }
+    };
+    body.insts.iter().enumerate().filter(ignored).map(|(at, _)| Pc(at as u32)).collect()
 }
 
 /// A loop as users see it. Where only some of its backward branches spin, these are a loop of their own inside it.
@@ -129,6 +215,8 @@ fn report(cfg: &Cfg, natural: &NaturalLoop, spins: &[Option<Pc>]) -> Vec<Loop> {
                 latches: vec![branch],
                 depth: natural.depth,
                 spins_on,
+                of_atomic: false,
+                ends: WaitEnds::Elsewhere,
             }),
         }
     }
@@ -167,6 +255,10 @@ pub fn link(module: &Module, entry: FuncId, addresses: &AddressMap) -> Result<Ke
         recursive: false,
         local_bytes: 0,
         loops: Vec::new(),
+        atomics: Vec::new(),
+        unverified: Vec::new(),
+        lock_words: Vec::new(),
+        lock_notes: Vec::new(),
         windows: addresses.windows,
     };
     let resolver = Resolver { module, addresses, shared: Some(&shared.offsets) };
@@ -177,13 +269,13 @@ pub fn link(module: &Module, entry: FuncId, addresses: &AddressMap) -> Result<Ke
         let Some(body) = &function.body else { continue };
         check_widths(function, body)?;
         let start = u32::try_from(kernel.code.len()).map_err(|_| too_large("the code"))?;
-        let prepared = prepare(body);
+        let prepared = prepare(body, addresses.lock_bits);
         let frame_bytes = body.frame_bytes.checked_next_multiple_of(quantum);
         kernel.functions.push(FunctionImage {
             name: function.name.clone(),
             id,
             start: Pc(start),
-            end: Pc(start + body.insts.len() as u32),
+            end: Pc(start + prepared.body.insts.len() as u32),
             registers: prepared.registers,
             predicates: prepared.predicates,
             frame_bytes: frame_bytes.ok_or_else(|| too_large("a frame"))?,
@@ -315,9 +407,21 @@ fn append(
     kernel.loops.extend(prepared.loops.into_iter().map(|l| Loop {
         header: move_pc(l.header),
         latches: l.latches.into_iter().map(move_pc).collect(),
-        depth: l.depth,
         spins_on: l.spins_on.map(move_pc),
+        ends: l.ends.at(move_pc),
+        ..l
     }));
+    kernel.atomics.extend(prepared.atomics.into_iter().map(|made| AtomicLoop {
+        load: move_pc(made.load),
+        store: move_pc(made.store),
+        branch: move_pc(made.branch),
+        ..made
+    }));
+    for (pc, word) in prepared.lock_words {
+        kernel.lock_words.push((move_pc(pc), resolver.address(word)?));
+    }
+    kernel.unverified.extend(prepared.unverified.into_iter().map(move_pc));
+    kernel.lock_notes.extend(body.lock_notes.into_iter().map(|(pc, note)| (move_pc(pc), note)));
     Ok(())
 }
 

@@ -230,6 +230,33 @@ pub struct Body {
     /// The registers are physical already, 64-bit values in an even one and the next: what a listing says is kept. A
     /// reconvergence point that is set is the listing's, too.
     pub allocated: bool,
+    /// What the text says that memory instructions do to locks, by instruction.
+    pub lock_notes: Vec<(Pc, LockNote)>,
+}
+
+/// What the author says that a memory instruction does to a lock (`.pragma "warploom.lock …"`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum LockNote {
+    /// It tries to take one.
+    Acquire,
+    /// It gives one back.
+    Release,
+    /// It reads a word that another thread is to write.
+    Wait,
+}
+
+impl LockNote {
+    /// All there are.
+    pub const ALL: [LockNote; 3] = [LockNote::Acquire, LockNote::Release, LockNote::Wait];
+
+    /// Its name in a text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LockNote::Acquire => "acquire",
+            LockNote::Release => "release",
+            LockNote::Wait => "wait",
+        }
+    }
 }
 
 /// One `call`. The callee's frame begins right above the caller's (aligned); its results and parameters lie at

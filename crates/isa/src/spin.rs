@@ -78,7 +78,7 @@ pub fn spinning_latches(
 }
 
 /// The natural loop of one backward edge.
-fn blocks_to(cfg: &Cfg, header: BlockId, latch: BlockId) -> Vec<BlockId> {
+pub(crate) fn blocks_to(cfg: &Cfg, header: BlockId, latch: BlockId) -> Vec<BlockId> {
     let mut blocks = vec![header];
     let mut seen = BTreeSet::from([header]);
     let mut stack = vec![latch];
@@ -196,7 +196,7 @@ impl Slicer<'_> {
             let Block { start, end, .. } = self.cfg.blocks[block.index()];
             for pc in (start.0..end.0).map(Pc) {
                 let inst = self.inst(pc);
-                if matches!(inst.op, Op::St(_) | Op::Atom(..) | Op::Call) {
+                if matches!(inst.op, Op::St(_) | Op::StUnlock(_) | Op::Atom(..) | Op::Call) {
                     let place = self.place(inst);
                     self.stores.push((pc, place));
                 }
@@ -252,7 +252,10 @@ impl Slicer<'_> {
     /// Whether the instruction's result is what memory holds.
     fn reads_memory(&self, inst: &Inst) -> bool {
         use MbarrierOp::{TestWait, TestWaitParity};
-        matches!(inst.op, Op::Ld { .. } | Op::Atom(..) | Op::Mbarrier(TestWait | TestWaitParity, _))
+        matches!(
+            inst.op,
+            Op::Ld { .. } | Op::LdLock(_) | Op::Atom(..) | Op::Mbarrier(TestWait | TestWaitParity, _)
+        )
     }
 
     /// Whether the loop may be waiting for this access to return something else.
@@ -380,7 +383,7 @@ impl Slicer<'_> {
         let inst = self.inst(pc);
         let overlaps = |at: i64, n: u32| at < offset + i64::from(bytes) && offset < at + i64::from(n);
         match (inst.op, inst.src[0]) {
-            (Op::St(access) | Op::Atom(_, access), _) => {
+            (Op::St(access) | Op::StUnlock(access) | Op::Atom(_, access), _) => {
                 matches!(place, Place::Frame(at) if overlaps(at, access.bytes()))
             }
             (Op::Call, Operand::Imm(site)) => {
@@ -434,9 +437,14 @@ impl Slicer<'_> {
     /// Where a memory instruction's address points.
     fn place(&self, inst: &Inst) -> Place {
         let (space, offset) = match (inst.op, inst.src[1]) {
-            (Op::Ld { access, .. } | Op::St(access) | Op::Atom(_, access), Operand::Imm(offset)) => {
-                (access.space, i64::from(offset as i32))
-            }
+            (
+                Op::Ld { access, .. }
+                | Op::St(access)
+                | Op::LdLock(access)
+                | Op::StUnlock(access)
+                | Op::Atom(_, access),
+                Operand::Imm(offset),
+            ) => (access.space, i64::from(offset as i32)),
             _ => return Place::Elsewhere,
         };
         match (space, self.base(inst.src[0], 8)) {

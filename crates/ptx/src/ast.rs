@@ -175,6 +175,8 @@ pub enum Statement<'t> {
         /// From 1; 0 is "no line".
         line: u32,
     },
+    /// `.pragma "warploom.lock …";`
+    LockNote(warploom_isa::LockNote, Span),
     /// `{ … }`
     Scope(Vec<Statement<'t>>),
     /// An instruction.

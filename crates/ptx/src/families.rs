@@ -136,6 +136,11 @@ pub const FAMILIES: &[Family] = &[
     family("Video", &["vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vmad", "vset"], VIDEO),
     family("Video", &["vadd2", "vsub2", "vavrg2", "vabsdiff2", "vmin2", "vmax2", "vset2"], VIDEO),
     family("Video", &["vadd4", "vsub4", "vavrg4", "vabsdiff4", "vmin4", "vmax4", "vset4"], VIDEO),
+    family(
+        "Warploom's own",
+        &["wl.ldslk", "wl.stsul"],
+        Partly("on chips with lock bits; other kernels of the module run anywhere"),
+    ),
     family("Miscellaneous", &["trap", "brkpt", "nanosleep"], Modelled),
     family("Miscellaneous", &["pmevent", "setmaxnreg"], Partly("checked, then without effect")),
 ];
@@ -188,6 +193,13 @@ const NOTES: &str = "
   For targets before sm_20 every `.f32` instruction flushes subnormals.
 - **Calls.** Parameters live in the callee's frame in local memory. Calls through registers need `.callprototype` or
   `.calltargets`. `vprintf` and `__assertfail` are built in; the device heap and launches from the device are not.
+- **Lock bits.** `wl.ldslk[.shared].type d|p, [a];` loads a word of shared memory and takes its lock bit in the same
+  access; p is whether it did, d and p may be `_`. `wl.stsul[.shared].type [a], v;` stores and frees the bit. Types are
+  `.b32 .u32 .s32 .f32 .b64 .u64 .s64 .f64`. Without `.shared`, the address may be a generic one of shared memory or one
+  of the space itself (below 16 MB); any other ends the launch. A 64-bit word has the bit of its lower half.
+- **Annotations.** `.pragma \"warploom.lock acquire\";` in front of a load, store or atomic says that it tries to take a lock
+  (for an atomic: by changing the word); `release` that it gives one back; `wait` that it reads what another thread is
+  to write. Lock statistics then follow the text, not the analysis of loops. Other compilers ignore it.
 - **Debugging data** (`.loc`, `.file`, `.section`) is read for source lines.
 ";
 

@@ -2,7 +2,7 @@
 //! variables have sizes and initial bytes, and a body is a flat list of instructions. Lowering reads only this.
 
 use warploom_isa as isa;
-use warploom_isa::{FuncId, Line, Span, VarId};
+use warploom_isa::{FuncId, Line, LockNote, Span, VarId};
 
 /// A resolved text.
 #[derive(Debug)]
@@ -177,6 +177,8 @@ pub struct Instruction {
     pub span: Span,
     /// `.loc` in force.
     pub line: Option<Line>,
+    /// `.pragma "warploom.lock …"` in front of it.
+    pub lock_note: Option<LockNote>,
 }
 
 /// A piece of an opcode.

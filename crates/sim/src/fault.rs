@@ -47,6 +47,18 @@ pub enum FaultKind {
         /// Bytes of the access.
         bytes: u32,
     },
+    /// A lock bit of what is not in shared memory.
+    #[error("{} of {} memory at {address:#x}: only shared memory has lock bits", access.of(*bytes), space.name())]
+    NoLockBit {
+        /// Load or store.
+        access: AccessKind,
+        /// The space.
+        space: Space,
+        /// The generic address.
+        address: u64,
+        /// Bytes of the access.
+        bytes: u32,
+    },
     /// The call stack does not fit local memory.
     #[error(
         "the call stack needs {needed} bytes of local memory, the chip has {limit} a thread (memory.local_bytes_per_thread)"
@@ -179,7 +191,14 @@ impl Place {
 
 /// The span of an instruction together with its guard, which is written before it.
 fn with_guard(kernel: &Kernel, pc: Pc, span: Span) -> Span {
-    let guarded = kernel.code.get(pc.index()).is_some_and(|inst| inst.guard != Guard::Always);
+    let guarded = match kernel.atomic_at(pc) {
+        // The loop of a guarded atomic has a branch around it.
+        Some(atomic) => {
+            let before = (atomic.load.index().checked_sub(1)).and_then(|at| kernel.origins.get(at));
+            before.is_some_and(|origin| origin.span == span)
+        }
+        None => kernel.code.get(pc.index()).is_some_and(|inst| inst.guard != Guard::Always),
+    };
     let before = kernel.source.text.get(..span.start as usize).filter(|_| guarded).unwrap_or_default();
     match before.rfind('@') {
         Some(at) if !before[at..].contains(';') => Span { start: at as u32, end: span.end },

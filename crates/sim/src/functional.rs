@@ -13,9 +13,11 @@ use crate::chip::Chip;
 use crate::fault::{Fault, Place, coordinates};
 use crate::gpu::{LaunchError, Limits, Shape, Stats, UninitialisedRead};
 use crate::hang::{self, Hang, HangReason, Scene, Seen};
+use crate::lock_warnings::LockWarnings;
 use crate::mem::store::{Global, Memory};
 use crate::occupancy::Occupancy;
 use crate::sm::execute::{Cta, Execution, Next};
+use crate::sm::lock_unit::LockUnits;
 use crate::sm::lsu::Bad;
 use crate::sm::warp::Warp;
 
@@ -45,6 +47,13 @@ pub struct Launch<'a> {
     pub check_uninitialised: bool,
     /// `%gridid`.
     pub grid_id: u64,
+}
+
+impl Launch<'_> {
+    /// Lock bits of an SM, if the kernel uses any; otherwise 0.
+    pub fn lock_bits(&self) -> u32 {
+        if self.kernel.first_lock().is_some() { self.chip.lock.bits } else { 0 }
+    }
 }
 
 /// What the kernel prints, to be shown in the order of CTAs and threads.
@@ -89,6 +98,8 @@ impl Output {
 struct Resident<const N: usize> {
     cta: Cta,
     warps: Vec<Warp<N>>,
+    /// Its place on the SM.
+    slot: u32,
 }
 
 /// Runs the launch to its end.
@@ -99,6 +110,8 @@ pub fn run<const N: usize>(launch: &Launch<'_>, memory: &mut Memory) -> Result<S
         output: Output::default(),
         clock: 0,
         uninitialised: None,
+        lock_units: LockUnits::new(launch.lock_bits(), 0, launch.chip.sm.count),
+        lock_notes: LockWarnings::default(),
     };
     let total = launch.shape.grid.iter().map(|&d| d as u64).product::<u64>();
     let mut machine = Machine::<N> {
@@ -143,7 +156,8 @@ impl<const N: usize> Machine<'_, N> {
         let sms = self.launch.chip.sm.count as u64;
         let slots = (sms * self.launch.occupancy.ctas_per_sm as u64).min(self.total);
         for slot in 0..slots {
-            let cta = self.dispatch((slot % sms) as u32).expect("there are at least as many CTAs as slots");
+            let place = ((slot % sms) as u32, (slot / sms) as u32);
+            let cta = self.dispatch(place).expect("there are at least as many CTAs as slots");
             self.residents.push(cta);
         }
         while !self.residents.is_empty() {
@@ -155,8 +169,12 @@ impl<const N: usize> Machine<'_, N> {
                     at += 1;
                     continue;
                 }
-                let sm = self.residents[at].cta.sm;
-                match self.dispatch(sm) {
+                let Resident { cta, slot, .. } = &self.residents[at];
+                let (sm, slot) = (cta.sm, *slot);
+                if let Some(unit) = self.execution.lock_units.of(sm) {
+                    self.execution.lock_notes.cta_ended(unit, cta.number);
+                }
+                match self.dispatch((sm, slot)) {
                     Some(next) => self.residents[at] = next,
                     None => drop(self.residents.remove(at)),
                 }
@@ -168,21 +186,21 @@ impl<const N: usize> Machine<'_, N> {
         Ok(())
     }
 
-    /// The next CTA of the grid, if there is one.
-    fn dispatch(&mut self, sm: u32) -> Option<Resident<N>> {
+    /// The next CTA of the grid, if there is one, for a place on an SM.
+    fn dispatch(&mut self, (sm, slot): (u32, u32)) -> Option<Resident<N>> {
         let number = (self.next_cta < self.total).then_some(self.next_cta)?;
         self.next_cta += 1;
         let Launch { chip, kernel, shape, occupancy, .. } = self.launch;
         let warps = (0..occupancy.warps_per_cta)
             .map(|warp| Warp::new(warp, shape.block, kernel, chip.sm.divergence))
             .collect();
-        let cta = Cta::new(self.launch, number, sm);
-        Some(Resident { cta, warps })
+        let cta = Cta::new(self.launch, number, sm, slot);
+        Some(Resident { cta, warps, slot })
     }
 
     /// Every warp of a CTA has its turn.
     fn turn(&mut self, at: usize) -> Result<(), End> {
-        let Resident { cta, warps } = &mut self.residents[at];
+        let Resident { cta, warps, .. } = &mut self.residents[at];
         for warp in 0..warps.len() {
             let mut end = self.execution.clock + TURN;
             if let Some(limit) = self.launch.limits.max_cycles {
@@ -225,7 +243,14 @@ impl<const N: usize> Machine<'_, N> {
             launch: self.launch,
             memory: &self.execution.memory,
             locks: None,
-            ctas: self.residents.iter().map(|r| Seen { cta: &r.cta, warps: &r.warps, sm: None }).collect(),
+            ctas: self
+                .residents
+                .iter()
+                .map(|r| {
+                    let lock_unit = self.execution.lock_units.of(r.cta.sm);
+                    Seen { cta: &r.cta, warps: &r.warps, lock_unit, sm: None }
+                })
+                .collect(),
             unstarted: self.total - self.next_cta,
         };
         hang::explain(&scene, reason, self.execution.clock)
@@ -240,6 +265,7 @@ impl<const N: usize> Machine<'_, N> {
             warps: begun * self.launch.occupancy.warps_per_cta as u64,
             output: self.execution.output.into_text(),
             uninitialised: self.uninitialised.into_vec(),
+            lock_warnings: self.execution.lock_notes.told(self.launch.kernel, &self.launch.shape),
             timed: None,
         }
     }
@@ -272,7 +298,11 @@ impl UninitialisedReads {
         let note = self.0.entry(pc).or_insert_with(|| UninitialisedRead {
             message: format!(
                 "{} {bytes} {} of {space} memory at {address:#x}, which nobody wrote, by thread {} of CTA {}\n      at {}",
-                if matches!(kernel.code[pc.index()].op, Op::Atom(..)) { "atomic on" } else { "load of" },
+                if matches!(kernel.code[pc.index()].op, Op::Atom(..)) || kernel.atomic_at(pc).is_some() {
+                    "atomic on"
+                } else {
+                    "load of"
+                },
                 if bytes == 1 { "byte" } else { "bytes" },
                 coordinates(warp.thread(lane)),
                 coordinates(cta.id),

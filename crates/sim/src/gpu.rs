@@ -7,9 +7,10 @@ use serde::Serialize;
 use warploom_isa::{AddressMap, Kernel, LinkError, Module, Space, VarId, link, variable_image};
 
 use crate::chip::Chip;
-use crate::fault::Fault;
+use crate::fault::{Fault, Place};
 use crate::functional;
 use crate::hang::Hang;
+use crate::lock_warnings::LockWarning;
 use crate::machine::{self, MemorySide, Timing};
 use crate::mem::store::{Memory, OutOfMemory};
 use crate::occupancy::{Occupancy, Unlaunchable, check_launch};
@@ -24,6 +25,8 @@ pub struct LoadedModule {
     addresses: AddressMap,
     /// The constant bank.
     constants: Arc<Vec<u8>>,
+    /// The chip it is loaded for.
+    chip: String,
 }
 
 impl LoadedModule {
@@ -45,6 +48,10 @@ impl LoadedModule {
             return Err(ModuleError::NoKernel { name: name.to_string(), known: self.kernel_names() });
         };
         let kernel = link(&self.module, warploom_isa::FuncId(at as u32), &self.addresses)?;
+        if let Some(pc) = kernel.first_lock().filter(|_| !self.addresses.lock_bits) {
+            let Place { file, line, instruction, .. } = Place::of(&kernel, pc);
+            return Err(ModuleError::NoLockBits { chip: self.chip.clone(), file, line, instruction });
+        }
         Ok(LoadedKernel { kernel: Arc::new(kernel), constants: self.constants.clone() })
     }
 
@@ -77,6 +84,20 @@ pub enum ModuleError {
     /// Linking failed.
     #[error(transparent)]
     Link(#[from] LinkError),
+    /// It uses lock bits, and the chip has none.
+    #[error(
+        "{file}:{line}: `{instruction}`: {chip} has no lock bits; run it on one that has (--chip gtx570), or give it some (--set lock.bits=1024)"
+    )]
+    NoLockBits {
+        /// The chip.
+        chip: String,
+        /// The text.
+        file: String,
+        /// The line of the first instruction that needs them.
+        line: u32,
+        /// That instruction.
+        instruction: String,
+    },
     /// Its variables do not fit.
     #[error(transparent)]
     Memory(#[from] OutOfMemory),
@@ -153,6 +174,8 @@ pub struct Stats {
     pub output: String,
     /// Reads of memory that nobody wrote, one for each instruction, if they were asked for.
     pub uninitialised: Vec<UninitialisedRead>,
+    /// What looks wrong with the use of lock bits.
+    pub lock_warnings: Vec<LockWarning>,
     /// What the timed model adds.
     pub timed: Option<Box<TimedStats>>,
 }
@@ -242,6 +265,7 @@ impl Gpu {
     pub fn load(&mut self, module: Module) -> Result<LoadedModule, ModuleError> {
         let mut addresses =
             AddressMap { variables: vec![0; module.variables.len()], ..AddressMap::default() };
+        addresses.lock_bits = self.chip.lock.bits > 0;
         let mut constant_bytes = 0u64;
         for (variable, address) in module.variables.iter().zip(&mut addresses.variables) {
             match variable.space {
@@ -279,7 +303,8 @@ impl Gpu {
                 _ => {}
             }
         }
-        Ok(LoadedModule { module: Arc::new(module), addresses, constants: Arc::new(constants) })
+        let chip = self.chip.name.clone();
+        Ok(LoadedModule { module: Arc::new(module), addresses, constants: Arc::new(constants), chip })
     }
 
     /// What of the kernel fits on an SM, or why it cannot run.

@@ -87,6 +87,20 @@ impl SharedLocks {
         }
     }
 
+    /// Lanes of a warp that have the lock bit of a word store what the atomic of a spin loop made of it; those of `changed`
+    /// took the lock.
+    pub fn tried_by_store<const N: usize>(
+        &mut self,
+        warp: WarpName,
+        transfer: &Transfer<N>,
+        changed: u64,
+        window: u64,
+    ) {
+        self.tried(warp, transfer, (transfer.shared, changed), |address| {
+            (warp.cta, shared_offset(address, window))
+        });
+    }
+
     /// A CTA has ended, and its locks with it.
     pub fn forget(&mut self, cta: u64) {
         if !self.takers.is_empty() {

@@ -13,6 +13,7 @@ use crate::fault::Fault;
 use crate::functional::{Launch, Output, UninitialisedReads};
 use crate::gpu::{LaunchError, Stats};
 use crate::hang::{self, Hang, HangReason, Scene, Seen, SeenSm};
+use crate::lock_warnings::LockWarnings;
 use crate::locks::LockTable;
 use crate::mem::interconnect::Crossbar;
 use crate::mem::l2::Partition;
@@ -24,6 +25,7 @@ use crate::report::{PartitionCounts, Sample, TimedStats};
 use crate::sched;
 use crate::sm::core::{Context, Sm};
 use crate::sm::decode::{SpinRole, decode};
+use crate::sm::lock_unit::LockUnits;
 use crate::sm::memory_unit::Purpose;
 use crate::stats::SmStats;
 use crate::trace::TraceOptions;
@@ -98,7 +100,9 @@ pub fn run<const N: usize, P: Probe>(
     let sms: Vec<_> = (0..chip.sm.count)
         .map(|id| {
             let (ctas, probe) = (launch.occupancy.ctas_per_sm, make_probe(id, start));
-            Sm::<N, _>::new(chip, id, ctas, &make_policy, probe, start)
+            let mut sm = Sm::<N, _>::new(chip, id, ctas, &make_policy, probe, start);
+            sm.lock_units = LockUnits::new(launch.lock_bits(), id, 1);
+            sm
         })
         .collect();
     let ports = side.partitions.len() * side.slices as usize;
@@ -444,10 +448,12 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
         let mut output = Output::default();
         let mut unwritten = UninitialisedReads::default();
+        let mut lock_notes = LockWarnings::default();
         let mut probes = Vec::new();
         for sm in self.sms {
             output.merge(sm.output);
             unwritten.merge(sm.unwritten);
+            lock_notes.merge(sm.lock_notes);
             probes.push(sm.probe.1);
         }
         let stats = Stats {
@@ -457,6 +463,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             warps: self.next_cta * launch.occupancy.warps_per_cta as u64,
             output: output.into_text(),
             uninitialised: unwritten.into_vec(),
+            lock_warnings: lock_notes.told(launch.kernel, &launch.shape),
             timed: Some(Box::new(timed)),
         };
         let result = match end {
@@ -474,8 +481,14 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     fn explain(&self, reason: HangReason, cycles: u64) -> Hang {
         let ctas = self.sms.iter().flat_map(|sm| {
             let (l1, locks, watch) = (&sm.memory.l1, &sm.locks, sm.watch.as_ref());
+            let lock_unit = sm.lock_units.of(sm.id());
             let of_sm = move |first: u8| SeenSm { l1, locks, watch, first };
-            sm.residents().map(move |r| Seen { cta: &r.cta, warps: &r.warps, sm: Some(of_sm(r.first)) })
+            sm.residents().map(move |r| Seen {
+                cta: &r.cta,
+                warps: &r.warps,
+                lock_unit,
+                sm: Some(of_sm(r.first)),
+            })
         });
         let scene = Scene {
             launch: self.context.launch,

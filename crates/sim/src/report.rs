@@ -58,6 +58,12 @@ impl TimedStats {
             stats.sms.push(of_sm);
             stats.l1.add(&sm.l1_stats());
             stats.locks.add(&sm.locks.stats);
+            if let Some(unit) = sm.lock_units.of(sm.id()) {
+                stats.locks.add(&unit.stats);
+                let [tries, failed] = unit.tries;
+                (stats.l1.lock_tries, stats.l1.lock_failures) =
+                    (stats.l1.lock_tries + tries, stats.l1.lock_failures + failed);
+            }
             stats.locks.wait_ok += sm.polls[0].saturating_sub(sm.polls[1]);
             stats.locks.wait_fail += sm.polls[1];
         }

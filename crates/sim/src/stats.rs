@@ -169,6 +169,10 @@ counters! {
         bank_conflicts,
         /// Lanes of atomics on shared memory.
         shared_atomics,
+        /// Lanes that tried to take a lock bit.
+        lock_tries,
+        /// Lanes that found it taken.
+        lock_failures,
         /// Words of constants found.
         constant_hits,
         /// Lines of constants asked for.

@@ -43,7 +43,7 @@ pub use device::Device;
 pub use error::{Error, Result};
 pub use kernel::{Kernel, KernelInfo, Module, declared, signature};
 pub use launch::{Dim, Launch};
-pub use report::{Counters, Locks, Model, Report, SpinBranches, UninitialisedRead};
+pub use report::{Counters, LockWarning, Locks, Model, Report, SpinBranches, UninitialisedRead};
 pub use sim::{SimModel, SimOptions, policies};
 
 pub use warploom_cuda::{CudaError, DeviceInfo, devices as cuda_devices};

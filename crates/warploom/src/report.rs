@@ -108,6 +108,17 @@ pub struct Report {
     pub output: String,
     /// Reads of memory that nobody wrote, if the device looks for them; one entry an instruction.
     pub uninitialised: Vec<UninitialisedRead>,
+    /// What looks wrong with the use of lock bits: taken too late, or left taken.
+    pub lock_warnings: Vec<LockWarning>,
+}
+
+/// Something that looks wrong with the use of lock bits, in a launch that ended all the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LockWarning {
+    /// The first occurrence, in words.
+    pub message: String,
+    /// How many lanes or bits it is about.
+    pub count: u64,
 }
 
 /// What happened at locks.

@@ -14,7 +14,7 @@ use crate::backend::{Backend, LoadedModule};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, KernelInfo};
 use crate::launch::Launch;
-use crate::report::{Counters, Locks, Model, Report, SpinBranches, UninitialisedRead};
+use crate::report::{Counters, LockWarning, Locks, Model, Report, SpinBranches, UninitialisedRead};
 
 /// How a simulated device differs from the plain one.
 #[derive(Clone, Debug, Default)]
@@ -248,6 +248,11 @@ fn report(
             .uninitialised
             .into_iter()
             .map(|u| UninitialisedRead { message: u.message, count: u.count })
+            .collect(),
+        lock_warnings: stats
+            .lock_warnings
+            .into_iter()
+            .map(|w| LockWarning { message: w.message, count: w.count })
             .collect(),
         ..Report::default()
     };

@@ -390,7 +390,7 @@ AGAIN:
 NEXT:
     @%p0 bra AGAIN;",
     );
-    for chip in ["gtx480", "h200"] {
+    for chip in ["gtx480", "gtx570", "h200"] {
         let mut gpu = device(chip, &["sm.count=1"]);
         let (count, b) = (word(&mut gpu, "count"), word(&mut gpu, "b"));
         let module = gpu.load_ptx(&text).unwrap();

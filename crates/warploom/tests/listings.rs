@@ -122,14 +122,12 @@ mod paper {
     const CHAIN: &str = include_str!("../../../kernels/listings/chain.sass");
 
     #[test]
-    #[ignore = "needs the lock unit"]
     fn listing_1_counts_every_thread() {
         assert_eq!(result(COUNTER, 256, 1), [256]);
     }
 
     /// As printed, its unlock stores 1, the mutex's value when it is taken: each thread has a mutex of its own here.
     #[test]
-    #[ignore = "needs the lock unit"]
     fn listing_3_takes_and_leaves_a_mutex() {
         let text = kernel(
             "    SHL R10, R0, 0x2;
@@ -162,7 +160,6 @@ mod paper {
 
     /// Warp 0 locks, the others wait; each passes the word on to the next by unlocking it.
     #[test]
-    #[ignore = "needs the lock unit"]
     fn listing_4_orders_warps() {
         let text = kernel(
             "    ISETP.NE.AND P2, PT, R0, RZ, PT;
@@ -197,7 +194,6 @@ unlock:
     }
 
     #[test]
-    #[ignore = "needs the lock unit"]
     fn listing_6_hands_a_word_to_another_warp() {
         let text = kernel(
             "    SHR.U32 R6, R0, 0x5;
@@ -232,7 +228,6 @@ consumer:
 
     /// All threads of a warp add to one word, in a critical section of any length.
     #[test]
-    #[ignore = "needs the lock unit"]
     fn listing_8_critical_section_within_a_warp() {
         let text = kernel(
             "    MOV R8, R2;
@@ -254,7 +249,6 @@ consumer:
 
     /// One lock bit for a warp: warps take turns at a word that they do not update atomically.
     #[test]
-    #[ignore = "needs the lock unit"]
     fn listing_9_warp_shared_lock_bit() {
         let text = kernel(
             "    MOV R8, R2;
@@ -283,7 +277,6 @@ consumer:
     }
 
     #[test]
-    #[ignore = "needs the lock unit"]
     fn listing_13_sums_along_the_chain() {
         let sum = |tid: u32| (0..=tid / 32).map(|w| tid % 32 + 32 * w).sum::<u32>();
         assert_eq!(result(CHAIN, 512, 512), (0..512).map(sum).collect::<Vec<_>>());
@@ -291,7 +284,6 @@ consumer:
 
     /// Needleman-Wunsch on a grid of 31x31 in 32x32 words: row 0 and column 0 are given, the rest waits for its neighbours.
     #[test]
-    #[ignore = "needs the lock unit"]
     fn listing_15_wavefront() {
         let text = ".kernel nw
     .param out u64

@@ -119,7 +119,8 @@ impl Display for Kernel {
         for l in &self.loops {
             labels.entry(l.header).or_insert_with(|| format!("L{}", l.header.0));
             let note = notes.entry(l.header).or_default();
-            write!(note, "  // loop, depth {}", l.depth)?;
+            let what = if l.of_atomic { "an atomic's loop" } else { "loop" };
+            write!(note, "  // {what}, depth {}", l.depth)?;
             if let Some(on) = l.spins_on {
                 write!(note, ", spins on {}", crate::spell::mnemonic(self.code[on.index()].op))?;
             }

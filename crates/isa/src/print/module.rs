@@ -39,8 +39,12 @@ fn write_module(out: &mut String, module: &Module, entry: Option<FuncId>, names:
     for (i, file) in module.source.files.iter().enumerate() {
         writeln!(out, ".file {i} \"{file}\"")?;
     }
-    let inside: BTreeSet<VarId> =
-        module.functions.iter().filter_map(|f| f.body.as_ref()).flat_map(|b| b.shared.iter().copied()).collect();
+    let inside: BTreeSet<VarId> = module
+        .functions
+        .iter()
+        .filter_map(|f| f.body.as_ref())
+        .flat_map(|b| b.shared.iter().copied())
+        .collect();
     for (i, variable) in module.variables.iter().enumerate() {
         if !inside.contains(&VarId(i as u32)) {
             write_variable(out, variable, &names.variables[i], names)?;
@@ -122,7 +126,7 @@ fn write_function(
         write_variable(out, &module.variables[id.index()], &names.variables[id.index()], names)?;
     }
 
-    let body = if body.allocated { body.clone() } else { prepare(body).body };
+    let body = if body.allocated { body.clone() } else { prepare(body, false).body };
     if body.registers.len() as u32 > FERMI_REGISTERS {
         writeln!(out, "    .registers {}", body.registers.len())?;
     }
@@ -159,6 +163,9 @@ fn write_function(
             None => writeln!(out, "    .loc")?,
         }
         line = origin;
+        for (_, note) in body.lock_notes.iter().filter(|(at, _)| at.index() == pc) {
+            writeln!(out, "    .lock {}", note.name())?;
+        }
         let meet = inst.reconvergence().map_or(Meet::Unsaid, Meet::Stated);
         text.line(out, Pc(pc as u32), inst, meet, "")?;
     }

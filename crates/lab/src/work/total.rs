@@ -58,6 +58,7 @@ pub fn total(launches: &[Report]) -> Report {
         energy_nj: counters(launches, |r| r.energy_nj.as_ref()),
         output: launches.iter().map(|r| r.output.as_str()).collect(),
         uninitialised: launches.iter().flat_map(|r| r.uninitialised.clone()).collect(),
+        lock_warnings: launches.iter().flat_map(|r| r.lock_warnings.clone()).collect(),
     }
 }
 

@@ -16,6 +16,7 @@ mod control;
 mod convert;
 mod float;
 mod frame;
+mod lock;
 mod memory;
 mod minmax;
 mod moves;
@@ -121,6 +122,7 @@ static NO_INSTRUCTION: Instruction = Instruction {
     operands: Vec::new(),
     span: isa::Span { start: 0, end: 0 },
     line: None,
+    lock_note: None,
 };
 
 fn lower_function(
@@ -250,7 +252,17 @@ impl<'a> Builder<'a> {
         let handler = handler(opcode.mnemonic()).ok_or_else(|| {
             Diagnostic::new(inst.opcode[0].span, format!("`{}` is not a PTX instruction", opcode.mnemonic()))
         })?;
-        handler(self, &mut opcode)
+        let start = self.out.insts.len();
+        handler(self, &mut opcode)?;
+        if let Some(note) = inst.lock_note {
+            let accesses = |inst: &Inst| {
+                matches!(inst.op, Op::Ld { .. } | Op::St(_) | Op::LdLock(_) | Op::StUnlock(_) | Op::Atom(..))
+            };
+            if let Some(at) = self.out.insts[start..].iter().position(accesses) {
+                self.out.lock_notes.push((Pc((start + at) as u32), note));
+            }
+        }
+        Ok(())
     }
 
     /// The next instruction's index.
@@ -455,6 +467,7 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("testp", float::testp),
     ("trap", control::trap),
     ("vote", warp::vote),
+    ("wl", lock::wl),
     ("xor", bits::xor),
 ];
 

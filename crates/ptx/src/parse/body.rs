@@ -72,7 +72,11 @@ impl<'t> Parser<'t> {
                 out.push(Statement::Loc { file, line });
             }
             ".file" => self.file()?,
-            ".pragma" => self.pragma()?,
+            ".pragma" => {
+                if let Some((note, span)) = self.pragma()? {
+                    out.push(Statement::LockNote(note, span));
+                }
+            }
             _ => {
                 let linkage = self.linkage();
                 self.variables(linkage, &mut |v| out.push(Statement::Variable(Box::new(v))))?;

@@ -1,6 +1,6 @@
 //! Module scope: directives, functions, launch bounds, debug data.
 
-use warploom_isa::{LaunchBounds, Span};
+use warploom_isa::{LaunchBounds, LockNote, Span};
 
 use super::{Parse, Parser, Unwind, shorten};
 use crate::ast::{Function, Item, Linkage, Module, Name, Space, Variable};
@@ -99,7 +99,7 @@ impl<'t> Parser<'t> {
             }
             ".file" => self.file()?,
             ".loc" => drop(self.loc()?),
-            ".pragma" => self.pragma()?,
+            ".pragma" => drop(self.pragma()?),
             ".section" => {
                 self.bump();
                 while !self.at(Kind::BraceOpen) && !self.at(Kind::Eof) && !self.at(Kind::Semicolon) {
@@ -182,15 +182,29 @@ impl<'t> Parser<'t> {
         Ok((numbers[0], numbers[1]))
     }
 
-    /// `.pragma "nounroll";`: hints, none of which changes what a program means.
-    pub(super) fn pragma(&mut self) -> Parse<()> {
+    /// `.pragma "nounroll";`: hints, none of which changes what a program means. Returns what one says about locks.
+    pub(super) fn pragma(&mut self) -> Parse<Option<(LockNote, Span)>> {
         self.bump();
-        self.expect(Kind::Str)?;
-        while self.eat(Kind::Comma) {
-            self.expect(Kind::Str)?;
+        let mut note = None;
+        loop {
+            let text = self.expect(Kind::Str)?;
+            let words = self.text_of(text).trim_matches('"').strip_prefix("warploom.lock");
+            note = match words.map(str::trim) {
+                None => note,
+                Some("acquire") => Some((LockNote::Acquire, text.span)),
+                Some("release") => Some((LockNote::Release, text.span)),
+                Some("wait") => Some((LockNote::Wait, text.span)),
+                Some(_) => {
+                    return Err(Diagnostic::new(text.span, "this says nothing about a lock")
+                        .help("write \"warploom.lock acquire\", \"… release\" or \"… wait\""));
+                }
+            };
+            if !self.eat(Kind::Comma) {
+                break;
+            }
         }
         self.expect(Kind::Semicolon)?;
-        Ok(())
+        Ok(note)
     }
 
     fn function(&mut self, linkage: Linkage) -> Parse<Function<'t>> {

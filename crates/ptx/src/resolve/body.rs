@@ -1,6 +1,6 @@
 //! Bodies: statements in text order, each name looked up from the innermost scope outwards.
 
-use warploom_isa::{Line, Span};
+use warploom_isa::{Line, LockNote, Span};
 
 use super::layout::{Layout, MAX_FRAME_BYTES, undefined};
 use super::scope::{Local, Range, Scope};
@@ -30,6 +30,7 @@ pub fn resolve_body<'t, 'a>(
         body: Body::default(),
         scopes: vec![Scope::default()],
         line: None,
+        lock_note: None,
         frame_bytes: 0,
     };
     builder.formals(index, definition);
@@ -43,6 +44,8 @@ struct Builder<'g, 't, 'a> {
     /// Innermost last.
     scopes: Vec<Scope<'t>>,
     line: Option<Line>,
+    /// What was said about the next memory instruction, and where.
+    lock_note: Option<(LockNote, Span)>,
     frame_bytes: u64,
 }
 
@@ -191,6 +194,7 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
                 self.statements(statements);
                 self.scopes.pop();
             }
+            Statement::LockNote(note, span) => self.lock_note = Some((*note, *span)),
             Statement::Instruction(instruction) => self.instruction(instruction)?,
         }
         Ok(())
@@ -265,6 +269,7 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
         for operand in &instruction.operands {
             operands.push(self.operand(opcode, operand)?);
         }
+        let accesses = matches!(opcode, "ld" | "ldu" | "st" | "atom" | "red" | "wl");
         let word = |w: &Name<'_>| Word { text: w.text.to_string(), span: w.span };
         self.body.insts.push(Instruction {
             guard,
@@ -272,6 +277,7 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
             operands,
             span: instruction.span,
             line: self.line,
+            lock_note: self.lock_note.take_if(|_| accesses).map(|(note, _)| note),
         });
         Ok(())
     }

@@ -223,7 +223,11 @@ impl Chip {
         self.positive("constant.hit_latency_cycles", self.constant.hit_latency_cycles)?;
         self.positive("shared.latency_cycles", self.shared.latency_cycles)?;
         self.count("shared.banks", self.shared.banks)?;
-        self.power_of_two("shared.banks", self.shared.banks)
+        self.power_of_two("shared.banks", self.shared.banks)?;
+        let bits = self.lock.bits;
+        let rule = "it must be 0 (no lock bits) or a power of two";
+        self.require(bits == 0 || bits.is_power_of_two(), "lock.bits", bits, rule)?;
+        self.not_too_large("lock.bits", bits)
     }
 
     fn check_cache(&self, section: &str, cache: &CacheSpec) -> Checked {

@@ -38,6 +38,9 @@ pub struct Chip {
     pub units: UnitSpec,
     /// Shared memory.
     pub shared: SharedSpec,
+    /// The lock unit beside shared memory; without the section there is none.
+    #[serde(default)]
+    pub lock: LockSpec,
     /// The L1 data cache.
     pub l1: L1Spec,
     /// The constant cache.

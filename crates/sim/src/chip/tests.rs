@@ -131,6 +131,7 @@ const MAY_BE_ZERO: &[&str] = &[
     "launch.max_param_bytes",
     "launch.max_shared_bytes_per_cta",
     "launch.overhead_ns",
+    "lock.bits",
     "memory.constant_bytes",
     "memory.local_bytes_per_thread",
     "shared.atomic_cycles",

@@ -153,8 +153,18 @@ pub struct SharedSpec {
     pub latency_cycles: u32,
     /// Banks, each one word wide.
     pub banks: u32,
-    /// Cycles an atomic adds for every further lane on the same word.
+    /// Cycles an atomic adds for every further lane on the same word. With lock bits, only for atomics through generic
+    /// addresses: the others are loops of instructions then.
     pub atomic_cycles: u32,
+}
+
+/// The lock unit beside shared memory.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct LockSpec {
+    /// Lock bits of an SM, a power of two; 0: it has none.
+    #[serde(default)]
+    pub bits: u32,
 }
 
 /// What an L1 data cache does with global memory.

@@ -17,6 +17,14 @@ pub(super) fn subject<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, cause
             format!("in warp {} of {}", node.warp, in_cta(node.cta))
         }
         HangKind::Barrier => format!("in {}", in_cta(node.cta)),
+        HangKind::Alias => {
+            let polls = cause.nodes.iter().filter_map(|&at| nodes.all[at].poll());
+            let bit = polls.filter(|poll| poll.alias.is_some()).find_map(|poll| match poll.until {
+                Until::Free(bit) => Some(bit),
+                _ => None,
+            });
+            format!("of bit {} in {}", bit.unwrap_or_default(), in_cta(node.cta))
+        }
         HangKind::LockCycle => {
             let mut ctas: Vec<usize> = cause.nodes.iter().map(|&at| nodes.all[at].cta).collect();
             ctas.sort_unstable();
@@ -45,7 +53,21 @@ pub(super) fn help<const N: usize>(
 ) -> String {
     let doing = |wanted: fn(&Doing) -> bool| cause.nodes.iter().any(|&at| wanted(&nodes.all[at].doing));
     let chip = scene.launch.chip;
+    let bit = doing(|d| matches!(d, Doing::Poll(poll) if matches!(poll.until, Until::Free(_))));
     let (advice, section) = match cause.kind {
+        HangKind::Alias => {
+            let bits = chip.lock.bits.max(1);
+            let advice = format!(
+                "words {} bytes apart share a lock bit: use other addresses, at most {} an SM",
+                grouped(4 * u64::from(bits)),
+                counted(bits.into(), "lock")
+            );
+            (advice, "lock-alias")
+        }
+        HangKind::SimdDeadlock if bit => (
+            "free the bit inside the loop that takes it, on the path of the lanes that did".to_string(),
+            "simd-deadlock",
+        ),
         HangKind::SimdDeadlock if chip.sm.divergence == Divergence::SimtStack => {
             let lock = doing(|d| matches!(d, Doing::Poll(poll) if poll.atomic));
             let repair = if lock {
@@ -77,7 +99,12 @@ pub(super) fn help<const N: usize>(
         HangKind::LostToken
             if cause.nodes.iter().any(|&at| nodes.all[at].poll().is_some_and(|p| p.taker.is_some())) =>
         {
-            ("release the lock on every way out of the section it guards".to_string(), "lost-token")
+            let repair = if bit {
+                "free the bit (wl.stsul) on every way out of the section it guards"
+            } else {
+                "release the lock on every way out of the section it guards"
+            };
+            (repair.to_string(), "lost-token")
         }
         HangKind::LostToken => (
             "write the word before those who write it end, or wait for something else".to_string(),

@@ -114,6 +114,9 @@ fn end_kind<const N: usize>(scene: &Scene<'_, N>, node: &Node) -> HangKind {
 }
 
 fn circle_kind(circle: &[usize], nodes: &[Node]) -> HangKind {
+    if circle.iter().any(|&at| nodes[at].poll().is_some_and(|poll| poll.alias.is_some())) {
+        return HangKind::Alias;
+    }
     let warp = |at: usize| (nodes[at].cta, nodes[at].warp);
     let doing = |wanted: fn(&Doing) -> bool| circle.iter().any(|&at| wanted(&nodes[at].doing));
     if doing(|d| matches!(d, Doing::Barrier(_))) {

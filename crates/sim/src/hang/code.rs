@@ -17,16 +17,25 @@ pub(super) fn innermost(kernel: &Kernel, pc: Pc) -> Option<&Loop> {
     kernel.loops.iter().filter(|l| contains(l, pc)).min_by_key(|l| last_of(l).0 - l.header.0)
 }
 
-/// The innermost loop around an instruction that may wait for another thread.
+/// The innermost loop of the program around an instruction that may wait for another thread.
 pub(super) fn spin_loop(kernel: &Kernel, pc: Pc) -> Option<&Loop> {
-    let spins = kernel.loops.iter().filter(|l| l.spins_on.is_some() && contains(l, pc));
+    let spins = kernel.loops.iter().filter(|l| l.spins_on.is_some() && !l.of_atomic && contains(l, pc));
     spins.min_by_key(|l| last_of(l).0 - l.header.0)
+}
+
+/// The loads that take lock bits in a loop, in the order of the code: any of them may be what a lane waits for.
+pub(super) fn bit_loads<'a>(kernel: &'a Kernel, l: &Loop) -> impl Iterator<Item = Pc> + use<'a> {
+    let own =
+        |&pc: &Pc| matches!(kernel.code[pc.index()].op, Op::LdLock(_)) && kernel.atomic_at(pc).is_none();
+    (l.header.0..=last_of(l).0).map(Pc).filter(own)
 }
 
 /// How the polled value must compare, and with what, for the loop to end: where it is as plain as a comparison and a branch.
 pub(super) fn exit_condition(kernel: &Kernel, spin: &Loop, poll: Pc) -> Option<(Cmp, Operand)> {
     let Dst::Reg(polled) = kernel.code[poll.index()].dst else { return None };
-    let body = || (poll.0 + 1..=last_of(spin).0).map(Pc);
+    // What an atomic's own loop compares is another matter.
+    let from = kernel.atomic_at(poll).map_or(poll, |atomic| atomic.branch);
+    let body = || (from.0 + 1..=last_of(spin).0).map(Pc);
     let is_polled = |operand: Operand| operand == Operand::Reg(polled);
     let (at, cmp, operand, pred) = body().find_map(|pc| {
         let inst = &kernel.code[pc.index()];
@@ -88,14 +97,19 @@ fn swapped(cmp: Cmp) -> Option<Cmp> {
 /// Whether an instruction from `from` to before `to` may write to the same space as `poll` reads.
 pub(super) fn may_write(kernel: &Kernel, from: Pc, to: Pc, poll: Pc) -> bool {
     let space = |op: Op| match op {
-        Op::Ld { access, .. } | Op::Atom(_, access) | Op::St(access) => Some(access.space),
+        Op::Ld { access, .. }
+        | Op::Atom(_, access)
+        | Op::St(access)
+        | Op::LdLock(access)
+        | Op::StUnlock(access) => Some(access.space),
         _ => None,
     };
     let end = to.index().min(kernel.function_at(from).end.index());
     let read = space(kernel.code[poll.index()].op);
     let written = kernel.code.get(from.index()..end).into_iter().flatten();
-    let mut written =
-        written.filter(|inst| !matches!(inst.op, Op::Ld { .. })).filter_map(|inst| space(inst.op));
+    let mut written = written
+        .filter(|inst| !matches!(inst.op, Op::Ld { .. } | Op::LdLock(_)))
+        .filter_map(|inst| space(inst.op));
     written.any(|space| Some(space) == read || space == Space::Generic || read == Some(Space::Generic))
 }
 

@@ -16,7 +16,7 @@ use warploom_isa::{Cmp, Ty};
 
 use crate::fault::Place;
 
-pub(crate) use scene::{Scene, Seen, SeenSm};
+pub(crate) use scene::{Scene, Seen, SeenSm, shared_word};
 pub use words::{Threads, grouped, lane_ranges};
 
 /// A launch that does not end.
@@ -70,6 +70,8 @@ impl HangReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum HangKind {
+    /// Threads wait for a lock bit that was taken for another word.
+    Alias,
     /// Lanes of a warp wait for lanes that can go on only after them.
     SimdDeadlock,
     /// Threads wait for locks in a circle.
@@ -185,6 +187,8 @@ pub enum Until {
     Is(Cmp, u64),
     /// It changes.
     Changes,
+    /// Its lock bit, which has this number, is free.
+    Free(u32),
 }
 
 impl Until {
@@ -234,6 +238,8 @@ pub struct Holder {
     pub who: Threads,
     /// Where it took it.
     pub place: Place,
+    /// If it is a lock bit: other words on the same bit, for which it was taken.
+    pub alias: Vec<Word>,
     /// What it does now.
     pub now: Instead,
 }

@@ -74,9 +74,10 @@ fn held<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes) -> Vec<(usize, Word
     let mut held: Vec<(usize, Word, Place)> = Vec::new();
     for poll in nodes.all.iter().filter_map(Node::poll) {
         if let Some((taker, holder)) = poll.taker.and_then(|taker| Some((taker, nodes.holder(taker)?)))
-            && !held.iter().any(|(known, word, _)| (*known, word) == (holder, &poll.word))
+            && let taken = poll.alias.as_ref().unwrap_or(&poll.word)
+            && !held.iter().any(|(known, word, _)| (*known, word) == (holder, taken))
         {
-            held.push((holder, poll.word.clone(), Place::of(scene.kernel(), taker.pc)));
+            held.push((holder, taken.clone(), Place::of(scene.kernel(), taker.pc)));
         }
     }
     held
@@ -146,6 +147,12 @@ fn merge(into: &mut WaitingGroup, from: WaitingGroup) {
         }
     }
     if let (Waits::Spin(into), Waits::Spin(from)) = (&mut into.waits, from.waits) {
+        if let (Writer::Taker(into), Writer::Taker(from)) = (&mut into.writer, from.writer)
+            && into.who.warps == from.who.warps
+        {
+            into.who.lanes |= from.who.lanes;
+            into.alias.extend(from.alias);
+        }
         for word in from.words {
             if !into.words.contains(&word) {
                 into.words.push(word);
@@ -230,7 +237,7 @@ fn writer<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, at: usize, poll: 
         all_lanes: false,
     };
     let now = holder.map_or(Instead::Ended, |holder| instead(scene, holder));
-    Writer::Taker(Box::new(Holder { who, place, now }))
+    Writer::Taker(Box::new(Holder { who, place, alias: poll.alias.clone().into_iter().collect(), now }))
 }
 
 fn coordinates_of<const N: usize>(scene: &Scene<'_, N>, number: u64) -> [u32; 3] {

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
-use warploom_isa::{AtomOp, Cmp, Inst, Kernel, Op, Operand, Pc, Space, Ty};
+use warploom_isa::{AtomOp, Cmp, Inst, Kernel, Op, Operand, Pc, SharedVar, Space, Ty};
 
-use super::code::{exit_condition, plain_name, spin_loop};
+use super::code::{bit_loads, exit_condition, plain_name, spin_loop};
 use super::{Until, Word};
 use crate::functional::Launch;
 use crate::locks::{LockTable, SharedLocks, Taker, shared_offset};
@@ -13,8 +13,9 @@ use crate::mem::l1::L1;
 use crate::mem::store::Memory;
 use crate::sched::WarpSlot;
 use crate::sm::execute::Cta;
+use crate::sm::lock_unit::LockUnit;
 use crate::sm::mbarrier;
-use crate::sm::simt::{Activation, Wait};
+use crate::sm::simt::{Activation, Group, Wait};
 use crate::sm::warp::{Warp, lanes as each};
 use crate::sm::watch::{Polled, Watch};
 
@@ -34,6 +35,8 @@ pub(crate) struct Scene<'a, const N: usize> {
 pub(crate) struct Seen<'a, const N: usize> {
     pub cta: &'a Cta,
     pub warps: &'a [Warp<N>],
+    /// The lock bits of its SM, if the kernel uses them.
+    pub lock_unit: Option<&'a LockUnit>,
     /// What the timed model knows besides.
     pub sm: Option<SeenSm<'a, N>>,
 }
@@ -142,6 +145,8 @@ pub(super) struct Poll {
     pub stale: bool,
     /// They read it with an atomic, as locks are.
     pub atomic: bool,
+    /// If it is a lock bit: the other word for which it was taken.
+    pub alias: Option<Word>,
 }
 
 impl<const N: usize> Scene<'_, N> {
@@ -172,7 +177,13 @@ impl<const N: usize> Scene<'_, N> {
                             let id = seen.cta.barriers.waiting_at(warp.id, group.mask);
                             waits(Doing::Barrier(id.unwrap_or_default()))
                         }
-                        Some(Wait::Meet(lanes)) => waits(Doing::Meet(lanes)),
+                        Some(Wait::Meet(lanes)) => {
+                            let polls = self.behind_atomic(seen, number, &activation, &group);
+                            match polls {
+                                Some(polls) => polls.into_iter().map(|(l, doing)| node(l, doing)).collect(),
+                                None => waits(Doing::Meet(lanes)),
+                            }
+                        }
                         Some(Wait::Turn { after, meet }) => waits(Doing::Turn { after, meet }),
                         Some(Wait::Lanes { members, anywhere }) => {
                             let same = Some(Wait::Lanes { members, anywhere });
@@ -202,6 +213,20 @@ impl<const N: usize> Scene<'_, N> {
         Nodes { all: nodes, starts, numbers }
     }
 
+    /// Lanes whose atomic is done wait for the others of their warp behind its loop, in each turn of a spin: what they all
+    /// wait for in the spin.
+    fn behind_atomic(
+        &self,
+        seen: &Seen<'_, N>,
+        warp: usize,
+        activation: &Activation,
+        group: &Group,
+    ) -> Option<Vec<(u64, Doing)>> {
+        self.kernel().atomic_at(Pc(group.pc.0.checked_sub(1)?))?;
+        let polls = self.polls(seen, warp, activation, group.pc, group.mask);
+        (polls.iter().fold(0, |all, (lanes, _)| all | lanes) == group.mask).then_some(polls)
+    }
+
     /// The lanes of a running path that wait in a spin loop, by what they wait for.
     fn polls(
         &self,
@@ -212,6 +237,14 @@ impl<const N: usize> Scene<'_, N> {
         mask: u64,
     ) -> Vec<(u64, Doing)> {
         let kernel = self.kernel();
+        let registers_here = (&seen.warps[warp], activation);
+        // An atomic's own loop waits only if its bit is not just another atomic's.
+        if let Some(atomic) = kernel.atomic_at(pc) {
+            let waits = self.bits(seen, warp, Some(registers_here), std::iter::once(atomic.load), mask);
+            if !waits.is_empty() {
+                return waits;
+            }
+        }
         let from = activation.caller.map(|caller| Pc(caller.resume.0 - 1));
         // Lanes in a function that the loop calls are in the loop, but its registers are out of reach.
         let (spin, own) = match (spin_loop(kernel, pc), from.and_then(|pc| spin_loop(kernel, pc))) {
@@ -226,10 +259,18 @@ impl<const N: usize> Scene<'_, N> {
             let asks = || self.mbarrier(seen, registers?, poll, wide, mask);
             return asks().into_iter().collect();
         }
-        let (access, compared) = match inst.op {
-            Op::Ld { access, .. } => (access, None),
-            Op::Atom(op, access) => (access, (op == AtomOp::Cas).then_some(inst.src[2])),
-            _ => return Vec::new(),
+        let (access, compared) = match (inst.op, kernel.atomic_at(poll)) {
+            // The comparison of a `cas` follows its load.
+            (Op::LdLock(access), Some(atomic)) => {
+                let compared = kernel.code[poll.index() + 1].src[1];
+                (access, (atomic.op == AtomOp::Cas).then_some(compared))
+            }
+            (Op::LdLock(_), None) => return self.bits(seen, warp, registers, bit_loads(kernel, spin), mask),
+            _ => match inst.op {
+                Op::Ld { access, .. } => (access, None),
+                Op::Atom(op, access) => (access, (op == AtomOp::Cas).then_some(inst.src[2])),
+                _ => return Vec::new(),
+            },
         };
         let value = |operand: Operand, ty: Ty, lane: usize| -> Option<u64> {
             let (warp, activation) = match operand {
@@ -280,11 +321,61 @@ impl<const N: usize> Scene<'_, N> {
                 _ => None,
             };
             let word = self.word(shared, address);
-            let atomic = matches!(inst.op, Op::Atom(..));
-            let poll = Poll { pc: poll, word, seen: look, held, until, taker, stale, atomic };
+            let atomic = matches!(inst.op, Op::Atom(..) | Op::LdLock(_));
+            let poll = Poll { pc: poll, word, seen: look, held, until, taker, stale, atomic, alias: None };
             match found.iter_mut().find(|(_, known)| *known == poll) {
                 Some((lanes, _)) => *lanes |= 1 << lane,
                 None => found.push((1 << lane, poll)),
+            }
+        }
+        found.into_iter().map(|(lanes, poll)| (lanes, Doing::Poll(poll))).collect()
+    }
+
+    /// The lanes that wait for a lock bit, tried by one of the loads, that somebody has who does not free it in a moment.
+    fn bits(
+        &self,
+        seen: &Seen<'_, N>,
+        warp: usize,
+        registers: Option<(&Warp<N>, &Activation)>,
+        loads: impl Iterator<Item = Pc>,
+        mask: u64,
+    ) -> Vec<(u64, Doing)> {
+        let kernel = self.kernel();
+        let Some(unit) = seen.lock_unit else { return Vec::new() };
+        let mut found: Vec<(u64, Poll)> = Vec::new();
+        let mut left = mask;
+        for pc in loads {
+            let inst = &kernel.code[pc.index()];
+            let Op::LdLock(access) = inst.op else { continue };
+            let record = seen.watched(warp).map(|(_, polls)| polls.iter().find(|p| p.pc == pc));
+            for lane in each(left) {
+                let place = match record {
+                    Some(record) => record.and_then(|record| address_of(kernel, record, lane)),
+                    None => registers.and_then(|at| {
+                        from_registers(kernel, at, inst, access.wide_address, Space::Shared, lane)
+                    }),
+                };
+                let Some((_, address)) = place else { continue };
+                let bit = unit.bit(seen.cta.shared.base.wrapping_add(address as u32));
+                let Some(holder) = unit.holder(bit).filter(|holder| !holder.in_atomic) else { continue };
+                let own = self.word(true, address);
+                let other = self.word(true, holder.word.into());
+                let poll = Poll {
+                    pc,
+                    seen: 0,
+                    held: 0,
+                    until: Until::Free(bit),
+                    taker: Some(holder.taker),
+                    stale: false,
+                    atomic: true,
+                    alias: (own != other || holder.taker.warp.cta != seen.cta.number).then_some(other),
+                    word: own,
+                };
+                left &= !(1 << lane);
+                match found.iter_mut().find(|(_, known)| *known == poll) {
+                    Some((lanes, _)) => *lanes |= 1 << lane,
+                    None => found.push((1 << lane, poll)),
+                }
             }
         }
         found.into_iter().map(|(lanes, poll)| (lanes, Doing::Poll(poll))).collect()
@@ -318,19 +409,22 @@ impl<const N: usize> Scene<'_, N> {
     }
 
     fn word(&self, shared: bool, address: u64) -> Word {
-        let named = if shared {
-            let variables = self.kernel().shared.iter();
-            let holds =
-                |v: &&warploom_isa::SharedVar| address.wrapping_sub(v.offset as u64) < v.bytes.max(1) as u64;
-            let dynamic = |v: &&warploom_isa::SharedVar| v.bytes == 0 && address >= v.offset as u64;
-            let variable = variables.clone().find(holds).or_else(|| variables.clone().find(dynamic));
-            variable.map(|v| (v.name.as_str(), address - v.offset as u64))
-        } else {
-            self.memory.name(address)
-        };
-        let (name, offset) = named.unwrap_or(("", address));
+        if shared {
+            return shared_word(self.kernel(), address);
+        }
+        let (name, offset) = self.memory.name(address).unwrap_or(("", address));
         Word { name: plain_name(name).to_string(), offset, shared }
     }
+}
+
+/// A word of shared memory by the name of its variable.
+pub(crate) fn shared_word(kernel: &Kernel, address: u64) -> Word {
+    let variables = || kernel.shared.iter();
+    let holds = |v: &&SharedVar| address.wrapping_sub(v.offset as u64) < v.bytes.max(1) as u64;
+    let dynamic = |v: &&SharedVar| v.bytes == 0 && address >= v.offset as u64;
+    let variable = variables().find(holds).or_else(|| variables().find(dynamic));
+    let (name, offset) = variable.map_or(("", address), |v| (v.name.as_str(), address - v.offset as u64));
+    Word { name: plain_name(name).to_string(), offset, shared: true }
 }
 
 impl<'a, const N: usize> Seen<'a, N> {

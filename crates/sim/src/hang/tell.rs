@@ -13,6 +13,7 @@ impl HangKind {
     /// In the first line of a message.
     pub fn name(self) -> &'static str {
         match self {
+            HangKind::Alias => "lock alias",
             HangKind::SimdDeadlock => "SIMD deadlock",
             HangKind::LockCycle => "lock cycle",
             HangKind::Barrier => "barrier deadlock",
@@ -34,10 +35,19 @@ pub(super) fn shape(group: &WaitingGroup) -> String {
     match &mut group.waits {
         Waits::Spin(spin) => {
             spin.words = vec![plain(&spin.words[0])];
-            if let Writer::Taker(holder) = &mut spin.writer
-                && let Instead::Spin(word) = &mut holder.now
-            {
-                *word = plain(word);
+            let bits = matches!(spin.until, Until::Free(_));
+            if bits {
+                spin.until = Until::Free(0);
+            }
+            if let Writer::Taker(holder) = &mut spin.writer {
+                holder.alias = holder.alias.iter().take(1).map(plain).collect();
+                // Each lane waits for the same lane of a warp: they are alike.
+                if bits && holder.who.lanes == group.threads.lanes {
+                    holder.who.lanes = 0;
+                }
+                if let Instead::Spin(word) = &mut holder.now {
+                    *word = plain(word);
+                }
             }
         }
         Waits::Barrier { missing, .. } => {
@@ -104,13 +114,42 @@ fn text(group: &WaitingGroup, proof: bool) -> String {
     text
 }
 
+/// What lanes that wait for a lock bit wait for.
+fn awaited_bit(spin: &Spin, bit: u32, who: &Threads) -> String {
+    let words = words(&spin.words);
+    let (bits, it) = match spin.words.len() {
+        1 => (format!("lock bit {bit} of {words} is free"), "it"),
+        _ => (format!("the lock bits of {words} are free"), "them"),
+    };
+    let Writer::Taker(holder) = &spin.writer else { return bits };
+    let taker = holder.who.beside(who);
+    let alias = match &holder.alias[..] {
+        [] => String::new(),
+        taken => format!(" for {}", self::words(taken)),
+    };
+    let took = format!("took {it}{alias} at {}", holder.place.short());
+    let beside = holder.who.cta == who.cta && holder.who.warps == who.warps;
+    match &holder.now {
+        Instead::Ended => format!("{bits}; {taker} {took} and ended"),
+        _ if beside && holder.who.lanes == who.lanes => {
+            let (they, themselves) = if who.is_one() { ("it", "itself") } else { ("they", "themselves") };
+            format!("{bits}; {they} {took} {themselves}")
+        }
+        _ if beside => format!("{bits}; {taker} {took}"),
+        now => format!("{bits}; {taker} {took} and {}", doing(&holder.who, now)),
+    }
+}
+
 fn awaited(spin: &Spin, who: &Threads, proof: bool) -> String {
+    if let Until::Free(bit) = spin.until {
+        return awaited_bit(spin, bit, who);
+    }
     let several = spin.words.len() > 1;
     let mut text = words(&spin.words);
     let (is, it) = if several { ("are", "they are") } else { ("is", "it is") };
     text += &match spin.until {
-        Until::Changes if several => " change".to_string(),
-        Until::Changes => " changes".to_string(),
+        Until::Changes | Until::Free(_) if several => " change".to_string(),
+        Until::Changes | Until::Free(_) => " changes".to_string(),
         Until::Is(cmp, value) => {
             let relation = match cmp {
                 Cmp::Ne => "not ",

@@ -10,6 +10,7 @@ use warploom_isa::{Op, Pc};
 use super::decode::{Decoded, Unit};
 use super::execute::{Cta, Execution};
 use super::fetch::{Fetch, Fetched};
+use super::lock_unit::LockUnits;
 use super::memory_unit::{MemoryUnit, Progress};
 use super::operands::Backend;
 use super::scoreboard::Hazard;
@@ -20,6 +21,7 @@ use super::watch::Watch;
 use crate::chip::Chip;
 use crate::fault::Fault;
 use crate::functional::{Launch, Output, UninitialisedReads};
+use crate::lock_warnings::LockWarnings;
 use crate::locks::{SharedLocks, WarpName};
 use crate::mem::store::{Global, Memory};
 use crate::probe::{CtaEvent, Probe, State};
@@ -114,6 +116,12 @@ pub struct Sm<const N: usize, P> {
     pub unwritten: UninitialisedReads,
     /// Who holds which lock in shared memory.
     pub locks: SharedLocks,
+    /// Its lock bits, if the kernel uses them.
+    pub lock_units: LockUnits,
+    /// What looks wrong with their use.
+    pub lock_notes: LockWarnings,
+    /// CTAs that ended in this window: they may have left lock bits taken.
+    ended: Vec<u64>,
 }
 
 impl<const N: usize, P: Probe> Sm<N, P> {
@@ -161,6 +169,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             spinning_warps: 0,
             unwritten: UninitialisedReads::default(),
             locks: SharedLocks::default(),
+            lock_units: LockUnits::default(),
+            lock_notes: LockWarnings::default(),
+            ended: Vec::new(),
         }
     }
 
@@ -209,7 +220,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let per_cta = occupancy.warps_per_cta;
         let first = at as u8 * per_cta as u8;
         let warps = (0..per_cta).map(|w| Warp::new(w, shape.block, kernel, chip.sm.divergence)).collect();
-        let cta = Cta::new(context.launch, number, self.id);
+        let cta = Cta::new(context.launch, number, self.id, at as u32);
         self.residents[at] = Some(Resident { cta, warps, first });
         self.probe.cta_started(now, CtaEvent { number, first: WarpSlot(first), warps: per_cta });
         for warp in 0..per_cta as usize {
@@ -241,6 +252,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             output: std::mem::take(&mut self.output),
             clock: 0,
             uninitialised: None,
+            lock_units: std::mem::take(&mut self.lock_units),
+            lock_notes: std::mem::take(&mut self.lock_notes),
         };
         while self.now < until {
             let now = self.now;
@@ -256,6 +269,12 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             }
         }
         self.output = execution.output;
+        (self.lock_units, self.lock_notes) = (execution.lock_units, execution.lock_notes);
+        for cta in self.ended.drain(..) {
+            if let Some(unit) = self.lock_units.of(self.id) {
+                self.lock_notes.cta_ended(unit, cta);
+            }
+        }
     }
 
     fn all_ready(&self) -> SlotSet {
@@ -606,6 +625,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             self.fetch.forget(WarpSlot(at as u8));
         }
         self.locks.forget(number);
+        self.ended.push(number);
         self.residents[resident] = None;
         self.last_end = end;
         self.changed = true;

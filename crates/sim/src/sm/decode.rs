@@ -1,7 +1,7 @@
 //! What the pipeline has to know about each instruction, worked out once for a kernel.
 
 use smallvec::SmallVec;
-use warploom_isa::{Inst, Kernel, Op, Order, Pc, Scope, Ty, Value, Width};
+use warploom_isa::{Inst, Kernel, LockNote, Op, Order, Pc, Scope, Ty, Value, Width};
 
 use super::scoreboard::RegSet;
 use crate::chip::Chip;
@@ -92,6 +92,11 @@ pub struct Ordering {
 pub enum SpinRole {
     /// The load or atomic whose value ends the wait.
     Poll,
+    /// The store of an atomic's loop around a lock bit, where the loop around that waits for the atomic's value: what it
+    /// stores tells whether a lock was taken.
+    Try,
+    /// The backward branch of an atomic's own loop: taken means that another has the bit.
+    AtomicBranch,
     /// A backward branch of a loop that polls with a plain load: taken means the wait goes on.
     WaitBranch,
     /// A backward branch of a loop that polls with an atomic: taken means that some lane has no lock yet.
@@ -132,10 +137,41 @@ pub fn decode(kernel: &Kernel, chip: &Chip) -> Vec<Decoded> {
         }
         let Some(poll) = spin_loop.spins_on else { continue };
         code[poll.index()].spin = Some(SpinRole::Poll);
+        if spin_loop.of_atomic {
+            spin_loop.latches.iter().for_each(|pc| code[pc.index()].spin = Some(SpinRole::AtomicBranch));
+            continue;
+        }
+        if let Some(atomic) = kernel.atomic_at(poll) {
+            code[atomic.store.index()].spin = Some(SpinRole::Try);
+        }
+        if matches!(kernel.code[poll.index()].op, Op::LdLock(_)) && kernel.atomic_at(poll).is_none() {
+            // A lane may wait for any of the bits that its loop tries to take.
+            let end = spin_loop.latches.iter().copied().max().unwrap_or(poll);
+            for pc in (spin_loop.header.index()..=end.index())
+                .filter(|&pc| kernel.atomic_at(Pc(pc as u32)).is_none())
+            {
+                if matches!(kernel.code[pc].op, Op::LdLock(_)) {
+                    code[pc].spin = Some(SpinRole::Poll);
+                }
+            }
+        }
         let is_lock = code[poll.index()].class == Class::Atomic;
         for latch in &spin_loop.latches {
             code[latch.index()].spin =
                 Some(if is_lock { SpinRole::LockBranch } else { SpinRole::WaitBranch });
+        }
+    }
+    for &(pc, note) in &kernel.lock_notes {
+        let (spin, atomic) = match note {
+            LockNote::Acquire => (Some(SpinRole::Poll), Some(SpinRole::Try)),
+            LockNote::Wait => (Some(SpinRole::Poll), None),
+            LockNote::Release => (None, None),
+        };
+        code[pc.index()].spin = spin;
+        if let Some(made) = kernel.atomic_at(pc) {
+            // The load of an atomic's own loop is watched in any case.
+            code[pc.index()].spin = Some(SpinRole::Poll);
+            code[made.store.index()].spin = atomic;
         }
     }
     code
@@ -217,8 +253,8 @@ fn times(units: &UnitSpec, op: Op) -> (Unit, Class, [u32; 2]) {
         Op::FApprox(_, Ty::F64, _) => (double, Class::Double, units.special),
         Op::FApprox(..) => (Unit::Sfu, Class::Special, units.special),
         Op::Ld { .. } | Op::CpAsync(_) => (Unit::Memory, Class::Load, [0, 1]),
-        Op::St(_) => (Unit::Memory, Class::Store, [0, 1]),
-        Op::Atom(..) => (Unit::Memory, Class::Atomic, [0, 1]),
+        Op::St(_) | Op::StUnlock(_) => (Unit::Memory, Class::Store, [0, 1]),
+        Op::Atom(..) | Op::LdLock(_) => (Unit::Memory, Class::Atomic, [0, 1]),
         Op::Vote(_)
         | Op::Shfl(_)
         | Op::MatchAny(_)
@@ -250,7 +286,11 @@ fn times(units: &UnitSpec, op: Op) -> (Unit, Class, [u32; 2]) {
 fn ordering(op: Op) -> Ordering {
     let (order, scope) = match op {
         Op::Fence(order, scope) => (order, scope),
-        Op::Ld { access, .. } | Op::St(access) | Op::Atom(_, access) => (access.order, access.scope),
+        Op::Ld { access, .. }
+        | Op::St(access)
+        | Op::LdLock(access)
+        | Op::StUnlock(access)
+        | Op::Atom(_, access) => (access.order, access.scope),
         // What is printed is read from memory at once.
         Op::CpAsyncWait | Op::Printf | Op::AssertFail => {
             return Ordering { after_all: true, before_all: false };

@@ -8,6 +8,7 @@ use warploom_isa::{
 use super::address::addresses;
 use super::barrier::{Arrival, Barriers, Release, Waiter};
 use super::lanes::{self, Registers};
+use super::lock_unit::LockUnits;
 use super::lsu::{Bad, Issued, Reach};
 use super::mbarrier;
 use super::shared::Shared;
@@ -16,6 +17,7 @@ use super::vote::{self, PTX_WARP};
 use super::warp::{Warp, lanes as each};
 use crate::fault::FaultKind;
 use crate::functional::{Launch, Output};
+use crate::lock_warnings::LockWarnings;
 use crate::mem::store::Global;
 use crate::printf;
 
@@ -40,15 +42,17 @@ pub struct Cta {
 }
 
 impl Cta {
-    /// CTA `number` of the grid, as it starts on an SM.
-    pub fn new(launch: &Launch<'_>, number: u64, sm: u32) -> Cta {
+    /// CTA `number` of the grid, as it starts at place `slot` of an SM.
+    pub fn new(launch: &Launch<'_>, number: u64, sm: u32, slot: u32) -> Cta {
         let Launch { chip, shape, occupancy, check_uninitialised, .. } = launch;
         let [x, y, _] = shape.grid.map(u64::from);
+        // Places are as far apart as memory is given out; what fits on an SM was computed so.
+        let base = slot * occupancy.shared_bytes.next_multiple_of(chip.sm.shared_unit_bytes);
         Cta {
             id: [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32],
             number,
             sm,
-            shared: Shared::new(occupancy.shared_bytes, *check_uninitialised),
+            shared: Shared::new(occupancy.shared_bytes, base, *check_uninitialised),
             barriers: Barriers::new(chip.sm.barriers_per_cta, chip.sm.warp_lanes),
             live_warps: occupancy.warps_per_cta,
         }
@@ -76,6 +80,10 @@ pub struct Execution<'a> {
     pub clock: u64,
     /// A read of never-written memory by the last instruction: (lane, space, address, bytes).
     pub uninitialised: Option<(usize, Space, u64, u32)>,
+    /// Lock bits, if the kernel uses them.
+    pub lock_units: LockUnits,
+    /// What looks wrong with the use of lock bits.
+    pub lock_notes: LockWarnings,
 }
 
 impl Execution<'_> {
@@ -85,6 +93,9 @@ impl Execution<'_> {
             kernel: self.launch.kernel,
             memory: self.memory.reborrow(),
             shared: &mut cta.shared,
+            cta: cta.number,
+            lock_unit: self.lock_units.of_mut(cta.sm),
+            lock_notes: &mut self.lock_notes,
             constants: self.launch.constants,
             params: self.launch.params,
             uninitialised: None,
@@ -129,6 +140,14 @@ impl Execution<'_> {
                 let mut reach = self.reach(cta);
                 reach.atomic(Issued { warp, activation: &activation, inst, mask })?;
                 self.uninitialised = reach.uninitialised;
+            }
+            Op::LdLock(_) => {
+                let mut reach = self.reach(cta);
+                reach.load_lock(Issued { warp, activation: &activation, inst, mask })?;
+                self.uninitialised = reach.uninitialised;
+            }
+            Op::StUnlock(_) => {
+                self.reach(cta).store_unlock(Issued { warp, activation: &activation, inst, mask })?;
             }
             Op::Special(special) => self.special(cta, warp, &activation, inst, special, mask),
             // Global addresses are generic ones already.

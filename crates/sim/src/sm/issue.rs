@@ -217,13 +217,28 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let id = self.memory.transfers.take(|| Transfer::new(slot, path.pc, activation, mask));
         let transfer = &mut self.memory.transfers[id];
         transfer.reset(slot, path.pc, activation, mask);
-        let watched = self.watch.is_some() && !matches!(inst.op, Op::Ld { .. });
+        let watched = self.watch.is_some() && matches!(inst.op, Op::St(_) | Op::Atom(..) | Op::CpAsync(_));
         let shared_before = watched.then(|| cta.shared.bytes.clone());
         let mut reach = execution.reach(cta);
         reach.begin(Issued { warp, activation: &activation, inst, mask }, transfer)?;
         execution.uninitialised = reach.uninitialised;
+        if let Some(unit) = execution.lock_units.of_mut(self.id) {
+            self.changed |= std::mem::take(&mut unit.changed);
+            if std::mem::take(&mut unit.passing)
+                && let Some(watch) = &mut self.watch
+            {
+                watch.met_by_chance(slot);
+            }
+        }
         if shared_before.is_some_and(|before| before != cta.shared.bytes) {
             self.changed = true;
+        }
+        if let TransferKind::Unlock { changed } = transfer.kind {
+            self.changed |= changed != 0;
+            if decoded.spin == Some(SpinRole::Try) {
+                let who = WarpName { cta: cta.number, warp: entry.warp as u32 };
+                self.locks.tried_by_store(who, transfer, changed, kernel.windows.shared);
+            }
         }
         if decoded.spin == Some(SpinRole::Poll) && transfer.shared != 0 && inst.dst != Dst::None {
             let who = WarpName { cta: cta.number, warp: entry.warp as u32 };
@@ -235,6 +250,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let entry = &mut self.slots[slot.index()];
         entry.board.reserve(&decoded.writes.at(activation.registers, activation.predicates), true);
         entry.outstanding += 1;
+        let unlocks = matches!(self.memory.transfers[id].kind, TransferKind::Unlock { .. });
+        entry.unlocking += u32::from(unlocks);
         // Later instructions of the warp wait for an acquire.
         entry.held = decoded.ordering.before_all;
         let ready = self.backend.issue_memory(now, slot.index(), activation.registers, decoded);
@@ -267,6 +284,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let Activation { registers, predicates, .. } = transfer.activation;
         entry.board.release(&decoded.writes.at(registers, predicates));
         entry.outstanding -= 1;
+        entry.unlocking -= u32::from(matches!(kind, TransferKind::Unlock { .. }));
         if entry.held && decoded.ordering.before_all {
             entry.held = false;
             self.memory.l1.invalidate();
@@ -287,7 +305,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         {
             let entry = &self.slots[issue.slot.index()];
             if let Some(resident) = &self.residents[entry.resident] {
-                watch.turn(issue.slot, &resident.warps[entry.warp], entry.outstanding == 0);
+                let settled = entry.outstanding == entry.unlocking;
+                watch.turn(issue.slot, &resident.warps[entry.warp], settled);
             }
         }
         let Some(role) = decoded.spin else { return };
@@ -298,6 +317,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             return;
         }
         let Some(branch) = issue.branch else { return };
+        if role == SpinRole::AtomicBranch {
+            self.slots[issue.slot.index()].retries = branch.taken != 0;
+            return;
+        }
         if role == SpinRole::WaitBranch {
             self.polls[1] += branch.taken.count_ones() as u64;
         }

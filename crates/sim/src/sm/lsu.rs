@@ -8,10 +8,12 @@ use warploom_isa::{AtomOp, Dst, Inst, Kernel, Op, Operand, Space, Ty};
 use super::address::{Addresses, addresses};
 use super::bytes::{Piece, extend, gather_flat, gather_local, scatter_flat, scatter_local, update_flat};
 use super::lanes;
+use super::lock_unit::LockUnit;
 use super::shared::Shared;
 use super::simt::Activation;
 use super::warp::{Warp, lanes as each};
 use crate::fault::{AccessKind, FaultKind};
+use crate::lock_warnings::LockWarnings;
 use crate::mem::store::{BitSet, Global};
 
 /// A lane's bad access.
@@ -31,6 +33,12 @@ pub struct Reach<'a> {
     pub memory: Global<'a>,
     /// The CTA's scratchpad.
     pub shared: &'a mut Shared,
+    /// The CTA's number in the grid.
+    pub cta: u64,
+    /// The lock bits of its SM, if the kernel uses them.
+    pub lock_unit: Option<&'a mut LockUnit>,
+    /// What looks wrong with the use of lock bits.
+    pub lock_notes: &'a mut LockWarnings,
     /// The constant bank.
     pub constants: &'a [u8],
     /// The parameter buffer.
@@ -459,7 +467,11 @@ pub(super) fn write_back<const N: usize>(
     mask: u64,
     rows: &[[u32; N]],
 ) {
-    let Op::Ld { access, wide } = inst.op else { unreachable!("called for loads") };
+    let (access, wide) = match inst.op {
+        Op::Ld { access, wide } => (access, wide),
+        Op::LdLock(access) => (access, access.ty.is_wide()),
+        _ => unreachable!("called for loads"),
+    };
     let mut registers = warp.registers(activation);
     let mut put = |dst: Dst, element: usize| {
         let (low, high) = extend(rows, access.ty, element);
@@ -497,7 +509,7 @@ pub(super) fn collect_rows<const N: usize>(
     inst: &Inst,
     rows: &mut [[u32; N]],
 ) {
-    let Op::St(access) = inst.op else { unreachable!("called for stores") };
+    let (Op::St(access) | Op::StUnlock(access)) = inst.op else { unreachable!("called for stores") };
     let registers = warp.registers(activation);
     let mut take = |operand: Operand, element: usize| match access.ty.bytes() {
         8 => {

@@ -293,7 +293,7 @@ impl<const N: usize> MemoryUnit<N> {
         let cached = self.policy == L1Policy::WriteEvict;
         match access.kind {
             TransferKind::Load if cached && !access.skips_l1 => self.load_through_l1(now, id, line, lanes)?,
-            TransferKind::Load | TransferKind::Copy => {
+            TransferKind::Load | TransferKind::Lock { .. } | TransferKind::Copy => {
                 let sectors = self.widen(access.sectors(lanes, line));
                 let ticket = self.send(now, Purpose::Load, line, sectors, RequestKind::Read)?;
                 if cached {
@@ -302,7 +302,7 @@ impl<const N: usize> MemoryUnit<N> {
                 self.wait_for(ticket, id, lanes);
                 self.stats.bypasses += 1;
             }
-            TransferKind::Store => {
+            TransferKind::Store | TransferKind::Unlock { .. } => {
                 let sectors = access.sectors(lanes, line);
                 let whole = access.whole_sectors(lanes, line);
                 let ticket = self.send_write(now, line, sectors, whole)?;

@@ -12,6 +12,8 @@ pub mod fetch;
 pub mod independent;
 mod issue;
 pub mod lanes;
+pub mod lock_unit;
+mod locking;
 pub mod lsu;
 pub mod mbarrier;
 pub mod memory_unit;

@@ -18,12 +18,17 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     pub(super) fn show_access(&mut self, context: &Context<'_>, id: u32, now: u64) {
         let transfer = &self.memory.transfers[id];
         let window = context.launch.kernel.windows.shared;
-        let polls = context.code[transfer.pc.index()].spin == Some(SpinRole::Poll);
-        if polls {
+        let role = context.code[transfer.pc.index()].spin;
+        if role == Some(SpinRole::Poll) {
             self.probe.polled(transfer.slot, transfer.mask, |lane| word(transfer, lane, window));
         }
+        let polls = matches!(role, Some(SpinRole::Poll | SpinRole::Try));
         let changed = match transfer.kind {
             TransferKind::Store => transfer.shared,
+            TransferKind::Unlock { changed } if context.launch.kernel.atomic_at(transfer.pc).is_some() => {
+                changed
+            }
+            TransferKind::Unlock { .. } => transfer.shared,
             _ => transfer.changed_in_sm(transfer.shared),
         };
         for lane in each(changed) {

@@ -30,12 +30,16 @@ pub struct Slot {
     pub(super) fetching: bool,
     /// Accesses that are not done.
     pub(super) outstanding: u32,
+    /// Of those, stores that unlock: what they do is done already.
+    pub(super) unlocking: u32,
     /// Waits for one access before it goes on.
     pub(super) held: bool,
     /// Cannot go on before this cycle, for this reason.
     pub(super) not_before: (u64, State),
     /// Goes round in a spin loop.
     pub(super) spinning: bool,
+    /// Goes round in an atomic's own loop around a lock bit.
+    pub(super) retries: bool,
 }
 
 impl Slot {
@@ -54,9 +58,11 @@ impl Slot {
             fetch_pc: Pc(0),
             fetching: false,
             outstanding: 0,
+            unlocking: 0,
             held: false,
             not_before: (0, State::Ready),
             spinning: false,
+            retries: false,
         }
     }
 

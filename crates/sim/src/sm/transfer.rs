@@ -34,6 +34,16 @@ pub enum TransferKind {
         /// Nobody wants the old values.
         silent: bool,
     },
+    /// Brings values of shared memory to registers, and takes their lock bits.
+    Lock {
+        /// Lanes that got theirs.
+        taken: u64,
+    },
+    /// Takes values from registers to shared memory, and frees lock bits.
+    Unlock {
+        /// Lanes that changed what the words held.
+        changed: u64,
+    },
     /// Brings bytes of global memory to shared memory.
     Copy,
 }
@@ -264,7 +274,10 @@ impl<const N: usize> Transfer<N> {
 
     /// Whether it brings values to registers.
     pub fn brings_values(&self) -> bool {
-        matches!(self.kind, TransferKind::Load | TransferKind::Atomic { silent: false, .. })
+        matches!(
+            self.kind,
+            TransferKind::Load | TransferKind::Lock { .. } | TransferKind::Atomic { silent: false, .. }
+        )
     }
 
     /// Everything has come: registers (or shared memory) get the values.
@@ -274,7 +287,11 @@ impl<const N: usize> Transfer<N> {
             TransferKind::Load => {
                 write_back(kernel, warp, &self.activation, inst, self.mask, &self.rows[..self.count_rows()]);
             }
-            TransferKind::Store => {}
+            TransferKind::Lock { taken } => {
+                write_back(kernel, warp, &self.activation, inst, self.mask, &self.rows[..self.count_rows()]);
+                warp.registers(&self.activation).write_pred(inst.dst2, taken, self.mask);
+            }
+            TransferKind::Store | TransferKind::Unlock { .. } => {}
             TransferKind::Atomic { ty, .. } => {
                 let old = std::array::from_fn(|lane| pair(&self.rows, 4, lane));
                 write_old(warp, &self.activation, inst, ty.bytes() == 8, self.mask, &old);
@@ -321,6 +338,8 @@ impl Reach<'_> {
             Op::Ld { access, .. } => self.begin_load(issued, access, transfer),
             Op::St(access) => self.begin_store(issued, access, transfer),
             Op::Atom(op, access) => self.begin_atomic(issued, op, access, transfer),
+            Op::LdLock(access) => self.begin_lock(issued, access, transfer),
+            Op::StUnlock(access) => self.begin_unlock(issued, access, transfer),
             Op::CpAsync(size) => self.begin_copy(issued, size as u32, transfer),
             op => unreachable!("{op:?} is no memory access"),
         }
@@ -368,6 +387,40 @@ impl Reach<'_> {
                 reach.scatter(warp, piece, &transfer.rows[..rows]);
             }
         })
+    }
+
+    fn begin_lock<const N: usize>(
+        &mut self,
+        Issued { warp, activation, inst, mask }: Issued<'_, N>,
+        access: Access,
+        transfer: &mut Transfer<N>,
+    ) -> Result<(), Bad> {
+        transfer.bytes = access.bytes();
+        let at = addresses(self.kernel, warp, activation, inst, access.wide_address, mask);
+        (transfer.addresses, transfer.shared) = (at, mask);
+        let rows = transfer.count_rows();
+        let issued = Issued { warp, activation, inst, mask };
+        let taken = self.lock(issued, access, &at, &mut transfer.rows[..rows])?;
+        transfer.kind = TransferKind::Lock { taken };
+        Ok(())
+    }
+
+    fn begin_unlock<const N: usize>(
+        &mut self,
+        Issued { warp, activation, inst, mask }: Issued<'_, N>,
+        access: Access,
+        transfer: &mut Transfer<N>,
+    ) -> Result<(), Bad> {
+        transfer.bytes = access.bytes();
+        let at = addresses(self.kernel, warp, activation, inst, access.wide_address, mask);
+        (transfer.addresses, transfer.shared) = (at, mask);
+        let rows = transfer.count_rows();
+        transfer.rows[..rows].fill([0; N]);
+        collect_rows(self.kernel, warp, activation, inst, &mut transfer.rows);
+        let issued = Issued { warp, activation, inst, mask };
+        let changed = self.unlock(issued, access, &at, &transfer.rows[..rows])?;
+        transfer.kind = TransferKind::Unlock { changed };
+        Ok(())
     }
 
     fn begin_atomic<const N: usize>(
@@ -497,5 +550,8 @@ fn pass_turns<const N: usize>(first: &[u32; N], lanes: u64, words: u32, banks: u
 
 /// Whether an instruction is a memory access that becomes a transfer.
 pub fn is_transfer(inst: &Inst) -> bool {
-    matches!(inst.op, Op::Ld { .. } | Op::St(_) | Op::Atom(..) | Op::CpAsync(_))
+    matches!(
+        inst.op,
+        Op::Ld { .. } | Op::St(_) | Op::LdLock(_) | Op::StUnlock(_) | Op::Atom(..) | Op::CpAsync(_)
+    )
 }

@@ -109,6 +109,11 @@ impl<const N: usize> Watch<N> {
         }
     }
 
+    /// What a warp found follows from the moment, not from its state and memory alone.
+    pub(super) fn met_by_chance(&mut self, slot: WarpSlot) {
+        self.slots[slot.index()].outside = true;
+    }
+
     /// A warp closes a loop; it is settled if none of its accesses are on their way.
     pub(super) fn turn(&mut self, slot: WarpSlot, warp: &Warp<N>, settled: bool) {
         let turns = &mut self.slots[slot.index()];
@@ -165,7 +170,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.residents().all(|resident| {
             let slots = self.slots[resident.first as usize..].iter();
             let mut live = resident.warps.iter().zip(slots).filter(|(warp, _)| !warp.is_done());
-            live.all(|(warp, slot)| slot.spinning || warp.control.current().is_none())
+            live.all(|(warp, slot)| slot.spinning || slot.retries || warp.control.current().is_none())
         })
     }
 

