@@ -32,10 +32,11 @@ pub fn read(path: &Path) -> Result<(Vec<u8>, Language), Failure> {
     let stem = path.with_extension("").display().to_string();
     match extension {
         "cu" | "cpp" | "cc" | "c" => {
-            return Err(Failure::input(format!("`{shown}` is source code; this runs PTX and SASS listings")).help(format!(
-                "compile it first: `nvcc -ptx {shown} -o {stem}.ptx`, or `clang++ --cuda-device-only \
+            return Err(Failure::input(format!("`{shown}` is source code; this runs PTX and SASS listings"))
+                .help(format!(
+                    "compile it first: `nvcc -ptx {shown} -o {stem}.ptx`, or `clang++ --cuda-device-only \
                  --cuda-gpu-arch=sm_70 -O2 -S {shown} -o {stem}.ptx`"
-            )));
+                )));
         }
         _ => {}
     }

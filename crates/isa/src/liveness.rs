@@ -81,7 +81,8 @@ pub(crate) fn mentions(body: &Body) -> Rows<Mention> {
         };
         let words = |value: Value| std::iter::once(value).chain(second(value));
         inst.for_each_use(body, |value| {
-            let uses = words(value).map(|v| (value_number(v, registers), Mention { pc, kind: MentionKind::Use }));
+            let uses =
+                words(value).map(|v| (value_number(v, registers), Mention { pc, kind: MentionKind::Use }));
             all.extend(uses);
         });
         inst.for_each_def(body, |value| {

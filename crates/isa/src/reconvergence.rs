@@ -20,7 +20,8 @@ pub fn set_reconvergence(body: &mut Body, cfg: &Cfg, post_dominators: &Dominator
         if body.allocated && inst.src[slot] != Operand::None {
             continue;
         }
-        let post_dominator = || post_dominators.parent(id).map_or(Pc::RETURN, |b| cfg.blocks[b.index()].start);
+        let post_dominator =
+            || post_dominators.parent(id).map_or(Pc::RETURN, |b| cfg.blocks[b.index()].start);
         let meet = announced.get(id.index()).copied().flatten().unwrap_or_else(post_dominator);
         inst.src[slot] = Operand::Imm(meet.0);
     }

@@ -19,7 +19,9 @@ pub fn separate(body: &Body, liveness: &Liveness) -> Body {
             let mut join = |value: Value, at: u32| {
                 let Value::Reg(low, Width::Two) = value else { return };
                 let high = Reg(low.0 + 1);
-                if let (Some(low), Some(high)) = (liveness.register_web(low, at), liveness.register_web(high, at)) {
+                if let (Some(low), Some(high)) =
+                    (liveness.register_web(low, at), liveness.register_web(high, at))
+                {
                     classes.join(low.index(), high.index());
                     widths[low.index()] = Width::Two;
                 }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use warploom_isa::diag::{Diagnostic, MAX_DIAGNOSTICS};
 use warploom_isa::form::{Slot, form};
 use warploom_isa::{
-    BarMode, Body, CallSite, Callee, Combine, Dst, FrameCopy, Guard, Inst, MbarrierOp, Op, Operand, Origin, Pc, Pred,
-    Span, Symbol, Width,
+    BarMode, Body, CallSite, Callee, Combine, Dst, FrameCopy, Guard, Inst, MbarrierOp, Op, Operand, Origin,
+    Pc, Pred, Span, Symbol, Width,
 };
 
 use crate::ast::{self, Spanned, Term};
@@ -20,7 +20,12 @@ pub(crate) type Result<T = ()> = std::result::Result<T, Diagnostic>;
 const INSTRUCTION_BYTES: u32 = 8;
 
 /// Assembles the code of a function. Errors are appended; the body is then of no use.
-pub fn assemble(draft: &Draft<'_, '_>, names: &Names<'_>, address_bits: u8, errors: &mut Vec<Diagnostic>) -> Body {
+pub fn assemble(
+    draft: &Draft<'_, '_>,
+    names: &Names<'_>,
+    address_bits: u8,
+    errors: &mut Vec<Diagnostic>,
+) -> Body {
     let mut builder = Builder {
         draft,
         names,
@@ -90,14 +95,18 @@ impl<'t> Builder<'_, '_, 't> {
     /// An instruction without an address follows the one before it; those before the first address have none, unless no
     /// instruction has one.
     fn find_places(&mut self) -> Result {
-        let addressed = self.draft.code.iter().any(|c| matches!(c, Code::Inst(inst, _) if inst.address.is_some()));
+        let addressed =
+            self.draft.code.iter().any(|c| matches!(c, Code::Inst(inst, _) if inst.address.is_some()));
         let mut next = if addressed { None } else { Some(0u32) };
         for code in &self.draft.code {
             let pc = Pc(self.places.count);
             match code {
                 Code::Label(label) => {
                     if self.places.labels.insert(label.node, pc).is_some() {
-                        return Err(Diagnostic::new(label.span, format!("there are two labels `{}`", label.node)));
+                        return Err(Diagnostic::new(
+                            label.span,
+                            format!("there are two labels `{}`", label.node),
+                        ));
                     }
                     self.body.labels.push((pc, label.node.to_string()));
                 }
@@ -126,7 +135,9 @@ impl<'t> Builder<'_, '_, 't> {
     /// Control must not run past the last instruction.
     fn check_end(&self) -> Result {
         let name = &self.draft.function.name;
-        let (Some(last), Some(origin)) = (self.body.insts.last(), self.body.origins.last()) else { return Ok(()) };
+        let (Some(last), Some(origin)) = (self.body.insts.last(), self.body.origins.last()) else {
+            return Ok(());
+        };
         if !last.ends_flow() {
             let end = if self.draft.function.is_kernel { "EXIT" } else { "RET" };
             return Err(Diagnostic::new(origin.span, format!("control runs past the end of `{name}` here"))
@@ -235,7 +246,9 @@ impl<'t> Builder<'_, '_, 't> {
             Slot::Target => inst.src[0] = Operand::Imm(self.target(term)?.0),
             Slot::Table => {
                 let Term::List(list) = &term.node else {
-                    return Err(Diagnostic::new(term.span, "expected a list of labels").help("such as `{L1, L2}`"));
+                    return Err(
+                        Diagnostic::new(term.span, "expected a list of labels").help("such as `{L1, L2}`")
+                    );
                 };
                 if list.is_empty() {
                     return Err(Diagnostic::new(term.span, "a branch needs somewhere to go"));
@@ -284,7 +297,8 @@ impl<'t> Builder<'_, '_, 't> {
                 Some(&pc) => pc,
                 None => {
                     let name = &self.draft.function.name;
-                    let error = Diagnostic::new(term.span, format!("there is no label `{label}` in `{name}`"));
+                    let error =
+                        Diagnostic::new(term.span, format!("there is no label `{label}` in `{name}`"));
                     return Err(match nearest(label, self.places.labels.keys().copied()) {
                         Some(near) => error.help(format!("did you mean `{near}`?")),
                         None => error.help(format!("write `{label}:` before the instruction to go to")),
@@ -309,8 +323,11 @@ impl<'t> Builder<'_, '_, 't> {
         let found = u32::try_from(address).ok().and_then(|a| addresses.get(&a).or_else(|| counted.get(&a)));
         match found {
             Some(Some(pc)) => Ok(*pc),
-            Some(None) => Err(Diagnostic::new(span, format!("two instructions of `{name}` have the address {address:#x}"))
-                .help("give the target a label")),
+            Some(None) => Err(Diagnostic::new(
+                span,
+                format!("two instructions of `{name}` have the address {address:#x}"),
+            )
+            .help("give the target a label")),
             None => {
                 let all = || addresses.keys().chain(counted.keys());
                 let error = Diagnostic::new(span, format!("`{name}` has no instruction at {address:#x}"));
@@ -327,12 +344,16 @@ impl<'t> Builder<'_, '_, 't> {
     /// `CAL name, IN 0x0 0x10 4, OUT …`, `CAL [R4], …`
     fn callee(&mut self, written: &ast::Inst<'_>, terms: &[Spanned<Term<'t>>], inst: &mut Inst) -> Result {
         let Some((who, copies)) = terms.split_first() else {
-            return Err(Diagnostic::new(written.mnemonic.span, "`CAL` needs a function").help("CAL name, or CAL [R4]"));
+            return Err(Diagnostic::new(written.mnemonic.span, "`CAL` needs a function")
+                .help("CAL name, or CAL [R4]"));
         };
         let callee = match &who.node {
             Term::Word(name) => match self.names.functions.get(name) {
                 Some(id) if self.names.kernels.contains(id) => {
-                    return Err(Diagnostic::new(who.span, format!("`{name}` is a kernel: it is launched, not called")));
+                    return Err(Diagnostic::new(
+                        who.span,
+                        format!("`{name}` is a kernel: it is launched, not called"),
+                    ));
                 }
                 Some(&id) => Callee::Direct(id),
                 None => {
@@ -356,9 +377,11 @@ impl<'t> Builder<'_, '_, 't> {
                     .help("`IN 0x8 0x0 4`: 4 bytes at 0x8 of this frame to 0x0 of the function's; `OUT` the other way"));
             };
             let small = |n: u64| u32::try_from(n).ok().filter(|&n| n <= self.draft.frame.0);
-            let (Some(caller), Some(callee), Some(bytes)) =
-                (small(numbers[0]), u32::try_from(numbers[1]).ok().filter(|&n| n < 1 << 20), small(numbers[2]))
-            else {
+            let (Some(caller), Some(callee), Some(bytes)) = (
+                small(numbers[0]),
+                u32::try_from(numbers[1]).ok().filter(|&n| n < 1 << 20),
+                small(numbers[2]),
+            ) else {
                 return Err(Diagnostic::new(copy.span, "this copy lies outside of the frame")
                     .help(format!("the frame has {} bytes (`.frame`)", self.draft.frame.0)));
             };
@@ -391,7 +414,8 @@ impl<'t> Builder<'_, '_, 't> {
                 .help(format!("P0 to P{}, or PT, which is always true", self.draft.predicate_limit - 1)));
         };
         if number >= self.draft.predicate_limit {
-            let message = format!("there is no P{number}: the last predicate is P{}", self.draft.predicate_limit - 1);
+            let message =
+                format!("there is no P{number}: the last predicate is P{}", self.draft.predicate_limit - 1);
             return Err(Diagnostic::new(name.span, message).help(match number {
                 7 => "PT, which is always true, has no number".to_string(),
                 _ => format!("`.predicates {}` in the kernel allows it", number.saturating_add(1)),

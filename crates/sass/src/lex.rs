@@ -85,8 +85,8 @@ impl Lexer<'_> {
                 self.token(Kind::Directive, length);
             }
             b if is_name(b) => self.token(Kind::Word, name_length(rest, true)),
-            b @ (b',' | b';' | b':' | b'[' | b']' | b'{' | b'}' | b'(' | b')' | b'+' | b'-' | b'!' | b'@' | b'&'
-            | b'=' | b'|' | b'~' | b'<' | b'>' | b'*') => self.token(Kind::Sign(b), 1),
+            b @ (b',' | b';' | b':' | b'[' | b']' | b'{' | b'}' | b'(' | b')' | b'+' | b'-' | b'!' | b'@'
+            | b'&' | b'=' | b'|' | b'~' | b'<' | b'>' | b'*') => self.token(Kind::Sign(b), 1),
             _ => {
                 let c = rest.chars().next().unwrap_or_default();
                 self.error(c.len_utf8(), format!("`{}` has no meaning in a listing", c.escape_debug()));
@@ -122,7 +122,9 @@ impl Lexer<'_> {
 
     fn number(&mut self, rest: &str) {
         let bytes = rest.as_bytes();
-        let digits = |from: usize| bytes[from..].iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count();
+        let digits = |from: usize| {
+            bytes[from..].iter().take_while(|b| b.is_ascii_alphanumeric() || **b == b'_').count()
+        };
         let mut length = digits(0);
         let hex = rest.starts_with("0x") || rest.starts_with("0X");
         let mut kind = Kind::Int;

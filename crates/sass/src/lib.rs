@@ -22,7 +22,8 @@ pub fn load(name: &str, text: &str) -> Result<isa::Module, LoadError> {
     if text.len() > lex::MAX_TEXT {
         return Err(refuse(name, "", Span::default(), "the text is larger than 4 GB"));
     }
-    let source = Source { name: name.to_string(), text: text.trim_end_matches('\0').into(), files: Vec::new() };
+    let source =
+        Source { name: name.to_string(), text: text.trim_end_matches('\0').into(), files: Vec::new() };
     let text = source.text.clone();
     parse::parse(&text)
         .and_then(|items| module::assemble(source.clone(), &items))
@@ -32,7 +33,8 @@ pub fn load(name: &str, text: &str) -> Result<isa::Module, LoadError> {
 /// As [`load`], for a file's bytes, which may turn out to be no text.
 pub fn load_bytes(name: &str, bytes: &[u8]) -> Result<isa::Module, LoadError> {
     if bytes.starts_with(b"\x7FELF") {
-        let mut error = refuse(name, "", Span::default(), "this is a cubin or object file (ELF), not a listing");
+        let mut error =
+            refuse(name, "", Span::default(), "this is a cubin or object file (ELF), not a listing");
         error.diagnostics[0].help = Some("`cuobjdump -sass` shows the code of a cubin as text".into());
         return Err(error);
     }
@@ -51,7 +53,8 @@ pub fn load_bytes(name: &str, bytes: &[u8]) -> Result<isa::Module, LoadError> {
 
 /// Whether a text looks like a listing and not like PTX: its first directive is one of ours.
 pub fn is_listing(text: &str) -> bool {
-    let ours = [".kernel", ".function", ".shared", ".address", ".file", ".let", ".extern", ".global", ".const"];
+    let ours =
+        [".kernel", ".function", ".shared", ".address", ".file", ".let", ".extern", ".global", ".const"];
     let is_line = |line: &&str| !line.is_empty() && !line.starts_with("//") && !line.starts_with("/*");
     let first = text.lines().map(str::trim).find(is_line).and_then(|line| line.split_whitespace().next());
     // PTX begins with its version.

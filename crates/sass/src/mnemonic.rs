@@ -67,8 +67,11 @@ pub fn meaning<'t>(inst: &Inst<'t>) -> Result<Meaning<'t>, Diagnostic> {
             Some(Term::Word(p)) if p.eq_ignore_ascii_case("PT") => "MIN",
             Some(Term::Not(p)) if p.eq_ignore_ascii_case("PT") => "MAX",
             _ => {
-                return Err(Diagnostic::new(inst.mnemonic.span, format!("`{name}` needs to know which it takes"))
-                    .help(format!("write `{name}.MIN` or `{name}.MAX`, or end it with `PT` or `!PT`")));
+                return Err(Diagnostic::new(
+                    inst.mnemonic.span,
+                    format!("`{name}` needs to know which it takes"),
+                )
+                .help(format!("write `{name}.MIN` or `{name}.MAX`, or end it with `PT` or `!PT`")));
             }
         };
         operands.pop();
@@ -91,8 +94,11 @@ fn scaled_add<'t>(inst: &Inst<'t>, mut operands: Vec<Spanned<Term<'t>>>) -> Resu
     let shift = match operands.as_mut_slice() {
         [_, _, _, Spanned { node: Term::Int(shift @ 0..=31), .. }] => *shift,
         _ => {
-            return Err(Diagnostic::new(inst.mnemonic.span, "`ISCADD` takes a result, two sources and a shift of 0 to 31")
-                .help("such as `ISCADD R0, R1, R2, 0x2`"));
+            return Err(Diagnostic::new(
+                inst.mnemonic.span,
+                "`ISCADD` takes a result, two sources and a shift of 0 to 31",
+            )
+            .help("such as `ISCADD R0, R1, R2, 0x2`"));
         }
     };
     operands[3].node = Term::Int(1 << shift);
@@ -183,10 +189,14 @@ fn unknown(inst: &Inst<'_>, written: &str, name: &str, suffixes: &[String]) -> D
     if names.contains(&name) {
         let message = match suffixes {
             [] => format!("`{written}` needs a modifier"),
-            _ => format!("`{}` is not an instruction: those modifiers do not go with `{written}`", inst.mnemonic.node),
+            _ => format!(
+                "`{}` is not an instruction: those modifiers do not go with `{written}`",
+                inst.mnemonic.node
+            ),
         };
         let forms = spell::forms(name).join(", ");
-        return Diagnostic::new(span, message).help(format!("forms of it: {forms}; docs/sass.md lists their modifiers"));
+        return Diagnostic::new(span, message)
+            .help(format!("forms of it: {forms}; docs/sass.md lists their modifiers"));
     }
     let error = Diagnostic::new(span, format!("there is no instruction `{written}`"));
     let others = SAME.iter().map(|(other, _)| *other);

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use warploom_isa::diag::{Diagnostic, MAX_DIAGNOSTICS};
 use warploom_isa::print::{FERMI_PREDICATES, FERMI_REGISTERS};
 use warploom_isa::{
-    FuncId, Function, LaunchBounds, Line, Module, Param, Relocation, Source, Space, Span, Symbol, SymbolUse, Ty,
-    VarId, Variable, layout_params,
+    FuncId, Function, LaunchBounds, Line, Module, Param, Relocation, Source, Space, Span, Symbol, SymbolUse,
+    Ty, VarId, Variable, layout_params,
 };
 
 use crate::ast::{Inst, Item, Spanned};
@@ -212,7 +212,10 @@ impl<'i, 't> Reader<'i, 't> {
                 let param = param(&mut args)?;
                 let draft = self.draft(name)?;
                 if draft.function.params.iter().any(|p| p.name == param.name) {
-                    return Err(Diagnostic::new(name.span, format!("there are two parameters `{}`", param.name)));
+                    return Err(Diagnostic::new(
+                        name.span,
+                        format!("there are two parameters `{}`", param.name),
+                    ));
                 }
                 draft.function.params.push(param);
             }
@@ -249,7 +252,9 @@ impl<'i, 't> Reader<'i, 't> {
                 self.draft(name)?.frame_vars.push((variable, offset as u32, bytes as u32));
             }
             ".maxntid" => self.bounds(name)?.max_threads = Some(args.int(1, u64::from(u32::MAX))? as u32),
-            ".minnctapersm" => self.bounds(name)?.min_ctas_per_sm = Some(args.int(1, u64::from(u32::MAX))? as u32),
+            ".minnctapersm" => {
+                self.bounds(name)?.min_ctas_per_sm = Some(args.int(1, u64::from(u32::MAX))? as u32)
+            }
             ".maxnreg" => self.bounds(name)?.max_registers = Some(args.int(1, u64::from(u32::MAX))? as u32),
             ".reqntid" => {
                 let mut block = [1; 3];
@@ -288,7 +293,13 @@ impl<'i, 't> Reader<'i, 't> {
         args.end()
     }
 
-    fn begin(&mut self, name: &Spanned<&'t str>, args: &mut Args<'_, 't>, is_kernel: bool, external: bool) -> Result {
+    fn begin(
+        &mut self,
+        name: &Spanned<&'t str>,
+        args: &mut Args<'_, 't>,
+        is_kernel: bool,
+        external: bool,
+    ) -> Result {
         let title = args.name("the function's name")?;
         if self.drafts.iter().any(|d| d.function.name == title.node) {
             return Err(Diagnostic::new(title.span, format!("there are two functions `{}`", title.node)));
@@ -317,7 +328,8 @@ impl<'i, 't> Reader<'i, 't> {
     }
 
     fn draft(&mut self, name: &Spanned<&str>) -> Result<&mut Draft<'i, 't>> {
-        let missing = || Diagnostic::new(name.span, format!("`{}` belongs into a kernel or function", name.node));
+        let missing =
+            || Diagnostic::new(name.span, format!("`{}` belongs into a kernel or function", name.node));
         self.drafts.last_mut().ok_or_else(missing)
     }
 
@@ -356,7 +368,8 @@ impl<'i, 't> Reader<'i, 't> {
         let digits = args.string()?;
         let variable = initialised(&mut self.variables, name)?;
         let bad = || {
-            Diagnostic::new(digits.span, "these are not pairs of hexadecimal digits").help("such as \"00ff10\"")
+            Diagnostic::new(digits.span, "these are not pairs of hexadecimal digits")
+                .help("such as \"00ff10\"")
         };
         if digits.node.len() % 2 != 0 || !digits.node.is_ascii() {
             return Err(bad());
@@ -381,7 +394,10 @@ impl<'i, 't> Reader<'i, 't> {
         let generic = args.word("generic");
         let variable = initialised(&mut self.variables, name)?;
         if offset + bytes > variable.bytes {
-            return Err(Diagnostic::new(name.span, format!("`{}` has only {} bytes", variable.name, variable.bytes)));
+            return Err(Diagnostic::new(
+                name.span,
+                format!("`{}` has only {} bytes", variable.name, variable.bytes),
+            ));
         }
         let at = self.variables.len() - 1;
         self.pointers.push((at, offset, bytes as u8, shift as u8, target, addend, generic));
@@ -395,7 +411,8 @@ impl<'i, 't> Reader<'i, 't> {
             let sizes = function.returns.iter().chain(&function.params).map(|p| (p.bytes, p.align));
             let total: u64 = sizes.clone().map(|(bytes, align)| u64::from(bytes) + u64::from(align)).sum();
             if total > u64::from(MAX_PARAM_BYTES) {
-                let message = format!("the parameters of `{}` take more than {MAX_PARAM_BYTES} bytes", function.name);
+                let message =
+                    format!("the parameters of `{}` take more than {MAX_PARAM_BYTES} bytes", function.name);
                 return Err(Diagnostic::new(function.span, message));
             }
             let (offsets, bytes) = layout_params(sizes);
@@ -431,9 +448,10 @@ fn param(args: &mut Args<'_, '_>) -> Result<Param> {
     if let Some(word) = args.peek_word()
         && let Some(number) = word.node.strip_prefix('x')
     {
-        count = number.parse::<u32>().ok().filter(|n| (1..=32768).contains(n)).ok_or_else(|| {
-            Diagnostic::new(word.span, format!("`{}` is no number of elements", word.node))
-        })?;
+        count =
+            number.parse::<u32>().ok().filter(|n| (1..=32768).contains(n)).ok_or_else(|| {
+                Diagnostic::new(word.span, format!("`{}` is no number of elements", word.node))
+            })?;
         args.at += 1;
     }
     let align = args.align()?.unwrap_or(known.bytes());
@@ -475,10 +493,13 @@ impl<'t> Args<'_, 't> {
                 self.at += 1;
                 Ok(token)
             }
-            Some(&token) => {
-                Err(Diagnostic::new(token.span, format!("expected {wanted}, found `{}`", self.text_of(token))))
+            Some(&token) => Err(Diagnostic::new(
+                token.span,
+                format!("expected {wanted}, found `{}`", self.text_of(token)),
+            )),
+            None => {
+                Err(Diagnostic::new(self.end, format!("`{}` needs {wanted}", self.text_of_span(self.end))))
             }
-            None => Err(Diagnostic::new(self.end, format!("`{}` needs {wanted}", self.text_of_span(self.end)))),
         }
     }
 

@@ -4,7 +4,8 @@ use warploom_isa::diag::Diagnostic;
 use warploom_isa::form::float_immediate;
 use warploom_isa::print::{FERMI_REGISTERS, PARAM_BASE};
 use warploom_isa::{
-    Access, Dst, ImmId, Inst, MbarrierOp, Op, Operand, Reg, Space, Span, SymbolUse, SymbolUseId, Ty, VecId, Width, spell,
+    Access, Dst, ImmId, Inst, MbarrierOp, Op, Operand, Reg, Space, Span, SymbolUse, SymbolUseId, Ty, VecId,
+    Width, spell,
 };
 
 use crate::ast::{Spanned, Sum, Term};
@@ -32,7 +33,9 @@ impl<'t> Builder<'_, '_, 't> {
         }
         match self.named_register(term, width)? {
             Some(Register::Zero) => Ok(Dst::None),
-            Some(Register::At(first)) if count > 1 => self.consecutive(term.span, first, width, count).map(Dst::Vec),
+            Some(Register::At(first)) if count > 1 => {
+                self.consecutive(term.span, first, width, count).map(Dst::Vec)
+            }
             Some(Register::At(reg)) => Ok(Dst::Reg(reg)),
             None => Err(Diagnostic::new(term.span, "the result goes to a register here")
                 .help("R0, R1 …, or RZ to drop it")),
@@ -46,7 +49,8 @@ impl<'t> Builder<'_, '_, 't> {
                 let p = self.predicate(&Spanned { node: name, span: term.span })?;
                 Ok(p.map_or(Dst::None, Dst::Pred))
             }
-            _ => Err(Diagnostic::new(term.span, "the result goes to a predicate here").help("P0 to P6, or PT to drop it")),
+            _ => Err(Diagnostic::new(term.span, "the result goes to a predicate here")
+                .help("P0 to P6, or PT to drop it")),
         }
     }
 
@@ -75,7 +79,9 @@ impl<'t> Builder<'_, '_, 't> {
             let error = Diagnostic::new(term.span, format!("there is no special register `{name}`"));
             match nearest(name, spell::specials()) {
                 Some(near) => error.help(format!("did you mean `{near}`?")),
-                None => error.help("such as SR_Tid_X, SR_CTAid_X, SR_NTid_X, SR_LaneId; docs/sass.md lists all"),
+                None => {
+                    error.help("such as SR_Tid_X, SR_CTAid_X, SR_NTid_X, SR_LaneId; docs/sass.md lists all")
+                }
             }
         })
     }
@@ -105,9 +111,13 @@ impl<'t> Builder<'_, '_, 't> {
                 self.body.symbols.push(SymbolUse { symbol, offset: *offset, generic: *generic });
                 Ok(Operand::Symbol(SymbolUseId(self.body.symbols.len() as u32 - 1)))
             }
-            Term::List(list) if count > 1 => self.list(term.span, list, width, count, false).map(Operand::Vec),
-            Term::Negative(_) => Err(Diagnostic::new(term.span, "only IADD and FADD take one negative register")
-                .help("negate it before, with INEG or FNEG")),
+            Term::List(list) if count > 1 => {
+                self.list(term.span, list, width, count, false).map(Operand::Vec)
+            }
+            Term::Negative(_) => {
+                Err(Diagnostic::new(term.span, "only IADD and FADD take one negative register")
+                    .help("negate it before, with INEG or FNEG"))
+            }
             Term::Bank(..) => Err(Diagnostic::new(term.span, "only MOV and LDC read constant memory")
                 .help("load it into a register before, such as `MOV R4, c[0x0][0x20]`")),
             Term::Memory(_) => Err(Diagnostic::new(term.span, "expected a register or a number, not memory")),
@@ -132,7 +142,8 @@ impl<'t> Builder<'_, '_, 't> {
         if upper == "RZ" {
             return Ok(Some(Register::Zero));
         }
-        let digits = upper.strip_prefix('R').filter(|d| !d.is_empty() && d.bytes().all(|b| b.is_ascii_digit()));
+        let digits =
+            upper.strip_prefix('R').filter(|d| !d.is_empty() && d.bytes().all(|b| b.is_ascii_digit()));
         let Some(digits) = digits else { return Ok(None) };
         let number = digits.parse::<u32>().unwrap_or(u32::MAX);
         self.register(number, term.span, width).map(|r| Some(Register::At(r)))
@@ -142,14 +153,18 @@ impl<'t> Builder<'_, '_, 't> {
         let limit = self.draft.register_limit;
         let end = number.saturating_add(width.words());
         if number >= limit || end > limit {
-            let message = format!("there is no R{}: the last register is R{}", end.saturating_sub(1), limit - 1);
+            let message =
+                format!("there is no R{}: the last register is R{}", end.saturating_sub(1), limit - 1);
             return Err(Diagnostic::new(span, message).help(match number {
                 63 if limit == FERMI_REGISTERS => "RZ, which is always zero, has no number".to_string(),
-                _ => format!("a thread of Fermi has {FERMI_REGISTERS}; `.registers {end}` in the kernel allows more"),
+                _ => format!(
+                    "a thread of Fermi has {FERMI_REGISTERS}; `.registers {end}` in the kernel allows more"
+                ),
             }));
         }
         if width == Width::Two && number % 2 == 1 {
-            let message = format!("R{number} cannot hold a 64-bit value: that takes an even register and the next");
+            let message =
+                format!("R{number} cannot hold a 64-bit value: that takes an even register and the next");
             return Err(Diagnostic::new(span, message).help(format!("R{} or R{}", number - 1, number + 1)));
         }
         self.registers = self.registers.max(end);
@@ -225,20 +240,27 @@ impl<'t> Builder<'_, '_, 't> {
     fn float(&mut self, digits: &str, negative: bool, span: Span, op: Op, width: Width) -> Result<Operand> {
         let wide = float_immediate(op).map_or(width == Width::Two, |ty| ty == Ty::F64);
         let bits = if wide {
-            digits.parse::<f64>().ok().filter(|v| v.is_finite()).map(|v| if negative { -v } else { v }.to_bits())
+            digits
+                .parse::<f64>()
+                .ok()
+                .filter(|v| v.is_finite())
+                .map(|v| if negative { -v } else { v }.to_bits())
         } else {
             let single = digits.parse::<f32>().ok().filter(|v| v.is_finite());
             single.map(|v| u64::from(if negative { -v } else { v }.to_bits()))
         };
         let Some(bits) = bits else {
-            return Err(Diagnostic::new(span, "this number is too large").help("bits are written as 0x7f800000"));
+            return Err(
+                Diagnostic::new(span, "this number is too large").help("bits are written as 0x7f800000")
+            );
         };
         Ok(self.immediate(bits))
     }
 
     /// `[R4+0x8]` or `c[0x0][0x20]`.
     pub(crate) fn memory(&mut self, term: &Spanned<Term<'t>>, inst: &mut Inst) -> Result {
-        let constant = matches!(inst.op, Op::Ld { access, .. } if matches!(access.space, Space::Const | Space::Param));
+        let constant =
+            matches!(inst.op, Op::Ld { access, .. } if matches!(access.space, Space::Const | Space::Param));
         match &term.node {
             Term::Memory(sum) if !constant => self.address(sum, 0, inst),
             Term::Bank(bank, sum) if constant => self.bank(term.span, *bank, sum, inst),
@@ -285,10 +307,15 @@ impl<'t> Builder<'_, '_, 't> {
         };
         if at < 0 || at + i128::from(access.bytes()) > i128::from(function.param_bytes) {
             let (first, end) = (PARAM_BASE, PARAM_BASE + function.param_bytes);
-            return Err(Diagnostic::new(span, "this is outside of the parameters").help(match function.params.len() {
-                0 => format!("`{}` has none: declare them with `.param NAME TYPE`", function.name),
-                _ => format!("those of `{}` are c[0x0][{first:#x}] to before c[0x0][{end:#x}]", function.name),
-            }));
+            return Err(Diagnostic::new(span, "this is outside of the parameters").help(
+                match function.params.len() {
+                    0 => format!("`{}` has none: declare them with `.param NAME TYPE`", function.name),
+                    _ => format!(
+                        "those of `{}` are c[0x0][{first:#x}] to before c[0x0][{end:#x}]",
+                        function.name
+                    ),
+                },
+            ));
         }
         inst.src[0] = Operand::Imm(at as u32);
         inst.src[1] = Operand::Imm(0);
@@ -312,7 +339,11 @@ impl<'t> Builder<'_, '_, 't> {
                 self.source(&sum.base, Op::Mov(Ty::B64), width)?
             }
             Term::Int(value) => self.integer(*value, span, Width::Two)?,
-            _ => return Err(Diagnostic::new(span, "expected a register, a number or a name").help("such as [R4+0x8]")),
+            _ => {
+                return Err(
+                    Diagnostic::new(span, "expected a register, a number or a name").help("such as [R4+0x8]")
+                );
+            }
         };
         let Ok(offset) = i32::try_from(offset) else {
             return Err(Diagnostic::new(span, format!("the offset {offset:#x} does not fit in 32 bits")));
@@ -352,5 +383,6 @@ fn elements(op: Op) -> usize {
 
 fn is_register(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
-    upper == "RZ" || upper.strip_prefix('R').is_some_and(|d| !d.is_empty() && d.bytes().all(|b| b.is_ascii_digit()))
+    upper == "RZ"
+        || upper.strip_prefix('R').is_some_and(|d| !d.is_empty() && d.bytes().all(|b| b.is_ascii_digit()))
 }

@@ -16,7 +16,8 @@ const MAX_NESTING: u32 = 16;
 /// The lines of a text, or what is wrong with them.
 pub fn parse(text: &str) -> std::result::Result<Vec<Item<'_>>, Vec<Diagnostic>> {
     let (tokens, mut errors) = tokens(text);
-    let mut parser = Parser { text, tokens: &tokens, at: 0, nesting: 0, aliases: BTreeMap::new(), items: Vec::new() };
+    let mut parser =
+        Parser { text, tokens: &tokens, at: 0, nesting: 0, aliases: BTreeMap::new(), items: Vec::new() };
     while parser.peek().kind != Kind::End && errors.len() < MAX_DIAGNOSTICS {
         if let Err(error) = parser.statement() {
             errors.push(error);
@@ -196,7 +197,14 @@ impl<'t> Parser<'t, '_> {
             return Err(self.unexpected("`,` or `;`"));
         }
         self.eat(b';');
-        self.items.push(Item::Inst(Inst { span: Span { start, end: last }, address, guard, mnemonic, operands, meet }));
+        self.items.push(Item::Inst(Inst {
+            span: Span { start, end: last },
+            address,
+            guard,
+            mnemonic,
+            operands,
+            meet,
+        }));
         Ok(())
     }
 
@@ -273,8 +281,9 @@ impl<'t> Parser<'t, '_> {
             Kind::Sign(b'(') => {
                 let (key, span) = self.parenthesised()?;
                 self.aliases.get(&key).cloned().ok_or_else(|| {
-                    Diagnostic::new(span, format!("nothing says what `({key})` stands for"))
-                        .help(format!("say it before the code, such as `.let ({key}) = R4` or `.let ({key}) = [R4]`"))
+                    Diagnostic::new(span, format!("nothing says what `({key})` stands for")).help(format!(
+                        "say it before the code, such as `.let ({key}) = R4` or `.let ({key}) = [R4]`"
+                    ))
                 })
             }
             Kind::Sign(b'|' | b'~') => {
@@ -295,7 +304,9 @@ impl<'t> Parser<'t, '_> {
         match upper.as_str() {
             "C" if self.is(b'[') => {
                 self.at += 1;
-                let Term::Int(bank) = self.number(false)? else { return Err(self.unexpected("a bank's number")) };
+                let Term::Int(bank) = self.number(false)? else {
+                    return Err(self.unexpected("a bank's number"));
+                };
                 self.expect(b']')?;
                 self.expect(b'[')?;
                 Ok(Term::Bank(bank as u64, Box::new(self.sum()?)))

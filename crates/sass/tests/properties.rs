@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use warploom_isa::form::{Slot, form};
 use warploom_isa::{
-    Body, Combine, Dst, Function, Guard, ImmId, Inst, LaunchBounds, MbarrierOp, Module, Op, Operand, Origin, Pred, Reg,
-    Source, Space, Span, VecId, Width, print, spell,
+    Body, Combine, Dst, Function, Guard, ImmId, Inst, LaunchBounds, MbarrierOp, Module, Op, Operand, Origin,
+    Pred, Reg, Source, Space, Span, VecId, Width, print, spell,
 };
 
 /// A small generator of reproducible numbers.
@@ -28,7 +28,11 @@ fn vocabulary() -> Vec<String> {
         .skip(1)
         .step_by(2)
         .flat_map(|row| row.split('.'))
-        .filter(|w| !w.is_empty() && w.len() < 20 && w.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_'))
+        .filter(|w| {
+            !w.is_empty()
+                && w.len() < 20
+                && w.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_')
+        })
         .map(str::to_string)
         .collect();
     let mut words: Vec<String> = quoted.into_iter().collect();
@@ -136,11 +140,20 @@ fn instructions_are_read_back() {
     let mut random = Random(42);
     let operations = operations(&mut random);
     assert!(operations.len() > 1500, "{}", operations.len());
-    let mut body = Body { allocated: true, frame_align: 1, predicates: 7, registers: vec![Width::One; 64], ..Body::default() };
+    let mut body = Body {
+        allocated: true,
+        frame_align: 1,
+        predicates: 7,
+        registers: vec![Width::One; 64],
+        ..Body::default()
+    };
     for op in operations {
         assert_eq!(spell::canonical(op), op);
         // Where they lead is the matter of whole kernels.
-        let leads = matches!(op, Op::Ssy | Op::Bra | Op::Brx | Op::Call | Op::Ret | Op::Exit | Op::Trap | Op::AssertFail);
+        let leads = matches!(
+            op,
+            Op::Ssy | Op::Bra | Op::Brx | Op::Call | Op::Ret | Op::Exit | Op::Trap | Op::AssertFail
+        );
         // Its addresses are as wide as the module's, which the shape does not know.
         let widths = matches!(op, Op::Printf | Op::Mbarrier(MbarrierOp::PendingCount, true));
         // The other bank of `LDC`.

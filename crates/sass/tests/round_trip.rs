@@ -66,8 +66,22 @@ fn assert_same(name: &str, a: &Kernel, b: &Kernel) {
     assert_eq!(a.params, b.params, "{name}");
     assert_eq!(a.shared, b.shared, "{name}");
     assert_eq!(
-        (a.registers, a.param_bytes, a.local_bytes, a.static_shared_bytes, a.dynamic_shared_offset, a.recursive),
-        (b.registers, b.param_bytes, b.local_bytes, b.static_shared_bytes, b.dynamic_shared_offset, b.recursive),
+        (
+            a.registers,
+            a.param_bytes,
+            a.local_bytes,
+            a.static_shared_bytes,
+            a.dynamic_shared_offset,
+            a.recursive
+        ),
+        (
+            b.registers,
+            b.param_bytes,
+            b.local_bytes,
+            b.static_shared_bytes,
+            b.dynamic_shared_offset,
+            b.recursive
+        ),
         "{name}"
     );
     assert_eq!(a.bounds, b.bounds, "{name}");
@@ -84,7 +98,8 @@ fn every_ptx_text() {
         // What the PTX front end refuses is its own tests' matter.
         let Ok(module) = warploom_ptx::load_bytes(&name, &fs::read(&path).unwrap()) else { continue };
         let text = print::module(&module, None);
-        let again = warploom_sass::load("listing.sass", &text).unwrap_or_else(|e| panic!("{name}:\n{}", e.render(false)));
+        let again = warploom_sass::load("listing.sass", &text)
+            .unwrap_or_else(|e| panic!("{name}:\n{}", e.render(false)));
         assert_eq!(module.variables.len(), again.variables.len());
         let (map, map_again) = (addresses(&module), addresses(&again));
         for (i, function) in module.functions.iter().enumerate() {

@@ -119,7 +119,8 @@ impl<P: Program> Text<'_, P> {
             },
             Slot::Table => {
                 let Operand::Imm(table) = src(1) else { return "{}".to_string() };
-                let targets: Vec<String> = self.program.table(table).iter().map(|&pc| self.label(pc)).collect();
+                let targets: Vec<String> =
+                    self.program.table(table).iter().map(|&pc| self.label(pc)).collect();
                 format!("{{{}}}", targets.join(", "))
             }
             Slot::Callee => self.callee(src(0)),
@@ -224,7 +225,9 @@ impl<P: Program> Text<'_, P> {
                     None => format!("{:#x}", at + bias),
                 }
             }
-            base => format!("{}{}", self.value(Op::Mov(Ty::B64), base, Width::Two), displacement(offset + bias)),
+            base => {
+                format!("{}{}", self.value(Op::Mov(Ty::B64), base, Width::Two), displacement(offset + bias))
+            }
         };
         match bank {
             Some((bank, _)) => format!("c[{bank:#x}][{inner}]"),
@@ -237,7 +240,9 @@ impl<P: Program> Text<'_, P> {
 pub fn reserved(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     let numbered = |letter: char| {
-        upper.strip_prefix(letter).is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
+        upper
+            .strip_prefix(letter)
+            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
     };
     matches!(upper.as_str(), "RZ" | "PT" | "FRAME" | "RET" | "C" | "_") || numbered('R') || numbered('P')
 }

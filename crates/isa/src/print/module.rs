@@ -39,8 +39,12 @@ fn write_module(out: &mut String, module: &Module, entry: Option<FuncId>, names:
     for (i, file) in module.source.files.iter().enumerate() {
         writeln!(out, ".file {i} \"{file}\"")?;
     }
-    let inside: BTreeSet<VarId> =
-        module.functions.iter().filter_map(|f| f.body.as_ref()).flat_map(|b| b.shared.iter().copied()).collect();
+    let inside: BTreeSet<VarId> = module
+        .functions
+        .iter()
+        .filter_map(|f| f.body.as_ref())
+        .flat_map(|b| b.shared.iter().copied())
+        .collect();
     for (i, variable) in module.variables.iter().enumerate() {
         if !inside.contains(&VarId(i as u32)) {
             write_variable(out, variable, &names.variables[i], names)?;

@@ -262,7 +262,9 @@ pub fn canonical(op: Op) -> Op {
         (Op::Special(_), _) => op,
         // Combined with something, or with `PT`: the operand tells.
         (Op::Setp { combine, .. }, Op::Setp { cmp, ty, ftz, .. }) => Op::Setp { cmp, combine, ty, ftz },
-        (Op::Set { combine, .. }, Op::Set { cmp, src, dst, ftz, .. }) => Op::Set { cmp, combine, src, dst, ftz },
+        (Op::Set { combine, .. }, Op::Set { cmp, src, dst, ftz, .. }) => {
+            Op::Set { cmp, combine, src, dst, ftz }
+        }
         (Op::SetpPred(_, combine), Op::SetpPred(cmp, _)) => Op::SetpPred(cmp, combine),
         _ => read,
     }
@@ -303,7 +305,9 @@ fn exists(op: Op) -> bool {
             (!cvt.integral || floats && cvt.from == cvt.to)
                 && (cvt.clamp != Clamp::Relu || cvt.from == Ty::F32 && matches!(cvt.to, Ty::F16 | Ty::BF16))
         }
-        Op::CvtPair(cvt) => !cvt.integral && matches!(cvt.round, Round::Rn | Round::Rz) && cvt.clamp != Clamp::Sat,
+        Op::CvtPair(cvt) => {
+            !cvt.integral && matches!(cvt.round, Round::Rn | Round::Rz) && cvt.clamp != Clamp::Sat
+        }
         Op::Redux(op, ty) => match op {
             ReduxOp::Add => matches!(ty, Ty::S32 | Ty::U32),
             ReduxOp::Min | ReduxOp::Max => ty != Ty::B32,

@@ -70,8 +70,7 @@ pub const SIGNED: Table<Ty> = Table(&[(Ty::S32, ""), (Ty::S64, "S64"), (Ty::S16,
 /// Words.
 pub const WORDS: Table<Ty> = Table(&[(Ty::S32, ""), (Ty::U32, "U32")]);
 /// Words and double words.
-pub const FIELDS: Table<Ty> =
-    Table(&[(Ty::S32, ""), (Ty::U32, "U32"), (Ty::S64, "S64"), (Ty::U64, "U64")]);
+pub const FIELDS: Table<Ty> = Table(&[(Ty::S32, ""), (Ty::U32, "U32"), (Ty::S64, "S64"), (Ty::U64, "U64")]);
 /// Unsigned words, which carries and addresses are.
 pub const UNSIGNED: Table<Ty> = Table(&[(Ty::U32, ""), (Ty::U64, "64")]);
 /// What is shifted right: the sign decides what comes in.
@@ -157,8 +156,7 @@ pub const CVT_FLOATS: Table<Ty> =
 /// Two floats in a word.
 pub const CVT_PAIRS: Table<Ty> = Table(&[(Ty::F16x2, "F16X2"), (Ty::BF16x2, "BF16X2")]);
 /// What two words are packed into.
-pub const PACKED: Table<Ty> =
-    Table(&[(Ty::S16, "S16"), (Ty::U16, "U16"), (Ty::S8, "S8"), (Ty::U8, "U8")]);
+pub const PACKED: Table<Ty> = Table(&[(Ty::S16, "S16"), (Ty::U16, "U16"), (Ty::S8, "S8"), (Ty::U8, "U8")]);
 /// What loads and stores move: a width, and how narrow loads extend.
 pub const MOVED: Table<Ty> = Table(&[
     (Ty::B32, ""),
@@ -193,8 +191,7 @@ pub const ATOMIC: Table<Ty> = Table(&[
     (Ty::B16, "16"),
 ]);
 /// What a warp reduces.
-pub const REDUCED: Table<Ty> =
-    Table(&[(Ty::S32, ""), (Ty::U32, "U32"), (Ty::B32, "B32"), (Ty::F32, "F32")]);
+pub const REDUCED: Table<Ty> = Table(&[(Ty::S32, ""), (Ty::U32, "U32"), (Ty::B32, "B32"), (Ty::F32, "F32")]);
 
 /// Halves of a product.
 pub const HALF_PARTS: Table<Part> = Table(&[(Part::Lo, ""), (Part::Hi, "HI")]);
@@ -296,12 +293,8 @@ pub const FENCES: Table<Order> = Table(&[
     (Order::Release, "RELEASE"),
 ]);
 /// Scopes of a fence.
-pub const FENCE_SCOPES: Table<Scope> = Table(&[
-    (Scope::Cta, "CTA"),
-    (Scope::Cluster, "CLUSTER"),
-    (Scope::Gpu, "GPU"),
-    (Scope::Sys, "SYS"),
-]);
+pub const FENCE_SCOPES: Table<Scope> =
+    Table(&[(Scope::Cta, "CTA"), (Scope::Cluster, "CLUSTER"), (Scope::Gpu, "GPU"), (Scope::Sys, "SYS")]);
 /// Scopes as Fermi's `MEMBAR` calls them.
 pub const MEMBAR_SCOPES: Table<Scope> =
     Table(&[(Scope::Cta, "CTA"), (Scope::Gpu, "GL"), (Scope::Sys, "SYS"), (Scope::Cluster, "CLUSTER")]);
@@ -335,8 +328,12 @@ pub const VOTES: Table<VoteMode> = Table(&[
     (VoteMode::Ballot, "BALLOT"),
 ]);
 /// Shuffles.
-pub const SHUFFLES: Table<ShflMode> =
-    Table(&[(ShflMode::Idx, "IDX"), (ShflMode::Up, "UP"), (ShflMode::Down, "DOWN"), (ShflMode::Bfly, "BFLY")]);
+pub const SHUFFLES: Table<ShflMode> = Table(&[
+    (ShflMode::Idx, "IDX"),
+    (ShflMode::Up, "UP"),
+    (ShflMode::Down, "DOWN"),
+    (ShflMode::Bfly, "BFLY"),
+]);
 /// What an mbarrier does.
 pub const MBARRIERS: Table<MbarrierOp> = Table(&[
     (MbarrierOp::Init, "INIT"),
@@ -351,7 +348,8 @@ pub const MBARRIERS: Table<MbarrierOp> = Table(&[
     (MbarrierOp::PendingCount, "PENDING_COUNT"),
 ]);
 
-const ROUNDS: Table<Round> = Table(&[(Round::Rn, ""), (Round::Rz, "RZ"), (Round::Rm, "RM"), (Round::Rp, "RP")]);
+const ROUNDS: Table<Round> =
+    Table(&[(Round::Rn, ""), (Round::Rz, "RZ"), (Round::Rm, "RM"), (Round::Rp, "RP")]);
 const NEAREST: Table<Round> = Table(&[(Round::Rn, "")]);
 const NO_CLAMP: Table<Clamp> = Table(&[(Clamp::None, "")]);
 /// Arithmetic in single precision.
@@ -424,7 +422,14 @@ pub const fn atomic(spaces: &'static [(Space, &'static str)]) -> Memory {
         (Scope::Gpu, "GPU"),
         (Scope::Sys, "SYS"),
     ]);
-    Memory { spaces: Table(spaces), types: ATOMIC, orders: ORDERS, scopes: SCOPES, caches: NO_CACHES, vectors: false }
+    Memory {
+        spaces: Table(spaces),
+        types: ATOMIC,
+        orders: ORDERS,
+        scopes: SCOPES,
+        caches: NO_CACHES,
+        vectors: false,
+    }
 }
 
 /// Accesses that take or free a lock bit, of shared memory.

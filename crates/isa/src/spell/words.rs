@@ -220,8 +220,11 @@ impl Words<Access> for Memory {
         let wide_address = from.take("E");
         let space = self.spaces.read(from)?;
         let quad = self.vectors && from.take(QUAD);
-        let (ty, count) =
-            if quad { (Ty::B32, 4) } else { (self.types.read(from)?, if self.vectors { COUNTS.read(from)? } else { 1 }) };
+        let (ty, count) = if quad {
+            (Ty::B32, 4)
+        } else {
+            (self.types.read(from)?, if self.vectors { COUNTS.read(from)? } else { 1 })
+        };
         let order = self.orders.read(from)?;
         let (scope, cache) = (self.scopes.read(from)?, self.caches.read(from)?);
         let access = Access { space, ty, count, order, scope, cache, wide_address };

@@ -121,8 +121,10 @@ impl Run {
         if let Some(report) = report {
             check_counts(report);
             let Report { cycles, warp_insts, thread_insts, registers, stalls, locks, .. } = report;
-            let locks = locks.as_ref().map(|l| (l.acquired, l.failed_intra, l.failed_inter, l.wait_ok, l.wait_fail));
-            self.launches.push(format!("{cycles} {warp_insts} {thread_insts} {registers} {stalls:?} {locks:?}"));
+            let locks =
+                locks.as_ref().map(|l| (l.acquired, l.failed_intra, l.failed_inter, l.wait_ok, l.wait_fail));
+            self.launches
+                .push(format!("{cycles} {warp_insts} {thread_insts} {registers} {stalls:?} {locks:?}"));
         }
         result
     }

@@ -247,7 +247,13 @@ fn check_all(known: &Known, check: Check) {
 type Load = fn(&File, &mut Device) -> Result<warploom::Module, Error>;
 
 /// If the file has the kernel, which then gives the right results, what its launches took.
-fn check_one(known: &Known, file: &File, machine: Machine, check: Check, load: Load) -> Outcome<Option<Vec<String>>> {
+fn check_one(
+    known: &Known,
+    file: &File,
+    machine: Machine,
+    check: Check,
+    load: Load,
+) -> Outcome<Option<Vec<String>>> {
     let mut gpu = machine.small();
     let too_old = TOO_OLD.iter().any(|(family, stem)| *family == file.family() && *stem == file.stem);
     let miscounts = file.stem == "spinlock" && WARP_COUNTS_ROUNDS.contains(&file.folder.as_str());
