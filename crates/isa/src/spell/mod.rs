@@ -188,8 +188,10 @@ spellings! {
     "STL" St { 0 access: store(LOCAL) }
     "STG" St { 0 access: store(GLOBAL) }
     "ST" St { 0 access: store(GENERIC) }
-    "LDSLK" LdLock { 0 access: LOCKED }
-    "STSUL" StUnlock { 0 access: LOCKED }
+    "LDSLK" LdLock { 0 access: locked(SHARED) }
+    "STSUL" StUnlock { 0 access: locked(SHARED) }
+    "LDLK" LdLock { 0 access: locked(GENERIC) }
+    "STUL" StUnlock { 0 access: locked(GENERIC) }
     "ATOMS" Atom { 0 op: ATOMICS, 1 access: atomic(SHARED) }
     "ATOMG" Atom { 0 op: ATOMICS, 1 access: atomic(GLOBAL) }
     "ATOM" Atom { 0 op: ATOMICS, 1 access: atomic(GENERIC) }

@@ -432,9 +432,13 @@ pub const fn atomic(spaces: &'static [(Space, &'static str)]) -> Memory {
     }
 }
 
-/// Accesses that take or free a lock bit, of shared memory.
-pub const LOCKED: Memory = Memory {
-    spaces: Table(&[(Space::Shared, "")]),
+/// Accesses that take or free a lock bit of shared memory, by an address of this space.
+pub const fn locked(spaces: &'static [(Space, &'static str)]) -> Memory {
+    Memory { spaces: Table(spaces), ..LOCKED }
+}
+
+const LOCKED: Memory = Memory {
+    spaces: Table(&[]),
     types: Table(&[
         (Ty::B32, ""),
         (Ty::U32, ""),
@@ -451,8 +455,15 @@ pub const LOCKED: Memory = Memory {
         (Ty::F16, "U16"),
         (Ty::BF16, "U16"),
     ]),
-    orders: WEAK_ORDERS,
-    scopes: SCOPES,
+    // Nobody outside of the CTA sees shared memory.
+    orders: Table(&[
+        (Order::Relaxed, ""),
+        (Order::Acquire, "ACQUIRE"),
+        (Order::Release, "RELEASE"),
+        (Order::Weak, "WEAK"),
+        (Order::Volatile, "VOLATILE"),
+    ]),
+    scopes: Table(&[(Scope::Cta, ""), (Scope::Cluster, "CLUSTER"), (Scope::Gpu, "GPU"), (Scope::Sys, "SYS")]),
     caches: NO_CACHES,
     vectors: false,
 };
