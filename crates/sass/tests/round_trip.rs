@@ -25,8 +25,14 @@ fn texts(folder: PathBuf, out: &mut Vec<PathBuf>) {
 /// What a listing does not tell apart is the same operation; an address that no register holds has no width.
 fn canonical(inst: &Inst) -> Inst {
     let mut inst = *inst;
-    if let (false, Op::Ld { access, .. } | Op::St(access) | Op::Atom(_, access)) =
-        (matches!(inst.src[0], Operand::Reg(_)), &mut inst.op)
+    if let (
+        false,
+        Op::Ld { access, .. }
+        | Op::St(access)
+        | Op::LdLock(access)
+        | Op::StUnlock(access)
+        | Op::Atom(_, access),
+    ) = (matches!(inst.src[0], Operand::Reg(_)), &mut inst.op)
     {
         access.wide_address = false;
     }
