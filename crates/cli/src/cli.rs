@@ -11,7 +11,7 @@ use warploom::SimModel;
 use crate::arg::{ArgSpec, DumpSpec, SaveSpec, parse_dims};
 pub use repro::ReproOptions;
 
-/// A laboratory for fine-grained synchronization on GPUs: run PTX kernels on a model of a GPU.
+/// A laboratory for fine-grained synchronization on GPUs: run PTX kernels and SASS listings on a model of a GPU.
 #[derive(Debug, Parser)]
 #[command(name = "warploom", version, max_term_width = 110, after_help = EXAMPLES, disable_help_subcommand = true)]
 pub struct Cli {
@@ -52,6 +52,9 @@ pub enum Command {
     Repro(ReproOptions),
     /// Tell what loads, what each kernel needs, and which loops may wait for another thread
     Check(CheckOptions),
+    /// Assemble a SASS listing and print it, or print a PTX kernel as a listing, to be edited and run
+    #[command(after_help = ASM_EXAMPLES)]
+    Asm(AsmOptions),
     /// List the chips that can be modelled, or show one
     Chips(ChipsOptions),
     /// List the real GPUs of this computer and their limits
@@ -81,6 +84,7 @@ impl Command {
             Command::Work(options) => options.json,
             Command::Repro(options) => options.json,
             Command::Check(options) => options.json,
+            Command::Asm(_) => false,
             Command::Chips(options) => options.json,
             Command::Devices(options) => options.json,
             Command::Conform(options) => options.json,
@@ -303,7 +307,7 @@ pub struct DevicesOptions {
 /// `warploom run`.
 #[derive(Args, Clone, Debug)]
 pub struct RunOptions {
-    /// The file with the kernel: PTX text
+    /// The file with the kernel: PTX text or a SASS listing
     #[arg(value_name = "KERNEL.ptx")]
     pub file: PathBuf,
     /// The kernel to run; not needed if the file has only one
@@ -427,11 +431,39 @@ impl From<ModelName> for SimModel {
     }
 }
 
+/// `warploom asm`.
+#[derive(Args, Clone, Debug)]
+pub struct AsmOptions {
+    /// A listing to assemble, check and print in its canonical form
+    #[arg(value_name = "FILE.sass", required_unless_present = "from", conflicts_with = "from")]
+    pub file: Option<PathBuf>,
+    /// Print this PTX as a listing
+    #[arg(long, value_name = "KERNEL.ptx")]
+    pub from: Option<PathBuf>,
+    /// Only this kernel, with the functions and variables of its module
+    #[arg(long, value_name = "NAME")]
+    pub entry: Option<String>,
+    /// Write the listing to a file
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+const ASM_EXAMPLES: &str = "\
+Examples:
+  Take a kernel as the compiler left it, put lock bits where its atomics are, and run it:
+      warploom asm --from kernels/histogram.ptx --entry histogram_shared -o histogram.sass
+      $EDITOR histogram.sass
+      warploom run histogram.sass --grid 16 --block 256 …
+  Check a listing and see how it is understood:
+      warploom asm kernels/listings/counter.sass
+
+The language of listings is described in docs/sass.md.";
+
 /// `warploom check`.
 #[derive(Args, Clone, Debug)]
 pub struct CheckOptions {
-    /// Files with kernels: PTX text
-    #[arg(value_name = "KERNEL.ptx", required = true)]
+    /// Files with kernels: PTX text or SASS listings
+    #[arg(value_name = "KERNEL.{ptx,sass}", required = true)]
     pub files: Vec<PathBuf>,
     /// The chip.
     #[command(flatten)]

@@ -6,21 +6,37 @@ use warploom::{Device, Module};
 
 use crate::failure::Failure;
 
+/// A kernel file's language.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// PTX text.
+    Ptx,
+    /// A SASS listing.
+    Sass,
+}
+
 /// Reads a file and loads it on a device.
 pub fn load(gpu: &mut Device, path: &Path) -> Result<Module, Failure> {
+    let (bytes, language) = read(path)?;
+    let name = path.display().to_string();
+    Ok(match language {
+        Language::Ptx => gpu.load_ptx_named(&name, bytes)?,
+        Language::Sass => gpu.load_sass_named(&name, bytes)?,
+    })
+}
+
+/// Reads a kernel file. Its extension says in which language it is, or else its first line.
+pub fn read(path: &Path) -> Result<(Vec<u8>, Language), Failure> {
     let shown = path.display();
     let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
     let stem = path.with_extension("").display().to_string();
     match extension {
         "cu" | "cpp" | "cc" | "c" => {
-            return Err(Failure::input(format!("`{shown}` is source code; this runs PTX")).help(format!(
-                "compile it first: `nvcc -ptx {shown} -o {stem}.ptx`, or `clang++ --cuda-device-only \
+            return Err(Failure::input(format!("`{shown}` is source code; this runs PTX and SASS listings"))
+                .help(format!(
+                    "compile it first: `nvcc -ptx {shown} -o {stem}.ptx`, or `clang++ --cuda-device-only \
                  --cuda-gpu-arch=sm_70 -O2 -S {shown} -o {stem}.ptx`"
-            )));
-        }
-        "sass" => {
-            return Err(Failure::input(format!("`{shown}`: SASS listings are not supported yet"))
-                .help("give the kernel as PTX"));
+                )));
         }
         _ => {}
     }
@@ -35,7 +51,14 @@ pub fn load(gpu: &mut Device, path: &Path) -> Result<Module, Failure> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(Failure::input(format!("`{shown}` is empty")));
     }
-    Ok(gpu.load_ptx_named(&shown.to_string(), bytes)?)
+    let is_listing = || std::str::from_utf8(&bytes).is_ok_and(warploom::sass::is_listing);
+    let language = match extension {
+        "sass" => Language::Sass,
+        "ptx" => Language::Ptx,
+        _ if is_listing() => Language::Sass,
+        _ => Language::Ptx,
+    };
+    Ok((bytes, language))
 }
 
 /// An error of the operating system without its number.

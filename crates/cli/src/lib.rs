@@ -5,6 +5,7 @@
 
 pub mod anchors;
 pub mod arg;
+pub mod asm;
 pub mod check;
 pub mod chips;
 pub mod cli;
@@ -44,6 +45,7 @@ pub fn main() -> ExitCode {
         Command::Work(options) => work::work(options),
         Command::Repro(options) => repro::repro(options),
         Command::Check(options) => check::check(options),
+        Command::Asm(options) => asm::asm(options),
         Command::Chips(options) => chips::chips(options),
         Command::Devices(options) => devices::devices(options),
         Command::Conform(options) => conform::conform(options),

@@ -478,7 +478,31 @@ fn check_reports_all_files() {
 #[test]
 fn check_lists_code() {
     let out = good("check kernels/vecadd.ptx --listing");
-    assert!(out.contains("add.rn.f32") || out.contains("add.f32"), "{out}");
+    assert!(out.contains("FADD "), "{out}");
+}
+
+#[test]
+fn ptx_becomes_a_listing_that_runs() {
+    let dir = scratch("asm");
+    let file = dir.join("vecadd.sass");
+    good(&format!("asm --from kernels/vecadd.ptx --entry vecadd -o {}", file.display()));
+    let listing = std::fs::read_to_string(&file).unwrap();
+    assert!(listing.contains(".kernel vecadd\n") && listing.contains("FADD "), "{listing}");
+    // What is printed is in its canonical form already, but for the line that says where it came from.
+    let again = good(&format!("asm {}", file.display()));
+    assert_eq!(again.lines().skip(1).collect::<Vec<_>>(), listing.lines().skip(1).collect::<Vec<_>>());
+    let run = |file: &str| {
+        let buffers =
+            "--arg buf:f32:1024=iota --arg buf:f32:1024=iota --arg buf:f32:1024=zero --arg u32:1024";
+        json(&good(&format!("run {file} --grid 4 --block 256 {buffers} --dump 2:8 --json")))
+    };
+    let (ptx, sass) = (run("kernels/vecadd.ptx"), run(&file.display().to_string()));
+    assert_eq!((&ptx["cycles"], &ptx["dumps"]), (&sass["cycles"], &sass["dumps"]));
+    let wrong = refused(
+        2,
+        &["asm kernels/vecadd.ptx", "asm --from kernels/vecadd.ptx --entry nothing", "asm nothing.sass"],
+    );
+    insta::assert_snapshot!(wrong);
 }
 
 #[test]

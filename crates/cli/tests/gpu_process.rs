@@ -7,7 +7,8 @@ use warploom::{Device, Error, Launch, args};
 
 /// The command under test; `WARPLOOM_BIN` names it where this test was carried to another computer.
 fn child() -> Command {
-    let program = std::env::var("WARPLOOM_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_warploom").to_string());
+    let program =
+        std::env::var("WARPLOOM_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_warploom").to_string());
     let mut command = Command::new(program);
     command.arg("serve-gpu");
     command

@@ -370,6 +370,8 @@ pub enum Op {
     Nanosleep,
 
     // ---- control ------------------------------------------------------------------------------------------
+    /// Branches from here on, until a (`Imm` pc) is reached, meet again at a; by itself it does nothing.
+    Ssy,
     /// Jump to a (`Imm` pc); b is the reconvergence pc, set by [`crate::reconvergence`].
     Bra,
     /// Jump to entry a (register) of table b (`Imm`, [`crate::Body::tables`]); c is the reconvergence pc.

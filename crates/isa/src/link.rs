@@ -15,6 +15,7 @@ use crate::regalloc::*;
 use crate::spin::*;
 use crate::types::*;
 use crate::visit::*;
+use crate::webs::*;
 
 /// Why a kernel cannot be linked, or a variable not be filled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -106,13 +107,15 @@ pub fn prepare(body: &Body, lock_bits: bool) -> Prepared {
     let dominators = DominatorTree::dominators(&cfg);
     let mut post_dominators = DominatorTree::post_dominators(&cfg);
     let forest = LoopForest::new(&cfg, &dominators);
+    let liveness = Liveness::new(body, &cfg);
+    let webs = separate(body, &liveness);
     // What the program waits for shows in its own code, where an atomic is one instruction.
-    let spins = spinning_latches(body, &cfg, &post_dominators, &forest);
+    let spins = spinning_latches(&webs, &cfg, &post_dominators, &forest);
     let mut loops: Vec<Loop> =
         forest.loops.iter().zip(&spins).flat_map(|(l, spins)| report(&cfg, l, spins)).collect();
 
     heed(&mut loops, &body.lock_notes);
-    let places = Places::new(body);
+    let places = Places::new(&webs);
     loops.iter_mut().for_each(|l| l.ends = places.wait_ends(&cfg, l));
     let mut lock_words = places.lock_words();
 
@@ -128,6 +131,10 @@ pub fn prepare(body: &Body, lock_bits: bool) -> Prepared {
     set_reconvergence(&mut body, &cfg, &post_dominators);
     let liveness = Liveness::new(&body, &cfg);
     let unverified = unverified(&body, &liveness);
+    if body.allocated {
+        let (registers, predicates) = (body.registers.len() as u32, body.predicates);
+        return Prepared { body, registers, predicates, loops, atomics, unverified, lock_words };
+    }
     let allocation = Allocation::new(&body, &liveness);
     allocation.apply(&mut body, &liveness);
     let (registers, predicates) = (allocation.register_count, allocation.predicate_count);
@@ -295,6 +302,9 @@ pub fn link(module: &Module, entry: FuncId, addresses: &AddressMap) -> Result<Ke
 
 /// A 64-bit operand in a register declared with 32 bits would read its neighbour's value.
 fn check_widths(function: &Function, body: &Body) -> Result<(), LinkError> {
+    if body.allocated {
+        return Ok(());
+    }
     for (pc, inst) in body.insts.iter().enumerate() {
         let mut fits = true;
         let mut check = |value: Value| {
@@ -363,6 +373,7 @@ fn append(
         }
         inst.src.iter_mut().try_for_each(&mut operand)?;
         match inst.op {
+            Op::Ssy => rebase(&mut inst.src[0], code),
             Op::Bra => inst.src[..2].iter_mut().for_each(|pc| rebase(pc, code)),
             Op::Brx => {
                 rebase(&mut inst.src[1], tables);
@@ -596,6 +607,7 @@ impl SharedLayout {
     fn new(module: &Module, graph: &CallGraph) -> Result<Self, LinkError> {
         let mut used = vec![false; module.variables.len()];
         for body in graph.bodies() {
+            body.shared.iter().for_each(|v| used[v.index()] = true);
             for_each_operand(body, |o| {
                 if let Operand::Symbol(id) = o
                     && let Symbol::Variable(v) = body.symbols[id.index()].symbol

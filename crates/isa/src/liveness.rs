@@ -74,14 +74,22 @@ pub(crate) fn mentions(body: &Body) -> Rows<Mention> {
     let mut all: Vec<(u32, Mention)> = Vec::with_capacity(body.insts.len() * 4);
     for (pc, inst) in body.insts.iter().enumerate() {
         let pc = Pc(pc as u32);
+        // Allocated, a wide value is two registers.
+        let second = |value: Value| match value {
+            Value::Reg(r, Width::Two) if body.allocated => Some(Value::Reg(Reg(r.0 + 1), Width::One)),
+            _ => None,
+        };
+        let words = |value: Value| std::iter::once(value).chain(second(value));
         inst.for_each_use(body, |value| {
-            all.push((value_number(value, registers), Mention { pc, kind: MentionKind::Use }));
+            let uses =
+                words(value).map(|v| (value_number(v, registers), Mention { pc, kind: MentionKind::Use }));
+            all.extend(uses);
         });
         inst.for_each_def(body, |value| {
             let partial = inst.guard != Guard::Always
                 || matches!(value, Value::Reg(r, width) if width.words() < body.registers[r.index()].words());
             let kind = if partial { MentionKind::PartialDef } else { MentionKind::Def };
-            all.push((value_number(value, registers), Mention { pc, kind }));
+            all.extend(words(value).map(|v| (value_number(v, registers), Mention { pc, kind })));
         });
     }
     Rows::from_pairs(values, all.iter().copied())

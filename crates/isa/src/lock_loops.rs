@@ -77,8 +77,19 @@ pub fn expand(body: &mut Body) -> Option<Expanded> {
     made.starts.push(Pc(body.insts.len() as u32));
     for at in moved {
         let inst = &mut body.insts[at];
-        if let (Op::Bra, Operand::Imm(target)) = (inst.op, &mut inst.src[0]) {
-            *target = made.starts[*target as usize].0;
+        let points = match inst.op {
+            Op::Ssy => 0..1,
+            Op::Bra => 0..2,
+            Op::Brx => 2..3,
+            _ => continue,
+        };
+        for point in &mut inst.src[points] {
+            // A listing may state where a branch meets; it may be past the end.
+            if let Operand::Imm(pc) = point
+                && let Some(start) = made.starts.get(*pc as usize)
+            {
+                *pc = start.0;
+            }
         }
     }
     body.tables.iter_mut().flatten().for_each(|pc| *pc = made.starts[pc.index()]);
@@ -101,8 +112,16 @@ impl Builder<'_> {
     }
 
     fn register(&mut self) -> Reg {
-        self.body.registers.push(if self.access.ty.is_wide() { Width::Two } else { Width::One });
-        Reg(self.body.registers.len() as u32 - 1)
+        let registers = &mut self.body.registers;
+        let width = Width::of(self.access.ty);
+        if !self.body.allocated {
+            registers.push(width);
+            return Reg(registers.len() as u32 - 1);
+        }
+        // Beyond those that the listing names; a pair begins at an even one.
+        let first = (registers.len() as u32).next_multiple_of(width.words());
+        registers.resize((first + width.words()) as usize, Width::One);
+        Reg(first)
     }
 
     fn predicate(&mut self) -> Pred {

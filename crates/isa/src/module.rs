@@ -223,8 +223,13 @@ pub struct Body {
     pub frame_align: u32,
     /// Named pieces of the frame, for messages: (name, offset, bytes).
     pub frame_vars: Vec<(String, u32, u32)>,
+    /// Shared variables that the function has whether its code names them or not: code may count addresses by itself.
+    pub shared: Vec<VarId>,
     /// Labels, for the printer: (instruction, name), by instruction.
     pub labels: Vec<(Pc, String)>,
+    /// The registers are physical already, 64-bit values in an even one and the next: what a listing says is kept. A
+    /// reconvergence point that is set is the listing's, too.
+    pub allocated: bool,
     /// What the text says that memory instructions do to locks, by instruction.
     pub lock_notes: Vec<(Pc, LockNote)>,
 }
@@ -238,6 +243,20 @@ pub enum LockNote {
     Release,
     /// It reads a word that another thread is to write.
     Wait,
+}
+
+impl LockNote {
+    /// All there are.
+    pub const ALL: [LockNote; 3] = [LockNote::Acquire, LockNote::Release, LockNote::Wait];
+
+    /// Its name in a text.
+    pub const fn name(self) -> &'static str {
+        match self {
+            LockNote::Acquire => "acquire",
+            LockNote::Release => "release",
+            LockNote::Wait => "wait",
+        }
+    }
 }
 
 /// One `call`. The callee's frame begins right above the caller's (aligned); its results and parameters lie at

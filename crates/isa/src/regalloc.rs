@@ -36,6 +36,11 @@ impl Allocation {
         Allocation { places, register_count, predicate_count }
     }
 
+    /// An allocation that somebody else decided: the number of each web, registers first.
+    pub(crate) fn of_webs(places: Vec<u32>, register_count: u32, predicate_count: u32) -> Self {
+        Allocation { places, register_count, predicate_count }
+    }
+
     /// The physical register of a web of virtual ones.
     pub fn register(&self, web: WebId) -> Reg {
         Reg(self.places[web.index()])
@@ -100,6 +105,7 @@ impl Allocation {
         }
         body.registers = vec![Width::One; self.register_count as usize];
         body.predicates = self.predicate_count;
+        body.allocated = true;
     }
 }
 

@@ -219,6 +219,7 @@ impl Op {
             | Op::Bar(_)
             | Op::BarWarp
             | Op::Nanosleep
+            | Op::Ssy
             | Op::Bra
             | Op::Brx
             | Op::Call

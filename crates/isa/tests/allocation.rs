@@ -404,7 +404,7 @@ fn unrelated_lives_of_a_register_are_told_apart() {
     assert_ne!(liveness.register_web(Reg(0), 2), liveness.register_web(Reg(0), 5));
     assert_eq!(liveness.register_web(Reg(0), 5), liveness.register_web(Reg(0), 11));
     let prepared = link::prepare(&body, false);
-    let text = print::body(&prepared.body, print::Naming::Physical).to_string();
+    let text = print::body(&prepared.body).to_string();
     assert_eq!(prepared.registers, 2, "{text}");
 }
 

@@ -123,7 +123,7 @@ fn sample() -> Module {
 fn listing() {
     let module = sample();
     let body = module.functions[0].body.as_ref().expect("a body");
-    insta::assert_snapshot!("virtual", print::body(body, print::Naming::Virtual).to_string());
+    insta::assert_snapshot!("virtual", print::body(body).to_string());
     let addresses = AddressMap { variables: vec![0x7_0000_0000, 0], ..AddressMap::default() };
     let kernel = link(&module, FuncId(0), &addresses).expect("links");
     insta::assert_snapshot!("kernel", kernel.to_string());

@@ -10,7 +10,7 @@ const WIDE: &[u32] = &[0, 10];
 /// The instruction that the only loop of this code spins on. Register 0 (and 10) is an address.
 fn spins(insts: Vec<Inst>) -> Option<u32> {
     let prepared = link::prepare(&body(20, WIDE, 8, insts), false);
-    assert_eq!(prepared.loops.len(), 1, "{}", print::body(&prepared.body, print::Naming::Physical));
+    assert_eq!(prepared.loops.len(), 1, "{}", print::body(&prepared.body));
     prepared.loops[0].spins_on.map(|pc| pc.0)
 }
 

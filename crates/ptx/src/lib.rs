@@ -1,9 +1,8 @@
 //! PTX text to a [`warploom_isa::Module`], as a flat sequence of passes: [`lex`] → [`parse`] → [`resolve`] → [`lower`].
 //!
-//! Every error points at the text ([`diag`]); what is not modelled is refused here, when the module loads.
+//! Every error points at the text ([`isa::diag`]); what is not modelled is refused here, when the module loads.
 
 pub mod ast;
-pub mod diag;
 pub mod families;
 pub mod lex;
 pub mod lower;
@@ -13,7 +12,7 @@ pub mod resolved;
 
 use warploom_isa::{self as isa, Source, Span};
 
-pub use diag::{Diagnostic, LoadError};
+pub use isa::diag::{self, Diagnostic, LoadError};
 
 /// Reads a whole PTX text. `name` is what messages call it: a path, mostly.
 pub fn load(name: &str, text: &str) -> Result<isa::Module, LoadError> {

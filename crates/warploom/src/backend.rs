@@ -50,6 +50,9 @@ pub trait Backend: fmt::Debug + Send {
     /// Loads PTX, the bytes of a file. `name` is what messages call it: its path, mostly.
     fn load_ptx(&mut self, name: &str, text: &[u8]) -> Result<Arc<dyn LoadedModule>>;
 
+    /// Loads a SASS listing, the bytes of a file.
+    fn load_sass(&mut self, name: &str, text: &[u8]) -> Result<Arc<dyn LoadedModule>>;
+
     /// What of a launch fits on an SM, or why it cannot run.
     fn occupancy(&self, kernel: &Kernel, shape: Shape) -> Result<Occupancy>;
 

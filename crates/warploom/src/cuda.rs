@@ -116,6 +116,12 @@ impl Backend for Cuda {
         Ok(Arc::new(CudaText { cuda: self.clone(), module, text: resolved }))
     }
 
+    fn load_sass(&mut self, name: &str, _: &[u8]) -> Result<Arc<dyn LoadedModule>> {
+        Err(Error::Misuse(format!(
+            "`{name}`: a listing cannot run on a real GPU, whose driver takes PTX; run it on a simulated chip"
+        )))
+    }
+
     fn occupancy(&self, kernel: &Kernel, shape: Shape) -> Result<Occupancy> {
         let handle = cuda_kernel(kernel)?;
         let threads = shape.block.iter().product::<u32>();

@@ -106,6 +106,38 @@ impl Device {
         Ok(Module { device: self.id, inner })
     }
 
+    /// Loads a SASS listing (`docs/sass.md`), on a simulated chip. Messages call it `<sass>`; see
+    /// [`Device::load_sass_named`].
+    ///
+    /// ```
+    /// use warploom::{Device, Launch, args};
+    ///
+    /// # fn main() -> Result<(), warploom::Error> {
+    /// let mut gpu = Device::sim("gtx480")?;
+    /// let text = ".kernel lanes
+    ///     .param out u64
+    ///     S2R R0, SR_LaneId;
+    ///     LDC.64 R2, c[0x0][out];
+    ///     IMAD.WIDE.U32 R2, R0, 0x4, R2;
+    ///     STG.E [R2], R0;
+    ///     EXIT;";
+    /// let kernel = gpu.load_sass(text)?.kernel("lanes")?;
+    /// let out = gpu.zeros::<u32>(32)?;
+    /// gpu.launch(&kernel, Launch::grid(1).block(32), args![&out])?;
+    /// assert_eq!(out.read(&gpu)?[5], 5);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn load_sass(&mut self, text: &str) -> Result<Module> {
+        self.load_sass_named("<sass>", text)
+    }
+
+    /// Loads a SASS listing, as text or as the bytes of a file, that messages call `name`: its path, mostly.
+    pub fn load_sass_named(&mut self, name: &str, text: impl AsRef<[u8]>) -> Result<Module> {
+        let inner = self.backend.load_sass(name, text.as_ref())?;
+        Ok(Module { device: self.id, inner })
+    }
+
     /// A buffer that holds a copy of `data`. Messages call it `buffer 0`, `buffer 1` … in order of creation.
     pub fn buffer<T: Pod>(&mut self, data: &[T]) -> Result<Buffer<T>> {
         let name = self.next_name();

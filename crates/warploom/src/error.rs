@@ -1,7 +1,7 @@
 //! Everything that can go wrong between a host program and a kernel.
 
 use warploom_cuda::CudaError;
-use warploom_ptx::LoadError;
+use warploom_isa::diag::LoadError;
 use warploom_sim::{ChipError, Fault, Hang, Shape};
 
 use crate::args::ArgError;

@@ -1,4 +1,4 @@
-//! A laboratory for fine-grained synchronization on GPUs: load PTX, fill buffers, launch kernels, read reports.
+//! A laboratory for fine-grained synchronization on GPUs: load PTX or a SASS listing, fill buffers, launch kernels, read reports.
 //!
 //! ```
 //! use warploom::{Device, Launch, args};
@@ -49,6 +49,7 @@ pub use sim::{SimModel, SimOptions, policies};
 pub use warploom_cuda::{CudaError, DeviceInfo, devices as cuda_devices, serve as serve_cuda};
 pub use warploom_isa as isa;
 pub use warploom_ptx as ptx;
+pub use warploom_sass as sass;
 pub use warploom_sim::fault::Place;
 pub use warploom_sim::hang::grouped;
 pub use warploom_sim::trace;

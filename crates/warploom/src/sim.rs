@@ -103,6 +103,11 @@ impl Backend for Sim {
         Ok(Arc::new(SimModule(self.gpu.load(module)?)))
     }
 
+    fn load_sass(&mut self, name: &str, text: &[u8]) -> Result<Arc<dyn LoadedModule>> {
+        let module = warploom_sass::load_bytes(name, text)?;
+        Ok(Arc::new(SimModule(self.gpu.load(module)?)))
+    }
+
     fn occupancy(&self, kernel: &Kernel, shape: Shape) -> Result<Occupancy> {
         self.gpu.occupancy(sim_kernel(kernel)?, shape).map_err(|e| unlaunchable(e, shape))
     }

@@ -10,7 +10,6 @@ mod functions;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use isa::print::Naming;
 use warploom_isa as isa;
 
 use crate::diag::LoadError;
@@ -29,7 +28,7 @@ fn listing(text: &str) -> String {
     for function in &module.functions {
         if let Some(body) = &function.body {
             let _ = writeln!(out, "{}: frame {}", function.name, body.frame_bytes);
-            let _ = write!(out, "{}", isa::print::body(body, Naming::Virtual));
+            let _ = write!(out, "{}", isa::print::body(body));
         }
     }
     out
@@ -77,12 +76,12 @@ fn each_line(list: &str, head: &str) -> String {
             Ok(module) => {
                 corpus::check(&module);
                 let body = module.functions.iter().find(|f| f.is_kernel).and_then(|f| f.body.as_ref());
-                let text = isa::print::body(body.unwrap(), Naming::Virtual).to_string();
+                let text = isa::print::body(body.unwrap()).to_string();
                 let mut lines: Vec<_> = text.lines().collect();
                 // The `ret` after the instruction.
                 lines.pop();
                 for line in lines {
-                    let _ = writeln!(out, "        {}", line.get(7..).unwrap_or(line));
+                    let _ = writeln!(out, "        {}", line.trim_start());
                 }
             }
             Err(error) => {

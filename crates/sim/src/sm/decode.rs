@@ -264,7 +264,8 @@ fn times(units: &UnitSpec, op: Op) -> (Unit, Class, [u32; 2]) {
         | Op::Elect => exchange,
         Op::Bar(_) | Op::BarWarp => (Unit::Control, Class::Barrier, [1, 1]),
         Op::Fence(..) | Op::CpAsyncWait => (Unit::Control, Class::Fence, [1, 1]),
-        Op::Bra
+        Op::Ssy
+        | Op::Bra
         | Op::Brx
         | Op::Call
         | Op::Ret

@@ -168,7 +168,7 @@ impl Execution<'_> {
                 let found = each(mask).filter(inside).fold(0u64, |m, lane| m | 1 << lane);
                 registers.write_pred(inst.dst, found, mask);
             }
-            Op::Fence(..) | Op::Prefetch | Op::CpAsyncCommit | Op::CpAsyncWait | Op::Nop => {}
+            Op::Fence(..) | Op::Prefetch | Op::CpAsyncCommit | Op::CpAsyncWait | Op::Ssy | Op::Nop => {}
             Op::CpAsync(_) => {
                 let mut reach = self.reach(cta);
                 reach.copy_async(Issued { warp, activation: &activation, inst, mask })?;

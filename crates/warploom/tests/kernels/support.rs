@@ -106,6 +106,8 @@ pub struct Run {
     pub kernel: Kernel,
     /// Whether results are to be compared bit for bit.
     pub exact: bool,
+    /// What each launch took, so that two ways to the same program can be compared.
+    pub launches: Vec<String>,
 }
 
 impl Run {
@@ -115,9 +117,14 @@ impl Run {
             None => launch.max_cycles(ENOUGH).time_limit(Duration::from_secs(5)),
         };
         let result = self.gpu.launch(&self.kernel, launch, args);
-        match &result {
-            Ok(report) => check_counts(report),
-            Err(error) => error.report().map_or((), check_counts),
+        let report = result.as_ref().map_or_else(|error| error.report(), Some);
+        if let Some(report) = report {
+            check_counts(report);
+            let Report { cycles, warp_insts, thread_insts, registers, stalls, locks, .. } = report;
+            let locks =
+                locks.as_ref().map(|l| (l.acquired, l.failed_intra, l.failed_inter, l.wait_ok, l.wait_fail));
+            self.launches
+                .push(format!("{cycles} {warp_insts} {thread_insts} {registers} {stalls:?} {locks:?}"));
         }
         result
     }

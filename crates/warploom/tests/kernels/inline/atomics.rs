@@ -216,7 +216,7 @@ fn one(
     let mut gpu = machine.small();
     let module = gpu.load_ptx(&text(operation, bits, space, returns))?;
     let kernel = module.kernel("k")?;
-    let mut run = Run { gpu, kernel, exact: true };
+    let mut run = Run { gpu, kernel, exact: true, launches: Vec::new() };
     let (out, input) = (run.gpu.buffer(&first)?, run.gpu.buffer(&operands)?);
     run.launch(Launch::grid(1).block(32), warploom::args![&out, &input])?;
     let hex = |words: Vec<u64>| words.iter().map(|w| format!("{w:#x}")).collect::<Vec<_>>();

@@ -57,7 +57,7 @@ fn words(gpu: Device, text: &str, launch: &Launch, input: &[u32], len: usize) ->
     let mut gpu = gpu;
     let module = gpu.load_ptx(text)?;
     let kernel = module.kernel("k")?;
-    let mut run = Run { gpu, kernel, exact: true };
+    let mut run = Run { gpu, kernel, exact: true, launches: Vec::new() };
     let (out, input) = (run.gpu.zeros::<u32>(len)?, run.gpu.buffer(input)?);
     run.launch(launch.clone(), args![&out, &input])?;
     Ok(out.read(&run.gpu)?)

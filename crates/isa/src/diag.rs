@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use warploom_isa::{Source, Span};
+use crate::module::{Source, Span};
 
 /// One thing wrong with the text.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,0 +1,50 @@
+//! `warploom asm`: listings, from listings or from PTX.
+
+use std::path::Path;
+
+use warploom::isa::{FuncId, Module, print};
+use warploom::{Error, ptx, sass};
+
+use crate::cli::AsmOptions;
+use crate::failure::{Exit, Failure};
+use crate::input::{self, Language, reason};
+use crate::term;
+
+/// Prints a listing, or writes it to a file.
+pub fn asm(options: &AsmOptions) -> Result<Exit, Failure> {
+    let (path, wanted) = match (&options.file, &options.from) {
+        (_, Some(from)) => (from, Language::Ptx),
+        (Some(file), None) => (file, Language::Sass),
+        (None, None) => return Err(Failure::input("there is nothing to assemble")),
+    };
+    let module = load(path, wanted)?;
+    let entry = options.entry.as_deref().map(|name| find(&module, name)).transpose()?;
+    let text = print::module(&module, entry);
+    match &options.out {
+        None => term::print(&text)?,
+        Some(out) => std::fs::write(out, text)
+            .map_err(|e| Failure::input(format!("cannot write `{}`: {}", out.display(), reason(&e))))?,
+    }
+    Ok(Exit::Good)
+}
+
+fn load(path: &Path, wanted: Language) -> Result<Module, Failure> {
+    let (bytes, language) = input::read(path)?;
+    let name = path.display().to_string();
+    let module = match (wanted, language) {
+        (Language::Sass, Language::Ptx) => {
+            return Err(Failure::input(format!("`{name}` is PTX, not a listing"))
+                .help(format!("`warploom asm --from {name}` prints it as one")));
+        }
+        (_, Language::Ptx) => ptx::load_bytes(&name, &bytes),
+        (_, Language::Sass) => sass::load_bytes(&name, &bytes),
+    };
+    Ok(module.map_err(Error::from)?)
+}
+
+fn find(module: &Module, name: &str) -> Result<FuncId, Failure> {
+    let kernels = || module.functions.iter().enumerate().filter(|(_, f)| f.is_kernel);
+    let found = kernels().find(|(_, f)| f.name == name).map(|(i, _)| FuncId(i as u32));
+    let known = || kernels().map(|(_, f)| f.name.clone()).collect();
+    Ok(found.ok_or_else(|| Error::NoKernel { name: name.to_string(), known: known() })?)
+}

@@ -1,0 +1,469 @@
+//! The words of every type and modifier.
+
+use super::words::*;
+use crate::types::*;
+
+/// Where only the width counts.
+pub const SIZE: Table<Ty> = Table(&[
+    (Ty::B32, ""),
+    (Ty::U32, ""),
+    (Ty::S32, ""),
+    (Ty::F32, ""),
+    (Ty::B64, "64"),
+    (Ty::U64, "64"),
+    (Ty::S64, "64"),
+    (Ty::F64, "64"),
+    (Ty::B8, ""),
+    (Ty::U8, ""),
+    (Ty::S8, ""),
+    (Ty::B16, ""),
+    (Ty::U16, ""),
+    (Ty::S16, ""),
+    (Ty::F16, ""),
+    (Ty::BF16, ""),
+    (Ty::F16x2, ""),
+    (Ty::BF16x2, ""),
+    (Ty::U16x2, ""),
+    (Ty::S16x2, ""),
+]);
+
+/// Sums and low products: the sign makes no difference.
+pub const SIGNLESS: Table<Ty> = Table(&[
+    (Ty::S32, ""),
+    (Ty::U32, ""),
+    (Ty::S64, "64"),
+    (Ty::U64, "64"),
+    (Ty::S16, "16"),
+    (Ty::U16, "16"),
+    (Ty::S32, "S32"),
+    (Ty::U32, "U32"),
+    (Ty::S64, "S64"),
+    (Ty::U64, "U64"),
+]);
+/// Pairs of halves.
+pub const PAIRS: Table<Ty> = Table(&[(Ty::S16x2, "S16X2"), (Ty::U16x2, "U16X2")]);
+/// Integers, and pairs of them.
+pub const INTS_AND_PAIRS: Table<Ty> = Table(&[
+    (Ty::S32, ""),
+    (Ty::U32, "U32"),
+    (Ty::S64, "S64"),
+    (Ty::U64, "U64"),
+    (Ty::S16, "S16"),
+    (Ty::U16, "U16"),
+    (Ty::S16x2, "S16X2"),
+    (Ty::U16x2, "U16X2"),
+]);
+/// Integers.
+pub const INTS: Table<Ty> = Table(&[
+    (Ty::S32, ""),
+    (Ty::U32, "U32"),
+    (Ty::S64, "S64"),
+    (Ty::U64, "U64"),
+    (Ty::S16, "S16"),
+    (Ty::U16, "U16"),
+]);
+/// Integers whose product has twice the width.
+pub const NARROW_INTS: Table<Ty> =
+    Table(&[(Ty::S32, ""), (Ty::U32, "U32"), (Ty::S16, "S16"), (Ty::U16, "U16")]);
+/// Signed integers.
+pub const SIGNED: Table<Ty> = Table(&[(Ty::S32, ""), (Ty::S64, "S64"), (Ty::S16, "S16")]);
+/// Words.
+pub const WORDS: Table<Ty> = Table(&[(Ty::S32, ""), (Ty::U32, "U32")]);
+/// Words and double words.
+pub const FIELDS: Table<Ty> = Table(&[(Ty::S32, ""), (Ty::U32, "U32"), (Ty::S64, "S64"), (Ty::U64, "U64")]);
+/// Unsigned words, which carries and addresses are.
+pub const UNSIGNED: Table<Ty> = Table(&[(Ty::U32, ""), (Ty::U64, "64")]);
+/// What is shifted right: the sign decides what comes in.
+pub const SHIFTED: Table<Ty> = Table(&[
+    (Ty::S32, ""),
+    (Ty::U32, "U32"),
+    (Ty::S64, "S64"),
+    (Ty::U64, "U64"),
+    (Ty::S16, "S16"),
+    (Ty::U16, "U16"),
+    (Ty::B32, "U32"),
+    (Ty::B64, "U64"),
+    (Ty::B16, "U16"),
+]);
+/// Bits of any width.
+pub const BITS: Table<Ty> = Table(&[(Ty::B32, ""), (Ty::B64, "64"), (Ty::B16, "16")]);
+/// Bits.
+pub const WIDE_BITS: Table<Ty> = Table(&[(Ty::B32, ""), (Ty::B64, "64")]);
+/// Where equality is asked for: the sign makes no difference.
+pub const EQUATED: Table<Ty> = Table(&[
+    (Ty::S32, ""),
+    (Ty::B32, ""),
+    (Ty::S64, "S64"),
+    (Ty::B64, "S64"),
+    (Ty::S16, "S16"),
+    (Ty::B16, "S16"),
+]);
+/// What can be clamped at zero.
+pub const RELU_TYPES: Table<Ty> = Table(&[(Ty::S32, ""), (Ty::S16x2, "S16X2")]);
+/// Half precision where the name says nothing of it.
+pub const HALF_WORDS: Table<Ty> =
+    Table(&[(Ty::F16, "F16"), (Ty::F16x2, "F16X2"), (Ty::BF16, "BF16"), (Ty::BF16x2, "BF16X2")]);
+/// Half precision, single or in pairs.
+pub const HALVES: Table<Ty> =
+    Table(&[(Ty::F16, ""), (Ty::F16x2, "F16X2"), (Ty::BF16, "BF16"), (Ty::BF16x2, "BF16X2")]);
+/// Single and double precision.
+pub const FLOATS: Table<Ty> = Table(&[(Ty::F32, ""), (Ty::F64, "F64")]);
+/// What `set` compares.
+pub const SET_SOURCES: Table<Ty> = Table(&[
+    (Ty::S32, "S32"),
+    (Ty::U32, "U32"),
+    (Ty::S64, "S64"),
+    (Ty::U64, "U64"),
+    (Ty::S16, "S16"),
+    (Ty::U16, "U16"),
+    (Ty::B32, "B32"),
+    (Ty::B64, "B64"),
+    (Ty::B16, "B16"),
+    (Ty::F32, "F32"),
+    (Ty::F64, "F64"),
+    (Ty::F16, "F16"),
+    (Ty::F16x2, "F16X2"),
+    (Ty::BF16, "BF16"),
+    (Ty::BF16x2, "BF16X2"),
+]);
+/// What `set` results in.
+pub const SET_RESULTS: Table<Ty> = Table(&[
+    (Ty::U32, "U32"),
+    (Ty::S32, "S32"),
+    (Ty::F32, "F32"),
+    (Ty::U16, "U16"),
+    (Ty::S16, "S16"),
+    (Ty::F16, "F16"),
+    (Ty::BF16, "BF16"),
+    (Ty::F16x2, "F16X2"),
+    (Ty::BF16x2, "BF16X2"),
+    (Ty::U16x2, "U16X2"),
+]);
+/// Integers as conversions know them.
+pub const CVT_INTS: Table<Ty> = Table(&[
+    (Ty::S32, "S32"),
+    (Ty::U32, "U32"),
+    (Ty::S64, "S64"),
+    (Ty::U64, "U64"),
+    (Ty::S16, "S16"),
+    (Ty::U16, "U16"),
+    (Ty::S8, "S8"),
+    (Ty::U8, "U8"),
+]);
+/// Floats as conversions know them.
+pub const CVT_FLOATS: Table<Ty> =
+    Table(&[(Ty::F32, "F32"), (Ty::F64, "F64"), (Ty::F16, "F16"), (Ty::BF16, "BF16")]);
+/// Two floats in a word.
+pub const CVT_PAIRS: Table<Ty> = Table(&[(Ty::F16x2, "F16X2"), (Ty::BF16x2, "BF16X2")]);
+/// What two words are packed into.
+pub const PACKED: Table<Ty> = Table(&[(Ty::S16, "S16"), (Ty::U16, "U16"), (Ty::S8, "S8"), (Ty::U8, "U8")]);
+/// What loads and stores move: a width, and how narrow loads extend.
+pub const MOVED: Table<Ty> = Table(&[
+    (Ty::B32, ""),
+    (Ty::U32, ""),
+    (Ty::S32, ""),
+    (Ty::F32, ""),
+    (Ty::B64, "64"),
+    (Ty::U64, "64"),
+    (Ty::S64, "64"),
+    (Ty::F64, "64"),
+    (Ty::U8, "U8"),
+    (Ty::B8, "U8"),
+    (Ty::S8, "S8"),
+    (Ty::U16, "U16"),
+    (Ty::B16, "U16"),
+    (Ty::S16, "S16"),
+]);
+/// What atomics work on.
+pub const ATOMIC: Table<Ty> = Table(&[
+    (Ty::U32, ""),
+    (Ty::B32, ""),
+    (Ty::S32, "S32"),
+    (Ty::U64, "64"),
+    (Ty::B64, "64"),
+    (Ty::S64, "S64"),
+    (Ty::F32, "F32"),
+    (Ty::F64, "F64"),
+    (Ty::F16, "F16"),
+    (Ty::F16x2, "F16X2"),
+    (Ty::BF16, "BF16"),
+    (Ty::BF16x2, "BF16X2"),
+    (Ty::B16, "16"),
+]);
+/// What a warp reduces.
+pub const REDUCED: Table<Ty> = Table(&[(Ty::S32, ""), (Ty::U32, "U32"), (Ty::B32, "B32"), (Ty::F32, "F32")]);
+
+/// Halves of a product.
+pub const HALF_PARTS: Table<Part> = Table(&[(Part::Lo, ""), (Part::Hi, "HI")]);
+/// Saturation.
+pub const SAT: Table<Clamp> = Table(&[(Clamp::None, ""), (Clamp::Sat, "SAT")]);
+/// Comparisons.
+pub const COMPARISONS: Table<Cmp> = Table(&[
+    (Cmp::Eq, "EQ"),
+    (Cmp::Ne, "NE"),
+    (Cmp::Lt, "LT"),
+    (Cmp::Le, "LE"),
+    (Cmp::Gt, "GT"),
+    (Cmp::Ge, "GE"),
+    (Cmp::Equ, "EQU"),
+    (Cmp::Neu, "NEU"),
+    (Cmp::Ltu, "LTU"),
+    (Cmp::Leu, "LEU"),
+    (Cmp::Gtu, "GTU"),
+    (Cmp::Geu, "GEU"),
+    (Cmp::Num, "NUM"),
+    (Cmp::Nan, "NAN"),
+]);
+/// Comparisons of integers.
+pub const INT_COMPARISONS: Table<Cmp> = Table(&[
+    (Cmp::Eq, "EQ"),
+    (Cmp::Ne, "NE"),
+    (Cmp::Lt, "LT"),
+    (Cmp::Le, "LE"),
+    (Cmp::Gt, "GT"),
+    (Cmp::Ge, "GE"),
+]);
+/// Comparisons of predicates.
+pub const EQUALITIES: Table<Cmp> = Table(&[(Cmp::Eq, "EQ"), (Cmp::Ne, "NE")]);
+/// Fermi always combines, mostly with `PT` by `AND`, which is no combination.
+pub const COMBINATIONS: Table<Combine> = Table(&[
+    (Combine::None, "AND"),
+    (Combine::And, "AND"),
+    (Combine::Or, "OR"),
+    (Combine::Xor, "XOR"),
+    (Combine::None, ""),
+]);
+/// Bitwise operations.
+pub const LOGIC: Table<Logic> = Table(&[(Logic::And, "AND"), (Logic::Or, "OR"), (Logic::Xor, "XOR")]);
+/// Functions of the special-function unit.
+pub const FUNCTIONS: Table<Approx> = Table(&[
+    (Approx::Rcp, "RCP"),
+    (Approx::Sqrt, "SQRT"),
+    (Approx::Rsqrt, "RSQ"),
+    (Approx::Sin, "SIN"),
+    (Approx::Cos, "COS"),
+    (Approx::Lg2, "LG2"),
+    (Approx::Ex2, "EX2"),
+    (Approx::Tanh, "TANH"),
+]);
+/// Kinds of numbers.
+pub const KINDS: Table<TestKind> = Table(&[
+    (TestKind::Finite, "FINITE"),
+    (TestKind::Infinite, "INFINITE"),
+    (TestKind::Number, "NUMBER"),
+    (TestKind::NotANumber, "NAN"),
+    (TestKind::Normal, "NORMAL"),
+    (TestKind::Subnormal, "SUBNORMAL"),
+]);
+/// Byte selections.
+pub const SELECTIONS: Table<PrmtMode> = Table(&[
+    (PrmtMode::Index, ""),
+    (PrmtMode::F4e, "F4E"),
+    (PrmtMode::B4e, "B4E"),
+    (PrmtMode::Rc8, "RC8"),
+    (PrmtMode::Ecl, "ECL"),
+    (PrmtMode::Ecr, "ECR"),
+    (PrmtMode::Rc16, "RC16"),
+]);
+/// Whether bytes are signed.
+pub const SIGNS: Table<bool> = Table(&[(true, "S8"), (false, "U8")]);
+/// A shift's direction.
+pub const LEFT: Table<bool> = Table(&[(true, "L"), (false, "R")]);
+/// A word of two.
+pub const WORD: Table<u8> = Table(&[(0, "W0"), (1, "W1")]);
+/// A half of a word.
+pub const HALF: Table<u8> = Table(&[(0, "H0"), (1, "H1")]);
+/// A byte of a word.
+pub const BYTE: Table<u8> = Table(&[(0, "B0"), (1, "B1"), (2, "B2"), (3, "B3")]);
+/// Bytes of an asynchronous copy.
+pub const COPIED: Table<u8> = Table(&[(4, "32"), (8, "64"), (16, "128")]);
+/// Spaces with a window in generic addresses.
+pub const SPACES: Table<Space> = Table(&[
+    (Space::Global, "GLOBAL"),
+    (Space::Shared, "SHARED"),
+    (Space::Local, "LOCAL"),
+    (Space::Const, "CONST"),
+    (Space::Param, "PARAM"),
+]);
+/// Orders of a fence.
+pub const FENCES: Table<Order> = Table(&[
+    (Order::AcqRel, "ACQ_REL"),
+    (Order::SeqCst, "SC"),
+    (Order::Acquire, "ACQUIRE"),
+    (Order::Release, "RELEASE"),
+]);
+/// Scopes of a fence.
+pub const FENCE_SCOPES: Table<Scope> =
+    Table(&[(Scope::Cta, "CTA"), (Scope::Cluster, "CLUSTER"), (Scope::Gpu, "GPU"), (Scope::Sys, "SYS")]);
+/// Scopes as Fermi's `MEMBAR` calls them.
+pub const MEMBAR_SCOPES: Table<Scope> =
+    Table(&[(Scope::Cta, "CTA"), (Scope::Gpu, "GL"), (Scope::Sys, "SYS"), (Scope::Cluster, "CLUSTER")]);
+/// Operations of an atomic.
+pub const ATOMICS: Table<AtomOp> = Table(&[
+    (AtomOp::Add, "ADD"),
+    (AtomOp::Min, "MIN"),
+    (AtomOp::Max, "MAX"),
+    (AtomOp::And, "AND"),
+    (AtomOp::Or, "OR"),
+    (AtomOp::Xor, "XOR"),
+    (AtomOp::Inc, "INC"),
+    (AtomOp::Dec, "DEC"),
+    (AtomOp::Exch, "EXCH"),
+    (AtomOp::Cas, "CAS"),
+]);
+/// Reductions of a warp.
+pub const REDUCTIONS: Table<ReduxOp> = Table(&[
+    (ReduxOp::Add, "ADD"),
+    (ReduxOp::Min, "MIN"),
+    (ReduxOp::Max, "MAX"),
+    (ReduxOp::And, "AND"),
+    (ReduxOp::Or, "OR"),
+    (ReduxOp::Xor, "XOR"),
+]);
+/// Votes.
+pub const VOTES: Table<VoteMode> = Table(&[
+    (VoteMode::Any, "ANY"),
+    (VoteMode::All, "ALL"),
+    (VoteMode::Uni, "EQ"),
+    (VoteMode::Ballot, "BALLOT"),
+]);
+/// Shuffles.
+pub const SHUFFLES: Table<ShflMode> = Table(&[
+    (ShflMode::Idx, "IDX"),
+    (ShflMode::Up, "UP"),
+    (ShflMode::Down, "DOWN"),
+    (ShflMode::Bfly, "BFLY"),
+]);
+/// What an mbarrier does.
+pub const MBARRIERS: Table<MbarrierOp> = Table(&[
+    (MbarrierOp::Init, "INIT"),
+    (MbarrierOp::Inval, "INVAL"),
+    (MbarrierOp::Arrive, "ARRIVE"),
+    (MbarrierOp::ArriveDrop, "ARRIVE_DROP"),
+    (MbarrierOp::ArriveExpectTx, "ARRIVE_EXPECT_TX"),
+    (MbarrierOp::ExpectTx, "EXPECT_TX"),
+    (MbarrierOp::CompleteTx, "COMPLETE_TX"),
+    (MbarrierOp::TestWait, "TEST_WAIT"),
+    (MbarrierOp::TestWaitParity, "TEST_WAIT_PARITY"),
+    (MbarrierOp::PendingCount, "PENDING_COUNT"),
+]);
+
+const ROUNDS: Table<Round> =
+    Table(&[(Round::Rn, ""), (Round::Rz, "RZ"), (Round::Rm, "RM"), (Round::Rp, "RP")]);
+const NEAREST: Table<Round> = Table(&[(Round::Rn, "")]);
+const NO_CLAMP: Table<Clamp> = Table(&[(Clamp::None, "")]);
+/// Arithmetic in single precision.
+pub const SINGLE: Mode = Mode { round: ROUNDS, clamp: SAT, ftz: true };
+/// Quotients and roots in single precision.
+pub const SINGLE_QUOTIENT: Mode = Mode { round: ROUNDS, clamp: NO_CLAMP, ftz: true };
+/// Arithmetic in double precision.
+pub const DOUBLE: Mode = Mode { round: ROUNDS, clamp: NO_CLAMP, ftz: false };
+/// Arithmetic in half precision.
+pub const HALF_MODE: Mode = Mode { round: NEAREST, clamp: SAT, ftz: true };
+/// Half precision with one rounding.
+pub const HALF_FUSED: Mode = Mode { round: NEAREST, clamp: CLAMPS, ftz: true };
+
+const WEAK_ORDERS: Table<Order> = Table(&[
+    (Order::Weak, ""),
+    (Order::Volatile, "VOLATILE"),
+    (Order::Relaxed, "RELAXED"),
+    (Order::Acquire, "ACQUIRE"),
+    (Order::Release, "RELEASE"),
+    (Order::Mmio, "MMIO"),
+]);
+const SCOPES: Table<Scope> = Table(&[
+    (Scope::Sys, ""),
+    (Scope::Cta, "CTA"),
+    (Scope::Cluster, "CLUSTER"),
+    (Scope::Gpu, "GPU"),
+    (Scope::Sys, "SYS"),
+]);
+const LOAD_CACHES: Table<Cache> = Table(&[
+    (Cache::All, ""),
+    (Cache::Cg, "CG"),
+    (Cache::Cs, "CS"),
+    (Cache::Lu, "LU"),
+    (Cache::Cv, "CV"),
+    (Cache::Nc, "NC"),
+]);
+const STORE_CACHES: Table<Cache> =
+    Table(&[(Cache::All, ""), (Cache::Cg, "CG"), (Cache::Cs, "CS"), (Cache::Cv, "WT")]);
+const NO_CACHES: Table<Cache> = Table(&[(Cache::All, "")]);
+
+/// Loads from these spaces.
+pub const fn load(spaces: &'static [(Space, &'static str)]) -> Memory {
+    Memory {
+        spaces: Table(spaces),
+        types: MOVED,
+        orders: WEAK_ORDERS,
+        scopes: SCOPES,
+        caches: LOAD_CACHES,
+        vectors: true,
+    }
+}
+
+/// Stores to a space.
+pub const fn store(spaces: &'static [(Space, &'static str)]) -> Memory {
+    Memory { caches: STORE_CACHES, ..load(spaces) }
+}
+
+/// Atomics on a space.
+pub const fn atomic(spaces: &'static [(Space, &'static str)]) -> Memory {
+    const ORDERS: Table<Order> = Table(&[
+        (Order::Relaxed, ""),
+        (Order::Acquire, "ACQUIRE"),
+        (Order::Release, "RELEASE"),
+        (Order::AcqRel, "ACQ_REL"),
+    ]);
+    const SCOPES: Table<Scope> = Table(&[
+        (Scope::Gpu, ""),
+        (Scope::Cta, "CTA"),
+        (Scope::Cluster, "CLUSTER"),
+        (Scope::Gpu, "GPU"),
+        (Scope::Sys, "SYS"),
+    ]);
+    Memory {
+        spaces: Table(spaces),
+        types: ATOMIC,
+        orders: ORDERS,
+        scopes: SCOPES,
+        caches: NO_CACHES,
+        vectors: false,
+    }
+}
+
+/// Accesses that take or free a lock bit of shared memory, by an address of this space.
+pub const fn locked(spaces: &'static [(Space, &'static str)]) -> Memory {
+    Memory { spaces: Table(spaces), ..LOCKED }
+}
+
+const LOCKED: Memory = Memory {
+    spaces: Table(&[]),
+    types: Table(&[
+        (Ty::B32, ""),
+        (Ty::U32, ""),
+        (Ty::S32, ""),
+        (Ty::F32, ""),
+        (Ty::F16x2, ""),
+        (Ty::BF16x2, ""),
+        (Ty::B64, "64"),
+        (Ty::U64, "64"),
+        (Ty::S64, "64"),
+        (Ty::F64, "64"),
+        (Ty::U16, "U16"),
+        (Ty::B16, "U16"),
+        (Ty::F16, "U16"),
+        (Ty::BF16, "U16"),
+    ]),
+    // Nobody outside of the CTA sees shared memory.
+    orders: Table(&[
+        (Order::Relaxed, ""),
+        (Order::Acquire, "ACQUIRE"),
+        (Order::Release, "RELEASE"),
+        (Order::Weak, "WEAK"),
+        (Order::Volatile, "VOLATILE"),
+    ]),
+    scopes: Table(&[(Scope::Cta, ""), (Scope::Cluster, "CLUSTER"), (Scope::Gpu, "GPU"), (Scope::Sys, "SYS")]),
+    caches: NO_CACHES,
+    vectors: false,
+};
