@@ -110,15 +110,11 @@ fn scaled_add<'t>(inst: &Inst<'t>, mut operands: Vec<Spanned<Term<'t>>>) -> Resu
 fn rewrite(meaning: &mut Meaning<'_>) {
     let Meaning { op, operands, .. } = meaning;
     match *op {
-        Op::IAdd(ty, clamp) => {
-            if subtracts(operands) {
-                *op = Op::ISub(ty, clamp);
-            }
+        Op::IAdd(ty, clamp) if subtracts(operands) => {
+            *op = Op::ISub(ty, clamp);
         }
-        Op::FAdd(ty, mode) => {
-            if subtracts(operands) {
-                *op = Op::FSub(ty, mode);
-            }
+        Op::FAdd(ty, mode) if subtracts(operands) => {
+            *op = Op::FSub(ty, mode);
         }
         Op::Vote(VoteMode::Any) => {
             // `VOTE.ANY R1, PT, P0` is the ballot.

@@ -54,11 +54,11 @@ fn operations(random: &mut Random) -> Vec<Op> {
                 suffixes.push(words[random.below(words.len() as u64) as usize].clone());
             }
             for suffixes in [Vec::new(), suffixes] {
-                if let Some(op) = spell::operation(name, &suffixes) {
-                    if texts.insert(spell::mnemonic(op)) {
-                        found.push(spell::canonical(op));
-                        open.push(suffixes);
-                    }
+                if let Some(op) = spell::operation(name, &suffixes)
+                    && texts.insert(spell::mnemonic(op))
+                {
+                    found.push(spell::canonical(op));
+                    open.push(suffixes);
                 }
             }
         }

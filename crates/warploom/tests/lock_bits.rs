@@ -361,7 +361,7 @@ fn annotated_locks_are_counted() {
     }
     let mut gpu = device("gtx570", SimModel::Timing, &[]);
     let error =
-        gpu.load_ptx_named("k.ptx", &kernel(".pragma \"warploom.lock keep\"; ld.shared.u32 %r1, [s];"));
+        gpu.load_ptx_named("k.ptx", kernel(".pragma \"warploom.lock keep\"; ld.shared.u32 %r1, [s];"));
     assert!(error.unwrap_err().to_string().contains("this says nothing about a lock"));
 }
 

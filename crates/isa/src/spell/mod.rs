@@ -32,7 +32,7 @@ macro_rules! spellings {
         fn read_rows(name: &str, given: &Suffixes) -> Option<Op> {
             $(#[allow(unused_mut)]
             if let Some(mut words) = begin($name, name, given) {
-                let op = (|| Some(Op::$op { $($part: $words.read(&mut words)?),* }))();
+                let op = whole(|| Some(Op::$op { $($part: $words.read(&mut words)?),* }));
                 if let Some(op) = op.filter(|_| words.0.is_empty()) {
                     return Some(op);
                 }
@@ -43,6 +43,11 @@ macro_rules! spellings {
         /// The first words of all mnemonics.
         const NAMES: &[&str] = &[$($name),*];
     };
+}
+
+/// An operation all of whose parts could be read.
+fn whole(read: impl FnOnce() -> Option<Op>) -> Option<Op> {
+    read()
 }
 
 /// The words left to a row, if the mnemonic has the row's name and fixed words.
