@@ -1,13 +1,14 @@
 //! A timing wheel: events that wait for their cycle.
 //!
-//! Nearly every event of the machine is due within a few hundred cycles, so the near ones lie in a ring with a slot for
-//! each cycle, and only the far ones in an ordered heap, from which they come as time reaches their range.
+//! Nearly every event of the machine is due within some tens of cycles, so the near ones lie in a ring with a slot for each
+//! cycle, and only the far ones in an ordered heap, from which they come as time reaches their range. A longer ring would
+//! need the heap less, but every cycle has another slot, and fifteen SMs' rings are to stay in the host's cache.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
 /// Cycles that the ring spans.
-const SLOTS: usize = 1024;
+const SLOTS: usize = 128;
 const WORDS: usize = SLOTS / 64;
 
 /// Events by cycle. Those of one cycle come out in the order in which they were pushed, wherever they waited.

@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 
+use smallvec::SmallVec;
 use warploom_isa::AtomOp;
 
 use super::transfer::{Transfer, TransferKind, shared_turns};
@@ -55,7 +56,7 @@ pub struct Flight {
     /// The line.
     pub line: u64,
     /// Transfers and their lanes that wait for the answer.
-    pub waiting: Vec<(u32, u64)>,
+    pub waiting: SmallVec<[(u32, u64); 2]>,
     /// The line as its slice found it.
     pub bytes: LineBytes,
     /// Which of its bytes had been written.
@@ -414,7 +415,7 @@ impl<const N: usize> MemoryUnit<N> {
         let ticket = self.flights.take(|| Flight {
             purpose,
             line,
-            waiting: Vec::new(),
+            waiting: SmallVec::new(),
             bytes: [0; MAX_LINE_BYTES],
             written: LineWritten::MAX,
         });
@@ -481,11 +482,10 @@ impl<const N: usize> MemoryUnit<N> {
             }
             _ => {}
         }
-        let mut waiting = std::mem::take(&mut self.flights[ticket].waiting);
-        for &(id, lanes) in &waiting {
+        let flight = &self.flights[ticket];
+        for &(id, lanes) in &flight.waiting {
             let access = &mut self.transfers[id];
             if matches!(purpose, Purpose::Fill { local: false } | Purpose::Load) {
-                let flight = &self.flights[ticket];
                 access.take(line, &flight.bytes, flight.written, lanes);
             }
             access.outstanding -= 1;
@@ -494,8 +494,6 @@ impl<const N: usize> MemoryUnit<N> {
                 self.completed.push((id, access.ready_at.max(now)));
             }
         }
-        waiting.clear();
-        self.flights[ticket].waiting = waiting;
         self.flights.give_back(ticket);
         (purpose == Purpose::Instruction).then_some(line)
     }
