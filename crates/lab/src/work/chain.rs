@@ -12,7 +12,8 @@ const SCHEME: Param = Param::word("scheme", "how warps wait for each other", SCH
 const WARPS: Param = Param::new("warps", "warps of the CTA", 16).range(1, 32);
 const STEPS: Param =
     Param::new("steps", "steps of 32 words in a round, which the warps take in turn", 16).range(1, 96);
-const DISTANCE: Param = Param::new("distance", "words back to the one that a word waits for", 32).range(32, 3072);
+const DISTANCE: Param =
+    Param::new("distance", "words back to the one that a word waits for", 32).range(32, 3072);
 const ROUNDS: Param =
     Param::new("rounds", "times that the chain is run; the first fetches its instructions", 4).range(1, 1000);
 

@@ -29,6 +29,7 @@ mod chain;
 mod hashtable;
 mod matmul;
 mod nw;
+mod primitives;
 mod vecadd;
 
 use serde::Serialize;
@@ -38,10 +39,18 @@ pub use bench::{Bench, Figures};
 pub use chain::SCHEMES as CHAIN_SCHEMES;
 pub use check::Check;
 pub use params::{Param, ParamError, SEED, Values};
+pub use primitives::PRIMITIVES;
 pub use total::total;
 
 /// All workloads, in the order they are listed.
-pub const WORKLOADS: &[Workload] = &[vecadd::WORKLOAD, matmul::WORKLOAD, hashtable::WORKLOAD, nw::WORKLOAD, chain::WORKLOAD];
+pub const WORKLOADS: &[Workload] = &[
+    vecadd::WORKLOAD,
+    matmul::WORKLOAD,
+    hashtable::WORKLOAD,
+    nw::WORKLOAD,
+    chain::WORKLOAD,
+    primitives::WORKLOAD,
+];
 
 /// A kernel, or several, with an input and a check of the result.
 #[derive(Clone, Copy, Debug, Serialize)]

@@ -120,7 +120,8 @@ impl Values {
 
 impl fmt::Display for Values {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let pairs: Vec<_> = self.0.iter().map(|(param, value)| format!("{}={}", param.name, param.text(*value))).collect();
+        let pairs: Vec<_> =
+            self.0.iter().map(|(param, value)| format!("{}={}", param.name, param.text(*value))).collect();
         f.write_str(&pairs.join(" "))
     }
 }

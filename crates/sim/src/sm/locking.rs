@@ -58,7 +58,8 @@ impl Reach<'_> {
             if piece.mask != got && !in_atomic && reach.kernel.unverified.binary_search(&pc).is_ok() {
                 // A warp that shares a bit takes it with all of its lanes, of which one gets it: that is not too late.
                 let late = |lane: &usize| {
-                    let with = |h: BitHolder| h.taker.warp == who && h.taker.pc == pc && h.word == word(*lane);
+                    let with =
+                        |h: BitHolder| h.taker.warp == who && h.taker.pc == pc && h.word == word(*lane);
                     !unit.holder(unit.bit(bits.base + word(*lane))).is_some_and(with)
                 };
                 let missed = each(piece.mask & !got).filter(late);
