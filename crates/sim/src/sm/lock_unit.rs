@@ -58,7 +58,7 @@ pub struct LockUnit {
     pub tries: [u64; 2],
     /// The program has changed a bit since somebody last looked. What atomics do does not count: they put it back.
     pub changed: bool,
-    /// A load of the program found a bit taken by an atomic since somebody last looked: a moment later it is free.
+    /// A load of the program, or an atomic, found a bit taken by an atomic since somebody last looked: a moment later it is free.
     pub passing: bool,
 }
 
@@ -118,11 +118,16 @@ impl LockUnit {
                 let in_atomic = access.in_atomic;
                 self.holders[bit as usize] = Some(BitHolder { taker, word, in_atomic });
                 taken |= 1 << lane;
-            } else if !access.in_atomic {
+            } else {
                 let holder = self.holders[bit as usize];
                 let own = holder.is_some_and(|h| h.taker.warp == access.warp);
-                self.passing |= holder.is_some_and(|h| h.in_atomic);
-                if own { self.stats.failed_intra += 1 } else { self.stats.failed_inter += 1 }
+                // Lanes of one atomic wait for each other in a fixed order; another warp's is there by chance.
+                self.passing |= holder.is_some_and(|h| h.in_atomic) && !(access.in_atomic && own);
+                match (access.in_atomic, own) {
+                    (true, _) => {}
+                    (false, true) => self.stats.failed_intra += 1,
+                    (false, false) => self.stats.failed_inter += 1,
+                }
             }
         }
         self.tries[0] += lanes.count_ones() as u64;
