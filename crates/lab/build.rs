@@ -16,7 +16,7 @@ const OTHERS: [&str; 3] = ["cli", "cuda", "lab"];
 const PARTS: [&str; 4] = ["random.rs", "work", "anchors", "repro/tasks"];
 
 /// Kernels that no experiment runs.
-const OTHER_KERNELS: [&str; 2] = ["corpus", "hangs"];
+const OTHER_KERNELS: [&str; 1] = ["corpus"];
 
 fn main() -> io::Result<()> {
     let root = Path::new("../..");

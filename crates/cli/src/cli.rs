@@ -410,7 +410,7 @@ Examples:
 
 The exit code is 1 if the result is not the one that the host computes. With --json the object has the keys of a launch
 (`warploom run --json`), summed over all launches, and `workload`, `params`, `check` (true or false), `check_message`,
-`launches` (how many) and `per_launch` (each one's kernel, shape, cycles and instructions).";
+`launches` (how many), `figures` (what the workload measured itself) and `per_launch` (each one's kernel, shape, cycles and instructions).";
 
 /// How a kernel is executed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -60,6 +60,7 @@ fn object(workload: &Workload, values: &Values, outcome: &Outcome) -> Result<Val
     object["params"] = json!(values);
     object["check"] = json!(outcome.check.is_ok());
     object["check_message"] = json!(message(outcome));
+    object["figures"] = json!(outcome.figures);
     object["launches"] = json!(outcome.launches.len());
     let each = |r: &Report| {
         json!({
@@ -86,6 +87,7 @@ fn summary(workload: &Workload, values: &Values, outcome: &Outcome) -> String {
         ("check", format!("{verdict}: {}", message(outcome))),
         ("launches", format!("{} of {}", grouped(outcome.launches.len() as u64), total.kernel)),
     ];
+    lines.extend(outcome.figures.iter().map(|(name, value)| (*name, warploom_lab::repro::figure(*value))));
     if let Some(gpu_s) = total.gpu_s {
         let cycles = grouped(total.cycles);
         lines.push(("GPU time", format!("{}, {cycles} cycles at the peak clock", seconds(gpu_s))));
@@ -110,8 +112,12 @@ fn list(json: bool) -> Result<Exit, Failure> {
     for workload in WORKLOADS {
         let _ = writeln!(text, "{:<10} {}", workload.name, workload.about);
         for param in workload.params {
-            let default = format!("{}={}", param.name, param.default);
-            let _ = writeln!(text, "    {default:<15}  {}", param.about);
+            let default = format!("{}={}", param.name, param.text(param.default));
+            let _ = write!(text, "    {default:<15}  {}", param.about);
+            let _ = match param.words {
+                [] => writeln!(text),
+                words => writeln!(text, ": {}", words.join(", ")),
+            };
         }
         text.push('\n');
     }

@@ -127,3 +127,107 @@ fn what_is_wrong_is_named() {
     let none = Workload::find("").unwrap_err();
     assert!(matches!(none, ParamError::NoWorkload { .. }));
 }
+
+/// The chain and the primitives, on the chip that has lock bits under every scheduler, and where they run without.
+mod synchronization {
+    use warploom::{Timing, policies};
+    use warploom_lab::work::{CHAIN_SCHEMES, PRIMITIVES};
+
+    use super::*;
+
+    /// gtx570 under every policy, and without timing.
+    fn with_lock_bits() -> Vec<(String, Device)> {
+        let timed = policies().into_iter().map(|(policy, _)| {
+            let timing = Timing { policy: Some(policy.to_string()), ..Timing::default() };
+            (policy.to_string(), SimOptions { timing, ..SimOptions::default() })
+        });
+        let functional = SimOptions { model: SimModel::Functional, ..SimOptions::default() };
+        let chip = || Chip::load("gtx570", &[]).unwrap();
+        timed
+            .chain([("functional".to_string(), functional)])
+            .map(|(name, options)| (name, Device::sim_with(chip(), options)))
+            .collect()
+    }
+
+    #[track_caller]
+    fn checked(on: &str, gpu: Device, name: &str, params: &str) -> Outcome {
+        let outcome = run_on(gpu, name, params);
+        assert!(outcome.check.is_ok(), "{name} {params} on {on}: {:?}", outcome.check);
+        assert!(
+            outcome.total.lock_warnings.is_empty(),
+            "{name} {params} on {on}: {:?}",
+            outcome.total.lock_warnings
+        );
+        outcome
+    }
+
+    fn on_lock_bits(name: &str) -> bool {
+        ["tiny_", "vote_", "warp_vote"].iter().any(|start| name.starts_with(start))
+    }
+
+    #[test]
+    fn chains_of_any_shape() {
+        for scheme in CHAIN_SCHEMES {
+            for shape in [
+                "rounds=2",
+                "warps=5 steps=13 distance=64 rounds=2",
+                "warps=7 steps=4 rounds=1",
+                "warps=1 steps=3 rounds=2",
+            ] {
+                let params = format!("scheme={scheme} {shape}");
+                for (policy, gpu) in with_lock_bits() {
+                    checked(&policy, gpu, "chain", &params);
+                }
+                for chip in ["gtx480", "h200"].iter().filter(|_| !on_lock_bits(scheme)) {
+                    checked(chip, device(chip, SimModel::Timing), "chain", &params);
+                }
+            }
+        }
+        // Threads wait for threads of two warps.
+        for scheme in ["atom_lock", "tiny_lock"] {
+            for (policy, gpu) in with_lock_bits() {
+                checked(&policy, gpu, "chain", &format!("scheme={scheme} distance=45 rounds=2"));
+            }
+        }
+    }
+
+    #[test]
+    fn chains_that_cannot_be() {
+        let refused = |params: &str| {
+            let workload = Workload::find("chain").unwrap();
+            let values = workload.values(&params.split_whitespace().collect::<Vec<_>>()).unwrap();
+            workload
+                .run(&mut device("gtx570", SimModel::Timing), &values, &|launch| launch)
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(refused("scheme=warp_barr steps=17").contains("16 barriers"));
+        assert!(refused("scheme=tiny_lock steps=33").contains("1024 lock bits"));
+        assert!(refused("scheme=shrd_lock distance=40").contains("no multiple of 32"));
+        let workload = Workload::find("chain").unwrap();
+        let wrong = workload.values(&["scheme=nosuch"]).unwrap_err().to_string();
+        assert!(wrong.contains("one of atom_lock, warp_barr"), "{wrong}");
+    }
+
+    #[test]
+    fn every_primitive() {
+        for primitive in PRIMITIVES {
+            let params = format!("primitive={primitive} rounds=3 warps=3 ctas=9");
+            for (policy, gpu) in with_lock_bits() {
+                let outcome = checked(&policy, gpu, "primitives", &params);
+                assert!(outcome.figures["cycles_per_operation"] > 0.0);
+            }
+            for chip in ["gtx480", "gtx1080ti", "h200"].iter().filter(|_| !on_lock_bits(primitive)) {
+                checked(chip, device(chip, SimModel::Timing), "primitives", &params);
+            }
+        }
+    }
+
+    /// Those who wait for a spin lock keep the lock bit of its word from the one who releases it, over and over: no hang.
+    #[test]
+    fn many_warps_in_one_section() {
+        for (policy, gpu) in with_lock_bits() {
+            checked(&policy, gpu, "primitives", "primitive=spin_section rounds=1 warps=8");
+        }
+    }
+}

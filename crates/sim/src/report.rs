@@ -36,6 +36,8 @@ pub struct TimedStats {
     pub replies: NetworkStats,
     /// Locks and waits.
     pub locks: LockStats,
+    /// Lock bits that the program itself took, and its atomics, each counted once: of the SM with the most.
+    pub lock_bits: [u64; 2],
     /// Counters over time, if they were asked for ([`Timing::sample_cycles`](crate::Timing::sample_cycles)).
     pub samples: Vec<Sample>,
     /// What the warps did, if it was asked for ([`Timing::trace`](crate::Timing::trace)).
@@ -61,6 +63,8 @@ impl TimedStats {
             stats.locks.add(&sm.locks.stats);
             if let Some(unit) = sm.lock_units.of(sm.id()) {
                 stats.locks.add(&unit.stats);
+                let used = unit.used();
+                stats.lock_bits = [0, 1].map(|by| stats.lock_bits[by].max(used[by]));
                 let [tries, failed] = unit.tries;
                 (stats.l1.lock_tries, stats.l1.lock_failures) =
                     (stats.l1.lock_tries + tries, stats.l1.lock_failures + failed);

@@ -51,6 +51,7 @@ pub use warploom_isa as isa;
 pub use warploom_ptx as ptx;
 pub use warploom_sass as sass;
 pub use warploom_sim::fault::Place;
+pub use warploom_sim::hang;
 pub use warploom_sim::hang::grouped;
 pub use warploom_sim::trace;
 pub use warploom_sim::{

@@ -176,6 +176,10 @@ pub struct Locks {
     pub wait_ok: u64,
     /// Waits that found it false.
     pub wait_fail: u64,
+    /// Lock bits that `wl.ldslk` took, each counted once, on the SM that used the most.
+    pub bits_explicit: u64,
+    /// The same of those that atomics on shared memory took.
+    pub bits_implicit: u64,
 }
 
 /// Spin-inducing branches.

@@ -284,6 +284,8 @@ fn add_timing(report: &mut Report, chip: &Chip, timed: &TimedStats) {
         failed_inter: locks.failed_inter,
         wait_ok: locks.wait_ok,
         wait_fail: locks.wait_fail,
+        bits_explicit: timed.lock_bits[0],
+        bits_implicit: timed.lock_bits[1],
     });
     report.sib = Some(SpinBranches::default());
     report.l1 = Some(timed.l1.named().collect());

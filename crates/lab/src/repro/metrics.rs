@@ -61,7 +61,8 @@ impl From<&Report> for Metrics {
     }
 }
 
-/// The figures of all launches together, then `launches`, `check` (in words), and `per_launch`.
+/// The figures of all launches together, then `launches`, `check` (in words), `per_launch`, and what the workload measured
+/// itself under `figures`.
 impl From<&Outcome> for Metrics {
     fn from(outcome: &Outcome) -> Metrics {
         let each = |r: &Report| {
@@ -76,6 +77,7 @@ impl From<&Outcome> for Metrics {
         Metrics::from(&outcome.total)
             .with("launches", outcome.launches.len())
             .with("check", check)
+            .with("figures", &outcome.figures)
             .with("per_launch", outcome.launches.iter().map(each).collect::<Vec<_>>())
     }
 }

@@ -1,5 +1,7 @@
 //! Where a workload runs.
 
+use std::collections::BTreeMap;
+
 use warploom::{Arg, Device, Kernel, Launch, Module, Report, Result};
 
 /// A device, and what the launches on it did.
@@ -8,11 +10,15 @@ pub struct Bench<'a> {
     pub gpu: &'a mut Device,
     prepare: &'a dyn Fn(Launch) -> Launch,
     launches: Vec<Report>,
+    figures: Figures,
 }
+
+/// What a workload measured itself, by name: with the clocks its kernels read, say.
+pub type Figures = BTreeMap<&'static str, f64>;
 
 impl<'a> Bench<'a> {
     pub(super) fn new(gpu: &'a mut Device, prepare: &'a dyn Fn(Launch) -> Launch) -> Bench<'a> {
-        Bench { gpu, prepare, launches: Vec::new() }
+        Bench { gpu, prepare, launches: Vec::new(), figures: Figures::new() }
     }
 
     /// Loads PTX that messages call `name`.
@@ -27,7 +33,17 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    pub(super) fn into_launches(self) -> Vec<Report> {
-        self.launches
+    /// The report of the last launch.
+    pub fn last(&self) -> Option<&Report> {
+        self.launches.last()
+    }
+
+    /// Keeps a number that the workload measured itself.
+    pub fn figure(&mut self, name: &'static str, value: f64) {
+        self.figures.insert(name, value);
+    }
+
+    pub(super) fn into_parts(self) -> (Vec<Report>, Figures) {
+        (self.launches, self.figures)
     }
 }

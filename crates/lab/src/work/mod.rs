@@ -25,21 +25,32 @@ mod check;
 mod params;
 mod total;
 
+mod chain;
 mod hashtable;
 mod matmul;
 mod nw;
+mod primitives;
 mod vecadd;
 
 use serde::Serialize;
 use warploom::{Device, Launch, Report, Result};
 
-pub use bench::Bench;
+pub use bench::{Bench, Figures};
+pub use chain::SCHEMES as CHAIN_SCHEMES;
 pub use check::Check;
 pub use params::{Param, ParamError, SEED, Values};
+pub use primitives::PRIMITIVES;
 pub use total::total;
 
 /// All workloads, in the order they are listed.
-pub const WORKLOADS: &[Workload] = &[vecadd::WORKLOAD, matmul::WORKLOAD, hashtable::WORKLOAD, nw::WORKLOAD];
+pub const WORKLOADS: &[Workload] = &[
+    vecadd::WORKLOAD,
+    matmul::WORKLOAD,
+    hashtable::WORKLOAD,
+    nw::WORKLOAD,
+    chain::WORKLOAD,
+    primitives::WORKLOAD,
+];
 
 /// A kernel, or several, with an input and a check of the result.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -64,6 +75,8 @@ pub struct Outcome {
     pub total: Report,
     /// Whether the result is right.
     pub check: Check,
+    /// What the workload measured itself.
+    pub figures: Figures,
 }
 
 impl Workload {
@@ -89,8 +102,8 @@ impl Workload {
     ) -> Result<Outcome> {
         let mut bench = Bench::new(gpu, prepare);
         let check = (self.run)(&mut bench, values)?;
-        let launches = bench.into_launches();
-        Ok(Outcome { total: total(&launches), launches, check })
+        let (launches, figures) = bench.into_parts();
+        Ok(Outcome { total: total(&launches), launches, check, figures })
     }
 }
 

@@ -103,12 +103,16 @@ fn sms(launches: &[Report]) -> Option<Vec<SmReport>> {
 fn locks(launches: &[Report]) -> Option<Locks> {
     let mut sums = Locks::default();
     for launch in launches {
-        let Locks { acquired, failed_intra, failed_inter, wait_ok, wait_fail } = launch.locks.as_ref()?;
+        let Locks { acquired, failed_intra, failed_inter, wait_ok, wait_fail, bits_explicit, bits_implicit } =
+            launch.locks.as_ref()?;
         sums.acquired += acquired;
         sums.failed_intra += failed_intra;
         sums.failed_inter += failed_inter;
         sums.wait_ok += wait_ok;
         sums.wait_fail += wait_fail;
+        // Launches use the same bits one after the other.
+        sums.bits_explicit = sums.bits_explicit.max(*bits_explicit);
+        sums.bits_implicit = sums.bits_implicit.max(*bits_implicit);
     }
     Some(sums)
 }

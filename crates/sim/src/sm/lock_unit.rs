@@ -52,11 +52,13 @@ pub struct LockUnit {
     holders: Vec<Option<BitHolder>>,
     /// What tries of the program itself came to, in lanes; those of atomics are not counted.
     pub stats: LockStats,
+    /// Bits that were ever taken: by the program itself, and in its atomics.
+    used: [Vec<u64>; 2],
     /// Lanes that tried to take a bit, and those that found it taken, whoever they were.
     pub tries: [u64; 2],
     /// The program has changed a bit since somebody last looked. What atomics do does not count: they put it back.
     pub changed: bool,
-    /// A load of the program found a bit taken by an atomic since somebody last looked: a moment later it is free.
+    /// A load of the program, or an atomic, found a bit taken by an atomic since somebody last looked: a moment later it is free.
     pub passing: bool,
 }
 
@@ -69,6 +71,7 @@ impl LockUnit {
             taken: 0,
             holders: vec![None; bits as usize],
             stats: LockStats::default(),
+            used: [(); 2].map(|()| vec![0; (bits as usize).div_ceil(64)]),
             tries: [0; 2],
             changed: false,
             passing: false,
@@ -90,6 +93,11 @@ impl LockUnit {
         self.holders[bit as usize].filter(|_| !self.is_free(bit))
     }
 
+    /// How many bits the program itself has taken so far, and its atomics.
+    pub fn used(&self) -> [u64; 2] {
+        [0, 1].map(|by| self.used[by].iter().map(|bits| bits.count_ones() as u64).sum())
+    }
+
     /// Bits that are taken, and by whom.
     pub fn held(&self) -> impl Iterator<Item = (u32, BitHolder)> + '_ {
         let none = self.taken == 0;
@@ -105,15 +113,21 @@ impl LockUnit {
             if self.is_free(bit) {
                 self.free[bit as usize / 64] &= !(1 << (bit % 64));
                 self.taken += 1;
+                self.used[usize::from(access.in_atomic)][bit as usize / 64] |= 1 << (bit % 64);
                 let taker = Taker { warp: access.warp, lane: lane as u32, pc: access.pc };
                 let in_atomic = access.in_atomic;
                 self.holders[bit as usize] = Some(BitHolder { taker, word, in_atomic });
                 taken |= 1 << lane;
-            } else if !access.in_atomic {
+            } else {
                 let holder = self.holders[bit as usize];
                 let own = holder.is_some_and(|h| h.taker.warp == access.warp);
-                self.passing |= holder.is_some_and(|h| h.in_atomic);
-                if own { self.stats.failed_intra += 1 } else { self.stats.failed_inter += 1 }
+                // Lanes of one atomic wait for each other in a fixed order; another warp's is there by chance.
+                self.passing |= holder.is_some_and(|h| h.in_atomic) && !(access.in_atomic && own);
+                match (access.in_atomic, own) {
+                    (true, _) => {}
+                    (false, true) => self.stats.failed_intra += 1,
+                    (false, false) => self.stats.failed_inter += 1,
+                }
             }
         }
         self.tries[0] += lanes.count_ones() as u64;
@@ -186,7 +200,7 @@ mod tests {
         assert_eq!(unit.take(access(1), 0b1, |_| 0x40), 0b1);
         let LockStats { acquired, failed_intra, failed_inter, .. } = unit.stats;
         assert_eq!((acquired, failed_intra, failed_inter), (2, 0, 1));
-        assert_eq!(unit.tries, [3, 1]);
+        assert_eq!((unit.tries, unit.used()), ([3, 1], [1, 0]));
     }
 
     #[test]
@@ -227,5 +241,6 @@ mod tests {
         assert_eq!((unit.stats.clone(), unit.changed, unit.tries), (LockStats::default(), false, [2, 1]));
         unit.take(access(0), 0b1, |_| 0);
         assert!(unit.changed);
+        assert_eq!(unit.used(), [1, 1]);
     }
 }

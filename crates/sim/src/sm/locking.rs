@@ -4,7 +4,7 @@ use warploom_isa::{Access, Op, Pc, Space};
 
 use super::address::{Addresses, addresses};
 use super::bytes::gather_flat;
-use super::lock_unit::BitAccess;
+use super::lock_unit::{BitAccess, BitHolder};
 use super::lsu::{Bad, Issued, Reach, Touch, collect_rows, write_back};
 use super::warp::{Warp, lanes as each};
 use crate::fault::{AccessKind, FaultKind};
@@ -55,12 +55,19 @@ impl Reach<'_> {
             let Some(unit) = &mut reach.lock_unit else { return };
             let word = |lane: usize| piece.addresses.at(lane) as u32;
             let got = unit.take(bits, piece.mask, word);
-            let missed = piece.mask & !got;
-            if missed != 0 && !in_atomic && reach.kernel.unverified.binary_search(&pc).is_ok() {
-                let lane = missed.trailing_zeros() as usize;
-                let bit = unit.bit(bits.base + word(lane));
-                let late = (bits, lane as u32, bit, word(lane), missed.count_ones());
-                reach.lock_notes.too_late(late, unit.holder(bit));
+            if piece.mask != got && !in_atomic && reach.kernel.unverified.binary_search(&pc).is_ok() {
+                // A warp that shares a bit takes it with all of its lanes, of which one gets it: that is not too late.
+                let late = |lane: &usize| {
+                    let with =
+                        |h: BitHolder| h.taker.warp == who && h.taker.pc == pc && h.word == word(*lane);
+                    !unit.holder(unit.bit(bits.base + word(*lane))).is_some_and(with)
+                };
+                let missed = each(piece.mask & !got).filter(late);
+                if let Some(lane) = missed.clone().next() {
+                    let bit = unit.bit(bits.base + word(lane));
+                    let late = (bits, lane as u32, bit, word(lane), missed.count() as u32);
+                    reach.lock_notes.too_late(late, unit.holder(bit));
+                }
             }
             taken |= got;
         })?;

@@ -1,11 +1,21 @@
 //! The experiments. One file each, and one line here.
 
 mod fidelity;
+mod ics15_deadlock;
+mod ics15_fig4;
+mod ics15_static;
+mod ics15_table1;
 
 use super::Experiment;
 
 /// All experiments, in the order they are listed and reported.
-pub const EXPERIMENTS: &[&dyn Experiment] = &[&fidelity::Fidelity];
+pub const EXPERIMENTS: &[&dyn Experiment] = &[
+    &fidelity::Fidelity,
+    &ics15_table1::Table1,
+    &ics15_fig4::Figure4,
+    &ics15_static::Static,
+    &ics15_deadlock::Deadlock,
+];
 
 #[cfg(test)]
 mod tests {

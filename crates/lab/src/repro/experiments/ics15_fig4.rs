@@ -1,0 +1,77 @@
+//! Figure 4 of ICS'15: cycles of the chain's reduction phase under five schemes.
+
+use crate::plot::Plot;
+use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
+
+/// The experiment.
+pub(super) struct Figure4;
+
+/// The chain as the paper has it: 16 warps, 16 steps, each 32 words from the one before.
+pub(super) fn run(scheme: &'static str, rounds: u32) -> Run {
+    Run::work("chain").with("scheme", scheme).with("rounds", rounds).chip("gtx570")
+}
+
+/// Schemes and how much faster than atom_lock they are in Table 2, fastest first.
+const SCHEMES: [(&str, f64); 5] =
+    [("tiny_lock", 4.0), ("warp_barr", 2.6), ("warp_vote", 2.0), ("atom_lock", 1.0), ("shrd_lock", 0.8)];
+
+/// Where a barrier's time comes from, as far as we know.
+const BARRIER: &str = "a barrier is released units.barrier_latency_cycles = 4 after the last arrival, a choice for want of a \
+    published number: a step takes that, one load of shared memory and one addition. The ratio of the paper needs some 40 cycles more a step \
+    (--set units.barrier_latency_cycles=40 gives 2.5× and 1.4× here), about as much as reading the word again takes";
+
+impl Figure4 {
+    /// Rounds differ, by how the turns of those who wait fall; the more, the closer to their mean.
+    fn rounds(scale: Scale) -> u32 {
+        scale.pick(50, 500)
+    }
+
+    fn cycles(results: &Results, scheme: &'static str) -> Result<f64, Failed> {
+        results.number(&run(scheme, Self::rounds(results.scale())), "figures.phase_cycles")
+    }
+}
+
+impl Experiment for Figure4 {
+    fn about(&self) -> About {
+        About {
+            id: "ics15-fig4",
+            paper: "ics15",
+            title: "Cycles of the reduction phase, five schemes",
+            quick_s: 2,
+            full_s: 15,
+        }
+    }
+
+    fn runs(&self, scale: Scale) -> Vec<Run> {
+        SCHEMES.into_iter().map(|(scheme, _)| run(scheme, Self::rounds(scale))).collect()
+    }
+
+    fn evaluate(&self, results: &Results) -> Outcome {
+        let cycles = |scheme| Self::cycles(results, scheme);
+        let over = |faster, slower| Ok(cycles(slower)? / cycles(faster)?);
+        let mut outcome = Outcome::new();
+        for (scheme, paper) in SCHEMES.into_iter().filter(|(scheme, _)| *scheme != "atom_lock") {
+            let row = Row::new(format!("{scheme} over atom_lock"), "×").paper(paper);
+            let row = row.measured(over(scheme, "atom_lock")).percent(20.0);
+            outcome = outcome.row(if scheme == "warp_barr" { row.because(BARRIER) } else { row });
+        }
+        let tiny =
+            Row::new("tiny_lock over warp_barr", "×").paper(1.5).measured(over("tiny_lock", "warp_barr"));
+        let order = SCHEMES.map(|(scheme, _)| (scheme, over(scheme, "atom_lock")));
+        outcome = outcome
+            .row(tiny.percent(20.0).because(BARRIER))
+            .row(Row::falling("from the fastest to the slowest", &order).because(BARRIER));
+        for (scheme, _) in SCHEMES {
+            outcome =
+                outcome.row(Row::new(format!("{scheme}: the phase"), "cycles").measured(cycles(scheme)));
+        }
+        let mut plot = Plot::bars("Cycles of the reduction phase", ["here"]).y("cycles");
+        for (scheme, _) in SCHEMES {
+            plot = plot.group(scheme, [cycles(scheme).ok()]);
+        }
+        outcome
+            .compared("Speed relative to atom_lock", "ICS'15", "×")
+            .plot(plot)
+            .note("From the first warp's clock after the barrier to the last one's after its step; the mean of the rounds after the first, which fetches its instructions.")
+    }
+}
