@@ -11,6 +11,7 @@ pub mod cli;
 pub mod conform;
 pub mod devices;
 pub mod failure;
+pub mod fasta;
 pub mod fill;
 pub mod input;
 pub mod machine;

@@ -11,7 +11,7 @@ pub struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    pub(super) fn new(gpu: &'a mut Device, prepare: &'a dyn Fn(Launch) -> Launch) -> Bench<'a> {
+    pub(crate) fn new(gpu: &'a mut Device, prepare: &'a dyn Fn(Launch) -> Launch) -> Bench<'a> {
         Bench { gpu, prepare, launches: Vec::new() }
     }
 
@@ -27,7 +27,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    pub(super) fn into_launches(self) -> Vec<Report> {
+    pub(crate) fn into_launches(self) -> Vec<Report> {
         self.launches
     }
 }

@@ -27,7 +27,7 @@ mod total;
 
 mod hashtable;
 mod matmul;
-mod nw;
+pub(crate) mod nw;
 mod vecadd;
 
 use serde::Serialize;
@@ -37,6 +37,7 @@ pub use bench::Bench;
 pub use check::Check;
 pub use params::{Param, ParamError, SEED, Values};
 pub use total::total;
+pub(crate) use check::equal;
 
 /// All workloads, in the order they are listed.
 pub const WORKLOADS: &[Workload] = &[vecadd::WORKLOAD, matmul::WORKLOAD, hashtable::WORKLOAD, nw::WORKLOAD];
@@ -66,6 +67,13 @@ pub struct Outcome {
     pub check: Check,
 }
 
+impl Outcome {
+    /// The launch that took the most cycles.
+    pub fn longest(&self) -> Option<&Report> {
+        self.launches.iter().max_by_key(|report| report.cycles)
+    }
+}
+
 impl Workload {
     /// The workload of a name.
     pub fn find(name: &str) -> Result<&'static Workload, ParamError> {
@@ -73,6 +81,13 @@ impl Workload {
             name: name.to_string(),
             known: WORKLOADS.iter().map(|w| w.name).collect(),
         })
+    }
+
+    /// The chip to simulate where none is named.
+    pub fn chip(&self, values: &Values) -> &'static str {
+        // Only one has versions that not every chip can run.
+        let asked = if self.name == nw::WORKLOAD.name { nw::chip(values) } else { None };
+        asked.unwrap_or("gtx480")
     }
 
     /// Its parameters from `name=value` texts; those not given have their defaults.
@@ -97,7 +112,10 @@ impl Workload {
 /// The checked-in PTX of `kernels/`, with the name by which messages call it.
 macro_rules! ptx {
     ($name:literal) => {
-        (concat!("kernels/", $name, ".ptx"), include_str!(concat!("../../../../kernels/", $name, ".ptx")))
+        (
+            concat!("kernels/", $name, ".ptx"),
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/", $name, ".ptx")),
+        )
     };
 }
 use ptx;

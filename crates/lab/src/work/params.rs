@@ -1,4 +1,4 @@
-//! What can be chosen about a workload: whole numbers, by name.
+//! What can be chosen about a workload: whole numbers, or one of a few words, by name.
 
 use std::fmt;
 
@@ -21,6 +21,9 @@ pub struct Param {
     pub max: i64,
     /// Values are multiples of this.
     pub multiple_of: i64,
+    /// What the values 0, 1, 2 … are called, where they are words and not numbers.
+    #[serde(skip_serializing_if = "<[&str]>::is_empty")]
+    pub words: &'static [&'static str],
 }
 
 /// The seed of the input, for every workload that has random input.
@@ -29,7 +32,12 @@ pub const SEED: Param = Param::new("seed", "seed of the random input", 1).range(
 impl Param {
     /// A number of things: 1 or more, in 32 bits.
     pub const fn new(name: &'static str, about: &'static str, default: i64) -> Param {
-        Param { name, about, default, min: 1, max: u32::MAX as i64, multiple_of: 1 }
+        Param { name, about, default, min: 1, max: u32::MAX as i64, multiple_of: 1, words: &[] }
+    }
+
+    /// One of a few words; the first is the default.
+    pub const fn choice(name: &'static str, about: &'static str, words: &'static [&'static str]) -> Param {
+        Param { name, about, default: 0, min: 0, max: words.len() as i64 - 1, multiple_of: 1, words }
     }
 
     /// The same with other bounds.
@@ -49,6 +57,10 @@ impl Param {
             given: text.to_string(),
             wanted,
         };
+        if !self.words.is_empty() {
+            let known = || wrong(format!("one of {}", self.words.join(", ")));
+            return self.words.iter().position(|word| *word == text).map(|at| at as i64).ok_or_else(known);
+        }
         let value: i64 =
             text.replace('_', "").parse().map_err(|_| wrong("a whole number such as 1_024".to_string()))?;
         if value < self.min || value > self.max {
@@ -58,6 +70,12 @@ impl Param {
             return Err(wrong(format!("a multiple of {}", self.multiple_of)));
         }
         Ok(value)
+    }
+
+    /// A value as it is written: a word, or the number.
+    pub fn written(&self, value: i64) -> String {
+        let word = usize::try_from(value).ok().and_then(|at| self.words.get(at));
+        word.map_or_else(|| value.to_string(), |word| word.to_string())
     }
 }
 
@@ -93,11 +111,16 @@ impl Values {
         let value = given.map_or(param.default, |(_, value)| *value);
         T::try_from(value).unwrap_or_else(|_| panic!("{}={value} is out of its bounds", param.name))
     }
+
+    /// The word that was chosen for a parameter that has words.
+    pub fn word(&self, param: &Param) -> &'static str {
+        param.words.get(self.get::<usize>(param)).copied().unwrap_or_default()
+    }
 }
 
 impl fmt::Display for Values {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let pairs: Vec<_> = self.0.iter().map(|(param, value)| format!("{}={value}", param.name)).collect();
+        let pairs: Vec<_> = self.0.iter().map(|(param, value)| format!("{}={}", param.name, param.written(*value))).collect();
         f.write_str(&pairs.join(" "))
     }
 }
@@ -106,7 +129,10 @@ impl Serialize for Values {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(self.0.len()))?;
         for (param, value) in &self.0 {
-            map.serialize_entry(param.name, value)?;
+            match param.words.is_empty() {
+                true => map.serialize_entry(param.name, value)?,
+                false => map.serialize_entry(param.name, &param.written(*value))?,
+            }
         }
         map.end()
     }
