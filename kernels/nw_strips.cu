@@ -5,20 +5,29 @@
 #include "lock_bits.cuh"
 #include "nw.cuh"
 
-// Tries to get the token of `word` if it is not there yet, and puts it back.
-static __device__ __forceinline__ void poll(unsigned word, unsigned* there, int* value) {
+// Tries to get the tokens of the cells to the west and to the north, as far as they are not there yet, and puts back what it
+// got. Both loads are under way before the first is waited for. Bit 0 of the result: west is there; bit 1: north.
+static __device__ __forceinline__ unsigned poll(unsigned own, unsigned there, int* west, int* north) {
     asm volatile(
         "{\n\t"
-        ".reg .pred missing, got;\n\t"
-        "setp.ne.u32 got, %0, %0;\n\t"
-        "setp.eq.u32 missing, %0, 0;\n\t"
-        "@missing wl.ldslk.shared.b32 %1|got, [%2];\n\t"
-        "@got wl.stsul.shared.b32 [%2], %1;\n\t"
-        "@got mov.u32 %0, 1;\n\t"
+        ".reg .pred no_west, no_north, west_got, north_got;\n\t"
+        ".reg .b32 bit;\n\t"
+        "and.b32 bit, %0, 1;\n\t"
+        "setp.eq.u32 no_west, bit, 0;\n\t"
+        "setp.lt.u32 no_north, %0, 2;\n\t"
+        "setp.ne.u32 west_got, %0, %0;\n\t"
+        "setp.ne.u32 north_got, %0, %0;\n\t"
+        "@no_west wl.ldslk.shared.b32 %1|west_got, [%3+-4];\n\t"
+        "@no_north wl.ldslk.shared.b32 %2|north_got, [%3+-128];\n\t"
+        "@west_got wl.stsul.shared.b32 [%3+-4], %1;\n\t"
+        "@west_got add.u32 %0, %0, 1;\n\t"
+        "@north_got wl.stsul.shared.b32 [%3+-128], %2;\n\t"
+        "@north_got add.u32 %0, %0, 2;\n\t"
         "}"
-        : "+r"(*there), "+r"(*value)
-        : "r"(word)
+        : "+r"(there), "+r"(*west), "+r"(*north)
+        : "r"(own)
         : "memory");
+    return there;
 }
 
 // The host sizes a block's shared memory such that the lock bits of `token` do not overlap on an SM; row 0, the cells above
@@ -38,7 +47,7 @@ static __device__ __forceinline__ void fill_strips(Strips<ROWS>& s, const Proble
     Tile tile(p, tile_row, tile_column);
     unsigned x = threadIdx.x, y = threadIdx.y, above = y * ROWS;
     bool inside = above < tile.rows && x <= tile.columns, actor = inside && x != 0;
-    unsigned own = shared_address(&s.token[y + 1][x]), west_word = own - 4, north_word = own - 4 * SIDE;
+    unsigned own = shared_address(&s.token[y + 1][x]);
 
     // The last thread's strip may end below the tile: it computes cells that nobody looks at.
     if (actor) {
@@ -64,12 +73,11 @@ static __device__ __forceinline__ void fill_strips(Strips<ROWS>& s, const Proble
     if (!actor) return;
 
     // What is known from the start needs no token.
-    unsigned west_there = x == 1, north_there = y == 0, done = 0;
-    int west = west_there ? s.token[y + 1][0] : 0, north = north_there ? s.token[0][x] : 0;
+    unsigned there = (x == 1) | (y == 0) << 1, done = 0;
+    int west = s.token[y + 1][x - 1], north = s.token[y][x];
     while (!done) {
-        poll(west_word, &west_there, &west);
-        poll(north_word, &north_there, &north);
-        if (west_there & north_there) {
+        there = poll(own, there, &west, &north);
+        if (there == 3) {
             // Everything but the way down the strip is done for all cells beside each other.
             int corner = s.token[y][x - 1], before[ROWS], beside[ROWS];
 #pragma unroll
@@ -78,10 +86,13 @@ static __device__ __forceinline__ void fill_strips(Strips<ROWS>& s, const Proble
 #pragma unroll
             for (unsigned i = 0; i < ROWS; ++i) beside[i] = s.cell[y][i][x];
 #pragma unroll
-            for (unsigned i = 0; i < ROWS; ++i) {
-                beside[i] = larger(before[i] - p.penalty, corner + beside[i]);
-                corner = before[i];
-            }
+            for (unsigned i = ROWS - 1; i > 0; --i) beside[i] += before[i - 1];
+            beside[0] += corner;
+#pragma unroll
+            for (unsigned i = 0; i < ROWS; ++i) before[i] -= p.penalty;
+            // One instruction, and not `larger`: nothing comes between its two, and a warp would wait for the first.
+#pragma unroll
+            for (unsigned i = 0; i < ROWS; ++i) asm volatile("max.s32 %0, %0, %1;" : "+r"(beside[i]) : "r"(before[i]));
             int up = north;
 #pragma unroll
             for (unsigned i = 0; i < ROWS; ++i) {
