@@ -1,11 +1,20 @@
 //! The experiments. One file each, and one line here.
 
 mod fidelity;
+mod ics15_beyond;
+mod ics15_channels;
+mod ics15_nw;
+mod ics15_table3;
 
 use super::Experiment;
 
 /// All experiments, in the order they are listed and reported.
-pub const EXPERIMENTS: &[&dyn Experiment] = &[&fidelity::Fidelity];
+pub const EXPERIMENTS: &[&dyn Experiment] = &[
+    &fidelity::Fidelity,
+    &ics15_table3::Table3,
+    &ics15_channels::Channels,
+    &ics15_beyond::Beyond,
+];
 
 #[cfg(test)]
 mod tests {

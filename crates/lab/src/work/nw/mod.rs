@@ -27,13 +27,13 @@ const TILE: Param = Param::choice(
     "cells of a tile's side, version tiny or private; auto: 31 if there are lock bits for it",
     &["auto", "31", "15"],
 );
-const ROWS: Param =
-    Param::choice("rows", "cells of a thread and of its lock bit, version multi or grid", &["8", "4", "2", "16"]);
+const CELLS: Param =
+    Param::choice("cells", "cells of a thread and of its lock bit, version multi or grid", &["8", "4", "16"]);
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "nw",
     about: "Needleman-Wunsch scores of two sequences, in tiles, data-parallel or as a dataflow of threads",
-    params: &[SIZE, COLUMNS, PENALTY, SCORE, VERSION, TILE, ROWS, SEED],
+    params: &[SIZE, COLUMNS, PENALTY, SCORE, VERSION, TILE, CELLS, SEED],
     run,
 };
 
@@ -44,7 +44,7 @@ pub(super) fn chip(values: &Values) -> Option<&'static str> {
 
 /// The version that is asked for, on a chip.
 pub(crate) fn version(values: &Values, chip: Option<&Chip>) -> Version {
-    let rows = values.word(&ROWS).parse().unwrap_or(8);
+    let cells = values.word(&CELLS).parse().unwrap_or(8);
     let bits = chip.map_or(0, |chip| chip.lock.bits);
     let tile = |channels: u32| match values.word(&TILE) {
         "31" => 31,
@@ -56,8 +56,8 @@ pub(crate) fn version(values: &Values, chip: Option<&Chip>) -> Version {
         "atomic" => Version::Atomic,
         "tiny" => Version::Tiny { tile: tile(1) },
         "private" => Version::Private { tile: tile(3) },
-        "multi" => Version::Multi { rows },
-        "grid" => Version::Grid { rows },
+        "multi" => Version::Multi { cells },
+        "grid" => Version::Grid { cells },
         _ => Version::DataParallel,
     }
 }

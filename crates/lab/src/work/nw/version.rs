@@ -20,10 +20,10 @@ pub(crate) enum Version {
     Tiny { tile: u32 },
     /// The same with a channel, and a lock bit, for every consumer.
     Private { tile: u32 },
-    /// A thread has so many rows of a column, and one lock bit for them.
-    Multi { rows: u32 },
+    /// A thread has so many cells of a row, in step with its neighbours in the warp, and one lock bit for the next warp.
+    Multi { cells: u32 },
     /// The same, and all tiles are in one launch, where they wait for each other.
-    Grid { rows: u32 },
+    Grid { cells: u32 },
 }
 
 /// What is launched.
@@ -58,11 +58,11 @@ impl Version {
                 let (side, name) = (tile + 1, format!("nw_private{}", small(tile)));
                 plan(ptx!("nw_tiny"), &name, tile, (side, side), 3 * side * side)
             }
-            Version::Multi { rows } => {
-                plan(ptx!("nw_strips"), &format!("nw_strips{rows}"), 31, (32, 32 / rows), 1024 / rows)
+            Version::Multi { cells } => {
+                plan(ptx!("nw_pipe"), &format!("nw_pipe{cells}"), 31, (32, 32 / cells), 1024 / cells)
             }
-            Version::Grid { rows } => {
-                plan(ptx!("nw_strips"), &format!("nw_grid{rows}"), 31, (32, 32 / rows), 1024 / rows)
+            Version::Grid { cells } => {
+                plan(ptx!("nw_pipe"), &format!("nw_grid{cells}"), 31, (32, 32 / cells), 1024 / cells)
             }
         }
     }
