@@ -13,78 +13,69 @@ struct Pipe {
     // token[w][r]: the cell of row r in the last column before block w, and its lock bit; row 0 is the one above the tile. Those
     // of block 0 are the column to the left of the tile, and never locked.
     volatile int token[WARPS][SIDE];
-    // The row above the tile; then, of each warp, the last cell of each lane.
-    volatile int top[SIDE];
-    volatile int last[WARPS][SIDE];
-    // What aligning the letters of a cell earns, until it has its score. Lanes a step apart are in different banks.
-    volatile int cell[SIDE][SIDE];
+    // The row above the tile, then its cells: what aligning their letters earns, until they have their scores. Lanes a step
+    // apart are in different banks.
+    volatile int cell[SIDE + 1][SIDE];
 };
 
 // What a lane of a warp works with; addresses are of shared memory.
 struct Lane {
-    int column;        // of the block, at the next step; negative: it does not begin yet
-    unsigned columns;  // cells it has, none if the tile has no such row
+    int column, end;         // of the block, at the first step and after the last; negative: it does not begin yet
+    unsigned columns;        // cells it has, none if the tile has no such row
     int takes_at, gives_at;  // the columns at which it takes a token and gives one, or NEVER
-    unsigned token, next_token;
-    unsigned north, north_pitch, last, cell;
+    unsigned token, next_token, cell;
     int west, corner;
 };
 const int NEVER = -0x40000000;
 
 // All steps of a warp. Loads are as far as can be from where their values are used: a step begins by asking for the token that
 // a lane needs in the next one, and ends with the loads of what the next one computes with.
-static __device__ __forceinline__ void run(const Lane& lane, unsigned steps, int penalty) {
+static __device__ __forceinline__ void run(const Lane& lane, int penalty) {
     asm volatile(
         "{\n\t"
-        ".reg .pred active, takes, gives, got, missing, more, again;\n\t"
-        ".reg .b32 column, left, north_at, cell, west, corner, north, gain, up, beside;\n\t"
+        ".reg .pred active, takes, gives, got, more, again;\n\t"
+        ".reg .b32 column, cell, west, corner, north, gain, up, beside;\n\t"
         "mov.b32 column, %0;\n\t"
-        "mov.b32 left, %1;\n\t"
-        "mov.b32 north_at, %2;\n\t"
-        "mov.b32 cell, %3;\n\t"
-        "mov.b32 west, %4;\n\t"
-        "mov.b32 corner, %5;\n\t"
-        "setp.lt.u32 active, column, %6;\n\t"
-        "@active ld.volatile.shared.b32 gain, [cell];\n\t"
-        "@active ld.volatile.shared.b32 north, [north_at];\n"
+        "mov.b32 cell, %1;\n\t"
+        "mov.b32 west, %2;\n\t"
+        "mov.b32 corner, %3;\n\t"
+        "setp.eq.s32 got, column, column;\n\t"
+        "setp.lt.u32 active, column, %4;\n"
         "STEP:\n\t"
-        "setp.eq.s32 takes, column, %7;\n\t"
-        "setp.ne.s32 got, column, column;\n\t"
-        "setp.eq.s32 gives, column, %8;\n\t"
-        "@takes wl.ldslk.shared.b32 west|got, [%9];\n\t"
-        "@active sub.s32 west, west, %10;\n\t"
-        "@active add.s32 beside, corner, gain;\n\t"
-        "@active sub.s32 up, north, %10;\n\t"
-        "setp.ge.s32 more, west, beside;\n\t"
-        "@active mov.b32 corner, north;\n\t"
-        "@active add.u32 north_at, north_at, %11;\n\t"
-        "selp.b32 beside, west, beside, more;\n\t"
+        "setp.eq.s32 takes, column, %5;\n\t"
+        "setp.eq.s32 gives, column, %6;\n\t"
+        "@takes wl.ldslk.shared.b32 west|got, [%7];\n\t"
         "add.s32 column, column, 1;\n\t"
+        "@active add.s32 beside, corner, gain;\n\t"
+        "@active sub.s32 west, west, %8;\n\t"
+        "@active sub.s32 up, north, %8;\n\t"
+        "@active mov.b32 corner, north;\n\t"
+        "setp.lt.s32 again, column, %9;\n\t"
+        "setp.ge.s32 more, west, beside;\n\t"
+        "selp.b32 beside, west, beside, more;\n\t"
         "setp.ge.s32 more, up, beside;\n\t"
-        "sub.u32 left, left, 1;\n\t"
-        "setp.ne.u32 again, left, 0;\n\t"
         "@active selp.b32 west, up, beside, more;\n\t"
-        "@active st.volatile.shared.b32 [%12], west;\n\t"
         "@active st.volatile.shared.b32 [cell], west;\n\t"
-        "@gives wl.stsul.shared.b32 [%13], west;\n\t"
+        "@gives wl.stsul.shared.b32 [%10], west;\n\t"
         "@active add.u32 cell, cell, 4;\n\t"
-        "setp.lt.u32 active, column, %6;\n\t"
-        "@active ld.volatile.shared.b32 north, [north_at];\n\t"
+        "setp.lt.u32 active, column, %4;\n\t"
+        "@active ld.volatile.shared.b32 north, [cell+-128];\n\t"
         "@active ld.volatile.shared.b32 gain, [cell];\n\t"
-        "xor.pred missing, takes, got;\n\t"
-        "@!missing bra THERE;\n"
-        "WAIT:\n\t"
-        "wl.ldslk.shared.b32 west|got, [%9];\n\t"
         "@!got bra WAIT;\n"
         "THERE:\n\t"
-        "@takes wl.stsul.shared.b32 [%9], west;\n\t"
-        "@takes ld.volatile.shared.b32 corner, [%9+-4];\n\t"
+        "@takes wl.stsul.shared.b32 [%7], west;\n\t"
+        "@takes ld.volatile.shared.b32 corner, [%7+-4];\n\t"
         "@again bra STEP;\n\t"
+        "bra.uni DONE;\n"
+        "WAIT:\n\t"
+        "wl.ldslk.shared.b32 west|got, [%7];\n\t"
+        "@!got bra WAIT;\n\t"
+        "bra.uni THERE;\n"
+        "DONE:\n\t"
         "}"
         :
-        : "r"(lane.column), "r"(steps), "r"(lane.north), "r"(lane.cell), "r"(lane.west), "r"(lane.corner),
-          "r"(lane.columns), "r"(lane.takes_at), "r"(lane.gives_at), "r"(lane.token), "r"(penalty),
-          "r"(lane.north_pitch), "r"(lane.last), "r"(lane.next_token)
+        : "r"(lane.column), "r"(lane.cell), "r"(lane.west), "r"(lane.corner), "r"(lane.columns), "r"(lane.takes_at),
+          "r"(lane.gives_at), "r"(lane.token), "r"(penalty), "r"(lane.end), "r"(lane.next_token)
         : "memory");
 }
 
@@ -92,22 +83,28 @@ static __device__ __forceinline__ void run(const Lane& lane, unsigned steps, int
 template <unsigned CELLS, class Wait>
 static __device__ __forceinline__ void fill_pipe(Pipe<CELLS>& s, const Problem& p, unsigned tile_row,
                                                  unsigned tile_column, const Wait& wait) {
-    const unsigned WARPS = Pipe<CELLS>::WARPS, ROWS = SIDE / WARPS;
+    const unsigned WARPS = Pipe<CELLS>::WARPS;
     Tile tile(p, tile_row, tile_column);
     unsigned x = threadIdx.x, y = threadIdx.y, before = y * CELLS;  // `before`: columns before the block
 
-    // Rows of the tile go round the warps. Loads first, then the stores: a load whose value is stored at once holds up the
-    // ones behind it. A tile with fewer rows has its last one several times.
-    int ahead[ROWS];
+    // Rows of the tile go round the warps, a few at a time: first their loads, then the stores, as a load whose value is stored
+    // at once holds up the ones behind it. More would not fit the instruction cache. A tile with fewer rows has its last one
+    // several times.
+    const unsigned AHEAD = 4;
+    unsigned last_row = tile.rows - 1, last_column = tile.columns - 1;
+#pragma unroll 1
+    for (unsigned first = y; first < SIDE; first += AHEAD * WARPS) {
+        int ahead[AHEAD];
 #pragma unroll
-    for (unsigned i = 0; i < ROWS; ++i)
-        ahead[i] = tile.gain(min(i * WARPS + y + 1, tile.rows), min(x + 1, tile.columns));
+        for (unsigned i = 0; i < AHEAD; ++i)
+            ahead[i] = tile.gain(min(first + i * WARPS, last_row) + 1, min(x, last_column) + 1);
 #pragma unroll
-    for (unsigned i = 0; i < ROWS; ++i) s.cell[i * WARPS + y][x] = ahead[i];
+        for (unsigned i = 0; i < AHEAD; ++i) s.cell[first + i * WARPS + 1][x] = ahead[i];
+    }
     wait();
     if (y == 0 && x <= tile.columns) {
         int known = *(volatile int*)tile.score(0, x);
-        s.top[x] = known;
+        if (x != 0) s.cell[0][x - 1] = known;
         if (x % CELLS == 0) s.token[x / CELLS][0] = known;
     }
     if (y == WARPS - 1 && 0 < x && x <= tile.rows) s.token[0][x] = *(volatile int*)tile.score(x, 0);
@@ -120,26 +117,27 @@ static __device__ __forceinline__ void fill_pipe(Pipe<CELLS>& s, const Problem& 
     if (columns != 0) {
         Lane lane;
         lane.column = -1 - (int)x;
+        lane.end = lane.column + (int)(tile.rows + columns);
         lane.columns = has_row ? columns : 0;
         lane.takes_at = y != 0 && has_row ? -1 : NEVER;
         lane.gives_at = has_next ? (int)CELLS - 1 : NEVER;
         lane.token = next_token - 4 * SIDE;
         lane.next_token = next_token;
-        lane.north = shared_address(x == 0 ? &s.top[before + 1] : &s.last[y][x - 1]);
-        lane.north_pitch = x == 0 ? 4 : 0;
-        lane.last = shared_address(&s.last[y][x]);
-        lane.cell = shared_address(&s.cell[x][before]);
+        lane.cell = shared_address(&s.cell[x + 1][before]);
         lane.west = y == 0 && has_row ? s.token[0][x + 1] : 0;
         lane.corner = y == 0 ? s.token[0][x] : 0;
-        run(lane, tile.rows + columns, p.penalty);
+        run(lane, p.penalty);
     }
     __syncthreads();
-#pragma unroll
-    for (unsigned i = 0; i < ROWS; ++i) ahead[i] = s.cell[i * WARPS + y][x];
     if (x < tile.columns)
+#pragma unroll 1
+        for (unsigned first = y; first < SIDE; first += AHEAD * WARPS) {
+            int done[AHEAD];
 #pragma unroll
-        for (unsigned i = 0; i < ROWS; ++i)
-            if (i * WARPS + y < tile.rows) *tile.score(i * WARPS + y + 1, x + 1) = ahead[i];
+            for (unsigned i = 0; i < AHEAD; ++i) done[i] = s.cell[min(first + i * WARPS, last_row) + 1][x];
+#pragma unroll
+            for (unsigned i = 0; i < AHEAD; ++i) *tile.score(min(first + i * WARPS, last_row) + 1, x + 1) = done[i];
+        }
 }
 
 struct NoWait {

@@ -42,7 +42,7 @@ fn named(scale: Scale) -> Vec<Named> {
     runs.push(("tiny, tiles of 15".to_string(), of(scale, "tiny").with("tile", "15")));
     runs.push(("tiny, tiles of 15, 4096 bits".to_string(), with_bits(scale, 4096).with("tile", "15")));
     runs.push(("multi".to_string(), of(scale, "multi")));
-    runs.push(("multi, 4 cells a thread".to_string(), of(scale, "multi").with("cells", "4")));
+    runs.push(("multi, 8 cells a thread".to_string(), of(scale, "multi").with("cells", "8")));
     runs.push(("grid, one launch".to_string(), of(scale, "grid")));
     runs
 }
@@ -93,8 +93,8 @@ impl Experiment for Beyond {
             .note(
                 "With 2048 bits and room for 2048 threads two tiles of 1024 threads are on an SM at once, and take nearly as long \
                  as one after the other: waiting threads spin, and it is the issue slots that they compete for. 4096 bits change \
-                 nothing more, as an SM of the model has 64 warps. `multi` has a lock bit for every 8 cells and lets \
-                 the lanes of a warp run in step instead of one after the other, so it executes a fifth of the instructions.",
+                 nothing more, as an SM of the model has 64 warps. `multi` has a lock bit for every 16 cells and lets \
+                 the lanes of a warp run in step instead of one after the other, so it executes a seventh of the instructions.",
             )
     }
 }

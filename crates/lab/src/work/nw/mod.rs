@@ -28,7 +28,7 @@ const TILE: Param = Param::choice(
     &["auto", "31", "15"],
 );
 const CELLS: Param =
-    Param::choice("cells", "cells of a thread and of its lock bit, version multi or grid", &["8", "4", "16"]);
+    Param::choice("cells", "cells of a thread and of its lock bit, version multi or grid", &["16", "8", "4"]);
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "nw",
@@ -44,7 +44,7 @@ pub(super) fn chip(values: &Values) -> Option<&'static str> {
 
 /// The version that is asked for, on a chip.
 pub(crate) fn version(values: &Values, chip: Option<&Chip>) -> Version {
-    let cells = values.word(&CELLS).parse().unwrap_or(8);
+    let cells = values.word(&CELLS).parse().unwrap_or(16);
     let bits = chip.map_or(0, |chip| chip.lock.bits);
     let tile = |channels: u32| match values.word(&TILE) {
         "31" => 31,
