@@ -19,7 +19,7 @@ const USUAL_BLOCK: u32 = 256;
 
 /// Checks every file, and fails in the end if one of them does not load.
 pub fn check(options: &CheckOptions) -> Result<Exit, Failure> {
-    let chip = Chip::load(&options.chip.chip, &options.chip.set).map_err(Error::from)?;
+    let chip = Chip::load(options.chip.name(), &options.chip.set).map_err(Error::from)?;
     let mut exit = Exit::Good;
     let mut files = Vec::new();
     for (i, path) in options.files.iter().enumerate() {

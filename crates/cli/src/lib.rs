@@ -12,6 +12,7 @@ pub mod cli;
 pub mod conform;
 pub mod devices;
 pub mod failure;
+pub mod fasta;
 pub mod fill;
 pub mod input;
 pub mod machine;

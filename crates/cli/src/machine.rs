@@ -80,7 +80,7 @@ pub fn open(options: &MachineOptions) -> Result<Device, Failure> {
 pub fn open_with(device: DeviceName, chip: &ChipOptions, sim: SimOptions) -> Result<Device, Failure> {
     match device {
         DeviceName::Sim => {
-            let chip = Chip::load(&chip.chip, &chip.set).map_err(Error::from)?;
+            let chip = Chip::load(chip.name(), &chip.set).map_err(Error::from)?;
             Ok(Device::sim_with(chip, sim))
         }
         DeviceName::Cuda(ordinal) => open_gpu(ordinal, None),

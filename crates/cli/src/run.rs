@@ -229,7 +229,7 @@ pub(crate) fn launch_failure(error: Error, machine: &MachineOptions, json: bool)
     match limits && machine.device == DeviceName::Sim {
         true => failure.help(format!(
             "`warploom chips {}` shows the chip's limits; --set changes them",
-            machine.chip.chip
+            machine.chip.name()
         )),
         false => failure,
     }

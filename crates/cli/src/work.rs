@@ -4,10 +4,12 @@ use std::fmt::Write;
 
 use serde_json::{Value, json};
 use warploom::Report;
+use warploom_lab::align::Alignment;
 use warploom_lab::work::{Outcome, ParamError, Values, WORKLOADS, Workload};
 
 use crate::cli::WorkOptions;
 use crate::failure::{Exit, Failure};
+use crate::fasta;
 use crate::machine::{self, Control};
 use crate::run::{aligned, end_line, how, judge_uninitialised, launch_failure, timing_lines};
 use crate::term::{self, counted, grouped, seconds};
@@ -18,13 +20,23 @@ pub fn work(options: &WorkOptions) -> Result<Exit, Failure> {
     let Some(name) = &options.name else { return list(options.json) };
     let workload = Workload::find(name)?;
     let values = workload.values(&options.params)?;
-    let mut gpu = machine::open(&options.machine)?;
+    let pair = fasta::read(workload, &options.fasta)?;
+    let mut machine = options.machine.clone();
+    machine.chip.chip.get_or_insert_with(|| workload.chip(&values).to_string());
+    let mut gpu = machine::open(&machine)?;
 
-    let control = Control::new(&options.machine);
-    let ran = workload.run(&mut gpu, &values, &|launch| control.apply(launch));
+    let control = Control::new(&machine);
+    let ran = match &pair {
+        None => {
+            workload.run(&mut gpu, &values, &|launch| control.apply(launch)).map(|outcome| (outcome, None))
+        }
+        Some(pair) => pair
+            .align(&mut gpu, &values, &|launch| control.apply(launch))
+            .map(|(outcome, alignment)| (outcome, Some(alignment))),
+    };
     drop(control);
-    machine::write_observations(&mut gpu, &options.machine)?;
-    let outcome = ran.map_err(|error| launch_failure(error, &options.machine, options.json))?;
+    machine::write_observations(&mut gpu, &machine)?;
+    let (outcome, alignment) = ran.map_err(|error| launch_failure(error, &machine, options.json))?;
 
     let wrong = outcome.check.as_ref().err().map(|reason| {
         let message = format!("the result of workload `{}` is wrong: {reason}", workload.name);
@@ -32,6 +44,9 @@ pub fn work(options: &WorkOptions) -> Result<Exit, Failure> {
     });
     if options.json {
         let mut object = object(workload, &values, &outcome)?;
+        if let Some(alignment) = &alignment {
+            object["alignment"] = json!(alignment);
+        }
         object["error"] = wrong.as_ref().map_or(Value::Null, Failure::json);
         term::print(&format!("{object}\n"))?;
     } else {
@@ -40,7 +55,10 @@ pub fn work(options: &WorkOptions) -> Result<Exit, Failure> {
         if !text.is_empty() {
             text.push('\n');
         }
-        text.push_str(&summary(workload, &values, &outcome));
+        match &alignment {
+            Some(alignment) => text.push_str(&aligned_text(alignment, &outcome)),
+            None => text.push_str(&summary(workload, &values, &outcome)),
+        }
         term::print(&text)?;
     }
     let exit = judge_uninitialised(&outcome.total);
@@ -62,6 +80,7 @@ fn object(workload: &Workload, values: &Values, outcome: &Outcome) -> Result<Val
     object["check_message"] = json!(message(outcome));
     object["figures"] = json!(outcome.figures);
     object["launches"] = json!(outcome.launches.len());
+    object["longest_launch_cycles"] = json!(outcome.longest().map(|r| r.cycles));
     let each = |r: &Report| {
         json!({
             "kernel": r.kernel, "grid": r.grid, "block": r.block, "cycles": r.cycles, "warp_insts": r.warp_insts,
@@ -76,6 +95,20 @@ fn message(outcome: &Outcome) -> &str {
     match &outcome.check {
         Ok(message) | Err(message) => message,
     }
+}
+
+/// An alignment, and a comment on how it was made.
+fn aligned_text(alignment: &Alignment, outcome: &Outcome) -> String {
+    let total = &outcome.total;
+    let time = match total.gpu_s {
+        Some(gpu_s) => seconds(gpu_s),
+        None => counted(total.cycles, "cycle"),
+    };
+    let launches = outcome.launches.len();
+    format!(
+        "# Program: warploom, {} on {}, {launches} launches, {time}\n{alignment}",
+        total.kernel, total.chip
+    )
 }
 
 /// What the workload did, for people.

@@ -104,7 +104,7 @@ fn launches_are_prepared() {
 fn defaults_are_allowed_values() {
     for workload in WORKLOADS {
         let defaults: Vec<String> =
-            workload.params.iter().map(|p| format!("{}={}", p.name, p.default)).collect();
+            workload.params.iter().map(|p| format!("{}={}", p.name, p.text(p.default))).collect();
         let values = workload.values(&defaults).unwrap();
         assert_eq!(values, workload.values::<&str>(&[]).unwrap(), "{}", workload.name);
         assert_eq!(values.to_string(), defaults.join(" "));

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use warploom_sim::{Occupancy, Sample, Shape, Trace};
+use warploom_sim::{Chip, Occupancy, Sample, Shape, Trace};
 
 use crate::error::Result;
 use crate::kernel::{Kernel, KernelInfo};
@@ -20,6 +20,11 @@ pub trait Backend: fmt::Debug + Send {
     /// Whether it is hardware, and not a model of it.
     fn is_real(&self) -> bool {
         false
+    }
+
+    /// The chip that it models, if it is a model.
+    fn chip(&self) -> Option<&Chip> {
+        None
     }
 
     /// Whether a kernel's fault or hang made it useless for the rest of the process.

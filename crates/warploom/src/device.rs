@@ -79,6 +79,11 @@ impl Device {
         self.backend.is_real()
     }
 
+    /// The chip that is simulated; none where this is hardware.
+    pub fn chip(&self) -> Option<&Chip> {
+        self.backend.chip()
+    }
+
     /// Whether a kernel's fault or hang made the device useless for the rest of the process: CUDA gives a process no
     /// second context after either. A simulated chip is never lost, nor is a GPU [in a child](Device::cuda_in_child).
     pub fn is_lost(&self) -> bool {

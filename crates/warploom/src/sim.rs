@@ -72,6 +72,10 @@ impl Backend for Sim {
         &self.gpu.chip().name
     }
 
+    fn chip(&self) -> Option<&Chip> {
+        Some(self.gpu.chip())
+    }
+
     fn allocate(&mut self, bytes: u64, name: &str) -> Result<u64> {
         self.gpu.memory().allocate(bytes, 1, name).map_err(|e| Error::OutOfMemory(format!("{name}: {e}")))
     }

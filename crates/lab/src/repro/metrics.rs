@@ -61,8 +61,8 @@ impl From<&Report> for Metrics {
     }
 }
 
-/// The figures of all launches together, then `launches`, `check` (in words), `per_launch`, and what the workload measured
-/// itself under `figures`.
+/// The figures of all launches together, then `launches`, `longest_launch_cycles`, `longest_launch_s`, `check` (in words),
+/// `per_launch`, and what the workload measured itself under `figures`.
 impl From<&Outcome> for Metrics {
     fn from(outcome: &Outcome) -> Metrics {
         let each = |r: &Report| {
@@ -76,6 +76,8 @@ impl From<&Outcome> for Metrics {
         };
         Metrics::from(&outcome.total)
             .with("launches", outcome.launches.len())
+            .with("longest_launch_cycles", outcome.longest().map(|r| r.cycles))
+            .with("longest_launch_s", outcome.longest().and_then(|r| r.kernel_s))
             .with("check", check)
             .with("figures", &outcome.figures)
             .with("per_launch", outcome.launches.iter().map(each).collect::<Vec<_>>())

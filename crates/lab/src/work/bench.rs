@@ -17,7 +17,7 @@ pub struct Bench<'a> {
 pub type Figures = BTreeMap<&'static str, f64>;
 
 impl<'a> Bench<'a> {
-    pub(super) fn new(gpu: &'a mut Device, prepare: &'a dyn Fn(Launch) -> Launch) -> Bench<'a> {
+    pub(crate) fn new(gpu: &'a mut Device, prepare: &'a dyn Fn(Launch) -> Launch) -> Bench<'a> {
         Bench { gpu, prepare, launches: Vec::new(), figures: Figures::new() }
     }
 
@@ -43,7 +43,7 @@ impl<'a> Bench<'a> {
         self.figures.insert(name, value);
     }
 
-    pub(super) fn into_parts(self) -> (Vec<Report>, Figures) {
+    pub(crate) fn into_parts(self) -> (Vec<Report>, Figures) {
         (self.launches, self.figures)
     }
 }

@@ -8,7 +8,7 @@ use warploom::grouped;
 pub type Check = Result<String, String>;
 
 /// Compares a result with the host's, element by element. `what` names the elements: `sums`.
-pub(super) fn equal<T: PartialEq + Display>(what: &str, got: &[T], expected: &[T]) -> Check {
+pub(crate) fn equal<T: PartialEq + Display>(what: &str, got: &[T], expected: &[T]) -> Check {
     let count = grouped(expected.len() as u64);
     if got.len() != expected.len() {
         return Err(format!("{} {what}, the host has {count}", grouped(got.len() as u64)));

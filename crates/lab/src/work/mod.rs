@@ -28,7 +28,7 @@ mod total;
 mod chain;
 mod hashtable;
 mod matmul;
-mod nw;
+pub(crate) mod nw;
 mod primitives;
 mod vecadd;
 
@@ -38,6 +38,7 @@ use warploom::{Device, Launch, Report, Result};
 pub use bench::{Bench, Figures};
 pub use chain::SCHEMES as CHAIN_SCHEMES;
 pub use check::Check;
+pub(crate) use check::equal;
 pub use params::{Param, ParamError, SEED, Values};
 pub use primitives::PRIMITIVES;
 pub use total::total;
@@ -79,6 +80,13 @@ pub struct Outcome {
     pub figures: Figures,
 }
 
+impl Outcome {
+    /// The launch that took the most cycles.
+    pub fn longest(&self) -> Option<&Report> {
+        self.launches.iter().max_by_key(|report| report.cycles)
+    }
+}
+
 impl Workload {
     /// The workload of a name.
     pub fn find(name: &str) -> Result<&'static Workload, ParamError> {
@@ -86,6 +94,13 @@ impl Workload {
             name: name.to_string(),
             known: WORKLOADS.iter().map(|w| w.name).collect(),
         })
+    }
+
+    /// The chip to simulate where none is named.
+    pub fn chip(&self, values: &Values) -> &'static str {
+        // Only one has versions that not every chip can run.
+        let asked = if self.name == nw::WORKLOAD.name { nw::chip(values) } else { None };
+        asked.unwrap_or("gtx480")
     }
 
     /// Its parameters from `name=value` texts; those not given have their defaults.
@@ -110,7 +125,10 @@ impl Workload {
 /// The checked-in PTX of `kernels/`, with the name by which messages call it.
 macro_rules! ptx {
     ($name:literal) => {
-        (concat!("kernels/", $name, ".ptx"), include_str!(concat!("../../../../kernels/", $name, ".ptx")))
+        (
+            concat!("kernels/", $name, ".ptx"),
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/", $name, ".ptx")),
+        )
     };
 }
 use ptx;

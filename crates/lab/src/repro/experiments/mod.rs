@@ -1,10 +1,14 @@
 //! The experiments. One file each, and one line here.
 
 mod fidelity;
+mod ics15_beyond;
+mod ics15_channels;
 mod ics15_deadlock;
 mod ics15_fig4;
+mod ics15_nw;
 mod ics15_static;
 mod ics15_table1;
+mod ics15_table3;
 
 use super::Experiment;
 
@@ -15,6 +19,9 @@ pub const EXPERIMENTS: &[&dyn Experiment] = &[
     &ics15_fig4::Figure4,
     &ics15_static::Static,
     &ics15_deadlock::Deadlock,
+    &ics15_table3::Table3,
+    &ics15_channels::Channels,
+    &ics15_beyond::Beyond,
 ];
 
 #[cfg(test)]
