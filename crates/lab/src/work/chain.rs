@@ -67,7 +67,7 @@ fn refuse(scheme: &str, steps: u32, distance: u32) -> Result<()> {
         "tiny_lock" | "warp_vote" if steps > 32 => {
             no(format!("an SM has 1024 lock bits, and steps={steps} have {} words", WORDS * steps))
         }
-        "warp_barr" | "shrd_lock" | "warp_vote" if distance % WORDS != 0 => {
+        "warp_barr" | "shrd_lock" | "warp_vote" if !distance.is_multiple_of(WORDS) => {
             no(format!("whole warps wait for whole warps, and distance={distance} is no multiple of 32"))
         }
         _ => Ok(()),

@@ -74,7 +74,7 @@ mod tests {
             let chip = chip("gtx570", &[set]);
             let cta = Cta { kernel: "k", shared_bytes, threads, lock_words };
             let bytes = shared_bytes + padding(&chip, cta).unwrap();
-            assert!(bytes % chip.sm.shared_unit_bytes == 0 || bytes == shared_bytes, "{bytes}");
+            assert!(bytes.is_multiple_of(chip.sm.shared_unit_bytes) || bytes == shared_bytes, "{bytes}");
             (chip.sm.shared_bytes / bytes).min(chip.sm.max_ctas).min(chip.sm.max_threads / threads)
         };
         assert_eq!(resident("lock.bits=1024", 4096, 1024, 1024), 1);
