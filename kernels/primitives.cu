@@ -43,12 +43,10 @@ struct WarpSpinPair {
     __device__ void hold(unsigned way) { warp_spin_lock(&mutexes[way]); }
     __device__ void give(unsigned way, unsigned value) {
         words[32 * way + threadIdx.x % 32] = value;
-        __syncwarp();
         warp_spin_unlock(&mutexes[way]);
     }
     __device__ unsigned take(unsigned way) {
         warp_spin_lock(&mutexes[way]);
-        __syncwarp();
         return words[32 * way + threadIdx.x % 32];
     }
     __device__ void finish(unsigned) {}

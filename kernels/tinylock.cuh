@@ -140,11 +140,14 @@ TL_FN void spin_section(unsigned* mutex, Section section) {
     }
 }
 
-// A spin lock that lane 0 takes and releases for its warp: a word a warp, at the price of a branch around each.
+// A spin lock that lane 0 takes and releases for its warp: a word a warp, at the price of a branch around each. Where threads are
+// scheduled independently, the others have to wait for lane 0.
 TL_FN void warp_spin_lock(unsigned* mutex) {
     if (threadIdx.x % 32 == 0) spin_lock(mutex);
+    __syncwarp();
 }
 TL_FN void warp_spin_unlock(unsigned* mutex) {
+    __syncwarp();
     if (threadIdx.x % 32 == 0) spin_unlock(mutex);
 }
 

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 use warploom::Report;
 use warploom_lab::align::Alignment;
+use warploom_lab::repro::figure;
 use warploom_lab::work::{Outcome, ParamError, Values, WORKLOADS, Workload};
 
 use crate::cli::WorkOptions;
@@ -120,7 +121,10 @@ fn summary(workload: &Workload, values: &Values, outcome: &Outcome) -> String {
         ("check", format!("{verdict}: {}", message(outcome))),
         ("launches", format!("{} of {}", grouped(outcome.launches.len() as u64), total.kernel)),
     ];
-    lines.extend(outcome.figures.iter().map(|(name, value)| (*name, warploom_lab::repro::figure(*value))));
+    if !outcome.figures.is_empty() {
+        let each = outcome.figures.iter().map(|(name, value)| format!("{name} {}", figure(*value)));
+        lines.push(("measured", each.collect::<Vec<_>>().join(", ")));
+    }
     if let Some(gpu_s) = total.gpu_s {
         let cycles = grouped(total.cycles);
         lines.push(("GPU time", format!("{}, {cycles} cycles at the peak clock", seconds(gpu_s))));

@@ -540,7 +540,7 @@ fn workloads_are_listed() {
     insta::assert_snapshot!(good("work --list"));
     let listed = json(&good("work --list --json"));
     let names: Vec<_> = listed["workloads"].as_array().unwrap().iter().map(|w| &w["name"]).collect();
-    assert_eq!(names, ["vecadd", "matmul", "hashtable", "nw"]);
+    assert_eq!(names, ["vecadd", "matmul", "hashtable", "nw", "chain", "primitives"]);
     assert_eq!(listed["workloads"][2]["params"][0]["default"], 80_000);
 }
 

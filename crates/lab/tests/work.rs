@@ -165,6 +165,11 @@ mod synchronization {
         ["tiny_", "vote_", "warp_vote"].iter().any(|start| name.starts_with(start))
     }
 
+    /// Lanes that let lane 0 wait for them rely on lockstep.
+    fn runs_on(scheme: &str, chip: &str) -> bool {
+        !on_lock_bits(scheme) && !(scheme == "shrd_lock" && chip == "h200")
+    }
+
     #[test]
     fn chains_of_any_shape() {
         for scheme in CHAIN_SCHEMES {
@@ -178,7 +183,7 @@ mod synchronization {
                 for (policy, gpu) in with_lock_bits() {
                     checked(&policy, gpu, "chain", &params);
                 }
-                for chip in ["gtx480", "h200"].iter().filter(|_| !on_lock_bits(scheme)) {
+                for chip in ["gtx480", "h200"].iter().filter(|chip| runs_on(scheme, chip)) {
                     checked(chip, device(chip, SimModel::Timing), "chain", &params);
                 }
             }
@@ -201,7 +206,7 @@ mod synchronization {
                 .unwrap_err()
                 .to_string()
         };
-        assert!(refused("scheme=warp_barr steps=17").contains("16 barriers"));
+        assert!(refused("scheme=warp_barr steps=17").contains("15 barriers"));
         assert!(refused("scheme=tiny_lock steps=33").contains("1024 lock bits"));
         assert!(refused("scheme=shrd_lock distance=40").contains("no multiple of 32"));
         let workload = Workload::find("chain").unwrap();
@@ -223,11 +228,23 @@ mod synchronization {
         }
     }
 
-    /// Those who wait for a spin lock keep the lock bit of its word from the one who releases it, over and over: no hang.
+    /// Those who wait for a spin lock keep the lock bit of its word from the one who releases it. That may go on for long
+    /// with a scheduler that is not fair, but every failure follows from the moment: no proof of a hang.
     #[test]
     fn many_warps_in_one_section() {
-        for (policy, gpu) in with_lock_bits() {
-            checked(&policy, gpu, "primitives", "primitive=spin_section rounds=1 warps=8");
+        let workload = Workload::find("primitives").unwrap();
+        let values = workload.values(&["primitive=spin_section", "rounds=1", "warps=8"]).unwrap();
+        let chip = || Chip::load("gtx570", &["hang.suspect_cycles=200000".to_string()]).unwrap();
+        for (policy, _) in policies() {
+            let timing = Timing { policy: Some(policy.to_string()), ..Timing::default() };
+            let mut gpu = Device::sim_with(chip(), SimOptions { timing, ..SimOptions::default() });
+            match workload.run(&mut gpu, &values, &|launch| launch) {
+                Ok(outcome) => assert!(outcome.check.is_ok(), "{policy}: {:?}", outcome.check),
+                Err(Error::Hang { hang: Some(hang), .. }) => {
+                    assert!(!hang.reason.is_proof(), "{policy}: {hang}");
+                }
+                Err(error) => panic!("{policy}: {error}"),
+            }
         }
     }
 }

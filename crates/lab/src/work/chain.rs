@@ -63,7 +63,9 @@ fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
 fn refuse(scheme: &str, steps: u32, distance: u32) -> Result<()> {
     let no = |why: String| Err(Error::Misuse(format!("scheme={scheme}: {why}")));
     match scheme {
-        "warp_barr" if steps > 16 => no(format!("a CTA has 16 barriers, one a step, and steps={steps}")),
+        "warp_barr" if steps.saturating_sub(distance / WORDS) > 15 => no(format!(
+            "a CTA has 15 barriers besides its own, one for each of the steps={steps} that another waits for"
+        )),
         "tiny_lock" | "warp_vote" if steps > 32 => {
             no(format!("an SM has 1024 lock bits, and steps={steps} have {} words", WORDS * steps))
         }
