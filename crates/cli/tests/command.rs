@@ -601,6 +601,51 @@ fn workloads_that_cannot_be() {
 }
 
 #[test]
+fn sequences_are_aligned() {
+    let data = root().join("docs/data");
+    let (a, b) = (data.join("hba_human.fa"), data.join("hbb_human.fa"));
+    let line = format!("work nw --fasta {} {} --model functional", a.display(), b.display());
+    insta::assert_snapshot!(good(&line));
+    let report = json(&good(&format!("{line} version=multi --json")));
+    assert_eq!((&report["chip"], &report["check"]), (&"gtx570".into(), &true.into()));
+    assert_eq!(report["alignment"]["score"], 246);
+}
+
+#[test]
+fn sequences_that_cannot_be() {
+    let dir = scratch("fasta");
+    for (name, text) in [
+        ("good.fa", ">good\nACGT\n"),
+        ("empty.fa", ""),
+        ("lonely.fa", ">lonely\n"),
+        ("plain.fa", "ACGT\n"),
+        ("odd.fa", ">odd\nACGT\nAC?T\n"),
+        ("protein.fa", ">protein\nMKV\n"),
+        ("unknown.fa", ">unknown\nMKJ\n"),
+        ("long.fa", &format!(">long\n{}\n", "A".repeat(20_000))),
+    ] {
+        std::fs::write(dir.join(name), text).unwrap();
+    }
+    let mut messages = String::new();
+    for line in [
+        "work nw --fasta good.fa nosuch.fa",
+        "work nw --fasta empty.fa good.fa",
+        "work nw --fasta good.fa lonely.fa",
+        "work nw --fasta plain.fa good.fa",
+        "work nw --fasta good.fa odd.fa",
+        "work nw --fasta good.fa unknown.fa",
+        "work nw --fasta good.fa protein.fa --alphabet nucleotide",
+        "work nw --fasta long.fa good.fa",
+        "work vecadd --fasta good.fa good.fa",
+    ] {
+        let output = warploom_in(&dir, line);
+        assert_eq!(code(&output), 2, "{line}");
+        messages += &format!("$ warploom {line}\n{}\n", stderr(&output));
+    }
+    insta::assert_snapshot!(messages);
+}
+
+#[test]
 fn a_workload_that_reaches_a_limit() {
     let output = warploom("work hashtable --max-cycles 1000 --json");
     assert_eq!(code(&output), 4);
