@@ -572,7 +572,9 @@ fn a_workload_as_json() {
     {
         assert!(report.get(key).is_some(), "`{key}` is missing in {report}");
     }
-    assert_eq!(report["params"], serde_json::json!({ "size": 70, "penalty": 10, "seed": 1 }));
+    let params = &report["params"];
+    assert_eq!((&params["size"], &params["penalty"], &params["seed"]), (&70.into(), &10.into(), &1.into()));
+    assert_eq!(params["version"], "data-parallel");
     assert_eq!((&report["workload"], &report["check"]), (&"nw".into(), &true.into()));
     let each = report["per_launch"].as_array().unwrap();
     let insts: u64 = each.iter().map(|launch| launch["warp_insts"].as_u64().unwrap()).sum();

@@ -63,7 +63,8 @@ fn several_tiles_on_an_sm_do_not_share_bits() {
 #[test]
 fn without_timing_too() {
     for (version, set) in VERSIONS {
-        let outcome = run(device("gtx570", set, SimModel::Functional), &format!("{version} size=70")).unwrap();
+        let outcome =
+            run(device("gtx570", set, SimModel::Functional), &format!("{version} size=70")).unwrap();
         assert!(outcome.check.is_ok(), "{version}: {:?}", outcome.check);
     }
     // Native atomics and independent threads.
@@ -75,7 +76,9 @@ fn without_timing_too() {
 
 #[test]
 fn a_chip_without_the_bits_is_refused() {
-    for (chip, params) in [("gtx480", "version=tiny"), ("gtx480", "version=multi"), ("gtx570", "version=private tile=31")] {
+    for (chip, params) in
+        [("gtx480", "version=tiny"), ("gtx480", "version=multi"), ("gtx570", "version=private tile=31")]
+    {
         let error = run(device(chip, &[], SimModel::Timing), params).unwrap_err();
         assert!(matches!(error, Error::Link(_)), "{error}");
     }
@@ -85,7 +88,8 @@ fn a_chip_without_the_bits_is_refused() {
 fn the_quick_experiments_are_inside_their_bands() {
     let folder = std::env::temp_dir().join(format!("warploom-nw-{}", std::process::id()));
     for id in ["ics15-table3", "ics15-channels", "ics15-beyond"] {
-        let plan = Plan { runs: &folder, reuse: true, jobs: 2, interrupt: Default::default(), progress: &|_| {} };
+        let plan =
+            Plan { runs: &folder, reuse: true, jobs: 2, interrupt: Default::default(), progress: &|_| {} };
         let reproduction = repro::reproduce(&repro::find(id), Scale::Quick, &plan).unwrap();
         for evaluated in &reproduction.experiments {
             for row in &evaluated.outcome.rows {

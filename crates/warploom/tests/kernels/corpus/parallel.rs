@@ -228,11 +228,11 @@ fn alignment(n: usize, penalty: i32) -> (Vec<i32>, Vec<i32>) {
     (reference, scores)
 }
 
-/// Launches over some diagonals of tiles. `known` tells by the number of its diagonal whether a tile is given, and `filled`
+/// Launches over some diagonals of tiles, each with so many CTAs and the number of its first tile. `known` tells by the number of its diagonal whether a tile is given, and `filled`
 /// whether it must be right in the end; the others must not be touched.
 fn nw(
     run: &mut Run,
-    ctas: impl Fn(u32) -> Vec<u32>,
+    diagonals: impl Fn(u32) -> Vec<(u32, u32)>,
     known: impl Fn(u32, u32) -> bool,
     filled: impl Fn(u32, u32) -> bool,
 ) -> Outcome {
@@ -249,8 +249,8 @@ fn nw(
             shown.collect()
         };
         let (reference, out) = (run.gpu.buffer(&field)?, run.gpu.buffer(&only(&known))?);
-        for ctas in ctas(tiles) {
-            run.launch(Launch::grid(ctas).block(32), args![&reference, &out, n, penalty])?;
+        for (ctas, first) in diagonals(tiles) {
+            run.launch(Launch::grid(ctas).block(32), args![&reference, &out, n, n, penalty, first])?;
         }
         same(&format!("n = {n}: scores"), &out.read(&run.gpu)?, &only(&filled))?;
     }
@@ -258,9 +258,11 @@ fn nw(
 }
 
 pub fn nw_grow(run: &mut Run) -> Outcome {
-    nw(run, |tiles| (1..=tiles).collect(), |_, _| false, |tiles, diagonal| diagonal < tiles)
+    let from_left = |tiles: u32| (0..tiles).map(|row| (row + 1, row)).collect();
+    nw(run, from_left, |_, _| false, |tiles, diagonal| diagonal < tiles)
 }
 
 pub fn nw_shrink(run: &mut Run) -> Outcome {
-    nw(run, |tiles| (1..tiles).rev().collect(), |tiles, diagonal| diagonal < tiles, |_, _| true)
+    let from_below = |tiles: u32| (1..tiles).map(|column| (tiles - column, column)).collect();
+    nw(run, from_below, |tiles, diagonal| diagonal < tiles, |_, _| true)
 }
