@@ -1,0 +1,34 @@
+//! The papers' experiments in their quick form: every number lies inside its band, but for those that are known not to.
+
+use std::collections::BTreeSet;
+
+use warploom_lab::repro::{EXPERIMENTS, Plan, Scale, Verdict, reproduce};
+
+/// Rows outside their bands. Each says why.
+const KNOWN_OUTSIDE: &[(&str, &str)] = &[
+    ("ics15-fig4", "warp_barr over atom_lock"),
+    ("ics15-fig4", "tiny_lock over warp_barr"),
+    ("ics15-fig4", "from the fastest to the slowest"),
+];
+
+#[test]
+fn quick_experiments_lie_in_their_bands() {
+    let folder = std::env::temp_dir().join(format!("warploom-experiments-{}", std::process::id()));
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let plan = Plan { runs: &folder, reuse: false, jobs, interrupt: Default::default(), progress: &|_| () };
+    let done = reproduce(EXPERIMENTS, Scale::Quick, &plan);
+    std::fs::remove_dir_all(&folder).unwrap();
+    let done = done.unwrap();
+    let mut outside = BTreeSet::new();
+    for experiment in &done.experiments {
+        for row in experiment.outcome.rows.iter().filter(|row| row.verdict() == Verdict::Out) {
+            let name = (experiment.about.id, row.name.as_str());
+            let told = format!("{name:?}: {}, not {}", row.measured_text(), row.band_text());
+            assert!(KNOWN_OUTSIDE.contains(&name), "{told}");
+            assert!(row.reason().is_some(), "{told}: no reason");
+            outside.insert(name);
+        }
+    }
+    assert_eq!(outside.len(), KNOWN_OUTSIDE.len(), "some are inside now: {outside:?}");
+    assert!(done.count(Verdict::In) > 30, "{}", done.count(Verdict::In));
+}
