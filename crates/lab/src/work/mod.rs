@@ -25,10 +25,15 @@ mod check;
 mod params;
 mod total;
 
+mod atm;
+mod barneshut;
+mod cloth;
 mod hashtable;
 mod matmul;
 mod nw;
+mod tsp;
 mod vecadd;
+mod wavefront;
 
 use serde::Serialize;
 use warploom::{Device, Launch, Report, Result};
@@ -39,7 +44,19 @@ pub use params::{Param, ParamError, SEED, Values};
 pub use total::total;
 
 /// All workloads, in the order they are listed.
-pub const WORKLOADS: &[Workload] = &[vecadd::WORKLOAD, matmul::WORKLOAD, hashtable::WORKLOAD, nw::WORKLOAD];
+pub const WORKLOADS: &[Workload] = &[
+    vecadd::WORKLOAD,
+    matmul::WORKLOAD,
+    hashtable::WORKLOAD,
+    nw::WORKLOAD,
+    barneshut::BUILD,
+    barneshut::SORT,
+    cloth::WORKLOAD,
+    atm::WORKLOAD,
+    wavefront::NW1,
+    wavefront::NW2,
+    tsp::WORKLOAD,
+];
 
 /// A kernel, or several, with an input and a check of the result.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -97,7 +114,10 @@ impl Workload {
 /// The checked-in PTX of `kernels/`, with the name by which messages call it.
 macro_rules! ptx {
     ($name:literal) => {
-        (concat!("kernels/", $name, ".ptx"), include_str!(concat!("../../../../kernels/", $name, ".ptx")))
+        (
+            concat!("kernels/", $name, ".ptx"),
+            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/", $name, ".ptx")),
+        )
     };
 }
 use ptx;
