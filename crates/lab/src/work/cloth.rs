@@ -6,8 +6,8 @@ use warploom::{Launch, Result, args, grouped};
 use super::{Bench, Check, Param, SEED, Values, Workload, ptx};
 use crate::random::Random;
 
-const WIDTH: Param = Param::new("width", "particles of a row of the cloth", 32).range(2, 4096);
-const HEIGHT: Param = Param::new("height", "rows of particles", 32).range(2, 4096);
+const WIDTH: Param = Param::new("width", "particles of a row of the cloth", 32).range(2, 2048);
+const HEIGHT: Param = Param::new("height", "rows of particles", 32).range(2, 2048);
 const ROUNDS: Param = Param::new("rounds", "launches, each of which solves all links once", 1).range(1, 1000);
 const THREADS: Param = Param::new("threads", "threads of a CTA, one a link", 256).range(1, 1024);
 

@@ -28,6 +28,7 @@ mod total;
 mod atm;
 mod barneshut;
 mod cloth;
+mod free;
 mod hashtable;
 mod matmul;
 mod nw;
@@ -56,6 +57,20 @@ pub const WORKLOADS: &[Workload] = &[
     wavefront::NW1,
     wavefront::NW2,
     tsp::WORKLOAD,
+    free::KMEANS,
+    free::MERGESORT,
+    free::HEARTWALL,
+    free::HOTSPOT,
+    free::BFS,
+    free::BACKPROP,
+    free::LUD,
+    free::GAUSSIAN,
+    free::PATHFINDER,
+    free::SRAD,
+    free::STREAMCLUSTER,
+    free::NN,
+    free::CFD,
+    free::LAVA,
 ];
 
 /// A kernel, or several, with an input and a check of the result.
