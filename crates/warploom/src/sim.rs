@@ -112,6 +112,10 @@ impl Backend for Sim {
         Ok(Arc::new(SimModule(self.gpu.load(module)?)))
     }
 
+    fn sms(&self) -> u32 {
+        self.gpu.chip().sm.count
+    }
+
     fn occupancy(&self, kernel: &Kernel, shape: Shape) -> Result<Occupancy> {
         self.gpu.occupancy(sim_kernel(kernel)?, shape).map_err(|e| unlaunchable(e, shape))
     }
