@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use warploom::SimModel;
+use warploom::{DelayLimit, SibSource, SimModel};
 
 use crate::arg::{ArgSpec, DumpSpec, SaveSpec, parse_dims};
 pub use repro::ReproOptions;
@@ -128,6 +128,17 @@ pub struct MachineOptions {
     /// The warp scheduler: lrr, gto or cawa; if not given, the chip's (`issue.policy`)
     #[arg(long, value_name = "NAME", value_parser = parse_policy)]
     pub sched: Option<String>,
+    /// Let warps that spin back off (BOWS), around whatever scheduler
+    #[arg(long)]
+    pub bows: bool,
+    /// The least time between two turns of a spin loop: cycles, or `adaptive`; if not given, the chip's (`issue.bows`).
+    /// Switches --bows on
+    #[arg(long, value_name = "N|adaptive", value_parser = parse_limit)]
+    pub bows_limit: Option<DelayLimit>,
+    /// Who names the branches of loops that spin: `ddos` (found by the hardware), `annotated` (by the kernel) or
+    /// `static` (by analysis). Switches --bows on
+    #[arg(long, value_name = "SOURCE", value_parser = parse_sib)]
+    pub sib: Option<SibSource>,
     /// Host threads that the timed model uses; if not given, one for each core. Results do not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
@@ -165,6 +176,25 @@ fn parse_policy(text: &str) -> Result<String, String> {
         true => Ok(text.to_string()),
         false => Err(format!("there are {}", known.join(", "))),
     }
+}
+
+/// The longest delay that can be asked for: more than any kernel runs.
+const LONGEST_DELAY: u64 = 1 << 32;
+
+fn parse_limit(text: &str) -> Result<DelayLimit, String> {
+    if text == "adaptive" {
+        return Ok(DelayLimit::Adaptive);
+    }
+    match text.replace('_', "").parse() {
+        Ok(cycles) if cycles <= LONGEST_DELAY => Ok(DelayLimit::Fixed(cycles)),
+        Ok(_) => Err(format!("it can be at most {LONGEST_DELAY} cycles")),
+        Err(_) => Err("it is a number of cycles, or `adaptive`".to_string()),
+    }
+}
+
+fn parse_sib(text: &str) -> Result<SibSource, String> {
+    let found = SibSource::ALL.iter().find(|(_, name)| *name == text).map(|&(source, _)| source);
+    found.ok_or_else(|| format!("there are {}", SibSource::ALL.map(|(_, name)| name).join(", ")))
 }
 
 fn parse_cycles(text: &str) -> Result<std::ops::Range<u64>, String> {
