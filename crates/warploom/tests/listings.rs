@@ -120,6 +120,12 @@ mod paper {
 
     const COUNTER: &str = include_str!("../../../kernels/listings/counter.sass");
     const CHAIN: &str = include_str!("../../../kernels/listings/chain.sass");
+    const PRIMITIVES: &str = include_str!("../../../kernels/listings/primitives.sass");
+
+    #[test]
+    fn primitives_pass_words_from_warp_to_warp() {
+        assert_eq!(result(PRIMITIVES, 64, 32), (1..=32).collect::<Vec<u32>>());
+    }
 
     #[test]
     fn listing_1_counts_every_thread() {
