@@ -8,7 +8,8 @@ use super::{Bench, Check, Param, SEED, Values, Workload, ptx};
 use crate::random::Random;
 
 const TRANSFERS: Param = Param::new("transfers", "transfers between two accounts", 12_200).range(1, 1 << 26);
-const ACCOUNTS: Param = Param::new("accounts", "accounts; fewer mean more contention", 1000).range(2, 1 << 26);
+const ACCOUNTS: Param =
+    Param::new("accounts", "accounts; fewer mean more contention", 1000).range(2, 1 << 26);
 const CTAS: Param = Param::new("ctas", "CTAs; their threads share the transfers evenly", 125);
 const THREADS: Param = Param::new("threads", "threads of a CTA", 192).range(1, 1024);
 

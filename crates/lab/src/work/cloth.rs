@@ -105,7 +105,9 @@ fn check(links: &[Link], before: &[Particle], after: &[Particle], rounds: u32) -
     (0..rounds).for_each(|_| links.iter().for_each(|link| solve(&mut solved, link)));
     let (start, host, error) = (error(links, before), error(links, &solved), error(links, after));
     if error.is_nan() || error > host + 0.1 * start {
-        return Err(format!("links are off by {error:.4} on average; {start:.4} before, the host's {host:.4}"));
+        return Err(format!(
+            "links are off by {error:.4} on average; {start:.4} before, the host's {host:.4}"
+        ));
     }
     let count = grouped(links.len() as u64 * u64::from(rounds));
     Ok(format!("{count} moves of {} particles, links are off by {error:.4}, {start:.4} before", before.len()))
@@ -133,7 +135,8 @@ fn solve(particles: &mut [Particle], &[a, b, length]: &Link) {
 
 /// How far links are from their lengths, on average.
 fn error(links: &[Link], particles: &[Particle]) -> f64 {
-    let off = |&[a, b, length]: &Link| f64::from((distance(particles, a, b).1 - f32::from_bits(length)).abs());
+    let off =
+        |&[a, b, length]: &Link| f64::from((distance(particles, a, b).1 - f32::from_bits(length)).abs());
     links.iter().map(off).sum::<f64>() / links.len() as f64
 }
 

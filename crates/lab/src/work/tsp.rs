@@ -113,7 +113,8 @@ mod tests {
     fn crossings_are_undone() {
         // The corners of a square, in the order of an hourglass.
         let side = 10;
-        let distances: Vec<u16> = [[0, 10, 14, 10], [10, 0, 10, 14], [14, 10, 0, 10], [10, 14, 10, 0]].concat();
+        let distances: Vec<u16> =
+            [[0, 10, 14, 10], [10, 0, 10, 14], [14, 10, 0, 10], [10, 14, 10, 0]].concat();
         assert_eq!(climb(&distances, vec![0, 2, 1, 3], 0), 48);
         assert_eq!(climb(&distances, vec![0, 2, 1, 3], 9), 4 * side);
     }

@@ -110,7 +110,8 @@ impl Octree {
         let mut cells = 0u64;
         while let Some((got, want)) = rest.pop() {
             cells += 1;
-            for (octant, (&g, &w)) in self.children_of(got).iter().zip(expected.children_of(want)).enumerate() {
+            for (octant, (&g, &w)) in self.children_of(got).iter().zip(expected.children_of(want)).enumerate()
+            {
                 let is_cell = w != NONE && w >= expected.bodies;
                 if is_cell && cell(g) {
                     rest.push((g, w));
@@ -126,7 +127,11 @@ impl Octree {
                 }
             }
         }
-        Ok(format!("{} bodies are at the host's places in {} cells", grouped(self.bodies.into()), grouped(cells)))
+        Ok(format!(
+            "{} bodies are at the host's places in {} cells",
+            grouped(self.bodies.into()),
+            grouped(cells)
+        ))
     }
 }
 

@@ -63,7 +63,8 @@ const FACES: usize = 4;
 type State = [f32; 5];
 
 fn cfd(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
-    let (n, steps, threads): (usize, u32, u32) = (values.get(&CELLS), values.get(&STEPS), values.get(&THREADS));
+    let (n, steps, threads): (usize, u32, u32) =
+        (values.get(&CELLS), values.get(&STEPS), values.get(&THREADS));
     let mut random = Random::new(values.get(&SEED));
     let mut cell = |_| {
         let v = random.floats(5);
@@ -76,7 +77,8 @@ fn cfd(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     let normals = random.floats(3 * FACES * n);
     const RATE: f32 = 0.01;
 
-    let columns = |states: &[State]| -> Vec<f32> { (0..5).flat_map(|v| states.iter().map(move |s| s[v])).collect() };
+    let columns =
+        |states: &[State]| -> Vec<f32> { (0..5).flat_map(|v| states.iter().map(move |s| s[v])).collect() };
     let module = bench.load(ptx!("free/flows"))?;
     let kernel = module.kernel("cfd_step")?;
     let mut from = bench.gpu.buffer_named("variables", &columns(&states))?;
@@ -85,7 +87,11 @@ fn cfd(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     let normals_buffer = bench.gpu.buffer_named("normals", &normals)?;
     for _ in 0..steps {
         let launch = Launch::grid((n as u32).div_ceil(threads)).block(threads);
-        bench.launch(&kernel, launch, args![&from, &neighbours_buffer, &normals_buffer, &to, n as u32, RATE])?;
+        bench.launch(
+            &kernel,
+            launch,
+            args![&from, &neighbours_buffer, &normals_buffer, &to, n as u32, RATE],
+        )?;
         std::mem::swap(&mut from, &mut to);
         let step = |i: usize| {
             let mut next = states[i];

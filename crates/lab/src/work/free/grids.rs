@@ -141,7 +141,8 @@ fn pathfinder(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
 
     let mut costs = weights[..columns].to_vec();
     for row in weights.chunks(columns).skip(1) {
-        let best = |c: usize| costs[c.saturating_sub(1)..(c + 2).min(columns)].iter().min().copied().unwrap_or(0);
+        let best =
+            |c: usize| costs[c.saturating_sub(1)..(c + 2).min(columns)].iter().min().copied().unwrap_or(0);
         costs = row.iter().enumerate().map(|(c, weight)| weight + best(c)).collect();
     }
     Ok(equal("costs", &from.read(bench.gpu)?, &costs))

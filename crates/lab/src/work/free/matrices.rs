@@ -70,7 +70,8 @@ fn gaussian(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     let mut random = Random::new(values.get(&SEED));
     let a = matrix(&mut random, n);
     let solution = random.floats(n);
-    let right: Vec<f32> = a.chunks(n).map(|row| row.iter().zip(&solution).map(|(a, x)| a * x).sum()).collect();
+    let right: Vec<f32> =
+        a.chunks(n).map(|row| row.iter().zip(&solution).map(|(a, x)| a * x).sum()).collect();
 
     let module = bench.load(ptx!("free/matrices"))?;
     let (factors_of, eliminate) = (module.kernel("gaussian_factors")?, module.kernel("gaussian_eliminate")?);

@@ -8,7 +8,8 @@ use crate::random::Random;
 
 const INPUTS: Param = Param::new("inputs", "units of the first layer", 2048).range(1, 1 << 22);
 const UNITS: Param = Param::new("units", "units of the second layer, a CTA each", 16).range(1, 4096);
-const THREADS: Param = Param::new("threads", "threads of a CTA, rounded up to a power of two", 128).range(1, 1024);
+const THREADS: Param =
+    Param::new("threads", "threads of a CTA, rounded up to a power of two", 128).range(1, 1024);
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "backprop",

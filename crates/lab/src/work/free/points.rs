@@ -9,8 +9,10 @@ use crate::random::Random;
 const POINTS: Param = Param::new("points", "points", 4096).range(1, 1 << 22);
 const FEATURES: Param = Param::new("features", "numbers of a point", 16).range(1, 64);
 const CLUSTERS: Param = Param::new("clusters", "centers", 5).range(1, 256);
-const ROUNDS: Param = Param::new("rounds", "assignments; the centers become the means between them", 2).range(1, 100);
-const CANDIDATES: Param = Param::new("candidates", "points that are tried as a center, a launch each", 4).range(1, 1000);
+const ROUNDS: Param =
+    Param::new("rounds", "assignments; the centers become the means between them", 2).range(1, 100);
+const CANDIDATES: Param =
+    Param::new("candidates", "points that are tried as a center, a launch each", 4).range(1, 1000);
 const THREADS: Param = Param::new("threads", "threads of a CTA", 256).range(1, 1024);
 
 pub(super) const KMEANS: Workload = Workload {
@@ -91,8 +93,12 @@ fn nearest(point: &[f32], centers: &[f32]) -> u32 {
 fn means(points: &[f32], nearest: &[u32], centers: &mut [f32], features: usize) {
     for (number, center) in centers.chunks_mut(features).enumerate() {
         let of = |point: &&[f32], at: usize| f64::from(point[at]);
-        let mine: Vec<&[f32]> =
-            points.chunks(features).zip(nearest).filter(|(_, c)| **c == number as u32).map(|(p, _)| p).collect();
+        let mine: Vec<&[f32]> = points
+            .chunks(features)
+            .zip(nearest)
+            .filter(|(_, c)| **c == number as u32)
+            .map(|(p, _)| p)
+            .collect();
         if !mine.is_empty() {
             for (at, value) in center.iter_mut().enumerate() {
                 *value = (mine.iter().map(|p| of(p, at)).sum::<f64>() / mine.len() as f64).round() as f32;
@@ -148,7 +154,11 @@ fn nn(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     let records_buffer = bench.gpu.buffer_named("records", &records)?;
     let distances = bench.gpu.zeros_named::<f32>("distances", n)?;
     let launch = Launch::grid((n as u32).div_ceil(threads)).block(threads);
-    bench.launch(&module.kernel("nn_distances")?, launch, args![&records_buffer, &distances, n as u32, x, y])?;
+    bench.launch(
+        &module.kernel("nn_distances")?,
+        launch,
+        args![&records_buffer, &distances, n as u32, x, y],
+    )?;
 
     let expected: Vec<f32> = records.chunks(2).map(|r| (r[0] - x).hypot(r[1] - y)).collect();
     Ok(close("distances", &distances.read(bench.gpu)?, &expected, 1e-5))

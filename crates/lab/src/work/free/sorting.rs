@@ -10,7 +10,8 @@ use crate::random::Random;
 const TILE: u32 = 1024;
 
 const KEYS: Param = Param::new("keys", "keys to sort", 16_384).range(1, 1 << 26);
-const CTAS: Param = Param::new("ctas", "CTAs of a merge; a power of two makes loops grow by powers of two", 4);
+const CTAS: Param =
+    Param::new("ctas", "CTAs of a merge; a power of two makes loops grow by powers of two", 4);
 const THREADS: Param = Param::new("threads", "threads of a CTA", 256).range(1, 1024);
 
 pub(super) const WORKLOAD: Workload = Workload {

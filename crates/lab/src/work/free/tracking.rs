@@ -9,11 +9,15 @@ use crate::random::Random;
 const POINTS: Param = Param::new("points", "points to track, one a CTA", 20).range(1, 1 << 16);
 const FRAMES: Param = Param::new("frames", "frames, a launch each", 2).range(1, 1000);
 const SIDE: Param = Param::new("side", "pixels of a frame's side", 160).range(96, 8192);
-const RADIUS: Param = Param::new("radius", "pixels from the middle of a template to its side", 4).range(1, 16);
+const RADIUS: Param =
+    Param::new("radius", "pixels from the middle of a template to its side", 4).range(1, 16);
 const REACH: Param = Param::new("reach", "pixels a point can move in a frame", 12).range(1, 24);
-const THREADS: Param =
-    Param::new("threads", "threads of a CTA, a power of two; 256 and more make loops grow beyond 8 bits", 256)
-        .range(32, 1024);
+const THREADS: Param = Param::new(
+    "threads",
+    "threads of a CTA, a power of two; 256 and more make loops grow beyond 8 bits",
+    256,
+)
+.range(32, 1024);
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "heartwall",
@@ -25,7 +29,8 @@ pub(super) const WORKLOAD: Workload = Workload {
 fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     let (points, side): (usize, usize) = (values.get(&POINTS), values.get(&SIDE));
     let (radius, reach): (usize, usize) = (values.get(&RADIUS), values.get(&REACH));
-    let (frames, threads): (usize, u32) = (values.get(&FRAMES), values.get::<u32>(&THREADS).next_power_of_two());
+    let (frames, threads): (usize, u32) =
+        (values.get(&FRAMES), values.get::<u32>(&THREADS).next_power_of_two());
     let mut random = Random::new(values.get(&SEED));
     let (margin, patch) = (radius + reach, 2 * radius + 1);
     let first = frame(&mut random, side);
