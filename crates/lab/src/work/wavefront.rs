@@ -13,11 +13,14 @@ use crate::random::Random;
 /// Scores of two letters lie between these, as in the usual substitution matrices.
 const REFERENCE: std::ops::RangeInclusive<i32> = -4..=11;
 
+/// Words between two rows of the kernel's tile.
+const PITCH: u32 = 33;
+
 const SIZE: Param = Param::new("size", "letters of a sequence", 1024).range(1, 16_384);
 const PENALTY: Param = Param::new("penalty", "cost of a gap", 10).range(-1_000_000, 1_000_000);
 // The kernel has a barrier a warp, and a CTA has 16.
 const WARPS: Param =
-    Param::new("warps", "warps of a CTA, each with a strip of as many rows as lanes", 4).range(1, 8);
+    Param::new("warps", "warps of a CTA, each with a strip of as many rows as lanes", 2).range(1, 8);
 
 pub(super) const NW1: Workload = Workload {
     name: "nw1",
@@ -61,7 +64,8 @@ fn run(bench: &mut Bench<'_>, values: &Values, way: Way) -> Result<Check> {
     let scores = bench.gpu.buffer_named("scores", &expected)?;
     let strips = size.div_ceil(lanes);
     let done = bench.gpu.zeros_named::<u32>("done", strips as usize)?;
-    let launch = Launch::grid(strips.div_ceil(warps)).block(warps * lanes);
+    let shared_bytes = 4 * warps * (lanes + 1) * PITCH;
+    let launch = Launch::grid(strips.div_ceil(warps)).block(warps * lanes).shared_bytes(shared_bytes);
     bench.launch(&kernel, launch, args![&reference, &scores, size, penalty, &done, lanes])?;
 
     if way == Way::Backward {
