@@ -606,6 +606,29 @@ mod tests {
     }
 
     #[test]
+    fn reads_how_spinning_warps_back_off() {
+        let read = |words: &str| {
+            let line = format!("warploom work hashtable {words}");
+            let cli = Cli::try_parse_from(line.split_whitespace()).map_err(|e| e.to_string())?;
+            let Command::Work(work) = cli.command else { panic!() };
+            Ok::<_, String>((work.machine.bows, work.machine.bows_limit, work.machine.sib))
+        };
+        assert_eq!(read(""), Ok((false, None, None)));
+        assert_eq!(read("--bows --bows-limit adaptive"), Ok((true, Some(DelayLimit::Adaptive), None)));
+        let limited = (false, Some(DelayLimit::Fixed(3000)), Some(SibSource::Annotated));
+        assert_eq!(read("--bows-limit 3_000 --sib annotated"), Ok(limited));
+        for (words, message) in [
+            ("--bows-limit soon", "it is a number of cycles, or `adaptive`"),
+            ("--bows-limit -1", "unexpected argument"),
+            ("--bows-limit 5000000000", "it can be at most 4294967296 cycles"),
+            ("--sib guessed", "there are ddos, annotated, static"),
+        ] {
+            let error = read(words).unwrap_err();
+            assert!(error.contains(message), "{words}: {error}");
+        }
+    }
+
+    #[test]
     fn reads_a_workload() {
         let line = "warploom work nw size=62 --device cuda:1 penalty=-3 --json --max-cycles 9";
         let Command::Work(work) = Cli::parse_from(line.split_whitespace()).command else { panic!() };

@@ -440,11 +440,11 @@ fn back_off_text(back_off: &warploom::BackOff, sib: &warploom::SpinBranches, all
 
 fn detection_text(ddos: &warploom::Detection) -> String {
     let of = |confirmed: u64, met: u64, ratio: Option<f64>| {
-        let after = ratio.map(|ratio| format!(", after {:.1}% of their time", 100.0 * ratio));
-        format!("{} of {}{}", grouped(confirmed), grouped(met), after.unwrap_or_default())
+        let after = ratio.map(|ratio| format!(" after {:.1}% of their time", 100.0 * ratio));
+        format!("{} of {} confirmed{}", grouped(confirmed), grouped(met), after.unwrap_or_default())
     };
     format!(
-        "found {} spin-inducing branches (on each SM); took {} others for such",
+        "spin-inducing branches: {}; other backward branches: {} (each on every SM that took it)",
         of(ddos.true_confirmed, ddos.true_met, ddos.dpr_true),
         of(ddos.false_confirmed, ddos.false_met, ddos.dpr_false)
     )

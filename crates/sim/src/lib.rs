@@ -25,7 +25,7 @@ pub mod stats;
 pub mod trace;
 pub mod wheel;
 
-pub use chip::spinning::{DelayLimit, SibSource};
+pub use chip::spinning::{Bows, DelayLimit, SibSource};
 pub use chip::{Chip, ChipError, Divergence};
 pub use fault::{Fault, FaultKind};
 pub use gpu::{
@@ -33,7 +33,7 @@ pub use gpu::{
     UninitialisedRead,
 };
 pub use hang::{Hang, HangKind, HangReason};
-pub use machine::{Bows, Timing};
+pub use machine::Timing;
 pub use occupancy::{Limiter, Occupancy, Unlaunchable};
 pub use report::{Sample, TimedStats, samples_csv};
 pub use sched::cost::StorageBits;

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, RwLock};
 
 use crate::chip::Chip;
-use crate::chip::spinning::{BowsSpec, DelayLimit, SibSource};
+use crate::chip::spinning::{Bows, BowsSpec};
 use crate::crew::{Crew, Dealt};
 use crate::fault::Fault;
 use crate::functional::{Launch, Output, UninitialisedReads};
@@ -46,35 +46,6 @@ pub struct Timing {
     pub sample_cycles: Option<u64>,
     /// What the warps do is recorded ([`TimedStats::trace`]).
     pub trace: Option<TraceOptions>,
-}
-
-/// Whether spinning warps back off, and how; what is not given is the chip's (`issue.bows`).
-#[derive(Clone, Debug, Default)]
-pub struct Bows {
-    /// On or off.
-    pub enabled: Option<bool>,
-    /// The delay limit.
-    pub limit: Option<DelayLimit>,
-    /// Who names the spin-inducing branches.
-    pub sib: Option<SibSource>,
-}
-
-impl Bows {
-    /// All on, as the chip has it.
-    pub fn on() -> Bows {
-        Bows { enabled: Some(true), ..Bows::default() }
-    }
-
-    /// What is in force on a chip: none if it is off.
-    pub fn on_chip(&self, chip: &Chip) -> Option<BowsSpec> {
-        let mut spec = chip.issue.bows.clone();
-        spec.enabled = self.enabled.unwrap_or(spec.enabled);
-        spec.sib = self.sib.unwrap_or(spec.sib);
-        if let Some(limit) = self.limit {
-            spec.set_limit(limit);
-        }
-        spec.enabled.then_some(spec)
-    }
 }
 
 /// The answer to a request on its way to its SM.

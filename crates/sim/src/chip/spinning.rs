@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Chip;
+
 /// Who says which branches are spin-inducing: the backward branches of loops that wait.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
@@ -91,6 +93,35 @@ impl BowsSpec {
     /// The longest delay that can be.
     pub fn longest_cycles(&self) -> u64 {
         if self.adaptive { self.max_limit_cycles } else { self.limit_cycles }
+    }
+}
+
+/// Whether spinning warps back off, and how; what is not given is the chip's (`issue.bows`).
+#[derive(Clone, Debug, Default)]
+pub struct Bows {
+    /// On or off.
+    pub enabled: Option<bool>,
+    /// The delay limit.
+    pub limit: Option<DelayLimit>,
+    /// Who names the spin-inducing branches.
+    pub sib: Option<SibSource>,
+}
+
+impl Bows {
+    /// All on, as the chip has it.
+    pub fn on() -> Bows {
+        Bows { enabled: Some(true), ..Bows::default() }
+    }
+
+    /// What is in force on a chip: none if it is off.
+    pub fn on_chip(&self, chip: &Chip) -> Option<BowsSpec> {
+        let mut spec = chip.issue.bows.clone();
+        spec.enabled = self.enabled.unwrap_or(spec.enabled);
+        spec.sib = self.sib.unwrap_or(spec.sib);
+        if let Some(limit) = self.limit {
+            spec.set_limit(limit);
+        }
+        spec.enabled.then_some(spec)
     }
 }
 
