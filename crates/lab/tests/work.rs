@@ -132,7 +132,7 @@ fn wavefronts_of_any_size_in_both_directions() {
 #[test]
 fn a_wavefront_ends_with_few_resident_warps() {
     // One SM with one CTA of one warp at a time: strips come one after the other.
-    let chip = Chip::load("gtx480", &["sm.count=1", "sm.max_ctas=1"]).unwrap();
+    let chip = Chip::load("gtx480", &["sm.count=1", "sm.max_ctas=1"].map(String::from)).unwrap();
     let outcome = run_on(Device::sim_with(chip, SimOptions::default()), "nw1", "size=100 warps=1");
     assert!(outcome.check.is_ok(), "{:?}", outcome.check);
 }
@@ -157,7 +157,7 @@ fn ctas_that_wait_for_each_other_must_all_be_resident() {
 
 #[test]
 fn what_does_not_fit_into_memory_is_refused() {
-    let chip = || Chip::load("gtx480", &["memory.global_bytes=65536"]).unwrap();
+    let chip = || Chip::load("gtx480", &["memory.global_bytes=65536".to_string()]).unwrap();
     for (name, params) in [
         ("atm", "accounts=20_000"),
         ("nw1", "size=500"),

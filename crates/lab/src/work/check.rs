@@ -28,7 +28,8 @@ pub(super) fn close(what: &str, got: &[f32], expected: &[f32], tolerance: f32) -
     if got.len() != expected.len() {
         return Err(format!("{} {what}, the host has {count}", grouped(got.len() as u64)));
     }
-    let off = |(g, e): &(&f32, &f32)| !((*g - *e).abs() <= tolerance * e.abs().max(1.0));
+    let off =
+        |(g, e): &(&f32, &f32)| (*g - *e).abs() > tolerance * e.abs().max(1.0) || g.is_nan() || e.is_nan();
     let mut wrong = got.iter().zip(expected).enumerate().filter(|(_, pair)| off(pair));
     let Some((at, (got, expected))) = wrong.next() else {
         return Ok(format!("{count} {what} are within {tolerance} of the host's"));

@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(Hash::Modulo.of(0x1234_56f7, 4), 0x7);
         assert_eq!(Hash::Modulo.of(0x1234_56f7, 32), 0x1234_56f7);
         assert_eq!(Hash::Xor.of(0x1234_56f7, 8), 0x12 ^ 0x34 ^ 0x56 ^ 0xf7);
-        assert_eq!(Hash::Xor.of(0x1234_56f7, 4), 0x1 ^ 0x2 ^ 0x3 ^ 0x4 ^ 0x5 ^ 0x6 ^ 0xf ^ 0x7);
+        assert_eq!(Hash::Xor.of(0x1234_56f7, 4), [1, 2, 3, 4, 5, 6, 15, 7].iter().fold(0, |x, y| x ^ y));
         // Pieces of three bits; the last one has two.
         assert_eq!(Hash::Xor.of(0x8000_0000, 3), 0b10);
         assert_eq!(Hash::Xor.of(0xdead_beef, 32), 0xdead_beef);
