@@ -374,6 +374,12 @@ pub(crate) fn timing_lines(report: &Report) -> Vec<(&'static str, String)> {
     if let Some(locks) = report.locks.as_ref().filter(|l| **l != Default::default()) {
         lines.push(("locks", locks_text(locks)));
     }
+    if let (Some(back_off), Some(sib)) = (&report.back_off, &report.sib) {
+        lines.push(("BOWS", back_off_text(back_off, sib, report.warp_cycles.unwrap_or(0))));
+    }
+    if let Some(ddos) = &report.ddos {
+        lines.push(("DDOS", detection_text(ddos)));
+    }
     let of = |counters: &Option<warploom::Counters>, name: &str| {
         counters.as_ref().and_then(|c| c.get(name)).copied().unwrap_or(0)
     };
@@ -420,6 +426,28 @@ fn locks_text(locks: &warploom::Locks) -> String {
         parts.push(format!("{} of {} were over", grouped(locks.wait_ok), counted(waits, "wait")));
     }
     parts.join("; ")
+}
+
+fn back_off_text(back_off: &warploom::BackOff, sib: &warploom::SpinBranches, all: u64) -> String {
+    format!(
+        "{}; warps backed off {}, {:.1}% of their time, limit up to {}",
+        counted(sib.confirmed, "spin-inducing branch").replace("branchs", "branches"),
+        counted(back_off.count, "time"),
+        percent(back_off.warp_cycles, all),
+        counted(back_off.longest_limit_cycles, "cycle")
+    )
+}
+
+fn detection_text(ddos: &warploom::Detection) -> String {
+    let of = |confirmed: u64, met: u64, ratio: Option<f64>| {
+        let after = ratio.map(|ratio| format!(" after {:.1}% of their time", 100.0 * ratio));
+        format!("{} of {} confirmed{}", grouped(confirmed), grouped(met), after.unwrap_or_default())
+    };
+    format!(
+        "spin-inducing branches: {}; other backward branches: {} (each on every SM that took it)",
+        of(ddos.true_confirmed, ddos.true_met, ddos.dpr_true),
+        of(ddos.false_confirmed, ddos.false_met, ddos.dpr_false)
+    )
 }
 
 fn percent(part: u64, all: u64) -> f64 {

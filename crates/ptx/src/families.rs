@@ -199,7 +199,9 @@ const NOTES: &str = "
   of the space itself (below 16 MB); any other ends the launch. A 64-bit word has the bit of its lower half.
 - **Annotations.** `.pragma \"warploom.lock acquire\";` in front of a load, store or atomic says that it tries to take a lock
   (for an atomic: by changing the word); `release` that it gives one back; `wait` that it reads what another thread is
-  to write. Lock statistics then follow the text, not the analysis of loops. Other compilers ignore it.
+  to write. Lock statistics then follow the text, not the analysis of loops. `.pragma \"warploom.sib\";` says that the next
+  branch, which must go backwards, is spin-inducing: a lane that takes it waits for another thread (`--sib annotated`).
+  Other compilers ignore both.
 - **Debugging data** (`.loc`, `.file`, `.section`) is read for source lines.
 ";
 

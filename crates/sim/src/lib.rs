@@ -25,6 +25,7 @@ pub mod stats;
 pub mod trace;
 pub mod wheel;
 
+pub use chip::spinning::{Bows, DelayLimit, SibSource};
 pub use chip::{Chip, ChipError, Divergence};
 pub use fault::{Fault, FaultKind};
 pub use gpu::{
@@ -35,4 +36,5 @@ pub use hang::{Hang, HangKind, HangReason};
 pub use machine::Timing;
 pub use occupancy::{Limiter, Occupancy, Unlaunchable};
 pub use report::{Sample, TimedStats, samples_csv};
+pub use sched::cost::StorageBits;
 pub use trace::{Trace, TraceOptions};

@@ -4,10 +4,11 @@
 //! each other, so they run in any order or in parallel; between windows their messages are exchanged in a fixed order,
 //! and what slices served is done to memory. The result is the same on any number of host threads.
 
-use std::sync::RwLock;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, RwLock};
 
 use crate::chip::Chip;
+use crate::chip::spinning::{Bows, BowsSpec};
 use crate::crew::{Crew, Dealt};
 use crate::fault::Fault;
 use crate::functional::{Launch, Output, UninitialisedReads};
@@ -23,10 +24,12 @@ use crate::mem::store::Memory;
 use crate::probe::Probe;
 use crate::report::{PartitionCounts, Sample, TimedStats};
 use crate::sched;
+use crate::sched::accuracy::Branches;
 use crate::sm::core::{Context, Sm};
 use crate::sm::decode::{SpinRole, decode};
 use crate::sm::lock_unit::LockUnits;
 use crate::sm::memory_unit::Purpose;
+use crate::sm::spin_unit::SpinUnit;
 use crate::stats::SmStats;
 use crate::trace::TraceOptions;
 
@@ -35,6 +38,8 @@ use crate::trace::TraceOptions;
 pub struct Timing {
     /// The warp scheduling policy; the chip's own if not given.
     pub policy: Option<String>,
+    /// Back-off of spinning warps.
+    pub bows: Bows,
     /// Host threads; 0 is one for each core.
     pub threads: usize,
     /// Counters are sampled after every so many cycles ([`TimedStats::samples`]).
@@ -95,13 +100,19 @@ pub fn run<const N: usize, P: Probe>(
     let chip = launch.chip;
     let code = decode(launch.kernel, chip);
     let policy = timing.policy.as_deref().unwrap_or(&chip.issue.policy);
-    let make_policy = || sched::make(policy, chip).expect("the policy's name was checked");
+    let bows = timing.bows.on_chip(chip);
+    let make_policy =
+        || sched::make_with(policy, chip, bows.as_ref()).expect("the policy's name was checked");
+    let branches = bows.as_ref().map(|spec| Arc::new(Branches::new(launch.kernel, spec.sib)));
     let start = side.now;
     let sms: Vec<_> = (0..chip.sm.count)
         .map(|id| {
             let (ctas, probe) = (launch.occupancy.ctas_per_sm, make_probe(id, start));
             let mut sm = Sm::<N, _>::new(chip, id, ctas, &make_policy, probe, start);
             sm.lock_units = LockUnits::new(launch.lock_bits(), id, 1);
+            if let (Some(spec), Some(branches)) = (&bows, &branches) {
+                sm.spin_unit = Some(Box::new(SpinUnit::new(chip, spec, branches, start)));
+            }
             sm
         })
         .collect();
@@ -137,6 +148,7 @@ pub fn run<const N: usize, P: Probe>(
         before,
         exchanged: start,
         cut_off: false,
+        longest_delay: bows.as_ref().map_or(0, BowsSpec::longest_cycles),
     };
     let work = |share: &mut Share<N, P>| share.run(&context, &memory.read().expect(NO_PANIC));
     let end = Crew::with(threads, work, |crew| machine.run(crew));
@@ -193,6 +205,8 @@ struct Machine<'a, const N: usize, P: Probe> {
     exchanged: u64,
     /// Nobody observes the SMs any more.
     cut_off: bool,
+    /// So long may a warp wait before it polls again.
+    longest_delay: u64,
 }
 
 /// Windows between looks at the clock on the wall and at who wants to stop.
@@ -397,7 +411,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             }
             // A warp that only computes may take as long as it likes.
             let waits = || self.sms.iter().all(|sm| sm.only_waits());
-            if hang.suspect_cycles > 0 && quiet >= hang.suspect_cycles && waits() {
+            let patience = hang.suspect_cycles.saturating_add(2 * self.longest_delay);
+            if hang.suspect_cycles > 0 && quiet >= patience && waits() {
                 return Err(End::Hang(HangReason::Quiet(quiet)));
             }
         }

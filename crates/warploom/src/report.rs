@@ -93,6 +93,10 @@ pub struct Report {
     pub locks: Option<Locks>,
     /// Spin-inducing branches, in a timed model.
     pub sib: Option<SpinBranches>,
+    /// Warps that backed off, in a timed model with BOWS.
+    pub back_off: Option<BackOff>,
+    /// How well spin-inducing branches were detected, in a timed model with BOWS that looks for them itself.
+    pub ddos: Option<Detection>,
     /// The L1 caches, in a timed model.
     pub l1: Option<Counters>,
     /// The L2 cache, in a timed model.
@@ -189,6 +193,39 @@ pub struct SpinBranches {
     pub detected: u64,
     /// Certain.
     pub confirmed: u64,
+}
+
+/// Warps that backed off after a turn of a spin loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct BackOff {
+    /// How often.
+    pub count: u64,
+    /// Cycles from the spin-inducing branch to the next instruction, of all warps.
+    pub warp_cycles: u64,
+    /// The greatest delay limit that was in force on an SM.
+    pub longest_limit_cycles: u64,
+}
+
+/// How well spin-inducing branches were detected. A branch counts once for each SM on which it was taken; what is true of
+/// it is what the kernel says (`.pragma "warploom.sib"`) or else what the analysis of its loops found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Detection {
+    /// True spin detection rate: spin-inducing branches that were confirmed.
+    pub tsdr: Option<f64>,
+    /// False spin detection rate: other backward branches that were.
+    pub fsdr: Option<f64>,
+    /// Detection phase ratio of the right ones: time until confirmed, over the time from first to last encounter.
+    pub dpr_true: Option<f64>,
+    /// The same of the wrong ones.
+    pub dpr_false: Option<f64>,
+    /// Spin-inducing branches met.
+    pub true_met: u64,
+    /// Of those, confirmed.
+    pub true_confirmed: u64,
+    /// Other backward branches met.
+    pub false_met: u64,
+    /// Of those, confirmed.
+    pub false_confirmed: u64,
 }
 
 /// A read of memory that was never written.

@@ -15,7 +15,10 @@ use crate::backend::{Backend, LoadedModule};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, KernelInfo};
 use crate::launch::Launch;
-use crate::report::{Counters, LockWarning, Locks, Model, Report, SmReport, SpinBranches, UninitialisedRead};
+use crate::report::{
+    BackOff, Counters, Detection, LockWarning, Locks, Model, Report, SmReport, SpinBranches,
+    UninitialisedRead,
+};
 
 /// How a simulated device differs from the plain one.
 #[derive(Clone, Debug, Default)]
@@ -110,6 +113,10 @@ impl Backend for Sim {
     fn load_sass(&mut self, name: &str, text: &[u8]) -> Result<Arc<dyn LoadedModule>> {
         let module = warploom_sass::load_bytes(name, text)?;
         Ok(Arc::new(SimModule(self.gpu.load(module)?)))
+    }
+
+    fn sms(&self) -> u32 {
+        self.gpu.chip().sm.count
     }
 
     fn occupancy(&self, kernel: &Kernel, shape: Shape) -> Result<Occupancy> {
@@ -272,7 +279,7 @@ fn add_timing(report: &mut Report, chip: &Chip, timed: &TimedStats) {
     let locks = &timed.locks;
     report.model = Model::Timing;
     report.sched = Some(timed.policy.clone());
-    report.bows = Some(false);
+    report.bows = Some(timed.bows.is_some());
     report.cycles = timed.cycles;
     report.ipc = Some(if timed.cycles > 0 { report.warp_insts as f64 / timed.cycles as f64 } else { 0.0 });
     report.kernel_s = Some(timed.cycles as f64 / (chip.clock.core_mhz as f64 * 1e6));
@@ -292,6 +299,25 @@ fn add_timing(report: &mut Report, chip: &Chip, timed: &TimedStats) {
         bits_implicit: timed.lock_bits[1],
     });
     report.sib = Some(SpinBranches::default());
+    if let Some(bows) = &timed.bows {
+        let found = &bows.detection;
+        report.sib = Some(SpinBranches { detected: found.suspected, confirmed: found.confirmed });
+        report.back_off = Some(BackOff {
+            count: bows.back_offs.count,
+            warp_cycles: bows.back_offs.warp_cycles,
+            longest_limit_cycles: bows.back_offs.longest_limit,
+        });
+        report.ddos = bows.by_ddos.then(|| Detection {
+            tsdr: found.spinning.rate(),
+            fsdr: found.others.rate(),
+            dpr_true: found.spinning.phase_ratio(),
+            dpr_false: found.others.phase_ratio(),
+            true_met: found.spinning.met,
+            true_confirmed: found.spinning.confirmed,
+            false_met: found.others.met,
+            false_confirmed: found.others.confirmed,
+        });
+    }
     report.l1 = Some(timed.l1.named().collect());
     report.l2 = Some(timed.l2.named().collect());
     report.dram = Some(timed.dram.named().collect());

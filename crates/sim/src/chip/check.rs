@@ -1,5 +1,7 @@
 //! Values that no machine can have, refused before anything is built from them.
 
+mod spinning;
+
 use std::fmt::Display;
 
 use super::timing::{CacheSpec, OperationTimes};
@@ -23,6 +25,7 @@ impl Chip {
         self.check_launch()?;
         self.check_caches()?;
         self.check_supply()?;
+        self.check_spinning()?;
         self.check_units()?;
         self.check_paths()?;
         self.check_dram()?;

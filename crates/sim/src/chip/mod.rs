@@ -5,6 +5,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 mod check;
+pub mod spinning;
 pub mod timing;
 
 #[cfg(test)]

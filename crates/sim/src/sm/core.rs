@@ -16,6 +16,7 @@ use super::operands::Backend;
 use super::scoreboard::Hazard;
 use super::simt::Wait;
 use super::slot::Slot;
+use super::spin_unit::SpinUnit;
 use super::warp::Warp;
 use super::watch::Watch;
 use crate::chip::Chip;
@@ -65,9 +66,9 @@ pub(super) enum Event {
 }
 
 /// A scheduler and its warps.
-struct Scheduler {
+pub(super) struct Scheduler {
     owned: SlotSet,
-    policy: Box<dyn Policy>,
+    pub(super) policy: Box<dyn Policy>,
 }
 
 /// The cycle of what does not happen.
@@ -84,7 +85,7 @@ pub struct Sm<const N: usize, P> {
     pub(super) slots: Vec<Slot>,
     /// Ready warps by the unit they need.
     ready: [SlotSet; Unit::COUNT],
-    schedulers: Vec<Scheduler>,
+    pub(super) schedulers: Vec<Scheduler>,
     width: u32,
     fetch: Fetch,
     branch_latency: u64,
@@ -123,6 +124,8 @@ pub struct Sm<const N: usize, P> {
     pub locks: SharedLocks,
     /// Its lock bits, if the kernel uses them.
     pub lock_units: LockUnits,
+    /// What finds and slows down spinning warps, if the chip has it and it is on.
+    pub spin_unit: Option<Box<SpinUnit>>,
     /// What looks wrong with their use.
     pub lock_notes: LockWarnings,
     /// CTAs that ended in this window: they may have left lock bits taken.
@@ -176,6 +179,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             unwritten: UninitialisedReads::default(),
             locks: SharedLocks::default(),
             lock_units: LockUnits::default(),
+            spin_unit: None,
             lock_notes: LockWarnings::default(),
             ended: Vec::new(),
         }
@@ -237,6 +241,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             self.warps_started += 1;
             let schedulers = self.schedulers.len();
             self.schedulers[slot.index() % schedulers].policy.started(now, slot, age);
+            if let Some(unit) = &mut self.spin_unit {
+                unit.started(now, slot);
+            }
             self.refresh(context, slot, now);
         }
         self.wake = self.now;
@@ -417,7 +424,13 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         debug_assert!(ready.contains(slot));
         for _ in 0..self.width {
             match self.issue(context, execution, slot, now) {
-                Ok(issue) => self.schedulers[scheduler].policy.issued(now, &issue),
+                Ok(issue) => {
+                    self.schedulers[scheduler].policy.issued(now, &issue);
+                    // What comes after the branch waits for its turn in the queue.
+                    if issue.is_sib && self.back_off(context, scheduler, &issue, now) {
+                        break;
+                    }
+                }
                 Err(fault) => {
                     self.fault = Some((now, fault));
                     return false;
@@ -430,6 +443,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let entry = &self.slots[slot.index()];
         if self.residents[entry.resident].as_ref().is_none_or(|r| r.warps[entry.warp].is_done()) {
             self.schedulers[scheduler].policy.ended(now, slot);
+            self.spin_ended(slot, now);
         }
         true
     }
@@ -607,6 +621,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             entry.board.check(&needs)
         };
         match hazard {
+            Hazard::None if now < entry.delayed_until => (State::BackedOff, none),
             Hazard::None => (State::Ready, inst.unit),
             Hazard::Unit => (State::Operand, none),
             Hazard::Memory => (State::Memory, none),

@@ -34,7 +34,13 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let (inst, decoded) = (&kernel.code[path.pc.index()], &context.code[path.pc.index()]);
         let activation = warp.control.activation();
         let mask = guarded(warp, &activation, inst, path);
-        let issue = Issue { slot, pc: path.pc, lanes: path.mask, branch: outcome(inst, path, mask) };
+        let branch = outcome(inst, path, mask);
+        let mut issue = Issue { slot, pc: path.pc, lanes: path.mask, branch, is_sib: false };
+        if let Some(unit) = &mut self.spin_unit {
+            let (warp, what) = ((warp, &activation), (inst, &issue));
+            issue.is_sib = Self::look_for_spin(unit, &kernel.imms, warp, what, (path, mask), now);
+            self.count_for_limit(issue.is_sib, now);
+        }
         self.probe.issued(now, &issue, decoded);
         execution.clock = now;
         let result = if is_transfer(inst) {

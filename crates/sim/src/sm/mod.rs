@@ -23,6 +23,7 @@ pub mod scoreboard;
 pub mod shared;
 pub mod simt;
 pub mod slot;
+pub mod spin_unit;
 pub mod stack;
 pub mod transfer;
 pub mod vote;

@@ -36,6 +36,8 @@ pub struct Slot {
     pub(super) held: bool,
     /// Cannot go on before this cycle, for this reason.
     pub(super) not_before: (u64, State),
+    /// Backed off: cannot issue before this cycle.
+    pub(super) delayed_until: u64,
     /// Goes round in a spin loop.
     pub(super) spinning: bool,
     /// Goes round in an atomic's own loop around a lock bit.
@@ -61,6 +63,7 @@ impl Slot {
             unlocking: 0,
             held: false,
             not_before: (0, State::Ready),
+            delayed_until: 0,
             spinning: false,
             retries: false,
         }

@@ -435,7 +435,11 @@ mod tests {
             spin: None,
             is_latch: false,
         };
-        timeline.issued(now, &Issue { slot: SLOT, pc: Pc(pc), lanes: 1, branch: None }, &decoded);
+        timeline.issued(
+            now,
+            &Issue { slot: SLOT, pc: Pc(pc), lanes: 1, branch: None, is_sib: false },
+            &decoded,
+        );
     }
 
     fn marks(timeline: &Timeline) -> &[Mark] {

@@ -467,6 +467,7 @@ fn count(name: u64, value: u64) -> DebugAnnotation {
 fn state_name(state: State) -> &'static str {
     match state {
         State::Issued => "issuing",
+        State::BackedOff => "backed off",
         state => state.name(),
     }
 }

@@ -5,6 +5,7 @@ mod accounting;
 mod atomics;
 mod barrier;
 mod bench;
+mod bows;
 mod caches;
 mod coherence;
 mod determinism;
