@@ -185,7 +185,7 @@ fn kernels_without_locks() {
         ("bfs", "vertices=200 degree=4"),
         ("backprop", "inputs=100 units=5 threads=33"),
         ("lud", "size=48"),
-        ("gaussian", "size=1"),
+        ("gaussian", "size=2"),
         ("gaussian", "size=12"),
         ("pathfinder", "columns=600 rows=10 at_once=4"),
         ("srad", "size=35"),

@@ -10,7 +10,7 @@ use crate::random::Random;
 const BLOCK: u32 = 16;
 
 const ROWS: Param = Param::new("size", "rows of the matrix", 64).range(16, 4096).multiple_of(BLOCK as i64);
-const EQUATIONS: Param = Param::new("size", "equations", 32).range(1, 4096);
+const EQUATIONS: Param = Param::new("size", "equations", 32).range(2, 4096);
 
 pub(super) const LUD: Workload = Workload {
     name: "lud",
