@@ -31,7 +31,7 @@ extern "C" __global__ void atm_transfer(const Transfer* transfers, unsigned coun
                 atomicExch(first, 0);
             }
             // Hides the flag's value: knowing it, a compiler would move the section behind the loop.
-            asm volatile("// spin" : "+r"(done));
+            asm volatile(".pragma \"warploom.sib\";" : "+r"(done));
         }
     }
 }

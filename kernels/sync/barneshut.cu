@@ -48,6 +48,7 @@ extern "C" __global__ void barneshut_build(const float4* positions, unsigned bod
             }
             if (child != LOCKED) {
                 volatile unsigned* place = &children[8 * (cell - bodies) + which];
+                asm volatile(".pragma \"warploom.lock acquire\";" ::: "memory");
                 if (atomicCAS((unsigned*)place, child, LOCKED) == child) {
                     unsigned patch = i;
                     if (child != NONE) {
@@ -87,7 +88,7 @@ extern "C" __global__ void barneshut_build(const float4* positions, unsigned bod
             }
         }
         // One way back for those who got their lock and those who did not.
-        asm volatile("// spin" : "+r"(more));
+        asm volatile(".pragma \"warploom.sib\";" : "+r"(more));
     }
 }
 
@@ -99,6 +100,7 @@ extern "C" __global__ void barneshut_sort(const unsigned* children, const unsign
     int cell = (int)(root - bodies) - (int)(blockIdx.x * blockDim.x + threadIdx.x);
     int stride = gridDim.x * blockDim.x, bottom = lowest - bodies;
     while (cell >= bottom) {
+        asm volatile(".pragma \"warploom.lock wait\";" ::: "memory");
         unsigned start = starts[cell];
         if (start != NONE) {
 #pragma unroll 1
@@ -114,6 +116,6 @@ extern "C" __global__ void barneshut_sort(const unsigned* children, const unsign
             cell -= stride;
         }
         // Keeps the waiting threads' loop and the working ones' the same.
-        asm volatile("// spin" : "+r"(cell));
+        asm volatile(".pragma \"warploom.sib\";" : "+r"(cell));
     }
 }

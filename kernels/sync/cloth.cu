@@ -43,7 +43,7 @@ extern "C" __global__ void cloth_solve(const Link* links, unsigned count, volati
                 }
                 atomicExch(first, 0);
             }
-            asm volatile("// spin" : "+r"(done));
+            asm volatile(".pragma \"warploom.sib\";" : "+r"(done));
         }
     }
 }

@@ -30,7 +30,7 @@ extern "C" __global__ void hashtable_insert_backoff(const unsigned* keys, unsign
                 asm volatile("nanosleep.u32 %0;" ::"r"(wait_ns));
                 wait_ns = min(2 * wait_ns, longest_ns);
             }
-            asm volatile("// spin" : "+r"(done));
+            asm volatile(".pragma \"warploom.sib\";" : "+r"(done));
         }
     }
 }

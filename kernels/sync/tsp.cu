@@ -73,7 +73,7 @@ extern "C" __global__ void tsp_climb(const unsigned short* distances, unsigned c
             unsigned taken;
             do {
                 taken = atomicCAS((unsigned*)&best->lock, 0, 1);
-                asm volatile("// spin" : "+r"(taken));
+                asm volatile(".pragma \"warploom.sib\";" : "+r"(taken));
             } while (taken);
             __threadfence();
             if (length < best->length) {

@@ -11,15 +11,16 @@ static __device__ __forceinline__ void warp_barrier(unsigned warp, unsigned lane
     asm volatile("bar.sync %0, %1;" ::"r"(warp), "r"(lanes) : "memory");
 }
 
-// `scores` has (n+1)^2 cells, `reference` n^2. FORWARD: row 0 and column 0 are given, and with a = -1 the others become
+// `reference` has n rows of m columns, `scores` one more of both. FORWARD: row 0 and column 0 are given, and with a = -1 the
+// others become
 //     scores[r][c] = max(scores[r+a][c+a] + reference[..], scores[r+a][c] - penalty, scores[r][c+a] - penalty);
-// else row n and column n are given, and a = 1: the scores of the ends of the sequences. done[s] counts the finished columns
+// else row n and column m are given, and a = 1: the scores of the ends of the sequences. done[s] counts the finished columns
 // of strip s, the first one being that at the given row. Dynamic shared memory: a warp (lanes + 1) * PITCH words.
 template <bool FORWARD>
-static __device__ __forceinline__ void fill(const int* reference, int* scores, unsigned n, int penalty,
+static __device__ __forceinline__ void fill(const int* reference, int* scores, unsigned n, unsigned m, int penalty,
                                             volatile unsigned* done, unsigned lanes) {
     extern __shared__ int tiles[];
-    unsigned warp = threadIdx.x / lanes, lane = threadIdx.x % lanes, side = n + 1;
+    unsigned warp = threadIdx.x / lanes, lane = threadIdx.x % lanes, side = m + 1;
     unsigned strip = blockIdx.x * (blockDim.x / lanes) + warp, row0 = strip * lanes;
     if (row0 >= n) return;
     unsigned rows = min(lanes, n - row0);
@@ -27,23 +28,23 @@ static __device__ __forceinline__ void fill(const int* reference, int* scores, u
     int* tile = tiles + warp * (lanes + 1) * PITCH;
 
     // Rows and columns are counted from the given ones on; `down` and `right` lead to the next one.
-    long right = FORWARD ? 1 : -1, down = right * (long)side, gain_down = right * (long)n;
-    int* corner_cell = scores + (FORWARD ? (size_t)row0 * side : (size_t)(n - row0) * side + n);
-    const int* gains = reference + (FORWARD ? (size_t)row0 * n : (size_t)(n - 1 - row0) * n + n - 1);
+    long right = FORWARD ? 1 : -1, down = right * (long)side, gain_down = right * (long)m;
+    int* corner_cell = scores + (FORWARD ? (size_t)row0 * side : (size_t)(n - row0) * side + m);
+    const int* gains = reference + (FORWARD ? (size_t)row0 * m : (size_t)(n - 1 - row0) * m + m - 1);
     int left = 0, corner = 0;
     if (lane < rows) {
         left = corner_cell[(lane + 1) * down];
         corner = corner_cell[lane * down];
     }
 #pragma unroll 1
-    for (unsigned column0 = 0; column0 < n; column0 += COLUMNS) {
-        unsigned columns = min(COLUMNS, n - column0);
+    for (unsigned column0 = 0; column0 < m; column0 += COLUMNS) {
+        unsigned columns = min(COLUMNS, m - column0);
         if (strip > 0) {
             unsigned finished;
             // All lanes look, so none of them waits for another.
             do {
                 finished = done[strip - 1];
-                asm volatile("// spin" : "+r"(finished));
+                asm volatile(".pragma \"warploom.sib\";" : "+r"(finished));
             } while (finished < column0 + columns);
             __threadfence();
         }
@@ -79,12 +80,12 @@ static __device__ __forceinline__ void fill(const int* reference, int* scores, u
 
 // From the upper left corner to the lower right one.
 extern "C" __global__ void __launch_bounds__(512)
-nw_forward(const int* reference, int* scores, unsigned n, int penalty, unsigned* done, unsigned lanes) {
-    fill<true>(reference, scores, n, penalty, done, lanes);
+nw_forward(const int* reference, int* scores, unsigned n, unsigned m, int penalty, unsigned* done, unsigned lanes) {
+    fill<true>(reference, scores, n, m, penalty, done, lanes);
 }
 
 // Back from the lower right corner.
 extern "C" __global__ void __launch_bounds__(512)
-nw_backward(const int* reference, int* scores, unsigned n, int penalty, unsigned* done, unsigned lanes) {
-    fill<false>(reference, scores, n, penalty, done, lanes);
+nw_backward(const int* reference, int* scores, unsigned n, unsigned m, int penalty, unsigned* done, unsigned lanes) {
+    fill<false>(reference, scores, n, m, penalty, done, lanes);
 }

@@ -121,9 +121,12 @@ fn cloth_of_any_size() {
 #[test]
 fn wavefronts_of_any_size_in_both_directions() {
     for name in ["nw1", "nw2"] {
-        for params in
-            ["size=1", "size=32 warps=1", "size=65 warps=2 penalty=-3", "size=100 penalty=1000000 seed=4"]
-        {
+        for params in [
+            "size=1",
+            "size=32 columns=70 warps=1",
+            "size=65 warps=2 penalty=-3",
+            "size=100 columns=3 penalty=1000000 seed=4",
+        ] {
             right(name, params);
         }
     }

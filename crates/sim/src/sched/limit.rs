@@ -13,9 +13,10 @@ pub struct Window {
 }
 
 impl Window {
-    /// Instructions for each spin-inducing branch: a measure of useful work. Without such a branch there is none.
-    fn ratio(self) -> Option<f64> {
-        (self.sibs > 0).then(|| self.total as f64 / self.sibs as f64)
+    /// Instructions for each spin-inducing branch: a measure of useful work. Infinite where nobody spins; not a number,
+    /// so neither better nor worse than any other, where nothing is issued at all.
+    fn ratio(self) -> f64 {
+        self.total as f64 / self.sibs as f64
     }
 }
 
@@ -76,15 +77,13 @@ impl DelayLimiter {
         self.ends_at += (missed + 1) * self.spec.window_cycles;
     }
 
-    /// Figure 5. A window without a spin-inducing branch has no ratio, so neither it nor the next is compared.
+    /// Figure 5, word for word. After a window in which nobody came to spin, any that does so is worse: the limit falls.
     fn end_window(&mut self) {
         let BowsSpec { frac1, frac2, step_cycles, min_limit_cycles, max_limit_cycles, .. } = self.spec;
         if self.this.sibs as f64 > frac1 * self.this.total as f64 {
             self.cycles += step_cycles;
         }
-        if let (Some(this), Some(last)) = (self.this.ratio(), self.last.ratio())
-            && this < frac2 * last
-        {
+        if self.this.ratio() < frac2 * self.last.ratio() {
             self.cycles = self.cycles.saturating_sub(2 * step_cycles);
         }
         self.cycles = self.cycles.clamp(min_limit_cycles, max_limit_cycles);

@@ -114,6 +114,8 @@ pub struct Sm<const N: usize, P> {
     pub changed: bool,
     /// Lanes that polled with a load, and lanes that found they must poll again.
     pub polls: [u64; 2],
+    /// Where the lanes of each slot last waited, if the kernel names its waits; no slot before the first does.
+    pub(super) waited_at: Vec<[u64; N]>,
     /// Ready warps whose unit was busy, times cycles.
     pub unit_busy: u64,
     /// Warps that go round in a spin loop.
@@ -174,6 +176,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             watch: None,
             changed: false,
             polls: [0; 2],
+            waited_at: Vec::new(),
             unit_busy: 0,
             spinning_warps: 0,
             unwritten: UninitialisedReads::default(),
@@ -243,6 +246,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             self.schedulers[slot.index() % schedulers].policy.started(now, slot, age);
             if let Some(unit) = &mut self.spin_unit {
                 unit.started(now, slot);
+            }
+            if let Some(lanes) = self.waited_at.get_mut(slot.index()) {
+                *lanes = [u64::MAX; N];
             }
             self.refresh(context, slot, now);
         }

@@ -99,7 +99,8 @@ pub enum SpinRole {
     AtomicBranch,
     /// A backward branch of a loop that polls with a plain load: taken means the wait goes on.
     WaitBranch,
-    /// A backward branch of a loop that polls with an atomic: taken means that some lane has no lock yet.
+    /// A backward branch of a loop that polls with an atomic, or with a load that the kernel names a wait: taken means that
+    /// some lane has not got what it waits for, or that there is more to wait for.
     LockBranch,
 }
 
@@ -124,6 +125,9 @@ pub struct Decoded {
     pub ordering: Ordering,
     /// Its part in a spin loop.
     pub spin: Option<SpinRole>,
+    /// A wait that the kernel names as such. Its loop may go on to other waits, so the backward branch does not tell whether
+    /// this one was in vain; a lane that comes back to the same address does.
+    pub named_wait: bool,
     /// A backward branch.
     pub is_latch: bool,
 }
@@ -155,7 +159,8 @@ pub fn decode(kernel: &Kernel, chip: &Chip) -> Vec<Decoded> {
                 }
             }
         }
-        let is_lock = code[poll.index()].class == Class::Atomic;
+        let is_lock =
+            code[poll.index()].class == Class::Atomic || kernel.lock_notes.contains(&(poll, LockNote::Wait));
         for latch in &spin_loop.latches {
             code[latch.index()].spin =
                 Some(if is_lock { SpinRole::LockBranch } else { SpinRole::WaitBranch });
@@ -168,6 +173,7 @@ pub fn decode(kernel: &Kernel, chip: &Chip) -> Vec<Decoded> {
             LockNote::Release => (None, None),
         };
         code[pc.index()].spin = spin;
+        code[pc.index()].named_wait = note == LockNote::Wait && code[pc.index()].class == Class::Load;
         if let Some(made) = kernel.atomic_at(pc) {
             // The load of an atomic's own loop is watched in any case.
             code[pc.index()].spin = Some(SpinRole::Poll);
@@ -209,6 +215,7 @@ fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
         reads,
         ordering: ordering(inst.op),
         spin: None,
+        named_wait: false,
         is_latch: false,
     }
 }

@@ -8,7 +8,7 @@ use super::execute::Execution;
 use super::lsu::{Bad, Issued};
 use super::simt::{Activation, Group};
 use super::transfer::{Transfer, TransferKind, is_transfer};
-use super::warp::Warp;
+use super::warp::{Warp, lanes};
 use crate::fault::{Fault, Place};
 use crate::locks::WarpName;
 use crate::probe::{Probe, State};
@@ -250,6 +250,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             let who = WarpName { cta: cta.number, warp: entry.warp as u32 };
             self.locks.tried_in_sm(who, transfer, kernel.windows.shared);
         }
+        if decoded.named_wait {
+            self.note_wait(slot, id);
+        }
         if P::WATCHES_MEMORY {
             self.show_access(context, id, now);
         }
@@ -301,6 +304,19 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.memory.transfers.give_back(id);
         self.refresh(context, slot, now);
         self.end_cta_if_done(at, now);
+    }
+
+    /// Lanes of a wait that come back to the address of their last one have waited in vain.
+    fn note_wait(&mut self, slot: WarpSlot, id: u32) {
+        if self.waited_at.is_empty() {
+            self.waited_at = vec![[u64::MAX; N]; self.slots.len()];
+        }
+        let transfer = &self.memory.transfers[id];
+        let last = &mut self.waited_at[slot.index()];
+        for lane in lanes(transfer.mask) {
+            let address = transfer.addresses.at(lane);
+            self.polls[1] += u64::from(std::mem::replace(&mut last[lane], address) == address);
+        }
     }
 
     /// Keeps count of waits, and of who goes round in a spin loop.
