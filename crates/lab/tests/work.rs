@@ -84,8 +84,10 @@ fn nw_grows_and_shrinks() {
 #[test]
 fn software_back_off() {
     for params in [
-        "keys=300 buckets=1 ctas=2 threads=64 backoff=1",
-        "keys=600 buckets=8 ctas=4 threads=96 backoff=2000",
+        "keys=300 buckets=1 ctas=2 threads=64 version=sleep backoff=1",
+        "keys=600 buckets=8 ctas=4 threads=96 version=sleep backoff=2000",
+        "keys=600 buckets=8 ctas=4 threads=96 version=delay",
+        "keys=600 buckets=8 ctas=4 threads=96 version=unlocked",
     ] {
         right("hashtable", params);
     }

@@ -1,0 +1,123 @@
+//! The paper's kernels with its inputs (Section V), and its schedulers (Table II).
+
+use crate::repro::{Failed, Results, Run, Scale};
+
+/// The kernels that synchronize, in the order of Figure 9.
+pub const SYNCHRONIZED: [&str; 8] = ["TB", "ST", "DS", "ATM", "HT", "NW1", "NW2", "TSP"];
+
+/// Those of them whose threads take locks; the others wait for signals.
+pub const LOCKED: [&str; 5] = ["TB", "DS", "ATM", "HT", "TSP"];
+
+/// The kernels without synchronization, by the names of their workloads.
+pub const FREE: [&str; 14] = [
+    "kmeans",
+    "mergesort",
+    "heartwall",
+    "hotspot",
+    "bfs",
+    "backprop",
+    "lud",
+    "gaussian",
+    "pathfinder",
+    "srad",
+    "streamcluster",
+    "nn",
+    "cfd",
+    "lava",
+];
+
+/// The base policies.
+pub const POLICIES: [&str; 3] = ["lrr", "gto", "cawa"];
+
+/// What the paper leaves open about its inputs.
+pub const INPUTS: &str = "The paper gives no size for DS, NW1 and NW2: here a cloth of 128 × 128 and a field of 7680 × 128, a strip of 32 rows \
+                          for each of 240 warps. TSP climbs 8 steps of each tour, not until none is better, which would take a hundred \
+                          times as long and leaves its locks alone.";
+
+/// A synchronized kernel with the input of a form.
+pub fn synchronized(kernel: &str, scale: Scale) -> Run {
+    match kernel {
+        "TB" => Run::work("treebuild").with("bodies", scale.pick(3_000, 30_000)),
+        "ST" => Run::work("treesort").with("bodies", scale.pick(3_000, 30_000)),
+        "DS" => {
+            let side = scale.pick(24, 128);
+            Run::work("cloth").with("width", side).with("height", side)
+        }
+        "ATM" => Run::work("atm").with("transfers", scale.pick(4_000, 122_000)),
+        "HT" => Run::work("hashtable").with("keys", scale.pick(8_000, 3_200_000)),
+        "NW1" => field(Run::work("nw1"), scale),
+        "NW2" => field(Run::work("nw2"), scale),
+        "TSP" => Run::work("tsp")
+            .with("cities", scale.pick(24, 76))
+            .with("climbers", scale.pick(192, 3_000))
+            .with("steps", scale.pick(4, 8)),
+        other => unreachable!("no kernel {other}"),
+    }
+}
+
+fn field(run: Run, scale: Scale) -> Run {
+    run.with("size", scale.pick(512, 7_680)).with("columns", scale.pick(64, 128))
+}
+
+/// A kernel without synchronization, with its usual input or a small one that has the same loops.
+pub fn free(kernel: &'static str, scale: Scale) -> Run {
+    let run = Run::work(kernel);
+    match (kernel, scale) {
+        (_, Scale::Full) => run,
+        ("kmeans" | "streamcluster", _) => run.with("points", 1_024),
+        ("mergesort", _) => run.with("keys", 4_096),
+        ("heartwall", _) => run.with("points", 4).with("frames", 1),
+        ("bfs", _) => run.with("vertices", 1_024),
+        ("lud", _) => run.with("size", 32),
+        ("gaussian", _) => run.with("size", 12),
+        ("lava", _) => run.with("each", 32),
+        ("cfd", _) => run.with("cells", 512),
+        _ => run,
+    }
+}
+
+/// Under a base policy, as Table II has it: GTO's ages rotate every 50,000 cycles.
+pub fn under(run: Run, policy: &'static str) -> Run {
+    let run = run.sched(policy);
+    if policy == "gto" { run.set("issue.gto.rotation_cycles", 50_000) } else { run }
+}
+
+/// With BOWS, DDOS and the adaptive limit.
+pub fn backing_off(run: Run) -> Run {
+    run.set("issue.bows.enabled", true)
+}
+
+/// With BOWS and a fixed delay limit.
+pub fn with_limit(run: Run, cycles: u32) -> Run {
+    backing_off(run).set("issue.bows.adaptive", false).set("issue.bows.limit_cycles", cycles)
+}
+
+/// How many times as much of something one run has as another.
+pub fn ratio(results: &Results, of: &Run, to: &Run, what: &str) -> Result<f64, Failed> {
+    Ok(results.number(of, what)? / results.number(to, what)?)
+}
+
+/// The geometric mean, which treats twice and half alike.
+pub fn mean(values: impl IntoIterator<Item = Result<f64, Failed>>) -> Result<f64, Failed> {
+    let logs = values.into_iter().map(|value| value.map(f64::ln)).collect::<Result<Vec<f64>, Failed>>()?;
+    Ok((logs.iter().sum::<f64>() / logs.len() as f64).exp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn means_are_geometric() {
+        assert_eq!(mean([Ok(4.0), Ok(1.0)]), Ok(2.0));
+        let failed = Failed { run: "x".to_string(), message: "y".to_string() };
+        assert_eq!(mean([Ok(4.0), Err(failed.clone())]), Err(failed));
+    }
+
+    #[test]
+    fn rotation_is_of_gto_alone() {
+        let set = |policy| under(synchronized("HT", Scale::Quick), policy).to_string();
+        assert!(set("gto").contains("issue.gto.rotation_cycles=50000"));
+        assert!(!set("lrr").contains("rotation"));
+    }
+}
