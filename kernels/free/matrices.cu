@@ -98,8 +98,10 @@ extern "C" __global__ void backprop_forward(const float* in, const float* weight
     extern __shared__ float sums[];
     unsigned t = threadIdx.x, j = blockIdx.x;
     float sum = 0;
+    // Counted in turns: a step of a power of two would be what merge sort and heart wall are there for.
+    unsigned turns = (inputs + blockDim.x - 1 - t) / blockDim.x;
 #pragma unroll 1
-    for (unsigned i = t; i < inputs; i += blockDim.x) sum += in[i] * weights[i * units + j];
+    for (unsigned turn = 0, i = t; turn < turns; ++turn, i += blockDim.x) sum += in[i] * weights[i * units + j];
     sums[t] = sum;
     __syncthreads();
 #pragma unroll 1

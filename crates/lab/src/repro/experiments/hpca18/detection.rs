@@ -72,7 +72,6 @@ fn waiting(kernel: &str, scale: Scale) -> Run {
         ("ATM", _) => synchronized("ATM", Scale::Quick).with("transfers", 12_200),
         ("HT", _) => synchronized("HT", Scale::Quick).with("keys", scale.pick(8_000, 80_000)),
         ("TSP", _) => synchronized("TSP", Scale::Quick).with("climbers", scale.pick(960, 3_000)),
-        ("TB", Scale::Quick) => synchronized("TB", Scale::Quick).with("bodies", 6_000),
         ("NW1" | "NW2", _) => synchronized(kernel, Scale::Quick),
         _ => synchronized(kernel, scale),
     }

@@ -37,7 +37,10 @@ pub const INPUTS: &str = "The paper gives no size for DS, NW1 and NW2: here a cl
 /// A synchronized kernel with the input of a form.
 pub fn synchronized(kernel: &str, scale: Scale) -> Run {
     match kernel {
-        "TB" => Run::work("treebuild").with("bodies", scale.pick(3_000, 30_000)),
+        "TB" => {
+            let bodies = scale.pick(3_000, 30_000);
+            Run::work("treebuild").with("bodies", bodies).with("ctas", 60).with("threads", 64)
+        }
         "ST" => Run::work("treesort").with("bodies", scale.pick(3_000, 30_000)),
         "DS" => {
             let side = scale.pick(24, 128);
@@ -61,7 +64,8 @@ fn field(run: Run, scale: Scale) -> Run {
 
 /// A kernel without synchronization, with its usual input or a small one that has the same loops.
 pub fn free(kernel: &'static str, scale: Scale) -> Run {
-    let run = Run::work(kernel);
+    // Heart wall's loops must be long enough to be taken for others.
+    let run = if kernel == "heartwall" { Run::work(kernel).with("reach", 24) } else { Run::work(kernel) };
     match (kernel, scale) {
         (_, Scale::Full) => run,
         ("kmeans" | "streamcluster", _) => run.with("points", 1_024),
