@@ -1,5 +1,6 @@
 //! `warploom run`: one launch, from the command line's arguments to a summary.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use crate::cli::{DeviceName, MachineOptions, RunOptions};
 use crate::failure::{Exit, Failure};
 use crate::input::{self, reason};
 use crate::machine::{self, Control};
-use crate::term::{self, counted, dims, grouped, seconds};
+use crate::term::{self, counted, dims, grouped, joules, seconds};
 use crate::{fill, value};
 
 /// Runs the kernel and prints what it did.
@@ -397,8 +398,32 @@ pub(crate) fn timing_lines(report: &Report) -> Vec<(&'static str, String)> {
         memory.push(format!("DRAM {} kB, {:.1}% of its bandwidth", grouped(bytes / 1000), 100.0 * share));
     }
     lines.push(("memory", memory.join("; ")));
+    if let Some(energy) = &report.energy_nj {
+        lines.push(("energy", energy_text(energy, kernel_s)));
+    }
     lines
 }
+
+/// All, what of it events took, the power, and the largest parts.
+fn energy_text(energy: &BTreeMap<&'static str, f64>, kernel_s: f64) -> String {
+    let of = |name: &str| energy.get(name).copied().unwrap_or(0.0);
+    let total = of("total");
+    let watts = if kernel_s > 0.0 { total / 1e9 / kernel_s } else { 0.0 };
+    let mut parts: Vec<_> = energy.iter().filter(|(name, _)| !ENERGY_SUMS.contains(name)).collect();
+    parts.sort_by(|(a, x), (b, y)| y.total_cmp(x).then(a.cmp(b)));
+    let share = |(name, nj): &(&&str, &f64)| {
+        format!("{} {:.1}%", name.replace('_', " "), 100.0 * *nj / total.max(1e-9))
+    };
+    format!(
+        "{}, {} of it dynamic, {watts:.1} W on average: {}",
+        joules(total / 1e9),
+        joules(of("dynamic") / 1e9),
+        parts.iter().take(5).map(share).collect::<Vec<_>>().join(", ")
+    )
+}
+
+/// What of a report's energies is made up of the others.
+const ENERGY_SUMS: [&str; 3] = ["dynamic", "static", "total"];
 
 /// What warps did with their time, the largest share first.
 fn shares(stalls: &warploom::Counters, all: u64) -> String {

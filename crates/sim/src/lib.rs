@@ -6,6 +6,7 @@
 
 pub mod chip;
 mod crew;
+pub mod energy;
 pub mod fault;
 pub mod functional;
 pub mod gpu;
@@ -27,6 +28,7 @@ pub mod wheel;
 
 pub use chip::spinning::{Bows, DelayLimit, SibSource};
 pub use chip::{Chip, ChipError, Divergence};
+pub use energy::{Component, Energy};
 pub use fault::{Fault, FaultKind};
 pub use gpu::{
     Gpu, LaunchError, Limits, LoadedKernel, LoadedModule, Model, ModuleError, Progress, Shape, Stats,

@@ -109,7 +109,8 @@ pub struct Report {
     pub interconnect: Option<Counters>,
     /// Each SM, in a timed model.
     pub sms: Option<Vec<SmReport>>,
-    /// Energy in nanojoules, in a timed model.
+    /// Energy in nanojoules, in a timed model: `total`, made up of `dynamic` (what events took) and `static` (what time took),
+    /// and of what each component took.
     pub energy_nj: Option<BTreeMap<&'static str, f64>>,
     /// What the kernel printed.
     pub output: String,

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use warploom_sim::gpu::Limits;
 use warploom_sim::stats::{L1Stats, SmStats};
 use warploom_sim::{
-    Chip, Gpu, LaunchError, LoadedKernel, ModuleError, Occupancy, Sample, Shape, Stats, TimedStats, Timing,
-    Trace, Unlaunchable,
+    Chip, Energy, Gpu, LaunchError, LoadedKernel, ModuleError, Occupancy, Sample, Shape, Stats, TimedStats,
+    Timing, Trace, Unlaunchable,
 };
 
 use crate::backend::{Backend, LoadedModule};
@@ -329,6 +329,7 @@ fn add_timing(report: &mut Report, chip: &Chip, timed: &TimedStats) {
         *network.entry(name).or_default() += value;
     }
     report.interconnect = Some(network);
+    report.energy_nj = Some(Energy::of(chip, timed).named().collect());
     let of_sm = |(sm, l1): &(SmStats, L1Stats)| SmReport {
         ctas: sm.ctas,
         warp_insts: sm.warp_instructions(),

@@ -15,6 +15,9 @@ const MOST: u64 = 65536;
 /// Cycles that an operation can take; results are booked ahead of time.
 const LONGEST_OPERATION: u32 = 1024;
 
+/// Picojoules or watts of one thing: far more than any event or chip takes.
+const MOST_ENERGY: f64 = 1e9;
+
 /// Bytes of a sector, the least that memory moves.
 const SECTOR: u32 = crate::mem::message::SECTOR_BYTES;
 
@@ -29,6 +32,7 @@ impl Chip {
         self.check_units()?;
         self.check_paths()?;
         self.check_dram()?;
+        self.check_energy()?;
         self.check_hang()
     }
 
@@ -366,6 +370,14 @@ impl Chip {
             dram.rc,
             "it must be at least dram.ras and dram.rp together",
         )
+    }
+
+    fn check_energy(&self) -> Checked {
+        for (key, value) in self.energy.named() {
+            let rule = format_args!("an energy or a power is a number from 0 to {MOST_ENERGY}");
+            self.require((0.0..=MOST_ENERGY).contains(&value), key, value, rule)?;
+        }
+        Ok(())
     }
 
     fn check_hang(&self) -> Checked {

@@ -5,12 +5,14 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 mod check;
+pub mod energy;
 pub mod spinning;
 pub mod timing;
 
 #[cfg(test)]
 mod tests;
 
+use energy::EnergySpec;
 use timing::*;
 
 /// A chip's configuration.
@@ -52,6 +54,8 @@ pub struct Chip {
     pub l2: L2Spec,
     /// Device memory.
     pub dram: DramSpec,
+    /// Energies of events.
+    pub energy: EnergySpec,
     /// Hang detection.
     pub hang: HangSpec,
 }

@@ -120,6 +120,10 @@ const IMPOSSIBLE: &[(&[&str], &str)] = &[
     (&["dram.ras=11"], "dram.ras"),
     (&["dram.rc=39"], "dram.rc"),
     (&["dram.cl=100000"], "dram.cl"),
+    (&["energy.fetch_pj=-1.0"], "energy.fetch_pj"),
+    (&["energy.pipeline_pj=nan"], "energy.pipeline_pj"),
+    (&["energy.dram_read_pj=inf"], "energy.dram_read_pj"),
+    (&["energy.leakage_sm_w=1e12"], "energy.leakage_sm_w"),
     (&["hang.suspect_cycles=4999"], "hang.suspect_cycles"),
 ];
 
@@ -195,6 +199,17 @@ fn huge_values_do_not_overflow_the_checks() {
 }
 
 #[test]
+fn every_chip_has_every_energy() {
+    for name in names() {
+        for (key, value) in load(name, &[]).unwrap().energy.named() {
+            assert!(value > 0.0, "{name}: {key} is {value}");
+            let error = load(name, &[&format!("{key}=-0.5")]).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("chip `{name}`: `{key}` is -0.5, but ")), "{error}");
+        }
+    }
+}
+
+#[test]
 fn an_unknown_policy_is_answered_with_the_known_ones() {
     let error = load("gtx480", &["issue.policy=oldest"]).unwrap_err().to_string();
     let known = crate::sched::names().join(", ");
@@ -218,9 +233,17 @@ fn unknown_keys_are_refused() {
 
 #[test]
 fn missing_keys_are_named() {
-    for key in
-        ["overhead_ns", "core_mhz", "schedulers", "rotation_cycles", "flit_bytes", "rtpl", "watch_cycles"]
-    {
+    for key in [
+        "overhead_ns",
+        "core_mhz",
+        "schedulers",
+        "rotation_cycles",
+        "flit_bytes",
+        "rtpl",
+        "flit_pj",
+        "idle_sm_w",
+        "watch_cycles",
+    ] {
         let line = gtx480_text().lines().find(|line| line.starts_with(&format!("{key} = "))).unwrap();
         let error = Chip::parse("mine", &gtx480_text().replace(line, ""), &[]).unwrap_err().to_string();
         assert!(error.contains(&format!("missing field `{key}`")), "{error}");
@@ -256,6 +279,8 @@ fn bad_overrides_are_blamed_on_themselves() {
         ("units.int.add=[4, 1, 1]", "invalid length 3"),
         ("dram.banks=-16", "invalid value: integer `-16`, expected u32"),
         ("l1.global=write-back", "unknown variant `write-back`, expected `write-evict` or `bypass`"),
+        ("energy.flits_pj=1", "the chip has no key `flits_pj` there; it has "),
+        ("energy.flit_pj=much", "invalid type: string \"much\", expected f64"),
         ("dram.banks", "write it as path.to.key=value"),
     ] {
         let error = load("gtx480", &[assignment]).unwrap_err().to_string();

@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 use warploom_isa::{Inst, Kernel, LockNote, Op, Order, Pc, Scope, Ty, Value, Width};
 
+use super::operation::Operation;
 use super::scoreboard::RegSet;
 use crate::chip::Chip;
 use crate::chip::timing::{OperationTimes, UnitSpec};
@@ -111,6 +112,8 @@ pub struct Decoded {
     pub unit: Unit,
     /// What it counts as.
     pub class: Class,
+    /// What it asks of each lane.
+    pub operation: Operation,
     /// From operands to result.
     pub latency_cycles: u32,
     /// How long it keeps its unit from the next one.
@@ -121,6 +124,8 @@ pub struct Decoded {
     pub writes: RegSet,
     /// Registers to collect, for their banks.
     pub reads: SmallVec<[u16; 8]>,
+    /// How many registers it writes.
+    pub written: u8,
     /// Its place in a memory model.
     pub ordering: Ordering,
     /// Its part in a spin loop.
@@ -186,6 +191,7 @@ pub fn decode(kernel: &Kernel, chip: &Chip) -> Vec<Decoded> {
 fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
     let (mut needs, mut writes) = (RegSet::default(), RegSet::default());
     let mut reads = SmallVec::new();
+    let mut written = 0;
     inst.for_each_use(kernel, |value| match value {
         Value::Reg(reg, width) => {
             for word in 0..words(width) {
@@ -196,7 +202,10 @@ fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
         Value::Pred(pred) => needs.insert_predicate(pred.0),
     });
     inst.for_each_def(kernel, |value| match value {
-        Value::Reg(reg, width) => (0..words(width)).for_each(|word| writes.insert_register(reg.0 + word)),
+        Value::Reg(reg, width) => {
+            (0..words(width)).for_each(|word| writes.insert_register(reg.0 + word));
+            written += words(width) as u8;
+        }
         Value::Pred(pred) => writes.insert_predicate(pred.0),
     });
     needs.add(&writes);
@@ -208,11 +217,13 @@ fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
     Decoded {
         unit,
         class,
+        operation: Operation::of(inst.op, class),
         latency_cycles,
         initiation_cycles,
         needs,
         writes,
         reads,
+        written,
         ordering: ordering(inst.op),
         spin: None,
         named_wait: false,

@@ -214,6 +214,7 @@ impl<const N: usize> MemoryUnit<N> {
         let lanes = std::mem::take(&mut access.shared);
         let (mut turns, conflicts) = shared_turns(access, lanes, self.shared.banks);
         self.stats.shared_accesses += 1;
+        self.stats.shared_words += u64::from(lanes.count_ones() * access.bytes.div_ceil(4));
         self.stats.bank_conflicts += conflicts as u64;
         if let TransferKind::Atomic { .. } = access.kind {
             turns += (access.same_word(lanes) - 1) * self.shared.atomic_cycles;

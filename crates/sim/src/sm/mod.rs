@@ -19,6 +19,7 @@ pub mod mbarrier;
 pub mod memory_unit;
 mod observe;
 pub mod operands;
+pub mod operation;
 pub mod scoreboard;
 pub mod shared;
 pub mod simt;

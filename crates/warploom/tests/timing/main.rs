@@ -10,5 +10,6 @@ mod caches;
 mod coherence;
 mod determinism;
 mod dram;
+mod energy;
 mod pipeline;
 mod shared;
