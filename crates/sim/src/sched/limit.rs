@@ -119,17 +119,17 @@ mod tests {
         let table = [
             // total, branches, limit after it
             ((1000, 0), 1000),  // nobody spins
-            ((1000, 1), 1000),  // 1/1000 is not more than 1/1000
-            ((1000, 2), 1000),  // +250; 500 is less than 0.9 × 1000: −500; not below the minimum
-            ((1000, 2), 1250),  // +250; as good as before
+            ((1000, 1), 1000), // 1/1000 is not more than 1/1000; worse than before, but not below the minimum
+            ((1000, 2), 1000), // +250; 500 is less than 0.9 × 1000: −500; not below the minimum
+            ((1000, 2), 1250), // +250; as good as before
             ((1000, 10), 1000), // +250 −500
             ((1000, 10), 1250),
             ((1000, 11), 1500), // 90.9 is not below 90
             ((1000, 13), 1250), // 76.9 is below 81.8
             ((2000, 13), 1500), // better
-            ((500, 0), 1500),   // nothing to compare
-            ((500, 100), 1750), // nor here: the last window has no ratio
-            ((500, 100), 2000),
+            ((500, 0), 1500),   // nobody spins: better than any
+            ((500, 100), 1250), // +250; worse than nobody: −500
+            ((500, 100), 1500),
         ];
         for (number, (counts, expected)) in table.into_iter().enumerate() {
             assert_eq!(window(&mut adaptive, number as u64, counts), expected, "window {number}");
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(window(&mut adaptive, 0, (100, 10)), 1250);
         assert!(adaptive.issued(7_500, false));
         assert_eq!((adaptive.cycles(), adaptive.ends_at), (1250, 8_000));
-        // The silent windows had no ratio: a worse one is not compared with the one before them.
+        // A window in which nothing issues is neither better nor worse than any.
         assert_eq!(window(&mut adaptive, 7, (100, 50)), 1500);
     }
 

@@ -436,6 +436,7 @@ mod tests {
             written: 0,
             ordering: Ordering::default(),
             spin: None,
+            named_wait: false,
             is_latch: false,
         };
         timeline.issued(
