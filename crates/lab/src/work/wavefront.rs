@@ -16,8 +16,8 @@ const REFERENCE: std::ops::RangeInclusive<i32> = -4..=11;
 /// Words between two rows of the kernel's tile.
 const PITCH: u32 = 33;
 
-const SIZE: Param = Param::new("size", "letters of a sequence, a row each", 1024).range(1, 65_536);
-const COLUMNS: Param = Param::new("columns", "letters of the other one; 0: as many", 0).range(0, 65_536);
+const SIZE: Param = Param::new("size", "letters of a sequence, a row each", 1024).range(1, 16_384);
+const COLUMNS: Param = Param::new("columns", "letters of the other one; 0: as many", 0).range(0, 16_384);
 const PENALTY: Param = Param::new("penalty", "cost of a gap", 10).range(-1_000_000, 1_000_000);
 // The kernel has a barrier a warp, and a CTA has 16.
 const WARPS: Param =
