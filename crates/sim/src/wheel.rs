@@ -143,7 +143,8 @@ impl<E: Copy> Wheel<E> {
         self.words == 0 && self.far.is_empty()
     }
 
-    #[inline]
+    // So that the event is made in its place: a copy of what was just written in parts is slow.
+    #[inline(always)]
     fn push_near(&mut self, at: u64, event: E) {
         let slot = at as usize % SLOTS;
         let number = self.near.put(Near { event, next: 0 });
