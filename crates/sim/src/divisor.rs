@@ -26,7 +26,7 @@ impl Divisor {
     #[inline]
     pub fn quotient(self, n: u64) -> u64 {
         debug_assert!(n.checked_mul(self.by).is_some(), "{n} is too large to be divided by {}", self.by);
-        if self.by == 1 { n } else { (n as u128 * self.inverse as u128 >> 64) as u64 }
+        if self.by == 1 { n } else { ((n as u128 * self.inverse as u128) >> 64) as u64 }
     }
 
     /// `n / by`, rounded up. `(n + by) * by` must fit 64 bits.
