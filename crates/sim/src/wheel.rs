@@ -2,13 +2,10 @@
 //!
 //! Nearly every event of the machine is due within some tens of cycles, so the near ones lie in a ring with a slot for each
 //! cycle, and only the far ones in an ordered heap, from which they come as time reaches their range. A longer ring would
-//! need the heap less, but every cycle has another slot, and fifteen SMs' rings are to stay in the host's cache. For the same
-//! reason a slot is but the ends of a list: the events lie together, and a place that was left is the first to be used again.
+//! need the heap less, but every cycle has another slot, and fifteen SMs' rings are to stay in the host's cache.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
-
-use crate::slab::Slab;
 
 /// Cycles that the ring spans.
 const SLOTS: usize = 128;
@@ -19,8 +16,7 @@ const WORDS: usize = SLOTS / 64;
 pub struct Wheel<E: Copy> {
     /// The ring holds the cycles `now..now + SLOTS`, each at its number modulo `SLOTS`; later ones are in `far`.
     now: u64,
-    slots: Box<[Slot; SLOTS]>,
-    near: Slab<Near<E>>,
+    slots: Box<[Vec<E>; SLOTS]>,
     /// Slots that hold events.
     occupied: [u64; WORDS],
     /// Words of `occupied` that are not zero.
@@ -28,20 +24,6 @@ pub struct Wheel<E: Copy> {
     far: BinaryHeap<Reverse<Far<E>>>,
     /// Events that ever went to `far`.
     sequence: u64,
-}
-
-/// The first and the last event of a cycle. Without meaning where there is none.
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    first: u32,
-    last: u32,
-}
-
-/// An event in the ring, and the one after it in its cycle.
-#[derive(Clone, Copy, Debug)]
-struct Near<E> {
-    event: E,
-    next: u32,
 }
 
 /// An event beyond the ring.
@@ -57,8 +39,7 @@ impl<E: Copy> Wheel<E> {
     pub fn new() -> Self {
         Wheel {
             now: 0,
-            slots: Box::new([Slot { first: 0, last: 0 }; SLOTS]),
-            near: Slab::default(),
+            slots: Box::new([const { Vec::new() }; SLOTS]),
             occupied: [0; WORDS],
             words: 0,
             far: BinaryHeap::new(),
@@ -119,16 +100,10 @@ impl<E: Copy> Wheel<E> {
         let word = slot / 64;
         let bit = 1 << (slot % 64);
         if self.occupied[word] & bit != 0 {
-            let Slot { first, last } = self.slots[slot];
-            let mut number = first;
-            loop {
-                let Near { event, next } = self.near[number];
-                into.push(event);
-                self.near.give_back(number);
-                if number == last {
-                    break;
-                }
-                number = next;
+            if into.is_empty() {
+                std::mem::swap(into, &mut self.slots[slot]);
+            } else {
+                into.append(&mut self.slots[slot]);
             }
             self.occupied[word] &= !bit;
             if self.occupied[word] == 0 {
@@ -143,20 +118,12 @@ impl<E: Copy> Wheel<E> {
         self.words == 0 && self.far.is_empty()
     }
 
-    // So that the event is made in its place: a copy of what was just written in parts is slow.
-    #[inline(always)]
+    #[inline]
     fn push_near(&mut self, at: u64, event: E) {
         let slot = at as usize % SLOTS;
-        let number = self.near.put(Near { event, next: 0 });
-        let (word, bit) = (slot / 64, 1 << (slot % 64));
-        if self.occupied[word] & bit == 0 {
-            self.slots[slot].first = number;
-        } else {
-            self.near[self.slots[slot].last].next = number;
-        }
-        self.slots[slot].last = number;
-        self.occupied[word] |= bit;
-        self.words |= 1 << word;
+        self.slots[slot].push(event);
+        self.occupied[slot / 64] |= 1 << (slot % 64);
+        self.words |= 1 << (slot / 64);
     }
 
     #[cold]
