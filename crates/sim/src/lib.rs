@@ -6,6 +6,7 @@
 
 pub mod chip;
 mod crew;
+mod divisor;
 pub mod energy;
 pub mod fault;
 pub mod functional;

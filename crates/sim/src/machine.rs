@@ -28,7 +28,7 @@ use crate::sched::accuracy::Branches;
 use crate::sm::core::{Context, Sm};
 use crate::sm::decode::{SpinRole, decode};
 use crate::sm::lock_unit::LockUnits;
-use crate::sm::memory_unit::Purpose;
+use crate::sm::memory_unit::{Purpose, warm};
 use crate::sm::spin_unit::SpinUnit;
 use crate::stats::SmStats;
 use crate::trace::TraceOptions;
@@ -109,7 +109,7 @@ pub fn run<const N: usize, P: Probe>(
         .map(|id| {
             let (ctas, probe) = (launch.occupancy.ctas_per_sm, make_probe(id, start));
             let mut sm = Sm::<N, _>::new(chip, id, ctas, &make_policy, probe, start);
-            sm.lock_units = LockUnits::new(launch.lock_bits(), id, 1);
+            sm.effects_mut().lock_units = LockUnits::new(launch.lock_bits(), id, 1);
             if let (Some(spec), Some(branches)) = (&bows, &branches) {
                 sm.spin_unit = Some(Box::new(SpinUnit::new(chip, spec, branches, start)));
             }
@@ -132,6 +132,7 @@ pub fn run<const N: usize, P: Probe>(
         timing,
         requests: Crossbar::new(sms.len(), ports, &chip.interconnect, &chip.clock),
         replies: Crossbar::new(ports, sms.len(), &chip.interconnect, &chip.clock),
+        told_room: vec![None; sms.len()],
         sms: Dealt::new(sms, threads),
         partitions: Dealt::new(std::mem::take(&mut side.partitions), threads),
         memory: &memory,
@@ -188,6 +189,8 @@ struct Machine<'a, const N: usize, P: Probe> {
     side: &'a mut MemorySide,
     requests: Crossbar<Request>,
     replies: Crossbar<Reply>,
+    /// What each SM knows of the room for its requests. SMs that another thread runs are far from this one's cache.
+    told_room: Vec<Option<u32>>,
     start: u64,
     window: u64,
     next_cta: u64,
@@ -263,8 +266,12 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
 
     /// The next cycle, from `now` on, in which anything happens.
     fn next_event(&self, now: u64) -> Option<u64> {
-        let sms = self.sms.iter().map(|sm| sm.wakes_at()).filter(|&at| at != u64::MAX);
-        sms.chain(self.outside_events()).min().map(|at| at.max(now))
+        let first = self.sms.iter().map(|sm| sm.wakes_at()).min().filter(|&at| at != u64::MAX);
+        // Mostly some SM is at work, and then it does not matter what else happens.
+        if first.is_some_and(|at| at <= now) {
+            return Some(now);
+        }
+        first.into_iter().chain(self.outside_events()).min().map(|at| at.max(now))
     }
 
     /// When anything happens outside of the SMs.
@@ -323,6 +330,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let slices = self.side.slices;
         let mut memory = self.memory.write().expect(NO_PANIC);
         let mut changed = false;
+        let served = self.partitions.iter().flat_map(|partition| &partition.served);
+        warm(served.map(|served| (&self.sms[served.request.sm as usize].memory, served.request.ticket)));
         for partition in 0..self.partitions.len() {
             for served in self.partitions[partition].served.drain(..) {
                 let request = served.request;
@@ -339,6 +348,10 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
         for id in 0..self.sms.len() {
             let sm = &mut self.sms[id];
+            // What it sent has taken up the room that it was told of.
+            if !sm.memory.outbox.is_empty() {
+                self.told_room[id] = None;
+            }
             for (at, request) in sm.memory.outbox.drain(..) {
                 let port = self.side.port(request.line);
                 self.requests.inject(id, at, port, request.request_bytes(), request);
@@ -367,7 +380,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             |sm, arrival, reply| sms[sm].receive(arrival, reply.ticket),
         );
         for id in 0..self.sms.len() {
-            self.sms[id].set_room(self.requests.room(id));
+            let room = self.requests.room(id);
+            if self.told_room[id] != Some(room) {
+                self.told_room[id] = Some(room);
+                self.sms[id].set_room(room);
+            }
         }
         for partition in 0..self.partitions.len() {
             for slice in 0..slices {
@@ -480,10 +497,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let mut lock_notes = LockWarnings::default();
         let mut probes = Vec::new();
         self.side.partitions = self.partitions.into_vec();
-        for sm in self.sms.into_vec() {
-            output.merge(sm.output);
+        for mut sm in self.sms.into_vec() {
+            let effects = std::mem::take(sm.effects_mut());
+            output.merge(effects.output);
             unwritten.merge(sm.unwritten);
-            lock_notes.merge(sm.lock_notes);
+            lock_notes.merge(effects.lock_notes);
             probes.push(sm.probe.1);
         }
         let stats = Stats {
@@ -511,7 +529,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     fn explain(&self, reason: HangReason, cycles: u64) -> Hang {
         let ctas = self.sms.iter().flat_map(|sm| {
             let (l1, locks, watch) = (&sm.memory.l1, &sm.locks, sm.watch.as_ref());
-            let lock_unit = sm.lock_units.of(sm.id());
+            let lock_unit = sm.effects().lock_units.of(sm.id());
             let of_sm = move |first: u8| SeenSm { l1, locks, watch, first };
             sm.residents().map(move |r| Seen {
                 cta: &r.cta,

@@ -76,7 +76,7 @@ impl TimedStats {
             stats.l1.add(&l1);
             stats.sms.push((of_sm, l1));
             stats.locks.add(&sm.locks.stats);
-            if let Some(unit) = sm.lock_units.of(sm.id()) {
+            if let Some(unit) = sm.effects().lock_units.of(sm.id()) {
                 stats.locks.add(&unit.stats);
                 let used = unit.used();
                 stats.lock_bits = [0, 1].map(|by| stats.lock_bits[by].max(used[by]));

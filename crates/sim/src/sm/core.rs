@@ -8,10 +8,9 @@ use std::collections::VecDeque;
 use warploom_isa::{Op, Pc};
 
 use super::decode::{Decoded, Unit};
-use super::execute::{Cta, Execution};
+use super::execute::{Cta, Effects, Execution};
 use super::fetch::{Fetch, Fetched};
-use super::lock_unit::LockUnits;
-use super::memory_unit::{MemoryUnit, Progress};
+use super::memory_unit::{MemoryUnit, Progress, warm};
 use super::operands::Backend;
 use super::scoreboard::Hazard;
 use super::simt::Wait;
@@ -21,8 +20,7 @@ use super::warp::Warp;
 use super::watch::Watch;
 use crate::chip::Chip;
 use crate::fault::Fault;
-use crate::functional::{Launch, Output, UninitialisedReads};
-use crate::lock_warnings::LockWarnings;
+use crate::functional::{Launch, UninitialisedReads};
 use crate::locks::{SharedLocks, WarpName};
 use crate::mem::store::{Global, Memory};
 use crate::probe::{CtaEvent, Probe, State};
@@ -74,6 +72,8 @@ pub(super) struct Scheduler {
 /// The cycle of what does not happen.
 const NEVER: u64 = u64::MAX;
 
+const BETWEEN_WINDOWS: &str = "asked for between windows";
+
 /// One SM.
 pub struct Sm<const N: usize, P> {
     pub(super) id: u32,
@@ -82,9 +82,13 @@ pub struct Sm<const N: usize, P> {
     /// When it does something next, if nothing comes to it from outside; [`NEVER`] if it does not.
     wake: u64,
     pub(super) residents: Vec<Option<Resident<N>>>,
+    /// How many more CTAs fit.
+    vacant: usize,
     pub(super) slots: Vec<Slot>,
     /// Ready warps by the unit they need.
     ready: [SlotSet; Unit::COUNT],
+    /// All of them.
+    any_ready: SlotSet,
     pub(super) schedulers: Vec<Scheduler>,
     width: u32,
     fetch: Fetch,
@@ -104,8 +108,8 @@ pub struct Sm<const N: usize, P> {
     pub last_end: u64,
     /// What observes it.
     pub probe: P,
-    /// What its threads print.
-    pub output: Output,
+    /// What its instructions do besides; not here while they run.
+    effects: Option<Box<Effects>>,
     /// The first fault of a thread, with its cycle.
     pub fault: Option<(u64, Box<Fault>)>,
     /// The search for warps that repeat themselves, when there is one.
@@ -124,12 +128,8 @@ pub struct Sm<const N: usize, P> {
     pub unwritten: UninitialisedReads,
     /// Who holds which lock in shared memory.
     pub locks: SharedLocks,
-    /// Its lock bits, if the kernel uses them.
-    pub lock_units: LockUnits,
     /// What finds and slows down spinning warps, if the chip has it and it is on.
     pub spin_unit: Option<Box<SpinUnit>>,
-    /// What looks wrong with their use.
-    pub lock_notes: LockWarnings,
     /// CTAs that ended in this window: they may have left lock bits taken.
     ended: Vec<u64>,
 }
@@ -155,8 +155,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             now,
             wake: NEVER,
             residents: (0..ctas).map(|_| None).collect(),
+            vacant: ctas as usize,
             slots: vec![Slot::empty(); chip.sm.max_warps as usize],
             ready: [SlotSet::default(); Unit::COUNT],
+            any_ready: SlotSet::default(),
             schedulers,
             width: chip.issue.width,
             fetch: Fetch::new(&chip.fetch),
@@ -171,7 +173,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             warps_started: 0,
             last_end: now,
             probe,
-            output: Output::default(),
+            effects: Some(Box::default()),
             fault: None,
             watch: None,
             changed: false,
@@ -181,16 +183,14 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             spinning_warps: 0,
             unwritten: UninitialisedReads::default(),
             locks: SharedLocks::default(),
-            lock_units: LockUnits::default(),
             spin_unit: None,
-            lock_notes: LockWarnings::default(),
             ended: Vec::new(),
         }
     }
 
     /// Whether another CTA fits.
     pub fn has_room(&self) -> bool {
-        self.residents.iter().any(Option::is_none)
+        self.vacant > 0
     }
 
     /// Its number.
@@ -200,7 +200,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// Whether no CTA is on it.
     pub fn is_empty(&self) -> bool {
-        self.residents.iter().all(Option::is_none)
+        self.vacant == self.residents.len()
     }
 
     /// The warp in a slot.
@@ -208,6 +208,16 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let entry = &self.slots[slot.index()];
         let cta = self.residents[entry.resident].as_ref().map_or(0, |r| r.cta.number);
         WarpName { cta, warp: entry.warp as u32 }
+    }
+
+    /// What its instructions did besides, between windows.
+    pub fn effects(&self) -> &Effects {
+        self.effects.as_ref().expect(BETWEEN_WINDOWS)
+    }
+
+    /// The same, to change.
+    pub fn effects_mut(&mut self) -> &mut Effects {
+        self.effects.as_mut().expect(BETWEEN_WINDOWS)
     }
 
     /// Its CTAs.
@@ -235,6 +245,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let warps = (0..per_cta).map(|w| Warp::new(w, shape.block, kernel, chip.sm.divergence)).collect();
         let cta = Cta::new(context.launch, number, self.id, at as u32);
         self.residents[at] = Some(Resident { cta, warps, first });
+        self.vacant -= 1;
         self.probe.cta_started(now, CtaEvent { number, first: WarpSlot(first), warps: per_cta });
         for warp in 0..per_cta as usize {
             let slot = WarpSlot(first + warp as u8);
@@ -263,14 +274,14 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             return;
         }
         self.now = self.wake.max(from);
+        let answers = self.inbox.iter().take_while(|&&(at, _)| at < until);
+        warm(answers.map(|&(_, ticket)| (&self.memory, ticket)));
         let mut execution = Execution {
             launch: context.launch,
             memory: Global::Later(memory),
-            output: std::mem::take(&mut self.output),
+            effects: self.effects.take().expect(BETWEEN_WINDOWS),
             clock: 0,
             uninitialised: None,
-            lock_units: std::mem::take(&mut self.lock_units),
-            lock_notes: std::mem::take(&mut self.lock_notes),
         };
         while self.now < until {
             let now = self.now;
@@ -281,17 +292,17 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 self.now = self.next_cycle(until);
                 let idle = self.now - now - 1;
                 if idle > 0 {
-                    self.unit_busy += idle * self.all_ready().len() as u64;
+                    self.unit_busy += idle * self.any_ready.len() as u64;
                 }
             }
         }
-        self.output = execution.output;
-        (self.lock_units, self.lock_notes) = (execution.lock_units, execution.lock_notes);
+        let mut effects = execution.effects;
         for cta in self.ended.drain(..) {
-            if let Some(unit) = self.lock_units.of(self.id) {
-                self.lock_notes.cta_ended(unit, cta);
+            if let Some(unit) = effects.lock_units.of(self.id) {
+                effects.lock_notes.cta_ended(unit, cta);
             }
         }
+        self.effects = Some(effects);
         self.wake = self.find_wake();
     }
 
@@ -310,10 +321,6 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
     }
 
-    fn all_ready(&self) -> SlotSet {
-        SlotSet(self.ready.iter().fold(0, |m, set| m | set.0))
-    }
-
     /// The next cycle, up to `until`, in which something can happen.
     fn next_cycle(&self, until: u64) -> u64 {
         let soon = self.now + 1;
@@ -321,9 +328,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             return soon;
         }
         let mut next = u64::MAX;
-        for (ready, &free_at) in self.ready.iter().zip(&self.backend.free_at) {
-            if !ready.is_empty() {
-                next = next.min(free_at);
+        if !self.any_ready.is_empty() {
+            for (ready, &free_at) in self.ready.iter().zip(&self.backend.free_at) {
+                if !ready.is_empty() {
+                    next = next.min(free_at);
+                }
             }
         }
         // A policy that lets ready warps wait says itself until when.
@@ -355,7 +364,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if self.fault.is_some() {
             return NEVER;
         }
-        let busy = self.fetch.is_busy() || !self.lines_refused.is_empty() || !self.all_ready().is_empty();
+        let busy = self.fetch.is_busy() || !self.lines_refused.is_empty() || !self.any_ready.is_empty();
         if busy { self.now } else { self.next_event().max(self.now) }
     }
 
@@ -393,23 +402,39 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             Progress::Idle | Progress::Until(_) | Progress::Refused(_) => {}
         }
         self.held_back = false;
-        let (mut issuable, busy) = self.issuable(now);
-        self.unit_busy += busy as u64;
+        if !self.any_ready.is_empty() && !self.schedule_all(context, execution, now) {
+            return false;
+        }
+        if self.fetch.is_busy() || !self.lines_refused.is_empty() {
+            for _ in 0..self.fetch.warps_per_cycle() {
+                self.fetch_one(now);
+            }
+        }
+        true
+    }
+
+    /// Every scheduler issues, if it can. Returns false if a thread faulted.
+    fn schedule_all(&mut self, context: &Context<'_>, execution: &mut Execution<'_>, now: u64) -> bool {
+        let mut issuable = self.issuable(now);
+        let busy = self.any_ready.0 & !issuable.0;
+        if busy != 0 {
+            self.unit_busy += busy.count_ones() as u64;
+        }
+        if issuable.is_empty() {
+            return true;
+        }
         // In turn, or the first would have units that they share to itself.
         let count = self.schedulers.len();
-        let mut scheduler = if issuable.is_empty() { 0 } else { now as usize % count };
+        let mut scheduler = now as usize % count;
         for _ in 0..count {
             let ready = SlotSet(issuable.0 & self.schedulers[scheduler].owned.0);
             if !ready.is_empty() {
                 if !self.schedule(context, execution, scheduler, ready, now) {
                     return false;
                 }
-                issuable = self.issuable(now).0;
+                issuable = self.issuable(now);
             }
             scheduler = if scheduler + 1 == count { 0 } else { scheduler + 1 };
-        }
-        for _ in 0..self.fetch.warps_per_cycle() {
-            self.fetch_one(now);
         }
         true
     }
@@ -442,7 +467,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                     return false;
                 }
             }
-            if self.width == 1 || !self.issuable(now).0.contains(slot) {
+            if self.width == 1 || !self.issuable(now).contains(slot) {
                 break;
             }
         }
@@ -454,18 +479,16 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         true
     }
 
-    /// The warps that are ready and whose unit is free, and how many wait for a unit.
+    /// The warps that are ready and whose unit is free.
     #[inline]
-    fn issuable(&self, now: u64) -> (SlotSet, u32) {
-        let (mut found, mut waiting) = (0, 0);
+    fn issuable(&self, now: u64) -> SlotSet {
+        let mut found = 0;
         for (ready, &free_at) in self.ready.iter().zip(&self.backend.free_at) {
             if free_at <= now {
                 found |= ready.0;
-            } else {
-                waiting |= ready.0;
             }
         }
-        (SlotSet(found), waiting.count_ones())
+        SlotSet(found)
     }
 
     fn fetch_one(&mut self, now: u64) {
@@ -500,7 +523,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         for (transfer, at) in self.memory.completed.drain(..) {
             // Values that go to registers need a port.
             let brings_values = self.memory.transfers[transfer].brings_values();
-            let done = if brings_values { self.backend.book_port(at.max(now)) } else { at.max(now) };
+            let done = if brings_values { self.backend.book_port(now, at.max(now)) } else { at.max(now) };
             let written = done + 1;
             self.events.push(written, Event::Complete { transfer });
         }
@@ -564,9 +587,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         if entry.state == State::Ready {
             self.ready[entry.unit as usize].remove(slot);
+            self.any_ready.remove(slot);
         }
         if state == State::Ready {
             self.ready[unit as usize].insert(slot);
+            self.any_ready.insert(slot);
         }
         if entry.state != state && from > entry.since {
             self.probe.spent(slot, entry.state, entry.since, from - entry.since);
@@ -663,6 +688,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.locks.forget(number);
         self.ended.push(number);
         self.residents[resident] = None;
+        self.vacant += 1;
         self.last_end = end;
         self.changed = true;
     }

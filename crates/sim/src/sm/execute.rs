@@ -74,12 +74,19 @@ pub struct Execution<'a> {
     pub launch: &'a Launch<'a>,
     /// Global memory.
     pub memory: Global<'a>,
-    /// What the kernel prints.
-    pub output: Output,
+    /// What its instructions do besides.
+    pub effects: Box<Effects>,
     /// The clock that instructions can read, in cycles.
     pub clock: u64,
     /// A read of never-written memory by the last instruction: (lane, space, address, bytes).
     pub uninitialised: Option<(usize, Space, u64, u32)>,
+}
+
+/// What instructions do but to registers and memory.
+#[derive(Debug, Default)]
+pub struct Effects {
+    /// What the kernel prints.
+    pub output: Output,
     /// Lock bits, if the kernel uses them.
     pub lock_units: LockUnits,
     /// What looks wrong with the use of lock bits.
@@ -94,8 +101,8 @@ impl Execution<'_> {
             memory: self.memory.reborrow(),
             shared: &mut cta.shared,
             cta: cta.number,
-            lock_unit: self.lock_units.of_mut(cta.sm),
-            lock_notes: &mut self.lock_notes,
+            lock_unit: self.effects.lock_units.of_mut(cta.sm),
+            lock_notes: &mut self.effects.lock_notes,
             constants: self.launch.constants,
             params: self.launch.params,
             uninitialised: None,
@@ -511,7 +518,7 @@ impl Execution<'_> {
             let (text, count) = printf::format(&format, &mut device).map_err(bad)?;
             used[lane] = count;
             let thread = warp.id * N as u32 + lane as u32;
-            self.output.print(cta.number, thread, text);
+            self.effects.output.print(cta.number, thread, text);
         }
         warp.registers(activation).write32(inst.dst, &used, mask);
         Ok(())

@@ -228,7 +228,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let mut reach = execution.reach(cta);
         reach.begin(Issued { warp, activation: &activation, inst, mask }, transfer)?;
         execution.uninitialised = reach.uninitialised;
-        if let Some(unit) = execution.lock_units.of_mut(self.id) {
+        if let Some(unit) = execution.effects.lock_units.of_mut(self.id) {
             self.changed |= std::mem::take(&mut unit.changed);
             if std::mem::take(&mut unit.passing)
                 && let Some(watch) = &mut self.watch
