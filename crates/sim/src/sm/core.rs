@@ -61,6 +61,8 @@ pub(super) enum Event {
     Refetch { slot: WarpSlot, life: u32 },
     /// A warp may go on.
     Wake { slot: WarpSlot, life: u32 },
+    /// A lock queue lets a lane go.
+    Granted { slot: WarpSlot, life: u32, lane: u32 },
     /// An access is complete.
     Complete { transfer: u32 },
 }
@@ -82,7 +84,7 @@ pub struct Sm<const N: usize, P> {
     /// When it does something next, if nothing comes to it from outside; [`NEVER`] if it does not.
     wake: u64,
     pub(super) residents: Vec<Option<Resident<N>>>,
-    pub(super) slots: Vec<Slot>,
+    pub(crate) slots: Vec<Slot>,
     /// Ready warps by the unit they need.
     ready: [SlotSet; Unit::COUNT],
     pub(super) schedulers: Vec<Scheduler>,
@@ -128,6 +130,8 @@ pub struct Sm<const N: usize, P> {
     pub lock_units: LockUnits,
     /// What finds and slows down spinning warps, if the chip has it and it is on.
     pub spin_unit: Option<Box<SpinUnit>>,
+    /// Lanes that have ended in this window, if the chip has lock queues to take them out of.
+    pub lanes_ended: Option<Vec<(WarpSlot, u64)>>,
     /// What looks wrong with their use.
     pub lock_notes: LockWarnings,
     /// CTAs that ended in this window: they may have left lock bits taken.
@@ -183,6 +187,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             locks: SharedLocks::default(),
             lock_units: LockUnits::default(),
             spin_unit: None,
+            lanes_ended: None,
             lock_notes: LockWarnings::default(),
             ended: Vec::new(),
         }
@@ -298,6 +303,15 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// An answer arrives at a later cycle.
     pub fn receive(&mut self, arrival: u64, ticket: u32) {
         self.inbox.push_back((arrival, ticket));
+        if self.fault.is_none() {
+            self.wake = self.wake.min(arrival);
+        }
+    }
+
+    /// A lock queue has let a lane go; the news arrives at a later cycle.
+    pub fn grant(&mut self, arrival: u64, slot: WarpSlot, lane: u32) {
+        let life = self.slots[slot.index()].life;
+        self.events.push(arrival, Event::Granted { slot, life, lane });
         if self.fault.is_none() {
             self.wake = self.wake.min(arrival);
         }
@@ -541,6 +555,16 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 }
                 slot
             }
+            Event::Granted { slot, life, lane } => {
+                let entry = &mut self.slots[slot.index()];
+                if entry.life != life {
+                    return;
+                }
+                if !std::mem::take(&mut entry.blocked) {
+                    entry.granted |= 1 << lane;
+                }
+                slot
+            }
             Event::Complete { transfer } => return self.complete(context, transfer, now),
         };
         self.refresh(context, slot, now);
@@ -598,6 +622,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         if entry.held {
             return (State::Fence, none);
+        }
+        // Lanes elsewhere in the code may have the lock.
+        if entry.blocked && warp.control.paths().iter().filter(|(_, wait)| wait.is_none()).count() < 2 {
+            return (State::LockQueue, none);
         }
         let (not_before, reason) = entry.not_before;
         if now < not_before {
