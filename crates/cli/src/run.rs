@@ -446,6 +446,14 @@ fn locks_text(locks: &warploom::Locks) -> String {
             grouped(locks.failed_inter)
         ));
     }
+    if locks.queued + locks.not_queued > 0 {
+        parts.push(format!(
+            "{} queued, {} let go, {} without a queue",
+            grouped(locks.queued),
+            grouped(locks.granted),
+            grouped(locks.not_queued)
+        ));
+    }
     let waits = locks.wait_ok + locks.wait_fail;
     if waits > 0 {
         parts.push(format!("{} of {} were over", grouped(locks.wait_ok), counted(waits, "wait")));

@@ -12,6 +12,7 @@ pub mod fault;
 pub mod functional;
 pub mod gpu;
 pub mod hang;
+pub mod lock_queue;
 pub mod lock_warnings;
 pub mod locks;
 pub mod machine;

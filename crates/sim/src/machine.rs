@@ -8,12 +8,13 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, RwLock};
 
 use crate::chip::Chip;
-use crate::chip::spinning::{Bows, BowsSpec};
+use crate::chip::spinning::{Bows, BowsSpec, QueueMode};
 use crate::crew::{Crew, Dealt};
 use crate::fault::Fault;
 use crate::functional::{Launch, Output, UninitialisedReads};
 use crate::gpu::{LaunchError, Stats};
 use crate::hang::{self, Hang, HangReason, Scene, Seen, SeenSm};
+use crate::lock_queue::LockQueues;
 use crate::lock_warnings::LockWarnings;
 use crate::locks::LockTable;
 use crate::mem::interconnect::Crossbar;
@@ -110,6 +111,7 @@ pub fn run<const N: usize, P: Probe>(
             let (ctas, probe) = (launch.occupancy.ctas_per_sm, make_probe(id, start));
             let mut sm = Sm::<N, _>::new(chip, id, ctas, &make_policy, probe, start);
             sm.effects_mut().lock_units = LockUnits::new(launch.lock_bits(), id, 1);
+            sm.lanes_ended = (chip.lock_queue.mode != QueueMode::Off).then(Vec::new);
             if let (Some(spec), Some(branches)) = (&bows, &branches) {
                 sm.spin_unit = Some(Box::new(SpinUnit::new(chip, spec, branches, start)));
             }
@@ -142,6 +144,7 @@ pub fn run<const N: usize, P: Probe>(
         next_cta: 0,
         total: launch.shape.grid.iter().map(|&d| d as u64).product(),
         locks: LockTable::default(),
+        lock_queues: LockQueues::new(chip),
         quiet_since: start,
         watching: false,
         samples: Vec::new(),
@@ -196,6 +199,8 @@ struct Machine<'a, const N: usize, P: Probe> {
     next_cta: u64,
     total: u64,
     locks: LockTable,
+    /// Where threads wait for locks, if the chip lets them sleep.
+    lock_queues: Option<Box<LockQueues>>,
     /// No value has changed since this cycle.
     quiet_since: u64,
     /// Warps are watched for repetition.
@@ -341,11 +346,17 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 if P::WATCHES_MEMORY && !self.cut_off {
                     sm.show_served(&self.context, request.ticket, lanes, served.cycle);
                 }
+                if let Some(queues) = self.lock_queues.as_deref_mut().filter(|_| !self.cut_off) {
+                    let granted = queues.served(sm, self.context.code, &memory, request.ticket, lanes);
+                    let arrival = until.max(served.cycle + self.window);
+                    granted.for_each(|lane| self.sms[lane.sm as usize].grant(arrival, lane.slot, lane.lane));
+                }
                 let port = partition * slices as usize + served.slice as usize;
                 let reply = Reply { ticket: request.ticket };
                 self.replies.inject(port, served.cycle, request.sm as usize, request.reply_bytes(), reply);
             }
         }
+        self.leave_lock_queues(until, &memory);
         for id in 0..self.sms.len() {
             let sm = &mut self.sms[id];
             // What it sent has taken up the room that it was told of.
@@ -395,6 +406,21 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         if changed {
             self.quiet_since = until;
         }
+    }
+
+    /// Lanes that ended in the window before `until` no longer wait for locks.
+    fn leave_lock_queues(&mut self, until: u64, memory: &Memory) {
+        let Some(queues) = self.lock_queues.as_deref_mut().filter(|_| !self.cut_off) else { return };
+        for id in 0..self.sms.len() {
+            let mut ended = self.sms[id].lanes_ended.take().unwrap_or_default();
+            for (slot, lanes) in ended.drain(..) {
+                let granted = queues.ended(memory, id as u32, slot, lanes);
+                let arrival = until + self.window;
+                granted.for_each(|lane| self.sms[lane.sm as usize].grant(arrival, lane.slot, lane.lane));
+            }
+            self.sms[id].lanes_ended = Some(ended);
+        }
+        self.locks.stats.add(&std::mem::take(&mut queues.stats));
     }
 
     fn first_fault(&mut self) -> Option<(u64, Box<Fault>)> {

@@ -29,13 +29,15 @@ pub enum State {
     Asleep,
     /// Could issue, but is backed off for some time after a turn of a spin loop (BOWS).
     BackedOff,
+    /// Waits in the queues of locks (`lock_queue.mode`).
+    LockQueue,
     /// All its threads have ended; its last stores, or the rest of its CTA, have not.
     Ended,
 }
 
 impl State {
     /// How many there are.
-    pub const COUNT: usize = 11;
+    pub const COUNT: usize = 12;
 
     /// All, in the order in which counts are kept.
     pub const ALL: [State; State::COUNT] = [
@@ -49,6 +51,7 @@ impl State {
         State::Lanes,
         State::Asleep,
         State::BackedOff,
+        State::LockQueue,
         State::Ended,
     ];
 
@@ -65,6 +68,7 @@ impl State {
             State::Lanes => "lanes",
             State::Asleep => "asleep",
             State::BackedOff => "backed_off",
+            State::LockQueue => "lock_queue",
             State::Ended => "ended",
         }
     }

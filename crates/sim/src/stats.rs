@@ -248,5 +248,11 @@ counters! {
         wait_ok,
         /// Waits that found it false.
         wait_fail,
+        /// Failed tries that were queued (`lock_queue.mode`).
+        queued,
+        /// Those that a lock given back let go.
+        granted,
+        /// Failed tries that were not queued, because all ways of their set held locked lines.
+        not_queued,
     }
 }

@@ -181,10 +181,23 @@ pub struct Locks {
     pub wait_ok: u64,
     /// Waits that found it false.
     pub wait_fail: u64,
+    /// Failed attempts that were entered in a queue, on a chip with blocking locks (`lock_queue.mode`).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub queued: u64,
+    /// Those that went on when a lock was given back.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub granted: u64,
+    /// Failed attempts that found no room for a queue.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub not_queued: u64,
     /// Lock bits that `wl.ldslk` took, each counted once, on the SM that used the most.
     pub bits_explicit: u64,
     /// The same of those that atomics on shared memory took.
     pub bits_implicit: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Spin-inducing branches.

@@ -295,6 +295,9 @@ fn add_timing(report: &mut Report, chip: &Chip, timed: &TimedStats) {
         failed_inter: locks.failed_inter,
         wait_ok: locks.wait_ok,
         wait_fail: locks.wait_fail,
+        queued: locks.queued,
+        granted: locks.granted,
+        not_queued: locks.not_queued,
         bits_explicit: timed.lock_bits[0],
         bits_implicit: timed.lock_bits[1],
     });

@@ -105,13 +105,17 @@ fn sms(launches: &[Report]) -> Option<Vec<SmReport>> {
 fn locks(launches: &[Report]) -> Option<Locks> {
     let mut sums = Locks::default();
     for launch in launches {
-        let Locks { acquired, failed_intra, failed_inter, wait_ok, wait_fail, bits_explicit, bits_implicit } =
-            launch.locks.as_ref()?;
+        let of_launch = launch.locks.as_ref()?;
+        let Locks { acquired, failed_intra, failed_inter, wait_ok, wait_fail, .. } = of_launch;
+        let Locks { queued, granted, not_queued, bits_explicit, bits_implicit, .. } = of_launch;
         sums.acquired += acquired;
         sums.failed_intra += failed_intra;
         sums.failed_inter += failed_inter;
         sums.wait_ok += wait_ok;
         sums.wait_fail += wait_fail;
+        sums.queued += queued;
+        sums.granted += granted;
+        sums.not_queued += not_queued;
         // Launches use the same bits one after the other.
         sums.bits_explicit = sums.bits_explicit.max(*bits_explicit);
         sums.bits_implicit = sums.bits_implicit.max(*bits_implicit);

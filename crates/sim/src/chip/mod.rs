@@ -13,6 +13,7 @@ pub mod timing;
 mod tests;
 
 use energy::EnergySpec;
+use spinning::LockQueueSpec;
 use timing::*;
 
 /// A chip's configuration.
@@ -44,6 +45,9 @@ pub struct Chip {
     /// The lock unit beside shared memory; without the section there is none.
     #[serde(default)]
     pub lock: LockSpec,
+    /// Queues of locks in global memory; without the section there are none.
+    #[serde(default)]
+    pub lock_queue: LockQueueSpec,
     /// The L1 data cache.
     pub l1: L1Spec,
     /// The constant cache.

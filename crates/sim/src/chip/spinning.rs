@@ -125,6 +125,33 @@ impl Bows {
     }
 }
 
+/// Which locks in global memory have queues, in which threads wait instead of spinning.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum QueueMode {
+    /// None.
+    #[default]
+    Off,
+    /// Each word has its own, and there are as many as are needed.
+    Ideal,
+    /// Each line has one, for all its words, while a way of its set can be locked for it (as in HQL).
+    Hql,
+}
+
+/// Queues of locks at the L2.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct LockQueueSpec {
+    /// Which locks have one.
+    pub mode: QueueMode,
+    /// Sets of a slice, for `hql`; 0 is as many as its cache has.
+    #[serde(default)]
+    pub sets: u32,
+    /// Lines of a set that can be locked at a time, for `hql`; 0 is all.
+    #[serde(default)]
+    pub ways: u32,
+}
+
 /// How a path or a value becomes a few bits.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]

@@ -59,6 +59,8 @@ pub(super) enum Event {
     Refetch { slot: WarpSlot, life: u32 },
     /// A warp may go on.
     Wake { slot: WarpSlot, life: u32 },
+    /// A lock queue lets a lane go.
+    Granted { slot: WarpSlot, life: u32, lane: u32 },
     /// An access is complete.
     Complete { transfer: u32 },
 }
@@ -84,7 +86,7 @@ pub struct Sm<const N: usize, P> {
     pub(super) residents: Vec<Option<Resident<N>>>,
     /// How many more CTAs fit.
     vacant: usize,
-    pub(super) slots: Vec<Slot>,
+    pub(crate) slots: Vec<Slot>,
     /// Ready warps by the unit they need.
     ready: [SlotSet; Unit::COUNT],
     /// All of them.
@@ -130,6 +132,8 @@ pub struct Sm<const N: usize, P> {
     pub locks: SharedLocks,
     /// What finds and slows down spinning warps, if the chip has it and it is on.
     pub spin_unit: Option<Box<SpinUnit>>,
+    /// Lanes that have ended in this window, if the chip has lock queues to take them out of.
+    pub lanes_ended: Option<Vec<(WarpSlot, u64)>>,
     /// CTAs that ended in this window: they may have left lock bits taken.
     ended: Vec<u64>,
 }
@@ -184,6 +188,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             unwritten: UninitialisedReads::default(),
             locks: SharedLocks::default(),
             spin_unit: None,
+            lanes_ended: None,
             ended: Vec::new(),
         }
     }
@@ -309,6 +314,15 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// An answer arrives at a later cycle.
     pub fn receive(&mut self, arrival: u64, ticket: u32) {
         self.inbox.push_back((arrival, ticket));
+        if self.fault.is_none() {
+            self.wake = self.wake.min(arrival);
+        }
+    }
+
+    /// A lock queue has let a lane go; the news arrives at a later cycle.
+    pub fn grant(&mut self, arrival: u64, slot: WarpSlot, lane: u32) {
+        let life = self.slots[slot.index()].life;
+        self.events.push(arrival, Event::Granted { slot, life, lane });
         if self.fault.is_none() {
             self.wake = self.wake.min(arrival);
         }
@@ -564,6 +578,16 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 }
                 slot
             }
+            Event::Granted { slot, life, lane } => {
+                let entry = &mut self.slots[slot.index()];
+                if entry.life != life {
+                    return;
+                }
+                if !std::mem::take(&mut entry.blocked) {
+                    entry.granted |= 1 << lane;
+                }
+                slot
+            }
             Event::Complete { transfer } => return self.complete(context, transfer, now),
         };
         self.refresh(context, slot, now);
@@ -623,6 +647,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         if entry.held {
             return (State::Fence, none);
+        }
+        // Lanes elsewhere in the code may have the lock.
+        if entry.blocked && warp.control.paths().iter().filter(|(_, wait)| wait.is_none()).count() < 2 {
+            return (State::LockQueue, none);
         }
         let (not_before, reason) = entry.not_before;
         if now < not_before {

@@ -1,7 +1,7 @@
 //! What the pipeline has to know about each instruction, worked out once for a kernel.
 
 use smallvec::SmallVec;
-use warploom_isa::{Inst, Kernel, LockNote, Op, Order, Pc, Scope, Ty, Value, Width};
+use warploom_isa::{AtomOp, Inst, Kernel, LockNote, Op, Order, Pc, Scope, Ty, Value, Width};
 
 use super::operation::Operation;
 use super::scoreboard::RegSet;
@@ -130,6 +130,8 @@ pub struct Decoded {
     pub ordering: Ordering,
     /// Its part in a spin loop.
     pub spin: Option<SpinRole>,
+    /// An atomic that tries to take a lock: one that a spin loop polls with and that exchanges, or that the kernel names.
+    pub takes_lock: bool,
     /// A wait that the kernel names as such. Its loop may go on to other waits, so the backward branch does not tell whether
     /// this one was in vain; a lane that comes back to the same address does.
     pub named_wait: bool,
@@ -171,7 +173,14 @@ pub fn decode(kernel: &Kernel, chip: &Chip) -> Vec<Decoded> {
                 Some(if is_lock { SpinRole::LockBranch } else { SpinRole::WaitBranch });
         }
     }
+    for (decoded, inst) in code.iter_mut().zip(&kernel.code) {
+        // Others may wait for a value that somebody counts up to, or gathers bit by bit.
+        let exchanges = matches!(inst.op, Op::Atom(AtomOp::Cas | AtomOp::Exch, _));
+        decoded.takes_lock = exchanges && decoded.spin == Some(SpinRole::Poll);
+    }
     for &(pc, note) in &kernel.lock_notes {
+        let is_atomic = matches!(kernel.code[pc.index()].op, Op::Atom(..));
+        code[pc.index()].takes_lock = is_atomic && note == LockNote::Acquire;
         let (spin, atomic) = match note {
             LockNote::Acquire => (Some(SpinRole::Poll), Some(SpinRole::Try)),
             LockNote::Wait => (Some(SpinRole::Poll), None),
@@ -226,6 +235,7 @@ fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
         written,
         ordering: ordering(inst.op),
         spin: None,
+        takes_lock: false,
         named_wait: false,
         is_latch: false,
     }

@@ -75,6 +75,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     fn after_issue(&mut self, context: &Context<'_>, slot: WarpSlot, now: u64, pc: Pc) {
         let entry = &mut self.slots[slot.index()];
         entry.buffered -= 1;
+        entry.blocked = false;
         let resident = self.residents[entry.resident].as_ref().expect("it was here before");
         let warp = &resident.warps[entry.warp];
         // A warp that waits keeps its buffer for when it goes on.
@@ -142,7 +143,14 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         let watched = self.watch.is_some() && matches!(inst.op, Op::Mbarrier(..));
         let shared_before = watched.then(|| resident.cta.shared.bytes.clone());
+        let live = resident.warps[w].live;
         execution.step(&mut resident.cta, &mut resident.warps, w, path)?;
+        let ended = live & !resident.warps[w].live;
+        if ended != 0
+            && let Some(lanes) = &mut self.lanes_ended
+        {
+            lanes.push((slot, ended));
+        }
         if shared_before.is_some_and(|before| before != resident.cta.shared.bytes) {
             self.changed = true;
         }
@@ -275,6 +283,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let kernel = context.launch.kernel;
         let transfer = &self.memory.transfers[id];
         let (slot, pc, kind) = (transfer.slot, transfer.pc, transfer.kind);
+        let (mask, queued) = (transfer.mask, transfer.queued);
         let decoded = &context.code[pc.index()];
         let entry = &mut self.slots[slot.index()];
         let at = entry.resident;
@@ -302,6 +311,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             self.changed = true;
         }
         self.memory.transfers.give_back(id);
+        if decoded.takes_lock && queued | self.slots[slot.index()].granted != 0 {
+            self.block_on_locks(slot, mask, queued);
+        }
         self.refresh(context, slot, now);
         self.end_cta_if_done(at, now);
     }

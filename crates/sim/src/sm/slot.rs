@@ -38,6 +38,10 @@ pub struct Slot {
     pub(super) not_before: (u64, State),
     /// Backed off: cannot issue before this cycle.
     pub(super) delayed_until: u64,
+    /// All lanes of its last try wait in lock queues.
+    pub(crate) blocked: bool,
+    /// Lanes that were let go by lock queues while it was not blocked.
+    pub(crate) granted: u64,
     /// Goes round in a spin loop.
     pub(super) spinning: bool,
     /// Goes round in an atomic's own loop around a lock bit.
@@ -64,6 +68,8 @@ impl Slot {
             held: false,
             not_before: (0, State::Ready),
             delayed_until: 0,
+            blocked: false,
+            granted: 0,
             spinning: false,
             retries: false,
         }

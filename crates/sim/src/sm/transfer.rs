@@ -60,6 +60,8 @@ pub struct Transfer<const N: usize> {
     pub outstanding: u32,
     /// Lanes that the load/store unit has not sent yet.
     pub unsent: u64,
+    /// Lanes that tried to take a lock and wait in its queue.
+    pub queued: u64,
     /// When the last part that needs no answer is there.
     pub ready_at: u64,
     /// The warp.
@@ -111,6 +113,7 @@ impl<const N: usize> Transfer<N> {
             rows: [[0; N]; MAX_ROWS],
             unwritten: 0,
             unsent: 0,
+            queued: 0,
             outstanding: 0,
             ready_at: 0,
         }
@@ -121,7 +124,7 @@ impl<const N: usize> Transfer<N> {
     pub fn reset(&mut self, slot: WarpSlot, pc: Pc, activation: Activation, mask: u64) {
         (self.slot, self.pc, self.activation, self.mask) = (slot, pc, activation, mask);
         (self.global, self.shared, self.local, self.constant) = (0, 0, 0, 0);
-        self.skips_l1 = false;
+        (self.skips_l1, self.queued) = (false, 0);
         (self.unwritten, self.unsent, self.outstanding, self.ready_at) = (0, 0, 0, 0);
     }
 

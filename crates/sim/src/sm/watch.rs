@@ -170,7 +170,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.residents().all(|resident| {
             let slots = self.slots[resident.first as usize..].iter();
             let mut live = resident.warps.iter().zip(slots).filter(|(warp, _)| !warp.is_done());
-            live.all(|(warp, slot)| slot.spinning || slot.retries || warp.control.current().is_none())
+            live.all(|(warp, slot)| slot.spinning || slot.retries || slot.blocked || warp.control.current().is_none())
         })
     }
 
@@ -180,8 +180,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let Some(watch) = &self.watch else { return self.is_empty() };
         self.residents().all(|resident| {
             let waits = |(warp, slot): (&Warp<N>, WarpSlot)| {
-                let settled = self.slots[slot.index()].outstanding == 0;
-                watch.repeats(slot) || settled && (warp.is_done() || warp.control.current().is_none())
+                let entry = &self.slots[slot.index()];
+                let waits = warp.is_done() || entry.blocked || warp.control.current().is_none();
+                watch.repeats(slot) || entry.outstanding == 0 && waits
             };
             let mut warps = resident.warps.iter().zip((resident.first..).map(WarpSlot));
             resident.cta.live_warps > 0 && warps.all(waits)

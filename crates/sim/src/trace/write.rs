@@ -468,6 +468,7 @@ fn state_name(state: State) -> &'static str {
     match state {
         State::Issued => "issuing",
         State::BackedOff => "backed off",
+        State::LockQueue => "lock queue",
         state => state.name(),
     }
 }
