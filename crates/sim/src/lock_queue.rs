@@ -166,7 +166,8 @@ impl LockQueues {
     ) -> std::vec::Drain<'_, Lane> {
         let id = sm.id();
         let flight = &sm.memory.flights[ticket];
-        if let (Purpose::Store | Purpose::Atomic, &[(access, lanes), ..]) = (flight.purpose, &flight.waiting[..])
+        if let (Purpose::Store | Purpose::Atomic, &[(access, lanes), ..]) =
+            (flight.purpose, &flight.waiting[..])
         {
             let transfer = &mut sm.memory.transfers[access];
             let slot = transfer.slot;
@@ -334,7 +335,7 @@ impl LockQueues {
     }
 
     fn bit(&self, word: u64) -> u64 {
-        if self.mode == QueueMode::Hql { 1 << ((word & (self.line_bytes - 1)) / 4 & 63) } else { 1 }
+        if self.mode == QueueMode::Hql { 1 << (((word & (self.line_bytes - 1)) / 4) & 63) } else { 1 }
     }
 
     /// The set of a line, counted through all slices.

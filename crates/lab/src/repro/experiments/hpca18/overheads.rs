@@ -171,7 +171,10 @@ impl Experiment for SoftwareBackOff {
         };
         let mut outcome = Outcome::new()
             .row(Row::claim("a delay loop at low contention", "slower than none", slower()))
-            .row(Row::claim("a delay loop at very high contention", "faster than none", faster()));
+            .row(Row::claim("a delay loop at very high contention", "faster than none", faster()).because(
+                "lanes of a warp that failed and lanes that got their lock go one after the other: a delay of the former holds up the \
+                 critical sections of the latter, and the locks with them",
+            ));
         let names = ["delay 256", "sleep 256", "delay 4096", "sleep 4096", "BOWS"];
         let mut plot = Plot::bars("Time over that of spinning", names).y("×");
         for buckets in CONTENTION {

@@ -188,7 +188,7 @@ impl Experiment for Attempts {
                 }
             }
             Ok((
-                most.0 > 1.2,
+                most.0 > 1.05,
                 format!("{:.2} times as many under one policy as under another, {}", most.0, most.1),
             ))
         };
