@@ -68,7 +68,7 @@ fn kernels_that_do_not_wait_are_as_without() {
     for work in FREE {
         let (base, bows) =
             (run("gtx480", "gto", Bows::default(), work), run("gtx480", "gto", Bows::on(), work));
-        let detection = bows.total.ddos.clone().unwrap();
+        let detection = bows.total.ddos.unwrap();
         assert_eq!((detection.false_confirmed, detection.true_met), (0, 0), "{work:?}");
         assert_eq!(
             (base.total.cycles, base.total.warp_insts),
@@ -81,7 +81,7 @@ fn kernels_that_do_not_wait_are_as_without() {
 #[test]
 fn kernels_that_wait_are_found() {
     for (work, found) in WAITING.into_iter().map(|work| (work, run("gtx480", "gto", Bows::on(), work))) {
-        let detection = found.total.ddos.clone().unwrap();
+        let detection = found.total.ddos.unwrap();
         assert_eq!(detection.false_confirmed, 0, "{work:?}");
         assert!(detection.true_met > 0, "{work:?}: its spin-inducing branch is annotated");
     }
