@@ -1,5 +1,6 @@
 //! What can be asked for on the command line.
 
+mod compare;
 mod repro;
 
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use warploom::{DelayLimit, SibSource, SimModel};
 
 use crate::arg::{ArgSpec, DumpSpec, SaveSpec, parse_dims};
+pub use compare::CompareOptions;
 pub use repro::ReproOptions;
 
 /// A laboratory for fine-grained synchronization on GPUs: run PTX kernels and SASS listings on a model of a GPU.
@@ -47,6 +49,9 @@ pub enum Command {
     /// Run a built-in workload, with its own input, and check its result
     #[command(after_help = WORK_EXAMPLES)]
     Work(Box<WorkOptions>),
+    /// Run a kernel or a workload under every warp scheduler, with spinning warps backing off and without, and compare
+    #[command(after_help = compare::COMPARE_EXAMPLES)]
+    Compare(Box<CompareOptions>),
     /// Run the papers' experiments and hold the numbers beside theirs
     #[command(after_help = repro::REPRO_EXAMPLES)]
     Repro(ReproOptions),
@@ -82,6 +87,7 @@ impl Command {
         match self {
             Command::Run(options) => options.json,
             Command::Work(options) => options.json,
+            Command::Compare(options) => options.json,
             Command::Repro(options) => options.json,
             Command::Check(options) => options.json,
             Command::Asm(_) => false,
@@ -341,12 +347,9 @@ pub struct DevicesOptions {
     pub json: bool,
 }
 
-/// `warploom run`.
+/// How a kernel of a file is launched, and with what.
 #[derive(Args, Clone, Debug)]
-pub struct RunOptions {
-    /// The file with the kernel: PTX text or a SASS listing
-    #[arg(value_name = "KERNEL.ptx")]
-    pub file: PathBuf,
+pub struct LaunchOptions {
     /// The kernel to run; not needed if the file has only one
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
@@ -362,6 +365,17 @@ pub struct RunOptions {
     /// An argument of the kernel, in the order of its parameters; see below
     #[arg(long = "arg", value_name = "ARG")]
     pub args: Vec<ArgSpec>,
+}
+
+/// `warploom run`.
+#[derive(Args, Clone, Debug)]
+pub struct RunOptions {
+    /// The file with the kernel: PTX text or a SASS listing
+    #[arg(value_name = "KERNEL.ptx")]
+    pub file: PathBuf,
+    /// The launch.
+    #[command(flatten)]
+    pub launch: LaunchOptions,
     /// After the launch, print the first N elements (or all) of argument I's buffer on a line; I counts from 0
     #[arg(long, value_name = "I[:N]")]
     pub dump: Vec<DumpSpec>,
@@ -599,9 +613,9 @@ mod tests {
         let line = "warploom run k.ptx --entry e --chip apu --set sm.count=1 --set sm.max_ctas=2 --grid 2x3 --block 4,5,6 \
                     --shared 64 --arg s32:-5 --arg buf:u32:4=zero --dump 1:2 --save 1=o --max-cycles 9 --json";
         let Command::Run(run) = Cli::parse_from(line.split_whitespace()).command else { panic!() };
-        assert_eq!((run.grid, run.block), ([2, 3, 1], Some([4, 5, 6])));
+        assert_eq!((run.launch.grid, run.launch.block), ([2, 3, 1], Some([4, 5, 6])));
         assert_eq!(run.machine.chip.set, ["sm.count=1", "sm.max_ctas=2"]);
-        assert_eq!((run.args.len(), run.dump.len(), run.save.len()), (2, 1, 1));
+        assert_eq!((run.launch.args.len(), run.dump.len(), run.save.len()), (2, 1, 1));
         assert!(run.json && !run.machine.check_uninit);
     }
 

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::Path;
 
 use serde_json::{Value, json};
 use warploom::isa::{Param, Ty};
 use warploom::{Arg, Buffer, Device, Error, Kernel, Launch, Model, Module, Report};
 
 use crate::arg::{ArgSpec, BufferSpec, Fill};
-use crate::cli::{DeviceName, MachineOptions, RunOptions};
+use crate::cli::{DeviceName, LaunchOptions, MachineOptions, RunOptions};
 use crate::failure::{Exit, Failure};
 use crate::input::{self, reason};
 use crate::machine::{self, Control};
@@ -18,20 +19,19 @@ use crate::{fill, value};
 /// Runs the kernel and prints what it did.
 pub fn run(options: &RunOptions) -> Result<Exit, Failure> {
     let mut gpu = machine::open(&options.machine)?;
-    let module = input::load(&mut gpu, &options.file)?;
-    let kernel = choose_kernel(&module, options)?;
-    check_references(options, &kernel)?;
-    let arguments = prepare(&mut gpu, &options.args)?;
+    let ready = ready(&mut gpu, &options.file, &options.launch, || check_references(options))?;
+    let arguments = &ready.arguments;
 
-    let args = arguments.iter().map(Prepared::arg).collect::<Vec<_>>();
     let control = Control::new(&options.machine);
-    let launched = gpu.launch(&kernel, control.apply(launch(options)), args);
+    let mut launch = control.apply(options.launch.shape());
+    launch.cooperative = options.cooperative;
+    let launched = ready.launch(&mut gpu, launch);
     drop(control);
     machine::write_observations(&mut gpu, &options.machine)?;
     let report = launched.map_err(|error| launch_failure(error, &options.machine, options.json))?;
     let dumps =
-        options.dump.iter().map(|d| dump(&gpu, &arguments, d.arg, d.count)).collect::<Result<Vec<_>, _>>()?;
-    save(&gpu, &arguments, options)?;
+        options.dump.iter().map(|d| dump(&gpu, arguments, d.arg, d.count)).collect::<Result<Vec<_>, _>>()?;
+    save(&gpu, arguments, options)?;
 
     if options.json {
         let mut object = serde_json::to_value(&report).map_err(std::io::Error::from)?;
@@ -54,19 +54,50 @@ pub fn run(options: &RunOptions) -> Result<Exit, Failure> {
     Ok(judge_uninitialised(&report))
 }
 
+/// A kernel on a device, with its arguments.
+pub(crate) struct Ready {
+    kernel: Kernel,
+    arguments: Vec<Prepared>,
+}
+
+impl Ready {
+    /// Runs it.
+    pub(crate) fn launch(&self, gpu: &mut Device, launch: Launch) -> Result<Report, Error> {
+        gpu.launch(&self.kernel, launch, self.arguments.iter().map(Prepared::arg).collect::<Vec<_>>())
+    }
+}
+
+/// Loads a file's kernel and makes its arguments. `check` has its say before anything large is made.
+pub(crate) fn ready(
+    gpu: &mut Device,
+    file: &Path,
+    options: &LaunchOptions,
+    check: impl FnOnce() -> Result<(), Failure>,
+) -> Result<Ready, Failure> {
+    let module = input::load(gpu, file)?;
+    let kernel = choose_kernel(&module, file, options)?;
+    let params = &kernel.info().params;
+    if options.args.len() != params.len() {
+        return Err(wrong_count(file, options, &kernel, params));
+    }
+    check()?;
+    let arguments = prepare(gpu, &options.args)?;
+    Ok(Ready { kernel, arguments })
+}
+
 /// The kernel that is meant.
-fn choose_kernel(module: &Module, options: &RunOptions) -> Result<Kernel, Failure> {
+fn choose_kernel(module: &Module, file: &Path, options: &LaunchOptions) -> Result<Kernel, Failure> {
     let names = module.kernel_names();
     let name = match (&options.entry, names.as_slice()) {
         (Some(name), _) => name,
         (None, [only]) => only,
         (None, []) => {
-            return Err(Failure::input(format!("`{}` has no kernel (.entry)", options.file.display())));
+            return Err(Failure::input(format!("`{}` has no kernel (.entry)", file.display())));
         }
         (None, names) => {
             let list = names.join(", ");
             let count = names.len();
-            return Err(Failure::input(format!("`{}` has {count} kernels: {list}", options.file.display()))
+            return Err(Failure::input(format!("`{}` has {count} kernels: {list}", file.display()))
                 .help(format!("choose one with --entry, such as --entry {}", names[0])));
         }
     };
@@ -74,15 +105,12 @@ fn choose_kernel(module: &Module, options: &RunOptions) -> Result<Kernel, Failur
 }
 
 /// Finds mistakes that would otherwise show only after a long launch.
-fn check_references(options: &RunOptions, kernel: &Kernel) -> Result<(), Failure> {
-    let params = &kernel.info().params;
-    if options.args.len() != params.len() {
-        return Err(wrong_count(options, kernel, params));
-    }
+fn check_references(options: &RunOptions) -> Result<(), Failure> {
+    let args = &options.launch.args;
     let dumps = options.dump.iter().map(|d| ("--dump", d.arg, d.count.unwrap_or(0)));
     let saves = options.save.iter().map(|s| ("--save", s.arg, 0));
     for (option, arg, count) in dumps.chain(saves) {
-        match options.args.get(arg) {
+        match args.get(arg) {
             Some(ArgSpec::Buffer(buffer)) if count <= buffer.count => {}
             Some(ArgSpec::Buffer(buffer)) => {
                 let has = buffer.count;
@@ -92,7 +120,7 @@ fn check_references(options: &RunOptions, kernel: &Kernel) -> Result<(), Failure
             }
             Some(_) => return Err(Failure::input(format!("{option} {arg}: argument {arg} is no buffer"))),
             None => {
-                let count = counted(options.args.len() as u64, "argument");
+                let count = counted(args.len() as u64, "argument");
                 return Err(Failure::input(format!(
                     "{option} {arg}: there are only {count}, counted from 0"
                 )));
@@ -103,13 +131,13 @@ fn check_references(options: &RunOptions, kernel: &Kernel) -> Result<(), Failure
 }
 
 /// Says which arguments a kernel wants, with a command that would do.
-fn wrong_count(options: &RunOptions, kernel: &Kernel, params: &[Param]) -> Failure {
+fn wrong_count(file: &Path, options: &LaunchOptions, kernel: &Kernel, params: &[Param]) -> Failure {
     let takes = counted(params.len() as u64, "argument");
     let mut message = format!("kernel `{}` takes {takes}, {} given", kernel.name(), options.args.len());
     for (i, param) in params.iter().enumerate() {
         let _ = write!(message, "\n  {i}  {:<8} {}", warploom::declared(param), param.name);
     }
-    let mut example = format!("warploom run {}", options.file.display());
+    let mut example = format!("warploom run {}", file.display());
     if let Some(entry) = &options.entry {
         let _ = write!(example, " --entry {entry}");
     }
@@ -135,12 +163,10 @@ fn example_arg(param: &Param) -> String {
     }
 }
 
-fn launch(options: &RunOptions) -> Launch {
-    Launch {
-        block: options.block,
-        dynamic_shared_bytes: options.shared,
-        cooperative: options.cooperative,
-        ..Launch::grid(options.grid)
+impl LaunchOptions {
+    /// The shape of the launch.
+    pub(crate) fn shape(&self) -> Launch {
+        Launch { block: self.block, dynamic_shared_bytes: self.shared, ..Launch::grid(self.grid) }
     }
 }
 
