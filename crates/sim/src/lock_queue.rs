@@ -166,7 +166,8 @@ impl LockQueues {
     ) -> std::vec::Drain<'_, Lane> {
         let id = sm.id();
         let flight = &sm.memory.flights[ticket];
-        if let (Purpose::Store | Purpose::Atomic, &[(access, lanes), ..]) = (flight.purpose, &flight.waiting[..])
+        if let (Purpose::Store | Purpose::Atomic, &[(access, lanes), ..]) =
+            (flight.purpose, &flight.waiting[..])
         {
             let transfer = &mut sm.memory.transfers[access];
             let slot = transfer.slot;

@@ -170,7 +170,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.residents().all(|resident| {
             let slots = self.slots[resident.first as usize..].iter();
             let mut live = resident.warps.iter().zip(slots).filter(|(warp, _)| !warp.is_done());
-            live.all(|(warp, slot)| slot.spinning || slot.retries || slot.blocked || warp.control.current().is_none())
+            live.all(|(warp, slot)| {
+                slot.spinning || slot.retries || slot.blocked || warp.control.current().is_none()
+            })
         })
     }
 

@@ -18,7 +18,8 @@ impl Chip {
     fn check_lock_queue(&self) -> Checked {
         let (queue, cache) = (&self.lock_queue, &self.l2.cache);
         self.not_too_large("lock_queue.sets", queue.sets)?;
-        let rule = format_args!("a set of the L2 has {} lines that can be locked (l2.cache.ways)", cache.ways);
+        let rule =
+            format_args!("a set of the L2 has {} lines that can be locked (l2.cache.ways)", cache.ways);
         self.require(queue.ways <= cache.ways, "lock_queue.ways", queue.ways, rule)
     }
 
