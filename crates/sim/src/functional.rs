@@ -252,6 +252,7 @@ impl<const N: usize> Machine<'_, N> {
                 })
                 .collect(),
             unstarted: self.total - self.next_cta,
+            timed: None,
         };
         hang::explain(&scene, reason, self.execution.clock)
     }

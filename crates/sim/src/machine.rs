@@ -4,6 +4,7 @@
 //! each other, so they run in any order or in parallel; between windows their messages are exchanged in a fixed order,
 //! and what slices served is done to memory. The result is the same on any number of host threads.
 
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, RwLock};
 
@@ -13,7 +14,7 @@ use crate::crew::{Crew, Dealt};
 use crate::fault::Fault;
 use crate::functional::{Launch, Output, UninitialisedReads};
 use crate::gpu::{LaunchError, Stats};
-use crate::hang::{self, Hang, HangReason, Scene, Seen, SeenSm};
+use crate::hang::{self, Hang, HangReason, LockPace, Scene, Seen, SeenSm, Timed};
 use crate::lock_queue::LockQueues;
 use crate::lock_warnings::LockWarnings;
 use crate::locks::LockTable;
@@ -145,6 +146,7 @@ pub fn run<const N: usize, P: Probe>(
         total: launch.shape.grid.iter().map(|&d| d as u64).product(),
         locks: LockTable::default(),
         lock_queues: LockQueues::new(chip),
+        tries: VecDeque::from([(start, [0; 2])]),
         quiet_since: start,
         watching: false,
         samples: Vec::new(),
@@ -201,6 +203,8 @@ struct Machine<'a, const N: usize, P: Probe> {
     locks: LockTable,
     /// Where threads wait for locks, if the chip lets them sleep.
     lock_queues: Option<Box<LockQueues>>,
+    /// Locks taken and tries failed, by the cycle: the last few times that somebody looked.
+    tries: VecDeque<(u64, [u64; 2])>,
     /// No value has changed since this cycle.
     quiet_since: u64,
     /// Warps are watched for repetition.
@@ -216,6 +220,9 @@ struct Machine<'a, const N: usize, P: Probe> {
     /// So long may a warp wait before it polls again.
     longest_delay: u64,
 }
+
+/// So many times `hang.watch_cycles` are remembered how tries at locks went.
+const TRIES_REMEMBERED: usize = 20;
 
 /// Windows between looks at the clock on the wall and at who wants to stop.
 const WINDOWS_PER_LOOK: u64 = 64;
@@ -430,6 +437,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
 
     /// Ends a launch in which nothing changes any more: surely, if every warp repeats itself; on suspicion, after long.
     fn look_for_hang(&mut self, now: u64) -> Result<(), End> {
+        self.remember_tries(now);
         if let Some(limit) = self.context.launch.limits.max_cycles
             && now - self.start >= limit
         {
@@ -460,6 +468,28 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             }
         }
         Ok(())
+    }
+
+    /// Locks taken and tries failed.
+    fn count_tries(&self) -> [u64; 2] {
+        let of_sms = self.sms.iter().flat_map(|sm| {
+            let unit = sm.effects().lock_units.of(sm.id());
+            std::iter::once(&sm.locks.stats).chain(unit.map(|unit| &unit.stats))
+        });
+        std::iter::once(&self.locks.stats).chain(of_sms).fold([0; 2], |[taken, failed], stats| {
+            [taken + stats.acquired, failed + stats.failed_intra + stats.failed_inter]
+        })
+    }
+
+    fn remember_tries(&mut self, now: u64) {
+        let every = self.context.launch.chip.hang.watch_cycles;
+        if self.tries.back().is_none_or(|&(at, _)| now - at >= every) {
+            let tries = self.count_tries();
+            self.tries.push_back((now, tries));
+            if self.tries.len() > TRIES_REMEMBERED {
+                self.tries.pop_front();
+            }
+        }
     }
 
     fn look_outside(&self) -> Result<(), End> {
@@ -504,7 +534,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let last = self.sms.iter().map(|sm| if end.is_ok() { sm.last_end } else { sm.now }).max();
         let last = last.unwrap_or(self.start);
         let hang = match &end {
-            Err(End::Hang(reason)) => Some(self.explain(reason.clone(), last.saturating_sub(self.start))),
+            Err(End::Hang(reason)) => Some(self.explain(reason.clone(), last, policy)),
             _ => None,
         };
         self.sms.iter_mut().for_each(|sm| sm.cut_off(last));
@@ -552,11 +582,18 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         (result, probes)
     }
 
-    fn explain(&self, reason: HangReason, cycles: u64) -> Hang {
+    /// How tries at locks went lately.
+    fn pace(&self, now: u64) -> LockPace {
+        let [taken, failed] = self.count_tries();
+        let &(from, before) = self.tries.front().unwrap_or(&(self.start, [0; 2]));
+        LockPace { cycles: now.saturating_sub(from), taken: taken - before[0], failed: failed - before[1] }
+    }
+
+    fn explain(&self, reason: HangReason, now: u64, policy: &str) -> Hang {
         let ctas = self.sms.iter().flat_map(|sm| {
             let (l1, locks, watch) = (&sm.memory.l1, &sm.locks, sm.watch.as_ref());
             let lock_unit = sm.effects().lock_units.of(sm.id());
-            let of_sm = move |first: u8| SeenSm { l1, locks, watch, first };
+            let of_sm = move |first: u8| SeenSm { l1, locks, watch, slots: &sm.slots, first };
             sm.residents().map(move |r| Seen {
                 cta: &r.cta,
                 warps: &r.warps,
@@ -571,8 +608,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             locks: Some(&self.locks),
             ctas: ctas.collect(),
             unstarted: self.total - self.next_cta,
+            timed: Some(Timed { now, pace: self.pace(now), policy, bows: self.sms[0].spin_unit.is_some() }),
         };
-        hang::explain(&scene, reason, cycles)
+        hang::explain(&scene, reason, now.saturating_sub(self.start))
     }
 }
 

@@ -75,6 +75,16 @@ impl Slot {
         }
     }
 
+    /// What its warp does.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Since which cycle.
+    pub fn since(&self) -> u64 {
+        self.since
+    }
+
     /// The slot as warp `warp` of CTA `resident` finds it at cycle `now`.
     pub(super) fn next(&self, resident: usize, warp: usize, now: u64) -> Slot {
         let life = self.life + 1;

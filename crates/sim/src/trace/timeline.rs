@@ -437,6 +437,7 @@ mod tests {
             ordering: Ordering::default(),
             spin: None,
             named_wait: false,
+            takes_lock: false,
             is_latch: false,
         };
         timeline.issued(
