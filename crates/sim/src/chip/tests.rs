@@ -154,6 +154,8 @@ const MAY_BE_ZERO: &[&str] = &[
     "launch.max_shared_bytes_per_cta",
     "launch.overhead_ns",
     "lock.bits",
+    "lock_queue.sets",
+    "lock_queue.ways",
     "memory.constant_bytes",
     "memory.local_bytes_per_thread",
     "shared.atomic_cycles",
