@@ -436,6 +436,8 @@ mod tests {
             written: 0,
             ordering: Ordering::default(),
             spin: None,
+            takes_lock: false,
+            named_wait: false,
             is_latch: false,
         };
         timeline.issued(
