@@ -107,8 +107,8 @@ struct Place {
     word: u64,
     number: u64,
     attempt: Attempt,
-    /// It was let go, and has not tried again.
-    granted: bool,
+    /// It was let go, of which its SM learns at this cycle, and has not tried again.
+    granted: Option<u64>,
 }
 
 /// The queues of all slices.
@@ -127,6 +127,8 @@ pub struct LockQueues {
     entered: u64,
     /// Who may go on.
     grants: Vec<Lane>,
+    /// When they learn of it.
+    arrival: u64,
     /// Counts since they were last taken.
     pub stats: LockStats,
 }
@@ -150,20 +152,23 @@ impl LockQueues {
                 places: FxHashMap::default(),
                 entered: 0,
                 grants: Vec::new(),
+                arrival: 0,
                 stats: LockStats::default(),
             })
         })
     }
 
-    /// A slice has served message `ticket` of an SM, and these lanes changed what they found. Returns who may go on.
+    /// A slice has served message `ticket` of an SM, and these lanes changed what they found. Returns who may go on. They
+    /// learn of it at `arrival`; SMs have run until `now`.
     pub fn served<const N: usize, P: Probe>(
         &mut self,
         sm: &mut Sm<N, P>,
         code: &[Decoded],
         memory: &Memory,
-        ticket: u32,
-        changed: u64,
+        (ticket, changed): (u32, u64),
+        (now, arrival): (u64, u64),
     ) -> std::vec::Drain<'_, Lane> {
+        self.arrival = arrival;
         let id = sm.id();
         let flight = &sm.memory.flights[ticket];
         if let (Purpose::Store | Purpose::Atomic, &[(access, lanes), ..]) =
@@ -177,6 +182,15 @@ impl LockQueues {
                 match Attempt::of(transfer, lane).filter(|_| takes_lock) {
                     Some(attempt) => {
                         let who = Lane { sm: id, slot, lane: lane as u32 };
+                        if let Some(arrival) = self.places.get(&who).and_then(|place| place.granted) {
+                            // It has come to the lock already.
+                            let entry = &mut sm.slots[slot.index()];
+                            if arrival >= now {
+                                entry.old_news |= 1 << lane;
+                            } else {
+                                entry.granted &= !(1 << lane);
+                            }
+                        }
                         let took = changed >> lane & 1 == 1;
                         let queued = self.tried(memory, who, word, attempt, took);
                         transfer.queued |= u64::from(queued) << lane;
@@ -191,14 +205,15 @@ impl LockQueues {
         self.grants.drain(..)
     }
 
-    /// Lanes of a warp have ended. Returns who may go on.
+    /// Lanes of a warp have ended. Returns who may go on; they learn of it at `arrival`.
     pub fn ended(
         &mut self,
         memory: &Memory,
-        sm: u32,
-        slot: WarpSlot,
+        (sm, slot): (u32, WarpSlot),
         lanes: u64,
+        arrival: u64,
     ) -> std::vec::Drain<'_, Lane> {
+        self.arrival = arrival;
         for lane in each(lanes) {
             if let Some(place) = self.places.remove(&Lane { sm, slot, lane: lane as u32 }) {
                 self.leave(memory, place, true);
@@ -210,7 +225,7 @@ impl LockQueues {
     /// A lane tried to take a lock. Returns whether it is in its queue.
     fn tried(&mut self, memory: &Memory, lane: Lane, word: u64, attempt: Attempt, took: bool) -> bool {
         if let Some(place) = self.places.get(&lane).copied() {
-            if !took && !place.granted && (place.word, place.attempt) == (word, attempt) {
+            if !took && place.granted.is_none() && (place.word, place.attempt) == (word, attempt) {
                 return true;
             }
             self.places.remove(&lane);
@@ -237,7 +252,7 @@ impl LockQueues {
         lock.words |= bit;
         lock.mixed |= lock.attempt.is_some_and(|first| first != attempt);
         lock.attempt = Some(attempt);
-        self.places.insert(lane, Place { word, number, attempt, granted: false });
+        self.places.insert(lane, Place { word, number, attempt, granted: None });
         self.stats.queued += 1;
         true
     }
@@ -261,7 +276,9 @@ impl LockQueues {
         }
         let places = &mut self.places;
         let waits = |waiter: &Waiter| {
-            places.get(&waiter.lane).is_some_and(|place| place.number == waiter.number && !place.granted)
+            places
+                .get(&waiter.lane)
+                .is_some_and(|place| place.number == waiter.number && place.granted.is_none())
         };
         while lock.queue.front().is_some_and(|first| !waits(first)) {
             lock.queue.pop_front();
@@ -270,7 +287,7 @@ impl LockQueues {
         let Some(waiter) = next.and_then(|at| lock.queue.remove(at)) else { return };
         lock.waiting -= 1;
         if let Some(place) = places.get_mut(&waiter.lane) {
-            place.granted = true;
+            place.granted = Some(self.arrival);
         }
         self.grants.push(waiter.lane);
         self.stats.granted += 1;
@@ -280,7 +297,7 @@ impl LockQueues {
     /// A lane is no longer at its place. If it goes elsewhere and had been let go, another may in its stead.
     fn leave(&mut self, memory: &Memory, place: Place, elsewhere: bool) {
         let key = self.key(place.word);
-        if !place.granted {
+        if place.granted.is_none() {
             if let Some(lock) = self.locks.get_mut(&key) {
                 lock.waiting -= 1;
             }
@@ -335,7 +352,7 @@ impl LockQueues {
     }
 
     fn bit(&self, word: u64) -> u64 {
-        if self.mode == QueueMode::Hql { 1 << (((word & (self.line_bytes - 1)) / 4) & 63) } else { 1 }
+        if self.mode == QueueMode::Hql { 1 << (word % self.line_bytes / 4 % 64) } else { 1 }
     }
 
     /// The set of a line, counted through all slices.
@@ -350,8 +367,6 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// A warp's try at locks is complete. It is blocked if all its lanes are in queues and none was let go meanwhile.
     pub(crate) fn block_on_locks(&mut self, slot: WarpSlot, mask: u64, queued: u64) {
         let entry = &mut self.slots[slot.index()];
-        let granted = entry.granted & mask;
-        entry.granted &= !mask;
-        entry.blocked = queued == mask && granted == 0;
+        entry.blocked = queued == mask && entry.granted & mask == 0;
     }
 }

@@ -354,8 +354,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                     sm.show_served(&self.context, request.ticket, lanes, served.cycle);
                 }
                 if let Some(queues) = self.lock_queues.as_deref_mut().filter(|_| !self.cut_off) {
-                    let granted = queues.served(sm, self.context.code, &memory, request.ticket, lanes);
                     let arrival = until.max(served.cycle + self.window);
+                    let what = (request.ticket, lanes);
+                    let granted = queues.served(sm, self.context.code, &memory, what, (until, arrival));
                     granted.for_each(|lane| self.sms[lane.sm as usize].grant(arrival, lane.slot, lane.lane));
                 }
                 let port = partition * slices as usize + served.slice as usize;
@@ -421,8 +422,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         for id in 0..self.sms.len() {
             let mut ended = self.sms[id].lanes_ended.take().unwrap_or_default();
             for (slot, lanes) in ended.drain(..) {
-                let granted = queues.ended(memory, id as u32, slot, lanes);
                 let arrival = until + self.window;
+                let granted = queues.ended(memory, (id as u32, slot), lanes, arrival);
                 granted.for_each(|lane| self.sms[lane.sm as usize].grant(arrival, lane.slot, lane.lane));
             }
             self.sms[id].lanes_ended = Some(ended);

@@ -70,6 +70,8 @@ const IMPOSSIBLE: &[(&[&str], &str)] = &[
     (&["issue.bows.frac1=1.5"], "issue.bows.frac1"),
     (&["issue.bows.frac1=nan"], "issue.bows.frac1"),
     (&["issue.bows.frac2=-0.5"], "issue.bows.frac2"),
+    (&["lock_queue.sets=100000"], "lock_queue.sets"),
+    (&["lock_queue.ways=9"], "lock_queue.ways"),
     (&["issue.ddos.path_bits=33"], "issue.ddos.path_bits"),
     (&["issue.ddos.value_bits=0"], "issue.ddos.value_bits"),
     (&["issue.ddos.value_bits=64"], "issue.ddos.value_bits"),
@@ -149,6 +151,8 @@ const MAY_BE_ZERO: &[&str] = &[
     "interconnect.header_bytes",
     "issue.bows.limit_cycles",
     "issue.bows.min_limit_cycles",
+    "lock_queue.sets",
+    "lock_queue.ways",
     "issue.gto.rotation_cycles",
     "launch.max_param_bytes",
     "launch.max_shared_bytes_per_cta",
@@ -231,6 +235,17 @@ fn unknown_keys_are_refused() {
     let text = format!("{}\n[texture]\nunits = 4\n", gtx480_text());
     let error = Chip::parse("mine", &text, &[]).unwrap_err().to_string();
     assert!(error.contains("unknown field `texture`"), "{error}");
+}
+
+#[test]
+fn a_lock_queue_of_no_known_mode_is_refused() {
+    let error = Chip::load("gtx480", &["lock_queue.mode=best".to_string()]).unwrap_err().to_string();
+    assert!(error.starts_with("--set lock_queue.mode=best: unknown variant `best`"), "{error}");
+    let without = gtx480_text().lines().filter(|line| !line.starts_with("[lock_queue]")).collect::<Vec<_>>();
+    let keys = ["mode = ", "sets = 0 ", "ways = 0 "];
+    let without = without.into_iter().filter(|line| !keys.iter().any(|key| line.starts_with(key)));
+    let chip = Chip::parse("mine", &without.collect::<Vec<_>>().join("\n"), &[]).unwrap();
+    assert_eq!(chip.lock_queue, spinning::LockQueueSpec::default());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Locks are taken and given back, but far too seldom: warps that spin take what those that hold locks would need.
 
 use super::scene::{Doing, Node, Nodes, Scene};
-use super::words::{counted, list};
+use super::words::counted;
 use super::*;
 use crate::fault::coordinates;
 use crate::probe::State;
@@ -67,12 +67,9 @@ pub(super) fn find<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes) -> Optio
     }
     // Of each warp that holds something: the node, and the words.
     let mut held: Vec<(usize, Vec<&Word>)> = Vec::new();
-    let (mut spinning, mut one_runs) = (Vec::new(), false);
+    let mut one_runs = false;
     for node in &nodes.all {
         let Some(poll) = node.poll() else { continue };
-        if spinning.last() != Some(&(node.cta, node.warp)) {
-            spinning.push((node.cta, node.warp));
-        }
         let Some(holder) = poll.taker.and_then(|taker| nodes.holder(taker)) else { continue };
         one_runs |= nodes.all[holder].doing == Doing::Run;
         let same = |at: usize| (nodes.all[at].cta, nodes.all[at].warp);
@@ -91,7 +88,12 @@ pub(super) fn find<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes) -> Optio
     let more_holders = holders.len().saturating_sub(SHOWN) as u64;
     holders.truncate(SHOWN);
     let policy = (timed.policy.to_string(), timed.bows);
-    Some(Livelock { pace, spinning_warps: spinning.len() as u64, holders, more_holders, policy })
+    let spins = |seen: &Seen<'_, N>| {
+        let live = (0..seen.warps.len()).filter(|&warp| !seen.warps[warp].is_done());
+        live.filter(|&warp| seen.slot(warp).is_some_and(|slot| slot.spins())).count() as u64
+    };
+    let spinning_warps = scene.ctas.iter().map(spins).sum();
+    Some(Livelock { pace, spinning_warps, holders, more_holders, policy })
 }
 
 fn slow<const N: usize>(scene: &Scene<'_, N>, node: &Node, locks: u64) -> Option<SlowHolder> {
@@ -159,14 +161,12 @@ impl Livelock {
     /// How to repair it.
     pub(super) fn help(&self) -> String {
         let (policy, bows) = &self.policy;
-        let mut ways = Vec::new();
-        if !bows {
-            ways.push("let warps that spin back off (--bows)".to_string());
-        }
-        let other = if policy == "lrr" { "gto" } else { "lrr" };
-        let rotation = if policy == "gto" { " or --set issue.gto.rotation_cycles=50000" } else { "" };
-        ways.push(format!("another policy (--sched {other}{rotation})"));
-        ways.push("fewer threads".to_string());
-        list(&ways, ways.len()).replace(" and ", " or ")
+        let back_off = if *bows { "" } else { "let warps that spin back off (--bows), " };
+        let other = match &policy[..] {
+            "gto" => "--sched lrr or --set issue.gto.rotation_cycles=50000",
+            "lrr" => "--sched cawa",
+            _ => "--sched lrr",
+        };
+        format!("{back_off}try another policy ({other}), or launch fewer threads")
     }
 }

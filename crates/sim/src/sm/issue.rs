@@ -311,7 +311,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             self.changed = true;
         }
         self.memory.transfers.give_back(id);
-        if decoded.takes_lock && queued | self.slots[slot.index()].granted != 0 {
+        if queued != 0 {
             self.block_on_locks(slot, mask, queued);
         }
         self.refresh(context, slot, now);

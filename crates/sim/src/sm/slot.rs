@@ -42,6 +42,8 @@ pub struct Slot {
     pub(crate) blocked: bool,
     /// Lanes that were let go by lock queues while it was not blocked.
     pub(crate) granted: u64,
+    /// Lanes that came to their lock before the news that they were let go came to them.
+    pub(crate) old_news: u64,
     /// Goes round in a spin loop.
     pub(super) spinning: bool,
     /// Goes round in an atomic's own loop around a lock bit.
@@ -70,6 +72,7 @@ impl Slot {
             delayed_until: 0,
             blocked: false,
             granted: 0,
+            old_news: 0,
             spinning: false,
             retries: false,
         }
@@ -78,6 +81,11 @@ impl Slot {
     /// What its warp does.
     pub fn state(&self) -> State {
         self.state
+    }
+
+    /// Whether it goes round in a spin loop.
+    pub fn spins(&self) -> bool {
+        self.spinning
     }
 
     /// Since which cycle.

@@ -11,5 +11,6 @@ mod coherence;
 mod determinism;
 mod dram;
 mod energy;
+mod lock_queue;
 mod pipeline;
 mod shared;
