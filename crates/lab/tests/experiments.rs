@@ -12,8 +12,6 @@ const KNOWN_OUTSIDE: &[(&str, &str)] = &[
     ("hpca18-fig3", "a delay loop at very high contention"),
     ("hpca18-table1", "xor, m=k=2, t=4, l=8: FSDR"),
     ("hpca18-table1", "xor, m=k=8, t=4, l=4: TSDR"),
-    ("hpca18-table1", "xor, m=k=4, t=4, l=8, shared: TSDR"),
-    ("hpca18-table1", "xor, m=k=8, t=4, l=8, shared: TSDR"),
     ("hpca18-fig16", "time saved, by buckets"),
 ];
 

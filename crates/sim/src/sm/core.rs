@@ -92,6 +92,8 @@ pub struct Sm<const N: usize, P> {
     /// All of them.
     any_ready: SlotSet,
     pub(super) schedulers: Vec<Scheduler>,
+    /// Whose turn it is at each kind of unit.
+    turns: [usize; Unit::COUNT],
     width: u32,
     fetch: Fetch,
     branch_latency: u64,
@@ -164,6 +166,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             ready: [SlotSet::default(); Unit::COUNT],
             any_ready: SlotSet::default(),
             schedulers,
+            turns: [0; Unit::COUNT],
             width: chip.issue.width,
             fetch: Fetch::new(&chip.fetch),
             branch_latency: chip.units.branch_latency_cycles as u64,
@@ -437,9 +440,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if issuable.is_empty() {
             return true;
         }
-        // In turn, or the first would have units that they share to itself.
         let count = self.schedulers.len();
-        let mut scheduler = now as usize % count;
+        let mut scheduler = self.first_scheduler(now);
         for _ in 0..count {
             let ready = SlotSet(issuable.0 & self.schedulers[scheduler].owned.0);
             if !ready.is_empty() {
@@ -451,6 +453,22 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             scheduler = if scheduler + 1 == count { 0 } else { scheduler + 1 };
         }
         true
+    }
+
+    /// Who goes first: of schedulers with warps for the same free unit, the next after the one that had it last. To take
+    /// turns by cycles is not enough, because a unit may be free in every eighth cycle only.
+    fn first_scheduler(&self, now: u64) -> usize {
+        for unit in [Unit::Memory, Unit::Sfu, Unit::Dp, Unit::Sp] {
+            let ready = self.ready[unit as usize];
+            if ready.is_empty() || self.backend.free_at[unit as usize] > now {
+                continue;
+            }
+            let one = ready.0.trailing_zeros() as usize % self.schedulers.len();
+            if ready.0 & !self.schedulers[one].owned.0 != 0 {
+                return self.turns[unit as usize];
+            }
+        }
+        0
     }
 
     /// One scheduler issues from a set that is not empty. Returns false if a thread faulted.
@@ -470,6 +488,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         for _ in 0..self.width {
             match self.issue(context, execution, slot, now) {
                 Ok(issue) => {
+                    let next = if scheduler + 1 == self.schedulers.len() { 0 } else { scheduler + 1 };
+                    self.turns[context.code[issue.pc.index()].unit as usize] = next;
                     self.schedulers[scheduler].policy.issued(now, &issue);
                     // What comes after the branch waits for its turn in the queue.
                     if issue.is_sib && self.back_off(context, scheduler, &issue, now) {

@@ -2,6 +2,7 @@
 //! here it is the gtx1080ti.
 
 use super::PAPER;
+use super::kernels::{backing_off, transactions};
 use crate::plot::Plot;
 use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
 
@@ -27,12 +28,6 @@ fn alone(buckets: u32, scale: Scale) -> Run {
 /// The insertions alone.
 fn unlocked(buckets: u32, scale: Scale) -> Run {
     many(buckets, scale).with("version", "unlocked")
-}
-
-/// Memory transactions of a run.
-fn transactions(results: &Results, run: &Run) -> Result<f64, Failed> {
-    let kinds = ["hits", "misses", "merges", "stores", "atomics", "bypasses"];
-    kinds.into_iter().map(|kind| results.number(run, &format!("l1.{kind}"))).sum()
 }
 
 /// Figure 1.
@@ -126,6 +121,13 @@ impl SoftwareBackOff {
     fn spinning(buckets: u32, scale: Scale) -> Run {
         many(buckets, scale).with("keys", scale.pick(7_680, 61_440))
     }
+
+    /// The same with one thread a warp, as many warps as the chip takes: spinning, and with the longest delay.
+    fn one_lane(scale: Scale) -> [Run; 2] {
+        let run = |run: Run| run.with("ctas", 896).with("threads", 1).with("keys", scale.pick(1_792, 3_584));
+        let most = CONTENTION[0];
+        [run(Self::spinning(most, scale)), run(Self::run("delay", LONGEST[0], most, scale))]
+    }
 }
 
 impl Experiment for SoftwareBackOff {
@@ -144,11 +146,9 @@ impl Experiment for SoftwareBackOff {
             let spinning = Self::spinning(buckets, scale);
             let waiting = LONGEST
                 .map(|longest| ["delay", "sleep"].map(|version| Self::run(version, longest, buckets, scale)));
-            [spinning.clone(), super::kernels::backing_off(spinning)]
-                .into_iter()
-                .chain(waiting.into_iter().flatten())
+            [spinning.clone(), backing_off(spinning)].into_iter().chain(waiting.into_iter().flatten())
         };
-        CONTENTION.into_iter().flat_map(of).collect()
+        CONTENTION.into_iter().flat_map(of).chain(Self::one_lane(scale)).collect()
     }
 
     fn evaluate(&self, results: &Results) -> Outcome {
@@ -169,12 +169,18 @@ impl Experiment for SoftwareBackOff {
             let times = delay(longest, CONTENTION[0])?;
             Ok((times < 1.0, format!("{times:.2} times as long with {} buckets", CONTENTION[0])))
         };
+        let alone = || {
+            let [spinning, delay] = Self::one_lane(scale);
+            let times = results.number(&delay, "cycles")? / results.number(&spinning, "cycles")?;
+            Ok((times < 1.0, format!("{times:.2} times as long with {} buckets", CONTENTION[0])))
+        };
         let mut outcome = Outcome::new()
             .row(Row::claim("a delay loop at low contention", "slower than none", slower()))
             .row(Row::claim("a delay loop at very high contention", "faster than none", faster()).because(
                 "lanes of a warp that failed and lanes that got their lock go one after the other: a delay of the former holds up the \
-                 critical sections of the latter, and the locks with them",
-            ));
+                 critical sections of the latter, and the locks with them. With one lane a warp it is as in the paper (next row)",
+            ))
+            .row(Row::claim("the same, one thread a warp", "faster than none", alone()));
         let names = ["delay 256", "sleep 256", "delay 4096", "sleep 4096", "BOWS"];
         let mut plot = Plot::bars("Time over that of spinning", names).y("×");
         for buckets in CONTENTION {
@@ -182,7 +188,7 @@ impl Experiment for SoftwareBackOff {
                 .into_iter()
                 .flat_map(|l| ["delay", "sleep"].map(|version| Self::run(version, l, buckets, scale)))
                 .collect();
-            runs.push(super::kernels::backing_off(Self::spinning(buckets, scale)));
+            runs.push(backing_off(Self::spinning(buckets, scale)));
             let times: Vec<_> = runs.iter().map(|run| over(run, buckets)).collect();
             for (name, time) in names.into_iter().zip(&times) {
                 let row = Row::new(format!("{buckets} buckets: {name}, time over spinning"), "×");
