@@ -1,6 +1,6 @@
 //! Fetch, issue, operands, units, write-back.
 
-use crate::bench::{Bench, lines, near};
+use crate::bench::{Bench, kernel, lines, near};
 
 const CHIPS: [&str; 3] = ["gtx480", "gtx1080ti", "h200"];
 
@@ -165,4 +165,30 @@ fn a_sleeping_warp_wakes_in_time() {
     // The issue and 100 ns at 700 MHz.
     let nap = |n| lines(n, "nanosleep.u32 100;");
     assert_eq!(Bench::new("gtx480", &[]).step("", 32, 0, nap), 1.0 + 70.0);
+}
+
+#[test]
+fn schedulers_have_equal_shares_of_a_unit() {
+    // Each is in demand all the time, and free again after an even number of cycles.
+    for line in
+        ["ex2.approx.f32 %f{}, %f1;", "st.global.u32 [%rd1], %r{};", "red.global.add.u32 [%rd1], %r{};"]
+    {
+        for chip in CHIPS {
+            let mut bench = Bench::one_sm(chip, &[]);
+            let schedulers = bench.chip.issue.schedulers as usize;
+            let counter = bench.gpu.zeros::<u32>(1).unwrap();
+            let (warps, lanes) = (4 * schedulers, bench.chip.sm.warp_lanes as usize);
+            let independent: String =
+                (0..180).map(|i| line.replace("{}", &(2 + i % 6).to_string()) + "\n").collect();
+            let text = kernel(&format!("{VALUES}\n{independent}\nmov.u32 %r5, %clock;"));
+            let (ended, _) = bench.run(&text, (1, warps * lanes), counter.address(), 0);
+            let of = |scheduler: usize| -> u32 {
+                ended.iter().step_by(lanes).skip(scheduler).step_by(schedulers).sum()
+            };
+            let each: Vec<u32> = (0..schedulers).map(of).collect();
+            let (first, last) = (each.iter().min().unwrap(), each.iter().max().unwrap());
+            println!("{chip}, {line} {each:?}");
+            assert!(last * 10 <= first * 11, "{chip}, {line} {each:?}");
+        }
+    }
 }
