@@ -1,8 +1,7 @@
 //! `warploom compare`: one kernel or workload under every warp scheduler, with BOWS and without, in one table.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 use serde_json::{Value, json};
@@ -169,6 +168,10 @@ impl Row {
     }
 }
 
+/// A run without BOWS is ended after so many times the cycles of the longest with it, if no other limit is given: a livelock
+/// would take for ever.
+const PATIENCE: u64 = 20;
+
 fn run_all(subject: &Subject<'_>, chip: &Chip, options: &CompareOptions) -> Result<Vec<Row>, Failure> {
     let settings = Setting::all(options);
     let (interrupt, steps, done) = (interrupt_flag(), Steps::new(), AtomicUsize::new(0));
@@ -176,31 +179,34 @@ fn run_all(subject: &Subject<'_>, chip: &Chip, options: &CompareOptions) -> Resu
     show(0);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads.unwrap_or(0).into()).build();
     let pool = pool.map_err(|error| Failure::input(format!("cannot start threads: {error}")))?;
-    pool.install(|| {
-        let rows = settings.par_iter().with_max_len(1).map(|setting| {
-            let row = run_one(subject, chip, setting, options, &interrupt);
+    let run = |bows: bool, max_cycles: Option<u64>| -> Result<Vec<Row>, Failure> {
+        let wanted: Vec<&Setting> = settings.iter().filter(|setting| setting.bows == bows).collect();
+        let rows = wanted.into_par_iter().with_max_len(1).map(|setting| {
+            let prepare =
+                |launch: Launch| Launch { max_cycles, interrupt: Some(interrupt.clone()), ..launch };
+            let row = run_one(subject, &mut device(chip, setting, options), setting, &prepare);
             show(done.fetch_add(1, Ordering::Relaxed) + 1);
             row
         });
         // All of them, and of several failures the first in the table's order.
         rows.collect::<Vec<_>>().into_iter().collect()
+    };
+    pool.install(|| {
+        let backing_off = run(true, options.max_cycles)?;
+        let longest = backing_off.iter().map(|row| row.report.cycles).max().unwrap_or_default();
+        let plain = run(false, options.max_cycles.or((longest > 0).then_some(PATIENCE * longest)))?;
+        Ok(plain.into_iter().zip(backing_off).flat_map(|(plain, backing_off)| [plain, backing_off]).collect())
     })
 }
 
 /// Runs one row. Only what is no fault and no hang is a failure of the command.
 fn run_one(
     subject: &Subject<'_>,
-    chip: &Chip,
+    gpu: &mut Device,
     setting: &Setting,
-    options: &CompareOptions,
-    interrupt: &Arc<AtomicBool>,
+    prepare: &dyn Fn(Launch) -> Launch,
 ) -> Result<Row, Failure> {
-    let prepare = |launch: Launch| Launch {
-        max_cycles: options.max_cycles,
-        interrupt: Some(interrupt.clone()),
-        ..launch
-    };
-    let (report, end) = match subject.run(&mut device(chip, setting, options), &prepare) {
+    let (report, end) = match subject.run(gpu, prepare) {
         Ok((report, None)) => (report, End::Good(None)),
         Ok((report, Some(Ok(message)))) => (report, End::Good(Some(message))),
         Ok((report, Some(Err(message)))) => (report, End::Wrong(message)),

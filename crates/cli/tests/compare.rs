@@ -161,3 +161,13 @@ fn what_cannot_be_compared() {
     }
     insta::assert_snapshot!(transcript);
 }
+
+#[test]
+fn a_livelock_is_ended_without_a_limit() {
+    let output = ended("compare hashtable keys=10_000 buckets=64 --policy cawa --json", 0);
+    let rows = object(&output)["rows"].clone();
+    let cycles = |row: usize| rows[row]["cycles"].as_u64().unwrap();
+    assert_eq!((&rows[0]["result"], &rows[1]["result"]), (&json!("hang"), &json!("ok")));
+    assert!((20 * cycles(1)..21 * cycles(1)).contains(&cycles(0)), "{} and {}", cycles(0), cycles(1));
+    assert!(stderr(&output).contains("looks like a livelock"), "{}", stderr(&output));
+}

@@ -34,7 +34,7 @@ pub struct CompareOptions {
     /// Runs that go at the same time, each on one host thread; if not given, one for each core
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
-    /// End a launch as hanging after so many cycles
+    /// End a launch as hanging after so many cycles; if not given, one without BOWS after 20 times those of the longest run with it
     #[arg(long, value_name = "N")]
     pub max_cycles: Option<u64>,
     /// Print one JSON object on stdout and nothing else
