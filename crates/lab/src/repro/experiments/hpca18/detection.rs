@@ -106,7 +106,7 @@ impl Experiment for Sensitivity {
             paper: PAPER,
             title: "What DDOS finds, by its settings",
             quick_s: 60,
-            full_s: 400,
+            full_s: 200,
         }
     }
 
@@ -128,8 +128,8 @@ impl Experiment for Sensitivity {
                     return row.equal();
                 }
                 row.points(0.1).because(match (setting.shared, setting.history) {
-                    (true, _) => "who has the registers at which moment decides here, and that follows from the kernels' own timing",
-                    (_, ..8) => "how many setps a turn of a loop has decides here, which is the compiler's work",
+                    (true, _) => "perhaps (this was not tested) because who has the registers at which moment decides, and that follows from the kernels' own timing",
+                    (_, ..8) => "perhaps (this was not tested) because how many setps a turn of a loop has decides, which is the compiler's work",
                     _ => "rates are shares of few branches: one more or less is much",
                 })
             };
