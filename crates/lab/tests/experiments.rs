@@ -7,6 +7,7 @@ use warploom_lab::repro::{EXPERIMENTS, Plan, Scale, Verdict, reproduce};
 /// Rows outside their bands. Each says why.
 const KNOWN_OUTSIDE: &[(&str, &str)] = &[
     ("ics15-fig4", "warp_barr over atom_lock"),
+    ("ics15-fig4", "shrd_lock over atom_lock"),
     ("ics15-fig4", "tiny_lock over warp_barr"),
     ("ics15-fig4", "from the fastest to the slowest"),
     ("hpca18-fig3", "a delay loop at very high contention"),
