@@ -134,6 +134,13 @@ impl SoftwareBackOff {
         let most = CONTENTION[0];
         [run(Self::spinning(most, scale)), run(Self::run("delay", LONGEST[0], most, scale))]
     }
+
+    /// The same on a chip whose threads have program counters of their own: spinning, and with the longest delay.
+    fn on_h200() -> [Run; 2] {
+        let (most, longest) = (CONTENTION[0], LONGEST[LONGEST.len() - 1]);
+        [Self::spinning(most, Scale::Full), Self::run("delay", longest, most, Scale::Full)]
+            .map(|run| run.with("keys", 30_720).chip("h200"))
+    }
 }
 
 impl Experiment for SoftwareBackOff {
@@ -154,7 +161,8 @@ impl Experiment for SoftwareBackOff {
                 .map(|longest| ["delay", "sleep"].map(|version| Self::run(version, longest, buckets, scale)));
             [spinning.clone(), backing_off(spinning)].into_iter().chain(waiting.into_iter().flatten())
         };
-        CONTENTION.into_iter().flat_map(of).chain(Self::one_lane(scale)).collect()
+        let on_h200 = if scale == Scale::Full { Self::on_h200().to_vec() } else { Vec::new() };
+        CONTENTION.into_iter().flat_map(of).chain(Self::one_lane(scale)).chain(on_h200).collect()
     }
 
     fn evaluate(&self, results: &Results) -> Outcome {
@@ -191,9 +199,18 @@ impl Experiment for SoftwareBackOff {
             .row(Row::claim("a delay loop at low contention", "slower than none", slower()))
             .row(Row::claim("a delay loop at very high contention", "faster than none", faster()).because(
                 "lanes of a warp that failed and lanes that got their lock go one after the other: a delay of the former holds up the \
-                 critical sections of the latter, and the locks with them. With one lane a warp it is as in the paper (next row)",
+                 critical sections of the latter, and the locks with them. With one lane a warp, and with lanes that do not wait for each \
+                 other, it is as in the paper (next rows)",
             ))
             .row(Row::claim("the same, one thread a warp", "faster than none", alone()));
+        if scale == Scale::Full {
+            let [spinning, delay] = Self::on_h200();
+            let times = || Ok(results.number(&delay, "cycles")? / results.number(&spinning, "cycles")?);
+            let seen =
+                times().map(|times| (times < 1.0, format!("{times:.2} times as long with {most} buckets")));
+            outcome =
+                outcome.row(Row::claim("the same on h200, threads independent", "faster than none", seen));
+        }
         let names = ["delay 256", "sleep 256", "delay 4096", "sleep 4096", "BOWS"];
         let mut plot = Plot::bars("Time over that of spinning", names).y("×");
         for buckets in CONTENTION {
