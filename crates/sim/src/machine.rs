@@ -4,9 +4,12 @@
 //! each other, so they run in any order or in parallel; between windows their messages are exchanged in a fixed order,
 //! and what slices served is done to memory. The result is the same on any number of host threads.
 
+mod firmware;
+
 use std::sync::RwLock;
 use std::sync::atomic::Ordering;
 
+use crate::aggregator::{Running, Unit};
 use crate::chip::Chip;
 use crate::crew::{Crew, Dealt};
 use crate::fault::Fault;
@@ -24,7 +27,7 @@ use crate::probe::Probe;
 use crate::report::{PartitionCounts, Sample, TimedStats};
 use crate::sched;
 use crate::sm::core::{Context, Sm};
-use crate::sm::decode::{SpinRole, decode};
+use crate::sm::decode::{Decoded, SpinRole, decode};
 use crate::sm::lock_unit::LockUnits;
 use crate::sm::memory_unit::Purpose;
 use crate::stats::SmStats;
@@ -81,8 +84,11 @@ impl MemorySide {
 enum End {
     Fault(Box<Fault>),
     Hang(HangReason),
+    Firmware(String),
     Interrupted,
 }
+
+pub use firmware::{MakeFirmware, run_firmware};
 
 /// Runs the launch to its end. `make_probe` gives each SM its observers, in a launch that begins at a cycle.
 pub fn run<const N: usize, P: Probe>(
@@ -92,8 +98,22 @@ pub fn run<const N: usize, P: Probe>(
     side: &mut MemorySide,
     make_probe: impl Fn(u32, u64) -> (SmStats, P),
 ) -> (Result<Stats, LaunchError>, Vec<P>) {
+    let code = decode(launch.kernel, launch.chip);
+    let context = Context { launch, code: &code, code_start: 0, others: &[] };
+    run_in::<N, P>(context, None, timing, memory, side, make_probe)
+}
+
+/// Runs a launch, or firmware that starts CTAs of the context's kernels.
+fn run_in<'a, const N: usize, P: Probe>(
+    context: Context<'a>,
+    aggregator: Option<Unit<'a>>,
+    timing: &Timing,
+    memory: &mut Memory,
+    side: &mut MemorySide,
+    make_probe: impl Fn(u32, u64) -> (SmStats, P),
+) -> (Result<Stats, LaunchError>, Vec<P>) {
+    let launch = context.launch;
     let chip = launch.chip;
-    let code = decode(launch.kernel, chip);
     let policy = timing.policy.as_deref().unwrap_or(&chip.issue.policy);
     let make_policy = || sched::make(policy, chip).expect("the policy's name was checked");
     let start = side.now;
@@ -101,6 +121,7 @@ pub fn run<const N: usize, P: Probe>(
         .map(|id| {
             let (ctas, probe) = (launch.occupancy.ctas_per_sm, make_probe(id, start));
             let mut sm = Sm::<N, _>::new(chip, id, ctas, &make_policy, probe, start);
+            sm.dispatched.empty_since = start;
             sm.lock_units = LockUnits::new(launch.lock_bits(), id, 1);
             sm
         })
@@ -115,12 +136,13 @@ pub fn run<const N: usize, P: Probe>(
     // More threads than SMs would have nothing to do.
     let threads = threads.min(sms.len());
     let memory = RwLock::new(memory);
-    let context = Context { launch, code: &code };
+    let nodes = sms.len() + aggregator.is_some() as usize;
+    let total = launch.shape.grid.iter().map(|&d| d as u64).product();
     let mut machine = Machine::<N, P> {
         context,
         timing,
-        requests: Crossbar::new(sms.len(), ports, &chip.interconnect, &chip.clock),
-        replies: Crossbar::new(ports, sms.len(), &chip.interconnect, &chip.clock),
+        requests: Crossbar::new(nodes, ports, &chip.interconnect, &chip.clock),
+        replies: Crossbar::new(ports, nodes, &chip.interconnect, &chip.clock),
         sms: Dealt::new(sms, threads),
         partitions: Dealt::new(std::mem::take(&mut side.partitions), threads),
         memory: &memory,
@@ -128,7 +150,9 @@ pub fn run<const N: usize, P: Probe>(
         start,
         window: chip.interconnect.latency_cycles as u64,
         next_cta: 0,
-        total: launch.shape.grid.iter().map(|&d| d as u64).product(),
+        total: if aggregator.is_some() { 0 } else { total },
+        aggregator,
+        commands: Vec::new(),
         locks: LockTable::default(),
         quiet_since: start,
         watching: false,
@@ -176,6 +200,10 @@ struct Machine<'a, const N: usize, P: Probe> {
     side: &'a mut MemorySide,
     requests: Crossbar<Request>,
     replies: Crossbar<Reply>,
+    /// The control processor, if it runs firmware.
+    aggregator: Option<Unit<'a>>,
+    /// What it wants of the SMs, with the cycle of arrival.
+    commands: Vec<(u64, u32, crate::aggregator::Command)>,
     start: u64,
     window: u64,
     next_cta: u64,
@@ -204,7 +232,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let mut now = self.start;
         loop {
             self.dispatch(now);
-            let done = self.next_cta == self.total && self.sms.iter().all(|sm| sm.is_empty());
+            let done = self.next_cta == self.total
+                && self.sms.iter().all(|sm| sm.is_empty())
+                && self.firmware_is_done();
             now = match self.next_event(now) {
                 Some(next) => next,
                 // What is still on its way has arrived: the next launch finds an empty network.
@@ -217,6 +247,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             now = until;
             if let Some((_, fault)) = self.first_fault() {
                 return Err(End::Fault(fault));
+            }
+            if let Some(failure) = self.aggregator.as_mut().and_then(|a| a.failure.take()) {
+                return Err(End::Firmware(failure));
             }
             if !done {
                 self.look_for_hang(now)?;
@@ -233,6 +266,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
 
     /// Gives waiting CTAs to SMs that have room, one to each in turn.
     fn dispatch(&mut self, now: u64) {
+        self.obey(now);
         let mut placed = true;
         while placed && self.next_cta < self.total {
             placed = false;
@@ -250,7 +284,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     /// The next cycle, from `now` on, in which anything happens.
     fn next_event(&self, now: u64) -> Option<u64> {
         let sms = self.sms.iter().map(|sm| sm.wakes_at()).filter(|&at| at != u64::MAX);
-        sms.chain(self.outside_events()).min().map(|at| at.max(now))
+        sms.chain(self.outside_events()).chain(self.firmware_event()).min().map(|at| at.max(now))
     }
 
     /// When anything happens outside of the SMs.
@@ -277,6 +311,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         swap(crew.others(), &mut mine);
         mine.run(&self.context, &memory);
         swap(crew.others(), &mut mine);
+        if let Some(aggregator) = &mut self.aggregator {
+            aggregator.run(&memory, until);
+        }
         for other in 0..crew.others() {
             crew.take_back(other, |share, done| {
                 if !done {
@@ -312,6 +349,15 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         for partition in 0..self.partitions.len() {
             for served in self.partitions[partition].served.drain(..) {
                 let request = served.request;
+                if request.sm as usize == self.sms.len() {
+                    let aggregator = self.aggregator.as_mut().expect("nobody else has this number");
+                    changed |= aggregator.serve(request.ticket, &mut memory);
+                    let port = partition * slices as usize + served.slice as usize;
+                    let reply = Reply { ticket: request.ticket };
+                    let node = self.sms.len();
+                    self.replies.inject(port, served.cycle, node, request.reply_bytes(), reply);
+                    continue;
+                }
                 let sm = &mut self.sms[request.sm as usize];
                 let lanes = serve(sm, &self.context, &mut memory, &mut self.locks, request.ticket, !changed);
                 changed |= lanes != 0;
@@ -331,6 +377,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             }
             changed |= std::mem::take(&mut sm.changed);
         }
+        changed |= self.exchange_with_firmware();
         let partitions = std::cell::RefCell::new(&mut self.partitions);
         // Slices of a partition are a power of two.
         let (shift, low) = (slices.trailing_zeros(), slices - 1);
@@ -346,12 +393,18 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 partitions.borrow_mut()[partition].accept(slice, arrival, request);
             },
         );
-        let sms = &mut self.sms;
+        let (sms, aggregator) = (&mut self.sms, &mut self.aggregator);
         self.replies.advance(
             until,
             |_| u32::MAX,
-            |sm, arrival, reply| sms[sm].receive(arrival, reply.ticket),
+            |sm, arrival, reply| match aggregator {
+                Some(aggregator) if sm == sms.len() => aggregator.receive(arrival, reply.ticket),
+                _ => sms[sm].receive(arrival, reply.ticket),
+            },
         );
+        if let Some(aggregator) = &mut self.aggregator {
+            aggregator.set_room(self.requests.room(self.sms.len()), until);
+        }
         for id in 0..self.sms.len() {
             self.sms[id].set_room(self.requests.room(id));
         }
@@ -387,7 +440,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             self.watching = true;
             self.sms.iter_mut().for_each(|sm| sm.begin_watch());
         } else if self.watching {
-            if self.sms.iter().all(|sm| sm.never_changes()) {
+            if !self.firmware_runs() && self.sms.iter().all(|sm| sm.never_changes()) {
                 let memory = self.memory.read().expect(NO_PANIC);
                 if self.sms.iter().all(|sm| sm.reads_the_same(&memory)) {
                     return Err(End::Hang(HangReason::Repeats));
@@ -444,7 +497,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     fn finish(mut self, end: Result<(), End>, policy: &str) -> (Result<Stats, LaunchError>, Vec<P>) {
         let launch = self.context.launch;
         let last = self.sms.iter().map(|sm| if end.is_ok() { sm.last_end } else { sm.now }).max();
-        let last = last.unwrap_or(self.start);
+        let last = last.unwrap_or(self.start).max(self.firmware_end());
         let hang = match &end {
             Err(End::Hang(reason)) => Some(self.explain(reason.clone(), last.saturating_sub(self.start))),
             _ => None,
@@ -457,6 +510,12 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         timed.requests = self.requests.stats().clone();
         timed.replies = self.replies.stats().clone();
         timed.samples = self.all_samples(&timed);
+        timed.aggregator = self.firmware_stats(last);
+        for (of_sm, sm) in timed.sms.iter_mut().zip(self.sms.iter()) {
+            of_sm.0.stalled_on_aggregator = sm.dispatched.empty_cycles;
+            timed.total.stalled_on_aggregator += sm.dispatched.empty_cycles;
+        }
+        let (ctas, warps) = self.started();
         if end.is_err() {
             self.drain();
         }
@@ -474,8 +533,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let stats = Stats {
             warp_instructions: timed.total.warp_instructions(),
             thread_instructions: timed.total.thread_instructions,
-            ctas: self.next_cta,
-            warps: self.next_cta * launch.occupancy.warps_per_cta as u64,
+            ctas,
+            warps,
             output: output.into_text(),
             uninitialised: unwritten.into_vec(),
             lock_warnings: lock_notes.told(launch.kernel, &launch.shape),
@@ -489,6 +548,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 stats: Box::new(stats),
             }),
             Err(End::Interrupted) => Err(LaunchError::Interrupted { stats: Box::new(stats) }),
+            Err(End::Firmware(message)) => Err(LaunchError::Firmware { message, stats: Box::new(stats) }),
         };
         (result, probes)
     }
@@ -497,12 +557,12 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let ctas = self.sms.iter().flat_map(|sm| {
             let (l1, locks, watch) = (&sm.memory.l1, &sm.locks, sm.watch.as_ref());
             let lock_unit = sm.lock_units.of(sm.id());
-            let of_sm = move |first: u8| SeenSm { l1, locks, watch, first };
+            let of_sm = move |slots| SeenSm { l1, locks, watch, slots };
             sm.residents().map(move |r| Seen {
                 cta: &r.cta,
                 warps: &r.warps,
                 lock_unit,
-                sm: Some(of_sm(r.first)),
+                sm: Some(of_sm(&r.slots)),
             })
         });
         let memory = self.memory.read().expect(NO_PANIC);
@@ -531,7 +591,8 @@ fn serve<const N: usize, P: Probe>(
     if flight.purpose == Purpose::Atomic {
         let (id, lanes) = flight.waiting[0];
         let transfer = &sm.memory.transfers[id];
-        if context.code[transfer.pc.index()].spin == Some(SpinRole::Poll) {
+        let code = context.of(sm.kernel_of(transfer.slot)).code;
+        if code[transfer.pc.index()].spin == Some(SpinRole::Poll) {
             locks.tried(sm.who(transfer.slot), transfer, (lanes, changed), |address| address);
         }
     }

@@ -1,5 +1,6 @@
 //! What a timed launch did, put together from the counters of all units.
 
+use crate::aggregator::AggregatorStats;
 use crate::crew::Dealt;
 use crate::locks::LockTable;
 use crate::mem::dram::DramStats;
@@ -42,6 +43,8 @@ pub struct TimedStats {
     pub samples: Vec<Sample>,
     /// What the warps did, if it was asked for ([`Timing::trace`](crate::Timing::trace)).
     pub trace: Option<Trace>,
+    /// The control processor, if it ran firmware.
+    pub aggregator: Option<AggregatorStats>,
     partitions: Vec<PartitionCounts>,
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use super::timing::{CacheSpec, OperationTimes};
-use super::{Chip, ChipError};
+use super::{Chip, ChipError, Divergence};
 
 type Checked = Result<(), ChipError>;
 
@@ -26,6 +26,7 @@ impl Chip {
         self.check_units()?;
         self.check_paths()?;
         self.check_dram()?;
+        self.check_aggregator()?;
         self.check_hang()
     }
 
@@ -363,6 +364,57 @@ impl Chip {
             dram.rc,
             "it must be at least dram.ras and dram.rp together",
         )
+    }
+
+    /// The control processor and wavefront yield.
+    fn check_aggregator(&self) -> Checked {
+        if let Some(yielded) = &self.wavefront_yield {
+            let stack = self.sm.divergence == Divergence::SimtStack;
+            let value = yielded.context_bytes;
+            let rule = "only a SIMT stack can be saved (sm.divergence)";
+            self.require(stack, "yield.context_bytes", value, rule)?;
+            self.not_too_large("yield.context_bytes", value)?;
+        }
+        let Some(aggregator) = &self.aggregator else { return Ok(()) };
+        let known = aggregator.cores.keys().cloned().collect::<Vec<_>>().join(", ");
+        self.require(
+            aggregator.cores.contains_key(&aggregator.core),
+            "aggregator.core",
+            format_args!("`{}`", aggregator.core),
+            format_args!("there is no such core in aggregator.cores; there are {known}"),
+        )?;
+        self.count("aggregator.clock_mhz", aggregator.clock_mhz)?;
+        self.check_cache("aggregator.cache", &aggregator.cache)?;
+        let line = self.l2.cache.line_bytes;
+        self.require(
+            aggregator.cache.line_bytes == line,
+            "aggregator.cache.line_bytes",
+            aggregator.cache.line_bytes,
+            format_args!("it must be as l2.cache.line_bytes, which is {line}"),
+        )?;
+        self.positive("aggregator.hit_latency_clocks", aggregator.hit_latency_clocks)?;
+        self.count("aggregator.mshrs", aggregator.mshrs)?;
+        self.count("aggregator.command_instructions", aggregator.command_instructions)?;
+        let latency = aggregator.command_latency_cycles;
+        self.require(
+            latency >= self.interconnect.latency_cycles,
+            "aggregator.command_latency_cycles",
+            latency,
+            "a window is longer (interconnect.latency_cycles)",
+        )?;
+        for (name, core) in &aggregator.cores {
+            for (key, value) in [
+                ("width", core.width),
+                ("instruction_clocks", core.instruction_clocks),
+                ("rob", core.rob),
+                ("registers", core.registers),
+                ("loads", core.loads),
+                ("stores", core.stores),
+            ] {
+                self.count(&format!("aggregator.cores.{name}.{key}"), value)?;
+            }
+        }
+        Ok(())
     }
 
     fn check_hang(&self) -> Checked {

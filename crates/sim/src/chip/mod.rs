@@ -4,12 +4,14 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+pub mod aggregator;
 mod check;
 pub mod timing;
 
 #[cfg(test)]
 mod tests;
 
+use aggregator::{AggregatorSpec, YieldSpec};
 use timing::*;
 
 /// A chip's configuration.
@@ -51,6 +53,12 @@ pub struct Chip {
     pub l2: L2Spec,
     /// Device memory.
     pub dram: DramSpec,
+    /// The control processor that runs firmware, if it has one.
+    #[serde(default)]
+    pub aggregator: Option<AggregatorSpec>,
+    /// Wavefront yield, if it can.
+    #[serde(default, rename = "yield")]
+    pub wavefront_yield: Option<YieldSpec>,
     /// Hang detection.
     pub hang: HangSpec,
 }

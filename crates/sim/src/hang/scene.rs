@@ -47,8 +47,8 @@ pub(crate) struct SeenSm<'a, const N: usize> {
     pub l1: &'a L1,
     pub locks: &'a SharedLocks,
     pub watch: Option<&'a Watch<N>>,
-    /// The slot of the CTA's first warp.
-    pub first: u8,
+    /// The slots of the CTA's warps.
+    pub slots: &'a [Option<WarpSlot>],
 }
 
 /// Lanes of a warp that do the same.
@@ -431,7 +431,7 @@ impl<'a, const N: usize> Seen<'a, N> {
     /// If the warp is watched: whether it is known to repeat itself, and what it polled.
     pub(super) fn watched(&self, warp: usize) -> Option<(bool, &'a [Polled<N>])> {
         let sm = self.sm.as_ref()?;
-        let slot = WarpSlot(sm.first + warp as u8);
+        let slot = sm.slots[warp]?;
         sm.watch.map(|watch| (watch.repeats(slot), watch.polls(slot)))
     }
 }

@@ -5,9 +5,11 @@
 
 use std::collections::VecDeque;
 
+use smallvec::SmallVec;
 use warploom_isa::{Op, Pc};
 
 use super::decode::{Decoded, Unit};
+use super::dispatched::Dispatched;
 use super::execute::{Cta, Execution};
 use super::fetch::{Fetch, Fetched};
 use super::lock_unit::LockUnits;
@@ -36,6 +38,18 @@ pub struct Context<'a> {
     pub launch: &'a Launch<'a>,
     /// The kernel as the pipeline sees it.
     pub code: &'a [Decoded],
+    /// Where its code begins, in instructions, so that kernels do not share lines of the instruction cache.
+    pub code_start: u32,
+    /// Kernels that firmware can start besides this one, which is number 0.
+    pub others: &'a [Context<'a>],
+}
+
+impl<'a> Context<'a> {
+    /// What belongs to kernel number `kernel`. Asked of what belongs to a kernel already, it is the same.
+    #[inline(always)]
+    pub fn of(&self, kernel: u16) -> &Context<'a> {
+        if kernel == 0 { self } else { self.others.get(kernel as usize - 1).unwrap_or(self) }
+    }
 }
 
 /// A CTA on the SM.
@@ -45,9 +59,14 @@ pub struct Resident<const N: usize> {
     pub cta: Cta,
     /// Its warps.
     pub warps: Vec<Warp<N>>,
-    /// The slot of its first warp.
-    pub first: u8,
+    /// The slot of each.
+    pub slots: WarpSlots,
+    /// The number of its kernel.
+    pub kernel: u16,
 }
+
+/// The slots of a CTA's warps. One that has yielded has none.
+pub type WarpSlots = SmallVec<[Option<WarpSlot>; 8]>;
 
 /// Something that happens in a later cycle.
 #[derive(Clone, Copy, Debug)]
@@ -127,6 +146,8 @@ pub struct Sm<const N: usize, P> {
     pub lock_notes: LockWarnings,
     /// CTAs that ended in this window: they may have left lock bits taken.
     ended: Vec<u64>,
+    /// What firmware started here.
+    pub dispatched: Dispatched,
 }
 
 impl<const N: usize, P: Probe> Sm<N, P> {
@@ -178,6 +199,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             lock_units: LockUnits::default(),
             lock_notes: LockWarnings::default(),
             ended: Vec::new(),
+            dispatched: Dispatched::default(),
         }
     }
 
@@ -201,6 +223,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let entry = &self.slots[slot.index()];
         let cta = self.residents[entry.resident].as_ref().map_or(0, |r| r.cta.number);
         WarpName { cta, warp: entry.warp as u32 }
+    }
+
+    /// The number of the kernel of the warp in a slot.
+    pub fn kernel_of(&self, slot: WarpSlot) -> u16 {
+        self.slots[slot.index()].kernel
     }
 
     /// Its CTAs.
@@ -227,20 +254,49 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let first = at as u8 * per_cta as u8;
         let warps = (0..per_cta).map(|w| Warp::new(w, shape.block, kernel, chip.sm.divergence)).collect();
         let cta = Cta::new(context.launch, number, self.id, at as u32);
-        self.residents[at] = Some(Resident { cta, warps, first });
-        self.probe.cta_started(now, CtaEvent { number, first: WarpSlot(first), warps: per_cta });
-        for warp in 0..per_cta as usize {
-            let slot = WarpSlot(first + warp as u8);
-            let entry = &mut self.slots[slot.index()];
-            *entry = entry.next(at, warp, now);
-            let age = self.warps_started;
-            self.warps_started += 1;
-            let schedulers = self.schedulers.len();
-            self.schedulers[slot.index() % schedulers].policy.started(now, slot, age);
-            self.refresh(context, slot, now);
+        let slots = (first..first + per_cta as u8).map(|slot| Some(WarpSlot(slot))).collect();
+        self.place_cta(context, at, Resident { cta, warps, slots, kernel: 0 }, now);
+    }
+
+    /// Puts a CTA into a place, and its warps into their slots.
+    pub(super) fn place_cta(&mut self, context: &Context<'_>, at: usize, resident: Resident<N>, now: u64) {
+        let slots = resident.slots.clone();
+        let (number, warps) = (resident.cta.number, slots.len() as u32);
+        self.residents[at] = Some(resident);
+        let first = slots[0].expect("a warp that starts has a slot");
+        self.probe.cta_started(now, CtaEvent { number, first, warps });
+        for (warp, slot) in slots.into_iter().enumerate() {
+            self.occupy(context, slot.expect("a warp that starts has a slot"), at, warp, now);
         }
         self.wake = self.now;
         self.changed = true;
+    }
+
+    /// A warp of the CTA in place `at` begins in a slot.
+    pub(super) fn occupy(&mut self, context: &Context<'_>, slot: WarpSlot, at: usize, warp: usize, now: u64) {
+        let kernel = self.residents[at].as_ref().map_or(0, |resident| resident.kernel);
+        let entry = &mut self.slots[slot.index()];
+        *entry = entry.next(at, warp, now);
+        (entry.kernel, entry.code_start) = (kernel, context.of(kernel).code_start);
+        let age = self.warps_started;
+        self.warps_started += 1;
+        let schedulers = self.schedulers.len();
+        self.schedulers[slot.index() % schedulers].policy.started(now, slot, age);
+        self.refresh(context, slot, now);
+    }
+
+    /// A warp has left its slot although it has not ended.
+    pub(super) fn vacate(&mut self, slot: WarpSlot, now: u64) {
+        let entry = &mut self.slots[slot.index()];
+        if now > entry.since {
+            self.probe.spent(slot, entry.state, entry.since, now - entry.since);
+        }
+        entry.since = now;
+        entry.state = State::Ended;
+        entry.life += 1;
+        self.fetch.forget(slot);
+        let schedulers = self.schedulers.len();
+        self.schedulers[slot.index() % schedulers].policy.ended(now, slot);
     }
 
     /// Runs the cycles from `from` on and below `until`.
@@ -347,7 +403,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// One cycle. Returns whether the SM goes on.
-    fn cycle(&mut self, context: &Context<'_>, execution: &mut Execution<'_>, now: u64) -> bool {
+    fn cycle<'a>(&mut self, context: &Context<'a>, execution: &mut Execution<'a>, now: u64) -> bool {
         while let Some(&(at, ticket)) = self.inbox.front() {
             if at > now {
                 break;
@@ -402,10 +458,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// One scheduler issues from a set that is not empty. Returns false if a thread faulted.
-    fn schedule(
+    fn schedule<'a>(
         &mut self,
-        context: &Context<'_>,
-        execution: &mut Execution<'_>,
+        context: &Context<'a>,
+        execution: &mut Execution<'a>,
         scheduler: usize,
         ready: SlotSet,
         now: u64,
@@ -465,7 +521,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         };
         entry.fetch_pc = path.pc;
         let life = entry.life;
-        match self.fetch.fetch(now, slot, path.pc) {
+        match self.fetch.fetch(now, slot, Pc(entry.code_start + path.pc.0)) {
             Fetched::Hit { count, at } => self.events.push(at, Event::Decoded { slot, life, count }),
             Fetched::Miss { line } => {
                 if !self.memory.fetch_instructions(now, line) {
@@ -493,7 +549,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 if entry.life != life {
                     return;
                 }
-                entry.board.release(&context.code[pc.index()].writes.at(registers, predicates));
+                let code = context.of(entry.kernel).code;
+                entry.board.release(&code[pc.index()].writes.at(registers, predicates));
                 slot
             }
             Event::Decoded { slot, life, count } => {
@@ -570,6 +627,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     pub(super) fn assess(&self, context: &Context<'_>, slot: WarpSlot, now: u64) -> (State, Unit) {
         let entry = &self.slots[slot.index()];
+        let context = context.of(entry.kernel);
         let none = Unit::Control;
         let Some(resident) = &self.residents[entry.resident] else { return (State::Ended, none) };
         let warp = &resident.warps[entry.warp];
@@ -627,21 +685,22 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// All threads of a CTA have ended and its accesses are done: its place is free.
     pub(super) fn end_cta_if_done(&mut self, resident: usize, now: u64) {
         let Some(there) = &self.residents[resident] else { return };
-        let slots = there.first as usize..there.first as usize + there.warps.len();
-        if there.cta.live_warps > 0 || self.slots[slots.clone()].iter().any(|s| s.outstanding > 0) {
+        let mut slots = there.slots.iter().flatten();
+        if there.cta.live_warps > 0 || slots.any(|slot| self.slots[slot.index()].outstanding > 0) {
             return;
         }
         let number = there.cta.number;
         // The cycle of the last instruction is part of the CTA's time.
         let end = now + 1;
         self.account_end(resident, end);
-        for at in slots {
-            self.slots[at].life += 1;
-            self.fetch.forget(WarpSlot(at as u8));
+        let there = self.residents[resident].take().expect("it was here before");
+        for slot in there.slots.iter().flatten() {
+            self.slots[slot.index()].life += 1;
+            self.fetch.forget(*slot);
         }
         self.locks.forget(number);
         self.ended.push(number);
-        self.residents[resident] = None;
+        self.dispatched.cta_ended(there, end);
         self.last_end = end;
         self.changed = true;
     }
@@ -676,17 +735,18 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// A CTA's time on the SM is over: its warps' last states are accounted for.
     fn account_end(&mut self, resident: usize, end: u64) {
         let Some(there) = &self.residents[resident] else { return };
-        let (first, warps) = (WarpSlot(there.first), there.warps.len());
-        let slots = first.index()..first.index() + warps;
+        let slots: SmallVec<[WarpSlot; 8]> = there.slots.iter().flatten().copied().collect();
         // A fault ends a launch in the middle of a cycle that some warps have used.
-        let end = self.slots[slots.clone()].iter().map(|slot| slot.since).fold(end, u64::max);
-        for at in slots {
-            let entry = &mut self.slots[at];
+        let end = slots.iter().map(|slot| self.slots[slot.index()].since).fold(end, u64::max);
+        for &slot in &slots {
+            let entry = &mut self.slots[slot.index()];
             if end > entry.since {
-                self.probe.spent(WarpSlot(at as u8), entry.state, entry.since, end - entry.since);
+                self.probe.spent(slot, entry.state, entry.since, end - entry.since);
             }
             entry.since = end;
         }
-        self.probe.cta_ended(end, CtaEvent { number: there.cta.number, first, warps: warps as u32 });
+        let first = slots.first().copied().unwrap_or(WarpSlot(0));
+        let warps = slots.len() as u32;
+        self.probe.cta_ended(end, CtaEvent { number: there.cta.number, first, warps });
     }
 }

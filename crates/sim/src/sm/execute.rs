@@ -1,5 +1,7 @@
 //! What one instruction does to a warp, its CTA and memory.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 use warploom_isa::{
     BarMode, Dst, FrameCopy, Guard, Inst, Kernel, LinkedCallee, MbarrierOp, Op, Operand, Pc, Space, Special,
@@ -39,6 +41,19 @@ pub struct Cta {
     pub barriers: Barriers,
     /// Warps that have not ended.
     pub live_warps: u32,
+    /// The task that it belongs to, if firmware started it; otherwise the launch itself.
+    pub task: Option<Arc<Task>>,
+}
+
+/// CTAs that firmware starts together: the grid of a kernel with parameters of its own.
+#[derive(Debug)]
+pub struct Task {
+    /// The kernel's number.
+    pub kernel: u16,
+    /// CTAs, in x.
+    pub ctas: u32,
+    /// The kernel's parameters.
+    pub params: Vec<u8>,
 }
 
 impl Cta {
@@ -55,7 +70,13 @@ impl Cta {
             shared: Shared::new(occupancy.shared_bytes, base, *check_uninitialised),
             barriers: Barriers::new(chip.sm.barriers_per_cta, chip.sm.warp_lanes),
             live_warps: occupancy.warps_per_cta,
+            task: None,
         }
+    }
+
+    /// The same CTA as number `index` of a task.
+    pub fn of_task(self, task: Arc<Task>, index: u32) -> Cta {
+        Cta { id: [index, 0, 0], task: Some(task), ..self }
     }
 }
 
@@ -97,7 +118,7 @@ impl Execution<'_> {
             lock_unit: self.lock_units.of_mut(cta.sm),
             lock_notes: &mut self.lock_notes,
             constants: self.launch.constants,
-            params: self.launch.params,
+            params: cta.task.as_ref().map_or(self.launch.params, |task| &task.params),
             uninitialised: None,
         }
     }
@@ -269,7 +290,7 @@ impl Execution<'_> {
             Special::CtaidX => [cta.id[0]; N],
             Special::CtaidY => [cta.id[1]; N],
             Special::CtaidZ => [cta.id[2]; N],
-            Special::NctaidX => [shape.grid[0]; N],
+            Special::NctaidX => [cta.task.as_ref().map_or(shape.grid[0], |task| task.ctas); N],
             Special::NctaidY => [shape.grid[1]; N],
             Special::NctaidZ => [shape.grid[2]; N],
             Special::LaneId => from_lane(&lane_id),

@@ -7,6 +7,7 @@ pub mod barrier;
 mod bytes;
 pub mod core;
 pub mod decode;
+pub mod dispatched;
 pub mod execute;
 pub mod fetch;
 pub mod independent;

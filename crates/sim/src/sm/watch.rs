@@ -168,9 +168,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// Whether every warp here waits, or goes round in a loop that polls.
     pub fn only_waits(&self) -> bool {
         self.residents().all(|resident| {
-            let slots = self.slots[resident.first as usize..].iter();
-            let mut live = resident.warps.iter().zip(slots).filter(|(warp, _)| !warp.is_done());
-            live.all(|(warp, slot)| slot.spinning || slot.retries || warp.control.current().is_none())
+            let mut live = resident.warps.iter().zip(&resident.slots).filter(|(warp, _)| !warp.is_done());
+            live.all(|(warp, slot)| {
+                let entry = slot.map(|slot| &self.slots[slot.index()]);
+                entry.is_none_or(|entry| entry.spinning || entry.retries) || warp.control.current().is_none()
+            })
         })
     }
 
@@ -179,11 +181,12 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     pub fn never_changes(&self) -> bool {
         let Some(watch) = &self.watch else { return self.is_empty() };
         self.residents().all(|resident| {
-            let waits = |(warp, slot): (&Warp<N>, WarpSlot)| {
+            let waits = |(warp, slot): (&Warp<N>, &Option<WarpSlot>)| {
+                let Some(slot) = *slot else { return true };
                 let settled = self.slots[slot.index()].outstanding == 0;
                 watch.repeats(slot) || settled && (warp.is_done() || warp.control.current().is_none())
             };
-            let mut warps = resident.warps.iter().zip((resident.first..).map(WarpSlot));
+            let mut warps = resident.warps.iter().zip(&resident.slots);
             resident.cta.live_warps > 0 && warps.all(waits)
         })
     }

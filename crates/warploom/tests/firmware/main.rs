@@ -1,0 +1,5 @@
+//! Firmware on the control processor of the apu.
+
+mod dispatch;
+mod support;
+mod timing;
