@@ -88,6 +88,7 @@ enum End {
     Interrupted,
 }
 
+use firmware::SaveAreas;
 pub use firmware::{MakeFirmware, run_firmware};
 
 /// Runs the launch to its end. `make_probe` gives each SM its observers, in a launch that begins at a cycle.
@@ -122,6 +123,7 @@ fn run_in<'a, const N: usize, P: Probe>(
             let (ctas, probe) = (launch.occupancy.ctas_per_sm, make_probe(id, start));
             let mut sm = Sm::<N, _>::new(chip, id, ctas, &make_policy, probe, start);
             sm.dispatched.empty_since = start;
+            sm.dispatched.can_yield = aggregator.is_some() && chip.wavefront_yield.is_some();
             sm.lock_units = LockUnits::new(launch.lock_bits(), id, 1);
             sm
         })
@@ -153,6 +155,7 @@ fn run_in<'a, const N: usize, P: Probe>(
         total: if aggregator.is_some() { 0 } else { total },
         aggregator,
         commands: Vec::new(),
+        save_areas: SaveAreas::default(),
         locks: LockTable::default(),
         quiet_since: start,
         watching: false,
@@ -204,6 +207,8 @@ struct Machine<'a, const N: usize, P: Probe> {
     aggregator: Option<Unit<'a>>,
     /// What it wants of the SMs, with the cycle of arrival.
     commands: Vec<(u64, u32, crate::aggregator::Command)>,
+    /// Memory for warps that yield.
+    save_areas: SaveAreas,
     start: u64,
     window: u64,
     next_cta: u64,
@@ -377,7 +382,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             }
             changed |= std::mem::take(&mut sm.changed);
         }
-        changed |= self.exchange_with_firmware();
+        changed |= self.exchange_with_firmware(&mut memory);
         let partitions = std::cell::RefCell::new(&mut self.partitions);
         // Slices of a partition are a power of two.
         let (shift, low) = (slices.trailing_zeros(), slices - 1);
@@ -519,6 +524,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         if end.is_err() {
             self.drain();
         }
+        self.save_areas.free(&mut self.memory.write().expect(NO_PANIC));
         let mut output = Output::default();
         let mut unwritten = UninitialisedReads::default();
         let mut lock_notes = LockWarnings::default();
@@ -554,11 +560,19 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     }
 
     fn explain(&self, reason: HangReason, cycles: u64) -> Hang {
+        if self.aggregator.is_some() {
+            return self.explain_firmware(reason, cycles);
+        }
+        self.explain_kernel(0, reason, cycles)
+    }
+
+    /// What the CTAs of one kernel do.
+    fn explain_kernel(&self, kernel: u16, reason: HangReason, cycles: u64) -> Hang {
         let ctas = self.sms.iter().flat_map(|sm| {
             let (l1, locks, watch) = (&sm.memory.l1, &sm.locks, sm.watch.as_ref());
             let lock_unit = sm.lock_units.of(sm.id());
             let of_sm = move |slots| SeenSm { l1, locks, watch, slots };
-            sm.residents().map(move |r| Seen {
+            sm.residents().filter(move |r| r.kernel == kernel).map(move |r| Seen {
                 cta: &r.cta,
                 warps: &r.warps,
                 lock_unit,
@@ -567,7 +581,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         });
         let memory = self.memory.read().expect(NO_PANIC);
         let scene = Scene {
-            launch: self.context.launch,
+            launch: self.context.of(kernel).launch,
             memory: &memory,
             locks: Some(&self.locks),
             ctas: ctas.collect(),

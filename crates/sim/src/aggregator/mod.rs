@@ -12,6 +12,7 @@ pub mod dispatcher;
 pub mod handle;
 mod pipeline;
 mod port;
+mod tell;
 pub mod unit;
 
 pub use dispatcher::{Command, Yielded};

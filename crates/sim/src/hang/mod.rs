@@ -42,6 +42,8 @@ pub struct Hang {
     pub unstarted_ctas: u64,
     /// CTAs of the grid.
     pub grid_ctas: u64,
+    /// What the control processor does, in a run of firmware.
+    pub aggregator: Option<String>,
     /// How to repair it.
     pub help: String,
 }
@@ -84,6 +86,8 @@ pub enum HangKind {
     LostToken,
     /// The same, with CTAs left that cannot start.
     NotResident,
+    /// No wavefront is on the chip, and firmware starts none.
+    Starved,
     /// A loop that waits for nothing.
     Endless,
     /// None of these, or not known.

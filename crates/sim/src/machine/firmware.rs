@@ -2,9 +2,42 @@
 
 use super::*;
 use crate::aggregator::{Aggregator, AggregatorStats};
+use crate::hang::HangKind;
+use crate::mem::store::OutOfMemory;
 
 /// What makes firmware.
 pub type MakeFirmware<'f> = Box<dyn FnOnce(Aggregator) -> Running<'f> + Send + 'f>;
+
+/// Memory for the state of warps that yield: as much as was ever needed at once, used again.
+#[derive(Debug, Default)]
+pub(super) struct SaveAreas {
+    all: Vec<u64>,
+    free: Vec<(usize, u64)>,
+}
+
+impl SaveAreas {
+    fn take(&mut self, memory: &mut Memory, bytes: usize) -> Result<u64, OutOfMemory> {
+        if let Some(at) = self.free.iter().position(|&(size, _)| size == bytes) {
+            return Ok(self.free.swap_remove(at).1);
+        }
+        let address = memory.allocate(bytes as u64, 256, "the state of yielded wavefronts")?;
+        memory.mark_written(address);
+        self.all.push(address);
+        Ok(address)
+    }
+
+    fn give_back(&mut self, areas: &mut Vec<(usize, u64)>) {
+        self.free.append(areas);
+    }
+
+    /// The run is over.
+    pub fn free(&mut self, memory: &mut Memory) {
+        self.free.clear();
+        for address in self.all.drain(..) {
+            memory.free(address);
+        }
+    }
+}
 
 /// Runs firmware to its end, and all CTAs that it starts. Its kernels are those of `launches`, by number.
 pub fn run_firmware<'f, const N: usize, P: Probe>(
@@ -76,10 +109,19 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     }
 
     /// Exchanges what the SMs and the aggregator have for each other and the network. Returns whether anything changed.
-    pub(super) fn exchange_with_firmware(&mut self) -> bool {
+    pub(super) fn exchange_with_firmware(&mut self, memory: &mut Memory) -> bool {
         let Some(aggregator) = &mut self.aggregator else { return false };
         let latency = self.window;
         for id in 0..self.sms.len() {
+            let sm = &mut self.sms[id];
+            if sm.memory.switches.wants_room() {
+                let areas = &mut self.save_areas;
+                if let Err(full) = sm.memory.switches.give_room(|bytes| areas.take(memory, bytes)) {
+                    aggregator.failure.get_or_insert(format!("no memory for wavefronts that yield: {full}"));
+                }
+                sm.wake_up();
+            }
+            self.save_areas.give_back(&mut sm.memory.switches.free);
             for (cycle, news) in self.sms[id].dispatched.news.drain(..) {
                 aggregator.hear(cycle + latency, id as u32, news);
             }
@@ -106,6 +148,40 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
         self.sms.iter_mut().for_each(|sm| sm.dispatched.close(last));
         self.aggregator.as_ref().map(|aggregator| aggregator.stats.clone())
+    }
+
+    /// Who waits for what in a run of firmware: the kernel with the most telling cause, and the aggregator.
+    pub(super) fn explain_firmware(&self, reason: HangReason, cycles: u64) -> Hang {
+        let kernels = 0..=self.context.others.len() as u16;
+        let told = kernels.map(|kernel| self.explain_kernel(kernel, reason.clone(), cycles));
+        let hang = told.filter(|hang| !hang.ctas.is_empty()).min_by_key(|hang| hang.kind);
+        let Some(aggregator) = &self.aggregator else { unreachable!("firmware runs on it") };
+        let memory = self.memory.read().expect(NO_PANIC);
+        let aggregator = Some(aggregator.tell(&memory));
+        match hang {
+            Some(hang) => Hang { aggregator, ..hang },
+            None => Hang {
+                kernel: String::new(),
+                reason,
+                kind: HangKind::Starved,
+                subject: String::new(),
+                cycles,
+                ctas: Vec::new(),
+                more_ctas: 0,
+                live_warps: self
+                    .sms
+                    .iter()
+                    .flat_map(|sm| sm.residents())
+                    .map(|r| r.cta.live_warps as u64)
+                    .sum(),
+                unstarted_ctas: 0,
+                grid_ctas: 0,
+                aggregator,
+                help: "let firmware restart wavefronts that yielded, or start what they wait for; \
+                       see docs/hangs.md#nothing-to-start"
+                    .to_string(),
+            },
+        }
     }
 
     /// CTAs and warps that ever ran.

@@ -353,6 +353,13 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
     }
 
+    /// Something came to it between two windows.
+    pub fn wake_up(&mut self) {
+        if self.fault.is_none() {
+            self.wake = self.wake.min(self.now);
+        }
+    }
+
     fn all_ready(&self) -> SlotSet {
         SlotSet(self.ready.iter().fold(0, |m, set| m | set.0))
     }
@@ -416,6 +423,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         if !self.memory.completed.is_empty() {
             self.collect_completed(now);
+        }
+        if !self.memory.switches.done.is_empty() {
+            self.finish_switches(context, now);
         }
         if self.events.next_cycle() == Some(now) {
             let mut due = std::mem::take(&mut self.due);

@@ -6,6 +6,7 @@ use super::warp::Warp;
 use crate::aggregator::{Command, Yielded};
 use crate::probe::Probe;
 use crate::sched::{SlotSet, WarpSlot};
+use crate::slab::Slab;
 
 /// What the aggregator is told.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +31,22 @@ pub struct Dispatched {
     pub empty_since: u64,
     /// Cycles in which none was.
     pub empty_cycles: u64,
+    /// Warps can give their slots away.
+    pub can_yield: bool,
+    /// Warps that did.
+    pub(super) away: Slab<Away>,
+}
+
+/// A warp whose state is in memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Away {
+    /// The place of its CTA.
+    pub resident: usize,
+    /// Its number in the CTA.
+    pub warp: usize,
+    /// Where its state is, and how many bytes of it.
+    pub address: u64,
+    pub bytes: usize,
 }
 
 impl Dispatched {
@@ -95,7 +112,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 let slots = (0..per_cta).map(|_| Some(self.dispatched.enter(count, now))).collect();
                 self.place_cta(context, at, Resident { cta, warps, slots, kernel }, now);
             }
-            Command::Restart(_) => {}
+            Command::Restart(ticket) => self.restart_warp(context, ticket, now),
         }
     }
 }

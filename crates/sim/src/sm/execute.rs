@@ -205,9 +205,11 @@ impl Execution<'_> {
             | Op::BarWarp => {
                 return Ok(self.communicate(warp, &activation, inst, path, mask));
             }
-            Op::ActiveMask => vote::execute(inst, &mut registers, &kernel.imms, mask),
+            Op::ActiveMask | Op::WaveBallot | Op::WaveActive | Op::WaveShfl(_) => {
+                vote::execute(inst, &mut registers, &kernel.imms, mask);
+            }
             Op::Bar(_) => return self.barrier(cta, warps, at, path, mask),
-            Op::Nanosleep => {
+            Op::Nanosleep | Op::Yield => {
                 warp.control.advance();
                 return Ok(Next::Yield);
             }
@@ -294,6 +296,8 @@ impl Execution<'_> {
             Special::NctaidY => [shape.grid[1]; N],
             Special::NctaidZ => [shape.grid[2]; N],
             Special::LaneId => from_lane(&lane_id),
+            Special::WaveLaneId => from_lane(&|lane| lane as u32),
+            Special::WaveLanes => [N as u32; N],
             Special::WarpId => {
                 let first = warp.id * halves;
                 from_lane(&|lane| first + (lane / PTX_WARP) as u32)

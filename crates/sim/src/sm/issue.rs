@@ -136,6 +136,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             let warp = (slot, &mut resident.warps[w], &activation);
             Self::show_mbarrier(&mut self.probe, kernel, warp, inst, mask);
         }
+        if inst.op == Op::Yield && mask != 0 && self.dispatched.can_yield {
+            let resource = resident.warps[w].registers(&activation).read64(inst.src[0], &kernel.imms);
+            self.yield_warp(context, slot, resource[first(mask)]);
+            return Ok(());
+        }
         let watched = self.watch.is_some() && matches!(inst.op, Op::Mbarrier(..));
         let shared_before = watched.then(|| resident.cta.shared.bytes.clone());
         execution.step(&mut resident.cta, &mut resident.warps, w, path)?;

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use smallvec::SmallVec;
 use warploom_isa::AtomOp;
 
+use super::switch::Switches;
 use super::transfer::{Transfer, TransferKind, shared_turns};
 use crate::chip::Chip;
 use crate::chip::timing::{L1Policy, SharedSpec};
@@ -46,6 +47,8 @@ pub enum Purpose {
     Constant,
     /// A line of local memory that had to go.
     WriteBack,
+    /// A line of a warp's state.
+    Switch,
 }
 
 /// A message that has not been answered.
@@ -110,6 +113,8 @@ pub struct MemoryUnit<const N: usize> {
     pub completed: Vec<(u32, u64)>,
     /// Messages for the network, with the cycle they are sent.
     pub outbox: Vec<(u64, Request)>,
+    /// Warps whose state goes to memory or comes back.
+    pub switches: Switches,
     /// Packets the network still takes.
     room: u32,
     /// What happened.
@@ -139,6 +144,7 @@ impl<const N: usize> MemoryUnit<N> {
             wants_room: false,
             completed: Vec::new(),
             outbox: Vec::new(),
+            switches: Switches::default(),
             room: chip.interconnect.queue_packets,
             stats: L1Stats::default(),
         }
@@ -162,17 +168,32 @@ impl<const N: usize> MemoryUnit<N> {
         self.room = packets;
         let goes_on = self.refused && self.wants_room && packets > 0;
         self.refused &= !goes_on;
-        goes_on
+        goes_on || packets > 0 && !self.switches.is_idle()
     }
 
     /// When the next piece could go, if one can.
     pub fn next_step(&self) -> Option<u64> {
-        let &(_, ready) = self.queue.front().filter(|_| !self.refused)?;
-        Some(self.free_at.max(ready))
+        let access = self.queue.front().filter(|_| !self.refused).map(|&(_, ready)| self.free_at.max(ready));
+        let line = if self.room > 0 { self.switches.next_line() } else { None };
+        [access, line].into_iter().flatten().min()
+    }
+
+    /// Sends a line of a warp that leaves or comes back, if the network has room.
+    #[cold]
+    fn send_line(&mut self, now: u64) {
+        let Some(line) = self.switches.line(now).filter(|_| self.room > 0) else { return };
+        let kind = if line.saves { RequestKind::Write } else { RequestKind::Read };
+        if let Ok(ticket) = self.send(now, Purpose::Switch, line.address, self.all_sectors(), kind) {
+            self.flights[ticket].waiting.push((line.switch, line.index as u64));
+            self.switches.sent(now);
+        }
     }
 
     /// Does one cycle's work.
     pub fn step(&mut self, now: u64) -> Progress {
+        if !self.switches.is_idle() {
+            self.send_line(now);
+        }
         let Some(&(id, ready)) = self.queue.front().filter(|_| !self.refused) else { return Progress::Idle };
         let start = self.free_at.max(ready);
         if start > now {
@@ -457,6 +478,17 @@ impl<const N: usize> MemoryUnit<N> {
                 let (id, lanes) = flight.waiting[0];
                 self.transfers[id].update(memory, lanes)
             }
+            Purpose::Switch => {
+                let (switch, index) = flight.waiting[0];
+                let line = &mut flight.bytes[..self.line_bytes as usize];
+                if let Some(image) = self.switches.image_to_save(switch) {
+                    let bytes = &image[index as usize * line.len()..];
+                    memory.write(flight.line, &bytes[..line.len()]);
+                } else {
+                    read_line(memory, flight.line, line);
+                }
+                0
+            }
             _ => 0,
         }
     }
@@ -479,6 +511,12 @@ impl<const N: usize> MemoryUnit<N> {
                     self.constant.replace(way, number);
                 }
                 self.constant_misses.retain(|&(_, waited)| waited != ticket);
+            }
+            Purpose::Switch => {
+                let (switch, index) = flight.waiting[0];
+                self.switches.arrived(switch, index as usize, &flight.bytes[..self.line_bytes as usize]);
+                self.flights.give_back(ticket);
+                return None;
             }
             _ => {}
         }

@@ -103,6 +103,9 @@ impl<const N: usize> Watch<N> {
             | Op::MatchAll(_)
             | Op::Redux(..)
             | Op::ActiveMask
+            | Op::WaveBallot
+            | Op::WaveActive
+            | Op::WaveShfl(_)
             | Op::Elect
             | Op::BarWarp => turns.since.crossed = true,
             _ => {}

@@ -1,5 +1,8 @@
 //! Firmware on the control processor of the apu.
 
 mod dispatch;
+mod hang;
 mod support;
 mod timing;
+mod wavefront;
+mod yielding;
