@@ -4,6 +4,7 @@
 //! each other, so they run in any order or in parallel; between windows their messages are exchanged in a fixed order,
 //! and what slices served is done to memory. The result is the same on any number of host threads.
 
+mod coherence;
 mod firmware;
 
 use std::sync::RwLock;
@@ -46,12 +47,6 @@ pub struct Timing {
     pub trace: Option<TraceOptions>,
 }
 
-/// The answer to a request on its way to its SM.
-#[derive(Clone, Copy, Debug)]
-struct Reply {
-    ticket: u32,
-}
-
 /// L2 and DRAM, which keep their state from launch to launch.
 #[derive(Debug)]
 pub struct MemorySide {
@@ -88,6 +83,7 @@ enum End {
     Interrupted,
 }
 
+use coherence::{Coherence, Reply};
 use firmware::SaveAreas;
 pub use firmware::{MakeFirmware, run_firmware};
 
@@ -144,7 +140,8 @@ fn run_in<'a, const N: usize, P: Probe>(
         context,
         timing,
         requests: Crossbar::new(nodes, ports, &chip.interconnect, &chip.clock),
-        replies: Crossbar::new(ports, nodes, &chip.interconnect, &chip.clock),
+        replies: Crossbar::new(ports, nodes, &coherence::reply_network(chip), &chip.clock),
+        coherence: Coherence::new(chip, nodes, ports),
         sms: Dealt::new(sms, threads),
         partitions: Dealt::new(std::mem::take(&mut side.partitions), threads),
         memory: &memory,
@@ -209,6 +206,8 @@ struct Machine<'a, const N: usize, P: Probe> {
     commands: Vec<(u64, u32, crate::aggregator::Command)>,
     /// Memory for warps that yield.
     save_areas: SaveAreas,
+    /// What keeps L1s coherent, on chips where they are.
+    coherence: Option<Box<Coherence>>,
     start: u64,
     window: u64,
     next_cta: u64,
@@ -295,7 +294,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     /// When anything happens outside of the SMs.
     fn outside_events(&self) -> impl Iterator<Item = u64> {
         let partitions = self.partitions.iter().filter_map(|partition| partition.next_event());
-        partitions.chain([self.requests.next_event(), self.replies.next_event()].into_iter().flatten())
+        let coherence = self.coherence.as_ref().and_then(|coherence| coherence.next_event());
+        partitions
+            .chain([self.requests.next_event(), self.replies.next_event(), coherence].into_iter().flatten())
     }
 
     /// Runs everything through a window, in equal shares.
@@ -351,6 +352,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let slices = self.side.slices;
         let mut memory = self.memory.write().expect(NO_PANIC);
         let mut changed = false;
+        if self.coherence.is_some() {
+            changed |= self.serve_coherent(&mut memory, until);
+        }
         for partition in 0..self.partitions.len() {
             for served in self.partitions[partition].served.drain(..) {
                 let request = served.request;
@@ -358,7 +362,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                     let aggregator = self.aggregator.as_mut().expect("nobody else has this number");
                     changed |= aggregator.serve(request.ticket, &mut memory);
                     let port = partition * slices as usize + served.slice as usize;
-                    let reply = Reply { ticket: request.ticket };
+                    let reply = Reply::Answer(request.ticket);
                     let node = self.sms.len();
                     self.replies.inject(port, served.cycle, node, request.reply_bytes(), reply);
                     continue;
@@ -370,7 +374,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                     sm.show_served(&self.context, request.ticket, lanes, served.cycle);
                 }
                 let port = partition * slices as usize + served.slice as usize;
-                let reply = Reply { ticket: request.ticket };
+                let reply = Reply::Answer(request.ticket);
                 self.replies.inject(port, served.cycle, request.sm as usize, request.reply_bytes(), reply);
             }
         }
@@ -383,9 +387,40 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             changed |= std::mem::take(&mut sm.changed);
         }
         changed |= self.exchange_with_firmware(&mut memory);
+        if self.coherence.is_some() {
+            changed |= self.exchange_coherent(&mut memory, until);
+        } else {
+            self.advance_requests(until);
+        }
+        let (sms, aggregator) = (&mut self.sms, &mut self.aggregator);
+        self.replies.advance(
+            until,
+            |_| u32::MAX,
+            |node, arrival, reply| Self::deliver(sms, aggregator, (node, arrival), reply),
+        );
+        if let Some(aggregator) = &mut self.aggregator {
+            aggregator.set_room(self.requests.room(self.sms.len()), until);
+        }
+        for id in 0..self.sms.len() {
+            self.sms[id].set_room(self.requests.room(id));
+        }
+        for partition in 0..self.partitions.len() {
+            for slice in 0..slices {
+                let port = partition * slices as usize + slice as usize;
+                let room = self.reply_room(port);
+                self.partitions[partition].set_reply_room(slice, until, room);
+            }
+        }
+        if changed {
+            self.quiet_since = until;
+        }
+    }
+
+    /// Moves requests through the network to the slices.
+    fn advance_requests(&mut self, until: u64) {
         let partitions = std::cell::RefCell::new(&mut self.partitions);
         // Slices of a partition are a power of two.
-        let (shift, low) = (slices.trailing_zeros(), slices - 1);
+        let (shift, low) = (self.side.slices.trailing_zeros(), self.side.slices - 1);
         let place = |port: usize| (port >> shift, port as u32 & low);
         self.requests.advance(
             until,
@@ -398,30 +433,6 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 partitions.borrow_mut()[partition].accept(slice, arrival, request);
             },
         );
-        let (sms, aggregator) = (&mut self.sms, &mut self.aggregator);
-        self.replies.advance(
-            until,
-            |_| u32::MAX,
-            |sm, arrival, reply| match aggregator {
-                Some(aggregator) if sm == sms.len() => aggregator.receive(arrival, reply.ticket),
-                _ => sms[sm].receive(arrival, reply.ticket),
-            },
-        );
-        if let Some(aggregator) = &mut self.aggregator {
-            aggregator.set_room(self.requests.room(self.sms.len()), until);
-        }
-        for id in 0..self.sms.len() {
-            self.sms[id].set_room(self.requests.room(id));
-        }
-        for partition in 0..self.partitions.len() {
-            for slice in 0..slices {
-                let port = partition * slices as usize + slice as usize;
-                self.partitions[partition].set_reply_room(slice, until, self.replies.room(port));
-            }
-        }
-        if changed {
-            self.quiet_since = until;
-        }
     }
 
     fn first_fault(&mut self) -> Option<(u64, Box<Fault>)> {
@@ -503,6 +514,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let launch = self.context.launch;
         let last = self.sms.iter().map(|sm| if end.is_ok() { sm.last_end } else { sm.now }).max();
         let last = last.unwrap_or(self.start).max(self.firmware_end());
+        self.show_host();
         let hang = match &end {
             Err(End::Hang(reason)) => Some(self.explain(reason.clone(), last.saturating_sub(self.start))),
             _ => None,
@@ -521,8 +533,10 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             timed.total.stalled_on_aggregator += sm.dispatched.empty_cycles;
         }
         let (ctas, warps) = self.started();
+        timed.coherence = self.coherence.as_ref().map(|coherence| coherence.stats());
         if end.is_err() {
             self.drain();
+            self.show_host();
         }
         self.save_areas.free(&mut self.memory.write().expect(NO_PANIC));
         let mut output = Output::default();

@@ -103,6 +103,8 @@ pub struct Report {
     pub dram_utilisation: Option<f64>,
     /// The network between SMs and L2, in a timed model.
     pub interconnect: Option<Counters>,
+    /// The directory that keeps L1s coherent, where there is one.
+    pub coherence: Option<Counters>,
     /// The control processor, where it ran firmware.
     pub aggregator: Option<Counters>,
     /// Each SM, in a timed model.

@@ -345,6 +345,7 @@ fn add_timing(report: &mut Report, chip: &Chip, timed: &TimedStats) {
         *network.entry(name).or_default() += value;
     }
     report.interconnect = Some(network);
+    report.coherence = timed.coherence.as_ref().map(|directory| directory.named().collect());
     report.aggregator = timed.aggregator.as_ref().map(|aggregator| aggregator.named().collect());
     let of_sm = |(sm, l1): &(SmStats, L1Stats)| SmReport {
         ctas: sm.ctas,

@@ -7,10 +7,11 @@ use super::clock::Clock;
 use super::dispatcher::{Dispatcher, Yielded};
 use super::handle::{Aggregator, Call, CallKind, Outcome, Question, Shared, Value};
 use super::pipeline::{Pipeline, When};
-use super::port::{Errand, Port, Store, Waiter};
+use super::port::{Atomic, Done, Port, Store, Waiter};
 use super::{AggregatorStats, Running};
 use crate::chip::Chip;
 use crate::functional::Launch;
+use crate::mem::directory::{Given, Grant, Probe};
 use crate::mem::store::Memory;
 use crate::sm::dispatched::News;
 use crate::sm::execute::Task;
@@ -20,6 +21,8 @@ use crate::sm::execute::Task;
 enum Message {
     /// The answer to one of its requests.
     Reply(u32),
+    /// Somebody else wants a line.
+    Probe(Probe),
     /// An SM has news.
     News(u32, News),
 }
@@ -31,6 +34,9 @@ pub struct Unit<'f> {
     clock: Clock,
     pipeline: Pipeline,
     port: Port,
+    hit_slots: u64,
+    /// The first call's access could not be made; it is tried again after a message.
+    refused: bool,
     store_queue: usize,
     command_instructions: u64,
     param_bytes: Vec<u32>,
@@ -72,7 +78,9 @@ impl<'f> Unit<'f> {
             handle,
             clock,
             pipeline: Pipeline::new(core),
-            port: Port::new(node, chip.l2.cache.line_bytes as u64, chip.interconnect.queue_packets),
+            port: Port::new(chip, node),
+            hit_slots: (spec.hit_latency_clocks * core.width) as u64,
+            refused: false,
             store_queue: core.stores as usize,
             command_instructions: spec.command_instructions as u64,
             param_bytes: launches.iter().map(|launch| launch.kernel.param_bytes).collect(),
@@ -125,6 +133,34 @@ impl<'f> Unit<'f> {
         self.put(arrival, Message::Reply(ticket));
     }
 
+    /// Somebody else's wish for a line arrives in a later cycle.
+    pub fn receive_probe(&mut self, arrival: u64, probe: Probe) {
+        self.put(arrival, Message::Probe(probe));
+    }
+
+    /// The directory answers a message that asked for a line.
+    pub fn granted(
+        &mut self,
+        ticket: u32,
+        grant: Grant,
+        given: Option<&Given>,
+        comes: bool,
+        memory: &Memory,
+    ) {
+        self.port.granted(ticket, grant, given, comes, memory);
+    }
+
+    /// Responses to probes, with the cycle they are sent and the line.
+    pub fn responses(&mut self) -> &mut Vec<(u64, u64, Option<Box<Given>>)> {
+        self.changed |= std::mem::take(&mut self.port.stored);
+        &mut self.port.responses
+    }
+
+    /// Writes all that memory does not have to it.
+    pub fn show_host(&self, memory: &mut Memory) {
+        self.port.show_host(memory);
+    }
+
     /// An SM's news arrive in a later cycle.
     pub fn hear(&mut self, arrival: u64, cu: u32, news: News) {
         self.put(arrival, Message::News(cu, news));
@@ -137,11 +173,13 @@ impl<'f> Unit<'f> {
 
     /// The network now takes so many packets.
     pub fn set_room(&mut self, packets: u32, now: u64) {
-        if self.port.room == 0 && packets > 0 {
+        if packets > self.port.room {
             self.pass_if_blocked(self.next_turn(), self.clock.slot_from(now));
         }
         self.port.room = packets;
+        self.refused = false;
         self.port.next_store(now);
+        self.collect(self.clock.slot_from(now) + self.hit_slots);
     }
 
     /// The next cycle in which it does something by itself.
@@ -222,15 +260,18 @@ impl<'f> Unit<'f> {
 
     /// When a call can begin.
     fn when(&self, call: &Call) -> When {
+        if self.refused {
+            return When::Unknown;
+        }
         let is_load = matches!(call.kind, CallKind::Load { .. } | CallKind::Atomic { .. });
         let When::At(at) = self.pipeline.next(self.front, is_load) else { return When::Unknown };
         let waits = match call.kind {
             CallKind::Load { address, .. } => {
-                self.port.room == 0 || self.port.atomics > 0 || self.port.stores_to_line(address)
+                !self.port.has_room() || self.port.atomics > 0 || self.port.stores_to_line(address)
             }
             CallKind::Store { .. } => self.port.atomics > 0 || self.port.pending_stores() >= self.store_queue,
             CallKind::Atomic { .. } => {
-                self.port.room == 0 || self.port.atomics > 0 || self.port.pending_stores() > 0
+                !self.port.has_room() || self.port.atomics > 0 || self.port.pending_stores() > 0
             }
             CallKind::Fence if self.port.pending_stores() > 0 => true,
             CallKind::Fence => return self.pipeline.all_done(at),
@@ -242,13 +283,16 @@ impl<'f> Unit<'f> {
     /// A message has come.
     fn take(&mut self, cycle: u64, message: Message) {
         let at = self.clock.slot_from(cycle);
+        self.refused = false;
         match message {
             Message::Reply(ticket) => {
-                let done = self.port.arrive(cycle, ticket);
-                if let Some(number) = done.waiter.number {
-                    self.pipeline.done(number, at);
-                }
-                self.shared().finish(done.waiter.result, at, Value::Word(done.value));
+                self.port.arrive(cycle, ticket);
+                self.collect(at);
+            }
+            Message::Probe(probe) => {
+                self.port.answer_probe(cycle, probe);
+                self.port.next_store(cycle);
+                self.collect(at);
             }
             Message::News(cu, news) => {
                 match news {
@@ -263,6 +307,17 @@ impl<'f> Unit<'f> {
                 }
             }
         }
+    }
+
+    /// Accesses are done from a slot on.
+    fn collect(&mut self, at: u64) {
+        for done in std::mem::take(&mut self.port.done) {
+            if let Some(number) = done.waiter.number {
+                self.pipeline.done(number, at);
+            }
+            self.shared().finish(done.waiter.result, at, Value::Word(done.value));
+        }
+        (self.stats.hits, self.stats.misses) = (self.port.hits, self.port.misses);
     }
 
     /// Whoever waits for a place gets it, if there is one.
@@ -321,11 +376,19 @@ impl<'f> Unit<'f> {
                 if !self.check("load", address, bytes, memory) {
                     return;
                 }
+                let waiter = Waiter { number: Some(self.pipeline.begun), result };
+                let Ok(value) = self.port.load(cycle, address, bytes, waiter) else {
+                    return self.refuse(Call { kind, result });
+                };
                 self.last_loads.rotate_right(1);
                 self.last_loads[0] = Some(address);
                 self.stats.loads += 1;
-                let waiter = self.begin_access(true, result);
-                self.port.load(cycle, address, bytes, waiter);
+                let started = self.front;
+                self.begin_access(true, result);
+                if let Some(value) = value {
+                    self.port.done.push(Done { waiter, value });
+                }
+                self.collect(started + self.hit_slots);
             }
             CallKind::Store { address, bytes, value } => {
                 if !self.check("store", address, bytes, memory) {
@@ -339,14 +402,18 @@ impl<'f> Unit<'f> {
                     Waiter { number: None, result }
                 };
                 self.port.store(cycle, Store { address, bytes, value, waiter });
+                self.collect(self.front + self.hit_slots);
             }
             CallKind::Atomic { address, op, ty, operands } => {
                 if !self.check("atomic", address, ty.bytes(), memory) {
                     return;
                 }
+                let waiter = Waiter { number: Some(self.pipeline.begun), result };
+                if self.port.atomic(cycle, Atomic { address, op, ty, operands }, waiter).is_err() {
+                    return self.refuse(Call { kind, result });
+                }
                 self.stats.atomics += 1;
-                let waiter = self.begin_access(true, result);
-                self.port.atomic(cycle, address, Errand::Atomic { address, op, ty, operands }, waiter);
+                self.begin_access(true, result);
             }
             CallKind::Dispatch { kernel, ctas, params } => self.dispatch(kernel, ctas, params, result),
             CallKind::Restart(wavefront) => self.restart(wavefront, result),
@@ -356,6 +423,12 @@ impl<'f> Unit<'f> {
                 self.finish(result, value);
             }
         }
+    }
+
+    /// A call whose access cannot be made now waits for a message.
+    fn refuse(&mut self, call: Call) {
+        self.refused = true;
+        self.shared().calls.push_front(call);
     }
 
     /// So many instructions, of which the first can begin.

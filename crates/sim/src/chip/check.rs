@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use super::timing::{CacheSpec, OperationTimes};
+use super::timing::{CacheSpec, Coherence, OperationTimes};
 use super::{Chip, ChipError, Divergence};
 
 type Checked = Result<(), ChipError>;
@@ -211,6 +211,13 @@ impl Chip {
             self.require(bytes == line, key, bytes, same)?;
         }
         let l1 = &self.l1;
+        let nodes = self.sm.count + self.aggregator.is_some() as u32;
+        self.require(
+            l1.coherence == Coherence::None || nodes <= 64,
+            "sm.count",
+            self.sm.count,
+            "a directory (l1.coherence) knows at most 64 caches",
+        )?;
         self.positive("l1.hit_latency_cycles", l1.hit_latency_cycles)?;
         self.count("l1.mshrs", l1.mshrs)?;
         self.count("l1.mshr_merges", l1.mshr_merges)?;
@@ -401,6 +408,13 @@ impl Chip {
             "aggregator.command_latency_cycles",
             latency,
             "a window is longer (interconnect.latency_cycles)",
+        )?;
+        let packets = self.interconnect.queue_packets;
+        self.require(
+            packets >= 2,
+            "interconnect.queue_packets",
+            packets,
+            "the aggregator sends two at once",
         )?;
         for (name, core) in &aggregator.cores {
             for (key, value) in [

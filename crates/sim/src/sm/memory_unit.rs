@@ -10,13 +10,15 @@ use std::collections::VecDeque;
 use smallvec::SmallVec;
 use warploom_isa::AtomOp;
 
+use super::coherent::PROBE;
 use super::switch::Switches;
 use super::transfer::{Transfer, TransferKind, shared_turns};
 use crate::chip::Chip;
-use crate::chip::timing::{L1Policy, SharedSpec};
+use crate::chip::timing::{Coherence, L1Policy, SharedSpec};
 use crate::mem::cache::Tags;
+use crate::mem::directory::{Given, Grant, Probe};
 use crate::mem::l1::{L1, LineBytes, LineWritten, Lookup, MAX_LINE_BYTES, Refusal};
-use crate::mem::message::{Request, RequestKind, SECTOR_BYTES};
+use crate::mem::message::{Asks, Request, RequestKind, SECTOR_BYTES};
 use crate::mem::store::Memory;
 use crate::slab::Slab;
 use crate::stats::L1Stats;
@@ -49,6 +51,8 @@ pub enum Purpose {
     WriteBack,
     /// A line of a warp's state.
     Switch,
+    /// A line that a coherent L1 had written and gives back.
+    GiveBack,
 }
 
 /// A message that has not been answered.
@@ -64,6 +68,10 @@ pub struct Flight {
     pub bytes: LineBytes,
     /// Which of its bytes had been written.
     pub written: LineWritten,
+    /// What a coherent L1 may do with it, once answered.
+    pub granted: Option<Grant>,
+    /// Its bytes come with the answer.
+    pub comes: bool,
 }
 
 /// What the unit did in a cycle.
@@ -87,9 +95,9 @@ pub struct MemoryUnit<const N: usize> {
     sm: u16,
     shared: SharedSpec,
     policy: L1Policy,
-    line_bytes: u64,
+    pub(super) line_bytes: u64,
     bypass_bytes: u64,
-    hit_latency: u64,
+    pub(super) hit_latency: u64,
     constant_latency: u64,
     local_words: u64,
     /// Accesses of warps.
@@ -115,6 +123,12 @@ pub struct MemoryUnit<const N: usize> {
     pub outbox: Vec<(u64, Request)>,
     /// Warps whose state goes to memory or comes back.
     pub switches: Switches,
+    /// What others want of a coherent L1.
+    pub(super) probes: Slab<Probe>,
+    /// Its responses, with the cycle they are sent and the line.
+    pub responses: Vec<(u64, u64, Option<Box<Given>>)>,
+    /// A store has changed what a coherent L1 holds.
+    pub stored: bool,
     /// Packets the network still takes.
     room: u32,
     /// What happened.
@@ -124,6 +138,10 @@ pub struct MemoryUnit<const N: usize> {
 impl<const N: usize> MemoryUnit<N> {
     /// An idle unit.
     pub fn new(chip: &Chip, sm: u16) -> Self {
+        let mut l1 = L1::new(&chip.l1);
+        if chip.l1.coherence == Coherence::Moesi {
+            l1.make_coherent();
+        }
         MemoryUnit {
             sm,
             shared: chip.shared.clone(),
@@ -136,7 +154,7 @@ impl<const N: usize> MemoryUnit<N> {
             transfers: Slab::default(),
             flights: Slab::default(),
             queue: VecDeque::new(),
-            l1: L1::new(&chip.l1),
+            l1,
             constant: Tags::new(&chip.constant.cache),
             constant_misses: Vec::new(),
             free_at: 0,
@@ -145,6 +163,9 @@ impl<const N: usize> MemoryUnit<N> {
             completed: Vec::new(),
             outbox: Vec::new(),
             switches: Switches::default(),
+            probes: Slab::default(),
+            responses: Vec::new(),
+            stored: false,
             room: chip.interconnect.queue_packets,
             stats: L1Stats::default(),
         }
@@ -306,7 +327,10 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// Writes back what a way holds, if it must be, before it is used for another line.
-    fn make_way(&mut self, now: u64, way: crate::mem::cache::Way) -> Result<(), Refusal> {
+    pub(super) fn make_way(&mut self, now: u64, way: crate::mem::cache::Way) -> Result<(), Refusal> {
+        if self.l1.is_coherent() && self.l1.must_give_back(way).is_some() {
+            return self.give_back(now, way);
+        }
         let Some(old) = self.l1.must_write_back(way) else { return Ok(()) };
         self.send(now, Purpose::WriteBack, old, self.all_sectors(), RequestKind::Write)?;
         // If the network has no room for the new line's packet, the old line need not go again.
@@ -316,6 +340,9 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     fn send_global(&mut self, now: u64, id: u32) -> Result<(), Refusal> {
+        if self.l1.is_coherent() {
+            return self.send_coherent(now, id);
+        }
         let access = &self.transfers[id];
         let cached = self.policy == L1Policy::WriteEvict;
         let through_l1 = cached && !access.skips_l1 && access.kind == TransferKind::Load;
@@ -344,25 +371,33 @@ impl<const N: usize> MemoryUnit<N> {
                 self.wait_for(ticket, id, lanes);
                 self.stats.stores += 1;
             }
-            TransferKind::Atomic { op, silent, .. } => {
-                let sectors = access.sectors(lanes, line);
-                let same_word = access.same_word(lanes) as u8;
-                let operands = if op == AtomOp::Cas { 2 } else { 1 };
-                let kind = RequestKind::Atomic {
-                    same_word,
-                    lanes: lanes.count_ones() as u8,
-                    operand_bytes: (operands * access.bytes) as u8,
-                    result_bytes: if silent { 0 } else { access.bytes as u8 },
-                };
-                let ticket = self.send(now, Purpose::Atomic, line, sectors, kind)?;
+            TransferKind::Atomic { .. } => {
+                self.send_atomic(now, id, line, lanes)?;
                 if cached {
                     self.l1.forget(line);
                 }
-                self.wait_for(ticket, id, lanes);
-                self.stats.atomics += 1;
             }
         }
         self.transfers[id].unsent &= !lanes;
+        Ok(())
+    }
+
+    /// Sends lanes of an atomic to their slice.
+    pub(super) fn send_atomic(&mut self, now: u64, id: u32, line: u64, lanes: u64) -> Result<(), Refusal> {
+        let access = &self.transfers[id];
+        let TransferKind::Atomic { op, silent, .. } = access.kind else { unreachable!("called for atomics") };
+        let sectors = access.sectors(lanes, line);
+        let same_word = access.same_word(lanes) as u8;
+        let operands = if op == AtomOp::Cas { 2 } else { 1 };
+        let kind = RequestKind::Atomic {
+            same_word,
+            lanes: lanes.count_ones() as u8,
+            operand_bytes: (operands * access.bytes) as u8,
+            result_bytes: if silent { 0 } else { access.bytes as u8 },
+        };
+        let ticket = self.send(now, Purpose::Atomic, line, sectors, kind)?;
+        self.wait_for(ticket, id, lanes);
+        self.stats.atomics += 1;
         Ok(())
     }
 
@@ -391,12 +426,12 @@ impl<const N: usize> MemoryUnit<N> {
         Ok(())
     }
 
-    fn wait_for(&mut self, ticket: u32, id: u32, lanes: u64) {
+    pub(super) fn wait_for(&mut self, ticket: u32, id: u32, lanes: u64) {
         self.flights[ticket].waiting.push((id, lanes));
         self.transfers[id].outstanding += 1;
     }
 
-    fn all_sectors(&self) -> u8 {
+    pub(super) fn all_sectors(&self) -> u8 {
         ((1u32 << (self.line_bytes as u32 / SECTOR_BYTES)) - 1) as u8
     }
 
@@ -421,7 +456,7 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// Sends a message, if the network has room.
-    fn send(
+    pub(super) fn send(
         &mut self,
         now: u64,
         purpose: Purpose,
@@ -439,11 +474,23 @@ impl<const N: usize> MemoryUnit<N> {
             waiting: SmallVec::new(),
             bytes: [0; MAX_LINE_BYTES],
             written: LineWritten::MAX,
+            granted: None,
+            comes: true,
         });
         let flight = &mut self.flights[ticket];
         (flight.purpose, flight.line) = (purpose, line);
         flight.waiting.clear();
-        self.outbox.push((now, Request { line, sectors, whole: sectors, kind, sm: self.sm, ticket }));
+        let request = Request {
+            line,
+            sectors,
+            whole: sectors,
+            kind,
+            sm: self.sm,
+            ticket,
+            asks: Asks::Nothing,
+            missed: false,
+        };
+        self.outbox.push((now, request));
         Ok(ticket)
     }
 
@@ -466,7 +513,7 @@ impl<const N: usize> MemoryUnit<N> {
         let flight = &mut self.flights[ticket];
         match flight.purpose {
             Purpose::Fill { local: false } | Purpose::Load => {
-                read_line(memory, flight.line, &mut flight.bytes[..self.line_bytes as usize]);
+                memory.read_line(flight.line, &mut flight.bytes[..self.line_bytes as usize]);
                 flight.written = memory.written_from(flight.line);
                 0
             }
@@ -485,8 +532,13 @@ impl<const N: usize> MemoryUnit<N> {
                     let bytes = &image[index as usize * line.len()..];
                     memory.write(flight.line, &bytes[..line.len()]);
                 } else {
-                    read_line(memory, flight.line, line);
+                    memory.read_line(flight.line, line);
                 }
+                0
+            }
+            Purpose::GiveBack => {
+                let Some(given) = self.l1.leaving(ticket) else { return 0 };
+                memory.write_line(flight.line, &given.bytes[..self.line_bytes as usize], given.written);
                 0
             }
             _ => 0,
@@ -496,7 +548,15 @@ impl<const N: usize> MemoryUnit<N> {
     /// The answer to message `ticket` arrives. Returns a line of instructions, if it brings one.
     pub fn arrive(&mut self, now: u64, ticket: u32) -> Option<u64> {
         self.refused = false;
+        if ticket & PROBE != 0 {
+            self.answer_probe(now, ticket);
+            return None;
+        }
         let flight = &self.flights[ticket];
+        if let Some(grant) = flight.granted {
+            self.arrive_granted(now, ticket, grant);
+            return None;
+        }
         let (purpose, line) = (flight.purpose, flight.line);
         match purpose {
             Purpose::Fill { local } => {
@@ -512,6 +572,7 @@ impl<const N: usize> MemoryUnit<N> {
                 }
                 self.constant_misses.retain(|&(_, waited)| waited != ticket);
             }
+            Purpose::GiveBack => self.l1.has_left(ticket),
             Purpose::Switch => {
                 let (switch, index) = flight.waiting[0];
                 self.switches.arrived(switch, index as usize, &flight.bytes[..self.line_bytes as usize]);
@@ -535,14 +596,14 @@ impl<const N: usize> MemoryUnit<N> {
         self.flights.give_back(ticket);
         (purpose == Purpose::Instruction).then_some(line)
     }
-}
 
-/// Copies what memory holds of a line; beyond an allocation's end there is nothing.
-fn read_line(memory: &Memory, line: u64, into: &mut [u8]) {
-    let Some(at) = memory.find(line) else { return into.fill(0) };
-    let (base, data) = memory.allocation(at);
-    let data = &data[(line - base) as usize..];
-    let some = data.len().min(into.len());
-    into[..some].copy_from_slice(&data[..some]);
-    into[some..].fill(0);
+    /// One of the messages of an access has been answered.
+    pub(super) fn part_done(&mut self, now: u64, id: u32) {
+        let access = &mut self.transfers[id];
+        access.outstanding -= 1;
+        let all_sent = access.shared | access.constant | access.local | access.unsent == 0;
+        if access.outstanding == 0 && all_sent {
+            self.completed.push((id, access.ready_at.max(now)));
+        }
+    }
 }

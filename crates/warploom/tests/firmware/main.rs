@@ -1,5 +1,6 @@
 //! Firmware on the control processor of the apu.
 
+mod coherence;
 mod dispatch;
 mod hang;
 mod support;
