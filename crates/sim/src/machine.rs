@@ -479,8 +479,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             let instructions = self.sms.iter().map(|sm| sm.probe.0.warp_instructions()).sum();
             progress.instructions.store(instructions, Ordering::Relaxed);
             let resident = self.sms.iter().map(|sm| sm.residents().count() as u64).sum::<u64>();
-            progress.ctas_done.store(self.next_cta - resident, Ordering::Relaxed);
-            progress.ctas.store(self.total, Ordering::Relaxed);
+            let started = self.started().0;
+            progress.ctas_done.store(started.saturating_sub(resident), Ordering::Relaxed);
+            progress.ctas.store(self.total.max(started), Ordering::Relaxed);
         }
         match &limits.interrupt {
             Some(stop) if stop.load(Ordering::Relaxed) => Err(End::Interrupted),

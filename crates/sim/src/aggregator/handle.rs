@@ -129,7 +129,8 @@ impl Aggregator {
         self.call(CallKind::Sleep(cycles))
     }
 
-    /// Waits until a CTA ends or a wavefront yields, from this call on.
+    /// Waits until a CTA ends or a wavefront yields. If that has happened since the last answer to this, it answers at once: so
+    /// nothing is missed between a look and a wait.
     pub fn event(&self) -> Answer<()> {
         self.call(CallKind::Event)
     }

@@ -49,6 +49,8 @@ pub struct Unit<'f> {
     messages: u64,
     /// Results of waits for an event.
     listeners: Vec<Option<u32>>,
+    /// There was news of which no wait for an event has told.
+    unheard: bool,
     /// The slot that firmware has come to.
     front: u64,
     start: u64,
@@ -89,6 +91,7 @@ impl<'f> Unit<'f> {
             inbox: BTreeMap::new(),
             messages: 0,
             listeners: Vec::new(),
+            unheard: false,
             front: clock.slot_from(start),
             start,
             polled: false,
@@ -301,6 +304,7 @@ impl<'f> Unit<'f> {
                 }
                 self.dispatcher.hear(cu, &news);
                 self.place(cycle);
+                self.unheard = self.listeners.is_empty();
                 for listener in std::mem::take(&mut self.listeners) {
                     self.stats.idle_cycles += cycle.saturating_sub(self.clock.cycle_of(self.front));
                     self.shared().finish(listener, at, Value::Word(0));
@@ -370,6 +374,7 @@ impl<'f> Unit<'f> {
                 self.front = self.front.max(self.clock.slot_from(cycle.saturating_add(cycles)));
                 self.finish(result, Value::Word(0));
             }
+            CallKind::Event if std::mem::take(&mut self.unheard) => self.finish(result, Value::Word(0)),
             CallKind::Event => self.listeners.push(result),
             CallKind::Fence => self.finish(result, Value::Word(0)),
             CallKind::Load { address, bytes } => {

@@ -111,6 +111,9 @@ pub struct OperandSpec {
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct UnitSpec {
+    /// Warp slot `i` has only unit `i` modulo their number of each kind, as a wavefront has its SIMD; otherwise any that is free.
+    #[serde(default)]
+    pub owned: bool,
     /// Units for integer and single precision.
     pub sp: u32,
     /// Units for transcendental functions and divisions.

@@ -55,6 +55,8 @@ pub struct Backend {
     /// Results written in a cycle, at its place modulo the length.
     ports: Vec<Booked>,
     ports_per_cycle: u32,
+    /// Each slot has its unit.
+    owned: bool,
     /// Cycles that operands waited for a bank.
     pub bank_conflicts: u64,
 }
@@ -76,6 +78,7 @@ impl Backend {
             banks: vec![0; operands.banks as usize],
             ports: vec![Booked::default(); BOOKED],
             ports_per_cycle: operands.writeback_ports,
+            owned: units.owned,
             bank_conflicts: 0,
         }
     }
@@ -99,7 +102,7 @@ impl Backend {
         let free_at = &mut self.free_at[inst.unit as usize];
         debug_assert!(*free_at <= now);
         let lane = &mut self.lanes[inst.unit as usize];
-        let unit = earliest(&lane.units);
+        let unit = if self.owned { slot % lane.units.len() } else { earliest(&lane.units) };
         let starts = ready.max(lane.units[unit]);
         lane.units[unit] = starts + inst.initiation_cycles as u64;
         *free_at = lane.occupy(starts);

@@ -127,3 +127,22 @@ fn bad_firmware_is_told() {
     let refused = other.run_firmware(Firmware::new([task]), |_| async {});
     assert!(refused.unwrap_err().to_string().contains("no control processor"));
 }
+
+#[test]
+fn no_event_is_missed_between_a_look_and_a_wait() {
+    let mut gpu = apu(&["sm.count=2"], 1);
+    let module = load(&mut gpu, MARK);
+    let mark = Task::new(0, module.kernel("mark").unwrap(), 64);
+    let out = gpu.zeros::<u32>(64).unwrap();
+    let params = mark.params(args![&out, 1u32]).unwrap();
+    let (_, report) = gpu
+        .run_firmware(Firmware::new([mark]), |agg| async move {
+            for instructions in 0..300 {
+                agg.start(&params, 1);
+                agg.compute(instructions);
+                all_ended(&agg).await;
+            }
+        })
+        .unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!((report.ctas, out.read(&gpu).unwrap()[5]), (300, 300));
+}
