@@ -112,6 +112,7 @@ pub fn run<const N: usize>(launch: &Launch<'_>, memory: &mut Memory) -> Result<S
         uninitialised: None,
         lock_units: LockUnits::new(launch.lock_bits(), 0, launch.chip.sm.count),
         lock_notes: LockWarnings::default(),
+        fresh: Vec::new(),
     };
     let total = launch.shape.grid.iter().map(|&d| d as u64).product::<u64>();
     let mut machine = Machine::<N> {

@@ -293,14 +293,12 @@ impl Directory {
         if busy.slice == Slice::Later {
             let changes = busy.request.asks == Asks::Nothing && busy.request.kind != RequestKind::Read;
             match &busy.given {
-                Some(given) if changes => {
-                    if given.dirty {
-                        let given = given.clone();
-                        self.actions.push(Action::Write { line: number, given });
-                    }
+                Some(given) if changes && given.dirty => {
+                    let given = given.clone();
+                    self.actions.push(Action::Write { line: number, given });
                 }
-                Some(_) => busy.slice = Slice::Unneeded,
-                None => {}
+                Some(_) if !changes => busy.slice = Slice::Unneeded,
+                _ => {}
             }
             if busy.slice == Slice::Later {
                 busy.slice = Slice::Asked;

@@ -5,7 +5,7 @@ use super::transfer::TransferKind;
 use crate::mem::cache::Way;
 use crate::mem::directory::{Given, Grant, Probe};
 use crate::mem::l1::coherent::Writable;
-use crate::mem::l1::{Lookup, Refusal};
+use crate::mem::l1::{LineBytes, Lookup, Refusal};
 use crate::mem::message::{Asks, RequestKind};
 use crate::mem::store::Memory;
 
@@ -167,6 +167,13 @@ impl<const N: usize> MemoryUnit<N> {
         self.probes.give_back(number & !PROBE);
         let given = self.l1.probe(probe);
         self.responses.push((now + self.hit_latency, probe.line, given));
+    }
+
+    /// Lines that memory does not have as they are here.
+    pub fn newer_lines(&self) -> Vec<(u64, Vec<u8>)> {
+        let line =
+            |(line, bytes, _): (u64, &LineBytes, _)| (line, bytes[..self.line_bytes as usize].to_vec());
+        self.l1.dirty_lines().map(line).collect()
     }
 
     /// Writes all that memory does not have to it, without taking time: the host looks at it.

@@ -314,6 +314,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             uninitialised: None,
             lock_units: std::mem::take(&mut self.lock_units),
             lock_notes: std::mem::take(&mut self.lock_notes),
+            fresh: Vec::new(),
         };
         while self.now < until {
             let now = self.now;

@@ -105,6 +105,8 @@ pub struct Execution<'a> {
     pub lock_units: LockUnits,
     /// What looks wrong with the use of lock bits.
     pub lock_notes: LockWarnings,
+    /// Lines of global memory that a coherent L1 has newer, for instructions that print.
+    pub fresh: Vec<(u64, Vec<u8>)>,
 }
 
 impl Execution<'_> {
@@ -528,9 +530,10 @@ impl Execution<'_> {
         let formats = read_address(&warp.registers(activation), inst.src[0], imms, wide);
         let buffers = read_address(&warp.registers(activation), inst.src[1], imms, wide);
         let mut used = [0u32; N];
+        let fresh = std::mem::take(&mut self.fresh);
         for lane in each(mask) {
-            let mut device =
-                DeviceArguments { reach: self.reach(cta), warp, activation, lane, buffer: buffers[lane] };
+            let (reach, buffer, fresh) = (self.reach(cta), buffers[lane], &fresh[..]);
+            let mut device = DeviceArguments { reach, warp, activation, lane, buffer, fresh };
             let bad = |message| Bad { lane, kind: FaultKind::Printf(message) };
             let format = printf::Arguments::string(&mut device, formats[lane]).map_err(bad)?;
             let (text, count) = printf::format(&format, &mut device).map_err(bad)?;
@@ -557,7 +560,8 @@ impl Execution<'_> {
         let address = |at: usize| read_address(&registers, inst.src[at], &kernel.imms, wide)[lane];
         let (message, file, function) = (address(0), address(1), address(3));
         let line = registers.read32(inst.src[2])[lane];
-        let mut device = DeviceArguments { reach: self.reach(cta), warp, activation, lane, buffer: 0 };
+        let fresh = &std::mem::take(&mut self.fresh)[..];
+        let mut device = DeviceArguments { reach: self.reach(cta), warp, activation, lane, buffer: 0, fresh };
         // A string that cannot be read must not hide the assertion.
         let mut text =
             |address| printf::Arguments::string(&mut device, address).unwrap_or_else(|_| "?".to_string());
@@ -573,13 +577,20 @@ struct DeviceArguments<'a, const N: usize> {
     activation: &'a Activation,
     lane: usize,
     buffer: u64,
+    fresh: &'a [(u64, Vec<u8>)],
 }
 
 impl<const N: usize> DeviceArguments<'_, N> {
     fn byte(&mut self, address: u64) -> printf::Result<u8> {
-        self.reach
+        let found = self
+            .reach
             .generic_byte(self.warp, self.activation, self.lane, address)
-            .map_err(|bad| bad.kind.to_string())
+            .map_err(|bad| bad.kind.to_string())?;
+        let newer = self
+            .fresh
+            .iter()
+            .find_map(|(line, bytes)| bytes.get(usize::try_from(address.checked_sub(*line)?).ok()?).copied());
+        Ok(newer.unwrap_or(found))
     }
 }
 

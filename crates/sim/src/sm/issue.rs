@@ -143,6 +143,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         let watched = self.watch.is_some() && matches!(inst.op, Op::Mbarrier(..));
         let shared_before = watched.then(|| resident.cta.shared.bytes.clone());
+        if matches!(inst.op, Op::Printf | Op::AssertFail) && self.memory.l1.is_coherent() {
+            execution.fresh = self.memory.newer_lines();
+        }
         execution.step(&mut resident.cta, &mut resident.warps, w, path)?;
         if shared_before.is_some_and(|before| before != resident.cta.shared.bytes) {
             self.changed = true;
