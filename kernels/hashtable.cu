@@ -26,8 +26,8 @@ extern "C" __global__ void hashtable_insert(const unsigned* keys, unsigned count
                 __threadfence();
                 atomicExch(&locks[bucket], 0);
             }
-            // Hides the flag's value: knowing it, a compiler would move the section behind the loop.
-            asm volatile("" : "+r"(done));
+            // Hides the flag's value: knowing it, a compiler would move the section behind the loop. And says that the loop waits.
+            asm volatile(".pragma \"warploom.sib\";" : "+r"(done));
         }
     }
 }

@@ -59,6 +59,7 @@ WL_FN uint3 wl_grid_size() {
 #define gridDim (wl_grid_size())
 
 // Barriers and fences. __syncthreads() is a clang builtin already.
+WL_FN int __syncthreads_or(int p) { return __nvvm_bar0_or(p); }
 WL_FN void __threadfence_block() { __nvvm_membar_cta(); }
 WL_FN void __threadfence() { __nvvm_membar_gl(); }
 WL_FN void __threadfence_system() { __nvvm_membar_sys(); }

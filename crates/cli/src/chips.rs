@@ -1,7 +1,7 @@
 //! `warploom chips`: what can be modelled.
 
 use serde_json::{Value, json};
-use warploom::{Chip, Divergence, Error, chip};
+use warploom::{Chip, Divergence, Error, StorageBits, chip};
 
 use crate::cli::ChipsOptions;
 use crate::failure::{Exit, Failure};
@@ -14,8 +14,8 @@ pub fn chips(options: &ChipsOptions) -> Result<Exit, Failure> {
         Some(name) if options.json => format!("{}\n", to_json(&load(name)?)?),
         Some(name) => {
             // A file with a mistake in it is refused, not shown.
-            load(name)?;
-            chip::text(name).map_err(Error::from)?
+            let cost = cost(&load(name)?);
+            format!("{}\n{cost}", chip::text(name).map_err(Error::from)?.trim_end())
         }
         None => {
             let chips = chip::names().into_iter().map(load).collect::<Result<Vec<_>, _>>()?;
@@ -31,8 +31,20 @@ pub fn chips(options: &ChipsOptions) -> Result<Exit, Failure> {
     Ok(Exit::Good)
 }
 
+/// What follows from the file, in the form of comments: it stays a chip file.
+fn cost(chip: &Chip) -> String {
+    let bits = StorageBits::of(chip);
+    let mut text = "\n# What BOWS and DDOS would cost an SM in storage with these settings:\n".to_string();
+    for (name, bits) in bits.named() {
+        text.push_str(&format!("#   {name:<24}{:>8} bits\n", grouped(bits)));
+    }
+    text
+}
+
 fn to_json(chip: &Chip) -> Result<Value, Failure> {
-    Ok(serde_json::to_value(chip).map_err(std::io::Error::from)?)
+    let mut value = serde_json::to_value(chip).map_err(std::io::Error::from)?;
+    value["bows_storage_bits"] = serde_json::to_value(StorageBits::of(chip)).map_err(std::io::Error::from)?;
+    Ok(value)
 }
 
 fn table(chips: &[Chip]) -> String {

@@ -1,14 +1,16 @@
 //! What can be asked for on the command line.
 
+mod compare;
 mod repro;
 
 use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use warploom::SimModel;
+use warploom::{DelayLimit, SibSource, SimModel};
 
 use crate::arg::{ArgSpec, DumpSpec, SaveSpec, parse_dims};
+pub use compare::CompareOptions;
 pub use repro::ReproOptions;
 
 /// A laboratory for fine-grained synchronization on GPUs: run PTX kernels and SASS listings on a model of a GPU.
@@ -47,6 +49,9 @@ pub enum Command {
     /// Run a built-in workload, with its own input, and check its result
     #[command(after_help = WORK_EXAMPLES)]
     Work(Box<WorkOptions>),
+    /// Run a kernel or a workload under every warp scheduler, with spinning warps backing off and without, and compare
+    #[command(after_help = compare::COMPARE_EXAMPLES)]
+    Compare(Box<CompareOptions>),
     /// Run the papers' experiments and hold the numbers beside theirs
     #[command(after_help = repro::REPRO_EXAMPLES)]
     Repro(ReproOptions),
@@ -82,6 +87,7 @@ impl Command {
         match self {
             Command::Run(options) => options.json,
             Command::Work(options) => options.json,
+            Command::Compare(options) => options.json,
             Command::Repro(options) => options.json,
             Command::Check(options) => options.json,
             Command::Asm(_) => false,
@@ -128,6 +134,17 @@ pub struct MachineOptions {
     /// The warp scheduler: lrr, gto or cawa; if not given, the chip's (`issue.policy`)
     #[arg(long, value_name = "NAME", value_parser = parse_policy)]
     pub sched: Option<String>,
+    /// Let warps that spin back off (BOWS), around whatever scheduler
+    #[arg(long)]
+    pub bows: bool,
+    /// The least time between two turns of a spin loop: cycles, or `adaptive`; if not given, the chip's (`issue.bows`).
+    /// Switches --bows on
+    #[arg(long, value_name = "N|adaptive", value_parser = parse_limit)]
+    pub bows_limit: Option<DelayLimit>,
+    /// Who names the branches of loops that spin: `ddos` (found by the hardware), `annotated` (by the kernel) or
+    /// `static` (by analysis). Switches --bows on
+    #[arg(long, value_name = "SOURCE", value_parser = parse_sib)]
+    pub sib: Option<SibSource>,
     /// Host threads that the timed model uses; if not given, one for each core. Results do not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
@@ -165,6 +182,25 @@ fn parse_policy(text: &str) -> Result<String, String> {
         true => Ok(text.to_string()),
         false => Err(format!("there are {}", known.join(", "))),
     }
+}
+
+/// The longest delay that can be asked for: more than any kernel runs.
+const LONGEST_DELAY: u64 = 1 << 32;
+
+fn parse_limit(text: &str) -> Result<DelayLimit, String> {
+    if text == "adaptive" {
+        return Ok(DelayLimit::Adaptive);
+    }
+    match text.replace('_', "").parse() {
+        Ok(cycles) if cycles <= LONGEST_DELAY => Ok(DelayLimit::Fixed(cycles)),
+        Ok(_) => Err(format!("it can be at most {LONGEST_DELAY} cycles")),
+        Err(_) => Err("it is a number of cycles, or `adaptive`".to_string()),
+    }
+}
+
+fn parse_sib(text: &str) -> Result<SibSource, String> {
+    let found = SibSource::ALL.iter().find(|(_, name)| *name == text).map(|&(source, _)| source);
+    found.ok_or_else(|| format!("there are {}", SibSource::ALL.map(|(_, name)| name).join(", ")))
 }
 
 fn parse_cycles(text: &str) -> Result<std::ops::Range<u64>, String> {
@@ -311,12 +347,9 @@ pub struct DevicesOptions {
     pub json: bool,
 }
 
-/// `warploom run`.
+/// How a kernel of a file is launched, and with what.
 #[derive(Args, Clone, Debug)]
-pub struct RunOptions {
-    /// The file with the kernel: PTX text or a SASS listing
-    #[arg(value_name = "KERNEL.ptx")]
-    pub file: PathBuf,
+pub struct LaunchOptions {
     /// The kernel to run; not needed if the file has only one
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
@@ -332,6 +365,17 @@ pub struct RunOptions {
     /// An argument of the kernel, in the order of its parameters; see below
     #[arg(long = "arg", value_name = "ARG")]
     pub args: Vec<ArgSpec>,
+}
+
+/// `warploom run`.
+#[derive(Args, Clone, Debug)]
+pub struct RunOptions {
+    /// The file with the kernel: PTX text or a SASS listing
+    #[arg(value_name = "KERNEL.ptx")]
+    pub file: PathBuf,
+    /// The launch.
+    #[command(flatten)]
+    pub launch: LaunchOptions,
     /// After the launch, print the first N elements (or all) of argument I's buffer on a line; I counts from 0
     #[arg(long, value_name = "I[:N]")]
     pub dump: Vec<DumpSpec>,
@@ -569,10 +613,33 @@ mod tests {
         let line = "warploom run k.ptx --entry e --chip apu --set sm.count=1 --set sm.max_ctas=2 --grid 2x3 --block 4,5,6 \
                     --shared 64 --arg s32:-5 --arg buf:u32:4=zero --dump 1:2 --save 1=o --max-cycles 9 --json";
         let Command::Run(run) = Cli::parse_from(line.split_whitespace()).command else { panic!() };
-        assert_eq!((run.grid, run.block), ([2, 3, 1], Some([4, 5, 6])));
+        assert_eq!((run.launch.grid, run.launch.block), ([2, 3, 1], Some([4, 5, 6])));
         assert_eq!(run.machine.chip.set, ["sm.count=1", "sm.max_ctas=2"]);
-        assert_eq!((run.args.len(), run.dump.len(), run.save.len()), (2, 1, 1));
+        assert_eq!((run.launch.args.len(), run.dump.len(), run.save.len()), (2, 1, 1));
         assert!(run.json && !run.machine.check_uninit);
+    }
+
+    #[test]
+    fn reads_how_spinning_warps_back_off() {
+        let read = |words: &str| {
+            let line = format!("warploom work hashtable {words}");
+            let cli = Cli::try_parse_from(line.split_whitespace()).map_err(|e| e.to_string())?;
+            let Command::Work(work) = cli.command else { panic!() };
+            Ok::<_, String>((work.machine.bows, work.machine.bows_limit, work.machine.sib))
+        };
+        assert_eq!(read(""), Ok((false, None, None)));
+        assert_eq!(read("--bows --bows-limit adaptive"), Ok((true, Some(DelayLimit::Adaptive), None)));
+        let limited = (false, Some(DelayLimit::Fixed(3000)), Some(SibSource::Annotated));
+        assert_eq!(read("--bows-limit 3_000 --sib annotated"), Ok(limited));
+        for (words, message) in [
+            ("--bows-limit soon", "it is a number of cycles, or `adaptive`"),
+            ("--bows-limit -1", "unexpected argument"),
+            ("--bows-limit 5000000000", "it can be at most 4294967296 cycles"),
+            ("--sib guessed", "there are ddos, annotated, static"),
+        ] {
+            let error = read(words).unwrap_err();
+            assert!(error.contains(message), "{words}: {error}");
+        }
     }
 
     #[test]

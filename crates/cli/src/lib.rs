@@ -9,6 +9,7 @@ pub mod asm;
 pub mod check;
 pub mod chips;
 pub mod cli;
+pub mod compare;
 pub mod conform;
 pub mod devices;
 pub mod failure;
@@ -44,6 +45,7 @@ pub fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Run(options) => run::run(options),
         Command::Work(options) => work::work(options),
+        Command::Compare(options) => compare::compare(options),
         Command::Repro(options) => repro::repro(options),
         Command::Check(options) => check::check(options),
         Command::Asm(options) => asm::asm(options),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use warploom::{Chip, Device, Error, Launch, Progress, SimOptions, Timing, TraceOptions};
+use warploom::{Bows, Chip, Device, Error, Launch, Progress, SimOptions, Timing, TraceOptions};
 
 use crate::cli::{ChipOptions, DeviceName, MachineOptions, ModelName};
 use crate::failure::{Exit, Failure};
@@ -35,18 +35,20 @@ pub fn write_observations(gpu: &mut Device, options: &MachineOptions) -> Result<
 
 fn refuse_on_hardware(options: &MachineOptions) -> Result<(), Failure> {
     let asked = [
-        (options.check_uninit, "--check-uninit"),
         (options.trace.is_some(), "--trace"),
         (options.sample.is_some(), "--sample"),
         (options.sched.is_some(), "--sched"),
+        (options.bows, "--bows"),
+        (options.bows_limit.is_some(), "--bows-limit"),
+        (options.sib.is_some(), "--sib"),
+        // Last: the functional model can do that.
+        (options.check_uninit, "--check-uninit"),
     ];
     match asked.into_iter().find(|(asked, _)| *asked) {
         Some((_, option)) if options.device != DeviceName::Sim => {
             Err(Failure::input(format!("{option} needs the simulator: a real GPU does not show that")))
         }
-        Some((_, option @ ("--trace" | "--sample" | "--sched")))
-            if options.model == ModelName::Functional =>
-        {
+        Some((_, option)) if options.model == ModelName::Functional && option != "--check-uninit" => {
             Err(Failure::input(format!("{option} needs the timed model: the functional one has no clock")))
         }
         _ => Ok(()),
@@ -64,6 +66,7 @@ pub fn open(options: &MachineOptions) -> Result<Device, Failure> {
             model: options.model.into(),
             timing: Timing {
                 policy: options.sched.clone(),
+                bows: bows(options),
                 threads: options.threads.unwrap_or(0).into(),
                 sample_cycles: options.sample.as_ref().map(|sample| sample.cycles),
                 trace: options.trace.as_ref().map(|_| TraceOptions {
@@ -74,6 +77,12 @@ pub fn open(options: &MachineOptions) -> Result<Device, Failure> {
             },
         },
     )
+}
+
+/// To say how spinning warps back off is to say that they do.
+fn bows(options: &MachineOptions) -> Bows {
+    let on = options.bows || options.bows_limit.is_some() || options.sib.is_some();
+    Bows { enabled: on.then_some(true), limit: options.bows_limit, sib: options.sib }
 }
 
 /// A device; the chip and its options count where it is simulated.

@@ -1,36 +1,37 @@
 //! `warploom run`: one launch, from the command line's arguments to a summary.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::path::Path;
 
 use serde_json::{Value, json};
 use warploom::isa::{Param, Ty};
 use warploom::{Arg, Buffer, Device, Error, Kernel, Launch, Model, Module, Report};
 
 use crate::arg::{ArgSpec, BufferSpec, Fill};
-use crate::cli::{DeviceName, MachineOptions, RunOptions};
+use crate::cli::{DeviceName, LaunchOptions, MachineOptions, RunOptions};
 use crate::failure::{Exit, Failure};
 use crate::input::{self, reason};
 use crate::machine::{self, Control};
-use crate::term::{self, counted, dims, grouped, seconds};
+use crate::term::{self, counted, dims, grouped, joules, seconds};
 use crate::{fill, value};
 
 /// Runs the kernel and prints what it did.
 pub fn run(options: &RunOptions) -> Result<Exit, Failure> {
     let mut gpu = machine::open(&options.machine)?;
-    let module = input::load(&mut gpu, &options.file)?;
-    let kernel = choose_kernel(&module, options)?;
-    check_references(options, &kernel)?;
-    let arguments = prepare(&mut gpu, &options.args)?;
+    let ready = ready(&mut gpu, &options.file, &options.launch, || check_references(options))?;
+    let arguments = &ready.arguments;
 
-    let args = arguments.iter().map(Prepared::arg).collect::<Vec<_>>();
     let control = Control::new(&options.machine);
-    let launched = gpu.launch(&kernel, control.apply(launch(options)), args);
+    let mut launch = control.apply(options.launch.shape());
+    launch.cooperative = options.cooperative;
+    let launched = ready.launch(&mut gpu, launch);
     drop(control);
     machine::write_observations(&mut gpu, &options.machine)?;
     let report = launched.map_err(|error| launch_failure(error, &options.machine, options.json))?;
     let dumps =
-        options.dump.iter().map(|d| dump(&gpu, &arguments, d.arg, d.count)).collect::<Result<Vec<_>, _>>()?;
-    save(&gpu, &arguments, options)?;
+        options.dump.iter().map(|d| dump(&gpu, arguments, d.arg, d.count)).collect::<Result<Vec<_>, _>>()?;
+    save(&gpu, arguments, options)?;
 
     if options.json {
         let mut object = serde_json::to_value(&report).map_err(std::io::Error::from)?;
@@ -53,19 +54,50 @@ pub fn run(options: &RunOptions) -> Result<Exit, Failure> {
     Ok(judge_uninitialised(&report))
 }
 
+/// A kernel on a device, with its arguments.
+pub(crate) struct Ready {
+    kernel: Kernel,
+    arguments: Vec<Prepared>,
+}
+
+impl Ready {
+    /// Runs it.
+    pub(crate) fn launch(&self, gpu: &mut Device, launch: Launch) -> Result<Report, Error> {
+        gpu.launch(&self.kernel, launch, self.arguments.iter().map(Prepared::arg).collect::<Vec<_>>())
+    }
+}
+
+/// Loads a file's kernel and makes its arguments. `check` has its say before anything large is made.
+pub(crate) fn ready(
+    gpu: &mut Device,
+    file: &Path,
+    options: &LaunchOptions,
+    check: impl FnOnce() -> Result<(), Failure>,
+) -> Result<Ready, Failure> {
+    let module = input::load(gpu, file)?;
+    let kernel = choose_kernel(&module, file, options)?;
+    let params = &kernel.info().params;
+    if options.args.len() != params.len() {
+        return Err(wrong_count(file, options, &kernel, params));
+    }
+    check()?;
+    let arguments = prepare(gpu, &options.args)?;
+    Ok(Ready { kernel, arguments })
+}
+
 /// The kernel that is meant.
-fn choose_kernel(module: &Module, options: &RunOptions) -> Result<Kernel, Failure> {
+fn choose_kernel(module: &Module, file: &Path, options: &LaunchOptions) -> Result<Kernel, Failure> {
     let names = module.kernel_names();
     let name = match (&options.entry, names.as_slice()) {
         (Some(name), _) => name,
         (None, [only]) => only,
         (None, []) => {
-            return Err(Failure::input(format!("`{}` has no kernel (.entry)", options.file.display())));
+            return Err(Failure::input(format!("`{}` has no kernel (.entry)", file.display())));
         }
         (None, names) => {
             let list = names.join(", ");
             let count = names.len();
-            return Err(Failure::input(format!("`{}` has {count} kernels: {list}", options.file.display()))
+            return Err(Failure::input(format!("`{}` has {count} kernels: {list}", file.display()))
                 .help(format!("choose one with --entry, such as --entry {}", names[0])));
         }
     };
@@ -73,15 +105,12 @@ fn choose_kernel(module: &Module, options: &RunOptions) -> Result<Kernel, Failur
 }
 
 /// Finds mistakes that would otherwise show only after a long launch.
-fn check_references(options: &RunOptions, kernel: &Kernel) -> Result<(), Failure> {
-    let params = &kernel.info().params;
-    if options.args.len() != params.len() {
-        return Err(wrong_count(options, kernel, params));
-    }
+fn check_references(options: &RunOptions) -> Result<(), Failure> {
+    let args = &options.launch.args;
     let dumps = options.dump.iter().map(|d| ("--dump", d.arg, d.count.unwrap_or(0)));
     let saves = options.save.iter().map(|s| ("--save", s.arg, 0));
     for (option, arg, count) in dumps.chain(saves) {
-        match options.args.get(arg) {
+        match args.get(arg) {
             Some(ArgSpec::Buffer(buffer)) if count <= buffer.count => {}
             Some(ArgSpec::Buffer(buffer)) => {
                 let has = buffer.count;
@@ -91,7 +120,7 @@ fn check_references(options: &RunOptions, kernel: &Kernel) -> Result<(), Failure
             }
             Some(_) => return Err(Failure::input(format!("{option} {arg}: argument {arg} is no buffer"))),
             None => {
-                let count = counted(options.args.len() as u64, "argument");
+                let count = counted(args.len() as u64, "argument");
                 return Err(Failure::input(format!(
                     "{option} {arg}: there are only {count}, counted from 0"
                 )));
@@ -102,13 +131,13 @@ fn check_references(options: &RunOptions, kernel: &Kernel) -> Result<(), Failure
 }
 
 /// Says which arguments a kernel wants, with a command that would do.
-fn wrong_count(options: &RunOptions, kernel: &Kernel, params: &[Param]) -> Failure {
+fn wrong_count(file: &Path, options: &LaunchOptions, kernel: &Kernel, params: &[Param]) -> Failure {
     let takes = counted(params.len() as u64, "argument");
     let mut message = format!("kernel `{}` takes {takes}, {} given", kernel.name(), options.args.len());
     for (i, param) in params.iter().enumerate() {
         let _ = write!(message, "\n  {i}  {:<8} {}", warploom::declared(param), param.name);
     }
-    let mut example = format!("warploom run {}", options.file.display());
+    let mut example = format!("warploom run {}", file.display());
     if let Some(entry) = &options.entry {
         let _ = write!(example, " --entry {entry}");
     }
@@ -134,12 +163,10 @@ fn example_arg(param: &Param) -> String {
     }
 }
 
-fn launch(options: &RunOptions) -> Launch {
-    Launch {
-        block: options.block,
-        dynamic_shared_bytes: options.shared,
-        cooperative: options.cooperative,
-        ..Launch::grid(options.grid)
+impl LaunchOptions {
+    /// The shape of the launch.
+    pub(crate) fn shape(&self) -> Launch {
+        Launch { block: self.block, dynamic_shared_bytes: self.shared, ..Launch::grid(self.grid) }
     }
 }
 
@@ -374,6 +401,12 @@ pub(crate) fn timing_lines(report: &Report) -> Vec<(&'static str, String)> {
     if let Some(locks) = report.locks.as_ref().filter(|l| **l != Default::default()) {
         lines.push(("locks", locks_text(locks)));
     }
+    if let (Some(back_off), Some(sib)) = (&report.back_off, &report.sib) {
+        lines.push(("BOWS", back_off_text(back_off, sib, report.warp_cycles.unwrap_or(0))));
+    }
+    if let Some(ddos) = &report.ddos {
+        lines.push(("DDOS", detection_text(ddos)));
+    }
     let of = |counters: &Option<warploom::Counters>, name: &str| {
         counters.as_ref().and_then(|c| c.get(name)).copied().unwrap_or(0)
     };
@@ -391,8 +424,32 @@ pub(crate) fn timing_lines(report: &Report) -> Vec<(&'static str, String)> {
         memory.push(format!("DRAM {} kB, {:.1}% of its bandwidth", grouped(bytes / 1000), 100.0 * share));
     }
     lines.push(("memory", memory.join("; ")));
+    if let Some(energy) = &report.energy_nj {
+        lines.push(("energy", energy_text(energy, kernel_s)));
+    }
     lines
 }
+
+/// All, what of it events took, the power, and the largest parts.
+fn energy_text(energy: &BTreeMap<&'static str, f64>, kernel_s: f64) -> String {
+    let of = |name: &str| energy.get(name).copied().unwrap_or(0.0);
+    let total = of("total");
+    let watts = if kernel_s > 0.0 { total / 1e9 / kernel_s } else { 0.0 };
+    let mut parts: Vec<_> = energy.iter().filter(|(name, _)| !ENERGY_SUMS.contains(name)).collect();
+    parts.sort_by(|(a, x), (b, y)| y.total_cmp(x).then(a.cmp(b)));
+    let share = |(name, nj): &(&&str, &f64)| {
+        format!("{} {:.1}%", name.replace('_', " "), 100.0 * *nj / total.max(1e-9))
+    };
+    format!(
+        "{}, {} of it dynamic, {watts:.1} W on average: {}",
+        joules(total / 1e9),
+        joules(of("dynamic") / 1e9),
+        parts.iter().take(5).map(share).collect::<Vec<_>>().join(", ")
+    )
+}
+
+/// What of a report's energies is made up of the others.
+const ENERGY_SUMS: [&str; 3] = ["dynamic", "static", "total"];
 
 /// What warps did with their time, the largest share first.
 fn shares(stalls: &warploom::Counters, all: u64) -> String {
@@ -415,11 +472,41 @@ fn locks_text(locks: &warploom::Locks) -> String {
             grouped(locks.failed_inter)
         ));
     }
+    if locks.queued + locks.not_queued > 0 {
+        parts.push(format!(
+            "{} queued, {} let go, {} without a queue",
+            grouped(locks.queued),
+            grouped(locks.granted),
+            grouped(locks.not_queued)
+        ));
+    }
     let waits = locks.wait_ok + locks.wait_fail;
     if waits > 0 {
         parts.push(format!("{} of {} were over", grouped(locks.wait_ok), counted(waits, "wait")));
     }
     parts.join("; ")
+}
+
+fn back_off_text(back_off: &warploom::BackOff, sib: &warploom::SpinBranches, all: u64) -> String {
+    format!(
+        "{}; warps backed off {}, {:.1}% of their time, limit up to {}",
+        counted(sib.confirmed, "spin-inducing branch").replace("branchs", "branches"),
+        counted(back_off.count, "time"),
+        percent(back_off.warp_cycles, all),
+        counted(back_off.longest_limit_cycles, "cycle")
+    )
+}
+
+fn detection_text(ddos: &warploom::Detection) -> String {
+    let of = |confirmed: u64, met: u64, ratio: Option<f64>| {
+        let after = ratio.map(|ratio| format!(" after {:.1}% of their time", 100.0 * ratio));
+        format!("{} of {} confirmed{}", grouped(confirmed), grouped(met), after.unwrap_or_default())
+    };
+    format!(
+        "spin-inducing branches: {}; other backward branches: {} (each on every SM that took it)",
+        of(ddos.true_confirmed, ddos.true_met, ddos.dpr_true),
+        of(ddos.false_confirmed, ddos.false_met, ddos.dpr_false)
+    )
 }
 
 fn percent(part: u64, all: u64) -> f64 {

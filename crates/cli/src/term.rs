@@ -47,6 +47,15 @@ pub fn seconds(s: f64) -> String {
     }
 }
 
+/// Joules for people: `1.23 J`, `45.6 mJ`, `7.8 uJ`.
+pub fn joules(j: f64) -> String {
+    match j {
+        j if j >= 1.0 => format!("{j:.2} J"),
+        j if j >= 1e-3 => format!("{:.1} mJ", j * 1e3),
+        j => format!("{:.1} uJ", j * 1e6),
+    }
+}
+
 /// Extents as people write them: `16x16`, without ones at the end.
 pub fn dims([x, y, z]: [u32; 3]) -> String {
     match (y, z) {
@@ -65,6 +74,10 @@ mod tests {
         assert_eq!(counted(1, "loop"), "1 loop");
         assert_eq!(counted(2, "loop"), "2 loops");
         assert_eq!(seconds(0.0123), "12.3 ms");
+        assert_eq!(
+            (joules(2.0), joules(0.0123), joules(5e-7)),
+            ("2.00 J".into(), "12.3 mJ".into(), "0.5 uJ".into())
+        );
         assert_eq!(dims([4, 1, 1]), "4");
         assert_eq!(dims([4, 1, 2]), "4x1x2");
     }

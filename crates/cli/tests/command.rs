@@ -511,7 +511,8 @@ fn chips_are_listed_and_shown() {
     for chip in ["gtx480", "gtx570", "gtx1080ti", "apu", "h200"] {
         assert_eq!(out.lines().filter(|line| line.starts_with(chip)).count(), 2, "{chip} in\n{out}");
     }
-    assert_eq!(good("chips gtx480"), std::fs::read_to_string(root().join("chips/gtx480.toml")).unwrap());
+    let file = std::fs::read_to_string(root().join("chips/gtx480.toml")).unwrap();
+    insta::assert_snapshot!(good("chips gtx480").strip_prefix(&file).expect("the file as it is"));
     assert_eq!(json(&good("chips --json"))["chips"].as_array().unwrap().len(), 5);
 }
 
@@ -540,7 +541,7 @@ fn workloads_are_listed() {
     insta::assert_snapshot!(good("work --list"));
     let listed = json(&good("work --list --json"));
     let names: Vec<_> = listed["workloads"].as_array().unwrap().iter().map(|w| &w["name"]).collect();
-    assert_eq!(names, ["vecadd", "matmul", "hashtable", "nw", "chain", "primitives"]);
+    assert_eq!(names[..6], ["vecadd", "matmul", "hashtable", "nw", "chain", "primitives"]);
     assert_eq!(listed["workloads"][2]["params"][0]["default"], 80_000);
 }
 

@@ -240,6 +240,8 @@ pub struct Kernel {
     pub lock_words: Vec<(Pc, u64)>,
     /// What the text says that memory instructions do to locks, in the order of the code.
     pub lock_notes: Vec<(Pc, LockNote)>,
+    /// Branches that the text says are spin-inducing, in the order of the code.
+    pub sibs: Vec<Pc>,
     /// Generic address windows the code was linked for.
     pub windows: Windows,
 }

@@ -259,6 +259,7 @@ pub fn link(module: &Module, entry: FuncId, addresses: &AddressMap) -> Result<Ke
         unverified: Vec::new(),
         lock_words: Vec::new(),
         lock_notes: Vec::new(),
+        sibs: Vec::new(),
         windows: addresses.windows,
     };
     let resolver = Resolver { module, addresses, shared: Some(&shared.offsets) };
@@ -422,6 +423,7 @@ fn append(
     }
     kernel.unverified.extend(prepared.unverified.into_iter().map(move_pc));
     kernel.lock_notes.extend(body.lock_notes.into_iter().map(|(pc, note)| (move_pc(pc), note)));
+    kernel.sibs.extend(body.sibs.into_iter().map(move_pc));
     Ok(())
 }
 

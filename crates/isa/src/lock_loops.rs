@@ -96,6 +96,7 @@ pub fn expand(body: &mut Body) -> Option<Expanded> {
     body.labels.iter_mut().for_each(|(pc, _)| *pc = made.starts[pc.index()]);
     let notes = std::mem::take(&mut body.lock_notes);
     body.lock_notes = notes.into_iter().map(|(pc, note)| (made.access(pc), note)).collect();
+    body.sibs.iter_mut().for_each(|pc| *pc = made.start(*pc));
     Some(made)
 }
 

@@ -232,6 +232,8 @@ pub struct Body {
     pub allocated: bool,
     /// What the text says that memory instructions do to locks, by instruction.
     pub lock_notes: Vec<(Pc, LockNote)>,
+    /// Branches that the text says are spin-inducing (`.pragma "warploom.sib"`): taken, a lane waits another turn.
+    pub sibs: Vec<Pc>,
 }
 
 /// What the author says that a memory instruction does to a lock (`.pragma "warploom.lock …"`).

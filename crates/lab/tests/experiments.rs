@@ -9,6 +9,10 @@ const KNOWN_OUTSIDE: &[(&str, &str)] = &[
     ("ics15-fig4", "warp_barr over atom_lock"),
     ("ics15-fig4", "tiny_lock over warp_barr"),
     ("ics15-fig4", "from the fastest to the slowest"),
+    ("hpca18-fig3", "a delay loop at very high contention"),
+    ("hpca18-table1", "xor, m=k=2, t=4, l=8: FSDR"),
+    ("hpca18-table1", "xor, m=k=8, t=4, l=4: TSDR"),
+    ("hpca18-fig16", "time saved, by buckets"),
 ];
 
 #[test]
@@ -30,5 +34,5 @@ fn quick_experiments_lie_in_their_bands() {
         }
     }
     assert_eq!(outside.len(), KNOWN_OUTSIDE.len(), "some are inside now: {outside:?}");
-    assert!(done.count(Verdict::In) > 30, "{}", done.count(Verdict::In));
+    assert!(done.count(Verdict::In) > 80, "{}", done.count(Verdict::In));
 }

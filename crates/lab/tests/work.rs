@@ -82,6 +82,128 @@ fn nw_grows_and_shrinks() {
 }
 
 #[test]
+fn software_back_off() {
+    for params in [
+        "keys=300 buckets=1 ctas=2 threads=64 version=sleep backoff=1",
+        "keys=600 buckets=8 ctas=4 threads=96 version=sleep backoff=2000",
+        "keys=600 buckets=8 ctas=4 threads=96 version=delay",
+        "keys=600 buckets=8 ctas=4 threads=96 version=unlocked",
+    ] {
+        right("hashtable", params);
+    }
+}
+
+#[test]
+fn transfers_under_any_contention() {
+    for params in [
+        "transfers=1 accounts=2 ctas=1 threads=1",
+        "transfers=70 accounts=2 ctas=2 threads=33",
+        "transfers=600 accounts=100 ctas=3 threads=96 seed=2",
+    ] {
+        right("atm", params);
+    }
+}
+
+#[test]
+fn tours_of_any_size() {
+    for params in
+        ["cities=3 climbers=1 threads=1", "cities=9 climbers=70 threads=50", "cities=12 climbers=33 steps=2"]
+    {
+        right("tsp", params);
+    }
+}
+
+#[test]
+fn cloth_of_any_size() {
+    for params in ["width=2 height=2", "width=7 height=5 rounds=2 threads=32 seed=3"] {
+        right("cloth", params);
+    }
+}
+
+#[test]
+fn wavefronts_of_any_size_in_both_directions() {
+    for name in ["nw1", "nw2"] {
+        for params in [
+            "size=1",
+            "size=32 columns=70 warps=1",
+            "size=65 warps=2 penalty=-3",
+            "size=100 columns=3 penalty=1000000 seed=4",
+        ] {
+            right(name, params);
+        }
+    }
+}
+
+#[test]
+fn a_wavefront_ends_with_few_resident_warps() {
+    // One SM with one CTA of one warp at a time: strips come one after the other.
+    let chip = Chip::load("gtx480", &["sm.count=1", "sm.max_ctas=1"].map(String::from)).unwrap();
+    let outcome = run_on(Device::sim_with(chip, SimOptions::default()), "nw1", "size=100 warps=1");
+    assert!(outcome.check.is_ok(), "{:?}", outcome.check);
+}
+
+#[test]
+fn trees_of_any_size() {
+    for params in
+        ["bodies=1 ctas=1 threads=1", "bodies=2 ctas=2 threads=40", "bodies=300 ctas=3 threads=70 seed=5"]
+    {
+        right("treebuild", params);
+        right("treesort", params);
+    }
+}
+
+#[test]
+fn ctas_that_wait_for_each_other_must_all_be_resident() {
+    let workload = Workload::find("treesort").unwrap();
+    let values = workload.values(&["bodies=50", "ctas=121", "threads=32"]).unwrap();
+    let refused = workload.run(&mut device("gtx480", SimModel::Functional), &values, &|launch| launch);
+    insta::assert_snapshot!(refused.unwrap_err().to_string(), @"CTAs of kernel `barneshut_sort` wait for each other, and 120 can be resident together on gtx480, not 121");
+}
+
+#[test]
+fn what_does_not_fit_into_memory_is_refused() {
+    let chip = || Chip::load("gtx480", &["memory.global_bytes=65536".to_string()]).unwrap();
+    for (name, params) in [
+        ("atm", "accounts=20_000"),
+        ("nw1", "size=500"),
+        ("treebuild", "bodies=9_000"),
+        ("hotspot", "size=200"),
+    ] {
+        let workload = Workload::find(name).unwrap();
+        let values = workload.values(&params.split(' ').collect::<Vec<_>>()).unwrap();
+        let mut gpu = Device::sim_with(chip(), SimOptions::default());
+        let result = workload.run(&mut gpu, &values, &|launch| launch);
+        assert!(matches!(result, Err(Error::OutOfMemory(_))), "{name}: {result:?}");
+    }
+}
+
+#[test]
+fn kernels_without_locks() {
+    for (name, params) in [
+        ("kmeans", "points=100 features=5 clusters=3"),
+        ("mergesort", "keys=1"),
+        ("mergesort", "keys=2500 ctas=2"),
+        ("heartwall", "points=2 frames=2 reach=5 radius=2 threads=64"),
+        ("hotspot", "size=1"),
+        ("hotspot", "size=37"),
+        ("bfs", "vertices=1"),
+        ("bfs", "vertices=200 degree=4"),
+        ("backprop", "inputs=100 units=5 threads=33"),
+        ("lud", "size=48"),
+        ("gaussian", "size=2"),
+        ("gaussian", "size=12"),
+        ("pathfinder", "columns=600 rows=10 at_once=4"),
+        ("srad", "size=35"),
+        ("streamcluster", "points=100 features=7 candidates=2"),
+        ("nn", "points=300"),
+        ("cfd", "cells=100"),
+        ("lava", "boxes=2 each=12"),
+    ] {
+        right(name, params);
+    }
+}
+
+#[test]
 fn seeds_decide_about_the_input() {
     let insts = |seed| {
         let params = format!("keys=500 buckets=8 ctas=2 threads=64 seed={seed}");

@@ -177,6 +177,8 @@ pub enum Statement<'t> {
     },
     /// `.pragma "warploom.lock …";`
     LockNote(warploom_isa::LockNote, Span),
+    /// `.pragma "warploom.sib";`
+    SpinNote(Span),
     /// `{ … }`
     Scope(Vec<Statement<'t>>),
     /// An instruction.

@@ -214,7 +214,9 @@ const NOTES: &str = "
   its first active lane for the firmware, which restarts it later (docs/aggregator.md). It waits for the wavefront's own accesses first.
 - **Annotations.** `.pragma \"warploom.lock acquire\";` in front of a load, store or atomic says that it tries to take a lock
   (for an atomic: by changing the word); `release` that it gives one back; `wait` that it reads what another thread is
-  to write. Lock statistics then follow the text, not the analysis of loops. Other compilers ignore it.
+  to write. Lock statistics then follow the text, not the analysis of loops. `.pragma \"warploom.sib\";` says that the next
+  branch, which must go backwards, is spin-inducing: a lane that takes it waits for another thread (`--sib annotated`).
+  Other compilers ignore both.
 - **Debugging data** (`.loc`, `.file`, `.section`) is read for source lines.
 ";
 

@@ -179,6 +179,8 @@ pub struct Instruction {
     pub line: Option<Line>,
     /// `.pragma "warploom.lock …"` in front of it.
     pub lock_note: Option<LockNote>,
+    /// Where `.pragma "warploom.sib"` stands in front of it.
+    pub spin_note: Option<Span>,
 }
 
 /// A piece of an opcode.

@@ -123,6 +123,7 @@ impl<'t> Builder<'_, '_, 't> {
                     self.places.count += 1;
                 }
                 Code::Lock(note) => self.body.lock_notes.push((pc, *note)),
+                Code::Sib => self.body.sibs.push(pc),
             }
         }
         if self.places.count == 0 {
@@ -138,6 +139,17 @@ impl<'t> Builder<'_, '_, 't> {
         if self.body.lock_notes.iter().any(|(pc, _)| pc.0 >= self.places.count) {
             let span = self.body.origins.last().map_or(self.draft.function.span, |o| o.span);
             return Err(Diagnostic::new(span, "no instruction follows the last `.lock`"));
+        }
+        let goes_back = |pc: Pc| {
+            let inst = self.body.insts.get(pc.index());
+            inst.is_some_and(
+                |inst| matches!((inst.op, inst.src[0]), (Op::Bra, Operand::Imm(to)) if to <= pc.0),
+            )
+        };
+        if let Some(pc) = self.body.sibs.iter().find(|&&pc| !goes_back(pc)) {
+            let origin = self.body.origins.get(pc.index()).or(self.body.origins.last());
+            let span = origin.map_or(self.draft.function.span, |origin| origin.span);
+            return Err(Diagnostic::new(span, "`.sib` stands in front of a branch that goes back"));
         }
         let name = &self.draft.function.name;
         let (Some(last), Some(origin)) = (self.body.insts.last(), self.body.origins.last()) else {

@@ -42,6 +42,7 @@ const DIRECTIVES: &[&str] = &[
     ".loc",
     ".local",
     ".lock",
+    ".sib",
     ".maxnreg",
     ".maxntid",
     ".minnctapersm",
@@ -82,6 +83,8 @@ pub enum Code<'i, 't> {
     Inst(&'i Inst<'t>, Option<Line>),
     /// What the next instruction does to a lock.
     Lock(LockNote),
+    /// The next instruction is a spin-inducing branch.
+    Sib,
 }
 
 /// Names of a module.
@@ -265,6 +268,7 @@ impl<'i, 't> Reader<'i, 't> {
                 };
                 self.draft(name)?.code.push(Code::Lock(note));
             }
+            ".sib" => self.draft(name)?.code.push(Code::Sib),
             ".maxntid" => self.bounds(name)?.max_threads = Some(args.int(1, u64::from(u32::MAX))? as u32),
             ".minnctapersm" => {
                 self.bounds(name)?.min_ctas_per_sm = Some(args.int(1, u64::from(u32::MAX))? as u32)

@@ -95,7 +95,10 @@ fn policies(chip: &Chip) {
                 now += 1;
                 let slot = policy.pick(now, ready[turn % 1024]).expect("it picks one");
                 let pc = warploom_isa::Pc(turn as u32 % 64);
-                policy.issued(now, &Issue { slot, pc, lanes: u64::from(u32::MAX), branch: None });
+                policy.issued(
+                    now,
+                    &Issue { slot, pc, lanes: u64::from(u32::MAX), branch: None, is_sib: false },
+                );
             }
         });
     }

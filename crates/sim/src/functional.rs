@@ -13,10 +13,9 @@ use crate::chip::Chip;
 use crate::fault::{Fault, Place, coordinates};
 use crate::gpu::{LaunchError, Limits, Shape, Stats, UninitialisedRead};
 use crate::hang::{self, Hang, HangReason, Scene, Seen};
-use crate::lock_warnings::LockWarnings;
 use crate::mem::store::{Global, Memory};
 use crate::occupancy::Occupancy;
-use crate::sm::execute::{Cta, Execution, Next};
+use crate::sm::execute::{Cta, Effects, Execution, Next};
 use crate::sm::lock_unit::LockUnits;
 use crate::sm::lsu::Bad;
 use crate::sm::warp::Warp;
@@ -107,12 +106,12 @@ pub fn run<const N: usize>(launch: &Launch<'_>, memory: &mut Memory) -> Result<S
     let execution = Execution {
         launch,
         memory: Global::Now(memory),
-        output: Output::default(),
         clock: 0,
         uninitialised: None,
-        lock_units: LockUnits::new(launch.lock_bits(), 0, launch.chip.sm.count),
-        lock_notes: LockWarnings::default(),
-        fresh: Vec::new(),
+        effects: Box::new(Effects {
+            lock_units: LockUnits::new(launch.lock_bits(), 0, launch.chip.sm.count),
+            ..Effects::default()
+        }),
     };
     let total = launch.shape.grid.iter().map(|&d| d as u64).product::<u64>();
     let mut machine = Machine::<N> {
@@ -172,8 +171,8 @@ impl<const N: usize> Machine<'_, N> {
                 }
                 let Resident { cta, slot, .. } = &self.residents[at];
                 let (sm, slot) = (cta.sm, *slot);
-                if let Some(unit) = self.execution.lock_units.of(sm) {
-                    self.execution.lock_notes.cta_ended(unit, cta.number);
+                if let Some(unit) = self.execution.effects.lock_units.of(sm) {
+                    self.execution.effects.lock_notes.cta_ended(unit, cta.number);
                 }
                 match self.dispatch((sm, slot)) {
                     Some(next) => self.residents[at] = next,
@@ -248,11 +247,12 @@ impl<const N: usize> Machine<'_, N> {
                 .residents
                 .iter()
                 .map(|r| {
-                    let lock_unit = self.execution.lock_units.of(r.cta.sm);
+                    let lock_unit = self.execution.effects.lock_units.of(r.cta.sm);
                     Seen { cta: &r.cta, warps: &r.warps, lock_unit, sm: None }
                 })
                 .collect(),
             unstarted: self.total - self.next_cta,
+            timed: None,
         };
         hang::explain(&scene, reason, self.execution.clock)
     }
@@ -264,9 +264,9 @@ impl<const N: usize> Machine<'_, N> {
             thread_instructions: self.thread_instructions,
             ctas: begun,
             warps: begun * self.launch.occupancy.warps_per_cta as u64,
-            output: self.execution.output.into_text(),
+            output: self.execution.effects.output.into_text(),
             uninitialised: self.uninitialised.into_vec(),
-            lock_warnings: self.execution.lock_notes.told(self.launch.kernel, &self.launch.shape),
+            lock_warnings: self.execution.effects.lock_notes.told(self.launch.kernel, &self.launch.shape),
             timed: None,
         }
     }

@@ -7,10 +7,13 @@
 pub mod aggregator;
 pub mod chip;
 mod crew;
+mod divisor;
+pub mod energy;
 pub mod fault;
 pub mod functional;
 pub mod gpu;
 pub mod hang;
+pub mod lock_queue;
 pub mod lock_warnings;
 pub mod locks;
 pub mod machine;
@@ -26,7 +29,9 @@ pub mod stats;
 pub mod trace;
 pub mod wheel;
 
+pub use chip::spinning::{Bows, DelayLimit, SibSource};
 pub use chip::{Chip, ChipError, Divergence};
+pub use energy::{Component, Energy};
 pub use fault::{Fault, FaultKind};
 pub use gpu::{
     Gpu, LaunchError, Limits, LoadedKernel, LoadedModule, Model, ModuleError, Progress, Shape, Stats,
@@ -36,4 +41,5 @@ pub use hang::{Hang, HangKind, HangReason};
 pub use machine::Timing;
 pub use occupancy::{Limiter, Occupancy, Unlaunchable};
 pub use report::{Sample, TimedStats, samples_csv};
+pub use sched::cost::StorageBits;
 pub use trace::{Trace, TraceOptions};

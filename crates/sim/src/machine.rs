@@ -7,16 +7,19 @@
 mod coherence;
 mod firmware;
 
-use std::sync::RwLock;
+use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, RwLock};
 
 use crate::aggregator::{Running, Unit};
 use crate::chip::Chip;
+use crate::chip::spinning::{Bows, BowsSpec, QueueMode};
 use crate::crew::{Crew, Dealt};
 use crate::fault::Fault;
 use crate::functional::{Launch, Output, UninitialisedReads};
 use crate::gpu::{LaunchError, Stats};
-use crate::hang::{self, Hang, HangReason, Scene, Seen, SeenSm};
+use crate::hang::{self, Hang, HangReason, LockPace, Scene, Seen, SeenSm, Timed};
+use crate::lock_queue::LockQueues;
 use crate::lock_warnings::LockWarnings;
 use crate::locks::LockTable;
 use crate::mem::interconnect::Crossbar;
@@ -27,10 +30,12 @@ use crate::mem::store::Memory;
 use crate::probe::Probe;
 use crate::report::{PartitionCounts, Sample, TimedStats};
 use crate::sched;
+use crate::sched::accuracy::Branches;
 use crate::sm::core::{Context, Sm};
 use crate::sm::decode::{Decoded, SpinRole, decode};
 use crate::sm::lock_unit::LockUnits;
-use crate::sm::memory_unit::Purpose;
+use crate::sm::memory_unit::{Purpose, warm};
+use crate::sm::spin_unit::SpinUnit;
 use crate::stats::SmStats;
 use crate::trace::TraceOptions;
 
@@ -39,6 +44,8 @@ use crate::trace::TraceOptions;
 pub struct Timing {
     /// The warp scheduling policy; the chip's own if not given.
     pub policy: Option<String>,
+    /// Back-off of spinning warps.
+    pub bows: Bows,
     /// Host threads; 0 is one for each core.
     pub threads: usize,
     /// Counters are sampled after every so many cycles ([`TimedStats::samples`]).
@@ -112,7 +119,10 @@ fn run_in<'a, const N: usize, P: Probe>(
     let launch = context.launch;
     let chip = launch.chip;
     let policy = timing.policy.as_deref().unwrap_or(&chip.issue.policy);
-    let make_policy = || sched::make(policy, chip).expect("the policy's name was checked");
+    let bows = timing.bows.on_chip(chip);
+    let make_policy =
+        || sched::make_with(policy, chip, bows.as_ref()).expect("the policy's name was checked");
+    let branches = bows.as_ref().map(|spec| Arc::new(Branches::new(launch.kernel, spec.sib)));
     let start = side.now;
     let sms: Vec<_> = (0..chip.sm.count)
         .map(|id| {
@@ -120,7 +130,11 @@ fn run_in<'a, const N: usize, P: Probe>(
             let mut sm = Sm::<N, _>::new(chip, id, ctas, &make_policy, probe, start);
             sm.dispatched.empty_since = start;
             sm.dispatched.can_yield = aggregator.is_some() && chip.wavefront_yield.is_some();
-            sm.lock_units = LockUnits::new(launch.lock_bits(), id, 1);
+            sm.effects_mut().lock_units = LockUnits::new(launch.lock_bits(), id, 1);
+            sm.lanes_ended = (chip.lock_queue.mode != QueueMode::Off).then(Vec::new);
+            if let (Some(spec), Some(branches)) = (&bows, &branches) {
+                sm.spin_unit = Some(Box::new(SpinUnit::new(chip, spec, branches, start)));
+            }
             sm
         })
         .collect();
@@ -142,6 +156,7 @@ fn run_in<'a, const N: usize, P: Probe>(
         requests: Crossbar::new(nodes, ports, &chip.interconnect, &chip.clock),
         replies: Crossbar::new(ports, nodes, &coherence::reply_network(chip), &chip.clock),
         coherence: Coherence::new(chip, nodes, ports),
+        told_room: vec![None; sms.len()],
         sms: Dealt::new(sms, threads),
         partitions: Dealt::new(std::mem::take(&mut side.partitions), threads),
         memory: &memory,
@@ -154,6 +169,8 @@ fn run_in<'a, const N: usize, P: Probe>(
         commands: Vec::new(),
         save_areas: SaveAreas::default(),
         locks: LockTable::default(),
+        lock_queues: LockQueues::new(chip),
+        tries: VecDeque::from([(start, [0; 2])]),
         quiet_since: start,
         watching: false,
         samples: Vec::new(),
@@ -161,6 +178,7 @@ fn run_in<'a, const N: usize, P: Probe>(
         before,
         exchanged: start,
         cut_off: false,
+        longest_delay: bows.as_ref().map_or(0, BowsSpec::longest_cycles),
     };
     let work = |share: &mut Share<N, P>| share.run(&context, &memory.read().expect(NO_PANIC));
     let end = Crew::with(threads, work, |crew| machine.run(crew));
@@ -208,11 +226,17 @@ struct Machine<'a, const N: usize, P: Probe> {
     save_areas: SaveAreas,
     /// What keeps L1s coherent, on chips where they are.
     coherence: Option<Box<Coherence>>,
+    /// What each SM knows of the room for its requests. SMs that another thread runs are far from this one's cache.
+    told_room: Vec<Option<u32>>,
     start: u64,
     window: u64,
     next_cta: u64,
     total: u64,
     locks: LockTable,
+    /// Where threads wait for locks, if the chip lets them sleep.
+    lock_queues: Option<Box<LockQueues>>,
+    /// Locks taken and tries failed, by the cycle: the last few times that somebody looked.
+    tries: VecDeque<(u64, [u64; 2])>,
     /// No value has changed since this cycle.
     quiet_since: u64,
     /// Warps are watched for repetition.
@@ -225,7 +249,12 @@ struct Machine<'a, const N: usize, P: Probe> {
     exchanged: u64,
     /// Nobody observes the SMs any more.
     cut_off: bool,
+    /// So long may a warp wait before it polls again.
+    longest_delay: u64,
 }
+
+/// So many times `hang.watch_cycles` are remembered how tries at locks went.
+const TRIES_REMEMBERED: usize = 20;
 
 /// Windows between looks at the clock on the wall and at who wants to stop.
 const WINDOWS_PER_LOOK: u64 = 64;
@@ -287,8 +316,13 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
 
     /// The next cycle, from `now` on, in which anything happens.
     fn next_event(&self, now: u64) -> Option<u64> {
-        let sms = self.sms.iter().map(|sm| sm.wakes_at()).filter(|&at| at != u64::MAX);
-        sms.chain(self.outside_events()).chain(self.firmware_event()).min().map(|at| at.max(now))
+        let first = self.sms.iter().map(|sm| sm.wakes_at()).min().filter(|&at| at != u64::MAX);
+        // Mostly some SM is at work, and then it does not matter what else happens.
+        if first.is_some_and(|at| at <= now) {
+            return Some(now);
+        }
+        let outside = self.outside_events().chain(self.firmware_event());
+        first.into_iter().chain(outside).min().map(|at| at.max(now))
     }
 
     /// When anything happens outside of the SMs.
@@ -355,6 +389,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         if self.coherence.is_some() {
             changed |= self.serve_coherent(&mut memory, until);
         }
+        let served = self.partitions.iter().flat_map(|partition| &partition.served);
+        let of_sms = served.filter(|served| (served.request.sm as usize) < self.sms.len());
+        warm(of_sms.map(|served| (&self.sms[served.request.sm as usize].memory, served.request.ticket)));
         for partition in 0..self.partitions.len() {
             for served in self.partitions[partition].served.drain(..) {
                 let request = served.request;
@@ -373,13 +410,24 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 if P::WATCHES_MEMORY && !self.cut_off {
                     sm.show_served(&self.context, request.ticket, lanes, served.cycle);
                 }
+                if let Some(queues) = self.lock_queues.as_deref_mut().filter(|_| !self.cut_off) {
+                    let arrival = until.max(served.cycle + self.window);
+                    let what = (request.ticket, lanes);
+                    let granted = queues.served(sm, &self.context, &memory, what, (until, arrival));
+                    granted.for_each(|lane| self.sms[lane.sm as usize].grant(arrival, lane.slot, lane.lane));
+                }
                 let port = partition * slices as usize + served.slice as usize;
                 let reply = Reply::Answer(request.ticket);
                 self.replies.inject(port, served.cycle, request.sm as usize, request.reply_bytes(), reply);
             }
         }
+        self.leave_lock_queues(until, &memory);
         for id in 0..self.sms.len() {
             let sm = &mut self.sms[id];
+            // What it sent has taken up the room that it was told of.
+            if !sm.memory.outbox.is_empty() {
+                self.told_room[id] = None;
+            }
             for (at, request) in sm.memory.outbox.drain(..) {
                 let port = self.side.port(request.line);
                 self.requests.inject(id, at, port, request.request_bytes(), request);
@@ -402,7 +450,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             aggregator.set_room(self.requests.room(self.sms.len()), until);
         }
         for id in 0..self.sms.len() {
-            self.sms[id].set_room(self.requests.room(id));
+            let room = self.requests.room(id);
+            if self.told_room[id] != Some(room) {
+                self.told_room[id] = Some(room);
+                self.sms[id].set_room(room);
+            }
         }
         for partition in 0..self.partitions.len() {
             for slice in 0..slices {
@@ -435,6 +487,21 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         );
     }
 
+    /// Lanes that ended in the window before `until` no longer wait for locks.
+    fn leave_lock_queues(&mut self, until: u64, memory: &Memory) {
+        let Some(queues) = self.lock_queues.as_deref_mut().filter(|_| !self.cut_off) else { return };
+        for id in 0..self.sms.len() {
+            let mut ended = self.sms[id].lanes_ended.take().unwrap_or_default();
+            for (slot, lanes) in ended.drain(..) {
+                let arrival = until + self.window;
+                let granted = queues.ended(memory, (id as u32, slot), lanes, arrival);
+                granted.for_each(|lane| self.sms[lane.sm as usize].grant(arrival, lane.slot, lane.lane));
+            }
+            self.sms[id].lanes_ended = Some(ended);
+        }
+        self.locks.stats.add(&std::mem::take(&mut queues.stats));
+    }
+
     fn first_fault(&mut self) -> Option<(u64, Box<Fault>)> {
         let faults = self.sms.iter_mut().filter(|sm| sm.fault.is_some());
         faults.min_by_key(|sm| (sm.fault.as_ref().map(|(at, _)| *at), sm.id())).and_then(|sm| sm.fault.take())
@@ -442,6 +509,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
 
     /// Ends a launch in which nothing changes any more: surely, if every warp repeats itself; on suspicion, after long.
     fn look_for_hang(&mut self, now: u64) -> Result<(), End> {
+        self.remember_tries(now);
         if let Some(limit) = self.context.launch.limits.max_cycles
             && now - self.start >= limit
         {
@@ -466,11 +534,34 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             }
             // A warp that only computes may take as long as it likes.
             let waits = || self.sms.iter().all(|sm| sm.only_waits());
-            if hang.suspect_cycles > 0 && quiet >= hang.suspect_cycles && waits() {
+            let patience = hang.suspect_cycles.saturating_add(2 * self.longest_delay);
+            if hang.suspect_cycles > 0 && quiet >= patience && waits() {
                 return Err(End::Hang(HangReason::Quiet(quiet)));
             }
         }
         Ok(())
+    }
+
+    /// Locks taken and tries failed.
+    fn count_tries(&self) -> [u64; 2] {
+        let of_sms = self.sms.iter().flat_map(|sm| {
+            let unit = sm.effects().lock_units.of(sm.id());
+            std::iter::once(&sm.locks.stats).chain(unit.map(|unit| &unit.stats))
+        });
+        std::iter::once(&self.locks.stats).chain(of_sms).fold([0; 2], |[taken, failed], stats| {
+            [taken + stats.acquired, failed + stats.failed_intra + stats.failed_inter]
+        })
+    }
+
+    fn remember_tries(&mut self, now: u64) {
+        let every = self.context.launch.chip.hang.watch_cycles;
+        if self.tries.back().is_none_or(|&(at, _)| now - at >= every) {
+            let tries = self.count_tries();
+            self.tries.push_back((now, tries));
+            if self.tries.len() > TRIES_REMEMBERED {
+                self.tries.pop_front();
+            }
+        }
     }
 
     fn look_outside(&self) -> Result<(), End> {
@@ -517,7 +608,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let last = last.unwrap_or(self.start).max(self.firmware_end());
         self.show_host();
         let hang = match &end {
-            Err(End::Hang(reason)) => Some(self.explain(reason.clone(), last.saturating_sub(self.start))),
+            Err(End::Hang(reason)) => Some(self.explain(reason.clone(), last, policy)),
             _ => None,
         };
         self.sms.iter_mut().for_each(|sm| sm.cut_off(last));
@@ -545,10 +636,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let mut lock_notes = LockWarnings::default();
         let mut probes = Vec::new();
         self.side.partitions = self.partitions.into_vec();
-        for sm in self.sms.into_vec() {
-            output.merge(sm.output);
+        for mut sm in self.sms.into_vec() {
+            let effects = std::mem::take(sm.effects_mut());
+            output.merge(effects.output);
             unwritten.merge(sm.unwritten);
-            lock_notes.merge(sm.lock_notes);
+            lock_notes.merge(effects.lock_notes);
             probes.push(sm.probe.1);
         }
         let stats = Stats {
@@ -574,19 +666,26 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         (result, probes)
     }
 
-    fn explain(&self, reason: HangReason, cycles: u64) -> Hang {
+    /// How tries at locks went lately.
+    fn pace(&self, now: u64) -> LockPace {
+        let [taken, failed] = self.count_tries();
+        let &(from, before) = self.tries.front().unwrap_or(&(self.start, [0; 2]));
+        LockPace { cycles: now.saturating_sub(from), taken: taken - before[0], failed: failed - before[1] }
+    }
+
+    fn explain(&self, reason: HangReason, now: u64, policy: &str) -> Hang {
         if self.aggregator.is_some() {
-            return self.explain_firmware(reason, cycles);
+            return self.explain_firmware(reason, now, policy);
         }
-        self.explain_kernel(0, reason, cycles)
+        self.explain_kernel(0, reason, now, policy)
     }
 
     /// What the CTAs of one kernel do.
-    fn explain_kernel(&self, kernel: u16, reason: HangReason, cycles: u64) -> Hang {
+    fn explain_kernel(&self, kernel: u16, reason: HangReason, now: u64, policy: &str) -> Hang {
         let ctas = self.sms.iter().flat_map(|sm| {
             let (l1, locks, watch) = (&sm.memory.l1, &sm.locks, sm.watch.as_ref());
-            let lock_unit = sm.lock_units.of(sm.id());
-            let of_sm = move |slots| SeenSm { l1, locks, watch, slots };
+            let lock_unit = sm.effects().lock_units.of(sm.id());
+            let of_sm = move |cta| SeenSm { l1, locks, watch, slots: &sm.slots, cta };
             sm.residents().filter(move |r| r.kernel == kernel).map(move |r| Seen {
                 cta: &r.cta,
                 warps: &r.warps,
@@ -601,8 +700,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             locks: Some(&self.locks),
             ctas: ctas.collect(),
             unstarted: self.total - self.next_cta,
+            timed: Some(Timed { now, pace: self.pace(now), policy, bows: self.sms[0].spin_unit.is_some() }),
         };
-        hang::explain(&scene, reason, cycles)
+        hang::explain(&scene, reason, now.saturating_sub(self.start))
     }
 }
 

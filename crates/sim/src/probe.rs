@@ -27,13 +27,17 @@ pub enum State {
     Lanes,
     /// Sleeps (`nanosleep`).
     Asleep,
+    /// Could issue, but is backed off for some time after a turn of a spin loop (BOWS).
+    BackedOff,
+    /// Waits in the queues of locks (`lock_queue.mode`).
+    LockQueue,
     /// All its threads have ended; its last stores, or the rest of its CTA, have not.
     Ended,
 }
 
 impl State {
     /// How many there are.
-    pub const COUNT: usize = 10;
+    pub const COUNT: usize = 12;
 
     /// All, in the order in which counts are kept.
     pub const ALL: [State; State::COUNT] = [
@@ -46,6 +50,8 @@ impl State {
         State::Barrier,
         State::Lanes,
         State::Asleep,
+        State::BackedOff,
+        State::LockQueue,
         State::Ended,
     ];
 
@@ -61,6 +67,8 @@ impl State {
             State::Barrier => "barrier",
             State::Lanes => "lanes",
             State::Asleep => "asleep",
+            State::BackedOff => "backed_off",
+            State::LockQueue => "lock_queue",
             State::Ended => "ended",
         }
     }

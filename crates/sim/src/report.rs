@@ -8,7 +8,9 @@ use crate::mem::dram::DramStats;
 use crate::mem::interconnect::NetworkStats;
 use crate::mem::l2::{Partition, PartitionStats};
 use crate::probe::Probe;
+use crate::sched::accuracy::Detection;
 use crate::sm::core::Sm;
+use crate::sm::spin_unit::BackOffs;
 use crate::stats::{L1Stats, LockStats, SmStats};
 use crate::trace::Trace;
 
@@ -40,6 +42,8 @@ pub struct TimedStats {
     pub locks: LockStats,
     /// Lock bits that the program itself took, and its atomics, each counted once: of the SM with the most.
     pub lock_bits: [u64; 2],
+    /// Spinning warps that backed off, if BOWS was on.
+    pub bows: Option<BowsStats>,
     /// Counters over time, if they were asked for ([`Timing::sample_cycles`](crate::Timing::sample_cycles)).
     pub samples: Vec<Sample>,
     /// What the warps did, if it was asked for ([`Timing::trace`](crate::Timing::trace)).
@@ -49,6 +53,17 @@ pub struct TimedStats {
     /// The control processor, if it ran firmware.
     pub aggregator: Option<AggregatorStats>,
     partitions: Vec<PartitionCounts>,
+}
+
+/// What BOWS did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BowsStats {
+    /// Whether the hardware looked for spin-inducing branches itself.
+    pub by_ddos: bool,
+    /// How often warps backed off, and for how long.
+    pub back_offs: BackOffs,
+    /// Which branches were found, and how well.
+    pub detection: Detection,
 }
 
 impl TimedStats {
@@ -67,7 +82,7 @@ impl TimedStats {
             stats.l1.add(&l1);
             stats.sms.push((of_sm, l1));
             stats.locks.add(&sm.locks.stats);
-            if let Some(unit) = sm.lock_units.of(sm.id()) {
+            if let Some(unit) = sm.effects().lock_units.of(sm.id()) {
                 stats.locks.add(&unit.stats);
                 let used = unit.used();
                 stats.lock_bits = [0, 1].map(|by| stats.lock_bits[by].max(used[by]));
@@ -77,6 +92,13 @@ impl TimedStats {
             }
             stats.locks.wait_ok += sm.polls[0].saturating_sub(sm.polls[1]);
             stats.locks.wait_fail += sm.polls[1];
+        }
+        let units: Vec<_> = sms.iter().filter_map(|sm| sm.spin_unit.as_deref()).collect();
+        if let Some(first) = units.first() {
+            let mut bows = BowsStats { by_ddos: first.detects(), ..BowsStats::default() };
+            units.iter().for_each(|unit| bows.back_offs.add(&unit.stats));
+            bows.detection = Detection::of(units.iter().map(|unit| &unit.encounters));
+            stats.bows = Some(bows);
         }
         stats.partitions = partitions.iter().map(|p| (p.stats().clone(), p.dram_stats().clone())).collect();
         for (l2, dram) in &stats.partitions {

@@ -7,6 +7,7 @@ use crate::mem::l2::PartitionStats;
 use crate::probe::{CtaEvent, Probe, State};
 use crate::sched::{Issue, WarpSlot};
 use crate::sm::decode::{Class, Decoded};
+use crate::sm::operation::Operation;
 
 /// What the warps of an SM did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,6 +16,12 @@ pub struct SmStats {
     pub issued: [u64; Class::ALL.len()],
     /// The same, each counted once for every active lane.
     pub thread_instructions: u64,
+    /// The same by what they ask of a lane.
+    pub lanes: [u64; Operation::COUNT],
+    /// Registers read, each counted once for every active lane.
+    pub register_reads: u64,
+    /// Registers written, counted alike.
+    pub register_writes: u64,
     /// Cycles of resident warps by state.
     pub spent: [u64; State::COUNT],
     /// Of the ready cycles, those in which no unit could take the instruction.
@@ -59,6 +66,9 @@ impl SmStats {
         for (a, b) in self.issued.iter_mut().zip(other.issued) {
             *a += b;
         }
+        for (a, b) in self.lanes.iter_mut().zip(other.lanes) {
+            *a += b;
+        }
         for (a, b) in self.spent.iter_mut().zip(other.spent) {
             *a += b;
         }
@@ -66,6 +76,8 @@ impl SmStats {
             *a += b;
         }
         self.thread_instructions += other.thread_instructions;
+        self.register_reads += other.register_reads;
+        self.register_writes += other.register_writes;
         self.unit_busy += other.unit_busy;
         // While CTAs run, it is not a sum yet (see `cta_started`).
         self.warp_cycles = self.warp_cycles.wrapping_add(other.warp_cycles);
@@ -78,7 +90,11 @@ impl Probe for SmStats {
     #[inline(always)]
     fn issued(&mut self, _now: u64, issue: &Issue, inst: &Decoded) {
         self.issued[inst.class as usize] += 1;
-        self.thread_instructions += issue.lanes.count_ones() as u64;
+        let lanes = u64::from(issue.lanes.count_ones());
+        self.thread_instructions += lanes;
+        self.lanes[inst.operation as usize] += lanes;
+        self.register_reads += lanes * inst.reads.len() as u64;
+        self.register_writes += lanes * u64::from(inst.written);
     }
 
     #[inline(always)]
@@ -196,6 +212,8 @@ counters! {
         write_backs,
         /// Accesses to shared memory.
         shared_accesses,
+        /// Words that lanes read or wrote there.
+        shared_words,
         /// Turns of shared memory beyond the first of an access.
         bank_conflicts,
         /// Lanes of atomics on shared memory.
@@ -242,5 +260,11 @@ counters! {
         wait_ok,
         /// Waits that found it false.
         wait_fail,
+        /// Failed tries that were queued (`lock_queue.mode`).
+        queued,
+        /// Those that a lock given back let go.
+        granted,
+        /// Failed tries that were not queued, because all ways of their set held locked lines.
+        not_queued,
     }
 }

@@ -59,6 +59,9 @@ pub trait Backend: fmt::Debug + Send {
     /// Loads a SASS listing, the bytes of a file.
     fn load_sass(&mut self, name: &str, text: &[u8]) -> Result<Arc<dyn LoadedModule>>;
 
+    /// How many SMs it has.
+    fn sms(&self) -> u32;
+
     /// What of a launch fits on an SM, or why it cannot run.
     fn occupancy(&self, kernel: &Kernel, shape: Shape) -> Result<Occupancy>;
 

@@ -122,6 +122,10 @@ impl Backend for Cuda {
         )))
     }
 
+    fn sms(&self) -> u32 {
+        self.info.sms
+    }
+
     fn occupancy(&self, kernel: &Kernel, shape: Shape) -> Result<Occupancy> {
         let handle = cuda_kernel(kernel)?;
         let threads = shape.block.iter().product::<u32>();

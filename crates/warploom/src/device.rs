@@ -196,6 +196,11 @@ impl Device {
         self.backend.write(address, data)
     }
 
+    /// How many SMs the device has. Times [`Occupancy::ctas_per_sm`], the CTAs of a launch that can wait for each other.
+    pub fn sms(&self) -> u32 {
+        self.backend.sms()
+    }
+
     /// What of a launch fits on an SM, or why it cannot run.
     pub fn occupancy(&self, kernel: impl Borrow<Kernel>, launch: &Launch) -> Result<Occupancy> {
         let kernel = kernel.borrow();

@@ -45,7 +45,10 @@ pub use error::{Error, Result};
 pub use firmware::{Agg, Firmware, FirmwareRun, Params, Task};
 pub use kernel::{Kernel, KernelInfo, Module, declared, signature};
 pub use launch::{Dim, Launch};
-pub use report::{Counters, LockWarning, Locks, Model, Report, SmReport, SpinBranches, UninitialisedRead};
+pub use report::{
+    BackOff, Counters, Detection, LockWarning, Locks, Model, Report, SmReport, SpinBranches,
+    UninitialisedRead,
+};
 pub use sim::{SimModel, SimOptions, policies};
 
 pub use warploom_cuda::{CudaError, DeviceInfo, devices as cuda_devices, serve as serve_cuda};
@@ -58,6 +61,7 @@ pub use warploom_sim::hang;
 pub use warploom_sim::hang::grouped;
 pub use warploom_sim::trace;
 pub use warploom_sim::{
-    Chip, ChipError, Divergence, Fault, FaultKind, Hang, HangKind, HangReason, Limiter, Occupancy, Progress,
-    Sample, Shape, Timing, Trace, TraceOptions, chip, samples_csv,
+    Bows, Chip, ChipError, DelayLimit, Divergence, Fault, FaultKind, Hang, HangKind, HangReason, Limiter,
+    Occupancy, Progress, Sample, Shape, SibSource, StorageBits, Timing, Trace, TraceOptions, chip,
+    samples_csv,
 };

@@ -93,6 +93,10 @@ pub struct Report {
     pub locks: Option<Locks>,
     /// Spin-inducing branches, in a timed model.
     pub sib: Option<SpinBranches>,
+    /// Warps that backed off, in a timed model with BOWS.
+    pub back_off: Option<BackOff>,
+    /// How well spin-inducing branches were detected, in a timed model with BOWS that looks for them itself.
+    pub ddos: Option<Detection>,
     /// The L1 caches, in a timed model.
     pub l1: Option<Counters>,
     /// The L2 cache, in a timed model.
@@ -109,7 +113,8 @@ pub struct Report {
     pub aggregator: Option<Counters>,
     /// Each SM, in a timed model.
     pub sms: Option<Vec<SmReport>>,
-    /// Energy in nanojoules, in a timed model.
+    /// Energy in nanojoules, in a timed model: `total`, made up of `dynamic` (what events took) and `static` (what time took),
+    /// and of what each component took.
     pub energy_nj: Option<BTreeMap<&'static str, f64>>,
     /// What the kernel printed.
     pub output: String,
@@ -183,10 +188,23 @@ pub struct Locks {
     pub wait_ok: u64,
     /// Waits that found it false.
     pub wait_fail: u64,
+    /// Failed attempts that were entered in a queue, on a chip with blocking locks (`lock_queue.mode`).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub queued: u64,
+    /// Those that went on when a lock was given back.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub granted: u64,
+    /// Failed attempts that found no room for a queue.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub not_queued: u64,
     /// Lock bits that `wl.ldslk` took, each counted once, on the SM that used the most.
     pub bits_explicit: u64,
     /// The same of those that atomics on shared memory took.
     pub bits_implicit: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// Spin-inducing branches.
@@ -196,6 +214,39 @@ pub struct SpinBranches {
     pub detected: u64,
     /// Certain.
     pub confirmed: u64,
+}
+
+/// Warps that backed off after a turn of a spin loop.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct BackOff {
+    /// How often.
+    pub count: u64,
+    /// Cycles from the spin-inducing branch to the next instruction, of all warps.
+    pub warp_cycles: u64,
+    /// The greatest delay limit that was in force on an SM.
+    pub longest_limit_cycles: u64,
+}
+
+/// How well spin-inducing branches were detected. A branch counts once for each SM on which it was taken; what is true of
+/// it is what the kernel says (`.pragma "warploom.sib"`) or else what the analysis of its loops found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Detection {
+    /// True spin detection rate: spin-inducing branches that were confirmed.
+    pub tsdr: Option<f64>,
+    /// False spin detection rate: other backward branches that were.
+    pub fsdr: Option<f64>,
+    /// Detection phase ratio of the right ones: time until confirmed, over the time from first to last encounter.
+    pub dpr_true: Option<f64>,
+    /// The same of the wrong ones.
+    pub dpr_false: Option<f64>,
+    /// Spin-inducing branches met.
+    pub true_met: u64,
+    /// Of those, confirmed.
+    pub true_confirmed: u64,
+    /// Other backward branches met.
+    pub false_met: u64,
+    /// Of those, confirmed.
+    pub false_confirmed: u64,
 }
 
 /// A read of memory that was never written.

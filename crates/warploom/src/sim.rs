@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use warploom_sim::gpu::Limits;
 use warploom_sim::stats::{L1Stats, SmStats};
 use warploom_sim::{
-    Chip, Gpu, LaunchError, LoadedKernel, ModuleError, Occupancy, Sample, Shape, Stats, TimedStats, Timing,
-    Trace, Unlaunchable,
+    Chip, Energy, Gpu, LaunchError, LoadedKernel, ModuleError, Occupancy, Sample, Shape, Stats, TimedStats,
+    Timing, Trace, Unlaunchable,
 };
 
 use crate::backend::{Backend, LoadedModule};
@@ -16,7 +16,10 @@ use crate::error::{Error, Result};
 use crate::firmware::{FirmwareRun, Task};
 use crate::kernel::{Kernel, KernelInfo};
 use crate::launch::Launch;
-use crate::report::{Counters, LockWarning, Locks, Model, Report, SmReport, SpinBranches, UninitialisedRead};
+use crate::report::{
+    BackOff, Counters, Detection, LockWarning, Locks, Model, Report, SmReport, SpinBranches,
+    UninitialisedRead,
+};
 
 /// How a simulated device differs from the plain one.
 #[derive(Clone, Debug, Default)]
@@ -111,6 +114,10 @@ impl Backend for Sim {
     fn load_sass(&mut self, name: &str, text: &[u8]) -> Result<Arc<dyn LoadedModule>> {
         let module = warploom_sass::load_bytes(name, text)?;
         Ok(Arc::new(SimModule(self.gpu.load(module)?)))
+    }
+
+    fn sms(&self) -> u32 {
+        self.gpu.chip().sm.count
     }
 
     fn occupancy(&self, kernel: &Kernel, shape: Shape) -> Result<Occupancy> {
@@ -314,7 +321,7 @@ fn add_timing(report: &mut Report, chip: &Chip, timed: &TimedStats) {
     let locks = &timed.locks;
     report.model = Model::Timing;
     report.sched = Some(timed.policy.clone());
-    report.bows = Some(false);
+    report.bows = Some(timed.bows.is_some());
     report.cycles = timed.cycles;
     report.ipc = Some(if timed.cycles > 0 { report.warp_insts as f64 / timed.cycles as f64 } else { 0.0 });
     report.kernel_s = Some(timed.cycles as f64 / (chip.clock.core_mhz as f64 * 1e6));
@@ -330,10 +337,32 @@ fn add_timing(report: &mut Report, chip: &Chip, timed: &TimedStats) {
         failed_inter: locks.failed_inter,
         wait_ok: locks.wait_ok,
         wait_fail: locks.wait_fail,
+        queued: locks.queued,
+        granted: locks.granted,
+        not_queued: locks.not_queued,
         bits_explicit: timed.lock_bits[0],
         bits_implicit: timed.lock_bits[1],
     });
     report.sib = Some(SpinBranches::default());
+    if let Some(bows) = &timed.bows {
+        let found = &bows.detection;
+        report.sib = Some(SpinBranches { detected: found.suspected, confirmed: found.confirmed });
+        report.back_off = Some(BackOff {
+            count: bows.back_offs.count,
+            warp_cycles: bows.back_offs.warp_cycles,
+            longest_limit_cycles: bows.back_offs.longest_limit,
+        });
+        report.ddos = bows.by_ddos.then(|| Detection {
+            tsdr: found.spinning.rate(),
+            fsdr: found.others.rate(),
+            dpr_true: found.spinning.phase_ratio(),
+            dpr_false: found.others.phase_ratio(),
+            true_met: found.spinning.met,
+            true_confirmed: found.spinning.confirmed,
+            false_met: found.others.met,
+            false_confirmed: found.others.confirmed,
+        });
+    }
     report.l1 = Some(timed.l1.named().collect());
     report.l2 = Some(timed.l2.named().collect());
     report.dram = Some(timed.dram.named().collect());
@@ -347,6 +376,7 @@ fn add_timing(report: &mut Report, chip: &Chip, timed: &TimedStats) {
     report.interconnect = Some(network);
     report.coherence = timed.coherence.as_ref().map(|directory| directory.named().collect());
     report.aggregator = timed.aggregator.as_ref().map(|aggregator| aggregator.named().collect());
+    report.energy_nj = Some(Energy::of(chip, timed).named().collect());
     let of_sm = |(sm, l1): &(SmStats, L1Stats)| SmReport {
         ctas: sm.ctas,
         warp_insts: sm.warp_instructions(),

@@ -213,6 +213,22 @@ fn lock_cycle() {
     }
 }
 
+/// Warps that sleep in lock queues, each with the lock that the other wants.
+#[test]
+fn lock_cycle_of_sleeping_warps() {
+    for mode in ["ideal", "hql"] {
+        let mut gpu = device("gtx480", &["sm.count=2", &format!("lock_queue.mode={mode}")]);
+        let (locks, both) =
+            (gpu.zeros_named::<u32>("locks", 2).unwrap(), gpu.zeros_named::<u32>("both", 2).unwrap());
+        let text = example("lock_cycle.ptx");
+        let hang = hang(run(&mut gpu, &text, "two_locks", Launch::grid(1).block(64), args![&locks, &both]));
+        assert_eq!((hang.kind, &hang.reason), (HangKind::LockCycle, &HangReason::Blocked), "{mode}");
+        if mode == "ideal" {
+            assert_documented!(hang);
+        }
+    }
+}
+
 #[test]
 fn lock_taken_twice() {
     let mut gpu = device("gtx480", &[]);
@@ -251,6 +267,56 @@ SECOND:
     let hang = hang(run(&mut gpu, &text, "k", Launch::grid(12).block(1), args![&locks, &come]));
     assert_eq!(hang.kind, HangKind::LockCycle);
     assert_message!(hang);
+}
+
+/// Inserts keys into a hash table until a limit ends it.
+fn insert(buckets: u32, limit: u64) -> Hang {
+    const KEYS: u32 = 9216;
+    let mut gpu = device("gtx480", &["sm.count=6", "issue.policy=gto"]);
+    let keys: Vec<u32> = (0..KEYS).map(|i| i.wrapping_mul(2654435761) >> 7).collect();
+    let keys = gpu.buffer(&keys).unwrap();
+    let pool = gpu.zeros_named::<u32>("pool", 2 * KEYS as usize).unwrap();
+    let heads = gpu.buffer(&vec![u32::MAX; buckets as usize]).unwrap();
+    let locks = gpu.zeros_named::<u32>("locks", buckets as usize).unwrap();
+    let text = include_str!("../../../kernels/hashtable.ptx");
+    let launch = Launch::grid(36).block(256).max_cycles(limit);
+    let arguments = args![&keys, KEYS, &pool, &heads, &locks, buckets];
+    hang(run(&mut gpu, text, "hashtable_insert", launch, arguments))
+}
+
+/// Locks are given back far too seldom, because warps that spin for them keep the load/store units busy.
+#[test]
+fn livelock() {
+    let hang = insert(16, 100_000);
+    assert_eq!((hang.kind, &hang.reason), (HangKind::Livelock, &HangReason::CycleLimit(100_000)));
+    let livelock = hang.livelock.as_ref().unwrap();
+    assert!(livelock.pace.failed >= 100 * livelock.pace.taken.max(1), "{hang}");
+    assert!(livelock.pace.cycles > 50_000 && livelock.pace.cycles <= 100_000, "{hang}");
+    assert_eq!(livelock.policy, ("gto".to_string(), false));
+    assert!(livelock.spinning_warps > 0 && livelock.spinning_warps <= hang.live_warps, "{hang}");
+    // Who has locks, could go on and does not: told by the longest.
+    assert!(livelock.holders[0].locks > 0 && livelock.holders[0].cycles > 1000, "{hang}");
+    assert!(livelock.holders.is_sorted_by_key(|holder| std::cmp::Reverse(holder.cycles)), "{hang}");
+    // Numbers follow from every latency; the words do not.
+    let is_number = |word: &str| {
+        let number = word.trim_end_matches([';', ':']);
+        number.starts_with(|c: char| c.is_ascii_digit()) && number.ends_with(|c: char| c.is_ascii_digit())
+    };
+    let plain = |line: &str| {
+        let words = line.split_whitespace().map(|word| if is_number(word) { "N" } else { word });
+        words.collect::<Vec<_>>().join(" ")
+    };
+    let message = hang.to_string();
+    let lines = message.lines().filter(|line| !line.contains("holds") && !line.contains("more holder"));
+    let squeezed: Vec<String> = lines.map(plain).collect();
+    insta::assert_snapshot!(squeezed.join("\n"));
+}
+
+/// Where locks are taken all the time, nothing is said of livelocks, and no circle that there is for a moment is one.
+#[test]
+fn contention_is_no_livelock() {
+    let hang = insert(512, 20_000);
+    assert_eq!((hang.kind, &hang.livelock), (HangKind::Unknown, &None), "{hang}");
 }
 
 // Barriers.

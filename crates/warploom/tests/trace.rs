@@ -347,6 +347,16 @@ fn mbarriers_are_spun_on() {
 }
 
 #[test]
+fn warps_that_back_off_are_seen() {
+    let timing = Timing { bows: warploom::Bows::on(), ..traced(both_sms()) };
+    let Run { report, view, .. } = run_spinlock(timing);
+    assert_eq!(view.check_slots(), report.warp_cycles.unwrap());
+    let slices = view.slices.iter().filter(|slice| slice.name == "backed off");
+    let cycles = slices.map(|slice| slice.cycles.end - slice.cycles.start).sum::<u64>();
+    assert_eq!((cycles, cycles > 0), (report.stalls.unwrap()["backed_off"], true));
+}
+
+#[test]
 fn the_size_is_bounded() {
     let whole = run_spinlock(traced(both_sms()));
     for max_bytes in [0, 100, 500, 1000, 5_000, 20_000, whole.trace.bytes.len() as u64 - 1] {

@@ -166,6 +166,9 @@ fn write_function(
         for (_, note) in body.lock_notes.iter().filter(|(at, _)| at.index() == pc) {
             writeln!(out, "    .lock {}", note.name())?;
         }
+        if body.sibs.iter().any(|at| at.index() == pc) {
+            writeln!(out, "    .sib")?;
+        }
         let meet = inst.reconvergence().map_or(Meet::Unsaid, Meet::Stated);
         text.line(out, Pc(pc as u32), inst, meet, "")?;
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use warploom::{Arg, Device, Kernel, Launch, Module, Report, Result};
+use warploom::{Arg, Device, Error, Kernel, Launch, Module, Report, Result, Shape, grouped};
 
 /// A device, and what the launches on it did.
 pub struct Bench<'a> {
@@ -31,6 +31,36 @@ impl<'a> Bench<'a> {
         let report = self.gpu.launch(kernel, (self.prepare)(launch), args)?;
         self.launches.push(report);
         Ok(())
+    }
+
+    /// The same for a kernel whose CTAs wait for any other ones: refused unless all of them can be resident together.
+    pub fn launch_resident<'b>(
+        &mut self,
+        kernel: &Kernel,
+        launch: Launch,
+        args: impl AsRef<[Arg<'b>]>,
+    ) -> Result<()> {
+        let ctas = launch.grid.iter().map(|&n| u64::from(n)).product::<u64>();
+        let room = u64::from(self.gpu.sms()) * u64::from(self.gpu.occupancy(kernel, &launch)?.ctas_per_sm);
+        if ctas > room {
+            let reason = format!(
+                "CTAs of kernel `{}` wait for each other, and {} can be resident together on {}, not {}",
+                kernel.name(),
+                grouped(room),
+                self.gpu.name(),
+                grouped(ctas)
+            );
+            let (grid, block) = (launch.grid, launch.block.unwrap_or([1; 3]));
+            let shape = Shape { grid, block, dynamic_shared_bytes: launch.dynamic_shared_bytes };
+            return Err(Error::Unlaunchable { reason, shape });
+        }
+        self.launch(kernel, launch, args)
+    }
+
+    /// Lanes of a warp, as a launch of the kernel shows them.
+    pub fn lanes(&self, kernel: &Kernel) -> Result<u32> {
+        const THREADS: u32 = 64;
+        Ok(THREADS / self.gpu.occupancy(kernel, &Launch::grid(1).block(THREADS))?.warps_per_cta.max(1))
     }
 
     /// The report of the last launch.

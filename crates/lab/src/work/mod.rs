@@ -25,12 +25,18 @@ mod check;
 mod params;
 mod total;
 
+mod atm;
+mod barneshut;
 mod chain;
+mod cloth;
+mod free;
 mod hashtable;
 mod matmul;
 pub(crate) mod nw;
 mod primitives;
+mod tsp;
 mod vecadd;
+mod wavefront;
 
 use serde::Serialize;
 use warploom::{Device, Launch, Report, Result};
@@ -51,6 +57,27 @@ pub const WORKLOADS: &[Workload] = &[
     nw::WORKLOAD,
     chain::WORKLOAD,
     primitives::WORKLOAD,
+    barneshut::BUILD,
+    barneshut::SORT,
+    cloth::WORKLOAD,
+    atm::WORKLOAD,
+    wavefront::NW1,
+    wavefront::NW2,
+    tsp::WORKLOAD,
+    free::KMEANS,
+    free::MERGESORT,
+    free::HEARTWALL,
+    free::HOTSPOT,
+    free::BFS,
+    free::BACKPROP,
+    free::LUD,
+    free::GAUSSIAN,
+    free::PATHFINDER,
+    free::SRAD,
+    free::STREAMCLUSTER,
+    free::NN,
+    free::CFD,
+    free::LAVA,
 ];
 
 /// A kernel, or several, with an input and a check of the result.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-use warploom::{Locks, Report, SmReport, SpinBranches};
+use warploom::{BackOff, Detection, Locks, Report, SmReport, SpinBranches};
 
 /// The launches as if they were one. Counts, times and energies are sums, rates follow from the sums, and what is unknown of
 /// one launch is unknown of all. Grid, block, resources and occupancy, which have no sum, are those of the launch with
@@ -47,6 +47,8 @@ pub fn total(launches: &[Report]) -> Report {
         classes: counters(launches, |r| r.classes.as_ref()),
         locks: locks(launches),
         sib: spin_branches(launches),
+        back_off: back_offs(launches),
+        ddos: detection(launches),
         l1: counters(launches, |r| r.l1.as_ref()),
         l2: counters(launches, |r| r.l2.as_ref()),
         dram: counters(launches, |r| r.dram.as_ref()),
@@ -105,13 +107,17 @@ fn sms(launches: &[Report]) -> Option<Vec<SmReport>> {
 fn locks(launches: &[Report]) -> Option<Locks> {
     let mut sums = Locks::default();
     for launch in launches {
-        let Locks { acquired, failed_intra, failed_inter, wait_ok, wait_fail, bits_explicit, bits_implicit } =
-            launch.locks.as_ref()?;
+        let of_launch = launch.locks.as_ref()?;
+        let Locks { acquired, failed_intra, failed_inter, wait_ok, wait_fail, .. } = of_launch;
+        let Locks { queued, granted, not_queued, bits_explicit, bits_implicit, .. } = of_launch;
         sums.acquired += acquired;
         sums.failed_intra += failed_intra;
         sums.failed_inter += failed_inter;
         sums.wait_ok += wait_ok;
         sums.wait_fail += wait_fail;
+        sums.queued += queued;
+        sums.granted += granted;
+        sums.not_queued += not_queued;
         // Launches use the same bits one after the other.
         sums.bits_explicit = sums.bits_explicit.max(*bits_explicit);
         sums.bits_implicit = sums.bits_implicit.max(*bits_implicit);
@@ -127,6 +133,40 @@ fn spin_branches(launches: &[Report]) -> Option<SpinBranches> {
         sums.confirmed += confirmed;
     }
     Some(sums)
+}
+
+fn back_offs(launches: &[Report]) -> Option<BackOff> {
+    let mut sums = BackOff::default();
+    for launch in launches {
+        let BackOff { count, warp_cycles, longest_limit_cycles } = launch.back_off?;
+        sums.count += count;
+        sums.warp_cycles += warp_cycles;
+        sums.longest_limit_cycles = sums.longest_limit_cycles.max(longest_limit_cycles);
+    }
+    Some(sums)
+}
+
+/// Rates follow from the counts; a phase ratio is the mean over what was confirmed.
+fn detection(launches: &[Report]) -> Option<Detection> {
+    let of = launches.iter().map(|launch| launch.ddos).collect::<Option<Vec<Detection>>>()?;
+    let sum = |count: fn(&Detection) -> u64| of.iter().map(count).sum::<u64>();
+    let mean = |ratio: fn(&Detection) -> Option<f64>, count: fn(&Detection) -> u64| {
+        let weighted = of.iter().filter_map(|d| Some(ratio(d)? * count(d) as f64)).sum::<f64>();
+        (sum(count) > 0).then(|| weighted / sum(count) as f64)
+    };
+    let rate = |some: u64, all: u64| (all > 0).then(|| some as f64 / all as f64);
+    let (true_met, true_confirmed) = (sum(|d| d.true_met), sum(|d| d.true_confirmed));
+    let (false_met, false_confirmed) = (sum(|d| d.false_met), sum(|d| d.false_confirmed));
+    Some(Detection {
+        tsdr: rate(true_confirmed, true_met),
+        fsdr: rate(false_confirmed, false_met),
+        dpr_true: mean(|d| d.dpr_true, |d| d.true_confirmed),
+        dpr_false: mean(|d| d.dpr_false, |d| d.false_confirmed),
+        true_met,
+        true_confirmed,
+        false_met,
+        false_confirmed,
+    })
 }
 
 #[cfg(test)]

@@ -114,6 +114,8 @@ struct Builder<'a> {
     origin: Origin,
     /// Branches whose `src[0]` is still a label's number.
     branches: Vec<Pc>,
+    /// Branches said to be spin-inducing, and where that is said.
+    sibs: Vec<(usize, isa::Span)>,
 }
 
 /// An instruction that stands in before the first one and after the last.
@@ -124,6 +126,7 @@ static NO_INSTRUCTION: Instruction = Instruction {
     span: isa::Span { start: 0, end: 0 },
     line: None,
     lock_note: None,
+    spin_note: None,
 };
 
 fn lower_function(
@@ -187,7 +190,18 @@ fn lower_body(
     if ends_open || b.falls_through() {
         b.end();
     }
-    b.finish(&starts)
+    let sibs = std::mem::take(&mut b.sibs);
+    let mut out = b.finish(&starts);
+    for (at, span) in sibs {
+        match out.insts.get(at).map(|inst| inst.src[0]) {
+            Some(isa::Operand::Imm(target)) if target as usize <= at => out.sibs.push(Pc(at as u32)),
+            _ => diagnostics.push(
+                Diagnostic::new(span, "the branch after this does not go back")
+                    .help("a spin-inducing branch is the backward branch of a loop that waits"),
+            ),
+        }
+    }
+    out
 }
 
 impl<'a> Builder<'a> {
@@ -227,6 +241,7 @@ impl<'a> Builder<'a> {
             guard: Guard::Always,
             origin: Origin { span: function.span, line: None },
             branches: Vec::new(),
+            sibs: Vec::new(),
         }
     }
 
@@ -262,6 +277,9 @@ impl<'a> Builder<'a> {
             if let Some(at) = self.out.insts[start..].iter().position(accesses) {
                 self.out.lock_notes.push((Pc((start + at) as u32), note));
             }
+        }
+        if let Some(span) = inst.spin_note {
+            self.sibs.push((start, span));
         }
         Ok(())
     }

@@ -72,11 +72,7 @@ impl<'t> Parser<'t> {
                 out.push(Statement::Loc { file, line });
             }
             ".file" => self.file()?,
-            ".pragma" => {
-                if let Some((note, span)) = self.pragma()? {
-                    out.push(Statement::LockNote(note, span));
-                }
-            }
+            ".pragma" => self.pragma(|note| out.push(note))?,
             _ => {
                 let linkage = self.linkage();
                 self.variables(linkage, &mut |v| out.push(Statement::Variable(Box::new(v))))?;

@@ -3,7 +3,7 @@
 use warploom_isa::{LaunchBounds, LockNote, Span};
 
 use super::{Parse, Parser, Unwind, shorten};
-use crate::ast::{Function, Item, Linkage, Module, Name, Space, Variable};
+use crate::ast::{Function, Item, Linkage, Module, Name, Space, Statement, Variable};
 use crate::diag::Diagnostic;
 use crate::lex::Kind;
 
@@ -99,7 +99,7 @@ impl<'t> Parser<'t> {
             }
             ".file" => self.file()?,
             ".loc" => drop(self.loc()?),
-            ".pragma" => drop(self.pragma()?),
+            ".pragma" => self.pragma(|_| {})?,
             ".section" => {
                 self.bump();
                 while !self.at(Kind::BraceOpen) && !self.at(Kind::Eof) && !self.at(Kind::Semicolon) {
@@ -182,29 +182,35 @@ impl<'t> Parser<'t> {
         Ok((numbers[0], numbers[1]))
     }
 
-    /// `.pragma "nounroll";`: hints, none of which changes what a program means. Returns what one says about locks.
-    pub(super) fn pragma(&mut self) -> Parse<Option<(LockNote, Span)>> {
+    /// `.pragma "nounroll";`: hints, none of which changes what a program means. `note` gets what they say about locks and
+    /// loops that wait.
+    pub(super) fn pragma(&mut self, mut note: impl FnMut(Statement<'t>)) -> Parse<()> {
         self.bump();
-        let mut note = None;
         loop {
             let text = self.expect(Kind::Str)?;
-            let words = self.text_of(text).trim_matches('"').strip_prefix("warploom.lock");
-            note = match words.map(str::trim) {
-                None => note,
-                Some("acquire") => Some((LockNote::Acquire, text.span)),
-                Some("release") => Some((LockNote::Release, text.span)),
-                Some("wait") => Some((LockNote::Wait, text.span)),
-                Some(_) => {
-                    return Err(Diagnostic::new(text.span, "this says nothing about a lock")
-                        .help("write \"warploom.lock acquire\", \"… release\" or \"… wait\""));
+            let words = self.text_of(text).trim_matches('"').strip_prefix("warploom.");
+            match words.map(|words| words.split_once(' ').map_or((words, ""), |(a, b)| (a, b.trim()))) {
+                None => {}
+                Some(("lock", does)) => {
+                    let known = LockNote::ALL.into_iter().find(|note| note.name() == does);
+                    let known = known.ok_or_else(|| {
+                        Diagnostic::new(text.span, "this says nothing about a lock")
+                            .help("write \"warploom.lock acquire\", \"… release\" or \"… wait\"")
+                    })?;
+                    note(Statement::LockNote(known, text.span));
                 }
-            };
+                Some(("sib", "")) => note(Statement::SpinNote(text.span)),
+                Some(_) => {
+                    return Err(Diagnostic::new(text.span, "there is no such annotation")
+                        .help("there are \"warploom.lock …\" and \"warploom.sib\""));
+                }
+            }
             if !self.eat(Kind::Comma) {
                 break;
             }
         }
         self.expect(Kind::Semicolon)?;
-        Ok(note)
+        Ok(())
     }
 
     fn function(&mut self, linkage: Linkage) -> Parse<Function<'t>> {

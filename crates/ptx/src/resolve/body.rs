@@ -31,10 +31,14 @@ pub fn resolve_body<'t, 'a>(
         scopes: vec![Scope::default()],
         line: None,
         lock_note: None,
+        spin_note: None,
         frame_bytes: 0,
     };
     builder.formals(index, definition);
     builder.statements(statements);
+    if let Some(span) = builder.spin_note {
+        builder.globals.error(Diagnostic::new(span, "no branch follows this"));
+    }
     builder.body
 }
 
@@ -46,6 +50,8 @@ struct Builder<'g, 't, 'a> {
     line: Option<Line>,
     /// What was said about the next memory instruction, and where.
     lock_note: Option<(LockNote, Span)>,
+    /// The next branch was said to be spin-inducing, here.
+    spin_note: Option<Span>,
     frame_bytes: u64,
 }
 
@@ -195,6 +201,7 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
                 self.scopes.pop();
             }
             Statement::LockNote(note, span) => self.lock_note = Some((*note, *span)),
+            Statement::SpinNote(span) => self.spin_note = Some(*span),
             Statement::Instruction(instruction) => self.instruction(instruction)?,
         }
         Ok(())
@@ -278,6 +285,7 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
             span: instruction.span,
             line: self.line,
             lock_note: self.lock_note.take_if(|_| accesses).map(|(note, _)| note),
+            spin_note: self.spin_note.take_if(|_| opcode == "bra"),
         });
         Ok(())
     }

@@ -1,5 +1,7 @@
 //! Values that no machine can have, refused before anything is built from them.
 
+mod spinning;
+
 use std::fmt::Display;
 
 use super::timing::{CacheSpec, Coherence, OperationTimes};
@@ -13,6 +15,9 @@ const MOST: u64 = 65536;
 /// Cycles that an operation can take; results are booked ahead of time.
 const LONGEST_OPERATION: u32 = 1024;
 
+/// Picojoules or watts of one thing: far more than any event or chip takes.
+const MOST_ENERGY: f64 = 1e9;
+
 /// Bytes of a sector, the least that memory moves.
 const SECTOR: u32 = crate::mem::message::SECTOR_BYTES;
 
@@ -23,10 +28,12 @@ impl Chip {
         self.check_launch()?;
         self.check_caches()?;
         self.check_supply()?;
+        self.check_spinning()?;
         self.check_units()?;
         self.check_paths()?;
         self.check_dram()?;
         self.check_aggregator()?;
+        self.check_energy()?;
         self.check_hang()
     }
 
@@ -427,6 +434,14 @@ impl Chip {
             ] {
                 self.count(&format!("aggregator.cores.{name}.{key}"), value)?;
             }
+        }
+        Ok(())
+    }
+
+    fn check_energy(&self) -> Checked {
+        for (key, value) in self.energy.named() {
+            let rule = format_args!("an energy or a power is a number from 0 to {MOST_ENERGY}");
+            self.require((0.0..=MOST_ENERGY).contains(&value), key, value, rule)?;
         }
         Ok(())
     }

@@ -6,12 +6,16 @@ use serde::{Deserialize, Serialize};
 
 pub mod aggregator;
 mod check;
+pub mod energy;
+pub mod spinning;
 pub mod timing;
 
 #[cfg(test)]
 mod tests;
 
 use aggregator::{AggregatorSpec, YieldSpec};
+use energy::EnergySpec;
+use spinning::LockQueueSpec;
 use timing::*;
 
 /// A chip's configuration.
@@ -43,6 +47,9 @@ pub struct Chip {
     /// The lock unit beside shared memory; without the section there is none.
     #[serde(default)]
     pub lock: LockSpec,
+    /// Queues of locks in global memory; without the section there are none.
+    #[serde(default)]
+    pub lock_queue: LockQueueSpec,
     /// The L1 data cache.
     pub l1: L1Spec,
     /// The constant cache.
@@ -59,6 +66,8 @@ pub struct Chip {
     /// Wavefront yield, if it can.
     #[serde(default, rename = "yield")]
     pub wavefront_yield: Option<YieldSpec>,
+    /// Energies of events.
+    pub energy: EnergySpec,
     /// Hang detection.
     pub hang: HangSpec,
 }

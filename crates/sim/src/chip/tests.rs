@@ -61,6 +61,24 @@ const IMPOSSIBLE: &[(&[&str], &str)] = &[
     (&["issue.schedulers=49"], "issue.schedulers"),
     (&["sm.max_warps=4", "issue.schedulers=5"], "issue.schedulers"),
     (&["issue.policy=oldest"], "issue.policy"),
+    (
+        &["issue.bows.min_limit_cycles=2000", "issue.bows.max_limit_cycles=1000"],
+        "issue.bows.max_limit_cycles",
+    ),
+    (&["issue.bows.max_limit_cycles=10000000000"], "issue.bows.max_limit_cycles"),
+    (&["issue.bows.limit_cycles=10000000000"], "issue.bows.limit_cycles"),
+    (&["issue.bows.frac1=1.5"], "issue.bows.frac1"),
+    (&["issue.bows.frac1=nan"], "issue.bows.frac1"),
+    (&["issue.bows.frac2=-0.5"], "issue.bows.frac2"),
+    (&["lock_queue.sets=100000"], "lock_queue.sets"),
+    (&["lock_queue.ways=9"], "lock_queue.ways"),
+    (&["issue.ddos.path_bits=33"], "issue.ddos.path_bits"),
+    (&["issue.ddos.value_bits=0"], "issue.ddos.value_bits"),
+    (&["issue.ddos.value_bits=64"], "issue.ddos.value_bits"),
+    (&["issue.ddos.history=0"], "issue.ddos.history"),
+    (&["issue.ddos.history=1000"], "issue.ddos.history"),
+    (&["issue.ddos.table_entries=0"], "issue.ddos.table_entries"),
+    (&["issue.ddos.threshold=0"], "issue.ddos.threshold"),
     (&["operands.banks=12"], "operands.banks"),
     (&["operands.sp_collectors=100000"], "operands.sp_collectors"),
     (&["units.int.add=[0, 1]"], "units.int.add"),
@@ -104,6 +122,10 @@ const IMPOSSIBLE: &[(&[&str], &str)] = &[
     (&["dram.ras=11"], "dram.ras"),
     (&["dram.rc=39"], "dram.rc"),
     (&["dram.cl=100000"], "dram.cl"),
+    (&["energy.fetch_pj=-1.0"], "energy.fetch_pj"),
+    (&["energy.pipeline_pj=nan"], "energy.pipeline_pj"),
+    (&["energy.dram_read_pj=inf"], "energy.dram_read_pj"),
+    (&["energy.leakage_sm_w=1e12"], "energy.leakage_sm_w"),
     (&["hang.suspect_cycles=4999"], "hang.suspect_cycles"),
 ];
 
@@ -127,11 +149,17 @@ const MAY_BE_ZERO: &[&str] = &[
     "dram.wr",
     "hang.suspect_cycles",
     "interconnect.header_bytes",
+    "issue.bows.limit_cycles",
+    "issue.bows.min_limit_cycles",
+    "lock_queue.sets",
+    "lock_queue.ways",
     "issue.gto.rotation_cycles",
     "launch.max_param_bytes",
     "launch.max_shared_bytes_per_cta",
     "launch.overhead_ns",
     "lock.bits",
+    "lock_queue.sets",
+    "lock_queue.ways",
     "memory.constant_bytes",
     "memory.local_bytes_per_thread",
     "shared.atomic_cycles",
@@ -177,6 +205,17 @@ fn huge_values_do_not_overflow_the_checks() {
 }
 
 #[test]
+fn every_chip_has_every_energy() {
+    for name in names() {
+        for (key, value) in load(name, &[]).unwrap().energy.named() {
+            assert!(value > 0.0, "{name}: {key} is {value}");
+            let error = load(name, &[&format!("{key}=-0.5")]).unwrap_err().to_string();
+            assert!(error.starts_with(&format!("chip `{name}`: `{key}` is -0.5, but ")), "{error}");
+        }
+    }
+}
+
+#[test]
 fn an_unknown_policy_is_answered_with_the_known_ones() {
     let error = load("gtx480", &["issue.policy=oldest"]).unwrap_err().to_string();
     let known = crate::sched::names().join(", ");
@@ -199,10 +238,29 @@ fn unknown_keys_are_refused() {
 }
 
 #[test]
+fn a_lock_queue_of_no_known_mode_is_refused() {
+    let error = Chip::load("gtx480", &["lock_queue.mode=best".to_string()]).unwrap_err().to_string();
+    assert!(error.starts_with("--set lock_queue.mode=best: unknown variant `best`"), "{error}");
+    let without = gtx480_text().lines().filter(|line| !line.starts_with("[lock_queue]")).collect::<Vec<_>>();
+    let keys = ["mode = ", "sets = 0 ", "ways = 0 "];
+    let without = without.into_iter().filter(|line| !keys.iter().any(|key| line.starts_with(key)));
+    let chip = Chip::parse("mine", &without.collect::<Vec<_>>().join("\n"), &[]).unwrap();
+    assert_eq!(chip.lock_queue, spinning::LockQueueSpec::default());
+}
+
+#[test]
 fn missing_keys_are_named() {
-    for key in
-        ["overhead_ns", "core_mhz", "schedulers", "rotation_cycles", "flit_bytes", "rtpl", "watch_cycles"]
-    {
+    for key in [
+        "overhead_ns",
+        "core_mhz",
+        "schedulers",
+        "rotation_cycles",
+        "flit_bytes",
+        "rtpl",
+        "flit_pj",
+        "idle_sm_w",
+        "watch_cycles",
+    ] {
         let line = gtx480_text().lines().find(|line| line.starts_with(&format!("{key} = "))).unwrap();
         let error = Chip::parse("mine", &gtx480_text().replace(line, ""), &[]).unwrap_err().to_string();
         assert!(error.contains(&format!("missing field `{key}`")), "{error}");
@@ -238,6 +296,8 @@ fn bad_overrides_are_blamed_on_themselves() {
         ("units.int.add=[4, 1, 1]", "invalid length 3"),
         ("dram.banks=-16", "invalid value: integer `-16`, expected u32"),
         ("l1.global=write-back", "unknown variant `write-back`, expected `write-evict` or `bypass`"),
+        ("energy.flits_pj=1", "the chip has no key `flits_pj` there; it has "),
+        ("energy.flit_pj=much", "invalid type: string \"much\", expected f64"),
         ("dram.banks", "write it as path.to.key=value"),
     ] {
         let error = load("gtx480", &[assignment]).unwrap_err().to_string();

@@ -4,6 +4,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::spinning::{BowsSpec, DdosSpec};
+
 /// Frequencies. The L2 runs at the core's clock.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
@@ -67,6 +69,10 @@ pub struct IssueSpec {
     pub gto: GtoSpec,
     /// Criticality-aware.
     pub cawa: CawaSpec,
+    /// Back-off of spinning warps, around any policy.
+    pub bows: BowsSpec,
+    /// Detection of spinning warps.
+    pub ddos: DdosSpec,
 }
 
 /// Parameters of greedy-then-oldest scheduling.

@@ -40,7 +40,7 @@ pub(super) fn subject<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, cause
             let grid = scene.launch.shape.grid.iter().map(|&d| d as u64).product::<u64>();
             format!("({} of {})", grouped(scene.unstarted), grouped(grid))
         }
-        HangKind::Starved | HangKind::Unknown => String::new(),
+        HangKind::Starved | HangKind::Livelock | HangKind::Unknown => String::new(),
     }
 }
 
@@ -80,6 +80,12 @@ pub(super) fn help<const N: usize>(
         HangKind::SimdDeadlock => (
             "let every lane that the instruction names reach it before it waits".to_string(),
             "simd-deadlock",
+        ),
+        HangKind::LockCycle if cause.nodes.iter().any(|&at| scene.is_blocked(&nodes.all[at])) => (
+            "give every lock back before waiting for another, take them in the same order everywhere, or let warps spin \
+             (--set lock_queue.mode=off)"
+                .to_string(),
+            "lock-cycle",
         ),
         HangKind::LockCycle if cause.nodes.len() == 1 => {
             ("release the lock before it is taken again".to_string(), "lock-cycle")
@@ -128,7 +134,7 @@ pub(super) fn help<const N: usize>(
         HangKind::Unknown if *reason == HangReason::Blocked => {
             ("let every thread that others wait for come to them".to_string(), "barrier-deadlock")
         }
-        HangKind::Unknown => ("look at what ends the loops".to_string(), "suspicion-and-limits"),
+        HangKind::Livelock | HangKind::Unknown => ("look at what ends the loops".to_string(), "suspicion-and-limits"),
     };
     format!("{advice}; see docs/hangs.md#{section}")
 }

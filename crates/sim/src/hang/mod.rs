@@ -7,6 +7,7 @@
 mod advice;
 mod cause;
 mod code;
+mod livelock;
 mod rows;
 mod scene;
 mod tell;
@@ -16,7 +17,8 @@ use warploom_isa::{Cmp, Ty};
 
 use crate::fault::Place;
 
-pub(crate) use scene::{Scene, Seen, SeenSm, shared_word};
+pub use livelock::{Livelock, LockPace, SlowHolder};
+pub(crate) use scene::{Scene, Seen, SeenSm, Timed, shared_word};
 pub use words::{Threads, grouped, lane_ranges};
 
 /// A launch that does not end.
@@ -44,6 +46,8 @@ pub struct Hang {
     pub grid_ctas: u64,
     /// What the control processor does, in a run of firmware.
     pub aggregator: Option<String>,
+    /// If it is a livelock: how it comes about. What lanes do is then not told.
+    pub livelock: Option<Box<Livelock>>,
     /// How to repair it.
     pub help: String,
 }
@@ -90,6 +94,8 @@ pub enum HangKind {
     Starved,
     /// A loop that waits for nothing.
     Endless,
+    /// Locks are taken and given back, but far too seldom.
+    Livelock,
     /// None of these, or not known.
     Unknown,
 }
@@ -182,6 +188,8 @@ pub struct Spin {
     pub until: Until,
     /// Who could change it.
     pub writer: Writer,
+    /// They do not read it again, but wait in its queue until it is given back.
+    pub queued: bool,
 }
 
 /// What ends a wait for a value.
@@ -259,6 +267,8 @@ pub enum Instead {
     Lanes(u64),
     /// They read this word.
     Spin(Word),
+    /// They wait in this lock's queue.
+    Queue(Word),
     /// They ask this mbarrier.
     Mbarrier(Word),
     /// They run here.
@@ -279,8 +289,22 @@ pub struct Word {
 /// Explains why a launch does not end.
 pub(crate) fn explain<const N: usize>(scene: &Scene<'_, N>, reason: HangReason, cycles: u64) -> Hang {
     let nodes = scene.nodes();
-    let cause = cause::find(scene, &nodes, reason.is_proof());
-    rows::hang(scene, &nodes, cause, reason, cycles)
+    let proof = reason.is_proof();
+    let livelock = if proof { None } else { livelock::find(scene, &nodes) };
+    let cause = match livelock {
+        Some(_) => Some(cause::Cause { kind: HangKind::Livelock, nodes: Vec::new() }),
+        None => cause::find(scene, &nodes, proof),
+    };
+    // While locks are taken and given back, who waits for whom changes all the time.
+    let moves = !proof && scene.timed.as_ref().is_some_and(|timed| timed.pace.taken > 0);
+    let holds =
+        |cause: &cause::Cause| !moves || !matches!(cause.kind, HangKind::SimdDeadlock | HangKind::LockCycle);
+    let mut hang = rows::hang(scene, &nodes, cause.filter(holds), reason, cycles);
+    if let Some(livelock) = livelock {
+        hang.help = format!("{}; see docs/hangs.md#livelock", livelock.help());
+        hang.livelock = Some(Box::new(livelock));
+    }
+    hang
 }
 
 #[cfg(test)]

@@ -56,6 +56,7 @@ pub(super) fn hang<const N: usize>(
         subject: subject(scene, nodes, &cause),
         help: help(scene, nodes, &cause, &reason),
         kind: cause.kind,
+        livelock: None,
         reason,
         cycles,
         ctas,
@@ -205,6 +206,7 @@ fn group<const N: usize>(
             value: poll.seen,
             until: poll.until,
             writer: writer(scene, nodes, at, poll),
+            queued: scene.is_blocked(node),
         }),
         Doing::Loop => Waits::Loop,
         Doing::Run => Waits::Run,
@@ -250,6 +252,7 @@ fn instead<const N: usize>(scene: &Scene<'_, N>, node: &Node) -> Instead {
     match &node.doing {
         Doing::Barrier(id) => Instead::Barrier(*id),
         Doing::Meet(lanes) | Doing::Turn { after: lanes, .. } | Doing::Lanes(lanes) => Instead::Lanes(*lanes),
+        Doing::Poll(poll) if scene.is_blocked(node) => Instead::Queue(poll.word.clone()),
         Doing::Poll(poll) => Instead::Spin(poll.word.clone()),
         Doing::Mbarrier { word, .. } => Instead::Mbarrier(word.clone()),
         Doing::Loop | Doing::Run => Instead::Run(Place::of(scene.kernel(), node.pc)),

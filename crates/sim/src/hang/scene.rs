@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use warploom_isa::{AtomOp, Cmp, Inst, Kernel, Op, Operand, Pc, SharedVar, Space, Ty};
 
 use super::code::{bit_loads, exit_condition, plain_name, spin_loop};
-use super::{Until, Word};
+use super::{LockPace, Until, Word};
 use crate::functional::Launch;
 use crate::locks::{LockTable, SharedLocks, Taker, shared_offset};
 use crate::mem::l1::L1;
@@ -16,6 +16,7 @@ use crate::sm::execute::Cta;
 use crate::sm::lock_unit::LockUnit;
 use crate::sm::mbarrier;
 use crate::sm::simt::{Activation, Group, Wait};
+use crate::sm::slot::Slot;
 use crate::sm::warp::{Warp, lanes as each};
 use crate::sm::watch::{Polled, Watch};
 
@@ -29,6 +30,20 @@ pub(crate) struct Scene<'a, const N: usize> {
     pub ctas: Vec<Seen<'a, N>>,
     /// CTAs of the grid that have not started.
     pub unstarted: u64,
+    /// What the timed model knows besides.
+    pub timed: Option<Timed<'a>>,
+}
+
+/// A timed machine when a launch is ended.
+pub(crate) struct Timed<'a> {
+    /// The cycle.
+    pub now: u64,
+    /// How tries at locks went lately.
+    pub pace: LockPace,
+    /// The warp scheduling policy.
+    pub policy: &'a str,
+    /// Whether spinning warps back off.
+    pub bows: bool,
 }
 
 /// A CTA on the chip.
@@ -47,8 +62,10 @@ pub(crate) struct SeenSm<'a, const N: usize> {
     pub l1: &'a L1,
     pub locks: &'a SharedLocks,
     pub watch: Option<&'a Watch<N>>,
+    /// All its warp slots.
+    pub slots: &'a [Slot],
     /// The slots of the CTA's warps.
-    pub slots: &'a [Option<WarpSlot>],
+    pub cta: &'a [Option<WarpSlot>],
 }
 
 /// Lanes of a warp that do the same.
@@ -152,6 +169,11 @@ pub(super) struct Poll {
 impl<const N: usize> Scene<'_, N> {
     pub(super) fn kernel(&self) -> &Kernel {
         self.launch.kernel
+    }
+
+    /// Whether a node's warp sleeps in the queues of locks.
+    pub(super) fn is_blocked(&self, node: &Node) -> bool {
+        self.ctas[node.cta].slot(node.warp).is_some_and(|slot| slot.blocked)
     }
 
     /// Every lane that has not ended, in the order of CTAs and warps.
@@ -428,10 +450,15 @@ pub(crate) fn shared_word(kernel: &Kernel, address: u64) -> Word {
 }
 
 impl<'a, const N: usize> Seen<'a, N> {
-    /// If the warp is watched: whether it is known to repeat itself, and what it polled.
+    /// The pipeline's part of a warp.
+    pub(super) fn slot(&self, warp: usize) -> Option<&'a Slot> {
+        self.sm.as_ref().and_then(|sm| Some(&sm.slots[sm.cta[warp]?.index()]))
+    }
+
+    /// If the warp is watched: whether it is known to repeat itself, and what it polled. One that sleeps does not poll.
     pub(super) fn watched(&self, warp: usize) -> Option<(bool, &'a [Polled<N>])> {
-        let sm = self.sm.as_ref()?;
-        let slot = sm.slots[warp]?;
+        let sm = self.sm.as_ref().filter(|_| self.slot(warp).is_none_or(|slot| !slot.blocked))?;
+        let slot = sm.cta[warp]?;
         sm.watch.map(|watch| (watch.repeats(slot), watch.polls(slot)))
     }
 }

@@ -22,6 +22,7 @@ impl HangKind {
             HangKind::NotResident => "CTAs that cannot start",
             HangKind::Starved => "nothing to start",
             HangKind::Endless => "endless loop",
+            HangKind::Livelock => "livelock",
             HangKind::Unknown => "no known kind",
         }
     }
@@ -46,14 +47,14 @@ pub(super) fn shape(group: &WaitingGroup) -> String {
                 if bits && holder.who.lanes == group.threads.lanes {
                     holder.who.lanes = 0;
                 }
-                if let Instead::Spin(word) = &mut holder.now {
+                if let Instead::Spin(word) | Instead::Queue(word) = &mut holder.now {
                     *word = plain(word);
                 }
             }
         }
         Waits::Barrier { missing, .. } => {
             for (_, now) in missing {
-                if let Instead::Spin(word) = now {
+                if let Instead::Spin(word) | Instead::Queue(word) = now {
                     *word = plain(word);
                 }
             }
@@ -104,6 +105,9 @@ fn text(group: &WaitingGroup, proof: bool) -> String {
             format!("{} to go on at {at} until {} come to {meet}", who.verb("wait"), lane_ranges(*lanes))
         }
         Waits::Lanes(lanes) => format!("{} at {at} for {}", who.verb("wait"), lane_ranges(*lanes)),
+        Waits::Spin(spin) if spin.queued => {
+            format!("{} in a lock queue at {at} until {}", who.verb("wait"), awaited(spin, who, proof))
+        }
         Waits::Spin(spin) => format!("{} at {at} until {}", who.verb("spin"), awaited(spin, who, proof)),
         Waits::Loop => format!("{} round a loop at {at}", who.verb("go")),
         Waits::Run => format!("{} at {at}", who.verb("run")),
@@ -206,6 +210,7 @@ fn doing(who: &Threads, now: &Instead) -> String {
         Instead::Barrier(id) => format!("{} at barrier {id}", who.verb("wait")),
         Instead::Lanes(lanes) => format!("{} for {}", who.verb("wait"), lane_ranges(*lanes)),
         Instead::Spin(word) => format!("{} on {word}", who.verb("spin")),
+        Instead::Queue(word) => format!("{} in the queue of {word}", who.verb("wait")),
         Instead::Mbarrier(word) => format!("{} on mbarrier {word}", who.verb("spin")),
         Instead::Run(place) => format!("{} at {}", who.verb("run"), place.short()),
     }
@@ -286,12 +291,16 @@ impl fmt::Display for Hang {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Lines of the form (label, text); a line without text is a heading.
         let mut lines: Vec<(String, String)> = Vec::new();
+        if let Some(livelock) = &self.livelock {
+            lines.extend(livelock.lines(self.live_warps));
+        }
+        let ctas = if self.livelock.is_some() { &[][..] } else { &self.ctas[..] };
         let only = self.ctas.len() == 1
             && self.ctas[0].alike == 0
             && self.more_ctas == 0
             && self.unstarted_ctas == 0;
         let in_title = |cta: &WaitingCta| self.subject.ends_with(&format!("CTA {}", coordinates(cta.id)));
-        for cta in &self.ctas {
+        for cta in ctas {
             let more = if cta.alike == 0 {
                 String::new()
             } else {
@@ -319,7 +328,7 @@ impl fmt::Display for Hang {
                 ));
             }
         }
-        if self.more_ctas > 0 {
+        if self.more_ctas > 0 && self.livelock.is_none() {
             lines.push((format!("and {}", counted(self.more_ctas, "more CTA")), String::new()));
         }
         if self.unstarted_ctas > 0 {

@@ -151,9 +151,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     }
 
     /// Who waits for what in a run of firmware: the kernel with the most telling cause, and the aggregator.
-    pub(super) fn explain_firmware(&self, reason: HangReason, cycles: u64) -> Hang {
+    pub(super) fn explain_firmware(&self, reason: HangReason, now: u64, policy: &str) -> Hang {
         let kernels = 0..=self.context.others.len() as u16;
-        let told = kernels.map(|kernel| self.explain_kernel(kernel, reason.clone(), cycles));
+        let told = kernels.map(|kernel| self.explain_kernel(kernel, reason.clone(), now, policy));
         let hang = told.filter(|hang| !hang.ctas.is_empty()).min_by_key(|hang| hang.kind);
         let Some(aggregator) = &self.aggregator else { unreachable!("firmware runs on it") };
         let memory = self.memory.read().expect(NO_PANIC);
@@ -165,7 +165,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 reason,
                 kind: HangKind::Starved,
                 subject: String::new(),
-                cycles,
+                cycles: now.saturating_sub(self.start),
                 ctas: Vec::new(),
                 more_ctas: 0,
                 live_warps: self
@@ -177,6 +177,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 unstarted_ctas: 0,
                 grid_ctas: 0,
                 aggregator,
+                livelock: None,
                 help: "let firmware restart wavefronts that yielded, or start what they wait for; \
                        see docs/hangs.md#nothing-to-start"
                     .to_string(),

@@ -40,6 +40,8 @@ pub struct Tags {
     /// Sets are a power of two; this is one less.
     set_mask: u64,
     ways: u32,
+    /// The numbers of the lines, once more: a set of them is on one line of the host's cache.
+    numbers: Vec<u64>,
     lines: Vec<Line>,
     uses: u64,
 }
@@ -49,7 +51,8 @@ impl Tags {
     pub fn new(spec: &CacheSpec) -> Tags {
         let lines = vec![Line::EMPTY; (spec.sets * spec.ways) as usize];
         debug_assert!(spec.sets.is_power_of_two());
-        Tags { set_mask: spec.sets as u64 - 1, ways: spec.ways, lines, uses: 0 }
+        let numbers = vec![Line::NONE; lines.len()];
+        Tags { set_mask: spec.sets as u64 - 1, ways: spec.ways, numbers, lines, uses: 0 }
     }
 
     fn set(&self, number: u64) -> std::ops::Range<usize> {
@@ -61,7 +64,7 @@ impl Tags {
     #[inline]
     pub fn find(&self, number: u64) -> Option<Way> {
         let set = self.set(number);
-        let at = self.lines[set.clone()].iter().position(|line| line.number == number)?;
+        let at = self.numbers[set.clone()].iter().position(|&held| held == number)?;
         Some(Way((set.start + at) as u32))
     }
 
@@ -83,11 +86,13 @@ impl Tags {
     pub fn replace(&mut self, way: Way, number: u64) -> Line {
         self.uses += 1;
         let new = Line { number, last_use: self.uses, ..Line::EMPTY };
+        self.numbers[way.index()] = number;
         std::mem::replace(&mut self.lines[way.index()], new)
     }
 
     /// Empties a way. Returns what was there.
     pub fn evict(&mut self, way: Way) -> Line {
+        self.numbers[way.index()] = Line::NONE;
         std::mem::replace(&mut self.lines[way.index()], Line::EMPTY)
     }
 

@@ -13,8 +13,8 @@
 mod tests;
 
 use crate::chip::timing::{ClockSpec, InterconnectSpec};
+use crate::divisor::Divisor;
 use crate::slab::Slab;
-use crate::wheel::Wheel;
 
 /// What a network did.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
@@ -39,19 +39,20 @@ pub struct Crossbar<M: Copy> {
     queue_packets: u32,
     sources: Vec<Source>,
     sinks: Vec<Sink>,
-    /// All packets; those of one source for one sink form a list.
+    /// All packets. Those of one source that have not come yet form a list, and those for one sink that have.
     packets: Slab<Packet<M>>,
-    /// The lists: the first and the last packet of source `i` for sink `k` at `i * sinks + k`.
+    /// Packets that have come, of source `i` for sink `k`, at `i * sinks + k`.
     lists: Vec<List>,
-    /// Packets that have not come yet, by the tick in which they do.
-    coming: Wheel<(u32, u32)>,
-    come: Vec<(u32, u32)>,
+    /// Sources with packets that have not come yet.
+    expected: Set,
+    /// When the first of those comes, or [`NEVER`].
+    next_comes: u64,
+    /// Sources whose port moves flits, and some whose port has moved its last.
+    busy: Set,
     /// Sinks for which packets have come.
     wanted: Set,
-    /// When each of them is looked at next, unless it takes nothing more in this window.
-    agenda: Agenda,
-    /// Sinks that are looked at in a tick.
-    looked_at: Set,
+    /// Of those, the ones that may take more in this window.
+    open: Set,
     /// The core cycle before which everything has left that could.
     until: u64,
     /// Ticks that packets waited, added up.
@@ -63,6 +64,8 @@ pub struct Crossbar<M: Copy> {
 struct Source {
     /// Packets in its queue.
     queued: u32,
+    /// Of those, the ones that have not come yet.
+    coming: List,
     /// When its port has moved the last flit that left.
     free: u64,
     /// When its last packet comes.
@@ -82,6 +85,7 @@ struct Packet<M> {
     message: M,
 }
 
+/// The first and the last of some packets.
 #[derive(Clone, Copy, Debug)]
 struct List {
     first: u32,
@@ -91,6 +95,22 @@ struct List {
 impl List {
     const NONE: u32 = u32::MAX;
     const EMPTY: List = List { first: List::NONE, last: List::NONE };
+
+    #[inline]
+    fn is_empty(self) -> bool {
+        self.first == List::NONE
+    }
+
+    /// Adds a packet, which is the last of its list already.
+    #[inline]
+    fn push<M>(&mut self, number: u32, packets: &mut Slab<Packet<M>>) {
+        if self.is_empty() {
+            self.first = number;
+        } else {
+            packets[self.last].next = number;
+        }
+        self.last = number;
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -101,32 +121,34 @@ struct Sink {
     turn: usize,
     /// Packets that it still takes in this window, once asked.
     room: Option<u32>,
-    /// The tick for which it is in the agenda, if it is.
-    due: u64,
     /// Sources that have a packet for it which has come.
     wanted_by: Set,
 }
+
+/// The tick of what does not come.
+const NEVER: u64 = u64::MAX;
 
 impl<M: Copy> Crossbar<M> {
     /// An idle network. None of the specs' numbers is zero.
     pub fn new(sources: usize, sinks: usize, spec: &InterconnectSpec, clock: &ClockSpec) -> Self {
         debug_assert!(spec.latency_cycles > 0, "a window has at least one cycle");
-        let sink = Sink { free: 0, turn: 0, room: None, due: NEVER, wanted_by: Set::new(sources) };
+        let source = Source { queued: 0, coming: List::EMPTY, free: 0, last: 0 };
+        let sink = Sink { free: 0, turn: 0, room: None, wanted_by: Set::new(sources) };
         Crossbar {
             clock: Clock::new(clock),
             latency_cycles: u64::from(spec.latency_cycles),
             flit_bytes: spec.flit_bytes,
             header_bytes: spec.header_bytes,
             queue_packets: spec.queue_packets,
-            sources: vec![Source { queued: 0, free: 0, last: 0 }; sources],
+            sources: vec![source; sources],
             sinks: vec![sink; sinks],
             packets: Slab::default(),
             lists: vec![List::EMPTY; sources * sinks],
-            coming: Wheel::new(),
-            come: Vec::new(),
+            expected: Set::new(sources),
+            next_comes: NEVER,
+            busy: Set::new(sources),
             wanted: Set::new(sinks),
-            agenda: Agenda::new(sinks),
-            looked_at: Set::new(sinks),
+            open: Set::new(sinks),
             until: 0,
             queue_ticks: 0,
             stats: NetworkStats::default(),
@@ -153,7 +175,11 @@ impl<M: Copy> Crossbar<M> {
         (port.last, port.queued) = (ready, port.queued + 1);
         let packet = Packet { ready, sink: sink as u32, flits, next: List::NONE, counted: false, message };
         let number = self.packets.put(packet);
-        self.coming.push(ready, (source as u32, number));
+        if port.coming.is_empty() {
+            self.expected.insert(source);
+            self.next_comes = self.next_comes.min(ready);
+        }
+        port.coming.push(number, &mut self.packets);
     }
 
     /// Moves every packet that can leave its queue before core cycle `until`, but none earlier than a latency before
@@ -170,18 +196,13 @@ impl<M: Copy> Crossbar<M> {
         debug_assert!(until >= self.until, "time went back from cycle {} to {until}", self.until);
         let from = self.until.max(until.saturating_sub(self.latency_cycles));
         self.until = until;
-        if self.wanted.is_empty() && self.coming.is_empty() {
+        if self.wanted.is_empty() && self.next_comes == NEVER {
             return;
         }
         let end = self.clock.tick_from(until);
         let mut tick = self.clock.tick_from(from);
-        self.agenda.begin(tick);
-        for (number, sink) in self.sinks.iter_mut().enumerate() {
-            sink.room = None;
-            if sink.due < tick || (sink.due == NEVER && !sink.wanted_by.is_empty()) {
-                sink.due = self.agenda.add(number, tick.max(sink.free));
-            }
-        }
+        self.sinks.iter_mut().for_each(|sink| sink.room = None);
+        self.open.clone_from(&self.wanted);
         while tick < end {
             tick = self.step(tick, &mut room, &mut deliver);
         }
@@ -195,73 +216,64 @@ impl<M: Copy> Crossbar<M> {
         room: &mut impl FnMut(usize) -> u32,
         deliver: &mut impl FnMut(usize, u64, M),
     ) -> u64 {
-        self.agenda.now = tick;
-        self.line_up(tick);
-        self.agenda.take(tick, &mut self.looked_at);
+        if self.next_comes <= tick {
+            self.line_up(tick);
+        }
+        let sources = &self.sources;
+        self.busy.retain(|source| sources[source].free > tick);
         // The first to choose is another one every tick, so that none has the better choice for long.
-        let mut turn = self.looked_at.turn(tick as usize % self.sinks.len());
-        while let Some(sink) = turn.next(&self.looked_at) {
+        let mut round = self.open.round_from(tick as usize % self.sinks.len());
+        while let Some(sink) = round.next(&self.open) {
             let to = &mut self.sinks[sink];
-            to.due = NEVER;
-            let again = if to.free > tick {
-                to.free
-            } else {
-                let sources = &self.sources;
-                match to.wanted_by.first_from(to.turn, |source| sources[source].free <= tick) {
-                    None => to.wanted_by.iter().map(|source| sources[source].free).min().unwrap_or(NEVER),
-                    Some(_) if *to.room.get_or_insert_with(|| room(sink)) == 0 => {
-                        self.refuse(sink);
-                        continue;
-                    }
-                    Some(source) => {
-                        let (arrival, message) = self.serve(source, sink, tick);
-                        deliver(sink, arrival, message);
-                        let to = &self.sinks[sink];
-                        if to.room == Some(0) {
-                            self.refuse(sink);
-                            continue;
-                        }
-                        if to.wanted_by.is_empty() { NEVER } else { to.free }
-                    }
-                }
-            };
-            if again != NEVER {
-                self.sinks[sink].due = self.agenda.add(sink, again);
+            if to.free > tick {
+                continue;
+            }
+            let Some(source) = to.wanted_by.first_without(&self.busy, to.turn) else { continue };
+            if *to.room.get_or_insert_with(|| room(sink)) > 0 {
+                let (arrival, message) = self.serve(source, sink, tick);
+                deliver(sink, arrival, message);
+            }
+            if self.sinks[sink].room == Some(0) {
+                self.refuse(sink);
             }
         }
-        self.agenda.next_after(tick).min(self.coming.next_cycle().unwrap_or(NEVER))
+        if self.open.is_empty() { self.next_comes } else { tick + 1 }
     }
 
     /// Packets that have come by a tick join the lists of their sinks.
-    #[inline]
     fn line_up(&mut self, tick: u64) {
-        while let Some(at) = self.coming.next_cycle().filter(|&at| at <= tick) {
-            let mut come = std::mem::take(&mut self.come);
-            self.coming.pop_at(at, &mut come);
-            for (source, number) in come.drain(..) {
-                let sink = self.packets[number].sink as usize;
-                let list = &mut self.lists[source as usize * self.sinks.len() + sink];
+        self.next_comes = NEVER;
+        let mut round = self.expected.round_from(0);
+        while let Some(source) = round.next(&self.expected) {
+            let mut number = self.sources[source].coming.first;
+            while number != List::NONE {
+                let packet = &mut self.packets[number];
+                if packet.ready > tick {
+                    self.next_comes = self.next_comes.min(packet.ready);
+                    break;
+                }
+                let (sink, next) = (packet.sink as usize, packet.next);
+                packet.next = List::NONE;
+                let list = &mut self.lists[source * self.sinks.len() + sink];
                 let to = &mut self.sinks[sink];
-                match list.last {
-                    List::NONE => {
-                        list.first = number;
-                        let refused = to.room == Some(0);
-                        self.packets[number].counted = refused;
-                        self.stats.blocked_by_sink += u64::from(refused);
-                    }
-                    last => self.packets[last].next = number,
-                }
-                list.last = number;
-                to.wanted_by.insert(source as usize);
-                self.wanted.insert(sink);
-                let due = tick.max(to.free);
                 // One that takes nothing more is looked at in the next window.
-                if to.due > due && to.room != Some(0) {
-                    self.agenda.remove(sink, to.due);
-                    to.due = self.agenda.add(sink, due);
+                let refused = to.room == Some(0);
+                if list.is_empty() {
+                    packet.counted = refused;
+                    self.stats.blocked_by_sink += u64::from(refused);
                 }
+                list.push(number, &mut self.packets);
+                to.wanted_by.insert(source);
+                self.wanted.insert(sink);
+                if !refused {
+                    self.open.insert(sink);
+                }
+                number = next;
             }
-            self.come = come;
+            self.sources[source].coming.first = number;
+            if number == List::NONE {
+                self.expected.remove(source);
+            }
         }
     }
 
@@ -277,15 +289,16 @@ impl<M: Copy> Crossbar<M> {
         (to.free, to.turn) = (left, source + 1);
         to.room = to.room.map(|room| room - 1);
         list.first = next;
-        if next == List::NONE {
-            list.last = List::NONE;
+        if list.is_empty() {
             to.wanted_by.remove(source);
             if to.wanted_by.is_empty() {
                 self.wanted.remove(sink);
+                self.open.remove(sink);
             }
         }
         let port = &mut self.sources[source];
         (port.free, port.queued) = (left, port.queued - 1);
+        self.busy.insert(source);
         self.queue_ticks += tick - ready;
         self.stats.packets += 1;
         self.stats.flits += u64::from(flits);
@@ -294,6 +307,7 @@ impl<M: Copy> Crossbar<M> {
 
     /// Packets for `sink` wait for the next window, because it takes nothing more in this one.
     fn refuse(&mut self, sink: usize) {
+        self.open.remove(sink);
         for source in self.sinks[sink].wanted_by.iter() {
             let number = self.lists[source * self.sinks.len() + sink].first;
             let packet = &mut self.packets[number];
@@ -304,16 +318,14 @@ impl<M: Copy> Crossbar<M> {
 
     /// Earliest core cycle at which a waiting packet could leave its queue, if its sink has room.
     pub fn next_event(&self) -> Option<u64> {
-        let mut tick = u64::MAX;
+        let mut tick = NEVER;
         for sink in self.wanted.iter() {
             let to = &self.sinks[sink];
             let port = to.wanted_by.iter().map(|source| self.sources[source].free).min();
-            tick = tick.min(to.free.max(port.unwrap_or(u64::MAX)));
+            tick = tick.min(to.free.max(port.unwrap_or(NEVER)));
         }
-        if let Some(at) = self.coming.next_cycle() {
-            tick = tick.min(at);
-        }
-        (tick < u64::MAX).then(|| self.clock.cycle_of(tick.max(self.clock.tick_from(self.until))))
+        tick = tick.min(self.next_comes);
+        (tick != NEVER).then(|| self.clock.cycle_of(tick.max(self.clock.tick_from(self.until))))
     }
 
     /// What it did so far.
@@ -322,144 +334,119 @@ impl<M: Copy> Crossbar<M> {
     }
 }
 
-/// The tick of what is not in the agenda.
-const NEVER: u64 = u64::MAX;
-
-/// Sinks by the tick in which they are looked at next.
-#[derive(Clone, Debug)]
-struct Agenda {
-    /// The sinks of tick `t` at `t` modulo the length.
-    ticks: Box<[Set; Agenda::TICKS as usize]>,
-    /// Ticks with sinks, a bit each.
-    occupied: u64,
-    /// The first tick that is not over.
-    now: u64,
+/// A set of sources or sinks, a bit each. Few chips have more than 64 of either, so the first ones have a place of their own.
+#[derive(Debug)]
+struct Set {
+    low: u64,
+    high: Box<[u64]>,
 }
 
-impl Agenda {
-    /// Ticks ahead for which sinks can be noted.
-    const TICKS: u64 = 64;
-
-    fn new(sinks: usize) -> Agenda {
-        Agenda { ticks: Box::new(std::array::from_fn(|_| Set::new(sinks))), occupied: 0, now: 0 }
-    }
-
-    /// Time goes on to `tick`. What was noted for an earlier one is forgotten.
-    fn begin(&mut self, tick: u64) {
-        while self.now < tick && self.occupied != 0 {
-            self.clear(self.now);
-            self.now += 1;
-        }
-        self.now = tick;
-    }
-
-    /// Notes a sink for `tick`, or for the last tick that can be noted. Returns which.
-    #[inline]
-    fn add(&mut self, sink: usize, tick: u64) -> u64 {
-        let tick = tick.min(self.now + Agenda::TICKS - 1);
-        self.ticks[(tick % Agenda::TICKS) as usize].insert(sink);
-        self.occupied |= 1 << (tick % Agenda::TICKS);
-        tick
-    }
-
-    /// Takes back a note, if there is one.
-    #[inline]
-    fn remove(&mut self, sink: usize, tick: u64) {
-        if tick != NEVER {
-            self.ticks[(tick % Agenda::TICKS) as usize].remove(sink);
-        }
-    }
-
-    /// Moves the sinks of `tick` to `into`; then it is over.
-    #[inline]
-    fn take(&mut self, tick: u64, into: &mut Set) {
-        // Word by word: there are few, mostly one.
-        for (to, from) in into.0.iter_mut().zip(&mut self.ticks[(tick % Agenda::TICKS) as usize].0) {
-            *to = std::mem::take(from);
-        }
-        self.occupied &= !(1 << (tick % Agenda::TICKS));
-        self.now = tick + 1;
+impl Clone for Set {
+    fn clone(&self) -> Set {
+        Set { low: self.low, high: self.high.clone() }
     }
 
     #[inline]
-    fn clear(&mut self, tick: u64) {
-        if self.occupied >> (tick % Agenda::TICKS) & 1 != 0 {
-            self.ticks[(tick % Agenda::TICKS) as usize].0.fill(0);
-            self.occupied &= !(1 << (tick % Agenda::TICKS));
-        }
-    }
-
-    /// The first tick after `tick`, which is over, with sinks.
-    #[inline]
-    fn next_after(&self, tick: u64) -> u64 {
-        match self.occupied.rotate_right(((tick + 1) % Agenda::TICKS) as u32) {
-            0 => NEVER,
-            ahead => tick + 1 + ahead.trailing_zeros() as u64,
-        }
+    fn clone_from(&mut self, other: &Set) {
+        self.low = other.low;
+        self.high.copy_from_slice(&other.high);
     }
 }
-
-/// A set of sources or sinks, a bit each.
-#[derive(Clone, Debug)]
-struct Set(Box<[u64]>);
 
 impl Set {
     /// None of `nodes`.
     fn new(nodes: usize) -> Set {
-        Set(vec![0; nodes.div_ceil(64)].into())
+        Set { low: 0, high: vec![0; nodes.div_ceil(64).saturating_sub(1)].into() }
+    }
+
+    #[inline]
+    fn words(&self) -> usize {
+        1 + self.high.len()
+    }
+
+    #[inline]
+    fn word(&self, index: usize) -> u64 {
+        if index == 0 { self.low } else { self.high[index - 1] }
+    }
+
+    #[inline]
+    fn word_mut(&mut self, index: usize) -> &mut u64 {
+        if index == 0 { &mut self.low } else { &mut self.high[index - 1] }
     }
 
     #[inline]
     fn is_empty(&self) -> bool {
-        self.0.iter().all(|&word| word == 0)
+        self.low == 0 && self.high.iter().all(|&word| word == 0)
     }
 
     #[inline]
     fn insert(&mut self, node: usize) {
-        self.0[node / 64] |= 1 << (node % 64);
+        *self.word_mut(node / 64) |= 1 << (node % 64);
     }
 
     #[inline]
     fn remove(&mut self, node: usize) {
-        self.0[node / 64] &= !(1 << (node % 64));
+        *self.word_mut(node / 64) &= !(1 << (node % 64));
     }
 
     #[inline]
     fn iter(&self) -> impl Iterator<Item = usize> {
-        self.0.iter().enumerate().flat_map(|(index, &word)| {
-            let mut rest = word;
-            std::iter::from_fn(move || {
-                let bit = (rest != 0).then(|| rest.trailing_zeros() as usize)?;
-                rest &= rest - 1;
-                Some(index * 64 + bit)
-            })
-        })
+        let mut round = self.round_from(0);
+        std::iter::from_fn(move || round.next(self))
     }
 
-    /// The first that is `good`, from `turn` on and then from the beginning.
+    /// Takes out those that are not `good`.
     #[inline]
-    fn first_from(&self, turn: usize, good: impl Fn(usize) -> bool) -> Option<usize> {
-        let mut round = self.turn(turn);
-        while let Some(node) = round.next(self) {
-            if good(node) {
-                return Some(node);
+    fn retain(&mut self, good: impl Fn(usize) -> bool) {
+        for index in 0..self.words() {
+            let mut rest = self.word(index);
+            while rest != 0 {
+                let node = index * 64 + rest.trailing_zeros() as usize;
+                rest &= rest - 1;
+                if !good(node) {
+                    self.remove(node);
+                }
             }
         }
-        None
     }
 
-    /// A round through the members, from `first` on and then from the beginning.
+    /// The first that is not in `other`, from `turn` on and then from the beginning.
     #[inline]
-    fn turn(&self, first: usize) -> Round {
+    fn first_without(&self, other: &Set, turn: usize) -> Option<usize> {
+        if self.high.is_empty() {
+            let left = self.low & !other.low;
+            let later = left & u64::MAX.checked_shl(turn as u32).unwrap_or(0);
+            let from = if later != 0 { later } else { left };
+            return (from != 0).then(|| from.trailing_zeros() as usize);
+        }
+        let left = |index: usize| self.word(index) & !other.word(index);
+        let (first, below) = self.split(turn);
+        let found =
+            |index: usize, word: u64| (word != 0).then(|| index * 64 + word.trailing_zeros() as usize);
+        found(first, left(first) & !below)
+            .or_else(|| (first + 1..self.words()).chain(0..first).find_map(|index| found(index, left(index))))
+            .or_else(|| found(first, left(first) & below))
+    }
+
+    /// A round through the members, from `first` on and then from the beginning. Those that have come may be taken out
+    /// meanwhile.
+    #[inline]
+    fn round_from(&self, first: usize) -> Round {
         // The first word comes twice: its upper part now, its lower part at the end.
-        // After the last comes the first again. (A division would take longer than the rest of this.)
-        let first = if first / 64 < self.0.len() { first } else { 0 };
-        let (word, below) = (first / 64, (1u64 << (first % 64)) - 1);
-        Round { word, rest: self.0[word] & !below, below, words_left: self.0.len() }
+        let (word, below) = self.split(first);
+        Round { word, rest: self.word(word) & !below, below, words_left: self.words() }
+    }
+
+    /// The word that a round from `first` on begins in, and the part of it that comes last. After the last node comes the
+    /// first again. (A division would take longer than the rest of this.)
+    #[inline]
+    fn split(&self, first: usize) -> (usize, u64) {
+        let first = if first / 64 < self.words() { first } else { 0 };
+        (first / 64, (1 << (first % 64)) - 1)
     }
 }
 
-/// A round through a set that does not change meanwhile.
+/// A round through a set.
 struct Round {
     word: usize,
     /// Members of this word that have not come.
@@ -477,8 +464,8 @@ impl Round {
                 return None;
             }
             self.words_left -= 1;
-            self.word = if self.word + 1 == set.0.len() { 0 } else { self.word + 1 };
-            self.rest = set.0[self.word] & if self.words_left == 0 { self.below } else { u64::MAX };
+            self.word = if self.word + 1 == set.words() { 0 } else { self.word + 1 };
+            self.rest = set.word(self.word) & if self.words_left == 0 { self.below } else { u64::MAX };
         }
         let bit = self.rest.trailing_zeros() as usize;
         self.rest &= self.rest - 1;
@@ -489,8 +476,8 @@ impl Round {
 /// Two clocks whose edges meet at 0: `ticks` of the interconnect take as long as `cycles` of the core.
 #[derive(Clone, Copy, Debug)]
 struct Clock {
-    ticks: u64,
-    cycles: u64,
+    ticks: Divisor,
+    cycles: Divisor,
 }
 
 impl Clock {
@@ -498,32 +485,26 @@ impl Clock {
         let (ticks, cycles) = (u64::from(spec.interconnect_mhz), u64::from(spec.core_mhz));
         debug_assert!(ticks > 0 && cycles > 0, "clocks run");
         let common = greatest_common_divisor(ticks, cycles);
-        Clock { ticks: ticks / common, cycles: cycles / common }
+        Clock { ticks: Divisor::new(ticks / common), cycles: Divisor::new(cycles / common) }
     }
 
     /// The first tick that does not begin before core cycle `cycle`.
     #[inline]
     fn tick_from(&self, cycle: u64) -> u64 {
-        divide_up(cycle * self.ticks, self.cycles)
+        self.cycles.quotient_up(cycle * self.ticks.get())
     }
 
     /// The first core cycle that does not begin before `tick`.
     #[inline]
     fn cycle_from(&self, tick: u64) -> u64 {
-        divide_up(tick * self.cycles, self.ticks)
+        self.ticks.quotient_up(tick * self.cycles.get())
     }
 
     /// The core cycle in which `tick` begins.
     #[inline]
     fn cycle_of(&self, tick: u64) -> u64 {
-        tick * self.cycles / self.ticks
+        self.ticks.quotient(tick * self.cycles.get())
     }
-}
-
-/// Most chips run both clocks at the same rate or one at a multiple of the other, and division is slow.
-#[inline]
-fn divide_up(n: u64, by: u64) -> u64 {
-    if by == 1 { n } else { n.div_ceil(by) }
 }
 
 fn greatest_common_divisor(a: u64, b: u64) -> u64 {

@@ -215,6 +215,10 @@ impl L1 {
 
     /// A global line is written (or read past the cache): the copy here goes, and a copy on its way will not be kept.
     pub fn forget(&mut self, line: u64) -> bool {
+        // After a fence nothing is here that could be forgotten, which is when locks are tried.
+        if self.global_ways.is_empty() {
+            return false;
+        }
         let number = line / self.line_bytes;
         self.misses.retain(|miss| miss.number != number);
         let Some(way) = self.tags.find(number) else { return false };

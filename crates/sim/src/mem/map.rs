@@ -18,11 +18,12 @@
 //! the slice is then still chosen by the bits above the chunk.
 
 use crate::chip::timing::{DramSpec, L2Spec};
+use crate::divisor::Divisor;
 
 /// The address mapping of a chip.
 #[derive(Clone, Debug)]
 pub struct AddressMap {
-    partitions: u64,
+    partitions: Divisor,
     chunk_bits: u32,
     slice_bits: u32,
     line_bits: u32,
@@ -70,7 +71,7 @@ impl AddressMap {
         assert!(burst_bits <= below_bank_bits, "a burst lies in one row of one partition");
         let bank_low_bits = slice_bits.max(1).min(bank_bits);
         AddressMap {
-            partitions: l2.partitions as u64,
+            partitions: Divisor::new(l2.partitions as u64),
             chunk_bits,
             slice_bits,
             line_bits,
@@ -86,14 +87,15 @@ impl AddressMap {
     #[inline]
     pub fn slice_of(&self, line_address: u64) -> (u32, u32) {
         let chunk = line_address >> self.chunk_bits;
-        let slice = low(chunk / self.partitions, self.slice_bits);
-        ((chunk % self.partitions) as u32, slice as u32)
+        let inside = self.partitions.quotient(chunk);
+        let partition = chunk - inside * self.partitions.get();
+        (partition as u32, low(inside, self.slice_bits) as u32)
     }
 
     /// The address within its partition.
     #[inline]
     pub fn local(&self, address: u64) -> u64 {
-        let chunk = (address >> self.chunk_bits) / self.partitions;
+        let chunk = self.partitions.quotient(address >> self.chunk_bits);
         chunk << self.chunk_bits | low(address, self.chunk_bits)
     }
 

@@ -7,9 +7,15 @@ use std::ops::BitAnd;
 use warploom_isa::Pc;
 
 use crate::chip::Chip;
+use crate::chip::spinning::BowsSpec;
 
+pub mod accuracy;
+mod bows;
 mod cawa;
+pub mod cost;
+pub mod ddos;
 mod gto;
+pub mod limit;
 mod lrr;
 #[cfg(test)]
 mod testing;
@@ -123,6 +129,8 @@ pub struct Issue {
     pub lanes: u64,
     /// For a branch, how it went.
     pub branch: Option<BranchOutcome>,
+    /// It is a branch that the SM takes to be spin-inducing. Never so without BOWS.
+    pub is_sib: bool,
 }
 
 /// A warp scheduler's choice among its warps.
@@ -147,6 +155,14 @@ pub trait Policy: Send {
 
     /// The next cycle in which it may pick a warp that it now lets wait, if it has turned ready ones down.
     fn wakes_at(&self) -> Option<u64> {
+        None
+    }
+
+    /// BOWS only: warps that leave the backed-off state from now on have to wait so many cycles before their next turn.
+    fn set_delay_limit(&mut self, _cycles: u64) {}
+
+    /// BOWS only: if the warp is backed off, the cycle from which on it may issue.
+    fn backed_off_until(&self, _slot: WarpSlot) -> Option<u64> {
         None
     }
 }
@@ -175,6 +191,15 @@ pub fn names() -> Vec<&'static str> {
 /// A policy by name, or `None` if there is none of that name.
 pub fn make(name: &str, chip: &Chip) -> Option<Box<dyn Policy>> {
     POLICIES.iter().find(|&&(known, ..)| known == name).map(|&(_, _, make)| make(chip))
+}
+
+/// The same with back-off of spinning warps around it, if that is asked for.
+pub fn make_with(name: &str, chip: &Chip, bows: Option<&BowsSpec>) -> Option<Box<dyn Policy>> {
+    let policy = make(name, chip)?;
+    Some(match bows {
+        Some(spec) => Box::new(bows::Bows::new(policy, spec)),
+        None => policy,
+    })
 }
 
 #[cfg(test)]
@@ -243,7 +268,8 @@ mod tests {
                 let outcome =
                     BranchOutcome { target, reconverge, taken: lanes & taken, fallen: lanes & !taken };
                 let branch = pc.0.is_multiple_of(4).then_some(outcome);
-                policy.issued(now, &Issue { slot, pc, lanes, branch });
+                let is_sib = branch.is_some() && pc.0.is_multiple_of(8);
+                policy.issued(now, &Issue { slot, pc, lanes, branch, is_sib });
             }
         }
         picks
@@ -253,8 +279,10 @@ mod tests {
     fn every_policy_picks_ready_warps_and_the_same_ones_again() {
         let chip = Chip::load("gtx480", &[]).unwrap();
         for name in names() {
-            let run = || picks(&mut *make(name, &chip).unwrap());
-            assert!(run() == run(), "{name} is not deterministic");
+            for bows in [None, Some(&chip.issue.bows)] {
+                let run = || picks(&mut *make_with(name, &chip, bows).unwrap());
+                assert!(run() == run(), "{name} is not deterministic, BOWS: {}", bows.is_some());
+            }
         }
     }
 }

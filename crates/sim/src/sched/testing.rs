@@ -11,7 +11,7 @@ pub fn slots(slots: &[u8]) -> SlotSet {
 
 /// An instruction of 32 lanes that is no branch.
 pub fn plain(slot: u8, pc: u32) -> Issue {
-    Issue { slot: WarpSlot(slot), pc: Pc(pc), lanes: 0xffff_ffff, branch: None }
+    Issue { slot: WarpSlot(slot), pc: Pc(pc), lanes: 0xffff_ffff, branch: None, is_sib: false }
 }
 
 /// The slots that are picked in `cycles` cycles from `now` on, while the same warps stay ready. Each issues its

@@ -77,7 +77,7 @@ impl<const N: usize> Addresses<N> {
                 let shift = bytes.trailing_zeros();
                 let number = (first >> shift) as u32;
                 // Block numbers fit 32 bits in every address space, and twice as many of them a vector.
-                mask & equal_lanes(lanes, |address| (address >> shift) as u32 == number)
+                mask & equal_lanes(&lanes.map(|address| (address >> shift) as u32), number)
             }
         };
         (first, same)
@@ -130,14 +130,14 @@ impl<const N: usize> Addresses<N> {
     }
 }
 
-/// The lanes for which something holds, found without branches.
+/// The lanes that hold a number, found without branches.
 #[inline(always)]
-fn equal_lanes<const N: usize>(lanes: &[u64; N], holds: impl Fn(u64) -> bool) -> u64 {
+pub(super) fn equal_lanes<const N: usize>(lanes: &[u32; N], number: u32) -> u64 {
     let mut found = 0u64;
     for (half, lanes) in lanes.chunks(32).enumerate() {
         let mut word = 0u32;
-        for (lane, &address) in lanes.iter().enumerate() {
-            word |= if holds(address) { 1 << lane } else { 0 };
+        for (lane, &held) in lanes.iter().enumerate() {
+            word |= if held == number { 1 << lane } else { 0 };
         }
         found |= (word as u64) << (32 * half);
     }

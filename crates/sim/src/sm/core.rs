@@ -10,20 +10,19 @@ use warploom_isa::{Op, Pc};
 
 use super::decode::{Decoded, Unit};
 use super::dispatched::Dispatched;
-use super::execute::{Cta, Execution};
+use super::execute::{Cta, Effects, Execution};
 use super::fetch::{Fetch, Fetched};
-use super::lock_unit::LockUnits;
-use super::memory_unit::{MemoryUnit, Progress};
+use super::memory_unit::{MemoryUnit, Progress, warm};
 use super::operands::Backend;
 use super::scoreboard::Hazard;
 use super::simt::Wait;
 use super::slot::Slot;
+use super::spin_unit::SpinUnit;
 use super::warp::Warp;
 use super::watch::Watch;
 use crate::chip::Chip;
 use crate::fault::Fault;
-use crate::functional::{Launch, Output, UninitialisedReads};
-use crate::lock_warnings::LockWarnings;
+use crate::functional::{Launch, UninitialisedReads};
 use crate::locks::{SharedLocks, WarpName};
 use crate::mem::store::{Global, Memory};
 use crate::probe::{CtaEvent, Probe, State};
@@ -79,18 +78,22 @@ pub(super) enum Event {
     Refetch { slot: WarpSlot, life: u32 },
     /// A warp may go on.
     Wake { slot: WarpSlot, life: u32 },
+    /// A lock queue lets a lane go.
+    Granted { slot: WarpSlot, life: u32, lane: u32 },
     /// An access is complete.
     Complete { transfer: u32 },
 }
 
 /// A scheduler and its warps.
-struct Scheduler {
+pub(super) struct Scheduler {
     owned: SlotSet,
-    policy: Box<dyn Policy>,
+    pub(super) policy: Box<dyn Policy>,
 }
 
 /// The cycle of what does not happen.
 const NEVER: u64 = u64::MAX;
+
+const BETWEEN_WINDOWS: &str = "asked for between windows";
 
 /// One SM.
 pub struct Sm<const N: usize, P> {
@@ -100,10 +103,16 @@ pub struct Sm<const N: usize, P> {
     /// When it does something next, if nothing comes to it from outside; [`NEVER`] if it does not.
     wake: u64,
     pub(super) residents: Vec<Option<Resident<N>>>,
-    pub(super) slots: Vec<Slot>,
+    /// How many more CTAs fit.
+    pub(super) vacant: usize,
+    pub(crate) slots: Vec<Slot>,
     /// Ready warps by the unit they need.
     ready: [SlotSet; Unit::COUNT],
-    schedulers: Vec<Scheduler>,
+    /// All of them.
+    any_ready: SlotSet,
+    pub(super) schedulers: Vec<Scheduler>,
+    /// Whose turn it is at each kind of unit.
+    turns: [usize; Unit::COUNT],
     width: u32,
     fetch: Fetch,
     branch_latency: u64,
@@ -122,8 +131,8 @@ pub struct Sm<const N: usize, P> {
     pub last_end: u64,
     /// What observes it.
     pub probe: P,
-    /// What its threads print.
-    pub output: Output,
+    /// What its instructions do besides; not here while they run.
+    effects: Option<Box<Effects>>,
     /// The first fault of a thread, with its cycle.
     pub fault: Option<(u64, Box<Fault>)>,
     /// The search for warps that repeat themselves, when there is one.
@@ -132,6 +141,8 @@ pub struct Sm<const N: usize, P> {
     pub changed: bool,
     /// Lanes that polled with a load, and lanes that found they must poll again.
     pub polls: [u64; 2],
+    /// Where the lanes of each slot last waited, if the kernel names its waits; no slot before the first does.
+    pub(super) waited_at: Vec<[u64; N]>,
     /// Ready warps whose unit was busy, times cycles.
     pub unit_busy: u64,
     /// Warps that go round in a spin loop.
@@ -140,10 +151,10 @@ pub struct Sm<const N: usize, P> {
     pub unwritten: UninitialisedReads,
     /// Who holds which lock in shared memory.
     pub locks: SharedLocks,
-    /// Its lock bits, if the kernel uses them.
-    pub lock_units: LockUnits,
-    /// What looks wrong with their use.
-    pub lock_notes: LockWarnings,
+    /// What finds and slows down spinning warps, if the chip has it and it is on.
+    pub spin_unit: Option<Box<SpinUnit>>,
+    /// Lanes that have ended in this window, if the chip has lock queues to take them out of.
+    pub lanes_ended: Option<Vec<(WarpSlot, u64)>>,
     /// CTAs that ended in this window: they may have left lock bits taken.
     ended: Vec<u64>,
     /// What firmware started here.
@@ -171,9 +182,12 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             now,
             wake: NEVER,
             residents: (0..ctas).map(|_| None).collect(),
+            vacant: ctas as usize,
             slots: vec![Slot::empty(); chip.sm.max_warps as usize],
             ready: [SlotSet::default(); Unit::COUNT],
+            any_ready: SlotSet::default(),
             schedulers,
+            turns: [0; Unit::COUNT],
             width: chip.issue.width,
             fetch: Fetch::new(&chip.fetch),
             branch_latency: chip.units.branch_latency_cycles as u64,
@@ -187,17 +201,18 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             warps_started: 0,
             last_end: now,
             probe,
-            output: Output::default(),
+            effects: Some(Box::default()),
             fault: None,
             watch: None,
             changed: false,
             polls: [0; 2],
+            waited_at: Vec::new(),
             unit_busy: 0,
             spinning_warps: 0,
             unwritten: UninitialisedReads::default(),
             locks: SharedLocks::default(),
-            lock_units: LockUnits::default(),
-            lock_notes: LockWarnings::default(),
+            spin_unit: None,
+            lanes_ended: None,
             ended: Vec::new(),
             dispatched: Dispatched::default(),
         }
@@ -205,7 +220,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// Whether another CTA fits.
     pub fn has_room(&self) -> bool {
-        self.residents.iter().any(Option::is_none)
+        self.vacant > 0
     }
 
     /// Its number.
@@ -215,7 +230,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// Whether no CTA is on it.
     pub fn is_empty(&self) -> bool {
-        self.residents.iter().all(Option::is_none)
+        self.vacant == self.residents.len()
     }
 
     /// The warp in a slot.
@@ -228,6 +243,16 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// The number of the kernel of the warp in a slot.
     pub fn kernel_of(&self, slot: WarpSlot) -> u16 {
         self.slots[slot.index()].kernel
+    }
+
+    /// What its instructions did besides, between windows.
+    pub fn effects(&self) -> &Effects {
+        self.effects.as_ref().expect(BETWEEN_WINDOWS)
+    }
+
+    /// The same, to change.
+    pub fn effects_mut(&mut self) -> &mut Effects {
+        self.effects.as_mut().expect(BETWEEN_WINDOWS)
     }
 
     /// Its CTAs.
@@ -263,6 +288,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let slots = resident.slots.clone();
         let (number, warps) = (resident.cta.number, slots.len() as u32);
         self.residents[at] = Some(resident);
+        self.vacant -= 1;
         let first = slots[0].expect("a warp that starts has a slot");
         self.probe.cta_started(now, CtaEvent { number, first, warps });
         for (warp, slot) in slots.into_iter().enumerate() {
@@ -282,6 +308,12 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.warps_started += 1;
         let schedulers = self.schedulers.len();
         self.schedulers[slot.index() % schedulers].policy.started(now, slot, age);
+        if let Some(unit) = &mut self.spin_unit {
+            unit.started(now, slot);
+        }
+        if let Some(lanes) = self.waited_at.get_mut(slot.index()) {
+            *lanes = [u64::MAX; N];
+        }
         self.refresh(context, slot, now);
     }
 
@@ -297,6 +329,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.fetch.forget(slot);
         let schedulers = self.schedulers.len();
         self.schedulers[slot.index() % schedulers].policy.ended(now, slot);
+        if let Some(unit) = &mut self.spin_unit {
+            unit.ended(now, slot);
+        }
     }
 
     /// Runs the cycles from `from` on and below `until`.
@@ -306,15 +341,14 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             return;
         }
         self.now = self.wake.max(from);
+        let answers = self.inbox.iter().take_while(|&&(at, _)| at < until);
+        warm(answers.map(|&(_, ticket)| (&self.memory, ticket)));
         let mut execution = Execution {
             launch: context.launch,
             memory: Global::Later(memory),
-            output: std::mem::take(&mut self.output),
+            effects: self.effects.take().expect(BETWEEN_WINDOWS),
             clock: 0,
             uninitialised: None,
-            lock_units: std::mem::take(&mut self.lock_units),
-            lock_notes: std::mem::take(&mut self.lock_notes),
-            fresh: Vec::new(),
         };
         while self.now < until {
             let now = self.now;
@@ -325,23 +359,32 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 self.now = self.next_cycle(until);
                 let idle = self.now - now - 1;
                 if idle > 0 {
-                    self.unit_busy += idle * self.all_ready().len() as u64;
+                    self.unit_busy += idle * self.any_ready.len() as u64;
                 }
             }
         }
-        self.output = execution.output;
-        (self.lock_units, self.lock_notes) = (execution.lock_units, execution.lock_notes);
+        let mut effects = execution.effects;
         for cta in self.ended.drain(..) {
-            if let Some(unit) = self.lock_units.of(self.id) {
-                self.lock_notes.cta_ended(unit, cta);
+            if let Some(unit) = effects.lock_units.of(self.id) {
+                effects.lock_notes.cta_ended(unit, cta);
             }
         }
+        self.effects = Some(effects);
         self.wake = self.find_wake();
     }
 
     /// An answer arrives at a later cycle.
     pub fn receive(&mut self, arrival: u64, ticket: u32) {
         self.inbox.push_back((arrival, ticket));
+        if self.fault.is_none() {
+            self.wake = self.wake.min(arrival);
+        }
+    }
+
+    /// A lock queue has let a lane go; the news arrives at a later cycle.
+    pub fn grant(&mut self, arrival: u64, slot: WarpSlot, lane: u32) {
+        let life = self.slots[slot.index()].life;
+        self.events.push(arrival, Event::Granted { slot, life, lane });
         if self.fault.is_none() {
             self.wake = self.wake.min(arrival);
         }
@@ -361,10 +404,6 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
     }
 
-    fn all_ready(&self) -> SlotSet {
-        SlotSet(self.ready.iter().fold(0, |m, set| m | set.0))
-    }
-
     /// The next cycle, up to `until`, in which something can happen.
     fn next_cycle(&self, until: u64) -> u64 {
         let soon = self.now + 1;
@@ -372,9 +411,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             return soon;
         }
         let mut next = u64::MAX;
-        for (ready, &free_at) in self.ready.iter().zip(&self.backend.free_at) {
-            if !ready.is_empty() {
-                next = next.min(free_at);
+        if !self.any_ready.is_empty() {
+            for (ready, &free_at) in self.ready.iter().zip(&self.backend.free_at) {
+                if !ready.is_empty() {
+                    next = next.min(free_at);
+                }
             }
         }
         // A policy that lets ready warps wait says itself until when.
@@ -406,7 +447,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if self.fault.is_some() {
             return NEVER;
         }
-        let busy = self.fetch.is_busy() || !self.lines_refused.is_empty() || !self.all_ready().is_empty();
+        let busy = self.fetch.is_busy() || !self.lines_refused.is_empty() || !self.any_ready.is_empty();
         if busy { self.now } else { self.next_event().max(self.now) }
     }
 
@@ -447,25 +488,56 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             Progress::Idle | Progress::Until(_) | Progress::Refused(_) => {}
         }
         self.held_back = false;
-        let (mut issuable, busy) = self.issuable(now);
-        self.unit_busy += busy as u64;
-        // In turn, or the first would have units that they share to itself.
+        if !self.any_ready.is_empty() && !self.schedule_all(context, execution, now) {
+            return false;
+        }
+        if self.fetch.is_busy() || !self.lines_refused.is_empty() {
+            for _ in 0..self.fetch.warps_per_cycle() {
+                self.fetch_one(now);
+            }
+        }
+        true
+    }
+
+    /// Every scheduler issues, if it can. Returns false if a thread faulted.
+    fn schedule_all<'a>(&mut self, context: &Context<'a>, execution: &mut Execution<'a>, now: u64) -> bool {
+        let mut issuable = self.issuable(now);
+        let busy = self.any_ready.0 & !issuable.0;
+        if busy != 0 {
+            self.unit_busy += busy.count_ones() as u64;
+        }
+        if issuable.is_empty() {
+            return true;
+        }
         let count = self.schedulers.len();
-        let mut scheduler = if issuable.is_empty() { 0 } else { now as usize % count };
+        let mut scheduler = self.first_scheduler(now);
         for _ in 0..count {
             let ready = SlotSet(issuable.0 & self.schedulers[scheduler].owned.0);
             if !ready.is_empty() {
                 if !self.schedule(context, execution, scheduler, ready, now) {
                     return false;
                 }
-                issuable = self.issuable(now).0;
+                issuable = self.issuable(now);
             }
             scheduler = if scheduler + 1 == count { 0 } else { scheduler + 1 };
         }
-        for _ in 0..self.fetch.warps_per_cycle() {
-            self.fetch_one(now);
-        }
         true
+    }
+
+    /// Who goes first: of schedulers with warps for the same free unit, the next after the one that had it last. To take
+    /// turns by cycles is not enough, because a unit may be free in every eighth cycle only.
+    fn first_scheduler(&self, now: u64) -> usize {
+        for unit in [Unit::Memory, Unit::Sfu, Unit::Dp, Unit::Sp] {
+            let ready = self.ready[unit as usize];
+            if ready.is_empty() || self.backend.free_at[unit as usize] > now {
+                continue;
+            }
+            let one = ready.0.trailing_zeros() as usize % self.schedulers.len();
+            if ready.0 & !self.schedulers[one].owned.0 != 0 {
+                return self.turns[unit as usize];
+            }
+        }
+        0
     }
 
     /// One scheduler issues from a set that is not empty. Returns false if a thread faulted.
@@ -484,35 +556,42 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         debug_assert!(ready.contains(slot));
         for _ in 0..self.width {
             match self.issue(context, execution, slot, now) {
-                Ok(issue) => self.schedulers[scheduler].policy.issued(now, &issue),
+                Ok(issue) => {
+                    let next = if scheduler + 1 == self.schedulers.len() { 0 } else { scheduler + 1 };
+                    self.turns[context.code[issue.pc.index()].unit as usize] = next;
+                    self.schedulers[scheduler].policy.issued(now, &issue);
+                    // What comes after the branch waits for its turn in the queue.
+                    if issue.is_sib && self.back_off(context, scheduler, &issue, now) {
+                        break;
+                    }
+                }
                 Err(fault) => {
                     self.fault = Some((now, fault));
                     return false;
                 }
             }
-            if self.width == 1 || !self.issuable(now).0.contains(slot) {
+            if self.width == 1 || !self.issuable(now).contains(slot) {
                 break;
             }
         }
         let entry = &self.slots[slot.index()];
         if self.residents[entry.resident].as_ref().is_none_or(|r| r.warps[entry.warp].is_done()) {
             self.schedulers[scheduler].policy.ended(now, slot);
+            self.spin_ended(slot, now);
         }
         true
     }
 
-    /// The warps that are ready and whose unit is free, and how many wait for a unit.
+    /// The warps that are ready and whose unit is free.
     #[inline]
-    fn issuable(&self, now: u64) -> (SlotSet, u32) {
-        let (mut found, mut waiting) = (0, 0);
+    fn issuable(&self, now: u64) -> SlotSet {
+        let mut found = 0;
         for (ready, &free_at) in self.ready.iter().zip(&self.backend.free_at) {
             if free_at <= now {
                 found |= ready.0;
-            } else {
-                waiting |= ready.0;
             }
         }
-        (SlotSet(found), waiting.count_ones())
+        SlotSet(found)
     }
 
     fn fetch_one(&mut self, now: u64) {
@@ -547,7 +626,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         for (transfer, at) in self.memory.completed.drain(..) {
             // Values that go to registers need a port.
             let brings_values = self.memory.transfers[transfer].brings_values();
-            let done = if brings_values { self.backend.book_port(at.max(now)) } else { at.max(now) };
+            let done = if brings_values { self.backend.book_port(now, at.max(now)) } else { at.max(now) };
             let written = done + 1;
             self.events.push(written, Event::Complete { transfer });
         }
@@ -589,6 +668,20 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 }
                 slot
             }
+            Event::Granted { slot, life, lane } => {
+                let entry = &mut self.slots[slot.index()];
+                if entry.life != life {
+                    return;
+                }
+                if entry.old_news >> lane & 1 == 1 {
+                    entry.old_news &= !(1 << lane);
+                    return;
+                }
+                if !std::mem::take(&mut entry.blocked) {
+                    entry.granted |= 1 << lane;
+                }
+                slot
+            }
             Event::Complete { transfer } => return self.complete(context, transfer, now),
         };
         self.refresh(context, slot, now);
@@ -612,9 +705,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         if entry.state == State::Ready {
             self.ready[entry.unit as usize].remove(slot);
+            self.any_ready.remove(slot);
         }
         if state == State::Ready {
             self.ready[unit as usize].insert(slot);
+            self.any_ready.insert(slot);
         }
         if entry.state != state && from > entry.since {
             self.probe.spent(slot, entry.state, entry.since, from - entry.since);
@@ -648,6 +743,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if entry.held {
             return (State::Fence, none);
         }
+        // Lanes elsewhere in the code may have the lock.
+        if entry.blocked && warp.control.paths().iter().filter(|(_, wait)| wait.is_none()).count() < 2 {
+            return (State::LockQueue, none);
+        }
         let (not_before, reason) = entry.not_before;
         if now < not_before {
             return (reason, none);
@@ -676,6 +775,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             entry.board.check(&needs)
         };
         match hazard {
+            Hazard::None if now < entry.delayed_until => (State::BackedOff, none),
             Hazard::None => (State::Ready, inst.unit),
             Hazard::Unit => (State::Operand, none),
             Hazard::Memory => (State::Memory, none),
@@ -712,6 +812,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.locks.forget(number);
         self.ended.push(number);
         self.dispatched.cta_ended(there, end);
+        self.vacant += 1;
         self.last_end = end;
         self.changed = true;
     }

@@ -1,8 +1,9 @@
 //! What the pipeline has to know about each instruction, worked out once for a kernel.
 
 use smallvec::SmallVec;
-use warploom_isa::{Inst, Kernel, LockNote, Op, Order, Pc, Scope, Ty, Value, Width};
+use warploom_isa::{AtomOp, Inst, Kernel, LockNote, Op, Order, Pc, Scope, Ty, Value, Width};
 
+use super::operation::Operation;
 use super::scoreboard::RegSet;
 use crate::chip::Chip;
 use crate::chip::timing::{OperationTimes, UnitSpec};
@@ -99,7 +100,8 @@ pub enum SpinRole {
     AtomicBranch,
     /// A backward branch of a loop that polls with a plain load: taken means the wait goes on.
     WaitBranch,
-    /// A backward branch of a loop that polls with an atomic: taken means that some lane has no lock yet.
+    /// A backward branch of a loop that polls with an atomic, or with a load that the kernel names a wait: taken means that
+    /// some lane has not got what it waits for, or that there is more to wait for.
     LockBranch,
 }
 
@@ -110,6 +112,8 @@ pub struct Decoded {
     pub unit: Unit,
     /// What it counts as.
     pub class: Class,
+    /// What it asks of each lane.
+    pub operation: Operation,
     /// From operands to result.
     pub latency_cycles: u32,
     /// How long it keeps its unit from the next one.
@@ -120,10 +124,17 @@ pub struct Decoded {
     pub writes: RegSet,
     /// Registers to collect, for their banks.
     pub reads: SmallVec<[u16; 8]>,
+    /// How many registers it writes.
+    pub written: u8,
     /// Its place in a memory model.
     pub ordering: Ordering,
     /// Its part in a spin loop.
     pub spin: Option<SpinRole>,
+    /// An atomic that tries to take a lock: one that a spin loop polls with and that exchanges, or that the kernel names.
+    pub takes_lock: bool,
+    /// A wait that the kernel names as such. Its loop may go on to other waits, so the backward branch does not tell whether
+    /// this one was in vain; a lane that comes back to the same address does.
+    pub named_wait: bool,
     /// A backward branch.
     pub is_latch: bool,
 }
@@ -155,19 +166,28 @@ pub fn decode(kernel: &Kernel, chip: &Chip) -> Vec<Decoded> {
                 }
             }
         }
-        let is_lock = code[poll.index()].class == Class::Atomic;
+        let is_lock =
+            code[poll.index()].class == Class::Atomic || kernel.lock_notes.contains(&(poll, LockNote::Wait));
         for latch in &spin_loop.latches {
             code[latch.index()].spin =
                 Some(if is_lock { SpinRole::LockBranch } else { SpinRole::WaitBranch });
         }
     }
+    for (decoded, inst) in code.iter_mut().zip(&kernel.code) {
+        // Others may wait for a value that somebody counts up to, or gathers bit by bit.
+        let exchanges = matches!(inst.op, Op::Atom(AtomOp::Cas | AtomOp::Exch, _));
+        decoded.takes_lock = exchanges && decoded.spin == Some(SpinRole::Poll);
+    }
     for &(pc, note) in &kernel.lock_notes {
+        let is_atomic = matches!(kernel.code[pc.index()].op, Op::Atom(..));
+        code[pc.index()].takes_lock = is_atomic && note == LockNote::Acquire;
         let (spin, atomic) = match note {
             LockNote::Acquire => (Some(SpinRole::Poll), Some(SpinRole::Try)),
             LockNote::Wait => (Some(SpinRole::Poll), None),
             LockNote::Release => (None, None),
         };
         code[pc.index()].spin = spin;
+        code[pc.index()].named_wait = note == LockNote::Wait && code[pc.index()].class == Class::Load;
         if let Some(made) = kernel.atomic_at(pc) {
             // The load of an atomic's own loop is watched in any case.
             code[pc.index()].spin = Some(SpinRole::Poll);
@@ -180,6 +200,7 @@ pub fn decode(kernel: &Kernel, chip: &Chip) -> Vec<Decoded> {
 fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
     let (mut needs, mut writes) = (RegSet::default(), RegSet::default());
     let mut reads = SmallVec::new();
+    let mut written = 0;
     inst.for_each_use(kernel, |value| match value {
         Value::Reg(reg, width) => {
             for word in 0..words(width) {
@@ -190,7 +211,10 @@ fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
         Value::Pred(pred) => needs.insert_predicate(pred.0),
     });
     inst.for_each_def(kernel, |value| match value {
-        Value::Reg(reg, width) => (0..words(width)).for_each(|word| writes.insert_register(reg.0 + word)),
+        Value::Reg(reg, width) => {
+            (0..words(width)).for_each(|word| writes.insert_register(reg.0 + word));
+            written += words(width) as u8;
+        }
         Value::Pred(pred) => writes.insert_predicate(pred.0),
     });
     needs.add(&writes);
@@ -202,13 +226,17 @@ fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
     Decoded {
         unit,
         class,
+        operation: Operation::of(inst.op, class),
         latency_cycles,
         initiation_cycles,
         needs,
         writes,
         reads,
+        written,
         ordering: ordering(inst.op),
         spin: None,
+        takes_lock: false,
+        named_wait: false,
         is_latch: false,
     }
 }

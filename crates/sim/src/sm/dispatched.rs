@@ -101,6 +101,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 let launch = context.of(kernel).launch;
                 let at = self.residents.iter().position(Option::is_none).unwrap_or_else(|| {
                     self.residents.push(None);
+                    self.vacant += 1;
                     self.residents.len() - 1
                 });
                 let per_cta = launch.occupancy.warps_per_cta;

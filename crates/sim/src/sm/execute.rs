@@ -95,12 +95,19 @@ pub struct Execution<'a> {
     pub launch: &'a Launch<'a>,
     /// Global memory.
     pub memory: Global<'a>,
-    /// What the kernel prints.
-    pub output: Output,
+    /// What its instructions do besides.
+    pub effects: Box<Effects>,
     /// The clock that instructions can read, in cycles.
     pub clock: u64,
     /// A read of never-written memory by the last instruction: (lane, space, address, bytes).
     pub uninitialised: Option<(usize, Space, u64, u32)>,
+}
+
+/// What instructions do but to registers and memory.
+#[derive(Debug, Default)]
+pub struct Effects {
+    /// What the kernel prints.
+    pub output: Output,
     /// Lock bits, if the kernel uses them.
     pub lock_units: LockUnits,
     /// What looks wrong with the use of lock bits.
@@ -117,8 +124,8 @@ impl Execution<'_> {
             memory: self.memory.reborrow(),
             shared: &mut cta.shared,
             cta: cta.number,
-            lock_unit: self.lock_units.of_mut(cta.sm),
-            lock_notes: &mut self.lock_notes,
+            lock_unit: self.effects.lock_units.of_mut(cta.sm),
+            lock_notes: &mut self.effects.lock_notes,
             constants: self.launch.constants,
             params: cta.task.as_ref().map_or(self.launch.params, |task| &task.params),
             uninitialised: None,
@@ -530,7 +537,7 @@ impl Execution<'_> {
         let formats = read_address(&warp.registers(activation), inst.src[0], imms, wide);
         let buffers = read_address(&warp.registers(activation), inst.src[1], imms, wide);
         let mut used = [0u32; N];
-        let fresh = std::mem::take(&mut self.fresh);
+        let fresh = std::mem::take(&mut self.effects.fresh);
         for lane in each(mask) {
             let (reach, buffer, fresh) = (self.reach(cta), buffers[lane], &fresh[..]);
             let mut device = DeviceArguments { reach, warp, activation, lane, buffer, fresh };
@@ -539,7 +546,7 @@ impl Execution<'_> {
             let (text, count) = printf::format(&format, &mut device).map_err(bad)?;
             used[lane] = count;
             let thread = warp.id * N as u32 + lane as u32;
-            self.output.print(cta.number, thread, text);
+            self.effects.output.print(cta.number, thread, text);
         }
         warp.registers(activation).write32(inst.dst, &used, mask);
         Ok(())
@@ -560,7 +567,7 @@ impl Execution<'_> {
         let address = |at: usize| read_address(&registers, inst.src[at], &kernel.imms, wide)[lane];
         let (message, file, function) = (address(0), address(1), address(3));
         let line = registers.read32(inst.src[2])[lane];
-        let fresh = &std::mem::take(&mut self.fresh)[..];
+        let fresh = &std::mem::take(&mut self.effects.fresh)[..];
         let mut device = DeviceArguments { reach: self.reach(cta), warp, activation, lane, buffer: 0, fresh };
         // A string that cannot be read must not hide the assertion.
         let mut text =

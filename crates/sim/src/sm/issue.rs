@@ -8,7 +8,7 @@ use super::execute::Execution;
 use super::lsu::{Bad, Issued};
 use super::simt::{Activation, Group};
 use super::transfer::{Transfer, TransferKind, is_transfer};
-use super::warp::Warp;
+use super::warp::{Warp, lanes};
 use crate::fault::{Fault, Place};
 use crate::locks::WarpName;
 use crate::probe::{Probe, State};
@@ -36,7 +36,13 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let (inst, decoded) = (&kernel.code[path.pc.index()], &context.code[path.pc.index()]);
         let activation = warp.control.activation();
         let mask = guarded(warp, &activation, inst, path);
-        let issue = Issue { slot, pc: path.pc, lanes: path.mask, branch: outcome(inst, path, mask) };
+        let branch = outcome(inst, path, mask);
+        let mut issue = Issue { slot, pc: path.pc, lanes: path.mask, branch, is_sib: false };
+        if let Some(unit) = &mut self.spin_unit {
+            let (warp, what) = ((warp, &activation), (inst, &issue));
+            issue.is_sib = Self::look_for_spin(unit, &kernel.imms, warp, what, (path, mask), now);
+            self.count_for_limit(issue.is_sib, now);
+        }
         self.probe.issued(now, &issue, decoded);
         execution.clock = now;
         let result = if is_transfer(inst) {
@@ -71,6 +77,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     fn after_issue(&mut self, context: &Context<'_>, slot: WarpSlot, now: u64, pc: Pc) {
         let entry = &mut self.slots[slot.index()];
         entry.buffered -= 1;
+        entry.blocked = false;
         let resident = self.residents[entry.resident].as_ref().expect("it was here before");
         let warp = &resident.warps[entry.warp];
         // A warp that waits keeps its buffer for when it goes on.
@@ -144,9 +151,16 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let watched = self.watch.is_some() && matches!(inst.op, Op::Mbarrier(..));
         let shared_before = watched.then(|| resident.cta.shared.bytes.clone());
         if matches!(inst.op, Op::Printf | Op::AssertFail) && self.memory.l1.is_coherent() {
-            execution.fresh = self.memory.newer_lines();
+            execution.effects.fresh = self.memory.newer_lines();
         }
+        let live = resident.warps[w].live;
         execution.step(&mut resident.cta, &mut resident.warps, w, path)?;
+        let ended = live & !resident.warps[w].live;
+        if ended != 0
+            && let Some(lanes) = &mut self.lanes_ended
+        {
+            lanes.push((slot, ended));
+        }
         if shared_before.is_some_and(|before| before != resident.cta.shared.bytes) {
             self.changed = true;
         }
@@ -231,7 +245,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let mut reach = execution.reach(cta);
         reach.begin(Issued { warp, activation: &activation, inst, mask }, transfer)?;
         execution.uninitialised = reach.uninitialised;
-        if let Some(unit) = execution.lock_units.of_mut(self.id) {
+        if let Some(unit) = execution.effects.lock_units.of_mut(self.id) {
             self.changed |= std::mem::take(&mut unit.changed);
             if std::mem::take(&mut unit.passing)
                 && let Some(watch) = &mut self.watch
@@ -252,6 +266,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if decoded.spin == Some(SpinRole::Poll) && transfer.shared != 0 && inst.dst != Dst::None {
             let who = WarpName { cta: cta.number, warp: entry.warp as u32 };
             self.locks.tried_in_sm(who, transfer, kernel.windows.shared);
+        }
+        if decoded.named_wait {
+            self.note_wait(slot, id);
         }
         if P::WATCHES_MEMORY {
             self.show_access(context, id, now);
@@ -274,6 +291,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     pub(super) fn complete(&mut self, context: &Context<'_>, id: u32, now: u64) {
         let transfer = &self.memory.transfers[id];
         let (slot, pc, kind) = (transfer.slot, transfer.pc, transfer.kind);
+        let (mask, queued) = (transfer.mask, transfer.queued);
         let context = context.of(self.slots[slot.index()].kernel);
         let kernel = context.launch.kernel;
         let decoded = &context.code[pc.index()];
@@ -303,8 +321,24 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             self.changed = true;
         }
         self.memory.transfers.give_back(id);
+        if queued != 0 {
+            self.block_on_locks(slot, mask, queued);
+        }
         self.refresh(context, slot, now);
         self.end_cta_if_done(at, now);
+    }
+
+    /// Lanes of a wait that come back to the address of their last one have waited in vain.
+    fn note_wait(&mut self, slot: WarpSlot, id: u32) {
+        if self.waited_at.is_empty() {
+            self.waited_at = vec![[u64::MAX; N]; self.slots.len()];
+        }
+        let transfer = &self.memory.transfers[id];
+        let last = &mut self.waited_at[slot.index()];
+        for lane in lanes(transfer.mask) {
+            let address = transfer.addresses.at(lane);
+            self.polls[1] += u64::from(std::mem::replace(&mut last[lane], address) == address);
+        }
     }
 
     /// Keeps count of waits, and of who goes round in a spin loop.

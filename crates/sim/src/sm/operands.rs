@@ -10,14 +10,6 @@ use crate::chip::Chip;
 /// Cycles ahead for which result ports can be booked.
 const BOOKED: usize = 2048;
 
-/// The result ports booked for a cycle. Small, because every cycle has another one.
-#[derive(Clone, Copy, Debug, Default)]
-struct Booked {
-    /// Which of the cycles that have this place: how often the place was gone past, which 32 bits can tell for years.
-    turn: u32,
-    used: u32,
-}
-
 /// Instructions for one kind of unit, from their collectors to the unit.
 #[derive(Clone, Debug)]
 struct Lane {
@@ -52,9 +44,11 @@ pub struct Backend {
     pub free_at: [u64; Unit::COUNT],
     lanes: [Lane; Unit::COUNT],
     banks: Vec<u64>,
-    /// Results written in a cycle, at its place modulo the length.
-    ports: Vec<Booked>,
-    ports_per_cycle: u32,
+    /// Result ports booked for the cycles from `booked_from` on, each at its number modulo the length. Small, because
+    /// every cycle has another one, and fifteen SMs' are to stay in the host's cache.
+    ports: Vec<u16>,
+    booked_from: u64,
+    ports_per_cycle: u16,
     /// Each slot has its unit.
     owned: bool,
     /// Cycles that operands waited for a bank.
@@ -76,8 +70,9 @@ impl Backend {
             free_at: [0; Unit::COUNT],
             lanes: [Unit::Sp, Unit::Sfu, Unit::Dp, Unit::Memory, Unit::Control].map(lane),
             banks: vec![0; operands.banks as usize],
-            ports: vec![Booked::default(); BOOKED],
-            ports_per_cycle: operands.writeback_ports,
+            ports: vec![0; BOOKED],
+            booked_from: 0,
+            ports_per_cycle: operands.writeback_ports.min(u16::MAX.into()) as u16,
             owned: units.owned,
             bank_conflicts: 0,
         }
@@ -109,7 +104,7 @@ impl Backend {
         let written = if inst.writes.is_empty() {
             starts + inst.latency_cycles as u64
         } else {
-            self.book_port(starts + inst.latency_cycles as u64) + 1
+            self.book_port(now, starts + inst.latency_cycles as u64) + 1
         };
         Times { starts, written }
     }
@@ -130,21 +125,29 @@ impl Backend {
         self.free_at[Unit::Memory as usize] = lane.find_first();
     }
 
-    /// The first cycle from `from` on in which a result port is free; it is taken.
-    pub fn book_port(&mut self, from: u64) -> u64 {
+    /// The first cycle from `from` on in which a result port is free; it is taken, at `now`.
+    pub fn book_port(&mut self, now: u64, from: u64) -> u64 {
+        self.forget_before(now);
         let mut at = from;
         loop {
+            debug_assert!(at < now + BOOKED as u64, "a result for cycle {at}, at cycle {now}");
             let booked = &mut self.ports[at as usize % BOOKED];
-            let turn = (at / BOOKED as u64) as u32;
-            if booked.turn != turn {
-                *booked = Booked { turn, used: 0 };
-            }
-            if booked.used < self.ports_per_cycle {
-                booked.used += 1;
+            if *booked < self.ports_per_cycle {
+                *booked += 1;
                 return at;
             }
             at += 1;
         }
+    }
+
+    /// The places of cycles that are over are for later ones.
+    #[inline]
+    fn forget_before(&mut self, now: u64) {
+        let over = now.saturating_sub(self.booked_from).min(BOOKED as u64);
+        for cycle in self.booked_from..self.booked_from + over {
+            self.ports[cycle as usize % BOOKED] = 0;
+        }
+        self.booked_from = self.booked_from.max(now);
     }
 }
 

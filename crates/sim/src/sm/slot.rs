@@ -39,6 +39,14 @@ pub struct Slot {
     pub(super) held: bool,
     /// Cannot go on before this cycle, for this reason.
     pub(super) not_before: (u64, State),
+    /// Backed off: cannot issue before this cycle.
+    pub(super) delayed_until: u64,
+    /// All lanes of its last try wait in lock queues.
+    pub(crate) blocked: bool,
+    /// Lanes that were let go by lock queues while it was not blocked.
+    pub(crate) granted: u64,
+    /// Lanes that came to their lock before the news that they were let go came to them.
+    pub(crate) old_news: u64,
     /// Goes round in a spin loop.
     pub(super) spinning: bool,
     /// Goes round in an atomic's own loop around a lock bit.
@@ -66,9 +74,28 @@ impl Slot {
             unlocking: 0,
             held: false,
             not_before: (0, State::Ready),
+            delayed_until: 0,
+            blocked: false,
+            granted: 0,
+            old_news: 0,
             spinning: false,
             retries: false,
         }
+    }
+
+    /// What its warp does.
+    pub fn state(&self) -> State {
+        self.state
+    }
+
+    /// Whether it goes round in a spin loop.
+    pub fn spins(&self) -> bool {
+        self.spinning
+    }
+
+    /// Since which cycle.
+    pub fn since(&self) -> u64 {
+        self.since
     }
 
     /// The slot as warp `warp` of CTA `resident` finds it at cycle `now`.

@@ -6,7 +6,7 @@
 
 use warploom_isa::{Access, AtomOp, Cache, Inst, Kernel, Op, Order, Pc, Space, Ty};
 
-use super::address::{Addresses, addresses};
+use super::address::{Addresses, addresses, equal_lanes};
 use super::bytes::{Piece, gather_flat, scatter_flat};
 use super::execute::Cta;
 use super::lanes::{AtomicUnit, atomic};
@@ -48,19 +48,28 @@ pub enum TransferKind {
     Copy,
 }
 
-/// An access of a warp.
+/// An access of a warp. What the load/store unit looks at with every message comes first, on one line of the host's cache.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct Transfer<const N: usize> {
-    /// The warp.
-    pub slot: WarpSlot,
-    /// Its instruction.
-    pub pc: Pc,
-    /// Where it ran.
-    pub activation: Activation,
     /// What it does.
     pub kind: TransferKind,
     /// Bytes of each lane.
     pub bytes: u32,
+    /// Messages that have not been answered.
+    pub outstanding: u32,
+    /// Lanes that the load/store unit has not sent yet.
+    pub unsent: u64,
+    /// Lanes that tried to take a lock and wait in its queue.
+    pub queued: u64,
+    /// When the last part that needs no answer is there.
+    pub ready_at: u64,
+    /// The warp.
+    pub slot: WarpSlot,
+    /// The access does not use the L1.
+    pub skips_l1: bool,
+    /// Its instruction.
+    pub pc: Pc,
     /// Lanes that take part.
     pub mask: u64,
     /// Of those, the ones in global memory.
@@ -71,21 +80,17 @@ pub struct Transfer<const N: usize> {
     pub local: u64,
     /// In constant memory or parameters.
     pub constant: u64,
-    /// The access does not use the L1.
-    pub skips_l1: bool,
+    /// Lanes that found bytes of global memory that nobody wrote, where that is tracked.
+    pub unwritten: u64,
+    /// Where it ran.
+    pub activation: Activation,
+    /// The number of every lane's line in global memory, where addresses follow no pattern.
+    lines: [u32; N],
     /// Every lane's address, as the instruction gives it.
     pub addresses: Addresses<N>,
     /// Values: of a load or store, a row for every four bytes. Of an atomic, its operands in rows 0 to 3 and what it
     /// found in rows 4 and 5. Of a copy, its data, then shared addresses (row 4) and bytes to copy (row 5).
     pub rows: [[u32; N]; MAX_ROWS],
-    /// Lanes that found bytes of global memory that nobody wrote, where that is tracked.
-    pub unwritten: u64,
-    /// Lanes that the load/store unit has not sent yet.
-    pub unsent: u64,
-    /// Messages that have not been answered.
-    pub outstanding: u32,
-    /// When the last part that needs no answer is there.
-    pub ready_at: u64,
 }
 
 impl<const N: usize> Transfer<N> {
@@ -103,10 +108,12 @@ impl<const N: usize> Transfer<N> {
             local: 0,
             constant: 0,
             skips_l1: false,
+            lines: [0; N],
             addresses: Addresses::Uniform(0),
             rows: [[0; N]; MAX_ROWS],
             unwritten: 0,
             unsent: 0,
+            queued: 0,
             outstanding: 0,
             ready_at: 0,
         }
@@ -117,8 +124,19 @@ impl<const N: usize> Transfer<N> {
     pub fn reset(&mut self, slot: WarpSlot, pc: Pc, activation: Activation, mask: u64) {
         (self.slot, self.pc, self.activation, self.mask) = (slot, pc, activation, mask);
         (self.global, self.shared, self.local, self.constant) = (0, 0, 0, 0);
-        self.skips_l1 = false;
+        (self.skips_l1, self.queued) = (false, 0);
         (self.unwritten, self.unsent, self.outstanding, self.ready_at) = (0, 0, 0, 0);
+    }
+
+    /// Reads a little of all that it takes to move the first of `lanes`.
+    #[inline]
+    pub fn glance(&self, lanes: u64) -> u64 {
+        let lane = lanes.trailing_zeros() as usize % N;
+        let values = match self.kind {
+            TransferKind::Atomic { .. } => self.rows[0][lane] ^ self.rows[2][lane] ^ self.rows[4][lane],
+            _ => self.rows[0][lane],
+        };
+        self.addresses.at(lane) ^ self.global ^ values as u64
     }
 
     fn count_rows(&self) -> usize {
@@ -139,6 +157,29 @@ impl<const N: usize> Transfer<N> {
     #[inline]
     pub fn block(&self, lanes: u64, bytes: u64) -> (u64, u64) {
         self.addresses.block(lanes, bytes)
+    }
+
+    /// The access is about to be sent, by lines of `line_bytes` bytes (a power of two).
+    pub fn number_lines(&mut self, line_bytes: u64) {
+        if let Addresses::Lanes(addresses) = &self.addresses
+            && self.global != 0
+        {
+            let shift = line_bytes.trailing_zeros();
+            // Line numbers fit 32 bits in global memory, and twice as many of them a vector.
+            self.lines.iter_mut().zip(addresses).for_each(|(line, at)| *line = (at >> shift) as u32);
+        }
+    }
+
+    /// As [`Transfer::block`] of global memory with the bytes of a line, which [`Transfer::number_lines`] was told.
+    #[inline]
+    pub fn line(&self, lanes: u64, line_bytes: u64) -> (u64, u64) {
+        match &self.addresses {
+            Addresses::Lanes(addresses) if !lanes.is_power_of_two() => {
+                let first = lanes.trailing_zeros() as usize % N;
+                (addresses[first] & !(line_bytes - 1), lanes & equal_lanes(&self.lines, self.lines[first]))
+            }
+            _ => self.block(lanes, line_bytes),
+        }
     }
 
     /// The 32-byte sectors of the line at `line` that the lanes touch.

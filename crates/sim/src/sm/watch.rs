@@ -174,7 +174,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             let mut live = resident.warps.iter().zip(&resident.slots).filter(|(warp, _)| !warp.is_done());
             live.all(|(warp, slot)| {
                 let entry = slot.map(|slot| &self.slots[slot.index()]);
-                entry.is_none_or(|entry| entry.spinning || entry.retries) || warp.control.current().is_none()
+                let waits = entry.is_none_or(|entry| entry.spinning || entry.retries || entry.blocked);
+                waits || warp.control.current().is_none()
             })
         })
     }
@@ -186,8 +187,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.residents().all(|resident| {
             let waits = |(warp, slot): (&Warp<N>, &Option<WarpSlot>)| {
                 let Some(slot) = *slot else { return true };
-                let settled = self.slots[slot.index()].outstanding == 0;
-                watch.repeats(slot) || settled && (warp.is_done() || warp.control.current().is_none())
+                let entry = &self.slots[slot.index()];
+                let waits = warp.is_done() || entry.blocked || warp.control.current().is_none();
+                watch.repeats(slot) || entry.outstanding == 0 && waits
             };
             let mut warps = resident.warps.iter().zip(&resident.slots);
             resident.cta.live_warps > 0 && warps.all(waits)

@@ -409,6 +409,7 @@ mod tests {
     use super::*;
     use crate::probe::State::{Issued, Memory, Ready};
     use crate::sm::decode::{Class, Ordering, Unit};
+    use crate::sm::operation::Operation;
     use crate::sm::scoreboard::RegSet;
 
     const SLOT: WarpSlot = WarpSlot(1);
@@ -426,16 +427,24 @@ mod tests {
         let decoded = Decoded {
             unit: Unit::Sp,
             class: Class::Integer,
+            operation: Operation::IntAdd,
             latency_cycles: 1,
             initiation_cycles: 1,
             needs: RegSet::default(),
             writes: RegSet::default(),
             reads: Default::default(),
+            written: 0,
             ordering: Ordering::default(),
             spin: None,
+            named_wait: false,
+            takes_lock: false,
             is_latch: false,
         };
-        timeline.issued(now, &Issue { slot: SLOT, pc: Pc(pc), lanes: 1, branch: None }, &decoded);
+        timeline.issued(
+            now,
+            &Issue { slot: SLOT, pc: Pc(pc), lanes: 1, branch: None, is_sib: false },
+            &decoded,
+        );
     }
 
     fn marks(timeline: &Timeline) -> &[Mark] {

@@ -467,6 +467,8 @@ fn count(name: u64, value: u64) -> DebugAnnotation {
 fn state_name(state: State) -> &'static str {
     match state {
         State::Issued => "issuing",
+        State::BackedOff => "backed off",
+        State::LockQueue => "lock queue",
         state => state.name(),
     }
 }

@@ -1,6 +1,6 @@
 //! Every cycle of every warp is accounted for.
 
-use warploom::{Buffer, Launch, Report, Timing, args, chip, policies};
+use warploom::{Bows, Buffer, Launch, Report, Timing, args, chip, policies};
 
 use crate::bench::Bench;
 
@@ -79,15 +79,18 @@ MEET:
 #[test]
 fn the_reasons_add_up_to_the_cycles() {
     for chip in chip::names() {
-        for (policy, _) in policies() {
-            let timing = Timing { policy: Some(policy.to_string()), threads: 1, ..Timing::default() };
+        let with = |on| policies().into_iter().map(move |(policy, _)| (policy, on));
+        for (policy, on) in with(false).chain(with(true)) {
+            let bows = Bows { enabled: Some(on), ..Bows::default() };
+            let timing = Timing { policy: Some(policy.to_string()), bows, threads: 1, ..Timing::default() };
             let mut bench = Bench::timed(chip, &["sm.count=3"], timing);
             for name in ["vecadd", "reduce", "histogram", "spinlock", "hashtable", "sleep"] {
                 let (report, _) = launch(&mut bench, name);
-                let what = format!("{name} on {chip}, {policy}");
+                let what = format!("{name} on {chip}, {policy}, BOWS: {on}");
                 let (stalls, warp_cycles) = (report.stalls.unwrap(), report.warp_cycles.unwrap());
                 assert_eq!(stalls.values().sum::<u64>(), warp_cycles, "{what}: {stalls:?}");
-                assert_eq!(report.sched.as_deref(), Some(policy));
+                assert_eq!((report.sched.as_deref(), report.bows), (Some(policy), Some(on)));
+                assert!(on || stalls["backed_off"] == 0, "{what}");
                 // No warp is on an SM for longer than the launch, and each issues at most `width` a cycle.
                 assert!(warp_cycles <= report.warps * report.cycles, "{what}");
                 assert!(stalls["issued"] <= report.warp_insts, "{what}");

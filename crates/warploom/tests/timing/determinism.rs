@@ -1,15 +1,25 @@
 //! The same launch gives the same report and the same memory on any number of host threads.
 
-use warploom::{Report, Timing};
+use warploom::{Bows, Report, Timing};
 
 use crate::accounting::launch;
 use crate::bench::Bench;
 
 #[test]
 fn host_threads_do_not_matter() {
+    same_on_any_threads(Bows::default());
+}
+
+#[test]
+fn nor_do_they_when_spinning_warps_back_off() {
+    same_on_any_threads(Bows::on());
+}
+
+fn same_on_any_threads(bows: Bows) {
     for chip in ["gtx480", "gtx1080ti", "h200"] {
         let run = |threads| {
-            let timing = Timing { threads, sample_cycles: Some(1000), ..Timing::default() };
+            let timing =
+                Timing { threads, bows: bows.clone(), sample_cycles: Some(1000), ..Timing::default() };
             let mut bench = Bench::timed(chip, &["sm.count=13"], timing);
             let names = ["reduce", "histogram", "spinlock", "hashtable", "sleep"];
             names.map(|name| {

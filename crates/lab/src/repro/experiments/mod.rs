@@ -1,6 +1,7 @@
 //! The experiments. One file each, and one line here.
 
 mod fidelity;
+mod hpca18;
 mod ics15_beyond;
 mod ics15_channels;
 mod ics15_deadlock;
@@ -22,6 +23,19 @@ pub const EXPERIMENTS: &[&dyn Experiment] = &[
     &ics15_table3::Table3,
     &ics15_channels::Channels,
     &ics15_beyond::Beyond,
+    &hpca18::overheads::Cost,
+    &hpca18::policies::Attempts,
+    &hpca18::overheads::SoftwareBackOff,
+    &hpca18::detection::Sensitivity,
+    &hpca18::policies::FERMI,
+    &hpca18::limits::Time,
+    &hpca18::limits::Waiting,
+    &hpca18::limits::Attempts,
+    &hpca18::limits::Dynamic,
+    &hpca18::detection::WrongDetections,
+    &hpca18::policies::PASCAL,
+    &hpca18::contention::Contention,
+    &hpca18::storage::Storage,
 ];
 
 #[cfg(test)]

@@ -296,13 +296,13 @@ impl Model {
     }
 
     fn inject(&mut self, source: usize, at: u64, sink: usize, data_bytes: u32, message: u32) {
-        let ready = (at * self.clock.ticks).div_ceil(self.clock.cycles);
+        let ready = (at * self.clock.ticks.get()).div_ceil(self.clock.cycles.get());
         let flits = (8 + data_bytes).div_ceil(32);
         self.queues[source][sink].push_back((ready, u64::from(flits), message));
     }
 
     fn window(&mut self, start: u64, until: u64, mut rooms: Vec<u32>) -> Vec<Delivery> {
-        let Clock { ticks, cycles } = self.clock;
+        let (ticks, cycles) = (self.clock.ticks.get(), self.clock.cycles.get());
         let (sources, sinks) = (self.queues.len(), rooms.len());
         let mut deliveries = Vec::new();
         for tick in (start * ticks).div_ceil(cycles).. {

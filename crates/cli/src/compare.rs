@@ -1,0 +1,345 @@
+//! `warploom compare`: one kernel or workload under every warp scheduler, with BOWS and without, in one table.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use rayon::prelude::*;
+use serde_json::{Value, json};
+use warploom::{Bows, Chip, Device, Error, Launch, Report, SimOptions, Timing};
+use warploom_lab::work::{Values, Workload};
+
+use crate::cli::{CompareOptions, LaunchOptions};
+use crate::failure::{Exit, Failure};
+use crate::machine::interrupt_flag;
+use crate::progress::Steps;
+use crate::run;
+use crate::term::{self, counted, dims, grouped, joules};
+
+/// Runs all and prints one table.
+pub fn compare(options: &CompareOptions) -> Result<Exit, Failure> {
+    let subject = Subject::of(options)?;
+    let name = options.chip.chip.as_deref().unwrap_or_else(|| subject.chip());
+    let chip = Chip::load(name, &options.chip.set).map_err(Error::from)?;
+    // What is wrong with the input is told once, not in every row.
+    if let Subject::Kernel { file, launch } = &subject {
+        run::ready(&mut device(&chip, &Setting::plain(), options), file, launch, || Ok(()))?;
+    }
+    let rows = run_all(&subject, &chip, options)?;
+    if options.json {
+        term::print(&format!("{}\n", object(&subject, &chip, &rows)?))?;
+    } else {
+        term::print(&format!("{} on {}\n\n{}", subject.title(), chip.name, table(&rows)))?;
+    }
+    tell_failures(&rows);
+    Ok(exit(&rows))
+}
+
+/// What is run.
+enum Subject<'a> {
+    Kernel { file: &'a Path, launch: &'a LaunchOptions },
+    Workload { workload: &'static Workload, values: Values },
+}
+
+impl<'a> Subject<'a> {
+    /// A path is a file's; a word is a workload's name, unless there is a file of that name.
+    fn of(options: &'a CompareOptions) -> Result<Subject<'a>, Failure> {
+        let CompareOptions { what: file, launch, params, .. } = options;
+        let named = file.to_str().filter(|name| !name.contains(['/', '\\', '.']) && !file.is_file());
+        let Some(name) = named else {
+            return match params.first() {
+                None => Ok(Subject::Kernel { file, launch }),
+                Some(param) => Err(Failure::input(format!("`{param}`: a kernel's file has no parameters"))
+                    .help("give its arguments with --arg; `warploom run --help` explains them")),
+            };
+        };
+        let workload = Workload::find(name)?;
+        let shaped = launch.grid != [1; 3] || launch.block.is_some() || launch.shared != 0;
+        if shaped || launch.entry.is_some() || !launch.args.is_empty() {
+            return Err(Failure::input(format!("workload `{name}` has its own kernels and arguments"))
+                .help("--entry, --grid, --block, --shared and --arg are for a kernel from a file"));
+        }
+        Ok(Subject::Workload { workload, values: workload.values(params)? })
+    }
+
+    /// The chip where none is named.
+    fn chip(&self) -> &'static str {
+        match self {
+            Subject::Kernel { .. } => "gtx480",
+            Subject::Workload { workload, values } => workload.chip(values),
+        }
+    }
+
+    fn title(&self) -> String {
+        match self {
+            Subject::Kernel { file, launch } => {
+                let entry = launch.entry.as_ref().map(|entry| format!(" {entry}")).unwrap_or_default();
+                let block = launch.block.map(|block| format!(" x block {}", dims(block))).unwrap_or_default();
+                format!("{}{entry}, grid {}{block}", file.display(), dims(launch.grid))
+            }
+            Subject::Workload { workload, values } => format!("{}: {values}", workload.name),
+        }
+    }
+
+    /// Runs it once. Besides the report, what the check of the result says, if there is one.
+    fn run(
+        &self,
+        gpu: &mut Device,
+        prepare: &dyn Fn(Launch) -> Launch,
+    ) -> Result<(Report, Option<Result<String, String>>), Failure> {
+        match self {
+            Subject::Kernel { file, launch } => {
+                let ready = run::ready(gpu, file, launch, || Ok(()))?;
+                Ok((ready.launch(gpu, prepare(launch.shape()))?, None))
+            }
+            Subject::Workload { workload, values } => {
+                let outcome = workload.run(gpu, values, prepare)?;
+                Ok((outcome.total, Some(outcome.check)))
+            }
+        }
+    }
+}
+
+/// How a row's warps are scheduled.
+#[derive(Clone, Debug)]
+struct Setting {
+    policy: Option<String>,
+    bows: bool,
+}
+
+impl Setting {
+    /// As the chip has it.
+    fn plain() -> Setting {
+        Setting { policy: None, bows: false }
+    }
+
+    fn all(options: &CompareOptions) -> Vec<Setting> {
+        let every = || warploom::policies().iter().map(|&(name, _)| name.to_string()).collect();
+        let policies: Vec<String> = match &options.policy[..] {
+            [] => every(),
+            some => some.to_vec(),
+        };
+        let both = |policy: String| [false, true].map(|bows| Setting { policy: Some(policy.clone()), bows });
+        policies.into_iter().flat_map(both).collect()
+    }
+
+    fn name(&self) -> String {
+        let bows = if self.bows { "+bows" } else { "" };
+        format!("{}{bows}", self.policy.as_deref().unwrap_or_default())
+    }
+}
+
+fn device(chip: &Chip, setting: &Setting, options: &CompareOptions) -> Device {
+    let bows = Bows { enabled: Some(setting.bows), limit: options.bows_limit, sib: options.sib };
+    let timing = Timing { policy: setting.policy.clone(), bows, threads: 1, ..Timing::default() };
+    Device::sim_with(chip.clone(), SimOptions { timing, ..SimOptions::default() })
+}
+
+/// A run and how it ended.
+struct Row {
+    setting: Setting,
+    /// What it did; of one that failed, until then.
+    report: Report,
+    end: End,
+}
+
+enum End {
+    /// With what the check of the result says, if there is one.
+    Good(Option<String>),
+    Wrong(String),
+    /// It faulted or hangs.
+    Failed(Failure),
+}
+
+impl End {
+    fn word(&self) -> &'static str {
+        match self {
+            End::Good(_) => "ok",
+            End::Wrong(_) => "wrong",
+            End::Failed(failure) if failure.exit() == Exit::Fault => "fault",
+            End::Failed(_) => "hang",
+        }
+    }
+}
+
+impl Row {
+    /// Cycles, of a run whose time means something.
+    fn cycles(&self) -> Option<f64> {
+        (!matches!(self.end, End::Failed(_))).then_some(self.report.cycles as f64)
+    }
+}
+
+fn run_all(subject: &Subject<'_>, chip: &Chip, options: &CompareOptions) -> Result<Vec<Row>, Failure> {
+    let settings = Setting::all(options);
+    let (interrupt, steps, done) = (interrupt_flag(), Steps::new(), AtomicUsize::new(0));
+    let show = |done| steps.set(done, settings.len(), subject.title());
+    show(0);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(options.threads.unwrap_or(0).into()).build();
+    let pool = pool.map_err(|error| Failure::input(format!("cannot start threads: {error}")))?;
+    pool.install(|| {
+        let rows = settings.par_iter().with_max_len(1).map(|setting| {
+            let row = run_one(subject, chip, setting, options, &interrupt);
+            show(done.fetch_add(1, Ordering::Relaxed) + 1);
+            row
+        });
+        // All of them, and of several failures the first in the table's order.
+        rows.collect::<Vec<_>>().into_iter().collect()
+    })
+}
+
+/// Runs one row. Only what is no fault and no hang is a failure of the command.
+fn run_one(
+    subject: &Subject<'_>,
+    chip: &Chip,
+    setting: &Setting,
+    options: &CompareOptions,
+    interrupt: &Arc<AtomicBool>,
+) -> Result<Row, Failure> {
+    let prepare = |launch: Launch| Launch {
+        max_cycles: options.max_cycles,
+        interrupt: Some(interrupt.clone()),
+        ..launch
+    };
+    let (report, end) = match subject.run(&mut device(chip, setting, options), &prepare) {
+        Ok((report, None)) => (report, End::Good(None)),
+        Ok((report, Some(Ok(message)))) => (report, End::Good(Some(message))),
+        Ok((report, Some(Err(message)))) => (report, End::Wrong(message)),
+        Err(failure) if matches!(failure.exit(), Exit::Fault | Exit::Hang) => {
+            (failure.report().cloned().unwrap_or_default(), End::Failed(failure))
+        }
+        Err(failure) => return Err(failure),
+    };
+    Ok(Row { setting: setting.clone(), report, end })
+}
+
+fn exit(rows: &[Row]) -> Exit {
+    let any = |word: &str| rows.iter().any(|row| row.end.word() == word);
+    match () {
+        () if any("wrong") => Exit::CheckFailed,
+        () if any("ok") => Exit::Good,
+        () if any("hang") => Exit::Hang,
+        () => Exit::Fault,
+    }
+}
+
+/// Why runs failed, each explanation once with the rows that it is about.
+fn tell_failures(rows: &[Row]) {
+    let mut told: Vec<(String, Vec<String>)> = Vec::new();
+    for row in rows {
+        let text = match &row.end {
+            End::Good(_) => continue,
+            End::Wrong(message) => format!("{} the result is wrong: {message}", term::paint("error:", 31)),
+            End::Failed(failure) => failure.text(),
+        };
+        match told.iter_mut().find(|(known, _)| *known == text) {
+            Some((_, names)) => names.push(row.setting.name()),
+            None => told.push((text, vec![row.setting.name()])),
+        }
+    }
+    for (text, names) in told {
+        term::tell(&format!("{}: {text}", names.join(", ")));
+    }
+}
+
+/// Cycles of the first row, and of the best.
+fn bases(rows: &[Row]) -> [Option<f64>; 2] {
+    let best = rows.iter().filter_map(Row::cycles).min_by(f64::total_cmp);
+    [rows.first().and_then(Row::cycles), best]
+}
+
+fn object(subject: &Subject<'_>, chip: &Chip, rows: &[Row]) -> Result<Value, Failure> {
+    let bases = bases(rows);
+    let mut objects = Vec::new();
+    for row in rows {
+        let mut object = serde_json::to_value(&row.report).map_err(std::io::Error::from)?;
+        // A launch that failed before it began has no scheduler in its report.
+        object["sched"] = json!(row.setting.policy);
+        object["bows"] = json!(row.setting.bows);
+        object["result"] = json!(row.end.word());
+        object["check_message"] = match &row.end {
+            End::Good(message) => json!(message),
+            End::Wrong(message) => json!(message),
+            End::Failed(_) => Value::Null,
+        };
+        let [first, best] = bases.map(|base| relative(row, base));
+        object["relative_to_first"] = json!(first);
+        object["relative_to_best"] = json!(best);
+        object["error"] = match &row.end {
+            End::Failed(failure) => failure.json(),
+            _ => Value::Null,
+        };
+        objects.push(object);
+    }
+    let mut object = json!({ "chip": chip.name, "rows": objects, "error": null });
+    match subject {
+        Subject::Kernel { file, .. } => object["file"] = json!(file.display().to_string()),
+        Subject::Workload { workload, values } => {
+            object["workload"] = json!(workload.name);
+            object["params"] = json!(values);
+        }
+    }
+    Ok(object)
+}
+
+fn relative(row: &Row, base: Option<f64>) -> Option<f64> {
+    Some(row.cycles()? / base.filter(|&cycles| cycles > 0.0)?)
+}
+
+const HEAD: [&str; 12] = [
+    "policy",
+    "cycles",
+    "/first",
+    "/best",
+    "warp insts",
+    "inter",
+    "intra",
+    "waits",
+    "lanes",
+    "energy",
+    "dynamic",
+    "result",
+];
+
+fn table(rows: &[Row]) -> String {
+    let bases = bases(rows);
+    let mut cells = vec![HEAD.map(str::to_string)];
+    cells.extend(rows.iter().map(|row| line(row, bases)));
+    let widths: [usize; HEAD.len()] =
+        std::array::from_fn(|column| cells.iter().map(|row| row[column].len()).max().unwrap_or_default());
+    let mut text = String::new();
+    for row in &cells {
+        let aligned = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| match column {
+            0 | 11 => format!("{cell:<width$}"),
+            _ => format!("{cell:>width$}"),
+        });
+        text.push_str(aligned.collect::<Vec<_>>().join("  ").trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+fn line(row: &Row, bases: [Option<f64>; 2]) -> [String; HEAD.len()] {
+    let report = &row.report;
+    let [first, best] =
+        bases.map(|base| relative(row, base).map_or_else(|| "-".to_string(), |ratio| format!("{ratio:.2}")));
+    let locks = report.locks.clone().unwrap_or_default();
+    let energy = |name| report.energy_nj.as_ref().and_then(|nj| nj.get(name)).map_or(0.0, |nj| nj / 1e9);
+    let result = match &row.end {
+        End::Failed(_) => format!("{} after {}", row.end.word(), counted(report.cycles, "cycle")),
+        end => end.word().to_string(),
+    };
+    [
+        row.setting.name(),
+        grouped(report.cycles),
+        first,
+        best,
+        grouped(report.warp_insts),
+        grouped(locks.failed_inter),
+        grouped(locks.failed_intra),
+        grouped(locks.wait_fail),
+        format!("{:.1}%", 100.0 * report.simd_efficiency),
+        joules(energy("total")),
+        joules(energy("dynamic")),
+        result,
+    ]
+}

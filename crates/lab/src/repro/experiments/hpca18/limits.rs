@@ -1,0 +1,265 @@
+//! Figures 10 to 13: what the delay limit does to time, to the warps at the scheduler and to their attempts; what BOWS does to
+//! instructions, memory and lanes. All around GTO on Fermi.
+
+use std::collections::BTreeSet;
+
+use super::PAPER;
+use super::kernels::{
+    LONGEST_FIRST, SYNCHRONIZED, backing_off, mean, ratio, synchronized, transactions, under, with_limit,
+};
+use crate::plot::Plot;
+use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
+
+/// The delay limits of the figures.
+const LIMITS: [u32; 5] = [0, 500, 1_000, 3_000, 5_000];
+
+/// Names of a kernel's seven bars.
+const BARS: [&str; 7] = ["GTO", "0", "500", "1000", "3000", "5000", "adaptive"];
+
+fn base(kernel: &str, scale: Scale) -> Run {
+    under(synchronized(kernel, scale), "gto")
+}
+
+/// GTO, the limits, the adaptive one.
+fn bars(kernel: &str, scale: Scale) -> Vec<Run> {
+    let base = base(kernel, scale);
+    let limited = LIMITS.map(|limit| with_limit(base.clone(), limit));
+    [base.clone()].into_iter().chain(limited).chain([backing_off(base)]).collect()
+}
+
+fn all_bars(scale: Scale) -> Vec<Run> {
+    LONGEST_FIRST.into_iter().flat_map(|kernel| bars(kernel, scale)).collect()
+}
+
+/// The values that Table II prints, with which the limit stays at 1000 cycles.
+fn as_printed(run: Run) -> Run {
+    let run = backing_off(run).set("issue.bows.max_limit_cycles", 1_000);
+    run.set("issue.bows.frac1", 0.5).set("issue.bows.frac2", 0.8)
+}
+
+/// Figure 10.
+pub struct Time;
+
+impl Experiment for Time {
+    fn about(&self) -> About {
+        About {
+            id: "hpca18-fig10",
+            paper: PAPER,
+            title: "Time against the delay limit",
+            quick_s: 20,
+            full_s: 2200,
+        }
+    }
+
+    fn runs(&self, scale: Scale) -> Vec<Run> {
+        let printed = SYNCHRONIZED.map(|kernel| as_printed(base(kernel, scale)));
+        all_bars(scale).into_iter().chain(printed).collect()
+    }
+
+    fn evaluate(&self, results: &Results) -> Outcome {
+        let scale = results.scale();
+        let of_bars = |kernel: &str, what: &str| {
+            let each = bars(kernel, scale).into_iter().map(|run| results.number(&run, what));
+            each.collect::<Result<Vec<f64>, Failed>>()
+        };
+        let tsp = || {
+            let cycles = of_bars("TSP", "cycles")?;
+            Ok((
+                cycles[5] > cycles[1],
+                format!("{:.2} times as long with 5000 as with 0", cycles[5] / cycles[1]),
+            ))
+        };
+        // A delay has an effect once turns of the loop are fewer: a tenth of the instructions that a limit of 0 leaves.
+        let threshold = || {
+            let (mut each, mut seen) = (Vec::new(), BTreeSet::new());
+            for kernel in SYNCHRONIZED {
+                let insts = of_bars(kernel, "warp_insts")?;
+                let at = (2..=5).find(|&at| insts[at] < 0.9 * insts[1]).map_or("more", |at| BARS[at]);
+                each.push(format!("{kernel} {at}"));
+                seen.insert(at);
+            }
+            Ok((seen.len() >= 3, each.join(", ")))
+        };
+        let mut outcome = Outcome::new()
+            .row(Row::claim("TSP: time with a large limit", "large limits hurt it", tsp()))
+            .row(Row::claim("the first limit with an effect", "differs: three values or more", threshold()));
+        let mut plot = Plot::bars("Time over GTO's, by delay limit", BARS).y("×");
+        for kernel in SYNCHRONIZED {
+            let over = |run: &Run| ratio(results, run, &base(kernel, scale), "cycles");
+            let runs = bars(kernel, scale);
+            plot = plot.group(kernel, runs.iter().map(|run| over(run).ok()).collect::<Vec<_>>());
+            for (name, run) in BARS.iter().zip(&runs).skip(1) {
+                outcome = outcome.row(
+                    Row::new(format!("{kernel}: limit {name}, time over GTO's"), "×").measured(over(run)),
+                );
+            }
+            let printed = over(&as_printed(base(kernel, scale)));
+            outcome = outcome.row(
+                Row::new(format!("{kernel}: Table II as printed, time over GTO's"), "×").measured(printed),
+            );
+        }
+        outcome.plot(plot)
+    }
+}
+
+/// Figure 11.
+pub struct Waiting;
+
+impl Experiment for Waiting {
+    fn about(&self) -> About {
+        About {
+            id: "hpca18-fig11",
+            paper: PAPER,
+            title: "Warps that are backed off, against the delay limit",
+            quick_s: 20,
+            full_s: 2200,
+        }
+    }
+
+    fn runs(&self, scale: Scale) -> Vec<Run> {
+        all_bars(scale)
+    }
+
+    fn evaluate(&self, results: &Results) -> Outcome {
+        let scale = results.scale();
+        let share = |run: &Run| {
+            let all = results.number(run, "warp_cycles")?;
+            let back = results.of(run)?.number("back_off.warp_cycles").unwrap_or(0.0);
+            Ok::<_, Failed>(100.0 * back / all)
+        };
+        let mut outcome = Outcome::new();
+        let mut plot = Plot::bars("Warps backed off, of those resident", BARS).y("%");
+        for kernel in SYNCHRONIZED {
+            let runs = bars(kernel, scale);
+            plot = plot.group(kernel, runs.iter().map(|run| share(run).ok()).collect::<Vec<_>>());
+            let seen = || {
+                let shares =
+                    runs[1..=LIMITS.len()].iter().map(share).collect::<Result<Vec<f64>, Failed>>()?;
+                let text = shares.iter().map(|share| format!("{share:.1} %")).collect::<Vec<_>>().join(", ");
+                Ok((shares.windows(2).all(|pair| pair[0] < pair[1] + 1.0), text))
+            };
+            let name = format!("{kernel}: warps backed off, limits of 0 to 5000");
+            outcome = outcome.row(Row::claim(name, "more with each larger limit, or within a point", seen()));
+        }
+        outcome.plot(plot)
+    }
+}
+
+/// Figure 12.
+pub struct Attempts;
+
+impl Experiment for Attempts {
+    fn about(&self) -> About {
+        About {
+            id: "hpca18-fig12",
+            paper: PAPER,
+            title: "Attempts at locks and waits against the delay limit",
+            quick_s: 20,
+            full_s: 2200,
+        }
+    }
+
+    fn runs(&self, scale: Scale) -> Vec<Run> {
+        all_bars(scale)
+    }
+
+    fn evaluate(&self, results: &Results) -> Outcome {
+        let scale = results.scale();
+        let failures = |run: &Run| {
+            let each = ["failed_intra", "failed_inter", "wait_fail"]
+                .map(|what| results.number(run, &format!("locks.{what}")));
+            each.into_iter().sum::<Result<f64, Failed>>()
+        };
+        let ht = base("HT", scale);
+        let fewer = failures(&ht).and_then(|base| Ok(base / failures(&backing_off(ht))?));
+        let row = Row::new("HT: lock failures, GTO over BOWS", "×").paper(10.8).measured(fewer);
+        let mut outcome = Outcome::new().row(match scale {
+            Scale::Full => row.percent(40.0),
+            Scale::Quick => {
+                row.at_least(1.2).note("one key a thread, not eighty: fewer failures, but not by as much")
+            }
+        });
+        let mut plot = Plot::bars("Failed attempts over GTO's, by delay limit", BARS).y("×");
+        for kernel in SYNCHRONIZED {
+            let runs = bars(kernel, scale);
+            let over = |run: &Run| failures(run).and_then(|of| Ok(of / failures(&runs[0])?.max(1.0)));
+            plot = plot.group(kernel, runs.iter().map(|run| over(run).ok()).collect::<Vec<_>>());
+            for (name, run) in BARS.iter().zip(&runs) {
+                let row = Row::new(format!("{kernel}, {name}: failed attempts"), "").measured(failures(run));
+                outcome = outcome.row(row);
+            }
+        }
+        outcome.plot(plot)
+    }
+}
+
+/// Figure 13.
+pub struct Dynamic;
+
+impl Experiment for Dynamic {
+    fn about(&self) -> About {
+        About {
+            id: "hpca18-fig13",
+            paper: PAPER,
+            title: "Instructions, L1D transactions and SIMD efficiency with BOWS",
+            quick_s: 10,
+            full_s: 800,
+        }
+    }
+
+    fn runs(&self, scale: Scale) -> Vec<Run> {
+        let bases = LONGEST_FIRST.into_iter().map(|kernel| base(kernel, scale));
+        bases.flat_map(|base| [base.clone(), backing_off(base)]).collect()
+    }
+
+    fn evaluate(&self, results: &Results) -> Outcome {
+        let scale = results.scale();
+        let pair = |kernel: &str| (base(kernel, scale), backing_off(base(kernel, scale)));
+        let fewer = |kernel: &str, what: &str| {
+            let (base, bows) = pair(kernel);
+            ratio(results, &base, &bows, what)
+        };
+        let left = |kernel: &str| {
+            let (base, bows) = pair(kernel);
+            Ok(transactions(results, &bows)? / transactions(results, &base)?)
+        };
+        let left_but_atomics = |kernel: &str| {
+            let others = |run: &Run| Ok(transactions(results, run)? - results.number(run, "l1.atomics")?);
+            let (base, bows) = pair(kernel);
+            Ok(others(&bows)? / others(&base)?)
+        };
+        let lanes = |kernel: &str| {
+            let (base, bows) = pair(kernel);
+            ratio(results, &bows, &base, "simd_efficiency")
+        };
+        let insts = mean(SYNCHRONIZED.map(|kernel| fewer(kernel, "warp_insts")));
+        let percent = |left: Result<f64, Failed>| left.map(|left| 100.0 * (1.0 - left));
+        let saved = percent(mean(SYNCHRONIZED.map(left)));
+        let saved_but_atomics = percent(mean(SYNCHRONIZED.map(left_but_atomics)));
+        let rows = [
+            Row::new("instructions, GTO over BOWS", "×").paper(2.1).measured(insts),
+            Row::new("L1D transactions saved", "%").paper(19.0).measured(saved),
+            Row::new("HT: SIMD efficiency, BOWS over GTO", "×").paper(3.4).measured(lanes("HT")),
+            Row::new("ATM: SIMD efficiency, BOWS over GTO", "×").paper(1.85).measured(lanes("ATM")),
+        ];
+        let note = "reduced inputs end before the detector has gained much: reported only";
+        let mut outcome = Outcome::new().rows(rows.map(|row| match scale {
+            Scale::Full => row.percent(30.0),
+            Scale::Quick => row.note(note),
+        }));
+        let row = Row::new("L1D transactions saved, atomics left out", "%").measured(saved_but_atomics);
+        outcome = outcome.row(row);
+        let direction = || {
+            let saved = mean(SYNCHRONIZED.map(|kernel| fewer(kernel, "warp_insts")))?;
+            Ok((saved > 1.0, format!("{saved:.2} times as many without")))
+        };
+        outcome = outcome.row(Row::claim("instructions", "fewer with BOWS", direction()));
+        let mut plot =
+            Plot::bars("BOWS over GTO", ["instructions", "L1D transactions", "SIMD efficiency"]).y("×");
+        for kernel in SYNCHRONIZED {
+            let insts = fewer(kernel, "warp_insts").ok().map(f64::recip);
+            plot = plot.group(kernel, [insts, left(kernel).ok(), lanes(kernel).ok()]);
+        }
+        outcome.plot(plot)
+    }
+}
