@@ -241,3 +241,14 @@ template <class Fill, class Then> WL_FN void put(Channel* channel, unsigned coun
 template <class Fill> WL_FN void put(Channel* channel, unsigned count, Fill fill) {
     put(channel, count, fill, [](unsigned) {});
 }
+
+// The same in one attempt: false for lanes for which there is no room.
+template <class Fill> WL_FN bool offer(Channel* channel, unsigned count, Fill fill) {
+    unsigned position;
+    const bool room = talloc(channel, count, position);
+    if (room) {
+        fill(position);
+        enq(channel, position, count);
+    }
+    return room;
+}

@@ -49,6 +49,51 @@ extern "C" __global__ void fib(Work work, Channel* sums) {
     tfree(work, source);
 }
 
+// The recursion in one lane: depth first, as work-first scheduling goes.
+WL_FN unsigned fib_alone(unsigned n) {
+    unsigned waiting[32], depth = 0, sum = 0;
+    for (;;) {
+        while (n > 2) {
+            waiting[depth++] = n - 2;
+            n--;
+        }
+        sum++;
+        if (!depth) return sum;
+        n = waiting[--depth];
+    }
+}
+
+// The same, but where there is no room for tasks the lane does them itself: help-first while there is, work-first after.
+extern "C" __global__ void fib_hybrid(Work work, Channel* sums) {
+    if (!has_work(work)) return;
+    const unsigned source = deq(work);
+    const Fib task = read<Fib>(work.source, source);
+    if (task.n <= 2) {
+        *task.result = 1;
+    } else {
+        Channel* after = sums + work.level;
+        Channel* deeper = work.source + 1;
+        unsigned sum = 0;
+        const bool synced = offer(after, 1, [&](unsigned at) {
+            write(after, at, task.result);
+            sum = at;
+        });
+        if (!synced) {
+            *task.result = fib_alone(task.n);
+        } else {
+            const bool spawned = offer(deeper, 2, [&](unsigned at) {
+                write(deeper, at, Fib{word_of(after, sum, 2), task.n - 1});
+                write(deeper, at + 1, Fib{word_of(after, sum, 3), task.n - 2});
+            });
+            if (!spawned) {
+                *word_of(after, sum, 2) = fib_alone(task.n - 1);
+                *word_of(after, sum, 3) = fib_alone(task.n - 2);
+            }
+        }
+    }
+    tfree(work, source);
+}
+
 // Line 7: the sum of both.
 extern "C" __global__ void fib_sum(Work work) {
     if (!has_work(work)) return;

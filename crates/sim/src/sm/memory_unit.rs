@@ -551,10 +551,16 @@ impl<const N: usize> MemoryUnit<N> {
     /// Reads a little of all that it takes to serve or to answer message `ticket`.
     #[inline]
     fn glance(&self, ticket: u32) -> u64 {
+        if ticket & PROBE != 0 {
+            return 0;
+        }
         let flight = &self.flights[ticket];
         match flight.waiting.first() {
-            Some(&(id, lanes)) => self.transfers[id].glance(lanes) ^ flight.bytes[0] as u64,
-            None => 0,
+            // Lines of a warp's state do not belong to an access.
+            Some(&(id, lanes)) if flight.purpose != Purpose::Switch => {
+                self.transfers[id].glance(lanes) ^ flight.bytes[0] as u64
+            }
+            _ => 0,
         }
     }
 
