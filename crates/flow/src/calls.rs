@@ -86,6 +86,8 @@ pub struct Drain {
     next: u32,
     /// The first position of the oldest group that is not free.
     group: u32,
+    /// Elements of groups that were closed before they were full.
+    skipped: u32,
 }
 
 impl Drain {
@@ -103,29 +105,43 @@ impl Drain {
 
     /// Elements that were handed out and are not known to be done.
     pub fn outstanding<W: Word>(&self, channel: &Channel, memory: &Arena<W>) -> u32 {
-        self.next.wrapping_sub(self.group).wrapping_sub(memory.load(channel.done(self.group)))
+        let known = self.group.wrapping_add(memory.load(channel.done(self.group)));
+        self.next.wrapping_add(self.skipped).wrapping_sub(known)
     }
 
-    /// Frees groups whose elements are all done, in the order in which they were reserved, and of a group of which only a part
-    /// was ever reserved that part, if it is done. Returns how many elements this made available.
+    /// Frees groups whose elements are all done, in the order in which they were reserved. Returns how many elements this
+    /// made available.
     pub fn free<W: Word>(&mut self, channel: &Channel, memory: &Arena<W>) -> u32 {
-        let size = channel.shape.group;
-        let before = memory.load(channel.head());
-        loop {
-            // First the count, then the tail: elements that are done were reserved before.
-            let done = memory.load(channel.done(self.group));
-            let tail = memory.load(channel.tail());
-            if done == size {
-                memory.store(channel.done(self.group), 0);
-                self.group = self.group.wrapping_add(size);
-                memory.store(channel.head(), self.group);
-            } else {
-                let end = self.group.wrapping_add(done);
-                if end == tail && done > 0 {
-                    memory.store(channel.head(), end);
-                }
-                return memory.load(channel.head()).wrapping_sub(before);
-            }
+        let before = self.group;
+        while memory.load(channel.done(self.group)) == channel.shape.group {
+            self.give_back(channel, memory);
         }
+        self.group.wrapping_sub(before)
+    }
+
+    /// If only a part of the oldest group was ever reserved and that part is done, takes the rest of it and frees it all: a
+    /// group that nobody fills would never be free. Returns how many elements this made available.
+    pub fn close<W: Word>(&mut self, channel: &Channel, memory: &Arena<W>) -> u32 {
+        let size = channel.shape.group;
+        // First the count, then the tail: elements that are done were reserved before.
+        let done = memory.load(channel.done(self.group));
+        let tail = memory.load(channel.tail());
+        let end = self.group.wrapping_add(size);
+        if done == 0 || done == size || tail != self.group.wrapping_add(done) {
+            return 0;
+        }
+        if memory.compare_exchange(channel.tail(), tail, end) != tail {
+            return 0;
+        }
+        self.skipped = self.skipped.wrapping_add(size - done);
+        self.give_back(channel, memory);
+        done
+    }
+
+    /// The oldest group is available. Its count is 0 before anybody can reserve its elements.
+    fn give_back<W: Word>(&mut self, channel: &Channel, memory: &Arena<W>) {
+        memory.store(channel.done(self.group), 0);
+        self.group = self.group.wrapping_add(channel.shape.group);
+        memory.store(channel.head(), self.group);
     }
 }

@@ -139,9 +139,7 @@ impl Channel {
     /// A word of the element at a position.
     pub fn word(&self, position: u32, word: u32) -> u64 {
         let (slot_stride, word_stride) = self.shape.strides();
-        self.elements
-            + self.slot(position) as u64 * slot_stride as u64
-            + word as u64 * word_stride as u64
+        self.elements + self.slot(position) as u64 * slot_stride as u64 + word as u64 * word_stride as u64
     }
 
     /// The entry at a position of the control array.

@@ -4,13 +4,17 @@
 #[derive(Debug, thiserror::Error)]
 pub enum FlowError {
     /// A channel that nobody reads.
-    #[error("channel `{channel}` has no consumer: what is put there would never be processed; connect a kernel with `reads`")]
+    #[error(
+        "channel `{channel}` has no consumer: what is put there would never be processed; connect a kernel with `reads`"
+    )]
     NoConsumer {
         /// The channel.
         channel: String,
     },
     /// A channel that several kernels read.
-    #[error("channel `{channel}` has two consumers, `{first}` and `{second}`; all its elements go to one kernel")]
+    #[error(
+        "channel `{channel}` has two consumers, `{first}` and `{second}`; all its elements go to one kernel"
+    )]
     TwoConsumers {
         /// The channel.
         channel: String,
@@ -32,7 +36,9 @@ pub enum FlowError {
         channel: String,
     },
     /// Elements of another size.
-    #[error("kernel `{kernel}` {does} elements of {kernel_bytes} bytes, but those of channel `{channel}` have {channel_bytes}")]
+    #[error(
+        "kernel `{kernel}` {does} elements of {kernel_bytes} bytes, but those of channel `{channel}` have {channel_bytes}"
+    )]
     SizesDiffer {
         /// The kernel.
         kernel: String,
@@ -54,7 +60,9 @@ pub enum FlowError {
         reason: String,
     },
     /// A level that a stack has not.
-    #[error("kernel `{kernel}` reads `{from}`, which has {from_levels}, and writes the same levels of `{to}`, which has {to_levels}")]
+    #[error(
+        "kernel `{kernel}` reads `{from}`, which has {from_levels}, and writes the same levels of `{to}`, which has {to_levels}"
+    )]
     LevelsDiffer {
         /// The kernel.
         kernel: String,
@@ -78,7 +86,9 @@ pub enum FlowError {
         width: u32,
     },
     /// A kernel that cannot be started by the aggregator.
-    #[error("kernel `{kernel}` does not take `Work` first: its signature is {signature}; include kernels/flow/channel.cuh")]
+    #[error(
+        "kernel `{kernel}` does not take `Work` first: its signature is {signature}; include kernels/flow/channel.cuh"
+    )]
     NotAFlowKernel {
         /// The kernel.
         kernel: String,
@@ -92,7 +102,9 @@ pub enum FlowError {
         kernel: String,
     },
     /// Too large.
-    #[error("the channels of graph `{graph}` take {bytes} bytes, the device has {available}; take narrower channels or fewer levels")]
+    #[error(
+        "the channels of graph `{graph}` take {bytes} bytes, the device has {available}; take narrower channels or fewer levels"
+    )]
     TooLarge {
         /// The graph.
         graph: String,

@@ -10,8 +10,8 @@
 
 pub mod aggregator;
 pub mod calls;
-pub mod cilk;
 mod channel;
+pub mod cilk;
 mod device;
 mod error;
 mod graph;

@@ -92,11 +92,12 @@ fn many_of_each() {
     let mut out = 0;
     let mut freed = 0;
     while freed < PRODUCERS * EACH {
+        // Closing is right at any time; here it is tried again and again.
         let (first, count) = drain.dispatch(&channel, &memory, 3);
         handed.lock().unwrap().extend((0..count).map(|i| first.wrapping_add(i)));
         out += count;
         let head = memory.load(channel.head());
-        freed += drain.free(&channel, &memory);
+        freed += drain.free(&channel, &memory) + drain.close(&channel, &memory);
         assert!(memory.load(channel.head()) >= head, "heads only go forward");
         assert!(freed <= out, "nothing is free that was not handed out");
         thread::yield_now();
@@ -110,10 +111,10 @@ fn many_of_each() {
 
 #[test]
 fn random_schedules() {
-    shuttle::check_random(many_of_each, 400);
+    shuttle::check_random(many_of_each, 5_000);
 }
 
 #[test]
 fn schedules_with_few_preemptions() {
-    shuttle::check_pct(many_of_each, 400, 3);
+    shuttle::check_pct(many_of_each, 5_000, 3);
 }

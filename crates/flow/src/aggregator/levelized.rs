@@ -92,9 +92,7 @@ impl Flow {
             // Who waits for room here has given its tasks away, or has not begun; who waits for deeper room has not.
             let depth = self.depth(at);
             let waits_deeper = |blocked: &super::Blocked| self.sides[blocked.on].depth > depth;
-            if feeders_work
-                && (self.blocked.iter().any(waits_deeper) || !self.everybody_waits().await)
-            {
+            if feeders_work && (self.blocked.iter().any(waits_deeper) || !self.everybody_waits().await) {
                 continue;
             }
             let ready = self.ready(at);
@@ -119,7 +117,7 @@ impl Flow {
         let channels: Vec<usize> = self.blocked.iter().map(|blocked| blocked.on).collect();
         let mut made = false;
         for at in channels {
-            made |= self.free_rest(at).await;
+            made |= self.close_group(at).await;
         }
         made
     }

@@ -41,8 +41,8 @@ struct Side {
     /// The first position of the oldest group that is not free, and how many of that group are done.
     group: u32,
     done: u32,
-    /// What is free begins after the end of this, less the width.
-    head: u32,
+    /// Elements of groups that were closed before they were full.
+    skipped: u32,
     feeders: Vec<usize>,
     depth: u32,
     after_sync: bool,
@@ -56,7 +56,7 @@ impl Side {
 
     /// Elements that were handed out and are not known to be done.
     fn outstanding(&self) -> u32 {
-        self.next.wrapping_sub(self.group).wrapping_sub(self.done)
+        self.next.wrapping_add(self.skipped).wrapping_sub(self.group).wrapping_sub(self.done)
     }
 
     fn is_idle(&self) -> bool {
@@ -81,7 +81,13 @@ pub struct Flow {
 }
 
 impl Flow {
-    pub(crate) fn new(agg: Agg, plan: &Plan, channels: &[Channel], initial: &[u32], params: Vec<Params>) -> Flow {
+    pub(crate) fn new(
+        agg: Agg,
+        plan: &Plan,
+        channels: &[Channel],
+        initial: &[u32],
+        params: Vec<Params>,
+    ) -> Flow {
         let side = |((cell, &channel), &ready): ((&crate::graph::Cell, &Channel), &u32)| Side {
             channel,
             kernel: cell.kernel,
@@ -90,7 +96,7 @@ impl Flow {
             ready,
             group: 0,
             done: 0,
-            head: 0,
+            skipped: 0,
             feeders: cell.feeders.clone(),
             depth: cell.depth,
             after_sync: cell.after_sync,
@@ -180,30 +186,31 @@ impl Flow {
         // The count is 0 before anybody can reserve these elements again.
         self.agg.store32(side.channel.done(side.group), 0);
         side.group = side.group.wrapping_add(side.channel.shape.group);
-        side.head = side.group;
-        self.agg.store32(side.channel.head(), side.head);
+        self.agg.store32(side.channel.head(), side.group);
         side.done = 0;
-        if side.next != side.group {
+        if side.outstanding() > 0 {
             side.done = self.agg.load32(side.channel.done(side.group)).await;
         }
     }
 
-    /// Frees the elements of a channel's last group, of which only a part was ever reserved, if all of these are done: a
-    /// group that is never filled is never freed otherwise.
-    async fn free_rest(&mut self, at: usize) -> bool {
+    /// If only a part of a channel's oldest group was ever reserved and that part is done, takes the rest of it and frees it
+    /// all: a group that nobody fills would never be free.
+    async fn close_group(&mut self, at: usize) -> bool {
         let (channel, group) = (self.sides[at].channel, self.sides[at].group);
         // First the count, then the tail: what is done was reserved before.
         let done = self.agg.load32(channel.done(group)).await;
         let tail = self.agg.load32(channel.tail()).await;
         self.agg.compute(cost::FREE);
-        let side = &mut self.sides[at];
-        side.done = done;
-        let end = group.wrapping_add(done);
-        if end != tail || end == side.head || done == channel.shape.group {
+        self.sides[at].done = done;
+        let size = channel.shape.group;
+        if done == 0 || done == size || tail != group.wrapping_add(done) {
             return false;
         }
-        side.head = end;
-        self.agg.store32(channel.head(), end);
+        if self.agg.cas32(channel.tail(), tail, group.wrapping_add(size)).await != tail {
+            return false;
+        }
+        self.sides[at].skipped = self.sides[at].skipped.wrapping_add(size - done);
+        self.free_group(at).await;
         true
     }
 
@@ -260,7 +267,7 @@ impl Flow {
             let channel = self.sides[on].channel;
             let tail = self.agg.load32(channel.tail()).await;
             let side = &self.sides[on];
-            let mut room = channel.shape.width.saturating_sub(tail.wrapping_sub(side.head));
+            let mut room = channel.shape.width.saturating_sub(tail.wrapping_sub(side.group));
             let most = side.most;
             while room >= most {
                 self.agg.compute(cost::YIELD);

@@ -16,7 +16,11 @@ impl Graph {
             let label = format!("{}\\n{levels}{} x {} B", stack.name, stack.shape.width, stack.bytes);
             let _ = writeln!(text, "    c{at} [shape=box{style}, label=\"{label}\"];");
             if !stack.initial.is_empty() {
-                let _ = writeln!(text, "    i{at} [shape=point];\n    i{at} -> c{at} [label=\"{}\"];", stack.initial.len());
+                let _ = writeln!(
+                    text,
+                    "    i{at} [shape=point];\n    i{at} -> c{at} [label=\"{}\"];",
+                    stack.initial.len()
+                );
             }
         }
         for (at, kernel) in self.kernels.iter().enumerate() {
@@ -32,7 +36,11 @@ impl Graph {
                     Level::Next => ", next level",
                     Level::First => ", first level",
                 };
-                let _ = writeln!(text, "    k{at} -> c{} [label=\"up to {}{level}\"];", writes.node.0, writes.most);
+                let _ = writeln!(
+                    text,
+                    "    k{at} -> c{} [label=\"up to {}{level}\"];",
+                    writes.node.0, writes.most
+                );
             }
         }
         text + "}\n"

@@ -35,8 +35,7 @@ impl Plan {
         let mut cells = Vec::new();
         for (at, stack) in graph.stacks.iter().enumerate() {
             first.push(cells.len());
-            let reader =
-                graph.kernels.iter().position(|k| k.reads.is_some_and(|(node, _)| node == Node(at)));
+            let reader = graph.kernels.iter().position(|k| k.reads.is_some_and(|(node, _)| node == Node(at)));
             let kernel = reader.unwrap_or(0);
             let above = depth_above(graph, Node(at));
             cells.extend((0..stack.levels).map(|level| Cell {

@@ -85,7 +85,8 @@ impl Machine<'_> {
     fn choose(&self, ready: &[u32], memory: &Arena<AtomicU32>) -> Option<(usize, u32)> {
         let cells = &self.plan.cells;
         let room = |at: usize| {
-            let rooms = cells[at].feeds.iter().map(|&(to, most)| self.channels[to].room(memory) / most.max(1));
+            let rooms =
+                cells[at].feeds.iter().map(|&(to, most)| self.channels[to].room(memory) / most.max(1));
             rooms.min().unwrap_or(u32::MAX)
         };
         let mut tasks: Vec<usize> =
@@ -97,8 +98,9 @@ impl Machine<'_> {
             (0..cells.len()).filter(|&at| cells[at].after_sync && ready[at] > 0).collect();
         synced.sort_by_key(|&at| std::cmp::Reverse((cells[at].depth, at)));
         // Deeper work has all ended if no deeper channel has any: batches are waited for.
-        let ended =
-            |at: usize| (0..cells.len()).all(|other| cells[other].depth <= cells[at].depth || ready[other] == 0);
+        let ended = |at: usize| {
+            (0..cells.len()).all(|other| cells[other].depth <= cells[at].depth || ready[other] == 0)
+        };
         let after = synced.iter().find(|&&at| room(at) > 0 && ended(at));
         let at = plenty.or(any).or(after).copied()?;
         Some((at, ready[at].min(room(at))))
@@ -117,6 +119,7 @@ impl Machine<'_> {
             channel.tfree(memory, position);
         });
         self.drains[at].free(&channel, memory);
+        self.drains[at].close(&channel, memory);
         count
     }
 }

@@ -51,10 +51,7 @@ pub(crate) fn graph(count: u32, base: u32, width: u32, values: u64, other: u64) 
     program.spawns::<Merge>(quarters, merges, 2).syncs::<Range>(quarters, halved);
     program.spawns::<Merge>(halved, merges, 1).spawns::<Merge>(merges, merges, 2);
     program.constants(sort, [quarters.stack.into(), values.into(), base.into()]);
-    program.constants(
-        quarters,
-        [halved.stack.into(), merges.stack.into(), values.into(), other.into()],
-    );
+    program.constants(quarters, [halved.stack.into(), merges.stack.into(), values.into(), other.into()]);
     program.constants(halved, [merges.stack.into(), values.into(), other.into()]);
     program.constants(merges, [base.into()]);
     let at = |array: u64, index: u32| array + 4 * index as u64;
@@ -105,7 +102,8 @@ pub(crate) fn graph(count: u32, base: u32, width: u32, values: u64, other: u64) 
             if lane.memory().load(at(y, probe)) < middle { y_split = probe + 1 } else { end = probe }
         }
         let second = [at(x, x_split), at(y, y_split), at(out, x_split + y_split)];
-        let parts = [merge([x, y, out], x_split, y_split), merge(second, x_count - x_split, y_count - y_split)];
+        let parts =
+            [merge([x, y, out], x_split, y_split), merge(second, x_count - x_split, y_count - y_split)];
         lane.put(merges.stack, lane.level + 1, &parts);
     });
     program.start(sort, &[0, count]);
