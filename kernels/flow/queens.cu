@@ -1,42 +1,34 @@
-// Placements of n queens that do not attack each other: a Cilk program, and a flattened one to compare it with.
-#include "channel.cuh"
+// Placements of n queens that do not attack each other: a Cilk program.
+#include "queens.cuh"
 
-// Attacked columns, and diagonals as they meet the next row.
-struct Board {
-    unsigned columns, left, right;
-};
-
-WL_FN unsigned open_columns(const Board& board, unsigned n) {
-    return ~(board.columns | board.left | board.right) & ((1u << n) - 1);
-}
-WL_FN Board place(const Board& board, unsigned column) {
-    return Board{board.columns | column, (board.left | column) << 1, (board.right | column) >> 1};
-}
-
-// Counts the placements in the rows that are left, in one lane.
+// Counts the placements in the rows that are left, in one lane. A word a row is all that it keeps: the columns still to be
+// tried and the one that has the queen; boards are undone. `right` is kept 16 bits higher, so that nothing is shifted out.
 WL_FN unsigned solve(Board board, unsigned n, unsigned rows) {
-    Board boards[16];
-    unsigned open[16], depth = 0, found = 0;
-    if (rows == 0) return 1;
-    boards[0] = board;
-    open[0] = open_columns(board, n);
+    unsigned kept[16], depth = 0, found = 0;
+    unsigned columns = board.columns, left = board.left, right = board.right << 16;
+    const unsigned all = (1u << n) - 1;
+    unsigned open = ~(columns | left | right >> 16) & all;
     for (;;) {
-        const unsigned columns = open[depth];
-        if (!columns) {
-            if (depth == 0) return found;
-            depth--;
-            continue;
+        if (open) {
+            const unsigned column = open & -open;
+            open ^= column;
+            if (depth + 1 == rows) {
+                found++;
+                continue;
+            }
+            kept[depth++] = open | column << 16;
+            columns |= column;
+            left = (left | column) << 1;
+            right = (right | column << 16) >> 1;
+            open = ~(columns | left | right >> 16) & all;
+        } else {
+            if (!depth) return found;
+            const unsigned row = kept[--depth], column = row >> 16;
+            open = row & 0xffff;
+            columns ^= column;
+            left = left >> 1 & ~column;
+            right = right << 1 & ~(column << 16);
         }
-        const unsigned column = columns & -columns;
-        open[depth] = columns ^ column;
-        if (depth + 1 == rows) {
-            found++;
-            continue;
-        }
-        const Board next = place(boards[depth], column);
-        depth++;
-        boards[depth] = next;
-        open[depth] = open_columns(next, n);
     }
 }
 
@@ -95,50 +87,4 @@ extern "C" __global__ void queens_sum(Work work) {
     for (unsigned i = 0; i < children; i++) sum += *word_of(work.source, source, FIRST_COUNT + i);
     *result = sum;
     tfree(work, source);
-}
-
-// The recursion flattened: the host has placed the first queens in every way; a thread counts the rest of one board with a
-// stack in shared memory, and a block adds up.
-constexpr unsigned FLAT_THREADS = 128;
-
-extern "C" __global__ void queens_flat(const Board* boards, unsigned count, unsigned n, unsigned rows, unsigned* results) {
-    __shared__ unsigned columns[16][FLAT_THREADS], left[16][FLAT_THREADS], right[16][FLAT_THREADS];
-    __shared__ unsigned open[16][FLAT_THREADS];
-    __shared__ unsigned sums[FLAT_THREADS];
-    const unsigned thread = threadIdx.x, mine = blockIdx.x * FLAT_THREADS + thread;
-    unsigned found = 0;
-    if (mine < count) {
-        const Board first = boards[mine];
-        columns[0][thread] = first.columns;
-        left[0][thread] = first.left;
-        right[0][thread] = first.right;
-        open[0][thread] = open_columns(first, n);
-        int depth = 0;
-        while (depth >= 0) {
-            const unsigned there = open[depth][thread];
-            if (!there) {
-                depth--;
-                continue;
-            }
-            const unsigned column = there & -there;
-            open[depth][thread] = there ^ column;
-            if (depth + 1 == (int)rows) {
-                found++;
-                continue;
-            }
-            const Board board{columns[depth][thread], left[depth][thread], right[depth][thread]};
-            const Board next = place(board, column);
-            depth++;
-            columns[depth][thread] = next.columns;
-            left[depth][thread] = next.left;
-            right[depth][thread] = next.right;
-            open[depth][thread] = open_columns(next, n);
-        }
-    }
-    sums[thread] = found;
-    for (unsigned half = FLAT_THREADS / 2; half; half /= 2) {
-        __syncthreads();
-        if (thread < half) sums[thread] += sums[thread + half];
-    }
-    if (thread == 0) results[blockIdx.x] = sums[0];
 }

@@ -79,6 +79,7 @@ pub struct Execution<'d> {
     tasks: Vec<Task>,
     params: Vec<Params>,
     limits: Limits,
+    effort: u64,
     /// The channels' memory, as long as they are used.
     _memory: Buffer<u32>,
 }
@@ -127,7 +128,7 @@ impl Graph {
         }
         let channels = placement.channels;
         let limits = Limits::default();
-        Ok(Execution { gpu, plan, channels, initial, tasks, params, limits, _memory: memory })
+        Ok(Execution { gpu, plan, channels, initial, tasks, params, limits, effort: 1, _memory: memory })
     }
 }
 
@@ -135,6 +136,12 @@ impl Execution<'_> {
     /// With limits.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// The scheduler executes so many times the instructions between its accesses: how much would a clumsier one cost?
+    pub fn effort(mut self, times: u64) -> Self {
+        self.effort = times;
         self
     }
 
@@ -164,7 +171,8 @@ impl Execution<'_> {
             firmware = firmware.progress(progress);
         }
         let (plan, channels, initial, params) = (&self.plan, &self.channels, &self.initial, self.params);
-        let main = |agg| scheduler(Flow::new(agg, plan, channels, initial, params));
+        let effort = self.effort;
+        let main = |agg| scheduler(Flow::new(agg, plan, channels, initial, params, effort));
         let ((), report) = self.gpu.run_firmware(firmware, main)?;
         Ok(report)
     }

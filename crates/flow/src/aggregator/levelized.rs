@@ -50,7 +50,7 @@ impl Flow {
             if ready == 0 {
                 continue;
             }
-            self.agg.compute(cost::CHOOSE);
+            self.work(cost::CHOOSE);
             let most = if self.may_grow(at) { ready - ready % WAVE } else { ready };
             started |= most > 0 && self.start(at, most).await > 0;
         }
@@ -84,7 +84,7 @@ impl Flow {
             (0..self.channels()).filter(|&at| self.after_sync(at) && self.ready(at) > 0).collect();
         channels.sort_by_key(|&at| std::cmp::Reverse((self.depth(at), at)));
         for at in channels {
-            self.agg.compute(cost::CHOOSE);
+            self.work(cost::CHOOSE);
             if !self.deeper_has_ended(at) {
                 return false;
             }

@@ -78,6 +78,7 @@ pub struct Flow {
     sides: Vec<Side>,
     params: Vec<Params>,
     blocked: Vec<Blocked>,
+    effort: u64,
 }
 
 impl Flow {
@@ -87,6 +88,7 @@ impl Flow {
         channels: &[Channel],
         initial: &[u32],
         params: Vec<Params>,
+        effort: u64,
     ) -> Flow {
         let side = |((cell, &channel), &ready): ((&crate::graph::Cell, &Channel), &u32)| Side {
             channel,
@@ -103,12 +105,17 @@ impl Flow {
             most: cell.most,
         };
         let sides = plan.cells.iter().zip(channels).zip(initial).map(side).collect();
-        Flow { agg, sides, params, blocked: Vec::new() }
+        Flow { agg, sides, params, blocked: Vec::new(), effort }
     }
 
     /// The core it runs on.
     pub fn agg(&self) -> &Agg {
         &self.agg
+    }
+
+    /// Instructions that touch no memory, as many times over as the run says.
+    fn work(&self, instructions: u64) {
+        self.agg.compute(instructions * self.effort);
     }
 
     /// How many channels there are, each level of a stack counted.
@@ -156,7 +163,7 @@ impl Flow {
         let counts: Vec<_> = working
             .iter()
             .map(|&at| {
-                self.agg.compute(cost::POLL);
+                self.work(cost::POLL);
                 let side = &self.sides[at];
                 self.agg.load32(side.channel.done(side.group))
             })
@@ -170,7 +177,7 @@ impl Flow {
         let ends: Vec<_> = fed
             .iter()
             .map(|&at| {
-                self.agg.compute(cost::POLL);
+                self.work(cost::POLL);
                 self.agg.load32(self.sides[at].channel.ready())
             })
             .collect();
@@ -181,7 +188,7 @@ impl Flow {
 
     /// Frees the oldest group of a channel, which is done, and looks at the next one.
     async fn free_group(&mut self, at: usize) {
-        self.agg.compute(cost::FREE);
+        self.work(cost::FREE);
         let side = &mut self.sides[at];
         // The count is 0 before anybody can reserve these elements again.
         self.agg.store32(side.channel.done(side.group), 0);
@@ -200,7 +207,7 @@ impl Flow {
         // First the count, then the tail: what is done was reserved before.
         let done = self.agg.load32(channel.done(group)).await;
         let tail = self.agg.load32(channel.tail()).await;
-        self.agg.compute(cost::FREE);
+        self.work(cost::FREE);
         self.sides[at].done = done;
         let size = channel.shape.group;
         if done == 0 || done == size || tail != group.wrapping_add(done) {
@@ -219,7 +226,7 @@ impl Flow {
     pub async fn start(&mut self, at: usize, most: u32) -> u32 {
         let kernel = self.sides[at].kernel;
         let free = self.agg.free(kernel as u16).await;
-        self.agg.compute(cost::START);
+        self.work(cost::START);
         let side = &mut self.sides[at];
         let count = side.waiting().min(most).min(free.saturating_mul(WAVE));
         if count == 0 {
@@ -240,7 +247,7 @@ impl Flow {
     pub async fn take_yields(&mut self) -> usize {
         let mut taken = 0;
         while let Some(wavefront) = self.agg.next_yield().await {
-            self.agg.compute(cost::YIELD);
+            self.work(cost::YIELD);
             let waits_for = |side: &Side| side.channel.descriptor == wavefront.resource;
             match self.sides.iter().position(waits_for) {
                 Some(on) => self.blocked.push(Blocked { wavefront, on }),
@@ -270,7 +277,7 @@ impl Flow {
             let mut room = channel.shape.width.saturating_sub(tail.wrapping_sub(side.group));
             let most = side.most;
             while room >= most {
-                self.agg.compute(cost::YIELD);
+                self.work(cost::YIELD);
                 let Some(at) = self.blocked.iter().position(|blocked| blocked.on == on) else { break };
                 let blocked = self.blocked.remove(at);
                 drop(self.agg.restart(blocked.wavefront));

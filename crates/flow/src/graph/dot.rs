@@ -1,4 +1,4 @@
-//! A graph as a drawing.
+//! A graph for people: as a drawing, and in words.
 
 use std::fmt::Write as _;
 
@@ -44,5 +44,29 @@ impl Graph {
             }
         }
         text + "}\n"
+    }
+
+    /// The graph in words: each kernel with what it reads and writes, each channel with its memory.
+    pub fn describe(&self) -> String {
+        let mut text = String::new();
+        for kernel in &self.kernels {
+            let name = |node: super::Node| &self.stacks[node.0].name;
+            let reads = kernel.reads.map_or("nothing", |(node, _)| name(node));
+            let writes = kernel.writes.iter().map(|w| format!("up to {} to `{}`", w.most, name(w.node)));
+            let writes = writes.collect::<Vec<_>>().join(", ");
+            let sync = if kernel.after_sync { ", after a sync" } else { "" };
+            let writes = if writes.is_empty() { String::new() } else { format!(", writes {writes}") };
+            let _ = writeln!(text, "kernel   {}: reads `{reads}`{writes}{sync}", kernel.name);
+        }
+        for stack in &self.stacks {
+            let bytes = warploom::grouped(stack.levels as u64 * stack.shape.array_bytes());
+            let (levels, width) = (stack.levels, warploom::grouped(stack.shape.width.into()));
+            let _ = writeln!(
+                text,
+                "channels {}: {levels} of {width} elements of {} bytes, {bytes} bytes",
+                stack.name, stack.bytes
+            );
+        }
+        text
     }
 }

@@ -66,8 +66,8 @@ impl<'a> Bench<'a> {
         Ok(THREADS / self.gpu.occupancy(kernel, &Launch::grid(1).block(THREADS))?.warps_per_cta.max(1))
     }
 
-    /// Runs a graph to its end and keeps its report.
-    pub fn flow(&mut self, graph: &Graph, module: &Module) -> Result<()> {
+    /// Runs a graph to its end and keeps its report. The scheduler takes `effort` times the instructions between its accesses.
+    pub fn flow(&mut self, graph: &Graph, module: &Module, effort: u64) -> Result<()> {
         if !cilk::has_aggregator(self.gpu) {
             return Err(Error::Misuse(format!(
                 "`{}` has no control processor to run graph `{}`: take --chip apu, or on=host",
@@ -78,7 +78,7 @@ impl<'a> Bench<'a> {
         let Launch { max_cycles, interrupt, progress, .. } = (self.prepare)(Launch::grid(1));
         let limits = Limits { max_cycles, interrupt, progress };
         let execution = graph.execute(self.gpu, module).map_err(cilk::refused)?;
-        self.launches.push(execution.limits(limits).wait().map_err(cilk::refused)?);
+        self.launches.push(execution.limits(limits).effort(effort).wait().map_err(cilk::refused)?);
         Ok(())
     }
 

@@ -139,6 +139,11 @@ impl Workload {
         asked.unwrap_or("gtx480")
     }
 
+    /// The channel-flow graph that it runs, if it runs one.
+    pub fn graph(&self, values: &Values) -> Option<warploom_flow::Graph> {
+        cilk::graph_of(self, values)
+    }
+
     /// Its parameters from `name=value` texts; those not given have their defaults.
     pub fn values<S: AsRef<str>>(&self, given: &[S]) -> Result<Values, ParamError> {
         Values::parse(self, given)

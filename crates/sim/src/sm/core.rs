@@ -558,7 +558,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             match self.issue(context, execution, slot, now) {
                 Ok(issue) => {
                     let next = if scheduler + 1 == self.schedulers.len() { 0 } else { scheduler + 1 };
-                    self.turns[context.code[issue.pc.index()].unit as usize] = next;
+                    let code = context.of(self.slots[slot.index()].kernel).code;
+                    self.turns[code[issue.pc.index()].unit as usize] = next;
                     self.schedulers[scheduler].policy.issued(now, &issue);
                     // What comes after the branch waits for its turn in the queue.
                     if issue.is_sib && self.back_off(context, scheduler, &issue, now) {

@@ -4,7 +4,7 @@ use warploom::Result;
 use warploom_flow::Graph;
 use warploom_flow::cilk::Cilk;
 
-use super::{GROUP, LAYOUT, ON, Place, RESERVE, halves, whole, width};
+use super::{EFFORT, GROUP, LAYOUT, ON, Place, RESERVE, halves, whole, width};
 use crate::work::{Bench, Check, Param, Values, Workload, equal, ptx};
 
 const N: Param = Param::new("n", "which number", 16).range(1, 40);
@@ -18,7 +18,7 @@ const POLICY: Param = Param::word(
 pub(in crate::work) const WORKLOAD: Workload = Workload {
     name: "fibonacci",
     about: "Cilk: Fibonacci numbers by recursion, tasks in channels",
-    params: &[N, WIDTH, POLICY, GROUP, LAYOUT, RESERVE, ON],
+    params: &[N, WIDTH, POLICY, GROUP, LAYOUT, RESERVE, EFFORT, ON],
     run,
 };
 
@@ -52,6 +52,10 @@ pub(crate) fn graph(n: u32, width: u32, hybrid: bool, result: u64) -> Graph {
     let [low, high] = halves(result);
     program.start(fib, &[low, high, n, 0]);
     program.graph().clone()
+}
+
+pub(super) fn graph_of(values: &Values) -> Graph {
+    graph(values.get(&N), values.get(&WIDTH), values.word(&POLICY) == "hybrid", 0)
 }
 
 fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {

@@ -28,7 +28,7 @@ fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     let blocks = words.len().div_ceil(THREADS).max(1);
     let boards = bench.gpu.buffer_named("boards", &words)?;
     let results = bench.gpu.zeros_named::<u32>("results", blocks)?;
-    let module = bench.load(ptx!("flow/queens"))?;
+    let module = bench.load(ptx!("flow/queens_flat"))?;
     let launch = Launch::grid(blocks).block(THREADS);
     let kernel = module.kernel("queens_flat")?;
     bench.launch(&kernel, launch, args![&boards, words.len() as u32, n, n - placed, &results])?;

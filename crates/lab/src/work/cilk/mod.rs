@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicU32;
 use warploom::{Device, Error, Module, Result};
 use warploom_flow::{Arena, FlowError, Graph, Layout};
 
-use super::{Bench, Param, Values};
+use super::{Bench, Param, Values, Workload};
 
 pub(super) use fibonacci::WORKLOAD as FIBONACCI;
 pub(super) use flat::WORKLOAD as QUEENS_FLAT;
@@ -28,11 +28,32 @@ const LAYOUT: Param = Param::word(
 );
 const RESERVE: Param =
     Param::word("reserve", "one CAS for a wavefront, or one for each lane", &["wavefront", "lane"]);
+const EFFORT: Param =
+    Param::new("effort", "times the instructions that the scheduler's firmware executes", 1).range(1, 1000);
 const ON: Param = Param::word("on", "runs on the device, or on the threads of the host", &["device", "host"]);
 
 /// A channel's width, by default the paper's.
 const fn width(default: i64) -> Param {
     Param::new("width", "elements of a channel, a power of two", default).range(0, 1 << 28)
+}
+
+/// The graph of a workload that has one, as it would run with these values.
+pub(super) fn graph_of(workload: &Workload, values: &Values) -> Option<Graph> {
+    let mut graph = match workload.name {
+        name if name == FIBONACCI.name => fibonacci::graph_of(values),
+        name if name == QUEENS.name => queens::graph_of(values),
+        name if name == SORT.name => sort::graph_of(values),
+        name if name == STRASSEN.name => strassen::graph_of(values),
+        _ => return None,
+    };
+    shape(&mut graph, values);
+    Some(graph)
+}
+
+fn shape(graph: &mut Graph, values: &Values) {
+    let layouts = [Layout::Structures, Layout::Padded, Layout::Arrays];
+    graph.layout(layouts[values.get::<usize>(&LAYOUT)]);
+    graph.group(values.get(&GROUP)).lane_by_lane(values.word(&RESERVE) == "lane");
 }
 
 /// What these workloads run on.
@@ -60,11 +81,9 @@ impl<'b, 'a> Place<'b, 'a> {
 
     /// Runs a graph to its end.
     fn run(&mut self, values: &Values, graph: &mut Graph) -> Result<()> {
-        let layouts = [Layout::Structures, Layout::Padded, Layout::Arrays];
-        graph.layout(layouts[values.get::<usize>(&LAYOUT)]);
-        graph.group(values.get(&GROUP)).lane_by_lane(values.word(&RESERVE) == "lane");
+        shape(graph, values);
         match self {
-            Place::Device(bench, module) => bench.flow(graph, module),
+            Place::Device(bench, module) => bench.flow(graph, module, values.get(&EFFORT)),
             Place::Host(memory) => graph.run_on_host(memory).map(|_| ()).map_err(refused),
         }
     }

@@ -4,7 +4,7 @@ use warploom::Result;
 use warploom_flow::Graph;
 use warploom_flow::cilk::Cilk;
 
-use super::{GROUP, LAYOUT, ON, Place, RESERVE, halves, whole, width};
+use super::{EFFORT, GROUP, LAYOUT, ON, Place, RESERVE, halves, whole, width};
 use crate::work::{Bench, Check, Param, Values, Workload, equal, ptx};
 
 /// The kernels have room for 16 columns.
@@ -15,7 +15,7 @@ const WIDTH: Param = width(16_384);
 pub(in crate::work) const WORKLOAD: Workload = Workload {
     name: "queens",
     about: "Cilk: placements of queens that do not attack each other",
-    params: &[N, SERIAL, WIDTH, GROUP, LAYOUT, RESERVE, ON],
+    params: &[N, SERIAL, WIDTH, GROUP, LAYOUT, RESERVE, EFFORT, ON],
     run,
 };
 
@@ -85,6 +85,10 @@ pub(crate) fn graph(n: u32, serial: u32, width: u32, result: u64) -> Graph {
     let [low, high] = halves(result);
     program.start(queens, &[low, high, 0, 0, 0, 0]);
     program.graph().clone()
+}
+
+pub(super) fn graph_of(values: &Values) -> Graph {
+    graph(values.get(&N), values.get(&SERIAL), values.get(&WIDTH), 0)
 }
 
 fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {

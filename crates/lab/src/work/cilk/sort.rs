@@ -4,7 +4,7 @@ use warploom::Result;
 use warploom_flow::cilk::Cilk;
 use warploom_flow::{Graph, Lane};
 
-use super::{GROUP, LAYOUT, ON, Place, RESERVE, halves, whole, width};
+use super::{EFFORT, GROUP, LAYOUT, ON, Place, RESERVE, halves, whole, width};
 use crate::random::Random;
 use crate::work::{Bench, Check, Param, SEED, Values, Workload, equal, ptx};
 
@@ -15,7 +15,7 @@ const WIDTH: Param = width(32_768);
 pub(in crate::work) const WORKLOAD: Workload = Workload {
     name: "sort",
     about: "Cilk: merge sort of random numbers, in four ways",
-    params: &[COUNT, BASE, WIDTH, GROUP, LAYOUT, RESERVE, ON, SEED],
+    params: &[COUNT, BASE, WIDTH, GROUP, LAYOUT, RESERVE, EFFORT, ON, SEED],
     run,
 };
 
@@ -114,6 +114,10 @@ fn store(lane: &Lane<'_>, address: u64, numbers: &[u32]) {
     for (i, &number) in numbers.iter().enumerate() {
         lane.memory().store(address + 4 * i as u64, number);
     }
+}
+
+pub(super) fn graph_of(values: &Values) -> Graph {
+    graph(values.get(&COUNT), values.get(&BASE), values.get(&WIDTH), 0, 0)
 }
 
 fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {

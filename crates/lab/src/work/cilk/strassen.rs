@@ -7,7 +7,7 @@ use warploom::Result;
 use warploom_flow::Graph;
 use warploom_flow::cilk::Cilk;
 
-use super::{GROUP, LAYOUT, ON, Place, RESERVE, width};
+use super::{EFFORT, GROUP, LAYOUT, ON, Place, RESERVE, width};
 use crate::random::Random;
 use crate::work::{Bench, Check, Param, SEED, Values, Workload, equal, ptx};
 
@@ -20,7 +20,7 @@ const WIDTH: Param = width(8192);
 pub(in crate::work) const WORKLOAD: Workload = Workload {
     name: "strassen",
     about: "Cilk: the product of two matrices by recursion, 16x16 tiles added atomically",
-    params: &[SIZE, WIDTH, GROUP, LAYOUT, RESERVE, ON, SEED],
+    params: &[SIZE, WIDTH, GROUP, LAYOUT, RESERVE, EFFORT, ON, SEED],
     run,
 };
 
@@ -67,6 +67,10 @@ fn add(lane: &warploom_flow::Lane<'_>, address: u64, value: f32) {
             seen => old = seen,
         }
     }
+}
+
+pub(super) fn graph_of(values: &Values) -> Graph {
+    graph(values.get(&SIZE), values.get(&WIDTH), [0; 3])
 }
 
 fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
