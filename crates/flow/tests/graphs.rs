@@ -75,10 +75,7 @@ fn sizes() {
     let tasks = graph.channel::<u32>("tasks", 64);
     let kernel = graph.kernel("k");
     graph.reads::<[u32; 2]>(kernel, tasks).put(tasks, &1u32);
-    assert_eq!(
-        refusal(&graph),
-        "kernel `k` reads elements of 8 bytes, but those of channel `tasks` have 4"
-    );
+    assert_eq!(refusal(&graph), "kernel `k` reads elements of 8 bytes, but those of channel `tasks` have 4");
     graph.reads::<u32>(kernel, tasks);
     assert!(refusal(&graph).contains("reads another channel, too"));
 
@@ -173,7 +170,10 @@ fn another_scheduler() {
 fn the_host_needs_functions() {
     let mut memory = Arena::new(0, 0);
     let error = one(64).run_on_host(&mut memory).unwrap_err();
-    assert_eq!(error.to_string(), "kernel `fib_naive` has no function for the host; give it one with `on_host`");
+    assert_eq!(
+        error.to_string(),
+        "kernel `fib_naive` has no function for the host; give it one with `on_host`"
+    );
 }
 
 #[test]

@@ -61,9 +61,13 @@ impl Experiment for Reserving {
                 [plain, padded, arrays].map(|change: fn(Run) -> Run| over(name, change, "cycles").ok());
             plot = plot.group(name, bars);
         }
-        let fewer = over("Fibonacci", plain, "l2.atomic_lanes");
-        let row = Row::new("Fibonacci: atomics of lanes, plain over amortized", "×").measured(fewer);
-        outcome.row(row.between(1.0..=64.0).note("three CAS for a wavefront and call, or for each lane; freeing takes one atomic a lane in both")).plot(plot)
+        let fewer = || {
+            let times = over("Fibonacci", plain, "l2.atomic_lanes")?;
+            Ok((times > 8.0, format!("{times:.1} times as many")))
+        };
+        let row = Row::claim("Fibonacci: atomics of lanes with the plain channel", "far more", fewer());
+        let note = "the paper counts up to 64 times as many CAS; here attempts that fail count, too, and an atomic a lane to free in both";
+        outcome.row(row.note(note)).plot(plot)
     }
 }
 
@@ -73,7 +77,12 @@ const REASON: &str =
 /// Figure 18.
 pub struct Widths;
 
-/// Widths and the wide one that the paper has for each.
+/// A program whose widest level has more than 64 elements.
+fn wide(name: &str, scale: Scale) -> Run {
+    let run = program(name, scale);
+    if name == "Strassen" && scale == Scale::Quick { run.with("size", 128u32) } else { run }
+}
+
 const WIDTHS: [u32; 5] = [64, 256, 1024, 8192, 65_536];
 
 impl Experiment for Widths {
@@ -89,13 +98,13 @@ impl Experiment for Widths {
 
     fn runs(&self, scale: Scale) -> Vec<Run> {
         let of = |run: Run| WIDTHS.map(|width| run.clone().with("width", width));
-        PROGRAMS.into_iter().flat_map(|name| of(program(name, scale))).collect()
+        PROGRAMS.into_iter().flat_map(|name| of(wide(name, scale))).collect()
     }
 
     fn evaluate(&self, results: &Results) -> Outcome {
         let scale = results.scale();
         let of = |name: &str, width: u32, what: &str| {
-            results.number(&program(name, scale).with("width", width), what)
+            results.number(&wide(name, scale).with("width", width), what)
         };
         let mut outcome = Outcome::new();
         let mut plot = Plot::lines("Time over the shortest").x("width").y("×").log_x();
