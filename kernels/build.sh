@@ -15,7 +15,7 @@ if ! command -v "$clang" >/dev/null; then
 fi
 version=$("$clang" --version | sed -n '1s/.*version \([0-9.]*\).*/\1/p')
 
-for source in ${*:-*.cu sync/*.cu free/*.cu}; do
+for source in ${*:-*.cu sync/*.cu free/*.cu flow/*.cu}; do
     name=${source%.cu}
     flags=$(sed -n 's|^// Flags: ||p' "$source")
     {

@@ -60,6 +60,8 @@ pub enum Command {
     /// Assemble a SASS listing and print it, or print a PTX kernel as a listing, to be edited and run
     #[command(after_help = ASM_EXAMPLES)]
     Asm(AsmOptions),
+    /// Show the channel-flow graph of a workload: its kernels, channels and their memory
+    Graph(GraphOptions),
     /// List the chips that can be modelled, or show one
     Chips(ChipsOptions),
     /// List the real GPUs of this computer and their limits
@@ -90,7 +92,7 @@ impl Command {
             Command::Compare(options) => options.json,
             Command::Repro(options) => options.json,
             Command::Check(options) => options.json,
-            Command::Asm(_) => false,
+            Command::Asm(_) | Command::Graph(_) => false,
             Command::Chips(options) => options.json,
             Command::Devices(options) => options.json,
             Command::Conform(options) => options.json,
@@ -337,6 +339,19 @@ pub struct AnchorsOptions {
     /// Print one JSON object on stdout and nothing else
     #[arg(long)]
     pub json: bool,
+}
+
+/// `warploom graph`.
+#[derive(Debug, clap::Args)]
+pub struct GraphOptions {
+    /// The workload: fibonacci, queens, sort, strassen
+    pub name: String,
+    /// Parameters of the workload; those not given have their defaults
+    #[arg(value_name = "NAME=VALUE")]
+    pub params: Vec<String>,
+    /// Print it in the language of Graphviz, to be drawn: warploom graph sort --dot | dot -Tsvg
+    #[arg(long)]
+    pub dot: bool,
 }
 
 /// `warploom devices`.

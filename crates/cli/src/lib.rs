@@ -15,6 +15,7 @@ pub mod devices;
 pub mod failure;
 pub mod fasta;
 pub mod fill;
+mod graph;
 pub mod input;
 pub mod machine;
 pub mod progress;
@@ -49,6 +50,7 @@ pub fn main() -> ExitCode {
         Command::Repro(options) => repro::repro(options),
         Command::Check(options) => check::check(options),
         Command::Asm(options) => asm::asm(options),
+        Command::Graph(options) => graph::graph(options),
         Command::Chips(options) => chips::chips(options),
         Command::Devices(options) => devices::devices(options),
         Command::Conform(options) => conform::conform(options),

@@ -91,6 +91,7 @@ pub const fn form(op: Op, returns: bool) -> &'static [Slot] {
         | Op::CvtPair(_)
         | Op::MatchAny(_)
         | Op::Redux(..)
+        | Op::WaveShfl(_)
         | Op::Printf => &[Dst, Src(0), Src(1)],
         Op::Slct { .. }
         | Op::IMad(..)
@@ -127,7 +128,7 @@ pub const fn form(op: Op, returns: bool) -> &'static [Slot] {
         Op::Atom(..) => &[Memory, Src(2)],
         Op::Prefetch => &[Memory],
         Op::CpAsync(_) => &[Src(0), Src(1), Src(2)],
-        Op::CpAsyncWait | Op::BarWarp | Op::Nanosleep => &[Src(0)],
+        Op::CpAsyncWait | Op::BarWarp | Op::Nanosleep | Op::Yield => &[Src(0)],
         Op::Mbarrier(op, _) => match op {
             MbarrierOp::Init | MbarrierOp::ExpectTx | MbarrierOp::CompleteTx => &[Memory, Src(2)],
             MbarrierOp::Inval | MbarrierOp::PendingCount => &[Memory],
@@ -143,7 +144,8 @@ pub const fn form(op: Op, returns: bool) -> &'static [Slot] {
         Op::Shfl(_) => &[Dst2Pred, Dst, Src(0), Src(1), Src(2), Opt(3)],
         Op::MatchAll(_) => &[Dst2Pred, Dst, Src(0), Src(1)],
         Op::Elect => &[Dst2Pred, Dst, Src(0)],
-        Op::ActiveMask => &[Dst],
+        Op::ActiveMask | Op::WaveActive => &[Dst],
+        Op::WaveBallot => &[Dst, Pred(0)],
         Op::Bar(BarMode::Sync | BarMode::Arrive) => &[Src(0), Count(1)],
         Op::Bar(BarMode::RedPopc) => &[Dst, Src(0), Count(1), OptPred(2)],
         Op::Bar(BarMode::RedAnd | BarMode::RedOr) => &[DstPred, Src(0), Count(1), OptPred(2)],

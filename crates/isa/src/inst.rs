@@ -360,6 +360,12 @@ pub enum Op {
     ActiveMask,
     /// d = elected lane, q = whether this lane is it; a member mask.
     Elect,
+    /// d (64) = mask of the active lanes of the whole wavefront whose predicate a is true.
+    WaveBallot,
+    /// d (64) = mask of the active lanes of the whole wavefront.
+    WaveActive,
+    /// d = a of lane b of the whole wavefront, or the lane's own if that is not active. Ty is B32 or B64.
+    WaveShfl(Ty),
 
     // ---- synchronization ---------------------------------------------------------------------------------
     /// Named barrier: a id, b thread count or None, c predicate (reductions, maybe inverted); d predicate or count.
@@ -368,6 +374,8 @@ pub enum Op {
     BarWarp,
     /// Sleep about a nanoseconds.
     Nanosleep,
+    /// The wavefront gives its place away until the resource that a (64) names is free.
+    Yield,
 
     // ---- control ------------------------------------------------------------------------------------------
     /// Branches from here on, until a (`Imm` pc) is reached, meet again at a; by itself it does nothing.

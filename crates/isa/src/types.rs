@@ -472,6 +472,10 @@ pub enum Special {
     NctaidY,
     NctaidZ,
     LaneId,
+    /// The lane's number in the whole wavefront.
+    WaveLaneId,
+    /// Lanes of a wavefront.
+    WaveLanes,
     WarpId,
     NwarpId,
     SmId,

@@ -128,7 +128,8 @@ impl Op {
             | Op::FromGeneric(_, ty)
             | Op::IsSpace(_, ty) => all(ty),
 
-            Op::Pack64 => shape(Two, [One; 4]),
+            Op::Pack64 | Op::WaveBallot | Op::WaveActive => shape(Two, [One; 4]),
+            Op::Yield => shape(One, [Two, One, One, One]),
             Op::Unpack64(_) => shape(One, [Two; 4]),
             Op::Special(special) => shape(Width::wide(special.is_wide()), [One; 4]),
             Op::Slct { ty, .. } => {
@@ -143,7 +144,7 @@ impl Op {
                 };
                 shape(d, [w, w, d, One])
             }
-            Op::Shl(ty) | Op::Shr(ty) | Op::Bfe(ty) => {
+            Op::Shl(ty) | Op::Shr(ty) | Op::Bfe(ty) | Op::WaveShfl(ty) => {
                 let w = Width::of(ty);
                 shape(w, [w, One, One, One])
             }

@@ -141,6 +141,14 @@ pub const FAMILIES: &[Family] = &[
         &["wl.ldslk", "wl.stsul"],
         Partly("on chips with lock bits; other kernels of the module run anywhere"),
     ),
+    family("Warploom's own", &["wl.ballot", "wl.activemask", "wl.shfl"], Modelled),
+    family(
+        "Warploom's own",
+        &["wl.yield"],
+        Partly(
+            "gives the wavefront's place away on chips that can, in a run of firmware; elsewhere it does nothing",
+        ),
+    ),
     family("Miscellaneous", &["trap", "brkpt", "nanosleep"], Modelled),
     family("Miscellaneous", &["pmevent", "setmaxnreg"], Partly("checked, then without effect")),
 ];
@@ -197,6 +205,13 @@ const NOTES: &str = "
   access; p is whether it did, d and p may be `_`. `wl.stsul[.shared].type [a], v;` stores and frees the bit. Types are
   `.b32 .u32 .s32 .f32 .b64 .u64 .s64 .f64`. Without `.shared`, the address may be a generic one of shared memory or one
   of the space itself (below 16 MB); any other ends the launch. A 64-bit word has the bit of its lower half.
+- **Whole wavefronts.** PTX's warp has 32 lanes; on a chip with wavefronts of 64, `vote`, `shfl` and `%laneid` see halves.
+  `wl.activemask.b64 d;` and `wl.ballot.b64 d, {!}p;` give masks of all active lanes of the wavefront (of those whose p is
+  true), `wl.shfl.idx.type d, a, lane;` (`.b32 .b64`) the a of any lane (its own, if that is not active). `%wl_laneid` is the lane's
+  number among the `%wl_lanes` of the wavefront. They act among the lanes that execute together and wait for no others, and work
+  on chips with 32 lanes as well.
+- **Yield.** `wl.yield.b64 r;` saves the wavefront, gives its slot and registers away, and leaves a record with the value of r in
+  its first active lane for the firmware, which restarts it later (docs/aggregator.md). It waits for the wavefront's own accesses first.
 - **Annotations.** `.pragma \"warploom.lock acquire\";` in front of a load, store or atomic says that it tries to take a lock
   (for an atomic: by changing the word); `release` that it gives one back; `wait` that it reads what another thread is
   to write. Lock statistics then follow the text, not the analysis of loops. `.pragma \"warploom.sib\";` says that the next

@@ -6,7 +6,7 @@ use std::time::Instant;
 use warploom_sim::Chip;
 use warploom_sim::mem::interconnect::Crossbar;
 use warploom_sim::mem::l2::Partition;
-use warploom_sim::mem::message::{Request, RequestKind};
+use warploom_sim::mem::message::{Asks, Request, RequestKind};
 use warploom_sim::sched::{self, Issue, SlotSet, WarpSlot};
 use warploom_sim::sm::scoreboard::{RegSet, Scoreboard};
 use warploom_sim::wheel::Wheel;
@@ -148,6 +148,8 @@ fn partition(chip: &Chip, name: &str, kind: RequestKind, lines: u64) {
                         kind,
                         sm: 0,
                         ticket: 0,
+                        asks: Asks::Nothing,
+                        missed: false,
                     };
                     partition.accept(slice, now, request);
                     line += 1;

@@ -1,5 +1,7 @@
 //! The chip as a host sees it: memory, loaded modules, launches.
 
+mod firmware;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -211,6 +213,14 @@ pub enum LaunchError {
         /// What happened until then.
         stats: Box<Stats>,
     },
+    /// Firmware did something wrong, or gave up.
+    #[error("{message}")]
+    Firmware {
+        /// What.
+        message: String,
+        /// What happened until then.
+        stats: Box<Stats>,
+    },
     /// The user stopped it.
     #[error("stopped by the user after {} warp instructions", stats.warp_instructions)]
     Interrupted {
@@ -344,11 +354,7 @@ impl Gpu {
             (Model::Functional, 32) => functional::run::<32>(&launch, &mut self.memory),
             (Model::Functional, _) => functional::run::<64>(&launch, &mut self.memory),
             (Model::Timed(timing), lanes) => {
-                if let Some(name) =
-                    timing.policy.as_deref().filter(|name| !crate::sched::names().contains(name))
-                {
-                    return Err(Unlaunchable::Policy(name.to_string()).into());
-                }
+                check_policy(timing)?;
                 let count = self.chip.sm.count;
                 let traced = timing.trace.iter().flat_map(|trace| &trace.sms);
                 if let Some(&sm) = traced.into_iter().find(|&&sm| sm >= count) {
@@ -360,6 +366,14 @@ impl Gpu {
                 }
             }
         }
+    }
+}
+
+/// Refuses a warp scheduler that does not exist.
+fn check_policy(timing: &Timing) -> Result<(), Unlaunchable> {
+    match timing.policy.as_deref().filter(|name| !crate::sched::names().contains(name)) {
+        Some(name) => Err(Unlaunchable::Policy(name.to_string())),
+        None => Ok(()),
     }
 }
 
@@ -396,6 +410,7 @@ fn stats_of(result: &mut Result<Stats, LaunchError>) -> Option<&mut Stats> {
         Err(
             LaunchError::Fault { stats, .. }
             | LaunchError::Hang { stats, .. }
+            | LaunchError::Firmware { stats, .. }
             | LaunchError::Interrupted { stats },
         ) => Some(stats),
     }

@@ -4,6 +4,7 @@
 //! each unit of the chip has a file of its own: [`sm`] (warps, reconvergence, lane arithmetic, load/store unit,
 //! barriers) and [`mem`]. Start reading at [`functional`], then [`sm::execute`].
 
+pub mod aggregator;
 pub mod chip;
 mod crew;
 mod divisor;

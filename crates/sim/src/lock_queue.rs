@@ -19,8 +19,7 @@ use crate::mem::map::AddressMap;
 use crate::mem::store::Memory;
 use crate::probe::Probe;
 use crate::sched::WarpSlot;
-use crate::sm::core::Sm;
-use crate::sm::decode::Decoded;
+use crate::sm::core::{Context, Sm};
 use crate::sm::lanes::{AtomicUnit, atomic};
 use crate::sm::memory_unit::Purpose;
 use crate::sm::transfer::{Transfer, TransferKind};
@@ -163,7 +162,7 @@ impl LockQueues {
     pub fn served<const N: usize, P: Probe>(
         &mut self,
         sm: &mut Sm<N, P>,
-        code: &[Decoded],
+        context: &Context<'_>,
         memory: &Memory,
         (ticket, changed): (u32, u64),
         (now, arrival): (u64, u64),
@@ -174,8 +173,9 @@ impl LockQueues {
         if let (Purpose::Store | Purpose::Atomic, &[(access, lanes), ..]) =
             (flight.purpose, &flight.waiting[..])
         {
+            let slot = sm.memory.transfers[access].slot;
+            let code = context.of(sm.kernel_of(slot)).code;
             let transfer = &mut sm.memory.transfers[access];
-            let slot = transfer.slot;
             let takes_lock = code[transfer.pc.index()].takes_lock;
             for lane in each(lanes) {
                 let word = transfer.addresses.at(lane);

@@ -4,10 +4,14 @@
 //! each other, so they run in any order or in parallel; between windows their messages are exchanged in a fixed order,
 //! and what slices served is done to memory. The result is the same on any number of host threads.
 
+mod coherence;
+mod firmware;
+
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, RwLock};
 
+use crate::aggregator::{Running, Unit};
 use crate::chip::Chip;
 use crate::chip::spinning::{Bows, BowsSpec, QueueMode};
 use crate::crew::{Crew, Dealt};
@@ -28,7 +32,7 @@ use crate::report::{PartitionCounts, Sample, TimedStats};
 use crate::sched;
 use crate::sched::accuracy::Branches;
 use crate::sm::core::{Context, Sm};
-use crate::sm::decode::{SpinRole, decode};
+use crate::sm::decode::{Decoded, SpinRole, decode};
 use crate::sm::lock_unit::LockUnits;
 use crate::sm::memory_unit::{Purpose, warm};
 use crate::sm::spin_unit::SpinUnit;
@@ -48,12 +52,6 @@ pub struct Timing {
     pub sample_cycles: Option<u64>,
     /// What the warps do is recorded ([`TimedStats::trace`]).
     pub trace: Option<TraceOptions>,
-}
-
-/// The answer to a request on its way to its SM.
-#[derive(Clone, Copy, Debug)]
-struct Reply {
-    ticket: u32,
 }
 
 /// L2 and DRAM, which keep their state from launch to launch.
@@ -88,8 +86,13 @@ impl MemorySide {
 enum End {
     Fault(Box<Fault>),
     Hang(HangReason),
+    Firmware(String),
     Interrupted,
 }
+
+use coherence::{Coherence, Reply};
+use firmware::SaveAreas;
+pub use firmware::{MakeFirmware, run_firmware};
 
 /// Runs the launch to its end. `make_probe` gives each SM its observers, in a launch that begins at a cycle.
 pub fn run<const N: usize, P: Probe>(
@@ -99,8 +102,22 @@ pub fn run<const N: usize, P: Probe>(
     side: &mut MemorySide,
     make_probe: impl Fn(u32, u64) -> (SmStats, P),
 ) -> (Result<Stats, LaunchError>, Vec<P>) {
+    let code = decode(launch.kernel, launch.chip);
+    let context = Context { launch, code: &code, code_start: 0, others: &[] };
+    run_in::<N, P>(context, None, timing, memory, side, make_probe)
+}
+
+/// Runs a launch, or firmware that starts CTAs of the context's kernels.
+fn run_in<'a, const N: usize, P: Probe>(
+    context: Context<'a>,
+    aggregator: Option<Unit<'a>>,
+    timing: &Timing,
+    memory: &mut Memory,
+    side: &mut MemorySide,
+    make_probe: impl Fn(u32, u64) -> (SmStats, P),
+) -> (Result<Stats, LaunchError>, Vec<P>) {
+    let launch = context.launch;
     let chip = launch.chip;
-    let code = decode(launch.kernel, chip);
     let policy = timing.policy.as_deref().unwrap_or(&chip.issue.policy);
     let bows = timing.bows.on_chip(chip);
     let make_policy =
@@ -111,6 +128,8 @@ pub fn run<const N: usize, P: Probe>(
         .map(|id| {
             let (ctas, probe) = (launch.occupancy.ctas_per_sm, make_probe(id, start));
             let mut sm = Sm::<N, _>::new(chip, id, ctas, &make_policy, probe, start);
+            sm.dispatched.empty_since = start;
+            sm.dispatched.can_yield = aggregator.is_some() && chip.wavefront_yield.is_some();
             sm.effects_mut().lock_units = LockUnits::new(launch.lock_bits(), id, 1);
             sm.lanes_ended = (chip.lock_queue.mode != QueueMode::Off).then(Vec::new);
             if let (Some(spec), Some(branches)) = (&bows, &branches) {
@@ -129,12 +148,14 @@ pub fn run<const N: usize, P: Probe>(
     // More threads than SMs would have nothing to do.
     let threads = threads.min(sms.len());
     let memory = RwLock::new(memory);
-    let context = Context { launch, code: &code };
+    let nodes = sms.len() + aggregator.is_some() as usize;
+    let total = launch.shape.grid.iter().map(|&d| d as u64).product();
     let mut machine = Machine::<N, P> {
         context,
         timing,
-        requests: Crossbar::new(sms.len(), ports, &chip.interconnect, &chip.clock),
-        replies: Crossbar::new(ports, sms.len(), &chip.interconnect, &chip.clock),
+        requests: Crossbar::new(nodes, ports, &chip.interconnect, &chip.clock),
+        replies: Crossbar::new(ports, nodes, &coherence::reply_network(chip), &chip.clock),
+        coherence: Coherence::new(chip, nodes, ports),
         told_room: vec![None; sms.len()],
         sms: Dealt::new(sms, threads),
         partitions: Dealt::new(std::mem::take(&mut side.partitions), threads),
@@ -143,7 +164,10 @@ pub fn run<const N: usize, P: Probe>(
         start,
         window: chip.interconnect.latency_cycles as u64,
         next_cta: 0,
-        total: launch.shape.grid.iter().map(|&d| d as u64).product(),
+        total: if aggregator.is_some() { 0 } else { total },
+        aggregator,
+        commands: Vec::new(),
+        save_areas: SaveAreas::default(),
         locks: LockTable::default(),
         lock_queues: LockQueues::new(chip),
         tries: VecDeque::from([(start, [0; 2])]),
@@ -194,6 +218,14 @@ struct Machine<'a, const N: usize, P: Probe> {
     side: &'a mut MemorySide,
     requests: Crossbar<Request>,
     replies: Crossbar<Reply>,
+    /// The control processor, if it runs firmware.
+    aggregator: Option<Unit<'a>>,
+    /// What it wants of the SMs, with the cycle of arrival.
+    commands: Vec<(u64, u32, crate::aggregator::Command)>,
+    /// Memory for warps that yield.
+    save_areas: SaveAreas,
+    /// What keeps L1s coherent, on chips where they are.
+    coherence: Option<Box<Coherence>>,
     /// What each SM knows of the room for its requests. SMs that another thread runs are far from this one's cache.
     told_room: Vec<Option<u32>>,
     start: u64,
@@ -233,7 +265,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let mut now = self.start;
         loop {
             self.dispatch(now);
-            let done = self.next_cta == self.total && self.sms.iter().all(|sm| sm.is_empty());
+            let done = self.next_cta == self.total
+                && self.sms.iter().all(|sm| sm.is_empty())
+                && self.firmware_is_done();
             now = match self.next_event(now) {
                 Some(next) => next,
                 // What is still on its way has arrived: the next launch finds an empty network.
@@ -246,6 +280,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             now = until;
             if let Some((_, fault)) = self.first_fault() {
                 return Err(End::Fault(fault));
+            }
+            if let Some(failure) = self.aggregator.as_mut().and_then(|a| a.failure.take()) {
+                return Err(End::Firmware(failure));
             }
             if !done {
                 self.look_for_hang(now)?;
@@ -262,6 +299,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
 
     /// Gives waiting CTAs to SMs that have room, one to each in turn.
     fn dispatch(&mut self, now: u64) {
+        self.obey(now);
         let mut placed = true;
         while placed && self.next_cta < self.total {
             placed = false;
@@ -283,13 +321,16 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         if first.is_some_and(|at| at <= now) {
             return Some(now);
         }
-        first.into_iter().chain(self.outside_events()).min().map(|at| at.max(now))
+        let outside = self.outside_events().chain(self.firmware_event());
+        first.into_iter().chain(outside).min().map(|at| at.max(now))
     }
 
     /// When anything happens outside of the SMs.
     fn outside_events(&self) -> impl Iterator<Item = u64> {
         let partitions = self.partitions.iter().filter_map(|partition| partition.next_event());
-        partitions.chain([self.requests.next_event(), self.replies.next_event()].into_iter().flatten())
+        let coherence = self.coherence.as_ref().and_then(|coherence| coherence.next_event());
+        partitions
+            .chain([self.requests.next_event(), self.replies.next_event(), coherence].into_iter().flatten())
     }
 
     /// Runs everything through a window, in equal shares.
@@ -310,6 +351,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         swap(crew.others(), &mut mine);
         mine.run(&self.context, &memory);
         swap(crew.others(), &mut mine);
+        if let Some(aggregator) = &mut self.aggregator {
+            aggregator.run(&memory, until);
+        }
         for other in 0..crew.others() {
             crew.take_back(other, |share, done| {
                 if !done {
@@ -342,11 +386,24 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let slices = self.side.slices;
         let mut memory = self.memory.write().expect(NO_PANIC);
         let mut changed = false;
+        if self.coherence.is_some() {
+            changed |= self.serve_coherent(&mut memory, until);
+        }
         let served = self.partitions.iter().flat_map(|partition| &partition.served);
-        warm(served.map(|served| (&self.sms[served.request.sm as usize].memory, served.request.ticket)));
+        let of_sms = served.filter(|served| (served.request.sm as usize) < self.sms.len());
+        warm(of_sms.map(|served| (&self.sms[served.request.sm as usize].memory, served.request.ticket)));
         for partition in 0..self.partitions.len() {
             for served in self.partitions[partition].served.drain(..) {
                 let request = served.request;
+                if request.sm as usize == self.sms.len() {
+                    let aggregator = self.aggregator.as_mut().expect("nobody else has this number");
+                    changed |= aggregator.serve(request.ticket, &mut memory);
+                    let port = partition * slices as usize + served.slice as usize;
+                    let reply = Reply::Answer(request.ticket);
+                    let node = self.sms.len();
+                    self.replies.inject(port, served.cycle, node, request.reply_bytes(), reply);
+                    continue;
+                }
                 let sm = &mut self.sms[request.sm as usize];
                 let lanes = serve(sm, &self.context, &mut memory, &mut self.locks, request.ticket, !changed);
                 changed |= lanes != 0;
@@ -356,11 +413,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 if let Some(queues) = self.lock_queues.as_deref_mut().filter(|_| !self.cut_off) {
                     let arrival = until.max(served.cycle + self.window);
                     let what = (request.ticket, lanes);
-                    let granted = queues.served(sm, self.context.code, &memory, what, (until, arrival));
+                    let granted = queues.served(sm, &self.context, &memory, what, (until, arrival));
                     granted.for_each(|lane| self.sms[lane.sm as usize].grant(arrival, lane.slot, lane.lane));
                 }
                 let port = partition * slices as usize + served.slice as usize;
-                let reply = Reply { ticket: request.ticket };
+                let reply = Reply::Answer(request.ticket);
                 self.replies.inject(port, served.cycle, request.sm as usize, request.reply_bytes(), reply);
             }
         }
@@ -377,9 +434,45 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             }
             changed |= std::mem::take(&mut sm.changed);
         }
+        changed |= self.exchange_with_firmware(&mut memory);
+        if self.coherence.is_some() {
+            changed |= self.exchange_coherent(&mut memory, until);
+        } else {
+            self.advance_requests(until);
+        }
+        let (sms, aggregator) = (&mut self.sms, &mut self.aggregator);
+        self.replies.advance(
+            until,
+            |_| u32::MAX,
+            |node, arrival, reply| Self::deliver(sms, aggregator, (node, arrival), reply),
+        );
+        if let Some(aggregator) = &mut self.aggregator {
+            aggregator.set_room(self.requests.room(self.sms.len()), until);
+        }
+        for id in 0..self.sms.len() {
+            let room = self.requests.room(id);
+            if self.told_room[id] != Some(room) {
+                self.told_room[id] = Some(room);
+                self.sms[id].set_room(room);
+            }
+        }
+        for partition in 0..self.partitions.len() {
+            for slice in 0..slices {
+                let port = partition * slices as usize + slice as usize;
+                let room = self.reply_room(port);
+                self.partitions[partition].set_reply_room(slice, until, room);
+            }
+        }
+        if changed {
+            self.quiet_since = until;
+        }
+    }
+
+    /// Moves requests through the network to the slices.
+    fn advance_requests(&mut self, until: u64) {
         let partitions = std::cell::RefCell::new(&mut self.partitions);
         // Slices of a partition are a power of two.
-        let (shift, low) = (slices.trailing_zeros(), slices - 1);
+        let (shift, low) = (self.side.slices.trailing_zeros(), self.side.slices - 1);
         let place = |port: usize| (port >> shift, port as u32 & low);
         self.requests.advance(
             until,
@@ -392,28 +485,6 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 partitions.borrow_mut()[partition].accept(slice, arrival, request);
             },
         );
-        let sms = &mut self.sms;
-        self.replies.advance(
-            until,
-            |_| u32::MAX,
-            |sm, arrival, reply| sms[sm].receive(arrival, reply.ticket),
-        );
-        for id in 0..self.sms.len() {
-            let room = self.requests.room(id);
-            if self.told_room[id] != Some(room) {
-                self.told_room[id] = Some(room);
-                self.sms[id].set_room(room);
-            }
-        }
-        for partition in 0..self.partitions.len() {
-            for slice in 0..slices {
-                let port = partition * slices as usize + slice as usize;
-                self.partitions[partition].set_reply_room(slice, until, self.replies.room(port));
-            }
-        }
-        if changed {
-            self.quiet_since = until;
-        }
     }
 
     /// Lanes that ended in the window before `until` no longer wait for locks.
@@ -453,7 +524,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             self.watching = true;
             self.sms.iter_mut().for_each(|sm| sm.begin_watch());
         } else if self.watching {
-            if self.sms.iter().all(|sm| sm.never_changes()) {
+            if !self.firmware_runs() && self.sms.iter().all(|sm| sm.never_changes()) {
                 let memory = self.memory.read().expect(NO_PANIC);
                 if self.sms.iter().all(|sm| sm.reads_the_same(&memory)) {
                     return Err(End::Hang(HangReason::Repeats));
@@ -499,8 +570,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             let instructions = self.sms.iter().map(|sm| sm.probe.0.warp_instructions()).sum();
             progress.instructions.store(instructions, Ordering::Relaxed);
             let resident = self.sms.iter().map(|sm| sm.residents().count() as u64).sum::<u64>();
-            progress.ctas_done.store(self.next_cta - resident, Ordering::Relaxed);
-            progress.ctas.store(self.total, Ordering::Relaxed);
+            let started = self.started().0;
+            progress.ctas_done.store(started.saturating_sub(resident), Ordering::Relaxed);
+            progress.ctas.store(self.total.max(started), Ordering::Relaxed);
         }
         match &limits.interrupt {
             Some(stop) if stop.load(Ordering::Relaxed) => Err(End::Interrupted),
@@ -533,7 +605,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     fn finish(mut self, end: Result<(), End>, policy: &str) -> (Result<Stats, LaunchError>, Vec<P>) {
         let launch = self.context.launch;
         let last = self.sms.iter().map(|sm| if end.is_ok() { sm.last_end } else { sm.now }).max();
-        let last = last.unwrap_or(self.start);
+        let last = last.unwrap_or(self.start).max(self.firmware_end());
+        self.show_host();
         let hang = match &end {
             Err(End::Hang(reason)) => Some(self.explain(reason.clone(), last, policy)),
             _ => None,
@@ -546,9 +619,18 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         timed.requests = self.requests.stats().clone();
         timed.replies = self.replies.stats().clone();
         timed.samples = self.all_samples(&timed);
+        timed.aggregator = self.firmware_stats(last);
+        for (of_sm, sm) in timed.sms.iter_mut().zip(self.sms.iter()) {
+            of_sm.0.stalled_on_aggregator = sm.dispatched.empty_cycles;
+            timed.total.stalled_on_aggregator += sm.dispatched.empty_cycles;
+        }
+        let (ctas, warps) = self.started();
+        timed.coherence = self.coherence.as_ref().map(|coherence| coherence.stats());
         if end.is_err() {
             self.drain();
+            self.show_host();
         }
+        self.save_areas.free(&mut self.memory.write().expect(NO_PANIC));
         let mut output = Output::default();
         let mut unwritten = UninitialisedReads::default();
         let mut lock_notes = LockWarnings::default();
@@ -564,8 +646,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let stats = Stats {
             warp_instructions: timed.total.warp_instructions(),
             thread_instructions: timed.total.thread_instructions,
-            ctas: self.next_cta,
-            warps: self.next_cta * launch.occupancy.warps_per_cta as u64,
+            ctas,
+            warps,
             output: output.into_text(),
             uninitialised: unwritten.into_vec(),
             lock_warnings: lock_notes.told(launch.kernel, &launch.shape),
@@ -579,6 +661,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 stats: Box::new(stats),
             }),
             Err(End::Interrupted) => Err(LaunchError::Interrupted { stats: Box::new(stats) }),
+            Err(End::Firmware(message)) => Err(LaunchError::Firmware { message, stats: Box::new(stats) }),
         };
         (result, probes)
     }
@@ -591,20 +674,28 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     }
 
     fn explain(&self, reason: HangReason, now: u64, policy: &str) -> Hang {
+        if self.aggregator.is_some() {
+            return self.explain_firmware(reason, now, policy);
+        }
+        self.explain_kernel(0, reason, now, policy)
+    }
+
+    /// What the CTAs of one kernel do.
+    fn explain_kernel(&self, kernel: u16, reason: HangReason, now: u64, policy: &str) -> Hang {
         let ctas = self.sms.iter().flat_map(|sm| {
             let (l1, locks, watch) = (&sm.memory.l1, &sm.locks, sm.watch.as_ref());
             let lock_unit = sm.effects().lock_units.of(sm.id());
-            let of_sm = move |first: u8| SeenSm { l1, locks, watch, slots: &sm.slots, first };
-            sm.residents().map(move |r| Seen {
+            let of_sm = move |cta| SeenSm { l1, locks, watch, slots: &sm.slots, cta };
+            sm.residents().filter(move |r| r.kernel == kernel).map(move |r| Seen {
                 cta: &r.cta,
                 warps: &r.warps,
                 lock_unit,
-                sm: Some(of_sm(r.first)),
+                sm: Some(of_sm(&r.slots)),
             })
         });
         let memory = self.memory.read().expect(NO_PANIC);
         let scene = Scene {
-            launch: self.context.launch,
+            launch: self.context.of(kernel).launch,
             memory: &memory,
             locks: Some(&self.locks),
             ctas: ctas.collect(),
@@ -629,7 +720,8 @@ fn serve<const N: usize, P: Probe>(
     if flight.purpose == Purpose::Atomic {
         let (id, lanes) = flight.waiting[0];
         let transfer = &sm.memory.transfers[id];
-        if context.code[transfer.pc.index()].spin == Some(SpinRole::Poll) {
+        let code = context.of(sm.kernel_of(transfer.slot)).code;
+        if code[transfer.pc.index()].spin == Some(SpinRole::Poll) {
             locks.tried(sm.who(transfer.slot), transfer, (lanes, changed), |address| address);
         }
     }

@@ -167,6 +167,15 @@ pub enum Unlaunchable {
         /// The chip's.
         count: u32,
     },
+    /// The chip has no control processor.
+    #[error("the chip `{0}` has no control processor that could run firmware; the apu has")]
+    NoAggregator(String),
+    /// Too few or too many kernels.
+    #[error("firmware needs 1 to 65535 kernels to start, not {0}")]
+    KernelCount(usize),
+    /// A timeline of a run of firmware.
+    #[error("runs of firmware cannot be traced")]
+    TracedFirmware,
     /// Clusters.
     #[error("kernel `{0}` asks for a cluster launch; clusters are not modelled")]
     Cluster(String),

@@ -111,6 +111,12 @@ pub trait Probe: Send {
     /// A CTA has ended.
     fn cta_ended(&mut self, _now: u64, _cta: CtaEvent) {}
 
+    /// A warp leaves its slot, to come back later.
+    fn warp_left(&mut self, _now: u64, _slot: WarpSlot) {}
+
+    /// A warp that left is back, in a slot.
+    fn warp_came_back(&mut self, _now: u64, _slot: WarpSlot) {}
+
     /// Lanes of a warp look at what they wait for in a spin loop, each at the word that `word` tells.
     fn polled(&mut self, _slot: WarpSlot, _lanes: u64, _word: impl Fn(usize) -> Word) {}
 
@@ -151,6 +157,16 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
     fn cta_ended(&mut self, now: u64, cta: CtaEvent) {
         self.0.cta_ended(now, cta);
         self.1.cta_ended(now, cta);
+    }
+
+    fn warp_left(&mut self, now: u64, slot: WarpSlot) {
+        self.0.warp_left(now, slot);
+        self.1.warp_left(now, slot);
+    }
+
+    fn warp_came_back(&mut self, now: u64, slot: WarpSlot) {
+        self.0.warp_came_back(now, slot);
+        self.1.warp_came_back(now, slot);
     }
 
     fn polled(&mut self, slot: WarpSlot, lanes: u64, word: impl Fn(usize) -> Word) {

@@ -1,7 +1,9 @@
 //! What a timed launch did, put together from the counters of all units.
 
+use crate::aggregator::AggregatorStats;
 use crate::crew::Dealt;
 use crate::locks::LockTable;
+use crate::mem::directory::DirectoryStats;
 use crate::mem::dram::DramStats;
 use crate::mem::interconnect::NetworkStats;
 use crate::mem::l2::{Partition, PartitionStats};
@@ -46,6 +48,10 @@ pub struct TimedStats {
     pub samples: Vec<Sample>,
     /// What the warps did, if it was asked for ([`Timing::trace`](crate::Timing::trace)).
     pub trace: Option<Trace>,
+    /// The directory, where L1s are coherent.
+    pub coherence: Option<DirectoryStats>,
+    /// The control processor, if it ran firmware.
+    pub aggregator: Option<AggregatorStats>,
     partitions: Vec<PartitionCounts>,
 }
 

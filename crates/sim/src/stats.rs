@@ -1,7 +1,5 @@
 //! Counts of what happened: the probe that every timed launch has, and the counters of the units.
 
-use serde::Serialize;
-
 use crate::mem::dram::DramStats;
 use crate::mem::interconnect::NetworkStats;
 use crate::mem::l1::Refusal;
@@ -32,6 +30,8 @@ pub struct SmStats {
     pub warp_cycles: u64,
     /// CTAs run.
     pub ctas: u64,
+    /// Cycles in which it had no warp, in a run of firmware.
+    pub stalled_on_aggregator: u64,
     /// Lanes that found a wait over, and lanes that found it not.
     pub waits: [u64; 2],
 }
@@ -82,6 +82,7 @@ impl SmStats {
         // While CTAs run, it is not a sum yet (see `cta_started`).
         self.warp_cycles = self.warp_cycles.wrapping_add(other.warp_cycles);
         self.ctas += other.ctas;
+        self.stalled_on_aggregator += other.stalled_on_aggregator;
     }
 }
 
@@ -109,6 +110,14 @@ impl Probe for SmStats {
 
     fn cta_ended(&mut self, now: u64, cta: CtaEvent) {
         self.warp_cycles = self.warp_cycles.wrapping_add(now * cta.warps as u64);
+    }
+
+    fn warp_left(&mut self, now: u64, _slot: WarpSlot) {
+        self.warp_cycles = self.warp_cycles.wrapping_add(now);
+    }
+
+    fn warp_came_back(&mut self, now: u64, _slot: WarpSlot) {
+        self.warp_cycles = self.warp_cycles.wrapping_sub(now);
     }
 }
 
@@ -155,17 +164,20 @@ add_up!(PartitionStats {
 add_up!(DramStats { reads, writes, row_hits, row_misses, precharges, busy_clocks, wait_clocks, bytes });
 add_up!(NetworkStats { packets, flits, queue_cycles, blocked_by_sink });
 
+/// A struct of counters that can be added up and listed.
 macro_rules! counters {
     ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident,)* }) => {
         $(#[$doc])*
-        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+        #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
         pub struct $name {
             $($(#[$field_doc])* pub $field: u64,)*
         }
 
-        add_up!($name { $($field),* });
+        $crate::stats::add_up!($name { $($field),* });
     };
 }
+pub(crate) use add_up;
+pub(crate) use counters;
 
 counters! {
     /// What the load/store unit of an SM and the memories beside it did.

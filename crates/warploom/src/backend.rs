@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use warploom_sim::{Chip, Occupancy, Sample, Shape, Trace};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::firmware::FirmwareRun;
 use crate::kernel::{Kernel, KernelInfo};
 use crate::launch::Launch;
 use crate::report::Report;
@@ -66,6 +67,12 @@ pub trait Backend: fmt::Debug + Send {
 
     /// Runs a kernel to its end. `shape` is the launch's, with the block decided.
     fn launch(&mut self, kernel: &Kernel, shape: Shape, launch: &Launch, params: &[u8]) -> Result<Report>;
+
+    /// Runs firmware on the chip's control processor, which can start kernels of these shapes, by number.
+    fn run_firmware(&mut self, run: FirmwareRun<'_>) -> Result<Report> {
+        let FirmwareRun { .. } = run;
+        Err(Error::Misuse(format!("`{}` has no control processor that could run firmware", self.name())))
+    }
 
     /// The timeline of the last launch, if it was recorded and nobody took it yet.
     fn take_trace(&mut self) -> Option<Trace> {

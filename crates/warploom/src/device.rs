@@ -3,6 +3,7 @@
 use std::borrow::Borrow;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use bytemuck::Pod;
 use warploom_sim::{Chip, Occupancy, Sample, Shape, Trace};
@@ -12,6 +13,7 @@ use crate::backend::Backend;
 use crate::buffer::{Buffer, Dropped};
 use crate::cuda::Cuda;
 use crate::error::{Error, Result};
+use crate::firmware::{Agg, Firmware, FirmwareRun};
 use crate::kernel::{Kernel, Module};
 use crate::launch::Launch;
 use crate::report::Report;
@@ -228,6 +230,62 @@ impl Device {
             self.dropped = Dropped::default();
         }
         result
+    }
+
+    /// Runs firmware on the chip's control processor: an `async` function that decides which kernels run, with what and when
+    /// (`docs/aggregator.md`). Returns what it came to and the report of all that ran.
+    ///
+    /// ```
+    /// use warploom::{Device, Firmware, Task, args};
+    ///
+    /// # fn main() -> Result<(), warploom::Error> {
+    /// let mut gpu = Device::sim("apu")?;
+    /// # let text = include_str!("../../../kernels/vecadd.ptx");
+    /// let vecadd = Task::new(0, gpu.load_ptx(text)?.kernel("vecadd")?, 64);
+    /// let xs = gpu.buffer(&[1.0f32; 256])?;
+    /// let ys = gpu.zeros::<f32>(256)?;
+    /// let params = vecadd.params(args![&xs, &xs, &ys, 256u32])?;
+    /// let sum = ys.address();
+    /// let (bits, report) = gpu.run_firmware(Firmware::new([vecadd]), |agg| async move {
+    ///     agg.start(&params, 4).await;
+    ///     while agg.running().await > 0 {
+    ///         agg.event().await;
+    ///     }
+    ///     agg.load32(sum).await
+    /// })?;
+    /// assert_eq!(f32::from_bits(bits), 2.0);
+    /// assert_eq!(report.ctas, 4);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn run_firmware<'f, T, F>(
+        &mut self,
+        firmware: Firmware,
+        main: impl FnOnce(Agg) -> F + Send + 'f,
+    ) -> Result<(T, Report)>
+    where
+        T: Send + 'f,
+        F: Future<Output = T> + Send + 'f,
+    {
+        for task in &firmware.tasks {
+            self.owns("kernel", task.kernel().device)?;
+        }
+        self.free_dropped();
+        let result = Arc::new(Mutex::new(None));
+        let put = result.clone();
+        let run = FirmwareRun {
+            tasks: &firmware.tasks,
+            limits: firmware.limits(),
+            firmware: Box::new(move |aggregator| {
+                Box::pin(async move {
+                    let value = main(Agg::from(aggregator)).await;
+                    *put.lock().expect("nobody panics with it") = Some(value);
+                })
+            }),
+        };
+        let report = self.backend.run_firmware(run)?;
+        let value = result.lock().expect("nobody panics with it").take();
+        Ok((value.expect("firmware that ended has left its result"), report))
     }
 
     /// The timeline of the last launch, for the Perfetto viewer, if the device records one

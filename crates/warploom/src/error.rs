@@ -65,6 +65,14 @@ pub enum Error {
         /// What happened until then.
         report: Box<Report>,
     },
+    /// Firmware did something wrong, or gave up.
+    #[error("{message}")]
+    Firmware {
+        /// What.
+        message: String,
+        /// What happened until then.
+        report: Box<Report>,
+    },
     /// The launch's interrupt flag was set.
     #[error("kernel `{}` was interrupted after {} warp instructions", report.kernel, report.warp_insts)]
     Interrupted {
@@ -83,9 +91,10 @@ impl Error {
     /// The report of a launch that began and did not end well.
     pub fn report(&self) -> Option<&Report> {
         match self {
-            Error::Fault { report, .. } | Error::Hang { report, .. } | Error::Interrupted { report } => {
-                Some(report)
-            }
+            Error::Fault { report, .. }
+            | Error::Hang { report, .. }
+            | Error::Firmware { report, .. }
+            | Error::Interrupted { report } => Some(report),
             _ => None,
         }
     }

@@ -31,6 +31,7 @@ mod buffer;
 mod cuda;
 mod device;
 mod error;
+mod firmware;
 mod kernel;
 mod launch;
 mod report;
@@ -41,6 +42,7 @@ pub use backend::{Backend, LoadedModule};
 pub use buffer::Buffer;
 pub use device::Device;
 pub use error::{Error, Result};
+pub use firmware::{Agg, Firmware, FirmwareRun, Params, Task};
 pub use kernel::{Kernel, KernelInfo, Module, declared, signature};
 pub use launch::{Dim, Launch};
 pub use report::{
@@ -53,6 +55,7 @@ pub use warploom_cuda::{CudaError, DeviceInfo, devices as cuda_devices, serve as
 pub use warploom_isa as isa;
 pub use warploom_ptx as ptx;
 pub use warploom_sass as sass;
+pub use warploom_sim::aggregator::{self, Answer, Yielded};
 pub use warploom_sim::fault::Place;
 pub use warploom_sim::hang;
 pub use warploom_sim::hang::grouped;

@@ -107,6 +107,10 @@ pub struct Report {
     pub dram_utilisation: Option<f64>,
     /// The network between SMs and L2, in a timed model.
     pub interconnect: Option<Counters>,
+    /// The directory that keeps L1s coherent, where there is one.
+    pub coherence: Option<Counters>,
+    /// The control processor, where it ran firmware.
+    pub aggregator: Option<Counters>,
     /// Each SM, in a timed model.
     pub sms: Option<Vec<SmReport>>,
     /// Energy in nanojoules, in a timed model: `total`, made up of `dynamic` (what events took) and `static` (what time took),
@@ -146,6 +150,8 @@ pub struct SmReport {
     pub classes: Counters,
     /// Its L1, load/store unit and shared memory.
     pub l1: Counters,
+    /// Cycles in which it had no warp, in a run of firmware.
+    pub stalled_on_aggregator: u64,
 }
 
 impl AddAssign<&SmReport> for SmReport {
@@ -155,6 +161,7 @@ impl AddAssign<&SmReport> for SmReport {
         self.warp_insts += other.warp_insts;
         self.thread_insts += other.thread_insts;
         self.warp_cycles += other.warp_cycles;
+        self.stalled_on_aggregator += other.stalled_on_aggregator;
         let counters = [
             (&mut self.stalls, &other.stalls),
             (&mut self.classes, &other.classes),

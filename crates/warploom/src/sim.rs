@@ -13,6 +13,7 @@ use warploom_sim::{
 
 use crate::backend::{Backend, LoadedModule};
 use crate::error::{Error, Result};
+use crate::firmware::{FirmwareRun, Task};
 use crate::kernel::{Kernel, KernelInfo};
 use crate::launch::Launch;
 use crate::report::{
@@ -138,30 +139,45 @@ impl Backend for Sim {
         let start = Instant::now();
         let result = self.gpu.launch(&self.model, sim_kernel(kernel)?, shape, params, &limits);
         let wall = start.elapsed();
-        let mut report = |mut stats: Stats| {
+        let report = |mut stats: Stats| {
             if let Some(timed) = &mut stats.timed {
                 self.trace = timed.trace.take();
                 self.samples = std::mem::take(&mut timed.samples);
             }
             report(self.gpu.chip(), kernel, shape, occupancy, stats, wall)
         };
-        match result {
-            Ok(stats) => Ok(report(stats)),
-            Err(LaunchError::Unlaunchable(e)) => Err(unlaunchable(e, shape)),
-            Err(LaunchError::Fault { fault, stats }) => Err(Error::Fault {
-                message: fault.to_string(),
-                fault: Some(fault),
-                report: Box::new(report(*stats)),
-            }),
-            Err(LaunchError::Hang { hang, stats }) => Err(Error::Hang {
-                message: hang.to_string(),
-                hang: Some(hang),
-                report: Box::new(report(*stats)),
-            }),
-            Err(LaunchError::Interrupted { stats }) => {
-                Err(Error::Interrupted { report: Box::new(report(*stats)) })
-            }
+        told(result, shape, report)
+    }
+
+    fn run_firmware(&mut self, run: FirmwareRun<'_>) -> Result<Report> {
+        let FirmwareRun { tasks, limits, firmware } = run;
+        let warploom_sim::Model::Timed(timing) = &self.model else {
+            return Err(Error::Misuse("only the timed model runs firmware".to_string()));
+        };
+        let shapes = tasks.iter().map(Task::shape);
+        let mut kernels = Vec::new();
+        for (task, shape) in tasks.iter().zip(shapes) {
+            kernels.push((sim_kernel(task.kernel())?.clone(), shape));
         }
+        let Some((task, &(_, shape))) = tasks.first().zip(kernels.first()) else {
+            return Err(Error::Misuse("firmware has no kernel to start".to_string()));
+        };
+        let occupancy = self.occupancy(task.kernel(), shape)?;
+        (self.trace, self.samples) = (None, Vec::new());
+        let start = Instant::now();
+        let result = self.gpu.run_firmware(timing, &kernels, &limits, firmware);
+        let wall = start.elapsed();
+        let report = |mut stats: Stats| {
+            if let Some(timed) = &mut stats.timed {
+                self.samples = std::mem::take(&mut timed.samples);
+            }
+            let mut report = report(self.gpu.chip(), task.kernel(), shape, occupancy, stats, wall);
+            // Several kernels ran, each with needs of its own.
+            report.kernel = "firmware".to_string();
+            report.occupancy = None;
+            report
+        };
+        told(result, shape, report)
     }
 
     fn take_trace(&mut self) -> Option<Trace> {
@@ -207,6 +223,32 @@ fn sim_kernel(kernel: &Kernel) -> Result<&LoadedKernel> {
     kernel
         .handle()
         .ok_or_else(|| Error::Misuse(format!("kernel `{}` is not one of a simulated chip", kernel.name())))
+}
+
+/// What became of a launch, told to the host.
+fn told(
+    result: std::result::Result<Stats, LaunchError>,
+    shape: Shape,
+    report: impl FnOnce(Stats) -> Report,
+) -> Result<Report> {
+    match result {
+        Ok(stats) => Ok(report(stats)),
+        Err(LaunchError::Unlaunchable(e)) => Err(unlaunchable(e, shape)),
+        Err(LaunchError::Fault { fault, stats }) => Err(Error::Fault {
+            message: fault.to_string(),
+            fault: Some(fault),
+            report: Box::new(report(*stats)),
+        }),
+        Err(LaunchError::Hang { hang, stats }) => {
+            Err(Error::Hang { message: hang.to_string(), hang: Some(hang), report: Box::new(report(*stats)) })
+        }
+        Err(LaunchError::Firmware { message, stats }) => {
+            Err(Error::Firmware { message, report: Box::new(report(*stats)) })
+        }
+        Err(LaunchError::Interrupted { stats }) => {
+            Err(Error::Interrupted { report: Box::new(report(*stats)) })
+        }
+    }
 }
 
 fn outside(address: u64, bytes: usize) -> Error {
@@ -332,6 +374,8 @@ fn add_timing(report: &mut Report, chip: &Chip, timed: &TimedStats) {
         *network.entry(name).or_default() += value;
     }
     report.interconnect = Some(network);
+    report.coherence = timed.coherence.as_ref().map(|directory| directory.named().collect());
+    report.aggregator = timed.aggregator.as_ref().map(|aggregator| aggregator.named().collect());
     report.energy_nj = Some(Energy::of(chip, timed).named().collect());
     let of_sm = |(sm, l1): &(SmStats, L1Stats)| SmReport {
         ctas: sm.ctas,
@@ -341,6 +385,7 @@ fn add_timing(report: &mut Report, chip: &Chip, timed: &TimedStats) {
         stalls: sm.stalls().into_iter().collect(),
         classes: sm.classes().collect(),
         l1: l1.named().collect(),
+        stalled_on_aggregator: sm.stalled_on_aggregator,
     };
     report.sms = Some(timed.sms.iter().map(of_sm).collect());
 }

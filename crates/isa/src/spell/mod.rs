@@ -218,6 +218,9 @@ spellings! {
     "REDUX" Redux { 0 op: REDUCTIONS, 1 ty: REDUCED }
     "ACTIVEMASK" ActiveMask { }
     "ELECT" Elect { }
+    "WVOTE" WaveBallot { }
+    "WACTIVE" WaveActive { }
+    "WSHFL" WaveShfl { 0 ty: WIDE_BITS }
 
     "BAR.SYNC" Bar { 0 mode: Only(BarMode::Sync) }
     "BAR.ARV" Bar { 0 mode: Only(BarMode::Arrive) }
@@ -226,6 +229,7 @@ spellings! {
     "BAR.RED.OR" Bar { 0 mode: Only(BarMode::RedOr) }
     "WARPSYNC" BarWarp { }
     "NANOSLEEP" Nanosleep { }
+    "WYIELD" Yield { }
 
     "SSY" Ssy { }
     "BRA" Bra { }
@@ -361,6 +365,8 @@ const SPECIALS: &[(Special, &str)] = &[
     (Special::NctaidY, "SR_NCTAid_Y"),
     (Special::NctaidZ, "SR_NCTAid_Z"),
     (Special::LaneId, "SR_LaneId"),
+    (Special::WaveLaneId, "SR_WaveLaneId"),
+    (Special::WaveLanes, "SR_WaveLanes"),
     (Special::WarpId, "SR_WarpId"),
     (Special::NwarpId, "SR_NWarpId"),
     (Special::SmId, "SR_SMId"),

@@ -3,6 +3,9 @@
 use std::collections::BTreeMap;
 
 use warploom::{Arg, Device, Error, Kernel, Launch, Module, Report, Result, Shape, grouped};
+use warploom_flow::{Graph, Limits};
+
+use super::cilk;
 
 /// A device, and what the launches on it did.
 pub struct Bench<'a> {
@@ -61,6 +64,22 @@ impl<'a> Bench<'a> {
     pub fn lanes(&self, kernel: &Kernel) -> Result<u32> {
         const THREADS: u32 = 64;
         Ok(THREADS / self.gpu.occupancy(kernel, &Launch::grid(1).block(THREADS))?.warps_per_cta.max(1))
+    }
+
+    /// Runs a graph to its end and keeps its report. The scheduler takes `effort` times the instructions between its accesses.
+    pub fn flow(&mut self, graph: &Graph, module: &Module, effort: u64) -> Result<()> {
+        if !cilk::has_aggregator(self.gpu) {
+            return Err(Error::Misuse(format!(
+                "`{}` has no control processor to run graph `{}`: take --chip apu, or on=host",
+                self.gpu.name(),
+                graph.name()
+            )));
+        }
+        let Launch { max_cycles, interrupt, progress, .. } = (self.prepare)(Launch::grid(1));
+        let limits = Limits { max_cycles, interrupt, progress };
+        let execution = graph.execute(self.gpu, module).map_err(cilk::refused)?;
+        self.launches.push(execution.limits(limits).effort(effort).wait().map_err(cilk::refused)?);
+        Ok(())
     }
 
     /// The report of the last launch.

@@ -33,7 +33,7 @@ fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
 }
 
 /// The product with the kernel's roundings: one a step, in order of k.
-fn product(xs: &[f32], ys: &[f32], n: usize) -> Vec<f32> {
+pub(super) fn product(xs: &[f32], ys: &[f32], n: usize) -> Vec<f32> {
     let mut sums = vec![0.0f32; n * n];
     for (x_row, sum_row) in xs.chunks(n).zip(sums.chunks_mut(n)) {
         for (x, y_row) in x_row.iter().zip(ys.chunks(n)) {

@@ -28,6 +28,7 @@ mod total;
 mod atm;
 mod barneshut;
 mod chain;
+pub(crate) mod cilk;
 mod cloth;
 mod free;
 mod hashtable;
@@ -78,6 +79,11 @@ pub const WORKLOADS: &[Workload] = &[
     free::NN,
     free::CFD,
     free::LAVA,
+    cilk::FIBONACCI,
+    cilk::QUEENS,
+    cilk::QUEENS_FLAT,
+    cilk::SORT,
+    cilk::STRASSEN,
 ];
 
 /// A kernel, or several, with an input and a check of the result.
@@ -125,9 +131,17 @@ impl Workload {
 
     /// The chip to simulate where none is named.
     pub fn chip(&self, values: &Values) -> &'static str {
-        // Only one has versions that not every chip can run.
-        let asked = if self.name == nw::WORKLOAD.name { nw::chip(values) } else { None };
+        let asked = match self.name {
+            // It has versions that not every chip can run.
+            name if name == nw::WORKLOAD.name => nw::chip(values),
+            _ => self.about.starts_with("Cilk: ").then_some("apu"),
+        };
         asked.unwrap_or("gtx480")
+    }
+
+    /// The channel-flow graph that it runs, if it runs one.
+    pub fn graph(&self, values: &Values) -> Option<warploom_flow::Graph> {
+        cilk::graph_of(self, values)
     }
 
     /// Its parameters from `name=value` texts; those not given have their defaults.

@@ -57,6 +57,8 @@ pub fn total(launches: &[Report]) -> Report {
             ratio(launches.iter().map(used).sum(), cycles as f64)
         }),
         interconnect: counters(launches, |r| r.interconnect.as_ref()),
+        coherence: counters(launches, |r| r.coherence.as_ref()),
+        aggregator: counters(launches, |r| r.aggregator.as_ref()),
         sms: sms(launches),
         energy_nj: counters(launches, |r| r.energy_nj.as_ref()),
         output: launches.iter().map(|r| r.output.as_str()).collect(),

@@ -1,4 +1,4 @@
-//! Warploom's own instructions, `wl.…`: loads and stores of shared memory that take and free lock bits.
+//! Loads and stores of shared memory that take and free lock bits.
 
 use isa::{Access, Cache, Dst, Op, Order, Scope, Space, Ty};
 use warploom_isa as isa;
@@ -10,18 +10,8 @@ use crate::resolved;
 
 const LOCKABLE: &[Ty] = &[Ty::B32, Ty::U32, Ty::S32, Ty::F32, Ty::B64, Ty::U64, Ty::S64, Ty::F64];
 
-pub(super) fn wl(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
-    match oc.pick(&[("ldslk", true), ("stsul", false)]) {
-        Some(true) => ldslk(b, oc),
-        Some(false) => stsul(b, oc),
-        None => Err(oc
-            .error(format!("`{}` is not an instruction of Warploom", oc.name()))
-            .help("there are `wl.ldslk` and `wl.stsul`")),
-    }
-}
-
 /// `wl.ldslk[.shared].type d[|p], [a]`: d is the word, p whether its lock bit was taken.
-fn ldslk(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
+pub(super) fn ldslk(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     let (place, ty) = (place_or_generic(oc), oc.ty(LOCKABLE)?);
     let [results, address] = oc.operands()?;
     let (d, p) = b.pair(results);
@@ -33,7 +23,7 @@ fn ldslk(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
 }
 
 /// `wl.stsul[.shared].type [a], v`
-fn stsul(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
+pub(super) fn stsul(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     let (place, ty) = (place_or_generic(oc), oc.ty(LOCKABLE)?);
     let [address, value] = oc.operands()?;
     let (access, [base, offset]) = word(b, address, place, ty)?;

@@ -25,6 +25,7 @@ mod operand;
 mod special;
 mod sync;
 mod warp;
+mod wl;
 
 use isa::{Dst, Guard, Inst, Op, Origin, Pc, Pred, Reg, Ty, Width};
 use warploom_isa as isa;
@@ -485,7 +486,7 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("testp", float::testp),
     ("trap", control::trap),
     ("vote", warp::vote),
-    ("wl", lock::wl),
+    ("wl", wl::wl),
     ("xor", bits::xor),
 ];
 

@@ -9,6 +9,8 @@ use crate::resolved;
 /// Registers with one component.
 const SCALARS: &[(&str, Special)] = &[
     ("%laneid", Special::LaneId),
+    ("%wl_laneid", Special::WaveLaneId),
+    ("%wl_lanes", Special::WaveLanes),
     ("%warpid", Special::WarpId),
     ("%nwarpid", Special::NwarpId),
     ("%smid", Special::SmId),

@@ -22,6 +22,8 @@ pub fn special(name: &str) -> Option<Form> {
         "tid" | "ntid" | "ctaid" | "nctaid" | "clusterid" | "nclusterid" | "cluster_ctaid"
         | "cluster_nctaid" => Some(Form::Vector),
         "laneid"
+        | "wl_laneid"
+        | "wl_lanes"
         | "warpid"
         | "nwarpid"
         | "smid"

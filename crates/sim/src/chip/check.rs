@@ -4,8 +4,8 @@ mod spinning;
 
 use std::fmt::Display;
 
-use super::timing::{CacheSpec, OperationTimes};
-use super::{Chip, ChipError};
+use super::timing::{CacheSpec, Coherence, OperationTimes};
+use super::{Chip, ChipError, Divergence};
 
 type Checked = Result<(), ChipError>;
 
@@ -32,6 +32,7 @@ impl Chip {
         self.check_units()?;
         self.check_paths()?;
         self.check_dram()?;
+        self.check_aggregator()?;
         self.check_energy()?;
         self.check_hang()
     }
@@ -217,6 +218,13 @@ impl Chip {
             self.require(bytes == line, key, bytes, same)?;
         }
         let l1 = &self.l1;
+        let nodes = self.sm.count + self.aggregator.is_some() as u32;
+        self.require(
+            l1.coherence == Coherence::None || nodes <= 64,
+            "sm.count",
+            self.sm.count,
+            "a directory (l1.coherence) knows at most 64 caches",
+        )?;
         self.positive("l1.hit_latency_cycles", l1.hit_latency_cycles)?;
         self.count("l1.mshrs", l1.mshrs)?;
         self.count("l1.mshr_merges", l1.mshr_merges)?;
@@ -370,6 +378,64 @@ impl Chip {
             dram.rc,
             "it must be at least dram.ras and dram.rp together",
         )
+    }
+
+    /// The control processor and wavefront yield.
+    fn check_aggregator(&self) -> Checked {
+        if let Some(yielded) = &self.wavefront_yield {
+            let stack = self.sm.divergence == Divergence::SimtStack;
+            let value = yielded.context_bytes;
+            let rule = "only a SIMT stack can be saved (sm.divergence)";
+            self.require(stack, "yield.context_bytes", value, rule)?;
+            self.not_too_large("yield.context_bytes", value)?;
+        }
+        let Some(aggregator) = &self.aggregator else { return Ok(()) };
+        let known = aggregator.cores.keys().cloned().collect::<Vec<_>>().join(", ");
+        self.require(
+            aggregator.cores.contains_key(&aggregator.core),
+            "aggregator.core",
+            format_args!("`{}`", aggregator.core),
+            format_args!("there is no such core in aggregator.cores; there are {known}"),
+        )?;
+        self.count("aggregator.clock_mhz", aggregator.clock_mhz)?;
+        self.check_cache("aggregator.cache", &aggregator.cache)?;
+        let line = self.l2.cache.line_bytes;
+        self.require(
+            aggregator.cache.line_bytes == line,
+            "aggregator.cache.line_bytes",
+            aggregator.cache.line_bytes,
+            format_args!("it must be as l2.cache.line_bytes, which is {line}"),
+        )?;
+        self.positive("aggregator.hit_latency_clocks", aggregator.hit_latency_clocks)?;
+        self.count("aggregator.mshrs", aggregator.mshrs)?;
+        self.count("aggregator.command_instructions", aggregator.command_instructions)?;
+        let latency = aggregator.command_latency_cycles;
+        self.require(
+            latency >= self.interconnect.latency_cycles,
+            "aggregator.command_latency_cycles",
+            latency,
+            "a window is longer (interconnect.latency_cycles)",
+        )?;
+        let packets = self.interconnect.queue_packets;
+        self.require(
+            packets >= 2,
+            "interconnect.queue_packets",
+            packets,
+            "the aggregator sends two at once",
+        )?;
+        for (name, core) in &aggregator.cores {
+            for (key, value) in [
+                ("width", core.width),
+                ("instruction_clocks", core.instruction_clocks),
+                ("rob", core.rob),
+                ("registers", core.registers),
+                ("loads", core.loads),
+                ("stores", core.stores),
+            ] {
+                self.count(&format!("aggregator.cores.{name}.{key}"), value)?;
+            }
+        }
+        Ok(())
     }
 
     fn check_energy(&self) -> Checked {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+pub mod aggregator;
 mod check;
 pub mod energy;
 pub mod spinning;
@@ -12,6 +13,7 @@ pub mod timing;
 #[cfg(test)]
 mod tests;
 
+use aggregator::{AggregatorSpec, YieldSpec};
 use energy::EnergySpec;
 use spinning::LockQueueSpec;
 use timing::*;
@@ -58,6 +60,12 @@ pub struct Chip {
     pub l2: L2Spec,
     /// Device memory.
     pub dram: DramSpec,
+    /// The control processor that runs firmware, if it has one.
+    #[serde(default)]
+    pub aggregator: Option<AggregatorSpec>,
+    /// Wavefront yield, if it can.
+    #[serde(default, rename = "yield")]
+    pub wavefront_yield: Option<YieldSpec>,
     /// Energies of events.
     pub energy: EnergySpec,
     /// Hang detection.

@@ -117,6 +117,9 @@ pub struct OperandSpec {
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct UnitSpec {
+    /// Warp slot `i` has only unit `i` modulo their number of each kind, as a wavefront has its SIMD; otherwise any that is free.
+    #[serde(default)]
+    pub owned: bool,
     /// Units for integer and single precision.
     pub sp: u32,
     /// Units for transcendental functions and divisions.
@@ -183,6 +186,17 @@ pub enum L1Policy {
     Bypass,
 }
 
+/// How L1s hear of what others write.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Coherence {
+    /// Not at all.
+    #[default]
+    None,
+    /// By a directory beside the L2: they own what they write, and keep it until somebody else wants it.
+    Moesi,
+}
+
 /// The L1 data cache.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
@@ -191,6 +205,9 @@ pub struct L1Spec {
     pub cache: CacheSpec,
     /// What it does with global memory. Local memory is cached and written back.
     pub global: L1Policy,
+    /// How it hears of what others write.
+    #[serde(default)]
+    pub coherence: Coherence,
     /// From the access to the value.
     pub hit_latency_cycles: u32,
     /// Lines that can be on their way.

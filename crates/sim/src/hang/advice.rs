@@ -40,7 +40,7 @@ pub(super) fn subject<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, cause
             let grid = scene.launch.shape.grid.iter().map(|&d| d as u64).product::<u64>();
             format!("({} of {})", grouped(scene.unstarted), grouped(grid))
         }
-        HangKind::Livelock | HangKind::Unknown => String::new(),
+        HangKind::Starved | HangKind::Livelock | HangKind::Unknown => String::new(),
     }
 }
 
@@ -126,6 +126,10 @@ pub(super) fn help<const N: usize>(
             );
             (advice, "ctas-that-cannot-start")
         }
+        HangKind::Starved => (
+            "let firmware restart wavefronts that yielded, or start what they wait for".to_string(),
+            "nothing-to-start",
+        ),
         HangKind::Endless => ("look at what ends the loop".to_string(), "endless-loop"),
         HangKind::Unknown if *reason == HangReason::Blocked => {
             ("let every thread that others wait for come to them".to_string(), "barrier-deadlock")

@@ -44,6 +44,8 @@ pub struct Hang {
     pub unstarted_ctas: u64,
     /// CTAs of the grid.
     pub grid_ctas: u64,
+    /// What the control processor does, in a run of firmware.
+    pub aggregator: Option<String>,
     /// If it is a livelock: how it comes about. What lanes do is then not told.
     pub livelock: Option<Box<Livelock>>,
     /// How to repair it.
@@ -88,6 +90,8 @@ pub enum HangKind {
     LostToken,
     /// The same, with CTAs left that cannot start.
     NotResident,
+    /// No wavefront is on the chip, and firmware starts none.
+    Starved,
     /// A loop that waits for nothing.
     Endless,
     /// Locks are taken and given back, but far too seldom.

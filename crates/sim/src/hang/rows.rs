@@ -63,6 +63,7 @@ pub(super) fn hang<const N: usize>(
         more_ctas,
         live_warps: live.count() as u64,
         unstarted_ctas: scene.unstarted,
+        aggregator: None,
         grid_ctas: scene.launch.shape.grid.iter().map(|&d| d as u64).product(),
     }
 }

@@ -64,8 +64,8 @@ pub(crate) struct SeenSm<'a, const N: usize> {
     pub watch: Option<&'a Watch<N>>,
     /// All its warp slots.
     pub slots: &'a [Slot],
-    /// The slot of the CTA's first warp.
-    pub first: u8,
+    /// The slots of the CTA's warps.
+    pub cta: &'a [Option<WarpSlot>],
 }
 
 /// Lanes of a warp that do the same.
@@ -452,13 +452,13 @@ pub(crate) fn shared_word(kernel: &Kernel, address: u64) -> Word {
 impl<'a, const N: usize> Seen<'a, N> {
     /// The pipeline's part of a warp.
     pub(super) fn slot(&self, warp: usize) -> Option<&'a Slot> {
-        self.sm.as_ref().map(|sm| &sm.slots[sm.first as usize + warp])
+        self.sm.as_ref().and_then(|sm| Some(&sm.slots[sm.cta[warp]?.index()]))
     }
 
     /// If the warp is watched: whether it is known to repeat itself, and what it polled. One that sleeps does not poll.
     pub(super) fn watched(&self, warp: usize) -> Option<(bool, &'a [Polled<N>])> {
         let sm = self.sm.as_ref().filter(|_| self.slot(warp).is_none_or(|slot| !slot.blocked))?;
-        let slot = WarpSlot(sm.first + warp as u8);
+        let slot = sm.cta[warp]?;
         sm.watch.map(|watch| (watch.repeats(slot), watch.polls(slot)))
     }
 }

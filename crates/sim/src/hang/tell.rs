@@ -20,6 +20,7 @@ impl HangKind {
             HangKind::Stale => "stale copy",
             HangKind::LostToken => "lost token",
             HangKind::NotResident => "CTAs that cannot start",
+            HangKind::Starved => "nothing to start",
             HangKind::Endless => "endless loop",
             HangKind::Livelock => "livelock",
             HangKind::Unknown => "no known kind",
@@ -223,7 +224,7 @@ fn number(value: u64) -> String {
 impl Hang {
     fn title(&self) -> String {
         let article = match self.kind {
-            HangKind::NotResident => "",
+            HangKind::NotResident | HangKind::Starved => "",
             HangKind::Endless => "an ",
             _ => "a ",
         };
@@ -232,31 +233,30 @@ impl Hang {
             (kind, "") => kind.name().to_string(),
             (kind, subject) => format!("{} {subject}", kind.name()),
         };
-        let (kernel, cycles) = (&self.kernel, grouped(self.cycles));
+        let cycles = grouped(self.cycles);
+        let kernel = match &self.kernel[..] {
+            "" => "firmware".to_string(),
+            kernel => format!("kernel `{kernel}`"),
+        };
         match self.reason {
             HangReason::Blocked if kind.is_empty() => {
-                format!("kernel `{kernel}` hangs: no warp can go on, after {cycles} cycles")
+                format!("{kernel} hangs: no warp can go on, after {cycles} cycles")
             }
             HangReason::Repeats if kind.is_empty() => {
-                format!("kernel `{kernel}` hangs: every warp repeats itself, after {cycles} cycles")
+                format!("{kernel} hangs: every warp repeats itself, after {cycles} cycles")
             }
             HangReason::Blocked | HangReason::Repeats => {
-                format!("kernel `{kernel}` hangs: {kind} after {cycles} cycles")
+                format!("{kernel} hangs: {kind} after {cycles} cycles")
             }
             HangReason::Quiet(quiet) => {
                 let kind = if kind.is_empty() { kind } else { format!(", perhaps {article}{kind}") };
                 let quiet = grouped(quiet);
-                format!(
-                    "kernel `{kernel}` seems to hang{kind}: nothing has changed for {quiet} of {cycles} cycles"
-                )
+                format!("{kernel} seems to hang{kind}: nothing has changed for {quiet} of {cycles} cycles")
             }
             HangReason::CycleLimit(limit) => {
                 let running = counted(self.live_warps, "warp");
                 let kind = if kind.is_empty() { kind } else { format!("; it looks like {article}{kind}") };
-                format!(
-                    "kernel `{kernel}` did not end within {} cycles: {running} left{kind}",
-                    grouped(limit)
-                )
+                format!("{kernel} did not end within {} cycles: {running} left{kind}", grouped(limit))
             }
         }
     }
@@ -341,6 +341,9 @@ impl fmt::Display for Hang {
                 "queue".to_string(),
                 format!("{} {start} when others end", counted(self.unstarted_ctas, "CTA")),
             ));
+        }
+        if let Some(aggregator) = &self.aggregator {
+            lines.push(("aggregator".to_string(), aggregator.clone()));
         }
         let (label, proof) = self.proof();
         lines.push((label.to_string(), proof));

@@ -4,6 +4,8 @@
 //! SM has written it: the cache is not coherent. Local memory is written back; its bytes are the warp's own, so only its
 //! tags are kept here.
 
+pub mod coherent;
+
 use super::cache::{Line, Tags, Way};
 use super::store::Memory;
 use crate::chip::timing::L1Spec;
@@ -69,6 +71,8 @@ pub struct L1 {
     mshrs: usize,
     merges: u32,
     changes: u64,
+    /// What makes it coherent, where it is.
+    coherence: Option<Box<coherent::Coherence>>,
 }
 
 impl L1 {
@@ -86,6 +90,7 @@ impl L1 {
             mshrs: spec.mshrs as usize,
             merges: spec.mshr_merges,
             changes: 0,
+            coherence: None,
         }
     }
 
@@ -96,6 +101,9 @@ impl L1 {
 
     /// Whether it holds a line of global memory that is not as memory is.
     pub fn is_stale(&self, memory: &Memory) -> bool {
+        if self.is_coherent() {
+            return false;
+        }
         let mut global = self.tags.ways().filter(|way| !self.is_local[way.index()]);
         global.any(|way| {
             let tag = self.tags.line(way);
@@ -117,7 +125,8 @@ impl L1 {
     pub fn look(&mut self, line: u64) -> Lookup {
         let number = line / self.line_bytes;
         match self.tags.find(number) {
-            Some(way) if self.tags.line(way).valid != 0 => {
+            // What waits to be written is read after that.
+            Some(way) if self.tags.line(way).valid != 0 && !self.tags.line(way).reserved => {
                 self.tags.touch(way);
                 return Lookup::Hit(way);
             }
@@ -245,6 +254,9 @@ impl L1 {
 
     /// Drops every global line, here or on its way, so that later loads see what other SMs wrote.
     pub fn invalidate(&mut self) {
+        if self.is_coherent() {
+            return;
+        }
         while let Some(way) = self.global_ways.pop() {
             if !self.is_local[way.index()] {
                 let number = self.tags.evict(way).number;
@@ -276,6 +288,7 @@ mod tests {
             mshrs: 3,
             mshr_merges: 2,
             bypass_bytes: 128,
+            coherence: Default::default(),
         })
     }
 

@@ -23,6 +23,23 @@ pub enum RequestKind {
     },
 }
 
+/// What a request wants of the directory, where L1s are coherent. What it wants of the slice is beside it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Asks {
+    /// Nothing to keep: the asker's L1 has no part in it.
+    #[default]
+    Nothing,
+    /// A copy of the line to read.
+    Share,
+    /// The line to write, and nobody else to have it.
+    Own {
+        /// The asker has a copy to read, and keeps it until somebody takes it away.
+        has_copy: bool,
+    },
+    /// To give a line back that memory does not have as it is.
+    GiveBack,
+}
+
 /// A request from an SM for (a part of) one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -38,6 +55,10 @@ pub struct Request {
     pub sm: u16,
     /// The asker's number for it, which comes back with the reply.
     pub ticket: u32,
+    /// What it wants of the directory.
+    pub asks: Asks,
+    /// Its slice had to ask memory for the line.
+    pub missed: bool,
 }
 
 /// Bytes of a sector.

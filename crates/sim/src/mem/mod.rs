@@ -1,6 +1,7 @@
 //! Memory: the bytes of the device ([`store`]), and the units that move them: caches, the network, L2 slices, DRAM.
 
 pub mod cache;
+pub mod directory;
 pub mod dram;
 pub mod interconnect;
 pub mod l1;

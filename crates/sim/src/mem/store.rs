@@ -159,6 +159,28 @@ impl Memory {
         unwritten.fold(u128::MAX, |bits, at| bits & !(1 << (at - first)))
     }
 
+    /// Copies what memory holds of a line; beyond an allocation's end there is nothing.
+    pub fn read_line(&self, line: u64, into: &mut [u8]) {
+        let Some(at) = self.find(line) else { return into.fill(0) };
+        let (base, data) = self.allocation(at);
+        let data = &data[(line - base) as usize..];
+        let some = data.len().min(into.len());
+        into[..some].copy_from_slice(&data[..some]);
+        into[some..].fill(0);
+    }
+
+    /// A line, of which some bytes were ever written, replaces what memory holds of it.
+    pub fn write_line(&mut self, line: u64, bytes: &[u8], written: u128) {
+        let Some(at) = self.find(line) else { return };
+        let (base, data, known) = self.allocation_mut(at);
+        let start = (line - base) as usize;
+        let some = (data.len() - start).min(bytes.len());
+        data[start..start + some].copy_from_slice(&bytes[..some]);
+        if let Some(known) = known {
+            (0..some).filter(|byte| written >> byte & 1 == 1).for_each(|byte| known.insert(start + byte, 1));
+        }
+    }
+
     /// Which bytes of an allocation were written, where that is tracked.
     pub fn written(&self, at: usize) -> Option<&BitSet> {
         self.allocations[at].written.as_ref()

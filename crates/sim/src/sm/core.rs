@@ -5,9 +5,11 @@
 
 use std::collections::VecDeque;
 
+use smallvec::SmallVec;
 use warploom_isa::{Op, Pc};
 
 use super::decode::{Decoded, Unit};
+use super::dispatched::Dispatched;
 use super::execute::{Cta, Effects, Execution};
 use super::fetch::{Fetch, Fetched};
 use super::memory_unit::{MemoryUnit, Progress, warm};
@@ -35,6 +37,18 @@ pub struct Context<'a> {
     pub launch: &'a Launch<'a>,
     /// The kernel as the pipeline sees it.
     pub code: &'a [Decoded],
+    /// Where its code begins, in instructions, so that kernels do not share lines of the instruction cache.
+    pub code_start: u32,
+    /// Kernels that firmware can start besides this one, which is number 0.
+    pub others: &'a [Context<'a>],
+}
+
+impl<'a> Context<'a> {
+    /// What belongs to kernel number `kernel`. Asked of what belongs to a kernel already, it is the same.
+    #[inline(always)]
+    pub fn of(&self, kernel: u16) -> &Context<'a> {
+        if kernel == 0 { self } else { self.others.get(kernel as usize - 1).unwrap_or(self) }
+    }
 }
 
 /// A CTA on the SM.
@@ -44,9 +58,14 @@ pub struct Resident<const N: usize> {
     pub cta: Cta,
     /// Its warps.
     pub warps: Vec<Warp<N>>,
-    /// The slot of its first warp.
-    pub first: u8,
+    /// The slot of each.
+    pub slots: WarpSlots,
+    /// The number of its kernel.
+    pub kernel: u16,
 }
+
+/// The slots of a CTA's warps. One that has yielded has none.
+pub type WarpSlots = SmallVec<[Option<WarpSlot>; 8]>;
 
 /// Something that happens in a later cycle.
 #[derive(Clone, Copy, Debug)]
@@ -85,7 +104,7 @@ pub struct Sm<const N: usize, P> {
     wake: u64,
     pub(super) residents: Vec<Option<Resident<N>>>,
     /// How many more CTAs fit.
-    vacant: usize,
+    pub(super) vacant: usize,
     pub(crate) slots: Vec<Slot>,
     /// Ready warps by the unit they need.
     ready: [SlotSet; Unit::COUNT],
@@ -138,6 +157,8 @@ pub struct Sm<const N: usize, P> {
     pub lanes_ended: Option<Vec<(WarpSlot, u64)>>,
     /// CTAs that ended in this window: they may have left lock bits taken.
     ended: Vec<u64>,
+    /// What firmware started here.
+    pub dispatched: Dispatched,
 }
 
 impl<const N: usize, P: Probe> Sm<N, P> {
@@ -193,6 +214,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             spin_unit: None,
             lanes_ended: None,
             ended: Vec::new(),
+            dispatched: Dispatched::default(),
         }
     }
 
@@ -216,6 +238,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let entry = &self.slots[slot.index()];
         let cta = self.residents[entry.resident].as_ref().map_or(0, |r| r.cta.number);
         WarpName { cta, warp: entry.warp as u32 }
+    }
+
+    /// The number of the kernel of the warp in a slot.
+    pub fn kernel_of(&self, slot: WarpSlot) -> u16 {
+        self.slots[slot.index()].kernel
     }
 
     /// What its instructions did besides, between windows.
@@ -252,27 +279,59 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let first = at as u8 * per_cta as u8;
         let warps = (0..per_cta).map(|w| Warp::new(w, shape.block, kernel, chip.sm.divergence)).collect();
         let cta = Cta::new(context.launch, number, self.id, at as u32);
-        self.residents[at] = Some(Resident { cta, warps, first });
+        let slots = (first..first + per_cta as u8).map(|slot| Some(WarpSlot(slot))).collect();
+        self.place_cta(context, at, Resident { cta, warps, slots, kernel: 0 }, now);
+    }
+
+    /// Puts a CTA into a place, and its warps into their slots.
+    pub(super) fn place_cta(&mut self, context: &Context<'_>, at: usize, resident: Resident<N>, now: u64) {
+        let slots = resident.slots.clone();
+        let (number, warps) = (resident.cta.number, slots.len() as u32);
+        self.residents[at] = Some(resident);
         self.vacant -= 1;
-        self.probe.cta_started(now, CtaEvent { number, first: WarpSlot(first), warps: per_cta });
-        for warp in 0..per_cta as usize {
-            let slot = WarpSlot(first + warp as u8);
-            let entry = &mut self.slots[slot.index()];
-            *entry = entry.next(at, warp, now);
-            let age = self.warps_started;
-            self.warps_started += 1;
-            let schedulers = self.schedulers.len();
-            self.schedulers[slot.index() % schedulers].policy.started(now, slot, age);
-            if let Some(unit) = &mut self.spin_unit {
-                unit.started(now, slot);
-            }
-            if let Some(lanes) = self.waited_at.get_mut(slot.index()) {
-                *lanes = [u64::MAX; N];
-            }
-            self.refresh(context, slot, now);
+        let first = slots[0].expect("a warp that starts has a slot");
+        self.probe.cta_started(now, CtaEvent { number, first, warps });
+        for (warp, slot) in slots.into_iter().enumerate() {
+            self.occupy(context, slot.expect("a warp that starts has a slot"), at, warp, now);
         }
         self.wake = self.now;
         self.changed = true;
+    }
+
+    /// A warp of the CTA in place `at` begins in a slot.
+    pub(super) fn occupy(&mut self, context: &Context<'_>, slot: WarpSlot, at: usize, warp: usize, now: u64) {
+        let kernel = self.residents[at].as_ref().map_or(0, |resident| resident.kernel);
+        let entry = &mut self.slots[slot.index()];
+        *entry = entry.next(at, warp, now);
+        (entry.kernel, entry.code_start) = (kernel, context.of(kernel).code_start);
+        let age = self.warps_started;
+        self.warps_started += 1;
+        let schedulers = self.schedulers.len();
+        self.schedulers[slot.index() % schedulers].policy.started(now, slot, age);
+        if let Some(unit) = &mut self.spin_unit {
+            unit.started(now, slot);
+        }
+        if let Some(lanes) = self.waited_at.get_mut(slot.index()) {
+            *lanes = [u64::MAX; N];
+        }
+        self.refresh(context, slot, now);
+    }
+
+    /// A warp has left its slot although it has not ended.
+    pub(super) fn vacate(&mut self, slot: WarpSlot, now: u64) {
+        let entry = &mut self.slots[slot.index()];
+        if now > entry.since {
+            self.probe.spent(slot, entry.state, entry.since, now - entry.since);
+        }
+        entry.since = now;
+        entry.state = State::Ended;
+        entry.life += 1;
+        self.fetch.forget(slot);
+        let schedulers = self.schedulers.len();
+        self.schedulers[slot.index() % schedulers].policy.ended(now, slot);
+        if let Some(unit) = &mut self.spin_unit {
+            unit.ended(now, slot);
+        }
     }
 
     /// Runs the cycles from `from` on and below `until`.
@@ -338,6 +397,13 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
     }
 
+    /// Something came to it between two windows.
+    pub fn wake_up(&mut self) {
+        if self.fault.is_none() {
+            self.wake = self.wake.min(self.now);
+        }
+    }
+
     /// The next cycle, up to `until`, in which something can happen.
     fn next_cycle(&self, until: u64) -> u64 {
         let soon = self.now + 1;
@@ -386,7 +452,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// One cycle. Returns whether the SM goes on.
-    fn cycle(&mut self, context: &Context<'_>, execution: &mut Execution<'_>, now: u64) -> bool {
+    fn cycle<'a>(&mut self, context: &Context<'a>, execution: &mut Execution<'a>, now: u64) -> bool {
         while let Some(&(at, ticket)) = self.inbox.front() {
             if at > now {
                 break;
@@ -399,6 +465,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         if !self.memory.completed.is_empty() {
             self.collect_completed(now);
+        }
+        if !self.memory.switches.done.is_empty() {
+            self.finish_switches(context, now);
         }
         if self.events.next_cycle() == Some(now) {
             let mut due = std::mem::take(&mut self.due);
@@ -431,7 +500,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// Every scheduler issues, if it can. Returns false if a thread faulted.
-    fn schedule_all(&mut self, context: &Context<'_>, execution: &mut Execution<'_>, now: u64) -> bool {
+    fn schedule_all<'a>(&mut self, context: &Context<'a>, execution: &mut Execution<'a>, now: u64) -> bool {
         let mut issuable = self.issuable(now);
         let busy = self.any_ready.0 & !issuable.0;
         if busy != 0 {
@@ -472,10 +541,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// One scheduler issues from a set that is not empty. Returns false if a thread faulted.
-    fn schedule(
+    fn schedule<'a>(
         &mut self,
-        context: &Context<'_>,
-        execution: &mut Execution<'_>,
+        context: &Context<'a>,
+        execution: &mut Execution<'a>,
         scheduler: usize,
         ready: SlotSet,
         now: u64,
@@ -489,7 +558,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             match self.issue(context, execution, slot, now) {
                 Ok(issue) => {
                     let next = if scheduler + 1 == self.schedulers.len() { 0 } else { scheduler + 1 };
-                    self.turns[context.code[issue.pc.index()].unit as usize] = next;
+                    let code = context.of(self.slots[slot.index()].kernel).code;
+                    self.turns[code[issue.pc.index()].unit as usize] = next;
                     self.schedulers[scheduler].policy.issued(now, &issue);
                     // What comes after the branch waits for its turn in the queue.
                     if issue.is_sib && self.back_off(context, scheduler, &issue, now) {
@@ -542,7 +612,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         };
         entry.fetch_pc = path.pc;
         let life = entry.life;
-        match self.fetch.fetch(now, slot, path.pc) {
+        match self.fetch.fetch(now, slot, Pc(entry.code_start + path.pc.0)) {
             Fetched::Hit { count, at } => self.events.push(at, Event::Decoded { slot, life, count }),
             Fetched::Miss { line } => {
                 if !self.memory.fetch_instructions(now, line) {
@@ -570,7 +640,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 if entry.life != life {
                     return;
                 }
-                entry.board.release(&context.code[pc.index()].writes.at(registers, predicates));
+                let code = context.of(entry.kernel).code;
+                entry.board.release(&code[pc.index()].writes.at(registers, predicates));
                 slot
             }
             Event::Decoded { slot, life, count } => {
@@ -663,6 +734,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     pub(super) fn assess(&self, context: &Context<'_>, slot: WarpSlot, now: u64) -> (State, Unit) {
         let entry = &self.slots[slot.index()];
+        let context = context.of(entry.kernel);
         let none = Unit::Control;
         let Some(resident) = &self.residents[entry.resident] else { return (State::Ended, none) };
         let warp = &resident.warps[entry.warp];
@@ -725,21 +797,22 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// All threads of a CTA have ended and its accesses are done: its place is free.
     pub(super) fn end_cta_if_done(&mut self, resident: usize, now: u64) {
         let Some(there) = &self.residents[resident] else { return };
-        let slots = there.first as usize..there.first as usize + there.warps.len();
-        if there.cta.live_warps > 0 || self.slots[slots.clone()].iter().any(|s| s.outstanding > 0) {
+        let mut slots = there.slots.iter().flatten();
+        if there.cta.live_warps > 0 || slots.any(|slot| self.slots[slot.index()].outstanding > 0) {
             return;
         }
         let number = there.cta.number;
         // The cycle of the last instruction is part of the CTA's time.
         let end = now + 1;
         self.account_end(resident, end);
-        for at in slots {
-            self.slots[at].life += 1;
-            self.fetch.forget(WarpSlot(at as u8));
+        let there = self.residents[resident].take().expect("it was here before");
+        for slot in there.slots.iter().flatten() {
+            self.slots[slot.index()].life += 1;
+            self.fetch.forget(*slot);
         }
         self.locks.forget(number);
         self.ended.push(number);
-        self.residents[resident] = None;
+        self.dispatched.cta_ended(there, end);
         self.vacant += 1;
         self.last_end = end;
         self.changed = true;
@@ -775,17 +848,18 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// A CTA's time on the SM is over: its warps' last states are accounted for.
     fn account_end(&mut self, resident: usize, end: u64) {
         let Some(there) = &self.residents[resident] else { return };
-        let (first, warps) = (WarpSlot(there.first), there.warps.len());
-        let slots = first.index()..first.index() + warps;
+        let slots: SmallVec<[WarpSlot; 8]> = there.slots.iter().flatten().copied().collect();
         // A fault ends a launch in the middle of a cycle that some warps have used.
-        let end = self.slots[slots.clone()].iter().map(|slot| slot.since).fold(end, u64::max);
-        for at in slots {
-            let entry = &mut self.slots[at];
+        let end = slots.iter().map(|slot| self.slots[slot.index()].since).fold(end, u64::max);
+        for &slot in &slots {
+            let entry = &mut self.slots[slot.index()];
             if end > entry.since {
-                self.probe.spent(WarpSlot(at as u8), entry.state, entry.since, end - entry.since);
+                self.probe.spent(slot, entry.state, entry.since, end - entry.since);
             }
             entry.since = end;
         }
-        self.probe.cta_ended(end, CtaEvent { number: there.cta.number, first, warps: warps as u32 });
+        let first = slots.first().copied().unwrap_or(WarpSlot(0));
+        let warps = slots.len() as u32;
+        self.probe.cta_ended(end, CtaEvent { number: there.cta.number, first, warps });
     }
 }

@@ -289,6 +289,9 @@ fn times(units: &UnitSpec, op: Op) -> (Unit, Class, [u32; 2]) {
         | Op::MatchAll(_)
         | Op::Redux(..)
         | Op::ActiveMask
+        | Op::WaveBallot
+        | Op::WaveActive
+        | Op::WaveShfl(_)
         | Op::Elect => exchange,
         Op::Bar(_) | Op::BarWarp => (Unit::Control, Class::Barrier, [1, 1]),
         Op::Fence(..) | Op::CpAsyncWait => (Unit::Control, Class::Fence, [1, 1]),
@@ -304,7 +307,8 @@ fn times(units: &UnitSpec, op: Op) -> (Unit, Class, [u32; 2]) {
         | Op::Nop
         | Op::Prefetch
         | Op::CpAsyncCommit
-        | Op::Nanosleep => control,
+        | Op::Nanosleep
+        | Op::Yield => control,
         _ => (Unit::Sp, Class::Integer, units.int.add),
     }
 }
@@ -320,7 +324,7 @@ fn ordering(op: Op) -> Ordering {
         | Op::StUnlock(access)
         | Op::Atom(_, access) => (access.order, access.scope),
         // What is printed is read from memory at once.
-        Op::CpAsyncWait | Op::Printf | Op::AssertFail => {
+        Op::CpAsyncWait | Op::Printf | Op::AssertFail | Op::Yield => {
             return Ordering { after_all: true, before_all: false };
         }
         _ => return Ordering::default(),

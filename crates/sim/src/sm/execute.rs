@@ -1,5 +1,7 @@
 //! What one instruction does to a warp, its CTA and memory.
 
+use std::sync::Arc;
+
 use smallvec::SmallVec;
 use warploom_isa::{
     BarMode, Dst, FrameCopy, Guard, Inst, Kernel, LinkedCallee, MbarrierOp, Op, Operand, Pc, Space, Special,
@@ -39,6 +41,19 @@ pub struct Cta {
     pub barriers: Barriers,
     /// Warps that have not ended.
     pub live_warps: u32,
+    /// The task that it belongs to, if firmware started it; otherwise the launch itself.
+    pub task: Option<Arc<Task>>,
+}
+
+/// CTAs that firmware starts together: the grid of a kernel with parameters of its own.
+#[derive(Debug)]
+pub struct Task {
+    /// The kernel's number.
+    pub kernel: u16,
+    /// CTAs, in x.
+    pub ctas: u32,
+    /// The kernel's parameters.
+    pub params: Vec<u8>,
 }
 
 impl Cta {
@@ -55,7 +70,13 @@ impl Cta {
             shared: Shared::new(occupancy.shared_bytes, base, *check_uninitialised),
             barriers: Barriers::new(chip.sm.barriers_per_cta, chip.sm.warp_lanes),
             live_warps: occupancy.warps_per_cta,
+            task: None,
         }
+    }
+
+    /// The same CTA as number `index` of a task.
+    pub fn of_task(self, task: Arc<Task>, index: u32) -> Cta {
+        Cta { id: [index, 0, 0], task: Some(task), ..self }
     }
 }
 
@@ -91,6 +112,8 @@ pub struct Effects {
     pub lock_units: LockUnits,
     /// What looks wrong with the use of lock bits.
     pub lock_notes: LockWarnings,
+    /// Lines of global memory that a coherent L1 has newer, for instructions that print.
+    pub fresh: Vec<(u64, Vec<u8>)>,
 }
 
 impl Execution<'_> {
@@ -104,7 +127,7 @@ impl Execution<'_> {
             lock_unit: self.effects.lock_units.of_mut(cta.sm),
             lock_notes: &mut self.effects.lock_notes,
             constants: self.launch.constants,
-            params: self.launch.params,
+            params: cta.task.as_ref().map_or(self.launch.params, |task| &task.params),
             uninitialised: None,
         }
     }
@@ -191,9 +214,11 @@ impl Execution<'_> {
             | Op::BarWarp => {
                 return Ok(self.communicate(warp, &activation, inst, path, mask));
             }
-            Op::ActiveMask => vote::execute(inst, &mut registers, &kernel.imms, mask),
+            Op::ActiveMask | Op::WaveBallot | Op::WaveActive | Op::WaveShfl(_) => {
+                vote::execute(inst, &mut registers, &kernel.imms, mask);
+            }
             Op::Bar(_) => return self.barrier(cta, warps, at, path, mask),
-            Op::Nanosleep => {
+            Op::Nanosleep | Op::Yield => {
                 warp.control.advance();
                 return Ok(Next::Yield);
             }
@@ -276,10 +301,12 @@ impl Execution<'_> {
             Special::CtaidX => [cta.id[0]; N],
             Special::CtaidY => [cta.id[1]; N],
             Special::CtaidZ => [cta.id[2]; N],
-            Special::NctaidX => [shape.grid[0]; N],
+            Special::NctaidX => [cta.task.as_ref().map_or(shape.grid[0], |task| task.ctas); N],
             Special::NctaidY => [shape.grid[1]; N],
             Special::NctaidZ => [shape.grid[2]; N],
             Special::LaneId => from_lane(&lane_id),
+            Special::WaveLaneId => from_lane(&|lane| lane as u32),
+            Special::WaveLanes => [N as u32; N],
             Special::WarpId => {
                 let first = warp.id * halves;
                 from_lane(&|lane| first + (lane / PTX_WARP) as u32)
@@ -510,9 +537,10 @@ impl Execution<'_> {
         let formats = read_address(&warp.registers(activation), inst.src[0], imms, wide);
         let buffers = read_address(&warp.registers(activation), inst.src[1], imms, wide);
         let mut used = [0u32; N];
+        let fresh = std::mem::take(&mut self.effects.fresh);
         for lane in each(mask) {
-            let mut device =
-                DeviceArguments { reach: self.reach(cta), warp, activation, lane, buffer: buffers[lane] };
+            let (reach, buffer, fresh) = (self.reach(cta), buffers[lane], &fresh[..]);
+            let mut device = DeviceArguments { reach, warp, activation, lane, buffer, fresh };
             let bad = |message| Bad { lane, kind: FaultKind::Printf(message) };
             let format = printf::Arguments::string(&mut device, formats[lane]).map_err(bad)?;
             let (text, count) = printf::format(&format, &mut device).map_err(bad)?;
@@ -539,7 +567,8 @@ impl Execution<'_> {
         let address = |at: usize| read_address(&registers, inst.src[at], &kernel.imms, wide)[lane];
         let (message, file, function) = (address(0), address(1), address(3));
         let line = registers.read32(inst.src[2])[lane];
-        let mut device = DeviceArguments { reach: self.reach(cta), warp, activation, lane, buffer: 0 };
+        let fresh = &std::mem::take(&mut self.effects.fresh)[..];
+        let mut device = DeviceArguments { reach: self.reach(cta), warp, activation, lane, buffer: 0, fresh };
         // A string that cannot be read must not hide the assertion.
         let mut text =
             |address| printf::Arguments::string(&mut device, address).unwrap_or_else(|_| "?".to_string());
@@ -555,13 +584,20 @@ struct DeviceArguments<'a, const N: usize> {
     activation: &'a Activation,
     lane: usize,
     buffer: u64,
+    fresh: &'a [(u64, Vec<u8>)],
 }
 
 impl<const N: usize> DeviceArguments<'_, N> {
     fn byte(&mut self, address: u64) -> printf::Result<u8> {
-        self.reach
+        let found = self
+            .reach
             .generic_byte(self.warp, self.activation, self.lane, address)
-            .map_err(|bad| bad.kind.to_string())
+            .map_err(|bad| bad.kind.to_string())?;
+        let newer = self
+            .fresh
+            .iter()
+            .find_map(|(line, bytes)| bytes.get(usize::try_from(address.checked_sub(*line)?).ok()?).copied());
+        Ok(newer.unwrap_or(found))
     }
 }
 

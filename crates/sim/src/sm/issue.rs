@@ -16,13 +16,15 @@ use crate::sched::{BranchOutcome, Issue, WarpSlot};
 
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// The warp in `slot`, which is ready, issues its next instruction.
-    pub(super) fn issue(
+    pub(super) fn issue<'a>(
         &mut self,
-        context: &Context<'_>,
-        execution: &mut Execution<'_>,
+        context: &Context<'a>,
+        execution: &mut Execution<'a>,
         slot: WarpSlot,
         now: u64,
     ) -> Result<Issue, Box<Fault>> {
+        let context = context.of(self.slots[slot.index()].kernel);
+        execution.launch = context.launch;
         let kernel = context.launch.kernel;
         debug_assert_eq!(self.assess(context, slot, now).0, State::Ready);
         self.account_issue(slot, now);
@@ -141,8 +143,16 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             let warp = (slot, &mut resident.warps[w], &activation);
             Self::show_mbarrier(&mut self.probe, kernel, warp, inst, mask);
         }
+        if inst.op == Op::Yield && mask != 0 && self.dispatched.can_yield {
+            let resource = resident.warps[w].registers(&activation).read64(inst.src[0], &kernel.imms);
+            self.yield_warp(context, slot, resource[first(mask)]);
+            return Ok(());
+        }
         let watched = self.watch.is_some() && matches!(inst.op, Op::Mbarrier(..));
         let shared_before = watched.then(|| resident.cta.shared.bytes.clone());
+        if matches!(inst.op, Op::Printf | Op::AssertFail) && self.memory.l1.is_coherent() {
+            execution.effects.fresh = self.memory.newer_lines();
+        }
         let live = resident.warps[w].live;
         execution.step(&mut resident.cta, &mut resident.warps, w, path)?;
         let ended = live & !resident.warps[w].live;
@@ -173,12 +183,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let latency = context.launch.chip.units.barrier_latency_cycles as u64;
         let at = self.slots[by.index()].resident;
         let Some(resident) = &self.residents[at] else { return };
-        let first = resident.first;
-        for w in 0..resident.warps.len() as u8 {
-            let slot = WarpSlot(first + w);
+        for w in 0..resident.warps.len() {
             let Some(resident) = &self.residents[at] else { return };
+            let Some(slot) = resident.slots[w] else { continue };
             let entry = &mut self.slots[slot.index()];
-            let control = &resident.warps[w as usize].control;
+            let control = &resident.warps[w].control;
             if slot == by || control.current().is_none() {
                 continue;
             }
@@ -196,7 +205,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             if entry.not_before.0 < until {
                 entry.not_before = (until, State::Barrier);
                 let (life, buffer_pc) = (entry.life, entry.buffer_pc);
-                let path = resident.warps[w as usize].control.current();
+                let path = resident.warps[w].control.current();
                 self.events.push(until, Event::Wake { slot, life });
                 if path.is_some_and(|path| path.pc != buffer_pc) {
                     self.redirect(slot, now);
@@ -280,10 +289,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// An access is complete: its values are in registers, and whoever waited for it goes on.
     pub(super) fn complete(&mut self, context: &Context<'_>, id: u32, now: u64) {
-        let kernel = context.launch.kernel;
         let transfer = &self.memory.transfers[id];
         let (slot, pc, kind) = (transfer.slot, transfer.pc, transfer.kind);
         let (mask, queued) = (transfer.mask, transfer.queued);
+        let context = context.of(self.slots[slot.index()].kernel);
+        let kernel = context.launch.kernel;
         let decoded = &context.code[pc.index()];
         let entry = &mut self.slots[slot.index()];
         let at = entry.resident;

@@ -10,12 +10,15 @@ use std::collections::VecDeque;
 use smallvec::SmallVec;
 use warploom_isa::AtomOp;
 
+use super::coherent::PROBE;
+use super::switch::Switches;
 use super::transfer::{Transfer, TransferKind, shared_turns};
 use crate::chip::Chip;
-use crate::chip::timing::{L1Policy, SharedSpec};
+use crate::chip::timing::{Coherence, L1Policy, SharedSpec};
 use crate::mem::cache::Tags;
+use crate::mem::directory::{Given, Grant, Probe};
 use crate::mem::l1::{L1, LineBytes, LineWritten, Lookup, MAX_LINE_BYTES, Refusal};
-use crate::mem::message::{Request, RequestKind, SECTOR_BYTES};
+use crate::mem::message::{Asks, Request, RequestKind, SECTOR_BYTES};
 use crate::mem::store::Memory;
 use crate::slab::Slab;
 use crate::stats::L1Stats;
@@ -46,6 +49,10 @@ pub enum Purpose {
     Constant,
     /// A line of local memory that had to go.
     WriteBack,
+    /// A line of a warp's state.
+    Switch,
+    /// A line that a coherent L1 had written and gives back.
+    GiveBack,
 }
 
 /// A message that has not been answered. What all messages need comes first, on one line of the host's cache.
@@ -62,6 +69,10 @@ pub struct Flight {
     pub bytes: LineBytes,
     /// Which of its bytes had been written.
     pub written: LineWritten,
+    /// What a coherent L1 may do with it, once answered.
+    pub granted: Option<Grant>,
+    /// Its bytes come with the answer.
+    pub comes: bool,
 }
 
 /// What the unit did in a cycle.
@@ -85,9 +96,9 @@ pub struct MemoryUnit<const N: usize> {
     sm: u16,
     shared: SharedSpec,
     policy: L1Policy,
-    line_bytes: u64,
+    pub(super) line_bytes: u64,
     bypass_bytes: u64,
-    hit_latency: u64,
+    pub(super) hit_latency: u64,
     constant_latency: u64,
     local_words: u64,
     /// Accesses of warps.
@@ -111,6 +122,14 @@ pub struct MemoryUnit<const N: usize> {
     pub completed: Vec<(u32, u64)>,
     /// Messages for the network, with the cycle they are sent.
     pub outbox: Vec<(u64, Request)>,
+    /// Warps whose state goes to memory or comes back.
+    pub switches: Switches,
+    /// What others want of a coherent L1.
+    pub(super) probes: Slab<Probe>,
+    /// Its responses, with the cycle they are sent and the line.
+    pub responses: Vec<(u64, u64, Option<Box<Given>>)>,
+    /// A store has changed what a coherent L1 holds.
+    pub stored: bool,
     /// Packets the network still takes.
     room: u32,
     /// What happened.
@@ -120,6 +139,10 @@ pub struct MemoryUnit<const N: usize> {
 impl<const N: usize> MemoryUnit<N> {
     /// An idle unit.
     pub fn new(chip: &Chip, sm: u16) -> Self {
+        let mut l1 = L1::new(&chip.l1);
+        if chip.l1.coherence == Coherence::Moesi {
+            l1.make_coherent();
+        }
         MemoryUnit {
             sm,
             shared: chip.shared.clone(),
@@ -132,7 +155,7 @@ impl<const N: usize> MemoryUnit<N> {
             transfers: Slab::default(),
             flights: Slab::default(),
             queue: VecDeque::new(),
-            l1: L1::new(&chip.l1),
+            l1,
             constant: Tags::new(&chip.constant.cache),
             constant_misses: Vec::new(),
             free_at: 0,
@@ -140,6 +163,10 @@ impl<const N: usize> MemoryUnit<N> {
             wants_room: false,
             completed: Vec::new(),
             outbox: Vec::new(),
+            switches: Switches::default(),
+            probes: Slab::default(),
+            responses: Vec::new(),
+            stored: false,
             room: chip.interconnect.queue_packets,
             stats: L1Stats::default(),
         }
@@ -164,17 +191,35 @@ impl<const N: usize> MemoryUnit<N> {
         self.room = packets;
         let goes_on = self.refused && self.wants_room && packets > 0;
         self.refused &= !goes_on;
-        goes_on
+        goes_on || packets > 0 && !self.switches.is_idle()
     }
 
     /// When the next piece could go, if one can.
+    #[inline]
     pub fn next_step(&self) -> Option<u64> {
-        let &(_, ready) = self.queue.front().filter(|_| !self.refused)?;
-        Some(self.free_at.max(ready))
+        let access = self.queue.front().filter(|_| !self.refused).map(|&(_, ready)| self.free_at.max(ready));
+        if self.room == 0 || self.switches.is_idle() {
+            return access;
+        }
+        access.into_iter().chain(self.switches.next_line()).min()
+    }
+
+    /// Sends a line of a warp that leaves or comes back, if the network has room.
+    #[cold]
+    fn send_line(&mut self, now: u64) {
+        let Some(line) = self.switches.line(now).filter(|_| self.room > 0) else { return };
+        let kind = if line.saves { RequestKind::Write } else { RequestKind::Read };
+        if let Ok(ticket) = self.send(now, Purpose::Switch, line.address, self.all_sectors(), kind) {
+            self.flights[ticket].waiting.push((line.switch, line.index as u64));
+            self.switches.sent(now);
+        }
     }
 
     /// Does one cycle's work.
     pub fn step(&mut self, now: u64) -> Progress {
+        if !self.switches.is_idle() {
+            self.send_line(now);
+        }
         let Some(&(id, ready)) = self.queue.front().filter(|_| !self.refused) else { return Progress::Idle };
         let start = self.free_at.max(ready);
         if start > now {
@@ -288,7 +333,10 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// Writes back what a way holds, if it must be, before it is used for another line.
-    fn make_way(&mut self, now: u64, way: crate::mem::cache::Way) -> Result<(), Refusal> {
+    pub(super) fn make_way(&mut self, now: u64, way: crate::mem::cache::Way) -> Result<(), Refusal> {
+        if self.l1.is_coherent() && self.l1.must_give_back(way).is_some() {
+            return self.give_back(now, way);
+        }
         let Some(old) = self.l1.must_write_back(way) else { return Ok(()) };
         self.send(now, Purpose::WriteBack, old, self.all_sectors(), RequestKind::Write)?;
         // If the network has no room for the new line's packet, the old line need not go again.
@@ -298,6 +346,9 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     fn send_global(&mut self, now: u64, id: u32) -> Result<(), Refusal> {
+        if self.l1.is_coherent() {
+            return self.send_coherent(now, id);
+        }
         let access = &self.transfers[id];
         let cached = self.policy == L1Policy::WriteEvict;
         let through_l1 = cached && !access.skips_l1 && access.kind == TransferKind::Load;
@@ -326,25 +377,33 @@ impl<const N: usize> MemoryUnit<N> {
                 self.wait_for(ticket, id, lanes);
                 self.stats.stores += 1;
             }
-            TransferKind::Atomic { op, silent, .. } => {
-                let sectors = access.sectors(lanes, line);
-                let same_word = access.same_word(lanes) as u8;
-                let operands = if op == AtomOp::Cas { 2 } else { 1 };
-                let kind = RequestKind::Atomic {
-                    same_word,
-                    lanes: lanes.count_ones() as u8,
-                    operand_bytes: (operands * access.bytes) as u8,
-                    result_bytes: if silent { 0 } else { access.bytes as u8 },
-                };
-                let ticket = self.send(now, Purpose::Atomic, line, sectors, kind)?;
+            TransferKind::Atomic { .. } => {
+                self.send_atomic(now, id, line, lanes)?;
                 if cached {
                     self.l1.forget(line);
                 }
-                self.wait_for(ticket, id, lanes);
-                self.stats.atomics += 1;
             }
         }
         self.transfers[id].unsent &= !lanes;
+        Ok(())
+    }
+
+    /// Sends lanes of an atomic to their slice.
+    pub(super) fn send_atomic(&mut self, now: u64, id: u32, line: u64, lanes: u64) -> Result<(), Refusal> {
+        let access = &self.transfers[id];
+        let TransferKind::Atomic { op, silent, .. } = access.kind else { unreachable!("called for atomics") };
+        let sectors = access.sectors(lanes, line);
+        let same_word = access.same_word(lanes) as u8;
+        let operands = if op == AtomOp::Cas { 2 } else { 1 };
+        let kind = RequestKind::Atomic {
+            same_word,
+            lanes: lanes.count_ones() as u8,
+            operand_bytes: (operands * access.bytes) as u8,
+            result_bytes: if silent { 0 } else { access.bytes as u8 },
+        };
+        let ticket = self.send(now, Purpose::Atomic, line, sectors, kind)?;
+        self.wait_for(ticket, id, lanes);
+        self.stats.atomics += 1;
         Ok(())
     }
 
@@ -373,12 +432,12 @@ impl<const N: usize> MemoryUnit<N> {
         Ok(())
     }
 
-    fn wait_for(&mut self, ticket: u32, id: u32, lanes: u64) {
+    pub(super) fn wait_for(&mut self, ticket: u32, id: u32, lanes: u64) {
         self.flights[ticket].waiting.push((id, lanes));
         self.transfers[id].outstanding += 1;
     }
 
-    fn all_sectors(&self) -> u8 {
+    pub(super) fn all_sectors(&self) -> u8 {
         ((1u32 << (self.line_bytes as u32 / SECTOR_BYTES)) - 1) as u8
     }
 
@@ -403,7 +462,7 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// Sends a message, if the network has room.
-    fn send(
+    pub(super) fn send(
         &mut self,
         now: u64,
         purpose: Purpose,
@@ -421,11 +480,23 @@ impl<const N: usize> MemoryUnit<N> {
             waiting: SmallVec::new(),
             bytes: [0; MAX_LINE_BYTES],
             written: LineWritten::MAX,
+            granted: None,
+            comes: true,
         });
         let flight = &mut self.flights[ticket];
         (flight.purpose, flight.line) = (purpose, line);
         flight.waiting.clear();
-        self.outbox.push((now, Request { line, sectors, whole: sectors, kind, sm: self.sm, ticket }));
+        let request = Request {
+            line,
+            sectors,
+            whole: sectors,
+            kind,
+            sm: self.sm,
+            ticket,
+            asks: Asks::Nothing,
+            missed: false,
+        };
+        self.outbox.push((now, request));
         Ok(ticket)
     }
 
@@ -448,7 +519,7 @@ impl<const N: usize> MemoryUnit<N> {
         let flight = &mut self.flights[ticket];
         match flight.purpose {
             Purpose::Fill { local: false } | Purpose::Load => {
-                read_line(memory, flight.line, &mut flight.bytes[..self.line_bytes as usize]);
+                memory.read_line(flight.line, &mut flight.bytes[..self.line_bytes as usize]);
                 flight.written = memory.written_from(flight.line);
                 0
             }
@@ -460,6 +531,22 @@ impl<const N: usize> MemoryUnit<N> {
                 let (id, lanes) = flight.waiting[0];
                 self.transfers[id].update(memory, lanes)
             }
+            Purpose::Switch => {
+                let (switch, index) = flight.waiting[0];
+                let line = &mut flight.bytes[..self.line_bytes as usize];
+                if let Some(image) = self.switches.image_to_save(switch) {
+                    let bytes = &image[index as usize * line.len()..];
+                    memory.write(flight.line, &bytes[..line.len()]);
+                } else {
+                    memory.read_line(flight.line, line);
+                }
+                0
+            }
+            Purpose::GiveBack => {
+                let Some(given) = self.l1.leaving(ticket) else { return 0 };
+                memory.write_line(flight.line, &given.bytes[..self.line_bytes as usize], given.written);
+                0
+            }
             _ => 0,
         }
     }
@@ -467,17 +554,31 @@ impl<const N: usize> MemoryUnit<N> {
     /// Reads a little of all that it takes to serve or to answer message `ticket`.
     #[inline]
     fn glance(&self, ticket: u32) -> u64 {
+        if ticket & PROBE != 0 {
+            return 0;
+        }
         let flight = &self.flights[ticket];
         match flight.waiting.first() {
-            Some(&(id, lanes)) => self.transfers[id].glance(lanes) ^ flight.bytes[0] as u64,
-            None => 0,
+            // Lines of a warp's state do not belong to an access.
+            Some(&(id, lanes)) if flight.purpose != Purpose::Switch => {
+                self.transfers[id].glance(lanes) ^ flight.bytes[0] as u64
+            }
+            _ => 0,
         }
     }
 
     /// The answer to message `ticket` arrives. Returns a line of instructions, if it brings one.
     pub fn arrive(&mut self, now: u64, ticket: u32) -> Option<u64> {
         self.refused = false;
+        if ticket & PROBE != 0 {
+            self.answer_probe(now, ticket);
+            return None;
+        }
         let flight = &self.flights[ticket];
+        if let Some(grant) = flight.granted {
+            self.arrive_granted(now, ticket, grant);
+            return None;
+        }
         let (purpose, line) = (flight.purpose, flight.line);
         match purpose {
             Purpose::Fill { local } => {
@@ -492,6 +593,13 @@ impl<const N: usize> MemoryUnit<N> {
                     self.constant.replace(way, number);
                 }
                 self.constant_misses.retain(|&(_, waited)| waited != ticket);
+            }
+            Purpose::GiveBack => self.l1.has_left(ticket),
+            Purpose::Switch => {
+                let (switch, index) = flight.waiting[0];
+                self.switches.arrived(switch, index as usize, &flight.bytes[..self.line_bytes as usize]);
+                self.flights.give_back(ticket);
+                return None;
             }
             _ => {}
         }
@@ -510,6 +618,16 @@ impl<const N: usize> MemoryUnit<N> {
         self.flights.give_back(ticket);
         (purpose == Purpose::Instruction).then_some(line)
     }
+
+    /// One of the messages of an access has been answered.
+    pub(super) fn part_done(&mut self, now: u64, id: u32) {
+        let access = &mut self.transfers[id];
+        access.outstanding -= 1;
+        let all_sent = access.shared | access.constant | access.local | access.unsent == 0;
+        if access.outstanding == 0 && all_sent {
+            self.completed.push((id, access.ready_at.max(now)));
+        }
+    }
 }
 
 /// Looks at what some messages are about, so that it is in the host's cache when it is their turn. One after the other
@@ -517,14 +635,4 @@ impl<const N: usize> MemoryUnit<N> {
 #[inline]
 pub fn warm<'a, const N: usize>(messages: impl Iterator<Item = (&'a MemoryUnit<N>, u32)>) {
     std::hint::black_box(messages.fold(0, |seen, (unit, ticket)| seen ^ unit.glance(ticket)));
-}
-
-/// Copies what memory holds of a line; beyond an allocation's end there is nothing.
-fn read_line(memory: &Memory, line: u64, into: &mut [u8]) {
-    let Some(at) = memory.find(line) else { return into.fill(0) };
-    let (base, data) = memory.allocation(at);
-    let data = &data[(line - base) as usize..];
-    let some = data.len().min(into.len());
-    into[..some].copy_from_slice(&data[..some]);
-    into[some..].fill(0);
 }

@@ -46,7 +46,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         };
         let Some((id, lanes)) = changed else { return };
         let transfer = &self.memory.transfers[id];
-        let polls = context.code[transfer.pc.index()].spin == Some(SpinRole::Poll);
+        let code = context.of(self.slots[transfer.slot.index()].kernel).code;
+        let polls = code[transfer.pc.index()].spin == Some(SpinRole::Poll);
         for lane in each(lanes) {
             let word = Word { space: Space::Global, address: transfer.addresses.at(lane) };
             self.probe.wrote(now, transfer.slot, lane, word, polls);

@@ -49,6 +49,8 @@ pub struct Backend {
     ports: Vec<u16>,
     booked_from: u64,
     ports_per_cycle: u16,
+    /// Each slot has its unit.
+    owned: bool,
     /// Cycles that operands waited for a bank.
     pub bank_conflicts: u64,
 }
@@ -71,6 +73,7 @@ impl Backend {
             ports: vec![0; BOOKED],
             booked_from: 0,
             ports_per_cycle: operands.writeback_ports.min(u16::MAX.into()) as u16,
+            owned: units.owned,
             bank_conflicts: 0,
         }
     }
@@ -94,7 +97,7 @@ impl Backend {
         let free_at = &mut self.free_at[inst.unit as usize];
         debug_assert!(*free_at <= now);
         let lane = &mut self.lanes[inst.unit as usize];
-        let unit = earliest(&lane.units);
+        let unit = if self.owned { slot % lane.units.len() } else { earliest(&lane.units) };
         let starts = ready.max(lane.units[unit]);
         lane.units[unit] = starts + inst.initiation_cycles as u64;
         *free_at = lane.occupy(starts);

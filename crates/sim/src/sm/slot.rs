@@ -19,6 +19,9 @@ pub struct Slot {
     pub(super) resident: usize,
     /// Its number in the CTA.
     pub(super) warp: usize,
+    /// The number of its kernel, and where that one's code begins.
+    pub(super) kernel: u16,
+    pub(super) code_start: u32,
     /// Counts the warps that had this slot, to tell late events of an earlier one.
     pub(super) life: u32,
     pub(super) board: Scoreboard,
@@ -59,6 +62,8 @@ impl Slot {
             unit: Unit::Control,
             resident: 0,
             warp: 0,
+            kernel: 0,
+            code_start: 0,
             life: 0,
             board: Scoreboard::default(),
             buffered: 0,

@@ -82,7 +82,7 @@ impl SpinUnit {
     }
 
     /// A warp has ended. Returns whether it was the last.
-    fn ended(&mut self, now: u64, slot: WarpSlot) -> bool {
+    pub(super) fn ended(&mut self, now: u64, slot: WarpSlot) -> bool {
         self.live.remove(slot);
         self.backed_off.remove(slot);
         if let Some(ddos) = &mut self.ddos {

@@ -2,7 +2,7 @@
 
 use warploom_isa::Pc;
 
-use super::simt::{Activation, Entry, Group, Wait};
+use super::simt::{Activation, Caller, Entry, Group, Wait};
 
 /// A SIMT stack: the top entry runs; an entry whose pc reaches its reconvergence point is popped, and the entry
 /// below goes on with all lanes that met.
@@ -33,6 +33,46 @@ impl StackEntry {
 }
 
 impl SimtStack {
+    /// A stack without a path: its warp's state is elsewhere.
+    pub(super) fn empty() -> Self {
+        SimtStack { entries: Vec::new(), wait: None }
+    }
+
+    /// Writes all of it down. It waits for nothing.
+    pub(super) fn save(&self, out: &mut Vec<u32>) {
+        debug_assert!(self.wait.is_none(), "a path that runs waits for nothing");
+        out.push(self.entries.len() as u32);
+        for entry in &self.entries {
+            let Activation { function, registers, predicates, frame, depth, caller } = entry.activation;
+            let mask = [entry.mask as u32, (entry.mask >> 32) as u32];
+            out.extend([entry.pc.0, entry.reconverge.0, mask[0], mask[1], entry.is_call as u32]);
+            out.extend([function, registers, predicates, frame, depth, caller.is_some() as u32]);
+            if let Some(Caller { site, frame, resume }) = caller {
+                out.extend([site, frame, resume.0]);
+            }
+        }
+    }
+
+    /// Reads back what [`SimtStack::save`] wrote.
+    pub(super) fn restore(words: &mut impl Iterator<Item = u32>) -> Option<Self> {
+        let mut word = || words.next();
+        let mut entries = Vec::new();
+        for _ in 0..word()? {
+            let (pc, reconverge) = (Pc(word()?), Pc(word()?));
+            let mask = word()? as u64 | (word()? as u64) << 32;
+            let is_call = word()? == 1;
+            let (function, registers, predicates) = (word()?, word()?, word()?);
+            let (frame, depth) = (word()?, word()?);
+            let caller = match word()? {
+                0 => None,
+                _ => Some(Caller { site: word()?, frame: word()?, resume: Pc(word()?) }),
+            };
+            let activation = Activation { function, registers, predicates, frame, depth, caller };
+            entries.push(StackEntry { pc, reconverge, mask, is_call, activation });
+        }
+        Some(SimtStack { entries, wait: None })
+    }
+
     /// All lanes of `mask` at the kernel's first instruction.
     pub fn new(start: Pc, mask: u64, activation: Activation) -> Self {
         let entry = StackEntry { pc: start, reconverge: Pc::RETURN, mask, is_call: false, activation };

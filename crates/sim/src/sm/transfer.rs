@@ -266,6 +266,22 @@ impl<const N: usize> Transfer<N> {
         changed
     }
 
+    /// The bytes of a line that the lanes touch, a bit each.
+    pub fn covered(&self, lanes: u64, line: u64) -> LineWritten {
+        let bits = if self.bytes == 32 { u32::MAX as u128 } else { (1u128 << self.bytes) - 1 };
+        each(lanes).fold(0, |covered, lane| covered | bits << (self.addresses.at(lane) - line))
+    }
+
+    /// A store's lanes put their bytes into a line. Returns whether it changed.
+    pub fn put_into_line(&self, line: u64, data: &mut [u8], lanes: u64) -> bool {
+        let mut before = [0; crate::mem::l1::MAX_LINE_BYTES];
+        before[..data.len()].copy_from_slice(data);
+        let (addresses, bytes) = (&self.addresses, self.bytes);
+        let piece = Piece { space: Space::Global, at: 0, base: line, mask: lanes, addresses, bytes };
+        scatter_flat(data, &piece, &self.rows[..self.count_rows()]);
+        before[..data.len()] != *data
+    }
+
     /// An atomic's lanes change memory, one after the other. Returns the lanes that changed it.
     pub fn update(&mut self, memory: &mut Memory, lanes: u64) -> u64 {
         let TransferKind::Atomic { op, ty, .. } = self.kind else { unreachable!("called for atomics") };

@@ -1,6 +1,7 @@
 //! Communication between the lanes of a warp: votes, shuffles, matches, reductions.
 //!
-//! PTX defines these on warps of 32. On a chip with wavefronts of 64 lanes, each half is such a warp.
+//! PTX defines these on warps of 32. On a chip with wavefronts of 64 lanes, each half is such a warp. Warploom's own
+//! (`wl.ballot` and its like) act on the whole wavefront.
 
 use warploom_isa::{Inst, Op, Operand, ReduxOp, ShflMode, Ty, VoteMode};
 
@@ -90,6 +91,24 @@ pub fn execute<const N: usize>(inst: &Inst, registers: &mut Registers<'_, N>, im
             }
             registers.write32(inst.dst, &leader, mask);
             registers.write_pred(inst.dst2, elected, mask);
+        }
+        Op::WaveBallot => {
+            let yes = registers.read_pred(inst.src[0]) & mask;
+            registers.write64(inst.dst, &[yes; N], mask);
+        }
+        Op::WaveActive => registers.write64(inst.dst, &[mask; N], mask),
+        Op::WaveShfl(ty) => {
+            let values = read(registers, inst.src[0], ty, imms);
+            let from = registers.read32(inst.src[1]);
+            let moved: [u64; N] = std::array::from_fn(|lane| {
+                let from = from[lane] as usize;
+                if from < N && mask >> from & 1 == 1 { values[from] } else { values[lane] }
+            });
+            if ty.is_wide() {
+                registers.write64(inst.dst, &moved, mask);
+            } else {
+                registers.write32(inst.dst, &moved.map(|value| value as u32), mask);
+            }
         }
         _ => unreachable!("called for communication only"),
     }

@@ -94,6 +94,41 @@ impl<const N: usize> Warp<N> {
         (self.local_word(address as usize / 4)[lane] >> (8 * (address % 4))) as u8
     }
 
+    /// Writes down all that a warp on a SIMT stack has besides its local memory, which lies in memory already, and forgets
+    /// it: `context_bytes` (or more, if its stack needs them) of control state, its registers, its predicates.
+    pub fn save(&mut self, context_bytes: usize) -> Option<Vec<u8>> {
+        let Control::Stack(stack) = &mut self.control else { return None };
+        let mut head = vec![self.words.len() as u32, self.preds.len() as u32, 0];
+        stack.save(&mut head);
+        let start = (4 * head.len()).max(context_bytes).next_multiple_of(4);
+        head[2] = start as u32;
+        *stack = SimtStack::empty();
+        let mut image: Vec<u8> = head.iter().flat_map(|word| word.to_le_bytes()).collect();
+        image.resize(start, 0);
+        let (words, preds) = (std::mem::take(&mut self.words), std::mem::take(&mut self.preds));
+        image.extend(words.iter().flatten().flat_map(|word| word.to_le_bytes()));
+        image.extend(preds.iter().flat_map(|pred| pred.to_le_bytes()));
+        Some(image)
+    }
+
+    /// Takes over what [`Warp::save`] wrote down. False if it makes no sense.
+    pub fn restore(&mut self, image: &[u8]) -> bool {
+        let mut words = image.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+        let mut word = || words.next().map(|word| word as usize);
+        let (Some(rows), Some(preds), Some(start)) = (word(), word(), word()) else { return false };
+        let Some(stack) = SimtStack::restore(&mut words) else { return false };
+        let (row_bytes, pred_bytes) = (rows * N * 4, preds * 8);
+        let Some(registers) = image.get(start..start + row_bytes + pred_bytes) else { return false };
+        let (row_bytes, pred_bytes) = registers.split_at(row_bytes);
+        let word = |b: &[u8]| u32::from_le_bytes([b[0], b[1], b[2], b[3]]);
+        let row = |b: &[u8]| std::array::from_fn(|lane| word(&b[4 * lane..]));
+        self.words = row_bytes.chunks_exact(N * 4).map(row).collect();
+        self.preds =
+            pred_bytes.chunks_exact(8).map(|b| word(b) as u64 | (word(&b[4..]) as u64) << 32).collect();
+        self.control = Control::Stack(stack);
+        true
+    }
+
     /// The coordinates of a lane's thread.
     pub fn thread(&self, lane: usize) -> [u32; 3] {
         [self.tid[0][lane], self.tid[1][lane], self.tid[2][lane]]

@@ -103,6 +103,9 @@ impl<const N: usize> Watch<N> {
             | Op::MatchAll(_)
             | Op::Redux(..)
             | Op::ActiveMask
+            | Op::WaveBallot
+            | Op::WaveActive
+            | Op::WaveShfl(_)
             | Op::Elect
             | Op::BarWarp => turns.since.crossed = true,
             _ => {}
@@ -168,10 +171,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// Whether every warp here waits, or goes round in a loop that polls.
     pub fn only_waits(&self) -> bool {
         self.residents().all(|resident| {
-            let slots = self.slots[resident.first as usize..].iter();
-            let mut live = resident.warps.iter().zip(slots).filter(|(warp, _)| !warp.is_done());
+            let mut live = resident.warps.iter().zip(&resident.slots).filter(|(warp, _)| !warp.is_done());
             live.all(|(warp, slot)| {
-                slot.spinning || slot.retries || slot.blocked || warp.control.current().is_none()
+                let entry = slot.map(|slot| &self.slots[slot.index()]);
+                let waits = entry.is_none_or(|entry| entry.spinning || entry.retries || entry.blocked);
+                waits || warp.control.current().is_none()
             })
         })
     }
@@ -181,12 +185,13 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     pub fn never_changes(&self) -> bool {
         let Some(watch) = &self.watch else { return self.is_empty() };
         self.residents().all(|resident| {
-            let waits = |(warp, slot): (&Warp<N>, WarpSlot)| {
+            let waits = |(warp, slot): (&Warp<N>, &Option<WarpSlot>)| {
+                let Some(slot) = *slot else { return true };
                 let entry = &self.slots[slot.index()];
                 let waits = warp.is_done() || entry.blocked || warp.control.current().is_none();
                 watch.repeats(slot) || entry.outstanding == 0 && waits
             };
-            let mut warps = resident.warps.iter().zip((resident.first..).map(WarpSlot));
+            let mut warps = resident.warps.iter().zip(&resident.slots);
             resident.cta.live_warps > 0 && warps.all(waits)
         })
     }

@@ -10,6 +10,7 @@ mod ics15_nw;
 mod ics15_static;
 mod ics15_table1;
 mod ics15_table3;
+mod isca14;
 
 use super::Experiment;
 
@@ -36,6 +37,16 @@ pub const EXPERIMENTS: &[&dyn Experiment] = &[
     &hpca18::policies::PASCAL,
     &hpca18::contention::Contention,
     &hpca18::storage::Storage,
+    &isca14::wavefronts::Table3,
+    &isca14::scaling::Scaling,
+    &isca14::scaling::Hits,
+    &isca14::channels::Reserving,
+    &isca14::channels::Widths,
+    &isca14::wavefronts::Divergence,
+    &isca14::conventional::Conventional,
+    &isca14::aggregator::Cores,
+    &isca14::channels::Freeing,
+    &isca14::yielding::Bounded,
 ];
 
 #[cfg(test)]

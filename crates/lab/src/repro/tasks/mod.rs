@@ -5,3 +5,4 @@
 
 pub mod lock_code;
 pub mod lock_hangs;
+pub mod no_yield;

@@ -101,7 +101,7 @@ impl Mshrs {
 
     /// A request waits for the line, and brings sectors on their way.
     pub fn join(&mut self, id: MshrId, request: Request, brings: u8) {
-        let waiting = Waiting { request, next: 0 };
+        let waiting = Waiting { request: Request { missed: true, ..request }, next: 0 };
         let place = match self.free_places.pop() {
             Some(place) => {
                 self.places[place as usize] = waiting;

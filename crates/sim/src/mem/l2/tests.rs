@@ -13,7 +13,16 @@ fn line(slice: u32, number: u64) -> u64 {
 }
 
 fn request(kind: RequestKind, slice: u32, number: u64, sectors: u8) -> Request {
-    Request { line: line(slice, number), sectors, whole: sectors, kind, sm: 0, ticket: 0 }
+    Request {
+        line: line(slice, number),
+        sectors,
+        whole: sectors,
+        kind,
+        sm: 0,
+        ticket: 0,
+        asks: crate::mem::message::Asks::Nothing,
+        missed: false,
+    }
 }
 
 fn read(number: u64, sectors: u8) -> Request {

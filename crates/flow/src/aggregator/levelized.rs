@@ -1,0 +1,133 @@
+//! The scheduler for recursions: Section 5.2 and 5.3 of the paper.
+//!
+//! Tasks before a sync go level by level, the shallowest first, which makes work quickly; when somebody waits for room,
+//! the deepest go first, because the deepest end without making more. What follows a sync waits until everything deeper
+//! has ended.
+
+use super::{Flow, cost};
+use crate::channel::WAVE;
+
+/// Core cycles between two looks at channels in which nothing has happened.
+const PAUSE_CYCLES: u64 = 32;
+
+/// Runs a graph to its end.
+pub async fn levelized(mut flow: Flow) {
+    loop {
+        flow.take_yields().await;
+        flow.poll().await;
+        let restarted = flow.restart().await > 0;
+        let started = flow.start_tasks().await || flow.start_after_sync().await;
+        if restarted || started {
+            continue;
+        }
+        if flow.is_finished() {
+            return;
+        }
+        if flow.everybody_waits().await && !flow.make_room().await && !flow.start_a_rest().await {
+            // Nothing can be started or freed. If this does not change, the machine tells who waits for what.
+            flow.agg.event().await;
+        }
+        flow.agg.sleep(PAUSE_CYCLES).await;
+    }
+}
+
+impl Flow {
+    /// Channels of tasks, in the order in which they are served.
+    fn task_channels(&self) -> Vec<usize> {
+        let mut channels: Vec<usize> = (0..self.channels()).filter(|&at| !self.after_sync(at)).collect();
+        channels.sort_by_key(|&at| self.depth(at));
+        if self.blocked() > 0 {
+            channels.reverse();
+        }
+        channels
+    }
+
+    /// Starts full wavefronts on tasks, and one that is not full where no more tasks can come. Returns whether it did.
+    async fn start_tasks(&mut self) -> bool {
+        let mut started = false;
+        for at in self.task_channels() {
+            let ready = self.ready(at);
+            if ready == 0 {
+                continue;
+            }
+            self.work(cost::CHOOSE);
+            let most = if self.may_grow(at) { ready - ready % WAVE } else { ready };
+            started |= most > 0 && self.start(at, most).await > 0;
+        }
+        started
+    }
+
+    /// Whether more elements may come to a channel before its own are processed: a kernel that writes it is at work, or will
+    /// be. Those that follow a sync will not, as long as anything deeper is there.
+    fn may_grow(&self, at: usize) -> bool {
+        let mut seen = vec![false; self.channels()];
+        seen[at] = true;
+        let mut look_at = self.sides[at].feeders.clone();
+        while let Some(feeder) = look_at.pop() {
+            if self.outstanding(feeder) > 0 {
+                return true;
+            }
+            if std::mem::replace(&mut seen[feeder], true) || self.after_sync(feeder) {
+                continue;
+            }
+            if self.ready(feeder) > 0 {
+                return true;
+            }
+            look_at.extend_from_slice(&self.sides[feeder].feeders);
+        }
+        false
+    }
+
+    /// Starts what follows a sync, of the deepest channel that has any, if everything deeper has ended. Returns whether it did.
+    async fn start_after_sync(&mut self) -> bool {
+        let mut channels: Vec<usize> =
+            (0..self.channels()).filter(|&at| self.after_sync(at) && self.ready(at) > 0).collect();
+        channels.sort_by_key(|&at| std::cmp::Reverse((self.depth(at), at)));
+        for at in channels {
+            self.work(cost::CHOOSE);
+            if !self.deeper_has_ended(at) {
+                return false;
+            }
+            let feeders_work = self.sides[at].feeders.iter().any(|&feeder| self.outstanding(feeder) > 0);
+            // Who waits for room here has given its tasks away, or has not begun; who waits for deeper room has not.
+            let depth = self.depth(at);
+            let waits_deeper = |blocked: &super::Blocked| self.sides[blocked.on].depth > depth;
+            if feeders_work && (self.blocked.iter().any(waits_deeper) || !self.everybody_waits().await) {
+                continue;
+            }
+            let ready = self.ready(at);
+            return self.start(at, ready).await > 0;
+        }
+        false
+    }
+
+    fn deeper_has_ended(&self, at: usize) -> bool {
+        let depth = self.depth(at);
+        self.sides.iter().all(|side| side.depth <= depth || side.is_idle())
+    }
+
+    /// Whether no wavefront is on a compute unit or on its way there.
+    async fn everybody_waits(&mut self) -> bool {
+        let (running, yielded) = (self.agg.running(), self.agg.yielded());
+        running.await == yielded.await
+    }
+
+    /// Frees what can be of channels that somebody waits for. Returns whether that was anything.
+    async fn make_room(&mut self) -> bool {
+        let channels: Vec<usize> = self.blocked.iter().map(|blocked| blocked.on).collect();
+        let mut made = false;
+        for at in channels {
+            made |= self.close_group(at).await;
+        }
+        made
+    }
+
+    /// Starts the deepest tasks, although more may come to their channel: nobody makes any. Returns whether it did.
+    async fn start_a_rest(&mut self) -> bool {
+        let tasks = (0..self.channels()).filter(|&at| !self.after_sync(at) && self.ready(at) > 0);
+        match tasks.max_by_key(|&at| self.depth(at)) {
+            Some(at) => self.start(at, WAVE).await > 0,
+            None => false,
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! The calls of a channel, on the host: what `kernels/flow/channel.cuh` does on the device.
+//!
+//! Producers call [`talloc`](Channel::talloc) and [`enq`](Channel::enq), consumers [`deq`](Channel::deq) and
+//! [`tfree`](Channel::tfree), from any number of threads. One thread is the aggregator: it alone has the channel's
+//! [`Drain`], hands out what is ready, and frees.
+//!
+//! An element is *available* from the head to the tail less the width, *reserved* after `talloc`, *ready* after `enq`,
+//! *dispatched* after [`Drain::dispatch`], *done* after `tfree`, and available again after [`Drain::free`].
+
+use crate::channel::Channel;
+use crate::memory::{Arena, Word};
+
+impl Channel {
+    /// Reserves `count` adjacent elements. Returns the first one's position, or nothing if there is no room.
+    pub fn talloc<W: Word>(&self, memory: &Arena<W>, count: u32) -> Option<u32> {
+        let mut old = memory.load(self.tail());
+        loop {
+            let used = old.wrapping_sub(memory.load(self.head()));
+            if used > self.shape.width {
+                // Others reserved and freed so much in between that the head is past the tail that was read.
+                old = memory.load(self.tail());
+                continue;
+            }
+            if count > self.shape.width - used {
+                return None;
+            }
+            match memory.compare_exchange(self.tail(), old, old.wrapping_add(count)) {
+                seen if seen == old => return Some(old),
+                seen => old = seen,
+            }
+        }
+    }
+
+    /// Makes reserved elements ready.
+    pub fn enq<W: Word>(&self, memory: &Arena<W>, position: u32, count: u32) {
+        let mut at = memory.load(self.reserve());
+        loop {
+            match memory.compare_exchange(self.reserve(), at, at.wrapping_add(count)) {
+                seen if seen == at => break,
+                seen => at = seen,
+            }
+        }
+        for i in 0..count {
+            let slot = self.slot(position.wrapping_add(i));
+            let entry = at.wrapping_add(i);
+            memory.store(self.entry(entry), slot << 1 | self.turn(entry));
+        }
+        self.publish(memory);
+    }
+
+    /// Moves the end of what is ready over all entries that are written. Whoever writes the entry where this stops does the
+    /// same afterwards, so none is left behind and nobody waits.
+    fn publish<W: Word>(&self, memory: &Arena<W>) {
+        loop {
+            let old = memory.load(self.ready());
+            let written = |at: u32| memory.load(self.entry(at)) & 1 == self.turn(at);
+            let more = (0..self.shape.width).take_while(|&i| written(old.wrapping_add(i))).count() as u32;
+            if more == 0 {
+                return;
+            }
+            memory.compare_exchange(self.ready(), old, old.wrapping_add(more));
+        }
+    }
+
+    /// The position of the element that an entry of the control array names.
+    pub fn deq<W: Word>(&self, memory: &Arena<W>, entry: u32) -> u32 {
+        memory.load(self.entry(entry)) >> 1
+    }
+
+    /// An element is not needed any more.
+    pub fn tfree<W: Word>(&self, memory: &Arena<W>, position: u32) {
+        memory.add(self.done(position), 1);
+    }
+
+    /// Elements that could be reserved now.
+    pub fn room<W: Word>(&self, memory: &Arena<W>) -> u32 {
+        let head = memory.load(self.head());
+        self.shape.width.saturating_sub(memory.load(self.tail()).wrapping_sub(head))
+    }
+}
+
+/// The aggregator's side of a channel.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Drain {
+    /// The first entry that was not handed out.
+    next: u32,
+    /// The first position of the oldest group that is not free.
+    group: u32,
+    /// Elements of groups that were closed before they were full.
+    skipped: u32,
+}
+
+impl Drain {
+    /// Entries that are ready.
+    pub fn ready<W: Word>(&self, channel: &Channel, memory: &Arena<W>) -> u32 {
+        memory.load(channel.ready()).wrapping_sub(self.next)
+    }
+
+    /// Hands out up to `most` ready entries: the first one's position in the control array, and how many.
+    pub fn dispatch<W: Word>(&mut self, channel: &Channel, memory: &Arena<W>, most: u32) -> (u32, u32) {
+        let (first, count) = (self.next, self.ready(channel, memory).min(most));
+        self.next = self.next.wrapping_add(count);
+        (first, count)
+    }
+
+    /// Elements that were handed out and are not known to be done.
+    pub fn outstanding<W: Word>(&self, channel: &Channel, memory: &Arena<W>) -> u32 {
+        let known = self.group.wrapping_add(memory.load(channel.done(self.group)));
+        self.next.wrapping_add(self.skipped).wrapping_sub(known)
+    }
+
+    /// Frees groups whose elements are all done, in the order in which they were reserved. Returns how many elements this
+    /// made available.
+    pub fn free<W: Word>(&mut self, channel: &Channel, memory: &Arena<W>) -> u32 {
+        let before = self.group;
+        while memory.load(channel.done(self.group)) == channel.shape.group {
+            self.give_back(channel, memory);
+        }
+        self.group.wrapping_sub(before)
+    }
+
+    /// If only a part of the oldest group was ever reserved and that part is done, takes the rest of it and frees it all: a
+    /// group that nobody fills would never be free. Returns how many elements this made available.
+    pub fn close<W: Word>(&mut self, channel: &Channel, memory: &Arena<W>) -> u32 {
+        let size = channel.shape.group;
+        // First the count, then the tail: elements that are done were reserved before.
+        let done = memory.load(channel.done(self.group));
+        let tail = memory.load(channel.tail());
+        let end = self.group.wrapping_add(size);
+        if done == 0 || done == size || tail != self.group.wrapping_add(done) {
+            return 0;
+        }
+        if memory.compare_exchange(channel.tail(), tail, end) != tail {
+            return 0;
+        }
+        self.skipped = self.skipped.wrapping_add(size - done);
+        self.give_back(channel, memory);
+        done
+    }
+
+    /// The oldest group is available. Its count is 0 before anybody can reserve its elements.
+    fn give_back<W: Word>(&mut self, channel: &Channel, memory: &Arena<W>) {
+        memory.store(channel.done(self.group), 0);
+        self.group = self.group.wrapping_add(channel.shape.group);
+        memory.store(channel.head(), self.group);
+    }
+}

@@ -1,0 +1,85 @@
+//! A graph as an aggregator sees it: single channels, who fills which, and how deep each is.
+
+use super::{Graph, Level, Node};
+
+/// One channel: a level of a stack.
+#[derive(Clone, Debug)]
+pub(crate) struct Cell {
+    pub node: Node,
+    pub level: u32,
+    /// The kernel that reads it.
+    pub kernel: usize,
+    /// How deep it is. What follows a sync waits for all that is deeper.
+    pub depth: u32,
+    pub after_sync: bool,
+    /// Channels whose kernels write this one.
+    pub feeders: Vec<usize>,
+    /// The most elements that a lane reserves here at once.
+    pub most: u32,
+    /// What the kernel of this one writes, and how many elements at most.
+    pub feeds: Vec<(usize, u32)>,
+}
+
+/// All channels, those of a stack side by side.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub cells: Vec<Cell>,
+    /// Where each stack begins.
+    pub first: Vec<usize>,
+}
+
+impl Plan {
+    /// Of a graph that was checked.
+    pub fn new(graph: &Graph) -> Plan {
+        let mut first = Vec::new();
+        let mut cells = Vec::new();
+        for (at, stack) in graph.stacks.iter().enumerate() {
+            first.push(cells.len());
+            let reader = graph.kernels.iter().position(|k| k.reads.is_some_and(|(node, _)| node == Node(at)));
+            let kernel = reader.unwrap_or(0);
+            let above = depth_above(graph, Node(at));
+            cells.extend((0..stack.levels).map(|level| Cell {
+                node: Node(at),
+                level,
+                kernel,
+                depth: above + level,
+                after_sync: graph.kernels[kernel].after_sync,
+                feeders: Vec::new(),
+                most: 1,
+                feeds: Vec::new(),
+            }));
+        }
+        for from in 0..cells.len() {
+            for writes in &graph.kernels[cells[from].kernel].writes {
+                let levels = graph.stacks[writes.node.0].levels;
+                let level = match writes.level {
+                    Level::Same if levels == 1 => 0,
+                    Level::Same => cells[from].level,
+                    Level::Next => cells[from].level + 1,
+                    Level::First => 0,
+                };
+                // The last level of a recursion spawns nothing.
+                if level < levels {
+                    let to = first[writes.node.0] + level as usize;
+                    cells[to].feeders.push(from);
+                    cells[to].most = cells[to].most.max(writes.most);
+                    cells[from].feeds.push((to, writes.most));
+                }
+            }
+        }
+        Plan { cells, first }
+    }
+}
+
+/// Levels of all stacks that a node is beneath.
+fn depth_above(graph: &Graph, node: Node) -> u32 {
+    let mut depth = 0;
+    let mut at = node;
+    // A node that is beneath itself by a detour has a finite depth all the same.
+    for _ in 0..graph.stacks.len() {
+        let Some(other) = graph.stacks[at.0].beneath else { break };
+        depth += graph.stacks[other.0].levels;
+        at = other;
+    }
+    depth
+}

@@ -1,0 +1,125 @@
+//! Graphs on the threads of the host: the reference, and what there is where no GPU is.
+//!
+//! The same channels, in memory of the host; kernels are functions that are called once for each element. Nothing yields: a
+//! batch of elements is only as large as the room for what it may produce.
+
+mod lane;
+
+use std::sync::atomic::AtomicU32;
+
+use rayon::prelude::*;
+
+pub use lane::Lane;
+
+use crate::calls::Drain;
+use crate::channel::Channel;
+use crate::device::Placement;
+use crate::error::{FlowError, Result};
+use crate::graph::{Graph, HostKernel, Plan};
+use crate::memory::Arena;
+
+/// What a run on the host did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HostReport {
+    /// Elements that were processed.
+    pub elements: u64,
+    /// Batches of elements of one channel.
+    pub batches: u64,
+}
+
+struct Machine<'a> {
+    graph: &'a Graph,
+    plan: Plan,
+    channels: Vec<Channel>,
+    drains: Vec<Drain>,
+    kernels: Vec<HostKernel>,
+}
+
+impl Graph {
+    /// Runs the graph to its end on all threads of the host. Channels go to the end of `memory`.
+    pub fn run_on_host(&self, memory: &mut Arena<AtomicU32>) -> Result<HostReport> {
+        self.check()?;
+        let kernel = |kernel: &crate::graph::Kernel| {
+            kernel.host.clone().ok_or_else(|| FlowError::NotOnHost { kernel: kernel.name.clone() })
+        };
+        let kernels = self.kernels.iter().map(kernel).collect::<Result<Vec<_>>>()?;
+        let plan = Plan::new(self);
+        let base = memory.grow(Placement::new(self, &plan, 0).bytes);
+        let placement = Placement::new(self, &plan, base);
+        placement.fill(self, &plan, memory);
+        let drains = vec![Drain::default(); placement.channels.len()];
+        let machine = Machine { graph: self, plan, channels: placement.channels, drains, kernels };
+        machine.run(memory)
+    }
+}
+
+impl Machine<'_> {
+    fn run(mut self, memory: &Arena<AtomicU32>) -> Result<HostReport> {
+        let mut report = HostReport::default();
+        loop {
+            let ready: Vec<u32> =
+                self.drains.iter().zip(&self.channels).map(|(d, c)| d.ready(c, memory)).collect();
+            if ready.iter().all(|&ready| ready == 0) {
+                return Ok(report);
+            }
+            let Some((at, most)) = self.choose(&ready, memory) else {
+                let names: Vec<&str> = (0..ready.len())
+                    .filter(|&at| ready[at] > 0)
+                    .map(|at| &*self.graph.stacks[self.plan.cells[at].node.0].name)
+                    .collect();
+                return Err(FlowError::Stuck {
+                    graph: self.graph.name.clone(),
+                    reason: format!(
+                        "no room for what the elements of {} may produce; take wider channels",
+                        names.join(", ")
+                    ),
+                });
+            };
+            report.elements += self.run_batch(at, most, memory) as u64;
+            report.batches += 1;
+        }
+    }
+
+    /// The channel to serve, and how many of its elements: of tasks the shallowest, if there is room for half of what they may
+    /// produce, else the deepest for which there is any; then the deepest that follows a sync.
+    fn choose(&self, ready: &[u32], memory: &Arena<AtomicU32>) -> Option<(usize, u32)> {
+        let cells = &self.plan.cells;
+        let room = |at: usize| {
+            let rooms =
+                cells[at].feeds.iter().map(|&(to, most)| self.channels[to].room(memory) / most.max(1));
+            rooms.min().unwrap_or(u32::MAX)
+        };
+        let mut tasks: Vec<usize> =
+            (0..cells.len()).filter(|&at| !cells[at].after_sync && ready[at] > 0).collect();
+        tasks.sort_by_key(|&at| cells[at].depth);
+        let plenty = tasks.iter().find(|&&at| room(at) >= ready[at].div_ceil(2));
+        let any = tasks.iter().rev().find(|&&at| room(at) > 0);
+        let mut synced: Vec<usize> =
+            (0..cells.len()).filter(|&at| cells[at].after_sync && ready[at] > 0).collect();
+        synced.sort_by_key(|&at| std::cmp::Reverse((cells[at].depth, at)));
+        // Deeper work has all ended if no deeper channel has any: batches are waited for.
+        let ended = |at: usize| {
+            (0..cells.len()).all(|other| cells[other].depth <= cells[at].depth || ready[other] == 0)
+        };
+        let after = synced.iter().find(|&&at| room(at) > 0 && ended(at));
+        let at = plenty.or(any).or(after).copied()?;
+        Some((at, ready[at].min(room(at))))
+    }
+
+    fn run_batch(&mut self, at: usize, most: u32, memory: &Arena<AtomicU32>) -> u32 {
+        let channel = self.channels[at];
+        let (first, count) = self.drains[at].dispatch(&channel, memory, most);
+        let cell = &self.plan.cells[at];
+        let kernel = &self.kernels[cell.kernel];
+        let constants = &self.graph.kernels[cell.kernel].constants;
+        (0..count).into_par_iter().with_min_len(16).for_each(|i| {
+            let position = channel.deq(memory, first.wrapping_add(i));
+            let (channels, stacks) = (&self.channels[..], &self.plan.first[..]);
+            kernel(&Lane { memory, channels, stacks, constants, source: at, level: cell.level, position });
+            channel.tfree(memory, position);
+        });
+        self.drains[at].free(&channel, memory);
+        self.drains[at].close(&channel, memory);
+        count
+    }
+}

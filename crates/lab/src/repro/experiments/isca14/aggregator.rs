@@ -1,0 +1,90 @@
+//! Table 5: what the aggregator's core must be like.
+
+use super::PAPER;
+use super::programs::{PROGRAMS, program};
+use crate::plot::Plot;
+use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
+
+/// Table 5.
+pub struct Cores;
+
+const CORES: [&str; 4] = ["simple", "2-way-light", "2-way", "4-way"];
+
+const PAPERS: [[f64; 4]; 4] =
+    [[41.5, 35.1, 30.1, 29.8], [2.9, 2.0, 1.6, 1.5], [8.9, 7.2, 5.8, 5.6], [3.4, 2.5, 1.8, 1.9]];
+
+/// Firmware that executes so many times the instructions between its accesses.
+const CLUMSY: u32 = 100;
+
+fn on(run: Run, core: &'static str) -> Run {
+    run.set("aggregator.core", core)
+}
+
+impl Experiment for Cores {
+    fn about(&self) -> About {
+        About {
+            id: "isca14-table5",
+            paper: PAPER,
+            title: "GPU time blocked on the aggregator, by its core",
+            quick_s: 10,
+            full_s: 900,
+        }
+    }
+
+    fn runs(&self, scale: Scale) -> Vec<Run> {
+        let of = |run: Run| CORES.map(|core| on(run.clone(), core));
+        let clumsy = CORES.map(|core| on(program("Fibonacci", scale).with("effort", CLUMSY), core));
+        PROGRAMS.into_iter().flat_map(|name| of(program(name, scale))).chain(clumsy).collect()
+    }
+
+    fn evaluate(&self, results: &Results) -> Outcome {
+        let scale = results.scale();
+        let blocked = |run: Run| {
+            Ok::<_, Failed>(
+                100.0 * results.number(&run, "aggregator.gpu_stalled_cycles")?
+                    / results.number(&run, "cycles")?,
+            )
+        };
+        let share = |name: &str, core: &'static str| blocked(on(program(name, scale), core));
+        let mut outcome = Outcome::new();
+        let mut plot = Plot::bars("GPU time blocked on the aggregator", CORES).y("%");
+        for (name, paper) in PROGRAMS.into_iter().zip(PAPERS) {
+            for (core, paper) in CORES.into_iter().zip(paper) {
+                let row = Row::new(format!("{name}, {core}"), "%").paper(paper).measured(share(name, core));
+                outcome = outcome.row(match (name, scale) {
+                    ("Fibonacci", Scale::Full) => row.points(10.0).because(
+                        "our firmware is a few dozen instructions a decision, and learns from the done counts that a level has ended before its last \
+                         wavefront has left its compute unit; the rows with a hundred times the instructions show what a slower scheduler would do",
+                    ),
+                    ("Fibonacci", Scale::Quick) => row.note("with a small input: reported only"),
+                    _ => row.at_most(15.0),
+                });
+            }
+            plot = plot.group(name, CORES.map(|core| share(name, core).ok()));
+        }
+        for core in CORES {
+            let run = on(program("Fibonacci", scale).with("effort", CLUMSY), core);
+            let row = Row::new(format!("Fibonacci, {core}, {CLUMSY} times the instructions"), "%");
+            outcome = outcome.row(row.measured(blocked(run)));
+        }
+        for name in PROGRAMS {
+            let values = ["simple", "2-way-light", "2-way"].map(|core| (core, share(name, core)));
+            outcome = outcome.row(Row::falling(format!("{name}: blocked, by core"), &values).because(
+                "stalls are so short here that another order of wavefronts, which any change brings about, makes more difference than the core",
+            ));
+        }
+        let first = ["Queens", "Sort", "Strassen"].map(|name| share(name, "2-way"));
+        let seen = || {
+            let fibonacci = share("Fibonacci", "2-way")?;
+            let others = first.into_iter().collect::<Result<Vec<f64>, Failed>>()?;
+            let most = others.iter().all(|other| *other < fibonacci);
+            Ok((most, format!("{fibonacci:.2} %, the others {others:.2?} %")))
+        };
+        outcome
+            .row(
+                Row::claim("Fibonacci, 2-way", "is blocked most", seen())
+                    .because("as above: hardly any program is blocked at all"),
+            )
+            .plot(plot)
+    }
+}

@@ -1,0 +1,229 @@
+//! Figure 17: how channels are reserved and laid out. Figure 18: how wide they are. Section 8.2.1: how they are freed.
+
+use super::PAPER;
+use super::programs::{PROGRAMS, program};
+use crate::plot::Plot;
+use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
+
+/// Figure 17.
+pub struct Reserving;
+
+fn plain(run: Run) -> Run {
+    run.with("reserve", "lane")
+}
+
+fn padded(run: Run) -> Run {
+    run.with("layout", "padded")
+}
+
+/// Beyond the paper: its future work.
+fn arrays(run: Run) -> Run {
+    run.with("layout", "arrays")
+}
+
+impl Experiment for Reserving {
+    fn about(&self) -> About {
+        About {
+            id: "isca14-fig17",
+            paper: PAPER,
+            title: "Plain, amortized and padded channels",
+            quick_s: 8,
+            full_s: 900,
+        }
+    }
+
+    fn runs(&self, scale: Scale) -> Vec<Run> {
+        let of = |run: Run| [run.clone(), plain(run.clone()), padded(run.clone()), arrays(run)];
+        PROGRAMS.into_iter().flat_map(|name| of(program(name, scale))).collect()
+    }
+
+    fn evaluate(&self, results: &Results) -> Outcome {
+        let scale = results.scale();
+        let over = |name: &str, change: fn(Run) -> Run, what: &str| {
+            let base = program(name, scale);
+            Ok::<_, Failed>(results.number(&change(base.clone()), what)? / results.number(&base, what)?)
+        };
+        let mut outcome = Outcome::new();
+        let mut plot = Plot::bars("Time over the amortized channel's", ["plain", "padded", "arrays"]).y("×");
+        for name in PROGRAMS {
+            let slower = |change: fn(Run) -> Run| {
+                let times = over(name, change, "cycles")?;
+                Ok((times > 1.0, format!("{times:.2} times as long")))
+            };
+            let rows = [
+                Row::claim(format!("{name}: plain channel"), "far behind the amortized one", slower(plain)),
+                Row::claim(format!("{name}: padded channel"), "behind the amortized one", slower(padded)),
+                Row::new(format!("{name}: structure of arrays, time over the amortized channel's"), "×")
+                    .measured(over(name, arrays, "cycles")),
+            ];
+            outcome = outcome.rows(rows.map(|row| row.because(REASON)));
+            let bars =
+                [plain, padded, arrays].map(|change: fn(Run) -> Run| over(name, change, "cycles").ok());
+            plot = plot.group(name, bars);
+        }
+        let fewer = || {
+            let times = over("Fibonacci", plain, "l2.atomic_lanes")?;
+            Ok((times > 8.0, format!("{times:.1} times as many")))
+        };
+        let row = Row::claim("Fibonacci: atomics of lanes with the plain channel", "far more", fewer());
+        let note = "the paper counts up to 64 times as many CAS; here attempts that fail count, too, and an atomic a lane to free in both";
+        outcome.row(row.note(note)).plot(plot)
+    }
+}
+
+const REASON: &str =
+    "the program hardly waits for its channels at this size: most of its time is in base cases";
+
+/// Figure 18.
+pub struct Widths;
+
+/// A program whose widest level has more than 64 elements.
+fn wide(name: &str, scale: Scale) -> Run {
+    let run = program(name, scale);
+    if name == "Strassen" && scale == Scale::Quick { run.with("size", 128u32) } else { run }
+}
+
+const WIDTHS: [u32; 5] = [64, 256, 1024, 8192, 65_536];
+
+impl Experiment for Widths {
+    fn about(&self) -> About {
+        About {
+            id: "isca14-fig18",
+            paper: PAPER,
+            title: "Width of channels, yields and stalls",
+            quick_s: 10,
+            full_s: 1200,
+        }
+    }
+
+    fn runs(&self, scale: Scale) -> Vec<Run> {
+        let of = |run: Run| WIDTHS.map(|width| run.clone().with("width", width));
+        PROGRAMS.into_iter().flat_map(|name| of(wide(name, scale))).collect()
+    }
+
+    fn evaluate(&self, results: &Results) -> Outcome {
+        let scale = results.scale();
+        let of = |name: &str, width: u32, what: &str| {
+            results.number(&wide(name, scale).with("width", width), what)
+        };
+        let mut outcome = Outcome::new();
+        let mut plot = Plot::lines("Time over the shortest").x("width").y("×").log_x();
+        for name in PROGRAMS {
+            let cycles = || {
+                WIDTHS
+                    .into_iter()
+                    .map(|width| of(name, width, "cycles"))
+                    .collect::<Result<Vec<f64>, Failed>>()
+            };
+            let narrow = || {
+                let cycles = cycles()?;
+                let best = cycles.iter().copied().fold(f64::INFINITY, f64::min);
+                let yields = of(name, WIDTHS[0], "aggregator.yields")?;
+                let wide = of(name, WIDTHS[4], "aggregator.yields")?;
+                let text = format!(
+                    "{:.1} times the shortest time; {yields} yields, {wide} with {}",
+                    cycles[0] / best,
+                    WIDTHS[4]
+                );
+                Ok((cycles[0] > best && yields > wide, text))
+            };
+            let row =
+                Row::claim(format!("{name}: channels of 64"), "starve the GPU and yield often", narrow());
+            outcome = outcome
+                .row(row.because("its widest level has no more elements than that, with a small input"));
+            if let Ok(cycles) = cycles() {
+                let best = cycles.iter().copied().fold(f64::INFINITY, f64::min);
+                let points =
+                    WIDTHS.into_iter().zip(&cycles).map(|(width, cycles)| (f64::from(width), cycles / best));
+                plot = plot.series(name, points.collect::<Vec<_>>());
+            }
+            for width in WIDTHS {
+                let row = Row::new(format!("{name}, width {width}: yields"), "").measured(of(
+                    name,
+                    width,
+                    "aggregator.yields",
+                ));
+                let stalled = of(name, width, "aggregator.gpu_stalled_cycles");
+                let stalled = stalled.and_then(|stalled| Ok(100.0 * stalled / of(name, width, "cycles")?));
+                outcome = outcome.row(row).row(
+                    Row::new(format!("{name}, width {width}: blocked on the aggregator"), "%")
+                        .measured(stalled),
+                );
+            }
+        }
+        let misses = |width: u32| of("Strassen", width, "coherence.memory");
+        let seen = || {
+            let (narrow, wide) = (misses(1024)?, misses(WIDTHS[4])?);
+            Ok((wide > narrow, format!("{narrow} lines from memory with 1024, {wide} with {}", WIDTHS[4])))
+        };
+        let row = match scale {
+            Scale::Full => Row::claim("Strassen: wide channels", "cost cache hits", seen()).because(
+                "tasks go out in the order in which they became ready, whatever the width: a wider channel only lets more of them be ready",
+            ),
+            Scale::Quick => Row::new("Strassen: lines from memory, width 65,536", "").measured(misses(WIDTHS[4])),
+        };
+        outcome.row(row).plot(plot)
+    }
+}
+
+/// Section 8.2.1.
+pub struct Freeing;
+
+const GROUPS: [u32; 5] = [1, 8, 64, 256, 512];
+
+/// With groups as wide as the channel nothing is ever freed, so that what others take longer is what freeing costs.
+fn never(run: Run) -> Run {
+    run.with("width", WIDE).with("group", WIDE)
+}
+
+const WIDE: u32 = 65_536;
+
+impl Experiment for Freeing {
+    fn about(&self) -> About {
+        About {
+            id: "isca14-done",
+            paper: PAPER,
+            title: "Time for freeing, against the group that shares a count",
+            quick_s: 8,
+            full_s: 900,
+        }
+    }
+
+    fn runs(&self, scale: Scale) -> Vec<Run> {
+        let of = |run: Run| {
+            let groups = GROUPS.map(|group| run.clone().with("width", WIDE).with("group", group));
+            groups.into_iter().chain([never(run)])
+        };
+        PROGRAMS.into_iter().flat_map(|name| of(program(name, scale))).collect()
+    }
+
+    fn evaluate(&self, results: &Results) -> Outcome {
+        let scale = results.scale();
+        let stalled = |run: &Run| results.number(run, "aggregator.gpu_stalled_cycles");
+        let share = |name: &str, group: u32| {
+            let run = program(name, scale);
+            let base = stalled(&never(run.clone()))?;
+            let with = stalled(&run.with("width", WIDE).with("group", group))?;
+            // A scheduler that does something else has other stalls; less than none is none.
+            Ok::<_, Failed>(100.0 * ((with - base) / with.max(1.0)).max(0.0))
+        };
+        let mean = |group: u32| {
+            Ok(PROGRAMS.into_iter().map(|name| share(name, group)).sum::<Result<f64, Failed>>()? / 4.0)
+        };
+        let mut outcome = Outcome::new().row(
+            Row::new("share of stall time that freeing takes, groups of 64, on average", "%")
+                .paper(3.0)
+                .measured(mean(64))
+                .at_most(5.0)
+                .because(
+                    "stalls are few here, some ten cycles at a change of levels, and each program has others when anything changes: the difference of \
+                     two runs is not only freeing",
+                ),
+        );
+        for group in GROUPS {
+            outcome =
+                outcome.row(Row::new(format!("groups of {group}, on average"), "%").measured(mean(group)));
+        }
+        outcome
+    }
+}

@@ -1,0 +1,95 @@
+//! Table 4: channels against conventional kernels.
+
+use super::PAPER;
+use super::programs::program;
+use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
+
+/// Table 4.
+pub struct Conventional;
+
+fn flat(scale: Scale) -> Run {
+    let n: u32 = scale.pick(8, 13);
+    Run::work("queens_flat").with("n", n).with("placed", scale.pick(3u32, 5)).chip("apu")
+}
+
+fn tiled(scale: Scale) -> Run {
+    Run::work("matmul").with("size", scale.pick(64u32, 512)).chip("apu")
+}
+
+/// Lines of a source that are neither blank nor only a comment: the rule by which both sides are counted. What the programs
+/// share, the header with the calls of channels, counts for neither.
+fn lines(source: &str) -> f64 {
+    let counts = |line: &&str| {
+        let line = line.trim();
+        !line.is_empty() && !line.starts_with("//")
+    };
+    source.lines().filter(counts).count() as f64
+}
+
+const STRASSEN: &str = include_str!("../../../../../../kernels/flow/strassen.cu");
+const MATMUL: &str = include_str!("../../../../../../kernels/matmul.cu");
+const QUEENS: &str = include_str!("../../../../../../kernels/flow/queens.cu");
+const FLAT: &str = include_str!("../../../../../../kernels/flow/queens_flat.cu");
+
+impl Experiment for Conventional {
+    fn about(&self) -> About {
+        About {
+            id: "isca14-table4",
+            paper: PAPER,
+            title: "Channels against conventional kernels",
+            quick_s: 3,
+            full_s: 200,
+        }
+    }
+
+    fn runs(&self, scale: Scale) -> Vec<Run> {
+        vec![program("Strassen", scale), tiled(scale), program("Queens", scale), flat(scale)]
+    }
+
+    fn evaluate(&self, results: &Results) -> Outcome {
+        let scale = results.scale();
+        let pairs = [
+            ("Strassen", tiled(scale), 1.06, 13.0, -42.0, (STRASSEN, MATMUL)),
+            ("Queens", flat(scale), 0.98, 12.5, -36.0, (QUEENS, FLAT)),
+        ];
+        let mut outcome = Outcome::new();
+        for (name, other, speedup, dispatches, fewer, (ours, theirs)) in pairs {
+            let run = program(name, scale);
+            let ratio =
+                |what: &str| Ok::<_, Failed>(results.number(&other, what)? / results.number(&run, what)?);
+            let row = Row::new(format!("{name}: speedup over the conventional kernel"), "×").paper(speedup);
+            let row = row.measured(ratio("cycles"));
+            outcome = outcome.row(match scale {
+                Scale::Full => row.percent(30.0).because(REASON),
+                Scale::Quick => row.note("with a small input: reported only"),
+            });
+            let more = ratio("warps").map(f64::recip);
+            outcome = outcome
+                .row(
+                    Row::new(format!("{name}: wavefronts over the conventional kernel's"), "×")
+                        .paper(dispatches)
+                        .measured(more),
+                )
+                .row(
+                    Row::new(format!("{name}: lines of code, against the conventional kernel"), "%")
+                        .paper(fewer)
+                        .measured(Ok(100.0 * (lines(ours) / lines(theirs) - 1.0)))
+                        .note("lines of the kernels' sources that are neither blank nor only a comment"),
+                );
+        }
+        outcome
+    }
+}
+
+const REASON: &str = "the tiled product keeps its tiles in shared memory and reads each line once for 16 threads, where a lane of the recursion reads its \
+                      own tile from the L1, line by line; the flattened queens have a stack in shared memory and no divergence between tasks and base cases";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_and_blanks_are_no_lines() {
+        assert_eq!(lines("// a\n\n  int x; // b\n    // c\n}\n"), 2.0);
+    }
+}

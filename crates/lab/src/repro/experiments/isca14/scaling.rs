@@ -1,0 +1,129 @@
+//! Figure 15: speedup on more compute units. Figure 16: where their accesses hit.
+
+use super::PAPER;
+use super::programs::{PROGRAMS, on, program};
+use crate::plot::Plot;
+use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
+
+const UNITS: [u32; 4] = [1, 2, 4, 8];
+
+/// Figure 15.
+pub struct Scaling;
+
+impl Experiment for Scaling {
+    fn about(&self) -> About {
+        About {
+            id: "isca14-fig15",
+            paper: PAPER,
+            title: "Cilk on more compute units",
+            quick_s: 6,
+            full_s: 700,
+        }
+    }
+
+    fn runs(&self, scale: Scale) -> Vec<Run> {
+        let runs = PROGRAMS.map(|name| UNITS.map(|units| on(program(name, scale), units)));
+        runs.into_iter().flatten().collect()
+    }
+
+    fn evaluate(&self, results: &Results) -> Outcome {
+        let scale = results.scale();
+        let of = |name: &str, units: u32| on(program(name, scale), units);
+        let speedup = |name: &str, units: u32| {
+            Ok::<_, Failed>(
+                results.number(&of(name, 1), "cycles")? / results.number(&of(name, units), "cycles")?,
+            )
+        };
+        let blocked = |name: &str, units: u32| {
+            let run = of(name, units);
+            Ok::<_, Failed>(
+                100.0 * results.number(&run, "aggregator.gpu_stalled_cycles")?
+                    / results.number(&run, "cycles")?,
+            )
+        };
+        let row = |name: &str| {
+            Row::new(format!("{name}: speedup on 8 compute units"), "×").measured(speedup(name, 8))
+        };
+        let small = "with a small input a level has few wavefronts: reported only";
+        let banded = |row: Row, paper: f64| match scale {
+            Scale::Full => row.paper(paper).percent(25.0),
+            Scale::Quick => row.paper(paper).note(small),
+        };
+        let mut outcome = Outcome::new()
+            .row(row("Fibonacci").at_most(2.0))
+            .row(banded(row("Sort"), 2.6))
+            .row(banded(row("Strassen"), 4.3));
+        let between = || {
+            let (sort, queens, strassen) =
+                (speedup("Sort", 8)?, speedup("Queens", 8)?, speedup("Strassen", 8)?);
+            Ok((sort <= queens && queens <= strassen, format!("{sort:.2}, {queens:.2}, {strassen:.2}")))
+        };
+        outcome = outcome.row(match scale {
+            Scale::Full => Row::claim("Queens", "between Sort and Strassen", between()),
+            Scale::Quick => row("Queens").note(small),
+        });
+        let mut plot = Plot::lines("Speedup").x("compute units").y("×");
+        for name in PROGRAMS {
+            let points =
+                UNITS.into_iter().filter_map(|units| Some((f64::from(units), speedup(name, units).ok()?)));
+            plot = plot.series(name, points.collect::<Vec<_>>());
+            for units in UNITS {
+                let row = Row::new(format!("{name}: blocked on the aggregator, {units} compute units"), "%");
+                outcome = outcome.row(row.measured(blocked(name, units)));
+            }
+        }
+        outcome.plot(plot)
+    }
+}
+
+/// Figure 16.
+pub struct Hits;
+
+/// Lines that were not in the L1, by where they were: another L1, the L2, or memory.
+const ELSEWHERE: [&str; 3] = ["coherence.cache_to_cache", "coherence.l2_hits", "coherence.memory"];
+
+impl Experiment for Hits {
+    fn about(&self) -> About {
+        About {
+            id: "isca14-fig16",
+            paper: PAPER,
+            title: "Where the compute units' accesses hit",
+            quick_s: 3,
+            full_s: 180,
+        }
+    }
+
+    fn runs(&self, scale: Scale) -> Vec<Run> {
+        PROGRAMS.map(|name| program(name, scale)).to_vec()
+    }
+
+    fn evaluate(&self, results: &Results) -> Outcome {
+        let scale = results.scale();
+        let shares = |name: &str| {
+            let run = program(name, scale);
+            let elsewhere = ELSEWHERE.map(|what| results.number(&run, what));
+            let [others, l2, memory] = elsewhere;
+            let counts = [results.number(&run, "l1.hits")?, others?, l2?, memory?];
+            let all: f64 = counts.iter().sum();
+            Ok::<_, Failed>(counts.map(|count| 100.0 * count / all))
+        };
+        let mut outcome = Outcome::new();
+        let mut plot = Plot::bars("Where lines were", ["L1", "another L1", "L2", "memory"]).y("%");
+        for name in PROGRAMS {
+            let seen = || {
+                let [l1, others, l2, memory] = shares(name)?;
+                let text =
+                    format!("L1 {l1:.0} %, another L1 {others:.0} %, L2 {l2:.0} %, memory {memory:.0} %");
+                // What is in the L2 or in another L1 does not go to memory.
+                Ok((l1 < 50.0 && l2 + others > memory, text))
+            };
+            let row = Row::claim(format!("{name}: accesses"), "few hit in the L1, many in the L2", seen());
+            outcome = outcome.row(row.because(
+                "every call on a channel reads the channel's descriptor, a line that all wavefronts share and that stays in the L1; base cases walk \
+                 through lines word by word, where the paper's may count a line once",
+            ));
+            plot = plot.group(name, shares(name).map_or([None; 4], |shares| shares.map(Some)));
+        }
+        outcome.plot(plot)
+    }
+}

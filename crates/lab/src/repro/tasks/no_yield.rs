@@ -1,0 +1,35 @@
+//! A recursion in narrow channels, on a chip whose wavefronts cannot yield.
+
+use warploom::{Chip, Device, Error, SimOptions};
+use warploom_flow::FlowError;
+
+use crate::repro::{Metrics, RunError, Task};
+use crate::work::{Param, cilk};
+
+const N: Param = Param::new("n", "which Fibonacci number", 15).range(1, 30);
+
+/// Elements of a channel.
+const WIDTH: u32 = 64;
+
+/// Runs Fibonacci in channels of 64. `kind` is how it hangs, or nothing if it ends.
+pub const TASK: Task = Task {
+    name: "no-yield",
+    about: "a recursion in narrow channels without wavefront yield",
+    params: &[N],
+    choices: &[],
+    run: |context| {
+        let chip = Chip { wavefront_yield: None, ..context.chip()? };
+        let mut gpu = Device::sim_with(chip, SimOptions::default());
+        let module = gpu.load_ptx(include_str!("../../../../../kernels/flow/fibonacci.ptx"))?;
+        let result = gpu.zeros_named::<u32>("result", 1)?;
+        let graph = cilk::fibonacci::graph(context.number(&N)?, WIDTH, false, result.address());
+        match graph.execute(&mut gpu, &module).and_then(|execution| execution.wait()) {
+            Ok(report) => Ok(Metrics::from(&report).with("kind", "")),
+            Err(FlowError::Device(Error::Hang { hang: Some(hang), message, .. })) => {
+                Ok(Metrics::new().with("kind", hang.kind.name()).with("message", message))
+            }
+            Err(FlowError::Device(error)) => Err(error.into()),
+            Err(refused) => Err(RunError::Described(refused.to_string())),
+        }
+    },
+};

@@ -1,0 +1,90 @@
+//! The Cilk programs give the host's results: on every number of compute units, in channels far too narrow, and on the host.
+
+use warploom::{Chip, Device, SimOptions};
+use warploom_lab::work::Workload;
+
+fn run(name: &str, values: &[&str], changes: &[String]) -> warploom::Report {
+    let workload = Workload::find(name).unwrap();
+    let values = workload.values(values).unwrap();
+    let mut gpu = Device::sim_with(Chip::load("apu", changes).unwrap(), SimOptions::default());
+    let outcome = workload.run(&mut gpu, &values, &|launch| launch).unwrap();
+    if let Err(wrong) = &outcome.check {
+        panic!("{name} {values}: {wrong}");
+    }
+    outcome.total
+}
+
+const PROGRAMS: [(&str, &str); 4] =
+    [("fibonacci", "n=13"), ("queens", "n=7"), ("sort", "count=1500"), ("strassen", "size=64")];
+
+#[test]
+fn on_every_number_of_compute_units() {
+    for (name, size) in PROGRAMS {
+        for units in [1, 2, 4, 8] {
+            run(name, &[size], &[format!("sm.count={units}")]);
+        }
+    }
+}
+
+#[test]
+fn in_channels_of_64() {
+    let mut yields = 0;
+    for (name, size) in
+        [("fibonacci", "n=14"), ("queens", "n=8"), ("sort", "count=6000"), ("strassen", "size=128")]
+    {
+        let report = run(name, &[size, "width=64"], &["sm.count=2".to_string()]);
+        yields += report.aggregator.unwrap()["yields"];
+    }
+    assert!(yields > 0);
+}
+
+#[test]
+fn on_the_host() {
+    for (name, size) in
+        [("fibonacci", "n=20"), ("queens", "n=9"), ("sort", "count=50000"), ("strassen", "size=128")]
+    {
+        for width in ["width=64", "width=4096"] {
+            run(name, &[size, width, "on=host"], &[]);
+        }
+    }
+}
+
+#[test]
+fn the_hybrid_never_yields() {
+    let report = run("fibonacci", &["n=14", "width=64", "policy=hybrid"], &[]);
+    assert_eq!(report.aggregator.unwrap()["yields"], 0);
+}
+
+#[test]
+fn sorted_and_equal_numbers() {
+    // One number: nothing to split.
+    run("sort", &["count=1"], &[]);
+    run("sort", &["count=65", "base=4"], &[]);
+}
+
+#[test]
+fn flattened_queens() {
+    run("queens_flat", &["n=8"], &[]);
+    run("queens_flat", &["n=1"], &[]);
+}
+
+#[test]
+fn wrong_values() {
+    let wrong = |name: &str, values: &[&str]| {
+        let workload = Workload::find(name).unwrap();
+        let mut gpu = Device::sim("apu").unwrap();
+        match workload.values(values) {
+            Err(error) => error.to_string(),
+            Ok(values) => workload.run(&mut gpu, &values, &|launch| launch).unwrap_err().to_string(),
+        }
+    };
+    assert!(wrong("queens", &["n=40"]).contains("a number from 1 to 16"));
+    assert!(wrong("fibonacci", &["width=0"]).contains("less than the 64 elements that a wavefront takes"));
+    assert!(wrong("strassen", &["size=48"]).contains("16 times a power of two"));
+    assert!(wrong("sort", &["count=1000", "width=268435456"]).contains("take narrower channels"));
+    let mut gtx = Device::sim("gtx480").unwrap();
+    let workload = Workload::find("fibonacci").unwrap();
+    let values = workload.values::<&str>(&[]).unwrap();
+    let error = workload.run(&mut gtx, &values, &|launch| launch).unwrap_err().to_string();
+    assert!(error.contains("has no control processor"), "{error}");
+}

@@ -1,0 +1,185 @@
+//! The load/store unit in front of a coherent L1: loads and stores happen in the cache, atomics at the L2 slice.
+
+use super::memory_unit::{MemoryUnit, Purpose};
+use super::transfer::TransferKind;
+use crate::mem::cache::Way;
+use crate::mem::directory::{Given, Grant, Probe};
+use crate::mem::l1::coherent::Writable;
+use crate::mem::l1::{LineBytes, Lookup, Refusal};
+use crate::mem::message::{Asks, RequestKind};
+use crate::mem::store::Memory;
+
+/// Marks the number of a probe among those of answers.
+pub const PROBE: u32 = 1 << 31;
+
+impl<const N: usize> MemoryUnit<N> {
+    /// Sends the lanes of an access that touch one line.
+    pub(super) fn send_coherent(&mut self, now: u64, id: u32) -> Result<(), Refusal> {
+        let access = &self.transfers[id];
+        let (line, lanes) = access.block(access.unsent, self.line_bytes);
+        match access.kind {
+            TransferKind::Load | TransferKind::Lock { .. } | TransferKind::Copy => {
+                self.read_coherent(now, id, line, lanes)?;
+            }
+            TransferKind::Store | TransferKind::Unlock { .. } => {
+                self.write_coherent(now, id, line, lanes)?;
+                self.stats.stores += 1;
+            }
+            TransferKind::Atomic { .. } => {
+                if let Some(way) = self.l1.step_aside(line)? {
+                    self.give_back(now, way)?;
+                }
+                self.send_atomic(now, id, line, lanes)?;
+            }
+        }
+        self.transfers[id].unsent &= !lanes;
+        Ok(())
+    }
+
+    fn read_coherent(&mut self, now: u64, id: u32, line: u64, lanes: u64) -> Result<(), Refusal> {
+        match self.l1.look(line) {
+            Lookup::Hit(way) => {
+                let access = &mut self.transfers[id];
+                access.take(line, self.l1.bytes(way), self.l1.written(way), lanes);
+                access.ready_at = access.ready_at.max(now + self.hit_latency);
+                self.stats.hits += 1;
+            }
+            Lookup::Merged(ticket) => {
+                self.wait_for(ticket, id, lanes);
+                self.stats.merges += 1;
+            }
+            Lookup::Miss(way) => {
+                self.make_way(now, way)?;
+                let ticket = self.ask(now, line, Asks::Share)?;
+                self.l1.fetch(way, line, ticket, false);
+                self.wait_for(ticket, id, lanes);
+                self.stats.misses += 1;
+            }
+            Lookup::Refused(refusal) => return Err(refusal),
+        }
+        Ok(())
+    }
+
+    fn write_coherent(&mut self, now: u64, id: u32, line: u64, lanes: u64) -> Result<(), Refusal> {
+        match self.l1.look_to_write(line) {
+            Writable::Hit(way) => {
+                self.write_line(id, line, way, lanes);
+                let access = &mut self.transfers[id];
+                access.ready_at = access.ready_at.max(now + self.hit_latency);
+                self.stats.hits += 1;
+            }
+            Writable::Merged(ticket) => {
+                self.wait_for(ticket, id, lanes);
+                self.stats.merges += 1;
+            }
+            Writable::Upgrade(way) => {
+                let ticket = self.ask(now, line, Asks::Own { has_copy: true })?;
+                self.l1.upgrade(way, ticket);
+                self.wait_for(ticket, id, lanes);
+                self.stats.misses += 1;
+            }
+            Writable::Miss(way) => {
+                self.make_way(now, way)?;
+                let ticket = self.ask(now, line, Asks::Own { has_copy: false })?;
+                self.l1.fetch_to_write(way, line, ticket);
+                self.wait_for(ticket, id, lanes);
+                self.stats.misses += 1;
+            }
+            Writable::Refused(refusal) => return Err(refusal),
+        }
+        Ok(())
+    }
+
+    /// Asks the directory for a line.
+    fn ask(&mut self, now: u64, line: u64, asks: Asks) -> Result<u32, Refusal> {
+        let purpose = Purpose::Fill { local: false };
+        let ticket = self.send(now, purpose, line, self.all_sectors(), RequestKind::Read)?;
+        self.outbox.last_mut().expect("just sent").1.asks = asks;
+        Ok(ticket)
+    }
+
+    /// Gives a line back that memory does not have as it is.
+    pub(super) fn give_back(&mut self, now: u64, way: Way) -> Result<(), Refusal> {
+        let Some(line) = self.l1.must_give_back(way) else { return Ok(()) };
+        let ticket = self.send(now, Purpose::GiveBack, line, self.all_sectors(), RequestKind::Write)?;
+        self.outbox.last_mut().expect("just sent").1.asks = Asks::GiveBack;
+        self.l1.give_back(way, ticket);
+        self.stats.write_backs += 1;
+        Ok(())
+    }
+
+    /// A store's lanes put their bytes into a line that may be written.
+    fn write_line(&mut self, id: u32, line: u64, way: Way, lanes: u64) {
+        let access = &self.transfers[id];
+        let written = access.covered(lanes, line);
+        let bytes = self.l1.write(way, written);
+        self.stored |= access.put_into_line(line, &mut bytes[..self.line_bytes as usize], lanes);
+    }
+
+    /// The directory answers message `ticket`, which asked for a line: what it may be used for, and its bytes if they do not
+    /// come from memory.
+    pub fn granted(
+        &mut self,
+        ticket: u32,
+        grant: Grant,
+        given: Option<&Given>,
+        comes: bool,
+        memory: &Memory,
+    ) {
+        let line_bytes = self.line_bytes as usize;
+        let flight = &mut self.flights[ticket];
+        (flight.granted, flight.comes) = (Some(grant), comes);
+        match given {
+            Some(given) => (flight.bytes, flight.written) = (given.bytes, given.written),
+            None => {
+                memory.read_line(flight.line, &mut flight.bytes[..line_bytes]);
+                flight.written = memory.written_from(flight.line);
+            }
+        }
+    }
+
+    /// The answer to a message that asked for a line arrives: whoever waited for it goes on, in order.
+    pub(super) fn arrive_granted(&mut self, now: u64, ticket: u32, grant: Grant) {
+        let flight = &mut self.flights[ticket];
+        let (line, waiting) = (flight.line, std::mem::take(&mut flight.waiting));
+        let given = flight.comes.then_some((&flight.bytes, flight.written));
+        let way = self.l1.grant(line, ticket, grant, given).expect("a way is kept for it");
+        for &(id, lanes) in &waiting {
+            if matches!(self.transfers[id].kind, TransferKind::Store | TransferKind::Unlock { .. }) {
+                self.write_line(id, line, way, lanes);
+            } else {
+                self.transfers[id].take(line, self.l1.bytes(way), self.l1.written(way), lanes);
+            }
+            self.part_done(now, id);
+        }
+        self.flights[ticket].granted = None;
+        self.flights.give_back(ticket);
+    }
+
+    /// Somebody else wants a line, in a later cycle. Returns its number among the answers.
+    pub fn put_probe(&mut self, probe: Probe) -> u32 {
+        PROBE | self.probes.put(probe)
+    }
+
+    /// A probe is answered.
+    pub(super) fn answer_probe(&mut self, now: u64, number: u32) {
+        let probe = self.probes[number & !PROBE];
+        self.probes.give_back(number & !PROBE);
+        let given = self.l1.probe(probe);
+        self.responses.push((now + self.hit_latency, probe.line, given));
+    }
+
+    /// Lines that memory does not have as they are here.
+    pub fn newer_lines(&self) -> Vec<(u64, Vec<u8>)> {
+        let line =
+            |(line, bytes, _): (u64, &LineBytes, _)| (line, bytes[..self.line_bytes as usize].to_vec());
+        self.l1.dirty_lines().map(line).collect()
+    }
+
+    /// Writes all that memory does not have to it, without taking time: the host looks at it.
+    pub fn show_host(&self, memory: &mut Memory) {
+        for (line, bytes, written) in self.l1.dirty_lines() {
+            memory.write_line(line, &bytes[..self.line_bytes as usize], written);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Firmware for a chip's control processor: which kernels it can start, and how it sees the machine.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use warploom_sim::aggregator::{Aggregator, Answer};
+use warploom_sim::gpu::Limits;
+use warploom_sim::machine::MakeFirmware;
+use warploom_sim::{Progress, Shape};
+
+use crate::args::{Arg, pack};
+use crate::error::{Error, Result};
+use crate::kernel::Kernel;
+use crate::launch::Dim;
+
+/// A kernel that firmware can start, with CTAs of one shape.
+#[derive(Clone, Debug)]
+pub struct Task {
+    number: u16,
+    kernel: Kernel,
+    block: [u32; 3],
+    dynamic_shared_bytes: u32,
+}
+
+impl Task {
+    /// A kernel in CTAs of so many threads. `number` is its place in the list of a run, from 0.
+    pub fn new(number: u16, kernel: Kernel, block: impl Into<Dim>) -> Task {
+        Task { number, kernel, block: block.into().0, dynamic_shared_bytes: 0 }
+    }
+
+    /// Shared memory besides what the kernel declares.
+    pub fn shared_bytes(mut self, bytes: u32) -> Task {
+        self.dynamic_shared_bytes = bytes;
+        self
+    }
+
+    /// Its place in the list of a run.
+    pub fn number(&self) -> u16 {
+        self.number
+    }
+
+    /// The kernel.
+    pub fn kernel(&self) -> &Kernel {
+        &self.kernel
+    }
+
+    /// Arguments of a start, checked against the kernel's parameters.
+    pub fn params<'a>(&self, args: impl AsRef<[Arg<'a>]>) -> Result<Params> {
+        let foreign = |arg: &Arg<'_>| arg.device().is_some_and(|device| device != self.kernel.device);
+        if args.as_ref().iter().any(foreign) {
+            let reason = format!("a buffer for kernel `{}` belongs to another device", self.kernel.name());
+            return Err(Error::Misuse(reason));
+        }
+        Ok(Params { task: self.number, bytes: pack(self.kernel.info(), args.as_ref())? })
+    }
+
+    pub(crate) fn shape(&self) -> Shape {
+        Shape { grid: [1; 3], block: self.block, dynamic_shared_bytes: self.dynamic_shared_bytes }
+    }
+}
+
+/// The parameters of a task's CTAs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Params {
+    task: u16,
+    bytes: Vec<u8>,
+}
+
+impl Params {
+    /// The bytes of the parameter buffer.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Puts other bytes at an offset of the buffer ([`KernelInfo::params`](crate::KernelInfo::params) tells it): what
+    /// differs from start to start need not be packed anew.
+    pub fn set(&mut self, offset: usize, bytes: &[u8]) {
+        self.bytes[offset..offset + bytes.len()].copy_from_slice(bytes);
+    }
+}
+
+/// A run of firmware: what it can start, and what may end it early.
+#[derive(Clone, Debug, Default)]
+pub struct Firmware {
+    /// Kernels by number.
+    pub(crate) tasks: Vec<Task>,
+    max_cycles: Option<u64>,
+    interrupt: Option<Arc<AtomicBool>>,
+    progress: Option<Arc<Progress>>,
+}
+
+impl Firmware {
+    /// Firmware that can start these. Their numbers become their places in the list.
+    pub fn new(tasks: impl IntoIterator<Item = Task>) -> Firmware {
+        let tasks = tasks.into_iter().enumerate().map(|(at, task)| Task { number: at as u16, ..task });
+        Firmware { tasks: tasks.collect(), ..Firmware::default() }
+    }
+
+    /// Ends the run as hanging after so many cycles.
+    pub fn max_cycles(mut self, cycles: u64) -> Firmware {
+        self.max_cycles = Some(cycles);
+        self
+    }
+
+    /// Ends the run when the flag becomes true.
+    pub fn interrupt(mut self, flag: Arc<AtomicBool>) -> Firmware {
+        self.interrupt = Some(flag);
+        self
+    }
+
+    /// Is told how far the run has come.
+    pub fn progress(mut self, progress: Arc<Progress>) -> Firmware {
+        self.progress = Some(progress);
+        self
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        Limits {
+            max_cycles: self.max_cycles,
+            interrupt: self.interrupt.clone(),
+            progress: self.progress.clone(),
+        }
+    }
+}
+
+/// The control processor as firmware sees it: an [`Aggregator`] that starts [`Task`]s. Clones are the same core.
+#[derive(Clone, Debug)]
+pub struct Agg(Aggregator);
+
+impl Agg {
+    /// Starts `ctas` CTAs of the task whose parameters these are. The answer comes when all have a place.
+    pub fn start(&self, params: &Params, ctas: u32) -> Answer<()> {
+        self.0.dispatch(params.task, ctas, params.bytes.clone())
+    }
+}
+
+impl From<Aggregator> for Agg {
+    fn from(aggregator: Aggregator) -> Agg {
+        Agg(aggregator)
+    }
+}
+
+impl Deref for Agg {
+    type Target = Aggregator;
+
+    fn deref(&self) -> &Aggregator {
+        &self.0
+    }
+}
+
+/// What a backend is asked to run.
+pub struct FirmwareRun<'f> {
+    /// Kernels by number.
+    pub tasks: &'f [Task],
+    /// What ends it early.
+    pub limits: Limits,
+    /// Makes the firmware.
+    pub firmware: MakeFirmware<'f>,
+}

@@ -1,0 +1,9 @@
+//! Firmware on the control processor of the apu.
+
+mod coherence;
+mod dispatch;
+mod hang;
+mod support;
+mod timing;
+mod wavefront;
+mod yielding;

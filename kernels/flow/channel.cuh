@@ -1,0 +1,254 @@
+// Channels for kernels: bounded queues in global memory that many wavefronts fill and empty at once.
+//
+// A channel is three arrays: elements, a control array of twice as many entries that says in which order elements became
+// ready, and a count of freed elements for each group of them. Producers reserve at `tail`, fill, reserve an entry at
+// `reserve` and publish by moving `ready` over entries that are written. The aggregator starts wavefronts on ready
+// entries and moves `head` over groups that are freed. Nobody waits for anybody: what a producer cannot publish because
+// an earlier one has not written its entry yet, that one publishes with its own.
+//
+// Positions count up for ever and wrap at 2^32; a slot is a position modulo the channel's width, a power of two.
+#pragma once
+#include "../warploom.cuh"
+
+typedef unsigned long long u64;
+
+// One line each for what does not change, what producers reserve, what the aggregator frees, and what is published.
+struct alignas(64) Channel {
+    char* elements;
+    unsigned* entries;
+    unsigned* done;
+    unsigned width;
+    unsigned slot_stride;  // bytes from an element to the next, and from a word of one to its next word:
+    unsigned word_stride;  // an array of structures, or a structure of arrays
+    unsigned group_shift;  // log2 of the elements that share a count
+    unsigned lane_by_lane; // reserve for one lane at a time
+    alignas(64) unsigned tail;
+    alignas(64) unsigned head;
+    alignas(64) unsigned reserve;
+    alignas(64) unsigned ready;
+};
+
+// What the aggregator tells a wavefront: which elements are its own. The first parameter of every kernel.
+struct Work {
+    Channel* source;
+    unsigned first;  // position in the control array
+    unsigned count;  // elements of all CTAs of this start
+    unsigned level;  // of the source in its stack
+    unsigned unused;
+};
+
+// Whole wavefronts.
+
+WL_FN u64 wave_active() {
+    u64 lanes;
+    asm volatile("wl.activemask.b64 %0;" : "=l"(lanes));
+    return lanes;
+}
+WL_FN u64 wave_ballot(bool value) {
+    u64 lanes;
+    asm volatile("{ .reg .pred p; setp.ne.s32 p, %1, 0; wl.ballot.b64 %0, p; }" : "=l"(lanes) : "r"((int)value));
+    return lanes;
+}
+WL_FN unsigned wave_lane() {
+    unsigned lane;
+    asm("mov.u32 %0, %%wl_laneid;" : "=r"(lane));
+    return lane;
+}
+WL_FN unsigned wave_from(unsigned value, unsigned lane) {
+    unsigned theirs;
+    asm volatile("wl.shfl.idx.b32 %0, %1, %2;" : "=r"(theirs) : "r"(value), "r"(lane));
+    return theirs;
+}
+WL_FN void wave_yield(const void* resource) { asm volatile("wl.yield.b64 %0;" ::"l"(resource) : "memory"); }
+WL_FN unsigned lowest(u64 lanes) { return __builtin_ctzll(lanes); }
+
+// The sum of the counts of lanes below this one. `all` is the sum of the counts of all lanes.
+WL_FN unsigned prefix_sum(unsigned count, unsigned& all) {
+    const u64 below = (1ull << wave_lane()) - 1;
+    unsigned offset = 0;
+    all = 0;
+    for (unsigned bit = 0; wave_ballot(count >> bit != 0); bit++) {
+        const u64 have = wave_ballot(count >> bit & 1);
+        offset += __popcll(have & below) << bit;
+        all += __popcll(have) << bit;
+    }
+    return offset;
+}
+
+WL_FN unsigned now(const unsigned* word) { return *(const volatile unsigned*)word; }
+
+// Elements.
+
+// A word of the element at a position.
+WL_FN unsigned* word_of(const Channel* channel, unsigned position, unsigned word) {
+    const unsigned slot = position & (channel->width - 1);
+    return (unsigned*)(channel->elements + (u64)slot * channel->slot_stride + (u64)word * channel->word_stride);
+}
+
+template <class T> WL_FN T read(const Channel* channel, unsigned position) {
+    unsigned words[(sizeof(T) + 3) / 4];
+#pragma unroll
+    for (unsigned i = 0; i < sizeof(words) / 4; i++) words[i] = *word_of(channel, position, i);
+    T value;
+    __builtin_memcpy(&value, words, sizeof(T));
+    return value;
+}
+
+template <class T> WL_FN void write(const Channel* channel, unsigned position, const T& value) {
+    unsigned words[(sizeof(T) + 3) / 4] = {};
+    __builtin_memcpy(words, &value, sizeof(T));
+#pragma unroll
+    for (unsigned i = 0; i < sizeof(words) / 4; i++) *word_of(channel, position, i) = words[i];
+}
+
+// Reserving, a lane at a time: the plain channel that Figure 17 of the paper starts from.
+
+WL_FN bool talloc_by_lane(Channel* channel, unsigned count, unsigned& position) {
+    for (;;) {
+        const unsigned old = now(&channel->tail);
+        if (old + count - now(&channel->head) > channel->width) return false;
+        if (atomicCAS(&channel->tail, old, old + count) == old) {
+            position = old;
+            return true;
+        }
+    }
+}
+
+WL_FN unsigned reserve_by_lane(Channel* channel, unsigned count) {
+    for (;;) {
+        const unsigned old = now(&channel->reserve);
+        if (atomicCAS(&channel->reserve, old, old + count) == old) return old;
+    }
+}
+
+// A control entry names a slot and has a last bit that is another on each turn around the array.
+WL_FN unsigned entry_turn(const Channel* channel, unsigned at) { return (at / (2 * channel->width) & 1) ^ 1; }
+WL_FN unsigned* entry_of(const Channel* channel, unsigned at) {
+    return channel->entries + (at & (2 * channel->width - 1));
+}
+WL_FN bool is_written(const Channel* channel, unsigned at) {
+    return (now(entry_of(channel, at)) & 1) == entry_turn(channel, at);
+}
+
+WL_FN void publish_by_lane(Channel* channel) {
+    for (;;) {
+        const unsigned old = now(&channel->ready);
+        if (!is_written(channel, old)) return;
+        atomicCAS(&channel->ready, old, old + 1);
+    }
+}
+
+// The calls of the paper's Table 1.
+
+// Reserves `count` adjacent elements for each active lane, with one CAS for as many lanes as there is room for, the lowest
+// first. False for lanes that get none. What a lane gets it must fill and enqueue before it waits for anything.
+WL_FN bool talloc(Channel* channel, unsigned count, unsigned& position) {
+    if (channel->lane_by_lane) return talloc_by_lane(channel, count, position);
+    unsigned all;
+    const unsigned offset = prefix_sum(count, all);
+    const unsigned leader = lowest(wave_active());
+    unsigned old = now(&channel->tail);
+    for (;;) {
+        const unsigned room = channel->width - (old - now(&channel->head));
+        const bool fits = offset + count <= room;
+        const u64 served = wave_ballot(fits);
+        if (!served) return false;
+        const unsigned last = 63 - __clzll(served);
+        const unsigned taken = wave_from(offset + count, last);
+        unsigned seen = 0;
+        if (wave_lane() == leader) seen = atomicCAS(&channel->tail, old, old + taken);
+        seen = wave_from(seen, leader);
+        if (seen == old) {
+            position = old + offset;
+            return fits;
+        }
+        old = seen;
+    }
+}
+
+// Makes elements from `talloc` ready. Their words are visible to whoever is started on them.
+WL_FN void enq(Channel* channel, unsigned position, unsigned count) {
+    __threadfence();
+    const unsigned mask = channel->width - 1;
+    if (channel->lane_by_lane) {
+        const unsigned at = reserve_by_lane(channel, count);
+        for (unsigned i = 0; i < count; i++)
+            *(volatile unsigned*)entry_of(channel, at + i) = (position + i & mask) << 1 | entry_turn(channel, at + i);
+        __threadfence();
+        publish_by_lane(channel);
+        return;
+    }
+    unsigned all;
+    const unsigned offset = prefix_sum(count, all);
+    const u64 active = wave_active();
+    const unsigned leader = lowest(active), lanes = __popcll(active);
+    const unsigned rank = __popcll(active & ((1ull << wave_lane()) - 1));
+    unsigned at = now(&channel->reserve);
+    for (;;) {
+        unsigned seen = 0;
+        if (wave_lane() == leader) seen = atomicCAS(&channel->reserve, at, at + all);
+        seen = wave_from(seen, leader);
+        if (seen == at) break;
+        at = seen;
+    }
+    at += offset;
+    for (unsigned i = 0; i < count; i++)
+        *(volatile unsigned*)entry_of(channel, at + i) = (position + i & mask) << 1 | entry_turn(channel, at + i);
+    __threadfence();
+    // As many entries as there are lanes are looked at in a step, to the first that is not written. Whoever writes that
+    // one looks after its own writing, so none is left behind.
+    for (;;) {
+        const unsigned old = now(&channel->ready);
+        const u64 missing = wave_ballot(!is_written(channel, old + rank));
+        const unsigned more = missing ? wave_from(rank, lowest(missing)) : lanes;
+        if (!more) return;
+        if (wave_lane() == leader) atomicCAS(&channel->ready, old, old + more);
+    }
+}
+
+// This lane's number among the elements of its start, and whether it has one.
+WL_FN unsigned work_index() { return blockIdx.x * 64 + threadIdx.x; }
+WL_FN bool has_work(const Work& work) { return work_index() < work.count; }
+
+// The position of this lane's element.
+WL_FN unsigned deq(const Work& work) { return *entry_of(work.source, work.first + work_index()) >> 1; }
+
+// This lane's element is not needed any more, and what was made of it is visible.
+WL_FN void tfree(const Work& work, unsigned position) {
+    __threadfence();
+    const unsigned slot = position & (work.source->width - 1);
+    atomicAdd(work.source->done + (slot >> work.source->group_shift), 1u);
+}
+
+// `count` elements for each active lane, as many lanes at a time as there is room for: `fill(position)` writes the elements
+// of a lane; when they are ready, `then(position)` does what may wait again. Where there is no room, the wavefront yields
+// and tries again when it is restarted.
+template <class Fill, class Then> WL_FN void put(Channel* channel, unsigned count, Fill fill, Then then) {
+    bool todo = count != 0;
+    while (wave_ballot(todo)) {
+        if (todo) {
+            unsigned position;
+            if (talloc(channel, count, position)) {
+                fill(position);
+                enq(channel, position, count);
+                then(position);
+                todo = false;
+            }
+        }
+        if (wave_ballot(todo) && todo) wave_yield(channel);
+    }
+}
+template <class Fill> WL_FN void put(Channel* channel, unsigned count, Fill fill) {
+    put(channel, count, fill, [](unsigned) {});
+}
+
+// The same in one attempt: false for lanes for which there is no room.
+template <class Fill> WL_FN bool offer(Channel* channel, unsigned count, Fill fill) {
+    unsigned position;
+    const bool room = talloc(channel, count, position);
+    if (room) {
+        fill(position);
+        enq(channel, position, count);
+    }
+    return room;
+}

@@ -1,0 +1,114 @@
+// Merge sort in four ways, as a Cilk program: quarters are sorted, merged in pairs, and the pairs merged; merges are recursive.
+#include "channel.cuh"
+
+struct Range {
+    unsigned first, count;
+};
+
+struct Merge {
+    const unsigned *x, *y;
+    unsigned* out;
+    unsigned x_count, y_count;
+};
+
+WL_FN void sort_alone(unsigned* values, unsigned count) {
+    for (unsigned i = 1; i < count; i++) {
+        const unsigned value = values[i];
+        unsigned at = i;
+        for (; at > 0; at--) {
+            const unsigned before = values[at - 1];
+            if (before <= value) break;
+            values[at] = before;
+        }
+        values[at] = value;
+    }
+}
+
+extern "C" __global__ void sort(Work work, Channel* quarters, unsigned* values, unsigned base) {
+    if (!has_work(work)) return;
+    const unsigned source = deq(work);
+    const Range range = read<Range>(work.source, source);
+    if (range.count <= base) {
+        sort_alone(values + range.first, range.count);
+    } else {
+        Channel* after = quarters + work.level;
+        Channel* deeper = work.source + 1;
+        const unsigned quarter = range.count / 4;
+        put(after, 1, [&](unsigned at) { write(after, at, range); }, [&](unsigned) {
+            put(deeper, 4, [&](unsigned at) {
+                for (unsigned i = 0; i < 4; i++) {
+                    const unsigned count = i == 3 ? range.count - 3 * quarter : quarter;
+                    write(deeper, at + i, Range{range.first + i * quarter, count});
+                }
+            });
+        });
+    }
+    tfree(work, source);
+}
+
+// After the sync of four quarters: two merges into the second array.
+extern "C" __global__ void sort_quarters(Work work, Channel* halves, Channel* merges, unsigned* values, unsigned* other) {
+    if (!has_work(work)) return;
+    const unsigned source = deq(work);
+    const Range range = read<Range>(work.source, source);
+    Channel* after = halves + work.level;
+    const unsigned quarter = range.count / 4;
+    put(after, 1, [&](unsigned at) { write(after, at, range); }, [&](unsigned) {
+        put(merges, 2, [&](unsigned at) {
+            unsigned *from = values + range.first, *to = other + range.first;
+            const unsigned rest = range.count - 3 * quarter;
+            write(merges, at, Merge{from, from + quarter, to, quarter, quarter});
+            from += 2 * quarter;
+            to += 2 * quarter;
+            write(merges, at + 1, Merge{from, from + quarter, to, quarter, rest});
+        });
+    });
+    tfree(work, source);
+}
+
+// After the sync of two merges: one merge back.
+extern "C" __global__ void sort_halves(Work work, Channel* merges, unsigned* values, unsigned* other) {
+    if (!has_work(work)) return;
+    const unsigned source = deq(work);
+    const Range range = read<Range>(work.source, source);
+    const unsigned half = range.count / 4 * 2;
+    put(merges, 1, [&](unsigned at) {
+        const unsigned* from = other + range.first;
+        write(merges, at, Merge{from, from + half, values + range.first, half, range.count - half});
+    });
+    tfree(work, source);
+}
+
+WL_FN void merge_alone(Merge m) {
+    unsigned x = 0, y = 0;
+    for (unsigned i = 0; i < m.x_count + m.y_count; i++) {
+        const bool from_x = y == m.y_count || (x < m.x_count && m.x[x] <= m.y[y]);
+        m.out[i] = from_x ? m.x[x++] : m.y[y++];
+    }
+}
+
+// Splits the longer array in the middle and the other where the middle belongs, until the shorter one is short.
+extern "C" __global__ void sort_merge(Work work, unsigned base) {
+    if (!has_work(work)) return;
+    const unsigned source = deq(work);
+    Merge m = read<Merge>(work.source, source);
+    if (m.x_count < m.y_count) m = Merge{m.y, m.x, m.out, m.y_count, m.x_count};
+    if (m.y_count < base && m.x_count < 4 * base) {
+        merge_alone(m);
+    } else {
+        const unsigned x_split = m.x_count / 2, middle = m.x[x_split];
+        unsigned y_split = 0, end = m.y_count;
+        while (y_split < end) {
+            const unsigned probe = (y_split + end) / 2;
+            if (m.y[probe] < middle) y_split = probe + 1;
+            else end = probe;
+        }
+        Channel* deeper = work.source + 1;
+        put(deeper, 2, [&](unsigned at) {
+            write(deeper, at, Merge{m.x, m.y, m.out, x_split, y_split});
+            write(deeper, at + 1, Merge{m.x + x_split, m.y + y_split, m.out + x_split + y_split,
+                                        m.x_count - x_split, m.y_count - y_split});
+        });
+    }
+    tfree(work, source);
+}
