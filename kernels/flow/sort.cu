@@ -11,25 +11,58 @@ struct Merge {
     unsigned x_count, y_count;
 };
 
-WL_FN void sort_alone(unsigned* values, unsigned count) {
-    for (unsigned i = 1; i < count; i++) {
-        const unsigned value = values[i];
-        unsigned at = i;
-        for (; at > 0; at--) {
-            const unsigned before = values[at - 1];
-            if (before <= value) break;
-            values[at] = before;
+// The next number comes from one array or the other; only that one's next is read.
+WL_FN void merge_alone(const Merge& m) {
+    const unsigned *x = m.x, *y = m.y, *x_end = x + m.x_count, *y_end = y + m.y_count;
+    unsigned* out = m.out;
+    unsigned x_next = x < x_end ? *x : 0, y_next = y < y_end ? *y : 0;
+    while (x < x_end || y < y_end) {
+        const bool from_x = y == y_end || (x < x_end && x_next <= y_next);
+        *out++ = from_x ? x_next : y_next;
+        const unsigned* next = from_x ? ++x : ++y;
+        if (next < (from_x ? x_end : y_end)) {
+            const unsigned value = *next;
+            x_next = from_x ? value : x_next;
+            y_next = from_x ? y_next : value;
         }
-        values[at] = value;
     }
 }
 
-extern "C" __global__ void sort(Work work, Channel* quarters, unsigned* values, unsigned base) {
+// Runs of four by insertion, then merges from one array into the other and back.
+WL_FN void sort_alone(unsigned* values, unsigned* other, unsigned count) {
+    for (unsigned first = 0; first < count; first += 4) {
+        const unsigned end = min(first + 4, count);
+        for (unsigned i = first + 1; i < end; i++) {
+            const unsigned value = values[i];
+            unsigned at = i;
+            for (; at > first; at--) {
+                const unsigned before = values[at - 1];
+                if (before <= value) break;
+                values[at] = before;
+            }
+            values[at] = value;
+        }
+    }
+    unsigned *from = values, *to = other;
+    for (unsigned run = 4; run < count; run *= 2) {
+        for (unsigned first = 0; first < count; first += 2 * run) {
+            const unsigned x_count = min(run, count - first), y_count = min(run, count - first - x_count);
+            merge_alone(Merge{from + first, from + first + x_count, to + first, x_count, y_count});
+        }
+        unsigned* swap = from;
+        from = to;
+        to = swap;
+    }
+    if (from != values)
+        for (unsigned i = 0; i < count; i++) values[i] = from[i];
+}
+
+extern "C" __global__ void sort(Work work, Channel* quarters, unsigned* values, unsigned* other, unsigned base) {
     if (!has_work(work)) return;
     const unsigned source = deq(work);
     const Range range = read<Range>(work.source, source);
     if (range.count <= base) {
-        sort_alone(values + range.first, range.count);
+        sort_alone(values + range.first, other + range.first, range.count);
     } else {
         Channel* after = quarters + work.level;
         Channel* deeper = work.source + 1;
@@ -77,14 +110,6 @@ extern "C" __global__ void sort_halves(Work work, Channel* merges, unsigned* val
         write(merges, at, Merge{from, from + half, values + range.first, half, range.count - half});
     });
     tfree(work, source);
-}
-
-WL_FN void merge_alone(Merge m) {
-    unsigned x = 0, y = 0;
-    for (unsigned i = 0; i < m.x_count + m.y_count; i++) {
-        const bool from_x = y == m.y_count || (x < m.x_count && m.x[x] <= m.y[y]);
-        m.out[i] = from_x ? m.x[x++] : m.y[y++];
-    }
 }
 
 // Splits the longer array in the middle and the other where the middle belongs, until the shorter one is short.

@@ -136,6 +136,23 @@ fn a_cycle_that_cannot_end_is_explained() {
     assert!(message.contains("yielded"), "{message}");
 }
 
+/// Wavefronts that cannot yield stay where they are and wait for room that only others can make.
+#[test]
+fn without_yield_a_full_channel_blocks() {
+    let chip = Chip::load("apu", &["sm.count=1".to_string()]).unwrap();
+    let mut gpu = Device::sim_with(Chip { wavefront_yield: None, ..chip }, SimOptions::default());
+    let module = gpu.load_ptx(PTX).unwrap();
+    let result = gpu.zeros::<u32>(1).unwrap();
+    let mut graph = Graph::new("full");
+    let tasks = graph.channel::<u32>("tasks", 64);
+    let kernel = graph.kernel("fib_naive");
+    graph.reads::<u32>(kernel, tasks).writes::<u32>(kernel, tasks, Level::Same, 2);
+    graph.constants(kernel, [tasks.into(), (&result).into()]).put(tasks, &20u32);
+    let error = graph.execute(&mut gpu, &module).unwrap().wait().unwrap_err();
+    let FlowError::Device(Error::Hang { message, .. }) = error else { panic!("{error}") };
+    assert!(message.contains("wavefronts of `apu` cannot yield"), "{message}");
+}
+
 /// A scheduler of one's own: one wavefront at a time, from whatever channel has elements.
 async fn one_at_a_time(mut flow: Flow) {
     while !flow.is_finished() {

@@ -1,5 +1,7 @@
 //! The machine with firmware: the aggregator decides which CTAs run, instead of the order of a grid.
 
+use warploom_isa::Op;
+
 use super::*;
 use crate::aggregator::{Aggregator, AggregatorStats};
 use crate::hang::HangKind;
@@ -159,7 +161,10 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let memory = self.memory.read().expect(NO_PANIC);
         let aggregator = Some(aggregator.tell(&memory));
         match hang {
-            Some(hang) => Hang { aggregator, ..hang },
+            Some(hang) => {
+                let help = format!("{}{}", hang.help, self.missing_yield().unwrap_or_default());
+                Hang { aggregator, help, ..hang }
+            }
             None => Hang {
                 kernel: String::new(),
                 reason,
@@ -183,6 +188,21 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                     .to_string(),
             },
         }
+    }
+
+    /// What to say if kernels would yield and the chip's wavefronts cannot: who waits for room keeps its place.
+    fn missing_yield(&self) -> Option<String> {
+        let chip = self.context.launch.chip;
+        let contexts = std::iter::once(&self.context).chain(self.context.others);
+        let mut yields = contexts.flat_map(|context| &context.launch.kernel.code).map(|inst| inst.op);
+        let missing = chip.wavefront_yield.is_none() && yields.any(|op| op == Op::Yield);
+        missing.then(|| {
+            format!(
+                "; wavefronts of `{}` cannot yield (it has no [yield]), so those that wait for room in a full channel keep \
+                 their places from what would make room (docs/channels.md)",
+                chip.name
+            )
+        })
     }
 
     /// CTAs and warps that ever ran.

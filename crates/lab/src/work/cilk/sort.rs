@@ -50,7 +50,7 @@ pub(crate) fn graph(count: u32, base: u32, width: u32, values: u64, other: u64) 
     program.spawns::<Range>(sort, sort, 4).syncs::<Range>(sort, quarters);
     program.spawns::<Merge>(quarters, merges, 2).syncs::<Range>(quarters, halved);
     program.spawns::<Merge>(halved, merges, 1).spawns::<Merge>(merges, merges, 2);
-    program.constants(sort, [quarters.stack.into(), values.into(), base.into()]);
+    program.constants(sort, [quarters.stack.into(), values.into(), other.into(), base.into()]);
     program.constants(quarters, [halved.stack.into(), merges.stack.into(), values.into(), other.into()]);
     program.constants(halved, [merges.stack.into(), values.into(), other.into()]);
     program.constants(merges, [base.into()]);
