@@ -149,7 +149,7 @@ impl Channel {
 
     /// What the entry at a position of the control array has as its last bit when it is written: another on each turn.
     pub(crate) fn turn(&self, position: u32) -> u32 {
-        (position / (2 * self.shape.width) & 1) ^ 1
+        ((position / (2 * self.shape.width)) & 1) ^ 1
     }
 
     pub(crate) fn slot(&self, position: u32) -> u32 {

@@ -59,7 +59,10 @@ impl Experiment for Scaling {
             Ok((sort <= queens && queens <= strassen, format!("{sort:.2}, {queens:.2}, {strassen:.2}")))
         };
         outcome = outcome.row(match scale {
-            Scale::Full => Row::claim("Queens", "between Sort and Strassen", between()),
+            Scale::Full => Row::claim("Queens", "between Sort and Strassen", between()).because(
+                "its base case here keeps a word a row in the lane's own local memory and shares nothing but channels, so it scales as well as \
+                 Strassen",
+            ),
             Scale::Quick => row("Queens").note(small),
         });
         let mut plot = Plot::lines("Speedup").x("compute units").y("×");
@@ -119,8 +122,8 @@ impl Experiment for Hits {
             };
             let row = Row::claim(format!("{name}: accesses"), "few hit in the L1, many in the L2", seen());
             outcome = outcome.row(row.because(
-                "every call on a channel reads the channel's descriptor, a line that all wavefronts share and that stays in the L1; base cases walk \
-                 through lines word by word, where the paper's may count a line once",
+                "with a small input the data of all tasks fit the L1s: Sort of a million numbers hits in the L1 with 14 % of its lines and in the L2 with \
+                 two thirds, Sort of six thousand with 93 % in the L1",
             ));
             plot = plot.group(name, shares(name).map_or([None; 4], |shares| shares.map(Some)));
         }
