@@ -13,8 +13,8 @@ pub use levelized::levelized;
 use crate::channel::{Channel, WAVE};
 use crate::graph::Plan;
 
-/// Instructions of the firmware besides its accesses, for each thing it does. They are counted from what such a loop compiles
-/// to on a simple machine: loads of its own state from the first-level cache, comparisons, branches.
+/// Instructions of the firmware besides its accesses, for each thing it does. They are estimates of what such a loop takes: a
+/// few comparisons, branches and accesses to its own state. How much depends on them shows [`effort`](crate::Execution::effort).
 mod cost {
     /// To compare a count with the last one and go on to the next channel.
     pub const POLL: u64 = 4;
