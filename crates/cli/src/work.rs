@@ -116,9 +116,14 @@ fn aligned_text(alignment: &Alignment, outcome: &Outcome) -> String {
 fn summary(workload: &Workload, values: &Values, outcome: &Outcome) -> String {
     let total = &outcome.total;
     let verdict = if outcome.check.is_ok() { "ok" } else { "WRONG" };
+    let check = ("check", format!("{verdict}: {}", message(outcome)));
+    if outcome.launches.is_empty() {
+        // Nothing but the host's threads was asked for.
+        return aligned(&[("workload", format!("{} on this computer: {values}", workload.name)), check]);
+    }
     let mut lines = vec![
         ("workload", format!("{} on {}, {}: {values}", workload.name, total.chip, how(total.model))),
-        ("check", format!("{verdict}: {}", message(outcome))),
+        check,
         ("launches", format!("{} of {}", grouped(outcome.launches.len() as u64), total.kernel)),
     ];
     if !outcome.figures.is_empty() {

@@ -655,3 +655,12 @@ fn a_workload_that_reaches_a_limit() {
     let report = json(&stdout(&output));
     assert_eq!((&report["error"]["kind"], &report["kernel"]), (&"hang".into(), &"hashtable_insert".into()));
 }
+
+#[test]
+fn graphs_run_on_the_host_too() {
+    let output = warploom("work fibonacci n=12 on=host");
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert!(text.starts_with("workload   fibonacci on this computer: n=12"), "{text}");
+    assert!(text.trim_end().ends_with("check      ok: 1 Fibonacci numbers equal the host's"), "{text}");
+}

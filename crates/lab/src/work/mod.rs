@@ -134,7 +134,8 @@ impl Workload {
         let asked = match self.name {
             // It has versions that not every chip can run.
             name if name == nw::WORKLOAD.name => nw::chip(values),
-            _ => self.about.starts_with("Cilk: ").then_some("apu"),
+            // Graphs need an aggregator.
+            _ => self.graph(values).map(|_| "apu"),
         };
         asked.unwrap_or("gtx480")
     }
