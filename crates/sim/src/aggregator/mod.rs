@@ -4,8 +4,8 @@
 //! instruction, `.await` is where its value is used, and both take simulated time. `docs/aggregator.md` has the guide and
 //! the model.
 //!
-//! [`handle`] is what firmware sees; [`unit`] polls it and moves time forward; [`pipeline`] says when an instruction can
-//! begin; [`port`] has its accesses to memory; [`dispatcher`] places CTAs and keeps the books of the SMs' resources.
+//! `handle` is what firmware sees; `unit` polls it and moves time forward; `pipeline` says when an instruction can
+//! begin; `port` has its accesses to memory; `dispatcher` places CTAs and keeps the books of the SMs' resources.
 
 mod clock;
 pub mod dispatcher;
