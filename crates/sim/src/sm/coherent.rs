@@ -5,7 +5,7 @@ use super::transfer::TransferKind;
 use crate::mem::cache::Way;
 use crate::mem::directory::{Given, Grant, Probe};
 use crate::mem::l1::coherent::Writable;
-use crate::mem::l1::{LineBytes, Lookup, Refusal};
+use crate::mem::l1::{LineBytes, Refusal};
 use crate::mem::message::{Asks, RequestKind};
 use crate::mem::store::Memory;
 
@@ -19,7 +19,7 @@ impl<const N: usize> MemoryUnit<N> {
         let (line, lanes) = access.block(access.unsent, self.line_bytes);
         match access.kind {
             TransferKind::Load | TransferKind::Lock { .. } | TransferKind::Copy => {
-                self.read_coherent(now, id, line, lanes)?;
+                self.load_through_l1(now, id, line, lanes)?;
             }
             TransferKind::Store | TransferKind::Unlock { .. } => {
                 self.write_coherent(now, id, line, lanes)?;
@@ -33,30 +33,6 @@ impl<const N: usize> MemoryUnit<N> {
             }
         }
         self.transfers[id].unsent &= !lanes;
-        Ok(())
-    }
-
-    fn read_coherent(&mut self, now: u64, id: u32, line: u64, lanes: u64) -> Result<(), Refusal> {
-        match self.l1.look(line) {
-            Lookup::Hit(way) => {
-                let access = &mut self.transfers[id];
-                access.take(line, self.l1.bytes(way), self.l1.written(way), lanes);
-                access.ready_at = access.ready_at.max(now + self.hit_latency);
-                self.stats.hits += 1;
-            }
-            Lookup::Merged(ticket) => {
-                self.wait_for(ticket, id, lanes);
-                self.stats.merges += 1;
-            }
-            Lookup::Miss(way) => {
-                self.make_way(now, way)?;
-                let ticket = self.ask(now, line, Asks::Share)?;
-                self.l1.fetch(way, line, ticket, false);
-                self.wait_for(ticket, id, lanes);
-                self.stats.misses += 1;
-            }
-            Lookup::Refused(refusal) => return Err(refusal),
-        }
         Ok(())
     }
 
@@ -91,7 +67,7 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// Asks the directory for a line.
-    fn ask(&mut self, now: u64, line: u64, asks: Asks) -> Result<u32, Refusal> {
+    pub(super) fn ask(&mut self, now: u64, line: u64, asks: Asks) -> Result<u32, Refusal> {
         let purpose = Purpose::Fill { local: false };
         let ticket = self.send(now, purpose, line, self.all_sectors(), RequestKind::Read)?;
         self.outbox.last_mut().expect("just sent").1.asks = asks;

@@ -407,7 +407,13 @@ impl<const N: usize> MemoryUnit<N> {
         Ok(())
     }
 
-    fn load_through_l1(&mut self, now: u64, id: u32, line: u64, lanes: u64) -> Result<(), Refusal> {
+    pub(super) fn load_through_l1(
+        &mut self,
+        now: u64,
+        id: u32,
+        line: u64,
+        lanes: u64,
+    ) -> Result<(), Refusal> {
         match self.l1.look(line) {
             Lookup::Hit(way) => {
                 let access = &mut self.transfers[id];
@@ -421,8 +427,12 @@ impl<const N: usize> MemoryUnit<N> {
             }
             Lookup::Miss(way) => {
                 self.make_way(now, way)?;
-                let purpose = Purpose::Fill { local: false };
-                let ticket = self.send(now, purpose, line, self.all_sectors(), RequestKind::Read)?;
+                let ticket = if self.l1.is_coherent() {
+                    self.ask(now, line, Asks::Share)?
+                } else {
+                    let purpose = Purpose::Fill { local: false };
+                    self.send(now, purpose, line, self.all_sectors(), RequestKind::Read)?
+                };
                 self.l1.fetch(way, line, ticket, false);
                 self.wait_for(ticket, id, lanes);
                 self.stats.misses += 1;
