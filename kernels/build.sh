@@ -1,5 +1,5 @@
 #!/bin/sh
-# Rebuilds every kernels/*.ptx, kernels/sync/*.ptx and kernels/free/*.ptx from its .cu with clang 19. Nothing is installed.
+# Rebuilds every kernels/*.ptx, kernels/sync/*.ptx, kernels/free/*.ptx and kernels/flow/*.ptx from its .cu with clang 19. Nothing is installed.
 # CLANG, ARCH and PTX may be overridden: ARCH=sm_80 PTX=70 kernels/build.sh
 # A source may ask for more options in a line `// Flags: ...`. Those that do want blocks in the order of the source, as
 # nvcc leaves them: clang turns loops around, which costs branches and moves the backward one that marks a spin loop.

@@ -4,7 +4,7 @@
 // ready, and a count of freed elements for each group of them. Producers reserve at `tail`, fill, reserve an entry at
 // `reserve` and publish by moving `ready` over entries that are written. The aggregator starts wavefronts on ready
 // entries and moves `head` over groups that are freed. Nobody waits for anybody: what a producer cannot publish because
-// an earlier one has not written its entry yet, that one publishes with its own.
+// an earlier one has not written its entries yet, that one publishes with its own.
 //
 // Positions count up for ever and wrap at 2^32; a slot is a position modulo the channel's width, a power of two.
 #pragma once
@@ -115,9 +115,11 @@ WL_FN bool talloc_by_lane(Channel* channel, unsigned count, unsigned& position) 
 }
 
 WL_FN unsigned reserve_by_lane(Channel* channel, unsigned count) {
+    unsigned old = now(&channel->reserve);
     for (;;) {
-        const unsigned old = now(&channel->reserve);
-        if (atomicCAS(&channel->reserve, old, old + count) == old) return old;
+        const unsigned seen = atomicCAS(&channel->reserve, old, old + count);
+        if (seen == old) return old;
+        old = seen;
     }
 }
 
@@ -130,39 +132,73 @@ WL_FN bool is_written(const Channel* channel, unsigned at) {
     return (now(entry_of(channel, at)) & 1) == entry_turn(channel, at);
 }
 
-WL_FN void publish_by_lane(Channel* channel) {
-    for (;;) {
-        const unsigned old = now(&channel->ready);
-        if (!is_written(channel, old)) return;
-        atomicCAS(&channel->ready, old, old + 1);
+// Entries `first` to `end`, which this lane has written, become ready, if all before them are. Returns whether this lane is
+// the one that made them so, and so has to look at those behind.
+WL_FN bool publish_own(Channel* channel, unsigned first, unsigned end) {
+    unsigned old = now(&channel->ready);
+    while (old - first < end - first) {
+        const unsigned seen = atomicCAS(&channel->ready, old, end);
+        if (seen == old) return true;
+        old = seen;
+    }
+    // Either one before is not written, and whoever writes it takes these along; or they have been taken.
+    return false;
+}
+
+WL_FN void publish_by_lane(Channel* channel, unsigned first, unsigned end) {
+    if (!publish_own(channel, first, end)) return;
+    for (;; end++) {
+        __threadfence();
+        if (!is_written(channel, end) || atomicCAS(&channel->ready, end, end + 1) != end) return;
     }
 }
 
 // The calls of the paper's Table 1.
 
+// `all` elements, if there is room for all of them: for one lane of a wavefront. What others do between the load and the
+// CAS makes it try again, so there is next to nothing between them.
+WL_FN bool reserve_room(Channel* channel, unsigned all, unsigned& position) {
+    const unsigned width = channel->width;
+    unsigned head = now(&channel->head), old = now(&channel->tail);
+    for (;;) {
+        if (old + all - head > width) {
+            head = now(&channel->head);
+            if (old + all - head > width) return false;
+        }
+        const unsigned seen = atomicCAS(&channel->tail, old, old + all);
+        if (seen == old) {
+            position = old;
+            return true;
+        }
+        old = seen;
+    }
+}
+
 // Reserves `count` adjacent elements for each active lane, with one CAS for as many lanes as there is room for, the lowest
 // first. False for lanes that get none. What a lane gets it must fill and enqueue before it waits for anything.
 WL_FN bool talloc(Channel* channel, unsigned count, unsigned& position) {
     if (channel->lane_by_lane) return talloc_by_lane(channel, count, position);
-    unsigned all;
+    unsigned all, old = 0;
     const unsigned offset = prefix_sum(count, all);
     const unsigned leader = lowest(wave_active());
-    unsigned old = now(&channel->tail);
+    bool reserved = false;
+    if (wave_lane() == leader) reserved = reserve_room(channel, all, old);
+    if (wave_ballot(reserved)) {
+        position = wave_from(old, leader) + offset;
+        return true;
+    }
     for (;;) {
+        old = now(&channel->tail);
         const unsigned room = channel->width - (old - now(&channel->head));
         const bool fits = offset + count <= room;
         const u64 served = wave_ballot(fits);
         if (!served) return false;
-        const unsigned last = 63 - __clzll(served);
-        const unsigned taken = wave_from(offset + count, last);
-        unsigned seen = 0;
-        if (wave_lane() == leader) seen = atomicCAS(&channel->tail, old, old + taken);
-        seen = wave_from(seen, leader);
-        if (seen == old) {
+        const unsigned taken = wave_from(offset + count, 63 - __clzll(served));
+        if (wave_lane() == leader) reserved = atomicCAS(&channel->tail, old, old + taken) == old;
+        if (wave_ballot(reserved)) {
             position = old + offset;
             return fits;
         }
-        old = seen;
     }
 }
 
@@ -175,34 +211,30 @@ WL_FN void enq(Channel* channel, unsigned position, unsigned count) {
         for (unsigned i = 0; i < count; i++)
             *(volatile unsigned*)entry_of(channel, at + i) = (position + i & mask) << 1 | entry_turn(channel, at + i);
         __threadfence();
-        publish_by_lane(channel);
+        publish_by_lane(channel, at, at + count);
         return;
     }
-    unsigned all;
+    unsigned all, first = 0;
     const unsigned offset = prefix_sum(count, all);
     const u64 active = wave_active();
     const unsigned leader = lowest(active), lanes = __popcll(active);
     const unsigned rank = __popcll(active & ((1ull << wave_lane()) - 1));
-    unsigned at = now(&channel->reserve);
-    for (;;) {
-        unsigned seen = 0;
-        if (wave_lane() == leader) seen = atomicCAS(&channel->reserve, at, at + all);
-        seen = wave_from(seen, leader);
-        if (seen == at) break;
-        at = seen;
-    }
-    at += offset;
-    for (unsigned i = 0; i < count; i++)
-        *(volatile unsigned*)entry_of(channel, at + i) = (position + i & mask) << 1 | entry_turn(channel, at + i);
+    if (wave_lane() == leader) first = reserve_by_lane(channel, all);
+    first = wave_from(first, leader);
+    for (unsigned i = 0, at = first + offset; i < count; i++, at++)
+        *(volatile unsigned*)entry_of(channel, at) = (position + i & mask) << 1 | entry_turn(channel, at);
     __threadfence();
-    // As many entries as there are lanes are looked at in a step, to the first that is not written. Whoever writes that
-    // one looks after its own writing, so none is left behind.
-    for (;;) {
-        const unsigned old = now(&channel->ready);
-        const u64 missing = wave_ballot(!is_written(channel, old + rank));
+    bool ours = false;
+    if (wave_lane() == leader) ours = publish_own(channel, first, first + all);
+    // As many entries behind ours as there are lanes are looked at in a step, to the first that is not written. Whoever
+    // writes that one looks after its own writing, so none is left behind.
+    for (unsigned end = first + all; wave_ballot(ours);) {
+        __threadfence();
+        const u64 missing = wave_ballot(!is_written(channel, end + rank));
         const unsigned more = missing ? wave_from(rank, lowest(missing)) : lanes;
         if (!more) return;
-        if (wave_lane() == leader) atomicCAS(&channel->ready, old, old + more);
+        if (wave_lane() == leader) ours = atomicCAS(&channel->ready, end, end + more) == end;
+        end += more;
     }
 }
 

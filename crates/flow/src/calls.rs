@@ -45,20 +45,31 @@ impl Channel {
             let entry = at.wrapping_add(i);
             memory.store(self.entry(entry), slot << 1 | self.turn(entry));
         }
-        self.publish(memory);
+        self.publish(memory, at, at.wrapping_add(count));
     }
 
-    /// Moves the end of what is ready over all entries that are written. Whoever writes the entry where this stops does the
-    /// same afterwards, so none is left behind and nobody waits.
-    fn publish<W: Word>(&self, memory: &Arena<W>) {
+    /// Makes the entries from `first` to `end`, which the caller has written, ready if all before them are; if not, whoever
+    /// writes the first that is missing takes these along, so none is left behind and nobody waits.
+    fn publish<W: Word>(&self, memory: &Arena<W>, first: u32, mut end: u32) {
+        let mut old = memory.load(self.ready());
         loop {
-            let old = memory.load(self.ready());
-            let written = |at: u32| memory.load(self.entry(at)) & 1 == self.turn(at);
-            let more = (0..self.shape.width).take_while(|&i| written(old.wrapping_add(i))).count() as u32;
-            if more == 0 {
+            if old.wrapping_sub(first) >= end.wrapping_sub(first) {
                 return;
             }
-            memory.compare_exchange(self.ready(), old, old.wrapping_add(more));
+            match memory.compare_exchange(self.ready(), old, end) {
+                seen if seen == old => break,
+                seen => old = seen,
+            }
+        }
+        // Those behind, to the first that is not written. Who finds that somebody else has gone on leaves the rest to him.
+        loop {
+            let written = |at: u32| memory.load(self.entry(at)) & 1 == self.turn(at);
+            let more = (0..self.shape.width).take_while(|&i| written(end.wrapping_add(i))).count() as u32;
+            let next = end.wrapping_add(more);
+            if more == 0 || memory.compare_exchange(self.ready(), end, next) != end {
+                return;
+            }
+            end = next;
         }
     }
 

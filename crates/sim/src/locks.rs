@@ -6,6 +6,7 @@ use std::hash::Hash;
 use rustc_hash::FxHashMap;
 use warploom_isa::Pc;
 
+use crate::sm::address::Addresses;
 use crate::sm::transfer::{Transfer, TransferKind};
 use crate::sm::warp::lanes as each;
 use crate::stats::LockStats;
@@ -51,16 +52,16 @@ impl<Word: Copy + Eq + Hash> LockTable<Word> {
     /// Lanes of an atomic in a spin loop were served: those of `changed` found the lock free and took it.
     pub fn tried<const N: usize>(
         &mut self,
-        warp: WarpName,
-        transfer: &Transfer<N>,
+        (warp, pc): (WarpName, Pc),
+        addresses: &Addresses<N>,
         (lanes, changed): (u64, u64),
         word: impl Fn(u64) -> Word,
     ) {
         for lane in each(lanes) {
-            let word = word(transfer.addresses.at(lane));
+            let word = word(addresses.at(lane));
             if changed >> lane & 1 == 1 {
                 self.stats.acquired += 1;
-                self.takers.insert(word, Taker { warp, lane: lane as u32, pc: transfer.pc });
+                self.takers.insert(word, Taker { warp, lane: lane as u32, pc });
             } else if self.takers.get(&word).is_some_and(|taker| taker.warp == warp) {
                 self.stats.failed_intra += 1;
             } else {
@@ -81,7 +82,7 @@ impl SharedLocks {
     pub fn tried_in_sm<const N: usize>(&mut self, warp: WarpName, transfer: &Transfer<N>, window: u64) {
         if matches!(transfer.kind, TransferKind::Atomic { .. }) {
             let changed = transfer.changed_in_sm(transfer.shared);
-            self.tried(warp, transfer, (transfer.shared, changed), |address| {
+            self.tried((warp, transfer.pc), &transfer.addresses, (transfer.shared, changed), |address| {
                 (warp.cta, shared_offset(address, window))
             });
         }
@@ -96,7 +97,7 @@ impl SharedLocks {
         changed: u64,
         window: u64,
     ) {
-        self.tried(warp, transfer, (transfer.shared, changed), |address| {
+        self.tried((warp, transfer.pc), &transfer.addresses, (transfer.shared, changed), |address| {
             (warp.cta, shared_offset(address, window))
         });
     }

@@ -516,7 +516,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             return Err(End::Hang(HangReason::CycleLimit(limit)));
         }
         let hang = &self.context.launch.chip.hang;
-        let quiet = now - self.quiet_since;
+        // Firmware may compute as long as it likes.
+        let quiet = now.saturating_sub(self.quiet_since.max(self.firmware_cycle()));
         if self.watching && quiet < hang.watch_cycles {
             self.watching = false;
             self.sms.iter_mut().for_each(|sm| sm.watch = None);
@@ -605,7 +606,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     fn finish(mut self, end: Result<(), End>, policy: &str) -> (Result<Stats, LaunchError>, Vec<P>) {
         let launch = self.context.launch;
         let last = self.sms.iter().map(|sm| if end.is_ok() { sm.last_end } else { sm.now }).max();
-        let last = last.unwrap_or(self.start).max(self.firmware_end());
+        let last = last.unwrap_or(self.start).max(self.firmware_cycle());
         self.show_host();
         let hang = match &end {
             Err(End::Hang(reason)) => Some(self.explain(reason.clone(), last, policy)),
@@ -722,7 +723,8 @@ fn serve<const N: usize, P: Probe>(
         let transfer = &sm.memory.transfers[id];
         let code = context.of(sm.kernel_of(transfer.slot)).code;
         if code[transfer.pc.index()].spin == Some(SpinRole::Poll) {
-            locks.tried(sm.who(transfer.slot), transfer, (lanes, changed), |address| address);
+            let who = (sm.who(transfer.slot), transfer.pc);
+            locks.tried(who, &transfer.addresses, (lanes, changed), |address| address);
         }
     }
     changed

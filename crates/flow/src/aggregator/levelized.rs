@@ -4,7 +4,7 @@
 //! the deepest go first, because the deepest end without making more. What follows a sync waits until everything deeper
 //! has ended.
 
-use super::{Flow, cost};
+use super::Flow;
 use crate::channel::WAVE;
 
 /// Core cycles between two looks at channels in which nothing has happened.
@@ -13,17 +13,19 @@ const PAUSE_CYCLES: u64 = 32;
 /// Runs a graph to its end.
 pub async fn levelized(mut flow: Flow) {
     loop {
+        // Asked before anything is looked at: what the wavefronts made is seen then, and all that yielded are known.
+        let all_wait = flow.everybody_waits().await;
         flow.take_yields().await;
         flow.poll().await;
         let restarted = flow.restart().await > 0;
-        let started = flow.start_tasks().await || flow.start_after_sync().await;
+        let started = flow.start_tasks().await || flow.start_after_sync(all_wait).await;
         if restarted || started {
             continue;
         }
         if flow.is_finished() {
             return;
         }
-        if flow.everybody_waits().await && !flow.make_room().await && !flow.start_a_rest().await {
+        if all_wait && !flow.make_room().await && !flow.start_a_rest().await {
             // Nothing can be started or freed. If this does not change, the machine tells who waits for what.
             flow.agg.event().await;
         }
@@ -32,25 +34,18 @@ pub async fn levelized(mut flow: Flow) {
 }
 
 impl Flow {
-    /// Channels of tasks, in the order in which they are served.
-    fn task_channels(&self) -> Vec<usize> {
-        let mut channels: Vec<usize> = (0..self.channels()).filter(|&at| !self.after_sync(at)).collect();
-        channels.sort_by_key(|&at| self.depth(at));
-        if self.blocked() > 0 {
-            channels.reverse();
-        }
-        channels
-    }
-
     /// Starts full wavefronts on tasks, and one that is not full where no more tasks can come. Returns whether it did.
     async fn start_tasks(&mut self) -> bool {
         let mut started = false;
-        for at in self.task_channels() {
+        self.look(self.tasks.len());
+        for turn in 0..self.tasks.len() {
+            // When somebody waits for room, the deepest come first.
+            let turn = if self.blocked() > 0 { self.tasks.len() - 1 - turn } else { turn };
+            let at = self.tasks[turn];
             let ready = self.ready(at);
             if ready == 0 {
                 continue;
             }
-            self.work(cost::CHOOSE);
             let most = if self.may_grow(at) { ready - ready % WAVE } else { ready };
             started |= most > 0 && self.start(at, most).await > 0;
         }
@@ -64,6 +59,7 @@ impl Flow {
         seen[at] = true;
         let mut look_at = self.sides[at].feeders.clone();
         while let Some(feeder) = look_at.pop() {
+            self.look(1);
             if self.outstanding(feeder) > 0 {
                 return true;
             }
@@ -78,13 +74,15 @@ impl Flow {
         false
     }
 
-    /// Starts what follows a sync, of the deepest channel that has any, if everything deeper has ended. Returns whether it did.
-    async fn start_after_sync(&mut self) -> bool {
-        let mut channels: Vec<usize> =
-            (0..self.channels()).filter(|&at| self.after_sync(at) && self.ready(at) > 0).collect();
-        channels.sort_by_key(|&at| std::cmp::Reverse((self.depth(at), at)));
-        for at in channels {
-            self.work(cost::CHOOSE);
+    /// Starts what follows a sync, of the deepest channel that has any, if everything deeper has ended. `all_wait`: no
+    /// wavefront was at work when the channels were looked at. Returns whether it did.
+    async fn start_after_sync(&mut self, all_wait: bool) -> bool {
+        self.look(self.syncs.len());
+        for turn in 0..self.syncs.len() {
+            let at = self.syncs[turn];
+            if self.ready(at) == 0 {
+                continue;
+            }
             if !self.deeper_has_ended(at) {
                 return false;
             }
@@ -92,7 +90,7 @@ impl Flow {
             // Who waits for room here has given its tasks away, or has not begun; who waits for deeper room has not.
             let depth = self.depth(at);
             let waits_deeper = |blocked: &super::Blocked| self.sides[blocked.on].depth > depth;
-            if feeders_work && (self.blocked.iter().any(waits_deeper) || !self.everybody_waits().await) {
+            if feeders_work && (self.blocked.iter().any(waits_deeper) || !all_wait) {
                 continue;
             }
             let ready = self.ready(at);
@@ -102,6 +100,7 @@ impl Flow {
     }
 
     fn deeper_has_ended(&self, at: usize) -> bool {
+        self.look(self.sides.len());
         let depth = self.depth(at);
         self.sides.iter().all(|side| side.depth <= depth || side.is_idle())
     }
@@ -124,8 +123,8 @@ impl Flow {
 
     /// Starts the deepest tasks, although more may come to their channel: nobody makes any. Returns whether it did.
     async fn start_a_rest(&mut self) -> bool {
-        let tasks = (0..self.channels()).filter(|&at| !self.after_sync(at) && self.ready(at) > 0);
-        match tasks.max_by_key(|&at| self.depth(at)) {
+        self.look(self.tasks.len());
+        match self.tasks.iter().rev().copied().find(|&at| self.ready(at) > 0) {
             Some(at) => self.start(at, WAVE).await > 0,
             None => false,
         }

@@ -13,13 +13,12 @@ pub use levelized::levelized;
 use crate::channel::{Channel, WAVE};
 use crate::graph::Plan;
 
-/// Instructions of the firmware besides its accesses, for each thing it does. They are estimates of what such a loop takes: a
-/// few comparisons, branches and accesses to its own state. How much depends on them shows [`effort`](crate::Execution::effort).
+/// Instructions of the firmware besides its accesses to channels, for each thing it does.
 mod cost {
-    /// To compare a count with the last one and go on to the next channel.
+    /// To look at one channel among all: its state, a comparison, a branch, the next one.
+    pub const LOOK: u64 = 8;
+    /// To take note of a word of a channel that came.
     pub const POLL: u64 = 4;
-    /// To choose a channel: its state, its feeders' states.
-    pub const CHOOSE: u64 = 6;
     /// To fill in a start.
     pub const START: u64 = 8;
     /// To free a group.
@@ -78,6 +77,10 @@ pub struct Flow {
     sides: Vec<Side>,
     params: Vec<Params>,
     blocked: Vec<Blocked>,
+    /// Channels of tasks, the shallowest first.
+    tasks: Vec<usize>,
+    /// Channels of what follows a sync, the deepest first.
+    syncs: Vec<usize>,
     effort: u64,
 }
 
@@ -104,8 +107,12 @@ impl Flow {
             after_sync: cell.after_sync,
             most: cell.most,
         };
-        let sides = plan.cells.iter().zip(channels).zip(initial).map(side).collect();
-        Flow { agg, sides, params, blocked: Vec::new(), effort }
+        let sides: Vec<Side> = plan.cells.iter().zip(channels).zip(initial).map(side).collect();
+        let (mut syncs, mut tasks): (Vec<usize>, Vec<usize>) =
+            (0..sides.len()).partition(|&at| sides[at].after_sync);
+        tasks.sort_by_key(|&at| sides[at].depth);
+        syncs.sort_by_key(|&at| std::cmp::Reverse((sides[at].depth, at)));
+        Flow { agg, sides, params, blocked: Vec::new(), tasks, syncs, effort }
     }
 
     /// The core it runs on.
@@ -116,6 +123,11 @@ impl Flow {
     /// Instructions that touch no memory, as many times over as the run says.
     fn work(&self, instructions: u64) {
         self.agg.compute(instructions * self.effort);
+    }
+
+    /// A look at so many channels: at what the firmware itself knows of them.
+    fn look(&self, channels: usize) {
+        self.work(cost::LOOK * channels as u64);
     }
 
     /// How many channels there are, each level of a stack counted.
@@ -150,11 +162,14 @@ impl Flow {
 
     /// Whether nothing is ready and nothing is under way.
     pub fn is_finished(&self) -> bool {
+        self.look(self.sides.len());
         self.blocked.is_empty() && self.sides.iter().all(Side::is_idle)
     }
 
     /// Looks at all channels in which something may have happened: frees what is done, and learns what is ready.
     pub async fn poll(&mut self) {
+        let feeders: usize = self.sides.iter().map(|side| side.feeders.len()).sum();
+        self.look(2 * self.sides.len() + feeders);
         let working: Vec<usize> = (0..self.sides.len()).filter(|&at| self.outstanding(at) > 0).collect();
         let fed = |side: &Side| side.feeders.iter().any(|&feeder| self.outstanding(feeder) > 0);
         let fed: Vec<usize> = (0..self.sides.len()).filter(|&at| fed(&self.sides[at])).collect();

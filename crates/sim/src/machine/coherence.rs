@@ -228,6 +228,22 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         };
         for id in 0..nodes {
             let unit = &mut self.sms[id].memory;
+            let mut updates = std::mem::take(&mut unit.updates);
+            for update in &updates {
+                let sm = &mut self.sms[id];
+                let code = self.context.of(sm.kernel_of(update.slot)).code;
+                if update.atomic && code[update.pc.index()].spin == Some(SpinRole::Poll) {
+                    let who = (sm.who(update.slot), update.pc);
+                    let tried = (update.lanes, update.changed);
+                    self.locks.tried(who, &update.addresses, tried, |address| address);
+                }
+                if P::WATCHES_MEMORY && !self.cut_off {
+                    sm.show_update(&self.context, update);
+                }
+            }
+            updates.clear();
+            let unit = &mut self.sms[id].memory;
+            unit.updates = updates;
             changed |= std::mem::take(&mut unit.stored);
             unit.responses.drain(..).for_each(|response| send(id, response));
         }

@@ -137,8 +137,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         std::mem::take(&mut aggregator.changed)
     }
 
-    /// The cycle in which firmware ended, if there was any.
-    pub(super) fn firmware_end(&self) -> u64 {
+    /// The cycle that firmware has come to, or in which it ended, if there is any.
+    pub(super) fn firmware_cycle(&self) -> u64 {
         self.aggregator.as_ref().map_or(0, |aggregator| aggregator.cycle())
     }
 

@@ -1,5 +1,9 @@
-//! The load/store unit in front of a coherent L1: loads and stores happen in the cache, atomics at the L2 slice.
+//! The load/store unit in front of a coherent L1: everything happens in the cache. Who writes a line, be it by a store or
+//! an atomic, reads it for ownership first.
 
+use warploom_isa::Pc;
+
+use super::address::Addresses;
 use super::memory_unit::{MemoryUnit, Purpose};
 use super::transfer::TransferKind;
 use crate::mem::cache::Way;
@@ -8,6 +12,26 @@ use crate::mem::l1::coherent::Writable;
 use crate::mem::l1::{LineBytes, Refusal};
 use crate::mem::message::{Asks, RequestKind};
 use crate::mem::store::Memory;
+use crate::sched::WarpSlot;
+
+/// What lanes did to a line in the L1, for those who look on.
+#[derive(Clone, Debug)]
+pub struct Update<const N: usize> {
+    /// In this cycle.
+    pub at: u64,
+    /// The warp.
+    pub slot: WarpSlot,
+    /// With this instruction.
+    pub pc: Pc,
+    /// Every lane's address.
+    pub addresses: Addresses<N>,
+    /// Lanes that did it.
+    pub lanes: u64,
+    /// Of an atomic, those that changed what they found; of a store, all.
+    pub changed: u64,
+    /// It was an atomic.
+    pub atomic: bool,
+}
 
 /// Marks the number of a probe among those of answers.
 pub const PROBE: u32 = 1 << 31;
@@ -26,10 +50,8 @@ impl<const N: usize> MemoryUnit<N> {
                 self.stats.stores += 1;
             }
             TransferKind::Atomic { .. } => {
-                if let Some(way) = self.l1.step_aside(line)? {
-                    self.give_back(now, way)?;
-                }
-                self.send_atomic(now, id, line, lanes)?;
+                self.write_coherent(now, id, line, lanes)?;
+                self.stats.atomics += 1;
             }
         }
         self.transfers[id].unsent &= !lanes;
@@ -39,9 +61,10 @@ impl<const N: usize> MemoryUnit<N> {
     fn write_coherent(&mut self, now: u64, id: u32, line: u64, lanes: u64) -> Result<(), Refusal> {
         match self.l1.look_to_write(line) {
             Writable::Hit(way) => {
-                self.write_line(id, line, way, lanes);
+                // Further lanes of an atomic on one word keep the unit busy.
+                self.free_at = self.write_line(now, id, line, way, lanes);
                 let access = &mut self.transfers[id];
-                access.ready_at = access.ready_at.max(now + self.hit_latency);
+                access.ready_at = access.ready_at.max(self.free_at - 1 + self.hit_latency);
                 self.stats.hits += 1;
             }
             Writable::Merged(ticket) => {
@@ -84,12 +107,31 @@ impl<const N: usize> MemoryUnit<N> {
         Ok(())
     }
 
-    /// A store's lanes put their bytes into a line that may be written.
-    fn write_line(&mut self, id: u32, line: u64, way: Way, lanes: u64) {
-        let access = &self.transfers[id];
+    /// The lanes of a store or an atomic change a line that may be written. Returns the first cycle after that.
+    fn write_line(&mut self, now: u64, id: u32, line: u64, way: Way, lanes: u64) -> u64 {
+        let line_bytes = self.line_bytes as usize;
+        let access = &mut self.transfers[id];
         let written = access.covered(lanes, line);
-        let bytes = self.l1.write(way, written);
-        self.stored |= access.put_into_line(line, &mut bytes[..self.line_bytes as usize], lanes);
+        let TransferKind::Atomic { .. } = access.kind else {
+            let bytes = self.l1.write(way, written);
+            let changed = access.put_into_line(line, &mut bytes[..line_bytes], lanes);
+            self.stored |= changed;
+            if self.shows_stores {
+                let (slot, pc, addresses) = (access.slot, access.pc, access.addresses);
+                self.updates.push(Update { at: now, slot, pc, addresses, lanes, changed: lanes, atomic: false });
+            }
+            return now + 1;
+        };
+        // An atomic that changes nothing leaves the line as it is.
+        let mut bytes = *self.l1.bytes(way);
+        let changed = access.update_line(line, &mut bytes[..line_bytes], self.l1.written(way), lanes);
+        if changed != 0 {
+            *self.l1.write(way, written) = bytes;
+            self.stored = true;
+        }
+        let (slot, pc, addresses) = (access.slot, access.pc, access.addresses);
+        self.updates.push(Update { at: now, slot, pc, addresses, lanes, changed, atomic: true });
+        now + access.same_word(lanes) as u64
     }
 
     /// The directory answers message `ticket`, which asked for a line: what it may be used for, and its bytes if they do not
@@ -121,12 +163,14 @@ impl<const N: usize> MemoryUnit<N> {
         let given = flight.comes.then_some((&flight.bytes, flight.written));
         let way = self.l1.grant(line, ticket, grant, given).expect("a way is kept for it");
         for &(id, lanes) in &waiting {
-            if matches!(self.transfers[id].kind, TransferKind::Store | TransferKind::Unlock { .. }) {
-                self.write_line(id, line, way, lanes);
-            } else {
-                self.transfers[id].take(line, self.l1.bytes(way), self.l1.written(way), lanes);
+            let mut done = now;
+            match self.transfers[id].kind {
+                TransferKind::Store | TransferKind::Unlock { .. } | TransferKind::Atomic { .. } => {
+                    done = self.write_line(now, id, line, way, lanes) - 1;
+                }
+                _ => self.transfers[id].take(line, self.l1.bytes(way), self.l1.written(way), lanes),
             }
-            self.part_done(now, id);
+            self.part_done(done, id);
         }
         self.flights[ticket].granted = None;
         self.flights.give_back(ticket);

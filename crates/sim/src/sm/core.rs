@@ -192,7 +192,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             fetch: Fetch::new(&chip.fetch),
             branch_latency: chip.units.branch_latency_cycles as u64,
             backend: Backend::new(chip),
-            memory: MemoryUnit::new(chip, id as u16),
+            memory: MemoryUnit::new(chip, id as u16, P::WATCHES_MEMORY),
             inbox: VecDeque::new(),
             events: Wheel::new(),
             due: Vec::new(),

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use smallvec::SmallVec;
 use warploom_isa::AtomOp;
 
-use super::coherent::PROBE;
+use super::coherent::{PROBE, Update};
 use super::switch::Switches;
 use super::transfer::{Transfer, TransferKind, shared_turns};
 use crate::chip::Chip;
@@ -113,7 +113,7 @@ pub struct MemoryUnit<const N: usize> {
     /// Lines of constants on their way.
     constant_misses: Vec<(u64, u32)>,
     /// When the next piece can go.
-    free_at: u64,
+    pub(super) free_at: u64,
     /// The front access was refused, and nothing has changed since.
     refused: bool,
     /// It was refused for want of room in the network.
@@ -128,8 +128,12 @@ pub struct MemoryUnit<const N: usize> {
     pub(super) probes: Slab<Probe>,
     /// Its responses, with the cycle they are sent and the line.
     pub responses: Vec<(u64, u64, Option<Box<Given>>)>,
-    /// A store has changed what a coherent L1 holds.
+    /// A store or an atomic has changed what a coherent L1 holds.
     pub stored: bool,
+    /// What atomics did in a coherent L1, and stores if somebody wants to know.
+    pub updates: Vec<Update<N>>,
+    /// Somebody wants to know.
+    pub(super) shows_stores: bool,
     /// Packets the network still takes.
     room: u32,
     /// What happened.
@@ -137,8 +141,8 @@ pub struct MemoryUnit<const N: usize> {
 }
 
 impl<const N: usize> MemoryUnit<N> {
-    /// An idle unit.
-    pub fn new(chip: &Chip, sm: u16) -> Self {
+    /// An idle unit. With `shows_stores` it notes what stores do in a coherent L1.
+    pub fn new(chip: &Chip, sm: u16, shows_stores: bool) -> Self {
         let mut l1 = L1::new(&chip.l1);
         if chip.l1.coherence == Coherence::Moesi {
             l1.make_coherent();
@@ -167,6 +171,8 @@ impl<const N: usize> MemoryUnit<N> {
             probes: Slab::default(),
             responses: Vec::new(),
             stored: false,
+            updates: Vec::new(),
+            shows_stores,
             room: chip.interconnect.queue_packets,
             stats: L1Stats::default(),
         }
@@ -389,7 +395,7 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// Sends lanes of an atomic to their slice.
-    pub(super) fn send_atomic(&mut self, now: u64, id: u32, line: u64, lanes: u64) -> Result<(), Refusal> {
+    fn send_atomic(&mut self, now: u64, id: u32, line: u64, lanes: u64) -> Result<(), Refusal> {
         let access = &self.transfers[id];
         let TransferKind::Atomic { op, silent, .. } = access.kind else { unreachable!("called for atomics") };
         let sectors = access.sectors(lanes, line);

@@ -3,6 +3,7 @@
 use warploom_isa::{Inst, Kernel, Op, Space};
 
 use super::address::addresses;
+use super::coherent::Update;
 use super::core::{Context, Sm};
 use super::decode::SpinRole;
 use super::memory_unit::Purpose;
@@ -51,6 +52,16 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         for lane in each(lanes) {
             let word = Word { space: Space::Global, address: transfer.addresses.at(lane) };
             self.probe.wrote(now, transfer.slot, lane, word, polls);
+        }
+    }
+
+    /// What a warp changed of global memory in a coherent L1.
+    pub fn show_update(&mut self, context: &Context<'_>, update: &Update<N>) {
+        let code = context.of(self.slots[update.slot.index()].kernel).code;
+        let polls = code[update.pc.index()].spin == Some(SpinRole::Poll);
+        for lane in each(update.changed) {
+            let word = Word { space: Space::Global, address: update.addresses.at(lane) };
+            self.probe.wrote(update.at, update.slot, lane, word, polls);
         }
     }
 

@@ -284,10 +284,32 @@ impl<const N: usize> Transfer<N> {
 
     /// An atomic's lanes change memory, one after the other. Returns the lanes that changed it.
     pub fn update(&mut self, memory: &mut Memory, lanes: u64) -> u64 {
-        let TransferKind::Atomic { op, ty, .. } = self.kind else { unreachable!("called for atomics") };
         let Some((at, base)) = self.allocation(memory, lanes) else { return 0 };
+        let (_, data, written) = memory.allocation_mut(at);
+        let changed = self.update_bytes(data, base, lanes);
+        if let Some(written) = written {
+            let bytes = self.bytes as usize;
+            for lane in each(lanes) {
+                let place = (self.addresses.at(lane) - base) as usize;
+                self.unwritten |= (!written.contains(place, bytes) as u64) << lane;
+                written.insert(place, bytes);
+            }
+        }
+        changed
+    }
+
+    /// The same in a line, of which the bytes of `written` were ever written.
+    pub fn update_line(&mut self, line: u64, data: &mut [u8], written: LineWritten, lanes: u64) -> u64 {
+        if written != LineWritten::MAX {
+            self.look_for_unwritten(line, written, lanes);
+        }
+        self.update_bytes(data, line, lanes)
+    }
+
+    /// The same in bytes that begin at address `base`.
+    fn update_bytes(&mut self, data: &mut [u8], base: u64, lanes: u64) -> u64 {
+        let TransferKind::Atomic { op, ty, .. } = self.kind else { unreachable!("called for atomics") };
         let bytes = self.bytes as usize;
-        let (_, data, mut written) = memory.allocation_mut(at);
         // Rows are far from each other: only those that matter are looked at.
         let wide = bytes == 8;
         let operand = |rows: &[[u32; N]], row: usize, lane: usize| {
@@ -305,10 +327,6 @@ impl<const N: usize> Transfer<N> {
             self.rows[4][lane] = found as u32;
             if wide {
                 self.rows[5][lane] = (found >> 32) as u32;
-            }
-            if let Some(written) = &mut written {
-                self.unwritten |= (!written.contains(place, bytes) as u64) << lane;
-                written.insert(place, bytes);
             }
         }
         changed
