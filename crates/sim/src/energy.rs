@@ -5,7 +5,7 @@
 
 use crate::chip::Chip;
 use crate::chip::energy::EnergySpec;
-use crate::chip::timing::L1Policy;
+use crate::chip::timing::{Coherence, L1Policy};
 use crate::mem::dram::DramStats;
 use crate::mem::l2::PartitionStats;
 use crate::report::TimedStats;
@@ -211,10 +211,15 @@ impl Energy {
         self.take(Component::Constant, l1.constant_hits + l1.constant_misses, each.constant_pj);
         let local = l1.local_hits + l1.local_misses;
         let loads = l1.hits + l1.misses + l1.merges;
-        // What goes past the L1 still looks whether it holds the line, if it can.
-        let past = match chip.l1.global {
-            L1Policy::WriteEvict => l1.stores + l1.bypasses + l1.atomics,
-            L1Policy::Bypass => 0,
+        // What goes past the L1 still looks whether it holds the line, if it can. Nothing goes past one that is coherent:
+        // atomics happen there.
+        let past = match (chip.l1.coherence, chip.l1.global) {
+            (Coherence::Moesi, _) => {
+                self.take(Component::L1, l1.atomic_lanes, each.l2_atomic_pj);
+                0
+            }
+            (Coherence::None, L1Policy::WriteEvict) => l1.stores + l1.bypasses + l1.atomics,
+            (Coherence::None, L1Policy::Bypass) => 0,
         };
         self.take(Component::L1, local + loads + past, each.l1_tag_pj);
         // Each access reads or writes its line; a line that comes or goes is written or read once more.

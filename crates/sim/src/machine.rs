@@ -516,8 +516,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             return Err(End::Hang(HangReason::CycleLimit(limit)));
         }
         let hang = &self.context.launch.chip.hang;
-        // Firmware may compute as long as it likes.
-        let quiet = now.saturating_sub(self.quiet_since.max(self.firmware_cycle()));
+        if self.firmware_cycle() > now + hang.watch_cycles {
+            // Firmware may compute as long as it likes.
+            return Ok(());
+        }
+        let quiet = now - self.quiet_since;
         if self.watching && quiet < hang.watch_cycles {
             self.watching = false;
             self.sms.iter_mut().for_each(|sm| sm.watch = None);
@@ -525,7 +528,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             self.watching = true;
             self.sms.iter_mut().for_each(|sm| sm.begin_watch());
         } else if self.watching {
-            if !self.firmware_runs() && self.sms.iter().all(|sm| sm.never_changes()) {
+            if !self.firmware_runs(now) && self.sms.iter().all(|sm| sm.never_changes()) {
                 let memory = self.memory.read().expect(NO_PANIC);
                 if self.sms.iter().all(|sm| sm.reads_the_same(&memory)) {
                     return Err(End::Hang(HangReason::Repeats));

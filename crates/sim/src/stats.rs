@@ -196,6 +196,8 @@ counters! {
         evictions_by_write,
         /// Atomics on global memory, in lines.
         atomics,
+        /// Lanes of these.
+        atomic_lanes,
         /// Tries that found no free miss register.
         refused_mshrs,
         /// Tries that found no room in a miss register.

@@ -18,7 +18,7 @@ pub async fn levelized(mut flow: Flow) {
         flow.take_yields().await;
         flow.poll().await;
         let restarted = flow.restart().await > 0;
-        let started = flow.start_tasks().await || flow.start_after_sync(all_wait).await;
+        let started = flow.start_tasks().await || flow.start_after_sync(all_wait && !restarted).await;
         if restarted || started {
             continue;
         }

@@ -103,7 +103,12 @@ impl<'f> Unit<'f> {
 
     /// Whether firmware has ended, and all that it started.
     pub fn is_done(&self) -> bool {
-        self.firmware.is_none() && self.dispatcher.is_idle() && self.inbox.is_empty() && self.port.is_idle()
+        self.dispatcher.is_idle() && self.is_settled()
+    }
+
+    /// Whether firmware has ended, and so have its accesses.
+    pub fn is_settled(&self) -> bool {
+        self.firmware.is_none() && self.inbox.is_empty() && self.port.is_idle()
     }
 
     /// Whether firmware has ended.

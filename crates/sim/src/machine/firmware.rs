@@ -72,9 +72,10 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         self.aggregator.as_ref().is_none_or(|aggregator| aggregator.is_done() && self.commands.is_empty())
     }
 
-    /// Whether firmware may still start something.
-    pub(super) fn firmware_runs(&self) -> bool {
-        self.aggregator.as_ref().is_some_and(|aggregator| !aggregator.has_ended())
+    /// Whether firmware may still start something, or there is news of what it started.
+    pub(super) fn firmware_runs(&self, now: u64) -> bool {
+        let runs = |aggregator: &Unit<'_>| !aggregator.is_settled() || aggregator.cycle() > now;
+        self.aggregator.as_ref().is_some_and(runs)
     }
 
     /// When the aggregator, or a command of it, does something next.

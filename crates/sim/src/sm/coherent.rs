@@ -52,6 +52,7 @@ impl<const N: usize> MemoryUnit<N> {
             TransferKind::Atomic { .. } => {
                 self.write_coherent(now, id, line, lanes)?;
                 self.stats.atomics += 1;
+                self.stats.atomic_lanes += lanes.count_ones() as u64;
             }
         }
         self.transfers[id].unsent &= !lanes;

@@ -410,6 +410,7 @@ impl<const N: usize> MemoryUnit<N> {
         let ticket = self.send(now, Purpose::Atomic, line, sectors, kind)?;
         self.wait_for(ticket, id, lanes);
         self.stats.atomics += 1;
+        self.stats.atomic_lanes += lanes.count_ones() as u64;
         Ok(())
     }
 

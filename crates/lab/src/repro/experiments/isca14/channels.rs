@@ -62,7 +62,7 @@ impl Experiment for Reserving {
             plot = plot.group(name, bars);
         }
         let fewer = || {
-            let times = over("Fibonacci", plain, "l2.atomic_lanes")?;
+            let times = over("Fibonacci", plain, "l1.atomic_lanes")?;
             Ok((times > 8.0, format!("{times:.1} times as many")))
         };
         let row = Row::claim("Fibonacci: atomics of lanes with the plain channel", "far more", fewer());
