@@ -38,6 +38,19 @@ fn in_channels_of_64() {
     assert!(yields > 0);
 }
 
+/// However slow the firmware is: wavefronts end, yield and make tasks between any two of its instructions.
+#[test]
+fn under_an_aggregator_of_any_speed() {
+    for (name, size) in PROGRAMS {
+        for (effort, core) in [(3, "4-way"), (7, "2-way-light"), (20, "2-way"), (1000, "simple")] {
+            for width in [64, 1024] {
+                let values = [size, &format!("effort={effort}"), &format!("width={width}")];
+                run(name, &values, &[format!("aggregator.core={core}"), "sm.count=3".to_string()]);
+            }
+        }
+    }
+}
+
 #[test]
 fn on_the_host() {
     for (name, size) in

@@ -40,6 +40,8 @@ crate::stats::counters! {
         hits,
         /// Lines asked for.
         misses,
+        /// Starts called for, each of one CTA or more.
+        starts,
         /// CTAs started.
         dispatched,
         /// CTAs that ended.
@@ -50,6 +52,8 @@ crate::stats::counters! {
         restarts,
         /// Core cycles in which no SM had a wavefront.
         gpu_stalled_cycles,
+        /// Core cycles in which an SM had no wavefront, of all SMs together.
+        sm_stalled_cycles,
         /// Core cycles in which firmware slept or waited for an event.
         idle_cycles,
     }

@@ -493,6 +493,7 @@ impl<'f> Unit<'f> {
             return;
         }
         self.instructions(self.command_instructions);
+        self.stats.starts += 1;
         if ctas == 0 {
             return self.finish(result, Value::Word(0));
         }

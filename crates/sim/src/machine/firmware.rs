@@ -150,7 +150,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             self.count_stall(last);
         }
         self.sms.iter_mut().for_each(|sm| sm.dispatched.close(last));
-        self.aggregator.as_ref().map(|aggregator| aggregator.stats.clone())
+        let empty = self.sms.iter().map(|sm| sm.dispatched.empty_cycles).sum();
+        let stats = self.aggregator.as_ref().map(|aggregator| aggregator.stats.clone());
+        stats.map(|stats| AggregatorStats { sm_stalled_cycles: empty, ..stats })
     }
 
     /// Who waits for what in a run of firmware: the kernel with the most telling cause, and the aggregator.

@@ -14,7 +14,7 @@ const PAPERS: [[f64; 4]; 4] =
     [[41.5, 35.1, 30.1, 29.8], [2.9, 2.0, 1.6, 1.5], [8.9, 7.2, 5.8, 5.6], [3.4, 2.5, 1.8, 1.9]];
 
 /// Firmware that executes so many times the instructions between its accesses.
-const CLUMSY: u32 = 100;
+const CLUMSY: u32 = 10;
 
 fn on(run: Run, core: &'static str) -> Run {
     run.set("aggregator.core", core)
@@ -61,6 +61,15 @@ impl Experiment for Cores {
                 });
             }
             plot = plot.group(name, CORES.map(|core| share(name, core).ok()));
+        }
+        for name in PROGRAMS {
+            let run = on(program(name, scale), "2-way");
+            let idle = || {
+                let of_all = results.number(&run, "aggregator.sm_stalled_cycles")?;
+                Ok(100.0 * of_all / 8.0 / results.number(&run, "cycles")?)
+            };
+            let row = Row::new(format!("{name}, 2-way: compute units without a wavefront, on average"), "%");
+            outcome = outcome.row(row.measured(idle()));
         }
         for core in CORES {
             let run = on(program("Fibonacci", scale).with("effort", CLUMSY), core);
