@@ -399,9 +399,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                     let aggregator = self.aggregator.as_mut().expect("nobody else has this number");
                     changed |= aggregator.serve(request.ticket, &mut memory);
                     let port = partition * slices as usize + served.slice as usize;
-                    let reply = Reply::Answer(request.ticket);
                     let node = self.sms.len();
-                    self.replies.inject(port, served.cycle, node, request.reply_bytes(), reply);
+                    self.replies.inject(port, served.cycle, node, request.reply_bytes(), request.ticket);
                     continue;
                 }
                 let sm = &mut self.sms[request.sm as usize];
@@ -417,8 +416,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                     granted.for_each(|lane| self.sms[lane.sm as usize].grant(arrival, lane.slot, lane.lane));
                 }
                 let port = partition * slices as usize + served.slice as usize;
-                let reply = Reply::Answer(request.ticket);
-                self.replies.inject(port, served.cycle, request.sm as usize, request.reply_bytes(), reply);
+                let (node, bytes) = (request.sm as usize, request.reply_bytes());
+                self.replies.inject(port, served.cycle, node, bytes, request.ticket);
             }
         }
         self.leave_lock_queues(until, &memory);
@@ -440,11 +439,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         } else {
             self.advance_requests(until);
         }
-        let (sms, aggregator) = (&mut self.sms, &mut self.aggregator);
+        let (sms, aggregator, coherence) = (&mut self.sms, &mut self.aggregator, &mut self.coherence);
         self.replies.advance(
             until,
             |_| u32::MAX,
-            |node, arrival, reply| Self::deliver(sms, aggregator, (node, arrival), reply),
+            |node, arrival, reply| Self::deliver(sms, aggregator, coherence, (node, arrival), reply),
         );
         if let Some(aggregator) = &mut self.aggregator {
             aggregator.set_room(self.requests.room(self.sms.len()), until);
@@ -516,9 +515,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             return Err(End::Hang(HangReason::CycleLimit(limit)));
         }
         let hang = &self.context.launch.chip.hang;
-        if self.firmware_cycle() > now + hang.watch_cycles {
-            // Firmware may compute as long as it likes.
-            return Ok(());
+        if self.firmware_computes_until() > now + hang.watch_cycles {
+            // It may take as long as it likes.
+            self.quiet_since = now;
         }
         let quiet = now - self.quiet_since;
         if self.watching && quiet < hang.watch_cycles {

@@ -23,13 +23,34 @@ pub(super) struct Call {
 #[derive(Clone, Debug)]
 pub(super) enum CallKind {
     Compute(u64),
+    /// So often a load of firmware's own data, and so many instructions that need its value.
+    Scan {
+        times: u64,
+        dependents: u64,
+    },
     Sleep(u64),
-    Load { address: u64, bytes: u32 },
-    Store { address: u64, bytes: u32, value: u64 },
-    Atomic { address: u64, op: AtomOp, ty: Ty, operands: [u64; 2] },
+    Load {
+        address: u64,
+        bytes: u32,
+    },
+    Store {
+        address: u64,
+        bytes: u32,
+        value: u64,
+    },
+    Atomic {
+        address: u64,
+        op: AtomOp,
+        ty: Ty,
+        operands: [u64; 2],
+    },
     Fence,
     Event,
-    Dispatch { kernel: u16, ctas: u32, params: Vec<u8> },
+    Dispatch {
+        kernel: u16,
+        ctas: u32,
+        params: Vec<u8>,
+    },
     Restart(Yielded),
     Ask(Question),
 }
@@ -122,6 +143,13 @@ impl Aggregator {
     /// Executes `instructions` that touch no memory.
     pub fn compute(&self, instructions: u64) {
         self.lock().calls.push_back(Call { kind: CallKind::Compute(instructions), result: None });
+    }
+
+    /// So many times a load of firmware's own data, which its cache has, and `dependents` instructions that need the value:
+    /// a loop over what it keeps of each channel, say. The next turn's load begins meanwhile if the issue queue has a place
+    /// for all who wait for this one's.
+    pub fn scan(&self, times: u64, dependents: u64) {
+        self.lock().calls.push_back(Call { kind: CallKind::Scan { times, dependents }, result: None });
     }
 
     /// Does nothing for so many core cycles.

@@ -132,6 +132,7 @@ mod tests {
             width,
             instruction_clocks: 1,
             rob,
+            issue_queue: rob,
             registers: 200,
             architectural_registers: 16,
             loads,

@@ -35,6 +35,7 @@ pub struct Unit<'f> {
     pipeline: Pipeline,
     port: Port,
     hit_slots: u64,
+    issue_queue: u64,
     /// The first call's access could not be made; it is tried again after a message.
     refused: bool,
     store_queue: usize,
@@ -53,6 +54,8 @@ pub struct Unit<'f> {
     unheard: bool,
     /// The slot that firmware has come to.
     front: u64,
+    /// The slot after the last in which it computed.
+    computed: u64,
     start: u64,
     polled: bool,
     /// Something but its own state has changed since the machine last looked.
@@ -82,6 +85,7 @@ impl<'f> Unit<'f> {
             pipeline: Pipeline::new(core),
             port: Port::new(chip, node),
             hit_slots: (spec.hit_latency_clocks * core.width) as u64,
+            issue_queue: core.issue_queue as u64,
             refused: false,
             store_queue: core.stores as usize,
             command_instructions: spec.command_instructions as u64,
@@ -93,6 +97,7 @@ impl<'f> Unit<'f> {
             listeners: Vec::new(),
             unheard: false,
             front: clock.slot_from(start),
+            computed: 0,
             start,
             polled: false,
             changed: false,
@@ -119,6 +124,11 @@ impl<'f> Unit<'f> {
     /// The cycle that firmware has come to.
     pub fn cycle(&self) -> u64 {
         self.clock.cycle_of(self.front)
+    }
+
+    /// The cycle in which it has computed all that firmware has called for.
+    pub fn computes_until(&self) -> u64 {
+        self.clock.cycle_of(self.computed)
     }
 
     /// Whether firmware waits for an event that nothing on the chip may bring.
@@ -369,10 +379,18 @@ impl<'f> Unit<'f> {
                 let (begun, slots) = self.pipeline.begin(count);
                 self.stats.instructions += begun;
                 self.front += slots;
+                self.computed = self.front;
                 if begun < count {
                     let rest = Call { kind: CallKind::Compute(count - begun), result };
                     self.shared().calls.push_front(rest);
                 }
+            }
+            CallKind::Scan { times, dependents } => {
+                if dependents > self.issue_queue {
+                    self.front += times * self.hit_slots;
+                }
+                let kind = CallKind::Compute(times * (1 + dependents));
+                self.shared().calls.push_front(Call { kind, result });
             }
             CallKind::Sleep(cycles) => {
                 self.stats.idle_cycles += cycles;

@@ -46,6 +46,8 @@ pub struct CoreSpec {
     /// Reorder buffer: instructions between the oldest that is not done and the youngest that has begun. With 1, each
     /// instruction waits for the one before it, stores included.
     pub rob: u32,
+    /// Issue queue: instructions that can wait for their operands.
+    pub issue_queue: u32,
     /// Physical registers.
     pub registers: u32,
     /// Registers of the program: what of the physical ones results of unfinished instructions cannot have.

@@ -428,6 +428,7 @@ impl Chip {
                 ("width", core.width),
                 ("instruction_clocks", core.instruction_clocks),
                 ("rob", core.rob),
+                ("issue_queue", core.issue_queue),
                 ("registers", core.registers),
                 ("loads", core.loads),
                 ("stores", core.stores),

@@ -12,12 +12,17 @@ use crate::mem::directory::{Action, Directory, DirectoryStats, Given, Probe as L
 use crate::mem::message::RequestKind;
 use crate::mem::store::GLOBAL_BASE;
 use crate::slab::Slab;
+use crate::sm::coherent::PROBE;
 
 /// Addresses from here on are those of code, local memory and constants, which are not kept coherent.
 const END_OF_GLOBAL: u64 = 1 << 48;
 
 /// Packets that wait at a sender of what must not be held up.
 const MANY_PACKETS: u32 = 1 << 20;
+
+/// What a slice's port sends to a node: the number of the request that it answers, or, marked as [`PROBE`], the number of a
+/// probe on its way.
+pub(super) type Reply = u32;
 
 /// A message from a slice's port to a node.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +44,8 @@ pub(super) struct Coherence {
     /// By port: when the last message left, and when the last request was handed over.
     last: Vec<[u64; 2]>,
     responses: Crossbar<u32>,
+    /// Probes on their way.
+    probes: Slab<LineProbe>,
     /// Responses on their way: line and what was given.
     given: Slab<(u64, Option<Box<Given>>)>,
     line_bytes: u32,
@@ -57,6 +64,7 @@ impl Coherence {
             forwards: vec![VecDeque::new(); ports],
             last: vec![[0; 2]; ports],
             responses: Crossbar::new(nodes, ports, &roomy(&chip.interconnect), &chip.clock),
+            probes: Slab::default(),
             given: Slab::default(),
             line_bytes: chip.l2.cache.line_bytes,
             queue_packets: chip.interconnect.queue_packets,
@@ -144,7 +152,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 lanes != 0
             }
         };
-        self.leave(port, at, request.sm, bytes, Reply::Answer(request.ticket));
+        self.leave(port, at, request.sm, bytes, request.ticket);
         changed
     }
 
@@ -170,7 +178,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 }
                 Action::Probe { at, node, probe } => {
                     let port = self.side.port(probe.line);
-                    self.leave(port, at, node, 0, Reply::Probe(probe));
+                    let coherence = self.coherence.as_mut().expect("L1s are coherent");
+                    let number = coherence.probes.put(probe);
+                    self.leave(port, at, node, 0, PROBE | number);
                 }
                 Action::Write { line, given } => {
                     memory.write_line(line, &given.bytes[..line_bytes as usize], given.written);
@@ -186,7 +196,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                     let port = self.side.port(request.line);
                     let Some(grant) = grant else {
                         if request.asks == crate::mem::message::Asks::GiveBack {
-                            self.leave(port, at, request.sm, 0, Reply::Answer(request.ticket));
+                            self.leave(port, at, request.sm, 0, request.ticket);
                         } else {
                             if let (Some(given), RequestKind::Read) = (&given, request.kind) {
                                 // A read that keeps nothing takes what the owner has as memory's.
@@ -209,7 +219,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                         let sm = &mut self.sms[request.sm as usize];
                         sm.memory.granted(request.ticket, grant, given.as_deref(), comes, memory);
                     }
-                    self.leave(port, at, request.sm, bytes, Reply::Answer(request.ticket));
+                    self.leave(port, at, request.sm, bytes, request.ticket);
                 }
             }
         }
@@ -324,33 +334,39 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     }
 
     /// A message from a slice arrives at a node.
+    #[inline]
     pub(super) fn deliver(
         sms: &mut Dealt<Sm<N, (SmStats, P)>>,
         aggregator: &mut Option<Unit<'_>>,
+        coherence: &mut Option<Box<Coherence>>,
         (node, arrival): (usize, u64),
         reply: Reply,
     ) {
-        match (aggregator, reply) {
-            (Some(aggregator), Reply::Answer(ticket)) if node == sms.len() => {
-                aggregator.receive(arrival, ticket);
-            }
-            (Some(aggregator), Reply::Probe(probe)) if node == sms.len() => {
-                aggregator.receive_probe(arrival, probe);
-            }
-            (_, Reply::Answer(ticket)) => sms[node].receive(arrival, ticket),
-            (_, Reply::Probe(probe)) => {
+        if reply & PROBE != 0 {
+            let coherence = coherence.as_mut().expect("L1s are coherent");
+            Self::deliver_probe(sms, aggregator, coherence, (node, arrival), reply & !PROBE);
+        } else if node < sms.len() {
+            sms[node].receive(arrival, reply);
+        } else {
+            aggregator.as_mut().expect("nobody else has this number").receive(arrival, reply);
+        }
+    }
+
+    fn deliver_probe(
+        sms: &mut Dealt<Sm<N, (SmStats, P)>>,
+        aggregator: &mut Option<Unit<'_>>,
+        coherence: &mut Coherence,
+        (node, arrival): (usize, u64),
+        number: u32,
+    ) {
+        let probe = coherence.probes[number];
+        coherence.probes.give_back(number);
+        match aggregator {
+            Some(aggregator) if node == sms.len() => aggregator.receive_probe(arrival, probe),
+            _ => {
                 let number = sms[node].memory.put_probe(probe);
                 sms[node].receive(arrival, number);
             }
         }
     }
-}
-
-/// What a slice's port sends to a node.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Reply {
-    /// The answer to the request of that number.
-    Answer(u32),
-    /// Somebody else wants a line.
-    Probe(LineProbe),
 }

@@ -138,6 +138,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         std::mem::take(&mut aggregator.changed)
     }
 
+    /// Until when firmware computes, as far as it has come.
+    pub(super) fn firmware_computes_until(&self) -> u64 {
+        self.aggregator.as_ref().map_or(0, |aggregator| aggregator.computes_until())
+    }
+
     /// The cycle that firmware has come to, or in which it ended, if there is any.
     pub(super) fn firmware_cycle(&self) -> u64 {
         self.aggregator.as_ref().map_or(0, |aggregator| aggregator.cycle())

@@ -39,14 +39,12 @@ pub struct Crossbar<M: Copy> {
     queue_packets: u32,
     sources: Vec<Source>,
     sinks: Vec<Sink>,
-    /// All packets. Those of one source that have not come yet form a list, and those for one sink that have.
+    /// All packets. Those that come at one tick form a list, and those of one source for one sink that have come.
     packets: Slab<Packet<M>>,
     /// Packets that have come, of source `i` for sink `k`, at `i * sinks + k`.
     lists: Vec<List>,
-    /// Sources with packets that have not come yet.
-    expected: Set,
-    /// When the first of those comes, or [`NEVER`].
-    next_comes: u64,
+    /// Packets that have not come yet.
+    coming: Coming,
     /// Sources whose port moves flits, and some whose port has moved its last.
     busy: Set,
     /// Sinks for which packets have come.
@@ -64,8 +62,6 @@ pub struct Crossbar<M: Copy> {
 struct Source {
     /// Packets in its queue.
     queued: u32,
-    /// Of those, the ones that have not come yet.
-    coming: List,
     /// When its port has moved the last flit that left.
     free: u64,
     /// When its last packet comes.
@@ -76,7 +72,8 @@ struct Source {
 struct Packet<M> {
     /// When it comes.
     ready: u64,
-    sink: u32,
+    source: u16,
+    sink: u16,
     flits: u32,
     /// The one behind it.
     next: u32,
@@ -113,6 +110,81 @@ impl List {
     }
 }
 
+/// Packets by the tick in which they come: a list for each of the next ticks, and those that come later.
+#[derive(Clone, Debug)]
+struct Coming {
+    /// Of tick `t`, at `t % TICKS_AHEAD`, for the ticks from `base` on.
+    lists: [List; TICKS_AHEAD],
+    /// Lists that are not empty, a bit each.
+    occupied: u64,
+    base: u64,
+    /// In the order in which they were injected.
+    later: Vec<u32>,
+}
+
+/// Ticks for which there is a list. Windows are shorter on all chips we know, so next to nothing comes later.
+const TICKS_AHEAD: usize = u64::BITS as usize;
+
+impl Coming {
+    fn new() -> Coming {
+        Coming { lists: [List::EMPTY; TICKS_AHEAD], occupied: 0, base: 0, later: Vec::new() }
+    }
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.occupied == 0 && self.later.is_empty()
+    }
+
+    #[inline]
+    fn push<M>(&mut self, number: u32, packets: &mut Slab<Packet<M>>) {
+        let ready = packets[number].ready;
+        if ready - self.base < TICKS_AHEAD as u64 {
+            let place = ready as usize % TICKS_AHEAD;
+            self.lists[place].push(number, packets);
+            self.occupied |= 1 << place;
+        } else {
+            self.later.push(number);
+        }
+    }
+
+    /// When the first comes, or [`NEVER`].
+    #[inline]
+    fn next<M>(&self, packets: &Slab<Packet<M>>) -> u64 {
+        if self.occupied != 0 {
+            let ahead = self.occupied.rotate_right((self.base % TICKS_AHEAD as u64) as u32).trailing_zeros();
+            return self.base + ahead as u64;
+        }
+        self.later.iter().map(|&number| packets[number].ready).min().unwrap_or(NEVER)
+    }
+
+    /// Takes packets that come by `tick`, the earliest first: the first of some that hang together, or [`List::NONE`].
+    #[inline]
+    fn take<M>(&mut self, tick: u64, packets: &Slab<Packet<M>>) -> u32 {
+        let next = self.next(packets);
+        if next > tick {
+            return List::NONE;
+        }
+        if self.occupied == 0 {
+            let at = self.later.iter().position(|&number| packets[number].ready <= tick);
+            return at.map_or(List::NONE, |at| self.later.remove(at));
+        }
+        let place = next as usize % TICKS_AHEAD;
+        self.occupied &= !(1 << place);
+        std::mem::replace(&mut self.lists[place], List::EMPTY).first
+    }
+
+    /// All that come before `tick` have been taken.
+    #[inline]
+    fn advance<M>(&mut self, tick: u64, packets: &mut Slab<Packet<M>>) {
+        self.base = tick;
+        if !self.later.is_empty() {
+            for number in std::mem::take(&mut self.later) {
+                self.push(number, packets);
+            }
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Sink {
     /// When a packet may leave its queue such that it finds this sink's port free at the other end.
@@ -132,7 +204,8 @@ impl<M: Copy> Crossbar<M> {
     /// An idle network. None of the specs' numbers is zero.
     pub fn new(sources: usize, sinks: usize, spec: &InterconnectSpec, clock: &ClockSpec) -> Self {
         debug_assert!(spec.latency_cycles > 0, "a window has at least one cycle");
-        let source = Source { queued: 0, coming: List::EMPTY, free: 0, last: 0 };
+        debug_assert!(sources.max(sinks) <= u16::MAX as usize);
+        let source = Source { queued: 0, free: 0, last: 0 };
         let sink = Sink { free: 0, turn: 0, room: None, wanted_by: Set::new(sources) };
         Crossbar {
             clock: Clock::new(clock),
@@ -144,8 +217,7 @@ impl<M: Copy> Crossbar<M> {
             sinks: vec![sink; sinks],
             packets: Slab::default(),
             lists: vec![List::EMPTY; sources * sinks],
-            expected: Set::new(sources),
-            next_comes: NEVER,
+            coming: Coming::new(),
             busy: Set::new(sources),
             wanted: Set::new(sinks),
             open: Set::new(sinks),
@@ -173,13 +245,10 @@ impl<M: Copy> Crossbar<M> {
         let port = &mut self.sources[source];
         debug_assert!(port.last <= ready, "source {source} went back in time");
         (port.last, port.queued) = (ready, port.queued + 1);
-        let packet = Packet { ready, sink: sink as u32, flits, next: List::NONE, counted: false, message };
+        let (source, sink) = (source as u16, sink as u16);
+        let packet = Packet { ready, source, sink, flits, next: List::NONE, counted: false, message };
         let number = self.packets.put(packet);
-        if port.coming.is_empty() {
-            self.expected.insert(source);
-            self.next_comes = self.next_comes.min(ready);
-        }
-        port.coming.push(number, &mut self.packets);
+        self.coming.push(number, &mut self.packets);
     }
 
     /// Moves every packet that can leave its queue before core cycle `until`, but none earlier than a latency before
@@ -196,16 +265,18 @@ impl<M: Copy> Crossbar<M> {
         debug_assert!(until >= self.until, "time went back from cycle {} to {until}", self.until);
         let from = self.until.max(until.saturating_sub(self.latency_cycles));
         self.until = until;
-        if self.wanted.is_empty() && self.next_comes == NEVER {
+        let end = self.clock.tick_from(until);
+        if self.wanted.is_empty() && self.coming.is_empty() {
+            self.coming.base = end;
             return;
         }
-        let end = self.clock.tick_from(until);
         let mut tick = self.clock.tick_from(from);
         self.sinks.iter_mut().for_each(|sink| sink.room = None);
         self.open.clone_from(&self.wanted);
         while tick < end {
             tick = self.step(tick, &mut room, &mut deliver);
         }
+        self.coming.advance(end, &mut self.packets);
         self.stats.queue_cycles = self.clock.cycle_of(self.queue_ticks);
     }
 
@@ -216,8 +287,11 @@ impl<M: Copy> Crossbar<M> {
         room: &mut impl FnMut(usize) -> u32,
         deliver: &mut impl FnMut(usize, u64, M),
     ) -> u64 {
-        if self.next_comes <= tick {
-            self.line_up(tick);
+        let mut number = self.coming.take(tick, &self.packets);
+        while number != List::NONE {
+            let next = std::mem::replace(&mut self.packets[number].next, List::NONE);
+            self.line_up(number);
+            number = if next != List::NONE { next } else { self.coming.take(tick, &self.packets) };
         }
         let sources = &self.sources;
         self.busy.retain(|source| sources[source].free > tick);
@@ -237,43 +311,27 @@ impl<M: Copy> Crossbar<M> {
                 self.refuse(sink);
             }
         }
-        if self.open.is_empty() { self.next_comes } else { tick + 1 }
+        if self.open.is_empty() { self.coming.next(&self.packets) } else { tick + 1 }
     }
 
-    /// Packets that have come by a tick join the lists of their sinks.
-    fn line_up(&mut self, tick: u64) {
-        self.next_comes = NEVER;
-        let mut round = self.expected.round_from(0);
-        while let Some(source) = round.next(&self.expected) {
-            let mut number = self.sources[source].coming.first;
-            while number != List::NONE {
-                let packet = &mut self.packets[number];
-                if packet.ready > tick {
-                    self.next_comes = self.next_comes.min(packet.ready);
-                    break;
-                }
-                let (sink, next) = (packet.sink as usize, packet.next);
-                packet.next = List::NONE;
-                let list = &mut self.lists[source * self.sinks.len() + sink];
-                let to = &mut self.sinks[sink];
-                // One that takes nothing more is looked at in the next window.
-                let refused = to.room == Some(0);
-                if list.is_empty() {
-                    packet.counted = refused;
-                    self.stats.blocked_by_sink += u64::from(refused);
-                }
-                list.push(number, &mut self.packets);
-                to.wanted_by.insert(source);
-                self.wanted.insert(sink);
-                if !refused {
-                    self.open.insert(sink);
-                }
-                number = next;
-            }
-            self.sources[source].coming.first = number;
-            if number == List::NONE {
-                self.expected.remove(source);
-            }
+    /// A packet that has come joins those of its source for its sink.
+    #[inline]
+    fn line_up(&mut self, number: u32) {
+        let packet = &mut self.packets[number];
+        let (source, sink) = (packet.source as usize, packet.sink as usize);
+        let list = &mut self.lists[source * self.sinks.len() + sink];
+        let to = &mut self.sinks[sink];
+        // A sink that takes nothing more is looked at in the next window.
+        let refused = to.room == Some(0);
+        if list.is_empty() {
+            packet.counted = refused;
+            self.stats.blocked_by_sink += u64::from(refused);
+        }
+        list.push(number, &mut self.packets);
+        to.wanted_by.insert(source);
+        self.wanted.insert(sink);
+        if !refused {
+            self.open.insert(sink);
         }
     }
 
@@ -324,7 +382,7 @@ impl<M: Copy> Crossbar<M> {
             let port = to.wanted_by.iter().map(|source| self.sources[source].free).min();
             tick = tick.min(to.free.max(port.unwrap_or(NEVER)));
         }
-        tick = tick.min(self.next_comes);
+        tick = tick.min(self.coming.next(&self.packets));
         (tick != NEVER).then(|| self.clock.cycle_of(tick.max(self.clock.tick_from(self.until))))
     }
 

@@ -119,7 +119,15 @@ impl<const N: usize> MemoryUnit<N> {
             self.stored |= changed;
             if self.shows_stores {
                 let (slot, pc, addresses) = (access.slot, access.pc, access.addresses);
-                self.updates.push(Update { at: now, slot, pc, addresses, lanes, changed: lanes, atomic: false });
+                self.updates.push(Update {
+                    at: now,
+                    slot,
+                    pc,
+                    addresses,
+                    lanes,
+                    changed: lanes,
+                    atomic: false,
+                });
             }
             return now + 1;
         };

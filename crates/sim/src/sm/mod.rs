@@ -5,7 +5,7 @@
 pub mod address;
 pub mod barrier;
 mod bytes;
-mod coherent;
+pub mod coherent;
 pub mod core;
 pub mod decode;
 pub mod dispatched;

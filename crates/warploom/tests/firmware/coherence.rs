@@ -125,7 +125,16 @@ fn share_lines(gpu: &mut Device, ctas: u32, turns: u32) -> (Vec<u32>, Report) {
 fn words_that_share_lines_keep_their_order() {
     let (_, report) = share_lines(&mut device(&[], 1), 16, 6);
     let counts = report.coherence.unwrap();
-    for name in ["cache_to_cache", "l2_hits", "memory", "upgrades", "invalidations", "blocked"] {
+    for name in ["cache_to_cache", "memory", "upgrades", "invalidations", "blocked"] {
+        assert!(counts[name] > 0, "{name}: {counts:?}");
+    }
+    // Atomics own their line, as stores do.
+    let (l1, l2) = (report.l1.unwrap(), report.l2.unwrap());
+    assert_eq!(l2["atomics"], 0);
+    assert!(l1["atomics"] > 0 && l1["atomic_lanes"] > l1["atomics"], "{l1:?}");
+    let (_, report) = share_lines(&mut device(&["l1.cache.sets=1", "l1.cache.ways=2"], 1), 16, 6);
+    let counts = report.coherence.unwrap();
+    for name in ["l2_hits", "given_back"] {
         assert!(counts[name] > 0, "{name}: {counts:?}");
     }
 }

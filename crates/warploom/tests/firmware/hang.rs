@@ -43,6 +43,27 @@ fn a_wavefront_that_nobody_restarts() {
     assert!(guide.contains(&format!("```text\n{message}\n```")), "docs/hangs.md does not show:\n{message}");
 }
 
+/// Nothing changes for long, but firmware only takes its time.
+#[test]
+fn long_computations_are_no_hang() {
+    let mut gpu = apu(&["hang.watch_cycles=100", "hang.suspect_cycles=1000"], 1);
+    let module = load(&mut gpu, YIELDER);
+    let task = Task::new(0, module.kernel("waiter").unwrap(), 64);
+    let flag = gpu.zeros::<u32>(1).unwrap();
+    let params = task.params(args![&flag]).unwrap();
+    let at = flag.address();
+    let (cycles, report) = gpu
+        .run_firmware(Firmware::new([task]), |agg| async move {
+            agg.start(&params, 1).await;
+            agg.compute(80_000);
+            agg.store32(at, 1).await;
+            agg.compute(80_000);
+            agg.now().await
+        })
+        .unwrap();
+    assert!(cycles >= 40_000 && report.cycles >= cycles, "{cycles} {}", report.cycles);
+}
+
 #[test]
 fn wavefronts_that_wait_for_firmware_that_polls() {
     let mut gpu = apu(&["hang.watch_cycles=2000", "hang.suspect_cycles=20000"], 1);

@@ -17,6 +17,7 @@ fn cycles(core: &str, what: &'static str) -> u64 {
         .run_firmware(Firmware::new([mark]), |agg| async move {
             match what {
                 "compute" => agg.compute(12_000),
+                "scan" => agg.scan(1_500, 7),
                 "dependent" => {
                     for line in 0..64 {
                         agg.load32(at + 64 * line).await;
@@ -48,6 +49,14 @@ fn instructions_take_the_width() {
     let [simple, light, two, four] = CORES.map(|core| cycles(core, "compute"));
     assert_eq!(simple / 10, 1800, "3 clocks each, 2 clocks a cycle");
     assert_eq!((light / 10, two / 10, four / 10), (300, 300, 150));
+}
+
+#[test]
+fn a_short_issue_queue_waits_for_every_load() {
+    let [simple, light, two, four] = CORES.map(|core| cycles(core, "scan"));
+    // 8 instructions a turn, and 4 clocks for the load where the 7 that need it have no place to wait.
+    assert_eq!(simple / 10, 150 * (8 * 3 + 4) / 2);
+    assert_eq!((light / 10, two / 10, four / 10), (150 * (4 + 4) / 2, 150 * 4 / 2, 150 * 2 / 2));
 }
 
 #[test]

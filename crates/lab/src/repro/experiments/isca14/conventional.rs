@@ -63,7 +63,8 @@ impl Experiment for Conventional {
                 Scale::Full => row.percent(30.0).because(REASON),
                 Scale::Quick => row.note("with a small input: reported only"),
             });
-            let starts = || Ok(results.number(&run, "aggregator.starts")? / results.number(&other, "launches")?);
+            let starts =
+                || Ok(results.number(&run, "aggregator.starts")? / results.number(&other, "launches")?);
             outcome = outcome
                 .row(
                     Row::new(format!("{name}: dispatches over the conventional kernel's"), "×")

@@ -22,12 +22,13 @@ pub(super) fn program(name: &str, scale: Scale) -> Run {
     run.chip("apu")
 }
 
-/// A run in which one wavefront is under way at a time: narrow channels, and the largest input for which nobody yields.
+/// A run in which one wavefront is under way at a time: narrow channels, and the largest input for which nobody yields (of
+/// Queens, the largest board of which two rows are spawned).
 pub(super) fn one_by_one(name: &str) -> Run {
     let run = match name {
-        "Fibonacci" => Run::work("fibonacci").with("n", 10u32),
-        "Queens" => Run::work("queens").with("n", 7u32).with("serial", 5u32),
-        "Sort" => Run::work("sort").with("count", 2_000u32),
+        "Fibonacci" => Run::work("fibonacci").with("n", 11u32),
+        "Queens" => Run::work("queens").with("n", 9u32).with("serial", 7u32),
+        "Sort" => Run::work("sort").with("count", 3_000u32),
         _ => Run::work("strassen").with("size", 64u32),
     };
     run.with("width", 64u32).chip("apu").set("sm.count", 1)
