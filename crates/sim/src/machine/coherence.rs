@@ -12,7 +12,7 @@ use crate::mem::directory::{Action, Directory, DirectoryStats, Given, Probe as L
 use crate::mem::message::RequestKind;
 use crate::mem::store::GLOBAL_BASE;
 use crate::slab::Slab;
-use crate::sm::coherent::PROBE;
+use crate::sm::coherent::{PROBE, Update};
 
 /// Addresses from here on are those of code, local memory and constants, which are not kept coherent.
 const END_OF_GLOBAL: u64 = 1 << 48;
@@ -237,23 +237,13 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             coherence.responses.inject(node, at, self.side.port(line), bytes, message);
         };
         for id in 0..nodes {
-            let unit = &mut self.sms[id].memory;
-            let mut updates = std::mem::take(&mut unit.updates);
-            for update in &updates {
-                let sm = &mut self.sms[id];
-                let code = self.context.of(sm.kernel_of(update.slot)).code;
-                if update.atomic && code[update.pc.index()].spin == Some(SpinRole::Poll) {
-                    let who = (sm.who(update.slot), update.pc);
-                    let tried = (update.lanes, update.changed);
-                    self.locks.tried(who, &update.addresses, tried, |address| address);
-                }
-                if P::WATCHES_MEMORY && !self.cut_off {
-                    sm.show_update(&self.context, update);
-                }
+            let sm = &mut self.sms[id];
+            if !sm.memory.updates.is_empty() {
+                let updates = std::mem::take(&mut sm.memory.updates);
+                let shown = P::WATCHES_MEMORY && !self.cut_off;
+                sm.memory.updates = tell(sm, &self.context, &mut self.locks, updates, shown);
             }
-            updates.clear();
-            let unit = &mut self.sms[id].memory;
-            unit.updates = updates;
+            let unit = &mut sm.memory;
             changed |= std::mem::take(&mut unit.stored);
             unit.responses.drain(..).for_each(|response| send(id, response));
         }
@@ -369,4 +359,25 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             }
         }
     }
+}
+
+/// Says what happened to words in the L1 of an SM. Returns the empty list.
+fn tell<const N: usize, P: Probe>(
+    sm: &mut Sm<N, P>,
+    context: &Context<'_>,
+    locks: &mut LockTable,
+    mut updates: Vec<Update<N>>,
+    shown: bool,
+) -> Vec<Update<N>> {
+    for update in updates.drain(..) {
+        let code = context.of(sm.kernel_of(update.slot)).code;
+        if update.atomic && code[update.pc.index()].spin == Some(SpinRole::Poll) {
+            let who = (sm.who(update.slot), update.pc);
+            locks.tried(who, &update.addresses, (update.lanes, update.changed), |address| address);
+        }
+        if shown {
+            sm.show_update(context, &update);
+        }
+    }
+    updates
 }

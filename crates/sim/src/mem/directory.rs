@@ -157,6 +157,15 @@ fn bit(node: u16) -> u64 {
     1 << node
 }
 
+/// The nodes of a set.
+fn each(mut nodes: u64) -> impl Iterator<Item = u16> {
+    std::iter::from_fn(move || {
+        let node = (nodes != 0).then(|| nodes.trailing_zeros() as u16)?;
+        nodes &= nodes - 1;
+        Some(node)
+    })
+}
+
 crate::stats::counters! {
     /// What the directory did.
     DirectoryStats {
@@ -250,7 +259,7 @@ impl Directory {
         // The slice's own pipeline takes as long as the look-up.
         let since = if slice == Slice::Asked { at } else { looked_up };
         line.busy = Some(Busy { request, at: since, probes, slice, given: None, counts, keeps });
-        for node in (0..64u16).filter(|&node| probed & bit(node) != 0) {
+        for node in each(probed) {
             self.stats.invalidations += takes as u64;
             let probe = Probe { line: request.line, takes };
             self.actions.push(Action::Probe { at: looked_up, node, probe });

@@ -40,7 +40,7 @@ impl<const N: usize> MemoryUnit<N> {
     /// Sends the lanes of an access that touch one line.
     pub(super) fn send_coherent(&mut self, now: u64, id: u32) -> Result<(), Refusal> {
         let access = &self.transfers[id];
-        let (line, lanes) = access.block(access.unsent, self.line_bytes);
+        let (line, lanes) = access.line(access.unsent, self.line_bytes);
         match access.kind {
             TransferKind::Load | TransferKind::Lock { .. } | TransferKind::Copy => {
                 self.load_through_l1(now, id, line, lanes)?;
