@@ -416,6 +416,19 @@ pub(crate) fn timing_lines(report: &Report) -> Vec<(&'static str, String)> {
             format!("{:.1}% of {} hit", percent(hits, hits + misses), counted(hits + misses, "line"))
         })
     };
+    if report.aggregator.is_some() {
+        let of = |name: &str| of(&report.aggregator, name);
+        lines.push((
+            "aggregator",
+            format!(
+                "{} in {}; {}; no SM had a warp in {:.1}% of the cycles",
+                counted(of("dispatched"), "CTA"),
+                counted(of("starts"), "start"),
+                counted(of("yields"), "yield"),
+                percent(of("gpu_stalled_cycles"), report.cycles)
+            ),
+        ));
+    }
     let levels = [("L1", hits(&report.l1)), ("L2", hits(&report.l2))];
     let mut memory =
         levels.into_iter().filter_map(|(level, text)| Some(format!("{level} {}", text?))).collect::<Vec<_>>();

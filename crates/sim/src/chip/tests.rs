@@ -249,6 +249,14 @@ fn a_lock_queue_of_no_known_mode_is_refused() {
 }
 
 #[test]
+fn a_lock_queue_beside_coherent_caches_is_refused() {
+    let error = Chip::load("apu", &["lock_queue.mode=ideal".to_string()]).unwrap_err().to_string();
+    let rule =
+        "`lock_queue.mode` is ideal, but queues are at the slices of the L2, and atomics happen in the L1s";
+    assert!(error.contains(rule), "{error}");
+}
+
+#[test]
 fn missing_keys_are_named() {
     for key in [
         "overhead_ns",

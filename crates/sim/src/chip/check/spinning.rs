@@ -1,6 +1,8 @@
 //! BOWS and DDOS: settings that no hardware could have.
 
 use super::{Checked, Chip};
+use crate::chip::spinning::QueueMode;
+use crate::chip::timing::Coherence;
 
 /// Comparisons that a warp's history can hold: far more than any loop that waits has.
 const LONGEST_HISTORY: u32 = 64;
@@ -17,6 +19,12 @@ impl Chip {
 
     fn check_lock_queue(&self) -> Checked {
         let (queue, cache) = (&self.lock_queue, &self.l2.cache);
+        self.require(
+            queue.mode == QueueMode::Off || self.l1.coherence == Coherence::None,
+            "lock_queue.mode",
+            format!("{:?}", queue.mode).to_lowercase(),
+            "queues are at the slices of the L2, and atomics happen in the L1s (l1.coherence)",
+        )?;
         self.not_too_large("lock_queue.sets", queue.sets)?;
         let rule =
             format_args!("a set of the L2 has {} lines that can be locked (l2.cache.ways)", cache.ways);
