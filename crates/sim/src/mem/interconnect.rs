@@ -34,7 +34,7 @@ pub struct NetworkStats {
 pub struct Crossbar<M: Copy> {
     clock: Clock,
     latency_cycles: u64,
-    flit_bytes: u32,
+    flit_bytes: Divisor,
     header_bytes: u32,
     queue_packets: u32,
     sources: Vec<Source>,
@@ -210,7 +210,7 @@ impl<M: Copy> Crossbar<M> {
         Crossbar {
             clock: Clock::new(clock),
             latency_cycles: u64::from(spec.latency_cycles),
-            flit_bytes: spec.flit_bytes,
+            flit_bytes: Divisor::new(spec.flit_bytes as u64),
             header_bytes: spec.header_bytes,
             queue_packets: spec.queue_packets,
             sources: vec![source; sources],
@@ -241,7 +241,7 @@ impl<M: Copy> Crossbar<M> {
         debug_assert!(at >= self.until, "a packet for cycle {at}, at cycle {}", self.until);
         debug_assert!(sink < self.sinks.len());
         let ready = self.clock.tick_from(at);
-        let flits = (self.header_bytes + data_bytes).div_ceil(self.flit_bytes).max(1);
+        let flits = self.flit_bytes.quotient_up((self.header_bytes + data_bytes) as u64).max(1) as u32;
         let port = &mut self.sources[source];
         debug_assert!(port.last <= ready, "source {source} went back in time");
         (port.last, port.queued) = (ready, port.queued + 1);
@@ -315,7 +315,7 @@ impl<M: Copy> Crossbar<M> {
     }
 
     /// A packet that has come joins those of its source for its sink.
-    #[inline]
+    #[inline(always)]
     fn line_up(&mut self, number: u32) {
         let packet = &mut self.packets[number];
         let (source, sink) = (packet.source as usize, packet.sink as usize);
@@ -336,7 +336,7 @@ impl<M: Copy> Crossbar<M> {
     }
 
     /// The first packet of `source` for `sink` leaves at `tick`. Returns its arrival, in core cycles, and its message.
-    #[inline]
+    #[inline(always)]
     fn serve(&mut self, source: usize, sink: usize, tick: u64) -> (u64, M) {
         let list = &mut self.lists[source * self.sinks.len() + sink];
         let number = list.first;
@@ -469,7 +469,7 @@ impl Set {
     }
 
     /// The first that is not in `other`, from `turn` on and then from the beginning.
-    #[inline]
+    #[inline(always)]
     fn first_without(&self, other: &Set, turn: usize) -> Option<usize> {
         if self.high.is_empty() {
             let left = self.low & !other.low;
@@ -477,6 +477,11 @@ impl Set {
             let from = if later != 0 { later } else { left };
             return (from != 0).then(|| from.trailing_zeros() as usize);
         }
+        self.first_of_many_without(other, turn)
+    }
+
+    #[cold]
+    fn first_of_many_without(&self, other: &Set, turn: usize) -> Option<usize> {
         let left = |index: usize| self.word(index) & !other.word(index);
         let (first, below) = self.split(turn);
         let found =

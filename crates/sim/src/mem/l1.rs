@@ -68,6 +68,8 @@ pub struct L1 {
     global_ways: Vec<Way>,
     misses: Vec<Miss>,
     line_bytes: u64,
+    /// log2 of these: a host takes long to divide.
+    line_shift: u32,
     mshrs: usize,
     merges: u32,
     changes: u64,
@@ -87,6 +89,7 @@ impl L1 {
             global_ways: Vec::new(),
             misses: Vec::with_capacity(spec.mshrs as usize),
             line_bytes: spec.cache.line_bytes as u64,
+            line_shift: spec.cache.line_bytes.trailing_zeros(),
             mshrs: spec.mshrs as usize,
             merges: spec.mshr_merges,
             changes: 0,
@@ -123,7 +126,7 @@ impl L1 {
 
     /// Looks for a line to read it.
     pub fn look(&mut self, line: u64) -> Lookup {
-        let number = line / self.line_bytes;
+        let number = line >> self.line_shift;
         match self.tags.find(number) {
             // What waits to be written is read after that.
             Some(way) if self.tags.line(way).valid != 0 && !self.tags.line(way).reserved => {
@@ -161,7 +164,7 @@ impl L1 {
 
     /// The line is asked for with message `ticket`; `way` is reserved for it.
     pub fn fetch(&mut self, way: Way, line: u64, ticket: u32, is_local: bool) {
-        let number = line / self.line_bytes;
+        let number = line >> self.line_shift;
         self.changes += 1;
         self.tags.replace(way, number);
         self.tags.line_mut(way).reserved = true;
@@ -183,7 +186,7 @@ impl L1 {
         let at = self.misses.iter().position(|miss| miss.ticket == ticket)?;
         self.misses.swap_remove(at);
         self.changes += 1;
-        let way = self.tags.find(line / self.line_bytes)?;
+        let way = self.tags.find(line >> self.line_shift)?;
         let tag = self.tags.line_mut(way);
         (tag.reserved, tag.valid) = (false, u8::MAX);
         self.bytes[way.index()] = *bytes;
@@ -219,7 +222,7 @@ impl L1 {
         if self.global_ways.is_empty() {
             return false;
         }
-        let number = line / self.line_bytes;
+        let number = line >> self.line_shift;
         self.misses.retain(|miss| miss.number != number);
         let Some(way) = self.tags.find(number) else { return false };
         self.changes += 1;
@@ -229,7 +232,7 @@ impl L1 {
 
     /// Looks for a local line to write it: a way to write, and whether it was a hit.
     pub fn write_local(&mut self, line: u64) -> Result<(Way, bool), Refusal> {
-        let number = line / self.line_bytes;
+        let number = line >> self.line_shift;
         let (way, hit) = match self.tags.find(number) {
             // A line on its way is written when it is there.
             Some(way) if self.tags.line(way).reserved => return Err(Refusal::Ways),
@@ -245,7 +248,7 @@ impl L1 {
             self.tags.touch(way);
         } else {
             self.changes += 1;
-            self.tags.replace(way, line / self.line_bytes);
+            self.tags.replace(way, line >> self.line_shift);
             self.is_local[way.index()] = true;
         }
         let tag = self.tags.line_mut(way);
@@ -268,8 +271,8 @@ impl L1 {
 
     /// The value of up to 8 bytes that a load would find here, if the line is here: for messages about stale copies.
     pub fn peek(&self, address: u64, bytes: u32) -> Option<u64> {
-        let way = self.tags.find(address / self.line_bytes).filter(|&way| self.tags.line(way).valid != 0)?;
-        let at = (address % self.line_bytes) as usize;
+        let way = self.tags.find(address >> self.line_shift).filter(|&way| self.tags.line(way).valid != 0)?;
+        let at = (address & (self.line_bytes - 1)) as usize;
         let data = self.bytes[way.index()].get(at..at + bytes as usize)?;
         Some(data.iter().rev().fold(0, |value, &byte| value << 8 | byte as u64))
     }

@@ -532,8 +532,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             if ready.is_empty() || self.backend.free_at[unit as usize] > now {
                 continue;
             }
-            let one = ready.0.trailing_zeros() as usize % self.schedulers.len();
-            if ready.0 & !self.schedulers[one].owned.0 != 0 {
+            if !self.schedulers.iter().any(|scheduler| ready.0 & !scheduler.owned.0 == 0) {
                 return self.turns[unit as usize];
             }
         }

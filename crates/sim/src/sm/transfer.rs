@@ -308,24 +308,34 @@ impl<const N: usize> Transfer<N> {
 
     /// The same in bytes that begin at address `base`.
     fn update_bytes(&mut self, data: &mut [u8], base: u64, lanes: u64) -> u64 {
+        match self.bytes {
+            8 => self.update_words::<8>(data, base, lanes),
+            2 => self.update_words::<2>(data, base, lanes),
+            _ => self.update_words::<4>(data, base, lanes),
+        }
+    }
+
+    fn update_words<const BYTES: usize>(&mut self, data: &mut [u8], base: u64, lanes: u64) -> u64 {
         let TransferKind::Atomic { op, ty, .. } = self.kind else { unreachable!("called for atomics") };
-        let bytes = self.bytes as usize;
         // Rows are far from each other: only those that matter are looked at.
-        let wide = bytes == 8;
         let operand = |rows: &[[u32; N]], row: usize, lane: usize| {
-            if wide { pair(rows, row, lane) } else { rows[row][lane] as u64 }
+            if BYTES == 8 { pair(rows, row, lane) } else { rows[row][lane] as u64 }
         };
         let mut changed = 0;
         for lane in each(lanes) {
             let place = (self.addresses.at(lane) - base) as usize;
-            let found = word_at(data, place, bytes);
+            let word: &mut [u8; BYTES] =
+                (&mut data[place..place + BYTES]).try_into().expect("of this length");
+            let mut bytes = [0; 8];
+            bytes[..BYTES].copy_from_slice(word);
+            let found = u64::from_le_bytes(bytes);
             let b = operand(&self.rows, 0, lane);
             let c = if op == AtomOp::Cas { operand(&self.rows, 2, lane) } else { 0 };
-            let new = atomic(AtomicUnit::L2, op, ty, [found, b, c]);
-            data[place..place + bytes].copy_from_slice(&new.to_le_bytes()[..bytes]);
-            changed |= ((word_at(data, place, bytes) != found) as u64) << lane;
+            let new = atomic(AtomicUnit::L2, op, ty, [found, b, c]).to_le_bytes();
+            changed |= ((word[..] != new[..BYTES]) as u64) << lane;
+            word.copy_from_slice(&new[..BYTES]);
             self.rows[4][lane] = found as u32;
-            if wide {
+            if BYTES == 8 {
                 self.rows[5][lane] = (found >> 32) as u32;
             }
         }
@@ -400,12 +410,6 @@ impl<const N: usize> Transfer<N> {
 
 fn pair<const N: usize>(rows: &[[u32; N]], low: usize, lane: usize) -> u64 {
     rows[low][lane] as u64 | (rows[low + 1][lane] as u64) << 32
-}
-
-fn word_at(data: &[u8], place: usize, bytes: usize) -> u64 {
-    let mut word = [0; 8];
-    word[..bytes].copy_from_slice(&data[place..place + bytes]);
-    u64::from_le_bytes(word)
 }
 
 /// Whether a global access goes to the L2 whatever the L1 holds.

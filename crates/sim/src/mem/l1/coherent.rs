@@ -81,7 +81,7 @@ impl L1 {
 
     /// Looks for a line to write it.
     pub fn look_to_write(&mut self, line: u64) -> Writable {
-        let number = line / self.line_bytes;
+        let number = line >> self.line_shift;
         if let Some(way) = self.tags.find(number).filter(|&way| self.tags.line(way).valid != 0) {
             if self.states().states[way.index()].is_writable() {
                 self.tags.touch(way);
@@ -144,7 +144,7 @@ impl L1 {
         self.misses.swap_remove(at);
         self.states().owning.retain(|&owning| owning != ticket);
         self.changes += 1;
-        let way = self.tags.find(line / self.line_bytes)?;
+        let way = self.tags.find(line >> self.line_shift)?;
         let tag = self.tags.line_mut(way);
         tag.reserved = false;
         debug_assert!(given.is_some() || tag.valid != 0, "an upgrade keeps what it has");
@@ -201,7 +201,7 @@ impl L1 {
 
     /// An atomic goes to a line: a copy here would be old. Returns the way of one that has to be given back first.
     pub fn step_aside(&mut self, line: u64) -> Result<Option<Way>, Refusal> {
-        let number = line / self.line_bytes;
+        let number = line >> self.line_shift;
         if self.misses.iter().any(|miss| miss.number == number) {
             return Err(Refusal::Merges);
         }
@@ -216,7 +216,7 @@ impl L1 {
 
     /// Somebody else wants a line. Returns it if this is its owner.
     pub fn probe(&mut self, probe: Probe) -> Option<Box<Given>> {
-        let number = probe.line / self.line_bytes;
+        let number = probe.line >> self.line_shift;
         if let Some(leaving) = self.states().leaving.iter().find(|leaving| leaving.line == probe.line) {
             return Some(Box::new(leaving.given.clone()));
         }
