@@ -4,7 +4,7 @@ use warploom_isa::Op;
 
 use super::*;
 use crate::aggregator::{Aggregator, AggregatorStats};
-use crate::hang::HangKind;
+use crate::hang::{Hang, HangKind};
 use crate::mem::store::OutOfMemory;
 
 /// What makes firmware.
