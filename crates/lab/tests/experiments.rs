@@ -14,7 +14,6 @@ const KNOWN_OUTSIDE: &[(&str, &str)] = &[
     ("hpca18-table1", "xor, m=k=2, t=4, l=8: FSDR"),
     ("hpca18-table1", "xor, m=k=8, t=4, l=4: TSDR"),
     ("hpca18-fig16", "time saved, by buckets"),
-    ("isca14-fig17", "Strassen: plain channel"),
 ];
 
 #[test]
