@@ -21,6 +21,6 @@ mod memory;
 pub use channel::{Channel, DESCRIPTOR_BYTES, GROUP, Layout, Shape, WAVE};
 pub use device::{Execution, Limits};
 pub use error::{FlowError, Result};
-pub use graph::{Constant, Graph, HostKernel, KernelNode, Level, Node};
+pub use graph::{Constant, Graph, HostKernel, KernelNode, Level, Node, Waiting};
 pub use host::{HostReport, Lane};
 pub use memory::{Arena, Word};

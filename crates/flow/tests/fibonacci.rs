@@ -1,7 +1,7 @@
 //! Fibonacci on the device: the naive graph of Figure 6 and the Cilk program of Figure 8.
 
 use warploom::{Chip, Device, Report, SimOptions};
-use warploom_flow::{Graph, Layout, Level};
+use warploom_flow::{Graph, Layout, Level, Node, Waiting};
 
 const PTX: &str = include_str!("../../../kernels/flow/fibonacci.ptx");
 
@@ -15,7 +15,7 @@ fn fib(n: u32) -> u32 {
 }
 
 /// The graph of Figure 7. Returns the number and the report.
-fn naive(gpu: &mut Device, n: u32, width: u32, change: impl Fn(&mut Graph)) -> (u32, Report) {
+fn naive(gpu: &mut Device, n: u32, width: u32, change: impl Fn(&mut Graph, Node)) -> (u32, Report) {
     let module = gpu.load_ptx(PTX).unwrap();
     let result = gpu.zeros::<u32>(1).unwrap();
     let mut graph = Graph::new("fibonacci");
@@ -23,7 +23,7 @@ fn naive(gpu: &mut Device, n: u32, width: u32, change: impl Fn(&mut Graph)) -> (
     let kernel = graph.kernel("fib_naive");
     graph.reads::<u32>(kernel, tasks).writes::<u32>(kernel, tasks, Level::Same, 2);
     graph.constants(kernel, [tasks.into(), (&result).into()]).put(tasks, &n);
-    change(&mut graph);
+    change(&mut graph, tasks);
     let report = graph.execute(gpu, &module).unwrap().wait().unwrap();
     (result.read(gpu).unwrap()[0], report)
 }
@@ -52,14 +52,14 @@ fn count(report: &Report, what: &str) -> u64 {
 
 #[test]
 fn the_naive_graph_counts_leaves() {
-    let (result, report) = naive(&mut apu(&["sm.count=2"]), 14, 1024, |_| {});
+    let (result, report) = naive(&mut apu(&["sm.count=2"]), 14, 1024, |_, _| {});
     assert_eq!(result, fib(14));
     assert_eq!(count(&report, "yields"), 0);
 }
 
 #[test]
 fn wrong_from_the_start_is_noticed() {
-    let (result, _) = naive(&mut apu(&["sm.count=1"]), 3, 64, |_| {});
+    let (result, _) = naive(&mut apu(&["sm.count=1"]), 3, 64, |_, _| {});
     assert_ne!(result, fib(4));
 }
 
@@ -101,4 +101,28 @@ fn every_layout_and_group_and_way_to_reserve() {
         });
         assert_eq!(result, fib(12));
     }
+}
+
+#[test]
+fn a_predicate_says_when_wavefronts_start() {
+    let with = |predicate: Option<fn(Waiting) -> bool>| {
+        naive(&mut apu(&["sm.count=2"]), 17, 4096, |graph, tasks| {
+            if let Some(predicate) = predicate {
+                graph.predicate(tasks, predicate);
+            }
+        })
+    };
+    let (number, usual) = with(None);
+    let (eager_number, eager) = with(Some(|waiting| waiting.ready > 0));
+    let (patient_number, patient) = with(Some(|waiting| waiting.ready >= 256));
+    assert_eq!([number, eager_number, patient_number], [fib(17); 3]);
+    // Whoever does not wait for a full wavefront starts more of them, and who waits for four at once starts them together.
+    assert!(eager.warps > usual.warps, "{} {}", eager.warps, usual.warps);
+    assert!(
+        patient.warps <= usual.warps && count(&patient, "starts") < count(&usual, "starts"),
+        "{patient:?}"
+    );
+    // What is held back for good is started when nothing else can be.
+    let (number, _) = with(Some(|_| false));
+    assert_eq!(number, fib(17));
 }

@@ -34,7 +34,7 @@ pub async fn levelized(mut flow: Flow) {
 }
 
 impl Flow {
-    /// Starts full wavefronts on tasks, and one that is not full where no more tasks can come. Returns whether it did.
+    /// Starts wavefronts on tasks, as their channels' predicates say. Returns whether it did.
     async fn start_tasks(&mut self) -> bool {
         let mut started = false;
         self.look(self.tasks.len());
@@ -42,11 +42,10 @@ impl Flow {
             // When somebody waits for room, the deepest come first.
             let turn = if self.blocked() > 0 { self.tasks.len() - 1 - turn } else { turn };
             let at = self.tasks[turn];
-            let ready = self.ready(at);
-            if ready == 0 {
+            if self.ready(at) == 0 {
                 continue;
             }
-            let most = if self.may_grow(at) { ready - ready % WAVE } else { ready };
+            let most = self.released(at, self.may_grow(at));
             started |= most > 0 && self.start(at, most).await > 0;
         }
         started

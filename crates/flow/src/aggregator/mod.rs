@@ -11,7 +11,7 @@ use warploom::{Agg, Params, Yielded};
 pub use levelized::levelized;
 
 use crate::channel::{Channel, WAVE};
-use crate::graph::Plan;
+use crate::graph::{Plan, Predicate, Waiting};
 
 /// Instructions of the firmware besides its accesses to channels, for each thing it does. Together they are as many as the
 /// functions below take when they are compiled for x86-64, without what stands for the aggregator itself (docs/channels.md).
@@ -47,6 +47,7 @@ struct Side {
     depth: u32,
     after_sync: bool,
     most: u32,
+    predicate: Predicate,
 }
 
 impl Side {
@@ -107,6 +108,7 @@ impl Flow {
             depth: cell.depth,
             after_sync: cell.after_sync,
             most: cell.most,
+            predicate: cell.predicate.clone(),
         };
         let sides: Vec<Side> = plan.cells.iter().zip(channels).zip(initial).map(side).collect();
         let (mut syncs, mut tasks): (Vec<usize>, Vec<usize>) =
@@ -139,6 +141,18 @@ impl Flow {
     /// Elements of a channel that are ready and were not handed out.
     pub fn ready(&self, channel: usize) -> u32 {
         self.sides[channel].waiting()
+    }
+
+    /// Elements of a channel that its predicate lets go: full wavefronts, and what is left if it says so of that. `may_grow`:
+    /// more may come.
+    pub fn released(&self, channel: usize, may_grow: bool) -> u32 {
+        let side = &self.sides[channel];
+        let goes =
+            |ready: u32| ready > 0 && (side.predicate.0)(Waiting { ready, may_grow, level: side.level });
+        let ready = side.waiting();
+        let rest = ready % WAVE;
+        let full = if ready > rest && goes(ready) { ready - rest } else { 0 };
+        full + if goes(rest) { rest } else { 0 }
     }
 
     /// Elements of a channel that were handed out and are not known to be done.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytemuck::Pod;
 use warploom::Buffer;
 
-use crate::channel::{Layout, Shape};
+use crate::channel::{Layout, Shape, WAVE};
 use crate::host::Lane;
 
 pub(crate) use plan::{Cell, Plan};
@@ -69,6 +69,34 @@ impl<T: Pod> From<&Buffer<T>> for Constant {
     }
 }
 
+/// What a channel's predicate is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Waiting {
+    /// Elements that are ready.
+    pub ready: u32,
+    /// More may come before they are processed.
+    pub may_grow: bool,
+    /// The channel's level in its stack.
+    pub level: u32,
+}
+
+/// Whether wavefronts are to be started on what waits in a channel.
+#[derive(Clone)]
+pub(crate) struct Predicate(pub Arc<dyn Fn(Waiting) -> bool + Send + Sync>);
+
+impl Default for Predicate {
+    /// When there are enough for a wavefront, or no more can come.
+    fn default() -> Predicate {
+        Predicate(Arc::new(|waiting| waiting.ready >= WAVE || !waiting.may_grow))
+    }
+}
+
+impl fmt::Debug for Predicate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Predicate")
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Stack {
     pub name: String,
@@ -79,6 +107,7 @@ pub(crate) struct Stack {
     pub beneath: Option<Node>,
     /// Elements before the start, of its first level.
     pub initial: Vec<Vec<u32>>,
+    pub predicate: Predicate,
 }
 
 #[derive(Clone, Debug)]
@@ -153,6 +182,7 @@ impl Graph {
             shape: Shape::new(width, size_of::<T>().div_ceil(4) as u32),
             beneath: None,
             initial: Vec::new(),
+            predicate: Predicate::default(),
         });
         Node(self.stacks.len() - 1)
     }
@@ -160,6 +190,18 @@ impl Graph {
     /// Everything in `node` counts as deeper than everything in `other`: what follows a sync waits for it.
     pub fn beneath(&mut self, node: Node, other: Node) -> &mut Graph {
         self.stacks[node.0].beneath = Some(other);
+        self
+    }
+
+    /// When wavefronts are started on tasks of a channel: whenever `predicate` says so of what waits there. It is asked about all
+    /// that is ready, and again about what is left when wavefronts are full. What it holds back is started when nothing
+    /// else can be. Without one: when there are enough for a wavefront, or no more can come.
+    pub fn predicate(
+        &mut self,
+        node: Node,
+        predicate: impl Fn(Waiting) -> bool + Send + Sync + 'static,
+    ) -> &mut Graph {
+        self.stacks[node.0].predicate = Predicate(Arc::new(predicate));
         self
     }
 

@@ -1,6 +1,6 @@
 //! A graph as an aggregator sees it: single channels, who fills which, and how deep each is.
 
-use super::{Graph, Level, Node};
+use super::{Graph, Level, Node, Predicate};
 
 /// One channel: a level of a stack.
 #[derive(Clone, Debug)]
@@ -18,6 +18,8 @@ pub(crate) struct Cell {
     pub most: u32,
     /// What the kernel of this one writes, and how many elements at most.
     pub feeds: Vec<(usize, u32)>,
+    /// When its elements are started.
+    pub predicate: Predicate,
 }
 
 /// All channels, those of a stack side by side.
@@ -47,6 +49,7 @@ impl Plan {
                 feeders: Vec::new(),
                 most: 1,
                 feeds: Vec::new(),
+                predicate: stack.predicate.clone(),
             }));
         }
         for from in 0..cells.len() {
