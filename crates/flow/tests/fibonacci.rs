@@ -29,7 +29,7 @@ fn naive(gpu: &mut Device, n: u32, width: u32, change: impl Fn(&mut Graph, Node)
 }
 
 /// The graph of Figure 12.
-fn cilk(gpu: &mut Device, n: u32, width: u32, change: impl Fn(&mut Graph)) -> (u32, Report) {
+fn cilk(gpu: &mut Device, n: u32, width: u32, change: impl Fn(&mut Graph, Node)) -> (u32, Report) {
     let module = gpu.load_ptx(PTX).unwrap();
     let result = gpu.zeros::<u32>(1).unwrap();
     let mut graph = Graph::new("fibonacci");
@@ -41,7 +41,7 @@ fn cilk(gpu: &mut Device, n: u32, width: u32, change: impl Fn(&mut Graph)) -> (u
     graph.reads::<[u32; 4]>(sum, sums).after_sync(sum);
     let address = result.address();
     graph.put(tasks, &[address as u32, (address >> 32) as u32, n, 0]);
-    change(&mut graph);
+    change(&mut graph, sums);
     let report = graph.execute(gpu, &module).unwrap().wait().unwrap();
     (result.read(gpu).unwrap()[0], report)
 }
@@ -66,7 +66,7 @@ fn wrong_from_the_start_is_noticed() {
 #[test]
 fn the_cilk_program_adds_up() {
     for cus in ["sm.count=1", "sm.count=8"] {
-        let (result, report) = cilk(&mut apu(&[cus]), 14, 1024, |_| {});
+        let (result, report) = cilk(&mut apu(&[cus]), 14, 1024, |_, _| {});
         assert_eq!(result, fib(14));
         // 753 tasks on 13 levels and 376 sums on 12, each level in as few wavefronts as hold it.
         assert_eq!((report.warps, count(&report, "yields")), (34, 0), "{cus}");
@@ -75,7 +75,7 @@ fn the_cilk_program_adds_up() {
 
 #[test]
 fn narrow_channels_yield_and_go_on() {
-    let (result, report) = cilk(&mut apu(&["sm.count=2"]), 15, 64, |_| {});
+    let (result, report) = cilk(&mut apu(&["sm.count=2"]), 15, 64, |_, _| {});
     assert_eq!(result, fib(15));
     assert!(count(&report, "yields") > 0);
     assert_eq!(count(&report, "yields"), count(&report, "restarts"));
@@ -85,18 +85,18 @@ fn narrow_channels_yield_and_go_on() {
 fn every_layout_and_group_and_way_to_reserve() {
     for width in [64, 512] {
         for layout in [Layout::Structures, Layout::Padded, Layout::Arrays] {
-            let (result, _) = cilk(&mut apu(&["sm.count=2"]), 12, width, |graph| {
+            let (result, _) = cilk(&mut apu(&["sm.count=2"]), 12, width, |graph, _| {
                 graph.layout(layout);
             });
             assert_eq!(result, fib(12), "{layout:?}");
         }
         for group in [1, 16] {
-            let (result, _) = cilk(&mut apu(&["sm.count=2"]), 12, width, |graph| {
+            let (result, _) = cilk(&mut apu(&["sm.count=2"]), 12, width, |graph, _| {
                 graph.group(group);
             });
             assert_eq!(result, fib(12), "groups of {group}");
         }
-        let (result, _) = cilk(&mut apu(&["sm.count=2"]), 12, width, |graph| {
+        let (result, _) = cilk(&mut apu(&["sm.count=2"]), 12, width, |graph, _| {
             graph.lane_by_lane(true);
         });
         assert_eq!(result, fib(12));
@@ -125,4 +125,17 @@ fn a_predicate_says_when_wavefronts_start() {
     // What is held back for good is started when nothing else can be.
     let (number, _) = with(Some(|_| false));
     assert_eq!(number, fib(17));
+}
+
+#[test]
+fn a_predicate_of_what_follows_a_sync() {
+    let with = |predicate: fn(Waiting) -> bool| {
+        cilk(&mut apu(&["sm.count=2"]), 14, 1024, |graph, sums| {
+            graph.predicate(sums, predicate);
+        })
+    };
+    let (_, usual) = with(|_| true);
+    let (held, late) = with(|_| false);
+    assert_eq!(held, fib(14));
+    assert!(late.cycles > usual.cycles, "{} {}", late.cycles, usual.cycles);
 }

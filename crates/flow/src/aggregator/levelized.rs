@@ -92,8 +92,12 @@ impl Flow {
             if feeders_work && (self.blocked.iter().any(waits_deeper) || !all_wait) {
                 continue;
             }
-            let ready = self.ready(at);
-            return self.start(at, ready).await > 0;
+            // What the predicate holds back goes when nothing else can.
+            let most = match self.released(at, false) {
+                0 if all_wait => self.ready(at),
+                most => most,
+            };
+            return self.start(at, most).await > 0;
         }
         false
     }

@@ -193,9 +193,10 @@ impl Graph {
         self
     }
 
-    /// When wavefronts are started on tasks of a channel: whenever `predicate` says so of what waits there. It is asked about all
-    /// that is ready, and again about what is left when wavefronts are full. What it holds back is started when nothing
-    /// else can be. Without one: when there are enough for a wavefront, or no more can come.
+    /// When wavefronts are started on a channel: whenever `predicate` says so of what waits there. It is asked about all that is
+    /// ready, and again about what is left when wavefronts are full; of what follows a sync, when everything deeper has
+    /// ended. What it holds back is started when nothing else can be. Without one: when there are enough for a wavefront,
+    /// or no more can come.
     pub fn predicate(
         &mut self,
         node: Node,
