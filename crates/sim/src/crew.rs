@@ -4,9 +4,12 @@
 //! for as long as the launch runs: each waits at its post for a job, does it, and waits for the next one. On a host that has
 //! other things to do, a thread may not come to its post in time; then the leader does the job.
 
-use std::ops::{Index, IndexMut};
+mod deal;
+
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, Ordering};
+
+pub use deal::{Balance, Dealt};
 
 /// Looks at a post before a thread that waits lets others have the processor.
 const LOOKS: u32 = 300;
@@ -132,65 +135,6 @@ impl<J> Crew<J> {
     }
 }
 
-/// Things dealt out to hands in turn, so that every hand gets about as much work. They keep their numbers.
-#[derive(Debug)]
-pub struct Dealt<T> {
-    /// What each hand holds. A hand that was given away is empty.
-    pub hands: Vec<Vec<T>>,
-    /// The hand that holds a thing, and where in it.
-    places: Vec<(u32, u32)>,
-}
-
-impl<T> Dealt<T> {
-    /// Deals to at least one hand.
-    pub fn new(things: Vec<T>, hands: usize) -> Self {
-        let places = (0..things.len()).map(|i| ((i % hands) as u32, (i / hands) as u32)).collect();
-        let mut dealt: Vec<Vec<T>> = (0..hands).map(|_| Vec::new()).collect();
-        for (number, thing) in things.into_iter().enumerate() {
-            dealt[number % hands].push(thing);
-        }
-        Dealt { hands: dealt, places }
-    }
-
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.places.len()
-    }
-
-    /// All of them, in the order of their numbers.
-    pub fn iter(&self) -> impl Iterator<Item = &T> {
-        (0..self.len()).map(|number| &self[number])
-    }
-
-    /// All of them, hand by hand.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.hands.iter_mut().flatten()
-    }
-
-    /// All of them, in the order of their numbers.
-    pub fn into_vec(self) -> Vec<T> {
-        let mut hands: Vec<_> = self.hands.into_iter().map(Vec::into_iter).collect();
-        self.places.iter().filter_map(|&(hand, _)| hands[hand as usize].next()).collect()
-    }
-}
-
-impl<T> Index<usize> for Dealt<T> {
-    type Output = T;
-    #[inline]
-    fn index(&self, number: usize) -> &T {
-        let (hand, place) = self.places[number];
-        &self.hands[hand as usize][place as usize]
-    }
-}
-
-impl<T> IndexMut<usize> for Dealt<T> {
-    #[inline]
-    fn index_mut(&mut self, number: usize) -> &mut T {
-        let (hand, place) = self.places[number];
-        &mut self.hands[hand as usize][place as usize]
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,19 +164,6 @@ mod tests {
                 numbers
             });
             assert_eq!(counted, (1000..1010).collect::<Vec<u64>>());
-        }
-    }
-
-    #[test]
-    fn what_is_dealt_keeps_its_number() {
-        for hands in 1..5 {
-            let mut dealt = Dealt::new((0..7).collect(), hands);
-            assert_eq!(dealt.len(), 7);
-            dealt.iter_mut().for_each(|x| *x += 10);
-            dealt[3] += 100;
-            assert!(dealt.hands.iter().all(|hand| hand.len() >= 7 / hands));
-            assert_eq!(dealt.iter().copied().collect::<Vec<_>>(), [10, 11, 12, 113, 14, 15, 16]);
-            assert_eq!(dealt.into_vec(), [10, 11, 12, 113, 14, 15, 16]);
         }
     }
 

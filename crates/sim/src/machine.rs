@@ -11,11 +11,12 @@ mod hangs;
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, RwLock};
+use std::time::{Duration, Instant};
 
 use crate::aggregator::{Running, Unit};
 use crate::chip::Chip;
 use crate::chip::spinning::{Bows, BowsSpec, QueueMode};
-use crate::crew::{Crew, Dealt};
+use crate::crew::{Balance, Crew, Dealt};
 use crate::fault::Fault;
 use crate::functional::{Launch, Output, UninitialisedReads};
 use crate::gpu::{LaunchError, Stats};
@@ -160,6 +161,7 @@ fn run_in<'a, const N: usize, P: Probe>(
         told_room: vec![None; sms.len()],
         sms: Dealt::new(sms, threads),
         partitions: Dealt::new(std::mem::take(&mut side.partitions), threads),
+        balance: Balance::default(),
         memory: &memory,
         side,
         start,
@@ -192,18 +194,22 @@ struct Share<const N: usize, P: Probe> {
     partitions: Vec<Partition>,
     now: u64,
     until: u64,
+    /// How long that took.
+    took: Duration,
 }
 
 impl<const N: usize, P: Probe> Default for Share<N, P> {
     fn default() -> Self {
-        Share { sms: Vec::new(), partitions: Vec::new(), now: 0, until: 0 }
+        Share { sms: Vec::new(), partitions: Vec::new(), now: 0, until: 0, took: Duration::ZERO }
     }
 }
 
 impl<const N: usize, P: Probe> Share<N, P> {
     fn run(&mut self, context: &Context<'_>, memory: &Memory) {
+        let start = Instant::now();
         self.sms.iter_mut().for_each(|sm| sm.run(context, memory, self.now, self.until));
         self.partitions.iter_mut().for_each(|partition| partition.run(self.until));
+        self.took = start.elapsed();
     }
 }
 
@@ -214,6 +220,7 @@ struct Machine<'a, const N: usize, P: Probe> {
     timing: &'a Timing,
     sms: Dealt<Sm<N, (SmStats, P)>>,
     partitions: Dealt<Partition>,
+    balance: Balance,
     /// Read by all inside a window, changed only between windows.
     memory: &'a RwLock<&'a mut Memory>,
     side: &'a mut MemorySide,
@@ -349,6 +356,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         swap(crew.others(), &mut mine);
         mine.run(&self.context, &memory);
         swap(crew.others(), &mut mine);
+        self.balance.worked(crew.others(), mine.took);
         if let Some(aggregator) = &mut self.aggregator {
             aggregator.run(&memory, until);
         }
@@ -358,8 +366,10 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                     share.run(&self.context, &memory);
                 }
                 swap(other, share);
+                self.balance.worked(other, share.took);
             });
         }
+        self.balance.settle(&mut self.sms);
     }
 
     /// After a launch was cut off: what its warps have issued still reaches memory, and the next launch finds an empty
