@@ -9,7 +9,7 @@ mod deal;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, Ordering};
 
-pub use deal::{Balance, Dealt};
+pub use deal::{Balance, Dealt, Lent};
 
 /// Looks at a post before a thread that waits lets others have the processor.
 const LOOKS: u32 = 300;

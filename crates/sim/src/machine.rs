@@ -9,6 +9,7 @@ mod firmware;
 mod hangs;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 use crate::aggregator::{Running, Unit};
 use crate::chip::Chip;
 use crate::chip::spinning::{Bows, BowsSpec, QueueMode};
-use crate::crew::{Balance, Crew, Dealt};
+use crate::crew::{Balance, Crew, Dealt, Lent};
 use crate::fault::Fault;
 use crate::functional::{Launch, Output, UninitialisedReads};
 use crate::gpu::{LaunchError, Stats};
@@ -190,27 +191,39 @@ fn run_in<'a, const N: usize, P: Probe>(
 
 /// What one thread runs through a window.
 struct Share<const N: usize, P: Probe> {
-    sms: Vec<Sm<N, (SmStats, P)>>,
-    partitions: Vec<Partition>,
-    now: u64,
-    until: u64,
+    sms: Lent<Sm<N, (SmStats, P)>>,
+    partitions: Lent<Partition>,
+    window: Range<u64>,
     /// How long that took.
     took: Duration,
 }
 
 impl<const N: usize, P: Probe> Default for Share<N, P> {
     fn default() -> Self {
-        Share { sms: Vec::new(), partitions: Vec::new(), now: 0, until: 0, took: Duration::ZERO }
+        Share { sms: Vec::new(), partitions: Vec::new(), window: 0..0, took: Duration::ZERO }
     }
 }
 
 impl<const N: usize, P: Probe> Share<N, P> {
     fn run(&mut self, context: &Context<'_>, memory: &Memory) {
-        let start = Instant::now();
-        self.sms.iter_mut().for_each(|sm| sm.run(context, memory, self.now, self.until));
-        self.partitions.iter_mut().for_each(|partition| partition.run(self.until));
-        self.took = start.elapsed();
+        let sms = self.sms.iter_mut().map(|(_, sm)| &mut **sm);
+        let partitions = self.partitions.iter_mut().map(|(_, partition)| &mut **partition);
+        self.took = run_window(sms, partitions, context, memory, &self.window);
     }
+}
+
+/// Runs SMs and partitions through a window. Returns how long that took.
+fn run_window<'a, const N: usize, P: Probe + 'a>(
+    sms: impl Iterator<Item = &'a mut Sm<N, (SmStats, P)>>,
+    partitions: impl Iterator<Item = &'a mut Partition>,
+    context: &Context<'_>,
+    memory: &Memory,
+    window: &Range<u64>,
+) -> Duration {
+    let start = Instant::now();
+    sms.for_each(|sm| sm.run(context, memory, window.start, window.end));
+    partitions.for_each(|partition| partition.run(window.end));
+    start.elapsed()
 }
 
 const NO_PANIC: &str = "nobody panics with memory in hand";
@@ -280,7 +293,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 None => return Err(End::Hang(HangReason::Blocked)),
             };
             let until = now + self.window;
-            self.advance(now, until, crew);
+            self.advance(now..until, crew);
             self.exchange(until);
             now = until;
             if let Some((_, fault)) = self.first_fault() {
@@ -338,34 +351,30 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             .chain([self.requests.next_event(), self.replies.next_event(), coherence].into_iter().flatten())
     }
 
-    /// Runs everything through a window, in equal shares.
-    fn advance(&mut self, now: u64, until: u64, crew: &Crew<Share<N, P>>) {
-        let mut swap = |thread: usize, share: &mut Share<N, P>| {
-            std::mem::swap(&mut self.sms.hands[thread], &mut share.sms);
-            std::mem::swap(&mut self.partitions.hands[thread], &mut share.partitions);
-        };
-        // The last hand may hold less than the others; the leader has more to do besides.
-        let mut mine = Share { now, until, ..Share::default() };
+    /// Runs everything through a window, each thread its share.
+    fn advance(&mut self, window: Range<u64>, crew: &Crew<Share<N, P>>) {
         for other in 0..crew.others() {
             crew.give(other, |share| {
-                (share.now, share.until) = (now, until);
-                swap(other, share);
+                share.window = window.clone();
+                self.sms.lend(other, &mut share.sms);
+                self.partitions.lend(other, &mut share.partitions);
             });
         }
         let memory = self.memory.read().expect(NO_PANIC);
-        swap(crew.others(), &mut mine);
-        mine.run(&self.context, &memory);
-        swap(crew.others(), &mut mine);
-        self.balance.worked(crew.others(), mine.took);
+        // The last hand may hold less than the others; the leader has more to do besides.
+        let mine = crew.others();
+        let (sms, partitions) = (self.sms.of_hand(mine), self.partitions.of_hand(mine));
+        self.balance.worked(mine, run_window(sms, partitions, &self.context, &memory, &window));
         if let Some(aggregator) = &mut self.aggregator {
-            aggregator.run(&memory, until);
+            aggregator.run(&memory, window.end);
         }
         for other in 0..crew.others() {
             crew.take_back(other, |share, done| {
                 if !done {
                     share.run(&self.context, &memory);
                 }
-                swap(other, share);
+                self.sms.take_back(&mut share.sms);
+                self.partitions.take_back(&mut share.partitions);
                 self.balance.worked(other, share.took);
             });
         }

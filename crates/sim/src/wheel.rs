@@ -24,7 +24,12 @@ pub struct Wheel<E: Copy> {
     far: BinaryHeap<Reverse<Far<E>>>,
     /// Events that ever went to `far`.
     sequence: u64,
+    /// The cycle of the earliest event; it is asked for in every cycle.
+    next: u64,
 }
+
+/// The cycle of what does not happen.
+const NEVER: u64 = u64::MAX;
 
 /// An event beyond the ring.
 #[derive(Clone, Copy, Debug)]
@@ -44,13 +49,15 @@ impl<E: Copy> Wheel<E> {
             words: 0,
             far: BinaryHeap::new(),
             sequence: 0,
+            next: NEVER,
         }
     }
 
     /// Adds an event for cycle `at`, which is not before the cycle last popped.
     #[inline]
     pub fn push(&mut self, at: u64, event: E) {
-        debug_assert!(at >= self.now, "an event for cycle {at}, at cycle {}", self.now);
+        debug_assert!(at >= self.now && at != NEVER, "an event for cycle {at}, at cycle {}", self.now);
+        self.next = self.next.min(at);
         if at.wrapping_sub(self.now) < SLOTS as u64 {
             self.push_near(at, event);
         } else {
@@ -58,23 +65,27 @@ impl<E: Copy> Wheel<E> {
         }
     }
 
-    /// The cycle of the earliest event.
+    /// The cycle of the earliest event; never (`u64::MAX`) if none waits.
     #[inline]
-    pub fn next_cycle(&self) -> Option<u64> {
+    pub fn next_cycle(&self) -> u64 {
+        self.next
+    }
+
+    fn find_next(&self) -> u64 {
         let slot = self.now as usize % SLOTS;
         let word = slot / 64;
         let here = self.occupied[word] >> (slot % 64);
         if here != 0 {
-            return Some(self.now + u64::from(here.trailing_zeros()));
+            return self.now + u64::from(here.trailing_zeros());
         }
         if self.words == 0 {
-            return self.far.peek().map(|Reverse(far)| far.at);
+            return self.far.peek().map_or(NEVER, |Reverse(far)| far.at);
         }
         // The search ends with this same word, whose bits below `slot` are the ring's last cycles.
         let ahead = self.words.rotate_right(word as u32 + 1).trailing_zeros() as usize;
         let found = (word + 1 + ahead) % WORDS;
         let next = found * 64 + self.occupied[found].trailing_zeros() as usize;
-        Some(self.now + (next.wrapping_sub(slot) % SLOTS) as u64)
+        self.now + (next.wrapping_sub(slot) % SLOTS) as u64
     }
 
     /// Moves time to cycle `now` and appends its events to `into`. No event may lie before `now`.
@@ -83,11 +94,7 @@ impl<E: Copy> Wheel<E> {
     #[inline]
     pub fn pop_at(&mut self, now: u64, into: &mut Vec<E>) {
         debug_assert!(now >= self.now, "time went back from cycle {} to {now}", self.now);
-        debug_assert!(
-            self.next_cycle().is_none_or(|next| next >= now),
-            "cycle {now} skips events of cycle {:?}",
-            self.next_cycle()
-        );
+        debug_assert!(self.next_cycle() >= now, "cycle {now} skips events of cycle {}", self.next_cycle());
         self.now = now;
         // At once, before anything can be pushed into the slots that these cycles now have: this keeps the order.
         while let Some(Reverse(far)) = self.far.peek().copied()
@@ -110,6 +117,7 @@ impl<E: Copy> Wheel<E> {
                 self.words &= !(1 << word);
             }
         }
+        self.next = self.find_next();
     }
 
     /// No event waits.
@@ -174,13 +182,13 @@ mod tests {
     fn events_come_in_the_order_of_cycles_then_of_pushes() {
         let mut wheel = Wheel::new();
         assert!(wheel.is_empty());
-        assert_eq!(wheel.next_cycle(), None);
+        assert_eq!(wheel.next_cycle(), NEVER);
         for (at, event) in [(7, 'c'), (3, 'a'), (7, 'd'), (3, 'b')] {
             wheel.push(at, event);
         }
-        assert_eq!(wheel.next_cycle(), Some(3));
+        assert_eq!(wheel.next_cycle(), 3);
         assert_eq!(pop(&mut wheel, 3), ['a', 'b']);
-        assert_eq!(wheel.next_cycle(), Some(7));
+        assert_eq!(wheel.next_cycle(), 7);
         assert_eq!(pop(&mut wheel, 5), []);
         assert_eq!(pop(&mut wheel, 7), ['c', 'd']);
         assert!(wheel.is_empty());
@@ -201,9 +209,9 @@ mod tests {
         wheel.push(4, 'a');
         assert_eq!(pop(&mut wheel, 4), ['a']);
         wheel.push(4, 'b');
-        assert_eq!(wheel.next_cycle(), Some(4));
+        assert_eq!(wheel.next_cycle(), 4);
         assert_eq!(pop(&mut wheel, 4), ['b']);
-        assert_eq!(wheel.next_cycle(), None);
+        assert_eq!(wheel.next_cycle(), NEVER);
     }
 
     #[test]
@@ -211,9 +219,9 @@ mod tests {
         let mut wheel = Wheel::new();
         assert_eq!(pop(&mut wheel, 70), []);
         wheel.push(69 + SLOTS as u64, 'b');
-        assert_eq!(wheel.next_cycle(), Some(69 + SLOTS as u64));
+        assert_eq!(wheel.next_cycle(), 69 + SLOTS as u64);
         wheel.push(71, 'a');
-        assert_eq!(wheel.next_cycle(), Some(71));
+        assert_eq!(wheel.next_cycle(), 71);
         assert_eq!(pop(&mut wheel, 71), ['a']);
         assert_eq!(pop(&mut wheel, 69 + SLOTS as u64), ['b']);
     }
@@ -226,11 +234,11 @@ mod tests {
         wheel.push(2000, 'b');
         wheel.push(1_000_000, 'z');
         assert_eq!(pop(&mut wheel, 1), ['-']);
-        assert_eq!(wheel.next_cycle(), Some(2000));
+        assert_eq!(wheel.next_cycle(), 2000);
         assert_eq!(pop(&mut wheel, 1000), []);
         wheel.push(2000, 'c');
         assert_eq!(pop(&mut wheel, 2000), ['a', 'b', 'c']);
-        assert_eq!(wheel.next_cycle(), Some(1_000_000));
+        assert_eq!(wheel.next_cycle(), 1_000_000);
         assert_eq!(pop(&mut wheel, 1_000_000), ['z']);
         assert!(wheel.is_empty());
     }
@@ -238,12 +246,12 @@ mod tests {
     #[test]
     fn the_last_cycle_of_all_can_wait() {
         let mut wheel = Wheel::new();
-        wheel.push(u64::MAX, 'z');
-        wheel.push(u64::MAX - 1, 'y');
-        assert_eq!(wheel.next_cycle(), Some(u64::MAX - 1));
-        assert_eq!(pop(&mut wheel, u64::MAX - 1), ['y']);
-        assert_eq!(wheel.next_cycle(), Some(u64::MAX));
-        assert_eq!(pop(&mut wheel, u64::MAX), ['z']);
+        wheel.push(NEVER - 1, 'z');
+        wheel.push(NEVER - 2, 'y');
+        assert_eq!(wheel.next_cycle(), NEVER - 2);
+        assert_eq!(pop(&mut wheel, NEVER - 2), ['y']);
+        assert_eq!(wheel.next_cycle(), NEVER - 1);
+        assert_eq!(pop(&mut wheel, NEVER - 1), ['z']);
     }
 
     #[test]
@@ -290,7 +298,7 @@ mod tests {
                     map.entry(now + distance).or_default().push(event);
                     event += 1;
                 }
-                assert_eq!(wheel.next_cycle(), map.keys().next().copied());
+                assert_eq!(wheel.next_cycle(), map.keys().next().copied().unwrap_or(NEVER));
                 assert_eq!(wheel.is_empty(), map.is_empty());
                 let limit = now + random(3 * SLOTS as u64);
                 now = match random(3) {

@@ -3,55 +3,75 @@
 use std::ops::{Index, IndexMut};
 use std::time::Duration;
 
-/// Things dealt out to hands in turn, so that every hand gets about as much work. They keep their numbers.
+/// Things dealt out to hands in turn, so that every hand gets about as much work. A hand can be lent to somebody else.
 #[derive(Debug)]
 pub struct Dealt<T> {
-    /// What each hand holds. A hand that was given away is empty.
-    pub hands: Vec<Vec<T>>,
-    /// The hand that holds a thing, and where in it.
-    places: Vec<(u32, u32)>,
+    /// By number. What is lent is not here.
+    things: Vec<Option<Box<T>>>,
+    /// The hand that each belongs to.
+    hands: Vec<usize>,
 }
+
+/// What a hand holds, with the things' numbers, for somebody else to work on.
+pub type Lent<T> = Vec<(usize, Box<T>)>;
+
+const IS_LENT: &str = "what is lent comes back before anybody asks for it";
 
 impl<T> Dealt<T> {
     /// Deals to at least one hand.
     pub fn new(things: Vec<T>, hands: usize) -> Self {
-        let places = (0..things.len()).map(|i| ((i % hands) as u32, (i / hands) as u32)).collect();
-        let mut dealt: Vec<Vec<T>> = (0..hands).map(|_| Vec::new()).collect();
-        for (number, thing) in things.into_iter().enumerate() {
-            dealt[number % hands].push(thing);
+        Dealt {
+            hands: (0..things.len()).map(|number| number % hands).collect(),
+            things: things.into_iter().map(|thing| Some(Box::new(thing))).collect(),
         }
-        Dealt { hands: dealt, places }
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.things.len()
     }
 
     /// All of them, in the order of their numbers.
     pub fn iter(&self) -> impl Iterator<Item = &T> {
-        (0..self.len()).map(|number| &self[number])
+        self.things.iter().map(|thing| thing.as_deref().expect(IS_LENT))
     }
 
-    /// All of them, hand by hand.
+    /// All of them, in the order of their numbers.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.hands.iter_mut().flatten()
+        self.things.iter_mut().map(|thing| thing.as_deref_mut().expect(IS_LENT))
+    }
+
+    /// What a hand holds. Those of other hands may be lent.
+    pub fn of_hand(&mut self, hand: usize) -> impl Iterator<Item = &mut T> {
+        let held = self.things.iter_mut().zip(&self.hands).filter(move |&(_, &of)| of == hand);
+        held.map(|(thing, _)| thing.as_deref_mut().expect(IS_LENT))
+    }
+
+    /// Gives away what a hand holds.
+    pub fn lend(&mut self, hand: usize, to: &mut Lent<T>) {
+        let held = self.things.iter_mut().enumerate().filter(|&(number, _)| self.hands[number] == hand);
+        to.extend(held.map(|(number, thing)| (number, thing.take().expect(IS_LENT))));
+    }
+
+    /// Takes back what was lent.
+    pub fn take_back(&mut self, lent: &mut Lent<T>) {
+        lent.drain(..).for_each(|(number, thing)| self.things[number] = Some(thing));
     }
 
     /// All of them, in the order of their numbers.
     pub fn into_vec(self) -> Vec<T> {
-        let mut hands: Vec<Vec<_>> =
-            self.hands.into_iter().map(|hand| hand.into_iter().map(Some).collect()).collect();
-        self.places.iter().filter_map(|&(hand, place)| hands[hand as usize][place as usize].take()).collect()
+        self.things.into_iter().map(|thing| *thing.expect(IS_LENT)).collect()
+    }
+
+    fn held(&self, hand: usize) -> usize {
+        self.hands.iter().filter(|&&of| of == hand).count()
     }
 
     /// The last thing of one hand goes to another.
     fn pass(&mut self, from: usize, to: usize) {
-        let Some(thing) = self.hands[from].pop() else { return };
-        let old = (from as u32, self.hands[from].len() as u32);
-        let new = (to as u32, self.hands[to].len() as u32);
-        self.hands[to].push(thing);
-        self.places.iter_mut().filter(|place| **place == old).for_each(|place| *place = new);
+        if let Some(number) = self.hands.iter().rposition(|&hand| hand == from) {
+            self.hands[number] = to;
+        }
     }
 }
 
@@ -59,16 +79,14 @@ impl<T> Index<usize> for Dealt<T> {
     type Output = T;
     #[inline]
     fn index(&self, number: usize) -> &T {
-        let (hand, place) = self.places[number];
-        &self.hands[hand as usize][place as usize]
+        self.things[number].as_deref().expect(IS_LENT)
     }
 }
 
 impl<T> IndexMut<usize> for Dealt<T> {
     #[inline]
     fn index_mut(&mut self, number: usize) -> &mut T {
-        let (hand, place) = self.places[number];
-        &mut self.hands[hand as usize][place as usize]
+        self.things[number].as_deref_mut().expect(IS_LENT)
     }
 }
 
@@ -106,10 +124,10 @@ impl Balance {
         let longest = by_time().max_by_key(|&(_, time)| time);
         let shortest = by_time().min_by_key(|&(_, time)| time);
         if let (Some((slow, &most)), Some((fast, &least))) = (longest, shortest) {
-            let count = dealt.hands[fast].len() as u32;
+            let count = dealt.held(fast) as u32;
             // What one more would take there; half of it again, lest it goes to and fro.
             let one_more = if count == 0 { Duration::ZERO } else { least / count };
-            if dealt.hands[slow].len() > 1 && least + one_more * 3 / 2 < most {
+            if dealt.held(slow) > 1 && least + one_more * 3 / 2 < most {
                 dealt.pass(slow, fast);
             }
         }
@@ -123,15 +141,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_dealt_keeps_its_number() {
+    fn what_is_dealt_and_lent_keeps_its_number() {
         for hands in 1..5 {
             let mut dealt = Dealt::new((0..7).collect(), hands);
             assert_eq!(dealt.len(), 7);
             dealt.iter_mut().for_each(|x| *x += 10);
             dealt[3] += 100;
-            assert!(dealt.hands.iter().all(|hand| hand.len() >= 7 / hands));
-            assert_eq!(dealt.iter().copied().collect::<Vec<_>>(), [10, 11, 12, 113, 14, 15, 16]);
-            assert_eq!(dealt.into_vec(), [10, 11, 12, 113, 14, 15, 16]);
+            let mut lent = Lent::new();
+            for hand in 0..hands {
+                assert_eq!(dealt.of_hand(hand).count(), dealt.held(hand));
+                assert!(dealt.held(hand) >= 7 / hands);
+                dealt.lend(hand, &mut lent);
+            }
+            lent.iter_mut().for_each(|(_, x)| **x += 1000);
+            dealt.take_back(&mut lent);
+            assert_eq!(dealt.iter().copied().collect::<Vec<_>>(), [1010, 1011, 1012, 1113, 1014, 1015, 1016]);
+            assert_eq!(dealt.into_vec(), [1010, 1011, 1012, 1113, 1014, 1015, 1016]);
         }
     }
 
@@ -143,13 +168,13 @@ mod tests {
         let mut most = Vec::new();
         for _ in 0..WINDOWS_PER_LOOK * 10 {
             let times = [2, 1].map(Duration::from_micros);
-            let took = [0, 1].map(|hand| times[hand] * dealt.hands[hand].len() as u32);
+            let took = [0, 1].map(|hand| times[hand] * dealt.held(hand) as u32);
             took.iter().enumerate().for_each(|(hand, &time)| balance.worked(hand, time));
             most.push(took[0].max(took[1]));
             balance.settle(&mut dealt);
         }
         assert_eq!((most[0], most[most.len() - 1]), (Duration::from_micros(16), Duration::from_micros(10)));
-        assert_eq!([dealt.hands[0].len(), dealt.hands[1].len()], [5, 10]);
+        assert_eq!([dealt.held(0), dealt.held(1)], [5, 10]);
         assert!((0..15).all(|number| dealt[number] == number as i32));
         assert_eq!(dealt.into_vec(), (0..15).collect::<Vec<i32>>());
     }

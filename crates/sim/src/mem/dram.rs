@@ -117,6 +117,12 @@ impl Channel {
         self.next = self.next.min(self.next_arrival());
     }
 
+    /// Whether it has nothing to do, and nothing that it did waits to be taken.
+    #[inline]
+    pub fn is_quiet(&self) -> bool {
+        self.next == NEVER && self.done.is_empty()
+    }
+
     /// Runs all cycles below `until`, but not beyond the one in which the next read is done.
     #[inline]
     pub fn run(&mut self, until: u64) {

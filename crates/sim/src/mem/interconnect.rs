@@ -191,11 +191,14 @@ struct Sink {
     free: u64,
     /// The source that goes first if several could; those below it go last.
     turn: usize,
-    /// Packets that it still takes in this window, once asked.
-    room: Option<u32>,
+    /// Packets that it still takes in this window, or [`UNASKED`].
+    room: u32,
     /// Sources that have a packet for it which has come.
     wanted_by: Set,
 }
+
+/// A sink that has not been asked how many packets it takes. One more than any answer.
+const UNASKED: u32 = u32::MAX;
 
 /// The tick of what does not come.
 const NEVER: u64 = u64::MAX;
@@ -206,7 +209,7 @@ impl<M: Copy> Crossbar<M> {
         debug_assert!(spec.latency_cycles > 0, "a window has at least one cycle");
         debug_assert!(sources.max(sinks) <= u16::MAX as usize);
         let source = Source { queued: 0, free: 0, last: 0 };
-        let sink = Sink { free: 0, turn: 0, room: None, wanted_by: Set::new(sources) };
+        let sink = Sink { free: 0, turn: 0, room: UNASKED, wanted_by: Set::new(sources) };
         Crossbar {
             clock: Clock::new(clock),
             latency_cycles: u64::from(spec.latency_cycles),
@@ -235,7 +238,7 @@ impl<M: Copy> Crossbar<M> {
 
     /// Puts a packet into its source's queue at core cycle `at`, not before an earlier one of this source nor before
     /// the last window's end. The header is not in `data_bytes`.
-    #[inline]
+    #[inline(always)]
     pub fn inject(&mut self, source: usize, at: u64, sink: usize, data_bytes: u32, message: M) {
         debug_assert!(self.room(source) > 0, "source {source} has no room");
         debug_assert!(at >= self.until, "a packet for cycle {at}, at cycle {}", self.until);
@@ -271,7 +274,7 @@ impl<M: Copy> Crossbar<M> {
             return;
         }
         let mut tick = self.clock.tick_from(from);
-        self.sinks.iter_mut().for_each(|sink| sink.room = None);
+        self.sinks.iter_mut().for_each(|sink| sink.room = UNASKED);
         self.open.clone_from(&self.wanted);
         while tick < end {
             tick = self.step(tick, &mut room, &mut deliver);
@@ -303,11 +306,15 @@ impl<M: Copy> Crossbar<M> {
                 continue;
             }
             let Some(source) = to.wanted_by.first_without(&self.busy, to.turn) else { continue };
-            if *to.room.get_or_insert_with(|| room(sink)) > 0 {
+            if to.room == UNASKED {
+                to.room = room(sink).min(UNASKED - 1);
+            }
+            let left = to.room.saturating_sub(1);
+            if to.room > 0 {
                 let (arrival, message) = self.serve(source, sink, tick);
                 deliver(sink, arrival, message);
             }
-            if self.sinks[sink].room == Some(0) {
+            if left == 0 {
                 self.refuse(sink);
             }
         }
@@ -322,7 +329,7 @@ impl<M: Copy> Crossbar<M> {
         let list = &mut self.lists[source * self.sinks.len() + sink];
         let to = &mut self.sinks[sink];
         // A sink that takes nothing more is looked at in the next window.
-        let refused = to.room == Some(0);
+        let refused = to.room == 0;
         if list.is_empty() {
             packet.counted = refused;
             self.stats.blocked_by_sink += u64::from(refused);
@@ -345,7 +352,7 @@ impl<M: Copy> Crossbar<M> {
         let left = tick + u64::from(flits);
         let to = &mut self.sinks[sink];
         (to.free, to.turn) = (left, source + 1);
-        to.room = to.room.map(|room| room - 1);
+        to.room -= 1;
         list.first = next;
         if list.is_empty() {
             to.wanted_by.remove(source);

@@ -114,10 +114,12 @@ impl Partition {
     /// Runs all cycles below `until`.
     pub fn run(&mut self, until: u64) {
         loop {
-            let cycle = self.next_turn().min(until);
-            // The channel stops early at a read that is done in between.
-            self.channel.run(cycle);
-            let cycle = self.channel.next_done().map_or(cycle, |done| done.min(cycle));
+            let mut cycle = self.next_turn().min(until);
+            if !self.channel.is_quiet() {
+                // It stops early at a read that is done in between.
+                self.channel.run(cycle);
+                cycle = self.channel.next_done().map_or(cycle, |done| done.min(cycle));
+            }
             if self.starved {
                 let room = self.channel.room();
                 self.slices.iter_mut().for_each(|slice| slice.offer_dram(cycle, room));
@@ -153,7 +155,7 @@ impl Partition {
 
     /// The next cycle in which a slice may go on, as far as is known.
     fn next_turn(&self) -> u64 {
-        let wake = self.slices.iter().map(Slice::wake).min().unwrap_or(Slice::NEVER);
+        let wake = self.slices.iter().fold(Slice::NEVER, |wake, slice| wake.min(slice.wake()));
         let room = if self.starved { self.channel.next_event() } else { None };
         room.map_or(wake, |command| wake.min(command + 1))
     }

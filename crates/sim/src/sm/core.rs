@@ -3,8 +3,6 @@
 //! A cycle has five parts: answers from memory arrive, events that are due happen, the load/store unit sends a piece,
 //! every scheduler issues, one warp fetches. When none of them has anything to do the SM skips to its next event.
 
-use std::collections::VecDeque;
-
 use smallvec::SmallVec;
 use warploom_isa::{Op, Pc};
 
@@ -12,11 +10,11 @@ use super::decode::{Decoded, Unit};
 use super::dispatched::Dispatched;
 use super::execute::{Cta, Effects, Execution};
 use super::fetch::{Fetch, Fetched};
+use super::inbox::Inbox;
 use super::memory_unit::{MemoryUnit, Progress, warm};
 use super::operands::Backend;
 use super::scoreboard::Hazard;
-use super::simt::Wait;
-use super::slot::Slot;
+use super::slot::{Front, Slot};
 use super::spin_unit::SpinUnit;
 use super::warp::Warp;
 use super::watch::Watch;
@@ -119,8 +117,7 @@ pub struct Sm<const N: usize, P> {
     pub(super) backend: Backend,
     /// The load/store unit.
     pub memory: MemoryUnit<N>,
-    /// Answers on their way here: cycle of arrival and ticket.
-    inbox: VecDeque<(u64, u32)>,
+    inbox: Inbox,
     pub(super) events: Wheel<Event>,
     due: Vec<Event>,
     lines_refused: Vec<u64>,
@@ -193,7 +190,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             branch_latency: chip.units.branch_latency_cycles as u64,
             backend: Backend::new(chip),
             memory: MemoryUnit::new(chip, id as u16, P::WATCHES_MEMORY),
-            inbox: VecDeque::new(),
+            inbox: Inbox::new(),
             events: Wheel::new(),
             due: Vec::new(),
             lines_refused: Vec::new(),
@@ -304,6 +301,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let entry = &mut self.slots[slot.index()];
         *entry = entry.next(at, warp, now);
         (entry.kernel, entry.code_start) = (kernel, context.of(kernel).code_start);
+        self.find_front(slot);
         let age = self.warps_started;
         self.warps_started += 1;
         let schedulers = self.schedulers.len();
@@ -317,6 +315,13 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.refresh(context, slot, now);
     }
 
+    /// Finds out where the warp in a slot is.
+    pub(super) fn find_front(&mut self, slot: WarpSlot) {
+        let entry = &mut self.slots[slot.index()];
+        let resident = self.residents[entry.resident].as_ref();
+        entry.front = resident.map_or(Front::Ended, |resident| Front::of(&resident.warps[entry.warp]));
+    }
+
     /// A warp has left its slot although it has not ended.
     pub(super) fn vacate(&mut self, slot: WarpSlot, now: u64) {
         let entry = &mut self.slots[slot.index()];
@@ -324,7 +329,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             self.probe.spent(slot, entry.state, entry.since, now - entry.since);
         }
         entry.since = now;
-        entry.state = State::Ended;
+        (entry.state, entry.front) = (State::Ended, Front::Ended);
         entry.life += 1;
         self.fetch.forget(slot);
         let schedulers = self.schedulers.len();
@@ -341,8 +346,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             return;
         }
         self.now = self.wake.max(from);
-        let answers = self.inbox.iter().take_while(|&&(at, _)| at < until);
-        warm(answers.map(|&(_, ticket)| (&self.memory, ticket)));
+        warm(self.inbox.before(until).map(|ticket| (&self.memory, ticket)));
         let mut execution = Execution {
             launch: context.launch,
             memory: Global::Later(memory),
@@ -375,7 +379,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// An answer arrives at a later cycle.
     pub fn receive(&mut self, arrival: u64, ticket: u32) {
-        self.inbox.push_back((arrival, ticket));
+        self.inbox.push(arrival, ticket);
         if self.fault.is_none() {
             self.wake = self.wake.min(arrival);
         }
@@ -427,10 +431,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// When something happens by itself, if anything will: an answer, an event, a piece of an access.
     fn next_event(&self) -> u64 {
-        let answer = self.inbox.front().map_or(u64::MAX, |&(at, _)| at);
-        let event = self.events.next_cycle().unwrap_or(u64::MAX);
-        let access = self.memory.next_step().unwrap_or(u64::MAX);
-        let mut next = answer.min(event).min(access);
+        let mut next = self.inbox.next().min(self.events.next_cycle()).min(self.memory.next_step());
         if self.held_back {
             let wakes = self.schedulers.iter().filter_map(|s| s.policy.wakes_at()).min();
             next = next.min(wakes.unwrap_or(u64::MAX));
@@ -453,11 +454,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// One cycle. Returns whether the SM goes on.
     fn cycle<'a>(&mut self, context: &Context<'a>, execution: &mut Execution<'a>, now: u64) -> bool {
-        while let Some(&(at, ticket)) = self.inbox.front() {
-            if at > now {
-                break;
-            }
-            self.inbox.pop_front();
+        while let Some(ticket) = self.inbox.take(now) {
             if let Some(line) = self.memory.arrive(now, ticket) {
                 self.fetch.fill(line);
             }
@@ -469,7 +466,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if !self.memory.switches.done.is_empty() {
             self.finish_switches(context, now);
         }
-        if self.events.next_cycle() == Some(now) {
+        if self.events.next_cycle() == now {
             let mut due = std::mem::take(&mut self.due);
             self.events.pop_at(now, &mut due);
             for &event in &due {
@@ -478,14 +475,16 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             due.clear();
             self.due = due;
         }
-        match self.memory.step(now) {
-            Progress::Finished => {
-                self.backend.release_memory(now);
-                self.collect_completed(now);
-                self.probe.outstanding(now, self.memory.l1.outstanding());
+        if self.memory.next_step() <= now {
+            match self.memory.step(now) {
+                Progress::Finished => {
+                    self.backend.release_memory(now);
+                    self.collect_completed(now);
+                    self.probe.outstanding(now, self.memory.l1.outstanding());
+                }
+                Progress::Sent => self.probe.outstanding(now, self.memory.l1.outstanding()),
+                Progress::Idle | Progress::Refused(_) => {}
             }
-            Progress::Sent => self.probe.outstanding(now, self.memory.l1.outstanding()),
-            Progress::Idle | Progress::Until(_) | Progress::Refused(_) => {}
         }
         self.held_back = false;
         if !self.any_ready.is_empty() && !self.schedule_all(context, execution, now) {
@@ -501,7 +500,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// Every scheduler issues, if it can. Returns false if a thread faulted.
     fn schedule_all<'a>(&mut self, context: &Context<'a>, execution: &mut Execution<'a>, now: u64) -> bool {
-        let mut issuable = self.issuable(now);
+        let issuable = self.issuable(now);
         let busy = self.any_ready.0 & !issuable.0;
         if busy != 0 {
             self.unit_busy += busy.count_ones() as u64;
@@ -512,12 +511,13 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let count = self.schedulers.len();
         let mut scheduler = self.first_scheduler(now);
         for _ in 0..count {
-            let ready = SlotSet(issuable.0 & self.schedulers[scheduler].owned.0);
-            if !ready.is_empty() {
-                if !self.schedule(context, execution, scheduler, ready, now) {
+            let owned = self.schedulers[scheduler].owned.0;
+            // Those before it may have taken the units that its warps need.
+            if self.any_ready.0 & owned != 0 {
+                let ready = SlotSet(self.issuable(now).0 & owned);
+                if !ready.is_empty() && !self.schedule(context, execution, scheduler, ready, now) {
                     return false;
                 }
-                issuable = self.issuable(now);
             }
             scheduler = if scheduler + 1 == count { 0 } else { scheduler + 1 };
         }
@@ -554,11 +554,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         };
         debug_assert!(ready.contains(slot));
         for _ in 0..self.width {
+            let unit = self.slots[slot.index()].unit;
             match self.issue(context, execution, slot, now) {
                 Ok(issue) => {
                     let next = if scheduler + 1 == self.schedulers.len() { 0 } else { scheduler + 1 };
-                    let code = context.of(self.slots[slot.index()].kernel).code;
-                    self.turns[code[issue.pc.index()].unit as usize] = next;
+                    self.turns[unit as usize] = next;
                     self.schedulers[scheduler].policy.issued(now, &issue);
                     // What comes after the branch waits for its turn in the queue.
                     if issue.is_sib && self.back_off(context, scheduler, &issue, now) {
@@ -574,8 +574,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 break;
             }
         }
-        let entry = &self.slots[slot.index()];
-        if self.residents[entry.resident].as_ref().is_none_or(|r| r.warps[entry.warp].is_done()) {
+        if self.slots[slot.index()].state == State::Ended {
             self.schedulers[scheduler].policy.ended(now, slot);
             self.spin_ended(slot, now);
         }
@@ -604,14 +603,13 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         let Some(slot) = self.fetch.next_warp() else { return };
         let entry = &mut self.slots[slot.index()];
-        let resident = self.residents[entry.resident].as_ref();
-        let Some(path) = resident.and_then(|r| r.warps[entry.warp].control.current()) else {
+        let Front::At(pc) = entry.front else {
             entry.fetching = false;
             return;
         };
-        entry.fetch_pc = path.pc;
+        entry.fetch_pc = pc;
         let life = entry.life;
-        match self.fetch.fetch(now, slot, Pc(entry.code_start + path.pc.0)) {
+        match self.fetch.fetch(now, slot, Pc(entry.code_start + pc.0)) {
             Fetched::Hit { count, at } => self.events.push(at, Event::Decoded { slot, life, count }),
             Fetched::Miss { line } => {
                 if !self.memory.fetch_instructions(now, line) {
@@ -641,6 +639,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 }
                 let code = context.of(entry.kernel).code;
                 entry.board.release(&code[pc.index()].writes.at(registers, predicates));
+                // Whatever else it may wait for, it still does.
+                if entry.state != State::Operand {
+                    return;
+                }
                 slot
             }
             Event::Decoded { slot, life, count } => {
@@ -649,9 +651,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                     return;
                 }
                 entry.fetching = false;
-                let resident = self.residents[entry.resident].as_ref();
-                let path = resident.and_then(|r| r.warps[entry.warp].control.current());
-                if path.is_some_and(|path| path.pc == entry.fetch_pc) {
+                if entry.front == Front::At(entry.fetch_pc) {
                     (entry.buffered, entry.buffer_pc) = (count, entry.fetch_pc);
                 }
                 slot
@@ -692,11 +692,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let (state, unit) = self.assess(context, slot, from);
         let entry = &mut self.slots[slot.index()];
         // A warp that sleeps, or waits for a fence or a barrier's latency, fetches meanwhile.
-        let goes_on = |resident: &Resident<N>| resident.warps[entry.warp].control.current().is_some();
-        if entry.buffered == 0
-            && !entry.fetching
-            && self.residents[entry.resident].as_ref().is_some_and(goes_on)
-        {
+        if entry.buffered == 0 && !entry.fetching && matches!(entry.front, Front::At(_)) {
             entry.fetching = true;
             self.fetch.want(slot);
         }
@@ -735,44 +731,45 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let entry = &self.slots[slot.index()];
         let context = context.of(entry.kernel);
         let none = Unit::Control;
-        let Some(resident) = &self.residents[entry.resident] else { return (State::Ended, none) };
-        let warp = &resident.warps[entry.warp];
-        if warp.is_done() {
+        let warp = || self.residents[entry.resident].as_ref().map(|resident| &resident.warps[entry.warp]);
+        debug_assert_eq!(entry.front, warp().map_or(Front::Ended, Front::of));
+        if entry.front == Front::Ended {
             return (State::Ended, none);
         }
         if entry.held {
             return (State::Fence, none);
         }
         // Lanes elsewhere in the code may have the lock.
-        if entry.blocked && warp.control.paths().iter().filter(|(_, wait)| wait.is_none()).count() < 2 {
+        if entry.blocked && warp().is_some_and(|warp| warp.control.running_paths() < 2) {
             return (State::LockQueue, none);
         }
         let (not_before, reason) = entry.not_before;
         if now < not_before {
             return (reason, none);
         }
-        let Some(path) = warp.control.current() else {
-            let at_barrier = warp.control.paths().iter().any(|(_, wait)| *wait == Some(Wait::Barrier));
+        let Front::At(pc) = entry.front else {
+            let at_barrier = warp().is_some_and(|warp| warp.control.waits_at_barrier());
             return (if at_barrier { State::Barrier } else { State::Lanes }, none);
         };
         if entry.buffered == 0 {
             return (State::Fetch, none);
         }
-        let inst = &context.code[path.pc.index()];
+        let inst = &context.code[pc.index()];
         if inst.ordering.after_all && entry.outstanding > 0 {
             return (State::Fence, none);
         }
-        let hazard = if context.launch.kernel.functions.len() == 1 {
-            entry.board.check(&inst.needs)
-        } else {
-            let activation = warp.control.activation();
-            let mut needs = inst.needs.at(activation.registers, activation.predicates);
-            // Registers of the caller and the callee are different rows that may share a bit, so a call or return
-            // waits for all.
-            if matches!(context.launch.kernel.code[path.pc.index()].op, Op::Call | Op::Ret) {
-                needs = super::scoreboard::RegSet::ALL;
+        let hazard = match warp().filter(|_| context.launch.kernel.functions.len() > 1) {
+            None => entry.board.check(&inst.needs),
+            Some(warp) => {
+                let activation = warp.control.activation();
+                let mut needs = inst.needs.at(activation.registers, activation.predicates);
+                // Registers of the caller and the callee are different rows that may share a bit, so a call or return
+                // waits for all.
+                if matches!(context.launch.kernel.code[pc.index()].op, Op::Call | Op::Ret) {
+                    needs = super::scoreboard::RegSet::ALL;
+                }
+                entry.board.check(&needs)
             }
-            entry.board.check(&needs)
         };
         match hazard {
             Hazard::None if now < entry.delayed_until => (State::BackedOff, none),
@@ -826,8 +823,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// When an access that was issued goes on, if any is left.
     pub fn drains_at(&self) -> Option<u64> {
-        let answer = self.inbox.front().map(|&(at, _)| at);
-        [answer, self.memory.next_step()].into_iter().flatten().min()
+        Some(self.inbox.next().min(self.memory.next_step())).filter(|&at| at != NEVER)
     }
 
     /// Lets accesses on their way go on, from `from` on and below `until`, while warps do nothing any more.
@@ -835,8 +831,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.now = self.now.max(from);
         while let Some(now) = self.drains_at().map(|at| at.max(self.now)).filter(|&now| now < until) {
             self.now = now;
-            while let Some(&(_, ticket)) = self.inbox.front().filter(|&&(at, _)| at <= now) {
-                self.inbox.pop_front();
+            while let Some(ticket) = self.inbox.take(now) {
                 self.memory.arrive(now, ticket);
             }
             self.memory.step(now);

@@ -3,6 +3,7 @@
 use warploom_isa::Pc;
 
 use crate::chip::timing::FetchSpec;
+use crate::divisor::Divisor;
 use crate::mem::cache::Tags;
 use crate::sched::{SlotSet, WarpSlot};
 
@@ -32,6 +33,8 @@ pub enum Fetched {
 #[derive(Clone, Debug)]
 pub struct Fetch {
     spec: FetchSpec,
+    line_bytes: Divisor,
+    instruction_bytes: Divisor,
     tags: Tags,
     /// Warps whose buffer is empty and that have not asked yet.
     wants: SlotSet,
@@ -49,6 +52,8 @@ impl Fetch {
     pub fn new(spec: &FetchSpec) -> Fetch {
         Fetch {
             spec: spec.clone(),
+            line_bytes: Divisor::new(spec.cache.line_bytes as u64),
+            instruction_bytes: Divisor::new(spec.instruction_bytes as u64),
             tags: Tags::new(&spec.cache),
             wants: SlotSet::default(),
             waits: Vec::new(),
@@ -94,13 +99,13 @@ impl Fetch {
 
     /// The warp fetches at `pc`.
     pub fn fetch(&mut self, now: u64, slot: WarpSlot, pc: Pc) -> Fetched {
-        let line_bytes = self.spec.cache.line_bytes as u64;
-        let address = CODE_BASE + pc.0 as u64 * self.spec.instruction_bytes as u64;
-        let number = address / line_bytes;
+        let line_bytes = self.line_bytes.get();
+        let address = CODE_BASE + pc.0 as u64 * self.instruction_bytes.get();
+        let number = self.line_bytes.quotient(address);
         if let Some(way) = self.tags.find(number).filter(|&way| self.tags.line(way).valid != 0) {
             self.tags.touch(way);
             self.hits += 1;
-            let left = ((number + 1) * line_bytes - address) / self.spec.instruction_bytes as u64;
+            let left = self.instruction_bytes.quotient((number + 1) * line_bytes - address);
             let count = self.spec.width.min(self.spec.buffer_entries).min(left as u32);
             return Fetched::Hit { count, at: now + self.spec.latency_cycles as u64 };
         }
@@ -113,7 +118,7 @@ impl Fetch {
 
     /// A line has come. Those who waited for it fetch again.
     pub fn fill(&mut self, line: u64) {
-        let number = line / self.spec.cache.line_bytes as u64;
+        let number = self.line_bytes.quotient(line);
         if let Some(way) = self.tags.victim(number) {
             self.tags.replace(way, number);
             self.tags.line_mut(way).valid = 1;

@@ -7,6 +7,7 @@ use super::decode::{Decoded, SpinRole, Unit, next};
 use super::execute::Execution;
 use super::lsu::{Bad, Issued};
 use super::simt::{Activation, Group};
+use super::slot::Front;
 use super::transfer::{Transfer, TransferKind, is_transfer};
 use super::warp::{Warp, lanes};
 use crate::fault::{Fault, Place};
@@ -80,10 +81,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         entry.blocked = false;
         let resident = self.residents[entry.resident].as_ref().expect("it was here before");
         let warp = &resident.warps[entry.warp];
+        entry.front = Front::of(warp);
         // A warp that waits keeps its buffer for when it goes on.
-        let moved = warp.control.current().is_some_and(|path| path.pc != next(pc));
+        let moved = matches!(entry.front, Front::At(here) if here != next(pc));
         entry.buffer_pc = next(pc);
-        let (ended, at) = (warp.is_done(), entry.resident);
+        let (ended, at) = (entry.front == Front::Ended, entry.resident);
         if ended {
             entry.buffered = 0;
             if entry.spinning {
@@ -188,6 +190,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             let Some(slot) = resident.slots[w] else { continue };
             let entry = &mut self.slots[slot.index()];
             let control = &resident.warps[w].control;
+            entry.front = Front::of(&resident.warps[w]);
             if slot == by || control.current().is_none() {
                 continue;
             }

@@ -29,6 +29,9 @@ const LOCAL_BASE: u64 = 1 << 49;
 /// Where constants and parameters lie, as the L2 sees them.
 const CONSTANT_BASE: u64 = 1 << 50;
 
+/// The cycle of what does not happen.
+const NEVER: u64 = u64::MAX;
+
 /// What a message is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -78,9 +81,7 @@ pub struct Flight {
 /// What the unit did in a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// Nothing to do before this cycle.
-    Until(u64),
-    /// Nothing to do.
+    /// No access can go on.
     Idle,
     /// The front access was refused; trying again makes sense after an answer or when the network has room.
     Refused(Refusal),
@@ -114,6 +115,8 @@ pub struct MemoryUnit<const N: usize> {
     constant_misses: Vec<(u64, u32)>,
     /// When the next piece can go.
     pub(super) free_at: u64,
+    /// When the piece in front goes, unless something happens before; asked for in every cycle.
+    next_piece: u64,
     /// The front access was refused, and nothing has changed since.
     refused: bool,
     /// It was refused for want of room in the network.
@@ -163,6 +166,7 @@ impl<const N: usize> MemoryUnit<N> {
             constant: Tags::new(&chip.constant.cache),
             constant_misses: Vec::new(),
             free_at: 0,
+            next_piece: NEVER,
             refused: false,
             wants_room: false,
             completed: Vec::new(),
@@ -185,6 +189,12 @@ impl<const N: usize> MemoryUnit<N> {
         access.number_lines(self.line_bytes);
         access.ready_at = ready;
         self.queue.push_back((transfer, ready));
+        self.find_next_piece();
+    }
+
+    fn find_next_piece(&mut self) {
+        let front = self.queue.front().filter(|_| !self.refused);
+        self.next_piece = front.map_or(NEVER, |&(_, ready)| self.free_at.max(ready));
     }
 
     /// Whether no access waits to be sent.
@@ -197,17 +207,17 @@ impl<const N: usize> MemoryUnit<N> {
         self.room = packets;
         let goes_on = self.refused && self.wants_room && packets > 0;
         self.refused &= !goes_on;
+        self.find_next_piece();
         goes_on || packets > 0 && !self.switches.is_idle()
     }
 
-    /// When the next piece could go, if one can.
+    /// When the next piece or line could go; never (`u64::MAX`) if none can.
     #[inline]
-    pub fn next_step(&self) -> Option<u64> {
-        let access = self.queue.front().filter(|_| !self.refused).map(|&(_, ready)| self.free_at.max(ready));
+    pub fn next_step(&self) -> u64 {
         if self.room == 0 || self.switches.is_idle() {
-            return access;
+            return self.next_piece;
         }
-        access.into_iter().chain(self.switches.next_line()).min()
+        self.next_piece.min(self.switches.next_line().unwrap_or(NEVER))
     }
 
     /// Sends a line of a warp that leaves or comes back, if the network has room.
@@ -226,11 +236,18 @@ impl<const N: usize> MemoryUnit<N> {
         if !self.switches.is_idle() {
             self.send_line(now);
         }
-        let Some(&(id, ready)) = self.queue.front().filter(|_| !self.refused) else { return Progress::Idle };
-        let start = self.free_at.max(ready);
-        if start > now {
-            return Progress::Until(start);
+        if self.next_piece > now {
+            return Progress::Idle;
         }
+        let progress = self.send_piece(now);
+        self.find_next_piece();
+        progress
+    }
+
+    /// Sends a piece of the front access.
+    #[inline]
+    fn send_piece(&mut self, now: u64) -> Progress {
+        let Some(&(id, _)) = self.queue.front() else { return Progress::Idle };
         self.free_at = now + 1;
         let access = &self.transfers[id];
         let sent = if access.shared != 0 {
@@ -587,6 +604,7 @@ impl<const N: usize> MemoryUnit<N> {
     /// The answer to message `ticket` arrives. Returns a line of instructions, if it brings one.
     pub fn arrive(&mut self, now: u64, ticket: u32) -> Option<u64> {
         self.refused = false;
+        self.find_next_piece();
         if ticket & PROBE != 0 {
             self.answer_probe(now, ticket);
             return None;

@@ -11,6 +11,7 @@ pub mod decode;
 pub mod dispatched;
 pub mod execute;
 pub mod fetch;
+mod inbox;
 pub mod independent;
 mod issue;
 pub mod lanes;

@@ -182,6 +182,16 @@ impl Control {
         }
     }
 
+    /// How many paths could run.
+    pub fn running_paths(&self) -> usize {
+        self.paths().iter().filter(|(_, wait)| wait.is_none()).count()
+    }
+
+    /// Whether some path waits at a barrier.
+    pub fn waits_at_barrier(&self) -> bool {
+        self.paths().iter().any(|(_, wait)| *wait == Some(Wait::Barrier))
+    }
+
     /// All paths with their waits, for messages.
     pub fn paths(&self) -> Vec<(Group, Option<Wait>)> {
         self.activated_paths().into_iter().map(|(group, _, wait)| (group, wait)).collect()

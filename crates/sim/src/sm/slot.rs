@@ -4,7 +4,31 @@ use warploom_isa::Pc;
 
 use super::decode::Unit;
 use super::scoreboard::Scoreboard;
+use super::warp::Warp;
 use crate::probe::State;
+
+/// Where a warp is, as far as its slot has to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Front {
+    /// Its running path is at an instruction.
+    At(Pc),
+    /// Every path waits.
+    Waits,
+    /// All its threads have ended.
+    Ended,
+}
+
+impl Front {
+    /// Where a warp is.
+    #[inline]
+    pub fn of<const N: usize>(warp: &Warp<N>) -> Front {
+        match warp.control.current() {
+            _ if warp.is_done() => Front::Ended,
+            Some(path) => Front::At(path.pc),
+            None => Front::Waits,
+        }
+    }
+}
 
 /// A warp's part of the pipeline.
 #[derive(Clone, Debug)]
@@ -19,6 +43,8 @@ pub struct Slot {
     pub(super) resident: usize,
     /// Its number in the CTA.
     pub(super) warp: usize,
+    /// Where it is: what the warp itself says, which is further away.
+    pub(super) front: Front,
     /// The number of its kernel, and where that one's code begins.
     pub(super) kernel: u16,
     pub(super) code_start: u32,
@@ -62,6 +88,7 @@ impl Slot {
             unit: Unit::Control,
             resident: 0,
             warp: 0,
+            front: Front::Ended,
             kernel: 0,
             code_start: 0,
             life: 0,

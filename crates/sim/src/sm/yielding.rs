@@ -82,6 +82,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         debug_assert!(restored, "nobody writes to what a warp left");
         let Some(slot) = there.slots[warp] else { return };
         self.slots[slot.index()].held = false;
+        self.find_front(slot);
         self.refresh(context, slot, now);
     }
 }

@@ -15,6 +15,7 @@ use super::fetch::{Bursts, Fill};
 use super::mshr::{MshrId, Mshrs};
 use super::{PartitionStats, Served};
 use crate::chip::timing::{DramSpec, L2Spec};
+use crate::divisor::Divisor;
 use crate::mem::cache::Tags;
 use crate::mem::dram::Channel;
 use crate::mem::map::AddressMap;
@@ -79,9 +80,9 @@ pub(super) struct Slice {
     index: u8,
     latency_cycles: u64,
     capacity: u32,
-    port_bytes: u32,
+    port_bytes: Divisor,
     fetch_on_write: bool,
-    atomic_lanes_per_cycle: u32,
+    atomic_lanes_per_cycle: Divisor,
     all_sectors: u8,
     bursts: Bursts,
 
@@ -113,9 +114,9 @@ impl Slice {
             index: index as u8,
             latency_cycles: l2.latency_cycles as u64,
             capacity,
-            port_bytes: l2.port_bytes,
+            port_bytes: Divisor::new(l2.port_bytes as u64),
             fetch_on_write: l2.fetch_on_write,
-            atomic_lanes_per_cycle: l2.atomic_lanes_per_cycle,
+            atomic_lanes_per_cycle: Divisor::new(l2.atomic_lanes_per_cycle as u64),
             all_sectors: (u16::MAX >> (16 - sectors)) as u8,
             bursts: Bursts::new(dram.bus_bytes * dram.burst, l2.cache.line_bytes),
             incoming: VecDeque::with_capacity(capacity as usize),

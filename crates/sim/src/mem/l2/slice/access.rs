@@ -185,10 +185,10 @@ impl Slice {
             }
             RequestKind::Atomic { same_word, lanes, .. } => {
                 line.dirty |= request.sectors;
-                let spread = (lanes as u32).div_ceil(self.atomic_lanes_per_cycle);
-                let cycles = spread.max(same_word as u32) as u64;
+                let spread = self.atomic_lanes_per_cycle.quotient_up(lanes as u64);
+                let cycles = spread.max(same_word as u64);
                 turn.stats.atomic_lanes += lanes as u64;
-                turn.stats.same_word_cycles += cycles - spread as u64;
+                turn.stats.same_word_cycles += cycles - spread;
                 let done = self.port_free.max(turn.cycle + cycles);
                 self.atomic = Some(AtomicJob { number: line.number, request: *request, done });
                 return;
@@ -206,8 +206,8 @@ impl Slice {
 
     /// Moves sectors through the port, after what it is moving already.
     fn use_port(&mut self, sectors: u8, turn: &mut Turn) {
-        let bytes = sectors.count_ones() * SECTOR_BYTES;
-        let cycles = bytes.div_ceil(self.port_bytes).max(1) as u64;
+        let bytes = (sectors.count_ones() * SECTOR_BYTES) as u64;
+        let cycles = self.port_bytes.quotient_up(bytes).max(1);
         self.port_free = self.port_free.max(turn.cycle) + cycles;
         turn.stats.port_busy_cycles += cycles;
     }
