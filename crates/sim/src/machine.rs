@@ -206,24 +206,24 @@ impl<const N: usize, P: Probe> Default for Share<N, P> {
 
 impl<const N: usize, P: Probe> Share<N, P> {
     fn run(&mut self, context: &Context<'_>, memory: &Memory) {
+        let start = Instant::now();
         let sms = self.sms.iter_mut().map(|(_, sm)| &mut **sm);
         let partitions = self.partitions.iter_mut().map(|(_, partition)| &mut **partition);
-        self.took = run_window(sms, partitions, context, memory, &self.window);
+        run_window(sms, partitions, context, memory, &self.window);
+        self.took = start.elapsed();
     }
 }
 
-/// Runs SMs and partitions through a window. Returns how long that took.
+/// Runs SMs and partitions through a window.
 fn run_window<'a, const N: usize, P: Probe + 'a>(
     sms: impl Iterator<Item = &'a mut Sm<N, (SmStats, P)>>,
     partitions: impl Iterator<Item = &'a mut Partition>,
     context: &Context<'_>,
     memory: &Memory,
     window: &Range<u64>,
-) -> Duration {
-    let start = Instant::now();
+) {
     sms.for_each(|sm| sm.run(context, memory, window.start, window.end));
     partitions.for_each(|partition| partition.run(window.end));
-    start.elapsed()
 }
 
 const NO_PANIC: &str = "nobody panics with memory in hand";
@@ -364,9 +364,14 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         // The last hand may hold less than the others; the leader has more to do besides.
         let mine = crew.others();
         let (sms, partitions) = (self.sms.of_hand(mine), self.partitions.of_hand(mine));
-        self.balance.worked(mine, run_window(sms, partitions, &self.context, &memory, &window));
+        // To look at the clock takes long compared with the shortest windows, so one thread alone does not.
+        let start = (mine > 0).then(Instant::now);
+        run_window(sms, partitions, &self.context, &memory, &window);
         if let Some(aggregator) = &mut self.aggregator {
             aggregator.run(&memory, window.end);
+        }
+        if let Some(start) = start {
+            self.balance.worked(mine, start.elapsed());
         }
         for other in 0..crew.others() {
             crew.take_back(other, |share, done| {
@@ -378,7 +383,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 self.balance.worked(other, share.took);
             });
         }
-        self.balance.settle(&mut self.sms);
+        if mine > 0 {
+            self.balance.settle(&mut self.sms);
+        }
     }
 
     /// After a launch was cut off: what its warps have issued still reaches memory, and the next launch finds an empty

@@ -13,7 +13,7 @@ use super::fetch::{Fetch, Fetched};
 use super::inbox::Inbox;
 use super::memory_unit::{MemoryUnit, Progress, warm};
 use super::operands::Backend;
-use super::scoreboard::Hazard;
+use super::scoreboard::{Hazard, RegSet};
 use super::slot::{Front, Slot};
 use super::spin_unit::SpinUnit;
 use super::warp::Warp;
@@ -453,6 +453,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// One cycle. Returns whether the SM goes on.
+    #[inline(always)]
     fn cycle<'a>(&mut self, context: &Context<'a>, execution: &mut Execution<'a>, now: u64) -> bool {
         while let Some(ticket) = self.inbox.take(now) {
             if let Some(line) = self.memory.arrive(now, ticket) {
@@ -758,18 +759,17 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if inst.ordering.after_all && entry.outstanding > 0 {
             return (State::Fence, none);
         }
-        let hazard = match warp().filter(|_| context.launch.kernel.functions.len() > 1) {
-            None => entry.board.check(&inst.needs),
-            Some(warp) => {
+        let hazard = if context.launch.kernel.functions.len() == 1 {
+            entry.board.check(&inst.needs)
+        } else if matches!(context.launch.kernel.code[pc.index()].op, Op::Call | Op::Ret) {
+            // Registers of the caller and the callee are different rows that may share a bit.
+            entry.board.check(&RegSet::ALL)
+        } else {
+            let (registers, predicates) = warp().map_or((0, 0), |warp| {
                 let activation = warp.control.activation();
-                let mut needs = inst.needs.at(activation.registers, activation.predicates);
-                // Registers of the caller and the callee are different rows that may share a bit, so a call or return
-                // waits for all.
-                if matches!(context.launch.kernel.code[pc.index()].op, Op::Call | Op::Ret) {
-                    needs = super::scoreboard::RegSet::ALL;
-                }
-                entry.board.check(&needs)
-            }
+                (activation.registers, activation.predicates)
+            });
+            entry.board.check(&inst.needs.at(registers, predicates))
         };
         match hazard {
             Hazard::None if now < entry.delayed_until => (State::BackedOff, none),

@@ -5,18 +5,33 @@ use warploom_isa::{BarMode, Dst, Guard, Inst, Op, Operand, Pc, Scope};
 use super::core::{Context, Event, Resident, Sm};
 use super::decode::{Decoded, SpinRole, Unit, next};
 use super::execute::Execution;
+use super::lanes;
 use super::lsu::{Bad, Issued};
 use super::simt::{Activation, Group};
 use super::slot::Front;
-use super::transfer::{Transfer, TransferKind, is_transfer};
-use super::warp::{Warp, lanes};
+use super::transfer::{Transfer, TransferKind};
+use super::warp::{Warp, lanes as each};
 use crate::fault::{Fault, Place};
 use crate::locks::WarpName;
 use crate::probe::{Probe, State};
 use crate::sched::{BranchOutcome, Issue, WarpSlot};
 
+/// An instruction that issues.
+struct Issuing<'a> {
+    slot: WarpSlot,
+    now: u64,
+    path: Group,
+    /// The lanes of the path on which it acts.
+    mask: u64,
+    activation: Activation,
+    inst: &'a Inst,
+    decoded: &'a Decoded,
+}
+
 impl<const N: usize, P: Probe> Sm<N, P> {
-    /// The warp in `slot`, which is ready, issues its next instruction.
+    /// The warp in `slot`, which is ready, issues its next instruction. A function of its own, so that the loop over cycles
+    /// stays small.
+    #[inline(never)]
     pub(super) fn issue<'a>(
         &mut self,
         context: &Context<'a>,
@@ -46,10 +61,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         self.probe.issued(now, &issue, decoded);
         execution.clock = now;
-        let result = if is_transfer(inst) {
-            self.issue_access(context, execution, slot, now, (path, mask))
+        let issuing = Issuing { slot, now, path, mask, activation, inst, decoded };
+        let result = if decoded.unit == Unit::Memory {
+            self.issue_access(context, execution, issuing)
         } else {
-            self.issue_other(context, execution, slot, now, (path, mask))
+            self.issue_other(context, execution, issuing)
         };
         if let Err(bad) = result {
             let resident = self.residents[at].as_ref().expect("it was here before");
@@ -108,25 +124,47 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         &mut self,
         context: &Context<'_>,
         execution: &mut Execution<'_>,
-        slot: WarpSlot,
-        now: u64,
-        (path, mask): (Group, u64),
+        issuing: Issuing<'_>,
     ) -> Result<(), Bad> {
-        let kernel = context.launch.kernel;
-        let (inst, decoded) = (&kernel.code[path.pc.index()], &context.code[path.pc.index()]);
+        let Issuing { slot, now, path, mask, activation, inst, decoded } = issuing;
         let entry = &mut self.slots[slot.index()];
-        let (at, w, life) = (entry.resident, entry.warp, entry.life);
-        let Some(resident) = &mut self.residents[at] else { unreachable!("a ready warp's CTA is here") };
-        let activation = resident.warps[w].control.activation();
+        let Some(resident) = &mut self.residents[entry.resident] else {
+            unreachable!("a ready warp's CTA is here")
+        };
         if decoded.unit != Unit::Control {
             let times = self.backend.issue(now, slot.index(), activation.registers, decoded);
             if !decoded.writes.is_empty() {
                 let (registers, predicates) = (activation.registers, activation.predicates);
                 entry.board.reserve(&decoded.writes.at(registers, predicates), false);
-                let event = Event::Written { slot, life, pc: path.pc, registers, predicates };
+                let event = Event::Written { slot, life: entry.life, pc: path.pc, registers, predicates };
                 self.events.push(times.written, event);
             }
+            let warp = &mut resident.warps[entry.warp];
+            let imms = &context.launch.kernel.imms;
+            if lanes::execute(inst, &mut warp.registers(&activation), imms, mask) {
+                warp.control.advance();
+                return Ok(());
+            }
         }
+        if matches!(inst.op, Op::Bra) {
+            execution.step(&mut resident.cta, &mut resident.warps, entry.warp, path)?;
+            return Ok(());
+        }
+        self.issue_special(context, execution, issuing)
+    }
+
+    /// What concerns more than the registers and the place of its own warp.
+    #[inline(never)]
+    fn issue_special(
+        &mut self,
+        context: &Context<'_>,
+        execution: &mut Execution<'_>,
+        Issuing { slot, now, path, mask, activation, inst, decoded }: Issuing<'_>,
+    ) -> Result<(), Bad> {
+        let kernel = context.launch.kernel;
+        let entry = &mut self.slots[slot.index()];
+        let (at, w, life) = (entry.resident, entry.warp, entry.life);
+        let Some(resident) = &mut self.residents[at] else { unreachable!("a ready warp's CTA is here") };
         if let Op::Nanosleep = inst.op {
             let nanoseconds = resident.warps[w].registers(&activation).read32(inst.src[0])[first(mask)];
             let cycles = (nanoseconds as u64 * context.launch.chip.clock.core_mhz as u64).div_ceil(1000);
@@ -224,12 +262,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         &mut self,
         context: &Context<'_>,
         execution: &mut Execution<'_>,
-        slot: WarpSlot,
-        now: u64,
-        (path, mask): (Group, u64),
+        Issuing { slot, now, path, mask, activation, inst, decoded }: Issuing<'_>,
     ) -> Result<(), Bad> {
         let kernel = context.launch.kernel;
-        let (inst, decoded) = (&kernel.code[path.pc.index()], &context.code[path.pc.index()]);
         let entry = &mut self.slots[slot.index()];
         let Some(Resident { cta, warps, .. }) = &mut self.residents[entry.resident] else {
             unreachable!("a ready warp's CTA is here")
@@ -239,7 +274,6 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             warp.control.advance();
             return Ok(());
         }
-        let activation = warp.control.activation();
         let id = self.memory.transfers.take(|| Transfer::new(slot, path.pc, activation, mask));
         let transfer = &mut self.memory.transfers[id];
         transfer.reset(slot, path.pc, activation, mask);
@@ -338,7 +372,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         let transfer = &self.memory.transfers[id];
         let last = &mut self.waited_at[slot.index()];
-        for lane in lanes(transfer.mask) {
+        for lane in each(transfer.mask) {
             let address = transfer.addresses.at(lane);
             self.polls[1] += u64::from(std::mem::replace(&mut last[lane], address) == address);
         }

@@ -4,7 +4,7 @@
 //! those are private to the SM, whose load/store unit keeps their order. Bytes of global memory move later: a
 //! store's values are kept here until its L2 slice serves it, a load's come here from the L1 or with the reply.
 
-use warploom_isa::{Access, AtomOp, Cache, Inst, Kernel, Op, Order, Pc, Space, Ty};
+use warploom_isa::{Access, AtomOp, Cache, Kernel, Op, Order, Pc, Space, Ty};
 
 use super::address::{Addresses, addresses, equal_lanes};
 use super::bytes::{Piece, gather_flat, scatter_flat};
@@ -646,12 +646,4 @@ fn pass_turns<const N: usize>(first: &[u32; N], lanes: u64, words: u32, banks: u
         }
     }
     depth.into_iter().max().unwrap_or(1)
-}
-
-/// Whether an instruction is a memory access that becomes a transfer.
-pub fn is_transfer(inst: &Inst) -> bool {
-    matches!(
-        inst.op,
-        Op::Ld { .. } | Op::St(_) | Op::LdLock(_) | Op::StUnlock(_) | Op::Atom(..) | Op::CpAsync(_)
-    )
 }
