@@ -68,19 +68,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             self.issue_other(context, execution, issuing)
         };
         if let Err(bad) = result {
-            let resident = self.residents[at].as_ref().expect("it was here before");
-            return Err(Box::new(Fault {
-                kind: bad.kind,
-                kernel: kernel.name.clone(),
-                cta: resident.cta.id,
-                thread: resident.warps[w].thread(bad.lane),
-                place: Place::of(kernel, path.pc),
-            }));
+            return Err(self.fault_of(context, slot, path.pc, bad));
         }
-        if let Some((lane, space, address, bytes)) = execution.uninitialised.take() {
-            let resident = self.residents[at].as_ref().expect("it was here before");
-            let read = (lane, space.name(), address, bytes);
-            self.unwritten.note(kernel, &resident.cta, &resident.warps[w], path.pc, read);
+        if execution.uninitialised.is_some() {
+            self.note_uninitialised(execution, slot, path.pc);
         }
         if let Some(watch) = &mut self.watch {
             watch.issued(slot, path.mask, inst.op);
@@ -88,6 +79,32 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.note_spin(decoded, &issue, now);
         self.after_issue(context, slot, now, path.pc);
         Ok(issue)
+    }
+
+    /// What a thread of a warp did wrong.
+    #[cold]
+    fn fault_of(&self, context: &Context<'_>, slot: WarpSlot, pc: Pc, bad: Bad) -> Box<Fault> {
+        let entry = &self.slots[slot.index()];
+        let resident = self.residents[entry.resident].as_ref().expect("it was here before");
+        let kernel = context.launch.kernel;
+        Box::new(Fault {
+            kind: bad.kind,
+            kernel: kernel.name.clone(),
+            cta: resident.cta.id,
+            thread: resident.warps[entry.warp].thread(bad.lane),
+            place: Place::of(kernel, pc),
+        })
+    }
+
+    /// A warp read what nobody wrote.
+    #[cold]
+    fn note_uninitialised(&mut self, execution: &mut Execution<'_>, slot: WarpSlot, pc: Pc) {
+        let Some((lane, space, address, bytes)) = execution.uninitialised.take() else { return };
+        let entry = &self.slots[slot.index()];
+        let resident = self.residents[entry.resident].as_ref().expect("it was here before");
+        let read = (lane, space.name(), address, bytes);
+        let warp = &resident.warps[entry.warp];
+        self.unwritten.note(execution.launch.kernel, &resident.cta, warp, pc, read);
     }
 
     /// Looks at where the warp is after an instruction at `pc`.
