@@ -37,7 +37,7 @@ use crate::sched::accuracy::Branches;
 use crate::sm::core::{Context, Sm};
 use crate::sm::decode::{Decoded, SpinRole, decode};
 use crate::sm::lock_unit::LockUnits;
-use crate::sm::memory_unit::{Purpose, warm};
+use crate::sm::memory_unit::Purpose;
 use crate::sm::spin_unit::SpinUnit;
 use crate::stats::SmStats;
 use crate::trace::TraceOptions;
@@ -413,9 +413,6 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         if self.coherence.is_some() {
             changed |= self.serve_coherent(&mut memory, until);
         }
-        let served = self.partitions.iter().flat_map(|partition| &partition.served);
-        let of_sms = served.filter(|served| (served.request.sm as usize) < self.sms.len());
-        warm(of_sms.map(|served| (&self.sms[served.request.sm as usize].memory, served.request.ticket)));
         for partition in 0..self.partitions.len() {
             for served in self.partitions[partition].served.drain(..) {
                 let request = served.request;

@@ -11,7 +11,7 @@ use super::dispatched::Dispatched;
 use super::execute::{Cta, Effects, Execution};
 use super::fetch::{Fetch, Fetched};
 use super::inbox::Inbox;
-use super::memory_unit::{MemoryUnit, Progress, warm};
+use super::memory_unit::{MemoryUnit, Progress};
 use super::operands::Backend;
 use super::scoreboard::{Hazard, RegSet};
 use super::slot::{Front, Slot};
@@ -346,7 +346,6 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             return;
         }
         self.now = self.wake.max(from);
-        warm(self.inbox.before(until).map(|ticket| (&self.memory, ticket)));
         let mut execution = Execution {
             launch: context.launch,
             memory: Global::Later(memory),

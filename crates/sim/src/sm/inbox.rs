@@ -42,11 +42,6 @@ impl Inbox {
         self.next = self.answers.front().map_or(u64::MAX, |&(arrival, _)| arrival);
         Some(ticket)
     }
-
-    /// The tickets of those that arrive before `until`.
-    pub fn before(&self, until: u64) -> impl Iterator<Item = u32> {
-        self.answers.iter().take_while(move |&&(arrival, _)| arrival < until).map(|&(_, ticket)| ticket)
-    }
 }
 
 #[cfg(test)]
@@ -60,7 +55,6 @@ mod tests {
         for (arrival, ticket) in [(5, 50), (5, 51), (9, 52)] {
             inbox.push(arrival, ticket);
         }
-        assert_eq!(inbox.before(9).collect::<Vec<_>>(), [50, 51]);
         assert_eq!((inbox.next(), inbox.take(4)), (5, None));
         assert_eq!([inbox.take(5), inbox.take(5), inbox.take(5)], [Some(50), Some(51), None]);
         assert_eq!((inbox.next(), inbox.take(20)), (9, Some(52)));

@@ -585,22 +585,6 @@ impl<const N: usize> MemoryUnit<N> {
         }
     }
 
-    /// Reads a little of all that it takes to serve or to answer message `ticket`.
-    #[inline]
-    fn glance(&self, ticket: u32) -> u64 {
-        if ticket & PROBE != 0 {
-            return 0;
-        }
-        let flight = &self.flights[ticket];
-        match flight.waiting.first() {
-            // Lines of a warp's state do not belong to an access.
-            Some(&(id, lanes)) if flight.purpose != Purpose::Switch => {
-                self.transfers[id].glance(lanes) ^ flight.bytes[0] as u64
-            }
-            _ => 0,
-        }
-    }
-
     /// The answer to message `ticket` arrives. Returns a line of instructions, if it brings one.
     pub fn arrive(&mut self, now: u64, ticket: u32) -> Option<u64> {
         self.refused = false;
@@ -663,11 +647,4 @@ impl<const N: usize> MemoryUnit<N> {
             self.completed.push((id, access.ready_at.max(now)));
         }
     }
-}
-
-/// Looks at what some messages are about, so that it is in the host's cache when it is their turn. One after the other
-/// each would wait for its own; together they wait but once, as a host has many reads under way if none needs another's result.
-#[inline]
-pub fn warm<'a, const N: usize>(messages: impl Iterator<Item = (&'a MemoryUnit<N>, u32)>) {
-    std::hint::black_box(messages.fold(0, |seen, (unit, ticket)| seen ^ unit.glance(ticket)));
 }

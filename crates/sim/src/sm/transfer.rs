@@ -128,17 +128,6 @@ impl<const N: usize> Transfer<N> {
         (self.unwritten, self.unsent, self.outstanding, self.ready_at) = (0, 0, 0, 0);
     }
 
-    /// Reads a little of all that it takes to move the first of `lanes`.
-    #[inline]
-    pub fn glance(&self, lanes: u64) -> u64 {
-        let lane = lanes.trailing_zeros() as usize % N;
-        let values = match self.kind {
-            TransferKind::Atomic { .. } => self.rows[0][lane] ^ self.rows[2][lane] ^ self.rows[4][lane],
-            _ => self.rows[0][lane],
-        };
-        self.addresses.at(lane) ^ self.global ^ values as u64
-    }
-
     fn count_rows(&self) -> usize {
         (self.bytes as usize).div_ceil(4)
     }
