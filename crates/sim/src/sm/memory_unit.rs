@@ -64,6 +64,10 @@ pub enum Purpose {
 pub struct Flight {
     /// What for.
     pub purpose: Purpose,
+    /// What a coherent L1 may do with it, once answered.
+    pub granted: Option<Grant>,
+    /// Its bytes come with the answer.
+    pub comes: bool,
     /// The line.
     pub line: u64,
     /// Transfers and their lanes that wait for the answer.
@@ -72,10 +76,6 @@ pub struct Flight {
     pub bytes: LineBytes,
     /// Which of its bytes had been written.
     pub written: LineWritten,
-    /// What a coherent L1 may do with it, once answered.
-    pub granted: Option<Grant>,
-    /// Its bytes come with the answer.
-    pub comes: bool,
 }
 
 /// What the unit did in a cycle.

@@ -58,28 +58,28 @@ pub struct Transfer<const N: usize> {
     pub bytes: u32,
     /// Messages that have not been answered.
     pub outstanding: u32,
-    /// Lanes that the load/store unit has not sent yet.
+    /// Lanes in global memory that the load/store unit has not sent yet.
     pub unsent: u64,
-    /// Lanes that tried to take a lock and wait in its queue.
-    pub queued: u64,
-    /// When the last part that needs no answer is there.
-    pub ready_at: u64,
-    /// The warp.
-    pub slot: WarpSlot,
-    /// The access does not use the L1.
-    pub skips_l1: bool,
-    /// Its instruction.
-    pub pc: Pc,
-    /// Lanes that take part.
-    pub mask: u64,
-    /// Of those, the ones in global memory.
-    pub global: u64,
     /// In shared memory.
     pub shared: u64,
     /// In local memory.
     pub local: u64,
     /// In constant memory or parameters.
     pub constant: u64,
+    /// The warp.
+    pub slot: WarpSlot,
+    /// The access does not use the L1.
+    pub skips_l1: bool,
+    /// Its instruction.
+    pub pc: Pc,
+    /// When the last part that needs no answer is there.
+    pub ready_at: u64,
+    /// Lanes that take part.
+    pub mask: u64,
+    /// Of those, the ones in global memory.
+    pub global: u64,
+    /// Lanes that tried to take a lock and wait in its queue.
+    pub queued: u64,
     /// Lanes that found bytes of global memory that nobody wrote, where that is tracked.
     pub unwritten: u64,
     /// Where it ran.
