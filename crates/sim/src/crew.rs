@@ -2,17 +2,25 @@
 //!
 //! A window of the machine is some microseconds of work, much less than it takes to wake a thread, so the threads stay awake
 //! for as long as the launch runs: each waits at its post for a job, does it, and waits for the next one. On a host that has
-//! other things to do, a thread may not come to its post in time; then the leader does the job.
+//! other things to do, a thread may not come to its post in time; then the leader does the job. Where windows are too short
+//! to be shared, it does all of them ([`Pace`]), and the others sleep.
 
 mod deal;
+mod pace;
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
 
 pub use deal::{Balance, Dealt, Lent};
+pub use pace::Pace;
 
 /// Looks at a post before a thread that waits lets others have the processor.
 const LOOKS: u32 = 300;
+
+/// Looks before it sleeps between them: the leader goes on alone for now.
+const LOOKS_AWAKE: u32 = 3000;
+const NAP: Duration = Duration::from_micros(100);
 
 /// No job, or none that anybody has begun or will.
 const EMPTY: u8 = 0;
@@ -36,9 +44,10 @@ impl<J> Post<J> {
             match self.state.load(Ordering::Acquire) {
                 found if found != state => return found,
                 _ if looks < LOOKS => std::hint::spin_loop(),
-                _ => std::thread::yield_now(),
+                _ if looks < LOOKS_AWAKE => std::thread::yield_now(),
+                _ => std::thread::sleep(NAP),
             }
-            looks += 1;
+            looks = looks.saturating_add(1);
         }
     }
 

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use crate::aggregator::{Running, Unit};
 use crate::chip::Chip;
 use crate::chip::spinning::{Bows, BowsSpec, QueueMode};
-use crate::crew::{Balance, Crew, Dealt, Lent};
+use crate::crew::{Balance, Crew, Dealt, Lent, Pace};
 use crate::fault::Fault;
 use crate::functional::{Launch, Output, UninitialisedReads};
 use crate::gpu::{LaunchError, Stats};
@@ -163,6 +163,7 @@ fn run_in<'a, const N: usize, P: Probe>(
         sms: Dealt::new(sms, threads),
         partitions: Dealt::new(std::mem::take(&mut side.partitions), threads),
         balance: Balance::default(),
+        pace: Pace::new(),
         memory: &memory,
         side,
         start,
@@ -234,6 +235,7 @@ struct Machine<'a, const N: usize, P: Probe> {
     sms: Dealt<Sm<N, (SmStats, P)>>,
     partitions: Dealt<Partition>,
     balance: Balance,
+    pace: Pace,
     /// Read by all inside a window, changed only between windows.
     memory: &'a RwLock<&'a mut Memory>,
     side: &'a mut MemorySide,
@@ -351,8 +353,19 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             .chain([self.requests.next_event(), self.replies.next_event(), coherence].into_iter().flatten())
     }
 
-    /// Runs everything through a window, each thread its share.
+    /// Runs everything through a window: each thread its share, or one alone all of it.
     fn advance(&mut self, window: Range<u64>, crew: &Crew<Share<N, P>>) {
+        if crew.others() > 0 && self.pace.next_window(Instant::now) {
+            return self.advance_together(window, crew);
+        }
+        let memory = self.memory.read().expect(NO_PANIC);
+        run_window(self.sms.iter_mut(), self.partitions.iter_mut(), &self.context, &memory, &window);
+        if let Some(aggregator) = &mut self.aggregator {
+            aggregator.run(&memory, window.end);
+        }
+    }
+
+    fn advance_together(&mut self, window: Range<u64>, crew: &Crew<Share<N, P>>) {
         for other in 0..crew.others() {
             crew.give(other, |share| {
                 share.window = window.clone();
@@ -363,16 +376,13 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let memory = self.memory.read().expect(NO_PANIC);
         // The last hand may hold less than the others; the leader has more to do besides.
         let mine = crew.others();
+        let start = Instant::now();
         let (sms, partitions) = (self.sms.of_hand(mine), self.partitions.of_hand(mine));
-        // To look at the clock takes long compared with the shortest windows, so one thread alone does not.
-        let start = (mine > 0).then(Instant::now);
         run_window(sms, partitions, &self.context, &memory, &window);
         if let Some(aggregator) = &mut self.aggregator {
             aggregator.run(&memory, window.end);
         }
-        if let Some(start) = start {
-            self.balance.worked(mine, start.elapsed());
-        }
+        self.balance.worked(mine, start.elapsed());
         for other in 0..crew.others() {
             crew.take_back(other, |share, done| {
                 if !done {
@@ -383,9 +393,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 self.balance.worked(other, share.took);
             });
         }
-        if mine > 0 {
-            self.balance.settle(&mut self.sms);
-        }
+        self.balance.settle(&mut self.sms);
     }
 
     /// After a launch was cut off: what its warps have issued still reaches memory, and the next launch finds an empty
