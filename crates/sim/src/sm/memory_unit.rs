@@ -206,8 +206,10 @@ impl<const N: usize> MemoryUnit<N> {
     pub fn set_room(&mut self, packets: u32) -> bool {
         self.room = packets;
         let goes_on = self.refused && self.wants_room && packets > 0;
-        self.refused &= !goes_on;
-        self.find_next_piece();
+        if goes_on {
+            self.refused = false;
+            self.find_next_piece();
+        }
         goes_on || packets > 0 && !self.switches.is_idle()
     }
 
@@ -587,8 +589,9 @@ impl<const N: usize> MemoryUnit<N> {
 
     /// The answer to message `ticket` arrives. Returns a line of instructions, if it brings one.
     pub fn arrive(&mut self, now: u64, ticket: u32) -> Option<u64> {
-        self.refused = false;
-        self.find_next_piece();
+        if std::mem::take(&mut self.refused) {
+            self.find_next_piece();
+        }
         if ticket & PROBE != 0 {
             self.answer_probe(now, ticket);
             return None;
