@@ -151,7 +151,7 @@ fn partition(chip: &Chip, name: &str, kind: RequestKind, lines: u64) {
                         asks: Asks::Nothing,
                         missed: false,
                     };
-                    partition.accept(slice, now, request);
+                    partition.accept(slice, now, &request);
                     line += 1;
                 }
             }

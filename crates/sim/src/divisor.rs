@@ -29,6 +29,12 @@ impl Divisor {
         if self.by == 1 { n } else { ((n as u128 * self.inverse as u128) >> 64) as u64 }
     }
 
+    /// `n % by`. `n * by` must fit 64 bits.
+    #[inline]
+    pub fn remainder(self, n: u64) -> u64 {
+        n - self.quotient(n) * self.by
+    }
+
     /// `n / by`, rounded up. `(n + by) * by` must fit 64 bits.
     #[inline]
     pub fn quotient_up(self, n: u64) -> u64 {
@@ -49,6 +55,7 @@ mod tests {
                 for n in [n, n / by * by, (n / by * by).saturating_sub(1)] {
                     assert_eq!(divisor.quotient(n), n / by, "{n} / {by}");
                     assert_eq!(divisor.quotient_up(n), n.div_ceil(by), "{n} / {by}, up");
+                    assert_eq!(divisor.remainder(n), n % by, "{n} % {by}");
                 }
             }
         }

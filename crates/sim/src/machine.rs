@@ -456,10 +456,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             if !sm.memory.outbox.is_empty() {
                 self.told_room[id] = None;
             }
-            for (at, request) in sm.memory.outbox.drain(..) {
+            for (at, request) in &sm.memory.outbox {
                 let port = self.side.port(request.line);
-                self.requests.inject(id, at, port, request.request_bytes(), request);
+                self.requests.inject(id, *at, port, request.request_bytes(), *request);
             }
+            sm.memory.outbox.clear();
             changed |= std::mem::take(&mut sm.changed);
         }
         changed |= self.exchange_with_firmware(&mut memory);
@@ -472,7 +473,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         self.replies.advance(
             until,
             |_| u32::MAX,
-            |node, arrival, reply| Self::deliver(sms, aggregator, coherence, (node, arrival), reply),
+            |node, arrival, &reply| Self::deliver(sms, aggregator, coherence, (node, arrival), reply),
         );
         if let Some(aggregator) = &mut self.aggregator {
             aggregator.set_room(self.requests.room(self.sms.len()), until);
@@ -587,8 +588,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         timed.since(&self.before);
         timed.cycles = last.saturating_sub(self.start);
         timed.policy = policy.to_string();
-        timed.requests = self.requests.stats().clone();
-        timed.replies = self.replies.stats().clone();
+        timed.requests = self.requests.stats();
+        timed.replies = self.replies.stats();
         timed.samples = self.all_samples(&timed);
         timed.aggregator = self.firmware_stats(last);
         for (of_sm, sm) in timed.sms.iter_mut().zip(self.sms.iter()) {

@@ -204,7 +204,7 @@ counters! {
         refused_merges,
         /// Tries that found every way of their set waiting.
         refused_ways,
-        /// Tries that found the network full.
+        /// Pieces that the network had no room for, and tries by those that an answer might have helped.
         refused_network,
         /// Rows of local memory found in the L1.
         local_hits,

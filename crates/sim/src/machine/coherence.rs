@@ -262,7 +262,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 let (partition, slice) = place(port);
                 partitions[partition].room(slice).saturating_sub(forwards[port].len() as u32)
             },
-            |_, arrival, request| arrived.push((arrival, request)),
+            |_, arrival, &request| arrived.push((arrival, request)),
         );
         for (arrival, request) in arrived {
             let coherence = self.coherence.as_mut().expect("L1s are coherent");
@@ -279,7 +279,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         coherence.responses.advance(
             until,
             |_| u32::MAX,
-            |_, arrival, message| responses.push((arrival, message)),
+            |_, arrival, &message| responses.push((arrival, message)),
         );
         for (arrival, message) in responses {
             let coherence = self.coherence.as_mut().expect("L1s are coherent");
@@ -297,7 +297,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             {
                 let last = &mut coherence.last[port][1];
                 *last = at.max(*last).max(until);
-                partition.accept(slice, *last, request);
+                partition.accept(slice, *last, &request);
             }
         }
         changed

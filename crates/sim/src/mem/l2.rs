@@ -100,7 +100,7 @@ impl Partition {
 
     /// A request leaves the network, in a cycle that the partition has not run yet. Cycles of arrival at a slice do
     /// not decrease.
-    pub fn accept(&mut self, slice: u32, arrival: u64, request: Request) {
+    pub fn accept(&mut self, slice: u32, arrival: u64, request: &Request) {
         let number = self.map.line_in_slice(request.line);
         self.slices[slice as usize].accept(arrival, number, request);
     }

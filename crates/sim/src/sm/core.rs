@@ -395,7 +395,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// The network now takes so many packets.
     pub fn set_room(&mut self, packets: u32) {
-        if self.memory.set_room(packets) && self.fault.is_none() {
+        if self.memory.set_room(packets, self.now) && self.fault.is_none() {
             self.wake = self.wake.min(self.now);
         }
     }

@@ -91,6 +91,16 @@ pub enum Progress {
     Finished,
 }
 
+/// An access that has not all been sent.
+#[derive(Clone, Copy, Debug)]
+struct Queued {
+    id: u32,
+    /// It goes to the network and nowhere else, so without room there it need not be tried.
+    needs_room: bool,
+    /// When its operands are there.
+    ready: u64,
+}
+
 /// The load/store unit of an SM with its L1.
 #[derive(Debug)]
 pub struct MemoryUnit<const N: usize> {
@@ -106,8 +116,8 @@ pub struct MemoryUnit<const N: usize> {
     pub transfers: Slab<Transfer<N>>,
     /// Messages.
     pub flights: Slab<Flight>,
-    /// In the order of issue, with the cycle their operands are there.
-    queue: VecDeque<(u32, u64)>,
+    /// In the order of issue.
+    queue: VecDeque<Queued>,
     /// The L1 data cache.
     pub l1: L1,
     constant: Tags,
@@ -188,13 +198,21 @@ impl<const N: usize> MemoryUnit<N> {
         access.unsent = access.global;
         access.number_lines(self.line_bytes);
         access.ready_at = ready;
-        self.queue.push_back((transfer, ready));
+        let elsewhere = access.shared | access.constant | access.local;
+        let uses_l1 = self.policy == L1Policy::WriteEvict && access.looks_in_l1() || self.l1.is_coherent();
+        let needs_room = access.unsent != 0 && elsewhere == 0 && !uses_l1;
+        self.queue.push_back(Queued { id: transfer, needs_room, ready });
         self.find_next_piece();
     }
 
+    #[inline]
     fn find_next_piece(&mut self) {
-        let front = self.queue.front().filter(|_| !self.refused);
-        self.next_piece = front.map_or(NEVER, |&(_, ready)| self.free_at.max(ready));
+        self.next_piece = match self.queue.front() {
+            Some(front) if !self.refused && (self.room > 0 || !front.needs_room) => {
+                self.free_at.max(front.ready)
+            }
+            _ => NEVER,
+        };
     }
 
     /// Whether no access waits to be sent.
@@ -202,15 +220,26 @@ impl<const N: usize> MemoryUnit<N> {
         self.queue.is_empty()
     }
 
-    /// The network now takes so many packets. Returns whether an access goes on because of that.
-    pub fn set_room(&mut self, packets: u32) -> bool {
-        self.room = packets;
-        let goes_on = self.refused && self.wants_room && packets > 0;
-        if goes_on {
+    /// The network takes so many packets from `now` on. Returns whether an access goes on because of that.
+    pub fn set_room(&mut self, packets: u32, now: u64) -> bool {
+        let had_none = std::mem::replace(&mut self.room, packets) == 0;
+        if packets == 0 {
+            return false;
+        }
+        let mut goes_on = !self.switches.is_idle();
+        if self.refused && self.wants_room {
             self.refused = false;
+            goes_on = true;
+        } else if had_none && let Some(front) = self.queue.front().filter(|front| front.needs_room) {
+            if self.free_at.max(front.ready) < now {
+                self.stats.refuse(Refusal::Network);
+            }
+            goes_on = true;
+        }
+        if goes_on {
             self.find_next_piece();
         }
-        goes_on || packets > 0 && !self.switches.is_idle()
+        goes_on
     }
 
     /// When the next piece or line could go; never (`u64::MAX`) if none can.
@@ -249,7 +278,7 @@ impl<const N: usize> MemoryUnit<N> {
     /// Sends a piece of the front access.
     #[inline]
     fn send_piece(&mut self, now: u64) -> Progress {
-        let Some(&(id, _)) = self.queue.front() else { return Progress::Idle };
+        let Some(&Queued { id, .. }) = self.queue.front() else { return Progress::Idle };
         self.free_at = now + 1;
         let access = &self.transfers[id];
         let sent = if access.shared != 0 {
@@ -376,7 +405,7 @@ impl<const N: usize> MemoryUnit<N> {
         }
         let access = &self.transfers[id];
         let cached = self.policy == L1Policy::WriteEvict;
-        let through_l1 = cached && !access.skips_l1 && access.kind == TransferKind::Load;
+        let through_l1 = cached && access.looks_in_l1();
         if self.room == 0 && !through_l1 {
             return Err(Refusal::Network);
         }

@@ -128,6 +128,12 @@ impl<const N: usize> Transfer<N> {
         (self.unwritten, self.unsent, self.outstanding, self.ready_at) = (0, 0, 0, 0);
     }
 
+    /// Whether its lanes in global memory are looked for in an L1 that is not coherent.
+    #[inline]
+    pub fn looks_in_l1(&self) -> bool {
+        self.kind == TransferKind::Load && !self.skips_l1
+    }
+
     fn count_rows(&self) -> usize {
         (self.bytes as usize).div_ceil(4)
     }

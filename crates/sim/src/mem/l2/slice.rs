@@ -137,13 +137,13 @@ impl Slice {
         self.capacity - self.incoming.len() as u32
     }
 
-    pub fn accept(&mut self, arrival: u64, number: u64, request: Request) {
+    pub fn accept(&mut self, arrival: u64, number: u64, request: &Request) {
         debug_assert!(self.room() > 0, "a request for a full slice");
         let ready = arrival + self.latency_cycles;
         if self.incoming.is_empty() {
             self.wake = self.wake.min(ready);
         }
-        self.incoming.push_back(Incoming { ready, number, request });
+        self.incoming.push_back(Incoming { ready, number, request: *request });
     }
 
     pub fn set_reply_room(&mut self, cycle: u64, replies: u32) {

@@ -67,7 +67,7 @@ fn finish(partition: &mut Partition) -> Vec<(u64, u64)> {
 /// When the replies to requests that arrive in these cycles leave.
 fn replies(partition: &mut Partition, requests: &[(u64, Request)]) -> Vec<u64> {
     for &(arrival, request) in requests {
-        partition.accept(0, arrival, request);
+        partition.accept(0, arrival, &request);
     }
     finish(partition).iter().map(|&(cycle, _)| cycle).collect()
 }
@@ -118,7 +118,7 @@ fn a_line_serves_its_requests_in_order() {
     // The third one's sector is there, but the second one's is not.
     let mut tickets = Vec::new();
     for (ticket, sectors) in [(1, 0b1000), (2, 0b0001)] {
-        partition.accept(0, 1000, Request { ticket, ..read(0, sectors) });
+        partition.accept(0, 1000, &Request { ticket, ..read(0, sectors) });
     }
     while let Some(cycle) = partition.next_event() {
         partition.run(cycle + 1);
@@ -213,7 +213,7 @@ fn lanes_of_an_atomic_on_one_word_take_turns() {
     let requests =
         [(2000, atomic(0, 32, 20)), (2000, read(1, 0b1)), (2000, read(0, 0b1)), (2000, read(1, 0b1))];
     for (arrival, request) in requests {
-        partition.accept(0, arrival, request);
+        partition.accept(0, arrival, &request);
     }
     let (zero, one) = (line(0, 0), line(0, 1));
     assert_eq!(finish(&mut partition), [(2122, one), (2140, zero), (2141, zero), (2142, one)]);
@@ -224,9 +224,9 @@ fn lanes_of_an_atomic_on_one_word_take_turns() {
 #[test]
 fn a_hot_line_does_not_starve_the_others() {
     let mut partition = fermi();
-    let accept = |partition: &mut Partition, cycle: u64| partition.accept(0, cycle, atomic(0, 32, 32));
+    let accept = |partition: &mut Partition, cycle: u64| partition.accept(0, cycle, &atomic(0, 32, 32));
     (0..16).for_each(|_| accept(&mut partition, 0));
-    partition.accept(0, 0, read(1, ALL));
+    partition.accept(0, 0, &read(1, ALL));
     let mut served = 0;
     while served < 1000 {
         let Some(cycle) = partition.next_event() else { break };
@@ -255,7 +255,7 @@ fn nothing_is_served_without_room_for_the_reply() {
     replies(&mut partition, &[(0, read(0, 0b1))]);
     partition.set_reply_room(0, 900, 1);
     for request in [read(0, 0b1), read(0, 0b1), atomic(0, 1, 1)] {
-        partition.accept(0, 1000, request);
+        partition.accept(0, 1000, &request);
     }
     assert_eq!(finish(&mut partition), [(1121, line(0, 0))]);
     partition.set_reply_room(0, 5000, 1);
@@ -285,7 +285,7 @@ fn a_slice_takes_what_its_pipeline_and_its_queue_hold() {
     let mut partition = fermi();
     assert_eq!((partition.room(0), partition.room(1), partition.next_event()), (128, 128, None));
     for number in 0..128 {
-        partition.accept(0, 0, read(number, 0b1));
+        partition.accept(0, 0, &read(number, 0b1));
     }
     assert_eq!((partition.room(0), partition.room(1), partition.next_event()), (0, 128, Some(120)));
     partition.run(120);
@@ -335,7 +335,7 @@ fn play(partition: &mut Partition, requests: &[(u32, u64, Request)], window: u64
     loop {
         until += window;
         while let Some(&(slice, arrival, request)) = left.next_if(|&&(_, arrival, _)| arrival < until) {
-            partition.accept(slice, arrival, request);
+            partition.accept(slice, arrival, &request);
         }
         if partition.next_event().is_some_and(|event| event < until) {
             partition.run(until);
@@ -389,7 +389,7 @@ fn replies_leave_one_by_one_if_there_is_no_more_room() {
     for seed in 300..320 {
         let mut partition = partition(|l2, dram| small(seed, l2, dram));
         for (slice, arrival, request) in random_requests(seed, 300) {
-            partition.accept(slice, arrival, request);
+            partition.accept(slice, arrival, &request);
         }
         let mut now = 0;
         while partition.served.len() < 300 {

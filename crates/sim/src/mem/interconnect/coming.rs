@@ -1,0 +1,80 @@
+//! Packets by the tick in which they come.
+
+use super::packets::{List, Packets};
+
+/// The tick of what does not come.
+pub(super) const NEVER: u64 = u64::MAX;
+
+/// A list for each of the next ticks, and the packets that come later.
+#[derive(Clone, Debug)]
+pub(super) struct Coming {
+    /// Of tick `t`, at `t % TICKS_AHEAD`, for the ticks from `base` on.
+    lists: [List; TICKS_AHEAD],
+    /// Lists that are not empty, a bit each.
+    occupied: u64,
+    base: u64,
+    /// In the order in which they were injected.
+    later: Vec<u32>,
+}
+
+/// Ticks for which there is a list. Windows are shorter on all chips we know, so next to nothing comes later.
+const TICKS_AHEAD: usize = u64::BITS as usize;
+
+impl Coming {
+    pub fn new() -> Coming {
+        Coming { lists: [List::EMPTY; TICKS_AHEAD], occupied: 0, base: 0, later: Vec::new() }
+    }
+
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.occupied == 0 && self.later.is_empty()
+    }
+
+    #[inline]
+    pub fn push<M: Copy>(&mut self, number: u32, ready: u64, packets: &mut Packets<M>) {
+        if ready - self.base < TICKS_AHEAD as u64 {
+            let place = ready as usize % TICKS_AHEAD;
+            self.lists[place].push(number, packets);
+            self.occupied |= 1 << place;
+        } else {
+            self.later.push(number);
+        }
+    }
+
+    /// When the first comes, or [`NEVER`].
+    #[inline]
+    pub fn next<M: Copy>(&self, packets: &Packets<M>) -> u64 {
+        if self.occupied != 0 {
+            let ahead = self.occupied.rotate_right((self.base % TICKS_AHEAD as u64) as u32).trailing_zeros();
+            return self.base + ahead as u64;
+        }
+        self.later.iter().map(|&number| packets[number].ready).min().unwrap_or(NEVER)
+    }
+
+    /// Takes packets that come by `tick`, the earliest first: the first of some that hang together, or [`List::NONE`].
+    #[inline]
+    pub fn take<M: Copy>(&mut self, tick: u64, packets: &Packets<M>) -> u32 {
+        let next = self.next(packets);
+        if next > tick {
+            return List::NONE;
+        }
+        if self.occupied == 0 {
+            let at = self.later.iter().position(|&number| packets[number].ready <= tick);
+            return at.map_or(List::NONE, |at| self.later.remove(at));
+        }
+        let place = next as usize % TICKS_AHEAD;
+        self.occupied &= !(1 << place);
+        std::mem::replace(&mut self.lists[place], List::EMPTY).first
+    }
+
+    /// All that come before `tick` have been taken.
+    #[inline]
+    pub fn advance<M: Copy>(&mut self, tick: u64, packets: &mut Packets<M>) {
+        self.base = tick;
+        if !self.later.is_empty() {
+            for number in std::mem::take(&mut self.later) {
+                self.push(number, packets[number].ready, packets);
+            }
+        }
+    }
+}
