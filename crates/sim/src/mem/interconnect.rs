@@ -106,8 +106,7 @@ impl<M: Copy + std::fmt::Debug> Crossbar<M> {
     /// Moves every packet that can leave its queue before core cycle `until`, but none earlier than a latency before
     /// it, so that none arrives before it.
     ///
-    /// `room(sink)` says how many packets a sink still takes; it is asked at most once a sink, and only when a packet is
-    /// about to leave for it. `deliver(sink, arrival, message)` is called in order of arrival for each sink.
+    /// `room(sink)` says how many packets a sink takes; it is asked before any is delivered. `deliver(sink, arrival, message)` is called in order of arrival for each sink.
     pub fn advance(
         &mut self,
         until: u64,

@@ -3,6 +3,8 @@
 //! A cycle has five parts: answers from memory arrive, events that are due happen, the load/store unit sends a piece,
 //! every scheduler issues, one warp fetches. When none of them has anything to do the SM skips to its next event.
 
+use std::hint::select_unpredictable;
+
 use smallvec::SmallVec;
 use warploom_isa::{Op, Pc};
 
@@ -360,10 +362,6 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             }
             if self.now == now {
                 self.now = self.next_cycle(until);
-                let idle = self.now - now - 1;
-                if idle > 0 {
-                    self.unit_busy += idle * self.any_ready.len() as u64;
-                }
             }
         }
         let mut effects = execution.effects;
@@ -416,9 +414,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let mut next = u64::MAX;
         if !self.any_ready.is_empty() {
             for (ready, &free_at) in self.ready.iter().zip(&self.backend.free_at) {
-                if !ready.is_empty() {
-                    next = next.min(free_at);
-                }
+                next = next.min(select_unpredictable(ready.is_empty(), NEVER, free_at));
             }
         }
         // A policy that lets ready warps wait says itself until when.
@@ -500,24 +496,20 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// Every scheduler issues, if it can. Returns false if a thread faulted.
     fn schedule_all<'a>(&mut self, context: &Context<'a>, execution: &mut Execution<'a>, now: u64) -> bool {
-        let issuable = self.issuable(now);
-        let busy = self.any_ready.0 & !issuable.0;
-        if busy != 0 {
-            self.unit_busy += busy.count_ones() as u64;
-        }
+        let mut issuable = self.issuable(now);
         if issuable.is_empty() {
             return true;
         }
         let count = self.schedulers.len();
-        let mut scheduler = self.first_scheduler(now);
+        let mut scheduler = self.first_scheduler(issuable, now);
         for _ in 0..count {
-            let owned = self.schedulers[scheduler].owned.0;
-            // Those before it may have taken the units that its warps need.
-            if self.any_ready.0 & owned != 0 {
-                let ready = SlotSet(self.issuable(now).0 & owned);
-                if !ready.is_empty() && !self.schedule(context, execution, scheduler, ready, now) {
+            let ready = SlotSet(issuable.0 & self.schedulers[scheduler].owned.0);
+            if !ready.is_empty() {
+                if !self.schedule(context, execution, scheduler, ready, now) {
                     return false;
                 }
+                // It may have taken the units that others' warps need.
+                issuable = self.issuable(now);
             }
             scheduler = if scheduler + 1 == count { 0 } else { scheduler + 1 };
         }
@@ -526,13 +518,18 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// Who goes first: of schedulers with warps for the same free unit, the next after the one that had it last. To take
     /// turns by cycles is not enough, because a unit may be free in every eighth cycle only.
-    fn first_scheduler(&self, now: u64) -> usize {
+    fn first_scheduler(&self, issuable: SlotSet, now: u64) -> usize {
+        let is_of_one =
+            |set: SlotSet| self.schedulers.iter().any(|scheduler| set.0 & !scheduler.owned.0 == 0);
+        if is_of_one(issuable) {
+            return 0;
+        }
         for unit in [Unit::Memory, Unit::Sfu, Unit::Dp, Unit::Sp] {
             let ready = self.ready[unit as usize];
             if ready.is_empty() || self.backend.free_at[unit as usize] > now {
                 continue;
             }
-            if !self.schedulers.iter().any(|scheduler| ready.0 & !scheduler.owned.0 == 0) {
+            if !is_of_one(ready) {
                 return self.turns[unit as usize];
             }
         }
@@ -585,10 +582,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     #[inline]
     fn issuable(&self, now: u64) -> SlotSet {
         let mut found = 0;
+        // Which units are free cannot be foreseen, so this has no branch.
         for (ready, &free_at) in self.ready.iter().zip(&self.backend.free_at) {
-            if free_at <= now {
-                found |= ready.0;
-            }
+            found |= ready.0 & u64::from(free_at <= now).wrapping_neg();
         }
         SlotSet(found)
     }
@@ -624,7 +620,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         for (transfer, at) in self.memory.completed.drain(..) {
             // Values that go to registers need a port.
             let brings_values = self.memory.transfers[transfer].brings_values();
-            let done = if brings_values { self.backend.book_port(now, at.max(now)) } else { at.max(now) };
+            let done = if brings_values { self.backend.book_port(at.max(now)) } else { at.max(now) };
             let written = done + 1;
             self.events.push(written, Event::Complete { transfer });
         }
@@ -700,10 +696,12 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             return;
         }
         if entry.state == State::Ready {
+            self.unit_busy += self.backend.busy_cycles(entry.unit, from).saturating_sub(entry.busy_before);
             self.ready[entry.unit as usize].remove(slot);
             self.any_ready.remove(slot);
         }
         if state == State::Ready {
+            entry.busy_before = self.backend.busy_cycles(unit, from);
             self.ready[unit as usize].insert(slot);
             self.any_ready.insert(slot);
         }
@@ -720,6 +718,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if now > entry.since {
             self.probe.spent(slot, entry.state, entry.since, now - entry.since);
         }
+        let busy = self.backend.busy_cycles(entry.unit, now);
+        self.unit_busy += busy.saturating_sub(entry.busy_before);
+        entry.busy_before = busy;
         // The second instruction of a cycle adds nothing.
         if now >= entry.since {
             self.probe.spent(slot, State::Issued, now, 1);
@@ -850,6 +851,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 self.probe.spent(slot, entry.state, entry.since, end - entry.since);
             }
             entry.since = end;
+            if entry.state == State::Ready {
+                let busy = self.backend.busy_cycles(entry.unit, end);
+                self.unit_busy += busy.saturating_sub(entry.busy_before);
+                entry.busy_before = busy;
+            }
         }
         let first = slots.first().copied().unwrap_or(WarpSlot(0));
         let warps = slots.len() as u32;

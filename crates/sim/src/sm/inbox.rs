@@ -20,9 +20,7 @@ impl Inbox {
     /// An answer arrives at a cycle, not before an earlier one.
     #[inline]
     pub fn push(&mut self, arrival: u64, ticket: u32) {
-        if self.answers.is_empty() {
-            self.next = arrival;
-        }
+        self.next = self.next.min(arrival);
         self.answers.push_back((arrival, ticket));
     }
 

@@ -245,7 +245,7 @@ impl<const N: usize> MemoryUnit<N> {
     /// When the next piece or line could go; never (`u64::MAX`) if none can.
     #[inline]
     pub fn next_step(&self) -> u64 {
-        if self.room == 0 || self.switches.is_idle() {
+        if self.switches.is_idle() || self.room == 0 {
             return self.next_piece;
         }
         self.next_piece.min(self.switches.next_line().unwrap_or(NEVER))

@@ -4,6 +4,8 @@
 //! Nothing here is stepped cycle by cycle: each resource is known by the cycle in which it is free again, and an
 //! instruction's times follow when it issues.
 
+use std::hint::select_unpredictable;
+
 use super::decode::{Decoded, Unit};
 use crate::chip::Chip;
 
@@ -37,6 +39,37 @@ pub struct Times {
     pub written: u64,
 }
 
+/// How long a kind of unit could take no instruction.
+#[derive(Clone, Copy, Debug, Default)]
+struct Taken {
+    /// Cycles before its last instruction.
+    before: u64,
+    /// The cycle after its last instruction.
+    since: u64,
+}
+
+/// Result ports booked for a cycle, and which cycle this is: without its lowest bits, which say where it is, and its highest,
+/// which no run reaches.
+#[derive(Clone, Copy, Debug, Default)]
+struct Booked(u32);
+
+impl Booked {
+    #[inline(always)]
+    fn none(cycle: u64) -> Booked {
+        Booked(((cycle / BOOKED as u64) as u32) << 8)
+    }
+
+    #[inline(always)]
+    fn is_of(self, cycle: u64) -> bool {
+        self.0 >> 8 == Booked::none(cycle).0 >> 8
+    }
+
+    #[inline(always)]
+    fn count(self) -> u8 {
+        self.0 as u8
+    }
+}
+
 /// An SM's arithmetic back end.
 #[derive(Clone, Debug)]
 pub struct Backend {
@@ -44,11 +77,12 @@ pub struct Backend {
     pub free_at: [u64; Unit::COUNT],
     lanes: [Lane; Unit::COUNT],
     banks: Vec<u64>,
-    /// Result ports booked for the cycles from `booked_from` on, each at its number modulo the length. Small, because
-    /// every cycle has another one, and fifteen SMs' are to stay in the host's cache.
-    ports: Vec<u16>,
-    booked_from: u64,
-    ports_per_cycle: u16,
+    /// How long each kind of unit was taken.
+    taken: [Taken; Unit::COUNT],
+    /// Result ports booked for a cycle, each at its number modulo the length. Small, because every cycle has another one, and
+    /// fifteen SMs' are to stay in the host's cache.
+    ports: Vec<Booked>,
+    ports_per_cycle: u8,
     /// Each slot has its unit.
     owned: bool,
     /// Cycles that operands waited for a bank.
@@ -70,9 +104,9 @@ impl Backend {
             free_at: [0; Unit::COUNT],
             lanes: [Unit::Sp, Unit::Sfu, Unit::Dp, Unit::Memory, Unit::Control].map(lane),
             banks: vec![0; operands.banks as usize],
-            ports: vec![0; BOOKED],
-            booked_from: 0,
-            ports_per_cycle: operands.writeback_ports.min(u16::MAX.into()) as u16,
+            taken: [Taken::default(); Unit::COUNT],
+            ports: vec![Booked::default(); BOOKED],
+            ports_per_cycle: operands.writeback_ports.min(u8::MAX.into()) as u8,
             owned: units.owned,
             bank_conflicts: 0,
         }
@@ -94,17 +128,16 @@ impl Backend {
     /// Books everything for an instruction of an arithmetic unit that issues at `now`. The unit must be free.
     pub fn issue(&mut self, now: u64, slot: usize, registers: u32, inst: &Decoded) -> Times {
         let ready = self.collect(now, slot, registers, inst);
-        let free_at = &mut self.free_at[inst.unit as usize];
-        debug_assert!(*free_at <= now);
+        self.takes(inst.unit, now);
         let lane = &mut self.lanes[inst.unit as usize];
         let unit = if self.owned { slot % lane.units.len() } else { earliest(&lane.units) };
         let starts = ready.max(lane.units[unit]);
         lane.units[unit] = starts + inst.initiation_cycles as u64;
-        *free_at = lane.occupy(starts);
+        self.free_at[inst.unit as usize] = lane.occupy(starts);
         let written = if inst.writes.is_empty() {
             starts + inst.latency_cycles as u64
         } else {
-            self.book_port(now, starts + inst.latency_cycles as u64) + 1
+            self.book_port(starts + inst.latency_cycles as u64) + 1
         };
         Times { starts, written }
     }
@@ -112,6 +145,7 @@ impl Backend {
     /// Collects the operands of a memory instruction. Its collector stays taken until [`Backend::release_memory`].
     pub fn issue_memory(&mut self, now: u64, slot: usize, registers: u32, inst: &Decoded) -> u64 {
         let ready = self.collect(now, slot, registers, inst);
+        self.takes(Unit::Memory, now);
         self.free_at[Unit::Memory as usize] = self.lanes[Unit::Memory as usize].occupy(u64::MAX);
         ready
     }
@@ -125,29 +159,33 @@ impl Backend {
         self.free_at[Unit::Memory as usize] = lane.find_first();
     }
 
-    /// The first cycle from `from` on in which a result port is free; it is taken, at `now`.
-    pub fn book_port(&mut self, now: u64, from: u64) -> u64 {
-        self.forget_before(now);
+    /// A kind of unit, which is free, takes an instruction.
+    #[inline(always)]
+    fn takes(&mut self, unit: Unit, now: u64) {
+        debug_assert!(self.free_at[unit as usize] <= now);
+        self.taken[unit as usize] = Taken { before: self.busy_cycles(unit, now), since: now + 1 };
+    }
+
+    /// Cycles before `now` in which a kind of unit could take no instruction.
+    #[inline(always)]
+    pub fn busy_cycles(&self, unit: Unit, now: u64) -> u64 {
+        let Taken { before, since } = self.taken[unit as usize];
+        before + self.free_at[unit as usize].min(now).saturating_sub(since)
+    }
+
+    /// The first cycle from `from` on in which a result port is free; it is taken.
+    #[inline]
+    pub fn book_port(&mut self, from: u64) -> u64 {
         let mut at = from;
         loop {
-            debug_assert!(at < now + BOOKED as u64, "a result for cycle {at}, at cycle {now}");
-            let booked = &mut self.ports[at as usize % BOOKED];
-            if *booked < self.ports_per_cycle {
-                *booked += 1;
+            let place = &mut self.ports[at as usize % BOOKED];
+            let booked = select_unpredictable(place.is_of(at), *place, Booked::none(at));
+            if booked.count() < self.ports_per_cycle {
+                *place = Booked(booked.0 + 1);
                 return at;
             }
             at += 1;
         }
-    }
-
-    /// The places of cycles that are over are for later ones.
-    #[inline]
-    fn forget_before(&mut self, now: u64) {
-        let over = now.saturating_sub(self.booked_from).min(BOOKED as u64);
-        for cycle in self.booked_from..self.booked_from + over {
-            self.ports[cycle as usize % BOOKED] = 0;
-        }
-        self.booked_from = self.booked_from.max(now);
     }
 }
 
@@ -167,9 +205,9 @@ impl Lane {
 fn earliest(times: &[u64]) -> usize {
     let (mut first, mut best) = (0, u64::MAX);
     for (at, &time) in times.iter().enumerate() {
-        if time < best {
-            (first, best) = (at, time);
-        }
+        let earlier = time < best;
+        first = select_unpredictable(earlier, at, first);
+        best = best.min(time);
     }
     first
 }

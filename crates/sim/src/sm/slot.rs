@@ -39,6 +39,8 @@ pub struct Slot {
     pub(super) since: u64,
     /// For a ready warp: the unit its next instruction needs.
     pub(super) unit: Unit,
+    /// For a ready warp: cycles that this unit was busy before it was ready.
+    pub(super) busy_before: u64,
     /// Which CTA of the SM it belongs to.
     pub(super) resident: usize,
     /// Its number in the CTA.
@@ -86,6 +88,7 @@ impl Slot {
             state: State::Ended,
             since: 0,
             unit: Unit::Control,
+            busy_before: 0,
             resident: 0,
             warp: 0,
             front: Front::Ended,

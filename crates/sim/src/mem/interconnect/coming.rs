@@ -1,28 +1,29 @@
 //! Packets by the tick in which they come.
 
-use super::packets::{List, Packets};
+use super::packets::Packets;
 
 /// The tick of what does not come.
 pub(super) const NEVER: u64 = u64::MAX;
 
-/// A list for each of the next ticks, and the packets that come later.
+/// The numbers of those that come in each of the next ticks, and of those that come later.
 #[derive(Clone, Debug)]
 pub(super) struct Coming {
     /// Of tick `t`, at `t % TICKS_AHEAD`, for the ticks from `base` on.
-    lists: [List; TICKS_AHEAD],
-    /// Lists that are not empty, a bit each.
+    ticks: Box<[Vec<u32>; TICKS_AHEAD]>,
+    /// Ticks in which some come, a bit each.
     occupied: u64,
     base: u64,
     /// In the order in which they were injected.
     later: Vec<u32>,
 }
 
-/// Ticks for which there is a list. Windows are shorter on all chips we know, so next to nothing comes later.
+/// Ticks that have a place. Windows are shorter on all chips we know, so next to nothing comes later.
 const TICKS_AHEAD: usize = u64::BITS as usize;
 
 impl Coming {
     pub fn new() -> Coming {
-        Coming { lists: [List::EMPTY; TICKS_AHEAD], occupied: 0, base: 0, later: Vec::new() }
+        let ticks = Box::new([const { Vec::new() }; TICKS_AHEAD]);
+        Coming { ticks, occupied: 0, base: 0, later: Vec::new() }
     }
 
     #[inline]
@@ -31,10 +32,10 @@ impl Coming {
     }
 
     #[inline]
-    pub fn push<M: Copy>(&mut self, number: u32, ready: u64, packets: &mut Packets<M>) {
+    pub fn push(&mut self, number: u32, ready: u64) {
         if ready - self.base < TICKS_AHEAD as u64 {
             let place = ready as usize % TICKS_AHEAD;
-            self.lists[place].push(number, packets);
+            self.ticks[place].push(number);
             self.occupied |= 1 << place;
         } else {
             self.later.push(number);
@@ -51,29 +52,30 @@ impl Coming {
         self.later.iter().map(|&number| packets[number].ready).min().unwrap_or(NEVER)
     }
 
-    /// Takes packets that come by `tick`, the earliest first: the first of some that hang together, or [`List::NONE`].
+    /// Takes some packets that come by `tick`, the earliest first, and puts their numbers into `taken`, which is empty.
     #[inline]
-    pub fn take<M: Copy>(&mut self, tick: u64, packets: &Packets<M>) -> u32 {
+    pub fn take<M: Copy>(&mut self, tick: u64, packets: &Packets<M>, taken: &mut Vec<u32>) {
         let next = self.next(packets);
         if next > tick {
-            return List::NONE;
+            return;
         }
         if self.occupied == 0 {
             let at = self.later.iter().position(|&number| packets[number].ready <= tick);
-            return at.map_or(List::NONE, |at| self.later.remove(at));
+            taken.extend(at.map(|at| self.later.remove(at)));
+            return;
         }
         let place = next as usize % TICKS_AHEAD;
         self.occupied &= !(1 << place);
-        std::mem::replace(&mut self.lists[place], List::EMPTY).first
+        std::mem::swap(taken, &mut self.ticks[place]);
     }
 
     /// All that come before `tick` have been taken.
     #[inline]
-    pub fn advance<M: Copy>(&mut self, tick: u64, packets: &mut Packets<M>) {
+    pub fn advance<M: Copy>(&mut self, tick: u64, packets: &Packets<M>) {
         self.base = tick;
         if !self.later.is_empty() {
             for number in std::mem::take(&mut self.later) {
-                self.push(number, packets[number].ready, packets);
+                self.push(number, packets[number].ready);
             }
         }
     }

@@ -9,7 +9,15 @@ pub(super) trait NodeSet: Clone + std::fmt::Debug {
 
     fn insert(&mut self, node: usize);
 
-    fn remove(&mut self, node: usize);
+    /// Takes a node out, if `gone` says so: not by a branch, which a host could not foresee.
+    fn remove_if(&mut self, node: usize, gone: bool);
+
+    /// Puts a node in, if it is not in `but`.
+    fn insert_but(&mut self, node: usize, but: &Self);
+
+    fn contains(&self, node: usize) -> bool;
+
+    fn clear(&mut self);
 
     /// Becomes those of `all` that are not in `but`.
     fn set_to(&mut self, all: &Self, but: &Self);
@@ -60,8 +68,23 @@ impl NodeSet for Few {
     }
 
     #[inline(always)]
-    fn remove(&mut self, node: usize) {
-        self.0 &= !(1 << node);
+    fn remove_if(&mut self, node: usize, gone: bool) {
+        self.0 &= !(u64::from(gone) << node);
+    }
+
+    #[inline(always)]
+    fn insert_but(&mut self, node: usize, but: &Few) {
+        self.0 |= (1 << node) & !but.0;
+    }
+
+    #[inline(always)]
+    fn contains(&self, node: usize) -> bool {
+        self.0 >> node & 1 == 1
+    }
+
+    #[inline(always)]
+    fn clear(&mut self) {
+        self.0 = 0;
     }
 
     #[inline(always)]
@@ -83,7 +106,7 @@ impl NodeSet for Few {
     #[inline(always)]
     fn take_first(&mut self, turn: usize) -> Option<usize> {
         let node = self.first(turn)?;
-        self.remove(node);
+        self.remove_if(node, true);
         Some(node)
     }
 
@@ -126,8 +149,20 @@ impl NodeSet for Many {
         self.0[node / 64] |= 1 << (node % 64);
     }
 
-    fn remove(&mut self, node: usize) {
-        self.0[node / 64] &= !(1 << (node % 64));
+    fn remove_if(&mut self, node: usize, gone: bool) {
+        self.0[node / 64] &= !(u64::from(gone) << (node % 64));
+    }
+
+    fn insert_but(&mut self, node: usize, but: &Many) {
+        self.0[node / 64] |= (1 << (node % 64)) & !but.0[node / 64];
+    }
+
+    fn contains(&self, node: usize) -> bool {
+        self.0[node / 64] >> (node % 64) & 1 == 1
+    }
+
+    fn clear(&mut self) {
+        self.0.fill(0);
     }
 
     fn set_to(&mut self, all: &Many, but: &Many) {
@@ -147,11 +182,11 @@ impl NodeSet for Many {
 
     fn take_first(&mut self, turn: usize) -> Option<usize> {
         let node = self.first(turn, |index| self.0[index])?;
-        self.remove(node);
+        self.remove_if(node, true);
         Some(node)
     }
 
     fn iter(&self) -> impl Iterator<Item = usize> {
-        (0..self.0.len() * 64).filter(|node| self.0[node / 64] >> (node % 64) & 1 == 1)
+        (0..self.0.len() * 64).filter(|&node| self.contains(node))
     }
 }

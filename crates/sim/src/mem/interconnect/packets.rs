@@ -89,14 +89,15 @@ impl List {
         self.first == List::NONE
     }
 
-    /// Adds a packet, which is the last of its list already.
+    /// Adds a packet, behind which there is none.
     #[inline(always)]
     pub fn push<M: Copy>(&mut self, number: u32, packets: &mut Packets<M>) {
-        if self.is_empty() {
-            self.first = number;
-        } else {
-            packets[self.last].next = number;
-        }
+        // Whether a list is empty cannot be foreseen, so this has no branch.
+        let empty = self.is_empty();
+        self.first = if empty { number } else { self.first };
+        let before = if empty { number } else { self.last };
+        packets[before].next = number;
+        packets[number].next = List::NONE;
         self.last = number;
     }
 }

@@ -12,20 +12,22 @@ pub(super) struct Ports<M: Copy, S> {
     sources: Vec<Source>,
     sinks: Vec<Sink<S>>,
     sink_count: Divisor,
-    /// Those that come at one tick form a list, and those of one source for one sink that have come.
     packets: Packets<M>,
     /// Packets that have come, of source `i` for sink `k`, at `i * sinks + k`.
     lists: Vec<List>,
     /// Packets that have not come yet.
     coming: Coming,
+    /// Packets that come in this tick.
+    arrived: Vec<u32>,
     /// Nodes whose port moves flits.
     busy: Nodes<S>,
     done: Done<S>,
     /// Sinks for which packets have come.
     wanted: S,
-    /// Of those, the ones that may take more in this window.
+    /// Of those, the ones that may take more in this window, and the ones that were found not to.
     open: S,
-    /// Of those, the ones that have not chosen in this tick.
+    full: S,
+    /// Open ones that have not chosen in this tick.
     choosing: S,
     /// Ticks that packets waited, added up.
     pub queue_ticks: u64,
@@ -48,14 +50,11 @@ struct Sink<S> {
     free: u64,
     /// The source that goes first if several could; those below it go last.
     turn: u32,
-    /// Packets that it still takes in this window, or [`UNASKED`].
+    /// Packets that it still takes in this window.
     room: u32,
     /// Sources that have a packet for it which has come.
     wanted_by: S,
 }
-
-/// A sink that has not been asked how many packets it takes. One more than any answer.
-const UNASKED: u32 = u32::MAX;
 
 /// Some sources and some sinks.
 #[derive(Clone, Debug)]
@@ -82,7 +81,7 @@ impl<M: Copy, S: NodeSet> Ports<M, S> {
     pub fn new(sources: usize, sinks: usize) -> Self {
         let none = Nodes { sources: S::none(sources), sinks: S::none(sinks) };
         let source = Source { queued: 0, free: 0, last: 0 };
-        let sink = Sink { free: 0, turn: 0, room: UNASKED, wanted_by: S::none(sources) };
+        let sink = Sink { free: 0, turn: 0, room: 0, wanted_by: S::none(sources) };
         Ports {
             sources: vec![source; sources],
             sinks: vec![sink; sinks],
@@ -90,9 +89,11 @@ impl<M: Copy, S: NodeSet> Ports<M, S> {
             packets: Packets::new(),
             lists: vec![List::EMPTY; sources * sinks],
             coming: Coming::new(),
+            arrived: Vec::new(),
             done: Done { ticks: vec![none.clone(); DONE_AHEAD as usize].into(), next: 0, long: false },
             wanted: none.sinks.clone(),
             open: none.sinks.clone(),
+            full: none.sinks.clone(),
             choosing: none.sinks.clone(),
             busy: none,
             queue_ticks: 0,
@@ -122,7 +123,7 @@ impl<M: Copy, S: NodeSet> Ports<M, S> {
             counted: false,
             message,
         });
-        self.coming.push(number, ready, &mut self.packets);
+        self.coming.push(number, ready);
     }
 
     /// Moves every packet that can leave its queue in the ticks from `from` on and below `end`.
@@ -134,47 +135,42 @@ impl<M: Copy, S: NodeSet> Ports<M, S> {
         mut deliver: impl FnMut(usize, u64, &M),
     ) {
         if !self.wanted.is_empty() || !self.coming.is_empty() {
-            self.sinks.iter_mut().for_each(|sink| sink.room = UNASKED);
+            self.sinks.iter_mut().enumerate().for_each(|(number, sink)| sink.room = room(number));
             self.open.clone_from(&self.wanted);
+            self.full.clear();
             let mut tick = from;
             while tick < end {
-                tick = self.step(tick, &mut room, &mut deliver);
+                tick = self.step(tick, &mut deliver);
             }
         }
-        self.coming.advance(end, &mut self.packets);
+        self.coming.advance(end, &self.packets);
     }
 
     /// Everything that can leave at a tick does; `deliver` is told when its last flit has. Returns the next tick in which
     /// something may leave.
     #[inline(always)]
-    fn step(
-        &mut self,
-        tick: u64,
-        room: &mut impl FnMut(usize) -> u32,
-        deliver: &mut impl FnMut(usize, u64, &M),
-    ) -> u64 {
-        let mut number = self.coming.take(tick, &self.packets);
-        while number != List::NONE {
-            let next = std::mem::replace(&mut self.packets[number].next, List::NONE);
-            self.line_up(number);
-            number = if next != List::NONE { next } else { self.coming.take(tick, &self.packets) };
+    fn step(&mut self, tick: u64, deliver: &mut impl FnMut(usize, u64, &M)) -> u64 {
+        self.coming.take(tick, &self.packets, &mut self.arrived);
+        while !self.arrived.is_empty() {
+            for at in 0..self.arrived.len() {
+                self.line_up(self.arrived[at]);
+            }
+            self.arrived.clear();
+            self.coming.take(tick, &self.packets, &mut self.arrived);
         }
         self.free_ports(tick);
         self.choosing.set_to(&self.open, &self.busy.sinks);
         // The first to choose is another one every tick, so that none has the better choice for long.
         let first = self.sink_count.remainder(tick) as usize;
         while let Some(sink) = self.choosing.take_first(first) {
-            let to = &mut self.sinks[sink];
+            let to = &self.sinks[sink];
             let Some(source) = to.wanted_by.first_but(&self.busy.sources, to.turn as usize) else { continue };
-            if to.room == UNASKED {
-                to.room = room(sink).min(UNASKED - 1);
-            }
-            let left = to.room.saturating_sub(1);
-            if to.room > 0 {
+            let room = to.room;
+            if room > 0 {
                 let number = self.serve(source, sink, tick);
                 deliver(sink, self.sinks[sink].free, &self.packets[number].message);
             }
-            if left == 0 {
+            if room <= 1 {
                 self.refuse(sink);
             }
         }
@@ -205,11 +201,11 @@ impl<M: Copy, S: NodeSet> Ports<M, S> {
         let mut here = self.done.ticks[place].clone();
         let later = |free: u64| (free.min(tick + DONE_AHEAD - 1) % DONE_AHEAD) as usize;
         for source in here.sources.clone().iter().filter(|&source| self.sources[source].free > tick) {
-            here.sources.remove(source);
+            here.sources.remove_if(source, true);
             self.done.ticks[later(self.sources[source].free)].sources.insert(source);
         }
         for sink in here.sinks.clone().iter().filter(|&sink| self.sinks[sink].free > tick) {
-            here.sinks.remove(sink);
+            here.sinks.remove_if(sink, true);
             self.done.ticks[later(self.sinks[sink].free)].sinks.insert(sink);
         }
         self.done.ticks[place] = here;
@@ -221,19 +217,15 @@ impl<M: Copy, S: NodeSet> Ports<M, S> {
         let packet = &mut self.packets[number];
         let (source, sink) = (packet.source as usize, packet.sink as usize);
         let list = &mut self.lists[source * self.sinks.len() + sink];
-        let to = &mut self.sinks[sink];
-        // A sink that takes nothing more is looked at in the next window.
-        let refused = to.room == 0;
-        if list.is_empty() {
-            packet.counted = refused;
-            self.stats.blocked_by_sink += u64::from(refused);
+        if self.full.contains(sink) && list.is_empty() {
+            packet.counted = true;
+            self.stats.blocked_by_sink += 1;
         }
         list.push(number, &mut self.packets);
-        to.wanted_by.insert(source);
+        self.sinks[sink].wanted_by.insert(source);
         self.wanted.insert(sink);
-        if !refused {
-            self.open.insert(sink);
-        }
+        // One that is full is looked at in the next window.
+        self.open.insert_but(sink, &self.full);
     }
 
     /// The first packet of `source` for `sink` leaves at `tick`. Returns its number, which is free until the next comes.
@@ -248,13 +240,10 @@ impl<M: Copy, S: NodeSet> Ports<M, S> {
         (to.free, to.turn) = (left, source as u32 + 1);
         to.room -= 1;
         list.first = next;
-        if list.is_empty() {
-            to.wanted_by.remove(source);
-            if to.wanted_by.is_empty() {
-                self.wanted.remove(sink);
-                self.open.remove(sink);
-            }
-        }
+        to.wanted_by.remove_if(source, list.is_empty());
+        let unwanted = to.wanted_by.is_empty();
+        self.wanted.remove_if(sink, unwanted);
+        self.open.remove_if(sink, unwanted);
         let port = &mut self.sources[source];
         (port.free, port.queued) = (left, port.queued - 1);
         self.busy.sources.insert(source);
@@ -271,7 +260,8 @@ impl<M: Copy, S: NodeSet> Ports<M, S> {
 
     /// Packets for `sink` wait for the next window, because it takes nothing more in this one.
     fn refuse(&mut self, sink: usize) {
-        self.open.remove(sink);
+        self.open.remove_if(sink, true);
+        self.full.insert(sink);
         for source in self.sinks[sink].wanted_by.iter() {
             let number = self.lists[source * self.sinks.len() + sink].first;
             let packet = &mut self.packets[number];
