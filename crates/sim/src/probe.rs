@@ -102,7 +102,7 @@ pub trait Probe: Send {
     /// A warp issues.
     fn issued(&mut self, now: u64, issue: &Issue, inst: &Decoded);
 
-    /// A warp was in a state for some cycles, from `from` on.
+    /// A warp was in a state for some cycles (maybe none), from `from` on.
     fn spent(&mut self, slot: WarpSlot, state: State, from: u64, cycles: u64);
 
     /// A CTA starts.

@@ -12,6 +12,8 @@ mod slice;
 #[cfg(test)]
 mod tests;
 
+use std::hint::select_unpredictable;
+
 use crate::chip::timing::{ClockSpec, DramSpec, L2Spec};
 use crate::mem::dram::{Channel, DramStats};
 use crate::mem::map::AddressMap;
@@ -114,7 +116,8 @@ impl Partition {
     /// Runs all cycles below `until`.
     pub fn run(&mut self, until: u64) {
         loop {
-            let mut cycle = self.next_turn().min(until);
+            let (next, wake) = self.next_slice();
+            let mut cycle = self.next_turn(wake).min(until);
             if !self.channel.is_quiet() {
                 // It stops early at a read that is done in between.
                 self.channel.run(cycle);
@@ -126,6 +129,10 @@ impl Partition {
             }
             if cycle >= until {
                 return;
+            }
+            if wake == cycle && !self.starved && self.channel.next_done() != Some(cycle) {
+                self.step_slice(next, cycle);
+                continue;
             }
             while self.channel.next_done() == Some(cycle)
                 && let Some(tag) = self.channel.take_done()
@@ -153,14 +160,33 @@ impl Partition {
         self.channel.stats()
     }
 
+    /// The first slice that goes on by itself, and when. (Which one it is cannot be foreseen.)
+    fn next_slice(&self) -> (usize, u64) {
+        let (mut first, mut wake) = (0, Slice::NEVER);
+        for (number, slice) in self.slices.iter().enumerate() {
+            first = select_unpredictable(slice.wake() < wake, number, first);
+            wake = wake.min(slice.wake());
+        }
+        (first, wake)
+    }
+
     /// The next cycle in which a slice may go on, as far as is known.
-    fn next_turn(&self) -> u64 {
-        let wake = self.slices.iter().fold(Slice::NEVER, |wake, slice| wake.min(slice.wake()));
+    fn next_turn(&self, wake: u64) -> u64 {
         let room = if self.starved { self.channel.next_event() } else { None };
         room.map_or(wake, |command| wake.min(command + 1))
     }
 
     fn step_slices(&mut self, cycle: u64) {
+        self.starved = false;
+        for slice in 0..self.slices.len() {
+            if self.slices[slice].wake() <= cycle {
+                self.step_slice(slice, cycle);
+            }
+            self.starved |= self.slices[slice].wants_dram();
+        }
+    }
+
+    fn step_slice(&mut self, slice: usize, cycle: u64) {
         let mut turn = Turn {
             cycle,
             map: &self.map,
@@ -168,12 +194,7 @@ impl Partition {
             served: &mut self.served,
             stats: &mut self.stats,
         };
-        self.starved = false;
-        for slice in &mut self.slices {
-            if slice.wake() <= cycle {
-                slice.step(&mut turn);
-            }
-            self.starved |= slice.wants_dram();
-        }
+        self.slices[slice].step(&mut turn);
+        self.starved |= self.slices[slice].wants_dram();
     }
 }

@@ -15,7 +15,7 @@ use super::fetch::{Fetch, Fetched};
 use super::inbox::Inbox;
 use super::memory_unit::{MemoryUnit, Progress};
 use super::operands::Backend;
-use super::scoreboard::{Hazard, RegSet};
+use super::scoreboard::RegSet;
 use super::slot::{Front, Slot};
 use super::spin_unit::SpinUnit;
 use super::warp::Warp;
@@ -695,19 +695,18 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if entry.state == state && entry.unit == unit {
             return;
         }
-        if entry.state == State::Ready {
-            self.unit_busy += self.backend.busy_cycles(entry.unit, from).saturating_sub(entry.busy_before);
-            self.ready[entry.unit as usize].remove(slot);
-            self.any_ready.remove(slot);
-        }
-        if state == State::Ready {
-            entry.busy_before = self.backend.busy_cycles(unit, from);
-            self.ready[unit as usize].insert(slot);
-            self.any_ready.insert(slot);
-        }
-        if entry.state != state && from > entry.since {
-            self.probe.spent(slot, entry.state, entry.since, from - entry.since);
-            entry.since = from;
+        // What it was and is cannot be foreseen, so the rest has next to no branches.
+        let (was_ready, is_ready) = (entry.state == State::Ready, state == State::Ready);
+        let busy = self.backend.busy_cycles(entry.unit, from).saturating_sub(entry.busy_before);
+        self.unit_busy += busy * u64::from(was_ready);
+        self.ready[entry.unit as usize].remove_if(slot, was_ready);
+        self.any_ready.remove_if(slot, was_ready);
+        entry.busy_before = self.backend.busy_cycles(unit, from);
+        self.ready[unit as usize].insert_if(slot, is_ready);
+        self.any_ready.insert_if(slot, is_ready);
+        if entry.state != state {
+            self.probe.spent(slot, entry.state, entry.since, from.saturating_sub(entry.since));
+            entry.since = entry.since.max(from);
         }
         (entry.state, entry.unit) = (state, unit);
     }
@@ -715,9 +714,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// A warp issues at `now`: its state until then, and the cycle of the issue, are accounted for.
     pub(super) fn account_issue(&mut self, slot: WarpSlot, now: u64) {
         let entry = &mut self.slots[slot.index()];
-        if now > entry.since {
-            self.probe.spent(slot, entry.state, entry.since, now - entry.since);
-        }
+        self.probe.spent(slot, entry.state, entry.since, now.saturating_sub(entry.since));
         let busy = self.backend.busy_cycles(entry.unit, now);
         self.unit_busy += busy.saturating_sub(entry.busy_before);
         entry.busy_before = busy;
@@ -771,12 +768,12 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             });
             entry.board.check(&inst.needs.at(registers, predicates))
         };
-        match hazard {
-            Hazard::None if now < entry.delayed_until => (State::BackedOff, none),
-            Hazard::None => (State::Ready, inst.unit),
-            Hazard::Unit => (State::Operand, none),
-            Hazard::Memory => (State::Memory, none),
-        }
+        // Which of these it is cannot be foreseen.
+        let (pending, from_memory) = hazard;
+        let waits = select_unpredictable(from_memory, State::Memory, State::Operand);
+        let goes = if now < entry.delayed_until { State::BackedOff } else { State::Ready };
+        let state = select_unpredictable(pending, waits, goes);
+        (state, select_unpredictable(state == State::Ready, inst.unit, none))
     }
 
     /// A warp's next instruction is not the one after its last: its buffer is worth nothing.

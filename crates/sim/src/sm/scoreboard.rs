@@ -82,28 +82,12 @@ pub struct Scoreboard {
     from_memory: RegSet,
 }
 
-/// What an instruction waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hazard {
-    /// Nothing.
-    None,
-    /// The result of an execution unit.
-    Unit,
-    /// The result of a load or an atomic.
-    Memory,
-}
-
 impl Scoreboard {
-    /// What an instruction that needs `registers` free waits for.
+    /// Whether an instruction that needs `registers` free waits for the result of another, and whether for one of a load or
+    /// an atomic.
     #[inline(always)]
-    pub fn check(&self, registers: &RegSet) -> Hazard {
-        if !self.pending.meets(registers) {
-            Hazard::None
-        } else if self.from_memory.meets(registers) {
-            Hazard::Memory
-        } else {
-            Hazard::Unit
-        }
+    pub fn check(&self, registers: &RegSet) -> (bool, bool) {
+        (self.pending.meets(registers), self.from_memory.meets(registers))
     }
 
     /// An instruction that writes `registers` issues.
@@ -151,11 +135,11 @@ mod tests {
         let mut board = Scoreboard::default();
         board.reserve(&set(&[3]), false);
         board.reserve(&set(&[70]), true);
-        assert_eq!(board.check(&set(&[4, 71])), Hazard::None);
-        assert_eq!(board.check(&set(&[3, 4])), Hazard::Unit);
-        assert_eq!(board.check(&set(&[3, 70])), Hazard::Memory);
+        assert_eq!(board.check(&set(&[4, 71])), (false, false));
+        assert_eq!(board.check(&set(&[3, 4])), (true, false));
+        assert_eq!(board.check(&set(&[3, 70])), (true, true));
         board.release(&set(&[70]));
-        assert_eq!(board.check(&set(&[3, 70])), Hazard::Unit);
+        assert_eq!(board.check(&set(&[3, 70])), (true, false));
         board.release(&set(&[3]));
         assert!(board.is_clear());
     }

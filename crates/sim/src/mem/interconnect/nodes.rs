@@ -1,5 +1,7 @@
 //! Sets of sources or sinks, a bit each.
 
+use std::hint::select_unpredictable;
+
 /// A set of nodes.
 pub(super) trait NodeSet: Clone + std::fmt::Debug {
     /// None of `nodes`.
@@ -46,7 +48,7 @@ impl Few {
     #[inline(always)]
     fn first(self, turn: usize) -> Option<usize> {
         let later = self.0 & u64::MAX.checked_shl(turn as u32).unwrap_or(0);
-        let from = if later != 0 { later } else { self.0 };
+        let from = select_unpredictable(later != 0, later, self.0);
         (from != 0).then(|| from.trailing_zeros() as usize)
     }
 }

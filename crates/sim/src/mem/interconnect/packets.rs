@@ -1,5 +1,6 @@
 //! Packets, and lists of them.
 
+use std::hint::select_unpredictable;
 use std::ops::{Index, IndexMut};
 
 /// A message on its way.
@@ -94,8 +95,8 @@ impl List {
     pub fn push<M: Copy>(&mut self, number: u32, packets: &mut Packets<M>) {
         // Whether a list is empty cannot be foreseen, so this has no branch.
         let empty = self.is_empty();
-        self.first = if empty { number } else { self.first };
-        let before = if empty { number } else { self.last };
+        self.first = select_unpredictable(empty, number, self.first);
+        let before = select_unpredictable(empty, number, self.last);
         packets[before].next = number;
         packets[number].next = List::NONE;
         self.last = number;

@@ -10,6 +10,7 @@
 mod access;
 
 use std::collections::VecDeque;
+use std::hint::select_unpredictable;
 
 use super::fetch::{Bursts, Fill};
 use super::mshr::{MshrId, Mshrs};
@@ -210,20 +211,15 @@ impl Slice {
     /// When to step again, after what became of the lines that came and of the head of the queue.
     fn next_wake(&self, cycle: u64, filled: Outcome, accessed: Outcome) -> u64 {
         let port = self.port_free.max(cycle + 1);
-        let filled = match filled {
-            Outcome::Stalled(_) => Slice::NEVER,
-            _ if self.filled.is_empty() => Slice::NEVER,
-            _ => port,
-        };
-        let accessed = match accessed {
-            Outcome::Stalled(_) => Slice::NEVER,
-            Outcome::PortBusy => port,
-            Outcome::Moved | Outcome::Idle => {
-                self.incoming.front().map_or(Slice::NEVER, |head| head.ready.max(cycle + 1))
-            }
-        };
-        let atomic = self.atomic.as_ref().map(|job| job.done).filter(|&done| done > cycle);
-        filled.min(accessed).min(atomic.unwrap_or(Slice::NEVER))
+        let waits = matches!(filled, Outcome::Stalled(_)) || self.filled.is_empty();
+        let filled = if waits { Slice::NEVER } else { port };
+        let head = self.incoming.front().map_or(Slice::NEVER, |head| head.ready.max(cycle + 1));
+        let head = select_unpredictable(accessed == Outcome::PortBusy, port, head);
+        let accessed = if matches!(accessed, Outcome::Stalled(_)) { Slice::NEVER } else { head };
+        // One that is done waits for room for its reply.
+        let done = self.atomic.as_ref().map_or(Slice::NEVER, |job| job.done);
+        let atomic = select_unpredictable(done > cycle, done, Slice::NEVER);
+        filled.min(accessed).min(atomic)
     }
 
     /// The atomic unit gives its result away.
