@@ -235,8 +235,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// The warp in a slot.
     pub fn who(&self, slot: WarpSlot) -> WarpName {
         let entry = &self.slots[slot.index()];
-        let cta = self.residents[entry.resident].as_ref().map_or(0, |r| r.cta.number);
-        WarpName { cta, warp: entry.warp as u32 }
+        let cta = self.residents[entry.resident()].as_ref().map_or(0, |r| r.cta.number);
+        WarpName { cta, warp: entry.warp() as u32 }
     }
 
     /// The number of the kernel of the warp in a slot.
@@ -320,8 +320,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// Finds out where the warp in a slot is.
     pub(super) fn find_front(&mut self, slot: WarpSlot) {
         let entry = &mut self.slots[slot.index()];
-        let resident = self.residents[entry.resident].as_ref();
-        entry.front = resident.map_or(Front::Ended, |resident| Front::of(&resident.warps[entry.warp]));
+        let resident = self.residents[entry.resident()].as_ref();
+        entry.front = resident.map_or(Front::Ended, |resident| Front::of(&resident.warps[entry.warp()]));
     }
 
     /// A warp has left its slot although it has not ended.
@@ -729,7 +729,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let entry = &self.slots[slot.index()];
         let context = context.of(entry.kernel);
         let none = Unit::Control;
-        let warp = || self.residents[entry.resident].as_ref().map(|resident| &resident.warps[entry.warp]);
+        let warp = || self.residents[entry.resident()].as_ref().map(|resident| &resident.warps[entry.warp()]);
         debug_assert_eq!(entry.front, warp().map_or(Front::Ended, Front::of));
         if entry.front == Front::Ended {
             return (State::Ended, none);

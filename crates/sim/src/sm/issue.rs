@@ -45,7 +45,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         debug_assert_eq!(self.assess(context, slot, now).0, State::Ready);
         self.account_issue(slot, now);
         let entry = &self.slots[slot.index()];
-        let (at, w) = (entry.resident, entry.warp);
+        let (at, w) = (entry.resident(), entry.warp());
         let resident = self.residents[at].as_mut().expect("a ready warp's CTA is here");
         let warp = &mut resident.warps[w];
         let path = warp.control.current().expect("a ready warp has a path");
@@ -85,13 +85,13 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     #[cold]
     fn fault_of(&self, context: &Context<'_>, slot: WarpSlot, pc: Pc, bad: Bad) -> Box<Fault> {
         let entry = &self.slots[slot.index()];
-        let resident = self.residents[entry.resident].as_ref().expect("it was here before");
+        let resident = self.residents[entry.resident()].as_ref().expect("it was here before");
         let kernel = context.launch.kernel;
         Box::new(Fault {
             kind: bad.kind,
             kernel: kernel.name.clone(),
             cta: resident.cta.id,
-            thread: resident.warps[entry.warp].thread(bad.lane),
+            thread: resident.warps[entry.warp()].thread(bad.lane),
             place: Place::of(kernel, pc),
         })
     }
@@ -101,9 +101,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     fn note_uninitialised(&mut self, execution: &mut Execution<'_>, slot: WarpSlot, pc: Pc) {
         let Some((lane, space, address, bytes)) = execution.uninitialised.take() else { return };
         let entry = &self.slots[slot.index()];
-        let resident = self.residents[entry.resident].as_ref().expect("it was here before");
+        let resident = self.residents[entry.resident()].as_ref().expect("it was here before");
         let read = (lane, space.name(), address, bytes);
-        let warp = &resident.warps[entry.warp];
+        let warp = &resident.warps[entry.warp()];
         self.unwritten.note(execution.launch.kernel, &resident.cta, warp, pc, read);
     }
 
@@ -112,13 +112,13 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let entry = &mut self.slots[slot.index()];
         entry.buffered -= 1;
         entry.blocked = false;
-        let resident = self.residents[entry.resident].as_ref().expect("it was here before");
-        let warp = &resident.warps[entry.warp];
+        let resident = self.residents[entry.resident()].as_ref().expect("it was here before");
+        let warp = &resident.warps[entry.warp()];
         entry.front = Front::of(warp);
         // A warp that waits keeps its buffer for when it goes on.
         let moved = matches!(entry.front, Front::At(here) if here != next(pc));
         entry.buffer_pc = next(pc);
-        let (ended, at) = (entry.front == Front::Ended, entry.resident);
+        let (ended, at) = (entry.front == Front::Ended, entry.resident());
         if ended {
             entry.buffered = 0;
             if entry.spinning {
@@ -145,7 +145,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     ) -> Result<(), Bad> {
         let Issuing { slot, now, path, mask, activation, inst, decoded } = issuing;
         let entry = &mut self.slots[slot.index()];
-        let Some(resident) = &mut self.residents[entry.resident] else {
+        let Some(resident) = &mut self.residents[entry.resident()] else {
             unreachable!("a ready warp's CTA is here")
         };
         if decoded.unit != Unit::Control {
@@ -156,7 +156,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 let event = Event::Written { slot, life: entry.life, pc: path.pc, registers, predicates };
                 self.events.push(times.written, event);
             }
-            let warp = &mut resident.warps[entry.warp];
+            let warp = &mut resident.warps[entry.warp()];
             let imms = &context.launch.kernel.imms;
             if lanes::execute(inst, &mut warp.registers(&activation), imms, mask) {
                 warp.control.advance();
@@ -164,7 +164,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             }
         }
         if matches!(inst.op, Op::Bra) {
-            execution.step(&mut resident.cta, &mut resident.warps, entry.warp, path)?;
+            execution.step(&mut resident.cta, &mut resident.warps, entry.warp(), path)?;
             return Ok(());
         }
         self.issue_special(context, execution, issuing)
@@ -180,7 +180,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     ) -> Result<(), Bad> {
         let kernel = context.launch.kernel;
         let entry = &mut self.slots[slot.index()];
-        let (at, w, life) = (entry.resident, entry.warp, entry.life);
+        let (at, w, life) = (entry.resident(), entry.warp(), entry.life);
         let Some(resident) = &mut self.residents[at] else { unreachable!("a ready warp's CTA is here") };
         if let Op::Nanosleep = inst.op {
             let nanoseconds = resident.warps[w].registers(&activation).read32(inst.src[0])[first(mask)];
@@ -238,7 +238,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// Warps of a CTA that no longer wait at a barrier, after what the warp in slot `by` did, go on after its latency.
     fn release_from_barrier(&mut self, context: &Context<'_>, by: WarpSlot, now: u64) {
         let latency = context.launch.chip.units.barrier_latency_cycles as u64;
-        let at = self.slots[by.index()].resident;
+        let at = self.slots[by.index()].resident();
         let Some(resident) = &self.residents[at] else { return };
         for w in 0..resident.warps.len() {
             let Some(resident) = &self.residents[at] else { return };
@@ -283,10 +283,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     ) -> Result<(), Bad> {
         let kernel = context.launch.kernel;
         let entry = &mut self.slots[slot.index()];
-        let Some(Resident { cta, warps, .. }) = &mut self.residents[entry.resident] else {
+        let Some(Resident { cta, warps, .. }) = &mut self.residents[entry.resident()] else {
             unreachable!("a ready warp's CTA is here")
         };
-        let warp = &mut warps[entry.warp];
+        let warp = &mut warps[entry.warp()];
         if mask == 0 {
             warp.control.advance();
             return Ok(());
@@ -313,12 +313,12 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if let TransferKind::Unlock { changed } = transfer.kind {
             self.changed |= changed != 0;
             if decoded.spin == Some(SpinRole::Try) {
-                let who = WarpName { cta: cta.number, warp: entry.warp as u32 };
+                let who = WarpName { cta: cta.number, warp: entry.warp() as u32 };
                 self.locks.tried_by_store(who, transfer, changed, kernel.windows.shared);
             }
         }
         if decoded.spin == Some(SpinRole::Poll) && transfer.shared != 0 && inst.dst != Dst::None {
-            let who = WarpName { cta: cta.number, warp: entry.warp as u32 };
+            let who = WarpName { cta: cta.number, warp: entry.warp() as u32 };
             self.locks.tried_in_sm(who, transfer, kernel.windows.shared);
         }
         if decoded.named_wait {
@@ -336,8 +336,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         entry.held = decoded.ordering.before_all;
         let ready = self.backend.issue_memory(now, slot.index(), activation.registers, decoded);
         self.memory.push(id, ready);
-        let resident = self.residents[self.slots[slot.index()].resident].as_mut();
-        resident.expect("it was here before").warps[self.slots[slot.index()].warp].control.advance();
+        let resident = self.residents[self.slots[slot.index()].resident()].as_mut();
+        resident.expect("it was here before").warps[self.slots[slot.index()].warp()].control.advance();
         Ok(())
     }
 
@@ -350,12 +350,12 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let kernel = context.launch.kernel;
         let decoded = &context.code[pc.index()];
         let entry = &mut self.slots[slot.index()];
-        let at = entry.resident;
+        let at = entry.resident();
         let resident = self.residents[at].as_mut().expect("a CTA stays until its accesses are done");
-        transfer.finish(kernel, &mut resident.warps[entry.warp], &mut resident.cta);
+        transfer.finish(kernel, &mut resident.warps[entry.warp()], &mut resident.cta);
         if transfer.unwritten != 0 {
             let (lane, address, bytes) = transfer.first_unwritten();
-            let warp = &resident.warps[entry.warp];
+            let warp = &resident.warps[entry.warp()];
             self.unwritten.note(kernel, &resident.cta, warp, pc, (lane, "global", address, bytes));
         }
         if decoded.spin == Some(SpinRole::Poll)
@@ -402,9 +402,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             && let Some(watch) = &mut self.watch
         {
             let entry = &self.slots[issue.slot.index()];
-            if let Some(resident) = &self.residents[entry.resident] {
+            if let Some(resident) = &self.residents[entry.resident()] {
                 let settled = entry.outstanding == entry.unlocking;
-                watch.turn(issue.slot, &resident.warps[entry.warp], settled);
+                watch.turn(issue.slot, &resident.warps[entry.warp()], settled);
             }
         }
         let Some(role) = decoded.spin else { return };
@@ -428,8 +428,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             entry.spinning = spinning;
             if spinning { self.spinning_warps += 1 } else { self.spinning_warps -= 1 }
         }
-        if spinning && let Some(resident) = &mut self.residents[entry.resident] {
-            let control = &mut resident.warps[entry.warp].control;
+        if spinning && let Some(resident) = &mut self.residents[entry.resident()] {
+            let control = &mut resident.warps[entry.warp()].control;
             if control.current().is_some_and(|path| path.pc == branch.target) {
                 control.yield_path();
             }

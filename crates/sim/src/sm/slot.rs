@@ -30,55 +30,56 @@ impl Front {
     }
 }
 
-/// A warp's part of the pipeline.
+/// A warp's part of the pipeline. What nearly every look at it needs is on its first line of the host's cache, and registers
+/// that are waited for on the next.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct Slot {
     /// What it does.
     pub(super) state: State,
-    /// Since which cycle.
-    pub(super) since: u64,
     /// For a ready warp: the unit its next instruction needs.
     pub(super) unit: Unit,
-    /// For a ready warp: cycles that this unit was busy before it was ready.
-    pub(super) busy_before: u64,
-    /// Which CTA of the SM it belongs to.
-    pub(super) resident: usize,
-    /// Its number in the CTA.
-    pub(super) warp: usize,
-    /// Where it is: what the warp itself says, which is further away.
-    pub(super) front: Front,
-    /// The number of its kernel, and where that one's code begins.
-    pub(super) kernel: u16,
-    pub(super) code_start: u32,
-    /// Counts the warps that had this slot, to tell late events of an earlier one.
-    pub(super) life: u32,
-    pub(super) board: Scoreboard,
+    pub(super) fetching: bool,
+    /// Waits for one access before it goes on.
+    pub(super) held: bool,
+    /// All lanes of its last try wait in lock queues.
+    pub(crate) blocked: bool,
+    /// Goes round in a spin loop.
+    pub(super) spinning: bool,
+    /// Goes round in an atomic's own loop around a lock bit.
+    pub(super) retries: bool,
     /// Instructions in its buffer, from `buffer_pc` on.
     pub(super) buffered: u32,
     pub(super) buffer_pc: Pc,
     /// The pc that is being fetched.
     pub(super) fetch_pc: Pc,
-    pub(super) fetching: bool,
+    /// Where its kernel's code begins.
+    pub(super) code_start: u32,
+    /// Where it is: what the warp itself says, which is further away.
+    pub(super) front: Front,
+    resident: u16,
+    warp: u16,
+    /// The number of its kernel.
+    pub(super) kernel: u16,
+    /// Counts the warps that had this slot, to tell late events of an earlier one.
+    pub(super) life: u32,
     /// Accesses that are not done.
     pub(super) outstanding: u32,
-    /// Of those, stores that unlock: what they do is done already.
-    pub(super) unlocking: u32,
-    /// Waits for one access before it goes on.
-    pub(super) held: bool,
+    /// Since which cycle it does what it does.
+    pub(super) since: u64,
+    /// For a ready warp: cycles that this unit was busy before it was ready.
+    pub(super) busy_before: u64,
+    pub(super) board: Scoreboard,
     /// Cannot go on before this cycle, for this reason.
     pub(super) not_before: (u64, State),
     /// Backed off: cannot issue before this cycle.
     pub(super) delayed_until: u64,
-    /// All lanes of its last try wait in lock queues.
-    pub(crate) blocked: bool,
+    /// Of the accesses that are not done, stores that unlock: what they do is done already.
+    pub(super) unlocking: u32,
     /// Lanes that were let go by lock queues while it was not blocked.
     pub(crate) granted: u64,
     /// Lanes that came to their lock before the news that they were let go came to them.
     pub(crate) old_news: u64,
-    /// Goes round in a spin loop.
-    pub(super) spinning: bool,
-    /// Goes round in an atomic's own loop around a lock bit.
-    pub(super) retries: bool,
 }
 
 impl Slot {
@@ -113,6 +114,18 @@ impl Slot {
         }
     }
 
+    /// Which CTA of the SM it belongs to.
+    #[inline(always)]
+    pub(super) fn resident(&self) -> usize {
+        self.resident as usize
+    }
+
+    /// Its number in the CTA.
+    #[inline(always)]
+    pub(super) fn warp(&self) -> usize {
+        self.warp as usize
+    }
+
     /// What its warp does.
     pub fn state(&self) -> State {
         self.state
@@ -131,6 +144,9 @@ impl Slot {
     /// The slot as warp `warp` of CTA `resident` finds it at cycle `now`.
     pub(super) fn next(&self, resident: usize, warp: usize, now: u64) -> Slot {
         let life = self.life + 1;
+        let (resident, warp) = (resident as u16, warp as u16);
         Slot { state: State::Fetch, since: now, resident, warp, life, ..Slot::empty() }
     }
 }
+
+const _: () = assert!(std::mem::offset_of!(Slot, board) == 64, "what comes before fits one line");

@@ -11,8 +11,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     pub(super) fn yield_warp(&mut self, context: &Context<'_>, slot: WarpSlot, resource: u64) {
         let chip = context.launch.chip;
         let entry = &mut self.slots[slot.index()];
-        let Some(resident) = &mut self.residents[entry.resident] else { return };
-        let warp = &mut resident.warps[entry.warp];
+        let Some(resident) = &mut self.residents[entry.resident()] else { return };
+        let warp = &mut resident.warps[entry.warp()];
         warp.control.advance();
         let bytes = chip.wavefront_yield.as_ref().map_or(0, |spec| spec.context_bytes) as usize;
         let Some(image) = warp.save(bytes) else { return };
@@ -59,7 +59,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// The state of the warp in a slot is in memory.
     fn leave(&mut self, slot: WarpSlot, address: u64, bytes: usize, resource: u64, now: u64) {
         let entry = &self.slots[slot.index()];
-        let (resident, warp, kernel) = (entry.resident, entry.warp, entry.kernel);
+        let (resident, warp, kernel) = (entry.resident(), entry.warp(), entry.kernel);
         let Some(there) = &mut self.residents[resident] else { return };
         there.slots[warp] = None;
         let cta_left = there.slots.iter().all(Option::is_none);

@@ -1,7 +1,8 @@
 //! Packets, and lists of them.
 
 use std::hint::select_unpredictable;
-use std::ops::{Index, IndexMut};
+
+use crate::slab::Slab;
 
 /// A message on its way.
 #[derive(Clone, Copy, Debug)]
@@ -19,59 +20,7 @@ pub(super) struct Packet<M> {
 }
 
 /// All packets of a network, each known by a small number.
-#[derive(Clone, Debug)]
-pub(super) struct Packets<M> {
-    packets: Vec<Packet<M>>,
-    /// The first number that is not in use; such packets form a list.
-    free: u32,
-}
-
-impl<M: Copy> Packets<M> {
-    pub fn new() -> Packets<M> {
-        Packets { packets: Vec::new(), free: List::NONE }
-    }
-
-    /// Keeps a packet. Returns its number.
-    #[inline(always)]
-    pub fn put(&mut self, packet: Packet<M>) -> u32 {
-        let number = self.free;
-        match self.packets.get_mut(number as usize) {
-            Some(unused) => {
-                self.free = unused.next;
-                *unused = packet;
-                number
-            }
-            None => self.grow(packet),
-        }
-    }
-
-    #[cold]
-    fn grow(&mut self, packet: Packet<M>) -> u32 {
-        self.packets.push(packet);
-        self.packets.len() as u32 - 1
-    }
-
-    /// A packet's number can be used again.
-    #[inline(always)]
-    pub fn give_back(&mut self, number: u32) {
-        self.packets[number as usize].next = std::mem::replace(&mut self.free, number);
-    }
-}
-
-impl<M> Index<u32> for Packets<M> {
-    type Output = Packet<M>;
-    #[inline(always)]
-    fn index(&self, number: u32) -> &Packet<M> {
-        &self.packets[number as usize]
-    }
-}
-
-impl<M> IndexMut<u32> for Packets<M> {
-    #[inline(always)]
-    fn index_mut(&mut self, number: u32) -> &mut Packet<M> {
-        &mut self.packets[number as usize]
-    }
-}
+pub(super) type Packets<M> = Slab<Packet<M>>;
 
 /// The first and the last of some packets.
 #[derive(Clone, Copy, Debug)]

@@ -86,7 +86,7 @@ impl<M: Copy, S: NodeSet> Ports<M, S> {
             sources: vec![source; sources],
             sinks: vec![sink; sinks],
             sink_count: Divisor::new(sinks as u64),
-            packets: Packets::new(),
+            packets: Packets::default(),
             lists: vec![List::EMPTY; sources * sinks],
             coming: Coming::new(),
             arrived: Vec::new(),
