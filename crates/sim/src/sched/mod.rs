@@ -58,18 +58,6 @@ impl SlotSet {
         self.0 &= !(1 << slot.0);
     }
 
-    /// Puts a slot in, if `comes` says so: not by a branch, which a host may not foresee.
-    #[inline(always)]
-    pub fn insert_if(&mut self, slot: WarpSlot, comes: bool) {
-        self.0 |= u64::from(comes) << slot.0;
-    }
-
-    /// Takes a slot out, likewise.
-    #[inline(always)]
-    pub fn remove_if(&mut self, slot: WarpSlot, goes: bool) {
-        self.0 &= !(u64::from(goes) << slot.0);
-    }
-
     /// Whether there is none.
     #[inline(always)]
     pub fn is_empty(self) -> bool {

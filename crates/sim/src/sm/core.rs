@@ -695,15 +695,17 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if entry.state == state && entry.unit == unit {
             return;
         }
-        // What it was and is cannot be foreseen, so the rest has next to no branches.
-        let (was_ready, is_ready) = (entry.state == State::Ready, state == State::Ready);
-        let busy = self.backend.busy_cycles(entry.unit, from).saturating_sub(entry.busy_before);
-        self.unit_busy += busy * u64::from(was_ready);
-        self.ready[entry.unit as usize].remove_if(slot, was_ready);
-        self.any_ready.remove_if(slot, was_ready);
-        entry.busy_before = self.backend.busy_cycles(unit, from);
-        self.ready[unit as usize].insert_if(slot, is_ready);
-        self.any_ready.insert_if(slot, is_ready);
+        if entry.state == State::Ready {
+            let busy = self.backend.busy_cycles(entry.unit, from);
+            self.unit_busy += busy.saturating_sub(entry.busy_before);
+            self.ready[entry.unit as usize].remove(slot);
+            self.any_ready.remove(slot);
+        }
+        if state == State::Ready {
+            entry.busy_before = self.backend.busy_cycles(unit, from);
+            self.ready[unit as usize].insert(slot);
+            self.any_ready.insert(slot);
+        }
         if entry.state != state {
             self.probe.spent(slot, entry.state, entry.since, from.saturating_sub(entry.since));
             entry.since = entry.since.max(from);

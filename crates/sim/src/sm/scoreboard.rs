@@ -3,19 +3,31 @@
 /// A set of a warp's registers and predicates. A bit stands for one register of the first 256 rows; deeper
 /// activations of a call chain wrap around, which can only make an instruction wait that need not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct RegSet {
-    words: [u64; 4],
     predicates: u64,
+    /// The first 64 rows, which is all that most kernels have.
+    low: u64,
+    high: [u64; 3],
+    /// Whether some other row is, or was, in it.
+    is_wide: bool,
 }
 
 impl RegSet {
     /// Every register and predicate.
-    pub const ALL: RegSet = RegSet { words: [u64::MAX; 4], predicates: u64::MAX };
+    pub const ALL: RegSet =
+        RegSet { predicates: u64::MAX, low: u64::MAX, high: [u64::MAX; 3], is_wide: true };
 
     /// Adds the register in row `row`.
     pub fn insert_register(&mut self, row: u32) {
-        let bit = row % 256;
-        self.words[bit as usize / 64] |= 1 << (bit % 64);
+        let bit = 1 << (row % 64);
+        match row as usize % 256 / 64 {
+            0 => self.low |= bit,
+            word => {
+                self.high[word - 1] |= bit;
+                self.is_wide = true;
+            }
+        }
     }
 
     /// Adds a predicate.
@@ -26,9 +38,11 @@ impl RegSet {
     /// Whether some register is in both.
     #[inline(always)]
     pub fn meets(&self, other: &RegSet) -> bool {
-        let mut common = self.predicates & other.predicates;
-        for (a, b) in self.words.iter().zip(&other.words) {
-            common |= a & b;
+        let mut common = self.predicates & other.predicates | self.low & other.low;
+        if other.is_wide {
+            for (a, b) in self.high.iter().zip(&other.high) {
+                common |= a & b;
+            }
         }
         common != 0
     }
@@ -36,24 +50,28 @@ impl RegSet {
     /// Adds all of `other`.
     #[inline(always)]
     pub fn add(&mut self, other: &RegSet) {
-        for (a, b) in self.words.iter_mut().zip(&other.words) {
-            *a |= b;
-        }
         self.predicates |= other.predicates;
+        self.low |= other.low;
+        if other.is_wide {
+            self.high.iter_mut().zip(&other.high).for_each(|(a, b)| *a |= b);
+            self.is_wide = true;
+        }
     }
 
     /// Takes out all of `other`.
     #[inline(always)]
     pub fn remove(&mut self, other: &RegSet) {
-        for (a, b) in self.words.iter_mut().zip(&other.words) {
-            *a &= !b;
-        }
         self.predicates &= !other.predicates;
+        self.low &= !other.low;
+        if other.is_wide {
+            self.high.iter_mut().zip(&other.high).for_each(|(a, b)| *a &= !b);
+        }
     }
 
     /// Whether there is none.
+    #[inline(always)]
     pub fn is_empty(&self) -> bool {
-        *self == RegSet::default()
+        self.predicates | self.low == 0 && (!self.is_wide || self.high == [0; 3])
     }
 
     /// The set of a function's own registers as rows of an activation whose registers start at row `registers`.
@@ -62,13 +80,22 @@ impl RegSet {
         if registers == 0 && predicates == 0 {
             return *self;
         }
+        self.moved(registers, predicates)
+    }
+
+    #[cold]
+    fn moved(&self, registers: u32, predicates: u32) -> RegSet {
+        let rows = [self.low, self.high[0], self.high[1], self.high[2]];
         let (words, bits) = (registers as usize % 256 / 64, registers % 64);
-        let word = |i: usize| self.words[(i + 4 - words) % 4];
+        let word = |i: usize| rows[(i + 4 - words) % 4];
         let shifted =
             |i: usize| if bits == 0 { word(i) } else { word(i) << bits | word((i + 3) % 4) >> (64 - bits) };
+        let high = [shifted(1), shifted(2), shifted(3)];
         RegSet {
-            words: std::array::from_fn(shifted),
             predicates: self.predicates.rotate_left(predicates % 64),
+            low: shifted(0),
+            high,
+            is_wide: high != [0; 3],
         }
     }
 }
