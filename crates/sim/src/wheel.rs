@@ -1,8 +1,9 @@
 //! A timing wheel: events that wait for their cycle.
 //!
-//! Nearly every event of the machine is due within some tens of cycles, so the near ones lie in a ring with a slot for each
+//! Nearly every event of the machine is due within some tens of cycles, so the near ones lie in a ring with a list for each
 //! cycle, and only the far ones in an ordered heap, from which they come as time reaches their range. A longer ring would
-//! need the heap less, but every cycle has another slot, and fifteen SMs' rings are to stay in the host's cache.
+//! need the heap less, but every cycle has another list, and fifteen SMs' rings are to stay in the host's cache. For the same
+//! reason the events of all lists share their places.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -16,7 +17,11 @@ const WORDS: usize = SLOTS / 64;
 pub struct Wheel<E: Copy> {
     /// The ring holds the cycles `now..now + SLOTS`, each at its number modulo `SLOTS`; later ones are in `far`.
     now: u64,
-    slots: Box<[Vec<E>; SLOTS]>,
+    slots: Box<[List; SLOTS]>,
+    /// Events of the ring, and places that are free.
+    places: Vec<Place<E>>,
+    /// The first free place, behind which the others are.
+    free: u32,
     /// Slots that hold events.
     occupied: [u64; WORDS],
     /// Words of `occupied` that are not zero.
@@ -27,6 +32,23 @@ pub struct Wheel<E: Copy> {
     /// The cycle of the earliest event; it is asked for in every cycle.
     next: u64,
 }
+
+/// The first and the last place of a slot's events. That of an empty one is left as it was.
+#[derive(Clone, Copy, Debug, Default)]
+struct List {
+    first: u32,
+    last: u32,
+}
+
+/// An event, and the place of the next.
+#[derive(Clone, Copy, Debug)]
+struct Place<E> {
+    event: E,
+    next: u32,
+}
+
+/// Behind the last place.
+const NONE: u32 = u32::MAX;
 
 /// The cycle of what does not happen.
 const NEVER: u64 = u64::MAX;
@@ -44,7 +66,9 @@ impl<E: Copy> Wheel<E> {
     pub fn new() -> Self {
         Wheel {
             now: 0,
-            slots: Box::new([const { Vec::new() }; SLOTS]),
+            slots: Box::new([List::default(); SLOTS]),
+            places: Vec::new(),
+            free: NONE,
             occupied: [0; WORDS],
             words: 0,
             far: BinaryHeap::new(),
@@ -107,11 +131,14 @@ impl<E: Copy> Wheel<E> {
         let word = slot / 64;
         let bit = 1 << (slot % 64);
         if self.occupied[word] & bit != 0 {
-            if into.is_empty() {
-                std::mem::swap(into, &mut self.slots[slot]);
-            } else {
-                into.append(&mut self.slots[slot]);
+            let List { first, last } = self.slots[slot];
+            let mut at = first;
+            while at != NONE {
+                let Place { event, next } = self.places[at as usize];
+                into.push(event);
+                at = next;
             }
+            self.places[last as usize].next = std::mem::replace(&mut self.free, first);
             self.occupied[word] &= !bit;
             if self.occupied[word] == 0 {
                 self.words &= !(1 << word);
@@ -129,9 +156,31 @@ impl<E: Copy> Wheel<E> {
     #[inline]
     fn push_near(&mut self, at: u64, event: E) {
         let slot = at as usize % SLOTS;
-        self.slots[slot].push(event);
-        self.occupied[slot / 64] |= 1 << (slot % 64);
-        self.words |= 1 << (slot / 64);
+        let (word, bit) = (slot / 64, 1 << (slot % 64));
+        let place = self.free;
+        match self.places.get_mut(place as usize) {
+            Some(free) => {
+                self.free = std::mem::replace(&mut free.next, NONE);
+                free.event = event;
+            }
+            None => return self.add_place(at, event),
+        }
+        let list = &mut self.slots[slot];
+        if self.occupied[word] & bit == 0 {
+            list.first = place;
+        } else {
+            self.places[list.last as usize].next = place;
+        }
+        list.last = place;
+        self.occupied[word] |= bit;
+        self.words |= 1 << word;
+    }
+
+    #[cold]
+    fn add_place(&mut self, at: u64, event: E) {
+        self.free = self.places.len() as u32;
+        self.places.push(Place { event, next: NONE });
+        self.push_near(at, event);
     }
 
     #[cold]

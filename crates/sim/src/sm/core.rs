@@ -620,7 +620,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         for (transfer, at) in self.memory.completed.drain(..) {
             // Values that go to registers need a port.
             let brings_values = self.memory.transfers[transfer].brings_values();
-            let done = if brings_values { self.backend.book_port(at.max(now)) } else { at.max(now) };
+            let done = if brings_values { self.backend.book_port(now, at.max(now)) } else { at.max(now) };
             let written = done + 1;
             self.events.push(written, Event::Complete { transfer });
         }

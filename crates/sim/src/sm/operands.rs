@@ -9,8 +9,11 @@ use std::hint::select_unpredictable;
 use super::decode::{Decoded, Unit};
 use crate::chip::Chip;
 
-/// Cycles ahead for which result ports can be booked.
+/// Cycles ahead for which result ports can be booked, nearly.
 const BOOKED: usize = 2048;
+
+/// Cycles whose places are made free together.
+const GROUP: usize = 8;
 
 /// Instructions for one kind of unit, from their collectors to the unit.
 #[derive(Clone, Debug)]
@@ -48,28 +51,6 @@ struct Taken {
     since: u64,
 }
 
-/// Result ports booked for a cycle, and which cycle this is: without its lowest bits, which say where it is, and its highest,
-/// which no run reaches.
-#[derive(Clone, Copy, Debug, Default)]
-struct Booked(u32);
-
-impl Booked {
-    #[inline(always)]
-    fn none(cycle: u64) -> Booked {
-        Booked(((cycle / BOOKED as u64) as u32) << 8)
-    }
-
-    #[inline(always)]
-    fn is_of(self, cycle: u64) -> bool {
-        self.0 >> 8 == Booked::none(cycle).0 >> 8
-    }
-
-    #[inline(always)]
-    fn count(self) -> u8 {
-        self.0 as u8
-    }
-}
-
 /// An SM's arithmetic back end.
 #[derive(Clone, Debug)]
 pub struct Backend {
@@ -79,9 +60,11 @@ pub struct Backend {
     banks: Vec<u64>,
     /// How long each kind of unit was taken.
     taken: [Taken; Unit::COUNT],
-    /// Result ports booked for a cycle, each at its number modulo the length. Small, because every cycle has another one, and
-    /// fifteen SMs' are to stay in the host's cache.
-    ports: Vec<Booked>,
+    /// Result ports booked for the cycles from `booked_from` on, in groups, each at its number modulo the length. Small,
+    /// because every cycle has another place, and fifteen SMs' are to stay in the host's cache.
+    ports: Box<[[u8; GROUP]; BOOKED / GROUP]>,
+    /// In groups.
+    booked_from: u64,
     ports_per_cycle: u8,
     /// Each slot has its unit.
     owned: bool,
@@ -105,7 +88,8 @@ impl Backend {
             lanes: [Unit::Sp, Unit::Sfu, Unit::Dp, Unit::Memory, Unit::Control].map(lane),
             banks: vec![0; operands.banks as usize],
             taken: [Taken::default(); Unit::COUNT],
-            ports: vec![Booked::default(); BOOKED],
+            ports: Box::new([[0; GROUP]; BOOKED / GROUP]),
+            booked_from: 0,
             ports_per_cycle: operands.writeback_ports.min(u8::MAX.into()) as u8,
             owned: units.owned,
             bank_conflicts: 0,
@@ -137,7 +121,7 @@ impl Backend {
         let written = if inst.writes.is_empty() {
             starts + inst.latency_cycles as u64
         } else {
-            self.book_port(starts + inst.latency_cycles as u64) + 1
+            self.book_port(now, starts + inst.latency_cycles as u64) + 1
         };
         Times { starts, written }
     }
@@ -173,19 +157,32 @@ impl Backend {
         before + self.free_at[unit as usize].min(now).saturating_sub(since)
     }
 
-    /// The first cycle from `from` on in which a result port is free; it is taken.
+    /// The first cycle from `from` on in which a result port is free; it is taken, at `now`.
     #[inline]
-    pub fn book_port(&mut self, from: u64) -> u64 {
+    pub fn book_port(&mut self, now: u64, from: u64) -> u64 {
+        if self.booked_from < now / GROUP as u64 {
+            self.forget_before(now);
+        }
         let mut at = from;
         loop {
-            let place = &mut self.ports[at as usize % BOOKED];
-            let booked = select_unpredictable(place.is_of(at), *place, Booked::none(at));
-            if booked.count() < self.ports_per_cycle {
-                *place = Booked(booked.0 + 1);
+            debug_assert!(at < now + (BOOKED - GROUP) as u64, "a result for cycle {at}, at cycle {now}");
+            let booked = &mut self.ports[at as usize % BOOKED / GROUP][at as usize % GROUP];
+            if *booked < self.ports_per_cycle {
+                *booked += 1;
                 return at;
             }
             at += 1;
         }
+    }
+
+    /// The places of cycles that are over are for later ones.
+    fn forget_before(&mut self, now: u64) {
+        let now = now / GROUP as u64;
+        let over = (now - self.booked_from).min((BOOKED / GROUP) as u64);
+        for group in self.booked_from..self.booked_from + over {
+            self.ports[group as usize % (BOOKED / GROUP)] = [0; GROUP];
+        }
+        self.booked_from = now;
     }
 }
 
