@@ -84,14 +84,21 @@ pub struct Transfer<const N: usize> {
     pub unwritten: u64,
     /// Where it ran.
     pub activation: Activation,
-    /// The number of every lane's line in global memory, where addresses follow no pattern.
-    lines: [u32; N],
+    /// So that what follows begins where lines of the host's cache do.
+    padding: [u32; 11],
     /// Every lane's address, as the instruction gives it.
     pub addresses: Addresses<N>,
+    /// The number of every lane's line in global memory, where addresses follow no pattern.
+    lines: [u32; N],
     /// Values: of a load or store, a row for every four bytes. Of an atomic, its operands in rows 0 to 3 and what it
     /// found in rows 4 and 5. Of a copy, its data, then shared addresses (row 4) and bytes to copy (row 5).
     pub rows: [[u32; N]; MAX_ROWS],
 }
+
+const _: () = assert!(
+    std::mem::offset_of!(Transfer<32>, lines) % 64 == 0 && std::mem::offset_of!(Transfer<32>, rows) % 64 == 0,
+    "a row is on two lines of the host's cache"
+);
 
 impl<const N: usize> Transfer<N> {
     /// An access that has not begun.
@@ -108,8 +115,9 @@ impl<const N: usize> Transfer<N> {
             local: 0,
             constant: 0,
             skips_l1: false,
-            lines: [0; N],
+            padding: [0; 11],
             addresses: Addresses::Uniform(0),
+            lines: [0; N],
             rows: [[0; N]; MAX_ROWS],
             unwritten: 0,
             unsent: 0,
