@@ -79,26 +79,18 @@ impl<Word: Copy + Eq + Hash> LockTable<Word> {
 impl SharedLocks {
     /// Lanes of a warp read a word of shared memory in a spin loop; if it is an atomic, they tried to take a lock. Generic
     /// addresses of shared memory begin at `window`.
-    pub fn tried_in_sm<const N: usize>(&mut self, warp: WarpName, transfer: &Transfer<N>, window: u64) {
+    pub fn tried_in_sm<const N: usize>(&mut self, transfer: &Transfer<N>, window: u64) {
         if matches!(transfer.kind, TransferKind::Atomic { .. }) {
-            let changed = transfer.changed_in_sm(transfer.shared);
-            self.tried((warp, transfer.pc), &transfer.addresses, (transfer.shared, changed), |address| {
-                (warp.cta, shared_offset(address, window))
-            });
+            self.tried_by_store(transfer, transfer.changed_in_sm(transfer.shared), window);
         }
     }
 
     /// Lanes of a warp that have the lock bit of a word store what the atomic of a spin loop made of it; those of `changed`
     /// took the lock.
-    pub fn tried_by_store<const N: usize>(
-        &mut self,
-        warp: WarpName,
-        transfer: &Transfer<N>,
-        changed: u64,
-        window: u64,
-    ) {
-        self.tried((warp, transfer.pc), &transfer.addresses, (transfer.shared, changed), |address| {
-            (warp.cta, shared_offset(address, window))
+    pub fn tried_by_store<const N: usize>(&mut self, transfer: &Transfer<N>, changed: u64, window: u64) {
+        let who = (transfer.who, transfer.pc);
+        self.tried(who, &transfer.addresses, (transfer.shared, changed), |address| {
+            (transfer.who.cta, shared_offset(address, window))
         });
     }
 

@@ -35,7 +35,7 @@ use crate::report::{PartitionCounts, Sample, TimedStats};
 use crate::sched;
 use crate::sched::accuracy::Branches;
 use crate::sm::core::{Context, Sm};
-use crate::sm::decode::{Decoded, SpinRole, decode};
+use crate::sm::decode::{Decoded, decode};
 use crate::sm::lock_unit::LockUnits;
 use crate::sm::memory_unit::Purpose;
 use crate::sm::spin_unit::SpinUnit;
@@ -433,7 +433,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                     continue;
                 }
                 let sm = &mut self.sms[request.sm as usize];
-                let lanes = serve(sm, &self.context, &mut memory, &mut self.locks, request.ticket, !changed);
+                let lanes = serve(sm, &mut memory, &mut self.locks, request.ticket, !changed);
                 changed |= lanes != 0;
                 if P::WATCHES_MEMORY && !self.cut_off {
                     sm.show_served(&self.context, request.ticket, lanes, served.cycle);
@@ -642,7 +642,6 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
 /// A slice serves a message of an SM: bytes move. Returns the lanes that changed memory (of a store, whether any did).
 fn serve<const N: usize, P: Probe>(
     sm: &mut Sm<N, P>,
-    context: &Context<'_>,
     memory: &mut Memory,
     locks: &mut LockTable,
     ticket: u32,
@@ -653,9 +652,8 @@ fn serve<const N: usize, P: Probe>(
     if flight.purpose == Purpose::Atomic {
         let (id, lanes) = flight.waiting[0];
         let transfer = &sm.memory.transfers[id];
-        let code = context.of(sm.kernel_of(transfer.slot)).code;
-        if code[transfer.pc.index()].spin == Some(SpinRole::Poll) {
-            let who = (sm.who(transfer.slot), transfer.pc);
+        if transfer.polls {
+            let who = (transfer.who, transfer.pc);
             locks.tried(who, &transfer.addresses, (lanes, changed), |address| address);
         }
     }

@@ -13,6 +13,7 @@ use crate::mem::message::RequestKind;
 use crate::mem::store::GLOBAL_BASE;
 use crate::slab::Slab;
 use crate::sm::coherent::{PROBE, Update};
+use crate::sm::decode::SpinRole;
 
 /// Addresses from here on are those of code, local memory and constants, which are not kept coherent.
 const END_OF_GLOBAL: u64 = 1 << 48;
@@ -145,7 +146,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             }
             _ => {
                 let sm = &mut self.sms[request.sm as usize];
-                let lanes = serve(sm, &self.context, memory, &mut self.locks, request.ticket, true);
+                let lanes = serve(sm, memory, &mut self.locks, request.ticket, true);
                 if P::WATCHES_MEMORY && !self.cut_off {
                     sm.show_served(&self.context, request.ticket, lanes, at);
                 }

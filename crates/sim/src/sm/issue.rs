@@ -294,6 +294,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let id = self.memory.transfers.take(|| Transfer::new(slot, path.pc, activation, mask));
         let transfer = &mut self.memory.transfers[id];
         transfer.reset(slot, path.pc, activation, mask);
+        transfer.polls = decoded.spin == Some(SpinRole::Poll);
+        transfer.who = WarpName { cta: cta.number, warp: entry.warp() as u32 };
         let watched = self.watch.is_some() && matches!(inst.op, Op::St(_) | Op::Atom(..) | Op::CpAsync(_));
         let shared_before = watched.then(|| cta.shared.bytes.clone());
         let mut reach = execution.reach(cta);
@@ -313,13 +315,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if let TransferKind::Unlock { changed } = transfer.kind {
             self.changed |= changed != 0;
             if decoded.spin == Some(SpinRole::Try) {
-                let who = WarpName { cta: cta.number, warp: entry.warp() as u32 };
-                self.locks.tried_by_store(who, transfer, changed, kernel.windows.shared);
+                self.locks.tried_by_store(transfer, changed, kernel.windows.shared);
             }
         }
-        if decoded.spin == Some(SpinRole::Poll) && transfer.shared != 0 && inst.dst != Dst::None {
-            let who = WarpName { cta: cta.number, warp: entry.warp() as u32 };
-            self.locks.tried_in_sm(who, transfer, kernel.windows.shared);
+        if transfer.polls && transfer.shared != 0 && inst.dst != Dst::None {
+            self.locks.tried_in_sm(transfer, kernel.windows.shared);
         }
         if decoded.named_wait {
             self.note_wait(slot, id);

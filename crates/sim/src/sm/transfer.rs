@@ -14,6 +14,7 @@ use super::lsu::{Bad, Issued, MAX_ROWS, Reach, Touch, atomic_operands, collect_r
 use super::simt::Activation;
 use super::warp::{Warp, lanes as each};
 use crate::fault::{AccessKind, FaultKind};
+use crate::locks::WarpName;
 use crate::mem::l1::LineWritten;
 use crate::mem::store::Memory;
 use crate::sched::WarpSlot;
@@ -84,8 +85,12 @@ pub struct Transfer<const N: usize> {
     pub unwritten: u64,
     /// Where it ran.
     pub activation: Activation,
+    /// It looks, in a spin loop, whether it can go on.
+    pub polls: bool,
+    /// Who does it.
+    pub who: WarpName,
     /// So that what follows begins where lines of the host's cache do.
-    padding: [u32; 11],
+    padding: [u32; 6],
     /// Every lane's address, as the instruction gives it.
     pub addresses: Addresses<N>,
     /// The number of every lane's line in global memory, where addresses follow no pattern.
@@ -115,7 +120,9 @@ impl<const N: usize> Transfer<N> {
             local: 0,
             constant: 0,
             skips_l1: false,
-            padding: [0; 11],
+            polls: false,
+            who: WarpName { cta: 0, warp: 0 },
+            padding: [0; 6],
             addresses: Addresses::Uniform(0),
             lines: [0; N],
             rows: [[0; N]; MAX_ROWS],
