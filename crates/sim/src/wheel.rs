@@ -14,23 +14,24 @@ const WORDS: usize = SLOTS / 64;
 
 /// Events by cycle. Those of one cycle come out in the order in which they were pushed, wherever they waited.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Wheel<E: Copy> {
+    /// The cycle of the earliest event; it is asked for in every cycle.
+    next: u64,
     /// The ring holds the cycles `now..now + SLOTS`, each at its number modulo `SLOTS`; later ones are in `far`.
     now: u64,
-    slots: Box<[List; SLOTS]>,
-    /// Events of the ring, and places that are free.
-    places: Vec<Place<E>>,
-    /// The first free place, behind which the others are.
-    free: u32,
     /// Slots that hold events.
     occupied: [u64; WORDS],
     /// Words of `occupied` that are not zero.
     words: u16,
+    /// The first free place, behind which the others are.
+    free: u32,
+    slots: Box<[List; SLOTS]>,
+    /// Events of the ring, and places that are free.
+    places: Vec<Place<E>>,
     far: BinaryHeap<Reverse<Far<E>>>,
     /// Events that ever went to `far`.
     sequence: u64,
-    /// The cycle of the earliest event; it is asked for in every cycle.
-    next: u64,
 }
 
 /// The first and the last place of a slot's events. That of an empty one is left as it was.

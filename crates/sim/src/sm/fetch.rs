@@ -31,11 +31,8 @@ pub enum Fetched {
 
 /// The fetch unit of an SM.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Fetch {
-    spec: FetchSpec,
-    line_bytes: Divisor,
-    instruction_bytes: Divisor,
-    tags: Tags,
     /// Warps whose buffer is empty and that have not asked yet.
     wants: SlotSet,
     /// Warps that wait for a line, with the line.
@@ -43,6 +40,10 @@ pub struct Fetch {
     last: u8,
     /// Fetches that found their line.
     pub hits: u64,
+    tags: Tags,
+    spec: FetchSpec,
+    line_bytes: Divisor,
+    instruction_bytes: Divisor,
     /// Fetches that did not.
     pub misses: u64,
 }

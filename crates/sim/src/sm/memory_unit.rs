@@ -101,42 +101,47 @@ struct Queued {
     ready: u64,
 }
 
-/// The load/store unit of an SM with its L1.
+/// The load/store unit of an SM with its L1. What every cycle needs comes first.
 #[derive(Debug)]
+#[repr(C)]
 pub struct MemoryUnit<const N: usize> {
-    sm: u16,
-    shared: SharedSpec,
-    policy: L1Policy,
-    pub(super) line_bytes: u64,
-    bypass_bytes: u64,
-    pub(super) hit_latency: u64,
-    constant_latency: u64,
-    local_words: u64,
-    /// Accesses of warps.
-    pub transfers: Slab<Transfer<N>>,
-    /// Messages.
-    pub flights: Slab<Flight>,
-    /// In the order of issue.
-    queue: VecDeque<Queued>,
-    /// The L1 data cache.
-    pub l1: L1,
-    constant: Tags,
-    /// Lines of constants on their way.
-    constant_misses: Vec<(u64, u32)>,
-    /// When the next piece can go.
-    pub(super) free_at: u64,
     /// When the piece in front goes, unless something happens before; asked for in every cycle.
     next_piece: u64,
+    /// When the next piece can go.
+    pub(super) free_at: u64,
+    /// Packets the network still takes.
+    room: u32,
+    sm: u16,
     /// The front access was refused, and nothing has changed since.
     refused: bool,
     /// It was refused for want of room in the network.
     wants_room: bool,
+    /// In the order of issue.
+    queue: VecDeque<Queued>,
     /// Accesses that are complete at a cycle, for the SM to take.
     pub completed: Vec<(u32, u64)>,
     /// Messages for the network, with the cycle they are sent.
     pub outbox: Vec<(u64, Request)>,
     /// Warps whose state goes to memory or comes back.
     pub switches: Switches,
+    /// Accesses of warps.
+    pub transfers: Slab<Transfer<N>>,
+    /// Messages.
+    pub flights: Slab<Flight>,
+    policy: L1Policy,
+    pub(super) line_bytes: u64,
+    bypass_bytes: u64,
+    /// The L1 data cache.
+    pub l1: L1,
+    /// What happened.
+    pub stats: L1Stats,
+    shared: SharedSpec,
+    pub(super) hit_latency: u64,
+    constant_latency: u64,
+    local_words: u64,
+    constant: Tags,
+    /// Lines of constants on their way.
+    constant_misses: Vec<(u64, u32)>,
     /// What others want of a coherent L1.
     pub(super) probes: Slab<Probe>,
     /// Its responses, with the cycle they are sent and the line.
@@ -147,10 +152,6 @@ pub struct MemoryUnit<const N: usize> {
     pub updates: Vec<Update<N>>,
     /// Somebody wants to know.
     pub(super) shows_stores: bool,
-    /// Packets the network still takes.
-    room: u32,
-    /// What happened.
-    pub stats: L1Stats,
 }
 
 impl<const N: usize> MemoryUnit<N> {

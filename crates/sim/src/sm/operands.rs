@@ -53,13 +53,13 @@ struct Taken {
 
 /// An SM's arithmetic back end.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Backend {
     /// When each kind of unit can take another instruction: when its first collector is free.
     pub free_at: [u64; Unit::COUNT],
-    lanes: [Lane; Unit::COUNT],
-    banks: Vec<u64>,
     /// How long each kind of unit was taken.
     taken: [Taken; Unit::COUNT],
+    banks: Vec<u64>,
     /// Result ports booked for the cycles from `booked_from` on, in groups, each at its number modulo the length. Small,
     /// because every cycle has another place, and fifteen SMs' are to stay in the host's cache.
     ports: Box<[[u8; GROUP]; BOOKED / GROUP]>,
@@ -70,6 +70,7 @@ pub struct Backend {
     owned: bool,
     /// Cycles that operands waited for a bank.
     pub bank_conflicts: u64,
+    lanes: [Lane; Unit::COUNT],
 }
 
 impl Backend {

@@ -36,15 +36,16 @@ pub struct Line {
 
 /// All states on their way.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub struct Switches {
-    all: Slab<Switch>,
     /// Those with lines to send, in order.
     queue: VecDeque<u32>,
+    /// Those of which all has been answered.
+    pub done: Vec<u32>,
+    all: Slab<Switch>,
     line_bytes: usize,
     /// When the next line can go.
     free_at: u64,
-    /// Those of which all has been answered.
-    pub done: Vec<u32>,
     /// Memory that is no longer needed: bytes and address.
     pub free: Vec<(usize, u64)>,
 }
