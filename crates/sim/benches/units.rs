@@ -53,13 +53,13 @@ fn events() {
     let mut random = Random(1);
     let ahead: Vec<u64> = (0..1024).map(|_| 1 + random.next() % 64).collect();
     time("timing wheel, an event in and out", 100_000, || {
-        let (mut wheel, mut due) = (Wheel::new(), Vec::new());
+        let mut wheel = Wheel::new();
         (0..64).for_each(|event: u32| wheel.push(u64::from(event % 8), event));
         let mut done = 0;
         while done < 100_000 {
             let now = wheel.next_cycle();
-            wheel.pop_at(now, &mut due);
-            for event in due.drain(..) {
+            let mut due = wheel.take_at(now);
+            while let Some(event) = wheel.pop(&mut due) {
                 wheel.push(now + ahead[done % 1024], event);
                 done += 1;
             }

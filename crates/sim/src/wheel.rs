@@ -48,6 +48,11 @@ struct Place<E> {
     next: u32,
 }
 
+/// Events that were taken out of a wheel: the place of the first of them.
+#[derive(Debug)]
+#[must_use = "their places are used again only if they are popped"]
+pub struct Due(u32);
+
 /// Behind the last place.
 const NONE: u32 = u32::MAX;
 
@@ -113,11 +118,11 @@ impl<E: Copy> Wheel<E> {
         self.now + (next.wrapping_sub(slot) % SLOTS) as u64
     }
 
-    /// Moves time to cycle `now` and appends its events to `into`. No event may lie before `now`.
+    /// Moves time to cycle `now` and takes its events out, for [`Wheel::pop`]. No event may lie before `now`.
     ///
     /// Events may still be pushed for `now` afterwards; the same call with the same cycle takes those.
     #[inline]
-    pub fn pop_at(&mut self, now: u64, into: &mut Vec<E>) {
+    pub fn take_at(&mut self, now: u64) -> Due {
         debug_assert!(now >= self.now, "time went back from cycle {} to {now}", self.now);
         debug_assert!(self.next_cycle() >= now, "cycle {now} skips events of cycle {}", self.next_cycle());
         self.now = now;
@@ -131,21 +136,25 @@ impl<E: Copy> Wheel<E> {
         let slot = now as usize % SLOTS;
         let word = slot / 64;
         let bit = 1 << (slot % 64);
+        let mut due = Due(NONE);
         if self.occupied[word] & bit != 0 {
-            let List { first, last } = self.slots[slot];
-            let mut at = first;
-            while at != NONE {
-                let Place { event, next } = self.places[at as usize];
-                into.push(event);
-                at = next;
-            }
-            self.places[last as usize].next = std::mem::replace(&mut self.free, first);
+            due = Due(self.slots[slot].first);
             self.occupied[word] &= !bit;
             if self.occupied[word] == 0 {
                 self.words &= !(1 << word);
             }
         }
         self.next = self.find_next();
+        due
+    }
+
+    /// The next of the events that were taken. Others may be pushed in between.
+    #[inline(always)]
+    pub fn pop(&mut self, due: &mut Due) -> Option<E> {
+        let place = self.places.get_mut(due.0 as usize)?;
+        let next = std::mem::replace(&mut place.next, self.free);
+        self.free = std::mem::replace(&mut due.0, next);
+        Some(place.event)
     }
 
     /// No event waits.
@@ -223,9 +232,8 @@ mod tests {
     use std::collections::BTreeMap;
 
     fn pop<E: Copy>(wheel: &mut Wheel<E>, now: u64) -> Vec<E> {
-        let mut events = Vec::new();
-        wheel.pop_at(now, &mut events);
-        events
+        let mut due = wheel.take_at(now);
+        std::iter::from_fn(|| wheel.pop(&mut due)).collect()
     }
 
     #[test]
@@ -245,12 +253,20 @@ mod tests {
     }
 
     #[test]
-    fn pop_appends() {
+    fn events_may_be_pushed_while_others_are_popped() {
         let mut wheel = Wheel::new();
-        wheel.push(1, 'b');
-        let mut events = vec!['a'];
-        wheel.pop_at(1, &mut events);
-        assert_eq!(events, ['a', 'b']);
+        for (at, event) in [(1, 'a'), (1, 'b'), (1, 'c'), (2, 'd')] {
+            wheel.push(at, event);
+        }
+        let mut due = wheel.take_at(1);
+        assert_eq!(wheel.pop(&mut due), Some('a'));
+        wheel.push(2, 'e');
+        assert_eq!(wheel.pop(&mut due), Some('b'));
+        wheel.push(1, 'f');
+        assert_eq!([wheel.pop(&mut due), wheel.pop(&mut due)], [Some('c'), None]);
+        assert_eq!(pop(&mut wheel, 1), ['f']);
+        assert_eq!(pop(&mut wheel, 2), ['d', 'e']);
+        assert!(wheel.is_empty());
     }
 
     #[test]

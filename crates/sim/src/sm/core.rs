@@ -107,7 +107,6 @@ pub struct Sm<const N: usize, P> {
     /// Ready warps by the unit they need.
     ready: [SlotSet; Unit::COUNT],
     inbox: Inbox,
-    due: Vec<Event>,
     pub(super) events: Wheel<Event>,
     /// A policy let ready warps wait in the last cycle.
     held_back: bool,
@@ -195,7 +194,6 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             memory: MemoryUnit::new(chip, id as u16, P::WATCHES_MEMORY),
             inbox: Inbox::new(),
             events: Wheel::new(),
-            due: Vec::new(),
             lines_refused: Vec::new(),
             held_back: false,
             warps_started: 0,
@@ -464,13 +462,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             self.finish_switches(context, now);
         }
         if self.events.next_cycle() == now {
-            let mut due = std::mem::take(&mut self.due);
-            self.events.pop_at(now, &mut due);
-            for &event in &due {
+            let mut due = self.events.take_at(now);
+            while let Some(event) = self.events.pop(&mut due) {
                 self.happen(context, event, now);
             }
-            due.clear();
-            self.due = due;
         }
         if self.memory.next_step() <= now {
             match self.memory.step(now) {

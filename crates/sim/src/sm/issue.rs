@@ -167,6 +167,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             execution.step(&mut resident.cta, &mut resident.warps, entry.warp(), path)?;
             return Ok(());
         }
+        // Put together again, so that it is in memory only here.
+        let issuing = Issuing { slot, now, path, mask, activation, inst, decoded };
         self.issue_special(context, execution, issuing)
     }
 
