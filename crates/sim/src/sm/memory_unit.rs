@@ -449,17 +449,19 @@ impl<const N: usize> MemoryUnit<N> {
         let TransferKind::Atomic { op, silent, .. } = access.kind else { unreachable!("called for atomics") };
         let sectors = access.sectors(lanes, line);
         let same_word = access.same_word(lanes) as u8;
+        // Mostly one; to count bits takes long.
+        let count = if lanes.is_power_of_two() { 1 } else { lanes.count_ones() };
         let operands = if op == AtomOp::Cas { 2 } else { 1 };
         let kind = RequestKind::Atomic {
             same_word,
-            lanes: lanes.count_ones() as u8,
+            lanes: count as u8,
             operand_bytes: (operands * access.bytes) as u8,
             result_bytes: if silent { 0 } else { access.bytes as u8 },
         };
         let ticket = self.send(now, Purpose::Atomic, line, sectors, kind)?;
         self.wait_for(ticket, id, lanes);
         self.stats.atomics += 1;
-        self.stats.atomic_lanes += lanes.count_ones() as u64;
+        self.stats.atomic_lanes += count as u64;
         Ok(())
     }
 
@@ -511,6 +513,9 @@ impl<const N: usize> MemoryUnit<N> {
     fn widen(&self, sectors: u8) -> u8 {
         let piece = (self.bypass_bytes as u32 / SECTOR_BYTES).max(1);
         let all = self.all_sectors();
+        if piece == 1 {
+            return sectors & all;
+        }
         let mut wide = 0;
         for first in (0..8).step_by(piece as usize) {
             let group = (((1u32 << piece) - 1) << first) as u8 & all;
