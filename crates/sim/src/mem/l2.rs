@@ -130,6 +130,7 @@ impl Partition {
             if cycle >= until {
                 return;
             }
+            // Mostly it is one slice's turn, and nothing else happens.
             if wake == cycle && !self.starved && self.channel.next_done() != Some(cycle) {
                 self.step_slice(next, cycle);
                 continue;

@@ -692,8 +692,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             return;
         }
         if entry.state == State::Ready {
-            let busy = self.backend.busy_cycles(entry.unit, from);
-            self.unit_busy += busy.saturating_sub(entry.busy_before);
+            self.unit_busy += entry.waited_for_unit(&self.backend, from);
             self.ready[entry.unit as usize].remove(slot);
             self.any_ready.remove(slot);
         }
@@ -713,9 +712,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     pub(super) fn account_issue(&mut self, slot: WarpSlot, now: u64) {
         let entry = &mut self.slots[slot.index()];
         self.probe.spent(slot, entry.state, entry.since, now.saturating_sub(entry.since));
-        let busy = self.backend.busy_cycles(entry.unit, now);
-        self.unit_busy += busy.saturating_sub(entry.busy_before);
-        entry.busy_before = busy;
+        self.unit_busy += entry.waited_for_unit(&self.backend, now);
         // The second instruction of a cycle adds nothing.
         if now >= entry.since {
             self.probe.spent(slot, State::Issued, now, 1);
@@ -847,9 +844,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             }
             entry.since = end;
             if entry.state == State::Ready {
-                let busy = self.backend.busy_cycles(entry.unit, end);
-                self.unit_busy += busy.saturating_sub(entry.busy_before);
-                entry.busy_before = busy;
+                self.unit_busy += entry.waited_for_unit(&self.backend, end);
             }
         }
         let first = slots.first().copied().unwrap_or(WarpSlot(0));

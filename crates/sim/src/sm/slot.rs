@@ -3,6 +3,7 @@
 use warploom_isa::Pc;
 
 use super::decode::Unit;
+use super::operands::Backend;
 use super::scoreboard::Scoreboard;
 use super::warp::Warp;
 use crate::probe::State;
@@ -124,6 +125,13 @@ impl Slot {
     #[inline(always)]
     pub(super) fn warp(&self) -> usize {
         self.warp as usize
+    }
+
+    /// Cycles before `now` in which the unit of a ready warp was busy, since it was ready or this was last asked.
+    #[inline(always)]
+    pub(super) fn waited_for_unit(&mut self, backend: &Backend, now: u64) -> u64 {
+        let busy = backend.busy_cycles(self.unit, now);
+        busy.saturating_sub(std::mem::replace(&mut self.busy_before, busy))
     }
 
     /// What its warp does.

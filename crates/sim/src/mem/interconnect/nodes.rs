@@ -14,6 +14,11 @@ pub(super) trait NodeSet: Clone + std::fmt::Debug {
     /// Takes a node out, if `gone` says so: not by a branch, which a host could not foresee.
     fn remove_if(&mut self, node: usize, gone: bool);
 
+    #[inline(always)]
+    fn remove(&mut self, node: usize) {
+        self.remove_if(node, true);
+    }
+
     /// Puts a node in, if it is not in `but`.
     fn insert_but(&mut self, node: usize, but: &Self);
 
@@ -108,7 +113,7 @@ impl NodeSet for Few {
     #[inline(always)]
     fn take_first(&mut self, turn: usize) -> Option<usize> {
         let node = self.first(turn)?;
-        self.remove_if(node, true);
+        self.remove(node);
         Some(node)
     }
 
@@ -184,7 +189,7 @@ impl NodeSet for Many {
 
     fn take_first(&mut self, turn: usize) -> Option<usize> {
         let node = self.first(turn, |index| self.0[index])?;
-        self.remove_if(node, true);
+        self.remove(node);
         Some(node)
     }
 

@@ -201,11 +201,11 @@ impl<M: Copy, S: NodeSet> Ports<M, S> {
         let mut here = self.done.ticks[place].clone();
         let later = |free: u64| (free.min(tick + DONE_AHEAD - 1) % DONE_AHEAD) as usize;
         for source in here.sources.clone().iter().filter(|&source| self.sources[source].free > tick) {
-            here.sources.remove_if(source, true);
+            here.sources.remove(source);
             self.done.ticks[later(self.sources[source].free)].sources.insert(source);
         }
         for sink in here.sinks.clone().iter().filter(|&sink| self.sinks[sink].free > tick) {
-            here.sinks.remove_if(sink, true);
+            here.sinks.remove(sink);
             self.done.ticks[later(self.sinks[sink].free)].sinks.insert(sink);
         }
         self.done.ticks[place] = here;
@@ -260,7 +260,7 @@ impl<M: Copy, S: NodeSet> Ports<M, S> {
 
     /// Packets for `sink` wait for the next window, because it takes nothing more in this one.
     fn refuse(&mut self, sink: usize) {
-        self.open.remove_if(sink, true);
+        self.open.remove(sink);
         self.full.insert(sink);
         for source in self.sinks[sink].wanted_by.iter() {
             let number = self.lists[source * self.sinks.len() + sink].first;
