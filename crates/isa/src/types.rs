@@ -5,7 +5,6 @@ use std::fmt;
 /// The type of a value as an instruction sees it. Registers themselves are untyped 32-bit words:
 /// 8- and 16-bit values live in the low bits of one (the rest is undefined), 64-bit values in two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[allow(missing_docs)]
 pub enum Ty {
     B8,
     B16,
@@ -155,7 +154,6 @@ impl Space {
 
 /// What order an access keeps with others, and whether it may hit in a cache that is not coherent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum Order {
     Weak,
     Volatile,
@@ -169,7 +167,6 @@ pub enum Order {
 
 /// Who must see the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum Scope {
     Cta,
     Cluster,
@@ -289,7 +286,6 @@ pub enum Part {
 
 /// A comparison. `Lt` … `Ge` follow the type's signedness; the `…u` forms are also true for NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum Cmp {
     Eq,
     Ne,
@@ -311,7 +307,6 @@ pub enum Cmp {
 
 /// How a comparison's result is combined with a third, predicate operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum Combine {
     None,
     And,
@@ -321,7 +316,6 @@ pub enum Combine {
 
 /// A two-input bitwise operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum Logic {
     And,
     Or,
@@ -330,7 +324,6 @@ pub enum Logic {
 
 /// The operation of an `atom` or `red`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum AtomOp {
     Add,
     Min,
@@ -346,7 +339,6 @@ pub enum AtomOp {
 
 /// The reduction of `redux.sync`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum ReduxOp {
     Add,
     Min,
@@ -358,7 +350,6 @@ pub enum ReduxOp {
 
 /// Selection mode of `prmt`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum PrmtMode {
     Index,
     F4e,
@@ -371,7 +362,6 @@ pub enum PrmtMode {
 
 /// The question `testp` asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum TestKind {
     Finite,
     Infinite,
@@ -383,7 +373,6 @@ pub enum TestKind {
 
 /// A one-input approximation computed by the special-function unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum Approx {
     Rcp,
     Sqrt,
@@ -397,7 +386,6 @@ pub enum Approx {
 
 /// `vote`'s question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum VoteMode {
     All,
     Any,
@@ -407,7 +395,6 @@ pub enum VoteMode {
 
 /// `shfl`'s source-lane rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum ShflMode {
     Up,
     Down,
@@ -457,7 +444,6 @@ pub enum MbarrierOp {
 
 /// A register that the hardware fills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum Special {
     TidX,
     TidY,

@@ -1,5 +1,4 @@
 //! Liveness and register allocation, against an independent liveness and an interpreter.
-#![allow(missing_docs)]
 
 mod common;
 use std::collections::BTreeSet;

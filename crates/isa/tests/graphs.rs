@@ -1,5 +1,4 @@
 //! Dominators, reconvergence and loops.
-#![allow(missing_docs)]
 
 mod common;
 use std::collections::BTreeSet;

@@ -1,5 +1,4 @@
 //! Linking: reachable functions, addresses, sizes, listings.
-#![allow(missing_docs)]
 
 mod common;
 use common::*;

@@ -1,5 +1,4 @@
 //! Which loops are found to wait for others.
-#![allow(missing_docs)]
 
 mod common;
 use common::*;

@@ -55,7 +55,6 @@ pub enum Linkage {
 
 /// The state space of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Space {
     Reg,
     Global,
@@ -67,7 +66,6 @@ pub enum Space {
 
 /// An element type; vectors are counted separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Type {
     Pred,
     Scalar(warploom_isa::Ty),

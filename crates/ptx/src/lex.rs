@@ -12,7 +12,6 @@ use warploom_isa::Span;
 // `@@` begins the debug lines of the first compilers.
 #[logos(skip(r"(//|@@)[^\n]*", allow_greedy = true))]
 #[logos(skip r"/\*[^*]*\*+([^/*][^*]*\*+)*/")]
-#[allow(missing_docs)]
 pub enum Kind {
     #[regex(r"[a-zA-Z][a-zA-Z0-9_$]*")]
     #[regex(r"[_$%][a-zA-Z0-9_$]+")]

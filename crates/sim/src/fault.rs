@@ -113,7 +113,6 @@ pub enum FaultKind {
 
 /// How memory was touched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum AccessKind {
     Load,
     Store,

@@ -26,7 +26,6 @@ pub struct Occupancy {
 /// The resource that bounds the number of resident CTAs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs)]
 pub enum Limiter {
     Ctas,
     Warps,

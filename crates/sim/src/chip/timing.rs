@@ -145,7 +145,6 @@ pub struct UnitSpec {
 /// Latency and initiation interval of each kind of operation, in cycles.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs)]
 pub struct OperationTimes {
     pub add: [u32; 2],
     pub max: [u32; 2],

@@ -30,7 +30,6 @@ impl Unit {
 
 /// Instructions by what they are for, as statistics count them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Class {
     Integer,
     Float,

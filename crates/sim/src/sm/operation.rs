@@ -6,7 +6,6 @@ use super::decode::Class;
 
 /// What an instruction asks of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Operation {
     IntAdd,
     IntMul,

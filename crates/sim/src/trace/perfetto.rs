@@ -7,7 +7,6 @@
 //! opposite: cycles for time, tracks for warp slots, and the same bytes from the same run.
 
 // Field by field, these are Perfetto's own messages; its documentation explains them.
-#![allow(missing_docs)]
 
 use prost::Message;
 
