@@ -7,7 +7,7 @@ use warploom_isa::{
     Approx, Clamp, Cmp, Combine, Cvt, Dst, FloatMode, Inst, Logic, MinMax, Op, Operand, Part, Pred, PrmtMode,
     Reg, Round, Ty,
 };
-use warploom_sim::sm::lanes::{Registers, execute};
+use warploom_sim::internals::lanes::{Registers, execute};
 
 fn reg(r: u32) -> Operand {
     Operand::Reg(Reg(r))

@@ -4,12 +4,12 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use warploom_sim::Chip;
-use warploom_sim::mem::interconnect::Crossbar;
-use warploom_sim::mem::l2::Partition;
-use warploom_sim::mem::message::{Asks, Request, RequestKind};
+use warploom_sim::internals::Crossbar;
+use warploom_sim::internals::Partition;
+use warploom_sim::internals::Wheel;
+use warploom_sim::internals::{Asks, Request, RequestKind};
+use warploom_sim::internals::{RegSet, Scoreboard};
 use warploom_sim::sched::{self, Issue, SlotSet, WarpSlot};
-use warploom_sim::sm::scoreboard::{RegSet, Scoreboard};
-use warploom_sim::wheel::Wheel;
 
 /// The best of several rounds, in nanoseconds for one of `count` operations.
 fn time(name: &str, count: u64, mut round: impl FnMut()) {
@@ -86,8 +86,8 @@ fn policies(chip: &Chip) {
     let mut random = Random(7);
     let ready: Vec<SlotSet> =
         (0..1024).map(|_| SlotSet((random.next() & random.next() & ((1 << 24) - 1)).max(1))).collect();
-    for name in sched::names() {
-        let mut policy = sched::make(name, chip).expect("it is a policy's name");
+    for (name, _, make) in sched::POLICIES {
+        let mut policy = make(chip);
         (0..24).for_each(|slot| policy.started(0, WarpSlot(slot), u64::from(slot)));
         let mut now = 0;
         time(&format!("{name}, a pick among 24 warps and its issue"), 100_000, || {

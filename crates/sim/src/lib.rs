@@ -1,45 +1,77 @@
 //! The machine: executes a [`warploom_isa::Kernel`] on a chip described by data.
 //!
-//! [`gpu::Gpu`] is what a host sees: memory, modules, launches. [`functional`] runs a grid without timing. Inside,
-//! each unit of the chip has a file of its own: [`sm`] (warps, reconvergence, lane arithmetic, load/store unit,
-//! barriers) and [`mem`]. Start reading at [`functional`], then [`sm::execute`].
+//! Six rooms, each knowing only those below it:
+//!
+//! - `gpu`: the chip as a host sees it: memory, modules, launches. It asks `explain` why a launch ended early.
+//! - `explain`: words for what the machine did: hangs, timelines, energy. Reads the machine, never changes it.
+//! - `time`: the clocked machine: SMs, network, L2, DRAM, the aggregator.
+//! - `exec`: values without a clock: what instructions do to warps, CTAs and memory; the functional machine.
+//! - `chip`: the specification of a chip, read from TOML and checked.
+//! - `kit`: ids as types, the event wheel, slabs, counters.
+//!
+//! Start reading at `exec/execute.rs` for what an instruction does and at `time/sm/` for when it does it;
+//! `docs/architecture.md` has the map. Users of the library want the crate `warploom`, which re-exports what is here.
 
-pub mod aggregator;
 pub mod chip;
-mod crew;
-mod divisor;
-pub mod energy;
-pub mod fault;
-pub mod functional;
-pub mod gpu;
-pub mod hang;
-pub mod lock_queue;
-pub mod lock_warnings;
-pub mod locks;
-pub mod machine;
-pub mod mem;
-pub mod occupancy;
-pub mod printf;
-pub mod probe;
-pub mod report;
-pub mod sched;
-pub mod slab;
-pub mod sm;
-pub mod stats;
-pub mod trace;
-pub mod wheel;
+mod exec;
+mod explain;
+mod gpu;
+mod kit;
+mod time;
 
-pub use chip::spinning::{Bows, DelayLimit, SibSource};
-pub use chip::{Chip, ChipError, Divergence};
-pub use energy::{Component, Energy};
-pub use fault::{Fault, FaultKind};
-pub use gpu::{
-    Gpu, LaunchError, Limits, LoadedKernel, LoadedModule, Model, ModuleError, Progress, Shape, Stats,
-    UninitialisedRead,
-};
-pub use hang::{Hang, HangKind, HangReason};
-pub use machine::Timing;
-pub use occupancy::{Limiter, Occupancy, Unlaunchable};
-pub use report::{Sample, TimedStats, samples_csv};
-pub use sched::cost::StorageBits;
-pub use trace::{Trace, TraceOptions};
+pub use crate::chip::spinning::{Bows, DelayLimit, SibSource};
+pub use crate::chip::{Chip, ChipError, Divergence};
+pub use crate::exec::fault::{Fault, FaultKind, Place};
+pub use crate::exec::launch::{Limits, Progress, Shape};
+pub use crate::exec::occupancy::{Limiter, Occupancy, Unlaunchable};
+pub use crate::exec::stop::HangReason;
+pub use crate::exec::uninitialised::UninitialisedRead;
+pub use crate::explain::energy::{Component, Energy};
+pub use crate::explain::hang::{Hang, HangKind};
+pub use crate::explain::lock_warnings::LockWarning;
+pub use crate::explain::samples::samples_csv;
+pub use crate::explain::trace::{Trace, TraceOptions};
+pub use crate::gpu::outcome::{LaunchError, Stats};
+pub use crate::gpu::{Gpu, LoadedKernel, LoadedModule, MakeObserver, Model, ModuleError, Timing};
+pub use crate::time::machine::totals::{Sample, TimedStats};
+pub use crate::time::sched::cost::StorageBits;
+pub use crate::time::sm::load_store::stats::L1Stats;
+pub use crate::time::sm::stats::SmStats;
+
+/// Launches that do not end: who waits for what.
+pub mod hang {
+    pub use crate::explain::hang::*;
+}
+
+/// Timelines of launches, for the Perfetto viewer.
+pub mod trace {
+    pub use crate::explain::trace::*;
+}
+
+/// The control processor as firmware sees it.
+pub mod aggregator {
+    pub use crate::time::aggregator::{Aggregator, Answer, MakeFirmware};
+    pub use crate::time::dispatch::Yielded;
+}
+
+/// Warp scheduling policies: what one is told and asked, and the machine's own.
+pub mod sched {
+    pub use crate::kit::ids::{SlotSet, WarpSlot};
+    pub use crate::time::sched::{BranchOutcome, Issue, MakePolicy, NamedPolicy, POLICIES, Policy};
+}
+
+/// Observers: what one is told of an SM.
+pub mod observe {
+    pub use crate::time::probe::{CtaEvent, Observer, State, Word};
+}
+
+/// Units of the machine by themselves, for this crate's benchmarks and tests.
+#[doc(hidden)]
+pub mod internals {
+    pub use crate::exec::lanes;
+    pub use crate::kit::wheel::Wheel;
+    pub use crate::time::l2::Partition;
+    pub use crate::time::network::Crossbar;
+    pub use crate::time::network::message::{Asks, Request, RequestKind};
+    pub use crate::time::sm::issue::scoreboard::{RegSet, Scoreboard};
+}

@@ -6,7 +6,7 @@ use lanes_support::exact::{self, Num};
 use lanes_support::*;
 use num_bigint::BigUint;
 use warploom_isa::{Approx, Dst, Inst, Op, Operand, Reg, Ty};
-use warploom_sim::sm::lanes::{Registers, execute};
+use warploom_sim::internals::lanes::{Registers, execute};
 
 /// One operation on one pair of operands, in all lanes.
 fn run(op: Op, a: u64, b: u64) -> u64 {

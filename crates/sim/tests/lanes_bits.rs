@@ -254,7 +254,7 @@ fn fields() {
 #[test]
 fn other_instructions_are_left_alone() {
     use warploom_isa::{Dst, Inst, Operand, ReduxOp, Reg, Special, VoteMode};
-    use warploom_sim::sm::lanes::{Registers, execute};
+    use warploom_sim::internals::lanes::{Registers, execute};
     let mut words = vec![[7u32; 32]; 4];
     let mut preds = vec![5u64; 2];
     for op in [

@@ -6,7 +6,7 @@ use lanes_support::exact::{self, BF16, F16, F32, F64, Fmt, Num};
 use lanes_support::*;
 use num_bigint::BigUint;
 use warploom_isa::{AtomOp, Clamp, Cvt, Op, Round, Ty};
-use warploom_sim::sm::lanes::{AtomicUnit, atomic};
+use warploom_sim::internals::lanes::{AtomicUnit, atomic};
 
 const INTEGERS: [Ty; 8] = [Ty::U8, Ty::S8, Ty::U16, Ty::S16, Ty::U32, Ty::S32, Ty::U64, Ty::S64];
 const FLOATS: [Ty; 4] = [Ty::F16, Ty::BF16, Ty::F32, Ty::F64];

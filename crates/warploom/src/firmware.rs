@@ -4,9 +4,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use warploom_sim::aggregator::{Aggregator, Answer};
-use warploom_sim::gpu::Limits;
-use warploom_sim::machine::MakeFirmware;
+use warploom_sim::Limits;
+use warploom_sim::aggregator::{Aggregator, Answer, MakeFirmware};
+
 use warploom_sim::{Progress, Shape};
 
 use crate::args::{Arg, pack};

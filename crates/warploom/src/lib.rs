@@ -55,8 +55,8 @@ pub use warploom_cuda::{CudaError, DeviceInfo, devices as cuda_devices, serve as
 pub use warploom_isa as isa;
 pub use warploom_ptx as ptx;
 pub use warploom_sass as sass;
+pub use warploom_sim::Place;
 pub use warploom_sim::aggregator::{self, Answer, Yielded};
-pub use warploom_sim::fault::Place;
 pub use warploom_sim::hang;
 pub use warploom_sim::hang::grouped;
 pub use warploom_sim::trace;

@@ -4,11 +4,11 @@ use std::any::Any;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use warploom_sim::gpu::Limits;
-use warploom_sim::stats::{L1Stats, SmStats};
+use warploom_sim::Limits;
+
 use warploom_sim::{
-    Chip, Energy, Gpu, LaunchError, LoadedKernel, ModuleError, Occupancy, Sample, Shape, Stats, TimedStats,
-    Timing, Trace, Unlaunchable,
+    Chip, Energy, Gpu, L1Stats, LaunchError, LoadedKernel, ModuleError, Occupancy, Sample, Shape, SmStats,
+    Stats, TimedStats, Timing, Trace, Unlaunchable,
 };
 
 use crate::backend::{Backend, LoadedModule};
@@ -141,7 +141,7 @@ impl Backend for Sim {
         let wall = start.elapsed();
         let report = |mut stats: Stats| {
             if let Some(timed) = &mut stats.timed {
-                self.trace = timed.trace.take();
+                self.trace = stats.trace.take();
                 self.samples = std::mem::take(&mut timed.samples);
             }
             report(self.gpu.chip(), kernel, shape, occupancy, stats, wall)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::timing::CacheSpec;
+use crate::chip::timing::CacheSpec;
 
 /// The aggregator: a core beside the SMs that runs firmware (`docs/aggregator.md`). Times are in its own clocks.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]

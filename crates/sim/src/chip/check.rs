@@ -4,8 +4,8 @@ mod spinning;
 
 use std::fmt::Display;
 
-use super::timing::{CacheSpec, Coherence, OperationTimes};
-use super::{Chip, ChipError, Divergence};
+use crate::chip::timing::{CacheSpec, Coherence, OperationTimes};
+use crate::chip::{Chip, ChipError, Divergence};
 
 type Checked = Result<(), ChipError>;
 
@@ -19,7 +19,7 @@ const LONGEST_OPERATION: u32 = 1024;
 const MOST_ENERGY: f64 = 1e9;
 
 /// Bytes of a sector, the least that memory moves.
-const SECTOR: u32 = crate::mem::message::SECTOR_BYTES;
+const SECTOR: u32 = super::timing::SECTOR_BYTES;
 
 impl Chip {
     /// Refuses values that no machine can have.
@@ -145,7 +145,7 @@ impl Chip {
             "an SM has fewer warp slots (sm.max_warps)",
         )?;
         self.count("issue.width", issue.width)?;
-        let policies = crate::sched::names();
+        let policies = super::timing::POLICY_NAMES;
         self.require(
             policies.contains(&issue.policy.as_str()),
             "issue.policy",

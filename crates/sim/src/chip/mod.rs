@@ -13,10 +13,10 @@ pub mod timing;
 #[cfg(test)]
 mod tests;
 
-use aggregator::{AggregatorSpec, YieldSpec};
-use energy::EnergySpec;
-use spinning::LockQueueSpec;
-use timing::*;
+use crate::chip::aggregator::{AggregatorSpec, YieldSpec};
+use crate::chip::energy::EnergySpec;
+use crate::chip::spinning::LockQueueSpec;
+use crate::chip::timing::*;
 
 /// A chip's configuration.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Chip;
+use crate::chip::Chip;
 
 /// Who says which branches are spin-inducing: the backward branches of loops that wait.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]

@@ -218,7 +218,7 @@ fn every_chip_has_every_energy() {
 #[test]
 fn an_unknown_policy_is_answered_with_the_known_ones() {
     let error = load("gtx480", &["issue.policy=oldest"]).unwrap_err().to_string();
-    let known = crate::sched::names().join(", ");
+    let known = crate::chip::timing::POLICY_NAMES.join(", ");
     let wanted =
         format!("chip `gtx480`: `issue.policy` is `oldest`, but there is no such policy; there are {known}");
     assert_eq!(error, wanted);

@@ -4,7 +4,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::spinning::{BowsSpec, DdosSpec};
+use crate::chip::spinning::{BowsSpec, DdosSpec};
+
+/// Names of the machine's own warp scheduling policies.
+pub const POLICY_NAMES: [&str; 3] = ["lrr", "gto", "cawa"];
+
+/// Bytes that caches fetch and the network carries at once.
+pub const SECTOR_BYTES: u32 = 32;
 
 /// Frequencies. The L2 runs at the core's clock.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]

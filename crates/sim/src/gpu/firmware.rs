@@ -1,8 +1,9 @@
 //! Runs of firmware: kernels that the chip's control processor starts.
 
 use super::*;
-use crate::aggregator::Aggregator;
-use crate::machine::MakeFirmware;
+use crate::time::aggregator::{Aggregator, MakeFirmware, Unit};
+use crate::time::machine::firmware::contexts;
+use crate::time::sm::front_end::decode::Decoded;
 
 impl Gpu {
     /// Runs firmware on the chip's control processor to its end, and every CTA that it starts. `kernels` are what it can
@@ -23,13 +24,12 @@ impl Gpu {
         if timing.trace.is_some() {
             return Err(Unlaunchable::TracedFirmware.into());
         }
-        check_policy(timing)?;
         self.launches += 1;
         let chip = self.chip.clone();
         let mut launches = Vec::new();
         for (kernel, shape) in kernels {
             let shape = Shape { grid: [1; 3], ..*shape };
-            launches.push(functional::Launch {
+            launches.push(Launch {
                 chip: &chip,
                 kernel: &kernel.kernel,
                 constants: &kernel.constants,
@@ -43,11 +43,11 @@ impl Gpu {
         }
         let handle = Aggregator::new();
         let firmware = (firmware(handle.clone()), handle);
-        let (memory, side) = (&mut self.memory, &mut self.side);
-        let probe = |_, _| (SmStats::default(), ());
-        match chip.sm.warp_lanes {
-            32 => machine::run_firmware::<32, ()>(&launches, firmware, timing, memory, side, probe).0,
-            _ => machine::run_firmware::<64, ()>(&launches, firmware, timing, memory, side, probe).0,
-        }
+        let code: Vec<Vec<Decoded>> = launches.iter().map(|launch| decode(launch.kernel, &chip)).collect();
+        let contexts = contexts(&launches, &code);
+        let context = Context { others: &contexts[1..], ..contexts[0] };
+        let unit = Unit::new(&chip, &launches, firmware, chip.sm.count as u16, self.side.now());
+        let run = TimedRun { context, timing, policies: &self.policies, observers: &self.observers };
+        run.start(Some(unit), &mut self.memory, &mut self.side)
     }
 }

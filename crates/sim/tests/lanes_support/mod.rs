@@ -5,7 +5,7 @@
 pub mod exact;
 
 use warploom_isa::{Dst, ImmId, Inst, Op, Operand, Pred, Reg, Ty};
-use warploom_sim::sm::lanes::{Registers, execute};
+use warploom_sim::internals::lanes::{Registers, execute};
 
 /// A generator with a fixed seed.
 pub struct Random(pub u64);

@@ -1,6 +1,6 @@
 //! BOWS and DDOS: settings that no hardware could have.
 
-use super::{Checked, Chip};
+use crate::chip::check::{Checked, Chip};
 use crate::chip::spinning::QueueMode;
 use crate::chip::timing::Coherence;
 

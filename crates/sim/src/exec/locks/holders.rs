@@ -1,0 +1,112 @@
+//! Who holds which lock, as far as atomics in spin loops tell. The hardware knows no owners; this is for statistics and
+//! explanations.
+
+use std::hash::Hash;
+
+use rustc_hash::FxHashMap;
+use warploom_isa::Pc;
+
+use crate::exec::memory::address::Addresses;
+use crate::kit::bits::lanes as each;
+use crate::kit::counters::counters;
+
+/// A warp of the grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WarpName {
+    /// Its CTA's number in the grid.
+    pub cta: u64,
+    /// Its number in the CTA.
+    pub warp: u32,
+}
+
+/// The thread that last took a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taker {
+    /// Its warp.
+    pub warp: WarpName,
+    /// Its lane.
+    pub lane: u32,
+    /// With which instruction.
+    pub pc: Pc,
+}
+
+/// The locks that were ever taken, by their place in memory.
+#[derive(Clone, Debug)]
+pub struct LockTable<Word = u64> {
+    takers: FxHashMap<Word, Taker>,
+    /// What the tries came to.
+    pub stats: LockStats,
+}
+
+/// Locks in the shared memory of the CTAs of one SM: the CTA's number in the grid, and the address.
+pub type SharedLocks = LockTable<(u64, u64)>;
+
+impl<Word> Default for LockTable<Word> {
+    fn default() -> Self {
+        LockTable { takers: FxHashMap::default(), stats: LockStats::default() }
+    }
+}
+
+impl<Word: Copy + Eq + Hash> LockTable<Word> {
+    /// Lanes of an atomic in a spin loop were served: those of `changed` found the lock free and took it.
+    pub fn tried<const N: usize>(
+        &mut self,
+        (warp, pc): (WarpName, Pc),
+        addresses: &Addresses<N>,
+        (lanes, changed): (u64, u64),
+        word: impl Fn(u64) -> Word,
+    ) {
+        for lane in each(lanes) {
+            let word = word(addresses.at(lane));
+            if changed >> lane & 1 == 1 {
+                self.stats.acquired += 1;
+                self.takers.insert(word, Taker { warp, lane: lane as u32, pc });
+            } else if self.takers.get(&word).is_some_and(|taker| taker.warp == warp) {
+                self.stats.failed_intra += 1;
+            } else {
+                self.stats.failed_inter += 1;
+            }
+        }
+    }
+
+    /// Who last took a lock.
+    pub fn taker(&self, word: Word) -> Option<Taker> {
+        self.takers.get(&word).copied()
+    }
+}
+
+impl SharedLocks {
+    /// A CTA has ended, and its locks with it.
+    pub fn forget(&mut self, cta: u64) {
+        if !self.takers.is_empty() {
+            self.takers.retain(|word, _| word.0 != cta);
+        }
+    }
+}
+
+/// Where in shared memory an address lies, be it a shared or a generic one.
+pub fn shared_offset(address: u64, window: u64) -> u64 {
+    address.checked_sub(window).unwrap_or(address)
+}
+
+counters! {
+    /// What happened at locks and waits, in lanes.
+    LockStats {
+        /// Locks taken.
+        acquired,
+        /// Tries that failed because a thread of the same warp held the lock.
+        failed_intra,
+        /// Tries that failed because a thread of another warp held it.
+        failed_inter,
+        /// Waits that found their condition true.
+        wait_ok,
+        /// Waits that found it false.
+        wait_fail,
+        /// Failed tries that were queued (`lock_queue.mode`).
+        queued,
+        /// Those that a lock given back let go.
+        granted,
+        /// Failed tries that were not queued, because all ways of their set held locked lines.
+        not_queued,
+    }
+}

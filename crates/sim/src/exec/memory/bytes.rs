@@ -1,0 +1,196 @@
+//! Moves rows of words between lanes and memory, once an access is known to be good.
+
+use warploom_isa::{AtomOp, Space, Ty};
+
+use crate::exec::lanes;
+use crate::exec::memory::address::Addresses;
+use crate::exec::warp::Warp;
+use crate::kit::bits::lanes as each;
+
+/// Lanes whose accesses lie in one piece of memory.
+pub(crate) struct Piece<'a, const N: usize> {
+    pub space: Space,
+    /// Which allocation (global memory).
+    pub at: usize,
+    /// The piece's first address.
+    pub base: u64,
+    pub mask: u64,
+    pub addresses: &'a Addresses<N>,
+    pub bytes: u32,
+}
+
+impl<const N: usize> Piece<'_, N> {
+    fn is_full(&self) -> bool {
+        self.mask.count_ones() as usize == N
+    }
+
+    /// Where a lane's bytes begin in the piece.
+    #[inline(always)]
+    fn offset(&self, lane: usize) -> usize {
+        (self.addresses.at(lane) - self.base) as usize
+    }
+}
+
+impl<const N: usize> Clone for Piece<'_, N> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<const N: usize> Copy for Piece<'_, N> {}
+
+/// An element of a loaded vector as a low and a high word.
+#[inline]
+pub(crate) fn extend<const N: usize>(rows: &[[u32; N]], ty: Ty, element: usize) -> ([u32; N], [u32; N]) {
+    match ty.bytes() {
+        8 => (rows[2 * element], rows[2 * element + 1]),
+        4 => {
+            let low = rows[element];
+            (low, if ty == Ty::S32 { low.map(|v| ((v as i32) >> 31) as u32) } else { [0; N] })
+        }
+        bytes => {
+            let bits = bytes as usize * 8;
+            let bit = element * bits;
+            let drop = 32 - bits;
+            let up = rows[bit / 32].map(|v| v >> (bit % 32) << drop);
+            if ty.is_signed() {
+                let low = up.map(|v| (v as i32 >> drop) as u32);
+                (low, low.map(|v| (v as i32 >> 31) as u32))
+            } else {
+                (up.map(|v| v >> drop), [0; N])
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn word(data: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(data[at..at + 4].try_into().expect("four bytes"))
+}
+
+#[inline(always)]
+fn scalar(data: &[u8], at: usize, bytes: u32) -> u32 {
+    match bytes {
+        1 => data[at] as u32,
+        2 => u16::from_le_bytes([data[at], data[at + 1]]) as u32,
+        _ => word(data, at),
+    }
+}
+
+#[inline(always)]
+fn put(data: &mut [u8], at: usize, bytes: u32, value: u32) {
+    let value = value.to_le_bytes();
+    match bytes {
+        1 => data[at] = value[0],
+        2 => data[at..at + 2].copy_from_slice(&value[..2]),
+        _ => data[at..at + 4].copy_from_slice(&value),
+    }
+}
+
+pub(crate) fn gather_flat<const N: usize>(data: &[u8], piece: &Piece<'_, N>, rows: &mut [[u32; N]]) {
+    match *piece.addresses {
+        Addresses::Uniform(address) => {
+            let at = (address - piece.base) as usize;
+            for (row, values) in rows.iter_mut().enumerate() {
+                *values = [scalar(data, at + 4 * row, piece.bytes.min(4)); N];
+            }
+        }
+        Addresses::Stride { first, step: 4 } if piece.bytes == 4 && piece.is_full() => {
+            let at = (first - piece.base) as usize;
+            for (value, bytes) in rows[0].iter_mut().zip(data[at..at + 4 * N].as_chunks::<4>().0) {
+                *value = u32::from_le_bytes(*bytes);
+            }
+        }
+        Addresses::Lanes(ref addresses) if piece.bytes == 4 && piece.is_full() => {
+            // Words are aligned, in memory and in its pieces.
+            let words = data.as_chunks::<4>().0;
+            for (value, address) in rows[0].iter_mut().zip(addresses) {
+                *value = u32::from_le_bytes(words[(address - piece.base) as usize / 4]);
+            }
+        }
+        _ => {
+            for (row, values) in rows.iter_mut().enumerate() {
+                for lane in each(piece.mask) {
+                    values[lane] = scalar(data, piece.offset(lane) + 4 * row, piece.bytes.min(4));
+                }
+            }
+        }
+    }
+}
+
+/// Of several lanes that write one place, the highest one's value stays.
+pub(crate) fn scatter_flat<const N: usize>(data: &mut [u8], piece: &Piece<'_, N>, rows: &[[u32; N]]) {
+    match *piece.addresses {
+        Addresses::Stride { first, step: 4 } if piece.bytes == 4 && piece.is_full() => {
+            let at = (first - piece.base) as usize;
+            for (value, bytes) in rows[0].iter().zip(data[at..at + 4 * N].as_chunks_mut::<4>().0) {
+                *bytes = value.to_le_bytes();
+            }
+        }
+        _ => {
+            for (row, values) in rows.iter().enumerate() {
+                for lane in each(piece.mask) {
+                    put(data, piece.offset(lane) + 4 * row, piece.bytes.min(4), values[lane]);
+                }
+            }
+        }
+    }
+}
+
+/// Lanes change memory one after the other; `old` gets what each found.
+pub(crate) fn update_flat<const N: usize>(
+    data: &mut [u8],
+    piece: &Piece<'_, N>,
+    (op, ty): (AtomOp, Ty),
+    (b, c): (&[u64; N], &[u64; N]),
+    old: &mut [u64; N],
+) {
+    let unit = lanes::AtomicUnit::of(piece.space);
+    for lane in each(piece.mask) {
+        let at = piece.offset(lane);
+        let low = scalar(data, at, piece.bytes.min(4)) as u64;
+        let found = if piece.bytes == 8 { low | (word(data, at + 4) as u64) << 32 } else { low };
+        let new = lanes::atomic(unit, op, ty, [found, b[lane], c[lane]]);
+        put(data, at, piece.bytes.min(4), new as u32);
+        if piece.bytes == 8 {
+            put(data, at + 4, 4, (new >> 32) as u32);
+        }
+        old[lane] = found;
+    }
+}
+
+pub(crate) fn gather_local<const N: usize>(warp: &Warp<N>, piece: &Piece<'_, N>, rows: &mut [[u32; N]]) {
+    for (row, values) in rows.iter_mut().enumerate() {
+        if let Addresses::Uniform(address) = *piece.addresses {
+            let at = address as usize + 4 * row;
+            let stored = warp.local_word(at / 4);
+            let shift = 8 * (at % 4);
+            let keep = if piece.bytes < 4 { (1u32 << (8 * piece.bytes)) - 1 } else { u32::MAX };
+            for lane in 0..N {
+                values[lane] = stored[lane] >> shift & keep;
+            }
+            continue;
+        }
+        for lane in each(piece.mask) {
+            let at = piece.addresses.at(lane) as usize + 4 * row;
+            let stored = warp.local_word(at / 4)[lane] >> (8 * (at % 4));
+            values[lane] = match piece.bytes {
+                1 => stored & 0xff,
+                2 => stored & 0xffff,
+                _ => stored,
+            };
+        }
+    }
+}
+
+pub(crate) fn scatter_local<const N: usize>(warp: &mut Warp<N>, piece: &Piece<'_, N>, rows: &[[u32; N]]) {
+    for (row, values) in rows.iter().enumerate() {
+        for lane in each(piece.mask) {
+            let at = piece.addresses.at(lane) as usize + 4 * row;
+            let stored = &mut warp.local_word_mut(at / 4)[lane];
+            let shift = 8 * (at % 4);
+            let keep = if piece.bytes < 4 { ((1u32 << (8 * piece.bytes)) - 1) << shift } else { u32::MAX };
+            *stored = *stored & !keep | values[lane] << shift & keep;
+        }
+    }
+}

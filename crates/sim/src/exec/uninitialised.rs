@@ -1,0 +1,67 @@
+//! Reads of memory that was never written.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use warploom_isa::{Kernel, Op, Pc};
+
+use crate::exec::execute::Cta;
+use crate::exec::fault::{Place, coordinates};
+use crate::exec::warp::Warp;
+
+/// A read of memory that was never written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UninitialisedRead {
+    /// The first occurrence, in words.
+    pub message: String,
+    /// How often a warp did it with that instruction.
+    pub count: u64,
+}
+
+/// Reads of memory that nobody wrote, by instruction.
+#[derive(Clone, Debug, Default)]
+pub struct UninitialisedReads(BTreeMap<Pc, UninitialisedRead>);
+
+impl UninitialisedReads {
+    /// A warp reads so, with a lane: (lane, space, address, bytes).
+    pub fn note<const N: usize>(
+        &mut self,
+        kernel: &Kernel,
+        cta: &Cta,
+        warp: &Warp<N>,
+        pc: Pc,
+        (lane, space, address, bytes): (usize, &str, u64, u32),
+    ) {
+        let note = self.0.entry(pc).or_insert_with(|| UninitialisedRead {
+            message: format!(
+                "{} {bytes} {} of {space} memory at {address:#x}, which nobody wrote, by thread {} of CTA {}\n      at {}",
+                if matches!(kernel.code[pc.index()].op, Op::Atom(..)) || kernel.atomic_at(pc).is_some() {
+                    "atomic on"
+                } else {
+                    "load of"
+                },
+                if bytes == 1 { "byte" } else { "bytes" },
+                coordinates(warp.thread(lane)),
+                coordinates(cta.id),
+                Place::of(kernel, pc)
+            ),
+            count: 0,
+        });
+        note.count += 1;
+    }
+
+    /// Adds those of another; of the same instruction, the first message stays.
+    pub fn merge(&mut self, other: UninitialisedReads) {
+        for (pc, read) in other.0 {
+            match self.0.entry(pc) {
+                Entry::Occupied(mut known) => known.get_mut().count += read.count,
+                Entry::Vacant(place) => drop(place.insert(read)),
+            }
+        }
+    }
+
+    /// In the order of the program.
+    pub fn into_vec(self) -> Vec<UninitialisedRead> {
+        self.0.into_values().collect()
+    }
+}

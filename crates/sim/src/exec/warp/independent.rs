@@ -1,0 +1,457 @@
+//! Independent threads: every lane has its own place and makes progress; lanes at the same place run together.
+
+use warploom_isa::Pc;
+
+use crate::exec::warp::Since;
+use crate::exec::warp::control::{Activation, Entry, Group, Wait};
+
+/// How long the path with the lowest pc may run while others could.
+const PATIENCE: u32 = 256;
+
+/// How long a path runs that was starving.
+const TURN: u32 = 64;
+
+/// Independent threads: lanes are grouped into splits that share pc and activation. Where a branch parts them, they meet
+/// again at its reconvergence point: a split that has come there lets the others run first, as the convergence barriers do
+/// that compilers set. Of those that go on, the one deepest in calls and lowest in pc runs; one that has waited too long
+/// gets a turn, wherever it is, so that every thread makes progress.
+#[derive(Clone, Debug)]
+pub struct Splits {
+    splits: Vec<Split>,
+    current: usize,
+    ran: u32,
+    /// Instructions left of a starving split's turn.
+    turn: u32,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Split {
+    pc: Pc,
+    mask: u64,
+    wait: Option<Wait>,
+    /// From the kernel to the running function.
+    frames: Vec<Activation>,
+    /// When it last ran, in turns; the oldest starves most.
+    last_turn: u32,
+    /// Where it meets lanes that it parted from, the innermost last.
+    meetings: Vec<Meeting>,
+}
+
+/// Lanes that meet again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Meeting {
+    at: Pc,
+    /// Calls between the kernel and the branch that parted them.
+    depth: usize,
+    lanes: u64,
+}
+
+impl Split {
+    /// Whether it is where it meets lanes that have not come yet.
+    fn is_early(&self, live: u64) -> bool {
+        self.meetings.last().is_some_and(|m| self.is_at(m) && m.lanes & live & !self.mask != 0)
+    }
+
+    fn is_at(&self, meeting: &Meeting) -> bool {
+        meeting.at == self.pc && meeting.depth == self.frames.len()
+    }
+}
+
+impl Splits {
+    /// All lanes of `mask` at the kernel's first instruction.
+    pub fn new(start: Pc, mask: u64, activation: Activation) -> Self {
+        let (frames, meetings) = (vec![activation], Vec::new());
+        let split = Split { pc: start, mask, wait: None, frames, last_turn: 0, meetings };
+        Splits { splits: vec![split], current: 0, ran: 0, turn: 0 }
+    }
+
+    #[inline(always)]
+    pub(crate) fn current(&self) -> Option<Group> {
+        let split = self.splits.get(self.current)?;
+        if split.wait.is_some() {
+            return None;
+        }
+        Some(Group { pc: split.pc, mask: split.mask })
+    }
+
+    pub(crate) fn is_parted(&self) -> bool {
+        self.splits.len() > 1
+    }
+
+    /// All paths, with their activations and what they wait for.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = (Group, Activation, Option<Wait>)> {
+        let frame = |s: &Split| *s.frames.last().expect("a split runs in some activation");
+        self.splits.iter().map(move |s| (Group { pc: s.pc, mask: s.mask }, frame(s), s.wait))
+    }
+
+    /// Whether the lanes are where they were in `before` and will go the same ways again, whoever's turn it is when. A lane
+    /// that went round by itself does, so long as it went at all; one that depends on others of its warp only if turns are
+    /// taken in the same order.
+    pub(crate) fn repeats(&self, before: &Splits, since: Since) -> bool {
+        if since.crossed {
+            return self.is_as(before);
+        }
+        let same = |a: &Split, b: &Split| {
+            a.pc == b.pc && a.mask == b.mask && a.wait == b.wait && a.frames == b.frames
+        };
+        let could_run = self.splits.iter().filter(|s| s.wait.is_none()).fold(0, |m, s| m | s.mask);
+        could_run & !since.ran == 0
+            && self.splits.len() == before.splits.len()
+            && self.splits.iter().all(|a| before.splits.iter().any(|b| same(a, b)))
+    }
+
+    /// Whether everything is the same, whose turn comes when included.
+    fn is_as(&self, other: &Splits) -> bool {
+        let rank =
+            |of: &Splits, split: &Split| of.splits.iter().filter(|s| s.last_turn < split.last_turn).count();
+        let same = |(a, b): (&Split, &Split)| {
+            (a.pc, a.mask, a.wait) == (b.pc, b.mask, b.wait)
+                && a.frames == b.frames
+                && rank(self, a) == rank(other, b)
+        };
+        (self.current, self.ran, self.turn) == (other.current, other.ran, other.turn)
+            && self.splits.len() == other.splits.len()
+            && self.splits.iter().zip(&other.splits).all(same)
+    }
+
+    pub(crate) fn activation(&self) -> Activation {
+        *self.splits[self.current].frames.last().expect("a split runs in some activation")
+    }
+
+    #[inline(always)]
+    pub(crate) fn advance(&mut self) {
+        self.splits[self.current].pc.0 += 1;
+        if self.splits.len() > 1 {
+            self.reschedule();
+        }
+    }
+
+    pub(crate) fn branch(&mut self, groups: &[Group], reconverge: Pc) {
+        let (first, rest) = groups.split_first().expect("a branch goes somewhere");
+        let split = &mut self.splits[self.current];
+        if !rest.is_empty() && reconverge != Pc::RETURN {
+            let meeting = Meeting { at: reconverge, depth: split.frames.len(), lanes: split.mask };
+            // A loop that lanes leave one by one parts them again and again, but they meet once.
+            let known = split.meetings.last().is_some_and(|m| m.at == meeting.at && m.depth == meeting.depth);
+            if !known {
+                split.meetings.push(meeting);
+            }
+        }
+        (split.pc, split.mask) = (first.pc, first.mask);
+        for group in rest {
+            let split = Split { pc: group.pc, mask: group.mask, ..self.splits[self.current].clone() };
+            self.splits.push(split);
+        }
+        if self.splits.len() > 1 {
+            self.reschedule();
+        }
+    }
+
+    pub(crate) fn call(&mut self, entries: &[Entry]) {
+        let mut caller = self.splits[self.current].clone();
+        caller.pc.0 += 1;
+        for entry in entries {
+            caller.mask &= !entry.mask;
+            let mut split = caller.clone();
+            (split.pc, split.mask) = (entry.start, entry.mask);
+            split.frames.push(entry.activation);
+            self.splits.push(split);
+        }
+        self.splits[self.current] = caller;
+        self.reschedule();
+    }
+
+    pub(crate) fn ret(&mut self, mask: u64) {
+        let split = &mut self.splits[self.current];
+        let mut returning = split.clone();
+        split.pc.0 += 1;
+        split.mask &= !mask;
+        let caller = returning.frames.pop().and_then(|a| a.caller).expect("only a called function returns");
+        (returning.pc, returning.mask) = (caller.resume, mask);
+        self.splits.push(returning);
+        self.reschedule();
+    }
+
+    pub(crate) fn exit(&mut self, mask: u64) {
+        let split = &mut self.splits[self.current];
+        split.pc.0 += 1;
+        split.mask &= !mask;
+        self.reschedule();
+    }
+
+    pub(crate) fn wait(&mut self, wait: Wait) {
+        self.splits[self.current].wait = Some(wait);
+        self.reschedule();
+    }
+
+    pub(crate) fn yield_path(&mut self) {
+        if self.splits.len() > 1 {
+            let newest = self.splits.iter().map(|s| s.last_turn).max().unwrap_or(0);
+            self.splits[self.current].last_turn = newest.wrapping_add(1);
+            (self.ran, self.turn) = (PATIENCE, 0);
+            self.reschedule();
+        }
+    }
+
+    pub(crate) fn release_barrier(&mut self, mask: u64) {
+        for split in &mut self.splits {
+            if split.wait == Some(Wait::Barrier) && split.mask & mask != 0 {
+                split.wait = None;
+                split.pc.0 += 1;
+            }
+        }
+        self.reschedule();
+    }
+
+    /// Lanes that have not ended.
+    fn live(&self) -> u64 {
+        self.splits.iter().fold(0, |mask, s| mask | s.mask)
+    }
+
+    /// Drops empty splits, merges those that met, wakes those whose lanes have come, and picks the next.
+    fn reschedule(&mut self) {
+        let current = self.splits.get(self.current).map(|s| s.mask);
+        self.splits.retain(|s| s.mask != 0);
+        self.merge();
+        self.forget_meetings();
+        self.wake_members();
+        // The split that holds what was current, to let it finish its turn.
+        let kept =
+            current.and_then(|mask| self.splits.iter().position(|s| mask != 0 && s.mask & mask == mask));
+        self.ran += 1;
+        self.current = match kept.filter(|&at| self.turn > 0 && self.splits[at].wait.is_none()) {
+            Some(at) => {
+                self.turn -= 1;
+                at
+            }
+            None => self.pick(),
+        };
+    }
+
+    fn merge(&mut self) {
+        let mut at = 0;
+        while at < self.splits.len() {
+            let mut other = at + 1;
+            while other < self.splits.len() {
+                let (a, b) = (&self.splits[at], &self.splits[other]);
+                let same_place = a.pc == b.pc && a.frames == b.frames;
+                let barrier = Some(Wait::Barrier);
+                if same_place && a.wait != barrier && b.wait != barrier {
+                    // Whoever waited for lanes asks again with the lanes that came.
+                    let other = self.splits.swap_remove(other);
+                    let split = &mut self.splits[at];
+                    split.wait = None;
+                    split.mask |= other.mask;
+                    // What only one of them had to meet is over, or was left by a way that compilers do not make.
+                    let common =
+                        split.meetings.iter().zip(&other.meetings).take_while(|(a, b)| a == b).count();
+                    split.meetings.truncate(common);
+                } else {
+                    other += 1;
+                }
+            }
+            at += 1;
+        }
+    }
+
+    /// Meetings to which all lanes have come are over.
+    fn forget_meetings(&mut self) {
+        let live = self.live();
+        for split in &mut self.splits {
+            while split.meetings.last().is_some_and(|m| {
+                m.depth > split.frames.len() || split.is_at(m) && m.lanes & live & !split.mask == 0
+            }) {
+                split.meetings.pop();
+            }
+        }
+    }
+
+    /// `bar.warp.sync` may be met at different places: release its members once all that live wait in one; and let
+    /// those whose missing lanes have ended go on.
+    fn wake_members(&mut self) {
+        let live = self.live();
+        for at in 0..self.splits.len() {
+            let Some(Wait::Lanes { members, anywhere }) = self.splits[at].wait else { continue };
+            let here = self.splits[at].mask;
+            let come = if anywhere {
+                self.splits.iter().filter(|s| s.wait == self.splits[at].wait).fold(0, |m, s| m | s.mask)
+            } else {
+                here
+            };
+            if members & live & !come != 0 {
+                continue;
+            }
+            if anywhere {
+                let wait = self.splits[at].wait;
+                for split in self.splits.iter_mut().filter(|s| s.wait == wait) {
+                    split.wait = None;
+                    split.pc.0 += 1;
+                }
+            } else {
+                self.splits[at].wait = None;
+            }
+        }
+    }
+
+    fn pick(&mut self) -> usize {
+        self.turn = 0;
+        let ready = || self.splits.iter().enumerate().filter(|(_, s)| s.wait.is_none());
+        let starving = self.ran >= PATIENCE;
+        let live = self.live();
+        let picked = if starving {
+            ready().min_by_key(|(_, s)| s.last_turn)
+        } else {
+            ready().min_by_key(|(_, s)| (s.is_early(live), std::cmp::Reverse(s.frames.len()), s.pc))
+        };
+        let Some(picked) = picked.map(|(at, _)| at) else { return 0 };
+        if starving {
+            self.ran = 0;
+            self.turn = TURN;
+            let newest = self.splits.iter().map(|s| s.last_turn).max().unwrap_or(0);
+            self.splits[picked].last_turn = newest.wrapping_add(1);
+        }
+        picked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kernel() -> Activation {
+        Activation { function: 0, registers: 0, predicates: 0, frame: 0, depth: 0, caller: None }
+    }
+
+    fn splits() -> Splits {
+        Splits::new(Pc(0), 0b1111, kernel())
+    }
+
+    fn go(pc: u32, mask: u64) -> Group {
+        Group { pc: Pc(pc), mask }
+    }
+
+    #[test]
+    fn paths_of_an_if_meet_again() {
+        let mut splits = splits();
+        splits.branch(&[go(10, 0b0011), go(1, 0b1100)], Pc(12));
+        assert_eq!(splits.current(), Some(go(1, 0b1100)));
+        splits.branch(&[go(12, 0b1100)], Pc(12));
+        assert_eq!(splits.current(), Some(go(10, 0b0011)));
+        splits.advance();
+        splits.advance();
+        assert_eq!(splits.current(), Some(go(12, 0b1111)));
+    }
+
+    /// A lock taken in the loop that also releases it: the others wait where the section ends, not in the loop.
+    #[test]
+    fn paths_wait_where_they_meet() {
+        let mut splits = splits();
+        splits.branch(&[go(10, 0b0001), go(5, 0b1110)], Pc(5));
+        assert_eq!(
+            splits.current(),
+            Some(go(10, 0b0001)),
+            "the others have come to the meeting, lower as it is"
+        );
+        splits.branch(&[go(5, 0b0001)], Pc(5));
+        assert_eq!(splits.current(), Some(go(5, 0b1111)));
+        splits.branch(&[go(0, 0b1110), go(6, 0b0001)], Pc(6));
+        splits.branch(&[go(6, 0b1110)], Pc(6));
+        assert_eq!(splits.current(), Some(go(6, 0b1111)));
+        assert!(splits.splits[0].meetings.is_empty());
+    }
+
+    #[test]
+    fn a_spinning_path_does_not_starve_the_other() {
+        let mut splits = splits();
+        splits.branch(&[go(0, 0b1110), go(1, 0b0001)], Pc(1));
+        let mut ran = 0;
+        for _ in 0..10_000 {
+            match splits.current().unwrap() {
+                Group { pc: Pc(0), mask } => splits.branch(&[go(0, mask)], Pc(1)),
+                _ => {
+                    ran += 1;
+                    splits.advance();
+                }
+            }
+        }
+        assert!(ran > 1000, "the other path ran {ran} times");
+    }
+
+    #[test]
+    fn a_path_that_waits_for_others_lets_them_run() {
+        let mut splits = splits();
+        splits.branch(&[go(0, 0b1110), go(1, 0b0001)], Pc(1));
+        assert_eq!(splits.current(), Some(go(0, 0b1110)));
+        splits.yield_path();
+        assert_eq!(splits.current(), Some(go(1, 0b0001)));
+        splits.advance();
+        assert_eq!(splits.current(), Some(go(2, 0b0001)), "for more than one instruction");
+        splits.yield_path();
+        assert_eq!(splits.current(), Some(go(0, 0b1110)));
+    }
+
+    /// A lane that holds a lock and has not had its turn yet must not be taken for one that never goes on.
+    #[test]
+    fn a_path_that_did_not_run_repeats_nothing() {
+        let mut splits = splits();
+        splits.branch(&[go(0, 0b1110), go(1, 0b0001)], Pc(1));
+        let before = splits.clone();
+        splits.branch(&[go(0, 0b1110)], Pc(1));
+        let since = |ran, crossed| Since { ran, crossed };
+        assert!(!splits.repeats(&before, since(0b1110, false)));
+        assert!(splits.repeats(&before, since(0b1111, false)));
+        assert!(!splits.repeats(&before, since(0b1111, true)), "the other's turn has come nearer");
+    }
+
+    #[test]
+    fn named_lanes_wait_for_each_other() {
+        let mut splits = splits();
+        splits.branch(&[go(5, 0b0011), go(1, 0b1100)], Pc(9));
+        let wait = Wait::Lanes { members: 0b1111, anywhere: false };
+        splits.branch(&[go(5, 0b1100)], Pc(9));
+        assert_eq!(splits.current(), Some(go(5, 0b1111)), "they met before anyone had to wait");
+        splits.branch(&[go(7, 0b0011), go(6, 0b1100)], Pc(9));
+        splits.advance();
+        assert_eq!(splits.current(), Some(go(7, 0b1111)));
+        splits.branch(&[go(8, 0b0011), go(20, 0b1100)], Pc(30));
+        splits.wait(wait);
+        assert_eq!(splits.current(), Some(go(20, 0b1100)));
+        splits.exit(0b1100);
+        assert_eq!(splits.current(), Some(go(8, 0b0011)), "lanes that ended are not waited for");
+    }
+
+    #[test]
+    fn a_warp_barrier_may_be_met_at_two_places() {
+        let mut splits = splits();
+        splits.branch(&[go(10, 0b0011), go(20, 0b1100)], Pc(30));
+        let wait = Wait::Lanes { members: 0b1111, anywhere: true };
+        splits.wait(wait);
+        assert_eq!(splits.current(), Some(go(20, 0b1100)));
+        splits.wait(wait);
+        assert_eq!(splits.current(), Some(go(11, 0b0011)));
+    }
+
+    #[test]
+    fn lanes_return_to_where_they_were_called() {
+        let mut splits = splits();
+        let caller = crate::exec::warp::control::Caller { site: 0, frame: 0, resume: Pc(1) };
+        let activation = Activation { function: 1, depth: 1, caller: Some(caller), ..kernel() };
+        splits.call(&[Entry { start: Pc(100), mask: 0b0011, activation }]);
+        assert_eq!((splits.current(), splits.activation()), (Some(go(100, 0b0011)), activation));
+        splits.ret(0b0001);
+        assert_eq!(splits.current(), Some(go(101, 0b0010)), "the deeper path runs first");
+        splits.ret(0b0010);
+        assert_eq!(splits.current(), Some(go(1, 0b1111)));
+    }
+
+    #[test]
+    fn barrier_waits_end_together() {
+        let mut splits = splits();
+        splits.branch(&[go(5, 0b0011), go(1, 0b1100)], Pc(9));
+        splits.wait(Wait::Barrier);
+        splits.wait(Wait::Barrier);
+        assert_eq!(splits.current(), None);
+        splits.release_barrier(0b1111);
+        assert_eq!(splits.current(), Some(go(2, 0b1100)));
+    }
+}

@@ -1,0 +1,178 @@
+//! A warp: its registers, its local memory, and where its threads are.
+
+pub mod control;
+pub mod independent;
+pub mod stack;
+
+use warploom_isa::{Kernel, Operand, Reg};
+
+use crate::chip::Divergence;
+use crate::exec::lanes::Registers;
+use crate::exec::warp::control::{Activation, Control, SimtStack, Splits};
+
+/// The state of a warp of `N` lanes.
+#[derive(Clone, Debug)]
+pub struct Warp<const N: usize> {
+    /// Its number in the CTA.
+    pub id: u32,
+    /// Where its threads are.
+    pub control: Control,
+    /// Lanes whose threads have not ended.
+    pub live: u64,
+    /// `%tid` of each lane.
+    pub tid: [[u32; N]; 3],
+    /// Registers of all activations, a row for each.
+    words: Vec<[u32; N]>,
+    preds: Vec<u64>,
+    /// Local memory, word-interleaved between lanes as the hardware lays it out.
+    local: Vec<[u32; N]>,
+}
+
+impl<const N: usize> Warp<N> {
+    /// The warp with number `id` of a CTA of shape `block`, at the kernel's first instruction.
+    pub fn new(id: u32, block: [u32; 3], kernel: &Kernel, divergence: Divergence) -> Self {
+        let threads = block.iter().product::<u32>();
+        let first = id * N as u32;
+        let lanes = (threads - first).min(N as u32);
+        let live = if lanes == 64 { u64::MAX } else { (1 << lanes) - 1 };
+        let thread = |lane: usize| first + lane as u32;
+        let tid = [
+            std::array::from_fn(|lane| thread(lane) % block[0]),
+            std::array::from_fn(|lane| thread(lane) / block[0] % block[1]),
+            std::array::from_fn(|lane| thread(lane) / block[0] / block[1]),
+        ];
+        let activation =
+            Activation { function: 0, registers: 0, predicates: 0, frame: 0, depth: 0, caller: None };
+        let start = kernel.functions[0].start;
+        let control = match divergence {
+            Divergence::SimtStack => Control::Stack(SimtStack::new(start, live, activation)),
+            Divergence::IndependentThreads => Control::Independent(Splits::new(start, live, activation)),
+        };
+        let mut warp =
+            Warp { id, control, live, tid, words: Vec::new(), preds: Vec::new(), local: Vec::new() };
+        warp.make_room(kernel, &activation);
+        warp
+    }
+
+    /// Makes sure that the registers of an activation exist.
+    pub fn make_room(&mut self, kernel: &Kernel, activation: &Activation) {
+        let function = &kernel.functions[activation.function as usize];
+        let words = (activation.registers + function.registers) as usize;
+        let preds = (activation.predicates + function.predicates) as usize;
+        if self.words.len() < words {
+            self.words.resize(words, [0; N]);
+        }
+        if self.preds.len() < preds {
+            self.preds.resize(preds, 0);
+        }
+    }
+
+    /// The registers of an activation.
+    #[inline(always)]
+    pub fn registers(&mut self, activation: &Activation) -> Registers<'_, N> {
+        Registers {
+            words: &mut self.words[activation.registers as usize..],
+            preds: &mut self.preds[activation.predicates as usize..],
+            frame: activation.frame,
+        }
+    }
+
+    /// A word of local memory in every lane; zero where never written.
+    #[inline]
+    pub fn local_word(&self, word: usize) -> &[u32; N] {
+        self.local.get(word).unwrap_or(&[0; N])
+    }
+
+    /// A word of local memory to write.
+    #[inline]
+    pub fn local_word_mut(&mut self, word: usize) -> &mut [u32; N] {
+        if self.local.len() <= word {
+            self.local.resize(word + 1, [0; N]);
+        }
+        &mut self.local[word]
+    }
+
+    /// A lane's byte of local memory.
+    pub fn local_byte(&self, address: u32, lane: usize) -> u8 {
+        (self.local_word(address as usize / 4)[lane] >> (8 * (address % 4))) as u8
+    }
+
+    /// Writes down all that a warp on a SIMT stack has besides its local memory, which lies in memory already, and forgets
+    /// it: `context_bytes` (or more, if its stack needs them) of control state, its registers, its predicates.
+    pub fn save(&mut self, context_bytes: usize) -> Option<Vec<u8>> {
+        let Control::Stack(stack) = &mut self.control else { return None };
+        let mut head = vec![self.words.len() as u32, self.preds.len() as u32, 0];
+        stack.save(&mut head);
+        let start = (4 * head.len()).max(context_bytes).next_multiple_of(4);
+        head[2] = start as u32;
+        *stack = SimtStack::empty();
+        let mut image: Vec<u8> = head.iter().flat_map(|word| word.to_le_bytes()).collect();
+        image.resize(start, 0);
+        let (words, preds) = (std::mem::take(&mut self.words), std::mem::take(&mut self.preds));
+        image.extend(words.iter().flatten().flat_map(|word| word.to_le_bytes()));
+        image.extend(preds.iter().flat_map(|pred| pred.to_le_bytes()));
+        Some(image)
+    }
+
+    /// Takes over what [`Warp::save`] wrote down. False if it makes no sense.
+    pub fn restore(&mut self, image: &[u8]) -> bool {
+        let mut words = image.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+        let mut word = || words.next().map(|word| word as usize);
+        let (Some(rows), Some(preds), Some(start)) = (word(), word(), word()) else { return false };
+        let Some(stack) = SimtStack::restore(&mut words) else { return false };
+        let (row_bytes, pred_bytes) = (rows * N * 4, preds * 8);
+        let Some(registers) = image.get(start..start + row_bytes + pred_bytes) else { return false };
+        let (row_bytes, pred_bytes) = registers.split_at(row_bytes);
+        let word = |b: &[u8]| u32::from_le_bytes([b[0], b[1], b[2], b[3]]);
+        let row = |b: &[u8]| std::array::from_fn(|lane| word(&b[4 * lane..]));
+        self.words = row_bytes.chunks_exact(N * 4).map(row).collect();
+        self.preds =
+            pred_bytes.chunks_exact(8).map(|b| word(b) as u64 | (word(&b[4..]) as u64) << 32).collect();
+        self.control = Control::Stack(stack);
+        true
+    }
+
+    /// The coordinates of a lane's thread.
+    pub fn thread(&self, lane: usize) -> [u32; 3] {
+        [self.tid[0][lane], self.tid[1][lane], self.tid[2][lane]]
+    }
+
+    /// Whether every thread has ended.
+    pub fn is_done(&self) -> bool {
+        self.live == 0
+    }
+
+    /// Whether it is back in the state `before`, since which it did what `since` says, and so would do the same again and
+    /// again, as long as nothing changes that it reads.
+    pub fn repeats(&self, before: &Warp<N>, since: Since) -> bool {
+        self.live == before.live
+            && self.control.repeats(&before.control, since)
+            && self.preds == before.preds
+            && self.words == before.words
+            && self.local == before.local
+    }
+
+    /// What an operand holds in every lane, to look at.
+    pub fn value(&self, activation: &Activation, operand: Operand, wide: bool, imms: &[u64]) -> [u64; N] {
+        let word = |reg: u32| &self.words[(activation.registers + reg) as usize];
+        match operand {
+            Operand::Reg(Reg(reg)) if wide => {
+                std::array::from_fn(|lane| word(reg)[lane] as u64 | (word(reg + 1)[lane] as u64) << 32)
+            }
+            Operand::Reg(Reg(reg)) => word(reg).map(u64::from),
+            Operand::Imm(value) => [value as u64; N],
+            Operand::Imm64(id) => [imms[id.index()]; N],
+            Operand::Frame => [activation.frame as u64; N],
+            _ => [0; N],
+        }
+    }
+}
+
+/// What a warp did since its state was saved.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Since {
+    /// Lanes that executed something.
+    pub ran: u64,
+    /// What lanes did depended on which of them ran together.
+    pub crossed: bool,
+}

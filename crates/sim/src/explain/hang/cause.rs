@@ -1,0 +1,131 @@
+//! Which kind of hang it is: lanes wait for lanes, and every such chain ends somewhere or closes to a circle.
+
+use warploom_isa::Pc;
+
+use crate::explain::hang::HangKind;
+use crate::explain::hang::code::may_write;
+use crate::explain::hang::scene::{Doing, Node, Nodes, Scene};
+
+/// Why a launch hangs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Cause {
+    pub kind: HangKind,
+    /// The nodes it is about: those of a circle, or the one that waits for nobody.
+    pub nodes: Vec<usize>,
+}
+
+/// The most telling cause among all chains. With `over`, no lane will ever do anything else.
+pub(crate) fn find<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, over: bool) -> Option<Cause> {
+    let next: Vec<Option<usize>> = (0..nodes.all.len()).map(|at| waits_for(scene, nodes, at)).collect();
+    let nodes = &nodes.all;
+    // The number of the walk that came by each node first.
+    let mut walked = vec![usize::MAX; nodes.len()];
+    let mut causes = Vec::new();
+    for start in 0..nodes.len() {
+        let mut at = start;
+        while walked[at] == usize::MAX {
+            walked[at] = start;
+            match next[at] {
+                Some(then) => at = then,
+                None => {
+                    causes.push(Cause { kind: end_kind(scene, &nodes[at]), nodes: vec![at] });
+                    break;
+                }
+            }
+        }
+        if walked[at] == start && next[at].is_some() {
+            let mut circle = vec![at];
+            while let Some(then) = next[circle[circle.len() - 1]].filter(|&then| then != at) {
+                circle.push(then);
+            }
+            causes.push(Cause { kind: circle_kind(&circle, nodes), nodes: circle });
+        }
+    }
+    // Whoever still runs may yet write what others wait for.
+    let someone_runs = !over && nodes.iter().any(|node| node.doing == Doing::Run);
+    let certain =
+        |cause: &Cause| !someone_runs || !matches!(cause.kind, HangKind::LostToken | HangKind::NotResident);
+    causes.into_iter().filter(certain).min_by_key(|cause| (cause.kind, cause.nodes[0]))
+}
+
+/// A node without which this one cannot go on.
+fn waits_for<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, at: usize) -> Option<usize> {
+    let node = &nodes.all[at];
+    match &node.doing {
+        Doing::Meet(lanes) | Doing::Turn { after: lanes, .. } | Doing::Lanes(lanes) => {
+            let on_me = |&other: &usize| {
+                let other = &nodes.all[other];
+                let taker = other.poll().and_then(|poll| poll.taker);
+                other.warp == node.warp
+                    && other.lanes & lanes != 0
+                    && taker.and_then(|t| nodes.holder(t)) == Some(at)
+            };
+            nodes.of_cta(node.cta).find(on_me).or_else(|| nodes.with_lanes(node.cta, node.warp, *lanes))
+        }
+        Doing::Poll(poll) if poll.stale => None,
+        Doing::Poll(poll) => match poll.taker {
+            Some(taker) => nodes.holder(taker),
+            None => behind(scene, nodes, at),
+        },
+        Doing::Barrier(id) => {
+            let barriers = &scene.ctas[node.cta].cta.barriers;
+            let missing = |&other: &usize| {
+                let other = &nodes.all[other];
+                other.lanes & !barriers.come(*id, other.warp as u32) != 0
+            };
+            nodes.of_cta(node.cta).find(missing)
+        }
+        Doing::Mbarrier { .. } | Doing::Loop | Doing::Run => None,
+    }
+}
+
+/// Lanes of the warp that may write what a node polls, but wait for it: on the other side of a branch; or where it is not
+/// known who took a lock, after the loop that takes it.
+pub(crate) fn behind<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, at: usize) -> Option<usize> {
+    let node = &nodes.all[at];
+    let poll = node.poll().filter(|poll| poll.taker.is_none() && !poll.stale)?;
+    let kernel = scene.kernel();
+    let may_write = |&other: &usize| {
+        let other = &nodes.all[other];
+        other.warp == node.warp
+            && match other.doing {
+                Doing::Turn { after, meet } => {
+                    after & node.lanes != 0 && may_write(kernel, other.pc, meet, poll.pc)
+                }
+                Doing::Meet(lanes) => {
+                    let unknown = poll.atomic && scene.locks.is_none();
+                    unknown && lanes & node.lanes != 0 && may_write(kernel, other.pc, Pc::RETURN, poll.pc)
+                }
+                _ => false,
+            }
+    };
+    nodes.of_cta(node.cta).find(may_write)
+}
+
+fn end_kind<const N: usize>(scene: &Scene<'_, N>, node: &Node) -> HangKind {
+    match &node.doing {
+        Doing::Barrier(_) | Doing::Mbarrier { .. } => HangKind::Barrier,
+        Doing::Poll(poll) if poll.stale => HangKind::Stale,
+        Doing::Poll(poll) if poll.taker.is_none() && scene.unstarted > 0 => HangKind::NotResident,
+        Doing::Poll(_) => HangKind::LostToken,
+        Doing::Loop => HangKind::Endless,
+        Doing::Meet(_) | Doing::Turn { .. } | Doing::Lanes(_) | Doing::Run => HangKind::Unknown,
+    }
+}
+
+fn circle_kind(circle: &[usize], nodes: &[Node]) -> HangKind {
+    if circle.iter().any(|&at| nodes[at].poll().is_some_and(|poll| poll.alias.is_some())) {
+        return HangKind::Alias;
+    }
+    let warp = |at: usize| (nodes[at].cta, nodes[at].warp);
+    let doing = |wanted: fn(&Doing) -> bool| circle.iter().any(|&at| wanted(&nodes[at].doing));
+    if doing(|d| matches!(d, Doing::Barrier(_))) {
+        HangKind::Barrier
+    } else if doing(|d| matches!(d, Doing::Meet(_) | Doing::Turn { .. } | Doing::Lanes(_)))
+        && circle.iter().all(|&at| warp(at) == warp(circle[0]))
+    {
+        HangKind::SimdDeadlock
+    } else {
+        HangKind::LockCycle
+    }
+}

@@ -1,0 +1,142 @@
+//! What the code says about a wait: which loop it is, what ends it, who may write.
+
+use warploom_isa::{Cmp, Combine, Dst, Guard, Inst, Kernel, Loop, Op, Operand, Pc, Space};
+
+/// The last instruction of a loop, if its blocks follow each other as they mostly do.
+fn last_of(l: &Loop) -> Pc {
+    l.latches.iter().copied().max().unwrap_or(l.header)
+}
+
+/// Whether a loop holds the instruction.
+pub(crate) fn contains(l: &Loop, pc: Pc) -> bool {
+    l.header <= pc && pc <= last_of(l)
+}
+
+/// The innermost loop around an instruction.
+pub(crate) fn innermost(kernel: &Kernel, pc: Pc) -> Option<&Loop> {
+    kernel.loops.iter().filter(|l| contains(l, pc)).min_by_key(|l| last_of(l).0 - l.header.0)
+}
+
+/// The innermost loop of the program around an instruction that may wait for another thread.
+pub(crate) fn spin_loop(kernel: &Kernel, pc: Pc) -> Option<&Loop> {
+    let spins = kernel.loops.iter().filter(|l| l.spins_on.is_some() && !l.of_atomic && contains(l, pc));
+    spins.min_by_key(|l| last_of(l).0 - l.header.0)
+}
+
+/// The loads that take lock bits in a loop, in the order of the code: any of them may be what a lane waits for.
+pub(crate) fn bit_loads<'a>(kernel: &'a Kernel, l: &Loop) -> impl Iterator<Item = Pc> + use<'a> {
+    let own =
+        |&pc: &Pc| matches!(kernel.code[pc.index()].op, Op::LdLock(_)) && kernel.atomic_at(pc).is_none();
+    (l.header.0..=last_of(l).0).map(Pc).filter(own)
+}
+
+/// How the polled value must compare, and with what, for the loop to end: where it is as plain as a comparison and a branch.
+pub(crate) fn exit_condition(kernel: &Kernel, spin: &Loop, poll: Pc) -> Option<(Cmp, Operand)> {
+    let Dst::Reg(polled) = kernel.code[poll.index()].dst else { return None };
+    // What an atomic's own loop compares is another matter.
+    let from = kernel.atomic_at(poll).map_or(poll, |atomic| atomic.branch);
+    let body = || (from.0 + 1..=last_of(spin).0).map(Pc);
+    let is_polled = |operand: Operand| operand == Operand::Reg(polled);
+    let (at, cmp, operand, pred) = body().find_map(|pc| {
+        let inst = &kernel.code[pc.index()];
+        let Op::Setp { cmp, combine: Combine::None, .. } = inst.op else { return None };
+        let Dst::Pred(pred) = inst.dst else { return None };
+        match inst.src {
+            [a, b, ..] if is_polled(a) && !is_polled(b) => Some((pc, cmp, b, pred)),
+            [a, b, ..] if is_polled(b) && !is_polled(a) => Some((pc, swapped(cmp)?, a, pred)),
+            _ => None,
+        }
+    })?;
+    let writes_pred = |inst: &Inst| [inst.dst, inst.dst2].contains(&Dst::Pred(pred));
+    for pc in body().filter(|&pc| pc > at) {
+        let inst = &kernel.code[pc.index()];
+        let (Op::Bra, Operand::Imm(target)) = (inst.op, inst.src[0]) else {
+            if writes_pred(inst) {
+                return None;
+            }
+            continue;
+        };
+        let taken_if = match inst.guard {
+            Guard::If(p) if p == pred => true,
+            Guard::Unless(p) if p == pred => false,
+            _ => continue,
+        };
+        let stays = contains(spin, Pc(target));
+        // A branch inside the loop says nothing about its end.
+        if stays && Pc(target) > pc {
+            return None;
+        }
+        return if taken_if == stays { Some((negated(cmp)?, operand)) } else { Some((cmp, operand)) };
+    }
+    None
+}
+
+fn negated(cmp: Cmp) -> Option<Cmp> {
+    Some(match cmp {
+        Cmp::Eq => Cmp::Ne,
+        Cmp::Ne => Cmp::Eq,
+        Cmp::Lt => Cmp::Ge,
+        Cmp::Le => Cmp::Gt,
+        Cmp::Gt => Cmp::Le,
+        Cmp::Ge => Cmp::Lt,
+        _ => return None,
+    })
+}
+
+fn swapped(cmp: Cmp) -> Option<Cmp> {
+    Some(match cmp {
+        Cmp::Eq | Cmp::Ne => cmp,
+        Cmp::Lt => Cmp::Gt,
+        Cmp::Le => Cmp::Ge,
+        Cmp::Gt => Cmp::Lt,
+        Cmp::Ge => Cmp::Le,
+        _ => return None,
+    })
+}
+
+/// Whether an instruction from `from` to before `to` may write to the same space as `poll` reads.
+pub(crate) fn may_write(kernel: &Kernel, from: Pc, to: Pc, poll: Pc) -> bool {
+    let space = |op: Op| match op {
+        Op::Ld { access, .. }
+        | Op::Atom(_, access)
+        | Op::St(access)
+        | Op::LdLock(access)
+        | Op::StUnlock(access) => Some(access.space),
+        _ => None,
+    };
+    let end = to.index().min(kernel.function_at(from).end.index());
+    let read = space(kernel.code[poll.index()].op);
+    let written = kernel.code.get(from.index()..end).into_iter().flatten();
+    let mut written = written
+        .filter(|inst| !matches!(inst.op, Op::Ld { .. } | Op::LdLock(_)))
+        .filter_map(|inst| space(inst.op));
+    written.any(|space| Some(space) == read || space == Space::Generic || read == Some(Space::Generic))
+}
+
+/// The name that a variable of a function has in its source: `_ZZ4sortPjE4lock` is `lock`.
+pub(crate) fn plain_name(name: &str) -> &str {
+    let local = |name: &'_ str| -> Option<usize> {
+        let mangled = name.strip_prefix("_ZZ")?;
+        mangled.rmatch_indices('E').find_map(|(at, _)| {
+            let digits = mangled[at + 1..].chars().take_while(char::is_ascii_digit).count();
+            let length: usize = mangled[at + 1..at + 1 + digits].parse().ok()?;
+            let start = at + 1 + digits;
+            (start + length == mangled.len()).then_some("_ZZ".len() + start)
+        })
+    };
+    local(name).map_or(name, |start| &name[start..])
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::explain::hang::code::plain_name;
+
+    #[test]
+    fn names_of_variables_in_functions() {
+        assert_eq!(plain_name("_ZZ11shared_lockE4lock"), "lock");
+        assert_eq!(plain_name("_ZZ4sortPjE9EmptySlot"), "EmptySlot");
+        assert_eq!(plain_name("tile"), "tile");
+        assert_eq!(plain_name("_ZZ4sortE4"), "_ZZ4sortE4");
+        assert_eq!(plain_name("_ZZé"), "_ZZé");
+    }
+}

@@ -1,0 +1,311 @@
+//! From what every lane does to the few lines of a message.
+
+use warploom_isa::Pc;
+
+use super::*;
+use crate::exec::locks::holders::Taker;
+use crate::exec::stop::HangReason;
+use crate::explain::hang::advice::{help, subject};
+use crate::explain::hang::cause::{Cause, behind};
+use crate::explain::hang::code::{contains, innermost};
+use crate::explain::hang::scene::{Doing, Node, Nodes, Poll, Scene};
+use crate::explain::hang::words::list;
+
+/// Groups that a message shows.
+const SHOWN: usize = 8;
+
+/// The whole explanation.
+pub(crate) fn hang<const N: usize>(
+    scene: &Scene<'_, N>,
+    nodes: &Nodes,
+    cause: Option<Cause>,
+    reason: HangReason,
+    cycles: u64,
+) -> Hang {
+    let cause = cause.unwrap_or(Cause { kind: HangKind::Unknown, nodes: Vec::new() });
+    let mut ctas: Vec<(WaitingCta, Vec<Shape>)> = Vec::new();
+    // The CTA that the cause is about comes first, then those in the order of the grid.
+    let guilty = cause.nodes.first().map(|&at| nodes.all[at].cta);
+    let held = held(scene, nodes);
+    let mut order: Vec<usize> = (0..scene.ctas.len()).collect();
+    order.sort_by_key(|&at| (Some(at) != guilty, scene.ctas[at].cta.number));
+    for at in order {
+        let (shapes, groups): (Vec<_>, Vec<_>) =
+            groups(scene, nodes, &held, at, &cause.nodes).into_iter().unzip();
+        if groups.is_empty() {
+            continue;
+        }
+        match ctas.iter_mut().find(|(_, known)| *known == shapes) {
+            Some((alike, _)) => alike.alike += 1,
+            None => ctas
+                .push((WaitingCta { id: scene.ctas[at].cta.id, alike: 0, groups, more_groups: 0 }, shapes)),
+        }
+    }
+    let mut ctas: Vec<WaitingCta> = ctas.into_iter().map(|(cta, _)| cta).collect();
+    let mut room = SHOWN;
+    for cta in &mut ctas {
+        let shown = cta.groups.len().min(room);
+        cta.more_groups = (cta.groups.len() - shown) as u64;
+        cta.groups.truncate(shown);
+        room -= shown;
+    }
+    let more_ctas = ctas.iter().filter(|cta| cta.groups.is_empty()).map(|cta| 1 + cta.alike).sum();
+    ctas.retain(|cta| !cta.groups.is_empty());
+    let live = scene.ctas.iter().flat_map(|seen| seen.warps).filter(|warp| !warp.is_done());
+    Hang {
+        kernel: scene.kernel().name.clone(),
+        subject: subject(scene, nodes, &cause),
+        help: help(scene, nodes, &cause, &reason),
+        kind: cause.kind,
+        livelock: None,
+        reason,
+        cycles,
+        ctas,
+        more_ctas,
+        live_warps: live.count() as u64,
+        unstarted_ctas: scene.unstarted,
+        aggregator: None,
+        grid_ctas: scene.launch.shape.grid.iter().map(|&d| d as u64).product(),
+    }
+}
+
+/// Warps, lanes and what they do, but not where in their buffers.
+type Shape = (Vec<u32>, u64, String);
+
+/// Locks that threads wait for: the word, where it was taken, and by which node.
+fn held<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes) -> Vec<(usize, Word, Place)> {
+    let mut held: Vec<(usize, Word, Place)> = Vec::new();
+    for poll in nodes.all.iter().filter_map(Node::poll) {
+        if let Some((taker, holder)) = poll.taker.and_then(|taker| Some((taker, nodes.holder(taker)?)))
+            && let taken = poll.alias.as_ref().unwrap_or(&poll.word)
+            && !held.iter().any(|(known, word, _)| (*known, word) == (holder, taken))
+        {
+            held.push((holder, taken.clone(), Place::of(scene.kernel(), taker.pc)));
+        }
+    }
+    held
+}
+
+/// What the lanes of a CTA do: one group for all warps that do the same, those of the cause first.
+fn groups<const N: usize>(
+    scene: &Scene<'_, N>,
+    nodes: &Nodes,
+    held: &[(usize, Word, Place)],
+    cta: usize,
+    guilty: &[usize],
+) -> Vec<(Shape, WaitingGroup)> {
+    struct Row {
+        guilty: bool,
+        shape: String,
+        group: WaitingGroup,
+    }
+    fn add(rows: &mut Vec<Row>, row: Row, same: impl Fn(&Threads, &Threads) -> bool) {
+        let alike =
+            |known: &&mut Row| known.shape == row.shape && same(&known.group.threads, &row.group.threads);
+        match rows.iter_mut().find(alike) {
+            Some(known) => {
+                known.guilty |= row.guilty;
+                merge(&mut known.group, row.group);
+            }
+            None => rows.push(row),
+        }
+    }
+    // Lanes of a warp that wait for different words of a buffer are one group; then warps whose groups are alike.
+    let mut of_warps: Vec<Row> = Vec::new();
+    for at in nodes.of_cta(cta) {
+        let group = group(scene, nodes, held, at);
+        let row = Row { guilty: guilty.contains(&at), shape: tell::shape(&group), group };
+        add(&mut of_warps, row, |a, b| a.warps == b.warps);
+    }
+    let mut rows: Vec<Row> = Vec::new();
+    for mut row in of_warps {
+        let threads = &mut row.group.threads;
+        threads.all_lanes = scene.ctas[cta].warps[threads.warps[0] as usize].live == threads.lanes;
+        let lanes = |threads: &Threads| if threads.all_lanes { u64::MAX } else { threads.lanes };
+        add(&mut rows, row, |a, b| lanes(a) == lanes(b));
+    }
+    rows.sort_by_key(|row| {
+        let threads = &row.group.threads;
+        (!row.guilty, threads.warps[0], threads.lanes.trailing_zeros())
+    });
+    rows.into_iter()
+        .map(|row| {
+            let threads = &row.group.threads;
+            ((threads.warps.clone(), threads.lanes, row.shape), row.group)
+        })
+        .collect()
+}
+
+/// Adds lanes that do the same to a group.
+fn merge(into: &mut WaitingGroup, from: WaitingGroup) {
+    into.threads.lanes |= from.threads.lanes;
+    for warp in from.threads.warps {
+        if !into.threads.warps.contains(&warp) {
+            into.threads.warps.push(warp);
+        }
+    }
+    for held in from.holds {
+        if !into.holds.contains(&held) {
+            into.holds.push(held);
+        }
+    }
+    if let (Waits::Spin(into), Waits::Spin(from)) = (&mut into.waits, from.waits) {
+        if let (Writer::Taker(into), Writer::Taker(from)) = (&mut into.writer, from.writer)
+            && into.who.warps == from.who.warps
+        {
+            into.who.lanes |= from.who.lanes;
+            into.alias.extend(from.alias);
+        }
+        for word in from.words {
+            if !into.words.contains(&word) {
+                into.words.push(word);
+            }
+        }
+    }
+}
+
+fn group<const N: usize>(
+    scene: &Scene<'_, N>,
+    nodes: &Nodes,
+    held: &[(usize, Word, Place)],
+    at: usize,
+) -> WaitingGroup {
+    let kernel = scene.kernel();
+    let node = &nodes.all[at];
+    let seen = &scene.ctas[node.cta];
+    let threads = threads(scene, node.cta, node.warp, node.lanes);
+    let holds = held.iter().filter(|(holder, ..)| *holder == at);
+    let holds = holds.map(|(_, word, place)| (word.clone(), place.clone())).collect();
+    let place = match &node.doing {
+        Doing::Poll(poll) => Place::of(kernel, poll.pc),
+        Doing::Mbarrier { pc, .. } => Place::of(kernel, *pc),
+        // Where in the loop it is says nothing.
+        Doing::Loop => Place::of(kernel, innermost(kernel, node.pc).map_or(node.pc, |l| l.header)),
+        _ => Place::of(kernel, node.pc),
+    };
+    let waits = match &node.doing {
+        Doing::Barrier(id) => {
+            let (come, expected) = seen.cta.barriers.progress(*id, seen.cta.live_warps);
+            Waits::Barrier { id: *id, come, expected, missing: missing(scene, nodes, node.cta, *id) }
+        }
+        Doing::Mbarrier { word, pending, expected, bytes, .. } => {
+            Waits::Mbarrier { word: word.clone(), pending: *pending, expected: *expected, bytes: *bytes }
+        }
+        Doing::Meet(lanes) => {
+            let of_cta = nodes.of_cta(node.cta).map(|at| &nodes.all[at]);
+            let mut others = of_cta.filter(|n| n.warp == node.warp && n.lanes & lanes != 0);
+            let ends = |pc: Pc| kernel.loops.iter().any(|l| contains(l, pc) && !contains(l, node.pc));
+            Waits::Meet { lanes: *lanes, loop_ends: others.all(|n| ends(n.pc)) }
+        }
+        Doing::Turn { after, meet } => {
+            let meet = (*meet != Pc::RETURN).then(|| Place::of(kernel, *meet));
+            Waits::Turn { lanes: *after, meet }
+        }
+        Doing::Lanes(lanes) => Waits::Lanes(*lanes),
+        Doing::Poll(poll) => Waits::Spin(Spin {
+            words: vec![poll.word.clone()],
+            value: poll.seen,
+            until: poll.until,
+            writer: writer(scene, nodes, at, poll),
+            queued: scene.is_blocked(node),
+        }),
+        Doing::Loop => Waits::Loop,
+        Doing::Run => Waits::Run,
+    };
+    WaitingGroup { threads, holds, waits, place, changes: node.changes }
+}
+
+fn threads<const N: usize>(scene: &Scene<'_, N>, cta: usize, warp: usize, lanes: u64) -> Threads {
+    let seen = &scene.ctas[cta];
+    Threads { cta: seen.cta.id, warps: vec![warp as u32], lanes, all_lanes: seen.warps[warp].live == lanes }
+}
+
+fn writer<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, at: usize, poll: &Poll) -> Writer {
+    let node = &nodes.all[at];
+    if poll.stale {
+        return Writer::Memory { holds: poll.held, sm: scene.ctas[node.cta].cta.sm };
+    }
+    let Some(Taker { warp, lane, pc }) = poll.taker else {
+        return match behind(scene, nodes, at).map(|at| &nodes.all[at]) {
+            Some(other) => Writer::Behind(threads(scene, other.cta, other.warp, other.lanes)),
+            None => Writer::Nobody,
+        };
+    };
+    let place = Place::of(scene.kernel(), pc);
+    let at = poll.taker.and_then(|taker| nodes.cta_of(taker));
+    let holder = poll.taker.and_then(|taker| nodes.holder(taker)).map(|at| &nodes.all[at]);
+    let who = Threads {
+        cta: at.map_or_else(|| coordinates_of(scene, warp.cta), |at| scene.ctas[at].cta.id),
+        warps: vec![warp.warp],
+        lanes: 1 << lane,
+        all_lanes: false,
+    };
+    let now = holder.map_or(Instead::Ended, |holder| instead(scene, holder));
+    Writer::Taker(Box::new(Holder { who, place, alias: poll.alias.clone().into_iter().collect(), now }))
+}
+
+fn coordinates_of<const N: usize>(scene: &Scene<'_, N>, number: u64) -> [u32; 3] {
+    let [x, y, _] = scene.launch.shape.grid.map(u64::from);
+    [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
+}
+
+fn instead<const N: usize>(scene: &Scene<'_, N>, node: &Node) -> Instead {
+    match &node.doing {
+        Doing::Barrier(id) => Instead::Barrier(*id),
+        Doing::Meet(lanes) | Doing::Turn { after: lanes, .. } | Doing::Lanes(lanes) => Instead::Lanes(*lanes),
+        Doing::Poll(poll) if scene.is_blocked(node) => Instead::Queue(poll.word.clone()),
+        Doing::Poll(poll) => Instead::Spin(poll.word.clone()),
+        Doing::Mbarrier { word, .. } => Instead::Mbarrier(word.clone()),
+        Doing::Loop | Doing::Run => Instead::Run(Place::of(scene.kernel(), node.pc)),
+    }
+}
+
+/// The threads that have not come to a barrier, and what they do instead; warps that do the same together.
+fn missing<const N: usize>(
+    scene: &Scene<'_, N>,
+    nodes: &Nodes,
+    cta: usize,
+    id: u32,
+) -> Vec<(Threads, Instead)> {
+    let seen = &scene.ctas[cta];
+    let mut missing: Vec<(Threads, Instead)> = Vec::new();
+    let mut add = |threads: Threads, instead: Instead| {
+        let same = |(known, what): &&mut (Threads, Instead)| {
+            let alike = known.lanes == threads.lanes || known.all_lanes && threads.all_lanes;
+            *what == instead && alike
+        };
+        match missing.iter_mut().find(same) {
+            Some((known, _)) => known.warps.extend(threads.warps),
+            None => missing.push((threads, instead)),
+        }
+    };
+    for (warp, of_warp) in seen.warps.iter().enumerate() {
+        let come = seen.cta.barriers.come(id, warp as u32);
+        if of_warp.is_done() && come == 0 && seen.cta.barriers.is_counted(id) {
+            let all = Threads { cta: seen.cta.id, warps: vec![warp as u32], lanes: 0, all_lanes: true };
+            add(all, Instead::Ended);
+        }
+        for node in nodes.of_cta(cta).map(|at| &nodes.all[at]).filter(|n| n.warp == warp) {
+            // On a SIMT stack a warp has come when a path of it has.
+            if node.lanes & !come != 0 && node.doing != Doing::Barrier(id) {
+                add(threads(scene, cta, warp, node.lanes & !come), instead(scene, node));
+            }
+        }
+    }
+    missing
+}
+
+impl std::fmt::Display for Word {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.name[..] {
+            "" if self.shared => write!(f, "[shared {:#x}]", self.offset),
+            "" => write!(f, "[{:#x}]", self.offset),
+            name => write!(f, "[{name}+{}]", self.offset),
+        }
+    }
+}
+
+/// Words in a sentence.
+pub(crate) fn words(words: &[Word]) -> String {
+    list(&words.iter().map(Word::to_string).collect::<Vec<_>>(), 3)
+}

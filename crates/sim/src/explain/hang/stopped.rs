@@ -1,0 +1,110 @@
+//! Stopped machines as scenes: what each model hands over when a launch is stopped.
+
+use warploom_isa::Op;
+
+use crate::exec::functional;
+use crate::exec::stop::HangReason;
+use crate::explain::aggregator;
+use crate::explain::hang::scene::{Scene, Seen, SeenSm, Timed};
+use crate::explain::hang::{Hang, HangKind, explain};
+use crate::time::machine::Stopped;
+use crate::time::probe::Probe;
+
+/// Why a launch of the functional model does not end.
+pub fn explain_functional<const N: usize>(stopped: &functional::Stopped<'_, N>, reason: HangReason) -> Hang {
+    let seen = |(cta, warps, lock_unit)| Seen { cta, warps, lock_unit, sm: None };
+    let scene = Scene {
+        launch: stopped.launch(),
+        memory: stopped.memory(),
+        locks: None,
+        ctas: stopped.ctas().map(seen).collect(),
+        unstarted: stopped.unstarted_ctas(),
+        timed: None,
+    };
+    explain(&scene, reason, stopped.clock())
+}
+
+/// Why a launch, or a run of firmware, of the timed machine does not end.
+pub fn explain_timed<const N: usize, P: Probe>(stopped: &Stopped<'_, N, P>, reason: HangReason) -> Hang {
+    if stopped.aggregator().is_some() {
+        return explain_firmware(stopped, reason);
+    }
+    explain_kernel(stopped, 0, reason)
+}
+
+/// What the CTAs of one kernel do.
+fn explain_kernel<const N: usize, P: Probe>(
+    stopped: &Stopped<'_, N, P>,
+    kernel: u16,
+    reason: HangReason,
+) -> Hang {
+    let ctas = stopped.sms().flat_map(|sm| {
+        let (l1, locks, watch) = (&sm.memory.l1, &sm.locks, sm.watch.as_ref());
+        let lock_unit = sm.effects().lock_units.of(sm.id());
+        let of_sm = move |cta| SeenSm { l1, locks, watch, slots: &sm.slots, cta };
+        sm.residents().filter(move |r| r.kernel == kernel).map(move |r| Seen {
+            cta: &r.cta,
+            warps: &r.warps,
+            lock_unit,
+            sm: Some(of_sm(&r.slots)),
+        })
+    });
+    let memory = stopped.memory();
+    let bows = stopped.sms().any(|sm| sm.spin_unit.is_some());
+    let scene = Scene {
+        launch: stopped.context().of(kernel).launch,
+        memory: &memory,
+        locks: Some(stopped.locks()),
+        ctas: ctas.collect(),
+        unstarted: stopped.unstarted_ctas(),
+        timed: Some(Timed { now: stopped.now(), pace: stopped.lock_pace(), policy: stopped.policy(), bows }),
+    };
+    explain(&scene, reason, stopped.cycles())
+}
+
+/// Who waits for what in a run of firmware: the kernel with the most telling cause, and the aggregator.
+fn explain_firmware<const N: usize, P: Probe>(stopped: &Stopped<'_, N, P>, reason: HangReason) -> Hang {
+    let kernels = 0..=stopped.context().others.len() as u16;
+    let told = kernels.map(|kernel| explain_kernel(stopped, kernel, reason.clone()));
+    let hang = told.filter(|hang| !hang.ctas.is_empty()).min_by_key(|hang| hang.kind);
+    let aggregator = stopped.aggregator().map(|unit| aggregator::tell(unit, &stopped.memory()));
+    match hang {
+        Some(hang) => {
+            let help = format!("{}{}", hang.help, missing_yield(stopped).unwrap_or_default());
+            Hang { aggregator, help, ..hang }
+        }
+        None => Hang {
+            kernel: String::new(),
+            reason,
+            kind: HangKind::Starved,
+            subject: String::new(),
+            cycles: stopped.cycles(),
+            ctas: Vec::new(),
+            more_ctas: 0,
+            live_warps: stopped.sms().flat_map(|sm| sm.residents()).map(|r| r.cta.live_warps as u64).sum(),
+            unstarted_ctas: 0,
+            grid_ctas: 0,
+            aggregator,
+            livelock: None,
+            help: "let firmware restart wavefronts that yielded, or start what they wait for; \
+                   see docs/hangs.md#nothing-to-start"
+                .to_string(),
+        },
+    }
+}
+
+/// Advice if kernels would yield and the chip's wavefronts cannot: whoever waits for room keeps its slot.
+fn missing_yield<const N: usize, P: Probe>(stopped: &Stopped<'_, N, P>) -> Option<String> {
+    let context = stopped.context();
+    let chip = context.launch.chip;
+    let contexts = std::iter::once(context).chain(context.others);
+    let mut yields = contexts.flat_map(|context| &context.launch.kernel.code).map(|inst| inst.op);
+    let missing = chip.wavefront_yield.is_none() && yields.any(|op| op == Op::Yield);
+    missing.then(|| {
+        format!(
+            "; wavefronts of `{}` cannot yield (it has no [yield]), so those that wait for room in a full channel keep \
+             their places from what would make room (docs/channels.md)",
+            chip.name
+        )
+    })
+}

@@ -1,0 +1,478 @@
+//! Timelines as a Perfetto trace.
+//!
+//! All packets are one sequence in the order of time: each says how many cycles it is after the one before, names are
+//! spelled out once, and a trace that would grow too large is cut at one cycle for all tracks.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::iter::Peekable;
+
+use prost::Message;
+use rustc_hash::FxHashMap;
+use warploom_isa::{Kernel, Op, Pc, Space};
+
+use crate::exec::fault::{Place, coordinates};
+use crate::exec::launch::Launch;
+use crate::exec::memory::store::Memory;
+use crate::explain::trace::perfetto::*;
+use crate::explain::trace::timeline::{Hold, Mark, Run};
+use crate::explain::trace::{Counter, Timeline, Trace, TraceOptions};
+use crate::kit::ids::WarpSlot;
+use crate::time::probe::{State, Word};
+
+/// The launch that was traced.
+pub struct Recording<'a> {
+    /// Kernel, chip and shape.
+    pub launch: &'a Launch<'a>,
+    /// Names the words that warps wait for.
+    pub memory: &'a Memory,
+    /// How long it took.
+    pub cycles: u64,
+    /// The warp scheduling policy.
+    pub policy: &'a str,
+}
+
+/// The trace of a launch.
+pub fn write(recording: &Recording<'_>, options: &TraceOptions, mut timelines: Vec<Timeline>) -> Trace {
+    timelines.iter_mut().for_each(Timeline::finish);
+    let mut writer = Writer::new(recording, options.max_bytes);
+    let mut streams = streams(recording, options, &timelines);
+    let known = timelines.iter().filter_map(Timeline::cut).min();
+    let mut cut = None;
+    let mut queue: BinaryHeap<_> =
+        streams.iter_mut().enumerate().filter_map(|(at, s)| Some(Reverse((s.next_time()?, at)))).collect();
+    // What the running cycle has written, to be taken back if not all of it fits.
+    let (mut cycle, mut opened) = (writer.mark(), Vec::new());
+    while let Some(Reverse((time, at))) = queue.pop() {
+        if let Some(end) = known.filter(|&end| end <= time) {
+            cut = Some(end);
+            break;
+        }
+        if time > writer.now {
+            cycle = writer.mark();
+            opened.clear();
+        }
+        let stream = &mut streams[at];
+        let Some((_, point)) = stream.points.next() else { continue };
+        writer.point(stream.track, time, point);
+        stream.depth += point.opens();
+        opened.push((at, point.opens()));
+        if !writer.fits() {
+            writer.back_to(cycle);
+            opened.iter().for_each(|&(at, opens)| streams[at].depth -= opens);
+            cut = Some(time);
+            break;
+        }
+        let stream = &mut streams[at];
+        queue.extend(stream.next_time().map(|time| Reverse((time, at))));
+    }
+    if let Some(end) = cut {
+        writer.close(&streams, end);
+    }
+    Trace { bytes: writer.bytes, cut }
+}
+
+/// A track of the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Track {
+    Launch,
+    Sm(u32),
+    Counter(u32, usize),
+    Slot(u32, WarpSlot),
+    /// One of the rows that the locks of a slot need.
+    Locks(u32, WarpSlot, usize),
+}
+
+/// Something on a track.
+#[derive(Clone, Copy, Debug)]
+enum Point {
+    /// The launch begins.
+    Launch,
+    /// A warp comes.
+    Warp { cta: u64, warp: u32 },
+    /// It begins to spin.
+    Spin(Word),
+    /// It begins to do something, at an instruction.
+    Run(Run, Option<Pc>),
+    /// A thread takes a lock.
+    Hold { word: Word, lane: u8 },
+    /// What began last ends.
+    End,
+    /// A counter's value.
+    Value(u64),
+}
+
+impl Point {
+    /// By how much the number of open slices grows.
+    fn opens(self) -> i64 {
+        match self {
+            Point::Value(_) => 0,
+            Point::End => -1,
+            _ => 1,
+        }
+    }
+}
+
+/// What is to come on a track, in the order of time.
+struct Stream<'a> {
+    track: Track,
+    points: Peekable<Box<dyn Iterator<Item = (u64, Point)> + 'a>>,
+    /// Slices that have begun and not ended.
+    depth: i64,
+}
+
+impl Stream<'_> {
+    fn next_time(&mut self) -> Option<u64> {
+        self.points.peek().map(|&(time, _)| time)
+    }
+}
+
+fn streams<'a>(
+    recording: &Recording<'a>,
+    options: &TraceOptions,
+    timelines: &'a [Timeline],
+) -> Vec<Stream<'a>> {
+    let mut streams = Vec::new();
+    let mut stream = |track, points: Box<dyn Iterator<Item = (u64, Point)> + 'a>| {
+        streams.push(Stream { track, points: points.peekable(), depth: 0 });
+    };
+    let kernel = recording.launch.kernel;
+    let (from, until) = (options.cycles.start, options.cycles.end.min(recording.cycles));
+    if from < until {
+        stream(Track::Launch, Box::new([(from, Point::Launch), (until, Point::End)].into_iter()));
+    }
+    for timeline in timelines {
+        let sm = timeline.sm();
+        for (at, &counter) in Counter::ALL.iter().enumerate() {
+            let readings = timeline.readings(counter).iter();
+            stream(Track::Counter(sm, at), Box::new(readings.map(|&(at, value)| (at, Point::Value(value)))));
+        }
+        for (slot, marks) in timeline.marks() {
+            let points = (0..marks.len()).flat_map(move |at| points(kernel, marks, at));
+            stream(Track::Slot(sm, slot), Box::new(points));
+        }
+        for (slot, row, holds) in rows(&timeline.holds()) {
+            let points = holds.into_iter().flat_map(|Hold { word, lane, from, until, .. }| {
+                [(from, Point::Hold { word, lane }), (until, Point::End)]
+            });
+            stream(Track::Locks(sm, slot, row), Box::new(points));
+        }
+    }
+    streams
+}
+
+/// What a mark of a slot is in the trace.
+fn points(kernel: &Kernel, marks: &[Mark], at: usize) -> impl Iterator<Item = (u64, Point)> + use<> {
+    let [first, second] = match marks[at] {
+        Mark::Enter { at, cta, warp } => [Some((at, Point::Warp { cta, warp })), None],
+        Mark::Spin { at, on } => [Some((at, Point::Spin(on))), None],
+        Mark::Slice { from, until, run } => {
+            let run = Point::Run(run, instruction(kernel, marks, at));
+            [Some((from, run)), Some((until, Point::End))]
+        }
+        Mark::Unspin { at } | Mark::Leave { at } => [Some((at, Point::End)), None],
+    };
+    first.into_iter().chain(second)
+}
+
+/// The instruction that a slice is about: the one that issues, waits to issue, or made the warp wait.
+fn instruction(kernel: &Kernel, marks: &[Mark], at: usize) -> Option<Pc> {
+    let issued = |mark: &Mark| match mark {
+        Mark::Slice { run, .. } if run.instructions > 0 => Some(run.pcs),
+        _ => None,
+    };
+    let stays = |mark: &&Mark| !matches!(mark, Mark::Enter { .. } | Mark::Leave { .. });
+    let next = || marks[at..].iter().take_while(stays).find_map(issued).map(|[first, _]| first);
+    let last = || marks[..at].iter().rev().take_while(stays).find_map(issued).map(|[_, last]| last);
+    let Mark::Slice { run, .. } = &marks[at] else { return None };
+    match run.state {
+        State::Barrier | State::Lanes | State::Asleep => last(),
+        // A fence waits before it issues, an acquire after.
+        State::Fence => {
+            let fences = |pc: &Pc| matches!(kernel.code[pc.index()].op, Op::Fence(..) | Op::CpAsyncWait);
+            next().filter(fences).or_else(last)
+        }
+        State::Ended => None,
+        _ => next(),
+    }
+}
+
+/// Distributes locks held, which are sorted by slot and time, over as many rows as each slot needs.
+fn rows(holds: &[Hold]) -> Vec<(WarpSlot, usize, Vec<Hold>)> {
+    let mut rows = Vec::new();
+    for of_slot in holds.chunk_by(|a, b| a.slot == b.slot) {
+        let mut taken: Vec<Vec<Hold>> = Vec::new();
+        for &hold in of_slot {
+            let free = taken.iter_mut().find(|row| row.last().is_none_or(|last| last.until <= hold.from));
+            match free {
+                Some(row) => row.push(hold),
+                None => taken.push(vec![hold]),
+            }
+        }
+        rows.extend(taken.into_iter().enumerate().map(|(row, holds)| (of_slot[0].slot, row, holds)));
+    }
+    rows
+}
+
+/// The sequence that all packets belong to.
+const SEQUENCE: u32 = 1;
+
+/// Bytes that the end of a slice takes at most, the time of the first of many aside.
+const END_BYTES: u64 = 16;
+
+/// Bytes kept for the mark of a cut, and for that time.
+const CUT_BYTES: u64 = 128;
+
+/// Names of annotations, by their numbers from 1 on.
+const ANNOTATIONS: [&str; 3] = ["at", "instructions", "lane"];
+const AT: u64 = 1;
+const INSTRUCTIONS: u64 = 2;
+const LANE: u64 = 3;
+
+struct Writer<'a> {
+    recording: &'a Recording<'a>,
+    bytes: Vec<u8>,
+    limit: u64,
+    /// Slices that have begun and not ended.
+    open: i64,
+    /// The time of the last packet.
+    now: u64,
+    tracks: FxHashMap<Track, u64>,
+    /// Numbers of names that came up on the way.
+    names: FxHashMap<String, u64>,
+    /// Instructions whose place is spelled out already.
+    places: Vec<bool>,
+}
+
+impl<'a> Writer<'a> {
+    fn new(recording: &'a Recording<'a>, limit: u64) -> Writer<'a> {
+        let mut writer = Writer {
+            recording,
+            bytes: Vec::new(),
+            limit,
+            open: 0,
+            now: 0,
+            tracks: FxHashMap::default(),
+            names: FxHashMap::default(),
+            places: vec![false; recording.launch.kernel.code.len()],
+        };
+        writer.begin();
+        writer
+    }
+
+    /// Whether there is room for what is written and what must follow.
+    fn fits(&self) -> bool {
+        self.bytes.len() as u64 + self.open as u64 * END_BYTES + CUT_BYTES <= self.limit
+    }
+
+    /// How far it is.
+    fn mark(&self) -> (usize, u64, i64) {
+        (self.bytes.len(), self.now, self.open)
+    }
+
+    /// Takes back what was written since. Names may be lost with it, so nothing that needs them can follow.
+    fn back_to(&mut self, (bytes, now, open): (usize, u64, i64)) {
+        self.bytes.truncate(bytes);
+        (self.now, self.open) = (now, open);
+    }
+
+    /// Ends everything at the cycle of a cut.
+    fn close(&mut self, streams: &[Stream<'_>], end: u64) {
+        if self.open == 0 {
+            // There was no room for anything; maybe not even for the clock.
+            self.bytes.truncate(if self.bytes.len() as u64 > self.limit { 0 } else { self.bytes.len() });
+            return;
+        }
+        let launch = self.track(Track::Launch);
+        let name = format!("cut at {} bytes", self.limit);
+        self.event(
+            launch,
+            end,
+            TrackEvent { kind: Some(INSTANT), name: Some(name), ..Default::default() },
+            None,
+        );
+        for stream in streams {
+            for _ in 0..stream.depth {
+                self.point(stream.track, end, Point::End);
+            }
+        }
+    }
+
+    fn packet(&mut self, packet: TracePacket) {
+        // Field 1 of the trace, with a length.
+        self.bytes.push(1 << 3 | 2);
+        let packet = TracePacket { trusted_packet_sequence_id: Some(SEQUENCE), ..packet };
+        packet.encode_length_delimited(&mut self.bytes).expect("a vector grows");
+    }
+
+    fn event(&mut self, track: u64, time: u64, event: TrackEvent, interned_data: Option<InternedData>) {
+        self.packet(TracePacket {
+            timestamp: Some(time - self.now),
+            track_event: Some(TrackEvent { track_uuid: Some(track), ..event }),
+            interned_data,
+            ..TracePacket::default()
+        });
+        self.now = time;
+    }
+
+    /// The clock, and the names that every trace needs.
+    fn begin(&mut self) {
+        let clock = |id, is_incremental| Clock { clock_id: Some(id), timestamp: Some(0), is_incremental };
+        let states = State::ALL.iter().map(|&state| interned(state_name_iid(state), state_name(state)));
+        let annotations = (1..).zip(ANNOTATIONS).map(|(iid, name)| interned(iid, name));
+        self.packet(TracePacket {
+            sequence_flags: Some(SEQUENCE_STARTS),
+            clock_snapshot: Some(ClockSnapshot {
+                clocks: vec![clock(CLOCK_BOOTTIME, None), clock(CLOCK_INCREMENTAL, Some(true))],
+                primary_trace_clock: Some(CLOCK_BOOTTIME),
+            }),
+            trace_packet_defaults: Some(TracePacketDefaults { timestamp_clock_id: Some(CLOCK_INCREMENTAL) }),
+            interned_data: Some(InternedData {
+                event_names: states.collect(),
+                debug_annotation_names: annotations.collect(),
+                ..InternedData::default()
+            }),
+            ..TracePacket::default()
+        });
+    }
+
+    fn point(&mut self, track: Track, time: u64, point: Point) {
+        let track = self.track(track);
+        let mut event = TrackEvent { kind: Some(SLICE_BEGIN), ..TrackEvent::default() };
+        let mut new = InternedData::default();
+        match point {
+            Point::Launch => {
+                event.name = Some(self.recording.launch.kernel.name.clone());
+                event.debug_annotations = self.about_launch();
+            }
+            Point::Warp { cta, warp } => {
+                let cta = self.recording.launch.shape.cta(cta);
+                event.name = Some(format!("CTA {} warp {warp}", coordinates(cta)));
+            }
+            Point::Spin(word) => event.name_iid = Some(self.word("spins on", word, &mut new)),
+            Point::Run(run, pc) => {
+                event.name_iid = Some(state_name_iid(run.state));
+                event.debug_annotations.extend(pc.map(|pc| self.place(pc, &mut new)));
+                if run.instructions > 1 {
+                    event.debug_annotations.push(count(INSTRUCTIONS, run.instructions as u64));
+                }
+            }
+            Point::Hold { word, lane } => {
+                event.name_iid = Some(self.word("holds", word, &mut new));
+                event.debug_annotations.push(count(LANE, lane as u64));
+            }
+            Point::End => event.kind = Some(SLICE_END),
+            Point::Value(value) => {
+                event.kind = Some(COUNTER);
+                event.counter_value = Some(value as i64);
+            }
+        }
+        self.open += point.opens();
+        self.event(track, time, event, (new != InternedData::default()).then_some(new));
+    }
+
+    /// The number of a track, which is described before it is first used.
+    fn track(&mut self, track: Track) -> u64 {
+        if let Some(&uuid) = self.tracks.get(&track) {
+            return uuid;
+        }
+        let mut of = TrackDescriptor::default();
+        let mut child = |writer: &mut Self, parent, name: String, rank: usize| {
+            of.parent_uuid = Some(writer.track(parent));
+            of.name = Some(name);
+            of.sibling_order_rank = Some(rank as i32);
+        };
+        match track {
+            Track::Launch => of.name = Some("launch".to_string()),
+            Track::Sm(sm) => {
+                let name = Some(format!("SM {sm}"));
+                of.process = Some(ProcessDescriptor { pid: Some(sm as i32 + 1), process_name: name });
+                of.child_ordering = Some(ORDER_EXPLICIT);
+            }
+            Track::Counter(sm, at) => {
+                let counter = Counter::ALL[at];
+                child(self, Track::Sm(sm), counter.name().to_string(), at);
+                of.counter = Some(CounterDescriptor { unit_name: Some(counter.unit()) });
+            }
+            Track::Slot(sm, slot) => {
+                child(self, Track::Sm(sm), format!("slot {}", slot.0), Counter::ALL.len() + slot.index());
+            }
+            Track::Locks(sm, slot, row) => {
+                child(self, Track::Slot(sm, slot), "locks held".to_string(), row);
+            }
+        }
+        let uuid = self.tracks.len() as u64 + 1;
+        self.tracks.insert(track, uuid);
+        self.packet(TracePacket {
+            track_descriptor: Some(TrackDescriptor { uuid: Some(uuid), ..of }),
+            ..TracePacket::default()
+        });
+        uuid
+    }
+
+    /// What the launch is, and what time means.
+    fn about_launch(&self) -> Vec<DebugAnnotation> {
+        let Launch { chip, shape, .. } = self.recording.launch;
+        let [gx, gy, gz] = shape.grid;
+        let [bx, by, bz] = shape.block;
+        let say = |name: &str, value: String| DebugAnnotation {
+            name: Some(name.to_string()),
+            string_value: Some(value),
+            ..DebugAnnotation::default()
+        };
+        vec![
+            say("chip", chip.name.clone()),
+            say("policy", self.recording.policy.to_string()),
+            say("grid", format!("{gx}x{gy}x{gz}")),
+            say("block", format!("{bx}x{by}x{bz}")),
+            say("time", format!("1 ns stands for 1 core cycle (at {} MHz)", chip.clock.core_mhz)),
+        ]
+    }
+
+    /// The number of a name that says what is done with a word of memory.
+    fn word(&mut self, what: &str, word: Word, new: &mut InternedData) -> u64 {
+        let Word { space, address } = word;
+        let name = match self.recording.memory.name(address).filter(|_| space == Space::Global) {
+            Some((name, offset)) => format!("{what} {address:#x} ({name} + {offset})"),
+            None if space == Space::Shared => format!("{what} shared {address:#x}"),
+            None => format!("{what} {address:#x}"),
+        };
+        let next = State::COUNT as u64 + self.names.len() as u64 + 1;
+        *self.names.entry(name).or_insert_with_key(|name| {
+            new.event_names.push(interned(next, name));
+            next
+        })
+    }
+
+    /// Where an instruction is.
+    fn place(&mut self, pc: Pc, new: &mut InternedData) -> DebugAnnotation {
+        let iid = pc.0 as u64 + 1;
+        if !std::mem::replace(&mut self.places[pc.index()], true) {
+            let place = Place::of(self.recording.launch.kernel, pc).to_string();
+            new.debug_annotation_string_values.push(interned(iid, &place));
+        }
+        DebugAnnotation { name_iid: Some(AT), string_value_iid: Some(iid), ..DebugAnnotation::default() }
+    }
+}
+
+fn interned(iid: u64, name: &str) -> InternedName {
+    InternedName { iid: Some(iid), name: Some(name.to_string()) }
+}
+
+fn count(name: u64, value: u64) -> DebugAnnotation {
+    DebugAnnotation { name_iid: Some(name), uint_value: Some(value), ..DebugAnnotation::default() }
+}
+
+/// What a warp does, in the words of the view.
+fn state_name(state: State) -> &'static str {
+    match state {
+        State::Issued => "issuing",
+        State::BackedOff => "backed off",
+        State::LockQueue => "lock queue",
+        state => state.name(),
+    }
+}
+
+fn state_name_iid(state: State) -> u64 {
+    state as u64 + 1
+}

@@ -1,0 +1,195 @@
+//! The chip as a host sees it: memory, loaded modules, launches.
+
+mod firmware;
+mod module;
+mod observers;
+pub mod outcome;
+mod run;
+mod timing;
+
+use std::fmt;
+use std::sync::Arc;
+
+use warploom_isa::{AddressMap, Module, Space, VarId, variable_image};
+
+use crate::chip::Chip;
+use crate::exec::launch::{Launch, Limits, Shape};
+use crate::exec::memory::store::Memory;
+use crate::exec::occupancy::{Occupancy, Unlaunchable, check_launch};
+pub use crate::gpu::module::{LoadedKernel, LoadedModule, ModuleError};
+pub use crate::gpu::observers::MakeObserver;
+use crate::gpu::outcome::{LaunchError, Stats};
+use crate::gpu::run::{TimedRun, run_functional};
+pub use crate::gpu::timing::Timing;
+use crate::time::machine::MemorySide;
+use crate::time::sched::{NamedPolicy, Policies};
+use crate::time::sm::core::Context;
+use crate::time::sm::front_end::decode::decode;
+
+/// A simulated GPU.
+pub struct Gpu {
+    chip: Chip,
+    memory: Memory,
+    check_uninitialised: bool,
+    launches: u64,
+    side: MemorySide,
+    policies: Policies,
+    observers: Vec<MakeObserver>,
+}
+
+impl fmt::Debug for Gpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gpu")
+            .field("chip", &self.chip.name)
+            .field("launches", &self.launches)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How a launch is executed.
+#[derive(Clone, Debug)]
+pub enum Model {
+    /// Values only.
+    Functional,
+    /// Cycle by cycle.
+    Timed(Timing),
+}
+
+impl Gpu {
+    /// A chip with empty memory. With `check_uninitialised`, reads of never-written memory are reported.
+    pub fn new(chip: Chip, check_uninitialised: bool) -> Gpu {
+        let memory = Memory::new(chip.memory.global_bytes, check_uninitialised);
+        let side = MemorySide::new(&chip);
+        Gpu {
+            chip,
+            memory,
+            check_uninitialised,
+            launches: 0,
+            side,
+            policies: Policies::default(),
+            observers: Vec::new(),
+        }
+    }
+
+    /// The chip.
+    pub fn chip(&self) -> &Chip {
+        &self.chip
+    }
+
+    /// Adds a warp scheduling policy to those that launches can name.
+    pub fn add_policy(&mut self, policy: NamedPolicy) {
+        self.policies.add(policy);
+    }
+
+    /// From now on every SM of a timed launch has an observer that `make` makes for it.
+    pub fn add_observer(&mut self, make: MakeObserver) {
+        self.observers.push(make);
+    }
+
+    /// Device memory, for the host.
+    pub fn memory(&mut self) -> &mut Memory {
+        &mut self.memory
+    }
+
+    /// Device memory, to look at.
+    pub fn memory_ref(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Gives the module's variables their place and initial values.
+    pub fn load(&mut self, module: Module) -> Result<LoadedModule, ModuleError> {
+        let mut addresses =
+            AddressMap { variables: vec![0; module.variables.len()], ..AddressMap::default() };
+        addresses.lock_bits = self.chip.lock.bits > 0;
+        let mut constant_bytes = 0u64;
+        for (variable, address) in module.variables.iter().zip(&mut addresses.variables) {
+            match variable.space {
+                Space::Global => {
+                    let name = format!("variable `{}`", variable.name);
+                    *address = self.memory.allocate(variable.bytes, variable.align as u64, name)?;
+                }
+                Space::Const => {
+                    *address = constant_bytes.next_multiple_of(variable.align.max(1) as u64);
+                    constant_bytes = address.saturating_add(variable.bytes);
+                }
+                _ => {}
+            }
+        }
+        let limit = self.chip.memory.constant_bytes;
+        if constant_bytes > limit as u64 {
+            return Err(ModuleError::Constants { needed: constant_bytes, limit });
+        }
+        let mut constants = vec![0; constant_bytes as usize];
+        for (at, variable) in module.variables.iter().enumerate() {
+            let address = addresses.variables[at];
+            match variable.space {
+                // What has no initial value is zero, as memory is; an image of it would only cost memory.
+                Space::Global if variable.init.is_empty() && variable.relocations.is_empty() => {
+                    self.memory.mark_written(address);
+                }
+                Space::Global => {
+                    let image = variable_image(&module, VarId(at as u32), &addresses)?;
+                    self.memory.write(address, &image);
+                }
+                Space::Const => {
+                    let image = variable_image(&module, VarId(at as u32), &addresses)?;
+                    constants[address as usize..][..image.len()].copy_from_slice(&image);
+                }
+                _ => {}
+            }
+        }
+        let chip = self.chip.name.clone();
+        Ok(LoadedModule { module: Arc::new(module), addresses, constants: Arc::new(constants), chip })
+    }
+
+    /// What of the kernel fits on an SM, or why it cannot run.
+    pub fn occupancy(&self, kernel: &LoadedKernel, shape: Shape) -> Result<Occupancy, Unlaunchable> {
+        check_launch(&self.chip, &kernel.kernel, shape)
+    }
+
+    /// Runs a kernel to its end. `params` are the bytes of its parameter buffer.
+    pub fn launch(
+        &mut self,
+        model: &Model,
+        kernel: &LoadedKernel,
+        shape: Shape,
+        params: &[u8],
+        limits: &Limits,
+    ) -> Result<Stats, LaunchError> {
+        let occupancy = self.occupancy(kernel, shape)?;
+        if params.len() != kernel.kernel.param_bytes as usize {
+            return Err(LaunchError::Unlaunchable(Unlaunchable::Params {
+                given: params.len(),
+                needed: kernel.kernel.param_bytes,
+            }));
+        }
+        self.launches += 1;
+        let launch = Launch {
+            chip: &self.chip,
+            kernel: &kernel.kernel,
+            constants: &kernel.constants,
+            params,
+            shape,
+            occupancy,
+            limits,
+            check_uninitialised: self.check_uninitialised,
+            grid_id: self.launches,
+        };
+        let timing = match model {
+            Model::Functional if self.chip.sm.warp_lanes == 32 => {
+                return run_functional::<32>(&launch, &mut self.memory);
+            }
+            Model::Functional => return run_functional::<64>(&launch, &mut self.memory),
+            Model::Timed(timing) => timing,
+        };
+        let count = self.chip.sm.count;
+        let traced = timing.trace.iter().flat_map(|trace| &trace.sms);
+        if let Some(&sm) = traced.into_iter().find(|&&sm| sm >= count) {
+            return Err(Unlaunchable::TracedSm { sm, count }.into());
+        }
+        let code = decode(launch.kernel, launch.chip);
+        let context = Context { launch: &launch, code: &code, code_start: 0, others: &[] };
+        let run = TimedRun { context, timing, policies: &self.policies, observers: &self.observers };
+        run.start(None, &mut self.memory, &mut self.side)
+    }
+}

@@ -1,0 +1,108 @@
+//! Modules and kernels as loaded on a chip.
+
+use std::sync::Arc;
+
+use warploom_isa::{AddressMap, Kernel, LinkError, Module, Space, link};
+
+use crate::exec::fault::Place;
+use crate::exec::memory::store::OutOfMemory;
+
+/// A module whose variables have their place in memory.
+#[derive(Debug)]
+pub struct LoadedModule {
+    pub(super) module: Arc<Module>,
+    pub(super) addresses: AddressMap,
+    /// The constant bank.
+    pub(super) constants: Arc<Vec<u8>>,
+    /// The chip it is loaded for.
+    pub(super) chip: String,
+}
+
+impl LoadedModule {
+    /// The module as the front end made it.
+    pub fn module(&self) -> &Module {
+        &self.module
+    }
+
+    /// Address and size of a global variable, for the host.
+    pub fn global(&self, name: &str) -> Option<(u64, u64)> {
+        let at = self.module.variables.iter().position(|v| v.space == Space::Global && v.name == name)?;
+        Some((self.addresses.variables[at], self.module.variables[at].bytes))
+    }
+
+    /// Links a kernel.
+    pub fn kernel(&self, name: &str) -> Result<LoadedKernel, ModuleError> {
+        let at = self.module.functions.iter().position(|f| f.is_kernel && f.body.is_some() && f.name == name);
+        let Some(at) = at else {
+            return Err(ModuleError::NoKernel { name: name.to_string(), known: self.kernel_names() });
+        };
+        let kernel = link(&self.module, warploom_isa::FuncId(at as u32), &self.addresses)?;
+        if let Some(pc) = kernel.first_lock().filter(|_| !self.addresses.lock_bits) {
+            let Place { file, line, instruction, .. } = Place::of(&kernel, pc);
+            return Err(ModuleError::NoLockBits { chip: self.chip.clone(), file, line, instruction });
+        }
+        Ok(LoadedKernel { kernel: Arc::new(kernel), constants: self.constants.clone() })
+    }
+
+    /// Names of the kernels in the module.
+    pub fn kernel_names(&self) -> Vec<String> {
+        let kernels = self.module.functions.iter().filter(|f| f.is_kernel && f.body.is_some());
+        kernels.map(|f| f.name.clone()).collect()
+    }
+}
+
+/// A kernel ready to launch.
+#[derive(Clone, Debug)]
+pub struct LoadedKernel {
+    /// Its code and needs.
+    pub kernel: Arc<Kernel>,
+    pub(super) constants: Arc<Vec<u8>>,
+}
+
+/// Why a module or a kernel of it cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum ModuleError {
+    /// No kernel of that name.
+    #[error("no kernel `{name}`; the module has {list}", list = list(known))]
+    NoKernel {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: Vec<String>,
+    },
+    /// Linking failed.
+    #[error(transparent)]
+    Link(#[from] LinkError),
+    /// It uses lock bits, and the chip has none.
+    #[error(
+        "{file}:{line}: `{instruction}`: {chip} has no lock bits; run it on one that has (--chip gtx570), or give it some (--set lock.bits=1024)"
+    )]
+    NoLockBits {
+        /// The chip.
+        chip: String,
+        /// The text.
+        file: String,
+        /// The line of the first instruction that needs them.
+        line: u32,
+        /// That instruction.
+        instruction: String,
+    },
+    /// Its variables do not fit.
+    #[error(transparent)]
+    Memory(#[from] OutOfMemory),
+    /// Its constants do not fit.
+    #[error("the module has {needed} bytes of constants, the chip takes {limit} (memory.constant_bytes)")]
+    Constants {
+        /// Bytes needed.
+        needed: u64,
+        /// Bytes there are.
+        limit: u32,
+    },
+}
+
+fn list(names: &[String]) -> String {
+    if names.is_empty() {
+        return "none".to_string();
+    }
+    names.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,167 @@
+//! Runs one launch on a machine, and says how it ended.
+
+use std::sync::RwLock;
+
+use crate::exec::functional;
+use crate::exec::launch::Launch;
+use crate::exec::memory::store::Memory;
+use crate::exec::occupancy::Unlaunchable;
+use crate::exec::stop::Stop;
+use crate::explain::hang::{Hang, explain_functional, explain_timed};
+use crate::explain::lock_warnings::lock_warnings;
+use crate::explain::trace::{self, Recording, Timeline};
+use crate::gpu::observers::{MakeObserver, Observers};
+use crate::gpu::outcome::{LaunchError, Stats};
+use crate::gpu::timing::Timing;
+use crate::time::aggregator::Unit;
+use crate::time::machine::{self, MemorySide, Options};
+use crate::time::probe::Probe;
+use crate::time::sched::Policies;
+use crate::time::sm::core::Context;
+
+/// Runs a launch without timing.
+pub(super) fn run_functional<const N: usize>(
+    launch: &Launch<'_>,
+    memory: &mut Memory,
+) -> Result<Stats, LaunchError> {
+    let stopped = functional::run::<N>(launch, memory);
+    let hang = match &stopped.end {
+        Err(Stop::Hang(reason)) => Some(explain_functional(&stopped, reason.clone())),
+        _ => None,
+    };
+    let finished = stopped.finish();
+    let stats = Stats {
+        warp_instructions: finished.warp_instructions,
+        thread_instructions: finished.thread_instructions,
+        ctas: finished.ctas,
+        warps: finished.warps,
+        output: finished.output.into_text(),
+        uninitialised: finished.uninitialised.into_vec(),
+        lock_warnings: lock_warnings(&finished.lock_notes, launch.kernel, &launch.shape),
+        timed: None,
+        trace: None,
+    };
+    outcome(finished.end, hang, stats)
+}
+
+/// A launch, or a run of firmware, on the timed machine.
+pub(super) struct TimedRun<'a> {
+    pub context: Context<'a>,
+    pub timing: &'a Timing,
+    pub policies: &'a Policies,
+    pub observers: &'a [MakeObserver],
+}
+
+impl TimedRun<'_> {
+    /// Runs it. The machine is compiled without observers and with them, so that a launch that nobody observes pays nothing.
+    pub(super) fn start(
+        &self,
+        aggregator: Option<Unit<'_>>,
+        memory: &mut Memory,
+        side: &mut MemorySide,
+    ) -> Result<Stats, LaunchError> {
+        let observed = self.timing.trace.is_some() || !self.observers.is_empty();
+        match (self.context.launch.chip.sm.warp_lanes, observed) {
+            (32, false) => self.run::<32, ()>(aggregator, memory, side, |_, _| ()).0,
+            (_, false) => self.run::<64, ()>(aggregator, memory, side, |_, _| ()).0,
+            (32, true) => self.run_observed::<32>(aggregator, memory, side),
+            (_, true) => self.run_observed::<64>(aggregator, memory, side),
+        }
+    }
+
+    fn run<const N: usize, P: Probe>(
+        &self,
+        aggregator: Option<Unit<'_>>,
+        memory: &mut Memory,
+        side: &mut MemorySide,
+        make_probe: impl Fn(u32, u64) -> P,
+    ) -> (Result<Stats, LaunchError>, Vec<P>) {
+        let launch = self.context.launch;
+        let policy = self.timing.policy.as_deref().unwrap_or(&launch.chip.issue.policy);
+        let Some(make) = self.policies.find(policy) else {
+            let known = self.policies.names().map(str::to_string).collect();
+            return (Err(Unlaunchable::Policy { name: policy.to_string(), known }.into()), Vec::new());
+        };
+        let options = Options {
+            policy,
+            make_policy: &|| make(launch.chip),
+            bows: self.timing.bows.clone(),
+            threads: self.timing.threads,
+            sample_cycles: self.timing.sample_cycles,
+        };
+        let memory = RwLock::new(memory);
+        let stopped = machine::run::<N, P>(self.context, aggregator, &options, &memory, side, make_probe);
+        let hang = match stopped.stop() {
+            Some(Stop::Hang(reason)) => Some(explain_timed(&stopped, reason.clone())),
+            _ => None,
+        };
+        let finished = stopped.finish();
+        let stats = Stats {
+            warp_instructions: finished.timed.total.warp_instructions(),
+            thread_instructions: finished.timed.total.thread_instructions,
+            ctas: finished.ctas,
+            warps: finished.warps,
+            output: finished.output.into_text(),
+            uninitialised: finished.uninitialised.into_vec(),
+            lock_warnings: lock_warnings(&finished.lock_notes, launch.kernel, &launch.shape),
+            timed: Some(Box::new(finished.timed)),
+            trace: None,
+        };
+        (outcome(finished.end, hang, stats), finished.probes)
+    }
+
+    fn run_observed<const N: usize>(
+        &self,
+        aggregator: Option<Unit<'_>>,
+        memory: &mut Memory,
+        side: &mut MemorySide,
+    ) -> Result<Stats, LaunchError> {
+        let launch = self.context.launch;
+        let make_probe = |sm, start| {
+            let timeline = self.timing.trace.as_ref().filter(|options| options.sms.contains(&sm));
+            let timeline = timeline.map(|options| {
+                let room = options.max_bytes / options.sms.len().max(1) as u64;
+                Timeline::new(sm, launch.chip.sm.max_warps, start, options, room)
+            });
+            Observers { timeline, others: self.observers.iter().map(|make| make(sm)).collect() }
+        };
+        let (mut result, observers) = self.run::<N, Observers>(aggregator, memory, side, make_probe);
+        if let Some(options) = &self.timing.trace
+            && let Some(stats) = stats_of(&mut result)
+            && let Some(timed) = stats.timed.as_deref()
+        {
+            let recording = Recording { launch, memory, cycles: timed.cycles, policy: &timed.policy };
+            let timelines = observers.into_iter().filter_map(|observers| observers.timeline).collect();
+            stats.trace = Some(trace::write(&recording, options, timelines));
+        }
+        result
+    }
+}
+
+/// How a launch ended, with what it did.
+fn outcome(end: Result<(), Stop>, hang: Option<Hang>, stats: Stats) -> Result<Stats, LaunchError> {
+    let stats = match end {
+        Ok(()) => return Ok(stats),
+        Err(_) => Box::new(stats),
+    };
+    Err(match (end, hang) {
+        (Err(Stop::Fault(fault)), _) => LaunchError::Fault { fault, stats },
+        (Err(Stop::Firmware(message)), _) => LaunchError::Firmware { message, stats },
+        (_, Some(hang)) => LaunchError::Hang { hang: Box::new(hang), stats },
+        _ => LaunchError::Interrupted { stats },
+    })
+}
+
+/// What a launch did, whether it ended well or not.
+fn stats_of(result: &mut Result<Stats, LaunchError>) -> Option<&mut Stats> {
+    match result {
+        Ok(stats) => Some(stats),
+        Err(LaunchError::Unlaunchable(_)) => None,
+        Err(
+            LaunchError::Fault { stats, .. }
+            | LaunchError::Hang { stats, .. }
+            | LaunchError::Firmware { stats, .. }
+            | LaunchError::Interrupted { stats },
+        ) => Some(stats),
+    }
+}

@@ -1,0 +1,354 @@
+//! What firmware sees of the aggregator.
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll};
+
+use warploom_isa::{AtomOp, Ty};
+
+use crate::kit::slab::Slab;
+use crate::time::dispatch::Yielded;
+
+/// An operation that firmware has called.
+#[derive(Clone, Debug)]
+pub(crate) struct Call {
+    pub kind: CallKind,
+    /// Where its result goes.
+    pub result: Option<u32>,
+}
+
+/// What an operation does.
+#[derive(Clone, Debug)]
+pub(crate) enum CallKind {
+    Compute(u64),
+    /// So often a load of firmware's own data, and so many instructions that need its value.
+    Scan {
+        times: u64,
+        dependents: u64,
+    },
+    Sleep(u64),
+    Load {
+        address: u64,
+        bytes: u32,
+    },
+    Store {
+        address: u64,
+        bytes: u32,
+        value: u64,
+    },
+    Atomic {
+        address: u64,
+        op: AtomOp,
+        ty: Ty,
+        operands: [u64; 2],
+    },
+    Fence,
+    Event,
+    Dispatch {
+        kernel: u16,
+        ctas: u32,
+        params: Vec<u8>,
+    },
+    Restart(Yielded),
+    Ask(Question),
+}
+
+/// What firmware can ask of the hardware around it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Question {
+    Now,
+    Free { kernel: u16 },
+    FreeSlots { cu: u32 },
+    Running,
+    Finished { kernel: u16 },
+    NextYield,
+    Yielded,
+}
+
+/// What came of an operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Outcome {
+    /// Not known yet.
+    Pending,
+    /// Nobody wants to know.
+    Detached,
+    /// Known from a slot on.
+    Done { at: u64, value: Value },
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Value {
+    Word(u64),
+    Yielded(Option<Yielded>),
+}
+
+/// What firmware and the core share.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    /// Operations that were called and have not begun.
+    pub calls: std::collections::VecDeque<Call>,
+    pub results: Slab<Outcome>,
+    /// Results that firmware waited for when it was last polled.
+    pub awaited: Vec<u32>,
+    /// The slot that firmware has come to.
+    pub front: u64,
+    /// A message from firmware about something that it did wrong.
+    pub failure: Option<String>,
+}
+
+impl Shared {
+    /// A result is known.
+    pub fn finish(&mut self, result: Option<u32>, at: u64, value: Value) {
+        let Some(id) = result else { return };
+        if matches!(self.results[id], Outcome::Detached) {
+            self.results.give_back(id);
+        } else {
+            self.results[id] = Outcome::Done { at, value };
+        }
+    }
+}
+
+/// The aggregator, as firmware sees it. Clones are the same core.
+///
+/// A call begins an instruction; `.await` is where its value is used. So what is called together overlaps as far as the
+/// core can (`let (a, b) = (agg.load32(x), agg.load32(y)); a.await + b.await`), and what is awaited in between does not.
+/// Results need not be awaited.
+#[derive(Clone, Debug)]
+pub struct Aggregator {
+    pub(crate) shared: Arc<Mutex<Shared>>,
+}
+
+impl Aggregator {
+    pub(crate) fn new() -> Aggregator {
+        Aggregator { shared: Arc::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().expect("nobody panics with it")
+    }
+
+    fn call<T: FromValue>(&self, kind: CallKind) -> Answer<T> {
+        let mut shared = self.lock();
+        let id = shared.results.put(Outcome::Pending);
+        shared.calls.push_back(Call { kind, result: Some(id) });
+        Answer { aggregator: self.clone(), id, open: true, value: PhantomData }
+    }
+
+    fn ask<T: FromValue>(&self, question: Question) -> Answer<T> {
+        self.call(CallKind::Ask(question))
+    }
+
+    /// Executes `instructions` that touch no memory.
+    pub fn compute(&self, instructions: u64) {
+        self.lock().calls.push_back(Call { kind: CallKind::Compute(instructions), result: None });
+    }
+
+    /// So many times a load of firmware's own data, which its cache has, and `dependents` instructions that need the value:
+    /// a loop over what it keeps of each channel, say. The next turn's load begins meanwhile if the issue queue has a place
+    /// for all who wait for this one's.
+    pub fn scan(&self, times: u64, dependents: u64) {
+        self.lock().calls.push_back(Call { kind: CallKind::Scan { times, dependents }, result: None });
+    }
+
+    /// Does nothing for so many core cycles.
+    pub fn sleep(&self, cycles: u64) -> Answer<()> {
+        self.call(CallKind::Sleep(cycles))
+    }
+
+    /// Waits until a CTA ends or a wavefront yields. If that has happened since the last answer to this, it answers at once: so
+    /// nothing is missed between a look and a wait.
+    pub fn event(&self) -> Answer<()> {
+        self.call(CallKind::Event)
+    }
+
+    /// Loads a word.
+    pub fn load32(&self, address: u64) -> Answer<u32> {
+        self.call(CallKind::Load { address, bytes: 4 })
+    }
+
+    /// Loads a double word.
+    pub fn load64(&self, address: u64) -> Answer<u64> {
+        self.call(CallKind::Load { address, bytes: 8 })
+    }
+
+    /// Stores a word. Stores become visible in the order of their calls; the answer comes when this one is.
+    pub fn store32(&self, address: u64, value: u32) -> Answer<()> {
+        self.call(CallKind::Store { address, bytes: 4, value: value as u64 })
+    }
+
+    /// Stores a double word.
+    pub fn store64(&self, address: u64, value: u64) -> Answer<()> {
+        self.call(CallKind::Store { address, bytes: 8, value })
+    }
+
+    /// Replaces a word by `new` if it is `expected`. Answers what it was.
+    pub fn cas32(&self, address: u64, expected: u32, new: u32) -> Answer<u32> {
+        let operands = [expected as u64, new as u64];
+        self.call(CallKind::Atomic { address, op: AtomOp::Cas, ty: Ty::B32, operands })
+    }
+
+    /// Replaces a double word by `new` if it is `expected`. Answers what it was.
+    pub fn cas64(&self, address: u64, expected: u64, new: u64) -> Answer<u64> {
+        self.call(CallKind::Atomic { address, op: AtomOp::Cas, ty: Ty::B64, operands: [expected, new] })
+    }
+
+    /// Adds to a word. Answers what it was.
+    pub fn add32(&self, address: u64, value: u32) -> Answer<u32> {
+        let operands = [value as u64, 0];
+        self.call(CallKind::Atomic { address, op: AtomOp::Add, ty: Ty::U32, operands })
+    }
+
+    /// Adds to a double word. Answers what it was.
+    pub fn add64(&self, address: u64, value: u64) -> Answer<u64> {
+        self.call(CallKind::Atomic { address, op: AtomOp::Add, ty: Ty::U64, operands: [value, 0] })
+    }
+
+    /// Replaces a word. Answers what it was.
+    pub fn exchange32(&self, address: u64, value: u32) -> Answer<u32> {
+        let operands = [value as u64, 0];
+        self.call(CallKind::Atomic { address, op: AtomOp::Exch, ty: Ty::B32, operands })
+    }
+
+    /// Waits until all accesses called before are done and visible.
+    pub fn fence(&self) -> Answer<()> {
+        self.call(CallKind::Fence)
+    }
+
+    /// Starts `ctas` CTAs of a kernel, by its number in the run, with parameters of their own: a grid in x. The answer comes
+    /// when all have a place on an SM; until then they wait in the dispatcher, in the order of calls.
+    pub fn dispatch(&self, kernel: u16, ctas: u32, params: Vec<u8>) -> Answer<()> {
+        self.call(CallKind::Dispatch { kernel, ctas, params })
+    }
+
+    /// Puts a wavefront that yielded back on its SM. The answer comes when it has a slot there; until then it waits in the
+    /// dispatcher, before any task.
+    pub fn restart(&self, wavefront: Yielded) -> Answer<()> {
+        self.call(CallKind::Restart(wavefront))
+    }
+
+    /// The next wavefront that yielded and was not asked for yet, if there is one.
+    pub fn next_yield(&self) -> Answer<Option<Yielded>> {
+        self.ask(Question::NextYield)
+    }
+
+    /// Wavefronts that yielded and were not restarted, whether asked for or not.
+    pub fn yielded(&self) -> Answer<u64> {
+        self.ask(Question::Yielded)
+    }
+
+    /// CTAs of a kernel that would have a place at once, on all SMs together.
+    pub fn free(&self, kernel: u16) -> Answer<u32> {
+        self.ask(Question::Free { kernel })
+    }
+
+    /// Free wavefront slots of an SM.
+    pub fn free_slots(&self, cu: u32) -> Answer<u32> {
+        self.ask(Question::FreeSlots { cu })
+    }
+
+    /// CTAs that were called for and have not ended: waiting for a place, running, or yielded.
+    pub fn running(&self) -> Answer<u64> {
+        self.ask(Question::Running)
+    }
+
+    /// CTAs of a kernel that have ended.
+    pub fn finished(&self, kernel: u16) -> Answer<u64> {
+        self.ask(Question::Finished { kernel })
+    }
+
+    /// The core cycle, counted from the start of the run.
+    pub fn now(&self) -> Answer<u64> {
+        self.ask(Question::Now)
+    }
+
+    /// Ends the run with an error.
+    pub fn fail(&self, message: impl Into<String>) {
+        self.lock().failure.get_or_insert(message.into());
+    }
+}
+
+/// What a call will come to: to be awaited, or dropped if nobody wants to know.
+#[derive(Debug)]
+pub struct Answer<T> {
+    aggregator: Aggregator,
+    id: u32,
+    /// Its result has not been given away.
+    open: bool,
+    value: PhantomData<fn() -> T>,
+}
+
+impl<T: FromValue> Future for Answer<T> {
+    type Output = T;
+
+    fn poll(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<T> {
+        let id = self.id;
+        let value = {
+            let mut shared = self.aggregator.lock();
+            match shared.results[id] {
+                Outcome::Done { at, value } if at <= shared.front && shared.calls.is_empty() => {
+                    shared.results.give_back(id);
+                    value
+                }
+                _ => {
+                    shared.awaited.push(id);
+                    return Poll::Pending;
+                }
+            }
+        };
+        self.open = false;
+        Poll::Ready(T::from_value(value))
+    }
+}
+
+impl<T> Drop for Answer<T> {
+    fn drop(&mut self) {
+        if self.open
+            && let Ok(mut shared) = self.aggregator.shared.lock()
+        {
+            match shared.results[self.id] {
+                Outcome::Done { .. } => shared.results.give_back(self.id),
+                _ => shared.results[self.id] = Outcome::Detached,
+            }
+        }
+    }
+}
+
+/// What an operation can answer.
+pub trait FromValue {
+    #[doc(hidden)]
+    #[allow(private_interfaces)]
+    fn from_value(value: Value) -> Self;
+}
+
+macro_rules! from_word {
+    ($($type:ty: $word:ident => $made:expr),*) => {$(
+        #[allow(private_interfaces)]
+        impl FromValue for $type {
+            fn from_value(value: Value) -> Self {
+                match value {
+                    Value::Word($word) => $made,
+                    Value::Yielded(_) => Default::default(),
+                }
+            }
+        }
+    )*};
+}
+
+from_word!(u32: word => word as u32, u64: word => word);
+
+#[allow(private_interfaces)]
+impl FromValue for () {
+    fn from_value(_: Value) {}
+}
+
+#[allow(private_interfaces)]
+impl FromValue for Option<Yielded> {
+    fn from_value(value: Value) -> Self {
+        match value {
+            Value::Yielded(wavefront) => wavefront,
+            Value::Word(_) => None,
+        }
+    }
+}

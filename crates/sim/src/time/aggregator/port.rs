@@ -1,0 +1,420 @@
+//! The aggregator's way to memory: its data cache, its messages, and the store queue in front of them.
+//!
+//! Stores leave the queue one after the other, so that all others see them in the order of the program. Atomics happen at
+//! the L2 slice, after all earlier stores. The data cache is used only where it is coherent with the SMs' L1s.
+
+use std::collections::VecDeque;
+
+use warploom_isa::{AtomOp, Ty};
+
+use crate::chip::Chip;
+use crate::chip::timing::{Coherence, L1Policy, L1Spec, SECTOR_BYTES};
+use crate::exec::lanes::{AtomicUnit, atomic};
+use crate::exec::memory::store::Memory;
+use crate::kit::slab::Slab;
+use crate::time::cache::{LineBytes, LineWritten, MAX_LINE_BYTES, Way};
+use crate::time::directory::{Given, Grant, Probe};
+use crate::time::network::message::{Asks, Request, RequestKind};
+use crate::time::sm::load_store::l1::coherent::Writable;
+use crate::time::sm::load_store::l1::{L1, Lookup};
+
+/// An atomic operation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Atomic {
+    pub address: u64,
+    pub op: AtomOp,
+    pub ty: Ty,
+    pub operands: [u64; 2],
+}
+
+/// What a message is for.
+#[derive(Clone, Debug)]
+enum Errand {
+    /// A value, past the cache.
+    Load {
+        address: u64,
+        bytes: u32,
+        waiter: Waiter,
+    },
+    /// The first store of the queue, past the cache.
+    Store,
+    Atomic(Atomic, Waiter),
+    /// A line for the cache, for these loads, and for the first store if it owns the line.
+    Fill {
+        line: u64,
+        loads: Vec<(u64, u32, Waiter)>,
+        grant: Option<Grant>,
+        comes: bool,
+    },
+    /// A line that the cache gives back.
+    GiveBack {
+        line: u64,
+    },
+}
+
+/// Who waits for an access: the instruction's number, and where its result goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiter {
+    pub number: Option<u64>,
+    pub result: Option<u32>,
+}
+
+/// A store that others do not see yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Store {
+    pub address: u64,
+    pub bytes: u32,
+    pub value: u64,
+    pub waiter: Waiter,
+}
+
+/// A message that has not been answered.
+#[derive(Clone, Debug)]
+struct Flight {
+    errand: Errand,
+    value: u64,
+    bytes: LineBytes,
+    written: LineWritten,
+}
+
+/// An access that is done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Done {
+    pub waiter: Waiter,
+    pub value: u64,
+}
+
+/// The way to memory.
+#[derive(Debug)]
+pub(crate) struct Port {
+    node: u16,
+    line_bytes: u64,
+    hit_cycles: u64,
+    cache: Option<L1>,
+    flights: Slab<Flight>,
+    stores: VecDeque<Store>,
+    /// The first of `stores` is on its way.
+    storing: bool,
+    /// Atomics on their way.
+    pub atomics: u32,
+    /// Messages for the network, with the cycle they are sent.
+    pub outbox: Vec<(u64, Request)>,
+    /// Responses to probes, with the cycle they are sent and the line.
+    pub responses: Vec<(u64, u64, Option<Box<Given>>)>,
+    /// Accesses that were done since the core last looked.
+    pub done: Vec<Done>,
+    /// Packets that the network still takes.
+    pub room: u32,
+    last_sent: u64,
+    /// A store has changed what the cache holds.
+    pub stored: bool,
+    /// Accesses that found their line in the cache, and lines asked for.
+    pub hits: u64,
+    pub misses: u64,
+}
+
+impl Port {
+    pub fn new(chip: &Chip, node: u16) -> Port {
+        let spec = chip.aggregator.as_ref().expect("the chip has an aggregator");
+        let cache = (chip.l1.coherence == Coherence::Moesi).then(|| {
+            let mut cache = L1::new(&L1Spec {
+                cache: spec.cache.clone(),
+                global: L1Policy::WriteEvict,
+                coherence: Coherence::Moesi,
+                hit_latency_cycles: 1,
+                mshrs: spec.mshrs,
+                mshr_merges: u32::MAX,
+                bypass_bytes: SECTOR_BYTES,
+            });
+            cache.make_coherent();
+            cache
+        });
+        let hit = spec.hit_latency_clocks as u64 * chip.clock.core_mhz as u64;
+        Port {
+            node,
+            line_bytes: chip.l2.cache.line_bytes as u64,
+            hit_cycles: hit.div_ceil(spec.clock_mhz as u64),
+            cache,
+            flights: Slab::default(),
+            stores: VecDeque::new(),
+            storing: false,
+            atomics: 0,
+            outbox: Vec::new(),
+            responses: Vec::new(),
+            done: Vec::new(),
+            room: chip.interconnect.queue_packets,
+            last_sent: 0,
+            stored: false,
+            hits: 0,
+            misses: 0,
+        }
+    }
+
+    fn line(&self, address: u64) -> u64 {
+        address & !(self.line_bytes - 1)
+    }
+
+    /// Whether an earlier store to the same line waits.
+    pub fn stores_to_line(&self, address: u64) -> bool {
+        self.stores.iter().any(|store| self.line(store.address) == self.line(address))
+    }
+
+    /// Stores that others do not see yet.
+    pub fn pending_stores(&self) -> usize {
+        self.stores.len()
+    }
+
+    /// Whether the network takes what an access may need: a line given back, and a request.
+    pub fn has_room(&self) -> bool {
+        self.room >= 2
+    }
+
+    /// A load, if it can be made now. The value, if it is in the cache.
+    pub fn load(&mut self, cycle: u64, address: u64, bytes: u32, waiter: Waiter) -> Result<Option<u64>, ()> {
+        let line = self.line(address);
+        let Some(cache) = &mut self.cache else {
+            self.send(
+                cycle,
+                address,
+                RequestKind::Read,
+                Asks::Nothing,
+                Errand::Load { address, bytes, waiter },
+            );
+            return Ok(None);
+        };
+        match cache.look(line) {
+            Lookup::Hit(_) => {
+                self.hits += 1;
+                return Ok(cache.peek(address, bytes));
+            }
+            Lookup::Merged(ticket) => {
+                if let Errand::Fill { loads, .. } = &mut self.flights[ticket].errand {
+                    loads.push((address, bytes, waiter));
+                }
+            }
+            Lookup::Miss(way) => {
+                self.make_way(cycle, way);
+                let loads = vec![(address, bytes, waiter)];
+                let ticket = self.fill(cycle, line, Asks::Share, loads);
+                self.cache.as_mut().expect("it was here before").fetch(way, line, ticket, false);
+            }
+            Lookup::Refused(_) => return Err(()),
+        }
+        Ok(None)
+    }
+
+    /// An atomic, if it can be made now.
+    pub fn atomic(&mut self, cycle: u64, atomic: Atomic, waiter: Waiter) -> Result<(), ()> {
+        if let Some(cache) = &mut self.cache {
+            let line = atomic.address & !(self.line_bytes - 1);
+            if let Some(way) = cache.step_aside(line).map_err(|_| ())? {
+                self.make_way(cycle, way);
+            }
+        }
+        let operands = if atomic.op == AtomOp::Cas { 2 } else { 1 };
+        let bytes = atomic.ty.bytes() as u8;
+        let kind = RequestKind::Atomic {
+            same_word: 1,
+            lanes: 1,
+            operand_bytes: operands * bytes,
+            result_bytes: bytes,
+        };
+        self.atomics += 1;
+        self.send(cycle, atomic.address, kind, Asks::Nothing, Errand::Atomic(atomic, waiter));
+        Ok(())
+    }
+
+    /// A store joins the queue.
+    pub fn store(&mut self, cycle: u64, store: Store) {
+        self.stores.push_back(store);
+        self.next_store(cycle);
+    }
+
+    /// Makes the first stores, as far as they can be.
+    pub fn next_store(&mut self, cycle: u64) {
+        while !self.storing && self.has_room() {
+            let Some(&store) = self.stores.front() else { return };
+            let line = self.line(store.address);
+            let Some(cache) = &mut self.cache else {
+                self.storing = true;
+                self.send(cycle, store.address, RequestKind::Write, Asks::Nothing, Errand::Store);
+                return;
+            };
+            match cache.look_to_write(line) {
+                Writable::Hit(way) => {
+                    self.hits += 1;
+                    self.write(way);
+                }
+                Writable::Upgrade(way) => {
+                    self.storing = true;
+                    let ticket = self.fill(cycle, line, Asks::Own { has_copy: true }, Vec::new());
+                    self.cache.as_mut().expect("it was here before").upgrade(way, ticket);
+                }
+                Writable::Miss(way) => {
+                    self.storing = true;
+                    self.make_way(cycle, way);
+                    let ticket = self.fill(cycle, line, Asks::Own { has_copy: false }, Vec::new());
+                    self.cache.as_mut().expect("it was here before").fetch_to_write(way, line, ticket);
+                }
+                // After an answer.
+                Writable::Merged(_) | Writable::Refused(_) => return,
+            }
+        }
+    }
+
+    /// The first store happens in the cache.
+    fn write(&mut self, way: Way) {
+        let Some(store) = self.stores.pop_front() else { return };
+        let at = (store.address % self.line_bytes) as usize;
+        let count = store.bytes as usize;
+        let Some(cache) = &mut self.cache else { return };
+        let word = &mut cache.write(way, ((1 << count) - 1) << at)[at..at + count];
+        let new = store.value.to_le_bytes();
+        self.stored |= *word != new[..count];
+        word.copy_from_slice(&new[..count]);
+        self.done.push(Done { waiter: store.waiter, value: 0 });
+    }
+
+    fn make_way(&mut self, cycle: u64, way: Way) {
+        let Some(line) = self.cache.as_ref().and_then(|cache| cache.must_give_back(way)) else { return };
+        let ticket = self.send(cycle, line, RequestKind::Write, Asks::GiveBack, Errand::GiveBack { line });
+        self.cache.as_mut().expect("it was here before").give_back(way, ticket);
+    }
+
+    fn fill(&mut self, cycle: u64, line: u64, asks: Asks, loads: Vec<(u64, u32, Waiter)>) -> u32 {
+        self.misses += 1;
+        let errand = Errand::Fill { line, loads, grant: None, comes: true };
+        self.send(cycle, line, RequestKind::Read, asks, errand)
+    }
+
+    fn send(&mut self, cycle: u64, address: u64, kind: RequestKind, asks: Asks, errand: Errand) -> u32 {
+        debug_assert!(self.room > 0, "the network takes no more");
+        self.room -= 1;
+        let line = self.line(address);
+        let sectors = match asks {
+            Asks::Nothing => 1 << ((address - line) / SECTOR_BYTES as u64),
+            _ => ((1u32 << (self.line_bytes as u32 / SECTOR_BYTES)) - 1) as u8,
+        };
+        let whole = if asks == Asks::GiveBack { sectors } else { 0 };
+        let (bytes, written) = ([0; MAX_LINE_BYTES], LineWritten::MAX);
+        let ticket = self.flights.put(Flight { errand, value: 0, bytes, written });
+        self.last_sent = self.last_sent.max(cycle);
+        let request = Request { line, sectors, whole, kind, sm: self.node, ticket, asks, missed: false };
+        self.outbox.push((self.last_sent, request));
+        ticket
+    }
+
+    /// An L2 slice serves a message: bytes move. Returns whether memory changed.
+    pub fn serve(&mut self, ticket: u32, memory: &mut Memory) -> bool {
+        let flight = &mut self.flights[ticket];
+        match flight.errand {
+            Errand::Load { address, bytes, .. } => {
+                flight.value = word(memory, address, bytes);
+                false
+            }
+            Errand::Store => {
+                let Some(&Store { address, bytes, value, .. }) = self.stores.front() else { return false };
+                let before = word(memory, address, bytes);
+                memory.write(address, &value.to_le_bytes()[..bytes as usize]);
+                before != word(memory, address, bytes)
+            }
+            Errand::Atomic(Atomic { address, op, ty, operands: [b, c] }, _) => {
+                let found = word(memory, address, ty.bytes());
+                let new = atomic(AtomicUnit::L2, op, ty, [found, b, c]);
+                memory.write(address, &new.to_le_bytes()[..ty.bytes() as usize]);
+                flight.value = found;
+                found != word(memory, address, ty.bytes())
+            }
+            Errand::GiveBack { line } => {
+                if let Some(given) = self.cache.as_ref().and_then(|cache| cache.leaving(ticket)) {
+                    memory.write_line(line, &given.bytes[..self.line_bytes as usize], given.written);
+                }
+                false
+            }
+            Errand::Fill { .. } => false,
+        }
+    }
+
+    /// The directory answers a message that asked for a line.
+    pub fn granted(
+        &mut self,
+        ticket: u32,
+        granted: Grant,
+        given: Option<&Given>,
+        brings: bool,
+        memory: &Memory,
+    ) {
+        let flight = &mut self.flights[ticket];
+        let Errand::Fill { line, grant, comes, .. } = &mut flight.errand else { return };
+        (*grant, *comes) = (Some(granted), brings);
+        match given {
+            Some(given) => (flight.bytes, flight.written) = (given.bytes, given.written),
+            None => {
+                memory.read_line(*line, &mut flight.bytes[..self.line_bytes as usize]);
+                flight.written = memory.written_from(*line);
+            }
+        }
+    }
+
+    /// The answer to a message arrives in a cycle.
+    pub fn arrive(&mut self, cycle: u64, ticket: u32) {
+        let nothing = Errand::GiveBack { line: 0 };
+        let flight = &mut self.flights[ticket];
+        let (errand, value) = (std::mem::replace(&mut flight.errand, nothing), flight.value);
+        match errand {
+            Errand::Load { waiter, .. } => self.done.push(Done { waiter, value }),
+            Errand::Store => {
+                let store = self.stores.pop_front().expect("it was the first");
+                self.done.push(Done { waiter: store.waiter, value: 0 });
+                self.storing = false;
+            }
+            Errand::Atomic(_, waiter) => {
+                self.atomics -= 1;
+                self.done.push(Done { waiter, value });
+            }
+            Errand::GiveBack { .. } => {
+                if let Some(cache) = &mut self.cache {
+                    cache.has_left(ticket);
+                }
+            }
+            Errand::Fill { line, loads, grant, comes } => {
+                let cache = self.cache.as_mut().expect("it asked for a line");
+                let given = comes.then_some((&flight.bytes, flight.written));
+                let way = cache.grant(line, ticket, grant.expect("it is answered"), given);
+                for (address, bytes, waiter) in loads {
+                    let value = cache.peek(address, bytes).unwrap_or(0);
+                    self.done.push(Done { waiter, value });
+                }
+                if let (Some(way), Some(Grant::Modified)) = (way, grant) {
+                    self.storing = false;
+                    self.write(way);
+                }
+            }
+        }
+        self.flights.give_back(ticket);
+        self.next_store(cycle);
+    }
+
+    /// Somebody else wants a line.
+    pub fn answer_probe(&mut self, cycle: u64, probe: Probe) {
+        let given = self.cache.as_mut().and_then(|cache| cache.probe(probe));
+        self.responses.push((cycle + self.hit_cycles, probe.line, given));
+    }
+
+    /// Writes all that memory does not have to it, without taking time.
+    pub fn show_host(&self, memory: &mut Memory) {
+        for (line, bytes, written) in self.cache.iter().flat_map(L1::dirty_lines) {
+            memory.write_line(line, &bytes[..self.line_bytes as usize], written);
+        }
+    }
+
+    /// Whether nothing is on its way.
+    pub fn is_idle(&self) -> bool {
+        self.flights.in_use() == 0 && self.stores.is_empty()
+    }
+}
+
+fn word(memory: &Memory, address: u64, bytes: u32) -> u64 {
+    let data = memory.read(address, bytes as usize).unwrap_or(&[]);
+    data.iter().rev().fold(0, |value, &byte| value << 8 | byte as u64)
+}

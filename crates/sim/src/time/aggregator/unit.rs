@@ -1,0 +1,542 @@
+//! The aggregator among the other units of the chip: polls its firmware and moves its time forward, window by window.
+
+use std::collections::BTreeMap;
+use std::task::{Context, Poll, Waker};
+
+use crate::chip::Chip;
+use crate::exec::execute::Task;
+use crate::exec::launch::Launch;
+use crate::exec::memory::store::Memory;
+use crate::time::aggregator::clock::Clock;
+use crate::time::aggregator::dispatcher::Dispatcher;
+use crate::time::aggregator::handle::{Aggregator, Call, CallKind, Outcome, Question, Shared, Value};
+use crate::time::aggregator::pipeline::{Pipeline, When};
+use crate::time::aggregator::port::{Atomic, Done, Port, Store, Waiter};
+use crate::time::aggregator::{AggregatorStats, Running};
+use crate::time::directory::{Given, Grant, Probe};
+use crate::time::dispatch::{News, Yielded};
+
+/// What comes to the aggregator.
+#[derive(Clone, Debug)]
+enum Message {
+    /// The answer to one of its requests.
+    Reply(u32),
+    /// Somebody else wants a line.
+    Probe(Probe),
+    /// An SM has news.
+    News(u32, News),
+}
+
+/// The control processor.
+pub struct Unit<'f> {
+    firmware: Option<Running<'f>>,
+    handle: Aggregator,
+    clock: Clock,
+    pipeline: Pipeline,
+    port: Port,
+    hit_slots: u64,
+    issue_queue: u64,
+    /// The first call's access could not be made; it is tried again after a message.
+    refused: bool,
+    store_queue: usize,
+    command_instructions: u64,
+    param_bytes: Vec<u32>,
+    /// Gives CTAs their places.
+    pub dispatcher: Dispatcher,
+    /// What it did.
+    pub stats: AggregatorStats,
+    /// By arrival.
+    inbox: BTreeMap<(u64, u64), Message>,
+    messages: u64,
+    /// Results of waits for an event.
+    listeners: Vec<Option<u32>>,
+    /// There was news of which no wait for an event has told.
+    unheard: bool,
+    /// The slot that firmware has come to.
+    front: u64,
+    /// The slot after the last in which it computed.
+    computed: u64,
+    start: u64,
+    polled: bool,
+    /// Something but its own state has changed since the machine last looked.
+    pub changed: bool,
+    /// What firmware did wrong.
+    pub failure: Option<String>,
+    /// Its last loads, for the hang report.
+    pub last_loads: [Option<u64>; 4],
+}
+
+impl<'f> Unit<'f> {
+    /// Firmware, which holds the handle beside it, begins at cycle `start`, as node `node` of the network.
+    pub fn new(
+        chip: &Chip,
+        launches: &[Launch<'_>],
+        (firmware, handle): (Running<'f>, Aggregator),
+        node: u16,
+        start: u64,
+    ) -> Unit<'f> {
+        let spec = chip.aggregator.as_ref().expect("the chip has an aggregator");
+        let core = spec.chosen();
+        let clock = Clock::new(chip, spec);
+        Unit {
+            firmware: Some(firmware),
+            handle,
+            clock,
+            pipeline: Pipeline::new(core),
+            port: Port::new(chip, node),
+            hit_slots: (spec.hit_latency_clocks * core.width) as u64,
+            issue_queue: core.issue_queue as u64,
+            refused: false,
+            store_queue: core.stores as usize,
+            command_instructions: spec.command_instructions as u64,
+            param_bytes: launches.iter().map(|launch| launch.kernel.param_bytes).collect(),
+            dispatcher: Dispatcher::new(chip, launches),
+            stats: AggregatorStats::default(),
+            inbox: BTreeMap::new(),
+            messages: 0,
+            listeners: Vec::new(),
+            unheard: false,
+            front: clock.slot_from(start),
+            computed: 0,
+            start,
+            polled: false,
+            changed: false,
+            failure: None,
+            last_loads: [None; 4],
+        }
+    }
+
+    /// Whether firmware has ended, and all that it started.
+    pub fn is_done(&self) -> bool {
+        self.dispatcher.is_idle() && self.is_settled()
+    }
+
+    /// Whether firmware has ended, and so have its accesses.
+    pub fn is_settled(&self) -> bool {
+        self.firmware.is_none() && self.inbox.is_empty() && self.port.is_idle()
+    }
+
+    /// Whether firmware has ended.
+    pub fn has_ended(&self) -> bool {
+        self.firmware.is_none()
+    }
+
+    /// The cycle that firmware has come to.
+    pub fn cycle(&self) -> u64 {
+        self.clock.cycle_of(self.front)
+    }
+
+    /// The cycle in which it has computed all that firmware has called for.
+    pub fn computes_until(&self) -> u64 {
+        self.clock.cycle_of(self.computed)
+    }
+
+    /// Whether firmware waits for an event that nothing on the chip may bring.
+    pub fn listens(&self) -> bool {
+        !self.listeners.is_empty()
+    }
+
+    /// Messages for the network.
+    pub fn outbox(&mut self) -> &mut Vec<(u64, crate::time::network::message::Request)> {
+        &mut self.port.outbox
+    }
+
+    /// An L2 slice serves a message. Returns whether memory changed.
+    pub fn serve(&mut self, ticket: u32, memory: &mut Memory) -> bool {
+        self.port.serve(ticket, memory)
+    }
+
+    /// The answer to a message arrives in a later cycle.
+    pub fn receive(&mut self, arrival: u64, ticket: u32) {
+        self.put(arrival, Message::Reply(ticket));
+    }
+
+    /// Somebody else's wish for a line arrives in a later cycle.
+    pub fn receive_probe(&mut self, arrival: u64, probe: Probe) {
+        self.put(arrival, Message::Probe(probe));
+    }
+
+    /// The directory answers a message that asked for a line.
+    pub fn granted(
+        &mut self,
+        ticket: u32,
+        grant: Grant,
+        given: Option<&Given>,
+        comes: bool,
+        memory: &Memory,
+    ) {
+        self.port.granted(ticket, grant, given, comes, memory);
+    }
+
+    /// Responses to probes, with the cycle they are sent and the line.
+    pub fn responses(&mut self) -> &mut Vec<(u64, u64, Option<Box<Given>>)> {
+        self.changed |= std::mem::take(&mut self.port.stored);
+        &mut self.port.responses
+    }
+
+    /// Writes all that memory does not have to it.
+    pub fn show_host(&self, memory: &mut Memory) {
+        self.port.show_host(memory);
+    }
+
+    /// An SM's news arrive in a later cycle.
+    pub fn hear(&mut self, arrival: u64, cu: u32, news: News) {
+        self.put(arrival, Message::News(cu, news));
+    }
+
+    fn put(&mut self, arrival: u64, message: Message) {
+        self.inbox.insert((arrival, self.messages), message);
+        self.messages += 1;
+    }
+
+    /// The network now takes so many packets.
+    pub fn set_room(&mut self, packets: u32, now: u64) {
+        if packets > self.port.room {
+            self.pass_if_blocked(self.next_turn(), self.clock.slot_from(now));
+        }
+        self.port.room = packets;
+        self.refused = false;
+        self.port.next_store(now);
+        self.collect(self.clock.slot_from(now) + self.hit_slots);
+    }
+
+    /// The next cycle in which it does something by itself.
+    pub fn wakes_at(&self) -> Option<u64> {
+        let message = self.inbox.keys().next().map(|&(arrival, _)| arrival);
+        let turn = match self.next_turn() {
+            When::At(slot) => Some(self.clock.cycle_of(slot)),
+            When::Unknown => None,
+        };
+        [message, turn].into_iter().flatten().min()
+    }
+
+    /// Runs all cycles below `until`.
+    pub fn run(&mut self, memory: &Memory, until: u64) {
+        let limit = self.clock.slot_from(until);
+        while self.failure.is_none() && self.step(memory, limit) {}
+    }
+
+    /// Does what comes next, before slot `limit`. Returns whether there was anything.
+    fn step(&mut self, memory: &Memory, limit: u64) -> bool {
+        let next = self.next_turn();
+        if let Some((&(arrival, number), _)) = self.inbox.first_key_value() {
+            let at = self.clock.slot_from(arrival);
+            let first = match next {
+                When::At(slot) => at <= slot,
+                When::Unknown => true,
+            };
+            if first && at < limit {
+                let message = self.inbox.remove(&(arrival, number)).expect("it is the first");
+                self.pass_if_blocked(next, at);
+                self.take(arrival, message);
+                return true;
+            }
+        }
+        let When::At(slot) = next else { return false };
+        if slot >= limit {
+            return false;
+        }
+        self.front = self.front.max(slot);
+        self.pipeline.retire(self.front);
+        let call = self.shared().calls.pop_front();
+        match call {
+            Some(call) => self.begin(call, memory),
+            None => self.poll(),
+        }
+        true
+    }
+
+    /// Time passes until slot `at` for a call that cannot begin.
+    fn pass_if_blocked(&mut self, next: When, at: u64) {
+        if next == When::Unknown && !self.shared().calls.is_empty() {
+            self.front = self.front.max(at);
+        }
+    }
+
+    fn shared(&self) -> std::sync::MutexGuard<'_, Shared> {
+        self.handle.shared.lock().expect("nobody panics with it")
+    }
+
+    /// When the first call can begin, or firmware go on.
+    fn next_turn(&self) -> When {
+        let shared = self.shared();
+        if let Some(call) = shared.calls.front() {
+            return self.when(call);
+        }
+        if self.firmware.is_none() {
+            return When::Unknown;
+        }
+        if !self.polled {
+            return When::At(self.front);
+        }
+        let known = shared.awaited.iter().filter_map(|&id| match shared.results[id] {
+            Outcome::Done { at, .. } => Some(at.max(self.front)),
+            _ => None,
+        });
+        known.min().map_or(When::Unknown, When::At)
+    }
+
+    /// When a call can begin.
+    fn when(&self, call: &Call) -> When {
+        if self.refused {
+            return When::Unknown;
+        }
+        let is_load = matches!(call.kind, CallKind::Load { .. } | CallKind::Atomic { .. });
+        let When::At(at) = self.pipeline.next(self.front, is_load) else { return When::Unknown };
+        let waits = match call.kind {
+            CallKind::Load { address, .. } => {
+                !self.port.has_room() || self.port.atomics > 0 || self.port.stores_to_line(address)
+            }
+            CallKind::Store { .. } => self.port.atomics > 0 || self.port.pending_stores() >= self.store_queue,
+            CallKind::Atomic { .. } => {
+                !self.port.has_room() || self.port.atomics > 0 || self.port.pending_stores() > 0
+            }
+            CallKind::Fence if self.port.pending_stores() > 0 => true,
+            CallKind::Fence => return self.pipeline.all_done(at),
+            _ => false,
+        };
+        if waits { When::Unknown } else { When::At(at) }
+    }
+
+    /// A message has come.
+    fn take(&mut self, cycle: u64, message: Message) {
+        let at = self.clock.slot_from(cycle);
+        self.refused = false;
+        match message {
+            Message::Reply(ticket) => {
+                self.port.arrive(cycle, ticket);
+                self.collect(at);
+            }
+            Message::Probe(probe) => {
+                self.port.answer_probe(cycle, probe);
+                self.port.next_store(cycle);
+                self.collect(at);
+            }
+            Message::News(cu, news) => {
+                match news {
+                    News::Ended { .. } => self.stats.ended += 1,
+                    News::Yielded(_) => self.stats.yields += 1,
+                }
+                self.dispatcher.hear(cu, &news);
+                self.place(cycle);
+                self.unheard = self.listeners.is_empty();
+                for listener in std::mem::take(&mut self.listeners) {
+                    self.stats.idle_cycles += cycle.saturating_sub(self.clock.cycle_of(self.front));
+                    self.shared().finish(listener, at, Value::Word(0));
+                }
+            }
+        }
+    }
+
+    /// Accesses are done from a slot on.
+    fn collect(&mut self, at: u64) {
+        for done in std::mem::take(&mut self.port.done) {
+            if let Some(number) = done.waiter.number {
+                self.pipeline.done(number, at);
+            }
+            self.shared().finish(done.waiter.result, at, Value::Word(done.value));
+        }
+        (self.stats.hits, self.stats.misses) = (self.port.hits, self.port.misses);
+    }
+
+    /// Whoever waits for a place gets it, if there is one.
+    fn place(&mut self, cycle: u64) {
+        for (result, at) in self.dispatcher.place(cycle) {
+            let at = self.clock.slot_from(at);
+            self.shared().finish(result, at, Value::Word(0));
+        }
+        self.changed |= !self.dispatcher.commands.is_empty();
+        self.stats.dispatched = self.dispatcher.started;
+    }
+
+    /// Firmware goes on until it waits for something.
+    fn poll(&mut self) {
+        self.polled = true;
+        {
+            let mut shared = self.shared();
+            shared.awaited.clear();
+            shared.front = self.front;
+        }
+        let Some(firmware) = &mut self.firmware else { return };
+        let poll = firmware.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        let mut shared = self.handle.shared.lock().expect("nobody panics with it");
+        self.failure = shared.failure.take();
+        match poll {
+            Poll::Ready(()) => self.firmware = None,
+            Poll::Pending if shared.awaited.is_empty() && shared.calls.is_empty() => {
+                let message = "firmware waits for something that is not of the aggregator";
+                self.failure.get_or_insert(message.to_string());
+            }
+            Poll::Pending => {}
+        }
+    }
+
+    fn begin(&mut self, call: Call, memory: &Memory) {
+        let Call { kind, result } = call;
+        let cycle = self.clock.cycle_of(self.front);
+        match kind {
+            CallKind::Compute(count) => {
+                let (begun, slots) = self.pipeline.begin(count);
+                self.stats.instructions += begun;
+                self.front += slots;
+                self.computed = self.front;
+                if begun < count {
+                    let rest = Call { kind: CallKind::Compute(count - begun), result };
+                    self.shared().calls.push_front(rest);
+                }
+            }
+            CallKind::Scan { times, dependents } => {
+                if dependents > self.issue_queue {
+                    self.front += times * self.hit_slots;
+                }
+                let kind = CallKind::Compute(times * (1 + dependents));
+                self.shared().calls.push_front(Call { kind, result });
+            }
+            CallKind::Sleep(cycles) => {
+                self.stats.idle_cycles += cycles;
+                self.front = self.front.max(self.clock.slot_from(cycle.saturating_add(cycles)));
+                self.finish(result, Value::Word(0));
+            }
+            CallKind::Event if std::mem::take(&mut self.unheard) => self.finish(result, Value::Word(0)),
+            CallKind::Event => self.listeners.push(result),
+            CallKind::Fence => self.finish(result, Value::Word(0)),
+            CallKind::Load { address, bytes } => {
+                if !self.check("load", address, bytes, memory) {
+                    return;
+                }
+                let waiter = Waiter { number: Some(self.pipeline.begun), result };
+                let Ok(value) = self.port.load(cycle, address, bytes, waiter) else {
+                    return self.refuse(Call { kind, result });
+                };
+                self.last_loads.rotate_right(1);
+                self.last_loads[0] = Some(address);
+                self.stats.loads += 1;
+                let started = self.front;
+                self.begin_access(true, result);
+                if let Some(value) = value {
+                    self.port.done.push(Done { waiter, value });
+                }
+                self.collect(started + self.hit_slots);
+            }
+            CallKind::Store { address, bytes, value } => {
+                if !self.check("store", address, bytes, memory) {
+                    return;
+                }
+                self.stats.stores += 1;
+                let waiter = if self.pipeline.is_blocking() {
+                    self.begin_access(false, result)
+                } else {
+                    self.instructions(1);
+                    Waiter { number: None, result }
+                };
+                self.port.store(cycle, Store { address, bytes, value, waiter });
+                self.collect(self.front + self.hit_slots);
+            }
+            CallKind::Atomic { address, op, ty, operands } => {
+                if !self.check("atomic", address, ty.bytes(), memory) {
+                    return;
+                }
+                let waiter = Waiter { number: Some(self.pipeline.begun), result };
+                if self.port.atomic(cycle, Atomic { address, op, ty, operands }, waiter).is_err() {
+                    return self.refuse(Call { kind, result });
+                }
+                self.stats.atomics += 1;
+                self.begin_access(true, result);
+            }
+            CallKind::Dispatch { kernel, ctas, params } => self.dispatch(kernel, ctas, params, result),
+            CallKind::Restart(wavefront) => self.restart(wavefront, result),
+            CallKind::Ask(question) => {
+                self.instructions(1);
+                let value = self.answer(question);
+                self.finish(result, value);
+            }
+        }
+    }
+
+    /// A call whose access cannot be made now waits for a message.
+    fn refuse(&mut self, call: Call) {
+        self.refused = true;
+        self.shared().calls.push_front(call);
+    }
+
+    /// So many instructions, of which the first can begin.
+    fn instructions(&mut self, count: u64) {
+        // What is done at once waits for nothing but the first place.
+        let (begun, slots) = self.pipeline.begin(count);
+        self.front += slots + (count - begun) * self.pipeline.instruction_slots();
+        self.stats.instructions += count;
+    }
+
+    /// An access to memory begins.
+    fn begin_access(&mut self, is_load: bool, result: Option<u32>) -> Waiter {
+        let number = Some(self.pipeline.begin_unfinished(is_load));
+        self.front += self.pipeline.instruction_slots();
+        self.stats.instructions += 1;
+        Waiter { number, result }
+    }
+
+    fn finish(&mut self, result: Option<u32>, value: Value) {
+        self.shared().finish(result, self.front, value);
+    }
+
+    fn answer(&mut self, question: Question) -> Value {
+        let dispatcher = &mut self.dispatcher;
+        let kernels = dispatcher.kernels();
+        Value::Word(match question {
+            Question::Now => self.clock.cycle_of(self.front) - self.start,
+            Question::Running => dispatcher.running,
+            Question::Yielded => dispatcher.away.len() as u64,
+            Question::FreeSlots { cu } => dispatcher.free_slots(cu) as u64,
+            Question::NextYield => return Value::Yielded(dispatcher.yields.pop_front()),
+            Question::Free { kernel } | Question::Finished { kernel } if kernel as usize >= kernels => {
+                self.failure = Some(format!("firmware asks about kernel {kernel} of {kernels}"));
+                0
+            }
+            Question::Free { kernel } => dispatcher.free(kernel) as u64,
+            Question::Finished { kernel } => dispatcher.finished[kernel as usize],
+        })
+    }
+
+    fn dispatch(&mut self, kernel: u16, ctas: u32, params: Vec<u8>, result: Option<u32>) {
+        let Some(&needed) = self.param_bytes.get(kernel as usize) else {
+            let count = self.dispatcher.kernels();
+            self.failure = Some(format!("firmware starts kernel {kernel} of {count}"));
+            return;
+        };
+        if params.len() != needed as usize {
+            let given = params.len();
+            self.failure = Some(format!(
+                "firmware starts kernel {kernel} with {given} bytes of parameters; it takes {needed}"
+            ));
+            return;
+        }
+        self.instructions(self.command_instructions);
+        self.stats.starts += 1;
+        if ctas == 0 {
+            return self.finish(result, Value::Word(0));
+        }
+        self.dispatcher.add_task(Task { kernel, ctas, params }, result);
+        self.place(self.clock.cycle_of(self.front));
+    }
+
+    fn restart(&mut self, wavefront: Yielded, result: Option<u32>) {
+        self.instructions(self.command_instructions);
+        if !self.dispatcher.add_restart(wavefront, result) {
+            self.failure = Some("firmware restarts a wavefront that has not yielded".to_string());
+            return;
+        }
+        self.stats.restarts += 1;
+        self.place(self.clock.cycle_of(self.front));
+    }
+
+    /// Whether an access of firmware is inside memory; otherwise the run ends.
+    fn check(&mut self, what: &str, address: u64, bytes: u32, memory: &Memory) -> bool {
+        let aligned = address.is_multiple_of(bytes as u64);
+        if aligned && memory.read(address, bytes as usize).is_some() {
+            return true;
+        }
+        let place = if aligned { memory.describe(address, bytes as u64) } else { "misaligned".to_string() };
+        self.failure = Some(format!("firmware: {what} of {bytes} bytes at {address:#x}, {place}"));
+        false
+    }
+}

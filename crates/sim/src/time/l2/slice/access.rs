@@ -1,0 +1,237 @@
+//! What a request does at its line: find it or fetch it, wait for it, be served.
+
+use crate::chip::timing::SECTOR_BYTES;
+use crate::time::cache::{Line, Way};
+use crate::time::dram::{Direction, Transfer};
+use crate::time::l2::Served;
+use crate::time::l2::fetch::Fill;
+use crate::time::l2::mshr::MshrId;
+use crate::time::l2::slice::{AtomicJob, Incoming, Outcome, Slice, Stall, Turn};
+use crate::time::network::message::{Request, RequestKind};
+
+impl Slice {
+    /// The head of the input queue looks up its line.
+    pub(super) fn access(&mut self, turn: &mut Turn) -> Outcome {
+        let Some(&head) = self.incoming.front() else { return Outcome::Idle };
+        if head.ready > turn.cycle {
+            return Outcome::Idle;
+        }
+        // To look up a line takes only its tag; to move its data, the port.
+        let port_is_busy = self.port_free > turn.cycle;
+        let went = match self.tags.find(head.number) {
+            Some(way) => {
+                let line = self.tags.line(way);
+                let missing = self.needs(&head.request) & !line.valid;
+                if line.reserved {
+                    self.join(way, &head.request, missing, turn)
+                } else if missing == 0 && port_is_busy {
+                    return Outcome::PortBusy;
+                } else if missing == 0 {
+                    self.hit(way, &head, turn)
+                } else {
+                    self.fetch_more(way, &head, missing, turn)
+                }
+            }
+            None if self.needs(&head.request) == 0 && port_is_busy => return Outcome::PortBusy,
+            None => self.allocate(&head, turn),
+        };
+        if let Err(cause) = went {
+            return Outcome::Stalled(cause);
+        }
+        self.incoming.pop_front();
+        let stats = &mut *turn.stats;
+        stats.queue_wait_cycles += turn.cycle - head.ready;
+        match head.request.kind {
+            RequestKind::Read => stats.reads += 1,
+            RequestKind::Write => stats.writes += 1,
+            RequestKind::Atomic { .. } => stats.atomics += 1,
+        }
+        Outcome::Moved
+    }
+
+    /// The line has all that is needed.
+    fn hit(&mut self, way: Way, head: &Incoming, turn: &mut Turn) -> Result<(), Stall> {
+        self.check(head.number, &head.request)?;
+        self.tags.touch(way);
+        self.serve(way, &head.request, turn);
+        turn.stats.hits += 1;
+        Ok(())
+    }
+
+    /// The line is on its way: the request waits with the others, and sectors that nobody asked for are fetched.
+    fn join(&mut self, way: Way, request: &Request, missing: u8, turn: &mut Turn) -> Result<(), Stall> {
+        let id = self.mshrs.of(way);
+        if self.mshrs.has_no_place(id) {
+            return Err(Stall::Mshr);
+        }
+        let missing = missing & !self.mshrs.coming(id);
+        let fetched = if missing != 0 {
+            self.check_dram(1, turn)?;
+            self.fetch(id, missing, turn)
+        } else {
+            0
+        };
+        self.mshrs.join(id, *request, fetched | self.overwritten(request));
+        self.tags.touch(way);
+        // Once the line has come, those that join only wait for their turn.
+        let count = if missing == 0 && self.mshrs.is_ready(id) {
+            &mut turn.stats.hits
+        } else {
+            &mut turn.stats.merges
+        };
+        *count += 1;
+        Ok(())
+    }
+
+    /// The line is here, but not all that is needed of it.
+    fn fetch_more(&mut self, way: Way, head: &Incoming, missing: u8, turn: &mut Turn) -> Result<(), Stall> {
+        if self.mshrs.is_full() {
+            return Err(Stall::Mshr);
+        }
+        self.check_dram(1, turn)?;
+        self.tags.touch(way);
+        self.wait_for(way, &head.request, missing, turn);
+        turn.stats.misses += 1;
+        Ok(())
+    }
+
+    /// The line is not here: it takes another's place.
+    fn allocate(&mut self, head: &Incoming, turn: &mut Turn) -> Result<(), Stall> {
+        let missing = self.needs(&head.request);
+        if missing == 0 {
+            self.check(head.number, &head.request)?;
+        } else if self.mshrs.is_full() {
+            return Err(Stall::Mshr);
+        }
+        let fetches = (missing != 0) as u32;
+        self.check_dram(fetches, turn)?;
+        let way = self.tags.victim(head.number).ok_or(Stall::Line)?;
+        let writes_back = self.tags.line(way).dirty != 0;
+        self.check_dram(fetches + writes_back as u32, turn)?;
+        let victim = self.tags.replace(way, head.number);
+        if writes_back {
+            self.write_back(&victim, turn);
+        }
+        if missing == 0 {
+            self.serve(way, &head.request, turn);
+        } else {
+            self.wait_for(way, &head.request, missing, turn);
+        }
+        turn.stats.misses += 1;
+        Ok(())
+    }
+
+    /// The request is the first that waits for sectors of the line.
+    fn wait_for(&mut self, way: Way, request: &Request, missing: u8, turn: &mut Turn) {
+        let Some(id) = self.mshrs.take(way) else { return };
+        self.tags.line_mut(way).reserved = true;
+        let fetched = self.fetch(id, missing, turn);
+        self.mshrs.join(id, *request, fetched | self.overwritten(request));
+    }
+
+    /// Asks memory for sectors of a line. Returns all that come: those in the same bursts come along.
+    fn fetch(&mut self, mshr: MshrId, missing: u8, turn: &mut Turn) -> u8 {
+        let (sectors, bursts) = self.bursts.cover(missing);
+        let sectors = sectors & self.all_sectors;
+        let number = self.tags.line(self.mshrs.way(mshr)).number;
+        let tag = Fill { slice: self.index, mshr, sectors }.tag();
+        self.send(number, bursts, Direction::Read, tag, turn);
+        sectors
+    }
+
+    fn write_back(&mut self, victim: &Line, turn: &mut Turn) {
+        let (_, bursts) = self.bursts.cover(victim.dirty);
+        self.send(victim.number, bursts, Direction::Write, 0, turn);
+        self.use_port(victim.dirty, turn);
+        turn.stats.writebacks += 1;
+    }
+
+    fn send(&self, number: u64, bursts: u8, direction: Direction, tag: u32, turn: &mut Turn) {
+        let place = turn.map.place(turn.map.local_of_line(self.index as u32, number));
+        let transfer = Transfer { bank: place.bank as u16, row: place.row, bursts, direction, tag };
+        turn.channel.send(turn.cycle, transfer);
+    }
+
+    fn check_dram(&mut self, transfers: u32, turn: &Turn) -> Result<(), Stall> {
+        if turn.channel.room() >= transfers {
+            return Ok(());
+        }
+        self.wants_dram = transfers;
+        Err(Stall::Dram)
+    }
+
+    /// Whether a request whose sectors are there can be served.
+    pub(super) fn check(&mut self, number: u64, request: &Request) -> Result<(), Stall> {
+        let is_atomic = matches!(request.kind, RequestKind::Atomic { .. });
+        if self.atomic.as_ref().is_some_and(|job| is_atomic || job.number == number) {
+            return Err(Stall::Atomic);
+        }
+        if self.reply_room == 0 && !is_atomic {
+            self.wants_reply = true;
+            return Err(Stall::Reply);
+        }
+        Ok(())
+    }
+
+    /// Does what a request wants.
+    pub(super) fn serve(&mut self, way: Way, request: &Request, turn: &mut Turn) {
+        self.use_port(request.sectors, turn);
+        let overwritten = self.overwritten(request);
+        let line = self.tags.line_mut(way);
+        match request.kind {
+            RequestKind::Read => {}
+            RequestKind::Write => {
+                line.valid |= overwritten;
+                line.dirty |= request.sectors;
+            }
+            RequestKind::Atomic { same_word, lanes, .. } => {
+                line.dirty |= request.sectors;
+                let spread = self.atomic_lanes_per_cycle.quotient_up(lanes as u64);
+                let cycles = spread.max(same_word as u64);
+                turn.stats.atomic_lanes += lanes as u64;
+                turn.stats.same_word_cycles += cycles - spread;
+                let done = self.port_free.max(turn.cycle + cycles);
+                self.atomic = Some(AtomicJob { number: line.number, request: *request, done });
+                return;
+            }
+        }
+        self.reply(*request, turn);
+    }
+
+    /// The reply leaves as soon as the port has given away its last byte, or that of an earlier reply.
+    pub(super) fn reply(&mut self, request: Request, turn: &mut Turn) {
+        self.reply_room -= 1;
+        let cycle = turn.cycle.max(self.port_free);
+        turn.served.push(Served { cycle, slice: self.index as u32, request });
+    }
+
+    /// Moves sectors through the port, after what it is moving already.
+    fn use_port(&mut self, sectors: u8, turn: &mut Turn) {
+        let bytes = (sectors.count_ones() * SECTOR_BYTES) as u64;
+        let cycles = self.port_bytes.quotient_up(bytes).max(1);
+        self.port_free = self.port_free.max(turn.cycle) + cycles;
+        turn.stats.port_busy_cycles += cycles;
+    }
+
+    /// Sectors that must be there before a request is served.
+    fn needs(&self, request: &Request) -> u8 {
+        match request.kind {
+            RequestKind::Read | RequestKind::Atomic { .. } => request.sectors,
+            RequestKind::Write if self.fetch_on_write => self.all_sectors,
+            RequestKind::Write => request.sectors & !request.whole,
+        }
+    }
+
+    /// Sectors that a request makes valid by itself.
+    fn overwritten(&self, request: &Request) -> u8 {
+        match request.kind {
+            RequestKind::Write => request.whole & request.sectors,
+            RequestKind::Read | RequestKind::Atomic { .. } => 0,
+        }
+    }
+
+    pub(super) fn first_is_ready(&self, id: MshrId) -> bool {
+        let valid = self.tags.line(self.mshrs.way(id)).valid;
+        self.needs(self.mshrs.first(id)) & !valid == 0
+    }
+}

@@ -1,0 +1,274 @@
+//! One L2 slice: a pipeline from the network, tags, a data port, an atomic unit, and lines on their way from memory.
+//!
+//! Each cycle, the head of the input queue looks up its line. If that is not here it goes to wait for it; if it is, and
+//! the data port is free, it is served. Before it at the port go requests that wait for a line which came (lines take
+//! turns). A request to a line that is on its way waits for it behind the earlier ones, even if its own sectors are
+//! there already: so requests to a line are served in the order in which they came.
+//!
+//! A slice is stepped only in cycles in which something may have changed for it ([`Slice::wake`]).
+
+mod access;
+
+use std::collections::VecDeque;
+use std::hint::select_unpredictable;
+
+use crate::chip::timing::{DramSpec, L2Spec, SECTOR_BYTES};
+use crate::kit::divisor::Divisor;
+use crate::time::cache::Tags;
+use crate::time::dram::Channel;
+use crate::time::l2::fetch::{Bursts, Fill};
+use crate::time::l2::map::AddressMap;
+use crate::time::l2::mshr::{MshrId, Mshrs};
+use crate::time::l2::{PartitionStats, Served};
+use crate::time::network::message::Request;
+
+/// A cycle, and what the slices of a partition share.
+pub(crate) struct Turn<'a> {
+    pub cycle: u64,
+    pub map: &'a AddressMap,
+    pub channel: &'a mut Channel,
+    pub served: &'a mut Vec<Served>,
+    pub stats: &'a mut PartitionStats,
+}
+
+/// Why nothing goes on although the port is free and a request waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stall {
+    /// No MSHR, or no place in the line's one.
+    Mshr,
+    /// All lines of the set are on their way.
+    Line,
+    /// No room towards the DRAM.
+    Dram,
+    /// No room for replies.
+    Reply,
+    /// The atomic unit is busy: with another atomic, or with the line.
+    Atomic,
+}
+
+/// What an attempt to go on came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// There was nothing to do.
+    Idle,
+    /// There was, but the data port moves something else.
+    PortBusy,
+    Moved,
+    Stalled(Stall),
+}
+
+/// A request between the network and the tags.
+#[derive(Clone, Copy, Debug)]
+struct Incoming {
+    /// When it leaves the pipeline.
+    ready: u64,
+    /// Its line's number in the slice.
+    number: u64,
+    request: Request,
+}
+
+/// What the atomic unit works on.
+#[derive(Clone, Copy, Debug)]
+struct AtomicJob {
+    number: u64,
+    request: Request,
+    done: u64,
+}
+
+/// One L2 slice.
+#[derive(Clone, Debug)]
+pub(crate) struct Slice {
+    index: u8,
+    latency_cycles: u64,
+    capacity: u32,
+    port_bytes: Divisor,
+    fetch_on_write: bool,
+    atomic_lanes_per_cycle: Divisor,
+    all_sectors: u8,
+    bursts: Bursts,
+
+    /// The pipeline and the input queue behind it.
+    incoming: VecDeque<Incoming>,
+    tags: Tags,
+    mshrs: Mshrs,
+    /// Lines whose first waiting request can be served; they take turns.
+    filled: VecDeque<MshrId>,
+    port_free: u64,
+    atomic: Option<AtomicJob>,
+    reply_room: u32,
+    wants_reply: bool,
+    /// Room towards the DRAM that the head waits for; 0 if it does not.
+    wants_dram: u32,
+    stall: Option<(Stall, u64)>,
+    /// The next cycle in which it may go on by itself, or [`Slice::NEVER`].
+    wake: u64,
+}
+
+impl Slice {
+    pub const NEVER: u64 = u64::MAX;
+
+    pub fn new(index: u32, l2: &L2Spec, dram: &DramSpec) -> Slice {
+        let capacity = l2.latency_cycles + l2.queue_requests;
+        let sectors = l2.cache.line_bytes / SECTOR_BYTES;
+        let lines = (l2.cache.sets * l2.cache.ways) as usize;
+        Slice {
+            index: index as u8,
+            latency_cycles: l2.latency_cycles as u64,
+            capacity,
+            port_bytes: Divisor::new(l2.port_bytes as u64),
+            fetch_on_write: l2.fetch_on_write,
+            atomic_lanes_per_cycle: Divisor::new(l2.atomic_lanes_per_cycle as u64),
+            all_sectors: (u16::MAX >> (16 - sectors)) as u8,
+            bursts: Bursts::new(dram.bus_bytes * dram.burst, l2.cache.line_bytes),
+            incoming: VecDeque::with_capacity(capacity as usize),
+            tags: Tags::new(&l2.cache),
+            mshrs: Mshrs::new(l2.mshrs, l2.mshr_merges, lines),
+            filled: VecDeque::with_capacity(l2.mshrs as usize),
+            port_free: 0,
+            atomic: None,
+            reply_room: 0,
+            wants_reply: false,
+            wants_dram: 0,
+            stall: None,
+            wake: Slice::NEVER,
+        }
+    }
+
+    pub fn room(&self) -> u32 {
+        self.capacity - self.incoming.len() as u32
+    }
+
+    pub fn accept(&mut self, arrival: u64, number: u64, request: &Request) {
+        debug_assert!(self.room() > 0, "a request for a full slice");
+        let ready = arrival + self.latency_cycles;
+        if self.incoming.is_empty() {
+            self.wake = self.wake.min(ready);
+        }
+        self.incoming.push_back(Incoming { ready, number, request: *request });
+    }
+
+    pub fn set_reply_room(&mut self, cycle: u64, replies: u32) {
+        self.reply_room = replies;
+        if self.wants_reply && replies > 0 {
+            self.wake = self.wake.min(cycle);
+        }
+    }
+
+    /// The next cycle in which it may go on by itself.
+    #[inline]
+    pub fn wake(&self) -> u64 {
+        self.wake
+    }
+
+    /// Whether it waits for room towards the DRAM.
+    #[inline]
+    pub fn wants_dram(&self) -> bool {
+        self.wants_dram > 0
+    }
+
+    /// There is so much room towards the DRAM in a cycle.
+    #[inline]
+    pub fn offer_dram(&mut self, cycle: u64, room: u32) {
+        if self.wants_dram() && room >= self.wants_dram {
+            self.wake = self.wake.min(cycle);
+        }
+    }
+
+    /// Sectors of a line came from memory.
+    pub fn fill(&mut self, cycle: u64, fill: Fill) {
+        let way = self.mshrs.way(fill.mshr);
+        let line = self.tags.line_mut(way);
+        debug_assert!(line.reserved, "somebody waits for it");
+        line.valid |= fill.sectors;
+        if self.first_is_ready(fill.mshr) && !self.mshrs.set_ready(fill.mshr, true) {
+            self.filled.push_back(fill.mshr);
+            self.wake = self.wake.min(cycle.max(self.port_free));
+        }
+    }
+
+    /// Does what can be done in a cycle.
+    pub fn step(&mut self, turn: &mut Turn) {
+        let cycle = turn.cycle;
+        self.wants_reply = false;
+        self.wants_dram = 0;
+        if let Some((cause, since)) = self.stall.take() {
+            *stall_cycles(turn.stats, cause) += cycle - since;
+        }
+
+        let finished = self.finish_atomic(turn);
+        let filled = self.serve_filled(turn);
+        let accessed = self.access(turn);
+        let outcomes = [finished, filled, accessed];
+        if !outcomes.contains(&Outcome::Moved) {
+            self.stall = outcomes.iter().find_map(|outcome| match outcome {
+                Outcome::Stalled(cause) => Some((*cause, cycle)),
+                _ => None,
+            });
+        }
+        self.wake = self.next_wake(cycle, filled, accessed);
+    }
+
+    /// When to step again, after what became of the lines that came and of the head of the queue.
+    fn next_wake(&self, cycle: u64, filled: Outcome, accessed: Outcome) -> u64 {
+        let port = self.port_free.max(cycle + 1);
+        let waits = matches!(filled, Outcome::Stalled(_)) || self.filled.is_empty();
+        let filled = if waits { Slice::NEVER } else { port };
+        let head = self.incoming.front().map_or(Slice::NEVER, |head| head.ready.max(cycle + 1));
+        let head = select_unpredictable(accessed == Outcome::PortBusy, port, head);
+        let accessed = if matches!(accessed, Outcome::Stalled(_)) { Slice::NEVER } else { head };
+        // One that is done waits for room for its reply.
+        let done = self.atomic.as_ref().map_or(Slice::NEVER, |job| job.done);
+        let atomic = select_unpredictable(done > cycle, done, Slice::NEVER);
+        filled.min(accessed).min(atomic)
+    }
+
+    /// The atomic unit gives its result away.
+    fn finish_atomic(&mut self, turn: &mut Turn) -> Outcome {
+        let Some(job) = self.atomic.as_ref() else { return Outcome::Idle };
+        if job.done > turn.cycle {
+            return Outcome::Idle;
+        }
+        if self.reply_room == 0 {
+            self.wants_reply = true;
+            return Outcome::Stalled(Stall::Reply);
+        }
+        let request = job.request;
+        self.atomic = None;
+        self.reply(request, turn);
+        Outcome::Moved
+    }
+
+    /// Serves the first request that waits for a line which came.
+    fn serve_filled(&mut self, turn: &mut Turn) -> Outcome {
+        let Some(&id) = self.filled.front() else { return Outcome::Idle };
+        if self.port_free > turn.cycle {
+            return Outcome::PortBusy;
+        }
+        let (way, request) = (self.mshrs.way(id), *self.mshrs.first(id));
+        if let Err(cause) = self.check(self.tags.line(way).number, &request) {
+            return Outcome::Stalled(cause);
+        }
+        self.serve(way, &request, turn);
+        if self.mshrs.serve_first(id) {
+            self.tags.line_mut(way).reserved = false;
+            self.filled.pop_front();
+        } else if !self.first_is_ready(id) {
+            self.mshrs.set_ready(id, false);
+            self.filled.pop_front();
+        } else {
+            // A line that somebody always waits for, such as a lock's, must not keep the others waiting.
+            self.filled.rotate_left(1);
+        }
+        Outcome::Moved
+    }
+}
+
+fn stall_cycles(stats: &mut PartitionStats, cause: Stall) -> &mut u64 {
+    match cause {
+        Stall::Mshr => &mut stats.stall_mshr_cycles,
+        Stall::Line => &mut stats.stall_line_cycles,
+        Stall::Dram => &mut stats.stall_dram_cycles,
+        Stall::Reply => &mut stats.stall_reply_cycles,
+        Stall::Atomic => &mut stats.stall_atomic_cycles,
+    }
+}

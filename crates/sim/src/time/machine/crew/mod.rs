@@ -1,0 +1,198 @@
+//! Host threads that work on one launch together.
+//!
+//! A window of the machine is some microseconds of work, much less than it takes to wake a thread, so the threads stay awake
+//! for as long as the launch runs: each waits at its post for a job, does it, and waits for the next one. On a host that has
+//! other things to do, a thread may not come to its post in time; then the leader does the job. Where windows are too short
+//! to be shared, it does all of them ([`Pace`]), and the others sleep.
+
+mod deal;
+mod pace;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+pub use crate::time::machine::crew::deal::{Balance, Dealt, Lent};
+pub use crate::time::machine::crew::pace::Pace;
+
+/// Looks at a post before a thread that waits lets others have the processor.
+const LOOKS: u32 = 300;
+
+/// Looks before it sleeps between them: the leader goes on alone for now.
+const LOOKS_AWAKE: u32 = 3000;
+const NAP: Duration = Duration::from_micros(100);
+
+/// No job, or none that anybody has begun or will.
+const EMPTY: u8 = 0;
+const GIVEN: u8 = 1;
+const BEGUN: u8 = 2;
+const DONE: u8 = 3;
+const CLOSED: u8 = 4;
+
+/// Where a job is handed to a thread and back. On a cache line of its own, because others look at theirs all the time.
+#[repr(align(128))]
+struct Post<J> {
+    state: AtomicU8,
+    job: Mutex<J>,
+}
+
+impl<J> Post<J> {
+    /// Waits until the post is in a state other than `state`, and says in which.
+    fn leaves(&self, state: u8) -> u8 {
+        let mut looks = 0;
+        loop {
+            match self.state.load(Ordering::Acquire) {
+                found if found != state => return found,
+                _ if looks < LOOKS => std::hint::spin_loop(),
+                _ if looks < LOOKS_AWAKE => std::thread::yield_now(),
+                _ => std::thread::sleep(NAP),
+            }
+            looks = looks.saturating_add(1);
+        }
+    }
+
+    /// Moves from one state to another, if it is in that.
+    fn moves(&self, from: u8, to: u8) -> bool {
+        self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Does jobs until the post is closed.
+    fn serve(&self, work: &impl Fn(&mut J)) {
+        /// Says so even if the work panics: the one who waits for it then finds the job poisoned.
+        struct Done<'a, J>(&'a Post<J>);
+        impl<J> Drop for Done<'_, J> {
+            fn drop(&mut self) {
+                // A post that was closed meanwhile stays so.
+                self.0.moves(BEGUN, DONE);
+            }
+        }
+        loop {
+            if self.moves(GIVEN, BEGUN) {
+                let _done = Done(self);
+                work(&mut self.job.lock().expect("nobody panicked with this job before"));
+            }
+            match self.state.load(Ordering::Acquire) {
+                CLOSED => return,
+                GIVEN => {}
+                idle => {
+                    self.leaves(idle);
+                }
+            }
+        }
+    }
+}
+
+/// Threads besides the one that leads them.
+pub struct Crew<J> {
+    posts: Vec<Post<J>>,
+}
+
+impl<J: Default + Send> Crew<J> {
+    /// Lets `lead` have a crew of `threads`, itself included, whose others do `work`.
+    pub fn with<R: Send>(
+        threads: usize,
+        work: impl Fn(&mut J) + Sync,
+        lead: impl FnOnce(&Crew<J>) -> R + Send,
+    ) -> R {
+        /// Lets the others go, whatever ends the run.
+        struct Close<'a, J>(&'a [Post<J>]);
+        impl<J> Drop for Close<'_, J> {
+            fn drop(&mut self) {
+                self.0.iter().for_each(|post| post.state.store(CLOSED, Ordering::Release));
+            }
+        }
+        // Without more threads it only takes longer.
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok();
+        let Some(pool) = pool.filter(|_| threads > 1) else { return lead(&Crew { posts: Vec::new() }) };
+        let post = |_| Post { state: AtomicU8::new(EMPTY), job: Mutex::new(J::default()) };
+        let crew = Crew { posts: (1..threads).map(post).collect() };
+        pool.scope(|scope| {
+            for post in &crew.posts {
+                scope.spawn(|_| post.serve(&work));
+            }
+            let _close = Close(&crew.posts);
+            lead(&crew)
+        })
+    }
+}
+
+impl<J> Crew<J> {
+    /// Threads besides the leader.
+    pub fn others(&self) -> usize {
+        self.posts.len()
+    }
+
+    /// Gives a thread, whose last job was taken back, another one, which `fill` makes of the last.
+    pub fn give(&self, thread: usize, fill: impl FnOnce(&mut J)) {
+        let post = &self.posts[thread];
+        fill(&mut post.job.lock().expect("nobody panicked with this job before"));
+        post.state.store(GIVEN, Ordering::Release);
+    }
+
+    /// Waits until a thread has done its job, or takes away a job that it has not begun. Lets `fetch` have the job, and know
+    /// whether it is done.
+    pub fn take_back(&self, thread: usize, fetch: impl FnOnce(&mut J, bool)) {
+        let post = &self.posts[thread];
+        let done = !post.moves(GIVEN, EMPTY);
+        if done {
+            post.leaves(BEGUN);
+        }
+        fetch(&mut post.job.lock().expect("a thread of the crew panicked"), done);
+        if done {
+            post.state.store(EMPTY, Ordering::Release);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn jobs_are_done_by_any_number_of_threads() {
+        for threads in [1, 2, 5] {
+            let work = |job: &mut Vec<u64>| job.iter_mut().for_each(|x| *x += 1);
+            let counted = Crew::with(threads, work, |crew| {
+                assert_eq!(crew.others(), threads - 1);
+                let mut numbers: Vec<u64> = (0..10).collect();
+                for _ in 0..1000 {
+                    for thread in 0..crew.others() {
+                        crew.give(thread, |job| job.extend(numbers.pop()));
+                    }
+                    work(&mut numbers);
+                    for thread in 0..crew.others() {
+                        crew.take_back(thread, |job, done| {
+                            if !done {
+                                work(job);
+                            }
+                            numbers.append(job);
+                        });
+                    }
+                }
+                numbers.sort_unstable();
+                numbers
+            });
+            assert_eq!(counted, (1000..1010).collect::<Vec<u64>>());
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "panic")]
+    fn a_panic_of_a_thread_reaches_the_leader() {
+        Crew::with(
+            2,
+            |job: &mut u32| assert_eq!(*job, 0, "the job panics"),
+            |crew| {
+                crew.give(0, |job| *job = 1);
+                while crew.posts[0].state.load(Ordering::Relaxed) == GIVEN {}
+                crew.take_back(0, |_, _| ());
+            },
+        );
+    }
+
+    #[test]
+    #[should_panic(expected = "the leader's")]
+    fn a_panic_of_the_leader_lets_the_others_go() {
+        Crew::with(3, |_: &mut u32| (), |_| panic!("the leader's"));
+    }
+}

@@ -1,0 +1,152 @@
+//! The machine with firmware: the aggregator decides which CTAs run, instead of the order of a grid.
+
+use super::*;
+use crate::exec::memory::store::OutOfMemory;
+use crate::time::aggregator::AggregatorStats;
+
+/// Memory for the state of warps that yield: as much as was ever needed at once, used again.
+#[derive(Debug, Default)]
+pub(crate) struct SaveAreas {
+    all: Vec<u64>,
+    free: Vec<(usize, u64)>,
+}
+
+impl SaveAreas {
+    fn take(&mut self, memory: &mut Memory, bytes: usize) -> Result<u64, OutOfMemory> {
+        if let Some(at) = self.free.iter().position(|&(size, _)| size == bytes) {
+            return Ok(self.free.swap_remove(at).1);
+        }
+        let address = memory.allocate(bytes as u64, 256, "the state of yielded wavefronts")?;
+        memory.mark_written(address);
+        self.all.push(address);
+        Ok(address)
+    }
+
+    fn give_back(&mut self, areas: &mut Vec<(usize, u64)>) {
+        self.free.append(areas);
+    }
+
+    /// The run is over.
+    pub fn free(&mut self, memory: &mut Memory) {
+        self.free.clear();
+        for address in self.all.drain(..) {
+            memory.free(address);
+        }
+    }
+}
+
+/// What belongs to each kernel that firmware can start, by number. Kernels do not share lines of the instruction cache.
+pub fn contexts<'a>(launches: &'a [Launch<'a>], code: &'a [Vec<Decoded>]) -> Vec<Context<'a>> {
+    let fetch = &launches[0].chip.fetch;
+    let per_line = fetch.cache.line_bytes / fetch.instruction_bytes;
+    let mut code_start = 0;
+    let context = |(launch, code): (&'a Launch<'a>, &'a Vec<Decoded>)| {
+        let context = Context { launch, code, code_start, others: &[] };
+        code_start += (code.len() as u32).next_multiple_of(per_line);
+        context
+    };
+    launches.iter().zip(code).map(context).collect()
+}
+
+impl<const N: usize, P: Probe> Machine<'_, N, P> {
+    /// Whether there is no firmware, or it and all that it started have ended.
+    pub(crate) fn firmware_is_done(&self) -> bool {
+        self.aggregator.as_ref().is_none_or(|aggregator| aggregator.is_done() && self.commands.is_empty())
+    }
+
+    /// Whether firmware may still start something, or there is news of what it started.
+    pub(crate) fn firmware_runs(&self, now: u64) -> bool {
+        let runs = |aggregator: &Unit<'_>| !aggregator.is_settled() || aggregator.cycle() > now;
+        self.aggregator.as_ref().is_some_and(runs)
+    }
+
+    /// When the aggregator, or a command of it, does something next.
+    pub(crate) fn firmware_event(&self) -> Option<u64> {
+        let aggregator = self.aggregator.as_ref()?;
+        let command = self.commands.iter().map(|&(arrival, ..)| arrival).min();
+        [aggregator.wakes_at(), command].into_iter().flatten().min()
+    }
+
+    /// SMs do what the aggregator wanted of them by cycle `now`.
+    pub(crate) fn obey(&mut self, now: u64) {
+        if self.commands.is_empty() {
+            return;
+        }
+        let stalled = self.sms.iter().all(|sm| sm.dispatched.is_empty());
+        let mut obeyed = false;
+        // Commands are in the order of their arrival.
+        while self.commands.first().is_some_and(|&(arrival, ..)| arrival <= now) {
+            let (_, sm, command) = self.commands.remove(0);
+            self.sms[sm as usize].obey(&self.context, command, now);
+            obeyed = true;
+        }
+        if stalled && obeyed {
+            self.count_stall(now);
+        }
+    }
+
+    /// No SM had a warp from the last one's end until now.
+    fn count_stall(&mut self, now: u64) {
+        let since = self.sms.iter().map(|sm| sm.dispatched.empty_since.min(now)).max().unwrap_or(now);
+        if let Some(aggregator) = &mut self.aggregator {
+            aggregator.stats.gpu_stalled_cycles += now - since;
+        }
+    }
+
+    /// Exchanges what the SMs and the aggregator have for each other and the network. Returns whether anything changed.
+    pub(crate) fn exchange_with_firmware(&mut self, memory: &mut Memory) -> bool {
+        let Some(aggregator) = &mut self.aggregator else { return false };
+        let latency = self.window;
+        for id in 0..self.sms.len() {
+            let sm = &mut self.sms[id];
+            if sm.memory.switches.wants_room() {
+                let areas = &mut self.save_areas;
+                if let Err(full) = sm.memory.switches.give_room(|bytes| areas.take(memory, bytes)) {
+                    aggregator.failure.get_or_insert(format!("no memory for wavefronts that yield: {full}"));
+                }
+                sm.wake_up();
+            }
+            self.save_areas.give_back(&mut sm.memory.switches.free);
+            for (cycle, news) in self.sms[id].dispatched.news.drain(..) {
+                aggregator.hear(cycle + latency, id as u32, news);
+            }
+        }
+        let node = self.sms.len();
+        for (at, request) in aggregator.outbox().drain(..) {
+            let port = self.side.port(request.line);
+            self.requests.inject(node, at, port, request.request_bytes(), request);
+        }
+        self.commands.append(&mut aggregator.dispatcher.commands);
+        std::mem::take(&mut aggregator.changed)
+    }
+
+    /// Until when firmware computes, as far as it has come.
+    pub(crate) fn firmware_computes_until(&self) -> u64 {
+        self.aggregator.as_ref().map_or(0, |aggregator| aggregator.computes_until())
+    }
+
+    /// The cycle that firmware has come to, or in which it ended, if there is any.
+    pub(crate) fn firmware_cycle(&self) -> u64 {
+        self.aggregator.as_ref().map_or(0, |aggregator| aggregator.cycle())
+    }
+
+    /// What the aggregator did, in a run that ended at cycle `last`.
+    pub(crate) fn firmware_stats(&mut self, last: u64) -> Option<AggregatorStats> {
+        self.aggregator.as_ref()?;
+        if self.sms.iter().all(|sm| sm.dispatched.is_empty()) {
+            self.count_stall(last);
+        }
+        self.sms.iter_mut().for_each(|sm| sm.dispatched.close(last));
+        let empty = self.sms.iter().map(|sm| sm.dispatched.empty_cycles).sum();
+        let stats = self.aggregator.as_ref().map(|aggregator| aggregator.stats.clone());
+        stats.map(|stats| AggregatorStats { sm_stalled_cycles: empty, ..stats })
+    }
+
+    /// CTAs and warps that ever ran.
+    pub(crate) fn started(&self) -> (u64, u64) {
+        match &self.aggregator {
+            Some(aggregator) => (aggregator.dispatcher.started, aggregator.dispatcher.started_warps),
+            None => (self.next_cta, self.next_cta * self.context.launch.occupancy.warps_per_cta as u64),
+        }
+    }
+}

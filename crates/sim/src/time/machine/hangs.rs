@@ -1,0 +1,87 @@
+//! Launches that do not end: when the machine stops them.
+
+use super::*;
+
+/// So many times `hang.watch_cycles` are remembered how tries at locks went.
+const TRIES_REMEMBERED: usize = 20;
+
+/// How tries at locks went lately.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LockPace {
+    /// In so many cycles before the end.
+    pub cycles: u64,
+    /// Locks taken.
+    pub taken: u64,
+    /// Tries that failed.
+    pub failed: u64,
+}
+
+impl<const N: usize, P: Probe> Machine<'_, N, P> {
+    /// Ends a launch in which nothing changes any more: surely, if every warp repeats itself; on suspicion, after long.
+    pub(crate) fn look_for_hang(&mut self, now: u64) -> Result<(), Stop> {
+        self.remember_tries(now);
+        if let Some(limit) = self.context.launch.limits.max_cycles
+            && now - self.start >= limit
+        {
+            return Err(Stop::Hang(HangReason::CycleLimit(limit)));
+        }
+        let hang = &self.context.launch.chip.hang;
+        if self.firmware_computes_until() > now + hang.watch_cycles {
+            // It may take as long as it likes.
+            self.quiet_since = now;
+        }
+        let quiet = now - self.quiet_since;
+        if self.watching && quiet < hang.watch_cycles {
+            self.watching = false;
+            self.sms.iter_mut().for_each(|sm| sm.watch = None);
+        } else if !self.watching && quiet >= hang.watch_cycles {
+            self.watching = true;
+            self.sms.iter_mut().for_each(|sm| sm.begin_watch());
+        } else if self.watching {
+            if !self.firmware_runs(now) && self.sms.iter().all(|sm| sm.never_changes()) {
+                let memory = self.memory.read().expect(NO_PANIC);
+                if self.sms.iter().all(|sm| sm.reads_the_same(&memory)) {
+                    return Err(Stop::Hang(HangReason::Repeats));
+                }
+                // Some warp may have read what its L1 no longer holds.
+                self.sms.iter_mut().for_each(|sm| sm.begin_watch());
+            }
+            // A warp that only computes may take as long as it likes.
+            let waits = || self.sms.iter().all(|sm| sm.only_waits());
+            let patience = hang.suspect_cycles.saturating_add(2 * self.longest_delay);
+            if hang.suspect_cycles > 0 && quiet >= patience && waits() {
+                return Err(Stop::Hang(HangReason::Quiet(quiet)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Locks taken and tries failed.
+    fn count_tries(&self) -> [u64; 2] {
+        let of_sms = self.sms.iter().flat_map(|sm| {
+            let unit = sm.effects().lock_units.of(sm.id());
+            std::iter::once(&sm.locks.stats).chain(unit.map(|unit| &unit.stats))
+        });
+        std::iter::once(&self.locks.stats).chain(of_sms).fold([0; 2], |[taken, failed], stats| {
+            [taken + stats.acquired, failed + stats.failed_intra + stats.failed_inter]
+        })
+    }
+
+    fn remember_tries(&mut self, now: u64) {
+        let every = self.context.launch.chip.hang.watch_cycles;
+        if self.tries.back().is_none_or(|&(at, _)| now - at >= every) {
+            let tries = self.count_tries();
+            self.tries.push_back((now, tries));
+            if self.tries.len() > TRIES_REMEMBERED {
+                self.tries.pop_front();
+            }
+        }
+    }
+
+    /// How tries at locks went lately.
+    pub(crate) fn pace(&self, now: u64) -> LockPace {
+        let [taken, failed] = self.count_tries();
+        let &(from, before) = self.tries.front().unwrap_or(&(self.start, [0; 2]));
+        LockPace { cycles: now.saturating_sub(from), taken: taken - before[0], failed: failed - before[1] }
+    }
+}

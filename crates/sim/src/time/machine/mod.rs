@@ -1,0 +1,444 @@
+//! The timed machine: SMs, the network, L2 slices and DRAM, and the loop that moves them forward together.
+//!
+//! Time goes in windows no longer than the network's latency. Inside a window SMs and memory partitions know nothing of
+//! each other, so they run in any order or in parallel; between windows their messages are exchanged in a fixed order,
+//! and what slices served is done to memory. The result is the same on any number of host threads.
+
+mod coherence;
+mod crew;
+mod exchange;
+pub mod firmware;
+mod hangs;
+mod stopped;
+pub mod totals;
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, RwLock};
+use std::time::{Duration, Instant};
+
+use crate::chip::Chip;
+use crate::chip::spinning::{Bows, BowsSpec, QueueMode};
+use crate::exec::fault::Fault;
+use crate::exec::launch::Launch;
+use crate::exec::locks::holders::LockTable;
+use crate::exec::locks::notes::LockNotes;
+use crate::exec::locks::unit::LockUnits;
+use crate::exec::memory::store::Memory;
+use crate::exec::output::Output;
+use crate::exec::stop::{HangReason, Stop};
+use crate::exec::uninitialised::UninitialisedReads;
+use crate::time::aggregator::Unit;
+use crate::time::l2::Partition;
+use crate::time::l2::lock_queue::LockQueues;
+use crate::time::l2::map::AddressMap;
+use crate::time::machine::coherence::{Coherence, Reply};
+use crate::time::machine::crew::{Balance, Crew, Dealt, Lent, Pace};
+use crate::time::machine::firmware::SaveAreas;
+pub use crate::time::machine::hangs::LockPace;
+pub use crate::time::machine::stopped::Stopped;
+use crate::time::machine::totals::{PartitionCounts, Sample, TimedStats};
+use crate::time::network::Crossbar;
+use crate::time::network::message::Request;
+use crate::time::probe::Probe;
+use crate::time::sched::accuracy::Branches;
+use crate::time::sched::{self, Policy};
+use crate::time::sm::core::{Context, Sm};
+use crate::time::sm::front_end::decode::Decoded;
+use crate::time::sm::issue::spin_unit::SpinUnit;
+use crate::time::sm::load_store::Purpose;
+use crate::time::sm::stats::SmStats;
+
+/// L2 and DRAM, which keep their state from launch to launch.
+#[derive(Debug)]
+pub struct MemorySide {
+    partitions: Vec<Partition>,
+    map: AddressMap,
+    slices: u32,
+    /// The cycle after the last launch.
+    now: u64,
+}
+
+impl MemorySide {
+    /// Empty caches, closed rows.
+    pub fn new(chip: &Chip) -> MemorySide {
+        let make = |_| Partition::new(&chip.l2, &chip.dram, &chip.clock);
+        MemorySide {
+            partitions: (0..chip.l2.partitions).map(make).collect(),
+            map: AddressMap::new(&chip.l2, &chip.dram),
+            slices: chip.l2.slices_per_partition,
+            now: 0,
+        }
+    }
+
+    /// The cycle in which the next launch begins.
+    pub fn now(&self) -> u64 {
+        self.now
+    }
+
+    fn port(&self, line: u64) -> usize {
+        let (partition, slice) = self.map.slice_of(line);
+        (partition * self.slices + slice) as usize
+    }
+}
+
+/// How the machine runs a launch.
+pub struct Options<'a> {
+    /// The warp scheduling policy's name, for reports.
+    pub policy: &'a str,
+    /// Makes the policy of one scheduler. BOWS is wrapped around it if it is on.
+    pub make_policy: &'a (dyn Fn() -> Box<dyn Policy> + Sync),
+    pub bows: Bows,
+    /// Host threads; 0 is one for each core.
+    pub threads: usize,
+    /// Counters are sampled after every so many cycles.
+    pub sample_cycles: Option<u64>,
+}
+
+/// Runs a launch, or firmware that starts CTAs of the context's kernels, until it ends or has to be stopped. `make_probe`
+/// gives the SM of a number its observer, in a launch that begins at a cycle. Inside a window all threads read `memory`; it
+/// is written between windows only.
+pub fn run<'a, const N: usize, P: Probe>(
+    context: Context<'a>,
+    aggregator: Option<Unit<'a>>,
+    options: &'a Options<'a>,
+    memory: &'a RwLock<&'a mut Memory>,
+    side: &'a mut MemorySide,
+    make_probe: impl Fn(u32, u64) -> P,
+) -> Stopped<'a, N, P> {
+    let launch = context.launch;
+    let chip = launch.chip;
+    let bows = options.bows.on_chip(chip);
+    let make_policy = || sched::with_back_off((options.make_policy)(), bows.as_ref());
+    let branches = bows.as_ref().map(|spec| Arc::new(Branches::new(launch.kernel, spec.sib)));
+    let start = side.now;
+    let sms: Vec<_> = (0..chip.sm.count)
+        .map(|id| {
+            let (ctas, probe) = (launch.occupancy.ctas_per_sm, (SmStats::default(), make_probe(id, start)));
+            let mut sm = Sm::<N, _>::new(chip, id, ctas, &make_policy, probe, start);
+            sm.dispatched.empty_since = start;
+            sm.dispatched.can_yield = aggregator.is_some() && chip.wavefront_yield.is_some();
+            sm.effects_mut().lock_units = LockUnits::new(launch.lock_bits(), id, 1);
+            sm.lanes_ended = (chip.lock_queue.mode != QueueMode::Off).then(Vec::new);
+            if let (Some(spec), Some(branches)) = (&bows, &branches) {
+                sm.spin_unit = Some(Box::new(SpinUnit::new(chip, spec, branches, start)));
+            }
+            sm
+        })
+        .collect();
+    let ports = side.partitions.len() * side.slices as usize;
+    let before: Vec<_> =
+        side.partitions.iter().map(|p| (p.stats().clone(), p.dram_stats().clone())).collect();
+    let threads = match options.threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        threads => threads,
+    };
+    // More threads than SMs would have nothing to do.
+    let threads = threads.min(sms.len());
+    let nodes = sms.len() + aggregator.is_some() as usize;
+    let total = launch.shape.grid.iter().map(|&d| d as u64).product();
+    let mut machine = Machine::<N, P> {
+        context,
+        options,
+        requests: Crossbar::new(nodes, ports, &chip.interconnect, &chip.clock),
+        replies: Crossbar::new(ports, nodes, &coherence::reply_network(chip), &chip.clock),
+        coherence: Coherence::new(chip, nodes, ports),
+        told_room: vec![None; sms.len()],
+        sms: Dealt::new(sms, threads),
+        partitions: Dealt::new(std::mem::take(&mut side.partitions), threads),
+        balance: Balance::default(),
+        pace: Pace::new(),
+        memory,
+        side,
+        start,
+        window: chip.interconnect.latency_cycles as u64,
+        next_cta: 0,
+        total: if aggregator.is_some() { 0 } else { total },
+        aggregator,
+        commands: Vec::new(),
+        save_areas: SaveAreas::default(),
+        locks: LockTable::default(),
+        lock_queues: LockQueues::new(chip),
+        tries: VecDeque::from([(start, [0; 2])]),
+        quiet_since: start,
+        watching: false,
+        samples: Vec::new(),
+        next_sample: options.sample_cycles.map(|cycles| start + cycles.max(1)),
+        before,
+        exchanged: start,
+        cut_off: false,
+        longest_delay: bows.as_ref().map_or(0, BowsSpec::longest_cycles),
+    };
+    let work = |share: &mut Share<N, P>| share.run(&context, &memory.read().expect(NO_PANIC));
+    let end = Crew::with(threads, work, |crew| machine.run(crew));
+    // The host sees what coherent L1s hold and memory does not.
+    machine.show_host();
+    Stopped { machine, end }
+}
+
+/// What one thread runs through a window.
+struct Share<const N: usize, P: Probe> {
+    sms: Lent<Sm<N, (SmStats, P)>>,
+    partitions: Lent<Partition>,
+    window: Range<u64>,
+    /// How long that took.
+    took: Duration,
+}
+
+impl<const N: usize, P: Probe> Default for Share<N, P> {
+    fn default() -> Self {
+        Share { sms: Vec::new(), partitions: Vec::new(), window: 0..0, took: Duration::ZERO }
+    }
+}
+
+impl<const N: usize, P: Probe> Share<N, P> {
+    fn run(&mut self, context: &Context<'_>, memory: &Memory) {
+        let start = Instant::now();
+        let sms = self.sms.iter_mut().map(|(_, sm)| &mut **sm);
+        let partitions = self.partitions.iter_mut().map(|(_, partition)| &mut **partition);
+        run_window(sms, partitions, context, memory, &self.window);
+        self.took = start.elapsed();
+    }
+}
+
+/// Runs SMs and partitions through a window.
+fn run_window<'a, const N: usize, P: Probe + 'a>(
+    sms: impl Iterator<Item = &'a mut Sm<N, (SmStats, P)>>,
+    partitions: impl Iterator<Item = &'a mut Partition>,
+    context: &Context<'_>,
+    memory: &Memory,
+    window: &Range<u64>,
+) {
+    sms.for_each(|sm| sm.run(context, memory, window.start, window.end));
+    partitions.for_each(|partition| partition.run(window.end));
+}
+
+const NO_PANIC: &str = "nobody panics with memory in hand";
+
+struct Machine<'a, const N: usize, P: Probe> {
+    context: Context<'a>,
+    options: &'a Options<'a>,
+    sms: Dealt<Sm<N, (SmStats, P)>>,
+    partitions: Dealt<Partition>,
+    balance: Balance,
+    pace: Pace,
+    /// Read by all inside a window, changed only between windows.
+    memory: &'a RwLock<&'a mut Memory>,
+    side: &'a mut MemorySide,
+    requests: Crossbar<Request>,
+    replies: Crossbar<Reply>,
+    /// The control processor, if it runs firmware.
+    aggregator: Option<Unit<'a>>,
+    /// What it wants of the SMs, with the cycle of arrival.
+    commands: Vec<(u64, u32, crate::time::dispatch::Command)>,
+    /// Memory for warps that yield.
+    save_areas: SaveAreas,
+    /// What keeps L1s coherent, on chips where they are.
+    coherence: Option<Box<Coherence>>,
+    /// What each SM knows of the room for its requests. SMs that another thread runs are far from this one's cache.
+    told_room: Vec<Option<u32>>,
+    start: u64,
+    window: u64,
+    next_cta: u64,
+    total: u64,
+    locks: LockTable,
+    /// Where threads wait for locks, if the chip lets them sleep.
+    lock_queues: Option<Box<LockQueues>>,
+    /// Locks taken and tries failed, by the cycle: the last few times that somebody looked.
+    tries: VecDeque<(u64, [u64; 2])>,
+    /// No value has changed since this cycle.
+    quiet_since: u64,
+    /// Warps are watched for repetition.
+    watching: bool,
+    samples: Vec<Sample>,
+    next_sample: Option<u64>,
+    /// What memory partitions had counted before the launch.
+    before: Vec<PartitionCounts>,
+    /// When messages were last exchanged.
+    exchanged: u64,
+    /// Nobody observes the SMs any more.
+    cut_off: bool,
+    /// So long may a warp wait before it polls again.
+    longest_delay: u64,
+}
+
+/// Windows between looks at the clock on the wall and at who wants to stop.
+const WINDOWS_PER_LOOK: u64 = 64;
+
+impl<const N: usize, P: Probe> Machine<'_, N, P> {
+    fn run(&mut self, crew: &Crew<Share<N, P>>) -> Result<(), Stop> {
+        let mut windows = 0u64;
+        let mut now = self.start;
+        loop {
+            self.dispatch(now);
+            let done = self.next_cta == self.total
+                && self.sms.iter().all(|sm| sm.is_empty())
+                && self.firmware_is_done();
+            now = match self.next_event(now) {
+                Some(next) => next,
+                // What is still on its way has arrived: the next launch finds an empty network.
+                None if done => break,
+                None => return Err(Stop::Hang(HangReason::Blocked)),
+            };
+            let until = now + self.window;
+            self.advance(now..until, crew);
+            self.exchange(until);
+            now = until;
+            if let Some((_, fault)) = self.first_fault() {
+                return Err(Stop::Fault(fault));
+            }
+            if let Some(failure) = self.aggregator.as_mut().and_then(|a| a.failure.take()) {
+                return Err(Stop::Firmware(failure));
+            }
+            if !done {
+                self.look_for_hang(now)?;
+            }
+            self.take_sample(now);
+            windows += 1;
+            if windows.is_multiple_of(WINDOWS_PER_LOOK) {
+                self.look_outside()?;
+            }
+        }
+        self.side.now = now;
+        Ok(())
+    }
+
+    /// Gives waiting CTAs to SMs that have room, one to each in turn.
+    fn dispatch(&mut self, now: u64) {
+        self.obey(now);
+        let mut placed = true;
+        while placed && self.next_cta < self.total {
+            placed = false;
+            for id in 0..self.sms.len() {
+                let sm = &mut self.sms[id];
+                if self.next_cta < self.total && sm.has_room() {
+                    sm.start_cta(&self.context, self.next_cta, now);
+                    self.next_cta += 1;
+                    placed = true;
+                }
+            }
+        }
+    }
+
+    /// The next cycle, from `now` on, in which anything happens.
+    fn next_event(&self, now: u64) -> Option<u64> {
+        let first = self.sms.iter().map(|sm| sm.wakes_at()).min().filter(|&at| at != u64::MAX);
+        // Mostly some SM is at work, and then it does not matter what else happens.
+        if first.is_some_and(|at| at <= now) {
+            return Some(now);
+        }
+        let outside = self.outside_events().chain(self.firmware_event());
+        first.into_iter().chain(outside).min().map(|at| at.max(now))
+    }
+
+    /// When anything happens outside of the SMs.
+    fn outside_events(&self) -> impl Iterator<Item = u64> {
+        let partitions = self.partitions.iter().filter_map(|partition| partition.next_event());
+        let coherence = self.coherence.as_ref().and_then(|coherence| coherence.next_event());
+        partitions
+            .chain([self.requests.next_event(), self.replies.next_event(), coherence].into_iter().flatten())
+    }
+
+    /// Runs everything through a window: each thread its share, or one alone all of it.
+    fn advance(&mut self, window: Range<u64>, crew: &Crew<Share<N, P>>) {
+        if crew.others() > 0 && self.pace.next_window(Instant::now) {
+            return self.advance_together(window, crew);
+        }
+        let memory = self.memory.read().expect(NO_PANIC);
+        run_window(self.sms.iter_mut(), self.partitions.iter_mut(), &self.context, &memory, &window);
+        if let Some(aggregator) = &mut self.aggregator {
+            aggregator.run(&memory, window.end);
+        }
+    }
+
+    fn advance_together(&mut self, window: Range<u64>, crew: &Crew<Share<N, P>>) {
+        for other in 0..crew.others() {
+            crew.give(other, |share| {
+                share.window = window.clone();
+                self.sms.lend(other, &mut share.sms);
+                self.partitions.lend(other, &mut share.partitions);
+            });
+        }
+        let memory = self.memory.read().expect(NO_PANIC);
+        // The last hand may hold less than the others; the leader has more to do besides.
+        let mine = crew.others();
+        let start = Instant::now();
+        let (sms, partitions) = (self.sms.of_hand(mine), self.partitions.of_hand(mine));
+        run_window(sms, partitions, &self.context, &memory, &window);
+        if let Some(aggregator) = &mut self.aggregator {
+            aggregator.run(&memory, window.end);
+        }
+        self.balance.worked(mine, start.elapsed());
+        for other in 0..crew.others() {
+            crew.take_back(other, |share, done| {
+                if !done {
+                    share.run(&self.context, &memory);
+                }
+                self.sms.take_back(&mut share.sms);
+                self.partitions.take_back(&mut share.partitions);
+                self.balance.worked(other, share.took);
+            });
+        }
+        self.balance.settle(&mut self.sms);
+    }
+
+    /// After a launch was cut off: what its warps have issued still reaches memory, and the next launch finds an empty
+    /// network.
+    fn drain(&mut self) {
+        self.cut_off = true;
+        loop {
+            let sms = self.sms.iter().filter_map(|sm| sm.drains_at());
+            let Some(next) = sms.chain(self.outside_events()).min() else { break };
+            let now = next.max(self.exchanged);
+            let until = now + self.window;
+            self.sms.iter_mut().for_each(|sm| sm.drain(now, until));
+            self.partitions.iter_mut().for_each(|partition| partition.run(until));
+            self.exchange(until);
+        }
+        self.side.now = self.exchanged;
+    }
+
+    fn first_fault(&mut self) -> Option<(u64, Box<Fault>)> {
+        let faults = self.sms.iter_mut().filter(|sm| sm.fault.is_some());
+        faults.min_by_key(|sm| (sm.fault.as_ref().map(|(at, _)| *at), sm.id())).and_then(|sm| sm.fault.take())
+    }
+
+    fn look_outside(&self) -> Result<(), Stop> {
+        let limits = self.context.launch.limits;
+        if let Some(progress) = &limits.progress {
+            let instructions = self.sms.iter().map(|sm| sm.probe.0.warp_instructions()).sum();
+            progress.instructions.store(instructions, Ordering::Relaxed);
+            let resident = self.sms.iter().map(|sm| sm.residents().count() as u64).sum::<u64>();
+            let started = self.started().0;
+            progress.ctas_done.store(started.saturating_sub(resident), Ordering::Relaxed);
+            progress.ctas.store(self.total.max(started), Ordering::Relaxed);
+        }
+        match &limits.interrupt {
+            Some(stop) if stop.load(Ordering::Relaxed) => Err(Stop::Interrupted),
+            _ => Ok(()),
+        }
+    }
+
+    fn take_sample(&mut self, now: u64) {
+        let (Some(at), Some(every)) = (self.next_sample, self.options.sample_cycles) else { return };
+        if now >= at {
+            let mut totals = TimedStats::gather(&self.sms, &self.partitions, &self.locks);
+            totals.since(&self.before);
+            self.samples.push(Sample::new(now - self.start, &self.sms, &totals));
+            let every = every.max(1);
+            self.next_sample = Some(at + every * ((now - at) / every + 1));
+        }
+    }
+
+    /// The samples, and one of the end: what they count adds up to the launch's totals.
+    fn all_samples(&mut self, totals: &TimedStats) -> Vec<Sample> {
+        let mut samples = std::mem::take(&mut self.samples);
+        if self.options.sample_cycles.is_some() {
+            // Replies to the last stores may have been on their way when the last CTA had ended.
+            samples.retain(|sample| sample.cycle < totals.cycles);
+            samples.push(Sample::new(totals.cycles, &self.sms, totals));
+        }
+        samples
+    }
+}

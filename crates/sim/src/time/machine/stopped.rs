@@ -1,0 +1,124 @@
+//! A machine that has stopped, at the end of its launch or before: what it shows, and what it hands back.
+
+use std::sync::RwLockReadGuard;
+
+use super::*;
+
+/// A machine whose launch has ended or was stopped early. It is as it was in its last cycle, until [`Stopped::finish`].
+pub struct Stopped<'a, const N: usize, P: Probe> {
+    pub(super) machine: Machine<'a, N, P>,
+    pub(super) end: Result<(), Stop>,
+}
+
+/// What is left of a launch.
+pub struct Finished<P> {
+    pub end: Result<(), Stop>,
+    pub timed: TimedStats,
+    /// CTAs that ever ran, and their warps.
+    pub ctas: u64,
+    pub warps: u64,
+    pub output: Output,
+    pub uninitialised: UninitialisedReads,
+    pub lock_notes: LockNotes,
+    /// The observer of each SM.
+    pub probes: Vec<P>,
+}
+
+impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
+    /// Why it was stopped, if it did not end by itself.
+    pub fn stop(&self) -> Option<&Stop> {
+        self.end.as_ref().err()
+    }
+
+    pub fn context(&self) -> &Context<'a> {
+        &self.machine.context
+    }
+
+    pub fn policy(&self) -> &str {
+        self.machine.options.policy
+    }
+
+    pub fn sms(&self) -> impl Iterator<Item = &Sm<N, (SmStats, P)>> {
+        self.machine.sms.iter()
+    }
+
+    pub fn memory(&self) -> RwLockReadGuard<'_, &'a mut Memory> {
+        self.machine.memory.read().expect(NO_PANIC)
+    }
+
+    /// Who took locks in global memory.
+    pub fn locks(&self) -> &LockTable {
+        &self.machine.locks
+    }
+
+    pub fn aggregator(&self) -> Option<&Unit<'a>> {
+        self.machine.aggregator.as_ref()
+    }
+
+    /// CTAs of the grid that have not started.
+    pub fn unstarted_ctas(&self) -> u64 {
+        self.machine.total - self.machine.next_cta
+    }
+
+    /// How attempts at locks went before it stopped.
+    pub fn lock_pace(&self) -> LockPace {
+        self.machine.pace(self.now())
+    }
+
+    /// The cycle in which the launch ended or was stopped.
+    pub fn now(&self) -> u64 {
+        let machine = &self.machine;
+        let last = machine.sms.iter().map(|sm| if self.end.is_ok() { sm.last_end } else { sm.now }).max();
+        last.unwrap_or(machine.start).max(machine.firmware_cycle())
+    }
+
+    /// Cycles since the launch began.
+    pub fn cycles(&self) -> u64 {
+        self.now().saturating_sub(self.machine.start)
+    }
+
+    /// Accounts for the last states, lets accesses in flight reach memory, and gives everything back.
+    pub fn finish(self) -> Finished<P> {
+        let now = self.now();
+        let Stopped { mut machine, end } = self;
+        machine.sms.iter_mut().for_each(|sm| sm.cut_off(now));
+        let mut timed = TimedStats::gather(&machine.sms, &machine.partitions, &machine.locks);
+        timed.since(&machine.before);
+        timed.cycles = now.saturating_sub(machine.start);
+        timed.policy = machine.options.policy.to_string();
+        timed.requests = machine.requests.stats();
+        timed.replies = machine.replies.stats();
+        timed.samples = machine.all_samples(&timed);
+        timed.aggregator = machine.firmware_stats(now);
+        for (of_sm, sm) in timed.sms.iter_mut().zip(machine.sms.iter()) {
+            of_sm.0.stalled_on_aggregator = sm.dispatched.empty_cycles;
+            timed.total.stalled_on_aggregator += sm.dispatched.empty_cycles;
+        }
+        let (ctas, warps) = machine.started();
+        timed.coherence = machine.coherence.as_ref().map(|coherence| coherence.stats());
+        if end.is_err() {
+            machine.drain();
+            machine.show_host();
+        }
+        machine.save_areas.free(&mut machine.memory.write().expect(NO_PANIC));
+        machine.side.partitions = machine.partitions.into_vec();
+        let mut finished = Finished {
+            end,
+            timed,
+            ctas,
+            warps,
+            output: Output::default(),
+            uninitialised: UninitialisedReads::default(),
+            lock_notes: LockNotes::default(),
+            probes: Vec::new(),
+        };
+        for mut sm in machine.sms.into_vec() {
+            let effects = std::mem::take(sm.effects_mut());
+            finished.output.merge(effects.output);
+            finished.uninitialised.merge(sm.unwritten);
+            finished.lock_notes.merge(effects.lock_notes);
+            finished.probes.push(sm.probe.1);
+        }
+        finished
+    }
+}

@@ -1,0 +1,168 @@
+//! What a timed launch did, put together from the counters of all units.
+
+use crate::exec::locks::holders::{LockStats, LockTable};
+use crate::time::aggregator::AggregatorStats;
+use crate::time::directory::DirectoryStats;
+use crate::time::dram::DramStats;
+use crate::time::l2::{Partition, PartitionStats};
+use crate::time::machine::crew::Dealt;
+use crate::time::network::NetworkStats;
+use crate::time::probe::Probe;
+use crate::time::sched::accuracy::Detection;
+use crate::time::sm::core::Sm;
+use crate::time::sm::issue::spin_unit::BackOffs;
+use crate::time::sm::load_store::stats::L1Stats;
+use crate::time::sm::stats::SmStats;
+
+/// The counters of a partition.
+pub type PartitionCounts = (PartitionStats, DramStats);
+
+/// What a timed launch did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TimedStats {
+    /// From the first CTA's start to the last one's end.
+    pub cycles: u64,
+    /// The warp scheduling policy.
+    pub policy: String,
+    /// All SMs together.
+    pub total: SmStats,
+    /// Each SM: its warps, its load/store unit and L1.
+    pub sms: Vec<(SmStats, L1Stats)>,
+    /// The load/store units and L1s of all SMs.
+    pub l1: L1Stats,
+    /// All L2 slices.
+    pub l2: PartitionStats,
+    /// All DRAM channels.
+    pub dram: DramStats,
+    /// Towards the L2.
+    pub requests: NetworkStats,
+    /// Back to the SMs.
+    pub replies: NetworkStats,
+    /// Locks and waits.
+    pub locks: LockStats,
+    /// Lock bits that the program itself took, and its atomics, each counted once: of the SM with the most.
+    pub lock_bits: [u64; 2],
+    /// Spinning warps that backed off, if BOWS was on.
+    pub bows: Option<BowsStats>,
+    /// Counters over time, if they were asked for ([`Timing::sample_cycles`](crate::Timing::sample_cycles)).
+    pub samples: Vec<Sample>,
+    /// The directory, where L1s are coherent.
+    pub coherence: Option<DirectoryStats>,
+    /// The control processor, if it ran firmware.
+    pub aggregator: Option<AggregatorStats>,
+    partitions: Vec<PartitionCounts>,
+}
+
+/// What BOWS did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct BowsStats {
+    /// Whether the hardware looked for spin-inducing branches itself.
+    pub by_ddos: bool,
+    /// How often warps backed off, and for how long.
+    pub back_offs: BackOffs,
+    /// Which branches were found, and how well.
+    pub detection: Detection,
+}
+
+impl TimedStats {
+    /// Adds up the counters as they are.
+    pub(crate) fn gather<const N: usize, P: Probe>(
+        sms: &Dealt<Sm<N, (SmStats, P)>>,
+        partitions: &Dealt<Partition>,
+        locks: &LockTable,
+    ) -> TimedStats {
+        let mut stats = TimedStats { locks: locks.stats.clone(), ..TimedStats::default() };
+        for sm in sms.iter() {
+            let mut of_sm = sm.probe.0.clone();
+            of_sm.unit_busy = sm.unit_busy;
+            let l1 = sm.l1_stats();
+            stats.total.add(&of_sm);
+            stats.l1.add(&l1);
+            stats.sms.push((of_sm, l1));
+            stats.locks.add(&sm.locks.stats);
+            if let Some(unit) = sm.effects().lock_units.of(sm.id()) {
+                stats.locks.add(&unit.stats);
+                let used = unit.used();
+                stats.lock_bits = [0, 1].map(|by| stats.lock_bits[by].max(used[by]));
+                let [tries, failed] = unit.tries;
+                (stats.l1.lock_tries, stats.l1.lock_failures) =
+                    (stats.l1.lock_tries + tries, stats.l1.lock_failures + failed);
+            }
+            stats.locks.wait_ok += sm.polls[0].saturating_sub(sm.polls[1]);
+            stats.locks.wait_fail += sm.polls[1];
+        }
+        let units: Vec<_> = sms.iter().filter_map(|sm| sm.spin_unit.as_deref()).collect();
+        if let Some(first) = units.first() {
+            let mut bows = BowsStats { by_ddos: first.detects(), ..BowsStats::default() };
+            units.iter().for_each(|unit| bows.back_offs.add(&unit.stats));
+            bows.detection = Detection::of(units.iter().map(|unit| &unit.encounters));
+            stats.bows = Some(bows);
+        }
+        stats.partitions = partitions.iter().map(|p| (p.stats().clone(), p.dram_stats().clone())).collect();
+        for (l2, dram) in &stats.partitions {
+            stats.l2.add(l2);
+            stats.dram.add(dram);
+        }
+        stats
+    }
+
+    /// Takes off what the memory partitions had counted before the launch.
+    pub(crate) fn since(&mut self, before: &[PartitionCounts]) {
+        for (l2, dram) in before {
+            self.l2.subtract(l2);
+            self.dram.subtract(dram);
+        }
+    }
+}
+
+/// Counters at one moment; those that count events do so from the launch's start.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sample {
+    /// The cycle.
+    pub cycle: u64,
+    /// Warps on all SMs.
+    pub resident_warps: u64,
+    /// Warps that go round in spin loops.
+    pub spinning_warps: u64,
+    /// Lines that L1s wait for.
+    pub outstanding_misses: u64,
+    /// Instructions issued.
+    pub warp_instructions: u64,
+    /// Lines found in L1s.
+    pub l1_hits: u64,
+    /// Lines asked for by L1s.
+    pub l1_misses: u64,
+    /// Requests that L2 slices could serve at once.
+    pub l2_hits: u64,
+    /// Requests for which they had to ask memory.
+    pub l2_misses: u64,
+    /// Bytes moved by DRAM.
+    pub dram_bytes: u64,
+    /// Locks taken.
+    pub locks_acquired: u64,
+    /// Tries that failed.
+    pub locks_failed: u64,
+}
+
+impl Sample {
+    pub(crate) fn new<const N: usize, P: Probe>(
+        cycle: u64,
+        sms: &Dealt<Sm<N, (SmStats, P)>>,
+        totals: &TimedStats,
+    ) -> Sample {
+        Sample {
+            cycle,
+            resident_warps: sms.iter().flat_map(|sm| sm.residents()).map(|r| r.warps.len() as u64).sum(),
+            spinning_warps: sms.iter().map(|sm| sm.spinning_warps as u64).sum(),
+            outstanding_misses: sms.iter().map(|sm| sm.memory.l1.outstanding() as u64).sum(),
+            warp_instructions: totals.total.warp_instructions(),
+            l1_hits: totals.l1.hits,
+            l1_misses: totals.l1.misses,
+            l2_hits: totals.l2.hits,
+            l2_misses: totals.l2.misses,
+            dram_bytes: totals.dram.bytes,
+            locks_acquired: totals.locks.acquired,
+            locks_failed: totals.locks.failed_intra + totals.locks.failed_inter,
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The network between SMs and L2 slices: a crossbar, one for requests and another for replies.
+//!
+//! Each source has one queue and one port into the crossbar; each sink has one port out of it. A port moves one flit an
+//! interconnect cycle, and packets are not mixed. From a queue the first packet for each sink can leave, so one that
+//! waits for a busy sink does not hold up the others (virtual output queues). Every cycle, the free sinks choose in turn
+//! among the free sources that have something for them, and no sink stays idle that could be served (as iSLIP does
+//! after a few rounds).
+//!
+//! The machine works in windows as long as the network's latency: all that is injected during a window is known when it
+//! ends, and whatever leaves a queue in it arrives after it.
+
+mod coming;
+mod nodes;
+mod packets;
+mod ports;
+#[cfg(test)]
+mod tests;
+
+pub mod message;
+
+use crate::chip::timing::{ClockSpec, InterconnectSpec};
+use crate::kit::divisor::Divisor;
+use crate::time::network::coming::NEVER;
+use crate::time::network::nodes::{Few, Many};
+use crate::time::network::ports::Ports;
+
+/// What a network did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct NetworkStats {
+    /// Packets that left their queues.
+    pub packets: u64,
+    /// Flits of these packets.
+    pub flits: u64,
+    /// Core cycles that they waited, beyond what they would have in an idle network, added up.
+    pub queue_cycles: u64,
+    /// Packets that, at the head of a queue, found no room at their sink.
+    pub blocked_by_sink: u64,
+}
+
+crate::kit::counters::add_up!(NetworkStats { packets, flits, queue_cycles, blocked_by_sink });
+
+/// A crossbar and the queues in front of it.
+#[derive(Clone, Debug)]
+pub struct Crossbar<M: Copy> {
+    clock: Clock,
+    latency_cycles: u64,
+    flit_bytes: Divisor,
+    header_bytes: u32,
+    queue_packets: u32,
+    ports: AllPorts<M>,
+    /// The core cycle before which everything has left that could.
+    until: u64,
+}
+
+/// Ports of a small crossbar, whose sets of nodes are a word each, or of a large one.
+#[derive(Clone, Debug)]
+enum AllPorts<M: Copy> {
+    Few(Ports<M, Few>),
+    Many(Ports<M, Many>),
+}
+
+/// Does the same with either kind.
+macro_rules! with_ports {
+    ($crossbar:expr, $ports:ident => $what:expr) => {
+        match $crossbar {
+            AllPorts::Few($ports) => $what,
+            AllPorts::Many($ports) => $what,
+        }
+    };
+}
+
+impl<M: Copy + std::fmt::Debug> Crossbar<M> {
+    /// An idle network. None of the specs' numbers is zero.
+    pub fn new(sources: usize, sinks: usize, spec: &InterconnectSpec, clock: &ClockSpec) -> Self {
+        debug_assert!(spec.latency_cycles > 0, "a window has at least one cycle");
+        debug_assert!(sources.max(sinks) <= u16::MAX as usize);
+        let ports = if sources.max(sinks) <= Few::MOST {
+            AllPorts::Few(Ports::new(sources, sinks))
+        } else {
+            AllPorts::Many(Ports::new(sources, sinks))
+        };
+        Crossbar {
+            clock: Clock::new(clock),
+            latency_cycles: u64::from(spec.latency_cycles),
+            flit_bytes: Divisor::new(spec.flit_bytes as u64),
+            header_bytes: spec.header_bytes,
+            queue_packets: spec.queue_packets,
+            ports,
+            until: 0,
+        }
+    }
+
+    /// Packets that `source` may still inject. What leaves its queue makes room only in [`Crossbar::advance`].
+    #[inline]
+    pub fn room(&self, source: usize) -> u32 {
+        self.queue_packets.saturating_sub(with_ports!(&self.ports, ports => ports.queued(source)))
+    }
+
+    /// Puts a packet into its source's queue at core cycle `at`, not before an earlier one of this source nor before
+    /// the last window's end. The header is not in `data_bytes`.
+    #[inline(always)]
+    pub fn inject(&mut self, source: usize, at: u64, sink: usize, data_bytes: u32, message: M) {
+        debug_assert!(self.room(source) > 0, "source {source} has no room");
+        debug_assert!(at >= self.until, "a packet for cycle {at}, at cycle {}", self.until);
+        let ready = self.clock.tick_from(at);
+        let flits = self.flit_bytes.quotient_up((self.header_bytes + data_bytes) as u64).max(1) as u32;
+        with_ports!(&mut self.ports, ports => ports.inject(source, ready, sink, flits, message));
+    }
+
+    /// Moves every packet that can leave its queue before core cycle `until`, but none earlier than a latency before
+    /// it, so that none arrives before it.
+    ///
+    /// `room(sink)` says how many packets a sink takes; it is asked before any is delivered. `deliver(sink, arrival, message)` is called in order of arrival for each sink.
+    pub fn advance(
+        &mut self,
+        until: u64,
+        room: impl FnMut(usize) -> u32,
+        mut deliver: impl FnMut(usize, u64, &M),
+    ) {
+        debug_assert!(until >= self.until, "time went back from cycle {} to {until}", self.until);
+        let from = self.until.max(until.saturating_sub(self.latency_cycles));
+        self.until = until;
+        let (clock, latency) = (self.clock, self.latency_cycles);
+        let (from, end) = (clock.tick_from(from), clock.tick_from(until));
+        let deliver =
+            |sink, left: u64, message: &M| deliver(sink, clock.cycle_from(left - 1) + latency, message);
+        with_ports!(&mut self.ports, ports => ports.advance(from, end, room, deliver));
+    }
+
+    /// Earliest core cycle at which a waiting packet could leave its queue, if its sink has room.
+    pub fn next_event(&self) -> Option<u64> {
+        let tick = with_ports!(&self.ports, ports => ports.next_event());
+        (tick != NEVER).then(|| self.clock.cycle_of(tick.max(self.clock.tick_from(self.until))))
+    }
+
+    /// What it did so far.
+    pub fn stats(&self) -> NetworkStats {
+        let (stats, ticks) = with_ports!(&self.ports, ports => (&ports.stats, ports.queue_ticks));
+        NetworkStats { queue_cycles: self.clock.cycle_of(ticks), ..stats.clone() }
+    }
+}
+
+/// Two clocks whose edges meet at 0: `ticks` of the interconnect take as long as `cycles` of the core.
+#[derive(Clone, Copy, Debug)]
+struct Clock {
+    ticks: Divisor,
+    cycles: Divisor,
+}
+
+impl Clock {
+    fn new(spec: &ClockSpec) -> Clock {
+        let (ticks, cycles) = (u64::from(spec.interconnect_mhz), u64::from(spec.core_mhz));
+        debug_assert!(ticks > 0 && cycles > 0, "clocks run");
+        let common = greatest_common_divisor(ticks, cycles);
+        Clock { ticks: Divisor::new(ticks / common), cycles: Divisor::new(cycles / common) }
+    }
+
+    /// The first tick that does not begin before core cycle `cycle`.
+    #[inline]
+    fn tick_from(&self, cycle: u64) -> u64 {
+        self.cycles.quotient_up(cycle * self.ticks.get())
+    }
+
+    /// The first core cycle that does not begin before `tick`.
+    #[inline]
+    fn cycle_from(&self, tick: u64) -> u64 {
+        self.ticks.quotient_up(tick * self.cycles.get())
+    }
+
+    /// The core cycle in which `tick` begins.
+    #[inline]
+    fn cycle_of(&self, tick: u64) -> u64 {
+        self.ticks.quotient(tick * self.cycles.get())
+    }
+}
+
+fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
+}

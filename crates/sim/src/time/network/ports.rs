@@ -1,0 +1,283 @@
+//! Sources, sinks and what is between them: who may send, and who is next.
+
+use crate::kit::divisor::Divisor;
+use crate::time::network::NetworkStats;
+use crate::time::network::coming::{Coming, NEVER};
+use crate::time::network::nodes::NodeSet;
+use crate::time::network::packets::{List, Packet, Packets};
+
+/// The ports of a crossbar and the queues in front of it. Times are in interconnect ticks.
+#[derive(Clone, Debug)]
+pub(crate) struct Ports<M: Copy, S> {
+    sources: Vec<Source>,
+    sinks: Vec<Sink<S>>,
+    sink_count: Divisor,
+    packets: Packets<M>,
+    /// Packets that have come, of source `i` for sink `k`, at `i * sinks + k`.
+    lists: Vec<List>,
+    /// Packets that have not come yet.
+    coming: Coming,
+    /// Packets that come in this tick.
+    arrived: Vec<u32>,
+    /// Nodes whose port moves flits.
+    busy: Nodes<S>,
+    done: Done<S>,
+    /// Sinks for which packets have come.
+    wanted: S,
+    /// Of those, the ones that may take more in this window, and the ones that were found not to.
+    open: S,
+    full: S,
+    /// Open ones that have not chosen in this tick.
+    choosing: S,
+    /// Ticks that packets waited, added up.
+    pub queue_ticks: u64,
+    pub stats: NetworkStats,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Source {
+    /// Packets in its queue.
+    queued: u32,
+    /// When its port has moved the last flit that left.
+    free: u64,
+    /// When its last packet comes.
+    last: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Sink<S> {
+    /// When a packet may leave its queue such that it finds this sink's port free at the other end.
+    free: u64,
+    /// The source that goes first if several could; those below it go last.
+    turn: u32,
+    /// Packets that it still takes in this window.
+    room: u32,
+    /// Sources that have a packet for it which has come.
+    wanted_by: S,
+}
+
+/// Some sources and some sinks.
+#[derive(Clone, Debug)]
+struct Nodes<S> {
+    sources: S,
+    sinks: S,
+}
+
+/// Ports by the tick in which they have moved their last flit.
+#[derive(Clone, Debug)]
+struct Done<S> {
+    /// Of tick `t`, at `t % DONE_AHEAD`.
+    ticks: Box<[Nodes<S>]>,
+    /// All before this tick are known to be free.
+    next: u64,
+    /// Some packet had so many flits that its ports were not free when they were thought to be.
+    long: bool,
+}
+
+/// Ticks for which there is a place: packets on chips we know have fewer flits.
+const DONE_AHEAD: u64 = 16;
+
+impl<M: Copy, S: NodeSet> Ports<M, S> {
+    pub fn new(sources: usize, sinks: usize) -> Self {
+        let none = Nodes { sources: S::none(sources), sinks: S::none(sinks) };
+        let source = Source { queued: 0, free: 0, last: 0 };
+        let sink = Sink { free: 0, turn: 0, room: 0, wanted_by: S::none(sources) };
+        Ports {
+            sources: vec![source; sources],
+            sinks: vec![sink; sinks],
+            sink_count: Divisor::new(sinks as u64),
+            packets: Packets::default(),
+            lists: vec![List::EMPTY; sources * sinks],
+            coming: Coming::new(),
+            arrived: Vec::new(),
+            done: Done { ticks: vec![none.clone(); DONE_AHEAD as usize].into(), next: 0, long: false },
+            wanted: none.sinks.clone(),
+            open: none.sinks.clone(),
+            full: none.sinks.clone(),
+            choosing: none.sinks.clone(),
+            busy: none,
+            queue_ticks: 0,
+            stats: NetworkStats::default(),
+        }
+    }
+
+    #[inline]
+    pub fn queued(&self, source: usize) -> u32 {
+        self.sources[source].queued
+    }
+
+    /// A packet joins its source's queue, to come at tick `ready`.
+    #[inline(always)]
+    pub fn inject(&mut self, source: usize, ready: u64, sink: usize, flits: u32, message: M) {
+        debug_assert!(sink < self.sinks.len());
+        let port = &mut self.sources[source];
+        debug_assert!(port.last <= ready, "source {source} went back in time");
+        (port.last, port.queued) = (ready, port.queued + 1);
+        let (source, sink) = (source as u16, sink as u16);
+        let number = self.packets.put(Packet {
+            ready,
+            next: List::NONE,
+            flits,
+            source,
+            sink,
+            counted: false,
+            message,
+        });
+        self.coming.push(number, ready);
+    }
+
+    /// Moves every packet that can leave its queue in the ticks from `from` on and below `end`.
+    pub fn advance(
+        &mut self,
+        from: u64,
+        end: u64,
+        mut room: impl FnMut(usize) -> u32,
+        mut deliver: impl FnMut(usize, u64, &M),
+    ) {
+        if !self.wanted.is_empty() || !self.coming.is_empty() {
+            self.sinks.iter_mut().enumerate().for_each(|(number, sink)| sink.room = room(number));
+            self.open.clone_from(&self.wanted);
+            self.full.clear();
+            let mut tick = from;
+            while tick < end {
+                tick = self.step(tick, &mut deliver);
+            }
+        }
+        self.coming.advance(end, &self.packets);
+    }
+
+    /// Everything that can leave at a tick does; `deliver` is told when its last flit has. Returns the next tick in which
+    /// something may leave.
+    #[inline(always)]
+    fn step(&mut self, tick: u64, deliver: &mut impl FnMut(usize, u64, &M)) -> u64 {
+        self.coming.take(tick, &self.packets, &mut self.arrived);
+        while !self.arrived.is_empty() {
+            for at in 0..self.arrived.len() {
+                self.line_up(self.arrived[at]);
+            }
+            self.arrived.clear();
+            self.coming.take(tick, &self.packets, &mut self.arrived);
+        }
+        self.free_ports(tick);
+        self.choosing.set_to(&self.open, &self.busy.sinks);
+        // The first to choose is another one every tick, so that none has the better choice for long.
+        let first = self.sink_count.remainder(tick) as usize;
+        while let Some(sink) = self.choosing.take_first(first) {
+            let to = &self.sinks[sink];
+            let Some(source) = to.wanted_by.first_but(&self.busy.sources, to.turn as usize) else { continue };
+            let room = to.room;
+            if room > 0 {
+                let number = self.serve(source, sink, tick);
+                deliver(sink, self.sinks[sink].free, &self.packets[number].message);
+            }
+            if room <= 1 {
+                self.refuse(sink);
+            }
+        }
+        if self.open.is_empty() { self.coming.next(&self.packets) } else { tick + 1 }
+    }
+
+    /// Ports that have moved their last flit before `tick` are free.
+    #[inline(always)]
+    fn free_ports(&mut self, tick: u64) {
+        // However long nothing has moved, one round of all places is enough.
+        self.done.next = self.done.next.max((tick + 1).saturating_sub(DONE_AHEAD));
+        while self.done.next <= tick {
+            let place = (self.done.next % DONE_AHEAD) as usize;
+            if self.done.long {
+                self.keep_long(place);
+            }
+            let Nodes { sources, sinks } = &mut self.done.ticks[place];
+            self.busy.sources.remove_all(sources);
+            self.busy.sinks.remove_all(sinks);
+            self.done.next += 1;
+        }
+    }
+
+    /// Ports that are looked at in the tick `done.next` and move a long packet are looked at again.
+    #[cold]
+    fn keep_long(&mut self, place: usize) {
+        let tick = self.done.next;
+        let mut here = self.done.ticks[place].clone();
+        let later = |free: u64| (free.min(tick + DONE_AHEAD - 1) % DONE_AHEAD) as usize;
+        for source in here.sources.clone().iter().filter(|&source| self.sources[source].free > tick) {
+            here.sources.remove(source);
+            self.done.ticks[later(self.sources[source].free)].sources.insert(source);
+        }
+        for sink in here.sinks.clone().iter().filter(|&sink| self.sinks[sink].free > tick) {
+            here.sinks.remove(sink);
+            self.done.ticks[later(self.sinks[sink].free)].sinks.insert(sink);
+        }
+        self.done.ticks[place] = here;
+    }
+
+    /// A packet that has come joins those of its source for its sink.
+    #[inline(always)]
+    fn line_up(&mut self, number: u32) {
+        let packet = &mut self.packets[number];
+        let (source, sink) = (packet.source as usize, packet.sink as usize);
+        let list = &mut self.lists[source * self.sinks.len() + sink];
+        if self.full.contains(sink) && list.is_empty() {
+            packet.counted = true;
+            self.stats.blocked_by_sink += 1;
+        }
+        list.push(number, &mut self.packets);
+        self.sinks[sink].wanted_by.insert(source);
+        self.wanted.insert(sink);
+        // One that is full is looked at in the next window.
+        self.open.insert_but(sink, &self.full);
+    }
+
+    /// The first packet of `source` for `sink` leaves at `tick`. Returns its number, which is free until the next comes.
+    #[inline(always)]
+    fn serve(&mut self, source: usize, sink: usize, tick: u64) -> u32 {
+        let list = &mut self.lists[source * self.sinks.len() + sink];
+        let number = list.first;
+        let Packet { ready, flits, next, .. } = self.packets[number];
+        self.packets.give_back(number);
+        let left = tick + u64::from(flits);
+        let to = &mut self.sinks[sink];
+        (to.free, to.turn) = (left, source as u32 + 1);
+        to.room -= 1;
+        list.first = next;
+        to.wanted_by.remove_if(source, list.is_empty());
+        let unwanted = to.wanted_by.is_empty();
+        self.wanted.remove_if(sink, unwanted);
+        self.open.remove_if(sink, unwanted);
+        let port = &mut self.sources[source];
+        (port.free, port.queued) = (left, port.queued - 1);
+        self.busy.sources.insert(source);
+        self.busy.sinks.insert(sink);
+        self.done.long |= u64::from(flits) >= DONE_AHEAD;
+        let done = &mut self.done.ticks[(left.min(tick + DONE_AHEAD - 1) % DONE_AHEAD) as usize];
+        done.sources.insert(source);
+        done.sinks.insert(sink);
+        self.queue_ticks += tick - ready;
+        self.stats.packets += 1;
+        self.stats.flits += u64::from(flits);
+        number
+    }
+
+    /// Packets for `sink` wait for the next window, because it takes nothing more in this one.
+    fn refuse(&mut self, sink: usize) {
+        self.open.remove(sink);
+        self.full.insert(sink);
+        for source in self.sinks[sink].wanted_by.iter() {
+            let number = self.lists[source * self.sinks.len() + sink].first;
+            let packet = &mut self.packets[number];
+            self.stats.blocked_by_sink += u64::from(!packet.counted);
+            packet.counted = true;
+        }
+    }
+
+    /// The earliest tick in which a waiting packet could leave its queue, if its sink has room, or [`NEVER`].
+    pub fn next_event(&self) -> u64 {
+        let mut tick = self.coming.next(&self.packets);
+        for sink in self.wanted.iter() {
+            let to = &self.sinks[sink];
+            let port = to.wanted_by.iter().map(|source| self.sources[source].free).min();
+            tick = tick.min(to.free.max(port.unwrap_or(NEVER)));
+        }
+        tick
+    }
+}

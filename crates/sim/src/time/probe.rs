@@ -1,0 +1,225 @@
+//! What can be observed of an SM. The machine tells a [`Probe`], chosen when it is compiled, what happens; nothing in the
+//! model reads one. `SmStats` counts; an [`Observer`] is anybody's, and costs a call for each event.
+
+use warploom_isa::Space;
+
+use crate::kit::ids::WarpSlot;
+use crate::time::sched::Issue;
+use crate::time::sm::front_end::decode::Decoded;
+
+/// What a warp does in a cycle. Every cycle of every resident warp is exactly one of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// Issues an instruction.
+    Issued,
+    /// Has none to issue: it is being fetched.
+    Fetch,
+    /// Could issue, but the scheduler chose another warp or its unit is busy.
+    Ready,
+    /// Waits for the result of an execution unit.
+    Operand,
+    /// Waits for the result of a load or an atomic.
+    Memory,
+    /// Waits until its own accesses are done (fences, acquire and release).
+    Fence,
+    /// Waits at a barrier.
+    Barrier,
+    /// Some of its lanes wait for others.
+    Lanes,
+    /// Sleeps (`nanosleep`).
+    Asleep,
+    /// Could issue, but is backed off for some time after a turn of a spin loop (BOWS).
+    BackedOff,
+    /// Waits in the queues of locks (`lock_queue.mode`).
+    LockQueue,
+    /// All its threads have ended; its last stores, or the rest of its CTA, have not.
+    Ended,
+}
+
+impl State {
+    /// How many there are.
+    pub const COUNT: usize = 12;
+
+    /// All, in the order in which counts are kept.
+    pub const ALL: [State; State::COUNT] = [
+        State::Issued,
+        State::Fetch,
+        State::Ready,
+        State::Operand,
+        State::Memory,
+        State::Fence,
+        State::Barrier,
+        State::Lanes,
+        State::Asleep,
+        State::BackedOff,
+        State::LockQueue,
+        State::Ended,
+    ];
+
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            State::Issued => "issued",
+            State::Fetch => "fetch",
+            State::Ready => "ready",
+            State::Operand => "operand",
+            State::Memory => "memory",
+            State::Fence => "fence",
+            State::Barrier => "barrier",
+            State::Lanes => "lanes",
+            State::Asleep => "asleep",
+            State::BackedOff => "backed_off",
+            State::LockQueue => "lock_queue",
+            State::Ended => "ended",
+        }
+    }
+}
+
+/// A CTA that starts or ends on an SM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CtaEvent {
+    /// Its number in the grid.
+    pub number: u64,
+    /// The slot of its first warp; the others follow.
+    pub first: WarpSlot,
+    /// Its warps.
+    pub warps: u32,
+}
+
+/// A place in memory by which threads communicate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Word {
+    /// Global, or the shared memory of a CTA.
+    pub space: Space,
+    /// Where there.
+    pub address: u64,
+}
+
+/// Observes one SM of a timed launch. Whatever it does, the machine does the same: nothing reads an observer.
+///
+/// Every cycle of every resident warp is told by exactly one [`spent`](Observer::spent).
+pub trait Observer: Send {
+    /// A warp issues an instruction.
+    fn issued(&mut self, _now: u64, _issue: &Issue) {}
+
+    /// A warp was in a state for some cycles (maybe none), from `from` on.
+    fn spent(&mut self, _slot: WarpSlot, _state: State, _from: u64, _cycles: u64) {}
+
+    fn cta_started(&mut self, _now: u64, _cta: CtaEvent) {}
+
+    fn cta_ended(&mut self, _now: u64, _cta: CtaEvent) {}
+
+    /// A warp yields and leaves its slot, to come back later.
+    fn warp_left(&mut self, _now: u64, _slot: WarpSlot) {}
+
+    /// A warp that yielded is back, maybe in another slot.
+    fn warp_came_back(&mut self, _now: u64, _slot: WarpSlot) {}
+
+    /// Lanes of a warp read what their spin loop waits for, each the word that `word` tells.
+    fn polled(&mut self, _slot: WarpSlot, _lanes: u64, _word: &dyn Fn(usize) -> Word) {}
+
+    /// A warp executed the branch of a spin loop; these lanes iterate once more.
+    fn spinning(&mut self, _now: u64, _slot: WarpSlot, _lanes: u64) {}
+
+    /// A lane changed a word of memory. With `took` it is the word its spin loop waits for: it took a lock.
+    fn wrote(&mut self, _now: u64, _slot: WarpSlot, _lane: usize, _word: Word, _took: bool) {}
+
+    /// The number of lines that the L1 has asked for and not received has changed.
+    fn outstanding(&mut self, _now: u64, _misses: usize) {}
+}
+
+/// [`Observer`] as the machine is compiled with it. A pair of probes is a probe.
+pub trait Probe: Send {
+    /// Whether it is told of [`polled`](Probe::polled) and [`wrote`](Probe::wrote), which takes the machine some time.
+    const WATCHES_MEMORY: bool = false;
+
+    /// A warp issues.
+    fn issued(&mut self, now: u64, issue: &Issue, inst: &Decoded);
+
+    /// A warp was in a state for some cycles (maybe none), from `from` on.
+    fn spent(&mut self, slot: WarpSlot, state: State, from: u64, cycles: u64);
+
+    /// A CTA starts.
+    fn cta_started(&mut self, _now: u64, _cta: CtaEvent) {}
+
+    /// A CTA has ended.
+    fn cta_ended(&mut self, _now: u64, _cta: CtaEvent) {}
+
+    /// A warp leaves its slot, to come back later.
+    fn warp_left(&mut self, _now: u64, _slot: WarpSlot) {}
+
+    /// A warp that left is back, in a slot.
+    fn warp_came_back(&mut self, _now: u64, _slot: WarpSlot) {}
+
+    /// Lanes of a warp look at what they wait for in a spin loop, each at the word that `word` tells.
+    fn polled(&mut self, _slot: WarpSlot, _lanes: u64, _word: impl Fn(usize) -> Word) {}
+
+    /// A warp at the end of a turn of a spin loop: these lanes go round once more.
+    fn spinning(&mut self, _now: u64, _slot: WarpSlot, _lanes: u64) {}
+
+    /// A lane changed a word of memory. It took a lock if the word is what its spin loop waits for.
+    fn wrote(&mut self, _now: u64, _slot: WarpSlot, _lane: usize, _word: Word, _took: bool) {}
+
+    /// Lines that the L1 waits for have become so many.
+    fn outstanding(&mut self, _now: u64, _misses: usize) {}
+}
+
+/// Nobody looks.
+impl Probe for () {
+    fn issued(&mut self, _now: u64, _issue: &Issue, _inst: &Decoded) {}
+    fn spent(&mut self, _slot: WarpSlot, _state: State, _from: u64, _cycles: u64) {}
+}
+
+impl<A: Probe, B: Probe> Probe for (A, B) {
+    const WATCHES_MEMORY: bool = A::WATCHES_MEMORY || B::WATCHES_MEMORY;
+
+    fn issued(&mut self, now: u64, issue: &Issue, inst: &Decoded) {
+        self.0.issued(now, issue, inst);
+        self.1.issued(now, issue, inst);
+    }
+
+    fn spent(&mut self, slot: WarpSlot, state: State, from: u64, cycles: u64) {
+        self.0.spent(slot, state, from, cycles);
+        self.1.spent(slot, state, from, cycles);
+    }
+
+    fn cta_started(&mut self, now: u64, cta: CtaEvent) {
+        self.0.cta_started(now, cta);
+        self.1.cta_started(now, cta);
+    }
+
+    fn cta_ended(&mut self, now: u64, cta: CtaEvent) {
+        self.0.cta_ended(now, cta);
+        self.1.cta_ended(now, cta);
+    }
+
+    fn warp_left(&mut self, now: u64, slot: WarpSlot) {
+        self.0.warp_left(now, slot);
+        self.1.warp_left(now, slot);
+    }
+
+    fn warp_came_back(&mut self, now: u64, slot: WarpSlot) {
+        self.0.warp_came_back(now, slot);
+        self.1.warp_came_back(now, slot);
+    }
+
+    fn polled(&mut self, slot: WarpSlot, lanes: u64, word: impl Fn(usize) -> Word) {
+        self.0.polled(slot, lanes, &word);
+        self.1.polled(slot, lanes, &word);
+    }
+
+    fn spinning(&mut self, now: u64, slot: WarpSlot, lanes: u64) {
+        self.0.spinning(now, slot, lanes);
+        self.1.spinning(now, slot, lanes);
+    }
+
+    fn wrote(&mut self, now: u64, slot: WarpSlot, lane: usize, word: Word, took: bool) {
+        self.0.wrote(now, slot, lane, word, took);
+        self.1.wrote(now, slot, lane, word, took);
+    }
+
+    fn outstanding(&mut self, now: u64, misses: usize) {
+        self.0.outstanding(now, misses);
+        self.1.outstanding(now, misses);
+    }
+}

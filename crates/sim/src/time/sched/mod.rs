@@ -1,0 +1,170 @@
+//! Warp schedulers: which of the warps that could issue does.
+//!
+//! A policy is one file that implements [`Policy`] and one line in [`POLICIES`], or lives in a crate of its own and is added
+//! to [`Policies`]; `docs/new-policy.md` writes one.
+
+use warploom_isa::Pc;
+
+use crate::kit::ids::{SlotSet, WarpSlot};
+
+pub mod accuracy;
+mod bows;
+mod cawa;
+pub mod cost;
+pub mod ddos;
+mod gto;
+pub mod limit;
+mod lrr;
+mod registry;
+#[cfg(test)]
+mod testing;
+
+pub use crate::time::sched::registry::{MakePolicy, NamedPolicy, POLICIES, Policies, with_back_off};
+
+/// How a branch went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BranchOutcome {
+    /// Where it goes if taken.
+    pub target: Pc,
+    /// Where its paths meet again.
+    pub reconverge: Pc,
+    /// Lanes that took it.
+    pub taken: u64,
+    /// Lanes that did not.
+    pub fallen: u64,
+}
+
+/// An instruction that a warp issued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Issue {
+    /// The warp.
+    pub slot: WarpSlot,
+    /// The instruction.
+    pub pc: Pc,
+    /// Its active lanes.
+    pub lanes: u64,
+    /// For a branch, how it went.
+    pub branch: Option<BranchOutcome>,
+    /// It is a branch that the SM takes to be spin-inducing. Never so without BOWS.
+    pub is_sib: bool,
+}
+
+/// A warp scheduler's choice among its warps.
+///
+/// Each scheduler of each SM has a policy object of its own and tells it only about its own warps. Times are in cycles
+/// and never go back. Cycles in which none of its warps could issue pass without a call: what depends on time must
+/// look at `now` and not count calls.
+pub trait Policy: Send {
+    /// Names one of `ready`, which is not empty: warps whose next instruction could issue in this cycle. `None` lets them
+    /// all wait. Called at most once a cycle; the warp then issues at least one instruction in the same cycle.
+    fn pick(&mut self, now: u64, ready: SlotSet) -> Option<WarpSlot>;
+
+    /// A warp of this scheduler starts. `age` counts the warps of the SM in the order they started: the smaller, the
+    /// older; in a CTA, warps of lower thread numbers are older.
+    fn started(&mut self, now: u64, slot: WarpSlot, age: u64);
+
+    /// A warp's last thread has ended. Its slot is free for another.
+    fn ended(&mut self, now: u64, slot: WarpSlot);
+
+    /// A warp has issued an instruction. A wide scheduler issues several in a cycle, each with its own call.
+    fn issued(&mut self, now: u64, issue: &Issue);
+
+    /// The next cycle in which it may pick a warp that it now lets wait, if it has turned ready ones down.
+    fn wakes_at(&self) -> Option<u64> {
+        None
+    }
+
+    /// BOWS only: warps that leave the backed-off state from now on have to wait so many cycles before their next turn.
+    fn set_delay_limit(&mut self, _cycles: u64) {}
+
+    /// BOWS only: if the warp is backed off, the cycle from which on it may issue.
+    fn backed_off_until(&self, _slot: WarpSlot) -> Option<u64> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::chip::Chip;
+    use crate::chip::timing::POLICY_NAMES;
+
+    #[test]
+    fn the_chip_knows_the_names_of_the_policies() {
+        assert_eq!(Policies::default().names().collect::<Vec<_>>(), POLICY_NAMES);
+    }
+
+    #[test]
+    fn a_policy_that_is_added_takes_the_place_of_one_of_the_same_name() {
+        let mut policies = Policies::default();
+        for name in ["mine", "mine", "lrr"] {
+            policies.add(NamedPolicy {
+                name: name.to_string(),
+                make: Arc::new(|_| Box::new(lrr::Lrr::default())),
+            });
+        }
+        assert_eq!(policies.names().collect::<Vec<_>>(), ["gto", "cawa", "mine", "lrr"]);
+        assert!(policies.find("mine").is_some() && policies.find("none such").is_none());
+    }
+
+    /// Steps of xorshift64.
+    fn random(state: &mut u64) -> u64 {
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        *state
+    }
+
+    /// What a policy picks in a run of warps that start, stall, branch and end at random, on slots 0, 2, …, 46.
+    fn picks(policy: &mut dyn Policy) -> Vec<Option<WarpSlot>> {
+        let (mut state, mut live, mut age, mut now) = (1, SlotSet::default(), 0, 0);
+        let mut picks = Vec::new();
+        for _ in 0..20_000 {
+            now += 1 + random(&mut state) % 16 * (random(&mut state) % 16 / 15) * 10_000;
+            let slot = WarpSlot((random(&mut state) % 24 * 2) as u8);
+            if !live.contains(slot) {
+                live.insert(slot);
+                policy.started(now, slot, age);
+                age += 1;
+            } else if random(&mut state).is_multiple_of(8) {
+                live.remove(slot);
+                policy.ended(now, slot);
+            }
+            let ready = SlotSet(live.0 & random(&mut state));
+            if ready.is_empty() {
+                continue;
+            }
+            let picked = policy.pick(now, ready);
+            picks.push(picked);
+            let Some(slot) = picked else {
+                assert!(policy.wakes_at().is_some(), "it lets ready warps wait and does not say until when");
+                continue;
+            };
+            assert!(ready.contains(slot), "{slot:?} is not in {ready:?}");
+            for _ in 0..1 + random(&mut state) % 2 {
+                let (lanes, taken) = (random(&mut state), random(&mut state));
+                let mut pc = || Pc((random(&mut state) % 100) as u32);
+                let (pc, target, reconverge) = (pc(), pc(), pc());
+                let outcome =
+                    BranchOutcome { target, reconverge, taken: lanes & taken, fallen: lanes & !taken };
+                let branch = pc.0.is_multiple_of(4).then_some(outcome);
+                let is_sib = branch.is_some() && pc.0.is_multiple_of(8);
+                policy.issued(now, &Issue { slot, pc, lanes, branch, is_sib });
+            }
+        }
+        picks
+    }
+
+    #[test]
+    fn every_policy_picks_ready_warps_and_the_same_ones_again() {
+        let chip = Chip::load("gtx480", &[]).unwrap();
+        for (name, _, make) in POLICIES {
+            for bows in [None, Some(&chip.issue.bows)] {
+                let run = || picks(&mut *with_back_off(make(&chip), bows));
+                assert!(run() == run(), "{name} is not deterministic, BOWS: {}", bows.is_some());
+            }
+        }
+    }
+}

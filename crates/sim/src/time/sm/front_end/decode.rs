@@ -1,0 +1,344 @@
+//! What the pipeline has to know about each instruction, worked out once for a kernel.
+
+use smallvec::SmallVec;
+use warploom_isa::{AtomOp, Inst, Kernel, LockNote, Op, Order, Pc, Scope, Ty, Value, Width};
+
+use crate::chip::Chip;
+use crate::chip::timing::{OperationTimes, UnitSpec};
+use crate::time::sm::front_end::operation::Operation;
+use crate::time::sm::issue::scoreboard::RegSet;
+
+/// Which unit executes an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Integer and single precision.
+    Sp,
+    /// Transcendental functions and divisions.
+    Sfu,
+    /// Double precision.
+    Dp,
+    /// Loads, stores, atomics.
+    Memory,
+    /// None: branches, barriers and their like are done when they issue.
+    Control,
+}
+
+impl Unit {
+    /// How many there are.
+    pub const COUNT: usize = 5;
+}
+
+/// Instructions by what they are for, as statistics count them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    Integer,
+    Float,
+    Double,
+    Special,
+    Exchange,
+    Load,
+    Store,
+    Atomic,
+    Barrier,
+    Fence,
+    Control,
+}
+
+impl Class {
+    /// All, in the order in which counts are kept.
+    pub const ALL: [Class; 11] = [
+        Class::Integer,
+        Class::Float,
+        Class::Double,
+        Class::Special,
+        Class::Exchange,
+        Class::Load,
+        Class::Store,
+        Class::Atomic,
+        Class::Barrier,
+        Class::Fence,
+        Class::Control,
+    ];
+
+    /// Its name in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Class::Integer => "integer",
+            Class::Float => "float",
+            Class::Double => "double",
+            Class::Special => "special",
+            Class::Exchange => "exchange",
+            Class::Load => "load",
+            Class::Store => "store",
+            Class::Atomic => "atomic",
+            Class::Barrier => "barrier",
+            Class::Fence => "fence",
+            Class::Control => "control",
+        }
+    }
+}
+
+/// How an instruction is ordered against the other memory accesses of its warp.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ordering {
+    /// It issues only when all earlier accesses of the warp are done.
+    pub after_all: bool,
+    /// The warp goes on only when it is done, and then forgets what its L1 holds.
+    pub before_all: bool,
+}
+
+/// What the wait of a spin loop looks like at one of its instructions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SpinRole {
+    /// The load or atomic whose value ends the wait.
+    Poll,
+    /// The store of an atomic's loop around a lock bit, where the loop around that waits for the atomic's value: what it
+    /// stores tells whether a lock was taken.
+    Try,
+    /// The backward branch of an atomic's own loop: taken means that another has the bit.
+    AtomicBranch,
+    /// A backward branch of a loop that polls with a plain load: taken means the wait goes on.
+    WaitBranch,
+    /// A backward branch of a loop that polls with an atomic, or with a load that the kernel names a wait: taken means that
+    /// some lane has not got what it waits for, or that there is more to wait for.
+    LockBranch,
+}
+
+/// One instruction as the pipeline sees it.
+#[derive(Clone, Debug)]
+pub struct Decoded {
+    /// Where it executes.
+    pub unit: Unit,
+    /// What it counts as.
+    pub class: Class,
+    /// What it asks of each lane.
+    pub operation: Operation,
+    /// From operands to result.
+    pub latency_cycles: u32,
+    /// How long it keeps its unit from the next one.
+    pub initiation_cycles: u32,
+    /// Registers that must have no pending result: those it reads and those it writes.
+    pub needs: RegSet,
+    /// Registers it writes.
+    pub writes: RegSet,
+    /// Registers to collect, for their banks.
+    pub reads: SmallVec<[u16; 8]>,
+    /// How many registers it writes.
+    pub written: u8,
+    /// Its place in a memory model.
+    pub ordering: Ordering,
+    /// Its part in a spin loop.
+    pub spin: Option<SpinRole>,
+    /// An atomic that tries to take a lock: one that a spin loop polls with and that exchanges, or that the kernel names.
+    pub takes_lock: bool,
+    /// A wait that the kernel names as such. Its loop may go on to other waits, so the backward branch does not tell whether
+    /// this one was in vain; a lane that comes back to the same address does.
+    pub named_wait: bool,
+    /// A backward branch.
+    pub is_latch: bool,
+}
+
+/// The whole kernel.
+pub fn decode(kernel: &Kernel, chip: &Chip) -> Vec<Decoded> {
+    let mut code: Vec<Decoded> = kernel.code.iter().map(|inst| one(kernel, chip, inst)).collect();
+    for spin_loop in &kernel.loops {
+        for latch in &spin_loop.latches {
+            code[latch.index()].is_latch = true;
+        }
+        let Some(poll) = spin_loop.spins_on else { continue };
+        code[poll.index()].spin = Some(SpinRole::Poll);
+        if spin_loop.of_atomic {
+            spin_loop.latches.iter().for_each(|pc| code[pc.index()].spin = Some(SpinRole::AtomicBranch));
+            continue;
+        }
+        if let Some(atomic) = kernel.atomic_at(poll) {
+            code[atomic.store.index()].spin = Some(SpinRole::Try);
+        }
+        if matches!(kernel.code[poll.index()].op, Op::LdLock(_)) && kernel.atomic_at(poll).is_none() {
+            // A lane may wait for any of the bits that its loop tries to take.
+            let end = spin_loop.latches.iter().copied().max().unwrap_or(poll);
+            for pc in (spin_loop.header.index()..=end.index())
+                .filter(|&pc| kernel.atomic_at(Pc(pc as u32)).is_none())
+            {
+                if matches!(kernel.code[pc].op, Op::LdLock(_)) {
+                    code[pc].spin = Some(SpinRole::Poll);
+                }
+            }
+        }
+        let is_lock =
+            code[poll.index()].class == Class::Atomic || kernel.lock_notes.contains(&(poll, LockNote::Wait));
+        for latch in &spin_loop.latches {
+            code[latch.index()].spin =
+                Some(if is_lock { SpinRole::LockBranch } else { SpinRole::WaitBranch });
+        }
+    }
+    for (decoded, inst) in code.iter_mut().zip(&kernel.code) {
+        // Others may wait for a value that somebody counts up to, or gathers bit by bit.
+        let exchanges = matches!(inst.op, Op::Atom(AtomOp::Cas | AtomOp::Exch, _));
+        decoded.takes_lock = exchanges && decoded.spin == Some(SpinRole::Poll);
+    }
+    for &(pc, note) in &kernel.lock_notes {
+        let is_atomic = matches!(kernel.code[pc.index()].op, Op::Atom(..));
+        code[pc.index()].takes_lock = is_atomic && note == LockNote::Acquire;
+        let (spin, atomic) = match note {
+            LockNote::Acquire => (Some(SpinRole::Poll), Some(SpinRole::Try)),
+            LockNote::Wait => (Some(SpinRole::Poll), None),
+            LockNote::Release => (None, None),
+        };
+        code[pc.index()].spin = spin;
+        code[pc.index()].named_wait = note == LockNote::Wait && code[pc.index()].class == Class::Load;
+        if let Some(made) = kernel.atomic_at(pc) {
+            // The load of an atomic's own loop is watched in any case.
+            code[pc.index()].spin = Some(SpinRole::Poll);
+            code[made.store.index()].spin = atomic;
+        }
+    }
+    code
+}
+
+fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
+    let (mut needs, mut writes) = (RegSet::default(), RegSet::default());
+    let mut reads = SmallVec::new();
+    let mut written = 0;
+    inst.for_each_use(kernel, |value| match value {
+        Value::Reg(reg, width) => {
+            for word in 0..words(width) {
+                needs.insert_register(reg.0 + word);
+                reads.push((reg.0 + word) as u16);
+            }
+        }
+        Value::Pred(pred) => needs.insert_predicate(pred.0),
+    });
+    inst.for_each_def(kernel, |value| match value {
+        Value::Reg(reg, width) => {
+            (0..words(width)).for_each(|word| writes.insert_register(reg.0 + word));
+            written += words(width) as u8;
+        }
+        Value::Pred(pred) => writes.insert_predicate(pred.0),
+    });
+    needs.add(&writes);
+    let (unit, class, [latency_cycles, initiation_cycles]) = match inst.op {
+        // An mbarrier is a word of shared memory with an adder beside it.
+        Op::Mbarrier(..) => (Unit::Sp, Class::Atomic, [chip.shared.latency_cycles, 1]),
+        op => times(&chip.units, op),
+    };
+    Decoded {
+        unit,
+        class,
+        operation: Operation::of(inst.op, class),
+        latency_cycles,
+        initiation_cycles,
+        needs,
+        writes,
+        reads,
+        written,
+        ordering: ordering(inst.op),
+        spin: None,
+        takes_lock: false,
+        named_wait: false,
+        is_latch: false,
+    }
+}
+
+const fn words(width: Width) -> u32 {
+    width.words()
+}
+
+/// Unit, class, and [latency, initiation interval] of an operation.
+fn times(units: &UnitSpec, op: Op) -> (Unit, Class, [u32; 2]) {
+    let double = if units.dp > 0 { Unit::Dp } else { Unit::Sfu };
+    let by_type = |ty: Ty, of: fn(&OperationTimes) -> [u32; 2]| match ty {
+        Ty::F64 => (double, Class::Double, of(&units.f64)),
+        ty if ty.is_float() => (Unit::Sp, Class::Float, of(&units.f32)),
+        _ => (Unit::Sp, Class::Integer, of(&units.int)),
+    };
+    let divide = |ty: Ty| match ty {
+        Ty::F64 => (double, Class::Double, units.f64.div),
+        ty if ty.is_float() => (Unit::Sfu, Class::Special, units.f32.div),
+        _ => (Unit::Sfu, Class::Integer, units.int.div),
+    };
+    let exchange = (Unit::Sp, Class::Exchange, units.exchange);
+    let control = (Unit::Control, Class::Control, [1, 1]);
+    match op {
+        Op::IMin(..) | Op::IMax(..) => (Unit::Sp, Class::Integer, units.int.max),
+        Op::IMul(..) | Op::Mul24(..) => (Unit::Sp, Class::Integer, units.int.mul),
+        Op::IMad(..) | Op::Mad24(..) | Op::MadCarry(..) | Op::Sad(_) | Op::Dp4a(..) | Op::Dp2a(..) => {
+            (Unit::Sp, Class::Integer, units.int.mad)
+        }
+        Op::IDiv(ty) | Op::IRem(ty) | Op::FDiv(ty, _) | Op::FRounded(_, ty, _) => divide(ty),
+        Op::FDivApprox { .. } => divide(Ty::F32),
+        Op::FMin(ty, _) | Op::FMax(ty, _) => by_type(ty, |t| t.max),
+        Op::FMul(ty, _) => by_type(ty, |t| t.mul),
+        Op::FFma(ty, _) => by_type(ty, |t| t.mad),
+        Op::FAdd(ty, _) | Op::FSub(ty, _) | Op::FAbs(ty, _) | Op::FNeg(ty, _) => by_type(ty, |t| t.add),
+        Op::Setp { ty, .. } | Op::Set { src: ty, .. } | Op::Testp(_, ty) | Op::Copysign(ty) => {
+            by_type(ty, |t| t.add)
+        }
+        Op::Cvt(cvt) | Op::CvtPair(cvt) => {
+            by_type(if cvt.from == Ty::F64 { Ty::F64 } else { cvt.to }, |t| t.add)
+        }
+        Op::FApprox(_, Ty::F64, _) => (double, Class::Double, units.special),
+        Op::FApprox(..) => (Unit::Sfu, Class::Special, units.special),
+        Op::Ld { .. } | Op::CpAsync(_) => (Unit::Memory, Class::Load, [0, 1]),
+        Op::St(_) | Op::StUnlock(_) => (Unit::Memory, Class::Store, [0, 1]),
+        Op::Atom(..) | Op::LdLock(_) => (Unit::Memory, Class::Atomic, [0, 1]),
+        Op::Vote(_)
+        | Op::Shfl(_)
+        | Op::MatchAny(_)
+        | Op::MatchAll(_)
+        | Op::Redux(..)
+        | Op::ActiveMask
+        | Op::WaveBallot
+        | Op::WaveActive
+        | Op::WaveShfl(_)
+        | Op::Elect => exchange,
+        Op::Bar(_) | Op::BarWarp => (Unit::Control, Class::Barrier, [1, 1]),
+        Op::Fence(..) | Op::CpAsyncWait => (Unit::Control, Class::Fence, [1, 1]),
+        Op::Ssy
+        | Op::Bra
+        | Op::Brx
+        | Op::Call
+        | Op::Ret
+        | Op::Exit
+        | Op::Trap
+        | Op::AssertFail
+        | Op::Printf
+        | Op::Nop
+        | Op::Prefetch
+        | Op::CpAsyncCommit
+        | Op::Nanosleep
+        | Op::Yield => control,
+        _ => (Unit::Sp, Class::Integer, units.int.add),
+    }
+}
+
+/// Accesses of a wider scope than the CTA are ordered by waiting: the network keeps no order between slices. Within a
+/// CTA all accesses go through one unit in order.
+fn ordering(op: Op) -> Ordering {
+    let (order, scope) = match op {
+        Op::Fence(order, scope) => (order, scope),
+        Op::Ld { access, .. }
+        | Op::St(access)
+        | Op::LdLock(access)
+        | Op::StUnlock(access)
+        | Op::Atom(_, access) => (access.order, access.scope),
+        // What is printed is read from memory at once.
+        Op::CpAsyncWait | Op::Printf | Op::AssertFail | Op::Yield => {
+            return Ordering { after_all: true, before_all: false };
+        }
+        _ => return Ordering::default(),
+    };
+    if scope == Scope::Cta {
+        return Ordering::default();
+    }
+    let fence = matches!(op, Op::Fence(..));
+    Ordering {
+        after_all: fence || matches!(order, Order::Release | Order::AcqRel | Order::SeqCst),
+        before_all: fence || matches!(order, Order::Acquire | Order::AcqRel | Order::SeqCst),
+    }
+}
+
+/// The pc after `pc`.
+pub const fn next(pc: Pc) -> Pc {
+    Pc(pc.0 + 1)
+}

@@ -1,0 +1,5 @@
+//! The front end: instruction fetch, and what the pipeline knows of each decoded instruction.
+
+pub mod decode;
+pub mod fetch;
+pub mod operation;

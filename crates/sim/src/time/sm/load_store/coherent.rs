@@ -1,0 +1,214 @@
+//! The load/store unit in front of a coherent L1: everything happens in the cache. Who writes a line, be it by a store or
+//! an atomic, reads it for ownership first.
+
+use warploom_isa::Pc;
+
+use crate::exec::memory::address::Addresses;
+use crate::exec::memory::store::Memory;
+use crate::kit::ids::WarpSlot;
+use crate::time::cache::{LineBytes, Way};
+use crate::time::directory::{Given, Grant, Probe};
+use crate::time::network::message::{Asks, RequestKind};
+use crate::time::sm::load_store::l1::Refusal;
+use crate::time::sm::load_store::l1::coherent::Writable;
+use crate::time::sm::load_store::transfer::TransferKind;
+use crate::time::sm::load_store::{MemoryUnit, Purpose};
+
+/// What lanes did to a line in the L1, for those who look on.
+#[derive(Clone, Debug)]
+pub struct Update<const N: usize> {
+    /// In this cycle.
+    pub at: u64,
+    /// The warp.
+    pub slot: WarpSlot,
+    /// With this instruction.
+    pub pc: Pc,
+    /// Every lane's address.
+    pub addresses: Addresses<N>,
+    /// Lanes that did it.
+    pub lanes: u64,
+    /// Of an atomic, those that changed what they found; of a store, all.
+    pub changed: u64,
+    /// It was an atomic.
+    pub atomic: bool,
+}
+
+/// Marks the number of a probe among those of answers.
+pub const PROBE: u32 = 1 << 31;
+
+impl<const N: usize> MemoryUnit<N> {
+    /// Sends the lanes of an access that touch one line.
+    pub(crate) fn send_coherent(&mut self, now: u64, id: u32) -> Result<(), Refusal> {
+        let access = &self.transfers[id];
+        let (line, lanes) = access.line(access.unsent, self.line_bytes);
+        match access.kind {
+            TransferKind::Load | TransferKind::Lock { .. } | TransferKind::Copy => {
+                self.load_through_l1(now, id, line, lanes)?;
+            }
+            TransferKind::Store | TransferKind::Unlock { .. } => {
+                self.write_coherent(now, id, line, lanes)?;
+                self.stats.stores += 1;
+            }
+            TransferKind::Atomic { .. } => {
+                self.write_coherent(now, id, line, lanes)?;
+                self.stats.atomics += 1;
+                self.stats.atomic_lanes += lanes.count_ones() as u64;
+            }
+        }
+        self.transfers[id].unsent &= !lanes;
+        Ok(())
+    }
+
+    fn write_coherent(&mut self, now: u64, id: u32, line: u64, lanes: u64) -> Result<(), Refusal> {
+        match self.l1.look_to_write(line) {
+            Writable::Hit(way) => {
+                // Further lanes of an atomic on one word keep the unit busy.
+                self.free_at = self.write_line(now, id, line, way, lanes);
+                let access = &mut self.transfers[id];
+                access.ready_at = access.ready_at.max(self.free_at - 1 + self.hit_latency);
+                self.stats.hits += 1;
+            }
+            Writable::Merged(ticket) => {
+                self.wait_for(ticket, id, lanes);
+                self.stats.merges += 1;
+            }
+            Writable::Upgrade(way) => {
+                let ticket = self.ask(now, line, Asks::Own { has_copy: true })?;
+                self.l1.upgrade(way, ticket);
+                self.wait_for(ticket, id, lanes);
+                self.stats.misses += 1;
+            }
+            Writable::Miss(way) => {
+                self.make_way(now, way)?;
+                let ticket = self.ask(now, line, Asks::Own { has_copy: false })?;
+                self.l1.fetch_to_write(way, line, ticket);
+                self.wait_for(ticket, id, lanes);
+                self.stats.misses += 1;
+            }
+            Writable::Refused(refusal) => return Err(refusal),
+        }
+        Ok(())
+    }
+
+    /// Asks the directory for a line.
+    pub(crate) fn ask(&mut self, now: u64, line: u64, asks: Asks) -> Result<u32, Refusal> {
+        let purpose = Purpose::Fill { local: false };
+        let ticket = self.send(now, purpose, line, self.all_sectors(), RequestKind::Read)?;
+        self.outbox.last_mut().expect("just sent").1.asks = asks;
+        Ok(ticket)
+    }
+
+    /// Gives a line back that memory does not have as it is.
+    pub(crate) fn give_back(&mut self, now: u64, way: Way) -> Result<(), Refusal> {
+        let Some(line) = self.l1.must_give_back(way) else { return Ok(()) };
+        let ticket = self.send(now, Purpose::GiveBack, line, self.all_sectors(), RequestKind::Write)?;
+        self.outbox.last_mut().expect("just sent").1.asks = Asks::GiveBack;
+        self.l1.give_back(way, ticket);
+        self.stats.write_backs += 1;
+        Ok(())
+    }
+
+    /// The lanes of a store or an atomic change a line that may be written. Returns the first cycle after that.
+    fn write_line(&mut self, now: u64, id: u32, line: u64, way: Way, lanes: u64) -> u64 {
+        let line_bytes = self.line_bytes as usize;
+        let access = &mut self.transfers[id];
+        let written = access.covered(lanes, line);
+        let TransferKind::Atomic { .. } = access.kind else {
+            let bytes = self.l1.write(way, written);
+            let changed = access.put_into_line(line, &mut bytes[..line_bytes], lanes);
+            self.stored |= changed;
+            if self.shows_stores {
+                let (slot, pc, addresses) = (access.slot, access.pc, access.addresses);
+                self.updates.push(Update {
+                    at: now,
+                    slot,
+                    pc,
+                    addresses,
+                    lanes,
+                    changed: lanes,
+                    atomic: false,
+                });
+            }
+            return now + 1;
+        };
+        // An atomic that changes nothing leaves the line as it is.
+        let mut bytes = *self.l1.bytes(way);
+        let changed = access.update_line(line, &mut bytes[..line_bytes], self.l1.written(way), lanes);
+        if changed != 0 {
+            *self.l1.write(way, written) = bytes;
+            self.stored = true;
+        }
+        let (slot, pc, addresses) = (access.slot, access.pc, access.addresses);
+        self.updates.push(Update { at: now, slot, pc, addresses, lanes, changed, atomic: true });
+        now + access.same_word(lanes) as u64
+    }
+
+    /// The directory answers message `ticket`, which asked for a line: what it may be used for, and its bytes if they do not
+    /// come from memory.
+    pub fn granted(
+        &mut self,
+        ticket: u32,
+        grant: Grant,
+        given: Option<&Given>,
+        comes: bool,
+        memory: &Memory,
+    ) {
+        let line_bytes = self.line_bytes as usize;
+        let flight = &mut self.flights[ticket];
+        (flight.granted, flight.comes) = (Some(grant), comes);
+        match given {
+            Some(given) => (flight.bytes, flight.written) = (given.bytes, given.written),
+            None => {
+                memory.read_line(flight.line, &mut flight.bytes[..line_bytes]);
+                flight.written = memory.written_from(flight.line);
+            }
+        }
+    }
+
+    /// The answer to a message that asked for a line arrives: whoever waited for it goes on, in order.
+    pub(crate) fn arrive_granted(&mut self, now: u64, ticket: u32, grant: Grant) {
+        let flight = &mut self.flights[ticket];
+        let (line, waiting) = (flight.line, std::mem::take(&mut flight.waiting));
+        let given = flight.comes.then_some((&flight.bytes, flight.written));
+        let way = self.l1.grant(line, ticket, grant, given).expect("a way is kept for it");
+        for &(id, lanes) in &waiting {
+            let mut done = now;
+            match self.transfers[id].kind {
+                TransferKind::Store | TransferKind::Unlock { .. } | TransferKind::Atomic { .. } => {
+                    done = self.write_line(now, id, line, way, lanes) - 1;
+                }
+                _ => self.transfers[id].take(line, self.l1.bytes(way), self.l1.written(way), lanes),
+            }
+            self.part_done(done, id);
+        }
+        self.flights[ticket].granted = None;
+        self.flights.give_back(ticket);
+    }
+
+    /// Somebody else wants a line, in a later cycle. Returns its number among the answers.
+    pub fn put_probe(&mut self, probe: Probe) -> u32 {
+        PROBE | self.probes.put(probe)
+    }
+
+    /// A probe is answered.
+    pub(crate) fn answer_probe(&mut self, now: u64, number: u32) {
+        let probe = self.probes[number & !PROBE];
+        self.probes.give_back(number & !PROBE);
+        let given = self.l1.probe(probe);
+        self.responses.push((now + self.hit_latency, probe.line, given));
+    }
+
+    /// Lines that memory does not have as they are here.
+    pub fn newer_lines(&self) -> Vec<(u64, Vec<u8>)> {
+        let line =
+            |(line, bytes, _): (u64, &LineBytes, _)| (line, bytes[..self.line_bytes as usize].to_vec());
+        self.l1.dirty_lines().map(line).collect()
+    }
+
+    /// Writes all that memory does not have to it, without taking time: the host looks at it.
+    pub fn show_host(&self, memory: &mut Memory) {
+        for (line, bytes, written) in self.l1.dirty_lines() {
+            memory.write_line(line, &bytes[..self.line_bytes as usize], written);
+        }
+    }
+}

@@ -1,0 +1,357 @@
+//! An SM's L1 data cache: tags, bytes, and the misses it has out.
+//!
+//! Global loads are cached, global stores go through and evict the line, so a line can be older than memory once another
+//! SM has written it: the cache is not coherent. Local memory is written back; its bytes are the warp's own, so only its
+//! tags are kept here.
+
+pub mod coherent;
+
+use crate::chip::timing::L1Spec;
+use crate::exec::memory::store::Memory;
+use crate::time::cache::{Line, LineBytes, LineWritten, MAX_LINE_BYTES, Tags, Way};
+
+/// A line that has been asked for.
+#[derive(Clone, Copy, Debug)]
+struct Miss {
+    number: u64,
+    /// The asker's number for the message.
+    ticket: u32,
+    /// Accesses that wait for it.
+    waiting: u32,
+}
+
+/// What a lookup found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// The line is here.
+    Hit(Way),
+    /// It is on its way, and this access waits with the message of that number.
+    Merged(u32),
+    /// It has to be fetched into this way, which is reserved for it once [`L1::fetch`] is called.
+    Miss(Way),
+    /// Not now.
+    Refused(Refusal),
+}
+
+/// Why an access has to be tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// All miss registers are in use.
+    Mshrs,
+    /// The line's miss register has no room for another access.
+    Merges,
+    /// All ways of the set wait for data.
+    Ways,
+    /// The network takes no more packets.
+    Network,
+}
+
+/// The L1 data cache.
+#[derive(Clone, Debug)]
+pub struct L1 {
+    tags: Tags,
+    bytes: Vec<LineBytes>,
+    /// Empty as long as every line is wholly written.
+    written: Vec<LineWritten>,
+    /// Lines of local memory, which no other SM can change.
+    is_local: Vec<bool>,
+    /// Ways that got a global line since the last invalidation; some may hold another by now.
+    global_ways: Vec<Way>,
+    misses: Vec<Miss>,
+    line_bytes: u64,
+    /// log2 of these: a host takes long to divide.
+    line_shift: u32,
+    mshrs: usize,
+    merges: u32,
+    changes: u64,
+    /// What makes it coherent, where it is.
+    coherence: Option<Box<coherent::Coherence>>,
+}
+
+impl L1 {
+    /// An empty cache.
+    pub fn new(spec: &L1Spec) -> L1 {
+        let lines = (spec.cache.sets * spec.cache.ways) as usize;
+        L1 {
+            tags: Tags::new(&spec.cache),
+            bytes: vec![[0; MAX_LINE_BYTES]; lines],
+            written: Vec::new(),
+            is_local: vec![false; lines],
+            global_ways: Vec::new(),
+            misses: Vec::with_capacity(spec.mshrs as usize),
+            line_bytes: spec.cache.line_bytes as u64,
+            line_shift: spec.cache.line_bytes.trailing_zeros(),
+            mshrs: spec.mshrs as usize,
+            merges: spec.mshr_merges,
+            changes: 0,
+            coherence: None,
+        }
+    }
+
+    /// How often a line came or went.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// Whether it holds a line of global memory that is not as memory is.
+    pub fn is_stale(&self, memory: &Memory) -> bool {
+        if self.is_coherent() {
+            return false;
+        }
+        let mut global = self.tags.ways().filter(|way| !self.is_local[way.index()]);
+        global.any(|way| {
+            let tag = self.tags.line(way);
+            let line = tag.number.wrapping_mul(self.line_bytes);
+            let Some(at) = memory.find(line).filter(|_| tag.valid != 0) else { return false };
+            let (base, bytes) = memory.allocation(at);
+            let bytes = &bytes[(line - base) as usize..];
+            let some = bytes.len().min(self.line_bytes as usize);
+            self.bytes[way.index()][..some] != bytes[..some]
+        })
+    }
+
+    /// Lines on their way.
+    pub fn outstanding(&self) -> usize {
+        self.misses.len()
+    }
+
+    /// Looks for a line to read it.
+    pub fn look(&mut self, line: u64) -> Lookup {
+        let number = line >> self.line_shift;
+        match self.tags.find(number) {
+            // What waits to be written is read after that.
+            Some(way) if self.tags.line(way).valid != 0 && !self.tags.line(way).reserved => {
+                self.tags.touch(way);
+                return Lookup::Hit(way);
+            }
+            _ => {}
+        }
+        if let Some(miss) = self.misses.iter_mut().find(|miss| miss.number == number) {
+            if miss.waiting >= self.merges {
+                return Lookup::Refused(Refusal::Merges);
+            }
+            miss.waiting += 1;
+            return Lookup::Merged(miss.ticket);
+        }
+        if self.misses.len() >= self.mshrs {
+            return Lookup::Refused(Refusal::Mshrs);
+        }
+        match self.tags.victim(number) {
+            Some(way) => Lookup::Miss(way),
+            None => Lookup::Refused(Refusal::Ways),
+        }
+    }
+
+    /// Whether putting a new line into a way means writing the old one back.
+    pub fn must_write_back(&self, way: Way) -> Option<u64> {
+        let line = self.tags.line(way);
+        (line.dirty != 0).then(|| line.number * self.line_bytes)
+    }
+
+    /// What a way holds has been written back.
+    pub fn wrote_back(&mut self, way: Way) {
+        self.tags.line_mut(way).dirty = 0;
+    }
+
+    /// The line is asked for with message `ticket`; `way` is reserved for it.
+    pub fn fetch(&mut self, way: Way, line: u64, ticket: u32, is_local: bool) {
+        let number = line >> self.line_shift;
+        self.changes += 1;
+        self.tags.replace(way, number);
+        self.tags.line_mut(way).reserved = true;
+        self.is_local[way.index()] = is_local;
+        if !is_local {
+            // Without fences the list would grow for ever.
+            if self.global_ways.len() == 2 * self.is_local.len() {
+                self.global_ways.clear();
+                self.global_ways.extend(self.tags.ways());
+            }
+            self.global_ways.push(way);
+        }
+        self.misses.push(Miss { number, ticket, waiting: 1 });
+    }
+
+    /// The line asked for with message `ticket` has come. Returns where it is kept, if it is.
+    pub fn fill(&mut self, line: u64, ticket: u32, bytes: &LineBytes) -> Option<Way> {
+        // A line that was written meanwhile is no longer waited for, and is not kept.
+        let at = self.misses.iter().position(|miss| miss.ticket == ticket)?;
+        self.misses.swap_remove(at);
+        self.changes += 1;
+        let way = self.tags.find(line >> self.line_shift)?;
+        let tag = self.tags.line_mut(way);
+        (tag.reserved, tag.valid) = (false, u8::MAX);
+        self.bytes[way.index()] = *bytes;
+        Some(way)
+    }
+
+    /// The line in a way has bytes that nobody wrote, or the one before it had.
+    pub fn set_written(&mut self, way: Way, written: LineWritten) {
+        if self.written.is_empty() {
+            if written == LineWritten::MAX {
+                return;
+            }
+            self.written = vec![LineWritten::MAX; self.bytes.len()];
+        }
+        self.written[way.index()] = written;
+    }
+
+    /// Which bytes of a line were ever written.
+    #[inline]
+    pub fn written(&self, way: Way) -> LineWritten {
+        self.written.get(way.index()).copied().unwrap_or(LineWritten::MAX)
+    }
+
+    /// A line's bytes.
+    #[inline]
+    pub fn bytes(&self, way: Way) -> &LineBytes {
+        &self.bytes[way.index()]
+    }
+
+    /// A global line is written (or read past the cache): the copy here goes, and a copy on its way will not be kept.
+    pub fn forget(&mut self, line: u64) -> bool {
+        // After a fence nothing is here that could be forgotten, which is when locks are tried.
+        if self.global_ways.is_empty() {
+            return false;
+        }
+        let number = line >> self.line_shift;
+        self.misses.retain(|miss| miss.number != number);
+        let Some(way) = self.tags.find(number) else { return false };
+        self.changes += 1;
+        self.tags.evict(way);
+        true
+    }
+
+    /// Looks for a local line to write it: a way to write, and whether it was a hit.
+    pub fn write_local(&mut self, line: u64) -> Result<(Way, bool), Refusal> {
+        let number = line >> self.line_shift;
+        let (way, hit) = match self.tags.find(number) {
+            // A line on its way is written when it is there.
+            Some(way) if self.tags.line(way).reserved => return Err(Refusal::Ways),
+            Some(way) => (way, true),
+            None => (self.tags.victim(number).ok_or(Refusal::Ways)?, false),
+        };
+        Ok((way, hit))
+    }
+
+    /// Writes a local line in the way that [`L1::write_local`] named.
+    pub fn dirty_local(&mut self, way: Way, line: u64, hit: bool) {
+        if hit {
+            self.tags.touch(way);
+        } else {
+            self.changes += 1;
+            self.tags.replace(way, line >> self.line_shift);
+            self.is_local[way.index()] = true;
+        }
+        let tag = self.tags.line_mut(way);
+        (tag.valid, tag.dirty) = (u8::MAX, u8::MAX);
+    }
+
+    /// Drops every global line, here or on its way, so that later loads see what other SMs wrote.
+    pub fn invalidate(&mut self) {
+        if self.is_coherent() {
+            return;
+        }
+        while let Some(way) = self.global_ways.pop() {
+            if !self.is_local[way.index()] {
+                let number = self.tags.evict(way).number;
+                self.changes += (number != Line::NONE) as u64;
+                self.misses.retain(|miss| miss.number != number);
+            }
+        }
+    }
+
+    /// The value of up to 8 bytes that a load would find here, if the line is here: for messages about stale copies.
+    pub fn peek(&self, address: u64, bytes: u32) -> Option<u64> {
+        let way = self.tags.find(address >> self.line_shift).filter(|&way| self.tags.line(way).valid != 0)?;
+        let at = (address & (self.line_bytes - 1)) as usize;
+        let data = self.bytes[way.index()].get(at..at + bytes as usize)?;
+        Some(data.iter().rev().fold(0, |value, &byte| value << 8 | byte as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chip::timing::{CacheSpec, L1Policy};
+
+    fn l1() -> L1 {
+        L1::new(&L1Spec {
+            cache: CacheSpec { sets: 2, ways: 2, line_bytes: 128 },
+            global: L1Policy::WriteEvict,
+            hit_latency_cycles: 35,
+            mshrs: 3,
+            mshr_merges: 2,
+            bypass_bytes: 128,
+            coherence: Default::default(),
+        })
+    }
+
+    fn miss(l1: &mut L1, line: u64, ticket: u32) {
+        let Lookup::Miss(way) = l1.look(line) else { panic!("{line:#x} is no miss") };
+        l1.fetch(way, line, ticket, false);
+    }
+
+    #[test]
+    fn a_line_is_fetched_once() {
+        let mut l1 = l1();
+        miss(&mut l1, 0, 7);
+        assert_eq!(l1.look(0), Lookup::Merged(7));
+        assert_eq!(l1.look(0), Lookup::Refused(Refusal::Merges));
+        l1.fill(0, 7, &[5; 128]);
+        let Lookup::Hit(way) = l1.look(0) else { panic!("the line is here") };
+        assert_eq!(l1.bytes(way)[17], 5);
+        assert_eq!(l1.outstanding(), 0);
+    }
+
+    #[test]
+    fn ways_and_miss_registers_run_out() {
+        let mut l1 = l1();
+        miss(&mut l1, 0, 1);
+        miss(&mut l1, 256, 2);
+        assert_eq!(l1.look(512), Lookup::Refused(Refusal::Ways));
+        miss(&mut l1, 128, 3);
+        assert_eq!(l1.look(128 + 256), Lookup::Refused(Refusal::Mshrs));
+    }
+
+    #[test]
+    fn a_line_written_while_on_its_way_is_not_kept() {
+        let mut l1 = l1();
+        miss(&mut l1, 0, 1);
+        l1.forget(0);
+        miss(&mut l1, 0, 2);
+        l1.fill(0, 1, &[1; 128]);
+        assert_eq!(l1.look(0), Lookup::Merged(2), "the old copy is not taken for the new one");
+        l1.fill(0, 2, &[2; 128]);
+        assert_eq!(l1.peek(0, 4), Some(0x0202_0202));
+    }
+
+    #[test]
+    fn a_copy_is_stale_once_memory_changes() {
+        let mut memory = Memory::new(1 << 20, false);
+        let at = memory.allocate(200, 1, "flag").unwrap();
+        let mut l1 = l1();
+        for (line, ticket) in [(at, 1), (at + 128, 2)] {
+            miss(&mut l1, line, ticket);
+            l1.fill(line, ticket, &[0; 128]);
+        }
+        let changes = l1.changes();
+        assert!(!l1.is_stale(&memory) && matches!(l1.look(at), Lookup::Hit(_)));
+        memory.write(at + 196, &[1]);
+        assert!(l1.is_stale(&memory));
+        assert_eq!(l1.changes(), changes, "a hit changes nothing");
+        l1.forget(at + 128);
+        assert!(!l1.is_stale(&memory) && l1.changes() > changes);
+    }
+
+    #[test]
+    fn invalidation_spares_local_lines() {
+        let mut l1 = l1();
+        let (way, hit) = l1.write_local(128).unwrap();
+        l1.dirty_local(way, 128, hit);
+        miss(&mut l1, 0, 1);
+        l1.fill(0, 1, &[1; 128]);
+        l1.invalidate();
+        assert_eq!((l1.peek(0, 4), l1.peek(128, 4).is_some()), (None, true));
+        assert_eq!(l1.must_write_back(way), Some(128));
+    }
+}

@@ -1,0 +1,690 @@
+//! The load/store unit: takes the accesses of warps in order, a piece a cycle, to shared memory, the constant cache, the
+//! L1 or the network.
+//!
+//! A piece is what one memory can serve at once: all lanes of shared memory without bank conflicts, one word of
+//! constants, one row of local memory, one line of global memory. An access whose piece is refused stays in front, and all
+//! others behind it.
+
+pub mod coherent;
+pub mod inbox;
+pub mod l1;
+pub mod stats;
+pub mod switch;
+pub mod transfer;
+
+use std::collections::VecDeque;
+
+use smallvec::SmallVec;
+use warploom_isa::AtomOp;
+
+use crate::chip::Chip;
+use crate::chip::timing::{Coherence, L1Policy, SECTOR_BYTES, SharedSpec};
+use crate::exec::memory::store::Memory;
+use crate::kit::slab::Slab;
+use crate::time::cache::{LineBytes, LineWritten, MAX_LINE_BYTES, Tags};
+use crate::time::directory::{Given, Grant, Probe};
+use crate::time::network::message::{Asks, Request, RequestKind};
+use crate::time::sm::load_store::coherent::{PROBE, Update};
+use crate::time::sm::load_store::l1::{L1, Lookup, Refusal};
+use crate::time::sm::load_store::stats::L1Stats;
+use crate::time::sm::load_store::switch::Switches;
+use crate::time::sm::load_store::transfer::{Transfer, TransferKind, shared_turns};
+
+/// Where local memory lies, as the L2 sees it.
+const LOCAL_BASE: u64 = 1 << 49;
+
+/// Where constants and parameters lie, as the L2 sees them.
+const CONSTANT_BASE: u64 = 1 << 50;
+
+/// The cycle of what does not happen.
+const NEVER: u64 = u64::MAX;
+
+/// What a message is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A line for the L1.
+    Fill {
+        /// Of local memory.
+        local: bool,
+    },
+    /// Bytes for a load that skips the L1.
+    Load,
+    /// Bytes of a store.
+    Store,
+    /// An atomic.
+    Atomic,
+    /// A line of instructions.
+    Instruction,
+    /// A line of constants.
+    Constant,
+    /// A line of local memory that had to go.
+    WriteBack,
+    /// A line of a warp's state.
+    Switch,
+    /// A line that a coherent L1 had written and gives back.
+    GiveBack,
+}
+
+/// A message that has not been answered. What all messages need comes first, on one line of the host's cache.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub struct Flight {
+    /// What for.
+    pub purpose: Purpose,
+    /// What a coherent L1 may do with it, once answered.
+    pub granted: Option<Grant>,
+    /// Its bytes come with the answer.
+    pub comes: bool,
+    /// The line.
+    pub line: u64,
+    /// Transfers and their lanes that wait for the answer.
+    pub waiting: SmallVec<[(u32, u64); 2]>,
+    /// The line as its slice found it.
+    pub bytes: LineBytes,
+    /// Which of its bytes had been written.
+    pub written: LineWritten,
+}
+
+/// What the unit did in a cycle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// No access can go on.
+    Idle,
+    /// The front access was refused; trying again makes sense after an answer or when the network has room.
+    Refused(Refusal),
+    /// A piece went.
+    Sent,
+    /// The front access is all sent.
+    Finished,
+}
+
+/// An access that has not all been sent.
+#[derive(Clone, Copy, Debug)]
+struct Queued {
+    id: u32,
+    /// It goes to the network and nowhere else, so without room there it need not be tried.
+    needs_room: bool,
+    /// When its operands are there.
+    ready: u64,
+}
+
+/// The load/store unit of an SM with its L1. What every cycle needs comes first.
+#[derive(Debug)]
+#[repr(C)]
+pub struct MemoryUnit<const N: usize> {
+    /// When the piece in front goes, unless something happens before; asked for in every cycle.
+    next_piece: u64,
+    /// When the next piece can go.
+    pub(crate) free_at: u64,
+    /// Packets the network still takes.
+    room: u32,
+    sm: u16,
+    /// The front access was refused, and nothing has changed since.
+    refused: bool,
+    /// It was refused for want of room in the network.
+    wants_room: bool,
+    /// In the order of issue.
+    queue: VecDeque<Queued>,
+    /// Accesses that are complete at a cycle, for the SM to take.
+    pub completed: Vec<(u32, u64)>,
+    /// Messages for the network, with the cycle they are sent.
+    pub outbox: Vec<(u64, Request)>,
+    /// Warps whose state goes to memory or comes back.
+    pub switches: Switches,
+    /// Accesses of warps.
+    pub transfers: Slab<Transfer<N>>,
+    /// Messages.
+    pub flights: Slab<Flight>,
+    policy: L1Policy,
+    pub(crate) line_bytes: u64,
+    bypass_bytes: u64,
+    /// The L1 data cache.
+    pub l1: L1,
+    /// What happened.
+    pub stats: L1Stats,
+    shared: SharedSpec,
+    pub(crate) hit_latency: u64,
+    constant_latency: u64,
+    local_words: u64,
+    constant: Tags,
+    /// Lines of constants on their way.
+    constant_misses: Vec<(u64, u32)>,
+    /// What others want of a coherent L1.
+    pub(crate) probes: Slab<Probe>,
+    /// Its responses, with the cycle they are sent and the line.
+    pub responses: Vec<(u64, u64, Option<Box<Given>>)>,
+    /// A store or an atomic has changed what a coherent L1 holds.
+    pub stored: bool,
+    /// What atomics did in a coherent L1, and stores if somebody wants to know.
+    pub updates: Vec<Update<N>>,
+    /// Somebody wants to know.
+    pub(crate) shows_stores: bool,
+}
+
+impl<const N: usize> MemoryUnit<N> {
+    /// An idle unit. With `shows_stores` it notes what stores do in a coherent L1.
+    pub fn new(chip: &Chip, sm: u16, shows_stores: bool) -> Self {
+        let mut l1 = L1::new(&chip.l1);
+        if chip.l1.coherence == Coherence::Moesi {
+            l1.make_coherent();
+        }
+        MemoryUnit {
+            sm,
+            shared: chip.shared.clone(),
+            policy: chip.l1.global,
+            line_bytes: chip.l1.cache.line_bytes as u64,
+            bypass_bytes: chip.l1.bypass_bytes as u64,
+            hit_latency: chip.l1.hit_latency_cycles as u64,
+            constant_latency: chip.constant.hit_latency_cycles as u64,
+            local_words: chip.memory.local_bytes_per_thread.div_ceil(4) as u64,
+            transfers: Slab::default(),
+            flights: Slab::default(),
+            queue: VecDeque::new(),
+            l1,
+            constant: Tags::new(&chip.constant.cache),
+            constant_misses: Vec::new(),
+            free_at: 0,
+            next_piece: NEVER,
+            refused: false,
+            wants_room: false,
+            completed: Vec::new(),
+            outbox: Vec::new(),
+            switches: Switches::default(),
+            probes: Slab::default(),
+            responses: Vec::new(),
+            stored: false,
+            updates: Vec::new(),
+            shows_stores,
+            room: chip.interconnect.queue_packets,
+            stats: L1Stats::default(),
+        }
+    }
+
+    /// An access whose operands are there at `ready` joins the queue.
+    pub fn push(&mut self, transfer: u32, ready: u64) {
+        let access = &mut self.transfers[transfer];
+        access.unsent = access.global;
+        access.number_lines(self.line_bytes);
+        access.ready_at = ready;
+        let elsewhere = access.shared | access.constant | access.local;
+        let uses_l1 = self.policy == L1Policy::WriteEvict && access.looks_in_l1() || self.l1.is_coherent();
+        let needs_room = access.unsent != 0 && elsewhere == 0 && !uses_l1;
+        self.queue.push_back(Queued { id: transfer, needs_room, ready });
+        self.find_next_piece();
+    }
+
+    #[inline]
+    fn find_next_piece(&mut self) {
+        self.next_piece = match self.queue.front() {
+            Some(front) if !self.refused && (self.room > 0 || !front.needs_room) => {
+                self.free_at.max(front.ready)
+            }
+            _ => NEVER,
+        };
+    }
+
+    /// The network takes so many packets from `now` on. Returns whether an access goes on because of that.
+    pub fn set_room(&mut self, packets: u32, now: u64) -> bool {
+        let had_none = std::mem::replace(&mut self.room, packets) == 0;
+        if packets == 0 {
+            return false;
+        }
+        let mut goes_on = !self.switches.is_idle();
+        if self.refused && self.wants_room {
+            self.refused = false;
+            goes_on = true;
+        } else if had_none && let Some(front) = self.queue.front().filter(|front| front.needs_room) {
+            if self.free_at.max(front.ready) < now {
+                self.stats.refuse(Refusal::Network);
+            }
+            goes_on = true;
+        }
+        if goes_on {
+            self.find_next_piece();
+        }
+        goes_on
+    }
+
+    /// When the next piece or line could go; never (`u64::MAX`) if none can.
+    #[inline]
+    pub fn next_step(&self) -> u64 {
+        if self.switches.is_idle() || self.room == 0 {
+            return self.next_piece;
+        }
+        self.next_piece.min(self.switches.next_line().unwrap_or(NEVER))
+    }
+
+    /// Sends a line of a warp that leaves or comes back, if the network has room.
+    #[cold]
+    fn send_line(&mut self, now: u64) {
+        let Some(line) = self.switches.line(now).filter(|_| self.room > 0) else { return };
+        let kind = if line.saves { RequestKind::Write } else { RequestKind::Read };
+        if let Ok(ticket) = self.send(now, Purpose::Switch, line.address, self.all_sectors(), kind) {
+            self.flights[ticket].waiting.push((line.switch, line.index as u64));
+            self.switches.sent(now);
+        }
+    }
+
+    /// Does one cycle's work.
+    pub fn step(&mut self, now: u64) -> Progress {
+        if !self.switches.is_idle() {
+            self.send_line(now);
+        }
+        if self.next_piece > now {
+            return Progress::Idle;
+        }
+        let progress = self.send_piece(now);
+        self.find_next_piece();
+        progress
+    }
+
+    /// Sends a piece of the front access.
+    #[inline]
+    fn send_piece(&mut self, now: u64) -> Progress {
+        let Some(&Queued { id, .. }) = self.queue.front() else { return Progress::Idle };
+        self.free_at = now + 1;
+        let access = &self.transfers[id];
+        let sent = if access.shared != 0 {
+            self.send_shared(now, id);
+            Ok(())
+        } else if access.constant != 0 {
+            self.send_constant(now, id)
+        } else if access.local != 0 {
+            self.send_local(now, id)
+        } else if access.unsent != 0 {
+            self.send_global(now, id)
+        } else {
+            Ok(())
+        };
+        if let Err(refusal) = sent {
+            self.stats.refuse(refusal);
+            self.refused = true;
+            self.wants_room = refusal == Refusal::Network;
+            return Progress::Refused(refusal);
+        }
+        let access = &self.transfers[id];
+        if access.shared | access.constant | access.local | access.unsent != 0 {
+            return Progress::Sent;
+        }
+        self.queue.pop_front();
+        if access.outstanding == 0 {
+            self.completed.push((id, access.ready_at));
+        }
+        Progress::Finished
+    }
+
+    fn send_shared(&mut self, now: u64, id: u32) {
+        let access = &mut self.transfers[id];
+        let lanes = std::mem::take(&mut access.shared);
+        let (mut turns, conflicts) = shared_turns(access, lanes, self.shared.banks);
+        self.stats.shared_accesses += 1;
+        self.stats.shared_words += u64::from(lanes.count_ones() * access.bytes.div_ceil(4));
+        self.stats.bank_conflicts += conflicts as u64;
+        if let TransferKind::Atomic { .. } = access.kind {
+            turns += (access.same_word(lanes) - 1) * self.shared.atomic_cycles;
+            self.stats.shared_atomics += lanes.count_ones() as u64;
+        }
+        self.free_at = now + turns as u64;
+        access.ready_at = access.ready_at.max(self.free_at - 1 + self.shared.latency_cycles as u64);
+    }
+
+    fn send_constant(&mut self, now: u64, id: u32) -> Result<(), Refusal> {
+        let access = &self.transfers[id];
+        let (block, lanes) = access.block(access.constant, 4);
+        let line = (CONSTANT_BASE + block) & !(self.line_bytes - 1);
+        let number = line / self.line_bytes;
+        if let Some(way) = self.constant.find(number) {
+            self.constant.touch(way);
+            self.stats.constant_hits += 1;
+        } else if let Some(&(_, ticket)) = self.constant_misses.iter().find(|&&(waited, _)| waited == line) {
+            self.flights[ticket].waiting.push((id, lanes));
+            self.transfers[id].outstanding += 1;
+        } else {
+            let ticket = self.send(now, Purpose::Constant, line, self.all_sectors(), RequestKind::Read)?;
+            self.flights[ticket].waiting.push((id, lanes));
+            self.constant_misses.push((line, ticket));
+            self.transfers[id].outstanding += 1;
+            self.stats.constant_misses += 1;
+        }
+        let access = &mut self.transfers[id];
+        access.constant &= !lanes;
+        access.ready_at = access.ready_at.max(now + self.constant_latency);
+        Ok(())
+    }
+
+    /// Local memory is interleaved by words, so that lanes at the same local address lie side by side: a row.
+    fn send_local(&mut self, now: u64, id: u32) -> Result<(), Refusal> {
+        let access = &self.transfers[id];
+        let (block, lanes) = access.block(access.local, 4);
+        let row = access.slot.0 as u64 * self.local_words + (block & 0x00ff_ffff) / 4;
+        let sm_rows = 64 * self.local_words;
+        let address = LOCAL_BASE + (self.sm as u64 * sm_rows + row) * N as u64 * 4;
+        let line = address & !(self.line_bytes - 1);
+        let is_load = access.kind == TransferKind::Load;
+        if is_load {
+            match self.l1.look(line) {
+                Lookup::Hit(_) => self.stats.local_hits += 1,
+                Lookup::Merged(ticket) => self.wait_for(ticket, id, lanes),
+                Lookup::Miss(way) => {
+                    self.make_way(now, way)?;
+                    let purpose = Purpose::Fill { local: true };
+                    let ticket = self.send(now, purpose, line, self.all_sectors(), RequestKind::Read)?;
+                    self.l1.fetch(way, line, ticket, true);
+                    self.wait_for(ticket, id, lanes);
+                    self.stats.local_misses += 1;
+                }
+                Lookup::Refused(refusal) => return Err(refusal),
+            }
+        } else {
+            let (way, hit) = self.l1.write_local(line)?;
+            if !hit {
+                self.make_way(now, way)?;
+            }
+            self.l1.dirty_local(way, line, hit);
+            if hit { self.stats.local_hits += 1 } else { self.stats.local_misses += 1 }
+        }
+        let access = &mut self.transfers[id];
+        access.local &= !lanes;
+        access.ready_at = access.ready_at.max(now + self.hit_latency);
+        Ok(())
+    }
+
+    /// Writes back what a way holds, if it must be, before it is used for another line.
+    pub(crate) fn make_way(&mut self, now: u64, way: crate::time::cache::Way) -> Result<(), Refusal> {
+        if self.l1.is_coherent() && self.l1.must_give_back(way).is_some() {
+            return self.give_back(now, way);
+        }
+        let Some(old) = self.l1.must_write_back(way) else { return Ok(()) };
+        self.send(now, Purpose::WriteBack, old, self.all_sectors(), RequestKind::Write)?;
+        // If the network has no room for the new line's packet, the old line need not go again.
+        self.l1.wrote_back(way);
+        self.stats.write_backs += 1;
+        Ok(())
+    }
+
+    fn send_global(&mut self, now: u64, id: u32) -> Result<(), Refusal> {
+        if self.l1.is_coherent() {
+            return self.send_coherent(now, id);
+        }
+        let access = &self.transfers[id];
+        let cached = self.policy == L1Policy::WriteEvict;
+        let through_l1 = cached && access.looks_in_l1();
+        if self.room == 0 && !through_l1 {
+            return Err(Refusal::Network);
+        }
+        let (line, lanes) = access.line(access.unsent, self.line_bytes);
+        match access.kind {
+            TransferKind::Load if through_l1 => self.load_through_l1(now, id, line, lanes)?,
+            TransferKind::Load | TransferKind::Lock { .. } | TransferKind::Copy => {
+                let sectors = self.widen(access.sectors(lanes, line));
+                let ticket = self.send(now, Purpose::Load, line, sectors, RequestKind::Read)?;
+                if cached {
+                    self.l1.forget(line);
+                }
+                self.wait_for(ticket, id, lanes);
+                self.stats.bypasses += 1;
+            }
+            TransferKind::Store | TransferKind::Unlock { .. } => {
+                let sectors = access.sectors(lanes, line);
+                let whole = access.whole_sectors(lanes, line);
+                let ticket = self.send_write(now, line, sectors, whole)?;
+                if cached && self.l1.forget(line) {
+                    self.stats.evictions_by_write += 1;
+                }
+                self.wait_for(ticket, id, lanes);
+                self.stats.stores += 1;
+            }
+            TransferKind::Atomic { .. } => {
+                self.send_atomic(now, id, line, lanes)?;
+                if cached {
+                    self.l1.forget(line);
+                }
+            }
+        }
+        self.transfers[id].unsent &= !lanes;
+        Ok(())
+    }
+
+    /// Sends lanes of an atomic to their slice.
+    fn send_atomic(&mut self, now: u64, id: u32, line: u64, lanes: u64) -> Result<(), Refusal> {
+        let access = &self.transfers[id];
+        let TransferKind::Atomic { op, silent, .. } = access.kind else { unreachable!("called for atomics") };
+        let sectors = access.sectors(lanes, line);
+        let same_word = access.same_word(lanes) as u8;
+        // Mostly one; to count bits takes long.
+        let count = if lanes.is_power_of_two() { 1 } else { lanes.count_ones() };
+        let operands = if op == AtomOp::Cas { 2 } else { 1 };
+        let kind = RequestKind::Atomic {
+            same_word,
+            lanes: count as u8,
+            operand_bytes: (operands * access.bytes) as u8,
+            result_bytes: if silent { 0 } else { access.bytes as u8 },
+        };
+        let ticket = self.send(now, Purpose::Atomic, line, sectors, kind)?;
+        self.wait_for(ticket, id, lanes);
+        self.stats.atomics += 1;
+        self.stats.atomic_lanes += count as u64;
+        Ok(())
+    }
+
+    pub(crate) fn load_through_l1(
+        &mut self,
+        now: u64,
+        id: u32,
+        line: u64,
+        lanes: u64,
+    ) -> Result<(), Refusal> {
+        match self.l1.look(line) {
+            Lookup::Hit(way) => {
+                let access = &mut self.transfers[id];
+                access.take(line, self.l1.bytes(way), self.l1.written(way), lanes);
+                access.ready_at = access.ready_at.max(now + self.hit_latency);
+                self.stats.hits += 1;
+            }
+            Lookup::Merged(ticket) => {
+                self.wait_for(ticket, id, lanes);
+                self.stats.merges += 1;
+            }
+            Lookup::Miss(way) => {
+                self.make_way(now, way)?;
+                let ticket = if self.l1.is_coherent() {
+                    self.ask(now, line, Asks::Share)?
+                } else {
+                    let purpose = Purpose::Fill { local: false };
+                    self.send(now, purpose, line, self.all_sectors(), RequestKind::Read)?
+                };
+                self.l1.fetch(way, line, ticket, false);
+                self.wait_for(ticket, id, lanes);
+                self.stats.misses += 1;
+            }
+            Lookup::Refused(refusal) => return Err(refusal),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn wait_for(&mut self, ticket: u32, id: u32, lanes: u64) {
+        self.flights[ticket].waiting.push((id, lanes));
+        self.transfers[id].outstanding += 1;
+    }
+
+    pub(crate) fn all_sectors(&self) -> u8 {
+        ((1u32 << (self.line_bytes as u32 / SECTOR_BYTES)) - 1) as u8
+    }
+
+    /// Rounds sectors up to the pieces that accesses past the L1 are made of.
+    fn widen(&self, sectors: u8) -> u8 {
+        let piece = (self.bypass_bytes as u32 / SECTOR_BYTES).max(1);
+        let all = self.all_sectors();
+        if piece == 1 {
+            return sectors & all;
+        }
+        let mut wide = 0;
+        for first in (0..8).step_by(piece as usize) {
+            let group = (((1u32 << piece) - 1) << first) as u8 & all;
+            if sectors & group != 0 {
+                wide |= group;
+            }
+        }
+        wide
+    }
+
+    fn send_write(&mut self, now: u64, line: u64, sectors: u8, whole: u8) -> Result<u32, Refusal> {
+        let ticket = self.send(now, Purpose::Store, line, sectors, RequestKind::Write)?;
+        self.outbox.last_mut().expect("just sent").1.whole = whole;
+        Ok(ticket)
+    }
+
+    /// Sends a message, if the network has room.
+    pub(crate) fn send(
+        &mut self,
+        now: u64,
+        purpose: Purpose,
+        line: u64,
+        sectors: u8,
+        kind: RequestKind,
+    ) -> Result<u32, Refusal> {
+        if self.room == 0 {
+            return Err(Refusal::Network);
+        }
+        self.room -= 1;
+        let ticket = self.flights.take(|| Flight {
+            purpose,
+            line,
+            waiting: SmallVec::new(),
+            bytes: [0; MAX_LINE_BYTES],
+            written: LineWritten::MAX,
+            granted: None,
+            comes: true,
+        });
+        let flight = &mut self.flights[ticket];
+        (flight.purpose, flight.line) = (purpose, line);
+        flight.waiting.clear();
+        let request = Request {
+            line,
+            sectors,
+            whole: sectors,
+            kind,
+            sm: self.sm,
+            ticket,
+            asks: Asks::Nothing,
+            missed: false,
+        };
+        self.outbox.push((now, request));
+        Ok(ticket)
+    }
+
+    /// Asks for a line of instructions. Returns whether the network took it.
+    pub fn fetch_instructions(&mut self, now: u64, line: u64) -> bool {
+        let aligned = line & !(self.line_bytes - 1);
+        match self.send(now, Purpose::Instruction, aligned, self.all_sectors(), RequestKind::Read) {
+            Ok(ticket) => {
+                // The fetch unit's lines may be smaller than the L2's.
+                self.flights[ticket].line = line;
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// An L2 slice serves message `ticket`: bytes move between memory and this SM's accesses. Returns the lanes of an
+    /// atomic that changed what they found; for a store, with `notice`, whether any did.
+    pub fn serve(&mut self, ticket: u32, memory: &mut Memory, notice: bool) -> u64 {
+        let flight = &mut self.flights[ticket];
+        match flight.purpose {
+            Purpose::Fill { local: false } | Purpose::Load => {
+                memory.read_line(flight.line, &mut flight.bytes[..self.line_bytes as usize]);
+                flight.written = memory.written_from(flight.line);
+                0
+            }
+            Purpose::Store => {
+                let (id, lanes) = flight.waiting[0];
+                self.transfers[id].put(memory, lanes, notice) as u64
+            }
+            Purpose::Atomic => {
+                let (id, lanes) = flight.waiting[0];
+                self.transfers[id].update(memory, lanes)
+            }
+            Purpose::Switch => {
+                let (switch, index) = flight.waiting[0];
+                let line = &mut flight.bytes[..self.line_bytes as usize];
+                if let Some(image) = self.switches.image_to_save(switch) {
+                    let bytes = &image[index as usize * line.len()..];
+                    memory.write(flight.line, &bytes[..line.len()]);
+                } else {
+                    memory.read_line(flight.line, line);
+                }
+                0
+            }
+            Purpose::GiveBack => {
+                let Some(given) = self.l1.leaving(ticket) else { return 0 };
+                memory.write_line(flight.line, &given.bytes[..self.line_bytes as usize], given.written);
+                0
+            }
+            _ => 0,
+        }
+    }
+
+    /// The answer to message `ticket` arrives. Returns a line of instructions, if it brings one.
+    pub fn arrive(&mut self, now: u64, ticket: u32) -> Option<u64> {
+        if std::mem::take(&mut self.refused) {
+            self.find_next_piece();
+        }
+        if ticket & PROBE != 0 {
+            self.answer_probe(now, ticket);
+            return None;
+        }
+        let flight = &self.flights[ticket];
+        if let Some(grant) = flight.granted {
+            self.arrive_granted(now, ticket, grant);
+            return None;
+        }
+        let (purpose, line) = (flight.purpose, flight.line);
+        match purpose {
+            Purpose::Fill { local } => {
+                let way = self.l1.fill(line, ticket, &flight.bytes);
+                if let Some(way) = way.filter(|_| !local) {
+                    self.l1.set_written(way, flight.written);
+                }
+            }
+            Purpose::Constant => {
+                let number = line / self.line_bytes;
+                if let Some(way) = self.constant.victim(number) {
+                    self.constant.replace(way, number);
+                }
+                self.constant_misses.retain(|&(_, waited)| waited != ticket);
+            }
+            Purpose::GiveBack => self.l1.has_left(ticket),
+            Purpose::Switch => {
+                let (switch, index) = flight.waiting[0];
+                self.switches.arrived(switch, index as usize, &flight.bytes[..self.line_bytes as usize]);
+                self.flights.give_back(ticket);
+                return None;
+            }
+            _ => {}
+        }
+        let flight = &self.flights[ticket];
+        for &(id, lanes) in &flight.waiting {
+            let access = &mut self.transfers[id];
+            if matches!(purpose, Purpose::Fill { local: false } | Purpose::Load) {
+                access.take(line, &flight.bytes, flight.written, lanes);
+            }
+            access.outstanding -= 1;
+            let all_sent = access.shared | access.constant | access.local | access.unsent == 0;
+            if access.outstanding == 0 && all_sent {
+                self.completed.push((id, access.ready_at.max(now)));
+            }
+        }
+        self.flights.give_back(ticket);
+        (purpose == Purpose::Instruction).then_some(line)
+    }
+
+    /// One of the messages of an access has been answered.
+    pub(crate) fn part_done(&mut self, now: u64, id: u32) {
+        let access = &mut self.transfers[id];
+        access.outstanding -= 1;
+        let all_sent = access.shared | access.constant | access.local | access.unsent == 0;
+        if access.outstanding == 0 && all_sent {
+            self.completed.push((id, access.ready_at.max(now)));
+        }
+    }
+}

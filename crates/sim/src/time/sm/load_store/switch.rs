@@ -1,0 +1,143 @@
+//! Warps whose state moves between the SM and memory, a line a cycle beside the load/store unit, past the L1.
+
+use std::collections::VecDeque;
+
+use crate::kit::slab::Slab;
+
+/// A warp's state on its way.
+#[derive(Clone, Debug)]
+pub struct Switch {
+    /// The warp: its slot while it leaves, its number among those that are away while it comes back.
+    pub warp: u32,
+    /// What it waits for.
+    pub resource: u64,
+    /// It goes to memory.
+    pub saves: bool,
+    /// Its bytes, in whole lines.
+    pub image: Vec<u8>,
+    /// Where they go or come from; 0 as long as there is no place.
+    pub address: u64,
+    sent: usize,
+    answered: usize,
+}
+
+/// A line to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Line {
+    /// Of this switch.
+    pub switch: u32,
+    /// Its number in the state.
+    pub index: usize,
+    /// Where.
+    pub address: u64,
+    /// It is written.
+    pub saves: bool,
+}
+
+/// All states on their way.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub struct Switches {
+    /// Those with lines to send, in order.
+    queue: VecDeque<u32>,
+    /// Those of which all has been answered.
+    pub done: Vec<u32>,
+    all: Slab<Switch>,
+    line_bytes: usize,
+    /// When the next line can go.
+    free_at: u64,
+    /// Memory that is no longer needed: bytes and address.
+    pub free: Vec<(usize, u64)>,
+}
+
+impl Switches {
+    /// Whether no line waits to be sent.
+    #[inline(always)]
+    pub fn is_idle(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// A state of so many bytes begins to move, in whole lines. A state that leaves has no place yet.
+    pub fn begin(
+        &mut self,
+        warp: u32,
+        resource: u64,
+        mut image: Vec<u8>,
+        from: Option<u64>,
+        line_bytes: usize,
+    ) {
+        self.line_bytes = line_bytes;
+        image.resize(image.len().next_multiple_of(line_bytes), 0);
+        let (saves, address) = (from.is_none(), from.unwrap_or(0));
+        let switch = Switch { warp, resource, saves, image, address, sent: 0, answered: 0 };
+        let id = self.all.put(switch);
+        self.queue.push_back(id);
+    }
+
+    /// A state is where it belongs.
+    pub fn end(&mut self, switch: u32) -> Switch {
+        let ended = &mut self.all[switch];
+        let image = std::mem::take(&mut ended.image);
+        let ended = Switch { image, ..ended.clone() };
+        self.all.give_back(switch);
+        ended
+    }
+
+    /// Whether a state needs a place in memory.
+    pub fn wants_room(&self) -> bool {
+        self.queue.iter().any(|&id| self.all[id].address == 0)
+    }
+
+    /// States without a place get one.
+    pub fn give_room<E>(&mut self, mut take: impl FnMut(usize) -> Result<u64, E>) -> Result<(), E> {
+        for &id in &self.queue {
+            let switch = &mut self.all[id];
+            if switch.address == 0 {
+                switch.address = take(switch.image.len())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// When the next line can go.
+    pub fn next_line(&self) -> Option<u64> {
+        self.queue.front().filter(|&&id| self.all[id].address != 0).map(|_| self.free_at)
+    }
+
+    /// The line that can go at cycle `now`.
+    pub fn line(&self, now: u64) -> Option<Line> {
+        let &id = self.queue.front().filter(|_| self.free_at <= now)?;
+        let switch = &self.all[id];
+        let address = switch.address + (switch.sent * self.line_bytes) as u64;
+        let line = Line { switch: id, index: switch.sent, address, saves: switch.saves };
+        (switch.address != 0).then_some(line)
+    }
+
+    /// The line was sent.
+    pub fn sent(&mut self, now: u64) {
+        self.free_at = now + 1;
+        let Some(&id) = self.queue.front() else { return };
+        let switch = &mut self.all[id];
+        switch.sent += 1;
+        if switch.sent * self.line_bytes == switch.image.len() {
+            self.queue.pop_front();
+        }
+    }
+
+    /// The bytes of a state that goes to memory.
+    pub fn image_to_save(&self, switch: u32) -> Option<&[u8]> {
+        Some(&self.all[switch]).filter(|switch| switch.saves).map(|switch| &switch.image[..])
+    }
+
+    /// The answer to a line has come, with its bytes.
+    pub fn arrived(&mut self, id: u32, index: usize, bytes: &[u8]) {
+        let switch = &mut self.all[id];
+        if !switch.saves {
+            switch.image[index * bytes.len()..][..bytes.len()].copy_from_slice(bytes);
+        }
+        switch.answered += 1;
+        if switch.answered * self.line_bytes == switch.image.len() {
+            self.done.push(id);
+        }
+    }
+}

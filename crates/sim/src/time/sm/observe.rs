@@ -1,0 +1,92 @@
+//! What a probe is told of the words by which threads communicate. Only called for one that watches memory.
+
+use warploom_isa::{Inst, Kernel, Op, Space};
+
+use crate::exec::locks::holders::shared_offset;
+use crate::exec::memory::address::addresses;
+use crate::exec::warp::Warp;
+use crate::exec::warp::control::Activation;
+use crate::kit::bits::lanes as each;
+use crate::kit::ids::WarpSlot;
+use crate::time::probe::{Probe, Word};
+use crate::time::sm::core::{Context, Sm};
+use crate::time::sm::front_end::decode::SpinRole;
+use crate::time::sm::load_store::Purpose;
+use crate::time::sm::load_store::coherent::Update;
+use crate::time::sm::load_store::transfer::{Transfer, TransferKind};
+
+impl<const N: usize, P: Probe> Sm<N, P> {
+    /// An access issues: the words it polls, and what it changes in shared memory.
+    pub(crate) fn show_access(&mut self, context: &Context<'_>, id: u32, now: u64) {
+        let transfer = &self.memory.transfers[id];
+        let window = context.launch.kernel.windows.shared;
+        let role = context.code[transfer.pc.index()].spin;
+        if role == Some(SpinRole::Poll) {
+            self.probe.polled(transfer.slot, transfer.mask, |lane| word(transfer, lane, window));
+        }
+        let polls = matches!(role, Some(SpinRole::Poll | SpinRole::Try));
+        let changed = match transfer.kind {
+            TransferKind::Store => transfer.shared,
+            TransferKind::Unlock { changed } if context.launch.kernel.atomic_at(transfer.pc).is_some() => {
+                changed
+            }
+            TransferKind::Unlock { .. } => transfer.shared,
+            _ => transfer.changed_in_sm(transfer.shared),
+        };
+        for lane in each(changed) {
+            self.probe.wrote(now, transfer.slot, lane, word(transfer, lane, window), polls);
+        }
+    }
+
+    /// A slice has served message `ticket`: what changed in global memory. Of an atomic, `changed` are the lanes that did it.
+    pub fn show_served(&mut self, context: &Context<'_>, ticket: u32, changed: u64, now: u64) {
+        let flight = &self.memory.flights[ticket];
+        let changed = match (flight.purpose, flight.waiting.first()) {
+            (Purpose::Store, Some(&(id, lanes))) => Some((id, lanes)),
+            (Purpose::Atomic, Some(&(id, _))) => Some((id, changed)),
+            _ => None,
+        };
+        let Some((id, lanes)) = changed else { return };
+        let transfer = &self.memory.transfers[id];
+        let code = context.of(self.slots[transfer.slot.index()].kernel).code;
+        let polls = code[transfer.pc.index()].spin == Some(SpinRole::Poll);
+        for lane in each(lanes) {
+            let word = Word { space: Space::Global, address: transfer.addresses.at(lane) };
+            self.probe.wrote(now, transfer.slot, lane, word, polls);
+        }
+    }
+
+    /// What a warp changed of global memory in a coherent L1.
+    pub fn show_update(&mut self, context: &Context<'_>, update: &Update<N>) {
+        let code = context.of(self.slots[update.slot.index()].kernel).code;
+        let polls = code[update.pc.index()].spin == Some(SpinRole::Poll);
+        for lane in each(update.changed) {
+            let word = Word { space: Space::Global, address: update.addresses.at(lane) };
+            self.probe.wrote(update.at, update.slot, lane, word, polls);
+        }
+    }
+
+    /// A warp waits for an mbarrier.
+    pub(crate) fn show_mbarrier(
+        probe: &mut P,
+        kernel: &Kernel,
+        (slot, warp, activation): (WarpSlot, &mut Warp<N>, &Activation),
+        inst: &Inst,
+        mask: u64,
+    ) {
+        let Op::Mbarrier(_, wide) = inst.op else { return };
+        let objects = addresses(kernel, warp, activation, inst, wide, mask);
+        let address = |lane| shared_offset(objects.at(lane), kernel.windows.shared);
+        probe.polled(slot, mask, |lane| Word { space: Space::Shared, address: address(lane) });
+    }
+}
+
+/// The word that a lane of an access names.
+fn word<const N: usize>(transfer: &Transfer<N>, lane: usize, window: u64) -> Word {
+    let address = transfer.addresses.at(lane);
+    if transfer.shared >> lane & 1 == 1 {
+        Word { space: Space::Shared, address: shared_offset(address, window) }
+    } else {
+        Word { space: Space::Global, address }
+    }
+}

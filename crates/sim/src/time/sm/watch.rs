@@ -1,0 +1,202 @@
+//! The search for warps that go round for ever.
+//!
+//! Once nothing in memory has changed for a while, the state of each warp is compared with an earlier one whenever it
+//! closes a loop. A warp depends only on its own state and on what it reads; if both are as they were, it repeats itself
+//! for ever. When every warp that could move does, nothing will change again: a proof. The earlier state is taken anew
+//! after 1, 2, 4, 8… turns (Brent's algorithm), so that cycles of any length are found.
+//!
+//! What a warp does must then follow from its state and from memory alone. So a turn does not count if the warp
+//! - has accesses on their way: a store may still change something, a load may still bring something else;
+//! - read a clock, which goes on by itself;
+//! - came to a barrier, through which other warps let it go on and vote.
+//!
+//! The L1 is memory too: where it holds what differs from memory, a proof needs that no line came or went
+//! ([`Watch::l1_changes`]). Of independent threads see `Splits::repeats`.
+
+use warploom_isa::{Op, Pc, Special};
+
+use crate::exec::memory::store::Memory;
+use crate::exec::warp::{Since, Warp};
+use crate::kit::bits::lanes as each;
+use crate::kit::ids::WarpSlot;
+use crate::time::probe::Probe;
+use crate::time::sm::core::Sm;
+use crate::time::sm::load_store::transfer::{Transfer, TransferKind};
+
+/// What lanes of a warp last read with one instruction of a spin loop.
+#[derive(Clone, Debug)]
+pub struct Polled<const N: usize> {
+    /// The load or atomic.
+    pub pc: Pc,
+    /// Lanes that ever used it.
+    pub mask: u64,
+    /// Of those, the ones in shared memory; the others are in global memory.
+    pub shared: u64,
+    /// Where each lane last read, as the instruction gives the address.
+    pub addresses: [u64; N],
+    /// What it found.
+    pub values: [u64; N],
+}
+
+/// The turns of one warp.
+#[derive(Clone, Debug)]
+struct Turns<const N: usize> {
+    saved: Option<Warp<N>>,
+    /// What happened since then.
+    since: Since,
+    /// Something came in from outside since the last turn.
+    outside: bool,
+    taken: u64,
+    save_at: u64,
+    repeats: bool,
+    polled: Vec<Polled<N>>,
+}
+
+/// The search on one SM.
+#[derive(Clone, Debug)]
+pub struct Watch<const N: usize> {
+    slots: Vec<Turns<N>>,
+    /// How often the contents of the L1 had changed when the search began.
+    pub l1_changes: u64,
+}
+
+impl<const N: usize> Watch<N> {
+    /// Starts over, for so many warp slots.
+    pub fn new(slots: usize, l1_changes: u64) -> Self {
+        let turns = Turns {
+            saved: None,
+            since: Since::default(),
+            outside: false,
+            taken: 0,
+            save_at: 1,
+            repeats: false,
+            polled: Vec::new(),
+        };
+        Watch { slots: vec![turns; slots], l1_changes }
+    }
+
+    /// Lanes of a warp execute an instruction.
+    pub(crate) fn issued(&mut self, slot: WarpSlot, lanes: u64, op: Op) {
+        let turns = &mut self.slots[slot.index()];
+        turns.since.ran |= lanes;
+        match op {
+            Op::Bar(_)
+            | Op::Special(
+                Special::Clock
+                | Special::ClockHi
+                | Special::Clock64
+                | Special::GlobalTimer
+                | Special::GlobalTimerLo
+                | Special::GlobalTimerHi,
+            ) => turns.outside = true,
+            Op::Vote(_)
+            | Op::Shfl(_)
+            | Op::MatchAny(_)
+            | Op::MatchAll(_)
+            | Op::Redux(..)
+            | Op::ActiveMask
+            | Op::WaveBallot
+            | Op::WaveActive
+            | Op::WaveShfl(_)
+            | Op::Elect
+            | Op::BarWarp => turns.since.crossed = true,
+            _ => {}
+        }
+    }
+
+    /// What a warp found follows from the moment, not from its state and memory alone.
+    pub(crate) fn met_by_chance(&mut self, slot: WarpSlot) {
+        self.slots[slot.index()].outside = true;
+    }
+
+    /// A warp closes a loop; it is settled if none of its accesses are on their way.
+    pub(crate) fn turn(&mut self, slot: WarpSlot, warp: &Warp<N>, settled: bool) {
+        let turns = &mut self.slots[slot.index()];
+        if turns.repeats || !settled {
+            return;
+        }
+        if std::mem::take(&mut turns.outside) {
+            (turns.saved, turns.taken, turns.save_at) = (None, 0, 1);
+            return;
+        }
+        turns.taken += 1;
+        if turns.saved.as_ref().is_some_and(|saved| warp.repeats(saved, turns.since)) {
+            turns.repeats = true;
+        } else if turns.taken == turns.save_at {
+            turns.saved = Some(warp.clone());
+            turns.since = Since::default();
+            turns.save_at *= 2;
+        }
+    }
+
+    /// A warp has read what it waits for.
+    pub(crate) fn polled(&mut self, slot: WarpSlot, transfer: &Transfer<N>) {
+        let polled = &mut self.slots[slot.index()].polled;
+        let at = polled.iter().position(|p| p.pc == transfer.pc).unwrap_or_else(|| {
+            let (addresses, values) = ([0; N], [0; N]);
+            polled.push(Polled { pc: transfer.pc, mask: 0, shared: 0, addresses, values });
+            polled.len() - 1
+        });
+        let polled = &mut polled[at];
+        polled.mask |= transfer.mask;
+        polled.shared = polled.shared & !transfer.mask | transfer.mask & !transfer.global;
+        let row = if matches!(transfer.kind, TransferKind::Atomic { .. }) { 4 } else { 0 };
+        for lane in each(transfer.mask) {
+            let high = if transfer.bytes >= 8 { transfer.rows[row + 1][lane] } else { 0 };
+            polled.addresses[lane] = transfer.addresses.at(lane);
+            polled.values[lane] = transfer.rows[row][lane] as u64 | (high as u64) << 32;
+        }
+    }
+
+    /// Whether the warp is known to repeat itself.
+    pub fn repeats(&self, slot: WarpSlot) -> bool {
+        self.slots[slot.index()].repeats
+    }
+
+    /// What the warp read in its spin loops.
+    pub fn polls(&self, slot: WarpSlot) -> &[Polled<N>] {
+        &self.slots[slot.index()].polled
+    }
+}
+
+impl<const N: usize, P: Probe> Sm<N, P> {
+    /// Whether every warp here waits, or goes round in a loop that polls.
+    pub fn only_waits(&self) -> bool {
+        self.residents().all(|resident| {
+            let mut live = resident.warps.iter().zip(&resident.slots).filter(|(warp, _)| !warp.is_done());
+            live.all(|(warp, slot)| {
+                let entry = slot.map(|slot| &self.slots[slot.index()]);
+                let waits = entry.is_none_or(|entry| entry.spinning || entry.retries || entry.blocked);
+                waits || warp.control.current().is_none()
+            })
+        })
+    }
+
+    /// Whether every warp here waits for good or repeats itself, as long as nothing else changes. What ended or waits must
+    /// not have accesses on their way; and a CTA that is about to end makes room for another.
+    pub fn never_changes(&self) -> bool {
+        let Some(watch) = &self.watch else { return self.is_empty() };
+        self.residents().all(|resident| {
+            let waits = |(warp, slot): (&Warp<N>, &Option<WarpSlot>)| {
+                let Some(slot) = *slot else { return true };
+                let entry = &self.slots[slot.index()];
+                let waits = warp.is_done() || entry.blocked || warp.control.current().is_none();
+                watch.repeats(slot) || entry.outstanding == 0 && waits
+            };
+            let mut warps = resident.warps.iter().zip(&resident.slots);
+            resident.cta.live_warps > 0 && warps.all(waits)
+        })
+    }
+
+    /// Whether its warps go on reading what they read since the search for repeating ones began: its L1 holds nothing that
+    /// differs from memory, or no line of it came or went.
+    pub fn reads_the_same(&self, memory: &Memory) -> bool {
+        let l1 = &self.memory.l1;
+        self.watch.as_ref().is_some_and(|watch| watch.l1_changes == l1.changes()) || !l1.is_stale(memory)
+    }
+
+    /// Begins the search for warps that repeat themselves.
+    pub fn begin_watch(&mut self) {
+        self.watch = Some(Watch::new(self.slots.len(), self.memory.l1.changes()));
+    }
+}

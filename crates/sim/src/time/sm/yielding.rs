@@ -1,0 +1,88 @@
+//! Wavefront yield: a warp's state goes to memory, its slot to another; later it comes back on the same SM.
+
+use crate::kit::ids::WarpSlot;
+use crate::time::dispatch::{News, Yielded};
+use crate::time::probe::Probe;
+use crate::time::sm::core::{Context, Sm};
+use crate::time::sm::dispatched::Away;
+
+impl<const N: usize, P: Probe> Sm<N, P> {
+    /// The warp in a slot executes `wl.yield`: its state begins to leave. Its accesses are done.
+    pub(crate) fn yield_warp(&mut self, context: &Context<'_>, slot: WarpSlot, resource: u64) {
+        let chip = context.launch.chip;
+        let entry = &mut self.slots[slot.index()];
+        let Some(resident) = &mut self.residents[entry.resident()] else { return };
+        let warp = &mut resident.warps[entry.warp()];
+        warp.control.advance();
+        let bytes = chip.wavefront_yield.as_ref().map_or(0, |spec| spec.context_bytes) as usize;
+        let Some(image) = warp.save(bytes) else { return };
+        entry.held = true;
+        let line_bytes = chip.l2.cache.line_bytes as usize;
+        self.memory.switches.begin(slot.0 as u32, resource, image, None, line_bytes);
+    }
+
+    /// A warp that is away begins to come back, into a free slot.
+    pub(crate) fn restart_warp(&mut self, context: &Context<'_>, ticket: u32, now: u64) {
+        let Away { resident, warp, address, bytes } = self.dispatched.away[ticket];
+        let slot = self.dispatched.enter(self.slots.len(), now);
+        let Some(there) = &mut self.residents[resident] else { return };
+        there.slots[warp] = Some(slot);
+        self.probe.warp_came_back(now, slot);
+        self.occupy(context, slot, resident, warp, now);
+        self.slots[slot.index()].held = true;
+        self.refresh(context, slot, now);
+        let line_bytes = context.launch.chip.l2.cache.line_bytes as usize;
+        self.memory.switches.begin(ticket, 0, vec![0; bytes], Some(address), line_bytes);
+        self.wake_up();
+        self.changed = true;
+    }
+
+    /// States have arrived where they belong.
+    pub(crate) fn finish_switches(&mut self, context: &Context<'_>, now: u64) {
+        for id in std::mem::take(&mut self.memory.switches.done) {
+            let switch = self.memory.switches.end(id);
+            if switch.saves {
+                self.leave(
+                    WarpSlot(switch.warp as u8),
+                    switch.address,
+                    switch.image.len(),
+                    switch.resource,
+                    now,
+                );
+            } else {
+                self.come_back(context, switch.warp, &switch.image, now);
+            }
+            self.changed = true;
+        }
+    }
+
+    /// The state of the warp in a slot is in memory.
+    fn leave(&mut self, slot: WarpSlot, address: u64, bytes: usize, resource: u64, now: u64) {
+        let entry = &self.slots[slot.index()];
+        let (resident, warp, kernel) = (entry.resident(), entry.warp(), entry.kernel);
+        let Some(there) = &mut self.residents[resident] else { return };
+        there.slots[warp] = None;
+        let cta_left = there.slots.iter().all(Option::is_none);
+        self.vacate(slot, now);
+        self.probe.warp_left(now, slot);
+        self.dispatched.leave(slot, now);
+        let ticket = self.dispatched.away.put(Away { resident, warp, address, bytes });
+        let (cu, saved_at) = (self.id, address);
+        let record = Yielded { cu, kernel, resource, saved_at, ticket, cta_left };
+        self.dispatched.news.push((now, News::Yielded(record)));
+    }
+
+    /// The state of a warp that was away has come.
+    fn come_back(&mut self, context: &Context<'_>, ticket: u32, image: &[u8], now: u64) {
+        let Away { resident, warp, address, bytes } = self.dispatched.away[ticket];
+        self.dispatched.away.give_back(ticket);
+        self.memory.switches.free.push((bytes, address));
+        let Some(there) = &mut self.residents[resident] else { return };
+        let restored = there.warps[warp].restore(image);
+        debug_assert!(restored, "nobody writes to what a warp left");
+        let Some(slot) = there.slots[warp] else { return };
+        self.slots[slot.index()].held = false;
+        self.find_front(slot);
+        self.refresh(context, slot, now);
+    }
+}
