@@ -45,8 +45,12 @@ const STACK: Support = Refused("the stack pointer of a thread is not accessible"
 
 /// All families, by group in the manual's order.
 pub const FAMILIES: &[Family] = &[
-    family("Arithmetic of integers and floats", &["add", "sub", "mul", "mad", "div", "abs", "neg"], Modelled),
-    family("Arithmetic of integers and floats", &["min", "max"], Partly("without `.u8x4`, `.s8x4`")),
+    family(
+        "Integer and floating-point arithmetic",
+        &["add", "sub", "mul", "mad", "div", "abs", "neg"],
+        Modelled,
+    ),
+    family("Integer and floating-point arithmetic", &["min", "max"], Partly("without `.u8x4`, `.s8x4`")),
     family("Integer arithmetic", &["mul24", "mad24", "sad", "rem"], Modelled),
     family("Integer arithmetic", &["popc", "clz", "bfind", "fns", "brev", "bfe", "bfi"], Modelled),
     family("Integer arithmetic", &["bmsk", "szext", "dp4a", "dp2a"], Modelled),
@@ -62,17 +66,15 @@ pub const FAMILIES: &[Family] = &[
     family(
         "Data movement",
         &["prefetch", "prefetchu", "applypriority", "discard", "createpolicy"],
-        Partly("checked, then without effect: cache priorities are not modelled"),
+        Partly("checked, then ignored: cache priorities are not modelled"),
     ),
     family("Data movement", &["isspacep", "cvta"], Partly("without `.shared::cluster`")),
     family(
         "Data movement",
         &["cvt"],
-        Partly(
-            "without types of 8 bits and fewer that are not integers, `.tf32`, `.rs`, `.satfinite`, `.scaled`",
-        ),
+        Partly("without non-integer types of 8 bits or fewer, `.tf32`, `.rs`, `.satfinite`, `.scaled`"),
     ),
-    family("Data movement", &["cvt.pack"], Partly("without types of 4 and 2 bits")),
+    family("Data movement", &["cvt.pack"], Partly("without 4-bit and 2-bit types")),
     family("Data movement", &["mapa", "getctarank"], CLUSTERS),
     family("Data movement", &["istypep"], TEXTURES),
     family("Data movement", &["st.async"], CLUSTERS),
@@ -98,7 +100,7 @@ pub const FAMILIES: &[Family] = &[
         "Control flow",
         &["call"],
         Partly(
-            "not functions without a body, except `vprintf` and `__assertfail`; not predicates as arguments",
+            "without functions that have no body, except `vprintf` and `__assertfail`; without predicate arguments",
         ),
     ),
     family("Synchronization", &["bar", "bar.warp", "barrier", "membar"], Modelled),
@@ -106,9 +108,7 @@ pub const FAMILIES: &[Family] = &[
     family(
         "Synchronization",
         &["fence"],
-        Partly(
-            "without `.sync_restrict`; the proxy fences that are not refused order like `fence.acq_rel.cta`",
-        ),
+        Partly("without `.sync_restrict`; accepted proxy fences order like `fence.acq_rel.cta`"),
     ),
     family("Synchronization", &["fence.proxy.tensormap::generic"], TMA),
     family("Synchronization", &["atom"], Partly("without `.b128`, vectors, `.shared::cluster`")),
@@ -116,15 +116,11 @@ pub const FAMILIES: &[Family] = &[
     family("Synchronization", &["red.async"], CLUSTERS),
     family("Synchronization", &["vote", "match", "activemask", "elect"], Modelled),
     family("Synchronization", &["redux"], Partly("without `.abs`, `.NaN`")),
-    family(
-        "Synchronization",
-        &["griddepcontrol"],
-        Partly("without effect: launches run one after the other"),
-    ),
+    family("Synchronization", &["griddepcontrol"], Partly("no effect: launches run one after the other")),
     family(
         "Synchronization",
         &["mbarrier"],
-        Partly("without `.shared::cluster`; `try_wait` answers at once"),
+        Partly("without `.shared::cluster`; `try_wait` returns at once"),
     ),
     family("Synchronization", &["clusterlaunchcontrol"], CLUSTERS),
     family(
@@ -139,18 +135,18 @@ pub const FAMILIES: &[Family] = &[
     family(
         "Warploom's own",
         &["wl.ldslk", "wl.stsul"],
-        Partly("on chips with lock bits; other kernels of the module run anywhere"),
+        Partly("only on chips with lock bits; other kernels of the module run anywhere"),
     ),
     family("Warploom's own", &["wl.ballot", "wl.activemask", "wl.shfl"], Modelled),
     family(
         "Warploom's own",
         &["wl.yield"],
         Partly(
-            "gives the wavefront's place away on chips that can, in a run of firmware; elsewhere it does nothing",
+            "frees the wavefront's slot in a run of firmware, on chips that can; elsewhere it does nothing",
         ),
     ),
     family("Miscellaneous", &["trap", "brkpt", "nanosleep"], Modelled),
-    family("Miscellaneous", &["pmevent", "setmaxnreg"], Partly("checked, then without effect")),
+    family("Miscellaneous", &["pmevent", "setmaxnreg"], Partly("checked, then ignored")),
 ];
 
 /// The most special entry for an opcode: the one that matches most of its first words.
@@ -177,8 +173,8 @@ const INTRODUCTION: &str = "\
 # PTX
 
 Warploom loads PTX text of ISA versions 1.4 to 9.x from any compiler. This page lists every instruction of the PTX
-manual. What is not modelled is refused when the module loads, with the line and the reason; nothing is skipped
-silently. The page is written from the table that the loader itself uses.
+manual. What is not modelled is refused when the module loads, with the line and the reason. Nothing is skipped
+silently. The page is generated from the table that the loader itself uses.
 
 ";
 
@@ -186,37 +182,39 @@ const NOTES: &str = "
 ## Notes
 
 - **Types.** All integer types of 8 to 64 bits, `.f16`, `.bf16`, `.f32`, `.f64` and the pairs `.f16x2`, `.bf16x2`,
-  `.u16x2`, `.s16x2`; `add`, `sub`, `mul` and `fma` also take `.f32x2`. Registers of `.b128` may be declared but not
+  `.u16x2`, `.s16x2`. `add`, `sub`, `mul` and `fma` also take `.f32x2`. Registers of `.b128` may be declared but not
   used. An operand has the width of the instruction's type; loads, stores and `cvt` take wider registers. A register
   declared `.bN` holds anything of N bits.
-- **Modifiers** are taken in any order, as `ptxas` takes them. A modifier that an instruction does not have is an
-  error, never ignored.
+- **Modifiers** may come in any order, as with `ptxas`. A modifier that an instruction does not have is an error. It is
+  never ignored.
 - **Order and scope.** `.weak`, `.volatile`, `.relaxed`, `.acquire`, `.release`, `.mmio` and all scopes reach the
-  machine; `membar` is the `fence.sc` of its scope. Cache operators (`.ca .cg .cs .lu .cv .nc .wb .wt`) reach it too;
-  eviction priorities, prefetch sizes and cache policies are hints and are dropped.
-- **Special registers.** All but those of graphs and performance counters have their value; those read as zero.
-  A plain launch is a grid of clusters of one CTA. 16-bit reads (`mov.u16 %rh1, %tid.x`, PTX 1.x) give the low half.
+  machine. `membar` is the `fence.sc` of its scope. Cache operators (`.ca .cg .cs .lu .cv .nc .wb .wt`) reach it, too.
+  Eviction priorities, prefetch sizes and cache policies are hints and are dropped.
+- **Special registers** have their value, except those of graphs and performance counters, which read as zero. A plain
+  launch is a grid of clusters of one CTA. 16-bit reads (`mov.u16 %rh1, %tid.x`, PTX 1.x) give the low half.
 - **Carry.** The condition code of `.cc` belongs to one thread and one function.
-- **Old texts.** Before PTX 1.5, `div`, `rcp`, `sqrt` and the like may leave `.approx` out. `mad.f32` is `fma`.
-  For targets before sm_20 every `.f32` instruction flushes subnormals.
+- **Old dialects.** Before PTX 1.5, `div`, `rcp`, `sqrt` and the like may leave `.approx` out. `mad.f32` is `fma`. For
+  targets before sm_20, every `.f32` instruction flushes subnormals.
 - **Calls.** Parameters live in the callee's frame in local memory. Calls through registers need `.callprototype` or
   `.calltargets`. `vprintf` and `__assertfail` are built in; the device heap and launches from the device are not.
 - **Lock bits.** `wl.ldslk[.shared].type d|p, [a];` loads a word of shared memory and takes its lock bit in the same
-  access; p is whether it did, d and p may be `_`. `wl.stsul[.shared].type [a], v;` stores and frees the bit. Types are
-  `.b32 .u32 .s32 .f32 .b64 .u64 .s64 .f64`. Without `.shared`, the address may be a generic one of shared memory or one
-  of the space itself (below 16 MB); any other ends the launch. A 64-bit word has the bit of its lower half.
-- **Whole wavefronts.** PTX's warp has 32 lanes; on a chip with wavefronts of 64, `vote`, `shfl` and `%laneid` see halves.
-  `wl.activemask.b64 d;` and `wl.ballot.b64 d, {!}p;` give masks of all active lanes of the wavefront (of those whose p is
-  true), `wl.shfl.idx.type d, a, lane;` (`.b32 .b64`) the a of any lane (its own, if that is not active). `%wl_laneid` is the lane's
-  number among the `%wl_lanes` of the wavefront. They act among the lanes that execute together and wait for no others, and work
-  on chips with 32 lanes as well.
-- **Yield.** `wl.yield.b64 r;` saves the wavefront, gives its slot and registers away, and leaves a record with the value of r in
-  its first active lane for the firmware, which restarts it later (docs/aggregator.md). It waits for the wavefront's own accesses first.
-- **Annotations.** `.pragma \"warploom.lock acquire\";` in front of a load, store or atomic says that it tries to take a lock
-  (for an atomic: by changing the word); `release` that it gives one back; `wait` that it reads what another thread is
-  to write. Lock statistics then follow the text, not the analysis of loops. `.pragma \"warploom.sib\";` says that the next
-  branch, which must go backwards, is spin-inducing: a lane that takes it waits for another thread (`--sib annotated`).
-  Other compilers ignore both.
+  access. p says whether it got the bit. d and p may be `_`. `wl.stsul[.shared].type [a], v;` stores a word and frees
+  its bit. Types are `.b32 .u32 .s32 .f32 .b64 .u64 .s64 .f64`. Without `.shared`, the address may be a generic address
+  of shared memory or one of the space itself (below 16 MB); any other ends the launch. A 64-bit word has the bit of its
+  lower half.
+- **Whole wavefronts.** PTX's warp has 32 lanes. On a chip with wavefronts of 64, `vote`, `shfl` and `%laneid` see
+  halves. `wl.activemask.b64 d;` gives the mask of all active lanes of the wavefront, `wl.ballot.b64 d, {!}p;` the mask
+  of those whose p is true. `wl.shfl.idx.type d, a, lane;` (`.b32 .b64`) gives the a of any lane, or the lane's own if
+  that lane is not active. `%wl_laneid` is the lane's number among the `%wl_lanes` of the wavefront. These instructions
+  act among the lanes that execute together and wait for no others. They work on chips with 32 lanes as well.
+- **Yield.** `wl.yield.b64 r;` waits for the wavefront's own accesses, saves the wavefront, and frees its slot and
+  registers. It leaves a record for the firmware, with the value of r in the first active lane. The firmware restarts
+  the wavefront later ([aggregator.md](aggregator.md)).
+- **Annotations.** `.pragma \"warploom.lock acquire\";` in front of a load, store or atomic says that it tries to take
+  a lock (for an atomic: by changing the word). `release` says that it releases one, `wait` that it reads what another
+  thread will write. Lock statistics then follow the annotation, not the analysis of loops.
+  `.pragma \"warploom.sib\";` says that the next branch, which must go backwards, is spin-inducing: a lane that takes it
+  waits for another thread (`--sib annotated`). Other compilers ignore both.
 - **Debugging data** (`.loc`, `.file`, `.section`) is read for source lines.
 ";
 
