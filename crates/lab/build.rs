@@ -1,5 +1,9 @@
 //! Tells the library what a kept result depends on: a digest of everything that can change the numbers of a run, and
-//! one of each kernel. So results of yesterday's model are never taken for today's.
+//! one of each kernel. So results of yesterday's model are never taken for today's. (A run's chip file counts with the run:
+//! `Run::key`.)
+//!
+//! In the workspace the model is digested by the sources of all crates below this one. A package has only its own, and there
+//! the version stands for the others.
 
 use std::fs;
 use std::io;
@@ -15,25 +19,26 @@ const OTHERS: [&str; 3] = ["cli", "cuda", "lab"];
 /// The parts of this crate that runs are made of; what evaluates and shows them is not among them.
 const PARTS: [&str; 5] = ["random.rs", "work", "align/matrix.rs", "anchors", "repro/tasks"];
 
-/// Kernels that no experiment runs.
-const OTHER_KERNELS: [&str; 1] = ["corpus"];
-
 fn main() -> io::Result<()> {
-    let root = Path::new("../..");
+    let mut model = Digest::new();
     let mut sources = Vec::new();
-    for member in entries(&root.join("crates"))? {
-        let source = member.join("src");
-        let other = member.file_name().is_some_and(|name| OTHERS.iter().any(|other| name == *other));
-        if !other && source.is_dir() {
-            sources.push(source);
+    if in_workspace() {
+        for member in entries(Path::new("../../crates"))? {
+            let source = member.join("src");
+            let other = member.file_name().is_some_and(|name| OTHERS.iter().any(|other| name == *other));
+            if !other && source.is_dir() {
+                sources.push(source);
+            }
         }
+    } else {
+        // A released version depends on exactly one version of every crate below it.
+        model = model.add(env!("CARGO_PKG_VERSION"));
     }
     sources.extend(PARTS.map(|part| Path::new("src").join(part)).into_iter().filter(|part| part.exists()));
 
-    let mut model = Digest::new();
     for source in &sources {
         println!("cargo::rerun-if-changed={}", source.display());
-        for file in files(source, &["rs"])? {
+        for file in rust_files(source)? {
             // Tests change no numbers.
             if !file.components().any(|part| part.as_os_str() == "tests.rs" || part.as_os_str() == "tests") {
                 model = model.add(file.to_string_lossy().as_bytes()).add(fs::read(&file)?);
@@ -41,17 +46,14 @@ fn main() -> io::Result<()> {
         }
     }
 
+    // Sources and headers run only as the PTX built from them.
     let mut kernels = String::new();
-    let folder = root.join("kernels");
-    println!("cargo::rerun-if-changed={}", folder.display());
-    for file in files(&folder, &["ptx", "sass"])? {
-        let path = file.strip_prefix(root).unwrap_or(&file).to_string_lossy().into_owned();
-        if OTHER_KERNELS.iter().any(|other| path.starts_with(&format!("kernels/{other}/"))) {
-            continue;
+    for (path, text) in warploom_kernels::FILES {
+        if path.ends_with(".ptx") || path.ends_with(".sass") {
+            let path = format!("kernels/{path}");
+            model = model.add(&path).add(text);
+            kernels += &format!("    ({path:?}, {:?}),\n", Digest::new().add(text).hex());
         }
-        let text = fs::read(&file)?;
-        model = model.add(&path).add(&text);
-        kernels += &format!("    ({path:?}, {:?}),\n", Digest::new().add(&text).hex());
     }
 
     println!("cargo::rerun-if-changed=build.rs");
@@ -59,6 +61,12 @@ fn main() -> io::Result<()> {
     println!("cargo::rustc-env=WARPLOOM_MODEL={}", model.hex());
     let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default()).join("kernels.rs");
     fs::write(out, format!("&[\n{kernels}]\n"))
+}
+
+/// Whether this crate is built where the sources of the others are, and not from a package.
+fn in_workspace() -> bool {
+    let here = |folder: &str| Path::new(folder).canonicalize().ok();
+    here("../../crates/lab").is_some_and(|folder| Some(folder) == here("."))
 }
 
 /// What is in a folder, by name.
@@ -69,14 +77,14 @@ fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(entries)
 }
 
-/// All files with these extensions in a folder and those inside it, or the one file.
-fn files(path: &Path, extensions: &[&str]) -> io::Result<Vec<PathBuf>> {
+/// All Rust files in a folder and those inside it, or the one file.
+fn rust_files(path: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     if path.is_dir() {
         for entry in entries(path)? {
-            found.extend(files(&entry, extensions)?);
+            found.extend(rust_files(&entry)?);
         }
-    } else if path.extension().is_some_and(|e| extensions.iter().any(|wanted| e == *wanted)) {
+    } else if path.extension().is_some_and(|extension| extension == "rs") {
         found.push(path.to_path_buf());
     }
     Ok(found)

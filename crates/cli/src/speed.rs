@@ -5,6 +5,7 @@ use std::thread::available_parallelism;
 use serde::Serialize;
 use serde_json::json;
 use warploom::{Chip, Device, Error, Launch, Report, SimModel, SimOptions, Timing, args};
+use warploom_kernels::text;
 use warploom_lab::work::Workload;
 
 use crate::cli::{ModelName, SpeedOptions};
@@ -18,12 +19,6 @@ struct Case {
     /// What limits it, for people.
     about: &'static str,
     run: fn(&mut Device) -> Result<Report, Failure>,
-}
-
-macro_rules! ptx {
-    ($name:literal) => {
-        include_str!(concat!("../../../kernels/", $name, ".ptx"))
-    };
 }
 
 /// The standard set. Changing a size makes the numbers of different versions incomparable.
@@ -193,7 +188,7 @@ fn kernel(gpu: &mut Device, ptx: &str, name: &str) -> Result<warploom::Kernel, F
 
 fn nbody(gpu: &mut Device) -> Result<Report, Failure> {
     let n = 2048;
-    let kernel = kernel(gpu, ptx!("nbody"), "nbody")?;
+    let kernel = kernel(gpu, text!("nbody.ptx"), "nbody")?;
     let bodies = gpu.buffer(&fill::random(warploom::isa::Ty::F32, 4 * n, 1))?;
     let acc = gpu.zeros::<f32>(4 * n)?;
     Ok(gpu.launch(&kernel, Launch::grid(n / 256).block(256), args![&bodies, &acc, n as u32, 0.01f32])?)
@@ -201,7 +196,7 @@ fn nbody(gpu: &mut Device) -> Result<Report, Failure> {
 
 fn classify(gpu: &mut Device) -> Result<Report, Failure> {
     let n = 1 << 18;
-    let kernel = kernel(gpu, ptx!("switch"), "classify")?;
+    let kernel = kernel(gpu, text!("switch.ptx"), "classify")?;
     let data = gpu.buffer(&fill::random(warploom::isa::Ty::U32, n, 1))?;
     let out = gpu.zeros::<u32>(n)?;
     Ok(gpu.launch(&kernel, Launch::grid(n / 256).block(256), args![&data, &out, n as u32])?)
@@ -209,7 +204,7 @@ fn classify(gpu: &mut Device) -> Result<Report, Failure> {
 
 fn localarray(gpu: &mut Device) -> Result<Report, Failure> {
     let n = 1 << 15;
-    let kernel = kernel(gpu, ptx!("localarray"), "localarray")?;
+    let kernel = kernel(gpu, text!("localarray.ptx"), "localarray")?;
     let data = gpu.buffer(&fill::random(warploom::isa::Ty::S32, 16 * n, 1))?;
     let out = gpu.zeros::<i32>(16 * n)?;
     Ok(gpu.launch(&kernel, Launch::grid(n / 256).block(256), args![&data, &out, n as u32])?)

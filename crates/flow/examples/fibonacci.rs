@@ -10,7 +10,7 @@ const LEN: u32 = 32_768;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let n: u32 = std::env::args().nth(1).map_or(Ok(16), |n| n.parse())?;
     let mut gpu = Device::sim("apu")?;
-    let module = gpu.load_ptx(include_str!("../../../kernels/flow/fibonacci.ptx"))?;
+    let module = gpu.load_ptx(warploom_kernels::text!("flow/fibonacci.ptx"))?;
     let result = gpu.zeros::<u32>(1)?;
 
     let mut graph = Graph::new("fibonacci");

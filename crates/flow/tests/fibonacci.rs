@@ -3,7 +3,7 @@
 use warploom::{Chip, Device, Report, SimOptions};
 use warploom_flow::{Graph, Layout, Level, Node, Waiting};
 
-const PTX: &str = include_str!("../../../kernels/flow/fibonacci.ptx");
+const PTX: &str = warploom_kernels::text!("flow/fibonacci.ptx");
 
 fn apu(changes: &[&str]) -> Device {
     let changes: Vec<String> = changes.iter().map(|s| s.to_string()).collect();

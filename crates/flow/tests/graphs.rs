@@ -4,7 +4,7 @@ use warploom::{Chip, Device, Error, SimOptions};
 use warploom_flow::aggregator::Flow;
 use warploom_flow::{Arena, FlowError, Graph, Level};
 
-const PTX: &str = include_str!("../../../kernels/flow/fibonacci.ptx");
+const PTX: &str = warploom_kernels::text!("flow/fibonacci.ptx");
 
 fn apu(cus: u32) -> Device {
     let chip = Chip::load("apu", &[format!("sm.count={cus}")]).unwrap();
@@ -99,7 +99,7 @@ fn kernels_with_wrong_parameters() {
     // `fib_naive` takes a channel and a pointer besides its work.
     let error = one(64).execute(&mut gpu, &module).unwrap_err();
     assert!(matches!(error, FlowError::Device(Error::Args(_))), "{error}");
-    let plain = gpu.load_ptx(include_str!("../../../kernels/vecadd.ptx")).unwrap();
+    let plain = gpu.load_ptx(warploom_kernels::text!("vecadd.ptx")).unwrap();
     let mut graph = Graph::new("plain");
     let tasks = graph.channel::<u32>("tasks", 64);
     let kernel = graph.kernel("vecadd");

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use warploom::{Chip, Device, Report, SimOptions};
 use warploom_flow::{Graph, Layout, Level};
 
-const PTX: &str = include_str!("../../../kernels/flow/relay.ptx");
+const PTX: &str = warploom_kernels::text!("flow/relay.ptx");
 
 /// First number, how many, and rounds to go.
 type Range = [u32; 3];

@@ -8,7 +8,7 @@ fn main() -> Result<(), Error> {
     let ys: Vec<f32> = (0..n).map(|i| 0.5 * i as f32).collect();
 
     let mut gpu = Device::sim("gtx480")?;
-    let module = gpu.load_ptx(include_str!("../../../kernels/vecadd.ptx"))?;
+    let module = gpu.load_ptx(warploom_kernels::text!("vecadd.ptx"))?;
     let (a, b, c) = (gpu.buffer(&xs)?, gpu.buffer(&ys)?, gpu.zeros::<f32>(n)?);
 
     let launch = Launch::grid(n / 256).block(256);

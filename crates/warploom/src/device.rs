@@ -240,7 +240,7 @@ impl Device {
     ///
     /// # fn main() -> Result<(), warploom::Error> {
     /// let mut gpu = Device::sim("apu")?;
-    /// # let text = include_str!("../../../kernels/vecadd.ptx");
+    /// # let text = warploom_kernels::text!("vecadd.ptx");
     /// let vecadd = Task::new(0, gpu.load_ptx(text)?.kernel("vecadd")?, 64);
     /// let xs = gpu.buffer(&[1.0f32; 256])?;
     /// let ys = gpu.zeros::<f32>(256)?;
@@ -299,7 +299,7 @@ impl Device {
     /// let timing = Timing { trace: Some(TraceOptions::default()), ..Timing::default() };
     /// let options = SimOptions { timing, ..SimOptions::default() };
     /// let mut gpu = Device::sim_with(Chip::load("gtx480", &[])?, options);
-    /// # let text = include_str!("../../../kernels/vecadd.ptx");
+    /// # let text = warploom_kernels::text!("vecadd.ptx");
     /// let kernel = gpu.load_ptx(text)?.kernel("vecadd")?;
     /// let xs = gpu.buffer(&[1.0f32; 256])?;
     /// gpu.launch(&kernel, Launch::grid(2).block(128), args![&xs, &xs, &xs, 256u32])?;

@@ -9,7 +9,7 @@
 //! let ys = vec![2.0f32; n];
 //!
 //! let mut gpu = Device::sim("gtx480")?;
-//! # let text = include_str!("../../../kernels/vecadd.ptx");
+//! # let text = warploom_kernels::text!("vecadd.ptx");
 //! # macro_rules! include_str { ($file:literal) => { text } }
 //! let module = gpu.load_ptx(include_str!("vecadd.ptx"))?;
 //! let (a, b, c) = (gpu.buffer(&xs)?, gpu.buffer(&ys)?, gpu.zeros::<f32>(n)?);

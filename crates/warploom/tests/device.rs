@@ -5,8 +5,8 @@ use std::sync::atomic::AtomicBool;
 
 use warploom::{Arg, Chip, Device, Error, FaultKind, Launch, SimModel, SimOptions, args};
 
-const VECADD: &str = include_str!("../../../kernels/vecadd.ptx");
-const SPINLOCK: &str = include_str!("../../../kernels/spinlock.ptx");
+const VECADD: &str = warploom_kernels::text!("vecadd.ptx");
+const SPINLOCK: &str = warploom_kernels::text!("spinlock.ptx");
 
 /// A kernel that adds the numbers of a struct and stores the sum.
 const STRUCT: &str = "

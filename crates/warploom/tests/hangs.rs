@@ -278,7 +278,7 @@ fn insert(buckets: u32, limit: u64) -> Hang {
     let pool = gpu.zeros_named::<u32>("pool", 2 * KEYS as usize).unwrap();
     let heads = gpu.buffer(&vec![u32::MAX; buckets as usize]).unwrap();
     let locks = gpu.zeros_named::<u32>("locks", buckets as usize).unwrap();
-    let text = include_str!("../../../kernels/hashtable.ptx");
+    let text = warploom_kernels::text!("hashtable.ptx");
     let launch = Launch::grid(36).block(256).max_cycles(limit);
     let arguments = args![&keys, KEYS, &pool, &heads, &locks, buckets];
     hang(run(&mut gpu, text, "hashtable_insert", launch, arguments))
@@ -708,19 +708,17 @@ WAIT:
 /// Locks that work, under contention and with waits between CTAs, on every kind of chip.
 #[test]
 fn locks_that_work() {
-    let text =
-        std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/spinlock.ptx")).unwrap();
+    let text = warploom_kernels::text!("spinlock.ptx");
     for chip in ["gtx480", "h200", "apu"] {
         let mut gpu = device(chip, &["sm.count=2", "sm.max_ctas=4", "hang.watch_cycles=1"]);
         let (lock, count) = (word(&mut gpu, "lock"), word(&mut gpu, "count"));
         let args = args![&lock, &count, 1u32];
-        run(&mut gpu, &text, "spinlock_inc", Launch::grid(10).block(32), args)
+        run(&mut gpu, text, "spinlock_inc", Launch::grid(10).block(32), args)
             .unwrap_or_else(|e| panic!("{chip}: {e}"));
         assert_eq!((count.read(&gpu).unwrap()[0], lock.read(&gpu).unwrap()[0]), (10 * 32, 0), "on {chip}");
         let (flag, out) = (word(&mut gpu, "flag"), gpu.zeros_named::<u32>("out", 20).unwrap());
         let launch = Launch::grid(20).block(64);
-        run(&mut gpu, &text, "crosscta", launch, args![&flag, &out])
-            .unwrap_or_else(|e| panic!("{chip}: {e}"));
+        run(&mut gpu, text, "crosscta", launch, args![&flag, &out]).unwrap_or_else(|e| panic!("{chip}: {e}"));
         assert_eq!(out.read(&gpu).unwrap()[0], 1020, "on {chip}");
     }
 }

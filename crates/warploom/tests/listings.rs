@@ -118,9 +118,9 @@ fn errors_point_at_the_listing() {
 mod paper {
     use super::*;
 
-    const COUNTER: &str = include_str!("../../../kernels/listings/counter.sass");
-    const CHAIN: &str = include_str!("../../../kernels/listings/chain.sass");
-    const PRIMITIVES: &str = include_str!("../../../kernels/listings/primitives.sass");
+    const COUNTER: &str = warploom_kernels::text!("listings/counter.sass");
+    const CHAIN: &str = warploom_kernels::text!("listings/chain.sass");
+    const PRIMITIVES: &str = warploom_kernels::text!("listings/primitives.sass");
 
     #[test]
     fn primitives_pass_words_from_warp_to_warp() {

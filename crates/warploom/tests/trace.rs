@@ -9,8 +9,8 @@ use warploom::{
     Chip, Device, Error, Launch, Report, SimOptions, Timing, Trace, TraceOptions, args, samples_csv,
 };
 
-const SPINLOCK: &str = include_str!("../../../kernels/spinlock.ptx");
-const REDUCE: &str = include_str!("../../../kernels/reduce.ptx");
+const SPINLOCK: &str = warploom_kernels::text!("spinlock.ptx");
+const REDUCE: &str = warploom_kernels::text!("reduce.ptx");
 
 /// A lock in shared memory, taken by every 64th thread.
 const SHARED_LOCK: &str = "

@@ -167,10 +167,7 @@ impl Workload {
 /// The checked-in PTX of `kernels/`, with the name by which messages call it.
 macro_rules! ptx {
     ($name:literal) => {
-        (
-            concat!("kernels/", $name, ".ptx"),
-            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels/", $name, ".ptx")),
-        )
+        (concat!("kernels/", $name, ".ptx"), warploom_kernels::text!(concat!($name, ".ptx")))
     };
 }
 use ptx;

@@ -186,14 +186,8 @@ pub enum ChipError {
     },
 }
 
-macro_rules! built_in {
-    ($($name:literal),*) => {
-        &[$(($name, include_str!(concat!("../../../../chips/", $name, ".toml")))),*]
-    };
-}
-
 /// The chips that come with Warploom, with their files' text.
-pub const BUILT_IN: &[(&str, &str)] = built_in!["gtx480", "gtx570", "gtx1080ti", "apu", "h200"];
+pub const BUILT_IN: &[(&str, &str)] = warploom_chips::CHIPS;
 
 /// Names of the built-in chips.
 pub fn names() -> Vec<&'static str> {

@@ -63,7 +63,7 @@ fn the_same_twice() {
 /// still holds.
 #[test]
 fn the_same_again_on_one_device() {
-    let text = include_str!("../../../../kernels/histogram.ptx");
+    let text = warploom_kernels::text!("histogram.ptx");
     for machine in MACHINES {
         let mut gpu = machine.small();
         let module = gpu.load_ptx(text).unwrap();
@@ -92,7 +92,7 @@ fn the_same_again_on_one_device() {
 /// The whole chips, as they come, on one kernel with more CTAs than any of them holds.
 #[test]
 fn whole_chips() {
-    let text = include_str!("../../../../kernels/vecadd.ptx");
+    let text = warploom_kernels::text!("vecadd.ptx");
     let n = 5000 * 32 - 5;
     let values: Vec<f32> = (0..n).map(|i| i as f32).collect();
     let models = [SimModel::Functional, SimModel::Timing];

@@ -8,7 +8,7 @@ use crate::bench::Bench;
 pub fn launch(bench: &mut Bench, name: &str) -> (Report, Vec<Buffer<u32>>) {
     macro_rules! text {
         ($file:literal) => {
-            include_str!(concat!("../../../../kernels/", $file, ".ptx"))
+            warploom_kernels::text!(concat!($file, ".ptx"))
         };
     }
     let numbers: Vec<u32> = (0..2048u32).map(|i| i.wrapping_mul(2654435761) >> 7).collect();

@@ -17,7 +17,7 @@ fn insert(chip: &str, timing: Timing, set: &[&str], buckets: u32) -> Report {
     let pool = gpu.zeros::<u32>(2 * KEYS as usize).unwrap();
     let heads = gpu.buffer(&vec![u32::MAX; buckets as usize]).unwrap();
     let locks = gpu.zeros::<u32>(buckets as usize).unwrap();
-    let module = gpu.load_ptx(include_str!("../../../../kernels/hashtable.ptx")).unwrap();
+    let module = gpu.load_ptx(warploom_kernels::text!("hashtable.ptx")).unwrap();
     let arguments = args![&input, KEYS, &pool, &heads, &locks, buckets];
     let report = gpu
         .launch(module.kernel("hashtable_insert").unwrap(), Launch::grid(6).block(128), arguments)

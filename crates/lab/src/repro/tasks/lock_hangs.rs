@@ -19,8 +19,8 @@ struct Case {
     expected: fn() -> Vec<u32>,
 }
 
-const LOCK_BITS: (&str, &str) = ("lock_bits.ptx", include_str!("../../../../../kernels/hangs/lock_bits.ptx"));
-const PRIMITIVES: (&str, &str) = ("primitives.ptx", include_str!("../../../../../kernels/primitives.ptx"));
+const LOCK_BITS: (&str, &str) = ("lock_bits.ptx", warploom_kernels::text!("hangs/lock_bits.ptx"));
+const PRIMITIVES: (&str, &str) = ("primitives.ptx", warploom_kernels::text!("primitives.ptx"));
 
 const fn case(name: &'static str, entry: &'static str, threads: u32) -> Case {
     Case { name, text: LOCK_BITS, entry, threads, clocked: false, more: Vec::new, expected: Vec::new }

@@ -20,7 +20,7 @@ pub const TASK: Task = Task {
     run: |context| {
         let chip = Chip { wavefront_yield: None, ..context.chip()? };
         let mut gpu = Device::sim_with(chip, SimOptions::default());
-        let module = gpu.load_ptx(include_str!("../../../../../kernels/flow/fibonacci.ptx"))?;
+        let module = gpu.load_ptx(warploom_kernels::text!("flow/fibonacci.ptx"))?;
         let result = gpu.zeros_named::<u32>("result", 1)?;
         let graph = cilk::fibonacci::graph(context.number(&N)?, WIDTH, false, result.address());
         match graph.execute(&mut gpu, &module).and_then(|execution| execution.wait()) {

@@ -26,10 +26,10 @@ fn lines(source: &str) -> f64 {
     source.lines().filter(counts).count() as f64
 }
 
-const STRASSEN: &str = include_str!("../../../../../../kernels/flow/strassen.cu");
-const MATMUL: &str = include_str!("../../../../../../kernels/matmul.cu");
-const QUEENS: &str = include_str!("../../../../../../kernels/flow/queens.cu");
-const FLAT: &str = include_str!("../../../../../../kernels/flow/queens_flat.cu");
+const STRASSEN: &str = warploom_kernels::text!("flow/strassen.cu");
+const MATMUL: &str = warploom_kernels::text!("matmul.cu");
+const QUEENS: &str = warploom_kernels::text!("flow/queens.cu");
+const FLAT: &str = warploom_kernels::text!("flow/queens_flat.cu");
 
 impl Experiment for Conventional {
     fn about(&self) -> About {
