@@ -1,5 +1,5 @@
-//! Kernel arguments: [`args!`](crate::args!) collects them, [`pack`] checks them against the kernel's parameters
-//! and lays them out.
+//! Kernel arguments: [`args!`](crate::args!) collects them; [`pack`] checks them against the kernel's
+//! parameters and writes the parameter buffer.
 
 use std::marker::PhantomData;
 
@@ -12,15 +12,28 @@ use crate::kernel::{KernelInfo, declared, signature};
 
 /// Collects the arguments of a launch: `args![&buffer, 7u32, 1.5f32]`.
 ///
-/// Buffers go by reference, numbers by value; [`Arg::of`] passes a struct. Each must have the size of its parameter,
-/// and a floating-point number only goes where the kernel takes one. A literal without a suffix is an `i32` or an
-/// `f64`, as everywhere in Rust.
+/// Buffers go by reference, numbers by value; [`Arg::of`] passes a struct. Each argument must have the size of
+/// its parameter, and floating-point numbers fit only floating-point or untyped (`b32`, `b64`) parameters. A
+/// literal without a suffix is an `i32` or an `f64`, as everywhere in Rust.
+///
+/// ```
+/// use warploom::{Arg, Device, args};
+///
+/// # fn main() -> Result<(), warploom::Error> {
+/// let mut gpu = Device::sim("gtx480")?;
+/// let out = gpu.zeros::<f32>(64)?;
+/// let args = args![&out, 64u32, 0.5f32, Arg::of(&[1u32, 2, 3])];
+/// assert_eq!(args.len(), 4);
+/// # Ok(())
+/// # }
+/// ```
 #[macro_export]
 macro_rules! args {
     ($($arg:expr),* $(,)?) => { [$($crate::Arg::from($arg)),*] };
 }
 
-/// One argument of a launch. It borrows the buffer it points to.
+/// One argument of a launch. It borrows the buffer it points to, so that the buffer is not dropped before the
+/// launch.
 #[derive(Clone, Debug)]
 pub struct Arg<'a> {
     kind: ArgKind,
@@ -29,41 +42,38 @@ pub struct Arg<'a> {
     buffer: PhantomData<&'a ()>,
 }
 
-/// What an argument is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ArgKind {
-    /// The address of a buffer.
+enum ArgKind {
     Buffer,
-    /// A number. The types `b8` … `b64` fit integer and floating-point parameters.
+    /// The untyped `b8` … `b64` fit integer and floating-point parameters alike.
     Scalar(Ty),
-    /// The bytes of a struct or an array.
     Bytes,
 }
 
 impl Arg<'_> {
-    /// The bytes of a plain value, for a parameter that is a struct or an array.
+    /// Passes the bytes of a plain value, for a parameter that is a struct or an array.
     pub fn of<T: Pod>(value: &T) -> Arg<'static> {
         Arg::bytes(bytemuck::bytes_of(value))
     }
 
-    /// Bytes as they are, for a parameter of that size.
+    /// Passes bytes unchanged, for a parameter of exactly that size.
     pub fn bytes(bytes: &[u8]) -> Arg<'static> {
         Arg { kind: ArgKind::Bytes, bytes: SmallVec::from_slice(bytes), device: None, buffer: PhantomData }
     }
 
-    /// A number of a type, from its little-endian bytes. If there are more or fewer than the type has, they count
-    /// as [`Arg::bytes`].
+    /// Passes a number of type `ty`, given as little-endian bytes. If `bytes` does not have the size of `ty`,
+    /// it counts as [`Arg::bytes`].
     pub fn scalar(ty: Ty, bytes: &[u8]) -> Arg<'static> {
         let kind = if bytes.len() == ty.bytes() as usize { ArgKind::Scalar(ty) } else { ArgKind::Bytes };
         Arg { kind, ..Arg::bytes(bytes) }
     }
 
-    /// The device of a buffer.
+    /// The device that owns the buffer, if the argument is one.
     pub(crate) fn device(&self) -> Option<u64> {
         self.device
     }
 
-    /// In words: "a buffer", "an f64 (8 bytes)".
+    /// For error messages: "a buffer", "an f64 (8 bytes)".
     fn describe(&self) -> String {
         match self.kind {
             ArgKind::Buffer => "a buffer".to_string(),
@@ -72,12 +82,12 @@ impl Arg<'_> {
         }
     }
 
-    /// The argument's bytes for a parameter, or `None` if it does not fit.
+    /// The bytes to store for `param`, or `None` if the argument does not fit.
     fn fit(&self, param: &Param, address_bits: u8) -> Option<&[u8]> {
         let is_array = param.bytes != param.ty.bytes();
         match self.kind {
             ArgKind::Buffer if is_array || param.ty.is_float() => None,
-            // 32-bit code reaches what lies in the first 4 GB.
+            // 32-bit code can only address the first 4 GB.
             ArgKind::Buffer if address_bits == 32 => {
                 (param.bytes == 4 && self.bytes[4..] == [0; 4]).then_some(&self.bytes[..4])
             }
@@ -87,7 +97,7 @@ impl Arg<'_> {
     }
 }
 
-/// Whether a number of one type is meant where the other is declared; sizes apart.
+/// Whether a value of type `given` may be passed where `declared` stands. Sizes are checked elsewhere.
 fn alike(given: Ty, declared: Ty) -> bool {
     let untyped = |ty| matches!(ty, Ty::B8 | Ty::B16 | Ty::B32 | Ty::B64);
     untyped(given) || untyped(declared) || given.is_float() == declared.is_float()
@@ -132,37 +142,25 @@ impl From<bool> for Arg<'_> {
     }
 }
 
-/// Why arguments do not fit a kernel.
+/// Why the arguments of a launch do not fit the kernel's parameters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ArgError {
-    /// Too many or too few.
     #[error("kernel `{kernel}` takes {}, {given} given\n  signature  {signature}", counted(*needed))]
-    Count {
-        /// The kernel.
-        kernel: String,
-        /// It with its parameters.
-        signature: String,
-        /// Arguments given.
-        given: usize,
-        /// Parameters.
-        needed: usize,
-    },
-    /// One of the wrong type or size.
+    Count { kernel: String, signature: String, given: usize, needed: usize },
+    /// An argument of the wrong type or size.
     #[error(
         "argument {index} of kernel `{kernel}` is `{name}`, {declared}; {given} is given\n  signature  {signature}"
     )]
     Type {
-        /// The kernel.
         kernel: String,
-        /// It with its parameters.
         signature: String,
-        /// Which argument, from 0.
+        /// Counted from 0.
         index: usize,
         /// The parameter's name.
         name: String,
-        /// Its type and size in words.
+        /// The parameter's type and size, in words.
         declared: String,
-        /// What is given, in words.
+        /// The argument, in words.
         given: String,
     },
 }
@@ -177,7 +175,7 @@ fn article(name: &str, bytes: u32) -> String {
     format!("{article} {name} ({bytes} byte{})", if bytes == 1 { "" } else { "s" })
 }
 
-/// Lays the arguments out as the kernel's parameter buffer.
+/// Checks the arguments and lays them out as the kernel's parameter buffer.
 pub(crate) fn pack(kernel: &KernelInfo, args: &[Arg<'_>]) -> Result<Vec<u8>, Box<ArgError>> {
     let signature = || signature(&kernel.name, &kernel.params);
     if args.len() != kernel.params.len() {

@@ -1,4 +1,5 @@
-//! What stands behind a [`Device`](crate::Device): memory, modules and launches of one machine.
+//! The interface between a [`Device`](crate::Device) and the machine behind it: the simulator (`sim.rs`) or a
+//! real GPU (`cuda.rs`).
 
 use std::any::Any;
 use std::fmt;
@@ -12,90 +13,87 @@ use crate::kernel::{Kernel, KernelInfo};
 use crate::launch::Launch;
 use crate::report::Report;
 
-/// A machine that runs kernels. [`Device`](crate::Device) adds types and checks on top, so a backend sees only
-/// kernels and addresses that are its own, and parameter buffers of the right size.
-pub trait Backend: fmt::Debug + Send {
-    /// What users call it: `gtx480`.
+/// A machine that runs kernels. [`Device`](crate::Device) adds types and checks on top: a backend only sees its
+/// own kernels and addresses, and parameter buffers of the right size.
+pub(crate) trait Backend: fmt::Debug + Send {
+    /// The name in reports and messages: `gtx480`.
     fn name(&self) -> &str;
 
-    /// Whether it is hardware, and not a model of it.
+    /// Whether this is hardware and not a model.
     fn is_real(&self) -> bool {
         false
     }
 
-    /// The chip that it models, if it is a model.
+    /// The simulated chip; `None` for hardware.
     fn chip(&self) -> Option<&Chip> {
         None
     }
 
-    /// Whether a kernel's fault or hang made it useless for the rest of the process.
+    /// Whether a fault or hang made the device useless for the rest of the process.
     fn is_lost(&self) -> bool {
         false
     }
 
-    /// Whether memory and modules were lost since this was last asked, and it goes on without them.
+    /// Whether all memory and modules were lost since the last call. The device itself goes on, empty.
     fn is_renewed(&mut self) -> bool {
         false
     }
 
-    /// Takes memory whose content is undefined. `name` is for messages about it.
+    /// Allocates memory with undefined content. `name` appears in messages.
     fn allocate(&mut self, bytes: u64, name: &str) -> Result<u64>;
 
-    /// Takes memory that holds zeros.
+    /// Allocates memory that is all zeros.
     fn allocate_zeroed(&mut self, bytes: u64, name: &str) -> Result<u64>;
 
-    /// Gives an allocation back.
     fn free(&mut self, address: u64);
 
-    /// Copies bytes to the host.
     fn read(&self, address: u64, into: &mut [u8]) -> Result<()>;
 
-    /// Copies bytes from the host.
     fn write(&mut self, address: u64, data: &[u8]) -> Result<()>;
 
-    /// Loads PTX, the bytes of a file. `name` is what messages call it: its path, mostly.
+    /// Loads PTX from the bytes of a file. Messages call it `name`, usually its path.
     fn load_ptx(&mut self, name: &str, text: &[u8]) -> Result<Arc<dyn LoadedModule>>;
 
-    /// Loads a SASS listing, the bytes of a file.
+    /// Loads a SASS listing from the bytes of a file.
     fn load_sass(&mut self, name: &str, text: &[u8]) -> Result<Arc<dyn LoadedModule>>;
 
-    /// How many SMs it has.
     fn sms(&self) -> u32;
 
-    /// What of a launch fits on an SM, or why it cannot run.
+    /// How many CTAs of a launch fit on an SM, or why it cannot run.
     fn occupancy(&self, kernel: &Kernel, shape: Shape) -> Result<Occupancy>;
 
-    /// Runs a kernel to its end. `shape` is the launch's, with the block decided.
+    /// Runs a kernel to its end. `shape` is that of `launch`, with the block decided.
     fn launch(&mut self, kernel: &Kernel, shape: Shape, launch: &Launch, params: &[u8]) -> Result<Report>;
 
-    /// Runs firmware on the chip's control processor, which can start kernels of these shapes, by number.
+    /// Runs firmware on the chip's control processor.
     fn run_firmware(&mut self, run: FirmwareRun<'_>) -> Result<Report> {
         let FirmwareRun { .. } = run;
         Err(Error::Misuse(format!("`{}` has no control processor that could run firmware", self.name())))
     }
 
-    /// The timeline of the last launch, if it was recorded and nobody took it yet.
+    /// The timeline of the last launch, if one was recorded and not yet taken.
     fn take_trace(&mut self) -> Option<Trace> {
         None
     }
 
-    /// Counters over the time of the last launch, if they were sampled and nobody took them yet.
+    /// The counter samples of the last launch, if there are any and they were not yet taken.
     fn take_samples(&mut self) -> Vec<Sample> {
         Vec::new()
     }
 }
 
-/// A module on a machine.
-pub trait LoadedModule: Send + Sync {
-    /// Names of its kernels, in the order of the text.
+/// A module on a backend.
+pub(crate) trait LoadedModule: Send + Sync {
+    /// Names of the kernels, in the order of the source text.
     fn kernel_names(&self) -> Vec<String>;
 
-    /// Prepares a kernel: what the host needs to know, and what the backend wants to find again at the launch.
+    /// Prepares a kernel. Returns what the host needs to know and what the backend needs at the launch
+    /// ([`Kernel::handle`]).
     fn kernel(&self, name: &str) -> Result<(KernelInfo, Arc<dyn Any + Send + Sync>)>;
 
-    /// Address and size of a global variable.
+    /// Address and size in bytes of a global variable.
     fn global(&self, name: &str) -> Option<(u64, u64)>;
 
-    /// The text's own statement of its dialect.
+    /// The dialect that the text declares.
     fn dialect(&self) -> String;
 }

@@ -1,4 +1,4 @@
-//! Typed device memory.
+//! Typed device memory. [`Device::buffer`], [`Device::zeros`] and [`Device::uninit`] make buffers.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,10 +9,10 @@ use bytemuck::Pod;
 use crate::device::Device;
 use crate::error::{Error, Result};
 
-/// Addresses of dropped buffers, for their device to give back.
+/// Addresses of dropped buffers. Their device frees them before its next allocation or launch.
 pub(crate) type Dropped = Arc<Mutex<Vec<u64>>>;
 
-/// `len` elements of type `T` in a device's memory. Dropping it gives the memory back.
+/// `len` elements of type `T` in a device's memory. Dropping the buffer frees the memory.
 pub struct Buffer<T: Pod> {
     pub(crate) device: u64,
     pub(crate) address: u64,
@@ -22,32 +22,32 @@ pub struct Buffer<T: Pod> {
 }
 
 impl<T: Pod> Buffer<T> {
-    /// Elements in it.
+    /// Number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Bytes in it.
+    /// Size in bytes.
     pub fn bytes(&self) -> usize {
         self.len * size_of::<T>()
     }
 
-    /// Its device address, to be stored inside other buffers or passed with an offset.
+    /// The device address, to be stored inside other buffers or passed with an offset. It is valid while the
+    /// buffer lives.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Copies all elements to the host.
+    /// Copies all elements to the host. `device` must be the buffer's own.
     pub fn read(&self, device: &Device) -> Result<Vec<T>> {
         self.read_range(device, 0, self.len)
     }
 
-    /// Copies `len` elements from `start` on to the host.
+    /// Copies `len` elements, beginning at element `start`, to the host.
     pub fn read_range(&self, device: &Device, start: usize, len: usize) -> Result<Vec<T>> {
         let at = self.place(device, start, len)?;
         let mut data = vec![T::zeroed(); len];
@@ -55,7 +55,7 @@ impl<T: Pod> Buffer<T> {
         Ok(data)
     }
 
-    /// Replaces all elements.
+    /// Replaces all elements. `data` must have the buffer's length; [`Buffer::write_range`] writes a part.
     pub fn write(&self, device: &mut Device, data: &[T]) -> Result<()> {
         if data.len() != self.len {
             let message = format!("{} elements for a buffer of {}", data.len(), self.len);
@@ -64,13 +64,13 @@ impl<T: Pod> Buffer<T> {
         self.write_range(device, 0, data)
     }
 
-    /// Replaces the elements from `start` on.
+    /// Replaces elements, beginning at element `start`.
     pub fn write_range(&self, device: &mut Device, start: usize, data: &[T]) -> Result<()> {
         let at = self.place(device, start, data.len())?;
         device.backend_mut().write(at, bytemuck::cast_slice(data))
     }
 
-    /// The address of a range, if it is inside and the device is the buffer's own.
+    /// The address of a range that must lie inside the buffer. Refuses another device than the buffer's own.
     fn place(&self, device: &Device, start: usize, len: usize) -> Result<u64> {
         device.owns("buffer", self.device)?;
         match start.checked_add(len) {

@@ -1,4 +1,4 @@
-//! A real NVIDIA GPU as a [`Backend`].
+//! A real NVIDIA GPU as a [`Backend`]: in this process, or in a child process that survives faults.
 
 use std::any::Any;
 use std::process::Command;
@@ -16,7 +16,7 @@ use crate::kernel::{Kernel, KernelInfo};
 use crate::launch::Launch;
 use crate::report::{Model, Report};
 
-/// A GPU that its modules can reach too, to look up kernels.
+/// A GPU, shared with its modules: they ask the driver for kernels.
 #[derive(Clone, Debug)]
 pub(crate) struct Cuda {
     gpu: Arc<Mutex<dyn Driver>>,
@@ -25,14 +25,14 @@ pub(crate) struct Cuda {
 }
 
 impl Cuda {
-    /// A GPU of this process.
+    /// Opens a GPU in this process.
     pub(crate) fn new(ordinal: usize, jit_level: Option<u32>) -> Result<Cuda> {
         let mut gpu = Gpu::new(ordinal)?;
         jit_level.into_iter().for_each(|level| gpu.set_jit_level(level));
         Ok(Cuda::over(gpu))
     }
 
-    /// A GPU of a process that `command` makes.
+    /// Opens a GPU in a child process started by `command`.
     pub(crate) fn in_child(ordinal: usize, jit_level: Option<u32>, command: Command) -> Result<Cuda> {
         Ok(Cuda::over(ChildGpu::new(ordinal, jit_level, command)?))
     }
@@ -43,12 +43,12 @@ impl Cuda {
     }
 
     fn gpu(&self) -> MutexGuard<'_, dyn Driver + 'static> {
-        // The driver keeps the GPU's state; a panic elsewhere has not harmed it.
+        // A panic elsewhere does not harm the GPU's state, which the driver keeps.
         self.gpu.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// A module on the GPU, with what its text says about parameters.
+/// A module on the GPU. The resolved text has the parameter types that the driver does not report.
 struct CudaText {
     cuda: Cuda,
     module: CudaModule,
@@ -96,7 +96,7 @@ impl Backend for Cuda {
     }
 
     fn free(&mut self, address: u64) {
-        // After a fault the memory is gone with the context.
+        // After a fault the context is gone, and its memory with it.
         let _ = self.gpu().free(address);
     }
 
@@ -184,7 +184,7 @@ impl Backend for Cuda {
 }
 
 impl Cuda {
-    /// What the hardware can tell; the rest is unknown.
+    /// What the hardware reports; every other field stays empty.
     fn report(&self, kernel: &Kernel, shape: Shape, occupancy: Occupancy) -> Report {
         let ctas = shape.grid.iter().map(|&d| d as u64).product::<u64>();
         Report {
@@ -239,7 +239,7 @@ impl LoadedModule for CudaText {
     }
 }
 
-/// Refuses what the driver would refuse with less to say.
+/// Refuses what the driver would refuse too, with a better message.
 fn refuse(name: &str, gpu: &DeviceInfo, text: &resolved::Module) -> Result<()> {
     let instructions = text.functions.iter().filter_map(|f| f.body.as_ref()).flat_map(|b| &b.insts);
     if let Some(own) = instructions.into_iter().find(|i| i.opcode.first().is_some_and(|w| w.text == "wl")) {
@@ -263,7 +263,7 @@ fn refuse(name: &str, gpu: &DeviceInfo, text: &resolved::Module) -> Result<()> {
     }
 }
 
-/// Parameters with their places in the parameter buffer.
+/// The parameters with their offsets in the parameter buffer, and its size.
 fn parameters(formals: &[resolved::Formal]) -> (Vec<Param>, u32) {
     let (offsets, bytes) = warploom_isa::layout_params(formals.iter().map(|f| (f.bytes, f.align)));
     let params = formals.iter().zip(offsets).map(|(formal, offset)| Param {

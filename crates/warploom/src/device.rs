@@ -1,4 +1,4 @@
-//! The device: what a host program talks to.
+//! The device: what a host program talks to. Everything else in this crate is made by one or passed to one.
 
 use std::borrow::Borrow;
 use std::marker::PhantomData;
@@ -19,27 +19,30 @@ use crate::launch::Launch;
 use crate::report::Report;
 use crate::sim::{Sim, SimOptions};
 
-/// A GPU: its memory, the modules loaded on it, and launches.
+/// A GPU: its memory, the modules loaded on it, and its launches.
+///
+/// Buffers, modules and kernels belong to the device that made them; another device refuses them with
+/// [`Error::Misuse`]. Launches run to their end before [`Device::launch`] returns.
 #[derive(Debug)]
 pub struct Device {
     backend: Box<dyn Backend>,
-    /// Tells devices of a process apart, and a device before a fault from the same one afterwards, where that lost all
-    /// memory and modules.
+    /// Identifies the device to its buffers, modules and kernels. A real GPU gets a new id when a fault costs
+    /// it all memory and modules.
     id: u64,
-    /// What its ids were.
+    /// Ids before each loss of memory and modules, for a better message.
     lost_ids: Vec<u64>,
-    /// Buffers made so far, for their names.
+    /// Number of buffers made so far, for their default names.
     buffers: u64,
     dropped: Dropped,
 }
 
 impl Device {
-    /// A simulated chip: a built-in one by name (`gtx480`), or a chip file by path.
+    /// A simulated chip with default options: a built-in one by name (`gtx480`), or a chip file by path.
     pub fn sim(chip: &str) -> Result<Device> {
         Ok(Device::sim_with(Chip::load(chip, &[])?, SimOptions::default()))
     }
 
-    /// A simulated chip of one's own making, with options.
+    /// A simulated chip with options. [`Chip::load`] reads a chip and overrides some of its values.
     ///
     /// ```
     /// use warploom::{Chip, Device, SimOptions};
@@ -55,19 +58,25 @@ impl Device {
         Device::with_backend(Box::new(Sim::new(chip, options)))
     }
 
-    /// A real NVIDIA GPU: 0 is the driver's first. The driver is looked for when this is called.
+    /// A real NVIDIA GPU; 0 is the driver's first. Fails if there is no driver or no such GPU.
+    ///
+    /// The driver runs in this process. A kernel that faults or hangs therefore makes the GPU unusable until
+    /// the process ends ([`Device::is_lost`]); [`Device::cuda_in_child`] avoids that.
     pub fn cuda(ordinal: usize) -> Result<Device> {
         Ok(Device::with_backend(Box::new(Cuda::new(ordinal, None)?)))
     }
 
-    /// As [`Device::cuda`], with the driver's compiler told how much to optimise: 0 (not at all) to 4 (the default).
+    /// Like [`Device::cuda`], with the optimization level of the driver's compiler: 0 (none) to 4 (the
+    /// default).
     pub fn cuda_optimised(ordinal: usize, jit_level: u32) -> Result<Device> {
         Ok(Device::with_backend(Box::new(Cuda::new(ordinal, Some(jit_level))?)))
     }
 
-    /// A real NVIDIA GPU in a child process, which outlives kernels that fault or do not end: the device then goes on with
-    /// another process and a new context, without the buffers and modules of the old one. `command` makes the process, which
-    /// calls [`serve_cuda`](crate::serve_cuda) and nothing else; `jit_level` is as for [`Device::cuda_optimised`].
+    /// A real NVIDIA GPU in a child process, which survives kernels that fault or hang: the device goes on with
+    /// a new process and a new context. Buffers and modules of the old context are lost and refused by name.
+    ///
+    /// `command` starts the process, which must call [`serve_cuda`](crate::serve_cuda) and nothing else.
+    /// `jit_level` is as for [`Device::cuda_optimised`].
     pub fn cuda_in_child(
         ordinal: usize,
         jit_level: Option<u32>,
@@ -76,45 +85,45 @@ impl Device {
         Ok(Device::with_backend(Box::new(Cuda::in_child(ordinal, jit_level, command)?)))
     }
 
-    /// Whether this is hardware, and not a model of it.
+    /// Whether this is hardware and not a simulated chip.
     pub fn is_real(&self) -> bool {
         self.backend.is_real()
     }
 
-    /// The chip that is simulated; none where this is hardware.
+    /// The simulated chip; `None` for hardware.
     pub fn chip(&self) -> Option<&Chip> {
         self.backend.chip()
     }
 
-    /// Whether a kernel's fault or hang made the device useless for the rest of the process: CUDA gives a process no
-    /// second context after either. A simulated chip is never lost, nor is a GPU [in a child](Device::cuda_in_child).
+    /// Whether a fault or hang made the device useless for the rest of the process, because CUDA gives a
+    /// process no second context after either. A simulated chip is never lost, nor is a GPU [in a
+    /// child](Device::cuda_in_child).
     pub fn is_lost(&self) -> bool {
         self.backend.is_lost()
     }
 
-    /// A device on any machine.
-    pub fn with_backend(backend: Box<dyn Backend>) -> Device {
+    fn with_backend(backend: Box<dyn Backend>) -> Device {
         Device { backend, id: next_id(), lost_ids: Vec::new(), buffers: 0, dropped: Dropped::default() }
     }
 
-    /// What users call it.
+    /// The chip's name (`gtx480`), or the driver's name for the GPU.
     pub fn name(&self) -> &str {
         self.backend.name()
     }
 
-    /// Loads PTX text. Messages call it `<ptx>`; see [`Device::load_ptx_named`].
+    /// Loads PTX text. Messages call it `<ptx>`; [`Device::load_ptx_named`] gives it a name.
     pub fn load_ptx(&mut self, text: &str) -> Result<Module> {
         self.load_ptx_named("<ptx>", text)
     }
 
-    /// Loads PTX, as text or as the bytes of a file, that messages call `name`: its path, mostly.
+    /// Loads PTX, as text or as the bytes of a file. Messages call it `name`, usually its path.
     pub fn load_ptx_named(&mut self, name: &str, text: impl AsRef<[u8]>) -> Result<Module> {
         let inner = self.backend.load_ptx(name, text.as_ref())?;
         Ok(Module { device: self.id, inner })
     }
 
-    /// Loads a SASS listing (`docs/sass.md`), on a simulated chip. Messages call it `<sass>`; see
-    /// [`Device::load_sass_named`].
+    /// Loads a SASS listing (`docs/sass.md`) on a simulated chip. Messages call it `<sass>`;
+    /// [`Device::load_sass_named`] gives it a name.
     ///
     /// ```
     /// use warploom::{Device, Launch, args};
@@ -139,69 +148,73 @@ impl Device {
         self.load_sass_named("<sass>", text)
     }
 
-    /// Loads a SASS listing, as text or as the bytes of a file, that messages call `name`: its path, mostly.
+    /// Loads a SASS listing, as text or as the bytes of a file. Messages call it `name`, usually its path.
     pub fn load_sass_named(&mut self, name: &str, text: impl AsRef<[u8]>) -> Result<Module> {
         let inner = self.backend.load_sass(name, text.as_ref())?;
         Ok(Module { device: self.id, inner })
     }
 
-    /// A buffer that holds a copy of `data`. Messages call it `buffer 0`, `buffer 1` … in order of creation.
+    /// Makes a buffer with a copy of `data`. Messages call it `buffer 0`, `buffer 1` … in order of creation.
     pub fn buffer<T: Pod>(&mut self, data: &[T]) -> Result<Buffer<T>> {
         let name = self.next_name();
         self.buffer_named(&name, data)
     }
 
-    /// A buffer that holds a copy of `data` and has a name for messages.
+    /// Like [`Device::buffer`], with a name for messages.
     pub fn buffer_named<T: Pod>(&mut self, name: &str, data: &[T]) -> Result<Buffer<T>> {
         let buffer = self.uninit_named(name, data.len())?;
         buffer.write(self, data)?;
         Ok(buffer)
     }
 
-    /// A buffer of `len` zeros.
+    /// Makes a buffer of `len` zeros.
     pub fn zeros<T: Pod>(&mut self, len: usize) -> Result<Buffer<T>> {
         let name = self.next_name();
         self.zeros_named(&name, len)
     }
 
-    /// A buffer of `len` zeros with a name for messages.
+    /// Like [`Device::zeros`], with a name for messages.
     pub fn zeros_named<T: Pod>(&mut self, name: &str, len: usize) -> Result<Buffer<T>> {
         self.free_dropped();
         let address = self.backend.allocate_zeroed(bytes_of::<T>(len)?, name)?;
         Ok(self.own(address, len))
     }
 
-    /// A buffer of `len` elements that nobody has written yet.
+    /// Makes a buffer of `len` elements without writing them. A simulated chip can report kernels that read
+    /// them anyway ([`SimOptions::check_uninitialised`]).
     pub fn uninit<T: Pod>(&mut self, len: usize) -> Result<Buffer<T>> {
         let name = self.next_name();
         self.uninit_named(&name, len)
     }
 
-    /// A buffer of `len` elements that nobody has written yet, with a name for messages.
+    /// Like [`Device::uninit`], with a name for messages.
     pub fn uninit_named<T: Pod>(&mut self, name: &str, len: usize) -> Result<Buffer<T>> {
         self.free_dropped();
         let address = self.backend.allocate(bytes_of::<T>(len)?, name)?;
         Ok(self.own(address, len))
     }
 
-    /// Copies bytes from any device address to the host, such as a module's [global](Module::global).
+    /// Copies bytes from a device address to the host. They must lie inside one allocation, such as a module's
+    /// [global](Module::global).
     pub fn read_bytes(&self, address: u64, len: usize) -> Result<Vec<u8>> {
         let mut data = vec![0; len];
         self.backend.read(address, &mut data)?;
         Ok(data)
     }
 
-    /// Copies bytes from the host to any device address, such as a module's [global](Module::global).
+    /// Copies bytes from the host to a device address. They must lie inside one allocation, such as a module's
+    /// [global](Module::global).
     pub fn write_bytes(&mut self, address: u64, data: &[u8]) -> Result<()> {
         self.backend.write(address, data)
     }
 
-    /// How many SMs the device has. Times [`Occupancy::ctas_per_sm`], the CTAs of a launch that can wait for each other.
+    /// Number of SMs. Times [`Occupancy::ctas_per_sm`] it is the number of CTAs that can be resident together,
+    /// and so wait for each other.
     pub fn sms(&self) -> u32 {
         self.backend.sms()
     }
 
-    /// What of a launch fits on an SM, or why it cannot run.
+    /// How many CTAs of a launch fit on an SM and what limits them, or why the launch cannot run.
     pub fn occupancy(&self, kernel: impl Borrow<Kernel>, launch: &Launch) -> Result<Occupancy> {
         let kernel = kernel.borrow();
         self.owns("kernel", kernel.device)?;
@@ -210,6 +223,9 @@ impl Device {
 
     /// Runs a kernel to its end. The arguments come from [`args!`](crate::args!) and are checked against the
     /// kernel's parameters.
+    ///
+    /// A launch that faults, hangs or is interrupted returns an [`Error`] whose [`Error::report`] says what ran
+    /// until then.
     pub fn launch<'a>(
         &mut self,
         kernel: impl Borrow<Kernel>,
@@ -225,15 +241,16 @@ impl Device {
         self.free_dropped();
         let result = self.backend.launch(kernel, shape(kernel, &launch), &launch, &params);
         if result.is_err() && self.backend.is_renewed() {
-            // Buffers of the old context must not free what the new one has at their addresses.
+            // The new context may reuse the addresses of old buffers, so dropping those must not free them.
             self.lost_ids.push(std::mem::replace(&mut self.id, next_id()));
             self.dropped = Dropped::default();
         }
         result
     }
 
-    /// Runs firmware on the chip's control processor: an `async` function that decides which kernels run, with what and when
-    /// (`docs/aggregator.md`). Returns what it came to and the report of all that ran.
+    /// Runs firmware on the chip's control processor: an `async` function that decides which kernels run, when
+    /// and with which arguments (`docs/aggregator.md`). Returns the function's result and one report of
+    /// everything that ran. Only the timed model of a chip with a control processor (`apu`) can do this.
     ///
     /// ```
     /// use warploom::{Device, Firmware, Task, args};
@@ -288,9 +305,8 @@ impl Device {
         Ok((value.expect("firmware that ended has left its result"), report))
     }
 
-    /// The timeline of the last launch, for the Perfetto viewer, if the device records one
-    /// ([`Timing::trace`](crate::Timing::trace)). It is kept here and not in the [`Report`], which is text, and can be had
-    /// after a launch that failed, too: that is when it is wanted most.
+    /// Takes the timeline of the last launch, for the Perfetto viewer, if the device records one
+    /// ([`Timing::trace`](crate::Timing::trace)). A failed launch has one too.
     ///
     /// ```
     /// use warploom::{Chip, Device, Launch, SimOptions, Timing, TraceOptions, args};
@@ -317,13 +333,14 @@ impl Device {
         self.backend.take_trace()
     }
 
-    /// Counters over the time of the last launch, if the device samples them
-    /// ([`Timing::sample_cycles`](crate::Timing::sample_cycles)). [`samples_csv`](crate::samples_csv) makes a table of them.
+    /// Takes the counters sampled during the last launch, if the device samples them
+    /// ([`Timing::sample_cycles`](crate::Timing::sample_cycles)). [`samples_csv`](crate::samples_csv) prints
+    /// them as CSV.
     pub fn take_samples(&mut self) -> Vec<Sample> {
         self.backend.take_samples()
     }
 
-    /// Refuses what belongs to another device.
+    /// Refuses a buffer, module or kernel of another device.
     pub(crate) fn owns(&self, what: &str, device: u64) -> Result<()> {
         if device == self.id {
             return Ok(());
@@ -353,7 +370,7 @@ impl Device {
         Buffer { device: self.id, address, len, dropped: self.dropped.clone(), element: PhantomData }
     }
 
-    /// Gives back the memory of dropped buffers. A buffer cannot do it by itself, for it does not hold its device.
+    /// Frees the memory of dropped buffers. A buffer cannot free itself because it does not hold its device.
     fn free_dropped(&mut self) {
         let dropped = self.dropped.lock().map(|mut d| std::mem::take(&mut *d)).unwrap_or_default();
         for address in dropped {

@@ -1,4 +1,5 @@
-//! Everything that can go wrong between a host program and a kernel.
+//! Everything that can go wrong between a host program and a kernel. [`Error`] is the one error type of this
+//! crate.
 
 use warploom_cuda::CudaError;
 use warploom_isa::diag::LoadError;
@@ -7,25 +8,24 @@ use warploom_sim::{ChipError, Fault, Hang, Shape};
 use crate::args::ArgError;
 use crate::report::Report;
 
-/// What a device's methods return.
+/// The result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a device refuses or a launch fails.
+/// Why a device refuses a request or a launch fails. The `Display` text is complete and meant for the user.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// There is no such chip, or its description is wrong.
     #[error(transparent)]
     Chip(#[from] ChipError),
-    /// The text of a module does not load. Shown with the lines it is about.
+    /// The text of a module does not load. The message quotes the offending lines.
     #[error("{}", .0.render(false).trim_end())]
     Load(Box<LoadError>),
     /// The module has no kernel of that name.
     #[error("no kernel `{name}`; the module has {}", names(known))]
     NoKernel {
-        /// What was asked for.
         name: String,
-        /// What there is.
+        /// The kernels that the module has.
         known: Vec<String>,
     },
     /// The module or kernel cannot be linked or does not fit the device.
@@ -39,56 +39,49 @@ pub enum Error {
     Args(#[from] Box<ArgError>),
     /// The device cannot run a launch of that shape.
     #[error("{reason}")]
-    Unlaunchable {
-        /// Why.
-        reason: String,
-        /// What was asked for.
-        shape: Shape,
-    },
+    Unlaunchable { reason: String, shape: Shape },
     /// A thread did something wrong: a bad address, a failed assertion, `trap`.
     #[error("{message}")]
     Fault {
-        /// What and where.
         message: String,
-        /// The same in parts, where the device knows them.
+        /// `None` on a real GPU, whose driver reports no details.
         fault: Option<Box<Fault>>,
-        /// What happened until then.
+        /// What ran before the fault.
         report: Box<Report>,
     },
     /// The kernel cannot end, or did not end within the launch's limits.
     #[error("{message}")]
     Hang {
-        /// Who waits for what.
+        /// Which threads wait, and for what.
         message: String,
-        /// The same in parts, where the device knows them.
+        /// `None` on a real GPU, whose driver reports no details.
         hang: Option<Box<Hang>>,
-        /// What happened until then.
+        /// What ran until the launch was ended.
         report: Box<Report>,
     },
-    /// Firmware did something wrong, or gave up.
+    /// Firmware misused the control processor, or gave up.
     #[error("{message}")]
     Firmware {
-        /// What.
         message: String,
-        /// What happened until then.
+        /// What ran until then.
         report: Box<Report>,
     },
     /// The launch's interrupt flag was set.
     #[error("kernel `{}` was interrupted after {} warp instructions", report.kernel, report.warp_insts)]
     Interrupted {
-        /// What happened until then.
+        /// What ran until then.
         report: Box<Report>,
     },
-    /// A real GPU cannot be had, or its driver refuses.
+    /// No real GPU is available, or its driver refuses.
     #[error(transparent)]
     Cuda(CudaError),
-    /// The host program uses the device wrongly: a foreign buffer, a wrong length.
+    /// The host program misuses the device: a buffer of another device, a wrong length.
     #[error("{0}")]
     Misuse(String),
 }
 
 impl Error {
-    /// The report of a launch that began and did not end well.
+    /// The report of a launch that started and then failed.
     pub fn report(&self) -> Option<&Report> {
         match self {
             Error::Fault { report, .. }
@@ -106,7 +99,7 @@ impl From<LoadError> for Error {
     }
 }
 
-/// Names in a sentence.
+/// For messages: "`a`, `b`".
 fn names(names: &[String]) -> String {
     match names {
         [] => "no kernels at all".to_string(),

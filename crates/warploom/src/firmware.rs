@@ -1,4 +1,5 @@
-//! Firmware for a chip's control processor: which kernels it can start, and how it sees the machine.
+//! Firmware for a chip's control processor: the kernels it can start and its view of the machine. See
+//! [`Device::run_firmware`](crate::Device::run_firmware).
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::kernel::Kernel;
 use crate::launch::Dim;
 
-/// A kernel that firmware can start, with CTAs of one shape.
+/// A kernel that firmware can start, with CTAs of one fixed shape.
 #[derive(Clone, Debug)]
 pub struct Task {
     number: u16,
@@ -24,28 +25,28 @@ pub struct Task {
 }
 
 impl Task {
-    /// A kernel in CTAs of so many threads. `number` is its place in the list of a run, from 0.
+    /// A kernel with `block` threads per CTA. `number` is the task's index in the list given to
+    /// [`Firmware::new`]: [`Params`] made from this task start the task with that index.
     pub fn new(number: u16, kernel: Kernel, block: impl Into<Dim>) -> Task {
         Task { number, kernel, block: block.into().0, dynamic_shared_bytes: 0 }
     }
 
-    /// Shared memory besides what the kernel declares.
+    /// Adds dynamic shared memory to what the kernel declares.
     pub fn shared_bytes(mut self, bytes: u32) -> Task {
         self.dynamic_shared_bytes = bytes;
         self
     }
 
-    /// Its place in the list of a run.
+    /// The task's index in the list of the run.
     pub fn number(&self) -> u16 {
         self.number
     }
 
-    /// The kernel.
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
     }
 
-    /// Arguments of a start, checked against the kernel's parameters.
+    /// Checks arguments against the kernel's parameters. The result is what [`Agg::start`] takes.
     pub fn params<'a>(&self, args: impl AsRef<[Arg<'a>]>) -> Result<Params> {
         let foreign = |arg: &Arg<'_>| arg.device().is_some_and(|device| device != self.kernel.device);
         if args.as_ref().iter().any(foreign) {
@@ -60,7 +61,7 @@ impl Task {
     }
 }
 
-/// The parameters of a task's CTAs.
+/// The parameters of a task's CTAs, made by [`Task::params`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Params {
     task: u16,
@@ -68,22 +69,24 @@ pub struct Params {
 }
 
 impl Params {
-    /// The bytes of the parameter buffer.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Puts other bytes at an offset of the buffer ([`KernelInfo::params`](crate::KernelInfo::params) tells it): what
-    /// differs from start to start need not be packed anew.
+    /// Overwrites bytes of the parameter buffer, so that a start that differs in one argument need not pack all
+    /// of them again. [`KernelInfo::params`](crate::KernelInfo::params) has the offsets.
+    ///
+    /// # Panics
+    ///
+    /// If the bytes do not lie inside the buffer.
     pub fn set(&mut self, offset: usize, bytes: &[u8]) {
         self.bytes[offset..offset + bytes.len()].copy_from_slice(bytes);
     }
 }
 
-/// A run of firmware: what it can start, and what may end it early.
+/// A run of firmware: the kernels it can start, and what may end it early.
 #[derive(Clone, Debug, Default)]
 pub struct Firmware {
-    /// Kernels by number.
     pub(crate) tasks: Vec<Task>,
     max_cycles: Option<u64>,
     interrupt: Option<Arc<AtomicBool>>,
@@ -91,25 +94,25 @@ pub struct Firmware {
 }
 
 impl Firmware {
-    /// Firmware that can start these. Their numbers become their places in the list.
+    /// Firmware that can start these tasks. A task's number becomes its index in this list.
     pub fn new(tasks: impl IntoIterator<Item = Task>) -> Firmware {
         let tasks = tasks.into_iter().enumerate().map(|(at, task)| Task { number: at as u16, ..task });
         Firmware { tasks: tasks.collect(), ..Firmware::default() }
     }
 
-    /// Ends the run as hanging after so many cycles.
+    /// Ends the run as a hang after so many cycles.
     pub fn max_cycles(mut self, cycles: u64) -> Firmware {
         self.max_cycles = Some(cycles);
         self
     }
 
-    /// Ends the run when the flag becomes true.
+    /// Ends the run soon after the flag becomes true.
     pub fn interrupt(mut self, flag: Arc<AtomicBool>) -> Firmware {
         self.interrupt = Some(flag);
         self
     }
 
-    /// Is told how far the run has come.
+    /// Keeps `progress` up to date while the run lasts, for another thread to show.
     pub fn progress(mut self, progress: Arc<Progress>) -> Firmware {
         self.progress = Some(progress);
         self
@@ -124,12 +127,14 @@ impl Firmware {
     }
 }
 
-/// The control processor as firmware sees it: an [`Aggregator`] that starts [`Task`]s. Clones are the same core.
+/// The control processor as firmware sees it: an [`Aggregator`] that starts [`Task`]s. Clones are the same
+/// core.
 #[derive(Clone, Debug)]
 pub struct Agg(Aggregator);
 
 impl Agg {
-    /// Starts `ctas` CTAs of the task whose parameters these are. The answer comes when all have a place.
+    /// Starts `ctas` CTAs of the task that `params` was made from. Completes when all of them have been placed
+    /// on an SM.
     pub fn start(&self, params: &Params, ctas: u32) -> Answer<()> {
         self.0.dispatch(params.task, ctas, params.bytes.clone())
     }
@@ -149,12 +154,9 @@ impl Deref for Agg {
     }
 }
 
-/// What a backend is asked to run.
-pub struct FirmwareRun<'f> {
-    /// Kernels by number.
+/// A run of firmware, as a backend receives it.
+pub(crate) struct FirmwareRun<'f> {
     pub tasks: &'f [Task],
-    /// What ends it early.
     pub limits: Limits,
-    /// Makes the firmware.
     pub firmware: MakeFirmware<'f>,
 }

@@ -1,4 +1,4 @@
-//! Loaded modules and their kernels.
+//! Loaded modules, their kernels, and what a host needs to know about a kernel.
 
 use std::any::Any;
 use std::fmt;
@@ -9,7 +9,7 @@ use warploom_isa::{LaunchBounds, Param};
 use crate::backend::LoadedModule;
 use crate::error::{Error, Result};
 
-/// A module loaded on a device. Clones are the same module.
+/// A module loaded on a device: its kernels and global variables. Cheap to clone; clones share the module.
 #[derive(Clone)]
 pub struct Module {
     pub(crate) device: u64,
@@ -17,7 +17,7 @@ pub struct Module {
 }
 
 impl Module {
-    /// A kernel by name.
+    /// Looks up a kernel by name, ready to launch on the device of this module.
     pub fn kernel(&self, name: &str) -> Result<Kernel> {
         let known = self.inner.kernel_names();
         if !known.iter().any(|k| k == name) {
@@ -27,17 +27,18 @@ impl Module {
         Ok(Kernel { device: self.device, info: Arc::new(info), handle })
     }
 
-    /// Names of the kernels, in the order of the text.
+    /// Names of the kernels, in the order of the source text.
     pub fn kernel_names(&self) -> Vec<String> {
         self.inner.kernel_names()
     }
 
-    /// Address and size in bytes of a global variable.
+    /// Address and size in bytes of a global variable ([`Device::read_bytes`](crate::Device::read_bytes) reads
+    /// it).
     pub fn global(&self, name: &str) -> Option<(u64, u64)> {
         self.inner.global(name)
     }
 
-    /// The text's own statement of its dialect: `PTX 6.3, sm_70`.
+    /// The dialect that the text declares: `PTX 6.3, sm_70`.
     pub fn dialect(&self) -> String {
         self.inner.dialect()
     }
@@ -49,7 +50,8 @@ impl fmt::Debug for Module {
     }
 }
 
-/// A kernel ready to launch. Clones are the same kernel.
+/// A kernel ready to launch. Cheap to clone; clones share the kernel. It runs only on the device that loaded
+/// it.
 #[derive(Clone)]
 pub struct Kernel {
     pub(crate) device: u64,
@@ -58,22 +60,21 @@ pub struct Kernel {
 }
 
 impl Kernel {
-    /// What a host needs to know about it.
+    /// Parameters, registers, memory and launch bounds.
     pub fn info(&self) -> &KernelInfo {
         &self.info
     }
 
-    /// Its name.
     pub fn name(&self) -> &str {
         &self.info.name
     }
 
-    /// What the backend keeps for it, as the type the backend gave to [`LoadedModule::kernel`].
-    pub fn handle<T: Any>(&self) -> Option<&T> {
+    /// The backend's own data for this kernel, if it has type `T` (see [`LoadedModule::kernel`]).
+    pub(crate) fn handle<T: Any>(&self) -> Option<&T> {
         self.handle.downcast_ref()
     }
 
-    /// The linked program, on devices that execute it themselves.
+    /// The linked program. `None` on a real GPU, which executes the driver's translation instead.
     pub fn program(&self) -> Option<&warploom_isa::Kernel> {
         self.handle::<warploom_sim::LoadedKernel>().map(|k| &*k.kernel)
     }
@@ -85,24 +86,23 @@ impl fmt::Debug for Kernel {
     }
 }
 
-/// What a host needs to know about a kernel.
+/// What a host needs to know about a kernel: its parameters and what a launch of it takes.
 #[derive(Clone, Debug)]
 pub struct KernelInfo {
-    /// Its name.
     pub name: String,
-    /// Parameters, with their places in the parameter buffer.
+    /// Parameters, with their offsets in the parameter buffer.
     pub params: Vec<Param>,
-    /// Bytes of the parameter buffer.
+    /// Size of the parameter buffer.
     pub param_bytes: u32,
     /// Width of a pointer: 32 or 64.
     pub address_bits: u8,
-    /// 32-bit registers of a thread.
+    /// 32-bit registers per thread.
     pub registers: u32,
-    /// Shared memory it declares.
+    /// Shared memory per CTA that the kernel declares.
     pub static_shared_bytes: u32,
-    /// Local memory of a thread.
+    /// Local memory per thread.
     pub local_bytes: u32,
-    /// Limits it states.
+    /// `.maxntid`, `.reqntid` and the like.
     pub bounds: LaunchBounds,
 }
 
@@ -113,13 +113,13 @@ impl KernelInfo {
     }
 }
 
-/// A name with its parameters: `vecadd(u64 a, u64 b, u64 c, u32 n)`.
-pub fn signature(name: &str, params: &[Param]) -> String {
+/// A kernel's name with its parameters: `vecadd(u64 a, u64 b, u64 c, u32 n)`.
+pub(crate) fn signature(name: &str, params: &[Param]) -> String {
     let params = params.iter().map(|p| format!("{} {}", declared(p), p.name)).collect::<Vec<_>>();
     format!("{name}({})", params.join(", "))
 }
 
-/// A parameter's type: `u64`, `b8[16]`, `u64 global*`.
+/// A parameter's type as messages show it: `u64`, `b8[16]`, `u64 global*`.
 pub fn declared(param: &Param) -> String {
     let elements = param.bytes / param.ty.bytes();
     let array = if elements == 1 { String::new() } else { format!("[{elements}]") };

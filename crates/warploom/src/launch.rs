@@ -1,4 +1,4 @@
-//! How a kernel is launched: its shape and what may end it early.
+//! How a kernel is launched: the shape of its grid and what may end it early.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use warploom_sim::Progress;
 
-/// A launch: how many CTAs of how many threads, and its limits.
+/// A launch: how many CTAs of how many threads, and the limits after which it is ended.
 ///
 /// ```
 /// use warploom::Launch;
@@ -16,26 +16,26 @@ use warploom_sim::Progress;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Launch {
-    /// CTAs in x, y and z.
     pub grid: [u32; 3],
-    /// Threads of a CTA in x, y and z; if not given, the block the kernel requires (`.reqntid`), or one thread.
+    /// Threads per CTA. If not given, the block that the kernel requires (`.reqntid`), or else one thread.
     pub block: Option<[u32; 3]>,
-    /// Bytes of shared memory besides what the kernel declares.
+    /// Shared memory per CTA in addition to what the kernel declares.
     pub dynamic_shared_bytes: u32,
-    /// All CTAs are resident at once (real GPUs; the simulator refuses it).
+    /// All CTAs are resident at once. Real GPUs only: the simulator refuses it.
     pub cooperative: bool,
-    /// Time after which the launch is ended as hanging, on a real GPU.
+    /// Real GPUs only: the launch is ended as a hang after this time.
     pub time_limit: Option<Duration>,
-    /// Cycles after which the launch is ended as hanging. (The functional model has one cycle a warp instruction.)
+    /// The launch is ended as a hang after so many cycles. The functional model counts one cycle per warp
+    /// instruction.
     pub max_cycles: Option<u64>,
-    /// Ends the launch when it becomes true.
+    /// The launch ends soon after the flag becomes true. Simulated chips only.
     pub interrupt: Option<Arc<AtomicBool>>,
-    /// Is told how far the launch has come.
+    /// Updated while the launch runs, for another thread to show. Simulated chips only.
     pub progress: Option<Arc<Progress>>,
 }
 
 impl Launch {
-    /// A grid of so many CTAs: a number, or two or three in an array or tuple.
+    /// A grid of so many CTAs: one number, or an array or tuple of two or three.
     pub fn grid(ctas: impl Into<Dim>) -> Launch {
         Launch {
             grid: ctas.into().0,
@@ -49,46 +49,47 @@ impl Launch {
         }
     }
 
-    /// CTAs of so many threads: a number, or two or three in an array or tuple.
+    /// CTAs of so many threads: one number, or an array or tuple of two or three.
     pub fn block(mut self, threads: impl Into<Dim>) -> Launch {
         self.block = Some(threads.into().0);
         self
     }
 
-    /// Shared memory besides what the kernel declares, for its `extern __shared__` array.
+    /// Adds shared memory to what the kernel declares, for its `extern __shared__` array.
     pub fn shared_bytes(mut self, bytes: u32) -> Launch {
         self.dynamic_shared_bytes = bytes;
         self
     }
 
-    /// A cooperative launch: all CTAs are resident at once, or it fails.
+    /// Makes the launch cooperative: all CTAs are resident at once, or it fails.
     pub fn cooperative(mut self) -> Launch {
         self.cooperative = true;
         self
     }
 
-    /// Ends the launch as hanging after this time, on a real GPU.
+    /// Ends the launch as a hang after this time, on a real GPU.
     pub fn time_limit(mut self, limit: Duration) -> Launch {
         self.time_limit = Some(limit);
         self
     }
 
-    /// Ends the launch as hanging after so many cycles.
+    /// Ends the launch as a hang after so many cycles, on a simulated chip.
     pub fn max_cycles(mut self, cycles: u64) -> Launch {
         self.max_cycles = Some(cycles);
         self
     }
 
-    /// Ends the launch when the flag becomes true.
+    /// Ends the launch soon after the flag becomes true, for instance from a Ctrl-C handler.
     pub fn interrupt(mut self, flag: Arc<AtomicBool>) -> Launch {
         self.interrupt = Some(flag);
         self
     }
 }
 
-/// Extents in x, y and z; those left out are 1. Made from any number, or from an array or tuple of them.
+/// Extents in x, y and z, made from a number or from an array or tuple of numbers. Missing extents are 1.
 ///
-/// A number that no extent can be (negative, or beyond 32 bits) becomes one that every device refuses.
+/// A number that cannot be an extent (negative, or over 32 bits) becomes one that every device refuses, so that
+/// the error appears at the launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dim(pub [u32; 3]);
 
@@ -124,7 +125,7 @@ macro_rules! dim_from {
 
 dim_from!(i32, u32, u64, usize);
 
-/// A negative extent becomes 0, one beyond 32 bits the largest: both are refused when the kernel is launched.
+/// A negative extent becomes 0 and one over 32 bits the largest. Every device refuses both at the launch.
 fn extent<T: TryInto<u32> + PartialOrd + Default>(value: T) -> u32 {
     let fallback = if value < T::default() { 0 } else { u32::MAX };
     value.try_into().unwrap_or(fallback)

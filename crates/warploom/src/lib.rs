@@ -1,4 +1,5 @@
-//! A laboratory for fine-grained synchronization on GPUs: load PTX or a SASS listing, fill buffers, launch kernels, read reports.
+//! A laboratory for fine-grained synchronization on GPUs: load PTX or a SASS listing, fill buffers, launch
+//! kernels, read reports.
 //!
 //! ```
 //! use warploom::{Device, Launch, args};
@@ -21,9 +22,13 @@
 //! # }
 //! ```
 //!
-//! [`Device`] is the way in. What runs the kernels stands behind it as a [`Backend`]; the simulated chip
-//! ([`Device::sim`]) is the one there is. Nothing here knows how a machine executes an instruction: that is
-//! `warploom_sim`. Start reading at [`device`](Device), then [`Backend`].
+//! [`Device`] is the entry point: [`Device::sim`] simulates a chip cycle by cycle, [`Device::cuda`] runs the
+//! same kernels on a real NVIDIA GPU. A [`Module`] holds kernels, a [`Buffer`] is typed device memory, a
+//! [`Launch`] gives the grid and its limits, and every launch returns a [`Report`].
+//!
+//! This crate is the host's side only. How an instruction executes and what it costs is in `warploom_sim`; how
+//! a text becomes a program is in [`ptx`], [`sass`] and [`isa`], which are re-exported here. Start reading at
+//! [`Device`].
 
 mod args;
 mod backend;
@@ -37,13 +42,12 @@ mod launch;
 mod report;
 mod sim;
 
-pub use args::{Arg, ArgError, ArgKind};
-pub use backend::{Backend, LoadedModule};
+pub use args::{Arg, ArgError};
 pub use buffer::Buffer;
 pub use device::Device;
 pub use error::{Error, Result};
-pub use firmware::{Agg, Firmware, FirmwareRun, Params, Task};
-pub use kernel::{Kernel, KernelInfo, Module, declared, signature};
+pub use firmware::{Agg, Firmware, Params, Task};
+pub use kernel::{Kernel, KernelInfo, Module, declared};
 pub use launch::{Dim, Launch};
 pub use report::{
     BackOff, Counters, Detection, LockWarning, Locks, Model, Report, SmReport, SpinBranches,

@@ -1,4 +1,5 @@
-//! What a launch did, as numbers.
+//! The report of a launch: everything that it did, as numbers. [`Report`] serializes to the JSON that the
+//! command prints.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -6,24 +7,23 @@ use std::ops::AddAssign;
 use serde::Serialize;
 use warploom_sim::Occupancy;
 
-/// Named counts of a unit.
+/// Counters of a unit by name.
 pub type Counters = BTreeMap<&'static str, u64>;
 
-/// How a launch is executed.
+/// Which model executed a launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Model {
-    /// Cycle by cycle.
     #[default]
     Timing,
-    /// Values only: warps run one after the other as fast as the host can.
+    /// Values only; see [`SimModel::Functional`](crate::SimModel::Functional).
     Functional,
-    /// No model: a real GPU.
+    /// A real GPU.
     Hardware,
 }
 
 impl Model {
-    /// The model's name on the command line and in reports.
+    /// The name on the command line and in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Model::Timing => "timing",
@@ -33,129 +33,123 @@ impl Model {
     }
 }
 
-/// What a launch did. Its JSON form has the same keys; what the model does not know is `null`.
+/// What a launch did. The JSON form has the same keys.
+///
+/// `None` (JSON `null`) means that the model does not know. The functional model has no timing, and a real GPU
+/// reports little more than its time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
-    /// The kernel.
     pub kernel: String,
-    /// The chip it ran on.
     pub chip: String,
-    /// The model that ran it.
     pub model: Model,
-    /// The warp scheduler, in a timed model.
+    /// Warp scheduling policy. Timed model only.
     pub sched: Option<String>,
-    /// Whether BOWS was on, in a timed model.
+    /// Whether BOWS was on. Timed model only.
     pub bows: Option<bool>,
-    /// CTAs of the grid.
     pub grid: [u32; 3],
-    /// Threads of a CTA.
     pub block: [u32; 3],
-    /// 32-bit registers of a thread.
+    /// 32-bit registers per thread.
     pub registers: u32,
-    /// Shared memory of a CTA, static and dynamic.
+    /// Shared memory per CTA, static and dynamic.
     pub shared_bytes: u32,
-    /// Local memory of a thread: its variables and stack without recursion.
+    /// Local memory per thread: variables and stack, without recursion.
     pub local_bytes: u32,
-    /// What fits on an SM.
     pub occupancy: Option<Occupancy>,
-    /// Cycles from start to end. The functional model has no clock: it counts one cycle for each warp instruction. On a
-    /// real GPU they follow from `gpu_s` and the peak clock.
+    /// Cycles from start to end. The functional model has no clock and counts one cycle per warp instruction.
+    /// On a real GPU this is `gpu_s` at the peak clock.
     pub cycles: u64,
-    /// CTAs that ran.
     pub ctas: u64,
-    /// Warps that ran.
     pub warps: u64,
     /// Instructions executed by warps.
     pub warp_insts: u64,
-    /// The same, each counted once for every active lane, guarded off or not.
+    /// Warp instructions, each counted once per active lane, whether its guard was true or not.
     pub thread_insts: u64,
-    /// Warp instructions a cycle, in a timed model.
+    /// Warp instructions per cycle. Timed model only.
     pub ipc: Option<f64>,
-    /// Active lanes of an instruction, on average, as a share of the warp's lanes.
+    /// Active lanes per warp instruction, on average, as a share of the warp's lanes.
     pub simd_efficiency: f64,
-    /// Seconds between the events around the kernel, on a real GPU.
+    /// Seconds between the events around the kernel. Real GPU only.
     pub gpu_s: Option<f64>,
-    /// Seconds it took on the host.
+    /// Seconds on the host.
     pub wall_s: f64,
-    /// Warp instructions a second on the host.
+    /// Warp instructions per second on the host.
     pub warp_insts_per_s: f64,
-    /// Seconds that the cycles take at the chip's clock, in a timed model.
+    /// `cycles` in seconds at the chip's clock. Timed model only.
     pub kernel_s: Option<f64>,
-    /// Nanoseconds from the host's call to the first CTA, which are not in `cycles`, in a timed model.
+    /// Nanoseconds from the host's call to the first CTA, not counted in `cycles`. Timed model only.
     pub launch_overhead_ns: Option<u64>,
-    /// Cycles of all warps while they were on an SM, in a timed model. `stalls` makes them up.
+    /// Cycles that warps spent resident on an SM, summed over all warps. Equals the sum of `stalls`. Timed
+    /// model only.
     pub warp_cycles: Option<u64>,
-    /// What warps did in each of those cycles, in a timed model: `issued`, or why not.
+    /// How warps spent their cycles: `issued`, or the reason for the stall. Timed model only.
     pub stalls: Option<Counters>,
-    /// Warp instructions by class, in a timed model.
+    /// Warp instructions by class. Timed model only.
     pub classes: Option<Counters>,
-    /// What happened at locks, in a timed model.
+    /// Lock and wait operations. Timed model only.
     pub locks: Option<Locks>,
-    /// Spin-inducing branches, in a timed model.
+    /// Spin-inducing branches found. Timed model only.
     pub sib: Option<SpinBranches>,
-    /// Warps that backed off, in a timed model with BOWS.
+    /// Warps that backed off. Timed model with BOWS only.
     pub back_off: Option<BackOff>,
-    /// How well spin-inducing branches were detected, in a timed model with BOWS that looks for them itself.
+    /// How well spin-inducing branches were detected. Timed model with BOWS and DDOS only.
     pub ddos: Option<Detection>,
-    /// The L1 caches, in a timed model.
+    /// All L1 caches. Timed model only.
     pub l1: Option<Counters>,
-    /// The L2 cache, in a timed model.
+    /// All L2 slices. Timed model only.
     pub l2: Option<Counters>,
-    /// Device memory, in a timed model.
+    /// All DRAM channels. Timed model only.
     pub dram: Option<Counters>,
-    /// Bytes moved by DRAM as a share of what it could have moved in these cycles, in a timed model.
+    /// Bytes moved by DRAM as a share of its peak over `cycles`. Timed model only.
     pub dram_utilisation: Option<f64>,
-    /// The network between SMs and L2, in a timed model.
+    /// The network between SMs and L2. Timed model only.
     pub interconnect: Option<Counters>,
-    /// The directory that keeps L1s coherent, where there is one.
+    /// The directory, on chips with coherent L1s.
     pub coherence: Option<Counters>,
-    /// The control processor, where it ran firmware.
+    /// The control processor, if it ran firmware.
     pub aggregator: Option<Counters>,
-    /// Each SM, in a timed model.
+    /// Timed model only.
     pub sms: Option<Vec<SmReport>>,
-    /// Energy in nanojoules, in a timed model: `total`, made up of `dynamic` (what events took) and `static` (what time took),
-    /// and of what each component took.
+    /// Energy in nanojoules: `total`, which is `dynamic` (per event) plus `static` (per time), and the share of
+    /// each component. Timed model only.
     pub energy_nj: Option<BTreeMap<&'static str, f64>>,
-    /// What the kernel printed.
+    /// What the kernel printed with `printf`.
     pub output: String,
-    /// Reads of memory that nobody wrote, if the device looks for them; one entry an instruction.
+    /// Reads of memory that was never written, one entry per instruction, if the device checks for them.
     pub uninitialised: Vec<UninitialisedRead>,
-    /// What looks wrong with the use of lock bits: taken too late, or left taken.
+    /// Suspicious use of lock bits: taken too late, or never released.
     pub lock_warnings: Vec<LockWarning>,
 }
 
-/// Something that looks wrong with the use of lock bits, in a launch that ended all the same.
+/// Suspicious use of lock bits in a launch that ended all the same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LockWarning {
     /// The first occurrence, in words.
     pub message: String,
-    /// How many lanes or bits it is about.
+    /// How many lanes or lock bits are affected.
     pub count: u64,
 }
 
-/// What one SM did.
+/// One SM's part of a launch.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SmReport {
-    /// CTAs that ran on it.
     pub ctas: u64,
-    /// Instructions executed by its warps.
     pub warp_insts: u64,
-    /// The same, each counted once for every active lane.
+    /// Warp instructions, each counted once per active lane.
     pub thread_insts: u64,
-    /// Cycles of its warps. `stalls` makes them up.
+    /// Equals the sum of `stalls`.
     pub warp_cycles: u64,
-    /// What they did in each of those cycles.
+    /// How its warps spent their cycles.
     pub stalls: Counters,
     /// Warp instructions by class.
     pub classes: Counters,
-    /// Its L1, load/store unit and shared memory.
+    /// L1, load/store unit and shared memory.
     pub l1: Counters,
-    /// Cycles in which it had no warp, in a run of firmware.
+    /// Cycles without a warp, in a run of firmware.
     pub stalled_on_aggregator: u64,
 }
 
 impl AddAssign<&SmReport> for SmReport {
-    /// The same SM in another launch.
+    /// Adds the counts of the same SM in another launch.
     fn add_assign(&mut self, other: &SmReport) {
         self.ctas += other.ctas;
         self.warp_insts += other.warp_insts;
@@ -175,31 +169,31 @@ impl AddAssign<&SmReport> for SmReport {
     }
 }
 
-/// What happened at locks.
+/// Lock and wait operations of a launch, counted per thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Locks {
-    /// Acquired at once or in the end.
+    /// Attempts that succeeded.
     pub acquired: u64,
     /// Attempts that failed because a thread of the same warp held the lock.
     pub failed_intra: u64,
-    /// Attempts that failed because a thread of another warp held it.
+    /// Attempts that failed because a thread of another warp held the lock.
     pub failed_inter: u64,
     /// Waits that found their condition true.
     pub wait_ok: u64,
-    /// Waits that found it false.
+    /// Waits that found their condition false.
     pub wait_fail: u64,
-    /// Failed attempts that were entered in a queue, on a chip with blocking locks (`lock_queue.mode`).
+    /// Failed attempts that were queued, on a chip with blocking locks (`lock_queue.mode`).
     #[serde(skip_serializing_if = "is_zero")]
     pub queued: u64,
-    /// Those that went on when a lock was given back.
+    /// Queued attempts that got their lock when it was released.
     #[serde(skip_serializing_if = "is_zero")]
     pub granted: u64,
-    /// Failed attempts that found no room for a queue.
+    /// Failed attempts that found no room in a queue.
     #[serde(skip_serializing_if = "is_zero")]
     pub not_queued: u64,
-    /// Lock bits that `wl.ldslk` took, each counted once, on the SM that used the most.
+    /// Lock bits taken by `wl.ldslk`, each counted once, on the SM that used the most.
     pub bits_explicit: u64,
-    /// The same of those that atomics on shared memory took.
+    /// Lock bits taken by atomics on shared memory, counted likewise.
     pub bits_implicit: u64,
 }
 
@@ -207,45 +201,41 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Spin-inducing branches.
+/// Spin-inducing branches that the hardware found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SpinBranches {
-    /// Suspected.
     pub detected: u64,
-    /// Certain.
     pub confirmed: u64,
 }
 
-/// Warps that backed off after a turn of a spin loop.
+/// Warps that backed off after an iteration of a spin loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BackOff {
-    /// How often.
     pub count: u64,
-    /// Cycles from the spin-inducing branch to the next instruction, of all warps.
+    /// Cycles from a spin-inducing branch to the warp's next instruction, summed over all warps.
     pub warp_cycles: u64,
-    /// The greatest delay limit that was in force on an SM.
+    /// The greatest delay limit in force on any SM.
     pub longest_limit_cycles: u64,
 }
 
-/// How well spin-inducing branches were detected. A branch counts once for each SM on which it was taken; what is true of
-/// it is what the kernel says (`.pragma "warploom.sib"`) or else what the analysis of its loops found.
+/// How well spin-inducing branches were detected. A branch counts once per SM that took it. The truth is what
+/// the kernel declares (`.pragma "warploom.sib"`), or else what the analysis of its loops found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Detection {
-    /// True spin detection rate: spin-inducing branches that were confirmed.
+    /// True spin detection rate: the share of spin-inducing branches that were confirmed.
     pub tsdr: Option<f64>,
-    /// False spin detection rate: other backward branches that were.
+    /// False spin detection rate: the share of other backward branches that were confirmed.
     pub fsdr: Option<f64>,
-    /// Detection phase ratio of the right ones: time until confirmed, over the time from first to last encounter.
+    /// Detection phase ratio of spin-inducing branches: time until confirmed, over the time from first to last
+    /// encounter.
     pub dpr_true: Option<f64>,
-    /// The same of the wrong ones.
+    /// Detection phase ratio of other branches.
     pub dpr_false: Option<f64>,
-    /// Spin-inducing branches met.
+    /// Spin-inducing branches encountered.
     pub true_met: u64,
-    /// Of those, confirmed.
     pub true_confirmed: u64,
-    /// Other backward branches met.
+    /// Other backward branches encountered.
     pub false_met: u64,
-    /// Of those, confirmed.
     pub false_confirmed: u64,
 }
 
@@ -254,6 +244,6 @@ pub struct Detection {
 pub struct UninitialisedRead {
     /// The first occurrence, in words.
     pub message: String,
-    /// How often a warp did it with that instruction.
+    /// How often a warp did so with this instruction.
     pub count: u64,
 }

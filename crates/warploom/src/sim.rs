@@ -21,38 +21,36 @@ use crate::report::{
     UninitialisedRead,
 };
 
-/// How a simulated device differs from the plain one.
+/// Options of a simulated device ([`Device::sim_with`](crate::Device::sim_with)).
 #[derive(Clone, Debug, Default)]
 pub struct SimOptions {
-    /// Report reads of memory that nobody wrote ([`Report::uninitialised`]).
+    /// Report reads of memory that was never written ([`Report::uninitialised`]).
     pub check_uninitialised: bool,
-    /// Cycle by cycle, or values only.
     pub model: SimModel,
-    /// How a launch is timed, in the timed model.
+    /// Scheduler, BOWS, host threads, samples and trace. Only the timed model uses it.
     pub timing: Timing,
 }
 
 /// How the simulator executes a launch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SimModel {
-    /// Cycle by cycle.
+    /// Cycle by cycle: warps, caches, network and DRAM.
     #[default]
     Timing,
-    /// Values only, as fast as the host can.
+    /// Values only: warps run one after the other, as fast as the host can, and no cycle is modelled.
     Functional,
 }
 
-/// The warp schedulers of the timed model, with a line about each.
+/// The warp scheduling policies of the timed model: name and a line of description.
 pub fn policies() -> Vec<(&'static str, &'static str)> {
     warploom_sim::sched::POLICIES.iter().map(|&(name, about, _)| (name, about)).collect()
 }
 
-/// A simulated chip.
 #[derive(Debug)]
 pub(crate) struct Sim {
     gpu: Gpu,
     model: warploom_sim::Model,
-    /// What the last launch left besides its report.
+    /// Trace and samples of the last launch, until the host takes them.
     trace: Option<Trace>,
     samples: Vec<Sample>,
 }
@@ -68,7 +66,6 @@ impl Sim {
     }
 }
 
-/// A module in the simulator's memory.
 struct SimModule(warploom_sim::LoadedModule);
 
 impl Backend for Sim {
@@ -86,7 +83,7 @@ impl Backend for Sim {
 
     fn allocate_zeroed(&mut self, bytes: u64, name: &str) -> Result<u64> {
         let address = self.allocate(bytes, name)?;
-        // Fresh memory is zero already; it only has to count as written.
+        // Fresh memory is zero already. It only has to count as written for `check_uninitialised`.
         self.gpu.memory().mark_written(address);
         Ok(address)
     }
@@ -146,7 +143,7 @@ impl Backend for Sim {
             }
             report(self.gpu.chip(), kernel, shape, occupancy, stats, wall)
         };
-        told(result, shape, report)
+        outcome(result, shape, report)
     }
 
     fn run_firmware(&mut self, run: FirmwareRun<'_>) -> Result<Report> {
@@ -172,12 +169,12 @@ impl Backend for Sim {
                 self.samples = std::mem::take(&mut timed.samples);
             }
             let mut report = report(self.gpu.chip(), task.kernel(), shape, occupancy, stats, wall);
-            // Several kernels ran, each with needs of its own.
+            // Several kernels ran, each with its own occupancy.
             report.kernel = "firmware".to_string();
             report.occupancy = None;
             report
         };
-        told(result, shape, report)
+        outcome(result, shape, report)
     }
 
     fn take_trace(&mut self) -> Option<Trace> {
@@ -225,8 +222,8 @@ fn sim_kernel(kernel: &Kernel) -> Result<&LoadedKernel> {
         .ok_or_else(|| Error::Misuse(format!("kernel `{}` is not one of a simulated chip", kernel.name())))
 }
 
-/// What became of a launch, told to the host.
-fn told(
+/// Turns the simulator's result into the host's: errors carry the report of what ran until then.
+fn outcome(
     result: std::result::Result<Stats, LaunchError>,
     shape: Shape,
     report: impl FnOnce(Stats) -> Report,
@@ -316,7 +313,7 @@ fn report(
     report
 }
 
-/// What the timed model knows besides.
+/// Fills in what only the timed model knows.
 fn add_timing(report: &mut Report, chip: &Chip, timed: &TimedStats) {
     let locks = &timed.locks;
     report.model = Model::Timing;

@@ -1,4 +1,4 @@
-//! The library as a host program uses it.
+//! The library as a host program uses it: modules, buffers, arguments, launches and reports.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -171,7 +171,7 @@ fn reports_are_json() {
     for key in ["sched", "ipc", "stalls", "l1", "l2", "dram", "locks"] {
         assert!(functional[key].is_null() && !timed[key].is_null(), "{key}");
     }
-    // Every cycle of a warp is one of these.
+    // Every cycle of a warp has exactly one of these reasons.
     let stalls: u64 = timed["stalls"].as_object().unwrap().values().map(|v| v.as_u64().unwrap()).sum();
     assert_eq!(timed["warp_cycles"], stalls);
     assert!(timed["cycles"].as_u64() > timed["warp_insts"].as_u64());

@@ -1,4 +1,4 @@
-//! Kernels that do not end: how they are found out, and what is said about them. And kernels that only take long.
+//! Kernels that never end: how each hang is detected and what the message says. And kernels that are only slow.
 //!
 //! The kernels of `kernels/hangs/` are also the examples of `docs/hangs.md`, which shows the same messages.
 
@@ -6,7 +6,6 @@ use warploom::{
     Arg, Buffer, Chip, Device, Error, Hang, HangKind, HangReason, Launch, SimModel, SimOptions, args,
 };
 
-/// A chip with these changes.
 fn device(chip: &str, changes: &[&str]) -> Device {
     let changes: Vec<String> = changes.iter().map(|c| c.to_string()).collect();
     Device::sim_with(Chip::load(chip, &changes).expect("a built-in chip"), SimOptions::default())
@@ -18,7 +17,6 @@ fn example(name: &str) -> String {
     std::fs::read_to_string(folder.join(name)).expect("the example is there")
 }
 
-/// Runs a kernel of a text on `gpu`.
 fn run<'a>(
     gpu: &mut Device,
     text: &str,
@@ -30,7 +28,6 @@ fn run<'a>(
     gpu.launch(module.kernel(entry).unwrap(), launch, args).map(drop)
 }
 
-/// The hang that a launch ended with.
 #[track_caller]
 fn hang(result: Result<(), Error>) -> Hang {
     match result {
@@ -43,7 +40,7 @@ fn hang(result: Result<(), Error>) -> Hang {
     }
 }
 
-/// A word of global memory, 0, with a name.
+/// One word of global memory, zero, with a name for messages.
 fn word(gpu: &mut Device, name: &str) -> Buffer<u32> {
     gpu.zeros_named(name, 1).unwrap()
 }
@@ -68,7 +65,7 @@ fn kernel(body: &str) -> String {
     )
 }
 
-/// A message without its cycles, which change with every latency.
+/// Replaces the cycle counts in a message, which change with every latency.
 fn timeless(message: &str) -> String {
     let mut words: Vec<String> = message.split(' ').map(String::from).collect();
     for at in 1..words.len() {
@@ -84,14 +81,14 @@ fn timeless(message: &str) -> String {
     words.join(" ")
 }
 
-/// The message is a snapshot, but for its cycles.
+/// Compares the message with a snapshot, apart from its cycle counts.
 macro_rules! assert_message {
     ($hang:expr) => {
         insta::assert_snapshot!(timeless(&$hang.to_string()))
     };
 }
 
-/// It is also what `docs/hangs.md` shows.
+/// Also checks that `docs/hangs.md` shows the message.
 macro_rules! assert_documented {
     ($hang:expr) => {{
         let message = $hang.to_string();
@@ -103,7 +100,7 @@ macro_rules! assert_documented {
     }};
 }
 
-// Lanes that wait for lanes of their own warp.
+// Lanes that wait for lanes of the same warp.
 
 #[test]
 fn simd_deadlock() {
@@ -115,7 +112,7 @@ fn simd_deadlock() {
     assert_documented!(hang);
 }
 
-/// The other warps and CTAs only wait for the first, which comes before them.
+/// The other warps and CTAs only wait for the first, so it is named first.
 #[test]
 fn simd_deadlock_and_those_who_wait_behind_it() {
     let text = kernel(
@@ -141,7 +138,7 @@ AGAIN:
     assert_message!(hang);
 }
 
-/// With independent threads the lane that has the lock goes on, though its turn may come late.
+/// With independent threads the lane that holds the lock makes progress, though it may be scheduled late.
 #[test]
 fn independent_threads_release_the_lock() {
     for block in [32, 64] {
@@ -153,7 +150,7 @@ fn independent_threads_release_the_lock() {
     }
 }
 
-/// Lanes that have not begun their side of a branch, because the other side never ends.
+/// Lanes that never start their side of a branch, because the other side never ends.
 #[test]
 fn simd_deadlock_before_the_turn() {
     let text = kernel(
@@ -178,7 +175,7 @@ MEET:
     run(&mut gpu, &text, "k", Launch::grid(1).block(32), args![&flag, &out]).unwrap();
 }
 
-/// `shfl.sync` names lanes that wait for the others to release the lock.
+/// `shfl.sync` names lanes that spin until the others release the lock.
 #[test]
 fn lanes_that_are_named_but_spin() {
     let text = kernel(
@@ -213,7 +210,7 @@ fn lock_cycle() {
     }
 }
 
-/// Warps that sleep in lock queues, each with the lock that the other wants.
+/// Warps that sleep in lock queues, each holding the lock that the other wants.
 #[test]
 fn lock_cycle_of_sleeping_warps() {
     for mode in ["ideal", "hql"] {
@@ -269,7 +266,7 @@ SECOND:
     assert_message!(hang);
 }
 
-/// Inserts keys into a hash table until a limit ends it.
+/// Inserts keys into a hash table until the cycle limit ends the launch.
 fn insert(buckets: u32, limit: u64) -> Hang {
     const KEYS: u32 = 9216;
     let mut gpu = device("gtx480", &["sm.count=6", "issue.policy=gto"]);
@@ -284,7 +281,7 @@ fn insert(buckets: u32, limit: u64) -> Hang {
     hang(run(&mut gpu, text, "hashtable_insert", launch, arguments))
 }
 
-/// Locks are given back far too seldom, because warps that spin for them keep the load/store units busy.
+/// Locks are released far too seldom, because spinning warps keep the load/store units busy.
 #[test]
 fn livelock() {
     let hang = insert(16, 100_000);
@@ -294,10 +291,10 @@ fn livelock() {
     assert!(livelock.pace.cycles > 50_000 && livelock.pace.cycles <= 100_000, "{hang}");
     assert_eq!(livelock.policy, ("gto".to_string(), false));
     assert!(livelock.spinning_warps > 0 && livelock.spinning_warps <= hang.live_warps, "{hang}");
-    // Who has locks, could go on and does not: told by the longest.
+    // The threads that hold locks and could run but do not, longest wait first.
     assert!(livelock.holders[0].locks > 0 && livelock.holders[0].cycles > 1000, "{hang}");
     assert!(livelock.holders.is_sorted_by_key(|holder| std::cmp::Reverse(holder.cycles)), "{hang}");
-    // Numbers follow from every latency; the words do not.
+    // The numbers depend on every latency; the words do not.
     let is_number = |word: &str| {
         let number = word.trim_end_matches([';', ':']);
         number.starts_with(|c: char| c.is_ascii_digit()) && number.ends_with(|c: char| c.is_ascii_digit())
@@ -312,7 +309,8 @@ fn livelock() {
     insta::assert_snapshot!(squeezed.join("\n"));
 }
 
-/// Where locks are taken all the time, nothing is said of livelocks, and no circle that there is for a moment is one.
+/// While locks are acquired all the time there is no livelock, and a cycle that exists for a moment is no
+/// deadlock.
 #[test]
 fn contention_is_no_livelock() {
     let hang = insert(512, 20_000);
@@ -354,7 +352,7 @@ fn barrier_and_lock() {
     assert_documented!(hang);
 }
 
-/// A count beyond the CTA's threads.
+/// A count greater than the CTA's threads.
 #[test]
 fn barrier_that_counts_too_many() {
     let mut gpu = device("h200", &["sm.count=2"]);
@@ -385,7 +383,7 @@ AGAIN:
     assert_message!(hang);
 }
 
-// Words that nobody writes.
+// Words that no thread writes.
 
 #[test]
 fn lost_token() {
@@ -413,7 +411,7 @@ fn lost_token_in_a_loop_that_sleeps() {
 
 #[test]
 fn lock_that_is_not_released() {
-    // One CTA after the other.
+    // One CTA after another.
     let mut gpu = device("gtx480", &["sm.count=1", "sm.max_ctas=1"]);
     let (lock, length) = (word(&mut gpu, "lock"), word(&mut gpu, "length"));
     let launch = Launch::grid(2).block(32);
@@ -436,7 +434,7 @@ fn lock_in_shared_memory() {
     }
 }
 
-/// Locks in shared memory are counted as those in global memory are.
+/// Locks in shared memory are counted like those in global memory.
 #[test]
 fn locks_in_shared_memory_are_counted() {
     let text = kernel(
@@ -491,7 +489,7 @@ fn stale_copy() {
     let hang = hang(run(&mut gpu, &example("stale_copy.ptx"), "cached_flag", launch, args![&flag, &out]));
     assert_eq!((hang.kind, &hang.reason), (HangKind::Stale, &HangReason::Repeats));
     assert_documented!(hang);
-    // Past the L1 the flag is seen.
+    // A load that bypasses the L1 sees the flag.
     let text = example("stale_copy.ptx").replace("ld.global.ca", "ld.global.cg");
     run(&mut gpu, &text, "cached_flag", Launch::grid(2).block(1), args![&flag, &out]).unwrap();
     assert_eq!(out.read(&gpu).unwrap(), [1]);
@@ -532,7 +530,7 @@ fn cycle_limit() {
     assert_message!(format!("{spinning}\n\n{computing}"));
 }
 
-/// The machine without timing tells what it can.
+/// The functional model explains what it can.
 #[test]
 fn without_timing() {
     let functional = || {
@@ -552,7 +550,7 @@ fn without_timing() {
     assert_message!(format!("{blocked}\n\n{limited}"));
 }
 
-/// On every number of host threads the same is said.
+/// The message does not depend on the number of host threads.
 #[test]
 fn explanations_are_deterministic() {
     let tell = |threads: usize| {
@@ -566,12 +564,12 @@ fn explanations_are_deterministic() {
     assert_eq!(tell(1), tell(3));
 }
 
-// Kernels that only take long must not be taken for hanging.
+// Kernels that are only slow must not be reported as hangs.
 
-/// A watch as impatient as can be.
+/// The most impatient hang detection possible.
 const IMPATIENT: &[&str] = &["sm.count=2", "hang.watch_cycles=50"];
 
-/// Runs `k(a, b)` with an impatient watch on a chip of each kind; gives what `b` holds.
+/// Runs `k(a, b)` with the impatient detection on a chip of each kind. Returns what `b` holds.
 #[track_caller]
 fn ends(text: &str, launch: Launch) -> u32 {
     let results = ["gtx480", "h200"].map(|chip| {
@@ -597,7 +595,7 @@ AGAIN:
     assert_eq!(ends(&text, Launch::grid(1).block(64)), 7);
 }
 
-/// Everybody spins, and repeats itself, while one thread computes.
+/// All threads but one spin without any change of state, while one thread computes.
 #[test]
 fn slow_producer() {
     let text = kernel(
@@ -620,12 +618,12 @@ DONE:
     setp.eq.u32 %p2, %r0, 32;
     @%p2 st.global.u32 [%d1], 5;",
     );
-    // Lane 0 alone in its warp: on a SIMT stack its warp must not wait for itself.
+    // Lane 0 is alone in its warp: on a SIMT stack its warp must not wait for itself.
     let text = text.replace("or.b32 %r2, %r0, %r1;", "shr.u32 %r2, %r0, 5;\n    or.b32 %r2, %r2, %r1;");
     assert_eq!(ends(&text, Launch::grid(4).block(64)), 5);
 }
 
-/// A loop that ends by the clock, the time in a register that is used again before the loop closes.
+/// A loop that ends by the clock. The register with the time is reused before the loop closes.
 #[test]
 fn timeout_by_the_clock() {
     let text = kernel(
@@ -642,7 +640,8 @@ AGAIN:
     assert_eq!(ends(&text, Launch::grid(1).block(32)), 9);
 }
 
-/// Warp 0 goes round by a vote at a barrier that warp 1 turns in the end. Then it computes, and warp 1 waits for it.
+/// Warp 0 iterates by a vote at a barrier, until warp 1 changes the vote. Then it computes, and warp 1 waits
+/// for it.
 #[test]
 fn votes_of_another_warp() {
     let text = kernel(
@@ -667,7 +666,8 @@ MEET:
     assert_eq!(ends(&text, Launch::grid(1).block(64)), 3);
 }
 
-/// The only store is on its way when everybody else already goes round: far memory, and a thread that has ended.
+/// The only store is still in flight when all others already spin: memory is slow, and the storing thread has
+/// exited.
 #[test]
 fn store_on_its_way() {
     let text = kernel(
@@ -684,7 +684,7 @@ WAIT:
     assert_eq!(ends(&text, Launch::grid(1).block(64)), 2);
 }
 
-/// CTAs wait in turn, each for the one before it, which ends late.
+/// Each CTA waits for the one before it, which ends late.
 #[test]
 fn chain_of_ctas() {
     let text = kernel(

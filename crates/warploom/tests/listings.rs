@@ -1,4 +1,5 @@
-//! Listings on the simulated chip: the paper's, with kernels around them, and small ones that look at one thing each.
+//! SASS listings on the simulated chip: the paper's, wrapped in kernels, and small ones that check one feature
+//! each.
 
 use warploom::{Device, Error, Launch, Report, args};
 
@@ -18,7 +19,7 @@ fn result(text: &str, block: impl Into<warploom::Dim>, words: usize) -> Vec<u32>
     run(text, block, words).unwrap_or_else(|error| panic!("{error}")).0
 }
 
-/// A kernel with `R2` the address of this thread's word of the output, `R0` its index.
+/// A kernel with the address of this thread's output word in `R2` and its index in `R0`.
 fn kernel(body: &str) -> String {
     format!(
         ".kernel k
@@ -68,8 +69,8 @@ fn sizes_of_the_launch_as_fermi_reads_them() {
     assert_eq!(result(&text, 32, 32), vec![3201; 32]);
 }
 
-/// Even lanes take the loop's exit at once, odd ones later; where they meet decides in how many turns the code after the
-/// first exit runs.
+/// Even lanes leave the loop at once, odd lanes later. Where they reconverge decides how often the code after
+/// the first exit runs.
 #[test]
 fn ssy_decides_where_paths_meet() {
     let text = |ssy: &str| {
@@ -95,9 +96,9 @@ late:
     let unsaid = run(&text("NOP;"), 32, 32).unwrap();
     assert_eq!(early.0, late.0);
     assert_eq!((early.1.warp_insts, early.1.cycles), (unsaid.1.warp_insts, unsaid.1.cycles));
-    // The two instructions before `late` run once for each side.
+    // The two instructions before `late` run once per side.
     assert_eq!(late.1.warp_insts, early.1.warp_insts + 2);
-    // A stated point is the same, without the instruction.
+    // A stated reconvergence point does the same without the `SSY` instruction.
     let stated = text("").replace("@P0 BRA odd;", "@P0 BRA odd (MEET late);");
     assert_eq!(run(&stated, 32, 32).unwrap().1.warp_insts, late.1.warp_insts - 1);
 }
@@ -114,7 +115,7 @@ fn errors_point_at_the_listing() {
     assert!(error.contains("k.sass:2:9") && error.contains("^^^"), "{error}");
 }
 
-/// The paper's listings, as printed, in kernels.
+/// The paper's listings, as printed, wrapped in kernels.
 mod paper {
     use super::*;
 
@@ -132,7 +133,7 @@ mod paper {
         assert_eq!(result(COUNTER, 256, 1), [256]);
     }
 
-    /// As printed, its unlock stores 1, the mutex's value when it is taken: each thread has a mutex of its own here.
+    /// As printed, its unlock stores 1, the value of a taken mutex. So each thread has a private mutex here.
     #[test]
     fn listing_3_takes_and_leaves_a_mutex() {
         let text = kernel(
@@ -164,7 +165,7 @@ mod paper {
         assert_eq!(result(&text, 64, 64), vec![1; 64]);
     }
 
-    /// Warp 0 locks, the others wait; each passes the word on to the next by unlocking it.
+    /// Warp 0 locks, the others wait. Each hands the word to the next by unlocking it.
     #[test]
     fn listing_4_orders_warps() {
         let text = kernel(
@@ -232,7 +233,7 @@ consumer:
         assert_eq!(out[32..], (0..32).map(|i| i + 7).collect::<Vec<u32>>()[..]);
     }
 
-    /// All threads of a warp add to one word, in a critical section of any length.
+    /// All threads of a warp add to one word in a critical section of arbitrary length.
     #[test]
     fn listing_8_critical_section_within_a_warp() {
         let text = kernel(
@@ -253,7 +254,7 @@ consumer:
         assert_eq!(result(&text, 32, 32), vec![31 * 32 / 2; 32]);
     }
 
-    /// One lock bit for a warp: warps take turns at a word that they do not update atomically.
+    /// One lock bit per warp: warps alternate on a word that they do not update atomically.
     #[test]
     fn listing_9_warp_shared_lock_bit() {
         let text = kernel(
@@ -288,7 +289,8 @@ consumer:
         assert_eq!(result(CHAIN, 512, 512), (0..512).map(sum).collect::<Vec<_>>());
     }
 
-    /// Needleman-Wunsch on a grid of 31x31 in 32x32 words: row 0 and column 0 are given, the rest waits for its neighbours.
+    /// Needleman-Wunsch on a grid of 31x31 in 32x32 words: row 0 and column 0 are given, each other cell waits
+    /// for its neighbours.
     #[test]
     fn listing_15_wavefront() {
         let text = ".kernel nw

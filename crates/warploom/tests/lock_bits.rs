@@ -1,8 +1,7 @@
-//! Lock bits beside shared memory: the instructions, the atomics made of them, and chips without them.
+//! Lock bits of shared memory: the instructions, the atomics built from them, and chips without them.
 
 use warploom::{Arg, Chip, Device, Error, Launch, Report, SimModel, SimOptions, args};
 
-/// A chip with these changes, in either model.
 fn device(chip: &str, model: SimModel, changes: &[&str]) -> Device {
     let changes: Vec<String> = changes.iter().map(|c| c.to_string()).collect();
     let options = SimOptions { model, ..SimOptions::default() };
@@ -43,7 +42,7 @@ fn run<'a>(
     gpu.launch(module.kernel("k")?, launch, args)
 }
 
-/// What a body leaves in `out` on gtx570, which is the same in both models.
+/// What a body stores in `out` on the gtx570. Both models must agree.
 #[track_caller]
 fn out(body: &str, launch: Launch, words: usize) -> (Vec<u32>, Report) {
     let text = kernel(body);
@@ -57,12 +56,12 @@ fn out(body: &str, launch: Launch, words: usize) -> (Vec<u32>, Report) {
     timed
 }
 
-/// Stores the word in `%r1` at place `%r0` of `out`.
+/// Stores `%r1` at index `%r0` of `out`.
 const STORE: &str = "mul.wide.u32 %d1, %r0, 4; add.u64 %d1, %d0, %d1; st.global.u32 [%d1], %r1;";
 
 #[test]
 fn a_load_that_locks_tells_whether_it_took_the_bit() {
-    // Each lane tries the same word; lane 0 gets it. All see the value.
+    // All lanes try the same word; lane 0 gets it. All see the value.
     let body = format!(
         "st.shared.u32 [s+64], 7;
          wl.ldslk.shared.b32 %r2|%p1, [s+64];
@@ -162,7 +161,7 @@ fn chips_without_lock_bits_refuse_the_kernel() {
 }
 
 #[test]
-fn bits_left_taken_are_told() {
+fn bits_left_taken_are_reported() {
     let body = "wl.ldslk.shared.b32 _|%p1, [s+8]; @!%p1 trap;";
     for model in MODELS {
         let mut gpu = device("gtx570", model, &[]);
@@ -175,8 +174,8 @@ fn bits_left_taken_are_told() {
 }
 
 #[test]
-fn a_producer_that_comes_too_late_is_told() {
-    // Warp 1 waits for warp 0's token, but nothing keeps it from taking the bit first.
+fn a_producer_that_comes_too_late_is_reported() {
+    // Warp 1 waits for warp 0's token, but nothing stops it from taking the bit first.
     let body = "setp.ge.u32 %p2, %r0, 32;
          @%p2 bra CONSUMER;
          mov.u32 %r3, 0;
@@ -201,7 +200,7 @@ fn a_producer_that_comes_too_late_is_told() {
     insta::assert_snapshot!("too_late", report.lock_warnings[0].message);
 }
 
-/// Every atomic: its name with the type, the register for results, and whether there is a `red` of it.
+/// Every atomic: name with type, register class of the result, and whether it has a `red` form.
 const ATOMICS: &[(&str, &str, bool)] = &[
     ("add.u32", "%r", true),
     ("add.s32", "%r", true),
@@ -229,7 +228,7 @@ const ATOMICS: &[(&str, &str, bool)] = &[
     ("cas.b16", "%h", false),
 ];
 
-/// A kernel in which all threads do one atomic on four words, and leave results and words in `out`.
+/// A kernel in which all threads do one atomic on four words and store results and words in `out`.
 fn atomic_text(name: &str, register: &str, mode: &str) -> String {
     let bits = match register {
         "%h" => 16,
@@ -239,7 +238,7 @@ fn atomic_text(name: &str, register: &str, mode: &str) -> String {
     let wide = bits == 64;
     let (a, b, c, d) =
         (format!("{register}2"), format!("{register}3"), format!("{register}1"), format!("{register}1"));
-    // Small numbers of either sign, of which some agree.
+    // Small numbers of either sign, some of them equal.
     let values = match register {
         "%f" => format!("and.b32 %r4, %r0, 7; cvt.rn.f32.u32 {a}, %r4; cvt.rn.f32.s32 {b}, -3;"),
         "%fd" => format!("and.b32 %r4, %r0, 7; cvt.rn.f64.u32 {a}, %r4; cvt.rn.f64.s32 {b}, -3;"),
@@ -255,7 +254,7 @@ fn atomic_text(name: &str, register: &str, mode: &str) -> String {
     let access = match mode {
         "red" => format!("red.shared.{name} [%r6], {a}{extra};"),
         "guarded" => format!("@%p1 atom.shared.{name} {d}, [%r6], {a}{extra};"),
-        // The result replaces an operand.
+        // The result overwrites an operand.
         "aliased" => format!("mov.b{bits} {c}, {a}; atom.shared.{name} {d}, [%r6], {c}{extra};"),
         _ => format!("atom.shared.{name} {d}, [%r6], {a}{extra};"),
     };
@@ -292,7 +291,7 @@ fn atomic_text(name: &str, register: &str, mode: &str) -> String {
     ))
 }
 
-/// The order in which lanes are served is the lanes' on either chip, with one warp.
+/// With one warp, lanes are served in lane order on either kind of chip.
 #[test]
 fn atomics_do_the_same_on_chips_with_and_without_lock_bits() {
     for &(name, register, reducible) in ATOMICS {
@@ -321,7 +320,7 @@ fn atomics_do_the_same_on_chips_with_and_without_lock_bits() {
     }
 }
 
-/// The listings of the paper: what a lock and its release are made of.
+/// A lock and its release compile to the paper's instruction sequences.
 #[test]
 fn atomic_locks_are_the_instructions_of_the_paper() {
     let text = kernel(
@@ -337,10 +336,10 @@ fn atomic_locks_are_the_instructions_of_the_paper() {
     insta::assert_snapshot!("listing_3", kernel.program().unwrap().to_string());
 }
 
-/// What the text says about locks counts, whatever the loops look like.
+/// Annotations in the text decide what counts as a lock, whatever the loops look like.
 #[test]
 fn annotated_locks_are_counted() {
-    // One try each, in no loop: only the author knows that it is a lock.
+    // One attempt each and no loop: only the annotation says that it is a lock.
     let body = |note: &str, release: &str| {
         kernel(&format!(
             "{note} atom.shared.cas.b32 %r1, [s], 0, 1;
@@ -376,7 +375,7 @@ mod orders {
         Device::sim_with(Chip::load("gtx570", &["sm.count=1".to_string()]).unwrap(), options)
     }
 
-    /// A delay of `%r9` turns that depends on the thread and a seed.
+    /// A delay of `%r9` iterations that depends on the thread and a seed.
     fn delay(label: &str, seed: u32) -> String {
         format!(
             "mul.lo.u32 %r9, %r0, 2654435761; add.u32 %r9, %r9, {seed}; shr.u32 %r9, %r9, 26;
@@ -392,7 +391,7 @@ mod orders {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(6))]
 
-        /// The critical-section form keeps threads of all warps apart, whenever they come.
+        /// The critical-section form excludes threads of all warps, whenever they arrive.
         #[test]
         fn sections_exclude_each_other(seed: u32, warps in 1u32..5) {
             let text = super::kernel(&format!(
@@ -418,7 +417,7 @@ mod orders {
             }
         }
 
-        /// The paper's listing 13: each warp adds to what the one before it put, in order.
+        /// The paper's listing 13: each warp adds to the value of the warp before it, in order.
         #[test]
         fn consumers_come_after_producers(seed: u32, warps in 2u32..9) {
             let text = super::kernel(&format!(

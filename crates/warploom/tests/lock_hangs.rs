@@ -1,4 +1,5 @@
-//! Hangs and races on lock bits: the kernels of `kernels/hangs/lock_bits.cu`, what is said about them, and their repairs.
+//! Hangs and races on lock bits: the kernels of `kernels/hangs/lock_bits.cu`, the messages about them, and
+//! repaired versions.
 
 use warploom::{
     Arg, Buffer, Chip, Device, Error, Hang, HangKind, HangReason, Launch, Report, SimOptions, args,
@@ -37,7 +38,7 @@ fn hang(result: Result<Report, Error>) -> Hang {
     }
 }
 
-/// A message without its cycles, which change with every latency.
+/// Replaces the cycle counts in a message, which change with every latency.
 fn timeless(hang: &Hang) -> String {
     let text = hang.to_string();
     let (title, rest) = text.split_once('\n').expect("a message has several lines");
@@ -45,7 +46,7 @@ fn timeless(hang: &Hang) -> String {
     format!("{title}\n{rest}")
 }
 
-/// The message is a snapshot, and what `docs/hangs.md` shows.
+/// Compares the message with a snapshot and checks that `docs/hangs.md` shows it.
 macro_rules! assert_documented {
     ($message:expr) => {{
         let message = $message;

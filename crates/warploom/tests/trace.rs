@@ -1,4 +1,4 @@
-//! Timelines and samples of timed launches, read back.
+//! Timelines and samples of timed launches, decoded and checked.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -39,7 +39,7 @@ done:
     ret;
 }";
 
-/// Two warps meet at an mbarrier; the second comes late.
+/// Two warps meet at an mbarrier; the second arrives late.
 const MBARRIER: &str = "
 .version 7.8
 .target sm_80
@@ -76,7 +76,7 @@ fn traced(options: TraceOptions) -> Timing {
     Timing { threads: 1, trace: Some(options), ..Timing::default() }
 }
 
-/// What the traced lock kernel leaves.
+/// Report, timeline and samples of the lock kernel.
 struct Run {
     report: Report,
     view: View,
@@ -84,7 +84,7 @@ struct Run {
     lock: u64,
 }
 
-/// Threads of two SMs take one lock again and again.
+/// Threads of two SMs take one lock repeatedly.
 fn run_spinlock(timing: Timing) -> Run {
     let mut gpu = device("gtx480", &["sm.count=2"], timing);
     let kernel = gpu.load_ptx(SPINLOCK).unwrap().kernel("spinlock_inc").unwrap();
@@ -103,7 +103,7 @@ fn both_sms() -> TraceOptions {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Slice {
-    /// `SM 0/slot 3`.
+    /// For example `SM 0/slot 3`.
     track: String,
     depth: usize,
     name: String,
@@ -121,13 +121,13 @@ impl Slice {
         self.track.contains("/slot") && !self.track.contains("locks")
     }
 
-    /// One of the innermost slices, which say what the warp does.
+    /// Whether this is an innermost slice: the state of a warp.
     fn is_state(&self) -> bool {
         self.in_slot() && !self.name.starts_with("CTA") && !self.name.starts_with("spins")
     }
 }
 
-/// A trace as a viewer sees it.
+/// A trace as a viewer shows it.
 #[derive(Debug, Default)]
 struct View {
     slices: Vec<Slice>,
@@ -136,7 +136,7 @@ struct View {
 }
 
 impl View {
-    /// Reads a trace. What is not well-formed panics.
+    /// Decodes a trace. Panics if it is not well-formed.
     fn of(bytes: &[u8]) -> View {
         let trace = perfetto::decode(bytes).unwrap();
         let mut view = View::default();
@@ -199,7 +199,7 @@ impl View {
         view
     }
 
-    /// Cycles of all warps by what they do.
+    /// Cycles of all warps by state.
     fn states(&self) -> BTreeMap<&str, u64> {
         let mut states = BTreeMap::new();
         for slice in self.slices.iter().filter(|s| s.is_state()) {
@@ -208,7 +208,7 @@ impl View {
         states
     }
 
-    /// Checks that slices lie beside or inside each other, and that the innermost ones of a slot leave no gap. Returns
+    /// Checks that slices are disjoint or nested, and that the innermost slices of a slot leave no gap. Returns
     /// the cycles of all warps.
     fn check_slots(&self) -> u64 {
         let mut by_track: BTreeMap<&str, Vec<&Slice>> = BTreeMap::new();
@@ -257,7 +257,7 @@ fn every_cycle_of_a_warp_is_in_one_slice() {
     assert_eq!(warps.len(), 8);
     assert_eq!(warps[..2], ["CTA (0,0,0) warp 0", "CTA (0,0,0) warp 1"]);
 
-    // Slices name the instruction they are about.
+    // Slices name their instruction.
     let places = |name: &str| {
         let of = view.slices.iter().filter(|s| s.name == name && s.in_slot());
         of.filter_map(|s| s.at.as_deref()).map(|at| at.split(": ").nth(1).unwrap()).collect::<Vec<_>>()
@@ -276,7 +276,7 @@ fn counters_add_up() {
             assert!(readings.windows(2).all(|w| w[0].0 < w[1].0 && w[0].1 != w[1].1), "{readings:?}");
             assert_eq!(readings.last().unwrap().1, 0);
         }
-        // A value stays until the next one.
+        // A value holds until the next one.
         for w in readings(Counter::IssueRate).windows(2) {
             issued += w[0].1 as u64 * (w[1].0 - w[0].0) / RATE_CYCLES;
         }
@@ -310,7 +310,7 @@ fn spinning_and_locks_name_their_address() {
     let name = format!("spins on {lock:#x} (buffer 0 + 0)");
     assert!(spins.iter().all(|s| s.name == name && s.depth == 1), "{spins:?}");
 
-    // One thread holds the lock at a time, on whichever SM.
+    // One thread holds the lock at a time, on either SM.
     let mut holds: Vec<_> = view.slices.iter().filter(|s| s.name.starts_with("holds")).collect();
     assert_eq!(holds.len() as u64, report.locks.unwrap().acquired);
     assert!(holds.iter().all(|s| s.name == format!("holds {lock:#x} (buffer 0 + 0)")), "{holds:?}");
@@ -329,7 +329,7 @@ fn locks_in_shared_memory_are_seen() {
         assert_eq!(view.check_slots(), report.warp_cycles.unwrap());
         let named = |name: &str| view.slices.iter().filter(|s| s.name == name).count();
         assert!(named("spins on shared 0x40") > 0);
-        // Each CTA has a lock of its own at this address.
+        // Each CTA has its own lock at this address.
         assert_eq!(named("holds shared 0x40"), 8);
     }
 }
@@ -383,11 +383,11 @@ fn sms_and_cycles_are_chosen() {
     assert_eq!(part.trace.cut, None);
     part.view.check_slots();
 
-    // The same slices, but for what lies outside.
+    // The same slices, except for what lies outside the window.
     let clipped = |slice: &Slice| {
         let inside = slice.cycles.start.max(cycles.start)..slice.cycles.end.min(cycles.end);
         let shown = slice.track == "launch" || slice.track.starts_with("SM 1/");
-        // What waits knows only the instructions that are in the trace.
+        // A stalled warp names only instructions that are in the trace.
         (shown && inside.start < inside.end)
             .then(|| (slice.track.clone(), slice.depth, inside, slice.name.clone()))
     };
@@ -463,7 +463,7 @@ fn samples_add_up_to_the_totals() {
     let mut gpu = device("gtx480", &["sm.count=2"], Timing { sample_cycles: Some(100), ..Timing::default() });
     let kernel = gpu.load_ptx(SPINLOCK).unwrap().kernel("spinlock_inc").unwrap();
     let (lock, counter) = (gpu.zeros::<u32>(1).unwrap(), gpu.zeros::<u32>(1).unwrap());
-    // Caches and memory count on from launch to launch; samples begin anew.
+    // Cache and DRAM counters run on from launch to launch; samples start from zero.
     for _ in 0..2 {
         let report = gpu.launch(&kernel, Launch::grid(4).block(64), args![&lock, &counter, 2u32]).unwrap();
         let samples = gpu.take_samples();

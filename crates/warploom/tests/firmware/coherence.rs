@@ -4,8 +4,9 @@ use warploom::{Chip, Device, Firmware, Launch, Report, SimOptions, Task, Timing,
 
 use crate::support::{apu, load};
 
-/// Threads write words of their own, which share lines, read those of others, and add to counters in the same lines. What a
-/// thread reads of a word never goes back, and it sees its own writes and additions. Everything else counts as an error.
+/// Threads write their own words, which share lines, read those of others, and add to counters in the same
+/// lines. The values that a thread reads of a word never decrease, and it sees its own writes and additions.
+/// Anything else counts as an error.
 const SHARED_LINES: &str = "
     .visible .entry shared_lines(.param .u64 words, .param .u64 errors, .param .u32 turns, .param .u32 threads) {
         .reg .b32 %r<24>;
@@ -190,7 +191,8 @@ fn the_aggregator_has_a_part_in_it() {
         let words = gpu.zeros::<u32>(16 * 20).unwrap();
         let errors = gpu.zeros::<u32>(1).unwrap();
         let params = task.params(args![&words, &errors, 5u32, 4 * 64u32]).unwrap();
-        // The last words of the lines are nobody's: threads have 15 words of each, of which the last are unused.
+        // The last words of the lines belong to no thread: threads have 15 words of each, and the last of those
+        // are unused.
         let (at, own) = (words.address(), words.address() + 4 * (16 * 17 + 2 + 1));
         let (seen, report) = gpu
             .run_firmware(Firmware::new([task]), |agg| async move {

@@ -1,4 +1,4 @@
-//! Firmware starts CTAs of several kernels and sees them end.
+//! Firmware starts CTAs of several kernels and observes their end.
 
 use warploom::{Agg, Error, Firmware, Report, Task, args};
 
@@ -102,7 +102,7 @@ fn firmware_reads_and_writes_memory() {
 }
 
 #[test]
-fn bad_firmware_is_told() {
+fn bad_firmware_is_reported() {
     let mut gpu = apu(&[], 1);
     let module = load(&mut gpu, MARK);
     let mark = || Task::new(0, module.kernel("mark").unwrap(), 64);

@@ -1,4 +1,4 @@
-//! Runs of firmware that do not end.
+//! Runs of firmware that never end.
 
 use warploom::{Error, Firmware, HangKind, HangReason, Task, args};
 
@@ -43,7 +43,7 @@ fn a_wavefront_that_nobody_restarts() {
     assert!(guide.contains(&format!("```text\n{message}\n```")), "docs/hangs.md does not show:\n{message}");
 }
 
-/// Nothing changes for long, but firmware only takes its time.
+/// Nothing changes for a long time, but only because firmware computes.
 #[test]
 fn long_computations_are_no_hang() {
     let mut gpu = apu(&["hang.watch_cycles=100", "hang.suspect_cycles=1000"], 1);

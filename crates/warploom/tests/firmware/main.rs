@@ -1,4 +1,4 @@
-//! Firmware on the control processor of the apu.
+//! Firmware on the control processor of the `apu` chip.
 
 mod coherence;
 mod dispatch;

@@ -2,7 +2,7 @@
 
 use warploom::{Chip, Device, Module, SimOptions, Timing};
 
-/// The apu with changes, on so many host threads.
+/// The `apu` chip with overrides, simulated on so many host threads.
 pub fn apu(changes: &[&str], threads: usize) -> Device {
     let changes: Vec<String> = changes.iter().map(|s| s.to_string()).collect();
     let timing = Timing { threads, ..Timing::default() };
@@ -10,7 +10,7 @@ pub fn apu(changes: &[&str], threads: usize) -> Device {
     Device::sim_with(Chip::load("apu", &changes).unwrap(), options)
 }
 
-/// A module of kernels without a header.
+/// Loads kernels, given without the module header.
 pub fn load(gpu: &mut Device, kernels: &str) -> Module {
     let text = format!(".version 6.3\n.target sm_70\n.address_size 64\n{kernels}");
     gpu.load_ptx(&text).unwrap_or_else(|error| panic!("{error}"))

@@ -6,7 +6,7 @@ use crate::support::{MARK, apu, load};
 
 const CORES: [&str; 4] = ["simple", "2-way-light", "2-way", "4-way"];
 
-/// Cycles of firmware that does `what` on a core.
+/// Cycles of a run whose firmware does `what` on this core.
 fn cycles(core: &str, what: &'static str) -> u64 {
     let mut gpu = apu(&[&format!("aggregator.core={core}")], 1);
     let module = load(&mut gpu, MARK);
@@ -54,7 +54,8 @@ fn instructions_take_the_width() {
 #[test]
 fn a_short_issue_queue_waits_for_every_load() {
     let [simple, light, two, four] = CORES.map(|core| cycles(core, "scan"));
-    // 8 instructions a turn, and 4 clocks for the load where the 7 that need it have no place to wait.
+    // 8 instructions per iteration, and 4 clocks for the load on a core whose issue queue cannot hold the 7
+    // instructions that need it.
     assert_eq!(simple / 10, 150 * (8 * 3 + 4) / 2);
     assert_eq!((light / 10, two / 10, four / 10), (150 * (4 + 4) / 2, 150 * 4 / 2, 150 * 2 / 2));
 }

@@ -4,8 +4,8 @@ use warploom::{Chip, Device, Launch, SimModel, SimOptions, args};
 
 use crate::support::load;
 
-/// Every thread stores its lane, the wavefront's size, masks and what it gets from other lanes; lanes that are 1 modulo 3 do
-/// so by themselves.
+/// Every thread stores its lane, the wavefront's size, masks and values from other lanes. Lanes that are 1
+/// modulo 3 do so in a branch of their own.
 const WAVE: &str = "
     .visible .entry wave(.param .u64 out) {
         .reg .b32 %r<8>;

@@ -1,4 +1,4 @@
-//! Wavefronts that yield come back as they were.
+//! A wavefront that yields resumes with all its state.
 
 use std::fmt::Write as _;
 
@@ -6,12 +6,11 @@ use warploom::{Agg, Device, Firmware, Report, Task, Yielded, args};
 
 use crate::support::{apu, load};
 
-/// Registers and predicates of the kernel below.
 const WORDS: usize = 24;
 const PREDS: usize = 7;
 
-/// A kernel that fills registers and predicates with what depends on the thread, yields in the middle of divergent code
-/// inside a function, and stores everything that it has, with the lanes that were active.
+/// A kernel that fills registers and predicates with values that depend on the thread, yields in divergent code
+/// inside a function, and stores its whole state and the active lanes.
 fn kernel() -> String {
     let mut text = String::from(
         ".func (.reg .b32 %ret) inner(.reg .b32 %a, .reg .b64 %resource) {
@@ -83,7 +82,7 @@ fn expected(t: u32) -> Vec<u32> {
     row
 }
 
-/// Restarts every wavefront that yields, the last first, `patience` cycles after all have.
+/// Restarts all wavefronts in reverse order, `patience` cycles after all of them have yielded.
 async fn restart_all(agg: Agg, wavefronts: u64, patience: u64) -> Vec<Yielded> {
     let mut seen = Vec::new();
     while (seen.len() as u64) < wavefronts {
@@ -145,7 +144,7 @@ fn many_more_wavefronts_than_slots_yield() {
 #[test]
 fn a_cta_of_several_wavefronts_keeps_its_place() {
     let mut gpu = apu(&["sm.count=1"], 1);
-    // Lanes above 40 of the first wavefront only do not call; all of the others do not.
+    // In the first wavefront only lanes above 40 skip the call; in the others all lanes do.
     let (_, out, _) = run(&mut gpu, 256, 2, 2);
     for (t, row) in out.chunks(32).enumerate() {
         let mut expected = expected(t as u32);

@@ -1,15 +1,15 @@
-//! The same launch twice is the same launch: memory, statistics and output, bit for bit.
+//! Two identical launches are identical in memory, statistics and output, bit for bit.
 
 use warploom::{Chip, Device, Launch, Report, SimModel, SimOptions, Timing, args};
 
 use crate::support::{MACHINES, Random};
 
-/// A report without what the host's clock says.
+/// Drops the host's times, which differ from run to run.
 fn timeless(report: Report) -> Report {
     Report { wall_s: 0.0, warp_insts_per_s: 0.0, ..report }
 }
 
-/// Locks, atomics and races all over; the kernel's order of events shows in its result.
+/// Locks, atomics and races: the order of events shows in the result.
 const RACE: &str = "
     .version 8.0
     .target sm_90
@@ -59,8 +59,8 @@ fn the_same_twice() {
     }
 }
 
-/// The second launch on one device differs from the first in nothing but its memory, and with timing in what the L2 cache
-/// still holds.
+/// A second launch on the same device differs from the first only in its memory and, with timing, in what the
+/// L2 still holds.
 #[test]
 fn the_same_again_on_one_device() {
     let text = warploom_kernels::text!("histogram.ptx");
@@ -78,7 +78,7 @@ fn the_same_again_on_one_device() {
         };
         let (first, second) = (once(), once());
         assert_eq!(first.0, second.0, "on {machine}");
-        // With lock bits, how often an atomic finds them taken depends on when.
+        // With lock bits, how often an atomic finds them taken depends on timing.
         if machine.chip != "gtx570" {
             assert_eq!(first.1.warp_insts, second.1.warp_insts, "on {machine}");
         }
@@ -89,7 +89,7 @@ fn the_same_again_on_one_device() {
     }
 }
 
-/// The whole chips, as they come, on one kernel with more CTAs than any of them holds.
+/// Full-size chips, on one kernel with more CTAs than any of them holds.
 #[test]
 fn whole_chips() {
     let text = warploom_kernels::text!("vecadd.ptx");

@@ -1,4 +1,4 @@
-//! How wrong kernels end: what the messages say, and that everything before them is kept.
+//! How faulty kernels end: what the messages say, and that everything before the fault is kept.
 
 use std::fmt::Debug;
 
@@ -7,7 +7,7 @@ use warploom::{Error, Fault, FaultKind, Hang, HangReason, Launch, Report, SimOpt
 use crate::inline::{kernel, kernel_after, module};
 use crate::support::{MACHINES, Machine, machines_of};
 
-/// What some machines all say.
+/// The result of `run`, which must be the same on all these machines.
 #[track_caller]
 fn same_on<T: PartialEq + Debug>(
     machines: impl IntoIterator<Item = Machine>,
@@ -19,7 +19,7 @@ fn same_on<T: PartialEq + Debug>(
     first
 }
 
-/// Runs kernel `k(out, in)` on 1024-word buffers and gives its error.
+/// Runs kernel `k(out, in)` on buffers of 1024 words and returns its error.
 fn error_on(machine: Machine, text: &str, launch: Launch) -> Error {
     let mut gpu = machine.small();
     let module = gpu.load_ptx_named("bad.ptx", text).unwrap_or_else(|e| panic!("{e}"));
@@ -28,7 +28,7 @@ fn error_on(machine: Machine, text: &str, launch: Launch) -> Error {
     gpu.launch(&kernel, launch, args![&out, &input]).expect_err("the kernel is wrong")
 }
 
-/// The fault of one warp, which has to be the same on every machine.
+/// The fault of one warp, which must be the same on every machine.
 #[track_caller]
 fn fault(text: &str, launch: Launch) -> Fault {
     same_on(MACHINES, |machine| match error_on(machine, text, launch.clone()) {
@@ -41,7 +41,8 @@ fn fault(text: &str, launch: Launch) -> Fault {
     })
 }
 
-/// The hang of a kernel, which has to be the same on some machines but for its cycles. Those are the first machine's.
+/// The hang of a kernel, which must be the same on these machines except for its cycles. Those are the first
+/// machine's.
 #[track_caller]
 fn hang(machines: impl IntoIterator<Item = Machine> + Clone, text: &str, launch: Launch) -> Hang {
     let on = |machine| match error_on(machine, text, launch.clone()) {
@@ -52,7 +53,7 @@ fn hang(machines: impl IntoIterator<Item = Machine> + Clone, text: &str, launch:
     same_on(machines, |machine| Hang { cycles: first.cycles, ..on(machine) })
 }
 
-/// The message of a fault of the kernel with this body.
+/// The fault message of a kernel with this body.
 #[track_caller]
 fn message(body: &str) -> String {
     fault(&kernel(1, body), Launch::grid(2).block(32)).to_string()
@@ -214,8 +215,8 @@ fn use_after_free() {
     }));
 }
 
-/// Runs one warp of kernel `k(out, in)` on 37 words each, of which only the first 20 of `in` were written. What is said of
-/// each instruction, and how often it did it.
+/// Runs one warp of kernel `k(out, in)` on 37 words each, of which only the first 20 of `in` were written.
+/// Returns the report's entry for each instruction.
 #[track_caller]
 fn unwritten(text: &str) -> String {
     same_on(MACHINES, |machine| {
@@ -227,7 +228,7 @@ fn unwritten(text: &str) -> String {
         let report = gpu.launch(&kernel, Launch::grid(1).block(32), args![&out, &input]).unwrap();
         let told: Vec<_> =
             report.uninitialised.iter().map(|u| format!("{} × {}", u.count, u.message)).collect();
-        // What is written is no longer worth a word.
+        // Once written, they are no longer reported.
         input.write(&mut gpu, &[1; 37]).unwrap();
         out.write(&mut gpu, &[1; 37]).unwrap();
         let report: Report = gpu.launch(&kernel, Launch::grid(1).block(16), args![&out, &input]).unwrap();
@@ -251,7 +252,7 @@ fn uninitialised_reads() {
     assert_message!(unwritten(&kernel(1, body)));
 }
 
-/// A line that is partly written is brought to the cache by one load, and read by others.
+/// One load brings a partly written line into the cache, and others read it there.
 #[test]
 fn uninitialised_reads_of_one_line() {
     let body = "
@@ -316,7 +317,7 @@ fn bad_function_pointers() {
     assert_message!(message(&body));
 }
 
-/// A barrier that does not exist, a count that is no number of warps, and two counts in one phase.
+/// A barrier that does not exist, a count that is not a multiple of the warp size, and two counts in one phase.
 #[test]
 fn barrier_misuse() {
     let told = ["mov.u32 %r5, 16;\nbar.sync %r5;", "bar.sync 1, %r3;", "mov.u32 %r5, 0;\nbar.arrive 1, %r5;"]
@@ -344,7 +345,7 @@ fn mbarrier_misuse() {
     assert_message!(fault(&kernel_after(before, 1, body), Launch::grid(1).block(1)).to_string());
 }
 
-/// Two of four warps wait for a third that went to another barrier.
+/// Two of four warps wait for a third, which is at another barrier.
 #[test]
 fn blocked_at_barriers() {
     let body = "
@@ -386,9 +387,9 @@ fn cycle_limit() {
         let Error::Hang { hang: Some(hang), report, .. } = &error else { panic!("on {machine}: {error}") };
         assert_eq!(hang.reason, HangReason::CycleLimit(LIMIT), "on {machine}");
         match machine.policy {
-            // A cycle is a warp instruction.
+            // The functional model counts one cycle per warp instruction.
             None => assert_eq!((report.cycles, report.warp_insts), (LIMIT, LIMIT), "on {machine}"),
-            // The limit is looked at from time to time.
+            // The timed model checks the limit only now and then.
             Some(_) => assert!((LIMIT..LIMIT + 200).contains(&report.cycles), "on {machine}"),
         }
     }
@@ -396,7 +397,7 @@ fn cycle_limit() {
     assert_message!(hang(machines, &text, Launch::grid(1).block(64).max_cycles(LIMIT)).to_string());
 }
 
-/// A thread prints what it has just stored.
+/// A thread prints a value that it has just stored.
 #[test]
 fn printing_what_was_just_stored() {
     let before = ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);";
@@ -419,7 +420,7 @@ fn printing_what_was_just_stored() {
     }
 }
 
-/// What was stored and printed before the fault is there.
+/// Stores and output from before the fault are kept.
 #[test]
 fn what_happened_before_is_kept() {
     let before = ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);
@@ -444,13 +445,13 @@ fn what_happened_before_is_kept() {
         let error = gpu.launch(&kernel, Launch::grid(1).block(4), args![&out, &input]).unwrap_err();
         assert_eq!(error.report().unwrap().output, "hi\n".repeat(4), "on {machine}");
         assert_eq!(out.read(&gpu).unwrap(), [5; 4], "on {machine}");
-        // The device goes on.
+        // The device remains usable.
         let again = gpu.launch(&kernel, Launch::grid(1).block(1), args![&out, &input]);
         assert!(matches!(again, Err(Error::Fault { .. })), "on {machine}");
     }
 }
 
-/// With line tables, the message names the line of the CUDA source.
+/// With line tables, messages name the line of the CUDA source.
 #[test]
 fn source_lines() {
     let folders =
@@ -472,7 +473,7 @@ fn source_lines() {
     assert_message!(told.join("\n\n"));
 }
 
-/// Launches that no chip can run are refused before anything happens.
+/// Launches that no chip can run are refused before they start.
 #[test]
 fn unlaunchable() {
     let mut told = Vec::new();

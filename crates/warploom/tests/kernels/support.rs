@@ -1,16 +1,16 @@
-//! What the tests share: machines, input, comparisons.
+//! What the tests share: machines, input data, comparisons.
 
 use std::fmt::{self, Debug};
 use std::time::Duration;
 
 use warploom::{Arg, Chip, Device, Kernel, Launch, Report, SimModel, SimOptions, Timing};
 
-/// What a test runs on.
+/// What a test runs on: a chip and a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// A chip, or `cuda` for this computer's GPU.
     pub chip: &'static str,
-    /// The warp scheduler of the timed model; without one, the functional model.
+    /// The warp scheduling policy of the timed model; `None` is the functional model.
     pub policy: Option<&'static str>,
 }
 
@@ -22,8 +22,8 @@ const fn timed(chip: &'static str, policy: &'static str) -> Machine {
     Machine { chip, policy: Some(policy) }
 }
 
-/// Where small texts run. Without timing: a SIMT stack, independent threads, wavefronts of 64 lanes. With timing: every
-/// chip, with one scheduler each.
+/// The machines for small texts. Without timing: a SIMT stack, independent threads, wavefronts of 64 lanes.
+/// With timing: every chip, each with one policy.
 pub const MACHINES: [Machine; 8] = [
     functional("gtx480"),
     functional("h200"),
@@ -35,16 +35,16 @@ pub const MACHINES: [Machine; 8] = [
     timed("apu", "gto"),
 ];
 
-/// Those of [`MACHINES`] that are this chip.
+/// The entries of [`MACHINES`] with this chip.
 pub fn machines_of(chip: &str) -> impl Iterator<Item = Machine> {
     MACHINES.into_iter().filter(move |machine| machine.chip == chip)
 }
 
 const GPU: Machine = functional("cuda");
 
-/// Where whole kernels run: without timing as [`MACHINES`] do, and with timing on every chip. The first text of a kernel runs
-/// there with every scheduler, others with one, which one is in turn. With `WARPLOOM_TEST_DEVICE=cuda` they run on this
-/// computer's GPU (then one test at a time).
+/// The machines for whole kernels: without timing as in [`MACHINES`], and with timing on every chip. There, the
+/// first text of a kernel runs with every policy and each further text with one policy in rotation. With
+/// `WARPLOOM_TEST_DEVICE=cuda` they run on this computer's GPU (then run one test at a time).
 pub fn machines_for(text: usize) -> Vec<Machine> {
     if on_gpu() {
         return vec![GPU];
@@ -66,7 +66,7 @@ pub fn on_gpu() -> bool {
 }
 
 impl Machine {
-    /// The device, cut down to eight resident CTAs, so that small grids come in several waves.
+    /// The device, reduced to eight resident CTAs so that small grids run in several waves.
     pub fn small(self) -> Device {
         if self == GPU {
             return Device::cuda(0).expect("a GPU");
@@ -74,12 +74,12 @@ impl Machine {
         self.with(&["sm.count=2", "sm.max_ctas=4"], SimOptions::default())
     }
 
-    /// The device with settings of its chip and other options.
+    /// The device with overrides of its chip and other options.
     pub fn with(self, settings: &[&str], options: SimOptions) -> Device {
         let settings: Vec<String> = settings.iter().map(|setting| setting.to_string()).collect();
         let chip = Chip::load(self.chip, &settings).expect("a built-in chip");
         let model = if self.policy.is_some() { SimModel::Timing } else { SimModel::Functional };
-        // Tests run side by side already, so one host thread each will do.
+        // Tests already run in parallel, so one host thread each is enough.
         let threads = options.timing.threads.max(1);
         let timing = Timing { policy: self.policy.map(String::from), threads, ..options.timing };
         Device::sim_with(chip, SimOptions { model, timing, ..options })
@@ -95,18 +95,18 @@ impl fmt::Display for Machine {
     }
 }
 
-/// Nothing here takes this many cycles unless it hangs.
+/// No test takes this many cycles unless it hangs.
 const ENOUGH: u64 = 50_000_000;
 
 pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
-/// A device with a kernel to check.
+/// A device with a kernel under test.
 pub struct Run {
     pub gpu: Device,
     pub kernel: Kernel,
-    /// Whether results are to be compared bit for bit.
+    /// Whether results are compared bit for bit.
     pub exact: bool,
-    /// What each launch took, so that two ways to the same program can be compared.
+    /// What each launch took, to compare two routes to the same program.
     pub launches: Vec<String>,
 }
 
@@ -135,7 +135,7 @@ impl Run {
     }
 }
 
-/// With timing, every cycle of every warp is one of those told apart, and every instruction is of some class.
+/// With timing, every cycle of every warp has one stall reason, and every instruction has a class.
 #[track_caller]
 fn check_counts(report: &Report) {
     let (Some(stalls), Some(classes)) = (&report.stalls, &report.classes) else { return };
@@ -203,28 +203,27 @@ fn compare<T: Debug>(what: &str, got: &[T], expected: &[T], agree: impl Fn(&T, &
     Err(format!("{what}[{at}] is {g:?}, expected {e:?} ({count} of {all} differ)").into())
 }
 
-/// Equal elements.
 pub fn same<T: PartialEq + Debug>(what: &str, got: &[T], expected: &[T]) -> Outcome {
     compare(what, got, expected, T::eq)
 }
 
-/// Equal words, shown as people read masks and bit patterns.
+/// Compares words and shows them in hex, for masks and bit patterns.
 pub fn same_hex(what: &str, got: &[u32], expected: &[u32]) -> Outcome {
     let hex = |words: &[u32]| words.iter().map(|w| format!("{w:#010x}")).collect::<Vec<_>>();
     same(what, &hex(got), &hex(expected))
 }
 
-/// Equal bits.
+/// Compares bit patterns.
 pub fn same_f32(what: &str, got: &[f32], expected: &[f32]) -> Outcome {
     compare(what, got, expected, |g, e| g.to_bits() == e.to_bits())
 }
 
-/// Equal bits.
+/// Compares bit patterns.
 pub fn same_f64(what: &str, got: &[f64], expected: &[f64]) -> Outcome {
     compare(what, got, expected, |g, e| g.to_bits() == e.to_bits())
 }
 
-/// Equal but for a relative error (absolute below 1).
+/// Allows a relative error (absolute below 1).
 pub fn close(what: &str, got: &[f64], expected: &[f64], tolerance: f64) -> Outcome {
     compare(what, got, expected, |g, e| (g - e).abs() <= tolerance * e.abs().max(1.0))
 }

@@ -1,10 +1,10 @@
-//! Every cycle of every warp is accounted for.
+//! Every cycle of every warp has exactly one reason.
 
 use warploom::{Bows, Buffer, Launch, Report, Timing, args, chip, policies};
 
 use crate::bench::Bench;
 
-/// The kernels that come with Warploom, with a small launch each.
+/// Runs one of the kernels that come with Warploom in a small launch.
 pub fn launch(bench: &mut Bench, name: &str) -> (Report, Vec<Buffer<u32>>) {
     macro_rules! text {
         ($file:literal) => {
@@ -41,7 +41,7 @@ pub fn launch(bench: &mut Bench, name: &str) -> (Report, Vec<Buffer<u32>>) {
     (gpu.launch(&kernel, shape, arguments).unwrap(), vec![a, b, locks])
 }
 
-/// Sleeps, votes, calls, fences, diverges, and waits at a barrier for others to do so.
+/// Sleeps, votes, calls, fences, diverges, and waits at a barrier while others do so.
 const SLEEP: &str = "
 .version 7.0
 .target sm_70
@@ -91,7 +91,8 @@ fn the_reasons_add_up_to_the_cycles() {
                 assert_eq!(stalls.values().sum::<u64>(), warp_cycles, "{what}: {stalls:?}");
                 assert_eq!((report.sched.as_deref(), report.bows), (Some(policy), Some(on)));
                 assert!(on || stalls["backed_off"] == 0, "{what}");
-                // No warp is on an SM for longer than the launch, and each issues at most `width` a cycle.
+                // No warp is resident for longer than the launch, and each issues at most `width` instructions
+                // per cycle.
                 assert!(warp_cycles <= report.warps * report.cycles, "{what}");
                 assert!(stalls["issued"] <= report.warp_insts, "{what}");
                 assert!(report.warp_insts <= stalls["issued"] * u64::from(bench.chip.issue.width), "{what}");
@@ -103,7 +104,7 @@ fn the_reasons_add_up_to_the_cycles() {
 
 #[test]
 fn reasons_are_the_right_ones() {
-    // One warp that goes on alone: what it waits for is known.
+    // With a single warp, the reason for each stall is known.
     let spent = |body: &str, threads: usize| {
         let mut bench = Bench::new("gtx480", &[]);
         let stalls = bench.run(&crate::bench::timed("", body), (1, threads), 0, 0).1.stalls.unwrap();
@@ -116,8 +117,8 @@ fn reasons_are_the_right_ones() {
     // Three times the latency.
     let met = spent("bar.sync 0;", 32);
     assert_eq!((idle("barrier"), met("barrier")), (0, 12));
-    // Three times ten divisions, each of which waits for the one before it, 147 cycles besides its issue: 27 of them all
-    // that time, the second and third first one for what the loop leaves of it.
+    // Three times ten divisions. Besides its issue, each waits 147 cycles for the one before it: 27 of them for
+    // all that time, the first ones of the second and third ten for what the loop overhead leaves of it.
     let divided = spent(&crate::bench::lines(10, "div.u32 %r8, %r8, %r1;"), 32);
     let waited = divided("operand") - idle("operand");
     assert!((27 * 147..29 * 147).contains(&waited), "{waited}");

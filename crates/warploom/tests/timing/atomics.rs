@@ -1,21 +1,21 @@
-//! Atomics on global memory, which the L2 does.
+//! Atomics on global memory, which are executed at the L2.
 
 use warploom::Chip;
 
 use crate::bench::{Bench, lines, near, repeated};
 use crate::caches::crossing;
 
-/// A chain of atomics, the next of which needs the value of the last.
+/// A chain of atomics, each of which needs the value of the one before it.
 fn chain(n: usize) -> String {
     lines(n, "atom.global.add.u64 %rd3, [%rd1], 0;\nadd.u64 %rd1, %rd1, %rd3;")
 }
 
 #[test]
 fn an_atomic_takes_a_trip_to_the_l2() {
-    // As a load past the L1, but every lane's operand goes there and every lane's value comes back, in whole sectors, and
-    // the atomic unit takes its time: a cycle for each lane on the same word, or for as many lanes as it handles at
-    // once, and not less than the port, which moves their sectors. Then the addition to the address: 7. On the
-    // gtx480, for one lane: 2 + (8 + 1) + 120 + 1 + (8 + 1) + 1 + 7 = 149.
+    // Like a load that bypasses the L1, but every lane's operand travels there and every lane's value comes
+    // back, in whole sectors. The atomic unit takes one cycle per lane on the same word, or per group of lanes
+    // that it handles at once, and at least as long as the port, which moves their sectors. Then the addition
+    // to the address: 7. On the gtx480, for one lane: 2 + (8 + 1) + 120 + 1 + (8 + 1) + 1 + 7 = 149.
     for name in ["gtx480", "gtx1080ti", "h200"] {
         for (lanes, apart) in [(1u32, false), (32, false), (4, true), (16, true)] {
             let mut bench = Bench::new(name, &[]);
@@ -48,15 +48,15 @@ fn atomics_on_one_word_take_a_cycle_each() {
 
 #[test]
 fn atomics_on_many_words_keep_all_slices_busy() {
-    // 12 slices do 2 lanes a cycle on the gtx480. On the gtx1080ti, 22 of 8: a line of 32 lanes takes a slice 4 cycles,
-    // and as many to move its 128 bytes.
+    // On the gtx480, 12 slices handle 2 lanes per cycle each. On the gtx1080ti, 22 slices handle 8: a line of
+    // 32 lanes takes a slice 4 cycles, and its 128 bytes take as long at the port.
     for (name, limit) in [("gtx480", 24.0), ("gtx1080ti", 176.0)] {
         let mut bench = Bench::new(name, &[]);
         let Chip { l2, sm, .. } = bench.chip.clone();
         assert_eq!(f64::from(l2.partitions * l2.slices_per_partition * l2.atomic_lanes_per_cycle), limit);
         let (grid, block) = (2 * sm.count as usize, 256);
         let words = bench.gpu.zeros::<u32>(1 << 15).unwrap();
-        // Each warp goes from partition to partition.
+        // Each warp moves from partition to partition.
         let setup = "
     mul.wide.u32 %rd3, %r4, 4;
     and.b64 %rd3, %rd3, 0x1ffff;";

@@ -8,7 +8,7 @@ fn cost(name: &str, set: &[&str], warps: usize) -> f64 {
 
 #[test]
 fn a_barrier_takes_its_latency_after_the_last_arrival() {
-    // The issue and the latency. A warp for each scheduler: all arrive in one cycle.
+    // Issue and latency. With one warp per scheduler, all arrive in one cycle.
     for (name, set, warps, expected) in [
         ("gtx480", &[][..], 1, 1.0 + 4.0),
         ("gtx480", &[], 2, 1.0 + 4.0),
@@ -19,7 +19,7 @@ fn a_barrier_takes_its_latency_after_the_last_arrival() {
         ("h200", &[], 4, 1.0 + 13.0),
     ] {
         let measured = cost(name, set, warps);
-        // Of several warps now and then one has to wait a cycle for another's fetch.
+        // Of several warps, one occasionally waits a cycle for another's fetch.
         let off = if warps > 1 { 0.1 } else { 0.0 };
         let what = format!("{name} {set:?}, {warps} warps: {measured}, not {expected}");
         assert!((measured - expected).abs() <= off, "{what}");
@@ -28,7 +28,7 @@ fn a_barrier_takes_its_latency_after_the_last_arrival() {
 
 #[test]
 fn many_warps_arrive_one_after_the_other() {
-    // At the least they issue, as many a cycle as there are schedulers; at the most they fetch one after the other.
+    // At best they issue one warp per scheduler and cycle; at worst they fetch one after another.
     for (name, schedulers) in [("gtx480", 2.0), ("gtx1080ti", 4.0), ("h200", 4.0)] {
         for warps in [8, 16, 32] {
             let measured = cost(name, &["units.barrier_latency_cycles=4"], warps);

@@ -1,8 +1,7 @@
-//! Kernels that time themselves, and what to run them on.
+//! Kernels that time themselves, and the chips to run them on.
 
 use warploom::{Buffer, Chip, Device, Launch, Report, SimOptions, Timing, args};
 
-/// A chip to measure.
 pub struct Bench {
     pub chip: Chip,
     pub gpu: Device,
@@ -14,7 +13,7 @@ impl Bench {
         Bench::timed(chip, set, Timing { threads: 1, ..Timing::default() })
     }
 
-    /// The same, with other ways to run it.
+    /// Like [`Bench::new`], with other timing options.
     pub fn timed(chip: &str, set: &[&str], timing: Timing) -> Bench {
         let set: Vec<String> = set.iter().map(|assignment| assignment.to_string()).collect();
         let chip = Chip::load(chip, &set).unwrap();
@@ -22,12 +21,13 @@ impl Bench {
         Bench { chip, gpu }
     }
 
-    /// One SM of a chip, whose warps take turns: throughput does not depend on who is served first.
+    /// One SM of a chip with round-robin scheduling, so that throughput does not depend on which warp is served
+    /// first.
     pub fn one_sm(chip: &str, set: &[&str]) -> Bench {
         Bench::new(chip, &[&["sm.count=1", "issue.policy=lrr"], set].concat())
     }
 
-    /// Runs a kernel of [`kernel`]. Returns what each thread left in `%r5`, and the report.
+    /// Runs a kernel made by [`kernel`]. Returns what each thread left in `%r5`, and the report.
     pub fn run(
         &mut self,
         text: &str,
@@ -42,15 +42,15 @@ impl Bench {
         (out.read(&self.gpu).unwrap(), report.unwrap())
     }
 
-    /// Cycles from one instruction of a chain to the next, in a CTA of `threads`: what 32 more of them take. `chain(n)`
-    /// is a chain of n.
+    /// Cycles from one instruction of a chain to the next in a CTA of `threads`, measured as what 32 more of
+    /// them take. `chain(n)` is a chain of n.
     pub fn step(&mut self, setup: &str, threads: usize, data: u64, chain: impl Fn(usize) -> String) -> f64 {
         let mut time = |n| f64::from(self.run(&timed(setup, &chain(n)), (1, threads), data, 0).0[0]);
-        // As many more as two lines of the instruction cache hold: both chains lie in them alike.
+        // 32 more fill exactly two lines of the instruction cache, so both chains are aligned alike.
         (time(48) - time(16)) / 32.0
     }
 
-    /// How often a cycle `body` is run by all warps of a grid together, in the long run.
+    /// How often per cycle all warps of a grid together execute `body`, in the long run.
     pub fn rate(&mut self, setup: &str, body: &str, (grid, block): (usize, usize), data: u64) -> f64 {
         let text = repeated(setup, body);
         let warps = grid * block.div_ceil(self.chip.sm.warp_lanes as usize);
@@ -60,7 +60,7 @@ impl Bench {
         (warps * (many - few)) as f64 / (long - short)
     }
 
-    /// A ring of pointers: `count` of them, `stride` bytes apart, each to the next.
+    /// A ring of `count` pointers, `stride` bytes apart, each pointing to the next.
     pub fn ring(&mut self, count: usize, stride: usize) -> Buffer<u64> {
         let buffer = self.gpu.zeros::<u64>(((count - 1) * stride + 128) / 8).unwrap();
         for at in 0..count {
@@ -70,20 +70,19 @@ impl Bench {
         buffer
     }
 
-    /// Cycles from one load of a ring of pointers to the next.
+    /// Cycles from one load of a pointer chase to the next.
     pub fn chase(&mut self, load: &str, ring: &Buffer<u64>) -> f64 {
         self.step("", 1, ring.address(), |n| lines(n, &format!("ld.{load}.u64 %rd1, [%rd1];")))
     }
 }
 
-/// The same line n times.
 pub fn lines(n: usize, line: &str) -> String {
     format!("{line}\n").repeat(n)
 }
 
-/// A kernel `bench(out, data, n)` around code that finds `data` in `%rd1`, `n` in `%r0`, its thread in `%r1`, its CTA in
-/// `%r2`, its number in the grid in `%r4`, and leaves its result in `%r5`. Shared memory has 16 kB of `words`, constant memory
-/// a `zero`.
+/// A kernel `bench(out, data, n)` around code that finds `data` in `%rd1`, `n` in `%r0`, its thread in `%r1`,
+/// its CTA in `%r2` and its number in the grid in `%r4`, and leaves its result in `%r5`. `words` is 16 kB of
+/// shared memory, `zero` a variable in constant memory.
 pub fn kernel(code: &str) -> String {
     format!(
         "
@@ -116,8 +115,8 @@ pub fn kernel(code: &str) -> String {
     )
 }
 
-/// A kernel that runs `body` three times and gives the cycles of the last time: instructions and data have been used
-/// before, and what is still on its way when it begins does not depend on the length of `body`.
+/// A kernel that runs `body` three times and returns the cycles of the last time. By then caches are warm, and
+/// what is still in flight when it begins does not depend on the length of `body`.
 pub fn timed(setup: &str, body: &str) -> String {
     kernel(&format!(
         "{setup}
@@ -145,12 +144,12 @@ AGAIN:
     ))
 }
 
-/// That a rate comes near its limit, and not above it.
+/// Asserts that a rate comes near its limit but does not exceed it.
 #[track_caller]
 pub fn near(what: &str, rate: f64, limit: f64, least: f64) {
     let share = rate / limit;
     println!("{what}: {rate:.3} of {limit:.3}, {:.1} %", 100.0 * share);
     assert!(share >= least, "{what}: {rate:.3} is less than {least} of {limit:.3}");
-    // The ends of the two runs that a rate comes from are not quite alike.
+    // The two runs that a rate is computed from end slightly differently.
     assert!(share <= 1.03, "{what}: {rate:.3} is more than {limit:.3}");
 }

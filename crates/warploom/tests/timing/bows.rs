@@ -1,4 +1,4 @@
-//! Spinning warps that back off, in the whole machine.
+//! BOWS in the whole machine: spinning warps back off.
 
 use warploom::{Bows, DelayLimit, Report, SibSource, Timing};
 
@@ -69,7 +69,7 @@ fn annotations_and_analysis_name_the_branch_from_the_start() {
     assert_eq!((annotated.cycles, annotated.warp_insts), (analysed.cycles, analysed.warp_insts));
     assert_eq!((&annotated.sib, &annotated.ddos), (&analysed.sib, &None));
     assert_eq!(annotated.sib.as_ref().unwrap().confirmed, 1);
-    // The hardware has to see it first.
+    // The hardware has to detect the branch first.
     assert!(annotated.back_off.unwrap().count > 0 && found.back_off.unwrap().count > 0);
 }
 
@@ -82,7 +82,8 @@ fn a_longer_limit_means_fewer_turns_until_it_is_longer_than_a_turn() {
     };
     let (none, some) = (run(0), run(1000));
     assert!(none.0 > some.0, "{none:?}, {some:?}");
-    // From then on all warps keep their order and only wait longer: so much more for each of the last one's turns.
+    // From then on the order of warps is fixed and only the waits grow: by the same amount for each iteration
+    // of the last warp.
     let [long, longer, longest] = [4000, 5000, 6000].map(run);
     assert!(long.0 == longer.0 && longer.0 == longest.0, "{long:?}, {longer:?}, {longest:?}");
     assert!(longer.1 - long.1 == longest.1 - longer.1 && (longer.1 - long.1).is_multiple_of(1000));
@@ -104,7 +105,6 @@ fn the_chip_can_have_it_on() {
     assert_eq!(hashtable("lrr", off, &["issue.bows.enabled=true"]).bows, Some(false));
 }
 
-/// A kernel around some lines.
 fn lines(body: &str) -> String {
     format!(
         ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k() {{\n.reg .pred %p<2>;\n\

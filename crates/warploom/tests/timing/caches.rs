@@ -1,20 +1,20 @@
-//! L1, constants, the network and the L2.
+//! The L1, the constant cache, the network and the L2.
 
 use warploom::Chip;
 
 use crate::bench::{Bench, lines, near, repeated};
 
-/// Cycles of a packet with so many bytes of data: the network's latency, and an interconnect cycle for each flit but the
-/// first.
+/// Cycles of a packet with so many bytes of data: the network's latency, and one interconnect cycle for each
+/// flit after the first.
 pub fn crossing(chip: &Chip, data_bytes: u32) -> u32 {
     let network = &chip.interconnect;
     let flits = (network.header_bytes + data_bytes).div_ceil(network.flit_bytes);
     network.latency_cycles + ((flits - 1) * chip.clock.core_mhz).div_ceil(chip.clock.interconnect_mhz)
 }
 
-/// From a load of one lane that skips the L1 to what needs it, if the L2 has it: issue and reading the address, the way
-/// there, the L2's pipeline and its port, the way back, writing the value. On the gtx480
-/// 2 + 8 + 120 + 4 + (8 + 4) + 1 = 147.
+/// Cycles from a one-lane load that bypasses the L1 and hits in the L2 to an instruction that needs the value:
+/// issue and reading the address, the request's crossing, the L2's pipeline and port, the reply's crossing,
+/// writing the value. On the gtx480 2 + 8 + 120 + 4 + (8 + 4) + 1 = 147.
 pub fn from_l2(chip: &Chip) -> u32 {
     let bytes = chip.l1.bypass_bytes;
     let port = bytes.div_ceil(chip.l2.port_bytes);
@@ -36,15 +36,15 @@ fn a_load_from_the_l1_takes_the_hit_latency_and_three_cycles() {
 
 #[test]
 fn the_l1_holds_its_lines_and_no_more() {
-    // 32 sets of 4 ways. Of lines 4 kB apart, all in one set, 4 fit; of 5 in turn, the next is always the one that was
-    // put out.
+    // 32 sets of 4 ways. Lines 4 kB apart share a set, so 4 of them fit. Of 5 read in rotation, the next is
+    // always the one just evicted.
     let mut bench = Bench::new("gtx480", &[]);
     let l2 = f64::from(from_l2(&bench.chip));
     for (count, stride, expected) in [(4, 4096, 38.0), (5, 4096, l2), (16, 128, 38.0)] {
         let ring = bench.ring(count, stride);
         assert_eq!(bench.chase("global", &ring), expected, "{count} lines");
     }
-    // With more ways, all do.
+    // With more ways, all of them fit.
     let mut bench = Bench::new("gtx480", &["l1.cache.ways=8"]);
     let ring = bench.ring(5, 4096);
     assert_eq!(bench.chase("global", &ring), 38.0);
@@ -61,7 +61,7 @@ fn the_l1_gives_a_line_a_cycle() {
 
 #[test]
 fn constants_take_their_hit_latency_and_three_cycles() {
-    // And the addition to the address: 7.
+    // Plus the addition to the address: 7.
     for (set, expected) in [(&[][..], 3 + 4 + 7), (&["constant.hit_latency_cycles=40"], 3 + 40 + 7)] {
         let chain = |n| lines(n, "ld.const.u64 %rd4, [%rd3];\nadd.u64 %rd3, %rd3, %rd4;");
         let measured = Bench::new("gtx480", set).step("mov.u64 %rd3, zero;", 32, 0, chain);
@@ -91,7 +91,7 @@ fn a_load_from_the_l2_crosses_the_network_twice() {
         let ring = bench.ring(8, 4096);
         let measured = bench.chase("global.cg", &ring);
         let expected = f64::from(from_l2(&bench.chip));
-        // A slower network has edges in every other cycle only.
+        // A slower network has a clock edge only in every second cycle.
         let late = if set.ends_with("=350") { 2.0 } else { 0.0 };
         assert!((expected..=expected + late).contains(&measured), "{set}: {measured}, not {expected}");
     }
@@ -99,9 +99,10 @@ fn a_load_from_the_l2_crosses_the_network_twice() {
 
 #[test]
 fn the_l2_gives_what_its_reply_ports_take() {
-    // All SMs read the same 256 kB again and again, past their L1s. A slice's data port could give 32 bytes a cycle,
-    // but a line is 136 bytes with its header, 5 flits: 128 bytes in 5 interconnect cycles. 12 slices: 307.2 bytes a
-    // cycle on the gtx480. On the gtx1080ti, with two interconnect cycles a cycle, the data ports are the limit: 22 times 32.
+    // All SMs read the same 256 kB repeatedly, bypassing their L1s. A slice's data port could deliver 32 bytes
+    // per cycle, but a line is 136 bytes with its header, 5 flits: 128 bytes in 5 interconnect cycles. 12
+    // slices: 307.2 bytes per cycle on the gtx480. On the gtx1080ti, with two interconnect cycles per cycle,
+    // the data ports are the limit: 22 times 32.
     for (name, expected) in [("gtx480", 307.2), ("gtx1080ti", 704.0)] {
         let mut bench = Bench::new(name, &[]);
         let Chip { l2, interconnect, clock, sm, .. } = bench.chip.clone();

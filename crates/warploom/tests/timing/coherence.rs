@@ -1,11 +1,11 @@
-//! Values travel with messages: what a load finds depends on where it looks.
+//! Incoherent L1s: what a load finds depends on which cache it reads.
 
 use warploom::{Launch, args};
 
 use crate::bench::Bench;
 
-/// CTA 0 reads a word, so that its L1 has the line. CTA 1, on another SM, then writes 42 there and sets a flag. CTA 0 waits
-/// for the flag, and reads the word again: `again` puts it into `%r5`.
+/// CTA 0 reads a word, so its L1 has the line. CTA 1, on another SM, then writes 42 there and sets a flag. CTA
+/// 0 waits for the flag and reads the word again: `again` loads it into `%r5`.
 fn handover(wait: &str, again: &str) -> String {
     format!(
         "
@@ -48,7 +48,7 @@ WRITER:
     )
 }
 
-/// What CTA 0 finds before and after.
+/// What CTA 0 reads before and after.
 fn finds(chip: &str, wait: &str, again: &str) -> [u32; 2] {
     let mut bench = Bench::new(chip, &["sm.count=2"]);
     let kernel = bench.gpu.load_ptx(&handover(wait, again)).unwrap().kernel("handover").unwrap();

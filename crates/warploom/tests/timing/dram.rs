@@ -1,15 +1,15 @@
-//! Device memory.
+//! DRAM: latency by row state, and bandwidth.
 
 use warploom::Chip;
 
 use crate::bench::{Bench, near, repeated};
 use crate::caches::from_l2;
 
-/// An L2 that forgets a line when it gets another.
+/// An L2 of a single line.
 const NO_L2: [&str; 2] = ["l2.cache.sets=1", "l2.cache.ways=1"];
 
-/// Clocks from a read's first column command to its last data: the bursts of one row follow each other at the distance
-/// within a bank group, or at that of the data on the bus.
+/// Clocks from a read's first column command to the end of its data: bursts of one row follow each other at the
+/// distance required within a bank group, or by the data bus.
 fn read_clocks(chip: &Chip) -> u32 {
     let dram = &chip.dram;
     let bursts = chip.l1.bypass_bytes.div_ceil(dram.bus_bytes * dram.burst);
@@ -17,12 +17,12 @@ fn read_clocks(chip: &Chip) -> u32 {
     (bursts - 1) * dram.ccdl.max(dram.ccd).max(data) + dram.cl + data
 }
 
-/// Bytes between two rows of a bank: all partitions, banks and columns lie between.
+/// Bytes between two rows of a bank: all partitions, banks and columns lie between them.
 fn row_stride(chip: &Chip) -> usize {
     (chip.l2.partitions * chip.dram.banks * chip.dram.row_bytes) as usize
 }
 
-/// Measures loads that find their row open, or another one; returns the cycles beyond a load from the L2.
+/// Measures loads whose row is open, or with `rows` another one. Returns the cycles beyond a load from the L2.
 fn beyond_l2(name: &str, set: &[&str], rows: bool) -> (Chip, f64) {
     let mut bench = Bench::new(name, &[&NO_L2, set].concat());
     let stride = if rows { row_stride(&bench.chip) } else { 128 };
@@ -34,7 +34,7 @@ fn beyond_l2(name: &str, set: &[&str], rows: bool) -> (Chip, f64) {
 
 #[test]
 fn a_load_from_an_open_row() {
-    // With both clocks alike: the way to the controller, and on the gtx480 3 + 12 + 2 clocks.
+    // With equal clocks: the path to the controller, and on the gtx480 3 + 12 + 2 clocks.
     for (name, clock, expected) in [
         ("gtx480", "clock.dram_mhz=700", 100 + 3 + 12 + 2),
         ("gtx1080ti", "clock.dram_mhz=1481", 100 + 12 + 2),
@@ -47,7 +47,7 @@ fn a_load_from_an_open_row() {
 
 #[test]
 fn a_load_from_another_row() {
-    // Besides, the old row is closed and the new one opened: 12 + 12.
+    // In addition, the old row is closed and the new one opened: 12 + 12.
     for (name, clock) in [("gtx480", "clock.dram_mhz=700"), ("gtx1080ti", "clock.dram_mhz=1481")] {
         let (_, open) = beyond_l2(name, &[clock], false);
         let (chip, other) = beyond_l2(name, &[clock], true);
@@ -57,8 +57,8 @@ fn a_load_from_another_row() {
 
 #[test]
 fn clocks_are_converted() {
-    // A clock's edge may be late by up to a clock when the request comes, and the core's by up to a cycle when the data
-    // does. On the gtx480 17 clocks are 12.9 cycles, 41 are 31.1.
+    // The request may wait up to one DRAM clock for its edge, and the data up to one core cycle. On the gtx480
+    // 17 clocks are 12.9 cycles and 41 are 31.1.
     for name in ["gtx480", "gtx1080ti", "h200"] {
         for rows in [false, true] {
             let (chip, beyond) = beyond_l2(name, &[], rows);
@@ -87,7 +87,8 @@ fn times_come_from_the_chip() {
     }
 }
 
-/// Every thread adds up every so manieth 16 bytes of an array. A turn reads one piece of it whole.
+/// Each thread sums 16-byte pieces of an array at a fixed stride. One iteration of all threads reads a
+/// contiguous part.
 const SUM: (&str, &str) = (
     "
     mul.wide.u32 %rd3, %r4, 16;
@@ -107,7 +108,8 @@ const SUM: (&str, &str) = (
 
 #[test]
 fn a_stream_takes_nearly_all_that_the_bus_gives() {
-    // gtx480: 6 channels of 8 bytes, 4 times a clock of 924 MHz, is 177.4 GB/s or 253.4 bytes a cycle.
+    // gtx480: 6 channels of 8 bytes, 4 transfers per clock at 924 MHz, make 177.4 GB/s or 253.4 bytes per
+    // cycle.
     for (name, expected) in [("gtx480", 253.4), ("gtx1080ti", 326.8)] {
         let mut bench = Bench::new(name, &[]);
         let Chip { l2, dram, clock, sm, .. } = bench.chip.clone();
@@ -122,7 +124,7 @@ fn a_stream_takes_nearly_all_that_the_bus_gives() {
         let bytes = turns * grid * block * 16;
         let data = bench.gpu.zeros::<u8>(bytes).unwrap();
         let (_, report) = bench.run(&repeated(SUM.0, SUM.1), (grid, block), data.address(), turns);
-        // All of it came from memory.
+        // All of it came from DRAM.
         assert!(report.dram.unwrap()["bytes"] >= bytes as u64);
         near(&format!("{name}: DRAM, bytes a cycle"), bytes as f64 / report.cycles as f64, limit, 0.85);
     }

@@ -1,4 +1,4 @@
-//! Energies follow from what was executed, by the chip file's figures.
+//! Energy follows from what was executed, at the chip file's costs.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use warploom::{Device, Launch, Report, SimModel, SimOptions, args, chip};
 use crate::accounting::launch;
 use crate::bench::{Bench, kernel, lines, repeated};
 
-/// What `more` takes besides what `less` does.
+/// The energy of `more` beyond that of `less`.
 fn besides(more: &Report, less: &Report) -> BTreeMap<&'static str, f64> {
     let of = |report: &Report| report.energy_nj.clone().unwrap();
     let less = of(less);
@@ -37,7 +37,7 @@ fn an_instruction_more_costs_what_the_chip_file_says() {
         let setup =
             "mov.u32 %r8, 7;\nmov.u32 %r9, 3;\nmov.f32 %f1, 0f3F800000;\nmov.f32 %f2, %f1;\nmov.f32 %f3, %f1;
                      mov.f64 %fd1, 0d3FF0000000000000;\nmov.f64 %fd2, %fd1;\nmov.f64 %fd3, %fd1;\n";
-        // 24 lanes, and 16 instructions more.
+        // 24 lanes, and 16 more instructions.
         let mut run = |n| bench.run(&kernel(&format!("{setup}{}", lines(n, line))), (1, 24), 0, 0).1;
         let (few, many) = (run(16), run(32));
         let more = besides(&many, &few);
@@ -69,7 +69,8 @@ fn lanes_that_are_off_cost_nothing_but_their_warp_does() {
 fn twice_the_work_takes_twice_the_energy() {
     let mut bench = Bench::new("gtx480", &[]);
     let data = bench.gpu.zeros::<u32>(1 << 16).unwrap();
-    let body = "mul.wide.u32 %rd4, %r4, 4;\nadd.u64 %rd4, %rd4, %rd1;\nld.global.cg.u32 %r8, [%rd4];\nadd.u32 %r5, %r5, %r8;
+    let body = "mul.wide.u32 %rd4, %r4, 4;\nadd.u64 %rd4, %rd4, %rd1;\n\
+                ld.global.cg.u32 %r8, [%rd4];\nadd.u32 %r5, %r5, %r8;
                 mad.lo.u32 %r5, %r5, %r8, %r4;\n";
     let mut run = |n| bench.run(&repeated("", body), (60, 256), data.address(), n).1;
     let (once, twice) = (run(100), run(200));
@@ -107,8 +108,8 @@ fn bench_chip(name: &str) -> warploom::Chip {
     warploom::Chip::load(name, &[]).unwrap()
 }
 
-/// Multiplications and additions on all lanes of all SMs: no card takes more power than it can be given, and a busy one
-/// takes much of that.
+/// Multiplications and additions on all lanes of all SMs: no card exceeds its power limit, and a busy one comes
+/// near it.
 #[test]
 fn a_busy_chip_takes_a_plausible_power() {
     for (chip, tdp) in

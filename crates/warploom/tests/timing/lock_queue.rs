@@ -79,7 +79,7 @@ fn who_sleeps_does_not_issue() {
 
 #[test]
 fn locks_for_which_a_set_has_no_way_are_spun_for() {
-    // 1024 locks in 32 lines; of those of a slice one can be locked.
+    // 1024 locks in 32 lines; each slice has room for one locked line.
     let run = |set: &[&str]| insert("gtx480", under("gto", Bows::default()), set, 1024).locks.unwrap();
     let tight = run(&["lock_queue.mode=hql", "lock_queue.sets=1", "lock_queue.ways=1"]);
     assert!(tight.not_queued > 0, "{tight:?}");

@@ -1,5 +1,5 @@
-//! Micro-benchmarks of the timed model. What they measure follows by hand from the chip's file, and the formula stands
-//! beside each expected number; so a mistake in a unit, or between two, shows up as a wrong number.
+//! Micro-benchmarks of the timed model. Each expected number is derived by hand from the chip file, with its
+//! formula beside it, so a mistake in a unit or between two units shows up as a wrong number.
 
 mod accounting;
 mod atomics;

@@ -1,10 +1,10 @@
-//! Fetch, issue, operands, units, write-back.
+//! The pipeline: fetch, issue, operands, units, write-back.
 
 use crate::bench::{Bench, kernel, lines, near};
 
 const CHIPS: [&str; 3] = ["gtx480", "gtx1080ti", "h200"];
 
-/// Values to compute with.
+/// Initial values.
 const VALUES: &str = "
     mov.u32 %r8, 7;
     mov.u32 %r9, 3;
@@ -16,7 +16,7 @@ const VALUES: &str = "
     mov.f64 %fd2, 0d3ff0000000000000;
     mov.f64 %fd3, 0d3ff0000000000000;";
 
-/// From the issue of an operation to that of one which needs its result: a cycle from issue to the register banks, one
+/// Cycles from the issue of an operation to that of one that needs its result: one to the register banks, one
 /// to read them, the operation, and one to write the result.
 fn dependent(latency: u32) -> f64 {
     f64::from(1 + 1 + latency + 1)
@@ -61,16 +61,16 @@ fn latencies_come_from_the_chip() {
 
 #[test]
 fn a_bank_gives_one_operand_a_cycle() {
-    // 8 on any number of banks; with one, two operands more take two cycles more.
+    // 8 with any number of banks; with only one, two more operands take two more cycles.
     let mad = |n| lines(n, "mad.lo.u32 %r8, %r8, %r9, %r10;");
     assert_eq!(Bench::new("gtx480", &[]).step(VALUES, 32, 0, mad), 8.0);
     assert_eq!(Bench::new("gtx480", &["operands.banks=1"]).step(VALUES, 32, 0, mad), 10.0);
-    // An operand that is named twice is read twice.
+    // An operand named twice is read twice.
     let square = |n| lines(n, "mul.f32 %f1, %f1, %f1;");
     assert_eq!(Bench::new("gtx480", &[]).step(VALUES, 32, 0, square), 8.0);
 }
 
-/// Independent additions, 16 of them before one depends on an earlier one.
+/// Independent additions: each depends on the one 16 before it.
 fn additions(n: usize) -> String {
     (0..n).map(|i| format!("add.u32 %r{0}, %r{0}, 1;\n", 8 + i % 16)).collect()
 }
@@ -81,9 +81,9 @@ fn sixteen() -> String {
 
 #[test]
 fn one_warp_issues_what_it_fetches() {
-    // A fetch brings two instructions. They issue in ceil(2 / width) cycles, in the last of which the next fetch
-    // begins, so there are 2 instructions every ceil(2 / width) - 1 + latency cycles: on the gtx480 in 3, on the
-    // gtx1080ti, which issues both at once, in 2.
+    // A fetch delivers two instructions. They issue in ceil(2 / width) cycles, and the next fetch begins in the
+    // last of them. So 2 instructions take ceil(2 / width) - 1 + latency cycles: 3 on the gtx480, and 2 on the
+    // gtx1080ti, which issues both at once.
     for name in CHIPS {
         for latency in [1, 2, 5] {
             let mut bench = Bench::new(name, &[&format!("fetch.latency_cycles={latency}")]);
@@ -105,12 +105,12 @@ fn many_warps_fill_the_schedulers_as_far_as_they_are_fed() {
             ("fetch", chip.fetch.warps_per_cycle * chip.fetch.width.min(chip.fetch.buffer_entries)),
             ("units", units.sp / units.int.add[1]),
             ("ports", operands.writeback_ports),
-            // An addition keeps its collector for the cycle of issue and the one in which it reads its operands.
+            // An addition holds its collector for the issue cycle and the cycle that reads its operands.
             ("collectors", operands.sp_collectors / 2),
         ];
         let (limit, most) = limits.into_iter().min_by_key(|&(_, most)| most).unwrap();
         let rate = 64.0 * bench.rate(&sixteen(), &additions(64), (2, 768), 0);
-        // Of 67 instructions a turn, 64 are counted.
+        // 64 of the 67 instructions per iteration are counted.
         near(&format!("{name}: additions, by {limit}"), rate, f64::from(most), 0.93);
     }
 }
@@ -118,10 +118,10 @@ fn many_warps_fill_the_schedulers_as_far_as_they_are_fed() {
 #[test]
 fn a_unit_takes_the_next_operation_after_its_interval() {
     for (line, count, gtx480, gtx1080ti) in [
-        // 2 and 4 SP units, one every 2 cycles.
+        // 2 and 4 SP units, each one instruction every 2 cycles.
         ("mul.lo.u32 %r8, %r8, %r9;", 64, 2.0 / 2.0, 4.0 / 2.0),
         ("max.u32 %r8, %r8, %r9;", 64, 2.0 / 2.0, 4.0 / 2.0),
-        // One SFU, one every 8; 4; 8 and 1; 8 and 1.
+        // One SFU: one instruction every 8 cycles; 4; 8 and 1; 8 and 1.
         ("div.u32 %r8, %r8, %r9;", 8, 1.0 / 8.0, 1.0 / 8.0),
         ("div.rn.f32 %f1, %f1, %f2;", 8, 1.0 / 4.0, 1.0 / 4.0),
         ("add.f64 %fd1, %fd1, %fd2;", 32, 1.0 / 8.0, 1.0),
@@ -136,7 +136,7 @@ fn a_unit_takes_the_next_operation_after_its_interval() {
 
 #[test]
 fn ports_and_collectors_come_from_the_chip() {
-    // One result a cycle; one collector, for two cycles each.
+    // One result per cycle; one collector, held for two cycles per instruction.
     for (set, limit) in [("operands.writeback_ports=1", 1.0), ("operands.sp_collectors=1", 0.5)] {
         let mut bench = Bench::one_sm("gtx480", &[set]);
         near(set, 64.0 * bench.rate(&sixteen(), &additions(64), (2, 768), 0), limit, 0.93);
@@ -145,8 +145,8 @@ fn ports_and_collectors_come_from_the_chip() {
 
 #[test]
 fn a_taken_branch_waits_for_its_target() {
-    // From the branch to the fetch of its target, and to its decoding: 2 + 2. One that is not taken costs its own issue:
-    // with the addition behind it the 1.5 cycles an instruction that one warp has anyway.
+    // From the branch to the fetch of its target, and to its decoding: 2 + 2. A branch that is not taken costs
+    // only its issue: with the addition after it, the 1.5 cycles per instruction that one warp needs anyway.
     let jump = |i| format!("@%p1 bra L{i};\nadd.u32 %r{0}, %r{0}, 1;\nL{i}:\n", 8 + i % 16);
     let cost = |set: &[&str], setup: &str| {
         let setup = sixteen() + setup;
@@ -162,14 +162,14 @@ fn a_taken_branch_waits_for_its_target() {
 
 #[test]
 fn a_sleeping_warp_wakes_in_time() {
-    // The issue and 100 ns at 700 MHz.
+    // The issue, and 100 ns at 700 MHz.
     let nap = |n| lines(n, "nanosleep.u32 100;");
     assert_eq!(Bench::new("gtx480", &[]).step("", 32, 0, nap), 1.0 + 70.0);
 }
 
 #[test]
 fn schedulers_have_equal_shares_of_a_unit() {
-    // Each is in demand all the time, and free again after an even number of cycles.
+    // Each unit is always in demand, and free again after an even number of cycles.
     for line in
         ["ex2.approx.f32 %f{}, %f1;", "st.global.u32 [%rd1], %r{};", "red.global.add.u32 [%rd1], %r{};"]
     {

@@ -1,11 +1,11 @@
-//! Shared memory.
+//! Shared memory: latency, bank conflicts, throughput, atomics.
 
 use crate::bench::{Bench, lines, near};
 
 const CHIPS: [&str; 3] = ["gtx480", "gtx1080ti", "h200"];
 
-/// Every lane has the address of a word of its own, `32 * 4` bytes after that of the lane `n` below: n words of one bank
-/// are asked for. Each word holds its address.
+/// Spreads the lanes over n words of one bank, `32 * 4` bytes apart: an n-way bank conflict. Each word holds its
+/// address.
 fn ways(n: u32) -> String {
     format!(
         "mov.u32 %r8, words;
@@ -60,14 +60,14 @@ fn lanes_with_a_stride_conflict_as_often_as_it_shares_with_the_banks() {
     }
 }
 
-/// Loads of so many words by each lane, side by side.
+/// Loads of adjacent words by each lane.
 const WIDTHS: [(usize, &str, &str); 3] =
     [(1, "u32", "%r10"), (2, "v2.u32", "{%r10, %r11}"), (4, "v4.u32", "{%r10, %r11, %r12, %r13}")];
 
 #[test]
 fn a_wide_load_takes_a_cycle_for_each_of_its_words() {
-    // All banks are busy in each of them: 32 lanes of 2 words are 64 words. The address of the next load depends on
-    // this one, by an addition: 29 + 7.
+    // Each pass uses all banks: 32 lanes of 2 words are 64 words. The address of the next load depends on this
+    // one through an addition: 29 + 7.
     for (words, ty, values) in WIDTHS {
         let setup = format!("mov.u32 %r8, words; mad.lo.u32 %r8, %r1, {}, %r8;", 4 * words);
         let clear: String = (0..words).map(|w| format!("st.shared.u32 [%r8+{}], 0;\n", 4 * w)).collect();
@@ -97,7 +97,7 @@ fn all_banks_are_busy_all_the_time() {
 
 #[test]
 fn atomics_on_a_word_take_turns() {
-    // A load's time and an addition's, and for every further lane on the same word what the chip says.
+    // A load and an addition, plus the chip's cost for every further lane on the same word.
     for name in CHIPS {
         let mut bench = Bench::new(name, &[]);
         let (shared, add) = (bench.chip.shared.clone(), bench.chip.units.int.add[0]);

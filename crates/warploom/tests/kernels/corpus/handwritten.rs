@@ -5,7 +5,7 @@ use warploom::{Launch, args};
 use super::parallel::{reduce_with, vectors};
 use crate::support::{Outcome, Random, Run, same, same_f32};
 
-/// Both texts flush subnormals: one says `.ftz`, the other's target has no subnormals.
+/// Both texts flush subnormals: one says `.ftz`, and the other's target has no subnormals.
 pub fn vecadd(run: &mut Run) -> Outcome {
     let flush = |v: f32| if v.is_subnormal() { 0f32.copysign(v) } else { v };
     for (n, threads, ctas) in [(1usize, 1u32, 1u32), (500, 48, 11)] {

@@ -1,4 +1,4 @@
-//! Kernels that Numba, Triton and rustc made.
+//! Kernels compiled by Numba, Triton and rustc.
 
 use bytemuck::Pod;
 use warploom::{Arg, Buffer, Launch, args};
@@ -6,7 +6,7 @@ use warploom::{Arg, Buffer, Launch, args};
 use super::parallel::{bytes_and_bins, vectors};
 use crate::support::{Outcome, Random, Run, close, same, same_f32, widened};
 
-/// A Numba array of rows: a struct of its own, one parameter a field.
+/// A row-major Numba array: a struct passed with one parameter per field.
 fn array<T: Pod>(buffer: &Buffer<T>, shape: &[usize]) -> Vec<Arg<'static>> {
     let element = size_of::<T>();
     let mut fields = [0, 0, buffer.len(), element, buffer.address() as usize].to_vec();
@@ -77,7 +77,7 @@ pub fn numba_localsort(run: &mut Run) -> Outcome {
     same_f32("out", &out.read(&run.gpu)?, &values)
 }
 
-/// The two pointers that Triton adds.
+/// Two scratch pointers that Triton adds to every kernel.
 const NO_SCRATCH: [u64; 2] = [0, 0];
 
 pub fn triton_vecadd(run: &mut Run) -> Outcome {
@@ -96,7 +96,7 @@ fn triton_rows(run: &mut Run, columns: usize, out: usize, expect: impl Fn(&[f64]
     let xs = Random::new(columns as u64).floats(rows * columns, 4.0);
     let (x, y) = (run.gpu.buffer(&xs)?, run.gpu.zeros::<f32>(rows * out)?);
     let [global, profile] = NO_SCRATCH;
-    // The block is left to the kernel's own `.reqntid`.
+    // The block comes from the kernel's `.reqntid`.
     run.launch(Launch::grid(rows).shared_bytes(16), args![&x, &y, columns as i32, global, profile])?;
     let expected: Vec<f64> = widened(&xs).chunks(columns).flat_map(expect).collect();
     close(&format!("{columns} columns: y"), &widened(&y.read(&run.gpu)?), &expected, 1e-5)

@@ -30,7 +30,7 @@ pub fn naivelock(run: &mut Run) -> Outcome {
             }
             Ok(_) => return Err("it ends, though the winner cannot leave the others behind".into()),
             Err(Error::Hang { hang: Some(hang), report, .. }) if !ends => {
-                // Only with timing is it found out before.
+                // Only the timed model detects the hang before the cycle limit.
                 let reason = match report.model {
                     Model::Timing => HangReason::Repeats,
                     _ => HangReason::CycleLimit(LIMIT),
@@ -65,7 +65,7 @@ pub fn hashtable_insert(run: &mut Run) -> Outcome {
         let args = args![&input, count as u32, &pool, &heads, &locks, buckets];
         run.launch(Launch::grid(ctas).block(threads), args)?;
         same("locks", &locks.read(&run.gpu)?, &vec![0; buckets as usize])?;
-        // The order within a chain is any.
+        // The order within a chain is not determined.
         let (pool, heads) = (pool.read(&run.gpu)?, heads.read(&run.gpu)?);
         let mut places = Vec::new();
         for (bucket, &head) in heads.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! Every file of `kernels/` and `kernels/corpus/*/`, on the simulated chips. Folders and files are found by listing, so a new
-//! compiler's PTX is tested as soon as it is there; a file or an entry that no line below names fails
-//! `everything_has_a_check`.
+//! Runs every file of `kernels/` and `kernels/corpus/*/` on the simulated chips. Folders and files are found by
+//! listing, so PTX of a new compiler is tested as soon as it is there. `everything_has_a_check` fails on a file
+//! or entry that no line below names.
 
 mod control;
 mod handwritten;
@@ -18,10 +18,10 @@ use warploom::{Device, Error};
 
 use crate::support::{MACHINES, Machine, Outcome, Run, machines_for, on_gpu};
 
-/// Launches a kernel on input of its choice and compares with the host's results.
+/// Launches a kernel on inputs of its choice and compares with results computed on the host.
 type Check = fn(&mut Run) -> Outcome;
 
-/// What a folder's kernels were written in; each has its own entries and arguments.
+/// The language of a folder's kernels; each has its own entries and arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Family {
     Cuda,
@@ -32,7 +32,7 @@ enum Family {
 }
 
 impl Family {
-    /// Any folder that is not another language's holds the kernels of `kernels/*.cu`.
+    /// Folders not named here hold the kernels of `kernels/*.cu`.
     fn of(folder: &str) -> Family {
         let others = [
             ("numba", Family::Numba),
@@ -47,13 +47,13 @@ impl Family {
     }
 }
 
-/// Folders whose results are compared with a tolerance, because they were compiled so.
+/// Folders whose results are compared with a tolerance, and the compiler flag that is the reason.
 const INEXACT: &[(&str, &str)] = &[
     ("clang19-sm_70-fast", "-ffast-math with flushed denormals"),
     ("nvcc13.0-sm_90-rdc", "--use_fast_math"),
 ];
 
-/// A kernel that is known.
+/// A kernel that has a check.
 struct Known {
     family: Family,
     file: &'static str,
@@ -136,16 +136,17 @@ kernels! {
     syntax_2_3: Handwritten "syntax_2_3" "syntax" => handwritten::syntax;
 }
 
-/// Files that are refused, and whom the message must name.
+/// Files that are refused, and the symbol that the message must name.
 const REFUSED: &[(Family, &str, &str)] = &[(Family::Rust, "gather", "panic_bounds_check")];
 
-/// Folders whose `spinlock_inc` loses rounds on a real GPU. Their `spinlock.ptx` has the same instructions as the others'
-/// but a target before sm_70; the driver's compiler then keeps the counter of rounds in a register of the whole warp, as
-/// if its lanes left the waiting loop together (seen in the machine code; on an H200 319 of 520 increments arrive).
+/// Folders whose `spinlock_inc` loses rounds on a real GPU. Their `spinlock.ptx` has the same instructions as
+/// the others but a target before sm_70. The driver's compiler then keeps the round counter in a register of
+/// the whole warp, as if its lanes left the waiting loop together (seen in the machine code; on an H200, 319 of
+/// 520 increments arrive).
 const WARP_COUNTS_ROUNDS: &[&str] =
     &["clang19-sm_35", "clang19-sm_52", "clang22-sm_50", "nvrtc11.8-sm_35", "nvrtc12.9-sm_50"];
 
-/// Files that today's drivers refuse: 32-bit addresses.
+/// Files that current drivers refuse: 32-bit addresses.
 const TOO_OLD: &[(Family, &str)] = &[
     (Family::Handwritten, "vecadd_1_4"),
     (Family::Handwritten, "functions_1_4"),
@@ -174,7 +175,7 @@ impl File {
         gpu.load_ptx_named(&self.name(), text)
     }
 
-    /// By way of the listing that it prints as.
+    /// Loads the file by way of the listing that it prints as.
     fn load_listing(&self, gpu: &mut Device) -> Result<warploom::Module, Error> {
         let text = std::fs::read(&self.path).expect("a listed file can be read");
         let module = warploom::ptx::load_bytes(&self.name(), &text)?;
@@ -211,7 +212,7 @@ fn files() -> Vec<File> {
     files
 }
 
-/// Runs a check on every file that has the kernel, on the machines it is due on.
+/// Runs a check on every file that has the kernel, on each machine planned for it.
 fn check_all(known: &Known, check: Check) {
     let mut runs = 0;
     let mut failures = Vec::new();
@@ -229,11 +230,12 @@ fn check_all(known: &Known, check: Check) {
                 }
             };
             runs += usize::from(took.is_some());
-            // Our own kernels: the same results, in the same cycles.
+            // For our own kernels the listing must give the same results in the same cycles.
             if number == 0 && !on_gpu() {
                 match check_one(known, file, machine, check, File::load_listing) {
                     Ok(again) if again == took => {}
-                    // With lock bits, shared atomics become loops after registers were given out, not before.
+                    // With lock bits, a listing's shared atomics become loops after register allocation, PTX's
+                    // before.
                     Ok(_) if machine.chip == "gtx570" => {}
                     Ok(again) => fail(format!("as a listing it took\n{again:?}\nand not\n{took:?}")),
                     Err(error) => fail(format!("as a listing: {error}")),
@@ -248,7 +250,7 @@ fn check_all(known: &Known, check: Check) {
 /// How a file becomes a module.
 type Load = fn(&File, &mut Device) -> Result<warploom::Module, Error>;
 
-/// If the file has the kernel, which then gives the right results, what its launches took.
+/// Runs the check if the file has the kernel. Returns what its launches took.
 fn check_one(
     known: &Known,
     file: &File,
@@ -276,7 +278,7 @@ fn check_one(
     Ok(Some(run.launches))
 }
 
-/// Files of kernels that the workloads of `crates/lab` check, with every scheduler.
+/// Files whose kernels are checked by the workloads of `crates/lab`, with every policy.
 const WORKLOADS: &[&str] =
     &["chain", "chain_bits", "nw_atomic", "nw_pipe", "nw_tiny", "primitives", "tinylocks"];
 

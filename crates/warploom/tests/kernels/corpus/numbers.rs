@@ -50,7 +50,7 @@ fn to_half(value: f64) -> f16 {
     f16::from_f64(if rounded.abs() > 65504.0 { f64::INFINITY.copysign(value) } else { rounded })
 }
 
-/// Any finite halves.
+/// Arbitrary finite halves.
 fn halves(random: &mut Random, n: usize) -> Vec<f16> {
     let any = |random: &mut Random| loop {
         let value = f16::from_bits(random.word() as u16);
@@ -61,7 +61,7 @@ fn halves(random: &mut Random, n: usize) -> Vec<f16> {
     (0..n).map(|_| any(random)).collect()
 }
 
-/// Halves from 1/64 to 64 in size.
+/// Halves with magnitudes from 1/64 to 64.
 fn moderate_halves(random: &mut Random, n: usize) -> Vec<f16> {
     let one = |random: &mut Random| {
         let exponent = 9 + random.below(12) as u16;
@@ -70,7 +70,7 @@ fn moderate_halves(random: &mut Random, n: usize) -> Vec<f16> {
     (0..n).map(|_| one(random)).collect()
 }
 
-/// One rounding. The sum is exact in f64 for a factor of few digits and any halves, or for moderate halves.
+/// Rounds once. The sum is exact in f64 if `a` has few digits, or if all halves are moderate.
 fn fma(a: f16, x: f16, y: f16) -> f16 {
     to_half(a.to_f64() * x.to_f64() + y.to_f64())
 }

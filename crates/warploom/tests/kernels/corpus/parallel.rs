@@ -1,14 +1,14 @@
-//! Sums, products, sorts: the kernels every thread of which does the same.
+//! Data-parallel kernels: sums, products, sorts, searches.
 
 use warploom::{Launch, args};
 
 use crate::support::{Outcome, Random, Run, close, same, same_f32, widened};
 
-/// (elements, threads of a CTA, CTAs).
+/// (elements, threads per CTA, CTAs).
 const LINES: [(usize, u32, u32); 6] =
     [(1, 1, 1), (100, 32, 4), (1000, 96, 11), (1025, 512, 3), (333, 7, 48), (40, 64, 2)];
 
-/// Floats that rounding and signs make interesting, then plain ones.
+/// Floats with interesting rounding and signs, then plain ones.
 pub fn vectors(n: usize, subnormals: bool) -> (Vec<f32>, Vec<f32>) {
     let mut random = Random::new(n as u64);
     let (mut a, mut b) = (random.floats(n, 100.0), random.floats(n, 1e-3));
@@ -36,7 +36,7 @@ pub fn vecadd(run: &mut Run) -> Outcome {
     for (n, threads, ctas) in LINES {
         let (xs, ys) = vectors(n, run.exact);
         let (a, b) = (run.gpu.buffer(&xs)?, run.gpu.buffer(&ys)?);
-        // Threads beyond n must leave the rest alone.
+        // Threads with an index beyond n must write nothing.
         let c = run.gpu.buffer(&vec![-7.0f32; n + 8])?;
         run.launch(Launch::grid(ctas).block(threads), args![&a, &b, &c, n as u32])?;
         let mut expected: Vec<f32> = xs.iter().zip(&ys).map(|(x, y)| x + y).collect();
@@ -67,7 +67,7 @@ pub fn matmul(run: &mut Run) -> Outcome {
     Ok(())
 }
 
-/// Any sum kernel, with these threads a CTA.
+/// Checks any sum kernel with these numbers of threads per CTA.
 pub fn reduce_with(run: &mut Run, threads: &[u32]) -> Outcome {
     for &threads in threads {
         for (n, ctas) in [(1usize, 1u32), (1000, 1), (777, 5), (5000, 20)] {
@@ -107,7 +107,7 @@ pub fn scan(run: &mut Run) -> Outcome {
     Ok(())
 }
 
-/// Bytes with many of one kind, and how often each occurs.
+/// Bytes, many of them equal, and how often each value occurs.
 pub fn bytes_and_bins(n: usize) -> (Vec<u8>, Vec<u32>) {
     let mut random = Random::new(n as u64);
     let bytes: Vec<u8> =
@@ -176,7 +176,7 @@ pub fn bfs(run: &mut Run) -> Outcome {
     let mut random = Random::new(7);
     let (mut row, mut col) = (vec![0u32], Vec::new());
     for vertex in 0..n as u32 {
-        // Vertices at the end have no way in, so that some stay unseen.
+        // The last vertices have no incoming edges, so some stay unvisited.
         let degree = random.below(4) + u32::from(vertex % 50 == 0) * 40;
         col.extend((0..degree).map(|_| random.below(n as u32 - 10)));
         row.push(col.len() as u32);
@@ -207,10 +207,10 @@ pub fn bfs(run: &mut Run) -> Outcome {
     Ok(())
 }
 
-/// Sizes of one cell, of whole tiles of 31, and with a part of one at the end.
+/// (size, penalty): one cell, whole tiles of 31, and sizes with a partial tile at the end.
 const ALIGNMENTS: [(u32, i32); 5] = [(1, 3), (31, 10), (62, 0), (75, 7), (130, -2)];
 
-/// A reference field and the scores it gives, whose first row and column are multiples of the penalty.
+/// A reference matrix and its scores. First row and column are multiples of the penalty.
 fn alignment(n: usize, penalty: i32) -> (Vec<i32>, Vec<i32>) {
     let mut random = Random::new(n as u64);
     let reference: Vec<i32> = (0..n * n).map(|_| random.below(21) as i32 - 10).collect();
@@ -228,8 +228,9 @@ fn alignment(n: usize, penalty: i32) -> (Vec<i32>, Vec<i32>) {
     (reference, scores)
 }
 
-/// Launches over some diagonals of tiles, each with so many CTAs and the number of its first tile. `known` tells by the number of its diagonal whether a tile is given, and `filled`
-/// whether it must be right in the end; the others must not be touched.
+/// Launches over some diagonals of tiles: each with a number of CTAs and the number of its first tile. `known`
+/// says whether the tiles of a diagonal are given, `filled` whether they must be right in the end. All others
+/// must not be touched.
 fn nw(
     run: &mut Run,
     diagonals: impl Fn(u32) -> Vec<(u32, u32)>,

@@ -18,7 +18,7 @@ pub fn hello(run: &mut Run) -> Outcome {
             expected += &format!("big {big}, quarter {quarter:5.2}, [{i:<6}] [{i:06}] {}\n", -i64::from(i));
         }
         if run.gpu.is_real() {
-            // The driver prints by itself, to the process's output.
+            // The driver prints to the process's output instead.
             continue;
         }
         let (got, expected): (Vec<_>, Vec<_>) = (report.output.lines().collect(), expected.lines().collect());
@@ -35,7 +35,7 @@ pub fn checked(run: &mut Run) -> Outcome {
     let report = run.launch(launch(), args![&input, 70u32])?;
     same("output", &[report.output.as_str()], &[""])?;
     if run.gpu.is_real() {
-        // A failed assertion takes a real GPU from the whole process.
+        // A failed assertion makes a real GPU unusable for the whole process.
         return Ok(());
     }
     values[37] = -1;
@@ -50,7 +50,7 @@ pub fn checked(run: &mut Run) -> Outcome {
         return Err(format!("the function is `{function}`").into());
     }
     same("CTA and thread", &[fault.cta, fault.thread], &[[1, 0, 0], [5, 0, 0]])?;
-    // What is beyond n is nobody's business.
+    // Elements beyond n must not be looked at.
     run.launch(launch(), args![&input, 37u32])?;
     Ok(())
 }

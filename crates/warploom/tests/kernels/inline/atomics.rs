@@ -1,5 +1,5 @@
 //! `atom` and `red`: every operation and type, in global and shared memory and through generic addresses, with
-//! several lanes on one address. The lanes of a warp take their turns in order.
+//! several lanes on one address. The lanes of a warp are served in order.
 
 use half::{bf16, f16};
 use warploom::Launch;
@@ -7,10 +7,10 @@ use warploom::Launch;
 use super::{check, check_threads, kernel, kernel_after, module};
 use crate::support::{MACHINES, Machine, Outcome, Random, Run};
 
-/// What an operation makes of the old value and its operands, in the low bits of 64.
+/// The new value from the old value and the operands, in the low bits of 64.
 type Reference = fn(u64, u64, u64) -> u64;
 
-/// A function of one type as a [`Reference`].
+/// Wraps a function on one type as a [`Reference`].
 macro_rules! on {
     ($ty:ty, $f:expr) => {
         |a, b, _| {
@@ -20,7 +20,7 @@ macro_rules! on {
     };
 }
 
-/// The same for the two's complement of a type.
+/// Wraps a function on a signed type, given its unsigned type of the same size.
 macro_rules! signed {
     ($ty:ty, $bits:ty, $f:expr) => {
         |a, b, _| {
@@ -53,7 +53,7 @@ fn pairs(f: Reference, a: u64, b: u64) -> u64 {
     f(a & 0xffff, b & 0xffff, 0) | f(a >> 16 & 0xffff, b >> 16 & 0xffff, 0) << 16
 }
 
-/// Makes the small operand n fit the type.
+/// Converts a small operand to the type's representation.
 #[derive(Clone, Copy)]
 enum Input {
     Bits,
@@ -112,10 +112,10 @@ const OPERATIONS: &[(&str, u32, Input, Reference)] = &[
     ("cas.b64", 64, Input::Bits, |a, b, c| if a == b { c } else { a }),
 ];
 
-/// Where the cells are and how they are addressed.
+/// Where the cells are, and how they are addressed.
 const SPACES: [&str; 4] = [".global", ".shared", " generic global", " generic shared"];
 
-/// 32 threads on four cells of 8 bytes; `out` is the cells and then what each thread found.
+/// 32 threads on four cells of 8 bytes. `out` receives the cells and then the value that each thread found.
 fn text(operation: &str, bits: u32, space: &str, returns: bool) -> String {
     let register = match bits {
         16 => "%h",
@@ -125,7 +125,7 @@ fn text(operation: &str, bits: u32, space: &str, returns: bool) -> String {
     let (found, b, c) = (format!("{register}1"), format!("{register}2"), format!("{register}3"));
     let operands = if operation.starts_with("cas") { format!("{b}, {c}") } else { b.clone() };
     let suffix = space.strip_prefix('.').map_or(String::new(), |s| format!(".{s}"));
-    // The thread's cell in %d5, in the space's own address or a generic one.
+    // The thread's cell in %d5, as an address of the space or a generic one.
     let address = match space {
         ".global" | " generic global" => "and.b32 %r5, %r2, 3;\nmad.wide.u32 %d5, %r5, 8, %d0;",
         ".shared" => "and.b32 %r5, %r2, 3;\nmov.u64 %d6, cells;\nmad.wide.u32 %d5, %r5, 8, %d6;",
@@ -198,7 +198,7 @@ fn one(
 ) -> Outcome {
     let keep = |v: u64| if bits == 64 { v } else { v & ((1 << bits) - 1) };
     let mut random = Random::new(u64::from(bits));
-    // Small numbers for inc, dec and cas, which compare; all bits for the rest.
+    // Small numbers for inc, dec and cas, which compare; all bits for the others.
     let compares = ["inc", "dec", "cas"].iter().any(|op| operation.starts_with(op));
     let mut value = || if compares { random.next() % 3 } else { input.of(random.next()) };
     let operands: Vec<[u64; 2]> = (0..32).map(|_| [value(), value()]).collect();
@@ -223,7 +223,7 @@ fn one(
     crate::support::same("cells and olds", &hex(out.read(&run.gpu)?), &hex(expected))
 }
 
-/// All threads of all CTAs on one counter: every number is given out once.
+/// All threads of all CTAs increment one counter: every number is returned exactly once.
 #[test]
 fn tickets() {
     let body = "
@@ -238,7 +238,7 @@ fn tickets() {
     check(&kernel(1, body), Launch::grid(12).block(100), &[0], &expected);
 }
 
-/// Orders, scopes and sinks are accepted wherever the manual puts them.
+/// Orders, scopes and sinks are accepted wherever the manual allows them.
 #[test]
 fn orders_and_scopes() {
     let body = "
@@ -254,7 +254,7 @@ fn orders_and_scopes() {
     check_threads(&kernel(1, body), (2, 40), &[0], |_| [31 + 7]);
 }
 
-/// Predicated off, an atomic leaves its result alone.
+/// An atomic that is predicated off does not change its result register.
 #[test]
 fn guarded() {
     let body = "
@@ -267,7 +267,7 @@ fn guarded() {
     check_threads(&kernel(1, body), (1, 50), &[0], |i| [if i % 2 == 1 { 5 } else { 77 * 256 }]);
 }
 
-/// One instruction whose lanes reach global and shared memory.
+/// One instruction whose lanes access both global and shared memory.
 #[test]
 fn one_instruction_two_spaces() {
     let text = module(

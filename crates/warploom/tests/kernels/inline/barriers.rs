@@ -7,7 +7,7 @@ use crate::support::machines_of;
 
 const SHARED: &str = ".shared .align 4 .b8 box[4096];";
 
-/// Puts `%r10` into the thread's place of the box.
+/// Stores `%r10` in the thread's word of the box.
 const PUT: &str = "
     mov.u32 %r5, box;
     mad.lo.u32 %r6, %r2, 4, %r5;
@@ -34,7 +34,7 @@ fn all_threads_meet() {
     }
 }
 
-/// Three groups of 64 threads, each with a barrier of its own whose number is in a register.
+/// Three groups of 64 threads, each with its own barrier, whose number is in a register.
 #[test]
 fn named_barriers_count_their_groups() {
     let body = format!(
@@ -55,7 +55,7 @@ fn named_barriers_count_their_groups() {
     });
 }
 
-/// 64 producers hand 64 consumers a value each, round after round: barrier 1 says empty, barrier 2 says full.
+/// 64 producers hand one value each to 64 consumers, round after round: barrier 1 means empty, barrier 2 full.
 #[test]
 fn producers_and_consumers() {
     let body = "
@@ -117,7 +117,7 @@ fn reductions() {
         st.global.u32 [%d2+4], %r7;
         st.global.u32 [%d2+8], %r8;";
     let text = kernel(3, body);
-    // The last warp is not full.
+    // The last warp is partial.
     check_threads(&text, (2, 100), &[0], |_| [34, 66, 1 | 4]);
     check_threads(&text, (1, 64), &[0], |_| [22, 42, 1]);
 }
@@ -136,7 +136,7 @@ fn a_reduction_over_a_group() {
     check_threads(&kernel(1, body), (1, 192), &[0], |i| [if i < 128 { 64 } else { 0 }]);
 }
 
-/// Ended warps and ended lanes are not waited for.
+/// A barrier does not wait for exited warps and lanes.
 #[test]
 fn the_ended_are_not_waited_for() {
     let body = format!(
@@ -158,7 +158,7 @@ fn the_ended_are_not_waited_for() {
     });
 }
 
-/// Lanes of one warp come to the barrier from two places: only independent threads can.
+/// Lanes of one warp arrive at the barrier from two places, which only independent threads can do.
 #[test]
 fn independent_threads_meet_from_different_places() {
     let body = format!(
@@ -187,8 +187,8 @@ fn independent_threads_meet_from_different_places() {
     );
 }
 
-/// Half of a warp arrives without waiting and goes on. The other half waits with a load on its way, and needs its value once
-/// another warp has come.
+/// Half of a warp arrives without waiting and continues. The other half waits with a load in flight, and needs
+/// its value once another warp has arrived.
 #[test]
 fn half_a_warp_is_released_by_another() {
     let body = "
@@ -243,7 +243,7 @@ fn half_a_warp_is_released_by_another() {
     check_on(machines_of("h200"), &kernel(2, body), Launch::grid(1).block(64), &input, &expected);
 }
 
-/// The phases of one barrier follow each other, however far warps are apart.
+/// The phases of one barrier follow each other, however far apart the warps are.
 #[test]
 fn phase_after_phase() {
     let body = "

@@ -1,18 +1,19 @@
-//! Who sees whose stores: a thread its own, the threads of a CTA each other's after a barrier, other CTAs after a fence.
+//! Which stores a thread sees: its own, those of its CTA after a barrier, those of other CTAs after a fence.
 
 use warploom::Launch;
 
 use super::{check, check_threads, kernel};
 
-/// The next number of a thread's generator in `%r10`.
+/// Advances the thread's random number generator in `%r10`.
 const STEP: &str = "mad.lo.u32 %r10, %r10, 1664525, 1013904223;";
 
 fn step(x: u32) -> u32 {
     x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223)
 }
 
-/// Each thread writes bytes, halves, words and pairs of its 16 words at random, and reads them in between: with plain and volatile
-/// loads, past the L1, and with atomics. The words of neighbours share lines and sectors.
+/// Each thread writes bytes, halves, words and pairs of its 16 words at random and reads them in between: with
+/// plain and volatile loads, bypassing the L1, and with atomics. Words of neighbouring threads share lines and
+/// sectors.
 #[test]
 fn own_stores() {
     let body = format!(
@@ -89,7 +90,8 @@ fn own_stores() {
     });
 }
 
-/// Round after round, each thread gives a value to another of its CTA through global memory. CTAs share lines.
+/// Round after round, each thread passes a value to another thread of its CTA through global memory. CTAs share
+/// lines.
 #[test]
 fn neighbours_after_a_barrier() {
     const THREADS: u32 = 100;
@@ -117,8 +119,9 @@ fn neighbours_after_a_barrier() {
     check(&kernel(1, body), Launch::grid(5).block(THREADS), &[0], &last);
 }
 
-/// Every other CTA waits for the one before it to say that its values are there. It has read their places before, so its L1
-/// may hold what was there then. `tell` says it through `%d6`; `ask` looks there, into `%r20`; `and_then` ends the wait.
+/// Every second CTA waits for the one before it to publish its values. It has read their addresses before, so
+/// its L1 may hold stale copies. `tell` sets the flag at `%d6`; `ask` reads it into `%r20`; `and_then` ends the
+/// wait.
 fn message(tell: &str, ask: &str, and_then: &str) {
     const THREADS: u32 = 70;
     let body = format!(

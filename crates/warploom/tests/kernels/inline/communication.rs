@@ -1,9 +1,9 @@
-//! Votes, matches, reductions and shuffles among the lanes of a warp. On wavefronts of 64 lanes each half is a warp.
+//! Votes, matches, reductions and shuffles within a warp. In a wavefront of 64 lanes each half acts as a warp.
 
 use super::{check_threads, kernel};
 use crate::support::Random;
 
-/// The lanes of thread i's warp of a CTA of `threads`, as their numbers in the grid.
+/// The lanes of thread i's warp in a CTA of `threads`, as thread numbers in the grid.
 fn warp(i: u32, threads: u32) -> impl Iterator<Item = u32> + Clone {
     let (cta, warp) = (i / threads, i % threads / 32);
     (warp * 32..(warp * 32 + 32).min(threads)).map(move |t| cta * threads + t)
@@ -30,7 +30,7 @@ fn votes() {
         or.b32 %r9, %r9, %r10;
         or.b32 %r9, %r9, %r11;
         st.global.v4.u32 [%d2], {%r6, %r7, %r8, %r9};";
-    // Warps where all, none and some lanes hold.
+    // Warps in which the predicate holds for all, none and some lanes.
     let input: Vec<u32> = (0..300).map(|i| [2, 0, i][i as usize / 32 % 3] % 4).collect();
     for (ctas, threads) in [(1, 300), (3, 100)] {
         check_threads(&kernel(4, body), (ctas, threads), &input, |i| {
@@ -45,7 +45,7 @@ fn votes() {
     }
 }
 
-/// Before Volta: no member mask, the lanes that are there.
+/// Votes before Volta have no member mask and mean the active lanes.
 #[test]
 fn votes_without_a_mask() {
     let text = ".version 6.0
@@ -69,7 +69,7 @@ fn votes_without_a_mask() {
     check_threads(text, (1, 64), &[0], |i| [mask(warp(i, 64).filter(|i| i % 5 == 0), 64), 1]);
 }
 
-/// Inside a branch only its lanes are active; a vote among them names just them.
+/// In a branch only its own lanes are active, and a vote covers only them.
 #[test]
 fn votes_in_branches() {
     let body = "
@@ -119,7 +119,7 @@ fn matches() {
         let value = |i: u32| input[i as usize];
         let equal = mask(warp(i, 128).filter(|&j| value(j) == value(i)), 128);
         let all = if equal == u32::MAX { u32::MAX } else { 0 };
-        // The high words of the 64-bit values decide for `match.all` as well.
+        // The high words of 64-bit values count for `match.all` too.
         [equal, equal, all, all, if all == 0 { 0 } else { 3 }]
     });
 }
@@ -178,13 +178,13 @@ fn one_is_elected() {
         selp.u32 %r6, 1, 0, %p2;
     DONE:
         st.global.v2.u32 [%d2], {%r5, %r6};";
-    // Which one is the machine's choice; ours is the first.
+    // The machine may elect any lane; ours elects the first.
     check_threads(&kernel(2, body), (1, 64), &[0], |i| {
         if i % 32 < 6 { [99, 0] } else { [6, u32::from(i % 32 == 6)] }
     });
 }
 
-/// The manual's rule for one lane: where from, and whether that is in range.
+/// The manual's rule for one lane: the source lane, and whether it is in range.
 fn source(mode: &str, lane: u32, b: u32, c: u32) -> (u32, bool) {
     let (lane, by, clamp, segment) = (lane as i32, (b & 31) as i32, (c & 31) as i32, (c >> 8 & 31) as i32);
     let (max, min) = (lane & segment | clamp & !segment, lane & segment);
@@ -226,7 +226,7 @@ fn shuffles() {
     }
 }
 
-/// Each lane may ask for another lane and width.
+/// Each lane may name another source lane and width.
 #[test]
 fn shuffles_by_lane() {
     let body = "

@@ -36,7 +36,7 @@ fn lanes_return_early() {
     check_threads(&kernel(1, body), (1, 100), &[0], |i| [[1, 3, 2, 4][i as usize % 4]]);
 }
 
-/// Five levels of branches, each on another bit of the lane, with a sum along the way.
+/// Five levels of branches, each on another bit of the lane, with a sum along the path.
 #[test]
 fn nested_branches() {
     fn level(bit: u32) -> String {
@@ -71,7 +71,7 @@ fn nested_branches() {
     });
 }
 
-/// Loops in loops with trip counts of each lane's own, a `break` and a `continue`.
+/// Nested loops with a different trip count per lane, a `break` and a `continue`.
 #[test]
 fn loops() {
     let body = "
@@ -112,7 +112,7 @@ fn loops() {
     });
 }
 
-/// Guards on instructions other than branches, both ways.
+/// Guards on instructions other than branches, of both polarities.
 #[test]
 fn guards() {
     let body = "
@@ -132,7 +132,7 @@ fn guards() {
     });
 }
 
-/// An indexed branch that sends lanes to five places, two of them the same, and falls through to the next label.
+/// An indexed branch that sends lanes to five labels, two of them equal, and falls through to the next.
 #[test]
 fn indexed_branches() {
     let body = "
@@ -196,7 +196,7 @@ fn indexed_branches_in_a_loop() {
     });
 }
 
-/// After a branch the lanes meet again: a value is exchanged among all of them.
+/// Lanes reconverge after a branch: all of them exchange a value.
 #[test]
 fn lanes_meet_after_a_branch() {
     let body = "
@@ -216,7 +216,7 @@ fn lanes_meet_after_a_branch() {
     });
 }
 
-/// A warp waits for its lanes by name.
+/// `bar.warp.sync` waits for the lanes in its mask.
 #[test]
 fn lanes_wait_for_each_other() {
     let body = "
@@ -238,7 +238,7 @@ fn lanes_wait_for_each_other() {
     });
 }
 
-/// Spinning on what another warp of the CTA does, and on what another CTA does.
+/// Spinning on a word that another warp of the CTA writes, and on one that another CTA writes.
 #[test]
 fn spinning_on_other_warps() {
     let body = "

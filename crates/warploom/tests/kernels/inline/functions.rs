@@ -1,9 +1,9 @@
-//! Calls: parameters and results of every kind, recursion, function pointers, frames.
+//! Calls: parameters and results of every kind, recursion, function pointers, stack frames.
 
 use super::{check_threads, kernel_after};
 use crate::support::Random;
 
-/// Four functions that a table holds the addresses of.
+/// Four functions and a table of their addresses.
 const TABLE: &str = "
     .func (.param .b32 r) twice(.param .b32 a) {
         .reg .b32 %a; ld.param.b32 %a, [a]; shl.b32 %a, %a, 1; st.param.b32 [r], %a; ret;
@@ -35,7 +35,7 @@ fn by_table(which: u32, v: u32) -> u32 {
     }
 }
 
-/// Lanes of a warp call three functions in one instruction, and meet again behind it.
+/// Lanes of a warp call three functions with one instruction, and reconverge after it.
 #[test]
 fn divergent_indirect_calls() {
     let body = "
@@ -61,7 +61,7 @@ fn divergent_indirect_calls() {
     });
 }
 
-/// An address taken in the text, and a call guarded by a predicate.
+/// A function address taken in code, and a call guarded by a predicate.
 #[test]
 fn guarded_calls() {
     let body = "
@@ -182,7 +182,7 @@ fn mutual_recursion() {
     });
 }
 
-/// Structs by value, in and out, with a byte and a 64-bit field; the callee may write its copy.
+/// Structs by value as parameter and result, with a byte and a 64-bit field. The callee may write its copy.
 #[test]
 fn structs_by_value() {
     let before = "
@@ -322,7 +322,7 @@ fn exits_inside_functions() {
     check_threads(&kernel_after(before, 1, body), (2, 50), &[0], |i| [if i % 2 == 1 { 5 } else { 106 }]);
 }
 
-/// A pointer to a caller's local array, handed down: generic addresses of frames differ from call to call.
+/// A pointer to the caller's local array as an argument: generic addresses of frames differ from call to call.
 #[test]
 fn pointers_to_callers_frames() {
     let before = "

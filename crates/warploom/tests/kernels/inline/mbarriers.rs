@@ -46,7 +46,7 @@ fn phases() {
     }
 }
 
-/// Counts: several arrivals at once, what is still pending, arrivals dropped for good, invalidation.
+/// Counts: several arrivals at once, the pending count, arrivals dropped for good, invalidation.
 #[test]
 fn counts() {
     let before = ".shared .align 8 .b64 barrier;";
@@ -75,7 +75,7 @@ fn counts() {
     check(&kernel_after(before, 5, body), Launch::grid(1).block(1), &[0], &[5, 2, 0, 1, 1]);
 }
 
-/// A phase with transactions ends when the bytes have come.
+/// A phase with transactions ends when all bytes have arrived.
 #[test]
 fn transactions() {
     let before = ".shared .align 8 .b64 barrier;";
@@ -94,7 +94,7 @@ fn transactions() {
     check(&kernel_after(before, 2, body), Launch::grid(1).block(1), &[0], &[0, 1]);
 }
 
-/// Copies of every size, by groups, and with fewer bytes than the copy's size: the rest is zeros.
+/// Copies of every size, in groups, and with fewer source bytes than the copy's size: the rest is zeroed.
 #[test]
 fn asynchronous_copies() {
     let before = ".shared .align 16 .b8 box[4096];";
@@ -138,7 +138,7 @@ fn asynchronous_copies() {
     check(&kernel_after(before, 1, body), Launch::grid(2).block(30), &input, &expected);
 }
 
-/// Each thread's copies arrive at the barrier for it.
+/// Each thread's copies arrive at the barrier on its behalf.
 #[test]
 fn copies_arrive_at_a_barrier() {
     let before = ".shared .align 8 .b64 barrier; .shared .align 16 .b8 box[1024];";

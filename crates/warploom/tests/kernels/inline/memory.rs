@@ -10,7 +10,7 @@ const WORDS: &str = "
     .const .align 4 .u32 in_const[4] = {40, 41, 42, 43};
     .shared .align 4 .u32 in_shared[64];";
 
-/// The thread's generic address in `%d10`, by lane in global, shared, local or constant memory.
+/// The thread's generic address in `%d10`: in global, shared, local or constant memory, depending on the lane.
 const ADDRESS: &str = "
     .local .align 4 .u32 in_local[4];
     and.b32 %r5, %r2, 3;
@@ -89,7 +89,7 @@ fn spaces_of_addresses() {
     check_threads(&kernel_after(WORDS, 1, &body), (1, 64), &[0], |i| [1 << (i % 4)]);
 }
 
-/// To a generic address and back is where it was.
+/// Conversion to a generic address and back gives the original address.
 #[test]
 fn there_and_back() {
     let body = format!(
@@ -109,7 +109,7 @@ fn there_and_back() {
     check_threads(&kernel_after(WORDS, 4, &body), (1, 33), &[0], |_| [5, 6, 42, 13]);
 }
 
-/// Vectors of every element and length, through global, shared and local memory.
+/// Vectors of every element size and length, through global, shared and local memory.
 #[test]
 fn vectors() {
     for (bits, count) in [(8, 2), (8, 4), (16, 2), (16, 4), (32, 2), (32, 4), (64, 2)] {
@@ -164,7 +164,7 @@ fn long_vectors() {
     }
 }
 
-/// Elements may go to a sink, and the same text may be volatile or cached as it likes.
+/// Elements may go to a sink, and accesses may be volatile or have any cache operator.
 #[test]
 fn sinks_and_cache_operators() {
     let body = "
@@ -182,7 +182,7 @@ fn sinks_and_cache_operators() {
     check(&kernel(4, body), Launch::grid(2).block(35), &input, &input);
 }
 
-/// A load into a wider register extends as its type says; a store takes the low bits.
+/// A load into a wider register extends by its type; a store takes the low bits.
 #[test]
 fn narrow_accesses_and_wide_registers() {
     let body = "
@@ -227,7 +227,7 @@ fn narrow_accesses_and_wide_registers() {
     });
 }
 
-/// Bytes and halves of shared and local memory do not touch their neighbours.
+/// Stores of bytes and halves in shared and local memory leave their neighbours unchanged.
 #[test]
 fn parts_of_words() {
     let body = ".local .align 8 .b8 mine[16];
@@ -269,7 +269,7 @@ fn parts_of_words() {
     });
 }
 
-/// Each thread has an array of its own and picks from it by an index it computes.
+/// Each thread indexes its own local array with a computed index.
 #[test]
 fn local_arrays() {
     let body = ".local .align 4 .b8 mine[256];
@@ -292,7 +292,7 @@ fn local_arrays() {
     check_threads(&kernel(2, body), (10, 70), &[0], |i| [100 * i + (37 * i + 5) % 64; 2]);
 }
 
-/// Dynamic shared memory begins after the static, and every array of it is the same memory.
+/// Dynamic shared memory begins after the static part, and all its arrays are the same memory.
 #[test]
 fn dynamic_shared_memory() {
     let before = ".extern .shared .align 16 .b8 more[]; .extern .shared .align 4 .b8 again[];";
@@ -338,7 +338,7 @@ fn constants_by_index() {
     });
 }
 
-/// A struct by value, and its words by an index that differs from lane to lane.
+/// A struct by value, whose words are read with a per-lane index.
 #[test]
 fn struct_parameters() {
     let text = module(
@@ -372,7 +372,7 @@ fn struct_parameters() {
     }
 }
 
-/// The host finds variables by name, and what it writes there the kernel reads.
+/// The host finds variables by name, and kernels read what it writes there.
 #[test]
 fn variables_of_the_host() {
     let text = kernel_after(

@@ -1,4 +1,4 @@
-//! Small texts that each look at one part of the machine.
+//! Small PTX texts that each test one part of the machine.
 
 mod atomics;
 mod barriers;
@@ -15,7 +15,7 @@ use warploom::{Device, Launch, args};
 
 use crate::support::{MACHINES, Machine, Outcome, Run, same};
 
-/// A module of 64-bit addresses.
+/// A module with 64-bit addresses.
 pub fn module(text: &str) -> String {
     format!(".version 8.0\n.target sm_90\n.address_size 64\n{text}\n")
 }
@@ -27,7 +27,7 @@ pub fn kernel(words: usize, body: &str) -> String {
     kernel_after("", words, body)
 }
 
-/// The same after other declarations.
+/// Like [`kernel`], with declarations before it.
 pub fn kernel_after(before: &str, words: usize, body: &str) -> String {
     let bytes = 4 * words;
     module(&format!(
@@ -52,7 +52,7 @@ pub fn kernel_after(before: &str, words: usize, body: &str) -> String {
     ))
 }
 
-/// Runs kernel `k` of a text on a device and gives the words of `out`, which begin as zeros.
+/// Runs kernel `k` on a device and returns the words of `out`, which is initially zero.
 fn words(gpu: Device, text: &str, launch: &Launch, input: &[u32], len: usize) -> Outcome<Vec<u32>> {
     let mut gpu = gpu;
     let module = gpu.load_ptx(text)?;
@@ -63,7 +63,7 @@ fn words(gpu: Device, text: &str, launch: &Launch, input: &[u32], len: usize) ->
     Ok(out.read(&run.gpu)?)
 }
 
-/// Checks `out` on some machines.
+/// Checks `out` on these machines.
 #[track_caller]
 pub fn check_on(
     machines: impl IntoIterator<Item = Machine>,
@@ -88,7 +88,8 @@ pub fn check(text: &str, launch: Launch, input: &[u32], expected: &[u32]) {
     check_on(MACHINES, text, launch, input, expected);
 }
 
-/// Checks a kernel that writes `W` words a thread: `expected` gives them from the thread's number in the grid.
+/// Checks a kernel that writes `W` words per thread: `expected` computes them from the thread's number in the
+/// grid.
 #[track_caller]
 pub fn check_threads<const W: usize>(
     text: &str,

@@ -1,4 +1,4 @@
-//! Modules of 32-bit addresses.
+//! Modules with 32-bit addresses.
 
 use warploom::Launch;
 
@@ -52,7 +52,7 @@ fn every_space() {
     check(text, Launch::grid(1).block(64), &input, &expected);
 }
 
-/// Function pointers have 32 bits too, and so have offsets that are negative.
+/// Function pointers have 32 bits too, and offsets may be negative.
 #[test]
 fn function_pointers() {
     let text = ".version 3.1

@@ -5,7 +5,7 @@ use warploom::{Launch, SimOptions, args};
 use super::{check, check_threads, kernel, module};
 use crate::support::MACHINES;
 
-/// Every coordinate and extent of a grid and block in three dimensions.
+/// Every coordinate and extent of a three-dimensional grid and block.
 #[test]
 fn coordinates() {
     let names = ["%tid.x", "%tid.y", "%tid.z", "%ctaid.x", "%ctaid.y", "%ctaid.z"]
@@ -79,7 +79,7 @@ fn lanes_and_warps() {
     });
 }
 
-/// Warps are made of threads in the order of x, then y, then z.
+/// Warps consist of threads in the order of x, then y, then z.
 #[test]
 fn warps_of_a_cube() {
     let text = module(
@@ -114,7 +114,7 @@ fn sizes_of_shared_memory() {
     check(&kernel(1, body), Launch::grid(1).block(1).shared_bytes(640), &[0], &[640]);
 }
 
-/// Clocks never run backwards, SMs are those of the chip, grids are numbered.
+/// Clocks never run backwards, SM numbers are within the chip, and grids have numbers.
 #[test]
 fn clocks_and_numbers() {
     let text = kernel(
