@@ -1,4 +1,4 @@
-// y = a * x + y in half precision, one value or a packed pair a thread.
+// y = a * x + y in half precision, one value or a packed pair per thread.
 #include "warploom.cuh"
 
 #if __CUDA_ARCH__ >= 530

@@ -1,20 +1,20 @@
-// Insertion into a chained hash table, one spin lock a bucket.
+// Insertion into a chained hash table with one spin lock per bucket.
 // Flags: -mllvm -disable-block-placement
 #include "warploom.cuh"
 
-// An entry of the table: its key, and the index of the next entry of the same bucket, or ~0.
+// An entry of the table: its key, and the index of the next entry in the same bucket, or ~0.
 struct Entry {
     unsigned key, next;
 };
 
-// Entry i of `pool` gets keys[i]. heads[b] is the index of bucket b's first entry, ~0 at first; locks[b] is 0 when free.
+// Entry i of `pool` gets keys[i]. heads[b] is the index of bucket b's first entry, initially ~0; locks[b] is 0 when free.
 extern "C" __global__ void hashtable_insert(const unsigned* keys, unsigned count, Entry* pool, unsigned* heads,
                                             unsigned* locks, unsigned buckets) {
 #pragma unroll 1
     for (unsigned i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
         unsigned key = keys[i], bucket = key % buckets;
         pool[i].key = key;
-        // Threads of other SMs change it: a cached value would be an old one.
+        // Threads of other SMs change it, so a cached value would be stale.
         volatile unsigned* head = &heads[bucket];
         unsigned done = 0;
         while (!done) {
@@ -26,7 +26,7 @@ extern "C" __global__ void hashtable_insert(const unsigned* keys, unsigned count
                 __threadfence();
                 atomicExch(&locks[bucket], 0);
             }
-            // Hides the flag's value: knowing it, a compiler would move the section behind the loop. And says that the loop waits.
+            // Hides the flag's value: otherwise the compiler would move the section behind the loop. Also marks the spin loop.
             asm volatile(".pragma \"warploom.sib\";" : "+r"(done));
         }
     }

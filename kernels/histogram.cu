@@ -1,4 +1,4 @@
-// Counts of the 256 byte values: a private histogram a block, then added to the global one.
+// Counts of the 256 byte values: one private histogram per block, then added to the global one.
 #include "warploom.cuh"
 
 extern "C" __global__ void histogram(const unsigned char* in, unsigned* bins, unsigned n) {

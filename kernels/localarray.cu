@@ -1,4 +1,4 @@
-// Each thread sorts 16 values in an array of its own; the indices are dynamic, so it lives in local memory.
+// Each thread sorts 16 values in a private array; its indices are dynamic, so it lives in local memory.
 #include "warploom.cuh"
 
 const unsigned LENGTH = 16;

@@ -8,12 +8,12 @@ static __device__ __forceinline__ unsigned shared_address(const volatile void* p
     return address;
 }
 
-// Takes a word's bit without a look whether it was free: for a bit that nobody else can want yet.
+// Takes a word's bit without checking that it was free: for a bit that no other thread can want yet.
 static __device__ __forceinline__ void lock(unsigned word) {
     asm volatile("wl.ldslk.shared.b32 _, [%0];" ::"r"(word) : "memory");
 }
 
-// Stores, and frees the bit.
+// Stores a value and frees the bit.
 static __device__ __forceinline__ void put(unsigned word, int value) {
     asm volatile("wl.stsul.shared.b32 [%0], %1;" ::"r"(word), "r"(value) : "memory");
 }

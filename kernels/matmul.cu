@@ -1,4 +1,4 @@
-// c = a * b for square row-major matrices, a 16x16 tile a block.
+// c = a * b for square row-major matrices, one 16x16 tile per block.
 #include "warploom.cuh"
 
 const unsigned TILE = 16;

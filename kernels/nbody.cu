@@ -1,4 +1,4 @@
-// Gravitational acceleration on each body; positions pass through shared memory a block at a time.
+// Gravitational acceleration on each body; positions are staged in shared memory, one block of bodies at a time.
 #include "warploom.cuh"
 
 const unsigned MAX_BLOCK = 256;

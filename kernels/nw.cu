@@ -1,4 +1,4 @@
-// Needleman-Wunsch alignment scores, data-parallel: a block of one warp fills a tile, a launch an anti-diagonal of tiles.
+// Needleman-Wunsch scores, data-parallel: a block of one warp fills a tile, a launch fills an anti-diagonal of tiles.
 // Flags: -mllvm -disable-block-placement
 #include "nw.cuh"
 
@@ -10,7 +10,7 @@ static __device__ __forceinline__ void fill(const Problem& p, unsigned tile_row,
 
     if (t <= tile.columns) score[0][t] = *tile.score(0, t);
     if (0 < t && t <= tile.rows) score[t][0] = *tile.score(t, 0);
-    // Several loads, then their stores: a load whose value is stored at once holds up the ones behind it.
+    // Several loads, then their stores: storing a loaded value at once would stall the loads behind it.
     const unsigned AHEAD = 8;
 #pragma unroll 1
     for (unsigned r = 0; r < tile.rows; r += AHEAD) {
@@ -23,10 +23,10 @@ static __device__ __forceinline__ void fill(const Problem& p, unsigned tile_row,
     }
     __syncthreads();
 
-    // Thread t has row t of the tile; in step s, its cell of anti-diagonal s.
+    // Thread t has row t of the tile; in step s it computes its cell of anti-diagonal s.
 #pragma unroll 1
     for (unsigned s = 0; s < tile.rows + tile.columns - 1; ++s) {
-        unsigned c = s - t;  // where t > s it wraps, and is no column
+        unsigned c = s - t;  // wraps if t > s, and is then no column
         if (t < tile.rows && c < tile.columns)
             score[t + 1][c + 1] = best(score[t][c], score[t][c + 1], score[t + 1][c], gain[t][c], p.penalty);
         __syncthreads();

@@ -1,5 +1,5 @@
-// Needleman-Wunsch alignment scores as a dataflow of threads, one a cell, that synchronize with atomic spin locks (ICS'15,
-// Listing 14). A block of 32x32 threads fills a tile and its border; a launch is an anti-diagonal of tiles.
+// Needleman-Wunsch scores as a dataflow of threads, one per cell, that synchronize with atomic spin locks (ICS'15,
+// Listing 14). A block of 32x32 threads fills a tile and its border; a launch fills an anti-diagonal of tiles.
 // Flags: -mllvm -disable-block-placement
 #include "nw.cuh"
 
@@ -11,7 +11,7 @@ static __device__ __forceinline__ void fill(const Problem& p, unsigned tile_row,
     bool known = x == 0 || y == 0, inside = y <= tile.rows && x <= tile.columns;
     bool actor = inside && !known;
 
-    // A cell that is known has a free mutex from the start. A thread's own mutex is nobody else's before the barrier.
+    // A known cell's mutex is free from the start. Before the barrier no other thread uses a thread's own mutex.
     mutex[y][x] = 0;
     int gain = actor ? tile.gain(y, x) : 0;
     if (inside && known) score[y][x] = *tile.score(y, x);
@@ -39,8 +39,8 @@ static __device__ __forceinline__ void fill(const Problem& p, unsigned tile_row,
             score[y][x] = best(score[y - 1][x - 1], north, west, gain, p.penalty);
             atomicExch(&mutex[y][x], 0);
         }
-        // The compiler must not know that whoever fires leaves: it would move this behind the loop, where lanes of one
-        // warp wait for each other.
+        // Hide that a thread that fires leaves the loop: otherwise the compiler would move this code behind the loop, where
+        // lanes of one warp wait for each other.
         asm volatile("" : "+r"(finished));
     }
     *tile.score(y, x) = score[y][x];

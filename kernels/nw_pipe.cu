@@ -1,8 +1,8 @@
-// Needleman-Wunsch alignment scores as a dataflow of warps with few lock bits. ICS'15 names two limits of a thread a cell: the
-// lock bits, of which a tile of 31x31 cells takes all, and that lanes of one warp which wait for each other run one after
-// the other, "unless a perfect pipeline can be formed". Here is one: a lane has a row of the tile, a warp a block of 4, 8 or 16
-// columns. Lane r is r steps behind lane 0, so what it needs from the north was computed one step before, in lockstep.
-// Only the first column of a block waits, for another warp: 256, 128 or 64 bits a tile, so several tiles fit on an SM.
+// Needleman-Wunsch scores as a dataflow of warps with few lock bits. ICS'15 names two limits of one thread per cell: the
+// lock bits, all of which a tile of 31x31 cells takes, and that lanes of one warp that wait for each other run one after
+// another, "unless a perfect pipeline can be formed". Here is one: a lane has a row of the tile, a warp has 4, 8 or 16
+// columns. Lane r is r steps behind lane 0, so its northern input was computed one step before, in lockstep. Only the
+// first column of a warp waits, for another warp: 256, 128 or 64 bits per tile, so several tiles fit on an SM.
 // Flags: -mllvm -disable-block-placement
 #include "lock_bits.cuh"
 #include "nw.cuh"
@@ -10,26 +10,26 @@
 template <unsigned CELLS>
 struct Pipe {
     static const unsigned WARPS = SIDE / CELLS;
-    // token[w][r]: the cell of row r in the last column before block w, and its lock bit; row 0 is the one above the tile. Those
-    // of block 0 are the column to the left of the tile, and never locked.
+    // token[w][r]: the cell of row r in the last column before block w, with its lock bit; row 0 is above the tile. Those of
+    // block 0 are the column to the left of the tile and are never locked.
     volatile int token[WARPS][SIDE];
-    // The row above the tile, then its cells: what aligning their letters earns, until they have their scores. Lanes a step
-    // apart are in different banks.
+    // The row above the tile, then its cells: first the gain of aligning their letters, then their scores. Lanes one step
+    // apart access different banks.
     volatile int cell[SIDE + 1][SIDE];
 };
 
-// What a lane of a warp works with; addresses are of shared memory.
+// The state of a lane; addresses are those of shared memory.
 struct Lane {
-    int column, end;         // of the block, at the first step and after the last; negative: it does not begin yet
-    unsigned columns;        // cells it has, none if the tile has no such row
-    int takes_at, gives_at;  // the columns at which it takes a token and gives one, or NEVER
+    int column, end;         // within the block, at the first step and after the last; negative: not begun yet
+    unsigned columns;        // number of cells, 0 if the tile has no such row
+    int takes_at, gives_at;  // the columns at which it takes and gives a token, or NEVER
     unsigned token, next_token, cell;
     int west, corner;
 };
 const int NEVER = -0x40000000;
 
-// All steps of a warp. Loads are as far as can be from where their values are used: a step begins by asking for the token that
-// a lane needs in the next one, and ends with the loads of what the next one computes with.
+// All steps of a warp. Values are loaded as early as possible: a step begins by requesting the token that a lane needs in
+// the next step, and ends with the loads for the next step's computation.
 static __device__ __forceinline__ void run(const Lane& lane, int penalty) {
     asm volatile(
         "{\n\t"
@@ -79,7 +79,7 @@ static __device__ __forceinline__ void run(const Lane& lane, int penalty) {
         : "memory");
 }
 
-// `wait` is called by all threads before anything that other blocks write is read.
+// All threads call `wait` before they read anything that other blocks write.
 template <unsigned CELLS, class Wait>
 static __device__ __forceinline__ void fill_pipe(Pipe<CELLS>& s, const Problem& p, unsigned tile_row,
                                                  unsigned tile_column, const Wait& wait) {
@@ -87,9 +87,9 @@ static __device__ __forceinline__ void fill_pipe(Pipe<CELLS>& s, const Problem& 
     Tile tile(p, tile_row, tile_column);
     unsigned x = threadIdx.x, y = threadIdx.y, before = y * CELLS;  // `before`: columns before the block
 
-    // Rows of the tile go round the warps, a few at a time: first their loads, then the stores, as a load whose value is stored
-    // at once holds up the ones behind it. More would not fit the instruction cache. A tile with fewer rows has its last one
-    // several times.
+    // The warps share the rows of the tile, several rows at a time: first their loads, then the stores, because storing a
+    // loaded value at once would stall the loads behind it. More at a time would not fit the instruction cache. A tile with
+    // fewer rows repeats its last one.
     const unsigned AHEAD = 4;
     unsigned last_row = tile.rows - 1, last_column = tile.columns - 1;
 #pragma unroll 1
@@ -173,8 +173,8 @@ struct WaitForTiles {
     }
 };
 
-// The whole problem in one launch. Blocks take tiles in the order of `order` (row << 16 | column), in which a tile comes after
-// those it waits for: so whoever has those is at work, whichever blocks are resident.
+// The whole problem in one launch. Blocks take tiles in the order of `order` (row << 16 | column), in which a tile comes
+// after those it depends on. So the blocks with those tiles are already running, whichever blocks are resident.
 template <unsigned CELLS>
 static __device__ __forceinline__ void flow(const Problem& p, const unsigned* order, unsigned tiles, unsigned* next,
                                             unsigned* finished) {

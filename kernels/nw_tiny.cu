@@ -1,13 +1,13 @@
-// Needleman-Wunsch alignment scores as a dataflow of threads, one a cell, that synchronize with the lock bits of shared
-// memory (ICS'15, section 6). A block has a thread for each cell of a tile and of its border; a launch is an anti-diagonal
-// of tiles. The loops are the paper's critical-section form: west is a lane of the same warp, so whoever has both tokens must
-// fire inside of the loop. They are written as instructions, in the order of Listing 15.
+// Needleman-Wunsch scores as a dataflow of threads, one per cell, that synchronize with the lock bits of shared memory
+// (ICS'15, section 6). A block has a thread for each cell of a tile and its border; a launch is an anti-diagonal of tiles.
+// The loops are in the paper's critical-section form: the western neighbour is a lane of the same warp, so a thread with
+// both tokens must fire inside the loop. They are written as instructions, in the order of Listing 15.
 // Flags: -mllvm -disable-block-placement
 #include "lock_bits.cuh"
 #include "nw.cuh"
 
-// One channel a cell, for all of its consumers: who takes the token puts it back. A cell's word is its channel, so a tile
-// has as many lock bits as words. North or west were not there before the corner, so that needs no token.
+// One channel per cell for all its consumers: a consumer puts the token back. A cell's word is its channel, so a tile has
+// as many lock bits as words. The corner is older than north and west, so it needs no token.
 template <unsigned WIDTH>
 static __device__ __forceinline__ void fill_shared(const Problem& p, unsigned tile_row, unsigned tile_column) {
     __shared__ volatile int score[WIDTH][WIDTH];
@@ -52,11 +52,11 @@ static __device__ __forceinline__ void fill_shared(const Problem& p, unsigned ti
     *tile.score(y, x) = result;
 }
 
-// A channel for each consumer of a cell: who takes the token keeps it. Three lock bits a cell, and three words: those for
-// its eastern neighbour, for the southern and for the one in the south-east, each in an array of its own.
+// One channel per consumer of a cell: a consumer keeps the token. Three lock bits and three words per cell: for the
+// eastern, the southern and the south-eastern neighbour, each in its own array.
 template <unsigned WIDTH>
 static __device__ __forceinline__ void fill_private(const Problem& p, unsigned tile_row, unsigned tile_column) {
-    const int CHANNEL = 4 * WIDTH * WIDTH;  // from a channel of a cell to its next one, in bytes
+    const int CHANNEL = 4 * WIDTH * WIDTH;  // bytes from one channel of a cell to its next
     __shared__ volatile int channels[3][WIDTH][WIDTH];
     Tile tile(p, tile_row, tile_column, WIDTH - 1);
     unsigned x = threadIdx.x, y = threadIdx.y;
@@ -106,7 +106,7 @@ static __device__ __forceinline__ void fill_private(const Problem& p, unsigned t
             : "memory");
         *score = result;
     }
-    // Nobody put the tokens back. The next block on this SM finds its border's bits free only if this one leaves them so.
+    // The tokens were not put back. The next block on this SM needs free bits, so this one must free those of its border.
     __syncthreads();
     if (inside) {
         put(own, 0);

@@ -1,9 +1,9 @@
-// A kernel for every primitive of tinylock.cuh that runs on any GPU, with a result that can be checked and the cycles it took:
+// One kernel per primitive of tinylock.cuh that runs on any GPU, with a checkable result and the cycles it took:
 // `warploom work primitives`. Those on lock bits are in tinylocks.cu.
 // Flags: -mllvm -disable-block-placement -fno-unroll-loops
 #include "primitives.cuh"
 
-// ---- One thread on each lock, nobody else: what taking and releasing costs. out[t] = rounds. ----
+// ---- One thread per lock, no contention: the cost of taking and releasing. out[t] = rounds. ----
 
 extern "C" __global__ void spin_alone(unsigned* out, unsigned* cycles, unsigned rounds) {
     __shared__ unsigned words[32], mutexes[32];
@@ -20,7 +20,7 @@ extern "C" __global__ void spin_alone(unsigned* out, unsigned* cycles, unsigned 
     out[t] = *word;
 }
 
-// ---- Two warps send a value to and fro (primitives.cuh). ----
+// ---- Two warps send a value back and forth (primitives.cuh). ----
 
 struct SpinPair {
     volatile unsigned* words;
@@ -111,8 +111,8 @@ extern "C" __global__ void block_barrier(unsigned* out, unsigned* cycles, unsign
     out[threadIdx.x] = passed;
 }
 
-// ---- Barriers of the grid. Each turn a block writes a word and reads its neighbour's of the turn before: out[b] = rounds if none was early
-// or late. `words` is zero: what the barrier needs, then a word a block from 8192 on. ----
+// ---- Barriers of the grid. In each turn a block writes a word and reads its neighbour's of the turn before: out[b] =
+// rounds if none was early or late. `words` is zero: the barrier's words, then one word per block from 8192 on. ----
 
 template <class Barrier>
 static __device__ __forceinline__ void all_blocks(Barrier barrier, unsigned* out, unsigned* cycles, unsigned rounds,

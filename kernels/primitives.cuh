@@ -9,10 +9,10 @@ static __device__ __forceinline__ unsigned now() {
     return cycles;
 }
 
-// ---- Two warps send a value to and fro, one more each time. out[t] = 2 * rounds, by warp 0. ----
+// ---- Two warps send a value back and forth, adding one each time. out[t] = 2 * rounds, by warp 0. ----
 
-// Both directions of a channel, as one of the schemes makes it. The side that gives calls `hold` before the barrier, the one that
-// takes `finish` in the end.
+// `Pair` is a channel in both directions, built on one of the primitives. The giving side calls `hold` before the barrier,
+// the taking side calls `finish` at the end.
 template <class Pair>
 static __device__ __forceinline__ void to_and_fro(Pair pair, unsigned* out, unsigned* cycles, unsigned rounds) {
     unsigned warp = threadIdx.x / 32, value = 0;

@@ -1,7 +1,7 @@
-// Waiting for another thread: three patterns that ask something of the scheduler.
+// Three patterns of waiting for another thread, each with different demands on the scheduler.
 #include "warploom.cuh"
 
-// Safe on any SIMT machine: the lock is released inside the iteration that took it.
+// Safe on any SIMT machine: the lock is released in the iteration that took it.
 extern "C" __global__ void spinlock_inc(unsigned* lock, unsigned* counter, unsigned rounds) {
 #pragma unroll 1
     for (unsigned r = 0; r < rounds; ++r) {
@@ -14,13 +14,13 @@ extern "C" __global__ void spinlock_inc(unsigned* lock, unsigned* counter, unsig
                 atomicExch(lock, 0);
                 done = 1;
             }
-            // Hides the flag's value: knowing it, a compiler would move the section behind the loop.
+            // Hides the flag's value: otherwise the compiler would move the section behind the loop.
             asm volatile("" : "+r"(done));
         }
     }
 }
 
-// Needs independent progress of the lanes of a warp: the winner leaves the loop before it releases.
+// Needs lanes of a warp to progress independently: the winner leaves the loop before it releases the lock.
 extern "C" __global__ void naivelock(unsigned* lock, unsigned* counter) {
     while (atomicCAS(lock, 0, 1) != 0) {
     }
@@ -30,7 +30,7 @@ extern "C" __global__ void naivelock(unsigned* lock, unsigned* counter) {
     atomicExch(lock, 0);
 }
 
-// Needs the first and the last block to be resident together.
+// Needs the first and the last block to be resident at the same time.
 extern "C" __global__ void crosscta(unsigned* flag, unsigned* out) {
     if (threadIdx.x != 0) return;
     unsigned last = gridDim.x - 1;

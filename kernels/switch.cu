@@ -28,7 +28,7 @@ extern "C" __global__ void classify(const unsigned* in, unsigned* out, unsigned 
 }
 
 #ifndef WL_BEFORE_PTX60
-// The indexed branch spelled out, since not every compiler makes one of a switch.
+// The indexed branch written out, since not every compiler makes one from a switch.
 extern "C" __global__ void jumptable(const unsigned* in, unsigned* out, unsigned n) {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= n) return;

@@ -1,9 +1,9 @@
-// A kernel for every primitive of tinylock.cuh on lock bits, with a result that can be checked and the cycles it took:
-// `warploom work primitives`. Those on anything else are in primitives.cu.
+// One kernel per primitive of tinylock.cuh on lock bits, with a checkable result and the cycles it took:
+// `warploom work primitives`. The others are in primitives.cu.
 // Flags: -mllvm -disable-block-placement -fno-unroll-loops
 #include "primitives.cuh"
 
-// ---- One thread on each lock, nobody else: what taking and releasing costs. out[t] = rounds. ----
+// ---- One thread per lock, no contention: the cost of taking and releasing. out[t] = rounds. ----
 
 extern "C" __global__ void tiny_alone(unsigned* out, unsigned* cycles, unsigned rounds) {
     __shared__ unsigned words[32];
@@ -17,7 +17,7 @@ extern "C" __global__ void tiny_alone(unsigned* out, unsigned* cycles, unsigned 
     tl_unlock(word);
 }
 
-// ---- Two warps send a value to and fro (primitives.cuh). ----
+// ---- Two warps send a value back and forth (primitives.cuh). ----
 
 struct TinyPair {
     unsigned* words;
@@ -27,7 +27,7 @@ struct TinyPair {
     __device__ void finish(unsigned way) { tl_unlock(&words[32 * way + threadIdx.x % 32]); }
 };
 
-// The bit of a word that lane 0 has for itself: its own value.
+// The lock bit is that of lane 0's word.
 struct VotePair {
     volatile unsigned* words;
     __device__ unsigned* bit(unsigned way) { return (unsigned*)&words[32 * way]; }
@@ -53,14 +53,14 @@ extern "C" __global__ void vote_pair(unsigned* out, unsigned* cycles, unsigned r
     to_and_fro(VotePair{words}, out, cycles, rounds);
 }
 
-// ---- One warp sends, the others, 7 at most, receive and answer. out[t] = 1 + 2 + … + rounds, for warp 0 that of all answers. ----
+// ---- One warp sends; up to 7 others receive and answer. out[t] = 1 + 2 + … + rounds; warp 0 sums all answers. ----
 
-// Warp 0 sends 1, 2, 3 … and waits for all answers before the next. The answers are the many-to-one form.
+// Warp 0 sends 1, 2, 3 … and waits for all answers before the next. The answers use the many-to-one form.
 template <bool SHARED>
 static __device__ __forceinline__ void send_to_all(unsigned* out, unsigned* cycles, unsigned rounds) {
     __shared__ unsigned there[8 * 32], back[8 * 32];
     unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32, consumers = blockDim.x / 32 - 1;
-    // A shared channel has two words, used in turn: the producer takes the other one again while nobody looks at it.
+    // A shared channel has two words, used alternately: the producer retakes one while the consumers use the other.
     if (warp == 0) {
         if (SHARED) {
             tl_lock(&there[lane]);

@@ -1,4 +1,4 @@
-// c = a + b, one element a thread.
+// c = a + b, one element per thread.
 #include "warploom.cuh"
 
 extern "C" __global__ void vecadd(const float* a, const float* b, float* c, unsigned n) {

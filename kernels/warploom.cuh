@@ -27,7 +27,7 @@
 #define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
 #define __noinline__ __attribute__((noinline))
 #define __forceinline__ inline __attribute__((always_inline))
-// Without debug data of their own, so that line tables name the line that calls them.
+// Without debug data, so that line tables name the calling line.
 #define WL_FN static __device__ __forceinline__ __attribute__((nodebug))
 
 typedef __SIZE_TYPE__ size_t;

@@ -1,4 +1,4 @@
-// Votes, matches and the other shuffles: six words a thread.
+// Votes, matches and the other shuffles: six words per thread.
 #include "warploom.cuh"
 
 extern "C" __global__ void warpops(const unsigned* in, unsigned* out) {

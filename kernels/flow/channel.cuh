@@ -1,26 +1,26 @@
-// Channels for kernels: bounded queues in global memory that many wavefronts fill and empty at once.
+// Channels for kernels: bounded queues in global memory that many wavefronts fill and empty concurrently.
 //
-// A channel is three arrays: elements, a control array of twice as many entries that says in which order elements became
-// ready, and a count of freed elements for each group of them. Producers reserve at `tail`, fill, reserve an entry at
-// `reserve` and publish by moving `ready` over entries that are written. The aggregator starts wavefronts on ready
-// entries and moves `head` over groups that are freed. Nobody waits for anybody: what a producer cannot publish because
-// an earlier one has not written its entries yet, that one publishes with its own.
+// A channel has three arrays: the elements, a control array with twice as many entries that lists elements in the order
+// in which they became ready, and a `done` counter per group of elements. Producers reserve elements at `tail`, fill them,
+// reserve entries at `reserve`, and publish by advancing `ready` over written entries. The aggregator starts wavefronts on
+// ready entries and advances `head` over freed groups. Nobody waits: entries that a producer cannot publish yet, because an
+// earlier producer has not written its own, are published by that earlier producer.
 //
-// Positions count up for ever and wrap at 2^32; a slot is a position modulo the channel's width, a power of two.
+// Positions only grow and wrap at 2^32; a slot is a position modulo the channel's width, a power of two.
 #pragma once
 #include "../warploom.cuh"
 
 typedef unsigned long long u64;
 
-// One line each for what does not change, what producers reserve, what the aggregator frees, and what is published.
+// One cache line each for the constants, the reserved, the freed and the published counters.
 struct alignas(64) Channel {
     char* elements;
     unsigned* entries;
     unsigned* done;
     unsigned width;
-    unsigned slot_stride;  // bytes from an element to the next, and from a word of one to its next word:
+    unsigned slot_stride;  // bytes from an element to the next, and from a word of an element to its next:
     unsigned word_stride;  // an array of structures, or a structure of arrays
-    unsigned group_shift;  // log2 of the elements that share a count
+    unsigned group_shift;  // log2 of the elements that share a `done` counter
     unsigned lane_by_lane; // reserve for one lane at a time
     alignas(64) unsigned tail;
     alignas(64) unsigned head;
@@ -28,7 +28,7 @@ struct alignas(64) Channel {
     alignas(64) unsigned ready;
 };
 
-// What the aggregator tells a wavefront: which elements are its own. The first parameter of every kernel.
+// What the aggregator passes to a wavefront: which elements to process. The first parameter of every kernel.
 struct Work {
     Channel* source;
     unsigned first;  // position in the control array
@@ -37,7 +37,7 @@ struct Work {
     unsigned unused;
 };
 
-// Whole wavefronts.
+// Operations on whole wavefronts.
 
 WL_FN u64 wave_active() {
     u64 lanes;
@@ -62,7 +62,7 @@ WL_FN unsigned wave_from(unsigned value, unsigned lane) {
 WL_FN void wave_yield(const void* resource) { asm volatile("wl.yield.b64 %0;" ::"l"(resource) : "memory"); }
 WL_FN unsigned lowest(u64 lanes) { return __builtin_ctzll(lanes); }
 
-// The sum of the counts of lanes below this one. `all` is the sum of the counts of all lanes.
+// The sum of the counts of all lower lanes. `all` becomes the sum over all lanes.
 WL_FN unsigned prefix_sum(unsigned count, unsigned& all) {
     const u64 below = (1ull << wave_lane()) - 1;
     unsigned offset = 0;
@@ -101,7 +101,7 @@ template <class T> WL_FN void write(const Channel* channel, unsigned position, c
     for (unsigned i = 0; i < sizeof(words) / 4; i++) *word_of(channel, position, i) = words[i];
 }
 
-// Reserving, a lane at a time: the plain channel that Figure 17 of the paper starts from.
+// Reserving one lane at a time: the baseline of the paper's Figure 17.
 
 WL_FN bool talloc_by_lane(Channel* channel, unsigned count, unsigned& position) {
     for (;;) {
@@ -123,7 +123,7 @@ WL_FN unsigned reserve_by_lane(Channel* channel, unsigned count) {
     }
 }
 
-// A control entry names a slot and has a last bit that is another on each turn around the array.
+// A control entry holds a slot. Its low bit flips on each pass through the array, to tell written entries from old ones.
 WL_FN unsigned entry_turn(const Channel* channel, unsigned at) { return (at / (2 * channel->width) & 1) ^ 1; }
 WL_FN unsigned* entry_of(const Channel* channel, unsigned at) {
     return channel->entries + (at & (2 * channel->width - 1));
@@ -132,8 +132,8 @@ WL_FN bool is_written(const Channel* channel, unsigned at) {
     return (now(entry_of(channel, at)) & 1) == entry_turn(channel, at);
 }
 
-// Entries `first` to `end`, which this lane has written, become ready, if all before them are. Returns whether this lane is
-// the one that made them so, and so has to look at those behind.
+// Makes entries `first` to `end`, which this lane has written, ready if all entries before them are. Returns whether
+// this lane did so; it must then look at the entries behind them.
 WL_FN bool publish_own(Channel* channel, unsigned first, unsigned end) {
     unsigned old = now(&channel->ready);
     while (old - first < end - first) {
@@ -141,7 +141,7 @@ WL_FN bool publish_own(Channel* channel, unsigned first, unsigned end) {
         if (seen == old) return true;
         old = seen;
     }
-    // Either one before is not written, and whoever writes it takes these along; or they have been taken.
+    // Either an earlier entry is unwritten, and its producer will publish these too, or they are published already.
     return false;
 }
 
@@ -155,8 +155,8 @@ WL_FN void publish_by_lane(Channel* channel, unsigned first, unsigned end) {
 
 // The calls of the paper's Table 1.
 
-// `all` elements, if there is room for all of them: for one lane of a wavefront. What others do between the load and the
-// CAS makes it try again, so there is next to nothing between them.
+// Reserves `all` elements if there is room for all of them; called by one lane of a wavefront. Another wavefront's
+// reservation between the load and the CAS forces a retry, so there is next to nothing between them.
 WL_FN bool reserve_room(Channel* channel, unsigned all, unsigned& position) {
     const unsigned width = channel->width;
     unsigned head = now(&channel->head), old = now(&channel->tail);
@@ -174,8 +174,8 @@ WL_FN bool reserve_room(Channel* channel, unsigned all, unsigned& position) {
     }
 }
 
-// Reserves `count` adjacent elements for each active lane, with one CAS for as many lanes as there is room for, the lowest
-// first. False for lanes that get none. What a lane gets it must fill and enqueue before it waits for anything.
+// Reserves `count` adjacent elements for each active lane, with one CAS for as many lanes as there is room for, lowest
+// lanes first. False for lanes that get none. A lane must fill and enqueue its elements before it waits for anything.
 WL_FN bool talloc(Channel* channel, unsigned count, unsigned& position) {
     if (channel->lane_by_lane) return talloc_by_lane(channel, count, position);
     unsigned all, old = 0;
@@ -202,7 +202,7 @@ WL_FN bool talloc(Channel* channel, unsigned count, unsigned& position) {
     }
 }
 
-// Makes elements from `talloc` ready. Their words are visible to whoever is started on them.
+// Makes elements from `talloc` ready. Their words are visible to the wavefronts that are started on them.
 WL_FN void enq(Channel* channel, unsigned position, unsigned count) {
     __threadfence();
     const unsigned mask = channel->width - 1;
@@ -226,8 +226,8 @@ WL_FN void enq(Channel* channel, unsigned position, unsigned count) {
     __threadfence();
     bool ours = false;
     if (wave_lane() == leader) ours = publish_own(channel, first, first + all);
-    // As many entries behind ours as there are lanes are looked at in a step, to the first that is not written. Whoever
-    // writes that one looks after its own writing, so none is left behind.
+    // Looks at one entry behind ours per lane in each step, up to the first unwritten one. The producer of that entry looks
+    // after writing it, so none is left behind.
     for (unsigned end = first + all; wave_ballot(ours);) {
         __threadfence();
         const u64 missing = wave_ballot(!is_written(channel, end + rank));
@@ -238,23 +238,23 @@ WL_FN void enq(Channel* channel, unsigned position, unsigned count) {
     }
 }
 
-// This lane's number among the elements of its start, and whether it has one.
+// This lane's index among the elements of its start, and whether it has an element.
 WL_FN unsigned work_index() { return blockIdx.x * 64 + threadIdx.x; }
 WL_FN bool has_work(const Work& work) { return work_index() < work.count; }
 
 // The position of this lane's element.
 WL_FN unsigned deq(const Work& work) { return *entry_of(work.source, work.first + work_index()) >> 1; }
 
-// This lane's element is not needed any more, and what was made of it is visible.
+// Marks this lane's element as done, after everything made from it is visible.
 WL_FN void tfree(const Work& work, unsigned position) {
     __threadfence();
     const unsigned slot = position & (work.source->width - 1);
     atomicAdd(work.source->done + (slot >> work.source->group_shift), 1u);
 }
 
-// `count` elements for each active lane, as many lanes at a time as there is room for: `fill(position)` writes the elements
-// of a lane; when they are ready, `then(position)` does what may wait again. Where there is no room, the wavefront yields
-// and tries again when it is restarted.
+// Puts `count` elements for each active lane, for as many lanes at a time as there is room for. `fill(position)` writes
+// a lane's elements; once they are ready, `then(position)` does what may wait again. If there is no room, the wavefront
+// yields and retries when it is restarted.
 template <class Fill, class Then> WL_FN void put(Channel* channel, unsigned count, Fill fill, Then then) {
     bool todo = count != 0;
     while (wave_ballot(todo)) {
@@ -274,7 +274,7 @@ template <class Fill> WL_FN void put(Channel* channel, unsigned count, Fill fill
     put(channel, count, fill, [](unsigned) {});
 }
 
-// The same in one attempt: false for lanes for which there is no room.
+// Like `put`, in one attempt: false for lanes for which there is no room.
 template <class Fill> WL_FN bool offer(Channel* channel, unsigned count, Fill fill) {
     unsigned position;
     const bool room = talloc(channel, count, position);

@@ -1,7 +1,7 @@
 // Fibonacci numbers: the example of Figure 6, and the Cilk program of Figure 8.
 #include "channel.cuh"
 
-// Figure 6: every task of the naive recursion that ends adds 1 to the result.
+// Figure 6: every leaf task of the naive recursion adds 1 to the result.
 extern "C" __global__ void fib_naive(Work work, Channel* tasks, unsigned* result) {
     if (!has_work(work)) return;
     const unsigned source = deq(work);
@@ -27,7 +27,7 @@ struct Sum {
     unsigned terms[2];
 };
 
-// Lines 2 to 5 of Figure 8: two tasks one level deeper, and what follows their sync at this level.
+// Lines 2 to 5 of Figure 8: two tasks one level deeper, and their continuation after the sync at this level.
 extern "C" __global__ void fib(Work work, Channel* sums) {
     if (!has_work(work)) return;
     const unsigned source = deq(work);
@@ -49,7 +49,7 @@ extern "C" __global__ void fib(Work work, Channel* sums) {
     tfree(work, source);
 }
 
-// The recursion in one lane: depth first, as work-first scheduling goes.
+// The recursion in one lane: depth first, as in work-first scheduling.
 WL_FN unsigned fib_alone(unsigned n) {
     unsigned waiting[32], depth = 0, sum = 0;
     for (;;) {
@@ -63,7 +63,7 @@ WL_FN unsigned fib_alone(unsigned n) {
     }
 }
 
-// The same, but where there is no room for tasks the lane does them itself: help-first while there is, work-first after.
+// Like `fib`, but without room for tasks the lane runs them itself: help-first while there is room, work-first after.
 extern "C" __global__ void fib_hybrid(Work work, Channel* sums) {
     if (!has_work(work)) return;
     const unsigned source = deq(work);
@@ -94,7 +94,7 @@ extern "C" __global__ void fib_hybrid(Work work, Channel* sums) {
     tfree(work, source);
 }
 
-// Line 7: the sum of both.
+// Line 7: the sum of both results.
 extern "C" __global__ void fib_sum(Work work) {
     if (!has_work(work)) return;
     const unsigned source = deq(work);

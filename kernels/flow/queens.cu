@@ -1,8 +1,8 @@
-// Placements of n queens that do not attack each other: a Cilk program.
+// Counts the placements of n queens that do not attack each other: a Cilk program.
 #include "queens.cuh"
 
-// Counts the placements in the rows that are left, in one lane. A word a row is all that it keeps: the columns still to be
-// tried and the one that has the queen; boards are undone. `right` is kept 16 bits higher, so that nothing is shifted out.
+// Counts the placements in the remaining rows, in one lane. Keeps one word per row: the columns still to be tried and
+// the queen's column; boards are undone. `right` is kept 16 bits higher, so that nothing is shifted out.
 WL_FN unsigned solve(Board board, unsigned n, unsigned rows) {
     unsigned kept[16], depth = 0, found = 0;
     unsigned columns = board.columns, left = board.left, right = board.right << 16;
@@ -47,7 +47,7 @@ struct Counts {
 };
 constexpr unsigned FIRST_COUNT = 4;
 
-// A task for each column of the next row that is not attacked; the last rows are one task.
+// Spawns a task for each column of the next row that is not attacked; the last rows are one task.
 extern "C" __global__ void queens(Work work, Channel* counts, unsigned n, unsigned serial_rows) {
     if (!has_work(work)) return;
     const unsigned source = deq(work);

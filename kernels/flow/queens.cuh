@@ -1,8 +1,8 @@
-// A board of queens, row by row.
+// A board of queens, filled row by row.
 #pragma once
 #include "channel.cuh"
 
-// Attacked columns, and diagonals as they meet the next row.
+// Attacked columns, and the diagonals as they hit the next row.
 struct Board {
     unsigned columns, left, right;
 };

@@ -1,8 +1,8 @@
-// Placements of n queens without tasks.
+// Counts the placements of n queens without tasks.
 #include "queens.cuh"
 
-// The recursion flattened: the host has placed the first queens in every way; a thread counts the rest of one board with a
-// stack in shared memory, and a block adds up.
+// The recursion flattened: the host has placed the first queens in all ways. Each thread counts the completions of one
+// board with a stack in shared memory, and a block adds them up.
 constexpr unsigned FLAT_THREADS = 128, FLAT_ROWS = 15;
 
 extern "C" __global__ void queens_flat(const Board* boards, unsigned count, unsigned n, unsigned rows, unsigned* results) {

@@ -1,4 +1,4 @@
-// A test of channels: a range of numbers is split until each is alone, goes around some times, and is counted.
+// A test of channels: a range of numbers is split until each is alone, passes around several times, and is counted.
 #include "channel.cuh"
 
 struct Range {

@@ -1,4 +1,4 @@
-// Merge sort in four ways, as a Cilk program: quarters are sorted, merged in pairs, and the pairs merged; merges are recursive.
+// Four-way merge sort as a Cilk program: quarters are sorted, merged in pairs, and the pairs merged. Merges recurse.
 #include "channel.cuh"
 
 struct Range {
@@ -11,7 +11,7 @@ struct Merge {
     unsigned x_count, y_count;
 };
 
-// The next number comes from one array or the other; only that one's next is read.
+// The next number comes from one array or the other; only that array's next number is read.
 WL_FN void merge_alone(const Merge& m) {
     const unsigned *x = m.x, *y = m.y, *x_end = x + m.x_count, *y_end = y + m.y_count;
     unsigned* out = m.out;
@@ -28,7 +28,7 @@ WL_FN void merge_alone(const Merge& m) {
     }
 }
 
-// Runs of four by insertion, then merges from one array into the other and back.
+// Sorts runs of four by insertion, then merges from one array into the other and back.
 WL_FN void sort_alone(unsigned* values, unsigned* other, unsigned count) {
     for (unsigned first = 0; first < count; first += 4) {
         const unsigned end = min(first + 4, count);
@@ -79,7 +79,7 @@ extern "C" __global__ void sort(Work work, Channel* quarters, unsigned* values, 
     tfree(work, source);
 }
 
-// After the sync of four quarters: two merges into the second array.
+// After the sync of the four quarters: two merges into the second array.
 extern "C" __global__ void sort_quarters(Work work, Channel* halves, Channel* merges, unsigned* values, unsigned* other) {
     if (!has_work(work)) return;
     const unsigned source = deq(work);
@@ -99,7 +99,7 @@ extern "C" __global__ void sort_quarters(Work work, Channel* halves, Channel* me
     tfree(work, source);
 }
 
-// After the sync of two merges: one merge back.
+// After the sync of the two merges: one merge back.
 extern "C" __global__ void sort_halves(Work work, Channel* merges, unsigned* values, unsigned* other) {
     if (!has_work(work)) return;
     const unsigned source = deq(work);
@@ -112,7 +112,7 @@ extern "C" __global__ void sort_halves(Work work, Channel* merges, unsigned* val
     tfree(work, source);
 }
 
-// Splits the longer array in the middle and the other where the middle belongs, until the shorter one is short.
+// Splits the longer array in the middle and the other where that value belongs, until the shorter one is short.
 extern "C" __global__ void sort_merge(Work work, unsigned base) {
     if (!has_work(work)) return;
     const unsigned source = deq(work);

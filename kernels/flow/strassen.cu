@@ -1,7 +1,7 @@
-// A product of matrices by recursion: each is divided into four down to tiles of 16x16, whose products are added atomically.
+// Recursive matrix product: each matrix is split into four, down to 16x16 tiles, whose products are added atomically.
 #include "channel.cuh"
 
-// Offsets of three submatrices, and their rows.
+// Offsets of three submatrices, and their number of rows.
 struct Product {
     unsigned a, b, c, size;
 };

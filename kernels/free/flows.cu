@@ -2,8 +2,8 @@
 // Flags: -mllvm -disable-block-placement
 #include "../warploom.cuh"
 
-// out[p] = (the sum of charge_q * exp(-a2 |d|^2), and of that times d) over the particles q of the box and of those around
-// it; particles are (x, y, z, charge), `each` a box, boxes in a cube of `side`. A block a box, a thread a particle.
+// out[p] = the sums of charge_q * exp(-a2 |d|^2), and of that times d, over the particles q of p's box and its neighbours.
+// Particles are (x, y, z, charge), `each` per box, boxes in a cube of `side`. One block per box, one thread per particle.
 extern "C" __global__ void lava_forces(const float4* particles, float4* out, unsigned side, unsigned each, float a2) {
     extern __shared__ float4 near[];
     unsigned box = blockIdx.x, t = threadIdx.x;
@@ -29,7 +29,7 @@ extern "C" __global__ void lava_forces(const float4* particles, float4* out, uns
 }
 
 const unsigned FACES = 4;
-const unsigned VARIABLES = 5;  // density, momentum in three directions, energy: an array each
+const unsigned VARIABLES = 5;  // density, momentum in three directions, energy: one array each
 const float GAMMA = 1.4f;
 
 struct State {
@@ -46,9 +46,9 @@ static __device__ __forceinline__ State state(const float* variables, unsigned c
     return s;
 }
 
-// One step: updated = variables - rate * the flux through the faces, the mean of both sides' and a part of their difference.
-// neighbours[f][i] is the cell behind face f of cell i, normals[3 f + axis][i] where that is. A face without a cell is open
-// to the cell itself.
+// One step: updated = variables - rate * the flux through the faces: the mean of both sides, and a part of their
+// difference. neighbours[f][i] is the cell behind face f of cell i, normals[3 f + axis][i] the face's direction. A face
+// without a neighbour borders on the cell itself.
 extern "C" __global__ void cfd_step(const float* variables, const unsigned* neighbours, const float* normals,
                                     float* updated, unsigned cells, float rate) {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,11 +1,11 @@
-// Grids: heat (hot spot), speckle (SRAD), cheapest ways (path finder).
+// Grids: heat (hot spot), speckle (SRAD), cheapest paths (path finder).
 // Flags: -mllvm -disable-block-placement
 #include "../warploom.cuh"
 
 const unsigned SIDE = 16;  // of a block
-const unsigned SPAN = 256; // columns of a block of path finder
+const unsigned SPAN = 256; // columns per block of path finder
 
-// One step: each cell goes by `rate` towards its neighbours, an edge having itself beyond it, and is heated by its power.
+// One step: each cell moves by `rate` towards its neighbours and is heated by its power. An edge is its own neighbour.
 extern "C" __global__ void hotspot_step(const float* from, const float* power, float* to, unsigned n, float rate) {
     __shared__ float tile[SIDE + 2][SIDE + 2];
     unsigned x = blockIdx.x * SIDE + threadIdx.x, y = blockIdx.y * SIDE + threadIdx.y;
@@ -24,7 +24,7 @@ extern "C" __global__ void hotspot_step(const float* from, const float* power, f
     }
 }
 
-// How easily each cell spreads: little where the image changes much against `noise`.
+// How much each cell diffuses: little where the image changes much compared to `noise`.
 extern "C" __global__ void srad_coefficients(const float* image, float* spread, unsigned n, float noise) {
     unsigned x = blockIdx.x * SIDE + threadIdx.x, y = blockIdx.y * SIDE + threadIdx.y;
     if (x >= n || y >= n) return;
@@ -38,7 +38,7 @@ extern "C" __global__ void srad_coefficients(const float* image, float* spread, 
     spread[y * n + x] = c < 0.0f ? 0.0f : c > 1.0f ? 1.0f : c;
 }
 
-// Each cell goes towards its neighbours as they spread.
+// Each cell moves towards its neighbours according to their diffusion.
 extern "C" __global__ void srad_update(const float* image, const float* spread, float* updated, unsigned n, float rate) {
     unsigned x = blockIdx.x * SIDE + threadIdx.x, y = blockIdx.y * SIDE + threadIdx.y;
     if (x >= n || y >= n) return;
@@ -50,8 +50,8 @@ extern "C" __global__ void srad_update(const float* image, const float* spread, 
     updated[at] = here + 0.25f * rate * sum;
 }
 
-// `rows` more rows of the cheapest ways down: cost[c] = weights[r][c] + min(cost[c-1], cost[c], cost[c+1]). A block's outer
-// columns become unknown, one a row, so blocks overlap by `rows` on either side.
+// `rows` more rows of the cheapest paths down: cost[c] = weights[r][c] + min(cost[c-1], cost[c], cost[c+1]). A block's
+// outer columns become unknown, one per row, so blocks overlap by `rows` on either side.
 extern "C" __global__ void pathfinder_rows(const unsigned* weights, const unsigned* from, unsigned* to, unsigned columns,
                                            unsigned first_row, unsigned rows) {
     __shared__ unsigned cost[2][SPAN];

@@ -1,11 +1,11 @@
-// Tracking points of a wall from frame to frame: a block looks around the place of its point for the patch that differs least
-// from the point's template.
+// Tracks points of a wall from frame to frame: a block searches around its point for the patch that differs least from
+// the point's template.
 // Flags: -mllvm -disable-block-placement
 #include "../warploom.cuh"
 
-// places[p], (x, y), goes on by at most `reach` in each direction. templates[p] has (2 radius + 1)^2 pixels, and the frame a
-// border of `reach + radius` that no point comes into. The block has a power of two of threads: the loops over pixels grow by
-// it. Dynamic shared memory: the square of the window's side, and twice the threads, in words.
+// places[p], (x, y), moves by at most `reach` in each direction. templates[p] has (2 radius + 1)^2 pixels, and the frame
+// has a border of `reach + radius` that no point enters. The block size must be a power of two, by which the loops over
+// pixels advance. Dynamic shared memory, in words: the square of the window's side, and twice the number of threads.
 extern "C" __global__ void heartwall_track(const unsigned char* frame, unsigned width, unsigned height,
                                            const unsigned char* templates, unsigned* places, unsigned radius,
                                            unsigned reach) {

@@ -1,10 +1,10 @@
-// Matrices: LU decomposition in blocks, Gaussian elimination, a layer of a neural network (back-propagation).
+// Matrices: blocked LU decomposition, Gaussian elimination, a layer of a neural network (back-propagation).
 // Flags: -mllvm -disable-block-placement
 #include "../warploom.cuh"
 
-const unsigned B = 16;  // rows of a block of the decomposition
+const unsigned B = 16;  // rows per block of the decomposition
 
-// The block at (at, at): its L below, its U on and above the diagonal. One block of B threads.
+// The block at (at, at): L below the diagonal, U on and above it. One block of B threads.
 extern "C" __global__ void lud_diagonal(float* a, unsigned n, unsigned at) {
     __shared__ float block[B][B + 1];
     unsigned t = threadIdx.x;
@@ -26,7 +26,7 @@ extern "C" __global__ void lud_diagonal(float* a, unsigned n, unsigned at) {
     for (unsigned r = 0; r < B; ++r) corner[r * n + t] = block[r][t];
 }
 
-// The blocks right of it (of even numbers) and below it (of odd ones): B threads a block.
+// The blocks to the right (even numbers) and below (odd numbers): B threads per block.
 extern "C" __global__ void lud_perimeter(float* a, unsigned n, unsigned at) {
     __shared__ float diagonal[B][B + 1], block[B][B + 1];
     unsigned t = threadIdx.x, away = at + (blockIdx.x / 2 + 1) * B;
@@ -62,7 +62,7 @@ extern "C" __global__ void lud_perimeter(float* a, unsigned n, unsigned at) {
     for (unsigned r = 0; r < B; ++r) corner[r * n + t] = block[r][t];
 }
 
-// The rest of the matrix less the product of the two: BxB threads a block.
+// The rest of the matrix minus the product of the two: BxB threads per block.
 extern "C" __global__ void lud_internal(float* a, unsigned n, unsigned at) {
     __shared__ float left[B][B], upper[B][B];
     unsigned x = threadIdx.x, y = threadIdx.y;
@@ -82,7 +82,7 @@ extern "C" __global__ void gaussian_factors(const float* a, float* factors, unsi
     if (i < n) factors[i] = a[i * n + k] / a[k * n + k];
 }
 
-// Those rows, and their right sides, less the factor times row k.
+// Those rows and their right sides, minus the factor times row k.
 extern "C" __global__ void gaussian_eliminate(float* a, float* right, const float* factors, unsigned n, unsigned k) {
     unsigned column = k + blockIdx.x * blockDim.x + threadIdx.x, i = k + 1 + blockIdx.y * blockDim.y + threadIdx.y;
     if (i >= n || column >= n) return;
@@ -91,14 +91,14 @@ extern "C" __global__ void gaussian_eliminate(float* a, float* right, const floa
     if (column == k) right[i] -= factor * right[k];
 }
 
-// hidden[j] = 1 / (1 + exp(-sum of in[i] * weights[i][j])): a block a hidden unit, a power of two of threads, of which there
-// are as many words of dynamic shared memory.
+// hidden[j] = 1 / (1 + exp(-sum of in[i] * weights[i][j])): one block per hidden unit. The block size must be a power of
+// two, with as many words of dynamic shared memory.
 extern "C" __global__ void backprop_forward(const float* in, const float* weights, float* hidden, unsigned inputs,
                                             unsigned units) {
     extern __shared__ float sums[];
     unsigned t = threadIdx.x, j = blockIdx.x;
     float sum = 0;
-    // Counted in turns: a step of a power of two would be what merge sort and heart wall are there for.
+    // Counts iterations: loops that step by a power of two are covered by merge sort and heart wall.
     unsigned turns = (inputs + blockDim.x - 1 - t) / blockDim.x;
 #pragma unroll 1
     for (unsigned turn = 0, i = t; turn < turns; ++turn, i += blockDim.x) sum += in[i] * weights[i * units + j];
@@ -112,7 +112,7 @@ extern "C" __global__ void backprop_forward(const float* in, const float* weight
     if (t == 0) hidden[j] = 1.0f / (1.0f + __nvvm_ex2_approx_f(-1.44269504f * sums[0]));
 }
 
-// weights[i][j] += rate * in[i] * deltas[j] + momentum * changes[i][j], which becomes this change.
+// weights[i][j] += change and changes[i][j] = change, with change = rate * in[i] * deltas[j] + momentum * changes[i][j].
 extern "C" __global__ void backprop_adjust(const float* in, const float* deltas, float* weights, float* changes,
                                            unsigned inputs, unsigned units, float rate, float momentum) {
     unsigned j = blockIdx.x * blockDim.x + threadIdx.x, i = blockIdx.y * blockDim.y + threadIdx.y;

@@ -1,11 +1,11 @@
-// Sorting by merging.
+// Merge sort.
 // Flags: -mllvm -disable-block-placement
 #include "../warploom.cuh"
 
 const unsigned TILE = 1024;  // keys that a block sorts
 
-// bounds[0] = the smallest key, bounds[1] = the largest; ~0 and 0 at first. The grid has a power of two of threads: a loop whose
-// counter grows by a power of two, with nothing in its lower bits.
+// bounds[0] = the smallest key, bounds[1] = the largest; initially ~0 and 0. The number of threads must be a power of two:
+// a loop whose counter advances by a power of two, with nothing in its lower bits.
 extern "C" __global__ void mergesort_bounds(const unsigned* keys, unsigned count, unsigned* bounds) {
     unsigned low = ~0u, high = 0;
 #pragma unroll 1
@@ -28,14 +28,14 @@ extern "C" __global__ void mergesort_tiles(unsigned* keys, unsigned count) {
     for (unsigned width = 1; width < size; width *= 2) {
 #pragma unroll 1
         for (unsigned i = threadIdx.x; i < size; i += blockDim.x) {
-            // Its place is its own among its run and that among the keys of the other one.
+            // Its rank is its rank in its own run plus its rank among the keys of the other run.
             unsigned key = tile[from][i], pair = i & ~(2 * width - 1), right = i & width;
             unsigned low = min(right ? pair : pair + width, size), high = min(right ? pair + width : pair + 2 * width, size);
             unsigned other = low;
 #pragma unroll 1
             while (low < high) {
                 unsigned middle = (low + high) / 2, there = tile[from][middle];
-                // Equal keys: those of the left run first.
+                // Of equal keys, those of the left run come first.
                 if (there < key || (right && there == key)) low = middle + 1;
                 else high = middle;
             }

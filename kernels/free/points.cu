@@ -10,7 +10,7 @@ extern "C" __global__ void kmeans_invert(const float* by_point, float* by_featur
     for (unsigned f = 0; f < features; ++f) by_feature[f * points + i] = by_point[i * features + f];
 }
 
-// nearest[i] = the center with the smallest squared distance from point i, the first of equals.
+// nearest[i] = the center with the smallest squared distance to point i, the first of equals.
 extern "C" __global__ void kmeans_assign(const float* by_feature, const float* centers, unsigned points,
                                          unsigned features, unsigned clusters, unsigned* nearest) {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -30,7 +30,7 @@ extern "C" __global__ void kmeans_assign(const float* by_feature, const float* c
     nearest[i] = best;
 }
 
-// saved[i] = how much nearer point i is to point `candidate` than costs[i], or 0; joins[i] = whether it is.
+// saved[i] = how much nearer point i is to point `candidate` than costs[i], or 0; joins[i] = whether it is nearer.
 extern "C" __global__ void streamcluster_gain(const float* by_feature, const float* costs, unsigned points,
                                               unsigned features, unsigned candidate, float* saved, unsigned* joins) {
     extern __shared__ float center[];
@@ -49,7 +49,7 @@ extern "C" __global__ void streamcluster_gain(const float* by_feature, const flo
     joins[i] = sum < costs[i];
 }
 
-// distances[i] = from record i, (x, y), to a place.
+// distances[i] = the distance from record i, (x, y), to a place.
 extern "C" __global__ void nn_distances(const float* records, float* distances, unsigned count, float x, float y) {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= count) return;

@@ -1,11 +1,11 @@
 #include "../warploom.cuh"
 
-// Without debug data of their own, where that can be said: line tables then name the line that calls them.
+// Without debug data, where the compiler allows it, so that line tables name the calling line.
 #ifndef WL_FN
 #define WL_FN static __device__ __forceinline__
 #endif
 
-// Takes the lock bit of a word of shared memory, if it is free: LDSLK.
+// Takes the lock bit of a word of shared memory if it is free: LDSLK.
 WL_FN bool take(unsigned* word, unsigned* value) {
     unsigned taken, loaded;
     asm volatile("{ .reg .pred p; wl.ldslk.b32 %0|p, [%2]; selp.u32 %1, 1, 0, p; }"
@@ -14,7 +14,7 @@ WL_FN bool take(unsigned* word, unsigned* value) {
     return taken != 0;
 }
 
-// The same without a look whether it was free.
+// Takes the bit without checking that it was free.
 WL_FN void take_surely(unsigned* word) {
     asm volatile("wl.ldslk.b32 _, [%0];" ::"l"(word) : "memory");
 }
@@ -27,7 +27,7 @@ WL_FN unsigned wait_for(unsigned* word) {
     return value;
 }
 
-// Stores, and frees the bit: STSUL.
+// Stores a value and frees the bit: STSUL.
 WL_FN void put(unsigned* word, unsigned value) {
     asm volatile("wl.stsul.b32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
 }
@@ -45,7 +45,7 @@ extern "C" __global__ void token_in_a_warp(unsigned* out) {
     if (threadIdx.x == 0) put(&token[0], 7);
 }
 
-// The token is there before anyone of the warp waits for it.
+// The token is put before any lane of the warp waits for it.
 extern "C" __global__ void token_put_first(unsigned* out) {
     __shared__ unsigned token[1];
     if (threadIdx.x == 0) take_surely(&token[0]);
@@ -58,7 +58,7 @@ extern "C" __global__ void token_put_first(unsigned* out) {
     }
 }
 
-// The section inside of the loop: whoever has the bit frees it before the others go on.
+// The section inside the loop: the lane with the bit frees it before the others continue.
 extern "C" __global__ void section_in_the_loop(unsigned* out) {
     __shared__ unsigned count[1];
     if (threadIdx.x == 0) count[0] = 0;
@@ -69,7 +69,7 @@ extern "C" __global__ void section_in_the_loop(unsigned* out) {
             put(&count[0], value + 1);
             done = 1;
         }
-        // The compiler must not know that whoever took the bit leaves: it would move the section behind the loop.
+        // Hide that the lane with the bit leaves: otherwise the compiler would move the section behind the loop.
         asm volatile("" : "+r"(done));
     }
     __syncthreads();

@@ -1,4 +1,4 @@
-// Bank transfers between two accounts, a spin lock an account (ATM).
+// Bank transfers between two accounts, one spin lock per account (ATM).
 // Flags: -mllvm -disable-block-placement
 #include "../warploom.cuh"
 
@@ -7,7 +7,7 @@ struct Transfer {
 };
 
 // balances[from] -= amount, balances[to] += amount for each transfer, in any order. locks[a] is 0 when account a is free.
-// `from` and `to` differ: a thread that needs one lock twice never gets it.
+// `from` and `to` must differ: a thread that needs one lock twice never gets it.
 extern "C" __global__ void atm_transfer(const Transfer* transfers, unsigned count, volatile unsigned* balances,
                                         unsigned* locks) {
 #pragma unroll 1
@@ -27,10 +27,10 @@ extern "C" __global__ void atm_transfer(const Transfer* transfers, unsigned coun
                     __threadfence();
                     atomicExch(second, 0);
                 }
-                // Also without the second one: its holder may be a lane that waits here for this one.
+                // Released even without the second lock: its holder may be a lane that waits here for this one.
                 atomicExch(first, 0);
             }
-            // Hides the flag's value: knowing it, a compiler would move the section behind the loop.
+            // Hides the flag's value: otherwise the compiler would move the section behind the loop.
             asm volatile(".pragma \"warploom.sib\";" : "+r"(done));
         }
     }

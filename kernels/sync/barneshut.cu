@@ -1,17 +1,17 @@
-// Two steps of a Barnes-Hut simulation: building the octree of some bodies (TB), and sorting the bodies by the tree (ST).
+// Two steps of a Barnes-Hut simulation: building the octree of the bodies (TB), and sorting the bodies by the tree (ST).
 // Flags: -mllvm -disable-block-placement
 #include "../warploom.cuh"
 
-// Nodes 0 .. bodies-1 are the bodies, those from there on to `root` the cells, of which a parent has the higher number.
+// Nodes 0 .. bodies-1 are the bodies, those from there to `root` the cells; a parent has a higher number than its children.
 // children[8 * (cell - bodies) + octant] is a node or one of these.
 const unsigned NONE = ~0u, LOCKED = ~0u - 1;
 
 struct Tree {
     unsigned lowest;  // the lowest cell in use
-    unsigned full;    // whether a cell was wanted when there was none
+    unsigned full;    // a cell was needed when none was left
 };
 
-// Which octant of a cell a body is in, and the way to the octant's middle, half a side of it in each direction.
+// The octant of a cell that a body is in. Moves x, y, z to the octant's middle, half its side in each direction.
 static __device__ __forceinline__ unsigned octant(float4 body, float x, float y, float z) {
     return (x < body.x ? 1 : 0) | (y < body.y ? 2 : 0) | (z < body.z ? 4 : 0);
 }
@@ -21,12 +21,12 @@ static __device__ __forceinline__ void enter(unsigned which, float half, float& 
     z += which & 4 ? half : -half;
 }
 
-// Inserts all bodies into the tree, which has only its root, a cell without children around (0, 0, 0) that reaches `reach`
-// in each direction. A child that is a body or none is the lock of that place: who swaps it for LOCKED may change it.
+// Inserts all bodies into the tree, which has only its root: a cell without children around (0, 0, 0) that extends `reach`
+// in each direction. A child that is a body or NONE is the lock of its place: the thread that swaps it for LOCKED owns it.
 extern "C" __global__ void barneshut_build(const float4* positions, unsigned bodies, volatile unsigned* children,
                                            unsigned root, float reach, Tree* tree) {
     unsigned i = blockIdx.x * blockDim.x + threadIdx.x, stride = gridDim.x * blockDim.x;
-    const unsigned cells = LOCKED - bodies;  // node - bodies is below this for cells only
+    const unsigned cells = LOCKED - bodies;  // only for cells is node - bodies below this
     unsigned cell = root, which = 0, more = i < bodies;
     float x = 0, y = 0, z = 0, half = 0.5f * reach;
     float4 body = make_float4(0, 0, 0, 0);
@@ -34,10 +34,10 @@ extern "C" __global__ void barneshut_build(const float4* positions, unsigned bod
         body = positions[i];
         which = octant(body, x, y, z);
     }
-    // The barrier keeps warps that did not get their lock from trying again before the others have done their work.
+    // The barrier keeps warps that failed to get their lock from retrying before the others have done their work.
     while (__syncthreads_or(more)) {
         if (more) {
-            // Down to what is no cell. After a failure the way goes on from where it ended.
+            // Descend to the first node that is no cell. After a failure the descent continues where it ended.
             unsigned child = children[8 * (cell - bodies) + which];
             while (child - bodies < cells) {
                 cell = child;
@@ -52,12 +52,12 @@ extern "C" __global__ void barneshut_build(const float4* positions, unsigned bod
                 if (atomicCAS((unsigned*)place, child, LOCKED) == child) {
                     unsigned patch = i;
                     if (child != NONE) {
-                        // Cells until the two bodies part. Nobody sees them before the first one is put in its place.
+                        // Add cells until the two bodies part. Nobody sees them before the first one is put in its place.
                         float4 other = positions[child];
                         unsigned above = NONE, above_which = 0, mine = which, its = which;
                         do {
                             unsigned added = atomicAdd(&tree->lowest, ~0u) - 1;
-                            // Past the lowest cell the count goes on into the bodies, and further down it wraps.
+                            // Below the lowest cell the count runs into the bodies, and further down it wraps.
                             if (added < bodies || added >= root) {
                                 tree->full = 1;
                                 break;
@@ -87,14 +87,14 @@ extern "C" __global__ void barneshut_build(const float4* positions, unsigned bod
                 }
             }
         }
-        // One way back for those who got their lock and those who did not.
+        // One common way back for threads that got their lock and those that did not.
         asm volatile(".pragma \"warploom.sib\";" : "+r"(more));
     }
 }
 
-// sorted[..] = the bodies in the order of the tree's leaves. counts[cell - bodies] are the bodies below a cell,
-// starts[cell - bodies] where they go: 0 for the root, ~0 for the others at first. A thread waits for its cell's start,
-// which the thread of the parent sets. The grid must be resident as a whole.
+// sorted[..] = the bodies in the order of the tree's leaves. counts[cell - bodies] is the number of bodies below a cell,
+// starts[cell - bodies] where they go: initially 0 for the root and ~0 for the others. A thread waits for its cell's start,
+// which the parent's thread sets. The whole grid must be resident.
 extern "C" __global__ void barneshut_sort(const unsigned* children, const unsigned* counts, volatile unsigned* starts,
                                           unsigned* sorted, unsigned bodies, unsigned lowest, unsigned root) {
     int cell = (int)(root - bodies) - (int)(blockIdx.x * blockDim.x + threadIdx.x);
@@ -115,7 +115,7 @@ extern "C" __global__ void barneshut_sort(const unsigned* children, const unsign
             }
             cell -= stride;
         }
-        // Keeps the waiting threads' loop and the working ones' the same.
+        // Keeps waiting and working threads in the same loop.
         asm volatile(".pragma \"warploom.sib\";" : "+r"(cell));
     }
 }

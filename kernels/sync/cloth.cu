@@ -1,4 +1,4 @@
-// Distance solver of a cloth: threads move the two ends of a link towards its length; a spin lock a particle (DS).
+// Distance solver of a cloth: threads move both ends of a link towards its length, one spin lock per particle (DS).
 // Flags: -mllvm -disable-block-placement
 #include "../warploom.cuh"
 
@@ -7,14 +7,14 @@ struct Link {
     float length;
 };
 
-// Where it is, and how many links have moved it.
+// Position, and how many links have moved it.
 struct __attribute__((aligned(16))) Particle {
     float x, y, z;
     unsigned moves;
 };
 
-// Each link moves both of its particles by the same way, which closes `stiffness` of its error. The order is any.
-// locks[p] is 0 when particle p is free; `a` and `b` differ.
+// Each link moves both of its particles by the same distance, which removes `stiffness` of its error. Any order is valid.
+// locks[p] is 0 when particle p is free; `a` and `b` must differ.
 extern "C" __global__ void cloth_solve(const Link* links, unsigned count, volatile Particle* particles, unsigned* locks,
                                        float stiffness) {
 #pragma unroll 1

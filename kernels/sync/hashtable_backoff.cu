@@ -1,5 +1,5 @@
-// Insertion into a chained hash table as hashtable.cu has it, but with a wait after each failure that doubles, and without any
-// lock (HT).
+// Insertion into a chained hash table as in hashtable.cu, but with a delay after each failure that doubles; and without
+// any lock (HT).
 // Flags: -mllvm -disable-block-placement
 #include "../warploom.cuh"
 
@@ -9,12 +9,12 @@ struct Entry {
 
 const unsigned FIRST_WAIT = 32;  // after the first failure
 
-// Lets the warp sleep so many nanoseconds: it takes no issue slots.
+// Puts the warp to sleep for so many nanoseconds: it takes no issue slots.
 struct Sleep {
     static __device__ __forceinline__ void wait(unsigned time) { asm volatile("nanosleep.u32 %0;" ::"r"(time)); }
 };
 
-// Looks at the clock for so many cycles, as one had to before there was nanosleep.
+// Polls the clock for so many cycles, as was necessary before nanosleep.
 struct Loop {
     static __device__ __forceinline__ void wait(unsigned time) {
         unsigned begin, now;
@@ -24,7 +24,7 @@ struct Loop {
     }
 };
 
-// As `hashtable_insert` of hashtable.cu. No wait is longer than `longest`.
+// Like `hashtable_insert` of hashtable.cu. No delay is longer than `longest`.
 template <class Delay>
 static __device__ __forceinline__ void insert(const unsigned* keys, unsigned count, Entry* pool, unsigned* heads,
                                               unsigned* locks, unsigned buckets, unsigned longest) {
@@ -61,7 +61,7 @@ extern "C" __global__ void hashtable_insert_delay(const unsigned* keys, unsigned
     insert<Loop>(keys, count, pool, heads, locks, buckets, longest);
 }
 
-// What is left of an insertion without its lock: entries of threads that come at the same time are lost.
+// The insertion without its lock: concurrent insertions into one bucket lose entries.
 extern "C" __global__ void hashtable_insert_unlocked(const unsigned* keys, unsigned count, Entry* pool, unsigned* heads,
                                                      unsigned buckets) {
 #pragma unroll 1

@@ -1,5 +1,5 @@
-// Travelling salesman by hill climbing: each thread improves a tour of its own by 2-opt moves; one lock guards the
-// best result (TSP).
+// Travelling salesman by hill climbing: each thread improves its own tour by 2-opt moves; one lock guards the best
+// result (TSP).
 // Flags: -mllvm -disable-block-placement
 #include "../warploom.cuh"
 
@@ -7,9 +7,9 @@ struct Best {
     unsigned lock, length, climber;
 };
 
-// distances[a][b] are those of `cities` cities. tours[p][t] is the city at position p of climber t's tour, improved in
-// place: in each step the move that saves most, the first of equals, until none saves anything or after `steps`.
-// lengths[t] = the tour's length. best->length, ~0 at first, becomes the smallest of them and best->climber one who has it.
+// distances[a][b] is between two of `cities` cities. tours[p][t] is the city at position p of climber t's tour, improved
+// in place: each step takes the move that saves most, the first of equals, until none saves anything or after `steps`.
+// lengths[t] = the tour's length. best->length, initially ~0, becomes the smallest of them and best->climber its climber.
 // `lanes` is the width of a warp; dynamic shared memory: cities^2 halfwords.
 extern "C" __global__ void tsp_climb(const unsigned short* distances, unsigned cities, unsigned char* tours,
                                      unsigned climbers, unsigned steps, unsigned* lengths, volatile Best* best,
@@ -25,8 +25,8 @@ extern "C" __global__ void tsp_climb(const unsigned short* distances, unsigned c
         unsigned char* tour = tours + me;
 #pragma unroll 1
         for (unsigned step = 0; step < steps; ++step) {
-            // The edge after position i and the edge after position j are replaced by i to j and i+1 to j+1, which turns
-            // around what lies between.
+            // Replaces the edges after positions i and j by i to j and i+1 to j+1, which reverses the part of the tour between
+            // them.
             int saved = 0;
             unsigned from = 0, to = 0;
             unsigned a = tour[0];
@@ -65,7 +65,7 @@ extern "C" __global__ void tsp_climb(const unsigned short* distances, unsigned c
         lengths[me] = length;
     }
 
-    // One lane at a time: a lane that waits in the loop would else keep the holder from going on.
+    // One lane at a time: otherwise a lane that waits in the loop would keep the holder from continuing.
     unsigned lane = threadIdx.x % lanes;
 #pragma unroll 1
     for (unsigned turn = 0; turn < lanes; ++turn) {
