@@ -157,7 +157,10 @@ fn ctas_that_wait_for_each_other_must_all_be_resident() {
     let workload = Workload::find("treesort").unwrap();
     let values = workload.values(&["bodies=50", "ctas=121", "threads=32"]).unwrap();
     let refused = workload.run(&mut device("gtx480", SimModel::Functional), &values, &|launch| launch);
-    insta::assert_snapshot!(refused.unwrap_err().to_string(), @"CTAs of kernel `barneshut_sort` wait for each other, and 120 can be resident together on gtx480, not 121");
+    insta::assert_snapshot!(
+        refused.unwrap_err().to_string(),
+        @"CTAs of kernel `barneshut_sort` wait for each other, and 120 can be resident together on gtx480, not 121"
+    );
 }
 
 #[test]
