@@ -14,7 +14,7 @@ use warploom::{Device, Launch, Result, args};
 
 pub use kernels::{Anchor, Data, anchors};
 
-use crate::conform::{Progress, Report};
+use crate::conform::{OnProgress, Progress};
 
 /// What the anchors measured on a device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -43,7 +43,7 @@ pub struct Figure {
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 /// Measures all anchors. Each runs once to warm up and then `runs` times.
-pub fn measure(device: &mut Device, runs: usize, report: Report<'_>) -> Result<AnchorReport> {
+pub fn measure(device: &mut Device, runs: usize, report: OnProgress<'_>) -> Result<AnchorReport> {
     let anchors = anchors();
     let total = anchors.len();
     let mut figures = Vec::new();
