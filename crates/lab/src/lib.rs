@@ -6,10 +6,8 @@
 //! - [`conform`]: conformance with real GPUs, by recorded vectors and by random programs.
 //! - [`anchors`]: micro-benchmarks of single operations.
 //!
-//! No model code is here: everything is written against [`warploom::Device`], so it runs on a simulated chip
-//! and on a
-//! real GPU alike. Nothing here prints; long work reports progress through a callback. Start reading at
-//! [`work`],
+//! No model code is here: everything is written against [`warploom::Device`], so it runs on a simulated chip and on a
+//! real GPU alike. Nothing here prints; long work reports progress through a callback. Start reading at [`work`],
 //! then [`repro`].
 
 pub mod align;

@@ -23,7 +23,7 @@ pub fn figure(value: f64) -> String {
 }
 
 /// [`figure`] with a unit: `85,482 cycles`, `12.5 %`, `2.61×`.
-pub fn with_unit(value: f64, unit: &str) -> String {
+pub(crate) fn with_unit(value: f64, unit: &str) -> String {
     match unit {
         "" => figure(value),
         "×" => format!("{}×", figure(value)),

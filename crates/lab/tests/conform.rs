@@ -4,8 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use warploom::{Chip, Device, SimModel, SimOptions};
-use warploom_lab::conform::catalogue::GROUPS;
-use warploom_lab::conform::{self, ConformReport};
+use warploom_lab::conform::{self, ConformReport, GROUPS};
 
 fn vectors() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("vectors")

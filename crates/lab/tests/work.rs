@@ -1,5 +1,4 @@
-//! Every workload on small inputs: on a SIMT stack, on independent threads and on wide warps, with and without
-//! timing.
+//! Every workload on small inputs: on a SIMT stack, on independent threads and on wide warps, with and without timing.
 
 use warploom::{Chip, Device, Error, SimModel, SimOptions};
 use warploom_lab::work::{Outcome, ParamError, WORKLOADS, Workload};

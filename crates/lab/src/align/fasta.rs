@@ -4,9 +4,8 @@ use std::io::{self, BufRead};
 
 use warploom::grouped;
 
-/// Longest sequence accepted. Two of this length have 268 million cells, and each takes 8 bytes on the
-/// device.
-pub const MAX_LETTERS: usize = 16_384;
+/// Longest sequence accepted. Two of this length have 268 million cells, and each takes 8 bytes on the device.
+const MAX_LETTERS: usize = 16_384;
 
 /// Longer names are cut off.
 const MAX_NAME: usize = 200;
@@ -14,12 +13,11 @@ const MAX_NAME: usize = 200;
 /// The first sequence of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    pub name: String,
+    pub(super) name: String,
     /// In upper case.
-    pub letters: Vec<u8>,
-    pub file: String,
-    /// For error messages: each line of letters as its line number in the file and the count of letters
-    /// before it.
+    pub(super) letters: Vec<u8>,
+    file: String,
+    /// For error messages: each line of letters as its line number in the file and the count of letters before it.
     lines: Vec<(usize, usize)>,
 }
 
@@ -40,7 +38,7 @@ pub enum FastaError {
     },
     #[error("{file}: {what}")]
     Empty { file: String, what: String },
-    /// More than [`MAX_LETTERS`] letters.
+    /// More letters than a device has room for.
     #[error(
         "{file}: the sequence has more than {} letters; two of that length would take {:.1} GB of device memory",
         grouped(MAX_LETTERS as u64), (MAX_LETTERS as f64).powi(2) * 8.0 / 1e9

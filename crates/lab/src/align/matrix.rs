@@ -43,7 +43,7 @@ impl Scoring {
         Ok(if nucleotides { Scoring::Nucleotide { matching, mismatching } } else { Scoring::Blosum62 })
     }
 
-    pub fn score(&self, a: u8, b: u8) -> i32 {
+    pub(super) fn score(&self, a: u8, b: u8) -> i32 {
         match *self {
             Scoring::Blosum62 => blosum62(a, b).unwrap_or(0),
             // N is any nucleotide, so it neither matches nor mismatches.
@@ -53,7 +53,7 @@ impl Scoring {
         }
     }
 
-    pub fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         match self {
             Scoring::Blosum62 => "BLOSUM62".to_string(),
             Scoring::Nucleotide { matching, mismatching } => {

@@ -27,12 +27,11 @@ use warploom::{Device, Launch, Result};
 
 use crate::work::{Bench, Outcome, Values, nw, total};
 
-pub use fasta::{FastaError, MAX_LETTERS, Record};
+pub use fasta::{FastaError, Record};
 pub use matrix::{Alphabet, Scoring};
 pub use path::Alignment;
 
-/// Aligns two sequences on `gpu`. `values` are the parameters of workload `nw`, of which the gap penalty and
-/// the
+/// Aligns two sequences on `gpu`. `values` are the parameters of workload `nw`, of which the gap penalty and the
 /// kernel version apply. `prepare` can change each launch before it starts, for example its time limit.
 pub fn align(
     gpu: &mut Device,

@@ -27,9 +27,8 @@ pub struct Alignment {
 }
 
 impl Alignment {
-    /// Traces back through the scores of all prefixes. Where several paths have the best score, a pair of
-    /// letters
-    /// is preferred to a gap, and a gap in the second sequence to one in the first.
+    /// Traces back through the scores of all prefixes. Where several paths have the best score, a pair of letters is
+    /// preferred to a gap, and a gap in the second sequence to one in the first.
     pub(super) fn back(
         a: &Record,
         b: &Record,
@@ -80,7 +79,7 @@ impl Alignment {
     }
 
     /// Positions, gaps included.
-    pub fn length(&self) -> usize {
+    pub(super) fn length(&self) -> usize {
         self.marks.len()
     }
 }

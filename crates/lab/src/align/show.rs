@@ -38,8 +38,7 @@ impl fmt::Display for Alignment {
     }
 }
 
-/// One sequence's line of a block: its name, the number of its first letter, the letters, the number of the
-/// last.
+/// One sequence's line of a block: its name, the number of its first letter, the letters, the number of the last.
 fn line(f: &mut fmt::Formatter<'_>, name: &str, letters: &str, before: &mut usize) -> fmt::Result {
     let first = *before + 1;
     *before += letters.bytes().filter(|&letter| letter != b'-').count();

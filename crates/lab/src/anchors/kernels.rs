@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 /// A micro-benchmark.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Anchor {
+pub(super) struct Anchor {
     /// Unit and operation, such as `shared/load`.
     pub name: &'static str,
     pub what: &'static str,
@@ -25,7 +25,7 @@ pub struct Anchor {
 
 /// Initial contents of the kernel's global memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Data {
+pub(super) enum Data {
     Zeros {
         words: usize,
     },
@@ -38,12 +38,10 @@ pub enum Data {
 }
 
 impl Anchor {
-    /// The PTX. A step can use these registers: `%a %b %c` are integers and hold 1, as do the floats `%f %g
-    /// %h`, the
-    /// doubles `%d %e %k` and the 64-bit words `%x %y`. `%p` is a predicate. `%base` is the address of the
-    /// memory,
+    /// The PTX. A step can use these registers: `%a %b %c` are integers and hold 1, as do the floats `%f %g %h`, the
+    /// doubles `%d %e %k` and the 64-bit words `%x %y`. `%p` is a predicate. `%base` is the address of the memory,
     /// `%mine` an address in it per thread, `%s` a shared-memory address per thread.
-    pub fn ptx(&self) -> String {
+    pub(super) fn ptx(&self) -> String {
         let mut text = String::from(HEAD);
         for line in self.setup.lines() {
             let _ = writeln!(text, "\t{}", line.trim());
@@ -153,9 +151,8 @@ const fn each(name: &'static str, what: &'static str, warps: u32, step: &'static
 }
 
 /// All anchors, in the order of the report.
-pub fn anchors() -> Vec<Anchor> {
-    // 4 kB fit every L1. 4 MB fit only L2. 256 MB fit no cache, and each run continues where the last one
-    // stopped.
+pub(super) fn anchors() -> Vec<Anchor> {
+    // 4 kB fit every L1. 4 MB fit only L2. 256 MB fit no cache, and each run continues where the last one stopped.
     let l1 = Data::Chain { links: 32, stride_words: 16 };
     let l2 = Data::Chain { links: 1 << 15, stride_words: 16 };
     let dram = Data::Chain { links: 1 << 21, stride_words: 16 };

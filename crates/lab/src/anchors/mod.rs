@@ -1,9 +1,8 @@
 //! Anchors: micro-benchmarks that measure what one operation costs, on a real GPU or on a model of one.
 //!
-//! Each is a kernel that reads the cycle counter, performs some thousand operations, each dependent on the
-//! previous one, and reads the counter again. The figures of a real chip are the raw material of its chip
-//! file.
-//! Start at [`measure`].
+//! Each is a kernel that reads the cycle counter, performs some thousand operations, each dependent on the previous
+//! one, and reads the counter again. The figures of a real chip are the raw material of its chip file. Start at
+//! [`measure`].
 
 mod kernels;
 
@@ -12,9 +11,8 @@ use std::time::Duration;
 use serde::Serialize;
 use warploom::{Device, Launch, Result, args};
 
-pub use kernels::{Anchor, Data, anchors};
-
 use crate::conform::{OnProgress, Progress};
+use kernels::{Anchor, Data, anchors};
 
 /// What the anchors measured on a device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -65,8 +63,7 @@ fn figure(device: &mut Device, anchor: &Anchor, runs: usize) -> Result<Figure> {
     if let Data::Chain { links, stride_words } = anchor.data {
         data.write(device, &chain(data.address(), links, stride_words))?;
     }
-    // Out: the cycles, a result so that no compiler removes the work, and where the next run continues the
-    // chain.
+    // Out: the cycles, a result so that no compiler removes the work, and where the next run continues the chain.
     let out = device.buffer(&[0, 0, data.address()])?;
     let mut cycles = Vec::new();
     for _ in 0..=runs {

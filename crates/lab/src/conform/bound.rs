@@ -7,7 +7,7 @@ use super::case::Slot;
 /// How far a result may be from the recorded one. Under every bound, infinities and NaNs must be the same bits;
 /// zeros, too, unless the bound is absolute.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Bound {
+pub(crate) enum Bound {
     /// The same bits.
     Exact,
     /// This many steps of the result's format.
@@ -84,7 +84,7 @@ impl Bound {
             return Agreement::Different;
         }
         let steps = ordered(ty, expected).abs_diff(ordered(ty, got));
-        // The recorded and the replayed result are both rounded, so allow half a step more.
+        // The machine rounds the exact value, which may add half a step to the GPU's error.
         let half_step = spacing(ty, expected) / 2.0;
         let x = value(ty, operand).unwrap_or(f64::NAN).abs();
         let within = match self {

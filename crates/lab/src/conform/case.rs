@@ -12,18 +12,18 @@ use super::operands::Domain;
 #[derive(Clone, Copy, Debug)]
 pub struct Group {
     /// Also the name of the file.
-    pub name: &'static str,
+    pub(crate) name: &'static str,
     /// The lowest PTX version that has all of the instructions.
-    pub version: &'static str,
+    pub(crate) version: &'static str,
     /// Operand tuples per case.
-    pub tuples: usize,
-    /// The instructions in the notation of [`catalogue`](super::catalogue).
-    pub rows: &'static [&'static str],
+    pub(crate) tuples: usize,
+    /// The instructions in the notation of `catalogue/`.
+    pub(crate) rows: &'static [&'static str],
 }
 
 /// An operand or result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Slot {
+pub(crate) enum Slot {
     /// A value in a register as wide as its type; 8-bit types have registers of 32 bits.
     Value(Ty),
     Pred,
@@ -31,7 +31,7 @@ pub enum Slot {
 
 impl Slot {
     /// Bytes of the register; 1 for a predicate.
-    pub fn bytes(self) -> usize {
+    pub(crate) fn bytes(self) -> usize {
         match self {
             Slot::Value(ty) => ty.bytes().max(2) as usize * if ty.bytes() == 1 { 2 } else { 1 },
             Slot::Pred => 1,
@@ -51,14 +51,14 @@ impl Slot {
 
 /// An operand with the values that it takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Input {
+pub(crate) struct Input {
     pub slot: Slot,
     pub(crate) domain: Domain,
 }
 
 /// One instruction, or a short chain of them, with fixed operands.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Case {
+pub(crate) struct Case {
     /// The opcode, with a suffix where it is not unique.
     pub name: String,
     pub inputs: Vec<Input>,
@@ -78,12 +78,12 @@ pub(crate) const BLOCK: usize = 64;
 
 impl Group {
     /// The cases, in the order of the rows.
-    pub fn cases(&self) -> Vec<Case> {
+    pub(crate) fn cases(&self) -> Vec<Case> {
         self.rows.iter().flat_map(|r| row::expand(r)).map(|r| r.case(self.tuples)).collect()
     }
 
     /// One module with a kernel per case.
-    pub fn ptx(&self, cases: &[Case]) -> String {
+    pub(crate) fn ptx(&self, cases: &[Case]) -> String {
         let mut text = self.header();
         for case in cases {
             case.write_entry(&mut text);
@@ -98,7 +98,7 @@ impl Group {
 
 impl Case {
     /// The name of the kernel.
-    pub fn entry(&self) -> String {
+    pub(crate) fn entry(&self) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
         self.name.chars().map(plain).collect()
     }
@@ -114,7 +114,7 @@ impl Case {
     }
 
     /// Bytes of all results.
-    pub fn output_bytes(&self) -> usize {
+    pub(crate) fn output_bytes(&self) -> usize {
         self.tuples * self.outputs.iter().map(|s| s.bytes()).sum::<usize>()
     }
 

@@ -2,12 +2,12 @@
 //!
 //! Vectors are the results of every instruction that is a function of its operands. They are recorded once on a GPU
 //! and replayed on simulated chips. Random programs leave the same bytes in memory on every correct machine, so two
-//! machines can be compared without a recording. Start reading at [`catalogue`], which lists what is compared, then
+//! machines can be compared without a recording. Start reading at `catalogue/`, which lists what is compared, then
 //! [`record`] and [`replay`]; [`fuzz`] has the random programs.
 
 mod bound;
 mod case;
-pub mod catalogue;
+mod catalogue;
 mod error;
 mod export;
 pub mod fuzz;
@@ -19,11 +19,11 @@ mod run;
 mod show;
 mod vectors;
 
-pub use bound::Bound;
-pub use case::{Case, Group, Slot};
+pub use case::Group;
+pub use catalogue::GROUPS;
 pub use error::{Error, Result};
 pub use export::export_ptx;
-pub use fuzz::{record_fuzz, replay_fuzz};
+pub use fuzz::stored::{record_fuzz, replay_fuzz};
 pub use origin::Origin;
 pub use record::{Summary, record};
 pub use replay::{CaseDifference, ConformReport, GroupReport, Refusal, replay};

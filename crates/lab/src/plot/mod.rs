@@ -1,11 +1,10 @@
 //! Plots for reports as SVG text: grouped bars, and lines. Start at [`Plot`].
 //!
-//! Reports are printed and read by people who cannot tell all colours apart. So the palette is Okabe and
-//! Ito's, and
+//! Reports are printed and read by people who cannot tell all colours apart. So the palette is Okabe and Ito's, and
 //! every series also has a pattern or a marker, which plotting crates do not offer.
 //!
 //! ```
-//! use warploom_lab::plot::Plot;
+//! use warploom_lab::repro::Plot;
 //!
 //! let plot = Plot::lines("Speedup of HT").x("buckets").y("×").log_x().series("GTO", [(16.0, 5.0), (4096.0, 1.2)]);
 //! assert!(plot.svg("ht").starts_with("<svg "));
@@ -16,12 +15,11 @@ mod bars;
 mod lines;
 mod svg;
 
-pub use svg::escape;
+pub(crate) use svg::escape;
 
 use svg::Canvas;
 
-/// A plot, built by chained calls. Bars take groups, lines take series; a call for the other kind does
-/// nothing.
+/// A plot, built by chained calls. Bars take groups, lines take series; a call for the other kind does nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plot {
     title: String,
@@ -124,10 +122,6 @@ impl Plot {
             series.push(Line { name: name.into(), points });
         }
         self
-    }
-
-    pub fn title(&self) -> &str {
-        &self.title
     }
 
     /// Renders the plot. `id` prefixes the ids of its parts and must be unique in the page.

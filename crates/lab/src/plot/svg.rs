@@ -17,8 +17,7 @@ pub(super) const LETTER: f64 = 6.7;
 /// Okabe and Ito's palette. Black is left out because it draws the outlines; pale yellow comes last.
 const COLOURS: [&str; 7] = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442"];
 
-/// Strokes over a bar's colour by series: none, `/`, `\`, `-`, `x`, `|`, dots. They tell series apart in
-/// grey.
+/// Strokes over a bar's colour by series: none, `/`, `\`, `-`, `x`, `|`, dots. They tell series apart in grey.
 const PATTERNS: [&str; 7] = [
     "",
     "M0,8 L8,0 M-2,2 L2,-2 M6,10 L10,6",
@@ -33,7 +32,7 @@ const PATTERNS: [&str; 7] = [
 const DASHES: [&str; 7] = ["", "7,3", "2,3", "9,3,2,3", "4,2", "12,4", "1,2"];
 
 /// Escapes a text for HTML and XML.
-pub fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

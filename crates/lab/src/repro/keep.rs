@@ -13,12 +13,12 @@ use super::run::{Key, Run};
 
 /// A folder with one file per finished run.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub(super) struct Kept {
     folder: PathBuf,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Finished {
+pub(super) struct Finished {
     pub metrics: Metrics,
     /// Host seconds that the run took.
     pub wall_s: f64,
@@ -36,13 +36,13 @@ struct Record {
 
 impl Kept {
     /// Opens a folder and creates it if it is missing.
-    pub fn open(folder: &Path) -> io::Result<Kept> {
+    pub(super) fn open(folder: &Path) -> io::Result<Kept> {
         fs::create_dir_all(folder)?;
         Ok(Kept { folder: folder.to_path_buf() })
     }
 
     /// The result of a run, if the file is complete and was made by this version and model.
-    pub fn get(&self, run: &Run, key: &Key) -> Option<Finished> {
+    pub(super) fn get(&self, run: &Run, key: &Key) -> Option<Finished> {
         let text = fs::read_to_string(self.file(key)).ok()?;
         let record: Record = serde_json::from_str(&text).ok()?;
         let same = record.version == provenance::VERSION
@@ -52,7 +52,7 @@ impl Kept {
     }
 
     /// Keeps a result. The file appears complete or not at all, even if the process dies while writing.
-    pub fn put(&self, run: &Run, key: &Key, finished: &Finished) -> io::Result<()> {
+    pub(super) fn put(&self, run: &Run, key: &Key, finished: &Finished) -> io::Result<()> {
         let record = Record {
             version: provenance::VERSION.to_string(),
             model: provenance::MODEL.to_string(),

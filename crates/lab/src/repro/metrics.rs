@@ -6,41 +6,40 @@ use warploom::Report;
 
 use crate::work::Outcome;
 
-/// Named figures of a run. Paths follow the nesting of a report: `cycles`, `stalls.memory`,
-/// `per_launch.0.cycles`.
+/// Named figures of a run. Paths follow the nesting of a report: `cycles`, `stalls.memory`, `per_launch.0.cycles`.
 /// They are deterministic: host times are left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Metrics(Map<String, Value>);
+pub(super) struct Metrics(Map<String, Value>);
 
 /// Fields of a report that depend on the host.
 const HOST_TIMES: [&str; 2] = ["wall_s", "warp_insts_per_s"];
 
 impl Metrics {
-    pub fn new() -> Metrics {
+    pub(super) fn new() -> Metrics {
         Metrics::default()
     }
 
     /// Adds a figure: a number, a text, a list.
-    pub fn with(mut self, name: &str, value: impl Serialize) -> Metrics {
+    pub(super) fn with(mut self, name: &str, value: impl Serialize) -> Metrics {
         // Numbers, texts and plain structures always serialize.
         self.0.insert(name.to_string(), serde_json::to_value(value).unwrap_or(Value::Null));
         self
     }
 
     /// A number by its path. Booleans count as 0 and 1.
-    pub fn number(&self, path: &str) -> Option<f64> {
+    pub(super) fn number(&self, path: &str) -> Option<f64> {
         match self.value(path)? {
             Value::Bool(value) => Some(f64::from(u8::from(*value))),
             value => value.as_f64(),
         }
     }
 
-    pub fn text(&self, path: &str) -> Option<&str> {
+    pub(super) fn text(&self, path: &str) -> Option<&str> {
         self.value(path)?.as_str()
     }
 
-    pub fn value(&self, path: &str) -> Option<&Value> {
+    pub(super) fn value(&self, path: &str) -> Option<&Value> {
         let (first, rest) = path.split_once('.').unwrap_or((path, ""));
         let value = self.0.get(first)?;
         match rest {
@@ -59,8 +58,7 @@ impl From<&Report> for Metrics {
     }
 }
 
-/// The sums over all launches, then `launches`, `longest_launch_cycles`, `longest_launch_s`, `check` (a
-/// sentence),
+/// The sums over all launches, then `launches`, `longest_launch_cycles`, `longest_launch_s`, `check` (a sentence),
 /// `figures` (those that the workload measured itself) and `per_launch`.
 impl From<&Outcome> for Metrics {
     fn from(outcome: &Outcome) -> Metrics {

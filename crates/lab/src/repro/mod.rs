@@ -1,11 +1,8 @@
 //! The experiments: every result of the three papers that is reproduced, and how.
 //!
-//! An [`Experiment`] names its [`Run`]s and turns their [`Results`] into plots and [`Row`]s. A row has the
-//! paper's
-//! number, ours, and the band in which ours counts as reproduced. [`reproduce`] executes the runs of many
-//! experiments
-//! over all cores, each run once, keeps them on disk, and returns a [`Reproduction`], which can be written as
-//! JSON,
+//! An [`Experiment`] names its [`Run`]s and turns their [`Results`] into plots and [`Row`]s. A row has the paper's
+//! number, ours, and the band in which ours counts as reproduced. [`reproduce`] executes the runs of many experiments
+//! over all cores, each run once, keeps them on disk, and returns a [`Reproduction`], which can be written as JSON,
 //! CSV and one HTML page.
 //!
 //! ```
@@ -39,13 +36,13 @@
 
 mod digest;
 mod execute;
-pub mod experiments;
+mod experiments;
 mod export;
 mod html;
 mod keep;
 mod metrics;
 mod procedure;
-pub mod procedures;
+mod procedures;
 mod provenance;
 mod report;
 mod row;
@@ -53,15 +50,15 @@ mod run;
 #[cfg(test)]
 mod testing;
 
-pub use crate::numbers::{figure, with_unit};
+pub use crate::numbers::figure;
+pub use crate::plot::Plot;
 pub use execute::{Plan, Step};
 pub use experiments::EXPERIMENTS;
-pub use metrics::Metrics;
-pub use procedure::{Choice, Procedure, RunContext, RunError};
-pub use provenance::{KERNELS, MODEL, VERSION};
-pub use report::{Evaluated, Outcome, ReproError, Reproduction, Results, RunLine, reproduce};
-pub use row::{Band, Failed, Row, Verdict};
-pub use run::{Key, Run, Setting};
+use metrics::Metrics;
+use procedure::{Choice, Procedure, RunError};
+pub use report::{Evaluated, Outcome, ReproError, Reproduction, Results, reproduce};
+pub use row::{Failed, Row, Verdict};
+pub use run::{Run, Setting};
 
 /// The size of an experiment's inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,8 +100,7 @@ pub trait Experiment: Sync {
     /// The runs that [`evaluate`](Experiment::evaluate) looks up.
     fn runs(&self, scale: Scale) -> Vec<Run>;
 
-    /// Judges the results. A failed run makes rows that report the failure; the other rows must still be
-    /// there.
+    /// Judges the results. A failed run makes rows that report the failure; the other rows must still be there.
     fn evaluate(&self, results: &Results) -> Outcome;
 }
 

@@ -9,15 +9,12 @@ use super::metrics::Metrics;
 use super::run::{Run, Setting, What};
 use crate::work::{Param, ParamError, Workload};
 
-/// A function that a run executes where a workload's report is not enough: because the kernel measures
-/// itself, a hang
-/// is the result, or several devices take part. All are in `procedures/`: kept results depend on the sources
-/// there.
+/// A function that a run executes where a workload's report is not enough: because the kernel measures itself, a hang
+/// is the result, or several devices take part. All are in `procedures/`: kept results depend on the sources there.
 #[derive(Debug)]
-pub struct Procedure {
+pub(super) struct Procedure {
     /// Unique among procedures.
     pub name: &'static str,
-    pub about: &'static str,
     pub params: &'static [Param],
     pub choices: &'static [Choice],
     pub run: fn(&RunContext<'_>) -> Result<Metrics, RunError>,
@@ -25,16 +22,15 @@ pub struct Procedure {
 
 /// A parameter whose value is one of a few words.
 #[derive(Clone, Copy, Debug)]
-pub struct Choice {
+pub(super) struct Choice {
     pub name: &'static str,
-    pub about: &'static str,
     /// The first is the default.
     pub words: &'static [&'static str],
 }
 
 /// Why a run has no result.
 #[derive(Debug, thiserror::Error)]
-pub enum RunError {
+pub(super) enum RunError {
     /// The device refused, or a launch faulted, hung or was interrupted.
     #[error(transparent)]
     Device(#[from] warploom::Error),
@@ -51,7 +47,7 @@ pub enum RunError {
 
 impl RunError {
     /// Whether the user interrupted the run.
-    pub fn is_interrupt(&self) -> bool {
+    pub(super) fn is_interrupt(&self) -> bool {
         matches!(self, RunError::Device(warploom::Error::Interrupted { .. }))
     }
 }
@@ -69,7 +65,7 @@ impl From<warploom::ChipError> for RunError {
 }
 
 /// What a [`Procedure`] gets: its parameters, its device, and the limits of its launches.
-pub struct RunContext<'a> {
+pub(super) struct RunContext<'a> {
     run: &'a Run,
     interrupt: Arc<AtomicBool>,
 }
@@ -80,12 +76,12 @@ impl<'a> RunContext<'a> {
     }
 
     /// The run's chip with its changes.
-    pub fn chip(&self) -> Result<Chip, RunError> {
+    pub(super) fn chip(&self) -> Result<Chip, RunError> {
         Ok(Chip::load(&self.run.chip, &self.run.set)?)
     }
 
     /// A fresh device with the run's chip, model and policy, on one host thread.
-    pub fn device(&self) -> Result<Device, RunError> {
+    pub(super) fn device(&self) -> Result<Device, RunError> {
         let known = policies();
         if let Some(sched) = self.run.sched
             && !known.iter().any(|(name, _)| *name == sched)
@@ -98,9 +94,8 @@ impl<'a> RunContext<'a> {
         Ok(Device::sim_with(self.chip()?, options))
     }
 
-    /// Gives a launch the run's cycle limit and the interrupt flag. Every launch of a procedure must go
-    /// through here.
-    pub fn prepare(&self, launch: Launch) -> Launch {
+    /// Gives a launch the run's cycle limit and the interrupt flag. Every launch of a procedure must go through here.
+    pub(super) fn prepare(&self, launch: Launch) -> Launch {
         Launch {
             max_cycles: self.run.max_cycles.or(launch.max_cycles),
             interrupt: Some(self.interrupt.clone()),
@@ -109,7 +104,7 @@ impl<'a> RunContext<'a> {
     }
 
     /// The value of a numeric parameter.
-    pub fn number<T: TryFrom<i64>>(&self, param: &Param) -> Result<T, RunError> {
+    pub(super) fn number<T: TryFrom<i64>>(&self, param: &Param) -> Result<T, RunError> {
         let value = match self.run.params.get(param.name) {
             None => param.default,
             Some(Setting::Number(value)) => *value,
@@ -121,7 +116,7 @@ impl<'a> RunContext<'a> {
     }
 
     /// The value of a choice.
-    pub fn choice(&self, choice: &Choice) -> &'static str {
+    pub(super) fn choice(&self, choice: &Choice) -> &'static str {
         match self.run.params.get(choice.name) {
             Some(Setting::Word(word)) => word,
             // Numbers were refused before the procedure started.
@@ -177,10 +172,9 @@ mod tests {
     use super::*;
 
     const SIZE: Param = Param::new("size", "things", 4).range(1, 100).multiple_of(2);
-    const SCHEME: Choice = Choice { name: "scheme", about: "how", words: &["plain", "tiny"] };
+    const SCHEME: Choice = Choice { name: "scheme", words: &["plain", "tiny"] };
     static TWICE: Procedure = Procedure {
         name: "twice",
-        about: "a number, twice",
         params: &[SIZE],
         choices: &[SCHEME],
         run: |context| {

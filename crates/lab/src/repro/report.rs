@@ -24,7 +24,7 @@ impl Results {
     }
 
     /// All figures of a run.
-    pub fn of(&self, run: &Run) -> Result<&Metrics, Failed> {
+    pub(super) fn of(&self, run: &Run) -> Result<&Metrics, Failed> {
         let failed = |message: &str| Failed { run: run.to_string(), message: message.to_string() };
         match self.ended.get(&run.key()) {
             Some(Ended { result: Ok(finished), .. }) => Ok(&finished.metrics),
@@ -46,7 +46,7 @@ pub struct Outcome {
     pub rows: Vec<Row>,
     pub plots: Vec<Plot>,
     /// Sentences on how to read the numbers.
-    pub notes: Vec<String>,
+    pub(super) notes: Vec<String>,
 }
 
 impl Outcome {
@@ -75,8 +75,7 @@ impl Outcome {
         self
     }
 
-    /// Adds a bar chart of the rows so far that have a paper's number in `unit`: the paper's beside ours,
-    /// with bands.
+    /// Adds a bar chart of the rows so far that have a paper's number in `unit`: the paper's beside ours, with bands.
     pub fn compared(self, title: &str, theirs: &str, unit: &'static str) -> Outcome {
         let mut plot = Plot::bars(title, [theirs, "Warploom"]).y(unit);
         for row in self.rows.iter().filter(|row| row.unit == unit && row.paper.is_some()) {
@@ -91,21 +90,21 @@ impl Outcome {
 
 /// A run of an experiment as the report lists it.
 #[derive(Clone, Debug)]
-pub struct RunLine {
-    pub run: String,
-    pub chip: String,
+pub(super) struct RunLine {
+    pub(super) run: String,
+    pub(super) chip: String,
     /// Host seconds that it took when it was executed.
-    pub wall_s: Option<f64>,
+    pub(super) wall_s: Option<f64>,
     /// Whether the result was kept from before.
-    pub kept: bool,
-    pub failure: Option<String>,
+    pub(super) kept: bool,
+    pub(super) failure: Option<String>,
 }
 
 /// An experiment with its outcome.
 #[derive(Clone, Debug)]
 pub struct Evaluated {
     pub about: About,
-    pub runs: Vec<RunLine>,
+    pub(super) runs: Vec<RunLine>,
     pub outcome: Outcome,
 }
 
@@ -134,7 +133,7 @@ impl Evaluated {
     }
 
     /// `Out` if any row is.
-    pub fn verdict(&self) -> Verdict {
+    pub(super) fn verdict(&self) -> Verdict {
         Verdict::of(self.outcome.rows.iter().map(Row::verdict))
     }
 
@@ -150,7 +149,7 @@ impl Evaluated {
     }
 
     /// Host seconds of its runs, added up.
-    pub fn wall_s(&self) -> f64 {
+    pub(super) fn wall_s(&self) -> f64 {
         self.runs.iter().filter_map(|run| run.wall_s).sum()
     }
 }

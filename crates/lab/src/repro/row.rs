@@ -8,7 +8,7 @@ use crate::numbers::{figure, with_unit};
 
 /// Where a measured number must lie to count as reproduced.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Band {
+pub(super) enum Band {
     Equal,
     /// Within this percentage of the paper's number.
     Percent(f64),
@@ -16,7 +16,7 @@ pub enum Band {
     Points(f64),
     /// Between two multiples of the paper's number.
     Factor(f64, f64),
-    /// Between two numbers, independent of the paper's; `None` is open.
+    /// Between two numbers, independent of the paper's number; `None` is open.
     Range(Option<f64>, Option<f64>),
     /// A claim of the paper in words.
     Direction(String),
@@ -47,7 +47,7 @@ impl Verdict {
     }
 
     /// Of several: `Out` if any is out, otherwise `In` if any is in.
-    pub fn of(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
+    pub(super) fn of(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
         verdicts.fold(Verdict::Report, |all, verdict| match (all, verdict) {
             (Verdict::Out, _) | (_, Verdict::Out) => Verdict::Out,
             (Verdict::In, _) | (_, Verdict::In) => Verdict::In,
@@ -60,8 +60,8 @@ impl Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{run}: {message}")]
 pub struct Failed {
-    pub run: String,
-    pub message: String,
+    pub(super) run: String,
+    pub(super) message: String,
 }
 
 /// A number of the paper, ours, and the band. Without a band the row only informs.
@@ -76,18 +76,18 @@ pub struct Failed {
 pub struct Row {
     pub name: String,
     /// The unit of both numbers: `cycles`, `%`, `×`, or empty.
-    pub unit: &'static str,
+    pub(super) unit: &'static str,
     /// `None` if the paper has no number.
-    pub paper: Option<f64>,
+    pub(super) paper: Option<f64>,
     /// Ours. `None` for a claim in words.
-    pub measured: Result<Option<f64>, Failed>,
-    pub band: Band,
+    pub(super) measured: Result<Option<f64>, Failed>,
+    pub(super) band: Band,
     /// Whether a claim in words holds.
     holds: bool,
     /// What was observed of a claim, in words.
-    pub seen: Option<String>,
+    pub(super) seen: Option<String>,
     /// What a reader should know whatever the verdict, such as why a quick form has a wider band.
-    pub note: Option<String>,
+    pub(super) note: Option<String>,
     /// The likely cause if the row is outside.
     reason: Option<String>,
 }
@@ -167,11 +167,6 @@ impl Row {
         self.band(Band::Factor(*range.start(), *range.end()))
     }
 
-    /// Band: between two numbers.
-    pub fn between(self, range: RangeInclusive<f64>) -> Row {
-        self.band(Band::Range(Some(*range.start()), Some(*range.end())))
-    }
-
     /// Band: this or less.
     pub fn at_most(self, most: f64) -> Row {
         self.band(Band::Range(None, Some(most)))
@@ -208,12 +203,12 @@ impl Row {
     }
 
     /// Our number, if there is one.
-    pub fn value(&self) -> Option<f64> {
+    pub(super) fn value(&self) -> Option<f64> {
         self.measured.as_ref().ok().copied().flatten()
     }
 
     /// The lowest and the highest number inside the band; `None` for a band without limits.
-    pub fn limits(&self) -> Option<(Option<f64>, Option<f64>)> {
+    pub(super) fn limits(&self) -> Option<(Option<f64>, Option<f64>)> {
         let around = |low: f64, high: f64| Some((Some(low.min(high)), Some(low.max(high))));
         match (&self.band, self.paper) {
             (Band::Range(low, high), _) => Some((*low, *high)),
@@ -309,7 +304,6 @@ mod tests {
         bounds(|row| row.percent(10.0), &[1.8, 2.2], &[1.79, 2.21, f64::NAN]);
         bounds(|row| row.points(0.5), &[1.5, 2.5], &[1.49, 2.51]);
         bounds(|row| row.factor(0.8..=1.25), &[1.6, 2.5], &[1.59, 2.51]);
-        bounds(|row| row.between(3.0..=4.0), &[3.0, 4.0], &[2.0, 4.1]);
         bounds(|row| row.at_most(5.0), &[-1.0, 5.0], &[5.1, f64::INFINITY]);
         bounds(|row| row.at_least(5.0), &[5.0, 1e30], &[4.9, f64::INFINITY]);
     }

@@ -52,7 +52,7 @@ impl Run {
     }
 
     /// Runs a procedure with its defaults on `gtx480`.
-    pub fn procedure(procedure: &'static Procedure) -> Run {
+    pub(super) fn procedure(procedure: &'static Procedure) -> Run {
         Run::new(What::Procedure(procedure))
     }
 
@@ -105,12 +105,12 @@ impl Run {
     }
 
     /// The chip's name, or the path of its file.
-    pub fn chip_name(&self) -> &str {
+    pub(super) fn chip_name(&self) -> &str {
         &self.chip
     }
 
     /// The description as JSON, in which kept results are compared.
-    pub fn description(&self) -> serde_json::Value {
+    pub(super) fn description(&self) -> serde_json::Value {
         let (kind, name) = match self.what {
             What::Work(name) => ("work", name),
             // The key under which kept results and keys know a procedure.
@@ -127,7 +127,7 @@ impl Run {
     }
 
     /// Equal for equal description, chip file, model and kernels, and for nothing else.
-    pub fn key(&self) -> Key {
+    pub(super) fn key(&self) -> Key {
         // A chip that cannot be read fails when the run is executed, with a full message.
         let chip = chip::text(&self.chip).unwrap_or_default();
         let digest = Digest::new().add(provenance::VERSION).add(provenance::MODEL);
@@ -137,7 +137,7 @@ impl Run {
 
 /// Identifies a run; also the name of its file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Key(pub(super) String);
+pub(super) struct Key(String);
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -8,7 +8,7 @@ use warploom_flow::{Graph, Limits};
 use super::cilk;
 
 /// A device that keeps the reports of its launches.
-pub struct Bench<'a> {
+pub(crate) struct Bench<'a> {
     pub gpu: &'a mut Device,
     prepare: &'a dyn Fn(Launch) -> Launch,
     launches: Vec<Report>,
@@ -24,12 +24,17 @@ impl<'a> Bench<'a> {
     }
 
     /// Loads PTX under the name that messages use.
-    pub fn load(&mut self, (name, text): (&str, &str)) -> Result<Module> {
+    pub(crate) fn load(&mut self, (name, text): (&str, &str)) -> Result<Module> {
         self.gpu.load_ptx_named(name, text)
     }
 
     /// Runs a kernel to its end and keeps its report.
-    pub fn launch<'b>(&mut self, kernel: &Kernel, launch: Launch, args: impl AsRef<[Arg<'b>]>) -> Result<()> {
+    pub(crate) fn launch<'b>(
+        &mut self,
+        kernel: &Kernel,
+        launch: Launch,
+        args: impl AsRef<[Arg<'b>]>,
+    ) -> Result<()> {
         let report = self.gpu.launch(kernel, (self.prepare)(launch), args)?;
         self.launches.push(report);
         Ok(())
@@ -37,7 +42,7 @@ impl<'a> Bench<'a> {
 
     /// [`launch`](Bench::launch) for a kernel whose CTAs wait for each other. Refused unless all of them can be
     /// resident at once, because otherwise it would deadlock.
-    pub fn launch_resident<'b>(
+    pub(crate) fn launch_resident<'b>(
         &mut self,
         kernel: &Kernel,
         launch: Launch,
@@ -61,14 +66,14 @@ impl<'a> Bench<'a> {
     }
 
     /// Warp width of the device, derived from the kernel's occupancy.
-    pub fn lanes(&self, kernel: &Kernel) -> Result<u32> {
+    pub(crate) fn lanes(&self, kernel: &Kernel) -> Result<u32> {
         const THREADS: u32 = 64;
         Ok(THREADS / self.gpu.occupancy(kernel, &Launch::grid(1).block(THREADS))?.warps_per_cta.max(1))
     }
 
     /// Runs a graph to its end and keeps its report. The scheduler executes `effort` times the instructions between
     /// its memory accesses.
-    pub fn flow(&mut self, graph: &Graph, module: &Module, effort: u64) -> Result<()> {
+    pub(crate) fn flow(&mut self, graph: &Graph, module: &Module, effort: u64) -> Result<()> {
         if !cilk::has_aggregator(self.gpu) {
             return Err(Error::Misuse(format!(
                 "`{}` has no control processor to run graph `{}`: take --chip apu, or on=host",
@@ -83,12 +88,12 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    pub fn last(&self) -> Option<&Report> {
+    pub(crate) fn last(&self) -> Option<&Report> {
         self.launches.last()
     }
 
     /// Keeps a number that the workload measured itself.
-    pub fn figure(&mut self, name: &'static str, value: f64) {
+    pub(crate) fn figure(&mut self, name: &'static str, value: f64) {
         self.figures.insert(name, value);
     }
 

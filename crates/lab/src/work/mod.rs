@@ -1,7 +1,7 @@
 //! Workloads: kernels with an input, as many launches as they need, and a check of the result.
 //!
 //! Each is one file and one line of [`WORKLOADS`]: a name, parameters, and a function that makes the input from a
-//! seed, launches on a [`Bench`] and compares the result with a plain computation on the host. The same function runs
+//! seed, launches on a `Bench` and compares the result with a plain computation on the host. The same function runs
 //! on a simulated chip and on a real GPU.
 //!
 //! ```
@@ -42,13 +42,15 @@ mod wavefront;
 use serde::Serialize;
 use warploom::{Device, Launch, Report, Result};
 
-pub use bench::{Bench, Figures};
+pub(crate) use bench::Bench;
+pub use bench::Figures;
 pub use chain::SCHEMES as CHAIN_SCHEMES;
 pub use check::Check;
 pub(crate) use check::equal;
-pub use params::{Param, ParamError, SEED, Values};
+pub(crate) use params::SEED;
+pub use params::{Param, ParamError, Values};
 pub use primitives::PRIMITIVES;
-pub use total::total;
+pub(crate) use total::total;
 
 /// All workloads, in the order of lists.
 pub const WORKLOADS: &[Workload] = &[

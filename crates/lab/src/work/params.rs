@@ -6,7 +6,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::Workload;
 
-/// A parameter of a workload. [`Values::get`] looks its value up by this description.
+/// A parameter of a workload. `Values::get` looks its value up by this description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Param {
     /// Such as `size`.
@@ -22,16 +22,20 @@ pub struct Param {
 }
 
 /// The seed of random input. The default is the same in every workload.
-pub const SEED: Param = Param::new("seed", "seed of the random input", 1).range(0, i64::MAX);
+pub(crate) const SEED: Param = Param::new("seed", "seed of the random input", 1).range(0, i64::MAX);
 
 impl Param {
     /// A number, by default from 1 to the largest of 32 bits.
-    pub const fn new(name: &'static str, about: &'static str, default: i64) -> Param {
+    pub(crate) const fn new(name: &'static str, about: &'static str, default: i64) -> Param {
         Param { name, about, default, min: 1, max: u32::MAX as i64, multiple_of: 1, words: &[] }
     }
 
     /// One of a few words. The first is the default.
-    pub const fn word(name: &'static str, about: &'static str, words: &'static [&'static str]) -> Param {
+    pub(crate) const fn word(
+        name: &'static str,
+        about: &'static str,
+        words: &'static [&'static str],
+    ) -> Param {
         Param { name, about, default: 0, min: 0, max: words.len() as i64 - 1, multiple_of: 1, words }
     }
 
@@ -42,12 +46,12 @@ impl Param {
     }
 
     /// Sets the bounds.
-    pub const fn range(self, min: i64, max: i64) -> Param {
+    pub(crate) const fn range(self, min: i64, max: i64) -> Param {
         Param { min, max, ..self }
     }
 
     /// Restricts values to multiples of a number.
-    pub const fn multiple_of(self, multiple_of: i64) -> Param {
+    pub(crate) const fn multiple_of(self, multiple_of: i64) -> Param {
         Param { multiple_of, ..self }
     }
 
@@ -101,14 +105,14 @@ impl Values {
     ///
     /// # Panics
     /// If the value is within the bounds of the parameter, but does not fit `T`.
-    pub fn get<T: TryFrom<i64>>(&self, param: &Param) -> T {
+    pub(crate) fn get<T: TryFrom<i64>>(&self, param: &Param) -> T {
         let given = self.0.iter().find(|(p, _)| p.name == param.name);
         let value = given.map_or(param.default, |(_, value)| *value);
         T::try_from(value).unwrap_or_else(|_| panic!("{}={value} is out of its bounds", param.name))
     }
 
     /// The word of a parameter with words.
-    pub fn word(&self, param: &Param) -> &'static str {
+    pub(crate) fn word(&self, param: &Param) -> &'static str {
         param.words.get(self.get::<usize>(param)).copied().unwrap_or_default()
     }
 }

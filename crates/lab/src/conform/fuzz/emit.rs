@@ -8,7 +8,7 @@ use super::leaf::{
 use super::program::{Program, Stmt};
 
 /// One module with a kernel for each program, named by [`Program::entry`].
-pub fn module(programs: &[Program]) -> String {
+pub(crate) fn module(programs: &[Program]) -> String {
     let mut out = Emitter {
         text: String::from(".version 7.0\n.target sm_80\n.address_size 64\n"),
         labels: 0,
@@ -23,12 +23,12 @@ pub fn module(programs: &[Program]) -> String {
 
 impl Program {
     /// The name of the kernel.
-    pub fn entry(&self) -> String {
+    pub(super) fn entry(&self) -> String {
         format!("program_{}", self.seed)
     }
 
     /// A module with this program alone.
-    pub fn ptx(&self) -> String {
+    pub(super) fn ptx(&self) -> String {
         module(std::slice::from_ref(self))
     }
 }
@@ -211,7 +211,7 @@ impl Emitter {
         Ok(())
     }
 
-    /// Declares a counter for each statement of a function that may be a loop.
+    /// Declares a counter for each statement of a function, since any may be a loop.
     fn loop_counters(&mut self, body: &[Stmt]) -> fmt::Result {
         fn labels(list: &[Stmt]) -> usize {
             list.iter().map(|s| 1 + s.lists().iter().map(|l| labels(l)).sum::<usize>()).sum()

@@ -10,7 +10,7 @@ mod leaf;
 mod program;
 mod run;
 mod shrink;
-pub(crate) mod stored;
+pub(super) mod stored;
 
 use std::ops::Range;
 
@@ -19,10 +19,11 @@ use warploom::Device;
 
 use super::{Error, OnProgress, Progress};
 
-pub use emit::module;
+pub(super) use emit::module;
 pub use program::{Options, Program};
-pub use run::{BATCH, Image, run_batch, run_program};
-pub use stored::{StoredReport, record_fuzz, replay_fuzz};
+pub(super) use run::BATCH;
+use run::{Image, run_batch};
+pub use stored::StoredReport;
 
 /// How two devices compare.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,7 +45,6 @@ pub struct Difference {
 /// The smallest program found that still shows a difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Minimal {
-    pub program: Program,
     pub ptx: String,
     /// A sentence on the first difference.
     pub what: String,
@@ -86,8 +86,8 @@ pub fn compare(
     out
 }
 
-/// Drops statements from a program as long as two devices disagree on it; `None` if they agree. A program that fails
-/// on both with different errors counts as a difference.
+/// Drops statements from a program as long as two devices disagree on it; `None` if they agree. A failure on either
+/// device, or on both, counts as a difference.
 pub fn minimise(a: &mut Device, b: &mut Device, program: &Program) -> Option<Minimal> {
     let mut disagree = |program: &Program| {
         let one = std::slice::from_ref(program);
@@ -97,7 +97,7 @@ pub fn minimise(a: &mut Device, b: &mut Device, program: &Program) -> Option<Min
     disagree(program)?;
     let program = program.shrink(|p| disagree(p).is_some());
     let what = disagree(&program)?;
-    Some(Minimal { ptx: program.ptx(), program, what })
+    Some(Minimal { ptx: program.ptx(), what })
 }
 
 fn difference(program: &Program, a: super::Result<Image>, b: super::Result<Image>) -> Option<String> {

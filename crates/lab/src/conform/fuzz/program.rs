@@ -62,11 +62,11 @@ impl Default for Options {
 /// A kernel whose results depend neither on the machine nor on the order in which threads run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    pub seed: u64,
+    pub(super) seed: u64,
     /// Number of CTAs.
-    pub grid: u32,
+    pub(super) grid: u32,
     /// Threads per CTA: whole warps of 32.
-    pub block: u32,
+    pub(super) block: u32,
     pub(super) body: Vec<Stmt>,
     pub(super) functions: Vec<Vec<Stmt>>,
 }
@@ -91,7 +91,7 @@ impl Program {
     }
 
     /// Number of statements, at any depth.
-    pub fn statements(&self) -> usize {
+    pub(super) fn statements(&self) -> usize {
         fn count(list: &[Stmt]) -> usize {
             list.iter().map(|s| 1 + s.lists().iter().map(|l| count(l)).sum::<usize>()).sum()
         }

@@ -5,7 +5,7 @@ use super::program::{Program, Stmt};
 impl Program {
     /// Drops statements as long as `interesting` holds for the rest: first large parts of lists, then single
     /// statements, then the control flow around others.
-    pub fn shrink(&self, mut interesting: impl FnMut(&Program) -> bool) -> Program {
+    pub(super) fn shrink(&self, mut interesting: impl FnMut(&Program) -> bool) -> Program {
         let mut best = self.clone();
         loop {
             let before = best.statements();

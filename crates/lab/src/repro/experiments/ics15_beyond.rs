@@ -20,8 +20,7 @@ fn of(scale: Scale, version: &'static str) -> Run {
 }
 
 /// Tiny-locks on a chip with more lock bits, and with the threads and registers that the tiles then need. An SM of
-/// the
-/// model has at most 64 warps.
+/// the model has at most 64 warps.
 fn with_bits(scale: Scale, bits: u32) -> Run {
     let run = of(scale, "tiny").set("lock.bits", bits);
     match bits {

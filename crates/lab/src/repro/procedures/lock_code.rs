@@ -16,9 +16,8 @@ const LOCKS: [(&str, &str); 6] = [
 ];
 
 /// Measures the instructions of each lock, less those of an empty kernel.
-pub static LOCK_CODE: Procedure = Procedure {
+pub(crate) static LOCK_CODE: Procedure = Procedure {
     name: "lock-code",
-    about: "instructions of locks and their releases, as the chip's code has them",
     params: &[],
     choices: &[],
     run: |context| {

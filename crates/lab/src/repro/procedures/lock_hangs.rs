@@ -1,5 +1,4 @@
-//! Deadlocks on lock bits and their repairs: the diagnosis of a launch that hangs, the result of one that
-//! ends.
+//! Deadlocks on lock bits and their repairs: the diagnosis of a launch that hangs, the result of one that ends.
 
 use warploom::hang::{Until, Waits, lane_ranges};
 use warploom::{Arg, Error, Hang, Launch, args};
@@ -61,9 +60,8 @@ const CASES: &[Case] = &[
     },
 ];
 
-pub const CASE: Choice = Choice {
+pub(crate) const CASE: Choice = Choice {
     name: "case",
-    about: "a kernel that deadlocks, or its repair",
     words: &[
         "token",
         "token-first",
@@ -81,14 +79,11 @@ pub const CASE: Choice = Choice {
     ],
 };
 
-/// Runs a case. Of a hang it measures `kind`, whether it is `proved`, the spinning `lanes`, the lock `bits`
-/// that they
-/// spin on, and the source `lines` of the diagnosis. Of a launch that ends, `kind` is empty and there are
-/// `warnings`.
+/// Runs a case. Of a hang it measures `kind`, whether it is `proved`, the spinning `lanes`, the lock `bits` that they
+/// spin on, and the source `lines` of the diagnosis. Of a launch that ends, `kind` is empty and there are `warnings`.
 /// `right` says whether the output is the expected one.
-pub static LOCK_HANGS: Procedure = Procedure {
+pub(crate) static LOCK_HANGS: Procedure = Procedure {
     name: "lock-hangs",
-    about: "what is said about a deadlock on lock bits, and whether its repair is right",
     params: &[],
     choices: &[CASE],
     run: |context| {

@@ -12,9 +12,8 @@ const N: Param = Param::new("n", "which Fibonacci number", 15).range(1, 30);
 const WIDTH: u32 = 64;
 
 /// Runs Fibonacci. `kind` is the kind of its hang, or empty if it ends.
-pub static NO_YIELD: Procedure = Procedure {
+pub(crate) static NO_YIELD: Procedure = Procedure {
     name: "no-yield",
-    about: "a recursion in narrow channels without wavefront yield",
     params: &[N],
     choices: &[],
     run: |context| {

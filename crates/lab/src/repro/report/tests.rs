@@ -1,5 +1,4 @@
-//! A made-up experiment goes through the whole of [`reproduce`], and its report is the snapshot of the
-//! exports.
+//! A made-up experiment goes through the whole of [`reproduce`], and its report is the snapshot of the exports.
 
 use std::sync::Arc;
 

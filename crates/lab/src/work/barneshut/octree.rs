@@ -24,14 +24,14 @@ pub(super) struct Octree {
 
 impl Octree {
     /// A root without children, and room for more cells than bodies at distinct positions need.
-    pub fn new(bodies: u32) -> Octree {
+    pub(super) fn new(bodies: u32) -> Octree {
         let cells = 2 * bodies + 64;
         let root = bodies + cells - 1;
         Octree { bodies, root, lowest: root, children: vec![NONE; 8 * cells as usize] }
     }
 
     /// The tree of all bodies; `None` if it has no room for the cells.
-    pub fn build(bodies: &[Body]) -> Option<Octree> {
+    pub(super) fn build(bodies: &[Body]) -> Option<Octree> {
         let mut tree = Octree::new(bodies.len() as u32);
         for body in 0..tree.bodies {
             tree.insert(bodies, body)?;
@@ -75,7 +75,7 @@ impl Octree {
     }
 
     /// Number of bodies below each cell.
-    pub fn counts(&self) -> Vec<u32> {
+    pub(super) fn counts(&self) -> Vec<u32> {
         let mut counts = vec![0; self.children.len() / 8];
         for cell in self.lowest..=self.root {
             let of = |&child: &u32| match child {
@@ -91,7 +91,7 @@ impl Octree {
     }
 
     /// The bodies in the kernel's order: depth first, by octant.
-    pub fn leaves(&self) -> Vec<u32> {
+    pub(super) fn leaves(&self) -> Vec<u32> {
         let (mut leaves, mut rest) = (Vec::new(), vec![self.root]);
         while let Some(node) = rest.pop() {
             match node {
@@ -105,7 +105,7 @@ impl Octree {
 
     /// Whether both trees have the same bodies in the same octants. The numbers of cells depend on the order of
     /// insertion, so they are not compared.
-    pub fn same_as(&self, expected: &Octree) -> Check {
+    pub(super) fn same_as(&self, expected: &Octree) -> Check {
         let cell = |node: u32| (self.lowest.max(self.bodies)..=self.root).contains(&node);
         let mut rest = vec![(self.root, expected.root)];
         let mut cells = 0u64;

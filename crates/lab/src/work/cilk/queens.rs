@@ -29,7 +29,7 @@ pub(crate) struct Board {
 
 impl Board {
     /// All boards with one more queen in the next row.
-    pub fn next(self, n: u32) -> impl Iterator<Item = Board> {
+    pub(crate) fn next(self, n: u32) -> impl Iterator<Item = Board> {
         let open = !(self.columns | self.left | self.right) & ((1 << n) - 1);
         (0..n).map(|column| 1 << column).filter(move |column| open & column != 0).map(move |column| Board {
             columns: self.columns | column,
@@ -39,7 +39,7 @@ impl Board {
     }
 
     /// The number of ways to fill so many more rows.
-    pub fn solutions(self, n: u32, rows: u32) -> u32 {
+    pub(crate) fn solutions(self, n: u32, rows: u32) -> u32 {
         if rows == 0 { 1 } else { self.next(n).map(|board| board.solutions(n, rows - 1)).sum() }
     }
 }

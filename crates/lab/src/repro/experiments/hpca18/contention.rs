@@ -22,7 +22,7 @@ fn queued(run: Run, mode: &'static str) -> Run {
 /// So many buckets that almost no attempt fails: the cost of locks taken at the first try.
 const UNCONTENDED: u32 = 1 << 20;
 
-pub struct Contention;
+pub(crate) struct Contention;
 
 impl Experiment for Contention {
     fn about(&self) -> About {

@@ -81,7 +81,7 @@ fn waiting(kernel: &str, scale: Scale) -> Run {
 }
 
 /// Table I.
-pub struct Sensitivity;
+pub(crate) struct Sensitivity;
 
 impl Sensitivity {
     fn average(results: &Results, runs: &[Run], rate: &str) -> Result<Option<f64>, Failed> {
@@ -160,7 +160,7 @@ impl Experiment for Sensitivity {
 }
 
 /// Figure 14.
-pub struct WrongDetections;
+pub(crate) struct WrongDetections;
 
 impl WrongDetections {
     fn with(kernel: &'static str, hash: &'static str, scale: Scale) -> Run {

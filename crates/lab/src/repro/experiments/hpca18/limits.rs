@@ -37,7 +37,7 @@ fn as_printed(run: Run) -> Run {
     run.set("issue.bows.frac1", 0.5).set("issue.bows.frac2", 0.8)
 }
 
-pub struct Time;
+pub(crate) struct Time;
 
 impl Experiment for Time {
     fn about(&self) -> About {
@@ -101,7 +101,7 @@ impl Experiment for Time {
     }
 }
 
-pub struct Waiting;
+pub(crate) struct Waiting;
 
 impl Experiment for Waiting {
     fn about(&self) -> About {
@@ -147,7 +147,7 @@ impl Experiment for Waiting {
     }
 }
 
-pub struct Attempts;
+pub(crate) struct Attempts;
 
 impl Experiment for Attempts {
     fn about(&self) -> About {
@@ -194,7 +194,7 @@ impl Experiment for Attempts {
     }
 }
 
-pub struct Dynamic;
+pub(crate) struct Dynamic;
 
 impl Experiment for Dynamic {
     fn about(&self) -> About {

@@ -33,7 +33,7 @@ fn unlocked(buckets: u32, scale: Scale) -> Run {
     many(buckets, scale).with("version", "unlocked")
 }
 
-pub struct Cost;
+pub(crate) struct Cost;
 
 impl Experiment for Cost {
     fn about(&self) -> About {
@@ -108,7 +108,7 @@ impl Experiment for Cost {
 }
 
 /// Figure 3, beside `nanosleep` and BOWS.
-pub struct SoftwareBackOff;
+pub(crate) struct SoftwareBackOff;
 
 /// Buckets. With few of them, most attempts fail.
 const CONTENTION: [u32; 4] = [64, 256, 1_024, 4_096];

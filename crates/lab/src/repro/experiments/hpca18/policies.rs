@@ -10,7 +10,7 @@ use super::kernels::{
 use crate::plot::Plot;
 use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
 
-pub struct Savings {
+pub(crate) struct Savings {
     id: &'static str,
     chip: &'static str,
     title: &'static str,
@@ -22,7 +22,7 @@ pub struct Savings {
     seconds: [u32; 2],
 }
 
-pub const FERMI: Savings = Savings {
+pub(crate) const FERMI: Savings = Savings {
     id: "hpca18-fig9",
     chip: "gtx480",
     title: "Time and energy of three policies with and without BOWS, Fermi",
@@ -31,7 +31,7 @@ pub const FERMI: Savings = Savings {
     seconds: [20, 300],
 };
 
-pub const PASCAL: Savings = Savings {
+pub(crate) const PASCAL: Savings = Savings {
     id: "hpca18-fig15",
     chip: "gtx1080ti",
     title: "The same on Pascal",
@@ -40,7 +40,7 @@ pub const PASCAL: Savings = Savings {
     seconds: [25, 600],
 };
 
-/// Kernels whose time BOWS does not change.
+/// Kernels whose time BOWS does not change in the paper.
 const UNCHANGED: [&str; 3] = ["TB", "ST", "TSP"];
 
 /// Why times differ from the paper's.
@@ -152,7 +152,7 @@ impl Experiment for Savings {
     }
 }
 
-pub struct Attempts;
+pub(crate) struct Attempts;
 
 const OUTCOMES: [&str; 5] = ["acquired", "failed_intra", "failed_inter", "wait_ok", "wait_fail"];
 

@@ -5,7 +5,7 @@ use warploom::{Chip, StorageBits};
 use super::PAPER;
 use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
 
-pub struct Storage;
+pub(crate) struct Storage;
 
 /// Parts by the names of [`StorageBits::named`], with the paper's bits per SM.
 const TABLE: [(&str, f64); 4] = [

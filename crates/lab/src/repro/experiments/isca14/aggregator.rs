@@ -5,7 +5,7 @@ use super::programs::{PROGRAMS, program};
 use crate::plot::Plot;
 use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
 
-pub struct Cores;
+pub(crate) struct Cores;
 
 const CORES: [&str; 4] = ["simple", "2-way-light", "2-way", "4-way"];
 

@@ -1,12 +1,11 @@
-//! Figure 17: how channels are reserved and laid out. Figure 18: how wide they are. Section 8.2.1: how they are
-//! freed.
+//! Figure 17: how channels are reserved and laid out. Figure 18: how wide they are. Section 8.2.1: how they are freed.
 
 use super::PAPER;
 use super::programs::{PROGRAMS, program};
 use crate::plot::Plot;
 use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
 
-pub struct Reserving;
+pub(crate) struct Reserving;
 
 fn plain(run: Run) -> Run {
     run.with("reserve", "lane")
@@ -75,7 +74,7 @@ impl Experiment for Reserving {
 const REASON: &str =
     "the program hardly waits for its channels at this size: most of its time is in base cases";
 
-pub struct Widths;
+pub(crate) struct Widths;
 
 /// A program whose widest level has more than 64 elements, so that the width matters.
 fn wide(name: &str, scale: Scale) -> Run {
@@ -169,7 +168,7 @@ impl Experiment for Widths {
     }
 }
 
-pub struct Freeing;
+pub(crate) struct Freeing;
 
 const GROUPS: [u32; 5] = [1, 8, 64, 256, 512];
 

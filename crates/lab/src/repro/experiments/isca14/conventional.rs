@@ -4,7 +4,7 @@ use super::PAPER;
 use super::programs::program;
 use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
 
-pub struct Conventional;
+pub(crate) struct Conventional;
 
 fn flat(scale: Scale) -> Run {
     let n: u32 = scale.pick(8, 13);
@@ -16,8 +16,7 @@ fn tiled(scale: Scale) -> Run {
 }
 
 /// Counts lines that are neither blank nor only a comment, on both sides. The header with the channel calls, which
-/// the
-/// programs share, is not counted.
+/// the programs share, is not counted.
 fn lines(source: &str) -> f64 {
     let counts = |line: &&str| {
         let line = line.trim();

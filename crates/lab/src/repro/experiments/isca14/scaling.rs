@@ -7,7 +7,7 @@ use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale}
 
 const UNITS: [u32; 4] = [1, 2, 4, 8];
 
-pub struct Scaling;
+pub(crate) struct Scaling;
 
 impl Experiment for Scaling {
     fn about(&self) -> About {
@@ -82,7 +82,7 @@ impl Experiment for Scaling {
     }
 }
 
-pub struct Hits;
+pub(crate) struct Hits;
 
 const SMALL: &str = "with a small input the data of all tasks fit the L1s: reported only";
 

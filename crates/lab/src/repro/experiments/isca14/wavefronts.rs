@@ -6,7 +6,7 @@ use crate::plot::Plot;
 use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
 use crate::work::cilk;
 
-pub struct Table3;
+pub(crate) struct Table3;
 
 /// The paper's kernel nodes, wavefronts, and cycles per wavefront, by program.
 const PAPERS: [(usize, f64, f64); 4] =
@@ -74,7 +74,7 @@ impl Experiment for Table3 {
     }
 }
 
-pub struct Divergence;
+pub(crate) struct Divergence;
 
 impl Experiment for Divergence {
     fn about(&self) -> About {

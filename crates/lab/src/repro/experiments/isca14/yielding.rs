@@ -1,12 +1,11 @@
 //! Section 5.3: a recursion in channels that are far too narrow for it, and the hybrid policy that the paper leaves
-//! as
-//! future work.
+//! as future work.
 
 use super::PAPER;
 use crate::repro::procedures::no_yield::NO_YIELD;
 use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
 
-pub struct Bounded;
+pub(crate) struct Bounded;
 
 fn narrow(scale: Scale, policy: &'static str) -> Run {
     let run = Run::work("fibonacci").with("n", scale.pick(15u32, 20)).with("width", 64u32);
