@@ -17,7 +17,7 @@ use digest::Digest;
 const OTHERS: [&str; 3] = ["cli", "cuda", "lab"];
 
 /// The parts of this crate that runs are made of; what evaluates and shows them is not among them.
-const PARTS: [&str; 5] = ["random.rs", "work", "align/matrix.rs", "anchors", "repro/tasks"];
+const PARTS: [&str; 5] = ["random.rs", "work", "align/matrix.rs", "anchors", "repro/procedures"];
 
 fn main() -> io::Result<()> {
     let mut model = Digest::new();

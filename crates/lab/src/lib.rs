@@ -1,17 +1,20 @@
-//! What is done with Warploom's machines: workloads run on them, and they are held against real GPUs.
+//! What Warploom's machines are used for: workloads, the papers' experiments, and comparison with real GPUs.
 //!
-//! [`work`] has the workloads: kernels with an input, as many launches as they need, and a check of the result.
-//! [`align`] aligns two FASTA files with one of them. [`conform`] has both comparisons. Conformance vectors: every instruction that is a function of its operands, on
-//! fixed operands, recorded once on a GPU and replayed on the simulated chips. Differential programs: random kernels
-//! whose result is the same on any correct machine. [`anchors`] measures what single operations cost. Everything is
-//! written against [`warploom::Device`], so the same code runs on a chip and on a GPU. Nothing here prints; long work
-//! reports through a callback.
+//! - [`work`]: workloads, which are kernels with an input, their launches, and a check of the result.
+//! - [`repro`]: the experiments of the three papers, run, judged against the papers' numbers, and reported.
+//! - [`align`]: alignment of two FASTA files, on the kernels of workload `nw`.
+//! - [`conform`]: conformance with real GPUs, by recorded vectors and by random programs.
+//! - [`anchors`]: micro-benchmarks of single operations.
+//!
+//! No model code is here: everything is written against [`warploom::Device`], so it runs on a simulated chip and on a
+//! real GPU alike. Nothing here prints; long work reports progress through a callback. Start reading at [`work`],
+//! then [`repro`].
 
 pub mod align;
 pub mod anchors;
 pub mod conform;
 mod numbers;
-pub mod plot;
+mod plot;
 mod random;
 pub mod repro;
 pub mod work;

@@ -1,11 +1,11 @@
-//! Numbers as people read them.
+//! Formats measured numbers for reports.
 
 use warploom::grouped;
 
-/// A measured number with as many digits as are worth reading: `85,482`, `123.4`, `2.61`, `0.0312`.
+/// Formats a number with as many digits as are worth reading: `85,482`, `123.4`, `2.61`, `0.0312`.
 pub fn figure(value: f64) -> String {
     let size = value.abs();
-    // Bounds are computed: what is whole but for the last bit is meant to be whole.
+    // Computed bounds may miss a whole number by rounding; show them as whole.
     let whole = (size - size.round()).abs() <= 1e-12 * size;
     let digits = match size {
         _ if !value.is_finite() => return value.to_string(),
@@ -16,14 +16,14 @@ pub fn figure(value: f64) -> String {
         }
         _ if size >= 99.95 => 1,
         _ if size >= 0.1 => 2,
-        // Three digits that count.
+        // Three significant digits.
         _ => (2 - size.log10().floor() as i32).clamp(3, 12) as usize,
     };
     format!("{value:.digits$}")
 }
 
-/// The same with its unit: `85,482 cycles`, `12.5 %`, `2.61×`.
-pub fn with_unit(value: f64, unit: &str) -> String {
+/// [`figure`] with a unit: `85,482 cycles`, `12.5 %`, `2.61×`.
+pub(crate) fn with_unit(value: f64, unit: &str) -> String {
     match unit {
         "" => figure(value),
         "×" => format!("{}×", figure(value)),

@@ -7,12 +7,11 @@ use std::ops::RangeInclusive;
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// A sequence for a seed.
     pub(crate) fn new(seed: u64) -> Random {
         Random(seed)
     }
 
-    /// The sequence that belongs to a name.
+    /// The name is the seed, so each name has its own sequence.
     pub(crate) fn named(name: &str) -> Random {
         Random(hash(name.as_bytes()))
     }
@@ -22,12 +21,12 @@ impl Random {
         mix(self.0)
     }
 
-    /// Below `n`, which is not 0.
+    /// Uniform below `n`. `n` must not be 0.
     pub(crate) fn below(&mut self, n: usize) -> usize {
         ((u128::from(self.next()) * n as u128) >> 64) as usize
     }
 
-    /// True once in `n` times.
+    /// True with probability 1 in `n`.
     pub(crate) fn once_in(&mut self, n: usize) -> bool {
         self.below(n) == 0
     }
@@ -36,19 +35,18 @@ impl Random {
         of[self.below(of.len())]
     }
 
-    /// In a range, which is not empty.
+    /// The range must not be empty.
     pub(crate) fn between(&mut self, range: RangeInclusive<i32>) -> i32 {
         let (first, last) = range.into_inner();
         let count = (i64::from(last) - i64::from(first) + 1) as usize;
         (i64::from(first) + self.below(count) as i64) as i32
     }
 
-    /// Any 32-bit words.
     pub(crate) fn words(&mut self, count: usize) -> Vec<u32> {
         (0..count).map(|_| (self.next() >> 32) as u32).collect()
     }
 
-    /// Floats from -1 up to 1, with all the digits they have.
+    /// Uniform in [-1, 1), with the full precision of the format.
     pub(crate) fn floats(&mut self, count: usize) -> Vec<f32> {
         let unit = |bits: u64| (bits >> 40) as f32 / (1 << 23) as f32 - 1.0;
         (0..count).map(|_| unit(self.next())).collect()
@@ -61,7 +59,7 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// 64 bits that stand for some bytes.
+/// A 64-bit hash; not cryptographic.
 pub(crate) fn hash(bytes: &[u8]) -> u64 {
     let mut state = 0xcbf2_9ce4_8422_2325 ^ bytes.len() as u64;
     for piece in bytes.chunks(8) {

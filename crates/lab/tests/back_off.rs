@@ -1,9 +1,9 @@
-//! Workloads with spinning warps that back off: results stay right, kernels that do not wait stay as they are.
+//! Workloads under BOWS: results stay right, and kernels that do not wait run exactly as without it.
 
 use warploom::{Bows, Chip, Device, SimOptions, Timing, policies};
 use warploom_lab::work::{Outcome, WORKLOADS, Workload};
 
-/// Small inputs of the workloads that wait for each other, and of those that do not.
+/// Small inputs of the workloads that wait.
 const WAITING: [(&str, &str); 9] = [
     ("treebuild", "bodies=300 ctas=6 threads=64"),
     ("treesort", "bodies=300 ctas=6 threads=64"),
@@ -89,7 +89,7 @@ fn kernels_that_wait_are_found() {
 
 #[test]
 fn every_workload_of_the_paper_is_here() {
-    // The others have tests of their own: those before the first of these and after the last, in the order of the list.
+    // Workloads before `treebuild` and after `lava` in the list have their own tests.
     let place = |name: &str| WORKLOADS.iter().position(|work| work.name == name).unwrap();
     for work in &WORKLOADS[place("treebuild")..=place("lava")] {
         assert!(WAITING.iter().chain(&FREE).any(|(name, _)| *name == work.name), "{}", work.name);

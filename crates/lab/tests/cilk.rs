@@ -1,4 +1,5 @@
-//! The Cilk programs give the host's results: on every number of compute units, in channels far too narrow, and on the host.
+//! The Cilk programs compute the host's results: on every number of compute units, in channels that are far too
+//! narrow, and on the host.
 
 use warploom::{Chip, Device, SimOptions};
 use warploom_lab::work::Workload;
@@ -38,7 +39,7 @@ fn in_channels_of_64() {
     assert!(yields > 0);
 }
 
-/// However slow the firmware is: wavefronts end, yield and make tasks between any two of its instructions.
+/// The firmware may be arbitrarily slow: wavefronts end, yield and make tasks between any two of its instructions.
 #[test]
 fn under_an_aggregator_of_any_speed() {
     for (name, size) in PROGRAMS {
@@ -70,7 +71,7 @@ fn the_hybrid_never_yields() {
 
 #[test]
 fn sorted_and_equal_numbers() {
-    // One number: nothing to split.
+    // A single number cannot be split.
     run("sort", &["count=1"], &[]);
     run("sort", &["count=65", "base=4"], &[]);
 }

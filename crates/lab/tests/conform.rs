@@ -1,23 +1,22 @@
-//! What was recorded on a GPU, on the simulated chip.
+//! Vectors and programs recorded on a GPU, replayed on simulated chips.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use warploom::{Chip, Device, SimModel, SimOptions};
-use warploom_lab::conform::catalogue::GROUPS;
-use warploom_lab::conform::{self, ConformReport};
+use warploom_lab::conform::{self, ConformReport, GROUPS};
 
 fn vectors() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("vectors")
 }
 
-/// What an instruction computes does not depend on its time.
+/// Without timing: the results of instructions do not depend on it.
 fn functional(chip: &str) -> Device {
     let options = SimOptions { model: SimModel::Functional, ..SimOptions::default() };
     Device::sim_with(Chip::load(chip, &[]).unwrap(), options)
 }
 
-/// The differences for people.
+/// The differences as text.
 fn describe(report: &ConformReport) -> String {
     let mut out = String::new();
     for group in &report.groups {
@@ -42,7 +41,7 @@ fn the_machine_computes_what_the_gpu_computes() {
     let mut device = functional("h200");
     let report = conform::replay(&mut device, &vectors(), &mut |_| ()).unwrap();
     assert!(report.is_clean(), "{}", describe(&report));
-    // A recording that has gone missing must not pass for one that agrees.
+    // A missing recording must not pass as one that agrees.
     assert_eq!(report.groups.len(), GROUPS.len());
     for group in &report.groups {
         assert!(group.unrecorded.is_empty(), "{}: not recorded: {:?}", group.group, group.unrecorded);

@@ -1,10 +1,10 @@
-//! The papers' experiments in their quick form: every number lies inside its band, but for those that are known not to.
+//! The papers' experiments in their quick form: every number lies inside its band, except for those listed here.
 
 use std::collections::BTreeSet;
 
 use warploom_lab::repro::{EXPERIMENTS, Plan, Scale, Verdict, reproduce};
 
-/// Rows outside their bands. Each says why.
+/// Rows outside their bands. Each states why.
 const KNOWN_OUTSIDE: &[(&str, &str)] = &[
     ("ics15-fig4", "warp_barr over atom_lock"),
     ("ics15-fig4", "shrd_lock over atom_lock"),

@@ -1,4 +1,5 @@
-//! Needleman-Wunsch in every version: the host's scores for any rectangle, penalty and scores, and no lock bit left behind.
+//! Needleman-Wunsch in every version: the host's scores for any rectangle, penalty and scores, and no lock bit left
+//! taken.
 
 use proptest::prelude::*;
 use warploom::{Chip, Device, Error, SimModel, SimOptions};
@@ -16,7 +17,7 @@ fn run(mut gpu: Device, params: &str) -> warploom::Result<Outcome> {
     workload.run(&mut gpu, &values, &|launch| launch)
 }
 
-/// A version, and what the chip must be like.
+/// A version, and the settings of the chip that it needs.
 const VERSIONS: [(&str, &[&str]); 11] = [
     ("version=data-parallel", &[]),
     ("version=atomic", &[]),
@@ -52,7 +53,7 @@ proptest! {
 
 #[test]
 fn several_tiles_on_an_sm_do_not_share_bits() {
-    // Nine tiles on one SM, and more of them than are resident at once.
+    // Nine tiles on one SM, which are more than are resident at once.
     for (version, set) in VERSIONS {
         let set = [set, &["sm.count=1"]].concat();
         let outcome = run(device("gtx570", &set, SimModel::Timing), &format!("{version} size=280")).unwrap();
@@ -67,7 +68,7 @@ fn without_timing_too() {
             run(device("gtx570", set, SimModel::Functional), &format!("{version} size=70")).unwrap();
         assert!(outcome.check.is_ok(), "{version}: {:?}", outcome.check);
     }
-    // Native atomics and independent threads.
+    // A chip with native atomics and independent thread scheduling.
     for chip in ["gtx480", "h200"] {
         let outcome = run(device(chip, &[], SimModel::Timing), "version=atomic size=70").unwrap();
         assert!(outcome.check.is_ok(), "{chip}: {:?}", outcome.check);

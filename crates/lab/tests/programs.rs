@@ -1,5 +1,5 @@
-//! Random programs have one result, whatever the chip does with divergence, however wide its warps are, and whether it is
-//! simulated with timing or without.
+//! Random programs have one result on every chip: with any kind of divergence, any warp width, and with or without
+//! timing.
 
 use std::ops::Range;
 
@@ -37,7 +37,7 @@ fn narrow_and_wide_warps_agree() {
     agree(functional("h200"), functional("apu"), 0..200);
 }
 
-/// Programs with each scheduler of a chip.
+/// Compares every scheduler of a chip with the run without timing.
 fn timing_changes_nothing(chip: &str, first_seed: u64) {
     const EACH: u64 = 32;
     for ((policy, _), at) in warploom::policies().into_iter().zip(0..) {
@@ -71,7 +71,7 @@ fn timing_changes_nothing_on_apu() {
     timing_changes_nothing("apu", 5000);
 }
 
-/// One of everything there can be one of: whatever has to wait for room gets it in the end.
+/// Chips with one of each resource: everything that waits for room must get it in the end.
 #[test]
 fn timing_changes_nothing_on_the_smallest_chips() {
     const ONES: &[&str] = &[
@@ -108,7 +108,7 @@ fn timing_changes_nothing_on_the_smallest_chips() {
     for (chip, first) in ["gtx480", "gtx1080ti", "h200", "apu"].into_iter().zip((6000..).step_by(100)) {
         let mut settings = settings.clone();
         if chip == "apu" {
-            // Its aggregator sends two at once.
+            // The apu's aggregator sends two at once.
             settings.push("interconnect.queue_packets=2".to_string());
         }
         agree(functional(chip), timed(Chip::load(chip, &settings).unwrap(), "lrr"), first..first + 8);

@@ -1,4 +1,4 @@
-//! Every workload on small inputs, on a SIMT stack, on independent threads and on wide warps, with timing and without.
+//! Every workload on small inputs: on a SIMT stack, on independent threads and on wide warps, with and without timing.
 
 use warploom::{Chip, Device, Error, SimModel, SimOptions};
 use warploom_lab::work::{Outcome, ParamError, WORKLOADS, Workload};
@@ -22,7 +22,7 @@ fn run(name: &str, params: &str) -> Outcome {
     run_on(device("gtx480", SimModel::Functional), name, params)
 }
 
-/// Runs a workload on every chip in every model; the result must be right.
+/// Runs a workload on every chip in every model. The result must be right.
 #[track_caller]
 fn right(name: &str, params: &str) {
     for (chip, model) in CHIPS.into_iter().flat_map(|chip| MODELS.map(|model| (chip, model))) {
@@ -61,7 +61,7 @@ fn hashtable_under_any_contention() {
 
 #[test]
 fn nw_of_any_size_and_penalty() {
-    // One cell, one tile, one and a bit, several with a part at the end.
+    // One cell, one tile, slightly more than one tile, several tiles with a partial one at the end.
     for params in
         ["size=1", "size=31", "size=32 penalty=0", "size=30 penalty=-3", "size=100 penalty=1 seed=9"]
     {
@@ -136,7 +136,7 @@ fn wavefronts_of_any_size_in_both_directions() {
 
 #[test]
 fn a_wavefront_ends_with_few_resident_warps() {
-    // One SM with one CTA of one warp at a time: strips come one after the other.
+    // One SM with one CTA of one warp at a time: strips run one after another.
     let chip = Chip::load("gtx480", &["sm.count=1", "sm.max_ctas=1"].map(String::from)).unwrap();
     let outcome = run_on(Device::sim_with(chip, SimOptions::default()), "nw1", "size=100 warps=1");
     assert!(outcome.check.is_ok(), "{:?}", outcome.check);
@@ -157,7 +157,10 @@ fn ctas_that_wait_for_each_other_must_all_be_resident() {
     let workload = Workload::find("treesort").unwrap();
     let values = workload.values(&["bodies=50", "ctas=121", "threads=32"]).unwrap();
     let refused = workload.run(&mut device("gtx480", SimModel::Functional), &values, &|launch| launch);
-    insta::assert_snapshot!(refused.unwrap_err().to_string(), @"CTAs of kernel `barneshut_sort` wait for each other, and 120 can be resident together on gtx480, not 121");
+    insta::assert_snapshot!(
+        refused.unwrap_err().to_string(),
+        @"CTAs of kernel `barneshut_sort` wait for each other, and 120 can be resident together on gtx480, not 121"
+    );
 }
 
 #[test]
@@ -250,7 +253,7 @@ fn what_is_wrong_is_named() {
     assert!(matches!(none, ParamError::NoWorkload { .. }));
 }
 
-/// The chain and the primitives, on the chip that has lock bits under every scheduler, and where they run without.
+/// The chain and the primitives: on the chip with lock bits under every scheduler, and on others where they can run.
 mod synchronization {
     use warploom::{Timing, policies};
     use warploom_lab::work::{CHAIN_SCHEMES, PRIMITIVES};
@@ -287,7 +290,7 @@ mod synchronization {
         ["tiny_", "vote_", "warp_vote"].iter().any(|start| name.starts_with(start))
     }
 
-    /// Lanes that let lane 0 wait for them rely on lockstep.
+    /// In `shrd_lock`, lane 0 waits on behalf of its warp, which relies on lockstep.
     fn runs_on(scheme: &str, chip: &str) -> bool {
         !on_lock_bits(scheme) && (scheme != "shrd_lock" || chip != "h200")
     }
@@ -350,8 +353,8 @@ mod synchronization {
         }
     }
 
-    /// Those who wait for a spin lock keep the lock bit of its word from the one who releases it. That may go on for long
-    /// with a scheduler that is not fair, but every failure follows from the moment: no proof of a hang.
+    /// Threads that wait for a spin lock keep taking the lock bit of its word, so the thread that releases it may
+    /// fail. An unfair scheduler may prolong that, but failures depend on timing, so there is no proof of a hang.
     #[test]
     fn many_warps_in_one_section() {
         let workload = Workload::find("primitives").unwrap();

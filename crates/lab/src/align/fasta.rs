@@ -1,71 +1,52 @@
-//! FASTA files: a line `>name …`, then the letters of a sequence.
+//! Reads the first sequence of a FASTA file: a line `>name …`, then lines of letters.
 
 use std::io::{self, BufRead};
 
 use warploom::grouped;
 
-/// The longest sequence: two such have 268 million cells, which take 8 bytes each on the device.
-pub const MAX_LETTERS: usize = 16_384;
+/// Longest sequence accepted. Two of this length have 268 million cells, and each takes 8 bytes on the device.
+const MAX_LETTERS: usize = 16_384;
 
-/// The longest name that is kept.
+/// Longer names are cut off.
 const MAX_NAME: usize = 200;
 
 /// The first sequence of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    /// The first word of its description.
-    pub name: String,
-    /// Its letters, capital.
-    pub letters: Vec<u8>,
-    /// The file.
-    pub file: String,
-    /// Where each line of letters begins: its line in the file, and how many letters come before it.
+    pub(super) name: String,
+    /// In upper case.
+    pub(super) letters: Vec<u8>,
+    file: String,
+    /// For error messages: each line of letters as its line number in the file and the count of letters before it.
     lines: Vec<(usize, usize)>,
 }
 
-/// Why there is no sequence.
+/// Why a FASTA file gave no sequence.
 #[derive(Debug, thiserror::Error)]
 pub enum FastaError {
-    /// The file cannot be read.
     #[error("{file}: {error}")]
-    Io {
-        /// Which.
-        file: String,
-        /// Why.
-        error: io::Error,
-    },
-    /// Something that does not belong there.
+    Io { file: String, error: io::Error },
+    /// A byte that cannot stand where it does.
     #[error("{file}:{line}:{column}: {what}")]
     At {
-        /// The file.
         file: String,
-        /// Its line, from 1.
+        /// From 1.
         line: usize,
-        /// The byte of the line, from 1.
+        /// Byte of the line, from 1.
         column: usize,
-        /// What and why not.
         what: String,
     },
-    /// A sequence without letters.
     #[error("{file}: {what}")]
-    Empty {
-        /// The file.
-        file: String,
-        /// What is missing.
-        what: String,
-    },
-    /// A sequence that is too long.
+    Empty { file: String, what: String },
+    /// More letters than a device has room for.
     #[error(
         "{file}: the sequence has more than {} letters; two of that length would take {:.1} GB of device memory",
         grouped(MAX_LETTERS as u64), (MAX_LETTERS as f64).powi(2) * 8.0 / 1e9
     )]
-    TooLong {
-        /// The file.
-        file: String,
-    },
+    TooLong { file: String },
 }
 
-/// Where in a file the next byte is.
+/// What the next byte of the file belongs to.
 enum Within {
     Description,
     Comment,
@@ -73,7 +54,8 @@ enum Within {
 }
 
 impl Record {
-    /// The first sequence of a FASTA text, which messages call `file`. Nothing beyond it is read.
+    /// Reads the first sequence of a FASTA text. Error messages call the text `file`. Nothing after the first
+    /// sequence is read.
     pub fn read(file: &str, mut text: impl BufRead) -> Result<Record, FastaError> {
         let mut record =
             Record { name: String::new(), letters: Vec::new(), file: file.to_string(), lines: Vec::new() };
@@ -134,7 +116,8 @@ impl Record {
         Ok(record)
     }
 
-    /// An error about one of its letters. The column is that of the letter in a line without blanks.
+    /// An error about the letter at index `at`. The column counts letters, so it is exact where the line has
+    /// no blanks.
     pub(super) fn wrong_letter(&self, at: usize, what: String) -> FastaError {
         let before = self.lines.partition_point(|&(_, first)| first <= at);
         let (line, first) = before.checked_sub(1).map_or((1, 0), |index| self.lines[index]);
@@ -142,7 +125,6 @@ impl Record {
     }
 }
 
-/// A byte for people.
 fn shown(byte: u8) -> String {
     match byte {
         b' '..=b'~' => format!("`{}`", byte as char),

@@ -1,8 +1,8 @@
-//! What aligning two letters earns.
+//! Scores for pairs of letters: BLOSUM62 for proteins, match and mismatch for nucleotides.
 
 use super::fasta::{FastaError, Record};
 
-/// What the letters are.
+/// The kind of letters that two sequences are made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Alphabet {
     /// Amino acids, scored by BLOSUM62.
@@ -11,22 +11,16 @@ pub enum Alphabet {
     Nucleotide,
 }
 
-/// How two letters are scored.
+/// The score of aligning two letters with each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scoring {
-    /// By BLOSUM62.
     Blosum62,
-    /// Equal or not.
-    Nucleotide {
-        /// Two equal ones.
-        matching: i32,
-        /// Two different ones.
-        mismatching: i32,
-    },
+    Nucleotide { matching: i32, mismatching: i32 },
 }
 
 impl Scoring {
-    /// The scoring for two sequences: of their alphabet or, if that is not given, of nucleotides where both have nothing else.
+    /// Picks the scoring for two sequences. Without an `alphabet`, they are nucleotides if no other letter
+    /// occurs in either. A letter outside the alphabet is an error.
     pub fn for_records(
         a: &Record,
         b: &Record,
@@ -49,19 +43,17 @@ impl Scoring {
         Ok(if nucleotides { Scoring::Nucleotide { matching, mismatching } } else { Scoring::Blosum62 })
     }
 
-    /// What two letters earn.
-    pub fn score(&self, a: u8, b: u8) -> i32 {
+    pub(super) fn score(&self, a: u8, b: u8) -> i32 {
         match *self {
             Scoring::Blosum62 => blosum62(a, b).unwrap_or(0),
-            // N says nothing.
+            // N is any nucleotide, so it neither matches nor mismatches.
             Scoring::Nucleotide { .. } if a == b'N' || b == b'N' => 0,
             Scoring::Nucleotide { matching, .. } if same(a, b) => matching,
             Scoring::Nucleotide { mismatching, .. } => mismatching,
         }
     }
 
-    /// Its name for people.
-    pub fn name(&self) -> String {
+    pub(super) fn name(&self) -> String {
         match self {
             Scoring::Blosum62 => "BLOSUM62".to_string(),
             Scoring::Nucleotide { matching, mismatching } => {
@@ -85,7 +77,6 @@ fn amino_acid(letter: u8) -> bool {
     index(letter).is_some()
 }
 
-/// The 20 amino acids.
 pub(crate) const AMINO_ACIDS: &[u8] = b"ARNDCQEGHILKMFPSTWYV";
 
 /// The letters of the matrix: the amino acids, B for N or D, Z for Q or E, X for any, * for an end.
@@ -95,7 +86,7 @@ fn index(letter: u8) -> Option<usize> {
     LETTERS.iter().position(|&other| other == letter)
 }
 
-/// Two letters' entry.
+/// `None` if a letter is not in the matrix.
 pub(crate) fn blosum62(a: u8, b: u8) -> Option<i32> {
     let (a, b) = (index(a)?, index(b)?);
     Some(BLOSUM62[a.max(b)][a.min(b)].into())

@@ -1,4 +1,5 @@
-//! Global alignment of two sequences from FASTA files: the scores come from a device, the way back through them from the host.
+//! Global alignment of two sequences from FASTA files. A device computes the scores; the host traces the
+//! alignment back through them. Start at [`align`].
 //!
 //! ```
 //! use warploom::Device;
@@ -26,11 +27,12 @@ use warploom::{Device, Launch, Result};
 
 use crate::work::{Bench, Outcome, Values, nw, total};
 
-pub use fasta::{FastaError, MAX_LETTERS, Record};
+pub use fasta::{FastaError, Record};
 pub use matrix::{Alphabet, Scoring};
 pub use path::Alignment;
 
-/// Aligns two sequences. `values` are those of workload `nw`: the penalty of a gap and the version of the kernel count.
+/// Aligns two sequences on `gpu`. `values` are the parameters of workload `nw`, of which the gap penalty and the
+/// kernel version apply. `prepare` can change each launch before it starts, for example its time limit.
 pub fn align(
     gpu: &mut Device,
     a: &Record,
@@ -47,7 +49,7 @@ pub fn align(
     let (launches, figures) = bench.into_parts();
     let host = problem.scores();
     let check = crate::work::equal("scores", &scores, &host);
-    // A way back through wrong scores may lead nowhere; the check says that they are.
+    // A traceback through wrong scores may lead nowhere. The failed check already reports them.
     let alignment = Alignment::back(a, b, scoring, &problem, if check.is_ok() { &scores } else { &host });
     Ok((Outcome { total: total(&launches), launches, check, figures }, alignment))
 }

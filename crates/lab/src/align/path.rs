@@ -1,4 +1,4 @@
-//! The way back through the scores, which is the alignment.
+//! The traceback: from the score matrix to the alignment.
 
 use serde::Serialize;
 
@@ -6,33 +6,29 @@ use super::fasta::Record;
 use super::matrix::{Scoring, same};
 use crate::work::nw::Problem;
 
-/// Two sequences with gaps, one above the other.
+/// Two sequences aligned with gaps, with the counts that `needle` prints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Alignment {
-    /// The sequences' names.
     pub names: [String; 2],
-    /// How letters were scored.
     pub matrix: String,
-    /// What a gap cost.
     pub penalty: i32,
-    /// The score.
     pub score: i32,
-    /// The first sequence, with `-` for gaps.
+    /// With `-` for gaps.
     pub a: String,
-    /// The second sequence.
+    /// With `-` for gaps.
     pub b: String,
-    /// Between them: `|` for equal letters, `:` for similar ones, `.` for others.
+    /// One per position: `|` for equal letters, `:` for similar ones, `.` for others, a blank for a gap.
     pub marks: String,
     /// Positions with equal letters.
     pub identity: usize,
-    /// Positions with letters of a positive score.
+    /// Positions whose two letters have a positive score, equal ones included.
     pub similarity: usize,
-    /// Positions with a gap.
     pub gaps: usize,
 }
 
 impl Alignment {
-    /// From the scores of all prefixes. Of equal ways, pairs go before gaps, and gaps in the second sequence before others.
+    /// Traces back through the scores of all prefixes. Where several paths have the best score, a pair of letters is
+    /// preferred to a gap, and a gap in the second sequence to one in the first.
     pub(super) fn back(
         a: &Record,
         b: &Record,
@@ -82,8 +78,8 @@ impl Alignment {
         }
     }
 
-    /// Positions.
-    pub fn length(&self) -> usize {
+    /// Positions, gaps included.
+    pub(super) fn length(&self) -> usize {
         self.marks.len()
     }
 }

@@ -1,10 +1,10 @@
-//! An alignment for people, as EMBOSS `needle` shows it.
+//! Prints an alignment in the format of EMBOSS `needle`.
 
 use std::fmt;
 
 use super::path::Alignment;
 
-/// Letters of a line.
+/// Positions per block.
 const WIDTH: usize = 60;
 
 impl fmt::Display for Alignment {
@@ -38,11 +38,11 @@ impl fmt::Display for Alignment {
     }
 }
 
-/// A sequence's part of a block: its name, the number of its first letter, the letters, the number of the last.
+/// One sequence's line of a block: its name, the number of its first letter, the letters, the number of the last.
 fn line(f: &mut fmt::Formatter<'_>, name: &str, letters: &str, before: &mut usize) -> fmt::Result {
     let first = *before + 1;
     *before += letters.bytes().filter(|&letter| letter != b'-').count();
-    // A line of nothing but gaps stands at the letter before it.
+    // In a line of gaps only, both numbers are that of the letter before it.
     let first = first.min(*before);
     let name: String = name.chars().take(16).collect();
     writeln!(f, "{name:<16} {first:>5} {letters} {before:>6}")

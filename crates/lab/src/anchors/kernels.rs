@@ -1,51 +1,47 @@
-//! The anchors' kernels.
+//! The anchors' kernels, each generated from a step that the measured loop repeats.
 
 use std::fmt::Write;
 
 /// A micro-benchmark.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Anchor {
-    /// Its name: unit and operation.
+pub(super) struct Anchor {
+    /// Unit and operation, such as `shared/load`.
     pub name: &'static str,
-    /// What is measured, in words.
     pub what: &'static str,
-    /// Warps of the one CTA.
+    /// Warps in the kernel's single CTA.
     pub warps: u32,
-    /// Times the loop goes round.
+    /// Iterations of the measured loop.
     pub rounds: u32,
-    /// Operations of a round.
+    /// Operations per iteration.
     pub unrolled: u32,
-    /// What the kernel's memory holds.
     pub data: Data,
-    /// One step of the loop, with `unrolled / step` of them a round.
+    /// The instructions of one step. An iteration has `unrolled / operations` steps.
     step: &'static str,
-    /// Operations of a step.
+    /// Operations per step.
     operations: u32,
-    /// Instructions before the clock is read.
+    /// Instructions before the clock is first read.
     setup: &'static str,
 }
 
-/// What a kernel's memory holds.
+/// Initial contents of the kernel's global memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Data {
-    /// Zeros.
+pub(super) enum Data {
     Zeros {
-        /// 64-bit words.
         words: usize,
     },
-    /// A chain of pointers through all of it.
+    /// A cycle of pointers through the whole memory.
     Chain {
-        /// Pointers.
         links: usize,
-        /// 64-bit words from one to the next in memory.
+        /// Distance between links in 64-bit words.
         stride_words: usize,
     },
 }
 
 impl Anchor {
-    /// The kernel. Registers: `%a %b %c` integers (1), `%f %g %h` floats, `%d %e` doubles, `%x %y` 64-bit words, `%p %q`
-    /// predicates, `%base` the memory, `%mine` a place of the lane's own in it, `%s` a shared address of the lane's own.
-    pub fn ptx(&self) -> String {
+    /// The PTX. A step can use these registers: `%a %b %c` are integers and hold 1, as do the floats `%f %g %h`, the
+    /// doubles `%d %e %k` and the 64-bit words `%x %y`. `%p` is a predicate. `%base` is the address of the memory,
+    /// `%mine` an address in it per thread, `%s` a shared-memory address per thread.
+    pub(super) fn ptx(&self) -> String {
         let mut text = String::from(HEAD);
         for line in self.setup.lines() {
             let _ = writeln!(text, "\t{}", line.trim());
@@ -154,9 +150,9 @@ const fn each(name: &'static str, what: &'static str, warps: u32, step: &'static
     Anchor { name, what, warps, rounds: 32, unrolled: 16, data, step, operations: 1, setup: "" }
 }
 
-/// All of them.
-pub fn anchors() -> Vec<Anchor> {
-    // 4 kB fit every L1; 4 MB lie in L2 alone; 256 MB lie in no cache, and each run goes on where the last one stopped.
+/// All anchors, in the order of the report.
+pub(super) fn anchors() -> Vec<Anchor> {
+    // 4 kB fit every L1. 4 MB fit only L2. 256 MB fit no cache, and each run continues where the last one stopped.
     let l1 = Data::Chain { links: 32, stride_words: 16 };
     let l2 = Data::Chain { links: 1 << 15, stride_words: 16 };
     let dram = Data::Chain { links: 1 << 21, stride_words: 16 };

@@ -1,7 +1,8 @@
-//! Anchors: micro-benchmarks that tell what one operation costs, on a real GPU or a model of one, in the same form.
+//! Anchors: micro-benchmarks that measure what one operation costs, on a real GPU or on a model of one.
 //!
-//! Each is a kernel that reads the cycle counter, performs an operation some thousand times, each depending on the last
-//! one, and reads the counter again. The figures of a real chip are the raw material of its model's description.
+//! Each is a kernel that reads the cycle counter, performs some thousand operations, each dependent on the previous
+//! one, and reads the counter again. The figures of a real chip are the raw material of its chip file. Start at
+//! [`measure`].
 
 mod kernels;
 
@@ -10,43 +11,37 @@ use std::time::Duration;
 use serde::Serialize;
 use warploom::{Device, Launch, Result, args};
 
-pub use kernels::{Anchor, Data, anchors};
-
-use crate::conform::{Progress, Report};
+use crate::conform::{OnProgress, Progress};
+use kernels::{Anchor, Data, anchors};
 
 /// What the anchors measured on a device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct AnchorReport {
-    /// The device.
     pub device: String,
-    /// Whether it is hardware.
+    /// Whether the device is hardware.
     pub real: bool,
-    /// One entry an anchor.
     pub anchors: Vec<Figure>,
 }
 
 /// What one operation costs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Figure {
-    /// The anchor: `shared/load`.
+    /// The unit and the operation, such as `shared/load`.
     pub name: &'static str,
-    /// What is measured.
     pub what: &'static str,
-    /// Warps that take part.
     pub warps: u32,
-    /// Operations measured.
+    /// Count of operations measured.
     pub operations: u64,
-    /// Cycles of all of them, the median of the runs.
+    /// Cycles of all operations together: the median of the runs.
     pub cycles: u64,
-    /// Cycles of one.
     pub cycles_per_operation: f64,
 }
 
-/// Launches that end no later than this on any device worth measuring.
+/// No anchor takes this long on any device worth measuring.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 
-/// Runs all anchors; each `runs` times after one to warm up.
-pub fn measure(device: &mut Device, runs: usize, report: Report<'_>) -> Result<AnchorReport> {
+/// Measures all anchors. Each runs once to warm up and then `runs` times.
+pub fn measure(device: &mut Device, runs: usize, report: OnProgress<'_>) -> Result<AnchorReport> {
     let anchors = anchors();
     let total = anchors.len();
     let mut figures = Vec::new();
@@ -68,7 +63,7 @@ fn figure(device: &mut Device, anchor: &Anchor, runs: usize) -> Result<Figure> {
     if let Data::Chain { links, stride_words } = anchor.data {
         data.write(device, &chain(data.address(), links, stride_words))?;
     }
-    // Cycles, a result that keeps the compiler honest, and where a chain goes on.
+    // Out: the cycles, a result so that no compiler removes the work, and where the next run continues the chain.
     let out = device.buffer(&[0, 0, data.address()])?;
     let mut cycles = Vec::new();
     for _ in 0..=runs {
@@ -90,7 +85,7 @@ fn figure(device: &mut Device, anchor: &Anchor, runs: usize) -> Result<Figure> {
     })
 }
 
-/// Pointers that lead through all links once, in an order that no prefetcher guesses, and back to the first.
+/// A cycle of pointers that visits every link once, in an order that no prefetcher guesses.
 fn chain(base: u64, links: usize, stride_words: usize) -> Vec<u64> {
     let mut order: Vec<usize> = (0..links).collect();
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
@@ -98,7 +93,7 @@ fn chain(base: u64, links: usize, stride_words: usize) -> Vec<u64> {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         order.swap(i, ((state >> 33) as usize) % (i + 1));
     }
-    // The kernel starts at the first link.
+    // The kernel starts at link 0.
     let first = order.iter().position(|&link| link == 0).unwrap_or(0);
     order.swap(0, first);
     let mut words = vec![0; links * stride_words];
@@ -133,7 +128,7 @@ mod tests {
         let report = measure(&mut gpu, 1, &mut |_| {}).unwrap();
         assert_eq!(report.anchors.len(), anchors().len());
         for figure in &report.anchors {
-            // Without timing an operation costs at least the instructions it takes.
+            // Even without timing, an operation costs at least its instructions.
             assert!(figure.cycles_per_operation >= 1.0, "{figure:?}");
         }
     }

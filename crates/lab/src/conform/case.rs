@@ -1,4 +1,4 @@
-//! One instruction to compare: its operands, its results and the kernel that executes it.
+//! One instruction to compare: its operands, its results, and the kernel that executes it.
 
 use std::fmt::Write as _;
 
@@ -11,28 +11,27 @@ use super::operands::Domain;
 /// Instructions that share a module and a file of vectors.
 #[derive(Clone, Copy, Debug)]
 pub struct Group {
-    /// Its name, also the file's.
-    pub name: &'static str,
-    /// The lowest PTX version that has all of it.
-    pub version: &'static str,
-    /// Operand tuples of a case.
-    pub tuples: usize,
-    /// The instructions, as [`catalogue`](super::catalogue) describes.
-    pub rows: &'static [&'static str],
+    /// Also the name of the file.
+    pub(crate) name: &'static str,
+    /// The lowest PTX version that has all of the instructions.
+    pub(crate) version: &'static str,
+    /// Operand tuples per case.
+    pub(crate) tuples: usize,
+    /// The instructions in the notation of `catalogue/`.
+    pub(crate) rows: &'static [&'static str],
 }
 
 /// An operand or result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Slot {
-    /// A value in a register as wide as its type, or of 32 bits for types of 8.
+pub(crate) enum Slot {
+    /// A value in a register as wide as its type; 8-bit types have registers of 32 bits.
     Value(Ty),
-    /// A predicate.
     Pred,
 }
 
 impl Slot {
-    /// Bytes of the register, of which a predicate counts as one.
-    pub fn bytes(self) -> usize {
+    /// Bytes of the register; 1 for a predicate.
+    pub(crate) fn bytes(self) -> usize {
         match self {
             Slot::Value(ty) => ty.bytes().max(2) as usize * if ty.bytes() == 1 { 2 } else { 1 },
             Slot::Pred => 1,
@@ -50,45 +49,41 @@ impl Slot {
     }
 }
 
-/// An operand with the values it takes.
+/// An operand with the values that it takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Input {
-    /// What it is.
+pub(crate) struct Input {
     pub slot: Slot,
     pub(crate) domain: Domain,
 }
 
-/// One instruction (or short chain) with fixed operands.
+/// One instruction, or a short chain of them, with fixed operands.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Case {
-    /// The opcode, with what else tells it apart.
+pub(crate) struct Case {
+    /// The opcode, with a suffix where it is not unique.
     pub name: String,
-    /// Operands.
     pub inputs: Vec<Input>,
-    /// Results.
     pub outputs: Vec<Slot>,
-    /// How far results may be from the recorded ones.
     pub bound: Bound,
-    /// Operand tuples.
+    /// Count of operand tuples.
     pub tuples: usize,
-    /// The instructions, over `%a0`, `%a1` … and `%d0`, `%d1` …
+    /// The instructions, over operands `%a0`, `%a1` … and results `%d0`, `%d1` …
     pub(crate) body: String,
 }
 
-/// Bytes from one operand or result to the next in the device's buffers.
+/// Bytes per operand or result in the device's buffers.
 pub(crate) const SLOT_BYTES: usize = 8;
 
-/// Threads of a CTA: whole warps on every chip.
+/// Threads per CTA: whole warps on every chip.
 pub(crate) const BLOCK: usize = 64;
 
 impl Group {
     /// The cases, in the order of the rows.
-    pub fn cases(&self) -> Vec<Case> {
+    pub(crate) fn cases(&self) -> Vec<Case> {
         self.rows.iter().flat_map(|r| row::expand(r)).map(|r| r.case(self.tuples)).collect()
     }
 
-    /// One module with all cases.
-    pub fn ptx(&self, cases: &[Case]) -> String {
+    /// One module with a kernel per case.
+    pub(crate) fn ptx(&self, cases: &[Case]) -> String {
         let mut text = self.header();
         for case in cases {
             case.write_entry(&mut text);
@@ -102,24 +97,24 @@ impl Group {
 }
 
 impl Case {
-    /// The kernel's name.
-    pub fn entry(&self) -> String {
+    /// The name of the kernel.
+    pub(crate) fn entry(&self) -> String {
         let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
         self.name.chars().map(plain).collect()
     }
 
-    /// Bytes of an operand tuple in the input buffer.
+    /// Bytes per operand tuple in the input buffer.
     pub(crate) fn input_stride(&self) -> usize {
         self.inputs.len().max(1) * SLOT_BYTES
     }
 
-    /// Bytes of a result in the output buffer. One more slot is the memory that atomics work on.
+    /// Bytes per tuple in the output buffer. The slot after the results is memory for atomics.
     pub(crate) fn output_stride(&self) -> usize {
         (self.outputs.len() + 1) * SLOT_BYTES
     }
 
-    /// Bytes of all recorded results.
-    pub fn output_bytes(&self) -> usize {
+    /// Bytes of all results.
+    pub(crate) fn output_bytes(&self) -> usize {
         self.tuples * self.outputs.iter().map(|s| s.bytes()).sum::<usize>()
     }
 

@@ -1,8 +1,7 @@
-//! What can go wrong.
+//! Errors of recording and replaying.
 
 use std::path::PathBuf;
 
-/// What the functions of [`conform`](super) return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why vectors cannot be recorded or replayed.
@@ -14,30 +13,19 @@ pub enum Error {
     Device(#[from] warploom::Error),
     /// A file cannot be read or written.
     #[error("{path}: {source}", path = path.display())]
-    File {
-        /// Which.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
+    File { path: PathBuf, source: std::io::Error },
     /// A file is not what it should be.
     #[error("{path}: {reason}", path = path.display())]
-    Format {
-        /// Which.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// Results of a simulated chip prove nothing about the simulator.
+    Format { path: PathBuf, reason: String },
+    /// Results of a simulated chip would prove nothing about the simulator.
     #[error("`{0}` is a simulated chip: vectors are recorded on a real GPU")]
     Simulated(String),
-    /// There is nothing to replay.
     #[error("no recorded vectors in {}", .0.display())]
     NoVectors(PathBuf),
 }
 
 impl Error {
-    /// For `map_err`: the error of reading or writing `path`.
+    /// For `map_err`: an error in reading or writing `path`.
     pub(crate) fn file(path: &std::path::Path) -> impl Fn(std::io::Error) -> Error {
         let path = path.to_path_buf();
         move |source| Error::File { path: path.clone(), source }

@@ -1,4 +1,4 @@
-//! All generated PTX as files, for other assemblers to judge.
+//! All generated PTX as files, to try it with other assemblers.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use super::catalogue::GROUPS;
 use super::error::{Error, Result};
 use super::fuzz;
 
-/// Writes the module of each group of the catalogue, and modules of random programs for the seeds below `programs`,
+/// Writes a module for each group of the catalogue, and modules of random programs for the seeds below `programs`,
 /// into `dir`. Returns the files.
 pub fn export_ptx(dir: &Path, programs: u64) -> Result<Vec<PathBuf>> {
     std::fs::create_dir_all(dir).map_err(Error::file(dir))?;

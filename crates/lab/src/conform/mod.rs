@@ -1,10 +1,13 @@
-//! The machine held against real GPUs: recorded vectors of every instruction, and random programs.
+//! Comparison of the simulator with real GPUs: recorded vectors of every instruction, and random programs.
 //!
-//! Start reading at [`catalogue`], which says what is compared, then [`record`] and [`replay`]; [`fuzz`] stands apart.
+//! Vectors are the results of every instruction that is a function of its operands. They are recorded once on a GPU
+//! and replayed on simulated chips. Random programs leave the same bytes in memory on every correct machine, so two
+//! machines can be compared without a recording. Start reading at `catalogue/`, which lists what is compared, then
+//! [`record`] and [`replay`]; [`fuzz`] has the random programs.
 
 mod bound;
 mod case;
-pub mod catalogue;
+mod catalogue;
 mod error;
 mod export;
 pub mod fuzz;
@@ -16,28 +19,27 @@ mod run;
 mod show;
 mod vectors;
 
-pub use bound::Bound;
-pub use case::{Case, Group, Slot};
+pub use case::Group;
+pub use catalogue::GROUPS;
 pub use error::{Error, Result};
 pub use export::export_ptx;
-pub use fuzz::{record_fuzz, replay_fuzz};
+pub use fuzz::stored::{record_fuzz, replay_fuzz};
 pub use origin::Origin;
 pub use record::{Summary, record};
 pub use replay::{CaseDifference, ConformReport, GroupReport, Refusal, replay};
 
-/// How far long work is.
+/// Progress of long work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// What is being done: a group of instructions, mostly.
+    /// What is being done, usually the name of a group of instructions.
     pub stage: String,
     /// Steps done, over all stages.
     pub done: usize,
-    /// Steps in all.
     pub total: usize,
 }
 
-/// Where long work reports to.
-pub type Report<'a> = &'a mut dyn FnMut(Progress);
+/// Callback for progress.
+pub type OnProgress<'a> = &'a mut dyn FnMut(Progress);
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! The operands of a case: edge values crossed, then random bits and values of moderate size.
+//! The operands of a case: all combinations of edge values, then random bits and values of moderate size.
 
 use warploom::isa::Ty;
 
@@ -8,20 +8,19 @@ use crate::random::Random;
 /// Which values an operand takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Domain {
-    /// All of its type.
     Any,
-    /// Bits of a mask.
+    /// Bits within a mask.
     Mask(u64),
     /// One of a few values, so that operands are often equal.
     Few,
-    /// Few values in a warp, sometimes only one.
+    /// Few different values per warp, sometimes only one.
     Warp,
-    /// Angles within a hundred pi, half of them within two, and special values.
+    /// Angles within a hundred pi, half of them within two pi, and special values.
     Angle,
 }
 
 impl Domain {
-    /// Nothing, `few`, `warp`, `angle`, or a mask `0x1f`.
+    /// Reads `few`, `warp`, `angle` or a mask such as `0x1f`; anything else is [`Any`](Domain::Any).
     pub(crate) fn parse(text: &str) -> Domain {
         match text {
             "few" => Domain::Few,
@@ -35,7 +34,7 @@ impl Domain {
     }
 }
 
-/// The operand tuples of a case, one after the other; predicates are 0 and 1.
+/// The operand tuples of a case, one after another. Predicates are 0 or 1.
 pub(crate) fn operands(case: &Case) -> Vec<u64> {
     let mut random = Random::named(&case.name);
     let edges: Vec<Vec<u64>> = case.inputs.iter().map(|i| edges_of(i.slot)).collect();
@@ -68,7 +67,7 @@ pub(crate) fn operands(case: &Case) -> Vec<u64> {
     out
 }
 
-/// A value of the domain, `any` where all are.
+/// A value of the domain. `any` is the value that is taken if all values are allowed.
 fn constrained(domain: Domain, slot: Slot, any: u64, k: usize, edges: &[u64], random: &mut Random) -> u64 {
     match domain {
         Domain::Any => any,
@@ -107,7 +106,7 @@ fn constrained(domain: Domain, slot: Slot, any: u64, k: usize, edges: &[u64], ra
     }
 }
 
-/// Cuts a value to the bits that the operand has.
+/// Truncates a value to the width of the operand.
 fn fit(slot: Slot, value: u64) -> u64 {
     match slot {
         Slot::Pred => value & 1,
@@ -115,7 +114,7 @@ fn fit(slot: Slot, value: u64) -> u64 {
     }
 }
 
-/// A floating-point format: bits of exponent and of mantissa.
+/// A floating-point format: bits of the exponent and of the mantissa.
 #[derive(Clone, Copy)]
 struct Format {
     exponent: u32,
@@ -142,7 +141,7 @@ impl Format {
         1 << (self.exponent + self.mantissa)
     }
 
-    /// The bits of 2^`power`, or those of the largest or smallest normal power.
+    /// The bits of 2^`power`, clamped to the normal range.
     fn power(self, power: i64) -> u64 {
         let exponent = (power + self.bias()).clamp(1, 2 * self.bias());
         (exponent as u64) << self.mantissa
@@ -192,7 +191,7 @@ impl Format {
         positive.iter().flat_map(|&bits| [bits, bits | self.sign()]).collect()
     }
 
-    /// Often a value where rounding has to decide; often near the operand before it.
+    /// A value of moderate size: often on a rounding boundary, often near the previous operand.
     fn moderate(self, random: &mut Random, before: Option<u64>) -> u64 {
         let (mantissa_bits, low) = (self.mantissa as usize, (1u64 << self.mantissa) - 1);
         let sign = if random.once_in(2) { self.sign() } else { 0 };
@@ -216,7 +215,7 @@ impl Format {
         sign | self.power(power) | mantissa & low
     }
 
-    /// A whole number and a half, or a whole number.
+    /// Half of an odd number: an integer and a half.
     fn halves(self, random: &mut Random) -> u64 {
         let digits = 1 + random.below(self.mantissa as usize);
         let number = random.next() >> (64 - digits) | 1 << digits >> 1 | 1;
@@ -232,7 +231,7 @@ fn edges_of(slot: Slot) -> Vec<u64> {
         (Ty::F16x2 | Ty::BF16x2, Some(format)) => pairs(&format.edges()),
         (_, Some(format)) => format.edges(),
         (Ty::U16x2 | Ty::S16x2, None) => pairs(&integers(16)),
-        // Registers of 8-bit operands have 32 bits.
+        // 8-bit operands have registers of 32 bits.
         (_, None) => integers(ty.bits().max(if ty.bits() == 8 { 32 } else { 16 })),
     }
 }

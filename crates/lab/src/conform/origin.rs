@@ -1,4 +1,4 @@
-//! Where recorded results come from.
+//! The GPU on which results were recorded.
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,21 +8,20 @@ use warploom::Device;
 
 use super::error::{Error, Result};
 
-/// Where recorded results come from.
+/// The GPU on which results were recorded, its driver, and the date.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Origin {
-    /// The GPU's name.
     pub chip: String,
-    /// Its compute capability: `sm_90`.
+    /// The compute capability, such as `sm_90`.
     pub target: String,
-    /// The CUDA version of the driver that compiled the PTX: `13.0`.
+    /// The CUDA version of the driver that compiled the PTX, such as `13.0`.
     pub driver: String,
-    /// The day: `2026-01-31`.
+    /// Such as `2026-01-31`.
     pub date: String,
 }
 
 impl Origin {
-    /// Describes a real GPU; refuses a simulated chip.
+    /// Describes a real GPU. A simulated chip is refused.
     pub fn of(device: &Device) -> Result<Origin> {
         let chip = device.name().to_string();
         if !device.is_real() {
@@ -49,9 +48,9 @@ pub(crate) fn today() -> String {
     format!("{year:04}-{month:02}-{day:02}")
 }
 
-/// The date of a day since 1970.
+/// The date of a day, counted from 1970-01-01.
 fn civil(days: u64) -> (u64, u64, u64) {
-    // Years that begin in March put the leap day last; 400 of them have 146097 days.
+    // Years that start in March have the leap day last. 400 such years have 146097 days.
     let shifted = days + 719_468;
     let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;

@@ -1,4 +1,4 @@
-//! Recording results on a real GPU.
+//! Records results on a real GPU.
 
 use std::path::Path;
 
@@ -8,38 +8,35 @@ use warploom::Device;
 use super::catalogue::GROUPS;
 use super::error::{Error, Result};
 use super::origin::Origin;
-use super::run::{Bench, fingerprint};
+use super::run::{Buffers, fingerprint};
 use super::vectors::{self, Header, Recorded, Vectors};
-use super::{Progress, Report};
+use super::{OnProgress, Progress};
 
 /// What was recorded.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Summary {
-    /// On what.
     pub origin: Origin,
-    /// Files written.
     pub groups: usize,
-    /// Instructions.
     pub cases: usize,
     /// Operand tuples.
     pub vectors: usize,
-    /// Bytes of the files.
+    /// Size of the files.
     pub bytes: usize,
 }
 
-/// Runs the whole catalogue on a real GPU and writes what comes out, one file a group, into `dir`. A simulated chip
-/// is refused.
-pub fn record(device: &mut Device, dir: &Path, report: Report<'_>) -> Result<Summary> {
+/// Runs the whole catalogue on a real GPU and writes the results into `dir`, one file per group. A simulated chip is
+/// refused.
+pub fn record(device: &mut Device, dir: &Path, report: OnProgress<'_>) -> Result<Summary> {
     let origin = Origin::of(device)?;
     record_as(device, dir, origin, report)
 }
 
-/// As [`record`], on any device.
+/// [`record`] on any device.
 pub(crate) fn record_as(
     device: &mut Device,
     dir: &Path,
     origin: Origin,
-    report: Report<'_>,
+    report: OnProgress<'_>,
 ) -> Result<Summary> {
     std::fs::create_dir_all(dir).map_err(Error::file(dir))?;
     let groups: Vec<_> = GROUPS.iter().map(|g| (g, g.cases())).collect();
@@ -48,11 +45,11 @@ pub(crate) fn record_as(
     for (group, cases) in groups {
         report(Progress { stage: group.name.to_string(), done: summary.cases, total });
         let module = device.load_ptx_named(group.name, group.ptx(&cases))?;
-        let bench = Bench::new(device, &cases)?;
+        let buffers = Buffers::new(device, &cases)?;
         let header = Header { group: group.name.to_string(), origin: origin.clone(), cases: Vec::new() };
         let mut vectors = Vectors { header, results: Vec::new() };
         for case in &cases {
-            let results = bench.run(device, &module.kernel(&case.entry())?, case)?;
+            let results = buffers.run(device, &module.kernel(&case.entry())?, case)?;
             vectors.header.cases.push(Recorded {
                 name: case.name.clone(),
                 tuples: case.tuples,

@@ -1,4 +1,4 @@
-//! Replaying recorded results on a machine.
+//! Replays recorded vectors on a device and compares the results.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,32 +6,29 @@ use std::path::Path;
 use serde::Serialize;
 use warploom::{Device, Kernel, Module};
 
-use super::bound::Verdict;
+use super::bound::Agreement;
 use super::case::{Case, Group};
 use super::catalogue::GROUPS;
 use super::error::{Error, Result};
 use super::operands::operands;
 use super::origin::Origin;
-use super::run::{Bench, fingerprint, result};
+use super::run::{Buffers, fingerprint, result};
 use super::show::show;
 use super::vectors::{self, Vectors};
-use super::{Progress, Report};
+use super::{OnProgress, Progress};
 
-/// How a machine compares with recorded results.
+/// How a device compares with recorded vectors.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ConformReport {
-    /// The machine.
     pub device: String,
-    /// One entry a recorded group.
+    /// One entry per recorded group.
     pub groups: Vec<GroupReport>,
 }
 
-/// How a machine compares in one group of instructions.
+/// How a device compares in one group of instructions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct GroupReport {
-    /// The group.
     pub group: String,
-    /// Where the recorded results come from.
     pub origin: Origin,
     /// Instructions compared.
     pub cases: usize,
@@ -43,55 +40,46 @@ pub struct GroupReport {
     pub within_bound: usize,
     /// The largest distance among those, in steps of the result's format.
     pub max_error_ulp: u64,
-    /// Tuples whose results are different.
     pub different: usize,
-    /// The instructions they belong to.
+    /// One entry per instruction with different results.
     pub differences: Vec<CaseDifference>,
-    /// Instructions that the machine does not run.
+    /// Instructions that the device does not run.
     pub refused: Vec<Refusal>,
-    /// Instructions whose recording does not fit the catalogue any more.
+    /// Instructions whose recording no longer fits the catalogue.
     pub stale: Vec<String>,
     /// Instructions of the catalogue that were not recorded.
     pub unrecorded: Vec<String>,
 }
 
-/// An instruction whose results are different.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct CaseDifference {
-    /// The instruction.
     pub case: String,
-    /// Tuples with different results, of how many.
+    /// Tuples with different results.
     pub different: usize,
     /// Tuples compared.
     pub vectors: usize,
-    /// The first one's number.
+    /// Index of the first tuple with a different result. The fields below describe it.
     pub index: usize,
-    /// Its operands.
     pub operands: Vec<String>,
-    /// The recorded results.
     pub expected: Vec<String>,
-    /// The machine's results.
     pub got: Vec<String>,
 }
 
-/// An instruction that the machine does not run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Refusal {
-    /// The instruction.
     pub case: String,
-    /// Why.
     pub reason: String,
 }
 
 impl ConformReport {
-    /// Whether everything recorded is the same, or within bounds, and nothing recorded was left out.
+    /// Whether every recorded result is equal or within its bound, and none was left out.
     pub fn is_clean(&self) -> bool {
         self.groups.iter().all(|g| g.different == 0 && g.refused.is_empty() && g.stale.is_empty())
     }
 }
 
-/// Runs what was recorded in `dir` on a device and compares.
-pub fn replay(device: &mut Device, dir: &Path, report: Report<'_>) -> Result<ConformReport> {
+/// Runs everything recorded in `dir` on a device and compares the results.
+pub fn replay(device: &mut Device, dir: &Path, report: OnProgress<'_>) -> Result<ConformReport> {
     let mut recorded = Vec::new();
     for group in GROUPS {
         if let Some(vectors) = Vectors::read(&vectors::path(dir, group.name))? {
@@ -138,9 +126,9 @@ fn replay_group(
         stale: Vec::new(),
         unrecorded: Vec::new(),
     };
-    // One case that does not load must not hide the others: without the module, each loads by itself.
+    // If one case keeps the module from loading, load each case separately, so that the others are still compared.
     let module = device.load_ptx_named(group.name, group.ptx(&cases)).ok();
-    let bench = Bench::new(device, &cases)?;
+    let buffers = Buffers::new(device, &cases)?;
     for (i, (recorded, expected)) in vectors.iter().enumerate() {
         step(i);
         let Some(case) = known.remove(recorded.name.as_str()) else {
@@ -152,7 +140,7 @@ fn replay_group(
             out.stale.push(recorded.name.clone());
             continue;
         }
-        let got = kernel(device, group, module.as_ref(), case).and_then(|k| bench.run(device, &k, case));
+        let got = kernel(device, group, module.as_ref(), case).and_then(|k| buffers.run(device, &k, case));
         match got {
             Ok(got) => out.compare(case, expected, &got),
             Err(error) => out.refused.push(Refusal { case: case.name.clone(), reason: error.to_string() }),
@@ -184,13 +172,13 @@ impl GroupReport {
         let mut different = 0;
         for k in 0..case.tuples {
             let tuple = &operands[k * arity..][..arity];
-            match self.verdict(case, tuple, |o| (result(case, expected, o, k), result(case, got, o, k))) {
-                Verdict::Equal => self.equal += 1,
-                Verdict::Within(steps) => {
+            match self.agreement(case, tuple, |o| (result(case, expected, o, k), result(case, got, o, k))) {
+                Agreement::Equal => self.equal += 1,
+                Agreement::Within(steps) => {
                     self.within_bound += 1;
                     self.max_error_ulp = self.max_error_ulp.max(steps);
                 }
-                Verdict::Different => {
+                Agreement::Different => {
                     different += 1;
                     first.get_or_insert(k);
                 }
@@ -214,17 +202,17 @@ impl GroupReport {
         });
     }
 
-    /// The worst verdict over the results of one tuple.
-    fn verdict(&self, case: &Case, tuple: &[u64], results: impl Fn(usize) -> (u64, u64)) -> Verdict {
+    /// The worst agreement over the results of one tuple.
+    fn agreement(&self, case: &Case, tuple: &[u64], results: impl Fn(usize) -> (u64, u64)) -> Agreement {
         let operand = tuple.first().copied().unwrap_or(0);
-        let mut worst = Verdict::Equal;
+        let mut worst = Agreement::Equal;
         for (o, slot) in case.outputs.iter().enumerate() {
             let (expected, got) = results(o);
             worst = match (worst, case.bound.compare(*slot, operand, expected, got)) {
-                (Verdict::Different, _) | (_, Verdict::Different) => return Verdict::Different,
-                (Verdict::Within(a), Verdict::Within(b)) => Verdict::Within(a.max(b)),
-                (Verdict::Equal, other) => other,
-                (within, Verdict::Equal) => within,
+                (Agreement::Different, _) | (_, Agreement::Different) => return Agreement::Different,
+                (Agreement::Within(a), Agreement::Within(b)) => Agreement::Within(a.max(b)),
+                (Agreement::Equal, other) => other,
+                (within, Agreement::Equal) => within,
             };
         }
         worst

@@ -1,4 +1,4 @@
-//! Running cases on a device.
+//! Runs cases on a device.
 
 use warploom::{Buffer, Device, Kernel, Launch, args};
 
@@ -7,25 +7,26 @@ use super::error::Result;
 use super::operands::operands;
 use crate::random::hash;
 
-/// Device memory for any of some cases.
-pub(crate) struct Bench {
+/// Device memory that is large enough for any of a group's cases.
+pub(crate) struct Buffers {
     input: Buffer<u64>,
     output: Buffer<u64>,
 }
 
-/// Stands in results that the kernel does not write.
+/// Initial contents of the output.
 const UNWRITTEN: u64 = 0xdead_beef_dead_beef;
 
-impl Bench {
-    pub(crate) fn new(device: &mut Device, cases: &[Case]) -> Result<Bench> {
+impl Buffers {
+    pub(crate) fn new(device: &mut Device, cases: &[Case]) -> Result<Buffers> {
         let most = |stride: fn(&Case) -> usize| {
             cases.iter().map(|c| c.tuples * stride(c) / SLOT_BYTES).max().unwrap_or(0).max(1)
         };
         let (input, output) = (most(Case::input_stride), most(Case::output_stride));
-        Ok(Bench { input: device.zeros(input)?, output: device.buffer(&vec![UNWRITTEN; output])? })
+        Ok(Buffers { input: device.zeros(input)?, output: device.buffer(&vec![UNWRITTEN; output])? })
     }
 
-    /// The results of a case, all of the first one, then all of the second …, each in as many bytes as it has.
+    /// The results of a case: those of the first output for all tuples, then those of the second … Each takes as many
+    /// bytes as its register.
     pub(crate) fn run(&self, device: &mut Device, kernel: &Kernel, case: &Case) -> Result<Vec<u8>> {
         self.input.write_range(device, 0, &operands(case))?;
         let launch = Launch::grid(case.tuples.div_ceil(BLOCK)).block(BLOCK);
@@ -42,14 +43,14 @@ impl Bench {
     }
 }
 
-/// What makes a recording of a case valid: its operands and its text.
+/// A recording is valid only for the operands and the text that it was made with: this is their hash.
 pub(crate) fn fingerprint(case: &Case) -> u64 {
     let mut bytes: Vec<u8> = operands(case).iter().flat_map(|v| v.to_le_bytes()).collect();
     bytes.extend_from_slice(case.body.as_bytes());
     hash(&bytes)
 }
 
-/// Result `output` of tuple `k` in what [`Bench::run`] returns.
+/// Output `output` of tuple `k` in what [`Buffers::run`] returns.
 pub(crate) fn result(case: &Case, results: &[u8], output: usize, k: usize) -> u64 {
     let before: usize = case.outputs[..output].iter().map(|s| s.bytes() * case.tuples).sum();
     let bytes = case.outputs[output].bytes();

@@ -1,11 +1,11 @@
-//! Values for people.
+//! Formats operands and results.
 
 use warploom::isa::Ty;
 
 use super::bound::value;
 use super::case::Slot;
 
-/// The bits, and what they mean where that is not obvious: `0x3fc00000 = 1.5`.
+/// The bits, and their value where that is not obvious: `0x3fc00000 = 1.5`.
 pub(crate) fn show(slot: Slot, bits: u64) -> String {
     let Slot::Value(ty) = slot else { return if bits & 1 == 1 { "true" } else { "false" }.to_string() };
     let digits = slot.bytes() * 2;

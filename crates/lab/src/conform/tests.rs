@@ -1,4 +1,4 @@
-//! The catalogue, and recording and replaying through files.
+//! The catalogue; recording and replaying through files.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use super::record::record_as;
 use super::vectors::{self, Vectors};
 use super::{Error, record, record_fuzz, replay, replay_fuzz};
 
-/// A folder of this test's own, gone afterwards.
+/// A temporary folder that is removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -70,7 +70,7 @@ fn changes_are_found() {
     for group in GROUPS.iter().filter(|g| !["moves", "approx", "carry"].contains(&g.name)) {
         std::fs::remove_file(vectors::path(&scratch.0, group.name)).unwrap();
     }
-    // One wrong bit, one stale fingerprint, one case that nobody knows, in as many files.
+    // One wrong bit, one stale fingerprint and one unknown case, each in another file.
     let edit = |group: &str, change: &dyn Fn(&mut Vectors)| {
         let path = vectors::path(&scratch.0, group);
         let mut file = Vectors::read(&path).unwrap().unwrap();
@@ -100,7 +100,7 @@ fn recorded_programs_replay() {
     assert!(report.is_clean(), "{report:?}");
     assert_eq!((report.equal, report.origin), (40, fake().to_string()));
 
-    // Another result of the first program, another text of the second.
+    // Change the result of the first program and the text hash of the second.
     let path = scratch.0.join("fuzz.txt");
     let text = std::fs::read_to_string(&path).unwrap();
     let mut lines: Vec<_> = text.lines().map(str::to_string).collect();
@@ -115,7 +115,7 @@ fn recorded_programs_replay() {
 }
 
 #[test]
-fn what_cannot_be_done_is_told() {
+fn what_cannot_be_done_is_refused() {
     let scratch = Scratch::new("refused");
     let mut device = functional("gtx480");
     assert!(matches!(record(&mut device, &scratch.0, &mut |_| ()), Err(Error::Simulated(_))));

@@ -1,7 +1,7 @@
-//! The files of recorded results.
+//! The file format of recorded vectors.
 //!
-//! A file has the results of one group: a magic number, then, compressed, the length of a header, the header in
-//! JSON, and the results of its cases one after the other. Operands are not stored; the header has their hashes.
+//! A file has the results of one group: a magic number, then, compressed, the length of a header, the header as JSON,
+//! and the results of all cases one after another. Operands are not stored; the header has their hashes.
 
 use std::path::{Path, PathBuf};
 
@@ -13,10 +13,9 @@ use super::error::{Error, Result};
 use super::origin::Origin;
 
 const MAGIC: &[u8; 8] = b"WLOOMV1\n";
-/// No group is near this size.
+/// Limit when decompressing. No group comes near it.
 const MOST_BYTES: usize = 1 << 28;
 
-/// What a file says about itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Header {
     pub(crate) group: String,
@@ -24,32 +23,31 @@ pub(crate) struct Header {
     pub(crate) cases: Vec<Recorded>,
 }
 
-/// One case of a file.
+/// A case in the header.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Recorded {
     pub(crate) name: String,
-    /// Operand tuples.
     pub(crate) tuples: usize,
-    /// Hash of operands and text.
+    /// See [`fingerprint`](super::run::fingerprint).
     pub(crate) fingerprint: u64,
     /// Bytes of results.
     pub(crate) bytes: usize,
 }
 
-/// The results of a group.
+/// The contents of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Vectors {
     pub(crate) header: Header,
     pub(crate) results: Vec<u8>,
 }
 
-/// Where a group's results are.
+/// The file of a group.
 pub(crate) fn path(dir: &Path, group: &str) -> PathBuf {
     dir.join(format!("{group}.vec"))
 }
 
 impl Vectors {
-    /// Writes the file; returns its size.
+    /// Writes the file and returns its size.
     pub(crate) fn write(&self, path: &Path) -> Result<usize> {
         let header = serde_json::to_vec(&self.header).map_err(|e| Error::format(path, e.to_string()))?;
         let mut plain = (header.len() as u32).to_le_bytes().to_vec();
@@ -61,7 +59,7 @@ impl Vectors {
         Ok(file.len())
     }
 
-    /// Reads a file, `None` if there is none.
+    /// Reads a file; `None` if there is none.
     pub(crate) fn read(path: &Path) -> Result<Option<Vectors>> {
         let file = match std::fs::read(path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -81,7 +79,6 @@ impl Vectors {
         Ok(Some(Vectors { header, results: results.to_vec() }))
     }
 
-    /// The cases with their results.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&Recorded, &[u8])> {
         let mut rest = self.results.as_slice();
         self.header.cases.iter().map(move |case| {

@@ -1,25 +1,24 @@
-//! An axis: which values have ticks, and where a value lies.
+//! An axis: its range, its ticks, and where on it a value lies.
 
 use warploom::grouped;
 
-/// From values to places between 0 and 1.
+/// Maps values to places between 0 and 1.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Axis {
     low: f64,
     high: f64,
     log: bool,
-    /// Values with their labels.
     pub(super) ticks: Vec<(f64, String)>,
 }
 
-/// Steps between ticks are one of these times a power of ten.
+/// The distance between ticks is one of these times a power of ten.
 const STEPS: [f64; 4] = [1.0, 2.0, 2.5, 5.0];
 
-/// About so many steps.
+/// Approximate number of steps between ticks.
 const WANTED: f64 = 5.0;
 
 impl Axis {
-    /// An axis that shows all values, and zero, where bars begin.
+    /// An axis for bars: it shows all values and zero.
     pub(super) fn from_zero(values: impl Iterator<Item = f64>, log: bool) -> Axis {
         if log {
             return Axis::logarithmic(values);
@@ -28,7 +27,7 @@ impl Axis {
         Axis::linear(low, high)
     }
 
-    /// An axis that shows all values, and zero where that is not far.
+    /// An axis for lines: it shows all values, and zero if that is near.
     pub(super) fn around(values: impl Iterator<Item = f64>, log: bool) -> Axis {
         if log {
             return Axis::logarithmic(values);
@@ -54,7 +53,7 @@ impl Axis {
         let (low, high) = if low > 0.0 { (low, high) } else { (1.0, 10.0) };
         let first = low.log10().floor() as i32;
         let last = (high.log10().ceil() as i32).max(first + 1);
-        // Few decades have room for ticks between them; many do not even have room for all of their own.
+        // Few decades leave room for ticks within them; many do not even leave room for a tick at each.
         let between: &[f64] = if last - first <= 2 { &[1.0, 2.0, 5.0] } else { &[1.0] };
         let every = ((last - first) as usize).div_ceil(8).max(1);
         let mut ticks = Vec::new();
@@ -67,7 +66,7 @@ impl Axis {
         Axis { low: 10f64.powi(first), high: 10f64.powi(last), log: true, ticks }
     }
 
-    /// Where a value lies: 0 at the low end, 1 at the high one. What an axis cannot show lies at its low end.
+    /// 0 at the low end, 1 at the high end. A value off the axis lies at the nearer end.
     pub(super) fn place(&self, value: f64) -> f64 {
         let place = match self.log {
             true if value <= 0.0 => 0.0,
@@ -77,7 +76,7 @@ impl Axis {
         place.clamp(0.0, 1.0)
     }
 
-    /// Whether a value can be shown at all.
+    /// A logarithmic axis cannot show zero or less.
     pub(super) fn shows(&self, value: f64) -> bool {
         !self.log || value > 0.0
     }

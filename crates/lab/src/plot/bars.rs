@@ -1,19 +1,20 @@
 //! Grouped bars.
 
 use super::axis::Axis;
-use super::svg::{Anchor, Canvas, Frame, LETTER, legend_rows};
+use super::svg::{Canvas, Frame, LETTER, TextAnchor, legend_rows};
 use super::{Group, Plot};
 use crate::numbers::figure;
 
-/// With more bars than this their values are not written over them.
+/// With more bars than this, no values are written above them.
 const LABELLED: usize = 24;
 
 /// The share of a group's width that its bars fill.
 const FILLED: f64 = 0.78;
 
-/// Bars are not wider than this.
+/// In pixels.
 const WIDEST: f64 = 56.0;
 
+/// Height of a line of text.
 const LINE: f64 = 15.0;
 
 pub(super) fn draw(canvas: &mut Canvas, plot: &Plot, series: &[String], groups: &[Group]) {
@@ -24,7 +25,7 @@ pub(super) fn draw(canvas: &mut Canvas, plot: &Plot, series: &[String], groups: 
     let y = Axis::from_zero(values, plot.y.log);
     let banded = groups.iter().any(|group| group.band.is_some());
     let names: Vec<&str> = series.iter().map(String::as_str).chain(banded.then_some("band")).collect();
-    // The frame's width decides how labels break, and they decide its height.
+    // The frame's width decides where labels break, and the labels decide its height.
     let wide = canvas.frame(&y, &plot.y.label, 0.0, 0);
     let slot = (wide.right - wide.left) / groups.len().max(1) as f64;
     let labels = Labels::new(groups, slot);
@@ -55,7 +56,7 @@ pub(super) fn draw(canvas: &mut Canvas, plot: &Plot, series: &[String], groups: 
                 top = top.min(high);
             }
             if labelled {
-                canvas.text(x + width / 2.0, top - 5.0, Anchor::Middle, &figure(value));
+                canvas.text(x + width / 2.0, top - 5.0, TextAnchor::Middle, &figure(value));
             }
         }
         labels.draw(canvas, &frame, i, middle);
@@ -64,17 +65,17 @@ pub(super) fn draw(canvas: &mut Canvas, plot: &Plot, series: &[String], groups: 
         canvas.text(
             (frame.left + frame.right) / 2.0,
             (frame.top + frame.bottom) / 2.0,
-            Anchor::Middle,
+            TextAnchor::Middle,
             "no data",
         );
     }
     if !plot.x.label.is_empty() {
         let at = frame.bottom + labels.height() + 12.0;
-        canvas.text((frame.left + frame.right) / 2.0, at, Anchor::Middle, &plot.x.label);
+        canvas.text((frame.left + frame.right) / 2.0, at, TextAnchor::Middle, &plot.x.label);
     }
 }
 
-/// The band that a bar should end in, as an I; white below black, so that it is seen on any bar.
+/// The band that the bar should end in, drawn as an I. White under black is visible on any bar.
 fn whisker(canvas: &mut Canvas, x: f64, top: f64, bottom: f64) {
     for (colour, width) in [("#fff", 4.5), ("#000", 1.8)] {
         canvas.line((x, top), (x, bottom), colour, width);
@@ -84,7 +85,7 @@ fn whisker(canvas: &mut Canvas, x: f64, top: f64, bottom: f64) {
     }
 }
 
-/// The groups' labels: broken into lines where they fit, slanted where they do not.
+/// Labels of the groups: broken into lines if they fit, otherwise slanted.
 enum Labels {
     Broken(Vec<Vec<String>>),
     Slanted(Vec<String>),
@@ -114,17 +115,17 @@ impl Labels {
         match self {
             Labels::Broken(all) => {
                 for (i, line) in all[group].iter().enumerate() {
-                    canvas.text(middle, frame.bottom + LINE * (i as f64 + 1.0), Anchor::Middle, line);
+                    canvas.text(middle, frame.bottom + LINE * (i as f64 + 1.0), TextAnchor::Middle, line);
                 }
             }
             Labels::Slanted(all) => {
-                canvas.turned(middle + 4.0, frame.bottom + 14.0, -40.0, Anchor::End, &all[group]);
+                canvas.rotated_text(middle + 4.0, frame.bottom + 14.0, -40.0, TextAnchor::End, &all[group]);
             }
         }
     }
 }
 
-/// Words on lines of at most so many letters, if every word fits one.
+/// Breaks a text into lines of at most `room` letters; `None` if a word is longer.
 pub(super) fn break_lines(text: &str, room: usize) -> Option<Vec<String>> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

@@ -1,11 +1,10 @@
-//! Plots for reports: grouped bars and lines, as SVG text.
+//! Plots for reports as SVG text: grouped bars, and lines. Start at [`Plot`].
 //!
-//! They are read on paper and by people who do not tell all colours apart: the palette is Okabe and Ito's, and every series
-//! has a pattern or a marker besides. Written by hand because that is what plotting crates do not have, and because a report
-//! needs little else.
+//! Reports are printed and read by people who cannot tell all colours apart. So the palette is Okabe and Ito's, and
+//! every series also has a pattern or a marker, which plotting crates do not offer.
 //!
 //! ```
-//! use warploom_lab::plot::Plot;
+//! use warploom_lab::repro::Plot;
 //!
 //! let plot = Plot::lines("Speedup of HT").x("buckets").y("×").log_x().series("GTO", [(16.0, 5.0), (4096.0, 1.2)]);
 //! assert!(plot.svg("ht").starts_with("<svg "));
@@ -16,11 +15,11 @@ mod bars;
 mod lines;
 mod svg;
 
-pub use svg::escape;
+pub(crate) use svg::escape;
 
 use svg::Canvas;
 
-/// A plot.
+/// A plot, built by chained calls. Bars take groups, lines take series; a call for the other kind does nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plot {
     title: String,
@@ -29,29 +28,28 @@ pub struct Plot {
     marks: Marks,
 }
 
-/// An axis, as far as the one who plots decides.
+/// What the caller sets of an axis.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Labelled {
     label: String,
     log: bool,
 }
 
-/// What is drawn.
 #[derive(Clone, Debug, PartialEq)]
 enum Marks {
     Bars { series: Vec<String>, groups: Vec<Group> },
     Lines { series: Vec<Line> },
 }
 
-/// Bars side by side, one a series.
+/// Bars side by side, one per series.
 #[derive(Clone, Debug, PartialEq)]
 struct Group {
     label: String,
+    /// The range in which the last bar should end.
     values: Vec<Option<f64>>,
     band: Option<(f64, f64)>,
 }
 
-/// A line through points.
 #[derive(Clone, Debug, PartialEq)]
 struct Line {
     name: String,
@@ -59,13 +57,13 @@ struct Line {
 }
 
 impl Plot {
-    /// Groups of bars, one bar a series in each.
+    /// A bar chart: each group has one bar per series.
     pub fn bars<S: Into<String>>(title: impl Into<String>, series: impl IntoIterator<Item = S>) -> Plot {
         let series = series.into_iter().map(Into::into).collect();
         Plot::new(title.into(), Marks::Bars { series, groups: Vec::new() })
     }
 
-    /// Lines through points.
+    /// A line chart.
     pub fn lines(title: impl Into<String>) -> Plot {
         Plot::new(title.into(), Marks::Lines { series: Vec::new() })
     }
@@ -74,31 +72,31 @@ impl Plot {
         Plot { title, x: Labelled::default(), y: Labelled::default(), marks }
     }
 
-    /// What the horizontal axis shows.
+    /// Labels the horizontal axis.
     pub fn x(mut self, label: impl Into<String>) -> Plot {
         self.x.label = label.into();
         self
     }
 
-    /// What the vertical axis shows.
+    /// Labels the vertical axis.
     pub fn y(mut self, label: impl Into<String>) -> Plot {
         self.y.label = label.into();
         self
     }
 
-    /// The horizontal axis is logarithmic; lines only. Points at zero or below are not drawn.
+    /// Makes the horizontal axis logarithmic; lines only. Points at zero or below are not drawn.
     pub fn log_x(mut self) -> Plot {
         self.x.log = true;
         self
     }
 
-    /// The vertical axis is logarithmic. Values at zero or below are not drawn.
+    /// Makes the vertical axis logarithmic. Values at zero or below are not drawn.
     pub fn log_y(mut self) -> Plot {
         self.y.log = true;
         self
     }
 
-    /// A group of bars, in the order of the series; nothing is drawn for those without a value.
+    /// Adds a group of bars, in the order of the series. A `None` draws nothing.
     pub fn group(mut self, label: impl Into<String>, values: impl IntoIterator<Item = Option<f64>>) -> Plot {
         if let Marks::Bars { groups, .. } = &mut self.marks {
             let values = values.into_iter().map(|value| value.filter(|value| value.is_finite())).collect();
@@ -107,7 +105,7 @@ impl Plot {
         self
     }
 
-    /// The last group's last bar should end between these.
+    /// Marks the range in which the last bar of the last group should end.
     pub fn band(mut self, low: f64, high: f64) -> Plot {
         if let Marks::Bars { groups, .. } = &mut self.marks
             && let Some(group) = groups.last_mut()
@@ -117,7 +115,7 @@ impl Plot {
         self
     }
 
-    /// A line. Points come in any order of the plotter's choice and are joined in it.
+    /// Adds a line. Its points are joined in the given order.
     pub fn series(mut self, name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Plot {
         if let Marks::Lines { series } = &mut self.marks {
             let points = points.into_iter().filter(|(x, y)| x.is_finite() && y.is_finite()).collect();
@@ -126,12 +124,7 @@ impl Plot {
         self
     }
 
-    /// What it is called.
-    pub fn title(&self) -> &str {
-        &self.title
-    }
-
-    /// The picture. `id` is what its parts are known by inside a page, and has to be unique there.
+    /// Renders the plot. `id` prefixes the ids of its parts and must be unique in the page.
     pub fn svg(&self, id: &str) -> String {
         let mut canvas = Canvas::new(id, &self.title);
         match &self.marks {

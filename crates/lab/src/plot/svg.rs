@@ -1,23 +1,23 @@
-//! The canvas: SVG text, the palette, and what all plots have in common.
+//! The canvas: SVG text, the palette, and what bars and lines share.
 
 use std::fmt::Write;
 
 use super::axis::Axis;
 
-/// Pixels of the whole picture.
+/// Size of the picture in pixels.
 pub(super) const WIDTH: f64 = 720.0;
 const HEIGHT: f64 = 360.0;
 
-/// Text of ticks and legends. Nothing is smaller.
+/// Font size of ticks and legends. Nothing is smaller.
 pub(super) const TEXT: f64 = 12.0;
 
-/// What a letter of that text takes, about.
+/// Approximate width of a letter at that size.
 pub(super) const LETTER: f64 = 6.7;
 
-/// Okabe and Ito's palette without black, which outlines, and with yellow, which is pale, last.
+/// Okabe and Ito's palette. Black is left out because it draws the outlines; pale yellow comes last.
 const COLOURS: [&str; 7] = ["#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442"];
 
-/// Strokes over a bar's colour, by series: nothing, `/`, `\`, `-`, `x`, `|`, dots. They tell series apart in grey.
+/// Strokes over a bar's colour by series: none, `/`, `\`, `-`, `x`, `|`, dots. They tell series apart in grey.
 const PATTERNS: [&str; 7] = [
     "",
     "M0,8 L8,0 M-2,2 L2,-2 M6,10 L10,6",
@@ -28,11 +28,11 @@ const PATTERNS: [&str; 7] = [
     "M3,4 L5,4",
 ];
 
-/// Dashes of lines, by series.
+/// Dash patterns of lines by series.
 const DASHES: [&str; 7] = ["", "7,3", "2,3", "9,3,2,3", "4,2", "12,4", "1,2"];
 
-/// Text that cannot be taken for markup.
-pub fn escape(text: &str) -> String {
+/// Escapes a text for HTML and XML.
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -41,7 +41,7 @@ pub fn escape(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            // Neither HTML nor XML has a way to write these.
+            // Neither HTML nor XML can express these.
             c if c.is_control() && c != '\n' && c != '\t' => out.push('\u{fffd}'),
             c => out.push(c),
         }
@@ -49,9 +49,9 @@ pub fn escape(text: &str) -> String {
     out
 }
 
-/// How text lies about its place.
+/// SVG's `text-anchor`.
 #[derive(Clone, Copy)]
-pub(super) enum Anchor {
+pub(super) enum TextAnchor {
     Start,
     Middle,
     End,
@@ -76,7 +76,7 @@ impl Frame {
     }
 }
 
-/// SVG text in the making.
+/// An SVG text under construction.
 pub(super) struct Canvas {
     id: String,
     title: String,
@@ -88,7 +88,7 @@ impl Canvas {
         Canvas { id: escape(id), title: escape(title), body: String::new() }
     }
 
-    /// The frame for data, given the room that the labels at the bottom and a legend of these names need.
+    /// The frame that is left for data. `below` is the height that labels at the bottom need.
     pub(super) fn frame(&self, y: &Axis, y_label: &str, below: f64, legend_rows: usize) -> Frame {
         let widest = y.ticks.iter().map(|(_, label)| label.chars().count()).max().unwrap_or(0) as f64;
         let label = if y_label.is_empty() { 0.0 } else { 20.0 };
@@ -100,34 +100,33 @@ impl Canvas {
         }
     }
 
-    /// The vertical axis with its grid, and the frame's lower edge.
+    /// Draws the vertical axis with its grid and the frame's lower edge.
     pub(super) fn y_axis(&mut self, frame: &Frame, axis: &Axis, label: &str) {
         for (value, text) in &axis.ticks {
             let y = frame.y(axis.place(*value));
             self.line((frame.left, y), (frame.right, y), "#ddd", 1.0);
-            self.text(frame.left - 6.0, y + 4.0, Anchor::End, text);
+            self.text(frame.left - 6.0, y + 4.0, TextAnchor::End, text);
         }
         if !label.is_empty() {
             let (x, y) = (16.0, (frame.top + frame.bottom) / 2.0);
-            self.turned(x, y, -90.0, Anchor::Middle, label);
+            self.rotated_text(x, y, -90.0, TextAnchor::Middle, label);
         }
         self.line((frame.left, frame.bottom), (frame.right, frame.bottom), "#333", 1.0);
     }
 
-    /// The legend, row by row under the title; `key` draws what stands for entry `i` at a place.
+    /// Draws the legend row by row under the title. `key` draws the symbol of entry `i` at a place.
     pub(super) fn legend(&mut self, names: &[&str], key: impl Fn(&mut Canvas, usize, f64, f64)) {
         for (row, entries) in legend_rows(names).into_iter().enumerate() {
             let mut x = 14.0;
             let y = 46.0 + 18.0 * row as f64;
             for i in entries {
                 key(self, i, x, y);
-                self.text(x + 28.0, y, Anchor::Start, names[i]);
+                self.text(x + 28.0, y, TextAnchor::Start, names[i]);
                 x += entry_width(names[i]);
             }
         }
     }
 
-    /// A bar in a series' colour and pattern.
     pub(super) fn bar(&mut self, series: usize, x: f64, y: f64, width: f64, height: f64) {
         let fill = COLOURS[series % COLOURS.len()];
         let at = format!("x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"");
@@ -138,18 +137,17 @@ impl Canvas {
         }
     }
 
-    /// A series' line.
     pub(super) fn path(&mut self, series: usize, points: &[(f64, f64)]) {
         let points: Vec<_> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let (colour, dash) = (line_colour(series), DASHES[series % DASHES.len()]);
         let _ = writeln!(
             self.body,
-            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" stroke-dasharray=\"{dash}\"/>",
+            "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\" \
+             stroke-dasharray=\"{dash}\"/>",
             points.join(" ")
         );
     }
 
-    /// A series' marker.
     pub(super) fn marker(&mut self, series: usize, (x, y): (f64, f64)) {
         let colour = line_colour(series);
         let shape = match series % 7 {
@@ -168,19 +166,20 @@ impl Canvas {
         let ((x1, y1), (x2, y2)) = (from, to);
         let _ = writeln!(
             self.body,
-            "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"{colour}\" stroke-width=\"{width}\"/>"
+            "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" \
+             stroke=\"{colour}\" stroke-width=\"{width}\"/>"
         );
     }
 
-    pub(super) fn text(&mut self, x: f64, y: f64, anchor: Anchor, text: &str) {
-        self.turned(x, y, 0.0, anchor, text);
+    pub(super) fn text(&mut self, x: f64, y: f64, anchor: TextAnchor, text: &str) {
+        self.rotated_text(x, y, 0.0, anchor, text);
     }
 
-    pub(super) fn turned(&mut self, x: f64, y: f64, degrees: f64, anchor: Anchor, text: &str) {
+    pub(super) fn rotated_text(&mut self, x: f64, y: f64, degrees: f64, anchor: TextAnchor, text: &str) {
         let anchor = match anchor {
-            Anchor::Start => "start",
-            Anchor::Middle => "middle",
-            Anchor::End => "end",
+            TextAnchor::Start => "start",
+            TextAnchor::Middle => "middle",
+            TextAnchor::End => "end",
         };
         let turn = match degrees {
             0.0 => String::new(),
@@ -211,7 +210,8 @@ impl Canvas {
             }
         }
         format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" width=\"{WIDTH}\" height=\"{HEIGHT}\" \
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
+             width=\"{WIDTH}\" height=\"{HEIGHT}\" \
              font-family=\"system-ui, Helvetica, Arial, sans-serif\" font-size=\"{TEXT}\" fill=\"#222\" role=\"img\" \
              aria-labelledby=\"{id}-title\">\n<title id=\"{id}-title\">{title}</title>\n<defs>\n{patterns}</defs>\n\
              <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#fff\"/>\n\
@@ -221,7 +221,7 @@ impl Canvas {
     }
 }
 
-/// Which entries share a row of the legend.
+/// The entries of each row of the legend.
 pub(super) fn legend_rows(names: &[&str]) -> Vec<Vec<usize>> {
     let mut rows: Vec<Vec<usize>> = Vec::new();
     let mut used = WIDTH;
@@ -242,7 +242,7 @@ fn entry_width(name: &str) -> f64 {
     46.0 + LETTER * name.chars().count() as f64
 }
 
-/// Yellow is too pale for a line on white; black takes its place there.
+/// Yellow is too pale for a line on white; black replaces it there.
 fn line_colour(series: usize) -> &'static str {
     match COLOURS[series % COLOURS.len()] {
         "#F0E442" => "#000000",

@@ -1,3 +1,5 @@
+//! Plots are parsed as XML and checked for what would spoil a report.
+
 use roxmltree::Document;
 
 use super::*;
@@ -20,7 +22,7 @@ fn lines() -> Plot {
         .series("LRR", [(16.0, 2.0), (0.0, 3.0), (f64::INFINITY, 1.0), (4096.0, 1.0)])
 }
 
-/// All numbers of a picture's attributes lie on it, and its text is large enough.
+/// Parses the picture: all coordinates lie on it, its text is large enough, and its patterns are defined.
 #[track_caller]
 fn sound(plot: &Plot) -> String {
     let svg = plot.svg("p1");
@@ -50,7 +52,7 @@ fn bars_are_sound() {
     {
         assert!(svg.contains(part), "{part} is missing in {svg}");
     }
-    // Three bars and two keys; of the second series, one each has a pattern over it.
+    // Three bars and two legend keys. The second series has a pattern over its bar and its key.
     assert_eq!(svg.matches("stroke=\"#333\"/>").count(), 5);
     assert_eq!(svg.matches("fill=\"url(#p1-pattern-1)\"").count(), 2);
     sound(&bars().log_y());
@@ -63,7 +65,7 @@ fn lines_are_sound() {
     for part in ["&quot;GTO&quot;", ">buckets<", ">10,000<", "stroke-dasharray=\"7,3\""] {
         assert!(svg.contains(part), "{part} is missing in {svg}");
     }
-    // What a logarithmic axis cannot show, and what is no number, is not drawn.
+    // Neither zero on a logarithmic axis nor an infinite value is drawn.
     assert_eq!(svg.matches("<circle").count() + svg.matches("height=\"8\" fill").count(), 2 + 2 + 2);
     sound(&lines().log_y());
 }

@@ -1,17 +1,16 @@
-//! A hash that is the same on every machine and in every version: FNV-1a in 128 bits. The build script uses this file too.
+//! FNV-1a in 128 bits: a hash that is the same on every machine and in every version. The build script includes this
+//! file.
 
-/// Takes bytes and stands for them.
 #[derive(Clone, Copy)]
-pub struct Digest(u128);
+pub(super) struct Digest(u128);
 
 impl Digest {
-    /// Of nothing yet.
-    pub const fn new() -> Digest {
+    pub(super) const fn new() -> Digest {
         Digest(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
     }
 
-    /// Adds a piece. Pieces are told apart: `ab`, `c` is not `a`, `bc`.
-    pub fn add(mut self, piece: impl AsRef<[u8]>) -> Digest {
+    /// Adds a piece. Piece boundaries count: `ab`, `c` is not `a`, `bc`.
+    pub(super) fn add(mut self, piece: impl AsRef<[u8]>) -> Digest {
         let piece = piece.as_ref();
         for &byte in piece.iter().chain(&(piece.len() as u64).to_le_bytes()) {
             self.0 = (self.0 ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
@@ -19,8 +18,8 @@ impl Digest {
         self
     }
 
-    /// As 32 hexadecimal digits.
-    pub fn hex(self) -> String {
+    /// 32 hexadecimal digits.
+    pub(super) fn hex(self) -> String {
         format!("{:032x}", self.0)
     }
 }

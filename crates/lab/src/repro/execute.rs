@@ -1,4 +1,4 @@
-//! Runs, beside each other over the cores, each kept as soon as it has ended.
+//! Executes runs in parallel over the cores and keeps each result as soon as its run ends.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -9,58 +9,54 @@ use std::time::Instant;
 
 use super::keep::{Finished, Kept};
 use super::metrics::Metrics;
+use super::procedure::RunError;
 use super::run::{Key, Run};
-use super::task::RunError;
 
 /// How runs are executed.
 pub struct Plan<'a> {
-    /// Where finished runs are kept.
+    /// The folder in which finished runs are kept.
     pub runs: &'a Path,
-    /// Whether to take results that are there already.
+    /// Whether to take results from that folder.
     pub reuse: bool,
-    /// How many go on beside each other.
+    /// Runs in parallel.
     pub jobs: usize,
-    /// Ends what goes on and begins nothing more when it becomes true.
+    /// Once true, launches in flight end and no further run starts.
     pub interrupt: Arc<AtomicBool>,
-    /// Is told how far the work is.
+    /// Called when a run starts and when it ends, from any thread.
     pub progress: &'a (dyn Fn(Step<'_>) + Sync),
 }
 
-/// How far the work is.
+/// Progress of [`reproduce`](super::reproduce).
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
-    /// Runs that have ended, kept ones among them.
+    /// Runs that have ended, including those taken from the folder.
     pub done: usize,
-    /// Runs in all.
     pub total: usize,
-    /// The one that begins or ends.
+    /// The run that starts or ends.
     pub run: &'a Run,
 }
 
-/// A run that has ended.
 #[derive(Clone, Debug)]
 pub(super) struct Ended {
-    /// What it measured, or why it has no result.
+    /// What the run measured, or why it failed.
     pub result: Result<Finished, String>,
-    /// Whether it was there already.
+    /// Whether the result was taken from the folder.
     pub kept: bool,
 }
 
-/// What came of many runs.
 #[derive(Debug, Default)]
 pub(super) struct Executed {
-    /// By key; after an interrupt some are missing.
+    /// After an interrupt some runs are missing.
     pub ended: BTreeMap<Key, Ended>,
-    /// Whether all have ended.
     pub complete: bool,
-    /// Why results could not be kept, if one could not.
+    /// The last error in writing a result to the folder.
     pub not_kept: Option<String>,
 }
 
-/// What executes a run: [`execute`](super::task::execute), or something else in tests.
+/// What executes a run: [`execute`](super::procedure::execute), or a stub in tests.
 pub(super) type Execute<'a> = &'a (dyn Fn(&Run, Arc<AtomicBool>) -> Result<Metrics, RunError> + Sync);
 
-/// Executes each run once, or finds its result. A run that fails is a result too: it never stops the others.
+/// Executes each run once, or takes its kept result. A failed run never stops the others.
 pub(super) fn execute_all(runs: &[Run], plan: &Plan<'_>, execute: Execute<'_>) -> std::io::Result<Executed> {
     let kept = Kept::open(plan.runs)?;
     let mut ended = BTreeMap::new();
@@ -111,7 +107,7 @@ pub(super) fn execute_all(runs: &[Run], plan: &Plan<'_>, execute: Execute<'_>) -
     Ok(executed)
 }
 
-/// A mistake in one run's code is that run's failure.
+/// Turns a panic into that run's failure.
 fn guarded(execute: impl FnOnce() -> Result<Metrics, RunError>) -> Result<Metrics, RunError> {
     catch_unwind(AssertUnwindSafe(execute)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
@@ -133,7 +129,7 @@ mod tests {
         (1..=8).map(|size| Run::work("nw").with("size", size)).collect()
     }
 
-    /// Executes the runs; returns what came of them and how many were really executed.
+    /// Executes the runs. Returns the results and how many runs were really executed.
     fn counted(runs: &[Run], plan: &Plan<'_>) -> (Executed, usize) {
         let count = AtomicUsize::new(0);
         let executed = execute_all(runs, plan, &|run, _| {
@@ -189,7 +185,7 @@ mod tests {
         let plan = Plan { jobs: 1, ..plan(scratch.path()) };
         let executed = execute_all(&runs(), &plan, &|_, interrupt| {
             let report = Box::default();
-            // The third run is in the middle of a launch when the user has had enough.
+            // The user interrupts the third run in the middle of a launch.
             match std::fs::read_dir(plan.runs).unwrap().count() {
                 2 => {
                     interrupt.store(true, Ordering::Relaxed);

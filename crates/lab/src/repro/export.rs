@@ -1,15 +1,15 @@
-//! Results for programs: JSON and CSV.
+//! Results as JSON and CSV.
 
 use serde::Serialize;
 
 use super::report::{Evaluated, Reproduction};
 use super::row::{Band, Row, Verdict};
-use super::{Scale, maker};
+use super::{Scale, provenance};
 
-/// The whole, in the form that `warploom repro --json` prints.
+/// What `warploom repro --json` prints. The order of fields is the order of keys.
 #[derive(Serialize)]
-struct Whole<'a> {
-    experiments: Vec<One<'a>>,
+struct ReproductionJson<'a> {
+    experiments: Vec<ExperimentJson<'a>>,
     r#in: usize,
     out: usize,
     report: usize,
@@ -21,7 +21,7 @@ struct Whole<'a> {
 }
 
 #[derive(Serialize)]
-struct One<'a> {
+struct ExperimentJson<'a> {
     id: &'a str,
     paper: &'a str,
     title: &'a str,
@@ -29,17 +29,17 @@ struct One<'a> {
     chip: String,
     wall_s: f64,
     verdict: Verdict,
-    rows: Vec<RowForm>,
+    rows: Vec<RowJson>,
     runs: Vec<&'a str>,
 }
 
 #[derive(Serialize)]
-struct RowForm {
+struct RowJson {
     name: String,
     paper: Option<f64>,
     measured: Option<f64>,
     ratio: Option<f64>,
-    band: BandForm,
+    band: BandJson,
     verdict: Verdict,
     unit: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,27 +52,27 @@ struct RowForm {
     reason: Option<String>,
 }
 
-/// The ends of a band, `null` where it is open, a word, or nothing for a row that only informs.
+/// The limits of a band, each `null` if open; the word `direction`; or `null` for a row that only informs.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum BandForm {
+enum BandJson {
     Ends([Option<f64>; 2]),
     Word(&'static str),
     None,
 }
 
-impl From<&Row> for RowForm {
-    fn from(row: &Row) -> RowForm {
+impl From<&Row> for RowJson {
+    fn from(row: &Row) -> RowJson {
         let direction = match &row.band {
             Band::Direction(claim) => Some(claim.clone()),
             _ => None,
         };
         let band = match (row.limits(), &direction) {
-            (_, Some(_)) => BandForm::Word("direction"),
-            (Some((low, high)), None) => BandForm::Ends([low, high]),
-            (None, None) => BandForm::None,
+            (_, Some(_)) => BandJson::Word("direction"),
+            (Some((low, high)), None) => BandJson::Ends([low, high]),
+            (None, None) => BandJson::None,
         };
-        RowForm {
+        RowJson {
             name: row.name.clone(),
             paper: row.paper,
             measured: row.value(),
@@ -89,25 +89,25 @@ impl From<&Row> for RowForm {
 }
 
 impl Reproduction {
-    /// One JSON object on one line, without a line end.
+    /// ExperimentJson JSON object on one line, without a trailing newline.
     pub fn json(&self) -> String {
-        let whole = Whole {
-            experiments: self.experiments.iter().map(|experiment| self.one(experiment)).collect(),
+        let whole = ReproductionJson {
+            experiments: self.experiments.iter().map(|experiment| self.experiment_json(experiment)).collect(),
             r#in: self.count(Verdict::In),
             out: self.count(Verdict::Out),
             report: self.count(Verdict::Report),
             runs: self.runs,
             kept_runs: self.kept,
             wall_s: self.wall_s,
-            version: maker::VERSION,
-            model: maker::MODEL,
+            version: provenance::VERSION,
+            model: provenance::MODEL,
         };
-        // Plain structures always have a JSON form; numbers that JSON does not know become null.
+        // Plain structures always serialize; numbers that JSON cannot express become null.
         serde_json::to_string(&whole).unwrap_or_default()
     }
 
-    fn one<'a>(&self, experiment: &'a Evaluated) -> One<'a> {
-        One {
+    fn experiment_json<'a>(&self, experiment: &'a Evaluated) -> ExperimentJson<'a> {
+        ExperimentJson {
             id: experiment.about.id,
             paper: experiment.about.paper,
             title: experiment.about.title,
@@ -115,12 +115,12 @@ impl Reproduction {
             chip: experiment.chips().join(", "),
             wall_s: experiment.wall_s(),
             verdict: experiment.verdict(),
-            rows: experiment.outcome.rows.iter().map(RowForm::from).collect(),
+            rows: experiment.outcome.rows.iter().map(RowJson::from).collect(),
             runs: experiment.runs.iter().map(|run| run.run.as_str()).collect(),
         }
     }
 
-    /// All rows as a table with a head.
+    /// All rows as a table with a header.
     pub fn csv(&self) -> String {
         let head =
             "experiment,quick,name,unit,paper,measured,ratio,low,high,direction,seen,verdict,note,reason\n";
@@ -128,7 +128,7 @@ impl Reproduction {
         let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
         for experiment in &self.experiments {
             for row in &experiment.outcome.rows {
-                let form = RowForm::from(row);
+                let form = RowJson::from(row);
                 let (low, high) = row.limits().unwrap_or_default();
                 let cells = [
                     experiment.about.id.to_string(),
@@ -154,7 +154,7 @@ impl Reproduction {
     }
 }
 
-/// A cell, in quotes where it needs them.
+/// Quotes a cell where CSV requires it.
 fn cell(text: String) -> String {
     match text.contains([',', '"', '\n', '\r']) {
         true => format!("\"{}\"", text.replace('"', "\"\"")),
@@ -169,7 +169,8 @@ mod tests {
 
     #[test]
     fn json_keeps_its_form() {
-        let json = example().json().replace(maker::MODEL, "MODEL").replace(maker::VERSION, "VERSION");
+        let json =
+            example().json().replace(provenance::MODEL, "MODEL").replace(provenance::VERSION, "VERSION");
         assert!(!json.contains('\n'));
         let value: serde_json::Value = serde_json::from_str(&json).unwrap();
         insta::assert_snapshot!(serde_json::to_string_pretty(&value).unwrap());

@@ -1,12 +1,12 @@
-//! The report: one HTML page with everything in it, to be read on a screen, printed, or sent to somebody.
+//! The report: one self-contained HTML page for the screen or for print.
 //!
-//! No scripts and nothing from elsewhere. All elements are closed, so that it is well-formed XML too.
+//! It has no scripts and refers to nothing outside. All elements are closed, so it is well-formed XML too.
 
 use std::fmt::Write;
 
 use super::report::{Evaluated, Reproduction, RunLine};
 use super::row::{Row, Verdict};
-use super::{Scale, maker};
+use super::{Scale, provenance};
 use crate::numbers::figure;
 use crate::plot::escape;
 
@@ -45,14 +45,15 @@ a { color: #0072B2; }
 ";
 
 impl Reproduction {
-    /// The report.
+    /// The report as an HTML page.
     pub fn html(&self) -> String {
         let mut page = String::new();
         let quick = self.scale == Scale::Quick;
         let title = if quick { "Warploom: experiments, quick form" } else { "Warploom: experiments" };
         let _ = write!(
             page,
-            "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
+            "<!DOCTYPE html>\n<html xmlns=\"http://www.w3.org/1999/xhtml\" lang=\"en\">\n<head>\n\
+             <meta charset=\"utf-8\"/>\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>{title}</title>\n\
              <style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n",
         );
@@ -63,7 +64,7 @@ impl Reproduction {
             count(Verdict::In),
             count(Verdict::Out),
             count(Verdict::Report),
-            escape(maker::VERSION),
+            escape(provenance::VERSION),
         );
         if quick {
             page.push_str(
@@ -110,7 +111,8 @@ impl Reproduction {
             let _ = writeln!(page, "<p>{}</p>", escape(note));
         }
         page.push_str(
-            "<table>\n<tr><th>what</th><th class=\"n\">paper</th><th class=\"n\">measured</th><th class=\"n\">ratio</th>\
+            "<table>\n<tr><th>what</th><th class=\"n\">paper</th><th class=\"n\">measured</th>\
+             <th class=\"n\">ratio</th>\
              <th>band</th><th>verdict</th></tr>\n",
         );
         for row in &outcome.rows {
@@ -131,7 +133,8 @@ fn table_row(page: &mut String, row: &Row) {
     let more: Vec<String> = [row.note.clone(), row.reason()].into_iter().flatten().collect();
     let _ = writeln!(
         page,
-        "<tr{}><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td><td>{}</td></tr>",
+        "<tr{}><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
+         <td>{}</td><td>{}</td></tr>",
         if more.is_empty() { "" } else { " class=\"first\"" },
         escape(&row.name),
         escape(&row.paper_text()),
@@ -142,13 +145,13 @@ fn table_row(page: &mut String, row: &Row) {
     );
     for (i, text) in more.iter().enumerate() {
         let class = if i + 1 == more.len() { "more" } else { "first" };
-        // A hang's message has lines.
+        // The message of a hang has several lines.
         let text = escape(text).replace('\n', "<br/>");
         let _ = writeln!(page, "<tr class=\"{class}\"><td class=\"small\" colspan=\"6\">{text}</td></tr>");
     }
 }
 
-/// The settings: every run as it can be given on the command line or in code.
+/// The settings: the description of every run.
 fn runs(page: &mut String, runs: &[RunLine]) {
     page.push_str(
         "<h3>Settings</h3>\n<table>\n<tr><th>run</th><th class=\"n\">seconds</th><th>result</th></tr>\n",
@@ -172,12 +175,13 @@ fn runs(page: &mut String, runs: &[RunLine]) {
 fn footer(page: &mut String) {
     let _ = writeln!(
         page,
-        "<footer>\n<p>warploom {}, model <code>{}</code>: a digest of the simulator's, the workloads' and the kernels' sources. \
+        "<footer>\n<p>warploom {}, model <code>{}</code>: \
+         a digest of the simulator's, the workloads' and the kernels' sources. \
          Where it is the same, so are the numbers, bit for bit. Each kernel's own digest:</p>\n<table>",
-        escape(maker::VERSION),
-        escape(maker::MODEL),
+        escape(provenance::VERSION),
+        escape(provenance::MODEL),
     );
-    for (path, digest) in maker::KERNELS {
+    for (path, digest) in provenance::KERNELS {
         let _ = writeln!(
             page,
             "<tr><td><code>{}</code></td><td><code>{}</code></td></tr>",
@@ -229,8 +233,8 @@ mod tests {
             "work nw size=1 on gtx570 (sm.count=2)",
             "quick forms",
             "✗ out",
-            maker::VERSION,
-            maker::MODEL,
+            provenance::VERSION,
+            provenance::MODEL,
             "kernels/hashtable.ptx",
         ] {
             assert!(text.contains(part), "{part} is missing in {html}");

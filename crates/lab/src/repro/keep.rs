@@ -1,4 +1,4 @@
-//! Finished runs on disk, so that what was simulated once is not simulated again.
+//! Finished runs on disk, so that nothing is simulated twice.
 
 use std::fs;
 use std::io;
@@ -7,26 +7,24 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::maker;
 use super::metrics::Metrics;
+use super::provenance;
 use super::run::{Key, Run};
 
-/// A folder with a file for each finished run.
+/// A folder with one file per finished run.
 #[derive(Clone, Debug)]
-pub struct Kept {
+pub(super) struct Kept {
     folder: PathBuf,
 }
 
-/// A finished run.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Finished {
-    /// What it measured.
+pub(super) struct Finished {
     pub metrics: Metrics,
-    /// Seconds that it took.
+    /// Host seconds that the run took.
     pub wall_s: f64,
 }
 
-/// A file. Everything besides the result says what the result is of.
+/// The contents of a file. All fields but the last two identify what the result belongs to.
 #[derive(Serialize, Deserialize)]
 struct Record {
     version: String,
@@ -37,27 +35,27 @@ struct Record {
 }
 
 impl Kept {
-    /// Those of a folder, which is made if it is not there.
-    pub fn open(folder: &Path) -> io::Result<Kept> {
+    /// Opens a folder and creates it if it is missing.
+    pub(super) fn open(folder: &Path) -> io::Result<Kept> {
         fs::create_dir_all(folder)?;
         Ok(Kept { folder: folder.to_path_buf() })
     }
 
-    /// The result of a run, if it is here, whole, and made by this very model.
-    pub fn get(&self, run: &Run, key: &Key) -> Option<Finished> {
+    /// The result of a run, if the file is complete and was made by this version and model.
+    pub(super) fn get(&self, run: &Run, key: &Key) -> Option<Finished> {
         let text = fs::read_to_string(self.file(key)).ok()?;
         let record: Record = serde_json::from_str(&text).ok()?;
-        let same = record.version == maker::VERSION
-            && record.model == maker::MODEL
+        let same = record.version == provenance::VERSION
+            && record.model == provenance::MODEL
             && record.run == run.description();
         same.then_some(Finished { metrics: record.metrics, wall_s: record.wall_s })
     }
 
-    /// Keeps a result. The file is there whole or not at all, even if the process ends in the middle.
-    pub fn put(&self, run: &Run, key: &Key, finished: &Finished) -> io::Result<()> {
+    /// Keeps a result. The file appears complete or not at all, even if the process dies while writing.
+    pub(super) fn put(&self, run: &Run, key: &Key, finished: &Finished) -> io::Result<()> {
         let record = Record {
-            version: maker::VERSION.to_string(),
-            model: maker::MODEL.to_string(),
+            version: provenance::VERSION.to_string(),
+            model: provenance::MODEL.to_string(),
             run: run.description(),
             wall_s: finished.wall_s,
             metrics: finished.metrics.clone(),
@@ -70,9 +68,9 @@ impl Kept {
     }
 }
 
-/// Writes a file so that no reader ever sees half of it.
+/// Writes a file through a rename, so that no reader sees half of it.
 pub(super) fn write_whole(file: &Path, bytes: &[u8]) -> io::Result<()> {
-    // Two processes that write the same file must not share the half-written one.
+    // Two processes that write the same file must not share the temporary one.
     let part = file.with_extension(format!("part-{}", std::process::id()));
     let written = fs::write(&part, bytes).and_then(|()| fs::rename(&part, file));
     if written.is_err() {
@@ -117,8 +115,8 @@ mod tests {
             String::new(),
             "{}".to_string(),
             text[..text.len() / 2].to_string(),
-            text.replace(maker::MODEL, "other"),
-            text.replace(&format!("\"version\": \"{}\"", maker::VERSION), "\"version\": \"0.0.0\""),
+            text.replace(provenance::MODEL, "other"),
+            text.replace(&format!("\"version\": \"{}\"", provenance::VERSION), "\"version\": \"0.0.0\""),
             text.replace("gtx480", "gtx570"),
         ];
         for wrong in wrong {

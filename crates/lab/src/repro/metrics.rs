@@ -1,4 +1,4 @@
-//! What a run measured: named numbers.
+//! What a run measured: named figures.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -6,43 +6,40 @@ use warploom::Report;
 
 use crate::work::Outcome;
 
-/// Named figures of a run, nested where a report's are: `cycles`, `stalls.memory`, `per_launch.0.cycles`. They are the same
-/// each time: how long the host took is not among them.
+/// Named figures of a run. Paths follow the nesting of a report: `cycles`, `stalls.memory`, `per_launch.0.cycles`.
+/// They are deterministic: host times are left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Metrics(Map<String, Value>);
+pub(super) struct Metrics(Map<String, Value>);
 
-/// What depends on the host and not on the machine.
-const OF_THE_HOST: [&str; 2] = ["wall_s", "warp_insts_per_s"];
+/// Fields of a report that depend on the host.
+const HOST_TIMES: [&str; 2] = ["wall_s", "warp_insts_per_s"];
 
 impl Metrics {
-    /// None yet.
-    pub fn new() -> Metrics {
+    pub(super) fn new() -> Metrics {
         Metrics::default()
     }
 
-    /// With one more figure: a number, a text, a list.
-    pub fn with(mut self, name: &str, value: impl Serialize) -> Metrics {
-        // Numbers, texts and plain structures always have a JSON form.
+    /// Adds a figure: a number, a text, a list.
+    pub(super) fn with(mut self, name: &str, value: impl Serialize) -> Metrics {
+        // Numbers, texts and plain structures always serialize.
         self.0.insert(name.to_string(), serde_json::to_value(value).unwrap_or(Value::Null));
         self
     }
 
-    /// A number by its path; switches count as 0 and 1.
-    pub fn number(&self, path: &str) -> Option<f64> {
+    /// A number by its path. Booleans count as 0 and 1.
+    pub(super) fn number(&self, path: &str) -> Option<f64> {
         match self.value(path)? {
             Value::Bool(value) => Some(f64::from(u8::from(*value))),
             value => value.as_f64(),
         }
     }
 
-    /// A text by its path.
-    pub fn text(&self, path: &str) -> Option<&str> {
+    pub(super) fn text(&self, path: &str) -> Option<&str> {
         self.value(path)?.as_str()
     }
 
-    /// Any figure by its path.
-    pub fn value(&self, path: &str) -> Option<&Value> {
+    pub(super) fn value(&self, path: &str) -> Option<&Value> {
         let (first, rest) = path.split_once('.').unwrap_or((path, ""));
         let value = self.0.get(first)?;
         match rest {
@@ -52,17 +49,17 @@ impl Metrics {
     }
 }
 
-/// The figures of a launch, under the names of [`Report`].
+/// The figures of one launch, under the names of [`Report`].
 impl From<&Report> for Metrics {
     fn from(report: &Report) -> Metrics {
         let Ok(Value::Object(mut map)) = serde_json::to_value(report) else { return Metrics::new() };
-        map.retain(|name, _| !OF_THE_HOST.contains(&name.as_str()));
+        map.retain(|name, _| !HOST_TIMES.contains(&name.as_str()));
         Metrics(map)
     }
 }
 
-/// The figures of all launches together, then `launches`, `longest_launch_cycles`, `longest_launch_s`, `check` (in words),
-/// `per_launch`, and what the workload measured itself under `figures`.
+/// The sums over all launches, then `launches`, `longest_launch_cycles`, `longest_launch_s`, `check` (a sentence),
+/// `figures` (those that the workload measured itself) and `per_launch`.
 impl From<&Outcome> for Metrics {
     fn from(outcome: &Outcome) -> Metrics {
         let each = |r: &Report| {

@@ -1,8 +1,9 @@
 //! The experiments: every result of the three papers that is reproduced, and how.
 //!
-//! An [`Experiment`] names its [`Run`]s and turns their [`Results`] into [`Row`]s, each with the paper's number, ours, and
-//! the band in which ours counts as reproduced, and into plots. [`reproduce`] executes the runs of many experiments, each
-//! once, over all cores, keeps them on disk, and returns a [`Reproduction`], which can be had as JSON, CSV and one HTML page.
+//! An [`Experiment`] names its [`Run`]s and turns their [`Results`] into plots and [`Row`]s. A row has the paper's
+//! number, ours, and the band in which ours counts as reproduced. [`reproduce`] executes the runs of many experiments
+//! over all cores, each run once, keeps them on disk, and returns a [`Reproduction`], which can be written as JSON,
+//! CSV and one HTML page.
 //!
 //! ```
 //! use warploom_lab::repro::{About, Experiment, Outcome, Results, Row, Run, Scale};
@@ -31,46 +32,45 @@
 //! }
 //! ```
 //!
-//! Start reading at [`Experiment`], then `experiments/fidelity.rs`, which is one. `docs/repro.md` shows how to add another.
+//! Start reading at [`Experiment`], then `experiments/fidelity.rs`, a short one. `docs/repro.md` shows how to add one.
 
 mod digest;
 mod execute;
-pub mod experiments;
+mod experiments;
 mod export;
 mod html;
 mod keep;
-mod maker;
 mod metrics;
-
+mod procedure;
+mod procedures;
+mod provenance;
 mod report;
 mod row;
 mod run;
-mod task;
-pub mod tasks;
 #[cfg(test)]
 mod testing;
 
-pub use crate::numbers::{figure, with_unit};
+pub use crate::numbers::figure;
+pub use crate::plot::Plot;
 pub use execute::{Plan, Step};
 pub use experiments::EXPERIMENTS;
-pub use maker::{KERNELS, MODEL, VERSION};
-pub use metrics::Metrics;
-pub use report::{Evaluated, Outcome, ReproError, Reproduction, Results, RunLine, reproduce};
-pub use row::{Band, Failed, Row, Verdict};
-pub use run::{Key, Run, Setting};
-pub use task::{Choice, RunContext, RunError, Task};
+use metrics::Metrics;
+use procedure::{Choice, Procedure, RunError};
+pub use report::{Evaluated, Outcome, ReproError, Reproduction, Results, reproduce};
+pub use row::{Failed, Row, Verdict};
+pub use run::{Run, Setting};
 
-/// How much is run.
+/// The size of an experiment's inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Reduced input, in seconds.
+    /// Reduced input: seconds.
     Quick,
     /// The paper's input.
     Full,
 }
 
 impl Scale {
-    /// One of two values.
+    /// One of two values by scale.
     pub fn pick<T>(self, quick: T, full: T) -> T {
         match self {
             Scale::Quick => quick,
@@ -82,31 +82,29 @@ impl Scale {
 /// What is known of an experiment before it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct About {
-    /// Its name: `ics15-fig4`.
+    /// Such as `ics15-fig4`.
     pub id: &'static str,
-    /// The paper it is of, or `model` for those about the model itself.
+    /// The paper, or `model` for experiments about the model itself.
     pub paper: &'static str,
-    /// What it shows, in a line.
     pub title: &'static str,
-    /// Seconds that the quick form takes on one core, roughly.
+    /// Approximate seconds of the quick form on one core.
     pub quick_s: u32,
-    /// Seconds that the full form takes on one core, roughly.
+    /// Approximate seconds of the full form on one core.
     pub full_s: u32,
 }
 
-/// A result of a paper, as something that can be run.
+/// A result of a paper that can be run again.
 pub trait Experiment: Sync {
-    /// What it is.
     fn about(&self) -> About;
 
-    /// The runs it needs.
+    /// The runs that [`evaluate`](Experiment::evaluate) looks up.
     fn runs(&self, scale: Scale) -> Vec<Run>;
 
-    /// What their results say. A run without a result makes rows that say so; it is no reason to have none.
+    /// Judges the results. A failed run makes rows that report the failure; the other rows must still be there.
     fn evaluate(&self, results: &Results) -> Outcome;
 }
 
-/// The experiments that a name stands for: an id, or a paper with all of its experiments.
+/// The experiments with this id, or all of the paper with this name.
 pub fn find(name: &str) -> Vec<&'static dyn Experiment> {
     let fits = |experiment: &&&dyn Experiment| {
         let about = experiment.about();
@@ -115,7 +113,7 @@ pub fn find(name: &str) -> Vec<&'static dyn Experiment> {
     EXPERIMENTS.iter().filter(fits).copied().collect()
 }
 
-/// Every name that [`find`] knows.
+/// Every name that [`find`] accepts.
 pub fn names() -> Vec<&'static str> {
     let mut names: Vec<_> = EXPERIMENTS.iter().map(|e| e.about().id).collect();
     for paper in EXPERIMENTS.iter().map(|e| e.about().paper) {

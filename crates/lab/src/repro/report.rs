@@ -1,4 +1,4 @@
-//! Experiments, run and judged.
+//! Runs experiments and judges them: from [`reproduce`] to a [`Reproduction`].
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,10 +8,10 @@ use super::execute::{Ended, Execute, Plan, execute_all};
 use super::metrics::Metrics;
 use super::row::{Failed, Row, Verdict};
 use super::run::{Key, Run};
-use super::{About, Experiment, Scale, task};
+use super::{About, Experiment, Scale, procedure};
 use crate::plot::Plot;
 
-/// What the runs of an experiment measured.
+/// What the runs of an experiment measured. Results are looked up by the run's description.
 #[derive(Debug)]
 pub struct Results {
     scale: Scale,
@@ -19,13 +19,12 @@ pub struct Results {
 }
 
 impl Results {
-    /// Whether the runs are those of the quick form.
     pub fn scale(&self) -> Scale {
         self.scale
     }
 
-    /// What a run measured.
-    pub fn of(&self, run: &Run) -> Result<&Metrics, Failed> {
+    /// All figures of a run.
+    pub(super) fn of(&self, run: &Run) -> Result<&Metrics, Failed> {
         let failed = |message: &str| Failed { run: run.to_string(), message: message.to_string() };
         match self.ended.get(&run.key()) {
             Some(Ended { result: Ok(finished), .. }) => Ok(&finished.metrics),
@@ -34,55 +33,49 @@ impl Results {
         }
     }
 
-    /// A number that a run measured, by its path: `cycles`, `stalls.memory`.
+    /// One number that a run measured, by its path: `cycles`, `stalls.memory`.
     pub fn number(&self, run: &Run, path: &str) -> Result<f64, Failed> {
         let missing = || Failed { run: run.to_string(), message: format!("it measured no `{path}`") };
         self.of(run)?.number(path).ok_or_else(missing)
     }
 }
 
-/// What an experiment makes of its results.
+/// What an experiment makes of its results, built by chained calls.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// The numbers beside the paper's.
     pub rows: Vec<Row>,
-    /// What is worth seeing.
     pub plots: Vec<Plot>,
-    /// How the numbers are to be read, in sentences.
-    pub notes: Vec<String>,
+    /// Sentences on how to read the numbers.
+    pub(super) notes: Vec<String>,
 }
 
 impl Outcome {
-    /// Nothing yet.
     pub fn new() -> Outcome {
         Outcome::default()
     }
 
-    /// With a row.
     pub fn row(mut self, row: Row) -> Outcome {
         self.rows.push(row);
         self
     }
 
-    /// With many.
     pub fn rows(mut self, rows: impl IntoIterator<Item = Row>) -> Outcome {
         self.rows.extend(rows);
         self
     }
 
-    /// With a plot.
     pub fn plot(mut self, plot: Plot) -> Outcome {
         self.plots.push(plot);
         self
     }
 
-    /// With a sentence.
+    /// Adds a sentence on how to read the numbers.
     pub fn note(mut self, note: impl Into<String>) -> Outcome {
         self.notes.push(note.into());
         self
     }
 
-    /// With bars of the rows so far that have a number of the paper in a unit, beside ours, and their bands.
+    /// Adds a bar chart of the rows so far that have a paper's number in `unit`: the paper's beside ours, with bands.
     pub fn compared(self, title: &str, theirs: &str, unit: &'static str) -> Outcome {
         let mut plot = Plot::bars(title, [theirs, "Warploom"]).y(unit);
         for row in self.rows.iter().filter(|row| row.unit == unit && row.paper.is_some()) {
@@ -95,29 +88,23 @@ impl Outcome {
     }
 }
 
-/// A run of an experiment, for the record.
+/// A run of an experiment as the report lists it.
 #[derive(Clone, Debug)]
-pub struct RunLine {
-    /// Its description, for people.
-    pub run: String,
-    /// Its chip.
-    pub chip: String,
-    /// Seconds that it took when it was executed.
-    pub wall_s: Option<f64>,
-    /// Whether its result was there already.
-    pub kept: bool,
-    /// Why it has no result.
-    pub failure: Option<String>,
+pub(super) struct RunLine {
+    pub(super) run: String,
+    pub(super) chip: String,
+    /// Host seconds that it took when it was executed.
+    pub(super) wall_s: Option<f64>,
+    /// Whether the result was kept from before.
+    pub(super) kept: bool,
+    pub(super) failure: Option<String>,
 }
 
 /// An experiment with its outcome.
 #[derive(Clone, Debug)]
 pub struct Evaluated {
-    /// What it is.
     pub about: About,
-    /// Its runs.
-    pub runs: Vec<RunLine>,
-    /// What came out.
+    pub(super) runs: Vec<RunLine>,
     pub outcome: Outcome,
 }
 
@@ -136,7 +123,7 @@ impl Evaluated {
             }
         };
         let mut outcome = experiment.evaluate(results);
-        // A failure that no row speaks of gets one of its own.
+        // A failure that no row reports gets its own row.
         for failed in runs.iter().filter_map(|run| results.of(run).err()) {
             if !outcome.rows.iter().any(|row| row.measured.as_ref() == Err(&failed)) {
                 outcome.rows.push(Row::new(failed.run.clone(), "").measured(Err(failed)));
@@ -145,12 +132,12 @@ impl Evaluated {
         Evaluated { about: experiment.about(), runs: runs.iter().map(line).collect(), outcome }
     }
 
-    /// Out if a row is.
-    pub fn verdict(&self) -> Verdict {
+    /// `Out` if any row is.
+    pub(super) fn verdict(&self) -> Verdict {
         Verdict::of(self.outcome.rows.iter().map(Row::verdict))
     }
 
-    /// The chips it ran on, each once.
+    /// The chips of its runs, each once.
     pub fn chips(&self) -> Vec<&str> {
         let mut chips: Vec<&str> = Vec::new();
         for run in &self.runs {
@@ -161,66 +148,54 @@ impl Evaluated {
         chips
     }
 
-    /// Seconds that its runs took, one after the other.
-    pub fn wall_s(&self) -> f64 {
+    /// Host seconds of its runs, added up.
+    pub(super) fn wall_s(&self) -> f64 {
         self.runs.iter().filter_map(|run| run.wall_s).sum()
     }
 }
 
-/// Experiments, run and judged. [`json`](Reproduction::json), [`csv`](Reproduction::csv) and
-/// [`html`](Reproduction::html) show them.
+/// Experiments, run and judged. Shown as [`json`](Reproduction::json), [`csv`](Reproduction::csv) and
+/// [`html`](Reproduction::html).
 #[derive(Clone, Debug)]
 pub struct Reproduction {
-    /// How much was run.
     pub scale: Scale,
-    /// In the order they were asked for.
+    /// In the order in which they were requested.
     pub experiments: Vec<Evaluated>,
-    /// Runs in all, each counted once.
+    /// Distinct runs.
     pub runs: usize,
-    /// Those among them whose results were there already.
+    /// Distinct runs whose results were kept from before.
     pub kept: usize,
-    /// Why results could not be kept, if one could not.
+    /// The last error in writing a result to disk.
     pub not_kept: Option<String>,
-    /// Seconds from the beginning to the end.
+    /// Host seconds from beginning to end.
     pub wall_s: f64,
 }
 
 impl Reproduction {
-    /// Rows with a verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         let rows = self.experiments.iter().flat_map(|experiment| &experiment.outcome.rows);
         rows.filter(|row| row.verdict() == verdict).count()
     }
 }
 
-/// Why there is nothing to show.
+/// Why there is no [`Reproduction`].
 #[derive(Debug, thiserror::Error)]
 pub enum ReproError {
     /// The folder for finished runs cannot be used.
     #[error("cannot keep runs in `{}`: {error}", path.display())]
-    Folder {
-        /// The folder.
-        path: PathBuf,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// The user stopped it.
+    Folder { path: PathBuf, error: std::io::Error },
+    /// The user interrupted it. Runs that have ended are kept.
     #[error("interrupted: {done} of {total} runs have ended and are kept")]
-    Interrupted {
-        /// Runs that have ended.
-        done: usize,
-        /// Runs in all.
-        total: usize,
-    },
+    Interrupted { done: usize, total: usize },
 }
 
-/// Runs experiments and judges what comes out.
+/// Runs experiments and judges their results. Fails only if results cannot be kept or the user interrupts.
 pub fn reproduce(
     experiments: &[&dyn Experiment],
     scale: Scale,
     plan: &Plan<'_>,
 ) -> Result<Reproduction, ReproError> {
-    reproduce_with(experiments, scale, plan, &task::execute)
+    reproduce_with(experiments, scale, plan, &procedure::execute)
 }
 
 fn reproduce_with(

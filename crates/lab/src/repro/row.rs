@@ -1,4 +1,4 @@
-//! One number of a paper beside ours, and whether ours counts as reproduced.
+//! A paper's number beside ours, and whether ours counts as reproduced.
 
 use std::ops::RangeInclusive;
 
@@ -6,39 +6,38 @@ use serde::Serialize;
 
 use crate::numbers::{figure, with_unit};
 
-/// What a number must be to count as reproduced.
+/// Where a measured number must lie to count as reproduced.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Band {
-    /// The paper's number itself.
+pub(super) enum Band {
     Equal,
-    /// The paper's number, give or take this share of it.
+    /// Within this percentage of the paper's number.
     Percent(f64),
-    /// The paper's number, give or take so much.
+    /// Within this distance of the paper's number.
     Points(f64),
     /// Between two multiples of the paper's number.
     Factor(f64, f64),
-    /// Between two numbers, whatever the paper's is; an end may be open.
+    /// Between two numbers, independent of the paper's number; `None` is open.
     Range(Option<f64>, Option<f64>),
-    /// What the paper claims, in words.
+    /// A claim of the paper in words.
     Direction(String),
-    /// Nothing: the row informs.
+    /// None: the row only informs.
     Report,
 }
 
-/// How a row or an experiment ended.
+/// The judgement of a row or an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Inside its band.
+    /// Inside the band.
     In,
-    /// Outside, or without a result.
+    /// Outside the band, or without a result.
     Out,
-    /// It only informs.
+    /// Only informs.
     Report,
 }
 
 impl Verdict {
-    /// One word.
+    /// The word in reports and in JSON.
     pub const fn word(self) -> &'static str {
         match self {
             Verdict::In => "in",
@@ -47,8 +46,8 @@ impl Verdict {
         }
     }
 
-    /// Of many: out if one is out, in if one is in.
-    pub fn of(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
+    /// Of several: `Out` if any is out, otherwise `In` if any is in.
+    pub(super) fn of(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
         verdicts.fold(Verdict::Report, |all, verdict| match (all, verdict) {
             (Verdict::Out, _) | (_, Verdict::Out) => Verdict::Out,
             (Verdict::In, _) | (_, Verdict::In) => Verdict::In,
@@ -61,13 +60,11 @@ impl Verdict {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{run}: {message}")]
 pub struct Failed {
-    /// The run.
-    pub run: String,
-    /// Why.
-    pub message: String,
+    pub(super) run: String,
+    pub(super) message: String,
 }
 
-/// A number of the paper, ours, and the band.
+/// A number of the paper, ours, and the band. Without a band the row only informs.
 ///
 /// ```
 /// use warploom_lab::repro::{Row, Verdict};
@@ -77,28 +74,26 @@ pub struct Failed {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What it is about.
     pub name: String,
-    /// The unit of both numbers.
-    pub unit: &'static str,
-    /// The paper's number, where it has one.
-    pub paper: Option<f64>,
-    /// Ours; a direction need not have one.
-    pub measured: Result<Option<f64>, Failed>,
-    /// What ours must be.
-    pub band: Band,
-    /// Whether a direction holds.
+    /// The unit of both numbers: `cycles`, `%`, `×`, or empty.
+    pub(super) unit: &'static str,
+    /// `None` if the paper has no number.
+    pub(super) paper: Option<f64>,
+    /// Ours. `None` for a claim in words.
+    pub(super) measured: Result<Option<f64>, Failed>,
+    pub(super) band: Band,
+    /// Whether a claim in words holds.
     holds: bool,
-    /// What was seen of a direction, in words.
-    pub seen: Option<String>,
-    /// What a reader should know, whatever the verdict: why a quick form has another band, say.
-    pub note: Option<String>,
-    /// Why we think that it is outside.
+    /// What was observed of a claim, in words.
+    pub(super) seen: Option<String>,
+    /// What a reader should know whatever the verdict, such as why a quick form has a wider band.
+    pub(super) note: Option<String>,
+    /// The likely cause if the row is outside.
     reason: Option<String>,
 }
 
 impl Row {
-    /// A number in a unit (`cycles`, `%`, `×`, or none). Without a band it only informs.
+    /// A row without a band or numbers yet. `unit` is `cycles`, `%`, `×`, or empty.
     pub fn new(name: impl Into<String>, unit: &'static str) -> Row {
         Row {
             name: name.into(),
@@ -113,7 +108,7 @@ impl Row {
         }
     }
 
-    /// A claim, whether it holds, and what was seen.
+    /// A claim in words: whether it holds, and what was observed.
     pub fn claim(
         name: impl Into<String>,
         claim: impl Into<String>,
@@ -126,7 +121,7 @@ impl Row {
         }
     }
 
-    /// A claim about an order: the values, named, fall from the first to the last.
+    /// A claim about an order: the named values fall strictly from the first to the last.
     pub fn falling(name: impl Into<String>, values: &[(&str, Result<f64, Failed>)]) -> Row {
         let claim = values.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(" > ");
         let seen = values.iter().map(|(_, value)| value.clone()).collect::<Result<Vec<f64>, Failed>>();
@@ -140,49 +135,44 @@ impl Row {
         )
     }
 
-    /// The paper's number.
+    /// Sets the paper's number.
     pub fn paper(mut self, paper: f64) -> Row {
         self.paper = Some(paper);
         self
     }
 
-    /// Ours.
+    /// Sets our number.
     pub fn measured(mut self, measured: Result<f64, Failed>) -> Row {
         self.measured = measured.map(Some);
         self
     }
 
-    /// It must be the paper's.
+    /// Band: exactly the paper's number.
     pub fn equal(self) -> Row {
         self.band(Band::Equal)
     }
 
-    /// It may be this many percent off.
+    /// Band: within this percentage of the paper's number.
     pub fn percent(self, percent: f64) -> Row {
         self.band(Band::Percent(percent))
     }
 
-    /// It may be this much off.
+    /// Band: within this distance of the paper's number.
     pub fn points(self, points: f64) -> Row {
         self.band(Band::Points(points))
     }
 
-    /// It lies between two multiples of the paper's.
+    /// Band: between two multiples of the paper's number.
     pub fn factor(self, range: RangeInclusive<f64>) -> Row {
         self.band(Band::Factor(*range.start(), *range.end()))
     }
 
-    /// It lies between two numbers.
-    pub fn between(self, range: RangeInclusive<f64>) -> Row {
-        self.band(Band::Range(Some(*range.start()), Some(*range.end())))
-    }
-
-    /// It is this or less.
+    /// Band: this or less.
     pub fn at_most(self, most: f64) -> Row {
         self.band(Band::Range(None, Some(most)))
     }
 
-    /// It is this or more.
+    /// Band: this or more.
     pub fn at_least(self, least: f64) -> Row {
         self.band(Band::Range(Some(least), None))
     }
@@ -192,19 +182,19 @@ impl Row {
         self
     }
 
-    /// What a reader should know in any case.
+    /// Adds what a reader should know whatever the verdict.
     pub fn note(mut self, note: impl Into<String>) -> Row {
         self.note = Some(note.into());
         self
     }
 
-    /// Why we think that it is outside; shown only if it is.
+    /// Adds the likely cause of a number outside its band; shown only in that case.
     pub fn because(mut self, reason: impl Into<String>) -> Row {
         self.reason = Some(reason.into());
         self
     }
 
-    /// Our number over the paper's.
+    /// Ours over the paper's.
     pub fn ratio(&self) -> Option<f64> {
         match (self.value(), self.paper) {
             (Some(ours), Some(paper)) if paper != 0.0 => Some(ours / paper),
@@ -213,12 +203,12 @@ impl Row {
     }
 
     /// Our number, if there is one.
-    pub fn value(&self) -> Option<f64> {
+    pub(super) fn value(&self) -> Option<f64> {
         self.measured.as_ref().ok().copied().flatten()
     }
 
-    /// The smallest and the largest number inside the band, where it has such ends.
-    pub fn limits(&self) -> Option<(Option<f64>, Option<f64>)> {
+    /// The lowest and the highest number inside the band; `None` for a band without limits.
+    pub(super) fn limits(&self) -> Option<(Option<f64>, Option<f64>)> {
         let around = |low: f64, high: f64| Some((Some(low.min(high)), Some(low.max(high))));
         match (&self.band, self.paper) {
             (Band::Range(low, high), _) => Some((*low, *high)),
@@ -232,14 +222,14 @@ impl Row {
         }
     }
 
-    /// Whether it counts as reproduced. A row without the result it needs does not.
+    /// Whether the row counts as reproduced. A row without the result that it needs is `Out`.
     pub fn verdict(&self) -> Verdict {
         let Ok(measured) = &self.measured else { return Verdict::Out };
         let inside = match (&self.band, self.limits(), measured) {
             (Band::Report, ..) => return Verdict::Report,
             (Band::Direction(_), ..) => self.holds,
             (_, Some((low, high)), Some(value)) => {
-                // Bounds are computed; what lies on one is not outside because of the last bit.
+                // Bounds are computed: rounding must not push a number on the bound outside.
                 let slack = |bound: f64| 1e-9 * bound.abs();
                 let above = low.is_none_or(|low| *value >= low - slack(low));
                 let below = high.is_none_or(|high| *value <= high + slack(high));
@@ -250,7 +240,7 @@ impl Row {
         if inside { Verdict::In } else { Verdict::Out }
     }
 
-    /// Why it is outside, if it is and somebody knows.
+    /// Why the row is outside: the failure of its run, or the likely cause.
     pub fn reason(&self) -> Option<String> {
         match (&self.measured, self.verdict()) {
             (Err(failed), _) => Some(failed.to_string()),
@@ -259,7 +249,6 @@ impl Row {
         }
     }
 
-    /// Ours, for people.
     pub fn measured_text(&self) -> String {
         match (&self.measured, &self.seen) {
             (Err(_), _) => "no result".to_string(),
@@ -269,12 +258,10 @@ impl Row {
         }
     }
 
-    /// The paper's, for people.
     pub fn paper_text(&self) -> String {
         self.paper.map_or("–".to_string(), |paper| with_unit(paper, self.unit))
     }
 
-    /// The band, for people.
     pub fn band_text(&self) -> String {
         let number = |value| with_unit(value, self.unit);
         match (&self.band, self.limits()) {
@@ -300,6 +287,7 @@ mod tests {
     }
 
     #[track_caller]
+    /// Checks which values around the paper's 2 lie inside a band.
     fn bounds(row: fn(Row) -> Row, inside: &[f64], outside: &[f64]) {
         let verdict = |value: f64| row(Row::new("speedup", "×").paper(2.0)).measured(Ok(value)).verdict();
         for value in inside {
@@ -316,14 +304,13 @@ mod tests {
         bounds(|row| row.percent(10.0), &[1.8, 2.2], &[1.79, 2.21, f64::NAN]);
         bounds(|row| row.points(0.5), &[1.5, 2.5], &[1.49, 2.51]);
         bounds(|row| row.factor(0.8..=1.25), &[1.6, 2.5], &[1.59, 2.51]);
-        bounds(|row| row.between(3.0..=4.0), &[3.0, 4.0], &[2.0, 4.1]);
         bounds(|row| row.at_most(5.0), &[-1.0, 5.0], &[5.1, f64::INFINITY]);
         bounds(|row| row.at_least(5.0), &[5.0, 1e30], &[4.9, f64::INFINITY]);
     }
 
     #[test]
     fn a_bands_ends_are_in_it() {
-        // 0.1 and 0.2 have no exact form.
+        // 0.1 and 0.2 have no exact binary form.
         let verdict = Row::new("", "").paper(0.1).points(0.2).measured(Ok(0.3)).verdict();
         assert_eq!(verdict, Verdict::In);
         let limits = Row::new("", "").paper(-10.0).percent(20.0).limits();
@@ -350,7 +337,7 @@ mod tests {
         }
         let order = Row::falling("order", &[("a", Ok(1.0)), ("b", Err(failed()))]);
         assert_eq!(order.verdict(), Verdict::Out);
-        // A band that needs a number has none.
+        // A band around the paper's number needs both numbers.
         assert_eq!(row().percent(5.0).verdict(), Verdict::Out);
         assert_eq!(Row::new("", "").percent(5.0).measured(Ok(1.0)).verdict(), Verdict::Out);
     }

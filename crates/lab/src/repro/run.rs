@@ -1,4 +1,4 @@
-//! A run: everything that decides what a simulation computes, written down.
+//! A run: everything that decides what a simulation computes, as a value.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,10 +7,10 @@ use serde::Serialize;
 use warploom::{SimModel, chip};
 
 use super::digest::Digest;
-use super::maker;
-use super::task::Task;
+use super::procedure::Procedure;
+use super::provenance;
 
-/// One simulation, described. Two runs with the same description are one: it is executed once, whoever asks for it.
+/// The description of one simulation. Runs with equal descriptions are executed once, even across experiments.
 ///
 /// ```
 /// use warploom_lab::repro::Run;
@@ -29,34 +29,31 @@ pub struct Run {
     pub(super) max_cycles: Option<u64>,
 }
 
-/// What is run.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What {
     /// A workload by name.
     Work(&'static str),
-    /// A function of one's own.
-    Task(&'static Task),
+    /// A function for what no workload can measure.
+    Procedure(&'static Procedure),
 }
 
-/// The value of a parameter: a whole number or a word.
+/// The value of a parameter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Setting {
-    /// A whole number.
     Number(i64),
-    /// One of a few words.
     Word(&'static str),
 }
 
 impl Run {
-    /// A workload of [`work`](crate::work), with its defaults, on `gtx480`.
+    /// Runs a workload of [`work`](crate::work) with its defaults on `gtx480`.
     pub fn work(workload: &'static str) -> Run {
         Run::new(What::Work(workload))
     }
 
-    /// A function of one's own, with its defaults, on `gtx480`.
-    pub fn task(task: &'static Task) -> Run {
-        Run::new(What::Task(task))
+    /// Runs a procedure with its defaults on `gtx480`.
+    pub(super) fn procedure(procedure: &'static Procedure) -> Run {
+        Run::new(What::Procedure(procedure))
     }
 
     fn new(what: What) -> Run {
@@ -71,52 +68,53 @@ impl Run {
         }
     }
 
-    /// With a parameter of the workload or task.
+    /// Sets a parameter of the workload or procedure.
     pub fn with(mut self, param: &'static str, value: impl Into<Setting>) -> Run {
         self.params.insert(param, value.into());
         self
     }
 
-    /// On another chip.
+    /// Selects another chip, by name or by file.
     pub fn chip(mut self, chip: &str) -> Run {
         self.chip = chip.to_string();
         self
     }
 
-    /// On a chip that differs in one value, as with `--set`.
+    /// Changes one value of the chip, as `--set` does.
     pub fn set(mut self, key: &str, value: impl fmt::Display) -> Run {
         self.set.push(format!("{key}={value}"));
         self
     }
 
-    /// Under another warp scheduler than the chip's.
+    /// Selects another warp scheduler than the chip's.
     pub fn sched(mut self, policy: &'static str) -> Run {
         self.sched = Some(policy);
         self
     }
 
-    /// Without timing.
+    /// Runs without timing.
     pub fn functional(mut self) -> Run {
         self.model = SimModel::Functional;
         self
     }
 
-    /// With a limit, after which a launch counts as hanging.
+    /// Limits the cycles of a launch. A launch that exceeds them counts as hanging.
     pub fn max_cycles(mut self, cycles: u64) -> Run {
         self.max_cycles = Some(cycles);
         self
     }
 
-    /// The chip's name, or its file's path.
-    pub fn chip_name(&self) -> &str {
+    /// The chip's name, or the path of its file.
+    pub(super) fn chip_name(&self) -> &str {
         &self.chip
     }
 
-    /// The description as JSON.
-    pub fn description(&self) -> serde_json::Value {
+    /// The description as JSON, in which kept results are compared.
+    pub(super) fn description(&self) -> serde_json::Value {
         let (kind, name) = match self.what {
             What::Work(name) => ("work", name),
-            What::Task(task) => ("task", task.name),
+            // The key under which kept results and keys know a procedure.
+            What::Procedure(procedure) => ("task", procedure.name),
         };
         let model = match self.model {
             SimModel::Timing => "timing",
@@ -128,18 +126,18 @@ impl Run {
         })
     }
 
-    /// What the run is known by: the same for the same description, chip file, model and kernels, and for nothing else.
-    pub fn key(&self) -> Key {
-        // A chip that cannot be read fails when it runs, with a better message than there is room for here.
+    /// Equal for equal description, chip file, model and kernels, and for nothing else.
+    pub(super) fn key(&self) -> Key {
+        // A chip that cannot be read fails when the run is executed, with a full message.
         let chip = chip::text(&self.chip).unwrap_or_default();
-        let digest = Digest::new().add(maker::VERSION).add(maker::MODEL);
+        let digest = Digest::new().add(provenance::VERSION).add(provenance::MODEL);
         Key(digest.add(self.description().to_string()).add(chip).hex())
     }
 }
 
-/// What a run is known by; also the name of its file.
+/// Identifies a run; also the name of its file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Key(pub(super) String);
+pub(super) struct Key(String);
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -147,12 +145,11 @@ impl fmt::Display for Key {
     }
 }
 
-/// The description for people.
 impl fmt::Display for Run {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.what {
             What::Work(name) => write!(f, "work {name}")?,
-            What::Task(task) => write!(f, "{}", task.name)?,
+            What::Procedure(procedure) => write!(f, "{}", procedure.name)?,
         }
         for (name, value) in &self.params {
             write!(f, " {name}={value}")?;

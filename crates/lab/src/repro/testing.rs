@@ -1,8 +1,8 @@
-//! What this module's tests share.
+//! Shared by the tests of this module.
 
 use std::path::{Path, PathBuf};
 
-/// A folder of a test's own, gone when the test is.
+/// A temporary folder that is removed on drop.
 pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {

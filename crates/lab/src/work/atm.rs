@@ -1,5 +1,6 @@
-//! Transfers between bank accounts, a spin lock an account: two nested locks, as in hpca18's Figure 6a. The paper's ATM has
-//! 122 K transfers, 24 K threads and 1000 accounts: `transfers=122_000 ctas=125 threads=192`.
+//! ATM of HPCA'18: transfers between bank accounts with one spin lock per account, so two nested locks per transfer,
+//! as in Figure 6a. The paper's 122 K transfers, 24 K threads and 1000 accounts are `transfers=122_000 ctas=125
+//! threads=192`.
 
 use warploom::{Launch, Result, args, grouped};
 
@@ -23,7 +24,7 @@ pub(super) const WORKLOAD: Workload = Workload {
 /// From, to, amount.
 type Transfer = [u32; 3];
 
-/// What every account has at first.
+/// Initial balance of every account.
 const BALANCE: u32 = 1_000_000;
 
 fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
@@ -42,14 +43,14 @@ fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     Ok(check(&transfers, &balances.read(bench.gpu)?, &locks.read(bench.gpu)?))
 }
 
-/// Between two accounts, which differ.
+/// The two accounts differ.
 fn transfer(random: &mut Random, accounts: usize) -> Transfer {
     let from = random.below(accounts);
     let to = (from + 1 + random.below(accounts - 1)) % accounts;
     [from as u32, to as u32, 1 + random.below(1000) as u32]
 }
 
-/// Transfers may come in any order: their sums are the same.
+/// The order of the transfers does not matter: the sums are the same.
 fn check(transfers: &[Transfer], balances: &[u32], locks: &[u32]) -> Check {
     if let Some(account) = locks.iter().position(|&lock| lock != 0) {
         return Err(format!("the lock of account {account} is still taken"));

@@ -1,4 +1,4 @@
-//! Where a workload runs.
+//! What a workload runs on: the device, with a record of its launches.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,15 @@ use warploom_flow::{Graph, Limits};
 
 use super::cilk;
 
-/// A device, and what the launches on it did.
-pub struct Bench<'a> {
-    /// The device.
+/// A device that keeps the reports of its launches.
+pub(crate) struct Bench<'a> {
     pub gpu: &'a mut Device,
     prepare: &'a dyn Fn(Launch) -> Launch,
     launches: Vec<Report>,
     figures: Figures,
 }
 
-/// What a workload measured itself, by name: with the clocks its kernels read, say.
+/// What a workload measured itself, by name, for example with clocks that its kernels read.
 pub type Figures = BTreeMap<&'static str, f64>;
 
 impl<'a> Bench<'a> {
@@ -24,20 +23,26 @@ impl<'a> Bench<'a> {
         Bench { gpu, prepare, launches: Vec::new(), figures: Figures::new() }
     }
 
-    /// Loads PTX that messages call `name`.
-    pub fn load(&mut self, (name, text): (&str, &str)) -> Result<Module> {
+    /// Loads PTX under the name that messages use.
+    pub(crate) fn load(&mut self, (name, text): (&str, &str)) -> Result<Module> {
         self.gpu.load_ptx_named(name, text)
     }
 
     /// Runs a kernel to its end and keeps its report.
-    pub fn launch<'b>(&mut self, kernel: &Kernel, launch: Launch, args: impl AsRef<[Arg<'b>]>) -> Result<()> {
+    pub(crate) fn launch<'b>(
+        &mut self,
+        kernel: &Kernel,
+        launch: Launch,
+        args: impl AsRef<[Arg<'b>]>,
+    ) -> Result<()> {
         let report = self.gpu.launch(kernel, (self.prepare)(launch), args)?;
         self.launches.push(report);
         Ok(())
     }
 
-    /// The same for a kernel whose CTAs wait for any other ones: refused unless all of them can be resident together.
-    pub fn launch_resident<'b>(
+    /// [`launch`](Bench::launch) for a kernel whose CTAs wait for each other. Refused unless all of them can be
+    /// resident at once, because otherwise it would deadlock.
+    pub(crate) fn launch_resident<'b>(
         &mut self,
         kernel: &Kernel,
         launch: Launch,
@@ -60,14 +65,15 @@ impl<'a> Bench<'a> {
         self.launch(kernel, launch, args)
     }
 
-    /// Lanes of a warp, as a launch of the kernel shows them.
-    pub fn lanes(&self, kernel: &Kernel) -> Result<u32> {
+    /// Warp width of the device, derived from the kernel's occupancy.
+    pub(crate) fn lanes(&self, kernel: &Kernel) -> Result<u32> {
         const THREADS: u32 = 64;
         Ok(THREADS / self.gpu.occupancy(kernel, &Launch::grid(1).block(THREADS))?.warps_per_cta.max(1))
     }
 
-    /// Runs a graph to its end and keeps its report. The scheduler takes `effort` times the instructions between its accesses.
-    pub fn flow(&mut self, graph: &Graph, module: &Module, effort: u64) -> Result<()> {
+    /// Runs a graph to its end and keeps its report. The scheduler executes `effort` times the instructions between
+    /// its memory accesses.
+    pub(crate) fn flow(&mut self, graph: &Graph, module: &Module, effort: u64) -> Result<()> {
         if !cilk::has_aggregator(self.gpu) {
             return Err(Error::Misuse(format!(
                 "`{}` has no control processor to run graph `{}`: take --chip apu, or on=host",
@@ -82,13 +88,12 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// The report of the last launch.
-    pub fn last(&self) -> Option<&Report> {
+    pub(crate) fn last(&self) -> Option<&Report> {
         self.launches.last()
     }
 
     /// Keeps a number that the workload measured itself.
-    pub fn figure(&mut self, name: &'static str, value: f64) {
+    pub(crate) fn figure(&mut self, name: &'static str, value: f64) {
         self.figures.insert(name, value);
     }
 

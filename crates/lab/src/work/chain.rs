@@ -1,11 +1,12 @@
-//! The chain of ICS'15 (Listing 10) under five ways to synchronize: each warp adds to what another one put before it.
+//! The chain of ICS'15 (Listing 10) under five schemes of synchronization: each warp adds to the result of a previous
+//! one.
 
 use warploom::{Error, Launch, Result, args};
 
 use super::check::equal;
 use super::{Bench, Check, Param, Values, Workload, ptx};
 
-/// The schemes, as the paper calls them; the kernels have the same names.
+/// The schemes by the paper's names, which are also those of the kernels.
 pub const SCHEMES: &[&str] = &["atom_lock", "warp_barr", "shrd_lock", "tiny_lock", "warp_vote"];
 
 const SCHEME: Param = Param::word("scheme", "how warps wait for each other", SCHEMES);
@@ -24,7 +25,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     run,
 };
 
-/// Words of a step: a lane each.
+/// Words per step: one per lane.
 const WORDS: u32 = 32;
 
 fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
@@ -39,7 +40,7 @@ fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
         _ => 0,
     };
 
-    // Lock bits are in a module of their own, which a real GPU would refuse.
+    // Kernels with lock bits are in a separate module, which a real GPU would refuse.
     let on_bits = matches!(scheme, "tiny_lock" | "warp_vote");
     let module = bench.load(if on_bits { ptx!("chain_bits") } else { ptx!("chain") })?;
     let words = WORDS * steps;
@@ -53,13 +54,13 @@ fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     bench.figure("phase_cycles", usual(&phases));
     bench.figure("first_phase_cycles", phases[0] as f64);
     bench.figure("cycles_per_step", usual(&phases) / steps as f64);
-    // What the launch had, not what it was asked for.
+    // What the launch got, which may be more than it asked for.
     let shared_bytes = bench.last().map_or(0, |report| report.shared_bytes);
     bench.figure("lock_shared_bytes", shared_bytes.saturating_sub(data_bytes) as f64);
     Ok(equal("sums", &out.read(bench.gpu)?, &chain(words, distance, rounds - 1)))
 }
 
-/// What a scheme cannot do, before it deadlocks or faults.
+/// Refuses what would deadlock or fault under a scheme.
 fn refuse(scheme: &str, steps: u32, distance: u32) -> Result<()> {
     let no = |why: String| Err(Error::Misuse(format!("scheme={scheme}: {why}")));
     match scheme {
@@ -76,9 +77,9 @@ fn refuse(scheme: &str, steps: u32, distance: u32) -> Result<()> {
     }
 }
 
-/// Cycles from the first warp's start to the last one's end.
+/// Cycles from the start of the first warp to the end of the last.
 fn phase(clocks: &[[u32; 2]]) -> u32 {
-    // The clock may wrap around; the phase is much shorter than its period.
+    // The clock may wrap around. The phase is much shorter than its period.
     let Some(&[zero, _]) = clocks.first() else { return 0 };
     let since = |clock: u32| clock.wrapping_sub(zero) as i32;
     let start = clocks.iter().map(|c| since(c[0])).min().unwrap_or(0);
@@ -86,13 +87,13 @@ fn phase(clocks: &[[u32; 2]]) -> u32 {
     (end - start).unsigned_abs()
 }
 
-/// The mean of the rounds after the first; of the first, if there are no others.
+/// The mean of all rounds but the first, which fetches the instructions; the first if there is no other.
 fn usual(phases: &[u32]) -> f64 {
     let later = if phases.len() > 1 { &phases[1..] } else { phases };
     later.iter().map(|&cycles| cycles as f64).sum::<f64>() / later.len() as f64
 }
 
-/// What is in A after a round.
+/// The expected contents of array A after a round.
 fn chain(words: u32, distance: u32, round: u32) -> Vec<u32> {
     let mut sums: Vec<u32> = Vec::with_capacity(words as usize);
     for word in 0..words {

@@ -1,13 +1,13 @@
-//! Results held against the host's.
+//! Comparison of results with those of the host.
 
 use std::fmt::Display;
 
 use warploom::grouped;
 
-/// What was found right, or the first thing that is wrong, in words.
+/// What was found right, or the first thing that is wrong, as a sentence.
 pub type Check = Result<String, String>;
 
-/// Compares a result with the host's, element by element. `what` names the elements: `sums`.
+/// Compares a result with the host's, element by element. `what` names the elements, for example `sums`.
 pub(crate) fn equal<T: PartialEq + Display>(what: &str, got: &[T], expected: &[T]) -> Check {
     let count = grouped(expected.len() as u64);
     if got.len() != expected.len() {
@@ -21,8 +21,8 @@ pub(crate) fn equal<T: PartialEq + Display>(what: &str, got: &[T], expected: &[T
     Err(format!("{differ} of {count} {what} differ from the host's; number {at} is {got}, not {expected}"))
 }
 
-/// Compares floats with the host's, which may differ by `tolerance` times their size, or by `tolerance` where they are
-/// smaller than 1.
+/// Compares floats with the host's. They may differ by `tolerance` relative to the host's, or by `tolerance` itself
+/// if that is smaller than 1.
 pub(super) fn close(what: &str, got: &[f32], expected: &[f32], tolerance: f32) -> Check {
     let count = grouped(expected.len() as u64);
     if got.len() != expected.len() {

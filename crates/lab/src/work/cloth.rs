@@ -1,5 +1,6 @@
-//! The distance solver of a cloth: links move their two particles, a spin lock a particle, two nested as in hpca18's
-//! Figure 6a. The paper's DS has a shirt of unknown size; `width=128 height=128` fills a gtx480 several times.
+//! DS of HPCA'18: the distance solver of a cloth. Each link moves its two particles under one spin lock per particle,
+//! nested as in Figure 6a. The size of the paper's shirt is not known; `width=128 height=128` fills a gtx480 several
+//! times.
 
 use warploom::{Launch, Result, args, grouped};
 
@@ -18,13 +19,13 @@ pub(super) const WORKLOAD: Workload = Workload {
     run,
 };
 
-/// Two particles and, as bits, their distance at rest.
+/// Two particles and the bits of their distance at rest.
 type Link = [u32; 3];
 
-/// A place and, as bits, how often it was moved.
+/// A position and, as bits, the number of moves.
 type Particle = [f32; 4];
 
-/// The part of a link's error that one move closes.
+/// The share of a link's error that one move closes.
 const STIFFNESS: f32 = 0.5;
 
 fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
@@ -52,7 +53,8 @@ fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     Ok(check(&links, &particles, &moved, rounds))
 }
 
-/// Neighbours in rows, columns and diagonals, and those one further, which keep the cloth from folding; in any order.
+/// Links between neighbours in rows, columns and diagonals, and between next neighbours, which keep the cloth from
+/// folding; shuffled.
 fn links(random: &mut Random, width: usize, height: usize) -> Vec<Link> {
     let mut links = Vec::new();
     for (row, column) in (0..height).flat_map(|row| (0..width).map(move |column| (row, column))) {
@@ -71,7 +73,7 @@ fn links(random: &mut Random, width: usize, height: usize) -> Vec<Link> {
     links
 }
 
-/// A plane at rest, crumpled a little.
+/// A plane at rest, slightly crumpled.
 fn particles(random: &mut Random, width: usize, height: usize) -> Vec<Particle> {
     let mut particles = Vec::with_capacity(width * height);
     for (row, column) in (0..height).flat_map(|row| (0..width).map(move |column| (row, column))) {
@@ -81,9 +83,9 @@ fn particles(random: &mut Random, width: usize, height: usize) -> Vec<Particle> 
     particles
 }
 
-/// Links in another order move particles to other places. Whatever the order: each particle is moved once a link and
-/// round, the middle of them all stays, and links become as good as those that the host solves in order of the list,
-/// up to a tenth.
+/// The final positions depend on the order of the links. Three things do not: each particle is moved once per link and
+/// round, the centre of mass stays, and the mean error of the links exceeds the host's by at most a tenth of the
+/// initial error.
 fn check(links: &[Link], before: &[Particle], after: &[Particle], rounds: u32) -> Check {
     let mut moves = vec![0u32; before.len()];
     for &[a, b, _] in links {
@@ -133,7 +135,7 @@ fn solve(particles: &mut [Particle], &[a, b, length]: &Link) {
     }
 }
 
-/// How far links are from their lengths, on average.
+/// Mean deviation of the links from their lengths.
 fn error(links: &[Link], particles: &[Particle]) -> f64 {
     let off =
         |&[a, b, length]: &Link| f64::from((distance(particles, a, b).1 - f32::from_bits(length)).abs());

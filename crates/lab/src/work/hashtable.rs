@@ -1,6 +1,6 @@
-//! Insertions into a chained hash table, a spin lock a bucket: the critical section of hpca18's Figure 1a. The paper's HT
-//! has 3.2 M keys, 40 K threads and 1024 buckets: `keys=3_200_000 ctas=160 threads=256`. `version=delay` is the software
-//! back-off of Figure 3, `sleep` what one would write today.
+//! HT of HPCA'18: insertions into a chained hash table with one spin lock per bucket, the critical section of Figure
+//! 1a. The paper's 3.2 M keys, 40 K threads and 1024 buckets are `keys=3_200_000 ctas=160 threads=256`.
+//! `version=delay` is the software back-off of Figure 3; `sleep` uses `nanosleep` instead.
 
 use warploom::{Arg, Launch, Result, args, grouped};
 
@@ -28,7 +28,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     run,
 };
 
-/// Stands for no entry.
+/// No entry: the end of a chain.
 const NONE: u32 = u32::MAX;
 
 fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
@@ -53,7 +53,7 @@ fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
         "unlocked" => ("hashtable_insert_unlocked", None),
         _ => ("hashtable_insert", None),
     };
-    // An insertion without locks is not given any.
+    // The kernel without locks has no such parameter.
     let mut args = args![&keys_buffer, count, &pool, &heads].to_vec();
     args.extend((version != "unlocked").then(|| Arg::from(&locks)));
     args.push(Arg::from(buckets));
@@ -76,7 +76,7 @@ fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     Ok(check(&keys, &heads, &locks, &pool))
 }
 
-/// Each key is once in the chain of its bucket, in whatever order, and all locks are free.
+/// Each key must be exactly once in the chain of its bucket, in any order, and all locks must be free.
 fn check(keys: &[u32], heads: &[u32], locks: &[u32], pool: &[[u32; 2]]) -> Check {
     if let Some(bucket) = locks.iter().position(|&lock| lock != 0) {
         return Err(format!("the lock of bucket {bucket} is still taken"));
@@ -111,7 +111,7 @@ fn check(keys: &[u32], heads: &[u32], locks: &[u32], pool: &[[u32; 2]]) -> Check
 mod tests {
     use super::*;
 
-    /// Keys 4, 7 and 6 in three buckets.
+    /// Checks a table of keys 4, 7 and 6 in three buckets.
     fn checked(heads: [u32; 3], locks: [u32; 3], pool: [[u32; 2]; 3]) -> Check {
         check(&[4, 7, 6], &heads, &locks, &pool)
     }

@@ -1,4 +1,4 @@
-//! A product of square matrices in tiles of 16x16: shared memory and barriers.
+//! The product of two square matrices in 16x16 tiles: shared memory and barriers.
 
 use warploom::{Launch, Result, args};
 
@@ -32,7 +32,7 @@ fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     Ok(equal("elements", &c.read(bench.gpu)?, &product(&xs, &ys, n)))
 }
 
-/// The product with the kernel's roundings: one a step, in order of k.
+/// The product rounded as in the kernel: one fused multiply-add per step, in order of k.
 pub(super) fn product(xs: &[f32], ys: &[f32], n: usize) -> Vec<f32> {
     let mut sums = vec![0.0f32; n * n];
     for (x_row, sum_row) in xs.chunks(n).zip(sums.chunks_mut(n)) {

@@ -1,8 +1,8 @@
-//! Workloads: kernels with an input of their own, as many launches as they need, and a check of the result.
+//! Workloads: kernels with an input, as many launches as they need, and a check of the result.
 //!
-//! Each is one file here and one line of [`WORKLOADS`]: its name, its parameters, and a function that makes the input
-//! from a seed, launches on a [`Bench`] and compares the result with a plain computation on the host. The same
-//! function runs on a simulated chip and on a real GPU.
+//! Each is one file and one line of [`WORKLOADS`]: a name, parameters, and a function that makes the input from a
+//! seed, launches on a `Bench` and compares the result with a plain computation on the host. The same function runs
+//! on a simulated chip and on a real GPU.
 //!
 //! ```
 //! use warploom::Device;
@@ -42,15 +42,17 @@ mod wavefront;
 use serde::Serialize;
 use warploom::{Device, Launch, Report, Result};
 
-pub use bench::{Bench, Figures};
+pub(crate) use bench::Bench;
+pub use bench::Figures;
 pub use chain::SCHEMES as CHAIN_SCHEMES;
 pub use check::Check;
 pub(crate) use check::equal;
-pub use params::{Param, ParamError, SEED, Values};
+pub(crate) use params::SEED;
+pub use params::{Param, ParamError, Values};
 pub use primitives::PRIMITIVES;
-pub use total::total;
+pub(crate) use total::total;
 
-/// All workloads, in the order they are listed.
+/// All workloads, in the order of lists.
 pub const WORKLOADS: &[Workload] = &[
     vecadd::WORKLOAD,
     matmul::WORKLOAD,
@@ -86,16 +88,14 @@ pub const WORKLOADS: &[Workload] = &[
     cilk::STRASSEN,
 ];
 
-/// A kernel, or several, with an input and a check of the result.
+/// One or several kernels with an input and a check of the result.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Workload {
-    /// What it is called.
     pub name: &'static str,
-    /// What it does, in a line.
+    /// One line on what it does.
     pub about: &'static str,
-    /// What can be chosen.
     pub params: &'static [Param],
-    /// Makes the input, launches and checks.
+    /// Makes the input, launches, and checks the result.
     #[serde(skip)]
     run: fn(&mut Bench<'_>, &Values) -> Result<Check>,
 }
@@ -103,25 +103,25 @@ pub struct Workload {
 /// What a run of a workload did.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// One report a launch, in order.
+    /// One report per launch, in order.
     pub launches: Vec<Report>,
-    /// All launches in one.
+    /// All launches in one report.
     pub total: Report,
-    /// Whether the result is right.
+    /// `Err` if the result is wrong.
     pub check: Check,
     /// What the workload measured itself.
     pub figures: Figures,
 }
 
 impl Outcome {
-    /// The launch that took the most cycles.
+    /// The launch with the most cycles.
     pub fn longest(&self) -> Option<&Report> {
         self.launches.iter().max_by_key(|report| report.cycles)
     }
 }
 
 impl Workload {
-    /// The workload of a name.
+    /// Finds a workload by name.
     pub fn find(name: &str) -> Result<&'static Workload, ParamError> {
         WORKLOADS.iter().find(|w| w.name == name).ok_or_else(|| ParamError::NoWorkload {
             name: name.to_string(),
@@ -129,10 +129,10 @@ impl Workload {
         })
     }
 
-    /// The chip to simulate where none is named.
+    /// The chip to simulate if the user names none.
     pub fn chip(&self, values: &Values) -> &'static str {
         let asked = match self.name {
-            // It has versions that not every chip can run.
+            // Some versions need lock bits.
             name if name == nw::WORKLOAD.name => nw::chip(values),
             // Graphs need an aggregator.
             _ => self.graph(values).map(|_| "apu"),
@@ -140,17 +140,18 @@ impl Workload {
         asked.unwrap_or("gtx480")
     }
 
-    /// The channel-flow graph that it runs, if it runs one.
+    /// The channel-flow graph that the workload runs, if it runs one.
     pub fn graph(&self, values: &Values) -> Option<warploom_flow::Graph> {
         cilk::graph_of(self, values)
     }
 
-    /// Its parameters from `name=value` texts; those not given have their defaults.
+    /// Parses `name=value` texts. Parameters that are not given have their defaults.
     pub fn values<S: AsRef<str>>(&self, given: &[S]) -> Result<Values, ParamError> {
         Values::parse(self, given)
     }
 
-    /// Runs it. `prepare` sees every launch before it begins: the place to set limits or watch the progress.
+    /// Runs the workload. `prepare` sees every launch before it starts: the place to set limits or follow the
+    /// progress.
     pub fn run(
         &self,
         gpu: &mut Device,
@@ -164,7 +165,7 @@ impl Workload {
     }
 }
 
-/// The checked-in PTX of `kernels/`, with the name by which messages call it.
+/// The checked-in PTX of `kernels/`, with the name that messages use.
 macro_rules! ptx {
     ($name:literal) => {
         (concat!("kernels/", $name, ".ptx"), warploom_kernels::text!(concat!($name, ".ptx")))

@@ -1,4 +1,4 @@
-//! What can be chosen about a workload: whole numbers, or one of a few words, by name.
+//! Parameters of a workload: whole numbers, or one of a few words.
 
 use std::fmt;
 
@@ -6,53 +6,52 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::Workload;
 
-/// A parameter of a workload. The constant that describes it is also what a [value](Values::get) is looked up by.
+/// A parameter of a workload. `Values::get` looks its value up by this description.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Param {
-    /// Its name: `size`.
+    /// Such as `size`.
     pub name: &'static str,
-    /// What it is, in a few words.
     pub about: &'static str,
-    /// Its value if none is given.
     pub default: i64,
-    /// The smallest value.
     pub min: i64,
-    /// The largest value.
     pub max: i64,
-    /// Values are multiples of this.
     pub multiple_of: i64,
-    /// The words of which one is chosen, the first by default; a value is then the number of its word. Numbers have none.
+    /// Not empty for a parameter that is one of these words. A value is then the index of its word, by default 0.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub words: &'static [&'static str],
 }
 
-/// The seed of the input, for every workload that has random input.
-pub const SEED: Param = Param::new("seed", "seed of the random input", 1).range(0, i64::MAX);
+/// The seed of random input. The default is the same in every workload.
+pub(crate) const SEED: Param = Param::new("seed", "seed of the random input", 1).range(0, i64::MAX);
 
 impl Param {
-    /// A number of things: 1 or more, in 32 bits.
-    pub const fn new(name: &'static str, about: &'static str, default: i64) -> Param {
+    /// A number, by default from 1 to the largest of 32 bits.
+    pub(crate) const fn new(name: &'static str, about: &'static str, default: i64) -> Param {
         Param { name, about, default, min: 1, max: u32::MAX as i64, multiple_of: 1, words: &[] }
     }
 
-    /// One of a few words.
-    pub const fn word(name: &'static str, about: &'static str, words: &'static [&'static str]) -> Param {
+    /// One of a few words. The first is the default.
+    pub(crate) const fn word(
+        name: &'static str,
+        about: &'static str,
+        words: &'static [&'static str],
+    ) -> Param {
         Param { name, about, default: 0, min: 0, max: words.len() as i64 - 1, multiple_of: 1, words }
     }
 
-    /// A value as it is written.
+    /// Formats a value as the user writes it.
     pub fn text(&self, value: i64) -> String {
         let word = usize::try_from(value).ok().and_then(|at| self.words.get(at));
         word.map_or_else(|| value.to_string(), |word| word.to_string())
     }
 
-    /// The same with other bounds.
-    pub const fn range(self, min: i64, max: i64) -> Param {
+    /// Sets the bounds.
+    pub(crate) const fn range(self, min: i64, max: i64) -> Param {
         Param { min, max, ..self }
     }
 
-    /// The same for multiples of a number.
-    pub const fn multiple_of(self, multiple_of: i64) -> Param {
+    /// Restricts values to multiples of a number.
+    pub(crate) const fn multiple_of(self, multiple_of: i64) -> Param {
         Param { multiple_of, ..self }
     }
 
@@ -79,7 +78,7 @@ impl Param {
     }
 }
 
-/// The values of all parameters of a workload. Reads as `size=62 penalty=10 seed=1`; its JSON form is an object.
+/// The values of all parameters of a workload. Displayed as `size=62 penalty=10 seed=1`; an object in JSON.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Values(Vec<(&'static Param, i64)>);
 
@@ -105,15 +104,15 @@ impl Values {
     /// The value of a parameter.
     ///
     /// # Panics
-    /// If the parameter's bounds allow a value that `T` does not hold, and this is one.
-    pub fn get<T: TryFrom<i64>>(&self, param: &Param) -> T {
+    /// If the value is within the bounds of the parameter, but does not fit `T`.
+    pub(crate) fn get<T: TryFrom<i64>>(&self, param: &Param) -> T {
         let given = self.0.iter().find(|(p, _)| p.name == param.name);
         let value = given.map_or(param.default, |(_, value)| *value);
         T::try_from(value).unwrap_or_else(|_| panic!("{}={value} is out of its bounds", param.name))
     }
 
-    /// The word of a parameter that has words.
-    pub fn word(&self, param: &Param) -> &'static str {
+    /// The word of a parameter with words.
+    pub(crate) fn word(&self, param: &Param) -> &'static str {
         param.words.get(self.get::<usize>(param)).copied().unwrap_or_default()
     }
 }
@@ -142,45 +141,16 @@ impl Serialize for Values {
 /// Why there is no such workload, or not with these parameters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParamError {
-    /// No workload has the name.
     #[error("no workload `{name}`; there are {}", known.join(", "))]
-    NoWorkload {
-        /// What was asked for.
-        name: String,
-        /// What there is.
-        known: Vec<&'static str>,
-    },
-    /// The workload has no parameter of the name.
+    NoWorkload { name: String, known: Vec<&'static str> },
     #[error("workload `{workload}` has no parameter `{name}`; it has {}", known.join(", "))]
-    NoParam {
-        /// The workload.
-        workload: &'static str,
-        /// What was given.
-        name: String,
-        /// What it has.
-        known: Vec<&'static str>,
-    },
-    /// No `=`.
+    NoParam { workload: &'static str, name: String, known: Vec<&'static str> },
+    /// A text without `=`.
     #[error("`{0}` is no parameter; write NAME=VALUE, such as size=1024")]
     NoValue(String),
-    /// Two values.
     #[error("parameter `{name}` of workload `{workload}` is given twice")]
-    Twice {
-        /// The workload.
-        workload: &'static str,
-        /// The parameter.
-        name: &'static str,
-    },
-    /// A value that the parameter cannot have.
+    Twice { workload: &'static str, name: &'static str },
+    /// A value out of bounds, or not of the right kind.
     #[error("{}={given}: `{}` of workload `{workload}` ({}) is {wanted}", param.name, param.name, param.about)]
-    BadValue {
-        /// The workload.
-        workload: &'static str,
-        /// The parameter.
-        param: &'static Param,
-        /// What was given.
-        given: String,
-        /// What it can be.
-        wanted: String,
-    },
+    BadValue { workload: &'static str, param: &'static Param, given: String, wanted: String },
 }

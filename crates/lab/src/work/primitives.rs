@@ -5,32 +5,31 @@ use warploom::{Error, Launch, Result, args};
 use super::check::equal;
 use super::{Bench, Check, Param, Values, Workload, ptx};
 
-/// A primitive's kernel, and what one of its operations is.
 struct Primitive {
     kernel: &'static str,
     shape: Shape,
 }
 
-/// How a kernel is launched, and what it leaves.
+/// How a kernel is launched, what one operation is, and what the kernel leaves in its output.
 #[derive(Clone, Copy)]
 enum Shape {
-    /// One warp, each lane with a lock of its own: taken and released.
+    /// One warp, one lock per lane. An operation takes and releases the lock.
     Alone,
-    /// Two warps: a handoff.
+    /// Two warps. An operation is a handoff.
     Pair,
-    /// A warp sends to the others and hears from all: an exchange.
+    /// One warp sends to all others and receives from them. An operation is an exchange.
     Fan,
-    /// All threads of a CTA in one section: an entry.
+    /// All threads of a CTA share one critical section. An operation is an entry.
     Section,
-    /// All threads of a CTA: a barrier.
+    /// All threads of a CTA. An operation is a barrier.
     Block,
-    /// All CTAs: a barrier.
+    /// All CTAs. An operation is a barrier.
     Grid,
 }
 
 macro_rules! primitives {
     ($($kernel:ident: $shape:ident),* $(,)?) => {
-        /// The primitives; the kernels have the same names.
+        /// The primitives, by the names of their kernels.
         pub const PRIMITIVES: &[&str] = &[$(stringify!($kernel)),*];
         const ALL: &[Primitive] = &[$(Primitive { kernel: stringify!($kernel), shape: Shape::$shape }),*];
     };
@@ -64,12 +63,13 @@ const CTAS: Param =
 
 pub(super) const WORKLOAD: Workload = Workload {
     name: "primitives",
-    about: "one way to synchronize, its result checked, and the cycles of an operation; tiny_* and vote_*: --chip gtx570",
+    about: "one way to synchronize, its result checked, and the cycles of an operation; tiny_* and vote_*: \
+            --chip gtx570",
     params: &[PRIMITIVE, ROUNDS, WARPS, CTAS],
     run,
 };
 
-/// Words of a grid's barrier and its check.
+/// Words that the kernels use for a grid barrier and its check.
 const GRID_WORDS: usize = 8192 + 1024;
 
 fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
@@ -87,10 +87,10 @@ fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
         )));
     }
 
-    // Lock bits are in a module of their own, which a real GPU would refuse.
+    // Kernels with lock bits are in a separate module, which a real GPU would refuse.
     let on_bits = kernel.starts_with("tiny_") || kernel.starts_with("vote_");
     let module = bench.load(if on_bits { ptx!("tinylocks") } else { ptx!("primitives") })?;
-    // A grid's barrier counts CTAs, the others count threads; those of a pair's second warp stay 0.
+    // A grid barrier counts CTAs, the others count threads. Of a pair, the second warp's counts stay 0.
     let results = if matches!(shape, Shape::Grid) { grid } else { threads };
     let out = bench.gpu.zeros_named::<u32>("out", results as usize)?;
     let cycles = bench.gpu.zeros_named::<u32>("cycles", results as usize)?;
@@ -107,7 +107,7 @@ fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     Ok(equal("results", &out.read(bench.gpu)?, &expected(*shape, rounds, results)))
 }
 
-/// How many operations follow each other in a launch.
+/// How many operations a launch performs one after the other.
 fn operations(shape: Shape, rounds: u32, threads: u32) -> u64 {
     let rounds = rounds as u64;
     match shape {
@@ -117,7 +117,7 @@ fn operations(shape: Shape, rounds: u32, threads: u32) -> u64 {
     }
 }
 
-/// What `out` is in the end.
+/// The expected output.
 fn expected(shape: Shape, rounds: u32, results: u32) -> Vec<u32> {
     let all = |value: u32| vec![value; results as usize];
     match shape {

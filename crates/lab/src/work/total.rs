@@ -1,15 +1,15 @@
-//! Many launches in one report.
+//! The sum of several launches as one report.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
 use warploom::{BackOff, Detection, Locks, Report, SmReport, SpinBranches};
 
-/// The launches as if they were one. Counts, times and energies are sums, rates follow from the sums, and what is unknown of
-/// one launch is unknown of all. Grid, block, resources and occupancy, which have no sum, are those of the launch with
-/// the most CTAs.
-pub fn total(launches: &[Report]) -> Report {
-    // Of equal ones the first.
+/// Several launches as if they were one. Counts, times and energies are added. Rates follow from the sums. A figure
+/// that is unknown for one launch is unknown for all. Grid, block, resources and occupancy cannot be added: they are
+/// those of the launch with the most CTAs.
+pub(crate) fn total(launches: &[Report]) -> Report {
+    // `max_by_key` returns the last maximum; reversed, that is the first launch.
     let Some(largest) = launches.iter().rev().max_by_key(|r| r.ctas) else { return Report::default() };
     let sum = |count: fn(&Report) -> u64| launches.iter().map(count).sum::<u64>();
     let ratio = |a: f64, b: f64| if b > 0.0 { a / b } else { 0.0 };
@@ -67,7 +67,7 @@ pub fn total(launches: &[Report]) -> Report {
     }
 }
 
-/// The names of the kernels, each once, in the order of their first launches.
+/// Kernel names, each once, in the order of their first launches.
 pub(super) fn kernels(launches: &[Report]) -> Vec<&str> {
     let mut names: Vec<&str> = Vec::new();
     for launch in launches {
@@ -93,7 +93,7 @@ fn counters<T: Copy + Default + AddAssign>(
     Some(sums)
 }
 
-/// Each SM over all launches, which are of one chip.
+/// Adds up each SM over all launches. The chip is the same in all of them.
 fn sms(launches: &[Report]) -> Option<Vec<SmReport>> {
     let mut sums: Vec<SmReport> = Vec::new();
     for launch in launches {
@@ -118,7 +118,7 @@ fn locks(launches: &[Report]) -> Option<Locks> {
         sums.queued += queued;
         sums.granted += granted;
         sums.not_queued += not_queued;
-        // Launches use the same bits one after the other.
+        // Launches use the same bits one after another.
         sums.bits_explicit = sums.bits_explicit.max(*bits_explicit);
         sums.bits_implicit = sums.bits_implicit.max(*bits_implicit);
     }
@@ -146,7 +146,7 @@ fn back_offs(launches: &[Report]) -> Option<BackOff> {
     Some(sums)
 }
 
-/// Rates follow from the counts; a phase ratio is the mean over what was confirmed.
+/// Rates follow from the counts. A phase ratio is the mean over the confirmed branches.
 fn detection(launches: &[Report]) -> Option<Detection> {
     let of = launches.iter().map(|launch| launch.ddos).collect::<Option<Vec<Detection>>>()?;
     let sum = |count: fn(&Detection) -> u64| of.iter().map(count).sum::<u64>();

@@ -1,5 +1,6 @@
-//! The travelling salesman by hill climbing from many random tours; one global lock for the best, which the lanes of a warp
-//! take in turns, as in hpca18's Figure 6b. The paper's TSP has 76 cities and 3000 climbers: `climbers=3000`.
+//! TSP of HPCA'18: the travelling salesman by hill climbing from many random tours. One global lock protects the best
+//! tour; the lanes of a warp take it one after another, as in Figure 6b. The paper's 76 cities and 3000 climbers are
+//! `climbers=3000`.
 
 use warploom::{Launch, Result, args, grouped};
 
@@ -7,7 +8,7 @@ use super::check::equal;
 use super::{Bench, Check, Param, SEED, Values, Workload, ptx};
 use crate::random::Random;
 
-// The table of distances is in shared memory, 48 KiB on most chips.
+// The distance table is in shared memory, which is 48 KiB on most chips.
 const CITIES: Param = Param::new("cities", "cities of the tour", 76).range(3, 150);
 const CLIMBERS: Param = Param::new("climbers", "tours to improve, one a thread", 96).range(1, 1 << 22);
 const STEPS: Param = Param::new("steps", "most moves of a climber", 1000).range(0, 1 << 20);
@@ -20,7 +21,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     run,
 };
 
-/// Side of the square the cities are in.
+/// The cities lie in a square of this side.
 const SIDE: f64 = 10_000.0;
 
 fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
@@ -29,7 +30,7 @@ fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     let mut random = Random::new(values.get(&SEED));
     let distances = distances(&mut random, cities);
     let tours: Vec<Vec<u8>> = (0..climbers).map(|_| shuffled(&mut random, cities)).collect();
-    // The kernel has the cities of one position side by side.
+    // In the kernel's layout the cities at one position of all tours are adjacent.
     let columns: Vec<u8> = (0..cities).flat_map(|at| tours.iter().map(move |tour| tour[at])).collect();
 
     let module = bench.load(ptx!("sync/tsp"))?;
@@ -48,7 +49,7 @@ fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     Ok(check(&lengths.read(bench.gpu)?, &expected, &best.read(bench.gpu)?))
 }
 
-/// Whole numbers, so that sums do not depend on their order.
+/// Integers, so that sums do not depend on their order.
 fn distances(random: &mut Random, cities: usize) -> Vec<u16> {
     let mut place = || random.below(SIDE as usize) as f64;
     let places: Vec<(f64, f64)> = (0..cities).map(|_| (place(), place())).collect();
@@ -56,7 +57,7 @@ fn distances(random: &mut Random, cities: usize) -> Vec<u16> {
     places.iter().flat_map(|&a| places.iter().map(move |&b| distance(a, b))).collect()
 }
 
-/// All cities in any order.
+/// A random tour of all cities.
 fn shuffled(random: &mut Random, cities: usize) -> Vec<u8> {
     let mut tour: Vec<u8> = (0..cities as u8).collect();
     for last in (1..cities).rev() {
@@ -65,7 +66,7 @@ fn shuffled(random: &mut Random, cities: usize) -> Vec<u8> {
     tour
 }
 
-/// The length of a tour after the moves of the kernel.
+/// The length of a tour after the moves that the kernel makes.
 fn climb(distances: &[u16], mut tour: Vec<u8>, steps: u32) -> u32 {
     let n = tour.len();
     let distance = |a: u8, b: u8| i32::from(distances[a as usize * n + b as usize]);
@@ -90,7 +91,7 @@ fn climb(distances: &[u16], mut tour: Vec<u8>, steps: u32) -> u32 {
     (0..n).map(|at| distance(tour[at], tour[(at + 1) % n]) as u32).sum()
 }
 
-/// All lengths are right, the best one is the smallest, and its climber has it.
+/// All lengths must be right, the best one the smallest, and its climber one that has it.
 fn check(lengths: &[u32], expected: &[u32], best: &[u32]) -> Check {
     let right = equal("tours", lengths, expected)?;
     let &[lock, length, climber] = best else { return Err("no best tour".to_string()) };
@@ -111,7 +112,7 @@ mod tests {
 
     #[test]
     fn crossings_are_undone() {
-        // The corners of a square, in the order of an hourglass.
+        // The corners of a square visited in the order of an hourglass.
         let side = 10;
         let distances: Vec<u16> =
             [[0, 10, 14, 10], [10, 0, 10, 14], [14, 10, 0, 10], [10, 14, 10, 0]].concat();

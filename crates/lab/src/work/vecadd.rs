@@ -1,4 +1,4 @@
-//! Sums of two vectors: one addition a thread, so memory is all that counts.
+//! The sum of two vectors: one addition per thread, so only memory matters.
 
 use warploom::{Launch, Result, args};
 

@@ -1,8 +1,8 @@
-//! Needleman-Wunsch in one launch: a warp fills a strip of rows and waits at a flag for the strip before it. NW1 goes from the
-//! upper left corner to the lower right one, NW2 back. hpca18 does not say its size.
+//! NW1 and NW2 of HPCA'18: Needleman-Wunsch in one launch. Each warp fills a strip of rows and waits at a flag for
+//! the previous strip. NW1 goes from the upper left corner to the lower right, NW2 back. The paper gives no size.
 //!
-//! A warp waits only for warps of CTAs with lower numbers or its own, and chips start CTAs in the order of their numbers:
-//! so any size ends, however few CTAs are resident.
+//! A warp waits only for warps of its own CTA or of CTAs with lower numbers, and chips start CTAs in the order of
+//! their numbers. So every size ends, however few CTAs are resident.
 
 use warploom::{Launch, Result, args};
 
@@ -10,7 +10,7 @@ use super::check::equal;
 use super::{Bench, Check, Param, SEED, Values, Workload, ptx};
 use crate::random::Random;
 
-/// Scores of two letters lie between these, as in the usual substitution matrices.
+/// Range of the scores of two letters, as in usual substitution matrices.
 const REFERENCE: std::ops::RangeInclusive<i32> = -4..=11;
 
 /// Words between two rows of the kernel's tile.
@@ -19,7 +19,7 @@ const PITCH: u32 = 33;
 const SIZE: Param = Param::new("size", "letters of a sequence, a row each", 1024).range(1, 16_384);
 const COLUMNS: Param = Param::new("columns", "letters of the other one; 0: as many", 0).range(0, 16_384);
 const PENALTY: Param = Param::new("penalty", "cost of a gap", 10).range(-1_000_000, 1_000_000);
-// The kernel has a barrier a warp, and a CTA has 16.
+// The kernel takes one barrier per warp, and a CTA has 16.
 const WARPS: Param =
     Param::new("warps", "warps of a CTA, each with a strip of as many rows as lanes", 2).range(1, 8);
 
@@ -61,7 +61,7 @@ fn run(bench: &mut Bench<'_>, values: &Values, way: Way) -> Result<Check> {
     let mut field: Vec<i32> = (0..n * m).map(|_| random.between(REFERENCE)).collect();
     let reference = bench.gpu.buffer_named("reference", &field)?;
     let mut expected = border(n, m, penalty);
-    // The way back through a field is the way forth through its mirror image.
+    // Going back through a field is going forward through its mirror image.
     if way == Way::Backward {
         expected.reverse();
     }
@@ -83,7 +83,7 @@ fn run(bench: &mut Bench<'_>, values: &Values, way: Way) -> Result<Check> {
     Ok(equal("scores", &scores.read(bench.gpu)?, &expected))
 }
 
-/// Scores of n+1 rows and m+1 columns, of which the first are filled: i gaps cost i penalties.
+/// Scores of n+1 rows and m+1 columns, with the first row and column filled: i gaps cost i penalties.
 fn border(n: usize, m: usize, penalty: i32) -> Vec<i32> {
     let side = m + 1;
     let mut scores = vec![0; (n + 1) * side];
@@ -93,7 +93,7 @@ fn border(n: usize, m: usize, penalty: i32) -> Vec<i32> {
     scores
 }
 
-/// Fills the rest, row by row of `m` columns. Like the kernel's, its integers wrap.
+/// Fills the rest row by row. Integers wrap, as in the kernel.
 fn align(field: &[i32], m: usize, scores: &mut [i32], penalty: i32) {
     let side = m + 1;
     for (row, gains) in field.chunks(m).enumerate() {

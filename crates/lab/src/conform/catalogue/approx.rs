@@ -1,7 +1,7 @@
-//! Approximations. Each bound is the one that the PTX manual states in the instruction's own section.
+//! Approximations. Each bound is the one that the PTX manual states for the instruction.
 
 pub(super) const ROWS: &[&str] = &[
-    // Within 2 ulp; `div.approx` for divisors from 2^-126 to 2^126, beyond which its result is defined as well.
+    // Within 2 ulp; `div.approx` for divisors from 2^-126 to 2^126. Beyond that, the result is defined as well.
     "div.{approx,full}{,.ftz}.f32 T = T T ~ulp:2",
     // Within 1 ulp over the full range.
     "rcp.approx{,.ftz}.f32 T = T ~ulp:1",
@@ -13,9 +13,10 @@ pub(super) const ROWS: &[&str] = &[
     "rsqrt.approx{,.ftz}.f32 T = T ~rel:-22.9",
     // As `rcp.approx.ftz.f64`.
     "rsqrt.approx.ftz.f64 T = T ~rel:-20",
-    // No bound is stated; it stands for a sequence of instructions that is correctly rounded but for rare operands.
+    // The manual states no bound. It stands for a sequence of instructions that is correctly rounded except for rare
+    // operands.
     "rsqrt.approx.f64 T = T ~ulp:1",
-    // Absolute error 2^-20.5 within two pi, 2^-14.7 within a hundred.
+    // Absolute error 2^-20.5 within two pi, 2^-14.7 within a hundred pi.
     "{sin,cos}.approx{,.ftz}.f32 T = T:angle ~angle",
     // Absolute error 2^-22 between 0.5 and 2, relative error 2^-22 elsewhere.
     "lg2.approx{,.ftz}.f32 T = T ~lg2",

@@ -1,4 +1,4 @@
-//! The arithmetic of atomics: each thread has its own address. The results are the old value and the new one.
+//! Arithmetic of atomics. Each thread has its own address. The results are the old and the new value.
 
 pub(super) const ROWS: &[&str] = &[
     "atom.{global,shared}.add.{u32,s32,u64,f32,f64} T T = T T : \

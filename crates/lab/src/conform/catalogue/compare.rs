@@ -11,7 +11,7 @@ pub(super) const SETP: &[&str] = &[
     "setp.<cmpf><bool>.{f16x2,bf16x2,f32,f64} p|p = T T p",
     "setp.<cmpf>.ftz.{f16x2,f32} p|p = T T",
     "setp.<cmpf><bool>.ftz.{f16x2,f32} p|p = T T p",
-    // A single half has no second result.
+    // For a single half there is no second result.
     "setp.<cmpf>.{f16,bf16} p = T T",
     "setp.<cmpf><bool>.{f16,bf16} p = T T p",
     "setp.<cmpf>.ftz.f16 p = T T",

@@ -1,8 +1,8 @@
-//! Conversions. Registers of 8-bit types have 32 bits, so that their extension is compared as well.
+//! Conversions. 8-bit types are in registers of 32 bits, so that their extension is compared as well.
 
 pub(super) const INTEGERS: &[&str] = &[
     "cvt.{u8,s8,u16,s16,u32,s32,u64,s64}.{u8,s8,u16,s16,u32,s32,u64,s64} T = U",
-    // Saturation exists where the result's range does not hold the operand's.
+    // Saturation exists where the range of the result does not contain that of the operand.
     "cvt.sat.u8.{s8,u16,s16,u32,s32,u64,s64} T = U",
     "cvt.sat.s8.{u8,u16,s16,u32,s32,u64,s64} T = U",
     "cvt.sat.u16.{s8,s16,u32,s32,u64,s64} T = U",
@@ -16,7 +16,7 @@ pub(super) const INTEGERS: &[&str] = &[
 ];
 
 pub(super) const FLOATS: &[&str] = &[
-    // The same type: rounding to whole numbers, or only flushing and saturation.
+    // Same type: rounding to integers, or only flushing and saturation.
     "cvt{,.rni,.rzi,.rmi,.rpi}{,.ftz}{,.sat}.f32.f32 T = U",
     "cvt{,.rni,.rzi,.rmi,.rpi}{,.sat}.{f64.f64,f16.f16} T = U",
     "cvt{,.rni,.rzi,.rmi,.rpi}.bf16.bf16 T = U",
@@ -44,7 +44,7 @@ pub(super) const MIXED: &[&str] = &[
     "cvt.{rni,rzi,rmi,rpi}.{u16,s16,u32,s32,u64,s64}.bf16 T = U",
     "cvt<rnd>{,.sat}.{f32,f64,f16}.{u8,s8,u16,s16,u32,s32,u64,s64} T = U",
     "cvt<rnd>.bf16.{u16,s16,u32,s32,u64,s64} T = U",
-    // With bf16, operands of 8 bits are in registers of 8 bits.
+    // With bf16, 8-bit operands are in registers of 8 bits.
     "cvt.{rni,rzi,rmi,rpi}.{u8,s8}.bf16 b32 = U : .reg .b8 %c; cvt.$1.$2.bf16 %c, %a0; cvt.u32.$2 %d0, %c;",
     "cvt<rnd>.bf16.{u8,s8} T = b32 : .reg .b8 %c; cvt.$2.u32 %c, %a0; cvt$1.bf16.$2 %d0, %c;",
 ];

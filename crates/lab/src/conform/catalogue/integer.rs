@@ -21,7 +21,7 @@ pub(super) const ROWS: &[&str] = &[
     "dp2a.{lo,hi}.{u32,s32}.{u32,s32} b32 = T U b32",
 ];
 
-/// Chains: the condition code itself is not visible.
+/// Chains, because the condition code itself is not visible.
 pub(super) const CARRY: &[&str] = &[
     "add.cc+addc.cc+addc.{u32,s32,u64,s64} T T T = T T T T T T : \
      add.cc.$1 %d0, %a0, %a3; addc.cc.$1 %d1, %a1, %a4; addc.$1 %d2, %a2, %a5;",
@@ -35,7 +35,7 @@ pub(super) const CARRY: &[&str] = &[
      add.cc.$1 %d0, %a0, %a2; madc.hi.cc.$1 %d1, %a1, %a3, %a2; addc.$1 %d2, %a0, %a3;",
     "add.cc+madc.lo.{u32,s32,u64,s64} T T = T T T T : \
      add.cc.$1 %d0, %a0, %a2; madc.lo.$1 %d1, %a1, %a3, %a2;",
-    // Borrow and carry are one condition code.
+    // Borrow and carry share one condition code.
     "sub.cc+addc.{u32,u64} T T = T T T T : sub.cc.$1 %d0, %a0, %a1; addc.$1 %d1, %a2, %a3;",
     "add.cc+subc.{u32,u64} T T = T T T T : add.cc.$1 %d0, %a0, %a1; subc.$1 %d1, %a2, %a3;",
 ];

@@ -1,12 +1,15 @@
 //! What is compared: every instruction of the front end that is a function of its operands.
 //!
-//! A row describes a family of cases: `opcode results = operands`. Braces stand for each of their alternatives in
-//! turn, so `add{,.sat}.s32 T = T T` is two cases. Results and operands are types; `T` and `U` are the opcode's first and second
-//! type, `W` has twice the width of `T`, `p` is a predicate, `d|p` two results joined as PTX joins them, `#5` a constant.
-//! Behind a colon an operand says which values it takes: a mask of bits (`b32:0x1f`), `few` different ones, few in a
-//! `warp`, or `angle`s. `~` bounds the error of an approximation: `ulp:2`, or powers of two, `rel:-23` and `abs:-11`. Where the
-//! instruction alone does not do, ` : ` and a text follow, in which `$1` is what the first braces stand for, `$b` is the
-//! untyped register class of `T`, and `$m` the thread's own eight bytes of memory, global or shared.
+//! A row describes a family of cases as `opcode results = operands`:
+//!
+//! - Braces stand for each of their alternatives: `add{,.sat}.s32 T = T T` is two cases.
+//! - Results and operands are types. `T` and `U` are the first and second type of the opcode, `W` has twice the width
+//!   of `T`, `p` is a predicate, `d|p` are two results joined as in PTX, `#5` is a constant.
+//! - After a colon an operand states which values it takes: a mask of bits (`b32:0x1f`), `few` different values, few
+//!   per `warp`, or `angle`s.
+//! - `~` bounds the error of an approximation: `ulp:2`, or powers of two, `rel:-23` and `abs:-11`.
+//! - Where one instruction is not enough, ` : ` and a text follow. In it `$1` is the choice of the first braces, `$b`
+//!   the untyped register class of `T`, and `$m` the thread's own eight bytes of memory, global or shared.
 
 mod approx;
 mod atomic;
@@ -22,7 +25,7 @@ mod warp;
 
 use super::case::Group;
 
-/// All groups, in the order they are recorded in.
+/// All groups, in the order of recording.
 pub const GROUPS: &[Group] = &[
     Group { name: "integer", version: "8.0", tuples: 512, rows: integer::ROWS },
     Group { name: "carry", version: "8.0", tuples: 256, rows: integer::CARRY },

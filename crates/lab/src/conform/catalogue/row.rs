@@ -1,4 +1,4 @@
-//! The notation of the catalogue, and its reading.
+//! Reads the notation of the catalogue.
 
 use warploom::isa::Ty;
 
@@ -6,7 +6,7 @@ use crate::conform::bound::Bound;
 use crate::conform::case::{Case, Input, SLOT_BYTES, Slot};
 use crate::conform::operands::Domain;
 
-/// Names for alternatives that many rows have.
+/// Abbreviations for common alternatives.
 const NAMED: &[(&str, &str)] = &[
     ("<int>", "{u16,s16,u32,s32,u64,s64}"),
     ("<bits>", "{b16,b32,b64}"),
@@ -18,10 +18,10 @@ const NAMED: &[(&str, &str)] = &[
     ("<lut>", "{0x96,0xe8,0xca,0x80,0xfe,0x1b,0x00,0xff,0x6a}"),
 ];
 
-/// One alternative of a row.
+/// A row with some or all braces replaced.
 pub(crate) struct Row {
     left: String,
-    /// What each pair of braces stands for here.
+    /// What the braces so far were replaced with.
     choices: Vec<String>,
     text: Option<String>,
 }
@@ -53,7 +53,6 @@ impl Row {
         inside.split(',').map(one).collect()
     }
 
-    /// The case that the row describes.
     pub(crate) fn case(&self, tuples: usize) -> Case {
         let mut words = self.left.split_whitespace();
         let opcode = words.next().unwrap_or_default();
@@ -108,8 +107,8 @@ impl Row {
         case
     }
 
-    /// The row's own text: `$1` is the first braces' choice, `$b` the untyped register of the first type, `$m` the
-    /// thread's own memory, behind its results.
+    /// Replaces `$1` by the choice of the first braces, `$b` by the untyped register class of the first type, and
+    /// `$m` by the thread's own memory, which is behind its results.
     fn fill(&self, text: &str, types: &[Ty], memory: usize) -> String {
         let mut text = text.to_string();
         for (i, choice) in self.choices.iter().enumerate() {
@@ -147,7 +146,7 @@ mod tests {
     use super::*;
     use crate::conform::catalogue::GROUPS;
 
-    /// A typing error in a row must not become a case of another kind.
+    /// A typing error in a row must not become another case.
     #[test]
     fn every_word_is_known() {
         for row in GROUPS.iter().flat_map(|g| g.rows).flat_map(|r| expand(r)) {

@@ -1,10 +1,10 @@
-//! Communication among the lanes of a full warp.
+//! Communication between the lanes of a full warp.
 
 pub(super) const ROWS: &[&str] = &[
     "vote.sync.{all,any,uni}.pred p = p:warp #0xffffffff",
     "vote.sync.ballot.b32 b32 = p:warp #0xffffffff",
     "vote.sync.{all,any,uni}.pred+not p = p:warp : vote.sync.$1.pred %d0, !%a0, 0xffffffff;",
-    // Bits 0 to 4 of the last operand clamp, bits 8 to 12 cut the warp into segments.
+    // Bits 0 to 4 of the last operand clamp, bits 8 to 12 divide the warp into segments.
     "shfl.sync.{up,down,bfly,idx}.b32 b32|p = b32 b32:0x1f b32:0x1f1f #0xffffffff",
     "shfl.sync.{up,down,bfly,idx}.b32 b32|p = b32 b32:0x7 #{0,0x1f,0x181f,0x1007} #0xffffffff",
     "shfl.sync.{up,down,bfly,idx}.b32+beyond b32|p = b32 b32 b32:0x1f1f : \

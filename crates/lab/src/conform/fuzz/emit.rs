@@ -1,4 +1,4 @@
-//! Programs as PTX.
+//! Writes programs as PTX. Recorded results depend on the text: see [`stored`](super::stored).
 
 use std::fmt::{self, Write as _};
 
@@ -8,7 +8,7 @@ use super::leaf::{
 use super::program::{Program, Stmt};
 
 /// One module with a kernel for each program, named by [`Program::entry`].
-pub fn module(programs: &[Program]) -> String {
+pub(crate) fn module(programs: &[Program]) -> String {
     let mut out = Emitter {
         text: String::from(".version 7.0\n.target sm_80\n.address_size 64\n"),
         labels: 0,
@@ -22,20 +22,20 @@ pub fn module(programs: &[Program]) -> String {
 }
 
 impl Program {
-    /// The kernel's name.
-    pub fn entry(&self) -> String {
+    /// The name of the kernel.
+    pub(super) fn entry(&self) -> String {
         format!("program_{}", self.seed)
     }
 
-    /// A module of its own.
-    pub fn ptx(&self) -> String {
+    /// A module with this program alone.
+    pub(super) fn ptx(&self) -> String {
         module(std::slice::from_ref(self))
     }
 }
 
 struct Emitter {
     text: String,
-    /// Labels and loop counters used in the present function.
+    /// Labels and loop counters used in the current function.
     labels: usize,
     entry: String,
 }
@@ -63,7 +63,7 @@ impl Emitter {
         Ok(())
     }
 
-    /// Registers and the local array, and their first values from `%t0` and `%u0` (of the thread or the call).
+    /// Declares registers and the local array.
     fn begin(&mut self) -> fmt::Result {
         self.labels = 0;
         self.text.push_str(REGISTERS);
@@ -75,6 +75,7 @@ impl Emitter {
         self.line(format_args!(".local .align 16 .b8 memory[{}]", LOCAL_WORDS * 4))
     }
 
+    /// Gives all registers and the local array values that follow from `%r…` and `%l…`.
     fn initialise(&mut self) -> fmt::Result {
         self.line(format_args!("mov.u64 %local, memory"))?;
         self.line(format_args!("cvta.local.u64 %generic, %local"))?;
@@ -148,7 +149,7 @@ impl Emitter {
         self.line(format_args!("mov.u32 %slots, {name}_slots"))?;
         self.line(format_args!("mad.lo.u32 %slot, %tidx, 8, %slots"))?;
         self.line(format_args!("mov.u32 %sums, {name}_sums"))?;
-        // The first threads set the cells of the CTA.
+        // The first threads initialise the sums of the CTA.
         self.line(format_args!("setp.lt.u32 %p0, %tidx, {SUM_COUNT}"))?;
         self.line(format_args!("mad.lo.u32 %t0, %tidx, 8, %sums"))?;
         self.line(format_args!("cvt.u64.u32 %u0, %tidx"))?;
@@ -157,7 +158,7 @@ impl Emitter {
         self.line(format_args!("mov.u32 %t1, %ntid.x"))?;
         self.line(format_args!("mad.lo.u32 %t0, %t0, %t1, %tidx"))?;
         self.line(format_args!("mad.wide.u32 %output, %t0, {OUTPUT_BYTES}, %output"))?;
-        // Each thread begins with its own words of the input, and its number, which no other has.
+        // Each thread starts with its own words of the input and with its number, which is unique.
         self.line(format_args!("mul.lo.u32 %t1, %t0, {}", WORDS))?;
         self.line(format_args!("and.b32 %t1, %t1, {}", INPUT_WORDS - WORDS))?;
         self.line(format_args!("mad.wide.u32 %u0, %t1, 4, %input"))?;
@@ -175,7 +176,7 @@ impl Emitter {
         self.finish()
     }
 
-    /// Writes all registers; a NaN is written as the same one whatever it is.
+    /// Writes all registers to the output. Every NaN is written as the same bits.
     fn finish(&mut self) -> fmt::Result {
         let mut at = 0;
         for i in 0..WORDS {
@@ -210,7 +211,7 @@ impl Emitter {
         Ok(())
     }
 
-    /// A counter for each loop of a function.
+    /// Declares a counter for each statement of a function, since any may be a loop.
     fn loop_counters(&mut self, body: &[Stmt]) -> fmt::Result {
         fn labels(list: &[Stmt]) -> usize {
             list.iter().map(|s| 1 + s.lists().iter().map(|l| labels(l)).sum::<usize>()).sum()

@@ -1,9 +1,10 @@
-//! Statements without control flow, as templates of PTX.
+//! Statements without control flow, as PTX templates.
 //!
-//! `@R @L @F @G @P` are registers written (32 and 64 bits, f32, f64, predicate), small letters the same read; `@x` is
-//! a 32-bit register or constant, `@s` a constant below 32, `@h` one below 256, `@4` four different 32-bit registers. `%t0`, `%t1`,
-//! `%u0`, `%u1` (64 bits), `%q0` and `%h0` … `%h2` (16 bits) are temporaries. No template has a result that depends
-//! on anything but its operands: divisors are not zero, and a NaN never shows its payload or its sign.
+//! `@R @L @F @G @P` are registers written (32 bits, 64 bits, f32, f64, predicate); small letters are registers read.
+//! `@x` is a 32-bit register or constant, `@s` a constant below 32, `@h` one below 256, `@o` an odd one, `@B` the
+//! last thread of the CTA, `@4` four different 32-bit registers. `%t0`, `%t1`, `%u0`, `%u1` (64 bits), `%q0` and
+//! `%h0` … `%h2` (16 bits) are temporaries. The result of a template depends on nothing but its operands: divisors
+//! are not zero, and a NaN never shows its payload or its sign.
 
 use crate::random::Random;
 
@@ -14,10 +15,9 @@ pub(super) const SINGLES: usize = 4;
 pub(super) const DOUBLES: usize = 2;
 pub(super) const PREDICATES: usize = 4;
 
-/// Words of the input, each thread's local array, and cells for atomics.
 pub(super) const INPUT_WORDS: usize = 1024;
 pub(super) const LOCAL_WORDS: usize = 16;
-/// Bytes of a thread's part of the output: its registers at the end, then a part to write in between.
+/// Bytes per thread in the output: the final registers, then a part that is written in between.
 pub(super) const OUTPUT_BYTES: usize = 160;
 pub(super) const SCRATCH_AT: usize = 128;
 
@@ -157,7 +157,7 @@ const LONGER: &[&str] = &[
     "mov.b32 {%h0, %h1}, @r; mov.b32 @R, {%h1, %h0}",
     "cvt.rn.f16.f32 %h0, @f; cvt.rn.f16.f32 %h1, @f; fma.rn.f16 %h2, %h0, %h1, %h0; cvt.f32.f16 @F, %h2",
     "cvt.rn.f16.f32 %h0, @f; cvt.rn.f16.f32 %h1, @f; add.rn.f16 %h2, %h0, %h1; cvt.f32.f16 @F, %h2",
-    // The thread's own array, through its own space and through generic addresses.
+    // The thread's own array, through the local space and through generic addresses.
     "and.b32 %t0, @r, 15; mad.wide.u32 %u0, %t0, 4, %local; st.local.b32 [%u0], @r",
     "and.b32 %t0, @r, 15; mad.wide.u32 %u0, %t0, 4, %local; ld.local.b32 @R, [%u0]",
     "and.b32 %t0, @r, 7; mad.wide.u32 %u0, %t0, 8, %generic; st.b64 [%u0], @l",
@@ -166,7 +166,7 @@ const LONGER: &[&str] = &[
     "and.b32 %t0, @r, 3; mad.wide.u32 %u0, %t0, 16, %local; st.local.v4.b32 [%u0], {@4}",
     "and.b32 %t0, @r, 63; cvt.u64.u32 %u0, %t0; add.s64 %u0, %u0, %local; st.local.u8 [%u0], @r",
     "and.b32 %t0, @r, 63; cvt.u64.u32 %u0, %t0; add.s64 %u0, %u0, %local; ld.local.s8 @R, [%u0]",
-    // The input, which nobody writes.
+    // The input is read-only.
     "and.b32 %t0, @r, 1023; mad.wide.u32 %u0, %t0, 4, %input; ld.global.u32 @R, [%u0]",
     "and.b32 %t0, @r, 511; mad.wide.u32 %u0, %t0, 8, %input; ld.global.nc.u64 @L, [%u0]",
     "and.b32 %t0, @r, 255; mad.wide.u32 %u0, %t0, 16, %input; ld.global.v4.u32 {@4}, [%u0]",
@@ -174,7 +174,7 @@ const LONGER: &[&str] = &[
     "and.b32 %t0, @r, 4095; cvt.u64.u32 %u0, %t0; add.s64 %u0, %u0, %input; ld.global.u8 @R, [%u0]",
 ];
 
-/// Atomics whose order does not matter: each cell has one operation.
+/// Atomics that commute: each cell has one operation.
 const CELLS: &[&str] = &[
     "red.global.add.u32 [%cells+0], @r",
     "red.global.min.u32 [%cells+8], @r",
@@ -192,7 +192,7 @@ const CELLS: &[&str] = &[
 ];
 pub(super) const CELL_COUNT: usize = 16;
 
-/// Writes to the thread's own part of the output.
+/// Stores to the thread's own part of the output.
 const STORES: &[&str] = &[
     "st.global.b32 [%output+128], @r",
     "st.global.v2.b32 [%output+136], {@r, @r}",
@@ -203,17 +203,17 @@ const STORES: &[&str] = &[
 
 /// Steps that all threads of the CTA take together.
 const TOGETHER: &[&str] = &[
-    // Each thread writes its slot and reads another's.
+    // Each thread writes its slot and reads the slot of another.
     "st.shared.b32 [%slot], @r; barrier.sync 0; mad.lo.u32 %t0, %tidx, @o, @s; and.b32 %t0, %t0, @B; \
      mad.lo.u32 %t0, %t0, 8, %slots; ld.shared.b32 @R, [%t0]; barrier.sync 0",
     "st.shared.b64 [%slot], @l; barrier.sync 0; xor.b32 %t0, %tidx, @s; and.b32 %t0, %t0, @B; \
      mad.lo.u32 %t0, %t0, 8, %slots; ld.shared.b64 @L, [%t0]; barrier.sync 0",
     "st.shared.v2.b32 [%slot], {@r, @r}; barrier.sync 0; add.u32 %t0, %tidx, @x; and.b32 %t0, %t0, @B; \
      mad.lo.u32 %t0, %t0, 8, %slots; ld.shared.s8 @R, [%t0+5]; barrier.sync 0",
-    // A slot of the reader's choice, through a generic address.
+    // The reader chooses the slot, through a generic address.
     "st.shared.b32 [%slot], @r; barrier.sync 0; and.b32 %t0, @r, @B; mad.lo.u32 %t0, %t0, 8, %slots; \
      cvt.u64.u32 %u0, %t0; cvta.shared.u64 %u0, %u0; ld.b32 @R, [%u0]; barrier.sync 0",
-    // A reduction over the CTA in a cell of its own operation.
+    // A reduction over the CTA. Each operation has its own cell.
     "red.shared.add.u32 [%sums+0], @r; barrier.sync 0; ld.shared.b32 @R, [%sums+0]; barrier.sync 0",
     "red.shared.max.u32 [%sums+8], @r; barrier.sync 0; ld.shared.b32 @R, [%sums+8]; barrier.sync 0",
     "red.shared.min.s32 [%sums+16], @r; barrier.sync 0; ld.shared.b32 @R, [%sums+16]; barrier.sync 0",
@@ -238,10 +238,10 @@ const TOGETHER: &[&str] = &[
     "redux.sync.xor.b32 @R, @r, 0xffffffff",
     "bar.warp.sync 0xffffffff",
 ];
-/// Cells that reductions over the CTA use.
+/// Cells for reductions over the CTA.
 pub(super) const SUM_COUNT: usize = 8;
 
-/// A step that depends on this thread alone, or adds to cells.
+/// A step that depends on this thread alone or updates cells.
 pub(super) fn leaf(random: &mut Random, in_kernel: bool) -> String {
     let template = match random.below(20) {
         0..12 => random.pick(PLAIN),
@@ -251,7 +251,7 @@ pub(super) fn leaf(random: &mut Random, in_kernel: bool) -> String {
         _ => random.pick(PLAIN),
     };
     let text = fill(template, random, 0);
-    // Only whole statements can be guarded.
+    // A predicate guards a single instruction only.
     if random.once_in(6) && !text.contains(';') {
         let not = random.pick(&["", "!"]);
         return format!("@{not}%p{} {text}", random.below(PREDICATES));
@@ -259,7 +259,7 @@ pub(super) fn leaf(random: &mut Random, in_kernel: bool) -> String {
     text
 }
 
-/// A step of all threads of a CTA of `block` threads.
+/// A step of all threads of a CTA with `block` threads.
 pub(super) fn together(random: &mut Random, block: u32) -> String {
     fill(random.pick(TOGETHER), random, block)
 }
@@ -297,7 +297,7 @@ fn fill(template: &str, random: &mut Random, block: u32) -> String {
     out
 }
 
-/// A constant that instructions of any sign take.
+/// A constant that both signed and unsigned instructions accept.
 fn constant(random: &mut Random) -> i32 {
     match random.below(4) {
         0 => random.below(64) as i32,

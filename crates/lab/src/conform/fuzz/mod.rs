@@ -1,67 +1,62 @@
-//! Differential programs: random kernels with one right result, on two machines.
+//! Differential testing: random kernels with one right result, run on two devices.
 //!
-//! A program is a tree of statements made from a seed. It has integer and floating-point arithmetic, predicates, divergent and
-//! uniform control flow, calls, local arrays, exchanges through shared memory, votes and shuffles, and atomics that
-//! commute. By construction no thread reads what another may be writing, and the results of undefined operations never
-//! reach memory, so that every correct machine leaves the same bytes behind.
+//! A program is a tree of statements made from a seed. It has integer and floating-point arithmetic, predicates,
+//! divergent and uniform control flow, calls, local arrays, exchanges through shared memory, votes and shuffles, and
+//! atomics that commute. By construction no thread reads what another may be writing, and the results of undefined
+//! operations never reach memory. So every correct machine leaves the same bytes in memory. Start at [`compare`].
 
 mod emit;
 mod leaf;
 mod program;
 mod run;
 mod shrink;
-pub(crate) mod stored;
+pub(super) mod stored;
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 use warploom::Device;
 
-use super::{Error, Progress, Report};
+use super::{Error, OnProgress, Progress};
 
-pub use emit::module;
+pub(super) use emit::module;
 pub use program::{Options, Program};
-pub use run::{BATCH, Image, run_batch, run_program};
-pub use stored::{StoredReport, record_fuzz, replay_fuzz};
+pub(super) use run::BATCH;
+use run::{Image, run_batch};
+pub use stored::StoredReport;
 
-/// How two machines compare.
+/// How two devices compare.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FuzzReport {
-    /// The machines.
     pub devices: [String; 2],
-    /// Programs run.
     pub programs: usize,
-    /// Programs with different results, or that fail on one machine.
+    /// Programs with different results, or that fail on one device.
     pub differences: Vec<Difference>,
 }
 
-/// A program that two machines disagree about.
+/// A program on which two devices disagree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// Its seed.
     pub seed: u64,
-    /// In what, in words.
+    /// A sentence on the first difference.
     pub what: String,
 }
 
 /// The smallest program found that still shows a difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Minimal {
-    /// The program.
-    pub program: Program,
-    /// Its text.
     pub ptx: String,
-    /// In what the machines differ, in words.
+    /// A sentence on the first difference.
     pub what: String,
 }
 
-/// Runs the programs of some seeds on two machines and compares what they leave in memory.
+/// Runs the programs of some seeds on two devices and compares what they leave in memory.
 pub fn compare(
     a: &mut Device,
     b: &mut Device,
     seeds: Range<u64>,
     options: Options,
-    report: Report<'_>,
+    report: OnProgress<'_>,
 ) -> FuzzReport {
     let devices = [a.name().to_string(), b.name().to_string()];
     let total = seeds.end.saturating_sub(seeds.start) as usize;
@@ -73,7 +68,7 @@ pub fn compare(
         let programs: Vec<_> = (next..end).map(|seed| Program::generate(seed, options)).collect();
         let results = run_batch(a, &programs).into_iter().zip(run_batch(b, &programs));
         for (program, (x, y)) in programs.iter().zip(results) {
-            // What comes after a program that took the GPU with it says nothing.
+            // Once a program has crashed the GPU, later failures mean nothing.
             if matches!(&y, Err(Error::Device(warploom::Error::Cuda(_)))) {
                 break;
             }
@@ -91,8 +86,8 @@ pub fn compare(
     out
 }
 
-/// Drops statements from a program as long as two machines disagree about it; `None` if they agree. A program that
-/// fails counts as different only from one that does not, or fails otherwise.
+/// Drops statements from a program as long as two devices disagree on it; `None` if they agree. A failure on either
+/// device, or on both, counts as a difference.
 pub fn minimise(a: &mut Device, b: &mut Device, program: &Program) -> Option<Minimal> {
     let mut disagree = |program: &Program| {
         let one = std::slice::from_ref(program);
@@ -102,7 +97,7 @@ pub fn minimise(a: &mut Device, b: &mut Device, program: &Program) -> Option<Min
     disagree(program)?;
     let program = program.shrink(|p| disagree(p).is_some());
     let what = disagree(&program)?;
-    Some(Minimal { ptx: program.ptx(), program, what })
+    Some(Minimal { ptx: program.ptx(), what })
 }
 
 fn difference(program: &Program, a: super::Result<Image>, b: super::Result<Image>) -> Option<String> {
@@ -115,7 +110,7 @@ fn difference(program: &Program, a: super::Result<Image>, b: super::Result<Image
     }
 }
 
-/// The first word that differs, by the thread and the place in its part of the output.
+/// The first word that differs, by thread and register.
 fn place(program: &Program, a: &[u8], b: &[u8]) -> String {
     let Some(at) = a.iter().zip(b).position(|(x, y)| x != y).map(|at| at & !3) else {
         return "sizes differ".to_string();
@@ -132,7 +127,7 @@ fn place(program: &Program, a: &[u8], b: &[u8]) -> String {
     format!("thread {thread} of CTA {cta}, {}: {x:#x} and {y:#x}", register(within))
 }
 
-/// What is at a place of a thread's output.
+/// The register at a byte of a thread's output.
 fn register(at: usize) -> String {
     let mut start = 0;
     let kinds = [

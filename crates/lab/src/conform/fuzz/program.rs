@@ -3,21 +3,20 @@
 use super::leaf::{leaf, together};
 use crate::random::Random;
 
-/// A statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Stmt {
     /// Instructions without control flow.
     Leaf(String),
-    /// Threads whose predicate holds go one way, the others another.
+    /// Divergent: threads whose predicate holds take one branch, the others the other.
     If { predicate: usize, then: Vec<Stmt>, other: Vec<Stmt> },
-    /// Each thread goes round so often as the low bits of a register say, and leaves early if a predicate holds at the end of a
-    /// turn.
+    /// Divergent: each thread iterates as often as the low bits of a register say, and leaves early if a predicate
+    /// holds at the end of an iteration.
     Loop { register: usize, mask: u32, leave: Option<usize>, body: Vec<Stmt> },
-    /// All threads go round so often.
+    /// Uniform: all threads iterate equally often.
     Repeat { times: u32, body: Vec<Stmt> },
-    /// Each thread takes the arm that the low bits of a register say; their number is a power of two.
+    /// Each thread takes the arm that the low bits of a register select. The number of arms is a power of two.
     Switch { register: usize, arms: Vec<Vec<Stmt>> },
-    /// Calls a function of the program with two 32-bit registers and a 64-bit one; the result is a 32-bit one.
+    /// Calls a function of the program with two 32-bit registers and a 64-bit one. The result is a 32-bit register.
     Call { function: usize, args: [usize; 3], result: usize },
 }
 
@@ -42,58 +41,57 @@ impl Stmt {
     }
 }
 
-/// What programs may consist of.
+/// Limits of generated programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Statements of the kernel, about.
+    /// Approximate number of statements of the kernel.
     pub statements: usize,
     /// Depth of nested control flow.
     pub depth: usize,
-    /// Device functions at most.
+    /// Maximum number of device functions.
     pub functions: usize,
 }
 
 impl Default for Options {
-    /// What recorded results are made with.
+    /// Those that recorded results are made with.
     fn default() -> Self {
         Options { statements: 50, depth: 3, functions: 2 }
     }
 }
 
-/// A kernel whose results do not depend on the machine or on the order in which threads run.
+/// A kernel whose results depend neither on the machine nor on the order in which threads run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// What it was made from.
-    pub seed: u64,
-    /// CTAs.
-    pub grid: u32,
-    /// Threads of a CTA: whole warps of 32.
-    pub block: u32,
+    pub(super) seed: u64,
+    /// Number of CTAs.
+    pub(super) grid: u32,
+    /// Threads per CTA: whole warps of 32.
+    pub(super) block: u32,
     pub(super) body: Vec<Stmt>,
     pub(super) functions: Vec<Vec<Stmt>>,
 }
 
 impl Program {
-    /// The program of a seed.
+    /// The program of a seed. Recorded results depend on it: a change makes them stale.
     pub fn generate(seed: u64, options: Options) -> Program {
         let mut random = Random::new(seed.wrapping_mul(0x9e37_79b9).wrapping_add(0x57a9));
         let block = random.pick(&[32, 64, 64, 96, 128]);
         let grid = 1 + random.below(3) as u32;
         let count = random.below(options.functions + 1);
-        let mut maker = Maker { random, options, left: 0, functions: count, block, in_kernel: false };
-        let functions = (0..count).map(|f| maker.function(f)).collect();
-        maker.in_kernel = true;
-        maker.functions = count;
-        maker.left = options.statements;
+        let mut generator = Generator { random, options, left: 0, functions: count, block, in_kernel: false };
+        let functions = (0..count).map(|f| generator.function(f)).collect();
+        generator.in_kernel = true;
+        generator.functions = count;
+        generator.left = options.statements;
         let mut body = Vec::new();
-        while maker.left > 0 {
-            maker.statement(&mut body, 0, true, 0);
+        while generator.left > 0 {
+            generator.statement(&mut body, 0, true, 0);
         }
         Program { seed, grid, block, body, functions }
     }
 
-    /// Statements, at any depth.
-    pub fn statements(&self) -> usize {
+    /// Number of statements, at any depth.
+    pub(super) fn statements(&self) -> usize {
         fn count(list: &[Stmt]) -> usize {
             list.iter().map(|s| 1 + s.lists().iter().map(|l| count(l)).sum::<usize>()).sum()
         }
@@ -101,19 +99,19 @@ impl Program {
     }
 }
 
-struct Maker {
+struct Generator {
     random: Random,
     options: Options,
-    /// Statements still wanted.
+    /// Statements still to generate.
     left: usize,
-    /// Functions of the program.
+    /// Number of functions of the program.
     functions: usize,
     block: u32,
     in_kernel: bool,
 }
 
-impl Maker {
-    /// A function, which calls only those after it.
+impl Generator {
+    /// A function calls only later ones, so there is no recursion.
     fn function(&mut self, number: usize) -> Vec<Stmt> {
         self.left = 3 + self.random.below(8);
         let mut body = Vec::new();
@@ -123,8 +121,8 @@ impl Maker {
         body
     }
 
-    /// Adds a statement. Where `converged`, all threads of the CTA come by together. `callable` is the first function that
-    /// may be called.
+    /// Adds a statement. `converged` says whether all threads of the CTA reach it together. `callable` is the first
+    /// function that may be called.
     fn statement(&mut self, list: &mut Vec<Stmt>, depth: usize, converged: bool, callable: usize) {
         self.left = self.left.saturating_sub(1);
         let nested = depth < self.options.depth;

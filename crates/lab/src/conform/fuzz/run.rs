@@ -1,34 +1,28 @@
-//! Running programs on a device.
+//! Runs programs on a device.
 
 use std::time::Duration;
 
 use warploom::{Device, Launch, Module, args};
 
 use super::leaf::{CELL_COUNT, INPUT_WORDS, OUTPUT_BYTES};
-use super::program::{Options, Program};
+use super::program::Program;
 use crate::conform::error::Result;
 use crate::random::{Random, hash};
 
-/// Programs of a module: compilers take their time for each module, but one that fails takes all with it.
-pub const BATCH: usize = 32;
+/// Programs per module. Compiling a module has a fixed cost, but if a program fails, it takes its whole module with
+/// it.
+pub(crate) const BATCH: usize = 32;
 
-/// No program needs nearly as many cycles, or as long.
+/// No program comes near these limits.
 const MAX_CYCLES: u64 = 50_000_000;
 const TIME_LIMIT: Duration = Duration::from_secs(5);
 
 /// What a program leaves in memory.
-pub type Image = Vec<u8>;
+pub(super) type Image = Vec<u8>;
 
-/// Runs the program of a seed, with the usual options, in a module of its own.
-pub fn run_program(device: &mut Device, seed: u64) -> Result<Image> {
-    let program = Program::generate(seed, Options::default());
-    let module = device.load_ptx_named(&program.entry(), program.ptx())?;
-    run_one(device, &module, &program)
-}
-
-/// Runs programs that share a module. If it does not load, or after a program that failed (and may have taken the module with
-/// it), each has its own.
-pub fn run_batch(device: &mut Device, programs: &[Program]) -> Vec<Result<Image>> {
+/// Runs programs that share a module. If it does not load, each has its own; so has each one after a program that
+/// failed, which may have taken the module with it.
+pub(super) fn run_batch(device: &mut Device, programs: &[Program]) -> Vec<Result<Image>> {
     let mut shared = device.load_ptx_named("programs", super::module(programs)).ok();
     let one = |program: &Program| {
         let module = match &shared {
@@ -70,7 +64,7 @@ fn word(random: &mut Random) -> u32 {
     }
 }
 
-/// What stands for an image in files.
+/// The hash by which files identify an image.
 pub(super) fn digest(image: &[u8]) -> u64 {
     hash(image)
 }

@@ -1,11 +1,11 @@
-//! Smaller programs that show the same difference.
+//! Shrinks a program that shows a difference.
 
 use super::program::{Program, Stmt};
 
 impl Program {
-    /// Drops statements as long as `interesting` holds for what is left: halves of lists first, then single statements,
-    /// then the control flow around others.
-    pub fn shrink(&self, mut interesting: impl FnMut(&Program) -> bool) -> Program {
+    /// Drops statements as long as `interesting` holds for the rest: first large parts of lists, then single
+    /// statements, then the control flow around others.
+    pub(super) fn shrink(&self, mut interesting: impl FnMut(&Program) -> bool) -> Program {
         let mut best = self.clone();
         loop {
             let before = best.statements();
@@ -20,7 +20,7 @@ impl Program {
     }
 }
 
-/// The lists of a program, in a fixed order.
+/// The `n`th list of statements of a program, in a fixed order.
 fn nth_list(program: &mut Program, n: usize) -> Option<&mut Vec<Stmt>> {
     fn find<'a>(list: &'a mut Vec<Stmt>, n: &mut usize) -> Option<&'a mut Vec<Stmt>> {
         if *n == 0 {
@@ -61,7 +61,7 @@ fn shrink_list(
         }
         piece /= 2;
     }
-    // A statement that only matters for what is inside gives way to it.
+    // Replace a statement by what is inside, if only that matters.
     let mut at = 0;
     while let Some(inner) = nth_list(best, list).and_then(|l| l.get(at)).map(|s| s.lists().len()) {
         let unwrapped = (0..inner).any(|which| {

@@ -1,4 +1,4 @@
-//! Results of programs recorded on a real GPU.
+//! Results of random programs, recorded on a real GPU and replayed on any device.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -10,30 +10,34 @@ use super::program::{Options, Program};
 use super::run::{BATCH, digest, run_batch};
 use crate::conform::error::{Error, Result};
 use crate::conform::origin::Origin;
-use crate::conform::{Progress, Report};
+use crate::conform::{OnProgress, Progress};
 use crate::random::hash;
 
-/// Where the results are.
 fn path(dir: &Path) -> PathBuf {
     dir.join("fuzz.txt")
 }
 
 const TITLE: &str = "# Results of random programs: seed, hash of the text, hash of what it leaves in memory.";
 
-/// Runs the programs of some seeds on a real GPU and writes the hashes of what they leave in memory into `dir`. A simulated
-/// chip is refused. Returns how many there are.
-pub fn record_fuzz(device: &mut Device, dir: &Path, seeds: Range<u64>, report: Report<'_>) -> Result<usize> {
+/// Runs the programs of some seeds on a real GPU and writes hashes of what they leave in memory into `dir`. A
+/// simulated chip is refused. Returns the number of programs.
+pub fn record_fuzz(
+    device: &mut Device,
+    dir: &Path,
+    seeds: Range<u64>,
+    report: OnProgress<'_>,
+) -> Result<usize> {
     let origin = Origin::of(device)?;
     record_as(device, dir, seeds, origin, report)
 }
 
-/// As [`record_fuzz`], on any device.
+/// [`record_fuzz`] on any device.
 pub(crate) fn record_as(
     device: &mut Device,
     dir: &Path,
     seeds: Range<u64>,
     origin: Origin,
-    report: Report<'_>,
+    report: OnProgress<'_>,
 ) -> Result<usize> {
     let mut text = format!("{TITLE}\n# {origin}\n");
     let programs: Vec<_> = seeds.map(|seed| Program::generate(seed, Options::default())).collect();
@@ -54,30 +58,30 @@ fn text_hash(program: &Program) -> u64 {
     hash(program.ptx().as_bytes())
 }
 
-/// How a machine compares with recorded results of programs.
+/// How a device compares with recorded programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct StoredReport {
-    /// Where the recorded results come from, in words.
+    /// The recorded [`Origin`], as text.
     pub origin: String,
     /// Programs with the recorded result.
     pub equal: usize,
     /// Seeds of programs with another result.
     pub different: Vec<u64>,
-    /// Programs that the machine does not run, with the reason.
+    /// Programs that the device does not run, with the reason.
     pub failed: Vec<(u64, String)>,
-    /// Seeds that make another program than when they were recorded.
+    /// Seeds that no longer generate the recorded program.
     pub stale: Vec<u64>,
 }
 
 impl StoredReport {
-    /// Whether everything recorded is the same.
+    /// Whether every recorded result was reproduced.
     pub fn is_clean(&self) -> bool {
         self.different.is_empty() && self.failed.is_empty() && self.stale.is_empty()
     }
 }
 
-/// Runs the programs recorded in `dir` on a device and compares.
-pub fn replay_fuzz(device: &mut Device, dir: &Path, report: Report<'_>) -> Result<StoredReport> {
+/// Runs the programs recorded in `dir` on a device and compares the results.
+pub fn replay_fuzz(device: &mut Device, dir: &Path, report: OnProgress<'_>) -> Result<StoredReport> {
     let path = path(dir);
     let text = match std::fs::read_to_string(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -112,7 +116,7 @@ pub fn replay_fuzz(device: &mut Device, dir: &Path, report: Report<'_>) -> Resul
     Ok(out)
 }
 
-/// Seed and two hashes.
+/// The seed and two hashes.
 fn parse(line: &str) -> Option<[u64; 3]> {
     let mut words = line.split_whitespace();
     let seed = words.next()?.parse().ok()?;

@@ -1,11 +1,11 @@
-//! Cycles beside those of GPGPU-Sim with its GTX 480 configuration, for kernels of the same kind.
+//! Cycles of three kernels beside those of GPGPU-Sim with its GTX 480 configuration.
 
 use crate::repro::{About, Experiment, Outcome, Results, Row, Run, Scale};
 
-/// The experiment.
 pub(super) struct Fidelity;
 
-/// A workload, what its defaults take in GPGPU-Sim, and the parameters of its quick form, if it has one.
+/// A workload, its cycles and warp instructions in GPGPU-Sim with default parameters, and the parameters of the quick
+/// form if that is smaller.
 struct Kernel {
     workload: &'static str,
     what: &'static str,
@@ -44,7 +44,7 @@ impl Kernel {
         reduced.iter().fold(Run::work(self.workload), |run, &(name, value)| run.with(name, value))
     }
 
-    /// Whether it runs with the input that the other numbers are of.
+    /// Whether the run has the input that GPGPU-Sim was measured with.
     fn comparable(&self, scale: Scale) -> bool {
         scale == Scale::Full || self.quick.is_empty()
     }

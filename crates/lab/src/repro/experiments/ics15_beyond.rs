@@ -1,12 +1,11 @@
-//! Beyond the paper: is it the lock bits that keep tiny-locks from winning on large problems, as section 6 says?
+//! Beyond the paper: are lock bits what keeps tiny-locks from winning on large problems, as section 6 says?
 
 use super::ics15_nw::{longest_us, run, total_us, total_with_overhead_us};
 use crate::repro::{About, Experiment, Outcome, Results, Row, Run, Scale};
 
-/// The experiment.
 pub(super) struct Beyond;
 
-/// Letters, and SMs where they are fewer than the chip's: so that the quick form, too, has five tiles an SM.
+/// Letters, and the number of SMs if fewer than the chip's. So the quick form, too, has five tiles per SM.
 fn shape(scale: Scale) -> (u32, Option<u32>) {
     scale.pick((155, Some(1)), (1984, None))
 }
@@ -20,8 +19,8 @@ fn of(scale: Scale, version: &'static str) -> Run {
     }
 }
 
-/// Tiny-locks on a chip with more lock bits, and with the threads and registers that the tiles then need; 64 warps are the
-/// most that an SM of the model has.
+/// Tiny-locks on a chip with more lock bits, and with the threads and registers that the tiles then need. An SM of
+/// the model has at most 64 warps.
 fn with_bits(scale: Scale, bits: u32) -> Run {
     let run = of(scale, "tiny").set("lock.bits", bits);
     match bits {
@@ -32,13 +31,13 @@ fn with_bits(scale: Scale, bits: u32) -> Run {
 
 const BITS: [u32; 3] = [1024, 2048, 4096];
 
-/// What a row calls a run.
+/// A run with its name in the rows.
 type Named = (String, Run);
 
 fn named(scale: Scale) -> Vec<Named> {
     let mut runs = vec![("data-parallel".to_string(), of(scale, "data-parallel"))];
     runs.extend(BITS.map(|bits| (format!("tiny, {bits} bits"), with_bits(scale, bits))));
-    // A tile of 15 cells a side takes a quarter of the bits: four fit at once on the chip as it is.
+    // A tile with 15 cells per side takes a quarter of the bits, so four fit the unchanged chip at once.
     runs.push(("tiny, tiles of 15".to_string(), of(scale, "tiny").with("tile", "15")));
     runs.push(("tiny, tiles of 15, 4096 bits".to_string(), with_bits(scale, 4096).with("tile", "15")));
     runs.push(("multi".to_string(), of(scale, "multi")));
@@ -91,10 +90,11 @@ impl Experiment for Beyond {
         outcome
             .note(format!("{size} × {size} letters on {chip}. Claims are this project's own: the paper has none."))
             .note(
-                "With 2048 bits and room for 2048 threads two tiles of 1024 threads are on an SM at once, and take nearly as long \
-                 as one after the other: waiting threads spin, and it is the issue slots that they compete for. 4096 bits change \
-                 nothing more, as an SM of the model has 64 warps. `multi` has a lock bit for every 16 cells and lets \
-                 the lanes of a warp run in step instead of one after the other, so it executes a seventh of the instructions.",
+                "With 2048 bits and room for 2048 threads two tiles of 1024 threads are on an SM at once, and \
+                 take nearly as long as one after the other: waiting threads spin, and it is the issue slots \
+                 that they compete for. 4096 bits change nothing more, as an SM of the model has 64 warps. \
+                 `multi` has a lock bit for every 16 cells and lets the lanes of a warp run in step instead of \
+                 one after the other, so it executes a seventh of the instructions.",
             )
     }
 }

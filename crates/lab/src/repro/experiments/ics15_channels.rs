@@ -1,12 +1,12 @@
-//! Section 6's two ways to connect cells: one channel for all consumers, or one for each, with three times the lock bits.
+//! Section 6's two ways to connect cells: one channel for all consumers, or one for each, which takes three times the
+//! lock bits.
 
 use super::ics15_nw::{longest_us, run, total_us};
 use crate::repro::{About, Experiment, Outcome, Results, Row, Run, Scale};
 
-/// The experiment.
 pub(super) struct Channels;
 
-/// A tile's side, the lock bits of the chip, and the letters.
+/// Cells per side of a tile, lock bits of the chip, and letters.
 const CASES: [(&str, u32, u32); 4] =
     [("31", 4096, 31), ("15", 1024, 15), ("31", 4096, 124), ("15", 1024, 124)];
 
@@ -51,10 +51,13 @@ impl Experiment for Channels {
             }
         }
         outcome
-            .note("The paper describes private channels and does not measure them: they need three times the lock bits.")
             .note(
-                "A tile of 31 cells a side takes 3072 bits then, so it is measured on a chip with 4096. 1024 bits do for \
-                 tiles of 15, one a time on an SM with private channels, four with shared ones.",
+                "The paper describes private channels and does not measure them: they need three times the \
+                   lock bits.",
+            )
+            .note(
+                "A tile of 31 cells a side takes 3072 bits then, so it is measured on a chip with 4096. 1024 \
+                 bits do for tiles of 15, one a time on an SM with private channels, four with shared ones.",
             )
     }
 }

@@ -1,20 +1,19 @@
-//! Section 4.4 of ICS'15: the deadlocks of locks on GPUs, found and explained, and their repairs.
+//! Section 4.4 of ICS'15: deadlocks of locks on GPUs, their diagnoses, and their repairs.
 
-use crate::repro::tasks::lock_hangs::LOCK_HANGS;
+use crate::repro::procedures::lock_hangs::LOCK_HANGS;
 use crate::repro::{About, Experiment, Failed, Metrics, Outcome, Results, Row, Run, Scale};
 
-/// The experiment.
 pub(super) struct Deadlock;
 
-/// A deadlock, what must be said about it, and the cases that do not have it.
+/// A deadlock, its expected diagnosis, and its repairs.
 struct Case {
     what: &'static str,
     hangs: &'static str,
     kind: &'static str,
     lanes: &'static str,
-    /// The bits it names; none where the lock is a word.
+    /// The lock bits that the diagnosis names; empty where the lock is a word.
     bits: &'static str,
-    /// Lines that it must name.
+    /// Source lines that the diagnosis must name.
     lines: &'static [&'static str],
     repairs: &'static [(&'static str, &'static str)],
 }
@@ -71,7 +70,7 @@ const CASES: [Case; 5] = [
 ];
 
 fn run(case: &'static str) -> Run {
-    Run::task(&LOCK_HANGS).with("case", case).chip("gtx570")
+    Run::procedure(&LOCK_HANGS).with("case", case).chip("gtx570")
 }
 
 impl Case {
@@ -141,7 +140,7 @@ impl Experiment for Deadlock {
     }
 
     fn evaluate(&self, results: &Results) -> Outcome {
-        // No hang but a race: the producer comes to its own bit after its consumer.
+        // Not a hang but a race: the producer takes its own bit after its consumer did.
         let late = results.of(&run("late")).map(|told| {
             let warning = told.text("warnings").unwrap_or_default();
             let named = ["lock bit 0", "taken too late", "lane 0", "lock_bits.cu:116", "lock_bits.cu:122"];

@@ -3,31 +3,33 @@
 use crate::plot::Plot;
 use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
 
-/// The experiment.
 pub(super) struct Figure4;
 
-/// The chain as the paper has it: 16 warps, 16 steps, each 32 words from the one before.
+/// The paper's chain: 16 warps, 16 steps, each 32 words after the previous one.
 pub(super) fn run(scheme: &'static str, rounds: u32) -> Run {
     Run::work("chain").with("scheme", scheme).with("rounds", rounds).chip("gtx570")
 }
 
-/// Schemes and how much faster than atom_lock they are in Table 2, fastest first.
+/// Schemes from fastest to slowest, with their speedup over atom_lock in Table 2.
 const SCHEMES: [(&str, f64); 5] =
     [("tiny_lock", 4.0), ("warp_barr", 2.6), ("warp_vote", 2.0), ("atom_lock", 1.0), ("shrd_lock", 0.8)];
 
-/// Where a barrier's time comes from, as far as we know.
-const BARRIER: &str = "a barrier lets go units.barrier_latency_cycles = 4 after the last arrival, a choice for want of a published \
-                       number, and an arrival counts at once: a step takes that, one load of shared memory and one addition. The paper's \
-                       ratios need 24 cycles or more. Were an arrival counted only when the warp's stores to shared memory are \
-                       done, 26 cycles later, as PTX promises of bar.arrive, they would be 2.67× and 1.28× here \
-                       (--set units.barrier_latency_cycles=30)";
+/// The likely cause of the barrier's time.
+const BARRIER: &str = "\
+    a barrier lets go units.barrier_latency_cycles = 4 after the last arrival, a choice for want of a \
+    published number, and an arrival counts at once: a step takes that, one load of shared memory and one \
+    addition. The paper's ratios need 24 cycles or more. Were an arrival counted only when the warp's stores \
+    to shared memory are done, 26 cycles later, as PTX promises of bar.arrive, they would be 2.67× and 1.28× \
+    here (--set units.barrier_latency_cycles=30)";
 
-/// What a mutex for each warp depends on, found by other policies.
-const MUTEXES: &str = "fifteen warps poll the mutexes of those before them, and who gets the load/store unit next decides how long the one \
-                       whose turn it is takes: 1.23× under LRR, 1.01× under CAWA (--sched); 0.89× in the first round, when all begin together";
+/// What the time of one mutex per warp depends on, found with other policies.
+const MUTEXES: &str = "\
+    fifteen warps poll the mutexes of those before them, and who gets the load/store unit next decides how \
+    long the one whose turn it is takes: 1.23× under LRR, 1.01× under CAWA (--sched); 0.89× in the first \
+    round, when all begin together";
 
 impl Figure4 {
-    /// Rounds differ, by how the turns of those who wait fall; the more, the closer to their mean.
+    /// Rounds differ by the order in which waiting warps poll. The mean needs many of them.
     fn rounds(scale: Scale) -> u32 {
         scale.pick(50, 500)
     }
@@ -79,9 +81,9 @@ impl Experiment for Figure4 {
         for (scheme, _) in SCHEMES {
             plot = plot.group(scheme, [cycles(scheme).ok()]);
         }
-        outcome
-            .compared("Speed relative to atom_lock", "ICS'15", "×")
-            .plot(plot)
-            .note("From the first warp's clock after the barrier to the last one's after its step; the mean of the rounds after the first, which fetches its instructions.")
+        outcome.compared("Speed relative to atom_lock", "ICS'15", "×").plot(plot).note(
+            "From the first warp's clock after the barrier to the last one's after its step; the mean of \
+                   the rounds after the first, which fetches its instructions.",
+        )
     }
 }

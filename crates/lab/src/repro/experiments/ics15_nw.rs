@@ -1,4 +1,4 @@
-//! What the experiments with Needleman-Wunsch have in common: the runs, and the two ways to read a time.
+//! Shared by the experiments with Needleman-Wunsch: the runs, and three readings of their time.
 
 use crate::repro::{Failed, Results, Run};
 
@@ -7,17 +7,17 @@ pub(super) fn run(version: &'static str, size: u32) -> Run {
     Run::work("nw").chip("gtx570").with("version", version).with("size", size)
 }
 
-/// The time of the launch that took longest, in microseconds.
+/// The longest launch in microseconds.
 pub(super) fn longest_us(results: &Results, run: &Run) -> Result<f64, Failed> {
     Ok(results.number(run, "longest_launch_s")? * 1e6)
 }
 
-/// The time of all launches, in microseconds, without what the host takes to launch them.
+/// All launches in microseconds, without the host's launch overhead.
 pub(super) fn total_us(results: &Results, run: &Run) -> Result<f64, Failed> {
     Ok(results.number(run, "kernel_s")? * 1e6)
 }
 
-/// The same with it.
+/// All launches in microseconds, with the host's launch overhead.
 pub(super) fn total_with_overhead_us(results: &Results, run: &Run) -> Result<f64, Failed> {
     Ok(total_us(results, run)? + results.number(run, "launch_overhead_ns")? / 1e3)
 }

@@ -1,19 +1,20 @@
 //! Section 4.2 of ICS'15: instructions of a lock and its release, on atomics and on lock bits.
 
-use crate::repro::tasks::lock_code::LOCK_CODE;
+use crate::repro::procedures::lock_code::LOCK_CODE;
 use crate::repro::{About, Experiment, Outcome, Results, Row, Run, Scale};
 
-/// The experiment.
 pub(super) struct Static;
 
 fn run() -> Run {
-    Run::task(&LOCK_CODE).chip("gtx570")
+    Run::procedure(&LOCK_CODE).chip("gtx570")
 }
 
-/// How the paper's shares come about.
-const READING: &str = "against the four instructions of one atomic (load and lock, operate, store and unlock, branch), as in Listing 1";
+/// What the paper's percentages compare.
+const READING: &str = "\
+    against the four instructions of one atomic (load and lock, operate, store and unlock, branch), as in \
+    Listing 1";
 
-/// Why Listing 3 gives another number.
+/// Why Listing 3 has one instruction more.
 const LISTING: &str = "Listing 3 has one more, SSY, which the machine does not need: 8";
 
 impl Experiment for Static {

@@ -1,17 +1,16 @@
-//! Table 1 of ICS'15: what five ways to synchronize the chain of 16 warps take besides their data.
+//! Table 1 of ICS'15: the memory and lock bits that five schemes need to synchronize the chain of 16 warps.
 
 use crate::repro::{About, Experiment, Outcome, Results, Row, Run, Scale};
 
-/// The experiment.
 pub(super) struct Table1;
 
-/// A scheme's row: shared memory in bytes, lock bits that atomics take, lock bits that the program itself takes.
+/// A row of the table: shared memory in bytes, lock bits taken by atomics, lock bits taken by the program itself.
 struct Scheme {
     name: &'static str,
     bytes: f64,
     implicit: f64,
     explicit: f64,
-    /// Whether the numbers are those of 16 warps.
+    /// Whether the paper's numbers are for 16 warps.
     of_16_warps: bool,
 }
 
@@ -27,8 +26,9 @@ const SCHEMES: [Scheme; 5] = [
     Scheme { of_16_warps: false, ..scheme("warp_vote", 0.0, 0.0, 32.0) },
 ];
 
-/// Paper and kernel cannot be held against each other.
-const OF_32: &str = "the paper's number is that of 32 warps, or of a warp's lanes; 16 warps, which share one lock each, need 16";
+/// Why some of the paper's numbers cannot be compared.
+const OF_32: &str = "\
+    the paper's number is that of 32 warps, or of a warp's lanes; 16 warps, which share one lock each, need 16";
 
 impl Scheme {
     fn run(&self) -> Run {
@@ -65,16 +65,27 @@ impl Experiment for Table1 {
     }
 
     fn evaluate(&self, results: &Results) -> Outcome {
-        let a_warp = |scheme: &Scheme| {
+        let per_warp = |scheme: &Scheme| {
             results.number(&scheme.run(), "figures.lock_shared_bytes").map(|bytes| bytes / 16.0)
         };
         Outcome::new()
             .rows(SCHEMES.iter().flat_map(|scheme| scheme.rows(results)))
-            .row(Row::new("atom_lock: shared memory a warp (Table 2)", "B").paper(128.0).measured(a_warp(&SCHEMES[0])).equal())
-            .row(Row::new("shrd_lock: shared memory a warp (Table 2)", "B").paper(4.0).measured(a_warp(&SCHEMES[2])).equal())
+            .row(
+                Row::new("atom_lock: shared memory a warp (Table 2)", "B")
+                    .paper(128.0)
+                    .measured(per_warp(&SCHEMES[0]))
+                    .equal(),
+            )
+            .row(
+                Row::new("shrd_lock: shared memory a warp (Table 2)", "B")
+                    .paper(4.0)
+                    .measured(per_warp(&SCHEMES[2]))
+                    .equal(),
+            )
             .note(
-                "Bytes are what the launch has beyond the array A; bits are those that the SM's lock unit saw taken, each \
-                 counted once. warp_vote shares the bit of a word of A, so it needs no memory, as Table 1 says; Table 2 gives it 4 bytes a warp.",
+                "Bytes are what the launch has beyond the array A; bits are those that the SM's lock unit saw \
+                 taken, each counted once. warp_vote shares the bit of a word of A, so it needs no memory, as \
+                 Table 1 says; Table 2 gives it 4 bytes a warp.",
             )
     }
 }

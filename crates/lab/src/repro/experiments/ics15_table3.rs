@@ -1,14 +1,13 @@
 //! Table 3: Needleman-Wunsch in three versions, from one tile to 64 × 64.
 //!
-//! The paper's columns for the data-parallel and the tiny-lock version grow with the waves of the longest launch, the one for
-//! atomic locks with the sum of all launches. So each version is read both ways, and the paper's number stands beside the
-//! reading that it follows.
+//! The paper's columns for the data-parallel and the tiny-lock version grow with the waves of the longest launch. The
+//! column for atomic locks grows with the sum of all launches. So each version is read both ways, and the paper's
+//! number stands beside the reading that it follows.
 
 use super::ics15_nw::{longest_us, run, total_us};
 use crate::plot::Plot;
 use crate::repro::{About, Experiment, Outcome, Results, Row, Run, Scale};
 
-/// The experiment.
 pub(super) struct Table3;
 
 /// Sizes, and the paper's microseconds: atomic locks, data-parallel, tiny-locks.
@@ -22,12 +21,11 @@ const TABLE: [(u32, f64, f64, f64); 7] = [
     (1984, 48808.0, 80.0, 165.0),
 ];
 
-/// The sizes of a form.
 fn table(scale: Scale) -> &'static [(u32, f64, f64, f64)] {
     &TABLE[..scale.pick(3, TABLE.len())]
 }
 
-/// The quick form has no size with more tiles on an anti-diagonal than the chip has SMs, but a smaller chip has fewer.
+/// No size of the quick form has more tiles on an anti-diagonal than the chip has SMs, so a smaller chip stands in.
 const FEW_SMS: u32 = 2;
 
 fn on_few_sms(version: &'static str) -> Run {
@@ -46,7 +44,7 @@ impl Experiment for Table3 {
     }
 
     fn runs(&self, scale: Scale) -> Vec<Run> {
-        // The longest first, so that no core is left with one of them at the end.
+        // The longest run first, so that it does not start last and keep one core busy alone.
         let mut runs: Vec<Run> = table(scale)
             .iter()
             .rev()
@@ -129,12 +127,13 @@ impl Experiment for Table3 {
         outcome
             .plot(plot)
             .note(
-                "The paper's times have about 20 µs that do not depend on the work (its tiny-locks take 20 + 29.5 µs a wave); \
-                 ours are kernel cycles at 732 MHz alone, so they are smaller, and ratios compare better than times.",
+                "The paper's times have about 20 µs that do not depend on the work (its tiny-locks take 20 + \
+                 29.5 µs a wave); ours are kernel cycles at 732 MHz alone, so they are smaller, and ratios \
+                 compare better than times.",
             )
             .note(
-                "Columns of the paper follow two readings: data-parallel and tiny-locks the longest launch, atomic locks the sum \
-                 of all. \"296×\" compares one with the other.",
+                "Columns of the paper follow two readings: data-parallel and tiny-locks the longest launch, \
+                 atomic locks the sum of all. \"296×\" compares one with the other.",
             )
     }
 }

@@ -1,4 +1,4 @@
-//! The experiments. One file each, and one line here.
+//! The experiments: one file and one line here for each.
 
 mod fidelity;
 mod hpca18;
@@ -14,7 +14,7 @@ mod isca14;
 
 use super::Experiment;
 
-/// All experiments, in the order they are listed and reported.
+/// All experiments, in the order of lists and reports.
 pub const EXPERIMENTS: &[&dyn Experiment] = &[
     &fidelity::Fidelity,
     &ics15_table1::Table1,

@@ -1,10 +1,12 @@
+//! A made-up experiment goes through the whole of [`reproduce`], and its report is the snapshot of the exports.
+
 use std::sync::Arc;
 
 use super::*;
 use crate::repro::testing::Scratch;
 use crate::repro::{Metrics, RunError};
 
-/// An experiment with a row of each kind; text that has to be escaped is everywhere it can be.
+/// An experiment with a row of each kind. Its texts need escaping wherever that is possible.
 pub(in crate::repro) struct Example;
 
 const SIZES: [u32; 3] = [1, 2, 3];
@@ -37,7 +39,7 @@ impl Experiment for Example {
     }
 }
 
-/// The example, with numbers that are the same each time.
+/// The example with fixed times.
 pub(in crate::repro) fn example() -> Reproduction {
     let scratch = Scratch::new(&format!("example-{:?}", std::thread::current().id()));
     let mut reproduction = reproduced(&scratch, Scale::Quick, &|run, _| Ok(metrics(run))).unwrap();

@@ -1,6 +1,6 @@
-//! Two steps of a Barnes-Hut simulation: TB builds the octree of some bodies, with a lock a child and a barrier that throttles
-//! the attempts; ST sorts the bodies in the order of the tree by wait and signal, as in hpca18's Figure 6c. The paper has
-//! 30,000 bodies: `bodies=30_000`.
+//! Two steps of a Barnes-Hut simulation, from HPCA'18. TB builds the octree of some bodies, with one lock per child
+//! and a barrier that throttles the attempts. ST sorts the bodies in tree order by wait and signal, as in Figure 6c.
+//! The paper's 30,000 bodies are `bodies=30_000`.
 
 mod octree;
 

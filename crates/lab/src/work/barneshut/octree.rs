@@ -1,19 +1,19 @@
-//! The octree of the kernels, on the host. A parent has a higher number than its children.
+//! The kernels' octree on the host. A parent has a higher number than its children.
 
 use warploom::grouped;
 
 use super::Check;
 
-/// A place, and a mass that nothing here depends on.
+/// A position, and a mass that nothing here depends on.
 pub(super) type Body = [f32; 4];
 
-/// Stands for no child.
+/// No child.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// How far the root reaches from the origin in each direction.
+/// Half the side of the root's cube, which is centred at the origin.
 pub(super) const REACH: f32 = 1.0;
 
-/// Nodes below `bodies` are bodies, those from `lowest` to `root` are cells, with eight children each.
+/// Nodes below `bodies` are bodies. Nodes from `lowest` to `root` are cells, with eight children each.
 #[derive(Clone, Debug)]
 pub(super) struct Octree {
     pub bodies: u32,
@@ -23,15 +23,15 @@ pub(super) struct Octree {
 }
 
 impl Octree {
-    /// A root without children, and room for more cells than bodies that lie apart need.
-    pub fn new(bodies: u32) -> Octree {
+    /// A root without children, and room for more cells than bodies at distinct positions need.
+    pub(super) fn new(bodies: u32) -> Octree {
         let cells = 2 * bodies + 64;
         let root = bodies + cells - 1;
         Octree { bodies, root, lowest: root, children: vec![NONE; 8 * cells as usize] }
     }
 
-    /// The tree of all bodies, if it has room.
-    pub fn build(bodies: &[Body]) -> Option<Octree> {
+    /// The tree of all bodies; `None` if it has no room for the cells.
+    pub(super) fn build(bodies: &[Body]) -> Option<Octree> {
         let mut tree = Octree::new(bodies.len() as u32);
         for body in 0..tree.bodies {
             tree.insert(bodies, body)?;
@@ -41,47 +41,47 @@ impl Octree {
 
     fn insert(&mut self, bodies: &[Body], new: u32) -> Option<()> {
         let position = bodies[new as usize];
-        let (mut cell, mut at) = (self.root, Place { middle: [0.0; 3], half: 0.5 * REACH });
+        let (mut cell, mut at) = (self.root, Cube { middle: [0.0; 3], half: 0.5 * REACH });
         loop {
-            let place = self.place(cell, at.octant(position));
+            let slot = self.slot(cell, at.octant(position));
             at.enter(at.octant(position));
-            let child = self.children[place];
+            let child = self.children[slot];
             if child == NONE {
-                self.children[place] = new;
+                self.children[slot] = new;
                 return Some(());
             }
             if child >= self.bodies {
                 cell = child;
                 continue;
             }
-            // A cell with the body that is there; the way goes on in it.
+            // The slot has a body: put it into a new cell, and continue there.
             if self.lowest == self.bodies {
                 return None;
             }
             self.lowest -= 1;
-            self.children[place] = self.lowest;
+            self.children[slot] = self.lowest;
             cell = self.lowest;
-            let below = self.place(cell, at.octant(bodies[child as usize]));
+            let below = self.slot(cell, at.octant(bodies[child as usize]));
             self.children[below] = child;
         }
     }
 
-    fn place(&self, cell: u32, octant: usize) -> usize {
+    fn slot(&self, cell: u32, octant: usize) -> usize {
         8 * (cell - self.bodies) as usize + octant
     }
 
     fn children_of(&self, cell: u32) -> &[u32] {
-        &self.children[self.place(cell, 0)..][..8]
+        &self.children[self.slot(cell, 0)..][..8]
     }
 
-    /// Bodies below each cell.
-    pub fn counts(&self) -> Vec<u32> {
+    /// Number of bodies below each cell.
+    pub(super) fn counts(&self) -> Vec<u32> {
         let mut counts = vec![0; self.children.len() / 8];
         for cell in self.lowest..=self.root {
             let of = |&child: &u32| match child {
                 NONE => 0,
                 body if body < self.bodies => 1,
-                // Lower than its parent, so already counted.
+                // A cell below has a lower number, so it is already counted.
                 cell => counts[(cell - self.bodies) as usize],
             };
             let sum = self.children_of(cell).iter().map(of).sum();
@@ -90,8 +90,8 @@ impl Octree {
         counts
     }
 
-    /// The bodies in the order of the kernel: of a cell, first those of its first child.
-    pub fn leaves(&self) -> Vec<u32> {
+    /// The bodies in the kernel's order: depth first, by octant.
+    pub(super) fn leaves(&self) -> Vec<u32> {
         let (mut leaves, mut rest) = (Vec::new(), vec![self.root]);
         while let Some(node) = rest.pop() {
             match node {
@@ -103,8 +103,9 @@ impl Octree {
         leaves
     }
 
-    /// Whether the same bodies are at the same places. Which number a cell has depends on who was first, the tree does not.
-    pub fn same_as(&self, expected: &Octree) -> Check {
+    /// Whether both trees have the same bodies in the same octants. The numbers of cells depend on the order of
+    /// insertion, so they are not compared.
+    pub(super) fn same_as(&self, expected: &Octree) -> Check {
         let cell = |node: u32| (self.lowest.max(self.bodies)..=self.root).contains(&node);
         let mut rest = vec![(self.root, expected.root)];
         let mut cells = 0u64;
@@ -135,13 +136,13 @@ impl Octree {
     }
 }
 
-/// The middle of a cell, and the way from there to the middles of its octants.
-struct Place {
+/// The cube of a cell: its middle, and the distance from there to the middles of its octants along an axis.
+struct Cube {
     middle: [f32; 3],
     half: f32,
 }
 
-impl Place {
+impl Cube {
     fn octant(&self, body: Body) -> usize {
         (0..3).map(|axis| usize::from(self.middle[axis] < body[axis]) << axis).sum()
     }
@@ -163,7 +164,7 @@ mod tests {
     #[test]
     fn bodies_part_and_are_counted() {
         let tree = Octree::build(&BODIES).unwrap();
-        // 0 and 2 are both in the octant up to 0.5 and part at its middle, 0.125 being that of the cell below.
+        // Bodies 0 and 2 are in the same octant of three cells and part at 0.125, the middle of the fourth.
         let cells = tree.root - tree.lowest + 1;
         assert_eq!(cells, 4);
         assert_eq!(tree.leaves(), [1, 0, 2]);
@@ -180,7 +181,7 @@ mod tests {
             other.insert(&BODIES, body).unwrap();
         }
         assert_eq!(other.same_as(&tree), Ok(said));
-        let root = other.place(other.root, 6);
+        let root = other.slot(other.root, 6);
         other.children[root] = NONE;
         let wrong = format!("octant 6 of cell {} is empty, not body 1", other.root);
         assert_eq!(other.same_as(&tree), Err(wrong));

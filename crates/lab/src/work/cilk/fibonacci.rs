@@ -1,10 +1,10 @@
-//! Fibonacci numbers by naive recursion: hardly any work but channels.
+//! Fibonacci numbers by naive recursion: almost all of the work is in the channels.
 
 use warploom::Result;
 use warploom_flow::Graph;
 use warploom_flow::cilk::Cilk;
 
-use super::{EFFORT, GROUP, LAYOUT, ON, Place, RESERVE, halves, whole, width};
+use super::{EFFORT, GROUP, LAYOUT, ON, RESERVE, Target, halves, whole, width};
 use crate::work::{Bench, Check, Param, Values, Workload, equal, ptx};
 
 const N: Param = Param::new("n", "which number", 16).range(1, 40);
@@ -22,10 +22,10 @@ pub(in crate::work) const WORKLOAD: Workload = Workload {
     run,
 };
 
-/// Where the result goes, and which number; or where, and two terms.
+/// The address of the result and `n`; or the address of the sum and its two terms.
 type Element = [u32; 4];
 
-/// The Cilk program of the paper's Figure 8 as the graph of its Figure 12.
+/// The Cilk program of the paper's Figure 8 as the graph of Figure 12.
 pub(crate) fn graph(n: u32, width: u32, hybrid: bool, result: u64) -> Graph {
     let mut program = Cilk::new("fibonacci", width);
     let recursion = program.recursion(n);
@@ -60,10 +60,10 @@ pub(super) fn graph_of(values: &Values) -> Graph {
 
 fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     let n: u32 = values.get(&N);
-    let mut place = Place::new(bench, values, ptx!("flow/fibonacci"))?;
-    let result = place.words("result", &[0])?;
+    let mut target = Target::new(bench, values, ptx!("flow/fibonacci"))?;
+    let result = target.words("result", &[0])?;
     let hybrid = values.word(&POLICY) == "hybrid";
-    place.run(values, &mut graph(n, values.get(&WIDTH), hybrid, result.address()))?;
+    target.run(values, &mut graph(n, values.get(&WIDTH), hybrid, result.address()))?;
     let expected = (0..n).fold((0u32, 1u32), |(a, b), _| (b, a + b)).0;
-    Ok(equal("Fibonacci numbers", &place.read(&result)?, &[expected]))
+    Ok(equal("Fibonacci numbers", &target.read(&result)?, &[expected]))
 }

@@ -1,4 +1,4 @@
-//! Queens without tasks: the host places the first ones, a thread counts the rest of a board.
+//! Queens without tasks: the host places the first queens, and each thread counts the completions of one board.
 
 use warploom::{Launch, Result, args};
 
@@ -7,7 +7,7 @@ use crate::work::{Bench, Check, Param, Values, Workload, equal, ptx};
 
 const PLACED: Param = Param::new("placed", "queens that the host places", 4).range(1, 8);
 
-/// Threads of a block, as in the kernel.
+/// Threads per CTA, as in the kernel.
 const THREADS: usize = 128;
 
 pub(in crate::work) const WORKLOAD: Workload = Workload {

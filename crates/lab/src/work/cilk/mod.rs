@@ -1,5 +1,5 @@
-//! The Cilk programs of the ISCA'14 paper on channels, and one that it compares them with. Each has a graph for the device and
-//! for the host (`docs/channels.md`).
+//! The Cilk programs of the ISCA'14 paper on channels, and one conventional kernel that the paper compares them with.
+//! Each program has a graph that runs on the device and on the host (`docs/channels.md`).
 
 pub(crate) mod fibonacci;
 mod flat;
@@ -32,12 +32,12 @@ const EFFORT: Param =
     Param::new("effort", "times the instructions that the scheduler's firmware executes", 1).range(1, 1000);
 const ON: Param = Param::word("on", "runs on the device, or on the threads of the host", &["device", "host"]);
 
-/// A channel's width, by default the paper's.
+/// The width of a channel. The default is the paper's.
 const fn width(default: i64) -> Param {
     Param::new("width", "elements of a channel, a power of two", default).range(0, 1 << 28)
 }
 
-/// The graph of a workload that has one, as it would run with these values.
+/// The graph that a workload runs with these values, if it runs one.
 pub(super) fn graph_of(workload: &Workload, values: &Values) -> Option<Graph> {
     let mut graph = match workload.name {
         name if name == FIBONACCI.name => fibonacci::graph_of(values),
@@ -56,26 +56,26 @@ fn shape(graph: &mut Graph, values: &Values) {
     graph.group(values.get(&GROUP)).lane_by_lane(values.word(&RESERVE) == "lane");
 }
 
-/// What these workloads run on.
-enum Place<'b, 'a> {
+/// What a program runs on.
+enum Target<'b, 'a> {
     Device(&'b mut Bench<'a>, Module),
     Host(Arena<AtomicU32>),
 }
 
-impl<'b, 'a> Place<'b, 'a> {
+impl<'b, 'a> Target<'b, 'a> {
     fn new(bench: &'b mut Bench<'a>, values: &Values, kernels: (&str, &str)) -> Result<Self> {
         if values.word(&ON) == "host" {
-            return Ok(Place::Host(Arena::new(0x1_0000, 0)));
+            return Ok(Target::Host(Arena::new(0x1_0000, 0)));
         }
         let module = bench.load(kernels)?;
-        Ok(Place::Device(bench, module))
+        Ok(Target::Device(bench, module))
     }
 
-    /// Words in its memory. They stay as long as it does.
+    /// Allocates words that live as long as the target.
     fn words(&mut self, name: &str, words: &[u32]) -> Result<Words> {
         Ok(match self {
-            Place::Device(bench, _) => Words::Device(bench.gpu.buffer_named(name, words)?),
-            Place::Host(memory) => Words::Host(memory.buffer(words), words.len()),
+            Target::Device(bench, _) => Words::Device(bench.gpu.buffer_named(name, words)?),
+            Target::Host(memory) => Words::Host(memory.buffer(words), words.len()),
         })
     }
 
@@ -83,21 +83,21 @@ impl<'b, 'a> Place<'b, 'a> {
     fn run(&mut self, values: &Values, graph: &mut Graph) -> Result<()> {
         shape(graph, values);
         match self {
-            Place::Device(bench, module) => bench.flow(graph, module, values.get(&EFFORT)),
-            Place::Host(memory) => graph.run_on_host(memory).map(|_| ()).map_err(refused),
+            Target::Device(bench, module) => bench.flow(graph, module, values.get(&EFFORT)),
+            Target::Host(memory) => graph.run_on_host(memory).map(|_| ()).map_err(refused),
         }
     }
 
     fn read(&self, words: &Words) -> Result<Vec<u32>> {
         match (self, words) {
-            (Place::Device(bench, _), Words::Device(buffer)) => buffer.read(bench.gpu),
-            (Place::Host(memory), &Words::Host(address, count)) => Ok(memory.read(address, count)),
+            (Target::Device(bench, _), Words::Device(buffer)) => buffer.read(bench.gpu),
+            (Target::Host(memory), &Words::Host(address, count)) => Ok(memory.read(address, count)),
             _ => Ok(Vec::new()),
         }
     }
 }
 
-/// Words on a device or on the host.
+/// Words in the memory of a [`Target`].
 enum Words {
     Device(warploom::Buffer<u32>),
     Host(u64, usize),
@@ -112,7 +112,7 @@ impl Words {
     }
 }
 
-/// An address in two words, as elements hold it.
+/// An address as two words, as elements hold it.
 fn halves(address: u64) -> [u32; 2] {
     [address as u32, (address >> 32) as u32]
 }
@@ -121,7 +121,7 @@ fn whole([low, high]: [u32; 2]) -> u64 {
     low as u64 | (high as u64) << 32
 }
 
-/// What a device has to say, or why a graph is refused.
+/// The device's error, or the reason why a graph is refused.
 pub(super) fn refused(error: FlowError) -> Error {
     match error {
         FlowError::Device(error) => error,
@@ -129,7 +129,7 @@ pub(super) fn refused(error: FlowError) -> Error {
     }
 }
 
-/// Whether a device can run graphs at all.
+/// Whether a device can run graphs.
 pub(super) fn has_aggregator(gpu: &Device) -> bool {
     gpu.chip().is_some_and(|chip| chip.aggregator.is_some())
 }

@@ -1,10 +1,10 @@
-//! Placements of queens: a task for each column that is not attacked, and the last rows in one task.
+//! Placements of queens: a task per column that is not attacked. The last rows are counted within one task.
 
 use warploom::Result;
 use warploom_flow::Graph;
 use warploom_flow::cilk::Cilk;
 
-use super::{EFFORT, GROUP, LAYOUT, ON, Place, RESERVE, halves, whole, width};
+use super::{EFFORT, GROUP, LAYOUT, ON, RESERVE, Target, halves, whole, width};
 use crate::work::{Bench, Check, Param, Values, Workload, equal, ptx};
 
 /// The kernels have room for 16 columns.
@@ -19,7 +19,7 @@ pub(in crate::work) const WORKLOAD: Workload = Workload {
     run,
 };
 
-/// Attacked columns and diagonals.
+/// Attacked columns and diagonals, as bits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Board {
     pub columns: u32,
@@ -28,8 +28,8 @@ pub(crate) struct Board {
 }
 
 impl Board {
-    /// Boards with a queen more, in the next row.
-    pub fn next(self, n: u32) -> impl Iterator<Item = Board> {
+    /// All boards with one more queen in the next row.
+    pub(crate) fn next(self, n: u32) -> impl Iterator<Item = Board> {
         let open = !(self.columns | self.left | self.right) & ((1 << n) - 1);
         (0..n).map(|column| 1 << column).filter(move |column| open & column != 0).map(move |column| Board {
             columns: self.columns | column,
@@ -38,28 +38,28 @@ impl Board {
         })
     }
 
-    /// How many ways there are to fill so many rows more.
-    pub fn solutions(self, n: u32, rows: u32) -> u32 {
+    /// The number of ways to fill so many more rows.
+    pub(crate) fn solutions(self, n: u32, rows: u32) -> u32 {
         if rows == 0 { 1 } else { self.next(n).map(|board| board.solutions(n, rows - 1)).sum() }
     }
 }
 
-/// Where the result goes, the board, and the row.
-type Task = [u32; 6];
+/// The address of the result, the board, and the row.
+type Element = [u32; 6];
 
-/// Where the sum goes, how many terms, and the terms.
+/// The address of the sum, the number of terms, and the terms.
 type Counts = [u32; 20];
 const FIRST_COUNT: u32 = 4;
 
 pub(crate) fn graph(n: u32, serial: u32, width: u32, result: u64) -> Graph {
     let mut program = Cilk::new("queens", width);
     let recursion = program.recursion(n.saturating_sub(serial) + 1);
-    let queens = program.task::<Task>(recursion, "queens");
+    let queens = program.task::<Element>(recursion, "queens");
     let sum = program.after_sync::<Counts>(recursion, "queens_sum");
-    program.spawns::<Task>(queens, queens, n).syncs::<Counts>(queens, sum);
+    program.spawns::<Element>(queens, queens, n).syncs::<Counts>(queens, sum);
     program.constants(queens, [sum.stack.into(), n.into(), serial.into()]);
     program.on_host(queens, move |lane| {
-        let [low, high, columns, left, right, row] = lane.read::<Task>();
+        let [low, high, columns, left, right, row] = lane.read::<Element>();
         let board = Board { columns, left, right };
         if n - row <= serial {
             return lane.memory().store(whole([low, high]), board.solutions(n, n - row));
@@ -93,8 +93,8 @@ pub(super) fn graph_of(values: &Values) -> Graph {
 
 fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     let n: u32 = values.get(&N);
-    let mut place = Place::new(bench, values, ptx!("flow/queens"))?;
-    let result = place.words("result", &[0])?;
-    place.run(values, &mut graph(n, values.get(&SERIAL), values.get(&WIDTH), result.address()))?;
-    Ok(equal("counts of placements", &place.read(&result)?, &[Board::default().solutions(n, n)]))
+    let mut target = Target::new(bench, values, ptx!("flow/queens"))?;
+    let result = target.words("result", &[0])?;
+    target.run(values, &mut graph(n, values.get(&SERIAL), values.get(&WIDTH), result.address()))?;
+    Ok(equal("counts of placements", &target.read(&result)?, &[Board::default().solutions(n, n)]))
 }

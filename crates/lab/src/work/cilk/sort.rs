@@ -1,10 +1,10 @@
-//! Merge sort in four ways; merges are recursive, too.
+//! Merge sort of four parts. Merges are recursive, too.
 
 use warploom::Result;
 use warploom_flow::cilk::Cilk;
 use warploom_flow::{Graph, Lane};
 
-use super::{EFFORT, GROUP, LAYOUT, ON, Place, RESERVE, halves, whole, width};
+use super::{EFFORT, GROUP, LAYOUT, ON, RESERVE, Target, halves, whole, width};
 use crate::random::Random;
 use crate::work::{Bench, Check, Param, SEED, Values, Workload, equal, ptx};
 
@@ -19,10 +19,10 @@ pub(in crate::work) const WORKLOAD: Workload = Workload {
     run,
 };
 
-/// First number and how many.
+/// First number and count.
 type Range = [u32; 2];
 
-/// Three addresses, and how many numbers are at the first two.
+/// Addresses of both inputs and of the output, and the counts of the inputs.
 type Merge = [u32; 8];
 
 fn merge([x, y, out]: [u64; 3], x_count: u32, y_count: u32) -> Merge {
@@ -30,10 +30,11 @@ fn merge([x, y, out]: [u64; 3], x_count: u32, y_count: u32) -> Merge {
     [a, b, c, d, e, f, x_count, y_count]
 }
 
-/// Levels that quarters and merges of so many numbers need. A merge's larger part has at most three quarters of its numbers.
+/// Levels of recursion of the sort and of a merge. The larger part of a merge has at most three quarters of its
+/// numbers.
 fn levels(count: u32, base: u32) -> (u32, u32) {
     let ratio = (count as f64 / base as f64).max(1.0);
-    // Of a count that four does not divide, one quarter has up to three numbers more.
+    // If four does not divide the count, one quarter has up to three numbers more.
     let quarters = ratio.log(4.0).ceil() as u32 + 2;
     (quarters, (ratio.ln() / (4.0f64 / 3.0).ln()).ceil() as u32 + 6)
 }
@@ -123,11 +124,11 @@ pub(super) fn graph_of(values: &Values) -> Graph {
 fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     let (count, base): (u32, u32) = (values.get(&COUNT), values.get(&BASE));
     let mut numbers = Random::new(values.get(&SEED)).words(count as usize);
-    let mut place = Place::new(bench, values, ptx!("flow/sort"))?;
-    let sorted = place.words("numbers", &numbers)?;
-    let other = place.words("other", &vec![0; count as usize])?;
+    let mut target = Target::new(bench, values, ptx!("flow/sort"))?;
+    let sorted = target.words("numbers", &numbers)?;
+    let other = target.words("other", &vec![0; count as usize])?;
     let mut graph = graph(count, base, values.get(&WIDTH), sorted.address(), other.address());
-    place.run(values, &mut graph)?;
+    target.run(values, &mut graph)?;
     numbers.sort_unstable();
-    Ok(equal("numbers", &place.read(&sorted)?, &numbers))
+    Ok(equal("numbers", &target.read(&sorted)?, &numbers))
 }

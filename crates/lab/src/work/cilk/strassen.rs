@@ -1,13 +1,13 @@
-//! A product of matrices by recursion into tiles of 16x16, whose products are added atomically.
+//! A product of matrices by recursion down to 16x16 tiles, whose products are added atomically.
 //!
-//! The paper calls it Strassen. Its 587 wavefronts are those of eight products a level (32,768 tiles and what is above them,
-//! each level rounded up), so that is what this does; Strassen's seven would make 310.
+//! The paper calls it Strassen. Its 587 wavefronts are those of eight products per level (32,768 tiles and the levels
+//! above them, each rounded up), so this program has eight. Strassen's seven would make 310.
 
 use warploom::Result;
 use warploom_flow::Graph;
 use warploom_flow::cilk::Cilk;
 
-use super::{EFFORT, GROUP, LAYOUT, ON, Place, RESERVE, width};
+use super::{EFFORT, GROUP, LAYOUT, ON, RESERVE, Target, width};
 use crate::random::Random;
 use crate::work::{Bench, Check, Param, SEED, Values, Workload, equal, ptx};
 
@@ -81,15 +81,15 @@ fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     }
     let n = size as usize;
     let mut random = Random::new(values.get(&SEED));
-    // Small whole numbers: their sums are exact, in whatever order they are added.
+    // Small integers: their sums are exact in any order.
     let mut matrix = || random.words(n * n).into_iter().map(|word| (word % 8) as f32).collect::<Vec<_>>();
     let (xs, ys) = (matrix(), matrix());
-    let mut place = Place::new(bench, values, ptx!("flow/strassen"))?;
+    let mut target = Target::new(bench, values, ptx!("flow/strassen"))?;
     let bits = |floats: &[f32]| floats.iter().map(|float| float.to_bits()).collect::<Vec<_>>();
-    let (a, b) = (place.words("a", &bits(&xs))?, place.words("b", &bits(&ys))?);
-    let c = place.words("c", &vec![0; n * n])?;
+    let (a, b) = (target.words("a", &bits(&xs))?, target.words("b", &bits(&ys))?);
+    let c = target.words("c", &vec![0; n * n])?;
     let addresses = [a.address(), b.address(), c.address()];
-    place.run(values, &mut graph(size, values.get(&WIDTH), addresses))?;
-    let product: Vec<f32> = place.read(&c)?.into_iter().map(f32::from_bits).collect();
+    target.run(values, &mut graph(size, values.get(&WIDTH), addresses))?;
+    let product: Vec<f32> = target.read(&c)?.into_iter().map(f32::from_bits).collect();
     Ok(equal("elements", &product, &super::super::matmul::product(&xs, &ys, n)))
 }

@@ -1,4 +1,4 @@
-//! Bodies and flows: particles in boxes (lava), the flux between the cells of a mesh (CFD).
+//! Lava: forces between particles in boxes. CFD: the flux between the cells of a mesh.
 
 use warploom::{Launch, Result, args};
 
@@ -71,7 +71,7 @@ fn cfd(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
         [1.0 + 0.1 * v[0], 0.1 * v[1], 0.1 * v[2], 0.1 * v[3], 2.5 + 0.1 * v[4]]
     };
     let mut states: Vec<State> = (0..n).map(&mut cell).collect();
-    // One face in sixteen has no cell behind it.
+    // One face in sixteen is a boundary without a cell behind it.
     let neighbours: Vec<u32> =
         (0..FACES * n).map(|_| if random.once_in(16) { u32::MAX } else { random.below(n) as u32 }).collect();
     let normals = random.floats(3 * FACES * n);
@@ -108,13 +108,13 @@ fn cfd(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     Ok(close("variables", &from.read(bench.gpu)?, &columns(&states), 1e-4))
 }
 
-/// Pressure and the speed of sound.
+/// Pressure and speed of sound.
 fn gas(&[density, x, y, z, energy]: &State) -> (f32, f32) {
     let pressure = 0.4 * (energy - 0.5 * (x * x + y * y + z * z) / density);
     (pressure, (1.4 * pressure / density).sqrt())
 }
 
-/// Through a face: the mean of both sides', and a part of their difference.
+/// The flux through a face: the mean of both sides, and a share of their difference.
 fn flux(me: &State, it: &State, normal: [f32; 3]) -> State {
     let ((my_pressure, my_sound), (its_pressure, its_sound)) = (gas(me), gas(it));
     let through = |s: &State| (0..3).map(|axis| s[axis + 1] * normal[axis]).sum::<f32>() / s[0];

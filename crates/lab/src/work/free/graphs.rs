@@ -1,4 +1,4 @@
-//! Breadth-first search, a launch a level.
+//! Breadth-first search with one launch per level.
 
 use warploom::{Launch, Result, args};
 
@@ -17,7 +17,7 @@ pub(super) const WORKLOAD: Workload = Workload {
     run,
 };
 
-/// The level of a vertex that is not reached.
+/// The level of a vertex that was not reached.
 const FAR: u32 = u32::MAX;
 
 fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
@@ -36,7 +36,7 @@ fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     let module = bench.load(ptx!("bfs"))?;
     let kernel = module.kernel("bfs")?;
     let rows_buffer = bench.gpu.buffer_named("rows", &rows)?;
-    // A graph may have no edge, a buffer has at least a word.
+    // The graph may have no edges, but a buffer has at least one word.
     let edges: &[u32] = if columns.is_empty() { &[0] } else { &columns };
     let columns_buffer = bench.gpu.buffer_named("columns", edges)?;
     let levels_buffer = bench.gpu.buffer_named("levels", &levels)?;

@@ -1,4 +1,4 @@
-//! Grids: heat (hot spot), speckle (SRAD), cheapest ways (path finder).
+//! Grids: heat (hot spot), speckle (SRAD), cheapest paths (path finder).
 
 use warploom::{Launch, Result, args};
 
@@ -6,9 +6,9 @@ use super::check::{close, equal};
 use super::{Bench, Check, Param, SEED, Values, Workload, ptx};
 use crate::random::Random;
 
-/// Threads of a CTA in either direction.
+/// Threads of a CTA per dimension.
 const TILE: u32 = 16;
-/// Columns of a CTA of path finder.
+/// Threads of a path finder CTA, one per column.
 const SPAN: u32 = 256;
 
 const SIZE: Param = Param::new("size", "rows of the grid", 64).range(1, 16_384);
@@ -38,11 +38,11 @@ pub(super) const PATHFINDER: Workload = Workload {
     run: pathfinder,
 };
 
-/// A square with itself beyond its edges.
+/// A square grid. A neighbour beyond the edge is the edge cell itself.
 struct Grid<'a>(&'a [f32], usize);
 
 impl Grid<'_> {
-    /// Here; west, east, north, south.
+    /// The cell, and its neighbours in the west, east, north and south.
     fn around(&self, x: usize, y: usize) -> (f32, [f32; 4]) {
         let Grid(cells, n) = *self;
         let (right, down) = ((x + 1).min(n - 1), (y + 1).min(n - 1));

@@ -6,7 +6,7 @@ use super::check::close;
 use super::{Bench, Check, Param, SEED, Values, Workload, ptx};
 use crate::random::Random;
 
-/// Rows of the decomposition's block.
+/// Rows of a block of the decomposition.
 const BLOCK: u32 = 16;
 
 const ROWS: Param = Param::new("size", "rows of the matrix", 64).range(16, 4096).multiple_of(BLOCK as i64);
@@ -26,7 +26,7 @@ pub(super) const GAUSSIAN: Workload = Workload {
     run: gaussian,
 };
 
-/// With a heavy diagonal, so that no rows need to be exchanged.
+/// Diagonally dominant, so that no pivoting is needed.
 fn matrix(random: &mut Random, n: usize) -> Vec<f32> {
     let mut a = random.floats(n * n);
     (0..n).for_each(|i| a[i * n + i] += n as f32);
@@ -86,7 +86,7 @@ fn gaussian(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
         bench.launch(&eliminate, launch, args![&a_buffer, &right_buffer, &factors, size, k])?;
     }
 
-    // What remains is a triangle.
+    // An upper triangle remains; substitute backwards.
     let (a, mut x) = (a_buffer.read(bench.gpu)?, right_buffer.read(bench.gpu)?);
     for i in (0..n).rev() {
         let known: f32 = (i + 1..n).map(|j| a[i * n + j] * x[j]).sum();

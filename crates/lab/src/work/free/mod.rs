@@ -1,5 +1,5 @@
-//! Fourteen kernels without synchronization beyond barriers, of the kinds that Rodinia has: what a detector of spinning must
-//! leave alone. Each is checked against the host: exactly where numbers are whole, else with the tolerance it says.
+//! Fourteen kernels free of synchronization beyond barriers, of the kinds in Rodinia: a detector of spinning must
+//! leave them alone. Integers are checked for equality, floats within the tolerance that each kernel states.
 
 mod flows;
 mod graphs;

@@ -1,4 +1,4 @@
-//! Back-propagation: a layer of a neural network forward, and its weights after an error.
+//! Back-propagation: one layer of a neural network forward, then the adjustment of its weights.
 
 use warploom::{Launch, Result, args};
 
@@ -20,7 +20,7 @@ pub(super) const WORKLOAD: Workload = Workload {
 
 const RATE: f32 = 0.3;
 const MOMENTUM: f32 = 0.3;
-/// Threads of the second kernel's CTA in either direction.
+/// Threads of the second kernel's CTA per dimension.
 const TILE: u32 = 16;
 
 fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {

@@ -36,7 +36,7 @@ pub(super) const NN: Workload = Workload {
     run: nn,
 };
 
-/// Whole numbers below 256, whose squares have exact sums.
+/// Integers below 256, whose squares have exact sums.
 fn whole(random: &mut Random, count: usize) -> Vec<f32> {
     (0..count).map(|_| random.below(256) as f32).collect()
 }
@@ -89,7 +89,7 @@ fn nearest(point: &[f32], centers: &[f32]) -> u32 {
     best
 }
 
-/// The means, in whole numbers; a center without points stays.
+/// Moves each center to the mean of its points, rounded. A center without points stays.
 fn means(points: &[f32], nearest: &[u32], centers: &mut [f32], features: usize) {
     for (number, center) in centers.chunks_mut(features).enumerate() {
         let of = |point: &&[f32], at: usize| f64::from(point[at]);
@@ -113,7 +113,7 @@ fn streamcluster(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     let mut random = Random::new(values.get(&SEED));
     let by_feature = whole(&mut random, n * features);
     let point = |i: usize| -> Vec<f32> { (0..features).map(|f| by_feature[f * n + i]).collect() };
-    // All points belong to the first one until a nearer one is tried.
+    // All points belong to the first point until a nearer candidate comes.
     let first = point(0);
     let mut costs: Vec<f32> = (0..n).map(|i| squared(&point(i), &first)).collect();
 

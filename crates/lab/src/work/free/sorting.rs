@@ -1,4 +1,4 @@
-//! Merge sort: tiles in shared memory, then merges of ever longer runs. Its loops grow by powers of two.
+//! Merge sort: tiles in shared memory, then merges of ever longer sequences. Its loop counters grow by powers of two.
 
 use warploom::{Launch, Result, args};
 

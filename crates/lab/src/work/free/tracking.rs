@@ -1,4 +1,4 @@
-//! Heart wall: points of a wall, tracked from frame to frame. Its loops over pixels grow by the threads of a CTA.
+//! Heart wall: points tracked from frame to frame. Its loops over pixels advance by the threads of a CTA.
 
 use warploom::{Launch, Result, args};
 
@@ -59,26 +59,26 @@ fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     Ok(equal("coordinates", &places_buffer.read(bench.gpu)?, &places))
 }
 
-/// Noise.
+/// Random pixels.
 fn frame(random: &mut Random, side: usize) -> Vec<u8> {
     (0..side * side).map(|_| random.below(256) as u8).collect()
 }
 
-/// The same frame, moved.
+/// The frame moved by a random distance.
 fn shifted(random: &mut Random, frame: &[u8], side: usize, most: usize) -> Vec<u8> {
     let (dx, dy) = (random.below(most + 1), random.below(most + 1));
     let pixel = |x: usize, y: usize| frame[(y + dy) % side * side + (x + dx) % side];
     (0..side * side).map(|at| pixel(at % side, at / side)).collect()
 }
 
-/// The square around a place.
+/// The square patch around a position.
 fn cut(frame: &[u8], side: usize, at: &[u32], radius: usize) -> Vec<u8> {
     let (x, y) = (at[0] as usize - radius, at[1] as usize - radius);
     let patch = 2 * radius + 1;
     (0..patch * patch).map(|e| frame[(y + e / patch) * side + x + e % patch]).collect()
 }
 
-/// Moves a place to where the template fits best.
+/// Moves a position to where the template fits best.
 fn track(frame: &[u8], side: usize, template: &[u8], at: &mut [u32], radius: usize, reach: usize) {
     let moves = 2 * reach + 1;
     let [x, y] = [at[0] as usize - reach, at[1] as usize - reach];

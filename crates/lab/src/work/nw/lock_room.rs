@@ -1,26 +1,22 @@
 //! How many tiles an SM has lock bits for.
 //!
-//! The bits belong to the SM and follow from addresses, so blocks that are resident together may want the same ones; two
-//! producers with one bit wait for each other for ever. Nothing on the chip prevents it: the bits are no resource that
-//! limits occupancy. But shared memory is, and blocks lie in it one after the other. So a block asks for as much
-//! shared memory as it takes until those that fit have bits of their own.
+//! Lock bits belong to the SM and follow from addresses, so CTAs that are resident together may use the same ones.
+//! Two producers with one bit wait for each other forever. The chip does not prevent it: lock bits do not limit
+//! occupancy. But shared memory does, and CTAs lie in it one after another. So a CTA asks for additional shared
+//! memory until all CTAs that fit use distinct bits.
 
 use warploom::{Chip, Error, Result};
 
-/// What a CTA takes of an SM.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cta<'a> {
-    /// The kernel's name.
     pub kernel: &'a str,
-    /// Shared memory that the kernel declares.
     pub shared_bytes: u32,
-    /// Its threads.
     pub threads: u32,
-    /// Words of shared memory, in one piece, whose lock bits it takes.
+    /// Contiguous words of shared memory whose lock bits the CTA takes.
     pub lock_words: u32,
 }
 
-/// Bytes of dynamic shared memory, without use of their own, with which no two resident CTAs share a lock bit.
+/// Bytes of unused dynamic shared memory with which no two resident CTAs share a lock bit.
 pub(super) fn padding(chip: &Chip, cta: Cta<'_>) -> Result<u32> {
     let Cta { kernel, shared_bytes: fixed, threads, lock_words: words } = cta;
     let (bits, sm) = (chip.lock.bits, &chip.sm);
@@ -28,7 +24,8 @@ pub(super) fn padding(chip: &Chip, cta: Cta<'_>) -> Result<u32> {
         let has = if bits == 0 { "none".to_string() } else { bits.to_string() };
         let wanted = words.next_power_of_two();
         let message = format!(
-            "kernel `{kernel}` takes {words} lock bits an SM; the chip `{}` has {has}: see --chip gtx570 and --set lock.bits={wanted}",
+            "kernel `{kernel}` takes {words} lock bits an SM; the chip `{}` has {has}: see --chip gtx570 and \
+             --set lock.bits={wanted}",
             chip.name
         );
         return Err(Error::Link(message));
@@ -40,14 +37,14 @@ pub(super) fn padding(chip: &Chip, cta: Cta<'_>) -> Result<u32> {
     };
     let unit = sm.shared_unit_bytes.max(4);
     let sizes = (fixed.next_multiple_of(unit).max(unit)..=sm.shared_bytes).step_by(unit as usize);
-    // The first is the one that most CTAs fit with; the last, with room for one, always does.
+    // The first size that works admits the most CTAs. The largest, with room for one CTA, always works.
     let bytes = sizes.into_iter().find(fits).unwrap_or(fixed);
     Ok(bytes - fixed)
 }
 
-/// Whether pieces of `words` bits that begin every `pitch` bits do not overlap, counted round the unit.
+/// Whether pieces of `words` bits that start every `pitch` bits are disjoint, modulo `bits`.
 fn apart(pieces: u32, pitch: u32, words: u32, bits: u32) -> bool {
-    // The first piece and any other: all pairs are such a pair, moved.
+    // By symmetry it is enough to compare every piece with the first.
     (1..pieces).all(|piece| {
         let begin = piece * pitch % bits;
         begin >= words && bits - begin >= words

@@ -1,6 +1,7 @@
-//! Needleman-Wunsch in six versions: the three of the ICS'15 paper, the one it describes and does not measure, and two beyond.
+//! Needleman-Wunsch in six versions: the three that the ICS'15 paper measures, one that it only describes, and two
+//! beyond the paper.
 //!
-//! `problem.rs` is what is computed, `version.rs` how, `lock_room.rs` how many tiles with lock bits fit on an SM.
+//! `problem.rs` has what is computed, `version.rs` how, `lock_room.rs` how many tiles with lock bits fit an SM.
 
 mod lock_room;
 mod problem;
@@ -41,12 +42,12 @@ pub(super) const WORKLOAD: Workload = Workload {
     run,
 };
 
-/// The chip that the version asks for, if none is named: the paper's, where it needs its lock bits.
+/// The chip to simulate if none is named: the paper's if the version needs lock bits.
 pub(super) fn chip(values: &Values) -> Option<&'static str> {
     version(values, None).needs_lock_bits().then_some("gtx570")
 }
 
-/// The version that is asked for, on a chip.
+/// The requested version. With `tile=auto` it depends on the lock bits of the chip.
 pub(crate) fn version(values: &Values, chip: Option<&Chip>) -> Version {
     let cells = values.word(&CELLS).parse().unwrap_or(16);
     let bits = chip.map_or(0, |chip| chip.lock.bits);

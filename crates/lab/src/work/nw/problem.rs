@@ -1,39 +1,40 @@
-//! What is computed: the scores of all prefixes of two sequences, and the host's own way to them.
+//! What is computed: the scores of all prefixes of two sequences, and the host's own computation of them.
 
 use std::ops::RangeInclusive;
 
 use crate::random::Random;
 
-/// A random field's scores of two letters lie between these, as those of the usual substitution matrices do.
+/// Range of random scores, as in usual substitution matrices.
 const FIELD: RangeInclusive<i32> = -4..=11;
 
-/// Two sequences to align, as what aligning any two of their letters earns, and what a gap costs.
+/// Two sequences to align: the score of every pair of letters, and the cost of a gap.
 #[derive(Clone, Debug)]
 pub(crate) struct Problem {
     /// Letters of the first sequence.
     pub rows: u32,
-    /// Letters of the second.
+    /// Letters of the second sequence.
     pub columns: u32,
-    /// What a letter of the first and one of the second earn, row by row.
+    /// Scores of all pairs, row by row.
     pub gains: Vec<i32>,
-    /// What a letter without a partner costs.
+    /// Cost of a letter without a partner.
     pub penalty: i32,
 }
 
 impl Problem {
-    /// From what two letters earn.
+    /// From two sequences and the score of a pair.
     pub(crate) fn of<T: Copy>(a: &[T], b: &[T], gain: impl Fn(T, T) -> i32, penalty: i32) -> Problem {
         let gains = a.iter().flat_map(|&a| b.iter().map(move |&b| (a, b))).map(|(a, b)| gain(a, b)).collect();
         Problem { rows: a.len() as u32, columns: b.len() as u32, gains, penalty }
     }
 
-    /// A field of random scores that belong to no letters, as in the ICS'15 paper.
+    /// A field of random scores without letters, as in the ICS'15 paper.
     pub(crate) fn random(rows: u32, columns: u32, penalty: i32, random: &mut Random) -> Problem {
         let gains = (0..rows as usize * columns as usize).map(|_| random.between(FIELD)).collect();
         Problem { rows, columns, gains, penalty }
     }
 
-    /// Scores of one row and column more than there are letters, of which the first are filled: i gaps cost i penalties.
+    /// A score matrix with one row and column more than letters, of which the first are filled: i gaps cost i
+    /// penalties.
     pub(crate) fn border(&self) -> Vec<i32> {
         let (rows, columns) = (self.rows as usize + 1, self.columns as usize + 1);
         let gaps = |count: usize| self.penalty.wrapping_mul(-(count as i32));
@@ -43,7 +44,7 @@ impl Problem {
         scores
     }
 
-    /// All scores, row by row. Like those of the kernels, the integers wrap.
+    /// All scores, row by row. Integers wrap, as in the kernels.
     pub(crate) fn scores(&self) -> Vec<i32> {
         let mut scores = self.border();
         let pitch = self.columns as usize + 1;

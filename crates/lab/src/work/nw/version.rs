@@ -1,4 +1,4 @@
-//! The ways to fill the scores, and how each is launched.
+//! The versions of the computation, and how each is launched.
 
 use warploom::{Buffer, Error, Kernel, Launch, Module, Result, args};
 
@@ -6,34 +6,36 @@ use super::lock_room::{self, Cta};
 use super::problem::Problem;
 use crate::work::{Bench, ptx};
 
-/// The names of the versions, in the order of [`Version`].
+/// In the order of [`Version`].
 pub(super) const NAMES: &[&str] = &["data-parallel", "atomic", "tiny", "private", "multi", "grid"];
 
-/// How the threads of a tile come to its scores.
+/// How the threads of a tile compute its scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
-    /// A warp a tile, a barrier after each of its anti-diagonals.
+    /// One warp per tile, with a barrier after each anti-diagonal.
     DataParallel,
-    /// A thread a cell, which wait for each other with atomic spin locks.
+    /// One thread per cell. Threads wait with atomic spin locks.
     Atomic,
-    /// A thread a cell, which wait with lock bits; consumers share a channel. Tiles have this many cells a side.
+    /// One thread per cell. Threads wait with lock bits, and consumers share a channel. Tiles have `tile` cells per
+    /// side.
     Tiny { tile: u32 },
-    /// The same with a channel, and a lock bit, for every consumer.
+    /// As [`Tiny`](Version::Tiny), with one channel and one lock bit per consumer.
     Private { tile: u32 },
-    /// A thread has so many cells of a row, in step with its neighbours in the warp, and one lock bit for the next warp.
+    /// One thread per `cells` cells of a row, in step with its neighbours in the warp, and one lock bit for the next
+    /// warp.
     Multi { cells: u32 },
-    /// The same, and all tiles are in one launch, where they wait for each other.
+    /// As [`Multi`](Version::Multi), with all tiles in one launch, in which they wait for each other.
     Grid { cells: u32 },
 }
 
-/// What is launched.
+/// What is launched for a version.
 struct Plan {
     module: (&'static str, &'static str),
-    /// The name of the kernels, without the half that they are for.
+    /// Base name of the kernels, without the suffix `_grow` or `_shrink`.
     kernel: String,
     tile: u32,
     block: (u32, u32),
-    /// Lock bits of a tile.
+    /// Lock bits per tile.
     lock_words: u32,
 }
 
@@ -67,13 +69,12 @@ impl Version {
         }
     }
 
-    /// Whether it takes a chip with lock bits.
     pub(super) fn needs_lock_bits(self) -> bool {
         self.plan().lock_words > 0
     }
 }
 
-/// Fills the scores of a problem.
+/// Computes the scores of a problem.
 pub(crate) fn solve(bench: &mut Bench<'_>, problem: &Problem, version: Version) -> Result<Vec<i32>> {
     let plan = version.plan();
     if plan.lock_words > 0 && bench.gpu.is_real() {
@@ -94,15 +95,15 @@ pub(crate) fn solve(bench: &mut Bench<'_>, problem: &Problem, version: Version) 
     scores.read(bench.gpu)
 }
 
-/// Tiles of a problem.
+/// The grid of tiles of a problem.
 struct Tiles {
     rows: u32,
     columns: u32,
 }
 
 impl Tiles {
-    /// The anti-diagonals from the upper left to the lower right: the row and column of each one's lowest tile, and how
-    /// many there are upwards from it.
+    /// The anti-diagonals from upper left to lower right: row and column of the lowest tile, and the number of tiles
+    /// from there upwards.
     fn diagonals(&self) -> impl Iterator<Item = (u32, u32, u32)> {
         let (rows, columns) = (self.rows, self.columns);
         let grow = (0..rows).map(move |row| (row, 0, columns.min(row + 1)));
@@ -110,9 +111,11 @@ impl Tiles {
     }
 }
 
+/// Gains and scores.
 type Buffers<'a> = (&'a Buffer<i32>, &'a Buffer<i32>);
 
-/// A launch for each anti-diagonal of tiles: those that begin in the first column, then those that begin in the last row.
+/// One launch per anti-diagonal of tiles: first those that start in the first column, then those that start in the
+/// last row.
 fn by_diagonals(
     bench: &mut Bench<'_>,
     problem: &Problem,
@@ -135,7 +138,7 @@ fn by_diagonals(
     Ok(())
 }
 
-/// One launch, of as many CTAs as are resident together; each takes tiles until there are none.
+/// One launch with as many CTAs as are resident together. Each takes tiles until none is left.
 fn at_once(
     bench: &mut Bench<'_>,
     problem: &Problem,

@@ -1,11 +1,11 @@
-//! Figure 16: BOWS on the hash table, against contention; and how GTO can keep it from ever ending.
+//! Figure 16: BOWS on the hash table against contention, beside locks that block.
 
 use super::PAPER;
 use super::kernels::{backing_off, under};
 use crate::plot::Plot;
 use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
 
-/// Buckets, from high contention to low.
+/// From high contention to low.
 const BUCKETS: [u32; 6] = [128, 256, 512, 1_024, 2_048, 4_096];
 
 fn base(buckets: u32, scale: Scale) -> Run {
@@ -13,16 +13,16 @@ fn base(buckets: u32, scale: Scale) -> Run {
     under(run, "gto")
 }
 
-/// With locks whose waiters sleep in a queue: one a word (`ideal`), or one a cache line, as many as a set holds (`hql`).
+/// With locks whose waiters sleep in a queue: one queue per word (`ideal`), or one per cache line, as many as a set
+/// holds (`hql`).
 fn queued(run: Run, mode: &'static str) -> Run {
     run.set("lock_queue.mode", mode)
 }
 
-/// So many buckets that hardly an attempt fails: the instructions of locks that are taken at the first try.
+/// So many buckets that almost no attempt fails: the cost of locks taken at the first try.
 const UNCONTENDED: u32 = 1 << 20;
 
-/// Figure 16.
-pub struct Contention;
+pub(crate) struct Contention;
 
 impl Experiment for Contention {
     fn about(&self) -> About {
@@ -59,8 +59,9 @@ impl Experiment for Contention {
             let row = Row::new(format!("{buckets} buckets: {name}"), "×").paper(paper).measured(measured);
             match scale {
                 Scale::Full => row.percent(30.0).because(
-                    "the paper's axis is lost with its plot, and so which contention its ends have; a lock that is given back \
-                     stays free until one who backs off looks again, which costs time where few wait for it",
+                    "the paper's axis is lost with its plot, and so which contention its ends have; a lock \
+                     that is given back stays free until one who backs off looks again, which costs time where \
+                     few wait for it",
                 ),
                 Scale::Quick => row.note("less than a key a thread: reported only"),
             }
@@ -69,13 +70,16 @@ impl Experiment for Contention {
         let monotone = |name: &str, of: &dyn Fn(u32) -> Result<f64, Failed>| {
             let seen = || {
                 let values = BUCKETS.map(of).into_iter().collect::<Result<Vec<f64>, Failed>>()?;
-                // Beyond the last lock that anyone waits for, differences are of the order of a cycle.
+                // Where almost nobody waits, differences are as small as a cycle.
                 let falls = values.windows(2).all(|pair| pair[1] <= 1.05 * pair[0]);
                 let text = values.iter().map(|value| format!("{value:.2}")).collect::<Vec<_>>().join(", ");
                 Ok((falls, text))
             };
             let row = Row::claim(format!("{name}, by buckets"), "falls with contention", seen());
-            row.because("at little contention both differ from 1 by what a delayed turn costs, which does not follow the contention")
+            row.because(
+                "at little contention both differ from 1 by what a delayed turn costs, which does not \
+                         follow the contention",
+            )
         };
         let mut outcome = Outcome::new()
             .row(end("BOWS over GTO, time", most, 5.0, time(most)))
@@ -119,9 +123,10 @@ impl Experiment for Contention {
         let plot = plot.series("GTO", count(&|run| run)).series("GTO + BOWS", count(&backing_off));
         let plot = plot.series("ideal blocking", count(&|run| queued(run, "ideal")));
         outcome.plot(plot.series("HQL", count(&|run| queued(run, "hql")))).note(
-            "The paper's floor counts instructions as if every attempt succeeded: here a table of 2^20 buckets. Blocking locks are run beside it \
-             (docs/bows.md): a warp wakes when one of its lanes gets its lock, so that others of its lanes fail again. The paper says that \
-             HQL becomes slower than spinning from 512 buckets on.",
+            "The paper's floor counts instructions as if every attempt succeeded: here a table of 2^20 \
+             buckets. Blocking locks are run beside it (docs/bows.md): a warp wakes when one of its lanes gets \
+             its lock, so that others of its lanes fail again. The paper says that HQL becomes slower than \
+             spinning from 512 buckets on.",
         )
     }
 }

@@ -1,11 +1,12 @@
-//! Table I: how DDOS's settings decide what it finds; and Figure 14: what wrong detections cost kernels that do not synchronize.
+//! Table I: what DDOS finds under which settings. Figure 14: what false detections cost kernels without
+//! synchronization.
 
 use super::PAPER;
 use super::kernels::{FREE, SYNCHRONIZED, free, mean, ratio, synchronized, under, with_limit};
 use crate::plot::Plot;
 use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
 
-/// Settings of the detector, and the paper's rates.
+/// Settings of DDOS, and the paper's rates of true and false detections.
 struct Setting {
     hash: &'static str,
     bits: u32,
@@ -27,7 +28,7 @@ const fn setting(
     Setting { hash, bits, threshold, history, shared, tsdr: rates.0, fsdr: rates.1 }
 }
 
-/// Every row of Table I, each once.
+/// Every row of Table I once.
 const TABLE: [Setting; 14] = [
     setting("xor", 4, 4, 8, false, (1.0, 0.016)),
     setting("xor", 8, 4, 8, false, (1.0, 0.0)),
@@ -57,7 +58,7 @@ impl Setting {
     }
 
     fn on(&self, run: Run) -> Run {
-        // What a detector finds decides what backs off, but hardly what it finds: GTO and the adaptive limit, as elsewhere.
+        // What DDOS finds hardly depends on the policy: GTO and the adaptive limit, as elsewhere.
         let run = super::kernels::backing_off(under(run, "gto"));
         let run = run.set("issue.ddos.hash", self.hash);
         let run = run.set("issue.ddos.path_bits", self.bits).set("issue.ddos.value_bits", self.bits);
@@ -66,10 +67,10 @@ impl Setting {
     }
 }
 
-/// The kernels' inputs: detection needs less than the paper's.
+/// Inputs of the synchronized kernels. Detection needs less than the paper's inputs.
 fn waiting(kernel: &str, scale: Scale) -> Run {
     match (kernel, scale) {
-        // Each SM has to find it, and smaller trees give some of them too little to wait for.
+        // Every SM must find the loop, and smaller trees give some SMs too little to wait for.
         ("TB", _) => synchronized("TB", Scale::Full),
         ("ATM", _) => synchronized("ATM", Scale::Quick).with("transfers", 12_200),
         ("HT", _) => synchronized("HT", Scale::Quick).with("keys", scale.pick(8_000, 80_000)),
@@ -80,13 +81,13 @@ fn waiting(kernel: &str, scale: Scale) -> Run {
 }
 
 /// Table I.
-pub struct Sensitivity;
+pub(crate) struct Sensitivity;
 
 impl Sensitivity {
     fn average(results: &Results, runs: &[Run], rate: &str) -> Result<Option<f64>, Failed> {
         let mut rates = Vec::new();
         for run in runs {
-            // A kernel that meets no branch of the kind has no rate.
+            // A kernel without such a branch has no rate.
             rates.extend(results.of(run)?.number(&format!("ddos.{rate}")));
         }
         Ok((!rates.is_empty()).then(|| rates.iter().sum::<f64>() / rates.len() as f64))
@@ -128,8 +129,14 @@ impl Experiment for Sensitivity {
                     return row.equal();
                 }
                 row.points(0.1).because(match (setting.shared, setting.history) {
-                    (true, _) => "perhaps (this was not tested) because who has the registers at which moment decides, and that follows from the kernels' own timing",
-                    (_, ..8) => "perhaps (this was not tested) because how many setps a turn of a loop has decides, which is the compiler's work",
+                    (true, _) => {
+                        "perhaps (this was not tested) because who has the registers at which moment \
+                                  decides, and that follows from the kernels' own timing"
+                    }
+                    (_, ..8) => {
+                        "perhaps (this was not tested) because how many setps a turn of a loop has \
+                                 decides, which is the compiler's work"
+                    }
                     _ => "rates are shares of few branches: one more or less is much",
                 })
             };
@@ -144,15 +151,16 @@ impl Experiment for Sensitivity {
             }
         }
         outcome.plot(plot).note(
-            "A branch counts once on each SM that meets it; rates are means over kernels that have such branches, as the paper's over \
-             its benchmarks. Detection phases (DPR) are longer than the paper's, because the inputs are smaller. The paper does not give TB's grid, \
-             and how many SMs find its loop depends on it: with 60 CTAs of 64 threads all 15 do, with 30 of 256 only one does.",
+            "A branch counts once on each SM that meets it; rates are means over kernels that have such \
+             branches, as the paper's over its benchmarks. Detection phases (DPR) are longer than the paper's, \
+             because the inputs are smaller. The paper does not give TB's grid, and how many SMs find its loop \
+             depends on it: with 60 CTAs of 64 threads all 15 do, with 30 of 256 only one does.",
         )
     }
 }
 
 /// Figure 14.
-pub struct WrongDetections;
+pub(crate) struct WrongDetections;
 
 impl WrongDetections {
     fn with(kernel: &'static str, hash: &'static str, scale: Scale) -> Run {
@@ -160,7 +168,7 @@ impl WrongDetections {
     }
 }
 
-/// Kernels with loops that grow by powers of two beyond what the hash sees.
+/// Kernels with loops that grow by powers of two beyond the bits that the modulo hash keeps.
 const POWERS: [&str; 2] = ["mergesort", "heartwall"];
 
 impl Experiment for WrongDetections {

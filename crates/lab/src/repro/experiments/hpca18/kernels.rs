@@ -1,18 +1,18 @@
-//! The paper's kernels with its inputs (Section V), and its schedulers (Table II).
+//! The paper's kernels with its inputs (Section V) and its schedulers (Table II).
 
 use crate::repro::{Failed, Results, Run, Scale};
 
 /// The kernels that synchronize, in the order of Figure 9.
-pub const SYNCHRONIZED: [&str; 8] = ["TB", "ST", "DS", "ATM", "HT", "NW1", "NW2", "TSP"];
+pub(super) const SYNCHRONIZED: [&str; 8] = ["TB", "ST", "DS", "ATM", "HT", "NW1", "NW2", "TSP"];
 
-/// Those of them whose threads take locks; the others wait for signals.
-pub const LOCKED: [&str; 5] = ["TB", "DS", "ATM", "HT", "TSP"];
+/// Synchronized kernels whose threads take locks. The others wait for signals.
+pub(super) const LOCKED: [&str; 5] = ["TB", "DS", "ATM", "HT", "TSP"];
 
-/// All of them, the longest first, so that no core is left with one of these at the end.
-pub const LONGEST_FIRST: [&str; 8] = ["TSP", "HT", "ATM", "NW1", "NW2", "DS", "TB", "ST"];
+/// All of them, longest first, so that no core is left alone with a long one at the end.
+pub(super) const LONGEST_FIRST: [&str; 8] = ["TSP", "HT", "ATM", "NW1", "NW2", "DS", "TB", "ST"];
 
-/// The kernels without synchronization, by the names of their workloads.
-pub const FREE: [&str; 14] = [
+/// Kernels without synchronization, by workload.
+pub(super) const FREE: [&str; 14] = [
     "kmeans",
     "mergesort",
     "heartwall",
@@ -29,16 +29,17 @@ pub const FREE: [&str; 14] = [
     "lava",
 ];
 
-/// The base policies.
-pub const POLICIES: [&str; 3] = ["lrr", "gto", "cawa"];
+pub(super) const POLICIES: [&str; 3] = ["lrr", "gto", "cawa"];
 
-/// What the paper leaves open about its inputs.
-pub const INPUTS: &str = "The paper gives no size for DS, NW1 and NW2: here a cloth of 128 × 128 and a field of 7680 × 128, a strip of 32 rows \
-                          for each of 240 warps. TSP climbs 4 steps of each tour, not until none is better: each climber takes the lock \
-                          once in either case, but those that climb to the end come to it at different times and fail less often.";
+/// What the paper does not say about its inputs.
+pub(super) const INPUTS: &str = "\
+    The paper gives no size for DS, NW1 and NW2: here a cloth of 128 × 128 and a field of 7680 × 128, a strip \
+    of 32 rows for each of 240 warps. TSP climbs 4 steps of each tour, not until none is better: each climber \
+    takes the lock once in either case, but those that climb to the end come to it at different times and fail \
+    less often.";
 
-/// A synchronized kernel with the input of a form.
-pub fn synchronized(kernel: &str, scale: Scale) -> Run {
+/// A synchronized kernel with its input.
+pub(super) fn synchronized(kernel: &str, scale: Scale) -> Run {
     match kernel {
         "TB" => {
             let bodies = scale.pick(3_000, 30_000);
@@ -49,7 +50,7 @@ pub fn synchronized(kernel: &str, scale: Scale) -> Run {
             let side = scale.pick(24, 128);
             Run::work("cloth").with("width", side).with("height", side)
         }
-        // Four times what the slowest policy that ends needs: under CAWA it does not.
+        // Four times what the slowest policy that ends needs. Under CAWA it does not end.
         "ATM" => Run::work("atm").with("transfers", scale.pick(4_000, 122_000)).max_cycles(12_000_000),
         "HT" => Run::work("hashtable").with("keys", scale.pick(40_000, 3_200_000)),
         "NW1" => field(Run::work("nw1"), scale),
@@ -66,9 +67,9 @@ fn field(run: Run, scale: Scale) -> Run {
     run.with("size", scale.pick(512, 7_680)).with("columns", scale.pick(64, 128))
 }
 
-/// A kernel without synchronization, with its usual input or a small one that has the same loops.
-pub fn free(kernel: &'static str, scale: Scale) -> Run {
-    // Heart wall's loops must be long enough to be taken for others.
+/// A kernel without synchronization, with its default input or a small one with the same loops.
+pub(super) fn free(kernel: &'static str, scale: Scale) -> Run {
+    // The loops of heart wall must be long enough to be mistaken for spinning.
     let run = if kernel == "heartwall" { Run::work(kernel).with("reach", 24) } else { Run::work(kernel) };
     match (kernel, scale) {
         (_, Scale::Full) => run,
@@ -84,39 +85,39 @@ pub fn free(kernel: &'static str, scale: Scale) -> Run {
     }
 }
 
-/// Under a base policy, as Table II has it: GTO's ages rotate every 50,000 cycles.
-pub fn under(run: Run, policy: &'static str) -> Run {
+/// Runs under a base policy of Table II, in which GTO's ages rotate every 50,000 cycles.
+pub(super) fn under(run: Run, policy: &'static str) -> Run {
     let run = run.sched(policy);
     if policy == "gto" { run.set("issue.gto.rotation_cycles", 50_000) } else { run }
 }
 
-/// With BOWS, DDOS and the adaptive limit.
-pub fn backing_off(run: Run) -> Run {
+/// With BOWS, DDOS and the adaptive delay limit.
+pub(super) fn backing_off(run: Run) -> Run {
     run.set("issue.bows.enabled", true)
 }
 
 /// With BOWS and a fixed delay limit.
-pub fn with_limit(run: Run, cycles: u32) -> Run {
+pub(super) fn with_limit(run: Run, cycles: u32) -> Run {
     backing_off(run).set("issue.bows.adaptive", false).set("issue.bows.limit_cycles", cycles)
 }
 
-/// How many times as much of something one run has as another.
-pub fn ratio(results: &Results, of: &Run, to: &Run, what: &str) -> Result<f64, Failed> {
+/// A figure of one run over that of another.
+pub(super) fn ratio(results: &Results, of: &Run, to: &Run, what: &str) -> Result<f64, Failed> {
     Ok(results.number(of, what)? / results.number(to, what)?)
 }
 
-/// Lines and rows that a run's L1s are asked for, by kind.
+/// Requests to the L1s, by kind: the fields of a report's `l1`.
 const L1_TRANSACTIONS: [&str; 8] =
     ["hits", "misses", "merges", "stores", "bypasses", "local_hits", "local_misses", "atomics"];
 
-/// Memory transactions of a run, atomics among them.
-pub fn transactions(results: &Results, run: &Run) -> Result<f64, Failed> {
+/// Memory transactions of a run, atomics included.
+pub(super) fn transactions(results: &Results, run: &Run) -> Result<f64, Failed> {
     L1_TRANSACTIONS.into_iter().map(|kind| results.number(run, &format!("l1.{kind}"))).sum()
 }
 
-/// The geometric mean, which treats twice and half alike, of those that have a value: a run that does not end is a row of its
-/// own. If none has one, the first says why.
-pub fn mean(values: impl IntoIterator<Item = Result<f64, Failed>>) -> Result<f64, Failed> {
+/// The geometric mean, which treats twice and half alike, of the values that there are. Runs that failed are left
+/// out, because they have their own rows. Fails if all of them did.
+pub(super) fn mean(values: impl IntoIterator<Item = Result<f64, Failed>>) -> Result<f64, Failed> {
     let (known, failed): (Vec<_>, Vec<_>) = values.into_iter().partition(Result::is_ok);
     match failed.into_iter().next() {
         Some(failed) if known.is_empty() => failed,

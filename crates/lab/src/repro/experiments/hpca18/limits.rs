@@ -1,5 +1,5 @@
-//! Figures 10 to 13: what the delay limit does to time, to the warps at the scheduler and to their attempts; what BOWS does to
-//! instructions, memory and lanes. All around GTO on Fermi.
+//! Figures 10 to 13: how the delay limit changes time, warps backed off and attempts; how BOWS changes instructions,
+//! memory transactions and SIMD efficiency. All around GTO on Fermi.
 
 use std::collections::BTreeSet;
 
@@ -10,17 +10,17 @@ use super::kernels::{
 use crate::plot::Plot;
 use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
 
-/// The delay limits of the figures.
+/// Delay limits of the figures, in cycles.
 const LIMITS: [u32; 5] = [0, 500, 1_000, 3_000, 5_000];
 
-/// Names of a kernel's seven bars.
+/// The seven bars of a kernel.
 const BARS: [&str; 7] = ["GTO", "0", "500", "1000", "3000", "5000", "adaptive"];
 
 fn base(kernel: &str, scale: Scale) -> Run {
     under(synchronized(kernel, scale), "gto")
 }
 
-/// GTO, the limits, the adaptive one.
+/// In the order of [`BARS`].
 fn bars(kernel: &str, scale: Scale) -> Vec<Run> {
     let base = base(kernel, scale);
     let limited = LIMITS.map(|limit| with_limit(base.clone(), limit));
@@ -31,14 +31,13 @@ fn all_bars(scale: Scale) -> Vec<Run> {
     LONGEST_FIRST.into_iter().flat_map(|kernel| bars(kernel, scale)).collect()
 }
 
-/// The values that Table II prints, with which the limit stays at 1000 cycles.
+/// The values printed in Table II, under which the limit stays at 1000 cycles.
 fn as_printed(run: Run) -> Run {
     let run = backing_off(run).set("issue.bows.max_limit_cycles", 1_000);
     run.set("issue.bows.frac1", 0.5).set("issue.bows.frac2", 0.8)
 }
 
-/// Figure 10.
-pub struct Time;
+pub(crate) struct Time;
 
 impl Experiment for Time {
     fn about(&self) -> About {
@@ -69,7 +68,7 @@ impl Experiment for Time {
                 format!("{:.2} times as long with 5000 as with 0", cycles[5] / cycles[1]),
             ))
         };
-        // A delay has an effect once turns of the loop are fewer: a tenth of the instructions that a limit of 0 leaves.
+        // A delay has an effect once it saves a tenth of the instructions that a limit of 0 leaves.
         let threshold = || {
             let (mut each, mut seen) = (Vec::new(), BTreeSet::new());
             for kernel in SYNCHRONIZED {
@@ -102,8 +101,7 @@ impl Experiment for Time {
     }
 }
 
-/// Figure 11.
-pub struct Waiting;
+pub(crate) struct Waiting;
 
 impl Experiment for Waiting {
     fn about(&self) -> About {
@@ -141,15 +139,15 @@ impl Experiment for Waiting {
             let name = format!("{kernel}: warps backed off, limits of 0 to 5000");
             let row = Row::claim(name, "more with each larger limit, or within a point", seen());
             outcome = outcome.row(row.because(
-                "TSP's climbers come to its lock once each: how many meet there follows from the timing of everything before",
+                "TSP's climbers come to its lock once each: how many meet there follows from the timing of \
+                 everything before",
             ));
         }
         outcome.plot(plot)
     }
 }
 
-/// Figure 12.
-pub struct Attempts;
+pub(crate) struct Attempts;
 
 impl Experiment for Attempts {
     fn about(&self) -> About {
@@ -196,8 +194,7 @@ impl Experiment for Attempts {
     }
 }
 
-/// Figure 13.
-pub struct Dynamic;
+pub(crate) struct Dynamic;
 
 impl Experiment for Dynamic {
     fn about(&self) -> About {
@@ -238,7 +235,8 @@ impl Experiment for Dynamic {
         let rows = [
             Row::new("instructions, GTO over BOWS", "×").paper(2.1).measured(insts),
             Row::new("L1D transactions saved", "%").paper(19.0).measured(saved).because(
-                "most of it is NW1's and NW2's, whose warps do nothing but poll while they wait; the other six are a row below",
+                "most of it is NW1's and NW2's, whose warps do nothing but poll while they wait; the other six \
+                 are a row below",
             ),
             Row::new("HT: SIMD efficiency, BOWS over GTO", "×").paper(3.4).measured(lanes("HT")),
             Row::new("ATM: SIMD efficiency, BOWS over GTO", "×").paper(1.85).measured(lanes("ATM")),

@@ -8,5 +8,4 @@ pub(super) mod overheads;
 pub(super) mod policies;
 pub(super) mod storage;
 
-/// The paper these are of.
 const PAPER: &str = "hpca18";

@@ -1,18 +1,18 @@
-//! Figures 1 and 3: what the locks of a hash table cost, and what software back-off makes of it. The paper measured a GTX 1080;
-//! here it is the gtx1080ti.
+//! Figures 1 and 3: what the locks of a hash table cost, and what software back-off changes. The paper measured a
+//! GTX 1080; here it is the gtx1080ti.
 
 use super::PAPER;
 use super::kernels::{backing_off, transactions};
 use crate::plot::Plot;
 use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
 
-/// Buckets, from high contention to low.
+/// From high contention to low.
 const BUCKETS: [u32; 8] = [128, 256, 512, 1_024, 2_048, 4_096, 8_192, 16_384];
 
-/// What the paper's ends are taken for: 4096 is the one number of buckets that its text names.
+/// Which buckets are taken for the ends of the paper's axis. 4096 is the only number of buckets in its text.
 const ENDS: [u32; 2] = [128, 4_096];
 
-/// As the paper has it: 120 blocks of 256 threads. Its 26.2 M keys would take hours; so many a thread show the same.
+/// The paper's 120 blocks of 256 threads. Its 26.2 M keys would take hours; far fewer per thread show the same.
 fn many(buckets: u32, scale: Scale) -> Run {
     Run::work("hashtable")
         .with("ctas", 120)
@@ -23,18 +23,17 @@ fn many(buckets: u32, scale: Scale) -> Run {
         .set("issue.gto.rotation_cycles", 50_000)
 }
 
-/// One warp alone.
+/// A single warp.
 fn alone(buckets: u32, scale: Scale) -> Run {
     many(buckets, scale).with("ctas", 1).with("threads", 32).with("keys", scale.pick(640, 6_400))
 }
 
-/// The insertions alone.
+/// The insertions without locks.
 fn unlocked(buckets: u32, scale: Scale) -> Run {
     many(buckets, scale).with("version", "unlocked")
 }
 
-/// Figure 1.
-pub struct Cost;
+pub(crate) struct Cost;
 
 impl Experiment for Cost {
     fn about(&self) -> About {
@@ -60,8 +59,9 @@ impl Experiment for Cost {
         let memory = |buckets| share(&|run| transactions(results, run), buckets);
         let lanes = |run: Run| Ok(100.0 * results.number(&run, "simd_efficiency")?);
         let [most, least] = ENDS;
-        let why = "the paper's axis is lost with its plot, and its ends are hardly those taken here: one warp alone, which meets no other and \
-                   no policy, has the paper's 87.1 and 98.6 % between 1024 and 2048 and above 8192 buckets (the last rows)";
+        let why = "the paper's axis is lost with its plot, and its ends are hardly those taken here: one warp alone, \
+             which meets no other and no policy, has the paper's 87.1 and 98.6 % between 1024 and 2048 and \
+             above 8192 buckets (the last rows)";
         let end = |name: &str, buckets: u32, paper: f64, measured| {
             let row = Row::new(format!("{buckets} buckets: {name}"), "%").paper(paper).measured(measured);
             match scale {
@@ -107,13 +107,13 @@ impl Experiment for Cost {
     }
 }
 
-/// Figure 3, and what a programmer can do today.
-pub struct SoftwareBackOff;
+/// Figure 3, beside `nanosleep` and BOWS.
+pub(crate) struct SoftwareBackOff;
 
-/// Few buckets mean that most attempts fail.
+/// Buckets. With few of them, most attempts fail.
 const CONTENTION: [u32; 4] = [64, 256, 1_024, 4_096];
 
-/// Longest delays, in cycles.
+/// Longest delays in cycles.
 const LONGEST: [u32; 2] = [256, 4_096];
 
 impl SoftwareBackOff {
@@ -128,14 +128,14 @@ impl SoftwareBackOff {
         many(buckets, scale).with("keys", scale.pick(7_680, 61_440))
     }
 
-    /// The same with one thread a warp, as many warps as the chip takes: spinning, and with the longest delay.
+    /// One thread per warp and as many warps as the chip holds: spinning, and with a delay.
     fn one_lane(scale: Scale) -> [Run; 2] {
         let run = |run: Run| run.with("ctas", 896).with("threads", 1).with("keys", scale.pick(1_792, 3_584));
         let most = CONTENTION[0];
         [run(Self::spinning(most, scale)), run(Self::run("delay", LONGEST[0], most, scale))]
     }
 
-    /// The same on a chip whose threads have program counters of their own: spinning, and with the longest delay.
+    /// On a chip with independent thread scheduling: spinning, and with the longest delay.
     fn on_h200() -> [Run; 2] {
         let (most, longest) = (CONTENTION[0], LONGEST[LONGEST.len() - 1]);
         [Self::spinning(most, Scale::Full), Self::run("delay", longest, most, Scale::Full)]
@@ -198,9 +198,10 @@ impl Experiment for SoftwareBackOff {
         let mut outcome = Outcome::new()
             .row(Row::claim("a delay loop at low contention", "slower than none", slower()))
             .row(Row::claim("a delay loop at very high contention", "faster than none", faster()).because(
-                "lanes of a warp that failed and lanes that got their lock go one after the other: a delay of the former holds up the \
-                 critical sections of the latter, and the locks with them. With one lane a warp, and with lanes that do not wait for each \
-                 other, it is as in the paper (next rows)",
+                "lanes of a warp that failed and lanes that got their lock go one after the other: a delay of \
+                 the former holds up the critical sections of the latter, and the locks with them. With one \
+                 lane a warp, and with lanes that do not wait for each other, it is as in the paper (next \
+                 rows)",
             ))
             .row(Row::claim("the same, one thread a warp", "faster than none", alone()));
         if scale == Scale::Full {
@@ -220,7 +221,7 @@ impl Experiment for SoftwareBackOff {
                 .collect();
             runs.push(backing_off(Self::spinning(buckets, scale)));
             let times: Vec<_> = runs.iter().map(|run| over(run, buckets)).collect();
-            // If spinning does not end, that is a row of its own.
+            // A baseline that does not end has its own row.
             if results.number(&Self::spinning(buckets, scale), "cycles").is_err() {
                 continue;
             }
@@ -232,8 +233,8 @@ impl Experiment for SoftwareBackOff {
                 .group(format!("{buckets} buckets"), times.into_iter().map(Result::ok).collect::<Vec<_>>());
         }
         outcome.plot(plot).note(
-            "A delay loop reads the clock and so takes issue slots; nanosleep (since Volta, modelled on every chip) does not. Both \
-             double after each failure.",
+            "A delay loop reads the clock and so takes issue slots; nanosleep (since Volta, modelled on every \
+             chip) does not. Both double after each failure.",
         )
     }
 }

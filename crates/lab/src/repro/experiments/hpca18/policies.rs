@@ -1,5 +1,5 @@
-//! Figures 9 and 15: time and energy of the synchronized kernels under three policies, with and without BOWS; and Figure 2:
-//! how their attempts end.
+//! Figures 9 and 15: time and energy of the synchronized kernels under three policies, with and without BOWS.
+//! Figure 2: outcomes of their attempts.
 
 use warploom::{Chip, ChipError};
 
@@ -10,20 +10,19 @@ use super::kernels::{
 use crate::plot::Plot;
 use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
 
-/// Time and energy on a chip.
-pub struct Savings {
+pub(crate) struct Savings {
     id: &'static str,
     chip: &'static str,
     title: &'static str,
-    /// How much less time BOWS takes than each policy.
+    /// The paper's speedup of BOWS over each policy.
     speedups: [f64; 3],
-    /// How much less energy, where the paper tells.
+    /// The paper's energy savings, where it gives them.
     energies: [Option<f64>; 3],
+    /// On one core: quick and full.
     seconds: [u32; 2],
 }
 
-/// Figure 9.
-pub const FERMI: Savings = Savings {
+pub(crate) const FERMI: Savings = Savings {
     id: "hpca18-fig9",
     chip: "gtx480",
     title: "Time and energy of three policies with and without BOWS, Fermi",
@@ -32,8 +31,7 @@ pub const FERMI: Savings = Savings {
     seconds: [20, 300],
 };
 
-/// Figure 15.
-pub const PASCAL: Savings = Savings {
+pub(crate) const PASCAL: Savings = Savings {
     id: "hpca18-fig15",
     chip: "gtx1080ti",
     title: "The same on Pascal",
@@ -42,19 +40,22 @@ pub const PASCAL: Savings = Savings {
     seconds: [25, 600],
 };
 
-/// Kernels that BOWS leaves as fast as they were.
+/// Kernels whose time BOWS does not change in the paper.
 const UNCHANGED: [&str; 3] = ["TB", "ST", "TSP"];
 
-const TIME: &str = "here most issue slots are free without BOWS, too (the last rows), and the chain of critical sections at a lock is what takes the \
-                    time. Backing off saves instructions and energy, and time where failed attempts fill the memory system \
-                    (hpca18-fig16); where they do not, a lock that is given back is only taken later (hpca18-fig10)";
+/// Why times differ from the paper's.
+const TIME: &str = "\
+    here most issue slots are free without BOWS, too (the last rows), and the chain of critical sections at a \
+    lock is what takes the time. Backing off saves instructions and energy, and time where failed attempts \
+    fill the memory system (hpca18-fig16); where they do not, a lock that is given back is only taken later \
+    (hpca18-fig10)";
 
 impl Savings {
     fn run(&self, kernel: &str, policy: &'static str, scale: Scale) -> Run {
         under(synchronized(kernel, scale), policy).chip(self.chip)
     }
 
-    /// How much less of something a kernel takes with BOWS.
+    /// How many times as much of a figure the kernel has without BOWS.
     fn saves(
         &self,
         results: &Results,
@@ -66,7 +67,7 @@ impl Savings {
         ratio(results, &base, &backing_off(base.clone()), what)
     }
 
-    /// Of the instructions that the schedulers could have issued, the share that they did, in percent.
+    /// Share of the issue slots that were used, in percent.
     fn slots_used(&self, results: &Results, kernel: &str, policy: &'static str) -> Result<f64, Failed> {
         let run = self.run(kernel, policy, results.scale());
         let failed = |error: ChipError| Failed { run: run.to_string(), message: error.to_string() };
@@ -103,7 +104,7 @@ impl Experiment for Savings {
                 Row::new(format!("BOWS over {name}, dynamic energy"), "×").measured(all("energy_nj.dynamic"));
             let energy_row = energy.map_or(energy_row.clone(), |paper| energy_row.paper(paper));
             outcome = if quick {
-                // A warp spins for too short a time to be found and to gain by it.
+                // Warps spin too briefly to be detected in time to gain from it.
                 let note = "reduced inputs end before the detector has gained much: reported only";
                 outcome.row(time.note(note)).row(energy_row.note(note)).row(whole)
             } else {
@@ -145,14 +146,13 @@ impl Experiment for Savings {
             outcome = outcome.plot(plot);
         }
         outcome.note(INPUTS).note("Means are geometric.").note(
-            "The paper's energy is read as dynamic energy, as its conclusion has it. Idling and leakage take the larger part of all \
-             energy here (docs/energy.md), and follow the time.",
+            "The paper's energy is read as dynamic energy, as its conclusion has it. Idling and leakage take \
+             the larger part of all energy here (docs/energy.md), and follow the time.",
         )
     }
 }
 
-/// Figure 2: attempts by outcome.
-pub struct Attempts;
+pub(crate) struct Attempts;
 
 const OUTCOMES: [&str; 5] = ["acquired", "failed_intra", "failed_inter", "wait_ok", "wait_fail"];
 
@@ -178,7 +178,7 @@ impl Experiment for Attempts {
         let mut outcome = Outcome::new();
         for kernel in LOCKED {
             let seen = || {
-                // A run that does not end is a row of its own.
+                // A run that does not end has its own row.
                 let mut shares = Vec::new();
                 for policy in POLICIES {
                     let [intra, inter] =

@@ -1,14 +1,13 @@
-//! Table III: the storage that DDOS and BOWS need, from the settings.
+//! Table III: the storage that DDOS and BOWS need, computed from their settings.
 
 use warploom::{Chip, StorageBits};
 
 use super::PAPER;
 use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
 
-/// The experiment.
-pub struct Storage;
+pub(crate) struct Storage;
 
-/// Parts, by the names of [`StorageBits::named`], and the paper's bits an SM.
+/// Parts by the names of [`StorageBits::named`], with the paper's bits per SM.
 const TABLE: [(&str, f64); 4] = [
     ("SIB prediction table", 560.0),
     ("history registers", 9216.0),

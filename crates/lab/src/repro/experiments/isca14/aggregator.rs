@@ -1,24 +1,25 @@
-//! Table 5: what the aggregator's core must be like.
+//! Table 5: how fast the aggregator's core must be.
 
 use super::PAPER;
 use super::programs::{PROGRAMS, program};
 use crate::plot::Plot;
 use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
 
-/// Table 5.
-pub struct Cores;
+pub(crate) struct Cores;
 
 const CORES: [&str; 4] = ["simple", "2-way-light", "2-way", "4-way"];
 
+/// The paper's percentages, by program and core.
 const PAPERS: [[f64; 4]; 4] =
     [[41.5, 35.1, 30.1, 29.8], [2.9, 2.0, 1.6, 1.5], [8.9, 7.2, 5.8, 5.6], [3.4, 2.5, 1.8, 1.9]];
 
-/// Firmware that executes so many times the instructions between its accesses.
+/// Firmware that executes this many times the instructions between its memory accesses.
 const CLUMSY: u32 = 10;
 
-const REASON: &str = "the firmware learns from the done counts that a level has ended, before its last wavefront has left its compute unit, and starts the next \
-                      level with one command; the paper does not say what its own does. The rows with ten times the instructions show what a slower \
-                      one would do";
+const REASON: &str = "\
+    the firmware learns from the done counts that a level has ended, before its last wavefront has left its \
+    compute unit, and starts the next level with one command; the paper does not say what its own does. The \
+    rows with ten times the instructions show what a slower one would do";
 
 fn on(run: Run, core: &'static str) -> Run {
     run.set("aggregator.core", core)

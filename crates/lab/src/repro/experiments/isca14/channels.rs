@@ -5,8 +5,7 @@ use super::programs::{PROGRAMS, program};
 use crate::plot::Plot;
 use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
 
-/// Figure 17.
-pub struct Reserving;
+pub(crate) struct Reserving;
 
 fn plain(run: Run) -> Run {
     run.with("reserve", "lane")
@@ -16,7 +15,7 @@ fn padded(run: Run) -> Run {
     run.with("layout", "padded")
 }
 
-/// Beyond the paper: its future work.
+/// Beyond the paper, which leaves it as future work.
 fn arrays(run: Run) -> Run {
     run.with("layout", "arrays")
 }
@@ -66,7 +65,8 @@ impl Experiment for Reserving {
             Ok((times > 8.0, format!("{times:.1} times as many")))
         };
         let row = Row::claim("Fibonacci: atomics of lanes with the plain channel", "far more", fewer());
-        let note = "the paper counts up to 64 times as many CAS; here attempts that fail count, too, and an atomic a lane to free in both";
+        let note = "the paper counts up to 64 times as many CAS; here attempts that fail count, too, and an atomic a \
+             lane to free in both";
         outcome.row(row.note(note)).plot(plot)
     }
 }
@@ -74,10 +74,9 @@ impl Experiment for Reserving {
 const REASON: &str =
     "the program hardly waits for its channels at this size: most of its time is in base cases";
 
-/// Figure 18.
-pub struct Widths;
+pub(crate) struct Widths;
 
-/// A program whose widest level has more than 64 elements.
+/// A program whose widest level has more than 64 elements, so that the width matters.
 fn wide(name: &str, scale: Scale) -> Run {
     let run = program(name, scale);
     if name == "Strassen" && scale == Scale::Quick { run.with("size", 128u32) } else { run }
@@ -158,20 +157,23 @@ impl Experiment for Widths {
         };
         let row = match scale {
             Scale::Full => Row::claim("Strassen: wide channels", "cost cache hits", seen()).because(
-                "tasks go out in the order in which they became ready, whatever the width: a wider channel only lets more of them be ready",
+                "tasks go out in the order in which they became ready, whatever the width: a wider channel \
+                 only lets more of them be ready",
             ),
-            Scale::Quick => Row::new("Strassen: lines from memory, width 65,536", "").measured(misses(WIDTHS[4])),
+            Scale::Quick => {
+                Row::new("Strassen: lines from memory, width 65,536", "").measured(misses(WIDTHS[4]))
+            }
         };
         outcome.row(row).plot(plot)
     }
 }
 
-/// Section 8.2.1.
-pub struct Freeing;
+pub(crate) struct Freeing;
 
 const GROUPS: [u32; 5] = [1, 8, 64, 256, 512];
 
-/// With groups as wide as the channel nothing is ever freed, so that what others take longer is what freeing costs.
+/// With groups as wide as the channel nothing is ever freed. The time that other runs take longer is the cost of
+/// freeing.
 fn never(run: Run) -> Run {
     run.with("width", WIDE).with("group", WIDE)
 }
@@ -204,7 +206,7 @@ impl Experiment for Freeing {
             let run = program(name, scale);
             let base = stalled(&never(run.clone()))?;
             let with = stalled(&run.with("width", WIDE).with("group", group))?;
-            // A scheduler that does something else has other stalls; less than none is none.
+            // Another order of wavefronts changes stalls too, so the difference can be negative.
             Ok::<_, Failed>(100.0 * ((with - base) / with.max(1.0)).max(0.0))
         };
         let mean = |group: u32| {
@@ -215,7 +217,10 @@ impl Experiment for Freeing {
                 .paper(3.0)
                 .measured(mean(64))
                 .at_most(5.0)
-                .because("it is the difference of two runs, in which wavefronts start in another order, too: not only freeing"),
+                .because(
+                    "it is the difference of two runs, in which wavefronts start in another order, too: \
+                          not only freeing",
+                ),
         );
         for group in GROUPS {
             outcome =

@@ -4,8 +4,7 @@ use super::PAPER;
 use super::programs::program;
 use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
 
-/// Table 4.
-pub struct Conventional;
+pub(crate) struct Conventional;
 
 fn flat(scale: Scale) -> Run {
     let n: u32 = scale.pick(8, 13);
@@ -16,8 +15,8 @@ fn tiled(scale: Scale) -> Run {
     Run::work("matmul").with("size", scale.pick(64u32, 512)).chip("apu")
 }
 
-/// Lines of a source that are neither blank nor only a comment: the rule by which both sides are counted. What the programs
-/// share, the header with the calls of channels, counts for neither.
+/// Counts lines that are neither blank nor only a comment, on both sides. The header with the channel calls, which
+/// the programs share, is not counted.
 fn lines(source: &str) -> f64 {
     let counts = |line: &&str| {
         let line = line.trim();
@@ -86,8 +85,10 @@ impl Experiment for Conventional {
     }
 }
 
-const REASON: &str = "the tiled product here shares its tiles in shared memory, where a lane of the recursion reads its own from the L1 and adds every element \
-                      atomically; the flattened queens need no task at all for the first five rows, which the host places";
+const REASON: &str = "\
+    the tiled product here shares its tiles in shared memory, where a lane of the recursion reads its own from \
+    the L1 and adds every element atomically; the flattened queens need no task at all for the first five \
+    rows, which the host places";
 
 #[cfg(test)]
 mod tests {

@@ -1,4 +1,5 @@
-//! The experiments of *Fine-grain Task Aggregation and Coordination on GPUs* (ISCA'14): channels, Cilk, wavefront yield.
+//! The experiments of *Fine-grain Task Aggregation and Coordination on GPUs* (ISCA'14): channels, Cilk, wavefront
+//! yield.
 
 pub(super) mod aggregator;
 pub(super) mod channels;
@@ -8,5 +9,4 @@ pub(super) mod scaling;
 pub(super) mod wavefronts;
 pub(super) mod yielding;
 
-/// The paper these are of.
 const PAPER: &str = "isca14";

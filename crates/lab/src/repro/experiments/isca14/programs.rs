@@ -1,14 +1,15 @@
-//! The paper's four programs, and the inputs of the experiments.
+//! The paper's four programs with the inputs of the experiments.
 
 use crate::repro::{Run, Scale};
 
 /// In the order of the paper's tables.
 pub(super) const PROGRAMS: [&str; 4] = ["Fibonacci", "Queens", "Sort", "Strassen"];
 
-/// Rows of the board that are spawned in both forms: the number of tasks at the paper's 13 queens is then nearest to its.
+/// Rows of the board that are spawned in both forms. For the paper's 13 queens this gives the number of wavefronts
+/// nearest to the paper's.
 const SPAWNED_ROWS: u32 = 5;
 
-/// A program on the apu with its 8 compute units: with the paper's input, or with a small one.
+/// A program on the 8 compute units of the apu, with the paper's input or a small one.
 pub(super) fn program(name: &str, scale: Scale) -> Run {
     let run = match name {
         "Fibonacci" => Run::work("fibonacci").with("n", scale.pick(16, 24)),
@@ -22,8 +23,8 @@ pub(super) fn program(name: &str, scale: Scale) -> Run {
     run.chip("apu")
 }
 
-/// A run in which one wavefront is under way at a time: narrow channels, and the largest input for which nobody yields (of
-/// Queens, the largest board of which two rows are spawned).
+/// A run with one wavefront in flight at a time: narrow channels, and the largest input for which nobody yields (for
+/// Queens, the largest board with two spawned rows).
 pub(super) fn one_by_one(name: &str) -> Run {
     let run = match name {
         "Fibonacci" => Run::work("fibonacci").with("n", 11u32),
@@ -34,7 +35,7 @@ pub(super) fn one_by_one(name: &str) -> Run {
     run.with("width", 64u32).chip("apu").set("sm.count", 1)
 }
 
-/// On so many compute units.
+/// Runs on so many compute units instead of the apu's 8.
 pub(super) fn on(run: Run, cus: u32) -> Run {
     if cus == 8 { run } else { run.set("sm.count", cus) }
 }

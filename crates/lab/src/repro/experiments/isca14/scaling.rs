@@ -7,8 +7,7 @@ use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale}
 
 const UNITS: [u32; 4] = [1, 2, 4, 8];
 
-/// Figure 15.
-pub struct Scaling;
+pub(crate) struct Scaling;
 
 impl Experiment for Scaling {
     fn about(&self) -> About {
@@ -51,11 +50,13 @@ impl Experiment for Scaling {
         };
         let mut outcome = Outcome::new()
             .row(row("Fibonacci").at_most(2.0).because(
-                "the paper's Fibonacci waits for the aggregator for a third of its time, which more compute units do not change; ours for a few per cent (Table 5)",
+                "the paper's Fibonacci waits for the aggregator for a third of its time, which more compute \
+                 units do not change; ours for a few per cent (Table 5)",
             ))
             .row(banded(row("Sort"), 2.6).because(
-                "one compute unit is bound by its load/store unit, which takes a line of a lane's own 64 numbers a cycle; eight are bound by DRAM. How much faster the \
-                 one is depends on how many misses its L1 can have, which the paper does not say",
+                "one compute unit is bound by its load/store unit, which takes a line of a lane's own 64 \
+                 numbers a cycle; eight are bound by DRAM. How much faster the one is depends on how many \
+                 misses its L1 can have, which the paper does not say",
             ))
             .row(banded(row("Strassen"), 4.3));
         let between = || {
@@ -81,12 +82,11 @@ impl Experiment for Scaling {
     }
 }
 
-/// Figure 16.
-pub struct Hits;
+pub(crate) struct Hits;
 
 const SMALL: &str = "with a small input the data of all tasks fit the L1s: reported only";
 
-/// Lines that were not in the L1, by where they were: another L1, the L2, or memory.
+/// Lines missing in the L1 by where they were found: another L1, the L2, memory.
 const ELSEWHERE: [&str; 3] = ["coherence.cache_to_cache", "coherence.l2_hits", "coherence.memory"];
 
 impl Experiment for Hits {
@@ -105,7 +105,9 @@ impl Experiment for Hits {
     }
 
     fn evaluate(&self, results: &Results) -> Outcome {
-        const REASON: &str = "wavefronts that hardly compute read the same few lines again and again: the channel's descriptor, its control entries, their elements' neighbours";
+        const REASON: &str = "\
+            wavefronts that hardly compute read the same few lines again and again: the channel's descriptor, \
+            its control entries, their elements' neighbours";
         let scale = results.scale();
         let shares = |name: &str| {
             let run = program(name, scale);
@@ -122,13 +124,12 @@ impl Experiment for Hits {
                 let [l1, others, l2, memory] = shares(name)?;
                 let text =
                     format!("L1 {l1:.0} %, another L1 {others:.0} %, L2 {l2:.0} %, memory {memory:.0} %");
-                // What is in the L2 or in another L1 does not go to memory.
+                // Lines in the L2 or in another L1 need no access to memory.
                 Ok((l1 < 50.0 && l2 + others > memory, text))
             };
             let claim = Row::claim(format!("{name}: accesses"), "few hit in the L1, many in the L2", seen());
             outcome = match scale {
                 Scale::Full => outcome.row(claim.because(REASON)),
-                // With a small input the data of all tasks fit the L1s.
                 Scale::Quick => {
                     let row = Row::new(format!("{name}: hits in the L1"), "%");
                     outcome.row(row.measured(shares(name).map(|[l1, ..]| l1)).note(SMALL))

@@ -1,4 +1,4 @@
-//! Table 3: what the programs consist of. Figure 19: how many of their lanes are busy.
+//! Table 3: what the programs consist of. Figure 19: how many of their lanes are active.
 
 use super::PAPER;
 use super::programs::{PROGRAMS, one_by_one, program};
@@ -6,10 +6,9 @@ use crate::plot::Plot;
 use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
 use crate::work::cilk;
 
-/// Table 3.
-pub struct Table3;
+pub(crate) struct Table3;
 
-/// Kernel nodes, wavefronts, and cycles of a wavefront.
+/// The paper's kernel nodes, wavefronts, and cycles per wavefront, by program.
 const PAPERS: [(usize, f64, f64); 4] =
     [(2, 2192.0, 7046.0), (2, 1114.0, 35_407.0), (4, 4238.0, 30_673.0), (1, 587.0, 259_299.0)];
 
@@ -50,9 +49,10 @@ impl Experiment for Table3 {
                 .measured(results.number(&program(name, scale), "warps"));
             outcome = outcome.row(match scale {
                 Scale::Full => row.percent(25.0).because(
-                    "Queens: the paper says that the base case is a 4x4 part of the board, and not at which row tasks end; by the count of \
-                     boards with so many queens (1, 13, 132, 1030, 6404, 31100, 117694) 13 queens make 145 wavefronts if four rows are spawned, \
-                     732 with five, 3057 with six, and none makes 1114",
+                    "Queens: the paper says that the base case is a 4x4 part of the board, and not at which \
+                     row tasks end; by the count of boards with so many queens (1, 13, 132, 1030, 6404, 31100, \
+                     117694) 13 queens make 145 wavefronts if four rows are spawned, 732 with five, 3057 with \
+                     six, and none makes 1114",
                 ),
                 Scale::Quick => row.note("with a smaller input: reported only"),
             });
@@ -67,14 +67,14 @@ impl Experiment for Table3 {
         }
         let order = ["Strassen", "Queens", "Sort", "Fibonacci"].map(|name| (name, cycles(name)));
         outcome.row(Row::falling("cycles a wavefront, in order", &order).because(
-            "how long a base case takes depends on its code, which the paper does not print: Queens here are bit masks (a column is tried in some \
-             ten instructions), and the input that fits channels of 64 is small",
+            "how long a base case takes depends on its code, which the paper does not print: Queens here are \
+             bit masks (a column is tried in some ten instructions), and the input that fits channels of 64 is \
+             small",
         ))
     }
 }
 
-/// Figure 19.
-pub struct Divergence;
+pub(crate) struct Divergence;
 
 impl Experiment for Divergence {
     fn about(&self) -> About {

@@ -1,11 +1,11 @@
-//! Section 5.3: a recursion in channels that are far too narrow for it. And the policy that the paper leaves for later.
+//! Section 5.3: a recursion in channels that are far too narrow for it, and the hybrid policy that the paper leaves
+//! as future work.
 
 use super::PAPER;
-use crate::repro::tasks::no_yield;
+use crate::repro::procedures::no_yield::NO_YIELD;
 use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
 
-/// Bounded memory.
-pub struct Bounded;
+pub(crate) struct Bounded;
 
 fn narrow(scale: Scale, policy: &'static str) -> Run {
     let run = Run::work("fibonacci").with("n", scale.pick(15u32, 20)).with("width", 64u32);
@@ -13,7 +13,7 @@ fn narrow(scale: Scale, policy: &'static str) -> Run {
 }
 
 fn without(scale: Scale) -> Run {
-    Run::task(&no_yield::TASK).with("n", scale.pick(15u32, 20)).chip("apu")
+    Run::procedure(&NO_YIELD).with("n", scale.pick(15u32, 20)).chip("apu")
 }
 
 impl Experiment for Bounded {
@@ -51,6 +51,9 @@ impl Experiment for Bounded {
             .row(Row::claim("Fibonacci in channels of 64", "runs to the end with yields", ends()))
             .row(Row::claim("the same without yield", "cannot end", hangs()))
             .row(Row::new("help-first over hybrid, time", "×").measured(hybrid()))
-            .note("The hybrid spawns while there is room and goes on work-first in its own lane where there is none; the paper leaves the comparison for later.")
+            .note(
+                "The hybrid spawns while there is room and goes on work-first in its own lane where there is \
+                   none; the paper leaves the comparison for later.",
+            )
     }
 }

@@ -1,4 +1,4 @@
-//! How a run is executed: a workload as it is, or a function of one's own.
+//! How a run is executed: a workload, or a [`Procedure`].
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,60 +9,52 @@ use super::metrics::Metrics;
 use super::run::{Run, Setting, What};
 use crate::work::{Param, ParamError, Workload};
 
-/// A function that an experiment runs, where a workload with its plain report is not enough: because the kernel measures
-/// itself, a hang is the result, or several devices take part. `tasks/` has them: a change there makes kept results stale.
+/// A function that a run executes where a workload's report is not enough: because the kernel measures itself, a hang
+/// is the result, or several devices take part. All are in `procedures/`: kept results depend on the sources there.
 #[derive(Debug)]
-pub struct Task {
-    /// What it is called; no two have the same name.
+pub(super) struct Procedure {
+    /// Unique among procedures.
     pub name: &'static str,
-    /// What it does, in a line.
-    pub about: &'static str,
-    /// Its numbers.
     pub params: &'static [Param],
-    /// Its words.
     pub choices: &'static [Choice],
-    /// Does it.
     pub run: fn(&RunContext<'_>) -> Result<Metrics, RunError>,
 }
 
 /// A parameter whose value is one of a few words.
 #[derive(Clone, Copy, Debug)]
-pub struct Choice {
-    /// Its name: `scheme`.
+pub(super) struct Choice {
     pub name: &'static str,
-    /// What it is, in a few words.
-    pub about: &'static str,
-    /// The words; the first is the default.
+    /// The first is the default.
     pub words: &'static [&'static str],
 }
 
 /// Why a run has no result.
 #[derive(Debug, thiserror::Error)]
-pub enum RunError {
+pub(super) enum RunError {
     /// The device refused, or a launch faulted, hung or was interrupted.
     #[error(transparent)]
     Device(#[from] warploom::Error),
-    /// It ran to its end, and its result is not right.
+    /// The run ended, but its result is wrong.
     #[error("wrong result: {0}")]
     Wrong(String),
-    /// The run is described wrongly.
+    /// The description of the run is wrong.
     #[error("{0}")]
-    Described(String),
-    /// The code that ran it has a mistake.
+    Invalid(String),
+    /// The code that executed the run panicked.
     #[error("panic: {0}")]
     Panic(String),
 }
 
 impl RunError {
-    /// Whether it ended because the user wants so.
-    pub fn is_interrupt(&self) -> bool {
+    /// Whether the user interrupted the run.
+    pub(super) fn is_interrupt(&self) -> bool {
         matches!(self, RunError::Device(warploom::Error::Interrupted { .. }))
     }
 }
 
 impl From<ParamError> for RunError {
     fn from(error: ParamError) -> RunError {
-        RunError::Described(error.to_string())
+        RunError::Invalid(error.to_string())
     }
 }
 
@@ -72,8 +64,8 @@ impl From<warploom::ChipError> for RunError {
     }
 }
 
-/// What a [`Task`] is given: its parameters, the device it shall run on, and the limits of its launches.
-pub struct RunContext<'a> {
+/// What a [`Procedure`] gets: its parameters, its device, and the limits of its launches.
+pub(super) struct RunContext<'a> {
     run: &'a Run,
     interrupt: Arc<AtomicBool>,
 }
@@ -84,26 +76,26 @@ impl<'a> RunContext<'a> {
     }
 
     /// The run's chip with its changes.
-    pub fn chip(&self) -> Result<Chip, RunError> {
+    pub(super) fn chip(&self) -> Result<Chip, RunError> {
         Ok(Chip::load(&self.run.chip, &self.run.set)?)
     }
 
-    /// A fresh device: the run's chip, model and policy, on one host thread.
-    pub fn device(&self) -> Result<Device, RunError> {
+    /// A fresh device with the run's chip, model and policy, on one host thread.
+    pub(super) fn device(&self) -> Result<Device, RunError> {
         let known = policies();
         if let Some(sched) = self.run.sched
             && !known.iter().any(|(name, _)| *name == sched)
         {
-            return Err(RunError::Described(format!("no warp scheduler `{sched}`")));
+            return Err(RunError::Invalid(format!("no warp scheduler `{sched}`")));
         }
-        // As many runs as there are cores go on beside each other, so each is content with one.
+        // Runs already fill the cores, so each simulates on one thread.
         let timing = Timing { policy: self.run.sched.map(String::from), threads: 1, ..Timing::default() };
         let options = SimOptions { model: self.run.model, timing, ..SimOptions::default() };
         Ok(Device::sim_with(self.chip()?, options))
     }
 
-    /// Tells a launch about the run's limit and about Ctrl-C. Every launch of a task goes through here.
-    pub fn prepare(&self, launch: Launch) -> Launch {
+    /// Gives a launch the run's cycle limit and the interrupt flag. Every launch of a procedure must go through here.
+    pub(super) fn prepare(&self, launch: Launch) -> Launch {
         Launch {
             max_cycles: self.run.max_cycles.or(launch.max_cycles),
             interrupt: Some(self.interrupt.clone()),
@@ -111,35 +103,34 @@ impl<'a> RunContext<'a> {
         }
     }
 
-    /// The value of a number.
-    pub fn number<T: TryFrom<i64>>(&self, param: &Param) -> Result<T, RunError> {
+    /// The value of a numeric parameter.
+    pub(super) fn number<T: TryFrom<i64>>(&self, param: &Param) -> Result<T, RunError> {
         let value = match self.run.params.get(param.name) {
             None => param.default,
             Some(Setting::Number(value)) => *value,
             Some(Setting::Word(word)) => {
-                return Err(RunError::Described(format!("{}={word} is no number", param.name)));
+                return Err(RunError::Invalid(format!("{}={word} is no number", param.name)));
             }
         };
-        T::try_from(value).map_err(|_| RunError::Described(format!("{}={value} is too large", param.name)))
+        T::try_from(value).map_err(|_| RunError::Invalid(format!("{}={value} is too large", param.name)))
     }
 
     /// The value of a choice.
-    pub fn choice(&self, choice: &Choice) -> &'static str {
+    pub(super) fn choice(&self, choice: &Choice) -> &'static str {
         match self.run.params.get(choice.name) {
             Some(Setting::Word(word)) => word,
-            // A number was refused before the task began.
+            // Numbers were refused before the procedure started.
             _ => choice.words.first().copied().unwrap_or_default(),
         }
     }
 }
 
-/// Executes a run.
 pub(super) fn execute(run: &Run, interrupt: Arc<AtomicBool>) -> Result<Metrics, RunError> {
     let context = RunContext::new(run, interrupt);
     match run.what {
-        What::Task(task) => {
-            check(task, run)?;
-            (task.run)(&context)
+        What::Procedure(procedure) => {
+            check(procedure, run)?;
+            (procedure.run)(&context)
         }
         What::Work(name) => {
             let workload = Workload::find(name)?;
@@ -155,23 +146,23 @@ pub(super) fn execute(run: &Run, interrupt: Arc<AtomicBool>) -> Result<Metrics, 
     }
 }
 
-/// Refuses parameters that the task does not have, or not with this value.
-fn check(task: &Task, run: &Run) -> Result<(), RunError> {
+/// Refuses parameters that the procedure does not have, and values out of range.
+fn check(procedure: &Procedure, run: &Run) -> Result<(), RunError> {
     for (name, value) in &run.params {
         let fits = match value {
-            Setting::Number(number) => task.params.iter().find(|p| p.name == *name).map(|param| {
+            Setting::Number(number) => procedure.params.iter().find(|p| p.name == *name).map(|param| {
                 (param.min..=param.max).contains(number) && number % param.multiple_of.max(1) == 0
             }),
             Setting::Word(word) => {
-                task.choices.iter().find(|c| c.name == *name).map(|choice| choice.words.contains(word))
+                procedure.choices.iter().find(|c| c.name == *name).map(|choice| choice.words.contains(word))
             }
         };
         let wrong = match fits {
             Some(true) => continue,
-            Some(false) => format!("`{}` cannot have {name}={value}", task.name),
-            None => format!("`{}` has no such parameter: {name}={value}", task.name),
+            Some(false) => format!("`{}` cannot have {name}={value}", procedure.name),
+            None => format!("`{}` has no such parameter: {name}={value}", procedure.name),
         };
-        return Err(RunError::Described(wrong));
+        return Err(RunError::Invalid(wrong));
     }
     Ok(())
 }
@@ -181,10 +172,9 @@ mod tests {
     use super::*;
 
     const SIZE: Param = Param::new("size", "things", 4).range(1, 100).multiple_of(2);
-    const SCHEME: Choice = Choice { name: "scheme", about: "how", words: &["plain", "tiny"] };
-    static TASK: Task = Task {
+    const SCHEME: Choice = Choice { name: "scheme", words: &["plain", "tiny"] };
+    static TWICE: Procedure = Procedure {
         name: "twice",
-        about: "a number, twice",
         params: &[SIZE],
         choices: &[SCHEME],
         run: |context| {
@@ -198,19 +188,22 @@ mod tests {
     }
 
     #[test]
-    fn tasks_have_parameters() {
-        let plain = executed(Run::task(&TASK)).unwrap();
+    fn procedures_have_parameters() {
+        let plain = executed(Run::procedure(&TWICE)).unwrap();
         assert_eq!((plain.number("twice"), plain.text("scheme")), (Some(8.0), Some("plain")));
-        let tiny = executed(Run::task(&TASK).with("size", 10).with("scheme", "tiny")).unwrap();
+        let tiny = executed(Run::procedure(&TWICE).with("size", 10).with("scheme", "tiny")).unwrap();
         assert_eq!((tiny.number("twice"), tiny.text("scheme")), (Some(20.0), Some("tiny")));
     }
 
     #[test]
-    fn wrong_descriptions_are_told() {
+    fn wrong_descriptions_are_refused() {
         let wrong = |run| executed(run).unwrap_err();
-        assert_eq!(wrong(Run::task(&TASK).with("size", 3)), "`twice` cannot have size=3");
-        assert_eq!(wrong(Run::task(&TASK).with("scheme", "huge")), "`twice` cannot have scheme=huge");
-        assert_eq!(wrong(Run::task(&TASK).with("scheme", 3)), "`twice` has no such parameter: scheme=3");
+        assert_eq!(wrong(Run::procedure(&TWICE).with("size", 3)), "`twice` cannot have size=3");
+        assert_eq!(wrong(Run::procedure(&TWICE).with("scheme", "huge")), "`twice` cannot have scheme=huge");
+        assert_eq!(
+            wrong(Run::procedure(&TWICE).with("scheme", 3)),
+            "`twice` has no such parameter: scheme=3"
+        );
         assert!(wrong(Run::work("nosuch")).starts_with("no workload `nosuch`"));
         assert!(wrong(Run::work("nw").with("size", 0)).starts_with("size=0:"));
         assert_eq!(wrong(Run::work("nw").sched("nosuch")), "no warp scheduler `nosuch`");

@@ -1,21 +1,21 @@
-//! Deadlocks on lock bits and their repairs: what a launch that hangs says about itself, and what one that ends leaves.
+//! Deadlocks on lock bits and their repairs: the diagnosis of a launch that hangs, the result of one that ends.
 
 use warploom::hang::{Until, Waits, lane_ranges};
 use warploom::{Arg, Error, Hang, Launch, args};
 
-use crate::repro::{Choice, Metrics, RunError, Task};
+use crate::repro::{Choice, Metrics, Procedure, RunError};
 
-/// A kernel, hanging or repaired.
+/// A kernel that hangs, or its repair.
 struct Case {
     name: &'static str,
     text: (&'static str, &'static str),
     entry: &'static str,
     threads: u32,
-    /// It writes the cycles it took to a second buffer.
+    /// Whether the kernel writes its cycles to a second buffer.
     clocked: bool,
-    /// Arguments besides the buffers.
+    /// Arguments after the buffers.
     more: fn() -> Vec<Arg<'static>>,
-    /// The first results of a launch that ends.
+    /// The first words of the output. Empty if the launch should hang.
     expected: fn() -> Vec<u32>,
 }
 
@@ -60,10 +60,8 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// Which kernel.
-pub const CASE: Choice = Choice {
+pub(crate) const CASE: Choice = Choice {
     name: "case",
-    about: "a kernel that deadlocks, or its repair",
     words: &[
         "token",
         "token-first",
@@ -81,17 +79,17 @@ pub const CASE: Choice = Choice {
     ],
 };
 
-/// Runs a case. A hang's `kind`, whether it is `proved`, the `lanes` that spin, the lock `bits` they spin on and the `lines` it names;
-/// of a launch that ends, `kind` is empty and there are `warnings`. `right` says whether the results are those of the case.
-pub static LOCK_HANGS: Task = Task {
+/// Runs a case. Of a hang it measures `kind`, whether it is `proved`, the spinning `lanes`, the lock `bits` that they
+/// spin on, and the source `lines` of the diagnosis. Of a launch that ends, `kind` is empty and there are `warnings`.
+/// `right` says whether the output is the expected one.
+pub(crate) static LOCK_HANGS: Procedure = Procedure {
     name: "lock-hangs",
-    about: "what is said about a deadlock on lock bits, and whether its repair is right",
     params: &[],
     choices: &[CASE],
     run: |context| {
         let name = context.choice(&CASE);
         let Some(case) = CASES.iter().find(|case| case.name == name) else {
-            return Err(RunError::Described(format!("no case `{name}`")));
+            return Err(RunError::Invalid(format!("no case `{name}`")));
         };
         let mut gpu = context.device()?;
         let (file, text) = case.text;
@@ -111,14 +109,14 @@ pub static LOCK_HANGS: Task = Task {
                 let warnings: Vec<_> = report.lock_warnings.iter().map(|w| w.message.as_str()).collect();
                 Ok(Metrics::new().with("kind", "").with("right", right).with("warnings", warnings.join("\n")))
             }
-            Err(Error::Hang { hang: Some(hang), .. }) => Ok(told(&hang)),
+            Err(Error::Hang { hang: Some(hang), .. }) => Ok(diagnosis(&hang)),
             Err(error) => Err(error.into()),
         }
     },
 };
 
-/// What a hang says, as figures.
-fn told(hang: &Hang) -> Metrics {
+/// The diagnosis of a hang as figures.
+fn diagnosis(hang: &Hang) -> Metrics {
     let (mut lanes, mut bits, mut lines) = (0, Vec::new(), Vec::new());
     for group in hang.ctas.iter().flat_map(|cta| &cta.groups) {
         lines.extend(group.place.source_line.clone());

@@ -1,12 +1,12 @@
-//! How many instructions locks are made of: counted in the code that a chip runs, not in the text.
+//! Counts the instructions of locks, in the code that the chip runs and not in the PTX.
 
-use crate::repro::{Metrics, RunError, Task};
+use crate::repro::{Metrics, Procedure, RunError};
 
-/// Names of the counts, and the PTX of each.
+/// Name of the figure, and the PTX whose instructions are counted.
 const LOCKS: [(&str, &str); 6] = [
-    // Listing 2, and what Listing 3 shows it to be.
+    // Listing 2; Listing 3 shows its machine code.
     ("spin_lock", "LOCK: atom.shared.cas.b32 old, [word], 0, 1; setp.ne.s32 p, old, 0; @p bra LOCK;"),
-    // One atomic, as in Listing 1: to set a mutex that is known to be free, or to go round its loop for the bit once.
+    // The one atomic of Listing 1: it sets a mutex that is known to be free, or tries for the lock bit once.
     ("atomic", "atom.shared.exch.b32 old, [word], 1;"),
     ("spin_unlock", "atom.shared.exch.b32 old, [word], 0;"),
     // Listing 4.
@@ -15,10 +15,9 @@ const LOCKS: [(&str, &str); 6] = [
     ("tiny_unlock", "wl.stsul.shared.b32 [word], 0;"),
 ];
 
-/// Instructions of each lock, without those around it.
-pub static LOCK_CODE: Task = Task {
+/// Measures the instructions of each lock, less those of an empty kernel.
+pub(crate) static LOCK_CODE: Procedure = Procedure {
     name: "lock-code",
-    about: "instructions of locks and their releases, as the chip's code has them",
     params: &[],
     choices: &[],
     run: |context| {
@@ -30,7 +29,7 @@ pub static LOCK_CODE: Task = Task {
             );
             let kernel = gpu.load_ptx_named("lock.ptx", &text)?.kernel("lock")?;
             let code = kernel.program().map(|program| program.code.len());
-            code.ok_or_else(|| RunError::Described("only a simulated chip shows its code".to_string()))
+            code.ok_or_else(|| RunError::Invalid("only a simulated chip shows its code".to_string()))
         };
         let around = length("")?;
         let mut metrics = Metrics::new();

@@ -1,20 +1,19 @@
-//! A recursion in narrow channels, on a chip whose wavefronts cannot yield.
+//! A recursion in narrow channels, on a chip without wavefront yield.
 
 use warploom::{Chip, Device, Error, SimOptions};
 use warploom_flow::FlowError;
 
-use crate::repro::{Metrics, RunError, Task};
+use crate::repro::{Metrics, Procedure, RunError};
 use crate::work::{Param, cilk};
 
 const N: Param = Param::new("n", "which Fibonacci number", 15).range(1, 30);
 
-/// Elements of a channel.
+/// Elements per channel.
 const WIDTH: u32 = 64;
 
-/// Runs Fibonacci in channels of 64. `kind` is how it hangs, or nothing if it ends.
-pub const TASK: Task = Task {
+/// Runs Fibonacci. `kind` is the kind of its hang, or empty if it ends.
+pub(crate) static NO_YIELD: Procedure = Procedure {
     name: "no-yield",
-    about: "a recursion in narrow channels without wavefront yield",
     params: &[N],
     choices: &[],
     run: |context| {
@@ -29,7 +28,7 @@ pub const TASK: Task = Task {
                 Ok(Metrics::new().with("kind", hang.kind.name()).with("message", message))
             }
             Err(FlowError::Device(error)) => Err(error.into()),
-            Err(refused) => Err(RunError::Described(refused.to_string())),
+            Err(refused) => Err(RunError::Invalid(refused.to_string())),
         }
     },
 };
