@@ -1,23 +1,23 @@
-//! Basic blocks of a function and the edges between them.
+//! The control-flow graph of a function: basic blocks and the edges between them. Start at [`Cfg::new`].
 
 use crate::inst::*;
 use crate::module::*;
 
 index_type!(
     /// A basic block, numbered in the order of the code.
-    BlockId
+    pub(crate) BlockId
 );
 
 /// Lists of small integers, one after the other in one allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rows<T> {
+pub(crate) struct Rows<T> {
     starts: Vec<u32>,
     items: Vec<T>,
 }
 
 impl<T: Copy> Rows<T> {
     /// Builds `rows` lists out of (row, item) pairs; each list keeps the pairs' order.
-    pub fn from_pairs(rows: usize, pairs: impl Iterator<Item = (u32, T)> + Clone) -> Self {
+    pub(crate) fn from_pairs(rows: usize, pairs: impl Iterator<Item = (u32, T)> + Clone) -> Self {
         let mut starts = vec![0u32; rows + 1];
         let mut first = None;
         for (row, item) in pairs.clone() {
@@ -37,29 +37,22 @@ impl<T: Copy> Rows<T> {
         Rows { starts, items }
     }
 
-    /// Number of lists.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.starts.len().saturating_sub(1)
     }
 
-    /// Whether there is no list.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// One list.
     #[inline]
-    pub fn row(&self, row: usize) -> &[T] {
+    pub(crate) fn row(&self, row: usize) -> &[T] {
         &self.items[self.starts[row] as usize..self.starts[row + 1] as usize]
     }
 }
 
 /// How control can leave a function at the end of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Leave {
-    /// It cannot.
+pub(crate) enum Leave {
+    /// It cannot: control goes on to a successor.
     No,
-    /// The thread returns or ends (perhaps only some lanes do: the block may have successors as well).
+    /// The thread returns or ends. If only some lanes do, the block has successors as well.
     Exit,
     /// The launch ends with an error.
     Trap,
@@ -67,26 +60,22 @@ pub enum Leave {
 
 /// Instructions `start..end` of a function: entered only at the first, left only at the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
-    /// First instruction.
+pub(crate) struct Block {
     pub start: Pc,
-    /// One past the last.
+    /// One past the last instruction.
     pub end: Pc,
-    /// Whether the function can be left at the end.
     pub leave: Leave,
 }
 
 impl Block {
-    /// The last instruction.
-    pub fn last(&self) -> Pc {
+    pub(crate) fn last(&self) -> Pc {
         Pc(self.end.0 - 1)
     }
 }
 
 /// The control-flow graph of a function. Block 0 is the entry. Calls do not end a block.
 #[derive(Clone, Debug)]
-pub struct Cfg {
-    /// Blocks in the order of the code.
+pub(crate) struct Cfg {
     pub blocks: Vec<Block>,
     successors: Rows<BlockId>,
     predecessors: Rows<BlockId>,
@@ -94,8 +83,8 @@ pub struct Cfg {
 }
 
 impl Cfg {
-    /// Finds the blocks of `body`. Targets outside the body are taken as leaving the function.
-    pub fn new(body: &Body) -> Self {
+    /// Finds the blocks of `body`. A branch target outside the body counts as leaving the function.
+    pub(crate) fn new(body: &Body) -> Self {
         let n = body.insts.len();
         let mut leader = vec![false; n + 1];
         let mut lead = |pc: u32| {
@@ -155,33 +144,29 @@ impl Cfg {
         Cfg { blocks, successors, predecessors, block_of }
     }
 
-    /// Number of blocks.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.blocks.len()
     }
 
-    /// Whether the function has no code.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
     /// Blocks that can follow `block`, each once, in order.
-    pub fn successors(&self, block: BlockId) -> &[BlockId] {
+    pub(crate) fn successors(&self, block: BlockId) -> &[BlockId] {
         self.successors.row(block.index())
     }
 
     /// Blocks that can precede `block`, each once, in order.
-    pub fn predecessors(&self, block: BlockId) -> &[BlockId] {
+    pub(crate) fn predecessors(&self, block: BlockId) -> &[BlockId] {
         self.predecessors.row(block.index())
     }
 
-    /// The block that holds an instruction.
-    pub fn block_of(&self, pc: Pc) -> BlockId {
+    pub(crate) fn block_of(&self, pc: Pc) -> BlockId {
         self.block_of[pc.index()]
     }
 
-    /// All blocks' numbers, in order.
-    pub fn ids(&self) -> impl Iterator<Item = BlockId> + use<> {
+    pub(crate) fn ids(&self) -> impl Iterator<Item = BlockId> + use<> {
         (0..self.blocks.len() as u32).map(BlockId)
     }
 }

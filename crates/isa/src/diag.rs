@@ -1,42 +1,41 @@
-//! Errors that point at the text.
+//! Diagnostics: errors that point into the source text. A front end collects [`Diagnostic`]s and returns them as one
+//! [`LoadError`], which renders itself for a terminal.
 
 use std::fmt::{self, Write as _};
 
 use crate::module::{Source, Span};
 
-/// One thing wrong with the text.
+/// One error, with its place in the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
-    /// What is wrong, one sentence without a period: "`wgmma.mma_async` is not modelled".
+    /// One sentence without a period: "`wgmma.mma_async` is not modelled".
     pub message: String,
-    /// The offending text.
+    /// The offending text, which the rendering underlines.
     pub span: Span,
-    /// A few words at the span ("no such register"), may be empty.
+    /// A few words beside the underline ("no such register"); may be empty.
     pub label: String,
-    /// What to do about it.
+    /// Advice on how to fix it.
     pub help: Option<String>,
 }
 
 impl Diagnostic {
-    /// An error at a place.
+    /// An error without label and help. Very long messages are cut.
     pub fn new(span: Span, message: impl Into<String>) -> Self {
         Diagnostic { message: clip(message.into()), span, label: String::new(), help: None }
     }
 
-    /// Adds words at the place.
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = clip(label.into());
         self
     }
 
-    /// Adds advice.
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(clip(help.into()));
         self
     }
 }
 
-/// Cuts what quotes a very long name.
+/// Cuts a message that quotes a very long name.
 fn clip(mut text: String) -> String {
     if text.len() > MAX_MESSAGE {
         text.truncate(char_boundary(&text, MAX_MESSAGE));
@@ -56,30 +55,29 @@ fn char_boundary(text: &str, mut i: usize) -> usize {
 /// Why a text does not load: at least one diagnostic, and the text they point into.
 #[derive(Clone, Debug)]
 pub struct LoadError {
-    /// The text.
     pub source: Source,
     /// In text order, at most [`MAX_DIAGNOSTICS`].
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// More errors than this are not shown; the first ones cause the others anyway.
+/// Later errors are dropped: mostly the first ones cause them.
 pub const MAX_DIAGNOSTICS: usize = 20;
 
-/// Longer messages are cut; most long names, of templates, are still whole.
+/// Longer messages are cut, in bytes. Large enough for most mangled template names.
 const MAX_MESSAGE: usize = 1000;
 
-/// Lines longer than this many characters are shown in part.
+/// Longer lines are shown in part, in bytes.
 const MAX_SHOWN: usize = 120;
 
 impl LoadError {
-    /// Puts diagnostics in text order and keeps the first of them.
+    /// Sorts diagnostics by position and keeps the first [`MAX_DIAGNOSTICS`].
     pub fn new(source: Source, mut diagnostics: Vec<Diagnostic>) -> Self {
         diagnostics.sort_by_key(|d| d.span.start);
         diagnostics.truncate(MAX_DIAGNOSTICS);
         LoadError { source, diagnostics }
     }
 
-    /// The errors as a terminal shows them: each with its file, line, column and text.
+    /// The errors for a terminal: each with its file, line, column and an excerpt of the text.
     pub fn render(&self, color: bool) -> String {
         let mut out = String::new();
         for (i, diagnostic) in self.diagnostics.iter().enumerate() {
@@ -107,7 +105,7 @@ impl fmt::Display for LoadError {
     }
 }
 
-/// Terminal escapes.
+/// Terminal escape sequences.
 struct Style {
     error: &'static str,
     bold: &'static str,
@@ -138,8 +136,8 @@ fn render_one(out: &mut String, source: &Source, diagnostic: &Diagnostic, style:
     }
 }
 
-/// The line of a span, ready to print, with the span's position and width in it. Looks at no more of the text
-/// than it shows: a line can be as long as the file.
+/// The line of a span, ready to print, with the span's position and width in it. Looks only at the part of the text
+/// that it shows: a line can be as long as the file.
 fn excerpt(text: &str, span: Span) -> Option<(String, usize, usize)> {
     let floor = |i: usize| char_boundary(text, i);
     let start = floor((span.start as usize).min(text.len()));
@@ -192,7 +190,8 @@ mod tests {
     #[test]
     fn shows_line_and_place() {
         let shown = render("a;\n\tmov.u32 x, y;\r\nb;\n", 12, 13);
-        let wanted = "error: wrong\n --> k.ptx:2:10\n  |\n2 |     mov.u32 x, y;\n  |             ^ here\n  = help: do right\n";
+        let wanted = "error: wrong\n --> k.ptx:2:10\n  |\n2 |     mov.u32 x, y;\n  |             ^ here\n\
+            \x20 = help: do right\n";
         assert_eq!(shown, wanted);
     }
 

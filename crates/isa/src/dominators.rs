@@ -1,11 +1,11 @@
-//! Dominators and post-dominators, by Lengauer and Tarjan's algorithm with path compression: O(m log n) on any
+//! Dominator and post-dominator trees, by Lengauer and Tarjan's algorithm with path compression: O(m log n) on any
 //! graph, without recursion.
 
 use crate::cfg::*;
 
 /// A tree over blocks: each block's parent is its immediate (post-)dominator.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DominatorTree {
+pub(crate) struct DominatorTree {
     parent: Vec<Option<BlockId>>,
     /// Entry and exit time of a walk over the tree, for constant-time ancestor queries; (0, 0) outside it.
     times: Vec<(u32, u32)>,
@@ -15,7 +15,7 @@ pub struct DominatorTree {
 
 impl DominatorTree {
     /// The dominators of `cfg`. Blocks that cannot be reached from the entry are not in the tree.
-    pub fn dominators(cfg: &Cfg) -> Self {
+    pub(crate) fn dominators(cfg: &Cfg) -> Self {
         let n = cfg.len();
         if n == 0 {
             return Self::from_parents(Vec::new(), &[]);
@@ -29,10 +29,10 @@ impl DominatorTree {
 
     /// The post-dominators of `cfg`. A block without a parent is post-dominated only by the virtual exit.
     ///
-    /// Every block is in the tree. An endless loop is joined to the virtual exit where it closes. Blocks that can
-    /// only end in a trap are left out of their predecessors' account, since no lane comes back from there; among
-    /// themselves the traps count as exits.
-    pub fn post_dominators(cfg: &Cfg) -> Self {
+    /// Every block is in the tree. An endless loop has an edge to the virtual exit from where it closes. Blocks from
+    /// which every path ends in a trap do not count for their predecessors, since no lane returns from them. Among
+    /// themselves, traps count as exits.
+    pub(crate) fn post_dominators(cfg: &Cfg) -> Self {
         let n = cfg.len();
         let exit = n as u32;
         let mut roots: Vec<BlockId> =
@@ -41,7 +41,7 @@ impl DominatorTree {
         flood_back(cfg, &roots, Reach::Exit, &mut reaches);
         let traps = peel_traps(cfg, &mut reaches);
         for &b in post_order(cfg).iter() {
-            // In post-order the first unclaimed block is the deepest of its endless loop: where the loop closes.
+            // The first unmarked block in post-order is the deepest of its endless loop: where the loop closes.
             if reaches[b.index()] == Reach::Nothing {
                 roots.push(b);
                 flood_back(cfg, &[b], Reach::Exit, &mut reaches);
@@ -110,23 +110,22 @@ impl DominatorTree {
     }
 
     /// The immediate (post-)dominator; `None` for a root, and for blocks outside the tree.
-    pub fn parent(&self, block: BlockId) -> Option<BlockId> {
+    pub(crate) fn parent(&self, block: BlockId) -> Option<BlockId> {
         self.parent[block.index()]
     }
 
-    /// Whether the block is in the tree at all.
-    pub fn contains(&self, block: BlockId) -> bool {
+    pub(crate) fn contains(&self, block: BlockId) -> bool {
         self.times[block.index()].0 != 0
     }
 
-    /// Whether `a` (post-)dominates `b`; every block of the tree does so to itself.
-    pub fn dominates(&self, a: BlockId, b: BlockId) -> bool {
+    /// Whether `a` (post-)dominates `b`. Every block in the tree dominates itself.
+    pub(crate) fn dominates(&self, a: BlockId, b: BlockId) -> bool {
         let ((a_in, a_out), (b_in, _)) = (self.times[a.index()], self.times[b.index()]);
         a_in != 0 && a_in <= b_in && b_in <= a_out
     }
 
     /// The tree's blocks, each after its parent.
-    pub fn order(&self) -> &[BlockId] {
+    pub(crate) fn order(&self) -> &[BlockId] {
         &self.order
     }
 }
@@ -138,7 +137,7 @@ enum Reach {
     Trap,
 }
 
-/// Marks everything from which `roots` can be reached over blocks not yet claimed by an earlier flood.
+/// Marks every block from which `roots` can be reached through blocks that are not marked yet.
 fn flood_back(cfg: &Cfg, roots: &[BlockId], mark: Reach, reaches: &mut [Reach]) {
     let mut stack: Vec<BlockId> = Vec::new();
     for &root in roots {
@@ -157,7 +156,7 @@ fn flood_back(cfg: &Cfg, roots: &[BlockId], mark: Reach, reaches: &mut [Reach]) 
     }
 }
 
-/// Marks the unclaimed blocks from which every path ends in a trap, and returns those that trap themselves.
+/// Marks the unmarked blocks from which every path ends in a trap, and returns those that trap themselves.
 fn peel_traps(cfg: &Cfg, reaches: &mut [Reach]) -> Vec<BlockId> {
     let open = |b: &BlockId, reaches: &[Reach]| reaches[b.index()] == Reach::Nothing;
     let mut left: Vec<usize> = cfg.ids().map(|b| cfg.successors(b).len()).collect();
@@ -224,7 +223,7 @@ impl Solver {
     /// Finds the dominators of all nodes reachable from `root`. May be called again with the same root for a part
     /// of the graph that has no edge into or out of the part solved before.
     fn solve(&mut self, root: u32, successors: Edges, predecessors: Edges) {
-        // Depth-first preorder. Successors go on the stack together; a node's tree parent is whoever pushed
+        // Depth-first preorder. Successors go on the stack together; a node's tree parent is the node that pushed
         // the entry that is popped first, which is what recursion over reversed lists would do.
         let number = &mut self.number;
         number[root as usize] = NONE;

@@ -1,6 +1,8 @@
-//! Where the wait of a spin loop is ended: by a write of the polled address inside the loop or elsewhere in its function,
-//! as far as equal addresses show in the code. On a SIMT stack a lock that is released only behind the loop that takes it
-//! deadlocks when lanes of one warp want it.
+//! Which write ends the wait of a spin loop: one inside the loop, or one elsewhere in its function. Only writes whose
+//! address is visibly the polled one are found.
+//!
+//! It matters because a lock that is released only after the loop that takes it deadlocks on a SIMT stack when two
+//! lanes of one warp want it.
 
 use crate::cfg::*;
 use crate::inst::*;
@@ -9,7 +11,7 @@ use crate::liveness::*;
 use crate::module::*;
 use crate::spin::blocks_to;
 
-/// What an address is counted from.
+/// The base of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Root {
     Reg(Reg),
@@ -17,7 +19,7 @@ enum Root {
     Number,
 }
 
-/// The addresses of a body, as far as its code shows them.
+/// Finds the addresses that a body's instructions access, where its code shows them.
 pub(crate) struct Places<'a> {
     body: &'a Body,
     mentions: Rows<Mention>,
@@ -28,8 +30,8 @@ impl<'a> Places<'a> {
         Places { body, mentions: mentions(body) }
     }
 
-    /// Follows an operand through registers that are written once. Windows of spaces are left out: the same word has the
-    /// same root, be its address generic or not.
+    /// Follows an operand through registers that are written once. Windows of spaces are not added, so that a word
+    /// has the same root whether its address is generic or not.
     fn root(&self, mut operand: Operand) -> Option<(Root, i64)> {
         let mut offset = 0i64;
         for _ in 0..16 {
@@ -68,7 +70,7 @@ impl<'a> Places<'a> {
         Some((root, at + i64::from(offset as i32)))
     }
 
-    /// Where the wait of a loop is ended. Only what leads to its own backward branches is inside of it.
+    /// Where the wait of a loop ends. Only blocks that lead to the loop's own backward branches count as inside.
     pub(crate) fn wait_ends(&self, cfg: &Cfg, l: &Loop) -> WaitEnds {
         let Some(poll) = l.spins_on else { return WaitEnds::Elsewhere };
         let Some(polled) = self.address(&self.body.insts[poll.index()]) else { return WaitEnds::Elsewhere };
@@ -89,7 +91,7 @@ impl<'a> Places<'a> {
         }
     }
 
-    /// Loads that take the lock bit of a variable's word that is known, and the word.
+    /// Loads that take the lock bit of a statically known word of a variable, and that word.
     pub(crate) fn lock_words(&self) -> Vec<(Pc, SymbolUse)> {
         let known = |(at, inst): (usize, &Inst)| {
             let Op::LdLock(_) = inst.op else { return None };

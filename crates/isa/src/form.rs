@@ -1,40 +1,40 @@
-//! Which operands an operation has in a listing, in the order of the text: the one account for printing and reading.
+//! The operands of each operation in a listing, in the order of the text. The printer and the SASS front end both go by
+//! this table; start at [`form`].
 
 use crate::inst::Op;
 use crate::types::*;
 
-/// One place in an instruction's text.
+/// One operand position in an instruction's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
-    /// The result's register or registers; `RZ` if it is dropped.
+    /// The result's register or registers; `RZ` if the result is dropped.
     Dst,
-    /// The result's predicate; `PT` if it is dropped.
+    /// The result's predicate; `PT` if the result is dropped.
     DstPred,
-    /// The second result's predicate; `PT` if it is dropped.
+    /// The second result's predicate; `PT` if that is dropped.
     Dst2Pred,
     /// A source: register, immediate or address.
     Src(u8),
-    /// A source that may be left out at the end.
+    /// A source that may be omitted at the end.
     Opt(u8),
-    /// The thread count of a barrier: `RZ`, or left out at the end, means all.
+    /// The thread count of a barrier: `RZ`, or omitted at the end, means all threads.
     Count(u8),
     /// A predicate that is read.
     Pred(u8),
-    /// A predicate that is read, `PT` if it is left out at the end.
+    /// A predicate that is read; `PT` if omitted at the end.
     OptPred(u8),
-    /// What a comparison is combined with; `PT` for `AND` means nothing.
+    /// The predicate that a comparison is combined with; `PT` with `AND` means no combination.
     Combined(u8),
     /// The memory operand: `src[0]` and the offset `src[1]`.
     Memory,
-    /// The special register.
     Special,
-    /// A word that is always the same.
+    /// A word that is always the same: a hardware operand that the operation does not use.
     Fixed(&'static str),
-    /// Where `SSY` and `BRA` point.
+    /// The target of `SSY` or `BRA`.
     Target,
     /// The targets of `BRX`.
     Table,
-    /// Who is called, and what is copied.
+    /// The callee, and the bytes copied between the frames.
     Callee,
 }
 
@@ -42,7 +42,7 @@ use Slot::{
     Callee, Combined, Count, Dst, Dst2Pred, DstPred, Fixed, Memory, Opt, OptPred, Pred, Src, Table, Target,
 };
 
-/// The operands of an operation. `returns` says whether it has a result, where that changes the name (`RED`).
+/// The operands of an operation. `returns` says whether an atomic has a result: without one it is a `RED`.
 pub const fn form(op: Op, returns: bool) -> &'static [Slot] {
     match op {
         Op::Mov(_)
@@ -138,7 +138,7 @@ pub const fn form(op: Op, returns: bool) -> &'static [Slot] {
             MbarrierOp::TestWait | MbarrierOp::TestWaitParity => &[DstPred, Memory, Src(2)],
         },
 
-        // Fermi's vote has a register and a predicate; each of ours fills one.
+        // Fermi's vote writes a register and a predicate; each of our modes has only one of them.
         Op::Vote(VoteMode::Ballot) => &[Dst, Fixed("PT"), Pred(0), Opt(1)],
         Op::Vote(_) => &[Fixed("RZ"), DstPred, Pred(0), Opt(1)],
         Op::Shfl(_) => &[Dst2Pred, Dst, Src(0), Src(1), Src(2), Opt(3)],
@@ -158,7 +158,7 @@ pub const fn form(op: Op, returns: bool) -> &'static [Slot] {
     }
 }
 
-/// The type of an operation's floating-point immediates, which are written as numbers.
+/// The type of an operation's floating-point immediates, which a listing writes as decimal numbers.
 pub fn float_immediate(op: Op) -> Option<Ty> {
     let ty = match op {
         Op::FAdd(ty, _)

@@ -1,17 +1,16 @@
-//! One instruction: plain data of 72 bytes. The opcode carries everything that is not an operand.
+//! One instruction: plain data of 72 bytes. The opcode carries everything that is not an operand. Start at [`Inst`].
 
 use crate::types::*;
 
 /// A newtype over a small integer that indexes a dense array.
 macro_rules! index_type {
-    ($(#[$doc:meta])* $name:ident) => {
+    ($(#[$doc:meta])* $vis:vis $name:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-        pub struct $name(pub u32);
+        $vis struct $name($vis u32);
         impl $name {
-            /// As an index into a slice.
             #[inline(always)]
-            pub const fn index(self) -> usize {
+            $vis const fn index(self) -> usize {
                 self.0 as usize
             }
         }
@@ -21,35 +20,35 @@ macro_rules! index_type {
 index_type!(
     /// A 32-bit register, or the first of the two that hold a 64-bit value. Virtual in a [`crate::Body`]
     /// before allocation (then one number per value, whatever its width), physical afterwards.
-    Reg
+    pub Reg
 );
 index_type!(
-    /// A predicate register: one bit a lane.
-    Pred
+    /// A predicate register: one bit per lane.
+    pub Pred
 );
 index_type!(
     /// An instruction's index: in its function's body before linking, in the kernel's code afterwards.
-    Pc
+    pub Pc
 );
 index_type!(
-    /// A list of registers of a vector load or store ([`crate::Body::vectors`]).
-    VecId
+    /// The register list of a vector load or store ([`crate::Body::vectors`]).
+    pub VecId
 );
 index_type!(
     /// A 64-bit immediate ([`crate::Kernel::imms`]) that does not fit in 32 bits.
-    ImmId
+    pub ImmId
 );
 index_type!(
     /// A use of a symbol's address ([`crate::Body::symbols`]); linking turns it into an immediate.
-    SymbolUseId
+    pub SymbolUseId
 );
 
 impl Pc {
-    /// "Where the function returns": the reconvergence point of a branch with no other.
+    /// The reconvergence point of a branch whose paths meet only where the function returns.
     pub const RETURN: Pc = Pc(u32::MAX);
 }
 
-/// Where a value comes from.
+/// A source operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operand {
     /// Not used by this opcode.
@@ -60,54 +59,45 @@ pub enum Operand {
     Imm(u32),
     /// The same 64 bits in every lane.
     Imm64(ImmId),
-    /// A predicate.
     Pred(Pred),
     /// The complement of a predicate.
     NotPred(Pred),
-    /// A list of registers.
     Vec(VecId),
-    /// The address of a symbol; not in linked code.
+    /// The address of a symbol. Linked code has none.
     Symbol(SymbolUseId),
     /// The start of the running function's frame in local memory.
     Frame,
 }
 
-/// Where a result goes.
+/// A destination operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dst {
-    /// Nowhere (no result, or PTX's `_`).
+    /// No result, or one that is dropped (PTX's `_`).
     None,
     /// A register; two words for a wide type.
     Reg(Reg),
-    /// A predicate.
     Pred(Pred),
-    /// A list of registers.
     Vec(VecId),
 }
 
-/// Which lanes an instruction acts on, among the active ones.
+/// Which of the active lanes an instruction acts on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Guard {
-    /// All.
     Always,
-    /// Those whose predicate is true.
+    /// Lanes whose predicate is true.
     If(Pred),
-    /// Those whose predicate is false.
+    /// Lanes whose predicate is false.
     Unless(Pred),
 }
 
 /// An instruction. Each opcode's comment says which operands it uses; the others are `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Inst {
-    /// What to do.
     pub op: Op,
-    /// On which lanes.
     pub guard: Guard,
-    /// The result.
     pub dst: Dst,
     /// A second result: the other predicate of `setp p|q`, a carry, `shfl`'s predicate.
     pub dst2: Dst,
-    /// The inputs.
     pub src: [Operand; 4],
 }
 
@@ -120,7 +110,7 @@ impl Inst {
     }
 }
 
-/// The operation. Comments name the sources in order (`a b c d` = `src[0..4]`) and the results (`d` = `dst`,
+/// The operation. Comments name the sources in order (`a b c` = `src[0..3]`) and the results (`d` = `dst`,
 /// `q` = `dst2`). Memory operands are a pair: a base address and a signed 32-bit byte offset (always an `Imm`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Op {
@@ -145,11 +135,10 @@ pub enum Op {
     Selp(Ty),
     /// d = c >= 0 ? a : b; c is s32, or f32 if `float` (then NaN selects b; -0.0 selects a).
     Slct {
-        /// Type of a, b and d: only its width counts.
+        /// Type of a, b and d. Only its width matters.
         ty: Ty,
         /// Whether c is f32.
         float: bool,
-        /// Flush a subnormal c.
         ftz: bool,
     },
     /// d = lane-wise byte selection of b:a by c.
@@ -170,8 +159,8 @@ pub enum Op {
     Mad24(Ty, Part, Clamp),
     /// d = a + b (+ carry in), q = carry out. Ty is U32 or U64; c is the carry predicate or None. q may be None.
     AddCarry(Ty),
-    /// d = a - b (- borrow in), q = carry out. As above: c and q hold the carry of a + !b + 1, which is set when
-    /// there is *no* borrow. Without c, nothing is borrowed.
+    /// d = a - b (- borrow in), q = carry out. Operands as for `AddCarry`. c and q hold the carry of a + !b + 1, which
+    /// is set when there is *no* borrow. Without c, nothing is borrowed.
     SubBorrow(Ty),
     /// d = part of a * b + c (+ carry in), q = carry out; `src[3]` is the carry predicate or None. Lo or Hi.
     MadCarry(Ty, Part),
@@ -179,9 +168,9 @@ pub enum Op {
     IDiv(Ty),
     /// d = a % b. By zero gives all ones; MIN % -1 gives 0.
     IRem(Ty),
-    /// d = |a|, wrapping.
+    /// d = |a|, wrapping at the type's minimum.
     IAbs(Ty),
-    /// d = -a, wrapping.
+    /// d = -a, wrapping at the type's minimum.
     INeg(Ty),
     /// d = min(a, b) (also x2; Relu on signed types).
     IMin(Ty, Clamp),
@@ -197,7 +186,7 @@ pub enum Op {
     // ---- bits -----------------------------------------------------------------------------------------
     /// d = a op b; Ty is B16, B32 or B64.
     Logic(Logic, Ty),
-    /// d = !a, bitwise.
+    /// d = ~a.
     Not(Ty),
     /// d = a == 0 ? 1 : 0.
     Cnot(Ty),
@@ -205,11 +194,11 @@ pub enum Op {
     LogicPred(Logic),
     /// d (predicate) = !a.
     NotPred,
-    /// d = truth table of a, b, c.
+    /// d = a, b and c combined bitwise by a truth table of eight bits.
     Lop3(u8),
-    /// d = a << b (b is u32); 0 when b reaches the width. Ty is B16, B32, B64.
+    /// d = a << b (b is u32); 0 if b is at least the width. Ty is B16, B32, B64.
     Shl(Ty),
-    /// d = a >> b, arithmetic for signed types; all sign (or 0) when b reaches the width.
+    /// d = a >> b, arithmetic for signed types; all sign bits (or 0) if b is at least the width.
     Shr(Ty),
     /// d = 32 bits out of b:a, shifted by c: left or right; wrapping (c mod 32) or clamped (c at most 32).
     Shf {
@@ -224,44 +213,37 @@ pub enum Op {
     Clz(Ty),
     /// d = a with its bits in reverse order.
     Brev(Ty),
-    /// d (u32) = position of the highest non-sign bit, or all ones; with the flag, the shift that brings it to the top.
+    /// d (u32) = position of the highest non-sign bit, or all ones; with the flag, the shift that moves it to the top.
     Bfind(Ty, bool),
-    /// d = position of the c-th set bit of a, from bit b on (n-th from base; c negative: downwards), or all ones.
+    /// d = position of the c-th set bit of a, starting at bit b (downwards if c is negative), or all ones.
     Fns,
     /// d = the field of a at position b, length c (both u32, low 8 bits), sign- or zero-extended.
     Bfe(Ty),
     /// d = b with a's low bits inserted at position c, length `src[3]`. Ty is B32 or B64.
     Bfi(Ty),
-    /// d = mask of b ones starting at bit a; clamp (flag false) or wrap (true).
+    /// d = mask of b ones starting at bit a; the flag wraps instead of clamping.
     Bmsk(bool),
-    /// d = a sign- (S32) or zero-extended (U32) from its low b bits; clamp or wrap.
+    /// d = a sign- (S32) or zero-extended (U32) from its low b bits; the flag wraps instead of clamping.
     Szext(Ty, bool),
 
     // ---- comparison ------------------------------------------------------------------------------------
     /// d (predicate) = (a cmp b) combine c; q = !(a cmp b) combine c. Any integer, bit or float type.
     Setp {
-        /// The comparison.
         cmp: Cmp,
-        /// Combination with c.
         combine: Combine,
         /// Type of a and b. For F16x2/BF16x2, d is the low half's result and q the high half's.
         ty: Ty,
-        /// Flush subnormal inputs.
         ftz: bool,
     },
-    /// d (predicate) = a xor/eq b on predicates as `setp.ne/eq.pred` would; kept out of Setp because operands are predicates.
+    /// d (predicate) = (a cmp b) combine c, where a and b are predicates too and cmp is Eq or Ne.
     SetpPred(Cmp, Combine),
     /// d = ((a cmp b) combine c) as all ones or 1.0.
     Set {
-        /// The comparison.
         cmp: Cmp,
-        /// Combination with c.
         combine: Combine,
-        /// Type of a and b.
         src: Ty,
-        /// Type of d: U32, S32, F32, U16, S16, F16, BF16; for x2 sources F16x2, BF16x2 or U32-as-two-halves (U16x2).
+        /// U32, S32, F32, U16, S16, F16 or BF16; for x2 sources F16x2, BF16x2 or U16x2 (a U32 as two halves).
         dst: Ty,
-        /// Flush subnormal inputs.
         ftz: bool,
     },
 
@@ -276,27 +258,26 @@ pub enum Op {
     FFma(Ty, FloatMode),
     /// d = a / b, correctly rounded (F32, F64).
     FDiv(Ty, FloatMode),
-    /// d = a / b within 2 ulp (`div.approx` and `div.full`), by a reciprocal; F32.
+    /// d = a / b within 2 ulp (`div.approx` and `div.full`), by way of a reciprocal; F32.
     FDivApprox {
-        /// Full range (`div.full`): no overflow of the reciprocal.
+        /// `div.full`: the reciprocal does not overflow.
         full: bool,
-        /// Flush.
         ftz: bool,
     },
-    /// d = |a|; the flag flushes. A NaN becomes canonical, or, in F64, quiet with its sign.
+    /// d = |a|; the flag flushes subnormals. A NaN becomes canonical or, in F64, quiet with its sign.
     FAbs(Ty, bool),
-    /// d = -a; as above.
+    /// d = -a; flag and NaN as for `FAbs`.
     FNeg(Ty, bool),
     /// d = min(a, b).
     FMin(Ty, MinMax),
     /// d = max(a, b).
     FMax(Ty, MinMax),
-    /// d = 1/a, sqrt(a), rsqrt… correctly rounded: `Approx` is Rcp or Sqrt; F32, F64.
+    /// d = 1/a or sqrt(a), correctly rounded: `Approx` is Rcp or Sqrt; F32, F64.
     FRounded(Approx, Ty, FloatMode),
-    /// d = approximation of f(a); the flag flushes. F32; Tanh and Ex2 also the half types; Rcp and Rsqrt also F64, with
-    /// the flag only the upper word of a and d, without it (Rsqrt) all of it.
+    /// d = approximation of f(a); the flag flushes subnormals. F32; Tanh and Ex2 also on the half types; Rcp and Rsqrt
+    /// also on F64. In F64 the flag uses only the upper word of a and d; without it (Rsqrt only) both words count.
     FApprox(Approx, Ty, bool),
-    /// d (predicate) = a is of that kind.
+    /// d (predicate) = whether a is of that kind.
     Testp(TestKind, Ty),
     /// d = |b| with a's sign.
     Copysign(Ty),
@@ -312,16 +293,15 @@ pub enum Op {
     // ---- memory -----------------------------------------------------------------------------------------
     /// d (register or vector) = [a + b]. Sub-word data extends to one word, or to two if `wide`.
     Ld {
-        /// The access.
         access: Access,
         /// The destination registers are 64 bits wide.
         wide: bool,
     },
     /// [a + b] = c (register, immediate or vector).
     St(Access),
-    /// d = [a + b] of shared memory, q (predicate) = whether the lane took the word's lock bit, which is then taken.
+    /// d = [a + b] of shared memory, q (predicate) = whether this lane took the word's lock bit.
     LdLock(Access),
-    /// [a + b] = c of shared memory, and the word's lock bit is free.
+    /// [a + b] = c of shared memory; then the word's lock bit is free.
     StUnlock(Access),
     /// d = old value of [a + b]; new = old op c (for Cas: `src[2]` is compared, `src[3]` stored). `dst` None is `red`.
     Atom(AtomOp, Access),
@@ -331,54 +311,54 @@ pub enum Op {
     FromGeneric(Space, Ty),
     /// d (predicate) = whether generic address a lies in the space. Ty is U32 or U64: the address's width.
     IsSpace(Space, Ty),
-    /// Memory fence.
     Fence(Order, Scope),
-    /// Hints: prefetch, discard, applypriority. Checked for nothing, does nothing. a + b is the address.
+    /// The hints prefetch, discard and applypriority: no effect, and the address a + b is not checked.
     Prefetch,
-    /// Copy c (≤ size) bytes of global memory at b (64 bits wide) to shared memory at a (32 bits wide), rest zero-filled;
-    /// the payload is the size 4, 8, 16.
+    /// Copy c bytes of global memory at b (64 bits wide) to shared memory at a (32 bits wide) and fill up with zeros to
+    /// the size: 4, 8 or 16 bytes. c is at most the size.
     CpAsync(u8),
     /// Close the current group of asynchronous copies.
     CpAsyncCommit,
     /// Wait until at most a (Imm) groups are pending.
     CpAsyncWait,
-    /// mbarrier operation; the flag says whether the address register is 64 bits wide.
+    /// An mbarrier operation; the flag says whether the address register is 64 bits wide.
     Mbarrier(MbarrierOp, bool),
 
     // ---- communication within a warp ------------------------------------------------------------------
-    /// d = predicate (or ballot word); a = predicate; b = member mask or None (the old, mask-less form).
+    /// d = predicate (or ballot word); a = predicate; b = member mask, or None in the old form without a mask.
     Vote(VoteMode),
-    /// d (word), q (in range): a value, b lane or delta, c clamp and segment mask, `src[3]` member mask or None.
+    /// d = a of another lane, q = whether that lane is in range; b = lane or delta, c = clamp and segment mask,
+    /// `src[3]` = member mask or None.
     Shfl(ShflMode),
-    /// d = mask of lanes whose a equals this lane's; b member mask. Ty is B32 or B64.
+    /// d = mask of lanes whose a equals this lane's; b = member mask. Ty is B32 or B64.
     MatchAny(Ty),
-    /// d = member mask if all a are equal, else 0; q = whether; b member mask.
+    /// d = member mask if all a are equal, else 0; q = whether they are; b = member mask.
     MatchAll(Ty),
     /// d = reduction of a over the lanes of member mask b. Ty is U32, S32, B32 (F32 with Min/Max).
     Redux(ReduxOp, Ty),
     /// d = mask of the active lanes.
     ActiveMask,
-    /// d = elected lane, q = whether this lane is it; a member mask.
+    /// d = elected lane, q = whether this lane is elected; a = member mask.
     Elect,
     /// d (64) = mask of the active lanes of the whole wavefront whose predicate a is true.
     WaveBallot,
     /// d (64) = mask of the active lanes of the whole wavefront.
     WaveActive,
-    /// d = a of lane b of the whole wavefront, or the lane's own if that is not active. Ty is B32 or B64.
+    /// d = a of lane b of the whole wavefront, or this lane's a if lane b is not active. Ty is B32 or B64.
     WaveShfl(Ty),
 
     // ---- synchronization ---------------------------------------------------------------------------------
-    /// Named barrier: a id, b thread count or None, c predicate (reductions, maybe inverted); d predicate or count.
+    /// Named barrier: a = id, b = thread count or None. Reductions: c = predicate, d = predicate or count.
     Bar(BarMode),
     /// Wait for the lanes of mask a.
     BarWarp,
     /// Sleep about a nanoseconds.
     Nanosleep,
-    /// The wavefront gives its place away until the resource that a (64) names is free.
+    /// The wavefront leaves the SM until the resource that a (64) names is free.
     Yield,
 
     // ---- control ------------------------------------------------------------------------------------------
-    /// Branches from here on, until a (`Imm` pc) is reached, meet again at a; by itself it does nothing.
+    /// Branches from here until a (`Imm` pc) is reached reconverge at a. The instruction itself has no effect.
     Ssy,
     /// Jump to a (`Imm` pc); b is the reconvergence pc, set by [`crate::reconvergence`].
     Bra,
@@ -386,7 +366,7 @@ pub enum Op {
     Brx,
     /// Call site a (`Imm`, [`crate::Body::calls`]).
     Call,
-    /// Return; from the kernel's own body it ends the thread.
+    /// Return to the caller; in the kernel's own body the thread ends.
     Ret,
     /// The thread ends.
     Exit,
@@ -394,37 +374,31 @@ pub enum Op {
     Trap,
     /// d (s32, may be None) = vprintf(format a, arguments b), generic addresses.
     Printf,
-    /// The launch ends: message a, file b, line c (u32), function `src[3]`; the others generic addresses.
+    /// The launch ends with an error: message a, file b, function `src[3]` (generic addresses), line c (u32).
     AssertFail,
-    /// Nothing.
     Nop,
 }
 
 /// How `min` and `max` treat NaN and signs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MinMax {
-    /// NaN if either is NaN (else NaN loses).
+    /// The result is NaN if either input is. Otherwise the other input wins over NaN.
     pub nan: bool,
-    /// Flush subnormals.
     pub ftz: bool,
     /// Magnitudes are compared; the result's sign is the XOR of the inputs' (`.xorsign.abs`).
     pub xorsign_abs: bool,
 }
 
-/// A conversion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cvt {
-    /// Type of the result.
     pub to: Ty,
-    /// Type of the source.
     pub from: Ty,
-    /// Rounding; to an integer if `integral`.
+    /// If `integral`, rounding to an integral value.
     pub round: Round,
-    /// Float to float of the same type, rounded to an integral value (`.rni` and its like).
+    /// Float to float of the same type, rounded to an integral value (`.rni`, `.rzi`, `.rmi`, `.rpi`).
     pub integral: bool,
-    /// Flush subnormals of f32; without effect from f32 to f16.
+    /// Flush subnormals of f32. No effect from f32 to f16.
     pub ftz: bool,
-    /// Clamp the result.
     pub clamp: Clamp,
 }
 

@@ -1,40 +1,45 @@
 //! The program that Warploom's machines execute, whatever text it came from.
 //!
-//! A front end builds a [`Module`]: functions over virtual registers, and variables. The passes here find its
-//! control flow ([`mod@cfg`], [`dominators`], [`loops`]), set the reconvergence point of every branch
-//! ([`reconvergence`]), tell which loops may be waiting for another thread ([`spin`]), make loops of
-//! shared atomics where a machine has lock bits ([`lock_loops`]), allocate
-//! physical registers by liveness ([`liveness`], [`regalloc`]) and link each kernel with the functions it reaches
-//! ([`mod@link`]) into a [`Kernel`], one flat array of plain-data instructions. [`mod@print`] shows every stage as a listing, in the
-//! words of [`mod@spell`] and with the operands of [`mod@form`], which the front end for listings reads by.
+//! A front end builds a [`Module`]: functions over virtual registers, and variables. [`link()`] joins one kernel with the
+//! functions it reaches into a [`Kernel`]: one flat array of plain-data instructions. On the way it builds the
+//! control-flow graph (`cfg`, `dominators`, `loops`), sets the reconvergence point of every branch (`reconvergence`),
+//! finds loops that may be waiting for another thread (`spin`, `ends`), expands atomics on shared memory for machines
+//! with lock bits (`lock_loops`), and allocates physical registers (`liveness`, `webs`, `regalloc`).
 //!
-//! Nothing here executes anything. Start reading at [`inst`], then [`module`] and [`kernel`].
+//! [`print`](mod@print) shows any stage as a listing. It shares [`spell`] (mnemonics) and [`form`] (operands) with the
+//! front end that reads listings. [`diag`] has the errors of both front ends.
+//!
+//! Nothing here reads a text or executes an instruction. Start at [`Inst`], then [`Module`] and [`Kernel`]; `link.rs`
+//! lists the passes in order.
 
 #[macro_use]
-pub mod inst;
-pub mod cfg;
+mod inst;
+mod cfg;
 pub mod diag;
-pub mod dominators;
-pub mod ends;
+mod dominators;
+mod ends;
 pub mod form;
-pub mod kernel;
-pub mod link;
-pub mod liveness;
-pub mod lock_loops;
-pub mod loops;
-pub mod module;
+mod kernel;
+mod link;
+mod liveness;
+mod lock_loops;
+mod loops;
+mod module;
 pub mod print;
-pub mod reconvergence;
-pub mod regalloc;
+mod reconvergence;
+mod regalloc;
 pub mod spell;
-pub mod spin;
-pub mod types;
-pub mod visit;
-pub mod webs;
+mod spin;
+mod types;
+mod visit;
+mod webs;
+
+#[cfg(test)]
+mod tests;
 
 pub use inst::*;
 pub use kernel::*;
-pub use link::*;
+pub use link::{LinkError, link, variable_image};
 pub use module::*;
 pub use types::*;
-pub use visit::*;
+pub use visit::{Lists, Shape, Value};

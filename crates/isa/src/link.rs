@@ -1,5 +1,5 @@
-//! Links a kernel: collects the functions it reaches, prepares each, and joins them into one code array in which
-//! every address is known.
+//! Links a kernel: collects the functions it reaches, runs the passes over each, and joins them into one code array in
+//! which every address is known. Start at [`link()`]; [`prepare`] lists the passes in order.
 
 use crate::cfg::*;
 use crate::dominators::*;
@@ -17,99 +17,55 @@ use crate::types::*;
 use crate::visit::*;
 use crate::webs::*;
 
-/// Why a kernel cannot be linked, or a variable not be filled.
+/// Why a kernel cannot be linked, or a variable has no initial value.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LinkError {
-    /// The entry has no code.
     #[error("kernel `{name}` is declared but has no body")]
-    NoBody {
-        /// The kernel.
-        name: String,
-        /// Where it is declared.
-        span: Span,
-    },
-    /// A call to a function that is only declared.
+    NoBody { name: String, span: Span },
     #[error("`{caller}` calls `{callee}`, which is declared but has no body")]
-    UndefinedFunction {
-        /// Who calls.
-        caller: String,
-        /// Who is called.
-        callee: String,
-        /// The call.
-        span: Span,
-    },
-    /// The address map says nothing about a variable.
+    UndefinedFunction { caller: String, callee: String, span: Span },
     #[error("variable `{name}` has no address")]
-    NoAddress {
-        /// The variable.
-        name: String,
-        /// Where it is declared.
-        span: Span,
-    },
+    NoAddress { name: String, span: Span },
     /// Shared memory has no address before a kernel runs.
     #[error("the initial value of `{name}` holds the address of shared variable `{target}`")]
-    SharedAddress {
-        /// The variable being initialised.
-        name: String,
-        /// Whose address is asked for.
-        target: String,
-        /// Where the variable is declared.
-        span: Span,
-    },
-    /// An initial value that does not fit its variable.
+    SharedAddress { name: String, target: String, span: Span },
+    /// The initial value, or an address in it, does not fit the variable.
     #[error("the initial value of `{name}` is larger than the variable")]
-    Initializer {
-        /// The variable.
-        name: String,
-        /// Where it is declared.
-        span: Span,
-    },
+    Initializer { name: String, span: Span },
     /// A 32-bit register where the instruction moves 64 bits.
     #[error("`{function}` uses a 32-bit register for a 64-bit operand")]
-    Width {
-        /// The function.
-        function: String,
-        /// The instruction.
-        span: Span,
-    },
+    Width { function: String, span: Span },
     /// A count or size that does not fit the machine's 32-bit fields.
     #[error("{what} of kernel `{name}` exceeds 32 bits")]
-    TooLarge {
-        /// The kernel.
-        name: String,
-        /// What is too large.
-        what: &'static str,
-    },
+    TooLarge { name: String, what: &'static str },
 }
 
-/// A function after all analyses: physical registers, reconvergence points set.
+/// A function after all passes: physical registers, reconvergence points set. Positions are the new body's.
 #[derive(Clone, Debug)]
-pub struct Prepared {
-    /// The code, over physical registers.
+pub(crate) struct Prepared {
     pub body: Body,
-    /// 32-bit registers of one activation.
+    /// 32-bit registers per activation.
     pub registers: u32,
-    /// Predicates of one activation.
+    /// Predicates per activation.
     pub predicates: u32,
-    /// Loops, by header; positions are the body's.
+    /// By header.
     pub loops: Vec<Loop>,
-    /// Atomics that became loops.
     pub atomics: Vec<AtomicLoop>,
-    /// Loads of lock bits that do not look whether they got them.
+    /// Loads that take a lock bit and never check whether they got it.
     pub unverified: Vec<Pc>,
-    /// Loads of lock bits whose word is known.
+    /// Loads that take the lock bit of a statically known word.
     pub lock_words: Vec<(Pc, SymbolUse)>,
 }
 
-/// Runs the passes over one function. With `lock_bits`, atomics on shared memory become loops around them.
-pub fn prepare(body: &Body, lock_bits: bool) -> Prepared {
+/// Runs the passes over one function. With `lock_bits`, atomics on shared memory become loops around lock bits.
+pub(crate) fn prepare(body: &Body, lock_bits: bool) -> Prepared {
     let mut cfg = Cfg::new(body);
     let dominators = DominatorTree::dominators(&cfg);
     let mut post_dominators = DominatorTree::post_dominators(&cfg);
     let forest = LoopForest::new(&cfg, &dominators);
     let liveness = Liveness::new(body, &cfg);
     let webs = separate(body, &liveness);
-    // What the program waits for shows in its own code, where an atomic is one instruction.
+    // Spins are found before atomics are expanded: the program's own code shows what it waits for.
     let spins = spinning_latches(&webs, &cfg, &post_dominators, &forest);
     let mut loops: Vec<Loop> =
         forest.loops.iter().zip(&spins).flat_map(|(l, spins)| report(&cfg, l, spins)).collect();
@@ -141,7 +97,7 @@ pub fn prepare(body: &Body, lock_bits: bool) -> Prepared {
     Prepared { body, registers, predicates, loops, atomics, unverified, lock_words }
 }
 
-/// What the text says about locks counts for more than what the analysis found.
+/// Notes on locks in the text override what the analysis found.
 fn heed(loops: &mut [Loop], notes: &[(Pc, LockNote)]) {
     for &(pc, note) in notes {
         let holds = |l: &&mut Loop| l.header <= pc && l.latches.iter().any(|&latch| pc <= latch);
@@ -158,7 +114,7 @@ fn heed(loops: &mut [Loop], notes: &[(Pc, LockNote)]) {
     }
 }
 
-/// The loops where their instructions are now, with those that atomics became.
+/// The loops at their new positions, together with those of the expanded atomics.
 fn loops_after(loops: Vec<Loop>, expanded: &Expanded) -> Vec<Loop> {
     let moved = loops.into_iter().map(|l| Loop {
         header: expanded.start(l.header),
@@ -186,12 +142,12 @@ fn loops_after(loops: Vec<Loop>, expanded: &Expanded) -> Vec<Loop> {
     loops
 }
 
-/// Loads that take a lock bit, where the answer whether they did is never read.
+/// Loads that take a lock bit whose success predicate is never read.
 fn unverified(body: &Body, liveness: &Liveness) -> Vec<Pc> {
     let ignored = |&(at, inst): &(usize, &Inst)| {
         let written = 2 * at as u32 + 1;
         let unread = |p: Pred| {
-            let of = liveness.predicate(p).iter().find(|s| s.start <= written && written < s.end);
+            let of = liveness.segments(Value::Pred(p)).iter().find(|s| s.start <= written && written < s.end);
             of.is_none_or(|s| s.end == written + 1)
         };
         matches!(inst.op, Op::LdLock(_))
@@ -203,7 +159,7 @@ fn unverified(body: &Body, liveness: &Liveness) -> Vec<Pc> {
     body.insts.iter().enumerate().filter(ignored).map(|(at, _)| Pc(at as u32)).collect()
 }
 
-/// A loop as users see it. Where only some of its backward branches spin, these are a loop of their own inside it.
+/// A loop as users see it. If only some of its backward branches spin, these form a second loop inside the first.
 fn report(cfg: &Cfg, natural: &NaturalLoop, spins: &[Option<Pc>]) -> Vec<Loop> {
     let mut loops: Vec<Loop> = Vec::new();
     for (latch, &spins_on) in natural.latches.iter().zip(spins) {
@@ -227,7 +183,7 @@ fn report(cfg: &Cfg, natural: &NaturalLoop, spins: &[Option<Pc>]) -> Vec<Loop> {
     loops
 }
 
-/// Links kernel `entry` with everything it can call.
+/// Links kernel `entry` with every function that it can call.
 pub fn link(module: &Module, entry: FuncId, addresses: &AddressMap) -> Result<Kernel, LinkError> {
     let graph = CallGraph::new(module, entry)?;
     let shared = SharedLayout::new(module, &graph)?;
@@ -263,7 +219,7 @@ pub fn link(module: &Module, entry: FuncId, addresses: &AddressMap) -> Result<Ke
         windows: addresses.windows,
     };
     let resolver = Resolver { module, addresses, shared: Some(&shared.offsets) };
-    // Every frame is a multiple of the strictest alignment, so that each begins aligned wherever the stack is.
+    // Every frame size is a multiple of the strictest alignment, so that each frame is aligned at any stack depth.
     let quantum = graph.bodies().map(|b| b.frame_align).fold(16, u32::max);
     for &id in &graph.functions {
         let function = &module.functions[id.index()];
@@ -284,7 +240,7 @@ pub fn link(module: &Module, entry: FuncId, addresses: &AddressMap) -> Result<Ke
         });
         append(&mut kernel, prepared, &graph, &resolver)?;
     }
-    // `Pc::RETURN` must stay out of reach.
+    // No instruction may have the number of `Pc::RETURN`.
     if kernel.code.len() >= u32::MAX as usize {
         return Err(too_large("the code"));
     }
@@ -301,7 +257,7 @@ pub fn link(module: &Module, entry: FuncId, addresses: &AddressMap) -> Result<Ke
     Ok(kernel)
 }
 
-/// A 64-bit operand in a register declared with 32 bits would read its neighbour's value.
+/// A 64-bit operand in a register declared with 32 bits would read the neighbouring register.
 fn check_widths(function: &Function, body: &Body) -> Result<(), LinkError> {
     if body.allocated {
         return Ok(());
@@ -323,7 +279,7 @@ fn check_widths(function: &Function, body: &Body) -> Result<(), LinkError> {
     Ok(())
 }
 
-/// Appends a prepared function to the kernel, moving every index by what is there already.
+/// Appends a prepared function to the kernel and rebases all its indices.
 fn append(
     kernel: &mut Kernel,
     prepared: Prepared,
@@ -427,7 +383,7 @@ fn append(
     Ok(())
 }
 
-/// Calls `f` for each operand of a body, those in its lists too.
+/// Calls `f` for each operand of a body, including those in vectors and call sites.
 fn for_each_operand(body: &Body, mut f: impl FnMut(Operand)) {
     body.insts.iter().flat_map(|i| i.src).for_each(&mut f);
     body.vectors.iter().flatten().copied().for_each(&mut f);
@@ -438,10 +394,10 @@ fn for_each_operand(body: &Body, mut f: impl FnMut(Operand)) {
     }
 }
 
-/// The functions of one kernel and who calls whom.
+/// The call graph of one kernel.
 struct CallGraph<'a> {
     module: &'a Module,
-    /// The kernel, then what it reaches, in the order of discovery.
+    /// The kernel, then the functions it reaches, in order of discovery.
     functions: Vec<FuncId>,
     /// Position in `functions` of each function of the module.
     index: Vec<Option<u32>>,
@@ -506,31 +462,32 @@ impl<'a> CallGraph<'a> {
         self.functions.iter().filter_map(|f| self.module.functions[f.index()].body.as_ref())
     }
 
-    /// The heaviest chain of calls from the kernel. Functions that call each other in a circle count once each.
+    /// The heaviest chain of calls from the kernel. Mutually recursive functions count once each.
     fn deepest(&self, weights: &[u64]) -> u64 {
-        let circles = self.circles();
-        let mut below = vec![0u64; circles.len()];
-        let mut circle_of = vec![0; self.functions.len()];
-        // Callees' circles come before their callers'.
-        for (c, members) in circles.iter().enumerate() {
-            members.iter().for_each(|&m| circle_of[m as usize] = c);
+        let components = self.components();
+        let mut below = vec![0u64; components.len()];
+        let mut component_of = vec![0; self.functions.len()];
+        // Callees' components come before their callers'.
+        for (c, members) in components.iter().enumerate() {
+            members.iter().for_each(|&m| component_of[m as usize] = c);
             let callees = members.iter().flat_map(|&m| &self.callees[m as usize]);
-            let deepest = callees.map(|&f| circle_of[f as usize]).filter(|&o| o != c).map(|o| below[o]).max();
+            let deepest =
+                callees.map(|&f| component_of[f as usize]).filter(|&o| o != c).map(|o| below[o]).max();
             let own: u64 = members.iter().map(|&m| weights[m as usize]).sum();
             below[c] = own + deepest.unwrap_or(0);
         }
-        circle_of.first().map_or(0, |&c| below[c])
+        component_of.first().map_or(0, |&c| below[c])
     }
 
     fn recursive(&self) -> bool {
-        self.circles().iter().any(|c| c.len() > 1)
+        self.components().iter().any(|c| c.len() > 1)
             || self.callees.iter().enumerate().any(|(f, callees)| callees.contains(&(f as u32)))
     }
 
     /// Strongly connected components, callees first (Tarjan's algorithm with an explicit stack).
-    fn circles(&self) -> Vec<Vec<u32>> {
+    fn components(&self) -> Vec<Vec<u32>> {
         let n = self.functions.len();
-        let mut circles = Vec::new();
+        let mut components = Vec::new();
         let mut number = vec![0u32; n];
         let mut low = vec![0u32; n];
         let mut open = vec![false; n];
@@ -565,17 +522,17 @@ impl<'a> CallGraph<'a> {
                 }
                 if low[at] == number[at] {
                     let first = members.iter().rposition(|&m| m as usize == at).unwrap_or(0);
-                    let circle = members.split_off(first);
-                    circle.iter().for_each(|&m| open[m as usize] = false);
-                    circles.push(circle);
+                    let component = members.split_off(first);
+                    component.iter().for_each(|&m| open[m as usize] = false);
+                    components.push(component);
                 }
             }
         }
-        circles
+        components
     }
 }
 
-/// Device functions with a body whose address is used anywhere in the module.
+/// Device functions with a body whose address is used anywhere in the module: the targets of indirect calls.
 fn address_taken(module: &Module) -> Vec<FuncId> {
     let mut taken = vec![false; module.functions.len()];
     let mut take = |symbol: Symbol| {
@@ -596,12 +553,12 @@ fn address_taken(module: &Module) -> Vec<FuncId> {
     functions.filter(|&(i, f)| taken[i] && callable(f)).map(|(i, _)| FuncId(i as u32)).collect()
 }
 
-/// Where a kernel's shared variables are.
+/// The layout of a kernel's shared memory.
 struct SharedLayout {
     vars: Vec<SharedVar>,
     static_bytes: u32,
     dynamic_offset: u32,
-    /// Of each variable of the module.
+    /// By variable of the module; `None` if the kernel does not use it.
     offsets: Vec<Option<u32>>,
 }
 
@@ -645,7 +602,7 @@ impl SharedLayout {
     }
 }
 
-/// Turns symbols into numbers.
+/// Turns symbols into addresses.
 struct Resolver<'a> {
     module: &'a Module,
     addresses: &'a AddressMap,
@@ -674,7 +631,7 @@ impl Resolver<'_> {
     }
 }
 
-/// The initial bytes of a variable, all of them, with addresses filled in.
+/// The initial value of a variable, padded with zeros to its size, with addresses filled in.
 pub fn variable_image(module: &Module, var: VarId, addresses: &AddressMap) -> Result<Vec<u8>, LinkError> {
     let variable = &module.variables[var.index()];
     let too_small = || LinkError::Initializer { name: variable.name.clone(), span: variable.span };

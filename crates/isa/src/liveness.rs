@@ -3,12 +3,12 @@
 //! Liveness is found for one value at a time, walking backwards from its uses to its definitions, so the work and
 //! the memory are proportional to the result and not to values times blocks.
 //!
-//! A register that is written several times may hold unrelated values one after the other. Such lives are told
-//! apart as *webs*: two places belong to the same web only if a value can flow from one to the other, or both to a
-//! third. The allocator gives each web its own register.
+//! A register that is written several times may hold unrelated values one after the other. Each such life is a *web*:
+//! two places belong to the same web only if a value can flow from one to the other, or from both to a third. The
+//! allocator gives each web its own register.
 //!
-//! Positions are twice the instruction's index where operands are read, one more where results are written: a
-//! result may take the register of an operand that dies in the same instruction. Machines therefore read the
+//! An instruction has two positions: twice its index where operands are read, one more where results are written. So a
+//! result may take the register of an operand that dies in the same instruction. Machines must therefore read the
 //! operands of all lanes before they write any.
 
 use crate::cfg::*;
@@ -18,21 +18,19 @@ use crate::visit::*;
 
 /// Positions `start..end` (two per instruction) at which a value is live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Segment {
-    /// First position.
+pub(crate) struct Segment {
     pub start: u32,
-    /// One past the last.
     pub end: u32,
 }
 
 index_type!(
     /// One life of a register or predicate. Webs of registers come before webs of predicates.
-    WebId
+    pub(crate) WebId
 );
 
 /// Live ranges of all values of a function: registers first, then predicates.
 #[derive(Clone, Debug)]
-pub struct Liveness {
+pub(crate) struct Liveness {
     registers: usize,
     /// Where each value's segments begin.
     starts: Vec<u32>,
@@ -55,11 +53,11 @@ pub(crate) enum MentionKind {
     Use,
     /// A write that leaves some lanes or words alone.
     PartialDef,
-    /// A write after which nothing of the old value is left.
+    /// A write that replaces the whole old value.
     Def,
 }
 
-/// The number of a value in [`Mentions`] and [`Liveness`].
+/// The number of a value in [`mentions`] and [`Liveness`].
 pub(crate) fn value_number(value: Value, registers: usize) -> u32 {
     match value {
         Value::Reg(r, _) => r.0,
@@ -67,14 +65,14 @@ pub(crate) fn value_number(value: Value, registers: usize) -> u32 {
     }
 }
 
-/// All mentions of each value, in the order of the code; in one instruction reads come before writes.
+/// All mentions of each value in code order. Within one instruction, reads come before writes.
 pub(crate) fn mentions(body: &Body) -> Rows<Mention> {
     let registers = body.registers.len();
     let values = registers + body.predicates as usize;
     let mut all: Vec<(u32, Mention)> = Vec::with_capacity(body.insts.len() * 4);
     for (pc, inst) in body.insts.iter().enumerate() {
         let pc = Pc(pc as u32);
-        // Allocated, a wide value is two registers.
+        // In allocated code a wide value is two registers.
         let second = |value: Value| match value {
             Value::Reg(r, Width::Two) if body.allocated => Some(Value::Reg(Reg(r.0 + 1), Width::One)),
             _ => None,
@@ -96,8 +94,7 @@ pub(crate) fn mentions(body: &Body) -> Rows<Mention> {
 }
 
 impl Liveness {
-    /// Finds where every value of `body` is live.
-    pub fn new(body: &Body, cfg: &Cfg) -> Self {
+    pub(crate) fn new(body: &Body, cfg: &Cfg) -> Self {
         let mentions = mentions(body);
         let mut walk = Walk::new(cfg);
         let mut live = Liveness {
@@ -120,29 +117,24 @@ impl Liveness {
         live
     }
 
-    /// Where a register is live: ordered and disjoint; segments that touch belong to different webs. A write that
-    /// is never read is live where it happens.
-    pub fn register(&self, reg: Reg) -> &[Segment] {
-        self.value(reg.index())
-    }
-
-    /// Where a predicate is live.
-    pub fn predicate(&self, pred: Pred) -> &[Segment] {
-        self.value(self.registers + pred.index())
+    /// Where a value is live: ordered and disjoint. Adjacent segments belong to different webs. A write that is never
+    /// read is live at its own position only.
+    pub(crate) fn segments(&self, value: Value) -> &[Segment] {
+        self.numbered(value_number(value, self.registers) as usize)
     }
 
     /// The web that a register belongs to at a position where it is live.
-    pub fn register_web(&self, reg: Reg, position: u32) -> Option<WebId> {
+    pub(crate) fn register_web(&self, reg: Reg, position: u32) -> Option<WebId> {
         self.web(reg.index(), position)
     }
 
     /// The web that a predicate belongs to at a position where it is live.
-    pub fn predicate_web(&self, pred: Pred, position: u32) -> Option<WebId> {
+    pub(crate) fn predicate_web(&self, pred: Pred, position: u32) -> Option<WebId> {
         self.web(self.registers + pred.index(), position)
     }
 
     /// Number of webs of registers and of predicates.
-    pub fn web_counts(&self) -> (usize, usize) {
+    pub(crate) fn web_counts(&self) -> (usize, usize) {
         let registers = self.first_webs[self.registers].index();
         let all = self.first_webs[self.first_webs.len() - 1].index();
         (registers, all - registers)
@@ -165,57 +157,29 @@ impl Liveness {
         Rows::from_pairs(registers + predicates, pairs)
     }
 
-    fn value(&self, value: usize) -> &[Segment] {
+    fn numbered(&self, value: usize) -> &[Segment] {
         &self.segments[self.starts[value] as usize..self.starts[value + 1] as usize]
     }
 
     fn web(&self, value: usize, position: u32) -> Option<WebId> {
-        let segments = self.value(value);
+        let segments = self.numbered(value);
         let at = segments.partition_point(|s| s.end <= position);
         let segment = segments.get(at).filter(|s| s.start <= position);
         segment.map(|_| self.webs[self.starts[value] as usize + at])
     }
-
-    /// The most words of registers live at one position: no allocation can do with fewer.
-    pub fn max_live_words(&self, body: &Body) -> u32 {
-        let words = body.registers.iter().map(|w| w.words());
-        self.max_weight(words.enumerate(), body.insts.len())
-    }
-
-    /// The most predicates live at one position.
-    pub fn max_live_predicates(&self, body: &Body) -> u32 {
-        let predicates = (0..body.predicates as usize).map(|p| (self.registers + p, 1));
-        self.max_weight(predicates, body.insts.len())
-    }
-
-    fn max_weight(&self, values: impl Iterator<Item = (usize, u32)>, insts: usize) -> u32 {
-        let mut change = vec![0i64; 2 * insts + 2];
-        for (value, weight) in values {
-            for s in self.value(value) {
-                change[s.start as usize] += i64::from(weight);
-                change[s.end as usize] -= i64::from(weight);
-            }
-        }
-        let mut live = 0;
-        let peaks = change.iter().map(|c| {
-            live += c;
-            live
-        });
-        peaks.max().unwrap_or(0) as u32
-    }
 }
 
-/// Scratch space of the walk: one mark per block, valid if it carries the running value's number.
+/// Scratch space of the walk. Marks are per block and valid only if they equal `epoch`, which is new for each value.
 struct Walk {
-    turn: u32,
+    epoch: u32,
     live_out: Vec<u32>,
     live_in: Vec<u32>,
     kills: Vec<u32>,
-    /// Blocks into which the value is live.
+    /// Blocks at whose start the value is live.
     entered: Vec<BlockId>,
     stack: Vec<BlockId>,
     through: Vec<BlockId>,
-    /// The piece that begins with the block, and the one that lasts to its end.
+    /// By block: the piece that begins at its start, and the one that lasts to its end.
     first_piece: Vec<u32>,
     last_piece: Vec<u32>,
     /// The result: segments, and each one's web.
@@ -228,7 +192,7 @@ impl Walk {
     fn new(cfg: &Cfg) -> Self {
         let marks = vec![0; cfg.len()];
         Walk {
-            turn: 0,
+            epoch: 0,
             live_out: marks.clone(),
             live_in: marks.clone(),
             kills: marks.clone(),
@@ -248,10 +212,10 @@ impl Walk {
         if mentions.is_empty() {
             return 0;
         }
-        self.turn += 1;
+        self.epoch += 1;
         self.flow(cfg, mentions);
         self.cut(cfg, mentions);
-        // One complete definition: one web. (Partial ones continue what is there.)
+        // With at most one full definition there is one web: partial definitions continue the old value.
         let several = mentions.iter().filter(|m| m.kind == MentionKind::Def).nth(1).is_some();
         let webs = if several { self.join(cfg) } else { 1 };
         self.pieces.sort_unstable_by_key(|(segment, _)| segment.start);
@@ -267,15 +231,15 @@ impl Walk {
 
     /// Finds the blocks at whose start and end the value is live.
     fn flow(&mut self, cfg: &Cfg, mentions: &[Mention]) {
-        let turn = self.turn;
+        let epoch = self.epoch;
         self.entered.clear();
         for chunk in by_block(cfg, mentions) {
             let block = cfg.block_of(chunk[0].pc);
             let mut killed = false;
             for mention in chunk {
                 match mention.kind {
-                    MentionKind::Use if !killed && self.live_in[block.index()] != turn => {
-                        self.live_in[block.index()] = turn;
+                    MentionKind::Use if !killed && self.live_in[block.index()] != epoch => {
+                        self.live_in[block.index()] = epoch;
                         self.entered.push(block);
                     }
                     MentionKind::Def => killed = true,
@@ -283,7 +247,7 @@ impl Walk {
                 }
             }
             if killed {
-                self.kills[block.index()] = turn;
+                self.kills[block.index()] = epoch;
             }
         }
         self.through.clear();
@@ -291,13 +255,13 @@ impl Walk {
         while let Some(block) = self.stack.pop() {
             for &p in cfg.predecessors(block) {
                 let at = p.index();
-                if self.live_out[at] == turn {
+                if self.live_out[at] == epoch {
                     continue;
                 }
-                self.live_out[at] = turn;
+                self.live_out[at] = epoch;
                 self.through.push(p);
-                if self.kills[at] != turn && self.live_in[at] != turn {
-                    self.live_in[at] = turn;
+                if self.kills[at] != epoch && self.live_in[at] != epoch {
+                    self.live_in[at] = epoch;
                     self.entered.push(p);
                     self.stack.push(p);
                 }
@@ -307,11 +271,11 @@ impl Walk {
 
     /// Cuts the live range into pieces that lie in one block and hold one value.
     fn cut(&mut self, cfg: &Cfg, mentions: &[Mention]) {
-        let turn = self.turn;
+        let epoch = self.epoch;
         for chunk in by_block(cfg, mentions) {
             let id = cfg.block_of(chunk[0].pc);
             let block = cfg.blocks[id.index()];
-            let mut end = (self.live_out[id.index()] == turn).then_some(2 * block.end.0);
+            let mut end = (self.live_out[id.index()] == epoch).then_some(2 * block.end.0);
             self.last_piece[id.index()] = self.pieces.len() as u32;
             for mention in chunk.iter().rev() {
                 let read = 2 * mention.pc.0;
@@ -328,7 +292,7 @@ impl Walk {
                 self.piece(2 * block.start.0, end);
             }
         }
-        // Blocks it only passes through.
+        // Blocks that the value only passes through.
         let mentioned = |id: BlockId| {
             let at = mentions.partition_point(|m| cfg.block_of(m.pc) < id);
             mentions.get(at).is_some_and(|m| cfg.block_of(m.pc) == id)
@@ -348,7 +312,7 @@ impl Walk {
         self.pieces.push((Segment { start, end }, 0));
     }
 
-    /// Joins the pieces that a value flows between and numbers the webs by their first piece in the code.
+    /// Joins pieces between which a value flows, and numbers the webs in the order of their first piece.
     fn join(&mut self, cfg: &Cfg) -> u32 {
         self.joined.clear();
         self.joined.extend(0..self.pieces.len() as u32);

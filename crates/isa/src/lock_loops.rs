@@ -1,56 +1,58 @@
-//! Atomics on shared memory for a machine with lock bits: each becomes the loop that Fermi's assembler makes of it.
+//! Expands atomics on shared memory for a machine with lock bits: each becomes the loop that Fermi's assembler emits.
+//! Start at [`expand`].
 //!
 //! ```text
-//! again: LDSLK old|taken, [a];      load the word, take its bit
+//! again: LDSLK old|taken, [a];      load the word, take its lock bit
 //!        new = old op b;            (several instructions for inc, dec and cas)
-//!   @taken STSUL [a], new;          store, free the bit
-//!   @!taken BRA again;              lanes that found the bit taken try again
+//!   @taken STSUL [a], new;          store, free the lock bit
+//!   @!taken BRA again;              lanes that did not get the bit retry
 //! ```
 //!
-//! Lanes that leave wait behind the branch, its post-dominator, so that all go on together. In the listings of the ICS'15
-//! paper the operation has the guard of the store. Nobody sees what a lane without the bit computes, and without the
-//! guard the result needs no register before the loop; the instructions are as many.
+//! Lanes that leave the loop wait right after the branch, at its post-dominator, and go on together. In the ICS'15
+//! paper's listings the operation is guarded like the store. We leave the guard out: what a lane without the bit
+//! computes is never used, the result then needs no register before the loop, and the number of instructions is the
+//! same.
 
 use crate::inst::*;
 use crate::kernel::AtomicLoop;
 use crate::module::*;
 use crate::types::*;
 
-/// Where the instructions of a body went, and the loops that were made.
+/// The new positions of a body's instructions, and the loops that atomics became.
 #[derive(Clone, Debug)]
-pub struct Expanded {
-    /// In the order of the code.
+pub(crate) struct Expanded {
+    /// In code order.
     pub atomics: Vec<AtomicLoop>,
-    /// First new instruction of each old one, and the end.
+    /// For each old instruction, the first of its new ones; then the end.
     starts: Vec<Pc>,
 }
 
 impl Expanded {
-    /// Where an instruction begins now.
-    pub fn start(&self, old: Pc) -> Pc {
+    /// The first of the instructions that replace `old`.
+    pub(crate) fn start(&self, old: Pc) -> Pc {
         self.starts[old.index()]
     }
 
-    /// Where an instruction reads memory now: of an atomic, the load of its loop.
-    pub fn access(&self, old: Pc) -> Pc {
+    /// The instruction that now reads memory for `old`: for an atomic, the load of its loop.
+    pub(crate) fn access(&self, old: Pc) -> Pc {
         let (start, end) = (self.starts[old.index()], self.starts[old.index() + 1]);
         let made = self.atomics.iter().find(|made| start <= made.load && made.load < end);
         made.map_or(start, |made| made.load)
     }
 
-    /// The last instruction that an instruction became.
-    pub fn last(&self, old: Pc) -> Pc {
+    /// The last of the instructions that replace `old`.
+    pub(crate) fn last(&self, old: Pc) -> Pc {
         Pc(self.starts[old.index() + 1].0 - 1)
     }
 }
 
-/// Whether an instruction becomes a loop. Where a generic address points is not known before it runs.
+/// Whether an instruction becomes a loop. An atomic on a generic address stays: its space is not known before it runs.
 fn expands(inst: &Inst) -> bool {
     matches!(inst.op, Op::Atom(_, access) if access.space == Space::Shared)
 }
 
-/// Replaces the atomics on shared memory, if there are any.
-pub fn expand(body: &mut Body) -> Option<Expanded> {
+/// Replaces the atomics on shared memory; `None` if the body has none.
+pub(crate) fn expand(body: &mut Body) -> Option<Expanded> {
     if !body.insts.iter().any(expands) {
         return None;
     }
@@ -58,7 +60,7 @@ pub fn expand(body: &mut Body) -> Option<Expanded> {
     let mut origins = std::mem::take(&mut body.origins);
     origins.resize(old.len(), Origin::default());
     let mut made = Expanded { atomics: Vec::new(), starts: Vec::with_capacity(old.len() + 1) };
-    // Branches that are in the new code already have their final targets.
+    // Positions of the instructions that were copied. Only their branch targets are old ones.
     let mut moved = Vec::with_capacity(old.len());
     for (inst, origin) in old.iter().zip(origins) {
         made.starts.push(Pc(body.insts.len() as u32));
@@ -84,7 +86,7 @@ pub fn expand(body: &mut Body) -> Option<Expanded> {
             _ => continue,
         };
         for point in &mut inst.src[points] {
-            // A listing may state where a branch meets; it may be past the end.
+            // A reconvergence point that a listing states may lie past the end.
             if let Operand::Imm(pc) = point
                 && let Some(start) = made.starts.get(*pc as usize)
             {
@@ -119,7 +121,7 @@ impl Builder<'_> {
             registers.push(width);
             return Reg(registers.len() as u32 - 1);
         }
-        // Beyond those that the listing names; a pair begins at an even one.
+        // Beyond the registers that the listing names; a pair begins at an even one.
         let first = (registers.len() as u32).next_multiple_of(width.words());
         registers.resize((first + width.words()) as usize, Width::One);
         Reg(first)
@@ -149,7 +151,7 @@ impl Builder<'_> {
             self.emit_if(guard, Op::Bra, &[Operand::Imm(0)]);
             self.here().index() - 1
         });
-        // A failed try loads, too: a result that is also an operand must not be written before the loop ends.
+        // A failed attempt loads, too: a result that is also an operand must not be written before the loop ends.
         let (old, copy_to) = match self.atom.dst {
             Dst::Reg(d) if ![base, b, c].contains(&Operand::Reg(d)) => (d, None),
             Dst::Reg(d) => (self.register(), Some(d)),
@@ -206,7 +208,7 @@ impl Builder<'_> {
                 self.emit(Op::IAdd(ty, Clamp::None), d, &[old, Operand::Imm(1)]);
                 self.emit(Op::Selp(ty), d, &[Operand::Imm(0), Operand::Reg(new), Operand::Pred(wraps)]);
             }
-            // old == 0 || old > b ? b : old - 1, and 0 - 1 is the largest of all.
+            // old == 0 || old > b ? b : old - 1. One comparison is enough: 0 - 1 is the largest value.
             AtomOp::Dec => {
                 self.emit(Op::IAdd(ty, Clamp::None), d, &[old, Operand::Imm(u32::MAX)]);
                 let wraps = self.compare(Cmp::Ge, Operand::Reg(new), b);

@@ -1,23 +1,21 @@
-//! Natural loops, their nesting, and which of them may be waiting for another thread.
+//! Natural loops of a function and their nesting. Start at [`LoopForest::new`].
 
 use crate::cfg::*;
 use crate::dominators::*;
-use crate::inst::*;
-use crate::module::*;
 
 index_type!(
     /// A loop of a function.
-    LoopId
+    pub(crate) LoopId
 );
 
-/// A natural loop: the blocks from which a backward edge to the header can be reached without passing it.
+/// A natural loop: the blocks from which a backward edge to the header can be reached without passing the header.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NaturalLoop {
-    /// Its entry, which dominates the rest.
+pub(crate) struct NaturalLoop {
+    /// The loop's entry, which dominates its other blocks.
     pub header: BlockId,
     /// Blocks with an edge back to the header.
     pub latches: Vec<BlockId>,
-    /// The loop around it.
+    /// The next enclosing loop.
     pub parent: Option<LoopId>,
     /// 1 for an outermost loop.
     pub depth: u32,
@@ -25,20 +23,18 @@ pub struct NaturalLoop {
 
 /// All natural loops of a function, ordered by header.
 #[derive(Clone, Debug)]
-pub struct LoopForest {
-    /// The loops.
+pub(crate) struct LoopForest {
     pub loops: Vec<NaturalLoop>,
     innermost: Vec<Option<LoopId>>,
 }
 
 impl LoopForest {
-    /// Finds the loops of `cfg`.
-    pub fn new(cfg: &Cfg, dominators: &DominatorTree) -> Self {
+    pub(crate) fn new(cfg: &Cfg, dominators: &DominatorTree) -> Self {
         let mut innermost: Vec<Option<LoopId>> = vec![None; cfg.len()];
         let mut loops: Vec<NaturalLoop> = Vec::new();
         let mut outermost: Vec<LoopId> = Vec::new();
         let mut stack: Vec<BlockId> = Vec::new();
-        // Inner headers first: a header's loop is complete before any loop around it is begun.
+        // Inner headers first: a loop is complete before any loop around it is begun.
         for &header in dominators.order().iter().rev() {
             let latches: Vec<BlockId> = cfg
                 .predecessors(header)
@@ -92,26 +88,10 @@ impl LoopForest {
         LoopForest { loops: sorted, innermost }
     }
 
-    /// The innermost loop around a block.
-    pub fn innermost(&self, block: BlockId) -> Option<LoopId> {
-        self.innermost[block.index()]
-    }
-
-    /// Whether `block` is in loop `id` or in one nested in it.
-    pub fn contains(&self, id: LoopId, block: BlockId) -> bool {
-        let mut at = self.innermost(block);
-        while let Some(inner) = at {
-            if inner == id {
-                return true;
-            }
-            at = self.loops[inner.index()].parent;
-        }
-        false
-    }
-
-    /// The blocks of every loop, those of nested loops too.
-    pub fn bodies(&self) -> LoopBodies {
-        // Loops in preorder of the forest: what is nested in a loop comes right after it, and so do the blocks.
+    /// The blocks of every loop, including those of nested loops.
+    pub(crate) fn bodies(&self) -> LoopBodies {
+        // Number the loops in preorder of the forest: nested loops come right after their parent, and so do their
+        // blocks.
         let n = self.loops.len();
         let parents = self.loops.iter().enumerate();
         let children =
@@ -142,16 +122,15 @@ impl LoopForest {
     }
 }
 
-/// The blocks of each loop of a function.
 #[derive(Clone, Debug)]
-pub struct LoopBodies {
+pub(crate) struct LoopBodies {
     blocks: Vec<BlockId>,
     ranges: Vec<std::ops::Range<usize>>,
 }
 
 impl LoopBodies {
     /// The blocks of one loop, the header first.
-    pub fn blocks(&self, id: LoopId) -> &[BlockId] {
+    pub(crate) fn blocks(&self, id: LoopId) -> &[BlockId] {
         &self.blocks[self.ranges[id.index()].clone()]
     }
 }
@@ -163,15 +142,4 @@ fn find(outermost: &mut [LoopId], mut id: LoopId) -> LoopId {
         id = up;
     }
     id
-}
-
-/// The branches that go back: to themselves or to an instruction before them.
-pub fn backward_branches(body: &Body) -> Vec<Pc> {
-    let back = |pc: usize, inst: &Inst| match inst.op {
-        Op::Bra => inst.branch_target().is_some_and(|t| t.index() <= pc),
-        Op::Brx => table(body, inst).iter().any(|t| t.index() <= pc),
-        _ => false,
-    };
-    let found = body.insts.iter().enumerate().filter(|&(pc, inst)| back(pc, inst));
-    found.map(|(pc, _)| Pc(pc as u32)).collect()
 }

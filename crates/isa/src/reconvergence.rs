@@ -1,5 +1,5 @@
-//! Sets the reconvergence point of every branch: what the program says (`SSY`), else the start of its block's immediate
-//! post-dominator.
+//! Sets the reconvergence point of every branch: the one that the program states with `SSY`, or else the start of the
+//! immediate post-dominator of the branch's block.
 
 use crate::cfg::*;
 use crate::dominators::*;
@@ -7,8 +7,8 @@ use crate::inst::*;
 use crate::module::*;
 
 /// Sets the reconvergence operand of every `bra` and `brx`; [`Pc::RETURN`] where the paths meet only after the
-/// function's end. Those that an allocated body states stay.
-pub fn set_reconvergence(body: &mut Body, cfg: &Cfg, post_dominators: &DominatorTree) {
+/// function's end. Points that an allocated body states are kept.
+pub(crate) fn set_reconvergence(body: &mut Body, cfg: &Cfg, post_dominators: &DominatorTree) {
     let announced = announced(body, cfg);
     for id in cfg.ids() {
         let inst = &mut body.insts[cfg.blocks[id.index()].last().index()];
@@ -27,10 +27,10 @@ pub fn set_reconvergence(body: &mut Body, cfg: &Cfg, post_dominators: &Dominator
     }
 }
 
-/// For each block, the `SSY` point in force at its end; nothing at all if the body has no `SSY`.
+/// For each block, the `SSY` point in force at its end; an empty list if the body has no `SSY`.
 ///
-/// A point is in force from its `SSY` until control reaches it. Where paths join that have different points in force,
-/// those that all of them announced first are.
+/// A point is in force from its `SSY` until control reaches it. Points nest. Where paths with different points join,
+/// the outer points that they have in common stay in force.
 fn announced(body: &Body, cfg: &Cfg) -> Vec<Option<Pc>> {
     if cfg.is_empty() || !body.insts.iter().any(|i| i.op == Op::Ssy) {
         return Vec::new();
@@ -39,7 +39,7 @@ fn announced(body: &Body, cfg: &Cfg) -> Vec<Option<Pc>> {
     let mut at_end = vec![None; cfg.len()];
     at_start[0] = Some(Vec::new());
     let mut work = vec![BlockId(0)];
-    // A block is visited again only if its list became shorter.
+    // Terminates: a block is visited again only if its list became shorter.
     while let Some(id) = work.pop() {
         let mut points = at_start[id.index()].clone().unwrap_or_default();
         let Block { start, end, .. } = cfg.blocks[id.index()];
@@ -47,7 +47,7 @@ fn announced(body: &Body, cfg: &Cfg) -> Vec<Option<Pc>> {
             reach(&mut points, pc);
             let inst = &body.insts[pc.index()];
             if let (Op::Ssy, Operand::Imm(target)) = (inst.op, inst.src[0]) {
-                // A loop announces the same point on every turn.
+                // A loop announces the same point in every iteration.
                 reach(&mut points, Pc(target));
                 points.push(Pc(target));
             }
@@ -72,7 +72,7 @@ fn announced(body: &Body, cfg: &Cfg) -> Vec<Option<Pc>> {
     at_end
 }
 
-/// Forgets a point that is reached, and those announced inside it.
+/// Drops a point that is reached, and the points announced inside it.
 fn reach(points: &mut Vec<Pc>, pc: Pc) {
     if let Some(at) = points.iter().position(|&p| p == pc) {
         points.truncate(at);

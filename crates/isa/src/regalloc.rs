@@ -1,8 +1,8 @@
 //! Physical registers for virtual ones: a linear scan over live ranges with holes.
 //!
-//! Every web keeps one register for its whole life; nothing is spilled, because the result is what the kernel
-//! needs and the occupancy follows from it. 64-bit values take aligned pairs. Lanes that diverge do not disturb
-//! each other: a register is a column of lanes, and for each lane only its own path counts.
+//! Every web keeps one register for its whole life. Nothing is spilled: the result is the number of registers that the
+//! kernel needs, and occupancy follows from it. 64-bit values take aligned pairs. Divergence needs no care: each lane
+//! has its own copy of a register, and only that lane's path counts for it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,20 +11,17 @@ use crate::inst::*;
 use crate::liveness::*;
 use crate::module::*;
 
-/// Where each web of the virtual registers and predicates went.
+/// The physical register or predicate of each web.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Allocation {
-    /// The physical number (of the first of two, if wide) by web.
+pub(crate) struct Allocation {
+    /// By web; for a wide value, the first of two registers.
     places: Vec<u32>,
-    /// 32-bit registers used.
     pub register_count: u32,
-    /// Predicates used.
     pub predicate_count: u32,
 }
 
 impl Allocation {
-    /// Allocates the registers and predicates of `body`.
-    pub fn new(body: &Body, liveness: &Liveness) -> Self {
+    pub(crate) fn new(body: &Body, liveness: &Liveness) -> Self {
         let (registers, predicates) = liveness.web_counts();
         let segments = liveness.web_segments();
         let widths = liveness.web_widths(body);
@@ -36,24 +33,22 @@ impl Allocation {
         Allocation { places, register_count, predicate_count }
     }
 
-    /// An allocation that somebody else decided: the number of each web, registers first.
+    /// A given allocation: the number of each web, registers first.
     pub(crate) fn of_webs(places: Vec<u32>, register_count: u32, predicate_count: u32) -> Self {
         Allocation { places, register_count, predicate_count }
     }
 
-    /// The physical register of a web of virtual ones.
-    pub fn register(&self, web: WebId) -> Reg {
+    pub(crate) fn register(&self, web: WebId) -> Reg {
         Reg(self.places[web.index()])
     }
 
-    /// The physical predicate of a web of virtual ones.
-    pub fn predicate(&self, web: WebId) -> Pred {
+    pub(crate) fn predicate(&self, web: WebId) -> Pred {
         Pred(self.places[web.index()])
     }
 
-    /// Rewrites `body` to physical registers. Every instruction gets its own vector lists and call site, since one
-    /// that was shared may now mean different registers.
-    pub fn apply(&self, body: &mut Body, liveness: &Liveness) {
+    /// Rewrites `body` to physical registers. Every instruction gets its own vector lists and call site: those that
+    /// instructions shared may now name different registers.
+    pub(crate) fn apply(&self, body: &mut Body, liveness: &Liveness) {
         let old_vectors = std::mem::take(&mut body.vectors);
         let old_calls = std::mem::take(&mut body.calls);
         for (pc, inst) in body.insts.iter_mut().enumerate() {
@@ -116,7 +111,7 @@ fn scan<'a>(widths: &[Width], ranges: impl Fn(usize) -> &'a [Segment]) -> Vec<u3
     order.sort_unstable_by_key(|&v| (ranges(v as usize)[0].start, v));
 
     let mut file = File::default();
-    // The next change of each placed value: (position, whether a segment begins there or ends, value, segment).
+    // The next event of each placed value: (position, whether a segment begins or ends there, value, segment).
     let mut changes: BinaryHeap<Reverse<(u32, bool, u32, u32)>> = BinaryHeap::new();
     for value in order {
         let range = ranges(value as usize);
@@ -166,7 +161,7 @@ fn meets(a: &[Segment], b: &[Segment]) -> bool {
     false
 }
 
-/// The register file during the scan, as large as it has to be.
+/// The register file during the scan. Grows as needed.
 #[derive(Default)]
 struct File {
     /// One bit per register: whether it holds a live value at the scan's position.
@@ -224,7 +219,7 @@ impl File {
         let free = || (self.low..).map(|w| (w as u32 * 64, !self.busy.get(w).copied().unwrap_or(0)));
         match width {
             Width::One => {
-                // Half of a broken pair first, so that whole pairs stay for wide values.
+                // Half of a broken pair first, so that whole pairs stay free for wide values.
                 let used = self.residents.len() as u32;
                 let broken = free().take_while(|&(base, _)| base < used).flat_map(|(base, free)| {
                     let buddy_busy = ((!free & EVEN) << 1) | ((!free >> 1) & EVEN);

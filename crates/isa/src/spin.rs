@@ -1,13 +1,13 @@
-//! Which loops may be waiting for another thread.
+//! Finds the loops that may be waiting for another thread. Start at [`spinning_latches`].
 //!
-//! A loop spins if what decides whether it goes on is a value loaded in the loop, or returned by an atomic, from an
-//! address that is the same on every turn: only someone else's write (or a lock becoming free) can end it. The
-//! conditions of the loop's exits are sliced backwards, along data and control dependences inside the loop, to the
-//! memory accesses they rest on. What makes progress by itself is left out:
+//! A loop spins if its exit depends on a value that it loads, or gets from an atomic, at an address that is the same in
+//! every iteration: only another thread's write (or a lock becoming free) can end it. The conditions of the loop's
+//! exits are sliced backwards, along data and control dependences inside the loop, to the memory accesses they depend
+//! on. Accesses that let the loop make progress by itself do not count:
 //!
 //! - comparisons with a value that the loop counts up or down (`i < *n`),
-//! - memory nobody else can write: parameters, constants, the read-only path, the thread's own stack,
-//! - plain loads of a place that the loop itself stores to (an iteration's own flag),
+//! - memory that no other thread writes: parameters, constants, the read-only path, the thread's own stack,
+//! - weak loads of a place that the loop itself stores to (an iteration's own flag),
 //! - fetch-and-add of a constant that is not undone in the loop (handing out work items).
 //!
 //! Variables on the stack, as unoptimised code keeps them, are followed from their loads to their stores.
@@ -23,19 +23,19 @@ use crate::module::*;
 use crate::types::*;
 use crate::visit::*;
 
-/// Loops nested deeper are not looked at; it bounds how often a block is visited.
+/// Loops nested deeper are skipped. This bounds how often a block is visited.
 const MAX_DEPTH: u32 = 32;
 
-/// Loops with more backward edges are judged as a whole.
+/// Loops with more backward edges are analysed as a whole.
 const MAX_LATCHES: usize = 16;
 
-/// For each loop, for each of its latches, the load or atomic that the loop may be spinning on when it goes back
-/// there: the first atomic if there is one, else the first load.
+/// For each latch of each loop, the load or atomic that the loop may be spinning on when it takes that latch: the first
+/// atomic if there is one, else the first load.
 ///
-/// Each backward edge is judged by itself, as the loop of the blocks that lead to it. Compilers merge the headers
-/// of a loop and of the spin loop at its start, and a spin may be written as `continue`: the rest of the loop has
-/// exits of its own and would hide it.
-pub fn spinning_latches(
+/// Each backward edge is analysed separately, as the loop of the blocks that lead to it. Compilers merge the header
+/// of a loop with that of a spin loop at its start, and a spin may be written as `continue`. The exits of the rest of
+/// the loop would otherwise hide the spin.
+pub(crate) fn spinning_latches(
     body: &Body,
     cfg: &Cfg,
     post_dominators: &DominatorTree,
@@ -49,7 +49,7 @@ pub fn spinning_latches(
         cfg,
         mentions: mentions(body),
         controls: control_dependences(cfg, post_dominators),
-        turn: 0,
+        epoch: 0,
         in_loop: vec![0; cfg.len()],
         stores: Vec::new(),
         varies: Marks::new(body.insts.len()),
@@ -91,7 +91,7 @@ pub(crate) fn blocks_to(cfg: &Cfg, header: BlockId, latch: BlockId) -> Vec<Block
     blocks
 }
 
-/// For each block, the blocks whose branch decides whether it runs.
+/// For each block, the blocks whose branch decides whether it executes.
 fn control_dependences(cfg: &Cfg, post_dominators: &DominatorTree) -> Rows<BlockId> {
     // Real code has a few per block; a pathological graph could have a number quadratic in its size.
     let limit = 16 * cfg.len() + (1 << 20);
@@ -115,7 +115,7 @@ fn control_dependences(cfg: &Cfg, post_dominators: &DominatorTree) -> Rows<Block
     Rows::from_pairs(cfg.len(), pairs.iter().copied())
 }
 
-/// Where a memory operand points, as far as it can be told.
+/// Where a memory operand points, as far as the code shows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// This offset of the running function's frame.
@@ -126,7 +126,7 @@ enum Place {
     Elsewhere,
 }
 
-/// What a depth-first search has found out about each instruction in the running turn.
+/// What a depth-first search has found about each instruction. A mark is valid only for the epoch it carries.
 struct Marks {
     marks: Vec<(u32, State)>,
 }
@@ -143,20 +143,20 @@ impl Marks {
         Marks { marks: vec![(0, State::No); n] }
     }
 
-    fn get(&self, pc: Pc, turn: u32) -> Option<State> {
+    fn get(&self, pc: Pc, epoch: u32) -> Option<State> {
         let (at, state) = self.marks[pc.index()];
-        (at == turn).then_some(state)
+        (at == epoch).then_some(state)
     }
 
-    fn set(&mut self, pc: Pc, turn: u32, state: State) {
-        self.marks[pc.index()] = (turn, state);
+    fn set(&mut self, pc: Pc, epoch: u32, state: State) {
+        self.marks[pc.index()] = (epoch, state);
     }
 }
 
 /// Which dependences a search for cycles follows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Through {
-    /// All: a cycle means that the value differs from turn to turn.
+    /// All: a cycle means that the value changes between iterations.
     Memory,
     /// Registers and stack variables only: a cycle means that the loop counts.
     Registers,
@@ -167,8 +167,8 @@ struct Slicer<'a> {
     cfg: &'a Cfg,
     mentions: Rows<Mention>,
     controls: Rows<BlockId>,
-    /// Number of the loop at work; marks that carry another are stale.
-    turn: u32,
+    /// Number of the loop being analysed; marks with another number are stale.
+    epoch: u32,
     in_loop: Vec<u32>,
     /// Stores and other writes of memory in the loop, and where they go.
     stores: Vec<(Pc, Place)>,
@@ -185,14 +185,14 @@ impl Slicer<'_> {
     }
 
     fn inside(&self, block: BlockId) -> bool {
-        self.in_loop[block.index()] == self.turn
+        self.in_loop[block.index()] == self.epoch
     }
 
     fn spins_on(&mut self, blocks: &[BlockId]) -> Option<Pc> {
-        self.turn += 1;
+        self.epoch += 1;
         self.stores.clear();
         for &block in blocks {
-            self.in_loop[block.index()] = self.turn;
+            self.in_loop[block.index()] = self.epoch;
             let Block { start, end, .. } = self.cfg.blocks[block.index()];
             for pc in (start.0..end.0).map(Pc) {
                 let inst = self.inst(pc);
@@ -217,7 +217,7 @@ impl Slicer<'_> {
         let mut found: Option<Pc> = None;
         let mut defs = Vec::new();
         while let Some(pc) = work.pop() {
-            if std::mem::replace(&mut self.sliced[pc.index()], self.turn) == self.turn {
+            if std::mem::replace(&mut self.sliced[pc.index()], self.epoch) == self.epoch {
                 continue;
             }
             for &branch in self.controls.row(self.cfg.block_of(pc).index()) {
@@ -231,7 +231,7 @@ impl Slicer<'_> {
                     let rank = |pc: Pc| (matches!(self.inst(pc).op, Op::Ld { .. }), pc);
                     found = Some(found.map_or(pc, |old| if rank(pc) < rank(old) { pc } else { old }));
                 }
-                // The address is not followed: what it points to decides, not where the pointer came from.
+                // The address is not followed: only the value in memory decides.
                 if let Some(guard) = inst.guard.pred() {
                     self.reaching(pc, Value::Pred(guard), &mut work);
                 }
@@ -258,7 +258,7 @@ impl Slicer<'_> {
         )
     }
 
-    /// Whether the loop may be waiting for this access to return something else.
+    /// Whether the loop may be waiting for this access to return another value.
     fn is_candidate(&mut self, pc: Pc) -> bool {
         let inst = *self.inst(pc);
         if self.place(&inst) != Place::Elsewhere {
@@ -280,7 +280,7 @@ impl Slicer<'_> {
                     return false;
                 }
             }
-            // Adding nothing is an atomic way to read.
+            // Adding zero is an atomic read.
             Op::Atom(AtomOp::Add, _) if self.is_zero(inst.src[2]) => {}
             Op::Atom(AtomOp::Add | AtomOp::Inc | AtomOp::Dec, _) if !touched_again => return false,
             _ => {}
@@ -292,7 +292,7 @@ impl Slicer<'_> {
         !defs.into_iter().any(|def| self.cyclic(def, Through::Memory))
     }
 
-    /// Whether an operand is a literal zero, perhaps by way of a register.
+    /// Whether an operand is a literal zero, perhaps through a register.
     fn is_zero(&self, operand: Operand) -> bool {
         match operand {
             Operand::Imm(value) => value == 0,
@@ -308,16 +308,16 @@ impl Slicer<'_> {
         }
     }
 
-    /// Whether the value computed at `pc` depends on itself, one turn earlier.
+    /// Whether the value computed at `pc` depends on its own value in an earlier iteration.
     fn cyclic(&mut self, pc: Pc, through: Through) -> bool {
-        let turn = self.turn;
+        let epoch = self.epoch;
         let mut marks = match through {
             Through::Memory => std::mem::replace(&mut self.varies, Marks::new(0)),
             Through::Registers => std::mem::replace(&mut self.counts, Marks::new(0)),
         };
         let mut stack: Vec<(Pc, Vec<Pc>)> = Vec::new();
         let open = |slicer: &mut Self, marks: &mut Marks, stack: &mut Vec<(Pc, Vec<Pc>)>, pc: Pc| {
-            marks.set(pc, turn, State::Open);
+            marks.set(pc, epoch, State::Open);
             let mut next = Vec::new();
             let inst = *slicer.inst(pc);
             let opaque = slicer.reads_memory(&inst) && !matches!(slicer.place(&inst), Place::Frame(_));
@@ -326,15 +326,15 @@ impl Slicer<'_> {
             }
             stack.push((pc, next));
         };
-        if marks.get(pc, turn).is_none() {
+        if marks.get(pc, epoch).is_none() {
             open(self, &mut marks, &mut stack, pc);
         }
-        // An instruction whose dependences meet an open one is on a cycle, or leads to it.
+        // An instruction that depends on an open one is on a cycle or leads to one.
         while let Some((at, next)) = stack.last_mut() {
             let at = *at;
             let verdict = match next.pop() {
                 None => Some(State::No),
-                Some(dep) => match marks.get(dep, turn) {
+                Some(dep) => match marks.get(dep, epoch) {
                     None => {
                         next.push(dep);
                         open(self, &mut marks, &mut stack, dep);
@@ -345,11 +345,11 @@ impl Slicer<'_> {
                 },
             };
             if let Some(state) = verdict {
-                marks.set(at, turn, state);
+                marks.set(at, epoch, state);
                 stack.pop();
             }
         }
-        let cyclic = marks.get(pc, turn) == Some(State::Yes);
+        let cyclic = marks.get(pc, epoch) == Some(State::Yes);
         match through {
             Through::Memory => self.varies = marks,
             Through::Registers => self.counts = marks,
@@ -404,7 +404,7 @@ impl Slicer<'_> {
             (Some(only), None) => return out.push(only.pc),
             _ => {}
         }
-        // Several: walk back from the use. `before` bounds the part of the block that is searched.
+        // Several definitions: walk back from the use. Only the part of the block below `before` is searched.
         self.walk += 1;
         let mut stack = vec![(self.cfg.block_of(pc), pc)];
         while let Some((block, before)) = stack.pop() {

@@ -1,4 +1,4 @@
-//! Value types, state spaces and the small enums that modify an opcode.
+//! Value types, state spaces and the small enums that parametrise an opcode.
 
 use std::fmt;
 
@@ -29,8 +29,7 @@ pub enum Ty {
 }
 
 impl Ty {
-    /// Every type.
-    pub const ALL: [Ty; 20] = [
+    const ALL: [Ty; 20] = [
         Ty::B8,
         Ty::B16,
         Ty::B32,
@@ -53,12 +52,12 @@ impl Ty {
         Ty::F64,
     ];
 
-    /// The type that PTX writes so, without the dot.
+    /// The type with this PTX name, without the dot.
     pub fn named(name: &str) -> Option<Ty> {
         Ty::ALL.into_iter().find(|ty| ty.name() == name)
     }
 
-    /// Size in memory.
+    /// Size in memory, in bytes.
     pub const fn bytes(self) -> u32 {
         match self {
             Ty::B8 | Ty::U8 | Ty::S8 => 1,
@@ -68,7 +67,6 @@ impl Ty {
         }
     }
 
-    /// Size in memory, in bits.
     pub const fn bits(self) -> u32 {
         self.bytes() * 8
     }
@@ -88,7 +86,7 @@ impl Ty {
         matches!(self, Ty::F16 | Ty::F16x2 | Ty::BF16 | Ty::BF16x2 | Ty::F32 | Ty::F64)
     }
 
-    /// The type as PTX writes it, without the dot.
+    /// The PTX name, without the dot.
     pub const fn name(self) -> &'static str {
         match self {
             Ty::B8 => "b8",
@@ -121,10 +119,10 @@ impl fmt::Display for Ty {
     }
 }
 
-/// Where a memory access goes.
+/// The state space of a memory access or variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Space {
-    /// Any of the others, told apart by the address's window.
+    /// Any of the others: the window of the address decides.
     Generic,
     /// Device memory.
     Global,
@@ -139,7 +137,7 @@ pub enum Space {
 }
 
 impl Space {
-    /// The space as PTX writes it, without the dot.
+    /// The PTX name, without the dot.
     pub const fn name(self) -> &'static str {
         match self {
             Space::Generic => "generic",
@@ -152,7 +150,7 @@ impl Space {
     }
 }
 
-/// What order an access keeps with others, and whether it may hit in a cache that is not coherent.
+/// The memory order of an access or fence. It also decides whether an access may hit in a cache that is not coherent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
     Weak,
@@ -165,7 +163,7 @@ pub enum Order {
     Mmio,
 }
 
-/// Who must see the order.
+/// The threads that must observe the order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scope {
     Cta,
@@ -191,23 +189,19 @@ pub enum Cache {
     Nc,
 }
 
-/// Everything about a memory access but its address and data.
+/// A memory access without its address and data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Access {
-    /// The state space.
     pub space: Space,
-    /// The type of one element.
+    /// Type of one element.
     pub ty: Ty,
-    /// Elements: 1, 2, 4 or 8.
+    /// Number of elements: 1, 2, 4 or 8.
     pub count: u8,
-    /// Memory order.
     pub order: Order,
-    /// Scope of the order.
     pub scope: Scope,
-    /// Cache operator.
     pub cache: Cache,
     /// Whether the base address is a 64-bit register (two words) or a 32-bit one. (PTX lets 64-bit code
-    /// address shared memory with 32-bit registers.) Immediates and `Frame` do not care.
+    /// address shared memory with 32-bit registers.) Ignored for immediates and `Frame`.
     pub wide_address: bool,
 }
 
@@ -225,7 +219,7 @@ impl Access {
         }
     }
 
-    /// Bytes moved by each lane.
+    /// Bytes moved per lane.
     pub const fn bytes(self) -> u32 {
         self.ty.bytes() * self.count as u32
     }
@@ -249,7 +243,6 @@ pub enum Round {
 /// Clamping of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Clamp {
-    /// As computed.
     None,
     /// Floats to [0, 1] with NaN to 0; integers to the type's range.
     Sat,
@@ -260,11 +253,9 @@ pub enum Clamp {
 /// How a floating-point operation rounds, flushes and clamps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FloatMode {
-    /// Rounding.
     pub round: Round,
     /// Subnormal inputs and results become zero of the same sign.
     pub ftz: bool,
-    /// Clamping of the result.
     pub clamp: Clamp,
 }
 
@@ -276,15 +267,14 @@ impl FloatMode {
 /// Which part of a product is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Part {
-    /// Low half.
     Lo,
-    /// High half.
     Hi,
-    /// Both: the result has twice the width.
+    /// Both halves: the result has twice the width.
     Wide,
 }
 
-/// A comparison. `Lt` … `Ge` follow the type's signedness; the `…u` forms are also true for NaN.
+/// A comparison. `Lt` to `Ge` follow the type's signedness. The forms with `u` at the end (unordered) are also true for
+/// NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Cmp {
     Eq,
@@ -360,7 +350,7 @@ pub enum PrmtMode {
     Rc16,
 }
 
-/// The question `testp` asks.
+/// The property that `testp` tests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TestKind {
     Finite,
@@ -384,7 +374,7 @@ pub enum Approx {
     Tanh,
 }
 
-/// `vote`'s question.
+/// The mode of `vote`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VoteMode {
     All,
@@ -393,7 +383,7 @@ pub enum VoteMode {
     Ballot,
 }
 
-/// `shfl`'s source-lane rule.
+/// How `shfl` chooses the source lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ShflMode {
     Up,
@@ -411,9 +401,9 @@ pub enum BarMode {
     Arrive,
     /// Wait, and count the threads whose predicate is true.
     RedPopc,
-    /// Wait, and tell whether all predicates are true.
+    /// Wait, and return whether all predicates are true.
     RedAnd,
-    /// Wait, and tell whether any predicate is true.
+    /// Wait, and return whether any predicate is true.
     RedOr,
 }
 
@@ -426,9 +416,9 @@ pub enum MbarrierOp {
     Inval,
     /// `dst` = state (optional); `src` = address, offset, count.
     Arrive,
-    /// As `Arrive`, but the expected count of later phases falls by the same number.
+    /// As `Arrive`, and the expected count of later phases decreases by `count`.
     ArriveDrop,
-    /// As `Arrive`, and the phase also waits for `count` transferred bytes; arrives once.
+    /// Arrives once; the phase also waits for `count` transferred bytes.
     ArriveExpectTx,
     /// `src` = address, offset, bytes.
     ExpectTx,
@@ -442,7 +432,7 @@ pub enum MbarrierOp {
     PendingCount,
 }
 
-/// A register that the hardware fills.
+/// A read-only register that the hardware provides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Special {
     TidX,
@@ -460,7 +450,7 @@ pub enum Special {
     LaneId,
     /// The lane's number in the whole wavefront.
     WaveLaneId,
-    /// Lanes of a wavefront.
+    /// Number of lanes in a wavefront.
     WaveLanes,
     WarpId,
     NwarpId,

@@ -11,7 +11,6 @@ use crate::module::*;
 use crate::types::*;
 
 impl Width {
-    /// Number of 32-bit words.
     pub const fn words(self) -> u32 {
         match self {
             Width::One => 1,
@@ -24,35 +23,32 @@ impl Width {
         Width::wide(ty.is_wide())
     }
 
-    /// `Two` if `wide`.
     pub const fn wide(wide: bool) -> Width {
         if wide { Width::Two } else { Width::One }
     }
 }
 
-/// A register or predicate that an instruction reads or writes.
+/// A register or predicate that an instruction accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Value {
-    /// A register and how many of its words are touched.
+    /// A register and how many of its words are accessed.
     Reg(Reg, Width),
-    /// A predicate.
     Pred(Pred),
 }
 
-/// The width of an instruction's register operands. A vector operand's elements each have the width given here.
+/// The widths of an instruction's register operands. For a vector operand it is the width of each element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Of `dst`. (`dst2` is a predicate or one word.)
+    /// Width of `dst`. (`dst2` is a predicate or one word.)
     pub dst: Width,
-    /// Of each source.
     pub src: [Width; 4],
 }
 
-/// Where the operands are that do not fit into an instruction.
+/// The operand lists of a program that do not fit into an instruction.
 pub trait Lists {
     /// The elements of a vector operand.
     fn vector(&self, id: VecId) -> &[Operand];
-    /// The operand that holds the callee's handle, if call site `site` is an indirect one.
+    /// The operand that holds the callee's handle, if call site `site` is indirect.
     fn indirect_callee(&self, site: u32) -> Option<Operand>;
 }
 
@@ -81,8 +77,8 @@ impl Lists for Kernel {
 }
 
 impl Op {
-    /// The width of each operand. Where an operand's width is the module's address width (`printf`, a function
-    /// handle) it is given as one word: enough to order it after its definition, which always writes both.
+    /// The width of each operand. An operand with the module's address width (`printf`, a function handle) is given as
+    /// one word. That is enough to order it after its definition, which always writes both words.
     pub const fn shape(self) -> Shape {
         use Width::{One, Two};
         const fn shape(dst: Width, src: [Width; 4]) -> Shape {
@@ -235,8 +231,8 @@ impl Op {
 }
 
 impl Guard {
-    /// The predicate that decides, if one does.
-    pub const fn pred(self) -> Option<Pred> {
+    /// The guarding predicate, if there is one.
+    pub(crate) const fn pred(self) -> Option<Pred> {
         match self {
             Guard::Always => None,
             Guard::If(p) | Guard::Unless(p) => Some(p),
@@ -245,8 +241,8 @@ impl Guard {
 }
 
 impl Inst {
-    /// Calls `f` for every register and predicate that is read: the guard, the sources in order, the elements of
-    /// a vector, and the operand of an indirect call.
+    /// Calls `f` for every register and predicate that is read: the guard, the sources in order with the elements of
+    /// vectors, and the operand of an indirect call.
     pub fn for_each_use(&self, lists: &impl Lists, mut f: impl FnMut(Value)) {
         if let Some(p) = self.guard.pred() {
             f(Value::Pred(p));
@@ -270,7 +266,7 @@ impl Inst {
         }
     }
 
-    /// Calls `f` for every register and predicate that is written. If the instruction is guarded, the lanes
+    /// Calls `f` for every register and predicate that is written. If the instruction is guarded, lanes
     /// that it does not act on keep the old value.
     pub fn for_each_def(&self, lists: &impl Lists, mut f: impl FnMut(Value)) {
         let shape = self.op.shape();

@@ -1,5 +1,5 @@
-//! A function in which every register and predicate has one life: what analyses of values are easiest on, and the same
-//! whether registers were virtual or had been allocated.
+//! Rewrites a function so that every register and predicate has only one live range (web). Value analyses are simplest
+//! on this form, and it is the same for virtual and allocated registers.
 
 use crate::inst::*;
 use crate::liveness::*;
@@ -7,9 +7,9 @@ use crate::module::*;
 use crate::regalloc::Allocation;
 use crate::visit::*;
 
-/// A copy of `body` over virtual registers, a new one for each web. In allocated code, where a 64-bit value is two
-/// registers, the webs of the two are one wherever they are used together.
-pub fn separate(body: &Body, liveness: &Liveness) -> Body {
+/// A copy of `body` with a new virtual register for each web. In allocated code, where a 64-bit value is two registers,
+/// their webs are joined if they are used together.
+pub(crate) fn separate(body: &Body, liveness: &Liveness) -> Body {
     let (registers, predicates) = liveness.web_counts();
     let mut classes = Classes::new(registers);
     let mut widths = liveness.web_widths(body);
@@ -30,7 +30,7 @@ pub fn separate(body: &Body, liveness: &Liveness) -> Body {
             inst.for_each_def(body, |value| join(value, read + 1));
         }
     }
-    // A class goes by the number of its first web; the numbers of the others stay unused.
+    // A class takes the number of its first web; the numbers of its other webs stay unused.
     let mut places: Vec<u32> = (0..registers).map(|web| classes.find(web) as u32).collect();
     let mut class_widths = vec![Width::One; registers];
     for (web, &width) in widths.iter().enumerate() {
@@ -43,7 +43,7 @@ pub fn separate(body: &Body, liveness: &Liveness) -> Body {
     let mut copy = body.clone();
     let allocation = Allocation::of_webs(places, registers as u32, predicates as u32);
     allocation.apply(&mut copy, liveness);
-    // An operand that nothing defines or uses again is given the first register.
+    // An operand without a web is given register 0, which must exist.
     class_widths.resize(registers.max(1), Width::One);
     copy.predicates = copy.predicates.max(1);
     copy.registers = class_widths;
@@ -51,7 +51,7 @@ pub fn separate(body: &Body, liveness: &Liveness) -> Body {
     copy
 }
 
-/// Sets that can be joined.
+/// Union-find over webs.
 struct Classes(Vec<usize>);
 
 impl Classes {

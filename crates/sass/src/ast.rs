@@ -1,38 +1,34 @@
-//! A listing taken apart, with nothing looked up yet.
+//! The syntax tree of a listing. No name is resolved yet.
 
 use warploom_isa::Span;
 
 use crate::lex::Token;
 
-/// Something and its place.
+/// A node with its place in the text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Spanned<T> {
-    /// What.
+pub(crate) struct Spanned<T> {
     pub node: T,
-    /// Where.
     pub span: Span,
 }
 
-/// A line, or a part of one.
+/// A statement; a line may hold several.
 #[derive(Clone, Debug)]
-pub enum Item<'t> {
+pub(crate) enum Item<'t> {
     /// `.name arguments`
     Directive {
-        /// The name, with its dot.
+        /// With its dot.
         name: Spanned<&'t str>,
         /// The rest of the line.
         args: Vec<Token>,
     },
     /// `name:`
     Label(Spanned<&'t str>),
-    /// An instruction.
     Inst(Inst<'t>),
 }
 
-/// An instruction as it is written.
 #[derive(Clone, Debug)]
-pub struct Inst<'t> {
-    /// All of it, without its address.
+pub(crate) struct Inst<'t> {
+    /// The whole instruction without its address.
     pub span: Span,
     /// `/*00a0*/`
     pub address: Option<u32>,
@@ -40,15 +36,14 @@ pub struct Inst<'t> {
     pub guard: Option<(Spanned<&'t str>, bool)>,
     /// `ISETP.EQ.AND`
     pub mnemonic: Spanned<&'t str>,
-    /// What follows it.
+    /// In the order of the text.
     pub operands: Vec<Spanned<Term<'t>>>,
     /// `(MEET label)`
     pub meet: Option<Spanned<Term<'t>>>,
 }
 
-/// One operand.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Term<'t> {
+pub(crate) enum Term<'t> {
     /// A register, a predicate, a label, a special register, `FRAME`.
     Word(&'t str),
     /// `!P0`
@@ -57,7 +52,7 @@ pub enum Term<'t> {
     Negative(&'t str),
     /// `-0x4`
     Int(i128),
-    /// `1.5`, `-1.5`: the digits, and whether a minus stands before them.
+    /// `1.5`, `-1.5`: the digits, and whether the number is negative.
     Float(&'t str, bool),
     /// `[R7+-0x4]`
     Memory(Box<Sum<'t>>),
@@ -65,27 +60,24 @@ pub enum Term<'t> {
     Bank(u64, Box<Sum<'t>>),
     /// `&name+0x4`, `generic(&name)+0x4`
     Address {
-        /// Whose.
         name: &'t str,
         /// What is added.
         offset: i64,
-        /// As a generic address.
         generic: bool,
     },
     /// `{R4, R7}`
     List(Vec<Spanned<Term<'t>>>),
-    /// `IN 0x0 0x10 4`: what a call copies from (`OUT`: to) its caller's frame.
+    /// `IN 0x0 0x10 4`: bytes that a call copies from its caller's frame to its callee's, or back (`OUT`).
     Copy {
-        /// Back to the caller.
         out: bool,
-        /// Offset in the caller's frame, in the callee's, and bytes.
+        /// Offset in the caller's frame, offset in the callee's frame, bytes.
         numbers: [u64; 3],
     },
 }
 
-/// What stands in brackets.
+/// An address in brackets.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Sum<'t> {
+pub(crate) struct Sum<'t> {
     /// A register, a number, a symbol or a parameter's name.
     pub base: Spanned<Term<'t>>,
     /// What is added.

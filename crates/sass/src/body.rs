@@ -1,4 +1,4 @@
-//! A function's code: guards, operations, targets.
+//! Assembles a function's code: guards, operations, branch targets. Operands are in `operand.rs`.
 
 use std::collections::BTreeMap;
 
@@ -16,11 +16,11 @@ use crate::nearest;
 
 pub(crate) type Result<T = ()> = std::result::Result<T, Diagnostic>;
 
-/// Bytes of an instruction, by which addresses count.
+/// Size of an instruction. Addresses in a listing count in bytes.
 const INSTRUCTION_BYTES: u32 = 8;
 
-/// Assembles the code of a function. Errors are appended; the body is then of no use.
-pub fn assemble(
+/// Assembles the code of a function. If it appends errors, the body must not be used.
+pub(crate) fn assemble(
     draft: &Draft<'_, '_>,
     names: &Names<'_>,
     address_bits: u8,
@@ -69,13 +69,13 @@ pub fn assemble(
     builder.body
 }
 
-/// Where instructions are.
+/// Positions that branches can name.
 #[derive(Default)]
 struct Places<'t> {
     labels: BTreeMap<&'t str, Pc>,
-    /// By the address that a comment gives; `None` where two instructions claim it, as the paper's fragments do.
+    /// By the address in a comment; `None` if two instructions claim it, as in the paper's fragments.
     addresses: BTreeMap<u32, Option<Pc>>,
-    /// By the address that follows from the instruction before.
+    /// By the address that follows from the preceding instruction.
     counted: BTreeMap<u32, Option<Pc>>,
     count: u32,
 }
@@ -86,14 +86,14 @@ pub(crate) struct Builder<'d, 'i, 't> {
     pub(crate) address_bits: u8,
     places: Places<'t>,
     pub(crate) body: Body,
-    /// One more than the highest register named.
+    /// One more than the highest register named so far.
     pub(crate) registers: u32,
     pub(crate) predicates: u32,
 }
 
 impl<'t> Builder<'_, '_, 't> {
-    /// An instruction without an address follows the one before it; those before the first address have none, unless no
-    /// instruction has one.
+    /// Finds the position of every label and address. An instruction without an address follows the one before it.
+    /// Instructions before the first address have none, unless no instruction of the function has one.
     fn find_places(&mut self) -> Result {
         let addressed =
             self.draft.code.iter().any(|c| matches!(c, Code::Inst(inst, _) if inst.address.is_some()));
@@ -235,7 +235,7 @@ impl<'t> Builder<'_, '_, 't> {
     }
 
     fn slot(&mut self, slot: Slot, term: Option<&Spanned<Term<'t>>>, inst: &mut Inst) -> Result {
-        // What is left out stays as it is; `check_count` has seen that it may.
+        // An omitted operand keeps its default; `check_count` has made sure that it may be omitted.
         let Some(term) = term else { return Ok(()) };
         let shape = inst.op.shape();
         match slot {
@@ -279,7 +279,7 @@ impl<'t> Builder<'_, '_, 't> {
         Ok(())
     }
 
-    /// Widths that follow from the module and not from the operation: addresses of `printf` and its like.
+    /// Widths that the module determines instead of the operation: the addresses of `printf` and `assert`.
     fn width(&self, op: Op, i: u8) -> Option<Width> {
         let address = Width::wide(self.address_bits == 64);
         match op {
@@ -290,7 +290,7 @@ impl<'t> Builder<'_, '_, 't> {
         }
     }
 
-    /// `PT` with `AND` combines nothing.
+    /// Reads the predicate that a comparison is combined with. `PT` with `AND` is no combination.
     fn combined(&mut self, term: &Spanned<Term<'t>>, i: u8, inst: &mut Inst) -> Result {
         let with = self.pred_source(term)?;
         let combine = match &mut inst.op {
@@ -390,8 +390,10 @@ impl<'t> Builder<'_, '_, 't> {
         let mut site = CallSite { callee, args: Vec::new(), returns: Vec::new() };
         for copy in copies {
             let Term::Copy { out, numbers } = copy.node else {
-                return Err(Diagnostic::new(copy.span, "expected what the call copies")
-                    .help("`IN 0x8 0x0 4`: 4 bytes at 0x8 of this frame to 0x0 of the function's; `OUT` the other way"));
+                return Err(Diagnostic::new(copy.span, "expected what the call copies").help(
+                    "`IN 0x8 0x0 4`: 4 bytes at 0x8 of this frame to 0x0 of the function's; \
+                        `OUT` the other way",
+                ));
             };
             let small = |n: u64| u32::try_from(n).ok().filter(|&n| n <= self.draft.frame.0);
             let (Some(caller), Some(callee), Some(bytes)) = (
@@ -414,7 +416,6 @@ impl<'t> Builder<'_, '_, 't> {
         Ok(())
     }
 
-    /// What an address is asked of.
     pub(crate) fn symbol(&self, name: &str, span: Span) -> Result<Symbol> {
         self.names.symbol(name).ok_or_else(|| self.names.unknown(span, name))
     }
@@ -443,7 +444,7 @@ impl<'t> Builder<'_, '_, 't> {
     }
 }
 
-/// An operand in a message.
+/// A placeholder for an operand in a message.
 fn describe(slot: Slot) -> &'static str {
     match slot {
         Slot::Dst => "Rd",

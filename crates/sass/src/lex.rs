@@ -1,16 +1,15 @@
-//! Text to tokens. A listing is read line by line, so the end of a line is a token.
+//! Splits the text into tokens. Statements end with their line, so the end of a line is a token.
 
 use warploom_isa::Span;
 use warploom_isa::diag::Diagnostic;
 
-/// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// A name with its dot-words: `ISETP.EQ.AND`, `R4`, `SR_TID.X`.
     Word,
     /// A directive: `.kernel`.
     Directive,
-    /// `17`, `0x1F`; the token's sign is a token of its own.
+    /// `17`, `0x1F`. A minus before it is a separate token.
     Int,
     /// `1.5`, `2e-3`.
     Float,
@@ -18,30 +17,25 @@ pub enum Kind {
     Str,
     /// `/*00a0*/`: the address of the next instruction.
     Address,
-    /// `...`: code that is left out.
+    /// `...`: omitted code.
     Ellipsis,
     /// One of `, ; : [ ] { } ( ) + - ! @ & = | ~`.
     Sign(u8),
-    /// The end of a line.
     Newline,
-    /// The end of the text.
     End,
 }
 
-/// A token and its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Token {
-    /// What.
+pub(crate) struct Token {
     pub kind: Kind,
-    /// Where.
     pub span: Span,
 }
 
-/// A longer text cannot be pointed into.
-pub const MAX_TEXT: usize = u32::MAX as usize - 1;
+/// Spans are 32 bits wide: they cannot point into a longer text.
+pub(crate) const MAX_TEXT: usize = u32::MAX as usize - 1;
 
-/// The tokens of a text, an end last; characters that begin none are errors.
-pub fn tokens(text: &str) -> (Vec<Token>, Vec<Diagnostic>) {
+/// The tokens of a text, with `End` last, and errors about characters that begin no token.
+pub(crate) fn tokens(text: &str) -> (Vec<Token>, Vec<Diagnostic>) {
     let mut lexer = Lexer { text, bytes: text.as_bytes(), at: 0, tokens: Vec::new(), errors: Vec::new() };
     while lexer.at < text.len() && lexer.errors.len() < warploom_isa::diag::MAX_DIAGNOSTICS {
         lexer.step();
@@ -108,7 +102,7 @@ impl Lexer<'_> {
         self.errors.push(Diagnostic::new(self.span(length), message));
     }
 
-    /// Nothing, unless it is an address. What spans lines ends none: a listing may be folded in a comment.
+    /// Skips a comment, unless it is an address. A newline inside a comment does not end the line.
     fn comment(&mut self, rest: &str) {
         let Some(length) = rest[2..].find("*/") else {
             self.error(2, "this comment is not closed");
@@ -159,7 +153,7 @@ impl Lexer<'_> {
 }
 
 /// The value of an integer token.
-pub fn int(text: &str) -> Option<u64> {
+pub(crate) fn int(text: &str) -> Option<u64> {
     let text = text.replace('_', "");
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
         Some(digits) => u64::from_str_radix(digits, 16).ok(),
@@ -171,7 +165,7 @@ fn is_name(b: u8) -> bool {
     b.is_ascii_alphabetic() || matches!(b, b'_' | b'$' | b'%')
 }
 
-/// Length of the name at the start; with `dotted`, of the dot-words that follow it too.
+/// Length of the name at the start of the text; with `dotted`, including the dot-words that follow it.
 fn name_length(text: &str, dotted: bool) -> usize {
     let bytes = text.as_bytes();
     let in_name = |b: u8| is_name(b) || b.is_ascii_digit();

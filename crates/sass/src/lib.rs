@@ -1,23 +1,25 @@
-//! SASS listings to a [`warploom_isa::Module`]: [`lex`] → [`parse`] → [`module`] → [`body`].
+//! Reads SASS listings into a [`warploom_isa::Module`]: `lex` → `parse` → `module` → `body`.
 //!
-//! A listing is code for physical registers in the style of Fermi's disassembler, with a few directives of our own around
-//! it; `docs/sass.md` describes it. What each mnemonic means and which operands it takes is in [`warploom_isa::spell`] and
-//! [`warploom_isa::form`], by which [`warploom_isa::print`] writes listings, so that what is printed can be read.
+//! A listing is code over physical registers in the style of Fermi's disassembler, with a few directives of our own;
+//! `docs/sass.md` describes the language. The tables of mnemonics and operands are [`warploom_isa::spell`] and
+//! [`warploom_isa::form`]. The printer ([`warploom_isa::print`]) uses the same tables, so every printed listing can be
+//! read back.
 //!
-//! Every error points at the text ([`warploom_isa::diag`]).
+//! This crate prints nothing, and it reads no cubin. Every error points into the text ([`warploom_isa::diag`]). Start
+//! at [`load`], then follow the passes in order.
 
-pub mod ast;
-pub mod body;
-pub mod lex;
-pub mod mnemonic;
-pub mod module;
-pub mod operand;
-pub mod parse;
+mod ast;
+mod body;
+mod lex;
+mod mnemonic;
+mod module;
+mod operand;
+mod parse;
 
 use warploom_isa::diag::{Diagnostic, LoadError};
 use warploom_isa::{self as isa, Source, Span};
 
-/// Reads a listing. `name` is what messages call it: a path, mostly.
+/// Reads a listing. Messages call it `name`, mostly a path.
 pub fn load(name: &str, text: &str) -> Result<isa::Module, LoadError> {
     if text.len() > lex::MAX_TEXT {
         return Err(refuse(name, "", Span::default(), "the text is larger than 4 GB"));
@@ -30,7 +32,7 @@ pub fn load(name: &str, text: &str) -> Result<isa::Module, LoadError> {
         .map_err(|diagnostics| LoadError::new(source, diagnostics))
 }
 
-/// As [`load`], for a file's bytes, which may turn out to be no text.
+/// As [`load`], for the bytes of a file. Refuses ELF files and invalid UTF-8 with a message.
 pub fn load_bytes(name: &str, bytes: &[u8]) -> Result<isa::Module, LoadError> {
     if bytes.starts_with(b"\x7FELF") {
         let mut error =
@@ -51,13 +53,13 @@ pub fn load_bytes(name: &str, bytes: &[u8]) -> Result<isa::Module, LoadError> {
     }
 }
 
-/// Whether a text looks like a listing and not like PTX: its first directive is one of ours.
+/// Whether a text looks like a listing and not like PTX: its first word is a directive of listings.
 pub fn is_listing(text: &str) -> bool {
     let ours =
         [".kernel", ".function", ".shared", ".address", ".file", ".let", ".extern", ".global", ".const"];
     let is_line = |line: &&str| !line.is_empty() && !line.starts_with("//") && !line.starts_with("/*");
     let first = text.lines().map(str::trim).find(is_line).and_then(|line| line.split_whitespace().next());
-    // PTX begins with its version.
+    // Some directives are also PTX's, but PTX always has a version.
     first.is_some_and(|word| ours.contains(&word)) && !text.contains(".version")
 }
 
@@ -66,13 +68,13 @@ fn refuse(name: &str, text: &str, span: Span, message: &str) -> LoadError {
     LoadError::new(source, vec![Diagnostic::new(span, message)])
 }
 
-/// The known name that a misspelt one is nearest to, if it is near at all.
+/// The known name most similar to a misspelt one, if any is similar enough.
 pub(crate) fn nearest<'n>(name: &str, known: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
     let near = known.into_iter().map(|k| (distance(name, k), k)).min_by_key(|(d, _)| *d)?;
     (near.0 <= (name.len() / 4).max(1) && near.0 < name.len()).then_some(near.1)
 }
 
-/// Letters to change, insert or delete.
+/// Edit distance, ignoring case.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<u8> = b.bytes().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -1,4 +1,5 @@
-//! Mnemonics to operations: the table of [`warploom_isa::spell`], and Fermi's other spellings of the same.
+//! Maps mnemonics to operations by the table of [`warploom_isa::spell`], and accepts Fermi's other spellings. Start at
+//! [`meaning`].
 
 use warploom_isa::diag::Diagnostic;
 use warploom_isa::print::PARAM_BASE;
@@ -7,18 +8,17 @@ use warploom_isa::{Clamp, Op, Part, Special, Ty, VoteMode, spell};
 use crate::ast::{Inst, Spanned, Term};
 use crate::nearest;
 
-/// What a mnemonic asks for, and its operands.
-pub struct Meaning<'t> {
-    /// The operation.
+/// An instruction's operation and operands.
+pub(crate) struct Meaning<'t> {
     pub op: Op,
-    /// `RED` has no result.
+    /// False for `RED`, which has no result.
     pub returns: bool,
     /// Operands in the order of [`warploom_isa::form`].
     pub operands: Vec<Spanned<Term<'t>>>,
 }
 
-/// Instructions that other spellings stand for.
-const SAME: &[(&str, &str)] = &[
+/// Other spellings of an instruction, and the name in the table.
+const SYNONYMS: &[(&str, &str)] = &[
     ("MOV32I", "MOV"),
     ("IADD32I", "IADD"),
     ("IMUL32I", "IMUL"),
@@ -30,8 +30,8 @@ const SAME: &[(&str, &str)] = &[
     ("REDG", "ATOMG"),
 ];
 
-/// What is on Fermi and not here, and what to write instead.
-const ELSEWHERE: &[(&str, &str)] = &[
+/// Fermi's instructions that are not modelled, and what to write instead.
+const NOT_MODELLED: &[(&str, &str)] = &[
     ("PBK", "branch to a label with BRA"),
     ("BRK", "branch to a label with BRA"),
     ("PCNT", "branch to a label with BRA"),
@@ -46,23 +46,22 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("LDU", "write LD: the machine finds out by itself that all lanes read one address"),
 ];
 
-/// Finds the operation of an instruction.
-pub fn meaning<'t>(inst: &Inst<'t>) -> Result<Meaning<'t>, Diagnostic> {
+pub(crate) fn meaning<'t>(inst: &Inst<'t>) -> Result<Meaning<'t>, Diagnostic> {
     let upper = inst.mnemonic.node.to_ascii_uppercase();
     let mut words = upper.split('.');
     let written = words.next().unwrap_or_default();
-    // Fermi marks the last instruction before a meeting point with `.S`; here `SSY` says it all.
+    // Fermi marks the last instruction before a reconvergence point with `.S`. The `SSY` is enough here.
     let mut suffixes: Vec<String> = words.filter(|w| *w != "S").map(str::to_string).collect();
     let mut operands = inst.operands.clone();
     let returns = !written.starts_with("RED") || written == "REDUX";
-    let name = SAME.iter().find(|(other, _)| *other == written).map_or(written, |(_, name)| name);
+    let name = SYNONYMS.iter().find(|(other, _)| *other == written).map_or(written, |(_, name)| name);
 
     if name == "ISCADD" {
         return scaled_add(inst, operands);
     }
     let mut op = spell::operation(name, &suffixes);
     if op.is_none() && name.ends_with("MNMX") {
-        // `IMNMX R0, R1, R2, PT` is the smaller, with `!PT` the larger.
+        // `IMNMX R0, R1, R2, PT` is the minimum, with `!PT` the maximum.
         let word = match operands.last().map(|o| &o.node) {
             Some(Term::Word(p)) if p.eq_ignore_ascii_case("PT") => "MIN",
             Some(Term::Not(p)) if p.eq_ignore_ascii_case("PT") => "MAX",
@@ -79,7 +78,7 @@ pub fn meaning<'t>(inst: &Inst<'t>) -> Result<Meaning<'t>, Diagnostic> {
         op = spell::operation(name, &suffixes);
     }
     if op.is_none() {
-        // `IMUL.U32.U32`: each operand's type is said, and they agree.
+        // `IMUL.U32.U32` states the type of each operand. Equal ones count once.
         suffixes.dedup();
         op = spell::operation(name, &suffixes);
     }
@@ -106,7 +105,7 @@ fn scaled_add<'t>(inst: &Inst<'t>, mut operands: Vec<Spanned<Term<'t>>>) -> Resu
     Ok(Meaning { op: Op::IMad(Ty::S32, Part::Lo, Clamp::None), returns: true, operands })
 }
 
-/// Forms of Fermi that are operations of their own here.
+/// Rewrites forms of Fermi's instructions that are separate operations here.
 fn rewrite(meaning: &mut Meaning<'_>) {
     let Meaning { op, operands, .. } = meaning;
     match *op {
@@ -118,9 +117,13 @@ fn rewrite(meaning: &mut Meaning<'_>) {
         }
         Op::Vote(VoteMode::Any) => {
             // `VOTE.ANY R1, PT, P0` is the ballot.
-            let keeps = matches!(operands.first().map(|o| &o.node), Some(Term::Word(r)) if !r.eq_ignore_ascii_case("RZ"));
-            let drops = matches!(operands.get(1).map(|o| &o.node), Some(Term::Word(p)) if p.eq_ignore_ascii_case("PT"));
-            if keeps && drops {
+            let word = |i: usize| match operands.get(i).map(|o| &o.node) {
+                Some(Term::Word(word)) => Some(*word),
+                _ => None,
+            };
+            let keeps_register = word(0).is_some_and(|r| !r.eq_ignore_ascii_case("RZ"));
+            let drops_predicate = word(1).is_some_and(|p| p.eq_ignore_ascii_case("PT"));
+            if keeps_register && drops_predicate {
                 *op = Op::Vote(VoteMode::Ballot);
             }
         }
@@ -143,7 +146,7 @@ fn rewrite(meaning: &mut Meaning<'_>) {
     }
 }
 
-/// What Fermi's driver puts before the parameters.
+/// The special register that Fermi's driver puts at this offset of constant bank 0, below the parameters.
 fn launch_size(at: i128) -> Option<Special> {
     Some(match at {
         0x8 => Special::NtidX,
@@ -156,7 +159,7 @@ fn launch_size(at: i128) -> Option<Special> {
     })
 }
 
-/// Whether a sum has a negative register, which then is its second source and positive.
+/// Whether one source of a sum is a negated register. If so, makes it the second source, without the sign.
 fn subtracts<'t>(operands: &mut [Spanned<Term<'t>>]) -> bool {
     let negative = |o: &Spanned<Term<'t>>| match o.node {
         Term::Negative(register) => Some(register),
@@ -178,7 +181,7 @@ fn subtracts<'t>(operands: &mut [Spanned<Term<'t>>]) -> bool {
 
 fn unknown(inst: &Inst<'_>, written: &str, name: &str, suffixes: &[String]) -> Diagnostic {
     let span = inst.mnemonic.span;
-    if let Some((_, instead)) = ELSEWHERE.iter().find(|(other, _)| *other == written) {
+    if let Some((_, instead)) = NOT_MODELLED.iter().find(|(other, _)| *other == written) {
         return Diagnostic::new(span, format!("`{written}` is not modelled")).help(*instead);
     }
     let names = spell::names();
@@ -195,7 +198,7 @@ fn unknown(inst: &Inst<'_>, written: &str, name: &str, suffixes: &[String]) -> D
             .help(format!("forms of it: {forms}; docs/sass.md lists their modifiers"));
     }
     let error = Diagnostic::new(span, format!("there is no instruction `{written}`"));
-    let others = SAME.iter().map(|(other, _)| *other);
+    let others = SYNONYMS.iter().map(|(other, _)| *other);
     match nearest(written, names.into_iter().chain(others)) {
         Some(near) => error.help(format!("did you mean `{near}`?")),
         None => error.help("docs/sass.md lists the instructions"),

@@ -1,4 +1,5 @@
-//! Directives: kernels, functions, parameters, variables. The code between them goes to [`crate::body`].
+//! Reads directives: kernels, functions, parameters, variables. [`crate::body`] assembles the code between them. Start
+//! at [`assemble`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,11 +17,11 @@ use crate::nearest;
 
 type Result<T = ()> = std::result::Result<T, Diagnostic>;
 
-/// No memory is larger.
+/// Larger than any device memory.
 const MAX_VARIABLE_BYTES: u64 = 1 << 40;
-/// What hardware gives a thread.
+/// The hardware's limit per thread.
 const MAX_FRAME_BYTES: u64 = 512 << 10;
-/// What a launch can pass.
+/// The most that a launch can pass.
 const MAX_PARAM_BYTES: u32 = 32764;
 /// More than any chip has.
 const MAX_REGISTERS: u64 = 1 << 14;
@@ -55,31 +56,30 @@ const DIRECTIVES: &[&str] = &[
     ".shared",
 ];
 
-/// A function and the code that belongs to it.
-pub struct Draft<'i, 't> {
-    /// What is known of it; without its body.
+/// A function whose code is not assembled yet.
+pub(crate) struct Draft<'i, 't> {
+    /// Complete but for its body.
     pub function: Function,
-    /// Only declared.
+    /// Declared only (`.extern`).
     pub external: bool,
-    /// Registers it may name.
+    /// Number of registers that the code may use.
     pub register_limit: u32,
-    /// Predicates it may name.
+    /// Number of predicates that the code may use.
     pub predicate_limit: u32,
-    /// Bytes and alignment of its frame.
+    /// Bytes and alignment of the frame.
     pub frame: (u32, u32),
-    /// Named pieces of the frame.
+    /// Named parts of the frame: (name, offset, bytes).
     pub frame_vars: Vec<(String, u32, u32)>,
-    /// Shared variables declared in it.
+    /// Shared variables declared in the function.
     pub shared: Vec<VarId>,
-    /// Instructions and labels, in order, each with the source line in force.
+    /// In the order of the text.
     pub code: Vec<Code<'i, 't>>,
 }
 
-/// A piece of a function's code.
-pub enum Code<'i, 't> {
-    /// A label.
+/// One statement of a function's code.
+pub(crate) enum Code<'i, 't> {
     Label(&'i Spanned<&'t str>),
-    /// An instruction and the line of the program that it was compiled from.
+    /// An instruction and the source line in force (`.loc`).
     Inst(&'i Inst<'t>, Option<Line>),
     /// What the next instruction does to a lock.
     Lock(LockNote),
@@ -87,25 +87,22 @@ pub enum Code<'i, 't> {
     Sib,
 }
 
-/// Names of a module.
-pub struct Names<'m> {
-    /// Functions by name.
+pub(crate) struct Names<'m> {
     pub functions: BTreeMap<&'m str, FuncId>,
-    /// Those that are launched.
+    /// The functions that are kernels.
     pub kernels: BTreeSet<FuncId>,
-    /// Variables by name.
     pub variables: BTreeMap<&'m str, VarId>,
 }
 
 impl Names<'_> {
-    /// What an address is asked of.
-    pub fn symbol(&self, name: &str) -> Option<Symbol> {
+    /// The variable or function with this name.
+    pub(crate) fn symbol(&self, name: &str) -> Option<Symbol> {
         let variable = self.variables.get(name).map(|&v| Symbol::Variable(v));
         variable.or_else(|| self.functions.get(name).map(|&f| Symbol::Function(f)))
     }
 
-    /// An error about a name that nothing has.
-    pub fn unknown(&self, span: Span, name: &str) -> Diagnostic {
+    /// The error for an unknown name.
+    pub(crate) fn unknown(&self, span: Span, name: &str) -> Diagnostic {
         let error = Diagnostic::new(span, format!("nothing is named `{name}`"));
         let known = self.variables.keys().chain(self.functions.keys()).copied();
         match nearest(name, known) {
@@ -115,8 +112,7 @@ impl Names<'_> {
     }
 }
 
-/// Items to a module.
-pub fn assemble(source: Source, items: &[Item<'_>]) -> std::result::Result<Module, Vec<Diagnostic>> {
+pub(crate) fn assemble(source: Source, items: &[Item<'_>]) -> std::result::Result<Module, Vec<Diagnostic>> {
     let text = source.text.clone();
     let mut reader = Reader::new(&text);
     let mut errors = Vec::new();
@@ -166,7 +162,7 @@ pub fn assemble(source: Source, items: &[Item<'_>]) -> std::result::Result<Modul
     if errors.is_empty() { Ok(module) } else { Err(errors) }
 }
 
-/// A pointer inside a variable: (variable, offset, bytes, shift, target, addend, generic).
+/// An address in a variable's initial value: (variable, offset, bytes, shift, target, addend, generic).
 type Pointer<'t> = (usize, u64, u8, u8, Spanned<&'t str>, i64, bool);
 
 struct Reader<'i, 't> {
@@ -422,7 +418,7 @@ impl<'i, 't> Reader<'i, 't> {
         Ok(())
     }
 
-    /// Lays out parameters once all are known.
+    /// Lays out the parameters of every function, once all are known.
     fn finish(&mut self) -> Result {
         for draft in &mut self.drafts {
             let function = &mut draft.function;

@@ -1,4 +1,4 @@
-//! Operands: registers, immediates, memory.
+//! Reads operands: registers, predicates, immediates, memory.
 
 use warploom_isa::diag::Diagnostic;
 use warploom_isa::form::float_immediate;
@@ -12,7 +12,6 @@ use crate::ast::{Spanned, Sum, Term};
 use crate::body::{Builder, Result};
 use crate::nearest;
 
-/// A register by name.
 enum Register {
     /// `RZ`
     Zero,
@@ -21,7 +20,7 @@ enum Register {
 }
 
 impl<'t> Builder<'_, '_, 't> {
-    /// The registers that a result goes to.
+    /// The destination register or registers.
     pub(crate) fn dst(&mut self, term: &Spanned<Term<'t>>, op: Op) -> Result<Dst> {
         let width = op.shape().dst;
         let count = elements(op);
@@ -42,7 +41,7 @@ impl<'t> Builder<'_, '_, 't> {
         }
     }
 
-    /// The predicate that a result goes to.
+    /// The destination predicate.
     pub(crate) fn dst_pred(&mut self, term: &Spanned<Term<'t>>) -> Result<Dst> {
         match term.node {
             Term::Word(name) => {
@@ -54,7 +53,7 @@ impl<'t> Builder<'_, '_, 't> {
         }
     }
 
-    /// A predicate that is read; `PT` is 1.
+    /// A source predicate; `PT` is the immediate 1.
     pub(crate) fn pred_source(&mut self, term: &Spanned<Term<'t>>) -> Result<Operand> {
         let (name, negated) = match term.node {
             Term::Word("_") => return Ok(Operand::None),
@@ -70,7 +69,6 @@ impl<'t> Builder<'_, '_, 't> {
         })
     }
 
-    /// The special register of `S2R`.
     pub(crate) fn special(&self, term: &Spanned<Term<'t>>) -> Result<Op> {
         let Term::Word(name) = term.node else {
             return Err(Diagnostic::new(term.span, "expected a special register").help("such as SR_Tid_X"));
@@ -86,7 +84,7 @@ impl<'t> Builder<'_, '_, 't> {
         })
     }
 
-    /// A value that is read.
+    /// A source value.
     pub(crate) fn source(&mut self, term: &Spanned<Term<'t>>, op: Op, width: Width) -> Result<Operand> {
         let count = if matches!(op, Op::St(_)) { elements(op) } else { 1 };
         match &term.node {
@@ -135,7 +133,7 @@ impl<'t> Builder<'_, '_, 't> {
         }
     }
 
-    /// A register, if the term is one; with a wide value in it, an even one.
+    /// A register, if the term is one. A wide value needs an even one.
     fn named_register(&mut self, term: &Spanned<Term<'_>>, width: Width) -> Result<Option<Register>> {
         let Term::Word(name) = term.node else { return Ok(None) };
         let upper = name.to_ascii_uppercase();
@@ -171,7 +169,7 @@ impl<'t> Builder<'_, '_, 't> {
         Ok(Reg(number))
     }
 
-    /// Registers that follow each other, as Fermi's vector accesses use them.
+    /// Consecutive registers, as in Fermi's vector accesses.
     fn consecutive(&mut self, span: Span, first: Reg, width: Width, count: usize) -> Result<VecId> {
         let regs = (0..count as u32).map(|i| {
             let reg = self.register(first.0 + i * width.words(), span, width)?;
@@ -323,7 +321,7 @@ impl<'t> Builder<'_, '_, 't> {
         Ok(())
     }
 
-    /// Base and offset; `bias` is where the space begins in the text's addresses.
+    /// Reads base and offset. `bias` is the listing's address of the first byte of the space.
     fn address(&mut self, sum: &Sum<'t>, bias: i64, inst: &mut Inst) -> Result {
         let span = sum.base.span;
         let mut offset = sum.offset.wrapping_sub(bias);
@@ -354,7 +352,7 @@ impl<'t> Builder<'_, '_, 't> {
         Ok(())
     }
 
-    /// An address that is in no register is as wide as the module's.
+    /// An address that is not in a register has the module's address width.
     fn set_address_width(&self, inst: &mut Inst) {
         if matches!(inst.src[0], Operand::Reg(_)) {
             return;
@@ -373,7 +371,7 @@ impl<'t> Builder<'_, '_, 't> {
     }
 }
 
-/// Elements that a load or store moves.
+/// Number of elements that a load or store moves.
 fn elements(op: Op) -> usize {
     match op {
         Op::Ld { access, .. } | Op::St(access) => usize::from(access.count),

@@ -1,4 +1,4 @@
-//! Tokens to lines: labels, directives, instructions with their operands.
+//! Parses tokens into labels, directives and instructions with their operands. Start at [`parse`].
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use crate::lex::{Kind, Token, int, tokens};
 
 type Result<T = ()> = std::result::Result<T, Diagnostic>;
 
-/// Lists within lists deeper than this are a mistake, or an attack on the stack.
+/// Bounds the recursion: deeper nesting is a mistake or an attack on the stack.
 const MAX_NESTING: u32 = 16;
 
-/// The lines of a text, or what is wrong with them.
-pub fn parse(text: &str) -> std::result::Result<Vec<Item<'_>>, Vec<Diagnostic>> {
+/// The statements of a text, or its errors.
+pub(crate) fn parse(text: &str) -> std::result::Result<Vec<Item<'_>>, Vec<Diagnostic>> {
     let (tokens, mut errors) = tokens(text);
     let mut parser =
         Parser { text, tokens: &tokens, at: 0, nesting: 0, aliases: BTreeMap::new(), items: Vec::new() };
@@ -32,7 +32,7 @@ struct Parser<'t, 'k> {
     tokens: &'k [Token],
     at: usize,
     nesting: u32,
-    /// What `.let` says each text in parentheses stands for, in the running function.
+    /// The terms that `.let` gave to texts in parentheses, in the current function.
     aliases: BTreeMap<String, Term<'t>>,
     items: Vec<Item<'t>>,
 }
@@ -135,7 +135,7 @@ impl<'t> Parser<'t, '_> {
         Ok(())
     }
 
-    /// The text between parentheses, without spaces, and its place.
+    /// The text between parentheses, without spaces, and its span.
     fn parenthesised(&mut self) -> Result<(String, Span)> {
         let open = self.next();
         let (mut depth, mut key) = (1, String::new());
@@ -164,7 +164,7 @@ impl<'t> Parser<'t, '_> {
             address = u32::from_str_radix(digits, 16).ok();
         }
         if !matches!(self.peek().kind, Kind::Word | Kind::Sign(b'@' | b'!')) {
-            // A comment that only looks like an address, at the end of a line.
+            // A comment at the end of a line that only looks like an address.
             return Ok(());
         }
         let start = self.peek().span.start;
@@ -208,7 +208,7 @@ impl<'t> Parser<'t, '_> {
         Ok(())
     }
 
-    /// `@P0`, `@!P0`, and `!@P0`, as the paper once prints it.
+    /// `@P0`, `@!P0`, and `!@P0`, which the paper prints once.
     fn guard(&mut self) -> Result<Option<(Spanned<&'t str>, bool)>> {
         let before = self.eat(b'!');
         if !self.eat(b'@') {
@@ -359,7 +359,7 @@ impl<'t> Parser<'t, '_> {
         let mut base = self.term()?;
         let mut offset = self.displacement()?;
         if let Term::Address { offset: inner, .. } = &mut base.node {
-            // One sum, however it is written.
+            // `&name+4` was parsed as one term: its offset is the sum's.
             offset = offset.wrapping_add(std::mem::take(inner));
         }
         self.expect(b']')?;

@@ -1,6 +1,6 @@
-//! Listings that do not assemble, and what is said about them.
+//! Listings that do not assemble, and their error messages.
 
-/// The first message about a listing.
+/// The messages about a listing.
 fn refused(text: &str) -> String {
     match warploom_sass::load("k.sass", text) {
         Ok(_) => format!("accepted:\n{text}"),
@@ -8,12 +8,12 @@ fn refused(text: &str) -> String {
     }
 }
 
-/// A kernel with two parameters around some lines.
+/// A kernel with two parameters that holds these lines.
 fn kernel(lines: &str) -> String {
     format!(".kernel k\n    .param out u64\n    .param n u32\n{lines}\n    EXIT;\n")
 }
 
-/// All messages about these lines, each in a kernel of its own.
+/// The messages about each of these lines, each in a separate kernel.
 fn all(lines: &[&str]) -> String {
     lines.iter().map(|line| refused(&kernel(line))).collect::<Vec<_>>().join("\n")
 }
@@ -136,7 +136,7 @@ fn bytes_that_are_no_text() {
     assert!(warploom_sass::load_bytes("k.sass", b".kernel k\n\xff").is_err());
 }
 
-/// Whatever is done to a listing, reading it ends with a module or a message.
+/// A damaged listing yields a module or a message, never a panic.
 #[test]
 fn mutations() {
     let text = kernel(

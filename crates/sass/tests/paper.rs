@@ -1,9 +1,9 @@
-//! The listings of "Fine-Grained Synchronizations and Dataflow Programming on GPUs" (ICS 2015) assemble as they are printed.
-//! Code that the paper leaves out (`...`) is filled in; `SSSY` in its Listing 8 is a misprint, which is said.
+//! The listings of "Fine-Grained Synchronizations and Dataflow Programming on GPUs" (ICS 2015) assemble as printed.
+//! Code that the paper omits (`...`) is filled in. `SSSY` in its Listing 8 is a misprint and reported as an error.
 
 use warploom_isa::print;
 
-/// What a fragment is understood as, in a kernel.
+/// A fragment in a kernel, read and printed again.
 fn assembled(fragment: &str) -> String {
     let text = format!(".kernel k\n{fragment}\n    EXIT;\n");
     match warploom_sass::load("paper.sass", &text) {

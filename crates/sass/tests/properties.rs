@@ -1,4 +1,4 @@
-//! Any instruction that a listing can hold is printed and read back as itself.
+//! Every instruction that a listing can hold is printed and read back unchanged.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,6 @@ use warploom_isa::{
     Pred, Reg, Source, Space, Span, VecId, Width, print, spell,
 };
 
-/// A small generator of reproducible numbers.
 struct Random(u64);
 
 impl Random {
@@ -18,7 +17,7 @@ impl Random {
     }
 }
 
-/// Words that stand after some mnemonic.
+/// The words after all mnemonics: the strings in the source of the tables.
 fn vocabulary() -> Vec<String> {
     let text = include_str!("../../isa/src/spell/tables.rs").to_string()
         + include_str!("../../isa/src/spell/words.rs")
@@ -40,13 +39,13 @@ fn vocabulary() -> Vec<String> {
     words
 }
 
-/// As many operations as random mnemonics find, each in its canonical form.
+/// The operations that random mnemonics find, each in its canonical form.
 fn operations(random: &mut Random) -> Vec<Op> {
     let words = vocabulary();
     let mut found: Vec<Op> = Vec::new();
     let mut texts = BTreeSet::new();
     for name in spell::names() {
-        // Words that mean something to this name, found one by one and kept if they can be extended.
+        // Suffixes that this name accepts. A later attempt extends one of them.
         let mut open: Vec<Vec<String>> = vec![Vec::new()];
         for _ in 0..6_000 {
             let mut suffixes = open[random.below(open.len() as u64) as usize].clone();
@@ -68,7 +67,7 @@ fn operations(random: &mut Random) -> Vec<Op> {
     found
 }
 
-/// A random instruction of an operation, its vectors and wide immediates in the body.
+/// A random instruction of an operation. Its vectors and wide immediates are added to the body.
 fn instruction(op: Op, random: &mut Random, body: &mut Body) -> Inst {
     let mut inst = Inst::new(op, Dst::None, &[]);
     inst.guard = match random.below(4) {
@@ -149,16 +148,16 @@ fn instructions_are_read_back() {
     };
     for op in operations {
         assert_eq!(spell::canonical(op), op);
-        // Where they lead is the matter of whole kernels.
-        let leads = matches!(
+        // Control flow is tested on whole kernels (`round_trip.rs`).
+        let branches = matches!(
             op,
             Op::Ssy | Op::Bra | Op::Brx | Op::Call | Op::Ret | Op::Exit | Op::Trap | Op::AssertFail
         );
-        // Its addresses are as wide as the module's, which the shape does not know.
+        // Addresses with the module's width, which the shape does not know.
         let widths = matches!(op, Op::Printf | Op::Mbarrier(MbarrierOp::PendingCount, true));
         // The other bank of `LDC`.
         let bank = matches!(op, Op::Ld { access, .. } if access.space == Space::Param);
-        if leads || widths || bank {
+        if branches || widths || bank {
             continue;
         }
         for _ in 0..3 {

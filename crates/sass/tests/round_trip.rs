@@ -1,4 +1,4 @@
-//! Every kernel of ours from PTX to a listing and back: the linked program is the same.
+//! Every PTX kernel of the repository, printed as a listing and read back, links to the same program.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ fn kernels() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../kernels"))
 }
 
-/// All PTX texts below a folder.
+/// All PTX files below a folder.
 fn texts(folder: PathBuf, out: &mut Vec<PathBuf>) {
     let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()).collect();
     entries.sort();
@@ -22,7 +22,7 @@ fn texts(folder: PathBuf, out: &mut Vec<PathBuf>) {
     }
 }
 
-/// What a listing does not tell apart is the same operation; an address that no register holds has no width.
+/// An instruction in the form in which a listing preserves it. An address that is not in a register has no width.
 fn canonical(inst: &Inst) -> Inst {
     let mut inst = *inst;
     if let (
@@ -40,7 +40,7 @@ fn canonical(inst: &Inst) -> Inst {
     inst
 }
 
-/// The instruction and the values of its 64-bit immediates, which the two may number differently.
+/// The instruction and the values of its 64-bit immediates, which the two kernels may number differently.
 fn with_values(kernel: &Kernel, inst: &Inst) -> (Inst, Vec<u64>) {
     let mut inst = canonical(inst);
     let mut values = Vec::new();
@@ -95,8 +95,8 @@ fn assert_same(name: &str, a: &Kernel, b: &Kernel) {
     assert_eq!(a.loops != b.loops, looser, "{name}: {}\n{:#?}\n{:#?}\n{a}", a.name, a.loops, b.loops);
 }
 
-/// Kernels whose listing seems to wait in a loop more than the PTX: what is left in a register that is used again for
-/// something else looks like a value that goes round.
+/// Kernels whose listing has more spin loops than its PTX. A stale value in a register that is reused looks like one
+/// that the loop carries.
 const LOOSER: [(&str, &str); 3] =
     [("nw_pipe.ptx", "nw_grid4"), ("nw_pipe.ptx", "nw_grid8"), ("nw_pipe.ptx", "nw_grid16")];
 
@@ -107,7 +107,7 @@ fn every_ptx_text() {
     assert!(paths.len() > 30, "{}", paths.len());
     for path in paths {
         let name = path.display().to_string();
-        // What the PTX front end refuses is its own tests' matter.
+        // Files that the PTX front end refuses are tested there.
         let Ok(module) = warploom_ptx::load_bytes(&name, &fs::read(&path).unwrap()) else { continue };
         let text = print::module(&module, None);
         let again = warploom_sass::load("listing.sass", &text)
@@ -122,7 +122,7 @@ fn every_ptx_text() {
                 assert_same(&name, &first, &second);
             }
         }
-        // The first line names the dialect it came from.
+        // The first line names the dialect, which differs.
         let lines = |text: &str| text.lines().skip(1).map(str::to_string).collect::<Vec<_>>();
         for (a, b) in lines(&print::module(&again, None)).iter().zip(lines(&text)) {
             assert_eq!(*a, b, "{name}");

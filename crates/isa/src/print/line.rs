@@ -1,4 +1,4 @@
-//! One instruction as one line.
+//! One instruction as one line of text. Start at [`Text::line`].
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -9,7 +9,7 @@ use crate::module::*;
 use crate::spell;
 use crate::types::*;
 
-/// What the printer needs to know beyond the instruction.
+/// The lists of a program that an instruction's operands index into.
 pub(super) trait Program {
     fn vector(&self, id: VecId) -> &[Operand];
     fn table(&self, table: u32) -> &[Pc];
@@ -28,14 +28,14 @@ pub(super) enum Called {
     Operand(Operand),
 }
 
-/// What a branch's line says about where its paths meet.
+/// What a branch's line says about its reconvergence point.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meet {
-    /// Nothing: whoever reads the listing finds the same point.
+    /// Nothing: a reader of the listing computes the same point.
     Unsaid,
-    /// For the reader of the listing to take over.
+    /// An operand that the front end reads back.
     Stated(Pc),
-    /// For people.
+    /// A comment for people.
     Noted(Pc),
 }
 
@@ -45,7 +45,7 @@ impl Meet {
     }
 }
 
-/// Where a kernel's parameters begin in constant bank 0.
+/// Offset of a kernel's parameters in constant bank 0, as on Fermi.
 pub const PARAM_BASE: u32 = 0x20;
 
 pub(super) struct Text<'a, P> {
@@ -63,7 +63,7 @@ impl<P: Program> Text<'_, P> {
             Guard::If(p) => format!("@P{}", p.0),
             Guard::Unless(p) => format!("@!P{}", p.0),
         };
-        let op = spell::canonical(address_known(inst));
+        let op = spell::canonical(without_spurious_width(inst));
         let mut mnemonic = spell::mnemonic(op);
         if matches!(op, Op::Atom(..)) && inst.dst == Dst::None {
             mnemonic = mnemonic.replacen("ATOM", "RED", 1);
@@ -90,7 +90,7 @@ impl<P: Program> Text<'_, P> {
 
     fn operands(&self, op: Op, inst: &Inst) -> String {
         let slots = form(op, inst.dst != Dst::None);
-        let shown = slots.iter().rposition(|&slot| !left_out(slot, inst)).map_or(0, |last| last + 1);
+        let shown = slots.iter().rposition(|&slot| !is_default(slot, inst)).map_or(0, |last| last + 1);
         let texts: Vec<String> = slots[..shown].iter().map(|&slot| self.slot(slot, op, inst)).collect();
         texts.join(", ")
     }
@@ -151,7 +151,7 @@ impl<P: Program> Text<'_, P> {
         }
     }
 
-    /// Registers that follow each other are named by the first, as on the hardware.
+    /// Consecutive registers are named by the first, as on the hardware.
     fn vector(&self, id: VecId, width: Width) -> String {
         let elements = self.program.vector(id);
         if let Some(&Operand::Reg(first)) = elements.first() {
@@ -194,7 +194,7 @@ impl<P: Program> Text<'_, P> {
         }
     }
 
-    /// A symbol's address with what is added to it.
+    /// A symbol's address plus an offset.
     fn symbol(&self, id: SymbolUseId, offset: i64) -> String {
         let (name, target) = self.program.symbol(id);
         let sum = displacement(target.offset.wrapping_add(offset));
@@ -236,8 +236,8 @@ impl<P: Program> Text<'_, P> {
     }
 }
 
-/// Whether a name would be taken for something else.
-pub fn reserved(name: &str) -> bool {
+/// Whether a listing would read a name as something else: a register, predicate or keyword.
+pub(super) fn reserved(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     let numbered = |letter: char| {
         upper
@@ -247,8 +247,8 @@ pub fn reserved(name: &str) -> bool {
     matches!(upper.as_str(), "RZ" | "PT" | "FRAME" | "RET" | "C" | "_") || numbered('R') || numbered('P')
 }
 
-/// Only an address in a register has a width of its own.
-fn address_known(inst: &Inst) -> Op {
+/// The operation with a wide address only where the address is in a register: no other operand has a width.
+fn without_spurious_width(inst: &Inst) -> Op {
     let wide = matches!(inst.src[0], Operand::Reg(_));
     let narrow = |access: Access| Access { wide_address: access.wide_address && wide, ..access };
     match inst.op {
@@ -262,8 +262,8 @@ fn address_known(inst: &Inst) -> Op {
     }
 }
 
-/// Whether an operand at the end goes without saying.
-fn left_out(slot: Slot, inst: &Inst) -> bool {
+/// Whether an operand at the end of the line has its default value and can be omitted.
+fn is_default(slot: Slot, inst: &Inst) -> bool {
     let src = |i: u8| inst.src[i as usize];
     match slot {
         Slot::Opt(i) | Slot::Count(i) => src(i) == Operand::None,
@@ -291,7 +291,7 @@ fn pred(operand: Operand) -> String {
     }
 }
 
-/// What is added, as Fermi's listings show it: `+0x4`, `+-0x4`.
+/// A byte offset as Fermi's listings show it: `+0x4`, `+-0x4`.
 fn displacement(offset: i64) -> String {
     match offset {
         0 => String::new(),
@@ -300,7 +300,7 @@ fn displacement(offset: i64) -> String {
     }
 }
 
-/// A number, or its bits where it is none.
+/// A finite number in decimal; anything else as its bits.
 fn float(ty: Ty, bits: u64) -> String {
     let (finite, text) = match ty {
         Ty::F32 => {

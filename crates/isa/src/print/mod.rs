@@ -1,8 +1,8 @@
-//! Programs as text: the listing, which the SASS front end reads back.
+//! Prints programs as listings.
 //!
-//! [`module()`] prints a whole module, with physical registers; [`body`] the code of one function as it stands; a linked
-//! [`Kernel`] shows what runs, with its addresses, for people. All lines come from one place, [`line`], and mnemonics from
-//! [`crate::spell`].
+//! [`module()`] prints a whole module over physical registers, in the form that the SASS front end reads back; [`body`]
+//! prints one function as it stands; `Display` of a linked [`Kernel`] shows people the code that runs. Every line comes
+//! from `line.rs`, every mnemonic from [`crate::spell`].
 
 mod line;
 mod module;
@@ -13,8 +13,8 @@ use std::fmt::{self, Display, Write};
 use crate::inst::*;
 use crate::kernel::*;
 use crate::module::*;
+pub use line::PARAM_BASE;
 use line::{Meet, Program, Text};
-pub use line::{PARAM_BASE, reserved};
 pub use module::{FERMI_PREDICATES, FERMI_REGISTERS, module};
 
 /// Shows a function's code, over virtual or physical registers.
@@ -22,7 +22,7 @@ pub fn body(body: &Body) -> BodyText<'_> {
     BodyText { body }
 }
 
-/// A function's code as text.
+/// A function's code; see [`body`].
 #[derive(Clone, Copy, Debug)]
 pub struct BodyText<'a> {
     body: &'a Body,
@@ -40,7 +40,7 @@ impl Display for BodyText<'_> {
     }
 }
 
-/// A body whose module is not at hand: symbols go by number.
+/// A body without its module: symbols are shown by number.
 struct Unnamed<'a>(&'a Body);
 
 impl Program for Unnamed<'_> {
@@ -82,7 +82,7 @@ impl Program for Kernel {
         self.imms[id.index()]
     }
     fn symbol(&self, id: SymbolUseId) -> (String, SymbolUse) {
-        // Linked code has none left.
+        // Linked code has no symbols left.
         let target = SymbolUse { symbol: Symbol::Variable(VarId(id.0)), offset: 0, generic: false };
         (format!("symbol{}", id.0), target)
     }
@@ -103,7 +103,7 @@ impl Program for Kernel {
 }
 
 impl Display for Kernel {
-    /// What the kernel needs, then each function, with the addresses that linking gave.
+    /// The kernel's resources, then each function with the addresses that linking assigned.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let recursive = if self.recursive { ", recursive" } else { "" };
         writeln!(
@@ -146,7 +146,7 @@ impl Display for Kernel {
     }
 }
 
-/// A label for everything that is jumped to or met at: its name in the program, or a new one.
+/// A label for every branch target and reconvergence point: its name in the program, or a new one.
 fn labels(code: &[Inst], tables: &[Vec<Pc>], named: &[(Pc, String)]) -> BTreeMap<Pc, String> {
     let ssy = |inst: &Inst| match (inst.op, inst.src[0]) {
         (Op::Ssy, Operand::Imm(pc)) => Some(Pc(pc)),

@@ -12,15 +12,15 @@ use crate::link::prepare;
 use crate::module::*;
 use crate::reconvergence::set_reconvergence;
 
-/// Fermi has so many; a listing that needs more says so.
+/// Fermi's registers per thread besides `RZ`. A listing that needs more states its number.
 pub const FERMI_REGISTERS: u32 = 63;
-/// Fermi's predicates besides `PT`.
+/// Fermi's predicates per thread besides `PT`.
 pub const FERMI_PREDICATES: u32 = 7;
 
-/// Bytes of an initial value on one line.
+/// Bytes of an initial value per line.
 const BYTES_PER_LINE: usize = 32;
 
-/// The listing of a module; with `entry`, without its other kernels. Virtual registers are allocated as linking would.
+/// The listing of a module; with `entry`, without its other kernels. Virtual registers are allocated as in linking.
 pub fn module(module: &Module, entry: Option<FuncId>) -> String {
     let names = Names::new(module);
     let mut out = String::new();
@@ -59,7 +59,7 @@ fn write_module(out: &mut String, module: &Module, entry: Option<FuncId>, names:
     Ok(())
 }
 
-/// Names that tell everything apart: two functions of one module may have variables of the same name.
+/// Unique names: two functions of one module may have variables of the same name.
 struct Names {
     functions: Vec<String>,
     variables: Vec<String>,
@@ -140,11 +140,11 @@ fn write_function(
         writeln!(out, "    .local {name} {offset:#x} {bytes:#x}")?;
     }
 
-    let found = found_again(&body);
+    let recomputed = recomputed_points(&body);
     let mut labelled = body.clone();
-    for (inst, found) in labelled.insts.iter_mut().zip(&found) {
-        // A point that nobody names needs no label.
-        if let Some((slot, meet)) = *found
+    for (inst, point) in labelled.insts.iter_mut().zip(&recomputed) {
+        // A point that the listing does not state needs no label.
+        if let Some((slot, meet)) = *point
             && inst.src[slot] == Operand::Imm(meet)
         {
             inst.src[slot] = Operand::None;
@@ -175,8 +175,8 @@ fn write_function(
     Ok(())
 }
 
-/// For each branch, its operand for the reconvergence point and the one that a reader of the listing would find.
-fn found_again(body: &Body) -> Vec<Option<(usize, u32)>> {
+/// For each branch, the index of its reconvergence operand and the point that a reader of the listing would compute.
+fn recomputed_points(body: &Body) -> Vec<Option<(usize, u32)>> {
     let mut bare = Body { allocated: true, ..body.clone() };
     for inst in &mut bare.insts {
         match inst.op {
@@ -230,7 +230,7 @@ fn write_bounds(out: &mut String, bounds: &LaunchBounds) -> fmt::Result {
     Ok(())
 }
 
-/// A body of a module.
+/// A body with the names of its module.
 struct Named<'a> {
     body: &'a Body,
     names: &'a Names,

@@ -1,12 +1,12 @@
-//! The spelling of every operation in a listing: one table, written and read by the same rows.
+//! The mnemonics of all operations: one table for both writing and reading.
 //!
-//! A row is a name, perhaps with words that always follow it, and the parts of one [`Op`] with how each is written
-//! ([`words`], [`tables`]). An operation is written by the first row that can say it. A mnemonic is read by the first row
-//! of its name that claims all its words, in whatever order they stand. Names are Fermi's where Fermi has the
-//! instruction, else those of a later chip, else our own.
+//! A row has a name, perhaps with fixed words after it, and the parts of one [`Op`] with the words of each (`words.rs`,
+//! `tables.rs`). An operation is written by the first row that can express it. A mnemonic is read by the first row of
+//! its name that claims all its words, in any order. Names are Fermi's if Fermi has the instruction, else a later
+//! chip's, else our own. Start at the `spellings!` table below, then [`mnemonic`] and [`operation`].
 
-pub mod tables;
-pub mod words;
+mod tables;
+mod words;
 
 use tables::*;
 use words::*;
@@ -14,7 +14,7 @@ use words::*;
 use crate::inst::*;
 use crate::types::*;
 
-/// Makes the table's two directions out of its rows.
+/// Generates the writer and the reader of the table from its rows.
 macro_rules! spellings {
     ($($name:literal $op:ident { $($part:tt $value:ident: $words:expr),* })*) => {
         fn write_rows(op: Op) -> Option<String> {
@@ -40,17 +40,17 @@ macro_rules! spellings {
             None
         }
 
-        /// The first words of all mnemonics.
+        /// The name and fixed words of every row.
         const NAMES: &[&str] = &[$($name),*];
     };
 }
 
-/// An operation all of whose parts could be read.
+/// Runs a closure, so that `?` in a row's parts ends that row only.
 fn whole(read: impl FnOnce() -> Option<Op>) -> Option<Op> {
     read()
 }
 
-/// The words left to a row, if the mnemonic has the row's name and fixed words.
+/// The words left for a row's parts, if the mnemonic has the row's name and fixed words.
 fn begin(row: &str, name: &str, given: &Suffixes) -> Option<Suffixes> {
     let mut fixed = row.split('.');
     if fixed.next() != Some(name) {
@@ -64,7 +64,7 @@ const SHARED: &[(Space, &str)] = &[(Space::Shared, "")];
 const LOCAL: &[(Space, &str)] = &[(Space::Local, "")];
 const GLOBAL: &[(Space, &str)] = &[(Space::Global, "")];
 const GENERIC: &[(Space, &str)] = &[(Space::Generic, "")];
-/// The operand tells the two apart: they are different banks.
+/// The operand distinguishes the two: they are different banks.
 const BANKS: &[(Space, &str)] = &[(Space::Const, ""), (Space::Param, "")];
 
 spellings! {
@@ -136,7 +136,10 @@ spellings! {
     "DSETP" Setp { cmp cmp: COMPARISONS, combine combine: COMBINATIONS, ty ty: Only(Ty::F64), ftz ftz: Only(false) }
     "HSETP" Setp { cmp cmp: COMPARISONS, combine combine: COMBINATIONS, ty ty: HALVES, ftz ftz: Flag("FTZ") }
     "PSETP" SetpPred { 0 cmp: EQUALITIES, 1 combine: COMBINATIONS }
-    "SET" Set { cmp cmp: COMPARISONS, combine combine: COMBINATIONS, dst dst: SET_RESULTS, src src: SET_SOURCES, ftz ftz: Flag("FTZ") }
+    "SET" Set {
+        cmp cmp: COMPARISONS, combine combine: COMBINATIONS, dst dst: SET_RESULTS, src src: SET_SOURCES,
+        ftz ftz: Flag("FTZ")
+    }
 
     "FADD" FAdd { 0 ty: Only(Ty::F32), 1 mode: SINGLE }
     "DADD" FAdd { 0 ty: Only(Ty::F64), 1 mode: DOUBLE }
@@ -243,13 +246,13 @@ spellings! {
     "NOP" Nop { }
 }
 
-/// The mnemonic of an operation with all its words.
+/// The mnemonic of an operation: its name and all its words, joined by dots.
 pub fn mnemonic(op: Op) -> String {
-    // An operation that no text can ask for has no row.
+    // An operation that no text can express has no row.
     write_rows(plain(op)).unwrap_or_else(|| format!("{op:?}"))
 }
 
-/// The operation that a mnemonic names; `name` is its first word, all words are in upper case.
+/// The operation of a mnemonic. `name` is its first word, `suffixes` the others; all are in upper case.
 pub fn operation(name: &str, suffixes: &[String]) -> Option<Op> {
     let op = match read_rows(name, &Suffixes(suffixes.to_vec()))? {
         Op::Ld { access, wide } => Op::Ld { access, wide: wide || access.ty.is_wide() },
@@ -258,7 +261,7 @@ pub fn operation(name: &str, suffixes: &[String]) -> Option<Op> {
     exists(op).then_some(op)
 }
 
-/// The operation as it is read back: what the machine does not tell apart is the same.
+/// The operation as it is read back from its mnemonic. Operations that the machine does not distinguish become equal.
 pub fn canonical(op: Op) -> Op {
     let text = mnemonic(op);
     let mut words = text.split('.').map(str::to_string);
@@ -269,9 +272,9 @@ pub fn canonical(op: Op) -> Op {
         (Op::Ld { access: Access { space, .. }, .. }, Op::Ld { access, wide }) => {
             Op::Ld { access: Access { space, ..access }, wide }
         }
-        // Named by an operand.
+        // An operand names the register.
         (Op::Special(_), _) => op,
-        // Combined with something, or with `PT`: the operand tells.
+        // The operand says whether there is a combination or just `PT`.
         (Op::Setp { combine, .. }, Op::Setp { cmp, ty, ftz, .. }) => Op::Setp { cmp, combine, ty, ftz },
         (Op::Set { combine, .. }, Op::Set { cmp, src, dst, ftz, .. }) => {
             Op::Set { cmp, combine, src, dst, ftz }
@@ -281,7 +284,7 @@ pub fn canonical(op: Op) -> Op {
     }
 }
 
-/// The first words of all mnemonics, each once.
+/// The first words of all mnemonics, sorted, each once.
 pub fn names() -> Vec<&'static str> {
     let mut names: Vec<&str> = NAMES.iter().filter_map(|row| row.split('.').next()).collect();
     names.sort_unstable();
@@ -289,7 +292,7 @@ pub fn names() -> Vec<&'static str> {
     names
 }
 
-/// The mnemonics of a name, without the words that a table gives: what a message can offer.
+/// The mnemonics that begin with `name`, with their fixed words only: suggestions for an error message.
 pub fn forms(name: &str) -> Vec<&'static str> {
     let mut forms: Vec<&str> = Vec::new();
     for row in NAMES.iter().copied().filter(|row| row.split('.').next() == Some(name)) {
@@ -300,7 +303,7 @@ pub fn forms(name: &str) -> Vec<&'static str> {
     forms
 }
 
-/// A wide element's register is wide without being said to be.
+/// The operation without a redundant `WIDE`: a wide element's register is always wide.
 fn plain(op: Op) -> Op {
     match op {
         Op::Ld { access, wide } => Op::Ld { access, wide: wide && !access.ty.is_wide() },
@@ -308,7 +311,7 @@ fn plain(op: Op) -> Op {
     }
 }
 
-/// Whether the machine has this combination of parts, each of which some operation has.
+/// Whether the machine has this combination of parts. Each part alone is valid.
 fn exists(op: Op) -> bool {
     match op {
         Op::Cvt(cvt) => {
@@ -350,7 +353,7 @@ fn exists(op: Op) -> bool {
     }
 }
 
-/// Special registers as `cuobjdump` shows them.
+/// Special registers as `cuobjdump` shows them. The first name of a register is the one that is printed.
 const SPECIALS: &[(Special, &str)] = &[
     (Special::TidX, "SR_Tid_X"),
     (Special::TidY, "SR_Tid_Y"),
@@ -391,18 +394,17 @@ const SPECIALS: &[(Special, &str)] = &[
     (Special::Clock, "SR_Clock"),
 ];
 
-/// The name of a special register.
 pub fn special(special: Special) -> &'static str {
     SPECIALS.iter().find(|(s, _)| *s == special).map_or("SR_Zero", |(_, name)| name)
 }
 
-/// The special register of a name, in any case, with `.X` or `_X`.
+/// The special register with this name, in upper or lower case, with `.X` or `_X`.
 pub fn special_named(name: &str) -> Option<Special> {
     let name = name.replace('.', "_");
     SPECIALS.iter().find(|(_, n)| n.eq_ignore_ascii_case(&name)).map(|(s, _)| *s)
 }
 
-/// The names of all special registers.
+/// The names of all special registers, for suggestions.
 pub fn specials() -> impl Iterator<Item = &'static str> {
     SPECIALS.iter().map(|(_, name)| *name)
 }

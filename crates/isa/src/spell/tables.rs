@@ -1,10 +1,10 @@
-//! The words of every type and modifier.
+//! The words of every type and modifier. Each table lists the values that some operations may have.
 
 use super::words::*;
 use crate::types::*;
 
-/// Where only the width counts.
-pub const SIZE: Table<Ty> = Table(&[
+/// Only the width matters.
+pub(super) const SIZE: Table<Ty> = Table(&[
     (Ty::B32, ""),
     (Ty::U32, ""),
     (Ty::S32, ""),
@@ -27,8 +27,8 @@ pub const SIZE: Table<Ty> = Table(&[
     (Ty::S16x2, ""),
 ]);
 
-/// Sums and low products: the sign makes no difference.
-pub const SIGNLESS: Table<Ty> = Table(&[
+/// Sums and low products: signedness makes no difference.
+pub(super) const SIGNLESS: Table<Ty> = Table(&[
     (Ty::S32, ""),
     (Ty::U32, ""),
     (Ty::S64, "64"),
@@ -40,10 +40,8 @@ pub const SIGNLESS: Table<Ty> = Table(&[
     (Ty::S64, "S64"),
     (Ty::U64, "U64"),
 ]);
-/// Pairs of halves.
-pub const PAIRS: Table<Ty> = Table(&[(Ty::S16x2, "S16X2"), (Ty::U16x2, "U16X2")]);
-/// Integers, and pairs of them.
-pub const INTS_AND_PAIRS: Table<Ty> = Table(&[
+pub(super) const PAIRS: Table<Ty> = Table(&[(Ty::S16x2, "S16X2"), (Ty::U16x2, "U16X2")]);
+pub(super) const INTS_AND_PAIRS: Table<Ty> = Table(&[
     (Ty::S32, ""),
     (Ty::U32, "U32"),
     (Ty::S64, "S64"),
@@ -53,8 +51,7 @@ pub const INTS_AND_PAIRS: Table<Ty> = Table(&[
     (Ty::S16x2, "S16X2"),
     (Ty::U16x2, "U16X2"),
 ]);
-/// Integers.
-pub const INTS: Table<Ty> = Table(&[
+pub(super) const INTS: Table<Ty> = Table(&[
     (Ty::S32, ""),
     (Ty::U32, "U32"),
     (Ty::S64, "S64"),
@@ -63,18 +60,16 @@ pub const INTS: Table<Ty> = Table(&[
     (Ty::U16, "U16"),
 ]);
 /// Integers whose product has twice the width.
-pub const NARROW_INTS: Table<Ty> =
+pub(super) const NARROW_INTS: Table<Ty> =
     Table(&[(Ty::S32, ""), (Ty::U32, "U32"), (Ty::S16, "S16"), (Ty::U16, "U16")]);
-/// Signed integers.
-pub const SIGNED: Table<Ty> = Table(&[(Ty::S32, ""), (Ty::S64, "S64"), (Ty::S16, "S16")]);
-/// Words.
-pub const WORDS: Table<Ty> = Table(&[(Ty::S32, ""), (Ty::U32, "U32")]);
-/// Words and double words.
-pub const FIELDS: Table<Ty> = Table(&[(Ty::S32, ""), (Ty::U32, "U32"), (Ty::S64, "S64"), (Ty::U64, "U64")]);
-/// Unsigned words, which carries and addresses are.
-pub const UNSIGNED: Table<Ty> = Table(&[(Ty::U32, ""), (Ty::U64, "64")]);
-/// What is shifted right: the sign decides what comes in.
-pub const SHIFTED: Table<Ty> = Table(&[
+pub(super) const SIGNED: Table<Ty> = Table(&[(Ty::S32, ""), (Ty::S64, "S64"), (Ty::S16, "S16")]);
+pub(super) const WORDS: Table<Ty> = Table(&[(Ty::S32, ""), (Ty::U32, "U32")]);
+pub(super) const FIELDS: Table<Ty> =
+    Table(&[(Ty::S32, ""), (Ty::U32, "U32"), (Ty::S64, "S64"), (Ty::U64, "U64")]);
+/// For carries and addresses.
+pub(super) const UNSIGNED: Table<Ty> = Table(&[(Ty::U32, ""), (Ty::U64, "64")]);
+/// Right shifts: signedness decides which bits are shifted in.
+pub(super) const SHIFTED: Table<Ty> = Table(&[
     (Ty::S32, ""),
     (Ty::U32, "U32"),
     (Ty::S64, "S64"),
@@ -85,12 +80,10 @@ pub const SHIFTED: Table<Ty> = Table(&[
     (Ty::B64, "U64"),
     (Ty::B16, "U16"),
 ]);
-/// Bits of any width.
-pub const BITS: Table<Ty> = Table(&[(Ty::B32, ""), (Ty::B64, "64"), (Ty::B16, "16")]);
-/// Bits.
-pub const WIDE_BITS: Table<Ty> = Table(&[(Ty::B32, ""), (Ty::B64, "64")]);
-/// Where equality is asked for: the sign makes no difference.
-pub const EQUATED: Table<Ty> = Table(&[
+pub(super) const BITS: Table<Ty> = Table(&[(Ty::B32, ""), (Ty::B64, "64"), (Ty::B16, "16")]);
+pub(super) const WIDE_BITS: Table<Ty> = Table(&[(Ty::B32, ""), (Ty::B64, "64")]);
+/// Comparisons for equality: signedness makes no difference.
+pub(super) const EQUATED: Table<Ty> = Table(&[
     (Ty::S32, ""),
     (Ty::B32, ""),
     (Ty::S64, "S64"),
@@ -98,18 +91,17 @@ pub const EQUATED: Table<Ty> = Table(&[
     (Ty::S16, "S16"),
     (Ty::B16, "S16"),
 ]);
-/// What can be clamped at zero.
-pub const RELU_TYPES: Table<Ty> = Table(&[(Ty::S32, ""), (Ty::S16x2, "S16X2")]);
-/// Half precision where the name says nothing of it.
-pub const HALF_WORDS: Table<Ty> =
+/// Types with `RELU`.
+pub(super) const RELU_TYPES: Table<Ty> = Table(&[(Ty::S32, ""), (Ty::S16x2, "S16X2")]);
+/// Half precision where the name does not imply it.
+pub(super) const HALF_WORDS: Table<Ty> =
     Table(&[(Ty::F16, "F16"), (Ty::F16x2, "F16X2"), (Ty::BF16, "BF16"), (Ty::BF16x2, "BF16X2")]);
-/// Half precision, single or in pairs.
-pub const HALVES: Table<Ty> =
+/// Half precision where the name implies it.
+pub(super) const HALVES: Table<Ty> =
     Table(&[(Ty::F16, ""), (Ty::F16x2, "F16X2"), (Ty::BF16, "BF16"), (Ty::BF16x2, "BF16X2")]);
-/// Single and double precision.
-pub const FLOATS: Table<Ty> = Table(&[(Ty::F32, ""), (Ty::F64, "F64")]);
-/// What `set` compares.
-pub const SET_SOURCES: Table<Ty> = Table(&[
+pub(super) const FLOATS: Table<Ty> = Table(&[(Ty::F32, ""), (Ty::F64, "F64")]);
+/// Source types of `SET`.
+pub(super) const SET_SOURCES: Table<Ty> = Table(&[
     (Ty::S32, "S32"),
     (Ty::U32, "U32"),
     (Ty::S64, "S64"),
@@ -126,8 +118,8 @@ pub const SET_SOURCES: Table<Ty> = Table(&[
     (Ty::BF16, "BF16"),
     (Ty::BF16x2, "BF16X2"),
 ]);
-/// What `set` results in.
-pub const SET_RESULTS: Table<Ty> = Table(&[
+/// Result types of `SET`.
+pub(super) const SET_RESULTS: Table<Ty> = Table(&[
     (Ty::U32, "U32"),
     (Ty::S32, "S32"),
     (Ty::F32, "F32"),
@@ -139,8 +131,8 @@ pub const SET_RESULTS: Table<Ty> = Table(&[
     (Ty::BF16x2, "BF16X2"),
     (Ty::U16x2, "U16X2"),
 ]);
-/// Integers as conversions know them.
-pub const CVT_INTS: Table<Ty> = Table(&[
+/// Integer types of conversions, never implied.
+pub(super) const CVT_INTS: Table<Ty> = Table(&[
     (Ty::S32, "S32"),
     (Ty::U32, "U32"),
     (Ty::S64, "S64"),
@@ -150,15 +142,15 @@ pub const CVT_INTS: Table<Ty> = Table(&[
     (Ty::S8, "S8"),
     (Ty::U8, "U8"),
 ]);
-/// Floats as conversions know them.
-pub const CVT_FLOATS: Table<Ty> =
+/// Float types of conversions, never implied.
+pub(super) const CVT_FLOATS: Table<Ty> =
     Table(&[(Ty::F32, "F32"), (Ty::F64, "F64"), (Ty::F16, "F16"), (Ty::BF16, "BF16")]);
-/// Two floats in a word.
-pub const CVT_PAIRS: Table<Ty> = Table(&[(Ty::F16x2, "F16X2"), (Ty::BF16x2, "BF16X2")]);
-/// What two words are packed into.
-pub const PACKED: Table<Ty> = Table(&[(Ty::S16, "S16"), (Ty::U16, "U16"), (Ty::S8, "S8"), (Ty::U8, "U8")]);
-/// What loads and stores move: a width, and how narrow loads extend.
-pub const MOVED: Table<Ty> = Table(&[
+pub(super) const CVT_PAIRS: Table<Ty> = Table(&[(Ty::F16x2, "F16X2"), (Ty::BF16x2, "BF16X2")]);
+/// Result types of `I2IP`.
+pub(super) const PACKED: Table<Ty> =
+    Table(&[(Ty::S16, "S16"), (Ty::U16, "U16"), (Ty::S8, "S8"), (Ty::U8, "U8")]);
+/// Types of loads and stores: a width, and how narrow loads extend.
+pub(super) const MOVED: Table<Ty> = Table(&[
     (Ty::B32, ""),
     (Ty::U32, ""),
     (Ty::S32, ""),
@@ -174,8 +166,8 @@ pub const MOVED: Table<Ty> = Table(&[
     (Ty::B16, "U16"),
     (Ty::S16, "S16"),
 ]);
-/// What atomics work on.
-pub const ATOMIC: Table<Ty> = Table(&[
+/// Types of atomics.
+pub(super) const ATOMIC: Table<Ty> = Table(&[
     (Ty::U32, ""),
     (Ty::B32, ""),
     (Ty::S32, "S32"),
@@ -190,15 +182,13 @@ pub const ATOMIC: Table<Ty> = Table(&[
     (Ty::BF16x2, "BF16X2"),
     (Ty::B16, "16"),
 ]);
-/// What a warp reduces.
-pub const REDUCED: Table<Ty> = Table(&[(Ty::S32, ""), (Ty::U32, "U32"), (Ty::B32, "B32"), (Ty::F32, "F32")]);
+/// Types of `REDUX`.
+pub(super) const REDUCED: Table<Ty> =
+    Table(&[(Ty::S32, ""), (Ty::U32, "U32"), (Ty::B32, "B32"), (Ty::F32, "F32")]);
 
-/// Halves of a product.
-pub const HALF_PARTS: Table<Part> = Table(&[(Part::Lo, ""), (Part::Hi, "HI")]);
-/// Saturation.
-pub const SAT: Table<Clamp> = Table(&[(Clamp::None, ""), (Clamp::Sat, "SAT")]);
-/// Comparisons.
-pub const COMPARISONS: Table<Cmp> = Table(&[
+pub(super) const HALF_PARTS: Table<Part> = Table(&[(Part::Lo, ""), (Part::Hi, "HI")]);
+pub(super) const SAT: Table<Clamp> = Table(&[(Clamp::None, ""), (Clamp::Sat, "SAT")]);
+pub(super) const COMPARISONS: Table<Cmp> = Table(&[
     (Cmp::Eq, "EQ"),
     (Cmp::Ne, "NE"),
     (Cmp::Lt, "LT"),
@@ -214,8 +204,7 @@ pub const COMPARISONS: Table<Cmp> = Table(&[
     (Cmp::Num, "NUM"),
     (Cmp::Nan, "NAN"),
 ]);
-/// Comparisons of integers.
-pub const INT_COMPARISONS: Table<Cmp> = Table(&[
+pub(super) const INT_COMPARISONS: Table<Cmp> = Table(&[
     (Cmp::Eq, "EQ"),
     (Cmp::Ne, "NE"),
     (Cmp::Lt, "LT"),
@@ -223,20 +212,17 @@ pub const INT_COMPARISONS: Table<Cmp> = Table(&[
     (Cmp::Gt, "GT"),
     (Cmp::Ge, "GE"),
 ]);
-/// Comparisons of predicates.
-pub const EQUALITIES: Table<Cmp> = Table(&[(Cmp::Eq, "EQ"), (Cmp::Ne, "NE")]);
-/// Fermi always combines, mostly with `PT` by `AND`, which is no combination.
-pub const COMBINATIONS: Table<Combine> = Table(&[
+pub(super) const EQUALITIES: Table<Cmp> = Table(&[(Cmp::Eq, "EQ"), (Cmp::Ne, "NE")]);
+/// Fermi always combines. `AND` with `PT` is its way to write no combination.
+pub(super) const COMBINATIONS: Table<Combine> = Table(&[
     (Combine::None, "AND"),
     (Combine::And, "AND"),
     (Combine::Or, "OR"),
     (Combine::Xor, "XOR"),
     (Combine::None, ""),
 ]);
-/// Bitwise operations.
-pub const LOGIC: Table<Logic> = Table(&[(Logic::And, "AND"), (Logic::Or, "OR"), (Logic::Xor, "XOR")]);
-/// Functions of the special-function unit.
-pub const FUNCTIONS: Table<Approx> = Table(&[
+pub(super) const LOGIC: Table<Logic> = Table(&[(Logic::And, "AND"), (Logic::Or, "OR"), (Logic::Xor, "XOR")]);
+pub(super) const FUNCTIONS: Table<Approx> = Table(&[
     (Approx::Rcp, "RCP"),
     (Approx::Sqrt, "SQRT"),
     (Approx::Rsqrt, "RSQ"),
@@ -246,8 +232,7 @@ pub const FUNCTIONS: Table<Approx> = Table(&[
     (Approx::Ex2, "EX2"),
     (Approx::Tanh, "TANH"),
 ]);
-/// Kinds of numbers.
-pub const KINDS: Table<TestKind> = Table(&[
+pub(super) const KINDS: Table<TestKind> = Table(&[
     (TestKind::Finite, "FINITE"),
     (TestKind::Infinite, "INFINITE"),
     (TestKind::Number, "NUMBER"),
@@ -255,8 +240,7 @@ pub const KINDS: Table<TestKind> = Table(&[
     (TestKind::Normal, "NORMAL"),
     (TestKind::Subnormal, "SUBNORMAL"),
 ]);
-/// Byte selections.
-pub const SELECTIONS: Table<PrmtMode> = Table(&[
+pub(super) const SELECTIONS: Table<PrmtMode> = Table(&[
     (PrmtMode::Index, ""),
     (PrmtMode::F4e, "F4E"),
     (PrmtMode::B4e, "B4E"),
@@ -265,41 +249,32 @@ pub const SELECTIONS: Table<PrmtMode> = Table(&[
     (PrmtMode::Ecr, "ECR"),
     (PrmtMode::Rc16, "RC16"),
 ]);
-/// Whether bytes are signed.
-pub const SIGNS: Table<bool> = Table(&[(true, "S8"), (false, "U8")]);
-/// A shift's direction.
-pub const LEFT: Table<bool> = Table(&[(true, "L"), (false, "R")]);
-/// A word of two.
-pub const WORD: Table<u8> = Table(&[(0, "W0"), (1, "W1")]);
-/// A half of a word.
-pub const HALF: Table<u8> = Table(&[(0, "H0"), (1, "H1")]);
-/// A byte of a word.
-pub const BYTE: Table<u8> = Table(&[(0, "B0"), (1, "B1"), (2, "B2"), (3, "B3")]);
-/// Bytes of an asynchronous copy.
-pub const COPIED: Table<u8> = Table(&[(4, "32"), (8, "64"), (16, "128")]);
-/// Spaces with a window in generic addresses.
-pub const SPACES: Table<Space> = Table(&[
+pub(super) const SIGNS: Table<bool> = Table(&[(true, "S8"), (false, "U8")]);
+pub(super) const LEFT: Table<bool> = Table(&[(true, "L"), (false, "R")]);
+pub(super) const WORD: Table<u8> = Table(&[(0, "W0"), (1, "W1")]);
+pub(super) const HALF: Table<u8> = Table(&[(0, "H0"), (1, "H1")]);
+pub(super) const BYTE: Table<u8> = Table(&[(0, "B0"), (1, "B1"), (2, "B2"), (3, "B3")]);
+/// Bytes of an asynchronous copy, written in bits.
+pub(super) const COPIED: Table<u8> = Table(&[(4, "32"), (8, "64"), (16, "128")]);
+pub(super) const SPACES: Table<Space> = Table(&[
     (Space::Global, "GLOBAL"),
     (Space::Shared, "SHARED"),
     (Space::Local, "LOCAL"),
     (Space::Const, "CONST"),
     (Space::Param, "PARAM"),
 ]);
-/// Orders of a fence.
-pub const FENCES: Table<Order> = Table(&[
+pub(super) const FENCES: Table<Order> = Table(&[
     (Order::AcqRel, "ACQ_REL"),
     (Order::SeqCst, "SC"),
     (Order::Acquire, "ACQUIRE"),
     (Order::Release, "RELEASE"),
 ]);
-/// Scopes of a fence.
-pub const FENCE_SCOPES: Table<Scope> =
+pub(super) const FENCE_SCOPES: Table<Scope> =
     Table(&[(Scope::Cta, "CTA"), (Scope::Cluster, "CLUSTER"), (Scope::Gpu, "GPU"), (Scope::Sys, "SYS")]);
-/// Scopes as Fermi's `MEMBAR` calls them.
-pub const MEMBAR_SCOPES: Table<Scope> =
+/// Scopes as Fermi's `MEMBAR` names them.
+pub(super) const MEMBAR_SCOPES: Table<Scope> =
     Table(&[(Scope::Cta, "CTA"), (Scope::Gpu, "GL"), (Scope::Sys, "SYS"), (Scope::Cluster, "CLUSTER")]);
-/// Operations of an atomic.
-pub const ATOMICS: Table<AtomOp> = Table(&[
+pub(super) const ATOMICS: Table<AtomOp> = Table(&[
     (AtomOp::Add, "ADD"),
     (AtomOp::Min, "MIN"),
     (AtomOp::Max, "MAX"),
@@ -311,8 +286,7 @@ pub const ATOMICS: Table<AtomOp> = Table(&[
     (AtomOp::Exch, "EXCH"),
     (AtomOp::Cas, "CAS"),
 ]);
-/// Reductions of a warp.
-pub const REDUCTIONS: Table<ReduxOp> = Table(&[
+pub(super) const REDUCTIONS: Table<ReduxOp> = Table(&[
     (ReduxOp::Add, "ADD"),
     (ReduxOp::Min, "MIN"),
     (ReduxOp::Max, "MAX"),
@@ -320,22 +294,19 @@ pub const REDUCTIONS: Table<ReduxOp> = Table(&[
     (ReduxOp::Or, "OR"),
     (ReduxOp::Xor, "XOR"),
 ]);
-/// Votes.
-pub const VOTES: Table<VoteMode> = Table(&[
+pub(super) const VOTES: Table<VoteMode> = Table(&[
     (VoteMode::Any, "ANY"),
     (VoteMode::All, "ALL"),
     (VoteMode::Uni, "EQ"),
     (VoteMode::Ballot, "BALLOT"),
 ]);
-/// Shuffles.
-pub const SHUFFLES: Table<ShflMode> = Table(&[
+pub(super) const SHUFFLES: Table<ShflMode> = Table(&[
     (ShflMode::Idx, "IDX"),
     (ShflMode::Up, "UP"),
     (ShflMode::Down, "DOWN"),
     (ShflMode::Bfly, "BFLY"),
 ]);
-/// What an mbarrier does.
-pub const MBARRIERS: Table<MbarrierOp> = Table(&[
+pub(super) const MBARRIERS: Table<MbarrierOp> = Table(&[
     (MbarrierOp::Init, "INIT"),
     (MbarrierOp::Inval, "INVAL"),
     (MbarrierOp::Arrive, "ARRIVE"),
@@ -352,16 +323,13 @@ const ROUNDS: Table<Round> =
     Table(&[(Round::Rn, ""), (Round::Rz, "RZ"), (Round::Rm, "RM"), (Round::Rp, "RP")]);
 const NEAREST: Table<Round> = Table(&[(Round::Rn, "")]);
 const NO_CLAMP: Table<Clamp> = Table(&[(Clamp::None, "")]);
-/// Arithmetic in single precision.
-pub const SINGLE: Mode = Mode { round: ROUNDS, clamp: SAT, ftz: true };
-/// Quotients and roots in single precision.
-pub const SINGLE_QUOTIENT: Mode = Mode { round: ROUNDS, clamp: NO_CLAMP, ftz: true };
-/// Arithmetic in double precision.
-pub const DOUBLE: Mode = Mode { round: ROUNDS, clamp: NO_CLAMP, ftz: false };
-/// Arithmetic in half precision.
-pub const HALF_MODE: Mode = Mode { round: NEAREST, clamp: SAT, ftz: true };
-/// Half precision with one rounding.
-pub const HALF_FUSED: Mode = Mode { round: NEAREST, clamp: CLAMPS, ftz: true };
+pub(super) const SINGLE: Mode = Mode { round: ROUNDS, clamp: SAT, ftz: true };
+/// Division, reciprocal and square root in single precision.
+pub(super) const SINGLE_QUOTIENT: Mode = Mode { round: ROUNDS, clamp: NO_CLAMP, ftz: true };
+pub(super) const DOUBLE: Mode = Mode { round: ROUNDS, clamp: NO_CLAMP, ftz: false };
+pub(super) const HALF_MODE: Mode = Mode { round: NEAREST, clamp: SAT, ftz: true };
+/// Fused multiply-add in half precision.
+pub(super) const HALF_FUSED: Mode = Mode { round: NEAREST, clamp: CLAMPS, ftz: true };
 
 const WEAK_ORDERS: Table<Order> = Table(&[
     (Order::Weak, ""),
@@ -390,8 +358,7 @@ const STORE_CACHES: Table<Cache> =
     Table(&[(Cache::All, ""), (Cache::Cg, "CG"), (Cache::Cs, "CS"), (Cache::Cv, "WT")]);
 const NO_CACHES: Table<Cache> = Table(&[(Cache::All, "")]);
 
-/// Loads from these spaces.
-pub const fn load(spaces: &'static [(Space, &'static str)]) -> Memory {
+pub(super) const fn load(spaces: &'static [(Space, &'static str)]) -> Memory {
     Memory {
         spaces: Table(spaces),
         types: MOVED,
@@ -402,13 +369,11 @@ pub const fn load(spaces: &'static [(Space, &'static str)]) -> Memory {
     }
 }
 
-/// Stores to a space.
-pub const fn store(spaces: &'static [(Space, &'static str)]) -> Memory {
+pub(super) const fn store(spaces: &'static [(Space, &'static str)]) -> Memory {
     Memory { caches: STORE_CACHES, ..load(spaces) }
 }
 
-/// Atomics on a space.
-pub const fn atomic(spaces: &'static [(Space, &'static str)]) -> Memory {
+pub(super) const fn atomic(spaces: &'static [(Space, &'static str)]) -> Memory {
     const ORDERS: Table<Order> = Table(&[
         (Order::Relaxed, ""),
         (Order::Acquire, "ACQUIRE"),
@@ -432,8 +397,8 @@ pub const fn atomic(spaces: &'static [(Space, &'static str)]) -> Memory {
     }
 }
 
-/// Accesses that take or free a lock bit of shared memory, by an address of this space.
-pub const fn locked(spaces: &'static [(Space, &'static str)]) -> Memory {
+/// Accesses that take or free a lock bit of shared memory, through an address in one of these spaces.
+pub(super) const fn locked(spaces: &'static [(Space, &'static str)]) -> Memory {
     Memory { spaces: Table(spaces), ..LOCKED }
 }
 
@@ -455,7 +420,7 @@ const LOCKED: Memory = Memory {
         (Ty::F16, "U16"),
         (Ty::BF16, "U16"),
     ]),
-    // Nobody outside of the CTA sees shared memory.
+    // The default scope is the CTA: no other thread sees its shared memory.
     orders: Table(&[
         (Order::Relaxed, ""),
         (Order::Acquire, "ACQUIRE"),

@@ -1,31 +1,31 @@
-//! How the parts of an opcode become dot-words and are found again among them.
+//! How the parts of an opcode are written as dot-words and read back from them. Start at [`Words`].
 
 use crate::inst::*;
 use crate::types::*;
 
-/// The dot-words of a mnemonic that nobody has claimed yet, in upper case.
+/// The dot-words of a mnemonic that no part has claimed yet, in upper case.
 #[derive(Clone, Debug)]
-pub struct Suffixes(pub Vec<String>);
+pub(super) struct Suffixes(pub Vec<String>);
 
 impl Suffixes {
-    /// Claims a word, wherever it stands.
-    pub fn take(&mut self, word: &str) -> bool {
+    /// Claims a word at any position.
+    pub(super) fn take(&mut self, word: &str) -> bool {
         let at = self.0.iter().position(|w| w == word);
         at.map(|at| self.0.remove(at)).is_some()
     }
 }
 
 /// One part of an opcode: how it is written after the name, and how it is read.
-pub trait Words<T> {
-    /// Appends the words of a value; false if this part cannot have it.
+pub(super) trait Words<T> {
+    /// Appends the words of a value; false if this part cannot have that value.
     fn write(&self, value: T, out: &mut Vec<String>) -> bool;
     /// Claims the words of a value; `None` if there are none and the part has no default.
     fn read(&self, from: &mut Suffixes) -> Option<T>;
 }
 
 /// Values and their words. The empty word is the default. Where several values share a word, it is read as the
-/// first of them: the listing does not tell apart what the machine does not.
-pub struct Table<T: 'static>(pub &'static [(T, &'static str)]);
+/// first of them, because the machine does not distinguish them.
+pub(super) struct Table<T: 'static>(pub &'static [(T, &'static str)]);
 
 impl<T: Copy + PartialEq> Words<T> for Table<T> {
     fn write(&self, value: T, out: &mut Vec<String>) -> bool {
@@ -45,8 +45,8 @@ impl<T: Copy + PartialEq> Words<T> for Table<T> {
     }
 }
 
-/// A part that the name itself says.
-pub struct Only<T>(pub T);
+/// A part that the name itself implies.
+pub(super) struct Only<T>(pub T);
 
 impl<T: Copy + PartialEq> Words<T> for Only<T> {
     fn write(&self, value: T, _: &mut Vec<String>) -> bool {
@@ -57,8 +57,8 @@ impl<T: Copy + PartialEq> Words<T> for Only<T> {
     }
 }
 
-/// A part that is written as an operand; it is read as this value until the operand is known.
-pub struct Elsewhere<T>(pub T);
+/// A part that is written as an operand. Until the operand is read it has this value.
+pub(super) struct Elsewhere<T>(pub T);
 
 impl<T: Copy> Words<T> for Elsewhere<T> {
     fn write(&self, _: T, _: &mut Vec<String>) -> bool {
@@ -69,8 +69,8 @@ impl<T: Copy> Words<T> for Elsewhere<T> {
     }
 }
 
-/// A word that is there or not.
-pub struct Flag(pub &'static str);
+/// A word that is present or absent.
+pub(super) struct Flag(pub &'static str);
 
 impl Words<bool> for Flag {
     fn write(&self, value: bool, out: &mut Vec<String>) -> bool {
@@ -85,7 +85,7 @@ impl Words<bool> for Flag {
 }
 
 /// A byte in hexadecimal.
-pub struct Byte;
+pub(super) struct Byte;
 
 impl Words<u8> for Byte {
     fn write(&self, value: u8, out: &mut Vec<String>) -> bool {
@@ -100,7 +100,7 @@ impl Words<u8> for Byte {
 }
 
 /// A part and a word that always follows it.
-pub struct Then<W>(pub W, pub &'static str);
+pub(super) struct Then<W>(pub W, pub &'static str);
 
 impl<T, W: Words<T>> Words<T> for Then<W> {
     fn write(&self, value: T, out: &mut Vec<String>) -> bool {
@@ -114,11 +114,9 @@ impl<T, W: Words<T>> Words<T> for Then<W> {
     }
 }
 
-/// Rounding, flushing and clamping of arithmetic, with the roundings and clamps that it may have.
-pub struct Mode {
-    /// Roundings.
+/// Rounding, flushing and clamping of arithmetic: the values that an operation may have.
+pub(super) struct Mode {
     pub round: Table<Round>,
-    /// Clamps.
     pub clamp: Table<Clamp>,
     /// Whether subnormals can be flushed.
     pub ftz: bool,
@@ -139,7 +137,7 @@ impl Words<FloatMode> for Mode {
 }
 
 /// How `FMNMX` treats NaN, subnormals and signs.
-pub struct NanAndSign;
+pub(super) struct NanAndSign;
 
 impl Words<MinMax> for NanAndSign {
     fn write(&self, mode: MinMax, out: &mut Vec<String>) -> bool {
@@ -153,11 +151,9 @@ impl Words<MinMax> for NanAndSign {
     }
 }
 
-/// A conversion from one of these types to one of those: the result's type first.
-pub struct Conversion {
-    /// Types of the result.
+/// A conversion: the result's type comes first.
+pub(super) struct Conversion {
     pub to: Table<Ty>,
-    /// Types of the source.
     pub from: Table<Ty>,
 }
 
@@ -178,22 +174,18 @@ impl Words<Cvt> for Conversion {
 }
 
 /// A memory access.
-pub struct Memory {
-    /// The spaces that the name stands for.
+pub(super) struct Memory {
+    /// The spaces that the name implies.
     pub spaces: Table<Space>,
-    /// The types it moves.
     pub types: Table<Ty>,
-    /// The orders it may have, with its default.
     pub orders: Table<Order>,
-    /// Scopes, with its default.
     pub scopes: Table<Scope>,
-    /// Cache operators.
     pub caches: Table<Cache>,
-    /// Whether it may move several elements.
+    /// Whether an access may move several elements.
     pub vectors: bool,
 }
 
-/// Four words, as Fermi writes them.
+/// Four 32-bit elements, as Fermi writes them.
 const QUAD: &str = "128";
 
 impl Words<Access> for Memory {
@@ -234,8 +226,8 @@ impl Words<Access> for Memory {
 
 const COUNTS: Table<u8> = Table(&[(1, ""), (2, "V2"), (4, "V4"), (8, "V8")]);
 
-/// Clamps of a conversion.
-pub const CLAMPS: Table<Clamp> = Table(&[(Clamp::None, ""), (Clamp::Sat, "SAT"), (Clamp::Relu, "RELU")]);
+pub(super) const CLAMPS: Table<Clamp> =
+    Table(&[(Clamp::None, ""), (Clamp::Sat, "SAT"), (Clamp::Relu, "RELU")]);
 
 const CONVERSION_ROUNDS: Table<Round> = Table(&[
     (Round::Rn, ""),

@@ -1,12 +1,11 @@
-//! Which loops are found to wait for others.
+//! Which loops are found to spin.
 
-mod common;
-use common::*;
-use warploom_isa::*;
+use super::asm::*;
+use crate::*;
 
 const WIDE: &[u32] = &[0, 10];
 
-/// The instruction that the only loop of this code spins on. Register 0 (and 10) is an address.
+/// The instruction that the only loop of this code spins on. Registers 0 and 10 are addresses.
 fn spins(insts: Vec<Inst>) -> Option<u32> {
     let prepared = link::prepare(&body(20, WIDE, 8, insts), false);
     assert_eq!(prepared.loops.len(), 1, "{}", print::body(&prepared.body));
@@ -74,7 +73,7 @@ fn done_flag_by_guard() {
 
 #[test]
 fn done_flag_on_the_stack() {
-    // As unoptimised code has it: both the flag and the result of the atomic live in the frame.
+    // As in unoptimised code: both the flag and the result of the atomic are in the frame.
     let local = || access(Space::Generic);
     let code = vec![
         Inst::new(Op::Mov(Ty::B64), dr(10), &[Operand::Frame]),
@@ -118,7 +117,7 @@ fn counter_on_the_stack_counts() {
 
 #[test]
 fn sum_over_an_array() {
-    // for (i = 0; i < n; i++) s += a[i], the bound in memory and loaded on every turn.
+    // for (i = 0; i < n; i++) s += a[i], with the bound loaded from memory in every iteration.
     let code = vec![
         mov(1, imm(0)),
         ld(global(), 2, r(0), 0),
@@ -162,12 +161,12 @@ fn linked_list() {
 }
 
 #[test]
-fn work_items_are_not_waited_for() {
+fn handing_out_work_is_no_spin() {
     let fetch = |by| {
         vec![atom(AtomOp::Add, 1, r(0), &[imm(by)]), setp(Cmp::Lt, 0, r(1), imm(1000)), bra(0).when(0), ret()]
     };
     assert_eq!(spins(fetch(1)), None);
-    // Adding nothing is reading.
+    // Adding zero is a read.
     assert_eq!(spins(fetch(0)), Some(0));
 }
 
@@ -213,7 +212,7 @@ fn only_the_inner_loop_spins() {
         bra(1).when(1),
         ret(),
     ];
-    // One header, as compilers merge them: the backward branches tell the two loops apart.
+    // One header, as compilers merge them: only the backward branches distinguish the two loops.
     let loops = link::prepare(&body(20, WIDE, 8, code.clone()), false).loops;
     let seen: Vec<_> = loops.iter().map(|l| (l.header.0, l.latches[0].0, l.depth, l.spins_on)).collect();
     assert_eq!(seen, [(1, 7, 1, None), (1, 3, 2, Some(Pc(1)))]);

@@ -1,8 +1,7 @@
 //! Linking: reachable functions, addresses, sizes, listings.
 
-mod common;
-use common::*;
-use warploom_isa::*;
+use super::asm::*;
+use crate::*;
 
 fn call_site(callee: Callee) -> CallSite {
     CallSite {
@@ -24,7 +23,7 @@ fn mov64(d: u32, a: Operand) -> Inst {
     Inst::new(Op::Mov(Ty::B64), dr(d), &[a])
 }
 
-/// A function that calls these, with a frame of `frame_bytes`.
+/// A function that calls each of `callees`, with a frame of `frame_bytes`.
 fn caller(callees: &[Callee], frame_bytes: u32) -> Body {
     let mut insts: Vec<Inst> = (0..callees.len() as u32).map(call).collect();
     insts.push(ret());

@@ -1,82 +1,75 @@
 //! A small assembler for hand-written bodies.
-#![allow(dead_code, missing_docs)]
 
-use warploom_isa::*;
+use crate::*;
 
-pub const RET: Op = Op::Ret;
-
-/// A virtual register as an operand.
-pub fn r(n: u32) -> Operand {
+pub(super) fn r(n: u32) -> Operand {
     Operand::Reg(Reg(n))
 }
 
-/// An immediate.
-pub fn imm(v: u32) -> Operand {
+pub(super) fn imm(v: u32) -> Operand {
     Operand::Imm(v)
 }
 
-/// A predicate as an operand.
-pub fn p(n: u32) -> Operand {
+pub(super) fn p(n: u32) -> Operand {
     Operand::Pred(Pred(n))
 }
 
-pub fn dr(n: u32) -> Dst {
+pub(super) fn dr(n: u32) -> Dst {
     Dst::Reg(Reg(n))
 }
 
-pub fn dp(n: u32) -> Dst {
+pub(super) fn dp(n: u32) -> Dst {
     Dst::Pred(Pred(n))
 }
 
-pub fn add(d: u32, a: Operand, b: Operand) -> Inst {
+pub(super) fn add(d: u32, a: Operand, b: Operand) -> Inst {
     Inst::new(Op::IAdd(Ty::U32, Clamp::None), dr(d), &[a, b])
 }
 
-pub fn mov(d: u32, a: Operand) -> Inst {
+pub(super) fn mov(d: u32, a: Operand) -> Inst {
     Inst::new(Op::Mov(Ty::B32), dr(d), &[a])
 }
 
-pub fn setp(cmp: Cmp, d: u32, a: Operand, b: Operand) -> Inst {
+pub(super) fn setp(cmp: Cmp, d: u32, a: Operand, b: Operand) -> Inst {
     Inst::new(Op::Setp { cmp, combine: Combine::None, ty: Ty::S32, ftz: false }, dp(d), &[a, b])
 }
 
-pub fn bra(target: u32) -> Inst {
+pub(super) fn bra(target: u32) -> Inst {
     Inst::new(Op::Bra, Dst::None, &[imm(target)])
 }
 
-pub fn ret() -> Inst {
+pub(super) fn ret() -> Inst {
     Inst::new(Op::Ret, Dst::None, &[])
 }
 
-pub fn op(op: Op) -> Inst {
+pub(super) fn op(op: Op) -> Inst {
     Inst::new(op, Dst::None, &[])
 }
 
-pub fn access(space: Space) -> Access {
+pub(super) fn access(space: Space) -> Access {
     Access::plain(space, Ty::U32)
 }
 
-pub fn volatile(space: Space) -> Access {
+pub(super) fn volatile(space: Space) -> Access {
     Access { order: Order::Volatile, ..access(space) }
 }
 
-/// `d = [base]`, base a wide register.
-pub fn ld(access: Access, d: u32, base: Operand, offset: i32) -> Inst {
+/// `d = [base + offset]`; base is a wide register.
+pub(super) fn ld(access: Access, d: u32, base: Operand, offset: i32) -> Inst {
     Inst::new(Op::Ld { access, wide: false }, dr(d), &[base, imm(offset as u32)])
 }
 
-pub fn st(access: Access, base: Operand, offset: i32, value: Operand) -> Inst {
+pub(super) fn st(access: Access, base: Operand, offset: i32, value: Operand) -> Inst {
     Inst::new(Op::St(access), Dst::None, &[base, imm(offset as u32), value])
 }
 
-pub fn atom(op: AtomOp, d: u32, base: Operand, values: &[Operand]) -> Inst {
+pub(super) fn atom(op: AtomOp, d: u32, base: Operand, values: &[Operand]) -> Inst {
     let mut src = vec![base, imm(0)];
     src.extend(values);
     Inst::new(Op::Atom(op, access(Space::Global)), dr(d), &src)
 }
 
-/// Puts a guard on an instruction.
-pub trait Guarded {
+pub(super) trait Guarded {
     fn when(self, p: u32) -> Inst;
     fn unless(self, p: u32) -> Inst;
 }
@@ -91,7 +84,7 @@ impl Guarded for Inst {
 }
 
 /// A body whose registers in `wide` take two words.
-pub fn body(registers: u32, wide: &[u32], predicates: u32, insts: Vec<Inst>) -> Body {
+pub(super) fn body(registers: u32, wide: &[u32], predicates: u32, insts: Vec<Inst>) -> Body {
     let width = |r| if wide.contains(&r) { Width::Two } else { Width::One };
     Body {
         origins: vec![Origin::default(); insts.len()],
@@ -104,7 +97,7 @@ pub fn body(registers: u32, wide: &[u32], predicates: u32, insts: Vec<Inst>) -> 
 }
 
 /// A function without parameters.
-pub fn function(name: &str, is_kernel: bool, body: Option<Body>) -> Function {
+pub(super) fn function(name: &str, is_kernel: bool, body: Option<Body>) -> Function {
     Function {
         name: name.into(),
         is_kernel,
@@ -117,7 +110,7 @@ pub fn function(name: &str, is_kernel: bool, body: Option<Body>) -> Function {
     }
 }
 
-pub fn variable(name: &str, space: Space, align: u32, bytes: u64) -> Variable {
+pub(super) fn variable(name: &str, space: Space, align: u32, bytes: u64) -> Variable {
     Variable {
         name: name.into(),
         space,
@@ -129,6 +122,6 @@ pub fn variable(name: &str, space: Space, align: u32, bytes: u64) -> Variable {
     }
 }
 
-pub fn module(functions: Vec<Function>, variables: Vec<Variable>) -> Module {
+pub(super) fn module(functions: Vec<Function>, variables: Vec<Variable>) -> Module {
     Module { source: Source::default(), dialect: String::new(), address_bits: 64, functions, variables }
 }
