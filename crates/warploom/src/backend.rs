@@ -5,7 +5,8 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use warploom_sim::{Chip, Occupancy, Sample, Shape, Trace};
+use warploom_sim::sched::NamedPolicy;
+use warploom_sim::{Chip, MakeObserver, Occupancy, Sample, Shape, Trace};
 
 use crate::error::{Error, Result};
 use crate::firmware::FirmwareRun;
@@ -64,6 +65,20 @@ pub(crate) trait Backend: fmt::Debug + Send {
 
     /// Runs a kernel to its end. `shape` is that of `launch`, with the block decided.
     fn launch(&mut self, kernel: &Kernel, shape: Shape, launch: &Launch, params: &[u8]) -> Result<Report>;
+
+    /// Adds a warp scheduling policy and uses it from now on.
+    fn add_policy(&mut self, policy: NamedPolicy) -> Result<()> {
+        let NamedPolicy { name, .. } = policy;
+        Err(Error::Misuse(format!(
+            "`{}` does not run policy `{name}`: its warp schedulers are hardware",
+            self.name()
+        )))
+    }
+
+    /// Has the SMs of every launch observed from now on.
+    fn add_observer(&mut self, _make: MakeObserver) -> Result<()> {
+        Err(Error::Misuse(format!("`{}` cannot be observed: it is hardware", self.name())))
+    }
 
     /// Runs firmware on the chip's control processor.
     fn run_firmware(&mut self, run: FirmwareRun<'_>) -> Result<Report> {

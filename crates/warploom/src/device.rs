@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytemuck::Pod;
+use warploom_sim::observe::Observer;
+use warploom_sim::sched::{NamedPolicy, Policy};
 use warploom_sim::{Chip, Occupancy, Sample, Shape, Trace};
 
 use crate::args::{Arg, pack};
@@ -83,6 +85,57 @@ impl Device {
         command: std::process::Command,
     ) -> Result<Device> {
         Ok(Device::with_backend(Box::new(Cuda::in_child(ordinal, jit_level, command)?)))
+    }
+
+    /// The device with a warp scheduling policy of one's own, which its launches use from now on. `make` makes the policy
+    /// of one scheduler; every scheduler of every SM has its own. BOWS wraps it like any other
+    /// ([`Timing::bows`](crate::Timing::bows)). `name` is for reports and messages; it may be that of a built-in policy,
+    /// which it then replaces.
+    ///
+    /// Refused by hardware and by the functional model, which schedule no warps.
+    ///
+    /// ```
+    /// use warploom::Device;
+    /// use warploom::sched::{Issue, Policy, SlotSet, WarpSlot};
+    ///
+    /// /// Always the lowest slot.
+    /// struct Lowest;
+    ///
+    /// impl Policy for Lowest {
+    ///     fn pick(&mut self, _now: u64, ready: SlotSet) -> Option<WarpSlot> {
+    ///         ready.first()
+    ///     }
+    ///     fn started(&mut self, _now: u64, _slot: WarpSlot, _age: u64) {}
+    ///     fn ended(&mut self, _now: u64, _slot: WarpSlot) {}
+    ///     fn issued(&mut self, _now: u64, _issue: &Issue) {}
+    /// }
+    ///
+    /// # fn main() -> Result<(), warploom::Error> {
+    /// let gpu = Device::sim("gtx480")?.with_policy("lowest", |_chip| Box::new(Lowest))?;
+    /// # drop(gpu);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn with_policy(
+        mut self,
+        name: &str,
+        make: impl Fn(&Chip) -> Box<dyn Policy> + Send + Sync + 'static,
+    ) -> Result<Device> {
+        self.backend.add_policy(NamedPolicy { name: name.to_string(), make: Arc::new(make) })?;
+        Ok(self)
+    }
+
+    /// The device with observers: `make` makes one for each SM of every launch, by the SM's number. An observer is told
+    /// what the warps of its SM do ([`observe::Observer`](crate::observe::Observer)), and changes nothing. It is dropped
+    /// when the launch has ended, so it leaves what it found where its maker finds it: in a channel, or behind a lock.
+    ///
+    /// Refused by hardware and by the functional model.
+    pub fn with_observer(
+        mut self,
+        make: impl Fn(u32) -> Box<dyn Observer> + Send + Sync + 'static,
+    ) -> Result<Device> {
+        self.backend.add_observer(Arc::new(make))?;
+        Ok(self)
     }
 
     /// Whether this is hardware and not a simulated chip.

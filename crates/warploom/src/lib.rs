@@ -63,6 +63,8 @@ pub use warploom_sim::Place;
 pub use warploom_sim::aggregator::{self, Answer, Yielded};
 pub use warploom_sim::hang;
 pub use warploom_sim::hang::grouped;
+pub use warploom_sim::observe;
+pub use warploom_sim::sched;
 pub use warploom_sim::trace;
 pub use warploom_sim::{
     Bows, Chip, ChipError, DelayLimit, Divergence, Fault, FaultKind, Hang, HangKind, HangReason, Limiter,

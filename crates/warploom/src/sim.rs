@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use warploom_sim::Limits;
 
+use warploom_sim::sched::NamedPolicy;
 use warploom_sim::{
-    Chip, Energy, Gpu, L1Stats, LaunchError, LoadedKernel, ModuleError, Occupancy, Sample, Shape, SmStats,
-    Stats, TimedStats, Timing, Trace, Unlaunchable,
+    Chip, Energy, Gpu, L1Stats, LaunchError, LoadedKernel, MakeObserver, ModuleError, Occupancy, Sample,
+    Shape, SmStats, Stats, TimedStats, Timing, Trace, Unlaunchable,
 };
 
 use crate::backend::{Backend, LoadedModule};
@@ -63,6 +64,16 @@ impl Sim {
         };
         let gpu = Gpu::new(chip, options.check_uninitialised);
         Sim { gpu, model, trace: None, samples: Vec::new() }
+    }
+
+    /// How launches are timed, for what only the timed model does.
+    fn timing(&mut self, what: &str) -> Result<&mut Timing> {
+        match &mut self.model {
+            warploom_sim::Model::Timed(timing) => Ok(timing),
+            warploom_sim::Model::Functional => {
+                Err(Error::Misuse(format!("{what} in the timed model only (SimOptions::model)")))
+            }
+        }
     }
 }
 
@@ -175,6 +186,19 @@ impl Backend for Sim {
             report
         };
         outcome(result, shape, report)
+    }
+
+    fn add_policy(&mut self, policy: NamedPolicy) -> Result<()> {
+        let timing = self.timing("warps are scheduled")?;
+        timing.policy = Some(policy.name.clone());
+        self.gpu.add_policy(policy);
+        Ok(())
+    }
+
+    fn add_observer(&mut self, make: MakeObserver) -> Result<()> {
+        self.timing("SMs are observed")?;
+        self.gpu.add_observer(make);
+        Ok(())
     }
 
     fn take_trace(&mut self) -> Option<Trace> {

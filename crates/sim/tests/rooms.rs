@@ -1,0 +1,91 @@
+//! The house keeps its direction: a room imports only those below it, and inside `time` a unit only those below it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The rooms of the crate, top to bottom.
+const ROOMS: &[&str] = &["gpu", "explain", "time", "exec", "chip", "kit"];
+
+/// The units of the clocked machine, top to bottom. SMs, the memory side and the aggregator meet in the machine only.
+const UNITS: &[&str] =
+    &["machine", "aggregator", "sm", "directory", "l2", "dram", "network", "sched", "dispatch", "cache"];
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(sources(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The code of a file without its comments.
+fn code(path: &Path) -> String {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines().map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join("\n")
+}
+
+/// The first names after `prefix` in the code: `crate::` is followed by rooms, `crate::time::` by units.
+fn names_after<'a>(code: &'a str, prefix: &str) -> Vec<&'a str> {
+    let end = |rest: &'a str| rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+    code.match_indices(prefix).map(|(at, _)| &code[at + prefix.len()..]).map(|rest| &rest[..end(rest)]).collect()
+}
+
+/// Imports upwards, from files in the folders of `order` below `root` to paths that begin with `prefix`.
+fn upward(root: &Path, prefix: &str, order: &[&str]) -> Vec<String> {
+    let place = |name: &str| order.iter().position(|&known| known == name);
+    let mut found = Vec::new();
+    for path in sources(root) {
+        let inside = path.strip_prefix(root).unwrap();
+        let name = inside.components().next().unwrap().as_os_str().to_string_lossy().into_owned();
+        let Some(here) = place(name.trim_end_matches(".rs")) else { continue };
+        let code = code(&path);
+        let up = names_after(&code, prefix).into_iter().filter(|name| place(name).is_some_and(|to| to < here));
+        found.extend(up.map(|to| format!("{} imports {prefix}{to}", inside.display())));
+        assert!(!code.contains(&format!("use {prefix}{{")), "{}: name one room an import", inside.display());
+    }
+    found
+}
+
+#[test]
+fn rooms_import_only_those_below() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    assert_eq!(upward(&root, "crate::", ROOMS), Vec::<String>::new());
+    let rooms: Vec<String> = fs::read_dir(&root)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
+        .filter(|name| name != "lib.rs" && !ROOMS.contains(&name.as_str()))
+        .collect();
+    assert_eq!(rooms, Vec::<String>::new(), "a room that the test does not know");
+}
+
+#[test]
+fn units_of_the_machine_import_only_those_below() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/time");
+    assert_eq!(upward(&root, "crate::time::", UNITS), Vec::<String>::new());
+}
+
+/// `super::` must not climb out of a room.
+#[test]
+fn no_path_climbs_out_of_its_room() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    for path in sources(&root) {
+        let inside = path.strip_prefix(&root).unwrap();
+        let module = if inside.ends_with("mod.rs") || inside.ends_with("lib.rs") { 1 } else { 0 };
+        let depth = inside.components().count() - module;
+        let climbs = "super::".repeat(depth + 1);
+        assert!(!code(&path).contains(&climbs), "{}: use a path from `crate`", inside.display());
+    }
+}
+
+#[test]
+fn an_import_upwards_is_found() {
+    assert_eq!(names_after("use crate::time::sm; crate::kit::x()", "crate::"), ["time", "kit"]);
+    let place = |name: &str| ROOMS.iter().position(|&room| room == name);
+    assert!(place("time") < place("exec") && place("exec") < place("kit"));
+}
