@@ -12,7 +12,10 @@ fn root() -> PathBuf {
 
 /// Files of the repository with an extension: what git knows, or everything but build outputs where there is no git.
 fn files(extension: &str) -> Vec<PathBuf> {
-    let listed = Command::new("git").args(["ls-files", "-z", "--", &format!("*.{extension}")]).current_dir(root()).output();
+    let listed = Command::new("git")
+        .args(["ls-files", "-z", "--", &format!("*.{extension}")])
+        .current_dir(root())
+        .output();
     if let Ok(output) = listed
         && output.status.success()
     {
@@ -77,6 +80,7 @@ fn the_map_names_what_is_there() {
         let plain = span.chars().all(|c| c.is_alphanumeric() || "/_.-".contains(c));
         plain && (span.contains('/') || span.ends_with(".rs"))
     });
-    let missing: Vec<&str> = paths.filter(|path| !bases.iter().any(|base| base.join(path).exists())).collect();
+    let missing: Vec<&str> =
+        paths.filter(|path| !bases.iter().any(|base| base.join(path).exists())).collect();
     assert_eq!(missing, Vec::<&str>::new());
 }

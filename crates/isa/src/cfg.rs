@@ -8,7 +8,7 @@ index_type!(
     pub(crate) BlockId
 );
 
-/// Lists of small integers, one after the other in one allocation.
+/// A list of items per row, all in one allocation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Rows<T> {
     starts: Vec<u32>,

@@ -205,7 +205,7 @@ type Edges<'a> = &'a dyn Fn(u32, &mut dyn FnMut(u32));
 
 const NONE: u32 = u32::MAX;
 
-/// Lengauer and Tarjan's arrays, indexed by preorder number except for `number`.
+/// The state of Lengauer and Tarjan's algorithm that is kept between calls of `solve`, indexed by node.
 struct Solver {
     number: Vec<u32>,
     idom: Vec<Option<BlockId>>,

@@ -166,7 +166,7 @@ pub enum Op {
     MadCarry(Ty, Part),
     /// d = a / b. Division by zero gives all ones; MIN / -1 gives MIN.
     IDiv(Ty),
-    /// d = a % b. By zero gives all ones; MIN % -1 gives 0.
+    /// d = a % b. Division by zero gives all ones; MIN % -1 gives 0.
     IRem(Ty),
     /// d = |a|, wrapping at the type's minimum.
     IAbs(Ty),
@@ -360,9 +360,9 @@ pub enum Op {
     // ---- control ------------------------------------------------------------------------------------------
     /// Branches from here until a (`Imm` pc) is reached reconverge at a. The instruction itself has no effect.
     Ssy,
-    /// Jump to a (`Imm` pc); b is the reconvergence pc, set by [`crate::reconvergence`].
+    /// Jump to a (`Imm` pc); b is the reconvergence pc, which linking sets.
     Bra,
-    /// Jump to entry a (register) of table b (`Imm`, [`crate::Body::tables`]); c is the reconvergence pc.
+    /// Jump to entry a (register) of table b (`Imm`, [`crate::Body::tables`]); c is the reconvergence pc, as in `Bra`.
     Brx,
     /// Call site a (`Imm`, [`crate::Body::calls`]).
     Call,

@@ -1,7 +1,7 @@
 //! The program that Warploom's machines execute, whatever text it came from.
 //!
-//! A front end builds a [`Module`]: functions over virtual registers, and variables. [`link()`] joins one kernel with the
-//! functions it reaches into a [`Kernel`]: one flat array of plain-data instructions. On the way it builds the
+//! A front end builds a [`Module`]: functions over virtual registers, and variables. [`link()`] joins one kernel with
+//! the functions it reaches into a [`Kernel`]: one flat array of plain-data instructions. On the way it builds the
 //! control-flow graph (`cfg`, `dominators`, `loops`), sets the reconvergence point of every branch (`reconvergence`),
 //! finds loops that may be waiting for another thread (`spin`, `ends`), expands atomics on shared memory for machines
 //! with lock bits (`lock_loops`), and allocates physical registers (`liveness`, `webs`, `regalloc`).

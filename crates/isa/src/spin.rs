@@ -249,7 +249,7 @@ impl Slicer<'_> {
         found
     }
 
-    /// Whether the instruction's result is what memory holds.
+    /// Whether the instruction's result comes from memory.
     fn reads_memory(&self, inst: &Inst) -> bool {
         use MbarrierOp::{TestWait, TestWaitParity};
         matches!(

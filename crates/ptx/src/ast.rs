@@ -1,46 +1,42 @@
-//! The text as a tree. Names are still text; constant expressions, which contain none, are already values.
+//! The syntax tree, borrowed from the text. Names are not resolved yet. Constant expressions contain no names and are
+//! values already.
 
 use warploom_isa::Span;
 
-/// A name and its place.
+/// A name with its place in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Name<'t> {
-    /// As written.
+pub(crate) struct Name<'t> {
     pub text: &'t str,
-    /// Where.
     pub span: Span,
 }
 
-/// A whole text.
+/// A PTX module.
 #[derive(Debug, Default)]
-pub struct Module<'t> {
-    /// `.version`.
+pub(crate) struct Module<'t> {
     pub version: (u32, u32),
-    /// `.target`, every word of it.
+    /// Every word of `.target`.
     pub target: Vec<Name<'t>>,
-    /// `.address_size`, if it is there.
+    /// `.address_size`, if it is stated.
     pub address_bits: Option<u8>,
-    /// `.file` directives, wherever they stand: number and name.
+    /// All `.file` directives: number and name.
     pub files: Vec<(u32, &'t str)>,
-    /// Variables, functions and aliases in text order.
+    /// In text order.
     pub items: Vec<Item<'t>>,
 }
 
-/// A declaration of module scope.
+/// A declaration in module scope.
 #[derive(Debug)]
-pub enum Item<'t> {
-    /// A variable.
+pub(crate) enum Item<'t> {
     Variable(Variable<'t>),
-    /// A kernel or device function.
     Function(Function<'t>),
     /// `.alias name, target;`
     Alias(Name<'t>, Name<'t>),
 }
 
-/// How a symbol is seen by other modules, which matters only where two declarations of it meet.
+/// How other modules see a symbol. It matters only if a text declares the symbol twice.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Linkage {
-    /// Nothing written.
+pub(crate) enum Linkage {
+    /// Nothing stated.
     #[default]
     Internal,
     /// `.extern`
@@ -55,7 +51,7 @@ pub enum Linkage {
 
 /// The state space of a variable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Space {
+pub(crate) enum Space {
     Reg,
     Global,
     Const,
@@ -66,7 +62,7 @@ pub enum Space {
 
 /// An element type; vectors are counted separately.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Type {
+pub(crate) enum Type {
     Pred,
     Scalar(warploom_isa::Ty),
     B128,
@@ -74,40 +70,33 @@ pub enum Type {
 
 /// A variable, a `.param` of a body, or a formal parameter.
 #[derive(Debug)]
-pub struct Variable<'t> {
-    /// `.extern` and its like.
+pub(crate) struct Variable<'t> {
     pub linkage: Linkage,
-    /// Where it lives.
     pub space: Space,
     /// `.align`, a power of two.
     pub align: Option<u32>,
-    /// Element type.
     pub ty: Type,
     /// Elements of a vector type: 1, 2, 4 or 8.
     pub lanes: u8,
-    /// Its name; empty for `_` and where a declaration leaves it out.
+    /// Empty for `_` and for an unnamed parameter.
     pub name: Name<'t>,
     /// Array dimensions, outermost first; `None` is `[]`.
     pub dims: Vec<Option<u64>>,
-    /// `.ptr`, and the space it names.
+    /// The space that `.ptr` names.
     pub pointer: Option<warploom_isa::Space>,
-    /// Initial value.
     pub init: Option<Init<'t>>,
 }
 
-/// An initial value.
 #[derive(Debug)]
-pub struct Init<'t> {
+pub(crate) struct Init<'t> {
     /// First byte in the text.
     pub at: u32,
-    /// What.
     pub kind: InitKind<'t>,
 }
 
-/// What an initial value is. Kept small: tables of bytes make up most of some texts.
+/// An initial value. Kept small: some texts consist mostly of tables of bytes.
 #[derive(Debug)]
-pub enum InitKind<'t> {
-    /// An integer.
+pub(crate) enum InitKind<'t> {
     Int(u64),
     /// `0f3F800000`
     F32(u32),
@@ -121,42 +110,32 @@ pub enum InitKind<'t> {
 
 /// `0xFF00(generic(name)+4)`
 #[derive(Debug)]
-pub struct InitAddress<'t> {
-    /// Whose.
+pub(crate) struct InitAddress<'t> {
     pub name: Name<'t>,
-    /// Bytes to add.
     pub offset: i64,
     /// `generic(…)`
     pub generic: bool,
-    /// The byte that a mask selects, from 0.
+    /// The byte that a mask selects, counted from 0.
     pub byte: Option<u8>,
 }
 
-/// A kernel or device function.
 #[derive(Debug)]
-pub struct Function<'t> {
-    /// `.extern` and its like.
+pub(crate) struct Function<'t> {
     pub linkage: Linkage,
-    /// `.entry`?
+    /// `.entry` instead of `.func`.
     pub is_kernel: bool,
-    /// Its name.
     pub name: Name<'t>,
-    /// Results.
     pub returns: Vec<Variable<'t>>,
-    /// Parameters.
     pub params: Vec<Variable<'t>>,
-    /// `.maxntid` and its like.
     pub bounds: warploom_isa::LaunchBounds,
-    /// Absent for a declaration.
+    /// `None` for a declaration.
     pub body: Option<Vec<Statement<'t>>>,
 }
 
-/// A statement of a body.
 #[derive(Debug)]
-pub enum Statement<'t> {
+pub(crate) enum Statement<'t> {
     /// `.reg .b32 a, %r<4>;`
     Registers(Type, Vec<Registers<'t>>),
-    /// A variable.
     Variable(Box<Variable<'t>>),
     /// `name:`
     Label(Name<'t>),
@@ -168,9 +147,9 @@ pub enum Statement<'t> {
     Prototype(Box<Prototype<'t>>),
     /// `.loc file line column`
     Loc {
-        /// The number that `.file` gave.
+        /// The number in a `.file` directive.
         file: u32,
-        /// From 1; 0 is "no line".
+        /// Counted from 1; 0 means that no line is known.
         line: u32,
     },
     /// `.pragma "warploom.lock …";`
@@ -179,66 +158,55 @@ pub enum Statement<'t> {
     SpinNote(Span),
     /// `{ … }`
     Scope(Vec<Statement<'t>>),
-    /// An instruction.
     Instruction(Instruction<'t>),
 }
 
 /// The signature for an indirect call.
 #[derive(Debug)]
-pub struct Prototype<'t> {
-    /// The label.
+pub(crate) struct Prototype<'t> {
     pub name: Name<'t>,
-    /// Results.
     pub returns: Vec<Variable<'t>>,
-    /// Parameters.
     pub params: Vec<Variable<'t>>,
 }
 
-/// One name of a `.reg` directive: `x`, or `%r<count>` for `%r0` … `%r(count-1)`.
+/// One name of a `.reg` directive: `x`, or `%r<count>` for `%r0` to `%r(count-1)`.
 #[derive(Clone, Copy, Debug)]
-pub struct Registers<'t> {
-    /// Name or prefix.
+pub(crate) struct Registers<'t> {
+    /// The name, or the prefix of a family.
     pub name: Name<'t>,
-    /// How many.
     pub count: Option<u32>,
 }
 
 /// `@!p opcode.modifiers operands;`
 #[derive(Debug)]
-pub struct Instruction<'t> {
-    /// Guard and whether it is negated.
+pub(crate) struct Instruction<'t> {
+    /// The guard, and whether it is negated.
     pub guard: Option<(Name<'t>, bool)>,
-    /// `ld`, `global`, `f32`: without dots.
+    /// `ld`, `global`, `f32`, without the dots.
     pub opcode: Vec<Name<'t>>,
-    /// Operands.
     pub operands: Vec<Operand<'t>>,
-    /// Opcode and operands.
+    /// Opcode and operands, without guard and semicolon.
     pub span: Span,
 }
 
-/// An operand and its place.
 #[derive(Debug)]
-pub struct Operand<'t> {
-    /// What.
+pub(crate) struct Operand<'t> {
     pub kind: OperandKind<'t>,
-    /// Where.
     pub span: Span,
 }
 
-/// What an operand is.
 #[derive(Debug)]
-pub enum OperandKind<'t> {
-    /// A register, variable, parameter, function, label, …, plus bytes.
+pub(crate) enum OperandKind<'t> {
+    /// `name+4`: a register, variable, parameter, function or label, and a byte offset.
     Name(&'t str, i64),
     /// `%tid.x`: name and component.
     Component(&'t str, &'t str),
     /// `!p`
     Not(Name<'t>),
-    /// A constant.
     Constant(Constant),
     /// `[name+4]`, `[16]`.
     Address(Option<Name<'t>>, i64),
-    /// `[t, {x, y}]` and the like, of textures and tensor maps.
+    /// `[t, {x, y}]`, as textures and tensor maps have it.
     Bracket(Vec<Operand<'t>>),
     /// `{a, b}`
     Vector(Vec<Operand<'t>>),
@@ -252,15 +220,15 @@ pub enum OperandKind<'t> {
 
 /// The value of a constant expression.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Constant {
+pub(crate) enum Constant {
     /// 64 bits, `.s64` or `.u64`.
     Int {
-        /// The value, two's complement if signed.
+        /// In two's complement if signed.
         bits: u64,
         /// `.s64`
         signed: bool,
     },
-    /// `0f3F800000`, which takes part in no expression.
+    /// `0f3F800000`, which no expression may contain.
     F32(u32),
     /// `0d3FF0000000000000`, or computed from decimal literals.
     F64(f64),

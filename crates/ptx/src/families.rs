@@ -1,31 +1,29 @@
-//! Every instruction of the PTX manual: whether it is modelled, and what is missing or why not.
+//! Every instruction of the PTX manual: whether it is modelled, and if not, why.
 //!
-//! Lowering takes its refusals from here, and `docs/ptx.md` is written from here, so that neither can say
-//! something else than the other.
+//! Lowering takes its refusals from this table, and `docs/ptx.md` is generated from it ([`support_page`]), so that the
+//! two always agree.
 
 use std::fmt::Write as _;
 
 use crate::resolved::Word;
 
-/// Whether a family is modelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Support {
-    /// All of it.
+pub(crate) enum Support {
+    /// Completely.
     Modelled,
-    /// With exceptions; what is missing is refused when the module loads.
+    /// With these exceptions, which are refused when the module loads.
     Partly(&'static str),
     /// Refused when the module loads, for this reason.
     Refused(&'static str),
 }
 
-/// Instructions that are modelled, or not, for the same reason.
+/// Instructions with the same support.
 #[derive(Clone, Copy, Debug)]
-pub struct Family {
+pub(crate) struct Family {
     /// The manual's chapter.
     pub group: &'static str,
-    /// As the manual writes them: a mnemonic and, where they tell instructions apart, its first modifiers.
+    /// As the manual writes them: a mnemonic and, if they distinguish instructions, its first modifiers.
     pub mnemonics: &'static [&'static str],
-    /// How far.
     pub support: Support,
 }
 
@@ -43,8 +41,8 @@ const TMA: Support = Refused("the tensor memory accelerator is not modelled");
 const VIDEO: Support = Refused("video instructions are not modelled");
 const STACK: Support = Refused("the stack pointer of a thread is not accessible");
 
-/// All families, by group in the manual's order.
-pub const FAMILIES: &[Family] = &[
+/// All families, by group, in the manual's order.
+pub(crate) const FAMILIES: &[Family] = &[
     family(
         "Integer and floating-point arithmetic",
         &["add", "sub", "mul", "mad", "div", "abs", "neg"],
@@ -149,7 +147,7 @@ pub const FAMILIES: &[Family] = &[
     family("Miscellaneous", &["pmevent", "setmaxnreg"], Partly("checked, then ignored")),
 ];
 
-/// The most special entry for an opcode: the one that matches most of its first words.
+/// The most specific entry for an opcode: the one that matches most of its first words.
 fn find(opcode: &[Word]) -> Option<(usize, &'static str, Support)> {
     let matched = |mnemonic: &str| {
         mnemonic.split('.').try_fold(0, |words, part| (opcode.get(words)?.text == part).then_some(words + 1))
@@ -161,7 +159,7 @@ fn find(opcode: &[Word]) -> Option<(usize, &'static str, Support)> {
         .max_by_key(|(words, ..)| *words)
 }
 
-/// If an opcode is refused as a whole: its mnemonic, the words that spell it, and why.
+/// If an opcode is refused as a whole: its mnemonic, the words that spell it, and the reason.
 pub(crate) fn refusal(opcode: &[Word]) -> Option<(&'static str, &[Word], &'static str)> {
     match find(opcode)? {
         (words, mnemonic, Refused(why)) => Some((mnemonic, &opcode[..words], why)),
@@ -178,48 +176,11 @@ silently. The page is generated from the table that the loader itself uses.
 
 ";
 
-const NOTES: &str = "
-## Notes
+/// The last section of the page.
+const NOTES: &str = include_str!("families/notes.md");
 
-- **Types.** All integer types of 8 to 64 bits, `.f16`, `.bf16`, `.f32`, `.f64` and the pairs `.f16x2`, `.bf16x2`,
-  `.u16x2`, `.s16x2`. `add`, `sub`, `mul` and `fma` also take `.f32x2`. Registers of `.b128` may be declared but not
-  used. An operand has the width of the instruction's type; loads, stores and `cvt` take wider registers. A register
-  declared `.bN` holds anything of N bits.
-- **Modifiers** may come in any order, as with `ptxas`. A modifier that an instruction does not have is an error. It is
-  never ignored.
-- **Order and scope.** `.weak`, `.volatile`, `.relaxed`, `.acquire`, `.release`, `.mmio` and all scopes reach the
-  machine. `membar` is the `fence.sc` of its scope. Cache operators (`.ca .cg .cs .lu .cv .nc .wb .wt`) reach it, too.
-  Eviction priorities, prefetch sizes and cache policies are hints and are dropped.
-- **Special registers** have their value, except those of graphs and performance counters, which read as zero. A plain
-  launch is a grid of clusters of one CTA. 16-bit reads (`mov.u16 %rh1, %tid.x`, PTX 1.x) give the low half.
-- **Carry.** The condition code of `.cc` belongs to one thread and one function.
-- **Old dialects.** Before PTX 1.5, `div`, `rcp`, `sqrt` and the like may leave `.approx` out. `mad.f32` is `fma`. For
-  targets before sm_20, every `.f32` instruction flushes subnormals.
-- **Calls.** Parameters live in the callee's frame in local memory. Calls through registers need `.callprototype` or
-  `.calltargets`. `vprintf` and `__assertfail` are built in; the device heap and launches from the device are not.
-- **Lock bits.** `wl.ldslk[.shared].type d|p, [a];` loads a word of shared memory and takes its lock bit in the same
-  access. p says whether it got the bit. d and p may be `_`. `wl.stsul[.shared].type [a], v;` stores a word and frees
-  its bit. Types are `.b32 .u32 .s32 .f32 .b64 .u64 .s64 .f64`. Without `.shared`, the address may be a generic address
-  of shared memory or one of the space itself (below 16 MB); any other ends the launch. A 64-bit word has the bit of its
-  lower half.
-- **Whole wavefronts.** PTX's warp has 32 lanes. On a chip with wavefronts of 64, `vote`, `shfl` and `%laneid` see
-  halves. `wl.activemask.b64 d;` gives the mask of all active lanes of the wavefront, `wl.ballot.b64 d, {!}p;` the mask
-  of those whose p is true. `wl.shfl.idx.type d, a, lane;` (`.b32 .b64`) gives the a of any lane, or the lane's own if
-  that lane is not active. `%wl_laneid` is the lane's number among the `%wl_lanes` of the wavefront. These instructions
-  act among the lanes that execute together and wait for no others. They work on chips with 32 lanes as well.
-- **Yield.** `wl.yield.b64 r;` waits for the wavefront's own accesses, saves the wavefront, and frees its slot and
-  registers. It leaves a record for the firmware, with the value of r in the first active lane. The firmware restarts
-  the wavefront later ([aggregator.md](aggregator.md)).
-- **Annotations.** `.pragma \"warploom.lock acquire\";` in front of a load, store or atomic says that it tries to take
-  a lock (for an atomic: by changing the word). `release` says that it releases one, `wait` that it reads what another
-  thread will write. Lock statistics then follow the annotation, not the analysis of loops.
-  `.pragma \"warploom.sib\";` says that the next branch, which must go backwards, is spin-inducing: a lane that takes it
-  waits for another thread (`--sib annotated`). Other compilers ignore both.
-- **Debugging data** (`.loc`, `.file`, `.section`) is read for source lines.
-";
-
-/// The text of `docs/ptx.md`.
-pub fn markdown() -> String {
+/// The text of `docs/ptx.md`: every PTX instruction and whether it is modelled.
+pub fn support_page() -> String {
     let mut out = String::from(INTRODUCTION);
     let mut group = "";
     for family in FAMILIES {
@@ -240,6 +201,7 @@ pub fn markdown() -> String {
         };
         let _ = writeln!(out, "| {} | {modelled} | {note} |", names.join(" "));
     }
+    out.push('\n');
     out.push_str(NOTES);
     out
 }
@@ -287,19 +249,5 @@ mod tests {
         for mnemonic in FAMILIES.iter().flat_map(|f| f.mnemonics) {
             assert!(seen.insert(mnemonic), "{mnemonic}");
         }
-    }
-
-    /// `UPDATE_DOCS=1 cargo test` rewrites the page.
-    #[test]
-    fn the_page_is_up_to_date() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/ptx.md");
-        if std::env::var_os("UPDATE_DOCS").is_some() {
-            std::fs::write(path, markdown()).unwrap();
-        }
-        let page = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(
-            page == markdown(),
-            "docs/ptx.md is out of date: UPDATE_DOCS=1 cargo test -p warploom-ptx rewrites it"
-        );
     }
 }

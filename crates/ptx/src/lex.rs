@@ -1,18 +1,18 @@
-//! Text to tokens.
+//! Splits the text into tokens.
 //!
-//! An opcode is an identifier and the dot-words that follow it (`ld` `.global` `.v2` `.f32`); directives and the
-//! component of `%tid.x` are dot-words too. Tokens are made on demand, so a text of any size needs none stored.
+//! An opcode is an identifier followed by dot-words (`ld` `.global` `.v2` `.f32`). Directives and the component of
+//! `%tid.x` are dot-words too. Tokens are made on demand and never stored.
 
 use logos::Logos;
 use warploom_isa::Span;
 
-/// What a token is. The kinds from [`Kind::Preprocessor`] on are mistakes that no rule of the grammar accepts.
+/// The kind of a token. Those from [`Kind::Preprocessor`] on are mistakes, which no rule of the grammar accepts.
 #[derive(Logos, Clone, Copy, Debug, PartialEq, Eq)]
 #[logos(skip r"[ \t\r\n\x0C\x0B\u{FEFF}]+")]
 // `@@` begins the debug lines of the first compilers.
 #[logos(skip(r"(//|@@)[^\n]*", allow_greedy = true))]
 #[logos(skip r"/\*[^*]*\*+([^/*][^*]*\*+)*/")]
-pub enum Kind {
+pub(crate) enum Kind {
     #[regex(r"[a-zA-Z][a-zA-Z0-9_$]*")]
     #[regex(r"[_$%][a-zA-Z0-9_$]+")]
     Ident,
@@ -99,48 +99,43 @@ pub enum Kind {
     Question,
     #[token("@")]
     At,
-    /// The end of the text.
     Eof,
 
-    /// `#include` and its like.
+    /// `#include` and other preprocessor lines.
     #[regex(r"#[^\n]*", allow_greedy = true)]
     Preprocessor,
     /// `12abc`, `0xZZ`, `0f12`.
     #[regex(r"[0-9][a-zA-Z0-9_$]*", priority = 5)]
     BadNumber,
-    /// A string that its line does not close.
+    /// A string that is not closed on its line.
     #[token("\"")]
     OpenString,
-    /// A comment that nothing closes; the rest of the text belongs to it.
+    /// A comment that is never closed; it extends to the end of the text.
     #[token("/*")]
     OpenComment,
     /// Any other character.
     Unknown,
 }
 
-/// A token and its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Token {
-    /// What.
+pub(crate) struct Token {
     pub kind: Kind,
-    /// Where.
     pub span: Span,
 }
 
-/// The tokens of a text; after the last comes [`Kind::Eof`], for ever.
-pub struct Lexer<'t> {
+/// The tokens of a text, followed by [`Kind::Eof`] forever.
+pub(crate) struct Lexer<'t> {
     inner: logos::Lexer<'t, Kind>,
 }
 
 impl<'t> Lexer<'t> {
     /// The tokens of `text`, which has at most [`MAX_TEXT`] bytes.
-    pub fn new(text: &'t str) -> Self {
+    pub(crate) fn new(text: &'t str) -> Self {
         debug_assert!(text.len() <= MAX_TEXT);
         Lexer { inner: Kind::lexer(text) }
     }
 
-    /// The next token.
-    pub fn token(&mut self) -> Token {
+    pub(crate) fn token(&mut self) -> Token {
         let kind = match self.inner.next() {
             None => Kind::Eof,
             Some(Err(())) => Kind::Unknown,
@@ -155,16 +150,16 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// A longer text cannot be pointed into.
-pub const MAX_TEXT: usize = u32::MAX as usize - 1;
+/// Spans are 32 bits wide: they cannot point into a longer text.
+pub(crate) const MAX_TEXT: usize = u32::MAX as usize - 1;
 
 fn to_span(range: std::ops::Range<usize>) -> Span {
     Span { start: range.start as u32, end: range.end as u32 }
 }
 
 impl Kind {
-    /// How a message names a token of this kind, where its text does not.
-    pub fn describe(self) -> &'static str {
+    /// The name of this kind of token in a message.
+    pub(crate) fn describe(self) -> &'static str {
         match self {
             Kind::Ident => "a name",
             Kind::DotWord => "a directive",
@@ -239,7 +234,8 @@ mod tests {
     fn names_comments_and_line_ends() {
         assert_eq!(
             kinds("$Lt_0_1: // no\r\n_Z3foo /* a * b ** */ %p %r<4>\r\n@@DWARF .byte 0\n@!%p"),
-            "Ident($Lt_0_1) Colon(:) Ident(_Z3foo) Ident(%p) Ident(%r) Less(<) Int(4) Greater(>) At(@) Bang(!) Ident(%p)"
+            "Ident($Lt_0_1) Colon(:) Ident(_Z3foo) Ident(%p) Ident(%r) Less(<) Int(4) Greater(>) At(@) Bang(!) \
+             Ident(%p)"
         );
     }
 

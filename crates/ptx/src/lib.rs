@@ -1,35 +1,41 @@
-//! PTX text to a [`warploom_isa::Module`], as a flat sequence of passes: [`lex`] → [`parse`] → [`resolve`] → [`lower`].
+//! Reads PTX into a [`warploom_isa::Module`], in a sequence of passes: `lex` → `parse` → `resolve` → `lower`.
 //!
-//! Every error points at the text ([`isa::diag`]); what is not modelled is refused here, when the module loads.
+//! Every error points into the text ([`warploom_isa::diag`]). Instructions that are not modelled are refused here, when
+//! the module loads, and never skipped; [`support_page`] lists them all.
+//!
+//! This crate optimises nothing, links nothing and knows no chip. Start at [`load`]; `resolved.rs` is the form between
+//! the two halves: syntax and names before it, instructions after it.
 
-pub mod ast;
-pub mod families;
-pub mod lex;
-pub mod lower;
-pub mod parse;
-pub mod resolve;
+mod ast;
+mod families;
+mod lex;
+mod lower;
+mod parse;
+mod resolve;
 pub mod resolved;
 
 use warploom_isa::{self as isa, Source, Span};
 
-pub use isa::diag::{self, Diagnostic, LoadError};
+pub use families::support_page;
+pub use isa::diag::LoadError;
+use isa::diag::{self, Diagnostic};
 
-/// Reads a whole PTX text. `name` is what messages call it: a path, mostly.
+/// Reads a PTX module. Messages call it `name`, mostly a path.
 pub fn load(name: &str, text: &str) -> Result<isa::Module, LoadError> {
     lower::lower(resolve_text(name, text)?)
 }
 
-/// As [`load`], for a file's bytes, which may turn out to be no text.
+/// As [`load`], for the bytes of a file ([`text_of`]).
 pub fn load_bytes(name: &str, bytes: &[u8]) -> Result<isa::Module, LoadError> {
     load(name, text_of(name, bytes)?)
 }
 
-/// The passes up to resolution: a text whose names are known to mean something.
+/// The passes up to name resolution. Instructions are not checked yet.
 pub fn resolve_text(name: &str, text: &str) -> Result<resolved::Module, LoadError> {
     if text.len() > lex::MAX_TEXT {
         return Err(refuse(name, "", "the text is larger than 4 GB"));
     }
-    // Programs hand over texts with the terminating zero of C.
+    // Programs may pass a text with C's terminating zero.
     let source =
         Source { name: name.to_string(), text: text.trim_end_matches('\0').into(), files: Vec::new() };
     let text = source.text.clone();
@@ -38,7 +44,7 @@ pub fn resolve_text(name: &str, text: &str) -> Result<resolved::Module, LoadErro
         .map_err(|diagnostics| LoadError::new(source, diagnostics))
 }
 
-/// The text of a file that should be PTX.
+/// The text of a file that should be PTX. Refuses cubins and other binaries, and invalid UTF-8, with a message.
 pub fn text_of<'b>(name: &str, bytes: &'b [u8]) -> Result<&'b str, LoadError> {
     let binary = |what: &str| {
         let mut error = refuse(name, "", &format!("this is {what}, not PTX text"));

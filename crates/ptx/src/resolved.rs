@@ -1,74 +1,65 @@
-//! The module after name resolution: scopes are gone, every name is an index, registers know their declared type,
-//! variables have sizes and initial bytes, and a body is a flat list of instructions. Lowering reads only this.
+//! The module after name resolution, the input of lowering. There are no scopes; every name is an index, registers have
+//! their declared type, variables have sizes and initial bytes, and a body is a flat list of instructions. Start at
+//! [`Module`].
 
 use warploom_isa as isa;
 use warploom_isa::{FuncId, Line, LockNote, Span, VarId};
 
-/// A resolved text.
+/// A PTX module whose names are resolved.
 #[derive(Debug)]
 pub struct Module {
-    /// The text.
     pub source: isa::Source,
-    /// `.version`.
     pub version: (u32, u32),
-    /// `.target`, the first word.
+    /// The first word of `.target`.
     pub target: String,
     /// 32 or 64.
     pub address_bits: u8,
-    /// In order of first appearance; a declaration and its definition are one.
+    /// In order of first appearance. A declaration and its definition are one function.
     pub functions: Vec<Function>,
     /// Global, constant and shared variables of module and function scope.
     pub variables: Vec<isa::Variable>,
 }
 
-/// A function.
+/// A kernel or device function.
 #[derive(Debug)]
 pub struct Function {
-    /// Its name.
     pub name: String,
-    /// `.entry`?
+    /// `.entry` instead of `.func`.
     pub is_kernel: bool,
-    /// Results.
     pub returns: Vec<Formal>,
-    /// Parameters.
     pub params: Vec<Formal>,
-    /// `.maxntid` and its like.
     pub bounds: isa::LaunchBounds,
-    /// The name in the text.
+    /// The function's name in the text.
     pub span: Span,
-    /// Absent for a declaration.
+    /// `None` for a declaration.
     pub body: Option<Body>,
 }
 
 /// A formal parameter or result.
 #[derive(Debug, Clone)]
 pub struct Formal {
-    /// Its name (a declaration may leave it out: empty then).
+    /// Empty if a declaration omits it.
     pub name: String,
-    /// What it is; `bytes`, `align` from its type and array dimensions.
+    /// The element type.
     pub ty: RegTy,
-    /// Bytes in all.
+    /// Total size, including array dimensions.
     pub bytes: u32,
-    /// Alignment: `.align`, else the type's size.
+    /// `.align`, or else the natural alignment of the type.
     pub align: u32,
-    /// For `.reg` parameters, the register that receives it.
+    /// The register of a `.reg` parameter.
     pub reg: Option<RegId>,
-    /// For `.param` parameters with a body: the frame variable (device functions).
+    /// The frame variable of a `.param` parameter, in device functions with a body.
     pub frame: Option<FrameId>,
-    /// `.ptr` and its space.
+    /// The space that `.ptr` names.
     pub pointer: Option<isa::Space>,
-    /// Where.
     pub span: Span,
 }
 
-/// Declared type of a register or parameter.
+/// The declared type of a register or parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RegTy {
-    /// `.pred`
     Pred,
-    /// Any scalar type.
     Scalar(isa::Ty),
-    /// `.b128`
     B128,
 }
 
@@ -95,136 +86,116 @@ ids! {
 /// A function's code.
 #[derive(Debug, Default)]
 pub struct Body {
-    /// Registers of all scopes; the same name in two scopes is two registers.
+    /// Registers of all scopes. The same name in two scopes is two registers.
     pub registers: Vec<Register>,
-    /// Local variables, formal parameters of a device function, and parameters for calls.
+    /// Local variables, the formal parameters of a device function, and the parameters of calls.
     pub frame: Vec<FrameVar>,
-    /// Labels of instructions.
+    /// Labels of instructions, in no particular order.
     pub labels: Vec<Label>,
-    /// `.branchtargets`.
+    /// The `.branchtargets` lists.
     pub tables: Vec<Vec<LabelId>>,
-    /// `.callprototype` and `.calltargets` (for the latter, the first target's own signature).
+    /// The `.callprototype` and `.calltargets` signatures; of the latter, that of the first target.
     pub prototypes: Vec<Prototype>,
-    /// Instructions in text order.
+    /// In text order.
     pub insts: Vec<Instruction>,
 }
 
-/// A register.
 #[derive(Debug, Clone)]
 pub struct Register {
-    /// Its name.
     pub name: String,
-    /// Its type.
     pub ty: RegTy,
 }
 
-/// A piece of the function's frame in local memory.
+/// A part of the function's frame in local memory.
 #[derive(Debug, Clone)]
 pub struct FrameVar {
-    /// Its name.
     pub name: String,
-    /// Bytes.
     pub bytes: u32,
-    /// Alignment.
     pub align: u32,
-    /// What it is for.
     pub kind: FrameKind,
 }
 
-/// Why a frame variable exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FrameKind {
-    /// `.local` variable.
+    /// A `.local` variable.
     Local,
-    /// `.param` variable inside a body, for calls.
+    /// A `.param` variable inside a body, which a call passes.
     CallParam,
-    /// Formal parameter (index) of this device function.
+    /// A formal parameter of this device function, by index.
     Param(u32),
-    /// Formal result (index) of this device function.
+    /// A formal result of this device function, by index.
     Return(u32),
 }
 
-/// A label; `target` is the index of the next instruction (may equal the number of instructions).
+/// A label in a body.
 #[derive(Debug, Clone)]
 pub struct Label {
-    /// Its name.
     pub name: String,
-    /// Next instruction.
+    /// Index of the next instruction; the number of instructions if there is none.
     pub target: u32,
-    /// Where.
-    pub span: Span,
 }
 
 /// The signature of an indirect call.
 #[derive(Debug, Clone)]
 pub struct Prototype {
-    /// Results: (bytes, align).
+    /// (bytes, align) of each result.
     pub returns: Vec<(u32, u32)>,
-    /// Parameters: (bytes, align).
+    /// (bytes, align) of each parameter.
     pub params: Vec<(u32, u32)>,
 }
 
 /// `@!p opcode.modifiers operands;`
 #[derive(Debug, Clone)]
 pub struct Instruction {
-    /// Guard register and whether it is negated.
+    /// The guard, and whether it is negated.
     pub guard: Option<(RegId, bool)>,
-    /// `ld.global.v2.f32` as `["ld", "global", "v2", "f32"]`. (`::` stays inside a part: `shared::cta`, `L1::no_allocate`.)
+    /// `ld.global.v2.f32` as `["ld", "global", "v2", "f32"]`. `shared::cta` is one word.
     pub opcode: Vec<Word>,
-    /// Operands, comma-separated.
     pub operands: Vec<Operand>,
     /// The whole instruction without guard and semicolon.
     pub span: Span,
-    /// `.loc` in force.
+    /// The `.loc` in force.
     pub line: Option<Line>,
-    /// `.pragma "warploom.lock …"` in front of it.
+    /// From `.pragma "warploom.lock …"` in front of the instruction.
     pub lock_note: Option<LockNote>,
-    /// Where `.pragma "warploom.sib"` stands in front of it.
+    /// The span of `.pragma "warploom.sib"` in front of the instruction.
     pub spin_note: Option<Span>,
 }
 
-/// A piece of an opcode.
+/// A word of an opcode.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
-    /// Text without the dot.
+    /// Without the dot.
     pub text: String,
-    /// Where.
     pub span: Span,
 }
 
-/// An operand and its place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Operand {
-    /// What.
     pub kind: OperandKind,
-    /// Where.
     pub span: Span,
 }
 
-/// What an operand is.
 #[derive(Debug, Clone, PartialEq)]
 pub enum OperandKind {
-    /// A register.
     Reg(RegId),
     /// `!p`
     Not(RegId),
-    /// An integer constant expression, evaluated to 64 bits (signed results in two's complement).
+    /// The 64-bit value of an integer constant expression, in two's complement if signed.
     Int(u64),
     /// `0f3F800000`
     F32(u32),
     /// `0d3FF0000000000000` or a decimal float literal.
     F64(u64),
-    /// `%tid.x`, without resolution of which (the name with its component).
+    /// `%tid.x`: the name of a special register with its component, if it has one.
     Special(String),
-    /// The address of a variable of the module (plus bytes).
+    /// The address of a module variable, plus bytes.
     Var(VarId, i64),
-    /// The address of a frame variable (plus bytes).
+    /// The address of a frame variable, plus bytes.
     Frame(FrameId, i64),
-    /// The address of a kernel parameter (index, plus bytes).
+    /// The address of a kernel parameter, by index, plus bytes.
     Param(u32, i64),
-    /// A function.
     Func(FuncId),
-    /// A label.
     Label(LabelId),
     /// A `.branchtargets` list.
     Table(TableId),
@@ -236,7 +207,7 @@ pub enum OperandKind {
     Vector(Vec<Operand>),
     /// `p|q`
     Pair(Box<Operand>, Box<Operand>),
-    /// `(a, b, …)`: the lists of a call. Empty lists are kept.
+    /// `(a, b, …)`: a list of results or arguments of a call. Empty lists are kept.
     List(Vec<Operand>),
     /// `_`
     Sink,

@@ -1,4 +1,4 @@
-//! Every PTX text of the repository, from many compilers, parses and resolves.
+//! Every PTX file of the repository, from many compilers, parses and resolves.
 
 mod common;
 

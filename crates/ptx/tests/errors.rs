@@ -1,8 +1,8 @@
-//! What a user sees for each kind of mistake, compared whole.
+//! The rendered message for each kind of mistake, compared whole.
 
 use std::fmt::Write as _;
 
-/// The rendered errors of several texts, each after its name.
+/// The rendered errors of several texts, each under its name.
 fn render(cases: &[(&str, &str)]) -> String {
     let mut out = String::new();
     for (name, text) in cases {
@@ -21,7 +21,7 @@ fn check(found: String) {
     insta::with_settings!({omit_expression => true}, { insta::assert_snapshot!(name, found) });
 }
 
-/// Puts items behind the directives that every module needs.
+/// Puts items after the directives that every module needs.
 fn modules(cases: &[(&str, &str)]) -> String {
     let texts: Vec<_> = cases
         .iter()

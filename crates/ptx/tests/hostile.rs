@@ -1,4 +1,4 @@
-//! Texts made to hurt: each must end in a module or an error, soon, and without memory that the text does not pay for.
+//! Hostile texts: each must give a module or an error quickly, with memory in proportion to the text.
 
 use warploom_ptx::{LoadError, resolve_text, resolved};
 
@@ -117,7 +117,7 @@ fn sizes() {
 
 #[test]
 fn many_names() {
-    // Unknown names are compared with known ones, though not for ever.
+    // Unknown names are compared with known ones, but only a bounded number of times.
     let declared: String = (0..50_000).map(|i| format!(".reg .b32 name{i};\n")).collect();
     let used: String = (0..50_000).map(|i| format!("mov.u32 nmae{i}, 1;\n")).collect();
     assert!(message(&format!(".entry k() {{ {declared} {used} }}")).starts_with("unknown"));

@@ -1,5 +1,5 @@
-//! The fuzzer's entry, run over damaged copies of every PTX text of the repository: whatever the damage, loading ends
-//! in a module or an error. The damage is the same in every run.
+//! The fuzz target's entry point, run on damaged copies of every PTX file of the repository. Loading must give a module
+//! or an error, never a panic. The damage is the same in every run.
 
 mod common;
 
@@ -24,7 +24,7 @@ impl Random {
     }
 }
 
-/// Fragments that mean something to the grammar.
+/// Fragments that have a meaning in the grammar.
 const WORDS: &[&str] = &[
     "{",
     "}",
@@ -104,7 +104,7 @@ fn mutate(text: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
                 bytes.splice(at, piece.iter().copied());
             }
             6 => {
-                // A number becomes another one.
+                // Change a digit.
                 let at = random.below(len);
                 if let Some(digit) = bytes[at..].iter().position(u8::is_ascii_digit) {
                     bytes[at + digit] = b'0' + random.below(10) as u8;
@@ -123,7 +123,7 @@ fn mutate(text: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
 #[test]
 fn damaged_texts_load_or_fail() {
     let files = common::ptx_files();
-    // Bounded in bytes as well, so that the test takes as long with large kernels as with small ones.
+    // Bounded in bytes, so that the test takes equally long with large kernels and with small ones.
     let texts: Vec<Vec<u8>> =
         files.iter().map(|f| std::fs::read(f).unwrap()).filter(|t| t.len() < 64 << 10).collect();
     let mut random = Random(0x5EED);
@@ -143,6 +143,6 @@ fn damaged_texts_load_or_fail() {
             }
         }
     }
-    // Both happen, or the damage is not the right kind.
+    // If one of them never happens, the damage is of the wrong kind.
     assert!(texts.is_empty() || (loaded > 50 && refused > 50), "{loaded} loaded, {refused} refused");
 }

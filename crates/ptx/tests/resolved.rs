@@ -1,4 +1,4 @@
-//! What resolution makes of small texts, in a short notation of its own.
+//! The resolved form of small texts, in a short notation.
 
 use std::fmt::Write as _;
 

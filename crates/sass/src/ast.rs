@@ -59,12 +59,7 @@ pub(crate) enum Term<'t> {
     /// `c[0x0][0x20]`
     Bank(u64, Box<Sum<'t>>),
     /// `&name+0x4`, `generic(&name)+0x4`
-    Address {
-        name: &'t str,
-        /// What is added.
-        offset: i64,
-        generic: bool,
-    },
+    Address { name: &'t str, offset: i64, generic: bool },
     /// `{R4, R7}`
     List(Vec<Spanned<Term<'t>>>),
     /// `IN 0x0 0x10 4`: bytes that a call copies from its caller's frame to its callee's, or back (`OUT`).
@@ -80,6 +75,5 @@ pub(crate) enum Term<'t> {
 pub(crate) struct Sum<'t> {
     /// A register, a number, a symbol or a parameter's name.
     pub base: Spanned<Term<'t>>,
-    /// What is added.
     pub offset: i64,
 }

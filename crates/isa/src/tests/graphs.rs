@@ -177,7 +177,7 @@ fn branches_meet_at_the_immediate_post_dominator() {
     assert_eq!(meets(vec![bra(2).when(0), ret(), ret()], 0), Pc::RETURN);
     // The lanes that leave a loop meet after its latch.
     assert_eq!(meets(vec![op(Op::Nop), bra(0).when(0), op(Op::Nop), ret()], 1), Pc(2));
-    // A table.
+    // A branch table.
     let table = vec![Inst::new(Op::Brx, Dst::None, &[r(0), imm(0)]), bra(3), bra(3), ret()];
     let switch = Body { tables: vec![vec![Pc(1), Pc(2)]], ..body(1, &[], 0, table) };
     assert_eq!(link::prepare(&switch, false).body.insts[0].reconvergence(), Some(Pc(3)));

@@ -1,7 +1,7 @@
-//! Addresses of memory instructions: state space, base and offset.
+//! Addresses of memory instructions: state space, base and offset. Start at [`Builder::address`].
 //!
-//! Shared, local, constant and parameter addresses fit in 32 bits, so their base may be a register of either width.
-//! Global and generic bases are made as wide as the module's addresses.
+//! Shared, local, constant and parameter addresses fit in 32 bits, so their base register may have either width.
+//! Global and generic bases are converted to the module's address width.
 
 use isa::{Clamp, Cvt, Op, Operand, Round, Space, Symbol, Ty, Width};
 use warploom_isa as isa;
@@ -12,12 +12,12 @@ use super::{Builder, Result, Slot};
 use crate::diag::Diagnostic;
 use crate::resolved::{self, Base, FrameKind, OperandKind};
 
-/// The state space a text names.
+/// A state space as the text names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
-    /// None named, or one of the machine's own.
+    /// One of the machine's spaces; generic if none is named.
     In(Space),
-    /// `.param` in whichever meaning fits the address.
+    /// `.param`: of the kernel or of a device function, whichever the address belongs to.
     Param,
     /// `.param::entry`
     KernelParam,
@@ -25,14 +25,14 @@ pub(super) enum Place {
     FunctionParam,
 }
 
-/// An address taken apart.
+/// An address split into base and offset.
 #[derive(Clone, Copy)]
 pub(super) struct Address {
     pub(super) space: Space,
     pub(super) base: Operand,
     /// Always an `Imm`.
     pub(super) offset: Operand,
-    /// Width of the base, in bits.
+    /// Width of the base.
     bits: u32,
 }
 
@@ -47,25 +47,24 @@ const PLACES: &[(&str, Place)] = &[
     ("param::func", Place::FunctionParam),
 ];
 
-/// Takes the state space, if one is named.
+/// Takes the state space from the opcode, if one is named.
 pub(super) fn place(oc: &mut Opcode<'_>) -> Option<Place> {
     oc.pick(PLACES)
 }
 
-/// Takes the state space; generic if none is named.
+/// Takes the state space from the opcode; generic if none is named.
 pub(super) fn place_or_generic(oc: &mut Opcode<'_>) -> Place {
     place(oc).unwrap_or(Place::In(Space::Generic))
 }
 
 impl Address {
-    /// Whether the base is a 64-bit value.
     pub(super) fn is_wide(self) -> bool {
         self.bits == 64
     }
 }
 
 impl Builder<'_> {
-    /// The machine's space for a place, when the address itself does not say more: parameters of device functions
+    /// The machine's space for a place, if the address itself does not determine it. Parameters of device functions
     /// are local memory.
     pub(super) fn space_of(&self, place: Place) -> Space {
         match place {
@@ -200,7 +199,7 @@ impl Builder<'_> {
         self.value(Op::IAdd(address_type(bits), Clamp::None), address_width(bits), &[base, offset])
     }
 
-    /// An address as one value of the given width, for instructions without an offset of their own.
+    /// An address as one value of the given width, for instructions without an offset operand.
     pub(super) fn whole(&mut self, address: Address, bits: u32) -> Operand {
         let offset = match address.offset {
             Operand::Imm(offset) => i64::from(offset as i32),
@@ -219,7 +218,7 @@ impl Builder<'_> {
         if offset == 0 { base } else { self.add_offset(base, offset, bits) }
     }
 
-    /// An address that must lie in shared memory; a generic one is brought there.
+    /// An address that must lie in shared memory. A generic one is converted.
     pub(super) fn shared_address(&mut self, op: &resolved::Operand, place: Option<Place>) -> Result<Address> {
         let address = self.address(op, place.unwrap_or(Place::In(Space::Generic)))?;
         match address.space {
@@ -235,17 +234,18 @@ impl Builder<'_> {
     }
 }
 
-/// The register width of an address of so many bits.
+/// The register width of an address.
 fn address_width(bits: u32) -> Width {
     if bits == 64 { Width::Two } else { Width::One }
 }
 
-/// An extension to a wider type, which is exact.
+/// An exact conversion to a wider type.
 pub(super) fn extend(from: Ty, to: Ty) -> Cvt {
     Cvt { to, from, round: Round::Rn, integral: false, ftz: false, clamp: Clamp::None }
 }
 
-/// What of an offset goes to the base because it does not fit in a signed 32-bit immediate, and the rest.
+/// Splits an offset into a part to add to the base and an immediate. An offset beyond a signed 32-bit immediate goes
+/// to the base.
 fn split(offset: i64) -> (i64, Operand) {
     match i32::try_from(offset) {
         Ok(small) => (0, Operand::Imm(small as u32)),

@@ -1,4 +1,4 @@
-//! Integer arithmetic, and the entry to `add`, `sub`, `mul`, `mad`, `div`, `abs` and `neg` of any type.
+//! Integer arithmetic, and the entry points of `add`, `sub`, `mul`, `mad`, `div`, `abs` and `neg` for all types.
 
 use isa::{Clamp, Dst, Op, Operand, Part, Ty};
 use warploom_isa as isa;
@@ -15,12 +15,12 @@ const SIGNED: &[Ty] = &[Ty::S16, Ty::S32, Ty::S64];
 const PARTS: &[(&str, Part)] = &[("lo", Part::Lo), ("hi", Part::Hi), ("wide", Part::Wide)];
 const HALVES: &[(&str, Part)] = &[("lo", Part::Lo), ("hi", Part::Hi)];
 
-/// Whether the opcode's type is a floating-point one; `f32x2` counts.
+/// Whether the opcode's type is floating-point, including `f32x2`.
 fn is_float(oc: &mut Opcode<'_>) -> bool {
     oc.peek_type().map_or_else(|| oc.peek("f32x2"), Ty::is_float)
 }
 
-/// `.sat`, which only some types have.
+/// Takes `.sat`, if the type allows it.
 fn saturation(oc: &mut Opcode<'_>, allowed: &[Ty]) -> Clamp {
     match oc.peek_type() {
         Some(ty) if allowed.contains(&ty) && oc.has("sat") => Clamp::Sat,
@@ -86,7 +86,7 @@ pub(super) fn subc(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     carry_chain(b, oc, Op::SubBorrow, true, out)
 }
 
-/// The unsigned type of the same width: a carry does not depend on signs.
+/// The unsigned type of the same width: a carry does not depend on signedness.
 fn unsigned(ty: Ty) -> Ty {
     if ty.is_wide() { Ty::U64 } else { Ty::U32 }
 }
@@ -114,7 +114,7 @@ fn carry_chain(
     Ok(())
 }
 
-/// The type with twice the width, where `.wide` may be used.
+/// The result type of `.wide`: twice the width.
 fn doubled(oc: &Opcode<'_>, ty: Ty) -> Result<Ty> {
     match ty {
         Ty::U16 => Ok(Ty::U32),

@@ -29,14 +29,15 @@ pub(super) fn cp(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     Ok(())
 }
 
-/// Copies that no group holds yet are waited for too.
+/// Waits for all copies, including those that are not in a group yet.
 fn wait_all(b: &mut Builder<'_>) {
     b.emit(Op::CpAsyncCommit, Dst::None, &[]);
     b.emit(Op::CpAsyncWait, Dst::None, &[Operand::Imm(0)]);
 }
 
-/// `cp.async.mbarrier.arrive[.noinc]…b64 [bar]`: the thread's copies arrive at the barrier when they are done. Here
-/// the thread waits for them at once. Without `.noinc` the pending count first grows by the one that then arrives.
+/// `cp.async.mbarrier.arrive[.noinc]…b64 [bar]`: the thread's copies arrive at the barrier when they complete. Here
+/// the thread waits for them immediately. Without `.noinc` the pending count is first incremented and then
+/// decremented by the arrival, so there is nothing to emit.
 fn mbarrier_arrive(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     oc.need(&[("arrive", ())])?;
     let arrives = oc.has("noinc");
@@ -108,7 +109,7 @@ pub(super) fn mbarrier(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     }
     let place = place(oc);
     if !matches!(verb, MbarrierOp::Init | MbarrierOp::Inval) {
-        // Shared memory is in order within an SM: the stated order adds nothing.
+        // Shared memory is in order within an SM, so the stated order has no effect.
         oc.pick(&[("relaxed", ()), ("acquire", ()), ("release", ())]);
         oc.pick(&[("cta", ()), ("cluster", ())]);
     }
@@ -153,7 +154,7 @@ fn arrive(b: &mut Builder<'_>, oc: &mut Opcode<'_>, verb: MbarrierOp, place: Opt
     Ok(())
 }
 
-/// `mbarrier.test_wait[.parity]… p, [bar], state`, and `try_wait` with an optional time limit. Both answer at once.
+/// `mbarrier.test_wait[.parity]… p, [bar], state`, and `try_wait` with an optional time limit. Neither blocks.
 fn wait(b: &mut Builder<'_>, oc: &mut Opcode<'_>, place: Option<Place>) -> Result {
     let parity = oc.has("parity");
     let most = if oc.has_verb("try_wait") { 4 } else { 3 };

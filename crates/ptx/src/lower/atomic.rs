@@ -28,7 +28,7 @@ const ORDERS: &[(&str, Order)] = &[
     ("acq_rel", Order::AcqRel),
 ];
 
-/// The types an operation works on.
+/// The types that an operation accepts.
 fn types(op: AtomOp) -> &'static [Ty] {
     match op {
         AtomOp::Add => {

@@ -1,5 +1,5 @@
-//! `call`: arguments and results move between the frames of caller and callee; `vprintf` and `__assertfail` are the
-//! machine's own.
+//! `call`: copies arguments and results between the frames of caller and callee. `vprintf` and `__assertfail` are
+//! operations of the machine.
 
 use isa::{CallSite, Callee, Dst, FrameCopy, FuncId, Op, Operand, Reg, Ty, Width};
 use warploom_isa as isa;
@@ -10,14 +10,14 @@ use super::operand::{Fit, address_type};
 use super::{Builder, Result, Slot};
 use crate::resolved::{self, OperandKind};
 
-/// Size and place of one formal.
+/// Size and place of a formal parameter or result.
 struct Formal {
     bytes: u32,
     align: u32,
     offset: u32,
 }
 
-/// The pieces of a call as written.
+/// The operands of a call.
 struct Parts<'i> {
     results: &'i [resolved::Operand],
     callee: &'i resolved::Operand,
@@ -111,7 +111,7 @@ fn finish(
     params: &[Formal],
 ) -> Result {
     count(b, parts, "argument", parts.arguments, params.len())?;
-    // A call may leave the results out.
+    // A call may omit the results.
     if !parts.results.is_empty() {
         count(b, parts, "result", parts.results, returns.len())?;
     }
@@ -161,7 +161,7 @@ fn count(
     Err(b.at(parts.callee, message))
 }
 
-/// The place of a `.param` variable that is passed.
+/// The frame offset of a `.param` variable that is passed.
 fn frame_piece(b: &Builder<'_>, actual: &resolved::Operand, formal: &Formal) -> Result<u32> {
     let OperandKind::Frame(id, offset) = actual.kind else { return Ok(0) };
     let have = b.body.frame[id.0 as usize].bytes;
@@ -195,7 +195,7 @@ fn result_register(b: &Builder<'_>, actual: &resolved::Operand, formal: &Formal)
     }
 }
 
-/// The type a register is passed as: its own bits, if the formal has as many.
+/// The type in which a register is passed: plain bits of the formal's size.
 fn bits_type(b: &Builder<'_>, actual: &resolved::Operand, formal: &Formal) -> Result<Ty> {
     if let OperandKind::Reg(r) = actual.kind
         && matches!(b.slots[r.0 as usize], Slot::Pred(_))
@@ -215,7 +215,7 @@ fn bits_type(b: &Builder<'_>, actual: &resolved::Operand, formal: &Formal) -> Re
 }
 
 impl Builder<'_> {
-    /// Whether a function has code here.
+    /// Refuses a function without a body.
     pub(super) fn callable(&self, op: &resolved::Operand, id: FuncId) -> Result {
         let function = &self.cx.module.functions[id.index()];
         if function.body.is_some() {

@@ -7,7 +7,7 @@ use super::opcode::Opcode;
 use super::{Builder, Result};
 use crate::resolved;
 
-/// A comparison as PTX spells it, and whether it is one of the unsigned spellings.
+/// PTX's names of comparisons, and whether the name is for unsigned integers.
 const COMPARISONS: &[(&str, (Cmp, bool))] = &[
     ("eq", (Cmp::Eq, false)),
     ("ne", (Cmp::Ne, false)),
@@ -49,7 +49,7 @@ const COMPARABLE: &[Ty] = &[
     Ty::F64,
 ];
 
-/// The comparison for a type of source, after checking that the type has it.
+/// The comparison, after checking that the source type has it.
 fn comparison(oc: &Opcode<'_>, (cmp, unsigned): (Cmp, bool), ty: Ty) -> Result<Cmp> {
     let ordering = matches!(cmp, Cmp::Lt | Cmp::Le | Cmp::Gt | Cmp::Ge);
     let with_nan = !ordering && !matches!(cmp, Cmp::Eq | Cmp::Ne);

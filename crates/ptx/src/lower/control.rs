@@ -1,4 +1,4 @@
-//! Branches, ends and instructions that change nothing the model shows.
+//! Branches, exits, traps, and instructions without effect in the model.
 
 use isa::{Dst, Op, Operand, Pc, Ty};
 use warploom_isa as isa;
@@ -7,7 +7,7 @@ use super::opcode::Opcode;
 use super::{Builder, Result};
 use crate::resolved::OperandKind;
 
-/// Where divergent lanes meet again is found later.
+/// Linking sets the reconvergence point later.
 const RECONVERGENCE_UNKNOWN: Operand = Operand::Imm(Pc::RETURN.0);
 
 pub(super) fn bra(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
@@ -53,7 +53,7 @@ pub(super) fn exit(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     bare(b, oc, Op::Exit)
 }
 
-/// `trap`, and `brkpt`, which is one where no debugger listens.
+/// `trap`, and `brkpt`, which traps without a debugger.
 pub(super) fn trap(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     bare(b, oc, Op::Trap)
 }
@@ -66,13 +66,13 @@ pub(super) fn pmevent(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     Ok(())
 }
 
-/// One launch at a time: dependents wait for the whole grid anyway.
+/// No effect: launches run one at a time, so dependents wait for the whole grid anyway.
 pub(super) fn griddepcontrol(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     oc.need(&[("launch_dependents", ()), ("wait", ())])?;
     bare(b, oc, Op::Nop)
 }
 
-/// Registers are given at launch and stay.
+/// No effect: registers are allocated at launch for good.
 pub(super) fn setmaxnreg(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     oc.need(&[("inc", ()), ("dec", ())])?;
     oc.need(&[("sync", ())])?;

@@ -24,7 +24,7 @@ const CONVERTIBLE: &[Ty] = &[
     Ty::F64,
 ];
 
-/// Rounding to an integer, and of a result.
+/// Rounding to an integral value.
 const INTEGRAL: &[(&str, Round)] =
     &[("rni", Round::Rn), ("rzi", Round::Rz), ("rmi", Round::Rm), ("rpi", Round::Rp)];
 const ROUNDS: &[(&str, Round)] =
@@ -66,13 +66,13 @@ pub(super) fn cvt(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
         },
         (true, true) if to.bits() > from.bits() => match (integral, round) {
             (None, None) => Round::Rn,
-            // Allowed, without effect.
+            // Allowed, but without effect.
             (None, Some(round)) if from == Ty::BF16 => round,
             _ => return Err(oc.error(format!("`{}` is exact: it has no rounding", oc.name()))),
         },
         _ => match (integral, round) {
             (None, Some(round)) => round,
-            // PTX 1.x texts leave the rounding to nearest out.
+            // PTX 1.x may omit rounding to nearest.
             (None, None) if b.cx.before(1, 5) => Round::Rn,
             _ => {
                 return Err(
@@ -85,7 +85,7 @@ pub(super) fn cvt(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     convert(b, d, a, Cvt { to, from, round, integral, ftz, clamp })
 }
 
-/// Emits a conversion. A destination wider than the type gets the result extended to all of its bits.
+/// Emits a conversion. If the destination is wider than the type, the result is extended to its width.
 fn convert(b: &mut Builder<'_>, d: &resolved::Operand, a: &resolved::Operand, cvt: Cvt) -> Result {
     let OperandKind::Reg(reg) = d.kind else {
         b.dst(d, cvt.to)?;
@@ -100,7 +100,7 @@ fn convert(b: &mut Builder<'_>, d: &resolved::Operand, a: &resolved::Operand, cv
     let wide = integer(declared.bits(), cvt.to.is_signed());
     let truncates = !cvt.from.is_float() && cvt.clamp == Clamp::None;
     if truncates && cvt.from.bits() >= cvt.to.bits() {
-        // Only the low bits count: one extension from the narrow type does it.
+        // Only the low bits count: one extension from the narrow type is enough.
         b.emit(Op::Cvt(extend(cvt.to, wide)), Dst::Reg(dst), &[a]);
     } else {
         let narrow = b.fresh_for(cvt.to);
@@ -154,7 +154,7 @@ fn cvt_pack(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     Ok(())
 }
 
-/// The space of an address instruction; generic is none.
+/// The state space of an address instruction, which must be stated.
 fn window(b: &Builder<'_>, oc: &mut Opcode<'_>) -> Result<Space> {
     match address::place(oc) {
         Some(place) => Ok(b.space_of(place)),
@@ -172,7 +172,7 @@ pub(super) fn cvta(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     let space = window(b, oc)?;
     let [d, a] = oc.operands()?;
     let dst = b.dst(d, ty)?;
-    // A formal parameter of a device function, or one of its calls, lives in the frame.
+    // A parameter of a device function, or of a call, is in the frame.
     let space = match a.kind {
         OperandKind::Frame(..) => Space::Local,
         _ => space,

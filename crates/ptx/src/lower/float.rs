@@ -1,4 +1,4 @@
-//! Floating-point arithmetic of all precisions.
+//! Floating-point arithmetic in all precisions.
 
 use isa::{Approx, Clamp, FloatMode, Op, Round, TestKind, Ty, Width};
 use warploom_isa as isa;
@@ -15,7 +15,7 @@ const ROUNDS: &[(&str, Round)] =
     &[("rn", Round::Rn), ("rz", Round::Rz), ("rm", Round::Rm), ("rp", Round::Rp)];
 const NEAREST: &[(&str, Round)] = &[("rn", Round::Rn)];
 
-/// The roundings a type has.
+/// The roundings that a type has.
 fn rounds(ty: Option<Ty>) -> &'static [(&'static str, Round)] {
     match ty {
         Some(Ty::F32 | Ty::F64) | None => ROUNDS,
@@ -23,7 +23,7 @@ fn rounds(ty: Option<Ty>) -> &'static [(&'static str, Round)] {
     }
 }
 
-/// `.ftz` where the type has it. Chips before sm_20 always flush.
+/// Takes `.ftz`, if the type has it. Chips before sm_20 always flush f32.
 fn flush(b: &Builder<'_>, oc: &mut Opcode<'_>, types: &[Ty]) -> bool {
     match oc.peek_type() {
         Some(ty) if types.contains(&ty) => oc.has("ftz") || ty == Ty::F32 && b.flushes(),
@@ -32,12 +32,12 @@ fn flush(b: &Builder<'_>, oc: &mut Opcode<'_>, types: &[Ty]) -> bool {
 }
 
 impl Builder<'_> {
-    /// Whether the target has no f32 subnormals.
+    /// Whether the target flushes all f32 subnormals.
     pub(super) fn flushes(&self) -> bool {
         (1..20).contains(&self.cx.sm)
     }
 
-    /// Whether opcodes may leave out `.approx` and rounding, as before PTX 1.5.
+    /// Whether opcodes may omit `.approx` and rounding, as before PTX 1.5.
     fn lenient(&self) -> bool {
         self.cx.before(1, 5)
     }
@@ -67,12 +67,12 @@ pub(super) fn add(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     binary(b, oc, ty, Op::FAdd(ty, mode))
 }
 
-/// The type of inputs that are narrower than the result: `add.f32.f16 d, a, c`.
+/// The type of inputs narrower than the result: `add.f32.f16 d, a, c`.
 fn narrow_inputs(oc: &mut Opcode<'_>, ty: Ty) -> Option<Ty> {
     if ty == Ty::F32 { oc.pick(&[("f16", Ty::F16), ("bf16", Ty::BF16)]) } else { None }
 }
 
-/// Widens those inputs that are narrow, which is exact, and computes in f32.
+/// Widens the narrow inputs, which is exact, and computes in f32.
 fn mixed(b: &mut Builder<'_>, oc: &Opcode<'_>, narrow: Ty, which: &[bool], op: Op) -> Result {
     let count = which.len() + 1;
     let operands = oc.operands_between(count, count)?;
@@ -136,7 +136,7 @@ pub(super) fn mad(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     ternary(b, oc, ty, Op::FFma(ty, mode))
 }
 
-/// Two f32 in one 64-bit register: each half by itself.
+/// Two f32 in one 64-bit register, computed separately.
 fn packed<const N: usize>(b: &mut Builder<'_>, oc: &mut Opcode<'_>, op: fn(Ty, FloatMode) -> Op) -> Result {
     let round = oc.pick(ROUNDS).unwrap_or(Round::Rn);
     let ftz = oc.has("ftz");
@@ -177,7 +177,7 @@ fn missing(oc: &Opcode<'_>, what: &str) -> crate::diag::Diagnostic {
     error.help("only texts before PTX 1.5 may leave it out")
 }
 
-/// `rcp` and `sqrt`: approximate or rounded.
+/// `rcp` and `sqrt`: approximate or correctly rounded.
 fn rounded_or_approx(b: &mut Builder<'_>, oc: &mut Opcode<'_>, function: Approx, approx: &[Ty]) -> Result {
     let ty = oc.peek_type();
     let ftz = flush(b, oc, SINGLE);

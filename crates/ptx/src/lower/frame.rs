@@ -1,5 +1,5 @@
-//! The frame of a function in local memory: results and parameters first, as every caller lays them out, then local
-//! variables and the parameters of its own calls. A kernel's parameters are not in its frame.
+//! A function's frame in local memory: first results and parameters, in the layout that every caller uses, then local
+//! variables and the parameters of the calls it makes. A kernel's parameters are not in its frame.
 
 use isa::{Access, Dst, Op, Operand, Space, layout_params};
 use warploom_isa as isa;
@@ -12,7 +12,7 @@ use crate::resolved::{self, Formal, FrameKind, FrameVar, Prototype};
 pub(super) struct Layout {
     pub(super) returns: Vec<u32>,
     pub(super) params: Vec<u32>,
-    /// Bytes of all of them.
+    /// Total size.
     pub(super) bytes: u32,
 }
 
@@ -23,19 +23,17 @@ impl Layout {
         Layout { returns: offsets, params, bytes }
     }
 
-    /// Of a function's own formals.
     pub(super) fn of_function(function: &resolved::Function) -> Self {
         let sizes = |formals: &[Formal]| formals.iter().map(|f| (f.bytes, f.align)).collect::<Vec<_>>();
         Layout::new(&sizes(&function.returns), &sizes(&function.params))
     }
 
-    /// Of an indirect call's prototype.
     pub(super) fn of_prototype(prototype: &Prototype) -> Self {
         Layout::new(&prototype.returns, &prototype.params)
     }
 }
 
-/// Places every frame variable; sets the frame's size, alignment and names.
+/// Places every frame variable and returns their offsets. Sets the frame's size, alignment and names.
 pub(super) fn lay_out(
     function: &resolved::Function,
     body: &resolved::Body,
@@ -68,7 +66,7 @@ fn place(var: &FrameVar, out: &mut isa::Body) -> u32 {
 }
 
 impl Builder<'_> {
-    /// A new piece of the frame without a name.
+    /// A new unnamed part of the frame.
     pub(super) fn frame_slot(&mut self, bytes: u32, align: u32) -> u32 {
         let align = align.max(1);
         let offset = self.out.frame_bytes.next_multiple_of(align);
@@ -77,19 +75,17 @@ impl Builder<'_> {
         offset
     }
 
-    /// Loads a register from the frame.
     pub(super) fn load_frame(&mut self, reg: isa::Reg, ty: isa::Ty, offset: u32) {
         let op = Op::Ld { access: Access::plain(Space::Local, ty), wide: ty.is_wide() };
         self.emit(op, Dst::Reg(reg), &[Operand::Frame, Operand::Imm(offset)]);
     }
 
-    /// Stores a value into the frame.
     pub(super) fn store_frame(&mut self, value: Operand, ty: isa::Ty, offset: u32) {
         let op = Op::St(Access::plain(Space::Local, ty));
         self.emit(op, Dst::None, &[Operand::Frame, Operand::Imm(offset), value]);
     }
 
-    /// `.reg` parameters arrive in the frame; the body wants them in registers.
+    /// Loads `.reg` parameters, which are passed in the frame, into their registers.
     pub(super) fn prologue(&mut self) -> Result {
         for (formal, &offset) in self.function.params.iter().zip(&self.layout.params) {
             if let Some((reg, ty)) = self.formal_register(formal)? {
@@ -102,7 +98,7 @@ impl Builder<'_> {
         Ok(())
     }
 
-    /// `.reg` results leave through the frame.
+    /// Stores `.reg` results, which are returned in the frame.
     pub(super) fn epilogue(&mut self) {
         for (formal, &offset) in self.function.returns.iter().zip(&self.layout.returns) {
             if let Ok(Some((reg, ty))) = self.formal_register(formal) {

@@ -1,4 +1,4 @@
-//! Loads and stores of shared memory that take and free lock bits.
+//! `wl.ldslk` and `wl.stsul`: loads and stores of shared memory that take and free lock bits.
 
 use isa::{Access, Cache, Dst, Op, Order, Scope, Space, Ty};
 use warploom_isa as isa;
@@ -10,7 +10,7 @@ use crate::resolved;
 
 const LOCKABLE: &[Ty] = &[Ty::B32, Ty::U32, Ty::S32, Ty::F32, Ty::B64, Ty::U64, Ty::S64, Ty::F64];
 
-/// `wl.ldslk[.shared].type d[|p], [a]`: d is the word, p whether its lock bit was taken.
+/// `wl.ldslk[.shared].type d[|p], [a]`: d is the word, p whether this lane took its lock bit.
 pub(super) fn ldslk(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     let (place, ty) = (place_or_generic(oc), oc.ty(LOCKABLE)?);
     let [results, address] = oc.operands()?;

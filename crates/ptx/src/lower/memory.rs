@@ -1,4 +1,4 @@
-//! Loads, stores and hints about them.
+//! Loads, stores and cache hints.
 
 use isa::{Access, Cache, Dst, Op, Operand, Order, Scope, Space, Ty, VecId};
 use warploom_isa as isa;
@@ -41,7 +41,7 @@ const LOAD_CACHES: &[(&str, Cache)] = &[
 const STORE_CACHES: &[(&str, Cache)] =
     &[("wb", Cache::All), ("cg", Cache::Cg), ("cs", Cache::Cs), ("wt", Cache::Cv)];
 
-/// Hints about caches that nothing depends on.
+/// Cache hints, which have no effect in the model.
 fn is_hint(word: &str) -> bool {
     matches!(
         word,
@@ -59,13 +59,13 @@ fn is_hint(word: &str) -> bool {
     )
 }
 
-/// Takes the hints. Returns whether a cache policy follows the operands.
+/// Takes the cache hints from the opcode. Returns whether a cache policy follows the operands.
 pub(super) fn hints(oc: &mut Opcode<'_>) -> bool {
     oc.ignore(is_hint);
     oc.has("L2::cache_hint")
 }
 
-/// Order and scope of a load or store; `strong` are the orders it may have besides the common ones.
+/// Order and scope of a load or store. `strong` is the order that only loads or only stores have.
 fn order(oc: &mut Opcode<'_>, strong: (&str, Order)) -> Result<(Order, Scope)> {
     if oc.has("weak") {
         return Ok((Order::Weak, Scope::Sys));
@@ -81,7 +81,7 @@ fn order(oc: &mut Opcode<'_>, strong: (&str, Order)) -> Result<(Order, Scope)> {
     }
 }
 
-/// The parts of a load or store that are in its opcode, its operands without the cache policy.
+/// A load or store: what its opcode states, and its operands without the cache policy.
 struct Form<'i> {
     place: Place,
     access: Access,
@@ -102,7 +102,7 @@ fn form<'i>(
     }
     let mut cache = stated.unwrap_or(Cache::All);
     if cache == Cache::Nc || caches.contains(&("nc", Cache::Nc)) && oc.has("nc") {
-        // `.ca.nc` and its like: the path counts.
+        // In `.ca.nc` only the path matters.
         oc.pick(caches);
         cache = Cache::Nc;
         if place != Place::In(Space::Global) {
@@ -120,7 +120,7 @@ fn form<'i>(
     Ok(Form { place, access, operands })
 }
 
-/// So many operands, and after them a cache policy, which is checked and forgotten.
+/// `count` operands. The cache policy after them is checked and dropped.
 pub(super) fn operands_and_policy<'i>(
     b: &mut Builder<'_>,
     oc: &Opcode<'i>,
@@ -140,7 +140,7 @@ pub(super) fn ld(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     load(b, form)
 }
 
-/// `ldu`: the address is the same in all lanes, which the machine finds out by itself.
+/// `ldu` promises that all lanes have the same address. The machine detects that by itself.
 pub(super) fn ldu(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     let form = form(b, oc, ("acquire", Order::Acquire), &[])?;
     load(b, form)
@@ -210,7 +210,6 @@ fn elements<'o>(b: &Builder<'_>, op: &'o resolved::Operand, count: u8) -> Result
 }
 
 impl Builder<'_> {
-    /// A register list.
     pub(super) fn vector(&mut self, list: Vec<Operand>) -> VecId {
         self.out.vectors.push(list);
         VecId(self.out.vectors.len() as u32 - 1)
@@ -250,7 +249,7 @@ fn hint_at(b: &mut Builder<'_>, op: &resolved::Operand, place: Place) -> Result 
     Ok(())
 }
 
-/// `createpolicy.…`: a policy is a hint, and all of them are the same to the machine.
+/// `createpolicy.…`: a policy is a hint without effect, so any value will do.
 pub(super) fn createpolicy(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     let kind = oc.need(&[("fractional", 0), ("range", 1), ("cvt", 2)])?;
     if kind == 2 {

@@ -1,9 +1,9 @@
-//! The last pass: resolved PTX instructions to [`warploom_isa`] instructions over virtual registers.
+//! The last pass: lowers resolved PTX instructions to [`warploom_isa`] instructions over virtual registers.
 //!
-//! `HANDLERS` names the function that lowers each mnemonic; one file holds one family of them. A handler takes the
-//! modifiers it knows from the `Opcode`, asks for its operands (which refuses any modifier left over), checks them
-//! against the instruction's type and emits one or a few instructions. What is refused on purpose, and why, is in
-//! [`crate::families`].
+//! `HANDLERS` lists the function that lowers each mnemonic; there is one file per family. A handler takes the modifiers
+//! it knows from the `Opcode`, asks for the operands (which refuses any modifier left over), checks them against the
+//! instruction's type, and emits one or a few instructions. [`crate::families`] lists what is refused on purpose, and
+//! why.
 
 mod address;
 mod arith;
@@ -36,14 +36,13 @@ use crate::resolved::{self, Instruction, RegTy};
 use frame::Layout;
 use opcode::Opcode;
 
-/// What a handler returns: nothing, or what is wrong with the instruction.
+/// The error is about the instruction being lowered.
 type Result<T = ()> = std::result::Result<T, Diagnostic>;
 
-/// Lowers one instruction.
 type Handler = fn(&mut Builder<'_>, &mut Opcode<'_>) -> Result;
 
-/// Lowers a resolved text.
-pub fn lower(module: resolved::Module) -> std::result::Result<isa::Module, LoadError> {
+/// Lowers a resolved module.
+pub(crate) fn lower(module: resolved::Module) -> std::result::Result<isa::Module, LoadError> {
     let context = Context::new(&module);
     let mut diagnostics = Vec::new();
     let functions = module.functions.iter().zip(&context.layouts);
@@ -61,12 +60,12 @@ pub fn lower(module: resolved::Module) -> std::result::Result<isa::Module, LoadE
     })
 }
 
-/// What every function of the module sees.
+/// What the functions of a module share.
 struct Context<'a> {
     module: &'a resolved::Module,
-    /// `sm_70` as 70; 0 if the target says nothing.
+    /// `sm_70` as 70; 0 if the target has no number.
     sm: u32,
-    /// The frame start of each function.
+    /// The layout of each function's parameters.
     layouts: Vec<Layout>,
 }
 
@@ -82,13 +81,13 @@ impl<'a> Context<'a> {
         Context { module, sm: digits.parse().unwrap_or(0), layouts }
     }
 
-    /// Whether the text is of a version before `major.minor`.
+    /// Whether the text's PTX version is before `major.minor`.
     fn before(&self, major: u32, minor: u32) -> bool {
         self.module.version < (major, minor)
     }
 }
 
-/// What a declared register became.
+/// The lowered form of a declared register.
 #[derive(Clone, Copy)]
 enum Slot {
     Pred(Pred),
@@ -96,7 +95,7 @@ enum Slot {
     B128,
 }
 
-/// One function on its way to [`isa::Body`], and the instruction being lowered.
+/// Builds the [`isa::Body`] of one function, one instruction at a time.
 struct Builder<'a> {
     cx: &'a Context<'a>,
     function: &'a resolved::Function,
@@ -105,20 +104,20 @@ struct Builder<'a> {
     slots: Vec<Slot>,
     /// Offset of each frame variable.
     frame: Vec<u32>,
-    /// Offset of each formal parameter, of a kernel in its buffer, else in the frame.
+    /// Offset of each formal parameter: in the parameter buffer of a kernel, or else in the frame.
     layout: &'a Layout,
     out: isa::Body,
-    /// The carry flag of `.cc`, once it is used.
+    /// The predicate that holds the carry flag of `.cc`, once it is used.
     carry: Option<Pred>,
     guard: Guard,
     origin: Origin,
-    /// Branches whose `src[0]` is still a label's number.
+    /// Branches whose `src[0]` is still a label number.
     branches: Vec<Pc>,
-    /// Branches said to be spin-inducing, and where that is said.
+    /// Branches marked as spin-inducing, and the span of the mark.
     sibs: Vec<(usize, isa::Span)>,
 }
 
-/// An instruction that stands in before the first one and after the last.
+/// A placeholder before the first instruction and after the last.
 static NO_INSTRUCTION: Instruction = Instruction {
     guard: None,
     opcode: Vec::new(),
@@ -221,7 +220,7 @@ impl<'a> Builder<'a> {
                     Slot::Pred(Pred(out.predicates - 1))
                 }
                 RegTy::Scalar(ty) => {
-                    out.registers.push(if ty.is_wide() { Width::Two } else { Width::One });
+                    out.registers.push(Width::of(ty));
                     Slot::Reg(Reg(out.registers.len() as u32 - 1), ty)
                 }
                 RegTy::B128 => Slot::B128,
@@ -245,7 +244,6 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Lowers one instruction.
     fn instruction(&mut self, inst: &'a Instruction) -> Result {
         self.inst = inst;
         self.origin = Origin { span: inst.span, line: inst.line };
@@ -284,29 +282,24 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// The next instruction's index.
     fn here(&self) -> Pc {
         Pc(self.out.insts.len() as u32)
     }
 
-    /// A new 32- or 64-bit register.
     fn fresh(&mut self, width: Width) -> Reg {
         self.out.registers.push(width);
         Reg(self.out.registers.len() as u32 - 1)
     }
 
-    /// A new register for a value of this type.
     fn fresh_for(&mut self, ty: Ty) -> Reg {
-        self.fresh(if ty.is_wide() { Width::Two } else { Width::One })
+        self.fresh(Width::of(ty))
     }
 
-    /// A new predicate.
     fn fresh_pred(&mut self) -> Pred {
         self.out.predicates += 1;
         Pred(self.out.predicates - 1)
     }
 
-    /// The predicate that plays the carry flag.
     fn carry(&mut self) -> Pred {
         match self.carry {
             Some(p) => p,
@@ -346,7 +339,7 @@ impl<'a> Builder<'a> {
         })
     }
 
-    /// Ends the function where the text leaves it open.
+    /// Appends the end of the function, if the text has none.
     fn end(&mut self) {
         self.guard = Guard::Always;
         self.inst = &NO_INSTRUCTION;
@@ -358,7 +351,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Labels become instruction indices.
+    /// Turns labels into instruction indices.
     fn finish(mut self, starts: &[Pc]) -> isa::Body {
         let body = self.body;
         let pc_of = |label: u32| {
@@ -378,13 +371,12 @@ impl<'a> Builder<'a> {
         self.out
     }
 
-    /// The opcode as written, for messages.
+    /// The current opcode as written, for messages.
     fn name(&self) -> String {
         opcode::name(self.inst)
     }
 }
 
-/// The function that lowers a mnemonic.
 fn handler(mnemonic: &str) -> Option<Handler> {
     let at = HANDLERS.binary_search_by_key(&mnemonic, |(name, _)| name).ok()?;
     Some(HANDLERS[at].1)
@@ -396,7 +388,7 @@ pub(crate) fn mnemonics() -> impl Iterator<Item = &'static str> {
     HANDLERS.iter().map(|(name, _)| *name)
 }
 
-/// By first word, sorted.
+/// By first word, sorted for binary search.
 const HANDLERS: &[(&str, Handler)] = &[
     ("abs", arith::abs),
     ("activemask", warp::activemask),

@@ -1,4 +1,4 @@
-//! `mov` in all its forms, and `prmt`.
+//! `mov` in all its forms (registers, special registers, packing and unpacking), and `prmt`.
 
 use isa::{Dst, Op, Operand, PrmtMode, Reg, Ty, Width};
 use warploom_isa as isa;
@@ -44,7 +44,7 @@ pub(super) fn mov(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     }
 }
 
-/// A predicate, or 0 or 1, without the copy that other instructions need for a constant.
+/// A predicate or a constant. `mov` takes constants directly; other instructions copy them to a predicate first.
 fn pred_source(b: &mut Builder<'_>, a: &resolved::Operand) -> Result<Operand> {
     match a.kind {
         OperandKind::Int(value) => Ok(Operand::Imm(u32::from(value != 0))),
@@ -109,9 +109,9 @@ fn mov_vector(
             }
         }
         OperandKind::Vector(sources) if sources.len() == count => {
-            // All sources are read before the first result is written: the lists may share registers.
+            // Copy all sources before the first result is written: the lists may share registers.
             let sources = sources.iter().map(|s| b.src(s, ty)).collect::<Result<Vec<_>>>()?;
-            let width = if ty.is_wide() { Width::Two } else { Width::One };
+            let width = Width::of(ty);
             let copies: Vec<_> =
                 sources.iter().map(|s| b.value(Op::Mov(width_of(ty)), width, &[*s])).collect();
             for (part, copy) in parts.iter().zip(copies) {
@@ -126,7 +126,7 @@ fn mov_vector(
     Ok(())
 }
 
-/// The type of one of `count` pieces of a value.
+/// The type of one of `count` equal parts of a value.
 fn piece(b: &Builder<'_>, op: &resolved::Operand, ty: Ty, count: usize) -> Result<Ty> {
     let bits = match count {
         2 | 4 => ty.bits() / count as u32,
@@ -140,7 +140,7 @@ fn piece(b: &Builder<'_>, op: &resolved::Operand, ty: Ty, count: usize) -> Resul
     }
 }
 
-/// A register for a piece: 8-bit pieces come in registers of 8 or 16 bits.
+/// The register of a part. An 8-bit part may be in a wider register.
 fn piece_dst(b: &mut Builder<'_>, op: &resolved::Operand, ty: Ty) -> Result<Option<Reg>> {
     match op.kind {
         OperandKind::Reg(r) if ty == Ty::B8 => Ok(Some(b.register(op, r, ty, super::operand::Fit::Wider)?.0)),
@@ -163,7 +163,7 @@ fn unpack(
     let whole = b.src(a, ty)?;
     let per_word = if ty.is_wide() { parts.len() / 2 } else { parts.len() };
     for (word, parts) in parts.chunks(per_word).enumerate() {
-        // Pieces are narrower than the whole, so none of them is the register that the others come from.
+        // Parts are narrower than the whole, so writing one cannot overwrite the source of the others.
         let mut source = if ty.is_wide() { None } else { Some(whole) };
         for (within, part) in parts.iter().enumerate() {
             let Some(reg) = piece_dst(b, part, each)? else { continue };

@@ -1,7 +1,7 @@
-//! The words of one opcode, taken one by one by the handler that knows them.
+//! The words of one opcode. The handler takes those that it knows, one by one; a word that is left over is an error.
 //!
-//! Compilers disagree about the order of modifiers and `ptxas` does not mind, so words are taken by name, not by
-//! position; only types keep their order (`cvt.f32.s32`). A word that nobody takes is an error.
+//! Compilers disagree about the order of modifiers and `ptxas` accepts any, so words are taken by name, not by
+//! position. Only types keep their order (`cvt.f32.s32`).
 
 use warploom_isa::Ty;
 
@@ -9,13 +9,13 @@ use super::Result;
 use crate::diag::Diagnostic;
 use crate::resolved::{Instruction, Operand, Word};
 
-/// The opcode of an instruction and which of its words were taken.
+/// The opcode of an instruction, and a bit for each word that was taken.
 pub(super) struct Opcode<'i> {
     inst: &'i Instruction,
     taken: u64,
 }
 
-/// Types and modifiers of PTX that are not modelled: named as such instead of as unknown words.
+/// Types and modifiers of PTX that are not modelled. Messages say so instead of calling them unknown.
 const UNMODELLED: &[&str] = &[
     "b1",
     "b128",
@@ -61,26 +61,20 @@ pub(super) fn name(inst: &Instruction) -> String {
     inst.opcode.iter().map(|w| w.text.as_str()).collect::<Vec<_>>().join(".")
 }
 
-fn type_named(text: &str) -> Option<Ty> {
-    Ty::named(text)
-}
-
 impl<'i> Opcode<'i> {
     pub(super) fn new(inst: &'i Instruction) -> Self {
         Opcode { inst, taken: 1 }
     }
 
-    /// The first word.
     pub(super) fn mnemonic(&self) -> &'i str {
         &self.inst.opcode[0].text
     }
 
-    /// Whether `word` is in the opcode, taken or not.
+    /// Whether the opcode has `word`, taken or not.
     pub(super) fn has_verb(&self, word: &str) -> bool {
         self.inst.opcode.iter().any(|w| w.text == word)
     }
 
-    /// The opcode as written.
     pub(super) fn name(&self) -> String {
         name(self.inst)
     }
@@ -94,7 +88,7 @@ impl<'i> Opcode<'i> {
         self.taken |= 1u64.checked_shl(index as u32).unwrap_or(0);
     }
 
-    /// Takes `word` if it is there.
+    /// Takes `word`, if the opcode has it.
     pub(super) fn has(&mut self, word: &str) -> bool {
         self.pick(&[(word, ())]).is_some()
     }
@@ -108,12 +102,12 @@ impl<'i> Opcode<'i> {
         Some(value)
     }
 
-    /// Whether `word` is still there.
+    /// Whether `word` is left, without taking it.
     pub(super) fn peek(&self, word: &str) -> bool {
         self.left().any(|(_, w)| w.text == word)
     }
 
-    /// As [`Self::pick`], but one of the choices must be there.
+    /// As [`Self::pick`], but it is an error if none of the choices is left.
     pub(super) fn need<T: Copy>(&mut self, choices: &[(&str, T)]) -> Result<T> {
         self.pick(choices).ok_or_else(|| {
             let words: Vec<_> = choices.iter().map(|(name, _)| format!("`.{name}`")).collect();
@@ -136,12 +130,12 @@ impl<'i> Opcode<'i> {
 
     /// The first type among the words left, without taking it.
     pub(super) fn peek_type(&self) -> Option<Ty> {
-        self.left().find_map(|(_, w)| type_named(&w.text))
+        self.left().find_map(|(_, w)| Ty::named(&w.text))
     }
 
-    /// Takes the first type, which must be one of those allowed.
+    /// Takes the first type left, which must be one of those allowed.
     pub(super) fn ty(&mut self, allowed: &[Ty]) -> Result<Ty> {
-        match self.left().find_map(|(i, w)| type_named(&w.text).map(|ty| (i, w, ty))) {
+        match self.left().find_map(|(i, w)| Ty::named(&w.text).map(|ty| (i, w, ty))) {
             Some((index, _, ty)) if allowed.contains(&ty) => {
                 self.mark(index);
                 Ok(ty)
@@ -161,7 +155,7 @@ impl<'i> Opcode<'i> {
             .help(format!("it takes {}", list.join(" ")))
     }
 
-    /// Complains about the first word left that PTX has and the model has not.
+    /// An error about the first word left that PTX has but the model does not.
     fn unmodelled(&self) -> Option<Diagnostic> {
         self.left().find_map(|(_, word)| {
             let text = word.text.as_str();
@@ -176,7 +170,7 @@ impl<'i> Opcode<'i> {
         })
     }
 
-    /// Complains about the first word that nobody took.
+    /// Refuses words that are left over.
     pub(super) fn leftover(&self) -> Result {
         let Some((_, word)) = self.left().next() else { return Ok(()) };
         Err(self.unmodelled().unwrap_or_else(|| {
@@ -184,7 +178,7 @@ impl<'i> Opcode<'i> {
         }))
     }
 
-    /// All operands, when every modifier is taken and the count is right.
+    /// The operands, if no modifier is left over and their number is `N`.
     pub(super) fn operands<const N: usize>(&self) -> Result<&'i [Operand; N]> {
         self.leftover()?;
         self.inst.operands.as_slice().try_into().map_err(|_| self.wrong_count(&N.to_string(), N))

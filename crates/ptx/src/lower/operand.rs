@@ -1,4 +1,4 @@
-//! Operands: which register, immediate or address an instruction reads and writes, checked against its type.
+//! Lowers operands to registers, immediates and addresses, and checks them against the instruction's type.
 
 use isa::{Dst, ImmId, Op, Operand, Reg, Symbol, SymbolUse, SymbolUseId, Ty, Width};
 use warploom_isa as isa;
@@ -8,22 +8,21 @@ use super::{Builder, Result, Slot};
 use crate::diag::Diagnostic;
 use crate::resolved::{self, OperandKind, RegId};
 
-/// How a register's width must compare with the instruction's type.
+/// How a register's width must relate to the instruction's type.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fit {
-    /// The same.
+    /// The same width.
     Exact,
-    /// The same or, for integers and bits, wider (`ld`, `st`, `cvt`).
+    /// The same width or, for integers and bits, a larger one (`ld`, `st`, `cvt`).
     Wider,
 }
 
-/// The unsigned type of an address of so many bits.
+/// The integer type of an address.
 pub(super) fn address_type(bits: u32) -> Ty {
     if bits == 64 { Ty::U64 } else { Ty::U32 }
 }
 
 impl Builder<'_> {
-    /// The text of an operand.
     pub(super) fn text(&self, op: &resolved::Operand) -> String {
         match &op.kind {
             OperandKind::Reg(r) => self.register_name(*r).to_owned(),
@@ -35,7 +34,6 @@ impl Builder<'_> {
         &self.body.registers[reg.0 as usize].name
     }
 
-    /// An error at an operand.
     pub(super) fn at(&self, op: &resolved::Operand, message: impl Into<String>) -> Diagnostic {
         Diagnostic::new(op.span, message)
     }
@@ -97,7 +95,7 @@ impl Builder<'_> {
         Ok((reg, declared))
     }
 
-    /// The register a result goes to.
+    /// The destination register.
     pub(super) fn dst(&mut self, op: &resolved::Operand, ty: Ty) -> Result<Dst> {
         match op.kind {
             OperandKind::Reg(r) => Ok(Dst::Reg(self.register(op, r, ty, Fit::Exact)?.0)),
@@ -110,7 +108,7 @@ impl Builder<'_> {
         if op.kind == OperandKind::Sink { Ok(Dst::None) } else { self.dst(op, ty) }
     }
 
-    /// A predicate that is read, plain or negated.
+    /// A source predicate, plain or negated.
     pub(super) fn pred(&mut self, op: &resolved::Operand) -> Result<Operand> {
         let (reg, negated) = match op.kind {
             OperandKind::Reg(r) => (r, false),
@@ -134,7 +132,7 @@ impl Builder<'_> {
         }
     }
 
-    /// The predicate a result goes to; `_` drops it.
+    /// The destination predicate; `_` drops the result.
     pub(super) fn dst_pred(&mut self, op: &resolved::Operand) -> Result<Dst> {
         match op.kind {
             OperandKind::Sink => Ok(Dst::None),
@@ -194,7 +192,7 @@ impl Builder<'_> {
         Ok(if bits == 64 { self.imm64(value) } else { Operand::Imm(value as u32) })
     }
 
-    /// The same 64 bits in every lane, in the short form where it says the same.
+    /// A 64-bit immediate, in the 32-bit form if the value fits.
     pub(super) fn imm64(&mut self, value: u64) -> Operand {
         if let Ok(low) = u32::try_from(value) {
             return Operand::Imm(low);
@@ -202,13 +200,14 @@ impl Builder<'_> {
         Operand::Imm64(ImmId(share(&mut self.out.imms, value)))
     }
 
-    /// A floating-point literal; `exact` are the bits of an f32 literal, which keep a NaN's payload.
+    /// A floating-point literal. `exact` has the bits of an f32 literal, which preserve a NaN's payload.
     fn float(&mut self, op: &resolved::Operand, value: f64, exact: Option<u32>, ty: Ty) -> Result<Operand> {
         match ty {
             Ty::F32 => Ok(Operand::Imm(exact.unwrap_or((value as f32).to_bits()))),
             Ty::B32 if exact.is_some() => Ok(Operand::Imm(exact.unwrap_or_default())),
             Ty::F64 | Ty::B64 if exact.is_none() => Ok(self.imm64(value.to_bits())),
-            // `ptxas` takes a 32-bit literal for the low bits of a double, which nobody can have meant.
+            // `ptxas` takes a 32-bit literal as the low bits of a double. That is never intended, so it is refused
+            // here.
             Ty::B32 | Ty::F64 | Ty::B64 => {
                 let (have, want) = if exact.is_some() { (32, 64) } else { (64, 32) };
                 let message = format!("`{}` takes {want} bits, this literal has {have}", self.name());
@@ -259,14 +258,13 @@ impl Builder<'_> {
         }
     }
 
-    /// A place in the frame or the parameter buffer, some bytes away from its start.
+    /// `start + offset` in the frame or the parameter buffer, checked for overflow.
     pub(super) fn displaced(&self, op: &resolved::Operand, start: u32, offset: i64) -> Result<i64> {
         let at = i64::from(start).checked_add(offset);
         at.filter(|at| i32::try_from(*at).is_ok())
             .ok_or_else(|| self.at(op, format!("the offset {offset} leaves the address space")))
     }
 
-    /// The address of a place in the frame.
     pub(super) fn frame_address(&mut self, offset: i64, bits: u32) -> Operand {
         if offset == 0 {
             return Operand::Frame;
@@ -277,14 +275,13 @@ impl Builder<'_> {
         self.value(Op::IAdd(ty, isa::Clamp::None), width, &[Operand::Frame, offset])
     }
 
-    /// A symbol's address.
     pub(super) fn symbol(&mut self, symbol: Symbol, offset: i64, generic: bool) -> Operand {
         let at = share(&mut self.out.symbols, SymbolUse { symbol, offset, generic });
         Operand::Symbol(SymbolUseId(at))
     }
 }
 
-/// The index of a value in a list, which gets it unless it is among the latest entries already.
+/// The index of a value in a list. The value is appended unless it is among the latest entries.
 fn share<T: PartialEq>(list: &mut Vec<T>, value: T) -> u32 {
     const LATEST: usize = 64;
     let start = list.len().saturating_sub(LATEST);
@@ -295,8 +292,8 @@ fn share<T: PartialEq>(list: &mut Vec<T>, value: T) -> u32 {
     at as u32
 }
 
-/// Whether a register declared so cannot hold the type: integers are not floats, bits are everything. Half-precision
-/// values come in registers of any 16- or 32-bit kind, since older compilers had no other.
+/// Whether a register declared with one type cannot hold another: integers are not floats, but untyped bits are
+/// anything. Half-precision values may be in any register of their size, since older compilers had no type for them.
 fn mismatch(declared: Ty, ty: Ty) -> bool {
     let untyped = |t: Ty| {
         matches!(

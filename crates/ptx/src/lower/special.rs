@@ -40,7 +40,7 @@ const SCALARS: &[(&str, Special)] = &[
     ("%current_graph_exec", Special::Zero64),
 ];
 
-/// Registers with components x, y, z, w. A plain launch is a grid of clusters of one CTA each.
+/// Registers with components x, y, z, w. A plain launch is a grid of clusters with one CTA each.
 const VECTORS: &[(&str, [Special; 3])] = &[
     ("%tid", [Special::TidX, Special::TidY, Special::TidZ]),
     ("%ntid", [Special::NtidX, Special::NtidY, Special::NtidZ]),
@@ -52,10 +52,10 @@ const VECTORS: &[(&str, [Special; 3])] = &[
     ("%cluster_nctaid", [Special::One; 3]),
 ];
 
-/// The one special register that is a predicate.
+/// The only special register that is a predicate.
 pub(super) const EXPLICIT_CLUSTER: &str = "%is_explicit_cluster";
 
-/// The special register of this name with its component.
+/// The special register with this name, including its component.
 fn scalar(name: &str) -> Option<Special> {
     if let Some((_, special)) = SCALARS.iter().find(|(n, _)| *n == name) {
         return Some(*special);
@@ -83,14 +83,14 @@ fn scalar(name: &str) -> Option<Special> {
     }
 }
 
-/// The components of a special register named without one; the fourth reads as zero.
+/// The components of a special register; the fourth reads as zero.
 pub(super) fn vector(name: &str) -> Option<[Special; 4]> {
     let (_, parts) = VECTORS.iter().find(|(n, _)| *n == name)?;
     Some([parts[0], parts[1], parts[2], Special::Zero])
 }
 
 impl Builder<'_> {
-    /// The special register an operand names.
+    /// The special register that an operand names.
     pub(super) fn special_register(&self, op: &resolved::Operand, name: &str) -> Result<Special> {
         scalar(name).ok_or_else(|| {
             let message = match vector(name) {
@@ -101,14 +101,14 @@ impl Builder<'_> {
         })
     }
 
-    /// Reads a special register into a new register of the type's width: the low bits where it is narrower, which
-    /// is what PTX 1.x meant by 16-bit `%tid.x`; zero-extended where it is wider.
+    /// Reads a special register into a new register of the type's width. A narrower type gets the low bits, as in
+    /// PTX 1.x, where `%tid.x` has 16 bits. A wider type is zero-extended.
     pub(super) fn special(&mut self, op: &resolved::Operand, name: &str, ty: Ty) -> Result<Operand> {
         let special = self.special_register(op, name)?;
         if ty.is_float() {
             return Err(self.at(op, format!("`{name}` is an integer, `{}` is not", self.name())));
         }
-        let reg = self.fresh(if ty.is_wide() { Width::Two } else { Width::One });
+        let reg = self.fresh(Width::of(ty));
         self.read_special(special, Dst::Reg(reg), ty);
         Ok(Operand::Reg(reg))
     }

@@ -37,7 +37,7 @@ pub(super) fn bar(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     }
 }
 
-/// A barrier's number: one of sixteen.
+/// The number of a barrier, 0 to 15.
 fn barrier(b: &mut Builder<'_>, op: &resolved::Operand) -> Result<Operand> {
     match op.kind {
         OperandKind::Int(_) => Ok(Operand::Imm(b.constant(op, 0, 15)?)),
@@ -45,7 +45,7 @@ fn barrier(b: &mut Builder<'_>, op: &resolved::Operand) -> Result<Operand> {
     }
 }
 
-/// How many threads take part: whole warps.
+/// The number of threads that take part: whole warps.
 fn threads(b: &mut Builder<'_>, op: &resolved::Operand) -> Result<Operand> {
     match op.kind {
         OperandKind::Int(count) if count == 0 || count % 32 != 0 => {
@@ -88,7 +88,7 @@ pub(super) fn membar(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
 
 pub(super) fn fence(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     if oc.has("proxy") {
-        // One proxy only: what another would have seen late, this one sees in order.
+        // The model has one proxy, which sees all accesses in order.
         if oc.need(&[("alias", false), ("async", true)])? {
             oc.pick(&[("global", ()), ("shared::cta", ())]);
         }

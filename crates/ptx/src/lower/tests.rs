@@ -1,8 +1,7 @@
-//! Small texts and the instructions they become, whole files of many compilers, and what is refused.
+//! Small texts and the instructions they are lowered to, whole files from many compilers, and refusals.
 //!
-//! `lists/*.txt` hold one instruction a line. Each is loaded by itself in a kernel that declares the registers it
-//! names: `%r` and `%rd` are bits, `%h` 16 and `%c` 8 of them, `%u` is unsigned, `%f` and `%d` are floats, `%p`
-//! predicates.
+//! `lists/*.txt` hold one instruction per line. Each is loaded in a kernel that declares the registers it names: `%c`,
+//! `%h`, `%r` and `%rd` are 8, 16, 32 and 64 bits, `%u` is unsigned, `%f` and `%d` are floats, `%p` are predicates.
 
 mod corpus;
 mod functions;
@@ -15,10 +14,10 @@ use warploom_isa as isa;
 use crate::diag::LoadError;
 
 fn load(text: &str) -> Result<isa::Module, LoadError> {
-    crate::resolve_text("test.ptx", text).and_then(super::lower)
+    crate::load("test.ptx", text)
 }
 
-/// The code of each function, as text.
+/// The code of each function.
 fn listing(text: &str) -> String {
     let module = match load(text) {
         Ok(module) => module,
@@ -34,7 +33,7 @@ fn listing(text: &str) -> String {
     out
 }
 
-/// A kernel around one instruction.
+/// A kernel that holds one instruction.
 fn kernel(line: &str, head: &str) -> String {
     let mut names = Vec::new();
     let mut seen = BTreeSet::new();
@@ -67,7 +66,7 @@ fn kernel(line: &str, head: &str) -> String {
 
 const MODERN: &str = ".version 8.8\n.target sm_100";
 
-/// Each line and what it becomes, or why it is refused.
+/// Each line with its lowered code, or its error.
 fn each_line(list: &str, head: &str) -> String {
     let mut out = String::new();
     for line in list.lines() {
@@ -101,7 +100,7 @@ fn each_line(list: &str, head: &str) -> String {
     out
 }
 
-/// Compares a text with the one kept under this name.
+/// Compares a text with the snapshot of this name.
 fn snapshot(name: &str, text: &str) {
     insta::with_settings!({ omit_expression => true, prepend_module_to_snapshot => false }, {
         insta::assert_snapshot!(name, text);

@@ -1,15 +1,13 @@
-//! Warploom's own instructions, `wl.…`: lock bits ([`lock`](super::lock)), whole wavefronts, yield.
+//! Warploom's own instructions, `wl.…`: lock bits ([`super::lock`]), whole wavefronts, yield.
 
 use isa::{Dst, Op, Ty};
 use warploom_isa as isa;
 
 use super::lock::{ldslk, stsul};
 use super::opcode::Opcode;
-use super::{Builder, Result};
+use super::{Builder, Handler, Result};
 
-type Lower = fn(&mut Builder<'_>, &mut Opcode<'_>) -> Result;
-
-const INSTRUCTIONS: &[(&str, Lower)] = &[
+const INSTRUCTIONS: &[(&str, Handler)] = &[
     ("ldslk", ldslk),
     ("stsul", stsul),
     ("ballot", ballot),

@@ -1,4 +1,4 @@
-//! Bodies: scopes, statements, instructions and their operands.
+//! Function bodies: scopes, statements, instructions and their operands.
 
 use warploom_isa::Span;
 
@@ -168,7 +168,7 @@ impl<'t> Parser<'t> {
             let dot = self.word();
             words.push(Name { text: &dot[1..], span: Span { start: span.start + 1, end: span.end } });
             self.bump();
-            // `ld.const[2].f32`: the bank's number, up to PTX 2.1.
+            // `ld.const[2].f32`: a bank number, up to PTX 2.1.
             if dot == ".const" && self.at(Kind::BracketOpen) && self.span().start == self.last_end {
                 self.bump();
                 self.int()?;
@@ -217,7 +217,7 @@ impl<'t> Parser<'t> {
                 Ok(OperandKind::List(self.operands(Kind::ParenOpen, Kind::ParenClose, "`,` or `)`")?))
             }
             Kind::BraceOpen => {
-                // Not closed if an operand is in error, so that recovery knows of it.
+                // Stays open after an error in an operand, so that recovery knows of the brace.
                 self.open_braces += 1;
                 let list = self.operands(Kind::BraceOpen, Kind::BraceClose, "`,` or `}`")?;
                 self.open_braces -= 1;
@@ -274,10 +274,10 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// Whether a constant expression can start so.
+/// Whether a constant expression can begin with this token.
 fn begins_constant(kind: Kind) -> bool {
     use Kind::*;
-    // `.5` is a dot-word, `WARP_SZ` a name.
+    // `.5` is a `DotWord`, `WARP_SZ` an `Ident`.
     matches!(
         kind,
         Int | HexF32 | HexF64 | Decimal | DotWord | Ident | ParenOpen | Plus | Minus | Tilde | Bang

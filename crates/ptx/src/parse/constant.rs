@@ -1,8 +1,8 @@
-//! Constant expressions, evaluated while they are read: they contain no names.
+//! Constant expressions. They contain no names, so they are evaluated while they are parsed.
 //!
-//! Integers have 64 bits and are signed unless marked `U`, cast, or too big; an operator with an unsigned operand
-//! works unsigned, `~` and `%` always do. Double-precision literals know arithmetic and comparison;
-//! `0f…` literals stand alone.
+//! Integers have 64 bits and are signed unless marked `U`, cast, or too large. An operator is unsigned if one operand
+//! is; `~` and `%` always are. Double-precision literals have arithmetic and comparisons. `0f…` literals cannot be
+//! part of an expression.
 
 use warploom_isa::Span;
 
@@ -12,7 +12,6 @@ use crate::diag::Diagnostic;
 use crate::lex::Kind;
 
 impl Parser<'_> {
-    /// A constant expression.
     pub(super) fn constant(&mut self) -> Parse<Constant> {
         self.nested(|p| {
             let start = p.span().start;
@@ -51,7 +50,7 @@ impl Parser<'_> {
             .map_err(|_| Diagnostic::new(self.since(start), format!("{what} is out of range")))
     }
 
-    /// `+4-8…` behind a name: the sum.
+    /// The sum of `+4-8…` after a name.
     pub(super) fn offset(&mut self) -> Parse<i64> {
         let mut sum = 0u64;
         loop {
@@ -82,7 +81,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Operators of at least this precedence.
+    /// Parses operators of at least this precedence.
     fn binary(&mut self, min: u8) -> Parse<Constant> {
         let start = self.span().start;
         let mut left = self.unary()?;
@@ -214,12 +213,12 @@ fn apply(operator: Kind, left: Constant, right: Constant, span: Span) -> Parse<C
     }
 }
 
-/// `None` is a division by zero.
+/// `None` for a division by zero.
 fn apply_int(operator: Kind, (a, x): (u64, bool), (b, y): (u64, bool)) -> Option<Constant> {
     let signed = x && y;
     let (i, j) = (a as i64, b as i64);
     let int = |bits| Constant::Int { bits, signed };
-    // A shift by 64 or more leaves nothing, or only the sign.
+    // A shift by 64 or more gives zero, or the sign in every bit.
     let shift = u32::try_from(b).unwrap_or(u32::MAX);
     Some(match operator {
         Kind::Plus => int(a.wrapping_add(b)),

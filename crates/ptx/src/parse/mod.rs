@@ -1,9 +1,9 @@
-//! Tokens to a tree, by recursive descent: this file holds the cursor and the way back from an error, `module`
-//! the directives of module scope, `variable` declarations and initial values, `body` statements and
-//! instructions, `constant` constant expressions.
+//! A recursive-descent parser. This file has the token cursor and error recovery, `module.rs` the directives of module
+//! scope, `variable.rs` declarations and initial values, `body.rs` statements and instructions, `constant.rs` constant
+//! expressions. Start at [`parse`].
 //!
-//! A rule returns its first mistake; the loop over statements (or items) records it, skips to where the next one
-//! starts, and goes on, so that one run reports several mistakes.
+//! A rule returns its first error. The loop over statements (or items) records it, skips to the start of the next one
+//! and goes on, so that one run reports several errors.
 
 mod body;
 mod constant;
@@ -16,44 +16,43 @@ use crate::ast;
 use crate::diag::{Diagnostic, MAX_DIAGNOSTICS};
 use crate::lex::{Kind, Lexer, Token};
 
-/// Scopes, expressions, vectors and initial values nest at most this deep, so that no text exhausts the stack.
-pub const MAX_DEPTH: u32 = 200;
+/// Scopes, expressions, vectors and initial values nest at most this deep, so that no text can exhaust the stack.
+pub(crate) const MAX_DEPTH: u32 = 200;
 
-/// A rule's result.
 type Parse<T> = Result<T, Diagnostic>;
 
-/// Reads a whole text of at most [`crate::lex::MAX_TEXT`] bytes.
-pub fn parse(text: &str) -> Result<ast::Module<'_>, Vec<Diagnostic>> {
+/// Parses a module of at most [`crate::lex::MAX_TEXT`] bytes.
+pub(crate) fn parse(text: &str) -> Result<ast::Module<'_>, Vec<Diagnostic>> {
     let mut parser = Parser::new(text);
     let module = parser.module();
     if parser.errors.is_empty() { Ok(module) } else { Err(parser.errors) }
 }
 
-/// What an error ends besides its own statement.
+/// How far an error must unwind before parsing can go on.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unwind {
-    /// Nothing.
+    /// To the next statement.
     No,
-    /// The function: its scopes are not closed.
+    /// Out of the function: its scopes are not closed.
     ToItem,
-    /// Everything: nesting is out of hand.
+    /// Out of the whole text: it is nested too deeply.
     ToText,
 }
 
 struct Parser<'t> {
     text: &'t str,
     lexer: Lexer<'t>,
-    /// The token to look at, and the one after it.
+    /// The current token, and the one after it.
     token: Token,
     ahead: Token,
-    /// Where the last consumed token ended.
+    /// End of the last consumed token.
     last_end: u32,
     depth: u32,
-    /// Vector braces that the current statement has open: recovery must not take them for the scope's.
+    /// Vector braces open in the current statement. Recovery must not mistake them for the scope's.
     open_braces: u32,
-    /// The rest of the text belongs to a comment, which has been reported.
+    /// An unclosed comment, already reported, extends to the end of the text.
     comment_open: bool,
-    /// How far up the last error must go before reading on makes sense.
+    /// Set with the last error.
     unwind: Unwind,
     files: Vec<(u32, &'t str)>,
     errors: Vec<Diagnostic>,
@@ -86,17 +85,16 @@ impl<'t> Parser<'t> {
         self.token.span
     }
 
-    /// The text of a token.
     fn text_of(&self, token: Token) -> &'t str {
         &self.text[token.span.start as usize..token.span.end as usize]
     }
 
-    /// The text of the token to look at.
+    /// The text of the current token.
     fn word(&self) -> &'t str {
         self.text_of(self.token)
     }
 
-    /// From `start` to the end of the last consumed token.
+    /// The span from `start` to the end of the last consumed token.
     fn since(&self, start: u32) -> Span {
         Span { start, end: self.last_end.max(start) }
     }
@@ -146,7 +144,7 @@ impl<'t> Parser<'t> {
         Ok(ast::Name { text: self.text_of(token), span: token.span })
     }
 
-    /// `a, b, c` with at least one.
+    /// `a, b, c`: at least one name.
     fn names(&mut self, what: &str) -> Parse<Vec<ast::Name<'t>>> {
         let mut names = vec![self.name(what)?];
         while self.eat(Kind::Comma) {
@@ -155,7 +153,7 @@ impl<'t> Parser<'t> {
         Ok(names)
     }
 
-    /// Runs a rule that may call itself.
+    /// Runs a recursive rule, one level deeper.
     fn nested<T>(&mut self, rule: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
         if self.depth == MAX_DEPTH {
             self.unwind = Unwind::ToText;
@@ -167,7 +165,7 @@ impl<'t> Parser<'t> {
         result
     }
 
-    /// The token to look at is not what the grammar wants.
+    /// The error for a current token that the grammar does not allow here.
     fn unexpected(&self, wanted: &str) -> Diagnostic {
         let span = self.span();
         let word = shorten(self.word());
@@ -175,27 +173,33 @@ impl<'t> Parser<'t> {
             Kind::Preprocessor => Diagnostic::new(span, "a preprocessor line is not PTX")
                 .help("run the text through a preprocessor first (`cpp -P`)"),
             Kind::BadNumber => Diagnostic::new(span, format!("malformed number `{word}`")).help(
-                "integers are `12`, `0x1F`, `017`, `0b101`; floats `1.5`, `0f3F800000` (8 digits), `0d…` (16 digits)",
+                "integers are `12`, `0x1F`, `017`, `0b101`; \
+                 floats `1.5`, `0f3F800000` (8 digits), `0d…` (16 digits)",
             ),
             Kind::OpenString => Diagnostic::new(span, "this string is not closed on its line"),
             Kind::OpenComment => Diagnostic::new(span, "this comment is never closed"),
-            Kind::Unknown => Diagnostic::new(span, format!("unknown character {:?}", word.chars().next().unwrap_or(' '))),
+            Kind::Unknown => {
+                Diagnostic::new(span, format!("unknown character {:?}", word.chars().next().unwrap_or(' ')))
+            }
             Kind::Eof => {
                 let end = self.last_end;
                 let span = Span { start: end.saturating_sub(1), end };
-                Diagnostic::new(span, format!("expected {wanted}, found the end of the text")).label("the text ends here")
+                Diagnostic::new(span, format!("expected {wanted}, found the end of the text"))
+                    .label("the text ends here")
             }
-            // A forgotten `;` is best shown where it belongs, not on the next line.
+            // A missing `;` is shown where it belongs, not on the next line.
             _ if wanted == "`;`" && self.text[self.last_end as usize..span.start as usize].contains('\n') => {
                 let end = self.last_end;
                 let span = Span { start: end.saturating_sub(1), end };
-                Diagnostic::new(span, format!("expected `;`, found `{word}` on a later line")).label("`;` missing here")
+                Diagnostic::new(span, format!("expected `;`, found `{word}` on a later line"))
+                    .label("`;` missing here")
             }
-            _ => Diagnostic::new(span, format!("expected {wanted}, found `{word}`")).label(format!("expected {wanted}")),
+            _ => Diagnostic::new(span, format!("expected {wanted}, found `{word}`"))
+                .label(format!("expected {wanted}")),
         }
     }
 
-    /// Records a mistake; false if there are so many that going on helps nobody.
+    /// Records an error; false once there are too many to go on.
     fn report(&mut self, error: Diagnostic) -> bool {
         self.errors.push(error);
         self.errors.len() < MAX_DIAGNOSTICS
@@ -248,7 +252,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Skips a balanced pair and what is in it; the opening token is next.
+    /// Skips a balanced pair with its contents. The opening token must be next.
     fn skip_pair(&mut self, open: Kind, close: Kind) -> Parse<()> {
         let start = self.expect(open)?.span;
         let mut depth = 1u32;

@@ -1,4 +1,4 @@
-//! Module scope: directives, functions, launch bounds, debug data.
+//! Module scope: directives, functions, launch bounds, debug information.
 
 use warploom_isa::{LaunchBounds, LockNote, Span};
 
@@ -8,7 +8,7 @@ use crate::diag::Diagnostic;
 use crate::lex::Kind;
 
 impl<'t> Parser<'t> {
-    /// The whole text; mistakes are in `errors` afterwards.
+    /// Parses the whole text. Errors are in `errors` afterwards.
     pub(super) fn module(&mut self) -> Module<'t> {
         let mut module = Module::default();
         if let Err(error) = self.header(&mut module) {
@@ -124,7 +124,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Any number of `.extern`, `.visible`, …; the last counts.
+    /// Any number of `.extern`, `.visible`, …; the last one counts.
     pub(super) fn linkage(&mut self) -> Linkage {
         let mut linkage = Linkage::Internal;
         loop {
@@ -152,7 +152,7 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// `.loc 1 20 3, function_name $L+4, inlined_at 1 12 7`: file and line.
+    /// `.loc 1 20 3, function_name $L+4, inlined_at 1 12 7`; returns file and line.
     pub(super) fn loc(&mut self) -> Parse<(u32, u32)> {
         self.bump();
         let place = self.place()?;
@@ -169,7 +169,7 @@ impl<'t> Parser<'t> {
         Ok(place)
     }
 
-    /// File, line, column: three plain numbers, since a sign would begin an expression.
+    /// File, line and column: three plain numbers, not expressions. Returns file and line.
     fn place(&mut self) -> Parse<(u32, u32)> {
         let mut numbers = [0u32; 3];
         for number in &mut numbers {
@@ -182,8 +182,8 @@ impl<'t> Parser<'t> {
         Ok((numbers[0], numbers[1]))
     }
 
-    /// `.pragma "nounroll";`: hints, none of which changes what a program means. `note` gets what they say about locks and
-    /// loops that wait.
+    /// `.pragma "nounroll";`: hints, none of which changes the meaning of a program. Warploom's annotations of locks
+    /// and spin loops are passed to `note`.
     pub(super) fn pragma(&mut self, mut note: impl FnMut(Statement<'t>)) -> Parse<()> {
         self.bump();
         loop {
@@ -250,7 +250,7 @@ impl<'t> Parser<'t> {
             if self.at(Kind::Ident) {
                 self.declarator(&mut formal)?;
             } else {
-                // A declaration may leave the name out.
+                // A declaration may omit the name.
                 let at = self.span().start;
                 let unnamed = self.eat(Kind::Underscore);
                 formal.name.span = Span { start: at, end: at + u32::from(unnamed) };
@@ -264,7 +264,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// What stands between a function's parameters and its body.
+    /// The directives between a function's parameters and its body.
     pub(super) fn bounds(&mut self, bounds: &mut LaunchBounds) -> Parse<()> {
         while self.at(Kind::DotWord) {
             let word = Name { text: self.word(), span: self.span() };

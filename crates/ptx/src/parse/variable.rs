@@ -1,4 +1,4 @@
-//! Declarations of variables, and their initial values.
+//! Declarations of variables and their initial values.
 
 use warploom_isa::{Span, Ty};
 
@@ -8,7 +8,7 @@ use crate::diag::Diagnostic;
 use crate::lex::Kind;
 
 impl<'t> Parser<'t> {
-    /// `.global .align 4 .b8 a[4] = {1}, b;`, from the state space on.
+    /// `.global .align 4 .b8 a[4] = {1}, b;`, beginning at the state space.
     pub(super) fn variables(&mut self, linkage: Linkage, each: &mut dyn FnMut(Variable<'t>)) -> Parse<()> {
         let word = self.word();
         let space = match word {
@@ -26,12 +26,12 @@ impl<'t> Parser<'t> {
         };
         self.bump();
         if space == Space::Const && self.eat(Kind::BracketOpen) {
-            // Numbered banks, up to PTX 2.1. Addresses come from names, so the number changes nothing.
+            // A bank number, up to PTX 2.1. Addresses come from names, so the number has no effect.
             self.int()?;
             self.expect(Kind::BracketClose)?;
         }
         loop {
-            // Each name repeats nothing of the declaration, so it is read once and copied.
+            // Names after the first have no declaration of their own: it is parsed once and copied.
             let mut variable = self.declaration(linkage, space)?;
             loop {
                 self.declarator(&mut variable)?;
@@ -119,7 +119,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// `.ptr .global .align 8`: where a pointer parameter points; the alignment is a hint.
+    /// `.ptr .global .align 8`: the space that a pointer parameter points to. The alignment is a hint.
     fn pointee(&mut self) -> Parse<warploom_isa::Space> {
         use warploom_isa::Space;
         let mut space = Space::Generic;
@@ -227,7 +227,7 @@ impl<'t> Parser<'t> {
         }
         if parens {
             self.expect(Kind::ParenClose)?;
-            // Behind a mask it would be unclear what is added to.
+            // After a mask it would be unclear what the offset is added to.
             if byte.is_none() {
                 offset = offset.wrapping_add(self.offset()?);
             }
@@ -238,7 +238,7 @@ impl<'t> Parser<'t> {
 
 const NO_NAME: Name<'static> = Name { text: "", span: Span { start: 0, end: 0 } };
 
-/// Far more than any access needs.
+/// Far larger than any access needs.
 const MAX_ALIGN: u64 = 1 << 16;
 
 fn no_textures(span: Span) -> Diagnostic {
@@ -246,7 +246,7 @@ fn no_textures(span: Span) -> Diagnostic {
         .help("read through a global pointer (`ld.global.nc`) instead")
 }
 
-/// The type a directive names.
+/// The type with this name, including its dot.
 pub(super) fn type_named(word: &str) -> Option<Type> {
     Some(Type::Scalar(match word {
         ".pred" => return Some(Type::Pred),

@@ -1,4 +1,4 @@
-//! Bodies: statements in text order, each name looked up from the innermost scope outwards.
+//! Resolves function bodies: statements in text order, each name looked up from the innermost scope outwards.
 
 use warploom_isa::{Line, LockNote, Span};
 
@@ -13,13 +13,13 @@ use crate::resolved::{
     Prototype, RegId, RegTy, Register, TableId, Word,
 };
 
-/// Stands for `mov.v2` and `mov.v4` where only the mnemonic of other opcodes counts.
+/// Stands for `mov.v2` and `mov.v4`. For all other opcodes only the first word matters here.
 const VECTOR_MOVE: &str = "mov.v4";
 
 type Resolve<T> = Result<T, Diagnostic>;
 
-/// The body of the function at `index`; mistakes go to `globals`.
-pub fn resolve_body<'t, 'a>(
+/// The body of function `index`. Errors are added to `globals`.
+pub(super) fn resolve_body<'t, 'a>(
     globals: &mut Globals<'t, 'a>,
     index: usize,
     statements: &'a [Statement<'t>],
@@ -48,9 +48,9 @@ struct Builder<'g, 't, 'a> {
     /// Innermost last.
     scopes: Vec<Scope<'t>>,
     line: Option<Line>,
-    /// What was said about the next memory instruction, and where.
+    /// The note on the next memory instruction, and its span.
     lock_note: Option<(LockNote, Span)>,
-    /// The next branch was said to be spin-inducing, here.
+    /// The span of the note that the next branch is spin-inducing.
     spin_note: Option<Span>,
     frame_bytes: u64,
 }
@@ -121,12 +121,12 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
         }
     }
 
-    /// Labels, and what else a label can name, are known in the whole of their scope.
+    /// Declares labels, and the directives that a label names. They are visible in their whole scope.
     fn declare_labels(&mut self, statements: &'a [Statement<'t>]) {
         for statement in statements {
             let (name, meaning) = match statement {
                 Statement::Label(name) => {
-                    self.body.labels.push(Label { name: name.text.to_string(), target: 0, span: name.span });
+                    self.body.labels.push(Label { name: name.text.to_string(), target: 0 });
                     (name, Local::Label(LabelId(self.body.labels.len() as u32 - 1)))
                 }
                 Statement::BranchTargets(name, _) => {
@@ -151,7 +151,7 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
             Statement::Registers(ty, list) => self.registers(reg_ty(*ty), list),
             Statement::Variable(variable) => self.variable(variable)?,
             Statement::Label(name) => {
-                // A second label of the name has been reported; the first keeps its place.
+                // A second label of the same name has been reported already.
                 if let Some(Local::Label(id)) = self.innermost().get_named(name.text) {
                     self.body.labels[id.0 as usize].target = self.body.insts.len() as u32;
                 }
@@ -192,7 +192,7 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
             }
             Statement::Loc { file, line } => {
                 let file = self.globals.file_numbers.get(file);
-                // Line 0 is a compiler's way to say that it does not know.
+                // Line 0 means that the compiler does not know the line.
                 self.line = file.filter(|_| *line != 0).map(|&file| Line { file, line: *line });
             }
             Statement::Scope(statements) => {
@@ -268,7 +268,7 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
             None => None,
         };
         let opcode = match instruction.opcode.as_slice() {
-            // The one instruction that reads all components of a special register.
+            // The only instruction that reads all components of a special register.
             [mov, vector, ..] if mov.text == "mov" && matches!(vector.text, "v2" | "v4") => VECTOR_MOVE,
             words => words[0].text,
         };
@@ -313,7 +313,7 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
             ast::OperandKind::Constant(Constant::F64(value)) => OperandKind::F64(value.to_bits()),
             ast::OperandKind::Address(None, offset) => OperandKind::Address(Base::Absolute, *offset),
             ast::OperandKind::Address(Some(name), offset) => OperandKind::Address(self.base(*name)?, *offset),
-            // Only textures and tensor maps have these, and lowering refuses their opcodes by name.
+            // Brackets occur only with textures and tensor maps, whose opcodes lowering refuses.
             ast::OperandKind::Bracket(list) | ast::OperandKind::Vector(list) => {
                 OperandKind::Vector(self.operands(opcode, list)?)
             }
@@ -371,7 +371,7 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
         span: Span,
     ) -> Resolve<OperandKind> {
         match self.local(name) {
-            // The selectors of SIMD video instructions (`%r1.b0`), which lowering refuses by name.
+            // Selectors of SIMD video instructions (`%r1.b0`), which lowering refuses.
             Some(Local::Register(id)) if opcode.starts_with('v') => Ok(OperandKind::Reg(id)),
             Some(_) => Err(Diagnostic::new(span, format!("`{name}` has no component `.{component}`"))),
             None => match special(name) {
@@ -414,7 +414,7 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
         }
     }
 
-    /// What a name means inside this function.
+    /// The meaning of a name inside this function.
     fn local(&mut self, name: &'t str) -> Option<Local> {
         let registers = &mut self.body.registers;
         self.scopes.iter_mut().rev().find_map(|scope| scope.get(name, registers))
@@ -436,7 +436,7 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
     }
 }
 
-/// What the writer of an unknown name probably meant.
+/// What an unknown name was probably meant to be.
 fn wanted(opcode: &str, name: &str) -> &'static str {
     match opcode {
         "bra" => "label",

@@ -1,4 +1,4 @@
-//! Sizes of variables, and their initial bytes.
+//! Sizes of variables and their initial bytes.
 
 use warploom_isa::{Relocation, Span, Symbol, SymbolUse, Ty, VarId};
 
@@ -6,16 +6,16 @@ use super::{Global, Globals, at};
 use crate::ast::{self, Init, InitAddress, InitKind};
 use crate::diag::Diagnostic;
 
-/// No memory is larger.
-pub const MAX_VARIABLE_BYTES: u64 = 1 << 40;
-/// What hardware gives a thread.
-pub const MAX_FRAME_BYTES: u64 = 512 << 10;
-/// What a launch can pass.
-pub const MAX_KERNEL_PARAM_BYTES: u64 = 32764;
+/// Larger than any device memory.
+pub(super) const MAX_VARIABLE_BYTES: u64 = 1 << 40;
+/// The hardware's limit per thread.
+pub(super) const MAX_FRAME_BYTES: u64 = 512 << 10;
+/// The most that a launch can pass.
+pub(super) const MAX_KERNEL_PARAM_BYTES: u64 = 32764;
 
-/// The room a variable takes.
+/// The size and alignment of a variable.
 #[derive(Clone, Copy, Debug)]
-pub struct Layout {
+pub(super) struct Layout {
     /// 0 if the first dimension is `[]`.
     pub bytes: u64,
     pub align: u32,
@@ -24,7 +24,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    pub fn of(variable: &ast::Variable<'_>) -> Result<Layout, Diagnostic> {
+    pub(super) fn of(variable: &ast::Variable<'_>) -> Result<Layout, Diagnostic> {
         let span = variable.name.span;
         let element = type_bytes(variable.ty) * u64::from(variable.lanes);
         let natural = element.next_power_of_two().min(16) as u32;
@@ -44,8 +44,8 @@ impl Layout {
     }
 }
 
-/// `count` elements of `bytes`, if any memory holds them.
-pub fn checked_size(bytes: u64, count: u64, span: Span) -> Result<u64, Diagnostic> {
+/// The size of `count` elements of `bytes` each; an error if it exceeds any memory.
+pub(super) fn checked_size(bytes: u64, count: u64, span: Span) -> Result<u64, Diagnostic> {
     bytes.checked_mul(count).filter(|&b| b <= MAX_VARIABLE_BYTES).ok_or_else(|| {
         Diagnostic::new(span, "this variable is larger than any memory")
             .label(format!("more than {MAX_VARIABLE_BYTES} bytes"))
@@ -60,7 +60,7 @@ fn type_bytes(ty: ast::Type) -> u64 {
     }
 }
 
-/// The bytes of a value under construction.
+/// An initial value under construction.
 struct Image<'g, 't, 'a> {
     globals: &'g mut Globals<'t, 'a>,
     ty: ast::Type,
@@ -122,7 +122,7 @@ impl Image<'_, '_, '_> {
             }
             (InitKind::Address(address), []) => self.address(address, init.at, offset),
             (InitKind::Int(bits), []) if !is_float(self.ty) => self.put(&bits.to_le_bytes(), init.at, offset),
-            // Not into 64 bits: NVIDIA's assembler takes it for the bits of a double, which nobody can have meant.
+            // Refused for 64 bits: `ptxas` takes it as the bits of a double, which is never intended.
             (InitKind::F32(bits), []) => match self.ty {
                 ast::Type::Scalar(Ty::F32 | Ty::B32) => self.put(&bits.to_le_bytes(), init.at, offset),
                 ast::Type::Scalar(Ty::F64 | Ty::B64) => {
@@ -151,7 +151,7 @@ impl Image<'_, '_, '_> {
         }
     }
 
-    /// Writes the low bytes of a value: constants are cut to the size of their element.
+    /// Writes the low bytes of a value: constants are truncated to the element's size.
     fn put(&mut self, value: &[u8], position: u32, offset: u64) -> Result<(), Diagnostic> {
         let size = type_bytes(self.ty) as usize;
         let end = offset + size as u64;
@@ -212,8 +212,8 @@ fn is_float(ty: ast::Type) -> bool {
     matches!(ty, ast::Type::Scalar(ty) if ty.is_float())
 }
 
-/// A use of a variable that is defined in no text here.
-pub fn undefined(name: &str, span: Span) -> Diagnostic {
+/// The error for a use of a variable that this module only declares.
+pub(super) fn undefined(name: &str, span: Span) -> Diagnostic {
     Diagnostic::new(span, format!("`{name}` is declared `.extern` but not defined"))
         .help("modules are not linked with each other; compile the program as one module")
 }

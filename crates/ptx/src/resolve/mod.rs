@@ -1,8 +1,9 @@
-//! Names to indices. This file knows module scope: it merges declarations with definitions, then gives variables
-//! their initial bytes (`layout`) and functions their bodies (`body`); `scope` is what a body can see.
+//! Resolves names to indices. This file has module scope: it merges declarations with definitions, then gives variables
+//! their initial bytes (`layout.rs`) and functions their bodies (`body.rs`). `scope.rs` has the names that a body sees.
+//! Start at [`resolve`].
 //!
-//! All names of module scope are collected before any is used, so that order does not matter there. Variables in
-//! `.global`, `.const` or `.shared` declared inside a function are variables of the module that only their scope sees.
+//! All names of module scope are collected before any is used, so their order does not matter. Variables in `.global`,
+//! `.const` or `.shared` that a function declares become variables of the module that only their scope sees.
 
 mod body;
 mod layout;
@@ -19,7 +20,7 @@ use crate::resolved::{Formal, Function, Module, RegTy};
 use layout::Layout;
 
 /// Resolves every name of a module; `ast` was parsed from `source`'s text.
-pub fn resolve(source: Source, ast: &ast::Module<'_>) -> Result<Module, Vec<Diagnostic>> {
+pub(crate) fn resolve(source: Source, ast: &ast::Module<'_>) -> Result<Module, Vec<Diagnostic>> {
     let mut globals = Globals::new(source.text.len());
     globals.files(ast);
     globals.declare(ast);
@@ -34,14 +35,14 @@ pub fn resolve(source: Source, ast: &ast::Module<'_>) -> Result<Module, Vec<Diag
         source: Source { files: globals.file_names, ..source },
         version: ast.version,
         target: ast.target.first().map(|t| t.text.to_string()).unwrap_or_default(),
-        // Texts older than the directive come in both widths; the registers they address with tell which.
+        // Texts older than the directive have either width. The width of their address registers decides.
         address_bits: ast.address_bits.unwrap_or(if narrow { 32 } else { 64 }),
         functions: globals.functions,
         variables: globals.variables,
     })
 }
 
-/// What a name of module scope means.
+/// The meaning of a name of module scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Global {
     Variable(VarId),
@@ -55,12 +56,12 @@ struct Globals<'t, 'a> {
     /// The declaration that each variable's initial value comes from.
     declarations: Vec<&'a ast::Variable<'t>>,
     functions: Vec<Function>,
-    /// The definition, or else first declaration, of each function.
+    /// The definition of each function, or else its first declaration.
     definitions: Vec<&'a ast::Function<'t>>,
-    /// `.file` numbers to positions in `file_names`.
+    /// Maps `.file` numbers to positions in `file_names`.
     file_numbers: HashMap<u32, u32>,
     file_names: Vec<String>,
-    /// Bytes that initial values may still take: zeros between them cost no text.
+    /// Bytes that initial values may still take. Bounded, because a short text can ask for many zeros.
     init_budget: u64,
     /// Some address is in a 64-bit register.
     wide_address: bool,
@@ -146,7 +147,7 @@ impl<'t, 'a> Globals<'t, 'a> {
         }
     }
 
-    /// Gives a variable of module or function scope its place in the module.
+    /// Adds a variable of module or function scope to the module.
     fn add_variable(&mut self, variable: &'a ast::Variable<'t>) -> Result<VarId, Diagnostic> {
         let layout = module_layout(variable)?;
         let id = VarId(self.variables.len() as u32);
@@ -209,7 +210,7 @@ impl<'t, 'a> Globals<'t, 'a> {
         }
     }
 
-    /// `.alias f, g;`: from here on `f` is `g`.
+    /// `.alias f, g;` makes `f` another name of `g`.
     fn alias(&mut self, ast: &ast::Module<'t>) {
         for item in &ast.items {
             let ast::Item::Alias(name, target) = item else { continue };
@@ -235,7 +236,7 @@ impl<'t, 'a> Globals<'t, 'a> {
         }
     }
 
-    /// Whether a variable lives in another module, which nothing here could link.
+    /// Whether a variable is defined only in another module. Modules are not linked with each other.
     fn is_undefined(&self, id: VarId) -> bool {
         let declaration = self.declarations[id.index()];
         declaration.linkage == ast::Linkage::Extern && declaration.space != ast::Space::Shared
@@ -272,7 +273,7 @@ fn module_layout(variable: &ast::Variable<'_>) -> Result<Layout, Diagnostic> {
     Ok(layout)
 }
 
-/// Formal parameters or results; registers and frame variables are added when there is a body.
+/// Formal parameters or results. Their registers and frame variables are added with the body.
 fn formals(list: &[ast::Variable<'_>], is_kernel: bool) -> Result<Vec<Formal>, Diagnostic> {
     let limit = if is_kernel { layout::MAX_KERNEL_PARAM_BYTES } else { layout::MAX_FRAME_BYTES };
     let mut total = 0u64;
@@ -328,7 +329,7 @@ fn duplicate(name: ast::Name<'_>, what: &str) -> Diagnostic {
         .label(format!("there is already {what}"))
 }
 
-/// A place of one byte, for values that know only where they start.
+/// A span of one byte, for values that record only their start.
 fn at(position: u32) -> Span {
     Span { start: position, end: position.saturating_add(1) }
 }

@@ -1,4 +1,4 @@
-//! What a body can see: its nested scopes, and suggestions for names that nobody declared.
+//! The nested scopes of a body, and suggestions for unknown names.
 
 use std::collections::HashMap;
 
@@ -6,9 +6,9 @@ use super::{Global, Globals};
 use crate::resolved::{FrameId, LabelId, ProtoId, RegId, RegTy, Register, TableId};
 use warploom_isa::VarId;
 
-/// What a name inside a function means.
+/// The meaning of a name inside a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Local {
+pub(super) enum Local {
     Register(RegId),
     Frame(FrameId),
     /// A kernel's parameter.
@@ -21,23 +21,22 @@ pub enum Local {
 
 /// `{ … }`
 #[derive(Default)]
-pub struct Scope<'t> {
+pub(super) struct Scope<'t> {
     names: HashMap<&'t str, Local>,
-    /// `.reg .b32 %r<4>` by prefix. The registers themselves are made when they are used: the number in the
-    /// text says nothing about how many there are.
+    /// `.reg .b32 %r<4>` by prefix. The registers themselves are created on first use: a text may declare billions.
     ranges: HashMap<&'t str, Range>,
 }
 
-/// A numbered family of registers.
+/// A numbered family of registers, such as `%r<4>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Range {
+pub(super) struct Range {
     pub count: u32,
     pub ty: RegTy,
 }
 
 impl<'t> Scope<'t> {
     /// Declares a name; false if the scope has it already.
-    pub fn declare(&mut self, name: &'t str, meaning: Local) -> bool {
+    pub(super) fn declare(&mut self, name: &'t str, meaning: Local) -> bool {
         if self.range_of(name).is_some() {
             return false;
         }
@@ -45,12 +44,12 @@ impl<'t> Scope<'t> {
     }
 
     /// Declares a family; false if the scope has it already.
-    pub fn declare_range(&mut self, prefix: &'t str, range: Range) -> bool {
+    pub(super) fn declare_range(&mut self, prefix: &'t str, range: Range) -> bool {
         self.ranges.insert(prefix, range).is_none()
     }
 
-    /// What `name` means in this scope; makes the register if it is a new one of a family.
-    pub fn get(&mut self, name: &'t str, registers: &mut Vec<Register>) -> Option<Local> {
+    /// The meaning of `name` in this scope. Creates the register if it is the first use of a family's member.
+    pub(super) fn get(&mut self, name: &'t str, registers: &mut Vec<Register>) -> Option<Local> {
         if let Some(&found) = self.names.get(name) {
             return Some(found);
         }
@@ -61,23 +60,23 @@ impl<'t> Scope<'t> {
         Some(register)
     }
 
-    /// What the scope itself says of `name`, families aside.
-    pub fn get_named(&self, name: &str) -> Option<Local> {
+    /// The meaning of `name` in this scope, without looking at families.
+    pub(super) fn get_named(&self, name: &str) -> Option<Local> {
         self.names.get(name).copied()
     }
 
-    /// The family that has `name`. A prefix may itself end in digits, so every split is tried.
+    /// The family that `name` belongs to. A prefix may itself end in digits, so every split is tried.
     fn range_of(&self, name: &str) -> Option<Range> {
         splits(name)
             .find_map(|(prefix, number)| self.ranges.get(prefix).filter(|r| number < r.count).copied())
     }
 
-    /// The family whose prefix `name` has, though not the number.
-    pub fn overrun(&self, name: &str) -> Option<(String, Range)> {
+    /// The family that has the prefix of `name` but not its number.
+    pub(super) fn overrun(&self, name: &str) -> Option<(String, Range)> {
         splits(name).find_map(|(prefix, _)| self.ranges.get(prefix).map(|r| (prefix.to_string(), *r)))
     }
 
-    /// Names close to `name` in this scope.
+    /// Offers the names of this scope that might be meant by `name`.
     fn candidates(&self, name: &str, best: &mut Closest) {
         self.names.keys().for_each(|known| best.offer(known));
         if let Some((_, number)) = splits(name).last() {
@@ -103,7 +102,7 @@ fn splits(name: &str) -> impl Iterator<Item = (&str, u32)> {
 }
 
 impl<'t> Globals<'t, '_> {
-    /// "did you mean …?" for a name that is not there.
+    /// "did you mean …?" for an unknown name.
     pub(super) fn hint<'s>(
         &self,
         name: &str,
@@ -112,7 +111,7 @@ impl<'t> Globals<'t, '_> {
     where
         't: 's,
     {
-        // It looks at every name there is: not more than a few times.
+        // Each search looks at every known name, so only the first errors get one.
         if self.errors.len() >= 5 {
             return None;
         }
@@ -122,13 +121,12 @@ impl<'t> Globals<'t, '_> {
         best.found.map(|(_, known)| format!("did you mean `{known}`?"))
     }
 
-    /// A name of module scope.
     pub(super) fn global(&self, name: &str) -> Option<Global> {
         self.names.get(name).copied()
     }
 }
 
-/// The known name nearest to an unknown one; of several the first in the alphabet.
+/// The known name most similar to an unknown one; of equally similar names, the first in alphabetical order.
 struct Closest<'n> {
     name: &'n str,
     limit: usize,
@@ -137,7 +135,7 @@ struct Closest<'n> {
 
 impl<'n> Closest<'n> {
     fn new(name: &'n str) -> Self {
-        // Of short names only one letter may differ, or everything resembles everything.
+        // A short name may differ in one letter at most, or too many names would be similar.
         let limit = match name.len() {
             ..=2 => 0,
             3..=4 => 1,
@@ -161,7 +159,7 @@ impl<'n> Closest<'n> {
     }
 }
 
-/// Insertions, deletions and replacements from `a` to `b`; more than `limit` once it is known to be more.
+/// Edit distance between `a` and `b`. If it exceeds `limit`, any larger number is returned.
 fn edit_distance(a: &[u8], b: &[u8], limit: usize) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.iter().enumerate() {

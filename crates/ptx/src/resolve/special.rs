@@ -1,16 +1,16 @@
-//! The names of the registers that hardware fills.
+//! The names of special registers.
 
-/// What a special register looks like in the text.
+/// How a special register is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub(super) enum Form {
     /// `%laneid`
     Plain,
     /// `%tid.x`: a component must follow.
     Vector,
 }
 
-/// The form of a special register, if `name` is one.
-pub fn special(name: &str) -> Option<Form> {
+/// The form of a special register; `None` if `name` is not one.
+pub(super) fn special(name: &str) -> Option<Form> {
     let name = name.strip_prefix('%')?;
     let numbered = |prefix: &str, suffix: &str, count: u32| {
         let digits = name.strip_prefix(prefix).and_then(|n| n.strip_suffix(suffix));

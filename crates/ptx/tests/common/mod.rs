@@ -1,8 +1,8 @@
-//! What several tests need.
+//! Helpers of several tests.
 
 use std::path::{Path, PathBuf};
 
-/// Every PTX text of the repository, in a fixed order.
+/// Every PTX file of the repository, in a fixed order.
 pub fn ptx_files() -> Vec<PathBuf> {
     let mut files = Vec::new();
     collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels"), &mut files);

@@ -1,4 +1,4 @@
-//! Every text in `kernels/` loads, and its kernels link.
+//! Every PTX file in `kernels/` loads, and its kernels link.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use isa::{AddressMap, FuncId, Guard, Op, Value, Windows};
 use warploom_isa as isa;
 
-/// Texts that call what nobody defines.
+/// Files that call functions without a body.
 const UNLINKED: &[&str] = &["gather.ptx"];
 
 fn texts(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -43,7 +43,7 @@ fn every_kernel_file_loads() {
     assert!(failures.is_empty(), "{failures}");
 }
 
-/// What a body promises.
+/// Checks the invariants of lowered bodies.
 pub(super) fn check(module: &isa::Module) {
     for function in &module.functions {
         let Some(body) = &function.body else { continue };
