@@ -17,7 +17,8 @@ pub enum FlowError {
     NeverFilled { channel: String },
     /// Kernel and channel disagree about the size of an element.
     #[error(
-        "kernel `{kernel}` {does} elements of {kernel_bytes} bytes, but those of channel `{channel}` have {channel_bytes}"
+        "kernel `{kernel}` {does} elements of {kernel_bytes} bytes, but those of channel `{channel}` have \
+         {channel_bytes}"
     )]
     SizesDiffer {
         kernel: String,
@@ -31,7 +32,8 @@ pub enum FlowError {
     BadShape { channel: String, reason: String },
     /// A kernel writes a level that the other stack does not have.
     #[error(
-        "kernel `{kernel}` reads `{from}`, which has {from_levels}, and writes the same levels of `{to}`, which has {to_levels}"
+        "kernel `{kernel}` reads `{from}`, which has {from_levels}, and writes the same levels of `{to}`, \
+         which has {to_levels}"
     )]
     LevelsDiffer { kernel: String, from: String, from_levels: u32, to: String, to_levels: u32 },
     #[error("{given} elements are put into channel `{channel}`, which holds {width}")]
@@ -44,7 +46,8 @@ pub enum FlowError {
     #[error("kernel `{kernel}` has no function for the host; give it one with `on_host`")]
     NotOnHost { kernel: String },
     #[error(
-        "the channels of graph `{graph}` take {bytes} bytes, the device has {available}; take narrower channels or fewer levels"
+        "the channels of graph `{graph}` take {bytes} bytes, the device has {available}; take narrower \
+         channels or fewer levels"
     )]
     TooLarge { graph: String, bytes: u64, available: u64 },
     /// A run on the host that can make no progress.
