@@ -1,4 +1,4 @@
-//! `warploom anchors`: what single operations cost.
+//! `warploom anchors`: measures what single operations cost.
 
 use serde_json::json;
 use warploom::SimOptions;

@@ -1,4 +1,4 @@
-//! The options of `run` that have a syntax of their own: `--arg`, `--dump`, `--save`, `--grid` and `--block`.
+//! Options of `run` with their own syntax: `--arg`, `--dump`, `--save`, `--grid` and `--block`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -7,47 +7,39 @@ use warploom::isa::Ty;
 
 use crate::value::{parse_type, parse_value};
 
-/// `--arg`: what a kernel's parameter gets.
+/// `--arg`: the value of a kernel parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ArgSpec {
-    /// `s32:-5`.
-    Scalar {
-        /// Its type.
-        ty: Ty,
-        /// Its little-endian bytes.
-        bytes: Vec<u8>,
-    },
+    /// `s32:-5`, as little-endian bytes.
+    Scalar { ty: Ty, bytes: Vec<u8> },
     /// `bytes:00ff`: a struct, in hexadecimal.
     Bytes(Vec<u8>),
     /// `buf:f32:1024=iota`.
     Buffer(BufferSpec),
 }
 
-/// A buffer and what is in it at first.
+/// A buffer and its initial content.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BufferSpec {
-    /// Type of an element.
     pub ty: Ty,
-    /// Elements.
+    /// Number of elements.
     pub count: usize,
-    /// Content.
     pub fill: Fill,
 }
 
-/// What a buffer holds before the launch.
+/// The initial content of a buffer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fill {
-    /// Zeros.
     Zero,
     /// 0, 1, 2 …
     Iota,
-    /// Random numbers, the same for the same seed: integers over their whole range, floats from 0 up to 1.
+    /// Random numbers, reproducible by their seed: integers over their whole range, floats from 0 up to 1.
     Random(u64),
     /// One number everywhere, as its bytes.
     Value(Vec<u8>),
     /// These numbers, as their bytes.
     List(Vec<u8>),
-    /// Nothing: reading it is an error that `--check-uninit` finds.
+    /// Nothing: `--check-uninit` reports kernels that read it.
     Uninit,
     /// Raw little-endian bytes of a file.
     File(PathBuf),
@@ -82,7 +74,7 @@ impl FromStr for ArgSpec {
 impl FromStr for BufferSpec {
     type Err = String;
 
-    /// Reads what follows `buf:`.
+    /// Parses what follows `buf:`.
     fn from_str(text: &str) -> Result<BufferSpec, String> {
         let (shape, fill) = text
             .split_once('=')
@@ -98,7 +90,7 @@ impl FromStr for BufferSpec {
 }
 
 impl BufferSpec {
-    /// Bytes in it, if the host can count them.
+    /// Size in bytes, unless that overflows.
     pub fn bytes(&self) -> Option<usize> {
         self.count.checked_mul(self.ty.bytes() as usize)
     }
@@ -130,7 +122,7 @@ fn parse_fill(ty: Ty, count: usize, text: &str) -> Result<Fill, String> {
     }
 }
 
-/// A number of things; `_` may group its digits.
+/// Parses a count. `_` may group digits.
 fn parse_count(text: &str) -> Result<usize, String> {
     text.replace('_', "")
         .parse()
@@ -151,9 +143,9 @@ fn parse_hex(text: &str) -> Result<Vec<u8>, String> {
 /// `--dump I[:N]`: print the first N elements of argument I's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DumpSpec {
-    /// Which argument, from 0.
+    /// Index of the argument, from 0.
     pub arg: usize,
-    /// How many elements; all if not given.
+    /// All elements if not given.
     pub count: Option<usize>,
 }
 
@@ -169,9 +161,8 @@ impl FromStr for DumpSpec {
 /// `--save I=FILE`: write argument I's buffer to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SaveSpec {
-    /// Which argument, from 0.
+    /// Index of the argument, from 0.
     pub arg: usize,
-    /// Where to.
     pub file: PathBuf,
 }
 
@@ -192,7 +183,7 @@ fn parse_index(text: &str) -> Result<usize, String> {
     text.parse().map_err(|_| format!("`{text}` is no argument's number; arguments count from 0"))
 }
 
-/// `--grid` and `--block`: `X`, `X,Y` or `X,Y,Z`; `x` may stand for the comma.
+/// Parses `--grid` and `--block`: `X`, `X,Y` or `X,Y,Z`, with `x` allowed for the comma.
 pub fn parse_dims(text: &str) -> Result<[u32; 3], String> {
     let parts = text.split([',', 'x']).map(|part| part.trim().replace('_', "").parse());
     match parts.collect::<Result<Vec<u32>, _>>().as_deref() {

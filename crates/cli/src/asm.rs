@@ -1,4 +1,4 @@
-//! `warploom asm`: listings, from listings or from PTX.
+//! `warploom asm`: prints listings, from listings or from PTX.
 
 use std::path::Path;
 

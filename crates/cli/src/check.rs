@@ -1,4 +1,4 @@
-//! `warploom check`: what loads, what each kernel needs, which loops may wait for another thread.
+//! `warploom check`: whether files load, what each kernel needs, and which loops may wait for another thread.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -14,10 +14,10 @@ use crate::input;
 use crate::run::occupancy_text;
 use crate::term::{self, counted, dims, grouped};
 
-/// Threads of a CTA for which occupancy is told, if the kernel does not say.
+/// CTA size for which occupancy is computed, if the kernel does not require one.
 const USUAL_BLOCK: u32 = 256;
 
-/// Checks every file, and fails in the end if one of them does not load.
+/// Checks every file, and fails at the end if one of them does not load.
 pub fn check(options: &CheckOptions) -> Result<Exit, Failure> {
     let chip = Chip::load(options.chip.name(), &options.chip.set).map_err(Error::from)?;
     let mut exit = Exit::Good;
@@ -31,7 +31,7 @@ pub fn check(options: &CheckOptions) -> Result<Exit, Failure> {
             term::print(&file.text(&chip, options.listing))?;
         }
         for failure in &failures {
-            term::tell(&failure.text());
+            term::eprint(&failure.text());
             exit = Exit::BadInput;
         }
         let mut object = serde_json::to_value(&file).map_err(std::io::Error::from)?;
@@ -44,11 +44,11 @@ pub fn check(options: &CheckOptions) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// What a file holds.
+/// What a file contains.
 #[derive(Serialize)]
 struct FileFacts {
     file: String,
-    /// The text's statement of its dialect, if it loads.
+    /// The dialect that the text declares, if it loads.
     dialect: Option<String>,
     kernels: Vec<KernelFacts>,
 }
@@ -93,13 +93,12 @@ struct SpinFacts {
     depth: u32,
     file: String,
     line: u32,
-    /// The same in the program that the file was compiled from.
+    /// The line in the program that the file was compiled from.
     source_line: Option<String>,
-    /// The load or atomic that decides whether the loop goes on.
+    /// The load or atomic that decides whether the loop continues.
     instruction: String,
     /// Whether it can deadlock on a SIMT stack: `yes`, `no`, or `if_same_warp`.
     simt_deadlock: &'static str,
-    /// Why.
     why: String,
 }
 
@@ -194,7 +193,7 @@ fn spin_facts(program: &Program, l: &Loop) -> SpinFacts {
     }
 }
 
-/// Words whose lock bits are taken and which share one, as far as their places are known.
+/// Locked words that share a lock bit, as far as their addresses are known.
 fn aliases(program: &Program, bits: u32) -> Vec<String> {
     let word = |address: u64| {
         let of = program.shared.iter().rev().find(|v| u64::from(v.offset) <= address);

@@ -1,4 +1,4 @@
-//! `warploom chips`: what can be modelled.
+//! `warploom chips`: the chips that can be simulated.
 
 use serde_json::{Value, json};
 use warploom::{Chip, Divergence, Error, StorageBits, chip};
@@ -13,7 +13,7 @@ pub fn chips(options: &ChipsOptions) -> Result<Exit, Failure> {
     let text = match &options.name {
         Some(name) if options.json => format!("{}\n", to_json(&load(name)?)?),
         Some(name) => {
-            // A file with a mistake in it is refused, not shown.
+            // A file with a mistake is refused, not shown.
             let cost = cost(&load(name)?);
             format!("{}\n{cost}", chip::text(name).map_err(Error::from)?.trim_end())
         }
@@ -31,7 +31,7 @@ pub fn chips(options: &ChipsOptions) -> Result<Exit, Failure> {
     Ok(Exit::Good)
 }
 
-/// What follows from the file, in the form of comments: it stays a chip file.
+/// Storage costs derived from the chip, as comments, so that the text stays a valid chip file.
 fn cost(chip: &Chip) -> String {
     let bits = StorageBits::of(chip);
     let mut text = "\n# What BOWS and DDOS would cost an SM in storage with these settings:\n".to_string();

@@ -1,4 +1,4 @@
-//! What can be asked for on the command line.
+//! The command line: commands, options and their parsers. Doc comments on options are their `--help` texts.
 
 mod compare;
 mod repro;
@@ -150,8 +150,8 @@ pub struct MachineOptions {
     /// Host threads that the timed model uses; if not given, one for each core. Results do not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
-    /// Write a timeline for the Perfetto viewer (ui.perfetto.dev): what every warp of an SM does, cycle by cycle. Of several
-    /// launches, the last one's
+    /// Write a timeline for the Perfetto viewer (ui.perfetto.dev): what every warp of an SM does, cycle by
+    /// cycle. Of several launches, the last one's
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
     /// SMs that the timeline shows
@@ -163,8 +163,8 @@ pub struct MachineOptions {
     /// The timeline ends when its file has become so large
     #[arg(long, value_name = "MB", default_value_t = 64, requires = "trace")]
     pub trace_mb: u32,
-    /// Write counters over time, a row after every so many cycles, to a CSV file (samples.csv if none is named). Of several
-    /// launches, the last one's
+    /// Write counters over time, a row after every so many cycles, to a CSV file (samples.csv if none is
+    /// named). Of several launches, the last one's
     #[arg(long, value_name = "CYCLES[:FILE]")]
     pub sample: Option<SampleSpec>,
     /// End a launch as hanging after so many cycles; the functional model counts one a warp instruction
@@ -186,7 +186,7 @@ fn parse_policy(text: &str) -> Result<String, String> {
     }
 }
 
-/// The longest delay that can be asked for: more than any kernel runs.
+/// The longest delay limit accepted: longer than any kernel runs.
 const LONGEST_DELAY: u64 = 1 << 32;
 
 fn parse_limit(text: &str) -> Result<DelayLimit, String> {
@@ -215,12 +215,11 @@ fn parse_cycles(text: &str) -> Result<std::ops::Range<u64>, String> {
     if range.is_empty() { Err("it ends before it begins".to_string()) } else { Ok(range) }
 }
 
-/// What `--sample` asks for.
+/// `--sample CYCLES[:FILE]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SampleSpec {
     /// Cycles between two rows.
     pub cycles: u64,
-    /// Where to.
     pub file: PathBuf,
 }
 
@@ -240,10 +239,9 @@ impl FromStr for SampleSpec {
 /// Where kernels run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DeviceName {
-    /// On a simulated chip.
     #[default]
     Sim,
-    /// On a real GPU.
+    /// On the real GPU with this number.
     Cuda(usize),
 }
 
@@ -518,7 +516,8 @@ Examples:
 
 The exit code is 1 if the result is not the one that the host computes. With --json the object has the keys of a launch
 (`warploom run --json`), summed over all launches, and `workload`, `params`, `check` (true or false), `check_message`,
-`launches` (how many), `longest_launch_cycles`, `figures` (what the workload measured itself) and `per_launch` (each one's
+`launches` (how many), `longest_launch_cycles`, `figures` (what the workload measured itself) and `per_launch` \
+(each one's
 kernel, shape, cycles and instructions).";
 
 /// How a kernel is executed.
@@ -625,7 +624,8 @@ mod tests {
 
     #[test]
     fn reads_a_whole_run() {
-        let line = "warploom run k.ptx --entry e --chip apu --set sm.count=1 --set sm.max_ctas=2 --grid 2x3 --block 4,5,6 \
+        let line = "warploom run k.ptx --entry e --chip apu --set sm.count=1 --set sm.max_ctas=2 --grid 2x3 \
+                    --block 4,5,6 \
                     --shared 64 --arg s32:-5 --arg buf:u32:4=zero --dump 1:2 --save 1=o --max-cycles 9 --json";
         let Command::Run(run) = Cli::parse_from(line.split_whitespace()).command else { panic!() };
         assert_eq!((run.launch.grid, run.launch.block), ([2, 3, 1], Some([4, 5, 6])));

@@ -1,4 +1,4 @@
-//! `warploom compare`: one kernel or workload under every warp scheduler, with BOWS and without, in one table.
+//! `warploom compare`: one kernel or workload under every warp scheduler, with and without BOWS, in one table.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,12 +15,12 @@ use crate::progress::Steps;
 use crate::run;
 use crate::term::{self, counted, dims, grouped, joules};
 
-/// Runs all and prints one table.
+/// Runs all settings and prints one table.
 pub fn compare(options: &CompareOptions) -> Result<Exit, Failure> {
     let subject = Subject::of(options)?;
     let name = options.chip.chip.as_deref().unwrap_or_else(|| subject.chip());
     let chip = Chip::load(name, &options.chip.set).map_err(Error::from)?;
-    // What is wrong with the input is told once, not in every row.
+    // Report a mistake in the input once, not in every row.
     if let Subject::Kernel { file, launch } = &subject {
         run::ready(&mut device(&chip, &Setting::plain(), options), file, launch, || Ok(()))?;
     }
@@ -30,18 +30,18 @@ pub fn compare(options: &CompareOptions) -> Result<Exit, Failure> {
     } else {
         term::print(&format!("{} on {}\n\n{}", subject.title(), chip.name, table(&rows)))?;
     }
-    tell_failures(&rows);
+    print_failures(&rows);
     Ok(exit(&rows))
 }
 
-/// What is run.
+/// What is compared.
 enum Subject<'a> {
     Kernel { file: &'a Path, launch: &'a LaunchOptions },
     Workload { workload: &'static Workload, values: Values },
 }
 
 impl<'a> Subject<'a> {
-    /// A path is a file's; a word is a workload's name, unless there is a file of that name.
+    /// A path means a file. A word means a workload, unless there is a file of that name.
     fn of(options: &'a CompareOptions) -> Result<Subject<'a>, Failure> {
         let CompareOptions { what: file, launch, params, .. } = options;
         let named = file.to_str().filter(|name| !name.contains(['/', '\\', '.']) && !file.is_file());
@@ -61,7 +61,7 @@ impl<'a> Subject<'a> {
         Ok(Subject::Workload { workload, values: workload.values(params)? })
     }
 
-    /// The chip where none is named.
+    /// The chip if none is named.
     fn chip(&self) -> &'static str {
         match self {
             Subject::Kernel { .. } => "gtx480",
@@ -80,7 +80,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Runs it once. Besides the report, what the check of the result says, if there is one.
+    /// Runs the subject once. Returns the report and the result of the check, if there is one.
     fn run(
         &self,
         gpu: &mut Device,
@@ -107,7 +107,7 @@ struct Setting {
 }
 
 impl Setting {
-    /// As the chip has it.
+    /// The chip's own policy, without BOWS.
     fn plain() -> Setting {
         Setting { policy: None, bows: false }
     }
@@ -137,16 +137,16 @@ fn device(chip: &Chip, setting: &Setting, options: &CompareOptions) -> Device {
 /// A run and how it ended.
 struct Row {
     setting: Setting,
-    /// What it did; of one that failed, until then.
+    /// Of a failed run, what it did until then.
     report: Report,
     end: End,
 }
 
 enum End {
-    /// With what the check of the result says, if there is one.
+    /// With the message of the check, if there is one.
     Good(Option<String>),
     Wrong(String),
-    /// It faulted or hangs.
+    /// The kernel faulted or hangs.
     Failed(Failure),
 }
 
@@ -162,14 +162,14 @@ impl End {
 }
 
 impl Row {
-    /// Cycles, of a run whose time means something.
+    /// Cycles of a run that ended; a failed run has no meaningful time.
     fn cycles(&self) -> Option<f64> {
         (!matches!(self.end, End::Failed(_))).then_some(self.report.cycles as f64)
     }
 }
 
-/// A run without BOWS is ended after so many times the cycles of the longest with it, if no other limit is given: a livelock
-/// would take for ever.
+/// A run without BOWS is ended after this multiple of the longest run with BOWS, if no limit is given. A
+/// livelock would never end.
 const PATIENCE: u64 = 20;
 
 fn run_all(subject: &Subject<'_>, chip: &Chip, options: &CompareOptions) -> Result<Vec<Row>, Failure> {
@@ -188,7 +188,7 @@ fn run_all(subject: &Subject<'_>, chip: &Chip, options: &CompareOptions) -> Resu
             show(done.fetch_add(1, Ordering::Relaxed) + 1);
             row
         });
-        // All of them, and of several failures the first in the table's order.
+        // All rows run. If several fail, the first in the table's order is reported.
         rows.collect::<Vec<_>>().into_iter().collect()
     };
     pool.install(|| {
@@ -199,7 +199,7 @@ fn run_all(subject: &Subject<'_>, chip: &Chip, options: &CompareOptions) -> Resu
     })
 }
 
-/// Runs one row. Only what is no fault and no hang is a failure of the command.
+/// Runs one row. Faults and hangs become part of the row; any other error fails the command.
 fn run_one(
     subject: &Subject<'_>,
     gpu: &mut Device,
@@ -228,26 +228,26 @@ fn exit(rows: &[Row]) -> Exit {
     }
 }
 
-/// Why runs failed, each explanation once with the rows that it is about.
-fn tell_failures(rows: &[Row]) {
-    let mut told: Vec<(String, Vec<String>)> = Vec::new();
+/// Prints why runs failed, each explanation once with the rows that have it.
+fn print_failures(rows: &[Row]) {
+    let mut messages: Vec<(String, Vec<String>)> = Vec::new();
     for row in rows {
         let text = match &row.end {
             End::Good(_) => continue,
             End::Wrong(message) => format!("{} the result is wrong: {message}", term::paint("error:", 31)),
             End::Failed(failure) => failure.text(),
         };
-        match told.iter_mut().find(|(known, _)| *known == text) {
+        match messages.iter_mut().find(|(known, _)| *known == text) {
             Some((_, names)) => names.push(row.setting.name()),
-            None => told.push((text, vec![row.setting.name()])),
+            None => messages.push((text, vec![row.setting.name()])),
         }
     }
-    for (text, names) in told {
-        term::tell(&format!("{}: {text}", names.join(", ")));
+    for (text, names) in messages {
+        term::eprint(&format!("{}: {text}", names.join(", ")));
     }
 }
 
-/// Cycles of the first row, and of the best.
+/// Cycles of the first row and of the best.
 fn bases(rows: &[Row]) -> [Option<f64>; 2] {
     let best = rows.iter().filter_map(Row::cycles).min_by(f64::total_cmp);
     [rows.first().and_then(Row::cycles), best]

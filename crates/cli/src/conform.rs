@@ -1,4 +1,4 @@
-//! `warploom conform`: the machine against real GPUs.
+//! `warploom conform`: compares the simulator with real GPUs.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -14,11 +14,10 @@ use crate::machine::open_gpu;
 use crate::progress::Steps;
 use crate::term::{self, counted, grouped};
 
-/// The level of the driver's compiler at which programs are recorded: its optimiser makes more mistakes than results
-/// are worth.
+/// Optimization level of the driver's compiler for recording programs. Its optimizer miscompiles too many of them.
 const PROGRAM_LEVEL: u32 = 0;
 
-/// Differences that are shown in full.
+/// Number of differences shown in full.
 const SHOWN: usize = 10;
 
 /// Replays, records, or compares.
@@ -60,7 +59,7 @@ fn open(options: &ConformOptions) -> Result<Device, Failure> {
 
 fn sim(chip: &str, model: SimModel) -> Result<Device, Failure> {
     let chip = Chip::load(chip, &[]).map_err(warploom::Error::from)?;
-    // Programs are too small to share out.
+    // Programs are too small to split over host threads.
     let timing = Timing { threads: 1, ..Timing::default() };
     Ok(Device::sim_with(chip, SimOptions { model, timing, ..SimOptions::default() }))
 }
@@ -80,7 +79,7 @@ fn replay(options: &ConformOptions) -> Result<Exit, Failure> {
     let mut device = open(options)?;
     let steps = Steps::new();
     let report = conform::replay(&mut device, &options.vectors, &mut |p| steps.show(&p))?;
-    // A real GPU's compiler is kept simple for programs, as when they were recorded.
+    // Programs are replayed at the level of the driver's compiler at which they were recorded.
     let mut device = match options.device {
         DeviceName::Sim => device,
         DeviceName::Cuda(ordinal) => open_gpu(ordinal, Some(PROGRAM_LEVEL))?,
@@ -191,7 +190,7 @@ fn record_fuzz(options: &ConformOptions, seeds: Range<u64>, jit_level: u32) -> R
     say(options, json!({ "recorded": recorded, "device": device.name() }), text)
 }
 
-/// Without a GPU, the chip's two models are compared with each other.
+/// Without a GPU, compares the chip's two models with each other.
 fn compare_models(options: &ConformOptions, seeds: Range<u64>) -> Result<Exit, Failure> {
     let mut machine = sim(&options.chip, SimModel::Functional)?;
     let mut timed = sim(&options.chip, SimModel::Timing)?;
@@ -206,12 +205,12 @@ fn compare_models(options: &ConformOptions, seeds: Range<u64>) -> Result<Exit, F
     Ok(if good { Exit::Good } else { Exit::CheckFailed })
 }
 
-/// Levels of the driver's compiler that are tried where a program's result differs.
+/// Levels of the driver's compiler that are tried when a program's result differs.
 const OTHER_LEVELS: [u32; 4] = [4, 1, 2, 0];
 
-/// Runs programs on the simulator and a real GPU. A program's meaning does not depend on how well it is compiled, so where
-/// another level of the driver's compiler gives the simulator's result, the compiler contradicts itself and the machine is not
-/// to blame.
+/// Runs programs on the simulator and on a real GPU. A program's meaning does not depend on how it is
+/// optimized. So if another level of the driver's compiler gives the simulator's result, the compiler
+/// contradicts itself and the difference is not the simulator's.
 fn compare_with_gpu(
     options: &ConformOptions,
     ordinal: usize,

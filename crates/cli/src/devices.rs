@@ -7,7 +7,7 @@ use crate::cli::DevicesOptions;
 use crate::failure::{Exit, Failure};
 use crate::term::{self, grouped};
 
-/// Lists the GPUs. A computer without one is no error: the simulator needs none.
+/// Lists the GPUs. Having none is no error: the simulator needs none.
 pub fn devices(options: &DevicesOptions) -> Result<Exit, Failure> {
     let found = match warploom::cuda_devices() {
         Ok(found) => Ok(found),

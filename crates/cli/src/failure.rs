@@ -1,4 +1,4 @@
-//! Failures: how they are told, and what the process exits with.
+//! Failures: how they are shown, and the exit code of the process.
 
 use std::io;
 use std::process::ExitCode;
@@ -8,10 +8,9 @@ use warploom::{ChipError, Error, Report};
 
 use crate::term;
 
-/// What the process exits with.
+/// The exit code of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// All went well.
     Good = 0,
     /// The check or the comparison failed.
     CheckFailed = 1,
@@ -26,7 +25,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// One word for it, in JSON.
+    /// The name in JSON.
     fn kind(self) -> &'static str {
         match self {
             Exit::Good => "good",
@@ -45,13 +44,13 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command did not do what it was asked for.
+/// Why a command failed.
 #[derive(Debug)]
 pub struct Failure {
     exit: Exit,
     /// Without colour, and without `error: ` in front.
     message: String,
-    /// The same as shown, if that is more than the message.
+    /// What to show instead of the message, if that is more.
     shown: Option<String>,
     help: Vec<String>,
     report: Option<Box<Report>>,
@@ -63,7 +62,6 @@ impl Failure {
         Failure::new(Exit::BadInput, message)
     }
 
-    /// Any failure.
     pub fn new(exit: Exit, message: impl Into<String>) -> Failure {
         Failure { exit, message: message.into(), shown: None, help: Vec::new(), report: None }
     }
@@ -79,7 +77,6 @@ impl Failure {
         self.report.as_deref()
     }
 
-    /// What the process will exit with.
     pub fn exit(&self) -> Exit {
         self.exit
     }
@@ -96,7 +93,7 @@ impl Failure {
         text
     }
 
-    /// The value of a JSON object's key `error`.
+    /// The value of the key `error` in JSON output.
     pub fn json(&self) -> Value {
         json!({
             "kind": self.exit.kind(),
@@ -106,16 +103,16 @@ impl Failure {
         })
     }
 
-    /// Tells the user on stderr, and with `json` also a program on stdout.
-    pub fn tell(self, json: bool) -> ExitCode {
-        term::tell(&self.text());
+    /// Prints the failure on stderr and, with `json`, an object on stdout. Returns the exit code.
+    pub fn print(self, json: bool) -> ExitCode {
+        term::eprint(&self.text());
         if json {
             let mut object = match self.report.as_deref().map(serde_json::to_value) {
                 Some(Ok(Value::Object(report))) => report,
                 _ => Map::new(),
             };
             object.insert("error".to_string(), self.json());
-            // The failure itself says more than one to write about it.
+            // If stdout cannot be written, the failure itself is still the more important one to report.
             let _ = term::print(&format!("{}\n", Value::Object(object)));
         }
         self.exit.into()

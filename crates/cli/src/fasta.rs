@@ -1,4 +1,4 @@
-//! Two FASTA files for `warploom work nw`.
+//! Two FASTA files as the input of `warploom work nw`.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -11,14 +11,14 @@ use warploom_lab::work::{Outcome, Values, Workload};
 use crate::cli::{AlphabetName, FastaOptions};
 use crate::failure::Failure;
 
-/// Two sequences, and how their letters are scored.
+/// Two sequences and how their letters are scored.
 pub struct Pair {
     a: Record,
     b: Record,
     scoring: Scoring,
 }
 
-/// The sequences that are asked for, if any are.
+/// Reads the sequences, if any are asked for.
 pub fn read(workload: &Workload, options: &FastaOptions) -> Result<Option<Pair>, Failure> {
     let [a, b] = options.fasta.as_slice() else { return Ok(None) };
     if workload.name != "nw" {
@@ -43,7 +43,6 @@ fn record(path: &Path) -> Result<Record, FastaError> {
 }
 
 impl Pair {
-    /// Aligns them.
     pub fn align(
         &self,
         gpu: &mut Device,

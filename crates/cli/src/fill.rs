@@ -1,9 +1,9 @@
-//! The content of buffers before a launch.
+//! The initial content of buffers.
 
 use half::{bf16, f16};
 use warploom::isa::Ty;
 
-/// 0, 1, 2 … as elements of a type; integers wrap, floats round.
+/// 0, 1, 2 … as elements of a type. Integers wrap, floats round.
 pub fn iota(ty: Ty, count: usize) -> Vec<u8> {
     elements(ty, count, |i| match ty {
         Ty::F16 => f16::from_f64(i as f64).to_bits() as u64,
@@ -14,12 +14,12 @@ pub fn iota(ty: Ty, count: usize) -> Vec<u8> {
     })
 }
 
-/// Random elements, the same for the same seed: integers over their whole range, floats from 0 up to 1.
+/// Random elements, reproducible by their seed: integers over their whole range, floats from 0 up to 1.
 pub fn random(ty: Ty, count: usize, seed: u64) -> Vec<u8> {
     let mut state = seed;
     elements(ty, count, |_| {
         let bits = split_mix(&mut state);
-        // As many bits as the significand has, so that 1 is never reached by rounding.
+        // As many bits as the significand has, so that rounding never reaches 1.
         let unit = |precision: u32| (bits >> (64 - precision)) as f64 / (1u64 << precision) as f64;
         match ty {
             Ty::F16 => f16::from_f64(unit(11)).to_bits() as u64,
@@ -31,12 +31,11 @@ pub fn random(ty: Ty, count: usize, seed: u64) -> Vec<u8> {
     })
 }
 
-/// The same element over and over.
 pub fn repeat(element: &[u8], count: usize) -> Vec<u8> {
     element.repeat(count)
 }
 
-/// SplitMix64: a counter, well mixed. Small, fast and good enough for inputs.
+/// SplitMix64: small, fast, and good enough for inputs.
 fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;

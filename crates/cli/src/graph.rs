@@ -6,7 +6,7 @@ use crate::cli::GraphOptions;
 use crate::failure::{Exit, Failure};
 use crate::term;
 
-/// Prints a graph: in words, or to be drawn.
+/// Prints a graph, as text or for Graphviz.
 pub fn graph(options: &GraphOptions) -> Result<Exit, Failure> {
     let workload = Workload::find(&options.name)?;
     let values = workload.values(&options.params)?;

@@ -1,4 +1,4 @@
-//! Kernel files: reading them, and saying what to do about those that cannot be run.
+//! Kernel files: reading them, and advice about those that cannot be run.
 
 use std::path::Path;
 
@@ -6,12 +6,10 @@ use warploom::{Device, Module};
 
 use crate::failure::Failure;
 
-/// A kernel file's language.
+/// The language of a kernel file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
-    /// PTX text.
     Ptx,
-    /// A SASS listing.
     Sass,
 }
 
@@ -25,7 +23,7 @@ pub fn load(gpu: &mut Device, path: &Path) -> Result<Module, Failure> {
     })
 }
 
-/// Reads a kernel file. Its extension says in which language it is, or else its first line.
+/// Reads a kernel file. Its extension gives the language, or else its first line.
 pub fn read(path: &Path) -> Result<(Vec<u8>, Language), Failure> {
     let shown = path.display();
     let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
@@ -61,7 +59,7 @@ pub fn read(path: &Path) -> Result<(Vec<u8>, Language), Failure> {
     Ok((bytes, language))
 }
 
-/// An error of the operating system without its number.
+/// The text of an operating-system error without its number.
 pub fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_lowercase()

@@ -1,30 +1,30 @@
 //! The `warploom` command: arguments, printing, exit codes. No model code.
 //!
-//! [`cli`] says what can be asked for, a module for each command does it, [`failure`] decides how a failure is told
-//! and what the process exits with. Start reading at [`main`], then [`run`].
+//! `cli.rs` defines the command line, and one module per command carries it out. `failure.rs` decides how a failure is
+//! shown and the process's exit code. Only [`main`] is public. Start reading there, then in `run.rs`.
 
-pub mod anchors;
-pub mod arg;
-pub mod asm;
-pub mod check;
-pub mod chips;
-pub mod cli;
-pub mod compare;
-pub mod conform;
-pub mod devices;
-pub mod failure;
-pub mod fasta;
-pub mod fill;
+mod anchors;
+mod arg;
+mod asm;
+mod check;
+mod chips;
+mod cli;
+mod compare;
+mod conform;
+mod devices;
+mod failure;
+mod fasta;
+mod fill;
 mod graph;
-pub mod input;
-pub mod machine;
-pub mod progress;
-pub mod repro;
-pub mod run;
-pub mod speed;
-pub mod term;
-pub mod value;
-pub mod work;
+mod input;
+mod machine;
+mod progress;
+mod repro;
+mod run;
+mod speed;
+mod term;
+mod value;
+mod work;
 
 use std::process::ExitCode;
 
@@ -61,7 +61,7 @@ pub fn main() -> ExitCode {
     };
     match result {
         Ok(code) => code.into(),
-        Err(failure) => failure.tell(cli.command.json()),
+        Err(failure) => failure.print(cli.command.json()),
     }
 }
 

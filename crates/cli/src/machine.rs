@@ -1,4 +1,4 @@
-//! The options that every command with launches has: which device, and what each launch is told.
+//! Options shared by all commands that launch kernels: which device, and the limits of each launch.
 
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +14,7 @@ use crate::input::reason;
 use crate::progress::Watch;
 use crate::term::{self, grouped};
 
-/// Writes the timeline and the samples of the last launch, if they were asked for; a launch that failed has them too.
+/// Writes the timeline and the samples of the last launch, if they were asked for. A failed launch has them too.
 pub fn write_observations(gpu: &mut Device, options: &MachineOptions) -> Result<(), Failure> {
     let write = |file: &Path, bytes: &[u8]| {
         std::fs::write(file, bytes)
@@ -25,7 +25,7 @@ pub fn write_observations(gpu: &mut Device, options: &MachineOptions) -> Result<
         let size = trace.bytes.len() / 1000;
         let end = trace.cut.map(|cycle| format!(", cut at cycle {} (--trace-mb)", grouped(cycle)));
         let end = end.unwrap_or_default();
-        term::tell(&format!("timeline in {}: {} kB{end}", file.display(), grouped(size as u64)));
+        term::eprint(&format!("timeline in {}: {} kB{end}", file.display(), grouped(size as u64)));
     }
     if let Some(sample) = &options.sample {
         write(&sample.file, warploom::samples_csv(&gpu.take_samples()).as_bytes())?;
@@ -41,7 +41,7 @@ fn refuse_on_hardware(options: &MachineOptions) -> Result<(), Failure> {
         (options.bows, "--bows"),
         (options.bows_limit.is_some(), "--bows-limit"),
         (options.sib.is_some(), "--sib"),
-        // Last: the functional model can do that.
+        // Last, because the functional model can do this one.
         (options.check_uninit, "--check-uninit"),
     ];
     match asked.into_iter().find(|(asked, _)| *asked) {
@@ -55,7 +55,7 @@ fn refuse_on_hardware(options: &MachineOptions) -> Result<(), Failure> {
     }
 }
 
-/// The device to run on.
+/// Opens the device to run on.
 pub fn open(options: &MachineOptions) -> Result<Device, Failure> {
     refuse_on_hardware(options)?;
     open_with(
@@ -79,13 +79,13 @@ pub fn open(options: &MachineOptions) -> Result<Device, Failure> {
     )
 }
 
-/// To say how spinning warps back off is to say that they do.
+/// Any option about back-off switches it on.
 fn bows(options: &MachineOptions) -> Bows {
     let on = options.bows || options.bows_limit.is_some() || options.sib.is_some();
     Bows { enabled: on.then_some(true), limit: options.bows_limit, sib: options.sib }
 }
 
-/// A device; the chip and its options count where it is simulated.
+/// Opens a device. `chip` and `sim` only apply to a simulated one.
 pub fn open_with(device: DeviceName, chip: &ChipOptions, sim: SimOptions) -> Result<Device, Failure> {
     match device {
         DeviceName::Sim => {
@@ -96,21 +96,20 @@ pub fn open_with(device: DeviceName, chip: &ChipOptions, sim: SimOptions) -> Res
     }
 }
 
-/// A real GPU, in a process of its own: a kernel that takes it down takes only that process with it.
+/// Opens a real GPU in a child process, so that a faulting kernel takes down only that process.
 pub fn open_gpu(ordinal: usize, jit_level: Option<u32>) -> Result<Device, Failure> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("serve-gpu");
     Ok(Device::cuda_in_child(ordinal, jit_level, command)?)
 }
 
-/// That process.
+/// The child process of [`open_gpu`].
 pub fn serve_gpu() -> Result<Exit, Failure> {
     warploom::serve_cuda(std::io::stdin().lock(), std::io::stdout().lock())?;
     Ok(Exit::Good)
 }
 
-/// What the launches of a command have in common: limits, Ctrl-C, and a line on the terminal that shows how far they are,
-/// until this is dropped.
+/// What all launches of a command share: limits, Ctrl-C, and a progress line on the terminal until this is dropped.
 pub struct Control {
     max_cycles: Option<u64>,
     time_limit: Option<Duration>,
@@ -120,7 +119,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Begins to listen and to watch. A process has one.
+    /// Installs the Ctrl-C handler and starts the progress line. At most one per process.
     pub fn new(options: &MachineOptions) -> Control {
         let (watch, progress) = Watch::new();
         Control {
@@ -132,7 +131,7 @@ impl Control {
         }
     }
 
-    /// Tells a launch about it.
+    /// Adds limits, interrupt flag and progress to a launch.
     pub fn apply(&self, launch: Launch) -> Launch {
         Launch {
             time_limit: self.time_limit,
@@ -144,11 +143,11 @@ impl Control {
     }
 }
 
-/// A flag that Ctrl-C sets; a second Ctrl-C ends the process at once. A process asks for it once.
+/// A flag that Ctrl-C sets; a second Ctrl-C ends the process at once. Call it once per process.
 pub fn interrupt_flag() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     let set = flag.clone();
-    // Without a handler Ctrl-C still ends the process, only less politely.
+    // Without a handler Ctrl-C still ends the process, only without a report.
     let _ = ctrlc::set_handler(move || {
         if set.swap(true, Ordering::Relaxed) {
             std::process::exit(Exit::Interrupted as i32);

@@ -1,4 +1,4 @@
-//! A line on the terminal that shows how far a long launch has come.
+//! Progress on the terminal: a line for a long launch, and a bar for work in steps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,17 +13,17 @@ use crate::term::grouped;
 /// Launches shorter than this show nothing.
 const PATIENCE: Duration = Duration::from_millis(800);
 
-/// How often the line is drawn.
+/// How often the line is redrawn.
 const REFRESH: Duration = Duration::from_millis(150);
 
-/// Watches a launch until it is dropped. Draws only if stderr is a terminal.
+/// Watches a launch until dropped. Draws only if stderr is a terminal.
 pub struct Watch {
     done: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Watch {
-    /// Begins to watch; the launch is told where to report.
+    /// Starts watching. The launch must update the returned [`Progress`].
     pub fn new() -> (Watch, Arc<Progress>) {
         let progress = Arc::new(Progress::default());
         let done = Arc::new(AtomicBool::new(false));
@@ -39,7 +39,7 @@ impl Drop for Watch {
         self.done.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // The line is gone when the thread is; a panic in it is no reason to fail the launch.
+            // The line is erased when the thread ends. A panic in it must not fail the launch.
             let _ = thread.join();
         }
     }
@@ -71,26 +71,24 @@ fn show(progress: &Progress, done: &AtomicBool) {
     }
 }
 
-/// A bar for work in steps. Draws only if stderr is a terminal.
+/// A progress bar for work in steps. Draws only if stderr is a terminal.
 pub struct Steps(ProgressBar);
 
 impl Steps {
-    /// An empty bar.
     pub fn new() -> Steps {
         let style = ProgressStyle::with_template("{spinner} {elapsed} [{bar:30}] {pos}/{len} {wide_msg}");
-        // indicatif draws on stderr, and not at all where that is no terminal.
+        // indicatif draws on stderr, and not at all if that is no terminal.
         let bar = ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        // A step can take minutes; the clock goes on.
+        // A step can take minutes; keep the elapsed time running.
         bar.enable_steady_tick(REFRESH);
         Steps(bar)
     }
 
-    /// Shows how far the work is.
     pub fn show(&self, progress: &warploom_lab::conform::Progress) {
         self.set(progress.done, progress.total, progress.stage.clone());
     }
 
-    /// The same in parts: steps done, steps in all, and what is being done.
+    /// Shows steps done, steps in all, and the current one.
     pub fn set(&self, done: usize, total: usize, message: String) {
         self.0.set_length(total as u64);
         self.0.set_position(done as u64);

@@ -1,4 +1,4 @@
-//! `warploom repro`: the papers' experiments, run, judged and shown.
+//! `warploom repro`: runs the papers' experiments, judges and shows them.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::machine::interrupt_flag;
 use crate::progress::Steps;
 use crate::term::{self, counted, seconds};
 
-/// Runs what was asked for, writes the report, and prints the numbers.
+/// Runs the chosen experiments, writes the report, and prints the numbers.
 pub fn repro(options: &ReproOptions) -> Result<Exit, Failure> {
     let experiments = chosen(&options.names)?;
     if options.list {
@@ -36,7 +36,7 @@ pub fn repro(options: &ReproOptions) -> Result<Exit, Failure> {
     drop(steps);
     let reproduction = result.map_err(|error| failure(error, options))?;
     if let Some(why) = &reproduction.not_kept {
-        term::tell(&format!("warning: results could not be kept in {}: {why}", runs.display()));
+        term::eprint(&format!("warning: results could not be kept in {}: {why}", runs.display()));
     }
     write_report(&reproduction, &options.out)?;
 
@@ -48,7 +48,7 @@ pub fn repro(options: &ReproOptions) -> Result<Exit, Failure> {
     Ok(if reproduction.count(Verdict::Out) > 0 { Exit::CheckFailed } else { Exit::Good })
 }
 
-/// The experiments of some names, each once, in the order of the registry.
+/// The named experiments, each once, in the order of the registry.
 fn chosen(names: &[String]) -> Result<Vec<&'static dyn Experiment>, Failure> {
     let mut ids = Vec::new();
     for name in names {
@@ -87,7 +87,7 @@ fn failure(error: ReproError, options: &ReproOptions) -> Failure {
     }
 }
 
-/// Writes everything but the runs, which are there already.
+/// Writes everything except the runs, which are on disk already.
 fn write_report(reproduction: &Reproduction, folder: &Path) -> Result<(), Failure> {
     let plots = folder.join("plots");
     let failed =
@@ -138,7 +138,7 @@ fn text(reproduction: &Reproduction, folder: &Path) -> String {
     text
 }
 
-/// Rows in columns as wide as they have to be; why a row is outside stands below it.
+/// Rows in columns of minimal width. The reason why a row is outside its band stands below it.
 fn table(experiment: &Evaluated) -> String {
     let head = ["", "paper", "measured", "ratio", "verdict", "band"].map(String::from);
     let cells = |row: &Row| {
@@ -166,7 +166,6 @@ fn table(experiment: &Evaluated) -> String {
     text
 }
 
-/// Prints what there is.
 fn list(experiments: &[&'static dyn Experiment], json: bool) -> Result<Exit, Failure> {
     let runs = |e: &dyn Experiment, scale| e.runs(scale).len();
     if json {
@@ -202,7 +201,7 @@ fn list(experiments: &[&'static dyn Experiment], json: bool) -> Result<Exit, Fai
     Ok(Exit::Good)
 }
 
-/// A rough time: `40 s`, `12 min`, `2 h`.
+/// A rough duration: `40 s`, `12 min`, `2 h`.
 fn duration(s: u32) -> String {
     match s {
         0..100 => format!("{s} s"),

@@ -61,13 +61,12 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Runs it.
     pub(crate) fn launch(&self, gpu: &mut Device, launch: Launch) -> Result<Report, Error> {
         gpu.launch(&self.kernel, launch, self.arguments.iter().map(Prepared::arg).collect::<Vec<_>>())
     }
 }
 
-/// Loads a file's kernel and makes its arguments. `check` has its say before anything large is made.
+/// Loads a file's kernel and prepares its arguments. `check` runs before any large buffer is made.
 pub(crate) fn ready(
     gpu: &mut Device,
     file: &Path,
@@ -85,7 +84,7 @@ pub(crate) fn ready(
     Ok(Ready { kernel, arguments })
 }
 
-/// The kernel that is meant.
+/// The kernel named by `--entry`, or the file's only one.
 fn choose_kernel(module: &Module, file: &Path, options: &LaunchOptions) -> Result<Kernel, Failure> {
     let names = module.kernel_names();
     let name = match (&options.entry, names.as_slice()) {
@@ -104,7 +103,7 @@ fn choose_kernel(module: &Module, file: &Path, options: &LaunchOptions) -> Resul
     Ok(module.kernel(name)?)
 }
 
-/// Finds mistakes that would otherwise show only after a long launch.
+/// Finds mistakes in `--dump` and `--save` that would otherwise show only after a long launch.
 fn check_references(options: &RunOptions) -> Result<(), Failure> {
     let args = &options.launch.args;
     let dumps = options.dump.iter().map(|d| ("--dump", d.arg, d.count.unwrap_or(0)));
@@ -130,7 +129,7 @@ fn check_references(options: &RunOptions) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Says which arguments a kernel wants, with a command that would do.
+/// Says which arguments a kernel takes, with a command line that would work.
 fn wrong_count(file: &Path, options: &LaunchOptions, kernel: &Kernel, params: &[Param]) -> Failure {
     let takes = counted(params.len() as u64, "argument");
     let mut message = format!("kernel `{}` takes {takes}, {} given", kernel.name(), options.args.len());
@@ -164,13 +163,12 @@ fn example_arg(param: &Param) -> String {
 }
 
 impl LaunchOptions {
-    /// The shape of the launch.
     pub(crate) fn shape(&self) -> Launch {
         Launch { block: self.block, dynamic_shared_bytes: self.shared, ..Launch::grid(self.grid) }
     }
 }
 
-/// An argument that is ready for the launch.
+/// An argument ready for the launch.
 enum Prepared {
     Scalar(Arg<'static>),
     Buffer { ty: Ty, buffer: Buffer<u8> },
@@ -188,7 +186,7 @@ impl Prepared {
 fn prepare(gpu: &mut Device, specs: &[ArgSpec]) -> Result<Vec<Prepared>, Failure> {
     let prepared = specs.iter().enumerate().map(|(index, spec)| {
         Ok(match spec {
-            // 16-bit floats are declared as bits, if at all.
+            // PTX declares 16-bit floats as untyped.
             ArgSpec::Scalar { ty: Ty::F16 | Ty::BF16, bytes } => {
                 Prepared::Scalar(Arg::scalar(Ty::B16, bytes))
             }
@@ -210,7 +208,7 @@ fn prepare_buffer(gpu: &mut Device, index: usize, spec: &BufferSpec) -> Result<B
     if spec.fill == Fill::Zero {
         return Ok(gpu.zeros_named(&name, bytes)?);
     }
-    // Whether the device has room is asked first: making the content of a giant buffer takes long.
+    // Allocate first: filling a huge buffer that does not fit would take long for nothing.
     let buffer = gpu.uninit_named(&name, bytes)?;
     let content = match &spec.fill {
         Fill::Zero | Fill::Uninit => return Ok(buffer),
@@ -240,9 +238,12 @@ fn prepare_buffer(gpu: &mut Device, index: usize, spec: &BufferSpec) -> Result<B
     Ok(buffer)
 }
 
-/// Shows what a failed launch did so far, and adds advice.
+/// Prints what a failed launch did so far, and adds advice.
 pub(crate) fn launch_failure(error: Error, machine: &MachineOptions, json: bool) -> Failure {
-    let limits = matches!(&error, Error::Unlaunchable { shape, .. } if !shape.grid.contains(&0) && !shape.block.contains(&0));
+    let limits = match &error {
+        Error::Unlaunchable { shape, .. } => !shape.grid.contains(&0) && !shape.block.contains(&0),
+        _ => false,
+    };
     let failure = Failure::from(error);
     if let Some(report) = failure.report().filter(|_| !json) {
         let mut text = report.output.clone();
@@ -250,7 +251,7 @@ pub(crate) fn launch_failure(error: Error, machine: &MachineOptions, json: bool)
         if failure.exit() == Exit::Interrupted {
             text.push_str(&summary(report));
         }
-        // What the kernel printed comes before the message that it failed.
+        // The kernel's output comes before the error message.
         let _ = term::print(&text);
     }
     match limits && machine.device == DeviceName::Sim {
@@ -309,12 +310,12 @@ pub(crate) fn end_line(text: &mut String) {
     }
 }
 
-/// Tells about what looks wrong though the launch ended: lock bits taken too late or left taken, and reads of memory that
-/// nobody wrote, which are errors.
+/// Prints warnings about lock bits taken too late or left taken, and errors about reads of uninitialised
+/// memory. Only the latter fail the command.
 pub(crate) fn judge_uninitialised(report: &Report) -> Exit {
     for warning in &report.lock_warnings {
         let text = warning.message.replace('\n', "\n  ");
-        term::tell(&format!("{} kernel `{}`: {text}", term::paint("warning:", 33), report.kernel));
+        term::eprint(&format!("{} kernel `{}`: {text}", term::paint("warning:", 33), report.kernel));
     }
     if report.uninitialised.is_empty() {
         return Exit::Good;
@@ -328,11 +329,11 @@ pub(crate) fn judge_uninitialised(report: &Report) -> Exit {
     for read in &report.uninitialised {
         let _ = write!(text, "\n  {} ({})", read.message.replace('\n', "\n  "), counted(read.count, "time"));
     }
-    term::tell(&text);
+    term::eprint(&text);
     Exit::CheckFailed
 }
 
-/// What a launch did, for people.
+/// The summary for people.
 pub fn summary(report: &Report) -> String {
     let threads = |dims: [u32; 3]| dims.iter().map(|&d| d as u64).product::<u64>();
     let (ctas, block) = (threads(report.grid), threads(report.block));
@@ -382,7 +383,7 @@ pub fn summary(report: &Report) -> String {
     aligned(&lines)
 }
 
-/// What the timed model tells besides; nothing of another.
+/// Lines that only the timed model has; none for other models.
 pub(crate) fn timing_lines(report: &Report) -> Vec<(&'static str, String)> {
     let (Some(ipc), Some(kernel_s)) = (report.ipc, report.kernel_s) else { return Vec::new() };
     let overhead = report.launch_overhead_ns.unwrap_or(0) as f64 / 1e9;
@@ -443,7 +444,7 @@ pub(crate) fn timing_lines(report: &Report) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// All, what of it events took, the power, and the largest parts.
+/// Total, dynamic share, power, and the largest components.
 fn energy_text(energy: &BTreeMap<&'static str, f64>, kernel_s: f64) -> String {
     let of = |name: &str| energy.get(name).copied().unwrap_or(0.0);
     let total = of("total");
@@ -461,10 +462,10 @@ fn energy_text(energy: &BTreeMap<&'static str, f64>, kernel_s: f64) -> String {
     )
 }
 
-/// What of a report's energies is made up of the others.
+/// Keys of a report's energies that are sums of the others.
 const ENERGY_SUMS: [&str; 3] = ["dynamic", "static", "total"];
 
-/// What warps did with their time, the largest share first.
+/// How warps spent their cycles, the largest share first.
 fn shares(stalls: &warploom::Counters, all: u64) -> String {
     let mut shares = stalls.iter().filter(|&(_, &cycles)| cycles > 0).collect::<Vec<_>>();
     shares.sort_by_key(|&(name, &cycles)| (std::cmp::Reverse(cycles), *name));
@@ -538,7 +539,7 @@ pub(crate) fn how(model: Model) -> &'static str {
     }
 }
 
-/// What fits on an SM, for people.
+/// How many CTAs fit on an SM, and what limits them.
 pub fn occupancy_text(occupancy: &warploom::Occupancy) -> String {
     let limit = match occupancy.limited_by {
         warploom::Limiter::Ctas => "CTA slots",

@@ -1,4 +1,4 @@
-//! `warploom speed`: how much this computer simulates in a second, on a standard set of kernels.
+//! `warploom speed`: how much this computer simulates per second, on a standard set of kernels.
 
 use std::thread::available_parallelism;
 
@@ -16,12 +16,12 @@ use crate::term::{self, grouped, seconds};
 /// One kernel of the set.
 struct Case {
     name: &'static str,
-    /// What limits it, for people.
+    /// What limits the kernel.
     about: &'static str,
     run: fn(&mut Device) -> Result<Report, Failure>,
 }
 
-/// The standard set. Changing a size makes the numbers of different versions incomparable.
+/// The standard set. Changing a size makes results of different versions incomparable.
 const CASES: &[Case] = &[
     Case { name: "vecadd", about: "memory", run: |gpu| work(gpu, "vecadd", &[]) },
     Case { name: "nbody", about: "arithmetic", run: nbody },
@@ -40,7 +40,7 @@ const CASES: &[Case] = &[
     },
 ];
 
-/// What a kernel of the set took.
+/// What one kernel of the set took.
 #[derive(Clone, Debug, Default, Serialize)]
 struct Measured {
     kernel: &'static str,
@@ -83,20 +83,20 @@ pub fn speed(options: &SpeedOptions) -> Result<Exit, Failure> {
 }
 
 fn run_set(chip: &Chip, options: &SpeedOptions, threads: usize) -> Result<Vec<Measured>, Failure> {
-    let told = !options.json;
-    if told {
+    let table = !options.json;
+    if table {
         let with = if threads == 1 { "one thread".to_string() } else { format!("{threads} threads") };
         term::print(&format!("{}{}", heading(&with, chip, options), row("kernel", "bound by", HEAD)))?;
     }
     let mut set = Vec::new();
     for case in CASES {
         let measured = measure(chip, case, options, threads)?;
-        if told {
+        if table {
             term::print(&measured.row())?;
         }
         set.push(measured);
     }
-    if told {
+    if table {
         term::print(&sum(&set).row())?;
     }
     Ok(set)
@@ -117,7 +117,7 @@ fn measure(chip: &Chip, case: &Case, options: &SpeedOptions, threads: usize) -> 
     };
     let mut best: Option<Report> = None;
     for _ in 0..options.repeat {
-        // A fresh device each time: what the L2 holds would make a second run another one.
+        // A fresh device each time: the content of the L2 would change the second run.
         let report = (case.run)(&mut Device::sim_with(chip.clone(), sim.clone()))?;
         if best.as_ref().is_none_or(|b| report.wall_s < b.wall_s) {
             best = Some(report);
@@ -171,7 +171,7 @@ fn row(kernel: &str, about: &str, [insts, cycles, time, rate, cycle_rate]: [&str
     format!("{kernel:<11} {about:<23} {insts:>11} {cycles:>11} {time:>9} {rate:>9} {cycle_rate:>10}\n")
 }
 
-/// A built-in workload; a wrong result is no result.
+/// Runs a built-in workload. A wrong result is a failure.
 fn work(gpu: &mut Device, name: &str, params: &[&str]) -> Result<Report, Failure> {
     let workload = Workload::find(name)?;
     let params = params.iter().map(|p| p.to_string()).collect::<Vec<_>>();

@@ -1,13 +1,13 @@
-//! Writing to the terminal, or to whatever stands in its place.
+//! Output to stdout and stderr, and formatting of numbers for people.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
-/// Writes to stdout. A reader that has gone away is no error: it has seen enough.
+/// Writes to stdout. A closed pipe is no error: the reader has seen enough.
 pub fn print(text: &str) -> io::Result<()> {
     print_bytes(text.as_bytes())
 }
 
-/// As [`print()`], for bytes.
+/// Like [`print()`], for bytes.
 pub fn print_bytes(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
@@ -16,17 +16,17 @@ pub fn print_bytes(bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Writes a line to stderr, if anyone listens.
-pub fn tell(line: &str) {
+/// Writes a line to stderr, ignoring errors.
+pub fn eprint(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// Whether messages on stderr are coloured: only on a terminal, and not where `NO_COLOR` is set.
+/// Whether messages on stderr are coloured: only on a terminal, and not if `NO_COLOR` is set.
 pub fn color() -> bool {
     io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
 }
 
-/// `text` in bold, in a colour (`31` is red), if messages are coloured.
+/// `text` in bold and in a colour (`31` is red), if messages are coloured.
 pub fn paint(text: &str, code: u8) -> String {
     if color() { format!("\x1b[1;{code}m{text}\x1b[0m") } else { text.to_string() }
 }
@@ -56,7 +56,7 @@ pub fn joules(j: f64) -> String {
     }
 }
 
-/// Extents as people write them: `16x16`, without ones at the end.
+/// Extents without trailing ones: `16x16`.
 pub fn dims([x, y, z]: [u32; 3]) -> String {
     match (y, z) {
         (1, 1) => format!("{x}"),

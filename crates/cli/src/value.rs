@@ -4,7 +4,7 @@ use half::{bf16, f16};
 use serde_json::{Value, json};
 use warploom::isa::Ty;
 
-/// The types an argument can have.
+/// The types that an argument can have.
 pub const TYPES: [Ty; 16] = [
     Ty::S8,
     Ty::S16,
@@ -24,7 +24,6 @@ pub const TYPES: [Ty; 16] = [
     Ty::F64,
 ];
 
-/// A type by its name.
 pub fn parse_type(name: &str) -> Result<Ty, String> {
     TYPES.into_iter().find(|ty| ty.name() == name).ok_or_else(|| {
         let known = TYPES.map(Ty::name).join(", ");
@@ -32,7 +31,7 @@ pub fn parse_type(name: &str) -> Result<Ty, String> {
     })
 }
 
-/// The little-endian bytes of a number.
+/// Parses a number into the little-endian bytes of its type.
 pub fn parse_value(ty: Ty, text: &str) -> Result<Vec<u8>, String> {
     if ty.is_float() { parse_float(ty, text) } else { parse_int(ty, text) }
 }
@@ -44,7 +43,7 @@ fn parse_float(ty: Ty, text: &str) -> Result<Vec<u8>, String> {
         return Err(format!("`{text}` is no {ty}; a bit pattern is written as b{bits}:{text}"));
     }
     let bad = |_| format!("`{text}` is no {ty}");
-    // Each type reads the decimal text itself: rounding twice could be off by one.
+    // Each type parses the decimal text itself: rounding twice could be off by one.
     Ok(match ty {
         Ty::F64 => digits.parse::<f64>().map_err(bad)?.to_le_bytes().to_vec(),
         Ty::F32 => digits.parse::<f32>().map_err(bad)?.to_le_bytes().to_vec(),
@@ -64,7 +63,7 @@ fn parse_int(ty: Ty, text: &str) -> Result<Vec<u8>, String> {
         Some("0b" | "0B") => (2, &digits[2..]),
         _ => (10, digits),
     };
-    // `from_str_radix` would take a second sign.
+    // `from_str_radix` would accept a second sign.
     let magnitude = digits.bytes().next().filter(|b| b.is_ascii_hexdigit());
     let magnitude = magnitude.and_then(|_| i128::from_str_radix(digits, radix).ok());
     let magnitude = magnitude.ok_or_else(|| format!("`{text}` is no {ty}"))?;
@@ -74,7 +73,7 @@ fn parse_int(ty: Ty, text: &str) -> Result<Vec<u8>, String> {
     let unsigned_max = (1i128 << ty.bits()) - 1;
     let (min, max) = match ty {
         Ty::U8 | Ty::U16 | Ty::U32 | Ty::U64 => (0, unsigned_max),
-        // A pattern of bits is a number of any sign; in hexadecimal every integer is one.
+        // Untyped integers take either sign, and so does hexadecimal, which is a bit pattern.
         _ if !ty.is_signed() || radix != 10 => (signed_min, unsigned_max),
         _ => (signed_min, signed_max),
     };
@@ -84,9 +83,9 @@ fn parse_int(ty: Ty, text: &str) -> Result<Vec<u8>, String> {
     Ok(value.to_le_bytes()[..ty.bytes() as usize].to_vec())
 }
 
-/// A number's text, floating-point ones with the fewest digits that read back the same. `bytes` are the type's.
+/// Formats a number, floats with the fewest digits that read back the same. `bytes` must have the type's size.
 pub fn format_value(ty: Ty, bytes: &[u8]) -> String {
-    // Very large and very small numbers would be rows of zeros.
+    // Very large and very small numbers would be long rows of zeros.
     let float = |plain: String, scientific: String| if plain.len() > 20 { scientific } else { plain };
     match ty {
         Ty::F16 => f16::from_le_bytes(array(bytes)).to_string(),
@@ -108,12 +107,12 @@ pub fn format_value(ty: Ty, bytes: &[u8]) -> String {
     }
 }
 
-/// A number for JSON. What JSON has no number for (infinities, NaN) is its text.
+/// A number for JSON. Infinities and NaN, which JSON has no number for, become text.
 pub fn json_value(ty: Ty, bytes: &[u8]) -> Value {
     let float = match ty {
         Ty::F16 => f16::from_le_bytes(array(bytes)).to_f64(),
         Ty::BF16 => bf16::from_le_bytes(array(bytes)).to_f64(),
-        // The shortest decimal text of an f32 is not that of the f64 next to it.
+        // Parse the shortest decimal text of the f32: widening to f64 would print more digits.
         Ty::F32 => f32::from_le_bytes(array(bytes)).to_string().parse().unwrap_or(f64::NAN),
         Ty::F64 => f64::from_le_bytes(array(bytes)),
         _ if ty.is_signed() => return json!(signed(bytes)),

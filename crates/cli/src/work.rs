@@ -1,4 +1,4 @@
-//! `warploom work`: a built-in workload with its own input, and whether its result is right.
+//! `warploom work`: runs a built-in workload on its own input and checks the result.
 
 use std::fmt::Write;
 
@@ -15,9 +15,9 @@ use crate::machine::{self, Control};
 use crate::run::{aligned, end_line, how, judge_uninitialised, launch_failure, timing_lines};
 use crate::term::{self, counted, grouped, seconds};
 
-/// Runs the workload, prints what it did, and judges the result.
+/// Runs the workload, prints what it did, and checks the result.
 pub fn work(options: &WorkOptions) -> Result<Exit, Failure> {
-    // Without a name there is only the list: the command line is not accepted otherwise.
+    // Without a name the command line must ask for the list.
     let Some(name) = &options.name else { return list(options.json) };
     let workload = Workload::find(name)?;
     let values = workload.values(&options.params)?;
@@ -65,14 +65,14 @@ pub fn work(options: &WorkOptions) -> Result<Exit, Failure> {
     let exit = judge_uninitialised(&outcome.total);
     Ok(match wrong {
         Some(wrong) => {
-            term::tell(&wrong.text());
+            term::eprint(&wrong.text());
             wrong.exit()
         }
         None => exit,
     })
 }
 
-/// What the workload did, for programs.
+/// The JSON object.
 fn object(workload: &Workload, values: &Values, outcome: &Outcome) -> Result<Value, Failure> {
     let mut object = serde_json::to_value(&outcome.total).map_err(std::io::Error::from)?;
     object["workload"] = json!(workload.name);
@@ -98,7 +98,7 @@ fn message(outcome: &Outcome) -> &str {
     }
 }
 
-/// An alignment, and a comment on how it was made.
+/// The alignment, with a comment on how it was made.
 fn aligned_text(alignment: &Alignment, outcome: &Outcome) -> String {
     let total = &outcome.total;
     let time = match total.gpu_s {
@@ -112,13 +112,13 @@ fn aligned_text(alignment: &Alignment, outcome: &Outcome) -> String {
     )
 }
 
-/// What the workload did, for people.
+/// The summary for people.
 fn summary(workload: &Workload, values: &Values, outcome: &Outcome) -> String {
     let total = &outcome.total;
     let verdict = if outcome.check.is_ok() { "ok" } else { "WRONG" };
     let check = ("check", format!("{verdict}: {}", message(outcome)));
     if outcome.launches.is_empty() {
-        // Nothing but the host's threads was asked for.
+        // Only the host's threads ran.
         return aligned(&[("workload", format!("{} on this computer: {values}", workload.name)), check]);
     }
     let mut lines = vec![
@@ -144,7 +144,6 @@ fn summary(workload: &Workload, values: &Values, outcome: &Outcome) -> String {
     aligned(&lines)
 }
 
-/// Prints what there is.
 fn list(json: bool) -> Result<Exit, Failure> {
     if json {
         term::print(&format!("{}\n", json!({ "workloads": WORKLOADS })))?;
@@ -180,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_result_is_told() {
+    fn a_wrong_result_is_reported() {
         let workload = Workload::find("vecadd").unwrap();
         let values = workload.values(&["size=32"]).unwrap();
         let mut gpu = warploom::Device::sim("gtx480").unwrap();

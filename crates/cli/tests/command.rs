@@ -1,11 +1,10 @@
-//! The binary as users run it: exit codes, what goes to stdout and stderr, messages.
+//! The binary as users run it: exit codes, stdout, stderr, messages.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// The repository's root.
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
@@ -53,7 +52,7 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
-/// Runs commands that fail with an exit code and print nothing on stdout; returns what they say.
+/// Runs commands that must fail with this exit code and print nothing on stdout. Returns their messages.
 #[track_caller]
 fn refused_in(dir: &Path, exit: i32, lines: &[&str]) -> String {
     let mut transcript = String::new();
@@ -85,7 +84,7 @@ const VECADD: &str = "run kernels/vecadd.ptx --grid 4096 --block 256 --arg buf:f
 const SMALL: &str = "run kernels/vecadd.ptx --grid 2 --block 32 --arg buf:f32:64=iota --arg buf:f32:64=value:0.5 \
     --arg buf:f32:64=zero --arg u32:64";
 
-// Runs that go well.
+// Successful runs.
 
 #[test]
 fn adds_a_million_numbers() {
@@ -423,7 +422,7 @@ fn ctrl_c_stops_with_statistics() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The handler is there when the launch begins; a signal before that would end the process without a code.
+    // The handler is installed when the launch begins; an earlier signal would end the process without an exit code.
     std::thread::sleep(std::time::Duration::from_millis(500));
     let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(kill.success());
@@ -488,7 +487,7 @@ fn ptx_becomes_a_listing_that_runs() {
     good(&format!("asm --from kernels/vecadd.ptx --entry vecadd -o {}", file.display()));
     let listing = std::fs::read_to_string(&file).unwrap();
     assert!(listing.contains(".kernel vecadd\n") && listing.contains("FADD "), "{listing}");
-    // What is printed is in its canonical form already, but for the line that says where it came from.
+    // The listing is in canonical form already, except for the line that says where it came from.
     let again = good(&format!("asm {}", file.display()));
     assert_eq!(again.lines().skip(1).collect::<Vec<_>>(), listing.lines().skip(1).collect::<Vec<_>>());
     let run = |file: &str| {
@@ -556,7 +555,7 @@ fn workloads_run_and_are_checked() {
         let out = good(line);
         assert!(out.contains(&format!("\ncheck      ok: {check}\n")), "{line}\n{out}");
     }
-    // All but the last line, which tells the time, is the same everywhere.
+    // All lines but the last, which has the time, are the same everywhere.
     let out = good("work nw size=70 --model functional");
     insta::assert_snapshot!(
         out.lines().filter(|line| !line.starts_with("wall time")).collect::<Vec<_>>().join("\n")

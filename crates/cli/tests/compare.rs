@@ -1,4 +1,4 @@
-//! `warploom compare` as users run it: the table, the object, exit codes, what is refused.
+//! `warploom compare` as users run it: the table, the JSON object, exit codes, what is refused.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -33,11 +33,11 @@ fn object(output: &Output) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Warps that take turns with a lock.
+/// Warps that contend for a lock.
 const LOCK: &str = "compare kernels/spinlock.ptx --entry spinlock_inc --grid 1 --block 192 --arg buf:u32:1=zero \
     --arg buf:u32:1=zero --arg u32:1";
 
-/// The lock that no SIMT stack survives.
+/// A lock that deadlocks on every SIMT stack.
 const NAIVE: &str =
     "compare kernels/spinlock.ptx --entry naivelock --block 32 --arg buf:u32:1=zero --arg buf:u32:1=zero";
 
@@ -46,7 +46,7 @@ fn every_policy_in_one_table() {
     let output = ended(LOCK, 0);
     assert_eq!(stderr(&output), "");
     insta::assert_snapshot!(stdout(&output));
-    // As many runs at a time as one likes.
+    // The result does not depend on how many runs are parallel.
     assert_eq!(stdout(&ended(&format!("{LOCK} --threads 1"), 0)), stdout(&output));
 }
 
@@ -64,7 +64,7 @@ fn rows_are_what_single_runs_report() {
         let line = format!("{} --json --sched {sched}{bows}", LOCK.replacen("compare", "run", 1));
         let mut single = object(&ended(&line, 0));
         let single = single.as_object_mut().unwrap();
-        // What depends on the host, and what only a run has.
+        // Skip what depends on the host and what only `run` has.
         single.retain(|key, _| !["wall_s", "warp_insts_per_s", "dumps"].contains(&key.as_str()));
         for (key, value) in single {
             assert_eq!(row[key.as_str()], *value, "{key} of {line}");
@@ -87,7 +87,7 @@ fn workloads_are_compared_and_checked() {
         assert!(row["check_message"].as_str().unwrap().starts_with("500 keys are in the chains"), "{row}");
         assert!(row["locks"]["failed_inter"].as_u64().unwrap() > 0);
     }
-    // A chip whose file switches BOWS on has rows without it all the same.
+    // The rows without BOWS are the same on a chip whose file switches BOWS on.
     let on = object(&ended(&format!("{line} --set issue.bows.enabled=true"), 0));
     for (row, same) in on["rows"].as_array().unwrap().iter().zip(all["rows"].as_array().unwrap()) {
         assert_eq!((&row["bows"], &row["cycles"]), (&same["bows"], &same["cycles"]));
@@ -102,7 +102,7 @@ fn kernels_that_hang_are_rows_that_say_so() {
     let row = &all["rows"][0];
     assert_eq!((&row["result"], &row["error"]["kind"]), (&json!("hang"), &json!("hang")));
     assert!(row["relative_to_first"].is_null() && row["cycles"].as_u64().unwrap() > 0);
-    // Threads that are scheduled independently survive it.
+    // Independently scheduled threads do not deadlock.
     ended(&format!("{NAIVE} --chip h200"), 0);
 }
 

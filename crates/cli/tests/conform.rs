@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Without a GPU, random programs run with timing and without.
+/// Without a GPU, random programs run with and without timing.
 #[test]
 fn random_programs_with_timing_and_without() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

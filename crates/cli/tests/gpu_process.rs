@@ -1,11 +1,11 @@
-//! A real GPU in a child process. On a computer without one, all that can be seen is the child's message.
+//! A real GPU in a child process. On a computer without one, only the child's message can be checked.
 
 use std::process::Command;
 use std::time::Duration;
 
 use warploom::{Device, Error, Launch, args};
 
-/// The command under test; `WARPLOOM_BIN` names it where this test was carried to another computer.
+/// The command under test. `WARPLOOM_BIN` names it if this test was copied to another computer.
 fn child() -> Command {
     let program =
         std::env::var("WARPLOOM_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_warploom").to_string());
@@ -47,7 +47,7 @@ fn a_gpu_goes_on_after_a_fault_with_a_new_context() {
     let mut gpu = match Device::cuda_in_child(0, None, child()) {
         Ok(gpu) => gpu,
         Err(error) => {
-            // The child looked for the driver as this process would.
+            // The child looks for the driver as this process would.
             assert_eq!(error.to_string(), warploom::cuda_devices().unwrap_err().to_string());
             return;
         }
@@ -67,12 +67,12 @@ fn a_gpu_goes_on_after_a_fault_with_a_new_context() {
         };
         assert!(matches!(error, Err(Error::Fault { .. } | Error::Hang { .. })), "{error:?}");
         assert!(!gpu.is_lost());
-        // What the old context had is refused by name.
-        let told = word.read(&gpu).unwrap_err().to_string();
-        assert_eq!(told, "the buffer was lost with the GPU's context when a kernel failed: make it again");
+        // Buffers of the old context are refused by name.
+        let message = word.read(&gpu).unwrap_err().to_string();
+        assert_eq!(message, "the buffer was lost with the GPU's context when a kernel failed: make it again");
         assert!(gpu.launch(&kernel, launch(), args![]).is_err());
     }
-    // And the new one works.
+    // The new context works.
     let word = gpu.zeros::<u32>(1).unwrap();
     let module = gpu.load_ptx(KERNELS).unwrap();
     gpu.launch(module.kernel("good").unwrap(), Launch::grid(1).block(1), args![&word]).unwrap();

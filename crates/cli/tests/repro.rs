@@ -94,7 +94,7 @@ fn a_quick_run_is_kept_and_reported() {
     assert_eq!(read("data.csv").lines().count(), 1 + 6);
     let before = json(&read("report.json"));
 
-    // The second time, by the paper's name, everything is there already and the numbers are the same.
+    // The second time, by the paper's name, all runs are kept ones and the numbers are the same.
     let second = json(&good(&dir, "model --quick --json"));
     assert_eq!((&second["runs"], &second["kept_runs"]), (&3.into(), &3.into()));
     assert_eq!(before["experiments"], second["experiments"]);
@@ -103,7 +103,7 @@ fn a_quick_run_is_kept_and_reported() {
     assert_eq!((&row["paper"], &row["verdict"]), (&85_482.0.into(), &"in".into()));
     assert_eq!(second["experiments"][0]["quick"], true);
 
-    // What is broken is run again, the rest is not.
+    // A broken file is run again, the others are not.
     std::fs::write(&runs(&dir)[0], "{ half of").unwrap();
     let third = json(&good(&dir, "fidelity --quick --json"));
     assert_eq!(third["kept_runs"], 2);
@@ -114,7 +114,7 @@ fn a_quick_run_is_kept_and_reported() {
 
 #[test]
 fn a_number_outside_its_band_is_exit_code_1() {
-    // A kept result is believed, so a changed one shows what a wrong number does.
+    // A kept result is trusted, so changing one shows what a wrong number does.
     let dir = scratch("repro-outside");
     good(&dir, "fidelity --quick");
     for file in runs(&dir) {
@@ -153,6 +153,6 @@ fn ctrl_c_keeps_what_has_ended() {
     let message = text(&output.stderr);
     assert!(message.starts_with("error: interrupted: 1 of 3 runs have ended and are kept\n"), "{message}");
     assert!(!dir.join("warploom-repro/report.html").exists());
-    // The first of the full form is also the first of the quick form.
+    // The first run of the full form is also the first of the quick form.
     assert_eq!(json(&good(&dir, "fidelity --quick --json"))["kept_runs"], 1);
 }

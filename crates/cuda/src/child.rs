@@ -1,5 +1,5 @@
-//! A GPU in a child process. When a kernel faults or does not end, CUDA gives its process no other context; here that process
-//! ends, and the next call begins another one.
+//! A GPU in a child process. When a kernel faults or hangs, CUDA gives its process no further context. Here
+//! that process is killed, and the next call starts a new one.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -14,14 +14,14 @@ use crate::{CudaError, CudaKernel, CudaModule, DeviceInfo, Driver, LaunchOptions
 struct Link {
     input: Box<dyn Write + Send>,
     output: Box<dyn Read + Send>,
-    /// The process; it must not outlive the link.
+    /// The process, which must not outlive the link.
     child: Option<Child>,
 }
 
 impl Drop for Link {
     fn drop(&mut self) {
         if let Some(child) = &mut self.child {
-            // A kernel that does not end would keep it.
+            // It would not exit by itself while a kernel hangs.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -30,7 +30,7 @@ impl Drop for Link {
 
 type Connect = Box<dyn FnMut() -> io::Result<Link> + Send>;
 
-/// A GPU in a child process.
+/// A GPU in a child process, which is replaced after a fault.
 pub struct ChildGpu {
     ordinal: usize,
     jit_level: Option<u32>,
@@ -47,8 +47,8 @@ impl fmt::Debug for ChildGpu {
 }
 
 impl ChildGpu {
-    /// The GPU with this number, in a process that `command` makes: it calls [`serve`](crate::serve) on its standard input
-    /// and output. With a level, the driver's compiler is told how much to optimise.
+    /// Opens the GPU with this number in a process started by `command`, which must call [`serve`](crate::serve) on its
+    /// standard input and output. `jit_level` is the optimization level of the driver's compiler.
     pub fn new(ordinal: usize, jit_level: Option<u32>, mut command: Command) -> Result<ChildGpu, CudaError> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let connect = move || {
@@ -72,7 +72,7 @@ impl ChildGpu {
         Ok(ChildGpu { ordinal, jit_level, connect, link: Some(link), info, renewed: false })
     }
 
-    /// Makes a call whose result has as many bytes of data as `into`.
+    /// Makes a call. A successful result brings as many bytes of data as `into` has.
     fn exchange<T: DeserializeOwned>(
         &mut self,
         call: &Call,
@@ -95,7 +95,7 @@ impl ChildGpu {
         self.exchange(call, &[], &mut [])
     }
 
-    /// The process is of no use any more.
+    /// Ends the process, which can no longer be used.
     fn lose(&mut self) {
         self.link = None;
         self.renewed = true;
@@ -113,7 +113,7 @@ fn open(link: &mut Link, ordinal: usize, jit_level: Option<u32>) -> Result<Devic
     ask(link, &Call::Open { ordinal, jit_level }, &[], &mut []).map_err(broken)?
 }
 
-/// One call and its result, which has as many bytes of data as `into`, or none if it is an error.
+/// Sends one call and receives its result. The result has as many bytes of data as `into`, or none if it is an error.
 fn ask<T: DeserializeOwned>(
     link: &mut Link,
     call: &Call,
@@ -209,7 +209,7 @@ mod tests {
     use super::*;
     use crate::serve::tests::{Paper, on_paper};
 
-    /// GPUs on paper, one after the other, with a name for each.
+    /// A [`ChildGpu`] whose processes are threads with [`Paper`] GPUs: "paper 1", "paper 2" …
     fn child() -> ChildGpu {
         let mut started = 0;
         let connect = move || {
@@ -260,14 +260,14 @@ mod tests {
         let bad = gpu.kernel(module, "bad").unwrap().unwrap();
         assert!(matches!(gpu.launch(&bad, &OPTIONS, &[]), Err(CudaError::Fault { .. })));
         assert!(gpu.is_renewed() && !gpu.is_renewed() && !gpu.is_lost());
-        // The memory went with the old one.
+        // The memory was lost with the old context.
         assert!(gpu.read(address, &mut [0; 4]).is_err());
         let address = gpu.allocate(4).unwrap();
         gpu.read(address, &mut [0; 4]).unwrap();
     }
 
     #[test]
-    fn a_process_that_ends_is_told_of_and_followed_by_another() {
+    fn a_process_that_ends_is_reported_and_replaced() {
         let mut first = true;
         let connect = move || {
             let (input, output) = on_paper(Ok(Paper::new("paper")));
@@ -276,8 +276,8 @@ mod tests {
         };
         let mut gpu = ChildGpu::connected(0, None, Box::new(connect)).unwrap();
         let error = (0..200).find_map(|_| gpu.allocate(1).err()).expect("the answers end");
-        let told = "talking to the process that has the GPU: ";
-        assert!(error.to_string().starts_with(told), "{error}");
+        let prefix = "talking to the process that has the GPU: ";
+        assert!(error.to_string().starts_with(prefix), "{error}");
         assert!(gpu.is_renewed());
         gpu.allocate(1).unwrap();
     }

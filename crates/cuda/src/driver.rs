@@ -1,4 +1,4 @@
-//! Finding the driver, and what it answers in words.
+//! Loads the driver and translates its errors.
 
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys;
@@ -7,67 +7,48 @@ use serde::{Deserialize, Serialize};
 /// Why a GPU cannot do what was asked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum CudaError {
-    /// No driver on this computer.
     #[error("no NVIDIA driver on this computer (libcuda is not there)")]
     NoDriver,
-    /// The driver is there but does not start.
     #[error("the NVIDIA driver does not start: {0}")]
     BadDriver(String),
-    /// No such GPU.
     #[error("no GPU {ordinal}: the driver shows {count}")]
-    NoDevice {
-        /// Asked for.
-        ordinal: usize,
-        /// There are.
-        count: usize,
-    },
+    NoDevice { ordinal: usize, count: usize },
     /// The driver's compiler refuses the PTX.
     #[error("the driver refuses `{name}`: {reason}{log}", log = indented(log))]
     Jit {
-        /// The module.
         name: String,
         /// The driver's error.
         reason: String,
-        /// The compiler's log.
+        /// What the compiler printed.
         log: String,
     },
-    /// Not enough memory.
     #[error("out of device memory: {asked} bytes asked for, {free} of {total} bytes free")]
     OutOfMemory {
-        /// Bytes asked for.
+        /// Bytes.
         asked: u64,
-        /// Bytes free.
+        /// Bytes.
         free: u64,
-        /// Bytes in all.
+        /// Bytes.
         total: u64,
     },
-    /// The kernel did something wrong.
     #[error("kernel `{kernel}` faults on the GPU: {reason}")]
     Fault {
-        /// The kernel.
         kernel: String,
         /// The driver's error.
         reason: String,
     },
-    /// The kernel ran longer than it may.
     #[error("kernel `{kernel}` did not end within {seconds} s on the GPU")]
-    TimeLimit {
-        /// The kernel.
-        kernel: String,
-        /// The limit.
-        seconds: u64,
-    },
-    /// A kernel faulted or did not end. CUDA gives a process no new context after that, whatever it does with the
-    /// old one: every later call, `cuCtxCreate` too, answers with the same error. (A [`ChildGpu`](crate::ChildGpu) has
-    /// another process for the next context.)
+    TimeLimit { kernel: String, seconds: u64 },
+    /// A kernel faulted or hung earlier. CUDA gives a process no new context after that, whatever it does with
+    /// the old one: every later call, even `cuCtxCreate`, returns the same error.
+    /// ([`ChildGpu`](crate::ChildGpu) starts a new process instead.)
     #[error("this process lost the GPU when kernel `{kernel}` {how}; start the program again to use it")]
     Lost {
-        /// The kernel.
         kernel: String,
-        /// What it did.
+        /// What the kernel did: "faulted", "did not end".
         how: String,
     },
-    /// Anything else the driver says.
+    /// Any other error of the driver.
     #[error("{what}: {reason}")]
     Driver {
         /// What was tried.
@@ -81,7 +62,7 @@ fn indented(log: &str) -> String {
     log.trim().lines().map(|line| format!("\n  {line}")).collect()
 }
 
-/// The driver's error in its own words: `CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)`.
+/// The driver's error name and text: `CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)`.
 pub(crate) fn words(error: DriverError) -> String {
     let text = |r: Result<&std::ffi::CStr, DriverError>| {
         r.map(|s| s.to_string_lossy().into_owned()).unwrap_or_default()
@@ -89,14 +70,14 @@ pub(crate) fn words(error: DriverError) -> String {
     format!("{} ({})", text(error.error_name()), text(error.error_string()))
 }
 
-/// For `map_err`: the error of a call that does `what`.
+/// For `map_err`: the error of a call that was doing `what`.
 pub(crate) fn failed(what: &'static str) -> impl Fn(DriverError) -> CudaError {
     move |error| CudaError::Driver { what: what.to_string(), reason: words(error) }
 }
 
-/// Starts the driver, or says why it cannot be had.
+/// Loads and initializes the driver.
 pub(crate) fn start() -> Result<(), CudaError> {
-    // SAFETY: looks for a shared library and loads it; libcuda has no other effect on being loaded.
+    // SAFETY: finds a shared library and loads it; loading libcuda has no other effect.
     if !unsafe { sys::is_culib_present() } {
         return Err(CudaError::NoDriver);
     }

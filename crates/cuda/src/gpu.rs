@@ -1,4 +1,4 @@
-//! One GPU: memory, modules, launches.
+//! One GPU in this process: memory, modules, launches.
 
 use std::ffi::{CString, c_void};
 use std::ptr;
@@ -11,24 +11,24 @@ use crate::driver::{CudaError, failed, words};
 use crate::info::{DeviceInfo, devices};
 use crate::{CudaKernel, CudaModule, Driver, LaunchOptions, LaunchTime};
 
-/// Bytes of the driver compiler's log that are kept.
+/// How much of the log of the driver's compiler is kept.
 const LOG_BYTES: usize = 1 << 16;
 
-/// The driver compiler's highest optimisation level.
 const MAX_JIT_LEVEL: u32 = 4;
 
-/// A GPU with a context of its own.
+/// A GPU with its primary context.
 #[derive(Debug)]
 pub struct Gpu {
     info: DeviceInfo,
     device: sys::CUdevice,
     context: sys::CUcontext,
-    /// Handles by the numbers that others know them by. All are unloaded with the context.
+    /// Handles, indexed by the ids in [`CudaModule`] and [`CudaKernel`]. All are unloaded with the context.
     modules: Vec<sys::CUmodule>,
     kernels: Vec<sys::CUfunction>,
-    /// How much the driver's compiler optimises, 0 to 4. Not told unless asked for: it refuses debug information with any.
+    /// Optimization level of the driver's compiler, 0 to 4. Not passed unless set, because with any level the
+    /// driver refuses debug information.
     jit_level: Option<u32>,
-    /// Why the process cannot use the GPU any more. Most calls would wait for ever, or repeat the error.
+    /// Why the process can no longer use the GPU. Most calls would block forever or repeat the error.
     lost: Option<CudaError>,
 }
 
@@ -36,7 +36,7 @@ pub struct Gpu {
 unsafe impl Send for Gpu {}
 
 impl Gpu {
-    /// The GPU with this number.
+    /// Opens the GPU with this number.
     pub fn new(ordinal: usize) -> Result<Gpu, CudaError> {
         let all = devices()?;
         let count = all.len();
@@ -55,12 +55,13 @@ impl Gpu {
         })
     }
 
-    /// Modules loaded from now on are optimised this much by the driver's compiler, 0 (not at all) to 4 (the default).
+    /// Sets the optimization level of the driver's compiler for modules loaded from now on: 0 (none) to 4 (the
+    /// default).
     pub fn set_jit_level(&mut self, level: u32) {
         self.jit_level = Some(level.min(MAX_JIT_LEVEL));
     }
 
-    /// Makes the context current on this thread.
+    /// Makes the context current on this thread, or fails if the GPU is lost.
     fn enter(&self) -> Result<(), CudaError> {
         if let Some(lost) = &self.lost {
             return Err(lost.clone());
@@ -84,7 +85,7 @@ impl Gpu {
     ) -> Result<LaunchTime, CudaError> {
         let (handle, launching) = (self.handle(kernel)?, failed("launching the kernel"));
         let stream = result::stream::null();
-        // SAFETY: events and stream belong to the current context; `params` outlives the launch call, which copies it.
+        // SAFETY: events and stream belong to the current context; the launch call copies `params`, which outlives it.
         unsafe { event::record(start, stream) }.map_err(&launching)?;
         unsafe { self.submit(handle, options, params, stream) }.map_err(&launching)?;
         unsafe { event::record(end, stream) }.map_err(&launching)?;
@@ -101,15 +102,15 @@ impl Gpu {
             self.lost = Some(CudaError::Lost { kernel, how: how.to_string() });
             return Err(error);
         }
-        // SAFETY: both events have been recorded and have happened.
+        // SAFETY: both events were recorded and have completed.
         let milliseconds = unsafe { event::elapsed(start, end) }.map_err(failed("reading the time"))?;
         Ok(LaunchTime { seconds: milliseconds as f64 / 1000.0 })
     }
 
-    /// Puts the kernel on the stream.
+    /// Enqueues the kernel on the stream.
     ///
     /// # Safety
-    /// The kernel's module must be loaded in the current context, which owns `stream`.
+    /// The kernel's module must be loaded in the current context, which must own `stream`.
     unsafe fn submit(
         &self,
         kernel: sys::CUfunction,
@@ -117,7 +118,7 @@ impl Gpu {
         params: &[u8],
         stream: sys::CUstream,
     ) -> Result<(), DriverError> {
-        // CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE, CU_LAUNCH_PARAM_END of the driver's header.
+        // CU_LAUNCH_PARAM_BUFFER_POINTER, CU_LAUNCH_PARAM_BUFFER_SIZE and CU_LAUNCH_PARAM_END of the driver's header.
         let mut size = params.len();
         let mut extra: [*mut c_void; 5] = [
             ptr::without_provenance_mut(1),
@@ -161,7 +162,7 @@ impl Gpu {
             match unsafe { event::query(end) } {
                 Ok(()) => return Ok(()),
                 Err(DriverError(CUresult::CUDA_ERROR_NOT_READY)) if begun.elapsed() < limit => {
-                    // Short kernels end within microseconds: look often at first.
+                    // Short kernels end within microseconds, so poll often at first.
                     let pause = (begun.elapsed() / 16).min(Duration::from_millis(1));
                     std::thread::sleep(pause);
                 }
@@ -173,7 +174,7 @@ impl Gpu {
         }
     }
 
-    /// Lets a kernel have more than 48 kB of shared memory, if it wants to.
+    /// Opts a kernel in to more than 48 kB of shared memory, if it needs that.
     fn allow_shared(&self, kernel: &CudaKernel, dynamic: u32) -> Result<(), CudaError> {
         if kernel.static_shared_bytes + dynamic <= 48 << 10 {
             return Ok(());
@@ -185,7 +186,7 @@ impl Gpu {
     }
 }
 
-/// How waiting for a kernel ended badly.
+/// Why waiting for a kernel failed.
 enum Waited {
     TooLong(u64),
     Failed(DriverError),
@@ -202,7 +203,7 @@ impl Driver for Gpu {
 
     fn allocate(&mut self, bytes: u64) -> Result<u64, CudaError> {
         self.enter()?;
-        // The driver refuses 0 bytes; an empty buffer still needs an address of its own.
+        // The driver refuses 0 bytes, but an empty buffer still needs a distinct address.
         // SAFETY: the result is only used as an address.
         let allocated = unsafe { result::malloc_sync(bytes.max(1) as usize) };
         allocated.map_err(|error| match error.0 {
@@ -258,7 +259,7 @@ impl Driver for Gpu {
             sys::CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
             sys::CUjit_option::CU_JIT_OPTIMIZATION_LEVEL,
         ];
-        // The driver takes numbers where it says pointer.
+        // The driver takes some numbers in place of pointers.
         let mut values: [*mut c_void; 3] = [
             log.as_mut_ptr().cast(),
             ptr::without_provenance_mut(LOG_BYTES),
@@ -307,7 +308,6 @@ impl Driver for Gpu {
             registers: attribute(FunctionAttribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
             static_shared_bytes: attribute(FunctionAttribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?,
             local_bytes: attribute(FunctionAttribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
-            max_threads_per_cta: attribute(FunctionAttribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
         }))
     }
 
@@ -349,7 +349,7 @@ impl Driver for Gpu {
         let ran = self.run(kernel, options, params, start, end);
         if !self.is_lost() {
             for event in [start, end] {
-                // SAFETY: made above; nothing else uses it. A failure leaves nothing to do.
+                // SAFETY: created above and not used elsewhere. A failure can be ignored.
                 let _ = unsafe { event::destroy(event) };
             }
         }
@@ -360,7 +360,7 @@ impl Driver for Gpu {
 impl Drop for Gpu {
     fn drop(&mut self) {
         if !self.is_lost() {
-            // SAFETY: retained in `new`. A failure leaves nothing to do.
+            // SAFETY: retained in `new`. A failure can be ignored.
             let _ = unsafe { primary_ctx::release(self.device) };
         }
     }

@@ -1,4 +1,4 @@
-//! Which GPUs are here, and what they can do.
+//! The GPUs of this computer and their properties.
 
 use cudarc::driver::result::device;
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
@@ -10,41 +10,32 @@ use crate::driver::{CudaError, failed, start};
 /// A GPU and its limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceInfo {
-    /// Its number: `cuda:0`.
+    /// The driver's number: `cuda:0`.
     pub ordinal: usize,
-    /// What NVIDIA calls it.
     pub name: String,
     /// Compute capability: 9.0 is (9, 0).
     pub compute_capability: (u32, u32),
-    /// The CUDA version the driver speaks: 13.0 is (13, 0).
+    /// The CUDA version that the driver supports: 13.0 is (13, 0).
     pub driver_version: (u32, u32),
-    /// Streaming multiprocessors.
     pub sms: u32,
-    /// Lanes of a warp.
     pub warp_lanes: u32,
     /// Peak clock of an SM.
     pub clock_mhz: u32,
-    /// Device memory.
     pub memory_bytes: u64,
-    /// L2 cache.
     pub l2_bytes: u64,
-    /// Threads of a CTA.
     pub max_threads_per_cta: u32,
-    /// Threads of an SM.
     pub max_threads_per_sm: u32,
-    /// CTAs of an SM.
     pub max_ctas_per_sm: u32,
-    /// Shared memory of a CTA that asks for more than the usual 48 kB.
+    /// Shared memory of a CTA that opts in to more than the usual 48 kB.
     pub max_shared_bytes_per_cta: u32,
-    /// Shared memory of an SM.
     pub shared_bytes_per_sm: u32,
-    /// 32-bit registers of an SM.
+    /// 32-bit registers per SM.
     pub registers_per_sm: u32,
-    /// Whether cooperative launches work.
+    /// Whether cooperative launches are supported.
     pub cooperative: bool,
 }
 
-/// The GPUs the driver shows.
+/// The GPUs that the driver reports.
 pub fn devices() -> Result<Vec<DeviceInfo>, CudaError> {
     start()?;
     let count = device::get_count().map_err(failed("counting GPUs"))?;

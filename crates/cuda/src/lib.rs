@@ -1,11 +1,16 @@
 //! A real NVIDIA GPU, through the CUDA driver.
 //!
-//! The driver's library is looked for when a program asks for a GPU, so nothing of CUDA is needed to build, and a
-//! machine without a GPU notices nothing. PTX goes to the driver as it is. [`devices`] lists the GPUs, a [`Driver`] is one of
-//! them: memory, modules, launches with their time. What a host builds on top (types, checks of arguments) is not here.
+//! The driver's library is loaded when a program first asks for a GPU. So building needs nothing of CUDA, and a
+//! computer without a GPU is not affected. PTX is passed to the driver unchanged. [`devices`] lists the GPUs; a
+//! [`Driver`] is one of them: memory, modules, and launches with their time. Types and checks of arguments are
+//! not here but in `warploom`.
 //!
-//! A kernel that faults takes its process's GPU with it. [`Gpu`] is a GPU of this process, [`ChildGpu`] one of a child
-//! process, which is followed by another one after a fault.
+//! After a kernel that faults, CUDA gives its process no further context. [`Gpu`] is a GPU in this process;
+//! [`ChildGpu`] is one in a child process, which is replaced after a fault. Start reading at [`Driver`]. This
+//! is the only crate with `unsafe` code.
+
+// Fields and variants that explain themselves need no docs, as in the other crates.
+#![allow(missing_docs)]
 
 mod child;
 mod driver;
@@ -24,87 +29,77 @@ pub use gpu::Gpu;
 pub use info::{DeviceInfo, devices};
 pub use serve::serve;
 
-/// PTX that the driver compiled.
+/// PTX that the driver has compiled and loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CudaModule {
     id: u32,
 }
 
-/// A kernel of a module.
+/// A kernel of a loaded module.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CudaKernel {
     id: u32,
     name: String,
-    /// 32-bit registers of a thread, as the driver's compiler allocated them.
+    /// 32-bit registers per thread, as allocated by the driver's compiler.
     pub registers: u32,
-    /// Shared memory it declares.
+    /// Shared memory per CTA that the kernel declares.
     pub static_shared_bytes: u32,
-    /// Local memory of a thread.
+    /// Local memory per thread.
     pub local_bytes: u32,
-    /// The largest CTA it can be launched with.
-    pub max_threads_per_cta: u32,
 }
 
-/// A launch.
+/// The shape of a launch and its time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchOptions {
-    /// CTAs.
     pub grid: [u32; 3],
-    /// Threads of a CTA.
     pub block: [u32; 3],
-    /// Shared memory besides what the kernel declares; more than 48 kB in all is asked for as the driver wants it.
+    /// Shared memory per CTA in addition to what the kernel declares. A total above 48 kB is allowed if the GPU has it.
     pub dynamic_shared_bytes: u32,
     /// All CTAs are resident at once, or the launch fails.
     pub cooperative: bool,
-    /// Give up after this time.
+    /// The launch is given up after this time, and the context with it.
     pub time_limit: Option<Duration>,
 }
 
 /// How long a launch took.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LaunchTime {
-    /// Between two events around the kernel.
+    /// Seconds between two events around the kernel.
     pub seconds: f64,
 }
 
-/// What a GPU does for a host.
+/// What a GPU does for a host. Every call blocks until it is done.
 pub trait Driver: Debug + Send {
-    /// The GPU and its limits.
     fn info(&self) -> &DeviceInfo;
 
-    /// Whether a kernel faulted or did not end, after which this cannot be used.
+    /// Whether a kernel faulted or hung. Every later call then fails.
     fn is_lost(&self) -> bool;
 
-    /// Whether memory and modules were lost since this was last asked, and it goes on without them.
+    /// Whether all memory and modules were lost since the last call. The GPU itself goes on, empty.
     fn is_renewed(&mut self) -> bool {
         false
     }
 
-    /// Takes memory.
     fn allocate(&mut self, bytes: u64) -> Result<u64, CudaError>;
 
-    /// Gives memory back.
     fn free(&mut self, address: u64) -> Result<(), CudaError>;
 
-    /// Fills memory with zeros.
     fn clear(&mut self, address: u64, bytes: u64) -> Result<(), CudaError>;
 
-    /// Copies to the host.
     fn read(&mut self, address: u64, into: &mut [u8]) -> Result<(), CudaError>;
 
-    /// Copies from the host.
     fn write(&mut self, address: u64, data: &[u8]) -> Result<(), CudaError>;
 
-    /// Hands PTX text to the driver's compiler.
+    /// Compiles PTX with the driver's compiler. Messages call it `name`.
     fn load(&mut self, name: &str, ptx: &str) -> Result<CudaModule, CudaError>;
 
     /// A kernel of a module, or `None` if it has none of that name.
     fn kernel(&mut self, module: CudaModule, name: &str) -> Result<Option<CudaKernel>, CudaError>;
 
-    /// Address and size of a global variable of a module, if it has one of that name.
+    /// Address and size in bytes of a global variable, if the module has one of that name.
     fn global(&mut self, module: CudaModule, name: &str) -> Option<(u64, u64)>;
 
-    /// CTAs of a kernel that fit on an SM.
+    /// How many CTAs of `threads` threads fit on an SM.
     fn ctas_per_sm(
         &mut self,
         kernel: &CudaKernel,
@@ -112,7 +107,7 @@ pub trait Driver: Debug + Send {
         dynamic_shared: u32,
     ) -> Result<u32, CudaError>;
 
-    /// Runs a kernel to its end. `params` are the bytes of its parameter buffer.
+    /// Runs a kernel to its end. `params` is its parameter buffer.
     fn launch(
         &mut self,
         kernel: &CudaKernel,

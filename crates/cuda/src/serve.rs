@@ -1,6 +1,7 @@
-//! A GPU for another process: calls come in on one pipe, results go out on another.
+//! Serves a GPU to another process: calls arrive on one pipe, results leave on another.
 //!
-//! A message is the length of its head and of its data, then both: the head is JSON, the data are bytes of memory.
+//! A message is two lengths, then a head and data of these lengths. The head is JSON, the data are bytes of
+//! device memory.
 
 use std::io::{self, Read, Write};
 
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CudaError, CudaKernel, CudaModule, Driver, Gpu, LaunchOptions};
 
-/// What the host asks for. Results are those of [`Driver`]'s methods.
+/// A call of the host. Results are those of [`Driver`]'s methods.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Call {
     Open {
@@ -26,12 +27,12 @@ pub(crate) enum Call {
         address: u64,
         bytes: u64,
     },
-    /// The result's data is what was read.
+    /// The result's data are the bytes read.
     Read {
         address: u64,
         bytes: u64,
     },
-    /// The call's data is written.
+    /// The call's data are the bytes to write.
     Write {
         address: u64,
     },
@@ -68,7 +69,7 @@ pub(crate) fn send(output: &mut impl Write, head: &impl Serialize, data: &[u8]) 
     output.flush()
 }
 
-/// Reads a message's head, and how many bytes of data follow. `None` if the other side has gone.
+/// Reads a message's head. Returns it with the number of data bytes that follow, or `None` if the other side is gone.
 pub(crate) fn receive<T: DeserializeOwned>(input: &mut impl Read) -> io::Result<Option<(T, u64)>> {
     let mut lengths = [0; 16];
     match input.read_exact(&mut lengths) {
@@ -81,7 +82,7 @@ pub(crate) fn receive<T: DeserializeOwned>(input: &mut impl Read) -> io::Result<
     Ok(Some((serde_json::from_slice(&text)?, data)))
 }
 
-/// Serves the GPU that the first call opens, until the other side goes.
+/// Serves the GPU that the first call opens, until the other side closes its pipe.
 pub fn serve(input: impl Read, output: impl Write) -> io::Result<()> {
     let open = |ordinal, jit_level: Option<u32>| {
         let mut gpu = Gpu::new(ordinal)?;
@@ -135,7 +136,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::{DeviceInfo, LaunchTime};
 
-    /// A GPU without a driver: memory is a map, and every kernel faults but `good`.
+    /// A GPU without a driver: memory is a map, and every kernel except `good` faults.
     #[derive(Debug)]
     pub(crate) struct Paper {
         info: DeviceInfo,
@@ -216,7 +217,6 @@ pub(crate) mod tests {
                 registers: 7,
                 static_shared_bytes: 8,
                 local_bytes: 9,
-                max_threads_per_cta: 10,
             };
             Ok((name != "absent").then_some(kernel))
         }
@@ -239,7 +239,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Serves a [`Paper`] GPU on a thread of its own; returns the ends of its pipes.
+    /// Serves a [`Paper`] GPU on another thread. Returns the host's ends of its pipes.
     pub(crate) fn on_paper(opened: Result<Paper, CudaError>) -> (io::PipeWriter, io::PipeReader) {
         let (their_input, input) = io::pipe().expect("a pipe");
         let (output, their_output) = io::pipe().expect("a pipe");

@@ -1,52 +1,52 @@
-//! Where the parts of a channel lie in memory.
+//! The memory layout of a channel.
 //!
-//! `kernels/flow/channel.cuh` has the other half of this contract: its `Channel` is the descriptor that is written here.
+//! `kernels/flow/channel.cuh` is the device's half of this contract: its `Channel` is the descriptor written
+//! here. The two must agree.
 
 use crate::memory::{Arena, Word};
 
-/// Bytes of a descriptor: a line for what does not change, and one for each word that does.
+/// Bytes of a descriptor: one cache line for the constants, and one for each of the four counters.
 pub const DESCRIPTOR_BYTES: u64 = 320;
 
-/// Elements that share a count of the freed, unless one says otherwise (Section 8.2.1 of the paper).
-pub const GROUP: u32 = 64;
+/// Default number of elements that share a `done` counter (Section 8.2.1 of the paper).
+const GROUP: u32 = 64;
 
 /// Lanes of a wavefront, and elements that it consumes.
-pub const WAVE: u32 = 64;
+pub(crate) const WAVE: u32 = 64;
 
-/// Where the words of an element lie.
+/// How the words of elements are arranged in memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layout {
-    /// One element after the other: an array of structures.
+    /// One element after another: an array of structures.
     #[default]
     Structures,
-    /// The same, each on cache lines of its own, as elements of a linked list are.
+    /// An array of structures with each element on its own cache lines, like the elements of a linked list.
     Padded,
     /// The first words of all elements, then the second ones: a structure of arrays.
     Arrays,
 }
 
-/// What a channel is like.
+/// Size and layout of a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
-    /// Elements in it, a power of two.
+    /// Elements in the channel, a power of two.
     pub width: u32,
-    /// Words of an element.
+    /// 32-bit words per element.
     pub words: u32,
-    /// Elements that share a count of the freed, a power of two no larger than the width.
+    /// Elements that share a `done` counter: a power of two, at most `width`.
     pub group: u32,
-    /// Where words lie.
     pub layout: Layout,
-    /// Lanes reserve one by one and not for a wavefront together: what the paper's Figure 17 starts from.
+    /// Lanes reserve elements one by one instead of once per wavefront: the baseline of the paper's Figure 17.
     pub lane_by_lane: bool,
 }
 
 impl Shape {
-    /// A channel of so many elements of so many words.
+    /// A channel of `width` elements of `words` words, with default grouping and layout.
     pub fn new(width: u32, words: u32) -> Shape {
         Shape { width, words, group: GROUP.min(width), layout: Layout::Structures, lane_by_lane: false }
     }
 
-    /// Bytes from an element to the next, and from a word of one to its next word.
+    /// Bytes from an element to the next, and from a word of an element to its next word.
     fn strides(&self) -> (u32, u32) {
         let bytes = 4 * self.words;
         match self.layout {
@@ -71,19 +71,18 @@ impl Shape {
         4 * (self.width / self.group) as u64
     }
 
-    /// Bytes of the three arrays, each on lines of its own.
+    /// Bytes of the three arrays, each starting on its own cache line.
     pub fn array_bytes(&self) -> u64 {
         let line = |bytes: u64| bytes.next_multiple_of(64);
         line(self.element_bytes()) + line(self.entry_bytes()) + line(self.done_bytes())
     }
 }
 
-/// A channel in memory.
+/// A channel in memory: a ring of elements, a control array that lists the ready ones in order, and `done` counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Channel {
-    /// What it is like.
     pub shape: Shape,
-    /// Where its descriptor lies: the channel's name in kernels.
+    /// Address of the descriptor, by which kernels know the channel.
     pub descriptor: u64,
     elements: u64,
     entries: u64,
@@ -91,14 +90,14 @@ pub struct Channel {
 }
 
 impl Channel {
-    /// A channel with its descriptor at one address and its arrays from another on.
+    /// A channel with its descriptor and its arrays at these addresses.
     pub fn at(shape: Shape, descriptor: u64, arrays: u64) -> Channel {
         let entries = arrays + shape.element_bytes().next_multiple_of(64);
         let done = entries + shape.entry_bytes().next_multiple_of(64);
         Channel { shape, descriptor, elements: arrays, entries, done }
     }
 
-    /// Writes the descriptor. All counts are 0: the channel is empty.
+    /// Writes the descriptor into zeroed memory. All counters are 0: the channel is empty.
     pub fn describe<W: Word>(&self, memory: &Arena<W>) {
         let (slot, word) = self.shape.strides();
         memory.store64(self.descriptor, self.elements);
@@ -111,44 +110,45 @@ impl Channel {
         }
     }
 
-    /// The end of what is reserved: producers move it.
+    /// Address of the counter of reserved elements. Producers advance it.
     pub fn tail(&self) -> u64 {
         self.descriptor + 64
     }
 
-    /// The beginning of what is not free: the aggregator moves it.
+    /// Address of the counter of freed elements. The aggregator advances it.
     pub fn head(&self) -> u64 {
         self.descriptor + 128
     }
 
-    /// The end of what is reserved of the control array: producers move it.
+    /// Address of the counter of reserved control entries. Producers advance it.
     pub fn reserve(&self) -> u64 {
         self.descriptor + 192
     }
 
-    /// The end of what is ready in the control array: producers move it.
+    /// Address of the counter of ready control entries. Producers advance it.
     pub fn ready(&self) -> u64 {
         self.descriptor + 256
     }
 
-    /// The count of freed elements for the group of a position.
+    /// Address of the `done` counter for the group of a position.
     pub fn done(&self, position: u32) -> u64 {
         self.done + 4 * (self.slot(position) / self.shape.group) as u64
     }
 
-    /// A word of the element at a position.
+    /// Address of a word of the element at a position.
     pub fn word(&self, position: u32, word: u32) -> u64 {
         let (slot_stride, word_stride) = self.shape.strides();
         self.elements + self.slot(position) as u64 * slot_stride as u64 + word as u64 * word_stride as u64
     }
 
-    /// The entry at a position of the control array.
+    /// Address of the control entry at a position.
     pub(crate) fn entry(&self, position: u32) -> u64 {
         self.entries + 4 * (position & (2 * self.shape.width - 1)) as u64
     }
 
-    /// What the entry at a position of the control array has as its last bit when it is written: another on each turn.
-    pub(crate) fn turn(&self, position: u32) -> u32 {
+    /// The low bit of the control entry at a position once it is written. It flips on each pass through the
+    /// array, so that an old entry does not look written.
+    pub(crate) fn written_bit(&self, position: u32) -> u32 {
         ((position / (2 * self.shape.width)) & 1) ^ 1
     }
 

@@ -1,30 +1,30 @@
 //! Cilk programs as graphs: the recipe of the paper's Section 5, as a builder.
 //!
-//! A function that spawns is cut at its syncs. What comes before is a kernel over a stack of tasks, one channel a level of the
-//! recursion; what follows a sync is a kernel over a stack of its own. `spawn f(x)` puts an element into the next level of f's
-//! stack, `sync` one into the same level of the continuation's, with room for what the spawned tasks return.
-//! `docs/channels.md` shows it on an example.
+//! A function that spawns is cut at its syncs. The part before the first sync becomes a kernel over a stack of tasks,
+//! with one channel per level of the recursion. Each continuation after a sync becomes a kernel with its own stack.
+//! `spawn f(x)` puts an element into the next level of f's stack. `sync` puts one into the same level of the
+//! continuation's stack, with room for the results of the spawned tasks. `docs/channels.md` shows an example.
 
 use bytemuck::Pod;
 
 use crate::graph::{Constant, Graph, KernelNode, Level, Node};
 use crate::host::Lane;
 
-/// A recursion of a program. Tasks of a later one are deeper than all of an earlier one.
+/// A recursion of a program. All tasks of a later recursion are deeper than those of an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recursion(usize);
 
-/// A part of a function: up to its first sync, or between two.
+/// A part of a function: up to its first sync, or from one sync to the next.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
-    /// Its elements.
+    /// The stack that holds its elements.
     pub stack: Node,
-    /// What processes them.
+    /// The kernel that processes them.
     pub kernel: KernelNode,
     recursion: Recursion,
 }
 
-/// A Cilk program on its way to a graph.
+/// Builds the graph of a Cilk program.
 ///
 /// ```
 /// use warploom_flow::cilk::Cilk;
@@ -44,7 +44,7 @@ pub struct Part {
 pub struct Cilk {
     graph: Graph,
     width: u32,
-    /// Levels of each recursion, and a stack of it.
+    /// Number of levels of each recursion, and one of its stacks.
     recursions: Vec<(u32, Option<Node>)>,
 }
 
@@ -54,13 +54,13 @@ impl Cilk {
         Cilk { graph: Graph::new(name), width, recursions: Vec::new() }
     }
 
-    /// A recursion of up to so many levels.
+    /// Adds a recursion of at most so many levels.
     pub fn recursion(&mut self, levels: u32) -> Recursion {
         self.recursions.push((levels, None));
         Recursion(self.recursions.len() - 1)
     }
 
-    /// A function up to its first sync. Its elements are its arguments, and where its result goes.
+    /// Adds a function up to its first sync. An element holds the arguments and where the result goes.
     pub fn task<T: Pod>(&mut self, recursion: Recursion, kernel: &str) -> Part {
         let levels = self.recursions[recursion.0].0;
         let stack = self.graph.stack::<T>(kernel, levels, self.width);
@@ -73,46 +73,47 @@ impl Cilk {
         Part { stack, kernel, recursion }
     }
 
-    /// What follows a sync. Its elements are what it still needs of the function's variables, and room for the results of what
-    /// was spawned.
+    /// Adds the continuation after a sync. An element holds the variables that it still needs, and room for the
+    /// results of the spawned tasks.
     pub fn after_sync<T: Pod>(&mut self, recursion: Recursion, kernel: &str) -> Part {
         let part = self.task::<T>(recursion, kernel);
         self.graph.after_sync(part.kernel);
         part
     }
 
-    /// A part spawns up to `most` tasks of another: one level deeper, or, of a later recursion, in its first.
+    /// Declares that a part spawns up to `most` tasks of another part: one level deeper, or in the first level
+    /// of a later recursion.
     pub fn spawns<T: Pod>(&mut self, from: Part, to: Part, most: u32) -> &mut Cilk {
         let level = if from.recursion == to.recursion { Level::Next } else { Level::First };
         self.graph.writes::<T>(from.kernel, to.stack, level, most);
         self
     }
 
-    /// A part ends in a sync after which another goes on.
+    /// Declares that a part ends in a sync, after which `to` continues.
     pub fn syncs<T: Pod>(&mut self, from: Part, to: Part) -> &mut Cilk {
         self.graph.writes::<T>(from.kernel, to.stack, Level::Same, 1);
         self
     }
 
-    /// What the kernel of a part gets besides its `Work`.
+    /// Sets the arguments of the part's kernel after its `Work`.
     pub fn constants(&mut self, part: Part, constants: impl IntoIterator<Item = Constant>) -> &mut Cilk {
         self.graph.constants(part.kernel, constants);
         self
     }
 
-    /// What a part does on the host.
+    /// Sets the function that stands for the part on the host.
     pub fn on_host(&mut self, part: Part, run: impl Fn(&Lane<'_>) + Send + Sync + 'static) -> &mut Cilk {
         self.graph.on_host(part.kernel, run);
         self
     }
 
-    /// The first task.
+    /// Puts the first task.
     pub fn start<T: Pod>(&mut self, part: Part, element: &T) -> &mut Cilk {
         self.graph.put(part.stack, element);
         self
     }
 
-    /// The program as a graph.
+    /// The graph built so far.
     pub fn graph(&mut self) -> &mut Graph {
         &mut self.graph
     }

@@ -1,4 +1,4 @@
-//! Graphs on a device with an aggregator.
+//! Runs graphs on a device with an aggregator.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32};
@@ -11,13 +11,13 @@ use crate::error::{FlowError, Result};
 use crate::graph::{Constant, Graph, Plan};
 use crate::memory::Arena;
 
-/// Bytes of `Work`, the first parameter of every kernel.
+/// Size of `Work`, the first parameter of every kernel (`kernels/flow/channel.cuh`).
 const WORK_BYTES: u32 = 24;
 
-/// Words of the channels' memory that go to the device at a time.
+/// The channels' memory is copied to the device in pieces of so many words.
 const PIECE_WORDS: usize = 1024;
 
-/// Where the channels of a graph lie.
+/// Where the channels of a graph lie in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Placement {
     pub channels: Vec<Channel>,
@@ -25,7 +25,7 @@ pub(crate) struct Placement {
 }
 
 impl Placement {
-    /// All descriptors, those of a stack side by side, then all arrays.
+    /// First all descriptors, those of a stack side by side, then all arrays.
     pub fn new(graph: &Graph, plan: &Plan, base: u64) -> Placement {
         let mut arrays = base + plan.cells.len() as u64 * DESCRIPTOR_BYTES;
         let place = |(at, cell): (usize, &crate::graph::Cell)| {
@@ -38,7 +38,7 @@ impl Placement {
         Placement { channels, bytes: arrays - base }
     }
 
-    /// Writes descriptors, and the elements that are ready before the start. Returns how many each channel has of these.
+    /// Writes descriptors and initial elements. Returns the number of initial elements per channel.
     pub fn fill(&self, graph: &Graph, plan: &Plan, memory: &Arena<AtomicU32>) -> Vec<u32> {
         let mut initial = Vec::new();
         for (cell, channel) in plan.cells.iter().zip(&self.channels) {
@@ -58,18 +58,18 @@ impl Placement {
     }
 }
 
-/// What may end a run early, and who is told how far it has come.
+/// What may end a run early, and an observer of its progress.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
-    /// Ends the run as hanging after so many cycles.
+    /// Ends the run as a hang after so many cycles.
     pub max_cycles: Option<u64>,
-    /// Ends the run when it becomes true.
+    /// Ends the run soon after the flag becomes true.
     pub interrupt: Option<Arc<AtomicBool>>,
-    /// Is told how far the run has come.
+    /// Updated while the run lasts, for another thread to show.
     pub progress: Option<Arc<Progress>>,
 }
 
-/// A graph that is ready to run on a device.
+/// A graph placed on a device, ready to run.
 #[derive(Debug)]
 pub struct Execution<'d> {
     gpu: &'d mut Device,
@@ -80,17 +80,17 @@ pub struct Execution<'d> {
     params: Vec<Params>,
     limits: Limits,
     effort: u64,
-    /// The channels' memory, as long as they are used.
+    /// Keeps the channels' memory allocated.
     _memory: Buffer<u32>,
 }
 
 impl Graph {
-    /// Bytes that its channels take.
+    /// Bytes of memory that the channels take.
     pub fn bytes(&self) -> u64 {
         Placement::new(self, &Plan::new(self), 0).bytes
     }
 
-    /// Places the graph on a device with the kernels of a module. It runs when it is [waited for](Execution::wait).
+    /// Places the graph on a device. Its kernels are looked up in `module` by name. [`Execution::wait`] runs it.
     pub fn execute<'d>(&self, gpu: &'d mut Device, module: &Module) -> Result<Execution<'d>> {
         self.check()?;
         let plan = Plan::new(self);
@@ -133,29 +133,24 @@ impl Graph {
 }
 
 impl Execution<'_> {
-    /// With limits.
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// The scheduler executes so many times the instructions between its accesses: how much would a clumsier one cost?
+    /// Multiplies the instructions that the scheduler executes between its accesses, to see what a slower one
+    /// would cost.
     pub fn effort(mut self, times: u64) -> Self {
         self.effort = times;
         self
     }
 
-    /// Where a channel's descriptor lies, by its number: those of a stack side by side, stacks in the order of their making.
-    pub fn channels(&self) -> &[Channel] {
-        &self.channels
-    }
-
-    /// Runs the graph to its end under the [levelized] scheduler.
+    /// Runs the graph to its end under the default scheduler: level by level, deepest first when a channel is full.
     pub fn wait(self) -> Result<Report> {
         self.wait_with(levelized)
     }
 
-    /// Runs the graph to its end under a scheduler of one's own.
+    /// Runs the graph to its end under another scheduler: an `async` function over a [`Flow`].
     pub fn wait_with<F>(self, scheduler: impl FnOnce(Flow) -> F + Send) -> Result<Report>
     where
         F: Future<Output = ()> + Send,

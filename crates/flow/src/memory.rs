@@ -1,23 +1,20 @@
-//! Memory of words that many threads use at once, at addresses as a kernel sees them.
+//! Memory of words that many threads use at once, at the addresses that a kernel sees.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// An atomic word. The standard library's is one; those of a model checker are others.
+/// An atomic word with sequentially consistent operations. `AtomicU32` is one; model checkers have their own.
 pub trait Word: Send + Sync {
-    /// A word of this value.
     fn new(value: u32) -> Self;
-    /// Its value.
     fn load(&self) -> u32;
-    /// Another value.
     fn store(&self, value: u32);
-    /// Another value, if it has the expected one. Returns what it had.
+    /// Stores `new` if the value is `expected`. Returns the old value.
     fn compare_exchange(&self, expected: u32, new: u32) -> u32;
-    /// Adds. Returns what it had.
+    /// Adds, wrapping. Returns the old value.
     fn add(&self, value: u32) -> u32;
 }
 
-// Publishing relies on one order of all accesses: who writes an entry looks at those before it, and who wrote one of those
-// looks at the ones after it.
+// Publishing needs sequential consistency: a producer that writes an entry looks at earlier entries, while the
+// producers of those look at later ones. At least one of them must see the other's.
 impl Word for AtomicU32 {
     fn new(value: u32) -> AtomicU32 {
         AtomicU32::new(value)
@@ -42,7 +39,7 @@ impl Word for AtomicU32 {
     }
 }
 
-/// Words at consecutive addresses.
+/// Words at consecutive addresses, starting at a base address.
 #[derive(Debug)]
 pub struct Arena<W = AtomicU32> {
     base: u64,
@@ -50,14 +47,14 @@ pub struct Arena<W = AtomicU32> {
 }
 
 impl<W: Word> Arena<W> {
-    /// `bytes` of zeros from an address on.
+    /// `bytes` of zeros at address `base`.
     pub fn new(base: u64, bytes: u64) -> Arena<W> {
         let mut arena = Arena { base, words: Vec::new() };
         arena.grow(bytes);
         arena
     }
 
-    /// More zeros at the end, on a line of their own. Returns where they begin.
+    /// Appends zeros on a new cache line. Returns their address.
     pub fn grow(&mut self, bytes: u64) -> u64 {
         let at = self.words.len().next_multiple_of(16);
         let end = at + (bytes as usize).div_ceil(4);
@@ -65,7 +62,7 @@ impl<W: Word> Arena<W> {
         self.base + 4 * at as u64
     }
 
-    /// A copy of `data` at the end. Returns where it begins.
+    /// Appends a copy of `data`. Returns its address.
     pub fn buffer(&mut self, data: &[u32]) -> u64 {
         let at = self.grow(4 * data.len() as u64);
         for (i, &word) in data.iter().enumerate() {
@@ -74,12 +71,12 @@ impl<W: Word> Arena<W> {
         at
     }
 
-    /// `count` words from an address on.
+    /// Copies `count` words starting at an address.
     pub fn read(&self, address: u64, count: usize) -> Vec<u32> {
         (0..count as u64).map(|i| self.load(address + 4 * i)).collect()
     }
 
-    /// All words that are not 0, in pieces of up to `most` words with their addresses.
+    /// All memory that is not zero, in pieces of up to `most` words with their addresses.
     pub(crate) fn pieces(&self, most: usize) -> impl Iterator<Item = (u64, Vec<u32>)> {
         let pieces = self.words.chunks(most).enumerate();
         pieces.filter_map(move |(i, piece)| {
@@ -89,35 +86,34 @@ impl<W: Word> Arena<W> {
     }
 
     /// # Panics
-    /// If nothing is there: kernels on the host that compute a wrong address.
+    ///
+    /// If there is no word at the address: a kernel on the host computed a wrong one.
     fn at(&self, address: u64) -> &W {
         let index = address.checked_sub(self.base).map(|offset| (offset / 4) as usize);
         let word = index.filter(|_| address.is_multiple_of(4)).and_then(|index| self.words.get(index));
         word.unwrap_or_else(|| panic!("no word of the host's memory is at address {address:#x}"))
     }
 
-    /// The word at an address.
     pub fn load(&self, address: u64) -> u32 {
         self.at(address).load()
     }
 
-    /// Another word at an address.
     pub fn store(&self, address: u64, value: u32) {
         self.at(address).store(value);
     }
 
-    /// Another double word, its halves one after the other.
-    pub fn store64(&self, address: u64, value: u64) {
+    /// Stores the two halves one after the other: not atomic.
+    pub(crate) fn store64(&self, address: u64, value: u64) {
         self.store(address, value as u32);
         self.store(address + 4, (value >> 32) as u32);
     }
 
-    /// Another word, if it is the expected one. Returns what it was.
+    /// Stores `new` if the word is `expected`. Returns the old value.
     pub fn compare_exchange(&self, address: u64, expected: u32, new: u32) -> u32 {
         self.at(address).compare_exchange(expected, new)
     }
 
-    /// Adds to a word. Returns what it was.
+    /// Adds to a word, wrapping. Returns the old value.
     pub fn add(&self, address: u64, value: u32) -> u32 {
         self.at(address).add(value)
     }

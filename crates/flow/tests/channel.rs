@@ -1,9 +1,8 @@
-//! The channel, step by step: each transition of the paper's Figure 4, wrap-around, overflow.
+//! The channel step by step: each transition of the paper's Figure 4, wrap-around, overflow.
 
 use std::sync::atomic::AtomicU32;
 
-use warploom_flow::calls::Drain;
-use warploom_flow::{Arena, Channel, DESCRIPTOR_BYTES, Layout, Shape};
+use warploom_flow::{Arena, Channel, DESCRIPTOR_BYTES, Drain, Layout, Shape};
 
 type Memory = Arena<AtomicU32>;
 
@@ -14,7 +13,7 @@ fn channel(shape: Shape) -> (Memory, Channel) {
     (memory, channel)
 }
 
-/// Head and tail of the elements, of what is ready the end and the end of what is reserved.
+/// The four counters: head, tail, ready, reserve.
 fn counts(memory: &Memory, channel: &Channel) -> [u32; 4] {
     [channel.head(), channel.tail(), channel.ready(), channel.reserve()].map(|at| memory.load(at))
 }

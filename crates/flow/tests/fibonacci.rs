@@ -14,7 +14,7 @@ fn fib(n: u32) -> u32 {
     (0..n).fold((0, 1), |(a, b), _| (b, a + b)).0
 }
 
-/// The graph of Figure 7. Returns the number and the report.
+/// The graph of Figure 7. Returns the Fibonacci number and the report.
 fn naive(gpu: &mut Device, n: u32, width: u32, change: impl Fn(&mut Graph, Node)) -> (u32, Report) {
     let module = gpu.load_ptx(PTX).unwrap();
     let result = gpu.zeros::<u32>(1).unwrap();
@@ -68,7 +68,7 @@ fn the_cilk_program_adds_up() {
     for cus in ["sm.count=1", "sm.count=8"] {
         let (result, report) = cilk(&mut apu(&[cus]), 14, 1024, |_, _| {});
         assert_eq!(result, fib(14));
-        // 753 tasks on 13 levels and 376 sums on 12, each level in as few wavefronts as hold it.
+        // 753 tasks on 13 levels and 376 sums on 12, each level in as few wavefronts as possible.
         assert_eq!((report.warps, count(&report, "yields")), (34, 0), "{cus}");
     }
 }
@@ -116,13 +116,13 @@ fn a_predicate_says_when_wavefronts_start() {
     let (eager_number, eager) = with(Some(|waiting| waiting.ready > 0));
     let (patient_number, patient) = with(Some(|waiting| waiting.ready >= 256));
     assert_eq!([number, eager_number, patient_number], [fib(17); 3]);
-    // Whoever does not wait for a full wavefront starts more of them, and who waits for four at once starts them together.
+    // A predicate that never waits starts more wavefronts; one that waits for four at once starts them together.
     assert!(eager.warps > usual.warps, "{} {}", eager.warps, usual.warps);
     assert!(
         patient.warps <= usual.warps && count(&patient, "starts") < count(&usual, "starts"),
         "{patient:?}"
     );
-    // What is held back for good is started when nothing else can be.
+    // Elements that are always held back start when nothing else can run.
     let (number, _) = with(Some(|_| false));
     assert_eq!(number, fib(17));
 }

@@ -1,8 +1,7 @@
-//! Graphs that make no sense are refused, and say why; schedulers of one's own; hangs that are explained.
+//! Graphs that cannot work are refused with a reason; custom schedulers; hangs that are explained.
 
 use warploom::{Chip, Device, Error, SimOptions};
-use warploom_flow::aggregator::Flow;
-use warploom_flow::{Arena, FlowError, Graph, Level};
+use warploom_flow::{Arena, Flow, FlowError, Graph, Level};
 
 const PTX: &str = warploom_kernels::text!("flow/fibonacci.ptx");
 
@@ -11,7 +10,7 @@ fn apu(cus: u32) -> Device {
     Device::sim_with(chip, SimOptions::default())
 }
 
-/// One channel, one kernel that reads it and writes it.
+/// One channel and one kernel that both reads and writes it.
 fn one(width: u32) -> Graph {
     let mut graph = Graph::new("one");
     let tasks = graph.channel::<u32>("tasks", width);
@@ -96,7 +95,7 @@ fn sizes() {
 fn kernels_with_wrong_parameters() {
     let mut gpu = apu(1);
     let module = gpu.load_ptx(PTX).unwrap();
-    // `fib_naive` takes a channel and a pointer besides its work.
+    // `fib_naive` takes a channel and a pointer after its `Work`.
     let error = one(64).execute(&mut gpu, &module).unwrap_err();
     assert!(matches!(error, FlowError::Device(Error::Args(_))), "{error}");
     let plain = gpu.load_ptx(warploom_kernels::text!("vecadd.ptx")).unwrap();
@@ -120,7 +119,7 @@ fn more_than_the_memory() {
     assert!(error.contains("take narrower channels or fewer levels"), "{error}");
 }
 
-/// A recursion that never ends fills its channel with tasks that all wait for room in it.
+/// An endless recursion fills its channel with tasks that all wait for room in it.
 #[test]
 fn a_cycle_that_cannot_end_is_explained() {
     let mut gpu = apu(1);
@@ -136,7 +135,7 @@ fn a_cycle_that_cannot_end_is_explained() {
     assert!(message.contains("yielded"), "{message}");
 }
 
-/// Wavefronts that cannot yield stay where they are and wait for room that only others can make.
+/// Wavefronts that cannot yield stay resident and wait for room that only other wavefronts can make.
 #[test]
 fn without_yield_a_full_channel_blocks() {
     let chip = Chip::load("apu", &["sm.count=1".to_string()]).unwrap();
@@ -153,7 +152,7 @@ fn without_yield_a_full_channel_blocks() {
     assert!(message.contains("wavefronts of `apu` cannot yield"), "{message}");
 }
 
-/// A scheduler of one's own: one wavefront at a time, from whatever channel has elements.
+/// A custom scheduler: one wavefront at a time, from any channel that has elements.
 async fn one_at_a_time(mut flow: Flow) {
     while !flow.is_finished() {
         flow.poll().await;

@@ -1,14 +1,15 @@
-//! The host's channel under random interleavings of producers, consumers and the aggregator: no element is lost or comes twice.
+//! The host's channel under random interleavings of producers, consumers and the aggregator: no element is lost
+//! or duplicated.
 
 use std::collections::BTreeMap;
 
 use shuttle::sync::atomic::{AtomicU32, Ordering};
 use shuttle::sync::{Arc, Mutex};
 use shuttle::thread;
-use warploom_flow::calls::Drain;
-use warploom_flow::{Arena, Channel, DESCRIPTOR_BYTES, Shape, Word};
 
-/// A word whose every access is a place where another thread may go on.
+use warploom_flow::{Arena, Channel, DESCRIPTOR_BYTES, Drain, Shape, Word};
+
+/// A word whose every access lets the checker switch threads.
 struct Cell(AtomicU32);
 
 impl Word for Cell {
@@ -64,7 +65,7 @@ fn many_of_each() {
         })
     };
     let producers: Vec<_> = (0..PRODUCERS).map(produce).collect();
-    // Entries that the aggregator has handed out, and what consumers found.
+    // Entries that the aggregator has dispatched, and the values that consumers found.
     let handed = Arc::new(Mutex::new(Vec::<u32>::new()));
     let found = Arc::new(Mutex::new(BTreeMap::<u32, u32>::new()));
     let consume = |_| {
@@ -81,7 +82,7 @@ fn many_of_each() {
                 };
                 let at = channel.deq(&memory, entry);
                 let value = memory.load(channel.word(at, 0));
-                // The element is not this consumer's any more after this.
+                // From here on the element no longer belongs to this consumer.
                 channel.tfree(&memory, at);
                 *found.lock().unwrap().entry(value).or_default() += 1;
             }
@@ -92,7 +93,7 @@ fn many_of_each() {
     let mut out = 0;
     let mut freed = 0;
     while freed < PRODUCERS * EACH {
-        // Closing is right at any time; here it is tried again and again.
+        // Closing is correct at any time, so it is tried again and again.
         let (first, count) = drain.dispatch(&channel, &memory, 3);
         handed.lock().unwrap().extend((0..count).map(|i| first.wrapping_add(i)));
         out += count;

@@ -1,4 +1,4 @@
-//! Channels of the simulated machine under many producers and consumers: nothing is lost, nothing comes twice.
+//! Channels of the simulated machine under many producers and consumers: nothing is lost or duplicated.
 
 use proptest::prelude::*;
 use warploom::{Chip, Device, Report, SimOptions};
@@ -6,7 +6,7 @@ use warploom_flow::{Graph, Layout, Level};
 
 const PTX: &str = warploom_kernels::text!("flow/relay.ptx");
 
-/// First number, how many, and rounds to go.
+/// First number, how many, and rounds left.
 type Range = [u32; 3];
 
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ fn cases() -> impl Strategy<Value = Case> {
     )
 }
 
-/// The numbers as they were counted, in two channels in a circle.
+/// How often each number was counted, in two channels that feed each other.
 fn run(case: &Case) -> (Vec<u32>, Report) {
     let chip = Chip::load("apu", &[format!("sm.count={}", case.cus)]).unwrap();
     let mut gpu = Device::sim_with(chip, SimOptions::default());
@@ -65,7 +65,7 @@ proptest! {
 
     #[test]
     fn nothing_is_lost_or_doubled(case in cases()) {
-        // Channels in a circle can fill each other up, whoever waits: they must hold more than what is under way.
+        // Two channels that feed each other can both be full, so they must hold more than what is in flight.
         prop_assume!(4 * case.numbers * case.starts <= case.width);
         let (seen, _) = run(&case);
         prop_assert!(seen.iter().all(|&count| count == 1), "{seen:?}");

@@ -32,8 +32,7 @@ macro_rules! args {
     ($($arg:expr),* $(,)?) => { [$($crate::Arg::from($arg)),*] };
 }
 
-/// One argument of a launch. It borrows the buffer it points to, so that the buffer is not dropped before the
-/// launch.
+/// One argument of a launch. It borrows the buffer it points to, so that the buffer is not dropped before the launch.
 #[derive(Clone, Debug)]
 pub struct Arg<'a> {
     kind: ArgKind,

@@ -68,8 +68,7 @@ impl Device {
         Ok(Device::with_backend(Box::new(Cuda::new(ordinal, None)?)))
     }
 
-    /// Like [`Device::cuda`], with the optimization level of the driver's compiler: 0 (none) to 4 (the
-    /// default).
+    /// Like [`Device::cuda`], with the optimization level of the driver's compiler: 0 (none) to 4 (the default).
     pub fn cuda_optimised(ordinal: usize, jit_level: u32) -> Result<Device> {
         Ok(Device::with_backend(Box::new(Cuda::new(ordinal, Some(jit_level))?)))
     }
@@ -148,9 +147,8 @@ impl Device {
         self.backend.chip()
     }
 
-    /// Whether a fault or hang made the device useless for the rest of the process, because CUDA gives a
-    /// process no second context after either. A simulated chip is never lost, nor is a GPU [in a
-    /// child](Device::cuda_in_child).
+    /// Whether a fault or hang made the device useless for the rest of the process, because CUDA gives a process no
+    /// second context after either. A simulated chip is never lost, nor is a GPU [in a child](Device::cuda_in_child).
     pub fn is_lost(&self) -> bool {
         self.backend.is_lost()
     }

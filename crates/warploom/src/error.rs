@@ -1,5 +1,4 @@
-//! Everything that can go wrong between a host program and a kernel. [`Error`] is the one error type of this
-//! crate.
+//! Everything that can go wrong between a host program and a kernel. [`Error`] is the one error type of this crate.
 
 use warploom_cuda::CudaError;
 use warploom_isa::diag::LoadError;

@@ -127,8 +127,7 @@ impl Firmware {
     }
 }
 
-/// The control processor as firmware sees it: an [`Aggregator`] that starts [`Task`]s. Clones are the same
-/// core.
+/// The control processor as firmware sees it: an [`Aggregator`] that starts [`Task`]s. Clones are the same core.
 #[derive(Clone, Debug)]
 pub struct Agg(Aggregator);
 

@@ -32,8 +32,7 @@ impl Module {
         self.inner.kernel_names()
     }
 
-    /// Address and size in bytes of a global variable ([`Device::read_bytes`](crate::Device::read_bytes) reads
-    /// it).
+    /// Address and size in bytes of a global variable ([`Device::read_bytes`](crate::Device::read_bytes) reads it).
     pub fn global(&self, name: &str) -> Option<(u64, u64)> {
         self.inner.global(name)
     }
@@ -50,8 +49,7 @@ impl fmt::Debug for Module {
     }
 }
 
-/// A kernel ready to launch. Cheap to clone; clones share the kernel. It runs only on the device that loaded
-/// it.
+/// A kernel ready to launch. Cheap to clone; clones share the kernel. It runs only on the device that loaded it.
 #[derive(Clone)]
 pub struct Kernel {
     pub(crate) device: u64,

@@ -25,8 +25,7 @@ pub struct Launch {
     pub cooperative: bool,
     /// Real GPUs only: the launch is ended as a hang after this time.
     pub time_limit: Option<Duration>,
-    /// The launch is ended as a hang after so many cycles. The functional model counts one cycle per warp
-    /// instruction.
+    /// The launch is ended as a hang after so many cycles. The functional model counts one cycle per warp instruction.
     pub max_cycles: Option<u64>,
     /// The launch ends soon after the flag becomes true. Simulated chips only.
     pub interrupt: Option<Arc<AtomicBool>>,

@@ -26,9 +26,8 @@
 //! same kernels on a real NVIDIA GPU. A [`Module`] holds kernels, a [`Buffer`] is typed device memory, a
 //! [`Launch`] gives the grid and its limits, and every launch returns a [`Report`].
 //!
-//! This crate is the host's side only. How an instruction executes and what it costs is in `warploom_sim`; how
-//! a text becomes a program is in [`ptx`], [`sass`] and [`isa`], which are re-exported here. Start reading at
-//! [`Device`].
+//! This crate is the host's side only. How an instruction executes and what it costs is in `warploom_sim`; how a text
+//! becomes a program is in [`ptx`], [`sass`] and [`isa`], which are re-exported here. Start reading at [`Device`].
 
 mod args;
 mod backend;

@@ -78,8 +78,7 @@ pub struct Report {
     pub kernel_s: Option<f64>,
     /// Nanoseconds from the host's call to the first CTA, not counted in `cycles`. Timed model only.
     pub launch_overhead_ns: Option<u64>,
-    /// Cycles that warps spent resident on an SM, summed over all warps. Equals the sum of `stalls`. Timed
-    /// model only.
+    /// Cycles that warps spent resident on an SM, summed over all warps. Equals the sum of `stalls`. Timed model only.
     pub warp_cycles: Option<u64>,
     /// How warps spent their cycles: `issued`, or the reason for the stall. Timed model only.
     pub stalls: Option<Counters>,

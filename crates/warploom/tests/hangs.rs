@@ -309,8 +309,7 @@ fn livelock() {
     insta::assert_snapshot!(squeezed.join("\n"));
 }
 
-/// While locks are acquired all the time there is no livelock, and a cycle that exists for a moment is no
-/// deadlock.
+/// While locks are acquired all the time there is no livelock, and a cycle that exists for a moment is no deadlock.
 #[test]
 fn contention_is_no_livelock() {
     let hang = insert(512, 20_000);
@@ -640,8 +639,7 @@ AGAIN:
     assert_eq!(ends(&text, Launch::grid(1).block(32)), 9);
 }
 
-/// Warp 0 iterates by a vote at a barrier, until warp 1 changes the vote. Then it computes, and warp 1 waits
-/// for it.
+/// Warp 0 iterates by a vote at a barrier, until warp 1 changes the vote. Then it computes, and warp 1 waits for it.
 #[test]
 fn votes_of_another_warp() {
     let text = kernel(
@@ -666,8 +664,7 @@ MEET:
     assert_eq!(ends(&text, Launch::grid(1).block(64)), 3);
 }
 
-/// The only store is still in flight when all others already spin: memory is slow, and the storing thread has
-/// exited.
+/// The only store is still in flight when all others already spin: memory is slow, and the storing thread has exited.
 #[test]
 fn store_on_its_way() {
     let text = kernel(

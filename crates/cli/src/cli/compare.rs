@@ -1,4 +1,4 @@
-//! What `warploom compare` takes.
+//! The options of `warploom compare`.
 
 use std::path::PathBuf;
 
@@ -34,7 +34,8 @@ pub struct CompareOptions {
     /// Runs that go at the same time, each on one host thread; if not given, one for each core
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
-    /// End a launch as hanging after so many cycles; if not given, one without BOWS after 20 times those of the longest run with it
+    /// End a launch as hanging after so many cycles; if not given, one without BOWS after 20 times those of
+    /// the longest run with it
     #[arg(long, value_name = "N")]
     pub max_cycles: Option<u64>,
     /// Print one JSON object on stdout and nothing else
@@ -52,13 +53,15 @@ Examples:
   Cycles and energy for a script:
       warploom compare atm --json | jq -c '.rows[] | [.sched, .bows, .cycles, .energy_nj.total]'
 
-A row for each scheduler without BOWS and with it (+bows): cycles, and as a multiple of the first row's and of the fewest;
+A row for each scheduler without BOWS and with it (+bows): cycles, and as a multiple of the first row's and of \
+the fewest;
 warp instructions; lanes that did not get a lock because another warp had it (inter) or their own (intra), and looks at
 something waited for that was not there yet (waits); SIMD efficiency; energy, and what of it is dynamic
 (docs/energy.md); how it ended. A run that hangs or faults is a row that says so, with what it did until then, and its
 explanation on stderr; the others still run.
 
-With --json the object has `rows`, each with the keys of a launch (`warploom run --json`; a workload's are summed over its
+With --json the object has `rows`, each with the keys of a launch (`warploom run --json`; a workload's are \
+summed over its
 launches), and `result` (ok, wrong, fault, hang), `check_message`, `relative_to_first`, `relative_to_best`, `error`.
 
 Exit codes: 0 if a run ended and no result is wrong, 1 if one is wrong; if none ended, 3 if all faulted, else 4;

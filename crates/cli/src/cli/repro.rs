@@ -1,4 +1,4 @@
-//! `warploom repro`.
+//! The options of `warploom repro`.
 
 use std::path::PathBuf;
 
@@ -30,7 +30,7 @@ pub struct ReproOptions {
     pub json: bool,
 }
 
-/// What `--help` shows at its end.
+/// The end of `--help`.
 pub const REPRO_EXAMPLES: &str = "\
 Examples:
   What there is, and what each takes:

@@ -1,32 +1,33 @@
-//! The scheduler for recursions: Section 5.2 and 5.3 of the paper.
+//! The default scheduler, made for recursions: Sections 5.2 and 5.3 of the paper.
 //!
-//! Tasks before a sync go level by level, the shallowest first, which makes work quickly; when somebody waits for room,
-//! the deepest go first, because the deepest end without making more. What follows a sync waits until everything deeper
-//! has ended.
+//! Tasks run level by level, the shallowest first, which creates work quickly. When a wavefront waits for room,
+//! the deepest run first, because they finish without creating more. A continuation after a sync waits until
+//! everything deeper has ended.
 
 use super::Flow;
 use crate::channel::WAVE;
 
-/// Core cycles between two looks at channels in which nothing has happened.
+/// Core cycles to sleep when nothing has happened.
 const PAUSE_CYCLES: u64 = 32;
 
 /// Runs a graph to its end.
-pub async fn levelized(mut flow: Flow) {
+pub(crate) async fn levelized(mut flow: Flow) {
     loop {
-        // Asked before anything is looked at: what the wavefronts made is seen then, and all that yielded are known.
-        let all_wait = flow.everybody_waits().await;
+        // Ask before looking at the channels: then everything that the wavefronts produced, and every yield, is
+        // seen below.
+        let all_yielded = flow.all_yielded().await;
         flow.take_yields().await;
         flow.poll().await;
         let restarted = flow.restart().await > 0;
-        let started = flow.start_tasks().await || flow.start_after_sync(all_wait && !restarted).await;
+        let started = flow.start_tasks().await || flow.start_after_sync(all_yielded && !restarted).await;
         if restarted || started {
             continue;
         }
         if flow.is_finished() {
             return;
         }
-        if all_wait && !flow.make_room().await && !flow.start_a_rest().await {
-            // Nothing can be started or freed. If this does not change, the machine tells who waits for what.
+        if all_yielded && !flow.make_room().await && !flow.start_partial().await {
+            // Nothing can be started or freed. If that does not change, the machine reports who waits for what.
             flow.agg.event().await;
         }
         flow.agg.sleep(PAUSE_CYCLES).await;
@@ -34,14 +35,14 @@ pub async fn levelized(mut flow: Flow) {
 }
 
 impl Flow {
-    /// Starts wavefronts on tasks, as their channels' predicates say. Returns whether it did.
+    /// Starts wavefronts on tasks as the channels' predicates decide. Returns whether it started any.
     async fn start_tasks(&mut self) -> bool {
         let mut started = false;
-        self.look(self.tasks.len());
-        for turn in 0..self.tasks.len() {
-            // When somebody waits for room, the deepest come first.
-            let turn = if self.blocked() > 0 { self.tasks.len() - 1 - turn } else { turn };
-            let at = self.tasks[turn];
+        self.charge_scan(self.tasks.len());
+        for i in 0..self.tasks.len() {
+            // When a wavefront waits for room, the deepest come first.
+            let i = if self.blocked() > 0 { self.tasks.len() - 1 - i } else { i };
+            let at = self.tasks[i];
             if self.ready(at) == 0 {
                 continue;
             }
@@ -51,14 +52,14 @@ impl Flow {
         started
     }
 
-    /// Whether more elements may come to a channel before its own are processed: a kernel that writes it is at work, or will
-    /// be. Those that follow a sync will not, as long as anything deeper is there.
+    /// Whether more elements may arrive in a channel before its ready ones are processed: a kernel that writes
+    /// it is running or will run. Continuations after a sync will not run while anything deeper is left.
     fn may_grow(&self, at: usize) -> bool {
         let mut seen = vec![false; self.channels()];
         seen[at] = true;
-        let mut look_at = self.sides[at].feeders.clone();
-        while let Some(feeder) = look_at.pop() {
-            self.look(1);
+        let mut to_visit = self.sides[at].feeders.clone();
+        while let Some(feeder) = to_visit.pop() {
+            self.charge_scan(1);
             if self.outstanding(feeder) > 0 {
                 return true;
             }
@@ -68,17 +69,17 @@ impl Flow {
             if self.ready(feeder) > 0 {
                 return true;
             }
-            look_at.extend_from_slice(&self.sides[feeder].feeders);
+            to_visit.extend_from_slice(&self.sides[feeder].feeders);
         }
         false
     }
 
-    /// Starts what follows a sync, of the deepest channel that has any, if everything deeper has ended. `all_wait`: no
-    /// wavefront was at work when the channels were looked at. Returns whether it did.
-    async fn start_after_sync(&mut self, all_wait: bool) -> bool {
-        self.look(self.syncs.len());
-        for turn in 0..self.syncs.len() {
-            let at = self.syncs[turn];
+    /// Starts continuations after a sync: those of the deepest channel that has any, if everything deeper has ended.
+    /// `all_yielded`: no wavefront was running when the channels were polled. Returns whether it started any.
+    async fn start_after_sync(&mut self, all_yielded: bool) -> bool {
+        self.charge_scan(self.syncs.len());
+        for i in 0..self.syncs.len() {
+            let at = self.syncs[i];
             if self.ready(at) == 0 {
                 continue;
             }
@@ -86,15 +87,16 @@ impl Flow {
                 return false;
             }
             let feeders_work = self.sides[at].feeders.iter().any(|&feeder| self.outstanding(feeder) > 0);
-            // Who waits for room here has given its tasks away, or has not begun; who waits for deeper room has not.
+            // A wavefront that waits for room at this depth has put its tasks already, or has not begun. One
+            // that waits for room in a deeper channel has not put them yet.
             let depth = self.depth(at);
             let waits_deeper = |blocked: &super::Blocked| self.sides[blocked.on].depth > depth;
-            if feeders_work && (self.blocked.iter().any(waits_deeper) || !all_wait) {
+            if feeders_work && (self.blocked.iter().any(waits_deeper) || !all_yielded) {
                 continue;
             }
-            // What the predicate holds back goes when nothing else can.
+            // Elements that the predicate holds back run when nothing else can.
             let most = match self.released(at, false) {
-                0 if all_wait => self.ready(at),
+                0 if all_yielded => self.ready(at),
                 most => most,
             };
             return self.start(at, most).await > 0;
@@ -103,18 +105,18 @@ impl Flow {
     }
 
     fn deeper_has_ended(&self, at: usize) -> bool {
-        self.look(self.sides.len());
+        self.charge_scan(self.sides.len());
         let depth = self.depth(at);
         self.sides.iter().all(|side| side.depth <= depth || side.is_idle())
     }
 
-    /// Whether no wavefront is on a compute unit or on its way there.
-    async fn everybody_waits(&mut self) -> bool {
+    /// Whether no wavefront is on a compute unit or about to start on one.
+    async fn all_yielded(&mut self) -> bool {
         let (running, yielded) = (self.agg.running(), self.agg.yielded());
         running.await == yielded.await
     }
 
-    /// Frees what can be of channels that somebody waits for. Returns whether that was anything.
+    /// Closes groups of the channels that wavefronts wait for. Returns whether that freed any element.
     async fn make_room(&mut self) -> bool {
         let channels: Vec<usize> = self.blocked.iter().map(|blocked| blocked.on).collect();
         let mut made = false;
@@ -124,9 +126,10 @@ impl Flow {
         made
     }
 
-    /// Starts the deepest tasks, although more may come to their channel: nobody makes any. Returns whether it did.
-    async fn start_a_rest(&mut self) -> bool {
-        self.look(self.tasks.len());
+    /// Starts the deepest tasks even if their wavefront is partial, because nothing that could fill it is
+    /// running. Returns whether it started any.
+    async fn start_partial(&mut self) -> bool {
+        self.charge_scan(self.tasks.len());
         match self.tasks.iter().rev().copied().find(|&at| self.ready(at) > 0) {
             Some(at) => self.start(at, WAVE).await > 0,
             None => false,

@@ -1,47 +1,47 @@
-//! What firmware on the aggregator does with the channels of a graph.
+//! The firmware that runs a graph on the aggregator.
 //!
-//! [`Flow`] is the aggregator's view: it polls, starts wavefronts on what is ready, frees in the order of allocation, and keeps
-//! those that yielded. [`levelized`] is the scheduler that a graph runs under unless it is given another: an `async` function
-//! over a `Flow`, of which anybody can write another.
+//! [`Flow`] is the aggregator's view of the channels: it polls them, starts wavefronts on ready elements, frees
+//! groups in allocation order, and keeps the wavefronts that yielded. [`levelized`] is the default scheduler,
+//! an `async` function over a `Flow`; users can write others.
 
 mod levelized;
 
 use warploom::{Agg, Params, Yielded};
 
-pub use levelized::levelized;
+pub(crate) use levelized::levelized;
 
 use crate::channel::{Channel, WAVE};
 use crate::graph::{Plan, Predicate, Waiting};
 
-/// Instructions of the firmware besides its accesses to channels, for each thing it does. Together they are as many as the
-/// functions below take when they are compiled for x86-64, without what stands for the aggregator itself (docs/channels.md).
+/// Instructions that the firmware executes besides its accesses to channels. In total they match the compiled x86-64
+/// code of the functions below, without the code that stands for the aggregator itself (`docs/channels.md`).
 mod cost {
-    /// To look at one channel among all: what is done with its state after it is loaded.
+    /// Per channel looked at: what is done with its state once loaded.
     pub const LOOK: u64 = 7;
-    /// To take note of a word of a channel that came.
+    /// Per channel word polled.
     pub const POLL: u64 = 4;
-    /// To fill in a start.
+    /// Per start of wavefronts.
     pub const START: u64 = 8;
-    /// To free a group.
+    /// Per group freed.
     pub const FREE: u64 = 4;
-    /// To find the channel that a wavefront waits for, and to keep or drop its record.
+    /// Per yield: finding the channel that the wavefront waits for, and adding or removing its record.
     pub const YIELD: u64 = 10;
 }
 
-/// The aggregator's side of one channel.
+/// What the aggregator knows of one channel.
 #[derive(Clone, Debug)]
 struct Side {
     channel: Channel,
     kernel: usize,
     level: u32,
-    /// The first entry that was not handed out.
+    /// The first entry that was not yet dispatched.
     next: u32,
-    /// The end of what was ready when it last looked.
+    /// The end of the ready entries when last polled.
     ready: u32,
-    /// The first position of the oldest group that is not free, and how many of that group are done.
+    /// The first position of the oldest group that is not free, and how many of its elements are done.
     group: u32,
     done: u32,
-    /// Elements of groups that were closed before they were full.
+    /// Never reserved elements in groups that were closed.
     skipped: u32,
     feeders: Vec<usize>,
     depth: u32,
@@ -55,7 +55,7 @@ impl Side {
         self.ready.wrapping_sub(self.next)
     }
 
-    /// Elements that were handed out and are not known to be done.
+    /// Elements that were dispatched and are not known to be done.
     fn outstanding(&self) -> u32 {
         self.next.wrapping_add(self.skipped).wrapping_sub(self.group).wrapping_sub(self.done)
     }
@@ -65,14 +65,15 @@ impl Side {
     }
 }
 
-/// A wavefront that waits for room in a channel.
+/// A wavefront that yielded because a channel has no room.
 #[derive(Clone, Copy, Debug)]
 struct Blocked {
     wavefront: Yielded,
     on: usize,
 }
 
-/// The channels of a graph, as firmware sees them.
+/// The channels of a graph as firmware sees them: what a scheduler works with. Channels are numbered from 0,
+/// each level of a stack counted.
 #[derive(Debug)]
 pub struct Flow {
     agg: Agg,
@@ -81,7 +82,7 @@ pub struct Flow {
     blocked: Vec<Blocked>,
     /// Channels of tasks, the shallowest first.
     tasks: Vec<usize>,
-    /// Channels of what follows a sync, the deepest first.
+    /// Channels of continuations after a sync, the deepest first.
     syncs: Vec<usize>,
     effort: u64,
 }
@@ -118,33 +119,33 @@ impl Flow {
         Flow { agg, sides, params, blocked: Vec::new(), tasks, syncs, effort }
     }
 
-    /// The core it runs on.
+    /// The core that the firmware runs on.
     pub fn agg(&self) -> &Agg {
         &self.agg
     }
 
-    /// Instructions that touch no memory, as many times over as the run says.
-    fn work(&self, instructions: u64) {
+    /// Charges instructions that access no memory, times the run's `effort`.
+    fn charge(&self, instructions: u64) {
         self.agg.compute(instructions * self.effort);
     }
 
-    /// A look at so many channels: at what the firmware itself knows of them.
-    fn look(&self, channels: usize) {
+    /// Charges a look at the state that the firmware keeps of so many channels.
+    fn charge_scan(&self, channels: usize) {
         self.agg.scan(channels as u64 * self.effort, cost::LOOK);
     }
 
-    /// How many channels there are, each level of a stack counted.
+    /// Number of channels, each level of a stack counted.
     pub fn channels(&self) -> usize {
         self.sides.len()
     }
 
-    /// Elements of a channel that are ready and were not handed out.
+    /// Elements of a channel that are ready and not yet dispatched.
     pub fn ready(&self, channel: usize) -> u32 {
         self.sides[channel].waiting()
     }
 
-    /// Elements of a channel that its predicate lets go: full wavefronts, and what is left if it says so of that. `may_grow`:
-    /// more may come.
+    /// How many ready elements the channel's predicate releases: full wavefronts, and the rest if it releases
+    /// that too. `may_grow`: more may arrive before these are processed.
     pub fn released(&self, channel: usize, may_grow: bool) -> u32 {
         let side = &self.sides[channel];
         let goes =
@@ -155,45 +156,45 @@ impl Flow {
         full + if goes(rest) { rest } else { 0 }
     }
 
-    /// Elements of a channel that were handed out and are not known to be done.
+    /// Elements of a channel that were dispatched and are not known to be done.
     pub fn outstanding(&self, channel: usize) -> u32 {
         self.sides[channel].outstanding()
     }
 
-    /// Whether a channel's kernel follows a sync.
+    /// Whether a channel's kernel is a continuation after a sync.
     pub fn after_sync(&self, channel: usize) -> bool {
         self.sides[channel].after_sync
     }
 
-    /// How deep in the recursion a channel is.
+    /// Depth of a channel in the recursion.
     pub fn depth(&self, channel: usize) -> u32 {
         self.sides[channel].depth
     }
 
-    /// Wavefronts that wait for room in some channel.
+    /// Number of wavefronts that wait for room in a channel.
     pub fn blocked(&self) -> usize {
         self.blocked.len()
     }
 
-    /// Whether nothing is ready and nothing is under way.
+    /// Whether nothing is ready and nothing is in flight.
     pub fn is_finished(&self) -> bool {
-        self.look(self.sides.len());
+        self.charge_scan(self.sides.len());
         self.blocked.is_empty() && self.sides.iter().all(Side::is_idle)
     }
 
-    /// Looks at all channels in which something may have happened: frees what is done, and learns what is ready.
+    /// Polls all channels that may have changed: frees groups that are done, and learns what is ready.
     pub async fn poll(&mut self) {
         let feeders: usize = self.sides.iter().map(|side| side.feeders.len()).sum();
-        self.look(2 * self.sides.len() + feeders);
+        self.charge_scan(2 * self.sides.len() + feeders);
         let working: Vec<usize> = (0..self.sides.len()).filter(|&at| self.outstanding(at) > 0).collect();
         let fed = |side: &Side| side.feeders.iter().any(|&feeder| self.outstanding(feeder) > 0);
         let fed: Vec<usize> = (0..self.sides.len()).filter(|&at| fed(&self.sides[at])).collect();
-        // Counts of the done come first: what an element made was ready before it was done, so that who finds a channel
-        // without work under way has seen all that came of it.
+        // Read `done` before `ready`. An element's products were ready before it was done, so a channel without
+        // outstanding elements has then shown everything that came of them.
         let counts: Vec<_> = working
             .iter()
             .map(|&at| {
-                self.work(cost::POLL);
+                self.charge(cost::POLL);
                 let side = &self.sides[at];
                 self.agg.load32(side.channel.done(side.group))
             })
@@ -207,7 +208,7 @@ impl Flow {
         let ends: Vec<_> = fed
             .iter()
             .map(|&at| {
-                self.work(cost::POLL);
+                self.charge(cost::POLL);
                 self.agg.load32(self.sides[at].channel.ready())
             })
             .collect();
@@ -216,11 +217,11 @@ impl Flow {
         }
     }
 
-    /// Frees the oldest group of a channel, which is done, and looks at the next one.
+    /// Frees the oldest group of a channel, all of which is done, and loads the next group's counter.
     async fn free_group(&mut self, at: usize) {
-        self.work(cost::FREE);
+        self.charge(cost::FREE);
         let side = &mut self.sides[at];
-        // The count is 0 before anybody can reserve these elements again.
+        // The count must be 0 before anyone can reserve these elements again.
         self.agg.store32(side.channel.done(side.group), 0);
         side.group = side.group.wrapping_add(side.channel.shape.group);
         self.agg.store32(side.channel.head(), side.group);
@@ -230,14 +231,14 @@ impl Flow {
         }
     }
 
-    /// If only a part of a channel's oldest group was ever reserved and that part is done, takes the rest of it and frees it
-    /// all: a group that nobody fills would never be free.
+    /// Closes a channel's oldest group if only a part of it was ever reserved and all of that part is done:
+    /// reserves the rest and frees the whole group. Otherwise a group that nobody fills would never be freed.
     async fn close_group(&mut self, at: usize) -> bool {
         let (channel, group) = (self.sides[at].channel, self.sides[at].group);
-        // First the count, then the tail: what is done was reserved before.
+        // Read `done` before `tail`: elements that are done were reserved before.
         let done = self.agg.load32(channel.done(group)).await;
         let tail = self.agg.load32(channel.tail()).await;
-        self.work(cost::FREE);
+        self.charge(cost::FREE);
         self.sides[at].done = done;
         let size = channel.shape.group;
         if done == 0 || done == size || tail != group.wrapping_add(done) {
@@ -251,12 +252,12 @@ impl Flow {
         true
     }
 
-    /// Starts wavefronts on up to `most` ready elements of a channel, as many as have a place at once. Returns on how many
-    /// elements.
+    /// Starts wavefronts on up to `most` ready elements of a channel, as many as fit on the chip at once.
+    /// Returns the number of elements.
     pub async fn start(&mut self, at: usize, most: u32) -> u32 {
         let kernel = self.sides[at].kernel;
         let free = self.agg.free(kernel as u16).await;
-        self.work(cost::START);
+        self.charge(cost::START);
         let side = &mut self.sides[at];
         let count = side.waiting().min(most).min(free.saturating_mul(WAVE));
         if count == 0 {
@@ -267,17 +268,17 @@ impl Flow {
         params.set(8, &side.next.to_le_bytes());
         params.set(12, &count.to_le_bytes());
         params.set(16, &side.level.to_le_bytes());
-        // The answer is not waited for: there is a place, and the command is on its way.
+        // No need to await the answer: there is room, and the command is in flight.
         drop(self.agg.start(params, count.div_ceil(WAVE)));
         side.next = side.next.wrapping_add(count);
         count
     }
 
-    /// Takes the records of wavefronts that have yielded. Returns how many.
+    /// Takes over the records of wavefronts that have yielded. Returns how many.
     pub async fn take_yields(&mut self) -> usize {
         let mut taken = 0;
         while let Some(wavefront) = self.agg.next_yield().await {
-            self.work(cost::YIELD);
+            self.charge(cost::YIELD);
             let waits_for = |side: &Side| side.channel.descriptor == wavefront.resource;
             match self.sides.iter().position(waits_for) {
                 Some(on) => self.blocked.push(Blocked { wavefront, on }),
@@ -294,7 +295,7 @@ impl Flow {
         taken
     }
 
-    /// Restarts wavefronts that wait for channels in which there is room, as many as the room is enough for. Returns how many.
+    /// Restarts wavefronts that wait for a channel with room, as many as there is room for. Returns how many.
     pub async fn restart(&mut self) -> usize {
         let mut restarted = 0;
         let mut channels: Vec<usize> = self.blocked.iter().map(|blocked| blocked.on).collect();
@@ -307,7 +308,7 @@ impl Flow {
             let mut room = channel.shape.width.saturating_sub(tail.wrapping_sub(side.group));
             let most = side.most;
             while room >= most {
-                self.work(cost::YIELD);
+                self.charge(cost::YIELD);
                 let Some(at) = self.blocked.iter().position(|blocked| blocked.on == on) else { break };
                 let blocked = self.blocked.remove(at);
                 drop(self.agg.restart(blocked.wavefront));

@@ -1,11 +1,12 @@
-//! Graphs that make no sense are refused before anything runs.
+//! Refuses graphs that cannot work before anything runs.
 
 use super::{Graph, Level, Stack};
 use crate::channel::WAVE;
 use crate::error::{FlowError, Result};
 
 impl Graph {
-    /// Whether the graph can run: every channel has one consumer and somebody who fills it, sizes agree, widths are possible.
+    /// Whether the graph can run: every channel has one consumer and a producer or initial elements, element
+    /// sizes agree, and widths are possible.
     pub fn check(&self) -> Result<()> {
         self.stacks.iter().try_for_each(check_shape)?;
         for (at, stack) in self.stacks.iter().enumerate() {
@@ -25,7 +26,7 @@ impl Graph {
             }
         }
         if let Some((node, kernel)) = self.conflicts.first() {
-            // A kernel that was connected twice reads the second channel only.
+            // `reads` keeps only the second of two channels, so the first has no consumer.
             let channel = self.stacks[node.0].name.clone();
             return Err(FlowError::BadShape {
                 channel,

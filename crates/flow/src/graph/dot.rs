@@ -1,11 +1,11 @@
-//! A graph for people: as a drawing, and in words.
+//! A graph for people: as a Graphviz drawing and as text.
 
 use std::fmt::Write as _;
 
 use super::{Graph, Level};
 
 impl Graph {
-    /// The graph in the language of Graphviz: kernels are round, channels are boxes, stacks have a dashed border.
+    /// The graph in Graphviz's language: kernels are ellipses, channels are boxes, stacks have a dashed border.
     pub fn dot(&self) -> String {
         let mut text = format!("digraph \"{}\" {{\n    rankdir=LR;\n", self.name);
         for (at, stack) in self.stacks.iter().enumerate() {
@@ -46,7 +46,7 @@ impl Graph {
         text + "}\n"
     }
 
-    /// The graph in words: each kernel with what it reads and writes, each channel with its memory.
+    /// The graph as text: what each kernel reads and writes, and the memory of each channel.
     pub fn describe(&self) -> String {
         let mut text = String::new();
         for kernel in &self.kernels {

@@ -1,4 +1,4 @@
-//! Channel-flow graphs: kernels joined by channels.
+//! Channel-flow graphs: kernels connected by channels. Start at [`Graph`].
 
 mod check;
 mod dot;
@@ -15,33 +15,29 @@ use crate::host::Lane;
 
 pub(crate) use plan::{Cell, Plan};
 
-/// A channel of a graph, or a stack of channels: one for each level of a recursion.
+/// A channel of a graph, or a stack of channels with one per level of a recursion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Node(pub(crate) usize);
 
-/// A kernel of a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KernelNode(pub(crate) usize);
 
-/// Which level of a stack a kernel writes, by the level of its own element.
+/// Which level of a stack a kernel writes, relative to the level of the element it processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
-    /// The same.
     Same,
-    /// The next: a spawn.
+    /// One deeper: a spawn.
     Next,
-    /// The first, whatever its own is.
+    /// The first level, independent of its own.
     First,
 }
 
-/// A constant argument of a kernel.
+/// An argument of a kernel that is the same for all its elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Constant {
-    /// The address of a channel's descriptor, of a stack's first.
+    /// The descriptor's address of a channel, or of a stack's first channel.
     Channel(Node),
-    /// A word.
     Word(u32),
-    /// A double word: an address.
     Address(u64),
 }
 
@@ -69,23 +65,23 @@ impl<T: Pod> From<&Buffer<T>> for Constant {
     }
 }
 
-/// What a channel's predicate is asked about.
+/// What a channel's predicate decides about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Waiting {
-    /// Elements that are ready.
+    /// Number of ready elements.
     pub ready: u32,
-    /// More may come before they are processed.
+    /// More elements may arrive before these are processed.
     pub may_grow: bool,
-    /// The channel's level in its stack.
+    /// Level of the channel in its stack.
     pub level: u32,
 }
 
-/// Whether wavefronts are to be started on what waits in a channel.
+/// Decides whether to start wavefronts on the ready elements of a channel.
 #[derive(Clone)]
 pub(crate) struct Predicate(pub Arc<dyn Fn(Waiting) -> bool + Send + Sync>);
 
 impl Default for Predicate {
-    /// When there are enough for a wavefront, or no more can come.
+    /// Full wavefronts at once, a partial one when no more elements can arrive.
     fn default() -> Predicate {
         Predicate(Arc::new(|waiting| waiting.ready >= WAVE || !waiting.may_grow))
     }
@@ -103,9 +99,9 @@ pub(crate) struct Stack {
     pub levels: u32,
     pub bytes: usize,
     pub shape: Shape,
-    /// Its levels are deeper than those of this one.
+    /// The stack above this one: all levels of this one are deeper.
     pub beneath: Option<Node>,
-    /// Elements before the start, of its first level.
+    /// Initial elements of the first level.
     pub initial: Vec<Vec<u32>>,
     pub predicate: Predicate,
 }
@@ -118,8 +114,8 @@ pub(crate) struct Writes {
     pub bytes: usize,
 }
 
-/// What a kernel does on the host, for one element.
-pub type HostKernel = Arc<dyn Fn(&Lane<'_>) + Send + Sync>;
+/// What a kernel does with one element on the host.
+pub(crate) type HostKernel = Arc<dyn Fn(&Lane<'_>) + Send + Sync>;
 
 #[derive(Clone)]
 pub(crate) struct Kernel {
@@ -127,7 +123,7 @@ pub(crate) struct Kernel {
     pub reads: Option<(Node, usize)>,
     pub writes: Vec<Writes>,
     pub constants: Vec<Constant>,
-    /// It follows a sync: it waits for everything deeper.
+    /// Follows a sync, so it waits for everything deeper.
     pub after_sync: bool,
     pub host: Option<HostKernel>,
 }
@@ -138,7 +134,7 @@ impl fmt::Debug for Kernel {
     }
 }
 
-/// Kernels joined by channels.
+/// Kernels connected by channels. Every channel has exactly one kernel that reads it.
 ///
 /// ```
 /// use warploom_flow::{Graph, Level};
@@ -163,17 +159,17 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// No kernel and no channel.
+    /// An empty graph.
     pub fn new(name: impl Into<String>) -> Graph {
         Graph { name: name.into(), stacks: Vec::new(), kernels: Vec::new(), conflicts: Vec::new() }
     }
 
-    /// A channel of `width` elements of type `T`.
+    /// Adds a channel of `width` elements of type `T`.
     pub fn channel<T: Pod>(&mut self, name: &str, width: u32) -> Node {
         self.stack::<T>(name, 1, width)
     }
 
-    /// A stack of channels, one for each level of a recursion.
+    /// Adds a stack of channels, one per level of a recursion, each with `width` elements of type `T`.
     pub fn stack<T: Pod>(&mut self, name: &str, levels: u32, width: u32) -> Node {
         self.stacks.push(Stack {
             name: name.to_string(),
@@ -187,16 +183,16 @@ impl Graph {
         Node(self.stacks.len() - 1)
     }
 
-    /// Everything in `node` counts as deeper than everything in `other`: what follows a sync waits for it.
-    pub fn beneath(&mut self, node: Node, other: Node) -> &mut Graph {
+    /// Makes everything in `node` deeper than everything in `other`: continuations in `other` wait for it.
+    pub(crate) fn beneath(&mut self, node: Node, other: Node) -> &mut Graph {
         self.stacks[node.0].beneath = Some(other);
         self
     }
 
-    /// When wavefronts are started on a channel: whenever `predicate` says so of what waits there. It is asked about all that is
-    /// ready, and again about what is left when wavefronts are full; of what follows a sync, when everything deeper has
-    /// ended. What it holds back is started when nothing else can be. Without one: when there are enough for a wavefront,
-    /// or no more can come.
+    /// Sets when wavefronts are started on a channel: whenever `predicate` returns true for its ready elements.
+    /// It is asked about all ready elements, then about those left over from full wavefronts. After a sync it
+    /// is asked only when everything deeper has ended. Elements that it holds back are started when nothing
+    /// else can run. The default: full wavefronts at once, a partial one when no more elements can arrive.
     pub fn predicate(
         &mut self,
         node: Node,
@@ -206,17 +202,17 @@ impl Graph {
         self
     }
 
-    /// Where the words of all channels' elements lie.
+    /// Sets the memory layout of the elements of all channels.
     pub fn layout(&mut self, layout: Layout) -> &mut Graph {
         self.reshape(|shape| shape.layout = layout)
     }
 
-    /// How many elements of all channels share a count of the freed.
+    /// Sets how many elements share a `done` counter, in all channels.
     pub fn group(&mut self, group: u32) -> &mut Graph {
         self.reshape(|shape| shape.group = group)
     }
 
-    /// Whether lanes reserve elements of all channels one by one.
+    /// Sets whether lanes reserve elements one by one instead of once per wavefront, in all channels.
     pub fn lane_by_lane(&mut self, lane_by_lane: bool) -> &mut Graph {
         self.reshape(|shape| shape.lane_by_lane = lane_by_lane)
     }
@@ -226,13 +222,13 @@ impl Graph {
         self
     }
 
-    /// An element that is ready before the start, in the first level.
+    /// Adds an initial element, to the first level of a stack.
     pub fn put<T: Pod>(&mut self, node: Node, element: &T) -> &mut Graph {
         self.stacks[node.0].initial.push(words(element));
         self
     }
 
-    /// A kernel by its name in the module.
+    /// Adds a kernel, given by its name in the module.
     pub fn kernel(&mut self, name: &str) -> KernelNode {
         self.kernels.push(Kernel {
             name: name.to_string(),
@@ -245,7 +241,7 @@ impl Graph {
         KernelNode(self.kernels.len() - 1)
     }
 
-    /// The kernel processes all elements of a channel or of a stack, which it takes for `T`s.
+    /// Makes the kernel process all elements of a channel or stack, as values of type `T`.
     pub fn reads<T: Pod>(&mut self, kernel: KernelNode, node: Node) -> &mut Graph {
         if let Some((old, _)) = self.kernels[kernel.0].reads.replace((node, size_of::<T>())) {
             self.conflicts.push((old, self.kernels[kernel.0].name.clone()));
@@ -253,20 +249,21 @@ impl Graph {
         self
     }
 
-    /// The kernel puts up to `most` elements into a channel, or a level of a stack, for each of its own. It takes them for `T`s.
+    /// Declares that the kernel puts up to `most` elements of type `T` into a channel, or a level of a stack,
+    /// per element that it processes. The scheduler relies on `most` being an upper bound.
     pub fn writes<T: Pod>(&mut self, kernel: KernelNode, node: Node, level: Level, most: u32) -> &mut Graph {
         let writes = Writes { node, level, most, bytes: size_of::<T>() };
         self.kernels[kernel.0].writes.push(writes);
         self
     }
 
-    /// The kernel is what follows a sync: its elements wait for everything deeper than their level.
+    /// Marks the kernel as the continuation after a sync: its elements wait for everything deeper than their level.
     pub fn after_sync(&mut self, kernel: KernelNode) -> &mut Graph {
         self.kernels[kernel.0].after_sync = true;
         self
     }
 
-    /// What the kernel gets besides its `Work`.
+    /// Sets the kernel's arguments after its `Work`.
     pub fn constants(
         &mut self,
         kernel: KernelNode,
@@ -276,7 +273,7 @@ impl Graph {
         self
     }
 
-    /// What the kernel does on the host.
+    /// Sets the function that stands for the kernel on the host. It is called once per element.
     pub fn on_host(
         &mut self,
         kernel: KernelNode,
@@ -286,18 +283,16 @@ impl Graph {
         self
     }
 
-    /// What it is called.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Kernels in it.
     pub fn kernel_count(&self) -> usize {
         self.kernels.len()
     }
 }
 
-/// The words of a plain value.
+/// The words of a plain value, the last one padded with zeros.
 pub(crate) fn words<T: Pod>(value: &T) -> Vec<u32> {
     let bytes = bytemuck::bytes_of(value);
     let word = |piece: &[u8]| {

@@ -1,4 +1,4 @@
-//! A graph as an aggregator sees it: single channels, who fills which, and how deep each is.
+//! A graph as the aggregator sees it: single channels, which ones feed which, and how deep each is.
 
 use super::{Graph, Level, Node, Predicate};
 
@@ -9,16 +9,15 @@ pub(crate) struct Cell {
     pub level: u32,
     /// The kernel that reads it.
     pub kernel: usize,
-    /// How deep it is. What follows a sync waits for all that is deeper.
+    /// Depth in the recursion. A continuation after a sync waits for everything deeper.
     pub depth: u32,
     pub after_sync: bool,
     /// Channels whose kernels write this one.
     pub feeders: Vec<usize>,
     /// The most elements that a lane reserves here at once.
     pub most: u32,
-    /// What the kernel of this one writes, and how many elements at most.
+    /// Channels that this one's kernel writes, each with its upper bound per element.
     pub feeds: Vec<(usize, u32)>,
-    /// When its elements are started.
     pub predicate: Predicate,
 }
 
@@ -26,12 +25,12 @@ pub(crate) struct Cell {
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub cells: Vec<Cell>,
-    /// Where each stack begins.
+    /// Index of each stack's first channel.
     pub first: Vec<usize>,
 }
 
 impl Plan {
-    /// Of a graph that was checked.
+    /// The graph must have passed [`Graph::check`].
     pub fn new(graph: &Graph) -> Plan {
         let mut first = Vec::new();
         let mut cells = Vec::new();
@@ -74,11 +73,11 @@ impl Plan {
     }
 }
 
-/// Levels of all stacks that a node is beneath.
+/// Number of levels in all stacks above a node.
 fn depth_above(graph: &Graph, node: Node) -> u32 {
     let mut depth = 0;
     let mut at = node;
-    // A node that is beneath itself by a detour has a finite depth all the same.
+    // The bound on the loop makes the depth finite even if a node is beneath itself.
     for _ in 0..graph.stacks.len() {
         let Some(other) = graph.stacks[at.0].beneath else { break };
         depth += graph.stacks[other.0].levels;

@@ -5,25 +5,24 @@ use std::sync::atomic::AtomicU32;
 use bytemuck::Pod;
 
 use crate::channel::Channel;
-use crate::graph::{Constant, Node, words};
+use crate::graph::{Node, words};
 use crate::memory::Arena;
 
-/// One lane of a kernel on the host.
+/// One element being processed by a kernel on the host.
 #[derive(Clone, Copy, Debug)]
 pub struct Lane<'a> {
     pub(super) memory: &'a Arena<AtomicU32>,
     pub(super) channels: &'a [Channel],
-    /// Where each stack begins in `channels`.
+    /// Index of each stack's first channel in `channels`.
     pub(super) stacks: &'a [usize],
-    pub(super) constants: &'a [Constant],
     pub(super) source: usize,
-    /// The level of its element in its stack.
+    /// Level of the element in its stack.
     pub level: u32,
     pub(super) position: u32,
 }
 
 impl Lane<'_> {
-    /// Its element.
+    /// The element. `T` must be the type that the graph's [`reads`](crate::Graph::reads) states.
     pub fn read<T: Pod>(&self) -> T {
         let channel = &self.channels[self.source];
         let words: Vec<u32> =
@@ -32,19 +31,11 @@ impl Lane<'_> {
         bytemuck::pod_read_unaligned(&bytes[..size_of::<T>()])
     }
 
-    /// A constant argument that is a word or an address.
-    pub fn constant(&self, at: usize) -> u64 {
-        match self.constants.get(at) {
-            Some(&Constant::Word(word)) => word.into(),
-            Some(&Constant::Address(address)) => address,
-            _ => 0,
-        }
-    }
-
-    /// Puts elements side by side into a level of a stack. `make` gets the position of the first one.
+    /// Puts adjacent elements into a level of a stack. Returns the position of the first.
     ///
     /// # Panics
-    /// If there is no room: the kernel puts more than its graph says.
+    ///
+    /// If there is no room, because the kernel puts more than the graph's [`writes`](crate::Graph::writes) states.
     pub fn put<T: Pod>(&self, node: Node, level: u32, elements: &[T]) -> u32 {
         let channel = &self.channels[self.stacks[node.0] + level as usize];
         let count = elements.len() as u32;
@@ -60,12 +51,12 @@ impl Lane<'_> {
         position
     }
 
-    /// The address of a word of an element.
+    /// The address of a word of an element in a level of a stack.
     pub fn word(&self, node: Node, level: u32, position: u32, word: u32) -> u64 {
         self.channels[self.stacks[node.0] + level as usize].word(position, word)
     }
 
-    /// The memory that kernels share.
+    /// The memory that all kernels of the graph share.
     pub fn memory(&self) -> &Arena<AtomicU32> {
         self.memory
     }

@@ -1,7 +1,7 @@
-//! Graphs on the threads of the host: the reference, and what there is where no GPU is.
+//! Graphs on the threads of the host: the reference for results on a device.
 //!
-//! The same channels, in memory of the host; kernels are functions that are called once for each element. Nothing yields: a
-//! batch of elements is only as large as the room for what it may produce.
+//! The channels are the same, in memory of the host. Kernels are functions that are called once per element.
+//! Nothing can yield here, so a batch is never larger than the room for the elements that it may produce.
 
 mod lane;
 
@@ -21,9 +21,9 @@ use crate::memory::Arena;
 /// What a run on the host did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HostReport {
-    /// Elements that were processed.
+    /// Elements processed.
     pub elements: u64,
-    /// Batches of elements of one channel.
+    /// Batches run. A batch is elements of one channel.
     pub batches: u64,
 }
 
@@ -36,7 +36,7 @@ struct Machine<'a> {
 }
 
 impl Graph {
-    /// Runs the graph to its end on all threads of the host. Channels go to the end of `memory`.
+    /// Runs the graph to its end on all threads of the host. Its channels are appended to `memory`.
     pub fn run_on_host(&self, memory: &mut Arena<AtomicU32>) -> Result<HostReport> {
         self.check()?;
         let kernel = |kernel: &crate::graph::Kernel| {
@@ -80,8 +80,8 @@ impl Machine<'_> {
         }
     }
 
-    /// The channel to serve, and how many of its elements: of tasks the shallowest, if there is room for half of what they may
-    /// produce, else the deepest for which there is any; then the deepest that follows a sync.
+    /// The channel to serve next, and how many of its elements. Tasks come first: the shallowest with room for half of
+    /// what its elements may produce, else the deepest with any room. Then the deepest continuation after a sync.
     fn choose(&self, ready: &[u32], memory: &Arena<AtomicU32>) -> Option<(usize, u32)> {
         let cells = &self.plan.cells;
         let room = |at: usize| {
@@ -97,7 +97,7 @@ impl Machine<'_> {
         let mut synced: Vec<usize> =
             (0..cells.len()).filter(|&at| cells[at].after_sync && ready[at] > 0).collect();
         synced.sort_by_key(|&at| std::cmp::Reverse((cells[at].depth, at)));
-        // Deeper work has all ended if no deeper channel has any: batches are waited for.
+        // Batches run to completion, so deeper work has ended when no deeper channel has ready elements.
         let ended = |at: usize| {
             (0..cells.len()).all(|other| cells[other].depth <= cells[at].depth || ready[other] == 0)
         };
@@ -111,11 +111,10 @@ impl Machine<'_> {
         let (first, count) = self.drains[at].dispatch(&channel, memory, most);
         let cell = &self.plan.cells[at];
         let kernel = &self.kernels[cell.kernel];
-        let constants = &self.graph.kernels[cell.kernel].constants;
         (0..count).into_par_iter().with_min_len(16).for_each(|i| {
             let position = channel.deq(memory, first.wrapping_add(i));
             let (channels, stacks) = (&self.channels[..], &self.plan.first[..]);
-            kernel(&Lane { memory, channels, stacks, constants, source: at, level: cell.level, position });
+            kernel(&Lane { memory, channels, stacks, source: at, level: cell.level, position });
             channel.tfree(memory, position);
         });
         self.drains[at].free(&channel, memory);

@@ -41,8 +41,7 @@ fn fault(text: &str, launch: Launch) -> Fault {
     })
 }
 
-/// The hang of a kernel, which must be the same on these machines except for its cycles. Those are the first
-/// machine's.
+/// The hang of a kernel, which must be the same on these machines except for its cycles. Those are the first machine's.
 #[track_caller]
 fn hang(machines: impl IntoIterator<Item = Machine> + Clone, text: &str, launch: Launch) -> Hang {
     let on = |machine| match error_on(machine, text, launch.clone()) {

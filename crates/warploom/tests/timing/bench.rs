@@ -21,8 +21,7 @@ impl Bench {
         Bench { chip, gpu }
     }
 
-    /// One SM of a chip with round-robin scheduling, so that throughput does not depend on which warp is served
-    /// first.
+    /// One SM of a chip with round-robin scheduling, so that throughput does not depend on which warp is served first.
     pub fn one_sm(chip: &str, set: &[&str]) -> Bench {
         Bench::new(chip, &[&["sm.count=1", "issue.policy=lrr"], set].concat())
     }

@@ -87,8 +87,7 @@ fn times_come_from_the_chip() {
     }
 }
 
-/// Each thread sums 16-byte pieces of an array at a fixed stride. One iteration of all threads reads a
-/// contiguous part.
+/// Each thread sums 16-byte pieces of an array at a fixed stride. One iteration of all threads reads a contiguous part.
 const SUM: (&str, &str) = (
     "
     mul.wide.u32 %rd3, %r4, 16;
@@ -108,8 +107,7 @@ const SUM: (&str, &str) = (
 
 #[test]
 fn a_stream_takes_nearly_all_that_the_bus_gives() {
-    // gtx480: 6 channels of 8 bytes, 4 transfers per clock at 924 MHz, make 177.4 GB/s or 253.4 bytes per
-    // cycle.
+    // gtx480: 6 channels of 8 bytes, 4 transfers per clock at 924 MHz, make 177.4 GB/s or 253.4 bytes per cycle.
     for (name, expected) in [("gtx480", 253.4), ("gtx1080ti", 326.8)] {
         let mut bench = Bench::new(name, &[]);
         let Chip { l2, dram, clock, sm, .. } = bench.chip.clone();

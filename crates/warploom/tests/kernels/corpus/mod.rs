@@ -234,8 +234,7 @@ fn check_all(known: &Known, check: Check) {
             if number == 0 && !on_gpu() {
                 match check_one(known, file, machine, check, File::load_listing) {
                     Ok(again) if again == took => {}
-                    // With lock bits, a listing's shared atomics become loops after register allocation, PTX's
-                    // before.
+                    // With lock bits, a listing's shared atomics become loops after register allocation, PTX's before.
                     Ok(_) if machine.chip == "gtx570" => {}
                     Ok(again) => fail(format!("as a listing it took\n{again:?}\nand not\n{took:?}")),
                     Err(error) => fail(format!("as a listing: {error}")),

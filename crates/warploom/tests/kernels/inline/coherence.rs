@@ -11,9 +11,8 @@ fn step(x: u32) -> u32 {
     x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223)
 }
 
-/// Each thread writes bytes, halves, words and pairs of its 16 words at random and reads them in between: with
-/// plain and volatile loads, bypassing the L1, and with atomics. Words of neighbouring threads share lines and
-/// sectors.
+/// Each thread writes bytes, halves, words and pairs of its 16 words at random and reads them in between: with plain
+/// and volatile loads, bypassing the L1, and with atomics. Words of neighbouring threads share lines and sectors.
 #[test]
 fn own_stores() {
     let body = format!(
@@ -90,8 +89,7 @@ fn own_stores() {
     });
 }
 
-/// Round after round, each thread passes a value to another thread of its CTA through global memory. CTAs share
-/// lines.
+/// Round after round, each thread passes a value to another thread of its CTA through global memory. CTAs share lines.
 #[test]
 fn neighbours_after_a_barrier() {
     const THREADS: u32 = 100;
@@ -119,9 +117,8 @@ fn neighbours_after_a_barrier() {
     check(&kernel(1, body), Launch::grid(5).block(THREADS), &[0], &last);
 }
 
-/// Every second CTA waits for the one before it to publish its values. It has read their addresses before, so
-/// its L1 may hold stale copies. `tell` sets the flag at `%d6`; `ask` reads it into `%r20`; `and_then` ends the
-/// wait.
+/// Every second CTA waits for the one before it to publish its values. It has read their addresses before, so its L1
+/// may hold stale copies. `tell` sets the flag at `%d6`; `ask` reads it into `%r20`; `and_then` ends the wait.
 fn message(tell: &str, ask: &str, and_then: &str) {
     const THREADS: u32 = 70;
     let body = format!(

@@ -88,8 +88,7 @@ pub fn check(text: &str, launch: Launch, input: &[u32], expected: &[u32]) {
     check_on(MACHINES, text, launch, input, expected);
 }
 
-/// Checks a kernel that writes `W` words per thread: `expected` computes them from the thread's number in the
-/// grid.
+/// Checks a kernel that writes `W` words per thread: `expected` computes them from the thread's number in the grid.
 #[track_caller]
 pub fn check_threads<const W: usize>(
     text: &str,
