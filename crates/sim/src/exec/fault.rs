@@ -221,7 +221,7 @@ impl fmt::Display for Place {
 }
 
 /// Coordinates as people write them.
-pub fn coordinates([x, y, z]: [u32; 3]) -> String {
+pub(crate) fn coordinates([x, y, z]: [u32; 3]) -> String {
     format!("({x},{y},{z})")
 }
 

@@ -10,7 +10,7 @@ use crate::chip::Chip;
 use crate::exec::occupancy::Occupancy;
 
 /// A launch: everything that does not change while it runs.
-pub struct Launch<'a> {
+pub(crate) struct Launch<'a> {
     /// The chip.
     pub chip: &'a Chip,
     /// The kernel.
@@ -33,7 +33,7 @@ pub struct Launch<'a> {
 
 impl Launch<'_> {
     /// Lock bits of an SM, if the kernel uses any; otherwise 0.
-    pub fn lock_bits(&self) -> u32 {
+    pub(crate) fn lock_bits(&self) -> u32 {
         if self.kernel.first_lock().is_some() { self.chip.lock.bits } else { 0 }
     }
 }

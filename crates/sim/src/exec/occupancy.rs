@@ -181,7 +181,7 @@ pub enum Unlaunchable {
 }
 
 /// Checks a launch against the chip and the kernel's own bounds.
-pub fn check_launch(chip: &Chip, kernel: &Kernel, shape: Shape) -> Result<Occupancy, Unlaunchable> {
+pub(crate) fn check_launch(chip: &Chip, kernel: &Kernel, shape: Shape) -> Result<Occupancy, Unlaunchable> {
     let name = || kernel.name.clone();
     if kernel.bounds.cluster {
         return Err(Unlaunchable::Cluster(name()));

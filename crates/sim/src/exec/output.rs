@@ -5,7 +5,7 @@ const MAX_OUTPUT: usize = 64 << 20;
 
 /// What the kernel prints, to be shown in the order of CTAs and threads.
 #[derive(Debug, Default)]
-pub struct Output {
+pub(crate) struct Output {
     lines: Vec<(u64, u32, String)>,
     bytes: usize,
     cut: bool,
@@ -13,7 +13,7 @@ pub struct Output {
 
 impl Output {
     /// A thread prints.
-    pub fn print(&mut self, cta: u64, thread: u32, text: String) {
+    pub(crate) fn print(&mut self, cta: u64, thread: u32, text: String) {
         if self.bytes + text.len() > MAX_OUTPUT {
             self.cut = true;
             return;
@@ -23,7 +23,7 @@ impl Output {
     }
 
     /// Adds what another printed.
-    pub fn merge(&mut self, other: Output) {
+    pub(crate) fn merge(&mut self, other: Output) {
         self.cut |= other.cut;
         for (cta, thread, text) in other.lines {
             self.print(cta, thread, text);
@@ -31,7 +31,7 @@ impl Output {
     }
 
     /// All of it.
-    pub fn into_text(mut self) -> String {
+    pub(crate) fn into_text(mut self) -> String {
         self.lines.sort_by_key(|&(cta, thread, _)| (cta, thread));
         let mut text: String = self.lines.into_iter().map(|(_, _, text)| text).collect();
         if self.cut {

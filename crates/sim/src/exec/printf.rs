@@ -3,13 +3,13 @@
 use std::fmt::Write;
 
 /// Something wrong with a format.
-pub type Result<T> = std::result::Result<T, String>;
+pub(crate) type Result<T> = std::result::Result<T, String>;
 
 /// Longest string that is followed through device memory.
-pub const MAX_STRING: usize = 1 << 16;
+pub(crate) const MAX_STRING: usize = 1 << 16;
 
 /// The argument buffer as the format walks through it: each argument at a multiple of its size.
-pub trait Arguments {
+pub(crate) trait Arguments {
     /// `bytes` (4 or 8) at `offset` of the buffer.
     fn value(&mut self, offset: u64, bytes: u32) -> Result<u64>;
     /// The string at an address.
@@ -30,7 +30,7 @@ struct Conversion {
 }
 
 /// Formats like C's printf, with the conversions CUDA has. Returns the text and the number of arguments used.
-pub fn format(format: &str, arguments: &mut impl Arguments) -> Result<(String, u32)> {
+pub(crate) fn format(format: &str, arguments: &mut impl Arguments) -> Result<(String, u32)> {
     let mut out = String::new();
     let mut used = 0;
     let mut chars = format.chars().peekable();

@@ -4,7 +4,7 @@ use crate::exec::fault::Fault;
 
 /// Why a machine stopped early.
 #[derive(Debug)]
-pub enum Stop {
+pub(crate) enum Stop {
     Fault(Box<Fault>),
     Hang(HangReason),
     /// Firmware did something wrong, or gave up; in its own words.

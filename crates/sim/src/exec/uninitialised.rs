@@ -20,11 +20,11 @@ pub struct UninitialisedRead {
 
 /// Reads of memory that nobody wrote, by instruction.
 #[derive(Clone, Debug, Default)]
-pub struct UninitialisedReads(BTreeMap<Pc, UninitialisedRead>);
+pub(crate) struct UninitialisedReads(BTreeMap<Pc, UninitialisedRead>);
 
 impl UninitialisedReads {
     /// A warp reads so, with a lane: (lane, space, address, bytes).
-    pub fn note<const N: usize>(
+    pub(crate) fn note<const N: usize>(
         &mut self,
         kernel: &Kernel,
         cta: &Cta,
@@ -51,7 +51,7 @@ impl UninitialisedReads {
     }
 
     /// Adds those of another; of the same instruction, the first message stays.
-    pub fn merge(&mut self, other: UninitialisedReads) {
+    pub(crate) fn merge(&mut self, other: UninitialisedReads) {
         for (pc, read) in other.0 {
             match self.0.entry(pc) {
                 Entry::Occupied(mut known) => known.get_mut().count += read.count,
@@ -61,7 +61,7 @@ impl UninitialisedReads {
     }
 
     /// In the order of the program.
-    pub fn into_vec(self) -> Vec<UninitialisedRead> {
+    pub(crate) fn into_vec(self) -> Vec<UninitialisedRead> {
         self.0.into_values().collect()
     }
 }

@@ -8,7 +8,7 @@ use crate::time::aggregator::unit::Unit;
 const SHOWN: usize = 3;
 
 /// What the aggregator does, in words.
-pub fn tell(unit: &Unit<'_>, memory: &Memory) -> String {
+pub(crate) fn tell(unit: &Unit<'_>, memory: &Memory) -> String {
     let dispatcher = &unit.dispatcher;
     let mut parts = Vec::new();
     let mut loads: Vec<u64> = unit.last_loads.iter().flatten().copied().collect();

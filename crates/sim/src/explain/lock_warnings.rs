@@ -19,7 +19,7 @@ pub struct LockWarning {
 }
 
 /// What an SM noticed, in words, in the order of the program.
-pub fn lock_warnings(notes: &LockNotes, kernel: &Kernel, shape: &Shape) -> Vec<LockWarning> {
+pub(crate) fn lock_warnings(notes: &LockNotes, kernel: &Kernel, shape: &Shape) -> Vec<LockWarning> {
     let thread = |warp: WarpName, lane: u32| {
         format!("lane {lane} of warp {} of CTA {}", warp.warp, coordinates(shape.cta(warp.cta)))
     };

@@ -3,7 +3,7 @@
 mod firmware;
 mod module;
 mod observers;
-pub mod outcome;
+pub(crate) mod outcome;
 mod run;
 mod timing;
 

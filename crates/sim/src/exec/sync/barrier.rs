@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 
 /// One path that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waiter {
+pub(crate) struct Waiter {
     /// The warp's number in its CTA.
     pub warp: u32,
     /// Its lanes.
@@ -66,7 +66,7 @@ pub enum Misuse {
 
 /// What a path does at a barrier.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrival {
+pub(crate) struct Arrival {
     /// The barrier's number.
     pub id: u32,
     /// Threads it is to count, or all of the CTA.
@@ -83,7 +83,7 @@ pub struct Arrival {
 
 /// The end of a phase: who goes on, and what the reductions gave.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Release {
+pub(crate) struct Release {
     /// Paths that go on.
     pub waiters: SmallVec<[Waiter; 8]>,
     /// Threads whose predicate was true.
@@ -108,19 +108,19 @@ struct Barrier {
 
 /// The barriers of a CTA.
 #[derive(Clone, Debug)]
-pub struct Barriers {
+pub(crate) struct Barriers {
     barriers: Vec<Barrier>,
     lanes: u32,
 }
 
 impl Barriers {
     /// `count` barriers for warps of `lanes` lanes.
-    pub fn new(count: u32, lanes: u32) -> Self {
+    pub(crate) fn new(count: u32, lanes: u32) -> Self {
         Barriers { barriers: vec![Barrier::default(); count as usize], lanes }
     }
 
     /// A path arrives; `live_warps` of the CTA have not ended. Returns the release that this arrival brings about.
-    pub fn arrive(&mut self, arrival: Arrival, live_warps: u32) -> Result<Option<Release>, Misuse> {
+    pub(crate) fn arrive(&mut self, arrival: Arrival, live_warps: u32) -> Result<Option<Release>, Misuse> {
         let Arrival { id, threads, waits, votes, path, warp_lanes } = arrival;
         let (count, lanes) = (self.barriers.len() as u32, self.lanes);
         let barrier = self.barriers.get_mut(id as usize).ok_or(Misuse::NoSuchBarrier { id, count })?;
@@ -157,7 +157,12 @@ impl Barriers {
     }
 
     /// Lanes of `warp` have ended and `warp_lanes` are left: barriers that waited for them may be complete now.
-    pub fn lanes_ended(&mut self, warp: u32, warp_lanes: u64, live_warps: u32) -> SmallVec<[Release; 1]> {
+    pub(crate) fn lanes_ended(
+        &mut self,
+        warp: u32,
+        warp_lanes: u64,
+        live_warps: u32,
+    ) -> SmallVec<[Release; 1]> {
         let lanes = self.lanes;
         self.barriers
             .iter_mut()
@@ -170,19 +175,19 @@ impl Barriers {
     }
 
     /// For messages: how many threads have come to barrier `id`, and how many it expects.
-    pub fn progress(&self, id: u32, live_warps: u32) -> (u32, u32) {
+    pub(crate) fn progress(&self, id: u32, live_warps: u32) -> (u32, u32) {
         let barrier = &self.barriers[id as usize];
         let partly = barrier.partial.iter().map(|p| p.mask.count_ones()).sum::<u32>();
         (barrier.arrived * self.lanes + partly, barrier.expected.unwrap_or(live_warps * self.lanes))
     }
 
     /// For messages: whether barrier `id` was given a count of threads.
-    pub fn is_counted(&self, id: u32) -> bool {
+    pub(crate) fn is_counted(&self, id: u32) -> bool {
         self.barriers[id as usize].expected.is_some()
     }
 
     /// For messages: the lanes of a warp that have come to barrier `id` in this phase.
-    pub fn come(&self, id: u32, warp: u32) -> u64 {
+    pub(crate) fn come(&self, id: u32, warp: u32) -> u64 {
         let barrier = &self.barriers[id as usize];
         if barrier.came >> warp & 1 == 1 {
             return u64::MAX;
@@ -191,7 +196,7 @@ impl Barriers {
     }
 
     /// For messages: the barrier at which lanes of a warp wait.
-    pub fn waiting_at(&self, warp: u32, lanes: u64) -> Option<u32> {
+    pub(crate) fn waiting_at(&self, warp: u32, lanes: u64) -> Option<u32> {
         let waits = |w: &Waiter| w.warp == warp && w.mask & lanes != 0;
         self.barriers.iter().position(|b| b.waiters.iter().any(waits)).map(|id| id as u32)
     }

@@ -69,7 +69,7 @@ impl Object {
 
 /// Performs an operation on an mbarrier word; `value` is the operation's third operand (count, bytes, state or
 /// parity). Returns the new word and the result: a state, a count, or 0/1.
-pub fn perform(op: MbarrierOp, word: u64, value: u64) -> Result<(u64, u64), &'static str> {
+pub(crate) fn perform(op: MbarrierOp, word: u64, value: u64) -> Result<(u64, u64), &'static str> {
     if op == MbarrierOp::Init {
         if value == 0 || value > COUNT_MASK {
             return Err("the count must be 1 to 1048575");
@@ -109,7 +109,7 @@ pub fn perform(op: MbarrierOp, word: u64, value: u64) -> Result<(u64, u64), &'st
 
 /// For messages: of an mbarrier word, the arrivals its phase still misses, those it expects, and the bytes of transactions
 /// outstanding. `None` if it is no mbarrier.
-pub fn progress(word: u64) -> Option<(u64, u64, i64)> {
+pub(crate) fn progress(word: u64) -> Option<(u64, u64, i64)> {
     Object::unpack(word).ok().map(|object| (object.pending, object.expected, object.transactions))
 }
 

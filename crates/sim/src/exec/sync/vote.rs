@@ -10,10 +10,10 @@ use crate::exec::lanes::Registers;
 use crate::kit::bits::lanes as each;
 
 /// Lanes of a PTX warp.
-pub const PTX_WARP: usize = 32;
+pub(crate) const PTX_WARP: usize = 32;
 
 /// The lanes an instruction names, spread over the warp: the mask operand of each half's first active lane.
-pub fn members<const N: usize>(registers: &Registers<'_, N>, operand: Operand, mask: u64) -> u64 {
+pub(crate) fn members<const N: usize>(registers: &Registers<'_, N>, operand: Operand, mask: u64) -> u64 {
     if operand == Operand::None {
         return mask;
     }
@@ -28,7 +28,7 @@ fn halves<const N: usize>(mask: u64) -> impl Iterator<Item = (usize, u32)> {
 }
 
 /// Which operand of the instruction is its member mask; `None` if the instruction has none.
-pub fn member_operand(inst: &Inst) -> Option<Operand> {
+pub(crate) fn member_operand(inst: &Inst) -> Option<Operand> {
     let operand = match inst.op {
         Op::Vote(_) | Op::MatchAny(_) | Op::MatchAll(_) | Op::Redux(..) => inst.src[1],
         Op::Shfl(_) => inst.src[3],
@@ -39,7 +39,12 @@ pub fn member_operand(inst: &Inst) -> Option<Operand> {
 }
 
 /// Executes a communication instruction among the lanes of `mask`.
-pub fn execute<const N: usize>(inst: &Inst, registers: &mut Registers<'_, N>, imms: &[u64], mask: u64) {
+pub(crate) fn execute<const N: usize>(
+    inst: &Inst,
+    registers: &mut Registers<'_, N>,
+    imms: &[u64],
+    mask: u64,
+) {
     match inst.op {
         Op::Vote(mode) => vote(mode, inst, registers, mask),
         Op::Shfl(mode) => shuffle(mode, inst, registers, mask),

@@ -6,12 +6,12 @@
 use warploom_isa::Pc;
 
 use crate::exec::warp::Since;
-pub use crate::exec::warp::independent::Splits;
-pub use crate::exec::warp::stack::SimtStack;
+pub(crate) use crate::exec::warp::independent::Splits;
+pub(crate) use crate::exec::warp::stack::SimtStack;
 
 /// One activation of a function: where its registers and its frame are, and where it goes back to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Activation {
+pub(crate) struct Activation {
     /// Index into the kernel's functions.
     pub function: u32,
     /// First word of its registers in the warp's register file.
@@ -28,7 +28,7 @@ pub struct Activation {
 
 /// Who made an activation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Caller {
+pub(crate) struct Caller {
     /// Index into the kernel's call sites.
     pub site: u32,
     /// The caller's frame.
@@ -39,7 +39,7 @@ pub struct Caller {
 
 /// Lanes that go on at one place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Group {
+pub(crate) struct Group {
     /// Where.
     pub pc: Pc,
     /// Which lanes.
@@ -48,7 +48,7 @@ pub struct Group {
 
 /// Lanes that enter a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// The function's first instruction.
     pub start: Pc,
     /// Which lanes.
@@ -59,7 +59,7 @@ pub struct Entry {
 
 /// Why a path does not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
+pub(crate) enum Wait {
     /// At a named barrier.
     Barrier,
     /// For the lanes of a mask to reach the same instruction (or, for `bar.warp.sync`, any such barrier).
@@ -82,7 +82,7 @@ pub enum Wait {
 
 /// The control state of a warp.
 #[derive(Clone, Debug)]
-pub enum Control {
+pub(crate) enum Control {
     /// Paths run one after the other and meet at the immediate post-dominator.
     Stack(SimtStack),
     /// Every lane makes progress.
@@ -101,54 +101,54 @@ macro_rules! forward {
 impl Control {
     /// The path to run next, or `None` if every path waits or has ended.
     #[inline(always)]
-    pub fn current(&self) -> Option<Group> {
+    pub(crate) fn current(&self) -> Option<Group> {
         forward!(self, inner => inner.current())
     }
 
     /// The current path's activation.
     #[inline(always)]
-    pub fn activation(&self) -> Activation {
+    pub(crate) fn activation(&self) -> Activation {
         forward!(self, inner => inner.activation())
     }
 
     /// The path goes on with the next instruction.
     #[inline(always)]
-    pub fn advance(&mut self) {
+    pub(crate) fn advance(&mut self) {
         forward!(self, inner => inner.advance())
     }
 
     /// The path's lanes go on at the places of `groups`, which partition it; they may meet again at `reconverge`.
-    pub fn branch(&mut self, groups: &[Group], reconverge: Pc) {
+    pub(crate) fn branch(&mut self, groups: &[Group], reconverge: Pc) {
         forward!(self, inner => inner.branch(groups, reconverge))
     }
 
     /// Lanes enter functions; those in no entry, and all after their return, go on with the next instruction.
-    pub fn call(&mut self, entries: &[Entry]) {
+    pub(crate) fn call(&mut self, entries: &[Entry]) {
         forward!(self, inner => inner.call(entries))
     }
 
     /// Lanes of the current path return from its activation; the others go on with the next instruction.
-    pub fn ret(&mut self, mask: u64) {
+    pub(crate) fn ret(&mut self, mask: u64) {
         forward!(self, inner => inner.ret(mask))
     }
 
     /// Lanes of the current path end; the others go on with the next instruction.
-    pub fn exit(&mut self, mask: u64) {
+    pub(crate) fn exit(&mut self, mask: u64) {
         forward!(self, inner => inner.exit(mask))
     }
 
     /// The current path waits; it stays at its instruction.
-    pub fn wait(&mut self, wait: Wait) {
+    pub(crate) fn wait(&mut self, wait: Wait) {
         forward!(self, inner => inner.wait(wait))
     }
 
     /// Paths that wait at a barrier with lanes of `mask` go on with their next instruction.
-    pub fn release_barrier(&mut self, mask: u64) {
+    pub(crate) fn release_barrier(&mut self, mask: u64) {
         forward!(self, inner => inner.release_barrier(mask))
     }
 
     /// Paths that wait at a barrier with lanes of `mask`, and their activations.
-    pub fn barrier_paths(&self, mask: u64) -> Vec<(Group, Activation)> {
+    pub(crate) fn barrier_paths(&self, mask: u64) -> Vec<(Group, Activation)> {
         match self {
             Control::Stack(stack) => stack.top_path().map(|(group, at, _)| (group, at)).into_iter().collect(),
             Control::Independent(splits) => {
@@ -161,12 +161,12 @@ impl Control {
     }
 
     /// Whether independent threads are at different places.
-    pub fn is_parted(&self) -> bool {
+    pub(crate) fn is_parted(&self) -> bool {
         matches!(self, Control::Independent(splits) if splits.is_parted())
     }
 
     /// Whether all lanes are where they were in `before`, and will take the same ways again.
-    pub fn repeats(&self, before: &Control, since: Since) -> bool {
+    pub(crate) fn repeats(&self, before: &Control, since: Since) -> bool {
         match (self, before) {
             (Control::Stack(a), Control::Stack(b)) => a.is_as(b),
             (Control::Independent(a), Control::Independent(b)) => a.repeats(b, since),
@@ -176,29 +176,29 @@ impl Control {
 
     /// The current path goes round in a loop that waits for others: independent threads that could run do so first, as the
     /// `YIELD` hints ask for that compilers put into such loops.
-    pub fn yield_path(&mut self) {
+    pub(crate) fn yield_path(&mut self) {
         if let Control::Independent(splits) = self {
             splits.yield_path();
         }
     }
 
     /// How many paths could run.
-    pub fn running_paths(&self) -> usize {
+    pub(crate) fn running_paths(&self) -> usize {
         self.paths().iter().filter(|(_, wait)| wait.is_none()).count()
     }
 
     /// Whether some path waits at a barrier.
-    pub fn waits_at_barrier(&self) -> bool {
+    pub(crate) fn waits_at_barrier(&self) -> bool {
         self.paths().iter().any(|(_, wait)| *wait == Some(Wait::Barrier))
     }
 
     /// All paths with their waits, for messages.
-    pub fn paths(&self) -> Vec<(Group, Option<Wait>)> {
+    pub(crate) fn paths(&self) -> Vec<(Group, Option<Wait>)> {
         self.activated_paths().into_iter().map(|(group, _, wait)| (group, wait)).collect()
     }
 
     /// All paths with their activations and waits, for messages.
-    pub fn activated_paths(&self) -> Vec<(Group, Activation, Option<Wait>)> {
+    pub(crate) fn activated_paths(&self) -> Vec<(Group, Activation, Option<Wait>)> {
         match self {
             Control::Stack(stack) => stack.paths(),
             Control::Independent(splits) => splits.paths().collect(),

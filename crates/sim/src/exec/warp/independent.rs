@@ -16,7 +16,7 @@ const TURN: u32 = 64;
 /// that compilers set. Of those that go on, the one deepest in calls and lowest in pc runs; one that has waited too long
 /// gets a turn, wherever it is, so that every thread makes progress.
 #[derive(Clone, Debug)]
-pub struct Splits {
+pub(crate) struct Splits {
     splits: Vec<Split>,
     current: usize,
     ran: u32,
@@ -59,7 +59,7 @@ impl Split {
 
 impl Splits {
     /// All lanes of `mask` at the kernel's first instruction.
-    pub fn new(start: Pc, mask: u64, activation: Activation) -> Self {
+    pub(crate) fn new(start: Pc, mask: u64, activation: Activation) -> Self {
         let (frames, meetings) = (vec![activation], Vec::new());
         let split = Split { pc: start, mask, wait: None, frames, last_turn: 0, meetings };
         Splits { splits: vec![split], current: 0, ran: 0, turn: 0 }

@@ -1,8 +1,8 @@
 //! A warp: its registers, its local memory, and where its threads are.
 
-pub mod control;
-pub mod independent;
-pub mod stack;
+pub(crate) mod control;
+pub(crate) mod independent;
+pub(crate) mod stack;
 
 use warploom_isa::{Kernel, Operand, Reg};
 
@@ -12,7 +12,7 @@ use crate::exec::warp::control::{Activation, Control, SimtStack, Splits};
 
 /// The state of a warp of `N` lanes.
 #[derive(Clone, Debug)]
-pub struct Warp<const N: usize> {
+pub(crate) struct Warp<const N: usize> {
     /// Its number in the CTA.
     pub id: u32,
     /// Where its threads are.
@@ -30,7 +30,7 @@ pub struct Warp<const N: usize> {
 
 impl<const N: usize> Warp<N> {
     /// The warp with number `id` of a CTA of shape `block`, at the kernel's first instruction.
-    pub fn new(id: u32, block: [u32; 3], kernel: &Kernel, divergence: Divergence) -> Self {
+    pub(crate) fn new(id: u32, block: [u32; 3], kernel: &Kernel, divergence: Divergence) -> Self {
         let threads = block.iter().product::<u32>();
         let first = id * N as u32;
         let lanes = (threads - first).min(N as u32);
@@ -55,7 +55,7 @@ impl<const N: usize> Warp<N> {
     }
 
     /// Makes sure that the registers of an activation exist.
-    pub fn make_room(&mut self, kernel: &Kernel, activation: &Activation) {
+    pub(crate) fn make_room(&mut self, kernel: &Kernel, activation: &Activation) {
         let function = &kernel.functions[activation.function as usize];
         let words = (activation.registers + function.registers) as usize;
         let preds = (activation.predicates + function.predicates) as usize;
@@ -69,7 +69,7 @@ impl<const N: usize> Warp<N> {
 
     /// The registers of an activation.
     #[inline(always)]
-    pub fn registers(&mut self, activation: &Activation) -> Registers<'_, N> {
+    pub(crate) fn registers(&mut self, activation: &Activation) -> Registers<'_, N> {
         Registers {
             words: &mut self.words[activation.registers as usize..],
             preds: &mut self.preds[activation.predicates as usize..],
@@ -79,13 +79,13 @@ impl<const N: usize> Warp<N> {
 
     /// A word of local memory in every lane; zero where never written.
     #[inline]
-    pub fn local_word(&self, word: usize) -> &[u32; N] {
+    pub(crate) fn local_word(&self, word: usize) -> &[u32; N] {
         self.local.get(word).unwrap_or(&[0; N])
     }
 
     /// A word of local memory to write.
     #[inline]
-    pub fn local_word_mut(&mut self, word: usize) -> &mut [u32; N] {
+    pub(crate) fn local_word_mut(&mut self, word: usize) -> &mut [u32; N] {
         if self.local.len() <= word {
             self.local.resize(word + 1, [0; N]);
         }
@@ -93,13 +93,13 @@ impl<const N: usize> Warp<N> {
     }
 
     /// A lane's byte of local memory.
-    pub fn local_byte(&self, address: u32, lane: usize) -> u8 {
+    pub(crate) fn local_byte(&self, address: u32, lane: usize) -> u8 {
         (self.local_word(address as usize / 4)[lane] >> (8 * (address % 4))) as u8
     }
 
     /// Writes down all that a warp on a SIMT stack has besides its local memory, which lies in memory already, and forgets
     /// it: `context_bytes` (or more, if its stack needs them) of control state, its registers, its predicates.
-    pub fn save(&mut self, context_bytes: usize) -> Option<Vec<u8>> {
+    pub(crate) fn save(&mut self, context_bytes: usize) -> Option<Vec<u8>> {
         let Control::Stack(stack) = &mut self.control else { return None };
         let mut head = vec![self.words.len() as u32, self.preds.len() as u32, 0];
         stack.save(&mut head);
@@ -115,7 +115,7 @@ impl<const N: usize> Warp<N> {
     }
 
     /// Takes over what [`Warp::save`] wrote down. False if it makes no sense.
-    pub fn restore(&mut self, image: &[u8]) -> bool {
+    pub(crate) fn restore(&mut self, image: &[u8]) -> bool {
         let mut words = image.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
         let mut word = || words.next().map(|word| word as usize);
         let (Some(rows), Some(preds), Some(start)) = (word(), word(), word()) else { return false };
@@ -133,18 +133,18 @@ impl<const N: usize> Warp<N> {
     }
 
     /// The coordinates of a lane's thread.
-    pub fn thread(&self, lane: usize) -> [u32; 3] {
+    pub(crate) fn thread(&self, lane: usize) -> [u32; 3] {
         [self.tid[0][lane], self.tid[1][lane], self.tid[2][lane]]
     }
 
     /// Whether every thread has ended.
-    pub fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.live == 0
     }
 
     /// Whether it is back in the state `before`, since which it did what `since` says, and so would do the same again and
     /// again, as long as nothing changes that it reads.
-    pub fn repeats(&self, before: &Warp<N>, since: Since) -> bool {
+    pub(crate) fn repeats(&self, before: &Warp<N>, since: Since) -> bool {
         self.live == before.live
             && self.control.repeats(&before.control, since)
             && self.preds == before.preds
@@ -153,7 +153,13 @@ impl<const N: usize> Warp<N> {
     }
 
     /// What an operand holds in every lane, to look at.
-    pub fn value(&self, activation: &Activation, operand: Operand, wide: bool, imms: &[u64]) -> [u64; N] {
+    pub(crate) fn value(
+        &self,
+        activation: &Activation,
+        operand: Operand,
+        wide: bool,
+        imms: &[u64],
+    ) -> [u64; N] {
         let word = |reg: u32| &self.words[(activation.registers + reg) as usize];
         match operand {
             Operand::Reg(Reg(reg)) if wide => {
@@ -170,7 +176,7 @@ impl<const N: usize> Warp<N> {
 
 /// What a warp did since its state was saved.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Since {
+pub(crate) struct Since {
     /// Lanes that executed something.
     pub ran: u64,
     /// What lanes did depended on which of them ran together.

@@ -7,7 +7,7 @@ use crate::exec::warp::control::{Activation, Caller, Entry, Group, Wait};
 /// A SIMT stack: the top entry runs; an entry whose pc reaches its reconvergence point is popped, and the entry
 /// below goes on with all lanes that met.
 #[derive(Clone, Debug)]
-pub struct SimtStack {
+pub(crate) struct SimtStack {
     entries: Vec<StackEntry>,
     wait: Option<Wait>,
 }
@@ -74,7 +74,7 @@ impl SimtStack {
     }
 
     /// All lanes of `mask` at the kernel's first instruction.
-    pub fn new(start: Pc, mask: u64, activation: Activation) -> Self {
+    pub(crate) fn new(start: Pc, mask: u64, activation: Activation) -> Self {
         let entry = StackEntry { pc: start, reconverge: Pc::RETURN, mask, is_call: false, activation };
         SimtStack { entries: vec![entry], wait: None }
     }

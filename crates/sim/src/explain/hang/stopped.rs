@@ -11,7 +11,10 @@ use crate::time::machine::Stopped;
 use crate::time::probe::Probe;
 
 /// Why a launch of the functional model does not end.
-pub fn explain_functional<const N: usize>(stopped: &functional::Stopped<'_, N>, reason: HangReason) -> Hang {
+pub(crate) fn explain_functional<const N: usize>(
+    stopped: &functional::Stopped<'_, N>,
+    reason: HangReason,
+) -> Hang {
     let seen = |(cta, warps, lock_unit)| Seen { cta, warps, lock_unit, sm: None };
     let scene = Scene {
         launch: stopped.launch(),
@@ -25,7 +28,10 @@ pub fn explain_functional<const N: usize>(stopped: &functional::Stopped<'_, N>, 
 }
 
 /// Why a launch, or a run of firmware, of the timed machine does not end.
-pub fn explain_timed<const N: usize, P: Probe>(stopped: &Stopped<'_, N, P>, reason: HangReason) -> Hang {
+pub(crate) fn explain_timed<const N: usize, P: Probe>(
+    stopped: &Stopped<'_, N, P>,
+    reason: HangReason,
+) -> Hang {
     if stopped.aggregator().is_some() {
         return explain_firmware(stopped, reason);
     }

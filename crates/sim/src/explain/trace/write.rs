@@ -21,7 +21,7 @@ use crate::kit::ids::WarpSlot;
 use crate::time::probe::{State, Word};
 
 /// The launch that was traced.
-pub struct Recording<'a> {
+pub(crate) struct Recording<'a> {
     /// Kernel, chip and shape.
     pub launch: &'a Launch<'a>,
     /// Names the words that warps wait for.
@@ -33,7 +33,11 @@ pub struct Recording<'a> {
 }
 
 /// The trace of a launch.
-pub fn write(recording: &Recording<'_>, options: &TraceOptions, mut timelines: Vec<Timeline>) -> Trace {
+pub(crate) fn write(
+    recording: &Recording<'_>,
+    options: &TraceOptions,
+    mut timelines: Vec<Timeline>,
+) -> Trace {
     timelines.iter_mut().for_each(Timeline::finish);
     let mut writer = Writer::new(recording, options.max_bytes);
     let mut streams = streams(recording, options, &timelines);
