@@ -26,7 +26,7 @@ pub use crate::exec::launch::{Limits, Progress, Shape};
 pub use crate::exec::occupancy::{Limiter, Occupancy, Unlaunchable};
 pub use crate::exec::stop::HangReason;
 pub use crate::exec::uninitialised::UninitialisedRead;
-pub use crate::explain::energy::{Component, Energy};
+pub use crate::explain::energy::Energy;
 pub use crate::explain::hang::{Hang, HangKind};
 pub use crate::explain::lock_warnings::LockWarning;
 pub use crate::explain::samples::samples_csv;
@@ -40,12 +40,12 @@ pub use crate::time::sm::stats::SmStats;
 
 /// Launches that do not end: who waits for what.
 pub mod hang {
-    pub use crate::explain::hang::*;
+    pub use crate::explain::hang::{Until, Waits, grouped, lane_ranges};
 }
 
 /// Timelines of launches, for the Perfetto viewer.
 pub mod trace {
-    pub use crate::explain::trace::*;
+    pub use crate::explain::trace::{Counter, RATE_CYCLES, perfetto};
 }
 
 /// The control processor as firmware sees it.

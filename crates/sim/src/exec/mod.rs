@@ -1,5 +1,5 @@
-//! Values without a clock: what instructions do to warps, CTAs and memory. [`functional`] runs a grid this way; the timed
-//! machine executes the same instructions when its pipeline says so. Start reading at [`execute`].
+//! Values without a clock: what instructions do to warps, CTAs and memory. [`functional`] runs a whole grid this way;
+//! the timed machine executes the same instructions when its pipeline issues them. Start reading at [`execute`].
 
 pub(crate) mod execute;
 pub(crate) mod fault;

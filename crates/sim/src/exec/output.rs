@@ -1,18 +1,19 @@
-//! What a kernel prints.
+//! What a kernel prints with `printf`.
 
-/// Bytes of kernel output that are kept.
+/// Limit on the output kept, in bytes.
 const MAX_OUTPUT: usize = 64 << 20;
 
-/// What the kernel prints, to be shown in the order of CTAs and threads.
+/// The output so far: sorted by CTA and thread in the end, so that it does not depend on timing.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
+    /// CTA, thread, text.
     lines: Vec<(u64, u32, String)>,
     bytes: usize,
+    /// Whether output was dropped because of the limit.
     cut: bool,
 }
 
 impl Output {
-    /// A thread prints.
     pub(crate) fn print(&mut self, cta: u64, thread: u32, text: String) {
         if self.bytes + text.len() > MAX_OUTPUT {
             self.cut = true;
@@ -22,7 +23,6 @@ impl Output {
         self.lines.push((cta, thread, text));
     }
 
-    /// Adds what another printed.
     pub(crate) fn merge(&mut self, other: Output) {
         self.cut |= other.cut;
         for (cta, thread, text) in other.lines {
@@ -30,7 +30,6 @@ impl Output {
         }
     }
 
-    /// All of it.
     pub(crate) fn into_text(mut self) -> String {
         self.lines.sort_by_key(|&(cta, thread, _)| (cta, thread));
         let mut text: String = self.lines.into_iter().map(|(_, _, text)| text).collect();

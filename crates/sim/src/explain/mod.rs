@@ -1,4 +1,5 @@
-//! Words for what the machine did: why a launch does not end, timelines, energy, samples. Reads the machine, never changes it.
+//! What a launch did, in words and files: why it hangs, timelines, energy, samples, warnings. Reads the machine, never
+//! changes it.
 
 pub(crate) mod aggregator;
 pub(crate) mod energy;

@@ -1,4 +1,4 @@
-//! How threads of a CTA wait for each other and exchange values: barriers, mbarriers, votes and shuffles.
+//! Synchronization within a CTA: named barriers, mbarriers, and communication between the lanes of a warp.
 
 pub(crate) mod barrier;
 pub(crate) mod mbarrier;
