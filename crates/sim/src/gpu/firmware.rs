@@ -6,9 +6,9 @@ use crate::time::machine::firmware::contexts;
 use crate::time::sm::front_end::decode::Decoded;
 
 impl Gpu {
-    /// Runs firmware on the chip's control processor until it and every CTA that it starts have ended. Firmware refers to
-    /// `kernels` by their index; each has CTAs of one shape, and its grid is ignored. Only the timed model has a control
-    /// processor.
+    /// Runs firmware on the chip's control processor until it and every CTA that it starts have ended. Firmware
+    /// refers to `kernels` by their index; each has CTAs of one shape, and its grid is ignored. Only the timed model
+    /// has a control processor.
     pub fn run_firmware<'f>(
         &mut self,
         timing: &Timing,

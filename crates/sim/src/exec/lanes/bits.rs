@@ -32,7 +32,8 @@ pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
         }
         Op::NotPred => Filled::Pred(!regs.read_pred(inst.src[0])),
         Op::Lop3(table) => {
-            // Three levels of selection, by c, then b, then a. The table's bit for `a`, `b`, `c` is number `abc`, in binary.
+            // Three levels of selection, by c, then b, then a. The table's bit for `a`, `b`, `c` is number `abc`, in
+            // binary.
             let row = |r: u32| ones(table >> r & 1 != 0);
             let pairs = [0, 2, 4, 6].map(|r| (row(r), row(r) ^ row(r + 1)));
             map3(a.lo, b.lo, c.lo, |x, y, z| {
@@ -122,7 +123,8 @@ fn low_ones64(count: u32) -> u64 {
     !(u64::MAX << (count & 63)) | ones64(count >= 64)
 }
 
-/// `bfe`: bits beyond the top of `x`, and beyond the field, are copies of the field's highest bit if `signed`, else zero.
+/// `bfe`: bits beyond the top of `x`, and beyond the field, are copies of the field's highest bit if `signed`, else
+/// zero.
 #[inline(always)]
 fn field(x: u32, position: u32, length: u32, signed: bool) -> u32 {
     let (position, length) = (position & 0xff, length & 0xff);

@@ -1,8 +1,8 @@
 //! Conversions (`cvt`).
 //!
 //! Integers: a source is extended by its own signedness, and a result narrower than a word is extended to the word by
-//! its own signedness. Floats to integers always clamp to the destination's range. NaN becomes 0 or, if either side is 64
-//! bits wide, the destination's top bit alone (the PTX manual's rule).
+//! its own signedness. Floats to integers always clamp to the destination's range. NaN becomes 0 or, if either side
+//! is 64 bits wide, the destination's top bit alone (the PTX manual's rule).
 
 use warploom_isa::{Clamp, Cvt, Round, Ty};
 

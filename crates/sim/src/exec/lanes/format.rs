@@ -6,9 +6,9 @@
 //!   first. Division, which is a sequence of instructions, prefers the dividend. `min` and `max` return a NaN operand
 //!   only if both are NaN. `abs` and `neg` keep a NaN's sign. An invalid operation on numbers gives [`F64_NAN`].
 //! - `copysign` changes only the sign bit, also of a NaN; a `cvt` of f32 or f64 to itself without modifiers is a move.
-//! - A `cvt` from f64 to a narrower type keeps sign and upper payload, made quiet ([`Format::narrow_nan`]). One to f64
-//!   keeps sign and payload. bf16 to f32 is a shift. All others give the canonical NaN; with `.ftz`, f32 to f64 and bf16
-//!   to f32 make it canonical first.
+//! - A `cvt` from f64 to a narrower type keeps sign and upper payload, made quiet ([`Format::narrow_nan`]). One to
+//!   f64 keeps sign and payload. bf16 to f32 is a shift. All others give the canonical NaN; with `.ftz`, f32 to f64
+//!   and bf16 to f32 make it canonical first.
 //! - The f64 approximations that only see the upper word give [`GROSS_NAN`].
 //! - Additions at the L2 ([`AtomicUnit::L2`](super::AtomicUnit::L2)) do not make an f64 NaN quiet.
 //!
@@ -134,8 +134,8 @@ impl Format {
         sign | if to_infinity { self.infinity() } else { self.infinity() - 1 }
     }
 
-    /// `value` rounded to this format, NaN made canonical. If `value` was rounded to odd before, the result is as if rounded
-    /// only once.
+    /// `value` rounded to this format, NaN made canonical. If `value` was rounded to odd before, the result is as if
+    /// rounded only once.
     #[inline]
     pub(super) fn narrow(self, value: f64, round: Round) -> u64 {
         let bits = value.to_bits();

@@ -1,6 +1,7 @@
 //! Named barriers: each counts arriving warps and releases all waiting ones together.
 //!
-//! Counts are given in threads but kept in whole warps, as in hardware: a warp has arrived when all its live lanes have.
+//! Counts are given in threads but kept in whole warps, as in hardware: a warp has arrived when all its live lanes
+//! have.
 
 use smallvec::SmallVec;
 
@@ -35,7 +36,6 @@ pub enum Misuse {
 /// The arrival of a path at a barrier.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
-    /// The barrier.
     pub(crate) id: u32,
     /// Threads that the barrier counts; `None`: all of the CTA.
     pub(crate) threads: Option<u32>,

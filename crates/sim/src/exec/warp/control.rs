@@ -1,8 +1,8 @@
 //! Control state of a warp: a SIMT stack ([`stack`](super::stack)) or independent threads
 //! ([`independent`](super::independent)).
 //!
-//! A *path* is a set of lanes at one pc in one activation of a function. The machine asks for the current path, executes
-//! its instruction, and reports where the lanes continue.
+//! A *path* is a set of lanes at one pc in one activation of a function. The machine asks for the current path,
+//! executes its instruction, and reports where the lanes continue.
 
 use warploom_isa::Pc;
 
@@ -109,7 +109,8 @@ impl Control {
         forward!(self, inner => inner.branch(groups, reconverge))
     }
 
-    /// Lanes enter functions. Lanes in no entry continue with the next instruction, as do the others after their return.
+    /// Lanes enter functions. Lanes in no entry continue with the next instruction, as do the others after their
+    /// return.
     pub(crate) fn call(&mut self, entries: &[Entry]) {
         forward!(self, inner => inner.call(entries))
     }

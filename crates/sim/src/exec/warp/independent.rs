@@ -13,9 +13,10 @@ const QUANTUM: u32 = 64;
 
 /// The lanes of a warp, grouped into splits that share pc and activation.
 ///
-/// Lanes that a branch separates meet again at its reconvergence point: a split that has reached it lets the others run
-/// first, as the convergence barriers that compilers insert would. Otherwise the split deepest in calls and lowest in pc
-/// runs. A split that has not run for too long gets a quantum, wherever it is, so that every thread makes progress.
+/// Lanes that a branch separates meet again at its reconvergence point: a split that has reached it lets the others
+/// run first, as the convergence barriers that compilers insert would. Otherwise the split deepest in calls and
+/// lowest in pc runs. A split that has not run for too long gets a quantum, wherever it is, so that every thread
+/// makes progress.
 #[derive(Clone, Debug)]
 pub(crate) struct Splits {
     splits: Vec<Split>,
@@ -86,9 +87,9 @@ impl Splits {
         self.splits.iter().map(move |s| (Group { pc: s.pc, mask: s.mask }, frame(s), s.wait))
     }
 
-    /// Whether the lanes are where they were in `before` and will run the same way again, in whatever order splits are
-    /// picked. Lanes that do not depend on others of their warp do, if they ran at all since. If lanes communicated, the
-    /// order of the splits must be the same too.
+    /// Whether the lanes are where they were in `before` and will run the same way again, in whatever order splits
+    /// are picked. Lanes that do not depend on others of their warp do, if they ran at all since. If lanes
+    /// communicated, the order of the splits must be the same too.
     pub(crate) fn repeats(&self, before: &Splits, since: Since) -> bool {
         if since.crossed {
             return self.is_as(before);
@@ -246,7 +247,8 @@ impl Splits {
                     let split = &mut self.splits[at];
                     split.wait = None;
                     split.mask |= other.mask;
-                    // A reconvergence that only one of them had is over, or was left by a jump that compilers do not make.
+                    // A reconvergence that only one of them had is over, or was left by a jump that compilers do not
+                    // make.
                     let common = split
                         .reconvergences
                         .iter()
@@ -350,8 +352,8 @@ mod tests {
         assert_eq!(splits.current(), Some(go(12, 0b1111)));
     }
 
-    /// A lock that is released in the loop that takes it: the other lanes wait where the critical section ends, not in the
-    /// loop.
+    /// A lock that is released in the loop that takes it: the other lanes wait where the critical section ends, not
+    /// in the loop.
     #[test]
     fn paths_wait_where_they_meet() {
         let mut splits = splits();

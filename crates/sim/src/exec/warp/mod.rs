@@ -93,9 +93,9 @@ impl<const N: usize> Warp<N> {
         (self.local_word(address as usize / 4)[lane] >> (8 * (address % 4))) as u8
     }
 
-    /// Moves a yielding warp's state out, as an image for memory: control state in `context_bytes` (or more, if its stack
-    /// needs them), registers, predicates. Local memory is not part of it: it is in memory already. `None` without a SIMT
-    /// stack.
+    /// Moves a yielding warp's state out, as an image for memory: control state in `context_bytes` (or more, if its
+    /// stack needs them), registers, predicates. Local memory is not part of it: it is in memory already. `None`
+    /// without a SIMT stack.
     pub(crate) fn save(&mut self, context_bytes: usize) -> Option<Vec<u8>> {
         let Control::Stack(stack) = &mut self.control else { return None };
         let mut head = vec![self.words.len() as u32, self.preds.len() as u32, 0];
@@ -138,8 +138,8 @@ impl<const N: usize> Warp<N> {
         self.live == 0
     }
 
-    /// Whether the warp is back in the state `before`, after what `since` says. It would then repeat itself forever, as long
-    /// as nothing changes that it reads.
+    /// Whether the warp is back in the state `before`, after what `since` says. It would then repeat itself forever,
+    /// as long as nothing changes that it reads.
     pub(crate) fn repeats(&self, before: &Warp<N>, since: Since) -> bool {
         self.live == before.live
             && self.control.repeats(&before.control, since)

@@ -84,7 +84,7 @@ pub(super) fn help<const N: usize>(
         ),
         HangKind::LockCycle if cause.nodes.iter().any(|&at| scene.is_blocked(&nodes.all[at])) => (
             "give every lock back before waiting for another, take them in the same order everywhere, \
-              or let warps spin (--set lock_queue.mode=off)"
+             or let warps spin (--set lock_queue.mode=off)"
                 .to_string(),
             "lock-cycle",
         ),

@@ -1,8 +1,8 @@
 //! Explains a launch that does not end: which lanes wait for what, and why nothing can continue.
 //!
-//! `scene` reads from the stopped machine what every group of lanes does and waits for. `cause` follows these waits to a
-//! cycle, or to a wait that nobody can end: that is the kind of hang. `rows` merges equal groups over warps and CTAs, and
-//! `message` prints them. `docs/hangs.md` shows every kind. Start at [`explain_timed`].
+//! `scene` reads from the stopped machine what every group of lanes does and waits for. `cause` follows these waits
+//! to a cycle, or to a wait that nobody can end: that is the kind of hang. `rows` merges equal groups over warps and
+//! CTAs, and `message` prints them. `docs/hangs.md` shows every kind. Start at [`explain_timed`].
 
 mod advice;
 mod cause;
@@ -117,7 +117,8 @@ pub enum Waits {
         expected: u32,
         missing: Vec<(Threads, Instead)>,
     },
-    /// Poll an mbarrier until its phase ends. `pending` of `expected` arrivals are missing, and `bytes` of transactions.
+    /// Poll an mbarrier until its phase ends. `pending` of `expected` arrivals are missing, and `bytes` of
+    /// transactions.
     Mbarrier {
         word: Word,
         pending: u64,
@@ -129,8 +130,8 @@ pub enum Waits {
         lanes: u64,
         loop_ends: bool,
     },
-    /// Wait on the other side of a branch, on the SIMT stack, until these lanes of the warp reach `reconverge`; `None` is
-    /// the end of the function.
+    /// Wait on the other side of a branch, on the SIMT stack, until these lanes of the warp reach `reconverge`;
+    /// `None` is the end of the function.
     OtherPath {
         lanes: u64,
         reconverge: Option<Place>,

@@ -14,7 +14,6 @@ use crate::explain::hang::words::list;
 /// Most groups that a message lists.
 const SHOWN: usize = 8;
 
-/// The whole explanation.
 pub(super) fn hang<const N: usize>(
     scene: &Scene<'_, N>,
     nodes: &Nodes,

@@ -28,7 +28,6 @@ pub(super) struct Scene<'a, const N: usize> {
     pub(super) memory: &'a Memory,
     /// Who took which lock in global memory; the functional model does not know.
     pub(super) locks: Option<&'a LockTable>,
-    /// Resident CTAs.
     pub(super) ctas: Vec<Seen<'a, N>>,
     /// CTAs of the grid that have not started.
     pub(super) unstarted: u64,
@@ -38,7 +37,6 @@ pub(super) struct Scene<'a, const N: usize> {
 
 /// What only the timed machine knows.
 pub(super) struct Timed<'a> {
-    /// The current cycle.
     pub(super) now: u64,
     /// Attempts at locks in the last cycles.
     pub(super) pace: LockPace,
@@ -124,7 +122,6 @@ impl Nodes {
     }
 }
 
-/// What lanes do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Doing {
     /// Wait at a named barrier.
@@ -363,8 +360,8 @@ impl<const N: usize> Scene<'_, N> {
         found.into_iter().map(|(lanes, poll)| (lanes, Doing::Poll(poll))).collect()
     }
 
-    /// The lanes that wait for a lock bit that one of the `loads` tries to take and that a thread holds. Bits held by an
-    /// atomic do not count: they are freed at once.
+    /// The lanes that wait for a lock bit that one of the `loads` tries to take and that a thread holds. Bits held by
+    /// an atomic do not count: they are freed at once.
     fn bits(
         &self,
         seen: &Seen<'_, N>,

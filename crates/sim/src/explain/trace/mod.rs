@@ -1,7 +1,7 @@
 //! The timeline of a launch, for the Perfetto viewer (<https://ui.perfetto.dev>).
 //!
-//! [`Timeline`] is an [`Observer`](crate::time::probe::Observer) that records what the warps of one SM do; `write` makes a
-//! [`Trace`] of a launch's timelines.
+//! [`Timeline`] is an [`Observer`](crate::time::probe::Observer) that records what the warps of one SM do; `write`
+//! makes a [`Trace`] of a launch's timelines.
 //!
 //! What the viewer shows, with one nanosecond of its time per core cycle:
 //!
@@ -12,8 +12,8 @@
 //!   - `spinning warps`: warps in a spin loop;
 //!   - `resident warps`: warps whose CTA is on the SM;
 //!   - `slot 3`: the warps in this slot, one after the other, as slices named `CTA (1,0,0) warp 2`. Inside, while the
-//!     warp spins, `spins on` and the word it polls. Inside that, for every cycle, `issuing` or the reason why not, with
-//!     the instruction;
+//!     warp spins, `spins on` and the word it polls. Inside that, for every cycle, `issuing` or the reason why not,
+//!     with the instruction;
 //!   - `locks held`: below a slot, the locks that threads of its warp hold, as far as the atomics of spin loops show.
 
 use std::fmt;

@@ -2,8 +2,9 @@
 //! and meanings are Perfetto's own; its documentation explains them.
 //!
 //! prost's derive encodes the structs; no code is generated and no protobuf compiler is needed. The crate
-//! `perfetto-recorder` writes the same format, but for a program that traces itself: with the host's clock, host threads
-//! as tracks, and random track numbers. A simulator needs cycles, warp slots, and the same bytes from the same run.
+//! `perfetto-recorder` writes the same format, but for a program that traces itself: with the host's clock, host
+//! threads as tracks, and random track numbers. A simulator needs cycles, warp slots, and the same bytes from the
+//! same run.
 
 use prost::Message;
 
@@ -25,7 +26,6 @@ pub const COUNTER: i32 = 4;
 /// [`TrackDescriptor::child_ordering`]: by [`TrackDescriptor::sibling_order_rank`].
 pub(super) const ORDER_EXPLICIT: i32 = 3;
 
-/// A whole trace.
 #[derive(Clone, PartialEq, Message)]
 pub struct Trace {
     #[prost(message, repeated, tag = "1")]

@@ -146,8 +146,8 @@ pub(crate) struct Timeline {
 }
 
 impl Timeline {
-    /// An empty timeline of an SM with `slots` warp slots, in a launch that starts at cycle `start`, with `room` bytes of
-    /// the trace.
+    /// An empty timeline of an SM with `slots` warp slots, in a launch that starts at cycle `start`, with `room`
+    /// bytes of the trace.
     pub(crate) fn new(sm: u32, slots: u32, start: u64, options: &TraceOptions, room: u64) -> Timeline {
         Timeline {
             sm,
