@@ -1,4 +1,4 @@
-//! Nanoseconds that one lane operation takes for a whole warp: `cargo bench -p warploom-sim --bench lanes`.
+//! Host time of one lane operation on a whole warp: `cargo bench -p warploom-sim --bench lanes`.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -13,12 +13,12 @@ fn reg(r: u32) -> Operand {
     Operand::Reg(Reg(r))
 }
 
-/// The best of several rounds, in nanoseconds for one instruction.
+/// Nanoseconds per instruction, the best of several rounds.
 fn time<const N: usize>(inst: &Inst, mask: u64) -> f64 {
     let mut words = vec![[0u32; N]; 16];
     for (r, word) in words.iter_mut().enumerate() {
         for (lane, x) in word.iter_mut().enumerate() {
-            // Ordinary numbers as f32, as f64 (in pairs) and as integers.
+            // Ordinary numbers when read as f32, as f64 (two registers) or as integers.
             *x = 0x3f80_0000 + (r as u32) * 0x1_0001 + (lane as u32) * 0x101;
         }
     }

@@ -1,17 +1,13 @@
-//! Nanoseconds that the timed machine's hot units take: `cargo bench -p warploom-sim --bench units`.
+//! Host time of the timed machine's hot units: `cargo bench -p warploom-sim --bench units`.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use warploom_sim::Chip;
-use warploom_sim::internals::Crossbar;
-use warploom_sim::internals::Partition;
-use warploom_sim::internals::Wheel;
-use warploom_sim::internals::{Asks, Request, RequestKind};
-use warploom_sim::internals::{RegSet, Scoreboard};
+use warploom_sim::internals::{Asks, Crossbar, Partition, RegSet, Request, RequestKind, Scoreboard, Wheel};
 use warploom_sim::sched::{self, Issue, SlotSet, WarpSlot};
 
-/// The best of several rounds, in nanoseconds for one of `count` operations.
+/// Prints nanoseconds per operation, the best of several rounds of `count` operations.
 fn time(name: &str, count: u64, mut round: impl FnMut()) {
     let mut best = f64::MAX;
     for _ in 0..9 {
@@ -139,7 +135,8 @@ fn partition(chip: &Chip, name: &str, kind: RequestKind, lines: u64) {
             for slice in 0..chip.l2.slices_per_partition {
                 partition.set_reply_room(slice, now, 16);
                 for _ in 0..partition.room(slice).min(4) {
-                    // Lines of this partition and slice: chunks of 256 bytes go round 6 partitions, then 2 slices.
+                    // A line of this partition and slice: chunks of 256 bytes alternate over 6 partitions, then 2
+                    // slices.
                     let chunk = (line % lines / 2) * 12 + u64::from(slice) * 6;
                     let request = Request {
                         line: chunk * 256 + line % 2 * 128,

@@ -1,16 +1,19 @@
-//! The machine: executes a [`warploom_isa::Kernel`] on a chip described by data.
+//! The simulated GPU: executes a [`warploom_isa::Kernel`] on a chip described by data, with or without timing.
 //!
-//! Six rooms, each knowing only those below it:
+//! It reads no PTX or SASS (`warploom_ptx` and `warploom_sass` do) and prints nothing. Users of the library want the
+//! crate `warploom`, which re-exports what is public here.
+//!
+//! Six rooms, each of which knows only those below it:
 //!
 //! - `gpu`: the chip as a host sees it: memory, modules, launches. It asks `explain` why a launch ended early.
-//! - `explain`: words for what the machine did: hangs, timelines, energy. Reads the machine, never changes it.
+//! - `explain`: what a launch did, in words and files: hangs, timelines, energy. Reads the machine, never changes it.
 //! - `time`: the clocked machine: SMs, network, L2, DRAM, the aggregator.
 //! - `exec`: values without a clock: what instructions do to warps, CTAs and memory; the functional machine.
 //! - `chip`: the specification of a chip, read from TOML and checked.
-//! - `kit`: ids as types, the event wheel, slabs, counters.
+//! - `kit`: typed indices, the event wheel, slabs, counters.
 //!
 //! Start reading at `exec/execute.rs` for what an instruction does and at `time/sm/` for when it does it;
-//! `docs/architecture.md` has the map. Users of the library want the crate `warploom`, which re-exports what is here.
+//! `docs/architecture.md` has the map.
 
 pub mod chip;
 mod exec;
@@ -26,7 +29,7 @@ pub use crate::exec::launch::{Limits, Progress, Shape};
 pub use crate::exec::occupancy::{Limiter, Occupancy, Unlaunchable};
 pub use crate::exec::stop::HangReason;
 pub use crate::exec::uninitialised::UninitialisedRead;
-pub use crate::explain::energy::{Component, Energy};
+pub use crate::explain::energy::Energy;
 pub use crate::explain::hang::{Hang, HangKind};
 pub use crate::explain::lock_warnings::LockWarning;
 pub use crate::explain::samples::samples_csv;
@@ -38,34 +41,34 @@ pub use crate::time::sched::cost::StorageBits;
 pub use crate::time::sm::load_store::stats::L1Stats;
 pub use crate::time::sm::stats::SmStats;
 
-/// Launches that do not end: who waits for what.
+/// Parts of a [`Hang`], and the words of its message.
 pub mod hang {
-    pub use crate::explain::hang::*;
+    pub use crate::explain::hang::{Until, Waits, grouped, lane_ranges};
 }
 
 /// Timelines of launches, for the Perfetto viewer.
 pub mod trace {
-    pub use crate::explain::trace::*;
+    pub use crate::explain::trace::{Counter, RATE_CYCLES, perfetto};
 }
 
-/// The control processor as firmware sees it.
+/// The aggregator (the chip's control processor) as firmware sees it.
 pub mod aggregator {
     pub use crate::time::aggregator::{Aggregator, Answer, MakeFirmware};
     pub use crate::time::dispatch::Yielded;
 }
 
-/// Warp scheduling policies: what one is told and asked, and the machine's own.
+/// Warp scheduling policies: the interface, and the built-in ones.
 pub mod sched {
     pub use crate::kit::ids::{SlotSet, WarpSlot};
     pub use crate::time::sched::{BranchOutcome, Issue, MakePolicy, NamedPolicy, POLICIES, Policy};
 }
 
-/// Observers: what one is told of an SM.
+/// Observers of an SM: the interface and its events.
 pub mod observe {
     pub use crate::time::probe::{CtaEvent, Observer, State, Word};
 }
 
-/// Units of the machine by themselves, for this crate's benchmarks and tests.
+/// Single units of the machine, for this crate's benchmarks and tests.
 #[doc(hidden)]
 pub mod internals {
     pub use crate::exec::lanes;

@@ -110,7 +110,7 @@ fn special_values() {
     }
 }
 
-/// Arguments of every exponent between the two, both signs.
+/// Random arguments of both signs, with every exponent from `least` to `most`.
 fn arguments(least: i32, most: i32) -> Vec<f32> {
     let mut random = Random(5);
     let mut out = Vec::new();
@@ -223,7 +223,7 @@ fn gross_f64() {
     ] {
         assert_eq!(of(function, x).to_bits(), want.to_bits(), "{function:?} of {x:?}");
     }
-    // Vectors from a GPU: the NaN is the f32 one in the upper word, and a payload in the lower word is not seen.
+    // Results from a real GPU: the NaN is the f32 one in the upper word, and a payload in the lower word is ignored.
     for (function, x, want) in [
         (Rsqrt, (-1f64).to_bits(), 0x7fff_ffff << 32),
         (Rcp, 0xfff8_0000_0000_0000, 0x7fff_ffff << 32),
@@ -236,7 +236,7 @@ fn gross_f64() {
     }
 }
 
-/// Vectors from a GPU, and the nearest result everywhere else.
+/// Results from a real GPU, and the nearest result for random arguments.
 #[test]
 fn reciprocal_root_of_f64() {
     let of = |x: u64| run(Op::FApprox(Approx::Rsqrt, Ty::F64, false), x, 0);
@@ -291,7 +291,7 @@ fn half_precision() {
             assert!((got - want).abs() <= bound, "ex2 of {x:?}: {got:?}");
         }
     }
-    // Vectors from a GPU: results are cut off, but for the last few digits of the f32 approximation.
+    // Results from a real GPU: truncated, apart from the last few digits of the f32 approximation.
     for (function, ty, x, want) in [
         (Approx::Ex2, Ty::F16, 0xcd60, 0x0005),
         (Approx::Ex2, Ty::F16, 0x3801, 0x3da8),
@@ -302,7 +302,7 @@ fn half_precision() {
     ] {
         assert_eq!(of(function, ty, x), want, "{function:?} {ty} of {x:#x}");
     }
-    // Both halves of a pair, each by itself; the top one is 1.0 in bf16.
+    // Both halves of a pair; the upper one is 1.0 in bf16.
     assert_eq!(of(Approx::Ex2, Ty::BF16x2, 0x3f80_0000), 0x4000_3f80);
     assert_eq!(of(Approx::Tanh, Ty::F16x2, 0xfc00_7c00), 0xbc00_3c00);
 }

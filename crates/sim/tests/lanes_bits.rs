@@ -269,7 +269,7 @@ fn other_instructions_are_left_alone() {
         let mut regs = Registers::<32> { words: &mut words, preds: &mut preds, frame: 0 };
         assert!(!execute::<32>(&inst, &mut regs, &[], u64::MAX), "{op:?}");
     }
-    // A result that nobody wants is not written anywhere.
+    // Without a destination nothing is written.
     let inst = Inst::new(Op::Not(Ty::B32), Dst::None, &[Operand::Reg(Reg(1))]);
     let mut regs = Registers::<32> { words: &mut words, preds: &mut preds, frame: 0 };
     assert!(execute::<32>(&inst, &mut regs, &[], u64::MAX));

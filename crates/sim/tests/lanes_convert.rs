@@ -36,7 +36,7 @@ fn cvt(to: Ty, from: Ty) -> Cvt {
     Cvt { to, from, round: Round::Rn, integral: false, ftz: false, clamp: Clamp::None }
 }
 
-/// Floats at integers, halves, the limits of every integer type, and random ones with the exponents that matter.
+/// Floats at and near integers, halves and the limits of every integer type, and random ones with exponents in range.
 fn float_cases(f: Fmt) -> Vec<[u64; 4]> {
     let mut values: Vec<u64> = Vec::new();
     let numbers = [
@@ -114,7 +114,7 @@ fn integer_to_integer() {
 fn integer_to_float() {
     for from in INTEGERS {
         let mut edges = integer_edges(from.bits());
-        // Halfway between two floats of each format, and beside it.
+        // Halfway between two floats of each format, and next to it.
         for fraction in [7, 10, 23, 52] {
             for top in (fraction + 1)..from.bits().max(fraction + 1) {
                 let tie = (1u64 << top) | (1u64 << (top - fraction - 1));
@@ -138,7 +138,7 @@ fn integer_to_float() {
     }
 }
 
-/// The nearest integer, or the one in the direction told, of an exact number.
+/// An exact number rounded to an integer: sign and magnitude.
 fn to_integral(number: &Num, round: Round) -> (bool, BigUint) {
     let Num::Fin(negative, mantissa, exponent) = number else { unreachable!() };
     if *exponent >= 0 {
@@ -191,8 +191,8 @@ fn float_to_integer() {
     }
 }
 
-/// A NaN that becomes an f64, or was one, keeps its sign and what fits of its payload, and is quiet; a move does not even
-/// that; `.ftz` makes an f32 canonical first; any other is canonical.
+/// To or from f64, a NaN keeps its sign and as much of its payload as fits, and becomes quiet. A move changes nothing.
+/// `.ftz` first makes an f32 canonical. All others give the canonical NaN.
 fn nan(cvt: Cvt, x: u64) -> u64 {
     let (from, to) = (fmt(cvt.from), fmt(cvt.to));
     let x = if from == F32 && cvt.ftz { from.sign() - 1 } else { x };

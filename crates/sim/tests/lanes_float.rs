@@ -41,7 +41,7 @@ fn edges(fmt: Fmt) -> Vec<u64> {
         one + (1 << f),
         one + (3 << (f - 1)),
         one - (1 << f),
-        // About half an ulp of one, and the next ones.
+        // About half an ulp of one, and neighbours.
         one - (u64::from(f + 1) << f),
         one - (u64::from(f + 1) << f) + 1,
         one - (u64::from(f + 2) << f),
@@ -63,8 +63,8 @@ fn edges(fmt: Fmt) -> Vec<u64> {
     out
 }
 
-/// Operands for one element, as `count` columns: crossed edges, then random numbers whose exponents are near one
-/// another half of the time (so that sums cancel and round), then random bits.
+/// Tuples of `count` operands: all combinations of edges, then random numbers. Many of those have exponents close to
+/// each other, so that sums cancel and round.
 fn operands(fmt: Fmt, count: usize, random_cases: usize) -> Vec<[u64; 4]> {
     let edges = edges(fmt);
     let mut tuples = match count {
@@ -100,7 +100,7 @@ fn operands(fmt: Fmt, count: usize, random_cases: usize) -> Vec<[u64; 4]> {
     tuples
 }
 
-/// Puts two elements into each word.
+/// Two elements in each word.
 fn paired(tuples: &[[u64; 4]]) -> Vec<[u64; 4]> {
     let shift = tuples.len() / 3 + 1;
     let partner = |i: usize| tuples[(i + shift) % tuples.len()];
@@ -123,7 +123,7 @@ fn elements(op: Op, ty: Ty, count: usize, tuples: &[[u64; 4]], f: impl Fn([u64; 
     }
 }
 
-/// The canonical NaN of the narrow formats; for f64 an operand that is a NaN, made quiet: the first one comes last.
+/// The canonical NaN of the narrow formats; for f64 a NaN operand, made quiet: the second, the third or the first.
 fn nan(fmt: Fmt, operands: &[u64]) -> u64 {
     if fmt != F64 {
         return fmt.sign() - 1;
@@ -167,7 +167,7 @@ fn modes(ty: Ty) -> Vec<FloatMode> {
         for ftz in [false, true] {
             for clamp in [Clamp::None, Clamp::Sat, Clamp::Relu] {
                 let half = fmt(ty).fraction < 23;
-                // As PTX has them: f64 neither flushes nor clamps, halves round to nearest, relu is for halves.
+                // The modes of PTX: f64 neither flushes nor clamps, halves round to nearest, and relu is for halves.
                 if (ty == Ty::F64 && (ftz || clamp != Clamp::None))
                     || (half && round != Round::Rn)
                     || (!half && clamp == Clamp::Relu)
@@ -197,7 +197,7 @@ fn sums_products_quotients() {
                 under(fmt(ty), mode, &[x, y], |n| (exact::mul(&n[0], &n[1]), false))
             });
             if matches!(ty, Ty::F32 | Ty::F64) {
-                // The dividend is the NaN preferred.
+                // A NaN dividend is preferred.
                 elements(Op::FDiv(ty, mode), ty, 2, &tuples, |[x, y, ..]| {
                     under(fmt(ty), mode, &[y, x], |n| exact::div(&n[1], &n[0]))
                 });
@@ -220,8 +220,8 @@ fn fused_multiply_add() {
     }
 }
 
-/// Vectors from a GPU: a product that is subnormal is flushed though subnormal digits would round it up, unless its own
-/// digits do.
+/// Results from a real GPU: a result that is subnormal at full precision is flushed, even if rounding to a subnormal's
+/// precision gives the smallest normal number.
 #[test]
 fn subnormal_results_are_flushed_after_rounding() {
     const SMALLEST: u64 = 0x0080_0000;
@@ -244,7 +244,7 @@ fn subnormal_results_are_flushed_after_rounding() {
     }
 }
 
-/// Vectors from a GPU.
+/// Results from a real GPU.
 #[test]
 fn the_preferred_nan() {
     let rn = FloatMode::RN;
@@ -299,7 +299,7 @@ fn signs() {
     }
 }
 
-/// -1, 0 or 1; -0 is below +0 if `zeros`.
+/// -1, 0 or 1. With `zeros`, -0 is below +0.
 fn order(f: Fmt, x: u64, y: u64, zeros: bool) -> i32 {
     let exact = |bits: u64| {
         let magnitude = i128::from(bits & (f.sign() - 1)) * 2;

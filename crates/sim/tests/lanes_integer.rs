@@ -13,7 +13,7 @@ fn edges(ty: Ty) -> Vec<u64> {
     integer_edges(ty.bits())
 }
 
-/// Checks an operation of two operands of one type; `f` computes exactly, the result is cut to the type.
+/// Checks an operation on two operands of one type. `f` is exact; its result is truncated to the type.
 fn binary(op: Op, ty: Ty, f: impl Fn(i128, i128) -> i128) {
     let k = Kind::of(ty);
     let one = |x: u64, y: u64| cut(ty, f(value(ty, x), value(ty, y)));
@@ -64,7 +64,6 @@ fn order_and_sign() {
     }
 }
 
-/// The part of a product; `Wide` keeps all of it.
 fn part(ty: Ty, part: Part, product: i128) -> i128 {
     match part {
         Part::Hi => product >> ty.bits(),
@@ -72,7 +71,7 @@ fn part(ty: Ty, part: Part, product: i128) -> i128 {
     }
 }
 
-/// A product of two 64-bit numbers does not always fit in i128 as a signed number.
+/// Part of a product. An unsigned 64-bit product does not always fit an i128.
 fn product(ty: Ty, which: Part, x: u64, y: u64) -> i128 {
     if ty == Ty::U64 && which == Part::Hi {
         ((u128::from(x) * u128::from(y)) >> 64) as i128

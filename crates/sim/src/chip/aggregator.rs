@@ -1,4 +1,4 @@
-//! The control processor of the chip, and what a wavefront leaves behind when it yields.
+//! The sections of a chip file for the aggregator (its control processor) and for wavefront yield.
 
 use std::collections::BTreeMap;
 
@@ -6,31 +6,30 @@ use serde::{Deserialize, Serialize};
 
 use crate::chip::timing::CacheSpec;
 
-/// The aggregator: a core beside the SMs that runs firmware (`docs/aggregator.md`). Times are in its own clocks.
+/// The aggregator: a core beside the SMs that runs firmware (`docs/aggregator.md`). `_clocks` are its own clocks.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct AggregatorSpec {
-    /// Which of `cores` it is.
+    /// The kind of core: a key of `cores`.
     pub core: String,
-    /// Its clock.
     pub clock_mhz: u32,
-    /// Its data cache, which has an effect where L1s are coherent; elsewhere it goes to the L2.
+    /// The data cache. Used only if the L1s are coherent; otherwise every access goes to the L2.
     pub cache: CacheSpec,
-    /// From a load to its value, if the data cache has it.
+    /// Latency of a load that hits in the data cache.
     pub hit_latency_clocks: u32,
-    /// Lines that can be on their way.
+    /// Lines that can be in flight.
     pub mshrs: u32,
-    /// Instructions that tell the dispatcher about a task, or a wavefront to be restarted.
+    /// Instructions that firmware spends on a command to the dispatcher: start a task, or restart a wavefront.
     pub command_instructions: u32,
-    /// From such a command to the SM.
+    /// From such a command to the SM, in core cycles.
     pub command_latency_cycles: u32,
-    /// The kinds of core it can be.
+    /// The kinds of core to choose from.
     pub cores: BTreeMap<String, CoreSpec>,
 }
 
 impl AggregatorSpec {
-    /// The core that it is.
-    pub fn chosen(&self) -> &CoreSpec {
+    /// The core that `core` names.
+    pub(crate) fn chosen(&self) -> &CoreSpec {
         &self.cores[&self.core]
     }
 }
@@ -39,36 +38,36 @@ impl AggregatorSpec {
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct CoreSpec {
-    /// Instructions that begin in a clock.
+    /// Instructions started per clock.
     pub width: u32,
-    /// Clocks from one instruction to the next; 1 in a pipeline.
+    /// Clocks from one instruction to the next; 1 in a pipelined core.
     pub instruction_clocks: u32,
-    /// Reorder buffer: instructions between the oldest that is not done and the youngest that has begun. With 1, each
+    /// Entries of the reorder buffer: from the oldest unfinished instruction to the youngest started one. With 1, each
     /// instruction waits for the one before it, stores included.
     pub rob: u32,
-    /// Issue queue: instructions that can wait for their operands.
+    /// Instructions that can wait for their operands.
     pub issue_queue: u32,
     /// Physical registers.
     pub registers: u32,
-    /// Registers of the program: what of the physical ones results of unfinished instructions cannot have.
+    /// Physical registers that hold the program's own state, so that unfinished results cannot use them.
     pub architectural_registers: u32,
-    /// Loads that can be unfinished.
+    /// Unfinished loads.
     pub loads: u32,
-    /// Stores that can be.
+    /// Unfinished stores.
     pub stores: u32,
 }
 
 impl CoreSpec {
-    /// Instructions that can be under way.
-    pub fn window(&self) -> u32 {
+    /// Instructions that can be in flight.
+    pub(crate) fn window(&self) -> u32 {
         self.rob.min(self.registers.saturating_sub(self.architectural_registers)).max(1)
     }
 }
 
-/// What a wavefront that yields leaves in memory.
+/// The context of a wavefront that yields, saved in memory.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct YieldSpec {
-    /// Bytes besides its registers: program counters, masks, identifiers. More if its stack needs more.
+    /// Program counters, masks and identifiers: everything but the registers. Grows with the SIMT stack if it must.
     pub context_bytes: u32,
 }

@@ -1,11 +1,10 @@
-//! The part of a chip's configuration that says what its events cost in energy. `docs/energy.md` says what each key means
-//! and where its value comes from.
+//! The section of a chip file with the energy of each event. `docs/energy.md` explains the keys and their sources.
 
 use serde::{Deserialize, Serialize};
 
 macro_rules! energies {
     ($($(#[$doc:meta])* $key:ident,)*) => {
-        /// Energies of events, in picojoules, and powers of what goes on all the time, in watts.
+        /// Energy per event, in picojoules (`_pj`), and power drawn all the time, in watts (`_w`).
         #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
         #[serde(deny_unknown_fields)]
         pub struct EnergySpec {
@@ -13,8 +12,8 @@ macro_rules! energies {
         }
 
         impl EnergySpec {
-            /// Full name and value of each key.
-            pub fn named(&self) -> impl Iterator<Item = (&'static str, f64)> + use<> {
+            /// Full name (`energy.fetch_pj`) and value of each key.
+            pub(crate) fn named(&self) -> impl Iterator<Item = (&'static str, f64)> + use<> {
                 [$((concat!("energy.", stringify!($key)), self.$key)),*].into_iter()
             }
         }
@@ -22,76 +21,72 @@ macro_rules! energies {
 }
 
 energies! {
-    /// An access of the instruction cache, which brings `fetch.width` instructions.
+    /// Per access of the instruction cache, which fetches `fetch.width` instructions.
     fetch_pj,
-    /// A warp instruction: decoded and kept until it issues.
+    /// Per warp instruction: decoding, and buffering until it issues.
     decode_pj,
-    /// A warp instruction: chosen, checked by the scoreboard, its mask found.
+    /// Per warp instruction: scheduler, scoreboard and active mask.
     schedule_pj,
-    /// A 32-bit register of one lane, read and brought to its unit.
+    /// Per 32-bit register of one lane, read and moved to its unit.
     register_read_pj,
-    /// The same, written.
+    /// Per 32-bit register of one lane, written.
     register_write_pj,
-    /// An instruction of one lane on its way: collectors, latches between the stages, buses for results.
+    /// Per lane of an instruction: operand collectors, pipeline latches, result buses.
     pipeline_pj,
-    /// Additions, comparisons, logic and moves, a lane.
+    /// Per lane: additions, comparisons, logic and moves.
     int_add_pj,
-    /// Multiplications, with or without an addition.
+    /// Per lane: multiplications, with or without an addition.
     int_mul_pj,
-    /// Divisions and remainders.
+    /// Per lane: divisions and remainders.
     int_div_pj,
-    /// Additions, comparisons and conversions in single precision.
+    /// Per lane, single precision: additions, comparisons and conversions.
     float_add_pj,
-    /// Multiplications.
     float_mul_pj,
-    /// Multiplications with an addition.
     float_fma_pj,
-    /// Divisions and roots that are rounded.
+    /// Per lane, single precision: correctly rounded divisions and roots.
     float_div_pj,
-    /// Additions, comparisons and conversions in double precision.
+    /// Per lane, double precision: additions, comparisons and conversions.
     double_add_pj,
-    /// Multiplications.
     double_mul_pj,
-    /// Multiplications with an addition.
     double_fma_pj,
-    /// Divisions and roots.
+    /// Per lane, double precision: divisions and roots.
     double_div_pj,
-    /// Approximations of reciprocal, root, exponential, logarithm, sine.
+    /// Per lane: approximate reciprocal, root, exponential, logarithm, sine.
     special_pj,
-    /// Votes and shuffles.
+    /// Per lane: votes and shuffles.
     exchange_pj,
-    /// The address of a lane's access to memory.
+    /// Per lane: the address of a memory access.
     address_pj,
-    /// A turn of shared memory.
+    /// Per conflict-free pass over the banks of shared memory.
     shared_turn_pj,
-    /// A word that a lane reads or writes there.
+    /// Per word that a lane reads or writes in shared memory.
     shared_word_pj,
-    /// A look into the L1's tags.
+    /// Per tag lookup in the L1.
     l1_tag_pj,
-    /// A line of the L1 read or written.
+    /// Per line of the L1 read or written.
     l1_line_pj,
-    /// An access of the constant cache.
+    /// Per access of the constant cache.
     constant_pj,
-    /// A flit from an SM to an L2 slice, or back.
+    /// Per flit between an SM and an L2 slice, either way.
     flit_pj,
-    /// A look into the L2's tags.
+    /// Per tag lookup in the L2.
     l2_tag_pj,
-    /// A cycle of an L2 slice's port: `l2.port_bytes` read or written.
+    /// Per busy cycle of an L2 slice's port: `l2.port_bytes` read or written.
     l2_port_pj,
-    /// A lane of an atomic at an L2 slice.
+    /// Per lane of an atomic at an L2 slice.
     l2_atomic_pj,
-    /// A row opened, and closed some time.
+    /// Per row activated, with its precharge.
     dram_activate_pj,
-    /// A burst read.
+    /// Per burst read.
     dram_read_pj,
-    /// A burst written.
+    /// Per burst written.
     dram_write_pj,
-    /// Clocks and idle logic of an SM.
+    /// Clocks and idle logic, per SM.
     idle_sm_w,
-    /// The same of the rest: network, L2, memory controllers, and the memory's standby.
+    /// Clocks and idle logic of everything else: network, L2, memory controllers, and the DRAM's standby power.
     idle_chip_w,
-    /// Leakage of an SM.
+    /// Leakage, per SM.
     leakage_sm_w,
-    /// Leakage of the rest.
+    /// Leakage of everything else.
     leakage_chip_w,
 }

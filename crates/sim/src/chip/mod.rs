@@ -1,4 +1,7 @@
-//! The chip as data: read from TOML, overridden key by key, checked before anything runs.
+//! A chip's specification: read from TOML, overridden key by key, checked before anything runs.
+//!
+//! [`Chip`] is one struct per section of a chip file, and unknown keys are refused. `chips/` has the files, with the
+//! source of every number. Start at [`Chip::load`].
 
 use std::path::Path;
 
@@ -18,115 +21,96 @@ use crate::chip::energy::EnergySpec;
 use crate::chip::spinning::LockQueueSpec;
 use crate::chip::timing::*;
 
-/// A chip's configuration.
+/// A chip's specification.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct Chip {
-    /// What `--chip` calls it.
+    /// The name that `--chip` takes.
     pub name: String,
-    /// One line about it.
+    /// One line, for listings.
     pub description: String,
-    /// What a launch may ask for.
     pub launch: LaunchLimits,
-    /// One streaming multiprocessor.
     pub sm: SmSpec,
-    /// Memory sizes.
     pub memory: MemorySpec,
-    /// Frequencies.
     pub clock: ClockSpec,
-    /// Instruction supply.
     pub fetch: FetchSpec,
-    /// Warp schedulers.
     pub issue: IssueSpec,
-    /// Register banks and operand collectors.
     pub operands: OperandSpec,
-    /// Execution units.
     pub units: UnitSpec,
-    /// Shared memory.
     pub shared: SharedSpec,
-    /// The lock unit beside shared memory; without the section there is none.
+    /// Lock bits beside shared memory; none without the section.
     #[serde(default)]
     pub lock: LockSpec,
-    /// Queues of locks in global memory; without the section there are none.
+    /// Queues for locks in global memory; none without the section.
     #[serde(default)]
     pub lock_queue: LockQueueSpec,
-    /// The L1 data cache.
     pub l1: L1Spec,
-    /// The constant cache.
     pub constant: ConstantSpec,
-    /// The network.
     pub interconnect: InterconnectSpec,
-    /// The L2 cache.
     pub l2: L2Spec,
-    /// Device memory.
     pub dram: DramSpec,
-    /// The control processor that runs firmware, if it has one.
+    /// The control processor that runs firmware, if the chip has one.
     #[serde(default)]
     pub aggregator: Option<AggregatorSpec>,
-    /// Wavefront yield, if it can.
+    /// Present if wavefronts can yield.
     #[serde(default, rename = "yield")]
     pub wavefront_yield: Option<YieldSpec>,
-    /// Energies of events.
     pub energy: EnergySpec,
-    /// Hang detection.
     pub hang: HangSpec,
 }
 
-/// Limits of a launch.
+/// What a launch may ask for.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct LaunchLimits {
-    /// Threads in a CTA.
     pub max_threads_per_cta: u32,
-    /// Largest CTA in each dimension.
+    /// In threads, in each dimension.
     pub max_cta_dims: [u32; 3],
-    /// Largest grid in each dimension.
+    /// In CTAs, in each dimension.
     pub max_grid_dims: [u32; 3],
-    /// Shared memory of one CTA, static and dynamic.
+    /// Static and dynamic shared memory together.
     pub max_shared_bytes_per_cta: u32,
-    /// Bytes of kernel parameters.
     pub max_param_bytes: u32,
-    /// Time from the host's call to the first CTA, in nanoseconds. Reported apart from the kernel's cycles.
+    /// From the host's call to the first CTA. Reported apart from the kernel's cycles.
     pub overhead_ns: u32,
 }
 
-/// How threads of a warp that part ways go on.
+/// How the threads of a warp continue after a divergent branch.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Divergence {
-    /// A stack of masks; paths run one after the other and meet at the immediate post-dominator.
+    /// A stack of masks: paths run one after the other and reconverge at the immediate post-dominator.
     SimtStack,
-    /// Every thread has its own program counter and makes progress.
+    /// Every thread has its own program counter, and every path makes progress.
     IndependentThreads,
 }
 
-/// What an SM holds.
+/// The resources of one streaming multiprocessor.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct SmSpec {
-    /// How many there are.
+    /// SMs on the chip.
     pub count: u32,
-    /// Lanes of a warp: 32 or 64.
+    /// 32 or 64.
     pub warp_lanes: u32,
-    /// What happens at a divergent branch.
     pub divergence: Divergence,
-    /// Resident threads.
+    /// Resident threads per SM.
     pub max_threads: u32,
-    /// Resident warps.
+    /// Resident warps per SM: its warp slots, at most 64.
     pub max_warps: u32,
-    /// Resident CTAs.
+    /// Resident CTAs per SM.
     pub max_ctas: u32,
-    /// 32-bit registers.
+    /// 32-bit registers per SM.
     pub registers: u32,
-    /// Registers are given to a warp in multiples of this.
+    /// Registers are allocated to a warp in multiples of this.
     pub register_unit: u32,
-    /// Most registers a thread can have; a kernel that needs more would spill.
+    /// A kernel that needs more would spill.
     pub max_registers_per_thread: u32,
-    /// Shared memory.
+    /// Shared memory per SM.
     pub shared_bytes: u32,
-    /// Shared memory is given to a CTA in multiples of this.
+    /// Shared memory is allocated to a CTA in multiples of this.
     pub shared_unit_bytes: u32,
-    /// Named barriers of a CTA.
+    /// Named barriers, 1 to 16.
     pub barriers_per_cta: u32,
 }
 
@@ -136,65 +120,40 @@ pub struct SmSpec {
 pub struct MemorySpec {
     /// Device memory.
     pub global_bytes: u64,
-    /// Constant memory of a module.
+    /// Constant memory per module.
     pub constant_bytes: u32,
-    /// Local memory of a thread: its variables and its call stack.
+    /// A thread's local variables and its call stack.
     pub local_bytes_per_thread: u32,
 }
 
-/// Why a chip cannot be had.
+/// Why a chip cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum ChipError {
-    /// No built-in chip of that name, and no such file.
+    /// Neither a built-in chip nor a file.
     #[error("no chip `{0}`; built in are {list}; or give the path of a chip file", list = names().join(", "))]
     Unknown(String),
-    /// The file cannot be read.
     #[error("cannot read chip file `{path}`: {error}")]
-    Read {
-        /// The path.
-        path: String,
-        /// Why.
-        error: std::io::Error,
-    },
-    /// The text is not a chip.
+    Read { path: String, error: std::io::Error },
+    /// The text is not TOML, or its keys are not those of a chip.
     #[error("chip `{name}`: {message}")]
-    Parse {
-        /// Which chip.
-        name: String,
-        /// What the parser says.
-        message: String,
-    },
-    /// `--set` names a key that the chip does not have, or gives it a value that cannot be.
+    Parse { name: String, message: String },
+    /// `--set` names a key that the chip does not have, or gives it a value of the wrong type.
     #[error("--set {assignment}: {message}")]
-    Set {
-        /// As given.
-        assignment: String,
-        /// What is wrong.
-        message: String,
-    },
-    /// A value that no chip can have.
+    Set { assignment: String, message: String },
+    /// A value that the machine cannot be built with.
     #[error("chip `{name}`: `{key}` is {value}, but {rule}")]
-    Impossible {
-        /// Which chip.
-        name: String,
-        /// The key.
-        key: String,
-        /// Its value.
-        value: String,
-        /// What it must be.
-        rule: String,
-    },
+    Impossible { name: String, key: String, value: String, rule: String },
 }
 
-/// The chips that come with Warploom, with their files' text.
-pub const BUILT_IN: &[(&str, &str)] = warploom_chips::CHIPS;
+/// Names and texts of the chips that come with Warploom.
+const BUILT_IN: &[(&str, &str)] = warploom_chips::CHIPS;
 
 /// Names of the built-in chips.
 pub fn names() -> Vec<&'static str> {
     BUILT_IN.iter().map(|&(name, _)| name).collect()
 }
 
-/// The text of a chip: a built-in one by name, or a file by path.
+/// The TOML text of a built-in chip, by name, or of a chip file, by path.
 pub fn text(name_or_path: &str) -> Result<String, ChipError> {
     if let Some((_, text)) = BUILT_IN.iter().find(|&&(name, _)| name == name_or_path) {
         return Ok((*text).to_string());
@@ -212,12 +171,12 @@ impl Chip {
         Chip::parse(name_or_path, &text(name_or_path)?, overrides)
     }
 
-    /// A chip from its text.
+    /// A chip from its TOML text, with overrides as in [`Chip::load`]. `name` is for error messages.
     pub fn parse(name: &str, text: &str, overrides: &[String]) -> Result<Chip, ChipError> {
         let parse_error = |message: String| ChipError::Parse { name: name.to_string(), message };
         let mut table: toml::Table =
             toml::from_str(text).map_err(|e| parse_error(e.to_string().trim_end().to_string()))?;
-        // Read once without overrides, so that a mistake is blamed on the file or on the override it is in.
+        // Parsed once without overrides, so that an error names the file or the override that causes it.
         let _: Chip = toml::from_str(text).map_err(|e| parse_error(e.to_string().trim_end().to_string()))?;
         for assignment in overrides {
             apply(&mut table, assignment)?;
@@ -232,7 +191,7 @@ impl Chip {
         Ok(chip)
     }
 
-    /// Bytes that all channels of the memory together move in a core cycle, at most.
+    /// Peak DRAM bandwidth over all channels, in bytes per core cycle.
     pub fn peak_dram_bytes_per_cycle(&self) -> f64 {
         let bytes = u64::from(self.dram.bus_bytes) * u64::from(self.dram.transfers_per_clock);
         let clocks = f64::from(self.clock.dram_mhz) / f64::from(self.clock.core_mhz);
@@ -240,13 +199,13 @@ impl Chip {
     }
 }
 
-/// Applies one `path.to.key=value` to a chip's table.
+/// Applies one `path.to.key=value`; the key must exist.
 fn apply(table: &mut toml::Table, assignment: &str) -> Result<(), ChipError> {
     let error = |message: String| ChipError::Set { assignment: assignment.to_string(), message };
     let (path, value) =
         assignment.split_once('=').ok_or_else(|| error("write it as path.to.key=value".to_string()))?;
     let value = value.trim();
-    // A word that is no TOML value is meant as a string.
+    // Anything that is not a TOML value is taken as a string.
     let value = toml::from_str::<toml::Table>(&format!("v = {value}"))
         .ok()
         .and_then(|mut t| t.remove("v"))

@@ -1,120 +1,101 @@
-//! The part of a chip's configuration that is about warps that spin: BOWS and DDOS (ElTantawy and Aamodt, HPCA 2018).
+//! The sections of a chip file about spinning warps: BOWS and DDOS (ElTantawy and Aamodt, HPCA 2018), and lock queues.
 
 use serde::{Deserialize, Serialize};
 
 use crate::chip::Chip;
 
-/// Who says which branches are spin-inducing: the backward branches of loops that wait.
+/// How spin-inducing branches (SIBs) are known: the backward branches of loops that wait.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum SibSource {
-    /// The hardware finds them as they spin.
+    /// The hardware detects them at run time (DDOS).
     Ddos,
-    /// The kernel's text (`.pragma "warploom.sib"`).
+    /// The kernel's text marks them (`.pragma "warploom.sib"`).
     Annotated,
-    /// The analysis of loops that `warploom check` shows.
+    /// The static loop analysis that `warploom check` shows.
     Static,
 }
 
 impl SibSource {
-    /// All, with the names they have in chip files and on the command line.
+    /// All sources, with their names in chip files and on the command line.
     pub const ALL: [(SibSource, &'static str); 3] =
         [(SibSource::Ddos, "ddos"), (SibSource::Annotated, "annotated"), (SibSource::Static, "static")];
-
-    /// Its name.
-    pub fn name(self) -> &'static str {
-        SibSource::ALL.iter().find(|(source, _)| *source == self).map_or("", |&(_, name)| name)
-    }
 }
 
-/// In which order warps leave the backed-off queue.
+/// The order in which warps leave the backed-off queue.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum BackedOffOrder {
-    /// As they came.
+    /// First in, first out.
     Queue,
-    /// As the policy underneath chooses.
+    /// The order of the underlying policy.
     Policy,
 }
 
-/// How long a warp has to wait at least between two turns of a spin loop.
+/// The least time between two iterations of a spin loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DelayLimit {
-    /// So many cycles.
+    /// In cycles.
     Fixed(u64),
-    /// What the SM finds best.
+    /// Each SM adapts it to the kernel, within the bounds of `issue.bows`.
     Adaptive,
 }
 
-/// Back-off of spinning warps.
+/// BOWS: back-off of spinning warps.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct BowsSpec {
-    /// Whether it is on.
     pub enabled: bool,
-    /// Who names the spin-inducing branches.
     pub sib: SibSource,
-    /// Whether the delay limit follows the kernel; else it is `limit_cycles`.
+    /// Whether the delay limit is adaptive; otherwise it is `limit_cycles`.
     pub adaptive: bool,
-    /// The delay limit, unless it is adaptive.
+    /// The fixed delay limit.
     pub limit_cycles: u64,
-    /// The adaptive limit is looked at after every so many cycles.
+    /// The adaptive limit is adjusted once per window.
     pub window_cycles: u64,
-    /// And moves by this.
+    /// The adaptive limit is raised by one step or lowered by two.
     pub step_cycles: u64,
-    /// It is never below.
     pub min_limit_cycles: u64,
-    /// It is never above.
     pub max_limit_cycles: u64,
-    /// It rises while more than this share of the instructions are spin-inducing branches.
+    /// The limit is raised while more than this share of the instructions are spin-inducing branches.
     pub frac1: f64,
-    /// It falls when instructions for each such branch become fewer than this share of what they were.
+    /// The limit is lowered when the instructions per spin-inducing branch drop below this share of the last window's.
     pub frac2: f64,
-    /// The order of warps that are backed off.
     pub order: BackedOffOrder,
-    /// A warp is backed off also by a spin-inducing branch that none of its lanes takes.
+    /// A spin-inducing branch backs its warp off even if no lane takes it.
     pub untaken: bool,
 }
 
 impl BowsSpec {
-    /// The delay limit that the keys say.
-    pub fn limit(&self) -> DelayLimit {
-        if self.adaptive { DelayLimit::Adaptive } else { DelayLimit::Fixed(self.limit_cycles) }
-    }
-
-    /// Sets the delay limit.
-    pub fn set_limit(&mut self, limit: DelayLimit) {
+    fn set_limit(&mut self, limit: DelayLimit) {
         match limit {
             DelayLimit::Adaptive => self.adaptive = true,
             DelayLimit::Fixed(cycles) => (self.adaptive, self.limit_cycles) = (false, cycles),
         }
     }
 
-    /// The longest delay that can be.
-    pub fn longest_cycles(&self) -> u64 {
+    /// The longest possible delay.
+    pub(crate) fn longest_cycles(&self) -> u64 {
         if self.adaptive { self.max_limit_cycles } else { self.limit_cycles }
     }
 }
 
-/// Whether spinning warps back off, and how; what is not given is the chip's (`issue.bows`).
+/// A launch's own settings of BOWS; what is `None` is as in the chip's `issue.bows`.
 #[derive(Clone, Debug, Default)]
 pub struct Bows {
-    /// On or off.
     pub enabled: Option<bool>,
-    /// The delay limit.
     pub limit: Option<DelayLimit>,
-    /// Who names the spin-inducing branches.
     pub sib: Option<SibSource>,
 }
 
 impl Bows {
-    /// All on, as the chip has it.
+    /// On, with the chip's settings.
     pub fn on() -> Bows {
         Bows { enabled: Some(true), ..Bows::default() }
     }
 
-    /// What is in force on a chip: none if it is off.
-    pub fn on_chip(&self, chip: &Chip) -> Option<BowsSpec> {
+    /// The settings in force on `chip`; `None` if BOWS is off.
+    pub(crate) fn on_chip(&self, chip: &Chip) -> Option<BowsSpec> {
         let mut spec = chip.issue.bows.clone();
         spec.enabled = self.enabled.unwrap_or(spec.enabled);
         spec.sib = self.sib.unwrap_or(spec.sib);
@@ -125,46 +106,44 @@ impl Bows {
     }
 }
 
-/// Which locks in global memory have queues, in which threads wait instead of spinning.
+/// Which locks in global memory have a queue in which threads wait instead of spinning.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum QueueMode {
-    /// None.
     #[default]
     Off,
-    /// Each word has its own, and there are as many as are needed.
+    /// Every word has its own queue, without limit.
     Ideal,
-    /// Each line has one, for all its words, while a way of its set can be locked for it (as in HQL).
+    /// As in HQL: a line has one queue for all its words, while one of the ways of its set can be locked for it.
     Hql,
 }
 
-/// Queues of locks at the L2.
+/// Lock queues at the L2.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct LockQueueSpec {
-    /// Which locks have one.
     pub mode: QueueMode,
-    /// Sets of a slice, for `hql`; 0 is as many as its cache has.
+    /// For `hql`: sets per slice; 0: as many as its cache has.
     #[serde(default)]
     pub sets: u32,
-    /// Lines of a set that can be locked at a time, for `hql`; 0 is all.
+    /// For `hql`: lines of a set that can be locked at the same time; 0: all.
     #[serde(default)]
     pub ways: u32,
 }
 
-/// How a path or a value becomes a few bits.
+/// How DDOS hashes a path or a value.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Hash {
-    /// All pieces of that width over one another.
+    /// All pieces of the hash's width, XORed.
     Xor,
     /// The lowest bits.
     Modulo,
 }
 
 impl Hash {
-    /// The hash of all 32 bits in `bits` bits, of which there are 1 to 32.
-    pub fn of(self, value: u32, bits: u32) -> u32 {
+    /// Hashes `value` to `bits` bits, 1 to 32.
+    pub(crate) fn of(self, value: u32, bits: u32) -> u32 {
         let mask = u32::MAX >> (32 - bits);
         match self {
             Hash::Modulo => value & mask,
@@ -173,27 +152,26 @@ impl Hash {
     }
 }
 
-/// Detection of spinning warps.
+/// DDOS: detection of spinning warps. The letters are the paper's.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct DdosSpec {
-    /// The hash of paths and values.
     pub hash: Hash,
     /// Bits of a hashed path (m).
     pub path_bits: u32,
     /// Bits of a hashed value (k).
     pub value_bits: u32,
-    /// Comparisons that a warp's history registers hold (l).
+    /// Entries of a warp's history registers (l).
     pub history: u32,
-    /// Confidence from which on a branch is taken to be spin-inducing (t).
+    /// A branch with at least this confidence counts as spin-inducing (t).
     pub threshold: u32,
-    /// Branches that the prediction table of an SM holds.
+    /// Entries of an SM's prediction table.
     pub table_entries: u32,
-    /// A branch that was found spin-inducing stays so.
+    /// A branch that was confirmed as spin-inducing stays confirmed.
     pub keep_confirmed: bool,
-    /// The warps of an SM take turns with one set of history registers.
+    /// The warps of an SM share one set of history registers, one warp per epoch.
     pub time_sharing: bool,
-    /// Cycles of a turn.
+    /// Length of such an epoch.
     pub epoch_cycles: u64,
 }
 

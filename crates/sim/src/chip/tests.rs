@@ -38,12 +38,13 @@ fn caches_have_the_documented_sizes() {
     ] {
         let chip = load(name, &[]).unwrap();
         let slices = chip.l2.partitions * chip.l2.slices_per_partition;
-        assert_eq!(chip.l1.cache.bytes(), l1_kb * 1024, "{name}");
-        assert_eq!(chip.l2.cache.bytes() * u64::from(slices), l2_kb * 1024, "{name}");
+        let bytes = |cache: &CacheSpec| cache.sets * cache.ways * cache.line_bytes;
+        assert_eq!(bytes(&chip.l1.cache), l1_kb * 1024, "{name}");
+        assert_eq!(bytes(&chip.l2.cache) * slices, l2_kb * 1024, "{name}");
     }
 }
 
-/// Assignments to the gtx480 that make it impossible, and the key that is to blame.
+/// Overrides of the gtx480 that make it impossible, and the key that the error must name.
 const IMPOSSIBLE: &[(&[&str], &str)] = &[
     (&["sm.warp_lanes=16"], "sm.warp_lanes"),
     (&["sm.count=65536"], "sm.count"),
@@ -137,7 +138,7 @@ fn impossible_values_are_refused_by_name() {
     }
 }
 
-/// Keys that may be zero. Every other number of a chip is a size, a count or a time that the machine needs.
+/// Keys that may be zero. Every other number is a size, a count or a time that the machine needs.
 const MAY_BE_ZERO: &[&str] = &[
     "dram.cdlr",
     "dram.cl",
@@ -167,7 +168,7 @@ const MAY_BE_ZERO: &[&str] = &[
     "units.dp",
 ];
 
-/// The keys of a table that have numbers, with their full names.
+/// Full names of the keys with integer values.
 fn numbers(prefix: &str, table: &toml::Table, found: &mut Vec<String>) {
     for (key, value) in table {
         match value {
@@ -183,7 +184,7 @@ fn zeros_are_refused_where_the_machine_cannot_have_them() {
     let mut keys = Vec::new();
     numbers("", &toml::from_str(gtx480_text()).unwrap(), &mut keys);
     assert!(keys.len() > 90);
-    // Scheduling policies look after their own parameters.
+    // Scheduling policies check their own parameters.
     for key in keys.iter().filter(|key| !key.starts_with("issue.cawa.") && !key.starts_with("issue.gto.")) {
         match load("gtx480", &[&format!("{key}=0")]) {
             Ok(_) => assert!(MAY_BE_ZERO.contains(&key.as_str()), "{key} can be 0"),

@@ -1,4 +1,4 @@
-//! The part of a chip's configuration that gives it a clock: pipelines, caches, network, memory.
+//! The sections of a chip file that say how long things take: clocks, pipelines, caches, network, memory.
 //!
 //! Times are in core cycles unless a name says otherwise.
 
@@ -6,39 +6,38 @@ use serde::{Deserialize, Serialize};
 
 use crate::chip::spinning::{BowsSpec, DdosSpec};
 
-/// Names of the machine's own warp scheduling policies.
-pub const POLICY_NAMES: [&str; 3] = ["lrr", "gto", "cawa"];
+/// Names of the built-in warp scheduling policies.
+pub(crate) const POLICY_NAMES: [&str; 3] = ["lrr", "gto", "cawa"];
 
-/// Bytes that caches fetch and the network carries at once.
-pub const SECTOR_BYTES: u32 = 32;
+/// A sector: the unit in which caches fetch and memory transfers.
+pub(crate) const SECTOR_BYTES: u32 = 32;
 
-/// Frequencies. The L2 runs at the core's clock.
+/// Clock frequencies. The L2 runs at the core clock.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct ClockSpec {
-    /// SMs and L2: one machine cycle.
+    /// SMs and L2. One clock of it is one cycle of the machine.
     pub core_mhz: u32,
-    /// The interconnect: flits move at this rate.
+    /// A port moves one flit per clock.
     pub interconnect_mhz: u32,
-    /// The memory's command clock.
+    /// The DRAM's command clock.
     pub dram_mhz: u32,
 }
 
-/// Instruction supply of an SM.
+/// Instruction fetch of an SM.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct FetchSpec {
-    /// Decoded instructions a warp can hold.
+    /// Decoded instructions that a warp's buffer holds.
     pub buffer_entries: u32,
-    /// Warps that fetch in a cycle.
+    /// Warps that can fetch in one cycle.
     pub warps_per_cycle: u32,
-    /// Instructions of one fetch.
+    /// Instructions per fetch.
     pub width: u32,
-    /// From the fetch to an instruction that can issue, on a hit.
+    /// From a fetch that hits to an instruction that can issue.
     pub latency_cycles: u32,
-    /// Bytes of an instruction, for the cache.
+    /// Size of an instruction in the instruction cache.
     pub instruction_bytes: u32,
-    /// The instruction cache.
     pub cache: CacheSpec,
 }
 
@@ -46,19 +45,10 @@ pub struct FetchSpec {
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct CacheSpec {
-    /// Sets.
     pub sets: u32,
-    /// Lines of a set.
+    /// Lines per set.
     pub ways: u32,
-    /// Bytes of a line.
     pub line_bytes: u32,
-}
-
-impl CacheSpec {
-    /// All its bytes.
-    pub fn bytes(&self) -> u64 {
-        self.sets as u64 * self.ways as u64 * self.line_bytes as u64
-    }
 }
 
 /// Instruction issue of an SM.
@@ -67,17 +57,14 @@ impl CacheSpec {
 pub struct IssueSpec {
     /// Warp schedulers; warp slot `i` belongs to scheduler `i % schedulers`.
     pub schedulers: u32,
-    /// Instructions that a scheduler issues from the warp it picked, at most, in a cycle.
+    /// Most instructions that a scheduler issues per cycle, all from the warp it picked.
     pub width: u32,
-    /// The policy, if the command names none.
+    /// The policy of launches that name none.
     pub policy: String,
-    /// Greedy-then-oldest.
     pub gto: GtoSpec,
-    /// Criticality-aware.
     pub cawa: CawaSpec,
     /// Back-off of spinning warps, around any policy.
     pub bows: BowsSpec,
-    /// Detection of spinning warps.
     pub ddos: DdosSpec,
 }
 
@@ -85,7 +72,7 @@ pub struct IssueSpec {
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct GtoSpec {
-    /// After so many cycles a scheduler's oldest warp becomes its youngest; 0 is never.
+    /// After this many cycles a scheduler's oldest warp becomes its youngest; 0: never.
     pub rotation_cycles: u64,
 }
 
@@ -93,13 +80,13 @@ pub struct GtoSpec {
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct CawaSpec {
-    /// Whether remaining instructions × CPI count.
+    /// Whether criticality counts remaining instructions × CPI.
     pub instruction_term: bool,
-    /// Whether stall cycles count.
+    /// Whether criticality counts stall cycles.
     pub stall_term: bool,
-    /// Criticality is computed anew for a choice if it is so many cycles old; 0 or 1 is always.
+    /// A warp's criticality is recomputed when it is this old; 0 or 1: for every choice.
     pub update_cycles: u64,
-    /// A scheduler stays with a warp until it stalls, then chooses.
+    /// A scheduler stays with a warp until the warp stalls.
     pub greedy: bool,
 }
 
@@ -107,40 +94,39 @@ pub struct CawaSpec {
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct OperandSpec {
-    /// Register banks; each gives one warp-wide register a cycle.
+    /// Register banks; each reads one warp-wide register per cycle.
     pub banks: u32,
-    /// Collectors of instructions for the SP units.
+    /// Collectors for the SP units.
     pub sp_collectors: u32,
-    /// Collectors for the special-function and double units.
+    /// Collectors for the SFUs and the double-precision units.
     pub sfu_collectors: u32,
     /// Collectors for the load/store unit.
     pub memory_collectors: u32,
-    /// Results written to registers in a cycle.
+    /// Results written to registers per cycle.
     pub writeback_ports: u32,
 }
 
-/// Execution units and what they take.
+/// Execution units of an SM and their times. A time is a pair: latency and initiation interval, in cycles.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct UnitSpec {
-    /// Warp slot `i` has only unit `i` modulo their number of each kind, as a wavefront has its SIMD; otherwise any that is free.
+    /// Of each kind, warp slot `i` can use only unit `i` modulo their number, as a wavefront is bound to its SIMD.
+    /// Otherwise it uses any that is free.
     #[serde(default)]
     pub owned: bool,
-    /// Units for integer and single precision.
+    /// Units for integer and single-precision operations.
     pub sp: u32,
     /// Units for transcendental functions and divisions.
     pub sfu: u32,
-    /// Units for double precision; 0: the special-function units do it.
+    /// Units for double precision; 0: the SFUs do it.
     pub dp: u32,
-    /// Times by operation.
     pub int: OperationTimes,
-    /// Single precision (and half).
+    /// Single and half precision.
     pub f32: OperationTimes,
-    /// Double precision.
     pub f64: OperationTimes,
-    /// Approximations of reciprocal, root, exponential, logarithm, sine.
+    /// Approximate reciprocal, root, exponential, logarithm, sine.
     pub special: [u32; 2],
-    /// Votes, shuffles and other exchanges between lanes.
+    /// Votes, shuffles and other communication between lanes.
     pub exchange: [u32; 2],
     /// From a branch to the fetch of its target.
     pub branch_latency_cycles: u32,
@@ -148,7 +134,7 @@ pub struct UnitSpec {
     pub barrier_latency_cycles: u32,
 }
 
-/// Latency and initiation interval of each kind of operation, in cycles.
+/// Latency and initiation interval of each operation, in cycles.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct OperationTimes {
@@ -159,29 +145,28 @@ pub struct OperationTimes {
     pub div: [u32; 2],
 }
 
-/// Shared memory's timing.
+/// Timing of shared memory.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct SharedSpec {
-    /// From the access to the value.
     pub latency_cycles: u32,
-    /// Banks, each one word wide.
+    /// Banks, each one 32-bit word wide.
     pub banks: u32,
-    /// Cycles an atomic adds for every further lane on the same word. With lock bits, only for atomics through generic
-    /// addresses: the others are loops of instructions then.
+    /// Extra cycles of an atomic for each further lane on the same word. On a chip with lock bits only atomics through
+    /// generic addresses use this: the others are compiled to loops.
     pub atomic_cycles: u32,
 }
 
-/// The lock unit beside shared memory.
+/// Lock bits beside shared memory.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct LockSpec {
-    /// Lock bits of an SM, a power of two; 0: it has none.
+    /// Lock bits per SM, a power of two; 0: none.
     #[serde(default)]
     pub bits: u32,
 }
 
-/// What an L1 data cache does with global memory.
+/// What an L1 data cache does with accesses to global memory.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum L1Policy {
@@ -191,14 +176,13 @@ pub enum L1Policy {
     Bypass,
 }
 
-/// How L1s hear of what others write.
+/// Whether the L1s are kept coherent, and how.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum Coherence {
-    /// Not at all.
     #[default]
     None,
-    /// By a directory beside the L2: they own what they write, and keep it until somebody else wants it.
+    /// A directory at the L2. An L1 owns the lines it writes until another cache asks for them.
     Moesi,
 }
 
@@ -206,20 +190,17 @@ pub enum Coherence {
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct L1Spec {
-    /// Its shape.
     pub cache: CacheSpec,
-    /// What it does with global memory. Local memory is cached and written back.
+    /// Accesses to global memory. Local memory is always cached and written back.
     pub global: L1Policy,
-    /// How it hears of what others write.
     #[serde(default)]
     pub coherence: Coherence,
-    /// From the access to the value.
     pub hit_latency_cycles: u32,
-    /// Lines that can be on their way.
+    /// Lines that can be in flight.
     pub mshrs: u32,
-    /// Accesses that can wait for one such line.
+    /// Accesses that can wait for one line in flight.
     pub mshr_merges: u32,
-    /// Accesses that skip the cache are made of pieces of so many bytes.
+    /// Accesses that bypass the cache are split into requests of this size.
     pub bypass_bytes: u32,
 }
 
@@ -227,77 +208,73 @@ pub struct L1Spec {
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct ConstantSpec {
-    /// Its shape.
     pub cache: CacheSpec,
-    /// From the access to the value.
     pub hit_latency_cycles: u32,
 }
 
-/// The network between SMs and L2 slices: a crossbar for requests, another for replies.
+/// The network between SMs and L2 slices: one crossbar for requests, one for replies.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct InterconnectSpec {
-    /// One way, for the first flit of a packet without contention. Also the length of the machine's windows.
+    /// One way, for the first flit of a packet, without contention. Also the length of the machine's windows.
     pub latency_cycles: u32,
-    /// Bytes that a port moves in an interconnect cycle.
+    /// Bytes that a port moves per interconnect clock.
     pub flit_bytes: u32,
-    /// Bytes of a packet besides its data.
+    /// Bytes of a packet in addition to its data.
     pub header_bytes: u32,
-    /// Packets that wait at a sender.
+    /// Packets that can wait at a sender.
     pub queue_packets: u32,
 }
 
-/// The L2 cache and its memory partitions.
+/// The L2 cache, split over the memory partitions.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct L2Spec {
     /// Memory partitions, each with its own DRAM channel.
     pub partitions: u32,
-    /// Slices of a partition, each with its own port of the network.
+    /// Each slice has its own network port.
     pub slices_per_partition: u32,
-    /// Addresses go to the next partition after so many bytes.
+    /// Consecutive chunks of this size go to consecutive partitions.
     pub interleave_bytes: u32,
-    /// The shape of one slice.
+    /// One slice.
     pub cache: CacheSpec,
-    /// From the network to the cache: the raster unit's pipeline in front of it.
+    /// From the network to the cache: the raster operations pipeline in front of it.
     pub latency_cycles: u32,
-    /// Bytes that a slice reads or writes in a cycle.
+    /// Bytes that a slice reads or writes per cycle.
     pub port_bytes: u32,
-    /// Lines that can be on their way from memory, a slice.
+    /// Lines that can be in flight from memory, per slice.
     pub mshrs: u32,
-    /// Accesses that can wait for one such line.
+    /// Accesses that can wait for one line in flight.
     pub mshr_merges: u32,
     /// Requests that can wait in front of a slice.
     pub queue_requests: u32,
-    /// A store that misses fetches its line from memory first (else only what it does not cover whole).
+    /// A store that misses fetches its whole line first; otherwise only the sectors that it writes in part.
     pub fetch_on_write: bool,
-    /// Lanes of an atomic on different words that a slice handles in a cycle; lanes on the same word take one each.
+    /// Lanes of an atomic that a slice handles per cycle if they are on different words. Lanes on the same word take a
+    /// cycle each.
     pub atomic_lanes_per_cycle: u32,
 }
 
-/// A DRAM channel. Its timing is in command clocks, with the names that data sheets use.
+/// A DRAM channel. Its timing parameters are in command clocks and have the names of the data sheets.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct DramSpec {
     /// From the L2 to the controller's queue, in core cycles.
     pub latency_cycles: u32,
-    /// Requests the controller chooses from (first ready, first come).
+    /// Requests that the controller chooses from (FR-FCFS).
     pub queue_requests: u32,
-    /// Bytes of the data bus.
+    /// Width of the data bus.
     pub bus_bytes: u32,
-    /// Transfers of a burst.
+    /// Transfers per burst.
     pub burst: u32,
-    /// Transfers in a command clock.
+    /// Data transfers per command clock.
     pub transfers_per_clock: u32,
-    /// Banks.
     pub banks: u32,
-    /// Groups of banks.
     pub bank_groups: u32,
-    /// Bytes of a row.
     pub row_bytes: u32,
     /// Column command to column command.
     pub ccd: u32,
-    /// The same within a bank group.
+    /// Column command to column command, same bank group.
     pub ccdl: u32,
     /// Activate to activate, different banks.
     pub rrd: u32,
@@ -321,12 +298,12 @@ pub struct DramSpec {
     pub rtpl: u32,
 }
 
-/// When a launch that changes nothing any more is looked at.
+/// When a launch that makes no progress is examined.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct HangSpec {
-    /// After so many cycles in which no value changed, the machine looks for a proof that none ever will.
+    /// After this many cycles in which no value changed, the machine looks for a proof that none ever will.
     pub watch_cycles: u64,
-    /// After so many, it ends the launch on suspicion, if all warps wait or poll; 0 is never.
+    /// After this many such cycles the launch is ended on suspicion, if all warps wait or poll; 0: never.
     pub suspect_cycles: u64,
 }

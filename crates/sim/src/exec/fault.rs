@@ -1,4 +1,4 @@
-//! Why a launch ends before its kernel does.
+//! Faults: what a thread did wrong, and where in the program.
 
 use std::fmt;
 
@@ -9,109 +9,58 @@ use crate::exec::sync::barrier::Misuse;
 /// What a thread did wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FaultKind {
-    /// An access outside of what is allocated.
+    /// An access outside of every allocation.
     #[error("{} of {} memory at {address:#x}: {place}", access.of(*bytes), space.name())]
     OutOfBounds {
-        /// Load, store or atomic.
         access: AccessKind,
-        /// The space it resolved to.
+        /// The space that the address resolved to.
         space: Space,
-        /// Address in that space.
+        /// In that space.
         address: u64,
-        /// Bytes of the access.
         bytes: u32,
-        /// Where that is, in words.
+        /// Where the address is relative to the nearest allocation, in words.
         place: String,
     },
-    /// An address that is no multiple of the access's size.
-    #[error("{} of {} memory at {address:#x}, which is not a multiple of {bytes}", access.of(*bytes), space.name())]
-    Misaligned {
-        /// Load, store or atomic.
-        access: AccessKind,
-        /// The space it resolved to.
-        space: Space,
-        /// Address in that space.
-        address: u64,
-        /// Bytes of the access.
-        bytes: u32,
-    },
+    /// An address that is not a multiple of the access's size.
+    #[error(
+        "{} of {} memory at {address:#x}, which is not a multiple of {bytes}", access.of(*bytes), space.name()
+    )]
+    Misaligned { access: AccessKind, space: Space, address: u64, bytes: u32 },
     /// A store to constant memory or parameters.
     #[error("{} of {} memory at {address:#x}, which is read-only", access.of(*bytes), space.name())]
-    ReadOnly {
-        /// Store or atomic.
-        access: AccessKind,
-        /// The space.
-        space: Space,
-        /// Address in that space.
-        address: u64,
-        /// Bytes of the access.
-        bytes: u32,
-    },
-    /// A lock bit of what is not in shared memory.
-    #[error("{} of {} memory at {address:#x}: only shared memory has lock bits", access.of(*bytes), space.name())]
-    NoLockBit {
-        /// Load or store.
-        access: AccessKind,
-        /// The space.
-        space: Space,
-        /// The generic address.
-        address: u64,
-        /// Bytes of the access.
-        bytes: u32,
-    },
+    ReadOnly { access: AccessKind, space: Space, address: u64, bytes: u32 },
+    /// A locking access through a generic address that is not in shared memory.
+    #[error(
+        "{} of {} memory at {address:#x}: only shared memory has lock bits", access.of(*bytes), space.name()
+    )]
+    NoLockBit { access: AccessKind, space: Space, address: u64, bytes: u32 },
     /// The call stack does not fit local memory.
     #[error(
-        "the call stack needs {needed} bytes of local memory, the chip has {limit} a thread (memory.local_bytes_per_thread)"
+        "the call stack needs {needed} bytes of local memory, the chip has {limit} a thread \
+         (memory.local_bytes_per_thread)"
     )]
-    StackOverflow {
-        /// Bytes needed.
-        needed: u64,
-        /// Bytes there are.
-        limit: u32,
-    },
-    /// An indirect call to something that is no function of this module.
+    StackOverflow { needed: u64, limit: u32 },
+    /// An indirect call to something that is not a function of this module.
     #[error("call through a pointer to {0:#x}, which is no function")]
     BadFunctionPointer(u64),
     /// `brx.idx` beyond its table.
     #[error("indexed branch to entry {index} of a table with {entries} entries")]
-    BadBranchIndex {
-        /// The index.
-        index: u32,
-        /// Entries of the table.
-        entries: usize,
-    },
-    /// A barrier used wrongly.
+    BadBranchIndex { index: u32, entries: usize },
     #[error(transparent)]
     Barrier(#[from] Misuse),
-    /// An mbarrier used wrongly.
     #[error("mbarrier at shared {address:#x}: {problem}")]
-    Mbarrier {
-        /// Its address.
-        address: u64,
-        /// What is wrong.
-        problem: &'static str,
-    },
-    /// `trap`.
+    Mbarrier { address: u64, problem: &'static str },
     #[error("the kernel executed `trap`")]
     Trap,
-    /// A failed assertion.
+    /// A failed `assert`; the place is that of its source.
     #[error("{file}:{line}: {function}: assertion `{message}` failed")]
-    Assert {
-        /// The assertion.
-        message: String,
-        /// Source file.
-        file: String,
-        /// Source line.
-        line: u32,
-        /// Function.
-        function: String,
-    },
+    Assert { message: String, file: String, line: u32, function: String },
     /// A `printf` whose format or arguments cannot be read.
     #[error("printf: {0}")]
     Printf(String),
 }
 
-/// How memory was touched.
+/// How memory was accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessKind {
     Load,
@@ -134,35 +83,31 @@ impl AccessKind {
 /// A fault and where it happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What.
     pub kind: FaultKind,
-    /// Which kernel.
     pub kernel: String,
-    /// Which CTA.
+    /// Its coordinates in the grid.
     pub cta: [u32; 3],
-    /// Which thread.
+    /// Its coordinates in the CTA.
     pub thread: [u32; 3],
-    /// Where in the program.
     pub place: Place,
 }
 
-/// A place in the program, in words a programmer knows.
+/// A place in the program, as a programmer would name it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The instruction's text.
     pub instruction: String,
-    /// The module's file.
+    /// The PTX file or listing.
     pub file: String,
-    /// Line in it.
+    /// The line in `file`.
     pub line: u32,
-    /// Line of the program it was compiled from: `vecadd.cu:7`.
+    /// The line of the source it was compiled from, if known: `vecadd.cu:7`.
     pub source_line: Option<String>,
-    /// The function, if it is not the kernel itself.
+    /// The function, unless it is the kernel itself.
     pub function: Option<String>,
 }
 
 impl Place {
-    /// The place of an instruction.
     pub fn of(kernel: &Kernel, pc: Pc) -> Place {
         let origin = kernel.origins.get(pc.index()).copied().unwrap_or_default();
         let (line, _) = kernel.source.line_col(origin.span.start);
@@ -179,10 +124,8 @@ impl Place {
             function: (function.start.0 != 0).then(|| function.name.clone()),
         }
     }
-}
 
-impl Place {
-    /// Only the line: of the program it was compiled from if that is known, else of the module.
+    /// Only the line: of the source it was compiled from if that is known, otherwise of `file`.
     pub fn short(&self) -> String {
         self.source_line.clone().unwrap_or_else(|| format!("{}:{}", self.file, self.line))
     }
@@ -191,7 +134,7 @@ impl Place {
 /// The span of an instruction together with its guard, which is written before it.
 fn with_guard(kernel: &Kernel, pc: Pc, span: Span) -> Span {
     let guarded = match kernel.atomic_at(pc) {
-        // The loop of a guarded atomic has a branch around it.
+        // A guarded atomic that became a loop has a branch around it.
         Some(atomic) => {
             let before = (atomic.load.index().checked_sub(1)).and_then(|at| kernel.origins.get(at));
             before.is_some_and(|origin| origin.span == span)
@@ -205,7 +148,7 @@ fn with_guard(kernel: &Kernel, pc: Pc, span: Span) -> Span {
     }
 }
 
-/// Puts the text of an instruction on one line.
+/// Puts an instruction's text on one line.
 fn squeeze(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -220,8 +163,8 @@ impl fmt::Display for Place {
     }
 }
 
-/// Coordinates as people write them.
-pub fn coordinates([x, y, z]: [u32; 3]) -> String {
+/// Coordinates as messages show them: `(1,0,0)`.
+pub(crate) fn coordinates([x, y, z]: [u32; 3]) -> String {
     format!("({x},{y},{z})")
 }
 

@@ -9,71 +9,64 @@ use warploom_isa::Kernel;
 use crate::chip::Chip;
 use crate::exec::occupancy::Occupancy;
 
-/// A launch: everything that does not change while it runs.
-pub struct Launch<'a> {
-    /// The chip.
-    pub chip: &'a Chip,
-    /// The kernel.
-    pub kernel: &'a Kernel,
-    /// The module's constants.
-    pub constants: &'a [u8],
-    /// The kernel's parameters.
-    pub params: &'a [u8],
-    /// Grid and block.
-    pub shape: Shape,
-    /// What fits on an SM.
-    pub occupancy: Occupancy,
-    /// What ends it from outside.
-    pub limits: &'a Limits,
+/// Everything about a launch that does not change while it runs.
+pub(crate) struct Launch<'a> {
+    pub(crate) chip: &'a Chip,
+    pub(crate) kernel: &'a Kernel,
+    /// The module's constant bank.
+    pub(crate) constants: &'a [u8],
+    /// The kernel's parameter buffer.
+    pub(crate) params: &'a [u8],
+    pub(crate) shape: Shape,
+    pub(crate) occupancy: Occupancy,
+    pub(crate) limits: &'a Limits,
     /// Whether reads of never-written memory are reported.
-    pub check_uninitialised: bool,
+    pub(crate) check_uninitialised: bool,
     /// `%gridid`.
-    pub grid_id: u64,
+    pub(crate) grid_id: u64,
 }
 
 impl Launch<'_> {
-    /// Lock bits of an SM, if the kernel uses any; otherwise 0.
-    pub fn lock_bits(&self) -> u32 {
+    /// Lock bits per SM if the kernel uses any; otherwise 0.
+    pub(crate) fn lock_bits(&self) -> u32 {
         if self.kernel.first_lock().is_some() { self.chip.lock.bits } else { 0 }
     }
 }
 
-/// The shape of a launch.
+/// Grid and block of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Shape {
-    /// CTAs.
+    /// CTAs in each dimension.
     pub grid: [u32; 3],
-    /// Threads of a CTA.
+    /// Threads of a CTA in each dimension.
     pub block: [u32; 3],
-    /// Bytes of shared memory besides what the kernel declares.
+    /// Shared memory per CTA in addition to what the kernel declares.
     pub dynamic_shared_bytes: u32,
 }
 
 impl Shape {
-    /// Where in the grid the CTA of a number is.
+    /// The coordinates of the CTA with this number; `x` varies fastest.
     pub fn cta(&self, number: u64) -> [u32; 3] {
         let [x, y, _] = self.grid.map(u64::from);
         [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
     }
 }
 
-/// What ends a launch from outside.
+/// What can end a launch from outside, and where its progress is reported.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
-    /// Cycles. (The functional model has one cycle a warp instruction.)
+    /// In the functional model a cycle is one warp instruction.
     pub max_cycles: Option<u64>,
-    /// Becomes true when the user wants to stop.
+    /// Set by the host to stop the launch.
     pub interrupt: Option<Arc<AtomicBool>>,
-    /// Is told how far the launch has come.
     pub progress: Option<Arc<Progress>>,
 }
 
-/// How far a launch has come, for whoever watches from another thread.
+/// How far a launch has come, for a progress display on another host thread.
 #[derive(Debug, Default)]
 pub struct Progress {
     /// Warp instructions executed.
     pub instructions: AtomicU64,
-    /// CTAs that have ended.
     pub ctas_done: AtomicU64,
     /// CTAs of the grid.
     pub ctas: AtomicU64,

@@ -1,17 +1,17 @@
-//! Values without a clock: what instructions do to warps, CTAs and memory. [`functional`] runs a grid this way; the timed
-//! machine executes the same instructions when its pipeline says so. Start reading at [`execute`].
+//! Values without a clock: what instructions do to warps, CTAs and memory. [`functional`] runs a whole grid this way;
+//! the timed machine executes the same instructions when its pipeline issues them. Start reading at [`execute`].
 
-pub mod execute;
-pub mod fault;
-pub mod functional;
+pub(crate) mod execute;
+pub(crate) mod fault;
+pub(crate) mod functional;
 pub mod lanes;
-pub mod launch;
-pub mod locks;
-pub mod memory;
-pub mod occupancy;
-pub mod output;
-pub mod printf;
-pub mod stop;
-pub mod sync;
-pub mod uninitialised;
-pub mod warp;
+pub(crate) mod launch;
+pub(crate) mod locks;
+pub(crate) mod memory;
+pub(crate) mod occupancy;
+pub(crate) mod output;
+pub(crate) mod printf;
+pub(crate) mod stop;
+pub(crate) mod sync;
+pub(crate) mod uninitialised;
+pub(crate) mod warp;

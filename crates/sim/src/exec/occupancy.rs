@@ -1,4 +1,4 @@
-//! How many CTAs of a kernel fit on an SM, and what keeps a launch from running at all.
+//! Occupancy: how many CTAs of a kernel fit on an SM, and why a launch cannot run at all.
 
 use serde::Serialize;
 use warploom_isa::Kernel;
@@ -6,20 +6,19 @@ use warploom_isa::Kernel;
 use crate::chip::Chip;
 use crate::exec::launch::Shape;
 
-/// What fits on an SM.
+/// The occupancy of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Occupancy {
-    /// CTAs resident on an SM.
+    /// Resident CTAs per SM.
     pub ctas_per_sm: u32,
-    /// Warps of one CTA.
     pub warps_per_cta: u32,
-    /// Warps an SM can hold.
+    /// The chip's limit.
     pub max_warps_per_sm: u32,
-    /// Shared memory of one CTA, static and dynamic.
+    /// Static and dynamic shared memory per CTA.
     pub shared_bytes: u32,
-    /// Registers of a thread.
+    /// Registers per thread.
     pub registers: u32,
-    /// What ends first.
+    /// The resource that runs out first.
     pub limited_by: Limiter,
 }
 
@@ -37,151 +36,57 @@ pub enum Limiter {
 /// Why a launch cannot run on this chip.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unlaunchable {
-    /// A zero dimension.
+    /// A zero dimension of the grid or the block (`what`).
     #[error("the {what} is {x}x{y}x{z}: every dimension must be at least 1")]
-    Empty {
-        /// Grid or block.
-        what: &'static str,
-        /// Its size.
-        x: u32,
-        /// Its size.
-        y: u32,
-        /// Its size.
-        z: u32,
-    },
-    /// A dimension beyond the chip's.
+    Empty { what: &'static str, x: u32, y: u32, z: u32 },
+    /// A dimension of the grid or the block (`what`) beyond the chip's limit.
     #[error("the {what}'s {axis} is {value}, the chip `{chip}` takes at most {limit}")]
-    Dimension {
-        /// Grid or block.
-        what: &'static str,
-        /// x, y or z.
-        axis: char,
-        /// Asked for.
-        value: u32,
-        /// The chip's.
-        limit: u32,
-        /// Which chip.
-        chip: String,
-    },
-    /// Too many threads.
+    Dimension { what: &'static str, axis: char, value: u32, limit: u32, chip: String },
+    /// More threads per CTA than the chip, an SM or the kernel (`whose`) allows.
     #[error("the block has {threads} threads, {whose} takes at most {limit}")]
-    Threads {
-        /// Asked for.
-        threads: u64,
-        /// Possible.
-        limit: u32,
-        /// The chip or the kernel.
-        whose: String,
-    },
-    /// The kernel wants another block.
+    Threads { threads: u64, limit: u32, whose: String },
     #[error("kernel `{kernel}` must be launched with a block of {x}x{y}x{z} (.reqntid)")]
-    RequiredBlock {
-        /// Which.
-        kernel: String,
-        /// Needed.
-        x: u32,
-        /// Needed.
-        y: u32,
-        /// Needed.
-        z: u32,
-    },
-    /// Too much shared memory.
+    RequiredBlock { kernel: String, x: u32, y: u32, z: u32 },
     #[error(
-        "kernel `{kernel}` needs {needed} bytes of shared memory a CTA ({fixed} declared + {dynamic} dynamic), the chip `{chip}` has {limit}"
+        "kernel `{kernel}` needs {needed} bytes of shared memory a CTA ({fixed} declared + {dynamic} dynamic), \
+         the chip `{chip}` has {limit}"
     )]
-    Shared {
-        /// Which.
-        kernel: String,
-        /// All of it.
-        needed: u64,
-        /// Declared.
-        fixed: u32,
-        /// Asked for by the launch.
-        dynamic: u32,
-        /// The chip's.
-        limit: u32,
-        /// Which chip.
-        chip: String,
-    },
-    /// One CTA does not fit.
+    Shared { kernel: String, needed: u64, fixed: u32, dynamic: u32, limit: u32, chip: String },
+    /// The register file is too small for one CTA.
     #[error(
-        "one CTA of kernel `{kernel}` needs {needed} registers ({warps} warps, {registers} registers a thread), an SM of `{chip}` has {limit}"
+        "one CTA of kernel `{kernel}` needs {needed} registers ({warps} warps, {registers} registers a thread), \
+         an SM of `{chip}` has {limit}"
     )]
-    Registers {
-        /// Which.
-        kernel: String,
-        /// All of them.
-        needed: u64,
-        /// Warps of a CTA.
-        warps: u32,
-        /// Registers of a thread.
-        registers: u32,
-        /// The chip's.
-        limit: u32,
-        /// Which chip.
-        chip: String,
-    },
-    /// Parameter bytes that do not fit the kernel's.
+    Registers { kernel: String, needed: u64, warps: u32, registers: u32, limit: u32, chip: String },
+    /// The launch gives more or fewer bytes of parameters than the kernel takes.
     #[error("the kernel takes {needed} bytes of parameters, {given} are given")]
-    Params {
-        /// Given.
-        given: usize,
-        /// Needed.
-        needed: u32,
-    },
-    /// More parameters than the chip takes.
+    Params { given: usize, needed: u32 },
+    /// The kernel has more parameters than the chip allows.
     #[error("kernel `{kernel}` has {bytes} bytes of parameters, the chip `{chip}` takes at most {limit}")]
-    TooManyParams {
-        /// Which.
-        kernel: String,
-        /// Bytes.
-        bytes: u32,
-        /// The chip's.
-        limit: u32,
-        /// Which chip.
-        chip: String,
-    },
+    TooManyParams { kernel: String, bytes: u32, limit: u32, chip: String },
     /// The kernel's own frame does not fit local memory.
     #[error(
-        "kernel `{kernel}` needs {needed} bytes of local memory a thread, the chip `{chip}` has {limit} (memory.local_bytes_per_thread)"
+        "kernel `{kernel}` needs {needed} bytes of local memory a thread, \
+         the chip `{chip}` has {limit} (memory.local_bytes_per_thread)"
     )]
-    Local {
-        /// Which.
-        kernel: String,
-        /// Bytes.
-        needed: u32,
-        /// The chip's.
-        limit: u32,
-        /// Which chip.
-        chip: String,
-    },
-    /// No such warp scheduler.
+    Local { kernel: String, needed: u32, limit: u32, chip: String },
+    /// No such warp scheduling policy.
     #[error("no warp scheduler `{name}`; there are {list}", list = known.join(", "))]
     Policy { name: String, known: Vec<String> },
-    /// An SM that is to be traced does not exist.
     #[error("SM {sm} cannot be traced: the chip has {count}, numbered from 0")]
-    TracedSm {
-        /// Asked for.
-        sm: u32,
-        /// The chip's.
-        count: u32,
-    },
-    /// The chip has no control processor.
+    TracedSm { sm: u32, count: u32 },
     #[error("the chip `{0}` has no control processor that could run firmware; the apu has")]
     NoAggregator(String),
-    /// Too few or too many kernels.
     #[error("firmware needs 1 to 65535 kernels to start, not {0}")]
     KernelCount(usize),
-    /// A timeline of a run of firmware.
     #[error("runs of firmware cannot be traced")]
     TracedFirmware,
-    /// Clusters.
     #[error("kernel `{0}` asks for a cluster launch; clusters are not modelled")]
     Cluster(String),
 }
 
-/// Checks a launch against the chip and the kernel's own bounds.
-pub fn check_launch(chip: &Chip, kernel: &Kernel, shape: Shape) -> Result<Occupancy, Unlaunchable> {
+/// The occupancy of a launch, checked against the chip's limits and the kernel's own.
+pub(crate) fn check_launch(chip: &Chip, kernel: &Kernel, shape: Shape) -> Result<Occupancy, Unlaunchable> {
     let name = || kernel.name.clone();
     if kernel.bounds.cluster {
         return Err(Unlaunchable::Cluster(name()));
@@ -244,7 +149,7 @@ pub fn check_launch(chip: &Chip, kernel: &Kernel, shape: Shape) -> Result<Occupa
     }
     let sm = &chip.sm;
     let warps = (threads as u32).div_ceil(sm.warp_lanes);
-    // A kernel with more registers than a thread can have would spill the rest.
+    // A compiler for this chip would spill the registers beyond the limit.
     let registers = kernel.registers.clamp(1, sm.max_registers_per_thread);
     let cta_registers = warps as u64 * (registers * sm.warp_lanes).next_multiple_of(sm.register_unit) as u64;
     let cta_shared = (shared as u32).next_multiple_of(sm.shared_unit_bytes);

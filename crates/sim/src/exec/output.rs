@@ -1,19 +1,20 @@
-//! What a kernel prints.
+//! What a kernel prints with `printf`.
 
-/// Bytes of kernel output that are kept.
+/// Limit on the output kept, in bytes.
 const MAX_OUTPUT: usize = 64 << 20;
 
-/// What the kernel prints, to be shown in the order of CTAs and threads.
+/// The output so far: sorted by CTA and thread in the end, so that it does not depend on timing.
 #[derive(Debug, Default)]
-pub struct Output {
+pub(crate) struct Output {
+    /// CTA, thread, text.
     lines: Vec<(u64, u32, String)>,
     bytes: usize,
+    /// Whether output was dropped because of the limit.
     cut: bool,
 }
 
 impl Output {
-    /// A thread prints.
-    pub fn print(&mut self, cta: u64, thread: u32, text: String) {
+    pub(crate) fn print(&mut self, cta: u64, thread: u32, text: String) {
         if self.bytes + text.len() > MAX_OUTPUT {
             self.cut = true;
             return;
@@ -22,16 +23,14 @@ impl Output {
         self.lines.push((cta, thread, text));
     }
 
-    /// Adds what another printed.
-    pub fn merge(&mut self, other: Output) {
+    pub(crate) fn merge(&mut self, other: Output) {
         self.cut |= other.cut;
         for (cta, thread, text) in other.lines {
             self.print(cta, thread, text);
         }
     }
 
-    /// All of it.
-    pub fn into_text(mut self) -> String {
+    pub(crate) fn into_text(mut self) -> String {
         self.lines.sort_by_key(|&(cta, thread, _)| (cta, thread));
         let mut text: String = self.lines.into_iter().map(|(_, _, text)| text).collect();
         if self.cut {

@@ -1,18 +1,18 @@
-//! The kernel's `printf`: formats C's conversions from an argument buffer in device memory.
+//! The kernel's `printf`: C's conversions, with the arguments in a buffer in device memory.
 
 use std::fmt::Write;
 
-/// Something wrong with a format.
-pub type Result<T> = std::result::Result<T, String>;
+/// The error says what is wrong with the format or its arguments.
+pub(crate) type Result<T> = std::result::Result<T, String>;
 
-/// Longest string that is followed through device memory.
-pub const MAX_STRING: usize = 1 << 16;
+/// Longest string read from device memory, in bytes.
+pub(crate) const MAX_STRING: usize = 1 << 16;
 
-/// The argument buffer as the format walks through it: each argument at a multiple of its size.
-pub trait Arguments {
-    /// `bytes` (4 or 8) at `offset` of the buffer.
+/// Access to the argument buffer and to strings.
+pub(crate) trait Arguments {
+    /// The argument of `bytes` bytes (4 or 8) at `offset` of the buffer, which is a multiple of `bytes`.
     fn value(&mut self, offset: u64, bytes: u32) -> Result<u64>;
-    /// The string at an address.
+    /// The NUL-terminated string at an address.
     fn string(&mut self, address: u64) -> Result<String>;
 }
 
@@ -25,12 +25,12 @@ struct Conversion {
     width: usize,
     precision: Option<usize>,
     wide: bool,
-    /// Bytes kept of an integer: `hh` 1, `h` 2.
+    /// Bytes of an integer that are printed: `hh` 1, `h` 2.
     narrow: Option<u32>,
 }
 
-/// Formats like C's printf, with the conversions CUDA has. Returns the text and the number of arguments used.
-pub fn format(format: &str, arguments: &mut impl Arguments) -> Result<(String, u32)> {
+/// Formats as C's `printf` does, with CUDA's conversions. Returns the text and the number of conversions done.
+pub(crate) fn format(format: &str, arguments: &mut impl Arguments) -> Result<(String, u32)> {
     let mut out = String::new();
     let mut used = 0;
     let mut chars = format.chars().peekable();

@@ -1,28 +1,26 @@
-//! Why a run stops before its kernel has ended.
+//! Why a launch is stopped before its kernel has ended.
 
 use crate::exec::fault::Fault;
 
 /// Why a machine stopped early.
 #[derive(Debug)]
-pub enum Stop {
+pub(crate) enum Stop {
     Fault(Box<Fault>),
     Hang(HangReason),
-    /// Firmware did something wrong, or gave up; in its own words.
+    /// Firmware failed or gave up; the text is its own message.
     Firmware(String),
-    /// The user asked for it.
     Interrupted,
 }
 
-/// Why a launch is considered hanging.
+/// Why a launch counts as hanging.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HangReason {
-    /// Every warp waits; none can ever go on.
+    /// Every warp waits, and none can ever continue.
     Blocked,
-    /// Every warp that runs repeats itself, and nothing it reads can change.
+    /// Every running warp came back to an earlier state, and nothing that it reads can change.
     Repeats,
-    /// No value has changed for so many cycles: a suspicion.
+    /// No value has changed for this many cycles: a suspicion.
     Quiet(u64),
-    /// The limit on cycles was reached.
     CycleLimit(u64),
 }
 

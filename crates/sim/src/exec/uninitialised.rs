@@ -1,4 +1,4 @@
-//! Reads of memory that was never written.
+//! Warnings about reads of memory that was never written, one per instruction.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -9,22 +9,22 @@ use crate::exec::execute::Cta;
 use crate::exec::fault::{Place, coordinates};
 use crate::exec::warp::Warp;
 
-/// A read of memory that was never written.
+/// An instruction that read memory that was never written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UninitialisedRead {
     /// The first occurrence, in words.
     pub message: String,
-    /// How often a warp did it with that instruction.
+    /// How many times a warp executed the instruction with such a read.
     pub count: u64,
 }
 
-/// Reads of memory that nobody wrote, by instruction.
+/// The reads found so far, by instruction.
 #[derive(Clone, Debug, Default)]
-pub struct UninitialisedReads(BTreeMap<Pc, UninitialisedRead>);
+pub(crate) struct UninitialisedReads(BTreeMap<Pc, UninitialisedRead>);
 
 impl UninitialisedReads {
-    /// A warp reads so, with a lane: (lane, space, address, bytes).
-    pub fn note<const N: usize>(
+    /// Records a read by the instruction at `pc`, with one of its lanes: (lane, space, address, bytes).
+    pub(crate) fn note<const N: usize>(
         &mut self,
         kernel: &Kernel,
         cta: &Cta,
@@ -34,7 +34,8 @@ impl UninitialisedReads {
     ) {
         let note = self.0.entry(pc).or_insert_with(|| UninitialisedRead {
             message: format!(
-                "{} {bytes} {} of {space} memory at {address:#x}, which nobody wrote, by thread {} of CTA {}\n      at {}",
+                "{} {bytes} {} of {space} memory at {address:#x}, which nobody wrote, by thread {} of CTA {}\n      \
+                 at {}",
                 if matches!(kernel.code[pc.index()].op, Op::Atom(..)) || kernel.atomic_at(pc).is_some() {
                     "atomic on"
                 } else {
@@ -50,8 +51,8 @@ impl UninitialisedReads {
         note.count += 1;
     }
 
-    /// Adds those of another; of the same instruction, the first message stays.
-    pub fn merge(&mut self, other: UninitialisedReads) {
+    /// Adds the reads of another SM or window; for the same instruction, the message already here stays.
+    pub(crate) fn merge(&mut self, other: UninitialisedReads) {
         for (pc, read) in other.0 {
             match self.0.entry(pc) {
                 Entry::Occupied(mut known) => known.get_mut().count += read.count,
@@ -60,8 +61,8 @@ impl UninitialisedReads {
         }
     }
 
-    /// In the order of the program.
-    pub fn into_vec(self) -> Vec<UninitialisedRead> {
+    /// In program order.
+    pub(crate) fn into_vec(self) -> Vec<UninitialisedRead> {
         self.0.into_values().collect()
     }
 }

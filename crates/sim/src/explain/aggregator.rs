@@ -1,14 +1,14 @@
-//! What the aggregator does, for the report of a hang.
+//! What the aggregator is doing, for the message of a hang.
 
 use crate::exec::memory::store::Memory;
-use crate::explain::hang::grouped;
+use crate::explain::hang::counted;
 use crate::time::aggregator::unit::Unit;
 
-/// Resources that a message names.
+/// Most resources that a message lists.
 const SHOWN: usize = 3;
 
-/// What the aggregator does, in words.
-pub fn tell(unit: &Unit<'_>, memory: &Memory) -> String {
+/// What the aggregator is doing, in words.
+pub(super) fn describe(unit: &Unit<'_>, memory: &Memory) -> String {
     let dispatcher = &unit.dispatcher;
     let mut parts = Vec::new();
     let mut loads: Vec<u64> = unit.last_loads.iter().flatten().copied().collect();
@@ -46,8 +46,4 @@ pub fn tell(unit: &Unit<'_>, memory: &Memory) -> String {
         parts.push(format!("{count} yielded and not restarted ({}{more})", list.join(", ")));
     }
     parts.join("; ")
-}
-
-fn counted(count: u64, what: &str) -> String {
-    format!("{} {what}{}", grouped(count), if count == 1 { "" } else { "s" })
 }

@@ -1,7 +1,7 @@
-//! Energy of a launch: its events, each times what the chip file says it costs (`energy`), and its time.
+//! Energy of a launch: the count of each event times its energy in the chip file, and its duration times idle power.
 //!
-//! An observer without a hook of its own: every event is counted anyway, so it reads the counters when the launch is over.
-//! Meant to compare launches on one chip, as GPUWattch is; `docs/energy.md` says where the figures come from.
+//! Every event is counted anyway, so this only reads the counters after the launch. Meant to compare launches on one
+//! chip, as GPUWattch is; `docs/energy.md` says where the numbers come from.
 
 use crate::chip::Chip;
 use crate::chip::energy::EnergySpec;
@@ -13,53 +13,45 @@ use crate::time::sm::front_end::operation::Operation;
 use crate::time::sm::load_store::stats::L1Stats;
 use crate::time::sm::stats::SmStats;
 
-/// A part of the chip that takes energy.
+/// A part of the chip that uses energy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Component {
+pub(crate) enum Component {
     /// Instruction caches, decoders and buffers.
     FetchDecode,
     /// Warp schedulers, scoreboards, reconvergence.
     Scheduler,
-    /// Registers and their wires.
     RegisterFile,
-    /// Operand collectors, latches and buses, a lane's share.
+    /// Operand collectors, latches and buses.
     Pipeline,
-    /// Integer units.
     Integer,
     /// Single precision.
     Float,
     /// Double precision.
     Double,
-    /// Special functions and divisions in single precision.
+    /// Special functions, and single-precision divisions.
     Special,
     /// Votes and shuffles.
     Exchange,
     /// Addresses and coalescing.
     MemoryUnit,
-    /// Shared memory.
     Shared,
     /// L1 data caches.
     L1,
-    /// Constant caches.
     Constant,
-    /// The network.
     Interconnect,
     /// The L2 and its atomic units.
     L2,
-    /// Device memory.
     Dram,
-    /// Clocks and whatever else runs with nothing to do.
+    /// Clocks and other logic that runs even when idle.
     Idle,
-    /// Leakage.
     Leakage,
 }
 
 impl Component {
-    /// How many there are.
-    pub const COUNT: usize = 18;
+    const COUNT: usize = 18;
 
-    /// All, in the order in which energies are kept.
-    pub const ALL: [Component; Component::COUNT] = [
+    /// In the order of [`Energy::parts`].
+    const ALL: [Component; Component::COUNT] = [
         Component::FetchDecode,
         Component::Scheduler,
         Component::RegisterFile,
@@ -80,8 +72,8 @@ impl Component {
         Component::Leakage,
     ];
 
-    /// Its name in reports.
-    pub const fn name(self) -> &'static str {
+    /// The key in reports.
+    const fn name(self) -> &'static str {
         match self {
             Component::FetchDecode => "fetch_decode",
             Component::Scheduler => "scheduler",
@@ -104,27 +96,27 @@ impl Component {
         }
     }
 
-    /// Whether it takes energy as time passes, not as things happen.
-    pub const fn is_static(self) -> bool {
+    /// Whether it uses energy per unit of time, not per event.
+    const fn is_static(self) -> bool {
         matches!(self, Component::Idle | Component::Leakage)
     }
 }
 
-/// What each component took, in nanojoules.
+/// The energy of a launch by component, in nanojoules.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Energy {
     parts: [f64; Component::COUNT],
 }
 
 impl Energy {
-    /// The energy of a launch that did `stats` on `chip`.
+    /// The energy of a launch on `chip` with the counters `stats`.
     pub fn of(chip: &Chip, stats: &TimedStats) -> Energy {
         let each = &chip.energy;
         let mut energy = Energy::default();
         energy.add_supply(each, &stats.total, &stats.l1);
         energy.add_units(each, &stats.total);
         energy.add_near_memory(chip, &stats.l1);
-        energy.take(Component::Interconnect, stats.requests.flits + stats.replies.flits, each.flit_pj);
+        energy.add(Component::Interconnect, stats.requests.flits + stats.replies.flits, each.flit_pj);
         energy.add_l2(each, &stats.l2);
         energy.add_dram(each, &stats.dram);
         // Watts times nanoseconds are nanojoules.
@@ -135,29 +127,25 @@ impl Energy {
         energy
     }
 
-    /// What one component took.
-    pub fn part(&self, component: Component) -> f64 {
+    fn part(&self, component: Component) -> f64 {
         self.parts[component as usize]
     }
 
-    /// What events took.
-    pub fn dynamic(&self) -> f64 {
+    fn dynamic(&self) -> f64 {
         self.sum(|component| !component.is_static())
     }
 
-    /// What time took.
-    pub fn at_rest(&self) -> f64 {
+    fn static_part(&self) -> f64 {
         self.sum(Component::is_static)
     }
 
-    /// All of it.
-    pub fn total(&self) -> f64 {
-        self.dynamic() + self.at_rest()
+    fn total(&self) -> f64 {
+        self.dynamic() + self.static_part()
     }
 
-    /// Name and value of each component and of the sums.
+    /// Name and value, in nanojoules, of each component and of the sums `dynamic`, `static` and `total`.
     pub fn named(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        let sums = [("dynamic", self.dynamic()), ("static", self.at_rest()), ("total", self.total())];
+        let sums = [("dynamic", self.dynamic()), ("static", self.static_part()), ("total", self.total())];
         Component::ALL.iter().map(|&component| (component.name(), self.part(component))).chain(sums)
     }
 
@@ -165,24 +153,24 @@ impl Energy {
         Component::ALL.into_iter().filter(|&component| which(component)).map(|c| self.part(c)).sum()
     }
 
-    fn take(&mut self, component: Component, events: u64, pj: f64) {
+    fn add(&mut self, component: Component, events: u64, pj: f64) {
         self.parts[component as usize] += events as f64 * pj / 1e3;
     }
 
-    /// What every instruction costs a warp, however few its lanes.
+    /// What every warp instruction costs, however few lanes are active.
     fn add_supply(&mut self, each: &EnergySpec, warps: &SmStats, beside: &L1Stats) {
-        self.take(Component::FetchDecode, beside.fetch_hits + beside.fetch_misses, each.fetch_pj);
-        self.take(Component::FetchDecode, warps.warp_instructions(), each.decode_pj);
-        self.take(Component::Scheduler, warps.warp_instructions(), each.schedule_pj);
+        self.add(Component::FetchDecode, beside.fetch_hits + beside.fetch_misses, each.fetch_pj);
+        self.add(Component::FetchDecode, warps.warp_instructions(), each.decode_pj);
+        self.add(Component::Scheduler, warps.warp_instructions(), each.schedule_pj);
     }
 
-    /// What active lanes cost.
+    /// What each active lane of an instruction costs.
     fn add_units(&mut self, each: &EnergySpec, warps: &SmStats) {
         let lanes = |operation: Operation| warps.lanes[operation as usize];
-        self.take(Component::RegisterFile, warps.register_reads, each.register_read_pj);
-        self.take(Component::RegisterFile, warps.register_writes, each.register_write_pj);
+        self.add(Component::RegisterFile, warps.register_reads, each.register_read_pj);
+        self.add(Component::RegisterFile, warps.register_writes, each.register_write_pj);
         let all: u64 = warps.lanes.iter().sum();
-        self.take(Component::Pipeline, all - lanes(Operation::Nothing), each.pipeline_pj);
+        self.add(Component::Pipeline, all - lanes(Operation::Nothing), each.pipeline_pj);
         for (component, operation, pj) in [
             (Component::Integer, Operation::IntAdd, each.int_add_pj),
             (Component::Integer, Operation::IntMul, each.int_mul_pj),
@@ -199,45 +187,45 @@ impl Energy {
             (Component::Exchange, Operation::Exchange, each.exchange_pj),
             (Component::MemoryUnit, Operation::Address, each.address_pj),
         ] {
-            self.take(component, lanes(operation), pj);
+            self.add(component, lanes(operation), pj);
         }
     }
 
-    /// Shared memory, L1 and constants.
+    /// Shared memory, L1 and constant cache.
     fn add_near_memory(&mut self, chip: &Chip, l1: &L1Stats) {
         let each = &chip.energy;
-        self.take(Component::Shared, l1.shared_accesses + l1.bank_conflicts, each.shared_turn_pj);
+        self.add(Component::Shared, l1.shared_accesses + l1.bank_conflicts, each.shared_turn_pj);
         // An atomic reads its word and writes it.
-        self.take(Component::Shared, l1.shared_words + l1.shared_atomics, each.shared_word_pj);
-        self.take(Component::Constant, l1.constant_hits + l1.constant_misses, each.constant_pj);
+        self.add(Component::Shared, l1.shared_words + l1.shared_atomics, each.shared_word_pj);
+        self.add(Component::Constant, l1.constant_hits + l1.constant_misses, each.constant_pj);
         let local = l1.local_hits + l1.local_misses;
         let loads = l1.hits + l1.misses + l1.merges;
-        // What goes past the L1 still looks whether it holds the line, if it can. Nothing goes past one that is coherent:
-        // atomics happen there.
+        // Accesses that bypass an L1 that caches global memory still look up its tags. Nothing bypasses a coherent
+        // L1: atomics are done in it.
         let past = match (chip.l1.coherence, chip.l1.global) {
             (Coherence::Moesi, _) => {
-                self.take(Component::L1, l1.atomic_lanes, each.l2_atomic_pj);
+                self.add(Component::L1, l1.atomic_lanes, each.l2_atomic_pj);
                 0
             }
             (Coherence::None, L1Policy::WriteEvict) => l1.stores + l1.bypasses + l1.atomics,
             (Coherence::None, L1Policy::Bypass) => 0,
         };
-        self.take(Component::L1, local + loads + past, each.l1_tag_pj);
-        // Each access reads or writes its line; a line that comes or goes is written or read once more.
+        self.add(Component::L1, local + loads + past, each.l1_tag_pj);
+        // Each access reads or writes its line; a line that is filled or written back is accessed once more.
         let moved = l1.misses + l1.local_misses + l1.write_backs;
-        self.take(Component::L1, local + loads + moved, each.l1_line_pj);
+        self.add(Component::L1, local + loads + moved, each.l1_line_pj);
     }
 
     fn add_l2(&mut self, each: &EnergySpec, l2: &PartitionStats) {
-        self.take(Component::L2, l2.reads + l2.writes + l2.atomics, each.l2_tag_pj);
-        self.take(Component::L2, l2.port_busy_cycles, each.l2_port_pj);
-        self.take(Component::L2, l2.atomic_lanes, each.l2_atomic_pj);
+        self.add(Component::L2, l2.reads + l2.writes + l2.atomics, each.l2_tag_pj);
+        self.add(Component::L2, l2.port_busy_cycles, each.l2_port_pj);
+        self.add(Component::L2, l2.atomic_lanes, each.l2_atomic_pj);
     }
 
     fn add_dram(&mut self, each: &EnergySpec, dram: &DramStats) {
-        self.take(Component::Dram, dram.row_misses, each.dram_activate_pj);
-        self.take(Component::Dram, dram.reads, each.dram_read_pj);
-        self.take(Component::Dram, dram.writes, each.dram_write_pj);
+        self.add(Component::Dram, dram.row_misses, each.dram_activate_pj);
+        self.add(Component::Dram, dram.reads, each.dram_read_pj);
+        self.add(Component::Dram, dram.writes, each.dram_write_pj);
     }
 }
 
@@ -249,7 +237,7 @@ mod tests {
         Chip::load("gtx480", &overrides.iter().map(|s| s.to_string()).collect::<Vec<_>>()).unwrap()
     }
 
-    /// A launch in which everything happened, each a different number of times.
+    /// A launch in which every event happened, each a different number of times.
     fn everything() -> TimedStats {
         let mut stats = TimedStats::default();
         stats.cycles = 7_000;

@@ -1,4 +1,4 @@
-//! What looks wrong with the use of lock bits in a launch that ends, in words: bits taken too late, and bits never freed.
+//! Warnings about lock bits in a launch that ended: bits taken too late, and bits never freed.
 
 use warploom_isa::Kernel;
 
@@ -9,17 +9,16 @@ use crate::exec::locks::notes::{Late, LockNotes};
 use crate::exec::locks::unit::BitHolder;
 use crate::explain::hang::{grouped, shared_word};
 
-/// A warning about a launch.
+/// A warning about the use of lock bits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockWarning {
-    /// In words.
     pub message: String,
-    /// How often: in lanes for loads that came too late, in bits for those left taken.
+    /// Lanes whose load came too late, or bits that were never freed.
     pub count: u64,
 }
 
-/// What an SM noticed, in words, in the order of the program.
-pub fn lock_warnings(notes: &LockNotes, kernel: &Kernel, shape: &Shape) -> Vec<LockWarning> {
+/// The warnings for `notes`, in program order.
+pub(crate) fn lock_warnings(notes: &LockNotes, kernel: &Kernel, shape: &Shape) -> Vec<LockWarning> {
     let thread = |warp: WarpName, lane: u32| {
         format!("lane {lane} of warp {} of CTA {}", warp.warp, coordinates(shape.cta(warp.cta)))
     };
@@ -44,7 +43,7 @@ pub fn lock_warnings(notes: &LockNotes, kernel: &Kernel, shape: &Shape) -> Vec<L
         );
         LockWarning { message, count: *count }
     });
-    let mut told: Vec<LockWarning> = late.collect();
+    let mut warnings: Vec<LockWarning> = late.collect();
     if notes.left_count > 0 {
         let bits = if notes.left_count == 1 { "lock bit was" } else { "lock bits were" };
         let mut message =
@@ -57,7 +56,7 @@ pub fn lock_warnings(notes: &LockNotes, kernel: &Kernel, shape: &Shape) -> Vec<L
             message += &format!("\n      and {} more", grouped(more));
         }
         message += "\n      help: free every bit with a store that unlocks (wl.stsul) on every way out";
-        told.push(LockWarning { message, count: notes.left_count });
+        warnings.push(LockWarning { message, count: notes.left_count });
     }
-    told
+    warnings
 }

@@ -1,8 +1,9 @@
-//! Words for what the machine did: why a launch does not end, timelines, energy, samples. Reads the machine, never changes it.
+//! What a launch did, in words and files: why it hangs, timelines, energy, samples, warnings. Reads the machine, never
+//! changes it.
 
-pub mod aggregator;
-pub mod energy;
-pub mod hang;
-pub mod lock_warnings;
-pub mod samples;
-pub mod trace;
+pub(crate) mod aggregator;
+pub(crate) mod energy;
+pub(crate) mod hang;
+pub(crate) mod lock_warnings;
+pub(crate) mod samples;
+pub(crate) mod trace;

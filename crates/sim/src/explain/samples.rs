@@ -1,9 +1,9 @@
-//! Samples of the counters over time, for a spreadsheet.
+//! Samples of the counters over time, as CSV.
 
 use crate::time::machine::totals::Sample;
 
-/// Samples as comma-separated values, with a line of names: what happened since the sample before, and how things
-/// stood at its `cycle`.
+/// Samples as CSV with a header line. Counts are since the previous sample; `resident_warps`, `spinning_warps` and
+/// `outstanding_misses` are the values at `cycle`.
 pub fn samples_csv(samples: &[Sample]) -> String {
     let mut csv = "cycle,cycles,warp_instructions,ipc,resident_warps,spinning_warps,outstanding_misses,\
                    l1_hits,l1_misses,l2_hits,l2_misses,dram_bytes,locks_acquired,locks_failed\n"

@@ -1,4 +1,4 @@
-//! Runs of firmware: kernels that the chip's control processor starts.
+//! Firmware runs: the chip's control processor starts the kernels.
 
 use super::*;
 use crate::time::aggregator::{Aggregator, MakeFirmware, Unit};
@@ -6,8 +6,9 @@ use crate::time::machine::firmware::contexts;
 use crate::time::sm::front_end::decode::Decoded;
 
 impl Gpu {
-    /// Runs firmware on the chip's control processor to its end, and every CTA that it starts. `kernels` are what it can
-    /// start, by number, each with CTAs of one shape; their grids do not matter. Only the timed model has such a processor.
+    /// Runs firmware on the chip's control processor until it and every CTA that it starts have ended. Firmware
+    /// refers to `kernels` by their index; each has CTAs of one shape, and its grid is ignored. Only the timed model
+    /// has a control processor.
     pub fn run_firmware<'f>(
         &mut self,
         timing: &Timing,

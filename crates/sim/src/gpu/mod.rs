@@ -1,9 +1,9 @@
-//! The chip as a host sees it: memory, loaded modules, launches.
+//! The chip as a host sees it: memory, loaded modules, launches. Start at [`Gpu`].
 
 mod firmware;
 mod module;
 mod observers;
-pub mod outcome;
+pub(crate) mod outcome;
 mod run;
 mod timing;
 
@@ -26,12 +26,13 @@ use crate::time::sched::{NamedPolicy, Policies};
 use crate::time::sm::core::Context;
 use crate::time::sm::front_end::decode::decode;
 
-/// A simulated GPU.
+/// A simulated GPU. Memory and the L2 keep their contents from one launch to the next.
 pub struct Gpu {
     chip: Chip,
     memory: Memory,
     check_uninitialised: bool,
     launches: u64,
+    /// L2 and DRAM of the timed model, which keep their state between launches.
     side: MemorySide,
     policies: Policies,
     observers: Vec<MakeObserver>,
@@ -49,14 +50,15 @@ impl fmt::Debug for Gpu {
 /// How a launch is executed.
 #[derive(Clone, Debug)]
 pub enum Model {
-    /// Values only.
+    /// Values only, without timing.
     Functional,
     /// Cycle by cycle.
     Timed(Timing),
 }
 
 impl Gpu {
-    /// A chip with empty memory. With `check_uninitialised`, reads of never-written memory are reported.
+    /// A chip with empty memory. With `check_uninitialised`, reads of memory that was never written are reported
+    /// ([`Stats::uninitialised`]).
     pub fn new(chip: Chip, check_uninitialised: bool) -> Gpu {
         let memory = Memory::new(chip.memory.global_bytes, check_uninitialised);
         let side = MemorySide::new(&chip);
@@ -71,7 +73,6 @@ impl Gpu {
         }
     }
 
-    /// The chip.
     pub fn chip(&self) -> &Chip {
         &self.chip
     }
@@ -81,7 +82,7 @@ impl Gpu {
         self.policies.add(policy);
     }
 
-    /// From now on every SM of a timed launch has an observer that `make` makes for it.
+    /// From now on `make` creates an observer for every SM of every timed launch.
     pub fn add_observer(&mut self, make: MakeObserver) {
         self.observers.push(make);
     }
@@ -91,12 +92,12 @@ impl Gpu {
         &mut self.memory
     }
 
-    /// Device memory, to look at.
+    /// Device memory, read-only.
     pub fn memory_ref(&self) -> &Memory {
         &self.memory
     }
 
-    /// Gives the module's variables their place and initial values.
+    /// Allocates the module's variables and writes their initial values.
     pub fn load(&mut self, module: Module) -> Result<LoadedModule, ModuleError> {
         let mut addresses =
             AddressMap { variables: vec![0; module.variables.len()], ..AddressMap::default() };
@@ -123,7 +124,7 @@ impl Gpu {
         for (at, variable) in module.variables.iter().enumerate() {
             let address = addresses.variables[at];
             match variable.space {
-                // What has no initial value is zero, as memory is; an image of it would only cost memory.
+                // A variable without initial value is zero, as fresh memory is; an image would only cost host memory.
                 Space::Global if variable.init.is_empty() && variable.relocations.is_empty() => {
                     self.memory.mark_written(address);
                 }
@@ -142,7 +143,7 @@ impl Gpu {
         Ok(LoadedModule { module: Arc::new(module), addresses, constants: Arc::new(constants), chip })
     }
 
-    /// What of the kernel fits on an SM, or why it cannot run.
+    /// How many CTAs of the kernel fit on an SM, or why it cannot run.
     pub fn occupancy(&self, kernel: &LoadedKernel, shape: Shape) -> Result<Occupancy, Unlaunchable> {
         check_launch(&self.chip, &kernel.kernel, shape)
     }

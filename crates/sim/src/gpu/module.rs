@@ -1,4 +1,4 @@
-//! Modules and kernels as loaded on a chip.
+//! Modules and kernels loaded on a chip.
 
 use std::sync::Arc;
 
@@ -7,30 +7,30 @@ use warploom_isa::{AddressMap, Kernel, LinkError, Module, Space, link};
 use crate::exec::fault::Place;
 use crate::exec::memory::store::OutOfMemory;
 
-/// A module whose variables have their place in memory.
+/// A module whose variables have addresses. Its kernels are linked on demand ([`LoadedModule::kernel`]).
 #[derive(Debug)]
 pub struct LoadedModule {
     pub(super) module: Arc<Module>,
     pub(super) addresses: AddressMap,
     /// The constant bank.
     pub(super) constants: Arc<Vec<u8>>,
-    /// The chip it is loaded for.
+    /// The chip's name, for messages.
     pub(super) chip: String,
 }
 
 impl LoadedModule {
-    /// The module as the front end made it.
+    /// The module as the front end produced it.
     pub fn module(&self) -> &Module {
         &self.module
     }
 
-    /// Address and size of a global variable, for the host.
+    /// Address and size in bytes of a global variable.
     pub fn global(&self, name: &str) -> Option<(u64, u64)> {
         let at = self.module.variables.iter().position(|v| v.space == Space::Global && v.name == name)?;
         Some((self.addresses.variables[at], self.module.variables[at].bytes))
     }
 
-    /// Links a kernel.
+    /// Links the kernel of that name.
     pub fn kernel(&self, name: &str) -> Result<LoadedKernel, ModuleError> {
         let at = self.module.functions.iter().position(|f| f.is_kernel && f.body.is_some() && f.name == name);
         let Some(at) = at else {
@@ -44,7 +44,6 @@ impl LoadedModule {
         Ok(LoadedKernel { kernel: Arc::new(kernel), constants: self.constants.clone() })
     }
 
-    /// Names of the kernels in the module.
     pub fn kernel_names(&self) -> Vec<String> {
         let kernels = self.module.functions.iter().filter(|f| f.is_kernel && f.body.is_some());
         kernels.map(|f| f.name.clone()).collect()
@@ -54,50 +53,29 @@ impl LoadedModule {
 /// A kernel ready to launch.
 #[derive(Clone, Debug)]
 pub struct LoadedKernel {
-    /// Its code and needs.
     pub kernel: Arc<Kernel>,
     pub(super) constants: Arc<Vec<u8>>,
 }
 
-/// Why a module or a kernel of it cannot be had.
+/// Why a module cannot be loaded, or one of its kernels cannot be linked.
 #[derive(Debug, thiserror::Error)]
 pub enum ModuleError {
-    /// No kernel of that name.
     #[error("no kernel `{name}`; the module has {list}", list = list(known))]
-    NoKernel {
-        /// What was asked for.
-        name: String,
-        /// What there is.
-        known: Vec<String>,
-    },
-    /// Linking failed.
+    NoKernel { name: String, known: Vec<String> },
     #[error(transparent)]
     Link(#[from] LinkError),
-    /// It uses lock bits, and the chip has none.
+    /// The kernel uses lock bits, and the chip has none. `instruction` is the first that needs them.
     #[error(
-        "{file}:{line}: `{instruction}`: {chip} has no lock bits; run it on one that has (--chip gtx570), or give it some (--set lock.bits=1024)"
+        "{file}:{line}: `{instruction}`: {chip} has no lock bits; run it on one that has (--chip gtx570), \
+         or give it some (--set lock.bits=1024)"
     )]
-    NoLockBits {
-        /// The chip.
-        chip: String,
-        /// The text.
-        file: String,
-        /// The line of the first instruction that needs them.
-        line: u32,
-        /// That instruction.
-        instruction: String,
-    },
-    /// Its variables do not fit.
+    NoLockBits { chip: String, file: String, line: u32, instruction: String },
+    /// The module's variables do not fit device memory.
     #[error(transparent)]
     Memory(#[from] OutOfMemory),
-    /// Its constants do not fit.
+    /// The module's constants do not fit the chip's constant memory.
     #[error("the module has {needed} bytes of constants, the chip takes {limit} (memory.constant_bytes)")]
-    Constants {
-        /// Bytes needed.
-        needed: u64,
-        /// Bytes there are.
-        limit: u32,
-    },
+    Constants { needed: u64, limit: u32 },
 }
 
 fn list(names: &[String]) -> String {

@@ -1,4 +1,4 @@
-//! Those who observe the SMs of a launch: the timeline, and observers of the user's own.
+//! The observers of an SM: the timeline, if the launch is traced, and the user's.
 
 use std::sync::Arc;
 
@@ -8,13 +8,13 @@ use crate::time::probe::{CtaEvent, Observer, Probe, State, Word};
 use crate::time::sched::Issue;
 use crate::time::sm::front_end::decode::Decoded;
 
-/// Makes the observer of the SM with a number.
+/// Creates the observer of one SM, given the SM's number.
 pub type MakeObserver = Arc<dyn Fn(u32) -> Box<dyn Observer> + Send + Sync>;
 
 /// The observers of one SM.
 pub(super) struct Observers {
-    pub timeline: Option<Timeline>,
-    pub others: Vec<Box<dyn Observer>>,
+    pub(super) timeline: Option<Timeline>,
+    pub(super) others: Vec<Box<dyn Observer>>,
 }
 
 impl Observers {

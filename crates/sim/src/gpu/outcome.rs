@@ -1,4 +1,4 @@
-//! How a launch ended and what it did.
+//! What a launch did ([`Stats`]) and why it failed ([`LaunchError`]).
 
 use crate::exec::fault::Fault;
 use crate::exec::occupancy::Unlaunchable;
@@ -11,60 +11,40 @@ use crate::time::machine::totals::TimedStats;
 /// What a launch did.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stats {
-    /// Instructions executed by warps.
+    /// Instructions executed, counted once per warp.
     pub warp_instructions: u64,
-    /// The same, each counted once for every active lane, guarded off or not.
+    /// Instructions executed, counted once per active lane, whether its guard holds or not.
     pub thread_instructions: u64,
-    /// CTAs run.
     pub ctas: u64,
-    /// Warps run.
     pub warps: u64,
-    /// What the kernel printed, by CTA and thread.
+    /// What the kernel printed, in the order of CTAs and threads.
     pub output: String,
-    /// Reads of memory that nobody wrote, one for each instruction, if they were asked for.
+    /// Reads of memory that was never written, one entry per instruction; empty unless the [`Gpu`](crate::Gpu) checks.
     pub uninitialised: Vec<UninitialisedRead>,
-    /// What looks wrong with the use of lock bits.
+    /// Suspicious uses of lock bits.
     pub lock_warnings: Vec<LockWarning>,
-    /// What the timed model adds.
+    /// The timed model's counters; `None` in the functional model.
     pub timed: Option<Box<TimedStats>>,
-    /// What the warps did over time, if it was asked for ([`Timing::trace`](crate::Timing::trace)).
+    /// The timeline, if it was asked for ([`Timing::trace`](crate::Timing::trace)).
     pub trace: Option<Trace>,
 }
 
-/// Why a launch failed.
+/// Why a launch failed. `stats` has what it did until then.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     /// It cannot run on this chip.
     #[error(transparent)]
     Unlaunchable(#[from] Unlaunchable),
-    /// A thread did something wrong.
+    /// A thread did something undefined.
     #[error("{fault}")]
-    Fault {
-        /// What and where.
-        fault: Box<Fault>,
-        /// What happened until then.
-        stats: Box<Stats>,
-    },
-    /// Nothing moves any more, or a limit was reached.
+    Fault { fault: Box<Fault>, stats: Box<Stats> },
+    /// It makes no progress, or it reached its limit of cycles.
     #[error("{hang}")]
-    Hang {
-        /// Who waits for what.
-        hang: Box<Hang>,
-        /// What happened until then.
-        stats: Box<Stats>,
-    },
-    /// Firmware did something wrong, or gave up.
+    Hang { hang: Box<Hang>, stats: Box<Stats> },
+    /// Firmware failed or gave up.
     #[error("{message}")]
-    Firmware {
-        /// What.
-        message: String,
-        /// What happened until then.
-        stats: Box<Stats>,
-    },
-    /// The user stopped it.
+    Firmware { message: String, stats: Box<Stats> },
+    /// The host stopped it ([`Limits::interrupt`](crate::Limits::interrupt)).
     #[error("stopped by the user after {} warp instructions", stats.warp_instructions)]
-    Interrupted {
-        /// What happened until then.
-        stats: Box<Stats>,
-    },
+    Interrupted { stats: Box<Stats> },
 }

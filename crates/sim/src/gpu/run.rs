@@ -1,4 +1,4 @@
-//! Runs one launch on a machine, and says how it ended.
+//! Runs one launch on the functional or the timed machine and turns its end into a result.
 
 use std::sync::RwLock;
 
@@ -19,7 +19,6 @@ use crate::time::probe::Probe;
 use crate::time::sched::Policies;
 use crate::time::sm::core::Context;
 
-/// Runs a launch without timing.
 pub(super) fn run_functional<const N: usize>(
     launch: &Launch<'_>,
     memory: &mut Memory,
@@ -44,16 +43,16 @@ pub(super) fn run_functional<const N: usize>(
     outcome(finished.end, hang, stats)
 }
 
-/// A launch, or a run of firmware, on the timed machine.
+/// A launch, or a firmware run, on the timed machine.
 pub(super) struct TimedRun<'a> {
-    pub context: Context<'a>,
-    pub timing: &'a Timing,
-    pub policies: &'a Policies,
-    pub observers: &'a [MakeObserver],
+    pub(super) context: Context<'a>,
+    pub(super) timing: &'a Timing,
+    pub(super) policies: &'a Policies,
+    pub(super) observers: &'a [MakeObserver],
 }
 
 impl TimedRun<'_> {
-    /// Runs it. The machine is compiled without observers and with them, so that a launch that nobody observes pays nothing.
+    /// Runs it. The machine is compiled with and without observers, so that a launch without them pays nothing.
     pub(super) fn start(
         &self,
         aggregator: Option<Unit<'_>>,
@@ -138,7 +137,6 @@ impl TimedRun<'_> {
     }
 }
 
-/// How a launch ended, with what it did.
 fn outcome(end: Result<(), Stop>, hang: Option<Hang>, stats: Stats) -> Result<Stats, LaunchError> {
     let stats = match end {
         Ok(()) => return Ok(stats),
@@ -152,7 +150,7 @@ fn outcome(end: Result<(), Stop>, hang: Option<Hang>, stats: Stats) -> Result<St
     })
 }
 
-/// What a launch did, whether it ended well or not.
+/// The stats of a launch, whether it succeeded or not; `None` if it never ran.
 fn stats_of(result: &mut Result<Stats, LaunchError>) -> Option<&mut Stats> {
     match result {
         Ok(stats) => Some(stats),

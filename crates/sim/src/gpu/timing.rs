@@ -1,19 +1,19 @@
-//! How a launch is timed: the choices a user makes.
+//! Options of the timed model.
 
 use crate::chip::spinning::Bows;
 use crate::explain::trace::TraceOptions;
 
-/// How a launch is timed.
+/// Options of a timed launch.
 #[derive(Clone, Debug, Default)]
 pub struct Timing {
-    /// The warp scheduling policy; the chip's own if not given.
+    /// The warp scheduling policy, by name; `None`: the chip's (`issue.policy`).
     pub policy: Option<String>,
     /// Back-off of spinning warps.
     pub bows: Bows,
-    /// Host threads; 0 is one for each core.
+    /// Host threads; 0: one per core. Results do not depend on it.
     pub threads: usize,
-    /// Counters are sampled after every so many cycles ([`TimedStats::samples`](crate::TimedStats::samples)).
+    /// Counters are sampled every this many cycles ([`TimedStats::samples`](crate::TimedStats::samples)).
     pub sample_cycles: Option<u64>,
-    /// What the warps do is recorded ([`Stats::trace`](crate::Stats::trace)).
+    /// Records a timeline ([`Stats::trace`](crate::Stats::trace)).
     pub trace: Option<TraceOptions>,
 }

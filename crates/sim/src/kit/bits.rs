@@ -1,14 +1,14 @@
-//! Bits of a word, and sets of many bits.
+//! Iteration over the set bits of a lane mask, and a bit set over byte positions.
 
-/// The lanes of a mask, lowest first.
+/// The set lanes of a mask, lowest first.
 #[inline(always)]
-pub fn lanes(mask: u64) -> Lanes {
+pub(crate) fn lanes(mask: u64) -> Lanes {
     Lanes(mask)
 }
 
-/// An iterator over the lanes of a mask.
+/// Iterator of [`lanes`].
 #[derive(Clone, Copy, Debug)]
-pub struct Lanes(u64);
+pub(crate) struct Lanes(u64);
 
 impl Iterator for Lanes {
     type Item = usize;
@@ -24,7 +24,7 @@ impl Iterator for Lanes {
     }
 }
 
-/// A set of byte positions.
+/// A set of byte positions below a fixed length.
 #[derive(Debug, Clone)]
 pub struct BitSet(Vec<u64>);
 
@@ -34,14 +34,14 @@ impl BitSet {
         BitSet(vec![0; len.div_ceil(64)])
     }
 
-    /// Adds `count` positions from `start`.
+    /// Adds the positions `start..start + count`.
     pub fn insert(&mut self, start: usize, count: usize) {
         for at in start..start + count {
             self.0[at / 64] |= 1 << (at % 64);
         }
     }
 
-    /// Whether all of `count` positions from `start` are in the set.
+    /// Whether all of `start..start + count` are in the set.
     pub fn contains(&self, start: usize, count: usize) -> bool {
         (start..start + count).all(|at| self.0[at / 64] >> (at % 64) & 1 == 1)
     }

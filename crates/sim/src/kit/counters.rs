@@ -1,20 +1,19 @@
-//! Structs of counters that can be added up and listed by name.
+//! Macros for structs of `u64` counters that can be summed and listed by name.
 
-/// Lets the counters of a unit be added up and listed.
+/// Implements `add`, `subtract` and `named` for a struct whose listed fields are `u64` counters.
 macro_rules! add_up {
     ($name:ident { $($field:ident),* $(,)? }) => {
         impl $name {
-            /// Adds another's counts.
             pub fn add(&mut self, other: &$name) {
                 $(self.$field += other.$field;)*
             }
 
-            /// Takes off what had been counted before.
+            /// Subtracts an earlier snapshot of these counters, so that only what was counted since remains.
             pub fn subtract(&mut self, before: &$name) {
                 $(self.$field -= before.$field;)*
             }
 
-            /// Name and value of each count.
+            /// Name and value of each counter.
             pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> + use<> {
                 [$((stringify!($field), self.$field)),*].into_iter()
             }
@@ -22,7 +21,7 @@ macro_rules! add_up {
     };
 }
 
-/// A struct of counters that can be added up and listed.
+/// Declares a struct of `u64` counters, with the methods of [`add_up`].
 macro_rules! counters {
     ($(#[$doc:meta])* $name:ident { $($(#[$field_doc:meta])* $field:ident,)* }) => {
         $(#[$doc])*

@@ -1,43 +1,42 @@
-//! Division by a number that stays the same: a multiplication, which a host does several times faster.
+//! Division by a number that does not change, as a multiplication: several times faster on the host.
 
-/// A number to divide by.
+/// A divisor with its precomputed inverse.
 #[derive(Clone, Copy, Debug)]
-pub struct Divisor {
+pub(crate) struct Divisor {
     by: u64,
-    /// 2^64 divided by it, rounded up. Too large by less than `by / 2^64` parts, so a quotient is exact as long as dividend
-    /// times divisor fit 64 bits. Not used for 1, for which it would not fit.
+    /// 2^64 / `by`, rounded up. The rounding error is less than `by / 2^64`, relative, so a quotient is exact as
+    /// long as dividend times divisor fit 64 bits. Unused if `by` is 1, whose inverse would not fit.
     inverse: u64,
 }
 
 impl Divisor {
-    /// Divides by `by`, which is not zero.
-    pub fn new(by: u64) -> Divisor {
+    /// Panics if `by` is zero.
+    pub(crate) fn new(by: u64) -> Divisor {
         assert!(by > 0, "a division by zero");
         Divisor { by, inverse: (u64::MAX / by).wrapping_add(1) }
     }
 
-    /// The number itself.
     #[inline]
-    pub fn get(self) -> u64 {
+    pub(crate) fn get(self) -> u64 {
         self.by
     }
 
-    /// `n / by`, rounded down. `n * by` must fit 64 bits.
+    /// `n / by`, rounded down. `n * by` must fit 64 bits; otherwise the result is wrong (checked in debug builds).
     #[inline]
-    pub fn quotient(self, n: u64) -> u64 {
+    pub(crate) fn quotient(self, n: u64) -> u64 {
         debug_assert!(n.checked_mul(self.by).is_some(), "{n} is too large to be divided by {}", self.by);
         if self.by == 1 { n } else { ((n as u128 * self.inverse as u128) >> 64) as u64 }
     }
 
     /// `n % by`. `n * by` must fit 64 bits.
     #[inline]
-    pub fn remainder(self, n: u64) -> u64 {
+    pub(crate) fn remainder(self, n: u64) -> u64 {
         n - self.quotient(n) * self.by
     }
 
     /// `n / by`, rounded up. `(n + by) * by` must fit 64 bits.
     #[inline]
-    pub fn quotient_up(self, n: u64) -> u64 {
+    pub(crate) fn quotient_up(self, n: u64) -> u64 {
         self.quotient(n + (self.by - 1))
     }
 }

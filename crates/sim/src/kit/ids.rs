@@ -1,51 +1,45 @@
-//! Small numbers with names.
+//! Typed indices: warp slots of an SM, and sets of them as one machine word.
 
 use std::ops::BitAnd;
 
 use crate::kit::bits::lanes;
 
-/// A warp's place in its SM: its number among the SM's warp slots.
+/// A warp slot of an SM, by number. Every resident warp occupies one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WarpSlot(pub u8);
 
 impl WarpSlot {
-    /// As an index into an array of slots.
     #[inline(always)]
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// A set of warp slots of one SM.
+/// A set of warp slots of one SM, one bit per slot: an SM has at most 64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlotSet(pub u64);
 
 impl SlotSet {
-    /// Whether the slot is in it.
     #[inline(always)]
     pub fn contains(self, slot: WarpSlot) -> bool {
         self.0 >> slot.0 & 1 == 1
     }
 
-    /// Adds a slot.
     #[inline(always)]
     pub fn insert(&mut self, slot: WarpSlot) {
         self.0 |= 1 << slot.0;
     }
 
-    /// Takes a slot out.
     #[inline(always)]
     pub fn remove(&mut self, slot: WarpSlot) {
         self.0 &= !(1 << slot.0);
     }
 
-    /// Whether there is none.
     #[inline(always)]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// How many.
     #[inline(always)]
     pub fn len(self) -> u32 {
         self.0.count_ones()
@@ -62,7 +56,7 @@ impl SlotSet {
         lanes(self.0).map(|slot| WarpSlot(slot as u8))
     }
 
-    /// The first slot of a list that is in the set.
+    /// The first slot of `order` that is in the set.
     #[inline]
     pub fn first_of(self, order: &[WarpSlot]) -> Option<WarpSlot> {
         order.iter().copied().find(|&slot| self.contains(slot))

@@ -1,8 +1,8 @@
-//! What every room above is built from: events by cycle, reusable records, small numbers with names.
+//! Small tools that every room above uses: the event wheel, slabs, typed indices, bit sets, counters, fast division.
 
-pub mod bits;
-pub mod counters;
-pub mod divisor;
-pub mod ids;
-pub mod slab;
-pub mod wheel;
+pub(crate) mod bits;
+pub(crate) mod counters;
+pub(crate) mod divisor;
+pub(crate) mod ids;
+pub(crate) mod slab;
+pub(crate) mod wheel;

@@ -1,8 +1,9 @@
-//! A store of reusable records, each known by a small number.
+//! A pool of reusable records, each addressed by a small number.
 
-/// Records that come and go; a number is used again after its record is given back, with its old content.
+/// Records that are allocated and freed all the time. A freed record keeps its content until its number is reused,
+/// so buffers inside it are not allocated again.
 #[derive(Clone, Debug)]
-pub struct Slab<T> {
+pub(crate) struct Slab<T> {
     records: Vec<T>,
     free: Vec<u32>,
 }
@@ -14,18 +15,18 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
-    /// A free record's number; `make` makes a new one if there is none.
+    /// The number of a free record, with its old content; `make` adds a new one if none is free.
     #[inline]
-    pub fn take(&mut self, make: impl FnOnce() -> T) -> u32 {
+    pub(crate) fn take(&mut self, make: impl FnOnce() -> T) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.records.push(make());
             self.records.len() as u32 - 1
         })
     }
 
-    /// Keeps a record; returns its number.
+    /// Stores `record` and returns its number.
     #[inline]
-    pub fn put(&mut self, record: T) -> u32 {
+    pub(crate) fn put(&mut self, record: T) -> u32 {
         match self.free.pop() {
             Some(number) => {
                 self.records[number as usize] = record;
@@ -38,14 +39,13 @@ impl<T> Slab<T> {
         }
     }
 
-    /// The record is free again.
+    /// Frees a record. It must be in use.
     #[inline]
-    pub fn give_back(&mut self, number: u32) {
+    pub(crate) fn give_back(&mut self, number: u32) {
         self.free.push(number);
     }
 
-    /// Records in use.
-    pub fn in_use(&self) -> usize {
+    pub(crate) fn in_use(&self) -> usize {
         self.records.len() - self.free.len()
     }
 }

@@ -1,65 +1,66 @@
-//! A timing wheel: events that wait for their cycle.
+//! A timing wheel: events scheduled by cycle.
 //!
-//! Nearly every event of the machine is due within some tens of cycles, so the near ones lie in a ring with a list for each
-//! cycle, and only the far ones in an ordered heap, from which they come as time reaches their range. A longer ring would
-//! need the heap less, but every cycle has another list, and fifteen SMs' rings are to stay in the host's cache. For the same
-//! reason the events of all lists share their places.
+//! Nearly every event of the machine is due within some tens of cycles. Those wait in a ring with one list per cycle;
+//! later ones wait in a heap and move to the ring when their cycle comes into its range. A longer ring would use the
+//! heap less, but the rings of all SMs should stay in the host's cache. For the same reason all lists of a ring share
+//! one array of entries.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-/// Cycles that the ring spans.
+/// Cycles that the ring spans, from the current one on.
 const SLOTS: usize = 128;
 const WORDS: usize = SLOTS / 64;
 
-/// Events by cycle. Those of one cycle come out in the order in which they were pushed, wherever they waited.
+/// Events by cycle. Events of one cycle come out in the order in which they were pushed, whether they waited in the
+/// ring or in the heap.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Wheel<E: Copy> {
-    /// The cycle of the earliest event; it is asked for in every cycle.
+    /// The cycle of the earliest event, kept because it is read every cycle.
     next: u64,
-    /// The ring holds the cycles `now..now + SLOTS`, each at its number modulo `SLOTS`; later ones are in `far`.
+    /// The ring holds the cycles `now..now + SLOTS`, cycle `c` in slot `c % SLOTS`; later ones are in `far`.
     now: u64,
-    /// Slots that hold events.
+    /// One bit per slot: whether it holds events.
     occupied: [u64; WORDS],
-    /// Words of `occupied` that are not zero.
+    /// One bit per word of `occupied`: whether it is not zero.
     words: u16,
-    /// The first free place, behind which the others are.
+    /// The first free entry; free entries are linked by `next`.
     free: u32,
     slots: Box<[List; SLOTS]>,
-    /// Events of the ring, and places that are free.
-    places: Vec<Place<E>>,
+    /// The events of the ring, and free entries.
+    entries: Vec<Entry<E>>,
     far: BinaryHeap<Reverse<Far<E>>>,
-    /// Events that ever went to `far`.
+    /// Events ever pushed to `far`; numbers them, so that those of one cycle keep their order.
     sequence: u64,
 }
 
-/// The first and the last place of a slot's events. That of an empty one is left as it was.
+/// The first and last entry of a slot's events; stale if the slot is empty.
 #[derive(Clone, Copy, Debug, Default)]
 struct List {
     first: u32,
     last: u32,
 }
 
-/// An event, and the place of the next.
+/// An event and the entry after it in its list.
 #[derive(Clone, Copy, Debug)]
-struct Place<E> {
+struct Entry<E> {
     event: E,
     next: u32,
 }
 
-/// Events that were taken out of a wheel: the place of the first of them.
+/// The events of one cycle, taken out of the wheel: the entry of the first.
 #[derive(Debug)]
-#[must_use = "their places are used again only if they are popped"]
+#[must_use = "entries are freed only by popping them"]
 pub struct Due(u32);
 
-/// Behind the last place.
+/// End of a list of entries.
 const NONE: u32 = u32::MAX;
 
-/// The cycle of what does not happen.
+/// Sentinel: no event is scheduled.
 const NEVER: u64 = u64::MAX;
 
-/// An event beyond the ring.
+/// An event beyond the ring's range.
 #[derive(Clone, Copy, Debug)]
 struct Far<E> {
     at: u64,
@@ -73,7 +74,7 @@ impl<E: Copy> Wheel<E> {
         Wheel {
             now: 0,
             slots: Box::new([List::default(); SLOTS]),
-            places: Vec::new(),
+            entries: Vec::new(),
             free: NONE,
             occupied: [0; WORDS],
             words: 0,
@@ -83,7 +84,7 @@ impl<E: Copy> Wheel<E> {
         }
     }
 
-    /// Adds an event for cycle `at`, which is not before the cycle last popped.
+    /// Schedules an event for cycle `at`, which must not be before the cycle of the last [`Wheel::take_at`].
     #[inline]
     pub fn push(&mut self, at: u64, event: E) {
         debug_assert!(at >= self.now && at != NEVER, "an event for cycle {at}, at cycle {}", self.now);
@@ -95,7 +96,7 @@ impl<E: Copy> Wheel<E> {
         }
     }
 
-    /// The cycle of the earliest event; never (`u64::MAX`) if none waits.
+    /// The cycle of the earliest event; `u64::MAX` if there is none.
     #[inline]
     pub fn next_cycle(&self) -> u64 {
         self.next
@@ -111,22 +112,22 @@ impl<E: Copy> Wheel<E> {
         if self.words == 0 {
             return self.far.peek().map_or(NEVER, |Reverse(far)| far.at);
         }
-        // The search ends with this same word, whose bits below `slot` are the ring's last cycles.
+        // The search ends with this same word: its bits below `slot` are the ring's last cycles.
         let ahead = self.words.rotate_right(word as u32 + 1).trailing_zeros() as usize;
         let found = (word + 1 + ahead) % WORDS;
         let next = found * 64 + self.occupied[found].trailing_zeros() as usize;
         self.now + (next.wrapping_sub(slot) % SLOTS) as u64
     }
 
-    /// Moves time to cycle `now` and takes its events out, for [`Wheel::pop`]. No event may lie before `now`.
+    /// Moves time to cycle `now` and takes its events out, for [`Wheel::pop`]. No event may be due before `now`.
     ///
-    /// Events may still be pushed for `now` afterwards; the same call with the same cycle takes those.
+    /// Events may still be pushed for `now` afterwards; another call with the same cycle takes those.
     #[inline]
     pub fn take_at(&mut self, now: u64) -> Due {
         debug_assert!(now >= self.now, "time went back from cycle {} to {now}", self.now);
         debug_assert!(self.next_cycle() >= now, "cycle {now} skips events of cycle {}", self.next_cycle());
         self.now = now;
-        // At once, before anything can be pushed into the slots that these cycles now have: this keeps the order.
+        // Far events move before anything can be pushed into the slots of their cycles: this keeps the order.
         while let Some(Reverse(far)) = self.far.peek().copied()
             && far.at - now < SLOTS as u64
         {
@@ -148,16 +149,15 @@ impl<E: Copy> Wheel<E> {
         due
     }
 
-    /// The next of the events that were taken. Others may be pushed in between.
+    /// The next of the events taken. Others may be pushed in between.
     #[inline(always)]
     pub fn pop(&mut self, due: &mut Due) -> Option<E> {
-        let place = self.places.get_mut(due.0 as usize)?;
-        let next = std::mem::replace(&mut place.next, self.free);
+        let entry = self.entries.get_mut(due.0 as usize)?;
+        let next = std::mem::replace(&mut entry.next, self.free);
         self.free = std::mem::replace(&mut due.0, next);
-        Some(place.event)
+        Some(entry.event)
     }
 
-    /// No event waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.words == 0 && self.far.is_empty()
@@ -167,29 +167,29 @@ impl<E: Copy> Wheel<E> {
     fn push_near(&mut self, at: u64, event: E) {
         let slot = at as usize % SLOTS;
         let (word, bit) = (slot / 64, 1 << (slot % 64));
-        let place = self.free;
-        match self.places.get_mut(place as usize) {
+        let entry = self.free;
+        match self.entries.get_mut(entry as usize) {
             Some(free) => {
                 self.free = std::mem::replace(&mut free.next, NONE);
                 free.event = event;
             }
-            None => return self.add_place(at, event),
+            None => return self.add_entry(at, event),
         }
         let list = &mut self.slots[slot];
         if self.occupied[word] & bit == 0 {
-            list.first = place;
+            list.first = entry;
         } else {
-            self.places[list.last as usize].next = place;
+            self.entries[list.last as usize].next = entry;
         }
-        list.last = place;
+        list.last = entry;
         self.occupied[word] |= bit;
         self.words |= 1 << word;
     }
 
     #[cold]
-    fn add_place(&mut self, at: u64, event: E) {
-        self.free = self.places.len() as u32;
-        self.places.push(Place { event, next: NONE });
+    fn add_entry(&mut self, at: u64, event: E) {
+        self.free = self.entries.len() as u32;
+        self.entries.push(Entry { event, next: NONE });
         self.push_near(at, event);
     }
 

@@ -1,4 +1,4 @@
-//! Floating point by big integers: every number is `±mantissa * 2^exponent`, every result is rounded once.
+//! Floating-point arithmetic on big integers: a number is `±mantissa * 2^exponent`, and every result is rounded once.
 
 use num_bigint::BigUint;
 use warploom_isa::Round;
@@ -61,7 +61,7 @@ impl Fmt {
         }
     }
 
-    /// As [`Fmt::encode`], and zero if the result is below the normal numbers when rounded with unlimited exponents.
+    /// As [`Fmt::encode`], but zero if the result is below the normal numbers when rounded with unlimited exponents.
     pub fn encode_flushed(self, number: &Num, sticky: bool, round: Round, nan: u64) -> u64 {
         let bits = self.encode(number, sticky, round, nan);
         let unlimited = Fmt { exponent: self.exponent + 3, ..self };
@@ -70,7 +70,8 @@ impl Fmt {
         if magnitude < smallest_normal { bits & self.sign() } else { bits }
     }
 
-    /// The exact number, plus something less than any bit of it if `sticky`, rounded. NaN is given by the caller.
+    /// Rounds an exact number; with `sticky`, the true value is slightly larger in magnitude. `nan` is the result for
+    /// NaN.
     pub fn encode(self, number: &Num, sticky: bool, round: Round, nan: u64) -> u64 {
         let (negative, mantissa, exponent) = match number {
             Nan => return nan,
@@ -82,7 +83,7 @@ impl Fmt {
             assert!(!sticky);
             return sign;
         }
-        // Candidates: the two neighbours in the format; compare in units of a bit far below both.
+        // Compares the two neighbours in the format, in units of a much smaller bit.
         let least = 1 - self.bias() - i64::from(self.fraction);
         let unit = (exponent + mantissa.bits() as i64 - 1 - i64::from(self.fraction)).max(least);
         let fine = unit.min(exponent) - 2;
@@ -124,7 +125,6 @@ impl Fmt {
     }
 }
 
-/// The exact sum.
 pub fn add(a: &Num, b: &Num, round: Round) -> Num {
     match (a, b) {
         (Nan, _) | (_, Nan) => Nan,
@@ -159,7 +159,6 @@ pub fn negate(a: &Num) -> Num {
     }
 }
 
-/// The exact product.
 pub fn mul(a: &Num, b: &Num) -> Num {
     let zero = |x: &Num| matches!(x, Fin(_, m, _) if m.bits() == 0);
     match (a, b) {
@@ -170,7 +169,7 @@ pub fn mul(a: &Num, b: &Num) -> Num {
     }
 }
 
-/// The quotient to 200 bits, and whether something is left.
+/// The quotient to 200 bits, and whether there is a remainder.
 pub fn div(a: &Num, b: &Num) -> (Num, bool) {
     match (a, b) {
         (Nan, _) | (_, Nan) | (Inf(_), Inf(_)) => (Nan, false),
@@ -188,7 +187,7 @@ pub fn div(a: &Num, b: &Num) -> (Num, bool) {
     }
 }
 
-/// The root to 100 bits and more, and whether something is left.
+/// The root to at least 100 bits, and whether there is a remainder.
 pub fn sqrt(a: &Num) -> (Num, bool) {
     match a {
         Nan | Inf(true) => (Nan, false),

@@ -1,5 +1,5 @@
-//! Runs one lane operation on many operands, on warps of 32 and 64 lanes, and compares every register with a scalar
-//! reference: results in the lanes of the mask, everything else untouched.
+//! Runs one lane operation on many operands, on warps of 32 and 64 lanes, and compares all registers with a scalar
+//! reference: lanes of the mask must have the result, and everything else must be unchanged.
 #![allow(dead_code, clippy::needless_range_loop)]
 
 pub mod exact;
@@ -7,7 +7,7 @@ pub mod exact;
 use warploom_isa::{Dst, ImmId, Inst, Op, Operand, Pred, Reg, Ty};
 use warploom_sim::internals::lanes::{Registers, execute};
 
-/// A generator with a fixed seed.
+/// A random generator (SplitMix64) with a fixed seed.
 pub struct Random(pub u64);
 
 impl Random {
@@ -20,18 +20,17 @@ impl Random {
     }
 }
 
-/// What an operand or a result is.
+/// The shape of an operand or result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// The low half of a word; the upper half of a source is noise.
+    /// The low half of a word; the upper half of a source is random.
     Half,
-    /// One word.
+    /// 32 bits.
     Word,
-    /// Two words.
+    /// 64 bits.
     Wide,
     /// A predicate: 0 or 1.
     Bit,
-    /// An absent operand or result.
     Absent,
 }
 
@@ -47,7 +46,7 @@ impl Kind {
     }
 }
 
-/// An operation and the form of its operands.
+/// An operation and the shapes of its operands.
 pub struct Form<'a> {
     pub op: Op,
     pub src: &'a [Kind],
@@ -58,8 +57,8 @@ pub struct Form<'a> {
 
 pub const FIRST_DST: u32 = 8;
 
-/// Checks `form` on every tuple of operands. `reference` gives the result (as the register's whole word or words)
-/// and the second result.
+/// Checks `form` on every tuple of operands. `reference` returns the result, as the whole register, and the second
+/// result.
 pub fn check(form: &Form<'_>, tuples: &[[u64; 4]], reference: impl Fn([u64; 4]) -> (u64, bool)) {
     let mut random = Random(tuples.len() as u64 ^ 0x5eed);
     check_lanes::<32>(form, tuples, &reference, &mut random);
@@ -73,7 +72,7 @@ fn check_lanes<const N: usize>(
     random: &mut Random,
 ) {
     for (batch, lanes) in tuples.chunks(N).enumerate() {
-        // In turn: plain registers; the result over source 0, 1, 2; source 0, 1, 2 an immediate.
+        // 0: separate registers; 1 to 3: the destination is source 0, 1 or 2; 4 to 6: source 0, 1 or 2 is an immediate.
         let variant = batch % 7;
         let full = if N == 64 { u64::MAX } else { (1 << N) - 1 };
         let mask = if batch % 3 == 0 { u64::MAX } else { random.next() };
@@ -190,7 +189,7 @@ pub fn check1(op: Op, src: &[Kind], dst: Kind, tuples: &[[u64; 4]], reference: i
     check(&Form { op, src, dst, second: false }, tuples, |t| (reference(t), false));
 }
 
-/// All pairs (or triples) of `edges`, then random ones.
+/// All pairs of edge values, then random ones.
 pub fn pairs(a: &[u64], b: &[u64], random: usize) -> Vec<[u64; 4]> {
     let mut out = Vec::new();
     for &x in a {
@@ -221,7 +220,7 @@ pub fn singles(a: &[u64], random: usize) -> Vec<[u64; 4]> {
     out
 }
 
-/// Random tuples: each operand is noise, or an edge value, or one with a few bits changed.
+/// Adds random tuples: each operand is random, an edge value, or an edge value with a few bits changed.
 fn sprinkle(out: &mut Vec<[u64; 4]>, count: usize, edges: &[&[u64]]) {
     let mut random = Random(count as u64 + 17);
     for _ in 0..count {
@@ -238,7 +237,7 @@ fn sprinkle(out: &mut Vec<[u64; 4]>, count: usize, edges: &[&[u64]]) {
     }
 }
 
-/// Integers at the edges of their ranges, for the width of a type.
+/// Integers of `bits` bits at the edges of ranges.
 pub fn integer_edges(bits: u32) -> Vec<u64> {
     let keep = u64::MAX >> (64 - bits);
     let mut edges: Vec<u64> = vec![
@@ -277,7 +276,7 @@ pub fn integer_edges(bits: u32) -> Vec<u64> {
     edges
 }
 
-/// The number that the low bits of a register hold.
+/// The number in the low bits of a register.
 pub fn value(ty: Ty, bits: u64) -> i128 {
     let width = match ty {
         Ty::U16x2 | Ty::S16x2 => 16,
@@ -287,7 +286,7 @@ pub fn value(ty: Ty, bits: u64) -> i128 {
     if ty.is_signed() && unsigned >> (width - 1) != 0 { unsigned - (1 << width) } else { unsigned }
 }
 
-/// A number cut to the width of a type.
+/// A number truncated to the width of a type.
 pub fn cut(ty: Ty, value: i128) -> u64 {
     let width = match ty {
         Ty::U16x2 | Ty::S16x2 => 16,

@@ -1,13 +1,13 @@
-//! BOWS and DDOS: settings that no hardware could have.
+//! Checks of BOWS, DDOS and lock queues.
 
 use crate::chip::check::{Checked, Chip};
 use crate::chip::spinning::QueueMode;
 use crate::chip::timing::Coherence;
 
-/// Comparisons that a warp's history can hold: far more than any loop that waits has.
+/// Entries of a warp's history: far more than the comparisons of any spin loop.
 const LONGEST_HISTORY: u32 = 64;
 
-/// The longest delay: more than any kernel runs, and still no overflow when it is added to a cycle.
+/// In cycles: longer than any kernel runs, and adding it to a cycle cannot overflow.
 const LONGEST_DELAY: u64 = 1 << 32;
 
 impl Chip {

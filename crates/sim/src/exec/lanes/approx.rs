@@ -1,8 +1,8 @@
-//! The special-function unit: approximations.
+//! The approximations of the special-function unit.
 //!
-//! Each is computed in f64 and rounded to the nearest f32, which is well inside the error that the PTX
-//! manual allows; the functions come from `libm`, not from the host, so that results are the same bits everywhere. Division
-//! and half precision take the steps that Hopper takes, with the one in the middle exact.
+//! Each is computed in f64 and rounded to the nearest f32, which is well inside the error that the PTX manual allows.
+//! The functions come from `libm`, not from the host, so that results have the same bits everywhere. Division and half
+//! precision follow Hopper's sequence of steps, with an exact function in place of its approximation.
 
 use warploom_isa::{Approx, Op, Round, Ty};
 
@@ -12,7 +12,7 @@ use crate::exec::lanes::vector::{Filled, Inputs, map1, map2, wide};
 
 /// `div.approx`, `div.full` and the one-input functions.
 #[inline(never)]
-pub(crate) fn compute_rare<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
+pub(super) fn compute_rare<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     let Inputs { a, b, .. } = inputs;
     match inputs.inst.op {
         Op::FDivApprox { full, ftz } => map2(a.lo, b.lo, |x, y| divide(x, y, full, ftz)),
@@ -34,8 +34,8 @@ fn round(format: Format, ftz: bool, value: f64) -> u64 {
     if ftz { format.narrow_flushed(value, Round::Rn) } else { format.narrow(value, Round::Rn) }
 }
 
-/// f32 division within 2 ulp: a product with the reciprocal. For divisors whose reciprocal is out of range, both operands
-/// are scaled; only `div.approx` has zero as the reciprocal of a divisor above 2^126.
+/// f32 division within 2 ulp: a product with the reciprocal. For divisors whose reciprocal is out of range, both
+/// operands are scaled. With `div.approx`, the reciprocal of a divisor above 2^126 is zero.
 fn divide(x: u32, y: u32, full: bool, ftz: bool) -> u32 {
     const LARGE: f64 = (1u128 << 126) as f64;
     let [x, y] = [x, y].map(|bits| {
@@ -56,13 +56,13 @@ fn divide(x: u32, y: u32, full: bool, ftz: bool) -> u32 {
     round(Format::F32, ftz, x * scale * reciprocal) as u32
 }
 
-/// A one-input function of a number in f32 or half precision.
+/// A one-input function of an f32, f16 or bf16 number.
 fn of_number(function: Approx, format: Format, ftz: bool, x: u64) -> f64 {
     let x = format.widen(if ftz { format.flush(x) } else { x });
     match function {
         Approx::Rcp => 1.0 / x,
         Approx::Sqrt => x.sqrt(),
-        // The root of -0 is -0, and its reciprocal minus infinity, as the manual's table says.
+        // The root of -0 is -0 and its reciprocal minus infinity, as in the PTX manual's table.
         Approx::Rsqrt => 1.0 / x.sqrt(),
         Approx::Sin => libm::sin(x),
         Approx::Cos => libm::cos(x),
@@ -72,11 +72,11 @@ fn of_number(function: Approx, format: Format, ftz: bool, x: u64) -> f64 {
     }
 }
 
-/// Digits of an f32 approximation that are good: the manual bounds the error of `ex2.approx.f32` by 2^-22.
+/// Correct fraction bits of an f32 approximation: the PTX manual bounds the error of `ex2.approx.f32` by 2^-22.
 const GOOD_DIGITS: u32 = 22;
 
-/// Half precision cuts off the f32 approximation, of which only some digits are good: a result a little below a
-/// half-precision number is that number.
+/// Half precision truncates the f32 approximation after rounding it to its correct digits, so that a value just below a
+/// half-precision number becomes that number.
 fn truncate(format: Format, ftz: bool, value: f64) -> u64 {
     let nearest = format.narrow(value, Round::Rn);
     if !format.widen(nearest).is_finite() {
@@ -87,7 +87,7 @@ fn truncate(format: Format, ftz: bool, value: f64) -> u64 {
     if ftz { format.narrow_flushed(good, Round::Rz) } else { format.narrow(good, Round::Rz) }
 }
 
-/// `rsqrt.approx.f64`: Hopper's sequence of instructions is all but correctly rounded, so this is.
+/// `rsqrt.approx.f64`, correctly rounded: Hopper's sequence of instructions nearly always is.
 fn rsqrt_f64(bits: u64) -> u64 {
     let x = f64::from_bits(bits);
     if x.is_nan() {
@@ -106,15 +106,15 @@ fn rsqrt_f64(bits: u64) -> u64 {
     let odd = exponent & 1;
     let x = fraction * f64::from(1 + odd);
     let y = 1.0 / x.sqrt();
-    // What 1 - x * y * y is, with the part of x * y that does not fit.
+    // 1 - x * y * y, including the part of x * y that was rounded off.
     let product = x * y;
     let residual = (-product).mul_add(y, 1.0) - x.mul_add(y, -product) * y;
     let nearest = (0.5 * residual).mul_add(y, y);
     libm::scalbn(nearest, (odd - exponent) / 2).to_bits()
 }
 
-/// `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64`: only the upper word is read and written; subnormals are zero. A NaN
-/// whose payload is in the lower word is infinity.
+/// `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64`: only the upper word is read and written, and subnormals are zero. A
+/// NaN whose payload is in the lower word only is read as infinity.
 fn gross(function: Approx, x: u64) -> u64 {
     const UPPER: u64 = 0xffff_ffff << 32;
     let x = f64::from_bits(Format::F64.flush(x & UPPER));

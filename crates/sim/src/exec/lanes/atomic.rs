@@ -1,4 +1,4 @@
-//! What an atomic operation does to one memory location.
+//! Atomic operations on one memory location.
 
 use warploom_isa::{AtomOp, FloatMode, MinMax, Round, Space, Ty};
 
@@ -7,26 +7,26 @@ use crate::exec::lanes::float::min_max;
 use crate::exec::lanes::format::Format;
 use crate::exec::lanes::half::is_pair;
 
-/// Which arithmetic an atomic operation is done by.
+/// The unit that does an atomic operation; the two differ in their floating-point additions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtomicUnit {
-    /// The SM's own, for its memories and for reductions over a warp.
+    /// The SM's, for shared and local memory and for reductions over a warp.
     Sm,
-    /// That of the L2 cache, for global memory: additions flush subnormals of f32, and give an f64 NaN as it came.
+    /// The L2's, for global memory: additions flush f32 subnormals and pass an f64 NaN on unchanged.
     L2,
 }
 
 impl AtomicUnit {
-    /// Where a location of that space is changed.
-    pub fn of(space: Space) -> AtomicUnit {
+    /// The unit for a location in `space`.
+    pub(crate) fn of(space: Space) -> AtomicUnit {
         if space == Space::Global { AtomicUnit::L2 } else { AtomicUnit::Sm }
     }
 }
 
-/// The value that replaces `old`. `b` is the operand; for `Cas` it is compared with `old`, bit by bit, and `c` is stored if
-/// they are equal. Bits above the type's width are ignored, and zero in the result.
+/// The value that replaces `old`. `b` is the operand. `Cas` compares it with `old`, bit by bit, and stores `c` if they
+/// are equal. Bits above the type's width are ignored, and zero in the result.
 ///
-/// Floating-point additions round to nearest; which of them flush is said at [`AtomicUnit`].
+/// Floating-point additions round to nearest; [`AtomicUnit`] says which of them flush.
 pub fn atomic(unit: AtomicUnit, op: AtomOp, ty: Ty, [old, b, c]: [u64; 3]) -> u64 {
     let bits = ty.bits();
     let keep = u64::MAX >> (64 - bits);

@@ -8,7 +8,7 @@ use crate::exec::lanes::vector::{
 
 /// The frequent operations.
 #[inline(always)]
-pub(crate) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
+pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     let Inputs { inst, regs, a, b, c } = inputs;
     match inst.op {
         Op::Logic(logic, ty) => match logic {
@@ -32,7 +32,8 @@ pub(crate) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
         }
         Op::NotPred => Filled::Pred(!regs.read_pred(inst.src[0])),
         Op::Lop3(table) => {
-            // Three levels of selection, by c, then b, then a. Row `r` of the table is `a b c` read as a number.
+            // Three levels of selection, by c, then b, then a. The table's bit for `a`, `b`, `c` is number `abc`, in
+            // binary.
             let row = |r: u32| ones(table >> r & 1 != 0);
             let pairs = [0, 2, 4, 6].map(|r| (row(r), row(r) ^ row(r + 1)));
             map3(a.lo, b.lo, c.lo, |x, y, z| {
@@ -111,7 +112,7 @@ fn bitwise<const N: usize>(
     word(|i| f(a.lo[i], b.lo[i]) & keep)
 }
 
-/// `count` ones from bit 0 on; 32 and more give all.
+/// The low `count` bits set; all of them for 32 and more.
 #[inline(always)]
 fn low_ones(count: u32) -> u32 {
     !(u32::MAX << (count & 31)) | ones(count >= 32)
@@ -122,7 +123,8 @@ fn low_ones64(count: u32) -> u64 {
     !(u64::MAX << (count & 63)) | ones64(count >= 64)
 }
 
-/// `bfe`: bits beyond the top of `x`, and beyond the field, are copies of the field's highest bit (or zero).
+/// `bfe`: bits beyond the top of `x`, and beyond the field, are copies of the field's highest bit if `signed`, else
+/// zero.
 #[inline(always)]
 fn field(x: u32, position: u32, length: u32, signed: bool) -> u32 {
     let (position, length) = (position & 0xff, length & 0xff);
@@ -153,7 +155,7 @@ fn field64(x: u64, position: u32, length: u32, signed: bool) -> u64 {
 
 /// The rare operations.
 #[inline(never)]
-pub(crate) fn compute_rare<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
+pub(super) fn compute_rare<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     let Inputs { inst, a, b, c, .. } = inputs;
     match inst.op {
         Op::Brev(ty) => match ty.bits() {
@@ -192,7 +194,7 @@ pub(crate) fn compute_rare<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     }
 }
 
-/// `bfind`'s answer from the number of leading zeros.
+/// The result of `bfind` from the number of leading zeros.
 #[inline(always)]
 fn highest(zeros: u32, bits: u32, shift: bool) -> u32 {
     if zeros == bits {
@@ -204,8 +206,8 @@ fn highest(zeros: u32, bits: u32, shift: bool) -> u32 {
     }
 }
 
-/// `fns`: the `offset`-th set bit of `mask` from `base` on, upwards if positive, downwards if negative; 0 asks
-/// about bit `base` itself.
+/// `fns`: the position of the `offset`-th set bit of `mask` from `base` on, upwards if positive, downwards if negative.
+/// With 0 only bit `base` itself is tested.
 fn nth_set(mask: u32, base: u32, offset: u32) -> u32 {
     let offset = offset as i32;
     let mut position = i64::from(base as i32);

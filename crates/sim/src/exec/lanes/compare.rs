@@ -1,7 +1,7 @@
 //! Comparisons: `setp`, `set`, `testp`.
 //!
-//! A comparison is made of at most two of four questions (equal, less, less or equal, unordered), each answered for
-//! all lanes at once as a mask; the rest is logic on masks.
+//! A comparison combines at most two of four basic ones (equal, less, less or equal, unordered). Each of those gives a
+//! mask for all lanes at once; the rest is logic on masks.
 
 use warploom_isa::{Cmp, Combine, Op, TestKind, Ty};
 
@@ -9,7 +9,7 @@ use crate::exec::lanes::half;
 use crate::exec::lanes::vector::{Filled, Inputs, Source, gather, spread, word};
 
 #[inline(always)]
-pub(crate) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
+pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     let Inputs { inst, regs, a, b, .. } = inputs;
     match inst.op {
         Op::Setp { cmp, combine, ty, ftz } => {
@@ -74,7 +74,7 @@ fn combined(combine: Combine, answer: u64, third: u64) -> u64 {
     }
 }
 
-/// The answers of all lanes. Bits beyond the last lane are unspecified.
+/// The results of all lanes. Bits beyond the last lane are unspecified.
 #[inline(always)]
 fn compare<const N: usize>(cmp: Cmp, ty: Ty, ftz: bool, a: Source<'_, N>, b: Source<'_, N>) -> u64 {
     match ty {
@@ -97,7 +97,7 @@ fn compare<const N: usize>(cmp: Cmp, ty: Ty, ftz: bool, a: Source<'_, N>, b: Sou
     }
 }
 
-/// Any integer comparison out of "less" and "equal".
+/// Any integer comparison, from "less" and "equal".
 #[inline(always)]
 fn integers<'a, const N: usize>(
     cmp: Cmp,
@@ -140,7 +140,7 @@ fn less_unsigned<const N: usize>(a: &[u32; N], b: &[u32; N]) -> u64 {
     gather::<N>(|i| a[i] < b[i])
 }
 
-/// 8 and 16 bits: compared at the top of the word, where the bits above them cannot disturb.
+/// 8 and 16 bits: shifted to the top of the word, so that the bits above them are gone.
 #[inline(never)]
 fn compare_narrow<const N: usize>(cmp: Cmp, ty: Ty, a: Source<'_, N>, b: Source<'_, N>) -> u64 {
     let shift = 32 - ty.bits();
@@ -153,7 +153,7 @@ fn compare_narrow<const N: usize>(cmp: Cmp, ty: Ty, a: Source<'_, N>, b: Source<
     }
 }
 
-/// Any floating-point comparison out of its parts; `x` and `y` are swapped for "greater".
+/// Any floating-point comparison, from its basic ones; `true` asks for swapped operands, for "greater".
 #[inline(always)]
 fn floats(
     cmp: Cmp,
@@ -216,13 +216,13 @@ fn compare_f64<const N: usize>(cmp: Cmp, a: Source<'_, N>, b: Source<'_, N>) -> 
     )
 }
 
-/// Half precision, widened to f32; and f32 with subnormals flushed.
+/// Half precision, widened to f32, and f32 with subnormals flushed.
 #[inline(never)]
 fn compare_small_float<const N: usize>(cmp: Cmp, ty: Ty, ftz: bool, a: &[u32; N], b: &[u32; N]) -> u64 {
     compare_f32(cmp, &a.map(|x| half::widened(ty, x, ftz)), &b.map(|x| half::widened(ty, x, ftz)))
 }
 
-/// The answers for the low and for the high halves.
+/// The results for the low halves and for the high halves.
 #[inline(never)]
 fn compare_pair<const N: usize>(
     cmp: Cmp,
@@ -250,9 +250,9 @@ fn compare_pair<const N: usize>(
 
 /// `testp`. Zero counts as normal.
 #[inline(never)]
-pub(crate) fn testp<const N: usize>(kind: TestKind, ty: Ty, a: Source<'_, N>) -> Filled<N> {
+pub(super) fn testp<const N: usize>(kind: TestKind, ty: Ty, a: Source<'_, N>) -> Filled<N> {
     Filled::Pred(gather::<N>(|i| {
-        // Widening keeps the kind of everything but subnormals, which are asked about first.
+        // Widening makes subnormals normal, so they are tested for before.
         let (value, subnormal) = match ty {
             Ty::F64 => (f64::from_bits(a.wide(i)), f64::from_bits(a.wide(i)).is_subnormal()),
             _ => {

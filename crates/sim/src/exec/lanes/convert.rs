@@ -1,8 +1,8 @@
-//! Conversions.
+//! Conversions (`cvt`).
 //!
-//! Integers: a source is extended by its own signedness; a result narrower than a word is extended by its own
-//! signedness to the whole word. Floats to integers always clamp to the destination's range; NaN becomes 0, or, if
-//! either side is 64 bits wide, the bit pattern with only the top bit of the destination set (the PTX manual's rule).
+//! Integers: a source is extended by its own signedness, and a result narrower than a word is extended to the word by
+//! its own signedness. Floats to integers always clamp to the destination's range. NaN becomes 0 or, if either side
+//! is 64 bits wide, the destination's top bit alone (the PTX manual's rule).
 
 use warploom_isa::{Clamp, Cvt, Round, Ty};
 
@@ -12,9 +12,9 @@ use crate::exec::lanes::vector::{
     Filled, Inputs, Source, blend, blend64, lanes, map1, map2, map3, ones, ones64, wide, word,
 };
 
-/// `cvt`. The frequent conversions; the others are in [`convert_rare`].
+/// The frequent conversions; the others are in [`convert_rare`].
 #[inline(always)]
-pub(crate) fn compute<const N: usize>(cvt: Cvt, a: Source<'_, N>) -> Filled<N> {
+pub(super) fn compute<const N: usize>(cvt: Cvt, a: Source<'_, N>) -> Filled<N> {
     let plain = cvt.clamp == Clamp::None;
     match (cvt.from, cvt.to) {
         (from, to) if plain && !from.is_float() && !to.is_float() => integers(from, to, a),
@@ -40,7 +40,7 @@ pub(crate) fn compute<const N: usize>(cvt: Cvt, a: Source<'_, N>) -> Filled<N> {
     }
 }
 
-/// f32 to s32 or u32 by `cast`, which truncates, clamps and makes NaN 0, as Rust's casts do.
+/// f32 to s32 or u32. `cast` truncates, clamps and makes NaN 0, as Rust's casts do.
 #[inline(always)]
 fn to_word<const N: usize>(cvt: Cvt, a: Source<'_, N>, cast: impl Fn(f32) -> u32) -> Filled<N> {
     match cvt.round {
@@ -72,7 +72,7 @@ fn f64_to_f32(bits: u64) -> u32 {
     blend(k, nan, number)
 }
 
-/// The low `bits` of a word, extended to the whole word.
+/// The low `32 - spare` bits of a word, extended to the whole word; `signed` is all ones or zero.
 #[inline(always)]
 fn extend(x: u32, spare: u32, signed: u32) -> u32 {
     let moved = x << spare;
@@ -82,7 +82,7 @@ fn extend(x: u32, spare: u32, signed: u32) -> u32 {
 /// Integer to integer without saturation.
 #[inline(always)]
 fn integers<const N: usize>(from: Ty, to: Ty, a: Source<'_, N>) -> Filled<N> {
-    // Going to a narrower type, only its own bits of the source matter.
+    // A narrower destination takes only its own bits of the source.
     let kept = if to.bits() < from.bits() { to } else { from };
     let (spare, signed) = (32 - kept.bits().min(32), ones(kept.is_signed()));
     match (from.is_wide(), to.is_wide()) {
@@ -93,7 +93,7 @@ fn integers<const N: usize>(from: Ty, to: Ty, a: Source<'_, N>) -> Filled<N> {
         }
         (_, false) if spare == 0 => Filled::Word(*a.lo),
         (_, false) => {
-            // A signed source and a wider unsigned destination below a word: cut to the destination.
+            // A signed source may fill more bits than an unsigned destination has.
             let (cut, cut_signed) = (32 - to.bits(), ones(to.is_signed()));
             map1(a.lo, |x| extend(extend(x, spare, signed), cut, cut_signed))
         }
@@ -107,7 +107,7 @@ fn convert_rare<const N: usize>(cvt: Cvt, a: Source<'_, N>) -> Filled<N> {
     if cvt.to.is_wide() { wide(one) } else { word(|i| one(i) as u32) }
 }
 
-/// One value. `bits` above the source type's width are ignored.
+/// Converts one value. Bits above the source type's width are ignored.
 fn convert(cvt: Cvt, bits: u64) -> u64 {
     match (cvt.from.is_float(), cvt.to.is_float()) {
         (false, false) => integer_bits(cvt.to, cvt.clamp, integer_value(cvt.from, bits)),
@@ -128,7 +128,7 @@ fn integer_value(ty: Ty, bits: u64) -> i128 {
     if ty.is_signed() { i128::from(moved as i64 >> spare) } else { i128::from(moved >> spare) }
 }
 
-/// An integer in a register of its type: clamped or cut, then extended by the type's signedness.
+/// An integer as a register of its type holds it: clamped or truncated, then extended by the type's signedness.
 fn integer_bits(ty: Ty, clamp: Clamp, value: i128) -> u64 {
     let (min, max) = range(ty);
     let value = if clamp == Clamp::Sat { value.clamp(min, max) } else { value };
@@ -140,8 +140,8 @@ fn range(ty: Ty) -> (i128, i128) {
     if ty.is_signed() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
 }
 
-/// The source's bits, without what lies above its width, flushed if it is an f32 and that is asked for. (Hopper ignores
-/// `.ftz` on the way to f16, all of whose results for subnormal f32 are its own smallest numbers.)
+/// The source's bits without those above its width; an f32 is flushed with `.ftz`. Hopper ignores `.ftz` in conversions
+/// to f16, where subnormal f32 give at most the smallest subnormal anyway.
 fn float_source(cvt: Cvt, bits: u64) -> u64 {
     match cvt.from {
         Ty::F64 => bits,
@@ -187,7 +187,7 @@ fn float_to_float(cvt: Cvt, bits: u64) -> u64 {
     to.clamp(converted, cvt.clamp)
 }
 
-/// See [`crate::exec::lanes::format`].
+/// What a NaN becomes; the rules are in [`format`](super::format).
 fn nan_to_nan(cvt: Cvt, source: u64) -> u64 {
     let to = Format::of(cvt.to);
     match (cvt.from, cvt.to) {
@@ -203,16 +203,16 @@ fn nan_to_nan(cvt: Cvt, source: u64) -> u64 {
     }
 }
 
-/// Two f32 to a pair of halves: `a` to the upper one.
+/// Two f32 to a pair of halves; `a` becomes the upper one.
 #[inline(never)]
-pub(crate) fn pair_rare<const N: usize>(cvt: Cvt, a: Source<'_, N>, b: Source<'_, N>) -> Filled<N> {
+pub(super) fn pair_rare<const N: usize>(cvt: Cvt, a: Source<'_, N>, b: Source<'_, N>) -> Filled<N> {
     let half = Cvt { to: if cvt.to == Ty::F16x2 { Ty::F16 } else { Ty::BF16 }, ..cvt };
     map2(a.lo, b.lo, |x, y| (convert(half, x.into()) << 16 | convert(half, y.into())) as u32)
 }
 
 /// `cvt.pack.sat`: two s32 clamped to 16 or 8 bits; with 8, the low half of `c` goes above them.
 #[inline(never)]
-pub(crate) fn pack_rare<const N: usize>(ty: Ty, inputs: Inputs<'_, N>) -> Filled<N> {
+pub(super) fn pack_rare<const N: usize>(ty: Ty, inputs: Inputs<'_, N>) -> Filled<N> {
     let Inputs { a, b, c, .. } = inputs;
     let bits = ty.bits();
     let one = |x: u32| integer_bits(ty, Clamp::Sat, i128::from(x as i32)) as u32 & ((1 << bits) - 1);

@@ -1,14 +1,14 @@
-//! Exact arithmetic behind the roundings that the host does not offer: directed rounding, and one rounding into
-//! half precision. An operation is done in f64 *rounded to odd*; rounding that again, to a format at
-//! least two bits narrower, gives what rounding the exact result once would have given.
+//! Arithmetic with the roundings that the host does not have: directed rounding, and a single rounding to half
+//! precision. An operation is done in f64 and *rounded to odd*. Rounding that again, to a format at least two bits
+//! narrower, gives the same as rounding the exact result once.
 
 use rustc_apfloat::{Float, Round as ApRound, ieee::Double};
 use warploom_isa::{FloatMode, Round};
 
 use crate::exec::lanes::format::{F64_NAN, Format, f64_nan};
 
-/// `rounded` is the f64 nearest to an exact result that lies above (`error > 0`), below, or on it. Returns the exact
-/// result rounded to odd.
+/// Rounds an exact result to odd. `rounded` is the nearest f64; the exact result is above it (`error > 0`), below it or
+/// equal.
 fn to_odd(rounded: f64, error: f64) -> f64 {
     let bits = rounded.to_bits();
     if error == 0.0 || bits & 1 != 0 || !rounded.is_finite() {
@@ -30,27 +30,21 @@ fn add_odd(a: f64, b: f64) -> f64 {
     to_odd(sum, (a - (sum - b_part)) + (b - b_part))
 }
 
-/// An operation on formats narrower than f64.
+/// An operation that can be rounded in any direction.
 #[derive(Clone, Copy)]
-pub(crate) enum Exact {
-    /// `a + b`.
+pub(super) enum Exact {
     Add,
-    /// `a - b`.
     Sub,
-    /// `a * b`.
     Mul,
-    /// `a * b + c`.
     Fma,
-    /// `a / b`.
     Div,
-    /// `sqrt(a)`.
     Sqrt,
 }
 
-/// The result of `op` on numbers of `format` (not f64): operands flushed, rounded once, flushed and clamped, as `mode`
-/// says. NaN is canonical.
+/// The result of `op` on numbers of `format` (not f64). As `mode` says, operands are flushed, and the result is rounded
+/// once, flushed and clamped. A NaN is canonical.
 #[inline]
-pub(crate) fn rounded(op: Exact, format: Format, mode: FloatMode, operands: [u64; 3]) -> u64 {
+pub(super) fn rounded(op: Exact, format: Format, mode: FloatMode, operands: [u64; 3]) -> u64 {
     let round = mode.round;
     let operand = |i: usize| {
         let bits: u64 = operands[i];
@@ -59,14 +53,14 @@ pub(crate) fn rounded(op: Exact, format: Format, mode: FloatMode, operands: [u64
     let (x, y) = (operand(0), operand(1));
     let sum = |x: f64, y: f64| {
         let sum = add_odd(x, y);
-        // A sum that vanishes is -0 when rounding down, unless both terms are +0.
+        // A zero sum is -0 when rounding down, unless both terms are +0.
         let both_plus = x.is_sign_positive() && y.is_sign_positive();
         if sum == 0.0 && round == Round::Rm && !both_plus { -0.0 } else { sum }
     };
     let wide = match op {
         Exact::Add => sum(x, y),
         Exact::Sub => sum(x, -y),
-        // Twice 24 bits fit in 53, and the exponents in f64's.
+        // Exact: twice 24 bits fit in 53, and the exponents in f64's.
         Exact::Mul => x * y,
         Exact::Fma => sum(x * y, operand(2)),
         Exact::Div => {
@@ -97,8 +91,8 @@ fn ap_round(round: Round) -> ApRound {
     }
 }
 
-/// The f64 result of `op`, rounded as told.
-pub(crate) fn rounded_f64(op: Exact, a: u64, b: u64, c: u64, round: Round) -> u64 {
+/// The f64 result of `op`.
+pub(super) fn rounded_f64(op: Exact, a: u64, b: u64, c: u64, round: Round) -> u64 {
     let operands = match op {
         Exact::Fma => [b, c, a],
         Exact::Sqrt => [a, a, a],
@@ -121,7 +115,7 @@ pub(crate) fn rounded_f64(op: Exact, a: u64, b: u64, c: u64, round: Round) -> u6
     if value.is_nan() { F64_NAN } else { value.to_bits() as u64 }
 }
 
-/// The square root of a number or infinity, by integers.
+/// The square root of a number or infinity, in integer arithmetic.
 fn sqrt_f64(a: u64, round: Round) -> u64 {
     let value = f64::from_bits(a);
     if value == 0.0 || value == f64::INFINITY {
@@ -134,7 +128,7 @@ fn sqrt_f64(a: u64, round: Round) -> u64 {
     let fraction = a & ((1 << 52) - 1);
     let (significand, exponent) =
         if biased == 0 { (fraction, -1074) } else { (fraction | 1 << 52, biased - 1075) };
-    // An even exponent, and enough bits that the integer root has more than the result needs.
+    // The exponent must be even, and the integer root must have more bits than the result.
     let mut shift = 122 - significand.ilog2() as i32;
     shift += (exponent - shift) & 1;
     let square = u128::from(significand) << shift;

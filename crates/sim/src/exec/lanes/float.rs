@@ -1,4 +1,4 @@
-//! Floating-point arithmetic that rounds correctly, and the sign and order operations.
+//! Correctly rounded floating-point arithmetic, sign operations, `min` and `max`.
 
 use warploom_isa::{Approx, Clamp, FloatMode, MinMax, Op, Round, Ty};
 
@@ -16,7 +16,7 @@ const F32_SMALLEST: u32 = 0x0080_0000;
 const F64_SIGN: u64 = 1 << 63;
 
 #[inline(always)]
-pub(crate) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
+pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     let Inputs { inst, regs, a, b, c } = inputs;
     let again = || Inputs { inst, regs, a, b, c };
     match inst.op {
@@ -69,7 +69,7 @@ pub(crate) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
 /// `min` and `max` with no modifiers.
 const MINNUM: MinMax = MinMax { nan: false, ftz: false, xorsign_abs: false };
 
-/// Whether the host computes the operation (but for flushing).
+/// Whether the host's arithmetic can be used, apart from flushing.
 #[inline(always)]
 fn plain(mode: FloatMode) -> bool {
     mode.round == Round::Rn && mode.clamp == Clamp::None
@@ -77,13 +77,13 @@ fn plain(mode: FloatMode) -> bool {
 
 /// Subnormals become zero of the same sign.
 #[inline(always)]
-pub(crate) fn flush32(bits: u32) -> u32 {
+pub(super) fn flush32(bits: u32) -> u32 {
     bits & (ones(bits & F32_INFINITY != 0) | F32_SIGN)
 }
 
 /// Any NaN becomes the canonical one.
 #[inline(always)]
-pub(crate) fn canonical32(bits: u32) -> u32 {
+pub(super) fn canonical32(bits: u32) -> u32 {
     let k = ones(bits & !F32_SIGN > F32_INFINITY);
     blend(k, F32_NAN, bits)
 }
@@ -103,8 +103,8 @@ fn float32<const N: usize>(
             canonical32(f(x, y, z).to_bits())
         });
     }
-    // The host may have rounded a subnormal result up to the smallest normal number, which is rare. Sums of normal
-    // numbers are exact there, and roots never that small.
+    // The host may have rounded a subnormal result up to the smallest normal number; that is rare. Sums of normal
+    // numbers are exact in that range, and roots are never that small.
     let may_round_up = matches!(op, Exact::Mul | Exact::Fma | Exact::Div);
     let mut rounded_up = 0;
     let mut out = [0; N];
@@ -120,8 +120,8 @@ fn float32<const N: usize>(
     Filled::Word(out)
 }
 
-/// f64, rounded to nearest by the host. `c` repeats `b` for two operands; `b` is the NaN preferred, then `c`. Which NaN a host propagates differs from one
-/// to another, so NaNs are put right afterwards; they are rare.
+/// f64, rounded to nearest by the host. For two operands `c` is `b` again. Hosts differ in which NaN operand they
+/// return, so NaN results, which are rare, are corrected afterwards: `b` is preferred, then `c`, then `a`.
 #[inline(always)]
 fn float64<const N: usize>(
     a: Source<'_, N>,
@@ -172,7 +172,7 @@ fn arithmetic_rare<const N: usize>(op: Exact, ty: Ty, mode: FloatMode, inputs: I
 
 /// `rcp` and `sqrt` with a rounding mode.
 #[inline(never)]
-pub(crate) fn rounded_rare<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
+pub(super) fn rounded_rare<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     let Op::FRounded(function, ty, mode) = inputs.inst.op else { return Filled::Nothing };
     let a = inputs.a;
     match (function, ty) {
@@ -254,7 +254,7 @@ fn min_max_rare<const N: usize>(most: bool, ty: Ty, how: MinMax, inputs: Inputs<
 }
 
 /// `min` or `max` in any format, with any modifier.
-pub(crate) fn min_max(most: bool, format: Format, how: MinMax, x: u64, y: u64) -> u64 {
+pub(super) fn min_max(most: bool, format: Format, how: MinMax, x: u64, y: u64) -> u64 {
     let sign = format.sign_bit();
     let flush = |bits: u64| if how.ftz { format.flush(bits) } else { bits };
     let (mut x, mut y) = (flush(x), flush(y));

@@ -1,4 +1,4 @@
-//! f16 and bf16, alone and in pairs.
+//! f16 and bf16, single and in pairs.
 
 use warploom_isa::{FloatMode, Ty};
 
@@ -6,9 +6,9 @@ use crate::exec::lanes::exact::{Exact, rounded};
 use crate::exec::lanes::format::{Format, f16_to_f32};
 use crate::exec::lanes::vector::{Filled, Inputs, map3};
 
-/// An f16, bf16 or f32 as f32 bits, exactly; with `ftz`, subnormals of its own type become zero.
+/// An f16, bf16 or f32 as f32 bits, exactly. With `ftz`, subnormals of its own type become zero.
 #[inline(always)]
-pub(crate) fn widened(ty: Ty, x: u32, ftz: bool) -> u32 {
+pub(super) fn widened(ty: Ty, x: u32, ftz: bool) -> u32 {
     let flush =
         |bits: u32, exponent: u32| if ftz && bits & exponent == 0 { bits & 0x8000_0000 } else { bits };
     match ty {
@@ -19,13 +19,13 @@ pub(crate) fn widened(ty: Ty, x: u32, ftz: bool) -> u32 {
 }
 
 /// Whether the type holds two numbers in a word.
-pub(crate) const fn is_pair(ty: Ty) -> bool {
+pub(super) const fn is_pair(ty: Ty) -> bool {
     matches!(ty, Ty::F16x2 | Ty::BF16x2)
 }
 
-/// Applies `f` to the number (or to both numbers) of each lane.
+/// Applies `f` to the number, or both numbers, of each lane.
 #[inline(always)]
-pub(crate) fn each<const N: usize>(
+pub(super) fn each<const N: usize>(
     ty: Ty,
     inputs: Inputs<'_, N>,
     f: impl Fn(u64, u64, u64) -> u64,
@@ -41,9 +41,8 @@ pub(crate) fn each<const N: usize>(
     }
 }
 
-/// Half-precision arithmetic.
 #[inline(never)]
-pub(crate) fn arithmetic<const N: usize>(
+pub(super) fn arithmetic<const N: usize>(
     op: Exact,
     ty: Ty,
     mode: FloatMode,

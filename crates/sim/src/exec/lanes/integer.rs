@@ -7,9 +7,9 @@ use crate::exec::lanes::vector::{
     wide,
 };
 
-/// The operations that kernels are full of.
+/// The frequent operations.
 #[inline(always)]
-pub(crate) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
+pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     let Inputs { inst, regs, a, b, c } = inputs;
     match inst.op {
         Op::IAdd(ty, clamp) => match ty {
@@ -65,12 +65,12 @@ pub(crate) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
             }
             let k = spread::<N>(carry);
             let sum = lanes(|i| a.lo[i].wrapping_add(b.lo[i]).wrapping_sub(k[i]));
-            // With a carry in, a sum equal to `a` has gone all the way round.
+            // With a carry in, a sum equal to `a` has wrapped around.
             let carries = gather::<N>(|i| (sum[i] < a.lo[i]) | ((k[i] != 0) & (sum[i] == a.lo[i])));
             Filled::WordCarry(sum, carries)
         }
         Op::SubBorrow(ty) => {
-            // The carry of a difference is its inverted borrow.
+            // The carry flag of a difference is the inverted borrow.
             let borrow = match inst.src[2] {
                 Operand::None => 0,
                 carry => !regs.read_pred(carry),
@@ -141,8 +141,8 @@ fn signed_product(x: u32, y: u32) -> i64 {
     i64::from(x as i32) * i64::from(y as i32)
 }
 
-/// 64-bit sums, word by word: cheaper than putting the words together and taking them apart. Returns the low words, the
-/// high words and the carries.
+/// 64-bit sums, word by word: cheaper than joining the words and splitting them again. Returns the low words, the high
+/// words and the carries.
 #[inline(always)]
 fn add64<const N: usize>(a: Source<'_, N>, b: Source<'_, N>, carry: u64) -> ([u32; N], [u32; N], u64) {
     let k = spread::<N>(carry);
@@ -164,7 +164,7 @@ fn sub64<const N: usize>(a: Source<'_, N>, b: Source<'_, N>, borrow: u64) -> ([u
     (lo, hi, borrows)
 }
 
-/// `min` and `max` with negative results made zero, for signed types.
+/// `min.relu` and `max.relu` of signed types: negative results become zero.
 #[inline(never)]
 fn relu<const N: usize>(op: Op, a: Source<'_, N>, b: Source<'_, N>) -> Filled<N> {
     let (ty, result) = match op {
@@ -222,7 +222,7 @@ fn mad_hi_sat<const N: usize>(a: Source<'_, N>, b: Source<'_, N>, c: Source<'_, 
     map3(a.lo, b.lo, c.lo, |x, y, z| ((signed_product(x, y) >> 32) as i32).saturating_add(z as i32) as u32)
 }
 
-/// The products that are not in [`compute`]: 16 bits, and the upper half of 64.
+/// The products that [`compute`] does not do itself, and those of `mad.cc`.
 #[inline(never)]
 fn multiply_rare<const N: usize>(ty: Ty, part: Part, a: Source<'_, N>, b: Source<'_, N>) -> Filled<N> {
     match (ty, part) {
@@ -258,9 +258,9 @@ fn add_to_product<const N: usize>(ty: Ty, part: Part, product: Filled<N>, c: Sou
     }
 }
 
-/// The operations that are rare, or slow however they are written.
+/// The operations that are rare, or slow in any case.
 #[inline(never)]
-pub(crate) fn compute_rare<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
+pub(super) fn compute_rare<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     let Inputs { inst, regs, a, b, c } = inputs;
     match inst.op {
         Op::Mul24(ty, part) => map2(a.lo, b.lo, |x, y| product24(ty, part, x, y)),
@@ -341,7 +341,7 @@ fn divide(x: i64, y: i64) -> i64 {
     if y == 0 { -1 } else { x.wrapping_div(y) }
 }
 
-/// The remainder has the dividend's sign; by zero it is -1 (all ones), as the quotient.
+/// The remainder has the dividend's sign; division by zero gives -1 (all ones), as for the quotient.
 #[inline(always)]
 fn remainder(x: i64, y: i64) -> i64 {
     if y == 0 { -1 } else { x.wrapping_rem(y) }
@@ -356,7 +356,7 @@ fn product24(ty: Ty, part: Part, x: u32, y: u32) -> u32 {
     if part == Part::Hi { (product >> 16) as u32 } else { product as u32 }
 }
 
-/// Byte `k`, extended.
+/// Byte `k`, sign- or zero-extended.
 #[inline(always)]
 fn byte(x: u32, k: u32, signed: bool) -> i32 {
     let byte = (x >> (8 * k)) as u8;

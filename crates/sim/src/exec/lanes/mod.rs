@@ -1,9 +1,9 @@
-//! Lane arithmetic: what the execution units of an SM compute, on all lanes of a warp at once.
+//! Lane arithmetic: what the execution units of an SM compute, on all lanes of a warp at once. Start at [`execute`].
 //!
-//! [`execute`] runs one instruction that only reads and writes registers. Registers are lane arrays, so every
-//! operation is a loop over a constant number of lanes that the compiler turns into vector instructions; the frequent
-//! ones are compiled once for each vector instruction set and chosen at run time, the rare ones (directed rounding, division,
-//! transcendental functions, half precision) are ordinary functions.
+//! [`execute`] runs one instruction that only reads and writes registers. Registers are lane arrays, so every operation
+//! is a loop over a constant number of lanes that the compiler turns into vector instructions. The frequent ones are
+//! compiled for several vector instruction sets, one of which is chosen at run time. The rare ones (directed rounding,
+//! division, transcendental functions, half precision) are ordinary functions.
 //!
 //! Results are the same bits on every host. Where the PTX manual leaves a result open, the choice is made in
 //! `format.rs` (NaNs) or at the operation, with a comment.
@@ -37,11 +37,10 @@ pub struct Registers<'a, const N: usize> {
     pub words: &'a mut [[u32; N]],
     /// The predicate registers, lane `i` in bit `i`.
     pub preds: &'a mut [u64],
-    /// Where the function's frame begins in local memory: what [`Operand::Frame`] reads as.
+    /// The address of the function's frame in local memory: the value of [`Operand::Frame`].
     pub frame: u32,
 }
 
-/// The mask of all lanes.
 #[inline(always)]
 const fn all_lanes<const N: usize>() -> u64 {
     if N >= 64 { u64::MAX } else { (1 << N) - 1 }
@@ -59,7 +58,7 @@ impl<const N: usize> Registers<'_, N> {
         }
     }
 
-    /// A 64-bit source. `imms` holds the immediates that [`Operand::Imm64`] names; [`Operand::Imm`] is zero-extended.
+    /// A 64-bit source. `imms` has the immediates that [`Operand::Imm64`] refers to; [`Operand::Imm`] is zero-extended.
     #[inline(always)]
     pub fn read64(&self, operand: Operand, imms: &[u64]) -> [u64; N] {
         let mut out = [0; N];
@@ -139,7 +138,7 @@ impl<const N: usize> Registers<'_, N> {
     }
 }
 
-/// Takes the lanes of `value` that are all ones in `k`.
+/// Replaces the lanes of `register` whose word in `k` is all ones by those of `value`.
 #[inline(always)]
 fn merge<const N: usize>(register: &mut [u32; N], value: &[u32; N], k: &[u32; N]) {
     for i in 0..N {
@@ -147,8 +146,8 @@ fn merge<const N: usize>(register: &mut [u32; N], value: &[u32; N], k: &[u32; N]
     }
 }
 
-/// Executes a lane operation on the lanes of `mask` (the guard already folded in). Returns false, and does nothing, if
-/// `inst.op` is not one: memory, communication, control, special registers.
+/// Executes a lane operation on the lanes of `mask`, which already includes the guard. Returns false, and does nothing,
+/// if `inst.op` is something else: memory, communication, control, special registers.
 #[multiversion(targets(
     "x86_64+avx+avx2+bmi1+bmi2+f16c+fma+lzcnt+movbe+popcnt+sse3+sse4.1+sse4.2+ssse3+xsave",
 ))]
@@ -156,7 +155,7 @@ pub fn execute<const N: usize>(inst: &Inst, regs: &mut Registers<'_, N>, imms: &
     step::<N>(inst, regs, imms, mask)
 }
 
-/// Names a source operand: a view of its register, or of an array filled with the immediate.
+/// Binds a source operand: a view of its register, or of an array filled with the immediate.
 macro_rules! source {
     ($name:ident, $operand:expr, $regs:ident, $imms:ident) => {
         let (low, high);
@@ -215,7 +214,7 @@ fn step<const N: usize>(inst: &Inst, regs: &mut Registers<'_, N>, imms: &[u64], 
 fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     use Op::*;
     let Inputs { inst, regs, a, b, c } = inputs;
-    // Built anew for the functions that are not inlined: it then lives in memory only on their paths.
+    // A copy for the functions that are not inlined, so that `inputs` is in memory only on their paths.
     let again = || Inputs { inst, regs, a, b, c };
     match inst.op {
         Mov(_)

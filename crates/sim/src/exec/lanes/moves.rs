@@ -5,7 +5,7 @@ use warploom_isa::{Op, Operand, PrmtMode};
 use crate::exec::lanes::vector::{Filled, Inputs, Source, blend, lanes, map1, map2, ones, spread, word};
 
 #[inline(always)]
-pub(crate) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
+pub(super) fn compute<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
     let Inputs { inst, regs, a, b, c } = inputs;
     match inst.op {
         Op::Mov(ty) => {

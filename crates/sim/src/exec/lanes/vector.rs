@@ -1,5 +1,5 @@
-//! Loops over lane arrays. Everything here is inlined into its caller so that it is compiled with the caller's
-//! vector instructions; the loops have a constant trip count and no branches, and so vectorize.
+//! Loops over lane arrays. Everything here is inlined into its caller, so that it is compiled with the caller's vector
+//! instructions. The loops have a constant trip count and no branches, and so vectorize.
 
 use warploom_isa::Inst;
 
@@ -7,34 +7,34 @@ use crate::exec::lanes::Registers;
 
 /// A source operand: its low words and, for a wide value, its high words.
 #[derive(Clone, Copy)]
-pub(crate) struct Source<'a, const N: usize> {
-    pub lo: &'a [u32; N],
-    pub hi: &'a [u32; N],
+pub(super) struct Source<'a, const N: usize> {
+    pub(super) lo: &'a [u32; N],
+    pub(super) hi: &'a [u32; N],
 }
 
 impl<const N: usize> Source<'_, N> {
     /// The 64-bit value of lane `i`.
     #[inline(always)]
-    pub fn wide(&self, i: usize) -> u64 {
+    pub(super) fn wide(&self, i: usize) -> u64 {
         u64::from(self.lo[i]) | u64::from(self.hi[i]) << 32
     }
 }
 
-/// The inputs of an operation: its first three sources resolved, the rest to be asked for.
+/// The inputs of an operation: its first three sources as arrays; others are read through `regs`.
 #[derive(Clone, Copy)]
-pub(crate) struct Inputs<'a, const N: usize> {
-    pub inst: &'a Inst,
-    pub regs: &'a Registers<'a, N>,
-    pub a: Source<'a, N>,
-    pub b: Source<'a, N>,
-    pub c: Source<'a, N>,
+pub(super) struct Inputs<'a, const N: usize> {
+    pub(super) inst: &'a Inst,
+    pub(super) regs: &'a Registers<'a, N>,
+    pub(super) a: Source<'a, N>,
+    pub(super) b: Source<'a, N>,
+    pub(super) c: Source<'a, N>,
 }
 
 /// The result of an operation, before it is written under the mask.
 ///
-/// Returned by value from functions that are inlined, so that the arrays are registers of the host wherever they can be.
+/// Returned by value from inlined functions, so that the arrays stay in host registers where possible.
 #[allow(clippy::large_enum_variant)]
-pub(crate) enum Filled<const N: usize> {
+pub(super) enum Filled<const N: usize> {
     /// A word for `dst`.
     Word([u32; N]),
     /// The low and the high word of a 64-bit value for `dst`.
@@ -53,7 +53,7 @@ pub(crate) enum Filled<const N: usize> {
 
 /// The word of each lane, by its index.
 #[inline(always)]
-pub(crate) fn lanes<const N: usize>(f: impl Fn(usize) -> u32) -> [u32; N] {
+pub(super) fn lanes<const N: usize>(f: impl Fn(usize) -> u32) -> [u32; N] {
     let mut out = [0; N];
     for i in 0..N {
         out[i] = f(i);
@@ -63,13 +63,13 @@ pub(crate) fn lanes<const N: usize>(f: impl Fn(usize) -> u32) -> [u32; N] {
 
 /// The 32-bit result of lane `i` is `f(i)`.
 #[inline(always)]
-pub(crate) fn word<const N: usize>(f: impl Fn(usize) -> u32) -> Filled<N> {
+pub(super) fn word<const N: usize>(f: impl Fn(usize) -> u32) -> Filled<N> {
     Filled::Word(lanes(f))
 }
 
 /// The 64-bit result of lane `i` is `f(i)`.
 #[inline(always)]
-pub(crate) fn wide<const N: usize>(f: impl Fn(usize) -> u64) -> Filled<N> {
+pub(super) fn wide<const N: usize>(f: impl Fn(usize) -> u64) -> Filled<N> {
     let (mut lo, mut hi) = ([0; N], [0; N]);
     for i in 0..N {
         let value = f(i);
@@ -81,19 +81,19 @@ pub(crate) fn wide<const N: usize>(f: impl Fn(usize) -> u64) -> Filled<N> {
 
 /// The result of lane `i` is `f(a[i])`.
 #[inline(always)]
-pub(crate) fn map1<const N: usize>(a: &[u32; N], f: impl Fn(u32) -> u32) -> Filled<N> {
+pub(super) fn map1<const N: usize>(a: &[u32; N], f: impl Fn(u32) -> u32) -> Filled<N> {
     word(|i| f(a[i]))
 }
 
 /// The result of lane `i` is `f(a[i], b[i])`.
 #[inline(always)]
-pub(crate) fn map2<const N: usize>(a: &[u32; N], b: &[u32; N], f: impl Fn(u32, u32) -> u32) -> Filled<N> {
+pub(super) fn map2<const N: usize>(a: &[u32; N], b: &[u32; N], f: impl Fn(u32, u32) -> u32) -> Filled<N> {
     word(|i| f(a[i], b[i]))
 }
 
 /// The result of lane `i` is `f(a[i], b[i], c[i])`.
 #[inline(always)]
-pub(crate) fn map3<const N: usize>(
+pub(super) fn map3<const N: usize>(
     a: &[u32; N],
     b: &[u32; N],
     c: &[u32; N],
@@ -104,31 +104,31 @@ pub(crate) fn map3<const N: usize>(
 
 /// All ones if `condition`, else zero: the mask of a branch-free select.
 #[inline(always)]
-pub(crate) fn ones(condition: bool) -> u32 {
+pub(super) fn ones(condition: bool) -> u32 {
     u32::from(condition).wrapping_neg()
 }
 
 /// As [`ones`], 64 bits wide.
 #[inline(always)]
-pub(crate) fn ones64(condition: bool) -> u64 {
+pub(super) fn ones64(condition: bool) -> u64 {
     u64::from(condition).wrapping_neg()
 }
 
 /// `k ? a : b`, bit by bit.
 #[inline(always)]
-pub(crate) fn blend(k: u32, a: u32, b: u32) -> u32 {
+pub(super) fn blend(k: u32, a: u32, b: u32) -> u32 {
     (a & k) | (b & !k)
 }
 
 /// As [`blend`], 64 bits wide.
 #[inline(always)]
-pub(crate) fn blend64(k: u64, a: u64, b: u64) -> u64 {
+pub(super) fn blend64(k: u64, a: u64, b: u64) -> u64 {
     (a & k) | (b & !k)
 }
 
-/// One word a lane: all ones where the lane's bit of `mask` is set.
+/// One word per lane: all ones where the lane's bit of `mask` is set.
 #[inline(always)]
-pub(crate) fn spread<const N: usize>(mask: u64) -> [u32; N] {
+pub(super) fn spread<const N: usize>(mask: u64) -> [u32; N] {
     let words = [mask as u32, (mask >> 32) as u32];
     let mut out = [0; N];
     for i in 0..N {
@@ -137,9 +137,9 @@ pub(crate) fn spread<const N: usize>(mask: u64) -> [u32; N] {
     out
 }
 
-/// One bit a lane: the answers of `f`.
+/// One bit per lane: the results of `f`.
 #[inline(always)]
-pub(crate) fn gather<const N: usize>(f: impl Fn(usize) -> bool) -> u64 {
+pub(super) fn gather<const N: usize>(f: impl Fn(usize) -> bool) -> u64 {
     let mut mask = 0;
     for first in (0..N).step_by(32) {
         let mut bits = 0u32;
@@ -151,14 +151,14 @@ pub(crate) fn gather<const N: usize>(f: impl Fn(usize) -> bool) -> u64 {
     mask
 }
 
-/// Applies `f` to the two 16-bit halves of a word; `f` sees them zero-extended and its result is cut to 16 bits.
+/// Applies `f` to the two 16-bit halves of a word, zero-extended; its results are truncated to 16 bits.
 #[inline(always)]
-pub(crate) fn halves2(a: u32, b: u32, f: impl Fn(u32, u32) -> u32) -> u32 {
+pub(super) fn halves2(a: u32, b: u32, f: impl Fn(u32, u32) -> u32) -> u32 {
     (f(a & 0xffff, b & 0xffff) & 0xffff) | f(a >> 16, b >> 16) << 16
 }
 
 /// The low 16 bits, sign-extended.
 #[inline(always)]
-pub(crate) fn sext16(x: u32) -> i32 {
+pub(super) fn sext16(x: u32) -> i32 {
     i32::from(x as i16)
 }

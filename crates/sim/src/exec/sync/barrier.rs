@@ -1,126 +1,93 @@
-//! Named barriers: each counts arriving warps and releases those that wait together.
+//! Named barriers: each counts arriving warps and releases all waiting ones together.
 //!
-//! The hardware counts in lanes but by whole warps: a warp arrives when all its live lanes have.
+//! Counts are given in threads but kept in whole warps, as in hardware: a warp has arrived when all its live lanes
+//! have.
 
 use smallvec::SmallVec;
 
-/// One path that waits.
+/// A path of a warp at a barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Waiter {
-    /// The warp's number in its CTA.
-    pub warp: u32,
-    /// Its lanes.
-    pub mask: u64,
+pub(crate) struct Waiter {
+    /// Number in the CTA.
+    pub(crate) warp: u32,
+    pub(crate) mask: u64,
 }
 
-/// A barrier used in a way the hardware does not define.
+/// A use of a barrier that the hardware does not define.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Misuse {
-    /// No such barrier.
     #[error("barrier {id} does not exist: a CTA has barriers 0 to {last}", last = count - 1)]
-    NoSuchBarrier {
-        /// The number asked for.
-        id: u32,
-        /// How many there are.
-        count: u32,
-    },
-    /// A thread count that is no number of warps.
+    NoSuchBarrier { id: u32, count: u32 },
     #[error(
-        "barrier {id} is given {threads} threads, but the count must be a multiple of the warp size {lanes}, and not 0"
+        "barrier {id} is given {threads} threads, but the count must be a multiple of the warp size {lanes}, \
+         and not 0"
     )]
-    NotWholeWarps {
-        /// The barrier.
-        id: u32,
-        /// The count.
-        threads: u32,
-        /// Lanes of a warp.
-        lanes: u32,
-    },
-    /// Two counts in one phase.
+    NotWholeWarps { id: u32, threads: u32, lanes: u32 },
+    /// Two different counts in one phase.
     #[error("barrier {id} is given {threads} threads, but {before} by a warp that already arrived")]
-    CountChanged {
-        /// The barrier.
-        id: u32,
-        /// The count.
-        threads: u32,
-        /// The count before.
-        before: u32,
-    },
-    /// More warps than the count says.
+    CountChanged { id: u32, threads: u32, before: u32 },
     #[error("more warps arrive at barrier {id} than its count of {threads} threads allows")]
-    TooMany {
-        /// The barrier.
-        id: u32,
-        /// The count.
-        threads: u32,
-    },
-    /// The same lanes arrive twice in a phase that they do not wait for.
+    TooMany { id: u32, threads: u32 },
+    /// The same lanes arrive twice in a phase (`bar.arrive` does not wait for its end).
     #[error("warp {warp} arrives twice in one phase of barrier {id}, which still waits for others")]
-    Twice {
-        /// The barrier.
-        id: u32,
-        /// The warp.
-        warp: u32,
-    },
+    Twice { id: u32, warp: u32 },
 }
 
-/// What a path does at a barrier.
+/// The arrival of a path at a barrier.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrival {
-    /// The barrier's number.
-    pub id: u32,
-    /// Threads it is to count, or all of the CTA.
-    pub threads: Option<u32>,
-    /// Whether the path waits.
-    pub waits: bool,
-    /// Lanes whose predicate is true (reductions).
-    pub votes: u64,
-    /// The path.
-    pub path: Waiter,
-    /// All lanes of the warp that have to come before it counts as arrived.
-    pub warp_lanes: u64,
+pub(crate) struct Arrival {
+    pub(crate) id: u32,
+    /// Threads that the barrier counts; `None`: all of the CTA.
+    pub(crate) threads: Option<u32>,
+    /// `bar.sync` and `bar.red` wait, `bar.arrive` does not.
+    pub(crate) waits: bool,
+    /// Lanes whose predicate is true, for `bar.red`.
+    pub(crate) votes: u64,
+    pub(crate) path: Waiter,
+    /// Lanes that must arrive before the warp counts as arrived.
+    pub(crate) warp_lanes: u64,
 }
 
-/// The end of a phase: who goes on, and what the reductions gave.
+/// The end of a phase: the released paths, and the results of `bar.red`.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Release {
-    /// Paths that go on.
-    pub waiters: SmallVec<[Waiter; 8]>,
-    /// Threads whose predicate was true.
-    pub popc: u32,
+pub(crate) struct Release {
+    pub(crate) waiters: SmallVec<[Waiter; 8]>,
+    /// Number of threads whose predicate was true.
+    pub(crate) popc: u32,
     /// Whether all predicates were true.
-    pub all: bool,
+    pub(crate) all: bool,
 }
 
-/// One barrier. A phase ends when `arrived` warps make up the expected threads; the count then starts again.
+/// One barrier. A phase ends when the `arrived` warps make up the expected threads; the count then starts again.
 #[derive(Clone, Debug, Default)]
 struct Barrier {
     expected: Option<u32>,
     arrived: u32,
-    /// The warps that `arrived` counts, a bit each.
+    /// The warps that `arrived` counts, one bit each.
     came: u64,
-    /// Warps of which some lanes have come.
+    /// Warps of which only some lanes have arrived.
     partial: SmallVec<[Waiter; 4]>,
     waiters: SmallVec<[Waiter; 8]>,
+    /// Lanes whose predicate was true, and all lanes that arrived.
     votes: u32,
     voters: u32,
 }
 
 /// The barriers of a CTA.
 #[derive(Clone, Debug)]
-pub struct Barriers {
+pub(crate) struct Barriers {
     barriers: Vec<Barrier>,
     lanes: u32,
 }
 
 impl Barriers {
     /// `count` barriers for warps of `lanes` lanes.
-    pub fn new(count: u32, lanes: u32) -> Self {
+    pub(crate) fn new(count: u32, lanes: u32) -> Self {
         Barriers { barriers: vec![Barrier::default(); count as usize], lanes }
     }
 
-    /// A path arrives; `live_warps` of the CTA have not ended. Returns the release that this arrival brings about.
-    pub fn arrive(&mut self, arrival: Arrival, live_warps: u32) -> Result<Option<Release>, Misuse> {
+    /// A path arrives. `live_warps` of the CTA have not ended. Returns the release if this arrival ends the phase.
+    pub(crate) fn arrive(&mut self, arrival: Arrival, live_warps: u32) -> Result<Option<Release>, Misuse> {
         let Arrival { id, threads, waits, votes, path, warp_lanes } = arrival;
         let (count, lanes) = (self.barriers.len() as u32, self.lanes);
         let barrier = self.barriers.get_mut(id as usize).ok_or(Misuse::NoSuchBarrier { id, count })?;
@@ -156,8 +123,13 @@ impl Barriers {
         Ok(barrier.complete(expected, lanes))
     }
 
-    /// Lanes of `warp` have ended and `warp_lanes` are left: barriers that waited for them may be complete now.
-    pub fn lanes_ended(&mut self, warp: u32, warp_lanes: u64, live_warps: u32) -> SmallVec<[Release; 1]> {
+    /// Lanes of `warp` have ended and `warp_lanes` remain: barriers that waited for the ended ones may be complete now.
+    pub(crate) fn lanes_ended(
+        &mut self,
+        warp: u32,
+        warp_lanes: u64,
+        live_warps: u32,
+    ) -> SmallVec<[Release; 1]> {
         let lanes = self.lanes;
         self.barriers
             .iter_mut()
@@ -169,20 +141,20 @@ impl Barriers {
             .collect()
     }
 
-    /// For messages: how many threads have come to barrier `id`, and how many it expects.
-    pub fn progress(&self, id: u32, live_warps: u32) -> (u32, u32) {
+    /// For messages: how many threads have arrived at barrier `id`, and how many it expects.
+    pub(crate) fn progress(&self, id: u32, live_warps: u32) -> (u32, u32) {
         let barrier = &self.barriers[id as usize];
         let partly = barrier.partial.iter().map(|p| p.mask.count_ones()).sum::<u32>();
         (barrier.arrived * self.lanes + partly, barrier.expected.unwrap_or(live_warps * self.lanes))
     }
 
     /// For messages: whether barrier `id` was given a count of threads.
-    pub fn is_counted(&self, id: u32) -> bool {
+    pub(crate) fn is_counted(&self, id: u32) -> bool {
         self.barriers[id as usize].expected.is_some()
     }
 
-    /// For messages: the lanes of a warp that have come to barrier `id` in this phase.
-    pub fn come(&self, id: u32, warp: u32) -> u64 {
+    /// For messages: the lanes of a warp that have arrived at barrier `id` in this phase.
+    pub(crate) fn arrived_lanes(&self, id: u32, warp: u32) -> u64 {
         let barrier = &self.barriers[id as usize];
         if barrier.came >> warp & 1 == 1 {
             return u64::MAX;
@@ -190,15 +162,15 @@ impl Barriers {
         barrier.partial.iter().find(|p| p.warp == warp).map_or(0, |p| p.mask)
     }
 
-    /// For messages: the barrier at which lanes of a warp wait.
-    pub fn waiting_at(&self, warp: u32, lanes: u64) -> Option<u32> {
+    /// For messages: the barrier at which some of a warp's `lanes` wait.
+    pub(crate) fn waiting_at(&self, warp: u32, lanes: u64) -> Option<u32> {
         let waits = |w: &Waiter| w.warp == warp && w.mask & lanes != 0;
         self.barriers.iter().position(|b| b.waiters.iter().any(waits)).map(|id| id as u32)
     }
 }
 
 impl Barrier {
-    /// Counts the warp as arrived if all of its lanes have come.
+    /// Counts the warp as arrived if all its lanes have.
     fn settle_warp(&mut self, warp: u32, warp_lanes: u64) {
         if let Some(at) = self.partial.iter().position(|p| p.warp == warp && warp_lanes & !p.mask == 0) {
             self.partial.remove(at);
@@ -231,7 +203,7 @@ mod tests {
         assert_eq!(barriers.arrive(arrival(0, None, true), 2), Ok(None));
         assert_eq!(barriers.progress(1, 2), (32, 64));
         assert_eq!(barriers.waiting_at(0, 1), Some(1));
-        assert_eq!((barriers.come(1, 0), barriers.come(1, 1)), (u64::MAX, 0));
+        assert_eq!((barriers.arrived_lanes(1, 0), barriers.arrived_lanes(1, 1)), (u64::MAX, 0));
         let release = barriers.arrive(arrival(1, None, true), 2).unwrap().unwrap();
         assert_eq!(release.waiters.len(), 2);
         assert_eq!((release.popc, release.all), (4, false));
@@ -252,7 +224,7 @@ mod tests {
         let half = Arrival { path: Waiter { warp: 0, mask: 0xffff }, ..arrival(0, None, true) };
         assert_eq!(barriers.arrive(half, 1), Ok(None));
         assert_eq!(barriers.arrive(half, 1), Err(Misuse::Twice { id: 1, warp: 0 }));
-        // The other half ends instead of coming.
+        // The other half ends instead of arriving.
         let released = barriers.lanes_ended(0, 0xffff, 1);
         assert_eq!(released[0].waiters.len(), 1);
     }

@@ -1,7 +1,7 @@
-//! `mbarrier` objects: a phase-counting barrier in one 64-bit word of shared memory.
+//! `mbarrier` objects: a barrier with phases in one 64-bit word of shared memory.
 //!
-//! The layout is opaque to programs; ours is: bits 0–19 arrivals still pending in this phase, 20–39 arrivals a phase
-//! expects, 40–60 transaction bytes outstanding (two's complement), 62 initialised, 63 the phase's parity.
+//! The layout is opaque to programs. Ours: bits 0–19 arrivals still pending in this phase, 20–39 arrivals that a phase
+//! expects, 40–60 outstanding transaction bytes (two's complement), 62 initialised, 63 the phase's parity.
 
 use warploom_isa::MbarrierOp;
 
@@ -46,7 +46,7 @@ impl Object {
             return Err("more arrivals than the phase expects");
         }
         self.pending -= count;
-        self.turn();
+        self.end_phase_if_complete();
         Ok(())
     }
 
@@ -58,8 +58,8 @@ impl Object {
         Ok(())
     }
 
-    /// Begins the next phase if this one is complete.
-    fn turn(&mut self) {
+    /// Starts the next phase if this one is complete.
+    fn end_phase_if_complete(&mut self) {
         if self.pending == 0 && self.transactions == 0 {
             self.pending = self.expected;
             self.parity ^= 1;
@@ -67,9 +67,9 @@ impl Object {
     }
 }
 
-/// Performs an operation on an mbarrier word; `value` is the operation's third operand (count, bytes, state or
-/// parity). Returns the new word and the result: a state, a count, or 0/1.
-pub fn perform(op: MbarrierOp, word: u64, value: u64) -> Result<(u64, u64), &'static str> {
+/// Performs an operation on an mbarrier word. `value` is the operation's third operand: count, bytes, state or parity.
+/// Returns the new word and the result: a state, a count, or 0/1. The error says how the mbarrier is misused.
+pub(crate) fn perform(op: MbarrierOp, word: u64, value: u64) -> Result<(u64, u64), &'static str> {
     if op == MbarrierOp::Init {
         if value == 0 || value > COUNT_MASK {
             return Err("the count must be 1 to 1048575");
@@ -98,7 +98,7 @@ pub fn perform(op: MbarrierOp, word: u64, value: u64) -> Result<(u64, u64), &'st
         MbarrierOp::ExpectTx => object.transact(value as u32 as i64)?,
         MbarrierOp::CompleteTx => {
             object.transact(-(value as u32 as i64))?;
-            object.turn();
+            object.end_phase_if_complete();
         }
         MbarrierOp::TestWait => result = (object.parity != value >> 63) as u64,
         MbarrierOp::TestWaitParity => result = (object.parity != value & 1) as u64,
@@ -107,9 +107,9 @@ pub fn perform(op: MbarrierOp, word: u64, value: u64) -> Result<(u64, u64), &'st
     Ok((object.pack(), result))
 }
 
-/// For messages: of an mbarrier word, the arrivals its phase still misses, those it expects, and the bytes of transactions
-/// outstanding. `None` if it is no mbarrier.
-pub fn progress(word: u64) -> Option<(u64, u64, i64)> {
+/// For messages: arrivals still pending in an mbarrier's phase, arrivals expected, and outstanding transaction bytes.
+/// `None` if the word is not an mbarrier.
+pub(crate) fn progress(word: u64) -> Option<(u64, u64, i64)> {
     Object::unpack(word).ok().map(|object| (object.pending, object.expected, object.transactions))
 }
 

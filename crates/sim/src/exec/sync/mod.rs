@@ -1,5 +1,5 @@
-//! How threads of a CTA wait for each other and exchange values: barriers, mbarriers, votes and shuffles.
+//! Synchronization within a CTA: named barriers, mbarriers, and communication between the lanes of a warp.
 
-pub mod barrier;
-pub mod mbarrier;
-pub mod vote;
+pub(crate) mod barrier;
+pub(crate) mod mbarrier;
+pub(crate) mod vote;

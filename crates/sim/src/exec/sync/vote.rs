@@ -1,7 +1,7 @@
 //! Communication between the lanes of a warp: votes, shuffles, matches, reductions.
 //!
-//! PTX defines these on warps of 32. On a chip with wavefronts of 64 lanes, each half is such a warp. Warploom's own
-//! (`wl.ballot` and its like) act on the whole wavefront.
+//! PTX defines these on warps of 32 lanes. On a chip with wavefronts of 64 lanes, each half is such a warp; Warploom's
+//! own instructions (`wl.ballot` and others) act on the whole wavefront.
 
 use warploom_isa::{Inst, Op, Operand, ReduxOp, ShflMode, Ty, VoteMode};
 
@@ -10,10 +10,11 @@ use crate::exec::lanes::Registers;
 use crate::kit::bits::lanes as each;
 
 /// Lanes of a PTX warp.
-pub const PTX_WARP: usize = 32;
+pub(crate) const PTX_WARP: usize = 32;
 
-/// The lanes an instruction names, spread over the warp: the mask operand of each half's first active lane.
-pub fn members<const N: usize>(registers: &Registers<'_, N>, operand: Operand, mask: u64) -> u64 {
+/// The lanes that an instruction's member mask names, over the whole warp. Each half's mask is the operand of its first
+/// active lane.
+pub(crate) fn members<const N: usize>(registers: &Registers<'_, N>, operand: Operand, mask: u64) -> u64 {
     if operand == Operand::None {
         return mask;
     }
@@ -27,8 +28,8 @@ fn halves<const N: usize>(mask: u64) -> impl Iterator<Item = (usize, u32)> {
     (0..N).step_by(PTX_WARP).map(move |half| (half, (mask >> half) as u32)).filter(|&(_, here)| here != 0)
 }
 
-/// Which operand of the instruction is its member mask; `None` if the instruction has none.
-pub fn member_operand(inst: &Inst) -> Option<Operand> {
+/// The instruction's member mask, if it has one.
+pub(crate) fn member_operand(inst: &Inst) -> Option<Operand> {
     let operand = match inst.op {
         Op::Vote(_) | Op::MatchAny(_) | Op::MatchAll(_) | Op::Redux(..) => inst.src[1],
         Op::Shfl(_) => inst.src[3],
@@ -39,7 +40,12 @@ pub fn member_operand(inst: &Inst) -> Option<Operand> {
 }
 
 /// Executes a communication instruction among the lanes of `mask`.
-pub fn execute<const N: usize>(inst: &Inst, registers: &mut Registers<'_, N>, imms: &[u64], mask: u64) {
+pub(crate) fn execute<const N: usize>(
+    inst: &Inst,
+    registers: &mut Registers<'_, N>,
+    imms: &[u64],
+    mask: u64,
+) {
     match inst.op {
         Op::Vote(mode) => vote(mode, inst, registers, mask),
         Op::Shfl(mode) => shuffle(mode, inst, registers, mask),
@@ -163,7 +169,7 @@ fn shuffle<const N: usize>(mode: ShflMode, inst: &Inst, registers: &mut Register
                     (from, from <= last)
                 }
             };
-            // A lane that is not there gives an unpredictable value; ours is the reader's own.
+            // Reading from an inactive lane is undefined; here a lane then keeps its own value.
             if ok && here >> from & 1 == 1 {
                 moved[half + lane] = values[half + from as usize];
             }

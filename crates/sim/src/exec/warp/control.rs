@@ -1,91 +1,79 @@
-//! Where the threads of a warp are: on a SIMT stack ([`crate::exec::warp::stack`]), or independent ([`crate::exec::warp::independent`]).
+//! Control state of a warp: a SIMT stack ([`stack`](super::stack)) or independent threads
+//! ([`independent`](super::independent)).
 //!
 //! A *path* is a set of lanes at one pc in one activation of a function. The machine asks for the current path,
-//! executes its instruction, and reports back how the path went on.
+//! executes its instruction, and reports where the lanes continue.
 
 use warploom_isa::Pc;
 
 use crate::exec::warp::Since;
-pub use crate::exec::warp::independent::Splits;
-pub use crate::exec::warp::stack::SimtStack;
+pub(crate) use crate::exec::warp::independent::Splits;
+pub(crate) use crate::exec::warp::stack::SimtStack;
 
-/// One activation of a function: where its registers and its frame are, and where it goes back to.
+/// One activation of a function: its registers, its frame, and where it returns to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Activation {
+pub(crate) struct Activation {
     /// Index into the kernel's functions.
-    pub function: u32,
-    /// First word of its registers in the warp's register file.
-    pub registers: u32,
-    /// First of its predicates.
-    pub predicates: u32,
+    pub(crate) function: u32,
+    /// Index of its first register in the warp's registers.
+    pub(crate) registers: u32,
+    /// Index of its first predicate.
+    pub(crate) predicates: u32,
     /// Its frame's address in local memory.
-    pub frame: u32,
-    /// Calls between the kernel and it.
-    pub depth: u32,
-    /// Index of the call site that made it, and its caller's frame; `None` for the kernel itself.
-    pub caller: Option<Caller>,
+    pub(crate) frame: u32,
+    /// Number of calls from the kernel down to it.
+    pub(crate) depth: u32,
+    /// `None` for the kernel itself.
+    pub(crate) caller: Option<Caller>,
 }
 
-/// Who made an activation.
+/// The call that made an activation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Caller {
+pub(crate) struct Caller {
     /// Index into the kernel's call sites.
-    pub site: u32,
+    pub(crate) site: u32,
     /// The caller's frame.
-    pub frame: u32,
-    /// Where the caller goes on.
-    pub resume: Pc,
+    pub(crate) frame: u32,
+    /// Where the caller continues.
+    pub(crate) resume: Pc,
 }
 
-/// Lanes that go on at one place.
+/// Lanes at one pc.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Group {
-    /// Where.
-    pub pc: Pc,
-    /// Which lanes.
-    pub mask: u64,
+pub(crate) struct Group {
+    pub(crate) pc: Pc,
+    pub(crate) mask: u64,
 }
 
 /// Lanes that enter a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// The function's first instruction.
-    pub start: Pc,
-    /// Which lanes.
-    pub mask: u64,
-    /// The new activation.
-    pub activation: Activation,
+    pub(crate) start: Pc,
+    pub(crate) mask: u64,
+    pub(crate) activation: Activation,
 }
 
-/// Why a path does not run.
+/// Why a path cannot run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wait {
+pub(crate) enum Wait {
     /// At a named barrier.
     Barrier,
-    /// For the lanes of a mask to reach the same instruction (or, for `bar.warp.sync`, any such barrier).
-    Lanes {
-        /// Lanes it waits for, itself included.
-        members: u64,
-        /// Any `bar.warp.sync` with the same members will do.
-        anywhere: bool,
-    },
-    /// At a reconvergence point of the SIMT stack, for these lanes to come there too.
-    Meet(u64),
-    /// On the other side of a branch, for these lanes to leave the top of the SIMT stack.
-    Turn {
-        /// Lanes that go first.
-        after: u64,
-        /// Where they have to come.
-        meet: Pc,
-    },
+    /// For all `members` (its own lanes included) to reach the same instruction, or, with `anywhere`, any
+    /// `bar.warp.sync` with the same members.
+    Lanes { members: u64, anywhere: bool },
+    /// At a reconvergence point of the SIMT stack, for these lanes to arrive there.
+    Reconverge(u64),
+    /// On the other side of a branch, below the lanes `first` on the SIMT stack, until those reach `reconverge`.
+    OtherPath { first: u64, reconverge: Pc },
 }
 
 /// The control state of a warp.
 #[derive(Clone, Debug)]
-pub enum Control {
-    /// Paths run one after the other and meet at the immediate post-dominator.
+pub(crate) enum Control {
+    /// Paths run one after the other and reconverge at the immediate post-dominator.
     Stack(SimtStack),
-    /// Every lane makes progress.
+    /// Every path makes progress.
     Independent(Splits),
 }
 
@@ -99,56 +87,56 @@ macro_rules! forward {
 }
 
 impl Control {
-    /// The path to run next, or `None` if every path waits or has ended.
+    /// The path to run next; `None` if every path waits or has ended.
     #[inline(always)]
-    pub fn current(&self) -> Option<Group> {
+    pub(crate) fn current(&self) -> Option<Group> {
         forward!(self, inner => inner.current())
     }
 
-    /// The current path's activation.
     #[inline(always)]
-    pub fn activation(&self) -> Activation {
+    pub(crate) fn activation(&self) -> Activation {
         forward!(self, inner => inner.activation())
     }
 
-    /// The path goes on with the next instruction.
+    /// The current path continues with the next instruction.
     #[inline(always)]
-    pub fn advance(&mut self) {
+    pub(crate) fn advance(&mut self) {
         forward!(self, inner => inner.advance())
     }
 
-    /// The path's lanes go on at the places of `groups`, which partition it; they may meet again at `reconverge`.
-    pub fn branch(&mut self, groups: &[Group], reconverge: Pc) {
+    /// The current path splits into `groups`, which partition its lanes; they reconverge at `reconverge`.
+    pub(crate) fn branch(&mut self, groups: &[Group], reconverge: Pc) {
         forward!(self, inner => inner.branch(groups, reconverge))
     }
 
-    /// Lanes enter functions; those in no entry, and all after their return, go on with the next instruction.
-    pub fn call(&mut self, entries: &[Entry]) {
+    /// Lanes enter functions. Lanes in no entry continue with the next instruction, as do the others after their
+    /// return.
+    pub(crate) fn call(&mut self, entries: &[Entry]) {
         forward!(self, inner => inner.call(entries))
     }
 
-    /// Lanes of the current path return from its activation; the others go on with the next instruction.
-    pub fn ret(&mut self, mask: u64) {
+    /// Lanes of the current path return from its activation; the others continue with the next instruction.
+    pub(crate) fn ret(&mut self, mask: u64) {
         forward!(self, inner => inner.ret(mask))
     }
 
-    /// Lanes of the current path end; the others go on with the next instruction.
-    pub fn exit(&mut self, mask: u64) {
+    /// Lanes of the current path end; the others continue with the next instruction.
+    pub(crate) fn exit(&mut self, mask: u64) {
         forward!(self, inner => inner.exit(mask))
     }
 
-    /// The current path waits; it stays at its instruction.
-    pub fn wait(&mut self, wait: Wait) {
+    /// The current path waits at its instruction.
+    pub(crate) fn wait(&mut self, wait: Wait) {
         forward!(self, inner => inner.wait(wait))
     }
 
-    /// Paths that wait at a barrier with lanes of `mask` go on with their next instruction.
-    pub fn release_barrier(&mut self, mask: u64) {
+    /// Releases the paths with lanes of `mask` that wait at a barrier: they continue with the next instruction.
+    pub(crate) fn release_barrier(&mut self, mask: u64) {
         forward!(self, inner => inner.release_barrier(mask))
     }
 
-    /// Paths that wait at a barrier with lanes of `mask`, and their activations.
-    pub fn barrier_paths(&self, mask: u64) -> Vec<(Group, Activation)> {
+    /// The paths with lanes of `mask` that wait at a barrier.
+    pub(crate) fn barrier_paths(&self, mask: u64) -> Vec<(Group, Activation)> {
         match self {
             Control::Stack(stack) => stack.top_path().map(|(group, at, _)| (group, at)).into_iter().collect(),
             Control::Independent(splits) => {
@@ -160,13 +148,13 @@ impl Control {
         }
     }
 
-    /// Whether independent threads are at different places.
-    pub fn is_parted(&self) -> bool {
+    /// Whether independent threads have diverged into several paths.
+    pub(crate) fn is_parted(&self) -> bool {
         matches!(self, Control::Independent(splits) if splits.is_parted())
     }
 
-    /// Whether all lanes are where they were in `before`, and will take the same ways again.
-    pub fn repeats(&self, before: &Control, since: Since) -> bool {
+    /// Whether all lanes are where they were in `before` and will run the same way again.
+    pub(crate) fn repeats(&self, before: &Control, since: Since) -> bool {
         match (self, before) {
             (Control::Stack(a), Control::Stack(b)) => a.is_as(b),
             (Control::Independent(a), Control::Independent(b)) => a.repeats(b, since),
@@ -174,31 +162,30 @@ impl Control {
         }
     }
 
-    /// The current path goes round in a loop that waits for others: independent threads that could run do so first, as the
-    /// `YIELD` hints ask for that compilers put into such loops.
-    pub fn yield_path(&mut self) {
+    /// The current path spins in a loop that waits for others: other independent threads run first, as with the `YIELD`
+    /// hints that compilers put into such loops.
+    pub(crate) fn yield_path(&mut self) {
         if let Control::Independent(splits) = self {
             splits.yield_path();
         }
     }
 
-    /// How many paths could run.
-    pub fn running_paths(&self) -> usize {
+    /// Number of paths that can run.
+    pub(crate) fn running_paths(&self) -> usize {
         self.paths().iter().filter(|(_, wait)| wait.is_none()).count()
     }
 
-    /// Whether some path waits at a barrier.
-    pub fn waits_at_barrier(&self) -> bool {
+    pub(crate) fn waits_at_barrier(&self) -> bool {
         self.paths().iter().any(|(_, wait)| *wait == Some(Wait::Barrier))
     }
 
     /// All paths with their waits, for messages.
-    pub fn paths(&self) -> Vec<(Group, Option<Wait>)> {
+    pub(crate) fn paths(&self) -> Vec<(Group, Option<Wait>)> {
         self.activated_paths().into_iter().map(|(group, _, wait)| (group, wait)).collect()
     }
 
     /// All paths with their activations and waits, for messages.
-    pub fn activated_paths(&self) -> Vec<(Group, Activation, Option<Wait>)> {
+    pub(crate) fn activated_paths(&self) -> Vec<(Group, Activation, Option<Wait>)> {
         match self {
             Control::Stack(stack) => stack.paths(),
             Control::Independent(splits) => splits.paths().collect(),

@@ -1,27 +1,30 @@
-//! Independent threads: every lane has its own place and makes progress; lanes at the same place run together.
+//! Independent threads: every lane has its own pc and makes progress; lanes at the same pc run together.
 
 use warploom_isa::Pc;
 
 use crate::exec::warp::Since;
 use crate::exec::warp::control::{Activation, Entry, Group, Wait};
 
-/// How long the path with the lowest pc may run while others could.
-const PATIENCE: u32 = 256;
+/// Instructions after which a path that could run but did not counts as starving.
+const STARVATION: u32 = 256;
 
-/// How long a path runs that was starving.
-const TURN: u32 = 64;
+/// Instructions that a starving path then runs.
+const QUANTUM: u32 = 64;
 
-/// Independent threads: lanes are grouped into splits that share pc and activation. Where a branch parts them, they meet
-/// again at its reconvergence point: a split that has come there lets the others run first, as the convergence barriers do
-/// that compilers set. Of those that go on, the one deepest in calls and lowest in pc runs; one that has waited too long
-/// gets a turn, wherever it is, so that every thread makes progress.
+/// The lanes of a warp, grouped into splits that share pc and activation.
+///
+/// Lanes that a branch separates meet again at its reconvergence point: a split that has reached it lets the others
+/// run first, as the convergence barriers that compilers insert would. Otherwise the split deepest in calls and
+/// lowest in pc runs. A split that has not run for too long gets a quantum, wherever it is, so that every thread
+/// makes progress.
 #[derive(Clone, Debug)]
-pub struct Splits {
+pub(crate) struct Splits {
     splits: Vec<Split>,
     current: usize,
+    /// Instructions since a starving split was last picked.
     ran: u32,
-    /// Instructions left of a starving split's turn.
-    turn: u32,
+    /// Instructions left of a starving split's quantum.
+    quantum: u32,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,40 +32,40 @@ struct Split {
     pc: Pc,
     mask: u64,
     wait: Option<Wait>,
-    /// From the kernel to the running function.
+    /// Activations from the kernel to the running function.
     frames: Vec<Activation>,
-    /// When it last ran, in turns; the oldest starves most.
-    last_turn: u32,
-    /// Where it meets lanes that it parted from, the innermost last.
-    meetings: Vec<Meeting>,
+    /// Number of its last quantum; the split with the lowest starves most.
+    last_quantum: u32,
+    /// Where it meets lanes that branches separated from it, the innermost last.
+    reconvergences: Vec<Reconvergence>,
 }
 
-/// Lanes that meet again.
+/// Where lanes separated by a branch meet again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Meeting {
+struct Reconvergence {
     at: Pc,
-    /// Calls between the kernel and the branch that parted them.
+    /// Length of `frames` at the branch.
     depth: usize,
     lanes: u64,
 }
 
 impl Split {
-    /// Whether it is where it meets lanes that have not come yet.
+    /// Whether it is at a reconvergence point that some lanes have not reached.
     fn is_early(&self, live: u64) -> bool {
-        self.meetings.last().is_some_and(|m| self.is_at(m) && m.lanes & live & !self.mask != 0)
+        self.reconvergences.last().is_some_and(|m| self.is_at(m) && m.lanes & live & !self.mask != 0)
     }
 
-    fn is_at(&self, meeting: &Meeting) -> bool {
-        meeting.at == self.pc && meeting.depth == self.frames.len()
+    fn is_at(&self, point: &Reconvergence) -> bool {
+        point.at == self.pc && point.depth == self.frames.len()
     }
 }
 
 impl Splits {
     /// All lanes of `mask` at the kernel's first instruction.
-    pub fn new(start: Pc, mask: u64, activation: Activation) -> Self {
-        let (frames, meetings) = (vec![activation], Vec::new());
-        let split = Split { pc: start, mask, wait: None, frames, last_turn: 0, meetings };
-        Splits { splits: vec![split], current: 0, ran: 0, turn: 0 }
+    pub(crate) fn new(start: Pc, mask: u64, activation: Activation) -> Self {
+        let (frames, reconvergences) = (vec![activation], Vec::new());
+        let split = Split { pc: start, mask, wait: None, frames, last_quantum: 0, reconvergences };
+        Splits { splits: vec![split], current: 0, ran: 0, quantum: 0 }
     }
 
     #[inline(always)]
@@ -78,15 +81,15 @@ impl Splits {
         self.splits.len() > 1
     }
 
-    /// All paths, with their activations and what they wait for.
+    /// All paths, with their activations and waits.
     pub(crate) fn paths(&self) -> impl Iterator<Item = (Group, Activation, Option<Wait>)> {
         let frame = |s: &Split| *s.frames.last().expect("a split runs in some activation");
         self.splits.iter().map(move |s| (Group { pc: s.pc, mask: s.mask }, frame(s), s.wait))
     }
 
-    /// Whether the lanes are where they were in `before` and will go the same ways again, whoever's turn it is when. A lane
-    /// that went round by itself does, so long as it went at all; one that depends on others of its warp only if turns are
-    /// taken in the same order.
+    /// Whether the lanes are where they were in `before` and will run the same way again, in whatever order splits
+    /// are picked. Lanes that do not depend on others of their warp do, if they ran at all since. If lanes
+    /// communicated, the order of the splits must be the same too.
     pub(crate) fn repeats(&self, before: &Splits, since: Since) -> bool {
         if since.crossed {
             return self.is_as(before);
@@ -100,16 +103,17 @@ impl Splits {
             && self.splits.iter().all(|a| before.splits.iter().any(|b| same(a, b)))
     }
 
-    /// Whether everything is the same, whose turn comes when included.
+    /// Whether everything is the same, including which split is picked when.
     fn is_as(&self, other: &Splits) -> bool {
-        let rank =
-            |of: &Splits, split: &Split| of.splits.iter().filter(|s| s.last_turn < split.last_turn).count();
+        let rank = |of: &Splits, split: &Split| {
+            of.splits.iter().filter(|s| s.last_quantum < split.last_quantum).count()
+        };
         let same = |(a, b): (&Split, &Split)| {
             (a.pc, a.mask, a.wait) == (b.pc, b.mask, b.wait)
                 && a.frames == b.frames
                 && rank(self, a) == rank(other, b)
         };
-        (self.current, self.ran, self.turn) == (other.current, other.ran, other.turn)
+        (self.current, self.ran, self.quantum) == (other.current, other.ran, other.quantum)
             && self.splits.len() == other.splits.len()
             && self.splits.iter().zip(&other.splits).all(same)
     }
@@ -130,11 +134,12 @@ impl Splits {
         let (first, rest) = groups.split_first().expect("a branch goes somewhere");
         let split = &mut self.splits[self.current];
         if !rest.is_empty() && reconverge != Pc::RETURN {
-            let meeting = Meeting { at: reconverge, depth: split.frames.len(), lanes: split.mask };
-            // A loop that lanes leave one by one parts them again and again, but they meet once.
-            let known = split.meetings.last().is_some_and(|m| m.at == meeting.at && m.depth == meeting.depth);
+            let point = Reconvergence { at: reconverge, depth: split.frames.len(), lanes: split.mask };
+            // A loop that lanes leave one by one separates them again and again, but they meet only once.
+            let known =
+                split.reconvergences.last().is_some_and(|m| m.at == point.at && m.depth == point.depth);
             if !known {
-                split.meetings.push(meeting);
+                split.reconvergences.push(point);
             }
         }
         (split.pc, split.mask) = (first.pc, first.mask);
@@ -186,9 +191,9 @@ impl Splits {
 
     pub(crate) fn yield_path(&mut self) {
         if self.splits.len() > 1 {
-            let newest = self.splits.iter().map(|s| s.last_turn).max().unwrap_or(0);
-            self.splits[self.current].last_turn = newest.wrapping_add(1);
-            (self.ran, self.turn) = (PATIENCE, 0);
+            let newest = self.splits.iter().map(|s| s.last_quantum).max().unwrap_or(0);
+            self.splits[self.current].last_quantum = newest.wrapping_add(1);
+            (self.ran, self.quantum) = (STARVATION, 0);
             self.reschedule();
         }
     }
@@ -208,20 +213,20 @@ impl Splits {
         self.splits.iter().fold(0, |mask, s| mask | s.mask)
     }
 
-    /// Drops empty splits, merges those that met, wakes those whose lanes have come, and picks the next.
+    /// Drops empty splits, merges those at the same place, wakes those whose lanes have arrived, and picks the next.
     fn reschedule(&mut self) {
         let current = self.splits.get(self.current).map(|s| s.mask);
         self.splits.retain(|s| s.mask != 0);
         self.merge();
-        self.forget_meetings();
+        self.drop_reached();
         self.wake_members();
-        // The split that holds what was current, to let it finish its turn.
+        // The split that holds the lanes of the current one, to let it finish its quantum.
         let kept =
             current.and_then(|mask| self.splits.iter().position(|s| mask != 0 && s.mask & mask == mask));
         self.ran += 1;
-        self.current = match kept.filter(|&at| self.turn > 0 && self.splits[at].wait.is_none()) {
+        self.current = match kept.filter(|&at| self.quantum > 0 && self.splits[at].wait.is_none()) {
             Some(at) => {
-                self.turn -= 1;
+                self.quantum -= 1;
                 at
             }
             None => self.pick(),
@@ -237,15 +242,20 @@ impl Splits {
                 let same_place = a.pc == b.pc && a.frames == b.frames;
                 let barrier = Some(Wait::Barrier);
                 if same_place && a.wait != barrier && b.wait != barrier {
-                    // Whoever waited for lanes asks again with the lanes that came.
+                    // A split that waited for lanes checks again with the lanes that arrived.
                     let other = self.splits.swap_remove(other);
                     let split = &mut self.splits[at];
                     split.wait = None;
                     split.mask |= other.mask;
-                    // What only one of them had to meet is over, or was left by a way that compilers do not make.
-                    let common =
-                        split.meetings.iter().zip(&other.meetings).take_while(|(a, b)| a == b).count();
-                    split.meetings.truncate(common);
+                    // A reconvergence that only one of them had is over, or was left by a jump that compilers do not
+                    // make.
+                    let common = split
+                        .reconvergences
+                        .iter()
+                        .zip(&other.reconvergences)
+                        .take_while(|(a, b)| a == b)
+                        .count();
+                    split.reconvergences.truncate(common);
                 } else {
                     other += 1;
                 }
@@ -254,20 +264,20 @@ impl Splits {
         }
     }
 
-    /// Meetings to which all lanes have come are over.
-    fn forget_meetings(&mut self) {
+    /// Drops reconvergences that all lanes have reached.
+    fn drop_reached(&mut self) {
         let live = self.live();
         for split in &mut self.splits {
-            while split.meetings.last().is_some_and(|m| {
+            while split.reconvergences.last().is_some_and(|m| {
                 m.depth > split.frames.len() || split.is_at(m) && m.lanes & live & !split.mask == 0
             }) {
-                split.meetings.pop();
+                split.reconvergences.pop();
             }
         }
     }
 
-    /// `bar.warp.sync` may be met at different places: release its members once all that live wait in one; and let
-    /// those whose missing lanes have ended go on.
+    /// Wakes splits whose awaited lanes have arrived or ended. The members of a `bar.warp.sync` may wait at different
+    /// places: they are released together once all live ones wait.
     fn wake_members(&mut self) {
         let live = self.live();
         for at in 0..self.splits.len() {
@@ -294,21 +304,21 @@ impl Splits {
     }
 
     fn pick(&mut self) -> usize {
-        self.turn = 0;
+        self.quantum = 0;
         let ready = || self.splits.iter().enumerate().filter(|(_, s)| s.wait.is_none());
-        let starving = self.ran >= PATIENCE;
+        let starving = self.ran >= STARVATION;
         let live = self.live();
         let picked = if starving {
-            ready().min_by_key(|(_, s)| s.last_turn)
+            ready().min_by_key(|(_, s)| s.last_quantum)
         } else {
             ready().min_by_key(|(_, s)| (s.is_early(live), std::cmp::Reverse(s.frames.len()), s.pc))
         };
         let Some(picked) = picked.map(|(at, _)| at) else { return 0 };
         if starving {
             self.ran = 0;
-            self.turn = TURN;
-            let newest = self.splits.iter().map(|s| s.last_turn).max().unwrap_or(0);
-            self.splits[picked].last_turn = newest.wrapping_add(1);
+            self.quantum = QUANTUM;
+            let newest = self.splits.iter().map(|s| s.last_quantum).max().unwrap_or(0);
+            self.splits[picked].last_quantum = newest.wrapping_add(1);
         }
         picked
     }
@@ -342,7 +352,8 @@ mod tests {
         assert_eq!(splits.current(), Some(go(12, 0b1111)));
     }
 
-    /// A lock taken in the loop that also releases it: the others wait where the section ends, not in the loop.
+    /// A lock that is released in the loop that takes it: the other lanes wait where the critical section ends, not
+    /// in the loop.
     #[test]
     fn paths_wait_where_they_meet() {
         let mut splits = splits();
@@ -350,14 +361,14 @@ mod tests {
         assert_eq!(
             splits.current(),
             Some(go(10, 0b0001)),
-            "the others have come to the meeting, lower as it is"
+            "the others have reached the reconvergence point, though it is lower"
         );
         splits.branch(&[go(5, 0b0001)], Pc(5));
         assert_eq!(splits.current(), Some(go(5, 0b1111)));
         splits.branch(&[go(0, 0b1110), go(6, 0b0001)], Pc(6));
         splits.branch(&[go(6, 0b1110)], Pc(6));
         assert_eq!(splits.current(), Some(go(6, 0b1111)));
-        assert!(splits.splits[0].meetings.is_empty());
+        assert!(splits.splits[0].reconvergences.is_empty());
     }
 
     #[test]
@@ -390,7 +401,7 @@ mod tests {
         assert_eq!(splits.current(), Some(go(0, 0b1110)));
     }
 
-    /// A lane that holds a lock and has not had its turn yet must not be taken for one that never goes on.
+    /// A lane that holds a lock and has not run yet must not be taken for one that never continues.
     #[test]
     fn a_path_that_did_not_run_repeats_nothing() {
         let mut splits = splits();
@@ -400,7 +411,7 @@ mod tests {
         let since = |ran, crossed| Since { ran, crossed };
         assert!(!splits.repeats(&before, since(0b1110, false)));
         assert!(splits.repeats(&before, since(0b1111, false)));
-        assert!(!splits.repeats(&before, since(0b1111, true)), "the other's turn has come nearer");
+        assert!(!splits.repeats(&before, since(0b1111, true)), "the other split is picked sooner");
     }
 
     #[test]

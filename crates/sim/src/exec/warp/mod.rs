@@ -1,8 +1,8 @@
-//! A warp: its registers, its local memory, and where its threads are.
+//! A warp: its registers, its local memory, and its control state ([`control`]).
 
-pub mod control;
-pub mod independent;
-pub mod stack;
+pub(crate) mod control;
+pub(crate) mod independent;
+pub(crate) mod stack;
 
 use warploom_isa::{Kernel, Operand, Reg};
 
@@ -12,25 +12,24 @@ use crate::exec::warp::control::{Activation, Control, SimtStack, Splits};
 
 /// The state of a warp of `N` lanes.
 #[derive(Clone, Debug)]
-pub struct Warp<const N: usize> {
-    /// Its number in the CTA.
-    pub id: u32,
-    /// Where its threads are.
-    pub control: Control,
+pub(crate) struct Warp<const N: usize> {
+    /// Number in the CTA.
+    pub(crate) id: u32,
+    pub(crate) control: Control,
     /// Lanes whose threads have not ended.
-    pub live: u64,
+    pub(crate) live: u64,
     /// `%tid` of each lane.
-    pub tid: [[u32; N]; 3],
-    /// Registers of all activations, a row for each.
+    pub(crate) tid: [[u32; N]; 3],
+    /// Registers of all activations, one row per register.
     words: Vec<[u32; N]>,
     preds: Vec<u64>,
-    /// Local memory, word-interleaved between lanes as the hardware lays it out.
+    /// Local memory, interleaved between lanes by word, as the hardware lays it out. Grows on the first write.
     local: Vec<[u32; N]>,
 }
 
 impl<const N: usize> Warp<N> {
-    /// The warp with number `id` of a CTA of shape `block`, at the kernel's first instruction.
-    pub fn new(id: u32, block: [u32; 3], kernel: &Kernel, divergence: Divergence) -> Self {
+    /// Warp `id` of a CTA of shape `block`, at the kernel's first instruction.
+    pub(crate) fn new(id: u32, block: [u32; 3], kernel: &Kernel, divergence: Divergence) -> Self {
         let threads = block.iter().product::<u32>();
         let first = id * N as u32;
         let lanes = (threads - first).min(N as u32);
@@ -54,8 +53,8 @@ impl<const N: usize> Warp<N> {
         warp
     }
 
-    /// Makes sure that the registers of an activation exist.
-    pub fn make_room(&mut self, kernel: &Kernel, activation: &Activation) {
+    /// Allocates the registers of an activation. Must precede [`Warp::registers`].
+    pub(crate) fn make_room(&mut self, kernel: &Kernel, activation: &Activation) {
         let function = &kernel.functions[activation.function as usize];
         let words = (activation.registers + function.registers) as usize;
         let preds = (activation.predicates + function.predicates) as usize;
@@ -67,9 +66,8 @@ impl<const N: usize> Warp<N> {
         }
     }
 
-    /// The registers of an activation.
     #[inline(always)]
-    pub fn registers(&mut self, activation: &Activation) -> Registers<'_, N> {
+    pub(crate) fn registers(&mut self, activation: &Activation) -> Registers<'_, N> {
         Registers {
             words: &mut self.words[activation.registers as usize..],
             preds: &mut self.preds[activation.predicates as usize..],
@@ -77,29 +75,28 @@ impl<const N: usize> Warp<N> {
         }
     }
 
-    /// A word of local memory in every lane; zero where never written.
+    /// A word of local memory in every lane; zero if never written.
     #[inline]
-    pub fn local_word(&self, word: usize) -> &[u32; N] {
+    pub(crate) fn local_word(&self, word: usize) -> &[u32; N] {
         self.local.get(word).unwrap_or(&[0; N])
     }
 
-    /// A word of local memory to write.
     #[inline]
-    pub fn local_word_mut(&mut self, word: usize) -> &mut [u32; N] {
+    pub(crate) fn local_word_mut(&mut self, word: usize) -> &mut [u32; N] {
         if self.local.len() <= word {
             self.local.resize(word + 1, [0; N]);
         }
         &mut self.local[word]
     }
 
-    /// A lane's byte of local memory.
-    pub fn local_byte(&self, address: u32, lane: usize) -> u8 {
+    pub(crate) fn local_byte(&self, address: u32, lane: usize) -> u8 {
         (self.local_word(address as usize / 4)[lane] >> (8 * (address % 4))) as u8
     }
 
-    /// Writes down all that a warp on a SIMT stack has besides its local memory, which lies in memory already, and forgets
-    /// it: `context_bytes` (or more, if its stack needs them) of control state, its registers, its predicates.
-    pub fn save(&mut self, context_bytes: usize) -> Option<Vec<u8>> {
+    /// Moves a yielding warp's state out, as an image for memory: control state in `context_bytes` (or more, if its
+    /// stack needs them), registers, predicates. Local memory is not part of it: it is in memory already. `None`
+    /// without a SIMT stack.
+    pub(crate) fn save(&mut self, context_bytes: usize) -> Option<Vec<u8>> {
         let Control::Stack(stack) = &mut self.control else { return None };
         let mut head = vec![self.words.len() as u32, self.preds.len() as u32, 0];
         stack.save(&mut head);
@@ -114,8 +111,8 @@ impl<const N: usize> Warp<N> {
         Some(image)
     }
 
-    /// Takes over what [`Warp::save`] wrote down. False if it makes no sense.
-    pub fn restore(&mut self, image: &[u8]) -> bool {
+    /// Takes over the image of [`Warp::save`]. False if it is malformed: a kernel may have overwritten it.
+    pub(crate) fn restore(&mut self, image: &[u8]) -> bool {
         let mut words = image.chunks_exact(4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
         let mut word = || words.next().map(|word| word as usize);
         let (Some(rows), Some(preds), Some(start)) = (word(), word(), word()) else { return false };
@@ -132,19 +129,18 @@ impl<const N: usize> Warp<N> {
         true
     }
 
-    /// The coordinates of a lane's thread.
-    pub fn thread(&self, lane: usize) -> [u32; 3] {
+    /// `%tid` of a lane.
+    pub(crate) fn thread(&self, lane: usize) -> [u32; 3] {
         [self.tid[0][lane], self.tid[1][lane], self.tid[2][lane]]
     }
 
-    /// Whether every thread has ended.
-    pub fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.live == 0
     }
 
-    /// Whether it is back in the state `before`, since which it did what `since` says, and so would do the same again and
-    /// again, as long as nothing changes that it reads.
-    pub fn repeats(&self, before: &Warp<N>, since: Since) -> bool {
+    /// Whether the warp is back in the state `before`, after what `since` says. It would then repeat itself forever,
+    /// as long as nothing changes that it reads.
+    pub(crate) fn repeats(&self, before: &Warp<N>, since: Since) -> bool {
         self.live == before.live
             && self.control.repeats(&before.control, since)
             && self.preds == before.preds
@@ -152,8 +148,14 @@ impl<const N: usize> Warp<N> {
             && self.local == before.local
     }
 
-    /// What an operand holds in every lane, to look at.
-    pub fn value(&self, activation: &Activation, operand: Operand, wide: bool, imms: &[u64]) -> [u64; N] {
+    /// The value of an operand in every lane, for messages.
+    pub(crate) fn value(
+        &self,
+        activation: &Activation,
+        operand: Operand,
+        wide: bool,
+        imms: &[u64],
+    ) -> [u64; N] {
         let word = |reg: u32| &self.words[(activation.registers + reg) as usize];
         match operand {
             Operand::Reg(Reg(reg)) if wide => {
@@ -170,9 +172,9 @@ impl<const N: usize> Warp<N> {
 
 /// What a warp did since its state was saved.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Since {
-    /// Lanes that executed something.
-    pub ran: u64,
-    /// What lanes did depended on which of them ran together.
-    pub crossed: bool,
+pub(crate) struct Since {
+    /// Lanes that executed an instruction.
+    pub(crate) ran: u64,
+    /// Lanes communicated, so that results depend on which of them ran together.
+    pub(crate) crossed: bool,
 }

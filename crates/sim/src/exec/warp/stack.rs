@@ -1,13 +1,13 @@
-//! The SIMT stack: divergent paths run one after the other and meet at the immediate post-dominator.
+//! The SIMT stack: divergent paths run one after the other and reconverge at the immediate post-dominator.
 
 use warploom_isa::Pc;
 
 use crate::exec::warp::control::{Activation, Caller, Entry, Group, Wait};
 
-/// A SIMT stack: the top entry runs; an entry whose pc reaches its reconvergence point is popped, and the entry
-/// below goes on with all lanes that met.
+/// The top entry runs. An entry whose pc reaches its reconvergence point is popped; the entry below it then continues
+/// with all lanes that reconverged.
 #[derive(Clone, Debug)]
-pub struct SimtStack {
+pub(crate) struct SimtStack {
     entries: Vec<StackEntry>,
     wait: Option<Wait>,
 }
@@ -23,7 +23,7 @@ struct StackEntry {
 }
 
 impl StackEntry {
-    /// Whether it is another side of the same branch or call, and not inside `other`.
+    /// Whether it is another side of the same branch or call as `other`, not nested in it.
     fn is_beside(&self, other: &StackEntry) -> bool {
         self.reconverge == other.reconverge
             && self.is_call == other.is_call
@@ -33,12 +33,12 @@ impl StackEntry {
 }
 
 impl SimtStack {
-    /// A stack without a path: its warp's state is elsewhere.
+    /// A stack without a path, of a warp whose state is saved in memory.
     pub(crate) fn empty() -> Self {
         SimtStack { entries: Vec::new(), wait: None }
     }
 
-    /// Writes all of it down. It waits for nothing.
+    /// Appends the whole stack to `out`. It must not be waiting.
     pub(crate) fn save(&self, out: &mut Vec<u32>) {
         debug_assert!(self.wait.is_none(), "a path that runs waits for nothing");
         out.push(self.entries.len() as u32);
@@ -53,7 +53,7 @@ impl SimtStack {
         }
     }
 
-    /// Reads back what [`SimtStack::save`] wrote.
+    /// Reads what [`SimtStack::save`] wrote.
     pub(crate) fn restore(words: &mut impl Iterator<Item = u32>) -> Option<Self> {
         let mut word = || words.next();
         let mut entries = Vec::new();
@@ -74,7 +74,7 @@ impl SimtStack {
     }
 
     /// All lanes of `mask` at the kernel's first instruction.
-    pub fn new(start: Pc, mask: u64, activation: Activation) -> Self {
+    pub(crate) fn new(start: Pc, mask: u64, activation: Activation) -> Self {
         let entry = StackEntry { pc: start, reconverge: Pc::RETURN, mask, is_call: false, activation };
         SimtStack { entries: vec![entry], wait: None }
     }
@@ -88,12 +88,12 @@ impl SimtStack {
         Some(Group { pc: top.pc, mask: top.mask })
     }
 
-    /// The path on top, with its activation and what it waits for.
+    /// The top path, with its activation and wait.
     pub(crate) fn top_path(&self) -> Option<(Group, Activation, Option<Wait>)> {
         self.entries.last().map(|e| (Group { pc: e.pc, mask: e.mask }, e.activation, self.wait))
     }
 
-    /// All lanes by the entry that holds them, the running path first.
+    /// All lanes by the entry that holds them, the top one first.
     pub(crate) fn paths(&self) -> Vec<(Group, Activation, Option<Wait>)> {
         let mut above = 0;
         let mut paths = Vec::new();
@@ -102,9 +102,9 @@ impl SimtStack {
             let wait = match self.entries.get(at + 1) {
                 None => self.wait,
                 Some(next) if next.is_beside(entry) => {
-                    Some(Wait::Turn { after: above, meet: next.reconverge })
+                    Some(Wait::OtherPath { first: above, reconverge: next.reconverge })
                 }
-                Some(_) => Some(Wait::Meet(above)),
+                Some(_) => Some(Wait::Reconverge(above)),
             };
             if here.mask != 0 && here.pc != Pc::RETURN {
                 paths.push((here, entry.activation, wait));
@@ -135,7 +135,7 @@ impl SimtStack {
         }
     }
 
-    /// Pops what has no lanes left or has met its reconvergence point.
+    /// Pops entries that have no lanes left or have reached their reconvergence point.
     fn settle(&mut self) {
         while let Some(top) = self.entries.last() {
             if top.mask != 0 && (top.is_call || top.pc != top.reconverge) {
@@ -151,7 +151,7 @@ impl SimtStack {
             return self.settle();
         }
         let top = *self.top();
-        // Lanes that would only wait for the same point below need no entry of their own.
+        // An entry with the same reconvergence point would only be popped together with the new ones.
         if top.reconverge == reconverge && !top.is_call {
             self.entries.pop();
         } else {
@@ -294,18 +294,21 @@ mod tests {
     }
 
     #[test]
-    fn waits_tell_lanes_that_met_from_those_whose_turn_comes() {
+    fn waits_tell_reconverging_lanes_from_the_other_path() {
         let waits = |stack: &SimtStack| stack.paths().into_iter().map(|(g, _, w)| (g, w)).collect::<Vec<_>>();
         let mut looped = stack();
         looped.branch(&[go(0, 0b1110), go(5, 0b0001)], Pc(5));
-        assert_eq!(waits(&looped), [(go(0, 0b1110), None), (go(5, 0b0001), Some(Wait::Meet(0b1110)))]);
+        assert_eq!(waits(&looped), [(go(0, 0b1110), None), (go(5, 0b0001), Some(Wait::Reconverge(0b1110)))]);
         let mut split = stack();
         split.branch(&[go(10, 0b0011), go(1, 0b1100)], Pc(12));
-        let turn = Wait::Turn { after: 0b0011, meet: Pc(12) };
-        assert_eq!(waits(&split), [(go(10, 0b0011), None), (go(1, 0b1100), Some(turn))]);
+        let other = Wait::OtherPath { first: 0b0011, reconverge: Pc(12) };
+        assert_eq!(waits(&split), [(go(10, 0b0011), None), (go(1, 0b1100), Some(other))]);
         let mut called = stack();
         called.call(&[Entry { start: Pc(100), mask: 0b0111, activation: at(1) }]);
-        assert_eq!(waits(&called), [(go(100, 0b0111), None), (go(1, 0b1000), Some(Wait::Meet(0b0111)))]);
+        assert_eq!(
+            waits(&called),
+            [(go(100, 0b0111), None), (go(1, 0b1000), Some(Wait::Reconverge(0b0111)))]
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Where a cause shows, and how to repair it.
+//! Where the cause of a hang is, and how to repair it.
 
 use super::*;
 use crate::chip::Divergence;
@@ -8,8 +8,8 @@ use crate::explain::hang::cause::Cause;
 use crate::explain::hang::scene::{Doing, Nodes, Scene};
 use crate::explain::hang::words::counted;
 
-/// Where the cause shows, for the first line.
-pub(crate) fn subject<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, cause: &Cause) -> String {
+/// Where the cause is, for the first line of the message.
+pub(super) fn subject<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, cause: &Cause) -> String {
     let Some(node) = cause.nodes.first().map(|&at| &nodes.all[at]) else { return String::new() };
     let in_cta = |cta: usize| format!("CTA {}", coordinates(scene.ctas[cta].cta.id));
     let word = || node.poll().map_or_else(String::new, |poll| poll.word.to_string());
@@ -45,8 +45,8 @@ pub(crate) fn subject<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, cause
     }
 }
 
-/// How to repair it.
-pub(crate) fn help<const N: usize>(
+/// How to repair the cause.
+pub(super) fn help<const N: usize>(
     scene: &Scene<'_, N>,
     nodes: &Nodes,
     cause: &Cause,
@@ -83,8 +83,8 @@ pub(crate) fn help<const N: usize>(
             "simd-deadlock",
         ),
         HangKind::LockCycle if cause.nodes.iter().any(|&at| scene.is_blocked(&nodes.all[at])) => (
-            "give every lock back before waiting for another, take them in the same order everywhere, or let warps spin \
-             (--set lock_queue.mode=off)"
+            "give every lock back before waiting for another, take them in the same order everywhere, \
+             or let warps spin (--set lock_queue.mode=off)"
                 .to_string(),
             "lock-cycle",
         ),
@@ -135,7 +135,9 @@ pub(crate) fn help<const N: usize>(
         HangKind::Unknown if *reason == HangReason::Blocked => {
             ("let every thread that others wait for come to them".to_string(), "barrier-deadlock")
         }
-        HangKind::Livelock | HangKind::Unknown => ("look at what ends the loops".to_string(), "suspicion-and-limits"),
+        HangKind::Livelock | HangKind::Unknown => {
+            ("look at what ends the loops".to_string(), "suspicion-and-limits")
+        }
     };
     format!("{advice}; see docs/hangs.md#{section}")
 }

@@ -1,4 +1,4 @@
-//! Which kind of hang it is: lanes wait for lanes, and every such chain ends somewhere or closes to a circle.
+//! The kind of hang: lanes wait for lanes, and every chain of waits ends somewhere or closes to a cycle.
 
 use warploom_isa::Pc;
 
@@ -8,17 +8,17 @@ use crate::explain::hang::scene::{Doing, Node, Nodes, Scene};
 
 /// Why a launch hangs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Cause {
-    pub kind: HangKind,
-    /// The nodes it is about: those of a circle, or the one that waits for nobody.
-    pub nodes: Vec<usize>,
+pub(super) struct Cause {
+    pub(super) kind: HangKind,
+    /// The nodes of the cycle, or the node at which the chain ends.
+    pub(super) nodes: Vec<usize>,
 }
 
-/// The most telling cause among all chains. With `over`, no lane will ever do anything else.
-pub(crate) fn find<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, over: bool) -> Option<Cause> {
+/// The most significant cause among all chains (see [`HangKind`]). With `proof`, no lane will ever do anything else.
+pub(super) fn find<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, proof: bool) -> Option<Cause> {
     let next: Vec<Option<usize>> = (0..nodes.all.len()).map(|at| waits_for(scene, nodes, at)).collect();
     let nodes = &nodes.all;
-    // The number of the walk that came by each node first.
+    // The walk that visited each node first.
     let mut walked = vec![usize::MAX; nodes.len()];
     let mut causes = Vec::new();
     for start in 0..nodes.len() {
@@ -41,18 +41,18 @@ pub(crate) fn find<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, over: bo
             causes.push(Cause { kind: circle_kind(&circle, nodes), nodes: circle });
         }
     }
-    // Whoever still runs may yet write what others wait for.
-    let someone_runs = !over && nodes.iter().any(|node| node.doing == Doing::Run);
+    // A node that still runs may yet write what others wait for.
+    let someone_runs = !proof && nodes.iter().any(|node| node.doing == Doing::Run);
     let certain =
         |cause: &Cause| !someone_runs || !matches!(cause.kind, HangKind::LostToken | HangKind::NotResident);
     causes.into_iter().filter(certain).min_by_key(|cause| (cause.kind, cause.nodes[0]))
 }
 
-/// A node without which this one cannot go on.
+/// A node that must act before this one can continue.
 fn waits_for<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, at: usize) -> Option<usize> {
     let node = &nodes.all[at];
     match &node.doing {
-        Doing::Meet(lanes) | Doing::Turn { after: lanes, .. } | Doing::Lanes(lanes) => {
+        Doing::Reconverge(lanes) | Doing::OtherPath { first: lanes, .. } | Doing::Lanes(lanes) => {
             let on_me = |&other: &usize| {
                 let other = &nodes.all[other];
                 let taker = other.poll().and_then(|poll| poll.taker);
@@ -65,13 +65,13 @@ fn waits_for<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, at: usize) -> 
         Doing::Poll(poll) if poll.stale => None,
         Doing::Poll(poll) => match poll.taker {
             Some(taker) => nodes.holder(taker),
-            None => behind(scene, nodes, at),
+            None => blocked_writer(scene, nodes, at),
         },
         Doing::Barrier(id) => {
             let barriers = &scene.ctas[node.cta].cta.barriers;
             let missing = |&other: &usize| {
                 let other = &nodes.all[other];
-                other.lanes & !barriers.come(*id, other.warp as u32) != 0
+                other.lanes & !barriers.arrived_lanes(*id, other.warp as u32) != 0
             };
             nodes.of_cta(node.cta).find(missing)
         }
@@ -79,9 +79,13 @@ fn waits_for<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, at: usize) -> 
     }
 }
 
-/// Lanes of the warp that may write what a node polls, but wait for it: on the other side of a branch; or where it is not
-/// known who took a lock, after the loop that takes it.
-pub(crate) fn behind<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, at: usize) -> Option<usize> {
+/// Lanes of the same warp that may write the word that a node polls, but wait for the node: on the other side of a
+/// branch or, where it is not known who took a lock, after the loop that takes it.
+pub(super) fn blocked_writer<const N: usize>(
+    scene: &Scene<'_, N>,
+    nodes: &Nodes,
+    at: usize,
+) -> Option<usize> {
     let node = &nodes.all[at];
     let poll = node.poll().filter(|poll| poll.taker.is_none() && !poll.stale)?;
     let kernel = scene.kernel();
@@ -89,10 +93,10 @@ pub(crate) fn behind<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, at: us
         let other = &nodes.all[other];
         other.warp == node.warp
             && match other.doing {
-                Doing::Turn { after, meet } => {
-                    after & node.lanes != 0 && may_write(kernel, other.pc, meet, poll.pc)
+                Doing::OtherPath { first, reconverge } => {
+                    first & node.lanes != 0 && may_write(kernel, other.pc, reconverge, poll.pc)
                 }
-                Doing::Meet(lanes) => {
+                Doing::Reconverge(lanes) => {
                     let unknown = poll.atomic && scene.locks.is_none();
                     unknown && lanes & node.lanes != 0 && may_write(kernel, other.pc, Pc::RETURN, poll.pc)
                 }
@@ -109,7 +113,7 @@ fn end_kind<const N: usize>(scene: &Scene<'_, N>, node: &Node) -> HangKind {
         Doing::Poll(poll) if poll.taker.is_none() && scene.unstarted > 0 => HangKind::NotResident,
         Doing::Poll(_) => HangKind::LostToken,
         Doing::Loop => HangKind::Endless,
-        Doing::Meet(_) | Doing::Turn { .. } | Doing::Lanes(_) | Doing::Run => HangKind::Unknown,
+        Doing::Reconverge(_) | Doing::OtherPath { .. } | Doing::Lanes(_) | Doing::Run => HangKind::Unknown,
     }
 }
 
@@ -121,7 +125,7 @@ fn circle_kind(circle: &[usize], nodes: &[Node]) -> HangKind {
     let doing = |wanted: fn(&Doing) -> bool| circle.iter().any(|&at| wanted(&nodes[at].doing));
     if doing(|d| matches!(d, Doing::Barrier(_))) {
         HangKind::Barrier
-    } else if doing(|d| matches!(d, Doing::Meet(_) | Doing::Turn { .. } | Doing::Lanes(_)))
+    } else if doing(|d| matches!(d, Doing::Reconverge(_) | Doing::OtherPath { .. } | Doing::Lanes(_)))
         && circle.iter().all(|&at| warp(at) == warp(circle[0]))
     {
         HangKind::SimdDeadlock

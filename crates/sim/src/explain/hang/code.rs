@@ -1,39 +1,40 @@
-//! What the code says about a wait: which loop it is, what ends it, who may write.
+//! What the code says about a wait: the loop it is in, what ends the loop, and which code may write the word.
 
 use warploom_isa::{Cmp, Combine, Dst, Guard, Inst, Kernel, Loop, Op, Operand, Pc, Space};
 
-/// The last instruction of a loop, if its blocks follow each other as they mostly do.
+/// The last instruction of a loop, assuming that its blocks are contiguous, as they mostly are.
 fn last_of(l: &Loop) -> Pc {
     l.latches.iter().copied().max().unwrap_or(l.header)
 }
 
-/// Whether a loop holds the instruction.
-pub(crate) fn contains(l: &Loop, pc: Pc) -> bool {
+pub(super) fn contains(l: &Loop, pc: Pc) -> bool {
     l.header <= pc && pc <= last_of(l)
 }
 
 /// The innermost loop around an instruction.
-pub(crate) fn innermost(kernel: &Kernel, pc: Pc) -> Option<&Loop> {
+pub(super) fn innermost(kernel: &Kernel, pc: Pc) -> Option<&Loop> {
     kernel.loops.iter().filter(|l| contains(l, pc)).min_by_key(|l| last_of(l).0 - l.header.0)
 }
 
-/// The innermost loop of the program around an instruction that may wait for another thread.
-pub(crate) fn spin_loop(kernel: &Kernel, pc: Pc) -> Option<&Loop> {
+/// The innermost loop around an instruction that may wait for another thread. Loops that implement an atomic do not
+/// count.
+pub(super) fn spin_loop(kernel: &Kernel, pc: Pc) -> Option<&Loop> {
     let spins = kernel.loops.iter().filter(|l| l.spins_on.is_some() && !l.of_atomic && contains(l, pc));
     spins.min_by_key(|l| last_of(l).0 - l.header.0)
 }
 
-/// The loads that take lock bits in a loop, in the order of the code: any of them may be what a lane waits for.
-pub(crate) fn bit_loads<'a>(kernel: &'a Kernel, l: &Loop) -> impl Iterator<Item = Pc> + use<'a> {
+/// The loads in a loop that take lock bits, in program order; a lane may wait for any of them.
+pub(super) fn bit_loads<'a>(kernel: &'a Kernel, l: &Loop) -> impl Iterator<Item = Pc> + use<'a> {
     let own =
         |&pc: &Pc| matches!(kernel.code[pc.index()].op, Op::LdLock(_)) && kernel.atomic_at(pc).is_none();
     (l.header.0..=last_of(l).0).map(Pc).filter(own)
 }
 
-/// How the polled value must compare, and with what, for the loop to end: where it is as plain as a comparison and a branch.
-pub(crate) fn exit_condition(kernel: &Kernel, spin: &Loop, poll: Pc) -> Option<(Cmp, Operand)> {
+/// How the polled value must compare, and with what, for the loop to end. Only found if the loop's exit is a plain
+/// comparison and a branch.
+pub(super) fn exit_condition(kernel: &Kernel, spin: &Loop, poll: Pc) -> Option<(Cmp, Operand)> {
     let Dst::Reg(polled) = kernel.code[poll.index()].dst else { return None };
-    // What an atomic's own loop compares is another matter.
+    // The comparison inside an atomic's own loop does not decide.
     let from = kernel.atomic_at(poll).map_or(poll, |atomic| atomic.branch);
     let body = || (from.0 + 1..=last_of(spin).0).map(Pc);
     let is_polled = |operand: Operand| operand == Operand::Reg(polled);
@@ -62,7 +63,7 @@ pub(crate) fn exit_condition(kernel: &Kernel, spin: &Loop, poll: Pc) -> Option<(
             _ => continue,
         };
         let stays = contains(spin, Pc(target));
-        // A branch inside the loop says nothing about its end.
+        // A forward branch inside the loop does not end it.
         if stays && Pc(target) > pc {
             return None;
         }
@@ -94,8 +95,8 @@ fn swapped(cmp: Cmp) -> Option<Cmp> {
     })
 }
 
-/// Whether an instruction from `from` to before `to` may write to the same space as `poll` reads.
-pub(crate) fn may_write(kernel: &Kernel, from: Pc, to: Pc, poll: Pc) -> bool {
+/// Whether an instruction in `from..to` may write to the space that `poll` reads.
+pub(super) fn may_write(kernel: &Kernel, from: Pc, to: Pc, poll: Pc) -> bool {
     let space = |op: Op| match op {
         Op::Ld { access, .. }
         | Op::Atom(_, access)
@@ -113,8 +114,8 @@ pub(crate) fn may_write(kernel: &Kernel, from: Pc, to: Pc, poll: Pc) -> bool {
     written.any(|space| Some(space) == read || space == Space::Generic || read == Some(Space::Generic))
 }
 
-/// The name that a variable of a function has in its source: `_ZZ4sortPjE4lock` is `lock`.
-pub(crate) fn plain_name(name: &str) -> &str {
+/// The source name of a function's static variable: `_ZZ4sortPjE4lock` is `lock`.
+pub(super) fn plain_name(name: &str) -> &str {
     let local = |name: &'_ str| -> Option<usize> {
         let mangled = name.strip_prefix("_ZZ")?;
         mangled.rmatch_indices('E').find_map(|(at, _)| {

@@ -1,4 +1,5 @@
-//! Locks are taken and given back, but far too seldom: warps that spin take what those that hold locks would need.
+//! Livelock: locks are taken and released, but far too rarely, because spinning warps take the issue slots and memory
+//! bandwidth that lock holders need.
 
 use super::*;
 use crate::exec::fault::coordinates;
@@ -7,55 +8,51 @@ use crate::explain::hang::words::counted;
 use crate::time::machine::LockPace;
 use crate::time::probe::State;
 
-/// What a launch that hardly moves is about.
+/// Details of a livelock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Livelock {
-    /// How tries at locks went.
+    /// Attempts at locks in the last cycles.
     pub pace: LockPace,
-    /// Warps in spin loops.
     pub spinning_warps: u64,
-    /// Warps that hold locks others wait for, the longest without progress first; of many only the first.
+    /// Warps that hold locks that others wait for, the longest without progress first; only the first few.
     pub holders: Vec<SlowHolder>,
-    /// Holders that are not shown.
+    /// Holders that are left out.
     pub more_holders: u64,
-    /// The warp scheduling policy, and whether spinning warps back off.
+    /// The warp scheduling policy, and whether spinning warps back off (BOWS).
     pub policy: (String, bool),
 }
 
-/// A warp that holds locks and does not get on.
+/// A warp that holds locks and makes no progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SlowHolder {
-    /// Its CTA.
     pub cta: [u32; 3],
-    /// Its number there.
+    /// Number in the CTA.
     pub warp: u32,
-    /// Locks it holds that others wait for.
+    /// Locks that it holds and others wait for.
     pub locks: u64,
-    /// Where it is.
     pub place: Place,
-    /// What it waits for.
     pub state: State,
-    /// For how many cycles.
+    /// How long it has been in that state.
     pub cycles: u64,
 }
 
-/// Holders that a message shows.
+/// Most holders that a message lists.
 const SHOWN: usize = 4;
 
-/// Fewer failures than this say nothing.
-const MANY: u64 = 1000;
+/// Fewer failed attempts than this are no evidence.
+const MIN_FAILURES: u64 = 1000;
 
-/// So many failures for each lock taken, and more, are a livelock; less is contention.
+/// At least this many failed attempts per lock taken are a livelock; fewer are contention.
 const FAILURES_PER_LOCK: u64 = 100;
 
-/// What a launch is about in which tries at locks nearly all failed, although locks were taken or some holder could run.
-pub(crate) fn find<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes) -> Option<Livelock> {
+/// Details of a livelock, if nearly all attempts at locks failed although locks were taken or some holder could run.
+pub(super) fn find<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes) -> Option<Livelock> {
     let timed = scene.timed.as_ref()?;
     let pace = timed.pace;
-    if pace.failed < MANY || pace.failed / pace.taken.max(1) < FAILURES_PER_LOCK {
+    if pace.failed < MIN_FAILURES || pace.failed / pace.taken.max(1) < FAILURES_PER_LOCK {
         return None;
     }
-    // Of each warp that holds something: the node, and the words.
+    // For each warp that holds locks: a node of it, and the words.
     let mut held: Vec<(usize, Vec<&Word>)> = Vec::new();
     let mut one_runs = false;
     for node in &nodes.all {
@@ -116,8 +113,8 @@ impl SlowHolder {
 }
 
 impl Livelock {
-    /// The lines of the message, each with its label.
-    pub(crate) fn lines(&self, live_warps: u64) -> Vec<(String, String)> {
+    /// The lines of the message: label and text.
+    pub(super) fn lines(&self, live_warps: u64) -> Vec<(String, String)> {
         let LockPace { cycles, taken, failed } = self.pace;
         let mut lines = vec![(
             "locks".to_string(),
@@ -139,7 +136,8 @@ impl Livelock {
         lines.push((
             "others".to_string(),
             format!(
-                "{} of {} spin: under {policy} {} BOWS their tries take issue slots, load/store units and the L2 from those that hold locks",
+                "{} of {} spin: under {policy} {} BOWS their tries take issue slots, load/store units and the L2 \
+                 from those that hold locks",
                 grouped(self.spinning_warps),
                 counted(live_warps, "warp"),
                 if *bows { "with" } else { "without" }
@@ -148,8 +146,7 @@ impl Livelock {
         lines
     }
 
-    /// How to repair it.
-    pub(crate) fn help(&self) -> String {
+    pub(super) fn help(&self) -> String {
         let (policy, bows) = &self.policy;
         let back_off = if *bows { "" } else { "let warps that spin back off (--bows), " };
         let other = match &policy[..] {

@@ -1,4 +1,4 @@
-//! From what every lane does to the few lines of a message.
+//! Merges what every lane does into the few rows of a message.
 
 use warploom_isa::Pc;
 
@@ -6,16 +6,15 @@ use super::*;
 use crate::exec::locks::holders::Taker;
 use crate::exec::stop::HangReason;
 use crate::explain::hang::advice::{help, subject};
-use crate::explain::hang::cause::{Cause, behind};
+use crate::explain::hang::cause::{Cause, blocked_writer};
 use crate::explain::hang::code::{contains, innermost};
 use crate::explain::hang::scene::{Doing, Node, Nodes, Poll, Scene};
 use crate::explain::hang::words::list;
 
-/// Groups that a message shows.
+/// Most groups that a message lists.
 const SHOWN: usize = 8;
 
-/// The whole explanation.
-pub(crate) fn hang<const N: usize>(
+pub(super) fn hang<const N: usize>(
     scene: &Scene<'_, N>,
     nodes: &Nodes,
     cause: Option<Cause>,
@@ -24,7 +23,7 @@ pub(crate) fn hang<const N: usize>(
 ) -> Hang {
     let cause = cause.unwrap_or(Cause { kind: HangKind::Unknown, nodes: Vec::new() });
     let mut ctas: Vec<(WaitingCta, Vec<Shape>)> = Vec::new();
-    // The CTA that the cause is about comes first, then those in the order of the grid.
+    // The CTA of the cause comes first, then the others in grid order.
     let guilty = cause.nodes.first().map(|&at| nodes.all[at].cta);
     let held = held(scene, nodes);
     let mut order: Vec<usize> = (0..scene.ctas.len()).collect();
@@ -69,10 +68,10 @@ pub(crate) fn hang<const N: usize>(
     }
 }
 
-/// Warps, lanes and what they do, but not where in their buffers.
+/// Warps, lanes and what they do, without offsets in buffers. CTAs with equal shapes are merged.
 type Shape = (Vec<u32>, u64, String);
 
-/// Locks that threads wait for: the word, where it was taken, and by which node.
+/// Locks that threads wait for: the node that holds it, the word, and where it was taken.
 fn held<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes) -> Vec<(usize, Word, Place)> {
     let mut held: Vec<(usize, Word, Place)> = Vec::new();
     for poll in nodes.all.iter().filter_map(Node::poll) {
@@ -86,7 +85,7 @@ fn held<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes) -> Vec<(usize, Word
     held
 }
 
-/// What the lanes of a CTA do: one group for all warps that do the same, those of the cause first.
+/// What the lanes of a CTA do: one group for all warps that do the same, the nodes of the cause first.
 fn groups<const N: usize>(
     scene: &Scene<'_, N>,
     nodes: &Nodes,
@@ -110,11 +109,11 @@ fn groups<const N: usize>(
             None => rows.push(row),
         }
     }
-    // Lanes of a warp that wait for different words of a buffer are one group; then warps whose groups are alike.
+    // First merge lanes of a warp that wait for different words of a buffer, then warps whose groups are alike.
     let mut of_warps: Vec<Row> = Vec::new();
     for at in nodes.of_cta(cta) {
         let group = group(scene, nodes, held, at);
-        let row = Row { guilty: guilty.contains(&at), shape: tell::shape(&group), group };
+        let row = Row { guilty: guilty.contains(&at), shape: message::shape(&group), group };
         add(&mut of_warps, row, |a, b| a.warps == b.warps);
     }
     let mut rows: Vec<Row> = Vec::new();
@@ -136,7 +135,7 @@ fn groups<const N: usize>(
         .collect()
 }
 
-/// Adds lanes that do the same to a group.
+/// Merges a group into another whose lanes do the same.
 fn merge(into: &mut WaitingGroup, from: WaitingGroup) {
     into.threads.lanes |= from.threads.lanes;
     for warp in from.threads.warps {
@@ -179,27 +178,27 @@ fn group<const N: usize>(
     let place = match &node.doing {
         Doing::Poll(poll) => Place::of(kernel, poll.pc),
         Doing::Mbarrier { pc, .. } => Place::of(kernel, *pc),
-        // Where in the loop it is says nothing.
+        // The position inside the loop has no meaning.
         Doing::Loop => Place::of(kernel, innermost(kernel, node.pc).map_or(node.pc, |l| l.header)),
         _ => Place::of(kernel, node.pc),
     };
     let waits = match &node.doing {
         Doing::Barrier(id) => {
-            let (come, expected) = seen.cta.barriers.progress(*id, seen.cta.live_warps);
-            Waits::Barrier { id: *id, come, expected, missing: missing(scene, nodes, node.cta, *id) }
+            let (arrived, expected) = seen.cta.barriers.progress(*id, seen.cta.live_warps);
+            Waits::Barrier { id: *id, arrived, expected, missing: missing(scene, nodes, node.cta, *id) }
         }
         Doing::Mbarrier { word, pending, expected, bytes, .. } => {
             Waits::Mbarrier { word: word.clone(), pending: *pending, expected: *expected, bytes: *bytes }
         }
-        Doing::Meet(lanes) => {
+        Doing::Reconverge(lanes) => {
             let of_cta = nodes.of_cta(node.cta).map(|at| &nodes.all[at]);
             let mut others = of_cta.filter(|n| n.warp == node.warp && n.lanes & lanes != 0);
             let ends = |pc: Pc| kernel.loops.iter().any(|l| contains(l, pc) && !contains(l, node.pc));
-            Waits::Meet { lanes: *lanes, loop_ends: others.all(|n| ends(n.pc)) }
+            Waits::Reconverge { lanes: *lanes, loop_ends: others.all(|n| ends(n.pc)) }
         }
-        Doing::Turn { after, meet } => {
-            let meet = (*meet != Pc::RETURN).then(|| Place::of(kernel, *meet));
-            Waits::Turn { lanes: *after, meet }
+        Doing::OtherPath { first, reconverge } => {
+            let reconverge = (*reconverge != Pc::RETURN).then(|| Place::of(kernel, *reconverge));
+            Waits::OtherPath { lanes: *first, reconverge }
         }
         Doing::Lanes(lanes) => Waits::Lanes(*lanes),
         Doing::Poll(poll) => Waits::Spin(Spin {
@@ -226,8 +225,8 @@ fn writer<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, at: usize, poll: 
         return Writer::Memory { holds: poll.held, sm: scene.ctas[node.cta].cta.sm };
     }
     let Some(Taker { warp, lane, pc }) = poll.taker else {
-        return match behind(scene, nodes, at).map(|at| &nodes.all[at]) {
-            Some(other) => Writer::Behind(threads(scene, other.cta, other.warp, other.lanes)),
+        return match blocked_writer(scene, nodes, at).map(|at| &nodes.all[at]) {
+            Some(other) => Writer::BlockedLanes(threads(scene, other.cta, other.warp, other.lanes)),
             None => Writer::Nobody,
         };
     };
@@ -252,7 +251,9 @@ fn coordinates_of<const N: usize>(scene: &Scene<'_, N>, number: u64) -> [u32; 3]
 fn instead<const N: usize>(scene: &Scene<'_, N>, node: &Node) -> Instead {
     match &node.doing {
         Doing::Barrier(id) => Instead::Barrier(*id),
-        Doing::Meet(lanes) | Doing::Turn { after: lanes, .. } | Doing::Lanes(lanes) => Instead::Lanes(*lanes),
+        Doing::Reconverge(lanes) | Doing::OtherPath { first: lanes, .. } | Doing::Lanes(lanes) => {
+            Instead::Lanes(*lanes)
+        }
         Doing::Poll(poll) if scene.is_blocked(node) => Instead::Queue(poll.word.clone()),
         Doing::Poll(poll) => Instead::Spin(poll.word.clone()),
         Doing::Mbarrier { word, .. } => Instead::Mbarrier(word.clone()),
@@ -260,7 +261,7 @@ fn instead<const N: usize>(scene: &Scene<'_, N>, node: &Node) -> Instead {
     }
 }
 
-/// The threads that have not come to a barrier, and what they do instead; warps that do the same together.
+/// The threads that have not arrived at a barrier and what they do instead; warps that do the same are merged.
 fn missing<const N: usize>(
     scene: &Scene<'_, N>,
     nodes: &Nodes,
@@ -280,15 +281,15 @@ fn missing<const N: usize>(
         }
     };
     for (warp, of_warp) in seen.warps.iter().enumerate() {
-        let come = seen.cta.barriers.come(id, warp as u32);
-        if of_warp.is_done() && come == 0 && seen.cta.barriers.is_counted(id) {
+        let arrived = seen.cta.barriers.arrived_lanes(id, warp as u32);
+        if of_warp.is_done() && arrived == 0 && seen.cta.barriers.is_counted(id) {
             let all = Threads { cta: seen.cta.id, warps: vec![warp as u32], lanes: 0, all_lanes: true };
             add(all, Instead::Ended);
         }
         for node in nodes.of_cta(cta).map(|at| &nodes.all[at]).filter(|n| n.warp == warp) {
-            // On a SIMT stack a warp has come when a path of it has.
-            if node.lanes & !come != 0 && node.doing != Doing::Barrier(id) {
-                add(threads(scene, cta, warp, node.lanes & !come), instead(scene, node));
+            // On a SIMT stack a warp has arrived when one of its paths has.
+            if node.lanes & !arrived != 0 && node.doing != Doing::Barrier(id) {
+                add(threads(scene, cta, warp, node.lanes & !arrived), instead(scene, node));
             }
         }
     }
@@ -305,7 +306,7 @@ impl std::fmt::Display for Word {
     }
 }
 
-/// Words in a sentence.
-pub(crate) fn words(words: &[Word]) -> String {
+/// A list of words for a sentence.
+pub(super) fn words(words: &[Word]) -> String {
     list(&words.iter().map(Word::to_string).collect::<Vec<_>>(), 3)
 }

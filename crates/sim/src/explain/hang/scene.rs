@@ -1,4 +1,4 @@
-//! What every group of lanes does at the moment a launch is ended, put together from the machine's state.
+//! What every group of lanes does when a launch is ended, read from the machine's state. Start at [`Scene::nodes`].
 
 use std::ops::Range;
 
@@ -22,71 +22,67 @@ use crate::time::sm::issue::slot::Slot;
 use crate::time::sm::load_store::l1::L1;
 use crate::time::sm::watch::{Polled, Watch};
 
-/// The machine when a launch is ended.
-pub(crate) struct Scene<'a, const N: usize> {
-    pub launch: &'a Launch<'a>,
-    pub memory: &'a Memory,
-    /// Who took locks in global memory, where that is known.
-    pub locks: Option<&'a LockTable>,
-    /// CTAs on the chip.
-    pub ctas: Vec<Seen<'a, N>>,
+/// The machine at the end of a launch.
+pub(super) struct Scene<'a, const N: usize> {
+    pub(super) launch: &'a Launch<'a>,
+    pub(super) memory: &'a Memory,
+    /// Who took which lock in global memory; the functional model does not know.
+    pub(super) locks: Option<&'a LockTable>,
+    pub(super) ctas: Vec<Seen<'a, N>>,
     /// CTAs of the grid that have not started.
-    pub unstarted: u64,
-    /// What the timed model knows besides.
-    pub timed: Option<Timed<'a>>,
+    pub(super) unstarted: u64,
+    /// `None` in the functional model.
+    pub(super) timed: Option<Timed<'a>>,
 }
 
-/// A timed machine when a launch is ended.
-pub(crate) struct Timed<'a> {
-    /// The cycle.
-    pub now: u64,
-    /// How tries at locks went lately.
-    pub pace: LockPace,
-    /// The warp scheduling policy.
-    pub policy: &'a str,
+/// What only the timed machine knows.
+pub(super) struct Timed<'a> {
+    pub(super) now: u64,
+    /// Attempts at locks in the last cycles.
+    pub(super) pace: LockPace,
+    pub(super) policy: &'a str,
     /// Whether spinning warps back off.
-    pub bows: bool,
+    pub(super) bows: bool,
 }
 
-/// A CTA on the chip.
-pub(crate) struct Seen<'a, const N: usize> {
-    pub cta: &'a Cta,
-    pub warps: &'a [Warp<N>],
+/// A resident CTA.
+pub(super) struct Seen<'a, const N: usize> {
+    pub(super) cta: &'a Cta,
+    pub(super) warps: &'a [Warp<N>],
     /// The lock bits of its SM, if the kernel uses them.
-    pub lock_unit: Option<&'a LockUnit>,
-    /// What the timed model knows besides.
-    pub sm: Option<SeenSm<'a, N>>,
+    pub(super) lock_unit: Option<&'a LockUnit>,
+    /// `None` in the functional model.
+    pub(super) sm: Option<SeenSm<'a, N>>,
 }
 
-/// The SM of a CTA.
+/// The SM of a resident CTA.
 #[derive(Clone, Copy)]
-pub(crate) struct SeenSm<'a, const N: usize> {
+pub(super) struct SeenSm<'a, const N: usize> {
     pub l1: &'a L1,
-    pub locks: &'a SharedLocks,
-    pub watch: Option<&'a Watch<N>>,
+    pub(super) locks: &'a SharedLocks,
+    pub(super) watch: Option<&'a Watch<N>>,
     /// All its warp slots.
-    pub slots: &'a [Slot],
+    pub(super) slots: &'a [Slot],
     /// The slots of the CTA's warps.
-    pub cta: &'a [Option<WarpSlot>],
+    pub(super) cta: &'a [Option<WarpSlot>],
 }
 
 /// Lanes of a warp that do the same.
 #[derive(Clone, Debug)]
-pub(crate) struct Node {
+pub(super) struct Node {
     /// Index of the CTA in the scene.
-    pub cta: usize,
+    pub(super) cta: usize,
     /// The warp's number in the CTA.
-    pub warp: usize,
-    pub lanes: u64,
-    pub pc: Pc,
-    pub doing: Doing,
-    /// The warp is watched, and its state still changes.
-    pub changes: bool,
+    pub(super) warp: usize,
+    pub(super) lanes: u64,
+    pub(super) pc: Pc,
+    pub(super) doing: Doing,
+    /// The warp is watched for repetition, and its state still changes.
+    pub(super) changes: bool,
 }
 
 impl Node {
-    /// What it polls.
-    pub(crate) fn poll(&self) -> Option<&Poll> {
+    pub(super) fn poll(&self) -> Option<&Poll> {
         match &self.doing {
             Doing::Poll(poll) => Some(poll),
             _ => None,
@@ -94,92 +90,99 @@ impl Node {
     }
 }
 
-/// All lanes that have not ended.
-pub(crate) struct Nodes {
-    /// In the order of the scene's CTAs, and in each by warp.
-    pub all: Vec<Node>,
-    /// Where those of each CTA begin, and the end.
+/// All lanes that have not ended, as nodes.
+pub(super) struct Nodes {
+    /// Sorted by the scene's CTAs, then by warp.
+    pub(super) all: Vec<Node>,
+    /// The first node of each CTA, and the end.
     starts: Vec<usize>,
-    /// The index of each CTA by its number in the grid.
+    /// Index of each CTA in the scene, by its number in the grid.
     numbers: FxHashMap<u64, usize>,
 }
 
 impl Nodes {
-    /// The numbers of a CTA's nodes.
-    pub(crate) fn of_cta(&self, cta: usize) -> Range<usize> {
+    /// The indices of a CTA's nodes.
+    pub(super) fn of_cta(&self, cta: usize) -> Range<usize> {
         self.starts[cta]..self.starts[cta + 1]
     }
 
-    /// The first node with one of the lanes.
-    pub(crate) fn with_lanes(&self, cta: usize, warp: usize, lanes: u64) -> Option<usize> {
+    /// The first node of a warp with one of the lanes.
+    pub(super) fn with_lanes(&self, cta: usize, warp: usize, lanes: u64) -> Option<usize> {
         self.of_cta(cta).find(|&at| self.all[at].warp == warp && self.all[at].lanes & lanes != 0)
     }
 
-    /// The CTA of a thread that took a lock, if it is on the chip.
-    pub(crate) fn cta_of(&self, taker: Taker) -> Option<usize> {
+    /// The CTA of a thread that took a lock, if it is resident.
+    pub(super) fn cta_of(&self, taker: Taker) -> Option<usize> {
         self.numbers.get(&taker.warp.cta).copied()
     }
 
     /// The node of a thread that took a lock, unless it has ended.
-    pub(crate) fn holder(&self, taker: Taker) -> Option<usize> {
+    pub(super) fn holder(&self, taker: Taker) -> Option<usize> {
         self.with_lanes(self.cta_of(taker)?, taker.warp.warp as usize, 1 << taker.lane)
     }
 }
 
-/// What lanes do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Doing {
+pub(super) enum Doing {
     /// Wait at a named barrier.
     Barrier(u32),
-    /// Wait where paths meet, for these lanes.
-    Meet(u64),
-    /// Wait on the other side of a branch until these lanes come to the place.
-    Turn { after: u64, meet: Pc },
+    /// Wait at a reconvergence point for these lanes.
+    Reconverge(u64),
+    /// Wait on the other side of a branch until the lanes `first` reach `reconverge`.
+    OtherPath {
+        first: u64,
+        reconverge: Pc,
+    },
     /// Wait at an instruction that these lanes must execute too.
     Lanes(u64),
-    /// Read a word again and again.
+    /// Poll a word.
     Poll(Poll),
-    /// Ask an mbarrier again and again.
-    Mbarrier { pc: Pc, word: Word, pending: u64, expected: u64, bytes: i64 },
-    /// Go round for ever, waiting for nothing that is known.
+    /// Poll an mbarrier.
+    Mbarrier {
+        pc: Pc,
+        word: Word,
+        pending: u64,
+        expected: u64,
+        bytes: i64,
+    },
+    /// Repeat a loop forever that waits for nothing known.
     Loop,
-    /// Run.
     Run,
 }
 
-/// A word that lanes read in a spin loop.
+/// A word that lanes poll in a spin loop.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Poll {
+pub(super) struct Poll {
     /// The load or atomic.
-    pub pc: Pc,
-    pub word: Word,
-    /// What they see.
-    pub seen: u64,
-    /// What memory holds.
-    pub held: u64,
-    pub until: Until,
-    /// Who last took it, if it is a lock.
-    pub taker: Option<Taker>,
-    /// They see an old copy.
-    pub stale: bool,
-    /// They read it with an atomic, as locks are.
-    pub atomic: bool,
-    /// If it is a lock bit: the other word for which it was taken.
-    pub alias: Option<Word>,
+    pub(super) pc: Pc,
+    pub(super) word: Word,
+    /// The value that the lanes see.
+    pub(super) seen: u64,
+    /// The value in memory.
+    pub(super) held: u64,
+    pub(super) until: Until,
+    /// The thread that took it last, if it is a lock.
+    pub(super) taker: Option<Taker>,
+    /// The lanes see an old copy in their L1.
+    pub(super) stale: bool,
+    /// The lanes poll with an atomic, as for a lock.
+    pub(super) atomic: bool,
+    /// For a lock bit: the other word for which it was taken.
+    pub(super) alias: Option<Word>,
 }
 
 impl<const N: usize> Scene<'_, N> {
-    pub(crate) fn kernel(&self) -> &Kernel {
+    pub(super) fn kernel(&self) -> &Kernel {
         self.launch.kernel
     }
 
-    /// Whether a node's warp sleeps in the queues of locks.
-    pub(crate) fn is_blocked(&self, node: &Node) -> bool {
+    /// Whether a node's warp sleeps in lock queues.
+    pub(super) fn is_blocked(&self, node: &Node) -> bool {
         self.ctas[node.cta].slot(node.warp).is_some_and(|slot| slot.blocked)
     }
 
-    /// Every lane that has not ended, in the order of CTAs and warps.
-    pub(crate) fn nodes(&self) -> Nodes {
+    /// All lanes that have not ended, grouped by what they do.
+    pub(super) fn nodes(&self) -> Nodes {
         let mut nodes = Vec::new();
         let mut starts = Vec::new();
         for (at, seen) in self.ctas.iter().enumerate() {
@@ -201,21 +204,23 @@ impl<const N: usize> Scene<'_, N> {
                             let id = seen.cta.barriers.waiting_at(warp.id, group.mask);
                             waits(Doing::Barrier(id.unwrap_or_default()))
                         }
-                        Some(Wait::Meet(lanes)) => {
+                        Some(Wait::Reconverge(lanes)) => {
                             let polls = self.behind_atomic(seen, number, &activation, &group);
                             match polls {
                                 Some(polls) => polls.into_iter().map(|(l, doing)| node(l, doing)).collect(),
-                                None => waits(Doing::Meet(lanes)),
+                                None => waits(Doing::Reconverge(lanes)),
                             }
                         }
-                        Some(Wait::Turn { after, meet }) => waits(Doing::Turn { after, meet }),
+                        Some(Wait::OtherPath { first, reconverge }) => {
+                            waits(Doing::OtherPath { first, reconverge })
+                        }
                         Some(Wait::Lanes { members, anywhere }) => {
                             let same = Some(Wait::Lanes { members, anywhere });
                             let paths = warp.control.paths();
-                            let come =
+                            let arrived =
                                 paths.iter().filter(|(g, w)| *w == same && (anywhere || g.pc == group.pc));
-                            let come = come.fold(0, |mask, (g, _)| mask | g.mask);
-                            waits(Doing::Lanes(members & warp.live & !come))
+                            let arrived = arrived.fold(0, |mask, (g, _)| mask | g.mask);
+                            waits(Doing::Lanes(members & warp.live & !arrived))
                         }
                         None => {
                             let polls = self.polls(seen, number, &activation, group.pc, group.mask);
@@ -223,8 +228,8 @@ impl<const N: usize> Scene<'_, N> {
                             let mut nodes: Vec<Node> =
                                 polls.into_iter().map(|(lanes, doing)| node(lanes, doing)).collect();
                             if left != 0 {
-                                let goes_round = watched.is_some_and(|(repeats, _)| repeats);
-                                nodes.push(node(left, if goes_round { Doing::Loop } else { Doing::Run }));
+                                let repeats = watched.is_some_and(|(repeats, _)| repeats);
+                                nodes.push(node(left, if repeats { Doing::Loop } else { Doing::Run }));
                             }
                             nodes
                         }
@@ -237,8 +242,8 @@ impl<const N: usize> Scene<'_, N> {
         Nodes { all: nodes, starts, numbers }
     }
 
-    /// Lanes whose atomic is done wait for the others of their warp behind its loop, in each turn of a spin: what they all
-    /// wait for in the spin.
+    /// In each iteration of a spin, lanes whose atomic is done wait for the others of their warp after the atomic's own
+    /// loop. They really wait for what the spin polls: this returns that.
     fn behind_atomic(
         &self,
         seen: &Seen<'_, N>,
@@ -262,7 +267,7 @@ impl<const N: usize> Scene<'_, N> {
     ) -> Vec<(u64, Doing)> {
         let kernel = self.kernel();
         let registers_here = (&seen.warps[warp], activation);
-        // An atomic's own loop waits only if its bit is not just another atomic's.
+        // An atomic's own loop waits only if its bit is held by something other than an atomic.
         if let Some(atomic) = kernel.atomic_at(pc) {
             let waits = self.bits(seen, warp, Some(registers_here), std::iter::once(atomic.load), mask);
             if !waits.is_empty() {
@@ -270,7 +275,7 @@ impl<const N: usize> Scene<'_, N> {
             }
         }
         let from = activation.caller.map(|caller| Pc(caller.resume.0 - 1));
-        // Lanes in a function that the loop calls are in the loop, but its registers are out of reach.
+        // Lanes in a function called from the loop are in the loop too, but its registers cannot be read from there.
         let (spin, own) = match (spin_loop(kernel, pc), from.and_then(|pc| spin_loop(kernel, pc))) {
             (Some(spin), _) => (spin, true),
             (None, Some(spin)) => (spin, false),
@@ -304,7 +309,7 @@ impl<const N: usize> Scene<'_, N> {
             Some(warp.value(activation, operand, ty.is_wide(), &kernel.imms)[lane])
         };
         let record = match seen.watched(warp) {
-            // A watched warp that polls has been seen to.
+            // If a watched warp polls here, the watch has recorded it.
             Some((_, polls)) => match polls.iter().find(|p| p.pc == poll) {
                 Some(record) => Some(record),
                 None => return Vec::new(),
@@ -355,7 +360,8 @@ impl<const N: usize> Scene<'_, N> {
         found.into_iter().map(|(lanes, poll)| (lanes, Doing::Poll(poll))).collect()
     }
 
-    /// The lanes that wait for a lock bit, tried by one of the loads, that somebody has who does not free it in a moment.
+    /// The lanes that wait for a lock bit that one of the `loads` tries to take and that a thread holds. Bits held by
+    /// an atomic do not count: they are freed at once.
     fn bits(
         &self,
         seen: &Seen<'_, N>,
@@ -421,7 +427,6 @@ impl<const N: usize> Scene<'_, N> {
         Some((mask, Doing::Mbarrier { pc, word: self.word(true, address), pending, expected, bytes }))
     }
 
-    /// What memory holds.
     fn held(&self, seen: &Seen<'_, N>, shared: bool, address: u64, bytes: u32) -> Option<u64> {
         let bytes = bytes as usize;
         let data = if shared {
@@ -441,7 +446,7 @@ impl<const N: usize> Scene<'_, N> {
     }
 }
 
-/// A word of shared memory by the name of its variable.
+/// A word of shared memory, by the name of its variable.
 pub(crate) fn shared_word(kernel: &Kernel, address: u64) -> Word {
     let variables = || kernel.shared.iter();
     let holds = |v: &&SharedVar| address.wrapping_sub(v.offset as u64) < v.bytes.max(1) as u64;
@@ -452,27 +457,27 @@ pub(crate) fn shared_word(kernel: &Kernel, address: u64) -> Word {
 }
 
 impl<'a, const N: usize> Seen<'a, N> {
-    /// The pipeline's part of a warp.
-    pub(crate) fn slot(&self, warp: usize) -> Option<&'a Slot> {
+    /// The pipeline state of a warp.
+    pub(super) fn slot(&self, warp: usize) -> Option<&'a Slot> {
         self.sm.as_ref().and_then(|sm| Some(&sm.slots[sm.cta[warp]?.index()]))
     }
 
-    /// If the warp is watched: whether it is known to repeat itself, and what it polled. One that sleeps does not poll.
-    pub(crate) fn watched(&self, warp: usize) -> Option<(bool, &'a [Polled<N>])> {
+    /// If the warp is watched: whether it repeats itself, and what it polled. A sleeping warp does not poll.
+    pub(super) fn watched(&self, warp: usize) -> Option<(bool, &'a [Polled<N>])> {
         let sm = self.sm.as_ref().filter(|_| self.slot(warp).is_none_or(|slot| !slot.blocked))?;
         let slot = sm.cta[warp]?;
         sm.watch.map(|watch| (watch.repeats(slot), watch.polls(slot)))
     }
 }
 
-/// Where a lane last polled: in shared memory or not, and the address.
+/// The address that a lane polled last, and whether it is in shared memory.
 fn address_of<const N: usize>(kernel: &Kernel, record: &Polled<N>, lane: usize) -> Option<(bool, u64)> {
     let (shared, address) = (record.shared >> lane & 1 == 1, record.addresses[lane]);
     let offset = if shared { shared_offset(address, kernel.windows.shared) } else { address };
     (record.mask >> lane & 1 == 1).then_some((shared, offset))
 }
 
-/// Where an instruction would read now: in shared memory or not, and the address.
+/// The address that an instruction would access now, and whether it is in shared memory.
 fn from_registers<const N: usize>(
     kernel: &Kernel,
     (warp, activation): (&Warp<N>, &Activation),

@@ -1,4 +1,4 @@
-//! Stopped machines as scenes: what each model hands over when a launch is stopped.
+//! Makes scenes of the stopped machines of both models.
 
 use warploom_isa::Op;
 
@@ -10,8 +10,10 @@ use crate::explain::hang::{Hang, HangKind, explain};
 use crate::time::machine::Stopped;
 use crate::time::probe::Probe;
 
-/// Why a launch of the functional model does not end.
-pub fn explain_functional<const N: usize>(stopped: &functional::Stopped<'_, N>, reason: HangReason) -> Hang {
+pub(crate) fn explain_functional<const N: usize>(
+    stopped: &functional::Stopped<'_, N>,
+    reason: HangReason,
+) -> Hang {
     let seen = |(cta, warps, lock_unit)| Seen { cta, warps, lock_unit, sm: None };
     let scene = Scene {
         launch: stopped.launch(),
@@ -24,15 +26,18 @@ pub fn explain_functional<const N: usize>(stopped: &functional::Stopped<'_, N>, 
     explain(&scene, reason, stopped.clock())
 }
 
-/// Why a launch, or a run of firmware, of the timed machine does not end.
-pub fn explain_timed<const N: usize, P: Probe>(stopped: &Stopped<'_, N, P>, reason: HangReason) -> Hang {
+/// Explains a launch or a firmware run of the timed machine.
+pub(crate) fn explain_timed<const N: usize, P: Probe>(
+    stopped: &Stopped<'_, N, P>,
+    reason: HangReason,
+) -> Hang {
     if stopped.aggregator().is_some() {
         return explain_firmware(stopped, reason);
     }
     explain_kernel(stopped, 0, reason)
 }
 
-/// What the CTAs of one kernel do.
+/// Explains what the CTAs of one kernel do.
 fn explain_kernel<const N: usize, P: Probe>(
     stopped: &Stopped<'_, N, P>,
     kernel: u16,
@@ -62,12 +67,12 @@ fn explain_kernel<const N: usize, P: Probe>(
     explain(&scene, reason, stopped.cycles())
 }
 
-/// Who waits for what in a run of firmware: the kernel with the most telling cause, and the aggregator.
+/// Explains a firmware run: the kernel with the most significant cause, and the aggregator.
 fn explain_firmware<const N: usize, P: Probe>(stopped: &Stopped<'_, N, P>, reason: HangReason) -> Hang {
     let kernels = 0..=stopped.context().others.len() as u16;
-    let told = kernels.map(|kernel| explain_kernel(stopped, kernel, reason.clone()));
-    let hang = told.filter(|hang| !hang.ctas.is_empty()).min_by_key(|hang| hang.kind);
-    let aggregator = stopped.aggregator().map(|unit| aggregator::tell(unit, &stopped.memory()));
+    let hangs = kernels.map(|kernel| explain_kernel(stopped, kernel, reason.clone()));
+    let hang = hangs.filter(|hang| !hang.ctas.is_empty()).min_by_key(|hang| hang.kind);
+    let aggregator = stopped.aggregator().map(|unit| aggregator::describe(unit, &stopped.memory()));
     match hang {
         Some(hang) => {
             let help = format!("{}{}", hang.help, missing_yield(stopped).unwrap_or_default());
@@ -93,7 +98,7 @@ fn explain_firmware<const N: usize, P: Probe>(stopped: &Stopped<'_, N, P>, reaso
     }
 }
 
-/// Advice if kernels would yield and the chip's wavefronts cannot: whoever waits for room keeps its slot.
+/// Advice if kernels yield but the chip's wavefronts cannot: those that wait for room then keep their slots.
 fn missing_yield<const N: usize, P: Probe>(stopped: &Stopped<'_, N, P>) -> Option<String> {
     let context = stopped.context();
     let chip = context.launch.chip;

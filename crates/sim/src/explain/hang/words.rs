@@ -1,11 +1,11 @@
-//! Numbers and sets of lanes, warps and threads as people say them.
+//! Numbers, and sets of lanes, warps and threads, in words.
 
 use std::fmt;
 
 use crate::exec::fault::coordinates;
 
 /// Numbers as ranges: `0`, `1-31`, `0-1,3`.
-pub(crate) fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {
+fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {
     let mut ranges: Vec<(u32, u32)> = Vec::new();
     for n in numbers {
         match ranges.last_mut() {
@@ -26,7 +26,7 @@ pub fn lane_ranges(mask: u64) -> String {
     format!("{word} {}", ranges((0..64).filter(|lane| mask >> lane & 1 == 1)))
 }
 
-/// A number with thousands separated.
+/// A number with thousands separators: `1,234,567`.
 pub fn grouped(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::new();
@@ -44,8 +44,8 @@ pub(crate) fn counted(n: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(n), if n == 1 { "" } else { "s" })
 }
 
-/// Things in a sentence: `a`, `a and b`, `a, b and 3 more`.
-pub(crate) fn list(things: &[String], shown: usize) -> String {
+/// A list in a sentence: `a`, `a and b`, `a, b and 3 more`.
+pub(super) fn list(things: &[String], shown: usize) -> String {
     match things {
         [] => String::new(),
         [one] => one.clone(),
@@ -59,24 +59,23 @@ pub(crate) fn list(things: &[String], shown: usize) -> String {
 /// Lanes of warps of a CTA.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Threads {
-    /// The CTA.
     pub cta: [u32; 3],
-    /// The warps' numbers in it.
+    /// Numbers in the CTA.
     pub warps: Vec<u32>,
-    /// Lanes of each.
+    /// Of each warp.
     pub lanes: u64,
-    /// Whether that is all of each warp that has not ended.
+    /// Whether `lanes` are all lanes of each warp that have not ended.
     pub all_lanes: bool,
 }
 
 impl Threads {
-    /// Whether grammar takes them for one thing: a warp, a lane.
-    pub(crate) fn is_one(&self) -> bool {
+    /// Whether they take a singular verb: one warp, or one lane.
+    pub(super) fn is_one(&self) -> bool {
         self.warps.len() == 1 && (self.all_lanes || self.lanes.count_ones() == 1)
     }
 
-    /// A verb for them.
-    pub(crate) fn verb(&self, plain: &str) -> String {
+    /// The verb in the form that agrees with them.
+    pub(super) fn verb(&self, plain: &str) -> String {
         match (self.is_one(), plain) {
             (false, plain) => plain.to_string(),
             (true, "have") => "has".to_string(),
@@ -90,13 +89,13 @@ impl Threads {
         format!("{word} {}", ranges(self.warps.iter().copied()))
     }
 
-    /// As the start of a row about its CTA: `warp 0, lanes 1-31`.
-    pub(crate) fn label(&self) -> String {
+    /// The label of a row about their CTA: `warp 0, lanes 1-31`.
+    pub(super) fn label(&self) -> String {
         if self.all_lanes { self.warps() } else { format!("{}, {}", self.warps(), lane_ranges(self.lanes)) }
     }
 
-    /// In a sentence about `other`: what both share is left out.
-    pub(crate) fn beside(&self, other: &Threads) -> String {
+    /// In a sentence about `other`: a CTA or warp that both share is left out.
+    pub(super) fn beside(&self, other: &Threads) -> String {
         if self.cta != other.cta {
             return self.to_string();
         }

@@ -1,37 +1,31 @@
-//! The messages of a Perfetto trace: those few that a timeline needs, with the field numbers of Perfetto's
-//! `perfetto_trace.proto`.
+//! The few messages of a Perfetto trace that a timeline needs, with the field numbers of `perfetto_trace.proto`. Names
+//! and meanings are Perfetto's own; its documentation explains them.
 //!
-//! The structs are written here, and prost's derive encodes them; nothing is generated and no compiler for protobuf is
-//! needed. The crate `perfetto-recorder` writes the same format, but for a program that traces itself: the time of an
-//! event is the host's clock, a track is a thread of the host, and tracks get random numbers. A simulator needs the
-//! opposite: cycles for time, tracks for warp slots, and the same bytes from the same run.
-
-// Field by field, these are Perfetto's own messages; its documentation explains them.
+//! prost's derive encodes the structs; no code is generated and no protobuf compiler is needed. The crate
+//! `perfetto-recorder` writes the same format, but for a program that traces itself: with the host's clock, host
+//! threads as tracks, and random track numbers. A simulator needs cycles, warp slots, and the same bytes from the
+//! same run.
 
 use prost::Message;
 
 /// The clock that all other clocks of a trace are related to.
-pub const CLOCK_BOOTTIME: u32 = 6;
+pub(super) const CLOCK_BOOTTIME: u32 = 6;
 
-/// A clock that only the packets of one sequence know. Ours counts from one packet to the next.
-pub const CLOCK_INCREMENTAL: u32 = 64;
+/// A clock of one packet sequence, whose timestamps are differences to the previous packet.
+pub(super) const CLOCK_INCREMENTAL: u32 = 64;
 
-/// [`TracePacket::sequence_flags`]: names and defaults start here.
-pub const SEQUENCE_STARTS: u32 = 1;
+/// [`TracePacket::sequence_flags`]: interned names and defaults start here.
+pub(super) const SEQUENCE_STARTS: u32 = 1;
 
-/// [`TrackEvent::kind`].
+// Values of [`TrackEvent::kind`].
 pub const SLICE_BEGIN: i32 = 1;
-/// [`TrackEvent::kind`].
 pub const SLICE_END: i32 = 2;
-/// [`TrackEvent::kind`].
 pub const INSTANT: i32 = 3;
-/// [`TrackEvent::kind`].
 pub const COUNTER: i32 = 4;
 
 /// [`TrackDescriptor::child_ordering`]: by [`TrackDescriptor::sibling_order_rank`].
-pub const ORDER_EXPLICIT: i32 = 3;
+pub(super) const ORDER_EXPLICIT: i32 = 3;
 
-/// A whole trace.
 #[derive(Clone, PartialEq, Message)]
 pub struct Trace {
     #[prost(message, repeated, tag = "1")]
@@ -154,7 +148,7 @@ pub struct InternedData {
     pub debug_annotation_string_values: Vec<InternedName>,
 }
 
-/// A name (or, on the wire the same, a string) and the number that stands for it.
+/// A name, or a string, which is encoded the same way, and the number that stands for it.
 #[derive(Clone, PartialEq, Message)]
 pub struct InternedName {
     #[prost(uint64, optional, tag = "1")]
@@ -163,7 +157,7 @@ pub struct InternedName {
     pub name: Option<String>,
 }
 
-/// Reads a trace back.
+/// Parses a trace.
 pub fn decode(bytes: &[u8]) -> Result<Trace, prost::DecodeError> {
     Trace::decode(bytes)
 }

@@ -1,4 +1,4 @@
-//! What one SM did, as a probe remembers it.
+//! Records what one SM does, for the trace.
 
 use std::ops::Range;
 
@@ -10,31 +10,31 @@ use crate::kit::ids::WarpSlot;
 use crate::time::probe::{CtaEvent, Observer, State, Word};
 use crate::time::sched::Issue;
 
-/// The issue rate is counted over so many cycles.
+/// Length of the intervals of [`Counter::IssueRate`].
 pub const RATE_CYCLES: u64 = 100;
 
-/// Bytes that a slice takes in a trace at least: where it begins and where it ends.
+/// Least size of a slice in a trace: its begin and its end.
 const SLICE_BYTES: u64 = 26;
 
-/// Bytes that a reading of a counter takes at least.
+/// Least size of a counter's reading in a trace.
 const READING_BYTES: u64 = 14;
 
-/// What is counted over time.
+/// A counter track of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counter {
     /// Warp instructions issued in every [`RATE_CYCLES`] cycles.
     IssueRate,
     /// Lines that the L1 waits for.
     OutstandingMisses,
-    /// Warps that go round in spin loops.
+    /// Warps in spin loops.
     SpinningWarps,
-    /// Warps whose CTA is here.
+    /// Warps whose CTA is on the SM.
     ResidentWarps,
 }
 
 impl Counter {
-    /// All, from top to bottom of the view.
-    pub const ALL: [Counter; 4] =
+    /// From top to bottom of the view.
+    pub(super) const ALL: [Counter; 4] =
         [Counter::IssueRate, Counter::OutstandingMisses, Counter::SpinningWarps, Counter::ResidentWarps];
 
     /// The name of its track.
@@ -47,8 +47,8 @@ impl Counter {
         }
     }
 
-    /// What one of it is.
-    pub(crate) fn unit(self) -> String {
+    /// The unit that the viewer shows.
+    pub(super) fn unit(self) -> String {
         match self {
             Counter::IssueRate => format!("instructions in {RATE_CYCLES} cycles"),
             Counter::OutstandingMisses => "lines".to_string(),
@@ -57,101 +57,105 @@ impl Counter {
     }
 }
 
-/// What happens on the track of a slot. Times are cycles from the launch's start and never go back.
+/// An event on the track of a slot. Times are in cycles since the launch's start and never decrease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mark {
-    /// A warp comes.
+pub(super) enum Mark {
+    /// A warp occupies the slot.
     Enter { at: u64, cta: u64, warp: u32 },
-    /// It goes round in a spin loop from now on.
+    /// The warp starts to spin.
     Spin { at: u64, on: Word },
-    /// It does something.
+    /// The warp is in one state for some cycles.
     Slice { from: u64, until: u64, run: Run },
-    /// It stops spinning.
+    /// The warp stops spinning.
     Unspin { at: u64 },
-    /// It goes.
+    /// The warp leaves the slot.
     Leave { at: u64 },
 }
 
-/// What a warp does for some cycles.
+/// What a warp does during a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Run {
-    pub state: State,
-    /// Instructions issued; none in any other state than `Issued`.
-    pub instructions: u32,
-    /// The first and the last of them.
-    pub pcs: [Pc; 2],
+pub(super) struct Run {
+    pub(super) state: State,
+    /// Instructions issued; zero unless the state is `Issued`.
+    pub(super) instructions: u32,
+    /// The first and the last instruction.
+    pub(super) pcs: [Pc; 2],
 }
 
-/// A thread held a lock.
+/// A lock held by a thread for some cycles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Hold {
-    pub slot: WarpSlot,
-    pub lane: u8,
-    pub word: Word,
-    pub from: u64,
-    pub until: u64,
+pub(super) struct Hold {
+    pub(super) slot: WarpSlot,
+    pub(super) lane: u8,
+    pub(super) word: Word,
+    pub(super) from: u64,
+    pub(super) until: u64,
 }
 
-/// A warp slot.
+/// The track of a warp slot.
 #[derive(Clone, Debug, Default)]
-struct Line {
+struct SlotTrack {
     marks: Vec<Mark>,
     /// CTA, number in the CTA, and slot of the CTA's first warp.
     warp: Option<(u64, u32, u8)>,
-    /// The warp's coming is among the marks.
+    /// Whether `Mark::Enter` of the current warp is recorded.
     entered: bool,
-    /// What the warp spins on.
+    /// The word that the warp spins on.
     spin: Option<Word>,
-    /// Its spinning is among the marks.
+    /// Whether `Mark::Spin` of the current spin is recorded.
     spin_entered: bool,
-    /// Instructions issued in adjacent cycles, the last of them just now.
+    /// Instructions issued in adjacent cycles up to now.
     issuing: Option<(Range<u64>, Run)>,
-    /// What each lane last polled.
+    /// The word that each lane polled last.
     polled: Vec<Word>,
 }
 
-/// A value over time. A reading is kept when the value changes again, so that none takes no time.
+/// A value over time. A reading is recorded when the value changes again, so that values of no duration are left out.
 #[derive(Clone, Debug, Default)]
 struct Gauge {
     value: u64,
     since: u64,
+    /// The value of the last reading.
     shown: u64,
+    /// Cycle and value.
     readings: Vec<(u64, u64)>,
 }
 
-/// Remembers what one SM does.
+/// Records what one SM does.
 #[derive(Clone, Debug)]
-pub struct Timeline {
+pub(crate) struct Timeline {
     sm: u32,
     /// The launch's first cycle.
     start: u64,
-    /// The cycles to remember, counted from there. They end early when there is no room for more.
+    /// The cycles to record, counted from `start`. The end moves forward when `room` is used up.
     cycles: Range<u64>,
-    /// Bytes of the trace that are not used up.
+    /// Bytes left in the trace.
     room: u64,
+    /// Where recording ended because `room` was used up.
     cut: Option<u64>,
-    lines: Vec<Line>,
+    tracks: Vec<SlotTrack>,
     gauges: [Gauge; Counter::ALL.len()],
     /// Warps that spin.
     spinning: u64,
-    /// Instructions issued in the running interval of the issue rate, and its number.
+    /// Number of the current interval of the issue rate, and instructions issued in it.
     issued: (u64, u64),
-    /// Locks by word (and, in shared memory, CTA): slot, lane, and cycle of taking.
+    /// Locks held now, by address and, in shared memory, the CTA's first slot (otherwise `u8::MAX`).
     held: FxHashMap<(u8, u64), Hold>,
+    /// Locks that were held before.
     holds: Vec<Hold>,
 }
 
 impl Timeline {
-    /// Nothing yet, of an SM with so many warp slots, in a launch that starts at cycle `start`. The trace has room for
-    /// so many bytes of it.
-    pub fn new(sm: u32, slots: u32, start: u64, options: &TraceOptions, room: u64) -> Timeline {
+    /// An empty timeline of an SM with `slots` warp slots, in a launch that starts at cycle `start`, with `room`
+    /// bytes of the trace.
+    pub(crate) fn new(sm: u32, slots: u32, start: u64, options: &TraceOptions, room: u64) -> Timeline {
         Timeline {
             sm,
             start,
             cycles: options.cycles.clone(),
             room,
             cut: None,
-            lines: vec![Line::default(); slots as usize],
+            tracks: vec![SlotTrack::default(); slots as usize],
             gauges: Default::default(),
             spinning: 0,
             issued: (0, 0),
@@ -160,19 +164,17 @@ impl Timeline {
         }
     }
 
-    /// Its SM.
-    pub fn sm(&self) -> u32 {
+    pub(super) fn sm(&self) -> u32 {
         self.sm
     }
 
-    /// Where there was no room for more.
-    pub(crate) fn cut(&self) -> Option<u64> {
+    pub(super) fn cut(&self) -> Option<u64> {
         self.cut
     }
 
-    /// Nothing more comes.
-    pub(crate) fn finish(&mut self) {
-        for slot in 0..self.lines.len() {
+    /// The launch is over: records what is still open.
+    pub(super) fn finish(&mut self) {
+        for slot in 0..self.tracks.len() {
             self.end_run(slot);
         }
         self.close_interval();
@@ -181,29 +183,29 @@ impl Timeline {
         }
     }
 
-    /// What happened on a slot's track.
-    pub(crate) fn marks(&self) -> impl Iterator<Item = (WarpSlot, &[Mark])> {
-        (0..).map(WarpSlot).zip(self.lines.iter().map(|line| &line.marks[..]))
+    /// The marks of each slot.
+    pub(super) fn marks(&self) -> impl Iterator<Item = (WarpSlot, &[Mark])> {
+        (0..).map(WarpSlot).zip(self.tracks.iter().map(|track| &track.marks[..]))
     }
 
-    /// A counter's readings: cycle and value from then on.
-    pub(crate) fn readings(&self, counter: Counter) -> &[(u64, u64)] {
+    /// A counter's readings: a cycle, and the value from then on.
+    pub(super) fn readings(&self, counter: Counter) -> &[(u64, u64)] {
         &self.gauges[counter as usize].readings
     }
 
-    /// Locks that were held, by slot and time.
-    pub(crate) fn holds(&self) -> Vec<Hold> {
+    /// The locks that were held, sorted by slot and time.
+    pub(super) fn holds(&self) -> Vec<Hold> {
         let mut holds = self.holds.clone();
         holds.sort_by_key(|h| (h.slot, h.from, h.lane, h.word.address));
         holds
     }
 
-    /// A cycle of the machine as one of the launch, moved into those that are remembered.
+    /// A cycle of the machine as a cycle of the launch, clamped to those that are recorded.
     fn clip(&self, cycle: u64) -> u64 {
         (cycle - self.start).max(self.cycles.start).min(self.cycles.end)
     }
 
-    /// Uses up some of the trace; if it is full, nothing later than `at` is remembered.
+    /// Uses `bytes` of the trace. If it is full, nothing later than `at` is recorded.
     fn use_up(&mut self, bytes: u64, at: u64) {
         match self.room.checked_sub(bytes) {
             Some(left) => self.room = left,
@@ -216,47 +218,47 @@ impl Timeline {
     }
 
     fn slice(&mut self, slot: usize, Range { start: from, end: until }: Range<u64>, run: Run) {
-        let line = &mut self.lines[slot];
+        let track = &mut self.tracks[slot];
         let mut bytes = SLICE_BYTES;
-        if let Some((cta, warp, _)) = line.warp.filter(|_| !line.entered) {
-            line.entered = true;
-            line.marks.push(Mark::Enter { at: from, cta, warp });
+        if let Some((cta, warp, _)) = track.warp.filter(|_| !track.entered) {
+            track.entered = true;
+            track.marks.push(Mark::Enter { at: from, cta, warp });
             bytes += SLICE_BYTES;
         }
-        if let Some(on) = line.spin.filter(|_| !line.spin_entered) {
-            line.spin_entered = true;
-            line.marks.push(Mark::Spin { at: from, on });
+        if let Some(on) = track.spin.filter(|_| !track.spin_entered) {
+            track.spin_entered = true;
+            track.marks.push(Mark::Spin { at: from, on });
             bytes += SLICE_BYTES;
         }
-        line.marks.push(Mark::Slice { from, until, run });
+        track.marks.push(Mark::Slice { from, until, run });
         self.use_up(bytes, until);
     }
 
-    /// The instructions that a slot issued one after the other are all.
+    /// Ends a slot's run of issued instructions.
     fn end_run(&mut self, slot: usize) {
-        if let Some((cycles, run)) = self.lines[slot].issuing.take() {
+        if let Some((cycles, run)) = self.tracks[slot].issuing.take() {
             self.slice(slot, cycles, run);
         }
     }
 
-    /// From `at` on (a cycle of the launch) the slot spins on `word`, or does not.
+    /// From cycle `at` of the launch on, the slot's warp spins on `word`, or does not spin.
     fn set_spin(&mut self, slot: usize, at: u64, word: Option<Word>) {
-        let line = &self.lines[slot];
-        if line.spin == word {
+        let track = &self.tracks[slot];
+        if track.spin == word {
             return;
         }
         self.end_run(slot);
-        let line = &mut self.lines[slot];
-        self.spinning = self.spinning + u64::from(word.is_some()) - u64::from(line.spin.is_some());
-        line.spin = word;
-        if std::mem::take(&mut line.spin_entered) {
+        let track = &mut self.tracks[slot];
+        self.spinning = self.spinning + u64::from(word.is_some()) - u64::from(track.spin.is_some());
+        track.spin = word;
+        if std::mem::take(&mut track.spin_entered) {
             let at = at.max(self.cycles.start).min(self.cycles.end);
-            line.marks.push(Mark::Unspin { at });
+            track.marks.push(Mark::Unspin { at });
         }
         self.change(Counter::SpinningWarps, at, self.spinning);
     }
 
-    /// From `at` on (a cycle of the launch) a counter has this value.
+    /// From cycle `at` of the launch on, a counter has this value.
     fn change(&mut self, counter: Counter, at: u64, value: u64) {
         if self.gauges[counter as usize].value != value {
             if self.settle(counter, at) {
@@ -267,7 +269,7 @@ impl Timeline {
         }
     }
 
-    /// A counter has kept its value until `at`. Returns whether that makes a reading.
+    /// A counter kept its value until `at`. Returns whether that added a reading.
     fn settle(&mut self, counter: Counter, at: u64) -> bool {
         let gauge = &mut self.gauges[counter as usize];
         let from = gauge.since.max(self.cycles.start);
@@ -279,14 +281,14 @@ impl Timeline {
         new
     }
 
-    /// The running interval of the issue rate is over.
+    /// Ends the current interval of the issue rate.
     fn close_interval(&mut self) {
         let (interval, count) = self.issued;
         self.change(Counter::IssueRate, interval * RATE_CYCLES, count);
         self.change(Counter::IssueRate, (interval + 1) * RATE_CYCLES, 0);
     }
 
-    fn let_go(&mut self, hold: Hold, now: u64) {
+    fn release(&mut self, hold: Hold, now: u64) {
         let (from, until) = (self.clip(hold.from), self.clip(now));
         if from < until {
             self.holds.push(Hold { from, until, ..hold });
@@ -301,7 +303,7 @@ impl Observer for Timeline {
         if !self.cycles.contains(&at) {
             return;
         }
-        if let Some((cycles, run)) = &mut self.lines[issue.slot.index()].issuing
+        if let Some((cycles, run)) = &mut self.tracks[issue.slot.index()].issuing
             && cycles.end == at + 1
         {
             run.instructions += 1;
@@ -320,7 +322,7 @@ impl Observer for Timeline {
             return;
         }
         if state == State::Issued
-            && let Some((issuing, _)) = &mut self.lines[slot.index()].issuing
+            && let Some((issuing, _)) = &mut self.tracks[slot.index()].issuing
             && issuing.end == from
         {
             issuing.end = until;
@@ -329,7 +331,7 @@ impl Observer for Timeline {
         self.end_run(slot.index());
         let run = Run { state, instructions: 0, pcs: [Pc(0); 2] };
         if state == State::Issued {
-            self.lines[slot.index()].issuing = Some((from..until, run));
+            self.tracks[slot.index()].issuing = Some((from..until, run));
         } else {
             self.slice(slot.index(), from..until, run);
         }
@@ -337,7 +339,7 @@ impl Observer for Timeline {
 
     fn cta_started(&mut self, now: u64, cta: CtaEvent) {
         for warp in 0..cta.warps {
-            self.lines[cta.first.index() + warp as usize].warp = Some((cta.number, warp, cta.first.0));
+            self.tracks[cta.first.index() + warp as usize].warp = Some((cta.number, warp, cta.first.0));
         }
         let resident = self.gauges[Counter::ResidentWarps as usize].value;
         self.change(Counter::ResidentWarps, now - self.start, resident + cta.warps as u64);
@@ -347,16 +349,16 @@ impl Observer for Timeline {
         let slots = cta.first.index()..cta.first.index() + cta.warps as usize;
         let left: Vec<_> = self.held.extract_if(|_, hold| slots.contains(&hold.slot.index())).collect();
         for (_, hold) in left {
-            self.let_go(hold, now);
+            self.release(hold, now);
         }
         for slot in slots {
             self.end_run(slot);
             self.set_spin(slot, now - self.start, None);
             let at = self.clip(now);
-            let line = &mut self.lines[slot];
-            line.warp = None;
-            if std::mem::take(&mut line.entered) {
-                line.marks.push(Mark::Leave { at });
+            let track = &mut self.tracks[slot];
+            track.warp = None;
+            if std::mem::take(&mut track.entered) {
+                track.marks.push(Mark::Leave { at });
             }
         }
         let resident = self.gauges[Counter::ResidentWarps as usize].value;
@@ -364,7 +366,7 @@ impl Observer for Timeline {
     }
 
     fn polled(&mut self, slot: WarpSlot, lanes: u64, word: &dyn Fn(usize) -> Word) {
-        let polled = &mut self.lines[slot.index()].polled;
+        let polled = &mut self.tracks[slot.index()].polled;
         if polled.is_empty() {
             polled.resize(64, Word { space: Space::Global, address: 0 });
         }
@@ -374,22 +376,22 @@ impl Observer for Timeline {
     }
 
     fn spinning(&mut self, now: u64, slot: WarpSlot, lanes: u64) {
-        let polled = &self.lines[slot.index()].polled;
+        let polled = &self.tracks[slot.index()].polled;
         let word = (lanes != 0).then(|| polled.get(lanes.trailing_zeros() as usize).copied()).flatten();
-        // The branch that decides it belongs to what went before.
+        // The branch that decides it still belongs to the state before.
         self.set_spin(slot.index(), now + 1 - self.start, word);
     }
 
     fn wrote(&mut self, now: u64, slot: WarpSlot, lane: usize, word: Word, took: bool) {
         let cta = match word.space {
-            Space::Shared => self.lines[slot.index()].warp.map_or(u8::MAX, |(_, _, first)| first),
+            Space::Shared => self.tracks[slot.index()].warp.map_or(u8::MAX, |(_, _, first)| first),
             _ => u8::MAX,
         };
         if !took && self.held.is_empty() {
             return;
         }
         if let Some(hold) = self.held.remove(&(cta, word.address)) {
-            self.let_go(hold, now);
+            self.release(hold, now);
         }
         if took {
             let hold = Hold { slot, lane: lane as u8, word, from: now, until: now };
@@ -410,7 +412,7 @@ mod tests {
     const SLOT: WarpSlot = WarpSlot(1);
     const CTA: CtaEvent = CtaEvent { number: 7, first: WarpSlot(0), warps: 2 };
 
-    /// The launch begins at cycle 1000 of the machine.
+    /// The launch starts at cycle 1000 of the machine.
     fn timeline(cycles: Range<u64>, room: u64) -> Timeline {
         let mut timeline =
             Timeline::new(0, 4, 1000, &TraceOptions { cycles, ..TraceOptions::default() }, room);
@@ -423,7 +425,7 @@ mod tests {
     }
 
     fn marks(timeline: &Timeline) -> &[Mark] {
-        &timeline.lines[SLOT.index()].marks
+        &timeline.tracks[SLOT.index()].marks
     }
 
     fn slice(from: u64, until: u64, state: State, instructions: u32, pcs: [u32; 2]) -> Mark {
@@ -436,7 +438,7 @@ mod tests {
         timeline.spent(SLOT, Ready, 1000, 5);
         timeline.spent(SLOT, Issued, 1005, 1);
         issue(&mut timeline, 1005, 10);
-        // The second of a cycle comes without time of its own.
+        // The second issue of a cycle adds no time.
         issue(&mut timeline, 1005, 11);
         timeline.spent(SLOT, Issued, 1006, 1);
         issue(&mut timeline, 1006, 12);
@@ -462,7 +464,7 @@ mod tests {
         timeline.spinning(1000, SLOT, 0b1100);
         timeline.spent(SLOT, Issued, 1001, 1);
         issue(&mut timeline, 1001, 4);
-        // Another lane's lock is waited for now.
+        // Now the warp waits for another lane's lock.
         timeline.spinning(1001, SLOT, 0b1000);
         timeline.spinning(1001, SLOT, 0b1000);
         timeline.spent(SLOT, Memory, 1002, 8);
@@ -511,7 +513,7 @@ mod tests {
         for at in 0..10 {
             timeline.spent(SLOT, if at % 2 == 0 { Ready } else { Memory }, 1000 + 10 * at, 10);
         }
-        // This one waited all the time.
+        // This slot waited all the time.
         timeline.spent(WarpSlot(0), Memory, 1000, 100);
         timeline.cta_ended(1100, CTA);
         let cut = timeline.cut().unwrap();
@@ -519,7 +521,7 @@ mod tests {
         for (_, marks) in timeline.marks().take(2) {
             assert_eq!(marks.last(), Some(&Mark::Leave { at: cut }));
         }
-        assert_eq!(timeline.lines[0].marks[1], slice(0, cut, Memory, 0, [0, 0]));
+        assert_eq!(timeline.tracks[0].marks[1], slice(0, cut, Memory, 0, [0, 0]));
     }
 
     #[test]

@@ -1,7 +1,7 @@
-//! Timelines as a Perfetto trace.
+//! Writes timelines as a Perfetto trace.
 //!
-//! All packets are one sequence in the order of time: each says how many cycles it is after the one before, names are
-//! spelled out once, and a trace that would grow too large is cut at one cycle for all tracks.
+//! All packets are one sequence in time order. Each packet's timestamp is the difference to the previous one, names are
+//! interned, and a trace that would grow too large is cut at the same cycle on all tracks.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -20,20 +20,22 @@ use crate::explain::trace::{Counter, Timeline, Trace, TraceOptions};
 use crate::kit::ids::WarpSlot;
 use crate::time::probe::{State, Word};
 
-/// The launch that was traced.
-pub struct Recording<'a> {
-    /// Kernel, chip and shape.
-    pub launch: &'a Launch<'a>,
-    /// Names the words that warps wait for.
-    pub memory: &'a Memory,
-    /// How long it took.
-    pub cycles: u64,
-    /// The warp scheduling policy.
-    pub policy: &'a str,
+/// A launch that was traced.
+pub(crate) struct Recording<'a> {
+    pub(crate) launch: &'a Launch<'a>,
+    /// For the names of the words that warps wait for.
+    pub(crate) memory: &'a Memory,
+    /// The launch's duration.
+    pub(crate) cycles: u64,
+    pub(crate) policy: &'a str,
 }
 
 /// The trace of a launch.
-pub fn write(recording: &Recording<'_>, options: &TraceOptions, mut timelines: Vec<Timeline>) -> Trace {
+pub(crate) fn write(
+    recording: &Recording<'_>,
+    options: &TraceOptions,
+    mut timelines: Vec<Timeline>,
+) -> Trace {
     timelines.iter_mut().for_each(Timeline::finish);
     let mut writer = Writer::new(recording, options.max_bytes);
     let mut streams = streams(recording, options, &timelines);
@@ -41,7 +43,7 @@ pub fn write(recording: &Recording<'_>, options: &TraceOptions, mut timelines: V
     let mut cut = None;
     let mut queue: BinaryHeap<_> =
         streams.iter_mut().enumerate().filter_map(|(at, s)| Some(Reverse((s.next_time()?, at)))).collect();
-    // What the running cycle has written, to be taken back if not all of it fits.
+    // What was written for the current cycle, to be removed if not all of it fits.
     let (mut cycle, mut opened) = (writer.mark(), Vec::new());
     while let Some(Reverse((time, at))) = queue.pop() {
         if let Some(end) = known.filter(|&end| end <= time) {
@@ -72,38 +74,42 @@ pub fn write(recording: &Recording<'_>, options: &TraceOptions, mut timelines: V
     Trace { bytes: writer.bytes, cut }
 }
 
-/// A track of the trace.
+/// A track of the trace. The first number is that of the SM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Track {
     Launch,
     Sm(u32),
     Counter(u32, usize),
     Slot(u32, WarpSlot),
-    /// One of the rows that the locks of a slot need.
+    /// Locks of a slot may overlap in time, so they need several rows.
     Locks(u32, WarpSlot, usize),
 }
 
-/// Something on a track.
+/// An event on a track.
 #[derive(Clone, Copy, Debug)]
 enum Point {
-    /// The launch begins.
     Launch,
-    /// A warp comes.
-    Warp { cta: u64, warp: u32 },
-    /// It begins to spin.
+    /// A warp enters the slot.
+    Warp {
+        cta: u64,
+        warp: u32,
+    },
     Spin(Word),
-    /// It begins to do something, at an instruction.
+    /// A slice, with the instruction it is about.
     Run(Run, Option<Pc>),
     /// A thread takes a lock.
-    Hold { word: Word, lane: u8 },
-    /// What began last ends.
+    Hold {
+        word: Word,
+        lane: u8,
+    },
+    /// The innermost open slice ends.
     End,
     /// A counter's value.
     Value(u64),
 }
 
 impl Point {
-    /// By how much the number of open slices grows.
+    /// The change in the number of open slices.
     fn opens(self) -> i64 {
         match self {
             Point::Value(_) => 0,
@@ -113,11 +119,11 @@ impl Point {
     }
 }
 
-/// What is to come on a track, in the order of time.
+/// The remaining events of a track, in time order.
 struct Stream<'a> {
     track: Track,
     points: Peekable<Box<dyn Iterator<Item = (u64, Point)> + 'a>>,
-    /// Slices that have begun and not ended.
+    /// Open slices.
     depth: i64,
 }
 
@@ -161,7 +167,7 @@ fn streams<'a>(
     streams
 }
 
-/// What a mark of a slot is in the trace.
+/// The events for one mark of a slot.
 fn points(kernel: &Kernel, marks: &[Mark], at: usize) -> impl Iterator<Item = (u64, Point)> + use<> {
     let [first, second] = match marks[at] {
         Mark::Enter { at, cta, warp } => [Some((at, Point::Warp { cta, warp })), None],
@@ -175,7 +181,7 @@ fn points(kernel: &Kernel, marks: &[Mark], at: usize) -> impl Iterator<Item = (u
     first.into_iter().chain(second)
 }
 
-/// The instruction that a slice is about: the one that issues, waits to issue, or made the warp wait.
+/// The instruction that a slice is about: the one that issued, waits to issue, or made the warp wait.
 fn instruction(kernel: &Kernel, marks: &[Mark], at: usize) -> Option<Pc> {
     let issued = |mark: &Mark| match mark {
         Mark::Slice { run, .. } if run.instructions > 0 => Some(run.pcs),
@@ -197,7 +203,7 @@ fn instruction(kernel: &Kernel, marks: &[Mark], at: usize) -> Option<Pc> {
     }
 }
 
-/// Distributes locks held, which are sorted by slot and time, over as many rows as each slot needs.
+/// Distributes the locks held over as many rows as each slot needs. `holds` must be sorted by slot and time.
 fn rows(holds: &[Hold]) -> Vec<(WarpSlot, usize, Vec<Hold>)> {
     let mut rows = Vec::new();
     for of_slot in holds.chunk_by(|a, b| a.slot == b.slot) {
@@ -214,16 +220,16 @@ fn rows(holds: &[Hold]) -> Vec<(WarpSlot, usize, Vec<Hold>)> {
     rows
 }
 
-/// The sequence that all packets belong to.
+/// The id of the packet sequence.
 const SEQUENCE: u32 = 1;
 
-/// Bytes that the end of a slice takes at most, the time of the first of many aside.
+/// Most bytes of the end of a slice, apart from the timestamp of the first of many.
 const END_BYTES: u64 = 16;
 
-/// Bytes kept for the mark of a cut, and for that time.
+/// Bytes reserved for the mark of a cut and for that timestamp.
 const CUT_BYTES: u64 = 128;
 
-/// Names of annotations, by their numbers from 1 on.
+/// Names of annotations; their interning ids count from 1.
 const ANNOTATIONS: [&str; 3] = ["at", "instructions", "lane"];
 const AT: u64 = 1;
 const INSTRUCTIONS: u64 = 2;
@@ -233,14 +239,14 @@ struct Writer<'a> {
     recording: &'a Recording<'a>,
     bytes: Vec<u8>,
     limit: u64,
-    /// Slices that have begun and not ended.
+    /// Open slices.
     open: i64,
     /// The time of the last packet.
     now: u64,
     tracks: FxHashMap<Track, u64>,
-    /// Numbers of names that came up on the way.
+    /// Interning ids of names that are not known in advance.
     names: FxHashMap<String, u64>,
-    /// Instructions whose place is spelled out already.
+    /// Instructions whose place is interned.
     places: Vec<bool>,
 }
 
@@ -260,26 +266,26 @@ impl<'a> Writer<'a> {
         writer
     }
 
-    /// Whether there is room for what is written and what must follow.
+    /// Whether what is written and what must follow are within the limit.
     fn fits(&self) -> bool {
         self.bytes.len() as u64 + self.open as u64 * END_BYTES + CUT_BYTES <= self.limit
     }
 
-    /// How far it is.
+    /// The current state, for [`Writer::back_to`].
     fn mark(&self) -> (usize, u64, i64) {
         (self.bytes.len(), self.now, self.open)
     }
 
-    /// Takes back what was written since. Names may be lost with it, so nothing that needs them can follow.
+    /// Removes what was written since `mark`. Interned names may be lost with it, so nothing that uses them may follow.
     fn back_to(&mut self, (bytes, now, open): (usize, u64, i64)) {
         self.bytes.truncate(bytes);
         (self.now, self.open) = (now, open);
     }
 
-    /// Ends everything at the cycle of a cut.
+    /// Marks the cut and ends all open slices there.
     fn close(&mut self, streams: &[Stream<'_>], end: u64) {
         if self.open == 0 {
-            // There was no room for anything; maybe not even for the clock.
+            // There was no room for any slice, perhaps not even for the clock.
             self.bytes.truncate(if self.bytes.len() as u64 > self.limit { 0 } else { self.bytes.len() });
             return;
         }
@@ -315,7 +321,7 @@ impl<'a> Writer<'a> {
         self.now = time;
     }
 
-    /// The clock, and the names that every trace needs.
+    /// Writes the clock and the names that every trace needs.
     fn begin(&mut self) {
         let clock = |id, is_incremental| Clock { clock_id: Some(id), timestamp: Some(0), is_incremental };
         let states = State::ALL.iter().map(|&state| interned(state_name_iid(state), state_name(state)));
@@ -371,7 +377,7 @@ impl<'a> Writer<'a> {
         self.event(track, time, event, (new != InternedData::default()).then_some(new));
     }
 
-    /// The number of a track, which is described before it is first used.
+    /// The id of a track; writes its descriptor before its first use.
     fn track(&mut self, track: Track) -> u64 {
         if let Some(&uuid) = self.tracks.get(&track) {
             return uuid;
@@ -410,7 +416,7 @@ impl<'a> Writer<'a> {
         uuid
     }
 
-    /// What the launch is, and what time means.
+    /// Annotations that describe the launch and the unit of time.
     fn about_launch(&self) -> Vec<DebugAnnotation> {
         let Launch { chip, shape, .. } = self.recording.launch;
         let [gx, gy, gz] = shape.grid;
@@ -429,7 +435,7 @@ impl<'a> Writer<'a> {
         ]
     }
 
-    /// The number of a name that says what is done with a word of memory.
+    /// The interning id of `what` followed by the name of a word in memory.
     fn word(&mut self, what: &str, word: Word, new: &mut InternedData) -> u64 {
         let Word { space, address } = word;
         let name = match self.recording.memory.name(address).filter(|_| space == Space::Global) {
@@ -444,7 +450,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    /// Where an instruction is.
+    /// An annotation with an instruction's place.
     fn place(&mut self, pc: Pc, new: &mut InternedData) -> DebugAnnotation {
         let iid = pc.0 as u64 + 1;
         if !std::mem::replace(&mut self.places[pc.index()], true) {
@@ -463,7 +469,7 @@ fn count(name: u64, value: u64) -> DebugAnnotation {
     DebugAnnotation { name_iid: Some(name), uint_value: Some(value), ..DebugAnnotation::default() }
 }
 
-/// What a warp does, in the words of the view.
+/// The name of a warp's state in the view.
 fn state_name(state: State) -> &'static str {
     match state {
         State::Issued => "issuing",

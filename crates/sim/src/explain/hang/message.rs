@@ -1,4 +1,4 @@
-//! The message.
+//! The message of a hang.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use crate::explain::hang::rows::words;
 use crate::explain::hang::words::{counted, list};
 
 impl HangKind {
-    /// In the first line of a message.
+    /// The name in the first line of the message.
     pub fn name(self) -> &'static str {
         match self {
             HangKind::Alias => "lock alias",
@@ -29,8 +29,8 @@ impl HangKind {
     }
 }
 
-/// What a group does, without where in its buffers: groups that differ only in that are alike.
-pub(crate) fn shape(group: &WaitingGroup) -> String {
+/// What a group does, without offsets in buffers: groups that differ only in those are alike.
+pub(super) fn shape(group: &WaitingGroup) -> String {
     let plain = |word: &Word| Word { offset: 0, ..word.clone() };
     let mut group = group.clone();
     group.holds = group.holds.iter().map(|(word, place)| (plain(word), place.clone())).collect();
@@ -44,7 +44,7 @@ pub(crate) fn shape(group: &WaitingGroup) -> String {
             }
             if let Writer::Taker(holder) = &mut spin.writer {
                 holder.alias = holder.alias.iter().take(1).map(plain).collect();
-                // Each lane waits for the same lane of a warp: they are alike.
+                // Each lane waits for the same lane of another warp.
                 if bits && holder.who.lanes == group.threads.lanes {
                     holder.who.lanes = 0;
                 }
@@ -65,7 +65,7 @@ pub(crate) fn shape(group: &WaitingGroup) -> String {
     text(&group, true)
 }
 
-/// What a group does, as the rest of a sentence about it.
+/// What a group does, as the predicate of a sentence about it.
 fn text(group: &WaitingGroup, proof: bool) -> String {
     let who = &group.threads;
     let mut text = String::new();
@@ -78,7 +78,7 @@ fn text(group: &WaitingGroup, proof: bool) -> String {
     }
     let at = group.place.short();
     text += &match &group.waits {
-        Waits::Barrier { id, come, expected, missing } => {
+        Waits::Barrier { id, arrived, expected, missing } => {
             let missing = match missing[..] {
                 [] => "the CTA has no more".to_string(),
                 _ => {
@@ -86,23 +86,24 @@ fn text(group: &WaitingGroup, proof: bool) -> String {
                 }
             };
             format!(
-                "{} at barrier {id} ({at}): {come} of {expected} threads have come; {missing}",
+                "{} at barrier {id} ({at}): {arrived} of {expected} threads have come; {missing}",
                 who.verb("wait")
             )
         }
         Waits::Mbarrier { word, pending, expected, bytes } => {
             let bytes = if *bytes == 0 { String::new() } else { format!(", and {bytes} bytes") };
             format!(
-                "{} at {at} until the phase of mbarrier {word} ends: {pending} of {expected} arrivals are missing{bytes}",
+                "{} at {at} until the phase of mbarrier {word} ends: \
+                 {pending} of {expected} arrivals are missing{bytes}",
                 who.verb("spin")
             )
         }
-        Waits::Meet { lanes, loop_ends } => {
+        Waits::Reconverge { lanes, loop_ends } => {
             let meet = if *loop_ends { "the loop ends" } else { "their paths meet" };
             format!("{} for {} where {meet} ({at})", who.verb("wait"), lane_ranges(*lanes))
         }
-        Waits::Turn { lanes, meet } => {
-            let meet = meet.as_ref().map_or("the end".to_string(), Place::short);
+        Waits::OtherPath { lanes, reconverge } => {
+            let meet = reconverge.as_ref().map_or("the end".to_string(), Place::short);
             format!("{} to go on at {at} until {} come to {meet}", who.verb("wait"), lane_ranges(*lanes))
         }
         Waits::Lanes(lanes) => format!("{} at {at} for {}", who.verb("wait"), lane_ranges(*lanes)),
@@ -120,7 +121,7 @@ fn text(group: &WaitingGroup, proof: bool) -> String {
     text
 }
 
-/// What lanes that wait for a lock bit wait for.
+/// The lock bit that lanes wait for, and who took it.
 fn awaited_bit(spin: &Spin, bit: u32, who: &Threads) -> String {
     let words = words(&spin.words);
     let (bits, it) = match spin.words.len() {
@@ -189,7 +190,7 @@ fn awaited(spin: &Spin, who: &Threads, proof: bool) -> String {
                 now => format!("; {it} {value}, taken by {taker}, which {}", doing(&holder.who, now)),
             }
         }
-        Writer::Behind(others) => {
+        Writer::BlockedLanes(others) => {
             let (them, waits) = (if who.is_one() { "it" } else { "them" }, others.verb("wait"));
             format!("; {it} {value}, and {}, which may change it, {waits} for {them}", others.beside(who))
         }
@@ -199,12 +200,12 @@ fn awaited(spin: &Spin, who: &Threads, proof: bool) -> String {
     text
 }
 
-/// Others and what they do, in a sentence about `who`: "warp 3 waits at barrier 1".
+/// Other threads and what they do, in a sentence about `who`: "warp 3 waits at barrier 1".
 fn instead(other: &Threads, now: &Instead, who: &Threads) -> String {
     format!("{} {}", other.beside(who), doing(other, now))
 }
 
-/// What threads do, after a word for them.
+/// What threads do, as the predicate of a sentence.
 fn doing(who: &Threads, now: &Instead) -> String {
     match now {
         Instead::Ended => format!("{} ended", who.verb("have")),
@@ -217,7 +218,7 @@ fn doing(who: &Threads, now: &Instead) -> String {
     }
 }
 
-/// A value as programmers write it.
+/// A value: small ones in decimal, others in hexadecimal.
 fn number(value: u64) -> String {
     if value < 0x1_0000 { value.to_string() } else { format!("{value:#x}") }
 }
@@ -262,7 +263,7 @@ impl Hang {
         }
     }
 
-    /// What makes it certain, or that it is not.
+    /// Label and text of the line that says how certain the hang is.
     fn proof(&self) -> (&'static str, String) {
         match self.reason {
             HangReason::Blocked => {
@@ -290,7 +291,7 @@ impl Hang {
 
 impl fmt::Display for Hang {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Lines of the form (label, text); a line without text is a heading.
+        // Label and text; a line without text is a heading.
         let mut lines: Vec<(String, String)> = Vec::new();
         if let Some(livelock) = &self.livelock {
             lines.extend(livelock.lines(self.live_warps));

@@ -1,4 +1,4 @@
-//! Values that no machine can have, refused before anything is built from them.
+//! Refuses chip values that no machine can be built with.
 
 mod spinning;
 
@@ -9,20 +9,18 @@ use crate::chip::{Chip, ChipError, Divergence};
 
 type Checked = Result<(), ChipError>;
 
-/// Things of which a chip has several are kept in arrays: a limit that no real chip comes near.
+/// Limit on counts, which become array lengths; no real chip comes near it.
 const MOST: u64 = 65536;
 
-/// Cycles that an operation can take; results are booked ahead of time.
+/// Limit on latencies, in cycles: result ports are reserved that far ahead.
 const LONGEST_OPERATION: u32 = 1024;
 
-/// Picojoules or watts of one thing: far more than any event or chip takes.
+/// Limit on energies and powers: far above any event's or chip's.
 const MOST_ENERGY: f64 = 1e9;
 
-/// Bytes of a sector, the least that memory moves.
 const SECTOR: u32 = super::timing::SECTOR_BYTES;
 
 impl Chip {
-    /// Refuses values that no machine can have.
     pub(super) fn check(&self) -> Checked {
         self.check_sm()?;
         self.check_launch()?;
@@ -54,7 +52,7 @@ impl Chip {
         self.require(value > 0, key, value, "it must be at least 1")
     }
 
-    /// How many there are of something.
+    /// A number of things: at least one, and not more than an array should hold.
     fn count(&self, key: &str, value: u32) -> Checked {
         self.positive(key, value)?;
         self.not_too_large(key, value)
@@ -202,7 +200,7 @@ impl Chip {
         )
     }
 
-    /// Shapes of the caches, and how they fit together.
+    /// Cache shapes, and how the caches fit together.
     fn check_caches(&self) -> Checked {
         self.check_cache("fetch.cache", &self.fetch.cache)?;
         self.check_cache("l1.cache", &self.l1.cache)?;
