@@ -4,6 +4,9 @@ use std::ops::BitAnd;
 
 use crate::kit::bits::lanes;
 
+/// Sentinel: no event is scheduled.
+pub const NEVER: u64 = u64::MAX;
+
 /// A warp's place in its SM: its number among the SM's warp slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WarpSlot(pub u8);

@@ -8,6 +8,8 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
+use crate::kit::ids::NEVER;
+
 /// Cycles that the ring spans.
 const SLOTS: usize = 128;
 const WORDS: usize = SLOTS / 64;
@@ -56,9 +58,6 @@ pub struct Due(u32);
 /// Behind the last place.
 const NONE: u32 = u32::MAX;
 
-/// The cycle of what does not happen.
-const NEVER: u64 = u64::MAX;
-
 /// An event beyond the ring.
 #[derive(Clone, Copy, Debug)]
 struct Far<E> {
@@ -95,7 +94,7 @@ impl<E: Copy> Wheel<E> {
         }
     }
 
-    /// The cycle of the earliest event; never (`u64::MAX`) if none waits.
+    /// The cycle of the earliest event, or [`NEVER`].
     #[inline]
     pub fn next_cycle(&self) -> u64 {
         self.next

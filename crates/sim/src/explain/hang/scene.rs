@@ -175,7 +175,7 @@ impl<const N: usize> Scene<'_, N> {
 
     /// Whether a node's warp sleeps in the queues of locks.
     pub(crate) fn is_blocked(&self, node: &Node) -> bool {
-        self.ctas[node.cta].slot(node.warp).is_some_and(|slot| slot.blocked)
+        self.ctas[node.cta].slot(node.warp).is_some_and(|slot| slot.is_blocked())
     }
 
     /// Every lane that has not ended, in the order of CTAs and warps.
@@ -459,7 +459,7 @@ impl<'a, const N: usize> Seen<'a, N> {
 
     /// If the warp is watched: whether it is known to repeat itself, and what it polled. One that sleeps does not poll.
     pub(crate) fn watched(&self, warp: usize) -> Option<(bool, &'a [Polled<N>])> {
-        let sm = self.sm.as_ref().filter(|_| self.slot(warp).is_none_or(|slot| !slot.blocked))?;
+        let sm = self.sm.as_ref().filter(|_| self.slot(warp).is_none_or(|slot| !slot.is_blocked()))?;
         let slot = sm.cta[warp]?;
         sm.watch.map(|watch| (watch.repeats(slot), watch.polls(slot)))
     }
