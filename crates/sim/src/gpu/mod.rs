@@ -23,7 +23,7 @@ use crate::gpu::run::{TimedRun, run_functional};
 pub use crate::gpu::timing::Timing;
 use crate::time::machine::MemorySide;
 use crate::time::sched::{NamedPolicy, Policies};
-use crate::time::sm::core::Context;
+use crate::time::sm::Context;
 use crate::time::sm::front_end::decode::decode;
 
 /// A simulated GPU. Memory and the L2 keep their contents from one launch to the next.

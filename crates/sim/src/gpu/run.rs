@@ -17,7 +17,7 @@ use crate::time::aggregator::Unit;
 use crate::time::machine::{self, MemorySide, Options};
 use crate::time::probe::Probe;
 use crate::time::sched::Policies;
-use crate::time::sm::core::Context;
+use crate::time::sm::Context;
 
 pub(super) fn run_functional<const N: usize>(
     launch: &Launch<'_>,

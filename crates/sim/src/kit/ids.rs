@@ -4,6 +4,9 @@ use std::ops::BitAnd;
 
 use crate::kit::bits::lanes;
 
+/// Sentinel: no event is scheduled.
+pub const NEVER: u64 = u64::MAX;
+
 /// A warp slot of an SM, by number. Every resident warp occupies one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WarpSlot(pub u8);

@@ -8,6 +8,8 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
+use crate::kit::ids::NEVER;
+
 /// Cycles that the ring spans, from the current one on.
 const SLOTS: usize = 128;
 const WORDS: usize = SLOTS / 64;
@@ -57,9 +59,6 @@ pub struct Due(u32);
 /// End of a list of entries.
 const NONE: u32 = u32::MAX;
 
-/// Sentinel: no event is scheduled.
-const NEVER: u64 = u64::MAX;
-
 /// An event beyond the ring's range.
 #[derive(Clone, Copy, Debug)]
 struct Far<E> {
@@ -96,7 +95,7 @@ impl<E: Copy> Wheel<E> {
         }
     }
 
-    /// The cycle of the earliest event; `u64::MAX` if there is none.
+    /// The cycle of the earliest event, or [`NEVER`].
     #[inline]
     pub fn next_cycle(&self) -> u64 {
         self.next

@@ -178,7 +178,7 @@ impl<const N: usize> Scene<'_, N> {
 
     /// Whether a node's warp sleeps in lock queues.
     pub(super) fn is_blocked(&self, node: &Node) -> bool {
-        self.ctas[node.cta].slot(node.warp).is_some_and(|slot| slot.blocked)
+        self.ctas[node.cta].slot(node.warp).is_some_and(|slot| slot.is_blocked())
     }
 
     /// All lanes that have not ended, grouped by what they do.
@@ -464,7 +464,7 @@ impl<'a, const N: usize> Seen<'a, N> {
 
     /// If the warp is watched: whether it repeats itself, and what it polled. A sleeping warp does not poll.
     pub(super) fn watched(&self, warp: usize) -> Option<(bool, &'a [Polled<N>])> {
-        let sm = self.sm.as_ref().filter(|_| self.slot(warp).is_none_or(|slot| !slot.blocked))?;
+        let sm = self.sm.as_ref().filter(|_| self.slot(warp).is_none_or(|slot| !slot.is_blocked()))?;
         let slot = sm.cta[warp]?;
         sm.watch.map(|watch| (watch.repeats(slot), watch.polls(slot)))
     }

@@ -22,9 +22,9 @@ use crate::kit::bits::lanes as each;
 use crate::kit::ids::WarpSlot;
 use crate::time::l2::map::AddressMap;
 use crate::time::probe::Probe;
-use crate::time::sm::core::{Context, Sm};
 use crate::time::sm::load_store::Purpose;
 use crate::time::sm::load_store::transfer::{Transfer, TransferKind};
+use crate::time::sm::{Context, Sm};
 
 /// A lane of a warp slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -186,7 +186,7 @@ impl LockQueues {
                             // It has come to the lock already.
                             let entry = &mut sm.slots[slot.index()];
                             if arrival >= now {
-                                entry.old_news |= 1 << lane;
+                                entry.stale_grants |= 1 << lane;
                             } else {
                                 entry.granted &= !(1 << lane);
                             }
@@ -360,13 +360,5 @@ impl LockQueues {
         let (partition, slice) = self.map.slice_of(line);
         let slice = partition as u64 * self.slices + slice as u64;
         slice * self.sets + self.map.line_in_slice(line) % self.sets
-    }
-}
-
-impl<const N: usize, P: Probe> Sm<N, P> {
-    /// A warp's try at locks is complete. It is blocked if all its lanes are in queues and none was let go meanwhile.
-    pub(crate) fn block_on_locks(&mut self, slot: WarpSlot, mask: u64, queued: u64) {
-        let entry = &mut self.slots[slot.index()];
-        entry.blocked = queued == mask && entry.granted & mask == 0;
     }
 }

@@ -42,13 +42,13 @@ use crate::time::machine::totals::{PartitionCounts, Sample, TimedStats};
 use crate::time::network::Crossbar;
 use crate::time::network::message::Request;
 use crate::time::probe::Probe;
+use crate::time::sched::Policy;
 use crate::time::sched::accuracy::Branches;
-use crate::time::sched::{self, Policy};
-use crate::time::sm::core::{Context, Sm};
 use crate::time::sm::front_end::decode::Decoded;
 use crate::time::sm::issue::spin_unit::SpinUnit;
 use crate::time::sm::load_store::Purpose;
 use crate::time::sm::stats::SmStats;
+use crate::time::sm::{Context, Sm};
 
 /// L2 and DRAM, which keep their state from launch to launch.
 #[derive(Debug)]
@@ -110,13 +110,12 @@ pub fn run<'a, const N: usize, P: Probe>(
     let launch = context.launch;
     let chip = launch.chip;
     let bows = options.bows.on_chip(chip);
-    let make_policy = || sched::with_back_off((options.make_policy)(), bows.as_ref());
     let branches = bows.as_ref().map(|spec| Arc::new(Branches::new(launch.kernel, spec.sib)));
     let start = side.now;
     let sms: Vec<_> = (0..chip.sm.count)
         .map(|id| {
             let (ctas, probe) = (launch.occupancy.ctas_per_sm, (SmStats::default(), make_probe(id, start)));
-            let mut sm = Sm::<N, _>::new(chip, id, ctas, &make_policy, probe, start);
+            let mut sm = Sm::<N, _>::new(chip, id, ctas, options.make_policy, probe, start);
             sm.dispatched.empty_since = start;
             sm.dispatched.can_yield = aggregator.is_some() && chip.wavefront_yield.is_some();
             sm.effects_mut().lock_units = LockUnits::new(launch.lock_bits(), id, 1);

@@ -68,7 +68,7 @@ impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
     /// The cycle in which the launch ended or was stopped.
     pub fn now(&self) -> u64 {
         let machine = &self.machine;
-        let last = machine.sms.iter().map(|sm| if self.end.is_ok() { sm.last_end } else { sm.now }).max();
+        let last = machine.sms.iter().map(|sm| if self.end.is_ok() { sm.last_end } else { sm.now() }).max();
         last.unwrap_or(machine.start).max(machine.firmware_cycle())
     }
 

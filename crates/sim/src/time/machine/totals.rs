@@ -9,8 +9,8 @@ use crate::time::machine::crew::Dealt;
 use crate::time::network::NetworkStats;
 use crate::time::probe::Probe;
 use crate::time::sched::accuracy::Detection;
-use crate::time::sm::core::Sm;
-use crate::time::sm::issue::spin_unit::BackOffs;
+use crate::time::sched::bows::BackOffs;
+use crate::time::sm::Sm;
 use crate::time::sm::load_store::stats::L1Stats;
 use crate::time::sm::stats::SmStats;
 
@@ -94,7 +94,7 @@ impl TimedStats {
         let units: Vec<_> = sms.iter().filter_map(|sm| sm.spin_unit.as_deref()).collect();
         if let Some(first) = units.first() {
             let mut bows = BowsStats { by_ddos: first.detects(), ..BowsStats::default() };
-            units.iter().for_each(|unit| bows.back_offs.add(&unit.stats));
+            units.iter().for_each(|unit| bows.back_offs.add(&unit.back_off.stats));
             bows.detection = Detection::of(units.iter().map(|unit| &unit.encounters));
             stats.bows = Some(bows);
         }

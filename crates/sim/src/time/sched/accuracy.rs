@@ -1,8 +1,10 @@
-//! How well spin-inducing branches are found: what each SM met and confirmed, against what is true of the kernel.
+//! How well spin-inducing branches are detected: what each SM executed and confirmed, against the truth about the
+//! kernel.
 //!
-//! The figures are those of the BOWS paper's Section IV-B. A branch counts once for each SM on which some lane took it.
-//! What is true is what the kernel's text says (`.pragma "warploom.sib"`), or else what the analysis of its loops found. The
-//! branches of loops that the machine itself made of atomics are left out: they wait, but no program has them.
+//! The metrics are those of the BOWS paper's Section IV-B. A branch counts once for each SM on which some lane took
+//! it. The truth is what the kernel's text says (`.pragma "warploom.sib"`), or else what the analysis of its loops
+//! found. The branches of loops into which the machine itself expands atomics are left out: they wait, but no program
+//! has them.
 
 use std::sync::Arc;
 
@@ -14,7 +16,7 @@ use crate::chip::spinning::SibSource;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Branch {
     pc: Pc,
-    /// What is true of it.
+    /// Whether it is in truth spin-inducing.
     spins: bool,
 }
 
@@ -22,14 +24,14 @@ struct Branch {
 #[derive(Debug)]
 pub struct Branches {
     branches: Vec<Branch>,
-    /// By instruction, its number among the branches.
+    /// By instruction, its index among the branches.
     numbers: Vec<Option<u16>>,
-    /// Instructions that are spin-inducing branches by what the kernel's text or its analysis says.
+    /// By instruction, whether the kernel's text or its analysis names it as a spin-inducing branch.
     given: Vec<bool>,
 }
 
 impl Branches {
-    /// Those of a kernel. `source` says who names spin-inducing ones, unless the hardware finds them.
+    /// `source` says who names spin-inducing branches, unless the hardware detects them.
     pub fn new(kernel: &Kernel, source: SibSource) -> Branches {
         let spinning = kernel.loops.iter().filter(|l| !l.of_atomic && l.spins_on.is_some());
         let analysed: Vec<Pc> = spinning.flat_map(|l| l.latches.iter().copied()).collect();
@@ -63,7 +65,7 @@ impl Branches {
     }
 }
 
-/// What an SM has seen of a branch.
+/// What one SM has seen of a branch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Encounter {
     /// The cycles in which it was first and last executed.
@@ -73,29 +75,27 @@ struct Encounter {
     confirmed_at: Option<u64>,
 }
 
-/// What an SM has seen of all branches.
+/// What one SM has seen of all branches.
 #[derive(Clone, Debug)]
 pub struct Encounters {
     of: Arc<Branches>,
     seen: Vec<Encounter>,
 }
 
-/// What an SM knows of a branch that is executed.
+/// What an SM knows of a branch when it executes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
     /// It is in the prediction table, or was named.
     pub suspected: bool,
-    /// It is taken to be spin-inducing.
+    /// The SM takes it to be spin-inducing.
     pub confirmed: bool,
 }
 
 impl Encounters {
-    /// Nothing yet.
     pub fn new(of: Arc<Branches>) -> Encounters {
         Encounters { seen: vec![Encounter::default(); of.branches.len()], of }
     }
 
-    /// The branches.
     pub fn branches(&self) -> &Branches {
         &self.of
     }
@@ -114,42 +114,43 @@ impl Encounters {
     }
 }
 
-/// Detection in a launch.
+/// Detection in a launch, over all SMs.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Detection {
     /// Branches that some SM suspected.
     pub suspected: u64,
     /// Branches that some SM took to be spin-inducing.
     pub confirmed: u64,
-    /// Those that are.
+    /// Branches that are in truth spin-inducing.
     pub spinning: Found,
-    /// Those that are not.
+    /// Branches that are not.
     pub others: Found,
 }
 
 /// Branches of one kind, each counted for every SM on which it was taken.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
-    /// Taken there.
+    /// Taken by some lane.
     pub met: u64,
-    /// Of those, taken to be spin-inducing.
+    /// Of those, confirmed as spin-inducing.
     pub confirmed: u64,
-    /// Of those, the sum over them of the time until then, as a share of the time from the first to the last encounter.
+    /// Sum over the confirmed ones of the time from the first execution to the confirmation, as a share of the time
+    /// from the first execution to the last.
     pub phases: f64,
 }
 
 impl Found {
-    /// The share that was taken to be spin-inducing: the true or the false spin detection rate. None if there was none.
+    /// The share that was confirmed: the true or the false spin detection rate. `None` without such branches.
     pub fn rate(&self) -> Option<f64> {
         (self.met > 0).then(|| self.confirmed as f64 / self.met as f64)
     }
 
-    /// The detection phase ratio, on average. None if nothing was detected.
+    /// The average detection phase ratio. `None` if nothing was confirmed.
     pub fn phase_ratio(&self) -> Option<f64> {
         (self.confirmed > 0).then(|| self.phases / self.confirmed as f64)
     }
 
-    /// Together with those of another launch.
+    /// Adds the counts of another launch.
     pub fn add(&mut self, other: &Found) {
         self.met += other.met;
         self.confirmed += other.confirmed;
@@ -158,7 +159,6 @@ impl Found {
 }
 
 impl Detection {
-    /// What all SMs have seen.
     pub fn of<'a>(sms: impl Iterator<Item = &'a Encounters> + Clone) -> Detection {
         let mut detection = Detection::default();
         let Some(branches) = sms.clone().next().map(|seen| seen.of.clone()) else { return detection };
@@ -202,12 +202,12 @@ mod tests {
             sms[0].executed(now, Pc(3), true, verdict);
             sms[0].executed(now, Pc(5), true, NOTHING);
         }
-        // Suspected, never confirmed; and the other one is, by mistake, after half the time.
+        // Suspected, never confirmed; the other branch is confirmed, by mistake, after half the time.
         for (now, other) in [(10, NOTHING), (20, CONFIRMED), (30, NOTHING)] {
             sms[1].executed(now, Pc(3), true, SUSPECTED);
             sms[1].executed(now, Pc(5), true, other);
         }
-        // Executed, never taken; no branch at all; SM 3 has no work.
+        // Executed, never taken; not a branch at all; SM 3 has no work.
         sms[2].executed(7, Pc(3), false, NOTHING);
         sms[2].executed(8, Pc(4), true, CONFIRMED);
         let found = Detection::of(sms.iter());

@@ -1,49 +1,121 @@
 //! BOWS: spinning warps back off, under any policy (ElTantawy and Aamodt, HPCA 2018, Section III).
 //!
-//! A warp that executes a spin-inducing branch is *backed off*: it goes to the end of a queue that is asked only when no
-//! other warp is ready. When it issues again it leaves the queue, has its usual priority back, and its pending-delay
-//! register is loaded with the delay limit. The register counts down every cycle; a warp that is backed off while it is
-//! not yet zero cannot issue before it is. So two turns of a spin loop begin at least the delay limit apart, and a
-//! turn that takes longer by itself is not delayed.
+//! A warp that executes a spin-inducing branch is *backed off*: it goes to the end of a queue that is served only
+//! when no other warp is ready. When it issues again it leaves the queue, gets its usual priority back, and its
+//! pending-delay register is loaded with the delay limit. The register counts down every cycle; a warp that is backed
+//! off before it reaches zero cannot issue until then. So two iterations of a spin loop begin at least the delay
+//! limit apart, and an iteration that takes longer by itself is not delayed.
 
 use crate::chip::spinning::{BackedOffOrder, BowsSpec};
 use crate::kit::ids::{SlotSet, WarpSlot};
 use crate::time::sched::{Issue, Policy};
 
-/// A policy whose spinning warps back off.
-pub struct Bows {
-    inner: Box<dyn Policy>,
+/// The warps of an SM that are backed off, and until when. The one place that knows.
+///
+/// Each scheduler has a queue and finds only its own warps in it; one list in order of arrival serves them all.
+#[derive(Clone, Debug)]
+pub struct BackOff {
     order: BackedOffOrder,
+    /// Branches that no lane takes back off, too.
     untaken: bool,
-    /// Warps that are backed off.
     backed_off: SlotSet,
-    /// The same, those that came first in front.
+    /// The same warps in the order in which they backed off.
     queue: Vec<WarpSlot>,
-    /// By slot, the cycle in which the pending-delay register is zero.
+    /// By slot, the cycle in which the pending-delay register reaches zero.
     zero_at: [u64; 64],
+    /// By slot, the cycle of the branch with which the warp last backed off.
+    since: [u64; 64],
     limit_cycles: u64,
-    /// The first cycle in which the delay of a warp that was turned down is over.
-    wakes_at: Option<u64>,
+    pub stats: BackOffs,
 }
 
-impl Bows {
-    /// Around a policy without warps.
-    pub fn new(inner: Box<dyn Policy>, spec: &BowsSpec) -> Bows {
-        Bows {
-            inner,
+/// How often warps backed off, and for how long.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BackOffs {
+    pub count: u64,
+    /// Cycles from the spin-inducing branch to the next instruction, of all warps.
+    pub warp_cycles: u64,
+    /// The greatest delay limit in force.
+    pub longest_limit: u64,
+}
+
+impl BackOffs {
+    /// Adds another SM's.
+    pub fn add(&mut self, other: &BackOffs) {
+        self.count += other.count;
+        self.warp_cycles += other.warp_cycles;
+        self.longest_limit = self.longest_limit.max(other.longest_limit);
+    }
+}
+
+impl BackOff {
+    pub fn new(spec: &BowsSpec, limit_cycles: u64) -> BackOff {
+        BackOff {
             order: spec.order,
             untaken: spec.untaken,
             backed_off: SlotSet::default(),
             queue: Vec::new(),
             zero_at: [0; 64],
-            limit_cycles: if spec.adaptive { spec.min_limit_cycles } else { spec.limit_cycles },
-            wakes_at: None,
+            since: [0; 64],
+            limit_cycles,
+            stats: BackOffs { longest_limit: limit_cycles, ..BackOffs::default() },
         }
     }
 
-    fn enter(&mut self, slot: WarpSlot) {
-        self.backed_off.insert(slot);
-        self.queue.push(slot);
+    /// Warps that leave the backed-off state from now on get this delay.
+    pub fn set_limit(&mut self, cycles: u64) {
+        self.limit_cycles = cycles;
+        self.stats.longest_limit = self.stats.longest_limit.max(cycles);
+    }
+
+    /// If a warp is backed off, the cycle from which on it may issue.
+    #[inline]
+    pub fn until(&self, slot: WarpSlot) -> Option<u64> {
+        self.backed_off.contains(slot).then(|| self.zero_at[slot.index()])
+    }
+
+    /// Whether the delay of a warp keeps it from issuing at `now`. In the cycle of its branch this asks about the
+    /// next one.
+    #[inline]
+    pub fn delays(&self, slot: WarpSlot, now: u64) -> bool {
+        self.until(slot).is_some_and(|until| now.max(self.since[slot.index()] + 1) < until)
+    }
+
+    /// A scheduler's choice: `policy` picks among warps that are not backed off, the queue decides among the others.
+    /// `ready` is not empty and has no warp that is delayed.
+    pub fn pick(&self, now: u64, ready: SlotSet, policy: &mut dyn Policy) -> Option<WarpSlot> {
+        debug_assert!(ready.iter().all(|slot| !self.delays(slot, now)));
+        let others = SlotSet(ready.0 & !self.backed_off.0);
+        if !others.is_empty() {
+            return policy.pick(now, others);
+        }
+        match self.order {
+            BackedOffOrder::Queue => ready.first_of(&self.queue),
+            BackedOffOrder::Policy => policy.pick(now, ready),
+        }
+    }
+
+    pub fn started(&mut self, now: u64, slot: WarpSlot) {
+        self.zero_at[slot.index()] = now;
+    }
+
+    pub fn ended(&mut self, slot: WarpSlot) {
+        self.leave(slot);
+    }
+
+    /// A warp issues: it leaves the queue, and enters it again at its end after a spin-inducing branch.
+    pub fn issued(&mut self, now: u64, issue: &Issue) {
+        let slot = issue.slot;
+        if self.leave(slot) {
+            self.stats.warp_cycles += now - self.since[slot.index()];
+            self.zero_at[slot.index()] = now + self.limit_cycles;
+        }
+        if issue.is_sib && (self.untaken || issue.branch.is_some_and(|branch| branch.taken != 0)) {
+            self.backed_off.insert(slot);
+            self.queue.push(slot);
+            self.since[slot.index()] = now;
+            self.stats.count += 1;
+        }
     }
 
     /// Returns whether the warp was backed off.
@@ -57,63 +129,12 @@ impl Bows {
     }
 }
 
-impl Policy for Bows {
-    fn pick(&mut self, now: u64, ready: SlotSet) -> Option<WarpSlot> {
-        self.wakes_at = None;
-        let others = SlotSet(ready.0 & !self.backed_off.0);
-        if !others.is_empty() {
-            return self.inner.pick(now, others);
-        }
-        let eligible: SlotSet = ready.iter().filter(|slot| self.zero_at[slot.index()] <= now).collect();
-        if eligible.is_empty() {
-            self.wakes_at = ready.iter().map(|slot| self.zero_at[slot.index()]).min();
-            return None;
-        }
-        match self.order {
-            BackedOffOrder::Queue => eligible.first_of(&self.queue),
-            BackedOffOrder::Policy => self.inner.pick(now, eligible),
-        }
-    }
-
-    fn started(&mut self, now: u64, slot: WarpSlot, age: u64) {
-        self.zero_at[slot.index()] = now;
-        self.inner.started(now, slot, age);
-    }
-
-    fn ended(&mut self, now: u64, slot: WarpSlot) {
-        self.leave(slot);
-        self.inner.ended(now, slot);
-    }
-
-    fn issued(&mut self, now: u64, issue: &Issue) {
-        if self.leave(issue.slot) {
-            self.zero_at[issue.slot.index()] = now + self.limit_cycles;
-        }
-        if issue.is_sib && (self.untaken || issue.branch.is_some_and(|branch| branch.taken != 0)) {
-            self.enter(issue.slot);
-        }
-        self.inner.issued(now, issue);
-    }
-
-    fn wakes_at(&self) -> Option<u64> {
-        self.wakes_at.into_iter().chain(self.inner.wakes_at()).min()
-    }
-
-    fn set_delay_limit(&mut self, cycles: u64) {
-        self.limit_cycles = cycles;
-    }
-
-    fn backed_off_until(&self, slot: WarpSlot) -> Option<u64> {
-        self.backed_off.contains(slot).then(|| self.zero_at[slot.index()])
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::chip::Chip;
-    use crate::time::sched::testing::{plain, slots, turns};
-    use crate::time::sched::{BranchOutcome, Policies, with_back_off};
+    use crate::time::sched::testing::{BackingOff, plain, slots, turns};
+    use crate::time::sched::{BranchOutcome, Policies};
     use warploom_isa::Pc;
 
     fn chip(set: &[&str]) -> Chip {
@@ -122,11 +143,11 @@ mod tests {
     }
 
     /// A policy with warps 0, 1 and 2, oldest first, and a fixed limit.
-    fn bows(policy: &str, limit: u64, set: &[&str]) -> Box<dyn Policy> {
+    fn bows(policy: &str, limit: u64, set: &[&str]) -> BackingOff {
         let limit = format!("issue.bows.limit_cycles={limit}");
         let chip = chip(&[&["issue.bows.adaptive=false", &limit], set].concat());
         let make = Policies::default().find(policy).unwrap().clone();
-        let mut policy = with_back_off(make(&chip), Some(&chip.issue.bows));
+        let mut policy = BackingOff::new(make(&chip), &chip.issue.bows);
         (0..3).for_each(|slot| policy.started(0, WarpSlot(slot), slot.into()));
         policy
     }
@@ -137,7 +158,7 @@ mod tests {
         Issue { lanes: 0xf, branch: Some(branch), is_sib: true, ..plain(slot, 0x98 / 8) }
     }
 
-    /// The `atom.cas` at 0x30 with which a turn of it begins.
+    /// The `atom.cas` at 0x30 with which its loop begins an iteration.
     fn cas(slot: u8) -> Issue {
         plain(slot, 0x30 / 8)
     }
@@ -149,33 +170,33 @@ mod tests {
         let mut policy = bows("gto", 100, &[]);
         let all = slots(&[0, 1, 2]);
         // (1) W0 is the oldest and issues.
-        assert_eq!(turns(&mut *policy, 0, all, 3), [0, 0, 0]);
+        assert_eq!(turns(&mut policy, 0, all, 3), [0, 0, 0]);
         // (2) It executes the branch: backed off, behind all others.
         policy.issued(3, &sib(0, 0xf));
-        assert_eq!(policy.backed_off_until(W0), Some(0));
-        assert_eq!(turns(&mut *policy, 4, all, 2), [1, 1]);
-        assert_eq!(turns(&mut *policy, 6, slots(&[0, 2]), 1), [2]);
+        assert_eq!(policy.back_off.until(W0), Some(0));
+        assert_eq!(turns(&mut policy, 4, all, 2), [1, 1]);
+        assert_eq!(turns(&mut policy, 6, slots(&[0, 2]), 1), [2]);
         // (3), (4) The others stall. It leaves the queue with the compare-and-swap, and its delay is the limit.
         assert_eq!(policy.pick(10, slots(&[0])), Some(W0));
         policy.issued(10, &cas(0));
-        assert_eq!(policy.backed_off_until(W0), None);
+        assert_eq!(policy.back_off.until(W0), None);
         // Its priority is as it was: greedy, then oldest.
         assert_eq!(policy.pick(11, all), Some(W0));
         policy.issued(11, &plain(0, 7));
         // (5) Two lanes are in the critical section until cycle 150, longer than the delay.
-        assert_eq!(turns(&mut *policy, 12, slots(&[1, 2]), 1), [1]);
-        assert_eq!(turns(&mut *policy, 149, all, 1), [1]);
-        // (6) The branch again; two lanes go round. The delay was over at 110.
+        assert_eq!(turns(&mut policy, 12, slots(&[1, 2]), 1), [1]);
+        assert_eq!(turns(&mut policy, 149, all, 1), [1]);
+        // (6) The branch again; two lanes iterate. The delay was over at 110.
         policy.issued(150, &sib(0, 0b11));
-        assert_eq!(policy.backed_off_until(W0), Some(110));
+        assert_eq!(policy.back_off.until(W0), Some(110));
         assert_eq!(policy.pick(151, all), Some(WarpSlot(1)));
-        // (7) It comes to the lock at once when nobody else is ready, and fails.
+        // (7) It tries the lock at once when nobody else is ready, and fails.
         assert_eq!(policy.pick(152, slots(&[0])), Some(W0));
         policy.issued(152, &cas(0));
-        // (8) Soon it is at the branch again.
+        // (8) Soon it reaches the branch again.
         policy.issued(160, &sib(0, 0b11));
         // (9) It cannot go on before cycle 252, even if nobody else is ready.
-        assert_eq!(policy.backed_off_until(W0), Some(252));
+        assert_eq!(policy.back_off.until(W0), Some(252));
         assert_eq!(policy.pick(161, slots(&[0])), None);
         assert_eq!(policy.wakes_at(), Some(252));
         assert_eq!(policy.pick(200, slots(&[0, 2])), Some(WarpSlot(2)));
@@ -183,7 +204,7 @@ mod tests {
         // (10) Now it can.
         assert_eq!(policy.pick(252, slots(&[0])), Some(W0));
         policy.issued(252, &cas(0));
-        assert_eq!(policy.backed_off_until(W0), None);
+        assert_eq!(policy.back_off.until(W0), None);
     }
 
     #[test]
@@ -193,9 +214,9 @@ mod tests {
             for slot in [1, 0] {
                 policy.issued(1, &sib(slot, 1));
             }
-            assert_eq!(turns(&mut *policy, 2, slots(&[0, 1, 2]), 3), [2, 2, 2], "{name}");
-            // Then those that came first.
-            assert_eq!(turns(&mut *policy, 5, slots(&[0, 1]), 1), [1], "{name}");
+            assert_eq!(turns(&mut policy, 2, slots(&[0, 1, 2]), 3), [2, 2, 2], "{name}");
+            // Then those that backed off first.
+            assert_eq!(turns(&mut policy, 5, slots(&[0, 1]), 1), [1], "{name}");
         }
     }
 
@@ -211,11 +232,11 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_that_nobody_takes_backs_off_too_unless_told_otherwise() {
+    fn a_branch_that_nobody_takes_backs_off_too_unless_the_chip_says_otherwise() {
         for (set, backed_off) in [("issue.bows.untaken=true", true), ("issue.bows.untaken=false", false)] {
             let mut policy = bows("lrr", 100, &[set]);
             policy.issued(1, &sib(0, 0));
-            assert_eq!(policy.backed_off_until(W0).is_some(), backed_off, "{set}");
+            assert_eq!(policy.back_off.until(W0).is_some(), backed_off, "{set}");
         }
     }
 
@@ -226,13 +247,13 @@ mod tests {
             policy.issued(now, &sib(slot, 1));
         }
         policy.issued(10, &cas(0));
-        policy.set_delay_limit(500);
+        policy.back_off.set_limit(500);
         policy.issued(10, &cas(1));
         for slot in [0, 1] {
             policy.issued(20, &sib(slot, 1));
         }
-        assert_eq!([0, 1].map(|slot| policy.backed_off_until(WarpSlot(slot))), [Some(110), Some(510)]);
-        // A warp turned down is asked again when the first delay is over.
+        assert_eq!([0, 1].map(|slot| policy.back_off.until(WarpSlot(slot))), [Some(110), Some(510)]);
+        // A scheduler that has only delayed warps wakes when the first delay is over.
         assert_eq!(policy.pick(21, slots(&[0, 1])), None);
         assert_eq!(policy.wakes_at(), Some(110));
     }
@@ -245,7 +266,7 @@ mod tests {
         policy.issued(3, &sib(0, 1));
         policy.ended(4, W0);
         policy.started(5, W0, 3);
-        assert_eq!(policy.backed_off_until(W0), None);
+        assert_eq!(policy.back_off.until(W0), None);
         policy.issued(6, &sib(0, 1));
         assert_eq!(policy.pick(7, slots(&[0])), Some(W0));
     }

@@ -5,14 +5,14 @@
 //!
 //! > criticality = nInst × w.CPIavg + nStall
 //!
-//! * **nInst**, the instructions that remain, is the code ahead of the warp: from the place it has come to, in the
-//!   order of the program, to the last instruction known. Each issue shortens it by one, a branch by the path that
-//!   is skipped, so that of two warps the one on the longer path has more ahead. A backward branch adds another turn
-//!   of its loop. After a branch that divides the warp, both paths are ahead.
-//! * **w.CPIavg** is the warp's cycles since its start, over the instructions it issued.
+//! * **nInst**, the instructions that remain, is the code ahead of the warp: from its pc, in program order, to the
+//!   last instruction known. Each issue shortens it by one, a branch by the path that is skipped, so that of two
+//!   warps the one on the longer path has more ahead. A backward branch adds another iteration of its loop. After a
+//!   branch at which the warp diverges, both paths are ahead.
+//! * **w.CPIavg** is the warp's cycles since its start, divided by the instructions it issued.
 //! * **nStall** is the cycles since its start in which it did not issue, for whatever reason.
 //!
-//! A warp that spins looks critical: its turns never shorten what is ahead of it, while it stalls more and more.
+//! A spinning warp looks critical: its iterations never shorten what is ahead of it, while its stalls add up.
 
 use warploom_isa::Pc;
 
@@ -20,37 +20,34 @@ use crate::chip::timing::CawaSpec;
 use crate::kit::ids::{SlotSet, WarpSlot};
 use crate::time::sched::{Issue, Policy};
 
-/// Criticality-aware scheduling.
 #[derive(Clone, Debug)]
 pub struct Cawa {
     spec: CawaSpec,
-    /// The warps there are.
     live: SlotSet,
     /// By slot.
     warps: Vec<Warp>,
-    /// The first pc after all code that the warps have shown. A scheduler is not told the program's size; the
-    /// targets of the first branches give it away.
+    /// The first pc after all code seen so far. A scheduler does not know the program's size; the targets of the first
+    /// branches reveal it.
     end: Pc,
     /// The warp that issued last.
     last: Option<WarpSlot>,
-    /// The first cycle whose choice needs criticalities computed anew.
+    /// The first cycle in which a choice needs new criticalities.
     stale_at: u64,
 }
 
-/// What is known of a warp.
 #[derive(Clone, Debug)]
 struct Warp {
     age: u64,
     started: u64,
-    /// The lowest pc that lanes of it are at: what is ahead begins there.
+    /// The lowest pc of its lanes: what is ahead begins there.
     at: Pc,
-    /// The lanes there.
+    /// The lanes at that pc.
     lanes: u64,
     instructions: u64,
     /// Cycles in which it issued: fewer than instructions where a scheduler issues several in a cycle.
     issue_cycles: u64,
     last_issue: Option<u64>,
-    /// As of the last time it was computed.
+    /// When last computed.
     criticality: f64,
 }
 
@@ -74,8 +71,8 @@ impl Warp {
             self.last_issue = Some(now);
             self.issue_cycles += 1;
         }
-        // While one path runs, lanes may wait on another one further back, which is still ahead of the warp. They
-        // are there until they issue.
+        // While one path runs, lanes may wait on another one further back, which is still ahead of the warp. They stay
+        // there until they issue.
         if issue.pc <= self.at || issue.lanes & self.lanes != 0 {
             (self.at, self.lanes) = lowest_after(issue);
         }
@@ -96,7 +93,7 @@ impl Warp {
     }
 }
 
-/// The lowest place that lanes go to after an instruction, and which ones.
+/// The lowest pc that lanes go to after an instruction, and which lanes.
 fn lowest_after(issue: &Issue) -> (Pc, u64) {
     let next = Pc(issue.pc.0 + 1);
     match issue.branch {
@@ -106,7 +103,7 @@ fn lowest_after(issue: &Issue) -> (Pc, u64) {
     }
 }
 
-/// The first pc after the code that an instruction is proof of.
+/// The first pc after the code that an instruction reveals.
 fn end_of_code(issue: &Issue) -> Pc {
     let mut last = issue.pc;
     if let Some(branch) = issue.branch {
@@ -119,7 +116,6 @@ fn end_of_code(issue: &Issue) -> Pc {
 }
 
 impl Cawa {
-    /// A scheduler without warps.
     pub fn new(spec: &CawaSpec) -> Self {
         Cawa {
             spec: spec.clone(),
@@ -132,7 +128,7 @@ impl Cawa {
     }
 
     fn refresh(&mut self, now: u64, ready: SlotSet) {
-        // What is used only once is of no use for the others.
+        // Recomputed every cycle: only ready warps matter.
         let slots = if self.spec.update_cycles <= 1 { ready } else { self.live };
         for slot in slots.iter() {
             let warp = &mut self.warps[slot.index()];
@@ -165,7 +161,7 @@ impl Policy for Cawa {
         self.live.remove(slot);
         self.last = self.last.filter(|&last| last != slot);
         if self.live.is_empty() {
-            // The next warp may be another program's.
+            // The next warp may run another program.
             self.end = Pc(0);
         }
     }
@@ -185,7 +181,7 @@ mod tests {
 
     const ALL: u64 = 0xffff_ffff;
 
-    /// The formula as it stands, computed in every cycle, without greed.
+    /// The formula as printed, computed in every cycle, without greed.
     const FORMULA: CawaSpec =
         CawaSpec { instruction_term: true, stall_term: true, update_cycles: 1, greedy: false };
 
@@ -233,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn two_instructions_in_one_cycle_are_no_stall_less() {
+    fn two_instructions_in_one_cycle_count_as_one_issue_cycle() {
         let mut policy = cawa(FORMULA, 1);
         policy.issued(0, &plain(0, 0));
         policy.issued(0, &plain(0, 1));
@@ -308,12 +304,12 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_of_a_loop_is_ahead_again() {
+    fn an_iteration_of_a_loop_is_ahead_again() {
         let mut policy = cawa(FORMULA, 1);
         policy.issued(0, &branch(0, 5, 39, Pc::RETURN, 0, ALL));
         policy.issued(1, &branch(0, 19, 10, Pc(20), ALL, 0));
         assert_eq!(ahead(&policy, 0), 30);
-        // Some lanes leave the loop; the others go round once more.
+        // Some lanes leave the loop; the others iterate once more.
         policy.issued(2, &branch(0, 19, 10, Pc(20), 1, ALL & !1));
         assert_eq!(ahead(&policy, 0), 30);
         policy.issued(3, &branch(0, 19, 10, Pc(20), 0, 1));
@@ -325,19 +321,19 @@ mod tests {
         let mut policy = cawa(FORMULA, 2);
         policy.issued(0, &branch(0, 0, 99, Pc::RETURN, 0, ALL));
         policy.issued(1, &branch(1, 0, 99, Pc::RETURN, 0, ALL));
-        // Warp 0 turns at 8 … 10, warp 1 advances by as many instructions.
+        // Warp 0 spins at 8 … 10, warp 1 advances by as many instructions.
         let mut before = 0.0;
-        for turn in 1..=20 {
-            let (now, pc) = (turn * 10 - 8, 1 + 3 * (turn as u32 - 1));
+        for iteration in 1..=20 {
+            let (now, pc) = (iteration * 10 - 8, 1 + 3 * (iteration as u32 - 1));
             policy.issued(now, &plain(0, 8));
             policy.issued(now + 1, &plain(0, 9));
             policy.issued(now + 2, &branch(0, 10, 8, Pc(11), ALL, 0));
             for step in 0..3 {
                 policy.issued(now + 3 + step, &plain(1, pc + step as u32));
             }
-            assert_eq!((ahead(&policy, 0), ahead(&policy, 1)), (92, 96 - 3 * (turn as u32 - 1)));
+            assert_eq!((ahead(&policy, 0), ahead(&policy, 1)), (92, 96 - 3 * (iteration as u32 - 1)));
             let spinning = criticality(&policy, 0, now + 9);
-            assert!(spinning > before, "turn {turn}: {spinning} after {before}");
+            assert!(spinning > before, "iteration {iteration}: {spinning} after {before}");
             before = spinning;
         }
         assert!(before > criticality(&policy, 1, 201));
@@ -371,7 +367,7 @@ mod tests {
     #[test]
     fn criticality_is_computed_anew_only_when_it_is_due() {
         let mut policy = cawa(CawaSpec { instruction_term: false, update_cycles: 10, ..FORMULA }, 2);
-        // All stalls are equal at first, so the older one stays ahead until the next computation.
+        // All stalls are equal at first, so the older warp stays ahead until the next computation.
         assert_eq!(turns(&mut policy, 0, slots(&[0, 1]), 11), [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
     }
 

@@ -4,20 +4,20 @@ use serde::Serialize;
 
 use crate::chip::Chip;
 
-/// A program counter in the prediction table.
+/// Bits of a program counter in the prediction table.
 const PC_BITS: u64 = 32;
 
 /// States of a warp's detector: no history, searching, matching, spinning.
 const STATES: u64 = 4;
 
-/// Bits of storage of an SM.
+/// Bits of storage per SM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct StorageBits {
     /// The prediction table: a branch and its confidence in each entry.
     pub sib_table: u64,
-    /// Path and value histories, of every warp or of one at a time.
+    /// Path and value histories: of every warp, or of one at a time if they share the registers.
     pub history: u64,
-    /// What each warp's detector is doing.
+    /// The state of each warp's detector.
     pub states: u64,
     /// The pending-delay registers.
     pub delay_counters: u64,
@@ -26,7 +26,6 @@ pub struct StorageBits {
 }
 
 impl StorageBits {
-    /// Those of a chip's SM.
     pub fn of(chip: &Chip) -> StorageBits {
         let (bows, ddos) = (&chip.issue.bows, &chip.issue.ddos);
         let warps = u64::from(chip.sm.max_warps);
@@ -83,7 +82,7 @@ mod tests {
         assert_eq!(cost("gtx480", &["issue.ddos.threshold=12"]).sib_table, 16 * 36);
         assert_eq!(cost("gtx480", &["issue.ddos.path_bits=4", "issue.ddos.value_bits=4"]).history, 48 * 96);
         assert_eq!(cost("gtx480", &["issue.bows.adaptive=false"]).delay_counters, 48 * 10);
-        // 64 warps, 16 a scheduler.
+        // 64 warps, 16 per scheduler.
         assert_eq!(cost("gtx1080ti", &[]).queue, 64 * 4);
     }
 }

@@ -1,23 +1,21 @@
 //! Greedy, then oldest: the warp that issued last as long as it is ready, then the oldest ready one.
 //!
-//! Alone, the order of age can starve the warp that holds a lock for ever: older warps spin on it and always come
-//! first. So the order rotates, as in the BOWS paper (ElTantawy and Aamodt, HPCA 2018, Section IV-C): at the end of
+//! Order of age alone can starve the warp that holds a lock for ever: older warps spin on it and always come first. So
+//! the order rotates, as in the BOWS paper (ElTantawy and Aamodt, HPCA 2018, Section IV-C): at the end of
 //! each period the oldest warp becomes the youngest.
 
 use crate::chip::timing::GtoSpec;
-use crate::kit::ids::{SlotSet, WarpSlot};
+use crate::kit::ids::{NEVER, SlotSet, WarpSlot};
 use crate::time::sched::{Issue, Policy};
 
-/// Greedy, then oldest.
 #[derive(Clone, Debug)]
 pub struct Gto {
     spec: GtoSpec,
     /// The scheduler's warps, oldest first.
     order: Vec<WarpSlot>,
-    /// By slot, the warps that are older: the age matrix that issue queues have, which finds the oldest ready warp in
-    /// a step or two. Follows from `order`.
+    /// By slot, the warps that are older: the age matrix of issue queues, which finds the oldest ready warp in a step
+    /// or two. Follows from `order`.
     older: [SlotSet; 64],
-    /// By slot.
     ages: [u64; 64],
     /// The warp that issued last.
     last: Option<WarpSlot>,
@@ -26,9 +24,8 @@ pub struct Gto {
 }
 
 impl Gto {
-    /// A scheduler without warps.
     pub fn new(spec: &GtoSpec) -> Self {
-        let rotates_at = if spec.rotation_cycles == 0 { u64::MAX } else { spec.rotation_cycles };
+        let rotates_at = if spec.rotation_cycles == 0 { NEVER } else { spec.rotation_cycles };
         Gto {
             spec: spec.clone(),
             order: Vec::new(),
@@ -39,7 +36,7 @@ impl Gto {
         }
     }
 
-    /// Sets `older` after a change of `order`.
+    /// Recomputes `older` after a change of `order`.
     fn reordered(&mut self) {
         let mut older = SlotSet::default();
         for &slot in &self.order {
@@ -58,8 +55,8 @@ impl Gto {
 
     /// Catches up with the rotations that are due, one warp for each period that ended.
     ///
-    /// A period may end while nothing is ready and nobody asks. Each call that reads or changes the order catches up
-    /// first, so that the order is the same as if every rotation had been made in its own cycle.
+    /// A period may end while nothing is ready and there is no call. Each call that reads or changes the order
+    /// catches up first, so that the order is the same as if every rotation had happened in its own cycle.
     fn rotate(&mut self, now: u64) {
         if now < self.rotates_at {
             return;
@@ -86,7 +83,7 @@ impl Policy for Gto {
     fn started(&mut self, now: u64, slot: WarpSlot, age: u64) {
         self.rotate(now);
         self.ages[slot.index()] = age;
-        // Behind the last one that is older. One that a rotation has sent to the back stays older than a newcomer.
+        // Behind the last one that is older. A warp that a rotation sent to the back stays older than a new one.
         let older = self.order.iter().rposition(|other| self.ages[other.index()] < age);
         self.order.insert(older.map_or(0, |at| at + 1), slot);
         self.reordered();
@@ -187,9 +184,9 @@ mod tests {
     }
 
     #[test]
-    fn rotations_that_nobody_saw_are_caught_up_with() {
+    fn rotations_without_a_call_are_caught_up_with() {
         let mut policy = gto(100, &[0, 2, 4]);
-        // At 100, 200, 300 and 400: once round and one further.
+        // At 100, 200, 300 and 400: a whole rotation and one more.
         assert_eq!(turns(&mut policy, 450, slots(&[0, 2, 4]), 1), [2]);
         assert_eq!(order(&policy), [2, 4, 0]);
         assert_eq!(policy.rotates_at, 500);

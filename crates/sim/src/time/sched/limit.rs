@@ -1,26 +1,26 @@
-//! The delay limit of an SM's backed-off warps: fixed, or estimated anew after every window of cycles (the BOWS paper's
+//! The delay limit of an SM's backed-off warps: fixed, or adapted after every window of cycles (the BOWS paper's
 //! Figure 5).
 
 use crate::chip::spinning::BowsSpec;
+use crate::kit::ids::NEVER;
 
 /// What an SM issued in a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Window {
-    /// Instructions.
+    /// Instructions issued.
     pub total: u64,
     /// Of those, spin-inducing branches.
     pub sibs: u64,
 }
 
 impl Window {
-    /// Instructions for each spin-inducing branch: a measure of useful work. Infinite where nobody spins; not a number,
-    /// so neither better nor worse than any other, where nothing is issued at all.
+    /// Instructions per spin-inducing branch: a measure of useful work. Infinite if no warp spins. NaN, so neither
+    /// better nor worse than any other, if nothing issues at all.
     fn ratio(self) -> f64 {
         self.total as f64 / self.sibs as f64
     }
 }
 
-/// The delay limit.
 #[derive(Clone, Debug)]
 pub struct DelayLimiter {
     spec: BowsSpec,
@@ -40,7 +40,7 @@ impl DelayLimiter {
             cycles,
             this: Window::default(),
             last: Window::default(),
-            ends_at: if spec.adaptive { now.saturating_add(spec.window_cycles) } else { u64::MAX },
+            ends_at: if spec.adaptive { now.saturating_add(spec.window_cycles) } else { NEVER },
         }
     }
 
@@ -61,13 +61,13 @@ impl DelayLimiter {
         due
     }
 
-    /// The SM has no warps any more: the next ones begin with the lowest limit.
+    /// The SM has no warps left: the next ones begin with the lowest limit.
     pub fn emptied(&mut self, now: u64) {
         *self = DelayLimiter::new(&self.spec, now);
     }
 
-    /// Windows may end while nothing issues. One in which nothing did leaves the limit as it is, so only the first that
-    /// ended has to be looked at; the windows keep their places.
+    /// Windows may end while nothing issues. An empty window leaves the limit as it is, so only the first that ended
+    /// has to be looked at; windows stay aligned.
     fn catch_up(&mut self, now: u64) {
         self.end_window();
         let missed = (now - self.ends_at) / self.spec.window_cycles;
@@ -77,7 +77,7 @@ impl DelayLimiter {
         self.ends_at += (missed + 1) * self.spec.window_cycles;
     }
 
-    /// Figure 5, word for word. After a window in which nobody came to spin, any that does so is worse: the limit falls.
+    /// Figure 5, word for word. After a window without spinning, any with spinning is worse: the limit falls.
     fn end_window(&mut self) {
         let BowsSpec { frac1, frac2, step_cycles, min_limit_cycles, max_limit_cycles, .. } = self.spec;
         if self.this.sibs as f64 > frac1 * self.this.total as f64 {
@@ -106,7 +106,7 @@ mod tests {
         for at in 0..total {
             limiter.issued(number * 1000 + at % 1000, at < sibs);
         }
-        // What the first instruction of the next window would find.
+        // The limit that the first instruction of the next window would find.
         let mut after = limiter.clone();
         after.issued((number + 1) * 1000, false);
         after.cycles()
@@ -118,7 +118,7 @@ mod tests {
         let mut adaptive = limiter(&[]);
         let table = [
             // total, branches, limit after it
-            ((1000, 0), 1000),  // nobody spins
+            ((1000, 0), 1000),  // no warp spins
             ((1000, 1), 1000), // 1/1000 is not more than 1/1000; worse than before, but not below the minimum
             ((1000, 2), 1000), // +250; 500 is less than 0.9 × 1000: −500; not below the minimum
             ((1000, 2), 1250), // +250; as good as before
@@ -127,8 +127,8 @@ mod tests {
             ((1000, 11), 1500), // 90.9 is not below 90
             ((1000, 13), 1250), // 76.9 is below 81.8
             ((2000, 13), 1500), // better
-            ((500, 0), 1500),   // nobody spins: better than any
-            ((500, 100), 1250), // +250; worse than nobody: −500
+            ((500, 0), 1500),   // no warp spins: better than any
+            ((500, 100), 1250), // +250; worse than no spinning: −500
             ((500, 100), 1500),
         ];
         for (number, (counts, expected)) in table.into_iter().enumerate() {
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(window(&mut adaptive, 0, (100, 10)), 1250);
         assert!(adaptive.issued(7_500, false));
         assert_eq!((adaptive.cycles(), adaptive.ends_at), (1250, 8_000));
-        // A window in which nothing issues is neither better nor worse than any.
+        // A window in which nothing issues is neither better nor worse than another.
         assert_eq!(window(&mut adaptive, 7, (100, 50)), 1500);
     }
 

@@ -3,10 +3,9 @@
 use crate::kit::ids::{SlotSet, WarpSlot};
 use crate::time::sched::{Issue, Policy};
 
-/// Loose round-robin.
 #[derive(Clone, Debug, Default)]
 pub struct Lrr {
-    /// The slot after the one that issued last: the first to be asked.
+    /// The slot after the one that issued last: the first candidate.
     next: u32,
 }
 
@@ -45,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn the_turn_goes_round_at_the_last_slot() {
+    fn the_order_wraps_at_the_last_slot() {
         let mut policy = Lrr::default();
         assert_eq!(turns(&mut policy, 0, slots(&[63]), 2), [63, 63]);
         assert_eq!(turns(&mut policy, 2, slots(&[0, 63]), 3), [0, 63, 0]);

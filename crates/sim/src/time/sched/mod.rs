@@ -1,14 +1,14 @@
 //! Warp schedulers: which of the warps that could issue does.
 //!
-//! A policy is one file that implements [`Policy`] and one line in [`POLICIES`], or lives in a crate of its own and is added
-//! to [`Policies`]; `docs/new-policy.md` writes one.
+//! A policy is one file that implements [`Policy`] and one line in [`POLICIES`]; one from another crate is added to
+//! [`Policies`]. `docs/new-policy.md` writes one. BOWS, which wraps any policy, is in `bows`, `limit` and `ddos`.
 
 use warploom_isa::Pc;
 
 use crate::kit::ids::{SlotSet, WarpSlot};
 
 pub mod accuracy;
-mod bows;
+pub mod bows;
 mod cawa;
 pub mod cost;
 pub mod ddos;
@@ -19,12 +19,11 @@ mod registry;
 #[cfg(test)]
 mod testing;
 
-pub use crate::time::sched::registry::{MakePolicy, NamedPolicy, POLICIES, Policies, with_back_off};
+pub use crate::time::sched::registry::{MakePolicy, NamedPolicy, POLICIES, Policies};
 
 /// How a branch went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BranchOutcome {
-    /// Where it goes if taken.
     pub target: Pc,
     /// Where its paths meet again.
     pub reconverge: Pc,
@@ -37,9 +36,7 @@ pub struct BranchOutcome {
 /// An instruction that a warp issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Issue {
-    /// The warp.
     pub slot: WarpSlot,
-    /// The instruction.
     pub pc: Pc,
     /// Its active lanes.
     pub lanes: u64,
@@ -51,12 +48,12 @@ pub struct Issue {
 
 /// A warp scheduler's choice among its warps.
 ///
-/// Each scheduler of each SM has a policy object of its own and tells it only about its own warps. Times are in cycles
-/// and never go back. Cycles in which none of its warps could issue pass without a call: what depends on time must
-/// look at `now` and not count calls.
+/// Each scheduler of each SM has its own policy object, which hears only of that scheduler's warps. Times are in
+/// cycles and never go back. Cycles in which none of its warps could issue pass without a call: whatever depends on
+/// time must look at `now` and not count calls.
 pub trait Policy: Send {
-    /// Names one of `ready`, which is not empty: warps whose next instruction could issue in this cycle. `None` lets them
-    /// all wait. Called at most once a cycle; the warp then issues at least one instruction in the same cycle.
+    /// Names one of `ready`, which is not empty: warps whose next instruction could issue in this cycle. `None` lets
+    /// them all wait. Called at most once per cycle; the warp then issues at least one instruction in the same cycle.
     fn pick(&mut self, now: u64, ready: SlotSet) -> Option<WarpSlot>;
 
     /// A warp of this scheduler starts. `age` counts the warps of the SM in the order they started: the smaller, the
@@ -69,16 +66,8 @@ pub trait Policy: Send {
     /// A warp has issued an instruction. A wide scheduler issues several in a cycle, each with its own call.
     fn issued(&mut self, now: u64, issue: &Issue);
 
-    /// The next cycle in which it may pick a warp that it now lets wait, if it has turned ready ones down.
+    /// After `pick` returned `None`: the next cycle in which it may pick one of the warps that it let wait.
     fn wakes_at(&self) -> Option<u64> {
-        None
-    }
-
-    /// BOWS only: warps that leave the backed-off state from now on have to wait so many cycles before their next turn.
-    fn set_delay_limit(&mut self, _cycles: u64) {}
-
-    /// BOWS only: if the warp is backed off, the cycle from which on it may issue.
-    fn backed_off_until(&self, _slot: WarpSlot) -> Option<u64> {
         None
     }
 }
@@ -90,6 +79,7 @@ mod tests {
     use super::*;
     use crate::chip::Chip;
     use crate::chip::timing::POLICY_NAMES;
+    use crate::time::sched::testing::BackingOff;
 
     #[test]
     fn the_chip_knows_the_names_of_the_policies() {
@@ -97,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_policy_that_is_added_takes_the_place_of_one_of_the_same_name() {
+    fn a_policy_that_is_added_replaces_one_of_the_same_name() {
         let mut policies = Policies::default();
         for name in ["mine", "mine", "lrr"] {
             policies.add(NamedPolicy {
@@ -117,7 +107,7 @@ mod tests {
         *state
     }
 
-    /// What a policy picks in a run of warps that start, stall, branch and end at random, on slots 0, 2, …, 46.
+    /// The picks of a policy while warps start, stall, branch and end at random, on slots 0, 2, …, 46.
     fn picks(policy: &mut dyn Policy) -> Vec<Option<WarpSlot>> {
         let (mut state, mut live, mut age, mut now) = (1, SlotSet::default(), 0, 0);
         let mut picks = Vec::new();
@@ -162,7 +152,10 @@ mod tests {
         let chip = Chip::load("gtx480", &[]).unwrap();
         for (name, _, make) in POLICIES {
             for bows in [None, Some(&chip.issue.bows)] {
-                let run = || picks(&mut *with_back_off(make(&chip), bows));
+                let run = || match bows {
+                    Some(spec) => picks(&mut BackingOff::new(make(&chip), spec)),
+                    None => picks(&mut *make(&chip)),
+                };
                 assert!(run() == run(), "{name} is not deterministic, BOWS: {}", bows.is_some());
             }
         }

@@ -1,16 +1,14 @@
-//! The policies by name: those of the machine, and those that a user adds.
+//! The policies by name: the built-in ones, and those that a user adds.
 
 use std::sync::Arc;
 
-use super::bows::Bows;
 use super::{Policy, cawa, gto, lrr};
 use crate::chip::Chip;
-use crate::chip::spinning::BowsSpec;
 
-/// A policy of the machine: its name, a line about it, and how it is made from the chip, for one scheduler.
+/// A built-in policy: its name, a line about it, and how it is made from the chip, for one scheduler.
 type BuiltIn = (&'static str, &'static str, fn(&Chip) -> Box<dyn Policy>);
 
-/// The machine's own policies.
+/// The built-in policies.
 pub const POLICIES: &[BuiltIn] = &[
     ("lrr", "loose round-robin: the next ready warp after the last one", |_| Box::new(lrr::Lrr::default())),
     ("gto", "greedy, then oldest: the same warp until it stalls, then the oldest", |chip| {
@@ -31,7 +29,7 @@ pub struct NamedPolicy {
     pub make: MakePolicy,
 }
 
-/// The policies that launches can name. A later one of the same name takes the place of an earlier one.
+/// The policies that launches can name. A later one replaces an earlier one of the same name.
 #[derive(Clone)]
 pub struct Policies(Vec<NamedPolicy>);
 
@@ -55,13 +53,5 @@ impl Policies {
 
     pub fn find(&self, name: &str) -> Option<&MakePolicy> {
         self.0.iter().find(|policy| policy.name == name).map(|policy| &policy.make)
-    }
-}
-
-/// A policy with back-off of spinning warps around it, if that is asked for.
-pub fn with_back_off(policy: Box<dyn Policy>, bows: Option<&BowsSpec>) -> Box<dyn Policy> {
-    match bows {
-        Some(spec) => Box::new(Bows::new(policy, spec)),
-        None => policy,
     }
 }

@@ -2,15 +2,17 @@
 
 use warploom_isa::Pc;
 
+use crate::chip::spinning::BowsSpec;
 use crate::kit::ids::{SlotSet, WarpSlot};
+use crate::time::sched::bows::BackOff;
+use crate::time::sched::limit::DelayLimiter;
 use crate::time::sched::{Issue, Policy};
 
-/// A set of slots.
 pub fn slots(slots: &[u8]) -> SlotSet {
     slots.iter().copied().map(WarpSlot).collect()
 }
 
-/// An instruction of 32 lanes that is no branch.
+/// An instruction of 32 lanes that is not a branch.
 pub fn plain(slot: u8, pc: u32) -> Issue {
     Issue { slot: WarpSlot(slot), pc: Pc(pc), lanes: 0xffff_ffff, branch: None, is_sib: false }
 }
@@ -26,4 +28,46 @@ pub fn turns(policy: &mut dyn Policy, now: u64, ready: SlotSet, cycles: u64) -> 
             slot.0
         })
         .collect()
+}
+
+/// A policy with back-off around it, as an SM has it: a delayed warp is not ready.
+pub struct BackingOff {
+    policy: Box<dyn Policy>,
+    pub back_off: BackOff,
+    live: SlotSet,
+}
+
+impl BackingOff {
+    pub fn new(policy: Box<dyn Policy>, spec: &BowsSpec) -> BackingOff {
+        let limit = DelayLimiter::new(spec, 0).cycles();
+        BackingOff { policy, back_off: BackOff::new(spec, limit), live: SlotSet::default() }
+    }
+}
+
+impl Policy for BackingOff {
+    fn pick(&mut self, now: u64, ready: SlotSet) -> Option<WarpSlot> {
+        let ready: SlotSet = ready.iter().filter(|&slot| !self.back_off.delays(slot, now)).collect();
+        if ready.is_empty() { None } else { self.back_off.pick(now, ready, &mut *self.policy) }
+    }
+
+    fn started(&mut self, now: u64, slot: WarpSlot, age: u64) {
+        self.live.insert(slot);
+        self.back_off.started(now, slot);
+        self.policy.started(now, slot, age);
+    }
+
+    fn ended(&mut self, now: u64, slot: WarpSlot) {
+        self.live.remove(slot);
+        self.back_off.ended(slot);
+        self.policy.ended(now, slot);
+    }
+
+    fn issued(&mut self, now: u64, issue: &Issue) {
+        self.back_off.issued(now, issue);
+        self.policy.issued(now, issue);
+    }
+
+    fn wakes_at(&self) -> Option<u64> {
+        self.live.iter().filter_map(|slot| self.back_off.until(slot)).min()
+    }
 }

@@ -1,4 +1,4 @@
-//! What firmware starts on an SM: CTAs of any of its kernels, in any slots that are free.
+//! CTAs that firmware starts on an SM: of any of its kernels, in any free slots.
 
 use crate::exec::execute::Cta;
 use crate::exec::warp::Warp;
@@ -6,39 +6,38 @@ use crate::kit::ids::{SlotSet, WarpSlot};
 use crate::kit::slab::Slab;
 use crate::time::dispatch::{Command, News};
 use crate::time::probe::Probe;
-use crate::time::sm::core::{Context, Resident, Sm};
+use crate::time::sm::{Context, Resident, Sm};
 
-/// The SM's books of what firmware started. All empty in a plain launch.
+/// What the SM knows of the CTAs that firmware started. Empty in a plain launch.
 #[derive(Debug, Default)]
 pub struct Dispatched {
     /// Slots that hold a warp.
     taken: SlotSet,
-    /// News with their cycles.
+    /// Reports to the dispatcher, with their cycles.
     pub news: Vec<(u64, News)>,
-    /// Since when no slot has been taken.
+    /// Since when no slot has been taken, if none is.
     pub empty_since: u64,
-    /// Cycles in which none was.
+    /// Cycles in which no slot was taken.
     pub empty_cycles: u64,
-    /// Warps can give their slots away.
+    /// Warps can yield their slots.
     pub can_yield: bool,
-    /// Warps that did.
+    /// Warps that have yielded, by ticket.
     pub(crate) away: Slab<Away>,
 }
 
 /// A warp whose state is in memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Away {
-    /// The place of its CTA.
+    /// The index of its CTA among the residents.
     pub resident: usize,
     /// Its number in the CTA.
     pub warp: usize,
-    /// Where its state is, and how many bytes of it.
+    /// Where its state is saved.
     pub address: u64,
     pub bytes: usize,
 }
 
 impl Dispatched {
-    /// A CTA has ended.
     pub(crate) fn cta_ended<const N: usize>(&mut self, there: Resident<N>, end: u64) {
         if there.cta.task.is_some() {
             there.slots.iter().flatten().for_each(|&slot| self.leave(slot, end));
@@ -51,10 +50,10 @@ impl Dispatched {
         self.taken.is_empty()
     }
 
-    /// The first of `count` slots that is free.
+    /// Takes the first free one of `count` slots.
     pub(crate) fn enter(&mut self, count: usize, now: u64) -> WarpSlot {
         let slot = WarpSlot((!self.taken.0).trailing_zeros() as u8);
-        debug_assert!(slot.index() < count, "the dispatcher knows what is free");
+        debug_assert!(slot.index() < count, "the dispatcher keeps count of free slots");
         if self.taken.is_empty() {
             self.empty_cycles += now - self.empty_since.min(now);
         }
@@ -62,7 +61,7 @@ impl Dispatched {
         slot
     }
 
-    /// A slot is free again.
+    /// Frees a slot.
     pub(crate) fn leave(&mut self, slot: WarpSlot, now: u64) {
         self.taken.remove(slot);
         if self.taken.is_empty() {
@@ -80,9 +79,9 @@ impl Dispatched {
 }
 
 impl<const N: usize, P: Probe> Sm<N, P> {
-    /// Does what the aggregator wants, at cycle `now`. The dispatcher knows that there is room.
+    /// Carries out a command of the aggregator at cycle `now`. The dispatcher has made sure that there is room.
     pub fn obey(&mut self, context: &Context<'_>, command: Command, now: u64) {
-        self.now = self.now.max(now);
+        self.agenda.now = self.agenda.now.max(now);
         match command {
             Command::Start { task, index, number } => {
                 let kernel = task.kernel;

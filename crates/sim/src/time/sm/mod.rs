@@ -1,14 +1,260 @@
 //! A streaming multiprocessor, by pipeline stage.
 //!
-//! [`core`] has the clock; then come the front end, issue, the execution units, and the load/store unit with the L1.
+//! Start reading at [`cycle`]: what happens in one cycle, and when the next one is worth running. The stages are
+//! `front_end`, `issue`, `execution_units`, `load_store` and `write_back`; `residents` is where CTAs come and go.
 
-pub mod core;
+mod cycle;
 pub mod dispatched;
+pub mod execution_units;
 pub mod front_end;
 pub mod issue;
 pub mod load_store;
 mod observe;
+mod residents;
 pub mod stats;
-pub mod units;
 pub mod watch;
+mod write_back;
 mod yielding;
+
+use smallvec::SmallVec;
+
+use crate::chip::Chip;
+use crate::exec::execute::{Cta, Effects};
+use crate::exec::fault::Fault;
+use crate::exec::launch::Launch;
+use crate::exec::locks::holders::{SharedLocks, WarpName};
+use crate::exec::uninitialised::UninitialisedReads;
+use crate::exec::warp::Warp;
+use crate::kit::ids::{NEVER, WarpSlot};
+use crate::kit::wheel::Wheel;
+use crate::time::probe::Probe;
+use crate::time::sched::Policy;
+use crate::time::sm::cycle::Event;
+use crate::time::sm::dispatched::Dispatched;
+use crate::time::sm::execution_units::ExecutionUnits;
+use crate::time::sm::front_end::decode::{Decoded, ExecUnit};
+use crate::time::sm::front_end::fetch::Fetch;
+use crate::time::sm::issue::schedule::{ReadyWarps, Scheduler};
+use crate::time::sm::issue::slot::Slot;
+use crate::time::sm::issue::spin_unit::SpinUnit;
+use crate::time::sm::load_store::MemoryUnit;
+use crate::time::sm::load_store::inbox::Inbox;
+use crate::time::sm::load_store::stats::L1Stats;
+use crate::time::sm::watch::Watch;
+
+/// What does not change while a kernel runs.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    pub launch: &'a Launch<'a>,
+    pub code: &'a [Decoded],
+    /// Where the code begins, in instructions, so that kernels do not share lines of the instruction cache.
+    pub code_start: u32,
+    /// Kernels that firmware can start besides this one, which is number 0.
+    pub others: &'a [Context<'a>],
+}
+
+impl<'a> Context<'a> {
+    /// The context of kernel number `kernel`. That of another kernel has no `others` and returns itself.
+    #[inline(always)]
+    pub fn of(&self, kernel: u16) -> &Context<'a> {
+        if kernel == 0 { self } else { self.others.get(kernel as usize - 1).unwrap_or(self) }
+    }
+}
+
+/// A CTA on the SM.
+#[derive(Debug)]
+pub struct Resident<const N: usize> {
+    pub cta: Cta,
+    pub warps: Vec<Warp<N>>,
+    /// By warp.
+    pub slots: WarpSlots,
+    /// The number of its kernel.
+    pub kernel: u16,
+}
+
+/// The slots of a CTA's warps. A warp that has yielded has none.
+pub type WarpSlots = SmallVec<[Option<WarpSlot>; 8]>;
+
+/// What every cycle looks at, even one in which nothing happens: what is due, and which warps are ready.
+#[repr(C)]
+pub(crate) struct Agenda {
+    /// The next cycle to run.
+    pub(crate) now: u64,
+    /// When the SM does something next unless a message arrives first, or [`NEVER`].
+    pub(crate) wake: u64,
+    pub(crate) ready: ReadyWarps,
+    pub(crate) inbox: Inbox,
+    pub(crate) events: Wheel<Event>,
+    /// A policy let ready warps wait in the last cycle.
+    pub(crate) held_back: bool,
+}
+
+/// One SM. The agenda comes first so that a cycle touches few cache lines of the host: fifteen SMs do not fit its
+/// cache.
+#[repr(C, align(64))]
+pub struct Sm<const N: usize, P> {
+    pub(crate) agenda: Agenda,
+
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) residents: Vec<Option<Resident<N>>>,
+    /// How many more CTAs fit.
+    pub(crate) vacant: usize,
+    pub(crate) warps_started: u64,
+    /// CTAs that ended in this window: they may have left lock bits taken.
+    ended_ctas: Vec<u64>,
+    /// When the last CTA ended.
+    pub last_end: u64,
+
+    fetch: Fetch,
+    /// Lines of code that the network had no room to ask for.
+    refused_lines: Vec<u64>,
+    branch_latency: u64,
+
+    pub(crate) schedulers: Vec<Scheduler>,
+    /// Instructions that a scheduler issues per cycle.
+    width: u32,
+    /// By unit, the scheduler that is preferred the next time several of them want it.
+    turns: [usize; ExecUnit::COUNT],
+    /// Finds spinning warps and makes them back off, if BOWS is on.
+    pub spin_unit: Option<Box<SpinUnit>>,
+    /// Ready warps whose unit was busy, times cycles.
+    pub unit_busy: u64,
+
+    pub(crate) units: ExecutionUnits,
+    pub memory: MemoryUnit<N>,
+
+    pub(crate) id: u32,
+    /// Something has changed since the machine last asked, other than the state of a warp.
+    pub changed: bool,
+    /// Changes beyond the warp that issued. Moved into the `Execution` while a window runs.
+    effects: Option<Box<Effects>>,
+    /// The first fault of a thread, with its cycle.
+    pub fault: Option<(u64, Box<Fault>)>,
+    /// Firmware's CTAs.
+    pub dispatched: Dispatched,
+    /// Lanes that ended in this window, on a chip with lock queues to remove them from.
+    pub lanes_ended: Option<Vec<(WarpSlot, u64)>>,
+
+    pub probe: P,
+    /// The search for warps that repeat themselves, while there is one.
+    pub watch: Option<Watch<N>>,
+    /// Lanes that polled with a load, and lanes that found they must poll again.
+    pub polls: [u64; 2],
+    /// By slot and lane, the address of the last wait that the kernel names. Empty before the first.
+    pub(crate) waited_at: Vec<[u64; N]>,
+    /// Warps that iterate in a spin loop.
+    pub spinning_warps: u32,
+    pub unwritten: UninitialisedReads,
+    /// Holders of locks in shared memory.
+    pub locks: SharedLocks,
+}
+
+const BETWEEN_WINDOWS: &str = "effects are asked for between windows";
+
+impl<const N: usize, P: Probe> Sm<N, P> {
+    /// An empty SM with room for `ctas`.
+    pub fn new(
+        chip: &Chip,
+        id: u32,
+        ctas: u32,
+        make_policy: &dyn Fn() -> Box<dyn Policy>,
+        probe: P,
+        now: u64,
+    ) -> Self {
+        let schedulers = chip.issue.schedulers;
+        Sm {
+            agenda: Agenda {
+                now,
+                wake: NEVER,
+                ready: ReadyWarps::default(),
+                inbox: Inbox::new(),
+                events: Wheel::new(),
+                held_back: false,
+            },
+            slots: vec![Slot::empty(); chip.sm.max_warps as usize],
+            residents: (0..ctas).map(|_| None).collect(),
+            vacant: ctas as usize,
+            warps_started: 0,
+            ended_ctas: Vec::new(),
+            last_end: now,
+            fetch: Fetch::new(&chip.fetch),
+            refused_lines: Vec::new(),
+            branch_latency: chip.units.branch_latency_cycles as u64,
+            schedulers: (0..schedulers).map(|s| Scheduler::new(s, schedulers, make_policy())).collect(),
+            width: chip.issue.width,
+            turns: [0; ExecUnit::COUNT],
+            spin_unit: None,
+            unit_busy: 0,
+            units: ExecutionUnits::new(chip),
+            memory: MemoryUnit::new(chip, id as u16, P::WATCHES_MEMORY),
+            id,
+            changed: false,
+            effects: Some(Box::default()),
+            fault: None,
+            dispatched: Dispatched::default(),
+            lanes_ended: None,
+            probe,
+            watch: None,
+            polls: [0; 2],
+            waited_at: Vec::new(),
+            spinning_warps: 0,
+            unwritten: UninitialisedReads::default(),
+            locks: SharedLocks::default(),
+        }
+    }
+
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// The next cycle to run.
+    pub fn now(&self) -> u64 {
+        self.agenda.now
+    }
+
+    /// Whether another CTA fits.
+    pub fn has_room(&self) -> bool {
+        self.vacant > 0
+    }
+
+    /// Whether no CTA is resident.
+    pub fn is_empty(&self) -> bool {
+        self.vacant == self.residents.len()
+    }
+
+    pub fn residents(&self) -> impl Iterator<Item = &Resident<N>> {
+        self.residents.iter().flatten()
+    }
+
+    /// The warp in a slot.
+    pub fn who(&self, slot: WarpSlot) -> WarpName {
+        let occupant = &self.slots[slot.index()].occupant;
+        let cta = self.residents[occupant.resident()].as_ref().map_or(0, |r| r.cta.number);
+        WarpName { cta, warp: occupant.warp() as u32 }
+    }
+
+    /// The number of the kernel of the warp in a slot.
+    pub fn kernel_of(&self, slot: WarpSlot) -> u16 {
+        self.slots[slot.index()].occupant.kernel
+    }
+
+    /// Must not be called while a window runs.
+    pub fn effects(&self) -> &Effects {
+        self.effects.as_ref().expect(BETWEEN_WINDOWS)
+    }
+
+    /// Must not be called while a window runs.
+    pub fn effects_mut(&mut self) -> &mut Effects {
+        self.effects.as_mut().expect(BETWEEN_WINDOWS)
+    }
+
+    /// Counters of the memories beside the pipeline.
+    pub fn l1_stats(&self) -> L1Stats {
+        L1Stats {
+            fetch_hits: self.fetch.hits,
+            fetch_misses: self.fetch.misses,
+            register_conflicts: self.units.bank_conflicts,
+            ..self.memory.stats.clone()
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! What a probe is told of the words by which threads communicate. Only called for one that watches memory.
+//! Shows a probe the words through which threads communicate. Only for probes that watch memory.
 
 use warploom_isa::{Inst, Kernel, Op, Space};
 
@@ -9,14 +9,14 @@ use crate::exec::warp::control::Activation;
 use crate::kit::bits::lanes as each;
 use crate::kit::ids::WarpSlot;
 use crate::time::probe::{Probe, Word};
-use crate::time::sm::core::{Context, Sm};
 use crate::time::sm::front_end::decode::SpinRole;
 use crate::time::sm::load_store::Purpose;
 use crate::time::sm::load_store::coherent::Update;
 use crate::time::sm::load_store::transfer::{Transfer, TransferKind};
+use crate::time::sm::{Context, Sm};
 
 impl<const N: usize, P: Probe> Sm<N, P> {
-    /// An access issues: the words it polls, and what it changes in shared memory.
+    /// An access issues: shows the words it polls, and what it changes in shared memory.
     pub(crate) fn show_access(&mut self, context: &Context<'_>, id: u32, now: u64) {
         let transfer = &self.memory.transfers[id];
         let window = context.launch.kernel.windows.shared;
@@ -38,7 +38,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
     }
 
-    /// A slice has served message `ticket`: what changed in global memory. Of an atomic, `changed` are the lanes that did it.
+    /// A slice has served message `ticket`: shows what changed in global memory. For an atomic, `changed` are the
+    /// lanes that changed their word.
     pub fn show_served(&mut self, context: &Context<'_>, ticket: u32, changed: u64, now: u64) {
         let flight = &self.memory.flights[ticket];
         let changed = match (flight.purpose, flight.waiting.first()) {
@@ -48,7 +49,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         };
         let Some((id, lanes)) = changed else { return };
         let transfer = &self.memory.transfers[id];
-        let code = context.of(self.slots[transfer.slot.index()].kernel).code;
+        let code = context.of(self.kernel_of(transfer.slot)).code;
         let polls = code[transfer.pc.index()].spin == Some(SpinRole::Poll);
         for lane in each(lanes) {
             let word = Word { space: Space::Global, address: transfer.addresses.at(lane) };
@@ -56,9 +57,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
     }
 
-    /// What a warp changed of global memory in a coherent L1.
+    /// Shows what a warp changed of global memory in a coherent L1.
     pub fn show_update(&mut self, context: &Context<'_>, update: &Update<N>) {
-        let code = context.of(self.slots[update.slot.index()].kernel).code;
+        let code = context.of(self.kernel_of(update.slot)).code;
         let polls = code[update.pc.index()].spin == Some(SpinRole::Poll);
         for lane in each(update.changed) {
             let word = Word { space: Space::Global, address: update.addresses.at(lane) };
@@ -81,7 +82,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 }
 
-/// The word that a lane of an access names.
+/// The word that a lane accesses.
 fn word<const N: usize>(transfer: &Transfer<N>, lane: usize, window: u64) -> Word {
     let address = transfer.addresses.at(lane);
     if transfer.shared >> lane & 1 == 1 {

@@ -1,17 +1,18 @@
-//! The search for warps that go round for ever.
+//! The search for warps that loop for ever.
 //!
 //! Once nothing in memory has changed for a while, the state of each warp is compared with an earlier one whenever it
-//! closes a loop. A warp depends only on its own state and on what it reads; if both are as they were, it repeats itself
-//! for ever. When every warp that could move does, nothing will change again: a proof. The earlier state is taken anew
-//! after 1, 2, 4, 8… turns (Brent's algorithm), so that cycles of any length are found.
+//! closes a loop. A warp depends only on its own state and on what it reads; if both are as they were, it repeats
+//! itself for ever. When every warp that could move does, nothing will change again: a proof. The earlier state is
+//! taken anew after 1, 2, 4, 8… iterations (Brent's algorithm), so that cycles of any length are found.
 //!
-//! What a warp does must then follow from its state and from memory alone. So a turn does not count if the warp
-//! - has accesses on their way: a store may still change something, a load may still bring something else;
-//! - read a clock, which goes on by itself;
-//! - came to a barrier, through which other warps let it go on and vote.
+//! The proof needs that what a warp does follows from its state and from memory alone. So an iteration does not count
+//! if the warp
+//! - has accesses in flight: a store may still change something, a load may still bring another value;
+//! - read a clock, which advances by itself;
+//! - reached a barrier, where other warps release it and vote.
 //!
-//! The L1 is memory too: where it holds what differs from memory, a proof needs that no line came or went
-//! ([`Watch::l1_changes`]). Of independent threads see `Splits::repeats`.
+//! The L1 is memory too: where its contents differ from memory, a proof needs that no line was filled or evicted
+//! ([`Watch::l1_changes`]). For independent threads see `Splits::repeats`.
 
 use warploom_isa::{Op, Pc, Special};
 
@@ -20,33 +21,33 @@ use crate::exec::warp::{Since, Warp};
 use crate::kit::bits::lanes as each;
 use crate::kit::ids::WarpSlot;
 use crate::time::probe::Probe;
-use crate::time::sm::core::Sm;
+use crate::time::sm::Sm;
 use crate::time::sm::load_store::transfer::{Transfer, TransferKind};
 
 /// What lanes of a warp last read with one instruction of a spin loop.
 #[derive(Clone, Debug)]
 pub struct Polled<const N: usize> {
-    /// The load or atomic.
     pub pc: Pc,
-    /// Lanes that ever used it.
+    /// Lanes that ever executed it.
     pub mask: u64,
-    /// Of those, the ones in shared memory; the others are in global memory.
+    /// Of those, the ones that read shared memory; the others read global memory.
     pub shared: u64,
-    /// Where each lane last read, as the instruction gives the address.
+    /// By lane, as the instruction gives the address.
     pub addresses: [u64; N],
-    /// What it found.
     pub values: [u64; N],
 }
 
-/// The turns of one warp.
+/// The iterations of one warp.
 #[derive(Clone, Debug)]
-struct Turns<const N: usize> {
+struct Iterations<const N: usize> {
+    /// The earlier state.
     saved: Option<Warp<N>>,
     /// What happened since then.
     since: Since,
-    /// Something came in from outside since the last turn.
+    /// In the present iteration the warp read something besides its state and memory.
     outside: bool,
-    taken: u64,
+    count: u64,
+    /// The iteration after which the state is saved anew.
     save_at: u64,
     repeats: bool,
     polled: Vec<Polled<N>>,
@@ -55,30 +56,29 @@ struct Turns<const N: usize> {
 /// The search on one SM.
 #[derive(Clone, Debug)]
 pub struct Watch<const N: usize> {
-    slots: Vec<Turns<N>>,
+    slots: Vec<Iterations<N>>,
     /// How often the contents of the L1 had changed when the search began.
     pub l1_changes: u64,
 }
 
 impl<const N: usize> Watch<N> {
-    /// Starts over, for so many warp slots.
     pub fn new(slots: usize, l1_changes: u64) -> Self {
-        let turns = Turns {
+        let none = Iterations {
             saved: None,
             since: Since::default(),
             outside: false,
-            taken: 0,
+            count: 0,
             save_at: 1,
             repeats: false,
             polled: Vec::new(),
         };
-        Watch { slots: vec![turns; slots], l1_changes }
+        Watch { slots: vec![none; slots], l1_changes }
     }
 
     /// Lanes of a warp execute an instruction.
     pub(crate) fn issued(&mut self, slot: WarpSlot, lanes: u64, op: Op) {
-        let turns = &mut self.slots[slot.index()];
-        turns.since.ran |= lanes;
+        let warp = &mut self.slots[slot.index()];
+        warp.since.ran |= lanes;
         match op {
             Op::Bar(_)
             | Op::Special(
@@ -88,7 +88,7 @@ impl<const N: usize> Watch<N> {
                 | Special::GlobalTimer
                 | Special::GlobalTimerLo
                 | Special::GlobalTimerHi,
-            ) => turns.outside = true,
+            ) => warp.outside = true,
             Op::Vote(_)
             | Op::Shfl(_)
             | Op::MatchAny(_)
@@ -99,37 +99,37 @@ impl<const N: usize> Watch<N> {
             | Op::WaveActive
             | Op::WaveShfl(_)
             | Op::Elect
-            | Op::BarWarp => turns.since.crossed = true,
+            | Op::BarWarp => warp.since.crossed = true,
             _ => {}
         }
     }
 
-    /// What a warp found follows from the moment, not from its state and memory alone.
+    /// What a warp read depended on the moment, not on its state and memory alone.
     pub(crate) fn met_by_chance(&mut self, slot: WarpSlot) {
         self.slots[slot.index()].outside = true;
     }
 
-    /// A warp closes a loop; it is settled if none of its accesses are on their way.
-    pub(crate) fn turn(&mut self, slot: WarpSlot, warp: &Warp<N>, settled: bool) {
-        let turns = &mut self.slots[slot.index()];
-        if turns.repeats || !settled {
+    /// A warp closes a loop. It is settled if it has no accesses in flight.
+    pub(crate) fn iterated(&mut self, slot: WarpSlot, warp: &Warp<N>, settled: bool) {
+        let iterations = &mut self.slots[slot.index()];
+        if iterations.repeats || !settled {
             return;
         }
-        if std::mem::take(&mut turns.outside) {
-            (turns.saved, turns.taken, turns.save_at) = (None, 0, 1);
+        if std::mem::take(&mut iterations.outside) {
+            (iterations.saved, iterations.count, iterations.save_at) = (None, 0, 1);
             return;
         }
-        turns.taken += 1;
-        if turns.saved.as_ref().is_some_and(|saved| warp.repeats(saved, turns.since)) {
-            turns.repeats = true;
-        } else if turns.taken == turns.save_at {
-            turns.saved = Some(warp.clone());
-            turns.since = Since::default();
-            turns.save_at *= 2;
+        iterations.count += 1;
+        if iterations.saved.as_ref().is_some_and(|saved| warp.repeats(saved, iterations.since)) {
+            iterations.repeats = true;
+        } else if iterations.count == iterations.save_at {
+            iterations.saved = Some(warp.clone());
+            iterations.since = Since::default();
+            iterations.save_at *= 2;
         }
     }
 
-    /// A warp has read what it waits for.
+    /// A warp has polled: the values are in.
     pub(crate) fn polled(&mut self, slot: WarpSlot, transfer: &Transfer<N>) {
         let polled = &mut self.slots[slot.index()].polled;
         let at = polled.iter().position(|p| p.pc == transfer.pc).unwrap_or_else(|| {
@@ -153,49 +153,49 @@ impl<const N: usize> Watch<N> {
         self.slots[slot.index()].repeats
     }
 
-    /// What the warp read in its spin loops.
+    /// What the warp last read in its spin loops.
     pub fn polls(&self, slot: WarpSlot) -> &[Polled<N>] {
         &self.slots[slot.index()].polled
     }
 }
 
 impl<const N: usize, P: Probe> Sm<N, P> {
-    /// Whether every warp here waits, or goes round in a loop that polls.
+    /// Whether every warp of the SM waits or polls in a loop.
     pub fn only_waits(&self) -> bool {
         self.residents().all(|resident| {
             let mut live = resident.warps.iter().zip(&resident.slots).filter(|(warp, _)| !warp.is_done());
             live.all(|(warp, slot)| {
                 let entry = slot.map(|slot| &self.slots[slot.index()]);
-                let waits = entry.is_none_or(|entry| entry.spinning || entry.retries || entry.blocked);
+                let waits = entry.is_none_or(|entry| entry.spinning || entry.retries || entry.is_blocked());
                 waits || warp.control.current().is_none()
             })
         })
     }
 
-    /// Whether every warp here waits for good or repeats itself, as long as nothing else changes. What ended or waits must
-    /// not have accesses on their way; and a CTA that is about to end makes room for another.
+    /// Whether every warp of the SM waits for good or repeats itself, as long as nothing else changes. Warps that
+    /// ended or wait must not have accesses in flight; and a CTA that is about to end makes room for another.
     pub fn never_changes(&self) -> bool {
         let Some(watch) = &self.watch else { return self.is_empty() };
         self.residents().all(|resident| {
             let waits = |(warp, slot): (&Warp<N>, &Option<WarpSlot>)| {
                 let Some(slot) = *slot else { return true };
                 let entry = &self.slots[slot.index()];
-                let waits = warp.is_done() || entry.blocked || warp.control.current().is_none();
-                watch.repeats(slot) || entry.outstanding == 0 && waits
+                let waits = warp.is_done() || entry.is_blocked() || warp.control.current().is_none();
+                watch.repeats(slot) || entry.status.outstanding == 0 && waits
             };
             let mut warps = resident.warps.iter().zip(&resident.slots);
             resident.cta.live_warps > 0 && warps.all(waits)
         })
     }
 
-    /// Whether its warps go on reading what they read since the search for repeating ones began: its L1 holds nothing that
-    /// differs from memory, or no line of it came or went.
+    /// Whether the warps keep reading what they read since the search began: the L1 holds nothing that differs from
+    /// memory, or no line was filled or evicted.
     pub fn reads_the_same(&self, memory: &Memory) -> bool {
         let l1 = &self.memory.l1;
         self.watch.as_ref().is_some_and(|watch| watch.l1_changes == l1.changes()) || !l1.is_stale(memory)
     }
 
-    /// Begins the search for warps that repeat themselves.
+    /// Begins the search, or begins it anew.
     pub fn begin_watch(&mut self) {
         self.watch = Some(Watch::new(self.slots.len(), self.memory.l1.changes()));
     }

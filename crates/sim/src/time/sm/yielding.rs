@@ -1,27 +1,28 @@
-//! Wavefront yield: a warp's state goes to memory, its slot to another; later it comes back on the same SM.
+//! Wavefront yield: a warp's state is saved to memory and its slot goes to another warp; later it is restored on the
+//! same SM.
 
 use crate::kit::ids::WarpSlot;
 use crate::time::dispatch::{News, Yielded};
 use crate::time::probe::Probe;
-use crate::time::sm::core::{Context, Sm};
 use crate::time::sm::dispatched::Away;
+use crate::time::sm::{Context, Sm};
 
 impl<const N: usize, P: Probe> Sm<N, P> {
-    /// The warp in a slot executes `wl.yield`: its state begins to leave. Its accesses are done.
+    /// The warp in a slot executes `wl.yield`: its state is being saved from now on. Its accesses are complete.
     pub(crate) fn yield_warp(&mut self, context: &Context<'_>, slot: WarpSlot, resource: u64) {
         let chip = context.launch.chip;
         let entry = &mut self.slots[slot.index()];
-        let Some(resident) = &mut self.residents[entry.resident()] else { return };
-        let warp = &mut resident.warps[entry.warp()];
+        let Some(resident) = &mut self.residents[entry.occupant.resident()] else { return };
+        let warp = &mut resident.warps[entry.occupant.warp()];
         warp.control.advance();
         let bytes = chip.wavefront_yield.as_ref().map_or(0, |spec| spec.context_bytes) as usize;
         let Some(image) = warp.save(bytes) else { return };
-        entry.held = true;
+        entry.status.held = true;
         let line_bytes = chip.l2.cache.line_bytes as usize;
         self.memory.switches.begin(slot.0 as u32, resource, image, None, line_bytes);
     }
 
-    /// A warp that is away begins to come back, into a free slot.
+    /// A warp that yielded gets a free slot: its state is being restored from now on.
     pub(crate) fn restart_warp(&mut self, context: &Context<'_>, ticket: u32, now: u64) {
         let Away { resident, warp, address, bytes } = self.dispatched.away[ticket];
         let slot = self.dispatched.enter(self.slots.len(), now);
@@ -29,7 +30,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         there.slots[warp] = Some(slot);
         self.probe.warp_came_back(now, slot);
         self.occupy(context, slot, resident, warp, now);
-        self.slots[slot.index()].held = true;
+        self.slots[slot.index()].status.held = true;
         self.refresh(context, slot, now);
         let line_bytes = context.launch.chip.l2.cache.line_bytes as usize;
         self.memory.switches.begin(ticket, 0, vec![0; bytes], Some(address), line_bytes);
@@ -37,18 +38,13 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.changed = true;
     }
 
-    /// States have arrived where they belong.
+    /// The states of some warps are saved or restored.
     pub(crate) fn finish_switches(&mut self, context: &Context<'_>, now: u64) {
         for id in std::mem::take(&mut self.memory.switches.done) {
             let switch = self.memory.switches.end(id);
             if switch.saves {
-                self.leave(
-                    WarpSlot(switch.warp as u8),
-                    switch.address,
-                    switch.image.len(),
-                    switch.resource,
-                    now,
-                );
+                let (slot, bytes) = (WarpSlot(switch.warp as u8), switch.image.len());
+                self.leave(slot, switch.address, bytes, switch.resource, now);
             } else {
                 self.come_back(context, switch.warp, &switch.image, now);
             }
@@ -56,10 +52,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
     }
 
-    /// The state of the warp in a slot is in memory.
+    /// The state of the warp in a slot is saved: the slot is free.
     fn leave(&mut self, slot: WarpSlot, address: u64, bytes: usize, resource: u64, now: u64) {
         let entry = &self.slots[slot.index()];
-        let (resident, warp, kernel) = (entry.resident(), entry.warp(), entry.kernel);
+        let (resident, warp, kernel) =
+            (entry.occupant.resident(), entry.occupant.warp(), entry.occupant.kernel);
         let Some(there) = &mut self.residents[resident] else { return };
         there.slots[warp] = None;
         let cta_left = there.slots.iter().all(Option::is_none);
@@ -72,17 +69,17 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.dispatched.news.push((now, News::Yielded(record)));
     }
 
-    /// The state of a warp that was away has come.
+    /// The state of a warp that yielded is back: it goes on.
     fn come_back(&mut self, context: &Context<'_>, ticket: u32, image: &[u8], now: u64) {
         let Away { resident, warp, address, bytes } = self.dispatched.away[ticket];
         self.dispatched.away.give_back(ticket);
         self.memory.switches.free.push((bytes, address));
         let Some(there) = &mut self.residents[resident] else { return };
         let restored = there.warps[warp].restore(image);
-        debug_assert!(restored, "nobody writes to what a warp left");
+        debug_assert!(restored, "nobody writes to a saved state");
         let Some(slot) = there.slots[warp] else { return };
-        self.slots[slot.index()].held = false;
-        self.find_front(slot);
+        self.slots[slot.index()].status.held = false;
+        self.locate(slot);
         self.refresh(context, slot, now);
     }
 }

@@ -1,13 +1,13 @@
 //! The history registers of a warp: what its profiled lane has compared, and whether it repeats itself.
 //!
-//! Each comparison (`setp`) of the profiled lane is a sample: the hashed pc in the path register, the hashed operands in
-//! the value register, newest first. The match pointer says how far back a new sample is compared. While it searches,
-//! it stays with the first sample, which moves back by one with every other; a sample that equals the first one closes
-//! a loop of so many comparisons. The pointer is fixed then, and when a whole turn of the loop has matched, the warp
-//! spins. A sample that differs ends that, and becomes the first of a new search.
+//! Each comparison (`setp`) of the profiled lane is a sample: the hashed pc in the path register, the hashed operands
+//! in the value register, newest first. The match pointer says how far back a new sample is compared. While it
+//! searches, it stays with the first sample, which moves back by one with every other; a sample that equals the first
+//! one closes a loop of so many comparisons. The pointer is fixed then, and when a whole iteration of the loop has
+//! matched, the warp spins. A sample that differs ends that, and becomes the first of a new search.
 //!
-//! A loop that is longer than the registers can tell — the pointer can go back to the last but one entry — begins a
-//! new search, too: the first sample may have been from before the loop.
+//! A loop that is longer than the registers can tell (the pointer can go back to the last but one entry) starts a new
+//! search, too: the first sample may have been from before the loop.
 
 use std::collections::VecDeque;
 
@@ -16,14 +16,11 @@ use crate::chip::spinning::DdosSpec;
 /// A comparison, hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// Of its pc.
     pub path: u32,
-    /// Of its operands.
     pub values: [u32; 2],
 }
 
 impl Sample {
-    /// A comparison at instruction `pc` of two values.
     pub fn new(spec: &DdosSpec, pc: u32, values: [u32; 2]) -> Sample {
         Sample {
             path: spec.hash.of(pc, spec.path_bits),
@@ -40,11 +37,9 @@ pub enum Phase {
     Searching,
     /// A loop; so many more comparisons must match.
     Matching(u32),
-    /// It goes round without a change.
     Spinning,
 }
 
-/// The history registers.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     /// Newest first.
@@ -55,25 +50,22 @@ pub struct History {
 }
 
 impl History {
-    /// Forgets everything.
     pub fn clear(&mut self) {
         *self = History { samples: std::mem::take(&mut self.samples), ..History::default() };
         self.samples.clear();
     }
 
-    /// What the registers say.
     pub fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// The profiled lane compares.
     pub fn push(&mut self, spec: &DdosSpec, sample: Sample) {
         let pointed = self.match_pointer.checked_sub(1).and_then(|at| self.samples.get(at as usize));
         let matches = pointed == Some(&sample);
         self.samples.push_front(sample);
         self.samples.truncate(spec.history as usize);
         match self.phase {
-            // The turn's first match is this one.
+            // This is the iteration's first match.
             Phase::Searching if matches => self.matched(self.match_pointer - 1),
             Phase::Searching if self.match_pointer < spec.history.saturating_sub(2) => {
                 self.match_pointer += 1
@@ -113,7 +105,7 @@ mod tests {
         Chip::load("gtx480", &[set]).unwrap().issue.ddos
     }
 
-    /// Whether each of a row of comparisons leaves the warp spinning. A comparison is its pc; values are equal.
+    /// Whether the warp spins after each comparison. A comparison is given by its pc; values are equal.
     fn spins(history: u32, pcs: &[u32]) -> Vec<bool> {
         let (spec, mut registers) = (spec(history), History::default());
         let mut push = |&pc| {
@@ -130,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_is_found_after_two_turns_if_the_registers_hold_it() {
+    fn a_loop_is_found_after_two_iterations_if_the_registers_hold_it() {
         assert_eq!(found_after(8, 1), Some(1));
         assert_eq!(found_after(8, 2), Some(3));
         assert_eq!(found_after(8, 3), Some(5));
@@ -146,7 +138,7 @@ mod tests {
 
     #[test]
     fn what_came_before_the_loop_is_forgotten() {
-        // 9 is not in the loop: the pointer stays with it for six comparisons, then the search begins anew.
+        // 9 is not in the loop: the pointer stays with it for six comparisons, then a new search begins.
         let pcs = [9, 1, 2, 1, 2, 1, 2, 1, 2, 1];
         assert_eq!(spins(8, &pcs).iter().position(|&spins| spins), Some(9));
     }

@@ -1,10 +1,10 @@
-//! DDOS: which backward branches are those of loops that wait (ElTantawy and Aamodt, HPCA 2018, Section IV).
+//! DDOS: detects the backward branches of loops that wait (ElTantawy and Aamodt, HPCA 2018, Section IV).
 //!
-//! Two steps. The history registers of a warp tell whether it spins: its profiled lane makes the same comparisons of the
-//! same values over and over. A table of the SM collects the backward branches that spinning warps execute, and is
-//! confident of those that are executed so often enough.
+//! Two steps. The history registers of a warp tell whether it spins: its profiled lane makes the same comparisons of
+//! the same values over and over. A table of the SM collects the backward branches that spinning warps execute, and
+//! confirms those that they execute often enough.
 //!
-//! Nothing but comparisons and backward branches is looked at: no annotation, and no analysis of the program.
+//! Only comparisons and backward branches are looked at: no annotation, and no analysis of the program.
 
 use warploom_isa::Pc;
 
@@ -17,13 +17,12 @@ pub mod table;
 use crate::time::sched::ddos::history::{History, Phase, Sample};
 use crate::time::sched::ddos::table::SibTable;
 
-/// What is kept of a warp.
 #[derive(Clone, Debug, Default)]
 struct Warp {
     /// The lane whose comparisons are looked at. It stays the same as long as it is active.
     lane: Option<u8>,
     history: History,
-    /// As its registers said last; a warp that had to give them to another keeps it.
+    /// What its registers said last. A warp that had to pass them on keeps it.
     spinning: bool,
 }
 
@@ -32,56 +31,53 @@ struct Warp {
 pub struct Ddos {
     spec: DdosSpec,
     warps: Vec<Warp>,
-    /// The prediction table.
     pub table: SibTable,
     live: SlotSet,
-    turn: Turn,
+    sharing: Sharing,
 }
 
-/// Whose turn it is with the registers, if they are shared.
+/// Who has the history registers, if warps share them.
 #[derive(Clone, Copy, Debug, Default)]
-struct Turn {
+struct Sharing {
     epoch: u64,
     owner: Option<WarpSlot>,
 }
 
 impl Ddos {
-    /// A detector for so many warp slots.
     pub fn new(spec: &DdosSpec, slots: usize) -> Ddos {
         Ddos {
             spec: spec.clone(),
             warps: vec![Warp::default(); slots],
             table: SibTable::new(spec),
             live: SlotSet::default(),
-            turn: Turn::default(),
+            sharing: Sharing::default(),
         }
     }
 
-    /// A warp begins.
     pub fn started(&mut self, now: u64, slot: WarpSlot) {
         self.share(now);
         self.live.insert(slot);
         self.warps[slot.index()] = Warp::default();
     }
 
-    /// A warp has ended. With the last one the table is forgotten, too: the next may run something else.
+    /// A warp has ended. With the last one the table is cleared, too: the next warp may run another program.
     pub fn ended(&mut self, now: u64, slot: WarpSlot) {
         self.share(now);
         self.live.remove(slot);
-        if self.turn.owner == Some(slot) {
-            self.turn.owner = None;
+        if self.sharing.owner == Some(slot) {
+            self.sharing.owner = None;
         }
         if self.live.is_empty() {
             self.table.clear();
         }
     }
 
-    /// A warp with these active lanes comes to a comparison: the lane whose operands are to be looked at, if any.
+    /// A warp with these active lanes executes a comparison. Returns the lane whose operands are recorded, if any.
     pub fn profiled(&mut self, now: u64, slot: WarpSlot, lanes: u64) -> Option<usize> {
         if self.spec.time_sharing {
             self.share(now);
-            // A warp that begins when nobody has the registers need not wait for the next turn.
-            if *self.turn.owner.get_or_insert(slot) != slot {
+            // A warp that starts while no warp has the registers need not wait for the next epoch.
+            if *self.sharing.owner.get_or_insert(slot) != slot {
                 return None;
             }
         }
@@ -91,7 +87,7 @@ impl Ddos {
         if lanes >> lane & 1 == 1 {
             return Some(lane.into());
         }
-        // Another thread has another history.
+        // Another lane starts a new history.
         *warp = Warp { lane: Some(first), ..Warp::default() };
         Some(first.into())
     }
@@ -108,26 +104,27 @@ impl Ddos {
         self.table.executed(pc, self.warps[slot.index()].spinning, taken)
     }
 
-    /// Gives shared registers to the next warps in turn, one for each epoch that has ended.
+    /// Passes shared registers to the next warps in turn, one for each epoch that has ended.
     ///
-    /// Epochs may end while nothing compares. Each call that reads the turn or changes who takes part catches up first.
+    /// Epochs may end while nothing compares. Each call that reads the owner or changes who takes part catches up
+    /// first.
     fn share(&mut self, now: u64) {
         let epoch = now / self.spec.epoch_cycles;
-        if !self.spec.time_sharing || epoch == self.turn.epoch {
+        if !self.spec.time_sharing || epoch == self.sharing.epoch {
             return;
         }
         let warps = u64::from(self.live.len().max(1));
-        let turns = (epoch - self.turn.epoch) % warps;
-        let mut owner = self.turn.owner.filter(|_| !self.live.is_empty());
+        let turns = (epoch - self.sharing.epoch) % warps;
+        let mut owner = self.sharing.owner.filter(|_| !self.live.is_empty());
         for _ in 0..turns {
             owner = self.next_after(owner);
         }
-        // The registers do not know whose they were.
+        // The registers hold the history of their last owner.
         if let Some(slot) = owner {
             self.warps[slot.index()].history.clear();
             self.warps[slot.index()].lane = None;
         }
-        self.turn = Turn { epoch, owner };
+        self.sharing = Sharing { epoch, owner };
     }
 
     fn next_after(&self, owner: Option<WarpSlot>) -> Option<WarpSlot> {

@@ -7,13 +7,13 @@ use crate::chip::spinning::DdosSpec;
 /// A backward branch under suspicion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// The branch.
     pub pc: Pc,
-    /// Grows when spinning warps execute it, falls when others take it; it is spin-inducing from the threshold on.
+    /// Rises when spinning warps execute the branch, falls when others take it. From the threshold on the branch is
+    /// confirmed as spin-inducing.
     pub confidence: u32,
 }
 
-/// The table. An entry whose confidence falls to zero is free again.
+/// An entry whose confidence falls to zero is removed.
 #[derive(Clone, Debug)]
 pub struct SibTable {
     capacity: usize,
@@ -24,7 +24,6 @@ pub struct SibTable {
 }
 
 impl SibTable {
-    /// An empty table.
     pub fn new(spec: &DdosSpec) -> SibTable {
         SibTable {
             capacity: spec.table_entries as usize,
@@ -42,7 +41,7 @@ impl SibTable {
         let entry = &mut self.entries[at];
         let confirmed = entry.confidence >= self.threshold;
         if spinning {
-            // There is no use in counting beyond the threshold; the counter has no bits for it.
+            // The counter has no bits for more than the threshold.
             entry.confidence = (entry.confidence + 1).min(self.threshold);
         } else if taken && !(confirmed && self.keep_confirmed) {
             entry.confidence -= 1;
@@ -54,8 +53,8 @@ impl SibTable {
         confidence >= self.threshold
     }
 
-    /// A branch is suspected for the first time. If the table is full it takes the place of the oldest of the least
-    /// likely ones, unless all are certain.
+    /// A branch is suspected for the first time. In a full table it replaces the oldest entry of the lowest
+    /// confidence, unless all are confirmed. Returns whether the branch is confirmed at once.
     fn enter(&mut self, pc: Pc) -> bool {
         if self.entries.len() >= self.capacity {
             let places = self.entries.iter().enumerate().filter(|(_, e)| e.confidence < self.threshold);
@@ -68,7 +67,6 @@ impl SibTable {
         self.threshold <= 1
     }
 
-    /// Whether a branch is in it.
     pub fn holds(&self, pc: Pc) -> bool {
         self.entries.iter().any(|entry| entry.pc == pc)
     }
@@ -79,7 +77,6 @@ impl SibTable {
         &self.entries
     }
 
-    /// Forgets all.
     pub fn clear(&mut self) {
         self.entries.clear();
     }
@@ -102,7 +99,7 @@ mod tests {
     #[test]
     fn confidence_rises_falls_and_is_frozen_at_the_threshold() {
         let mut table = table(&[]);
-        // Others take it, but nobody has suspected it.
+        // Other warps take it, but no spinning one has executed it.
         assert!(!table.executed(Pc(19), false, true));
         assert_eq!(entries(&table), []);
         let spin = |table: &mut SibTable| table.executed(Pc(19), true, true);
@@ -141,7 +138,7 @@ mod tests {
         for pc in [3, 4] {
             assert!(table.executed(Pc(pc), true, true));
         }
-        // All are certain.
+        // All are confirmed.
         assert!(!table.executed(Pc(5), true, true));
         assert_eq!(entries(&table), [(2, 2), (3, 2), (4, 2)]);
         assert!(table.holds(Pc(4)) && !table.holds(Pc(5)));

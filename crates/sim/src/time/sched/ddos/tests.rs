@@ -59,39 +59,39 @@ fn figure_7_the_busy_wait_loop() {
     assert_eq!(registers(&ddos), (vec![2, 7, 2, 7], values, 2, Phase::Spinning));
     assert!(!bra(&mut ddos, 0x98));
     assert_eq!(table(&ddos), [(0x98, 1)]);
-    // Three more turns, and the branch is confirmed.
-    for (turn, confidence) in [(false, 2), (false, 3), (true, 4)] {
+    // Three more iterations, and the branch is confirmed.
+    for (confirmed, confidence) in [(false, 2), (false, 3), (true, 4)] {
         setp(&mut ddos, 0x38, [1, 0]);
         setp(&mut ddos, 0x90, [0, 0]);
         assert_eq!(registers(&ddos).3, Phase::Spinning);
-        assert_eq!(bra(&mut ddos, 0x98), turn);
+        assert_eq!(bra(&mut ddos, 0x98), confirmed);
         assert_eq!(table(&ddos), [(0x98, confidence)]);
     }
     // The registers are full by now.
     assert_eq!(registers(&ddos).0, [2, 7, 2, 7, 2, 7, 2, 7]);
-    // (5) The lock is free: %r15 is 0, and the warp does not spin any more.
+    // (5) The lock is free: %r15 is 0, and the warp no longer spins.
     setp(&mut ddos, 0x38, [0, 0]);
     assert_eq!(registers(&ddos), (vec![7], vec![[0, 0]], 1, Phase::Searching));
     setp(&mut ddos, 0x90, [1, 0]);
     assert_eq!(registers(&ddos), (vec![2, 7], vec![[1, 0], [0, 0]], 2, Phase::Searching));
-    // Other lanes go round; the branch stays confirmed.
+    // Other lanes iterate; the branch stays confirmed.
     assert!(bra(&mut ddos, 0x98));
     assert_eq!(table(&ddos), [(0x98, 4)]);
 }
 
 #[test]
 fn figure_7_the_regular_loop() {
-    // (6) to (8): the counter %r20 differs in every turn. (The figure has 2 for the path of 0x58; it is 0xb.)
+    // (6) to (8): the counter %r20 differs in every iteration. (The figure has 2 for the path of 0x58; it is 0xb.)
     let mut ddos = figure_7();
-    for turn in 1..=15 {
-        setp(&mut ddos, 0x58, [turn, 15]);
+    for count in 1..=15 {
+        setp(&mut ddos, 0x58, [count, 15]);
         let (paths, values, ..) = registers(&ddos);
-        assert_eq!((paths[0], values[0]), (0xb, [turn, 15]));
+        assert_eq!((paths[0], values[0]), (0xb, [count, 15]));
         assert_eq!(registers(&ddos).3, Phase::Searching);
         assert!(!bra(&mut ddos, 0x60));
         assert_eq!(table(&ddos), []);
     }
-    // The first turns in full.
+    // The first iterations in full.
     let mut ddos = figure_7();
     setp(&mut ddos, 0x58, [1, 15]);
     assert_eq!(registers(&ddos), (vec![0xb], vec![[1, 15]], 1, Phase::Searching));
@@ -107,8 +107,8 @@ fn a_counter_with_large_steps_fools_the_lowest_bits_only() {
     for (hash, found) in [("modulo", true), ("xor", false)] {
         let mut ddos = detector(&[&format!("issue.ddos.hash={hash}")]);
         let mut confirmed = false;
-        for turn in 0..100 {
-            setp(&mut ddos, 0x58, [turn * 256, 25_600]);
+        for count in 0..100 {
+            setp(&mut ddos, 0x58, [count * 256, 25_600]);
             confirmed |= bra(&mut ddos, 0x60);
         }
         assert_eq!(confirmed, found, "{hash}");
@@ -124,7 +124,7 @@ fn another_lane_takes_over_without_a_history() {
         (lane, ddos.warps[0].history.phase())
     };
     assert_eq!(compare(0b1100), (Some(2), Phase::Searching));
-    // It stays although a lower lane is active.
+    // The profiled lane stays although a lower lane is active.
     assert_eq!(compare(0b1111), (Some(2), Phase::Spinning));
     assert_eq!(compare(0b1000), (Some(3), Phase::Searching));
     assert_eq!(compare(0b1111), (Some(3), Phase::Spinning));
@@ -132,7 +132,7 @@ fn another_lane_takes_over_without_a_history() {
 }
 
 #[test]
-fn the_table_goes_with_the_last_warp() {
+fn the_table_is_cleared_with_the_last_warp() {
     let mut ddos = figure_7();
     for _ in 0..2 {
         setp(&mut ddos, 0x38, [1, 0]);
@@ -157,7 +157,7 @@ fn shared_registers_go_from_warp_to_warp() {
             ddos.warps[slot.index()].history.registers().0.len()
         })
     };
-    // The first to ask has them for the rest of the epoch.
+    // The first warp to compare has them for the rest of the epoch.
     assert_eq!(compare(10, 2), Some(1));
     assert_eq!(compare(20, 0), None);
     assert_eq!(compare(99, 2), Some(2));
@@ -166,14 +166,14 @@ fn shared_registers_go_from_warp_to_warp() {
     assert_eq!(compare(110, 3), Some(1));
     assert_eq!(compare(200, 3), None);
     assert_eq!(compare(201, 0), Some(1));
-    // Epochs in which nobody compares pass as well: 1, 2, 3, 0, 1.
+    // Epochs without a comparison count as well: 1, 2, 3, 0, 1.
     assert_eq!(compare(700, 0), None);
     assert_eq!(compare(701, 1), Some(1));
-    // Warp 2 was found spinning in its turn, and nobody has looked since.
+    // Warp 2 was found spinning in its epoch, and has not had the registers since.
     assert!(ddos.warps[2].spinning && !ddos.warps[0].spinning);
     assert!(!ddos.branched(WarpSlot(2), Pc(9), true));
     assert_eq!(table(&ddos), [(72, 1)]);
-    // One that has the registers and ends leaves them to the next that asks.
+    // An owner that ends leaves the registers to the next warp that compares.
     ddos.ended(702, WarpSlot(1));
     assert_eq!(ddos.profiled(703, WarpSlot(3), 1), Some(0));
 }

@@ -1,16 +1,16 @@
-//! What the pipeline has to know about each instruction, worked out once for a kernel.
+//! What the pipeline has to know about each instruction, worked out once per kernel. Start at [`decode`].
 
 use smallvec::SmallVec;
-use warploom_isa::{AtomOp, Inst, Kernel, LockNote, Op, Order, Pc, Scope, Ty, Value, Width};
+use warploom_isa::{AtomOp, Inst, Kernel, LockNote, Op, Order, Pc, Scope, Ty, Value};
 
 use crate::chip::Chip;
 use crate::chip::timing::{OperationTimes, UnitSpec};
 use crate::time::sm::front_end::operation::Operation;
 use crate::time::sm::issue::scoreboard::RegSet;
 
-/// Which unit executes an instruction.
+/// The kind of unit that executes an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unit {
+pub enum ExecUnit {
     /// Integer and single precision.
     Sp,
     /// Transcendental functions and divisions.
@@ -19,12 +19,11 @@ pub enum Unit {
     Dp,
     /// Loads, stores, atomics.
     Memory,
-    /// None: branches, barriers and their like are done when they issue.
+    /// None: branches, barriers and the like are done when they issue.
     Control,
 }
 
-impl Unit {
-    /// How many there are.
+impl ExecUnit {
     pub const COUNT: usize = 5;
 }
 
@@ -45,7 +44,7 @@ pub enum Class {
 }
 
 impl Class {
-    /// All, in the order in which counts are kept.
+    /// In the order in which counts are kept.
     pub const ALL: [Class; 11] = [
         Class::Integer,
         Class::Float,
@@ -60,7 +59,7 @@ impl Class {
         Class::Control,
     ];
 
-    /// Its name in reports.
+    /// The name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Class::Integer => "integer",
@@ -81,64 +80,58 @@ impl Class {
 /// How an instruction is ordered against the other memory accesses of its warp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ordering {
-    /// It issues only when all earlier accesses of the warp are done.
+    /// It issues only when all earlier accesses of the warp are complete.
     pub after_all: bool,
-    /// The warp goes on only when it is done, and then forgets what its L1 holds.
+    /// The warp goes on only when it is complete, and then invalidates the L1.
     pub before_all: bool,
 }
 
-/// What the wait of a spin loop looks like at one of its instructions.
+/// The part of an instruction in the wait of a spin loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpinRole {
     /// The load or atomic whose value ends the wait.
     Poll,
-    /// The store of an atomic's loop around a lock bit, where the loop around that waits for the atomic's value: what it
+    /// The store of an atomic's own loop around a lock bit, if a spin loop waits for the atomic's value: what it
     /// stores tells whether a lock was taken.
     Try,
-    /// The backward branch of an atomic's own loop: taken means that another has the bit.
+    /// The backward branch of an atomic's own loop: taken means that another thread holds the bit.
     AtomicBranch,
     /// A backward branch of a loop that polls with a plain load: taken means the wait goes on.
     WaitBranch,
-    /// A backward branch of a loop that polls with an atomic, or with a load that the kernel names a wait: taken means that
-    /// some lane has not got what it waits for, or that there is more to wait for.
+    /// A backward branch of a loop that polls with an atomic, or with a load that the kernel names a wait: taken
+    /// means that some lane still waits, or that there is more to wait for.
     LockBranch,
 }
 
 /// One instruction as the pipeline sees it.
 #[derive(Clone, Debug)]
 pub struct Decoded {
-    /// Where it executes.
-    pub unit: Unit,
-    /// What it counts as.
+    pub unit: ExecUnit,
     pub class: Class,
-    /// What it asks of each lane.
     pub operation: Operation,
     /// From operands to result.
     pub latency_cycles: u32,
-    /// How long it keeps its unit from the next one.
+    /// Cycles before its unit can start another instruction.
     pub initiation_cycles: u32,
     /// Registers that must have no pending result: those it reads and those it writes.
     pub needs: RegSet,
-    /// Registers it writes.
     pub writes: RegSet,
-    /// Registers to collect, for their banks.
+    /// Rows of registers that it reads: each takes a turn of its bank.
     pub reads: SmallVec<[u16; 8]>,
     /// How many registers it writes.
     pub written: u8,
-    /// Its place in a memory model.
     pub ordering: Ordering,
-    /// Its part in a spin loop.
     pub spin: Option<SpinRole>,
-    /// An atomic that tries to take a lock: one that a spin loop polls with and that exchanges, or that the kernel names.
+    /// An atomic that tries to take a lock: one that a spin loop polls with and that exchanges, or that the kernel
+    /// names.
     pub takes_lock: bool,
-    /// A wait that the kernel names as such. Its loop may go on to other waits, so the backward branch does not tell whether
-    /// this one was in vain; a lane that comes back to the same address does.
+    /// A wait that the kernel names as such. Its loop may go on to other waits, so the backward branch does not tell
+    /// whether this one was in vain; a lane that returns to the same address does.
     pub named_wait: bool,
-    /// A backward branch.
+    /// A backward branch of a loop.
     pub is_latch: bool,
 }
 
-/// The whole kernel.
 pub fn decode(kernel: &Kernel, chip: &Chip) -> Vec<Decoded> {
     let mut code: Vec<Decoded> = kernel.code.iter().map(|inst| one(kernel, chip, inst)).collect();
     for spin_loop in &kernel.loops {
@@ -173,7 +166,7 @@ pub fn decode(kernel: &Kernel, chip: &Chip) -> Vec<Decoded> {
         }
     }
     for (decoded, inst) in code.iter_mut().zip(&kernel.code) {
-        // Others may wait for a value that somebody counts up to, or gathers bit by bit.
+        // Other atomics may poll a value that threads count up to, or set bit by bit.
         let exchanges = matches!(inst.op, Op::Atom(AtomOp::Cas | AtomOp::Exch, _));
         decoded.takes_lock = exchanges && decoded.spin == Some(SpinRole::Poll);
     }
@@ -188,7 +181,7 @@ pub fn decode(kernel: &Kernel, chip: &Chip) -> Vec<Decoded> {
         code[pc.index()].spin = spin;
         code[pc.index()].named_wait = note == LockNote::Wait && code[pc.index()].class == Class::Load;
         if let Some(made) = kernel.atomic_at(pc) {
-            // The load of an atomic's own loop is watched in any case.
+            // The load of an atomic's own loop polls in any case.
             code[pc.index()].spin = Some(SpinRole::Poll);
             code[made.store.index()].spin = atomic;
         }
@@ -202,7 +195,7 @@ fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
     let mut written = 0;
     inst.for_each_use(kernel, |value| match value {
         Value::Reg(reg, width) => {
-            for word in 0..words(width) {
+            for word in 0..width.words() {
                 needs.insert_register(reg.0 + word);
                 reads.push((reg.0 + word) as u16);
             }
@@ -211,15 +204,15 @@ fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
     });
     inst.for_each_def(kernel, |value| match value {
         Value::Reg(reg, width) => {
-            (0..words(width)).for_each(|word| writes.insert_register(reg.0 + word));
-            written += words(width) as u8;
+            (0..width.words()).for_each(|word| writes.insert_register(reg.0 + word));
+            written += width.words() as u8;
         }
         Value::Pred(pred) => writes.insert_predicate(pred.0),
     });
     needs.add(&writes);
     let (unit, class, [latency_cycles, initiation_cycles]) = match inst.op {
         // An mbarrier is a word of shared memory with an adder beside it.
-        Op::Mbarrier(..) => (Unit::Sp, Class::Atomic, [chip.shared.latency_cycles, 1]),
+        Op::Mbarrier(..) => (ExecUnit::Sp, Class::Atomic, [chip.shared.latency_cycles, 1]),
         op => times(&chip.units, op),
     };
     Decoded {
@@ -240,30 +233,26 @@ fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
     }
 }
 
-const fn words(width: Width) -> u32 {
-    width.words()
-}
-
 /// Unit, class, and [latency, initiation interval] of an operation.
-fn times(units: &UnitSpec, op: Op) -> (Unit, Class, [u32; 2]) {
-    let double = if units.dp > 0 { Unit::Dp } else { Unit::Sfu };
+fn times(units: &UnitSpec, op: Op) -> (ExecUnit, Class, [u32; 2]) {
+    let double = if units.dp > 0 { ExecUnit::Dp } else { ExecUnit::Sfu };
     let by_type = |ty: Ty, of: fn(&OperationTimes) -> [u32; 2]| match ty {
         Ty::F64 => (double, Class::Double, of(&units.f64)),
-        ty if ty.is_float() => (Unit::Sp, Class::Float, of(&units.f32)),
-        _ => (Unit::Sp, Class::Integer, of(&units.int)),
+        ty if ty.is_float() => (ExecUnit::Sp, Class::Float, of(&units.f32)),
+        _ => (ExecUnit::Sp, Class::Integer, of(&units.int)),
     };
     let divide = |ty: Ty| match ty {
         Ty::F64 => (double, Class::Double, units.f64.div),
-        ty if ty.is_float() => (Unit::Sfu, Class::Special, units.f32.div),
-        _ => (Unit::Sfu, Class::Integer, units.int.div),
+        ty if ty.is_float() => (ExecUnit::Sfu, Class::Special, units.f32.div),
+        _ => (ExecUnit::Sfu, Class::Integer, units.int.div),
     };
-    let exchange = (Unit::Sp, Class::Exchange, units.exchange);
-    let control = (Unit::Control, Class::Control, [1, 1]);
+    let exchange = (ExecUnit::Sp, Class::Exchange, units.exchange);
+    let control = (ExecUnit::Control, Class::Control, [1, 1]);
     match op {
-        Op::IMin(..) | Op::IMax(..) => (Unit::Sp, Class::Integer, units.int.max),
-        Op::IMul(..) | Op::Mul24(..) => (Unit::Sp, Class::Integer, units.int.mul),
+        Op::IMin(..) | Op::IMax(..) => (ExecUnit::Sp, Class::Integer, units.int.max),
+        Op::IMul(..) | Op::Mul24(..) => (ExecUnit::Sp, Class::Integer, units.int.mul),
         Op::IMad(..) | Op::Mad24(..) | Op::MadCarry(..) | Op::Sad(_) | Op::Dp4a(..) | Op::Dp2a(..) => {
-            (Unit::Sp, Class::Integer, units.int.mad)
+            (ExecUnit::Sp, Class::Integer, units.int.mad)
         }
         Op::IDiv(ty) | Op::IRem(ty) | Op::FDiv(ty, _) | Op::FRounded(_, ty, _) => divide(ty),
         Op::FDivApprox { .. } => divide(Ty::F32),
@@ -278,10 +267,10 @@ fn times(units: &UnitSpec, op: Op) -> (Unit, Class, [u32; 2]) {
             by_type(if cvt.from == Ty::F64 { Ty::F64 } else { cvt.to }, |t| t.add)
         }
         Op::FApprox(_, Ty::F64, _) => (double, Class::Double, units.special),
-        Op::FApprox(..) => (Unit::Sfu, Class::Special, units.special),
-        Op::Ld { .. } | Op::CpAsync(_) => (Unit::Memory, Class::Load, [0, 1]),
-        Op::St(_) | Op::StUnlock(_) => (Unit::Memory, Class::Store, [0, 1]),
-        Op::Atom(..) | Op::LdLock(_) => (Unit::Memory, Class::Atomic, [0, 1]),
+        Op::FApprox(..) => (ExecUnit::Sfu, Class::Special, units.special),
+        Op::Ld { .. } | Op::CpAsync(_) => (ExecUnit::Memory, Class::Load, [0, 1]),
+        Op::St(_) | Op::StUnlock(_) => (ExecUnit::Memory, Class::Store, [0, 1]),
+        Op::Atom(..) | Op::LdLock(_) => (ExecUnit::Memory, Class::Atomic, [0, 1]),
         Op::Vote(_)
         | Op::Shfl(_)
         | Op::MatchAny(_)
@@ -292,8 +281,8 @@ fn times(units: &UnitSpec, op: Op) -> (Unit, Class, [u32; 2]) {
         | Op::WaveActive
         | Op::WaveShfl(_)
         | Op::Elect => exchange,
-        Op::Bar(_) | Op::BarWarp => (Unit::Control, Class::Barrier, [1, 1]),
-        Op::Fence(..) | Op::CpAsyncWait => (Unit::Control, Class::Fence, [1, 1]),
+        Op::Bar(_) | Op::BarWarp => (ExecUnit::Control, Class::Barrier, [1, 1]),
+        Op::Fence(..) | Op::CpAsyncWait => (ExecUnit::Control, Class::Fence, [1, 1]),
         Op::Ssy
         | Op::Bra
         | Op::Brx
@@ -308,7 +297,7 @@ fn times(units: &UnitSpec, op: Op) -> (Unit, Class, [u32; 2]) {
         | Op::CpAsyncCommit
         | Op::Nanosleep
         | Op::Yield => control,
-        _ => (Unit::Sp, Class::Integer, units.int.add),
+        _ => (ExecUnit::Sp, Class::Integer, units.int.add),
     }
 }
 
@@ -322,7 +311,7 @@ fn ordering(op: Op) -> Ordering {
         | Op::LdLock(access)
         | Op::StUnlock(access)
         | Op::Atom(_, access) => (access.order, access.scope),
-        // What is printed is read from memory at once.
+        // What is printed or saved is read from memory at once.
         Op::CpAsyncWait | Op::Printf | Op::AssertFail | Op::Yield => {
             return Ordering { after_all: true, before_all: false };
         }

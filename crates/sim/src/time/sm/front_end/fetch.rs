@@ -1,4 +1,4 @@
-//! Instruction supply: one warp fetches a cycle, from the instruction cache into its buffer.
+//! Instruction fetch: in turn, warps fetch from the instruction cache into their buffers.
 
 use warploom_isa::Pc;
 
@@ -6,50 +6,43 @@ use crate::chip::timing::FetchSpec;
 use crate::kit::divisor::Divisor;
 use crate::kit::ids::{SlotSet, WarpSlot};
 use crate::time::cache::Tags;
+use crate::time::probe::Probe;
+use crate::time::sm::Sm;
+use crate::time::sm::cycle::Event;
+use crate::time::sm::issue::slot::{Position, Slot};
 
 /// Where kernels' code lies in memory, as the L2 sees it: above every address that data can have.
 const CODE_BASE: u64 = 1 << 48;
 
-/// What a fetch found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fetched {
-    /// Instructions that can issue at a cycle: how many, from the pc that was asked for.
-    Hit {
-        /// How many.
-        count: u32,
-        /// When.
-        at: u64,
-    },
-    /// The line is not here; it has to be asked for.
-    Miss {
-        /// The line's address.
-        line: u64,
-    },
-    /// The line is on its way already.
+    /// `count` instructions, from the pc that was asked for, can issue at cycle `at`.
+    Hit { count: u32, at: u64 },
+    /// The line at this address must be requested.
+    Miss { line: u64 },
+    /// The line is in flight already.
     Pending,
 }
 
-/// The fetch unit of an SM.
+/// The fetch unit of an SM. What every cycle reads comes first.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Fetch {
-    /// Warps whose buffer is empty and that have not asked yet.
+    /// Warps whose buffer is empty and that have not fetched yet.
     wants: SlotSet,
-    /// Warps that wait for a line, with the line.
+    /// Warps that wait for a line, with its address.
     waits: Vec<(WarpSlot, u64)>,
+    /// The slot that fetched last.
     last: u8,
-    /// Fetches that found their line.
     pub hits: u64,
     tags: Tags,
     spec: FetchSpec,
     line_bytes: Divisor,
     instruction_bytes: Divisor,
-    /// Fetches that did not.
     pub misses: u64,
 }
 
 impl Fetch {
-    /// An empty cache, nobody fetching.
     pub fn new(spec: &FetchSpec) -> Fetch {
         Fetch {
             spec: spec.clone(),
@@ -64,17 +57,16 @@ impl Fetch {
         }
     }
 
-    /// Warps that can fetch in a cycle.
     pub fn warps_per_cycle(&self) -> u32 {
         self.spec.warps_per_cycle
     }
 
-    /// A warp's buffer is empty.
+    /// A warp, whose buffer is empty, will fetch when it is its turn.
     pub fn want(&mut self, slot: WarpSlot) {
         self.wants.insert(slot);
     }
 
-    /// A warp needs no instruction any more.
+    /// A warp has left its slot.
     pub fn forget(&mut self, slot: WarpSlot) {
         self.wants.remove(slot);
         self.waits.retain(|&(waiting, _)| waiting != slot);
@@ -85,7 +77,7 @@ impl Fetch {
         !self.wants.is_empty()
     }
 
-    /// The warp that fetches in this cycle, in turn.
+    /// The warp whose turn it is to fetch.
     pub fn next_warp(&mut self) -> Option<WarpSlot> {
         if self.wants.is_empty() {
             return None;
@@ -98,7 +90,6 @@ impl Fetch {
         Some(slot)
     }
 
-    /// The warp fetches at `pc`.
     pub fn fetch(&mut self, now: u64, slot: WarpSlot, pc: Pc) -> Fetched {
         let line_bytes = self.line_bytes.get();
         let address = CODE_BASE + pc.0 as u64 * self.instruction_bytes.get();
@@ -117,7 +108,7 @@ impl Fetch {
         if pending { Fetched::Pending } else { Fetched::Miss { line } }
     }
 
-    /// A line has come. Those who waited for it fetch again.
+    /// A line has arrived. The warps that waited for it fetch again.
     pub fn fill(&mut self, line: u64) {
         let number = self.line_bytes.quotient(line);
         if let Some(way) = self.tags.victim(number) {
@@ -131,5 +122,58 @@ impl Fetch {
             }
             waited != line
         });
+    }
+}
+
+impl Slot {
+    /// Fetched instructions are decoded. They are dropped if the warp has gone elsewhere meanwhile.
+    #[inline]
+    pub(crate) fn fill_buffer(&mut self, count: u32) {
+        let buffer = &mut self.buffer;
+        buffer.fetching = false;
+        if self.position == Position::At(buffer.fetch_pc) {
+            (buffer.count, buffer.pc) = (count, buffer.fetch_pc);
+        }
+    }
+}
+
+impl<const N: usize, P: Probe> Sm<N, P> {
+    /// One warp fetches.
+    pub(crate) fn fetch_one(&mut self, now: u64) {
+        // Lines that the network refused are requested again first.
+        while let Some(&line) = self.refused_lines.last() {
+            if !self.memory.fetch_instructions(now, line) {
+                break;
+            }
+            self.refused_lines.pop();
+        }
+        let Some(slot) = self.fetch.next_warp() else { return };
+        let entry = &mut self.slots[slot.index()];
+        let Position::At(pc) = entry.position else {
+            entry.buffer.fetching = false;
+            return;
+        };
+        entry.buffer.fetch_pc = pc;
+        let life = entry.occupant.life;
+        match self.fetch.fetch(now, slot, Pc(entry.occupant.code_start + pc.0)) {
+            Fetched::Hit { count, at } => self.agenda.events.push(at, Event::Decoded { slot, life, count }),
+            Fetched::Miss { line } => {
+                if !self.memory.fetch_instructions(now, line) {
+                    self.refused_lines.push(line);
+                }
+            }
+            Fetched::Pending => {}
+        }
+    }
+
+    /// A warp's next instruction is not the one after its last: its buffer is dropped.
+    pub(crate) fn redirect(&mut self, slot: WarpSlot, now: u64) {
+        let entry = &mut self.slots[slot.index()];
+        entry.buffer.count = 0;
+        if !entry.buffer.fetching && self.branch_latency > 0 {
+            entry.buffer.fetching = true;
+            let life = entry.occupant.life;
+            self.agenda.events.push(now + self.branch_latency, Event::Refetch { slot, life });
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The front end: instruction fetch, and what the pipeline knows of each decoded instruction.
+//! The front end: instruction fetch, and what the pipeline knows about each decoded instruction.
 
 pub mod decode;
 pub mod fetch;

@@ -1,10 +1,9 @@
-//! What a unit does for each lane of an instruction, as far as it differs in energy.
+//! What an instruction makes each of its lanes do, as far as energy differs.
 
 use warploom_isa::{Op, Ty};
 
 use crate::time::sm::front_end::decode::Class;
 
-/// What an instruction asks of a lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     IntAdd,
@@ -22,15 +21,13 @@ pub enum Operation {
     Exchange,
     /// The address of an access to memory.
     Address,
-    /// Nothing: branches, barriers and their like are a matter of the warp.
+    /// Branches, barriers and the like concern the warp, not its lanes.
     Nothing,
 }
 
 impl Operation {
-    /// How many there are.
     pub const COUNT: usize = 15;
 
-    /// What an instruction of some class does.
     pub fn of(op: Op, class: Class) -> Operation {
         use Operation::*;
         match (class, op) {

@@ -1,7 +1,7 @@
-//! Registers that wait for a result: an instruction that reads or writes one of them does not issue.
+//! The scoreboard: registers with a pending result. An instruction that reads or writes one of them does not issue.
 
 /// A set of a warp's registers and predicates. A bit stands for one register of the first 256 rows; deeper
-/// activations of a call chain wrap around, which can only make an instruction wait that need not.
+/// activations of a call chain wrap around, which can only make an instruction wait needlessly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct RegSet {
@@ -9,12 +9,11 @@ pub struct RegSet {
     /// The first 64 rows, which is all that most kernels have.
     low: u64,
     high: [u64; 3],
-    /// Whether some other row is, or was, in it.
+    /// Some other row is, or was, in the set.
     is_wide: bool,
 }
 
 impl RegSet {
-    /// Every register and predicate.
     pub const ALL: RegSet =
         RegSet { predicates: u64::MAX, low: u64::MAX, high: [u64::MAX; 3], is_wide: true };
 
@@ -30,12 +29,11 @@ impl RegSet {
         }
     }
 
-    /// Adds a predicate.
     pub fn insert_predicate(&mut self, predicate: u32) {
         self.predicates |= 1 << (predicate % 64);
     }
 
-    /// Whether some register is in both.
+    /// Whether the sets share a register or predicate.
     #[inline(always)]
     pub fn meets(&self, other: &RegSet) -> bool {
         let mut common = self.predicates & other.predicates | self.low & other.low;
@@ -47,7 +45,6 @@ impl RegSet {
         common != 0
     }
 
-    /// Adds all of `other`.
     #[inline(always)]
     pub fn add(&mut self, other: &RegSet) {
         self.predicates |= other.predicates;
@@ -58,7 +55,6 @@ impl RegSet {
         }
     }
 
-    /// Takes out all of `other`.
     #[inline(always)]
     pub fn remove(&mut self, other: &RegSet) {
         self.predicates &= !other.predicates;
@@ -68,7 +64,6 @@ impl RegSet {
         }
     }
 
-    /// Whether there is none.
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.predicates | self.low == 0 && (!self.is_wide || self.high == [0; 3])
@@ -103,15 +98,14 @@ impl RegSet {
 /// A warp's pending results.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Scoreboard {
-    /// Of any instruction.
     pending: RegSet,
-    /// Of those, the ones that come from memory.
+    /// Of those, results of loads and atomics.
     from_memory: RegSet,
 }
 
 impl Scoreboard {
-    /// Whether an instruction that needs `registers` free waits for the result of another, and whether for one of a load or
-    /// an atomic.
+    /// Whether an instruction that needs `registers` free waits for a result, and whether for that of a load or an
+    /// atomic.
     #[inline(always)]
     pub fn check(&self, registers: &RegSet) -> (bool, bool) {
         (self.pending.meets(registers), self.from_memory.meets(registers))
@@ -126,14 +120,13 @@ impl Scoreboard {
         }
     }
 
-    /// Its results are written.
+    /// The results in `registers` are written.
     #[inline(always)]
     pub fn release(&mut self, registers: &RegSet) {
         self.pending.remove(registers);
         self.from_memory.remove(registers);
     }
 
-    /// Whether nothing is pending.
     pub fn is_clear(&self) -> bool {
         self.pending.is_empty()
     }

@@ -4,118 +4,119 @@ use warploom_isa::Pc;
 
 use crate::exec::warp::Warp;
 use crate::time::probe::State;
-use crate::time::sm::front_end::decode::Unit;
+use crate::time::sm::execution_units::ExecutionUnits;
+use crate::time::sm::front_end::decode::ExecUnit;
 use crate::time::sm::issue::scoreboard::Scoreboard;
-use crate::time::sm::units::Backend;
 
-/// Where a warp is, as far as its slot has to know.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Front {
-    /// Its running path is at an instruction.
-    At(Pc),
-    /// Every path waits.
-    Waits,
-    /// All its threads have ended.
-    Ended,
-}
-
-impl Front {
-    /// Where a warp is.
-    #[inline]
-    pub fn of<const N: usize>(warp: &Warp<N>) -> Front {
-        match warp.control.current() {
-            _ if warp.is_done() => Front::Ended,
-            Some(path) => Front::At(path.pc),
-            None => Front::Waits,
-        }
-    }
-}
-
-/// A warp's part of the pipeline. What nearly every look at it needs is on its first line of the host's cache, and registers
-/// that are waited for on the next.
+/// A warp's part of the pipeline.
+///
+/// Nearly every look at a warp needs its status, position, buffer and occupant, so these fill one cache line of the
+/// host. The scoreboard begins the next.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Slot {
-    /// What it does.
+    pub(crate) status: Status,
+    pub(crate) position: Position,
+    pub(crate) buffer: Buffer,
+    pub(crate) occupant: Occupant,
+    pub(crate) board: Scoreboard,
+    /// The warp cannot go on before this cycle, for this reason.
+    pub(crate) not_before: (u64, State),
+    /// Of the outstanding accesses, stores that unlock. They have already taken effect.
+    pub(crate) unlocking: u32,
+    /// Iterates in a spin loop.
+    pub(crate) spinning: bool,
+    /// Iterates in an atomic's own loop around a lock bit.
+    pub(crate) retries: bool,
+    /// Lanes that lock queues granted their lock while the warp was not blocked.
+    pub(crate) granted: u64,
+    /// Lanes that retried before their grant arrived; that grant is dropped.
+    pub(crate) stale_grants: u64,
+}
+
+/// What a warp does and what it waits for.
+#[derive(Clone, Debug)]
+pub(crate) struct Status {
     pub(crate) state: State,
-    /// For a ready warp: the unit its next instruction needs.
-    pub(crate) unit: Unit,
-    pub(crate) fetching: bool,
+    /// For a ready warp: the unit that its next instruction needs.
+    pub(crate) unit: ExecUnit,
     /// Waits for one access before it goes on.
     pub(crate) held: bool,
     /// All lanes of its last try wait in lock queues.
     pub(crate) blocked: bool,
-    /// Goes round in a spin loop.
-    pub(crate) spinning: bool,
-    /// Goes round in an atomic's own loop around a lock bit.
-    pub(crate) retries: bool,
-    /// Instructions in its buffer, from `buffer_pc` on.
-    pub(crate) buffered: u32,
-    pub(crate) buffer_pc: Pc,
-    /// The pc that is being fetched.
+    /// Accesses that are not complete.
+    pub(crate) outstanding: u32,
+    /// The first cycle that is not accounted for yet; the warp has been in its state since then.
+    pub(crate) since: u64,
+    /// For a ready warp: cycles that its unit had been busy when the warp became ready.
+    busy_before: u64,
+}
+
+impl Status {
+    /// A warp becomes ready for a unit at `now`.
+    #[inline(always)]
+    pub(crate) fn begin_wait_for_unit(&mut self, units: &ExecutionUnits, unit: ExecUnit, now: u64) {
+        self.busy_before = units.busy_cycles(unit, now);
+    }
+
+    /// Cycles before `now` in which the unit of a ready warp was busy, since the warp became ready or this was last
+    /// asked.
+    #[inline(always)]
+    pub(crate) fn waited_for_unit(&mut self, units: &ExecutionUnits, now: u64) -> u64 {
+        let busy = units.busy_cycles(self.unit, now);
+        busy.saturating_sub(std::mem::replace(&mut self.busy_before, busy))
+    }
+}
+
+/// Where a warp is: a copy of what the warp itself says, which lies further away in the host's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Position {
+    /// The running path is at this instruction.
+    At(Pc),
+    /// Every path waits.
+    Waiting,
+    /// All threads have ended.
+    Ended,
+}
+
+impl Position {
+    #[inline]
+    pub fn of<const N: usize>(warp: &Warp<N>) -> Position {
+        match warp.control.current() {
+            _ if warp.is_done() => Position::Ended,
+            Some(path) => Position::At(path.pc),
+            None => Position::Waiting,
+        }
+    }
+}
+
+/// A warp's instruction buffer.
+#[derive(Clone, Debug)]
+pub(crate) struct Buffer {
+    /// Instructions in it, from `pc` on.
+    pub(crate) count: u32,
+    pub(crate) pc: Pc,
+    /// A fetch is in flight, or due.
+    pub(crate) fetching: bool,
+    /// The pc of that fetch.
     pub(crate) fetch_pc: Pc,
-    /// Where its kernel's code begins.
-    pub(crate) code_start: u32,
-    /// Where it is: what the warp itself says, which is further away.
-    pub(crate) front: Front,
+}
+
+/// The warp that has the slot.
+#[derive(Clone, Debug)]
+pub(crate) struct Occupant {
     resident: u16,
     warp: u16,
     /// The number of its kernel.
     pub(crate) kernel: u16,
-    /// Counts the warps that had this slot, to tell late events of an earlier one.
+    /// Where its kernel's code begins, in instructions.
+    pub(crate) code_start: u32,
+    /// Counts the warps that had this slot. An event with another number is for an earlier one.
     pub(crate) life: u32,
-    /// Accesses that are not done.
-    pub(crate) outstanding: u32,
-    /// Since which cycle it does what it does.
-    pub(crate) since: u64,
-    /// For a ready warp: cycles that this unit was busy before it was ready.
-    pub(crate) busy_before: u64,
-    pub(crate) board: Scoreboard,
-    /// Cannot go on before this cycle, for this reason.
-    pub(crate) not_before: (u64, State),
-    /// Backed off: cannot issue before this cycle.
-    pub(crate) delayed_until: u64,
-    /// Of the accesses that are not done, stores that unlock: what they do is done already.
-    pub(crate) unlocking: u32,
-    /// Lanes that were let go by lock queues while it was not blocked.
-    pub(crate) granted: u64,
-    /// Lanes that came to their lock before the news that they were let go came to them.
-    pub(crate) old_news: u64,
 }
 
-impl Slot {
-    /// A slot that no warp had yet.
-    pub(crate) fn empty() -> Slot {
-        Slot {
-            state: State::Ended,
-            since: 0,
-            unit: Unit::Control,
-            busy_before: 0,
-            resident: 0,
-            warp: 0,
-            front: Front::Ended,
-            kernel: 0,
-            code_start: 0,
-            life: 0,
-            board: Scoreboard::default(),
-            buffered: 0,
-            buffer_pc: Pc(0),
-            fetch_pc: Pc(0),
-            fetching: false,
-            outstanding: 0,
-            unlocking: 0,
-            held: false,
-            not_before: (0, State::Ready),
-            delayed_until: 0,
-            blocked: false,
-            granted: 0,
-            old_news: 0,
-            spinning: false,
-            retries: false,
-        }
-    }
-
-    /// Which CTA of the SM it belongs to.
+impl Occupant {
+    /// The index of its CTA among the SM's residents.
     #[inline(always)]
     pub(crate) fn resident(&self) -> usize {
         self.resident as usize
@@ -126,35 +127,80 @@ impl Slot {
     pub(crate) fn warp(&self) -> usize {
         self.warp as usize
     }
+}
 
-    /// Cycles before `now` in which the unit of a ready warp was busy, since it was ready or this was last asked.
-    #[inline(always)]
-    pub(crate) fn waited_for_unit(&mut self, backend: &Backend, now: u64) -> u64 {
-        let busy = backend.busy_cycles(self.unit, now);
-        busy.saturating_sub(std::mem::replace(&mut self.busy_before, busy))
+impl Slot {
+    /// A slot that no warp had yet.
+    pub(crate) fn empty() -> Slot {
+        Slot {
+            status: Status {
+                state: State::Ended,
+                unit: ExecUnit::Control,
+                held: false,
+                blocked: false,
+                outstanding: 0,
+                since: 0,
+                busy_before: 0,
+            },
+            position: Position::Ended,
+            buffer: Buffer { count: 0, pc: Pc(0), fetching: false, fetch_pc: Pc(0) },
+            occupant: Occupant { resident: 0, warp: 0, kernel: 0, code_start: 0, life: 0 },
+            board: Scoreboard::default(),
+            not_before: (0, State::Ready),
+            unlocking: 0,
+            spinning: false,
+            retries: false,
+            granted: 0,
+            stale_grants: 0,
+        }
     }
 
-    /// What its warp does.
+    /// The slot as warp `warp` of resident `resident` finds it at cycle `now`.
+    pub(crate) fn next(&self, resident: usize, warp: usize, now: u64) -> Slot {
+        let mut next = Slot::empty();
+        (next.status.state, next.status.since) = (State::Fetch, now);
+        (next.occupant.resident, next.occupant.warp) = (resident as u16, warp as u16);
+        next.occupant.life = self.occupant.life + 1;
+        next
+    }
+
     pub fn state(&self) -> State {
-        self.state
+        self.status.state
     }
 
-    /// Whether it goes round in a spin loop.
+    /// Since which cycle the warp is in its state.
+    pub fn since(&self) -> u64 {
+        self.status.since
+    }
+
+    /// Whether the warp iterates in a spin loop.
     pub fn spins(&self) -> bool {
         self.spinning
     }
 
-    /// Since which cycle.
-    pub fn since(&self) -> u64 {
-        self.since
+    /// Whether all lanes of the warp's last try wait in lock queues.
+    pub fn is_blocked(&self) -> bool {
+        self.status.blocked
     }
 
-    /// The slot as warp `warp` of CTA `resident` finds it at cycle `now`.
-    pub(crate) fn next(&self, resident: usize, warp: usize, now: u64) -> Slot {
-        let life = self.life + 1;
-        let (resident, warp) = (resident as u16, warp as u16);
-        Slot { state: State::Fetch, since: now, resident, warp, life, ..Slot::empty() }
+    /// A lock queue's grant to a lane arrives. Returns whether the warp may go on.
+    #[inline]
+    pub(crate) fn take_grant(&mut self, lane: u32) -> bool {
+        if self.stale_grants >> lane & 1 == 1 {
+            self.stale_grants &= !(1 << lane);
+            return false;
+        }
+        if !std::mem::take(&mut self.status.blocked) {
+            self.granted |= 1 << lane;
+        }
+        true
+    }
+
+    /// The lanes of `mask` have tried to take locks; those of `queued` wait in queues. The warp is blocked if all of
+    /// them do and none has been granted its lock since.
+    pub(crate) fn block_on_locks(&mut self, mask: u64, queued: u64) {
+        self.status.blocked = queued == mask && self.granted & mask == 0;
     }
 }
 
-const _: () = assert!(std::mem::offset_of!(Slot, board) == 64, "what comes before fits one line");
+const _: () = assert!(std::mem::offset_of!(Slot, board) == 64, "what comes before fits one cache line");

@@ -2,34 +2,35 @@
 //! starts, and writes its result.
 //!
 //! Nothing here is stepped cycle by cycle: each resource is known by the cycle in which it is free again, and an
-//! instruction's times follow when it issues.
+//! instruction's times follow when it issues. Start at [`ExecutionUnits::issue`].
 
 use std::hint::select_unpredictable;
 
 use crate::chip::Chip;
-use crate::time::sm::front_end::decode::{Decoded, Unit};
+use crate::kit::ids::NEVER;
+use crate::time::sm::front_end::decode::{Decoded, ExecUnit};
 
-/// Cycles ahead for which result ports can be booked, nearly.
+/// Cycles for which result ports are booked. The last [`GROUP`] may be in use for cycles that are over.
 const BOOKED: usize = 2048;
 
-/// Cycles whose places are made free together.
+/// Cycles whose bookings are cleared together.
 const GROUP: usize = 8;
 
-/// Instructions for one kind of unit, from their collectors to the unit.
+/// The way of instructions through one kind of unit: operand collectors, then the units.
 #[derive(Clone, Debug)]
-struct Lane {
+struct Pipe {
     /// When each collector is free.
     collectors: Vec<u64>,
-    /// The one that is free first.
+    /// The collector that is free first.
     first: usize,
-    /// When each unit takes its next instruction.
+    /// When each unit can start its next instruction.
     units: Vec<u64>,
 }
 
-impl Lane {
-    fn new(collectors: u32, units: u32) -> Lane {
+impl Pipe {
+    fn new(collectors: u32, units: u32) -> Pipe {
         let (collectors, units) = (vec![0; collectors as usize], vec![0; units as usize]);
-        Lane { collectors, first: 0, units }
+        Pipe { collectors, first: 0, units }
     }
 }
 
@@ -38,57 +39,56 @@ impl Lane {
 pub struct Times {
     /// It has its operands and its unit.
     pub starts: u64,
-    /// Its result is in the register file: who waits for it can issue in this cycle.
+    /// Its result is in the register file: an instruction that waits for it can issue in this cycle.
     pub written: u64,
 }
 
-/// How long a kind of unit could take no instruction.
+/// How long a kind of unit could not accept an instruction.
 #[derive(Clone, Copy, Debug, Default)]
-struct Taken {
+struct Busy {
     /// Cycles before its last instruction.
     before: u64,
     /// The cycle after its last instruction.
     since: u64,
 }
 
-/// An SM's arithmetic back end.
+/// The execution units of an SM with what feeds and drains them. `free_at` comes first because every issue reads it.
 #[derive(Clone, Debug)]
 #[repr(C)]
-pub struct Backend {
-    /// When each kind of unit can take another instruction: when its first collector is free.
-    pub free_at: [u64; Unit::COUNT],
-    /// How long each kind of unit was taken.
-    taken: [Taken; Unit::COUNT],
+pub struct ExecutionUnits {
+    /// When each kind of unit can accept another instruction: when its first collector is free.
+    pub free_at: [u64; ExecUnit::COUNT],
+    busy: [Busy; ExecUnit::COUNT],
+    /// When each register bank is free.
     banks: Vec<u64>,
-    /// Result ports booked for the cycles from `booked_from` on, in groups, each at its number modulo the length. Small,
-    /// because every cycle has another place, and fifteen SMs' are to stay in the host's cache.
+    /// Result ports booked for the cycles from `booked_from` on, in groups, each at its number modulo the length.
+    /// Small, because every cycle has its own entry, and those of fifteen SMs should stay in the host's cache.
     ports: Box<[[u8; GROUP]; BOOKED / GROUP]>,
     /// In groups.
     booked_from: u64,
     ports_per_cycle: u8,
-    /// Each slot has its unit.
+    /// Each slot always uses the same unit.
     owned: bool,
     /// Cycles that operands waited for a bank.
     pub bank_conflicts: u64,
-    lanes: [Lane; Unit::COUNT],
+    pipes: [Pipe; ExecUnit::COUNT],
 }
 
-impl Backend {
-    /// All free.
-    pub fn new(chip: &Chip) -> Backend {
+impl ExecutionUnits {
+    pub fn new(chip: &Chip) -> ExecutionUnits {
         let (operands, units) = (&chip.operands, &chip.units);
-        let lane = |unit: Unit| match unit {
-            Unit::Sp => Lane::new(operands.sp_collectors, units.sp),
-            Unit::Sfu => Lane::new(operands.sfu_collectors, units.sfu),
-            Unit::Dp => Lane::new(operands.sfu_collectors, units.dp),
-            Unit::Memory => Lane::new(operands.memory_collectors, 1),
-            Unit::Control => Lane::new(0, 0),
+        let pipe = |unit: ExecUnit| match unit {
+            ExecUnit::Sp => Pipe::new(operands.sp_collectors, units.sp),
+            ExecUnit::Sfu => Pipe::new(operands.sfu_collectors, units.sfu),
+            ExecUnit::Dp => Pipe::new(operands.sfu_collectors, units.dp),
+            ExecUnit::Memory => Pipe::new(operands.memory_collectors, 1),
+            ExecUnit::Control => Pipe::new(0, 0),
         };
-        Backend {
-            free_at: [0; Unit::COUNT],
-            lanes: [Unit::Sp, Unit::Sfu, Unit::Dp, Unit::Memory, Unit::Control].map(lane),
+        ExecutionUnits {
+            free_at: [0; ExecUnit::COUNT],
+            pipes: [ExecUnit::Sp, ExecUnit::Sfu, ExecUnit::Dp, ExecUnit::Memory, ExecUnit::Control].map(pipe),
             banks: vec![0; operands.banks as usize],
-            taken: [Taken::default(); Unit::COUNT],
+            busy: [Busy::default(); ExecUnit::COUNT],
             ports: Box::new([[0; GROUP]; BOOKED / GROUP]),
             booked_from: 0,
             ports_per_cycle: operands.writeback_ports.min(u8::MAX.into()) as u8,
@@ -97,7 +97,7 @@ impl Backend {
         }
     }
 
-    /// The cycle after which all operands of an instruction that issues at `now` are collected.
+    /// The cycle in which all operands of an instruction that issues at `now` are collected.
     fn collect(&mut self, now: u64, slot: usize, registers: u32, inst: &Decoded) -> u64 {
         let mut ready = now + 1;
         for &register in &inst.reads {
@@ -113,12 +113,12 @@ impl Backend {
     /// Books everything for an instruction of an arithmetic unit that issues at `now`. The unit must be free.
     pub fn issue(&mut self, now: u64, slot: usize, registers: u32, inst: &Decoded) -> Times {
         let ready = self.collect(now, slot, registers, inst);
-        self.takes(inst.unit, now);
-        let lane = &mut self.lanes[inst.unit as usize];
-        let unit = if self.owned { slot % lane.units.len() } else { earliest(&lane.units) };
-        let starts = ready.max(lane.units[unit]);
-        lane.units[unit] = starts + inst.initiation_cycles as u64;
-        self.free_at[inst.unit as usize] = lane.occupy(starts);
+        self.accept(inst.unit, now);
+        let pipe = &mut self.pipes[inst.unit as usize];
+        let unit = if self.owned { slot % pipe.units.len() } else { earliest(&pipe.units) };
+        let starts = ready.max(pipe.units[unit]);
+        pipe.units[unit] = starts + inst.initiation_cycles as u64;
+        self.free_at[inst.unit as usize] = pipe.occupy(starts);
         let written = if inst.writes.is_empty() {
             starts + inst.latency_cycles as u64
         } else {
@@ -127,38 +127,39 @@ impl Backend {
         Times { starts, written }
     }
 
-    /// Collects the operands of a memory instruction. Its collector stays taken until [`Backend::release_memory`].
+    /// Collects the operands of a memory instruction. Its collector stays taken until
+    /// [`ExecutionUnits::release_memory`]. Returns the cycle in which it has them.
     pub fn issue_memory(&mut self, now: u64, slot: usize, registers: u32, inst: &Decoded) -> u64 {
         let ready = self.collect(now, slot, registers, inst);
-        self.takes(Unit::Memory, now);
-        self.free_at[Unit::Memory as usize] = self.lanes[Unit::Memory as usize].occupy(u64::MAX);
+        self.accept(ExecUnit::Memory, now);
+        self.free_at[ExecUnit::Memory as usize] = self.pipes[ExecUnit::Memory as usize].occupy(NEVER);
         ready
     }
 
     /// The load/store unit has taken an instruction out of its collector.
     pub fn release_memory(&mut self, now: u64) {
-        let lane = &mut self.lanes[Unit::Memory as usize];
-        if let Some(taken) = lane.collectors.iter_mut().find(|free| **free == u64::MAX) {
+        let pipe = &mut self.pipes[ExecUnit::Memory as usize];
+        if let Some(taken) = pipe.collectors.iter_mut().find(|free| **free == NEVER) {
             *taken = now;
         }
-        self.free_at[Unit::Memory as usize] = lane.find_first();
+        self.free_at[ExecUnit::Memory as usize] = pipe.find_first();
     }
 
-    /// A kind of unit, which is free, takes an instruction.
+    /// A kind of unit, which is free, accepts an instruction.
     #[inline(always)]
-    fn takes(&mut self, unit: Unit, now: u64) {
+    fn accept(&mut self, unit: ExecUnit, now: u64) {
         debug_assert!(self.free_at[unit as usize] <= now);
-        self.taken[unit as usize] = Taken { before: self.busy_cycles(unit, now), since: now + 1 };
+        self.busy[unit as usize] = Busy { before: self.busy_cycles(unit, now), since: now + 1 };
     }
 
-    /// Cycles before `now` in which a kind of unit could take no instruction.
+    /// Cycles before `now` in which a kind of unit could not accept an instruction.
     #[inline(always)]
-    pub fn busy_cycles(&self, unit: Unit, now: u64) -> u64 {
-        let Taken { before, since } = self.taken[unit as usize];
+    pub fn busy_cycles(&self, unit: ExecUnit, now: u64) -> u64 {
+        let Busy { before, since } = self.busy[unit as usize];
         before + self.free_at[unit as usize].min(now).saturating_sub(since)
     }
 
-    /// The first cycle from `from` on in which a result port is free; it is taken, at `now`.
+    /// Books the first free result port from cycle `from` on, at cycle `now`. Returns its cycle.
     #[inline]
     pub fn book_port(&mut self, now: u64, from: u64) -> u64 {
         if self.booked_from < now / GROUP as u64 {
@@ -176,7 +177,7 @@ impl Backend {
         }
     }
 
-    /// The places of cycles that are over are for later ones.
+    /// Clears the bookings of cycles that are over, for later cycles.
     fn forget_before(&mut self, now: u64) {
         let now = now / GROUP as u64;
         let over = (now - self.booked_from).min((BOOKED / GROUP) as u64);
@@ -187,7 +188,7 @@ impl Backend {
     }
 }
 
-impl Lane {
+impl Pipe {
     /// Takes the collector that is free first, until `until`. Returns when the next one is free.
     fn occupy(&mut self, until: u64) -> u64 {
         self.collectors[self.first] = until;
@@ -201,7 +202,7 @@ impl Lane {
 }
 
 fn earliest(times: &[u64]) -> usize {
-    let (mut first, mut best) = (0, u64::MAX);
+    let (mut first, mut best) = (0, NEVER);
     for (at, &time) in times.iter().enumerate() {
         let earlier = time < best;
         first = select_unpredictable(earlier, at, first);

@@ -1,0 +1,238 @@
+//! The clock of an SM: one cycle of its pipeline, and which cycle is worth running next.
+//!
+//! A cycle has five parts: replies from memory arrive, due events happen, the load/store unit sends one piece, every
+//! scheduler issues, one warp fetches. When none of them has anything to do the SM skips to its next event.
+
+use warploom_isa::Pc;
+
+use crate::exec::execute::Execution;
+use crate::exec::memory::store::{Global, Memory};
+use crate::kit::ids::{NEVER, WarpSlot};
+use crate::time::probe::Probe;
+use crate::time::sm::load_store::Progress;
+use crate::time::sm::{Agenda, BETWEEN_WINDOWS, Context, Sm};
+
+/// Something that happens in a later cycle. `life` tells whether the warp is still in its slot by then.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Event {
+    /// The results of an instruction are in its registers.
+    Written { slot: WarpSlot, life: u32, pc: Pc, registers: u32, predicates: u32 },
+    /// Fetched instructions can issue.
+    Decoded { slot: WarpSlot, life: u32, count: u32 },
+    /// A warp can fetch after a branch.
+    Refetch { slot: WarpSlot, life: u32 },
+    /// The time that a warp had to wait is over.
+    Wake { slot: WarpSlot, life: u32 },
+    /// A lock queue grants a lane its lock.
+    Granted { slot: WarpSlot, life: u32, lane: u32 },
+    /// An access is complete.
+    Complete { transfer: u32 },
+}
+
+impl<const N: usize, P: Probe> Sm<N, P> {
+    /// Runs the cycles from `from` on and below `until`.
+    pub fn run(&mut self, context: &Context<'_>, memory: &Memory, from: u64, until: u64) {
+        if self.agenda.wake >= until {
+            self.agenda.now = until;
+            return;
+        }
+        self.agenda.now = self.agenda.wake.max(from);
+        let mut execution = Execution {
+            launch: context.launch,
+            memory: Global::Later(memory),
+            effects: self.effects.take().expect(BETWEEN_WINDOWS),
+            clock: 0,
+            uninitialised: None,
+        };
+        while self.agenda.now < until {
+            let now = self.agenda.now;
+            if !self.cycle(context, &mut execution, now) {
+                break;
+            }
+            if self.agenda.now == now {
+                self.agenda.now = self.next_cycle(until);
+            }
+        }
+        let mut effects = execution.effects;
+        for cta in self.ended_ctas.drain(..) {
+            if let Some(unit) = effects.lock_units.of(self.id) {
+                effects.lock_notes.cta_ended(unit, cta);
+            }
+        }
+        self.effects = Some(effects);
+        self.agenda.wake = self.find_wake();
+    }
+
+    /// One cycle. Returns whether the SM goes on: not after a fault.
+    #[inline(always)]
+    fn cycle<'a>(&mut self, context: &Context<'a>, execution: &mut Execution<'a>, now: u64) -> bool {
+        while let Some(ticket) = self.agenda.inbox.take(now) {
+            if let Some(line) = self.memory.arrive(now, ticket) {
+                self.fetch.fill(line);
+            }
+            self.probe.outstanding(now, self.memory.l1.outstanding());
+        }
+        if !self.memory.completed.is_empty() {
+            self.collect_completed(now);
+        }
+        if !self.memory.switches.done.is_empty() {
+            self.finish_switches(context, now);
+        }
+        if self.agenda.events.next_cycle() == now {
+            let mut due = self.agenda.events.take_at(now);
+            while let Some(event) = self.agenda.events.pop(&mut due) {
+                self.happen(context, event, now);
+            }
+        }
+        if self.memory.next_step() <= now {
+            match self.memory.step(now) {
+                Progress::Finished => {
+                    self.units.release_memory(now);
+                    self.collect_completed(now);
+                    self.probe.outstanding(now, self.memory.l1.outstanding());
+                }
+                Progress::Sent => self.probe.outstanding(now, self.memory.l1.outstanding()),
+                Progress::Idle | Progress::Refused(_) => {}
+            }
+        }
+        self.agenda.held_back = false;
+        if !self.agenda.ready.is_empty() && !self.schedule_all(context, execution, now) {
+            return false;
+        }
+        if self.fetch.is_busy() || !self.refused_lines.is_empty() {
+            for _ in 0..self.fetch.warps_per_cycle() {
+                self.fetch_one(now);
+            }
+        }
+        true
+    }
+
+    fn happen(&mut self, context: &Context<'_>, event: Event, now: u64) {
+        let slot = match event {
+            Event::Written { slot, life, pc, registers, predicates } => {
+                let entry = &mut self.slots[slot.index()];
+                if entry.occupant.life != life || !entry.write_result(context, pc, registers, predicates) {
+                    return;
+                }
+                slot
+            }
+            Event::Decoded { slot, life, count } => {
+                let entry = &mut self.slots[slot.index()];
+                if entry.occupant.life != life {
+                    return;
+                }
+                entry.fill_buffer(count);
+                slot
+            }
+            Event::Refetch { slot, life } => {
+                if self.slots[slot.index()].occupant.life == life {
+                    self.fetch.want(slot);
+                }
+                return;
+            }
+            Event::Wake { slot, life } => {
+                if self.slots[slot.index()].occupant.life != life {
+                    return;
+                }
+                slot
+            }
+            Event::Granted { slot, life, lane } => {
+                let entry = &mut self.slots[slot.index()];
+                if entry.occupant.life != life || !entry.take_grant(lane) {
+                    return;
+                }
+                slot
+            }
+            Event::Complete { transfer } => return self.complete(context, transfer, now),
+        };
+        self.refresh(context, slot, now);
+    }
+
+    /// The next cycle, up to `until`, in which something can happen.
+    fn next_cycle(&self, until: u64) -> u64 {
+        let soon = self.agenda.now + 1;
+        if soon >= until || self.fetch.is_busy() {
+            return soon;
+        }
+        let next = self.agenda.ready.next_issuable(&self.units.free_at);
+        // A policy that lets ready warps wait says itself until when.
+        if next <= soon && !self.agenda.held_back {
+            return soon;
+        }
+        next.min(self.next_event()).clamp(soon, until)
+    }
+
+    /// The cycle of the next reply, event or piece of an access that is known now, or [`NEVER`].
+    fn next_event(&self) -> u64 {
+        let Agenda { inbox, events, held_back, .. } = &self.agenda;
+        let mut next = inbox.next().min(events.next_cycle()).min(self.memory.next_step());
+        if *held_back {
+            let wakes = self.schedulers.iter().filter_map(|s| s.policy.wakes_at()).min();
+            next = next.min(wakes.unwrap_or(NEVER));
+        }
+        next
+    }
+
+    /// When the SM does something next unless a message arrives first, or [`NEVER`].
+    pub fn wakes_at(&self) -> u64 {
+        self.agenda.wake
+    }
+
+    fn find_wake(&self) -> u64 {
+        if self.fault.is_some() {
+            return NEVER;
+        }
+        let busy = self.fetch.is_busy() || !self.refused_lines.is_empty() || !self.agenda.ready.is_empty();
+        if busy { self.agenda.now } else { self.next_event().max(self.agenda.now) }
+    }
+
+    /// Wakes the SM no later than at cycle `at`. One that has faulted stays asleep.
+    fn wake_by(&mut self, at: u64) {
+        if self.fault.is_none() {
+            self.agenda.wake = self.agenda.wake.min(at);
+        }
+    }
+
+    /// Something reached the SM between two windows.
+    pub fn wake_up(&mut self) {
+        self.wake_by(self.agenda.now);
+    }
+
+    /// A reply will arrive at cycle `arrival`.
+    pub fn receive(&mut self, arrival: u64, ticket: u32) {
+        self.agenda.inbox.push(arrival, ticket);
+        self.wake_by(arrival);
+    }
+
+    /// A lock queue has granted a lane its lock; the SM learns of it at cycle `arrival`.
+    pub fn grant(&mut self, arrival: u64, slot: WarpSlot, lane: u32) {
+        let life = self.slots[slot.index()].occupant.life;
+        self.agenda.events.push(arrival, Event::Granted { slot, life, lane });
+        self.wake_by(arrival);
+    }
+
+    /// The network now has room for so many packets.
+    pub fn set_room(&mut self, packets: u32) {
+        if self.memory.set_room(packets, self.agenda.now) {
+            self.wake_by(self.agenda.now);
+        }
+    }
+
+    /// When an access in flight goes on, if any is left.
+    pub fn drains_at(&self) -> Option<u64> {
+        Some(self.agenda.inbox.next().min(self.memory.next_step())).filter(|&at| at != NEVER)
+    }
+
+    /// Lets accesses in flight go on, from `from` on and below `until`. Warps no longer do anything.
+    pub fn drain(&mut self, from: u64, until: u64) {
+        self.agenda.now = self.agenda.now.max(from);
+        while let Some(now) = self.drains_at().map(|at| at.max(self.agenda.now)).filter(|&now| now < until) {
+            self.agenda.now = now;
+            while let Some(ticket) = self.agenda.inbox.take(now) {
+                self.memory.arrive(now, ticket);
+            }
+            self.memory.step(now);
+            self.memory.completed.clear();
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Bookkeeping of waits: polls, spin loops, and tries to take locks in shared memory. Timing does not depend on it,
+//! except that lanes which spin let the other paths of their warp run.
+
+use crate::exec::locks::holders::{SharedLocks, shared_offset};
+use crate::kit::bits::lanes as each;
+use crate::kit::ids::WarpSlot;
+use crate::time::probe::Probe;
+use crate::time::sched::Issue;
+use crate::time::sm::Sm;
+use crate::time::sm::front_end::decode::{Class, Decoded, SpinRole};
+use crate::time::sm::load_store::transfer::Transfer;
+
+impl<const N: usize, P: Probe> Sm<N, P> {
+    /// An access of a named wait issues. A lane that returns to the address of its last wait has waited in vain.
+    pub(super) fn note_wait(&mut self, slot: WarpSlot, id: u32) {
+        if self.waited_at.is_empty() {
+            self.waited_at = vec![[u64::MAX; N]; self.slots.len()];
+        }
+        let transfer = &self.memory.transfers[id];
+        let last = &mut self.waited_at[slot.index()];
+        for lane in each(transfer.mask) {
+            let address = transfer.addresses.at(lane);
+            self.polls[1] += u64::from(std::mem::replace(&mut last[lane], address) == address);
+        }
+    }
+
+    /// An instruction has issued: counts polls, and keeps track of which warps iterate in spin loops.
+    pub(super) fn note_spin(&mut self, decoded: &Decoded, issue: &Issue, now: u64) {
+        if decoded.is_latch
+            && issue.branch.is_none_or(|branch| branch.taken != 0)
+            && let Some(watch) = &mut self.watch
+        {
+            let entry = &self.slots[issue.slot.index()];
+            if let Some(resident) = &self.residents[entry.occupant.resident()] {
+                let settled = entry.status.outstanding == entry.unlocking;
+                watch.iterated(issue.slot, &resident.warps[entry.occupant.warp()], settled);
+            }
+        }
+        let Some(role) = decoded.spin else { return };
+        if role == SpinRole::Poll {
+            if decoded.class == Class::Load {
+                self.polls[0] += issue.lanes.count_ones() as u64;
+            }
+            return;
+        }
+        let Some(branch) = issue.branch else { return };
+        let entry = &mut self.slots[issue.slot.index()];
+        let spinning = branch.taken != 0;
+        if role == SpinRole::AtomicBranch {
+            entry.retries = spinning;
+            return;
+        }
+        if role == SpinRole::WaitBranch {
+            self.polls[1] += branch.taken.count_ones() as u64;
+        }
+        if entry.spinning != spinning {
+            entry.spinning = spinning;
+            if spinning { self.spinning_warps += 1 } else { self.spinning_warps -= 1 }
+        }
+        if spinning && let Some(resident) = &mut self.residents[entry.occupant.resident()] {
+            let control = &mut resident.warps[entry.occupant.warp()].control;
+            if control.current().is_some_and(|path| path.pc == branch.target) {
+                control.yield_path();
+            }
+        }
+        self.probe.spinning(now, issue.slot, branch.taken);
+    }
+}
+
+/// Lanes tried to take locks in shared memory with an access of a spin loop; those of `changed` did. Generic addresses
+/// of shared memory begin at `window`.
+pub(super) fn note_tries<const N: usize>(
+    locks: &mut SharedLocks,
+    transfer: &Transfer<N>,
+    changed: u64,
+    window: u64,
+) {
+    let who = (transfer.who, transfer.pc);
+    locks.tried(who, &transfer.addresses, (transfer.shared, changed), |address| {
+        (transfer.who.cta, shared_offset(address, window))
+    });
+}

@@ -1,0 +1,108 @@
+//! What a warp waits for, and the accounting of its cycles.
+
+use std::hint::select_unpredictable;
+
+use warploom_isa::Op;
+
+use crate::kit::ids::WarpSlot;
+use crate::time::probe::{Probe, State};
+use crate::time::sm::front_end::decode::ExecUnit;
+use crate::time::sm::issue::scoreboard::RegSet;
+use crate::time::sm::issue::slot::Position;
+use crate::time::sm::{Context, Sm};
+
+impl<const N: usize, P: Probe> Sm<N, P> {
+    /// Assesses a warp anew for cycle `from`, and accounts for its earlier state up to then.
+    pub(crate) fn refresh(&mut self, context: &Context<'_>, slot: WarpSlot, from: u64) {
+        let (state, unit) = self.assess(context, slot, from);
+        let entry = &mut self.slots[slot.index()];
+        // A warp that sleeps, or waits for a fence or a barrier's latency, fetches meanwhile.
+        if entry.buffer.count == 0 && !entry.buffer.fetching && matches!(entry.position, Position::At(_)) {
+            entry.buffer.fetching = true;
+            self.fetch.want(slot);
+        }
+        let status = &mut entry.status;
+        if status.state == state && status.unit == unit {
+            return;
+        }
+        if status.state == State::Ready {
+            self.unit_busy += status.waited_for_unit(&self.units, from);
+            self.agenda.ready.remove(slot, status.unit);
+        }
+        if state == State::Ready {
+            status.begin_wait_for_unit(&self.units, unit, from);
+            self.agenda.ready.insert(slot, unit);
+        }
+        if status.state != state {
+            self.probe.spent(slot, status.state, status.since, from.saturating_sub(status.since));
+            status.since = status.since.max(from);
+        }
+        (status.state, status.unit) = (state, unit);
+    }
+
+    /// A warp issues at `now`: its state until then, and the cycle of the issue, are accounted for.
+    pub(crate) fn account_issue(&mut self, slot: WarpSlot, now: u64) {
+        let status = &mut self.slots[slot.index()].status;
+        self.probe.spent(slot, status.state, status.since, now.saturating_sub(status.since));
+        self.unit_busy += status.waited_for_unit(&self.units, now);
+        // The second instruction of a cycle adds nothing.
+        if now >= status.since {
+            self.probe.spent(slot, State::Issued, now, 1);
+            status.since = now + 1;
+        }
+    }
+
+    /// The state of a warp in cycle `now` and, if it is ready, the unit that its next instruction needs.
+    pub(crate) fn assess(&self, context: &Context<'_>, slot: WarpSlot, now: u64) -> (State, ExecUnit) {
+        let entry = &self.slots[slot.index()];
+        let (occupant, status) = (&entry.occupant, &entry.status);
+        let context = context.of(occupant.kernel);
+        let none = ExecUnit::Control;
+        let warp = || self.residents[occupant.resident()].as_ref().map(|there| &there.warps[occupant.warp()]);
+        debug_assert_eq!(entry.position, warp().map_or(Position::Ended, Position::of));
+        if entry.position == Position::Ended {
+            return (State::Ended, none);
+        }
+        if status.held {
+            return (State::Fence, none);
+        }
+        // Lanes on another path may hold the lock.
+        if status.blocked && warp().is_some_and(|warp| warp.control.running_paths() < 2) {
+            return (State::LockQueue, none);
+        }
+        let (not_before, reason) = entry.not_before;
+        if now < not_before {
+            return (reason, none);
+        }
+        let Position::At(pc) = entry.position else {
+            let at_barrier = warp().is_some_and(|warp| warp.control.waits_at_barrier());
+            return (if at_barrier { State::Barrier } else { State::Lanes }, none);
+        };
+        if entry.buffer.count == 0 {
+            return (State::Fetch, none);
+        }
+        let inst = &context.code[pc.index()];
+        if inst.ordering.after_all && status.outstanding > 0 {
+            return (State::Fence, none);
+        }
+        let hazard = if context.launch.kernel.functions.len() == 1 {
+            entry.board.check(&inst.needs)
+        } else if matches!(context.launch.kernel.code[pc.index()].op, Op::Call | Op::Ret) {
+            // Registers of the caller and the callee are different rows that may share a bit.
+            entry.board.check(&RegSet::ALL)
+        } else {
+            let (registers, predicates) = warp().map_or((0, 0), |warp| {
+                let activation = warp.control.activation();
+                (activation.registers, activation.predicates)
+            });
+            entry.board.check(&inst.needs.at(registers, predicates))
+        };
+        // Branch-free: which of these it is is unpredictable.
+        let (pending, from_memory) = hazard;
+        let waits = select_unpredictable(from_memory, State::Memory, State::Operand);
+        let delayed = self.spin_unit.as_ref().is_some_and(|unit| unit.back_off.delays(slot, now));
+        let goes = if delayed { State::BackedOff } else { State::Ready };
+        let state = select_unpredictable(pending, waits, goes);
+        (state, select_unpredictable(state == State::Ready, inst.unit, none))
+    }
+}

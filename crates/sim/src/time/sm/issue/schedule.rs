@@ -1,0 +1,198 @@
+//! Who issues: schedulers take turns, and each asks its policy for one of its ready warps.
+
+use std::hint::select_unpredictable;
+
+use crate::exec::execute::Execution;
+use crate::kit::ids::{NEVER, SlotSet, WarpSlot};
+use crate::time::probe::{Probe, State};
+use crate::time::sched::Policy;
+use crate::time::sm::cycle::Event;
+use crate::time::sm::front_end::decode::ExecUnit;
+use crate::time::sm::{Context, Sm};
+
+/// A scheduler and its warps.
+pub(crate) struct Scheduler {
+    owned: SlotSet,
+    pub(crate) policy: Box<dyn Policy>,
+}
+
+impl Scheduler {
+    /// Scheduler `number` of `count`: slots are dealt out in turn.
+    pub(crate) fn new(number: u32, count: u32, policy: Box<dyn Policy>) -> Scheduler {
+        let owned = (0..64).filter(|slot| u32::from(*slot) % count == number).map(WarpSlot).collect();
+        Scheduler { owned, policy }
+    }
+}
+
+/// The warps whose next instruction could issue if its unit were free.
+#[derive(Debug, Default)]
+#[repr(C)]
+pub(crate) struct ReadyWarps {
+    all: SlotSet,
+    by_unit: [SlotSet; ExecUnit::COUNT],
+}
+
+impl ReadyWarps {
+    #[inline(always)]
+    pub(crate) fn insert(&mut self, slot: WarpSlot, unit: ExecUnit) {
+        self.by_unit[unit as usize].insert(slot);
+        self.all.insert(slot);
+    }
+
+    #[inline(always)]
+    pub(crate) fn remove(&mut self, slot: WarpSlot, unit: ExecUnit) {
+        self.by_unit[unit as usize].remove(slot);
+        self.all.remove(slot);
+    }
+
+    #[inline(always)]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The warps whose unit is free at `now`.
+    #[inline]
+    fn issuable(&self, free_at: &[u64; ExecUnit::COUNT], now: u64) -> SlotSet {
+        let mut found = 0;
+        // Branch-free: which units are free is unpredictable.
+        for (ready, &free_at) in self.by_unit.iter().zip(free_at) {
+            found |= ready.0 & u64::from(free_at <= now).wrapping_neg();
+        }
+        SlotSet(found)
+    }
+
+    /// The first cycle in which the unit of some warp is free, or [`NEVER`].
+    #[inline]
+    pub(crate) fn next_issuable(&self, free_at: &[u64; ExecUnit::COUNT]) -> u64 {
+        let mut next = NEVER;
+        if !self.is_empty() {
+            for (ready, &free_at) in self.by_unit.iter().zip(free_at) {
+                next = next.min(select_unpredictable(ready.is_empty(), NEVER, free_at));
+            }
+        }
+        next
+    }
+}
+
+impl<const N: usize, P: Probe> Sm<N, P> {
+    /// The policy that schedules the warp in a slot.
+    pub(crate) fn policy_of(&mut self, slot: WarpSlot) -> &mut dyn Policy {
+        let schedulers = self.schedulers.len();
+        &mut *self.schedulers[slot.index() % schedulers].policy
+    }
+
+    /// Every scheduler issues, if it can. Returns false if a thread faulted.
+    pub(crate) fn schedule_all<'a>(
+        &mut self,
+        context: &Context<'a>,
+        execution: &mut Execution<'a>,
+        now: u64,
+    ) -> bool {
+        let mut issuable = self.issuable(now);
+        if issuable.is_empty() {
+            return true;
+        }
+        let count = self.schedulers.len();
+        let mut scheduler = self.first_scheduler(issuable, now);
+        for _ in 0..count {
+            let ready = issuable & self.schedulers[scheduler].owned;
+            if !ready.is_empty() {
+                if !self.schedule(context, execution, scheduler, ready, now) {
+                    return false;
+                }
+                // It may have taken the units that other schedulers' warps need.
+                issuable = self.issuable(now);
+            }
+            scheduler = if scheduler + 1 == count { 0 } else { scheduler + 1 };
+        }
+        true
+    }
+
+    /// Who goes first: of the schedulers with warps for the same free unit, the next after the one that had it last.
+    /// Taking turns by cycle is not enough, because a unit may be free only in every eighth cycle.
+    fn first_scheduler(&self, issuable: SlotSet, now: u64) -> usize {
+        let is_of_one =
+            |set: SlotSet| self.schedulers.iter().any(|scheduler| set.0 & !scheduler.owned.0 == 0);
+        if is_of_one(issuable) {
+            return 0;
+        }
+        for unit in [ExecUnit::Memory, ExecUnit::Sfu, ExecUnit::Dp, ExecUnit::Sp] {
+            let ready = self.agenda.ready.by_unit[unit as usize];
+            if ready.is_empty() || self.units.free_at[unit as usize] > now {
+                continue;
+            }
+            if !is_of_one(ready) {
+                return self.turns[unit as usize];
+            }
+        }
+        0
+    }
+
+    /// One scheduler issues from a set that is not empty. Returns false if a thread faulted.
+    fn schedule<'a>(
+        &mut self,
+        context: &Context<'a>,
+        execution: &mut Execution<'a>,
+        scheduler: usize,
+        ready: SlotSet,
+        now: u64,
+    ) -> bool {
+        let Some(slot) = self.pick(scheduler, ready, now) else {
+            self.agenda.held_back = true;
+            return true;
+        };
+        debug_assert!(ready.contains(slot));
+        for _ in 0..self.width {
+            let unit = self.slots[slot.index()].status.unit;
+            match self.issue(context, execution, slot, now) {
+                Ok(issue) => {
+                    let next = if scheduler + 1 == self.schedulers.len() { 0 } else { scheduler + 1 };
+                    self.turns[unit as usize] = next;
+                    self.schedulers[scheduler].policy.issued(now, &issue);
+                    // What follows the branch waits for its turn in the queue of backed-off warps.
+                    if issue.is_sib && self.begin_back_off(slot, now) {
+                        break;
+                    }
+                }
+                Err(fault) => {
+                    self.fault = Some((now, fault));
+                    return false;
+                }
+            }
+            if self.width == 1 || !self.issuable(now).contains(slot) {
+                break;
+            }
+        }
+        if self.slots[slot.index()].status.state == State::Ended {
+            self.schedulers[scheduler].policy.ended(now, slot);
+            if let Some(unit) = &mut self.spin_unit {
+                unit.ended(now, slot);
+            }
+        }
+        true
+    }
+
+    /// The scheduler's choice from a set that is not empty. `None` lets all of them wait.
+    fn pick(&mut self, scheduler: usize, ready: SlotSet, now: u64) -> Option<WarpSlot> {
+        let policy = &mut *self.schedulers[scheduler].policy;
+        match &self.spin_unit {
+            Some(unit) => unit.back_off.pick(now, ready, policy),
+            None => policy.pick(now, ready),
+        }
+    }
+
+    /// If a warp backed off with its last instruction, schedules the end of its delay. Returns whether it did.
+    fn begin_back_off(&mut self, slot: WarpSlot, now: u64) -> bool {
+        let until = self.spin_unit.as_ref().and_then(|unit| unit.back_off.until(slot));
+        if let Some(until) = until.filter(|&until| until > now + 1) {
+            let life = self.slots[slot.index()].occupant.life;
+            self.agenda.events.push(until, Event::Wake { slot, life });
+        }
+        until.is_some()
+    }
+
+    #[inline]
+    fn issuable(&self, now: u64) -> SlotSet {
+        self.agenda.ready.issuable(&self.units.free_at, now)
+    }
+}
