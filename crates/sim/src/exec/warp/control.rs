@@ -9,8 +9,9 @@ use crate::exec::warp::Since;
 pub use crate::exec::warp::independent::Splits;
 pub use crate::exec::warp::stack::SimtStack;
 
-/// One activation of a function: where its registers and its frame are, and where it goes back to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One activation of a function: where its registers and its frame are, and where it returns to. The default is the
+/// kernel's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activation {
     /// Index into the kernel's functions.
     pub function: u32,

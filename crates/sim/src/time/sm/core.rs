@@ -617,7 +617,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     pub(crate) fn collect_completed(&mut self, now: u64) {
         for (transfer, at) in self.memory.completed.drain(..) {
             // Values that go to registers need a port.
-            let brings_values = self.memory.transfers[transfer].brings_values();
+            let brings_values = self.memory.transfers[transfer].access.kind.writes_registers();
             let done = if brings_values { self.backend.book_port(now, at.max(now)) } else { at.max(now) };
             let written = done + 1;
             self.events.push(written, Event::Complete { transfer });

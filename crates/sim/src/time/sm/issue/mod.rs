@@ -10,7 +10,8 @@ use crate::exec::execute::Execution;
 use crate::exec::fault::{Fault, Place};
 use crate::exec::lanes;
 use crate::exec::locks::holders::{SharedLocks, WarpName, shared_offset};
-use crate::exec::memory::access::{Bad, Issued};
+use crate::exec::memory::access::{MemoryOp, WarpAccess};
+use crate::exec::memory::reach::Bad;
 use crate::exec::warp::Warp;
 use crate::exec::warp::control::{Activation, Group};
 use crate::kit::bits::lanes as each;
@@ -20,7 +21,7 @@ use crate::time::sched::{BranchOutcome, Issue};
 use crate::time::sm::core::{Context, Event, Resident, Sm};
 use crate::time::sm::front_end::decode::{Decoded, SpinRole, Unit, next};
 use crate::time::sm::issue::slot::Front;
-use crate::time::sm::load_store::transfer::{Transfer, TransferKind};
+use crate::time::sm::load_store::transfer::{Pending, Transfer, skips_l1};
 
 /// An instruction that issues.
 struct Issuing<'a> {
@@ -299,15 +300,18 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             warp.control.advance();
             return Ok(());
         }
-        let id = self.memory.transfers.take(|| Transfer::new(slot, path.pc, activation, mask));
+        let id = self.memory.transfers.take(Transfer::new);
         let transfer = &mut self.memory.transfers[id];
-        transfer.reset(slot, path.pc, activation, mask);
-        transfer.polls = decoded.spin == Some(SpinRole::Poll);
-        transfer.who = WarpName { cta: cta.number, warp: entry.warp() as u32 };
+        let polls = decoded.spin == Some(SpinRole::Poll);
+        transfer.pending = Pending::new(slot, skips_l1(inst.op), polls);
+        let who = WarpName { cta: cta.number, warp: entry.warp() as u32 };
+        transfer.who = who;
+        let access = &mut transfer.access;
+        access.restart(path.pc, activation, mask);
         let watched = self.watch.is_some() && matches!(inst.op, Op::St(_) | Op::Atom(..) | Op::CpAsync(_));
         let shared_before = watched.then(|| cta.shared.bytes.clone());
         let mut reach = execution.reach(cta);
-        reach.begin(Issued { warp, activation: &activation, inst, mask }, transfer)?;
+        access.begin(&mut reach, warp, inst)?;
         execution.uninitialised = reach.uninitialised;
         if let Some(unit) = execution.effects.lock_units.of_mut(self.id) {
             self.changed |= std::mem::take(&mut unit.changed);
@@ -320,16 +324,16 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if shared_before.is_some_and(|before| before != cta.shared.bytes) {
             self.changed = true;
         }
-        if let TransferKind::Unlock { changed } = transfer.kind {
+        if let MemoryOp::Unlock { changed } = access.kind {
             self.changed |= changed != 0;
             if decoded.spin == Some(SpinRole::Try) {
-                note_tries(&mut self.locks, transfer, changed, kernel.windows.shared);
+                note_tries(&mut self.locks, (who, access), changed, kernel.windows.shared);
             }
         }
-        if transfer.polls && transfer.shared != 0 && inst.dst != Dst::None {
-            if let TransferKind::Atomic { .. } = transfer.kind {
-                let changed = transfer.changed_in_sm(transfer.shared);
-                note_tries(&mut self.locks, transfer, changed, kernel.windows.shared);
+        if polls && access.lanes.shared != 0 && inst.dst != Dst::None {
+            if let MemoryOp::Atomic { .. } = access.kind {
+                let changed = access.changed_in_sm(access.lanes.shared);
+                note_tries(&mut self.locks, (who, access), changed, kernel.windows.shared);
             }
         }
         if decoded.named_wait {
@@ -341,7 +345,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let entry = &mut self.slots[slot.index()];
         entry.board.reserve(&decoded.writes.at(activation.registers, activation.predicates), true);
         entry.outstanding += 1;
-        let unlocks = matches!(self.memory.transfers[id].kind, TransferKind::Unlock { .. });
+        let unlocks = matches!(self.memory.transfers[id].access.kind, MemoryOp::Unlock { .. });
         entry.unlocking += u32::from(unlocks);
         // Later instructions of the warp wait for an acquire.
         entry.held = decoded.ordering.before_all;
@@ -354,35 +358,35 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// An access is complete: its values are in registers, and whoever waited for it goes on.
     pub(crate) fn complete(&mut self, context: &Context<'_>, id: u32, now: u64) {
-        let transfer = &self.memory.transfers[id];
-        let (slot, pc, kind) = (transfer.slot, transfer.pc, transfer.kind);
-        let (mask, queued) = (transfer.mask, transfer.queued);
+        let Transfer { pending, access, .. } = &self.memory.transfers[id];
+        let (slot, queued) = (pending.slot, pending.queued);
+        let (pc, kind, mask) = (access.pc, access.kind, access.mask);
         let context = context.of(self.slots[slot.index()].kernel);
         let kernel = context.launch.kernel;
         let decoded = &context.code[pc.index()];
         let entry = &mut self.slots[slot.index()];
         let at = entry.resident();
         let resident = self.residents[at].as_mut().expect("a CTA stays until its accesses are done");
-        transfer.finish(kernel, &mut resident.warps[entry.warp()], &mut resident.cta);
-        if transfer.unwritten != 0 {
-            let (lane, address, bytes) = transfer.first_unwritten();
+        access.finish(kernel, &mut resident.warps[entry.warp()], &mut resident.cta.shared);
+        if access.unwritten != 0 {
+            let (lane, address, bytes) = access.first_unwritten();
             let warp = &resident.warps[entry.warp()];
             self.unwritten.note(kernel, &resident.cta, warp, pc, (lane, "global", address, bytes));
         }
         if decoded.spin == Some(SpinRole::Poll)
             && let Some(watch) = &mut self.watch
         {
-            watch.polled(slot, transfer);
+            watch.polled(slot, access);
         }
-        let Activation { registers, predicates, .. } = transfer.activation;
+        let Activation { registers, predicates, .. } = access.activation;
         entry.board.release(&decoded.writes.at(registers, predicates));
         entry.outstanding -= 1;
-        entry.unlocking -= u32::from(matches!(kind, TransferKind::Unlock { .. }));
+        entry.unlocking -= u32::from(matches!(kind, MemoryOp::Unlock { .. }));
         if entry.held && decoded.ordering.before_all {
             entry.held = false;
             self.memory.l1.invalidate();
         }
-        if kind == TransferKind::Copy {
+        if kind == MemoryOp::Copy {
             self.changed = true;
         }
         self.memory.transfers.give_back(id);
@@ -398,10 +402,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if self.waited_at.is_empty() {
             self.waited_at = vec![[u64::MAX; N]; self.slots.len()];
         }
-        let transfer = &self.memory.transfers[id];
+        let access = &self.memory.transfers[id].access;
         let last = &mut self.waited_at[slot.index()];
-        for lane in each(transfer.mask) {
-            let address = transfer.addresses.at(lane);
+        for lane in each(access.mask) {
+            let address = access.addresses.at(lane);
             self.polls[1] += u64::from(std::mem::replace(&mut last[lane], address) == address);
         }
     }
@@ -451,10 +455,14 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
 /// Lanes tried to take locks in shared memory with an access of a spin loop; those of `changed` did. Generic addresses of
 /// shared memory begin at `window`.
-fn note_tries<const N: usize>(locks: &mut SharedLocks, transfer: &Transfer<N>, changed: u64, window: u64) {
-    let who = (transfer.who, transfer.pc);
-    locks.tried(who, &transfer.addresses, (transfer.shared, changed), |address| {
-        (transfer.who.cta, shared_offset(address, window))
+fn note_tries<const N: usize>(
+    locks: &mut SharedLocks,
+    (who, access): (WarpName, &WarpAccess<N>),
+    changed: u64,
+    window: u64,
+) {
+    locks.tried((who, access.pc), &access.addresses, (access.lanes.shared, changed), |address| {
+        (who.cta, shared_offset(address, window))
     });
 }
 

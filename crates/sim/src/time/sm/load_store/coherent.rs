@@ -3,6 +3,7 @@
 
 use warploom_isa::Pc;
 
+use crate::exec::memory::access::MemoryOp;
 use crate::exec::memory::address::Addresses;
 use crate::exec::memory::store::Memory;
 use crate::kit::ids::WarpSlot;
@@ -11,7 +12,6 @@ use crate::time::directory::{Given, Grant, Probe};
 use crate::time::network::message::{Asks, RequestKind};
 use crate::time::sm::load_store::l1::Refusal;
 use crate::time::sm::load_store::l1::coherent::Writable;
-use crate::time::sm::load_store::transfer::TransferKind;
 use crate::time::sm::load_store::{MemoryUnit, Purpose};
 
 /// What lanes did to a line in the L1, for those who look on.
@@ -39,23 +39,23 @@ pub const PROBE: u32 = 1 << 31;
 impl<const N: usize> MemoryUnit<N> {
     /// Sends the lanes of an access that touch one line.
     pub(crate) fn send_coherent(&mut self, now: u64, id: u32) -> Result<(), Refusal> {
-        let access = &self.transfers[id];
-        let (line, lanes) = access.line(access.unsent, self.line_bytes);
-        match access.kind {
-            TransferKind::Load | TransferKind::Lock { .. } | TransferKind::Copy => {
+        let transfer = &self.transfers[id];
+        let (line, lanes) = transfer.line(transfer.pending.unsent.global, self.line_bytes);
+        match transfer.access.kind {
+            MemoryOp::Load | MemoryOp::Lock { .. } | MemoryOp::Copy => {
                 self.load_through_l1(now, id, line, lanes)?;
             }
-            TransferKind::Store | TransferKind::Unlock { .. } => {
+            MemoryOp::Store | MemoryOp::Unlock { .. } => {
                 self.write_coherent(now, id, line, lanes)?;
                 self.stats.stores += 1;
             }
-            TransferKind::Atomic { .. } => {
+            MemoryOp::Atomic { .. } => {
                 self.write_coherent(now, id, line, lanes)?;
                 self.stats.atomics += 1;
                 self.stats.atomic_lanes += lanes.count_ones() as u64;
             }
         }
-        self.transfers[id].unsent &= !lanes;
+        self.transfers[id].pending.unsent.global &= !lanes;
         Ok(())
     }
 
@@ -64,8 +64,8 @@ impl<const N: usize> MemoryUnit<N> {
             Writable::Hit(way) => {
                 // Further lanes of an atomic on one word keep the unit busy.
                 self.free_at = self.write_line(now, id, line, way, lanes);
-                let access = &mut self.transfers[id];
-                access.ready_at = access.ready_at.max(self.free_at - 1 + self.hit_latency);
+                let pending = &mut self.transfers[id].pending;
+                pending.ready_at = pending.ready_at.max(self.free_at - 1 + self.hit_latency);
                 self.stats.hits += 1;
             }
             Writable::Merged(ticket) => {
@@ -111,14 +111,15 @@ impl<const N: usize> MemoryUnit<N> {
     /// The lanes of a store or an atomic change a line that may be written. Returns the first cycle after that.
     fn write_line(&mut self, now: u64, id: u32, line: u64, way: Way, lanes: u64) -> u64 {
         let line_bytes = self.line_bytes as usize;
-        let access = &mut self.transfers[id];
-        let written = access.covered(lanes, line);
-        let TransferKind::Atomic { .. } = access.kind else {
+        let transfer = &mut self.transfers[id];
+        let written = transfer.covered(lanes, line);
+        let MemoryOp::Atomic { .. } = transfer.access.kind else {
             let bytes = self.l1.write(way, written);
-            let changed = access.put_into_line(line, &mut bytes[..line_bytes], lanes);
+            let changed = transfer.store_to_line(line, &mut bytes[..line_bytes], lanes);
             self.stored |= changed;
             if self.shows_stores {
-                let (slot, pc, addresses) = (access.slot, access.pc, access.addresses);
+                let (slot, pc, addresses) =
+                    (transfer.pending.slot, transfer.access.pc, transfer.access.addresses);
                 self.updates.push(Update {
                     at: now,
                     slot,
@@ -133,14 +134,15 @@ impl<const N: usize> MemoryUnit<N> {
         };
         // An atomic that changes nothing leaves the line as it is.
         let mut bytes = *self.l1.bytes(way);
-        let changed = access.update_line(line, &mut bytes[..line_bytes], self.l1.written(way), lanes);
+        let changed =
+            transfer.access.update_line(line, &mut bytes[..line_bytes], self.l1.written(way), lanes);
         if changed != 0 {
             *self.l1.write(way, written) = bytes;
             self.stored = true;
         }
-        let (slot, pc, addresses) = (access.slot, access.pc, access.addresses);
+        let (slot, pc, addresses) = (transfer.pending.slot, transfer.access.pc, transfer.access.addresses);
         self.updates.push(Update { at: now, slot, pc, addresses, lanes, changed, atomic: true });
-        now + access.same_word(lanes) as u64
+        now + transfer.same_word(lanes) as u64
     }
 
     /// The directory answers message `ticket`, which asked for a line: what it may be used for, and its bytes if they do not
@@ -173,11 +175,12 @@ impl<const N: usize> MemoryUnit<N> {
         let way = self.l1.grant(line, ticket, grant, given).expect("a way is kept for it");
         for &(id, lanes) in &waiting {
             let mut done = now;
-            match self.transfers[id].kind {
-                TransferKind::Store | TransferKind::Unlock { .. } | TransferKind::Atomic { .. } => {
+            let access = &mut self.transfers[id].access;
+            match access.kind {
+                MemoryOp::Store | MemoryOp::Unlock { .. } | MemoryOp::Atomic { .. } => {
                     done = self.write_line(now, id, line, way, lanes) - 1;
                 }
-                _ => self.transfers[id].take(line, self.l1.bytes(way), self.l1.written(way), lanes),
+                _ => access.load_from_line(line, self.l1.bytes(way), self.l1.written(way), lanes),
             }
             self.part_done(done, id);
         }

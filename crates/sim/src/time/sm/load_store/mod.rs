@@ -5,6 +5,7 @@
 //! constants, one row of local memory, one line of global memory. An access whose piece is refused stays in front, and all
 //! others behind it.
 
+mod bank_conflicts;
 pub mod coherent;
 pub mod inbox;
 pub mod l1;
@@ -19,16 +20,18 @@ use warploom_isa::AtomOp;
 
 use crate::chip::Chip;
 use crate::chip::timing::{Coherence, L1Policy, SECTOR_BYTES, SharedSpec};
+use crate::exec::memory::access::{MemoryOp, SpaceLanes};
 use crate::exec::memory::store::Memory;
 use crate::kit::slab::Slab;
 use crate::time::cache::{LineBytes, LineWritten, MAX_LINE_BYTES, Tags};
 use crate::time::directory::{Given, Grant, Probe};
 use crate::time::network::message::{Asks, Request, RequestKind};
+use crate::time::sm::load_store::bank_conflicts::shared_turns;
 use crate::time::sm::load_store::coherent::{PROBE, Update};
 use crate::time::sm::load_store::l1::{L1, Lookup, Refusal};
 use crate::time::sm::load_store::stats::L1Stats;
 use crate::time::sm::load_store::switch::Switches;
-use crate::time::sm::load_store::transfer::{Transfer, TransferKind, shared_turns};
+use crate::time::sm::load_store::transfer::Transfer;
 
 /// Where local memory lies, as the L2 sees it.
 const LOCAL_BASE: u64 = 1 << 49;
@@ -201,15 +204,15 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// An access whose operands are there at `ready` joins the queue.
-    pub fn push(&mut self, transfer: u32, ready: u64) {
-        let access = &mut self.transfers[transfer];
-        access.unsent = access.global;
-        access.number_lines(self.line_bytes);
-        access.ready_at = ready;
-        let elsewhere = access.shared | access.constant | access.local;
-        let uses_l1 = self.policy == L1Policy::WriteEvict && access.looks_in_l1() || self.l1.is_coherent();
-        let needs_room = access.unsent != 0 && elsewhere == 0 && !uses_l1;
-        self.queue.push_back(Queued { id: transfer, needs_room, ready });
+    pub fn push(&mut self, id: u32, ready: u64) {
+        let transfer = &mut self.transfers[id];
+        transfer.number_lines(self.line_bytes);
+        (transfer.pending.unsent, transfer.pending.ready_at) = (transfer.access.lanes, ready);
+        let SpaceLanes { global, shared, local, constant } = transfer.access.lanes;
+        let elsewhere = shared | constant | local;
+        let uses_l1 = self.policy == L1Policy::WriteEvict && transfer.looks_in_l1() || self.l1.is_coherent();
+        let needs_room = global != 0 && elsewhere == 0 && !uses_l1;
+        self.queue.push_back(Queued { id, needs_room, ready });
         self.find_next_piece();
     }
 
@@ -283,15 +286,15 @@ impl<const N: usize> MemoryUnit<N> {
     fn send_piece(&mut self, now: u64) -> Progress {
         let Some(&Queued { id, .. }) = self.queue.front() else { return Progress::Idle };
         self.free_at = now + 1;
-        let access = &self.transfers[id];
-        let sent = if access.shared != 0 {
+        let unsent = &self.transfers[id].pending.unsent;
+        let sent = if unsent.shared != 0 {
             self.send_shared(now, id);
             Ok(())
-        } else if access.constant != 0 {
+        } else if unsent.constant != 0 {
             self.send_constant(now, id)
-        } else if access.local != 0 {
+        } else if unsent.local != 0 {
             self.send_local(now, id)
-        } else if access.unsent != 0 {
+        } else if unsent.global != 0 {
             self.send_global(now, id)
         } else {
             Ok(())
@@ -302,65 +305,65 @@ impl<const N: usize> MemoryUnit<N> {
             self.wants_room = refusal == Refusal::Network;
             return Progress::Refused(refusal);
         }
-        let access = &self.transfers[id];
-        if access.shared | access.constant | access.local | access.unsent != 0 {
+        let pending = &self.transfers[id].pending;
+        if pending.unsent.all() != 0 {
             return Progress::Sent;
         }
         self.queue.pop_front();
-        if access.outstanding == 0 {
-            self.completed.push((id, access.ready_at));
+        if pending.outstanding == 0 {
+            self.completed.push((id, pending.ready_at));
         }
         Progress::Finished
     }
 
     fn send_shared(&mut self, now: u64, id: u32) {
-        let access = &mut self.transfers[id];
-        let lanes = std::mem::take(&mut access.shared);
-        let (mut turns, conflicts) = shared_turns(access, lanes, self.shared.banks);
+        let transfer = &mut self.transfers[id];
+        let lanes = std::mem::take(&mut transfer.pending.unsent.shared);
+        let access = &transfer.access;
+        let (mut turns, conflicts) = shared_turns(&access.addresses, access.bytes, lanes, self.shared.banks);
         self.stats.shared_accesses += 1;
         self.stats.shared_words += u64::from(lanes.count_ones() * access.bytes.div_ceil(4));
         self.stats.bank_conflicts += conflicts as u64;
-        if let TransferKind::Atomic { .. } = access.kind {
-            turns += (access.same_word(lanes) - 1) * self.shared.atomic_cycles;
+        if let MemoryOp::Atomic { .. } = access.kind {
+            turns += (transfer.same_word(lanes) - 1) * self.shared.atomic_cycles;
             self.stats.shared_atomics += lanes.count_ones() as u64;
         }
         self.free_at = now + turns as u64;
-        access.ready_at = access.ready_at.max(self.free_at - 1 + self.shared.latency_cycles as u64);
+        let done = self.free_at - 1 + self.shared.latency_cycles as u64;
+        transfer.pending.ready_at = transfer.pending.ready_at.max(done);
     }
 
     fn send_constant(&mut self, now: u64, id: u32) -> Result<(), Refusal> {
-        let access = &self.transfers[id];
-        let (block, lanes) = access.block(access.constant, 4);
+        let transfer = &self.transfers[id];
+        let (block, lanes) = transfer.access.addresses.block(transfer.pending.unsent.constant, 4);
         let line = (CONSTANT_BASE + block) & !(self.line_bytes - 1);
         let number = line / self.line_bytes;
         if let Some(way) = self.constant.find(number) {
             self.constant.touch(way);
             self.stats.constant_hits += 1;
         } else if let Some(&(_, ticket)) = self.constant_misses.iter().find(|&&(waited, _)| waited == line) {
-            self.flights[ticket].waiting.push((id, lanes));
-            self.transfers[id].outstanding += 1;
+            self.wait_for(ticket, id, lanes);
         } else {
             let ticket = self.send(now, Purpose::Constant, line, self.all_sectors(), RequestKind::Read)?;
-            self.flights[ticket].waiting.push((id, lanes));
+            self.wait_for(ticket, id, lanes);
             self.constant_misses.push((line, ticket));
-            self.transfers[id].outstanding += 1;
             self.stats.constant_misses += 1;
         }
-        let access = &mut self.transfers[id];
-        access.constant &= !lanes;
-        access.ready_at = access.ready_at.max(now + self.constant_latency);
+        let pending = &mut self.transfers[id].pending;
+        pending.unsent.constant &= !lanes;
+        pending.ready_at = pending.ready_at.max(now + self.constant_latency);
         Ok(())
     }
 
     /// Local memory is interleaved by words, so that lanes at the same local address lie side by side: a row.
     fn send_local(&mut self, now: u64, id: u32) -> Result<(), Refusal> {
-        let access = &self.transfers[id];
-        let (block, lanes) = access.block(access.local, 4);
-        let row = access.slot.0 as u64 * self.local_words + (block & 0x00ff_ffff) / 4;
+        let Transfer { pending, access, .. } = &self.transfers[id];
+        let (block, lanes) = access.addresses.block(pending.unsent.local, 4);
+        let row = pending.slot.0 as u64 * self.local_words + (block & 0x00ff_ffff) / 4;
         let sm_rows = 64 * self.local_words;
         let address = LOCAL_BASE + (self.sm as u64 * sm_rows + row) * N as u64 * 4;
         let line = address & !(self.line_bytes - 1);
-        let is_load = access.kind == TransferKind::Load;
+        let is_load = access.kind == MemoryOp::Load;
         if is_load {
             match self.l1.look(line) {
                 Lookup::Hit(_) => self.stats.local_hits += 1,
@@ -383,9 +386,9 @@ impl<const N: usize> MemoryUnit<N> {
             self.l1.dirty_local(way, line, hit);
             if hit { self.stats.local_hits += 1 } else { self.stats.local_misses += 1 }
         }
-        let access = &mut self.transfers[id];
-        access.local &= !lanes;
-        access.ready_at = access.ready_at.max(now + self.hit_latency);
+        let pending = &mut self.transfers[id].pending;
+        pending.unsent.local &= !lanes;
+        pending.ready_at = pending.ready_at.max(now + self.hit_latency);
         Ok(())
     }
 
@@ -406,17 +409,17 @@ impl<const N: usize> MemoryUnit<N> {
         if self.l1.is_coherent() {
             return self.send_coherent(now, id);
         }
-        let access = &self.transfers[id];
+        let transfer = &self.transfers[id];
         let cached = self.policy == L1Policy::WriteEvict;
-        let through_l1 = cached && access.looks_in_l1();
+        let through_l1 = cached && transfer.looks_in_l1();
         if self.room == 0 && !through_l1 {
             return Err(Refusal::Network);
         }
-        let (line, lanes) = access.line(access.unsent, self.line_bytes);
-        match access.kind {
-            TransferKind::Load if through_l1 => self.load_through_l1(now, id, line, lanes)?,
-            TransferKind::Load | TransferKind::Lock { .. } | TransferKind::Copy => {
-                let sectors = self.widen(access.sectors(lanes, line));
+        let (line, lanes) = transfer.line(transfer.pending.unsent.global, self.line_bytes);
+        match transfer.access.kind {
+            MemoryOp::Load if through_l1 => self.load_through_l1(now, id, line, lanes)?,
+            MemoryOp::Load | MemoryOp::Lock { .. } | MemoryOp::Copy => {
+                let sectors = self.widen(transfer.sectors(lanes, line));
                 let ticket = self.send(now, Purpose::Load, line, sectors, RequestKind::Read)?;
                 if cached {
                     self.l1.forget(line);
@@ -424,9 +427,9 @@ impl<const N: usize> MemoryUnit<N> {
                 self.wait_for(ticket, id, lanes);
                 self.stats.bypasses += 1;
             }
-            TransferKind::Store | TransferKind::Unlock { .. } => {
-                let sectors = access.sectors(lanes, line);
-                let whole = access.whole_sectors(lanes, line);
+            MemoryOp::Store | MemoryOp::Unlock { .. } => {
+                let sectors = transfer.sectors(lanes, line);
+                let whole = transfer.whole_sectors(lanes, line);
                 let ticket = self.send_write(now, line, sectors, whole)?;
                 if cached && self.l1.forget(line) {
                     self.stats.evictions_by_write += 1;
@@ -434,31 +437,33 @@ impl<const N: usize> MemoryUnit<N> {
                 self.wait_for(ticket, id, lanes);
                 self.stats.stores += 1;
             }
-            TransferKind::Atomic { .. } => {
+            MemoryOp::Atomic { .. } => {
                 self.send_atomic(now, id, line, lanes)?;
                 if cached {
                     self.l1.forget(line);
                 }
             }
         }
-        self.transfers[id].unsent &= !lanes;
+        self.transfers[id].pending.unsent.global &= !lanes;
         Ok(())
     }
 
     /// Sends lanes of an atomic to their slice.
     fn send_atomic(&mut self, now: u64, id: u32, line: u64, lanes: u64) -> Result<(), Refusal> {
-        let access = &self.transfers[id];
-        let TransferKind::Atomic { op, silent, .. } = access.kind else { unreachable!("called for atomics") };
-        let sectors = access.sectors(lanes, line);
-        let same_word = access.same_word(lanes) as u8;
+        let transfer = &self.transfers[id];
+        let MemoryOp::Atomic { op, silent, .. } = transfer.access.kind else {
+            unreachable!("called for atomics")
+        };
+        let sectors = transfer.sectors(lanes, line);
+        let same_word = transfer.same_word(lanes) as u8;
         // Mostly one; to count bits takes long.
         let count = if lanes.is_power_of_two() { 1 } else { lanes.count_ones() };
         let operands = if op == AtomOp::Cas { 2 } else { 1 };
         let kind = RequestKind::Atomic {
             same_word,
             lanes: count as u8,
-            operand_bytes: (operands * access.bytes) as u8,
-            result_bytes: if silent { 0 } else { access.bytes as u8 },
+            operand_bytes: (operands * transfer.access.bytes) as u8,
+            result_bytes: if silent { 0 } else { transfer.access.bytes as u8 },
         };
         let ticket = self.send(now, Purpose::Atomic, line, sectors, kind)?;
         self.wait_for(ticket, id, lanes);
@@ -476,9 +481,9 @@ impl<const N: usize> MemoryUnit<N> {
     ) -> Result<(), Refusal> {
         match self.l1.look(line) {
             Lookup::Hit(way) => {
-                let access = &mut self.transfers[id];
-                access.take(line, self.l1.bytes(way), self.l1.written(way), lanes);
-                access.ready_at = access.ready_at.max(now + self.hit_latency);
+                let Transfer { pending, access, .. } = &mut self.transfers[id];
+                access.load_from_line(line, self.l1.bytes(way), self.l1.written(way), lanes);
+                pending.ready_at = pending.ready_at.max(now + self.hit_latency);
                 self.stats.hits += 1;
             }
             Lookup::Merged(ticket) => {
@@ -504,7 +509,7 @@ impl<const N: usize> MemoryUnit<N> {
 
     pub(crate) fn wait_for(&mut self, ticket: u32, id: u32, lanes: u64) {
         self.flights[ticket].waiting.push((id, lanes));
-        self.transfers[id].outstanding += 1;
+        self.transfers[id].pending.outstanding += 1;
     }
 
     pub(crate) fn all_sectors(&self) -> u8 {
@@ -598,11 +603,11 @@ impl<const N: usize> MemoryUnit<N> {
             }
             Purpose::Store => {
                 let (id, lanes) = flight.waiting[0];
-                self.transfers[id].put(memory, lanes, notice) as u64
+                self.transfers[id].access.store(memory, lanes, notice) as u64
             }
             Purpose::Atomic => {
                 let (id, lanes) = flight.waiting[0];
-                self.transfers[id].update(memory, lanes)
+                self.transfers[id].access.update(memory, lanes)
             }
             Purpose::Switch => {
                 let (switch, index) = flight.waiting[0];
@@ -664,14 +669,13 @@ impl<const N: usize> MemoryUnit<N> {
         }
         let flight = &self.flights[ticket];
         for &(id, lanes) in &flight.waiting {
-            let access = &mut self.transfers[id];
+            let Transfer { pending, access, .. } = &mut self.transfers[id];
             if matches!(purpose, Purpose::Fill { local: false } | Purpose::Load) {
-                access.take(line, &flight.bytes, flight.written, lanes);
+                access.load_from_line(line, &flight.bytes, flight.written, lanes);
             }
-            access.outstanding -= 1;
-            let all_sent = access.shared | access.constant | access.local | access.unsent == 0;
-            if access.outstanding == 0 && all_sent {
-                self.completed.push((id, access.ready_at.max(now)));
+            pending.outstanding -= 1;
+            if pending.is_done() {
+                self.completed.push((id, pending.ready_at.max(now)));
             }
         }
         self.flights.give_back(ticket);
@@ -680,11 +684,10 @@ impl<const N: usize> MemoryUnit<N> {
 
     /// One of the messages of an access has been answered.
     pub(crate) fn part_done(&mut self, now: u64, id: u32) {
-        let access = &mut self.transfers[id];
-        access.outstanding -= 1;
-        let all_sent = access.shared | access.constant | access.local | access.unsent == 0;
-        if access.outstanding == 0 && all_sent {
-            self.completed.push((id, access.ready_at.max(now)));
+        let pending = &mut self.transfers[id].pending;
+        pending.outstanding -= 1;
+        if pending.is_done() {
+            self.completed.push((id, pending.ready_at.max(now)));
         }
     }
 }
