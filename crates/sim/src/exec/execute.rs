@@ -137,8 +137,8 @@ impl Execution<'_> {
         }
     }
 
-    /// Executes the next instruction of warp `at`, which has a path that can run: `path`. Memory accesses are left to the
-    /// caller ([`Next::Access`]).
+    /// Executes the next instruction of warp `at`, which has a path that can run: `path`. Memory accesses are left to
+    /// the caller ([`Next::Access`]).
     #[inline]
     pub fn step<const N: usize>(
         &mut self,

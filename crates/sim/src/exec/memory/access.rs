@@ -1,8 +1,8 @@
 //! A warp's memory access in values: a load, store, atomic, asynchronous copy, or one that uses lock bits.
 //!
-//! [`WarpAccess::begin`] checks it and does all that stays inside the SM. Global memory is served at once where it is at
-//! hand ([`Global::Now`](crate::exec::memory::store::Global)); otherwise the memory system does it later, piece by piece,
-//! as `serve.rs` says. [`WarpAccess::finish`] writes registers, or shared memory for a copy.
+//! [`WarpAccess::begin`] checks it and does all that stays inside the SM. Bytes of global memory move at once where it
+//! is at hand (`Global::Now`); otherwise the memory system moves them later, with the functions of `serve.rs`.
+//! [`WarpAccess::finish`] writes registers, or shared memory for a copy.
 
 use warploom_isa::{Access, AtomOp, Dst, Inst, Kernel, Op, Pc, Space, Ty};
 

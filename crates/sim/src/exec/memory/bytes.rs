@@ -8,10 +8,10 @@ use crate::exec::memory::rows::Rows;
 use crate::exec::warp::Warp;
 use crate::kit::bits::lanes as each;
 
-/// Lanes whose accesses lie in one piece of memory.
+/// Lanes whose accesses lie in one piece of memory: an allocation, a line, or a whole space.
 pub struct Piece<'a, const N: usize> {
     pub space: Space,
-    /// Which allocation (global memory).
+    /// Number of the allocation (global memory).
     pub at: usize,
     /// The piece's first address.
     pub base: u64,
@@ -94,6 +94,7 @@ fn put(data: &mut [u8], at: usize, bytes: u32, value: u32) {
     }
 }
 
+/// Lanes read memory into rows.
 pub fn gather_flat<const N: usize>(data: &[u8], piece: &Piece<'_, N>, rows: &mut [[u32; N]]) {
     match *piece.addresses {
         Addresses::Uniform(address) => {
@@ -125,7 +126,7 @@ pub fn gather_flat<const N: usize>(data: &[u8], piece: &Piece<'_, N>, rows: &mut
     }
 }
 
-/// Of several lanes that write one place, the highest one's value stays.
+/// Lanes write rows to memory. Of several lanes that write one place, the highest one's value stays.
 pub fn scatter_flat<const N: usize>(data: &mut [u8], piece: &Piece<'_, N>, rows: &[[u32; N]]) {
     match *piece.addresses {
         Addresses::Stride { first, step: 4 } if piece.bytes == 4 && piece.is_full() => {
@@ -209,6 +210,7 @@ pub fn update_local<const N: usize>(
     scatter_local(warp, piece, &new[..(piece.bytes as usize).div_ceil(4)]);
 }
 
+/// As [`gather_flat`] in local memory.
 pub fn gather_local<const N: usize>(warp: &Warp<N>, piece: &Piece<'_, N>, rows: &mut [[u32; N]]) {
     for (row, values) in rows.iter_mut().enumerate() {
         if let Addresses::Uniform(address) = *piece.addresses {
@@ -233,6 +235,7 @@ pub fn gather_local<const N: usize>(warp: &Warp<N>, piece: &Piece<'_, N>, rows: 
     }
 }
 
+/// As [`scatter_flat`] in local memory.
 pub fn scatter_local<const N: usize>(warp: &mut Warp<N>, piece: &Piece<'_, N>, rows: &[[u32; N]]) {
     for (row, values) in rows.iter().enumerate() {
         for lane in each(piece.mask) {

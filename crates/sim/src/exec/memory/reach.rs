@@ -1,5 +1,5 @@
-//! What a warp can reach besides its registers, and the checks of every access: space, alignment, bounds, read-only memory.
-//! Start at [`Reach::each_space`], which hands checked lanes on by piece of memory.
+//! What a warp can reach besides its registers, and the checks of every access: alignment, bounds, read-only memory.
+//! Start at [`Reach::each_space`].
 
 use warploom_isa::{AtomOp, Kernel, Space, Ty};
 

@@ -1,5 +1,5 @@
-//! The part of an access that the memory system does later: lanes read, write or change bytes of global memory, as a cache
-//! line or as memory itself holds them.
+//! The part of an access that the memory system does later: lanes read, write or change bytes of global memory, in a
+//! cache line or in memory itself.
 
 use crate::exec::memory::access::{MemoryOp, WarpAccess};
 use crate::exec::memory::bytes::{Piece, differing_lanes, gather_flat, scatter_flat, update_flat};

@@ -3,8 +3,8 @@
 use crate::exec::memory::address::Addresses;
 use crate::kit::bits::lanes as each;
 
-/// How many cycles shared memory needs for the lanes of an access of `bytes` bytes each, and how many of them because of
-/// bank conflicts. In a cycle each bank gives one word, to all lanes that want it.
+/// How many cycles shared memory needs for `lanes`, with `bytes` each, and how many of them are due to bank conflicts.
+/// Each bank gives one word per cycle, to all lanes that want it.
 pub fn shared_turns<const N: usize>(
     addresses: &Addresses<N>,
     bytes: u32,
@@ -19,8 +19,8 @@ pub fn shared_turns<const N: usize>(
         Addresses::Lanes(lanes) => lanes.map(|address| (address / 4) as u32),
         addresses => std::array::from_fn(|lane| (addresses.at(lane) / 4) as u32),
     };
-    // Wide accesses are made in passes of as many neighbouring lanes as move one word per lane of the whole warp: halves
-    // for 64 bits, quarters for 128 (the programming guide, shared memory of compute capability 2.x).
+    // A pass of a wide access is made by as many neighbouring lanes as move one word per lane of the whole warp: half a
+    // warp for 64 bits, a quarter for 128 (the programming guide, shared memory of compute capability 2.x).
     let together = N as u32 / words;
     let (mut turns, mut passes) = (0, 0);
     for pass in 0..words {

@@ -1,5 +1,5 @@
-//! The load/store unit in front of a coherent L1: everything happens in the cache. Who writes a line, be it by a store or
-//! an atomic, reads it for ownership first.
+//! The load/store unit in front of a coherent L1: loads, stores and atomics all happen in the cache. Stores and atomics
+//! read a line for ownership first.
 
 use warploom_isa::Pc;
 
@@ -14,26 +14,23 @@ use crate::time::sm::load_store::l1::Refusal;
 use crate::time::sm::load_store::l1::coherent::Writable;
 use crate::time::sm::load_store::{MemoryUnit, Purpose};
 
-/// What lanes did to a line in the L1, for those who look on.
+/// What lanes did to a line in the L1, for observers.
 #[derive(Clone, Debug)]
 pub struct Update<const N: usize> {
-    /// In this cycle.
+    /// The cycle.
     pub at: u64,
-    /// The warp.
     pub slot: WarpSlot,
-    /// With this instruction.
     pub pc: Pc,
-    /// Every lane's address.
     pub addresses: Addresses<N>,
-    /// Lanes that did it.
+    /// Lanes that took part.
     pub lanes: u64,
-    /// Of an atomic, those that changed what they found; of a store, all.
+    /// Of an atomic, the lanes that changed what they found; of a store, all.
     pub changed: u64,
-    /// It was an atomic.
+    /// An atomic, not a store.
     pub atomic: bool,
 }
 
-/// Marks the number of a probe among those of answers.
+/// The bit that marks a ticket as a probe's number.
 pub const PROBE: u32 = 1 << 31;
 
 impl<const N: usize> MemoryUnit<N> {
@@ -98,7 +95,7 @@ impl<const N: usize> MemoryUnit<N> {
         Ok(ticket)
     }
 
-    /// Gives a line back that memory does not have as it is.
+    /// Evicts a line that differs from memory: it goes back to the directory.
     pub(crate) fn give_back(&mut self, now: u64, way: Way) -> Result<(), Refusal> {
         let Some(line) = self.l1.must_give_back(way) else { return Ok(()) };
         let ticket = self.send(now, Purpose::GiveBack, line, self.all_sectors(), RequestKind::Write)?;
@@ -108,7 +105,7 @@ impl<const N: usize> MemoryUnit<N> {
         Ok(())
     }
 
-    /// The lanes of a store or an atomic change a line that may be written. Returns the first cycle after that.
+    /// The lanes of a store or an atomic change a line that the L1 owns. Returns the first cycle after that.
     fn write_line(&mut self, now: u64, id: u32, line: u64, way: Way, lanes: u64) -> u64 {
         let line_bytes = self.line_bytes as usize;
         let transfer = &mut self.transfers[id];
@@ -145,8 +142,8 @@ impl<const N: usize> MemoryUnit<N> {
         now + transfer.same_word(lanes) as u64
     }
 
-    /// The directory answers message `ticket`, which asked for a line: what it may be used for, and its bytes if they do not
-    /// come from memory.
+    /// The directory answers message `ticket`, which asked for a line: what the L1 may do with it, and its bytes if
+    /// another cache gave them.
     pub fn granted(
         &mut self,
         ticket: u32,
@@ -167,7 +164,7 @@ impl<const N: usize> MemoryUnit<N> {
         }
     }
 
-    /// The answer to a message that asked for a line arrives: whoever waited for it goes on, in order.
+    /// The answer to a message that asked for a line arrives: the accesses that waited for it proceed, in order.
     pub(crate) fn arrive_granted(&mut self, now: u64, ticket: u32, grant: Grant) {
         let flight = &mut self.flights[ticket];
         let (line, waiting) = (flight.line, std::mem::take(&mut flight.waiting));
@@ -188,12 +185,12 @@ impl<const N: usize> MemoryUnit<N> {
         self.flights.give_back(ticket);
     }
 
-    /// Somebody else wants a line, in a later cycle. Returns its number among the answers.
+    /// A probe arrives in a later cycle. Returns its number among the answers.
     pub fn put_probe(&mut self, probe: Probe) -> u32 {
         PROBE | self.probes.put(probe)
     }
 
-    /// A probe is answered.
+    /// Answers a probe.
     pub(crate) fn answer_probe(&mut self, now: u64, number: u32) {
         let probe = self.probes[number & !PROBE];
         self.probes.give_back(number & !PROBE);
@@ -201,14 +198,14 @@ impl<const N: usize> MemoryUnit<N> {
         self.responses.push((now + self.hit_latency, probe.line, given));
     }
 
-    /// Lines that memory does not have as they are here.
+    /// Lines that are newer here than in memory.
     pub fn newer_lines(&self) -> Vec<(u64, Vec<u8>)> {
         let line =
             |(line, bytes, _): (u64, &LineBytes, _)| (line, bytes[..self.line_bytes as usize].to_vec());
         self.l1.dirty_lines().map(line).collect()
     }
 
-    /// Writes all that memory does not have to it, without taking time: the host looks at it.
+    /// Writes all newer lines to memory without taking time, so that the host can look at it.
     pub fn show_host(&self, memory: &mut Memory) {
         for (line, bytes, written) in self.l1.dirty_lines() {
             memory.write_line(line, &bytes[..self.line_bytes as usize], written);

@@ -1,9 +1,9 @@
-//! The load/store unit: takes the accesses of warps in order, a piece a cycle, to shared memory, the constant cache, the
-//! L1 or the network.
+//! The load/store unit: sends the accesses of warps in order, one piece per cycle, to shared memory, the constant
+//! cache, the L1 or the network. Start at [`MemoryUnit::step`].
 //!
 //! A piece is what one memory can serve at once: all lanes of shared memory without bank conflicts, one word of
-//! constants, one row of local memory, one line of global memory. An access whose piece is refused stays in front, and all
-//! others behind it.
+//! constants, one row of local memory, one line of global memory. An access whose piece is refused blocks all others
+//! behind it.
 
 mod bank_conflicts;
 pub mod coherent;
@@ -39,133 +39,123 @@ const LOCAL_BASE: u64 = 1 << 49;
 /// Where constants and parameters lie, as the L2 sees them.
 const CONSTANT_BASE: u64 = 1 << 50;
 
-/// The cycle of what does not happen.
+/// Sentinel: no piece can go.
 const NEVER: u64 = u64::MAX;
 
 /// What a message is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// A line for the L1.
+    /// A line for the L1, of local or global memory.
     Fill {
-        /// Of local memory.
         local: bool,
     },
     /// Bytes for a load that skips the L1.
     Load,
-    /// Bytes of a store.
     Store,
-    /// An atomic.
     Atomic,
     /// A line of instructions.
     Instruction,
     /// A line of constants.
     Constant,
-    /// A line of local memory that had to go.
+    /// An evicted line of local memory.
     WriteBack,
-    /// A line of a warp's state.
+    /// A line of a warp's state, which is saved or restored.
     Switch,
-    /// A line that a coherent L1 had written and gives back.
+    /// A dirty line that a coherent L1 evicts.
     GiveBack,
 }
 
-/// A message that has not been answered. What all messages need comes first, on one line of the host's cache.
+/// A message that has not been answered. The fields that all messages use come first, on one line of the host's cache.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Flight {
-    /// What for.
     pub purpose: Purpose,
-    /// What a coherent L1 may do with it, once answered.
+    /// What a coherent L1 may do with the line, once answered.
     pub granted: Option<Grant>,
-    /// Its bytes come with the answer.
+    /// The line's bytes come with the answer.
     pub comes: bool,
-    /// The line.
     pub line: u64,
     /// Transfers and their lanes that wait for the answer.
     pub waiting: SmallVec<[(u32, u64); 2]>,
     /// The line as its slice found it.
     pub bytes: LineBytes,
-    /// Which of its bytes had been written.
+    /// Which of its bytes were ever written.
     pub written: LineWritten,
 }
 
 /// What the unit did in a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// No access can go on.
+    /// No piece can be sent.
     Idle,
     /// The front access was refused; trying again makes sense after an answer or when the network has room.
     Refused(Refusal),
-    /// A piece went.
+    /// A piece was sent.
     Sent,
-    /// The front access is all sent.
+    /// The last piece of the front access was sent.
     Finished,
 }
 
-/// An access that has not all been sent.
+/// An access with pieces to send.
 #[derive(Clone, Copy, Debug)]
 struct Queued {
     id: u32,
-    /// It goes to the network and nowhere else, so without room there it need not be tried.
+    /// All its pieces go to the network, so it need not be tried while there is no room.
     needs_room: bool,
-    /// When its operands are there.
+    /// When its operands have been read.
     ready: u64,
 }
 
-/// The load/store unit of an SM with its L1. What every cycle needs comes first.
+/// The load/store unit of an SM with its L1. The fields that every cycle needs come first.
 #[derive(Debug)]
 #[repr(C)]
 pub struct MemoryUnit<const N: usize> {
-    /// When the piece in front goes, unless something happens before; asked for in every cycle.
+    /// When the front access's next piece is sent, unless something happens before. Read in every cycle.
     next_piece: u64,
-    /// When the next piece can go.
+    /// When the unit can send another piece.
     pub(crate) free_at: u64,
-    /// Packets the network still takes.
+    /// Packets that the network still takes.
     room: u32,
     sm: u16,
     /// The front access was refused, and nothing has changed since.
     refused: bool,
-    /// It was refused for want of room in the network.
+    /// It was refused because the network had no room.
     wants_room: bool,
     /// In the order of issue.
     queue: VecDeque<Queued>,
-    /// Accesses that are complete at a cycle, for the SM to take.
+    /// Completed accesses with their cycle, for the SM to take.
     pub completed: Vec<(u32, u64)>,
     /// Messages for the network, with the cycle they are sent.
     pub outbox: Vec<(u64, Request)>,
-    /// Warps whose state goes to memory or comes back.
+    /// Warps whose state is saved or restored.
     pub switches: Switches,
-    /// Accesses of warps.
     pub transfers: Slab<Transfer<N>>,
-    /// Messages.
     pub flights: Slab<Flight>,
     policy: L1Policy,
     pub(crate) line_bytes: u64,
     bypass_bytes: u64,
-    /// The L1 data cache.
     pub l1: L1,
-    /// What happened.
     pub stats: L1Stats,
     shared: SharedSpec,
     pub(crate) hit_latency: u64,
     constant_latency: u64,
     local_words: u64,
     constant: Tags,
-    /// Lines of constants on their way.
+    /// Lines of constants in flight, with their tickets.
     constant_misses: Vec<(u64, u32)>,
-    /// What others want of a coherent L1.
+    /// What the directory asks of a coherent L1 on behalf of others.
     pub(crate) probes: Slab<Probe>,
-    /// Its responses, with the cycle they are sent and the line.
+    /// The L1's responses to probes: the cycle they are sent, the line, and its bytes.
     pub responses: Vec<(u64, u64, Option<Box<Given>>)>,
     /// A store or an atomic has changed what a coherent L1 holds.
     pub stored: bool,
-    /// What atomics did in a coherent L1, and stores if somebody wants to know.
+    /// What atomics did in a coherent L1, and with `shows_stores` also what stores did.
     pub updates: Vec<Update<N>>,
-    /// Somebody wants to know.
     pub(crate) shows_stores: bool,
 }
 
 impl<const N: usize> MemoryUnit<N> {
-    /// An idle unit. With `shows_stores` it notes what stores do in a coherent L1.
+    /// An idle unit. With `shows_stores` it records what stores do in a coherent L1.
     pub fn new(chip: &Chip, sm: u16, shows_stores: bool) -> Self {
         let mut l1 = L1::new(&chip.l1);
         if chip.l1.coherence == Coherence::Moesi {
@@ -203,7 +193,7 @@ impl<const N: usize> MemoryUnit<N> {
         }
     }
 
-    /// An access whose operands are there at `ready` joins the queue.
+    /// An access whose operands have been read at `ready` joins the queue.
     pub fn push(&mut self, id: u32, ready: u64) {
         let transfer = &mut self.transfers[id];
         transfer.number_lines(self.line_bytes);
@@ -226,7 +216,7 @@ impl<const N: usize> MemoryUnit<N> {
         };
     }
 
-    /// The network takes so many packets from `now` on. Returns whether an access goes on because of that.
+    /// The network takes `packets` packets from `now` on. Returns whether the unit can proceed because of that.
     pub fn set_room(&mut self, packets: u32, now: u64) -> bool {
         let had_none = std::mem::replace(&mut self.room, packets) == 0;
         if packets == 0 {
@@ -248,7 +238,7 @@ impl<const N: usize> MemoryUnit<N> {
         goes_on
     }
 
-    /// When the next piece or line could go; never (`u64::MAX`) if none can.
+    /// When the next piece or line could be sent; never (`u64::MAX`) if none can.
     #[inline]
     pub fn next_step(&self) -> u64 {
         if self.switches.is_idle() || self.room == 0 {
@@ -257,7 +247,7 @@ impl<const N: usize> MemoryUnit<N> {
         self.next_piece.min(self.switches.next_line().unwrap_or(NEVER))
     }
 
-    /// Sends a line of a warp that leaves or comes back, if the network has room.
+    /// Sends a line of a warp's state, if the network has room.
     #[cold]
     fn send_line(&mut self, now: u64) {
         let Some(line) = self.switches.line(now).filter(|_| self.room > 0) else { return };
@@ -268,7 +258,7 @@ impl<const N: usize> MemoryUnit<N> {
         }
     }
 
-    /// Does one cycle's work.
+    /// Runs one cycle.
     pub fn step(&mut self, now: u64) -> Progress {
         if !self.switches.is_idle() {
             self.send_line(now);
@@ -355,7 +345,7 @@ impl<const N: usize> MemoryUnit<N> {
         Ok(())
     }
 
-    /// Local memory is interleaved by words, so that lanes at the same local address lie side by side: a row.
+    /// Local memory is interleaved by words: lanes at the same local address lie side by side and form a row.
     fn send_local(&mut self, now: u64, id: u32) -> Result<(), Refusal> {
         let Transfer { pending, access, .. } = &self.transfers[id];
         let (block, lanes) = access.addresses.block(pending.unsent.local, 4);
@@ -392,14 +382,14 @@ impl<const N: usize> MemoryUnit<N> {
         Ok(())
     }
 
-    /// Writes back what a way holds, if it must be, before it is used for another line.
+    /// Writes a way's line back, if it is dirty, before the way is used for another line.
     pub(crate) fn make_way(&mut self, now: u64, way: crate::time::cache::Way) -> Result<(), Refusal> {
         if self.l1.is_coherent() && self.l1.must_give_back(way).is_some() {
             return self.give_back(now, way);
         }
         let Some(old) = self.l1.must_write_back(way) else { return Ok(()) };
         self.send(now, Purpose::WriteBack, old, self.all_sectors(), RequestKind::Write)?;
-        // If the network has no room for the new line's packet, the old line need not go again.
+        // Even if the network has no room left for the new line's packet, the old line is written back only once.
         self.l1.wrote_back(way);
         self.stats.write_backs += 1;
         Ok(())
@@ -456,7 +446,7 @@ impl<const N: usize> MemoryUnit<N> {
         };
         let sectors = transfer.sectors(lanes, line);
         let same_word = transfer.same_word(lanes) as u8;
-        // Mostly one; to count bits takes long.
+        // Mostly one, and counting bits is slow.
         let count = if lanes.is_power_of_two() { 1 } else { lanes.count_ones() };
         let operands = if op == AtomOp::Cas { 2 } else { 1 };
         let kind = RequestKind::Atomic {
@@ -516,7 +506,7 @@ impl<const N: usize> MemoryUnit<N> {
         ((1u32 << (self.line_bytes as u32 / SECTOR_BYTES)) - 1) as u8
     }
 
-    /// Rounds sectors up to the pieces that accesses past the L1 are made of.
+    /// Rounds sectors up to the granularity of accesses that skip the L1.
     fn widen(&self, sectors: u8) -> u8 {
         let piece = (self.bypass_bytes as u32 / SECTOR_BYTES).max(1);
         let all = self.all_sectors();
@@ -578,7 +568,7 @@ impl<const N: usize> MemoryUnit<N> {
         Ok(ticket)
     }
 
-    /// Asks for a line of instructions. Returns whether the network took it.
+    /// Asks for a line of instructions. Returns whether the network took the message.
     pub fn fetch_instructions(&mut self, now: u64, line: u64) -> bool {
         let aligned = line & !(self.line_bytes - 1);
         match self.send(now, Purpose::Instruction, aligned, self.all_sectors(), RequestKind::Read) {

@@ -87,8 +87,8 @@ impl<const N: usize> Transfer<N> {
         }
     }
 
-    /// The lanes of `lanes` in the same line of global memory as the first of them, and the line's address. `line_bytes`
-    /// are those that [`Transfer::number_lines`] was called with.
+    /// The address of the line of global memory that the first of `lanes` accesses, and all of `lanes` that do.
+    /// `line_bytes` must be those of [`Transfer::number_lines`].
     #[inline]
     pub fn line(&self, lanes: u64, line_bytes: u64) -> (u64, u64) {
         match &self.access.addresses {
