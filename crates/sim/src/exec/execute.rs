@@ -12,8 +12,9 @@ use crate::exec::lanes::Registers;
 use crate::exec::launch::Launch;
 use crate::exec::locks::notes::LockNotes;
 use crate::exec::locks::unit::LockUnits;
-use crate::exec::memory::access::{Bad, Issued, Reach};
+use crate::exec::memory::access::WarpAccess;
 use crate::exec::memory::address::addresses;
+use crate::exec::memory::reach::{Bad, Reach};
 use crate::exec::memory::shared::Shared;
 use crate::exec::memory::store::Global;
 use crate::exec::output::Output;
@@ -89,6 +90,8 @@ pub enum Next {
     Go,
     /// Lets other warps run: this one only waits.
     Yield,
+    /// Executes the instruction itself: it is a memory access by these lanes.
+    Access(u64),
 }
 
 /// What instructions act on besides a CTA.
@@ -134,7 +137,8 @@ impl Execution<'_> {
         }
     }
 
-    /// Executes the next instruction of warp `at`, which has a path that can run: `path`.
+    /// Executes the next instruction of warp `at`, which has a path that can run: `path`. Memory accesses are left to
+    /// the caller ([`Next::Access`]).
     #[inline]
     pub fn step<const N: usize>(
         &mut self,
@@ -162,24 +166,8 @@ impl Execution<'_> {
             return Ok(Next::Go);
         }
         match inst.op {
-            Op::Ld { .. } => {
-                let mut reach = self.reach(cta);
-                reach.load(Issued { warp, activation: &activation, inst, mask })?;
-                self.uninitialised = reach.uninitialised;
-            }
-            Op::St(_) => self.reach(cta).store(Issued { warp, activation: &activation, inst, mask })?,
-            Op::Atom(..) => {
-                let mut reach = self.reach(cta);
-                reach.atomic(Issued { warp, activation: &activation, inst, mask })?;
-                self.uninitialised = reach.uninitialised;
-            }
-            Op::LdLock(_) => {
-                let mut reach = self.reach(cta);
-                reach.load_lock(Issued { warp, activation: &activation, inst, mask })?;
-                self.uninitialised = reach.uninitialised;
-            }
-            Op::StUnlock(_) => {
-                self.reach(cta).store_unlock(Issued { warp, activation: &activation, inst, mask })?;
+            Op::Ld { .. } | Op::St(_) | Op::Atom(..) | Op::LdLock(_) | Op::StUnlock(_) | Op::CpAsync(_) => {
+                return Ok(Next::Access(mask));
             }
             Op::Special(special) => self.special(cta, warp, &activation, inst, special, mask),
             // Global addresses are generic ones already.
@@ -201,11 +189,6 @@ impl Execution<'_> {
                 registers.write_pred(inst.dst, found, mask);
             }
             Op::Fence(..) | Op::Prefetch | Op::CpAsyncCommit | Op::CpAsyncWait | Op::Ssy | Op::Nop => {}
-            Op::CpAsync(_) => {
-                let mut reach = self.reach(cta);
-                reach.copy_async(Issued { warp, activation: &activation, inst, mask })?;
-                self.uninitialised = reach.uninitialised;
-            }
             Op::Mbarrier(..) => self.mbarrier(cta, warp, &activation, inst, mask)?,
             Op::Vote(_)
             | Op::Shfl(_)
@@ -261,6 +244,31 @@ impl Execution<'_> {
             op => unreachable!("lane arithmetic refused {op:?}"),
         }
         warps[at].control.advance();
+        Ok(Next::Go)
+    }
+
+    /// As [`Execution::step`] where global memory is at hand ([`Global::Now`]): accesses are executed, too. `access` is
+    /// scratch space.
+    #[inline]
+    pub fn step_at_once<const N: usize>(
+        &mut self,
+        cta: &mut Cta,
+        warps: &mut [Warp<N>],
+        at: usize,
+        path: Group,
+        access: &mut WarpAccess<N>,
+    ) -> Result<Next, Bad> {
+        let mask = match self.step(cta, warps, at, path)? {
+            Next::Access(mask) => mask,
+            next => return Ok(next),
+        };
+        let (kernel, warp) = (self.launch.kernel, &mut warps[at]);
+        access.restart(path.pc, warp.control.activation(), mask);
+        let mut reach = self.reach(cta);
+        access.begin(&mut reach, warp, &kernel.code[path.pc.index()])?;
+        self.uninitialised = reach.uninitialised;
+        access.finish(kernel, warp, &mut cta.shared);
+        warp.control.advance();
         Ok(Next::Go)
     }
 

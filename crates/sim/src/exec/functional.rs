@@ -12,7 +12,8 @@ use crate::exec::fault::{Fault, Place};
 use crate::exec::launch::Launch;
 use crate::exec::locks::notes::LockNotes;
 use crate::exec::locks::unit::{LockUnit, LockUnits};
-use crate::exec::memory::access::Bad;
+use crate::exec::memory::access::WarpAccess;
+use crate::exec::memory::reach::Bad;
 use crate::exec::memory::store::{Global, Memory};
 use crate::exec::output::Output;
 use crate::exec::stop::{HangReason, Stop};
@@ -51,6 +52,7 @@ pub fn run<'a, const N: usize>(launch: &'a Launch<'a>, memory: &'a mut Memory) -
         total,
         thread_instructions: 0,
         uninitialised: UninitialisedReads::default(),
+        access: WarpAccess::new(),
     };
     let end = machine.run();
     Stopped { machine, end }
@@ -125,6 +127,8 @@ struct Machine<'a, const N: usize> {
     /// Instructions times lanes that were active, whatever the guard says.
     thread_instructions: u64,
     uninitialised: UninitialisedReads,
+    /// The access of the present instruction; kept to be reused.
+    access: WarpAccess<N>,
 }
 
 impl<const N: usize> Machine<'_, N> {
@@ -190,9 +194,9 @@ impl<const N: usize> Machine<'_, N> {
                 // The model's clock: one tick a warp instruction.
                 self.execution.clock += 1;
                 self.thread_instructions += path.mask.count_ones() as u64;
-                match self.execution.step(cta, warps, warp, path) {
-                    Ok(Next::Go) => {}
+                match self.execution.step_at_once(cta, warps, warp, path, &mut self.access) {
                     Ok(Next::Yield) => break,
+                    Ok(_) => {}
                     Err(bad) => {
                         return Err(Stop::Fault(fault(self.launch.kernel, cta, &warps[warp], path.pc, bad)));
                     }

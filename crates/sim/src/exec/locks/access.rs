@@ -1,58 +1,37 @@
 //! Loads that lock and stores that unlock: a plain access to shared memory, and the lock unit beside it.
 
-use warploom_isa::{Access, Op, Pc, Space};
+use warploom_isa::{Access, Inst, Space};
 
 use crate::exec::fault::{AccessKind, FaultKind};
 use crate::exec::locks::holders::WarpName;
 use crate::exec::locks::unit::{BitAccess, BitHolder};
-use crate::exec::memory::access::{Bad, Issued, Reach, Touch, collect_rows, write_back};
-use crate::exec::memory::address::{Addresses, addresses};
-use crate::exec::memory::bytes::gather_flat;
+use crate::exec::memory::access::{MemoryOp, WarpAccess};
+use crate::exec::memory::address::Addresses;
+use crate::exec::memory::bytes::differing_lanes;
+use crate::exec::memory::reach::{Bad, Reach, Touch};
+use crate::exec::memory::registers::read_data;
 use crate::exec::warp::Warp;
 use crate::kit::bits::lanes as each;
 
-impl Reach<'_> {
-    /// Executes a load that locks.
-    pub fn load_lock<const N: usize>(&mut self, issued: Issued<'_, N>) -> Result<(), Bad> {
-        let Issued { warp, activation, inst, mask } = issued;
-        let Op::LdLock(access) = inst.op else { unreachable!("called for loads that lock") };
-        let at = addresses(self.kernel, warp, activation, inst, access.wide_address, mask);
-        let mut rows = [[0u32; N]; 2];
-        let rows = &mut rows[..(access.bytes() as usize).div_ceil(4)];
-        let taken = self.lock(Issued { warp, activation, inst, mask }, access, &at, rows)?;
-        write_back(self.kernel, warp, activation, inst, mask, rows);
-        warp.registers(activation).write_pred(inst.dst2, taken, mask);
-        Ok(())
-    }
-
-    /// Executes a store that unlocks.
-    pub fn store_unlock<const N: usize>(&mut self, issued: Issued<'_, N>) -> Result<(), Bad> {
-        let Issued { warp, activation, inst, mask } = issued;
-        let Op::StUnlock(access) = inst.op else { unreachable!("called for stores that unlock") };
-        let at = addresses(self.kernel, warp, activation, inst, access.wide_address, mask);
-        let mut rows = [[0u32; N]; 2];
-        collect_rows(self.kernel, warp, activation, inst, &mut rows);
-        let rows = &rows[..(access.bytes() as usize).div_ceil(4)];
-        self.unlock(Issued { warp, activation, inst, mask }, access, &at, rows).map(drop)
-    }
-
-    /// Reads the words and takes their bits. Returns the lanes that got theirs.
-    pub(crate) fn lock<const N: usize>(
+impl<const N: usize> WarpAccess<N> {
+    /// Reads the words and takes their bits.
+    pub(in crate::exec) fn begin_lock(
         &mut self,
-        Issued { warp, activation, mask, .. }: Issued<'_, N>,
+        reach: &mut Reach<'_>,
+        warp: &mut Warp<N>,
+        inst: &Inst,
         access: Access,
-        at: &Addresses<N>,
-        rows: &mut [[u32; N]],
-    ) -> Result<u64, Bad> {
-        let pc = pc(warp);
-        let in_atomic = self.kernel.atomic_at(pc).is_some();
+    ) -> Result<(), Bad> {
+        self.aim(reach.kernel, warp, inst, access);
+        self.lanes.shared = self.mask;
+        let bits = self.bit_access(reach, warp);
+        let BitAccess { warp: who, pc, in_atomic, .. } = bits;
         let kind = if in_atomic { AccessKind::Atomic } else { AccessKind::Load };
-        let (touch, at) = self.only_shared(access, at, mask, kind)?;
-        let who = WarpName { cta: self.cta, warp: warp.id };
+        let (touch, at) = self.only_shared(reach, access, kind)?;
+        let WarpAccess { activation, mask, rows, .. } = self;
         let mut taken = 0;
-        self.each_space(warp, activation, touch, &at, mask, |reach, warp, piece| {
-            reach.gather(warp, piece, rows);
-            let bits = BitAccess { warp: who, pc, base: reach.shared.base, in_atomic };
+        reach.each_space(warp, activation, touch, &at, *mask, |reach, warp, piece| {
+            reach.gather(warp, piece, rows.data_mut(touch.bytes));
             let Some(unit) = &mut reach.lock_unit else { return };
             let word = |lane: usize| piece.addresses.at(lane) as u32;
             let got = unit.take(bits, piece.mask, word);
@@ -72,55 +51,60 @@ impl Reach<'_> {
             }
             taken |= got;
         })?;
-        Ok(taken)
+        self.kind = MemoryOp::Lock { taken };
+        Ok(())
     }
 
-    /// Writes the words and frees their bits. Returns the lanes that found another value than they wrote.
-    pub(crate) fn unlock<const N: usize>(
+    /// Writes the words and frees their bits.
+    pub(in crate::exec) fn begin_unlock(
         &mut self,
-        Issued { warp, activation, mask, .. }: Issued<'_, N>,
+        reach: &mut Reach<'_>,
+        warp: &mut Warp<N>,
+        inst: &Inst,
         access: Access,
-        at: &Addresses<N>,
-        rows: &[[u32; N]],
-    ) -> Result<u64, Bad> {
-        let pc = pc(warp);
-        let in_atomic = self.kernel.atomic_at(pc).is_some();
-        let kind = if in_atomic { AccessKind::Atomic } else { AccessKind::Store };
-        let (touch, at) = self.only_shared(access, at, mask, kind)?;
-        let who = WarpName { cta: self.cta, warp: warp.id };
-        let keep = if touch.bytes < 4 { (1u32 << (8 * touch.bytes)) - 1 } else { u32::MAX };
+    ) -> Result<(), Bad> {
+        self.aim(reach.kernel, warp, inst, access);
+        self.lanes.shared = self.mask;
+        let bits = self.bit_access(reach, warp);
+        let kind = if bits.in_atomic { AccessKind::Atomic } else { AccessKind::Store };
+        let (touch, at) = self.only_shared(reach, access, kind)?;
+        let WarpAccess { activation, mask, rows, .. } = self;
+        let rows = rows.data_mut(touch.bytes);
+        read_data(reach.kernel, warp, activation, (inst, access), rows);
         let mut changed = 0;
-        self.each_space(warp, activation, touch, &at, mask, |reach, warp, piece| {
-            let mut before = [[0u32; N]; 2];
-            gather_flat(&reach.shared.bytes, piece, &mut before[..rows.len()]);
-            let differs = |lane: &usize| {
-                rows.iter().zip(&before).any(|(new, old)| (new[*lane] ^ old[*lane]) & keep != 0)
-            };
-            changed |= each(piece.mask).filter(differs).fold(0, |lanes, lane| lanes | 1 << lane);
+        reach.each_space(warp, activation, touch, &at, *mask, |reach, warp, piece| {
+            changed |= differing_lanes(&reach.shared.bytes, piece, rows);
             reach.scatter(warp, piece, rows);
-            let bits = BitAccess { warp: who, pc, base: reach.shared.base, in_atomic };
             if let Some(unit) = &mut reach.lock_unit {
                 unit.release(bits, piece.mask, |lane| piece.addresses.at(lane) as u32);
             }
         })?;
-        Ok(changed)
+        self.kind = MemoryOp::Unlock { changed };
+        Ok(())
+    }
+
+    /// The access as the lock unit sees it.
+    fn bit_access(&self, reach: &Reach<'_>, warp: &Warp<N>) -> BitAccess {
+        let in_atomic = reach.kernel.atomic_at(self.pc).is_some();
+        let warp = WarpName { cta: reach.cta, warp: warp.id };
+        BitAccess { warp, pc: self.pc, base: reach.shared.base, in_atomic }
     }
 
     /// What the lanes do, and where in shared memory, if they all do it there. A generic address may also be one of the
     /// space itself: below its window there is nothing else.
-    fn only_shared<const N: usize>(
+    fn only_shared(
         &self,
+        reach: &Reach<'_>,
         access: Access,
-        at: &Addresses<N>,
-        mask: u64,
         kind: AccessKind,
     ) -> Result<(Touch, Addresses<N>), Bad> {
-        let bytes = access.bytes();
+        let WarpAccess { addresses, mask, bytes, .. } = self;
+        let (mask, bytes) = (*mask, *bytes);
         let touch = Touch { space: Space::Shared, bytes, kind };
         if access.space == Space::Shared {
-            return Ok((touch, *at));
+            return Ok((touch, *addresses));
         }
-        let windows = self.kernel.windows;
+        let windows = reach.kernel.windows;
         let shared = |address: u64| {
             let own = address < windows.shared;
             if own {
@@ -129,16 +113,12 @@ impl Reach<'_> {
                 address.checked_sub(windows.shared).filter(|&a| a < windows.bytes)
             }
         };
-        if let Some(lane) = each(mask).find(|&lane| shared(at.at(lane)).is_none()) {
-            let address = at.at(lane);
+        if let Some(lane) = each(mask).find(|&lane| shared(addresses.at(lane)).is_none()) {
+            let address = addresses.at(lane);
             let space = windows.space_of(address);
             return Err(Bad { lane, kind: FaultKind::NoLockBit { access: kind, space, address, bytes } });
         }
-        Ok((touch, Addresses::of(std::array::from_fn(|lane| shared(at.at(lane)).unwrap_or(0)), mask)))
+        let at = std::array::from_fn(|lane| shared(addresses.at(lane)).unwrap_or(0));
+        Ok((touch, Addresses::of(at, mask)))
     }
-}
-
-/// Where a warp is that issues.
-fn pc<const N: usize>(warp: &Warp<N>) -> Pc {
-    warp.control.current().map_or(Pc(0), |path| path.pc)
 }

@@ -1,606 +1,323 @@
-//! The load/store unit's function: which bytes an access of a warp touches, checked for space, bounds and alignment.
+//! A warp's memory access in values: a load, store, atomic, asynchronous copy, or one that uses lock bits.
 //!
-//! Data moves between registers and memory as rows of words, one row for every four bytes a lane moves; narrower
-//! accesses use the low bits of one row.
+//! [`WarpAccess::begin`] checks it and does all that stays inside the SM. Bytes of global memory move at once where it
+//! is at hand (`Global::Now`); otherwise the memory system moves them later, with the functions of `serve.rs`.
+//! [`WarpAccess::finish`] writes registers, or shared memory for a copy.
 
-use warploom_isa::{AtomOp, Dst, Inst, Kernel, Op, Operand, Space, Ty};
+use warploom_isa::{Access, AtomOp, Dst, Inst, Kernel, Op, Pc, Space, Ty};
 
 use crate::exec::fault::{AccessKind, FaultKind};
-use crate::exec::lanes;
-use crate::exec::locks::notes::LockNotes;
-use crate::exec::locks::unit::LockUnit;
+use crate::exec::lanes::{AtomicUnit, atomic};
 use crate::exec::memory::address::{Addresses, addresses};
-use crate::exec::memory::bytes::{
-    Piece, extend, gather_flat, gather_local, scatter_flat, scatter_local, update_flat,
-};
+use crate::exec::memory::reach::{Bad, Reach, Touch};
+use crate::exec::memory::registers::{read_data, read_operands, write_data, write_found};
+use crate::exec::memory::rows::Rows;
 use crate::exec::memory::shared::Shared;
-use crate::exec::memory::store::Global;
 use crate::exec::warp::Warp;
 use crate::exec::warp::control::Activation;
-use crate::kit::bits::{BitSet, lanes as each};
+use crate::kit::bits::lanes as each;
 
-/// A lane's bad access.
-#[derive(Debug)]
-pub struct Bad {
-    /// Which lane.
-    pub lane: usize,
-    /// What it did.
-    pub kind: FaultKind,
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryOp {
+    Load,
+    Store,
+    /// With `silent`, nobody wants the values found.
+    Atomic {
+        op: AtomOp,
+        ty: Ty,
+        silent: bool,
+    },
+    /// A load from shared memory that takes lock bits; the lanes of `taken` got theirs.
+    Lock {
+        taken: u64,
+    },
+    /// A store to shared memory that frees lock bits; the lanes of `changed` wrote another value than there was.
+    Unlock {
+        changed: u64,
+    },
+    /// An asynchronous copy from global to shared memory.
+    Copy,
 }
 
-/// Everything a warp can reach besides its own registers and local memory.
-pub struct Reach<'a> {
-    /// The running kernel.
-    pub kernel: &'a Kernel,
-    /// Global memory.
-    pub memory: Global<'a>,
-    /// The CTA's scratchpad.
-    pub shared: &'a mut Shared,
-    /// The CTA's number in the grid.
-    pub cta: u64,
-    /// The lock bits of its SM, if the kernel uses them.
-    pub lock_unit: Option<&'a mut LockUnit>,
-    /// What looks wrong with the use of lock bits.
-    pub lock_notes: &'a mut LockNotes,
-    /// The constant bank.
-    pub constants: &'a [u8],
-    /// The parameter buffer.
-    pub params: &'a [u8],
-    /// Lanes that read never-written bytes, where that is tracked: (lane, space, address), first one a warp access.
-    pub uninitialised: Option<(usize, Space, u64, u32)>,
+impl MemoryOp {
+    pub fn writes_registers(self) -> bool {
+        matches!(self, MemoryOp::Load | MemoryOp::Lock { .. } | MemoryOp::Atomic { silent: false, .. })
+    }
 }
 
-/// A memory instruction that a warp issues.
-pub struct Issued<'a, const N: usize> {
-    /// The warp.
-    pub warp: &'a mut Warp<N>,
-    /// Where it is.
-    pub activation: &'a Activation,
-    /// The instruction.
-    pub inst: &'a Inst,
-    /// The lanes that take part.
+/// Lanes by the memory that they access.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SpaceLanes {
+    pub global: u64,
+    pub shared: u64,
+    pub local: u64,
+    /// Constant memory and parameters.
+    pub constant: u64,
+}
+
+impl SpaceLanes {
+    #[inline(always)]
+    fn add(&mut self, space: Space, lanes: u64) {
+        match space {
+            Space::Global | Space::Generic => self.global |= lanes,
+            Space::Shared => self.shared |= lanes,
+            Space::Local => self.local |= lanes,
+            Space::Const | Space::Param => self.constant |= lanes,
+        }
+    }
+
+    /// Those of all spaces.
+    #[inline(always)]
+    pub fn all(&self) -> u64 {
+        self.global | self.shared | self.local | self.constant
+    }
+}
+
+/// An access of a warp. Reusable: [`WarpAccess::restart`] makes it another one.
+#[derive(Clone, Debug)]
+pub struct WarpAccess<const N: usize> {
+    pub kind: MemoryOp,
+    /// Bytes per lane.
+    pub bytes: u32,
+    pub pc: Pc,
+    /// The activation of the warp whose registers it uses.
+    pub activation: Activation,
+    /// Lanes that take part.
     pub mask: u64,
+    /// Where they read and write. Of a copy, only the source counts, and only lanes that take any bytes.
+    pub lanes: SpaceLanes,
+    /// Every lane's address, as the instruction gives it: generic ones are not resolved.
+    pub addresses: Addresses<N>,
+    /// Lanes that were served later and found bytes of global memory that nobody wrote, where that is tracked.
+    pub unwritten: u64,
+    pub(in crate::exec) rows: Rows<N>,
 }
 
-/// What every lane of an access does.
-#[derive(Clone, Copy)]
-pub(crate) struct Touch {
-    pub(crate) space: Space,
-    pub(crate) bytes: u32,
-    pub(crate) kind: AccessKind,
-}
-
-/// Rows of words for the largest access, 32 bytes a lane.
-pub const MAX_ROWS: usize = 8;
-
-impl Reach<'_> {
-    /// Executes a load.
-    pub fn load<const N: usize>(&mut self, issued: Issued<'_, N>) -> Result<(), Bad> {
-        let Op::Ld { access, .. } = issued.inst.op else { unreachable!("called for loads") };
-        match access.bytes() {
-            ..=4 => self.load_rows::<N, 1>(issued),
-            8 => self.load_rows::<N, 2>(issued),
-            _ => self.load_rows::<N, MAX_ROWS>(issued),
+impl<const N: usize> WarpAccess<N> {
+    /// An access by no lane.
+    pub fn new() -> Self {
+        WarpAccess {
+            kind: MemoryOp::Load,
+            bytes: 0,
+            pc: Pc(0),
+            activation: Activation::default(),
+            mask: 0,
+            lanes: SpaceLanes::default(),
+            addresses: Addresses::Uniform(0),
+            unwritten: 0,
+            rows: Rows::new(),
         }
     }
 
+    /// Becomes another access that has not begun.
     #[inline]
-    fn load_rows<const N: usize, const ROWS: usize>(&mut self, issued: Issued<'_, N>) -> Result<(), Bad> {
-        let Issued { warp, activation, inst, mask } = issued;
-        let Op::Ld { access, .. } = inst.op else { unreachable!("called for loads") };
-        let addresses = addresses(self.kernel, warp, activation, inst, access.wide_address, mask);
-        let mut rows = [[0u32; N]; ROWS];
-        let rows = &mut rows[..(access.bytes() as usize).div_ceil(4)];
-        self.each_space(
-            warp,
-            activation,
-            Touch { space: access.space, bytes: access.bytes(), kind: AccessKind::Load },
-            &addresses,
-            mask,
-            |reach, warp, at| reach.gather(warp, at, rows),
-        )?;
-        write_back(self.kernel, warp, activation, inst, mask, rows);
-        Ok(())
+    pub fn restart(&mut self, pc: Pc, activation: Activation, mask: u64) {
+        (self.pc, self.activation, self.mask) = (pc, activation, mask);
+        (self.lanes, self.unwritten) = (SpaceLanes::default(), 0);
     }
 
-    /// Executes a store.
-    pub fn store<const N: usize>(&mut self, issued: Issued<'_, N>) -> Result<(), Bad> {
-        let Op::St(access) = issued.inst.op else { unreachable!("called for stores") };
-        match access.bytes() {
-            ..=4 => self.store_rows::<N, 1>(issued),
-            8 => self.store_rows::<N, 2>(issued),
-            _ => self.store_rows::<N, MAX_ROWS>(issued),
+    /// Checks the addresses and does all that need not wait for global memory.
+    pub fn begin(&mut self, reach: &mut Reach<'_>, warp: &mut Warp<N>, inst: &Inst) -> Result<(), Bad> {
+        match inst.op {
+            Op::Ld { access, .. } => self.begin_load(reach, warp, inst, access),
+            Op::St(access) => self.begin_store(reach, warp, inst, access),
+            Op::Atom(op, access) => self.begin_atomic(reach, warp, inst, op, access),
+            Op::LdLock(access) => self.begin_lock(reach, warp, inst, access),
+            Op::StUnlock(access) => self.begin_unlock(reach, warp, inst, access),
+            Op::CpAsync(bytes) => self.begin_copy(reach, warp, inst, bytes as u32),
+            op => unreachable!("{op:?} is no memory access"),
         }
     }
 
-    #[inline]
-    fn store_rows<const N: usize, const ROWS: usize>(&mut self, issued: Issued<'_, N>) -> Result<(), Bad> {
-        let Issued { warp, activation, inst, mask } = issued;
-        let Op::St(access) = inst.op else { unreachable!("called for stores") };
-        let addresses = addresses(self.kernel, warp, activation, inst, access.wide_address, mask);
-        let mut rows = [[0u32; N]; ROWS];
-        collect_rows(self.kernel, warp, activation, inst, &mut rows);
-        let rows = &rows[..(access.bytes() as usize).div_ceil(4)];
-        self.each_space(
-            warp,
-            activation,
-            Touch { space: access.space, bytes: access.bytes(), kind: AccessKind::Store },
-            &addresses,
-            mask,
-            |reach, warp, at| reach.scatter(warp, at, rows),
-        )
+    /// Sets how many bytes the lanes access, and where.
+    #[inline(always)]
+    pub(in crate::exec) fn aim(&mut self, kernel: &Kernel, warp: &mut Warp<N>, inst: &Inst, access: Access) {
+        self.bytes = access.bytes();
+        self.addresses = addresses(kernel, warp, &self.activation, inst, access.wide_address, self.mask);
     }
 
-    /// Executes an atomic, lane by lane.
-    pub fn atomic<const N: usize>(&mut self, issued: Issued<'_, N>) -> Result<(), Bad> {
-        let Issued { warp, activation, inst, mask } = issued;
-        let Op::Atom(op, access) = inst.op else { unreachable!("called for atomics") };
-        let addresses = addresses(self.kernel, warp, activation, inst, access.wide_address, mask);
-        let wide = access.ty.bytes() == 8;
-        let (b, c) = atomic_operands(self.kernel, warp, activation, inst, wide);
-        let mut old = [0u64; N];
-        self.each_space(
-            warp,
-            activation,
-            Touch { space: access.space, bytes: access.bytes(), kind: AccessKind::Atomic },
-            &addresses,
-            mask,
-            |reach, warp, at| reach.update(warp, at, (op, access.ty), (&b, &c), &mut old),
-        )?;
-        write_old(warp, activation, inst, wide, mask, &old);
-        Ok(())
+    fn begin_load(
+        &mut self,
+        reach: &mut Reach<'_>,
+        warp: &mut Warp<N>,
+        inst: &Inst,
+        access: Access,
+    ) -> Result<(), Bad> {
+        self.kind = MemoryOp::Load;
+        self.aim(reach.kernel, warp, inst, access);
+        let WarpAccess { activation, addresses, mask, lanes, rows, .. } = self;
+        let bytes = access.bytes();
+        let touch = Touch { space: access.space, bytes, kind: AccessKind::Load };
+        reach.each_space(warp, activation, touch, addresses, *mask, |reach, warp, piece| {
+            lanes.add(piece.space, piece.mask);
+            if !reach.moves_later(piece.space) {
+                reach.gather(warp, piece, rows.data_mut(bytes));
+            }
+        })
     }
 
-    /// Copies bytes of global memory to shared memory, as `cp.async` does.
-    pub fn copy_async<const N: usize>(&mut self, issued: Issued<'_, N>) -> Result<(), Bad> {
-        let Issued { warp, activation, inst, mask } = issued;
-        let Op::CpAsync(size) = inst.op else { unreachable!("called for asynchronous copies") };
+    fn begin_store(
+        &mut self,
+        reach: &mut Reach<'_>,
+        warp: &mut Warp<N>,
+        inst: &Inst,
+        access: Access,
+    ) -> Result<(), Bad> {
+        self.kind = MemoryOp::Store;
+        self.aim(reach.kernel, warp, inst, access);
+        let WarpAccess { activation, addresses, mask, lanes, rows, .. } = self;
+        let bytes = access.bytes();
+        read_data(reach.kernel, warp, activation, (inst, access), rows.data_mut(bytes));
+        let touch = Touch { space: access.space, bytes, kind: AccessKind::Store };
+        reach.each_space(warp, activation, touch, addresses, *mask, |reach, warp, piece| {
+            lanes.add(piece.space, piece.mask);
+            if !reach.moves_later(piece.space) {
+                reach.scatter(warp, piece, rows.data(bytes));
+            }
+        })
+    }
+
+    fn begin_atomic(
+        &mut self,
+        reach: &mut Reach<'_>,
+        warp: &mut Warp<N>,
+        inst: &Inst,
+        op: AtomOp,
+        access: Access,
+    ) -> Result<(), Bad> {
+        let ty = access.ty;
+        self.kind = MemoryOp::Atomic { op, ty, silent: inst.dst == Dst::None };
+        self.aim(reach.kernel, warp, inst, access);
+        let WarpAccess { activation, addresses, mask, lanes, rows, .. } = self;
+        read_operands(reach.kernel, warp, activation, (inst, op, access), rows);
+        let touch = Touch { space: access.space, bytes: access.bytes(), kind: AccessKind::Atomic };
+        reach.each_space(warp, activation, touch, addresses, *mask, |reach, warp, piece| {
+            lanes.add(piece.space, piece.mask);
+            if !reach.moves_later(piece.space) {
+                reach.update(warp, piece, (op, ty), rows);
+            }
+        })
+    }
+
+    fn begin_copy(
+        &mut self,
+        reach: &mut Reach<'_>,
+        warp: &mut Warp<N>,
+        inst: &Inst,
+        bytes: u32,
+    ) -> Result<(), Bad> {
+        (self.kind, self.bytes) = (MemoryOp::Copy, bytes);
+        let WarpAccess { activation, mask, lanes, rows, .. } = self;
         let registers = warp.registers(activation);
-        let to = registers.read32(inst.src[0]).map(|a| a as u64);
-        let from = registers.read64(inst.src[1], &self.kernel.imms);
-        let taken = registers.read32(inst.src[2]);
-        // Lanes that take fewer bytes than the copy's size read only those.
-        for lane in each(mask) {
-            let (address, bytes) = (from[lane], size as u32);
+        let to = registers.read32(inst.src[0]);
+        let from = registers.read64(inst.src[1], &reach.kernel.imms);
+        let most = registers.read32(inst.src[2]);
+        rows.set_copy(to, most);
+        self.addresses = Addresses::of(from, *mask);
+        for lane in each(*mask) {
+            let address = from[lane];
             if !address.is_multiple_of(bytes as u64) {
                 let (access, space) = (AccessKind::Load, Space::Global);
                 return Err(Bad { lane, kind: FaultKind::Misaligned { access, space, address, bytes } });
             }
-            let take = taken[lane].min(size as u32);
-            let mut rows = [[0u32; N]; 4];
+            let take = most[lane].min(bytes);
+            // Only the bytes that are taken have to exist; they need not be a power of two.
             for byte in 0..take {
-                let at = Addresses::Uniform(from[lane].wrapping_add(byte as u64));
-                let mut one = [[0u32; N]; 1];
-                self.each_space(
-                    warp,
-                    activation,
-                    Touch { space: Space::Global, bytes: 1, kind: AccessKind::Load },
-                    &at,
-                    1 << lane,
-                    |reach, warp, at| reach.gather(warp, at, &mut one),
-                )?;
-                rows[byte as usize / 4][lane] |= one[0][lane] << (8 * (byte % 4));
-            }
-            if let Some(found) = self.uninitialised.as_mut().filter(|found| found.0 == lane) {
-                (found.2, found.3) = (from[lane], take);
-            }
-            let rows = &rows[..size as usize / 4];
-            let at = Addresses::Uniform(to[lane]);
-            self.each_space(
-                warp,
-                activation,
-                Touch { space: Space::Shared, bytes: size as u32, kind: AccessKind::Store },
-                &at,
-                1 << lane,
-                |reach, warp, at| reach.scatter(warp, at, rows),
-            )?;
-        }
-        Ok(())
-    }
-
-    /// Reads one 64-bit word of shared memory for a lane, and lets `f` change it.
-    pub fn update_shared64<R>(
-        &mut self,
-        lane: usize,
-        address: u64,
-        f: impl FnOnce(u64) -> Result<(u64, R), FaultKind>,
-    ) -> Result<R, Bad> {
-        let bad = |kind| Bad { lane, kind };
-        if !address.is_multiple_of(8) {
-            let (access, space) = (AccessKind::Atomic, Space::Shared);
-            return Err(bad(FaultKind::Misaligned { access, space, address, bytes: 8 }));
-        }
-        let size = self.shared.bytes.len();
-        let Some(bytes) =
-            usize::try_from(address).ok().and_then(|at| self.shared.bytes.get_mut(at..)?.get_mut(..8))
-        else {
-            let place = past_end(address, size as u64, "the CTA's shared memory");
-            let (access, space) = (AccessKind::Atomic, Space::Shared);
-            return Err(bad(FaultKind::OutOfBounds { access, space, address, bytes: 8, place }));
-        };
-        let old = u64::from_le_bytes((&*bytes).try_into().expect("eight bytes"));
-        let (new, result) = f(old).map_err(bad)?;
-        bytes.copy_from_slice(&new.to_le_bytes());
-        if let Some(written) = &mut self.shared.written {
-            written.insert(address as usize, 8);
-        }
-        Ok(result)
-    }
-
-    /// Reads a byte at a generic address for a lane (strings and arguments of `printf`).
-    pub fn generic_byte<const N: usize>(
-        &mut self,
-        warp: &mut Warp<N>,
-        activation: &Activation,
-        lane: usize,
-        address: u64,
-    ) -> Result<u8, Bad> {
-        let mut row = [[0u32; N]; 1];
-        let at = Addresses::Uniform(address);
-        self.each_space(
-            warp,
-            activation,
-            Touch { space: Space::Generic, bytes: 1, kind: AccessKind::Load },
-            &at,
-            1 << lane,
-            |reach, warp, at| reach.gather(warp, at, &mut row),
-        )?;
-        Ok(row[0][lane] as u8)
-    }
-
-    /// Checks alignment and bounds, and hands each group of lanes that lie in one piece of memory to `f`.
-    pub(crate) fn each_space<const N: usize>(
-        &mut self,
-        warp: &mut Warp<N>,
-        activation: &Activation,
-        touch: Touch,
-        addresses: &Addresses<N>,
-        mask: u64,
-        mut f: impl FnMut(&mut Self, &mut Warp<N>, &Piece<'_, N>),
-    ) -> Result<(), Bad> {
-        if touch.space != Space::Generic {
-            return self.one_space(warp, activation, touch, addresses, mask, &mut f);
-        }
-        let windows = self.kernel.windows;
-        let mut left = mask;
-        while left != 0 {
-            let space = windows.space_of(addresses.at(left.trailing_zeros() as usize));
-            let base = windows.base(space);
-            let here = match space {
-                Space::Global => {
-                    let elsewhere = [Space::Shared, Space::Local, Space::Const, Space::Param];
-                    elsewhere
-                        .into_iter()
-                        .fold(left, |m, s| m & !addresses.within(left, windows.base(s), windows.bytes))
-                }
-                _ => addresses.within(left, base, windows.bytes),
-            };
-            let inside = addresses.relative_to(base);
-            self.one_space(warp, activation, Touch { space, ..touch }, &inside, here, &mut f)?;
-            left &= !here;
-        }
-        Ok(())
-    }
-
-    fn one_space<const N: usize>(
-        &mut self,
-        warp: &mut Warp<N>,
-        activation: &Activation,
-        Touch { space, bytes, kind }: Touch,
-        addresses: &Addresses<N>,
-        mask: u64,
-        f: &mut impl FnMut(&mut Self, &mut Warp<N>, &Piece<'_, N>),
-    ) -> Result<(), Bad> {
-        if !addresses.aligned(mask, bytes as u64) {
-            let lane =
-                each(mask).find(|&l| addresses.at(l) & (bytes as u64 - 1) != 0).expect("some lane is off");
-            let address = addresses.at(lane);
-            return Err(Bad { lane, kind: FaultKind::Misaligned { access: kind, space, address, bytes } });
-        }
-        if matches!(space, Space::Const | Space::Param) && kind != AccessKind::Load {
-            let lane = mask.trailing_zeros() as usize;
-            let address = addresses.at(lane);
-            return Err(Bad { lane, kind: FaultKind::ReadOnly { access: kind, space, address, bytes } });
-        }
-        let piece = |at, base, mask| Piece { space, at, base, mask, addresses, bytes };
-        let mut left = mask;
-        while left != 0 {
-            let lane = left.trailing_zeros() as usize;
-            let address = addresses.at(lane);
-            let (at, base, len) = match space {
-                Space::Global | Space::Generic => match self.memory.find(address) {
-                    Some(at) => {
-                        let (base, data) = self.memory.allocation(at);
-                        (at, base, data.len() as u64)
+                let touch = Touch { space: Space::Global, bytes: 1, kind: AccessKind::Load };
+                let at = Addresses::Uniform(address.wrapping_add(byte as u64));
+                reach.each_space(warp, activation, touch, &at, 1 << lane, |reach, warp, piece| {
+                    if !reach.moves_later(piece.space) {
+                        let mut found = [[0u32; N]; 1];
+                        reach.gather(warp, piece, &mut found);
+                        rows.set_data_byte(byte, lane, found[0][lane] as u8);
                     }
-                    None => (0, 0, 0),
-                },
-                Space::Shared => (0, 0, self.shared.bytes.len() as u64),
-                Space::Const => (0, 0, self.constants.len() as u64),
-                Space::Param => (0, 0, self.params.len() as u64),
-                Space::Local => (0, 0, local_extent(self.kernel, activation)),
-            };
-            let room = (len + 1).saturating_sub(bytes as u64);
-            let here = addresses.within(left, base, room);
-            if here >> lane & 1 == 0 {
-                let place = self.describe(space, address, bytes, activation);
-                return Err(Bad {
-                    lane,
-                    kind: FaultKind::OutOfBounds { access: kind, space, address, bytes, place },
-                });
+                })?;
             }
-            f(self, warp, &piece(at, base, here));
-            left &= !here;
+            if let Some(read) = reach.uninitialised.as_mut().filter(|read| read.0 == lane) {
+                // It is reported with all that the lane wanted, not with the first byte that nobody wrote.
+                (read.2, read.3) = (address, take);
+            }
+            let touch = Touch { space: Space::Shared, bytes, kind: AccessKind::Store };
+            let at = Addresses::Uniform(to[lane] as u64);
+            reach.each_space(warp, activation, touch, &at, 1 << lane, |_, _, _| {})?;
+            lanes.global |= ((take > 0) as u64) << lane;
         }
         Ok(())
     }
 
-    fn describe(&self, space: Space, address: u64, bytes: u32, activation: &Activation) -> String {
-        match space {
-            Space::Global | Space::Generic => {
-                let near = self.memory.describe(address, bytes as u64);
-                if address < 4096 { "a null pointer".to_string() } else { near }
-            }
-            Space::Shared => {
-                let len = self.shared.bytes.len() as u64;
-                let near =
-                    self.kernel.shared.iter().rev().find(|v| v.bytes > 0 && v.offset as u64 <= address);
-                let whole = past_end(address, len, "the CTA's shared memory");
-                match near {
-                    Some(v) => format!("{whole}; the variable before it is `{}` ({} bytes)", v.name, v.bytes),
-                    None => whole,
-                }
-            }
-            Space::Const => past_end(address, self.constants.len() as u64, "the module's constants"),
-            Space::Param => past_end(address, self.params.len() as u64, "the kernel's parameters"),
-            Space::Local => {
-                let function = &self.kernel.functions[activation.function as usize];
-                let what = format!("the thread's stack, as `{}` runs", function.name);
-                past_end(address, local_extent(self.kernel, activation), &what)
-            }
-        }
-    }
-
-    fn flat(&self, space: Space, at: usize) -> (u64, &[u8], Option<&BitSet>) {
-        match space {
-            Space::Global | Space::Generic => {
-                let (base, bytes) = self.memory.allocation(at);
-                (base, bytes, self.memory.written(at))
-            }
-            Space::Shared => (0, &self.shared.bytes, self.shared.written.as_ref()),
-            Space::Const => (0, self.constants, None),
-            Space::Param => (0, self.params, None),
-            Space::Local => unreachable!("local memory is not flat"),
-        }
-    }
-
-    fn flat_mut(&mut self, space: Space, at: usize) -> (&mut [u8], Option<&mut BitSet>) {
-        match space {
-            Space::Shared => (&mut self.shared.bytes, self.shared.written.as_mut()),
-            _ => {
-                let (_, bytes, written) = self.memory.allocation_mut(at);
-                (bytes, written)
-            }
-        }
-    }
-
-    pub(crate) fn gather<const N: usize>(
-        &mut self,
-        warp: &mut Warp<N>,
-        piece: &Piece<'_, N>,
-        rows: &mut [[u32; N]],
-    ) {
-        if piece.space == Space::Local {
-            return gather_local(warp, piece, rows);
-        }
-        gather_flat(self.flat(piece.space, piece.at).1, piece, rows);
-        let unwritten = self.unwritten_lane(piece);
-        self.note_unwritten(unwritten, piece);
-    }
-
-    /// The first lane that wants bytes nobody wrote, where that is tracked.
+    /// All values are there: registers get them, or shared memory those of a copy.
     #[inline]
-    fn unwritten_lane<const N: usize>(&self, piece: &Piece<'_, N>) -> Option<usize> {
-        let (base, _, written) = self.flat(piece.space, piece.at);
-        let written = written?;
-        let known =
-            |lane: usize| written.contains((piece.addresses.at(lane) - base) as usize, piece.bytes as usize);
-        each(piece.mask).find(|&lane| !known(lane))
-    }
-
-    #[inline]
-    fn note_unwritten<const N: usize>(&mut self, lane: Option<usize>, piece: &Piece<'_, N>) {
-        if let Some(lane) = lane {
-            self.uninitialised.get_or_insert((lane, piece.space, piece.addresses.at(lane), piece.bytes));
-        }
-    }
-
-    pub(crate) fn scatter<const N: usize>(
-        &mut self,
-        warp: &mut Warp<N>,
-        piece: &Piece<'_, N>,
-        rows: &[[u32; N]],
-    ) {
-        if piece.space == Space::Local {
-            return scatter_local(warp, piece, rows);
-        }
-        let (data, written) = self.flat_mut(piece.space, piece.at);
-        scatter_flat(data, piece, rows);
-        note_written(written, piece);
-    }
-
-    pub(crate) fn update<const N: usize>(
-        &mut self,
-        warp: &mut Warp<N>,
-        piece: &Piece<'_, N>,
-        (op, ty): (AtomOp, Ty),
-        (b, c): (&[u64; N], &[u64; N]),
-        old: &mut [u64; N],
-    ) {
-        if piece.space != Space::Local {
-            let unwritten = self.unwritten_lane(piece);
-            let (data, written) = self.flat_mut(piece.space, piece.at);
-            update_flat(data, piece, (op, ty), (b, c), old);
-            note_written(written, piece);
-            return self.note_unwritten(unwritten, piece);
-        }
-        for lane in each(piece.mask) {
-            let one = Piece { mask: 1 << lane, ..*piece };
-            let mut rows = [[0u32; N]; 2];
-            let rows = &mut rows[..(piece.bytes as usize).div_ceil(4)];
-            gather_local(warp, &one, rows);
-            old[lane] = rows[0][lane] as u64 | rows.get(1).map_or(0, |high| (high[lane] as u64) << 32);
-            let new = lanes::atomic(lanes::AtomicUnit::Sm, op, ty, [old[lane], b[lane], c[lane]]);
-            rows[0][lane] = new as u32;
-            if let Some(high) = rows.get_mut(1) {
-                high[lane] = (new >> 32) as u32;
+    pub fn finish(&self, kernel: &Kernel, warp: &mut Warp<N>, shared: &mut Shared) {
+        let WarpAccess { kind, bytes, activation, mask, ref rows, .. } = *self;
+        let inst = &kernel.code[self.pc.index()];
+        match kind {
+            MemoryOp::Load => write_data(kernel, warp, &activation, inst, mask, rows.data(bytes)),
+            MemoryOp::Lock { taken } => {
+                write_data(kernel, warp, &activation, inst, mask, rows.data(bytes));
+                warp.registers(&activation).write_pred(inst.dst2, taken, mask);
             }
-            scatter_local(warp, &one, rows);
+            MemoryOp::Store | MemoryOp::Unlock { .. } => {}
+            MemoryOp::Atomic { .. } => write_found(warp, &activation, inst.dst, mask, (rows, bytes)),
+            MemoryOp::Copy => self.finish_copy(shared),
         }
     }
-}
 
-/// Writes what a load found to its registers. `rows` are as many as the access has.
-#[inline(always)]
-pub(crate) fn write_back<const N: usize>(
-    kernel: &Kernel,
-    warp: &mut Warp<N>,
-    activation: &Activation,
-    inst: &Inst,
-    mask: u64,
-    rows: &[[u32; N]],
-) {
-    let (access, wide) = match inst.op {
-        Op::Ld { access, wide } => (access, wide),
-        Op::LdLock(access) => (access, access.ty.is_wide()),
-        _ => unreachable!("called for loads"),
-    };
-    let mut registers = warp.registers(activation);
-    let mut put = |dst: Dst, element: usize| {
-        let (low, high) = extend(rows, access.ty, element);
-        if wide {
-            let mut both = [0u64; N];
-            for lane in 0..N {
-                both[lane] = low[lane] as u64 | (high[lane] as u64) << 32;
+    fn finish_copy(&self, shared: &mut Shared) {
+        for lane in each(self.mask) {
+            let (to, take) = (self.copy_destination(lane), self.copy_bytes(lane));
+            for byte in 0..self.bytes {
+                let value = if byte < take { self.rows.data_byte(byte, lane) } else { 0 };
+                shared.bytes[to + byte as usize] = value;
             }
-            registers.write64(dst, &both, mask);
-        } else {
-            registers.write32(dst, &low, mask);
-        }
-    };
-    match inst.dst {
-        Dst::Vec(id) => {
-            for (element, operand) in kernel.vectors[id.index()].iter().enumerate() {
-                if let Operand::Reg(reg) = operand {
-                    put(Dst::Reg(*reg), element);
-                }
+            if let Some(written) = &mut shared.written {
+                written.insert(to, self.bytes as usize);
             }
         }
-        dst if rows.len() == 1 && access.ty.bytes() == 4 && !wide => {
-            registers.write32(dst, &rows[0], mask);
-        }
-        dst => put(dst, 0),
     }
-}
 
-/// What a store writes, as rows.
-#[inline(always)]
-pub(crate) fn collect_rows<const N: usize>(
-    kernel: &Kernel,
-    warp: &mut Warp<N>,
-    activation: &Activation,
-    inst: &Inst,
-    rows: &mut [[u32; N]],
-) {
-    let (Op::St(access) | Op::StUnlock(access)) = inst.op else { unreachable!("called for stores") };
-    let registers = warp.registers(activation);
-    let mut take = |operand: Operand, element: usize| match access.ty.bytes() {
-        8 => {
-            let value = registers.read64(operand, &kernel.imms);
-            for lane in 0..N {
-                rows[2 * element][lane] = value[lane] as u32;
-                rows[2 * element + 1][lane] = (value[lane] >> 32) as u32;
-            }
-        }
-        4 => rows[element] = registers.read32(operand),
-        bytes => {
-            let value = registers.read32(operand);
-            let bit = element * bytes as usize * 8;
-            let field = (1u32 << (8 * bytes)) - 1;
-            for lane in 0..N {
-                rows[bit / 32][lane] |= (value[lane] & field) << (bit % 32);
-            }
-        }
-    };
-    match inst.src[2] {
-        Operand::Vec(id) => {
-            for (element, operand) in kernel.vectors[id.index()].iter().enumerate() {
-                take(*operand, element);
-            }
-        }
-        operand => take(operand, 0),
+    /// The operands of an atomic in a lane; the second one is 0 unless it compares.
+    pub fn operands(&self, lane: usize) -> [u64; 2] {
+        let MemoryOp::Atomic { op, .. } = self.kind else { unreachable!("called for atomics") };
+        self.rows.operands(op, self.bytes, lane)
     }
-}
 
-/// The operands of an atomic.
-#[inline]
-pub(crate) fn atomic_operands<const N: usize>(
-    kernel: &Kernel,
-    warp: &mut Warp<N>,
-    activation: &Activation,
-    inst: &Inst,
-    wide: bool,
-) -> ([u64; N], [u64; N]) {
-    let registers = warp.registers(activation);
-    let read = |operand: Operand| -> [u64; N] {
-        match operand {
-            Operand::None => [0; N],
-            operand if wide => registers.read64(operand, &kernel.imms),
-            operand => registers.read32(operand).map(|v| v as u64),
-        }
-    };
-    (read(inst.src[2]), read(inst.src[3]))
-}
-
-/// Writes what an atomic found to its register.
-fn write_old<const N: usize>(
-    warp: &mut Warp<N>,
-    activation: &Activation,
-    inst: &Inst,
-    wide: bool,
-    mask: u64,
-    old: &[u64; N],
-) {
-    let mut registers = warp.registers(activation);
-    if wide {
-        registers.write64(inst.dst, old, mask);
-    } else {
-        registers.write32(inst.dst, &old.map(|v| v as u32), mask);
-    }
-}
-
-fn note_written<const N: usize>(written: Option<&mut BitSet>, piece: &Piece<'_, N>) {
-    if let Some(written) = written {
-        for lane in each(piece.mask) {
-            written.insert((piece.addresses.at(lane) - piece.base) as usize, piece.bytes as usize);
+    /// What a load or an atomic found in a lane: up to 64 bits, the first ones of a vector.
+    pub fn found(&self, lane: usize) -> u64 {
+        match self.kind {
+            MemoryOp::Atomic { .. } => self.rows.found(self.bytes, lane),
+            _ => self.rows.first_data(self.bytes, lane),
         }
     }
-}
 
-/// How far a thread's local memory reaches while this activation runs.
-fn local_extent(kernel: &Kernel, activation: &Activation) -> u64 {
-    activation.frame as u64 + kernel.functions[activation.function as usize].frame_bytes as u64
-}
+    /// Where in shared memory a lane of a copy puts its bytes.
+    fn copy_destination(&self, lane: usize) -> usize {
+        self.rows.copy_destination()[lane] as usize
+    }
 
-fn past_end(address: u64, len: u64, what: &str) -> String {
-    if len == 0 {
-        format!("{what} (0 bytes) holds nothing")
-    } else if address >= len {
-        match address - len {
-            0 => format!("right past the end of {what} ({len} bytes)"),
-            past => format!("{past} bytes past the end of {what} ({len} bytes)"),
-        }
-    } else {
-        format!("runs over the end of {what} ({len} bytes)")
+    /// How many bytes a lane of a copy takes; it fills the rest with zeros.
+    fn copy_bytes(&self, lane: usize) -> u32 {
+        self.rows.copy_bytes()[lane].min(self.bytes)
+    }
+
+    /// How many bytes of global memory a lane needs.
+    pub(super) fn wanted_bytes(&self, lane: usize) -> u32 {
+        if self.kind == MemoryOp::Copy { self.copy_bytes(lane) } else { self.bytes }
+    }
+
+    /// The lanes of an atomic, of those of `lanes`, that changed what they found; it happened in the SM.
+    pub fn changed_in_sm(&self, lanes: u64) -> u64 {
+        let MemoryOp::Atomic { op, ty, .. } = self.kind else { return 0 };
+        let changed = |lane: &usize| {
+            let (old, [b, c]) = (self.found(*lane), self.operands(*lane));
+            atomic(AtomicUnit::Sm, op, ty, [old, b, c]) != old & (u64::MAX >> (64 - ty.bits()))
+        };
+        each(lanes).filter(changed).fold(0, |mask, lane| mask | 1 << lane)
+    }
+
+    /// The first lane of `unwritten`, its address, and how many bytes it wanted.
+    pub fn first_unwritten(&self) -> (usize, u64, u32) {
+        let lane = self.unwritten.trailing_zeros() as usize;
+        (lane, self.addresses.at(lane), self.wanted_bytes(lane))
     }
 }

@@ -57,8 +57,8 @@ impl<const N: usize> Addresses<N> {
         }
     }
 
-    /// The lanes of `mask`, which is not empty, in the same block of `bytes` bytes (a power of two) as the first of them,
-    /// and the block's address.
+    /// The address of the block of `bytes` bytes (a power of two) that holds the first lane of `mask`, and the lanes of
+    /// `mask` in that block. `mask` is not empty.
     #[inline]
     pub fn block(&self, mask: u64, bytes: u64) -> (u64, u64) {
         let first = self.at(mask.trailing_zeros() as usize) & !(bytes - 1);

@@ -1,16 +1,17 @@
-//! Moves rows of words between lanes and memory, once an access is known to be good.
+//! Moves words between rows and memory, once an access is checked.
 
 use warploom_isa::{AtomOp, Space, Ty};
 
-use crate::exec::lanes;
+use crate::exec::lanes::{self, AtomicUnit};
 use crate::exec::memory::address::Addresses;
+use crate::exec::memory::rows::Rows;
 use crate::exec::warp::Warp;
 use crate::kit::bits::lanes as each;
 
-/// Lanes whose accesses lie in one piece of memory.
-pub(crate) struct Piece<'a, const N: usize> {
+/// Lanes whose accesses lie in one piece of memory: an allocation, a line, or a whole space.
+pub struct Piece<'a, const N: usize> {
     pub space: Space,
-    /// Which allocation (global memory).
+    /// Number of the allocation (global memory).
     pub at: usize,
     /// The piece's first address.
     pub base: u64,
@@ -19,7 +20,13 @@ pub(crate) struct Piece<'a, const N: usize> {
     pub bytes: u32,
 }
 
-impl<const N: usize> Piece<'_, N> {
+impl<'a, const N: usize> Piece<'a, N> {
+    /// Bytes of global memory from `base` on: an allocation or a line of it.
+    #[inline(always)]
+    pub fn of_global(base: u64, mask: u64, addresses: &'a Addresses<N>, bytes: u32) -> Self {
+        Piece { space: Space::Global, at: 0, base, mask, addresses, bytes }
+    }
+
     fn is_full(&self) -> bool {
         self.mask.count_ones() as usize == N
     }
@@ -41,7 +48,7 @@ impl<const N: usize> Copy for Piece<'_, N> {}
 
 /// An element of a loaded vector as a low and a high word.
 #[inline]
-pub(crate) fn extend<const N: usize>(rows: &[[u32; N]], ty: Ty, element: usize) -> ([u32; N], [u32; N]) {
+pub fn extend<const N: usize>(rows: &[[u32; N]], ty: Ty, element: usize) -> ([u32; N], [u32; N]) {
     match ty.bytes() {
         8 => (rows[2 * element], rows[2 * element + 1]),
         4 => {
@@ -87,7 +94,8 @@ fn put(data: &mut [u8], at: usize, bytes: u32, value: u32) {
     }
 }
 
-pub(crate) fn gather_flat<const N: usize>(data: &[u8], piece: &Piece<'_, N>, rows: &mut [[u32; N]]) {
+/// Lanes read memory into rows.
+pub fn gather_flat<const N: usize>(data: &[u8], piece: &Piece<'_, N>, rows: &mut [[u32; N]]) {
     match *piece.addresses {
         Addresses::Uniform(address) => {
             let at = (address - piece.base) as usize;
@@ -118,8 +126,8 @@ pub(crate) fn gather_flat<const N: usize>(data: &[u8], piece: &Piece<'_, N>, row
     }
 }
 
-/// Of several lanes that write one place, the highest one's value stays.
-pub(crate) fn scatter_flat<const N: usize>(data: &mut [u8], piece: &Piece<'_, N>, rows: &[[u32; N]]) {
+/// Lanes write rows to memory. Of several lanes that write one place, the highest one's value stays.
+pub fn scatter_flat<const N: usize>(data: &mut [u8], piece: &Piece<'_, N>, rows: &[[u32; N]]) {
     match *piece.addresses {
         Addresses::Stride { first, step: 4 } if piece.bytes == 4 && piece.is_full() => {
             let at = (first - piece.base) as usize;
@@ -137,29 +145,73 @@ pub(crate) fn scatter_flat<const N: usize>(data: &mut [u8], piece: &Piece<'_, N>
     }
 }
 
-/// Lanes change memory one after the other; `old` gets what each found.
-pub(crate) fn update_flat<const N: usize>(
+/// The lanes whose bytes in memory differ from those of their rows.
+pub fn differing_lanes<const N: usize>(data: &[u8], piece: &Piece<'_, N>, rows: &[[u32; N]]) -> u64 {
+    let keep = if piece.bytes < 4 { (1u32 << (8 * piece.bytes)) - 1 } else { u32::MAX };
+    let differs = |lane: &usize| {
+        let held = |row: usize| scalar(data, piece.offset(*lane) + 4 * row, piece.bytes.min(4));
+        rows.iter().enumerate().any(|(row, values)| (values[*lane] ^ held(row)) & keep != 0)
+    };
+    each(piece.mask).filter(differs).fold(0, |lanes, lane| lanes | 1 << lane)
+}
+
+/// Lanes change memory one after the other, and keep what they found. Returns the lanes that changed it.
+#[inline]
+pub fn update_flat<const N: usize>(
     data: &mut [u8],
     piece: &Piece<'_, N>,
-    (op, ty): (AtomOp, Ty),
-    (b, c): (&[u64; N], &[u64; N]),
-    old: &mut [u64; N],
-) {
-    let unit = lanes::AtomicUnit::of(piece.space);
-    for lane in each(piece.mask) {
-        let at = piece.offset(lane);
-        let low = scalar(data, at, piece.bytes.min(4)) as u64;
-        let found = if piece.bytes == 8 { low | (word(data, at + 4) as u64) << 32 } else { low };
-        let new = lanes::atomic(unit, op, ty, [found, b[lane], c[lane]]);
-        put(data, at, piece.bytes.min(4), new as u32);
-        if piece.bytes == 8 {
-            put(data, at + 4, 4, (new >> 32) as u32);
-        }
-        old[lane] = found;
+    atomic: (AtomOp, Ty),
+    rows: &mut Rows<N>,
+) -> u64 {
+    match piece.bytes {
+        8 => update_words::<N, 8>(data, piece, atomic, rows),
+        2 => update_words::<N, 2>(data, piece, atomic, rows),
+        _ => update_words::<N, 4>(data, piece, atomic, rows),
     }
 }
 
-pub(crate) fn gather_local<const N: usize>(warp: &Warp<N>, piece: &Piece<'_, N>, rows: &mut [[u32; N]]) {
+fn update_words<const N: usize, const BYTES: usize>(
+    data: &mut [u8],
+    piece: &Piece<'_, N>,
+    (op, ty): (AtomOp, Ty),
+    rows: &mut Rows<N>,
+) -> u64 {
+    let unit = AtomicUnit::of(piece.space);
+    let mut changed = 0;
+    for lane in each(piece.mask) {
+        let at = piece.offset(lane);
+        let word: &mut [u8; BYTES] = (&mut data[at..at + BYTES]).try_into().expect("of this length");
+        let mut bytes = [0; 8];
+        bytes[..BYTES].copy_from_slice(word);
+        let found = u64::from_le_bytes(bytes);
+        let [b, c] = rows.operands(op, BYTES as u32, lane);
+        let new = lanes::atomic(unit, op, ty, [found, b, c]).to_le_bytes();
+        changed |= ((word[..] != new[..BYTES]) as u64) << lane;
+        word.copy_from_slice(&new[..BYTES]);
+        rows.set_found(BYTES as u32, lane, found);
+    }
+    changed
+}
+
+/// As [`update_flat`] in local memory, where every lane has its own words.
+pub fn update_local<const N: usize>(
+    warp: &mut Warp<N>,
+    piece: &Piece<'_, N>,
+    (op, ty): (AtomOp, Ty),
+    rows: &mut Rows<N>,
+) {
+    gather_local(warp, piece, rows.found_mut(piece.bytes));
+    let mut new = [[0u32; N]; 2];
+    for lane in each(piece.mask) {
+        let [b, c] = rows.operands(op, piece.bytes, lane);
+        let value = lanes::atomic(AtomicUnit::Sm, op, ty, [rows.found(piece.bytes, lane), b, c]);
+        (new[0][lane], new[1][lane]) = (value as u32, (value >> 32) as u32);
+    }
+    scatter_local(warp, piece, &new[..(piece.bytes as usize).div_ceil(4)]);
+}
+
+/// As [`gather_flat`] in local memory.
+pub fn gather_local<const N: usize>(warp: &Warp<N>, piece: &Piece<'_, N>, rows: &mut [[u32; N]]) {
     for (row, values) in rows.iter_mut().enumerate() {
         if let Addresses::Uniform(address) = *piece.addresses {
             let at = address as usize + 4 * row;
@@ -183,7 +235,8 @@ pub(crate) fn gather_local<const N: usize>(warp: &Warp<N>, piece: &Piece<'_, N>,
     }
 }
 
-pub(crate) fn scatter_local<const N: usize>(warp: &mut Warp<N>, piece: &Piece<'_, N>, rows: &[[u32; N]]) {
+/// As [`scatter_flat`] in local memory.
+pub fn scatter_local<const N: usize>(warp: &mut Warp<N>, piece: &Piece<'_, N>, rows: &[[u32; N]]) {
     for (row, values) in rows.iter().enumerate() {
         for lane in each(piece.mask) {
             let at = piece.addresses.at(lane) as usize + 4 * row;

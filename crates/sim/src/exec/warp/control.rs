@@ -10,8 +10,8 @@ use crate::exec::warp::Since;
 pub(crate) use crate::exec::warp::independent::Splits;
 pub(crate) use crate::exec::warp::stack::SimtStack;
 
-/// One activation of a function: its registers, its frame, and where it returns to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// One activation of a function: its registers, its frame, and where it returns to. The default is the kernel's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Activation {
     /// Index into the kernel's functions.
     pub(crate) function: u32,

@@ -40,8 +40,7 @@ impl<const N: usize> Warp<N> {
             std::array::from_fn(|lane| thread(lane) / block[0] % block[1]),
             std::array::from_fn(|lane| thread(lane) / block[0] / block[1]),
         ];
-        let activation =
-            Activation { function: 0, registers: 0, predicates: 0, frame: 0, depth: 0, caller: None };
+        let activation = Activation::default();
         let start = kernel.functions[0].start;
         let control = match divergence {
             Divergence::SimtStack => Control::Stack(SimtStack::new(start, live, activation)),

@@ -17,13 +17,13 @@ use crate::chip::Chip;
 use crate::chip::spinning::QueueMode;
 use crate::exec::lanes::{AtomicUnit, atomic};
 use crate::exec::locks::holders::LockStats;
+use crate::exec::memory::access::{MemoryOp, WarpAccess};
 use crate::exec::memory::store::Memory;
 use crate::kit::bits::lanes as each;
 use crate::kit::ids::WarpSlot;
 use crate::time::l2::map::AddressMap;
 use crate::time::probe::Probe;
 use crate::time::sm::load_store::Purpose;
-use crate::time::sm::load_store::transfer::{Transfer, TransferKind};
 use crate::time::sm::{Context, Sm};
 
 /// A lane of a warp slot.
@@ -46,15 +46,9 @@ struct Attempt {
 }
 
 impl Attempt {
-    fn of<const N: usize>(transfer: &Transfer<N>, lane: usize) -> Option<Attempt> {
-        let TransferKind::Atomic { op, ty, .. } = transfer.kind else { return None };
-        let value = |row: usize| {
-            let high = if transfer.bytes == 8 { transfer.rows[row + 1][lane] } else { 0 };
-            transfer.rows[row][lane] as u64 | (high as u64) << 32
-        };
-        // Only a comparison has a second operand.
-        let second = if op == AtomOp::Cas { value(2) } else { 0 };
-        let attempt = Attempt { op, ty, operands: [value(0), second] };
+    fn of<const N: usize>(access: &WarpAccess<N>, lane: usize) -> Option<Attempt> {
+        let MemoryOp::Atomic { op, ty, .. } = access.kind else { return None };
+        let attempt = Attempt { op, ty, operands: access.operands(lane) };
         // One that changes nothing whatever it finds only reads.
         let takes = [0, u64::MAX, attempt.operands[0]].into_iter().any(|found| attempt.takes(found));
         takes.then_some(attempt)
@@ -173,13 +167,13 @@ impl LockQueues {
         if let (Purpose::Store | Purpose::Atomic, &[(access, lanes), ..]) =
             (flight.purpose, &flight.waiting[..])
         {
-            let slot = sm.memory.transfers[access].slot;
+            let slot = sm.memory.transfers[access].pending.slot;
             let code = context.of(sm.kernel_of(slot)).code;
             let transfer = &mut sm.memory.transfers[access];
-            let takes_lock = code[transfer.pc.index()].takes_lock;
+            let takes_lock = code[transfer.access.pc.index()].takes_lock;
             for lane in each(lanes) {
-                let word = transfer.addresses.at(lane);
-                match Attempt::of(transfer, lane).filter(|_| takes_lock) {
+                let word = transfer.access.addresses.at(lane);
+                match Attempt::of(&transfer.access, lane).filter(|_| takes_lock) {
                     Some(attempt) => {
                         let who = Lane { sm: id, slot, lane: lane as u32 };
                         if let Some(arrival) = self.places.get(&who).and_then(|place| place.granted) {
@@ -193,10 +187,10 @@ impl LockQueues {
                         }
                         let took = changed >> lane & 1 == 1;
                         let queued = self.tried(memory, who, word, attempt, took);
-                        transfer.queued |= u64::from(queued) << lane;
+                        transfer.pending.queued |= u64::from(queued) << lane;
                     }
                     None => {
-                        let words = transfer.bytes.div_ceil(4) as u64;
+                        let words = transfer.access.bytes.div_ceil(4) as u64;
                         (0..words).for_each(|at| self.wrote(memory, word + 4 * at));
                     }
                 }

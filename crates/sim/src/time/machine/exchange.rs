@@ -175,9 +175,9 @@ pub(super) fn serve<const N: usize, P: Probe>(
     if flight.purpose == Purpose::Atomic {
         let (id, lanes) = flight.waiting[0];
         let transfer = &sm.memory.transfers[id];
-        if transfer.polls {
-            let who = (transfer.who, transfer.pc);
-            locks.tried(who, &transfer.addresses, (lanes, changed), |address| address);
+        if transfer.pending.polls {
+            let who = (transfer.who, transfer.access.pc);
+            locks.tried(who, &transfer.access.addresses, (lanes, changed), |address| address);
         }
     }
     changed

@@ -3,6 +3,7 @@
 use warploom_isa::{Inst, Kernel, Op, Space};
 
 use crate::exec::locks::holders::shared_offset;
+use crate::exec::memory::access::{MemoryOp, WarpAccess};
 use crate::exec::memory::address::addresses;
 use crate::exec::warp::Warp;
 use crate::exec::warp::control::Activation;
@@ -12,29 +13,27 @@ use crate::time::probe::{Probe, Word};
 use crate::time::sm::front_end::decode::SpinRole;
 use crate::time::sm::load_store::Purpose;
 use crate::time::sm::load_store::coherent::Update;
-use crate::time::sm::load_store::transfer::{Transfer, TransferKind};
+use crate::time::sm::load_store::transfer::Transfer;
 use crate::time::sm::{Context, Sm};
 
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// An access issues: shows the words it polls, and what it changes in shared memory.
     pub(crate) fn show_access(&mut self, context: &Context<'_>, id: u32, now: u64) {
-        let transfer = &self.memory.transfers[id];
+        let Transfer { pending, access, .. } = &self.memory.transfers[id];
         let window = context.launch.kernel.windows.shared;
-        let role = context.code[transfer.pc.index()].spin;
+        let role = context.code[access.pc.index()].spin;
         if role == Some(SpinRole::Poll) {
-            self.probe.polled(transfer.slot, transfer.mask, |lane| word(transfer, lane, window));
+            self.probe.polled(pending.slot, access.mask, |lane| word(access, lane, window));
         }
         let polls = matches!(role, Some(SpinRole::Poll | SpinRole::Try));
-        let changed = match transfer.kind {
-            TransferKind::Store => transfer.shared,
-            TransferKind::Unlock { changed } if context.launch.kernel.atomic_at(transfer.pc).is_some() => {
-                changed
-            }
-            TransferKind::Unlock { .. } => transfer.shared,
-            _ => transfer.changed_in_sm(transfer.shared),
+        let shared = access.lanes.shared;
+        let changed = match access.kind {
+            MemoryOp::Unlock { changed } if context.launch.kernel.atomic_at(access.pc).is_some() => changed,
+            MemoryOp::Store | MemoryOp::Unlock { .. } => shared,
+            _ => access.changed_in_sm(shared),
         };
         for lane in each(changed) {
-            self.probe.wrote(now, transfer.slot, lane, word(transfer, lane, window), polls);
+            self.probe.wrote(now, pending.slot, lane, word(access, lane, window), polls);
         }
     }
 
@@ -48,12 +47,12 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             _ => None,
         };
         let Some((id, lanes)) = changed else { return };
-        let transfer = &self.memory.transfers[id];
-        let code = context.of(self.kernel_of(transfer.slot)).code;
-        let polls = code[transfer.pc.index()].spin == Some(SpinRole::Poll);
+        let Transfer { pending, access, .. } = &self.memory.transfers[id];
+        let code = context.of(self.kernel_of(pending.slot)).code;
+        let polls = code[access.pc.index()].spin == Some(SpinRole::Poll);
         for lane in each(lanes) {
-            let word = Word { space: Space::Global, address: transfer.addresses.at(lane) };
-            self.probe.wrote(now, transfer.slot, lane, word, polls);
+            let word = Word { space: Space::Global, address: access.addresses.at(lane) };
+            self.probe.wrote(now, pending.slot, lane, word, polls);
         }
     }
 
@@ -83,9 +82,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 }
 
 /// The word that a lane accesses.
-fn word<const N: usize>(transfer: &Transfer<N>, lane: usize, window: u64) -> Word {
-    let address = transfer.addresses.at(lane);
-    if transfer.shared >> lane & 1 == 1 {
+fn word<const N: usize>(access: &WarpAccess<N>, lane: usize, window: u64) -> Word {
+    let address = access.addresses.at(lane);
+    if access.lanes.shared >> lane & 1 == 1 {
         Word { space: Space::Shared, address: shared_offset(address, window) }
     } else {
         Word { space: Space::Global, address }

@@ -16,13 +16,13 @@
 
 use warploom_isa::{Op, Pc, Special};
 
+use crate::exec::memory::access::WarpAccess;
 use crate::exec::memory::store::Memory;
 use crate::exec::warp::{Since, Warp};
 use crate::kit::bits::lanes as each;
 use crate::kit::ids::WarpSlot;
 use crate::time::probe::Probe;
 use crate::time::sm::Sm;
-use crate::time::sm::load_store::transfer::{Transfer, TransferKind};
 
 /// What lanes of a warp last read with one instruction of a spin loop.
 #[derive(Clone, Debug)]
@@ -130,21 +130,19 @@ impl<const N: usize> Watch<N> {
     }
 
     /// A warp has polled: the values are in.
-    pub(crate) fn polled(&mut self, slot: WarpSlot, transfer: &Transfer<N>) {
+    pub(crate) fn polled(&mut self, slot: WarpSlot, access: &WarpAccess<N>) {
         let polled = &mut self.slots[slot.index()].polled;
-        let at = polled.iter().position(|p| p.pc == transfer.pc).unwrap_or_else(|| {
+        let at = polled.iter().position(|p| p.pc == access.pc).unwrap_or_else(|| {
             let (addresses, values) = ([0; N], [0; N]);
-            polled.push(Polled { pc: transfer.pc, mask: 0, shared: 0, addresses, values });
+            polled.push(Polled { pc: access.pc, mask: 0, shared: 0, addresses, values });
             polled.len() - 1
         });
         let polled = &mut polled[at];
-        polled.mask |= transfer.mask;
-        polled.shared = polled.shared & !transfer.mask | transfer.mask & !transfer.global;
-        let row = if matches!(transfer.kind, TransferKind::Atomic { .. }) { 4 } else { 0 };
-        for lane in each(transfer.mask) {
-            let high = if transfer.bytes >= 8 { transfer.rows[row + 1][lane] } else { 0 };
-            polled.addresses[lane] = transfer.addresses.at(lane);
-            polled.values[lane] = transfer.rows[row][lane] as u64 | (high as u64) << 32;
+        polled.mask |= access.mask;
+        polled.shared = polled.shared & !access.mask | access.mask & !access.lanes.global;
+        for lane in each(access.mask) {
+            polled.addresses[lane] = access.addresses.at(lane);
+            polled.values[lane] = access.found(lane);
         }
     }
 

@@ -2,12 +2,13 @@
 
 use warploom_isa::Pc;
 
+use crate::exec::memory::access::MemoryOp;
 use crate::exec::warp::control::Activation;
 use crate::time::probe::{Probe, State};
 use crate::time::sm::cycle::Event;
 use crate::time::sm::front_end::decode::SpinRole;
 use crate::time::sm::issue::slot::Slot;
-use crate::time::sm::load_store::transfer::TransferKind;
+use crate::time::sm::load_store::transfer::Transfer;
 use crate::time::sm::{Context, Sm};
 
 impl Slot {
@@ -32,7 +33,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     pub(crate) fn collect_completed(&mut self, now: u64) {
         for (transfer, at) in self.memory.completed.drain(..) {
             // Values that go to registers need a port.
-            let brings_values = self.memory.transfers[transfer].brings_values();
+            let brings_values = self.memory.transfers[transfer].access.kind.writes_registers();
             let done = if brings_values { self.units.book_port(now, at.max(now)) } else { at.max(now) };
             let written = done + 1;
             self.agenda.events.push(written, Event::Complete { transfer });
@@ -41,35 +42,35 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// An access is complete: its values are in registers, and whatever waited for it goes on.
     pub(crate) fn complete(&mut self, context: &Context<'_>, id: u32, now: u64) {
-        let transfer = &self.memory.transfers[id];
-        let (slot, pc, kind) = (transfer.slot, transfer.pc, transfer.kind);
-        let (mask, queued) = (transfer.mask, transfer.queued);
+        let Transfer { pending, access, .. } = &self.memory.transfers[id];
+        let (slot, queued) = (pending.slot, pending.queued);
+        let (pc, kind, mask) = (access.pc, access.kind, access.mask);
         let entry = &mut self.slots[slot.index()];
         let context = context.of(entry.occupant.kernel);
         let kernel = context.launch.kernel;
         let decoded = &context.code[pc.index()];
         let (at, w) = (entry.occupant.resident(), entry.occupant.warp());
         let resident = self.residents[at].as_mut().expect("a CTA stays until its accesses are done");
-        transfer.finish(kernel, &mut resident.warps[w], &mut resident.cta);
-        if transfer.unwritten != 0 {
-            let (lane, address, bytes) = transfer.first_unwritten();
+        access.finish(kernel, &mut resident.warps[w], &mut resident.cta.shared);
+        if access.unwritten != 0 {
+            let (lane, address, bytes) = access.first_unwritten();
             let read = (lane, "global", address, bytes);
             self.unwritten.note(kernel, &resident.cta, &resident.warps[w], pc, read);
         }
         if decoded.spin == Some(SpinRole::Poll)
             && let Some(watch) = &mut self.watch
         {
-            watch.polled(slot, transfer);
+            watch.polled(slot, access);
         }
-        let Activation { registers, predicates, .. } = transfer.activation;
+        let Activation { registers, predicates, .. } = access.activation;
         entry.board.release(&decoded.writes.at(registers, predicates));
         entry.status.outstanding -= 1;
-        entry.unlocking -= u32::from(matches!(kind, TransferKind::Unlock { .. }));
+        entry.unlocking -= u32::from(matches!(kind, MemoryOp::Unlock { .. }));
         if entry.status.held && decoded.ordering.before_all {
             entry.status.held = false;
             self.memory.l1.invalidate();
         }
-        if kind == TransferKind::Copy {
+        if kind == MemoryOp::Copy {
             self.changed = true;
         }
         self.memory.transfers.give_back(id);

@@ -16,7 +16,8 @@ use crate::exec::execute::Execution;
 use crate::exec::fault::{Fault, Place};
 use crate::exec::lanes;
 use crate::exec::locks::holders::WarpName;
-use crate::exec::memory::access::{Bad, Issued};
+use crate::exec::memory::access::MemoryOp;
+use crate::exec::memory::reach::Bad;
 use crate::exec::warp::Warp;
 use crate::exec::warp::control::{Activation, Group};
 use crate::kit::ids::WarpSlot;
@@ -26,7 +27,7 @@ use crate::time::sm::cycle::Event;
 use crate::time::sm::front_end::decode::{Decoded, ExecUnit, SpinRole, next};
 use crate::time::sm::issue::polling::note_tries;
 use crate::time::sm::issue::slot::Position;
-use crate::time::sm::load_store::transfer::{Transfer, TransferKind};
+use crate::time::sm::load_store::transfer::{Pending, Transfer, skips_l1};
 use crate::time::sm::{Context, Resident, Sm};
 
 const IS_RESIDENT: &str = "the CTA of a ready warp is resident";
@@ -271,15 +272,18 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             warp.control.advance();
             return Ok(());
         }
-        let id = self.memory.transfers.take(|| Transfer::new(slot, path.pc, activation, mask));
+        let id = self.memory.transfers.take(Transfer::new);
         let transfer = &mut self.memory.transfers[id];
-        transfer.reset(slot, path.pc, activation, mask);
-        transfer.polls = decoded.spin == Some(SpinRole::Poll);
-        transfer.who = WarpName { cta: cta.number, warp: w as u32 };
+        let polls = decoded.spin == Some(SpinRole::Poll);
+        transfer.pending = Pending::new(slot, skips_l1(inst.op), polls);
+        let who = WarpName { cta: cta.number, warp: w as u32 };
+        transfer.who = who;
+        let access = &mut transfer.access;
+        access.restart(path.pc, activation, mask);
         let watched = self.watch.is_some() && matches!(inst.op, Op::St(_) | Op::Atom(..) | Op::CpAsync(_));
         let shared_before = watched.then(|| cta.shared.bytes.clone());
         let mut reach = execution.reach(cta);
-        reach.begin(Issued { warp, activation: &activation, inst, mask }, transfer)?;
+        access.begin(&mut reach, warp, inst)?;
         execution.uninitialised = reach.uninitialised;
         if let Some(unit) = execution.effects.lock_units.of_mut(self.id) {
             self.changed |= std::mem::take(&mut unit.changed);
@@ -292,16 +296,16 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if shared_before.is_some_and(|before| before != cta.shared.bytes) {
             self.changed = true;
         }
-        if let TransferKind::Unlock { changed } = transfer.kind {
+        if let MemoryOp::Unlock { changed } = access.kind {
             self.changed |= changed != 0;
             if decoded.spin == Some(SpinRole::Try) {
-                note_tries(&mut self.locks, transfer, changed, kernel.windows.shared);
+                note_tries(&mut self.locks, (who, access), changed, kernel.windows.shared);
             }
         }
-        if transfer.polls && transfer.shared != 0 && inst.dst != Dst::None {
-            if let TransferKind::Atomic { .. } = transfer.kind {
-                let changed = transfer.changed_in_sm(transfer.shared);
-                note_tries(&mut self.locks, transfer, changed, kernel.windows.shared);
+        if polls && access.lanes.shared != 0 && inst.dst != Dst::None {
+            if let MemoryOp::Atomic { .. } = access.kind {
+                let changed = access.changed_in_sm(access.lanes.shared);
+                note_tries(&mut self.locks, (who, access), changed, kernel.windows.shared);
             }
         }
         if decoded.named_wait {
@@ -313,7 +317,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let entry = &mut self.slots[slot.index()];
         entry.board.reserve(&decoded.writes.at(activation.registers, activation.predicates), true);
         entry.status.outstanding += 1;
-        let unlocks = matches!(self.memory.transfers[id].kind, TransferKind::Unlock { .. });
+        let unlocks = matches!(self.memory.transfers[id].access.kind, MemoryOp::Unlock { .. });
         entry.unlocking += u32::from(unlocks);
         // Later instructions of the warp wait for an acquire.
         entry.status.held = decoded.ordering.before_all;

@@ -1,14 +1,14 @@
 //! Bookkeeping of waits: polls, spin loops, and tries to take locks in shared memory. Timing does not depend on it,
 //! except that lanes which spin let the other paths of their warp run.
 
-use crate::exec::locks::holders::{SharedLocks, shared_offset};
+use crate::exec::locks::holders::{SharedLocks, WarpName, shared_offset};
+use crate::exec::memory::access::WarpAccess;
 use crate::kit::bits::lanes as each;
 use crate::kit::ids::WarpSlot;
 use crate::time::probe::Probe;
 use crate::time::sched::Issue;
 use crate::time::sm::Sm;
 use crate::time::sm::front_end::decode::{Class, Decoded, SpinRole};
-use crate::time::sm::load_store::transfer::Transfer;
 
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// An access of a named wait issues. A lane that returns to the address of its last wait has waited in vain.
@@ -16,10 +16,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if self.waited_at.is_empty() {
             self.waited_at = vec![[u64::MAX; N]; self.slots.len()];
         }
-        let transfer = &self.memory.transfers[id];
+        let access = &self.memory.transfers[id].access;
         let last = &mut self.waited_at[slot.index()];
-        for lane in each(transfer.mask) {
-            let address = transfer.addresses.at(lane);
+        for lane in each(access.mask) {
+            let address = access.addresses.at(lane);
             self.polls[1] += u64::from(std::mem::replace(&mut last[lane], address) == address);
         }
     }
@@ -71,12 +71,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 /// of shared memory begin at `window`.
 pub(super) fn note_tries<const N: usize>(
     locks: &mut SharedLocks,
-    transfer: &Transfer<N>,
+    (who, access): (WarpName, &WarpAccess<N>),
     changed: u64,
     window: u64,
 ) {
-    let who = (transfer.who, transfer.pc);
-    locks.tried(who, &transfer.addresses, (transfer.shared, changed), |address| {
-        (transfer.who.cta, shared_offset(address, window))
+    locks.tried((who, access.pc), &access.addresses, (access.lanes.shared, changed), |address| {
+        (who.cta, shared_offset(address, window))
     });
 }

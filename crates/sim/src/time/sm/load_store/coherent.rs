@@ -1,8 +1,9 @@
-//! The load/store unit in front of a coherent L1: everything happens in the cache. Who writes a line, be it by a store or
-//! an atomic, reads it for ownership first.
+//! The load/store unit in front of a coherent L1: loads, stores and atomics all happen in the cache. Stores and atomics
+//! read a line for ownership first.
 
 use warploom_isa::Pc;
 
+use crate::exec::memory::access::MemoryOp;
 use crate::exec::memory::address::Addresses;
 use crate::exec::memory::store::Memory;
 use crate::kit::ids::WarpSlot;
@@ -11,51 +12,47 @@ use crate::time::directory::{Given, Grant, Probe};
 use crate::time::network::message::{Asks, RequestKind};
 use crate::time::sm::load_store::l1::Refusal;
 use crate::time::sm::load_store::l1::coherent::Writable;
-use crate::time::sm::load_store::transfer::TransferKind;
 use crate::time::sm::load_store::{MemoryUnit, Purpose};
 
-/// What lanes did to a line in the L1, for those who look on.
+/// What lanes did to a line in the L1, for observers.
 #[derive(Clone, Debug)]
 pub struct Update<const N: usize> {
-    /// In this cycle.
+    /// The cycle.
     pub at: u64,
-    /// The warp.
     pub slot: WarpSlot,
-    /// With this instruction.
     pub pc: Pc,
-    /// Every lane's address.
     pub addresses: Addresses<N>,
-    /// Lanes that did it.
+    /// Lanes that took part.
     pub lanes: u64,
-    /// Of an atomic, those that changed what they found; of a store, all.
+    /// Of an atomic, the lanes that changed what they found; of a store, all.
     pub changed: u64,
-    /// It was an atomic.
+    /// An atomic, not a store.
     pub atomic: bool,
 }
 
-/// Marks the number of a probe among those of answers.
+/// The bit that marks a ticket as a probe's number.
 pub const PROBE: u32 = 1 << 31;
 
 impl<const N: usize> MemoryUnit<N> {
     /// Sends the lanes of an access that touch one line.
     pub(crate) fn send_coherent(&mut self, now: u64, id: u32) -> Result<(), Refusal> {
-        let access = &self.transfers[id];
-        let (line, lanes) = access.line(access.unsent, self.line_bytes);
-        match access.kind {
-            TransferKind::Load | TransferKind::Lock { .. } | TransferKind::Copy => {
+        let transfer = &self.transfers[id];
+        let (line, lanes) = transfer.line(transfer.pending.unsent.global, self.line_bytes);
+        match transfer.access.kind {
+            MemoryOp::Load | MemoryOp::Lock { .. } | MemoryOp::Copy => {
                 self.load_through_l1(now, id, line, lanes)?;
             }
-            TransferKind::Store | TransferKind::Unlock { .. } => {
+            MemoryOp::Store | MemoryOp::Unlock { .. } => {
                 self.write_coherent(now, id, line, lanes)?;
                 self.stats.stores += 1;
             }
-            TransferKind::Atomic { .. } => {
+            MemoryOp::Atomic { .. } => {
                 self.write_coherent(now, id, line, lanes)?;
                 self.stats.atomics += 1;
                 self.stats.atomic_lanes += lanes.count_ones() as u64;
             }
         }
-        self.transfers[id].unsent &= !lanes;
+        self.transfers[id].pending.unsent.global &= !lanes;
         Ok(())
     }
 
@@ -64,8 +61,8 @@ impl<const N: usize> MemoryUnit<N> {
             Writable::Hit(way) => {
                 // Further lanes of an atomic on one word keep the unit busy.
                 self.free_at = self.write_line(now, id, line, way, lanes);
-                let access = &mut self.transfers[id];
-                access.ready_at = access.ready_at.max(self.free_at - 1 + self.hit_latency);
+                let pending = &mut self.transfers[id].pending;
+                pending.ready_at = pending.ready_at.max(self.free_at - 1 + self.hit_latency);
                 self.stats.hits += 1;
             }
             Writable::Merged(ticket) => {
@@ -98,7 +95,7 @@ impl<const N: usize> MemoryUnit<N> {
         Ok(ticket)
     }
 
-    /// Gives a line back that memory does not have as it is.
+    /// Evicts a line that differs from memory: it goes back to the directory.
     pub(crate) fn give_back(&mut self, now: u64, way: Way) -> Result<(), Refusal> {
         let Some(line) = self.l1.must_give_back(way) else { return Ok(()) };
         let ticket = self.send(now, Purpose::GiveBack, line, self.all_sectors(), RequestKind::Write)?;
@@ -108,17 +105,18 @@ impl<const N: usize> MemoryUnit<N> {
         Ok(())
     }
 
-    /// The lanes of a store or an atomic change a line that may be written. Returns the first cycle after that.
+    /// The lanes of a store or an atomic change a line that the L1 owns. Returns the first cycle after that.
     fn write_line(&mut self, now: u64, id: u32, line: u64, way: Way, lanes: u64) -> u64 {
         let line_bytes = self.line_bytes as usize;
-        let access = &mut self.transfers[id];
-        let written = access.covered(lanes, line);
-        let TransferKind::Atomic { .. } = access.kind else {
+        let transfer = &mut self.transfers[id];
+        let written = transfer.covered(lanes, line);
+        let MemoryOp::Atomic { .. } = transfer.access.kind else {
             let bytes = self.l1.write(way, written);
-            let changed = access.put_into_line(line, &mut bytes[..line_bytes], lanes);
+            let changed = transfer.store_to_line(line, &mut bytes[..line_bytes], lanes);
             self.stored |= changed;
             if self.shows_stores {
-                let (slot, pc, addresses) = (access.slot, access.pc, access.addresses);
+                let (slot, pc, addresses) =
+                    (transfer.pending.slot, transfer.access.pc, transfer.access.addresses);
                 self.updates.push(Update {
                     at: now,
                     slot,
@@ -133,18 +131,19 @@ impl<const N: usize> MemoryUnit<N> {
         };
         // An atomic that changes nothing leaves the line as it is.
         let mut bytes = *self.l1.bytes(way);
-        let changed = access.update_line(line, &mut bytes[..line_bytes], self.l1.written(way), lanes);
+        let changed =
+            transfer.access.update_line(line, &mut bytes[..line_bytes], self.l1.written(way), lanes);
         if changed != 0 {
             *self.l1.write(way, written) = bytes;
             self.stored = true;
         }
-        let (slot, pc, addresses) = (access.slot, access.pc, access.addresses);
+        let (slot, pc, addresses) = (transfer.pending.slot, transfer.access.pc, transfer.access.addresses);
         self.updates.push(Update { at: now, slot, pc, addresses, lanes, changed, atomic: true });
-        now + access.same_word(lanes) as u64
+        now + transfer.same_word(lanes) as u64
     }
 
-    /// The directory answers message `ticket`, which asked for a line: what it may be used for, and its bytes if they do not
-    /// come from memory.
+    /// The directory answers message `ticket`, which asked for a line: what the L1 may do with it, and its bytes if
+    /// another cache gave them.
     pub fn granted(
         &mut self,
         ticket: u32,
@@ -165,7 +164,7 @@ impl<const N: usize> MemoryUnit<N> {
         }
     }
 
-    /// The answer to a message that asked for a line arrives: whoever waited for it goes on, in order.
+    /// The answer to a message that asked for a line arrives: the accesses that waited for it proceed, in order.
     pub(crate) fn arrive_granted(&mut self, now: u64, ticket: u32, grant: Grant) {
         let flight = &mut self.flights[ticket];
         let (line, waiting) = (flight.line, std::mem::take(&mut flight.waiting));
@@ -173,11 +172,12 @@ impl<const N: usize> MemoryUnit<N> {
         let way = self.l1.grant(line, ticket, grant, given).expect("a way is kept for it");
         for &(id, lanes) in &waiting {
             let mut done = now;
-            match self.transfers[id].kind {
-                TransferKind::Store | TransferKind::Unlock { .. } | TransferKind::Atomic { .. } => {
+            let access = &mut self.transfers[id].access;
+            match access.kind {
+                MemoryOp::Store | MemoryOp::Unlock { .. } | MemoryOp::Atomic { .. } => {
                     done = self.write_line(now, id, line, way, lanes) - 1;
                 }
-                _ => self.transfers[id].take(line, self.l1.bytes(way), self.l1.written(way), lanes),
+                _ => access.load_from_line(line, self.l1.bytes(way), self.l1.written(way), lanes),
             }
             self.part_done(done, id);
         }
@@ -185,12 +185,12 @@ impl<const N: usize> MemoryUnit<N> {
         self.flights.give_back(ticket);
     }
 
-    /// Somebody else wants a line, in a later cycle. Returns its number among the answers.
+    /// A probe arrives in a later cycle. Returns its number among the answers.
     pub fn put_probe(&mut self, probe: Probe) -> u32 {
         PROBE | self.probes.put(probe)
     }
 
-    /// A probe is answered.
+    /// Answers a probe.
     pub(crate) fn answer_probe(&mut self, now: u64, number: u32) {
         let probe = self.probes[number & !PROBE];
         self.probes.give_back(number & !PROBE);
@@ -198,14 +198,14 @@ impl<const N: usize> MemoryUnit<N> {
         self.responses.push((now + self.hit_latency, probe.line, given));
     }
 
-    /// Lines that memory does not have as they are here.
+    /// Lines that are newer here than in memory.
     pub fn newer_lines(&self) -> Vec<(u64, Vec<u8>)> {
         let line =
             |(line, bytes, _): (u64, &LineBytes, _)| (line, bytes[..self.line_bytes as usize].to_vec());
         self.l1.dirty_lines().map(line).collect()
     }
 
-    /// Writes all that memory does not have to it, without taking time: the host looks at it.
+    /// Writes all newer lines to memory without taking time, so that the host can look at it.
     pub fn show_host(&self, memory: &mut Memory) {
         for (line, bytes, written) in self.l1.dirty_lines() {
             memory.write_line(line, &bytes[..self.line_bytes as usize], written);

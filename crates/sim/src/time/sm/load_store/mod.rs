@@ -1,10 +1,11 @@
-//! The load/store unit: takes the accesses of warps in order, a piece a cycle, to shared memory, the constant cache, the
-//! L1 or the network.
+//! The load/store unit: sends the accesses of warps in order, one piece per cycle, to shared memory, the constant
+//! cache, the L1 or the network. Start at [`MemoryUnit::step`].
 //!
 //! A piece is what one memory can serve at once: all lanes of shared memory without bank conflicts, one word of
-//! constants, one row of local memory, one line of global memory. An access whose piece is refused stays in front, and all
-//! others behind it.
+//! constants, one row of local memory, one line of global memory. An access whose piece is refused blocks all others
+//! behind it.
 
+mod bank_conflicts;
 pub mod coherent;
 pub mod inbox;
 pub mod l1;
@@ -19,16 +20,18 @@ use warploom_isa::AtomOp;
 
 use crate::chip::Chip;
 use crate::chip::timing::{Coherence, L1Policy, SECTOR_BYTES, SharedSpec};
+use crate::exec::memory::access::{MemoryOp, SpaceLanes};
 use crate::exec::memory::store::Memory;
 use crate::kit::slab::Slab;
 use crate::time::cache::{LineBytes, LineWritten, MAX_LINE_BYTES, Tags};
 use crate::time::directory::{Given, Grant, Probe};
 use crate::time::network::message::{Asks, Request, RequestKind};
+use crate::time::sm::load_store::bank_conflicts::shared_turns;
 use crate::time::sm::load_store::coherent::{PROBE, Update};
 use crate::time::sm::load_store::l1::{L1, Lookup, Refusal};
 use crate::time::sm::load_store::stats::L1Stats;
 use crate::time::sm::load_store::switch::Switches;
-use crate::time::sm::load_store::transfer::{Transfer, TransferKind, shared_turns};
+use crate::time::sm::load_store::transfer::Transfer;
 
 /// Where local memory lies, as the L2 sees it.
 const LOCAL_BASE: u64 = 1 << 49;
@@ -36,133 +39,123 @@ const LOCAL_BASE: u64 = 1 << 49;
 /// Where constants and parameters lie, as the L2 sees them.
 const CONSTANT_BASE: u64 = 1 << 50;
 
-/// The cycle of what does not happen.
+/// Sentinel: no piece can go.
 const NEVER: u64 = u64::MAX;
 
 /// What a message is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// A line for the L1.
+    /// A line for the L1, of local or global memory.
     Fill {
-        /// Of local memory.
         local: bool,
     },
     /// Bytes for a load that skips the L1.
     Load,
-    /// Bytes of a store.
     Store,
-    /// An atomic.
     Atomic,
     /// A line of instructions.
     Instruction,
     /// A line of constants.
     Constant,
-    /// A line of local memory that had to go.
+    /// An evicted line of local memory.
     WriteBack,
-    /// A line of a warp's state.
+    /// A line of a warp's state, which is saved or restored.
     Switch,
-    /// A line that a coherent L1 had written and gives back.
+    /// A dirty line that a coherent L1 evicts.
     GiveBack,
 }
 
-/// A message that has not been answered. What all messages need comes first, on one line of the host's cache.
+/// A message that has not been answered. The fields that all messages use come first, on one line of the host's cache.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
 pub struct Flight {
-    /// What for.
     pub purpose: Purpose,
-    /// What a coherent L1 may do with it, once answered.
+    /// What a coherent L1 may do with the line, once answered.
     pub granted: Option<Grant>,
-    /// Its bytes come with the answer.
+    /// The line's bytes come with the answer.
     pub comes: bool,
-    /// The line.
     pub line: u64,
     /// Transfers and their lanes that wait for the answer.
     pub waiting: SmallVec<[(u32, u64); 2]>,
     /// The line as its slice found it.
     pub bytes: LineBytes,
-    /// Which of its bytes had been written.
+    /// Which of its bytes were ever written.
     pub written: LineWritten,
 }
 
 /// What the unit did in a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress {
-    /// No access can go on.
+    /// No piece can be sent.
     Idle,
     /// The front access was refused; trying again makes sense after an answer or when the network has room.
     Refused(Refusal),
-    /// A piece went.
+    /// A piece was sent.
     Sent,
-    /// The front access is all sent.
+    /// The last piece of the front access was sent.
     Finished,
 }
 
-/// An access that has not all been sent.
+/// An access with pieces to send.
 #[derive(Clone, Copy, Debug)]
 struct Queued {
     id: u32,
-    /// It goes to the network and nowhere else, so without room there it need not be tried.
+    /// All its pieces go to the network, so it need not be tried while there is no room.
     needs_room: bool,
-    /// When its operands are there.
+    /// When its operands have been read.
     ready: u64,
 }
 
-/// The load/store unit of an SM with its L1. What every cycle needs comes first.
+/// The load/store unit of an SM with its L1. The fields that every cycle needs come first.
 #[derive(Debug)]
 #[repr(C)]
 pub struct MemoryUnit<const N: usize> {
-    /// When the piece in front goes, unless something happens before; asked for in every cycle.
+    /// When the front access's next piece is sent, unless something happens before. Read in every cycle.
     next_piece: u64,
-    /// When the next piece can go.
+    /// When the unit can send another piece.
     pub(crate) free_at: u64,
-    /// Packets the network still takes.
+    /// Packets that the network still takes.
     room: u32,
     sm: u16,
     /// The front access was refused, and nothing has changed since.
     refused: bool,
-    /// It was refused for want of room in the network.
+    /// It was refused because the network had no room.
     wants_room: bool,
     /// In the order of issue.
     queue: VecDeque<Queued>,
-    /// Accesses that are complete at a cycle, for the SM to take.
+    /// Completed accesses with their cycle, for the SM to take.
     pub completed: Vec<(u32, u64)>,
     /// Messages for the network, with the cycle they are sent.
     pub outbox: Vec<(u64, Request)>,
-    /// Warps whose state goes to memory or comes back.
+    /// Warps whose state is saved or restored.
     pub switches: Switches,
-    /// Accesses of warps.
     pub transfers: Slab<Transfer<N>>,
-    /// Messages.
     pub flights: Slab<Flight>,
     policy: L1Policy,
     pub(crate) line_bytes: u64,
     bypass_bytes: u64,
-    /// The L1 data cache.
     pub l1: L1,
-    /// What happened.
     pub stats: L1Stats,
     shared: SharedSpec,
     pub(crate) hit_latency: u64,
     constant_latency: u64,
     local_words: u64,
     constant: Tags,
-    /// Lines of constants on their way.
+    /// Lines of constants in flight, with their tickets.
     constant_misses: Vec<(u64, u32)>,
-    /// What others want of a coherent L1.
+    /// What the directory asks of a coherent L1 on behalf of others.
     pub(crate) probes: Slab<Probe>,
-    /// Its responses, with the cycle they are sent and the line.
+    /// The L1's responses to probes: the cycle they are sent, the line, and its bytes.
     pub responses: Vec<(u64, u64, Option<Box<Given>>)>,
     /// A store or an atomic has changed what a coherent L1 holds.
     pub stored: bool,
-    /// What atomics did in a coherent L1, and stores if somebody wants to know.
+    /// What atomics did in a coherent L1, and with `shows_stores` also what stores did.
     pub updates: Vec<Update<N>>,
-    /// Somebody wants to know.
     pub(crate) shows_stores: bool,
 }
 
 impl<const N: usize> MemoryUnit<N> {
-    /// An idle unit. With `shows_stores` it notes what stores do in a coherent L1.
+    /// An idle unit. With `shows_stores` it records what stores do in a coherent L1.
     pub fn new(chip: &Chip, sm: u16, shows_stores: bool) -> Self {
         let mut l1 = L1::new(&chip.l1);
         if chip.l1.coherence == Coherence::Moesi {
@@ -200,16 +193,16 @@ impl<const N: usize> MemoryUnit<N> {
         }
     }
 
-    /// An access whose operands are there at `ready` joins the queue.
-    pub fn push(&mut self, transfer: u32, ready: u64) {
-        let access = &mut self.transfers[transfer];
-        access.unsent = access.global;
-        access.number_lines(self.line_bytes);
-        access.ready_at = ready;
-        let elsewhere = access.shared | access.constant | access.local;
-        let uses_l1 = self.policy == L1Policy::WriteEvict && access.looks_in_l1() || self.l1.is_coherent();
-        let needs_room = access.unsent != 0 && elsewhere == 0 && !uses_l1;
-        self.queue.push_back(Queued { id: transfer, needs_room, ready });
+    /// An access whose operands have been read at `ready` joins the queue.
+    pub fn push(&mut self, id: u32, ready: u64) {
+        let transfer = &mut self.transfers[id];
+        transfer.number_lines(self.line_bytes);
+        (transfer.pending.unsent, transfer.pending.ready_at) = (transfer.access.lanes, ready);
+        let SpaceLanes { global, shared, local, constant } = transfer.access.lanes;
+        let elsewhere = shared | constant | local;
+        let uses_l1 = self.policy == L1Policy::WriteEvict && transfer.looks_in_l1() || self.l1.is_coherent();
+        let needs_room = global != 0 && elsewhere == 0 && !uses_l1;
+        self.queue.push_back(Queued { id, needs_room, ready });
         self.find_next_piece();
     }
 
@@ -223,7 +216,7 @@ impl<const N: usize> MemoryUnit<N> {
         };
     }
 
-    /// The network takes so many packets from `now` on. Returns whether an access goes on because of that.
+    /// The network takes `packets` packets from `now` on. Returns whether the unit can proceed because of that.
     pub fn set_room(&mut self, packets: u32, now: u64) -> bool {
         let had_none = std::mem::replace(&mut self.room, packets) == 0;
         if packets == 0 {
@@ -245,7 +238,7 @@ impl<const N: usize> MemoryUnit<N> {
         goes_on
     }
 
-    /// When the next piece or line could go; never (`u64::MAX`) if none can.
+    /// When the next piece or line could be sent; never (`u64::MAX`) if none can.
     #[inline]
     pub fn next_step(&self) -> u64 {
         if self.switches.is_idle() || self.room == 0 {
@@ -254,7 +247,7 @@ impl<const N: usize> MemoryUnit<N> {
         self.next_piece.min(self.switches.next_line().unwrap_or(NEVER))
     }
 
-    /// Sends a line of a warp that leaves or comes back, if the network has room.
+    /// Sends a line of a warp's state, if the network has room.
     #[cold]
     fn send_line(&mut self, now: u64) {
         let Some(line) = self.switches.line(now).filter(|_| self.room > 0) else { return };
@@ -265,7 +258,7 @@ impl<const N: usize> MemoryUnit<N> {
         }
     }
 
-    /// Does one cycle's work.
+    /// Runs one cycle.
     pub fn step(&mut self, now: u64) -> Progress {
         if !self.switches.is_idle() {
             self.send_line(now);
@@ -283,15 +276,15 @@ impl<const N: usize> MemoryUnit<N> {
     fn send_piece(&mut self, now: u64) -> Progress {
         let Some(&Queued { id, .. }) = self.queue.front() else { return Progress::Idle };
         self.free_at = now + 1;
-        let access = &self.transfers[id];
-        let sent = if access.shared != 0 {
+        let unsent = &self.transfers[id].pending.unsent;
+        let sent = if unsent.shared != 0 {
             self.send_shared(now, id);
             Ok(())
-        } else if access.constant != 0 {
+        } else if unsent.constant != 0 {
             self.send_constant(now, id)
-        } else if access.local != 0 {
+        } else if unsent.local != 0 {
             self.send_local(now, id)
-        } else if access.unsent != 0 {
+        } else if unsent.global != 0 {
             self.send_global(now, id)
         } else {
             Ok(())
@@ -302,65 +295,65 @@ impl<const N: usize> MemoryUnit<N> {
             self.wants_room = refusal == Refusal::Network;
             return Progress::Refused(refusal);
         }
-        let access = &self.transfers[id];
-        if access.shared | access.constant | access.local | access.unsent != 0 {
+        let pending = &self.transfers[id].pending;
+        if pending.unsent.all() != 0 {
             return Progress::Sent;
         }
         self.queue.pop_front();
-        if access.outstanding == 0 {
-            self.completed.push((id, access.ready_at));
+        if pending.outstanding == 0 {
+            self.completed.push((id, pending.ready_at));
         }
         Progress::Finished
     }
 
     fn send_shared(&mut self, now: u64, id: u32) {
-        let access = &mut self.transfers[id];
-        let lanes = std::mem::take(&mut access.shared);
-        let (mut turns, conflicts) = shared_turns(access, lanes, self.shared.banks);
+        let transfer = &mut self.transfers[id];
+        let lanes = std::mem::take(&mut transfer.pending.unsent.shared);
+        let access = &transfer.access;
+        let (mut turns, conflicts) = shared_turns(&access.addresses, access.bytes, lanes, self.shared.banks);
         self.stats.shared_accesses += 1;
         self.stats.shared_words += u64::from(lanes.count_ones() * access.bytes.div_ceil(4));
         self.stats.bank_conflicts += conflicts as u64;
-        if let TransferKind::Atomic { .. } = access.kind {
-            turns += (access.same_word(lanes) - 1) * self.shared.atomic_cycles;
+        if let MemoryOp::Atomic { .. } = access.kind {
+            turns += (transfer.same_word(lanes) - 1) * self.shared.atomic_cycles;
             self.stats.shared_atomics += lanes.count_ones() as u64;
         }
         self.free_at = now + turns as u64;
-        access.ready_at = access.ready_at.max(self.free_at - 1 + self.shared.latency_cycles as u64);
+        let done = self.free_at - 1 + self.shared.latency_cycles as u64;
+        transfer.pending.ready_at = transfer.pending.ready_at.max(done);
     }
 
     fn send_constant(&mut self, now: u64, id: u32) -> Result<(), Refusal> {
-        let access = &self.transfers[id];
-        let (block, lanes) = access.block(access.constant, 4);
+        let transfer = &self.transfers[id];
+        let (block, lanes) = transfer.access.addresses.block(transfer.pending.unsent.constant, 4);
         let line = (CONSTANT_BASE + block) & !(self.line_bytes - 1);
         let number = line / self.line_bytes;
         if let Some(way) = self.constant.find(number) {
             self.constant.touch(way);
             self.stats.constant_hits += 1;
         } else if let Some(&(_, ticket)) = self.constant_misses.iter().find(|&&(waited, _)| waited == line) {
-            self.flights[ticket].waiting.push((id, lanes));
-            self.transfers[id].outstanding += 1;
+            self.wait_for(ticket, id, lanes);
         } else {
             let ticket = self.send(now, Purpose::Constant, line, self.all_sectors(), RequestKind::Read)?;
-            self.flights[ticket].waiting.push((id, lanes));
+            self.wait_for(ticket, id, lanes);
             self.constant_misses.push((line, ticket));
-            self.transfers[id].outstanding += 1;
             self.stats.constant_misses += 1;
         }
-        let access = &mut self.transfers[id];
-        access.constant &= !lanes;
-        access.ready_at = access.ready_at.max(now + self.constant_latency);
+        let pending = &mut self.transfers[id].pending;
+        pending.unsent.constant &= !lanes;
+        pending.ready_at = pending.ready_at.max(now + self.constant_latency);
         Ok(())
     }
 
-    /// Local memory is interleaved by words, so that lanes at the same local address lie side by side: a row.
+    /// Local memory is interleaved by words: lanes at the same local address lie side by side and form a row.
     fn send_local(&mut self, now: u64, id: u32) -> Result<(), Refusal> {
-        let access = &self.transfers[id];
-        let (block, lanes) = access.block(access.local, 4);
-        let row = access.slot.0 as u64 * self.local_words + (block & 0x00ff_ffff) / 4;
+        let Transfer { pending, access, .. } = &self.transfers[id];
+        let (block, lanes) = access.addresses.block(pending.unsent.local, 4);
+        let row = pending.slot.0 as u64 * self.local_words + (block & 0x00ff_ffff) / 4;
         let sm_rows = 64 * self.local_words;
         let address = LOCAL_BASE + (self.sm as u64 * sm_rows + row) * N as u64 * 4;
         let line = address & !(self.line_bytes - 1);
-        let is_load = access.kind == TransferKind::Load;
+        let is_load = access.kind == MemoryOp::Load;
         if is_load {
             match self.l1.look(line) {
                 Lookup::Hit(_) => self.stats.local_hits += 1,
@@ -383,20 +376,20 @@ impl<const N: usize> MemoryUnit<N> {
             self.l1.dirty_local(way, line, hit);
             if hit { self.stats.local_hits += 1 } else { self.stats.local_misses += 1 }
         }
-        let access = &mut self.transfers[id];
-        access.local &= !lanes;
-        access.ready_at = access.ready_at.max(now + self.hit_latency);
+        let pending = &mut self.transfers[id].pending;
+        pending.unsent.local &= !lanes;
+        pending.ready_at = pending.ready_at.max(now + self.hit_latency);
         Ok(())
     }
 
-    /// Writes back what a way holds, if it must be, before it is used for another line.
+    /// Writes a way's line back, if it is dirty, before the way is used for another line.
     pub(crate) fn make_way(&mut self, now: u64, way: crate::time::cache::Way) -> Result<(), Refusal> {
         if self.l1.is_coherent() && self.l1.must_give_back(way).is_some() {
             return self.give_back(now, way);
         }
         let Some(old) = self.l1.must_write_back(way) else { return Ok(()) };
         self.send(now, Purpose::WriteBack, old, self.all_sectors(), RequestKind::Write)?;
-        // If the network has no room for the new line's packet, the old line need not go again.
+        // Even if the network has no room left for the new line's packet, the old line is written back only once.
         self.l1.wrote_back(way);
         self.stats.write_backs += 1;
         Ok(())
@@ -406,17 +399,17 @@ impl<const N: usize> MemoryUnit<N> {
         if self.l1.is_coherent() {
             return self.send_coherent(now, id);
         }
-        let access = &self.transfers[id];
+        let transfer = &self.transfers[id];
         let cached = self.policy == L1Policy::WriteEvict;
-        let through_l1 = cached && access.looks_in_l1();
+        let through_l1 = cached && transfer.looks_in_l1();
         if self.room == 0 && !through_l1 {
             return Err(Refusal::Network);
         }
-        let (line, lanes) = access.line(access.unsent, self.line_bytes);
-        match access.kind {
-            TransferKind::Load if through_l1 => self.load_through_l1(now, id, line, lanes)?,
-            TransferKind::Load | TransferKind::Lock { .. } | TransferKind::Copy => {
-                let sectors = self.widen(access.sectors(lanes, line));
+        let (line, lanes) = transfer.line(transfer.pending.unsent.global, self.line_bytes);
+        match transfer.access.kind {
+            MemoryOp::Load if through_l1 => self.load_through_l1(now, id, line, lanes)?,
+            MemoryOp::Load | MemoryOp::Lock { .. } | MemoryOp::Copy => {
+                let sectors = self.widen(transfer.sectors(lanes, line));
                 let ticket = self.send(now, Purpose::Load, line, sectors, RequestKind::Read)?;
                 if cached {
                     self.l1.forget(line);
@@ -424,9 +417,9 @@ impl<const N: usize> MemoryUnit<N> {
                 self.wait_for(ticket, id, lanes);
                 self.stats.bypasses += 1;
             }
-            TransferKind::Store | TransferKind::Unlock { .. } => {
-                let sectors = access.sectors(lanes, line);
-                let whole = access.whole_sectors(lanes, line);
+            MemoryOp::Store | MemoryOp::Unlock { .. } => {
+                let sectors = transfer.sectors(lanes, line);
+                let whole = transfer.whole_sectors(lanes, line);
                 let ticket = self.send_write(now, line, sectors, whole)?;
                 if cached && self.l1.forget(line) {
                     self.stats.evictions_by_write += 1;
@@ -434,31 +427,33 @@ impl<const N: usize> MemoryUnit<N> {
                 self.wait_for(ticket, id, lanes);
                 self.stats.stores += 1;
             }
-            TransferKind::Atomic { .. } => {
+            MemoryOp::Atomic { .. } => {
                 self.send_atomic(now, id, line, lanes)?;
                 if cached {
                     self.l1.forget(line);
                 }
             }
         }
-        self.transfers[id].unsent &= !lanes;
+        self.transfers[id].pending.unsent.global &= !lanes;
         Ok(())
     }
 
     /// Sends lanes of an atomic to their slice.
     fn send_atomic(&mut self, now: u64, id: u32, line: u64, lanes: u64) -> Result<(), Refusal> {
-        let access = &self.transfers[id];
-        let TransferKind::Atomic { op, silent, .. } = access.kind else { unreachable!("called for atomics") };
-        let sectors = access.sectors(lanes, line);
-        let same_word = access.same_word(lanes) as u8;
-        // Mostly one; to count bits takes long.
+        let transfer = &self.transfers[id];
+        let MemoryOp::Atomic { op, silent, .. } = transfer.access.kind else {
+            unreachable!("called for atomics")
+        };
+        let sectors = transfer.sectors(lanes, line);
+        let same_word = transfer.same_word(lanes) as u8;
+        // Mostly one, and counting bits is slow.
         let count = if lanes.is_power_of_two() { 1 } else { lanes.count_ones() };
         let operands = if op == AtomOp::Cas { 2 } else { 1 };
         let kind = RequestKind::Atomic {
             same_word,
             lanes: count as u8,
-            operand_bytes: (operands * access.bytes) as u8,
-            result_bytes: if silent { 0 } else { access.bytes as u8 },
+            operand_bytes: (operands * transfer.access.bytes) as u8,
+            result_bytes: if silent { 0 } else { transfer.access.bytes as u8 },
         };
         let ticket = self.send(now, Purpose::Atomic, line, sectors, kind)?;
         self.wait_for(ticket, id, lanes);
@@ -476,9 +471,9 @@ impl<const N: usize> MemoryUnit<N> {
     ) -> Result<(), Refusal> {
         match self.l1.look(line) {
             Lookup::Hit(way) => {
-                let access = &mut self.transfers[id];
-                access.take(line, self.l1.bytes(way), self.l1.written(way), lanes);
-                access.ready_at = access.ready_at.max(now + self.hit_latency);
+                let Transfer { pending, access, .. } = &mut self.transfers[id];
+                access.load_from_line(line, self.l1.bytes(way), self.l1.written(way), lanes);
+                pending.ready_at = pending.ready_at.max(now + self.hit_latency);
                 self.stats.hits += 1;
             }
             Lookup::Merged(ticket) => {
@@ -504,14 +499,14 @@ impl<const N: usize> MemoryUnit<N> {
 
     pub(crate) fn wait_for(&mut self, ticket: u32, id: u32, lanes: u64) {
         self.flights[ticket].waiting.push((id, lanes));
-        self.transfers[id].outstanding += 1;
+        self.transfers[id].pending.outstanding += 1;
     }
 
     pub(crate) fn all_sectors(&self) -> u8 {
         ((1u32 << (self.line_bytes as u32 / SECTOR_BYTES)) - 1) as u8
     }
 
-    /// Rounds sectors up to the pieces that accesses past the L1 are made of.
+    /// Rounds sectors up to the granularity of accesses that skip the L1.
     fn widen(&self, sectors: u8) -> u8 {
         let piece = (self.bypass_bytes as u32 / SECTOR_BYTES).max(1);
         let all = self.all_sectors();
@@ -573,7 +568,7 @@ impl<const N: usize> MemoryUnit<N> {
         Ok(ticket)
     }
 
-    /// Asks for a line of instructions. Returns whether the network took it.
+    /// Asks for a line of instructions. Returns whether the network took the message.
     pub fn fetch_instructions(&mut self, now: u64, line: u64) -> bool {
         let aligned = line & !(self.line_bytes - 1);
         match self.send(now, Purpose::Instruction, aligned, self.all_sectors(), RequestKind::Read) {
@@ -598,11 +593,11 @@ impl<const N: usize> MemoryUnit<N> {
             }
             Purpose::Store => {
                 let (id, lanes) = flight.waiting[0];
-                self.transfers[id].put(memory, lanes, notice) as u64
+                self.transfers[id].access.store(memory, lanes, notice) as u64
             }
             Purpose::Atomic => {
                 let (id, lanes) = flight.waiting[0];
-                self.transfers[id].update(memory, lanes)
+                self.transfers[id].access.update(memory, lanes)
             }
             Purpose::Switch => {
                 let (switch, index) = flight.waiting[0];
@@ -664,14 +659,13 @@ impl<const N: usize> MemoryUnit<N> {
         }
         let flight = &self.flights[ticket];
         for &(id, lanes) in &flight.waiting {
-            let access = &mut self.transfers[id];
+            let Transfer { pending, access, .. } = &mut self.transfers[id];
             if matches!(purpose, Purpose::Fill { local: false } | Purpose::Load) {
-                access.take(line, &flight.bytes, flight.written, lanes);
+                access.load_from_line(line, &flight.bytes, flight.written, lanes);
             }
-            access.outstanding -= 1;
-            let all_sent = access.shared | access.constant | access.local | access.unsent == 0;
-            if access.outstanding == 0 && all_sent {
-                self.completed.push((id, access.ready_at.max(now)));
+            pending.outstanding -= 1;
+            if pending.is_done() {
+                self.completed.push((id, pending.ready_at.max(now)));
             }
         }
         self.flights.give_back(ticket);
@@ -680,11 +674,10 @@ impl<const N: usize> MemoryUnit<N> {
 
     /// One of the messages of an access has been answered.
     pub(crate) fn part_done(&mut self, now: u64, id: u32) {
-        let access = &mut self.transfers[id];
-        access.outstanding -= 1;
-        let all_sent = access.shared | access.constant | access.local | access.unsent == 0;
-        if access.outstanding == 0 && all_sent {
-            self.completed.push((id, access.ready_at.max(now)));
+        let pending = &mut self.transfers[id].pending;
+        pending.outstanding -= 1;
+        if pending.is_done() {
+            self.completed.push((id, pending.ready_at.max(now)));
         }
     }
 }
