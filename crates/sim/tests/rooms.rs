@@ -7,8 +7,19 @@ use std::path::{Path, PathBuf};
 const ROOMS: &[&str] = &["gpu", "explain", "time", "exec", "chip", "kit"];
 
 /// The units of the clocked machine, top to bottom. SMs, the memory side and the aggregator meet in the machine only.
-const UNITS: &[&str] =
-    &["machine", "aggregator", "sm", "directory", "l2", "dram", "network", "sched", "dispatch", "cache"];
+const UNITS: &[&str] = &[
+    "machine",
+    "aggregator",
+    "sm",
+    "directory",
+    "l2",
+    "dram",
+    "network",
+    "sched",
+    "dispatch",
+    "cache",
+    "map",
+];
 
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -33,7 +44,10 @@ fn code(path: &Path) -> String {
 /// The first names after `prefix` in the code: `crate::` is followed by rooms, `crate::time::` by units.
 fn names_after<'a>(code: &'a str, prefix: &str) -> Vec<&'a str> {
     let end = |rest: &'a str| rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
-    code.match_indices(prefix).map(|(at, _)| &code[at + prefix.len()..]).map(|rest| &rest[..end(rest)]).collect()
+    code.match_indices(prefix)
+        .map(|(at, _)| &code[at + prefix.len()..])
+        .map(|rest| &rest[..end(rest)])
+        .collect()
 }
 
 /// Imports upwards, from files in the folders of `order` below `root` to paths that begin with `prefix`.
@@ -45,7 +59,8 @@ fn upward(root: &Path, prefix: &str, order: &[&str]) -> Vec<String> {
         let name = inside.components().next().unwrap().as_os_str().to_string_lossy().into_owned();
         let Some(here) = place(name.trim_end_matches(".rs")) else { continue };
         let code = code(&path);
-        let up = names_after(&code, prefix).into_iter().filter(|name| place(name).is_some_and(|to| to < here));
+        let up =
+            names_after(&code, prefix).into_iter().filter(|name| place(name).is_some_and(|to| to < here));
         found.extend(up.map(|to| format!("{} imports {prefix}{to}", inside.display())));
         assert!(!code.contains(&format!("use {prefix}{{")), "{}: name one room an import", inside.display());
     }

@@ -3,7 +3,7 @@
 use Command::*;
 
 use super::*;
-use crate::time::l2::map::{AddressMap, gtx480};
+use crate::time::map::{AddressMap, gtx480};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {

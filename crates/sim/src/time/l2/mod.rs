@@ -13,15 +13,14 @@ mod slice;
 mod tests;
 
 pub mod lock_queue;
-pub mod map;
 
 use std::hint::select_unpredictable;
 
 use crate::chip::timing::{ClockSpec, DramSpec, L2Spec};
 use crate::time::dram::{Channel, DramStats};
 use crate::time::l2::fetch::Fill;
-use crate::time::l2::map::AddressMap;
 use crate::time::l2::slice::{Slice, Turn};
+use crate::time::map::AddressMap;
 use crate::time::network::message::Request;
 
 /// A request that was served.

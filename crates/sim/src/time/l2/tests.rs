@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::chip::timing::CacheSpec;
-use crate::time::l2::map::gtx480;
+use crate::time::map::gtx480;
 use crate::time::network::message::RequestKind;
 use crate::time::network::message::RequestKind::*;
 

@@ -33,9 +33,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 }
                 if let Some(queues) = self.lock_queues.as_deref_mut().filter(|_| !self.cut_off) {
                     let arrival = until.max(served.cycle + self.window);
+                    queues.grant_at(arrival);
                     let what = (request.ticket, lanes);
-                    let granted = queues.served(sm, &self.context, &memory, what, (until, arrival));
-                    granted.for_each(|lane| self.sms[lane.sm as usize].grant(arrival, lane.slot, lane.lane));
+                    lock_queues::served(queues, sm, &self.context, &memory, what, until);
+                    let grants = queues.take_grants();
+                    grants.for_each(|lane| self.sms[lane.sm as usize].grant(arrival, lane.slot, lane.lane));
                 }
                 let port = partition * slices as usize + served.slice as usize;
                 let (node, bytes) = (request.sm as usize, request.reply_bytes());
@@ -107,21 +109,6 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 partitions.borrow_mut()[partition].accept(slice, arrival, request);
             },
         );
-    }
-
-    /// Lanes that ended in the window before `until` no longer wait for locks.
-    fn leave_lock_queues(&mut self, until: u64, memory: &Memory) {
-        let Some(queues) = self.lock_queues.as_deref_mut().filter(|_| !self.cut_off) else { return };
-        for id in 0..self.sms.len() {
-            let mut ended = self.sms[id].lanes_ended.take().unwrap_or_default();
-            for (slot, lanes) in ended.drain(..) {
-                let arrival = until + self.window;
-                let granted = queues.ended(memory, (id as u32, slot), lanes, arrival);
-                granted.for_each(|lane| self.sms[lane.sm as usize].grant(arrival, lane.slot, lane.lane));
-            }
-            self.sms[id].lanes_ended = Some(ended);
-        }
-        self.locks.stats.add(&std::mem::take(&mut queues.stats));
     }
 
     /// A message from a slice arrives at a node.

@@ -667,8 +667,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 if entry.life != life {
                     return;
                 }
-                if entry.old_news >> lane & 1 == 1 {
-                    entry.old_news &= !(1 << lane);
+                if entry.stale_grants >> lane & 1 == 1 {
+                    entry.stale_grants &= !(1 << lane);
                     return;
                 }
                 if !std::mem::take(&mut entry.blocked) {

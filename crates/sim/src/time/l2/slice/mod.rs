@@ -17,9 +17,9 @@ use crate::kit::divisor::Divisor;
 use crate::time::cache::Tags;
 use crate::time::dram::Channel;
 use crate::time::l2::fetch::{Bursts, Fill};
-use crate::time::l2::map::AddressMap;
 use crate::time::l2::mshr::{MshrId, Mshrs};
 use crate::time::l2::{PartitionStats, Served};
+use crate::time::map::AddressMap;
 use crate::time::network::message::Request;
 
 /// A cycle, and what the slices of a partition share.

@@ -387,7 +387,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         self.memory.transfers.give_back(id);
         if queued != 0 {
-            self.block_on_locks(slot, mask, queued);
+            entry.block_on_locks(mask, queued);
         }
         self.refresh(context, slot, now);
         self.end_cta_if_done(at, now);

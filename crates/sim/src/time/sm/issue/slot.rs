@@ -79,8 +79,8 @@ pub struct Slot {
     pub(crate) unlocking: u32,
     /// Lanes that were let go by lock queues while it was not blocked.
     pub(crate) granted: u64,
-    /// Lanes that came to their lock before the news that they were let go came to them.
-    pub(crate) old_news: u64,
+    /// Lanes that retried before their grant arrived; that grant is dropped.
+    pub(crate) stale_grants: u64,
 }
 
 impl Slot {
@@ -109,10 +109,16 @@ impl Slot {
             delayed_until: 0,
             blocked: false,
             granted: 0,
-            old_news: 0,
+            stale_grants: 0,
             spinning: false,
             retries: false,
         }
+    }
+
+    /// The lanes of `mask` have tried to take locks; those of `queued` wait in queues. The warp is blocked if all of them
+    /// do and none has been granted its lock since.
+    pub(crate) fn block_on_locks(&mut self, mask: u64, queued: u64) {
+        self.blocked = queued == mask && self.granted & mask == 0;
     }
 
     /// Which CTA of the SM it belongs to.
