@@ -1,15 +1,72 @@
-//! Small numbers with names.
+//! Small numbers that are types, so that one cannot be taken for another.
 
 use std::ops::BitAnd;
 
 use crate::kit::bits::lanes;
+use crate::kit::slab::Id;
 
-/// A warp's place in its SM: its number among the SM's warp slots.
+/// Ids over `u32`, each the name of a record in a [`Slab`](crate::kit::slab::Slab).
+macro_rules! ids {
+    ($($(#[$attribute:meta])* $name:ident,)*) => {$(
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u32);
+
+        impl Id for $name {
+            #[inline(always)]
+            fn from_index(index: usize) -> Self {
+                $name(index as u32)
+            }
+
+            #[inline(always)]
+            fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// A message that has not been answered, among those of its sender. It comes back with the reply.
+    Ticket,
+    /// A probe of the directory that is in flight, among those of the directory or of the SM that it has arrived at.
+    ProbeId,
+    /// The response of an L1 to a probe, in flight to the directory.
+    ResponseId,
+    /// A packet in a crossbar.
+    PacketId,
+    /// A request that waits for its line, among those of an L2 slice.
+    WaitingId,
+    /// A result that firmware waits for.
+    ResultId,
+    /// A warp that has yielded, among those of its SM.
+    AwayId,
+    /// A memory access of a warp, among those of its SM.
+    #[allow(dead_code, reason = "the load/store unit still numbers its transfers with `u32`")]
+    TransferId,
+    /// The state of a warp that moves between its SM and memory, among those of the SM.
+    #[allow(dead_code, reason = "the load/store unit still numbers its switches with `u32`")]
+    SwitchId,
+}
+
+/// For the slabs of the load/store unit whose ids are not types yet.
+impl Id for u32 {
+    #[inline(always)]
+    fn from_index(index: usize) -> Self {
+        index as u32
+    }
+
+    #[inline(always)]
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// A warp slot of an SM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WarpSlot(pub u8);
 
 impl WarpSlot {
-    /// As an index into an array of slots.
     #[inline(always)]
     pub fn index(self) -> usize {
         self.0 as usize
@@ -21,31 +78,26 @@ impl WarpSlot {
 pub struct SlotSet(pub u64);
 
 impl SlotSet {
-    /// Whether the slot is in it.
     #[inline(always)]
     pub fn contains(self, slot: WarpSlot) -> bool {
         self.0 >> slot.0 & 1 == 1
     }
 
-    /// Adds a slot.
     #[inline(always)]
     pub fn insert(&mut self, slot: WarpSlot) {
         self.0 |= 1 << slot.0;
     }
 
-    /// Takes a slot out.
     #[inline(always)]
     pub fn remove(&mut self, slot: WarpSlot) {
         self.0 &= !(1 << slot.0);
     }
 
-    /// Whether there is none.
     #[inline(always)]
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// How many.
     #[inline(always)]
     pub fn len(self) -> u32 {
         self.0.count_ones()
@@ -62,7 +114,7 @@ impl SlotSet {
         lanes(self.0).map(|slot| WarpSlot(slot as u8))
     }
 
-    /// The first slot of a list that is in the set.
+    /// The first slot of `order` that is in the set.
     #[inline]
     pub fn first_of(self, order: &[WarpSlot]) -> Option<WarpSlot> {
         order.iter().copied().find(|&slot| self.contains(slot))

@@ -1,47 +1,49 @@
 //! A timing wheel: events that wait for their cycle.
 //!
-//! Nearly every event of the machine is due within some tens of cycles, so the near ones lie in a ring with a list for each
-//! cycle, and only the far ones in an ordered heap, from which they come as time reaches their range. A longer ring would
-//! need the heap less, but every cycle has another list, and fifteen SMs' rings are to stay in the host's cache. For the same
-//! reason the events of all lists share their places.
+//! Nearly every event of the machine is due within some tens of cycles. So near events lie in a ring with a list for each
+//! cycle, and only far ones in an ordered heap, from which they move to the ring as time reaches their range. A longer
+//! ring would need the heap less often, but has more lists, and fifteen SMs' rings must stay in the host's cache. For the
+//! same reason the events of all lists share one array of places.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
+
+use crate::kit::cycle::Cycle;
 
 /// Cycles that the ring spans.
 const SLOTS: usize = 128;
 const WORDS: usize = SLOTS / 64;
 
-/// Events by cycle. Those of one cycle come out in the order in which they were pushed, wherever they waited.
+/// Events by cycle. Those of one cycle come out in the order in which they were pushed, from the ring or the heap.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Wheel<E: Copy> {
-    /// The cycle of the earliest event; it is asked for in every cycle.
-    next: u64,
+    /// The cycle of the earliest event; read in every cycle.
+    next: Cycle,
     /// The ring holds the cycles `now..now + SLOTS`, each at its number modulo `SLOTS`; later ones are in `far`.
-    now: u64,
+    now: Cycle,
     /// Slots that hold events.
     occupied: [u64; WORDS],
     /// Words of `occupied` that are not zero.
     words: u16,
-    /// The first free place, behind which the others are.
+    /// The first of the free places, which are a list.
     free: u32,
     slots: Box<[List; SLOTS]>,
-    /// Events of the ring, and places that are free.
+    /// Events of the ring, and free places.
     places: Vec<Place<E>>,
     far: BinaryHeap<Reverse<Far<E>>>,
     /// Events that ever went to `far`.
     sequence: u64,
 }
 
-/// The first and the last place of a slot's events. That of an empty one is left as it was.
+/// The first and the last place of a slot's events. Stale if the slot is empty.
 #[derive(Clone, Copy, Debug, Default)]
 struct List {
     first: u32,
     last: u32,
 }
 
-/// An event, and the place of the next.
+/// An event, and the place of the next one.
 #[derive(Clone, Copy, Debug)]
 struct Place<E> {
     event: E,
@@ -53,16 +55,13 @@ struct Place<E> {
 #[must_use = "their places are used again only if they are popped"]
 pub struct Due(u32);
 
-/// Behind the last place.
+/// Ends a list of places.
 const NONE: u32 = u32::MAX;
-
-/// The cycle of what does not happen.
-const NEVER: u64 = u64::MAX;
 
 /// An event beyond the ring.
 #[derive(Clone, Copy, Debug)]
 struct Far<E> {
-    at: u64,
+    at: Cycle,
     sequence: u64,
     event: E,
 }
@@ -71,7 +70,7 @@ impl<E: Copy> Wheel<E> {
     /// An empty wheel at cycle 0.
     pub fn new() -> Self {
         Wheel {
-            now: 0,
+            now: Cycle(0),
             slots: Box::new([List::default(); SLOTS]),
             places: Vec::new(),
             free: NONE,
@@ -79,37 +78,37 @@ impl<E: Copy> Wheel<E> {
             words: 0,
             far: BinaryHeap::new(),
             sequence: 0,
-            next: NEVER,
+            next: Cycle::NEVER,
         }
     }
 
     /// Adds an event for cycle `at`, which is not before the cycle last popped.
     #[inline]
-    pub fn push(&mut self, at: u64, event: E) {
-        debug_assert!(at >= self.now && at != NEVER, "an event for cycle {at}, at cycle {}", self.now);
+    pub fn push(&mut self, at: Cycle, event: E) {
+        debug_assert!(at >= self.now && at != Cycle::NEVER, "an event for cycle {at}, at cycle {}", self.now);
         self.next = self.next.min(at);
-        if at.wrapping_sub(self.now) < SLOTS as u64 {
+        if at.0.wrapping_sub(self.now.0) < SLOTS as u64 {
             self.push_near(at, event);
         } else {
             self.push_far(at, event);
         }
     }
 
-    /// The cycle of the earliest event; never (`u64::MAX`) if none waits.
+    /// The cycle of the earliest event, or [`Cycle::NEVER`].
     #[inline]
-    pub fn next_cycle(&self) -> u64 {
+    pub fn next_cycle(&self) -> Cycle {
         self.next
     }
 
-    fn find_next(&self) -> u64 {
-        let slot = self.now as usize % SLOTS;
+    fn find_next(&self) -> Cycle {
+        let slot = self.now.0 as usize % SLOTS;
         let word = slot / 64;
         let here = self.occupied[word] >> (slot % 64);
         if here != 0 {
             return self.now + u64::from(here.trailing_zeros());
         }
         if self.words == 0 {
-            return self.far.peek().map_or(NEVER, |Reverse(far)| far.at);
+            return self.far.peek().map_or(Cycle::NEVER, |Reverse(far)| far.at);
         }
         // The search ends with this same word, whose bits below `slot` are the ring's last cycles.
         let ahead = self.words.rotate_right(word as u32 + 1).trailing_zeros() as usize;
@@ -118,22 +117,22 @@ impl<E: Copy> Wheel<E> {
         self.now + (next.wrapping_sub(slot) % SLOTS) as u64
     }
 
-    /// Moves time to cycle `now` and takes its events out, for [`Wheel::pop`]. No event may lie before `now`.
+    /// Moves time to cycle `now` and takes its events out, for [`Wheel::pop`]. No event may be due before `now`.
     ///
     /// Events may still be pushed for `now` afterwards; the same call with the same cycle takes those.
     #[inline]
-    pub fn take_at(&mut self, now: u64) -> Due {
+    pub fn take_at(&mut self, now: Cycle) -> Due {
         debug_assert!(now >= self.now, "time went back from cycle {} to {now}", self.now);
         debug_assert!(self.next_cycle() >= now, "cycle {now} skips events of cycle {}", self.next_cycle());
         self.now = now;
-        // At once, before anything can be pushed into the slots that these cycles now have: this keeps the order.
+        // Before anything can be pushed into the slots that these cycles now have: this keeps the order.
         while let Some(Reverse(far)) = self.far.peek().copied()
             && far.at - now < SLOTS as u64
         {
             self.far.pop();
             self.push_near(far.at, far.event);
         }
-        let slot = now as usize % SLOTS;
+        let slot = now.0 as usize % SLOTS;
         let word = slot / 64;
         let bit = 1 << (slot % 64);
         let mut due = Due(NONE);
@@ -157,15 +156,14 @@ impl<E: Copy> Wheel<E> {
         Some(place.event)
     }
 
-    /// No event waits.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.words == 0 && self.far.is_empty()
     }
 
     #[inline]
-    fn push_near(&mut self, at: u64, event: E) {
-        let slot = at as usize % SLOTS;
+    fn push_near(&mut self, at: Cycle, event: E) {
+        let slot = at.0 as usize % SLOTS;
         let (word, bit) = (slot / 64, 1 << (slot % 64));
         let place = self.free;
         match self.places.get_mut(place as usize) {
@@ -187,14 +185,14 @@ impl<E: Copy> Wheel<E> {
     }
 
     #[cold]
-    fn add_place(&mut self, at: u64, event: E) {
+    fn add_place(&mut self, at: Cycle, event: E) {
         self.free = self.places.len() as u32;
         self.places.push(Place { event, next: NONE });
         self.push_near(at, event);
     }
 
     #[cold]
-    fn push_far(&mut self, at: u64, event: E) {
+    fn push_far(&mut self, at: Cycle, event: E) {
         self.far.push(Reverse(Far { at, sequence: self.sequence, event }));
         self.sequence += 1;
     }
@@ -231,8 +229,11 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
+    /// The last cycle of all.
+    const LAST: u64 = u64::MAX - 1;
+
     fn pop<E: Copy>(wheel: &mut Wheel<E>, now: u64) -> Vec<E> {
-        let mut due = wheel.take_at(now);
+        let mut due = wheel.take_at(Cycle(now));
         std::iter::from_fn(|| wheel.pop(&mut due)).collect()
     }
 
@@ -240,13 +241,13 @@ mod tests {
     fn events_come_in_the_order_of_cycles_then_of_pushes() {
         let mut wheel = Wheel::new();
         assert!(wheel.is_empty());
-        assert_eq!(wheel.next_cycle(), NEVER);
+        assert_eq!(wheel.next_cycle(), Cycle::NEVER);
         for (at, event) in [(7, 'c'), (3, 'a'), (7, 'd'), (3, 'b')] {
-            wheel.push(at, event);
+            wheel.push(Cycle(at), event);
         }
-        assert_eq!(wheel.next_cycle(), 3);
+        assert_eq!(wheel.next_cycle(), Cycle(3));
         assert_eq!(pop(&mut wheel, 3), ['a', 'b']);
-        assert_eq!(wheel.next_cycle(), 7);
+        assert_eq!(wheel.next_cycle(), Cycle(7));
         assert_eq!(pop(&mut wheel, 5), []);
         assert_eq!(pop(&mut wheel, 7), ['c', 'd']);
         assert!(wheel.is_empty());
@@ -256,13 +257,13 @@ mod tests {
     fn events_may_be_pushed_while_others_are_popped() {
         let mut wheel = Wheel::new();
         for (at, event) in [(1, 'a'), (1, 'b'), (1, 'c'), (2, 'd')] {
-            wheel.push(at, event);
+            wheel.push(Cycle(at), event);
         }
-        let mut due = wheel.take_at(1);
+        let mut due = wheel.take_at(Cycle(1));
         assert_eq!(wheel.pop(&mut due), Some('a'));
-        wheel.push(2, 'e');
+        wheel.push(Cycle(2), 'e');
         assert_eq!(wheel.pop(&mut due), Some('b'));
-        wheel.push(1, 'f');
+        wheel.push(Cycle(1), 'f');
         assert_eq!([wheel.pop(&mut due), wheel.pop(&mut due)], [Some('c'), None]);
         assert_eq!(pop(&mut wheel, 1), ['f']);
         assert_eq!(pop(&mut wheel, 2), ['d', 'e']);
@@ -272,22 +273,22 @@ mod tests {
     #[test]
     fn an_event_may_follow_in_the_same_cycle() {
         let mut wheel = Wheel::new();
-        wheel.push(4, 'a');
+        wheel.push(Cycle(4), 'a');
         assert_eq!(pop(&mut wheel, 4), ['a']);
-        wheel.push(4, 'b');
-        assert_eq!(wheel.next_cycle(), 4);
+        wheel.push(Cycle(4), 'b');
+        assert_eq!(wheel.next_cycle(), Cycle(4));
         assert_eq!(pop(&mut wheel, 4), ['b']);
-        assert_eq!(wheel.next_cycle(), NEVER);
+        assert_eq!(wheel.next_cycle(), Cycle::NEVER);
     }
 
     #[test]
     fn the_ring_wraps_within_one_word() {
         let mut wheel = Wheel::new();
         assert_eq!(pop(&mut wheel, 70), []);
-        wheel.push(69 + SLOTS as u64, 'b');
-        assert_eq!(wheel.next_cycle(), 69 + SLOTS as u64);
-        wheel.push(71, 'a');
-        assert_eq!(wheel.next_cycle(), 71);
+        wheel.push(Cycle(69 + SLOTS as u64), 'b');
+        assert_eq!(wheel.next_cycle(), Cycle(69 + SLOTS as u64));
+        wheel.push(Cycle(71), 'a');
+        assert_eq!(wheel.next_cycle(), Cycle(71));
         assert_eq!(pop(&mut wheel, 71), ['a']);
         assert_eq!(pop(&mut wheel, 69 + SLOTS as u64), ['b']);
     }
@@ -295,16 +296,16 @@ mod tests {
     #[test]
     fn far_events_precede_those_pushed_when_their_cycle_was_near() {
         let mut wheel = Wheel::new();
-        wheel.push(2000, 'a');
-        wheel.push(1, '-');
-        wheel.push(2000, 'b');
-        wheel.push(1_000_000, 'z');
+        wheel.push(Cycle(2000), 'a');
+        wheel.push(Cycle(1), '-');
+        wheel.push(Cycle(2000), 'b');
+        wheel.push(Cycle(1_000_000), 'z');
         assert_eq!(pop(&mut wheel, 1), ['-']);
-        assert_eq!(wheel.next_cycle(), 2000);
+        assert_eq!(wheel.next_cycle(), Cycle(2000));
         assert_eq!(pop(&mut wheel, 1000), []);
-        wheel.push(2000, 'c');
+        wheel.push(Cycle(2000), 'c');
         assert_eq!(pop(&mut wheel, 2000), ['a', 'b', 'c']);
-        assert_eq!(wheel.next_cycle(), 1_000_000);
+        assert_eq!(wheel.next_cycle(), Cycle(1_000_000));
         assert_eq!(pop(&mut wheel, 1_000_000), ['z']);
         assert!(wheel.is_empty());
     }
@@ -312,12 +313,12 @@ mod tests {
     #[test]
     fn the_last_cycle_of_all_can_wait() {
         let mut wheel = Wheel::new();
-        wheel.push(NEVER - 1, 'z');
-        wheel.push(NEVER - 2, 'y');
-        assert_eq!(wheel.next_cycle(), NEVER - 2);
-        assert_eq!(pop(&mut wheel, NEVER - 2), ['y']);
-        assert_eq!(wheel.next_cycle(), NEVER - 1);
-        assert_eq!(pop(&mut wheel, NEVER - 1), ['z']);
+        wheel.push(Cycle(LAST), 'z');
+        wheel.push(Cycle(LAST - 1), 'y');
+        assert_eq!(wheel.next_cycle(), Cycle(LAST - 1));
+        assert_eq!(pop(&mut wheel, LAST - 1), ['y']);
+        assert_eq!(wheel.next_cycle(), Cycle(LAST));
+        assert_eq!(pop(&mut wheel, LAST), ['z']);
     }
 
     #[test]
@@ -325,7 +326,7 @@ mod tests {
     #[should_panic(expected = "skips events")]
     fn events_are_not_skipped() {
         let mut wheel = Wheel::new();
-        wheel.push(4, ());
+        wheel.push(Cycle(4), ());
         pop(&mut wheel, 5);
     }
 
@@ -335,7 +336,7 @@ mod tests {
     fn events_are_not_late() {
         let mut wheel = Wheel::new();
         pop(&mut wheel, 5);
-        wheel.push(4, ());
+        wheel.push(Cycle(4), ());
     }
 
     #[test]
@@ -360,11 +361,11 @@ mod tests {
                         6 => SLOTS as u64 - 2 + random(4),
                         _ => random(20_000),
                     };
-                    wheel.push(now + distance, event);
+                    wheel.push(Cycle(now + distance), event);
                     map.entry(now + distance).or_default().push(event);
                     event += 1;
                 }
-                assert_eq!(wheel.next_cycle(), map.keys().next().copied().unwrap_or(NEVER));
+                assert_eq!(wheel.next_cycle().0, map.keys().next().copied().unwrap_or(u64::MAX));
                 assert_eq!(wheel.is_empty(), map.is_empty());
                 let limit = now + random(3 * SLOTS as u64);
                 now = match random(3) {

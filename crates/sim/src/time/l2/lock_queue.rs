@@ -1,13 +1,14 @@
 //! Blocking locks: a thread that fails to take a lock waits in the lock's queue at the L2, and its warp sleeps
 //! (`lock_queue.mode`).
 //!
-//! An atomic that tries to take a lock executes at its slice like any other. A lane that finds the lock taken is entered
-//! in the queue of the word, or of its line. If all lanes of the instruction are queued, their warp is blocked. A write
-//! after which an attempt would succeed releases the first lane in the queue: the lane is taken out and a *grant* goes
-//! to its SM. Its next attempt normally succeeds. If another thread was faster, the lane is queued again, at the end.
+//! An atomic that tries to take a lock executes at its slice like any other. A lane that finds the lock taken is
+//! entered in the queue of the word, or of its line. If all lanes of the instruction are queued, their warp is blocked.
+//! A write after which an attempt would succeed releases the first lane in the queue: the lane is taken out and a
+//! *grant* goes to its SM. Its next attempt normally succeeds. If another thread was faster, the lane is queued again,
+//! at the end.
 //!
-//! No grant is lost: a lane that has one and tries another lock, or ends, hands it on. So while a free lock has a queue,
-//! some thread is about to try it.
+//! No grant is lost: a lane that has one and tries another lock, or ends, hands it on. So while a free lock has a
+//! queue, some thread is about to try it.
 //!
 //! The queues know lanes, words and attempts only. `machine/lock_queues.rs` reads these from the SMs' accesses.
 
@@ -21,7 +22,9 @@ use crate::chip::spinning::QueueMode;
 use crate::exec::lanes::{AtomicUnit, atomic};
 use crate::exec::locks::holders::LockStats;
 use crate::exec::memory::store::Memory;
+use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
+use crate::kit::line::LineAddress;
 use crate::time::map::AddressMap;
 
 /// A lane of a warp slot of an SM.
@@ -96,7 +99,7 @@ struct Place {
     number: u64,
     attempt: Attempt,
     /// It was granted the lock, its SM gets the grant at this cycle, and it has not tried again.
-    granted: Option<u64>,
+    granted: Option<Cycle>,
 }
 
 /// The queues of all slices.
@@ -115,7 +118,7 @@ pub struct LockQueues {
     entered: u64,
     grants: Vec<Lane>,
     /// When grants made now reach their SMs.
-    arrival: u64,
+    arrival: Cycle,
     /// Counts since they were last taken.
     pub stats: LockStats,
 }
@@ -139,14 +142,14 @@ impl LockQueues {
                 places: FxHashMap::default(),
                 entered: 0,
                 grants: Vec::new(),
-                arrival: 0,
+                arrival: Cycle(0),
                 stats: LockStats::default(),
             })
         })
     }
 
     /// Grants made from now on reach their SMs at cycle `arrival`.
-    pub fn grant_at(&mut self, arrival: u64) {
+    pub fn grant_at(&mut self, arrival: Cycle) {
         self.arrival = arrival;
     }
 
@@ -156,7 +159,7 @@ impl LockQueues {
     }
 
     /// When the grant of a lane reaches its SM, if the lane has one and has not tried again.
-    pub fn granted_at(&self, lane: Lane) -> Option<u64> {
+    pub fn granted_at(&self, lane: Lane) -> Option<Cycle> {
         self.places.get(&lane)?.granted
     }
 
@@ -293,17 +296,18 @@ impl LockQueues {
 
     /// The address that has a queue: of the word, or of its line.
     fn key(&self, word: u64) -> u64 {
-        if self.mode == QueueMode::Hql { word & !(self.line_bytes - 1) } else { word }
+        if self.mode == QueueMode::Hql { LineAddress::of(word, self.line_bytes).0 } else { word }
     }
 
     fn bit(&self, word: u64) -> u64 {
         if self.mode == QueueMode::Hql { 1 << (word % self.line_bytes / 4 % 64) } else { 1 }
     }
 
-    /// The set of a line, counted through all slices.
-    fn set(&self, line: u64) -> u64 {
+    /// The set of the line at address `key`, counted through all slices.
+    fn set(&self, key: u64) -> u64 {
+        let line = LineAddress(key);
         let (partition, slice) = self.map.slice_of(line);
         let slice = partition as u64 * self.slices + slice as u64;
-        slice * self.sets + self.map.line_in_slice(line) % self.sets
+        slice * self.sets + self.map.line_in_slice(line).0 % self.sets
     }
 }

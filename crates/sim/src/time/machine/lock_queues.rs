@@ -3,13 +3,14 @@
 
 use super::*;
 use crate::kit::bits::lanes as each;
+use crate::kit::ids::Ticket;
 use crate::time::l2::lock_queue::{Attempt, Lane};
 use crate::time::sm::load_store::transfer::{Transfer, TransferKind};
 use warploom_isa::AtomOp;
 
 impl<const N: usize, P: Probe> Machine<'_, N, P> {
     /// Lanes that ended in the window before `until` no longer wait for locks.
-    pub(super) fn leave_lock_queues(&mut self, until: u64, memory: &Memory) {
+    pub(super) fn leave_lock_queues(&mut self, until: Cycle, memory: &Memory) {
         let Some(queues) = self.lock_queues.as_deref_mut().filter(|_| !self.cut_off) else { return };
         let arrival = until + self.window;
         queues.grant_at(arrival);
@@ -19,13 +20,21 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 for lane in each(lanes) {
                     queues.ended(memory, Lane { sm: id as u32, slot, lane: lane as u32 });
                 }
-                let grants = queues.take_grants();
-                grants.for_each(|lane| self.sms[lane.sm as usize].grant(arrival, lane.slot, lane.lane));
+                deliver_grants(queues, &mut self.sms, arrival);
             }
             self.sms[id].lanes_ended = Some(ended);
         }
         self.locks.stats.add(&std::mem::take(&mut queues.stats));
     }
+}
+
+/// Sends the grants that the queues have made to their SMs.
+pub(super) fn deliver_grants<const N: usize, P: Probe>(
+    queues: &mut LockQueues,
+    sms: &mut Dealt<Sm<N, P>>,
+    arrival: Cycle,
+) {
+    queues.take_grants().for_each(|lane| sms[lane.sm as usize].grant(arrival.0, lane.slot, lane.lane));
 }
 
 /// A slice has served message `ticket` of an SM, and the lanes of `changed` changed what they found. SMs have run until
@@ -35,8 +44,8 @@ pub(super) fn served<const N: usize, P: Probe>(
     sm: &mut Sm<N, P>,
     context: &Context<'_>,
     memory: &Memory,
-    (ticket, changed): (u32, u64),
-    now: u64,
+    (ticket, changed): (Ticket, u64),
+    now: Cycle,
 ) {
     let id = sm.id();
     let flight = &sm.memory.flights[ticket];

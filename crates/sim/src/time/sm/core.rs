@@ -16,8 +16,10 @@ use crate::exec::locks::holders::{SharedLocks, WarpName};
 use crate::exec::memory::store::{Global, Memory};
 use crate::exec::uninitialised::UninitialisedReads;
 use crate::exec::warp::Warp;
+use crate::kit::cycle::Cycle;
 use crate::kit::ids::{SlotSet, WarpSlot};
 use crate::kit::wheel::Wheel;
+use crate::time::network::message::Reply;
 use crate::time::probe::{CtaEvent, Probe, State};
 use crate::time::sched::Policy;
 use crate::time::sm::dispatched::Dispatched;
@@ -376,8 +378,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// An answer arrives at a later cycle.
-    pub fn receive(&mut self, arrival: u64, ticket: u32) {
-        self.inbox.push(arrival, ticket);
+    pub fn receive(&mut self, arrival: u64, reply: Reply) {
+        self.inbox.push(arrival, reply);
         if self.fault.is_none() {
             self.wake = self.wake.min(arrival);
         }
@@ -386,7 +388,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// A lock queue has let a lane go; the news arrives at a later cycle.
     pub fn grant(&mut self, arrival: u64, slot: WarpSlot, lane: u32) {
         let life = self.slots[slot.index()].life;
-        self.events.push(arrival, Event::Granted { slot, life, lane });
+        self.events.push(Cycle(arrival), Event::Granted { slot, life, lane });
         if self.fault.is_none() {
             self.wake = self.wake.min(arrival);
         }
@@ -427,7 +429,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// When something happens by itself, if anything will: an answer, an event, a piece of an access.
     fn next_event(&self) -> u64 {
-        let mut next = self.inbox.next().min(self.events.next_cycle()).min(self.memory.next_step());
+        let mut next = self.inbox.next().min(self.events.next_cycle().0).min(self.memory.next_step());
         if self.held_back {
             let wakes = self.schedulers.iter().filter_map(|s| s.policy.wakes_at()).min();
             next = next.min(wakes.unwrap_or(u64::MAX));
@@ -451,8 +453,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// One cycle. Returns whether the SM goes on.
     #[inline(always)]
     fn cycle<'a>(&mut self, context: &Context<'a>, execution: &mut Execution<'a>, now: u64) -> bool {
-        while let Some(ticket) = self.inbox.take(now) {
-            if let Some(line) = self.memory.arrive(now, ticket) {
+        while let Some(reply) = self.inbox.take(now) {
+            if let Some(line) = self.memory.arrive(now, reply) {
                 self.fetch.fill(line);
             }
             self.probe.outstanding(now, self.memory.l1.outstanding());
@@ -463,8 +465,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if !self.memory.switches.done.is_empty() {
             self.finish_switches(context, now);
         }
-        if self.events.next_cycle() == now {
-            let mut due = self.events.take_at(now);
+        if self.events.next_cycle() == Cycle(now) {
+            let mut due = self.events.take_at(Cycle(now));
             while let Some(event) = self.events.pop(&mut due) {
                 self.happen(context, event, now);
             }
@@ -604,7 +606,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         entry.fetch_pc = pc;
         let life = entry.life;
         match self.fetch.fetch(now, slot, Pc(entry.code_start + pc.0)) {
-            Fetched::Hit { count, at } => self.events.push(at, Event::Decoded { slot, life, count }),
+            Fetched::Hit { count, at } => self.events.push(Cycle(at), Event::Decoded { slot, life, count }),
             Fetched::Miss { line } => {
                 if !self.memory.fetch_instructions(now, line) {
                     self.lines_refused.push(line);
@@ -620,7 +622,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             let brings_values = self.memory.transfers[transfer].brings_values();
             let done = if brings_values { self.backend.book_port(now, at.max(now)) } else { at.max(now) };
             let written = done + 1;
-            self.events.push(written, Event::Complete { transfer });
+            self.events.push(Cycle(written), Event::Complete { transfer });
         }
     }
 
@@ -780,7 +782,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if !entry.fetching && self.branch_latency > 0 {
             entry.fetching = true;
             let life = entry.life;
-            self.events.push(now + self.branch_latency, Event::Refetch { slot, life });
+            self.events.push(Cycle(now + self.branch_latency), Event::Refetch { slot, life });
         }
     }
 
@@ -825,8 +827,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.now = self.now.max(from);
         while let Some(now) = self.drains_at().map(|at| at.max(self.now)).filter(|&now| now < until) {
             self.now = now;
-            while let Some(ticket) = self.inbox.take(now) {
-                self.memory.arrive(now, ticket);
+            while let Some(reply) = self.inbox.take(now) {
+                self.memory.arrive(now, reply);
             }
             self.memory.step(now);
             self.memory.completed.clear();

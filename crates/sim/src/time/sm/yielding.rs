@@ -1,6 +1,6 @@
 //! Wavefront yield: a warp's state goes to memory, its slot to another; later it comes back on the same SM.
 
-use crate::kit::ids::WarpSlot;
+use crate::kit::ids::{AwayId, WarpSlot};
 use crate::time::dispatch::{News, Yielded};
 use crate::time::probe::Probe;
 use crate::time::sm::core::{Context, Sm};
@@ -22,8 +22,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// A warp that is away begins to come back, into a free slot.
-    pub(crate) fn restart_warp(&mut self, context: &Context<'_>, ticket: u32, now: u64) {
-        let Away { resident, warp, address, bytes } = self.dispatched.away[ticket];
+    pub(crate) fn restart_warp(&mut self, context: &Context<'_>, id: AwayId, now: u64) {
+        let Away { resident, warp, address, bytes } = self.dispatched.away[id];
         let slot = self.dispatched.enter(self.slots.len(), now);
         let Some(there) = &mut self.residents[resident] else { return };
         there.slots[warp] = Some(slot);
@@ -32,7 +32,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.slots[slot.index()].held = true;
         self.refresh(context, slot, now);
         let line_bytes = context.launch.chip.l2.cache.line_bytes as usize;
-        self.memory.switches.begin(ticket, 0, vec![0; bytes], Some(address), line_bytes);
+        self.memory.switches.begin(id.0, 0, vec![0; bytes], Some(address), line_bytes);
         self.wake_up();
         self.changed = true;
     }
@@ -50,7 +50,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                     now,
                 );
             } else {
-                self.come_back(context, switch.warp, &switch.image, now);
+                self.come_back(context, AwayId(switch.warp), &switch.image, now);
             }
             self.changed = true;
         }
@@ -66,16 +66,16 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.vacate(slot, now);
         self.probe.warp_left(now, slot);
         self.dispatched.leave(slot, now);
-        let ticket = self.dispatched.away.put(Away { resident, warp, address, bytes });
+        let away = self.dispatched.away.put(Away { resident, warp, address, bytes });
         let (cu, saved_at) = (self.id, address);
-        let record = Yielded { cu, kernel, resource, saved_at, ticket, cta_left };
+        let record = Yielded { cu, kernel, resource, saved_at, away, cta_left };
         self.dispatched.news.push((now, News::Yielded(record)));
     }
 
     /// The state of a warp that was away has come.
-    fn come_back(&mut self, context: &Context<'_>, ticket: u32, image: &[u8], now: u64) {
-        let Away { resident, warp, address, bytes } = self.dispatched.away[ticket];
-        self.dispatched.away.give_back(ticket);
+    fn come_back(&mut self, context: &Context<'_>, id: AwayId, image: &[u8], now: u64) {
+        let Away { resident, warp, address, bytes } = self.dispatched.away[id];
+        self.dispatched.away.give_back(id);
         self.memory.switches.free.push((bytes, address));
         let Some(there) = &mut self.residents[resident] else { return };
         let restored = there.warps[warp].restore(image);

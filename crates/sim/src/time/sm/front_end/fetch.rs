@@ -5,6 +5,7 @@ use warploom_isa::Pc;
 use crate::chip::timing::FetchSpec;
 use crate::kit::divisor::Divisor;
 use crate::kit::ids::{SlotSet, WarpSlot};
+use crate::kit::line::LineNumber;
 use crate::time::cache::Tags;
 
 /// Where kernels' code lies in memory, as the L2 sees it: above every address that data can have.
@@ -103,7 +104,7 @@ impl Fetch {
         let line_bytes = self.line_bytes.get();
         let address = CODE_BASE + pc.0 as u64 * self.instruction_bytes.get();
         let number = self.line_bytes.quotient(address);
-        if let Some(way) = self.tags.find(number).filter(|&way| self.tags.line(way).valid != 0) {
+        if let Some(way) = self.tags.find(LineNumber(number)).filter(|&way| self.tags.line(way).valid != 0) {
             self.tags.touch(way);
             self.hits += 1;
             let left = self.instruction_bytes.quotient((number + 1) * line_bytes - address);
@@ -119,7 +120,7 @@ impl Fetch {
 
     /// A line has come. Those who waited for it fetch again.
     pub fn fill(&mut self, line: u64) {
-        let number = self.line_bytes.quotient(line);
+        let number = LineNumber(self.line_bytes.quotient(line));
         if let Some(way) = self.tags.victim(number) {
             self.tags.replace(way, number);
             self.tags.line_mut(way).valid = 1;

@@ -14,6 +14,7 @@ use crate::exec::memory::access::{Bad, Issued};
 use crate::exec::warp::Warp;
 use crate::exec::warp::control::{Activation, Group};
 use crate::kit::bits::lanes as each;
+use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
 use crate::time::probe::{Probe, State};
 use crate::time::sched::{BranchOutcome, Issue};
@@ -160,7 +161,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 let (registers, predicates) = (activation.registers, activation.predicates);
                 entry.board.reserve(&decoded.writes.at(registers, predicates), false);
                 let event = Event::Written { slot, life: entry.life, pc: path.pc, registers, predicates };
-                self.events.push(times.written, event);
+                self.events.push(Cycle(times.written), event);
             }
             let warp = &mut resident.warps[entry.warp()];
             let imms = &context.launch.kernel.imms;
@@ -196,7 +197,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             if mask != 0 && cycles > 0 {
                 let until = now + 1 + cycles;
                 entry.not_before = (until, State::Asleep);
-                self.events.push(until, Event::Wake { slot, life });
+                self.events.push(Cycle(until), Event::Wake { slot, life });
             }
         }
         if let Op::Fence(_, scope) = inst.op
@@ -235,7 +236,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             // The last to come waits for the barrier, too.
             let until = now + 1 + context.launch.chip.units.barrier_latency_cycles as u64;
             entry.not_before = (until, State::Barrier);
-            self.events.push(until, Event::Wake { slot, life });
+            self.events.push(Cycle(until), Event::Wake { slot, life });
         }
         if matches!(inst.op, Op::Bar(_) | Op::Exit | Op::Ret) {
             self.release_from_barrier(context, slot, now);
@@ -272,7 +273,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 entry.not_before = (until, State::Barrier);
                 let (life, buffer_pc) = (entry.life, entry.buffer_pc);
                 let path = resident.warps[w].control.current();
-                self.events.push(until, Event::Wake { slot, life });
+                self.events.push(Cycle(until), Event::Wake { slot, life });
                 if path.is_some_and(|path| path.pc != buffer_pc) {
                     self.redirect(slot, now);
                 }

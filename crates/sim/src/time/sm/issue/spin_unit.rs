@@ -9,6 +9,7 @@ use crate::chip::Chip;
 use crate::chip::spinning::{BowsSpec, SibSource};
 use crate::exec::warp::Warp;
 use crate::exec::warp::control::{Activation, Group};
+use crate::kit::cycle::Cycle;
 use crate::kit::ids::{SlotSet, WarpSlot};
 use crate::time::probe::Probe;
 use crate::time::sched::Issue;
@@ -165,7 +166,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             let entry = &mut self.slots[slot.index()];
             entry.delayed_until = until;
             let life = entry.life;
-            self.events.push(until, Event::Wake { slot, life });
+            self.events.push(Cycle(until), Event::Wake { slot, life });
             self.refresh(context, slot, now + 1);
         }
         true
