@@ -4,7 +4,10 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use warploom_sim::Chip;
-use warploom_sim::internals::{Asks, Crossbar, Partition, RegSet, Request, RequestKind, Scoreboard, Wheel};
+use warploom_sim::internals::{
+    Asks, Crossbar, Cycle, LineAddress, Node, Partition, RegSet, Request, RequestKind, Scoreboard, Ticket,
+    Wheel,
+};
 use warploom_sim::sched::{self, Issue, SlotSet, WarpSlot};
 
 /// Prints nanoseconds per operation, the best of several rounds of `count` operations.
@@ -50,7 +53,7 @@ fn events() {
     let ahead: Vec<u64> = (0..1024).map(|_| 1 + random.next() % 64).collect();
     time("timing wheel, an event in and out", 100_000, || {
         let mut wheel = Wheel::new();
-        (0..64).for_each(|event: u32| wheel.push(u64::from(event % 8), event));
+        (0..64).for_each(|event: u32| wheel.push(Cycle(u64::from(event % 8)), event));
         let mut done = 0;
         while done < 100_000 {
             let now = wheel.next_cycle();
@@ -105,7 +108,7 @@ fn network(chip: &Chip) {
     for (name, packets, bytes) in [("requests", 8, 0), ("lines", 1, 128)] {
         let mut random = Random(3);
         let mut crossbar = Crossbar::<u32>::new(15, 12, &chip.interconnect, &chip.clock);
-        let mut now = 0;
+        let mut now = Cycle(0);
         let mut moved = 0u64;
         let windows = 2000;
         time(&format!("crossbar 15 to 12, {name}, a packet"), windows * 15 * packets, || {
@@ -127,7 +130,7 @@ fn network(chip: &Chip) {
 
 fn partition(chip: &Chip, name: &str, kind: RequestKind, lines: u64) {
     let mut partition = Partition::new(&chip.l2, &chip.dram, &chip.clock);
-    let (mut now, mut line) = (0u64, 0u64);
+    let (mut now, mut line) = (Cycle(0), 0u64);
     let count = 20_000;
     time(name, count, || {
         let mut served = 0;
@@ -139,12 +142,12 @@ fn partition(chip: &Chip, name: &str, kind: RequestKind, lines: u64) {
                     // slices.
                     let chunk = (line % lines / 2) * 12 + u64::from(slice) * 6;
                     let request = Request {
-                        line: chunk * 256 + line % 2 * 128,
+                        line: LineAddress(chunk * 256 + line % 2 * 128),
                         sectors: 0xf,
                         whole: 0xf,
                         kind,
-                        sm: 0,
-                        ticket: 0,
+                        from: Node::Sm(0),
+                        ticket: Ticket(0),
                         asks: Asks::Nothing,
                         missed: false,
                     };

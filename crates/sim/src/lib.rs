@@ -72,9 +72,13 @@ pub mod observe {
 #[doc(hidden)]
 pub mod internals {
     pub use crate::exec::lanes;
+    pub use crate::kit::cycle::Cycle;
+    pub use crate::kit::ids::Ticket;
+    pub use crate::kit::line::LineAddress;
     pub use crate::kit::wheel::Wheel;
     pub use crate::time::l2::Partition;
     pub use crate::time::network::Crossbar;
     pub use crate::time::network::message::{Asks, Request, RequestKind};
+    pub use crate::time::network::node::Node;
     pub use crate::time::sm::issue::scoreboard::{RegSet, Scoreboard};
 }

@@ -7,8 +7,19 @@ use std::path::{Path, PathBuf};
 const ROOMS: &[&str] = &["gpu", "explain", "time", "exec", "chip", "kit"];
 
 /// The units of the clocked machine, top to bottom. SMs, the memory side and the aggregator meet in the machine only.
-const UNITS: &[&str] =
-    &["machine", "aggregator", "sm", "directory", "l2", "dram", "network", "sched", "dispatch", "cache"];
+const UNITS: &[&str] = &[
+    "machine",
+    "aggregator",
+    "sm",
+    "directory",
+    "l2",
+    "dram",
+    "network",
+    "sched",
+    "dispatch",
+    "cache",
+    "map",
+];
 
 fn sources(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();

@@ -47,7 +47,7 @@ impl Gpu {
         let code: Vec<Vec<Decoded>> = launches.iter().map(|launch| decode(launch.kernel, &chip)).collect();
         let contexts = contexts(&launches, &code);
         let context = Context { others: &contexts[1..], ..contexts[0] };
-        let unit = Unit::new(&chip, &launches, firmware, chip.sm.count as u16, self.side.now());
+        let unit = Unit::new(&chip, &launches, firmware, self.side.now());
         let run = TimedRun { context, timing, policies: &self.policies, observers: &self.observers };
         run.start(Some(unit), &mut self.memory, &mut self.side)
     }

@@ -13,6 +13,7 @@ use crate::explain::trace::{self, Recording, Timeline};
 use crate::gpu::observers::{MakeObserver, Observers};
 use crate::gpu::outcome::{LaunchError, Stats};
 use crate::gpu::timing::Timing;
+use crate::kit::cycle::Cycle;
 use crate::time::aggregator::Unit;
 use crate::time::machine::{self, MemorySide, Options};
 use crate::time::probe::Probe;
@@ -73,7 +74,7 @@ impl TimedRun<'_> {
         aggregator: Option<Unit<'_>>,
         memory: &mut Memory,
         side: &mut MemorySide,
-        make_probe: impl Fn(u32, u64) -> P,
+        make_probe: impl Fn(u32, Cycle) -> P,
     ) -> (Result<Stats, LaunchError>, Vec<P>) {
         let launch = self.context.launch;
         let policy = self.timing.policy.as_deref().unwrap_or(&launch.chip.issue.policy);
@@ -116,11 +117,11 @@ impl TimedRun<'_> {
         side: &mut MemorySide,
     ) -> Result<Stats, LaunchError> {
         let launch = self.context.launch;
-        let make_probe = |sm, start| {
+        let make_probe = |sm, start: Cycle| {
             let timeline = self.timing.trace.as_ref().filter(|options| options.sms.contains(&sm));
             let timeline = timeline.map(|options| {
                 let room = options.max_bytes / options.sms.len().max(1) as u64;
-                Timeline::new(sm, launch.chip.sm.max_warps, start, options, room)
+                Timeline::new(sm, launch.chip.sm.max_warps, start.0, options, room)
             });
             Observers { timeline, others: self.observers.iter().map(|make| make(sm)).collect() }
         };

@@ -1,13 +1,71 @@
-//! Typed indices: warp slots of an SM, and sets of them as one machine word.
+//! Small numbers that are types, so that one cannot be taken for another.
 
 use std::ops::BitAnd;
 
 use crate::kit::bits::lanes;
+use crate::kit::slab::Id;
 
 /// Sentinel: no event is scheduled.
 pub const NEVER: u64 = u64::MAX;
 
-/// A warp slot of an SM, by number. Every resident warp occupies one.
+/// Ids over `u32`, each the name of a record in a [`Slab`](crate::kit::slab::Slab).
+macro_rules! ids {
+    ($($(#[$attribute:meta])* $name:ident,)*) => {$(
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u32);
+
+        impl Id for $name {
+            #[inline(always)]
+            fn from_index(index: usize) -> Self {
+                $name(index as u32)
+            }
+
+            #[inline(always)]
+            fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// A message that has not been answered, among those of its sender. It comes back with the reply.
+    Ticket,
+    /// A probe of the directory that is in flight, among those of the directory or of the SM that it has arrived at.
+    ProbeId,
+    /// The response of an L1 to a probe, in flight to the directory.
+    ResponseId,
+    /// A packet in a crossbar.
+    PacketId,
+    /// A request that waits for its line, among those of an L2 slice.
+    WaitingId,
+    /// A result that firmware waits for.
+    ResultId,
+    /// A warp that has yielded, among those of its SM.
+    AwayId,
+    /// A memory access of a warp, among those of its SM.
+    #[allow(dead_code, reason = "the load/store unit still numbers its transfers with `u32`")]
+    TransferId,
+    /// The state of a warp that moves between its SM and memory, among those of the SM.
+    #[allow(dead_code, reason = "the load/store unit still numbers its switches with `u32`")]
+    SwitchId,
+}
+
+/// For the slabs of the load/store unit whose ids are not types yet.
+impl Id for u32 {
+    #[inline(always)]
+    fn from_index(index: usize) -> Self {
+        index as u32
+    }
+
+    #[inline(always)]
+    fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// A warp slot of an SM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WarpSlot(pub u8);
 
@@ -18,7 +76,7 @@ impl WarpSlot {
     }
 }
 
-/// A set of warp slots of one SM, one bit per slot: an SM has at most 64.
+/// A set of warp slots of one SM.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SlotSet(pub u64);
 

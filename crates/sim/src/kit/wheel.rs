@@ -1,68 +1,67 @@
-//! A timing wheel: events scheduled by cycle.
+//! A timing wheel: events that wait for their cycle.
 //!
-//! Nearly every event of the machine is due within some tens of cycles. Those wait in a ring with one list per cycle;
-//! later ones wait in a heap and move to the ring when their cycle comes into its range. A longer ring would use the
-//! heap less, but the rings of all SMs should stay in the host's cache. For the same reason all lists of a ring share
-//! one array of entries.
+//! Nearly every event of the machine is due within some tens of cycles. So near events lie in a ring with a list for each
+//! cycle, and only far ones in an ordered heap, from which they move to the ring as time reaches their range. A longer
+//! ring would need the heap less often, but has more lists, and fifteen SMs' rings must stay in the host's cache. For the
+//! same reason the events of all lists share one array of places.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 
-use crate::kit::ids::NEVER;
+use crate::kit::cycle::Cycle;
 
-/// Cycles that the ring spans, from the current one on.
+/// Cycles that the ring spans.
 const SLOTS: usize = 128;
 const WORDS: usize = SLOTS / 64;
 
-/// Events by cycle. Events of one cycle come out in the order in which they were pushed, whether they waited in the
-/// ring or in the heap.
+/// Events by cycle. Those of one cycle come out in the order in which they were pushed, from the ring or the heap.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Wheel<E: Copy> {
-    /// The cycle of the earliest event, kept because it is read every cycle.
-    next: u64,
-    /// The ring holds the cycles `now..now + SLOTS`, cycle `c` in slot `c % SLOTS`; later ones are in `far`.
-    now: u64,
-    /// One bit per slot: whether it holds events.
+    /// The cycle of the earliest event; read in every cycle.
+    next: Cycle,
+    /// The ring holds the cycles `now..now + SLOTS`, each at its number modulo `SLOTS`; later ones are in `far`.
+    now: Cycle,
+    /// Slots that hold events.
     occupied: [u64; WORDS],
-    /// One bit per word of `occupied`: whether it is not zero.
+    /// Words of `occupied` that are not zero.
     words: u16,
-    /// The first free entry; free entries are linked by `next`.
+    /// The first of the free places, which are a list.
     free: u32,
     slots: Box<[List; SLOTS]>,
-    /// The events of the ring, and free entries.
-    entries: Vec<Entry<E>>,
+    /// Events of the ring, and free places.
+    places: Vec<Place<E>>,
     far: BinaryHeap<Reverse<Far<E>>>,
-    /// Events ever pushed to `far`; numbers them, so that those of one cycle keep their order.
+    /// Events that ever went to `far`.
     sequence: u64,
 }
 
-/// The first and last entry of a slot's events; stale if the slot is empty.
+/// The first and the last place of a slot's events. Stale if the slot is empty.
 #[derive(Clone, Copy, Debug, Default)]
 struct List {
     first: u32,
     last: u32,
 }
 
-/// An event and the entry after it in its list.
+/// An event, and the place of the next one.
 #[derive(Clone, Copy, Debug)]
-struct Entry<E> {
+struct Place<E> {
     event: E,
     next: u32,
 }
 
-/// The events of one cycle, taken out of the wheel: the entry of the first.
+/// Events that were taken out of a wheel: the place of the first of them.
 #[derive(Debug)]
-#[must_use = "entries are freed only by popping them"]
+#[must_use = "their places are used again only if they are popped"]
 pub struct Due(u32);
 
-/// End of a list of entries.
+/// Ends a list of places.
 const NONE: u32 = u32::MAX;
 
-/// An event beyond the ring's range.
+/// An event beyond the ring.
 #[derive(Clone, Copy, Debug)]
 struct Far<E> {
-    at: u64,
+    at: Cycle,
     sequence: u64,
     event: E,
 }
@@ -71,47 +70,47 @@ impl<E: Copy> Wheel<E> {
     /// An empty wheel at cycle 0.
     pub fn new() -> Self {
         Wheel {
-            now: 0,
+            now: Cycle(0),
             slots: Box::new([List::default(); SLOTS]),
-            entries: Vec::new(),
+            places: Vec::new(),
             free: NONE,
             occupied: [0; WORDS],
             words: 0,
             far: BinaryHeap::new(),
             sequence: 0,
-            next: NEVER,
+            next: Cycle::NEVER,
         }
     }
 
-    /// Schedules an event for cycle `at`, which must not be before the cycle of the last [`Wheel::take_at`].
+    /// Adds an event for cycle `at`, which is not before the cycle last popped.
     #[inline]
-    pub fn push(&mut self, at: u64, event: E) {
-        debug_assert!(at >= self.now && at != NEVER, "an event for cycle {at}, at cycle {}", self.now);
+    pub fn push(&mut self, at: Cycle, event: E) {
+        debug_assert!(at >= self.now && at != Cycle::NEVER, "an event for cycle {at}, at cycle {}", self.now);
         self.next = self.next.min(at);
-        if at.wrapping_sub(self.now) < SLOTS as u64 {
+        if at.0.wrapping_sub(self.now.0) < SLOTS as u64 {
             self.push_near(at, event);
         } else {
             self.push_far(at, event);
         }
     }
 
-    /// The cycle of the earliest event, or [`NEVER`].
+    /// The cycle of the earliest event, or [`Cycle::NEVER`].
     #[inline]
-    pub fn next_cycle(&self) -> u64 {
+    pub fn next_cycle(&self) -> Cycle {
         self.next
     }
 
-    fn find_next(&self) -> u64 {
-        let slot = self.now as usize % SLOTS;
+    fn find_next(&self) -> Cycle {
+        let slot = self.now.0 as usize % SLOTS;
         let word = slot / 64;
         let here = self.occupied[word] >> (slot % 64);
         if here != 0 {
             return self.now + u64::from(here.trailing_zeros());
         }
         if self.words == 0 {
-            return self.far.peek().map_or(NEVER, |Reverse(far)| far.at);
+            return self.far.peek().map_or(Cycle::NEVER, |Reverse(far)| far.at);
         }
-        // The search ends with this same word: its bits below `slot` are the ring's last cycles.
+        // The search ends with this same word, whose bits below `slot` are the ring's last cycles.
         let ahead = self.words.rotate_right(word as u32 + 1).trailing_zeros() as usize;
         let found = (word + 1 + ahead) % WORDS;
         let next = found * 64 + self.occupied[found].trailing_zeros() as usize;
@@ -120,20 +119,20 @@ impl<E: Copy> Wheel<E> {
 
     /// Moves time to cycle `now` and takes its events out, for [`Wheel::pop`]. No event may be due before `now`.
     ///
-    /// Events may still be pushed for `now` afterwards; another call with the same cycle takes those.
+    /// Events may still be pushed for `now` afterwards; the same call with the same cycle takes those.
     #[inline]
-    pub fn take_at(&mut self, now: u64) -> Due {
+    pub fn take_at(&mut self, now: Cycle) -> Due {
         debug_assert!(now >= self.now, "time went back from cycle {} to {now}", self.now);
         debug_assert!(self.next_cycle() >= now, "cycle {now} skips events of cycle {}", self.next_cycle());
         self.now = now;
-        // Far events move before anything can be pushed into the slots of their cycles: this keeps the order.
+        // Before anything can be pushed into the slots that these cycles now have: this keeps the order.
         while let Some(Reverse(far)) = self.far.peek().copied()
             && far.at - now < SLOTS as u64
         {
             self.far.pop();
             self.push_near(far.at, far.event);
         }
-        let slot = now as usize % SLOTS;
+        let slot = now.0 as usize % SLOTS;
         let word = slot / 64;
         let bit = 1 << (slot % 64);
         let mut due = Due(NONE);
@@ -148,13 +147,13 @@ impl<E: Copy> Wheel<E> {
         due
     }
 
-    /// The next of the events taken. Others may be pushed in between.
+    /// The next of the events that were taken. Others may be pushed in between.
     #[inline(always)]
     pub fn pop(&mut self, due: &mut Due) -> Option<E> {
-        let entry = self.entries.get_mut(due.0 as usize)?;
-        let next = std::mem::replace(&mut entry.next, self.free);
+        let place = self.places.get_mut(due.0 as usize)?;
+        let next = std::mem::replace(&mut place.next, self.free);
         self.free = std::mem::replace(&mut due.0, next);
-        Some(entry.event)
+        Some(place.event)
     }
 
     #[inline]
@@ -163,37 +162,37 @@ impl<E: Copy> Wheel<E> {
     }
 
     #[inline]
-    fn push_near(&mut self, at: u64, event: E) {
-        let slot = at as usize % SLOTS;
+    fn push_near(&mut self, at: Cycle, event: E) {
+        let slot = at.0 as usize % SLOTS;
         let (word, bit) = (slot / 64, 1 << (slot % 64));
-        let entry = self.free;
-        match self.entries.get_mut(entry as usize) {
+        let place = self.free;
+        match self.places.get_mut(place as usize) {
             Some(free) => {
                 self.free = std::mem::replace(&mut free.next, NONE);
                 free.event = event;
             }
-            None => return self.add_entry(at, event),
+            None => return self.add_place(at, event),
         }
         let list = &mut self.slots[slot];
         if self.occupied[word] & bit == 0 {
-            list.first = entry;
+            list.first = place;
         } else {
-            self.entries[list.last as usize].next = entry;
+            self.places[list.last as usize].next = place;
         }
-        list.last = entry;
+        list.last = place;
         self.occupied[word] |= bit;
         self.words |= 1 << word;
     }
 
     #[cold]
-    fn add_entry(&mut self, at: u64, event: E) {
-        self.free = self.entries.len() as u32;
-        self.entries.push(Entry { event, next: NONE });
+    fn add_place(&mut self, at: Cycle, event: E) {
+        self.free = self.places.len() as u32;
+        self.places.push(Place { event, next: NONE });
         self.push_near(at, event);
     }
 
     #[cold]
-    fn push_far(&mut self, at: u64, event: E) {
+    fn push_far(&mut self, at: Cycle, event: E) {
         self.far.push(Reverse(Far { at, sequence: self.sequence, event }));
         self.sequence += 1;
     }
@@ -230,8 +229,11 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
+    /// The last cycle of all.
+    const LAST: u64 = u64::MAX - 1;
+
     fn pop<E: Copy>(wheel: &mut Wheel<E>, now: u64) -> Vec<E> {
-        let mut due = wheel.take_at(now);
+        let mut due = wheel.take_at(Cycle(now));
         std::iter::from_fn(|| wheel.pop(&mut due)).collect()
     }
 
@@ -239,13 +241,13 @@ mod tests {
     fn events_come_in_the_order_of_cycles_then_of_pushes() {
         let mut wheel = Wheel::new();
         assert!(wheel.is_empty());
-        assert_eq!(wheel.next_cycle(), NEVER);
+        assert_eq!(wheel.next_cycle(), Cycle::NEVER);
         for (at, event) in [(7, 'c'), (3, 'a'), (7, 'd'), (3, 'b')] {
-            wheel.push(at, event);
+            wheel.push(Cycle(at), event);
         }
-        assert_eq!(wheel.next_cycle(), 3);
+        assert_eq!(wheel.next_cycle(), Cycle(3));
         assert_eq!(pop(&mut wheel, 3), ['a', 'b']);
-        assert_eq!(wheel.next_cycle(), 7);
+        assert_eq!(wheel.next_cycle(), Cycle(7));
         assert_eq!(pop(&mut wheel, 5), []);
         assert_eq!(pop(&mut wheel, 7), ['c', 'd']);
         assert!(wheel.is_empty());
@@ -255,13 +257,13 @@ mod tests {
     fn events_may_be_pushed_while_others_are_popped() {
         let mut wheel = Wheel::new();
         for (at, event) in [(1, 'a'), (1, 'b'), (1, 'c'), (2, 'd')] {
-            wheel.push(at, event);
+            wheel.push(Cycle(at), event);
         }
-        let mut due = wheel.take_at(1);
+        let mut due = wheel.take_at(Cycle(1));
         assert_eq!(wheel.pop(&mut due), Some('a'));
-        wheel.push(2, 'e');
+        wheel.push(Cycle(2), 'e');
         assert_eq!(wheel.pop(&mut due), Some('b'));
-        wheel.push(1, 'f');
+        wheel.push(Cycle(1), 'f');
         assert_eq!([wheel.pop(&mut due), wheel.pop(&mut due)], [Some('c'), None]);
         assert_eq!(pop(&mut wheel, 1), ['f']);
         assert_eq!(pop(&mut wheel, 2), ['d', 'e']);
@@ -271,22 +273,22 @@ mod tests {
     #[test]
     fn an_event_may_follow_in_the_same_cycle() {
         let mut wheel = Wheel::new();
-        wheel.push(4, 'a');
+        wheel.push(Cycle(4), 'a');
         assert_eq!(pop(&mut wheel, 4), ['a']);
-        wheel.push(4, 'b');
-        assert_eq!(wheel.next_cycle(), 4);
+        wheel.push(Cycle(4), 'b');
+        assert_eq!(wheel.next_cycle(), Cycle(4));
         assert_eq!(pop(&mut wheel, 4), ['b']);
-        assert_eq!(wheel.next_cycle(), NEVER);
+        assert_eq!(wheel.next_cycle(), Cycle::NEVER);
     }
 
     #[test]
     fn the_ring_wraps_within_one_word() {
         let mut wheel = Wheel::new();
         assert_eq!(pop(&mut wheel, 70), []);
-        wheel.push(69 + SLOTS as u64, 'b');
-        assert_eq!(wheel.next_cycle(), 69 + SLOTS as u64);
-        wheel.push(71, 'a');
-        assert_eq!(wheel.next_cycle(), 71);
+        wheel.push(Cycle(69 + SLOTS as u64), 'b');
+        assert_eq!(wheel.next_cycle(), Cycle(69 + SLOTS as u64));
+        wheel.push(Cycle(71), 'a');
+        assert_eq!(wheel.next_cycle(), Cycle(71));
         assert_eq!(pop(&mut wheel, 71), ['a']);
         assert_eq!(pop(&mut wheel, 69 + SLOTS as u64), ['b']);
     }
@@ -294,16 +296,16 @@ mod tests {
     #[test]
     fn far_events_precede_those_pushed_when_their_cycle_was_near() {
         let mut wheel = Wheel::new();
-        wheel.push(2000, 'a');
-        wheel.push(1, '-');
-        wheel.push(2000, 'b');
-        wheel.push(1_000_000, 'z');
+        wheel.push(Cycle(2000), 'a');
+        wheel.push(Cycle(1), '-');
+        wheel.push(Cycle(2000), 'b');
+        wheel.push(Cycle(1_000_000), 'z');
         assert_eq!(pop(&mut wheel, 1), ['-']);
-        assert_eq!(wheel.next_cycle(), 2000);
+        assert_eq!(wheel.next_cycle(), Cycle(2000));
         assert_eq!(pop(&mut wheel, 1000), []);
-        wheel.push(2000, 'c');
+        wheel.push(Cycle(2000), 'c');
         assert_eq!(pop(&mut wheel, 2000), ['a', 'b', 'c']);
-        assert_eq!(wheel.next_cycle(), 1_000_000);
+        assert_eq!(wheel.next_cycle(), Cycle(1_000_000));
         assert_eq!(pop(&mut wheel, 1_000_000), ['z']);
         assert!(wheel.is_empty());
     }
@@ -311,12 +313,12 @@ mod tests {
     #[test]
     fn the_last_cycle_of_all_can_wait() {
         let mut wheel = Wheel::new();
-        wheel.push(NEVER - 1, 'z');
-        wheel.push(NEVER - 2, 'y');
-        assert_eq!(wheel.next_cycle(), NEVER - 2);
-        assert_eq!(pop(&mut wheel, NEVER - 2), ['y']);
-        assert_eq!(wheel.next_cycle(), NEVER - 1);
-        assert_eq!(pop(&mut wheel, NEVER - 1), ['z']);
+        wheel.push(Cycle(LAST), 'z');
+        wheel.push(Cycle(LAST - 1), 'y');
+        assert_eq!(wheel.next_cycle(), Cycle(LAST - 1));
+        assert_eq!(pop(&mut wheel, LAST - 1), ['y']);
+        assert_eq!(wheel.next_cycle(), Cycle(LAST));
+        assert_eq!(pop(&mut wheel, LAST), ['z']);
     }
 
     #[test]
@@ -324,7 +326,7 @@ mod tests {
     #[should_panic(expected = "skips events")]
     fn events_are_not_skipped() {
         let mut wheel = Wheel::new();
-        wheel.push(4, ());
+        wheel.push(Cycle(4), ());
         pop(&mut wheel, 5);
     }
 
@@ -334,7 +336,7 @@ mod tests {
     fn events_are_not_late() {
         let mut wheel = Wheel::new();
         pop(&mut wheel, 5);
-        wheel.push(4, ());
+        wheel.push(Cycle(4), ());
     }
 
     #[test]
@@ -359,11 +361,11 @@ mod tests {
                         6 => SLOTS as u64 - 2 + random(4),
                         _ => random(20_000),
                     };
-                    wheel.push(now + distance, event);
+                    wheel.push(Cycle(now + distance), event);
                     map.entry(now + distance).or_default().push(event);
                     event += 1;
                 }
-                assert_eq!(wheel.next_cycle(), map.keys().next().copied().unwrap_or(NEVER));
+                assert_eq!(wheel.next_cycle().0, map.keys().next().copied().unwrap_or(u64::MAX));
                 assert_eq!(wheel.is_empty(), map.is_empty());
                 let limit = now + random(3 * SLOTS as u64);
                 now = match random(3) {

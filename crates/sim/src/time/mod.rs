@@ -8,6 +8,7 @@ pub mod dispatch;
 pub mod dram;
 pub mod l2;
 pub mod machine;
+pub mod map;
 pub mod network;
 pub mod probe;
 pub mod sched;

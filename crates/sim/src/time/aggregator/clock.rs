@@ -1,13 +1,15 @@
-//! The aggregator's time. A clock has as many *slots* as instructions can begin in it.
+//! The aggregator's time. One of its clocks has as many *slots* as instructions can begin in it.
 
 use crate::chip::Chip;
 use crate::chip::aggregator::AggregatorSpec;
+use crate::kit::cycle::Cycle;
 
-/// Slots and core cycles.
+/// Converts between slots and core cycles.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
-    /// Slots in as many microseconds as `cycles` are core cycles in.
+    /// Slots per microsecond.
     slots: u64,
+    /// Core cycles per microsecond.
     cycles: u64,
 }
 
@@ -18,13 +20,13 @@ impl Clock {
     }
 
     /// The core cycle that a slot is in.
-    pub fn cycle_of(&self, slot: u64) -> u64 {
-        (slot as u128 * self.cycles as u128 / self.slots as u128) as u64
+    pub fn cycle_of(&self, slot: u64) -> Cycle {
+        Cycle((slot as u128 * self.cycles as u128 / self.slots as u128) as u64)
     }
 
     /// The first slot of a core cycle.
-    pub fn slot_from(&self, cycle: u64) -> u64 {
-        (cycle as u128 * self.slots as u128).div_ceil(self.cycles as u128) as u64
+    pub fn slot_from(&self, cycle: Cycle) -> u64 {
+        (cycle.0 as u128 * self.slots as u128).div_ceil(self.cycles as u128) as u64
     }
 }
 
@@ -36,7 +38,7 @@ mod tests {
     fn slots_and_cycles_fit_each_other() {
         for (slots, cycles) in [(4000, 1000), (2000, 1000), (3000, 700), (500, 1400)] {
             let clock = Clock { slots, cycles };
-            for cycle in 0..3000 {
+            for cycle in (0..3000).map(Cycle) {
                 let slot = clock.slot_from(cycle);
                 assert!(clock.cycle_of(slot) >= cycle);
                 assert!(slot == 0 || clock.cycle_of(slot - 1) < cycle);

@@ -1,4 +1,4 @@
-//! What firmware sees of the aggregator.
+//! What firmware sees of the aggregator: [`Aggregator`] and the answers to its calls.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -8,6 +8,7 @@ use std::task::{Context, Poll};
 
 use warploom_isa::{AtomOp, Ty};
 
+use crate::kit::ids::ResultId;
 use crate::kit::slab::Slab;
 use crate::time::dispatch::Yielded;
 
@@ -15,19 +16,18 @@ use crate::time::dispatch::Yielded;
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     pub kind: CallKind,
-    /// Where its result goes.
-    pub result: Option<u32>,
+    pub result: Option<ResultId>,
 }
 
-/// What an operation does.
 #[derive(Clone, Debug)]
 pub(crate) enum CallKind {
     Compute(u64),
-    /// So often a load of firmware's own data, and so many instructions that need its value.
+    /// `times` iterations of a load of firmware's own data and `dependents` instructions that need its value.
     Scan {
         times: u64,
         dependents: u64,
     },
+    /// For so many core cycles.
     Sleep(u64),
     Load {
         address: u64,
@@ -55,7 +55,7 @@ pub(crate) enum CallKind {
     Ask(Question),
 }
 
-/// What firmware can ask of the hardware around it.
+/// What firmware can ask the hardware around it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Question {
     Now,
@@ -67,15 +67,17 @@ pub(crate) enum Question {
     Yielded,
 }
 
-/// What came of an operation.
+/// The result of an operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Outcome {
-    /// Not known yet.
     Pending,
-    /// Nobody wants to know.
+    /// Not known yet, and firmware has dropped the answer.
     Detached,
     /// Known from a slot on.
-    Done { at: u64, value: Value },
+    Done {
+        at_slot: u64,
+        value: Value,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -89,32 +91,32 @@ pub(crate) enum Value {
 pub(crate) struct Shared {
     /// Operations that were called and have not begun.
     pub calls: std::collections::VecDeque<Call>,
-    pub results: Slab<Outcome>,
+    pub results: Slab<ResultId, Outcome>,
     /// Results that firmware waited for when it was last polled.
-    pub awaited: Vec<u32>,
-    /// The slot that firmware has come to.
-    pub front: u64,
-    /// A message from firmware about something that it did wrong.
+    pub awaited: Vec<ResultId>,
+    /// The slot that firmware has reached.
+    pub front_slot: u64,
+    /// Firmware has failed, with this message.
     pub failure: Option<String>,
 }
 
 impl Shared {
-    /// A result is known.
-    pub fn finish(&mut self, result: Option<u32>, at: u64, value: Value) {
+    /// A result is known from slot `at_slot` on.
+    pub fn finish(&mut self, result: Option<ResultId>, at_slot: u64, value: Value) {
         let Some(id) = result else { return };
         if matches!(self.results[id], Outcome::Detached) {
             self.results.give_back(id);
         } else {
-            self.results[id] = Outcome::Done { at, value };
+            self.results[id] = Outcome::Done { at_slot, value };
         }
     }
 }
 
 /// The aggregator, as firmware sees it. Clones are the same core.
 ///
-/// A call begins an instruction; `.await` is where its value is used. So what is called together overlaps as far as the
-/// core can (`let (a, b) = (agg.load32(x), agg.load32(y)); a.await + b.await`), and what is awaited in between does not.
-/// Results need not be awaited.
+/// A call begins an instruction; `.await` is where its value is used. So instructions that are called together overlap
+/// as far as the core can (`let (a, b) = (agg.load32(x), agg.load32(y)); a.await + b.await`), and those with an
+/// `.await` in between do not. Results need not be awaited.
 #[derive(Clone, Debug)]
 pub struct Aggregator {
     pub(crate) shared: Arc<Mutex<Shared>>,
@@ -145,9 +147,9 @@ impl Aggregator {
         self.lock().calls.push_back(Call { kind: CallKind::Compute(instructions), result: None });
     }
 
-    /// So many times a load of firmware's own data, which its cache has, and `dependents` instructions that need the value:
-    /// a loop over what it keeps of each channel, say. The next turn's load begins meanwhile if the issue queue has a place
-    /// for all who wait for this one's.
+    /// A loop over firmware's own data, which is in its cache: `times` iterations of a load and `dependents`
+    /// instructions that need its value. The next iteration's load begins early if the issue queue holds all dependents
+    /// of this one.
     pub fn scan(&self, times: u64, dependents: u64) {
         self.lock().calls.push_back(Call { kind: CallKind::Scan { times, dependents }, result: None });
     }
@@ -157,8 +159,8 @@ impl Aggregator {
         self.call(CallKind::Sleep(cycles))
     }
 
-    /// Waits until a CTA ends or a wavefront yields. If that has happened since the last answer to this, it answers at once: so
-    /// nothing is missed between a look and a wait.
+    /// Waits until a CTA ends or a wavefront yields. Answers at once if that has happened since the last answer to this
+    /// call, so no event is missed between a check and a wait.
     pub fn event(&self) -> Answer<()> {
         self.call(CallKind::Event)
     }
@@ -216,29 +218,29 @@ impl Aggregator {
         self.call(CallKind::Fence)
     }
 
-    /// Starts `ctas` CTAs of a kernel, by its number in the run, with parameters of their own: a grid in x. The answer comes
-    /// when all have a place on an SM; until then they wait in the dispatcher, in the order of calls.
+    /// Starts a grid of `ctas` CTAs in x of a kernel, by its number in the run, with these parameters. The answer comes
+    /// when all are on an SM; until then they wait in the dispatcher, in the order of calls.
     pub fn dispatch(&self, kernel: u16, ctas: u32, params: Vec<u8>) -> Answer<()> {
         self.call(CallKind::Dispatch { kernel, ctas, params })
     }
 
-    /// Puts a wavefront that yielded back on its SM. The answer comes when it has a slot there; until then it waits in the
-    /// dispatcher, before any task.
+    /// Puts a wavefront that yielded back on its SM. The answer comes when it has a slot there; until then it waits in
+    /// the dispatcher, before any task.
     pub fn restart(&self, wavefront: Yielded) -> Answer<()> {
         self.call(CallKind::Restart(wavefront))
     }
 
-    /// The next wavefront that yielded and was not asked for yet, if there is one.
+    /// The next wavefront that yielded and was not returned by this call yet, if there is one.
     pub fn next_yield(&self) -> Answer<Option<Yielded>> {
         self.ask(Question::NextYield)
     }
 
-    /// Wavefronts that yielded and were not restarted, whether asked for or not.
+    /// How many wavefronts have yielded and were not restarted.
     pub fn yielded(&self) -> Answer<u64> {
         self.ask(Question::Yielded)
     }
 
-    /// CTAs of a kernel that would have a place at once, on all SMs together.
+    /// How many CTAs of a kernel could be placed at once, on all SMs together.
     pub fn free(&self, kernel: u16) -> Answer<u32> {
         self.ask(Question::Free { kernel })
     }
@@ -248,12 +250,12 @@ impl Aggregator {
         self.ask(Question::FreeSlots { cu })
     }
 
-    /// CTAs that were called for and have not ended: waiting for a place, running, or yielded.
+    /// How many CTAs were started and have not ended: waiting for a place, running, or yielded.
     pub fn running(&self) -> Answer<u64> {
         self.ask(Question::Running)
     }
 
-    /// CTAs of a kernel that have ended.
+    /// How many CTAs of a kernel have ended.
     pub fn finished(&self, kernel: u16) -> Answer<u64> {
         self.ask(Question::Finished { kernel })
     }
@@ -269,12 +271,12 @@ impl Aggregator {
     }
 }
 
-/// What a call will come to: to be awaited, or dropped if nobody wants to know.
+/// The answer to a call: to be awaited, or dropped if it is not needed.
 #[derive(Debug)]
 pub struct Answer<T> {
     aggregator: Aggregator,
-    id: u32,
-    /// Its result has not been given away.
+    id: ResultId,
+    /// The result has not been taken.
     open: bool,
     value: PhantomData<fn() -> T>,
 }
@@ -287,7 +289,9 @@ impl<T: FromValue> Future for Answer<T> {
         let value = {
             let mut shared = self.aggregator.lock();
             match shared.results[id] {
-                Outcome::Done { at, value } if at <= shared.front && shared.calls.is_empty() => {
+                Outcome::Done { at_slot, value }
+                    if at_slot <= shared.front_slot && shared.calls.is_empty() =>
+                {
                     shared.results.give_back(id);
                     value
                 }
@@ -315,7 +319,7 @@ impl<T> Drop for Answer<T> {
     }
 }
 
-/// What an operation can answer.
+/// The type of an answer.
 pub trait FromValue {
     #[doc(hidden)]
     #[allow(private_interfaces)]

@@ -1,11 +1,10 @@
-//! The aggregator: the chip's control processor, a core with caches of its own that runs firmware.
+//! The aggregator: the chip's control processor, a core with its own caches that runs firmware.
 //!
-//! Firmware is an `async` function of whoever runs the machine. It talks to an [`Aggregator`]: a call begins an
-//! instruction, `.await` is where its value is used, and both take simulated time. `docs/aggregator.md` has the guide and
-//! the model.
+//! Firmware is an `async` function of the machine's user. It talks to an [`Aggregator`]: a call begins an instruction,
+//! `.await` is where its value is used, and both take simulated time. `docs/aggregator.md` has the guide and the model.
 //!
-//! `handle` is what firmware sees; `unit` polls it and moves time forward; `pipeline` says when an instruction can
-//! begin; `port` has its accesses to memory; `dispatcher` places CTAs and keeps the books of the SMs' resources.
+//! `handle` is what firmware sees; `unit` polls it and moves time forward (start there); `pipeline` says when an
+//! instruction can begin; `port` has its accesses to memory; `dispatcher` places CTAs and knows what SMs have free.
 
 mod clock;
 pub mod dispatcher;
@@ -20,40 +19,34 @@ use std::pin::Pin;
 pub use crate::time::aggregator::handle::{Aggregator, Answer};
 pub use crate::time::aggregator::unit::Unit;
 
-/// Firmware that runs.
+/// Firmware that has begun.
 pub type Running<'f> = Pin<Box<dyn Future<Output = ()> + Send + 'f>>;
 
-/// What makes firmware.
+/// Makes firmware, which gets its handle.
 pub type MakeFirmware<'f> = Box<dyn FnOnce(Aggregator) -> Running<'f> + Send + 'f>;
 
 crate::kit::counters::counters! {
-    /// What the aggregator did. Clocks are its own.
+    /// Counters of the aggregator.
     AggregatorStats {
-        /// Instructions.
         instructions,
-        /// Loads among them.
         loads,
-        /// Stores.
         stores,
-        /// Atomics.
         atomics,
         /// Loads and stores that found their line in the data cache.
         hits,
-        /// Lines asked for.
+        /// Lines requested by the data cache.
         misses,
-        /// Starts called for, each of one CTA or more.
+        /// Calls that start CTAs.
         starts,
-        /// CTAs started.
+        /// CTAs placed on SMs.
         dispatched,
         /// CTAs that ended.
         ended,
-        /// Wavefronts that yielded.
         yields,
-        /// Wavefronts restarted.
         restarts,
         /// Core cycles in which no SM had a wavefront.
         gpu_stalled_cycles,
-        /// Core cycles in which an SM had no wavefront, of all SMs together.
+        /// Core cycles in which an SM had no wavefront, summed over all SMs.
         sm_stalled_cycles,
         /// Core cycles in which firmware slept or waited for an event.
         idle_cycles,

@@ -1,20 +1,20 @@
 //! When an instruction of the aggregator can begin: its width, and how far it runs ahead of what is not done.
 //!
-//! Instructions begin in the order of the program, one a slot, as long as the reorder buffer (or the physical registers)
-//! have room between the oldest that is not done and the youngest. Loads and atomics are done when their value is there;
-//! stores, once they are in the store queue; all others at once. A core whose buffer holds one instruction waits for
-//! each before the next, stores included.
+//! Instructions begin in program order, one per slot, as long as the reorder buffer and the physical registers have
+//! room between the oldest instruction that is not done and the youngest. Loads and atomics are done when their value
+//! has arrived, stores once they are in the store queue, all others at once. A core whose buffer holds one instruction
+//! waits for each before the next, stores included.
 
 use std::collections::VecDeque;
 
 use crate::chip::aggregator::CoreSpec;
 
-/// When something can be.
+/// When something can happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
     /// From this slot on.
     At(u64),
-    /// After an answer from memory or an SM that has not come.
+    /// After an answer from memory or an SM that has not arrived.
     Unknown,
 }
 
@@ -22,18 +22,18 @@ pub(crate) enum When {
 #[derive(Clone, Copy, Debug)]
 struct Unfinished {
     number: u64,
-    /// From which slot on it is, if that is known.
+    /// The slot from which on it is done, if that is known.
     done: Option<u64>,
     is_load: bool,
 }
 
-/// The instructions under way.
+/// The instructions in flight. Times are slots.
 #[derive(Clone, Debug)]
 pub(crate) struct Pipeline {
     window: u64,
     instruction_slots: u64,
     loads: u32,
-    /// Instructions that began.
+    /// How many instructions have begun.
     pub begun: u64,
     /// Oldest first.
     unfinished: VecDeque<Unfinished>,
@@ -55,7 +55,7 @@ impl Pipeline {
         self.window == 1
     }
 
-    /// Forgets what is done by a slot.
+    /// Retires the instructions that are done by slot `now`.
     pub fn retire(&mut self, now: u64) {
         while self.unfinished.front().is_some_and(|oldest| oldest.done.is_some_and(|done| done <= now)) {
             self.unfinished.pop_front();
@@ -85,7 +85,7 @@ impl Pipeline {
         self.unfinished.iter().filter(open).count() as u32
     }
 
-    /// So many instructions begin, if they can, that are done at once. Returns how many do, and how many slots they take.
+    /// Up to `wanted` instructions begin that are done at once. Returns how many do, and how many slots they take.
     pub fn begin(&mut self, wanted: u64) -> (u64, u64) {
         let room = match self.unfinished.front() {
             Some(oldest) => (oldest.number + self.window).saturating_sub(self.begun),
@@ -104,7 +104,6 @@ impl Pipeline {
         number
     }
 
-    /// The slots of one instruction.
     pub fn instruction_slots(&self) -> u64 {
         self.instruction_slots
     }

@@ -1,7 +1,7 @@
-//! The aggregator's way to memory: its data cache, its messages, and the store queue in front of them.
+//! The aggregator's port to memory: its data cache, its messages, and the store queue in front of them.
 //!
-//! Stores leave the queue one after the other, so that all others see them in the order of the program. Atomics happen at
-//! the L2 slice, after all earlier stores. The data cache is used only where it is coherent with the SMs' L1s.
+//! Stores leave the queue one after the other, so that all others see them in program order. Atomics happen at the L2
+//! slice, after all earlier stores. The data cache is used only where it is coherent with the SMs' L1s.
 
 use std::collections::VecDeque;
 
@@ -11,14 +11,17 @@ use crate::chip::Chip;
 use crate::chip::timing::{Coherence, L1Policy, L1Spec, SECTOR_BYTES};
 use crate::exec::lanes::{AtomicUnit, atomic};
 use crate::exec::memory::store::Memory;
+use crate::kit::cycle::Cycle;
+use crate::kit::ids::{ResultId, Ticket};
+use crate::kit::line::LineAddress;
 use crate::kit::slab::Slab;
 use crate::time::cache::{LineBytes, LineWritten, MAX_LINE_BYTES, Way};
 use crate::time::directory::{Given, Grant, Probe};
 use crate::time::network::message::{Asks, Request, RequestKind};
+use crate::time::network::node::Node;
 use crate::time::sm::load_store::l1::coherent::Writable;
 use crate::time::sm::load_store::l1::{L1, Lookup};
 
-/// An atomic operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Atomic {
     pub address: u64,
@@ -30,7 +33,7 @@ pub(crate) struct Atomic {
 /// What a message is for.
 #[derive(Clone, Debug)]
 enum Errand {
-    /// A value, past the cache.
+    /// A load past the cache.
     Load {
         address: u64,
         bytes: u32,
@@ -39,16 +42,18 @@ enum Errand {
     /// The first store of the queue, past the cache.
     Store,
     Atomic(Atomic, Waiter),
-    /// A line for the cache, for these loads, and for the first store if it owns the line.
+    /// A line for the cache, for these loads, and for the first store if the line may be written.
     Fill {
-        line: u64,
+        line: LineAddress,
+        /// Address and bytes of each.
         loads: Vec<(u64, u32, Waiter)>,
         grant: Option<Grant>,
+        /// The line's bytes come with the answer.
         comes: bool,
     },
-    /// A line that the cache gives back.
+    /// A dirty line that the cache writes back.
     GiveBack {
-        line: u64,
+        line: LineAddress,
     },
 }
 
@@ -56,7 +61,7 @@ enum Errand {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiter {
     pub number: Option<u64>,
-    pub result: Option<u32>,
+    pub result: Option<ResultId>,
 }
 
 /// A store that others do not see yet.
@@ -84,37 +89,34 @@ pub(crate) struct Done {
     pub value: u64,
 }
 
-/// The way to memory.
 #[derive(Debug)]
 pub(crate) struct Port {
-    node: u16,
     line_bytes: u64,
     hit_cycles: u64,
     cache: Option<L1>,
-    flights: Slab<Flight>,
+    flights: Slab<Ticket, Flight>,
     stores: VecDeque<Store>,
-    /// The first of `stores` is on its way.
+    /// The first of `stores` is in flight.
     storing: bool,
-    /// Atomics on their way.
+    /// Atomics in flight.
     pub atomics: u32,
     /// Messages for the network, with the cycle they are sent.
-    pub outbox: Vec<(u64, Request)>,
+    pub outbox: Vec<(Cycle, Request)>,
     /// Responses to probes, with the cycle they are sent and the line.
-    pub responses: Vec<(u64, u64, Option<Box<Given>>)>,
-    /// Accesses that were done since the core last looked.
+    pub responses: Vec<(Cycle, LineAddress, Option<Box<Given>>)>,
+    /// Accesses that are done and that the core has not taken.
     pub done: Vec<Done>,
     /// Packets that the network still takes.
     pub room: u32,
-    last_sent: u64,
-    /// A store has changed what the cache holds.
+    last_sent: Cycle,
+    /// A store has changed a line of the cache.
     pub stored: bool,
-    /// Accesses that found their line in the cache, and lines asked for.
     pub hits: u64,
     pub misses: u64,
 }
 
 impl Port {
-    pub fn new(chip: &Chip, node: u16) -> Port {
+    pub fn new(chip: &Chip) -> Port {
         let spec = chip.aggregator.as_ref().expect("the chip has an aggregator");
         let cache = (chip.l1.coherence == Coherence::Moesi).then(|| {
             let mut cache = L1::new(&L1Spec {
@@ -131,7 +133,6 @@ impl Port {
         });
         let hit = spec.hit_latency_clocks as u64 * chip.clock.core_mhz as u64;
         Port {
-            node,
             line_bytes: chip.l2.cache.line_bytes as u64,
             hit_cycles: hit.div_ceil(spec.clock_mhz as u64),
             cache,
@@ -143,15 +144,15 @@ impl Port {
             responses: Vec::new(),
             done: Vec::new(),
             room: chip.interconnect.queue_packets,
-            last_sent: 0,
+            last_sent: Cycle(0),
             stored: false,
             hits: 0,
             misses: 0,
         }
     }
 
-    fn line(&self, address: u64) -> u64 {
-        address & !(self.line_bytes - 1)
+    fn line(&self, address: u64) -> LineAddress {
+        LineAddress::of(address, self.line_bytes)
     }
 
     /// Whether an earlier store to the same line waits.
@@ -159,18 +160,24 @@ impl Port {
         self.stores.iter().any(|store| self.line(store.address) == self.line(address))
     }
 
-    /// Stores that others do not see yet.
+    /// How many stores are in the queue.
     pub fn pending_stores(&self) -> usize {
         self.stores.len()
     }
 
-    /// Whether the network takes what an access may need: a line given back, and a request.
+    /// Whether the network takes as many packets as an access may need: a line written back, and a request.
     pub fn has_room(&self) -> bool {
         self.room >= 2
     }
 
-    /// A load, if it can be made now. The value, if it is in the cache.
-    pub fn load(&mut self, cycle: u64, address: u64, bytes: u32, waiter: Waiter) -> Result<Option<u64>, ()> {
+    /// Begins a load, if it can be made now. Returns the value, if it is in the cache.
+    pub fn load(
+        &mut self,
+        cycle: Cycle,
+        address: u64,
+        bytes: u32,
+        waiter: Waiter,
+    ) -> Result<Option<u64>, ()> {
         let line = self.line(address);
         let Some(cache) = &mut self.cache else {
             self.send(
@@ -182,7 +189,7 @@ impl Port {
             );
             return Ok(None);
         };
-        match cache.look(line) {
+        match cache.look(line.0) {
             Lookup::Hit(_) => {
                 self.hits += 1;
                 return Ok(cache.peek(address, bytes));
@@ -196,18 +203,18 @@ impl Port {
                 self.make_way(cycle, way);
                 let loads = vec![(address, bytes, waiter)];
                 let ticket = self.fill(cycle, line, Asks::Share, loads);
-                self.cache.as_mut().expect("it was here before").fetch(way, line, ticket, false);
+                self.cache.as_mut().expect("it was here before").fetch(way, line.0, ticket, false);
             }
             Lookup::Refused(_) => return Err(()),
         }
         Ok(None)
     }
 
-    /// An atomic, if it can be made now.
-    pub fn atomic(&mut self, cycle: u64, atomic: Atomic, waiter: Waiter) -> Result<(), ()> {
+    /// Begins an atomic, if it can be made now.
+    pub fn atomic(&mut self, cycle: Cycle, atomic: Atomic, waiter: Waiter) -> Result<(), ()> {
         if let Some(cache) = &mut self.cache {
-            let line = atomic.address & !(self.line_bytes - 1);
-            if let Some(way) = cache.step_aside(line).map_err(|_| ())? {
+            let line = LineAddress::of(atomic.address, self.line_bytes);
+            if let Some(way) = cache.step_aside(line.0).map_err(|_| ())? {
                 self.make_way(cycle, way);
             }
         }
@@ -225,13 +232,13 @@ impl Port {
     }
 
     /// A store joins the queue.
-    pub fn store(&mut self, cycle: u64, store: Store) {
+    pub fn store(&mut self, cycle: Cycle, store: Store) {
         self.stores.push_back(store);
         self.next_store(cycle);
     }
 
-    /// Makes the first stores, as far as they can be.
-    pub fn next_store(&mut self, cycle: u64) {
+    /// Makes the first stores of the queue, as far as they can be made now.
+    pub fn next_store(&mut self, cycle: Cycle) {
         while !self.storing && self.has_room() {
             let Some(&store) = self.stores.front() else { return };
             let line = self.line(store.address);
@@ -240,7 +247,7 @@ impl Port {
                 self.send(cycle, store.address, RequestKind::Write, Asks::Nothing, Errand::Store);
                 return;
             };
-            match cache.look_to_write(line) {
+            match cache.look_to_write(line.0) {
                 Writable::Hit(way) => {
                     self.hits += 1;
                     self.write(way);
@@ -254,9 +261,9 @@ impl Port {
                     self.storing = true;
                     self.make_way(cycle, way);
                     let ticket = self.fill(cycle, line, Asks::Own { has_copy: false }, Vec::new());
-                    self.cache.as_mut().expect("it was here before").fetch_to_write(way, line, ticket);
+                    self.cache.as_mut().expect("it was here before").fetch_to_write(way, line.0, ticket);
                 }
-                // After an answer.
+                // Tried again after an answer.
                 Writable::Merged(_) | Writable::Refused(_) => return,
             }
         }
@@ -275,37 +282,46 @@ impl Port {
         self.done.push(Done { waiter: store.waiter, value: 0 });
     }
 
-    fn make_way(&mut self, cycle: u64, way: Way) {
-        let Some(line) = self.cache.as_ref().and_then(|cache| cache.must_give_back(way)) else { return };
-        let ticket = self.send(cycle, line, RequestKind::Write, Asks::GiveBack, Errand::GiveBack { line });
+    /// Writes back a dirty line before its way is used for another.
+    fn make_way(&mut self, cycle: Cycle, way: Way) {
+        let dirty = self.cache.as_ref().and_then(|cache| cache.must_give_back(way));
+        let Some(line) = dirty.map(LineAddress) else { return };
+        let ticket = self.send(cycle, line.0, RequestKind::Write, Asks::GiveBack, Errand::GiveBack { line });
         self.cache.as_mut().expect("it was here before").give_back(way, ticket);
     }
 
-    fn fill(&mut self, cycle: u64, line: u64, asks: Asks, loads: Vec<(u64, u32, Waiter)>) -> u32 {
+    fn fill(
+        &mut self,
+        cycle: Cycle,
+        line: LineAddress,
+        asks: Asks,
+        loads: Vec<(u64, u32, Waiter)>,
+    ) -> Ticket {
         self.misses += 1;
         let errand = Errand::Fill { line, loads, grant: None, comes: true };
-        self.send(cycle, line, RequestKind::Read, asks, errand)
+        self.send(cycle, line.0, RequestKind::Read, asks, errand)
     }
 
-    fn send(&mut self, cycle: u64, address: u64, kind: RequestKind, asks: Asks, errand: Errand) -> u32 {
+    fn send(&mut self, cycle: Cycle, address: u64, kind: RequestKind, asks: Asks, errand: Errand) -> Ticket {
         debug_assert!(self.room > 0, "the network takes no more");
         self.room -= 1;
         let line = self.line(address);
         let sectors = match asks {
-            Asks::Nothing => 1 << ((address - line) / SECTOR_BYTES as u64),
+            Asks::Nothing => 1 << ((address - line.0) / SECTOR_BYTES as u64),
             _ => ((1u32 << (self.line_bytes as u32 / SECTOR_BYTES)) - 1) as u8,
         };
         let whole = if asks == Asks::GiveBack { sectors } else { 0 };
         let (bytes, written) = ([0; MAX_LINE_BYTES], LineWritten::MAX);
         let ticket = self.flights.put(Flight { errand, value: 0, bytes, written });
         self.last_sent = self.last_sent.max(cycle);
-        let request = Request { line, sectors, whole, kind, sm: self.node, ticket, asks, missed: false };
+        let from = Node::Aggregator;
+        let request = Request { line, sectors, whole, kind, from, ticket, asks, missed: false };
         self.outbox.push((self.last_sent, request));
         ticket
     }
 
-    /// An L2 slice serves a message: bytes move. Returns whether memory changed.
-    pub fn serve(&mut self, ticket: u32, memory: &mut Memory) -> bool {
+    /// An L2 slice has served a message: moves its bytes. Returns whether memory changed.
+    pub fn serve(&mut self, ticket: Ticket, memory: &mut Memory) -> bool {
         let flight = &mut self.flights[ticket];
         match flight.errand {
             Errand::Load { address, bytes, .. } => {
@@ -327,7 +343,7 @@ impl Port {
             }
             Errand::GiveBack { line } => {
                 if let Some(given) = self.cache.as_ref().and_then(|cache| cache.leaving(ticket)) {
-                    memory.write_line(line, &given.bytes[..self.line_bytes as usize], given.written);
+                    memory.write_line(line.0, &given.bytes[..self.line_bytes as usize], given.written);
                 }
                 false
             }
@@ -338,7 +354,7 @@ impl Port {
     /// The directory answers a message that asked for a line.
     pub fn granted(
         &mut self,
-        ticket: u32,
+        ticket: Ticket,
         granted: Grant,
         given: Option<&Given>,
         brings: bool,
@@ -350,15 +366,15 @@ impl Port {
         match given {
             Some(given) => (flight.bytes, flight.written) = (given.bytes, given.written),
             None => {
-                memory.read_line(*line, &mut flight.bytes[..self.line_bytes as usize]);
-                flight.written = memory.written_from(*line);
+                memory.read_line(line.0, &mut flight.bytes[..self.line_bytes as usize]);
+                flight.written = memory.written_from(line.0);
             }
         }
     }
 
     /// The answer to a message arrives in a cycle.
-    pub fn arrive(&mut self, cycle: u64, ticket: u32) {
-        let nothing = Errand::GiveBack { line: 0 };
+    pub fn arrive(&mut self, cycle: Cycle, ticket: Ticket) {
+        let nothing = Errand::GiveBack { line: LineAddress(0) };
         let flight = &mut self.flights[ticket];
         let (errand, value) = (std::mem::replace(&mut flight.errand, nothing), flight.value);
         match errand {
@@ -380,7 +396,7 @@ impl Port {
             Errand::Fill { line, loads, grant, comes } => {
                 let cache = self.cache.as_mut().expect("it asked for a line");
                 let given = comes.then_some((&flight.bytes, flight.written));
-                let way = cache.grant(line, ticket, grant.expect("it is answered"), given);
+                let way = cache.grant(line.0, ticket, grant.expect("it is answered"), given);
                 for (address, bytes, waiter) in loads {
                     let value = cache.peek(address, bytes).unwrap_or(0);
                     self.done.push(Done { waiter, value });
@@ -395,20 +411,19 @@ impl Port {
         self.next_store(cycle);
     }
 
-    /// Somebody else wants a line.
-    pub fn answer_probe(&mut self, cycle: u64, probe: Probe) {
+    pub fn answer_probe(&mut self, cycle: Cycle, probe: Probe) {
         let given = self.cache.as_mut().and_then(|cache| cache.probe(probe));
         self.responses.push((cycle + self.hit_cycles, probe.line, given));
     }
 
-    /// Writes all that memory does not have to it, without taking time.
+    /// Writes dirty lines to memory, without taking time.
     pub fn show_host(&self, memory: &mut Memory) {
         for (line, bytes, written) in self.cache.iter().flat_map(L1::dirty_lines) {
             memory.write_line(line, &bytes[..self.line_bytes as usize], written);
         }
     }
 
-    /// Whether nothing is on its way.
+    /// Whether no access is in flight.
     pub fn is_idle(&self) -> bool {
         self.flights.in_use() == 0 && self.stores.is_empty()
     }

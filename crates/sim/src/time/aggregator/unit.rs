@@ -7,6 +7,9 @@ use crate::chip::Chip;
 use crate::exec::execute::Task;
 use crate::exec::launch::Launch;
 use crate::exec::memory::store::Memory;
+use crate::kit::cycle::Cycle;
+use crate::kit::ids::{ResultId, Ticket};
+use crate::kit::line::LineAddress;
 use crate::time::aggregator::clock::Clock;
 use crate::time::aggregator::dispatcher::Dispatcher;
 use crate::time::aggregator::handle::{Aggregator, Call, CallKind, Outcome, Question, Shared, Value};
@@ -15,19 +18,20 @@ use crate::time::aggregator::port::{Atomic, Done, Port, Store, Waiter};
 use crate::time::aggregator::{AggregatorStats, Running};
 use crate::time::directory::{Given, Grant, Probe};
 use crate::time::dispatch::{News, Yielded};
+use crate::time::network::message::Request;
 
-/// What comes to the aggregator.
+/// A message to the aggregator.
 #[derive(Clone, Debug)]
 enum Message {
     /// The answer to one of its requests.
-    Reply(u32),
-    /// Somebody else wants a line.
+    Answer(Ticket),
+    /// From the directory: another node wants a line.
     Probe(Probe),
-    /// An SM has news.
+    /// From an SM.
     News(u32, News),
 }
 
-/// The control processor.
+/// The control processor: its firmware and its hardware.
 pub struct Unit<'f> {
     firmware: Option<Running<'f>>,
     handle: Aggregator,
@@ -36,44 +40,41 @@ pub struct Unit<'f> {
     port: Port,
     hit_slots: u64,
     issue_queue: u64,
-    /// The first call's access could not be made; it is tried again after a message.
+    /// The access of the first call could not be made; it is tried again after a message.
     refused: bool,
     store_queue: usize,
     command_instructions: u64,
     param_bytes: Vec<u32>,
-    /// Gives CTAs their places.
     pub dispatcher: Dispatcher,
-    /// What it did.
     pub stats: AggregatorStats,
-    /// By arrival.
-    inbox: BTreeMap<(u64, u64), Message>,
+    /// By cycle of arrival, then in order.
+    inbox: BTreeMap<(Cycle, u64), Message>,
     messages: u64,
     /// Results of waits for an event.
-    listeners: Vec<Option<u32>>,
-    /// There was news of which no wait for an event has told.
+    listeners: Vec<Option<ResultId>>,
+    /// There was an event that no wait has returned for.
     unheard: bool,
-    /// The slot that firmware has come to.
-    front: u64,
+    /// The slot that firmware has reached.
+    front_slot: u64,
     /// The slot after the last in which it computed.
-    computed: u64,
-    start: u64,
+    computed_slot: u64,
+    start: Cycle,
     polled: bool,
-    /// Something but its own state has changed since the machine last looked.
+    /// Something other than its own state has changed since the machine last looked.
     pub changed: bool,
-    /// What firmware did wrong.
+    /// Why firmware has failed.
     pub failure: Option<String>,
     /// Its last loads, for the hang report.
     pub last_loads: [Option<u64>; 4],
 }
 
 impl<'f> Unit<'f> {
-    /// Firmware, which holds the handle beside it, begins at cycle `start`, as node `node` of the network.
+    /// Firmware, which holds the handle beside it, begins at cycle `start`.
     pub fn new(
         chip: &Chip,
         launches: &[Launch<'_>],
         (firmware, handle): (Running<'f>, Aggregator),
-        node: u16,
-        start: u64,
+        start: Cycle,
     ) -> Unit<'f> {
         let spec = chip.aggregator.as_ref().expect("the chip has an aggregator");
         let core = spec.chosen();
@@ -83,7 +84,7 @@ impl<'f> Unit<'f> {
             handle,
             clock,
             pipeline: Pipeline::new(core),
-            port: Port::new(chip, node),
+            port: Port::new(chip),
             hit_slots: (spec.hit_latency_clocks * core.width) as u64,
             issue_queue: core.issue_queue as u64,
             refused: false,
@@ -96,8 +97,8 @@ impl<'f> Unit<'f> {
             messages: 0,
             listeners: Vec::new(),
             unheard: false,
-            front: clock.slot_from(start),
-            computed: 0,
+            front_slot: clock.slot_from(start),
+            computed_slot: 0,
             start,
             polled: false,
             changed: false,
@@ -116,19 +117,18 @@ impl<'f> Unit<'f> {
         self.firmware.is_none() && self.inbox.is_empty() && self.port.is_idle()
     }
 
-    /// Whether firmware has ended.
     pub fn has_ended(&self) -> bool {
         self.firmware.is_none()
     }
 
-    /// The cycle that firmware has come to.
-    pub fn cycle(&self) -> u64 {
-        self.clock.cycle_of(self.front)
+    /// The cycle that firmware has reached.
+    pub fn cycle(&self) -> Cycle {
+        self.clock.cycle_of(self.front_slot)
     }
 
-    /// The cycle in which it has computed all that firmware has called for.
-    pub fn computes_until(&self) -> u64 {
-        self.clock.cycle_of(self.computed)
+    /// The cycle in which it has done all computation that firmware has called for.
+    pub fn computes_until(&self) -> Cycle {
+        self.clock.cycle_of(self.computed_slot)
     }
 
     /// Whether firmware waits for an event that nothing on the chip may bring.
@@ -136,30 +136,30 @@ impl<'f> Unit<'f> {
         !self.listeners.is_empty()
     }
 
-    /// Messages for the network.
-    pub fn outbox(&mut self) -> &mut Vec<(u64, crate::time::network::message::Request)> {
+    /// Messages for the network, with the cycle they are sent.
+    pub fn outbox(&mut self) -> &mut Vec<(Cycle, Request)> {
         &mut self.port.outbox
     }
 
-    /// An L2 slice serves a message. Returns whether memory changed.
-    pub fn serve(&mut self, ticket: u32, memory: &mut Memory) -> bool {
+    /// An L2 slice has served a message: moves its bytes. Returns whether memory changed.
+    pub fn serve(&mut self, ticket: Ticket, memory: &mut Memory) -> bool {
         self.port.serve(ticket, memory)
     }
 
     /// The answer to a message arrives in a later cycle.
-    pub fn receive(&mut self, arrival: u64, ticket: u32) {
-        self.put(arrival, Message::Reply(ticket));
+    pub fn receive(&mut self, arrival: Cycle, ticket: Ticket) {
+        self.put(arrival, Message::Answer(ticket));
     }
 
-    /// Somebody else's wish for a line arrives in a later cycle.
-    pub fn receive_probe(&mut self, arrival: u64, probe: Probe) {
+    /// A probe of the directory arrives in a later cycle.
+    pub fn receive_probe(&mut self, arrival: Cycle, probe: Probe) {
         self.put(arrival, Message::Probe(probe));
     }
 
     /// The directory answers a message that asked for a line.
     pub fn granted(
         &mut self,
-        ticket: u32,
+        ticket: Ticket,
         grant: Grant,
         given: Option<&Given>,
         comes: bool,
@@ -169,28 +169,28 @@ impl<'f> Unit<'f> {
     }
 
     /// Responses to probes, with the cycle they are sent and the line.
-    pub fn responses(&mut self) -> &mut Vec<(u64, u64, Option<Box<Given>>)> {
+    pub fn responses(&mut self) -> &mut Vec<(Cycle, LineAddress, Option<Box<Given>>)> {
         self.changed |= std::mem::take(&mut self.port.stored);
         &mut self.port.responses
     }
 
-    /// Writes all that memory does not have to it.
+    /// Writes dirty lines of its cache to memory, without taking time.
     pub fn show_host(&self, memory: &mut Memory) {
         self.port.show_host(memory);
     }
 
-    /// An SM's news arrive in a later cycle.
-    pub fn hear(&mut self, arrival: u64, cu: u32, news: News) {
+    /// A message from an SM arrives in a later cycle.
+    pub fn hear(&mut self, arrival: Cycle, cu: u32, news: News) {
         self.put(arrival, Message::News(cu, news));
     }
 
-    fn put(&mut self, arrival: u64, message: Message) {
+    fn put(&mut self, arrival: Cycle, message: Message) {
         self.inbox.insert((arrival, self.messages), message);
         self.messages += 1;
     }
 
-    /// The network now takes so many packets.
-    pub fn set_room(&mut self, packets: u32, now: u64) {
+    /// The network takes `packets` more packets from cycle `now` on.
+    pub fn set_room(&mut self, packets: u32, now: Cycle) {
         if packets > self.port.room {
             self.pass_if_blocked(self.next_turn(), self.clock.slot_from(now));
         }
@@ -201,7 +201,7 @@ impl<'f> Unit<'f> {
     }
 
     /// The next cycle in which it does something by itself.
-    pub fn wakes_at(&self) -> Option<u64> {
+    pub fn wakes_at(&self) -> Option<Cycle> {
         let message = self.inbox.keys().next().map(|&(arrival, _)| arrival);
         let turn = match self.next_turn() {
             When::At(slot) => Some(self.clock.cycle_of(slot)),
@@ -211,12 +211,12 @@ impl<'f> Unit<'f> {
     }
 
     /// Runs all cycles below `until`.
-    pub fn run(&mut self, memory: &Memory, until: u64) {
+    pub fn run(&mut self, memory: &Memory, until: Cycle) {
         let limit = self.clock.slot_from(until);
         while self.failure.is_none() && self.step(memory, limit) {}
     }
 
-    /// Does what comes next, before slot `limit`. Returns whether there was anything.
+    /// Handles the next message or call before slot `limit`. Returns whether there was any.
     fn step(&mut self, memory: &Memory, limit: u64) -> bool {
         let next = self.next_turn();
         if let Some((&(arrival, number), _)) = self.inbox.first_key_value() {
@@ -236,8 +236,8 @@ impl<'f> Unit<'f> {
         if slot >= limit {
             return false;
         }
-        self.front = self.front.max(slot);
-        self.pipeline.retire(self.front);
+        self.front_slot = self.front_slot.max(slot);
+        self.pipeline.retire(self.front_slot);
         let call = self.shared().calls.pop_front();
         match call {
             Some(call) => self.begin(call, memory),
@@ -249,7 +249,7 @@ impl<'f> Unit<'f> {
     /// Time passes until slot `at` for a call that cannot begin.
     fn pass_if_blocked(&mut self, next: When, at: u64) {
         if next == When::Unknown && !self.shared().calls.is_empty() {
-            self.front = self.front.max(at);
+            self.front_slot = self.front_slot.max(at);
         }
     }
 
@@ -257,7 +257,7 @@ impl<'f> Unit<'f> {
         self.handle.shared.lock().expect("nobody panics with it")
     }
 
-    /// When the first call can begin, or firmware go on.
+    /// When the first call can begin, or firmware can go on.
     fn next_turn(&self) -> When {
         let shared = self.shared();
         if let Some(call) = shared.calls.front() {
@@ -267,10 +267,10 @@ impl<'f> Unit<'f> {
             return When::Unknown;
         }
         if !self.polled {
-            return When::At(self.front);
+            return When::At(self.front_slot);
         }
         let known = shared.awaited.iter().filter_map(|&id| match shared.results[id] {
-            Outcome::Done { at, .. } => Some(at.max(self.front)),
+            Outcome::Done { at_slot, .. } => Some(at_slot.max(self.front_slot)),
             _ => None,
         });
         known.min().map_or(When::Unknown, When::At)
@@ -282,7 +282,7 @@ impl<'f> Unit<'f> {
             return When::Unknown;
         }
         let is_load = matches!(call.kind, CallKind::Load { .. } | CallKind::Atomic { .. });
-        let When::At(at) = self.pipeline.next(self.front, is_load) else { return When::Unknown };
+        let When::At(at) = self.pipeline.next(self.front_slot, is_load) else { return When::Unknown };
         let waits = match call.kind {
             CallKind::Load { address, .. } => {
                 !self.port.has_room() || self.port.atomics > 0 || self.port.stores_to_line(address)
@@ -298,12 +298,12 @@ impl<'f> Unit<'f> {
         if waits { When::Unknown } else { When::At(at) }
     }
 
-    /// A message has come.
-    fn take(&mut self, cycle: u64, message: Message) {
+    /// A message has arrived.
+    fn take(&mut self, cycle: Cycle, message: Message) {
         let at = self.clock.slot_from(cycle);
         self.refused = false;
         match message {
-            Message::Reply(ticket) => {
+            Message::Answer(ticket) => {
                 self.port.arrive(cycle, ticket);
                 self.collect(at);
             }
@@ -321,26 +321,26 @@ impl<'f> Unit<'f> {
                 self.place(cycle);
                 self.unheard = self.listeners.is_empty();
                 for listener in std::mem::take(&mut self.listeners) {
-                    self.stats.idle_cycles += cycle.saturating_sub(self.clock.cycle_of(self.front));
+                    self.stats.idle_cycles += cycle.saturating_sub(self.clock.cycle_of(self.front_slot));
                     self.shared().finish(listener, at, Value::Word(0));
                 }
             }
         }
     }
 
-    /// Accesses are done from a slot on.
-    fn collect(&mut self, at: u64) {
+    /// Takes the accesses that the port has done; they are done from a slot on.
+    fn collect(&mut self, at_slot: u64) {
         for done in std::mem::take(&mut self.port.done) {
             if let Some(number) = done.waiter.number {
-                self.pipeline.done(number, at);
+                self.pipeline.done(number, at_slot);
             }
-            self.shared().finish(done.waiter.result, at, Value::Word(done.value));
+            self.shared().finish(done.waiter.result, at_slot, Value::Word(done.value));
         }
         (self.stats.hits, self.stats.misses) = (self.port.hits, self.port.misses);
     }
 
-    /// Whoever waits for a place gets it, if there is one.
-    fn place(&mut self, cycle: u64) {
+    /// Places waiting wavefronts and CTAs, as far as they fit.
+    fn place(&mut self, cycle: Cycle) {
         for (result, at) in self.dispatcher.place(cycle) {
             let at = self.clock.slot_from(at);
             self.shared().finish(result, at, Value::Word(0));
@@ -355,7 +355,7 @@ impl<'f> Unit<'f> {
         {
             let mut shared = self.shared();
             shared.awaited.clear();
-            shared.front = self.front;
+            shared.front_slot = self.front_slot;
         }
         let Some(firmware) = &mut self.firmware else { return };
         let poll = firmware.as_mut().poll(&mut Context::from_waker(Waker::noop()));
@@ -373,13 +373,13 @@ impl<'f> Unit<'f> {
 
     fn begin(&mut self, call: Call, memory: &Memory) {
         let Call { kind, result } = call;
-        let cycle = self.clock.cycle_of(self.front);
+        let cycle = self.clock.cycle_of(self.front_slot);
         match kind {
             CallKind::Compute(count) => {
                 let (begun, slots) = self.pipeline.begin(count);
                 self.stats.instructions += begun;
-                self.front += slots;
-                self.computed = self.front;
+                self.front_slot += slots;
+                self.computed_slot = self.front_slot;
                 if begun < count {
                     let rest = Call { kind: CallKind::Compute(count - begun), result };
                     self.shared().calls.push_front(rest);
@@ -387,14 +387,15 @@ impl<'f> Unit<'f> {
             }
             CallKind::Scan { times, dependents } => {
                 if dependents > self.issue_queue {
-                    self.front += times * self.hit_slots;
+                    self.front_slot += times * self.hit_slots;
                 }
                 let kind = CallKind::Compute(times * (1 + dependents));
                 self.shared().calls.push_front(Call { kind, result });
             }
             CallKind::Sleep(cycles) => {
                 self.stats.idle_cycles += cycles;
-                self.front = self.front.max(self.clock.slot_from(cycle.saturating_add(cycles)));
+                self.front_slot =
+                    self.front_slot.max(self.clock.slot_from(Cycle(cycle.0.saturating_add(cycles))));
                 self.finish(result, Value::Word(0));
             }
             CallKind::Event if std::mem::take(&mut self.unheard) => self.finish(result, Value::Word(0)),
@@ -411,7 +412,7 @@ impl<'f> Unit<'f> {
                 self.last_loads.rotate_right(1);
                 self.last_loads[0] = Some(address);
                 self.stats.loads += 1;
-                let started = self.front;
+                let started = self.front_slot;
                 self.begin_access(true, result);
                 if let Some(value) = value {
                     self.port.done.push(Done { waiter, value });
@@ -430,7 +431,7 @@ impl<'f> Unit<'f> {
                     Waiter { number: None, result }
                 };
                 self.port.store(cycle, Store { address, bytes, value, waiter });
-                self.collect(self.front + self.hit_slots);
+                self.collect(self.front_slot + self.hit_slots);
             }
             CallKind::Atomic { address, op, ty, operands } => {
                 if !self.check("atomic", address, ty.bytes(), memory) {
@@ -459,31 +460,31 @@ impl<'f> Unit<'f> {
         self.shared().calls.push_front(call);
     }
 
-    /// So many instructions, of which the first can begin.
+    /// `count` instructions begin, of which the first can begin now.
     fn instructions(&mut self, count: u64) {
-        // What is done at once waits for nothing but the first place.
+        // Instructions that are done at once wait for the first place only.
         let (begun, slots) = self.pipeline.begin(count);
-        self.front += slots + (count - begun) * self.pipeline.instruction_slots();
+        self.front_slot += slots + (count - begun) * self.pipeline.instruction_slots();
         self.stats.instructions += count;
     }
 
     /// An access to memory begins.
-    fn begin_access(&mut self, is_load: bool, result: Option<u32>) -> Waiter {
+    fn begin_access(&mut self, is_load: bool, result: Option<ResultId>) -> Waiter {
         let number = Some(self.pipeline.begin_unfinished(is_load));
-        self.front += self.pipeline.instruction_slots();
+        self.front_slot += self.pipeline.instruction_slots();
         self.stats.instructions += 1;
         Waiter { number, result }
     }
 
-    fn finish(&mut self, result: Option<u32>, value: Value) {
-        self.shared().finish(result, self.front, value);
+    fn finish(&mut self, result: Option<ResultId>, value: Value) {
+        self.shared().finish(result, self.front_slot, value);
     }
 
     fn answer(&mut self, question: Question) -> Value {
         let dispatcher = &mut self.dispatcher;
         let kernels = dispatcher.kernels();
         Value::Word(match question {
-            Question::Now => self.clock.cycle_of(self.front) - self.start,
+            Question::Now => self.clock.cycle_of(self.front_slot) - self.start,
             Question::Running => dispatcher.running,
             Question::Yielded => dispatcher.away.len() as u64,
             Question::FreeSlots { cu } => dispatcher.free_slots(cu) as u64,
@@ -497,7 +498,7 @@ impl<'f> Unit<'f> {
         })
     }
 
-    fn dispatch(&mut self, kernel: u16, ctas: u32, params: Vec<u8>, result: Option<u32>) {
+    fn dispatch(&mut self, kernel: u16, ctas: u32, params: Vec<u8>, result: Option<ResultId>) {
         let Some(&needed) = self.param_bytes.get(kernel as usize) else {
             let count = self.dispatcher.kernels();
             self.failure = Some(format!("firmware starts kernel {kernel} of {count}"));
@@ -516,20 +517,20 @@ impl<'f> Unit<'f> {
             return self.finish(result, Value::Word(0));
         }
         self.dispatcher.add_task(Task { kernel, ctas, params }, result);
-        self.place(self.clock.cycle_of(self.front));
+        self.place(self.clock.cycle_of(self.front_slot));
     }
 
-    fn restart(&mut self, wavefront: Yielded, result: Option<u32>) {
+    fn restart(&mut self, wavefront: Yielded, result: Option<ResultId>) {
         self.instructions(self.command_instructions);
         if !self.dispatcher.add_restart(wavefront, result) {
             self.failure = Some("firmware restarts a wavefront that has not yielded".to_string());
             return;
         }
         self.stats.restarts += 1;
-        self.place(self.clock.cycle_of(self.front));
+        self.place(self.clock.cycle_of(self.front_slot));
     }
 
-    /// Whether an access of firmware is inside memory; otherwise the run ends.
+    /// Whether an access of firmware is aligned and inside memory; otherwise the run ends.
     fn check(&mut self, what: &str, address: u64, bytes: u32, memory: &Memory) -> bool {
         let aligned = address.is_multiple_of(bytes as u64);
         if aligned && memory.read(address, bytes as usize).is_some() {

@@ -1,22 +1,26 @@
-//! The directory beside the L2 slices: who has a copy of which line, where L1s are coherent (MOESI).
+//! The directory beside the L2 slices: which L1s have a copy of which line, where L1s are coherent (MOESI).
 //!
-//! An L1 has a line in one of five states: modified, owned (modified, and others have copies), exclusive, shared, invalid. The
-//! directory knows the owner (of a line that is modified, owned or exclusive: it cannot tell) and the sharers; clean
-//! lines are dropped without a word, so it may know more holders than there are.
+//! An L1 has a line in one of five states: modified, owned (modified, and others have copies), exclusive, shared,
+//! invalid. The directory knows the owner (of a line that is modified, owned or exclusive: it cannot tell which) and
+//! the sharers. L1s drop clean lines silently, so the directory may know more holders than there are.
 //!
-//! It does one thing at a time for each line; what comes meanwhile waits in order. A request that needs a copy from the
-//! owner, or copies to be given up, sends probes and waits for the responses. The slice reads the line at the same time
-//! if no L1 can have it otherwise. Answers and probes for an L1 leave by the same port in the order in which they are made
-//! here, so an L1 has always got the line before it is asked for it.
+//! It serves one request at a time for each line; further requests wait in order. A request that needs a copy from the
+//! owner, or copies to be invalidated, sends probes and waits for the responses. The slice reads the line at the same
+//! time if no L1 can have newer bytes. Answers and probes for an L1 leave by the same port in the order in which they
+//! are made here, so an L1 always has the line before it is probed for it.
 //!
-//! Only decisions are made here: the machine carries out the [`Action`]s.
+//! Only decisions are made here: `machine/coherence.rs` carries out the [`Action`]s. Start with [`Directory::accept`].
 
 use std::collections::VecDeque;
 
 use rustc_hash::FxHashMap;
 
+use crate::kit::bits::lanes as bits;
+use crate::kit::cycle::Cycle;
+use crate::kit::line::LineAddress;
 use crate::time::cache::{LineBytes, LineWritten};
 use crate::time::network::message::{Asks, Request, RequestKind};
+use crate::time::network::node::{Node, NodePorts};
 
 #[cfg(test)]
 mod tests;
@@ -24,87 +28,62 @@ mod tests;
 /// What an L1 is asked to do with a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// The line.
-    pub line: u64,
-    /// It has to give its copy up; otherwise it keeps one to read.
+    pub line: LineAddress,
+    /// It has to invalidate its copy; otherwise it keeps one to read.
     pub takes: bool,
 }
 
 /// A line as its owner has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Given {
-    /// Its bytes.
     pub bytes: LineBytes,
-    /// Which of them were ever written.
+    /// Which of the bytes were ever written.
     pub written: LineWritten,
-    /// Memory has something else.
+    /// Memory has older bytes.
     pub dirty: bool,
 }
 
-/// What an L1 gets.
+/// What an L1 may do with a line it gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grant {
-    /// To read; others may have it too.
+    /// Read it; others may have copies too.
     Shared,
-    /// To read, and to write without asking.
+    /// Read it, and write it without asking.
     Exclusive,
-    /// To write.
+    /// Write it.
     Modified,
 }
 
-/// Where a line came from.
+/// Where a line comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// From another L1.
     Cache,
     /// From the slice, or the memory behind it.
     Slice,
-    /// The asker had it.
+    /// The sender of the request has it already.
     Asker,
 }
 
-/// What has to be done.
+/// What the machine has to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// The slice does what a request wants of it.
-    Forward {
-        /// From this cycle on.
-        at: u64,
-        /// The request.
-        request: Request,
-    },
-    /// An L1 is asked.
-    Probe {
-        /// In this cycle.
-        at: u64,
-        /// Whose.
-        node: u16,
-        /// What.
-        probe: Probe,
-    },
-    /// What an L1 gave up is newer than memory, and goes there.
-    Write {
-        /// The line.
-        line: u64,
-        /// Its bytes.
-        given: Box<Given>,
-    },
-    /// What the asker of a request gave back goes to memory.
-    Keep {
-        /// The request.
-        request: Request,
-    },
+    /// The slice serves the request, from cycle `at` on.
+    Forward { at: Cycle, request: Request },
+    /// A probe leaves for the L1 of a node.
+    Probe { at: Cycle, node: Node, probe: Probe },
+    /// Bytes that an L1 gave up are newer than memory's, and go there.
+    Write { line: LineAddress, given: Box<Given> },
+    /// The line that a request gives back goes to memory.
+    Keep { request: Request },
     /// A request is answered.
     Answer {
-        /// In this cycle.
-        at: u64,
-        /// The request.
+        at: Cycle,
         request: Request,
-        /// What its L1 may do with the line, if it keeps it.
+        /// What the L1 may do with the line, if it keeps it.
         grant: Option<Grant>,
         /// The line, if it does not come from memory.
         given: Option<Box<Given>>,
-        /// Where it comes from.
         source: Source,
     },
 }
@@ -112,62 +91,59 @@ pub enum Action {
 /// How far the slice is with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Slice {
-    /// It has nothing to do with it.
+    /// It has no part in the request.
     Unneeded,
-    /// It does it when the probes are answered, unless one of them brings the line.
+    /// It gets the request when the probes are answered, unless one of them brings the line.
     Later,
-    /// It is at it.
+    /// It has the request.
     Asked,
-    /// It is done.
+    /// It has served the request.
     Served,
 }
 
-/// A request under way.
+/// The request that a line is busy with.
 #[derive(Clone, Debug)]
 struct Busy {
     request: Request,
-    /// The cycle of what happened last.
-    at: u64,
+    /// The cycle of the last event.
+    at: Cycle,
+    /// Responses to probes that have not arrived.
     probes: u32,
     slice: Slice,
     given: Option<Box<Given>>,
-    /// For [`Asks::GiveBack`]: the asker still owned the line.
+    /// For [`Asks::GiveBack`]: the sender still owned the line.
     counts: bool,
-    /// The asker keeps its copy.
+    /// The sender keeps its copy.
     keeps: bool,
 }
 
 /// What is known of a line.
 #[derive(Clone, Debug, Default)]
-struct Line {
-    owner: Option<u16>,
+struct Entry {
+    owner: Option<Node>,
     sharers: u64,
     busy: Option<Busy>,
-    waiting: VecDeque<(u64, Request)>,
+    waiting: VecDeque<(Cycle, Request)>,
 }
 
-impl Line {
-    /// Who may have it.
-    fn holders(&self) -> u64 {
-        self.sharers | self.owner.map_or(0, bit)
+impl Entry {
+    /// The nodes that may have it.
+    fn holders(&self, nodes: NodePorts) -> u64 {
+        self.sharers | bit_if(nodes, self.owner)
     }
 }
 
-fn bit(node: u16) -> u64 {
-    1 << node
+/// A set of nodes has a bit for each node's port.
+fn bit(nodes: NodePorts, node: Node) -> u64 {
+    1 << nodes.port(node)
 }
 
-/// The nodes of a set.
-fn each(mut nodes: u64) -> impl Iterator<Item = u16> {
-    std::iter::from_fn(move || {
-        let node = (nodes != 0).then(|| nodes.trailing_zeros() as u16)?;
-        nodes &= nodes - 1;
-        Some(node)
-    })
+fn bit_if(nodes: NodePorts, node: Option<Node>) -> u64 {
+    node.map_or(0, |node| bit(nodes, node))
 }
 
 crate::kit::counters::counters! {
-    /// What the directory did.
+    /// Counters of the directory. Answers to the aggregator are not counted.
     DirectoryStats {
         /// Lines that came from another L1.
         cache_to_cache,
@@ -177,11 +153,11 @@ crate::kit::counters::counters! {
         memory,
         /// Copies that became writable without a transfer.
         upgrades,
-        /// Copies that L1s were told to give up.
+        /// Copies that L1s had to invalidate.
         invalidations,
-        /// Lines given back because their place was needed.
+        /// Dirty lines that L1s evicted.
         given_back,
-        /// Requests that waited for another to the same line.
+        /// Requests that waited for another one to the same line.
         blocked,
     }
 }
@@ -189,52 +165,51 @@ crate::kit::counters::counters! {
 /// The directory of all slices.
 #[derive(Debug, Default)]
 pub struct Directory {
-    lines: FxHashMap<u64, Line>,
-    latency: u64,
-    /// Nodes from this number on are no SMs: their requests are not counted.
-    sms: u16,
+    lines: FxHashMap<LineAddress, Entry>,
+    latency_cycles: u64,
+    nodes: NodePorts,
     /// To be done, in order.
     pub actions: Vec<Action>,
-    /// What it did for SMs.
     pub stats: DirectoryStats,
 }
 
 impl Directory {
-    /// Nobody has anything. A look-up takes `latency` cycles; nodes below `sms` are SMs.
-    pub fn new(latency: u64, sms: u16) -> Directory {
-        Directory { latency, sms, ..Directory::default() }
+    /// No L1 has any line. A lookup takes `latency_cycles`.
+    pub fn new(latency_cycles: u64, nodes: NodePorts) -> Directory {
+        Directory { latency_cycles, nodes, ..Directory::default() }
     }
 
     /// A request arrives.
-    pub fn accept(&mut self, at: u64, request: Request) {
-        let line = self.lines.entry(request.line).or_default();
-        if line.busy.is_some() {
-            line.waiting.push_back((at, request));
+    pub fn accept(&mut self, at: Cycle, request: Request) {
+        let entry = self.lines.entry(request.line).or_default();
+        if entry.busy.is_some() {
+            entry.waiting.push_back((at, request));
             self.stats.blocked += 1;
             return;
         }
         self.begin(at, request);
     }
 
-    fn begin(&mut self, at: u64, request: Request) {
-        let line = self.lines.entry(request.line).or_default();
-        let asker = bit(request.sm);
-        let owned_by_other = line.owner.is_some_and(|owner| owner != request.sm);
+    fn begin(&mut self, at: Cycle, request: Request) {
+        let nodes = self.nodes;
+        let entry = self.lines.entry(request.line).or_default();
+        let asker = bit(nodes, request.from);
+        let owned_by_other = entry.owner.is_some_and(|owner| owner != request.from);
         let (mut probed, mut takes) = (0, false);
         let (mut keeps, mut counts) = (false, false);
         let slice = match (request.asks, request.kind) {
             (Asks::Share, _) if owned_by_other => {
-                probed = line.owner.map_or(0, bit);
+                probed = bit_if(nodes, entry.owner);
                 Slice::Later
             }
             (Asks::Share, _) => {
-                // Its own copy is gone without a word.
-                (line.owner, line.sharers) = (None, line.sharers & !asker);
+                // The sender has dropped its own copy silently.
+                (entry.owner, entry.sharers) = (None, entry.sharers & !asker);
                 Slice::Asked
             }
             (Asks::Own { has_copy }, _) => {
-                keeps = has_copy && line.holders() & asker != 0;
-                (probed, takes) = (line.holders() & !asker, true);
+                keeps = has_copy && entry.holders(nodes) & asker != 0;
+                (probed, takes) = (entry.holders(nodes) & !asker, true);
                 match () {
                     () if keeps => Slice::Unneeded,
                     () if owned_by_other => Slice::Later,
@@ -242,27 +217,27 @@ impl Directory {
                 }
             }
             (Asks::GiveBack, _) => {
-                counts = line.owner == Some(request.sm);
+                counts = entry.owner == Some(request.from);
                 if counts { Slice::Asked } else { Slice::Unneeded }
             }
             (Asks::Nothing, RequestKind::Read) => {
-                probed = line.owner.map_or(0, bit);
+                probed = bit_if(nodes, entry.owner);
                 if probed != 0 { Slice::Later } else { Slice::Asked }
             }
             (Asks::Nothing, RequestKind::Write | RequestKind::Atomic { .. }) => {
-                (probed, takes) = (line.holders(), true);
+                (probed, takes) = (entry.holders(nodes), true);
                 if probed != 0 { Slice::Later } else { Slice::Asked }
             }
         };
         let probes = probed.count_ones();
-        let looked_up = at + self.latency;
-        // The slice's own pipeline takes as long as the look-up.
+        let looked_up = at + self.latency_cycles;
+        // The slice's own pipeline takes as long as the lookup.
         let since = if slice == Slice::Asked { at } else { looked_up };
-        line.busy = Some(Busy { request, at: since, probes, slice, given: None, counts, keeps });
-        for node in each(probed) {
+        entry.busy = Some(Busy { request, at: since, probes, slice, given: None, counts, keeps });
+        for port in bits(probed) {
             self.stats.invalidations += takes as u64;
             let probe = Probe { line: request.line, takes };
-            self.actions.push(Action::Probe { at: looked_up, node, probe });
+            self.actions.push(Action::Probe { at: looked_up, node: nodes.node(port), probe });
         }
         if slice == Slice::Asked {
             self.actions.push(Action::Forward { at, request });
@@ -270,9 +245,9 @@ impl Directory {
         self.go_on(request.line);
     }
 
-    /// An L1 has done what a probe wanted.
-    pub fn respond(&mut self, at: u64, line: u64, given: Option<Box<Given>>) {
-        let Some(busy) = self.lines.get_mut(&line).and_then(|line| line.busy.as_mut()) else { return };
+    /// The response of an L1 to a probe arrives, with the line if the L1 owned it.
+    pub fn respond(&mut self, at: Cycle, line: LineAddress, given: Option<Box<Given>>) {
+        let Some(busy) = self.lines.get_mut(&line).and_then(|entry| entry.busy.as_mut()) else { return };
         busy.probes -= 1;
         busy.at = busy.at.max(at);
         if given.is_some() {
@@ -281,9 +256,9 @@ impl Directory {
         self.go_on(line);
     }
 
-    /// The slice has served what was forwarded to it.
-    pub fn served(&mut self, at: u64, request: &Request) {
-        let Some(busy) = self.lines.get_mut(&request.line).and_then(|line| line.busy.as_mut()) else {
+    /// The slice has served a forwarded request.
+    pub fn served(&mut self, at: Cycle, request: &Request) {
+        let Some(busy) = self.lines.get_mut(&request.line).and_then(|entry| entry.busy.as_mut()) else {
             return;
         };
         busy.slice = Slice::Served;
@@ -292,10 +267,10 @@ impl Directory {
         self.go_on(request.line);
     }
 
-    /// Takes the next step for a line, if nothing is waited for.
-    fn go_on(&mut self, number: u64) {
-        let Some(line) = self.lines.get_mut(&number) else { return };
-        let Some(busy) = &mut line.busy else { return };
+    /// Takes the next step for a line, if it waits for no response and not for the slice.
+    fn go_on(&mut self, line: LineAddress) {
+        let Some(entry) = self.lines.get_mut(&line) else { return };
+        let Some(busy) = &mut entry.busy else { return };
         if busy.probes > 0 || busy.slice == Slice::Asked {
             return;
         }
@@ -304,7 +279,7 @@ impl Directory {
             match &busy.given {
                 Some(given) if changes && given.dirty => {
                     let given = given.clone();
-                    self.actions.push(Action::Write { line: number, given });
+                    self.actions.push(Action::Write { line, given });
                 }
                 Some(_) if !changes => busy.slice = Slice::Unneeded,
                 _ => {}
@@ -315,14 +290,15 @@ impl Directory {
                 return;
             }
         }
-        self.end(number);
+        self.end(line);
     }
 
-    /// A request has all that it needs.
-    fn end(&mut self, number: u64) {
-        let Some(line) = self.lines.get_mut(&number) else { return };
-        let Some(Busy { request, at, given, counts, keeps, .. }) = line.busy.take() else { return };
-        let asker = bit(request.sm);
+    /// A request has all that it needs: it is answered, and the next one for the line begins.
+    fn end(&mut self, line: LineAddress) {
+        let nodes = self.nodes;
+        let Some(entry) = self.lines.get_mut(&line) else { return };
+        let Some(Busy { request, at, given, counts, keeps, .. }) = entry.busy.take() else { return };
+        let asker = bit(nodes, request.from);
         let is_dirty = given.as_ref().is_some_and(|given| given.dirty);
         let source = match (&given, keeps) {
             (_, true) => Source::Asker,
@@ -332,44 +308,46 @@ impl Directory {
         let is_read = request.kind == RequestKind::Read;
         let grant = match request.asks {
             Asks::Share | Asks::Nothing if is_read => {
-                let before = line.owner.filter(|&owner| owner != request.sm);
+                let before = entry.owner.filter(|&owner| owner != request.from);
                 match (before, &given) {
-                    // It owns what memory does not have.
+                    // It stays the owner of the dirty line.
                     (Some(_), Some(_)) if is_dirty => {}
-                    (Some(owner), Some(_)) => (line.owner, line.sharers) = (None, line.sharers | bit(owner)),
-                    // It has dropped the line without a word.
-                    (Some(_), None) => line.owner = None,
+                    (Some(owner), Some(_)) => {
+                        (entry.owner, entry.sharers) = (None, entry.sharers | bit(nodes, owner));
+                    }
+                    // It has dropped the line silently.
+                    (Some(_), None) => entry.owner = None,
                     (None, _) => {}
                 }
                 match request.asks {
-                    Asks::Share if line.holders() & !asker == 0 => {
-                        (line.owner, line.sharers) = (Some(request.sm), 0);
+                    Asks::Share if entry.holders(nodes) & !asker == 0 => {
+                        (entry.owner, entry.sharers) = (Some(request.from), 0);
                         Some(Grant::Exclusive)
                     }
                     Asks::Share => {
-                        line.sharers |= asker;
+                        entry.sharers |= asker;
                         Some(Grant::Shared)
                     }
                     _ => None,
                 }
             }
             Asks::Own { .. } => {
-                (line.owner, line.sharers) = (Some(request.sm), 0);
+                (entry.owner, entry.sharers) = (Some(request.from), 0);
                 Some(Grant::Modified)
             }
             Asks::GiveBack => {
                 if counts {
-                    line.owner = None;
+                    entry.owner = None;
                     self.actions.push(Action::Keep { request });
                 }
                 None
             }
             Asks::Share | Asks::Nothing => {
-                (line.owner, line.sharers) = (None, 0);
+                (entry.owner, entry.sharers) = (None, 0);
                 None
             }
         };
-        if request.sm < self.sms {
+        if matches!(request.from, Node::Sm(_)) {
             let stats = &mut self.stats;
             match (request.asks, source) {
                 (Asks::GiveBack, _) => stats.given_back += 1,
@@ -379,14 +357,14 @@ impl Directory {
                 (_, Source::Slice) => stats.l2_hits += 1,
             }
         }
-        // What has gone into memory comes back from there.
+        // Bytes that were written to memory come back from there.
         let given = given.filter(|_| is_read && !keeps);
-        let next = line.waiting.pop_front();
-        let is_free = line.holders() == 0 && next.is_none();
+        let next = entry.waiting.pop_front();
+        let is_free = entry.holders(nodes) == 0 && next.is_none();
         self.actions.push(Action::Answer { at, request, grant, given, source });
         match next {
             Some((arrival, request)) => self.begin(arrival.max(at), request),
-            None if is_free => drop(self.lines.remove(&number)),
+            None if is_free => drop(self.lines.remove(&line)),
             None => {}
         }
     }
@@ -394,6 +372,6 @@ impl Directory {
     /// Whether no request is in flight.
     #[cfg(test)]
     pub fn is_idle(&self) -> bool {
-        self.lines.values().all(|line| line.busy.is_none())
+        self.lines.values().all(|entry| entry.busy.is_none())
     }
 }

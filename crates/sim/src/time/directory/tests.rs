@@ -1,11 +1,17 @@
 use super::*;
+use crate::kit::ids::Ticket;
 use crate::time::cache::MAX_LINE_BYTES;
 
-const LINE: u64 = 0x1000_0000;
+const LINE: LineAddress = LineAddress(0x1000_0000);
+
+fn nodes() -> NodePorts {
+    NodePorts::new(8)
+}
 
 fn request(sm: u16, asks: Asks) -> Request {
     let kind = if asks == Asks::GiveBack { RequestKind::Write } else { RequestKind::Read };
-    Request { line: LINE, sectors: 3, whole: 3, kind, sm, ticket: sm as u32, asks, missed: false }
+    let (from, ticket) = (Node::Sm(sm), Ticket(sm as u32));
+    Request { line: LINE, sectors: 3, whole: 3, kind, from, ticket, asks, missed: false }
 }
 
 fn atomic(sm: u16) -> Request {
@@ -17,29 +23,30 @@ fn given(dirty: bool) -> Option<Box<Given>> {
     Some(Box::new(Given { bytes: [7; MAX_LINE_BYTES], written: LineWritten::MAX, dirty }))
 }
 
-/// What was decided since the last look, without bytes.
+/// The actions since the last call, without bytes.
 fn told(directory: &mut Directory) -> Vec<String> {
+    let port = |node: Node| nodes().port(node);
     let tell = |action: Action| match action {
-        Action::Forward { at, request } => format!("{at} forward {}", request.sm),
+        Action::Forward { at, request } => format!("{at} forward {}", port(request.from)),
         Action::Probe { at, node, probe } => {
-            format!("{at} {} {node}", if probe.takes { "take" } else { "share" })
+            format!("{at} {} {}", if probe.takes { "take" } else { "share" }, port(node))
         }
         Action::Write { .. } => "write".to_string(),
-        Action::Keep { request } => format!("keep {}", request.sm),
+        Action::Keep { request } => format!("keep {}", port(request.from)),
         Action::Answer { at, request, grant, source, .. } => {
             let grant = grant.map_or("nothing".to_string(), |grant| format!("{grant:?}"));
-            format!("{at} {} gets {grant} from {source:?}", request.sm)
+            format!("{at} {} gets {grant} from {source:?}", port(request.from))
         }
     };
     std::mem::take(&mut directory.actions).into_iter().map(tell).collect()
 }
 
-/// SM 0 has the line to read and write, and nobody else.
+/// SM 0 has the line exclusively.
 fn owned() -> Directory {
-    let mut directory = Directory::new(16, 8);
-    directory.accept(100, request(0, Asks::Share));
+    let mut directory = Directory::new(16, nodes());
+    directory.accept(Cycle(100), request(0, Asks::Share));
     assert_eq!(told(&mut directory), ["100 forward 0"]);
-    directory.served(120, &request(0, Asks::Share));
+    directory.served(Cycle(120), &request(0, Asks::Share));
     assert_eq!(told(&mut directory), ["120 0 gets Exclusive from Slice"]);
     directory
 }
@@ -47,11 +54,11 @@ fn owned() -> Directory {
 #[test]
 fn the_first_reader_may_write_and_the_second_shares() {
     let mut directory = owned();
-    directory.accept(200, request(1, Asks::Share));
+    directory.accept(Cycle(200), request(1, Asks::Share));
     assert_eq!(told(&mut directory), ["216 share 0"]);
-    directory.respond(230, LINE, given(false));
+    directory.respond(Cycle(230), LINE, given(false));
     assert_eq!(told(&mut directory), ["230 1 gets Shared from Cache"]);
-    directory.accept(300, request(2, Asks::Share));
+    directory.accept(Cycle(300), request(2, Asks::Share));
     assert_eq!(told(&mut directory), ["300 forward 2"], "clean: the slice has it");
 }
 
@@ -59,56 +66,56 @@ fn the_first_reader_may_write_and_the_second_shares() {
 fn a_dirty_line_stays_with_its_owner() {
     let mut directory = owned();
     for (sm, at) in [(1, 200), (2, 300)] {
-        directory.accept(at, request(sm, Asks::Share));
+        directory.accept(Cycle(at), request(sm, Asks::Share));
         assert_eq!(told(&mut directory), [format!("{} share 0", at + 16)]);
-        directory.respond(at + 30, LINE, given(true));
+        directory.respond(Cycle(at + 30), LINE, given(true));
         assert_eq!(told(&mut directory), [format!("{} {sm} gets Shared from Cache", at + 30)]);
     }
     assert_eq!(directory.stats.cache_to_cache, 2);
-    directory.accept(400, request(1, Asks::Own { has_copy: true }));
+    directory.accept(Cycle(400), request(1, Asks::Own { has_copy: true }));
     assert_eq!(told(&mut directory), ["416 take 0", "416 take 2"]);
-    directory.respond(430, LINE, None);
-    directory.respond(435, LINE, given(true));
+    directory.respond(Cycle(430), LINE, None);
+    directory.respond(Cycle(435), LINE, given(true));
     assert_eq!(told(&mut directory), ["435 1 gets Modified from Asker"]);
 }
 
 #[test]
 fn a_writer_waits_for_sharers_while_the_slice_reads() {
     let mut directory = owned();
-    directory.accept(200, request(1, Asks::Share));
-    directory.respond(230, LINE, given(false));
+    directory.accept(Cycle(200), request(1, Asks::Share));
+    directory.respond(Cycle(230), LINE, given(false));
     told(&mut directory);
-    directory.accept(300, request(3, Asks::Own { has_copy: false }));
+    directory.accept(Cycle(300), request(3, Asks::Own { has_copy: false }));
     assert_eq!(told(&mut directory), ["316 take 0", "316 take 1", "300 forward 3"]);
-    directory.served(318, &request(3, Asks::Own { has_copy: false }));
-    directory.respond(330, LINE, None);
+    directory.served(Cycle(318), &request(3, Asks::Own { has_copy: false }));
+    directory.respond(Cycle(330), LINE, None);
     assert!(told(&mut directory).is_empty());
-    directory.respond(331, LINE, None);
+    directory.respond(Cycle(331), LINE, None);
     assert_eq!(told(&mut directory), ["331 3 gets Modified from Slice"]);
 }
 
 #[test]
 fn an_atomic_takes_the_line_to_memory_first() {
     let mut directory = owned();
-    directory.accept(200, atomic(0));
-    directory.accept(201, request(1, Asks::Share));
+    directory.accept(Cycle(200), atomic(0));
+    directory.accept(Cycle(201), request(1, Asks::Share));
     assert_eq!(told(&mut directory), ["216 take 0"], "even from the asker, and the next one waits");
-    directory.respond(230, LINE, given(true));
+    directory.respond(Cycle(230), LINE, given(true));
     assert_eq!(told(&mut directory), ["write", "230 forward 0"]);
-    directory.served(250, &atomic(0));
+    directory.served(Cycle(250), &atomic(0));
     assert_eq!(told(&mut directory), ["250 0 gets nothing from Cache", "250 forward 1"]);
 }
 
 #[test]
 fn a_line_given_back_too_late_does_not_count() {
     let mut directory = owned();
-    directory.accept(200, request(1, Asks::Own { has_copy: false }));
-    directory.accept(205, request(0, Asks::GiveBack));
-    directory.respond(230, LINE, given(true));
+    directory.accept(Cycle(200), request(1, Asks::Own { has_copy: false }));
+    directory.accept(Cycle(205), request(0, Asks::GiveBack));
+    directory.respond(Cycle(230), LINE, given(true));
     let expected = ["216 take 0", "230 1 gets Modified from Cache", "246 0 gets nothing from Slice"];
     assert_eq!(told(&mut directory), expected);
-    directory.accept(300, request(1, Asks::GiveBack));
-    directory.served(320, &request(1, Asks::GiveBack));
+    directory.accept(Cycle(300), request(1, Asks::GiveBack));
+    directory.served(Cycle(320), &request(1, Asks::GiveBack));
     assert_eq!(told(&mut directory), ["300 forward 1", "keep 1", "320 1 gets nothing from Slice"]);
     assert!(directory.is_idle());
 }
@@ -116,9 +123,9 @@ fn a_line_given_back_too_late_does_not_count() {
 #[test]
 fn an_owner_may_have_dropped_a_clean_line() {
     let mut directory = owned();
-    directory.accept(200, request(1, Asks::Share));
-    directory.respond(230, LINE, None);
+    directory.accept(Cycle(200), request(1, Asks::Share));
+    directory.respond(Cycle(230), LINE, None);
     assert_eq!(told(&mut directory), ["216 share 0", "230 forward 1"]);
-    directory.served(250, &request(1, Asks::Share));
+    directory.served(Cycle(250), &request(1, Asks::Share));
     assert_eq!(told(&mut directory), ["250 1 gets Exclusive from Slice"]);
 }

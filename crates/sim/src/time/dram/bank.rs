@@ -3,16 +3,16 @@
 use crate::chip::timing::DramSpec;
 use crate::time::dram::Direction;
 
-/// Clocks in which nobody drives the data bus when it turns from reads to writes, as in GDDR5's least distance from
-/// a read to a write, CL + burst + 2 - WL.
+/// Clocks in which nobody drives the data bus when it turns from reads to writes, as in GDDR5's least distance from a
+/// read to a write, CL + burst + 2 - WL.
 const TURN_CLOCKS: u64 = 2;
 
 /// The least clocks from one command to another.
 #[derive(Clone, Debug)]
 pub(crate) struct Delays {
-    /// A burst's data.
+    /// Clocks that the data of a burst takes.
     pub data: u64,
-    /// Column command to the next in the same direction.
+    /// From a column command to the next in the same direction.
     pub column: u64,
     pub read_to_write: u64,
     pub write_to_read: u64,
@@ -51,7 +51,7 @@ impl Delays {
     }
 }
 
-/// A place in the controller's queue.
+/// An index into the controller's queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot(pub u8);
 
@@ -62,7 +62,6 @@ impl Slot {
     }
 }
 
-/// One bank.
 #[derive(Clone, Debug)]
 pub(crate) struct Bank {
     /// The open row, or [`Bank::CLOSED`].
@@ -76,20 +75,19 @@ pub(crate) struct Bank {
     /// Its oldest queued transfer, and its youngest.
     pub first: Option<Slot>,
     pub last: Option<Slot>,
-    /// Reads and writes of the open row among them.
+    /// Reads and writes of the open row in the queue.
     pub hits: [u32; 2],
-    /// Its group. Neighbours are in different groups: a sequential stream, which alternates between neighbours, is
-    /// not slowed down by the longer distance within a group.
+    /// Neighbours are in different groups, so that a sequential stream, which alternates between neighbours, is not
+    /// slowed down by the longer distance within a group.
     pub group: u8,
     /// No burst has used the open row yet.
     pub fresh: bool,
 }
 
 impl Bank {
-    /// The row of a closed bank.
+    /// Sentinel: no row is open.
     pub const CLOSED: u64 = u64::MAX;
 
-    /// A closed bank.
     pub fn new(number: u32, groups: u32) -> Bank {
         Bank {
             row: Bank::CLOSED,
@@ -104,7 +102,6 @@ impl Bank {
         }
     }
 
-    /// Opens a row.
     pub fn activate(&mut self, clock: u64, row: u64, delays: &Delays) {
         self.row = row;
         self.fresh = true;
@@ -113,14 +110,12 @@ impl Bank {
         self.activate_ready = clock + delays.activate_to_activate;
     }
 
-    /// Closes the row.
     pub fn precharge(&mut self, clock: u64, delays: &Delays) {
         self.row = Bank::CLOSED;
         self.hits = [0; 2];
         self.activate_ready = self.activate_ready.max(clock + delays.precharge_to_activate);
     }
 
-    /// Moves a burst of the open row.
     pub fn move_burst(&mut self, clock: u64, direction: Direction, delays: &Delays) {
         let to_precharge = match direction {
             Direction::Read => delays.read_to_precharge,

@@ -2,7 +2,7 @@
 
 use crate::time::dram::Direction;
 use crate::time::dram::bank::Slot;
-use crate::time::dram::clock::NEVER;
+use crate::time::dram::clock::NO_CLOCK;
 
 /// The clock of a command; of two commands in one clock, a column command is less than a row command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,7 +14,7 @@ impl When {
         When(clock << 1)
     }
 
-    /// For an activate or a precharge.
+    /// Of an activate or a precharge.
     #[inline]
     pub const fn row(clock: u64) -> When {
         When(clock << 1 | 1)
@@ -26,7 +26,7 @@ impl When {
 pub(crate) struct Choice(u128);
 
 impl Choice {
-    pub const NONE: Choice = Choice::new(When::row(NEVER), 0);
+    pub const NONE: Choice = Choice::new(When::row(NO_CLOCK), 0);
 
     #[inline]
     pub const fn new(when: When, order: u64) -> Choice {

@@ -1,18 +1,20 @@
-//! Core cycles and command clocks, converted exactly: cycle `c` and clock `k` begin at `c / core` and `k / dram`.
+//! Core cycles and DRAM command clocks, converted exactly: cycle `c` begins at time `c / core`, clock `k` at
+//! `k / dram`.
 
 use crate::chip::timing::ClockSpec;
+use crate::kit::cycle::Cycle;
 
-/// A clock that never comes.
-pub(crate) const NEVER: u64 = u64::MAX >> 10;
+/// Sentinel: no clock. Small enough to be multiplied by a frequency ratio or shifted.
+pub(crate) const NO_CLOCK: u64 = u64::MAX >> 10;
 
-/// The ratio of the two frequencies in lowest terms.
+/// The two frequencies, in lowest terms.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clocks {
     core: u64,
     dram: u64,
 }
 
-/// A time before which commands are given, ready to be compared with clocks.
+/// The beginning of a cycle, in units that clocks can be compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct End(u64);
 
@@ -27,26 +29,24 @@ impl Clocks {
     }
 
     /// The first clock that begins in the cycle or later.
-    pub fn first_clock(self, cycle: u64) -> u64 {
-        (cycle * self.dram).div_ceil(self.core)
+    pub fn first_clock(self, cycle: Cycle) -> u64 {
+        (cycle.0 * self.dram).div_ceil(self.core)
     }
 
     /// The cycle in which the clock begins.
-    pub fn cycle_of(self, clock: u64) -> u64 {
-        clock * self.core / self.dram
+    pub fn cycle_of(self, clock: u64) -> Cycle {
+        Cycle(clock * self.core / self.dram)
     }
 
     /// The first cycle that begins with the clock or later.
-    pub fn cycle_after(self, clock: u64) -> u64 {
-        (clock * self.core).div_ceil(self.dram)
+    pub fn cycle_after(self, clock: u64) -> Cycle {
+        Cycle((clock * self.core).div_ceil(self.dram))
     }
 
-    /// The beginning of a cycle.
-    pub fn end(self, until: u64) -> End {
-        End(until.saturating_mul(self.dram).min(NEVER))
+    pub fn end(self, until: Cycle) -> End {
+        End(until.0.saturating_mul(self.dram).min(NO_CLOCK))
     }
 
-    /// Whether the clock begins before that.
     pub fn is_before(self, clock: u64, end: End) -> bool {
         clock.saturating_mul(self.core) < end.0
     }

@@ -1,28 +1,28 @@
 //! Which command comes next: first ready, first come (FR-FCFS).
 //!
-//! In each clock, the oldest transfer in the queue whose row is open and whose column command can be given; else the
-//! oldest whose bank can be activated or precharged. A row stays open while the queue has transfers for it, and
-//! after that until another row of its bank is wanted. The bus keeps its direction as long as there are such
-//! transfers for it, as they are ready sooner than those that turn it.
+//! In each clock, the oldest transfer in the queue whose row is open and whose column command can be given goes first;
+//! else the oldest whose bank can be activated or precharged. A row stays open while the queue has transfers for it,
+//! and after that until another row of its bank is wanted. The bus keeps its direction as long as there are transfers
+//! for it, as they are ready sooner than those that turn it.
 //!
 //! Each bank knows its candidates: the oldest read and the oldest write of its open row, or else the row command for
-//! its oldest transfer, and when the bank can take them. What other banks, the group and the bus demand is kept once
-//! for each kind of command. So the next command and its clock are found in one pass over the candidates after each
-//! command, and nothing is done in the clocks between.
+//! its oldest transfer, and when the bank can take them. The constraints of other banks, the group and the bus are kept
+//! once for each kind of command. So the next command and its clock are found in one pass over the candidates after
+//! each command, and nothing is done in the clocks between.
 
 use crate::chip::timing::DramSpec;
 use crate::time::dram::bank::{Bank, Delays, Slot};
 use crate::time::dram::choice::{Choice, Kind, When};
-use crate::time::dram::clock::NEVER;
+use crate::time::dram::clock::NO_CLOCK;
 use crate::time::dram::{Direction, DramStats, Pending, Transfer};
 
 /// What a bank wants next, for one direction.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     kind: Kind,
-    /// When the bank can take it.
+    /// The first clock in which the bank can take it.
     ready: When,
-    /// Of its transfer.
+    /// The order of its transfer.
     order: u64,
 }
 
@@ -30,9 +30,9 @@ struct Candidate {
 #[derive(Clone, Copy, Debug)]
 struct Queued {
     pending: Pending,
-    /// How many came before, and in the lowest byte the slot.
+    /// How many transfers were taken before, and in the lowest byte the slot.
     order: u64,
-    /// The next of its bank.
+    /// The next transfer of its bank.
     next: Option<Slot>,
 }
 
@@ -49,18 +49,18 @@ pub(crate) struct Controller {
     banks: Vec<Bank>,
     /// Two for each bank: reads (or a row command), and writes.
     candidates: Vec<Candidate>,
-    /// Which of them there are.
+    /// Which elements of `candidates` are valid.
     wanted: u64,
-    /// By kind of command: the first clock for it, because of all that is not its bank.
+    /// By kind of command: the first clock for it, as far as other banks, the group and the bus are concerned.
     floors: [When; Kind::LIMIT],
     /// The first clock without a command.
     now: u64,
     /// The best command for the queue as it is.
     choice: Choice,
-    /// Transfers taken.
+    /// How many transfers were ever taken.
     taken: u64,
     oldest: Option<Slot>,
-    /// Bursts of others since it became the oldest.
+    /// Bursts of other transfers since `oldest` became the oldest.
     passed: u32,
     pub stats: DramStats,
     #[cfg(test)]
@@ -74,17 +74,17 @@ impl Controller {
         assert!((1..=256).contains(&spec.queue_requests), "dram.queue_requests = {}", spec.queue_requests);
         assert!((1..=32).contains(&spec.banks), "dram.banks = {}", spec.banks);
         assert!((1..Kind::LIMIT / 2).contains(&groups), "dram.bank_groups = {groups}");
-        let nothing = Candidate { kind: Kind::ACTIVATE, ready: When::row(NEVER), order: 0 };
+        let nothing = Candidate { kind: Kind::ACTIVATE, ready: When::row(NO_CLOCK), order: 0 };
         let unused = Pending {
             transfer: Transfer { bank: 0, bursts: 0, direction: Direction::Read, tag: 0, row: 0 },
-            arrival: 0,
+            arrival_clock: 0,
         };
         Controller {
             delays: Delays::new(spec),
             groups,
             burst_bytes: burst_bytes as u64,
-            // A transfer that has let a whole row's worth of bursts pass waits no longer: by then, closing a row or
-            // turning the bus costs little.
+            // A transfer that was passed by a whole row's worth of bursts waits no longer: by then, closing a row or
+            // turning the bus costs little in comparison.
             pass_limit: (spec.row_bytes / burst_bytes).max(1),
             queue: vec![Queued { pending: unused, order: 0, next: None }; spec.queue_requests as usize],
             free: (0..spec.queue_requests).rev().map(|slot| Slot(slot as u8)).collect(),
@@ -112,10 +112,10 @@ impl Controller {
     /// The first clock in which the queue can take a transfer, as far as is known.
     #[inline]
     pub fn next_taking(&self) -> u64 {
-        if self.free.is_empty() { NEVER } else { self.now }
+        if self.free.is_empty() { NO_CLOCK } else { self.now }
     }
 
-    /// Takes a transfer into the queue, in a clock before which no command can be given.
+    /// Takes a transfer into the queue. No command can be given before `clock` any more.
     pub fn take(&mut self, clock: u64, pending: Pending) {
         let Some(slot) = self.free.pop() else { return };
         self.now = clock;
@@ -138,8 +138,8 @@ impl Controller {
         }
     }
 
-    /// Gives the chosen command, and chooses the next. Returns the end of its data and the tag, if that was the last
-    /// burst of a read.
+    /// Gives the chosen command, and chooses the next. If that was the last burst of a read, returns the clock after
+    /// its data and the tag.
     pub fn give_command(&mut self) -> Option<(u64, u32)> {
         let (clock, slot) = (self.choice.clock(), self.choice.slot());
         debug_assert!(clock >= self.now, "one command a clock");
@@ -171,9 +171,9 @@ impl Controller {
         done
     }
 
-    /// A column command for a queued transfer.
+    /// Gives a column command for a queued transfer.
     fn move_burst(&mut self, clock: u64, slot: Slot) -> Option<(u64, u32)> {
-        let Pending { transfer, arrival } = self.queue[slot.index()].pending;
+        let Pending { transfer, arrival_clock } = self.queue[slot.index()].pending;
         let (delays, stats) = (&self.delays, &mut self.stats);
         let bank = &mut self.banks[transfer.bank as usize];
         stats.row_hits += !bank.fresh as u64;
@@ -204,13 +204,13 @@ impl Controller {
             return None;
         }
         let data_end = clock + delays.read_to_end;
-        stats.wait_clocks += clock - arrival;
+        stats.wait_clocks += clock - arrival_clock;
         bank.hits[transfer.direction as usize] -= 1;
         self.remove(transfer.bank as usize, slot);
         (transfer.direction == Direction::Read).then_some((data_end, transfer.tag))
     }
 
-    /// Takes a transfer out of the queue.
+    /// Removes a transfer from the queue.
     fn remove(&mut self, number: usize, slot: Slot) {
         let bank = &mut self.banks[number];
         let next = self.queue[slot.index()].next;
@@ -266,7 +266,7 @@ impl Controller {
         self.banks[number].hits = hits;
     }
 
-    /// A bank changed: finds what it wants next.
+    /// A bank has changed: finds its candidates.
     fn find_candidates(&mut self, number: usize) {
         let bank = &self.banks[number];
         let mut found = [None; 2];
@@ -322,7 +322,8 @@ impl Controller {
         Choice::new(candidate.ready.max(self.floors[candidate.kind.index()]), candidate.order)
     }
 
-    /// The best command when the oldest transfer waits for too long: the others may not keep its bank or the bus from it.
+    /// The best command when the oldest transfer has waited for too long: no other may use its bank, or turn the bus
+    /// away from it.
     fn oldest_first(&self) -> Choice {
         let Some(oldest) = self.oldest.map(|slot| &self.queue[slot.index()]) else { return Choice::NONE };
         let Transfer { bank: number, row, direction, .. } = oldest.pending.transfer;

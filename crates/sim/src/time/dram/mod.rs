@@ -1,8 +1,8 @@
 //! A DRAM channel: a controller that chooses commands, banks that hold one open row each, and a shared data bus.
 //!
-//! A transfer comes through a pipe of `latency_cycles` and waits there until the controller's queue has room. Each
-//! command clock the controller gives at most one command, first ready, first come (`controller`). It knows the
-//! time of its next command unless a transfer comes in between, so clocks without a command cost nothing.
+//! A transfer goes through a pipe of `latency_cycles` and waits there until the controller's queue has room. In each
+//! command clock the controller gives at most one command, first ready, first come (`controller`). It knows the clock
+//! of its next command unless a transfer arrives before, so clocks without a command cost nothing.
 //!
 //! Refresh is not modelled. No bytes are kept here, so a read may pass an older write to the same place.
 
@@ -16,34 +16,29 @@ mod tests;
 use std::collections::VecDeque;
 
 use crate::chip::timing::{ClockSpec, DramSpec};
-use crate::time::dram::clock::{Clocks, End, NEVER};
+use crate::kit::cycle::Cycle;
+use crate::time::dram::clock::{Clocks, End, NO_CLOCK};
 use crate::time::dram::controller::Controller;
 
-/// Which way data goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// From memory.
     Read,
-    /// To memory.
     Write,
 }
 
-/// What the L2 wants from memory: bursts of one row.
+/// An access of the L2 to memory: bursts of one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transfer {
-    /// The bank.
     pub bank: u16,
-    /// How many bursts, at least one.
+    /// At least one.
     pub bursts: u8,
-    /// Which way.
     pub direction: Direction,
-    /// The asker's name for a read, which comes back when it is done.
+    /// The sender's name for a read, which comes back when it is done.
     pub tag: u32,
-    /// The row of the bank.
     pub row: u64,
 }
 
-/// What a channel did.
+/// Counters of a channel.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct DramStats {
     /// Bursts read.
@@ -52,9 +47,8 @@ pub struct DramStats {
     pub writes: u64,
     /// Bursts that found their row open: all but the first after each activate.
     pub row_hits: u64,
-    /// Activates.
+    /// Activate commands.
     pub row_misses: u64,
-    /// Precharges.
     pub precharges: u64,
     /// Clocks with data on the bus.
     pub busy_clocks: u64,
@@ -75,12 +69,12 @@ crate::kit::counters::add_up!(DramStats {
     bytes
 });
 
-/// A transfer on its way.
+/// A transfer in flight.
 #[derive(Clone, Copy, Debug)]
 struct Pending {
     transfer: Transfer,
     /// The clock in which it reaches the controller.
-    arrival: u64,
+    arrival_clock: u64,
 }
 
 /// A DRAM channel and its controller.
@@ -93,9 +87,9 @@ pub struct Channel {
     pipe: VecDeque<Pending>,
     controller: Controller,
     /// The next clock in which the controller does something.
-    next: u64,
-    /// Reads that have their data, or will have it: the cycle and the tag.
-    done: VecDeque<(u64, u32)>,
+    next_clock: u64,
+    /// Reads whose last data is on the bus by a cycle, which may be a later one: that cycle and the tag.
+    done: VecDeque<(Cycle, u32)>,
 }
 
 impl Channel {
@@ -108,45 +102,45 @@ impl Channel {
             pipe_limit,
             pipe: VecDeque::with_capacity(pipe_limit),
             controller: Controller::new(spec),
-            next: NEVER,
+            next_clock: NO_CLOCK,
             done: VecDeque::new(),
         }
     }
 
-    /// How many more transfers can be sent: the pipe has a place for each of its cycles and as many more as the
-    /// controller's queue, so that it never runs dry while the L2 has something to send.
+    /// How many more transfers can be sent. The pipe has a place for each of its cycles and as many more as the
+    /// controller's queue, so that it never runs dry while the L2 has transfers to send.
     #[inline]
     pub fn room(&self) -> u32 {
         (self.pipe_limit - self.pipe.len()) as u32
     }
 
     /// The L2 sends a transfer in a cycle that the channel has not run yet.
-    pub fn send(&mut self, cycle: u64, transfer: Transfer) {
+    pub fn send(&mut self, cycle: Cycle, transfer: Transfer) {
         debug_assert!(self.room() > 0 && transfer.bursts > 0);
-        let arrival = self.clocks.first_clock(cycle + self.latency_cycles);
-        self.pipe.push_back(Pending { transfer, arrival });
-        self.next = self.next.min(self.next_arrival());
+        let arrival_clock = self.clocks.first_clock(cycle + self.latency_cycles);
+        self.pipe.push_back(Pending { transfer, arrival_clock });
+        self.next_clock = self.next_clock.min(self.next_arrival());
     }
 
-    /// Whether it has nothing to do, and nothing that it did waits to be taken.
+    /// Whether it has nothing to do, and no read that is done waits to be taken.
     #[inline]
     pub fn is_quiet(&self) -> bool {
-        self.next == NEVER && self.done.is_empty()
+        self.next_clock == NO_CLOCK && self.done.is_empty()
     }
 
     /// Runs all cycles below `until`, but not beyond the one in which the next read is done.
     #[inline]
-    pub fn run(&mut self, until: u64) {
+    pub fn run(&mut self, until: Cycle) {
         let end = self.clocks.end(self.next_done().map_or(until, |done| done.min(until)));
-        if self.clocks.is_before(self.next, end) {
+        if self.clocks.is_before(self.next_clock, end) {
             self.run_clocks(end);
         }
     }
 
     fn run_clocks(&mut self, mut end: End) {
-        while self.clocks.is_before(self.next, end) {
+        while self.clocks.is_before(self.next_clock, end) {
             let arrival = self.next_arrival();
-            // A transfer is there to be chosen in the clock in which it arrives.
+            // A transfer can be chosen in the clock in which it arrives.
             if arrival <= self.controller.next_command()
                 && let Some(pending) = self.pipe.pop_front()
             {
@@ -156,28 +150,27 @@ impl Channel {
                 self.done.push_back((cycle, tag));
                 end = end.min(self.clocks.end(cycle));
             }
-            self.next = self.next_arrival().min(self.controller.next_command());
+            self.next_clock = self.next_arrival().min(self.controller.next_command());
         }
     }
 
     /// The next cycle in which it gives a command or takes a transfer, if it has any.
-    pub fn next_event(&self) -> Option<u64> {
-        (self.next < NEVER).then(|| self.clocks.cycle_of(self.next))
+    pub fn next_event(&self) -> Option<Cycle> {
+        (self.next_clock < NO_CLOCK).then(|| self.clocks.cycle_of(self.next_clock))
     }
 
     /// The cycle in which the next read is done, as far as is known: when its last data was on the bus.
     #[inline]
-    pub fn next_done(&self) -> Option<u64> {
+    pub fn next_done(&self) -> Option<Cycle> {
         self.done.front().map(|&(cycle, _)| cycle)
     }
 
-    /// Takes the next read that is done, and gives its tag.
+    /// Takes the next read that is done; returns its tag.
     #[inline]
     pub fn take_done(&mut self) -> Option<u32> {
         self.done.pop_front().map(|(_, tag)| tag)
     }
 
-    /// What it did so far.
     pub fn stats(&self) -> &DramStats {
         &self.controller.stats
     }
@@ -186,8 +179,8 @@ impl Channel {
     #[inline]
     fn next_arrival(&self) -> u64 {
         match self.pipe.front() {
-            Some(first) => self.controller.next_taking().max(first.arrival),
-            None => NEVER,
+            Some(first) => self.controller.next_taking().max(first.arrival_clock),
+            None => NO_CLOCK,
         }
     }
 }

@@ -3,7 +3,7 @@
 use Command::*;
 
 use super::*;
-use crate::time::l2::map::{AddressMap, gtx480};
+use crate::time::map::{AddressMap, gtx480};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
@@ -52,9 +52,9 @@ fn one_to_one() -> Channel {
 fn finish(channel: &mut Channel) -> Vec<(u64, u32)> {
     let mut done = Vec::new();
     loop {
-        channel.run(u64::MAX);
+        channel.run(Cycle::NEVER);
         let Some(cycle) = channel.next_done() else { return done };
-        done.push((cycle, channel.take_done().unwrap()));
+        done.push((cycle.0, channel.take_done().unwrap()));
     }
 }
 
@@ -65,15 +65,15 @@ fn commands(channel: &Channel) -> Vec<(u64, Command, u16)> {
 #[test]
 fn clocks_convert_exactly() {
     let clocks = Clocks::new(&gtx480().2);
-    assert_eq!([0, 1, 25, 100].map(|cycle| clocks.first_clock(cycle)), [0, 2, 33, 132]);
-    assert_eq!([0, 1, 2, 32, 33].map(|clock| clocks.cycle_of(clock)), [0, 0, 1, 24, 25]);
-    assert_eq!([0, 1, 2, 33, 34].map(|clock| clocks.cycle_after(clock)), [0, 1, 2, 25, 26]);
+    assert_eq!([0, 1, 25, 100].map(|cycle| clocks.first_clock(Cycle(cycle))), [0, 2, 33, 132]);
+    assert_eq!([0, 1, 2, 32, 33].map(|clock| clocks.cycle_of(clock).0), [0, 0, 1, 24, 25]);
+    assert_eq!([0, 1, 2, 33, 34].map(|clock| clocks.cycle_after(clock).0), [0, 1, 2, 25, 26]);
     for clock in 0..100 {
         let end = clocks.end(clocks.cycle_of(clock));
         let next = clocks.end(clocks.cycle_of(clock) + 1);
         assert!(!clocks.is_before(clock, end) && clocks.is_before(clock, next));
     }
-    assert!(!clocks.is_before(NEVER, clocks.end(u64::MAX)));
+    assert!(!clocks.is_before(NO_CLOCK, clocks.end(Cycle::NEVER)));
 }
 
 #[test]
@@ -81,11 +81,11 @@ fn an_idle_channel_reads_in_its_least_time() {
     let (_, dram, clock) = gtx480();
     // At the controller in cycle 100, which is clock 132; 12 clocks to the read, 12 to the data, 2 of data.
     let mut channel = Channel::new(&dram, &clock);
-    channel.send(0, read(0, 0, 1, 7));
+    channel.send(Cycle(0), read(0, 0, 1, 7));
     assert_eq!(finish(&mut channel), [(120, 7)]);
     // The second burst of a bank comes 3 clocks behind the first.
     let mut channel = Channel::new(&dram, &clock);
-    channel.send(0, read(0, 0, 2, 7));
+    channel.send(Cycle(0), read(0, 0, 2, 7));
     assert_eq!(finish(&mut channel), [(122, 7)]);
 }
 
@@ -93,9 +93,9 @@ fn an_idle_channel_reads_in_its_least_time() {
 fn an_open_row_saves_the_activate_and_a_wrong_one_costs_a_precharge() {
     let mut channel = one_to_one();
     for (cycle, row) in [(0, 0), (200, 0), (400, 1)] {
-        channel.run(cycle);
+        channel.run(Cycle(cycle));
         while channel.take_done().is_some() {}
-        channel.send(cycle, read(3, row, 1, 0));
+        channel.send(Cycle(cycle), read(3, row, 1, 0));
     }
     assert_eq!(finish(&mut channel), [(538, 0)]);
     let expected = [
@@ -124,7 +124,7 @@ fn an_open_row_saves_the_activate_and_a_wrong_one_costs_a_precharge() {
 fn other_rows_of_a_bank_come_once_a_row_cycle() {
     let mut channel = one_to_one();
     for row in 0..10 {
-        channel.send(0, read(0, row, 1, row as u32));
+        channel.send(Cycle(0), read(0, row, 1, row as u32));
     }
     let done = finish(&mut channel);
     assert!(done.iter().copied().eq((0..10).map(|row| (126 + 40 * row, row as u32))));
@@ -137,8 +137,8 @@ fn other_rows_of_a_bank_come_once_a_row_cycle() {
 #[test]
 fn a_read_waits_for_the_end_of_write_data() {
     let mut channel = one_to_one();
-    channel.send(0, write(0, 0));
-    channel.send(0, read(1, 0, 1, 0));
+    channel.send(Cycle(0), write(0, 0));
+    channel.send(Cycle(0), read(1, 0, 1, 0));
     finish(&mut channel);
     // Data of the write in clocks 116 and 117; 5 clocks after them the read.
     let expected = [(100, Activate, 0), (106, Activate, 1), (112, Write, 0), (123, Read, 1)];
@@ -148,9 +148,9 @@ fn a_read_waits_for_the_end_of_write_data() {
 #[test]
 fn a_write_waits_until_the_bus_has_turned() {
     let mut channel = one_to_one();
-    channel.send(0, read(0, 0, 1, 0));
-    channel.send(0, write(1, 0));
-    channel.send(0, write(1, 1));
+    channel.send(Cycle(0), read(0, 0, 1, 0));
+    channel.send(Cycle(0), write(1, 0));
+    channel.send(Cycle(0), write(1, 1));
     finish(&mut channel);
     // Data of the read in clocks 124 and 125, two clocks for the turn, data of the write in clocks 128 and 129. The
     // bank can be closed 12 clocks after them.
@@ -170,7 +170,7 @@ fn a_write_waits_until_the_bus_has_turned() {
 fn row_hits_come_first() {
     let mut channel = one_to_one();
     for (row, tag) in [(0, 1), (5, 2), (0, 3), (0, 4)] {
-        channel.send(0, read(0, row, 1, tag));
+        channel.send(Cycle(0), read(0, row, 1, tag));
     }
     let tags: Vec<u32> = finish(&mut channel).iter().map(|&(_, tag)| tag).collect();
     assert_eq!(tags, [1, 3, 4, 2]);
@@ -181,11 +181,11 @@ fn saturate(channel: &mut Channel, cycles: u64, mut next: impl FnMut() -> Transf
     let mut done = Vec::new();
     for cycle in 0..cycles {
         while channel.room() > 0 {
-            channel.send(cycle, next());
+            channel.send(Cycle(cycle), next());
         }
-        channel.run(cycle + 1);
-        while channel.next_done().is_some_and(|at| at <= cycle) {
-            done.push((channel.next_done().unwrap(), channel.take_done().unwrap()));
+        channel.run(Cycle(cycle + 1));
+        while channel.next_done().is_some_and(|at| at <= Cycle(cycle)) {
+            done.push((channel.next_done().unwrap().0, channel.take_done().unwrap()));
         }
     }
     done
@@ -241,12 +241,12 @@ fn the_pipe_has_an_end() {
     let mut channel = one_to_one();
     assert_eq!(channel.room(), 116);
     for tag in 0..116 {
-        channel.send(0, read(0, 0, 1, tag));
+        channel.send(Cycle(0), read(0, 0, 1, tag));
     }
     assert_eq!(channel.room(), 0);
-    channel.run(100);
-    assert_eq!((channel.room(), channel.next_event()), (0, Some(100)));
-    channel.run(101);
+    channel.run(Cycle(100));
+    assert_eq!((channel.room(), channel.next_event()), (0, Some(Cycle(100))));
+    channel.run(Cycle(101));
     assert_eq!(channel.room(), 16, "the controller's queue is full");
     assert_eq!(finish(&mut channel).len(), 116);
     assert_eq!((channel.room(), channel.next_event()), (116, None));
@@ -291,15 +291,15 @@ fn play(channel: &mut Channel, transfers: &[(u64, Transfer)], window: u64) -> Ve
         // Sends are the L2's: they come in the cycles that they come in, whatever the windows are.
         let send = left.peek().map_or(u64::MAX, |&(at, _)| at.max(now));
         let until = send.min(cycle + window);
-        channel.run(until);
-        if let Some(at) = channel.next_done().filter(|&at| at <= until) {
-            done.push((at, channel.take_done().unwrap()));
+        channel.run(Cycle(until));
+        if let Some(at) = channel.next_done().filter(|&at| at <= Cycle(until)) {
+            done.push((at.0, channel.take_done().unwrap()));
             continue;
         }
         if until == send {
             now = send;
             if channel.room() > 0 {
-                channel.send(send, left.next().unwrap().1);
+                channel.send(Cycle(send), left.next().unwrap().1);
             } else {
                 now = send + 1;
             }
@@ -407,7 +407,7 @@ fn random_traffic_goes_as_clock_by_clock() {
         let reads = transfers.iter().filter(|(_, transfer)| transfer.direction == Direction::Read);
         assert!(tags.iter().copied().eq(reads.map(|(_, transfer)| transfer.tag)));
         for (cycle, _) in &mut transfers {
-            *cycle = channel.clocks.first_clock(*cycle + 100);
+            *cycle = channel.clocks.first_clock(Cycle(*cycle + 100));
         }
         assert_eq!(channel.controller.commands, reference(&transfers, &dram), "seed {seed}");
     }

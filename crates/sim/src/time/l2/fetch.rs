@@ -1,9 +1,9 @@
-//! Sectors and bursts: what a slice asks memory for, and what comes back.
+//! Sectors and bursts: what a slice reads from memory, and how a read is named in the channel.
 
 use crate::chip::timing::SECTOR_BYTES;
 use crate::time::l2::mshr::MshrId;
 
-/// A read that came from memory, as it is named in the channel's tags.
+/// A read from memory; the channel carries it as a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fill {
     pub slice: u8,
@@ -21,10 +21,10 @@ impl Fill {
     }
 }
 
-/// The bursts that sectors of a line are in.
+/// Which bursts have which sectors of a line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bursts {
-    /// The sectors of the line's first burst (or of the first bursts, where a sector needs several).
+    /// The sectors of the line's first burst, or the first sector if that needs several bursts.
     group: u8,
     sectors_per_group: u32,
     bursts_per_group: u32,
@@ -40,7 +40,7 @@ impl Bursts {
         }
     }
 
-    /// All sectors that come with these, and how many bursts bring them.
+    /// All sectors that come along with these, and how many bursts bring them.
     pub fn cover(self, sectors: u8) -> (u8, u8) {
         let (mut all, mut groups) = (0, 0);
         let mut at = 0;

@@ -1,12 +1,16 @@
-//! Blocking locks: threads whose try at a lock failed wait in its queue at the L2, and their warp sleeps (`lock_queue.mode`).
+//! Blocking locks: a thread that fails to take a lock waits in the lock's queue at the L2, and its warp sleeps
+//! (`lock_queue.mode`).
 //!
-//! An atomic that tries to take a lock executes at its slice as always. A lane that found the lock taken is entered in the
-//! queue of the word, or of its line; if all lanes of the instruction are queued, their warp is blocked. Whoever writes
-//! the word such that a try would succeed lets the first in the queue go on: it is taken out and a *grant* goes to its SM.
-//! Its next try normally succeeds. If a thread that came by was faster, it is queued again, at the end.
+//! An atomic that tries to take a lock executes at its slice like any other. A lane that finds the lock taken is
+//! entered in the queue of the word, or of its line. If all lanes of the instruction are queued, their warp is blocked.
+//! A write after which an attempt would succeed releases the first lane in the queue: the lane is taken out and a
+//! *grant* goes to its SM. Its next attempt normally succeeds. If another thread was faster, the lane is queued again,
+//! at the end.
 //!
-//! No grant is lost: who has one and goes for another lock, or ends, hands it on. So while a free lock has a queue, some
-//! thread is on its way to it.
+//! No grant is lost: a lane that has one and tries another lock, or ends, hands it on. So while a free lock has a
+//! queue, some thread is about to try it.
+//!
+//! The queues know lanes, words and attempts only. `machine/lock_queues.rs` reads these from the SMs' accesses.
 
 use std::collections::VecDeque;
 
@@ -17,44 +21,38 @@ use crate::chip::Chip;
 use crate::chip::spinning::QueueMode;
 use crate::exec::lanes::{AtomicUnit, atomic};
 use crate::exec::locks::holders::LockStats;
-use crate::exec::memory::access::{MemoryOp, WarpAccess};
 use crate::exec::memory::store::Memory;
-use crate::kit::bits::lanes as each;
+use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
-use crate::time::l2::map::AddressMap;
-use crate::time::probe::Probe;
-use crate::time::sm::load_store::Purpose;
-use crate::time::sm::{Context, Sm};
+use crate::kit::line::LineAddress;
+use crate::time::map::AddressMap;
 
-/// A lane of a warp slot.
+/// A lane of a warp slot of an SM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lane {
-    /// Its SM.
     pub sm: u32,
-    /// Its warp's slot.
     pub slot: WarpSlot,
-    /// Its number in the warp.
     pub lane: u32,
 }
 
-/// What a lane tries to do to a lock.
+/// The atomic operation by which a lane tries to take a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Attempt {
+pub struct Attempt {
     op: AtomOp,
     ty: Ty,
     operands: [u64; 2],
 }
 
 impl Attempt {
-    fn of<const N: usize>(access: &WarpAccess<N>, lane: usize) -> Option<Attempt> {
-        let MemoryOp::Atomic { op, ty, .. } = access.kind else { return None };
-        let attempt = Attempt { op, ty, operands: access.operands(lane) };
-        // One that changes nothing whatever it finds only reads.
-        let takes = [0, u64::MAX, attempt.operands[0]].into_iter().any(|found| attempt.takes(found));
+    /// `None` for an operation that changes nothing whatever it finds: it only reads. Only a comparison has a second
+    /// operand; that of other operations is 0.
+    pub fn new(op: AtomOp, ty: Ty, operands: [u64; 2]) -> Option<Attempt> {
+        let attempt = Attempt { op, ty, operands };
+        let takes = [0, u64::MAX, operands[0]].into_iter().any(|found| attempt.takes(found));
         takes.then_some(attempt)
     }
 
-    /// Whether it takes a lock that it finds so.
+    /// Whether it takes a lock whose word is `found`.
     fn takes(&self, found: u64) -> bool {
         let found = found & (u64::MAX >> (64 - self.ty.bits()));
         let [b, c] = self.operands;
@@ -74,7 +72,7 @@ impl Attempt {
 #[derive(Clone, Copy, Debug)]
 struct Waiter {
     lane: Lane,
-    /// Which of the lane's entries it is; only the last one counts.
+    /// Which of the lane's entries this is; only the last one counts.
     number: u64,
     attempt: Attempt,
 }
@@ -82,10 +80,10 @@ struct Waiter {
 /// A lock with its queue; several locks, if they are in a line that has one queue.
 #[derive(Debug, Default)]
 struct Lock {
-    /// Those that wait, and those that have left since.
+    /// Lanes that wait, and lanes that have left since.
     queue: VecDeque<Waiter>,
     waiting: u32,
-    /// What the first of them wants, if all want the same.
+    /// The attempt of all that wait, unless they are `mixed`.
     attempt: Option<Attempt>,
     mixed: bool,
     /// Words of the line that are locks.
@@ -100,8 +98,8 @@ struct Place {
     word: u64,
     number: u64,
     attempt: Attempt,
-    /// It was let go, of which its SM learns at this cycle, and has not tried again.
-    granted: Option<u64>,
+    /// It was granted the lock, its SM gets the grant at this cycle, and it has not tried again.
+    granted: Option<Cycle>,
 }
 
 /// The queues of all slices.
@@ -118,10 +116,9 @@ pub struct LockQueues {
     locked: FxHashMap<u64, u32>,
     places: FxHashMap<Lane, Place>,
     entered: u64,
-    /// Who may go on.
     grants: Vec<Lane>,
-    /// When they learn of it.
-    arrival: u64,
+    /// When grants made now reach their SMs.
+    arrival: Cycle,
     /// Counts since they were last taken.
     pub stats: LockStats,
 }
@@ -145,79 +142,36 @@ impl LockQueues {
                 places: FxHashMap::default(),
                 entered: 0,
                 grants: Vec::new(),
-                arrival: 0,
+                arrival: Cycle(0),
                 stats: LockStats::default(),
             })
         })
     }
 
-    /// A slice has served message `ticket` of an SM, and these lanes changed what they found. Returns who may go on. They
-    /// learn of it at `arrival`; SMs have run until `now`.
-    pub fn served<const N: usize, P: Probe>(
-        &mut self,
-        sm: &mut Sm<N, P>,
-        context: &Context<'_>,
-        memory: &Memory,
-        (ticket, changed): (u32, u64),
-        (now, arrival): (u64, u64),
-    ) -> std::vec::Drain<'_, Lane> {
+    /// Grants made from now on reach their SMs at cycle `arrival`.
+    pub fn grant_at(&mut self, arrival: Cycle) {
         self.arrival = arrival;
-        let id = sm.id();
-        let flight = &sm.memory.flights[ticket];
-        if let (Purpose::Store | Purpose::Atomic, &[(access, lanes), ..]) =
-            (flight.purpose, &flight.waiting[..])
-        {
-            let slot = sm.memory.transfers[access].pending.slot;
-            let code = context.of(sm.kernel_of(slot)).code;
-            let transfer = &mut sm.memory.transfers[access];
-            let takes_lock = code[transfer.access.pc.index()].takes_lock;
-            for lane in each(lanes) {
-                let word = transfer.access.addresses.at(lane);
-                match Attempt::of(&transfer.access, lane).filter(|_| takes_lock) {
-                    Some(attempt) => {
-                        let who = Lane { sm: id, slot, lane: lane as u32 };
-                        if let Some(arrival) = self.places.get(&who).and_then(|place| place.granted) {
-                            // It has come to the lock already.
-                            let entry = &mut sm.slots[slot.index()];
-                            if arrival >= now {
-                                entry.stale_grants |= 1 << lane;
-                            } else {
-                                entry.granted &= !(1 << lane);
-                            }
-                        }
-                        let took = changed >> lane & 1 == 1;
-                        let queued = self.tried(memory, who, word, attempt, took);
-                        transfer.pending.queued |= u64::from(queued) << lane;
-                    }
-                    None => {
-                        let words = transfer.access.bytes.div_ceil(4) as u64;
-                        (0..words).for_each(|at| self.wrote(memory, word + 4 * at));
-                    }
-                }
-            }
-        }
+    }
+
+    /// Takes the grants made since the last call.
+    pub fn take_grants(&mut self) -> std::vec::Drain<'_, Lane> {
         self.grants.drain(..)
     }
 
-    /// Lanes of a warp have ended. Returns who may go on; they learn of it at `arrival`.
-    pub fn ended(
-        &mut self,
-        memory: &Memory,
-        (sm, slot): (u32, WarpSlot),
-        lanes: u64,
-        arrival: u64,
-    ) -> std::vec::Drain<'_, Lane> {
-        self.arrival = arrival;
-        for lane in each(lanes) {
-            if let Some(place) = self.places.remove(&Lane { sm, slot, lane: lane as u32 }) {
-                self.leave(memory, place, true);
-            }
-        }
-        self.grants.drain(..)
+    /// When the grant of a lane reaches its SM, if the lane has one and has not tried again.
+    pub fn granted_at(&self, lane: Lane) -> Option<Cycle> {
+        self.places.get(&lane)?.granted
     }
 
-    /// A lane tried to take a lock. Returns whether it is in its queue.
-    fn tried(&mut self, memory: &Memory, lane: Lane, word: u64, attempt: Attempt, took: bool) -> bool {
+    /// A lane has ended.
+    pub fn ended(&mut self, memory: &Memory, lane: Lane) {
+        if let Some(place) = self.places.remove(&lane) {
+            self.leave(memory, place, true);
+        }
+    }
+
+    /// A lane tried to take the lock at `word`. Returns whether it waits in the lock's queue.
+    pub fn tried(&mut self, memory: &Memory, lane: Lane, word: u64, attempt: Attempt, took: bool) -> bool {
         if let Some(place) = self.places.get(&lane).copied() {
             if !took && place.granted.is_none() && (place.word, place.attempt) == (word, attempt) {
                 return true;
@@ -227,7 +181,7 @@ impl LockQueues {
         }
         if took {
             self.hold(word);
-            self.let_go(memory, word);
+            self.grant_next(memory, word);
             return false;
         }
         if attempt.takes_at(memory, word) {
@@ -251,18 +205,18 @@ impl LockQueues {
         true
     }
 
-    /// Somebody wrote a word, other than by taking a lock.
-    fn wrote(&mut self, memory: &Memory, word: u64) {
+    /// A word was written, other than by taking a lock.
+    pub fn wrote(&mut self, memory: &Memory, word: u64) {
         let (key, bit) = (self.key(word), self.bit(word));
         if let Some(lock) = self.locks.get_mut(&key).filter(|lock| lock.words & bit != 0) {
             lock.held &= !bit;
-            self.let_go(memory, word);
+            self.grant_next(memory, word);
             self.drop_if_idle(key);
         }
     }
 
-    /// The first in the queue who would take a lock that is as `word` is now may go on.
-    fn let_go(&mut self, memory: &Memory, word: u64) {
+    /// Grants the lock at `word`, as it is now, to the first lane in the queue whose attempt would take it.
+    fn grant_next(&mut self, memory: &Memory, word: u64) {
         let key = self.key(word);
         let Some(lock) = self.locks.get_mut(&key).filter(|lock| lock.waiting > 0) else { return };
         if !lock.mixed && lock.attempt.is_some_and(|attempt| !attempt.takes_at(memory, word)) {
@@ -288,7 +242,7 @@ impl LockQueues {
         self.drop_if_idle(key);
     }
 
-    /// A lane is no longer at its place. If it goes elsewhere and had been let go, another may in its stead.
+    /// A lane has left its place. If it had a grant and does not try this lock again, the grant goes to the next lane.
     fn leave(&mut self, memory: &Memory, place: Place, elsewhere: bool) {
         let key = self.key(place.word);
         if place.granted.is_none() {
@@ -297,7 +251,7 @@ impl LockQueues {
             }
             self.drop_if_idle(key);
         } else if elsewhere {
-            self.let_go(memory, place.word);
+            self.grant_next(memory, place.word);
         }
     }
 
@@ -328,7 +282,7 @@ impl LockQueues {
         true
     }
 
-    /// Forgets a lock that nobody has or waits for.
+    /// Forgets a lock that nobody holds or waits for.
     fn drop_if_idle(&mut self, key: u64) {
         if self.locks.get(&key).is_some_and(|lock| lock.waiting == 0 && lock.held == 0) {
             self.locks.remove(&key);
@@ -340,19 +294,20 @@ impl LockQueues {
         }
     }
 
-    /// What of an address has a queue: its word, or its line.
+    /// The address that has a queue: of the word, or of its line.
     fn key(&self, word: u64) -> u64 {
-        if self.mode == QueueMode::Hql { word & !(self.line_bytes - 1) } else { word }
+        if self.mode == QueueMode::Hql { LineAddress::of(word, self.line_bytes).0 } else { word }
     }
 
     fn bit(&self, word: u64) -> u64 {
         if self.mode == QueueMode::Hql { 1 << (word % self.line_bytes / 4 % 64) } else { 1 }
     }
 
-    /// The set of a line, counted through all slices.
-    fn set(&self, line: u64) -> u64 {
+    /// The set of the line at address `key`, counted through all slices.
+    fn set(&self, key: u64) -> u64 {
+        let line = LineAddress(key);
         let (partition, slice) = self.map.slice_of(line);
         let slice = partition as u64 * self.slices + slice as u64;
-        slice * self.sets + self.map.line_in_slice(line) % self.sets
+        slice * self.sets + self.map.line_in_slice(line).0 % self.sets
     }
 }

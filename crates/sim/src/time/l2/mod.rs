@@ -1,10 +1,12 @@
 //! A memory partition: L2 slices in front of one DRAM channel.
 //!
-//! Only time is modelled here: no bytes are kept. A request reads or changes memory when it is *served*, and the
-//! order in which a slice serves requests is the order in which their effects happen.
+//! Only time is modelled here: no bytes are kept. A request reads or changes memory when it is *served*, and the order
+//! in which a slice serves requests is the order in which their effects happen.
 //!
-//! Within a cycle, lines that came from memory reach the slices first, then each slice goes on by one request, then
-//! the channel gives its commands of that cycle. Cycles in which none of them has anything to do are skipped.
+//! Within a cycle, lines that came from memory reach the slices first, then each slice handles one request, then the
+//! channel gives its commands of that cycle. Cycles in which none of them has anything to do are skipped.
+//!
+//! Start with [`Partition::run`]; `slice` has what a slice does in a cycle.
 
 mod fetch;
 mod mshr;
@@ -13,29 +15,28 @@ mod slice;
 mod tests;
 
 pub mod lock_queue;
-pub mod map;
 
 use std::hint::select_unpredictable;
 
 use crate::chip::timing::{ClockSpec, DramSpec, L2Spec};
+use crate::kit::cycle::Cycle;
 use crate::time::dram::{Channel, DramStats};
 use crate::time::l2::fetch::Fill;
-use crate::time::l2::map::AddressMap;
 use crate::time::l2::slice::{Slice, Turn};
+use crate::time::map::AddressMap;
 use crate::time::network::message::Request;
 
 /// A request that was served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Served {
     /// The cycle in which its reply leaves; never decreases from one request of a slice to the next.
-    pub cycle: u64,
-    /// The slice of the partition.
+    pub cycle: Cycle,
+    /// The slice's number in the partition.
     pub slice: u32,
-    /// The request.
     pub request: Request,
 }
 
-/// What the slices of a partition did. A stall counts when it ends.
+/// Counters of the slices of a partition. A stall counts when it ends.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct PartitionStats {
     /// Reads that looked up their line.
@@ -46,15 +47,15 @@ pub struct PartitionStats {
     pub atomics: u64,
     /// Requests that found all they needed.
     pub hits: u64,
-    /// Requests that did not, and were the first to ask for it.
+    /// Requests that did not, and were the first to miss.
     pub misses: u64,
-    /// Requests for a line that was on its way.
+    /// Requests for a line that was in flight.
     pub merges: u64,
-    /// Lines written to memory to make place.
+    /// Dirty lines evicted.
     pub writebacks: u64,
-    /// Cycles without progress for want of an MSHR, or of a place in the line's one.
+    /// Cycles without progress for want of an MSHR, or of a place in the line's MSHR.
     pub stall_mshr_cycles: u64,
-    /// Because all lines of the set were on their way.
+    /// Because all ways of the set were reserved for lines in flight.
     pub stall_line_cycles: u64,
     /// For want of room towards the DRAM.
     pub stall_dram_cycles: u64,
@@ -64,7 +65,7 @@ pub struct PartitionStats {
     pub stall_atomic_cycles: u64,
     /// Lanes of atomics.
     pub atomic_lanes: u64,
-    /// Cycles of the atomic unit that lanes on different words would not have taken.
+    /// Cycles of the atomic unit that would have been saved if all lanes had named different words.
     pub same_word_cycles: u64,
     /// Cycles in which data went through a port.
     pub port_busy_cycles: u64,
@@ -91,10 +92,10 @@ crate::kit::counters::add_up!(PartitionStats {
     queue_wait_cycles,
 });
 
-/// A memory partition: L2 slices in front of one DRAM channel.
+/// L2 slices in front of one DRAM channel.
 #[derive(Clone, Debug)]
 pub struct Partition {
-    /// What was served since the machine last cleared it, in the order of service.
+    /// Requests served since the machine last took them, in the order of service.
     pub served: Vec<Served>,
     map: AddressMap,
     slices: Vec<Slice>,
@@ -117,26 +118,26 @@ impl Partition {
         }
     }
 
-    /// How many more requests the slice takes.
+    /// How many more requests a slice takes.
     pub fn room(&self, slice: u32) -> u32 {
         self.slices[slice as usize].room()
     }
 
     /// A request leaves the network, in a cycle that the partition has not run yet. Cycles of arrival at a slice do
     /// not decrease.
-    pub fn accept(&mut self, slice: u32, arrival: u64, request: &Request) {
+    pub fn accept(&mut self, slice: u32, arrival: Cycle, request: &Request) {
         let number = self.map.line_in_slice(request.line);
         self.slices[slice as usize].accept(arrival, number, request);
     }
 
-    /// How many replies the slice may hand to the network from `cycle` (which the partition has not run yet) until
-    /// told otherwise; each served request uses one.
-    pub fn set_reply_room(&mut self, slice: u32, cycle: u64, replies: u32) {
+    /// How many replies the slice may hand to the network from `cycle` (which the partition has not run yet) until the
+    /// next call; each served request uses one.
+    pub fn set_reply_room(&mut self, slice: u32, cycle: Cycle, replies: u32) {
         self.slices[slice as usize].set_reply_room(cycle, replies);
     }
 
     /// Runs all cycles below `until`.
-    pub fn run(&mut self, until: u64) {
+    pub fn run(&mut self, until: Cycle) {
         loop {
             let (next, wake) = self.next_slice();
             let mut cycle = self.next_turn(wake).min(until);
@@ -152,7 +153,7 @@ impl Partition {
             if cycle >= until {
                 return;
             }
-            // Mostly it is one slice's turn, and nothing else happens.
+            // Mostly one slice has something to do, and nothing else happens.
             if wake == cycle && !self.starved && self.channel.next_done() != Some(cycle) {
                 self.step_slice(next, cycle);
                 continue;
@@ -168,24 +169,22 @@ impl Partition {
     }
 
     /// The next cycle in which it does something by itself, `None` if it only waits for requests or reply room.
-    pub fn next_event(&self) -> Option<u64> {
-        let wake = self.slices.iter().map(Slice::wake).min().filter(|&wake| wake != Slice::NEVER);
+    pub fn next_event(&self) -> Option<Cycle> {
+        let wake = self.slices.iter().map(Slice::wake).min().filter(|&wake| wake != Cycle::NEVER);
         [wake, self.channel.next_done(), self.channel.next_event()].into_iter().flatten().min()
     }
 
-    /// What the slices did so far.
     pub fn stats(&self) -> &PartitionStats {
         &self.stats
     }
 
-    /// What the channel did so far.
     pub fn dram_stats(&self) -> &DramStats {
         self.channel.stats()
     }
 
-    /// The first slice that goes on by itself, and when. (Which one it is cannot be foreseen.)
-    fn next_slice(&self) -> (usize, u64) {
-        let (mut first, mut wake) = (0, Slice::NEVER);
+    /// The first slice that has something to do by itself, and when. (Which one it is, is unpredictable for a host.)
+    fn next_slice(&self) -> (usize, Cycle) {
+        let (mut first, mut wake) = (0, Cycle::NEVER);
         for (number, slice) in self.slices.iter().enumerate() {
             first = select_unpredictable(slice.wake() < wake, number, first);
             wake = wake.min(slice.wake());
@@ -193,13 +192,13 @@ impl Partition {
         (first, wake)
     }
 
-    /// The next cycle in which a slice may go on, as far as is known.
-    fn next_turn(&self, wake: u64) -> u64 {
+    /// The next cycle in which a slice may have something to do, as far as is known.
+    fn next_turn(&self, wake: Cycle) -> Cycle {
         let room = if self.starved { self.channel.next_event() } else { None };
         room.map_or(wake, |command| wake.min(command + 1))
     }
 
-    fn step_slices(&mut self, cycle: u64) {
+    fn step_slices(&mut self, cycle: Cycle) {
         self.starved = false;
         for slice in 0..self.slices.len() {
             if self.slices[slice].wake() <= cycle {
@@ -209,7 +208,7 @@ impl Partition {
         }
     }
 
-    fn step_slice(&mut self, slice: usize, cycle: u64) {
+    fn step_slice(&mut self, slice: usize, cycle: Cycle) {
         let mut turn = Turn {
             cycle,
             map: &self.map,

@@ -1,21 +1,31 @@
-//! Miss status holding registers: the lines that are on their way from memory, and who waits for them.
+//! Miss status holding registers: the lines that are in flight from memory, and the requests that wait for them.
 
+use crate::kit::ids::WaitingId;
+use crate::kit::slab::Slab;
 use crate::time::cache::Way;
 use crate::time::network::message::Request;
 
-/// A line that is on its way.
+/// A line in flight.
 #[derive(Clone, Copy, Debug)]
 struct Mshr {
-    /// Its place in the tags.
     way: Way,
     /// Sectors that will be there before the last waiting request is served: fetched, or written by one that waits.
     coming: u8,
     /// The first waiting request has all it needs.
     ready: bool,
-    /// Requests that wait for it, and the places of the first and the last of them.
+    /// How many requests wait for it, and the first and the last of them.
     waiting: u32,
-    first: u32,
-    last: u32,
+    first: WaitingId,
+    last: WaitingId,
+}
+
+impl Mshr {
+    /// Sentinel: no request.
+    const NOBODY: WaitingId = WaitingId(u32::MAX);
+
+    fn new(way: Way) -> Mshr {
+        Mshr { way, coming: 0, ready: false, waiting: 0, first: Mshr::NOBODY, last: Mshr::NOBODY }
+    }
 }
 
 /// The index of an MSHR.
@@ -28,11 +38,11 @@ impl MshrId {
     }
 }
 
-/// A request that waits, and the place of the next for the same line.
+/// A request that waits, and the next one for the same line.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     request: Request,
-    next: u32,
+    next: WaitingId,
 }
 
 /// All MSHRs of a slice.
@@ -41,9 +51,7 @@ pub(crate) struct Mshrs {
     entries: Vec<Mshr>,
     free: Vec<MshrId>,
     merges: u32,
-    /// Places of waiting requests: as many as ever waited at once.
-    places: Vec<Waiting>,
-    free_places: Vec<u32>,
+    waiting: Slab<WaitingId, Waiting>,
     /// By way: the MSHR, where the line is reserved.
     of_way: Vec<MshrId>,
 }
@@ -55,18 +63,15 @@ impl Mshrs {
             (1..=u16::MAX as u32).contains(&count) && merges > 0,
             "l2.mshrs = {count}, l2.mshr_merges = {merges}"
         );
-        let unused = Mshr { way: Way(0), coming: 0, ready: false, waiting: 0, first: 0, last: 0 };
         Mshrs {
-            entries: vec![unused; count as usize],
+            entries: vec![Mshr::new(Way(0)); count as usize],
             free: (0..count as u16).rev().map(MshrId).collect(),
             merges,
-            places: Vec::new(),
-            free_places: Vec::new(),
+            waiting: Slab::default(),
             of_way: vec![MshrId(0); ways],
         }
     }
 
-    /// Whether all are taken.
     pub fn is_full(&self) -> bool {
         self.free.is_empty()
     }
@@ -76,7 +81,6 @@ impl Mshrs {
         self.of_way[way.index()]
     }
 
-    /// The line's place.
     pub fn way(&self, id: MshrId) -> Way {
         self.entries[id.index()].way
     }
@@ -84,7 +88,7 @@ impl Mshrs {
     /// Takes a free MSHR for a line.
     pub fn take(&mut self, way: Way) -> Option<MshrId> {
         let id = self.free.pop()?;
-        self.entries[id.index()] = Mshr { way, coming: 0, ready: false, waiting: 0, first: 0, last: 0 };
+        self.entries[id.index()] = Mshr::new(way);
         self.of_way[way.index()] = id;
         Some(id)
     }
@@ -99,40 +103,31 @@ impl Mshrs {
         self.entries[id.index()].coming
     }
 
-    /// A request waits for the line, and brings sectors on their way.
+    /// A request waits for the line; the sectors of `brings` will be valid when it is served.
     pub fn join(&mut self, id: MshrId, request: Request, brings: u8) {
-        let waiting = Waiting { request: Request { missed: true, ..request }, next: 0 };
-        let place = match self.free_places.pop() {
-            Some(place) => {
-                self.places[place as usize] = waiting;
-                place
-            }
-            None => {
-                self.places.push(waiting);
-                self.places.len() as u32 - 1
-            }
-        };
+        let request = Request { missed: true, ..request };
+        let joined = self.waiting.put(Waiting { request, next: Mshr::NOBODY });
         let mshr = &mut self.entries[id.index()];
         if mshr.waiting == 0 {
-            mshr.first = place;
+            mshr.first = joined;
         } else {
-            self.places[mshr.last as usize].next = place;
+            self.waiting[mshr.last].next = joined;
         }
-        mshr.last = place;
+        mshr.last = joined;
         mshr.waiting += 1;
         mshr.coming |= brings;
     }
 
     /// The request that waits longest.
     pub fn first(&self, id: MshrId) -> &Request {
-        &self.places[self.entries[id.index()].first as usize].request
+        &self.waiting[self.entries[id.index()].first].request
     }
 
-    /// The first request waits no longer. Frees the MSHR and says so if it was the last.
+    /// The first request waits no longer. If it was the last, frees the MSHR and returns true.
     pub fn serve_first(&mut self, id: MshrId) -> bool {
         let mshr = &mut self.entries[id.index()];
-        self.free_places.push(mshr.first);
-        mshr.first = self.places[mshr.first as usize].next;
+        self.waiting.give_back(mshr.first);
+        mshr.first = self.waiting[mshr.first].next;
         mshr.waiting -= 1;
         if mshr.waiting > 0 {
             return false;

@@ -2,15 +2,18 @@
 
 use super::*;
 use crate::chip::timing::CacheSpec;
-use crate::time::l2::map::gtx480;
-use crate::time::network::message::RequestKind;
+use crate::kit::ids::Ticket;
+use crate::kit::line::LineAddress;
+use crate::time::map::gtx480;
 use crate::time::network::message::RequestKind::*;
+use crate::time::network::message::{Asks, RequestKind};
+use crate::time::network::node::Node;
 
 const ALL: u8 = 0b1111;
 
-/// The address of a line of a slice.
-fn line(slice: u32, number: u64) -> u64 {
-    ((number / 2 * 2 + slice as u64) * 6) << 8 | (number % 2) << 7
+/// A line of a slice.
+fn line(slice: u32, number: u64) -> LineAddress {
+    LineAddress(((number / 2 * 2 + slice as u64) * 6) << 8 | (number % 2) << 7)
 }
 
 fn request(kind: RequestKind, slice: u32, number: u64, sectors: u8) -> Request {
@@ -19,9 +22,9 @@ fn request(kind: RequestKind, slice: u32, number: u64, sectors: u8) -> Request {
         sectors,
         whole: sectors,
         kind,
-        sm: 0,
-        ticket: 0,
-        asks: crate::time::network::message::Asks::Nothing,
+        from: Node::Sm(0),
+        ticket: Ticket(0),
+        asks: Asks::Nothing,
         missed: false,
     }
 }
@@ -48,7 +51,7 @@ fn partition(change: impl FnOnce(&mut L2Spec, &mut DramSpec)) -> Partition {
     change(&mut l2, &mut dram);
     let mut partition = Partition::new(&l2, &dram, &clock);
     for slice in 0..l2.slices_per_partition {
-        partition.set_reply_room(slice, 0, u32::MAX);
+        partition.set_reply_room(slice, Cycle(0), u32::MAX);
     }
     partition
 }
@@ -58,17 +61,17 @@ fn fermi() -> Partition {
 }
 
 /// Runs until nothing is left to do. The cycles of the replies, and the lines, in the order of service.
-fn finish(partition: &mut Partition) -> Vec<(u64, u64)> {
+fn finish(partition: &mut Partition) -> Vec<(u64, LineAddress)> {
     while let Some(cycle) = partition.next_event() {
         partition.run(cycle + 1);
     }
-    partition.served.drain(..).map(|served| (served.cycle, served.request.line)).collect()
+    partition.served.drain(..).map(|served| (served.cycle.0, served.request.line)).collect()
 }
 
 /// When the replies to requests that arrive in these cycles leave.
 fn replies(partition: &mut Partition, requests: &[(u64, Request)]) -> Vec<u64> {
     for &(arrival, request) in requests {
-        partition.accept(0, arrival, &request);
+        partition.accept(0, Cycle(arrival), &request);
     }
     finish(partition).iter().map(|&(cycle, _)| cycle).collect()
 }
@@ -93,7 +96,7 @@ fn a_miss_goes_to_memory_and_a_hit_does_not() {
 }
 
 #[test]
-fn requests_for_a_line_on_its_way_are_merged() {
+fn requests_for_a_line_in_flight_are_merged() {
     let mut partition = fermi();
     let requests = [(0, read(0, ALL)), (0, read(0, ALL)), (50, read(0, 0b1))];
     assert_eq!(replies(&mut partition, &requests), [247, 251, 252]);
@@ -119,11 +122,11 @@ fn a_line_serves_its_requests_in_order() {
     // The third one's sector is there, but the second one's is not.
     let mut tickets = Vec::new();
     for (ticket, sectors) in [(1, 0b1000), (2, 0b0001)] {
-        partition.accept(0, 1000, &Request { ticket, ..read(0, sectors) });
+        partition.accept(0, Cycle(1000), &Request { ticket: Ticket(ticket), ..read(0, sectors) });
     }
     while let Some(cycle) = partition.next_event() {
         partition.run(cycle + 1);
-        tickets.extend(partition.served.drain(..).map(|served| served.request.ticket));
+        tickets.extend(partition.served.drain(..).map(|served| served.request.ticket.0));
     }
     assert_eq!(tickets, [1, 2]);
     assert_eq!(partition.stats().merges, 1);
@@ -156,7 +159,7 @@ fn requests_beyond_the_merges_wait() {
 }
 
 #[test]
-fn a_set_whose_lines_are_all_on_their_way_takes_no_other() {
+fn a_set_whose_ways_are_all_reserved_takes_no_other_line() {
     let mut partition = partition(|l2, _| l2.cache = CacheSpec { sets: 1, ways: 1, line_bytes: 128 });
     let replies = replies(&mut partition, &[(0, read(0, 0b1)), (0, read(1, 0b1))]);
     // The second line is asked for when the first is served: in cycle 241, at the DRAM in clock 451, where the row
@@ -214,20 +217,20 @@ fn lanes_of_an_atomic_on_one_word_take_turns() {
     let requests =
         [(2000, atomic(0, 32, 20)), (2000, read(1, 0b1)), (2000, read(0, 0b1)), (2000, read(1, 0b1))];
     for (arrival, request) in requests {
-        partition.accept(0, arrival, &request);
+        partition.accept(0, Cycle(arrival), &request);
     }
     let (zero, one) = (line(0, 0), line(0, 1));
     assert_eq!(finish(&mut partition), [(2122, one), (2140, zero), (2141, zero), (2142, one)]);
     assert_eq!(partition.stats().stall_atomic_cycles, (1124 - 1121) + (2140 - 2122));
 }
 
-/// Somebody always waits for a lock's line; another line that came is served all the same.
+/// A lock's line always has waiting requests; another line that has come is served all the same.
 #[test]
 fn a_hot_line_does_not_starve_the_others() {
     let mut partition = fermi();
-    let accept = |partition: &mut Partition, cycle: u64| partition.accept(0, cycle, &atomic(0, 32, 32));
-    (0..16).for_each(|_| accept(&mut partition, 0));
-    partition.accept(0, 0, &read(1, ALL));
+    let accept = |partition: &mut Partition, cycle: Cycle| partition.accept(0, cycle, &atomic(0, 32, 32));
+    (0..16).for_each(|_| accept(&mut partition, Cycle(0)));
+    partition.accept(0, Cycle(0), &read(1, ALL));
     let mut served = 0;
     while served < 1000 {
         let Some(cycle) = partition.next_event() else { break };
@@ -254,16 +257,16 @@ fn an_atomic_marks_its_line_dirty() {
 fn nothing_is_served_without_room_for_the_reply() {
     let mut partition = fermi();
     replies(&mut partition, &[(0, read(0, 0b1))]);
-    partition.set_reply_room(0, 900, 1);
+    partition.set_reply_room(0, Cycle(900), 1);
     for request in [read(0, 0b1), read(0, 0b1), atomic(0, 1, 1)] {
-        partition.accept(0, 1000, &request);
+        partition.accept(0, Cycle(1000), &request);
     }
     assert_eq!(finish(&mut partition), [(1121, line(0, 0))]);
-    partition.set_reply_room(0, 5000, 1);
+    partition.set_reply_room(0, Cycle(5000), 1);
     assert_eq!(finish(&mut partition), [(5001, line(0, 0))]);
     assert_eq!(partition.stats().stall_reply_cycles, 5000 - 1121);
     // The atomic was made, but its reply waits.
-    partition.set_reply_room(0, 6000, 1);
+    partition.set_reply_room(0, Cycle(6000), 1);
     assert_eq!(finish(&mut partition), [(6000, line(0, 0))]);
     assert_eq!(partition.next_event(), None);
 }
@@ -286,12 +289,12 @@ fn a_slice_takes_what_its_pipeline_and_its_queue_hold() {
     let mut partition = fermi();
     assert_eq!((partition.room(0), partition.room(1), partition.next_event()), (128, 128, None));
     for number in 0..128 {
-        partition.accept(0, 0, &read(number, 0b1));
+        partition.accept(0, Cycle(0), &read(number, 0b1));
     }
-    assert_eq!((partition.room(0), partition.room(1), partition.next_event()), (0, 128, Some(120)));
-    partition.run(120);
+    assert_eq!((partition.room(0), partition.room(1), partition.next_event()), (0, 128, Some(Cycle(120))));
+    partition.run(Cycle(120));
     assert_eq!(partition.room(0), 0);
-    partition.run(122);
+    partition.run(Cycle(122));
     assert_eq!(partition.room(0), 2);
 }
 
@@ -324,7 +327,7 @@ fn random_requests(seed: u64, count: u32) -> Vec<(u32, u64, Request)> {
         };
         let whole = sectors & random.below(16) as u8;
         let request = request(kind, slice, random.below(lines), sectors);
-        requests.push((slice, cycle, Request { ticket, whole, ..request }));
+        requests.push((slice, cycle, Request { ticket: Ticket(ticket), whole, ..request }));
     }
     requests
 }
@@ -336,10 +339,10 @@ fn play(partition: &mut Partition, requests: &[(u32, u64, Request)], window: u64
     loop {
         until += window;
         while let Some(&(slice, arrival, request)) = left.next_if(|&&(_, arrival, _)| arrival < until) {
-            partition.accept(slice, arrival, &request);
+            partition.accept(slice, Cycle(arrival), &request);
         }
-        if partition.next_event().is_some_and(|event| event < until) {
-            partition.run(until);
+        if partition.next_event().is_some_and(|event| event < Cycle(until)) {
+            partition.run(Cycle(until));
         }
         if left.peek().is_none() && partition.next_event().is_none() {
             return std::mem::take(&mut partition.served);
@@ -356,7 +359,7 @@ fn small(seed: u64, l2: &mut L2Spec, dram: &mut DramSpec) {
     l2.mshr_merges = 1 + random.below(4) as u32;
     l2.port_bytes = 32 << random.below(3);
     l2.fetch_on_write = random.below(2) == 0;
-    // For all requests, so that they can arrive when they are told to.
+    // Room for all requests, so that each can arrive in its cycle.
     l2.queue_requests = 1_000;
     dram.latency_cycles = random.below(30) as u32;
     dram.queue_requests = 1 + random.below(8) as u32;
@@ -368,11 +371,11 @@ fn every_request_is_served_once_and_in_the_order_of_its_line() {
         let requests = random_requests(seed, 1_000);
         let mut partition = partition(|l2, dram| small(seed, l2, dram));
         let served = play(&mut partition, &requests, 10);
-        let mut tickets: Vec<u32> = served.iter().map(|served| served.request.ticket).collect();
+        let mut tickets: Vec<u32> = served.iter().map(|served| served.request.ticket.0).collect();
         tickets.sort();
         assert!(tickets.iter().copied().eq(0..1_000), "seed {seed}");
         let mut last_ticket = std::collections::HashMap::new();
-        let mut last_cycle = [0; 2];
+        let mut last_cycle = [Cycle(0); 2];
         for Served { cycle, slice, request } in served {
             let last = last_ticket.insert(request.line, request.ticket);
             assert!(last.is_none_or(|last| last < request.ticket), "seed {seed}: {request:?}");
@@ -390,16 +393,19 @@ fn replies_leave_one_by_one_if_there_is_no_more_room() {
     for seed in 300..320 {
         let mut partition = partition(|l2, dram| small(seed, l2, dram));
         for (slice, arrival, request) in random_requests(seed, 300) {
-            partition.accept(slice, arrival, &request);
+            partition.accept(slice, Cycle(arrival), &request);
         }
         let mut now = 0;
         while partition.served.len() < 300 {
             let before = partition.served.len();
-            partition.set_reply_room(0, now, 1);
-            partition.set_reply_room(1, now, 1);
-            partition.run(now + 10);
+            partition.set_reply_room(0, Cycle(now), 1);
+            partition.set_reply_room(1, Cycle(now), 1);
+            partition.run(Cycle(now + 10));
             assert!(partition.served.len() <= before + 2, "seed {seed}");
-            assert!(partition.served[before..].iter().all(|served| served.cycle >= now), "seed {seed}");
+            assert!(
+                partition.served[before..].iter().all(|served| served.cycle >= Cycle(now)),
+                "seed {seed}"
+            );
             now += 10;
             assert!(now < 100_000, "seed {seed}: {:?}", partition.stats());
         }

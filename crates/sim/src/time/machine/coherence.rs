@@ -1,8 +1,8 @@
 //! The machine where L1s are coherent: carries out what the directory decides.
 //!
-//! Requests of coherent lines stop at the directory beside their slice. Answers and probes leave by the slice's port of the
-//! reply network, in the order in which the directory makes them; responses have a network of their own, so that no
-//! request in front of a slice can keep them from arriving.
+//! Requests for coherent lines stop at the directory beside their slice. Answers and probes leave by the slice's port
+//! of the reply network, in the order in which the directory makes them. Responses have a separate network, so that
+//! requests in front of a slice cannot keep them from arriving.
 
 use std::collections::VecDeque;
 
@@ -10,62 +10,63 @@ use super::exchange::serve;
 use super::*;
 use crate::chip::timing::{Coherence as Protocol, InterconnectSpec};
 use crate::exec::memory::store::GLOBAL_BASE;
+use crate::kit::ids::{ProbeId, ResponseId};
+use crate::kit::line::LineAddress;
 use crate::kit::slab::Slab;
 use crate::time::directory::{Action, Directory, DirectoryStats, Given, Probe as LineProbe, Source};
-use crate::time::network::message::RequestKind;
+use crate::time::network::message::{Asks, RequestKind};
 use crate::time::sm::front_end::decode::SpinRole;
-use crate::time::sm::load_store::coherent::{PROBE, Update};
+use crate::time::sm::load_store::coherent::Update;
 
 /// Addresses from here on are those of code, local memory and constants, which are not kept coherent.
 const END_OF_GLOBAL: u64 = 1 << 48;
 
-/// Packets that wait at a sender of what must not be held up.
+/// The queue length of a network whose packets are never held up at their sender.
 const MANY_PACKETS: u32 = 1 << 20;
-
-/// What a slice's port sends to a node: the number of the request that it answers, or, marked as [`PROBE`], the number of a
-/// probe on its way.
-pub(crate) type Reply = u32;
 
 /// A message from a slice's port to a node.
 #[derive(Clone, Copy, Debug)]
 struct Leaving {
-    at: u64,
-    node: u16,
+    at: Cycle,
+    node: Node,
     bytes: u32,
     reply: Reply,
 }
 
-/// The directory and what is on its way from and to it.
+/// The response of an L1 to a probe: the line, and its bytes if the L1 owned it.
+type Response = (LineAddress, Option<Box<Given>>);
+
+/// The directory, and the messages in flight from and to it.
 #[derive(Debug)]
 pub(crate) struct Coherence {
     directory: Directory,
-    /// By port: what has not been handed to the reply network.
+    /// By port: messages that have not been handed to the reply network.
     leaving: Vec<VecDeque<Leaving>>,
     /// By port: requests that have not been handed to the slice.
-    forwards: Vec<VecDeque<(u64, Request)>>,
+    forwards: Vec<VecDeque<(Cycle, Request)>>,
     /// By port: when the last message left, and when the last request was handed over.
-    last: Vec<[u64; 2]>,
-    responses: Crossbar<u32>,
-    /// Probes on their way.
-    pub(super) probes: Slab<LineProbe>,
-    /// Responses on their way: line and what was given.
-    given: Slab<(u64, Option<Box<Given>>)>,
+    last: Vec<[Cycle; 2]>,
+    responses: Crossbar<ResponseId>,
+    /// Probes in flight.
+    pub(super) probes: Slab<ProbeId, LineProbe>,
+    /// Responses in flight.
+    given: Slab<ResponseId, Response>,
     line_bytes: u32,
     queue_packets: u32,
 }
 
 impl Coherence {
-    /// For a chip with coherent L1s.
-    pub fn new(chip: &Chip, nodes: usize, ports: usize) -> Option<Box<Coherence>> {
+    /// `None` for a chip whose L1s are not coherent.
+    pub fn new(chip: &Chip, nodes: NodePorts, senders: usize, ports: usize) -> Option<Box<Coherence>> {
         if chip.l1.coherence != Protocol::Moesi {
             return None;
         }
         Some(Box::new(Coherence {
-            directory: Directory::new(chip.l2.latency_cycles as u64, chip.sm.count as u16),
+            directory: Directory::new(chip.l2.latency_cycles as u64, nodes),
             leaving: vec![VecDeque::new(); ports],
             forwards: vec![VecDeque::new(); ports],
-            last: vec![[0; 2]; ports],
-            responses: Crossbar::new(nodes, ports, &roomy(&chip.interconnect), &chip.clock),
+            last: vec![[Cycle(0); 2]; ports],
+            responses: Crossbar::new(senders, ports, &roomy(&chip.interconnect), &chip.clock),
             probes: Slab::default(),
             given: Slab::default(),
             line_bytes: chip.l2.cache.line_bytes,
@@ -73,20 +74,19 @@ impl Coherence {
         }))
     }
 
-    /// When something happens by itself.
-    pub fn next_event(&self) -> Option<u64> {
+    /// The next cycle in which a message is due.
+    pub fn next_event(&self) -> Option<Cycle> {
         let leaving = self.leaving.iter().filter_map(|queue| queue.front()).map(|leaving| leaving.at);
         let forwards = self.forwards.iter().filter_map(|queue| queue.front()).map(|&(at, _)| at);
         leaving.chain(forwards).chain(self.responses.next_event()).min()
     }
 
-    /// What it counted.
     pub fn stats(&self) -> DirectoryStats {
         self.directory.stats.clone()
     }
 }
 
-/// The network's numbers for the replies of a chip: with coherent L1s, the directory's are never held up.
+/// The reply network of a chip. With coherent L1s, its messages are never held up at their sender.
 pub(crate) fn reply_network(chip: &Chip) -> InterconnectSpec {
     match chip.l1.coherence {
         Protocol::Moesi => roomy(&chip.interconnect),
@@ -98,13 +98,13 @@ fn roomy(spec: &InterconnectSpec) -> InterconnectSpec {
     InterconnectSpec { queue_packets: MANY_PACKETS, ..spec.clone() }
 }
 
-fn is_coherent(line: u64) -> bool {
-    (GLOBAL_BASE..END_OF_GLOBAL).contains(&line)
+fn is_coherent(line: LineAddress) -> bool {
+    (GLOBAL_BASE..END_OF_GLOBAL).contains(&line.0)
 }
 
 impl<const N: usize, P: Probe> Machine<'_, N, P> {
-    /// Slices have served requests in the window that ended at `until`. Returns whether memory changed.
-    pub(crate) fn serve_coherent(&mut self, memory: &mut Memory, until: u64) -> bool {
+    /// Handles the requests that slices served in the window that ended at `until`. Returns whether memory changed.
+    pub(crate) fn serve_coherent(&mut self, memory: &mut Memory, until: Cycle) -> bool {
         let slices = self.side.slices as usize;
         let mut changed = false;
         for partition in 0..self.partitions.len() {
@@ -133,32 +133,33 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 queue.pop_front();
                 let last = &mut coherence.last[port][0];
                 *last = at.max(*last);
-                self.replies.inject(port, *last, node as usize, bytes, reply);
+                self.replies.inject(port, *last, self.nodes.port(node), bytes, reply);
             }
         }
         changed
     }
 
-    /// Bytes move as a request wants, and its answer leaves. Returns whether memory changed.
-    fn answer(&mut self, memory: &mut Memory, at: u64, request: &Request, bytes: u32, port: usize) -> bool {
-        let changed = match &mut self.aggregator {
-            Some(aggregator) if request.sm as usize == self.sms.len() => {
+    /// Moves the bytes of a request, and its answer leaves. Returns whether memory changed.
+    fn answer(&mut self, memory: &mut Memory, at: Cycle, request: &Request, bytes: u32, port: usize) -> bool {
+        let changed = match request.from {
+            Node::Aggregator => {
+                let aggregator = self.aggregator.as_mut().expect("it sent the request");
                 aggregator.serve(request.ticket, memory)
             }
-            _ => {
-                let sm = &mut self.sms[request.sm as usize];
+            Node::Sm(id) => {
+                let sm = &mut self.sms[id as usize];
                 let lanes = serve(sm, memory, &mut self.locks, request.ticket, true);
                 if P::WATCHES_MEMORY && !self.cut_off {
-                    sm.show_served(&self.context, request.ticket, lanes, at);
+                    sm.show_served(&self.context, request.ticket, lanes, at.0);
                 }
                 lanes != 0
             }
         };
-        self.leave(port, at, request.sm, bytes, request.ticket);
+        self.leave(port, at, request.from, bytes, Reply::Answer(request.ticket));
         changed
     }
 
-    fn leave(&mut self, port: usize, at: u64, node: u16, bytes: u32, reply: Reply) {
+    fn leave(&mut self, port: usize, at: Cycle, node: Node, bytes: u32, reply: Reply) {
         let coherence = self.coherence.as_mut().expect("L1s are coherent");
         let queue = &mut coherence.leaving[port];
         // Messages of a port keep their order.
@@ -166,7 +167,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         queue.push_back(Leaving { at, node, bytes, reply });
     }
 
-    /// Does what the directory decided. Returns whether memory changed.
+    /// Carries out the actions of the directory. Returns whether memory changed.
     fn carry_out(&mut self, memory: &mut Memory) -> bool {
         let mut changed = false;
         let coherence = self.coherence.as_mut().expect("L1s are coherent");
@@ -181,29 +182,30 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 Action::Probe { at, node, probe } => {
                     let port = self.side.port(probe.line);
                     let coherence = self.coherence.as_mut().expect("L1s are coherent");
-                    let number = coherence.probes.put(probe);
-                    self.leave(port, at, node, 0, PROBE | number);
+                    let id = coherence.probes.put(probe);
+                    self.leave(port, at, node, 0, Reply::Probe(id));
                 }
                 Action::Write { line, given } => {
-                    memory.write_line(line, &given.bytes[..line_bytes as usize], given.written);
+                    memory.write_line(line.0, &given.bytes[..line_bytes as usize], given.written);
                 }
-                Action::Keep { request } => {
-                    if request.sm as usize == self.sms.len() {
-                        self.aggregator.as_mut().expect("it asked").serve(request.ticket, memory);
-                    } else {
-                        self.sms[request.sm as usize].memory.serve(request.ticket, memory, false);
+                Action::Keep { request } => match request.from {
+                    Node::Aggregator => {
+                        self.aggregator.as_mut().expect("it sent the request").serve(request.ticket, memory);
                     }
-                }
+                    Node::Sm(sm) => {
+                        self.sms[sm as usize].memory.serve(request.ticket, memory, false);
+                    }
+                },
                 Action::Answer { at, request, grant, given, source } => {
                     let port = self.side.port(request.line);
                     let Some(grant) = grant else {
-                        if request.asks == crate::time::network::message::Asks::GiveBack {
-                            self.leave(port, at, request.sm, 0, request.ticket);
+                        if request.asks == Asks::GiveBack {
+                            self.leave(port, at, request.from, 0, Reply::Answer(request.ticket));
                         } else {
                             if let (Some(given), RequestKind::Read) = (&given, request.kind) {
-                                // A read that keeps nothing takes what the owner has as memory's.
+                                // A read that keeps nothing reads memory, which first gets the owner's bytes.
                                 memory.write_line(
-                                    request.line,
+                                    request.line.0,
                                     &given.bytes[..line_bytes as usize],
                                     given.written,
                                 );
@@ -214,48 +216,54 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                     };
                     let comes = source != Source::Asker;
                     let bytes = if comes { line_bytes } else { 0 };
-                    if request.sm as usize == self.sms.len() {
-                        let aggregator = self.aggregator.as_mut().expect("it asked");
-                        aggregator.granted(request.ticket, grant, given.as_deref(), comes, memory);
-                    } else {
-                        let sm = &mut self.sms[request.sm as usize];
-                        sm.memory.granted(request.ticket, grant, given.as_deref(), comes, memory);
+                    let given = given.as_deref();
+                    match request.from {
+                        Node::Aggregator => {
+                            let aggregator = self.aggregator.as_mut().expect("it sent the request");
+                            aggregator.granted(request.ticket, grant, given, comes, memory);
+                        }
+                        Node::Sm(sm) => {
+                            self.sms[sm as usize].memory.granted(request.ticket, grant, given, comes, memory);
+                        }
                     }
-                    self.leave(port, at, request.sm, bytes, request.ticket);
+                    self.leave(port, at, request.from, bytes, Reply::Answer(request.ticket));
                 }
             }
         }
         changed
     }
 
-    /// Moves requests and responses through the network to the directory, and from there to the slices.
-    pub(crate) fn exchange_coherent(&mut self, memory: &mut Memory, until: u64) -> bool {
+    /// Moves requests and responses through the network to the directory, and from there to the slices. Returns whether
+    /// memory changed.
+    pub(crate) fn exchange_coherent(&mut self, memory: &mut Memory, until: Cycle) -> bool {
         let mut changed = false;
-        let nodes = self.sms.len();
+        let nodes = self.nodes;
         let coherence = self.coherence.as_mut().expect("L1s are coherent");
-        let mut send = |node: usize, (at, line, given): (u64, u64, Option<Box<Given>>)| {
+        let mut send = |node: Node, at: Cycle, line: LineAddress, given: Option<Box<Given>>| {
             let bytes = if given.is_some() { coherence.line_bytes } else { 0 };
-            let message = coherence.given.put((line, given));
-            coherence.responses.inject(node, at, self.side.port(line), bytes, message);
+            let response = coherence.given.put((line, given));
+            coherence.responses.inject(nodes.port(node), at, self.side.port(line), bytes, response);
         };
-        for id in 0..nodes {
+        for id in 0..self.sms.len() {
             let sm = &mut self.sms[id];
             if !sm.memory.updates.is_empty() {
                 let updates = std::mem::take(&mut sm.memory.updates);
                 let shown = P::WATCHES_MEMORY && !self.cut_off;
-                sm.memory.updates = tell(sm, &self.context, &mut self.locks, updates, shown);
+                sm.memory.updates = report(sm, &self.context, &mut self.locks, updates, shown);
             }
             let unit = &mut sm.memory;
             changed |= std::mem::take(&mut unit.stored);
-            unit.responses.drain(..).for_each(|response| send(id, response));
+            let responses = unit.responses.drain(..);
+            responses.for_each(|(at, line, given)| send(Node::Sm(id as u16), Cycle(at), line, given));
         }
         if let Some(aggregator) = &mut self.aggregator {
-            aggregator.responses().drain(..).for_each(|response| send(nodes, response));
+            let responses = aggregator.responses().drain(..);
+            responses.for_each(|(at, line, given)| send(Node::Aggregator, at, line, given));
         }
         let shift = self.side.slices.trailing_zeros();
         let low = self.side.slices - 1;
         let place = |port: usize| (port >> shift, port as u32 & low);
-        let mut arrived: Vec<(u64, Request)> = Vec::new();
+        let mut arrived: Vec<(Cycle, Request)> = Vec::new();
         let (partitions, forwards) =
             (&self.partitions, &self.coherence.as_ref().expect("L1s are coherent").forwards);
         self.requests.advance(
@@ -281,12 +289,12 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         coherence.responses.advance(
             until,
             |_| u32::MAX,
-            |_, arrival, &message| responses.push((arrival, message)),
+            |_, arrival, &response| responses.push((arrival, response)),
         );
-        for (arrival, message) in responses {
+        for (arrival, response) in responses {
             let coherence = self.coherence.as_mut().expect("L1s are coherent");
-            let (line, given) = std::mem::take(&mut coherence.given[message]);
-            coherence.given.give_back(message);
+            let (line, given) = std::mem::take(&mut coherence.given[response]);
+            coherence.given.give_back(response);
             coherence.directory.respond(arrival, line, given);
             changed |= self.carry_out(memory);
         }
@@ -305,7 +313,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         changed
     }
 
-    /// How many replies a slice may make in the next window.
+    /// How many replies a slice may send in the next window.
     pub(crate) fn reply_room(&self, port: usize) -> u32 {
         let room = self.replies.room(port);
         let Some(coherence) = &self.coherence else { return room };
@@ -313,7 +321,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         coherence.queue_packets.saturating_sub(waiting)
     }
 
-    /// The host is to see what L1s have and memory does not.
+    /// Writes dirty lines of coherent L1s to memory, without taking time: the host is about to read it.
     pub(crate) fn show_host(&mut self) {
         if self.coherence.is_none() {
             return;
@@ -326,8 +334,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     }
 }
 
-/// Says what happened to words in the L1 of an SM. Returns the empty list.
-fn tell<const N: usize, P: Probe>(
+/// Reports what lanes did to words in the L1 of an SM. Returns the empty list.
+fn report<const N: usize, P: Probe>(
     sm: &mut Sm<N, P>,
     context: &Context<'_>,
     locks: &mut LockTable,

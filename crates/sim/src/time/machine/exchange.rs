@@ -1,12 +1,12 @@
-//! The exchange between two windows: what slices served is done to memory, and messages cross the network in a fixed
-//! order, which makes runs the same on any number of host threads.
+//! The exchange between two windows: requests that slices served read and change memory, and messages cross the network
+//! in a fixed order, which makes runs the same on any number of host threads.
 
 use super::*;
-use crate::time::sm::load_store::coherent::PROBE;
+use crate::kit::ids::{ProbeId, Ticket};
 
 impl<const N: usize, P: Probe> Machine<'_, N, P> {
-    /// Does to memory what was served, and moves the messages of a window that ended at `until`.
-    pub(super) fn exchange(&mut self, until: u64) {
+    /// Ends a window at `until`: moves the bytes of served requests, and the messages of the window.
+    pub(super) fn exchange(&mut self, until: Cycle) {
         self.exchanged = until;
         let slices = self.side.slices;
         let mut memory = self.memory.write().expect(NO_PANIC);
@@ -17,41 +17,42 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         for partition in 0..self.partitions.len() {
             for served in self.partitions[partition].served.drain(..) {
                 let request = served.request;
-                if request.sm as usize == self.sms.len() {
-                    let aggregator = self.aggregator.as_mut().expect("nobody else has this number");
-                    changed |= aggregator.serve(request.ticket, &mut memory);
-                    let port = partition * slices as usize + served.slice as usize;
-                    let node = self.sms.len();
-                    self.replies.inject(port, served.cycle, node, request.reply_bytes(), request.ticket);
-                    continue;
-                }
-                let sm = &mut self.sms[request.sm as usize];
-                let lanes = serve(sm, &mut memory, &mut self.locks, request.ticket, !changed);
-                changed |= lanes != 0;
-                if P::WATCHES_MEMORY && !self.cut_off {
-                    sm.show_served(&self.context, request.ticket, lanes, served.cycle);
-                }
-                if let Some(queues) = self.lock_queues.as_deref_mut().filter(|_| !self.cut_off) {
-                    let arrival = until.max(served.cycle + self.window);
-                    let what = (request.ticket, lanes);
-                    let granted = queues.served(sm, &self.context, &memory, what, (until, arrival));
-                    granted.for_each(|lane| self.sms[lane.sm as usize].grant(arrival, lane.slot, lane.lane));
+                match request.from {
+                    Node::Aggregator => {
+                        let aggregator = self.aggregator.as_mut().expect("it sent the request");
+                        changed |= aggregator.serve(request.ticket, &mut memory);
+                    }
+                    Node::Sm(id) => {
+                        let sm = &mut self.sms[id as usize];
+                        let lanes = serve(sm, &mut memory, &mut self.locks, request.ticket, !changed);
+                        changed |= lanes != 0;
+                        if P::WATCHES_MEMORY && !self.cut_off {
+                            sm.show_served(&self.context, request.ticket, lanes, served.cycle.0);
+                        }
+                        if let Some(queues) = self.lock_queues.as_deref_mut().filter(|_| !self.cut_off) {
+                            let arrival = until.max(served.cycle + self.window);
+                            queues.grant_at(arrival);
+                            let what = (request.ticket, lanes);
+                            lock_queues::served(queues, sm, &self.context, &memory, what, until);
+                            lock_queues::deliver_grants(queues, &mut self.sms, arrival);
+                        }
+                    }
                 }
                 let port = partition * slices as usize + served.slice as usize;
-                let (node, bytes) = (request.sm as usize, request.reply_bytes());
-                self.replies.inject(port, served.cycle, node, bytes, request.ticket);
+                let (sink, bytes) = (self.nodes.port(request.from), request.reply_bytes());
+                self.replies.inject(port, served.cycle, sink, bytes, Reply::Answer(request.ticket));
             }
         }
         self.leave_lock_queues(until, &memory);
         for id in 0..self.sms.len() {
             let sm = &mut self.sms[id];
-            // What it sent has taken up the room that it was told of.
+            // Its requests have used up the room that it knows of.
             if !sm.memory.outbox.is_empty() {
                 self.told_room[id] = None;
             }
             for (at, request) in &sm.memory.outbox {
                 let port = self.side.port(request.line);
-                self.requests.inject(id, *at, port, request.request_bytes(), *request);
+                self.requests.inject(id, Cycle(*at), port, request.request_bytes(), *request);
             }
             sm.memory.outbox.clear();
             changed |= std::mem::take(&mut sm.changed);
@@ -62,14 +63,17 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         } else {
             self.advance_requests(until);
         }
-        let (sms, aggregator, coherence) = (&mut self.sms, &mut self.aggregator, &mut self.coherence);
+        let (nodes, sms) = (self.nodes, &mut self.sms);
+        let (aggregator, coherence) = (&mut self.aggregator, &mut self.coherence);
         self.replies.advance(
             until,
             |_| u32::MAX,
-            |node, arrival, &reply| Self::deliver(sms, aggregator, coherence, (node, arrival), reply),
+            |sink, arrival, &reply| {
+                Self::deliver(sms, aggregator, coherence, (nodes.node(sink), arrival), reply);
+            },
         );
         if let Some(aggregator) = &mut self.aggregator {
-            aggregator.set_room(self.requests.room(self.sms.len()), until);
+            aggregator.set_room(self.requests.room(self.nodes.port(Node::Aggregator)), until);
         }
         for id in 0..self.sms.len() {
             let room = self.requests.room(id);
@@ -91,9 +95,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     }
 
     /// Moves requests through the network to the slices.
-    fn advance_requests(&mut self, until: u64) {
+    fn advance_requests(&mut self, until: Cycle) {
         let partitions = std::cell::RefCell::new(&mut self.partitions);
-        // Slices of a partition are a power of two.
+        // A partition has a power of two of slices.
         let (shift, low) = (self.side.slices.trailing_zeros(), self.side.slices - 1);
         let place = |port: usize| (port >> shift, port as u32 & low);
         self.requests.advance(
@@ -109,37 +113,24 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         );
     }
 
-    /// Lanes that ended in the window before `until` no longer wait for locks.
-    fn leave_lock_queues(&mut self, until: u64, memory: &Memory) {
-        let Some(queues) = self.lock_queues.as_deref_mut().filter(|_| !self.cut_off) else { return };
-        for id in 0..self.sms.len() {
-            let mut ended = self.sms[id].lanes_ended.take().unwrap_or_default();
-            for (slot, lanes) in ended.drain(..) {
-                let arrival = until + self.window;
-                let granted = queues.ended(memory, (id as u32, slot), lanes, arrival);
-                granted.for_each(|lane| self.sms[lane.sm as usize].grant(arrival, lane.slot, lane.lane));
-            }
-            self.sms[id].lanes_ended = Some(ended);
-        }
-        self.locks.stats.add(&std::mem::take(&mut queues.stats));
-    }
-
     /// A message from a slice arrives at a node.
     #[inline]
     fn deliver(
         sms: &mut Dealt<Sm<N, (SmStats, P)>>,
         aggregator: &mut Option<Unit<'_>>,
         coherence: &mut Option<Box<Coherence>>,
-        (node, arrival): (usize, u64),
+        (node, arrival): (Node, Cycle),
         reply: Reply,
     ) {
-        if reply & PROBE != 0 {
-            let coherence = coherence.as_mut().expect("L1s are coherent");
-            Self::deliver_probe(sms, aggregator, coherence, (node, arrival), reply & !PROBE);
-        } else if node < sms.len() {
-            sms[node].receive(arrival, reply);
-        } else {
-            aggregator.as_mut().expect("nobody else has this number").receive(arrival, reply);
+        match (reply, node) {
+            (Reply::Probe(id), _) => {
+                let coherence = coherence.as_mut().expect("L1s are coherent");
+                Self::deliver_probe(sms, aggregator, coherence, (node, arrival), id);
+            }
+            (Reply::Answer(_), Node::Sm(sm)) => sms[sm as usize].receive(arrival.0, reply),
+            (Reply::Answer(ticket), Node::Aggregator) => {
+                aggregator.as_mut().expect("it sent a request").receive(arrival, ticket);
+            }
         }
     }
 
@@ -147,27 +138,31 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         sms: &mut Dealt<Sm<N, (SmStats, P)>>,
         aggregator: &mut Option<Unit<'_>>,
         coherence: &mut Coherence,
-        (node, arrival): (usize, u64),
-        number: u32,
+        (node, arrival): (Node, Cycle),
+        id: ProbeId,
     ) {
-        let probe = coherence.probes[number];
-        coherence.probes.give_back(number);
-        match aggregator {
-            Some(aggregator) if node == sms.len() => aggregator.receive_probe(arrival, probe),
-            _ => {
-                let number = sms[node].memory.put_probe(probe);
-                sms[node].receive(arrival, number);
+        let probe = coherence.probes[id];
+        coherence.probes.give_back(id);
+        match node {
+            Node::Aggregator => {
+                aggregator.as_mut().expect("it has the line").receive_probe(arrival, probe);
+            }
+            Node::Sm(sm) => {
+                let sm = &mut sms[sm as usize];
+                let id = sm.memory.probes.put(probe);
+                sm.receive(arrival.0, Reply::Probe(id));
             }
         }
     }
 }
 
-/// A slice serves a message of an SM: bytes move. Returns the lanes that changed memory (of a store, whether any did).
+/// Moves the bytes of a request of an SM that a slice served. Returns the lanes that changed memory; for a store, not 0
+/// if any did.
 pub(super) fn serve<const N: usize, P: Probe>(
     sm: &mut Sm<N, P>,
     memory: &mut Memory,
     locks: &mut LockTable,
-    ticket: u32,
+    ticket: Ticket,
     notice: bool,
 ) -> u64 {
     let changed = sm.memory.serve(ticket, memory, notice);

@@ -4,7 +4,7 @@ use super::*;
 use crate::exec::memory::store::OutOfMemory;
 use crate::time::aggregator::AggregatorStats;
 
-/// Memory for the state of warps that yield: as much as was ever needed at once, used again.
+/// Memory for the state of warps that yield: as much as was ever needed at once. Areas are reused.
 #[derive(Debug, Default)]
 pub(crate) struct SaveAreas {
     all: Vec<u64>,
@@ -35,7 +35,7 @@ impl SaveAreas {
     }
 }
 
-/// What belongs to each kernel that firmware can start, by number. Kernels do not share lines of the instruction cache.
+/// The context of each kernel that firmware can start, by number. Kernels do not share lines of the instruction cache.
 pub fn contexts<'a>(launches: &'a [Launch<'a>], code: &'a [Vec<Decoded>]) -> Vec<Context<'a>> {
     let fetch = &launches[0].chip.fetch;
     let per_line = fetch.cache.line_bytes / fetch.instruction_bytes;
@@ -54,21 +54,21 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         self.aggregator.as_ref().is_none_or(|aggregator| aggregator.is_done() && self.commands.is_empty())
     }
 
-    /// Whether firmware may still start something, or there is news of what it started.
-    pub(crate) fn firmware_runs(&self, now: u64) -> bool {
+    /// Whether firmware may still start something, or a message to it is in flight.
+    pub(crate) fn firmware_runs(&self, now: Cycle) -> bool {
         let runs = |aggregator: &Unit<'_>| !aggregator.is_settled() || aggregator.cycle() > now;
         self.aggregator.as_ref().is_some_and(runs)
     }
 
-    /// When the aggregator, or a command of it, does something next.
-    pub(crate) fn firmware_event(&self) -> Option<u64> {
+    /// The next cycle in which the aggregator does something, or a command of it arrives.
+    pub(crate) fn firmware_event(&self) -> Option<Cycle> {
         let aggregator = self.aggregator.as_ref()?;
         let command = self.commands.iter().map(|&(arrival, ..)| arrival).min();
         [aggregator.wakes_at(), command].into_iter().flatten().min()
     }
 
-    /// SMs do what the aggregator wanted of them by cycle `now`.
-    pub(crate) fn obey(&mut self, now: u64) {
+    /// SMs carry out the commands of the aggregator that have arrived by cycle `now`.
+    pub(crate) fn obey(&mut self, now: Cycle) {
         if self.commands.is_empty() {
             return;
         }
@@ -77,7 +77,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         // Commands are in the order of their arrival.
         while self.commands.first().is_some_and(|&(arrival, ..)| arrival <= now) {
             let (_, sm, command) = self.commands.remove(0);
-            self.sms[sm as usize].obey(&self.context, command, now);
+            self.sms[sm as usize].obey(&self.context, command, now.0);
             obeyed = true;
         }
         if stalled && obeyed {
@@ -85,15 +85,16 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
     }
 
-    /// No SM had a warp from the last one's end until now.
-    fn count_stall(&mut self, now: u64) {
-        let since = self.sms.iter().map(|sm| sm.dispatched.empty_since.min(now)).max().unwrap_or(now);
+    /// No SM had a warp since the last one ended.
+    fn count_stall(&mut self, now: Cycle) {
+        let since = self.sms.iter().map(|sm| Cycle(sm.dispatched.empty_since).min(now)).max().unwrap_or(now);
         if let Some(aggregator) = &mut self.aggregator {
             aggregator.stats.gpu_stalled_cycles += now - since;
         }
     }
 
-    /// Exchanges what the SMs and the aggregator have for each other and the network. Returns whether anything changed.
+    /// Exchanges messages between the SMs, the aggregator and the network. Returns whether the aggregator changed
+    /// anything.
     pub(crate) fn exchange_with_firmware(&mut self, memory: &mut Memory) -> bool {
         let Some(aggregator) = &mut self.aggregator else { return false };
         let latency = self.window;
@@ -108,35 +109,35 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             }
             self.save_areas.give_back(&mut sm.memory.switches.free);
             for (cycle, news) in self.sms[id].dispatched.news.drain(..) {
-                aggregator.hear(cycle + latency, id as u32, news);
+                aggregator.hear(Cycle(cycle) + latency, id as u32, news);
             }
         }
-        let node = self.sms.len();
+        let source = self.nodes.port(Node::Aggregator);
         for (at, request) in aggregator.outbox().drain(..) {
             let port = self.side.port(request.line);
-            self.requests.inject(node, at, port, request.request_bytes(), request);
+            self.requests.inject(source, at, port, request.request_bytes(), request);
         }
         self.commands.append(&mut aggregator.dispatcher.commands);
         std::mem::take(&mut aggregator.changed)
     }
 
-    /// Until when firmware computes, as far as it has come.
-    pub(crate) fn firmware_computes_until(&self) -> u64 {
-        self.aggregator.as_ref().map_or(0, |aggregator| aggregator.computes_until())
+    /// The cycle until which firmware computes, as far as is known.
+    pub(crate) fn firmware_computes_until(&self) -> Cycle {
+        self.aggregator.as_ref().map_or(Cycle(0), |aggregator| aggregator.computes_until())
     }
 
-    /// The cycle that firmware has come to, or in which it ended, if there is any.
-    pub(crate) fn firmware_cycle(&self) -> u64 {
-        self.aggregator.as_ref().map_or(0, |aggregator| aggregator.cycle())
+    /// The cycle that firmware has reached, or in which it ended; 0 without firmware.
+    pub(crate) fn firmware_cycle(&self) -> Cycle {
+        self.aggregator.as_ref().map_or(Cycle(0), |aggregator| aggregator.cycle())
     }
 
-    /// What the aggregator did, in a run that ended at cycle `last`.
-    pub(crate) fn firmware_stats(&mut self, last: u64) -> Option<AggregatorStats> {
+    /// The counters of the aggregator, in a run that ended at cycle `last`.
+    pub(crate) fn firmware_stats(&mut self, last: Cycle) -> Option<AggregatorStats> {
         self.aggregator.as_ref()?;
         if self.sms.iter().all(|sm| sm.dispatched.is_empty()) {
             self.count_stall(last);
         }
-        self.sms.iter_mut().for_each(|sm| sm.dispatched.close(last));
+        self.sms.iter_mut().for_each(|sm| sm.dispatched.close(last.0));
         let empty = self.sms.iter().map(|sm| sm.dispatched.empty_cycles).sum();
         let stats = self.aggregator.as_ref().map(|aggregator| aggregator.stats.clone());
         stats.map(|stats| AggregatorStats { sm_stalled_cycles: empty, ..stats })

@@ -2,23 +2,22 @@
 
 use super::*;
 
-/// So many times `hang.watch_cycles` are remembered how tries at locks went.
+/// How many periods of `hang.watch_cycles` the counts of attempts at locks go back.
 const TRIES_REMEMBERED: usize = 20;
 
-/// How tries at locks went lately.
+/// Attempts at locks in the last cycles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockPace {
-    /// In so many cycles before the end.
+    /// The cycles that the counts cover.
     pub cycles: u64,
-    /// Locks taken.
     pub taken: u64,
-    /// Tries that failed.
     pub failed: u64,
 }
 
 impl<const N: usize, P: Probe> Machine<'_, N, P> {
-    /// Ends a launch in which nothing changes any more: surely, if every warp repeats itself; on suspicion, after long.
-    pub(crate) fn look_for_hang(&mut self, now: u64) -> Result<(), Stop> {
+    /// Ends a launch in which nothing changes any more: with certainty, if every warp repeats itself; on suspicion,
+    /// after a long time.
+    pub(crate) fn look_for_hang(&mut self, now: Cycle) -> Result<(), Stop> {
         self.remember_tries(now);
         if let Some(limit) = self.context.launch.limits.max_cycles
             && now - self.start >= limit
@@ -27,7 +26,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
         let hang = &self.context.launch.chip.hang;
         if self.firmware_computes_until() > now + hang.watch_cycles {
-            // It may take as long as it likes.
+            // Firmware may compute for as long as it likes.
             self.quiet_since = now;
         }
         let quiet = now - self.quiet_since;
@@ -56,7 +55,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         Ok(())
     }
 
-    /// Locks taken and tries failed.
+    /// Locks taken, and attempts that failed.
     fn count_tries(&self) -> [u64; 2] {
         let of_sms = self.sms.iter().flat_map(|sm| {
             let unit = sm.effects().lock_units.of(sm.id());
@@ -67,7 +66,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         })
     }
 
-    fn remember_tries(&mut self, now: u64) {
+    fn remember_tries(&mut self, now: Cycle) {
         let every = self.context.launch.chip.hang.watch_cycles;
         if self.tries.back().is_none_or(|&(at, _)| now - at >= every) {
             let tries = self.count_tries();
@@ -78,8 +77,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
     }
 
-    /// How tries at locks went lately.
-    pub(crate) fn pace(&self, now: u64) -> LockPace {
+    pub(crate) fn pace(&self, now: Cycle) -> LockPace {
         let [taken, failed] = self.count_tries();
         let &(from, before) = self.tries.front().unwrap_or(&(self.start, [0; 2]));
         LockPace { cycles: now.saturating_sub(from), taken: taken - before[0], failed: failed - before[1] }

@@ -1,14 +1,18 @@
 //! The timed machine: SMs, the network, L2 slices and DRAM, and the loop that moves them forward together.
 //!
-//! Time goes in windows no longer than the network's latency. Inside a window SMs and memory partitions know nothing of
-//! each other, so they run in any order or in parallel; between windows their messages are exchanged in a fixed order,
-//! and what slices served is done to memory. The result is the same on any number of host threads.
+//! Time advances in windows no longer than the network's latency. Inside a window SMs and memory partitions do not
+//! affect each other, so they run in any order or in parallel; between windows their messages are exchanged in a fixed
+//! order, and the requests that slices served read and change memory (`exchange`). The result is the same on any number
+//! of host threads.
+//!
+//! Start with [`run`] and `Machine::run`.
 
 mod coherence;
 mod crew;
 mod exchange;
 pub mod firmware;
 mod hangs;
+mod lock_queues;
 mod stopped;
 pub mod totals;
 
@@ -29,18 +33,21 @@ use crate::exec::memory::store::Memory;
 use crate::exec::output::Output;
 use crate::exec::stop::{HangReason, Stop};
 use crate::exec::uninitialised::UninitialisedReads;
+use crate::kit::cycle::Cycle;
+use crate::kit::line::LineAddress;
 use crate::time::aggregator::Unit;
 use crate::time::l2::Partition;
 use crate::time::l2::lock_queue::LockQueues;
-use crate::time::l2::map::AddressMap;
-use crate::time::machine::coherence::{Coherence, Reply};
+use crate::time::machine::coherence::Coherence;
 use crate::time::machine::crew::{Balance, Crew, Dealt, Lent, Pace};
 use crate::time::machine::firmware::SaveAreas;
 pub use crate::time::machine::hangs::LockPace;
 pub use crate::time::machine::stopped::Stopped;
 use crate::time::machine::totals::{PartitionCounts, Sample, TimedStats};
+use crate::time::map::AddressMap;
 use crate::time::network::Crossbar;
-use crate::time::network::message::Request;
+use crate::time::network::message::{Reply, Request};
+use crate::time::network::node::{Node, NodePorts};
 use crate::time::probe::Probe;
 use crate::time::sched::Policy;
 use crate::time::sched::accuracy::Branches;
@@ -57,7 +64,7 @@ pub struct MemorySide {
     map: AddressMap,
     slices: u32,
     /// The cycle after the last launch.
-    now: u64,
+    now: Cycle,
 }
 
 impl MemorySide {
@@ -68,16 +75,17 @@ impl MemorySide {
             partitions: (0..chip.l2.partitions).map(make).collect(),
             map: AddressMap::new(&chip.l2, &chip.dram),
             slices: chip.l2.slices_per_partition,
-            now: 0,
+            now: Cycle(0),
         }
     }
 
     /// The cycle in which the next launch begins.
-    pub fn now(&self) -> u64 {
+    pub fn now(&self) -> Cycle {
         self.now
     }
 
-    fn port(&self, line: u64) -> usize {
+    /// The port of the crossbars that belongs to the slice of a line.
+    fn port(&self, line: LineAddress) -> usize {
         let (partition, slice) = self.map.slice_of(line);
         (partition * self.slices + slice) as usize
     }
@@ -92,20 +100,20 @@ pub struct Options<'a> {
     pub bows: Bows,
     /// Host threads; 0 is one for each core.
     pub threads: usize,
-    /// Counters are sampled after every so many cycles.
+    /// The period of the samples of counters, if they are wanted.
     pub sample_cycles: Option<u64>,
 }
 
-/// Runs a launch, or firmware that starts CTAs of the context's kernels, until it ends or has to be stopped. `make_probe`
-/// gives the SM of a number its observer, in a launch that begins at a cycle. Inside a window all threads read `memory`; it
-/// is written between windows only.
+/// Runs a launch, or firmware that starts CTAs of the context's kernels, until it ends or has to be stopped.
+/// `make_probe` makes the observer of an SM, in a launch that begins at a cycle. Inside a window all threads read
+/// `memory`; it is written between windows only.
 pub fn run<'a, const N: usize, P: Probe>(
     context: Context<'a>,
     aggregator: Option<Unit<'a>>,
     options: &'a Options<'a>,
     memory: &'a RwLock<&'a mut Memory>,
     side: &'a mut MemorySide,
-    make_probe: impl Fn(u32, u64) -> P,
+    make_probe: impl Fn(u32, Cycle) -> P,
 ) -> Stopped<'a, N, P> {
     let launch = context.launch;
     let chip = launch.chip;
@@ -115,13 +123,13 @@ pub fn run<'a, const N: usize, P: Probe>(
     let sms: Vec<_> = (0..chip.sm.count)
         .map(|id| {
             let (ctas, probe) = (launch.occupancy.ctas_per_sm, (SmStats::default(), make_probe(id, start)));
-            let mut sm = Sm::<N, _>::new(chip, id, ctas, options.make_policy, probe, start);
-            sm.dispatched.empty_since = start;
+            let mut sm = Sm::<N, _>::new(chip, id, ctas, options.make_policy, probe, start.0);
+            sm.dispatched.empty_since = start.0;
             sm.dispatched.can_yield = aggregator.is_some() && chip.wavefront_yield.is_some();
             sm.effects_mut().lock_units = LockUnits::new(launch.lock_bits(), id, 1);
             sm.lanes_ended = (chip.lock_queue.mode != QueueMode::Off).then(Vec::new);
             if let (Some(spec), Some(branches)) = (&bows, &branches) {
-                sm.spin_unit = Some(Box::new(SpinUnit::new(chip, spec, branches, start)));
+                sm.spin_unit = Some(Box::new(SpinUnit::new(chip, spec, branches, start.0)));
             }
             sm
         })
@@ -135,14 +143,16 @@ pub fn run<'a, const N: usize, P: Probe>(
     };
     // More threads than SMs would have nothing to do.
     let threads = threads.min(sms.len());
-    let nodes = sms.len() + aggregator.is_some() as usize;
+    let nodes = NodePorts::new(sms.len());
+    let senders = sms.len() + aggregator.is_some() as usize;
     let total = launch.shape.grid.iter().map(|&d| d as u64).product();
     let mut machine = Machine::<N, P> {
         context,
         options,
-        requests: Crossbar::new(nodes, ports, &chip.interconnect, &chip.clock),
-        replies: Crossbar::new(ports, nodes, &coherence::reply_network(chip), &chip.clock),
-        coherence: Coherence::new(chip, nodes, ports),
+        requests: Crossbar::new(senders, ports, &chip.interconnect, &chip.clock),
+        replies: Crossbar::new(ports, senders, &coherence::reply_network(chip), &chip.clock),
+        coherence: Coherence::new(chip, nodes, senders, ports),
+        nodes,
         told_room: vec![None; sms.len()],
         sms: Dealt::new(sms, threads),
         partitions: Dealt::new(std::mem::take(&mut side.partitions), threads),
@@ -176,18 +186,18 @@ pub fn run<'a, const N: usize, P: Probe>(
     Stopped { machine, end }
 }
 
-/// What one thread runs through a window.
+/// The part of a window that one thread runs.
 struct Share<const N: usize, P: Probe> {
     sms: Lent<Sm<N, (SmStats, P)>>,
     partitions: Lent<Partition>,
-    window: Range<u64>,
+    window: Range<Cycle>,
     /// How long that took.
     took: Duration,
 }
 
 impl<const N: usize, P: Probe> Default for Share<N, P> {
     fn default() -> Self {
-        Share { sms: Vec::new(), partitions: Vec::new(), window: 0..0, took: Duration::ZERO }
+        Share { sms: Vec::new(), partitions: Vec::new(), window: Cycle(0)..Cycle(0), took: Duration::ZERO }
     }
 }
 
@@ -207,9 +217,9 @@ fn run_window<'a, const N: usize, P: Probe + 'a>(
     partitions: impl Iterator<Item = &'a mut Partition>,
     context: &Context<'_>,
     memory: &Memory,
-    window: &Range<u64>,
+    window: &Range<Cycle>,
 ) {
-    sms.for_each(|sm| sm.run(context, memory, window.start, window.end));
+    sms.for_each(|sm| sm.run(context, memory, window.start.0, window.end.0));
     partitions.for_each(|partition| partition.run(window.end));
 }
 
@@ -222,47 +232,49 @@ struct Machine<'a, const N: usize, P: Probe> {
     partitions: Dealt<Partition>,
     balance: Balance,
     pace: Pace,
-    /// Read by all inside a window, changed only between windows.
+    /// Read by all threads inside a window, changed only between windows.
     memory: &'a RwLock<&'a mut Memory>,
     side: &'a mut MemorySide,
+    nodes: NodePorts,
     requests: Crossbar<Request>,
     replies: Crossbar<Reply>,
     /// The control processor, if it runs firmware.
     aggregator: Option<Unit<'a>>,
-    /// What it wants of the SMs, with the cycle of arrival.
-    commands: Vec<(u64, u32, crate::time::dispatch::Command)>,
-    /// Memory for warps that yield.
+    /// Its commands to SMs, with the cycle of arrival.
+    commands: Vec<(Cycle, u32, crate::time::dispatch::Command)>,
     save_areas: SaveAreas,
-    /// What keeps L1s coherent, on chips where they are.
+    /// On chips whose L1s are coherent.
     coherence: Option<Box<Coherence>>,
-    /// What each SM knows of the room for its requests. SMs that another thread runs are far from this one's cache.
+    /// The room for requests that each SM knows of. SMs that another thread runs are far from this thread's cache, so
+    /// they are not written without need.
     told_room: Vec<Option<u32>>,
-    start: u64,
+    start: Cycle,
+    /// In cycles.
     window: u64,
     next_cta: u64,
     total: u64,
     locks: LockTable,
-    /// Where threads wait for locks, if the chip lets them sleep.
+    /// On chips whose threads sleep while they wait for locks.
     lock_queues: Option<Box<LockQueues>>,
-    /// Locks taken and tries failed, by the cycle: the last few times that somebody looked.
-    tries: VecDeque<(u64, [u64; 2])>,
+    /// Locks taken and attempts failed by a cycle, counted every `hang.watch_cycles`.
+    tries: VecDeque<(Cycle, [u64; 2])>,
     /// No value has changed since this cycle.
-    quiet_since: u64,
+    quiet_since: Cycle,
     /// Warps are watched for repetition.
     watching: bool,
     samples: Vec<Sample>,
-    next_sample: Option<u64>,
-    /// What memory partitions had counted before the launch.
+    next_sample: Option<Cycle>,
+    /// The counters of the memory partitions before the launch.
     before: Vec<PartitionCounts>,
     /// When messages were last exchanged.
-    exchanged: u64,
-    /// Nobody observes the SMs any more.
+    exchanged: Cycle,
+    /// The launch was stopped: SMs are no longer observed.
     cut_off: bool,
-    /// So long may a warp wait before it polls again.
+    /// The longest that a warp may back off before it polls again, in cycles.
     longest_delay: u64,
 }
 
-/// Windows between looks at the clock on the wall and at who wants to stop.
+/// Windows between reports of progress and looks at the interrupt flag.
 const WINDOWS_PER_LOOK: u64 = 64;
 
 impl<const N: usize, P: Probe> Machine<'_, N, P> {
@@ -276,7 +288,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 && self.firmware_is_done();
             now = match self.next_event(now) {
                 Some(next) => next,
-                // What is still on its way has arrived: the next launch finds an empty network.
+                // All messages have arrived: the next launch finds an empty network.
                 None if done => break,
                 None => return Err(Stop::Hang(HangReason::Blocked)),
             };
@@ -304,7 +316,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     }
 
     /// Gives waiting CTAs to SMs that have room, one to each in turn.
-    fn dispatch(&mut self, now: u64) {
+    fn dispatch(&mut self, now: Cycle) {
         self.obey(now);
         let mut placed = true;
         while placed && self.next_cta < self.total {
@@ -312,7 +324,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             for id in 0..self.sms.len() {
                 let sm = &mut self.sms[id];
                 if self.next_cta < self.total && sm.has_room() {
-                    sm.start_cta(&self.context, self.next_cta, now);
+                    sm.start_cta(&self.context, self.next_cta, now.0);
                     self.next_cta += 1;
                     placed = true;
                 }
@@ -321,9 +333,10 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     }
 
     /// The next cycle, from `now` on, in which anything happens.
-    fn next_event(&self, now: u64) -> Option<u64> {
-        let first = self.sms.iter().map(|sm| sm.wakes_at()).min().filter(|&at| at != u64::MAX);
-        // Mostly some SM is at work, and then it does not matter what else happens.
+    fn next_event(&self, now: Cycle) -> Option<Cycle> {
+        let wakes = self.sms.iter().map(|sm| Cycle(sm.wakes_at()));
+        let first = wakes.min().filter(|&at| at != Cycle::NEVER);
+        // Mostly some SM has something to do now; then nothing else matters.
         if first.is_some_and(|at| at <= now) {
             return Some(now);
         }
@@ -331,8 +344,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         first.into_iter().chain(outside).min().map(|at| at.max(now))
     }
 
-    /// When anything happens outside of the SMs.
-    fn outside_events(&self) -> impl Iterator<Item = u64> {
+    /// The next events outside of the SMs.
+    fn outside_events(&self) -> impl Iterator<Item = Cycle> {
         let partitions = self.partitions.iter().filter_map(|partition| partition.next_event());
         let coherence = self.coherence.as_ref().and_then(|coherence| coherence.next_event());
         partitions
@@ -340,7 +353,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     }
 
     /// Runs everything through a window: each thread its share, or one alone all of it.
-    fn advance(&mut self, window: Range<u64>, crew: &Crew<Share<N, P>>) {
+    fn advance(&mut self, window: Range<Cycle>, crew: &Crew<Share<N, P>>) {
         if crew.others() > 0 && self.pace.next_window(Instant::now) {
             return self.advance_together(window, crew);
         }
@@ -351,7 +364,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
     }
 
-    fn advance_together(&mut self, window: Range<u64>, crew: &Crew<Share<N, P>>) {
+    fn advance_together(&mut self, window: Range<Cycle>, crew: &Crew<Share<N, P>>) {
         for other in 0..crew.others() {
             crew.give(other, |share| {
                 share.window = window.clone();
@@ -360,7 +373,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             });
         }
         let memory = self.memory.read().expect(NO_PANIC);
-        // The last hand may hold less than the others; the leader has more to do besides.
+        // The last hand may hold less than the others: it is the leader's, who has more to do.
         let mine = crew.others();
         let start = Instant::now();
         let (sms, partitions) = (self.sms.of_hand(mine), self.partitions.of_hand(mine));
@@ -382,16 +395,16 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         self.balance.settle(&mut self.sms);
     }
 
-    /// After a launch was cut off: what its warps have issued still reaches memory, and the next launch finds an empty
-    /// network.
+    /// After a launch was stopped early: accesses that warps have issued still reach memory, and the next launch finds
+    /// an empty network.
     fn drain(&mut self) {
         self.cut_off = true;
         loop {
-            let sms = self.sms.iter().filter_map(|sm| sm.drains_at());
+            let sms = self.sms.iter().filter_map(|sm| sm.drains_at()).map(Cycle);
             let Some(next) = sms.chain(self.outside_events()).min() else { break };
             let now = next.max(self.exchanged);
             let until = now + self.window;
-            self.sms.iter_mut().for_each(|sm| sm.drain(now, until));
+            self.sms.iter_mut().for_each(|sm| sm.drain(now.0, until.0));
             self.partitions.iter_mut().for_each(|partition| partition.run(until));
             self.exchange(until);
         }
@@ -419,7 +432,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
     }
 
-    fn take_sample(&mut self, now: u64) {
+    fn take_sample(&mut self, now: Cycle) {
         let (Some(at), Some(every)) = (self.next_sample, self.options.sample_cycles) else { return };
         if now >= at {
             let mut totals = TimedStats::gather(&self.sms, &self.partitions, &self.locks);
@@ -430,11 +443,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
     }
 
-    /// The samples, and one of the end: what they count adds up to the launch's totals.
+    /// The samples, and one at the end, so that the last one has the launch's totals.
     fn all_samples(&mut self, totals: &TimedStats) -> Vec<Sample> {
         let mut samples = std::mem::take(&mut self.samples);
         if self.options.sample_cycles.is_some() {
-            // Replies to the last stores may have been on their way when the last CTA had ended.
+            // Replies to the last stores may have been in flight when the last CTA ended.
             samples.retain(|sample| sample.cycle < totals.cycles);
             samples.push(Sample::new(totals.cycles, &self.sms, totals));
         }

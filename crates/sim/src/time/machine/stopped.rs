@@ -1,16 +1,17 @@
-//! A machine that has stopped, at the end of its launch or before: what it shows, and what it hands back.
+//! A machine that has stopped, at the end of its launch or before: what can be read of it, and its results.
 
 use std::sync::RwLockReadGuard;
 
 use super::*;
 
-/// A machine whose launch has ended or was stopped early. It is as it was in its last cycle, until [`Stopped::finish`].
+/// A machine whose launch has ended or was stopped early, in the state of its last cycle. [`Stopped::finish`] takes it
+/// apart.
 pub struct Stopped<'a, const N: usize, P: Probe> {
     pub(super) machine: Machine<'a, N, P>,
     pub(super) end: Result<(), Stop>,
 }
 
-/// What is left of a launch.
+/// The results of a launch.
 pub struct Finished<P> {
     pub end: Result<(), Stop>,
     pub timed: TimedStats,
@@ -46,7 +47,7 @@ impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
         self.machine.memory.read().expect(NO_PANIC)
     }
 
-    /// Who took locks in global memory.
+    /// The holders of locks in global memory.
     pub fn locks(&self) -> &LockTable {
         &self.machine.locks
     }
@@ -66,10 +67,10 @@ impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
     }
 
     /// The cycle in which the launch ended or was stopped.
-    pub fn now(&self) -> u64 {
+    pub fn now(&self) -> Cycle {
         let machine = &self.machine;
         let last = machine.sms.iter().map(|sm| if self.end.is_ok() { sm.last_end } else { sm.now() }).max();
-        last.unwrap_or(machine.start).max(machine.firmware_cycle())
+        last.map_or(machine.start, Cycle).max(machine.firmware_cycle())
     }
 
     /// Cycles since the launch began.
@@ -77,11 +78,11 @@ impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
         self.now().saturating_sub(self.machine.start)
     }
 
-    /// Accounts for the last states, lets accesses in flight reach memory, and gives everything back.
+    /// Accounts for the last states of warps, lets accesses in flight reach memory, and returns the results.
     pub fn finish(self) -> Finished<P> {
         let now = self.now();
         let Stopped { mut machine, end } = self;
-        machine.sms.iter_mut().for_each(|sm| sm.cut_off(now));
+        machine.sms.iter_mut().for_each(|sm| sm.cut_off(now.0));
         let mut timed = TimedStats::gather(&machine.sms, &machine.partitions, &machine.locks);
         timed.since(&machine.before);
         timed.cycles = now.saturating_sub(machine.start);

@@ -1,23 +1,24 @@
-//! Packets by the tick in which they come.
+//! Packets that cannot leave their queue yet, by the tick in which they can.
 
+use crate::kit::ids::PacketId;
 use crate::time::network::packets::Packets;
 
-/// The tick of what does not come.
-pub(crate) const NEVER: u64 = u64::MAX;
+/// Sentinel: no tick.
+pub(crate) const NO_TICK: u64 = u64::MAX;
 
-/// The numbers of those that come in each of the next ticks, and of those that come later.
+/// The packets of each of the next ticks, and those of later ones.
 #[derive(Clone, Debug)]
 pub(crate) struct Coming {
-    /// Of tick `t`, at `t % TICKS_AHEAD`, for the ticks from `base` on.
-    ticks: Box<[Vec<u32>; TICKS_AHEAD]>,
-    /// Ticks in which some come, a bit each.
+    /// Those of tick `t` are at `t % TICKS_AHEAD`, for the ticks from `base` on.
+    ticks: Box<[Vec<PacketId>; TICKS_AHEAD]>,
+    /// Elements of `ticks` that are not empty, a bit each.
     occupied: u64,
     base: u64,
     /// In the order in which they were injected.
-    later: Vec<u32>,
+    later: Vec<PacketId>,
 }
 
-/// Ticks that have a place. Windows are shorter on all chips we know, so next to nothing comes later.
+/// Windows are shorter than this on all chips we know, so next to nothing is `later`.
 const TICKS_AHEAD: usize = u64::BITS as usize;
 
 impl Coming {
@@ -32,35 +33,35 @@ impl Coming {
     }
 
     #[inline]
-    pub fn push(&mut self, number: u32, ready: u64) {
+    pub fn push(&mut self, id: PacketId, ready: u64) {
         if ready - self.base < TICKS_AHEAD as u64 {
             let place = ready as usize % TICKS_AHEAD;
-            self.ticks[place].push(number);
+            self.ticks[place].push(id);
             self.occupied |= 1 << place;
         } else {
-            self.later.push(number);
+            self.later.push(id);
         }
     }
 
-    /// When the first comes, or [`NEVER`].
+    /// The tick of the first, or [`NO_TICK`].
     #[inline]
     pub fn next<M: Copy>(&self, packets: &Packets<M>) -> u64 {
         if self.occupied != 0 {
             let ahead = self.occupied.rotate_right((self.base % TICKS_AHEAD as u64) as u32).trailing_zeros();
             return self.base + ahead as u64;
         }
-        self.later.iter().map(|&number| packets[number].ready).min().unwrap_or(NEVER)
+        self.later.iter().map(|&id| packets[id].ready).min().unwrap_or(NO_TICK)
     }
 
-    /// Takes some packets that come by `tick`, the earliest first, and puts their numbers into `taken`, which is empty.
+    /// Moves some packets of ticks up to `tick`, the earliest first, into `taken`, which is empty.
     #[inline]
-    pub fn take<M: Copy>(&mut self, tick: u64, packets: &Packets<M>, taken: &mut Vec<u32>) {
+    pub fn take<M: Copy>(&mut self, tick: u64, packets: &Packets<M>, taken: &mut Vec<PacketId>) {
         let next = self.next(packets);
         if next > tick {
             return;
         }
         if self.occupied == 0 {
-            let at = self.later.iter().position(|&number| packets[number].ready <= tick);
+            let at = self.later.iter().position(|&id| packets[id].ready <= tick);
             taken.extend(at.map(|at| self.later.remove(at)));
             return;
         }
@@ -69,13 +70,13 @@ impl Coming {
         std::mem::swap(taken, &mut self.ticks[place]);
     }
 
-    /// All that come before `tick` have been taken.
+    /// All packets of ticks before `tick` have been taken.
     #[inline]
     pub fn advance<M: Copy>(&mut self, tick: u64, packets: &Packets<M>) {
         self.base = tick;
         if !self.later.is_empty() {
-            for number in std::mem::take(&mut self.later) {
-                self.push(number, packets[number].ready);
+            for id in std::mem::take(&mut self.later) {
+                self.push(id, packets[id].ready);
             }
         }
     }

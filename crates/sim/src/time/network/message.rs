@@ -1,64 +1,62 @@
-//! What SMs and L2 slices say to each other.
+//! The messages between nodes (SMs, the aggregator) and L2 slices.
 //!
-//! A message has no data in it: the bytes it moves are kept by the SM that asked (what a store writes from the cycle it
-//! issued, what a load found from the cycle its slice served it), so that messages stay small.
+//! A message has no data in it. The bytes it moves are kept by the sender of the request: what a store writes from the
+//! cycle it issued, what a load found from the cycle its slice served it. So messages stay small.
 
 use crate::chip::timing::SECTOR_BYTES;
+use crate::kit::ids::{ProbeId, Ticket};
+use crate::kit::line::LineAddress;
+use crate::time::network::node::Node;
+
 /// What a request wants from its slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestKind {
-    /// Bytes of a line: a load, an instruction or constant fetch.
+    /// Bytes of a line: for a load, an instruction fetch or a constant.
     Read,
-    /// To write bytes of a line. Answered without data once done.
+    /// To write bytes of a line. The reply has no data.
     Write,
     /// To change words of a line.
     Atomic {
-        /// Most lanes that name one word.
+        /// The most lanes that name one word.
         same_word: u8,
-        /// All its lanes.
         lanes: u8,
-        /// Bytes of operands that a lane sends.
+        /// Bytes of operands per lane.
         operand_bytes: u8,
-        /// Bytes that a lane gets back: the old value, or nothing if nobody wants it.
+        /// Bytes per lane of the reply: the old value, or nothing if it is not used.
         result_bytes: u8,
     },
 }
 
-/// What a request wants of the directory, where L1s are coherent. What it wants of the slice is beside it.
+/// What a request wants from the directory, where L1s are coherent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Asks {
-    /// Nothing to keep: the asker's L1 has no part in it.
+    /// The sender's L1 keeps nothing.
     #[default]
     Nothing,
     /// A copy of the line to read.
     Share,
-    /// The line to write, and nobody else to have it.
+    /// The line to write; no other L1 may keep a copy.
     Own {
-        /// The asker has a copy to read, and keeps it until somebody takes it away.
+        /// The sender has a copy to read, and keeps it until it is invalidated.
         has_copy: bool,
     },
-    /// To give a line back that memory does not have as it is.
+    /// To write back a dirty line.
     GiveBack,
 }
 
-/// A request from an SM for (a part of) one line.
+/// A request for (a part of) one line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Address of the line's first byte.
-    pub line: u64,
+    pub line: LineAddress,
     /// The line's 32-byte sectors that it reads or writes, bit 0 the first.
     pub sectors: u8,
-    /// For a write: the sectors that it writes wholly.
+    /// For a write: the sectors of which it writes every byte.
     pub whole: u8,
-    /// What it wants.
     pub kind: RequestKind,
-    /// Who asks.
-    pub sm: u16,
-    /// The asker's number for it, which comes back with the reply.
-    pub ticket: u32,
-    /// What it wants of the directory.
+    pub from: Node,
+    pub ticket: Ticket,
     pub asks: Asks,
-    /// Its slice had to ask memory for the line.
+    /// Its slice had to fetch the line from memory.
     pub missed: bool,
 }
 
@@ -84,4 +82,13 @@ impl Request {
 
 fn in_sectors(lanes: u8, bytes: u8) -> u32 {
     (u32::from(lanes) * u32::from(bytes)).next_multiple_of(SECTOR_BYTES)
+}
+
+/// What a slice's port sends to a node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// The answer to a request of the node.
+    Answer(Ticket),
+    /// The directory asks the node's L1 to share or give up a line.
+    Probe(ProbeId),
 }

@@ -1,37 +1,41 @@
 //! The network between SMs and L2 slices: a crossbar, one for requests and another for replies.
 //!
-//! Each source has one queue and one port into the crossbar; each sink has one port out of it. A port moves one flit an
-//! interconnect cycle, and packets are not mixed. From a queue the first packet for each sink can leave, so one that
-//! waits for a busy sink does not hold up the others (virtual output queues). Every cycle, the free sinks choose in turn
-//! among the free sources that have something for them, and no sink stays idle that could be served (as iSLIP does
-//! after a few rounds).
+//! Each source has one queue and one port into the crossbar; each sink has one port out of it. A port moves one flit
+//! per interconnect cycle (a *tick*), and packets are not mixed. From a queue the first packet for each sink can leave,
+//! so a packet that waits for a busy sink does not hold up the others (virtual output queues). In every tick, the free
+//! sinks choose in turn among the free sources that have a packet for them, and no sink stays idle that could be served
+//! (as iSLIP does after a few iterations).
 //!
-//! The machine works in windows as long as the network's latency: all that is injected during a window is known when it
-//! ends, and whatever leaves a queue in it arrives after it.
+//! The machine works in windows as long as the network's latency: everything injected during a window is known when it
+//! ends, and whatever leaves a queue in a window arrives after it.
+//!
+//! Start with [`Crossbar`]; `ports` decides who sends, [`message`] has what is sent.
 
 mod coming;
-mod nodes;
 mod packets;
+mod port_set;
 mod ports;
 #[cfg(test)]
 mod tests;
 
 pub mod message;
+pub mod node;
 
 use crate::chip::timing::{ClockSpec, InterconnectSpec};
+use crate::kit::cycle::Cycle;
 use crate::kit::divisor::Divisor;
-use crate::time::network::coming::NEVER;
-use crate::time::network::nodes::{Few, Many};
+use crate::time::network::coming::NO_TICK;
+use crate::time::network::port_set::{Few, Many};
 use crate::time::network::ports::Ports;
 
-/// What a network did.
+/// Counters of a network.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct NetworkStats {
     /// Packets that left their queues.
     pub packets: u64,
     /// Flits of these packets.
     pub flits: u64,
-    /// Core cycles that they waited, beyond what they would have in an idle network, added up.
+    /// The sum of the core cycles that they waited, beyond what they would have in an idle network.
     pub queue_cycles: u64,
     /// Packets that, at the head of a queue, found no room at their sink.
     pub blocked_by_sink: u64,
@@ -48,11 +52,11 @@ pub struct Crossbar<M: Copy> {
     header_bytes: u32,
     queue_packets: u32,
     ports: AllPorts<M>,
-    /// The core cycle before which everything has left that could.
-    until: u64,
+    /// Every packet has left that could before this cycle.
+    until: Cycle,
 }
 
-/// Ports of a small crossbar, whose sets of nodes are a word each, or of a large one.
+/// The ports of a small crossbar, whose sets of ports are a word each, or of a large one.
 #[derive(Clone, Debug)]
 enum AllPorts<M: Copy> {
     Few(Ports<M, Few>),
@@ -86,7 +90,7 @@ impl<M: Copy + std::fmt::Debug> Crossbar<M> {
             header_bytes: spec.header_bytes,
             queue_packets: spec.queue_packets,
             ports,
-            until: 0,
+            until: Cycle(0),
         }
     }
 
@@ -96,10 +100,10 @@ impl<M: Copy + std::fmt::Debug> Crossbar<M> {
         self.queue_packets.saturating_sub(with_ports!(&self.ports, ports => ports.queued(source)))
     }
 
-    /// Puts a packet into its source's queue at core cycle `at`, not before an earlier one of this source nor before
-    /// the last window's end. The header is not in `data_bytes`.
+    /// Puts a packet into its source's queue at cycle `at`, not before an earlier one of this source nor before the end
+    /// of the last window. The header is not in `data_bytes`.
     #[inline(always)]
-    pub fn inject(&mut self, source: usize, at: u64, sink: usize, data_bytes: u32, message: M) {
+    pub fn inject(&mut self, source: usize, at: Cycle, sink: usize, data_bytes: u32, message: M) {
         debug_assert!(self.room(source) > 0, "source {source} has no room");
         debug_assert!(at >= self.until, "a packet for cycle {at}, at cycle {}", self.until);
         let ready = self.clock.tick_from(at);
@@ -107,18 +111,19 @@ impl<M: Copy + std::fmt::Debug> Crossbar<M> {
         with_ports!(&mut self.ports, ports => ports.inject(source, ready, sink, flits, message));
     }
 
-    /// Moves every packet that can leave its queue before core cycle `until`, but none earlier than a latency before
-    /// it, so that none arrives before it.
+    /// Moves every packet that can leave its queue before cycle `until`, but none earlier than a latency before it, so
+    /// that none arrives before it.
     ///
-    /// `room(sink)` says how many packets a sink takes; it is asked before any is delivered. `deliver(sink, arrival, message)` is called in order of arrival for each sink.
+    /// `room(sink)` says how many packets a sink takes; it is called before any is delivered. `deliver(sink, arrival,
+    /// message)` is called in order of arrival for each sink.
     pub fn advance(
         &mut self,
-        until: u64,
+        until: Cycle,
         room: impl FnMut(usize) -> u32,
-        mut deliver: impl FnMut(usize, u64, &M),
+        mut deliver: impl FnMut(usize, Cycle, &M),
     ) {
         debug_assert!(until >= self.until, "time went back from cycle {} to {until}", self.until);
-        let from = self.until.max(until.saturating_sub(self.latency_cycles));
+        let from = self.until.max(Cycle(until.0.saturating_sub(self.latency_cycles)));
         self.until = until;
         let (clock, latency) = (self.clock, self.latency_cycles);
         let (from, end) = (clock.tick_from(from), clock.tick_from(until));
@@ -127,16 +132,15 @@ impl<M: Copy + std::fmt::Debug> Crossbar<M> {
         with_ports!(&mut self.ports, ports => ports.advance(from, end, room, deliver));
     }
 
-    /// Earliest core cycle at which a waiting packet could leave its queue, if its sink has room.
-    pub fn next_event(&self) -> Option<u64> {
+    /// The earliest cycle in which a waiting packet could leave its queue, if its sink has room.
+    pub fn next_event(&self) -> Option<Cycle> {
         let tick = with_ports!(&self.ports, ports => ports.next_event());
-        (tick != NEVER).then(|| self.clock.cycle_of(tick.max(self.clock.tick_from(self.until))))
+        (tick != NO_TICK).then(|| self.clock.cycle_of(tick.max(self.clock.tick_from(self.until))))
     }
 
-    /// What it did so far.
     pub fn stats(&self) -> NetworkStats {
         let (stats, ticks) = with_ports!(&self.ports, ports => (&ports.stats, ports.queue_ticks));
-        NetworkStats { queue_cycles: self.clock.cycle_of(ticks), ..stats.clone() }
+        NetworkStats { queue_cycles: self.clock.cycle_of(ticks).0, ..stats.clone() }
     }
 }
 
@@ -155,22 +159,22 @@ impl Clock {
         Clock { ticks: Divisor::new(ticks / common), cycles: Divisor::new(cycles / common) }
     }
 
-    /// The first tick that does not begin before core cycle `cycle`.
+    /// The first tick that does not begin before `cycle`.
     #[inline]
-    fn tick_from(&self, cycle: u64) -> u64 {
-        self.cycles.quotient_up(cycle * self.ticks.get())
+    fn tick_from(&self, cycle: Cycle) -> u64 {
+        self.cycles.quotient_up(cycle.0 * self.ticks.get())
     }
 
-    /// The first core cycle that does not begin before `tick`.
+    /// The first cycle that does not begin before `tick`.
     #[inline]
-    fn cycle_from(&self, tick: u64) -> u64 {
-        self.ticks.quotient_up(tick * self.cycles.get())
+    fn cycle_from(&self, tick: u64) -> Cycle {
+        Cycle(self.ticks.quotient_up(tick * self.cycles.get()))
     }
 
-    /// The core cycle in which `tick` begins.
+    /// The cycle in which `tick` begins.
     #[inline]
-    fn cycle_of(&self, tick: u64) -> u64 {
-        self.ticks.quotient(tick * self.cycles.get())
+    fn cycle_of(&self, tick: u64) -> Cycle {
+        Cycle(self.ticks.quotient(tick * self.cycles.get()))
     }
 }
 

@@ -2,15 +2,16 @@
 
 use std::hint::select_unpredictable;
 
+use crate::kit::ids::PacketId;
 use crate::kit::slab::Slab;
 
-/// A message on its way.
+/// A message in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet<M> {
-    /// When it comes.
+    /// The tick from which on it can leave its queue.
     pub ready: u64,
     /// The one behind it in its list.
-    pub next: u32,
+    pub next: PacketId,
     pub flits: u32,
     pub source: u16,
     pub sink: u16,
@@ -19,19 +20,18 @@ pub(crate) struct Packet<M> {
     pub message: M,
 }
 
-/// All packets of a network, each known by a small number.
-pub(crate) type Packets<M> = Slab<Packet<M>>;
+pub(crate) type Packets<M> = Slab<PacketId, Packet<M>>;
 
-/// The first and the last of some packets.
+/// A queue of packets, linked by [`Packet::next`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct List {
-    pub first: u32,
-    last: u32,
+    pub first: PacketId,
+    last: PacketId,
 }
 
 impl List {
-    /// The number of no packet.
-    pub const NONE: u32 = u32::MAX;
+    /// Sentinel: no packet.
+    pub const NONE: PacketId = PacketId(u32::MAX);
     pub const EMPTY: List = List { first: List::NONE, last: List::NONE };
 
     #[inline(always)]
@@ -39,15 +39,15 @@ impl List {
         self.first == List::NONE
     }
 
-    /// Adds a packet, behind which there is none.
+    /// Adds a packet at the end.
     #[inline(always)]
-    pub fn push<M: Copy>(&mut self, number: u32, packets: &mut Packets<M>) {
-        // Whether a list is empty cannot be foreseen, so this has no branch.
+    pub fn push<M: Copy>(&mut self, id: PacketId, packets: &mut Packets<M>) {
+        // Whether a list is empty is unpredictable for a host, so this has no branch.
         let empty = self.is_empty();
-        self.first = select_unpredictable(empty, number, self.first);
-        let before = select_unpredictable(empty, number, self.last);
-        packets[before].next = number;
-        packets[number].next = List::NONE;
-        self.last = number;
+        self.first = select_unpredictable(empty, id, self.first);
+        let before = select_unpredictable(empty, id, self.last);
+        packets[before].next = id;
+        packets[id].next = List::NONE;
+        self.last = id;
     }
 }

@@ -1,10 +1,11 @@
-//! Sources, sinks and what is between them: who may send, and who is next.
+//! Sources, sinks and the packets between them: which source may send, and which is next.
 
 use crate::kit::divisor::Divisor;
+use crate::kit::ids::PacketId;
 use crate::time::network::NetworkStats;
-use crate::time::network::coming::{Coming, NEVER};
-use crate::time::network::nodes::NodeSet;
+use crate::time::network::coming::{Coming, NO_TICK};
 use crate::time::network::packets::{List, Packet, Packets};
+use crate::time::network::port_set::PortSet;
 
 /// The ports of a crossbar and the queues in front of it. Times are in interconnect ticks.
 #[derive(Clone, Debug)]
@@ -13,23 +14,23 @@ pub(crate) struct Ports<M: Copy, S> {
     sinks: Vec<Sink<S>>,
     sink_count: Divisor,
     packets: Packets<M>,
-    /// Packets that have come, of source `i` for sink `k`, at `i * sinks + k`.
+    /// Packets that can leave, of source `i` for sink `k`, at `i * sinks + k`.
     lists: Vec<List>,
-    /// Packets that have not come yet.
+    /// Packets that cannot leave yet.
     coming: Coming,
-    /// Packets that come in this tick.
-    arrived: Vec<u32>,
-    /// Nodes whose port moves flits.
-    busy: Nodes<S>,
+    /// Packets that can leave from this tick on.
+    arrived: Vec<PacketId>,
+    /// Ports that move flits.
+    busy: BothSides<S>,
     done: Done<S>,
-    /// Sinks for which packets have come.
+    /// Sinks that packets wait for.
     wanted: S,
-    /// Of those, the ones that may take more in this window, and the ones that were found not to.
+    /// Of those, the ones that may take more in this window, and the ones that were found full.
     open: S,
     full: S,
-    /// Open ones that have not chosen in this tick.
+    /// Open sinks that have not chosen in this tick.
     choosing: S,
-    /// Ticks that packets waited, added up.
+    /// The sum of the ticks that packets waited.
     pub queue_ticks: u64,
     pub stats: NetworkStats,
 }
@@ -38,27 +39,27 @@ pub(crate) struct Ports<M: Copy, S> {
 struct Source {
     /// Packets in its queue.
     queued: u32,
-    /// When its port has moved the last flit that left.
+    /// The tick in which its port is free.
     free: u64,
-    /// When its last packet comes.
+    /// The tick from which on its last packet can leave.
     last: u64,
 }
 
 #[derive(Clone, Debug)]
 struct Sink<S> {
-    /// When a packet may leave its queue such that it finds this sink's port free at the other end.
+    /// The tick in which a packet may leave its queue to find this sink's port free at the other end.
     free: u64,
-    /// The source that goes first if several could; those below it go last.
+    /// The source that goes first if several can; those below it go last.
     turn: u32,
-    /// Packets that it still takes in this window.
+    /// How many more packets it takes in this window.
     room: u32,
-    /// Sources that have a packet for it which has come.
+    /// Sources that have a packet for it that can leave.
     wanted_by: S,
 }
 
 /// Some sources and some sinks.
 #[derive(Clone, Debug)]
-struct Nodes<S> {
+struct BothSides<S> {
     sources: S,
     sinks: S,
 }
@@ -66,20 +67,20 @@ struct Nodes<S> {
 /// Ports by the tick in which they have moved their last flit.
 #[derive(Clone, Debug)]
 struct Done<S> {
-    /// Of tick `t`, at `t % DONE_AHEAD`.
-    ticks: Box<[Nodes<S>]>,
-    /// All before this tick are known to be free.
+    /// Those of tick `t` are at `t % DONE_AHEAD`.
+    ticks: Box<[BothSides<S>]>,
+    /// All ports of ticks before this one are free.
     next: u64,
-    /// Some packet had so many flits that its ports were not free when they were thought to be.
+    /// Some packet had more flits than the ring has ticks, so its ports may be busy when their tick comes.
     long: bool,
 }
 
-/// Ticks for which there is a place: packets on chips we know have fewer flits.
+/// Packets have fewer flits than this on all chips we know.
 const DONE_AHEAD: u64 = 16;
 
-impl<M: Copy, S: NodeSet> Ports<M, S> {
+impl<M: Copy, S: PortSet> Ports<M, S> {
     pub fn new(sources: usize, sinks: usize) -> Self {
-        let none = Nodes { sources: S::none(sources), sinks: S::none(sinks) };
+        let none = BothSides { sources: S::none(sources), sinks: S::none(sinks) };
         let source = Source { queued: 0, free: 0, last: 0 };
         let sink = Sink { free: 0, turn: 0, room: 0, wanted_by: S::none(sources) };
         Ports {
@@ -106,7 +107,7 @@ impl<M: Copy, S: NodeSet> Ports<M, S> {
         self.sources[source].queued
     }
 
-    /// A packet joins its source's queue, to come at tick `ready`.
+    /// A packet joins its source's queue; it can leave from tick `ready` on.
     #[inline(always)]
     pub fn inject(&mut self, source: usize, ready: u64, sink: usize, flits: u32, message: M) {
         debug_assert!(sink < self.sinks.len());
@@ -114,7 +115,7 @@ impl<M: Copy, S: NodeSet> Ports<M, S> {
         debug_assert!(port.last <= ready, "source {source} went back in time");
         (port.last, port.queued) = (ready, port.queued + 1);
         let (source, sink) = (source as u16, sink as u16);
-        let number = self.packets.put(Packet {
+        let id = self.packets.put(Packet {
             ready,
             next: List::NONE,
             flits,
@@ -123,7 +124,7 @@ impl<M: Copy, S: NodeSet> Ports<M, S> {
             counted: false,
             message,
         });
-        self.coming.push(number, ready);
+        self.coming.push(id, ready);
     }
 
     /// Moves every packet that can leave its queue in the ticks from `from` on and below `end`.
@@ -135,7 +136,7 @@ impl<M: Copy, S: NodeSet> Ports<M, S> {
         mut deliver: impl FnMut(usize, u64, &M),
     ) {
         if !self.wanted.is_empty() || !self.coming.is_empty() {
-            self.sinks.iter_mut().enumerate().for_each(|(number, sink)| sink.room = room(number));
+            self.sinks.iter_mut().enumerate().for_each(|(at, sink)| sink.room = room(at));
             self.open.clone_from(&self.wanted);
             self.full.clear();
             let mut tick = from;
@@ -146,8 +147,8 @@ impl<M: Copy, S: NodeSet> Ports<M, S> {
         self.coming.advance(end, &self.packets);
     }
 
-    /// Everything that can leave at a tick does; `deliver` is told when its last flit has. Returns the next tick in which
-    /// something may leave.
+    /// Every packet that can leave at a tick does; `deliver` gets the tick after its last flit. Returns the next tick
+    /// in which a packet may leave.
     #[inline(always)]
     fn step(&mut self, tick: u64, deliver: &mut impl FnMut(usize, u64, &M)) -> u64 {
         self.coming.take(tick, &self.packets, &mut self.arrived);
@@ -160,15 +161,15 @@ impl<M: Copy, S: NodeSet> Ports<M, S> {
         }
         self.free_ports(tick);
         self.choosing.set_to(&self.open, &self.busy.sinks);
-        // The first to choose is another one every tick, so that none has the better choice for long.
+        // Another sink chooses first in every tick, so that none has the better choice for long.
         let first = self.sink_count.remainder(tick) as usize;
         while let Some(sink) = self.choosing.take_first(first) {
             let to = &self.sinks[sink];
             let Some(source) = to.wanted_by.first_but(&self.busy.sources, to.turn as usize) else { continue };
             let room = to.room;
             if room > 0 {
-                let number = self.serve(source, sink, tick);
-                deliver(sink, self.sinks[sink].free, &self.packets[number].message);
+                let id = self.serve(source, sink, tick);
+                deliver(sink, self.sinks[sink].free, &self.packets[id].message);
             }
             if room <= 1 {
                 self.refuse(sink);
@@ -180,21 +181,21 @@ impl<M: Copy, S: NodeSet> Ports<M, S> {
     /// Ports that have moved their last flit before `tick` are free.
     #[inline(always)]
     fn free_ports(&mut self, tick: u64) {
-        // However long nothing has moved, one round of all places is enough.
+        // However long nothing has moved, one round of the ring is enough.
         self.done.next = self.done.next.max((tick + 1).saturating_sub(DONE_AHEAD));
         while self.done.next <= tick {
             let place = (self.done.next % DONE_AHEAD) as usize;
             if self.done.long {
                 self.keep_long(place);
             }
-            let Nodes { sources, sinks } = &mut self.done.ticks[place];
+            let BothSides { sources, sinks } = &mut self.done.ticks[place];
             self.busy.sources.remove_all(sources);
             self.busy.sinks.remove_all(sinks);
             self.done.next += 1;
         }
     }
 
-    /// Ports that are looked at in the tick `done.next` and move a long packet are looked at again.
+    /// Ports that come up in the tick `done.next` but still move a long packet come up again later.
     #[cold]
     fn keep_long(&mut self, place: usize) {
         let tick = self.done.next;
@@ -211,30 +212,30 @@ impl<M: Copy, S: NodeSet> Ports<M, S> {
         self.done.ticks[place] = here;
     }
 
-    /// A packet that has come joins those of its source for its sink.
+    /// A packet that can leave joins those of its source for its sink.
     #[inline(always)]
-    fn line_up(&mut self, number: u32) {
-        let packet = &mut self.packets[number];
+    fn line_up(&mut self, id: PacketId) {
+        let packet = &mut self.packets[id];
         let (source, sink) = (packet.source as usize, packet.sink as usize);
         let list = &mut self.lists[source * self.sinks.len() + sink];
         if self.full.contains(sink) && list.is_empty() {
             packet.counted = true;
             self.stats.blocked_by_sink += 1;
         }
-        list.push(number, &mut self.packets);
+        list.push(id, &mut self.packets);
         self.sinks[sink].wanted_by.insert(source);
         self.wanted.insert(sink);
-        // One that is full is looked at in the next window.
+        // A full sink waits for the next window.
         self.open.insert_but(sink, &self.full);
     }
 
-    /// The first packet of `source` for `sink` leaves at `tick`. Returns its number, which is free until the next comes.
+    /// The first packet of `source` for `sink` leaves at `tick`. Returns its id; the record stays until the next `put`.
     #[inline(always)]
-    fn serve(&mut self, source: usize, sink: usize, tick: u64) -> u32 {
+    fn serve(&mut self, source: usize, sink: usize, tick: u64) -> PacketId {
         let list = &mut self.lists[source * self.sinks.len() + sink];
-        let number = list.first;
-        let Packet { ready, flits, next, .. } = self.packets[number];
-        self.packets.give_back(number);
+        let id = list.first;
+        let Packet { ready, flits, next, .. } = self.packets[id];
+        self.packets.give_back(id);
         let left = tick + u64::from(flits);
         let to = &mut self.sinks[sink];
         (to.free, to.turn) = (left, source as u32 + 1);
@@ -255,28 +256,28 @@ impl<M: Copy, S: NodeSet> Ports<M, S> {
         self.queue_ticks += tick - ready;
         self.stats.packets += 1;
         self.stats.flits += u64::from(flits);
-        number
+        id
     }
 
-    /// Packets for `sink` wait for the next window, because it takes nothing more in this one.
+    /// Packets for `sink` wait for the next window: it takes no more in this one.
     fn refuse(&mut self, sink: usize) {
         self.open.remove(sink);
         self.full.insert(sink);
         for source in self.sinks[sink].wanted_by.iter() {
-            let number = self.lists[source * self.sinks.len() + sink].first;
-            let packet = &mut self.packets[number];
+            let first = self.lists[source * self.sinks.len() + sink].first;
+            let packet = &mut self.packets[first];
             self.stats.blocked_by_sink += u64::from(!packet.counted);
             packet.counted = true;
         }
     }
 
-    /// The earliest tick in which a waiting packet could leave its queue, if its sink has room, or [`NEVER`].
+    /// The earliest tick in which a waiting packet could leave its queue, if its sink has room, or [`NO_TICK`].
     pub fn next_event(&self) -> u64 {
         let mut tick = self.coming.next(&self.packets);
         for sink in self.wanted.iter() {
             let to = &self.sinks[sink];
             let port = to.wanted_by.iter().map(|source| self.sources[source].free).min();
-            tick = tick.min(to.free.max(port.unwrap_or(NEVER)));
+            tick = tick.min(to.free.max(port.unwrap_or(NO_TICK)));
         }
         tick
     }

@@ -28,6 +28,7 @@ fn gtx480() -> Crossbar<u32> {
     crossbar(15, 12, 64, 700, 700)
 }
 
+/// Sink, cycle of arrival, message.
 type Delivery = (usize, u64, u32);
 
 fn advance(network: &mut Crossbar<u32>, until: u64) -> Vec<Delivery> {
@@ -36,11 +37,12 @@ fn advance(network: &mut Crossbar<u32>, until: u64) -> Vec<Delivery> {
 
 fn advance_into(network: &mut Crossbar<u32>, until: u64, room: impl FnMut(usize) -> u32) -> Vec<Delivery> {
     let mut deliveries = Vec::new();
-    network.advance(until, room, |sink, arrival, &message| deliveries.push((sink, arrival, message)));
+    network
+        .advance(Cycle(until), room, |sink, arrival, &message| deliveries.push((sink, arrival.0, message)));
     deliveries
 }
 
-/// Keeps the order of each sink's; the others' does not matter.
+/// Deliveries by sink. Their order within a sink stays; that between sinks does not matter.
 fn by_sink(mut deliveries: Vec<Delivery>) -> Vec<Delivery> {
     deliveries.sort_by_key(|&(sink, ..)| sink);
     deliveries
@@ -49,12 +51,12 @@ fn by_sink(mut deliveries: Vec<Delivery>) -> Vec<Delivery> {
 #[test]
 fn without_contention_a_packet_takes_the_latency_and_its_further_flits() {
     let mut network = gtx480();
-    network.inject(0, 3, 1, 0, 10);
-    assert_eq!(network.next_event(), Some(3));
+    network.inject(0, Cycle(3), 1, 0, 10);
+    assert_eq!(network.next_event(), Some(Cycle(3)));
     assert_eq!(advance(&mut network, 8), [(1, 11, 10)]);
-    network.inject(0, 20, 1, LINE, 11);
+    network.inject(0, Cycle(20), 1, LINE, 11);
     assert_eq!(advance(&mut network, 16), []);
-    assert_eq!(network.next_event(), Some(20));
+    assert_eq!(network.next_event(), Some(Cycle(20)));
     assert_eq!(advance(&mut network, 24), [(1, 32, 11)]);
     assert_eq!(network.next_event(), None);
     let stats = NetworkStats { packets: 2, flits: 6, queue_cycles: 0, blocked_by_sink: 0 };
@@ -64,9 +66,9 @@ fn without_contention_a_packet_takes_the_latency_and_its_further_flits() {
 #[test]
 fn two_sources_share_a_sinks_port() {
     let mut network = gtx480();
-    network.inject(4, 0, 3, LINE, 4);
-    network.inject(2, 0, 3, LINE, 2);
-    network.inject(1, 0, 5, LINE, 1);
+    network.inject(4, Cycle(0), 3, LINE, 4);
+    network.inject(2, Cycle(0), 3, LINE, 2);
+    network.inject(1, Cycle(0), 5, LINE, 1);
     assert_eq!(by_sink(advance(&mut network, 8)), [(3, 12, 2), (3, 17, 4), (5, 12, 1)]);
     assert_eq!(network.stats().queue_cycles, 5);
 }
@@ -74,23 +76,23 @@ fn two_sources_share_a_sinks_port() {
 #[test]
 fn a_source_has_one_port() {
     let mut network = gtx480();
-    network.inject(0, 0, 3, LINE, 1);
-    network.inject(0, 0, 5, LINE, 2);
-    network.inject(0, 1, 7, LINE, 3);
+    network.inject(0, Cycle(0), 3, LINE, 1);
+    network.inject(0, Cycle(0), 5, LINE, 2);
+    network.inject(0, Cycle(1), 7, LINE, 3);
     assert_eq!(network.room(0), 61);
     assert_eq!(advance(&mut network, 8), [(3, 12, 1), (5, 17, 2)]);
     assert_eq!(network.room(0), 63);
-    assert_eq!(network.next_event(), Some(10));
+    assert_eq!(network.next_event(), Some(Cycle(10)));
     assert_eq!(advance(&mut network, 16), [(7, 22, 3)]);
 }
 
 #[test]
 fn a_packet_passes_those_that_wait_for_another_sink() {
     let mut network = gtx480();
-    network.inject(0, 0, 0, LINE, 1);
-    network.inject(1, 0, 0, 0, 2);
-    network.inject(1, 1, 1, 0, 3);
-    network.inject(1, 1, 0, 0, 4);
+    network.inject(0, Cycle(0), 0, LINE, 1);
+    network.inject(1, Cycle(0), 0, 0, 2);
+    network.inject(1, Cycle(1), 1, 0, 3);
+    network.inject(1, Cycle(1), 0, 0, 4);
     // But not those that wait for its own.
     assert_eq!(by_sink(advance(&mut network, 8)), [(0, 12, 1), (0, 13, 2), (0, 14, 4), (1, 9, 3)]);
     assert_eq!(network.stats().queue_cycles, 5 + 5);
@@ -99,16 +101,16 @@ fn a_packet_passes_those_that_wait_for_another_sink() {
 #[test]
 fn packets_wait_for_room_at_their_sink() {
     let mut network = crossbar(2, 2, 2, 700, 700);
-    network.inject(0, 0, 0, 0, 1);
-    network.inject(0, 1, 1, 0, 2);
-    network.inject(1, 2, 1, 0, 3);
+    network.inject(0, Cycle(0), 0, 0, 1);
+    network.inject(0, Cycle(1), 1, 0, 2);
+    network.inject(1, Cycle(2), 1, 0, 3);
     assert_eq!(network.room(0), 0);
     assert_eq!(advance_into(&mut network, 8, |sink| sink as u32), [(1, 9, 2)]);
     assert_eq!((network.room(0), network.room(1)), (1, 1));
-    assert_eq!(network.next_event(), Some(8));
+    assert_eq!(network.next_event(), Some(Cycle(8)));
     assert_eq!(advance_into(&mut network, 16, |sink| sink as u32), [(1, 16, 3)]);
-    assert_eq!(network.next_event(), Some(16));
-    network.inject(1, 16, 0, 0, 4);
+    assert_eq!(network.next_event(), Some(Cycle(16)));
+    network.inject(1, Cycle(16), 0, 0, 4);
     // They do not leave before the window in which there is room. The one place goes to source 0.
     assert_eq!(advance_into(&mut network, 24, |_| 1), [(0, 24, 1)]);
     assert_eq!(advance_into(&mut network, 32, |_| 1), [(0, 32, 4)]);
@@ -124,7 +126,7 @@ fn all_ports_are_busy_when_every_source_has_packets_for_every_sink() {
     for start in (0..windows * LATENCY).step_by(LATENCY as usize) {
         for source in 0..15 {
             for _ in 0..network.room(source) {
-                network.inject(source, start, random.below(12) as usize, LINE, 0);
+                network.inject(source, Cycle(start), random.below(12) as usize, LINE, 0);
             }
         }
         delivered += advance(&mut network, start + LATENCY).len() as u64;
@@ -138,7 +140,7 @@ fn all_ports_are_busy_when_every_source_has_packets_for_every_sink() {
 fn a_sink_takes_no_more_than_it_has_room_for() {
     let mut network = gtx480();
     for at in 0..5 {
-        network.inject(0, at, 9, 0, 0);
+        network.inject(0, Cycle(at), 9, 0, 0);
     }
     let mut asked = Vec::new();
     let room = |sink| {
@@ -158,7 +160,7 @@ fn sources_take_turns_and_a_saturated_port_never_idles() {
         for start in (0..windows * LATENCY).step_by(LATENCY as usize) {
             for source in 0..15 {
                 for _ in 0..network.room(source) {
-                    network.inject(source, start, 7, data_bytes, source as u32);
+                    network.inject(source, Cycle(start), 7, data_bytes, source as u32);
                 }
             }
             deliveries.extend(advance(&mut network, start + LATENCY));
@@ -174,10 +176,10 @@ fn sources_take_turns_and_a_saturated_port_never_idles() {
 #[test]
 fn a_faster_network_moves_more_than_a_flit_a_core_cycle() {
     let mut network = crossbar(2, 2, 8, 1481, 2962);
-    network.inject(0, 3, 0, LINE, 1);
-    network.inject(1, 3, 1, 0, 2);
-    network.inject(1, 3, 1, 0, 3);
-    network.inject(1, 3, 1, 0, 4);
+    network.inject(0, Cycle(3), 0, LINE, 1);
+    network.inject(1, Cycle(3), 1, 0, 2);
+    network.inject(1, Cycle(3), 1, 0, 3);
+    network.inject(1, Cycle(3), 1, 0, 4);
     // They leave in ticks 6, 6, 7 and 8 and end in 10, 6, 7 and 8: halves of core cycles, rounded up.
     assert_eq!(advance(&mut network, 8), [(0, 13, 1), (1, 11, 2), (1, 12, 3), (1, 12, 4)]);
 }
@@ -185,12 +187,12 @@ fn a_faster_network_moves_more_than_a_flit_a_core_cycle() {
 #[test]
 fn a_slower_network_waits_for_its_edges() {
     let mut network = crossbar(2, 2, 8, 3, 2);
-    network.inject(0, 1, 0, 0, 1);
-    network.inject(0, 1, 0, 0, 2);
+    network.inject(0, Cycle(1), 0, 0, 1);
+    network.inject(0, Cycle(1), 0, 0, 2);
     // Ticks 1 and 2 begin at 1.5 and 3 core cycles.
-    assert_eq!(network.next_event(), Some(1));
+    assert_eq!(network.next_event(), Some(Cycle(1)));
     assert_eq!(advance(&mut network, 2), [(0, 10, 1)]);
-    assert_eq!(network.next_event(), Some(3));
+    assert_eq!(network.next_event(), Some(Cycle(3)));
     assert_eq!(advance(&mut network, 3), []);
     assert_eq!(advance(&mut network, 8), [(0, 11, 2)]);
     assert_eq!(network.stats().queue_cycles, 1);
@@ -199,12 +201,12 @@ fn a_slower_network_waits_for_its_edges() {
 #[test]
 fn idle_windows_can_be_skipped() {
     let mut network = gtx480();
-    network.inject(0, 0, 0, 0, 1);
+    network.inject(0, Cycle(0), 0, 0, 1);
     assert_eq!(advance(&mut network, 8), [(0, 8, 1)]);
-    network.inject(0, 805, 0, 0, 2);
-    assert_eq!(network.next_event(), Some(805));
+    network.inject(0, Cycle(805), 0, 0, 2);
+    assert_eq!(network.next_event(), Some(Cycle(805)));
     assert_eq!(advance(&mut network, 808), [(0, 813, 2)]);
-    network.inject(0, 810, 0, 0, 3);
+    network.inject(0, Cycle(810), 0, 0, 3);
     assert_eq!(advance_into(&mut network, 816, |_| 0), []);
     // Even a packet that was passed over does not arrive in the past.
     assert_eq!(advance(&mut network, 1608), [(0, 1608, 3)]);
@@ -218,7 +220,7 @@ fn windows_can_be_long() {
     let clock = ClockSpec { core_mhz: 1, interconnect_mhz: 2, dram_mhz: 1 };
     let mut network = Crossbar::new(3, 3, &spec, &clock);
     for (source, at) in [(0, 0), (1, 600_000), (1, 999_999), (2, 999_999)] {
-        network.inject(source, at, 0, LINE, source as u32);
+        network.inject(source, Cycle(at), 0, LINE, source as u32);
     }
     let deliveries = [(0, 1_000_002, 0), (0, 1_600_002, 1), (0, 2_000_001, 2), (0, 2_000_004, 1)];
     assert_eq!(advance(&mut network, 1_000_000), deliveries[..3]);
@@ -237,7 +239,7 @@ fn the_order_in_which_sources_inject_does_not_matter() {
         for network in &mut networks {
             for &(source, at, sink, message) in &packets {
                 if network.room(source) > 0 {
-                    network.inject(source, at, sink, message % 3 * 32, message);
+                    network.inject(source, Cycle(at), sink, message % 3 * 32, message);
                 }
             }
             results.push(advance(network, (window + 1) * LATENCY));
@@ -268,7 +270,7 @@ fn it_agrees_with_a_tick_by_tick_model_and_nothing_arrives_within_its_window() {
                             let sink = random.below(sinks as u64) as usize;
                             let data_bytes = random.below(5) as u32 * 32;
                             let message = random.below(1 << 32) as u32;
-                            network.inject(source, at, sink, data_bytes, message);
+                            network.inject(source, Cycle(at), sink, data_bytes, message);
                             model.inject(source, at, sink, data_bytes, message);
                         }
                     }
@@ -277,7 +279,7 @@ fn it_agrees_with_a_tick_by_tick_model_and_nothing_arrives_within_its_window() {
                 let next = network.next_event();
                 let deliveries = advance_into(&mut network, until, |sink| rooms[sink]);
                 assert!(deliveries.iter().all(|&(_, arrival, _)| arrival >= until));
-                assert!(deliveries.is_empty() || next.is_some_and(|next| start <= next && next < until));
+                assert!(deliveries.is_empty() || next.is_some_and(|next| start <= next.0 && next.0 < until));
                 assert_eq!(by_sink(deliveries), by_sink(model.window(start, until, rooms)));
             }
             let least = if flit_bytes < 32 { 100 } else { 1000 };
@@ -287,7 +289,7 @@ fn it_agrees_with_a_tick_by_tick_model_and_nothing_arrives_within_its_window() {
     }
 }
 
-/// The same network, with a queue for each pair of ports, looked at sink by sink in every tick.
+/// The same network with a queue for each pair of ports, tick by tick and sink by sink.
 struct Model {
     clock: Clock,
     flit_bytes: u32,

@@ -7,7 +7,9 @@ use warploom_isa::Pc;
 
 use crate::exec::execute::Execution;
 use crate::exec::memory::store::{Global, Memory};
+use crate::kit::cycle::Cycle;
 use crate::kit::ids::{NEVER, WarpSlot};
+use crate::time::network::message::Reply;
 use crate::time::probe::Probe;
 use crate::time::sm::load_store::Progress;
 use crate::time::sm::{Agenda, BETWEEN_WINDOWS, Context, Sm};
@@ -66,8 +68,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// One cycle. Returns whether the SM goes on: not after a fault.
     #[inline(always)]
     fn cycle<'a>(&mut self, context: &Context<'a>, execution: &mut Execution<'a>, now: u64) -> bool {
-        while let Some(ticket) = self.agenda.inbox.take(now) {
-            if let Some(line) = self.memory.arrive(now, ticket) {
+        while let Some(reply) = self.agenda.inbox.take(now) {
+            if let Some(line) = self.memory.arrive(now, reply) {
                 self.fetch.fill(line);
             }
             self.probe.outstanding(now, self.memory.l1.outstanding());
@@ -78,8 +80,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if !self.memory.switches.done.is_empty() {
             self.finish_switches(context, now);
         }
-        if self.agenda.events.next_cycle() == now {
-            let mut due = self.agenda.events.take_at(now);
+        if self.agenda.events.next_cycle() == Cycle(now) {
+            let mut due = self.agenda.events.take_at(Cycle(now));
             while let Some(event) = self.agenda.events.pop(&mut due) {
                 self.happen(context, event, now);
             }
@@ -165,7 +167,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// The cycle of the next reply, event or piece of an access that is known now, or [`NEVER`].
     fn next_event(&self) -> u64 {
         let Agenda { inbox, events, held_back, .. } = &self.agenda;
-        let mut next = inbox.next().min(events.next_cycle()).min(self.memory.next_step());
+        let mut next = inbox.next().min(events.next_cycle().0).min(self.memory.next_step());
         if *held_back {
             let wakes = self.schedulers.iter().filter_map(|s| s.policy.wakes_at()).min();
             next = next.min(wakes.unwrap_or(NEVER));
@@ -199,15 +201,15 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// A reply will arrive at cycle `arrival`.
-    pub fn receive(&mut self, arrival: u64, ticket: u32) {
-        self.agenda.inbox.push(arrival, ticket);
+    pub fn receive(&mut self, arrival: u64, reply: Reply) {
+        self.agenda.inbox.push(arrival, reply);
         self.wake_by(arrival);
     }
 
     /// A lock queue has granted a lane its lock; the SM learns of it at cycle `arrival`.
     pub fn grant(&mut self, arrival: u64, slot: WarpSlot, lane: u32) {
         let life = self.slots[slot.index()].occupant.life;
-        self.agenda.events.push(arrival, Event::Granted { slot, life, lane });
+        self.agenda.events.push(Cycle(arrival), Event::Granted { slot, life, lane });
         self.wake_by(arrival);
     }
 
@@ -228,8 +230,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.agenda.now = self.agenda.now.max(from);
         while let Some(now) = self.drains_at().map(|at| at.max(self.agenda.now)).filter(|&now| now < until) {
             self.agenda.now = now;
-            while let Some(ticket) = self.agenda.inbox.take(now) {
-                self.memory.arrive(now, ticket);
+            while let Some(reply) = self.agenda.inbox.take(now) {
+                self.memory.arrive(now, reply);
             }
             self.memory.step(now);
             self.memory.completed.clear();

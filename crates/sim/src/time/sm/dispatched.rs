@@ -2,7 +2,7 @@
 
 use crate::exec::execute::Cta;
 use crate::exec::warp::Warp;
-use crate::kit::ids::{SlotSet, WarpSlot};
+use crate::kit::ids::{AwayId, SlotSet, WarpSlot};
 use crate::kit::slab::Slab;
 use crate::time::dispatch::{Command, News};
 use crate::time::probe::Probe;
@@ -22,7 +22,7 @@ pub struct Dispatched {
     /// Warps can yield their slots.
     pub can_yield: bool,
     /// Warps that have yielded, by ticket.
-    pub(crate) away: Slab<Away>,
+    pub(crate) away: Slab<AwayId, Away>,
 }
 
 /// A warp whose state is in memory.
@@ -100,7 +100,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 let slots = (0..per_cta).map(|_| Some(self.dispatched.enter(count, now))).collect();
                 self.place_cta(context, at, Resident { cta, warps, slots, kernel }, now);
             }
-            Command::Restart(ticket) => self.restart_warp(context, ticket, now),
+            Command::Restart(id) => self.restart_warp(context, id, now),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::exec::memory::address::addresses;
 use crate::exec::warp::Warp;
 use crate::exec::warp::control::Activation;
 use crate::kit::bits::lanes as each;
-use crate::kit::ids::WarpSlot;
+use crate::kit::ids::{Ticket, WarpSlot};
 use crate::time::probe::{Probe, Word};
 use crate::time::sm::front_end::decode::SpinRole;
 use crate::time::sm::load_store::Purpose;
@@ -39,7 +39,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// A slice has served message `ticket`: shows what changed in global memory. For an atomic, `changed` are the
     /// lanes that changed their word.
-    pub fn show_served(&mut self, context: &Context<'_>, ticket: u32, changed: u64, now: u64) {
+    pub fn show_served(&mut self, context: &Context<'_>, ticket: Ticket, changed: u64, now: u64) {
         let flight = &self.memory.flights[ticket];
         let changed = match (flight.purpose, flight.waiting.first()) {
             (Purpose::Store, Some(&(id, lanes))) => Some((id, lanes)),

@@ -4,6 +4,7 @@ use warploom_isa::Pc;
 
 use crate::exec::memory::access::MemoryOp;
 use crate::exec::warp::control::Activation;
+use crate::kit::cycle::Cycle;
 use crate::time::probe::{Probe, State};
 use crate::time::sm::cycle::Event;
 use crate::time::sm::front_end::decode::SpinRole;
@@ -36,7 +37,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             let brings_values = self.memory.transfers[transfer].access.kind.writes_registers();
             let done = if brings_values { self.units.book_port(now, at.max(now)) } else { at.max(now) };
             let written = done + 1;
-            self.agenda.events.push(written, Event::Complete { transfer });
+            self.agenda.events.push(Cycle(written), Event::Complete { transfer });
         }
     }
 

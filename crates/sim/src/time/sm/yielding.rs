@@ -1,7 +1,7 @@
 //! Wavefront yield: a warp's state is saved to memory and its slot goes to another warp; later it is restored on the
 //! same SM.
 
-use crate::kit::ids::WarpSlot;
+use crate::kit::ids::{AwayId, WarpSlot};
 use crate::time::dispatch::{News, Yielded};
 use crate::time::probe::Probe;
 use crate::time::sm::dispatched::Away;
@@ -23,8 +23,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// A warp that yielded gets a free slot: its state is being restored from now on.
-    pub(crate) fn restart_warp(&mut self, context: &Context<'_>, ticket: u32, now: u64) {
-        let Away { resident, warp, address, bytes } = self.dispatched.away[ticket];
+    pub(crate) fn restart_warp(&mut self, context: &Context<'_>, id: AwayId, now: u64) {
+        let Away { resident, warp, address, bytes } = self.dispatched.away[id];
         let slot = self.dispatched.enter(self.slots.len(), now);
         let Some(there) = &mut self.residents[resident] else { return };
         there.slots[warp] = Some(slot);
@@ -33,7 +33,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.slots[slot.index()].status.held = true;
         self.refresh(context, slot, now);
         let line_bytes = context.launch.chip.l2.cache.line_bytes as usize;
-        self.memory.switches.begin(ticket, 0, vec![0; bytes], Some(address), line_bytes);
+        self.memory.switches.begin(id.0, 0, vec![0; bytes], Some(address), line_bytes);
         self.wake_up();
         self.changed = true;
     }
@@ -46,7 +46,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 let (slot, bytes) = (WarpSlot(switch.warp as u8), switch.image.len());
                 self.leave(slot, switch.address, bytes, switch.resource, now);
             } else {
-                self.come_back(context, switch.warp, &switch.image, now);
+                self.come_back(context, AwayId(switch.warp), &switch.image, now);
             }
             self.changed = true;
         }
@@ -63,16 +63,16 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.vacate(slot, now);
         self.probe.warp_left(now, slot);
         self.dispatched.leave(slot, now);
-        let ticket = self.dispatched.away.put(Away { resident, warp, address, bytes });
+        let away = self.dispatched.away.put(Away { resident, warp, address, bytes });
         let (cu, saved_at) = (self.id, address);
-        let record = Yielded { cu, kernel, resource, saved_at, ticket, cta_left };
+        let record = Yielded { cu, kernel, resource, saved_at, away, cta_left };
         self.dispatched.news.push((now, News::Yielded(record)));
     }
 
     /// The state of a warp that yielded is back: it goes on.
-    fn come_back(&mut self, context: &Context<'_>, ticket: u32, image: &[u8], now: u64) {
-        let Away { resident, warp, address, bytes } = self.dispatched.away[ticket];
-        self.dispatched.away.give_back(ticket);
+    fn come_back(&mut self, context: &Context<'_>, id: AwayId, image: &[u8], now: u64) {
+        let Away { resident, warp, address, bytes } = self.dispatched.away[id];
+        self.dispatched.away.give_back(id);
         self.memory.switches.free.push((bytes, address));
         let Some(there) = &mut self.residents[resident] else { return };
         let restored = there.warps[warp].restore(image);

@@ -1,6 +1,7 @@
-//! What a request does at its line: find it or fetch it, wait for it, be served.
+//! What happens to a request at the tags: it hits, or its line is fetched and it waits; then it is served.
 
 use crate::chip::timing::SECTOR_BYTES;
+use crate::kit::line::LineNumber;
 use crate::time::cache::{Line, Way};
 use crate::time::dram::{Direction, Transfer};
 use crate::time::l2::Served;
@@ -16,7 +17,7 @@ impl Slice {
         if head.ready > turn.cycle {
             return Outcome::Idle;
         }
-        // To look up a line takes only its tag; to move its data, the port.
+        // A lookup takes the tags only; moving data takes the port.
         let port_is_busy = self.port_free > turn.cycle;
         let went = match self.tags.find(head.number) {
             Some(way) => {
@@ -58,7 +59,7 @@ impl Slice {
         Ok(())
     }
 
-    /// The line is on its way: the request waits with the others, and sectors that nobody asked for are fetched.
+    /// The line is in flight: the request waits with the others, and sectors that were not asked for are fetched too.
     fn join(&mut self, way: Way, request: &Request, missing: u8, turn: &mut Turn) -> Result<(), Stall> {
         let id = self.mshrs.of(way);
         if self.mshrs.has_no_place(id) {
@@ -73,7 +74,7 @@ impl Slice {
         };
         self.mshrs.join(id, *request, fetched | self.overwritten(request));
         self.tags.touch(way);
-        // Once the line has come, those that join only wait for their turn.
+        // Once the line has come, a request that joins only waits for its turn.
         let count = if missing == 0 && self.mshrs.is_ready(id) {
             &mut turn.stats.hits
         } else {
@@ -95,7 +96,7 @@ impl Slice {
         Ok(())
     }
 
-    /// The line is not here: it takes another's place.
+    /// The line is not here: it replaces another one.
     fn allocate(&mut self, head: &Incoming, turn: &mut Turn) -> Result<(), Stall> {
         let missing = self.needs(&head.request);
         if missing == 0 {
@@ -129,7 +130,7 @@ impl Slice {
         self.mshrs.join(id, *request, fetched | self.overwritten(request));
     }
 
-    /// Asks memory for sectors of a line. Returns all that come: those in the same bursts come along.
+    /// Fetches sectors of a line. Returns all sectors that come, as bursts may bring more.
     fn fetch(&mut self, mshr: MshrId, missing: u8, turn: &mut Turn) -> u8 {
         let (sectors, bursts) = self.bursts.cover(missing);
         let sectors = sectors & self.all_sectors;
@@ -146,7 +147,7 @@ impl Slice {
         turn.stats.writebacks += 1;
     }
 
-    fn send(&self, number: u64, bursts: u8, direction: Direction, tag: u32, turn: &mut Turn) {
+    fn send(&self, number: LineNumber, bursts: u8, direction: Direction, tag: u32, turn: &mut Turn) {
         let place = turn.map.place(turn.map.local_of_line(self.index as u32, number));
         let transfer = Transfer { bank: place.bank as u16, row: place.row, bursts, direction, tag };
         turn.channel.send(turn.cycle, transfer);
@@ -161,7 +162,7 @@ impl Slice {
     }
 
     /// Whether a request whose sectors are there can be served.
-    pub(super) fn check(&mut self, number: u64, request: &Request) -> Result<(), Stall> {
+    pub(super) fn check(&mut self, number: LineNumber, request: &Request) -> Result<(), Stall> {
         let is_atomic = matches!(request.kind, RequestKind::Atomic { .. });
         if self.atomic.as_ref().is_some_and(|job| is_atomic || job.number == number) {
             return Err(Stall::Atomic);
@@ -173,7 +174,7 @@ impl Slice {
         Ok(())
     }
 
-    /// Does what a request wants.
+    /// Moves the data of a request.
     pub(super) fn serve(&mut self, way: Way, request: &Request, turn: &mut Turn) {
         self.use_port(request.sectors, turn);
         let overwritten = self.overwritten(request);
@@ -198,14 +199,14 @@ impl Slice {
         self.reply(*request, turn);
     }
 
-    /// The reply leaves as soon as the port has given away its last byte, or that of an earlier reply.
+    /// The reply leaves as soon as the port has moved its last byte, or that of an earlier reply.
     pub(super) fn reply(&mut self, request: Request, turn: &mut Turn) {
         self.reply_room -= 1;
         let cycle = turn.cycle.max(self.port_free);
         turn.served.push(Served { cycle, slice: self.index as u32, request });
     }
 
-    /// Moves sectors through the port, after what it is moving already.
+    /// Moves sectors through the port, behind what it moves already.
     fn use_port(&mut self, sectors: u8, turn: &mut Turn) {
         let bytes = (sectors.count_ones() * SECTOR_BYTES) as u64;
         let cycles = self.port_bytes.quotient_up(bytes).max(1);

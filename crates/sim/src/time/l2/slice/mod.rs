@@ -1,9 +1,9 @@
-//! One L2 slice: a pipeline from the network, tags, a data port, an atomic unit, and lines on their way from memory.
+//! One L2 slice: a pipeline from the network, tags, a data port, an atomic unit, and lines in flight from memory.
 //!
-//! Each cycle, the head of the input queue looks up its line. If that is not here it goes to wait for it; if it is, and
-//! the data port is free, it is served. Before it at the port go requests that wait for a line which came (lines take
-//! turns). A request to a line that is on its way waits for it behind the earlier ones, even if its own sectors are
-//! there already: so requests to a line are served in the order in which they came.
+//! Each cycle, the head of the input queue looks up its line. On a miss it goes to wait for the line; on a hit it is
+//! served if the data port is free. Requests whose line has come from memory go first at the port; such lines take
+//! turns. A request to a line in flight waits behind the earlier ones, even if its own sectors are there already: so
+//! requests to a line are served in the order in which they came.
 //!
 //! A slice is stepped only in cycles in which something may have changed for it ([`Slice::wake`]).
 
@@ -13,30 +13,32 @@ use std::collections::VecDeque;
 use std::hint::select_unpredictable;
 
 use crate::chip::timing::{DramSpec, L2Spec, SECTOR_BYTES};
+use crate::kit::cycle::Cycle;
 use crate::kit::divisor::Divisor;
+use crate::kit::line::LineNumber;
 use crate::time::cache::Tags;
 use crate::time::dram::Channel;
 use crate::time::l2::fetch::{Bursts, Fill};
-use crate::time::l2::map::AddressMap;
 use crate::time::l2::mshr::{MshrId, Mshrs};
 use crate::time::l2::{PartitionStats, Served};
+use crate::time::map::AddressMap;
 use crate::time::network::message::Request;
 
-/// A cycle, and what the slices of a partition share.
+/// A cycle of a slice, and what the slices of a partition share.
 pub(crate) struct Turn<'a> {
-    pub cycle: u64,
+    pub cycle: Cycle,
     pub map: &'a AddressMap,
     pub channel: &'a mut Channel,
     pub served: &'a mut Vec<Served>,
     pub stats: &'a mut PartitionStats,
 }
 
-/// Why nothing goes on although the port is free and a request waits.
+/// Why no request is handled although the port is free and a request waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stall {
-    /// No MSHR, or no place in the line's one.
+    /// No MSHR, or no place in the line's MSHR.
     Mshr,
-    /// All lines of the set are on their way.
+    /// All ways of the set are reserved for lines in flight.
     Line,
     /// No room towards the DRAM.
     Dram,
@@ -46,12 +48,12 @@ enum Stall {
     Atomic,
 }
 
-/// What an attempt to go on came to.
+/// What a part of the slice did in a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// There was nothing to do.
+    /// It had nothing to do.
     Idle,
-    /// There was, but the data port moves something else.
+    /// It waits for the data port.
     PortBusy,
     Moved,
     Stalled(Stall),
@@ -61,21 +63,19 @@ enum Outcome {
 #[derive(Clone, Copy, Debug)]
 struct Incoming {
     /// When it leaves the pipeline.
-    ready: u64,
-    /// Its line's number in the slice.
-    number: u64,
+    ready: Cycle,
+    number: LineNumber,
     request: Request,
 }
 
 /// What the atomic unit works on.
 #[derive(Clone, Copy, Debug)]
 struct AtomicJob {
-    number: u64,
+    number: LineNumber,
     request: Request,
-    done: u64,
+    done: Cycle,
 }
 
-/// One L2 slice.
 #[derive(Clone, Debug)]
 pub(crate) struct Slice {
     index: u8,
@@ -93,20 +93,18 @@ pub(crate) struct Slice {
     mshrs: Mshrs,
     /// Lines whose first waiting request can be served; they take turns.
     filled: VecDeque<MshrId>,
-    port_free: u64,
+    port_free: Cycle,
     atomic: Option<AtomicJob>,
     reply_room: u32,
     wants_reply: bool,
-    /// Room towards the DRAM that the head waits for; 0 if it does not.
+    /// How many places towards the DRAM the head waits for; 0 if it does not.
     wants_dram: u32,
-    stall: Option<(Stall, u64)>,
-    /// The next cycle in which it may go on by itself, or [`Slice::NEVER`].
-    wake: u64,
+    /// Why it stalls, and since when.
+    stall: Option<(Stall, Cycle)>,
+    wake: Cycle,
 }
 
 impl Slice {
-    pub const NEVER: u64 = u64::MAX;
-
     pub fn new(index: u32, l2: &L2Spec, dram: &DramSpec) -> Slice {
         let capacity = l2.latency_cycles + l2.queue_requests;
         let sectors = l2.cache.line_bytes / SECTOR_BYTES;
@@ -124,13 +122,13 @@ impl Slice {
             tags: Tags::new(&l2.cache),
             mshrs: Mshrs::new(l2.mshrs, l2.mshr_merges, lines),
             filled: VecDeque::with_capacity(l2.mshrs as usize),
-            port_free: 0,
+            port_free: Cycle(0),
             atomic: None,
             reply_room: 0,
             wants_reply: false,
             wants_dram: 0,
             stall: None,
-            wake: Slice::NEVER,
+            wake: Cycle::NEVER,
         }
     }
 
@@ -138,7 +136,7 @@ impl Slice {
         self.capacity - self.incoming.len() as u32
     }
 
-    pub fn accept(&mut self, arrival: u64, number: u64, request: &Request) {
+    pub fn accept(&mut self, arrival: Cycle, number: LineNumber, request: &Request) {
         debug_assert!(self.room() > 0, "a request for a full slice");
         let ready = arrival + self.latency_cycles;
         if self.incoming.is_empty() {
@@ -147,16 +145,16 @@ impl Slice {
         self.incoming.push_back(Incoming { ready, number, request: *request });
     }
 
-    pub fn set_reply_room(&mut self, cycle: u64, replies: u32) {
+    pub fn set_reply_room(&mut self, cycle: Cycle, replies: u32) {
         self.reply_room = replies;
         if self.wants_reply && replies > 0 {
             self.wake = self.wake.min(cycle);
         }
     }
 
-    /// The next cycle in which it may go on by itself.
+    /// The next cycle in which it may have something to do by itself, or [`Cycle::NEVER`].
     #[inline]
-    pub fn wake(&self) -> u64 {
+    pub fn wake(&self) -> Cycle {
         self.wake
     }
 
@@ -166,16 +164,16 @@ impl Slice {
         self.wants_dram > 0
     }
 
-    /// There is so much room towards the DRAM in a cycle.
+    /// The DRAM takes `room` more transfers in a cycle.
     #[inline]
-    pub fn offer_dram(&mut self, cycle: u64, room: u32) {
+    pub fn offer_dram(&mut self, cycle: Cycle, room: u32) {
         if self.wants_dram() && room >= self.wants_dram {
             self.wake = self.wake.min(cycle);
         }
     }
 
-    /// Sectors of a line came from memory.
-    pub fn fill(&mut self, cycle: u64, fill: Fill) {
+    /// Sectors of a line have come from memory.
+    pub fn fill(&mut self, cycle: Cycle, fill: Fill) {
         let way = self.mshrs.way(fill.mshr);
         let line = self.tags.line_mut(way);
         debug_assert!(line.reserved, "somebody waits for it");
@@ -208,21 +206,21 @@ impl Slice {
         self.wake = self.next_wake(cycle, filled, accessed);
     }
 
-    /// When to step again, after what became of the lines that came and of the head of the queue.
-    fn next_wake(&self, cycle: u64, filled: Outcome, accessed: Outcome) -> u64 {
+    /// When to step again, after the outcomes for filled lines and for the head of the queue.
+    fn next_wake(&self, cycle: Cycle, filled: Outcome, accessed: Outcome) -> Cycle {
         let port = self.port_free.max(cycle + 1);
         let waits = matches!(filled, Outcome::Stalled(_)) || self.filled.is_empty();
-        let filled = if waits { Slice::NEVER } else { port };
-        let head = self.incoming.front().map_or(Slice::NEVER, |head| head.ready.max(cycle + 1));
+        let filled = if waits { Cycle::NEVER } else { port };
+        let head = self.incoming.front().map_or(Cycle::NEVER, |head| head.ready.max(cycle + 1));
         let head = select_unpredictable(accessed == Outcome::PortBusy, port, head);
-        let accessed = if matches!(accessed, Outcome::Stalled(_)) { Slice::NEVER } else { head };
-        // One that is done waits for room for its reply.
-        let done = self.atomic.as_ref().map_or(Slice::NEVER, |job| job.done);
-        let atomic = select_unpredictable(done > cycle, done, Slice::NEVER);
+        let accessed = if matches!(accessed, Outcome::Stalled(_)) { Cycle::NEVER } else { head };
+        // A job that is done waits for room for its reply.
+        let done = self.atomic.as_ref().map_or(Cycle::NEVER, |job| job.done);
+        let atomic = select_unpredictable(done > cycle, done, Cycle::NEVER);
         filled.min(accessed).min(atomic)
     }
 
-    /// The atomic unit gives its result away.
+    /// The atomic unit hands over its result.
     fn finish_atomic(&mut self, turn: &mut Turn) -> Outcome {
         let Some(job) = self.atomic.as_ref() else { return Outcome::Idle };
         if job.done > turn.cycle {
@@ -238,7 +236,7 @@ impl Slice {
         Outcome::Moved
     }
 
-    /// Serves the first request that waits for a line which came.
+    /// Serves the first request of a line that has come.
     fn serve_filled(&mut self, turn: &mut Turn) -> Outcome {
         let Some(&id) = self.filled.front() else { return Outcome::Idle };
         if self.port_free > turn.cycle {
@@ -256,7 +254,7 @@ impl Slice {
             self.mshrs.set_ready(id, false);
             self.filled.pop_front();
         } else {
-            // A line that somebody always waits for, such as a lock's, must not keep the others waiting.
+            // A line that always has waiting requests, such as a lock's, must not starve the others.
             self.filled.rotate_left(1);
         }
         Outcome::Moved

@@ -3,8 +3,10 @@
 use warploom_isa::Pc;
 
 use crate::chip::timing::FetchSpec;
+use crate::kit::cycle::Cycle;
 use crate::kit::divisor::Divisor;
 use crate::kit::ids::{SlotSet, WarpSlot};
+use crate::kit::line::LineNumber;
 use crate::time::cache::Tags;
 use crate::time::probe::Probe;
 use crate::time::sm::Sm;
@@ -94,7 +96,7 @@ impl Fetch {
         let line_bytes = self.line_bytes.get();
         let address = CODE_BASE + pc.0 as u64 * self.instruction_bytes.get();
         let number = self.line_bytes.quotient(address);
-        if let Some(way) = self.tags.find(number).filter(|&way| self.tags.line(way).valid != 0) {
+        if let Some(way) = self.tags.find(LineNumber(number)).filter(|&way| self.tags.line(way).valid != 0) {
             self.tags.touch(way);
             self.hits += 1;
             let left = self.instruction_bytes.quotient((number + 1) * line_bytes - address);
@@ -110,7 +112,7 @@ impl Fetch {
 
     /// A line has arrived. The warps that waited for it fetch again.
     pub fn fill(&mut self, line: u64) {
-        let number = self.line_bytes.quotient(line);
+        let number = LineNumber(self.line_bytes.quotient(line));
         if let Some(way) = self.tags.victim(number) {
             self.tags.replace(way, number);
             self.tags.line_mut(way).valid = 1;
@@ -156,7 +158,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         entry.buffer.fetch_pc = pc;
         let life = entry.occupant.life;
         match self.fetch.fetch(now, slot, Pc(entry.occupant.code_start + pc.0)) {
-            Fetched::Hit { count, at } => self.agenda.events.push(at, Event::Decoded { slot, life, count }),
+            Fetched::Hit { count, at } => {
+                self.agenda.events.push(Cycle(at), Event::Decoded { slot, life, count })
+            }
             Fetched::Miss { line } => {
                 if !self.memory.fetch_instructions(now, line) {
                     self.refused_lines.push(line);
@@ -173,7 +177,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if !entry.buffer.fetching && self.branch_latency > 0 {
             entry.buffer.fetching = true;
             let life = entry.occupant.life;
-            self.agenda.events.push(now + self.branch_latency, Event::Refetch { slot, life });
+            self.agenda.events.push(Cycle(now + self.branch_latency), Event::Refetch { slot, life });
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Barriers release the warps that wait at them.
 
+use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
 use crate::time::probe::{Probe, State};
 use crate::time::sm::cycle::Event;
@@ -34,7 +35,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             if entry.not_before.0 < until {
                 entry.not_before = (until, State::Barrier);
                 let life = entry.occupant.life;
-                self.agenda.events.push(until, Event::Wake { slot, life });
+                self.agenda.events.push(Cycle(until), Event::Wake { slot, life });
                 if jumps {
                     self.redirect(slot, now);
                 }

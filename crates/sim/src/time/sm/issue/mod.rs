@@ -20,6 +20,7 @@ use crate::exec::memory::access::MemoryOp;
 use crate::exec::memory::reach::Bad;
 use crate::exec::warp::Warp;
 use crate::exec::warp::control::{Activation, Group};
+use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
 use crate::time::probe::{Probe, State};
 use crate::time::sched::{BranchOutcome, Issue};
@@ -169,7 +170,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 entry.board.reserve(&decoded.writes.at(registers, predicates), false);
                 let life = entry.occupant.life;
                 let event = Event::Written { slot, life, pc: path.pc, registers, predicates };
-                self.agenda.events.push(times.written, event);
+                self.agenda.events.push(Cycle(times.written), event);
             }
             let warp = &mut resident.warps[w];
             let imms = &context.launch.kernel.imms;
@@ -207,7 +208,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             if mask != 0 && cycles > 0 {
                 let until = now + 1 + cycles;
                 entry.not_before = (until, State::Asleep);
-                self.agenda.events.push(until, Event::Wake { slot, life });
+                self.agenda.events.push(Cycle(until), Event::Wake { slot, life });
             }
         }
         if let Op::Fence(_, scope) = inst.op
@@ -246,7 +247,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             // The last warp to arrive waits for the barrier, too.
             let until = now + 1 + context.launch.chip.units.barrier_latency_cycles as u64;
             entry.not_before = (until, State::Barrier);
-            self.agenda.events.push(until, Event::Wake { slot, life });
+            self.agenda.events.push(Cycle(until), Event::Wake { slot, life });
         }
         if matches!(inst.op, Op::Bar(_) | Op::Exit | Op::Ret) {
             self.release_from_barrier(context, slot, now);

@@ -3,6 +3,7 @@
 use std::hint::select_unpredictable;
 
 use crate::exec::execute::Execution;
+use crate::kit::cycle::Cycle;
 use crate::kit::ids::{NEVER, SlotSet, WarpSlot};
 use crate::time::probe::{Probe, State};
 use crate::time::sched::Policy;
@@ -186,7 +187,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let until = self.spin_unit.as_ref().and_then(|unit| unit.back_off.until(slot));
         if let Some(until) = until.filter(|&until| until > now + 1) {
             let life = self.slots[slot.index()].occupant.life;
-            self.agenda.events.push(until, Event::Wake { slot, life });
+            self.agenda.events.push(Cycle(until), Event::Wake { slot, life });
         }
         until.is_some()
     }

@@ -6,9 +6,9 @@ use warploom_isa::Pc;
 use crate::exec::memory::access::MemoryOp;
 use crate::exec::memory::address::Addresses;
 use crate::exec::memory::store::Memory;
-use crate::kit::ids::WarpSlot;
+use crate::kit::ids::{ProbeId, Ticket, WarpSlot};
 use crate::time::cache::{LineBytes, Way};
-use crate::time::directory::{Given, Grant, Probe};
+use crate::time::directory::{Given, Grant};
 use crate::time::network::message::{Asks, RequestKind};
 use crate::time::sm::load_store::l1::Refusal;
 use crate::time::sm::load_store::l1::coherent::Writable;
@@ -29,9 +29,6 @@ pub struct Update<const N: usize> {
     /// An atomic, not a store.
     pub atomic: bool,
 }
-
-/// The bit that marks a ticket as a probe's number.
-pub const PROBE: u32 = 1 << 31;
 
 impl<const N: usize> MemoryUnit<N> {
     /// Sends the lanes of an access that touch one line.
@@ -88,7 +85,7 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// Asks the directory for a line.
-    pub(crate) fn ask(&mut self, now: u64, line: u64, asks: Asks) -> Result<u32, Refusal> {
+    pub(crate) fn ask(&mut self, now: u64, line: u64, asks: Asks) -> Result<Ticket, Refusal> {
         let purpose = Purpose::Fill { local: false };
         let ticket = self.send(now, purpose, line, self.all_sectors(), RequestKind::Read)?;
         self.outbox.last_mut().expect("just sent").1.asks = asks;
@@ -146,7 +143,7 @@ impl<const N: usize> MemoryUnit<N> {
     /// another cache gave them.
     pub fn granted(
         &mut self,
-        ticket: u32,
+        ticket: Ticket,
         grant: Grant,
         given: Option<&Given>,
         comes: bool,
@@ -165,7 +162,7 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// The answer to a message that asked for a line arrives: the accesses that waited for it proceed, in order.
-    pub(crate) fn arrive_granted(&mut self, now: u64, ticket: u32, grant: Grant) {
+    pub(crate) fn arrive_granted(&mut self, now: u64, ticket: Ticket, grant: Grant) {
         let flight = &mut self.flights[ticket];
         let (line, waiting) = (flight.line, std::mem::take(&mut flight.waiting));
         let given = flight.comes.then_some((&flight.bytes, flight.written));
@@ -185,15 +182,10 @@ impl<const N: usize> MemoryUnit<N> {
         self.flights.give_back(ticket);
     }
 
-    /// A probe arrives in a later cycle. Returns its number among the answers.
-    pub fn put_probe(&mut self, probe: Probe) -> u32 {
-        PROBE | self.probes.put(probe)
-    }
-
     /// Answers a probe.
-    pub(crate) fn answer_probe(&mut self, now: u64, number: u32) {
-        let probe = self.probes[number & !PROBE];
-        self.probes.give_back(number & !PROBE);
+    pub(crate) fn answer_probe(&mut self, now: u64, id: ProbeId) {
+        let probe = self.probes[id];
+        self.probes.give_back(id);
         let given = self.l1.probe(probe);
         self.responses.push((now + self.hit_latency, probe.line, given));
     }

@@ -22,12 +22,15 @@ use crate::chip::Chip;
 use crate::chip::timing::{Coherence, L1Policy, SECTOR_BYTES, SharedSpec};
 use crate::exec::memory::access::{MemoryOp, SpaceLanes};
 use crate::exec::memory::store::Memory;
+use crate::kit::ids::{ProbeId, Ticket};
+use crate::kit::line::{LineAddress, LineNumber};
 use crate::kit::slab::Slab;
 use crate::time::cache::{LineBytes, LineWritten, MAX_LINE_BYTES, Tags};
 use crate::time::directory::{Given, Grant, Probe};
-use crate::time::network::message::{Asks, Request, RequestKind};
+use crate::time::network::message::{Asks, Reply, Request, RequestKind};
+use crate::time::network::node::Node;
 use crate::time::sm::load_store::bank_conflicts::shared_turns;
-use crate::time::sm::load_store::coherent::{PROBE, Update};
+use crate::time::sm::load_store::coherent::Update;
 use crate::time::sm::load_store::l1::{L1, Lookup, Refusal};
 use crate::time::sm::load_store::stats::L1Stats;
 use crate::time::sm::load_store::switch::Switches;
@@ -129,8 +132,8 @@ pub struct MemoryUnit<const N: usize> {
     pub outbox: Vec<(u64, Request)>,
     /// Warps whose state is saved or restored.
     pub switches: Switches,
-    pub transfers: Slab<Transfer<N>>,
-    pub flights: Slab<Flight>,
+    pub transfers: Slab<u32, Transfer<N>>,
+    pub flights: Slab<Ticket, Flight>,
     policy: L1Policy,
     pub(crate) line_bytes: u64,
     bypass_bytes: u64,
@@ -142,11 +145,11 @@ pub struct MemoryUnit<const N: usize> {
     local_words: u64,
     constant: Tags,
     /// Lines of constants in flight, with their tickets.
-    constant_misses: Vec<(u64, u32)>,
+    constant_misses: Vec<(u64, Ticket)>,
     /// What the directory asks of a coherent L1 on behalf of others.
-    pub(crate) probes: Slab<Probe>,
+    pub(crate) probes: Slab<ProbeId, Probe>,
     /// The L1's responses to probes: the cycle they are sent, the line, and its bytes.
-    pub responses: Vec<(u64, u64, Option<Box<Given>>)>,
+    pub responses: Vec<(u64, LineAddress, Option<Box<Given>>)>,
     /// A store or an atomic has changed what a coherent L1 holds.
     pub stored: bool,
     /// What atomics did in a coherent L1, and with `shows_stores` also what stores did.
@@ -327,7 +330,7 @@ impl<const N: usize> MemoryUnit<N> {
         let transfer = &self.transfers[id];
         let (block, lanes) = transfer.access.addresses.block(transfer.pending.unsent.constant, 4);
         let line = (CONSTANT_BASE + block) & !(self.line_bytes - 1);
-        let number = line / self.line_bytes;
+        let number = LineNumber(line / self.line_bytes);
         if let Some(way) = self.constant.find(number) {
             self.constant.touch(way);
             self.stats.constant_hits += 1;
@@ -497,7 +500,7 @@ impl<const N: usize> MemoryUnit<N> {
         Ok(())
     }
 
-    pub(crate) fn wait_for(&mut self, ticket: u32, id: u32, lanes: u64) {
+    pub(crate) fn wait_for(&mut self, ticket: Ticket, id: u32, lanes: u64) {
         self.flights[ticket].waiting.push((id, lanes));
         self.transfers[id].pending.outstanding += 1;
     }
@@ -523,7 +526,7 @@ impl<const N: usize> MemoryUnit<N> {
         wide
     }
 
-    fn send_write(&mut self, now: u64, line: u64, sectors: u8, whole: u8) -> Result<u32, Refusal> {
+    fn send_write(&mut self, now: u64, line: u64, sectors: u8, whole: u8) -> Result<Ticket, Refusal> {
         let ticket = self.send(now, Purpose::Store, line, sectors, RequestKind::Write)?;
         self.outbox.last_mut().expect("just sent").1.whole = whole;
         Ok(ticket)
@@ -537,7 +540,7 @@ impl<const N: usize> MemoryUnit<N> {
         line: u64,
         sectors: u8,
         kind: RequestKind,
-    ) -> Result<u32, Refusal> {
+    ) -> Result<Ticket, Refusal> {
         if self.room == 0 {
             return Err(Refusal::Network);
         }
@@ -555,11 +558,11 @@ impl<const N: usize> MemoryUnit<N> {
         (flight.purpose, flight.line) = (purpose, line);
         flight.waiting.clear();
         let request = Request {
-            line,
+            line: LineAddress(line),
             sectors,
             whole: sectors,
             kind,
-            sm: self.sm,
+            from: Node::Sm(self.sm),
             ticket,
             asks: Asks::Nothing,
             missed: false,
@@ -583,7 +586,7 @@ impl<const N: usize> MemoryUnit<N> {
 
     /// An L2 slice serves message `ticket`: bytes move between memory and this SM's accesses. Returns the lanes of an
     /// atomic that changed what they found; for a store, with `notice`, whether any did.
-    pub fn serve(&mut self, ticket: u32, memory: &mut Memory, notice: bool) -> u64 {
+    pub fn serve(&mut self, ticket: Ticket, memory: &mut Memory, notice: bool) -> u64 {
         let flight = &mut self.flights[ticket];
         match flight.purpose {
             Purpose::Fill { local: false } | Purpose::Load => {
@@ -619,15 +622,18 @@ impl<const N: usize> MemoryUnit<N> {
         }
     }
 
-    /// The answer to message `ticket` arrives. Returns a line of instructions, if it brings one.
-    pub fn arrive(&mut self, now: u64, ticket: u32) -> Option<u64> {
+    /// A reply arrives. Returns a line of instructions, if it brings one.
+    pub fn arrive(&mut self, now: u64, reply: Reply) -> Option<u64> {
         if std::mem::take(&mut self.refused) {
             self.find_next_piece();
         }
-        if ticket & PROBE != 0 {
-            self.answer_probe(now, ticket);
-            return None;
-        }
+        let ticket = match reply {
+            Reply::Answer(ticket) => ticket,
+            Reply::Probe(id) => {
+                self.answer_probe(now, id);
+                return None;
+            }
+        };
         let flight = &self.flights[ticket];
         if let Some(grant) = flight.granted {
             self.arrive_granted(now, ticket, grant);
@@ -642,7 +648,7 @@ impl<const N: usize> MemoryUnit<N> {
                 }
             }
             Purpose::Constant => {
-                let number = line / self.line_bytes;
+                let number = LineNumber(line / self.line_bytes);
                 if let Some(way) = self.constant.victim(number) {
                     self.constant.replace(way, number);
                 }

@@ -42,7 +42,7 @@ pub struct Switches {
     queue: VecDeque<u32>,
     /// Those of which all has been answered.
     pub done: Vec<u32>,
-    all: Slab<Switch>,
+    all: Slab<u32, Switch>,
     line_bytes: usize,
     /// When the next line can go.
     free_at: u64,

@@ -38,7 +38,7 @@ pub enum Writable {
     /// The line is here and may be written.
     Hit(Way),
     /// It is on its way to be written, and this access waits with the message of that number.
-    Merged(u32),
+    Merged(Ticket),
     /// It is here, but has to be asked for before it is written.
     Upgrade(Way),
     /// It has to be fetched into this way.
@@ -54,13 +54,13 @@ pub struct Coherence {
     /// Lines that were given back and that the directory may not have yet.
     leaving: Vec<Leaving>,
     /// Numbers of messages that ask for a line to write it.
-    owning: Vec<u32>,
+    owning: Vec<Ticket>,
 }
 
 #[derive(Clone, Debug)]
 struct Leaving {
     line: u64,
-    ticket: u32,
+    ticket: Ticket,
     given: Given,
 }
 
@@ -82,7 +82,7 @@ impl L1 {
 
     /// Looks for a line to write it.
     pub fn look_to_write(&mut self, line: u64) -> Writable {
-        let number = line >> self.line_shift;
+        let number = LineNumber(line >> self.line_shift);
         if let Some(way) = self.tags.find(number).filter(|&way| self.tags.line(way).valid != 0) {
             if self.states().states[way.index()].is_writable() {
                 self.tags.touch(way);
@@ -106,7 +106,7 @@ impl L1 {
         }
     }
 
-    fn merge_to_write(&mut self, number: u64) -> Option<Writable> {
+    fn merge_to_write(&mut self, number: LineNumber) -> Option<Writable> {
         let at = self.misses.iter().position(|miss| miss.number == number)?;
         let ticket = self.misses[at].ticket;
         let owning = self.states().owning.contains(&ticket);
@@ -120,7 +120,7 @@ impl L1 {
     }
 
     /// The line in a way is asked for with message `ticket`, to be written.
-    pub fn upgrade(&mut self, way: Way, ticket: u32) {
+    pub fn upgrade(&mut self, way: Way, ticket: Ticket) {
         let number = self.tags.line(way).number;
         self.tags.line_mut(way).reserved = true;
         self.misses.push(Miss { number, ticket, waiting: 1 });
@@ -128,7 +128,7 @@ impl L1 {
     }
 
     /// The message `ticket`, with which a line was asked for, wants to write it.
-    pub fn fetch_to_write(&mut self, way: Way, line: u64, ticket: u32) {
+    pub fn fetch_to_write(&mut self, way: Way, line: u64, ticket: Ticket) {
         self.fetch(way, line, ticket, false);
         self.states().owning.push(ticket);
     }
@@ -137,7 +137,7 @@ impl L1 {
     pub fn grant(
         &mut self,
         line: u64,
-        ticket: u32,
+        ticket: Ticket,
         grant: Grant,
         given: Option<(&LineBytes, LineWritten)>,
     ) -> Option<Way> {
@@ -145,7 +145,7 @@ impl L1 {
         self.misses.swap_remove(at);
         self.states().owning.retain(|&owning| owning != ticket);
         self.changes += 1;
-        let way = self.tags.find(line >> self.line_shift)?;
+        let way = self.tags.find(LineNumber(line >> self.line_shift))?;
         let tag = self.tags.line_mut(way);
         tag.reserved = false;
         debug_assert!(given.is_some() || tag.valid != 0, "an upgrade keeps what it has");
@@ -177,12 +177,12 @@ impl L1 {
         let coherence = self.coherence.as_ref()?;
         let tag = self.tags.line(way);
         let holds = tag.valid != 0 && !self.is_local[way.index()] && coherence.states[way.index()].is_dirty();
-        holds.then(|| tag.number * self.line_bytes)
+        holds.then(|| tag.number.0 * self.line_bytes)
     }
 
     /// The line in a way is given back with message `ticket`.
-    pub fn give_back(&mut self, way: Way, ticket: u32) {
-        let line = self.tags.line(way).number * self.line_bytes;
+    pub fn give_back(&mut self, way: Way, ticket: Ticket) {
+        let line = self.tags.line(way).number.0 * self.line_bytes;
         let given = Given { bytes: self.bytes[way.index()], written: self.written(way), dirty: true };
         self.changes += 1;
         self.tags.evict(way);
@@ -190,19 +190,19 @@ impl L1 {
     }
 
     /// A line that was given back with message `ticket`.
-    pub fn leaving(&self, ticket: u32) -> Option<&Given> {
+    pub fn leaving(&self, ticket: Ticket) -> Option<&Given> {
         let leaving = &self.coherence.as_ref()?.leaving;
         leaving.iter().find(|leaving| leaving.ticket == ticket).map(|leaving| &leaving.given)
     }
 
     /// The directory has what was given back with message `ticket`.
-    pub fn has_left(&mut self, ticket: u32) {
+    pub fn has_left(&mut self, ticket: Ticket) {
         self.states().leaving.retain(|leaving| leaving.ticket != ticket);
     }
 
     /// An atomic goes to a line: a copy here would be old. Returns the way of one that has to be given back first.
     pub fn step_aside(&mut self, line: u64) -> Result<Option<Way>, Refusal> {
-        let number = line >> self.line_shift;
+        let number = LineNumber(line >> self.line_shift);
         if self.misses.iter().any(|miss| miss.number == number) {
             return Err(Refusal::Merges);
         }
@@ -217,8 +217,8 @@ impl L1 {
 
     /// Somebody else wants a line. Returns it if this is its owner.
     pub fn probe(&mut self, probe: Probe) -> Option<Box<Given>> {
-        let number = probe.line >> self.line_shift;
-        if let Some(leaving) = self.states().leaving.iter().find(|leaving| leaving.line == probe.line) {
+        let number = LineNumber(probe.line.0 >> self.line_shift);
+        if let Some(leaving) = self.states().leaving.iter().find(|leaving| leaving.line == probe.line.0) {
             return Some(Box::new(leaving.given.clone()));
         }
         let way = self.tags.find(number).filter(|&way| self.tags.line(way).valid != 0)?;

@@ -8,14 +8,15 @@ pub mod coherent;
 
 use crate::chip::timing::L1Spec;
 use crate::exec::memory::store::Memory;
-use crate::time::cache::{Line, LineBytes, LineWritten, MAX_LINE_BYTES, Tags, Way};
+use crate::kit::ids::Ticket;
+use crate::kit::line::LineNumber;
+use crate::time::cache::{LineBytes, LineWritten, MAX_LINE_BYTES, Tags, Way};
 
 /// A line that has been asked for.
 #[derive(Clone, Copy, Debug)]
 struct Miss {
-    number: u64,
-    /// The asker's number for the message.
-    ticket: u32,
+    number: LineNumber,
+    ticket: Ticket,
     /// Accesses that wait for it.
     waiting: u32,
 }
@@ -26,7 +27,7 @@ pub enum Lookup {
     /// The line is here.
     Hit(Way),
     /// It is on its way, and this access waits with the message of that number.
-    Merged(u32),
+    Merged(Ticket),
     /// It has to be fetched into this way, which is reserved for it once [`L1::fetch`] is called.
     Miss(Way),
     /// Not now.
@@ -101,7 +102,7 @@ impl L1 {
         let mut global = self.tags.ways().filter(|way| !self.is_local[way.index()]);
         global.any(|way| {
             let tag = self.tags.line(way);
-            let line = tag.number.wrapping_mul(self.line_bytes);
+            let line = tag.number.0.wrapping_mul(self.line_bytes);
             let Some(at) = memory.find(line).filter(|_| tag.valid != 0) else { return false };
             let (base, bytes) = memory.allocation(at);
             let bytes = &bytes[(line - base) as usize..];
@@ -117,7 +118,7 @@ impl L1 {
 
     /// Looks for a line to read it.
     pub fn look(&mut self, line: u64) -> Lookup {
-        let number = line >> self.line_shift;
+        let number = LineNumber(line >> self.line_shift);
         match self.tags.find(number) {
             // What waits to be written is read after that.
             Some(way) if self.tags.line(way).valid != 0 && !self.tags.line(way).reserved => {
@@ -145,7 +146,7 @@ impl L1 {
     /// Whether putting a new line into a way means writing the old one back.
     pub fn must_write_back(&self, way: Way) -> Option<u64> {
         let line = self.tags.line(way);
-        (line.dirty != 0).then(|| line.number * self.line_bytes)
+        (line.dirty != 0).then(|| line.number.0 * self.line_bytes)
     }
 
     /// What a way holds has been written back.
@@ -154,8 +155,8 @@ impl L1 {
     }
 
     /// The line is asked for with message `ticket`; `way` is reserved for it.
-    pub fn fetch(&mut self, way: Way, line: u64, ticket: u32, is_local: bool) {
-        let number = line >> self.line_shift;
+    pub fn fetch(&mut self, way: Way, line: u64, ticket: Ticket, is_local: bool) {
+        let number = LineNumber(line >> self.line_shift);
         self.changes += 1;
         self.tags.replace(way, number);
         self.tags.line_mut(way).reserved = true;
@@ -172,12 +173,12 @@ impl L1 {
     }
 
     /// The line asked for with message `ticket` has come. Returns where it is kept, if it is.
-    pub fn fill(&mut self, line: u64, ticket: u32, bytes: &LineBytes) -> Option<Way> {
+    pub fn fill(&mut self, line: u64, ticket: Ticket, bytes: &LineBytes) -> Option<Way> {
         // A line that was written meanwhile is no longer waited for, and is not kept.
         let at = self.misses.iter().position(|miss| miss.ticket == ticket)?;
         self.misses.swap_remove(at);
         self.changes += 1;
-        let way = self.tags.find(line >> self.line_shift)?;
+        let way = self.tags.find(LineNumber(line >> self.line_shift))?;
         let tag = self.tags.line_mut(way);
         (tag.reserved, tag.valid) = (false, u8::MAX);
         self.bytes[way.index()] = *bytes;
@@ -213,7 +214,7 @@ impl L1 {
         if self.global_ways.is_empty() {
             return false;
         }
-        let number = line >> self.line_shift;
+        let number = LineNumber(line >> self.line_shift);
         self.misses.retain(|miss| miss.number != number);
         let Some(way) = self.tags.find(number) else { return false };
         self.changes += 1;
@@ -223,7 +224,7 @@ impl L1 {
 
     /// Looks for a local line to write it: a way to write, and whether it was a hit.
     pub fn write_local(&mut self, line: u64) -> Result<(Way, bool), Refusal> {
-        let number = line >> self.line_shift;
+        let number = LineNumber(line >> self.line_shift);
         let (way, hit) = match self.tags.find(number) {
             // A line on its way is written when it is there.
             Some(way) if self.tags.line(way).reserved => return Err(Refusal::Ways),
@@ -239,7 +240,7 @@ impl L1 {
             self.tags.touch(way);
         } else {
             self.changes += 1;
-            self.tags.replace(way, line >> self.line_shift);
+            self.tags.replace(way, LineNumber(line >> self.line_shift));
             self.is_local[way.index()] = true;
         }
         let tag = self.tags.line_mut(way);
@@ -254,7 +255,7 @@ impl L1 {
         while let Some(way) = self.global_ways.pop() {
             if !self.is_local[way.index()] {
                 let number = self.tags.evict(way).number;
-                self.changes += (number != Line::NONE) as u64;
+                self.changes += (number != LineNumber::NONE) as u64;
                 self.misses.retain(|miss| miss.number != number);
             }
         }
@@ -262,7 +263,8 @@ impl L1 {
 
     /// The value of up to 8 bytes that a load would find here, if the line is here: for messages about stale copies.
     pub fn peek(&self, address: u64, bytes: u32) -> Option<u64> {
-        let way = self.tags.find(address >> self.line_shift).filter(|&way| self.tags.line(way).valid != 0)?;
+        let number = LineNumber(address >> self.line_shift);
+        let way = self.tags.find(number).filter(|&way| self.tags.line(way).valid != 0)?;
         let at = (address & (self.line_bytes - 1)) as usize;
         let data = self.bytes[way.index()].get(at..at + bytes as usize)?;
         Some(data.iter().rev().fold(0, |value, &byte| value << 8 | byte as u64))
@@ -287,6 +289,7 @@ mod tests {
     }
 
     fn miss(l1: &mut L1, line: u64, ticket: u32) {
+        let ticket = Ticket(ticket);
         let Lookup::Miss(way) = l1.look(line) else { panic!("{line:#x} is no miss") };
         l1.fetch(way, line, ticket, false);
     }
@@ -295,9 +298,9 @@ mod tests {
     fn a_line_is_fetched_once() {
         let mut l1 = l1();
         miss(&mut l1, 0, 7);
-        assert_eq!(l1.look(0), Lookup::Merged(7));
+        assert_eq!(l1.look(0), Lookup::Merged(Ticket(7)));
         assert_eq!(l1.look(0), Lookup::Refused(Refusal::Merges));
-        l1.fill(0, 7, &[5; 128]);
+        l1.fill(0, Ticket(7), &[5; 128]);
         let Lookup::Hit(way) = l1.look(0) else { panic!("the line is here") };
         assert_eq!(l1.bytes(way)[17], 5);
         assert_eq!(l1.outstanding(), 0);
@@ -319,9 +322,9 @@ mod tests {
         miss(&mut l1, 0, 1);
         l1.forget(0);
         miss(&mut l1, 0, 2);
-        l1.fill(0, 1, &[1; 128]);
-        assert_eq!(l1.look(0), Lookup::Merged(2), "the old copy is not taken for the new one");
-        l1.fill(0, 2, &[2; 128]);
+        l1.fill(0, Ticket(1), &[1; 128]);
+        assert_eq!(l1.look(0), Lookup::Merged(Ticket(2)), "the old copy is not taken for the new one");
+        l1.fill(0, Ticket(2), &[2; 128]);
         assert_eq!(l1.peek(0, 4), Some(0x0202_0202));
     }
 
@@ -332,7 +335,7 @@ mod tests {
         let mut l1 = l1();
         for (line, ticket) in [(at, 1), (at + 128, 2)] {
             miss(&mut l1, line, ticket);
-            l1.fill(line, ticket, &[0; 128]);
+            l1.fill(line, Ticket(ticket), &[0; 128]);
         }
         let changes = l1.changes();
         assert!(!l1.is_stale(&memory) && matches!(l1.look(at), Lookup::Hit(_)));
@@ -349,7 +352,7 @@ mod tests {
         let (way, hit) = l1.write_local(128).unwrap();
         l1.dirty_local(way, 128, hit);
         miss(&mut l1, 0, 1);
-        l1.fill(0, 1, &[1; 128]);
+        l1.fill(0, Ticket(1), &[1; 128]);
         l1.invalidate();
         assert_eq!((l1.peek(0, 4), l1.peek(128, 4).is_some()), (None, true));
         assert_eq!(l1.must_write_back(way), Some(128));

@@ -1,48 +1,47 @@
-//! Sets of sources or sinks, a bit each.
+//! Sets of ports, a bit each: of the sources or of the sinks of a crossbar.
 
 use std::hint::select_unpredictable;
 
-/// A set of nodes.
-pub(crate) trait NodeSet: Clone + std::fmt::Debug {
-    /// None of `nodes`.
-    fn none(nodes: usize) -> Self;
+pub(crate) trait PortSet: Clone + std::fmt::Debug {
+    /// The empty set, of a crossbar with so many ports.
+    fn none(ports: usize) -> Self;
 
     fn is_empty(&self) -> bool;
 
-    fn insert(&mut self, node: usize);
+    fn insert(&mut self, port: usize);
 
-    /// Takes a node out, if `gone` says so: not by a branch, which a host could not foresee.
-    fn remove_if(&mut self, node: usize, gone: bool);
+    /// Removes a port if `gone`. Has no branch: it would be unpredictable for a host.
+    fn remove_if(&mut self, port: usize, gone: bool);
 
     #[inline(always)]
-    fn remove(&mut self, node: usize) {
-        self.remove_if(node, true);
+    fn remove(&mut self, port: usize) {
+        self.remove_if(port, true);
     }
 
-    /// Puts a node in, if it is not in `but`.
-    fn insert_but(&mut self, node: usize, but: &Self);
+    /// Inserts a port unless it is in `but`.
+    fn insert_but(&mut self, port: usize, but: &Self);
 
-    fn contains(&self, node: usize) -> bool;
+    fn contains(&self, port: usize) -> bool;
 
     fn clear(&mut self);
 
-    /// Becomes those of `all` that are not in `but`.
+    /// Becomes `all` without `but`.
     fn set_to(&mut self, all: &Self, but: &Self);
 
-    /// Takes out those of another set, which is then empty.
+    /// Removes the ports of `others`, which is empty afterwards.
     fn remove_all(&mut self, others: &mut Self);
 
     /// The first that is not in `but`, from `turn` on and then from the beginning.
     fn first_but(&self, but: &Self, turn: usize) -> Option<usize>;
 
-    /// Takes out the first, from `turn` on and then from the beginning.
+    /// Removes and returns the first, from `turn` on and then from the beginning.
     fn take_first(&mut self, turn: usize) -> Option<usize>;
 
-    /// All of them, in order.
+    /// In ascending order.
     fn iter(&self) -> impl Iterator<Item = usize>;
 }
 
-/// Of at most [`Few::MOST`] nodes, which is enough for most chips.
+/// A set of at most [`Few::MOST`] ports, which is enough for most chips.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Few(u64);
 
@@ -58,9 +57,9 @@ impl Few {
     }
 }
 
-impl NodeSet for Few {
-    fn none(nodes: usize) -> Few {
-        debug_assert!(nodes <= Few::MOST);
+impl PortSet for Few {
+    fn none(ports: usize) -> Few {
+        debug_assert!(ports <= Few::MOST);
         Few(0)
     }
 
@@ -70,23 +69,23 @@ impl NodeSet for Few {
     }
 
     #[inline(always)]
-    fn insert(&mut self, node: usize) {
-        self.0 |= 1 << node;
+    fn insert(&mut self, port: usize) {
+        self.0 |= 1 << port;
     }
 
     #[inline(always)]
-    fn remove_if(&mut self, node: usize, gone: bool) {
-        self.0 &= !(u64::from(gone) << node);
+    fn remove_if(&mut self, port: usize, gone: bool) {
+        self.0 &= !(u64::from(gone) << port);
     }
 
     #[inline(always)]
-    fn insert_but(&mut self, node: usize, but: &Few) {
-        self.0 |= (1 << node) & !but.0;
+    fn insert_but(&mut self, port: usize, but: &Few) {
+        self.0 |= (1 << port) & !but.0;
     }
 
     #[inline(always)]
-    fn contains(&self, node: usize) -> bool {
-        self.0 >> node & 1 == 1
+    fn contains(&self, port: usize) -> bool {
+        self.0 >> port & 1 == 1
     }
 
     #[inline(always)]
@@ -112,9 +111,9 @@ impl NodeSet for Few {
 
     #[inline(always)]
     fn take_first(&mut self, turn: usize) -> Option<usize> {
-        let node = self.first(turn)?;
-        self.remove(node);
-        Some(node)
+        let port = self.first(turn)?;
+        self.remove(port);
+        Some(port)
     }
 
     #[inline]
@@ -124,7 +123,7 @@ impl NodeSet for Few {
     }
 }
 
-/// Of any number of nodes.
+/// A set of any number of ports.
 #[derive(Clone, Debug)]
 pub(crate) struct Many(Box<[u64]>);
 
@@ -132,7 +131,7 @@ impl Many {
     /// The first bit of the words that `word` gives, from bit `turn` on and then from the beginning.
     fn first(&self, turn: usize, word: impl Fn(usize) -> u64) -> Option<usize> {
         let words = self.0.len();
-        // After the last node comes the first again.
+        // After the last port comes the first again.
         let turn = if turn / 64 < words { turn } else { 0 };
         let (start, below) = (turn / 64, (1 << (turn % 64)) - 1);
         let found =
@@ -143,29 +142,29 @@ impl Many {
     }
 }
 
-impl NodeSet for Many {
-    fn none(nodes: usize) -> Many {
-        Many(vec![0; nodes.div_ceil(64).max(1)].into())
+impl PortSet for Many {
+    fn none(ports: usize) -> Many {
+        Many(vec![0; ports.div_ceil(64).max(1)].into())
     }
 
     fn is_empty(&self) -> bool {
         self.0.iter().all(|&word| word == 0)
     }
 
-    fn insert(&mut self, node: usize) {
-        self.0[node / 64] |= 1 << (node % 64);
+    fn insert(&mut self, port: usize) {
+        self.0[port / 64] |= 1 << (port % 64);
     }
 
-    fn remove_if(&mut self, node: usize, gone: bool) {
-        self.0[node / 64] &= !(u64::from(gone) << (node % 64));
+    fn remove_if(&mut self, port: usize, gone: bool) {
+        self.0[port / 64] &= !(u64::from(gone) << (port % 64));
     }
 
-    fn insert_but(&mut self, node: usize, but: &Many) {
-        self.0[node / 64] |= (1 << (node % 64)) & !but.0[node / 64];
+    fn insert_but(&mut self, port: usize, but: &Many) {
+        self.0[port / 64] |= (1 << (port % 64)) & !but.0[port / 64];
     }
 
-    fn contains(&self, node: usize) -> bool {
-        self.0[node / 64] >> (node % 64) & 1 == 1
+    fn contains(&self, port: usize) -> bool {
+        self.0[port / 64] >> (port % 64) & 1 == 1
     }
 
     fn clear(&mut self) {
@@ -188,12 +187,12 @@ impl NodeSet for Many {
     }
 
     fn take_first(&mut self, turn: usize) -> Option<usize> {
-        let node = self.first(turn, |index| self.0[index])?;
-        self.remove(node);
-        Some(node)
+        let port = self.first(turn, |index| self.0[index])?;
+        self.remove(port);
+        Some(port)
     }
 
     fn iter(&self) -> impl Iterator<Item = usize> {
-        (0..self.0.len() * 64).filter(|&node| self.contains(node))
+        (0..self.0.len() * 64).filter(|&port| self.contains(port))
     }
 }

@@ -13,12 +13,13 @@
 //! | 15:13 | bank, high part                                               |
 //! | 16..  | row                                                           |
 //!
-//! So the slices of a partition work on banks of their own, and a sequential stream alternates between (at least)
-//! two banks before it moves to the next ones. A row smaller than a chunk ends below the low bank bits instead;
+//! So the slices of a partition use different banks, and a sequential stream alternates between (at least) two banks
+//! before it moves to the next ones. A row smaller than a chunk ends below the low bank bits instead;
 //! the slice is then still chosen by the bits above the chunk.
 
 use crate::chip::timing::{DramSpec, L2Spec};
 use crate::kit::divisor::Divisor;
+use crate::kit::line::{LineAddress, LineNumber};
 
 /// The address mapping of a chip.
 #[derive(Clone, Debug)]
@@ -38,15 +39,12 @@ pub struct AddressMap {
 /// A place in a DRAM channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The bank.
     pub bank: u32,
-    /// The row of the bank.
     pub row: u64,
-    /// The burst of the row.
+    /// In bursts.
     pub column: u32,
 }
 
-/// The lowest `bits` bits.
 #[inline]
 fn low(value: u64, bits: u32) -> u64 {
     value & ((1 << bits) - 1)
@@ -85,8 +83,8 @@ impl AddressMap {
 
     /// The partition that has a line, and the slice within it.
     #[inline]
-    pub fn slice_of(&self, line_address: u64) -> (u32, u32) {
-        let chunk = line_address >> self.chunk_bits;
+    pub fn slice_of(&self, line: LineAddress) -> (u32, u32) {
+        let chunk = line.0 >> self.chunk_bits;
         let inside = self.partitions.quotient(chunk);
         let partition = chunk - inside * self.partitions.get();
         (partition as u32, low(inside, self.slice_bits) as u32)
@@ -101,16 +99,16 @@ impl AddressMap {
 
     /// The line's number within its slice: what the slice's tags hold.
     #[inline]
-    pub fn line_in_slice(&self, address: u64) -> u64 {
-        let local = self.local(address);
+    pub fn line_in_slice(&self, line: LineAddress) -> LineNumber {
+        let local = self.local(line.0);
         let chunk = local >> (self.chunk_bits + self.slice_bits);
-        (chunk << self.chunk_bits | low(local, self.chunk_bits)) >> self.line_bits
+        LineNumber((chunk << self.chunk_bits | low(local, self.chunk_bits)) >> self.line_bits)
     }
 
     /// The local address of a slice's line: undoes [`AddressMap::line_in_slice`].
     #[inline]
-    pub fn local_of_line(&self, slice: u32, number: u64) -> u64 {
-        let inside = number << self.line_bits;
+    pub fn local_of_line(&self, slice: u32, number: LineNumber) -> u64 {
+        let inside = number.0 << self.line_bits;
         let chunk = (inside >> self.chunk_bits) << self.slice_bits | slice as u64;
         chunk << self.chunk_bits | low(inside, self.chunk_bits)
     }
@@ -184,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_go_round_the_partitions_then_the_slices() {
+    fn chunks_go_to_the_partitions_in_turn_then_to_the_slices() {
         let map = map();
         for (address, partition_and_slice, local) in [
             (0, (0, 0), 0),
@@ -195,7 +193,7 @@ mod tests {
             (0xc00, (0, 0), 0x200),
             (0x1000_0000, (0x10_0000 % 6, (0x10_0000 / 6) % 2), (0x10_0000 / 6) << 8),
         ] {
-            assert_eq!(map.slice_of(address), partition_and_slice, "{address:#x}");
+            assert_eq!(map.slice_of(LineAddress(address)), partition_and_slice, "{address:#x}");
             assert_eq!(map.local(address), local, "{address:#x}");
         }
     }
@@ -225,10 +223,10 @@ mod tests {
         let mut lines = vec![Vec::new(); 12];
         for line in 0..12 * 64 {
             let address = line * 128;
-            let (partition, slice) = map.slice_of(address);
-            let number = map.line_in_slice(address);
+            let (partition, slice) = map.slice_of(LineAddress(address));
+            let number = map.line_in_slice(LineAddress(address));
             assert_eq!(map.local_of_line(slice, number), map.local(address));
-            lines[(partition * 2 + slice) as usize].push(number);
+            lines[(partition * 2 + slice) as usize].push(number.0);
         }
         assert!(lines.iter().all(|numbers| numbers.iter().copied().eq(0..64)));
     }
@@ -260,7 +258,8 @@ mod tests {
                 .collect();
             assert_eq!(places.len() as u64, bursts);
             let lines: HashSet<_> = (0..5 * slices as u64 * 64)
-                .map(|line| (map.slice_of(line * 128), map.line_in_slice(line * 128)))
+                .map(|line| LineAddress(line * 128))
+                .map(|line| (map.slice_of(line), map.line_in_slice(line)))
                 .collect();
             assert_eq!(lines.len() as u64, 5 * slices as u64 * 64);
         }

@@ -1,0 +1,46 @@
+//! The nodes of the network, and their ports.
+
+/// A unit that sends requests to the L2 slices and gets their replies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Node {
+    Sm(u16),
+    Aggregator,
+}
+
+/// Which port of a crossbar belongs to which node: SMs in their order, then the aggregator.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NodePorts {
+    sms: usize,
+}
+
+impl NodePorts {
+    pub fn new(sms: usize) -> NodePorts {
+        NodePorts { sms }
+    }
+
+    #[inline(always)]
+    pub fn port(self, node: Node) -> usize {
+        match node {
+            Node::Sm(sm) => sm as usize,
+            Node::Aggregator => self.sms,
+        }
+    }
+
+    #[inline(always)]
+    pub fn node(self, port: usize) -> Node {
+        if port < self.sms { Node::Sm(port as u16) } else { Node::Aggregator }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_aggregator_comes_after_the_last_sm() {
+        let ports = NodePorts::new(15);
+        for (node, port) in [(Node::Sm(0), 0), (Node::Sm(14), 14), (Node::Aggregator, 15)] {
+            assert_eq!((ports.port(node), ports.node(port)), (port, node));
+        }
+    }
+}
