@@ -10,7 +10,6 @@
 //! is the only crate with `unsafe` code.
 
 // Fields and variants that explain themselves need no docs, as in the other crates.
-#![allow(missing_docs)]
 
 mod child;
 mod driver;
