@@ -9,8 +9,6 @@
 //! [`ChildGpu`] is one in a child process, which is replaced after a fault. Start reading at [`Driver`]. This
 //! is the only crate with `unsafe` code.
 
-// Fields and variants that explain themselves need no docs, as in the other crates.
-
 mod child;
 mod driver;
 mod gpu;
