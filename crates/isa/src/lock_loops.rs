@@ -9,9 +9,8 @@
 //! ```
 //!
 //! Lanes that leave the loop wait right after the branch, at its post-dominator, and go on together. In the ICS'15
-//! paper's listings the operation is guarded like the store. We leave the guard out: what a lane without the bit
-//! computes is never used, the result then needs no register before the loop, and the number of instructions is the
-//! same.
+//! paper's listings the operation is guarded like the store. We omit the guard: what a lane without the bit computes
+//! is never used, the result needs no register before the loop, and there are no more instructions than in the paper.
 
 use crate::inst::*;
 use crate::kernel::AtomicLoop;

@@ -90,8 +90,7 @@ impl LoopForest {
 
     /// The blocks of every loop, including those of nested loops.
     pub(crate) fn bodies(&self) -> LoopBodies {
-        // Number the loops in preorder of the forest: nested loops come right after their parent, and so do their
-        // blocks.
+        // Number the loops in preorder of the forest: nested loops, and their blocks, come right after their parent.
         let n = self.loops.len();
         let parents = self.loops.iter().enumerate();
         let children =
