@@ -1,9 +1,9 @@
 //! A timing wheel: events that wait for their cycle.
 //!
-//! Nearly every event of the machine is due within some tens of cycles. So near events lie in a ring with a list for each
-//! cycle, and only far ones in an ordered heap, from which they move to the ring as time reaches their range. A longer
-//! ring would need the heap less often, but has more lists, and fifteen SMs' rings must stay in the host's cache. For the
-//! same reason the events of all lists share one array of places.
+//! Nearly every event of the machine is due within some tens of cycles. So near events lie in a ring with a list for
+//! each cycle, and only far ones in an ordered heap, from which they move to the ring as time reaches their range. A
+//! longer ring would need the heap less often, but has more lists, and fifteen SMs' rings must stay in the host's
+//! cache. For the same reason the events of all lists share one array of places.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;

@@ -1,4 +1,4 @@
-//! What a timed launch did, put together from the counters of all units.
+//! The counters of a timed launch, gathered from all units.
 
 use crate::exec::locks::holders::{LockStats, LockTable};
 use crate::time::aggregator::AggregatorStats;
@@ -17,7 +17,7 @@ use crate::time::sm::stats::SmStats;
 /// The counters of a partition.
 pub type PartitionCounts = (PartitionStats, DramStats);
 
-/// What a timed launch did.
+/// Counters of a timed launch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TimedStats {
     /// From the first CTA's start to the last one's end.
@@ -26,7 +26,7 @@ pub struct TimedStats {
     pub policy: String,
     /// All SMs together.
     pub total: SmStats,
-    /// Each SM: its warps, its load/store unit and L1.
+    /// By SM: its warps, and its load/store unit with the L1.
     pub sms: Vec<(SmStats, L1Stats)>,
     /// The load/store units and L1s of all SMs.
     pub l1: L1Stats,
@@ -34,33 +34,31 @@ pub struct TimedStats {
     pub l2: PartitionStats,
     /// All DRAM channels.
     pub dram: DramStats,
-    /// Towards the L2.
+    /// The network from the SMs to the L2.
     pub requests: NetworkStats,
-    /// Back to the SMs.
+    /// The network from the L2 to the SMs.
     pub replies: NetworkStats,
-    /// Locks and waits.
     pub locks: LockStats,
-    /// Lock bits that the program itself took, and its atomics, each counted once: of the SM with the most.
+    /// Different lock bits taken by the program's own locks, and by its atomics, of the SM with the most.
     pub lock_bits: [u64; 2],
-    /// Spinning warps that backed off, if BOWS was on.
+    /// If BOWS was on.
     pub bows: Option<BowsStats>,
-    /// Counters over time, if they were asked for ([`Timing::sample_cycles`](crate::Timing::sample_cycles)).
+    /// Counters over time, if [`Timing::sample_cycles`](crate::Timing::sample_cycles) was set.
     pub samples: Vec<Sample>,
-    /// The directory, where L1s are coherent.
+    /// Where L1s are coherent.
     pub coherence: Option<DirectoryStats>,
-    /// The control processor, if it ran firmware.
+    /// If the aggregator ran firmware.
     pub aggregator: Option<AggregatorStats>,
     partitions: Vec<PartitionCounts>,
 }
 
-/// What BOWS did.
+/// Counters of BOWS.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BowsStats {
-    /// Whether the hardware looked for spin-inducing branches itself.
+    /// Whether the hardware detected spin-inducing branches itself (DDOS).
     pub by_ddos: bool,
-    /// How often warps backed off, and for how long.
     pub back_offs: BackOffs,
-    /// Which branches were found, and how well.
+    /// Which branches were detected, and how accurately.
     pub detection: Detection,
 }
 
@@ -106,7 +104,7 @@ impl TimedStats {
         stats
     }
 
-    /// Takes off what the memory partitions had counted before the launch.
+    /// Subtracts the counters that the memory partitions had before the launch.
     pub(crate) fn since(&mut self, before: &[PartitionCounts]) {
         for (l2, dram) in before {
             self.l2.subtract(l2);
@@ -118,29 +116,21 @@ impl TimedStats {
 /// Counters at one moment; those that count events do so from the launch's start.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sample {
-    /// The cycle.
+    /// Since the launch began.
     pub cycle: u64,
-    /// Warps on all SMs.
     pub resident_warps: u64,
-    /// Warps that go round in spin loops.
+    /// Warps that iterate in spin loops.
     pub spinning_warps: u64,
-    /// Lines that L1s wait for.
+    /// Lines in flight to L1s.
     pub outstanding_misses: u64,
-    /// Instructions issued.
     pub warp_instructions: u64,
-    /// Lines found in L1s.
     pub l1_hits: u64,
-    /// Lines asked for by L1s.
     pub l1_misses: u64,
-    /// Requests that L2 slices could serve at once.
     pub l2_hits: u64,
-    /// Requests for which they had to ask memory.
     pub l2_misses: u64,
-    /// Bytes moved by DRAM.
     pub dram_bytes: u64,
-    /// Locks taken.
     pub locks_acquired: u64,
-    /// Tries that failed.
+    /// Attempts at locks that failed.
     pub locks_failed: u64,
 }
 

@@ -1,9 +1,10 @@
-//! Work dealt out to threads, and evened out where some take longer than others.
+//! Work dealt out to threads, and rebalanced where some take longer than others.
 
 use std::ops::{Index, IndexMut};
 use std::time::Duration;
 
-/// Things dealt out to hands in turn, so that every hand gets about as much work. A hand can be lent to somebody else.
+/// Things dealt out to hands in turn, so that every hand gets about as much work. What a hand holds can be lent to a
+/// thread.
 #[derive(Debug)]
 pub struct Dealt<T> {
     /// By number. What is lent is not here.
@@ -12,7 +13,7 @@ pub struct Dealt<T> {
     hands: Vec<usize>,
 }
 
-/// What a hand holds, with the things' numbers, for somebody else to work on.
+/// What a hand holds, with the things' numbers, while a thread works on it.
 pub type Lent<T> = Vec<(usize, Box<T>)>;
 
 const IS_LENT: &str = "what is lent comes back before anybody asks for it";
@@ -26,7 +27,6 @@ impl<T> Dealt<T> {
         }
     }
 
-    /// How many there are.
     pub fn len(&self) -> usize {
         self.things.len()
     }
@@ -41,13 +41,13 @@ impl<T> Dealt<T> {
         self.things.iter_mut().map(|thing| thing.as_deref_mut().expect(IS_LENT))
     }
 
-    /// What a hand holds. Those of other hands may be lent.
+    /// What a hand holds. Things of other hands may be lent.
     pub fn of_hand(&mut self, hand: usize) -> impl Iterator<Item = &mut T> {
         let held = self.things.iter_mut().zip(&self.hands).filter(move |&(_, &of)| of == hand);
         held.map(|(thing, _)| thing.as_deref_mut().expect(IS_LENT))
     }
 
-    /// Gives away what a hand holds.
+    /// Lends what a hand holds.
     pub fn lend(&mut self, hand: usize, to: &mut Lent<T>) {
         let held = self.things.iter_mut().enumerate().filter(|&(number, _)| self.hands[number] == hand);
         to.extend(held.map(|(number, thing)| (number, thing.take().expect(IS_LENT))));
@@ -90,18 +90,18 @@ impl<T> IndexMut<usize> for Dealt<T> {
     }
 }
 
-/// How long hands were at work, by which one that has too much is found.
+/// How long hands were at work. Shows which hand has too much.
 ///
-/// Processors of one host differ in speed, and from one moment to the next, if others use them too. But a thing that changes
-/// hands is far from its new processor's cache at first, so that happens seldom.
+/// Processors of one host differ in speed, and their speed changes if other programs use them. But a thing that changes
+/// hands is not in its new processor's cache at first, so things change hands seldom.
 #[derive(Debug, Default)]
 pub struct Balance {
-    /// Of each hand, since the last look.
+    /// By hand, since the last rebalancing.
     busy: Vec<Duration>,
     windows: u32,
 }
 
-/// Windows between two looks at who has too much.
+/// Windows between two rebalancings.
 const WINDOWS_PER_LOOK: u32 = 64;
 
 impl Balance {
@@ -113,8 +113,8 @@ impl Balance {
         self.busy[hand] += time;
     }
 
-    /// A window is over. Now and then, if all would be done earlier, one thing goes from the hand that takes longest to the
-    /// one that is done first.
+    /// A window is over. Now and then, if that makes windows shorter, one thing goes from the hand that takes longest
+    /// to the one that is done first.
     pub fn settle<T>(&mut self, dealt: &mut Dealt<T>) {
         self.windows += 1;
         if self.windows < WINDOWS_PER_LOOK {
@@ -125,7 +125,7 @@ impl Balance {
         let shortest = by_time().min_by_key(|&(_, time)| time);
         if let (Some((slow, &most)), Some((fast, &least))) = (longest, shortest) {
             let count = dealt.held(fast) as u32;
-            // What one more would take there; half of it again, lest it goes to and fro.
+            // The time of one more thing there, and half of it again, so that things do not go back and forth.
             let one_more = if count == 0 { Duration::ZERO } else { least / count };
             if dealt.held(slow) > 1 && least + one_more * 3 / 2 < most {
                 dealt.pass(slow, fast);

@@ -1,9 +1,9 @@
 //! Host threads that work on one launch together.
 //!
-//! A window of the machine is some microseconds of work, much less than it takes to wake a thread, so the threads stay awake
-//! for as long as the launch runs: each waits at its post for a job, does it, and waits for the next one. On a host that has
-//! other things to do, a thread may not come to its post in time; then the leader does the job. Where windows are too short
-//! to be shared, it does all of them ([`Pace`]), and the others sleep.
+//! A window of the machine is some microseconds of work, much less than it takes to wake a thread. So the threads stay
+//! awake for as long as the launch runs: each spins at its post until it gets a job, does it, and waits for the next.
+//! On a busy host a thread may not run in time; then the leader does its job. Where windows are too short to be shared,
+//! the leader does all jobs ([`Pace`]), and the others sleep.
 
 mod deal;
 mod pace;
@@ -15,21 +15,21 @@ use std::time::Duration;
 pub use crate::time::machine::crew::deal::{Balance, Dealt, Lent};
 pub use crate::time::machine::crew::pace::Pace;
 
-/// Looks at a post before a thread that waits lets others have the processor.
+/// Polls of a post before a waiting thread yields the processor.
 const LOOKS: u32 = 300;
 
-/// Looks before it sleeps between them: the leader goes on alone for now.
+/// Polls before it sleeps between them: the leader works alone for now.
 const LOOKS_AWAKE: u32 = 3000;
 const NAP: Duration = Duration::from_micros(100);
 
-/// No job, or none that anybody has begun or will.
+/// No job, or one that the leader has taken back.
 const EMPTY: u8 = 0;
 const GIVEN: u8 = 1;
 const BEGUN: u8 = 2;
 const DONE: u8 = 3;
 const CLOSED: u8 = 4;
 
-/// Where a job is handed to a thread and back. On a cache line of its own, because others look at theirs all the time.
+/// Where a job is handed to a thread and back. On a separate cache line, because the others poll theirs all the time.
 #[repr(align(128))]
 struct Post<J> {
     state: AtomicU8,
@@ -37,7 +37,7 @@ struct Post<J> {
 }
 
 impl<J> Post<J> {
-    /// Waits until the post is in a state other than `state`, and says in which.
+    /// Waits until the post is in a state other than `state`; returns the new state.
     fn leaves(&self, state: u8) -> u8 {
         let mut looks = 0;
         loop {
@@ -51,18 +51,18 @@ impl<J> Post<J> {
         }
     }
 
-    /// Moves from one state to another, if it is in that.
+    /// Moves from one state to another. Returns false if it is not in state `from`.
     fn moves(&self, from: u8, to: u8) -> bool {
         self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
     /// Does jobs until the post is closed.
     fn serve(&self, work: &impl Fn(&mut J)) {
-        /// Says so even if the work panics: the one who waits for it then finds the job poisoned.
+        /// Marks the job as done even if the work panics: the leader then finds it poisoned instead of waiting forever.
         struct Done<'a, J>(&'a Post<J>);
         impl<J> Drop for Done<'_, J> {
             fn drop(&mut self) {
-                // A post that was closed meanwhile stays so.
+                // A post that was closed meanwhile stays closed.
                 self.0.moves(BEGUN, DONE);
             }
         }
@@ -88,20 +88,20 @@ pub struct Crew<J> {
 }
 
 impl<J: Default + Send> Crew<J> {
-    /// Lets `lead` have a crew of `threads`, itself included, whose others do `work`.
+    /// Runs `lead` with a crew of `threads`, itself included; the others do `work`.
     pub fn with<R: Send>(
         threads: usize,
         work: impl Fn(&mut J) + Sync,
         lead: impl FnOnce(&Crew<J>) -> R + Send,
     ) -> R {
-        /// Lets the others go, whatever ends the run.
+        /// Dismisses the other threads, even if the run panics.
         struct Close<'a, J>(&'a [Post<J>]);
         impl<J> Drop for Close<'_, J> {
             fn drop(&mut self) {
                 self.0.iter().for_each(|post| post.state.store(CLOSED, Ordering::Release));
             }
         }
-        // Without more threads it only takes longer.
+        // If no threads can be had, the leader works alone.
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok();
         let Some(pool) = pool.filter(|_| threads > 1) else { return lead(&Crew { posts: Vec::new() }) };
         let post = |_| Post { state: AtomicU8::new(EMPTY), job: Mutex::new(J::default()) };
@@ -122,14 +122,14 @@ impl<J> Crew<J> {
         self.posts.len()
     }
 
-    /// Gives a thread, whose last job was taken back, another one, which `fill` makes of the last.
+    /// Gives a thread a job, which `fill` makes of its last one. That must have been taken back.
     pub fn give(&self, thread: usize, fill: impl FnOnce(&mut J)) {
         let post = &self.posts[thread];
         fill(&mut post.job.lock().expect("nobody panicked with this job before"));
         post.state.store(GIVEN, Ordering::Release);
     }
 
-    /// Waits until a thread has done its job, or takes away a job that it has not begun. Lets `fetch` have the job, and know
+    /// Waits until a thread has done its job, or takes back a job that it has not begun. `fetch` gets the job, and
     /// whether it is done.
     pub fn take_back(&self, thread: usize, fetch: impl FnOnce(&mut J, bool)) {
         let post = &self.posts[thread];

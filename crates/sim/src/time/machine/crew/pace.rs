@@ -1,18 +1,18 @@
-//! Whether a launch goes faster with all threads or with the leader alone, found out by trying.
+//! Whether a launch runs faster with all threads or with the leader alone, found out by trying both.
 //!
-//! Threads have to meet twice a window. Where a window is a few microseconds of work, as in kernels whose warps mostly wait,
-//! that takes longer than they save.
+//! Threads synchronize twice per window. Where a window is a few microseconds of work, as in kernels whose warps mostly
+//! wait, that costs more than it saves.
 
 use std::time::{Duration, Instant};
 
-/// Windows of a trial, and those before it in which caches get used to it.
+/// Windows of a trial, and those before it in which caches warm up.
 const TRIAL: u32 = 256;
 const RUN_IN: u32 = 128;
 
 /// Windows between trials.
 const SETTLED: u32 = 32 * (TRIAL + RUN_IN);
 
-/// Who works in the next windows, and for how many.
+/// Whether all threads work in the next windows, and for how many.
 #[derive(Debug)]
 pub struct Pace {
     step: Step,
@@ -48,7 +48,7 @@ impl Pace {
         together
     }
 
-    /// What comes after a step that took so long.
+    /// The step after one that took so long, and its windows.
     fn after(&mut self, took: Duration) -> (Step, u32) {
         match self.step {
             Step::RunIn { together } => (Step::Trial { together }, TRIAL),
@@ -66,8 +66,8 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// The windows of a second in which all threads work, of those that end within it, if a window takes so many
-    /// microseconds with all and alone.
+    /// How many windows of a second all threads work in, and how many windows it has, if a window takes so many
+    /// microseconds with all threads and with the leader alone.
     fn windows_together(times: [u64; 2]) -> (u32, u32) {
         let mut pace = Pace::new();
         let mut now = Instant::now();
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_looked_at_again() {
+    fn trials_are_repeated() {
         let mut pace = Pace::new();
         let mut now = Instant::now();
         let mut together = 0;
