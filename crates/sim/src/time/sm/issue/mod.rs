@@ -21,7 +21,7 @@ use crate::time::sched::{BranchOutcome, Issue};
 use crate::time::sm::core::{Context, Event, Resident, Sm};
 use crate::time::sm::front_end::decode::{Decoded, SpinRole, Unit, next};
 use crate::time::sm::issue::slot::Front;
-use crate::time::sm::load_store::transfer::{Pending, Transfer, skips_l1};
+use crate::time::sm::load_store::transfer::{Transfer, skips_l1};
 
 /// An instruction that issues.
 struct Issuing<'a> {
@@ -171,7 +171,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             }
         }
         if matches!(inst.op, Op::Bra) {
-            execution.step(&mut resident.cta, &mut resident.warps, entry.warp(), path)?;
+            execution.step(&mut resident.cta, &mut resident.warps, entry.warp(), path, None)?;
             return Ok(());
         }
         // Put together again, so that it is in memory only here.
@@ -220,7 +220,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             execution.effects.fresh = self.memory.newer_lines();
         }
         let live = resident.warps[w].live;
-        execution.step(&mut resident.cta, &mut resident.warps, w, path)?;
+        execution.step(&mut resident.cta, &mut resident.warps, w, path, None)?;
         let ended = live & !resident.warps[w].live;
         if ended != 0
             && let Some(lanes) = &mut self.lanes_ended
@@ -303,7 +303,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let id = self.memory.transfers.take(Transfer::new);
         let transfer = &mut self.memory.transfers[id];
         let polls = decoded.spin == Some(SpinRole::Poll);
-        transfer.pending = Pending::new(slot, skips_l1(inst.op), polls);
+        transfer.pending.restart(slot, skips_l1(&inst.op), polls);
         let who = WarpName { cta: cta.number, warp: entry.warp() as u32 };
         transfer.who = who;
         let access = &mut transfer.access;
@@ -312,7 +312,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let shared_before = watched.then(|| cta.shared.bytes.clone());
         let mut reach = execution.reach(cta);
         access.begin(&mut reach, warp, inst)?;
-        execution.uninitialised = reach.uninitialised;
+        if reach.uninitialised.is_some() {
+            execution.uninitialised = reach.uninitialised;
+        }
         if let Some(unit) = execution.effects.lock_units.of_mut(self.id) {
             self.changed |= std::mem::take(&mut unit.changed);
             if std::mem::take(&mut unit.passing)
@@ -367,7 +369,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let entry = &mut self.slots[slot.index()];
         let at = entry.resident();
         let resident = self.residents[at].as_mut().expect("a CTA stays until its accesses are done");
-        access.finish(kernel, &mut resident.warps[entry.warp()], &mut resident.cta.shared);
+        let inst = &kernel.code[pc.index()];
+        access.finish(kernel, &mut resident.warps[entry.warp()], &mut resident.cta.shared, inst);
         if access.unwritten != 0 {
             let (lane, address, bytes) = access.first_unwritten();
             let warp = &resident.warps[entry.warp()];
