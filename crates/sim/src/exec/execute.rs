@@ -13,7 +13,7 @@ use crate::exec::launch::Launch;
 use crate::exec::locks::notes::LockNotes;
 use crate::exec::locks::unit::LockUnits;
 use crate::exec::memory::access::WarpAccess;
-use crate::exec::memory::address::addresses;
+use crate::exec::memory::address::Addresses;
 use crate::exec::memory::reach::{Bad, Reach};
 use crate::exec::memory::shared::Shared;
 use crate::exec::memory::store::Global;
@@ -90,8 +90,6 @@ pub enum Next {
     Go,
     /// Lets other warps run: this one only waits.
     Yield,
-    /// Executes the instruction itself: it is a memory access by these lanes.
-    Access(u64),
 }
 
 /// What instructions act on besides a CTA.
@@ -137,8 +135,8 @@ impl Execution<'_> {
         }
     }
 
-    /// Executes the next instruction of warp `at`, which has a path that can run: `path`. Memory accesses are left to
-    /// the caller ([`Next::Access`]).
+    /// Executes the next instruction of warp `at`, which has a path that can run: `path`. A memory access needs
+    /// `scratch`, and [`Global::Now`]; a machine that begins and finishes accesses itself gives none.
     #[inline]
     pub fn step<const N: usize>(
         &mut self,
@@ -146,6 +144,7 @@ impl Execution<'_> {
         warps: &mut [Warp<N>],
         at: usize,
         path: Group,
+        scratch: Option<&mut WarpAccess<N>>,
     ) -> Result<Next, Bad> {
         let kernel = self.launch.kernel;
         let warp = &mut warps[at];
@@ -167,7 +166,14 @@ impl Execution<'_> {
         }
         match inst.op {
             Op::Ld { .. } | Op::St(_) | Op::Atom(..) | Op::LdLock(_) | Op::StUnlock(_) | Op::CpAsync(_) => {
-                return Ok(Next::Access(mask));
+                let access = scratch.expect("whoever sends accesses does not execute them");
+                access.restart(path.pc, activation, mask);
+                let mut reach = self.reach(cta);
+                access.begin(&mut reach, warp, inst)?;
+                if reach.uninitialised.is_some() {
+                    self.uninitialised = reach.uninitialised;
+                }
+                access.finish(kernel, warp, &mut cta.shared, inst);
             }
             Op::Special(special) => self.special(cta, warp, &activation, inst, special, mask),
             // Global addresses are generic ones already.
@@ -244,31 +250,6 @@ impl Execution<'_> {
             op => unreachable!("lane arithmetic refused {op:?}"),
         }
         warps[at].control.advance();
-        Ok(Next::Go)
-    }
-
-    /// As [`Execution::step`] where global memory is at hand ([`Global::Now`]): accesses are executed, too. `access` is
-    /// scratch space.
-    #[inline]
-    pub fn step_at_once<const N: usize>(
-        &mut self,
-        cta: &mut Cta,
-        warps: &mut [Warp<N>],
-        at: usize,
-        path: Group,
-        access: &mut WarpAccess<N>,
-    ) -> Result<Next, Bad> {
-        let mask = match self.step(cta, warps, at, path)? {
-            Next::Access(mask) => mask,
-            next => return Ok(next),
-        };
-        let (kernel, warp) = (self.launch.kernel, &mut warps[at]);
-        access.restart(path.pc, warp.control.activation(), mask);
-        let mut reach = self.reach(cta);
-        access.begin(&mut reach, warp, &kernel.code[path.pc.index()])?;
-        self.uninitialised = reach.uninitialised;
-        access.finish(kernel, warp, &mut cta.shared);
-        warp.control.advance();
         Ok(Next::Go)
     }
 
@@ -441,7 +422,8 @@ impl Execution<'_> {
                 results[lane] = mbarrier::perform(op, 0, states[lane]).map_or(0, |(_, count)| count);
             }
         } else {
-            let objects = addresses(kernel, warp, activation, inst, wide, mask);
+            let mut objects = Addresses::Uniform(0);
+            objects.read(kernel, warp, activation, inst, wide, mask);
             let registers = warp.registers(activation);
             let values: [u64; N] = match (op, inst.src[2]) {
                 (_, Operand::None) => [1; N],

@@ -194,9 +194,9 @@ impl<const N: usize> Machine<'_, N> {
                 // The model's clock: one tick a warp instruction.
                 self.execution.clock += 1;
                 self.thread_instructions += path.mask.count_ones() as u64;
-                match self.execution.step_at_once(cta, warps, warp, path, &mut self.access) {
+                match self.execution.step(cta, warps, warp, path, Some(&mut self.access)) {
+                    Ok(Next::Go) => {}
                     Ok(Next::Yield) => break,
-                    Ok(_) => {}
                     Err(bad) => {
                         return Err(Stop::Fault(fault(self.launch.kernel, cta, &warps[warp], path.pc, bad)));
                     }

@@ -8,7 +8,7 @@ use warploom_isa::{Access, AtomOp, Dst, Inst, Kernel, Op, Pc, Space, Ty};
 
 use crate::exec::fault::{AccessKind, FaultKind};
 use crate::exec::lanes::{AtomicUnit, atomic};
-use crate::exec::memory::address::{Addresses, addresses};
+use crate::exec::memory::address::Addresses;
 use crate::exec::memory::reach::{Bad, Reach, Touch};
 use crate::exec::memory::registers::{read_data, read_operands, write_data, write_found};
 use crate::exec::memory::rows::Rows;
@@ -134,7 +134,7 @@ impl<const N: usize> WarpAccess<N> {
     #[inline(always)]
     pub(in crate::exec) fn aim(&mut self, kernel: &Kernel, warp: &mut Warp<N>, inst: &Inst, access: Access) {
         self.bytes = access.bytes();
-        self.addresses = addresses(kernel, warp, &self.activation, inst, access.wide_address, self.mask);
+        self.addresses.read(kernel, warp, &self.activation, inst, access.wide_address, self.mask);
     }
 
     fn begin_load(
@@ -214,7 +214,7 @@ impl<const N: usize> WarpAccess<N> {
         let from = registers.read64(inst.src[1], &reach.kernel.imms);
         let most = registers.read32(inst.src[2]);
         rows.set_copy(to, most);
-        self.addresses = Addresses::of(from, *mask);
+        self.addresses.set(&from, *mask);
         for lane in each(*mask) {
             let address = from[lane];
             if !address.is_multiple_of(bytes as u64) {
@@ -248,17 +248,16 @@ impl<const N: usize> WarpAccess<N> {
 
     /// All values are there: registers get them, or shared memory those of a copy.
     #[inline]
-    pub fn finish(&self, kernel: &Kernel, warp: &mut Warp<N>, shared: &mut Shared) {
-        let WarpAccess { kind, bytes, activation, mask, ref rows, .. } = *self;
-        let inst = &kernel.code[self.pc.index()];
+    pub fn finish(&self, kernel: &Kernel, warp: &mut Warp<N>, shared: &mut Shared, inst: &Inst) {
+        let WarpAccess { kind, bytes, mask, ref activation, ref rows, .. } = *self;
         match kind {
-            MemoryOp::Load => write_data(kernel, warp, &activation, inst, mask, rows.data(bytes)),
+            MemoryOp::Load => write_data(kernel, warp, activation, inst, mask, rows.data(bytes)),
             MemoryOp::Lock { taken } => {
-                write_data(kernel, warp, &activation, inst, mask, rows.data(bytes));
-                warp.registers(&activation).write_pred(inst.dst2, taken, mask);
+                write_data(kernel, warp, activation, inst, mask, rows.data(bytes));
+                warp.registers(activation).write_pred(inst.dst2, taken, mask);
             }
             MemoryOp::Store | MemoryOp::Unlock { .. } => {}
-            MemoryOp::Atomic { .. } => write_found(warp, &activation, inst.dst, mask, (rows, bytes)),
+            MemoryOp::Atomic { .. } => write_found(warp, activation, inst.dst, mask, (rows, bytes)),
             MemoryOp::Copy => self.finish_copy(shared),
         }
     }

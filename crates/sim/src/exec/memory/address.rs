@@ -6,29 +6,34 @@ use crate::exec::warp::Warp;
 use crate::exec::warp::control::Activation;
 use crate::kit::bits::lanes as each;
 
-/// One address a lane.
+/// One address per lane.
 #[derive(Clone, Copy, Debug)]
 pub enum Addresses<const N: usize> {
     /// The same in every lane.
     Uniform(u64),
-    /// Lane `i` is at `first + i * step`, without wrapping: what coalesces.
+    /// Lane `i` is at `first + i * step`, without wrapping.
     Stride {
-        /// Lane 0's.
         first: u64,
-        /// Bytes from lane to lane.
         step: u64,
     },
-    /// Anything else.
     Lanes([u64; N]),
 }
 
 impl<const N: usize> Addresses<N> {
     /// Recognises the pattern of an access in which the lanes of `mask` take part.
-    #[inline]
     pub fn of(lanes: [u64; N], mask: u64) -> Self {
+        let mut addresses = Addresses::Uniform(0);
+        addresses.set(&lanes, mask);
+        addresses
+    }
+
+    /// As [`Addresses::of`], in place.
+    #[inline]
+    pub fn set(&mut self, lanes: &[u64; N], mask: u64) {
         // Lanes that take no part hold anything, so only full warps are looked at.
         if mask.count_ones() as usize != N {
-            return Addresses::Lanes(lanes);
+            *self = Addresses::Lanes(*lanes);
+            return;
         }
         let first = lanes[0];
         let step = lanes[1].wrapping_sub(first);
@@ -37,17 +42,54 @@ impl<const N: usize> Addresses<N> {
             off |= address ^ first.wrapping_add(step.wrapping_mul(lane as u64));
         }
         if off != 0 {
-            Addresses::Lanes(lanes)
+            *self = Addresses::Lanes(*lanes);
         } else if step == 0 {
-            Addresses::Uniform(first)
+            *self = Addresses::Uniform(first);
         } else if first.checked_add(step.saturating_mul(N as u64)).is_some() {
-            Addresses::Stride { first, step }
+            *self = Addresses::Stride { first, step };
         } else {
-            Addresses::Lanes(lanes)
+            *self = Addresses::Lanes(*lanes);
         }
     }
 
-    /// One lane's.
+    /// Reads the addresses of an instruction: base operand plus byte offset, in every lane of `mask`.
+    pub fn read(
+        &mut self,
+        kernel: &Kernel,
+        warp: &mut Warp<N>,
+        activation: &Activation,
+        inst: &Inst,
+        wide: bool,
+        mask: u64,
+    ) {
+        let offset = match inst.src[1] {
+            Operand::Imm(offset) => offset as i32 as i64 as u64,
+            _ => 0,
+        };
+        match inst.src[0] {
+            Operand::Imm(base) => *self = Addresses::Uniform((base as u64).wrapping_add(offset)),
+            Operand::Imm64(id) => *self = Addresses::Uniform(kernel.imms[id.index()].wrapping_add(offset)),
+            Operand::Frame => *self = Addresses::Uniform((activation.frame as u64).wrapping_add(offset)),
+            base if wide => {
+                let mut lanes = warp.registers(activation).read64(base, &kernel.imms);
+                for address in &mut lanes {
+                    *address = address.wrapping_add(offset);
+                }
+                self.set(&lanes, mask);
+            }
+            base => {
+                // 32-bit addresses wrap as 32-bit registers do.
+                let narrow = warp.registers(activation).read32(base);
+                let mut lanes = [0; N];
+                for (address, base) in lanes.iter_mut().zip(narrow) {
+                    *address = base.wrapping_add(offset as u32) as u64;
+                }
+                self.set(&lanes, mask);
+            }
+        }
+    }
+
+    /// The address of one lane.
     #[inline(always)]
     pub fn at(&self, lane: usize) -> u64 {
         match self {
@@ -77,7 +119,7 @@ impl<const N: usize> Addresses<N> {
             Addresses::Lanes(lanes) => {
                 let shift = bytes.trailing_zeros();
                 let number = (first >> shift) as u32;
-                // Block numbers fit 32 bits in every address space, and twice as many of them a vector.
+                // Block numbers fit 32 bits in every address space, of which twice as many fit a vector of the host.
                 mask & equal_lanes(&lanes.map(|address| (address >> shift) as u32), number)
             }
         };
@@ -143,42 +185,6 @@ pub(crate) fn equal_lanes<const N: usize>(lanes: &[u32; N], number: u32) -> u64 
         found |= (word as u64) << (32 * half);
     }
     found
-}
-
-/// Base operand plus byte offset in every lane of `mask`.
-pub fn addresses<const N: usize>(
-    kernel: &Kernel,
-    warp: &mut Warp<N>,
-    activation: &Activation,
-    inst: &Inst,
-    wide: bool,
-    mask: u64,
-) -> Addresses<N> {
-    let offset = match inst.src[1] {
-        Operand::Imm(offset) => offset as i32 as i64 as u64,
-        _ => 0,
-    };
-    match inst.src[0] {
-        Operand::Imm(base) => Addresses::Uniform((base as u64).wrapping_add(offset)),
-        Operand::Imm64(id) => Addresses::Uniform(kernel.imms[id.index()].wrapping_add(offset)),
-        Operand::Frame => Addresses::Uniform((activation.frame as u64).wrapping_add(offset)),
-        base if wide => {
-            let mut lanes = warp.registers(activation).read64(base, &kernel.imms);
-            for address in &mut lanes {
-                *address = address.wrapping_add(offset);
-            }
-            Addresses::of(lanes, mask)
-        }
-        base => {
-            // 32-bit addresses wrap as 32-bit registers do.
-            let narrow = warp.registers(activation).read32(base);
-            let mut lanes = [0; N];
-            for (address, base) in lanes.iter_mut().zip(narrow) {
-                *address = base.wrapping_add(offset as u32) as u64;
-            }
-            Addresses::of(lanes, mask)
-        }
-    }
 }
 
 #[cfg(test)]

@@ -100,6 +100,7 @@ impl Reach<'_> {
     }
 
     /// Checks alignment and bounds, and calls `f` with each group of lanes that lie in one piece of memory.
+    #[inline]
     pub fn each_space<const N: usize>(
         &mut self,
         warp: &mut Warp<N>,
@@ -109,9 +110,22 @@ impl Reach<'_> {
         mask: u64,
         mut f: impl FnMut(&mut Self, &mut Warp<N>, &Piece<'_, N>),
     ) -> Result<(), Bad> {
-        if touch.space != Space::Generic {
-            return self.one_space(warp, activation, touch, addresses, mask, &mut f);
+        if touch.space == Space::Generic {
+            return self.generic(warp, activation, touch, addresses, mask, &mut f);
         }
+        self.one_space(warp, activation, touch, addresses, mask, &mut f)
+    }
+
+    /// As [`Reach::each_space`] for generic addresses, which are resolved.
+    fn generic<const N: usize>(
+        &mut self,
+        warp: &mut Warp<N>,
+        activation: &Activation,
+        touch: Touch,
+        addresses: &Addresses<N>,
+        mask: u64,
+        f: &mut impl FnMut(&mut Self, &mut Warp<N>, &Piece<'_, N>),
+    ) -> Result<(), Bad> {
         let windows = self.kernel.windows;
         let mut left = mask;
         while left != 0 {
@@ -127,33 +141,31 @@ impl Reach<'_> {
                 _ => addresses.within(left, base, windows.bytes),
             };
             let inside = addresses.relative_to(base);
-            self.one_space(warp, activation, Touch { space, ..touch }, &inside, here, &mut f)?;
+            self.one_space(warp, activation, Touch { space, ..touch }, &inside, here, f)?;
             left &= !here;
         }
         Ok(())
     }
 
+    #[inline(always)]
     fn one_space<const N: usize>(
         &mut self,
         warp: &mut Warp<N>,
         activation: &Activation,
-        Touch { space, bytes, kind }: Touch,
+        touch: Touch,
         addresses: &Addresses<N>,
         mask: u64,
         f: &mut impl FnMut(&mut Self, &mut Warp<N>, &Piece<'_, N>),
     ) -> Result<(), Bad> {
+        let Touch { space, bytes, kind } = touch;
         if !addresses.aligned(mask, bytes as u64) {
-            let lane =
-                each(mask).find(|&l| addresses.at(l) & (bytes as u64 - 1) != 0).expect("some lane is off");
-            let address = addresses.at(lane);
-            return Err(Bad { lane, kind: FaultKind::Misaligned { access: kind, space, address, bytes } });
+            return Err(misaligned(touch, addresses, mask));
         }
         if matches!(space, Space::Const | Space::Param) && kind != AccessKind::Load {
             let lane = mask.trailing_zeros() as usize;
             let address = addresses.at(lane);
             return Err(Bad { lane, kind: FaultKind::ReadOnly { access: kind, space, address, bytes } });
         }
-        let piece = |at, base, mask| Piece { space, at, base, mask, addresses, bytes };
         let mut left = mask;
         while left != 0 {
             let lane = left.trailing_zeros() as usize;
@@ -174,20 +186,22 @@ impl Reach<'_> {
             let room = (len + 1).saturating_sub(bytes as u64);
             let here = addresses.within(left, base, room);
             if here >> lane & 1 == 0 {
-                let place = self.describe(space, address, bytes, activation);
-                return Err(Bad {
-                    lane,
-                    kind: FaultKind::OutOfBounds { access: kind, space, address, bytes, place },
-                });
+                return Err(self.out_of_bounds(touch, lane, address, activation));
             }
-            f(self, warp, &piece(at, base, here));
+            f(self, warp, &Piece { space, at, base, mask: here, addresses, bytes });
             left &= !here;
         }
         Ok(())
     }
 
-    /// Says in words where a bad address lies.
     #[cold]
+    fn out_of_bounds(&self, touch: Touch, lane: usize, address: u64, activation: &Activation) -> Bad {
+        let Touch { space, bytes, kind: access } = touch;
+        let place = self.describe(space, address, bytes, activation);
+        Bad { lane, kind: FaultKind::OutOfBounds { access, space, address, bytes, place } }
+    }
+
+    /// Says in words where a bad address lies.
     fn describe(&self, space: Space, address: u64, bytes: u32, activation: &Activation) -> String {
         match space {
             Space::Global | Space::Generic => {
@@ -312,6 +326,16 @@ fn note_written<const N: usize>(written: Option<&mut BitSet>, piece: &Piece<'_, 
             written.insert((piece.addresses.at(lane) - piece.base) as usize, piece.bytes as usize);
         }
     }
+}
+
+/// The fault of the first lane whose address is no multiple of the access's size.
+#[cold]
+fn misaligned<const N: usize>(touch: Touch, addresses: &Addresses<N>, mask: u64) -> Bad {
+    let Touch { space, bytes, kind: access } = touch;
+    let lane =
+        each(mask).find(|&lane| addresses.at(lane) & (bytes as u64 - 1) != 0).expect("some lane is off");
+    let address = addresses.at(lane);
+    Bad { lane, kind: FaultKind::Misaligned { access, space, address, bytes } }
 }
 
 /// How far a thread's local memory reaches while this activation runs.

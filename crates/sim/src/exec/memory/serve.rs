@@ -28,6 +28,7 @@ impl<const N: usize> WarpAccess<N> {
     }
 
     /// Lanes of a store write their bytes to memory. Returns whether it changed, if somebody wants to know (`notice`).
+    #[inline]
     pub fn store(&self, memory: &mut Memory, lanes: u64, notice: bool) -> bool {
         let Some((base, at)) = self.allocation(memory, lanes) else { return false };
         let (_, data, written) = memory.allocation_mut(at);
@@ -44,6 +45,7 @@ impl<const N: usize> WarpAccess<N> {
     }
 
     /// Lanes of an atomic change memory, one after the other. Returns the lanes that changed it.
+    #[inline]
     pub fn update(&mut self, memory: &mut Memory, lanes: u64) -> u64 {
         let Some((base, at)) = self.allocation(memory, lanes) else { return 0 };
         let (_, data, written) = memory.allocation_mut(at);
@@ -82,6 +84,7 @@ impl<const N: usize> WarpAccess<N> {
     }
 
     /// The allocation that holds the lanes' bytes: its address and its number.
+    #[inline]
     fn allocation(&self, memory: &Memory, lanes: u64) -> Option<(u64, usize)> {
         let at = memory.find(self.addresses.at(lanes.trailing_zeros() as usize))?;
         Some((memory.allocation(at).0, at))

@@ -4,7 +4,7 @@ use warploom_isa::{Inst, Kernel, Op, Space};
 
 use crate::exec::locks::holders::shared_offset;
 use crate::exec::memory::access::{MemoryOp, WarpAccess};
-use crate::exec::memory::address::addresses;
+use crate::exec::memory::address::Addresses;
 use crate::exec::warp::Warp;
 use crate::exec::warp::control::Activation;
 use crate::kit::bits::lanes as each;
@@ -75,7 +75,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         mask: u64,
     ) {
         let Op::Mbarrier(_, wide) = inst.op else { return };
-        let objects = addresses(kernel, warp, activation, inst, wide, mask);
+        let mut objects = Addresses::Uniform(0);
+        objects.read(kernel, warp, activation, inst, wide, mask);
         let address = |lane| shared_offset(objects.at(lane), kernel.windows.shared);
         probe.polled(slot, mask, |lane| Word { space: Space::Shared, address: address(lane) });
     }

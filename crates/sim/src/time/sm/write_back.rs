@@ -52,7 +52,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let decoded = &context.code[pc.index()];
         let (at, w) = (entry.occupant.resident(), entry.occupant.warp());
         let resident = self.residents[at].as_mut().expect("a CTA stays until its accesses are done");
-        access.finish(kernel, &mut resident.warps[w], &mut resident.cta.shared);
+        let inst = &kernel.code[pc.index()];
+        access.finish(kernel, &mut resident.warps[w], &mut resident.cta.shared, inst);
         if access.unwritten != 0 {
             let (lane, address, bytes) = access.first_unwritten();
             let read = (lane, "global", address, bytes);

@@ -28,7 +28,7 @@ use crate::time::sm::cycle::Event;
 use crate::time::sm::front_end::decode::{Decoded, ExecUnit, SpinRole, next};
 use crate::time::sm::issue::polling::note_tries;
 use crate::time::sm::issue::slot::Position;
-use crate::time::sm::load_store::transfer::{Pending, Transfer, skips_l1};
+use crate::time::sm::load_store::transfer::{Transfer, skips_l1};
 use crate::time::sm::{Context, Resident, Sm};
 
 const IS_RESIDENT: &str = "the CTA of a ready warp is resident";
@@ -180,7 +180,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             }
         }
         if matches!(inst.op, Op::Bra) {
-            execution.step(&mut resident.cta, &mut resident.warps, w, path)?;
+            execution.step(&mut resident.cta, &mut resident.warps, w, path, None)?;
             return Ok(());
         }
         // Rebuilt, so that the struct is in memory only on this path.
@@ -231,7 +231,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             execution.effects.fresh = self.memory.newer_lines();
         }
         let live = resident.warps[w].live;
-        execution.step(&mut resident.cta, &mut resident.warps, w, path)?;
+        execution.step(&mut resident.cta, &mut resident.warps, w, path, None)?;
         let ended = live & !resident.warps[w].live;
         if ended != 0
             && let Some(lanes) = &mut self.lanes_ended
@@ -276,7 +276,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let id = self.memory.transfers.take(Transfer::new);
         let transfer = &mut self.memory.transfers[id];
         let polls = decoded.spin == Some(SpinRole::Poll);
-        transfer.pending = Pending::new(slot, skips_l1(inst.op), polls);
+        transfer.pending.restart(slot, skips_l1(&inst.op), polls);
         let who = WarpName { cta: cta.number, warp: w as u32 };
         transfer.who = who;
         let access = &mut transfer.access;
@@ -285,7 +285,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let shared_before = watched.then(|| cta.shared.bytes.clone());
         let mut reach = execution.reach(cta);
         access.begin(&mut reach, warp, inst)?;
-        execution.uninitialised = reach.uninitialised;
+        if reach.uninitialised.is_some() {
+            execution.uninitialised = reach.uninitialised;
+        }
         if let Some(unit) = execution.effects.lock_units.of_mut(self.id) {
             self.changed |= std::mem::take(&mut unit.changed);
             if std::mem::take(&mut unit.passing)

@@ -200,7 +200,7 @@ impl<const N: usize> MemoryUnit<N> {
     pub fn push(&mut self, id: u32, ready: u64) {
         let transfer = &mut self.transfers[id];
         transfer.number_lines(self.line_bytes);
-        (transfer.pending.unsent, transfer.pending.ready_at) = (transfer.access.lanes, ready);
+        transfer.pending.begin(transfer.access.lanes, ready);
         let SpaceLanes { global, shared, local, constant } = transfer.access.lanes;
         let elsewhere = shared | constant | local;
         let uses_l1 = self.policy == L1Policy::WriteEvict && transfer.looks_in_l1() || self.l1.is_coherent();

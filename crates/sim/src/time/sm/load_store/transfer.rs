@@ -40,11 +40,17 @@ pub struct Pending {
 const _: () = assert!(size_of::<Pending>() == 64, "it is on two lines of the host's cache");
 
 impl Pending {
-    /// An access that was neither queued nor sent.
+    /// Becomes that of another access, which joins the queue next.
     #[inline]
-    pub fn new(slot: WarpSlot, skips_l1: bool, polls: bool) -> Pending {
-        let unsent = SpaceLanes::default();
-        Pending { unsent, ready_at: 0, outstanding: 0, slot, skips_l1, polls, queued: 0 }
+    pub fn restart(&mut self, slot: WarpSlot, skips_l1: bool, polls: bool) {
+        (self.slot, self.skips_l1, self.polls) = (slot, skips_l1, polls);
+        (self.outstanding, self.queued) = (0, 0);
+    }
+
+    /// The access joins the queue with these lanes; its operands have been read at `ready`.
+    #[inline]
+    pub fn begin(&mut self, lanes: SpaceLanes, ready: u64) {
+        (self.unsent, self.ready_at) = (lanes, ready);
     }
 
     /// Whether all has been sent and answered.
@@ -63,7 +69,15 @@ impl<const N: usize> Transfer<N> {
     /// A transfer of nothing, to be filled.
     pub fn new() -> Self {
         Transfer {
-            pending: Pending::new(WarpSlot(0), false, false),
+            pending: Pending {
+                unsent: SpaceLanes::default(),
+                ready_at: 0,
+                outstanding: 0,
+                slot: WarpSlot(0),
+                skips_l1: false,
+                polls: false,
+                queued: 0,
+            },
             access: WarpAccess::new(),
             who: WarpName { cta: 0, warp: 0 },
             lines: LineNumbers([0; N]),
@@ -122,6 +136,7 @@ impl<const N: usize> Transfer<N> {
     }
 
     /// The bytes of a line that the lanes touch, a bit each.
+    #[inline]
     pub fn covered(&self, lanes: u64, line: u64) -> LineWritten {
         let WarpAccess { addresses, bytes, .. } = &self.access;
         let bits = if *bytes == 32 { u32::MAX as u128 } else { (1u128 << bytes) - 1 };
@@ -156,8 +171,9 @@ impl<const N: usize> Transfer<N> {
 }
 
 /// Whether an instruction's loads of global memory go to the L2 whatever the L1 holds.
-pub fn skips_l1(op: Op) -> bool {
-    match op {
+#[inline]
+pub fn skips_l1(op: &Op) -> bool {
+    match *op {
         Op::Ld { access: Access { order, cache, .. }, .. } => {
             order != Order::Weak || !matches!(cache, Cache::All | Cache::Cs | Cache::Lu | Cache::Nc)
         }
