@@ -1,4 +1,5 @@
 //! A real GPU in a child process. On a computer without one, all that can be seen is the child's message.
+#![cfg(feature = "cuda")]
 
 use std::process::Command;
 use std::time::Duration;

@@ -11,6 +11,7 @@ use warploom_sim::{Chip, Occupancy, Sample, Shape, Trace};
 use crate::args::{Arg, pack};
 use crate::backend::Backend;
 use crate::buffer::{Buffer, Dropped};
+#[cfg(feature = "cuda")]
 use crate::cuda::Cuda;
 use crate::error::{Error, Result};
 use crate::firmware::{Agg, Firmware, FirmwareRun};
@@ -55,12 +56,15 @@ impl Device {
         Device::with_backend(Box::new(Sim::new(chip, options)))
     }
 
-    /// A real NVIDIA GPU: 0 is the driver's first. The driver is looked for when this is called.
+    /// A real NVIDIA GPU: 0 is the driver's first. The driver is looked for when this is called. Needs the cargo feature
+    /// `cuda`, which is on by default.
+    #[cfg(feature = "cuda")]
     pub fn cuda(ordinal: usize) -> Result<Device> {
         Ok(Device::with_backend(Box::new(Cuda::new(ordinal, None)?)))
     }
 
     /// As [`Device::cuda`], with the driver's compiler told how much to optimise: 0 (not at all) to 4 (the default).
+    #[cfg(feature = "cuda")]
     pub fn cuda_optimised(ordinal: usize, jit_level: u32) -> Result<Device> {
         Ok(Device::with_backend(Box::new(Cuda::new(ordinal, Some(jit_level))?)))
     }
@@ -68,6 +72,7 @@ impl Device {
     /// A real NVIDIA GPU in a child process, which outlives kernels that fault or do not end: the device then goes on with
     /// another process and a new context, without the buffers and modules of the old one. `command` makes the process, which
     /// calls [`serve_cuda`](crate::serve_cuda) and nothing else; `jit_level` is as for [`Device::cuda_optimised`].
+    #[cfg(feature = "cuda")]
     pub fn cuda_in_child(
         ordinal: usize,
         jit_level: Option<u32>,
@@ -87,7 +92,7 @@ impl Device {
     }
 
     /// Whether a kernel's fault or hang made the device useless for the rest of the process: CUDA gives a process no
-    /// second context after either. A simulated chip is never lost, nor is a GPU [in a child](Device::cuda_in_child).
+    /// second context after either. A simulated chip is never lost, nor is a GPU in a child (`Device::cuda_in_child`).
     pub fn is_lost(&self) -> bool {
         self.backend.is_lost()
     }

@@ -1,5 +1,6 @@
 //! Everything that can go wrong between a host program and a kernel.
 
+#[cfg(feature = "cuda")]
 use warploom_cuda::CudaError;
 use warploom_isa::diag::LoadError;
 use warploom_sim::{ChipError, Fault, Hang, Shape};
@@ -80,6 +81,7 @@ pub enum Error {
         report: Box<Report>,
     },
     /// A real GPU cannot be had, or its driver refuses.
+    #[cfg(feature = "cuda")]
     #[error(transparent)]
     Cuda(CudaError),
     /// The host program uses the device wrongly: a foreign buffer, a wrong length.

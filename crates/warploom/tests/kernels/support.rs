@@ -68,6 +68,7 @@ pub fn on_gpu() -> bool {
 impl Machine {
     /// The device, cut down to eight resident CTAs, so that small grids come in several waves.
     pub fn small(self) -> Device {
+        #[cfg(feature = "cuda")]
         if self == GPU {
             return Device::cuda(0).expect("a GPU");
         }

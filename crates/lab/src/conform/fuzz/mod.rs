@@ -17,7 +17,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use warploom::Device;
 
-use super::{Error, Progress, Report};
+use super::{Progress, Report};
 
 pub use emit::module;
 pub use program::{Options, Program};
@@ -74,7 +74,8 @@ pub fn compare(
         let results = run_batch(a, &programs).into_iter().zip(run_batch(b, &programs));
         for (program, (x, y)) in programs.iter().zip(results) {
             // What comes after a program that took the GPU with it says nothing.
-            if matches!(&y, Err(Error::Device(warploom::Error::Cuda(_)))) {
+            #[cfg(feature = "cuda")]
+            if matches!(&y, Err(super::Error::Device(warploom::Error::Cuda(_)))) {
                 break;
             }
             out.programs += 1;
