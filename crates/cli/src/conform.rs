@@ -9,8 +9,8 @@ use warploom_lab::conform::fuzz::{self, Difference, FuzzReport, Options, Program
 use warploom_lab::conform::{self, ConformReport};
 
 use crate::cli::{ConformAction, ConformOptions, DeviceName};
+use crate::devices::open_gpu;
 use crate::failure::{Exit, Failure};
-use crate::machine::open_gpu;
 use crate::progress::Steps;
 use crate::term::{self, counted, grouped};
 

@@ -1,7 +1,10 @@
-//! `warploom devices`: the real GPUs of this computer.
+//! The real GPUs of this computer: `warploom devices` lists them, `--device cuda` opens one. `no_devices.rs` stands in where
+//! the build has no CUDA support.
+
+use std::process::Command;
 
 use serde_json::{Value, json};
-use warploom::{CudaError, DeviceInfo, Error};
+use warploom::{CudaError, Device, DeviceInfo, Error};
 
 use crate::cli::DevicesOptions;
 use crate::failure::{Exit, Failure};
@@ -26,6 +29,19 @@ pub fn devices(options: &DevicesOptions) -> Result<Exit, Failure> {
         Ok(found) => found.iter().map(table).collect::<Vec<_>>().join("\n"),
     };
     term::print(&text)?;
+    Ok(Exit::Good)
+}
+
+/// A real GPU, in a process of its own: a kernel that takes it down takes only that process with it.
+pub fn open_gpu(ordinal: usize, jit_level: Option<u32>) -> Result<Device, Failure> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg("serve-gpu");
+    Ok(Device::cuda_in_child(ordinal, jit_level, command)?)
+}
+
+/// That process.
+pub fn serve_gpu() -> Result<Exit, Failure> {
+    warploom::serve_cuda(std::io::stdin().lock(), std::io::stdout().lock())?;
     Ok(Exit::Good)
 }
 

@@ -11,6 +11,7 @@ mod chips;
 mod cli;
 mod compare;
 mod conform;
+#[cfg_attr(not(feature = "cuda"), path = "no_devices.rs")]
 mod devices;
 mod failure;
 mod fasta;
@@ -56,7 +57,7 @@ pub fn main() -> ExitCode {
         Command::Conform(options) => conform::conform(options),
         Command::Anchors(options) => anchors::anchors(options),
         Command::Speed(options) => speed::speed(options),
-        Command::ServeGpu => machine::serve_gpu(),
+        Command::ServeGpu => devices::serve_gpu(),
         Command::Completions { shell } => completions(*shell),
     };
     match result {

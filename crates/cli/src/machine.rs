@@ -1,7 +1,6 @@
 //! Options shared by all commands that launch kernels: which device, and the limits of each launch.
 
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,6 +8,7 @@ use std::time::Duration;
 use warploom::{Bows, Chip, Device, Error, Launch, Progress, SimOptions, Timing, TraceOptions};
 
 use crate::cli::{ChipOptions, DeviceName, MachineOptions, ModelName};
+use crate::devices::open_gpu;
 use crate::failure::{Exit, Failure};
 use crate::input::reason;
 use crate::progress::Watch;
@@ -94,19 +94,6 @@ pub fn open_with(device: DeviceName, chip: &ChipOptions, sim: SimOptions) -> Res
         }
         DeviceName::Cuda(ordinal) => open_gpu(ordinal, None),
     }
-}
-
-/// Opens a real GPU in a child process, so that a faulting kernel takes down only that process.
-pub fn open_gpu(ordinal: usize, jit_level: Option<u32>) -> Result<Device, Failure> {
-    let mut command = Command::new(std::env::current_exe()?);
-    command.arg("serve-gpu");
-    Ok(Device::cuda_in_child(ordinal, jit_level, command)?)
-}
-
-/// The child process of [`open_gpu`].
-pub fn serve_gpu() -> Result<Exit, Failure> {
-    warploom::serve_cuda(std::io::stdin().lock(), std::io::stdout().lock())?;
-    Ok(Exit::Good)
 }
 
 /// What all launches of a command share: limits, Ctrl-C, and a progress line on the terminal until this is dropped.

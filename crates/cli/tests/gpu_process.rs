@@ -1,4 +1,5 @@
 //! A real GPU in a child process. On a computer without one, only the child's message can be checked.
+#![cfg(feature = "cuda")]
 
 use std::process::Command;
 use std::time::Duration;

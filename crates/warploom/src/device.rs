@@ -13,6 +13,7 @@ use warploom_sim::{Chip, Occupancy, Sample, Shape, Trace};
 use crate::args::{Arg, pack};
 use crate::backend::Backend;
 use crate::buffer::{Buffer, Dropped};
+#[cfg(feature = "cuda")]
 use crate::cuda::Cuda;
 use crate::error::{Error, Result};
 use crate::firmware::{Agg, Firmware, FirmwareRun};
@@ -60,15 +61,18 @@ impl Device {
         Device::with_backend(Box::new(Sim::new(chip, options)))
     }
 
-    /// A real NVIDIA GPU; 0 is the driver's first. Fails if there is no driver or no such GPU.
+    /// A real NVIDIA GPU; 0 is the driver's first. Fails if there is no driver or no such GPU. Needs the cargo
+    /// feature `cuda`, which is on by default.
     ///
     /// The driver runs in this process. A kernel that faults or hangs therefore makes the GPU unusable until
     /// the process ends ([`Device::is_lost`]); [`Device::cuda_in_child`] avoids that.
+    #[cfg(feature = "cuda")]
     pub fn cuda(ordinal: usize) -> Result<Device> {
         Ok(Device::with_backend(Box::new(Cuda::new(ordinal, None)?)))
     }
 
     /// Like [`Device::cuda`], with the optimization level of the driver's compiler: 0 (none) to 4 (the default).
+    #[cfg(feature = "cuda")]
     pub fn cuda_optimised(ordinal: usize, jit_level: u32) -> Result<Device> {
         Ok(Device::with_backend(Box::new(Cuda::new(ordinal, Some(jit_level))?)))
     }
@@ -78,6 +82,7 @@ impl Device {
     ///
     /// `command` starts the process, which must call [`serve_cuda`](crate::serve_cuda) and nothing else.
     /// `jit_level` is as for [`Device::cuda_optimised`].
+    #[cfg(feature = "cuda")]
     pub fn cuda_in_child(
         ordinal: usize,
         jit_level: Option<u32>,
@@ -148,7 +153,7 @@ impl Device {
     }
 
     /// Whether a fault or hang made the device useless for the rest of the process, because CUDA gives a process no
-    /// second context after either. A simulated chip is never lost, nor is a GPU [in a child](Device::cuda_in_child).
+    /// second context after either. A simulated chip is never lost, nor is a GPU in a child (`Device::cuda_in_child`).
     pub fn is_lost(&self) -> bool {
         self.backend.is_lost()
     }

@@ -1,5 +1,6 @@
 //! Everything that can go wrong between a host program and a kernel. [`Error`] is the one error type of this crate.
 
+#[cfg(feature = "cuda")]
 use warploom_cuda::CudaError;
 use warploom_isa::diag::LoadError;
 use warploom_sim::{ChipError, Fault, Hang, Shape};
@@ -72,6 +73,7 @@ pub enum Error {
         report: Box<Report>,
     },
     /// No real GPU is available, or its driver refuses.
+    #[cfg(feature = "cuda")]
     #[error(transparent)]
     Cuda(CudaError),
     /// The host program misuses the device: a buffer of another device, a wrong length.

@@ -32,6 +32,7 @@
 mod args;
 mod backend;
 mod buffer;
+#[cfg(feature = "cuda")]
 mod cuda;
 mod device;
 mod error;
@@ -54,6 +55,7 @@ pub use report::{
 };
 pub use sim::{SimModel, SimOptions, policies};
 
+#[cfg(feature = "cuda")]
 pub use warploom_cuda::{CudaError, DeviceInfo, devices as cuda_devices, serve as serve_cuda};
 pub use warploom_isa as isa;
 pub use warploom_ptx as ptx;

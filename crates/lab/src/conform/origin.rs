@@ -27,13 +27,23 @@ impl Origin {
         if !device.is_real() {
             return Err(Error::Simulated(chip));
         }
-        let info = warploom::cuda_devices().unwrap_or_default().into_iter().find(|i| i.name == chip);
-        let (target, driver) = info.map_or(("unknown".to_string(), "unknown".to_string()), |i| {
-            let ((major, minor), (x, y)) = (i.compute_capability, i.driver_version);
-            (format!("sm_{major}{minor}"), format!("{x}.{y}"))
-        });
+        let unknown = || ("unknown".to_string(), "unknown".to_string());
+        let (target, driver) = target_and_driver(&chip).unwrap_or_else(unknown);
         Ok(Origin { chip, target, driver, date: today() })
     }
+}
+
+/// What the driver says of the GPU with this name.
+#[cfg(feature = "cuda")]
+fn target_and_driver(chip: &str) -> Option<(String, String)> {
+    let info = warploom::cuda_devices().unwrap_or_default().into_iter().find(|i| i.name == chip)?;
+    let ((major, minor), (x, y)) = (info.compute_capability, info.driver_version);
+    Some((format!("sm_{major}{minor}"), format!("{x}.{y}")))
+}
+
+#[cfg(not(feature = "cuda"))]
+fn target_and_driver(_: &str) -> Option<(String, String)> {
+    None
 }
 
 impl fmt::Display for Origin {

@@ -68,6 +68,7 @@ pub fn on_gpu() -> bool {
 impl Machine {
     /// The device, reduced to eight resident CTAs so that small grids run in several waves.
     pub fn small(self) -> Device {
+        #[cfg(feature = "cuda")]
         if self == GPU {
             return Device::cuda(0).expect("a GPU");
         }

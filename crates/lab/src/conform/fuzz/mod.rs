@@ -17,7 +17,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 use warploom::Device;
 
-use super::{Error, OnProgress, Progress};
+use super::{OnProgress, Progress};
 
 pub(super) use emit::module;
 pub use program::{Options, Program};
@@ -69,7 +69,8 @@ pub fn compare(
         let results = run_batch(a, &programs).into_iter().zip(run_batch(b, &programs));
         for (program, (x, y)) in programs.iter().zip(results) {
             // Once a program has crashed the GPU, later failures mean nothing.
-            if matches!(&y, Err(Error::Device(warploom::Error::Cuda(_)))) {
+            #[cfg(feature = "cuda")]
+            if matches!(&y, Err(super::Error::Device(warploom::Error::Cuda(_)))) {
                 break;
             }
             out.programs += 1;

@@ -1,0 +1,31 @@
+//! What stands in for `devices.rs` in a build without the feature `cuda`: every wish for a real GPU is refused.
+
+use serde_json::json;
+use warploom::Device;
+
+use crate::cli::DevicesOptions;
+use crate::failure::{Exit, Failure};
+use crate::term;
+
+const REFUSAL: &str = "this build has no CUDA support: the cargo feature `cuda` adds it";
+
+/// Says why there are none.
+pub fn devices(options: &DevicesOptions) -> Result<Exit, Failure> {
+    let text = match options.json {
+        true => json!({ "devices": [], "driver": REFUSAL }).to_string(),
+        false => format!("{REFUSAL}\nno real GPU to run on; `--device sim` needs none"),
+    };
+    term::print(&format!("{text}\n"))?;
+    Ok(Exit::Good)
+}
+
+/// Refuses `--device cuda`.
+pub fn open_gpu(_ordinal: usize, _jit_level: Option<u32>) -> Result<Device, Failure> {
+    Err(Failure::input(REFUSAL)
+        .help("build it with its default features, or run on the simulator: `--device sim`"))
+}
+
+/// Refuses what only a build with that feature asks of itself.
+pub fn serve_gpu() -> Result<Exit, Failure> {
+    Err(Failure::input(REFUSAL))
+}
