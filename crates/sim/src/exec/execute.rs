@@ -422,8 +422,7 @@ impl Execution<'_> {
                 results[lane] = mbarrier::perform(op, 0, states[lane]).map_or(0, |(_, count)| count);
             }
         } else {
-            let mut objects = Addresses::Uniform(0);
-            objects.read(kernel, warp, activation, inst, wide, mask);
+            let objects = Addresses::read(kernel, warp, activation, inst, wide, mask);
             let registers = warp.registers(activation);
             let values: [u64; N] = match (op, inst.src[2]) {
                 (_, Operand::None) => [1; N],

@@ -134,7 +134,8 @@ impl<const N: usize> WarpAccess<N> {
     #[inline(always)]
     pub(in crate::exec) fn aim(&mut self, kernel: &Kernel, warp: &mut Warp<N>, inst: &Inst, access: Access) {
         self.bytes = access.bytes();
-        self.addresses.read(kernel, warp, &self.activation, inst, access.wide_address, self.mask);
+        self.addresses =
+            Addresses::read(kernel, warp, &self.activation, inst, access.wide_address, self.mask);
     }
 
     fn begin_load(
@@ -214,7 +215,7 @@ impl<const N: usize> WarpAccess<N> {
         let from = registers.read64(inst.src[1], &reach.kernel.imms);
         let most = registers.read32(inst.src[2]);
         rows.set_copy(to, most);
-        self.addresses.set(&from, *mask);
+        self.addresses = Addresses::of(from, *mask);
         for lane in each(*mask) {
             let address = from[lane];
             if !address.is_multiple_of(bytes as u64) {

@@ -21,61 +21,52 @@ pub enum Addresses<const N: usize> {
 
 impl<const N: usize> Addresses<N> {
     /// Recognises the pattern of an access in which the lanes of `mask` take part.
-    pub fn of(lanes: [u64; N], mask: u64) -> Self {
-        let mut addresses = Addresses::Uniform(0);
-        addresses.set(&lanes, mask);
-        addresses
-    }
-
-    /// As [`Addresses::of`], in place.
     #[inline]
-    pub fn set(&mut self, lanes: &[u64; N], mask: u64) {
+    pub fn of(lanes: [u64; N], mask: u64) -> Self {
         // Lanes that take no part hold anything, so only full warps are looked at.
         if mask.count_ones() as usize != N {
-            *self = Addresses::Lanes(*lanes);
-            return;
+            return Addresses::Lanes(lanes);
         }
         let first = lanes[0];
         let step = lanes[1].wrapping_sub(first);
-        let mut off = 0;
+        let mut off = 0u64;
         for (lane, address) in lanes.iter().enumerate() {
             off |= address ^ first.wrapping_add(step.wrapping_mul(lane as u64));
         }
         if off != 0 {
-            *self = Addresses::Lanes(*lanes);
+            Addresses::Lanes(lanes)
         } else if step == 0 {
-            *self = Addresses::Uniform(first);
+            Addresses::Uniform(first)
         } else if first.checked_add(step.saturating_mul(N as u64)).is_some() {
-            *self = Addresses::Stride { first, step };
+            Addresses::Stride { first, step }
         } else {
-            *self = Addresses::Lanes(*lanes);
+            Addresses::Lanes(lanes)
         }
     }
 
-    /// Reads the addresses of an instruction: base operand plus byte offset, in every lane of `mask`.
+    /// The addresses of an instruction: base operand plus byte offset, in every lane of `mask`.
     pub fn read(
-        &mut self,
         kernel: &Kernel,
         warp: &mut Warp<N>,
         activation: &Activation,
         inst: &Inst,
         wide: bool,
         mask: u64,
-    ) {
+    ) -> Self {
         let offset = match inst.src[1] {
             Operand::Imm(offset) => offset as i32 as i64 as u64,
             _ => 0,
         };
         match inst.src[0] {
-            Operand::Imm(base) => *self = Addresses::Uniform((base as u64).wrapping_add(offset)),
-            Operand::Imm64(id) => *self = Addresses::Uniform(kernel.imms[id.index()].wrapping_add(offset)),
-            Operand::Frame => *self = Addresses::Uniform((activation.frame as u64).wrapping_add(offset)),
+            Operand::Imm(base) => Addresses::Uniform((base as u64).wrapping_add(offset)),
+            Operand::Imm64(id) => Addresses::Uniform(kernel.imms[id.index()].wrapping_add(offset)),
+            Operand::Frame => Addresses::Uniform((activation.frame as u64).wrapping_add(offset)),
             base if wide => {
                 let mut lanes = warp.registers(activation).read64(base, &kernel.imms);
                 for address in &mut lanes {
                     *address = address.wrapping_add(offset);
                 }
-                self.set(&lanes, mask);
+                Addresses::of(lanes, mask)
             }
             base => {
                 // 32-bit addresses wrap as 32-bit registers do.
@@ -84,7 +75,7 @@ impl<const N: usize> Addresses<N> {
                 for (address, base) in lanes.iter_mut().zip(narrow) {
                     *address = base.wrapping_add(offset as u32) as u64;
                 }
-                self.set(&lanes, mask);
+                Addresses::of(lanes, mask)
             }
         }
     }

@@ -75,8 +75,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         mask: u64,
     ) {
         let Op::Mbarrier(_, wide) = inst.op else { return };
-        let mut objects = Addresses::Uniform(0);
-        objects.read(kernel, warp, activation, inst, wide, mask);
+        let objects = Addresses::read(kernel, warp, activation, inst, wide, mask);
         let address = |lane| shared_offset(objects.at(lane), kernel.windows.shared);
         probe.polled(slot, mask, |lane| Word { space: Space::Shared, address: address(lane) });
     }
