@@ -87,8 +87,8 @@ fn policies(chip: &Chip) {
         (0..1024).map(|_| SlotSet((random.next() & random.next() & ((1 << 24) - 1)).max(1))).collect();
     for (name, _, make) in sched::POLICIES {
         let mut policy = make(chip);
-        (0..24).for_each(|slot| policy.started(0, WarpSlot(slot), u64::from(slot)));
-        let mut now = 0;
+        (0..24).for_each(|slot| policy.started(Cycle(0), WarpSlot(slot), u64::from(slot)));
+        let mut now = Cycle(0);
         time(&format!("{name}, a pick among 24 warps and its issue"), 100_000, || {
             for turn in 0..100_000 {
                 now += 1;

@@ -100,18 +100,18 @@ impl Device {
     ///
     /// ```
     /// use warploom::Device;
-    /// use warploom::sched::{Issue, Policy, SlotSet, WarpSlot};
+    /// use warploom::sched::{Cycle, Issue, Policy, SlotSet, WarpSlot};
     ///
     /// /// Always the lowest slot.
     /// struct Lowest;
     ///
     /// impl Policy for Lowest {
-    ///     fn pick(&mut self, _now: u64, ready: SlotSet) -> Option<WarpSlot> {
+    ///     fn pick(&mut self, _now: Cycle, ready: SlotSet) -> Option<WarpSlot> {
     ///         ready.first()
     ///     }
-    ///     fn started(&mut self, _now: u64, _slot: WarpSlot, _age: u64) {}
-    ///     fn ended(&mut self, _now: u64, _slot: WarpSlot) {}
-    ///     fn issued(&mut self, _now: u64, _issue: &Issue) {}
+    ///     fn started(&mut self, _now: Cycle, _slot: WarpSlot, _age: u64) {}
+    ///     fn ended(&mut self, _now: Cycle, _slot: WarpSlot) {}
+    ///     fn issued(&mut self, _now: Cycle, _issue: &Issue) {}
     /// }
     ///
     /// # fn main() -> Result<(), warploom::Error> {

@@ -2,7 +2,7 @@
 //!
 //!     cargo run --release -p warploom-example-policy
 
-use warploom::sched::{Issue, Policy, SlotSet, WarpSlot};
+use warploom::sched::{Cycle, Issue, Policy, SlotSet, WarpSlot};
 use warploom::{Device, Error, Launch, args};
 
 /// Of the ready warps, the one that started last.
@@ -13,19 +13,19 @@ struct Youngest {
 }
 
 impl Policy for Youngest {
-    fn pick(&mut self, _now: u64, ready: SlotSet) -> Option<WarpSlot> {
+    fn pick(&mut self, _now: Cycle, ready: SlotSet) -> Option<WarpSlot> {
         ready.first_of(&self.order)
     }
 
-    fn started(&mut self, _now: u64, slot: WarpSlot, _age: u64) {
+    fn started(&mut self, _now: Cycle, slot: WarpSlot, _age: u64) {
         self.order.insert(0, slot);
     }
 
-    fn ended(&mut self, _now: u64, slot: WarpSlot) {
+    fn ended(&mut self, _now: Cycle, slot: WarpSlot) {
         self.order.retain(|&other| other != slot);
     }
 
-    fn issued(&mut self, _now: u64, _issue: &Issue) {}
+    fn issued(&mut self, _now: Cycle, _issue: &Issue) {}
 }
 
 /// Cycles of a small matrix product.

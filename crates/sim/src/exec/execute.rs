@@ -25,6 +25,7 @@ use crate::exec::warp::Warp;
 use crate::exec::warp::control::{Activation, Caller, Control, Entry, Group, Wait};
 use crate::exec::{lanes, printf};
 use crate::kit::bits::lanes as each;
+use crate::kit::line::LineAddress;
 
 /// Bytes of stack that every call takes besides frames and saved registers: the return address.
 const CALL_BYTES: u64 = 16;
@@ -116,7 +117,7 @@ pub struct Effects {
     /// What looks wrong with the use of lock bits.
     pub lock_notes: LockNotes,
     /// Lines of global memory that a coherent L1 has newer, for instructions that print.
-    pub fresh: Vec<(u64, Vec<u8>)>,
+    pub fresh: Vec<(LineAddress, Vec<u8>)>,
 }
 
 impl Execution<'_> {
@@ -575,7 +576,7 @@ struct DeviceArguments<'a, const N: usize> {
     activation: &'a Activation,
     lane: usize,
     buffer: u64,
-    fresh: &'a [(u64, Vec<u8>)],
+    fresh: &'a [(LineAddress, Vec<u8>)],
 }
 
 impl<const N: usize> DeviceArguments<'_, N> {
@@ -584,10 +585,9 @@ impl<const N: usize> DeviceArguments<'_, N> {
             .reach
             .generic_byte(self.warp, self.activation, self.lane, address)
             .map_err(|bad| bad.kind.to_string())?;
-        let newer = self
-            .fresh
-            .iter()
-            .find_map(|(line, bytes)| bytes.get(usize::try_from(address.checked_sub(*line)?).ok()?).copied());
+        let newer = self.fresh.iter().find_map(|(line, bytes)| {
+            bytes.get(usize::try_from(address.checked_sub(line.0)?).ok()?).copied()
+        });
         Ok(newer.unwrap_or(found))
     }
 }

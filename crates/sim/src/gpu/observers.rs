@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::explain::trace::Timeline;
+use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
 use crate::time::probe::{CtaEvent, Observer, Probe, State, Word};
 use crate::time::sched::Issue;
@@ -29,27 +30,27 @@ impl Observers {
 impl Probe for Observers {
     const WATCHES_MEMORY: bool = true;
 
-    fn issued(&mut self, now: u64, issue: &Issue, _inst: &Decoded) {
+    fn issued(&mut self, now: Cycle, issue: &Issue, _inst: &Decoded) {
         self.each(|observer| observer.issued(now, issue));
     }
 
-    fn spent(&mut self, slot: WarpSlot, state: State, from: u64, cycles: u64) {
+    fn spent(&mut self, slot: WarpSlot, state: State, from: Cycle, cycles: u64) {
         self.each(|observer| observer.spent(slot, state, from, cycles));
     }
 
-    fn cta_started(&mut self, now: u64, cta: CtaEvent) {
+    fn cta_started(&mut self, now: Cycle, cta: CtaEvent) {
         self.each(|observer| observer.cta_started(now, cta));
     }
 
-    fn cta_ended(&mut self, now: u64, cta: CtaEvent) {
+    fn cta_ended(&mut self, now: Cycle, cta: CtaEvent) {
         self.each(|observer| observer.cta_ended(now, cta));
     }
 
-    fn warp_left(&mut self, now: u64, slot: WarpSlot) {
+    fn warp_left(&mut self, now: Cycle, slot: WarpSlot) {
         self.each(|observer| observer.warp_left(now, slot));
     }
 
-    fn warp_came_back(&mut self, now: u64, slot: WarpSlot) {
+    fn warp_came_back(&mut self, now: Cycle, slot: WarpSlot) {
         self.each(|observer| observer.warp_came_back(now, slot));
     }
 
@@ -57,15 +58,15 @@ impl Probe for Observers {
         self.each(|observer| observer.polled(slot, lanes, &word));
     }
 
-    fn spinning(&mut self, now: u64, slot: WarpSlot, lanes: u64) {
+    fn spinning(&mut self, now: Cycle, slot: WarpSlot, lanes: u64) {
         self.each(|observer| observer.spinning(now, slot, lanes));
     }
 
-    fn wrote(&mut self, now: u64, slot: WarpSlot, lane: usize, word: Word, took: bool) {
+    fn wrote(&mut self, now: Cycle, slot: WarpSlot, lane: usize, word: Word, took: bool) {
         self.each(|observer| observer.wrote(now, slot, lane, word, took));
     }
 
-    fn outstanding(&mut self, now: u64, misses: usize) {
+    fn outstanding(&mut self, now: Cycle, misses: usize) {
         self.each(|observer| observer.outstanding(now, misses));
     }
 }

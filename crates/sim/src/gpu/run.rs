@@ -121,7 +121,7 @@ impl TimedRun<'_> {
             let timeline = self.timing.trace.as_ref().filter(|options| options.sms.contains(&sm));
             let timeline = timeline.map(|options| {
                 let room = options.max_bytes / options.sms.len().max(1) as u64;
-                Timeline::new(sm, launch.chip.sm.max_warps, start.0, options, room)
+                Timeline::new(sm, launch.chip.sm.max_warps, start, options, room)
             });
             Observers { timeline, others: self.observers.iter().map(|make| make(sm)).collect() }
         };

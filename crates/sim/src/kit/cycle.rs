@@ -51,6 +51,15 @@ impl Sub for Cycle {
     }
 }
 
+impl Sub<u64> for Cycle {
+    type Output = Cycle;
+
+    #[inline(always)]
+    fn sub(self, cycles: u64) -> Cycle {
+        Cycle(self.0 - cycles)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -59,7 +68,8 @@ mod tests {
     fn differences_are_numbers() {
         let mut cycle = Cycle(7);
         cycle += 3;
-        assert_eq!((cycle, cycle + 1, cycle - Cycle(4)), (Cycle(10), Cycle(11), 6));
+        assert_eq!((cycle, cycle + 1, cycle - 1), (Cycle(10), Cycle(11), Cycle(9)));
+        assert_eq!(cycle - Cycle(4), 6);
         assert_eq!((cycle.saturating_sub(Cycle(4)), cycle.saturating_sub(Cycle(11))), (6, 0));
         assert!(cycle < Cycle::NEVER && Cycle::default() < cycle);
     }

@@ -5,9 +5,6 @@ use std::ops::BitAnd;
 use crate::kit::bits::lanes;
 use crate::kit::slab::Id;
 
-/// Sentinel: no event is scheduled.
-pub const NEVER: u64 = u64::MAX;
-
 /// Ids over `u32`, each the name of a record in a [`Slab`](crate::kit::slab::Slab).
 macro_rules! ids {
     ($($(#[$attribute:meta])* $name:ident,)*) => {$(
@@ -45,24 +42,9 @@ ids! {
     /// A warp that has yielded, among those of its SM.
     AwayId,
     /// A memory access of a warp, among those of its SM.
-    #[allow(dead_code, reason = "the load/store unit still numbers its transfers with `u32`")]
     TransferId,
     /// The state of a warp that moves between its SM and memory, among those of the SM.
-    #[allow(dead_code, reason = "the load/store unit still numbers its switches with `u32`")]
     SwitchId,
-}
-
-/// For the slabs of the load/store unit whose ids are not types yet.
-impl Id for u32 {
-    #[inline(always)]
-    fn from_index(index: usize) -> Self {
-        index as u32
-    }
-
-    #[inline(always)]
-    fn index(self) -> usize {
-        self as usize
-    }
 }
 
 /// A warp slot of an SM.

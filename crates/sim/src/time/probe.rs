@@ -3,6 +3,7 @@
 
 use warploom_isa::Space;
 
+use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
 use crate::time::sched::Issue;
 use crate::time::sm::front_end::decode::Decoded;
@@ -100,32 +101,32 @@ pub struct Word {
 /// Every cycle of every resident warp is told by exactly one [`spent`](Observer::spent).
 pub trait Observer: Send {
     /// A warp issues an instruction.
-    fn issued(&mut self, _now: u64, _issue: &Issue) {}
+    fn issued(&mut self, _now: Cycle, _issue: &Issue) {}
 
     /// A warp was in a state for some cycles (maybe none), from `from` on.
-    fn spent(&mut self, _slot: WarpSlot, _state: State, _from: u64, _cycles: u64) {}
+    fn spent(&mut self, _slot: WarpSlot, _state: State, _from: Cycle, _cycles: u64) {}
 
-    fn cta_started(&mut self, _now: u64, _cta: CtaEvent) {}
+    fn cta_started(&mut self, _now: Cycle, _cta: CtaEvent) {}
 
-    fn cta_ended(&mut self, _now: u64, _cta: CtaEvent) {}
+    fn cta_ended(&mut self, _now: Cycle, _cta: CtaEvent) {}
 
     /// A warp yields and leaves its slot, to come back later.
-    fn warp_left(&mut self, _now: u64, _slot: WarpSlot) {}
+    fn warp_left(&mut self, _now: Cycle, _slot: WarpSlot) {}
 
     /// A warp that yielded is back, maybe in another slot.
-    fn warp_came_back(&mut self, _now: u64, _slot: WarpSlot) {}
+    fn warp_came_back(&mut self, _now: Cycle, _slot: WarpSlot) {}
 
     /// Lanes of a warp read what their spin loop waits for, each the word that `word` tells.
     fn polled(&mut self, _slot: WarpSlot, _lanes: u64, _word: &dyn Fn(usize) -> Word) {}
 
     /// A warp executed the branch of a spin loop; these lanes iterate once more.
-    fn spinning(&mut self, _now: u64, _slot: WarpSlot, _lanes: u64) {}
+    fn spinning(&mut self, _now: Cycle, _slot: WarpSlot, _lanes: u64) {}
 
     /// A lane changed a word of memory. With `took` it is the word its spin loop waits for: it took a lock.
-    fn wrote(&mut self, _now: u64, _slot: WarpSlot, _lane: usize, _word: Word, _took: bool) {}
+    fn wrote(&mut self, _now: Cycle, _slot: WarpSlot, _lane: usize, _word: Word, _took: bool) {}
 
     /// The number of lines that the L1 has asked for and not received has changed.
-    fn outstanding(&mut self, _now: u64, _misses: usize) {}
+    fn outstanding(&mut self, _now: Cycle, _misses: usize) {}
 }
 
 /// [`Observer`] as the machine is compiled with it. A pair of probes is a probe.
@@ -134,71 +135,71 @@ pub trait Probe: Send {
     const WATCHES_MEMORY: bool = false;
 
     /// A warp issues.
-    fn issued(&mut self, now: u64, issue: &Issue, inst: &Decoded);
+    fn issued(&mut self, now: Cycle, issue: &Issue, inst: &Decoded);
 
     /// A warp was in a state for some cycles (maybe none), from `from` on.
-    fn spent(&mut self, slot: WarpSlot, state: State, from: u64, cycles: u64);
+    fn spent(&mut self, slot: WarpSlot, state: State, from: Cycle, cycles: u64);
 
     /// A CTA starts.
-    fn cta_started(&mut self, _now: u64, _cta: CtaEvent) {}
+    fn cta_started(&mut self, _now: Cycle, _cta: CtaEvent) {}
 
     /// A CTA has ended.
-    fn cta_ended(&mut self, _now: u64, _cta: CtaEvent) {}
+    fn cta_ended(&mut self, _now: Cycle, _cta: CtaEvent) {}
 
     /// A warp leaves its slot, to come back later.
-    fn warp_left(&mut self, _now: u64, _slot: WarpSlot) {}
+    fn warp_left(&mut self, _now: Cycle, _slot: WarpSlot) {}
 
     /// A warp that left is back, in a slot.
-    fn warp_came_back(&mut self, _now: u64, _slot: WarpSlot) {}
+    fn warp_came_back(&mut self, _now: Cycle, _slot: WarpSlot) {}
 
     /// Lanes of a warp look at what they wait for in a spin loop, each at the word that `word` tells.
     fn polled(&mut self, _slot: WarpSlot, _lanes: u64, _word: impl Fn(usize) -> Word) {}
 
     /// A warp at the end of a turn of a spin loop: these lanes go round once more.
-    fn spinning(&mut self, _now: u64, _slot: WarpSlot, _lanes: u64) {}
+    fn spinning(&mut self, _now: Cycle, _slot: WarpSlot, _lanes: u64) {}
 
     /// A lane changed a word of memory. It took a lock if the word is what its spin loop waits for.
-    fn wrote(&mut self, _now: u64, _slot: WarpSlot, _lane: usize, _word: Word, _took: bool) {}
+    fn wrote(&mut self, _now: Cycle, _slot: WarpSlot, _lane: usize, _word: Word, _took: bool) {}
 
     /// Lines that the L1 waits for have become so many.
-    fn outstanding(&mut self, _now: u64, _misses: usize) {}
+    fn outstanding(&mut self, _now: Cycle, _misses: usize) {}
 }
 
 /// Nobody looks.
 impl Probe for () {
-    fn issued(&mut self, _now: u64, _issue: &Issue, _inst: &Decoded) {}
-    fn spent(&mut self, _slot: WarpSlot, _state: State, _from: u64, _cycles: u64) {}
+    fn issued(&mut self, _now: Cycle, _issue: &Issue, _inst: &Decoded) {}
+    fn spent(&mut self, _slot: WarpSlot, _state: State, _from: Cycle, _cycles: u64) {}
 }
 
 impl<A: Probe, B: Probe> Probe for (A, B) {
     const WATCHES_MEMORY: bool = A::WATCHES_MEMORY || B::WATCHES_MEMORY;
 
-    fn issued(&mut self, now: u64, issue: &Issue, inst: &Decoded) {
+    fn issued(&mut self, now: Cycle, issue: &Issue, inst: &Decoded) {
         self.0.issued(now, issue, inst);
         self.1.issued(now, issue, inst);
     }
 
-    fn spent(&mut self, slot: WarpSlot, state: State, from: u64, cycles: u64) {
+    fn spent(&mut self, slot: WarpSlot, state: State, from: Cycle, cycles: u64) {
         self.0.spent(slot, state, from, cycles);
         self.1.spent(slot, state, from, cycles);
     }
 
-    fn cta_started(&mut self, now: u64, cta: CtaEvent) {
+    fn cta_started(&mut self, now: Cycle, cta: CtaEvent) {
         self.0.cta_started(now, cta);
         self.1.cta_started(now, cta);
     }
 
-    fn cta_ended(&mut self, now: u64, cta: CtaEvent) {
+    fn cta_ended(&mut self, now: Cycle, cta: CtaEvent) {
         self.0.cta_ended(now, cta);
         self.1.cta_ended(now, cta);
     }
 
-    fn warp_left(&mut self, now: u64, slot: WarpSlot) {
+    fn warp_left(&mut self, now: Cycle, slot: WarpSlot) {
         self.0.warp_left(now, slot);
         self.1.warp_left(now, slot);
     }
 
-    fn warp_came_back(&mut self, now: u64, slot: WarpSlot) {
+    fn warp_came_back(&mut self, now: Cycle, slot: WarpSlot) {
         self.0.warp_came_back(now, slot);
         self.1.warp_came_back(now, slot);
     }
@@ -208,17 +209,17 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         self.1.polled(slot, lanes, &word);
     }
 
-    fn spinning(&mut self, now: u64, slot: WarpSlot, lanes: u64) {
+    fn spinning(&mut self, now: Cycle, slot: WarpSlot, lanes: u64) {
         self.0.spinning(now, slot, lanes);
         self.1.spinning(now, slot, lanes);
     }
 
-    fn wrote(&mut self, now: u64, slot: WarpSlot, lane: usize, word: Word, took: bool) {
+    fn wrote(&mut self, now: Cycle, slot: WarpSlot, lane: usize, word: Word, took: bool) {
         self.0.wrote(now, slot, lane, word, took);
         self.1.wrote(now, slot, lane, word, took);
     }
 
-    fn outstanding(&mut self, now: u64, misses: usize) {
+    fn outstanding(&mut self, now: Cycle, misses: usize) {
         self.0.outstanding(now, misses);
         self.1.outstanding(now, misses);
     }

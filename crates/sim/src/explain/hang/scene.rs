@@ -16,6 +16,7 @@ use crate::exec::warp::control::{Activation, Group, Wait};
 use crate::explain::hang::code::{bit_loads, exit_condition, plain_name, spin_loop};
 use crate::explain::hang::{Until, Word};
 use crate::kit::bits::lanes as each;
+use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
 use crate::time::machine::LockPace;
 use crate::time::sm::issue::slot::Slot;
@@ -37,7 +38,7 @@ pub(super) struct Scene<'a, const N: usize> {
 
 /// What only the timed machine knows.
 pub(super) struct Timed<'a> {
-    pub(super) now: u64,
+    pub(super) now: Cycle,
     /// Attempts at locks in the last cycles.
     pub(super) pace: LockPace,
     pub(super) policy: &'a str,

@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use warploom_isa::{Pc, Space};
 
 use crate::explain::trace::TraceOptions;
+use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
 use crate::time::probe::{CtaEvent, Observer, State, Word};
 use crate::time::sched::Issue;
@@ -126,7 +127,7 @@ struct Gauge {
 pub(crate) struct Timeline {
     sm: u32,
     /// The launch's first cycle.
-    start: u64,
+    start: Cycle,
     /// The cycles to record, counted from `start`. The end moves forward when `room` is used up.
     cycles: Range<u64>,
     /// Bytes left in the trace.
@@ -148,7 +149,7 @@ pub(crate) struct Timeline {
 impl Timeline {
     /// An empty timeline of an SM with `slots` warp slots, in a launch that starts at cycle `start`, with `room`
     /// bytes of the trace.
-    pub(crate) fn new(sm: u32, slots: u32, start: u64, options: &TraceOptions, room: u64) -> Timeline {
+    pub(crate) fn new(sm: u32, slots: u32, start: Cycle, options: &TraceOptions, room: u64) -> Timeline {
         Timeline {
             sm,
             start,
@@ -201,8 +202,13 @@ impl Timeline {
     }
 
     /// A cycle of the machine as a cycle of the launch, clamped to those that are recorded.
-    fn clip(&self, cycle: u64) -> u64 {
-        (cycle - self.start).max(self.cycles.start).min(self.cycles.end)
+    fn clip(&self, cycle: Cycle) -> u64 {
+        self.clamp(cycle - self.start)
+    }
+
+    /// A cycle of the launch, clamped to those that are recorded.
+    fn clamp(&self, at: u64) -> u64 {
+        at.max(self.cycles.start).min(self.cycles.end)
     }
 
     /// Uses `bytes` of the trace. If it is full, nothing later than `at` is recorded.
@@ -288,8 +294,8 @@ impl Timeline {
         self.change(Counter::IssueRate, (interval + 1) * RATE_CYCLES, 0);
     }
 
-    fn release(&mut self, hold: Hold, now: u64) {
-        let (from, until) = (self.clip(hold.from), self.clip(now));
+    fn release(&mut self, hold: Hold, now: Cycle) {
+        let (from, until) = (self.clamp(hold.from), self.clip(now));
         if from < until {
             self.holds.push(Hold { from, until, ..hold });
             self.use_up(SLICE_BYTES, until);
@@ -298,7 +304,7 @@ impl Timeline {
 }
 
 impl Observer for Timeline {
-    fn issued(&mut self, now: u64, issue: &Issue) {
+    fn issued(&mut self, now: Cycle, issue: &Issue) {
         let at = now - self.start;
         if !self.cycles.contains(&at) {
             return;
@@ -316,7 +322,7 @@ impl Observer for Timeline {
         self.issued.1 += 1;
     }
 
-    fn spent(&mut self, slot: WarpSlot, state: State, from: u64, cycles: u64) {
+    fn spent(&mut self, slot: WarpSlot, state: State, from: Cycle, cycles: u64) {
         let (from, until) = (self.clip(from), self.clip(from + cycles));
         if from >= until {
             return;
@@ -337,7 +343,7 @@ impl Observer for Timeline {
         }
     }
 
-    fn cta_started(&mut self, now: u64, cta: CtaEvent) {
+    fn cta_started(&mut self, now: Cycle, cta: CtaEvent) {
         for warp in 0..cta.warps {
             self.tracks[cta.first.index() + warp as usize].warp = Some((cta.number, warp, cta.first.0));
         }
@@ -345,7 +351,7 @@ impl Observer for Timeline {
         self.change(Counter::ResidentWarps, now - self.start, resident + cta.warps as u64);
     }
 
-    fn cta_ended(&mut self, now: u64, cta: CtaEvent) {
+    fn cta_ended(&mut self, now: Cycle, cta: CtaEvent) {
         let slots = cta.first.index()..cta.first.index() + cta.warps as usize;
         let left: Vec<_> = self.held.extract_if(|_, hold| slots.contains(&hold.slot.index())).collect();
         for (_, hold) in left {
@@ -375,14 +381,14 @@ impl Observer for Timeline {
         }
     }
 
-    fn spinning(&mut self, now: u64, slot: WarpSlot, lanes: u64) {
+    fn spinning(&mut self, now: Cycle, slot: WarpSlot, lanes: u64) {
         let polled = &self.tracks[slot.index()].polled;
         let word = (lanes != 0).then(|| polled.get(lanes.trailing_zeros() as usize).copied()).flatten();
         // The branch that decides it still belongs to the state before.
         self.set_spin(slot.index(), now + 1 - self.start, word);
     }
 
-    fn wrote(&mut self, now: u64, slot: WarpSlot, lane: usize, word: Word, took: bool) {
+    fn wrote(&mut self, now: Cycle, slot: WarpSlot, lane: usize, word: Word, took: bool) {
         let cta = match word.space {
             Space::Shared => self.tracks[slot.index()].warp.map_or(u8::MAX, |(_, _, first)| first),
             _ => u8::MAX,
@@ -394,12 +400,13 @@ impl Observer for Timeline {
             self.release(hold, now);
         }
         if took {
-            let hold = Hold { slot, lane: lane as u8, word, from: now, until: now };
+            let at = now - self.start;
+            let hold = Hold { slot, lane: lane as u8, word, from: at, until: at };
             self.held.insert((cta, word.address), hold);
         }
     }
 
-    fn outstanding(&mut self, now: u64, misses: usize) {
+    fn outstanding(&mut self, now: Cycle, misses: usize) {
         self.change(Counter::OutstandingMisses, now - self.start, misses as u64);
     }
 }
@@ -415,13 +422,13 @@ mod tests {
     /// The launch starts at cycle 1000 of the machine.
     fn timeline(cycles: Range<u64>, room: u64) -> Timeline {
         let mut timeline =
-            Timeline::new(0, 4, 1000, &TraceOptions { cycles, ..TraceOptions::default() }, room);
-        timeline.cta_started(1000, CTA);
+            Timeline::new(0, 4, Cycle(1000), &TraceOptions { cycles, ..TraceOptions::default() }, room);
+        timeline.cta_started(Cycle(1000), CTA);
         timeline
     }
 
     fn issue(timeline: &mut Timeline, now: u64, pc: u32) {
-        timeline.issued(now, &Issue { slot: SLOT, pc: Pc(pc), lanes: 1, branch: None, is_sib: false });
+        timeline.issued(Cycle(now), &Issue { slot: SLOT, pc: Pc(pc), lanes: 1, branch: None, is_sib: false });
     }
 
     fn marks(timeline: &Timeline) -> &[Mark] {
@@ -435,15 +442,15 @@ mod tests {
     #[test]
     fn adjacent_issues_are_one_slice() {
         let mut timeline = timeline(0..u64::MAX, 1000);
-        timeline.spent(SLOT, Ready, 1000, 5);
-        timeline.spent(SLOT, Issued, 1005, 1);
+        timeline.spent(SLOT, Ready, Cycle(1000), 5);
+        timeline.spent(SLOT, Issued, Cycle(1005), 1);
         issue(&mut timeline, 1005, 10);
         // The second issue of a cycle adds no time.
         issue(&mut timeline, 1005, 11);
-        timeline.spent(SLOT, Issued, 1006, 1);
+        timeline.spent(SLOT, Issued, Cycle(1006), 1);
         issue(&mut timeline, 1006, 12);
-        timeline.spent(SLOT, Memory, 1007, 20);
-        timeline.cta_ended(1027, CTA);
+        timeline.spent(SLOT, Memory, Cycle(1007), 20);
+        timeline.cta_ended(Cycle(1027), CTA);
         let expected = [
             Mark::Enter { at: 0, cta: 7, warp: 1 },
             slice(0, 5, Ready, 0, [0, 0]),
@@ -459,17 +466,17 @@ mod tests {
         let mut timeline = timeline(0..u64::MAX, 1000);
         let word = |lane: usize| Word { space: Space::Global, address: 64 * lane as u64 };
         timeline.polled(SLOT, 0b1110, &word);
-        timeline.spent(SLOT, Issued, 1000, 1);
+        timeline.spent(SLOT, Issued, Cycle(1000), 1);
         issue(&mut timeline, 1000, 3);
-        timeline.spinning(1000, SLOT, 0b1100);
-        timeline.spent(SLOT, Issued, 1001, 1);
+        timeline.spinning(Cycle(1000), SLOT, 0b1100);
+        timeline.spent(SLOT, Issued, Cycle(1001), 1);
         issue(&mut timeline, 1001, 4);
         // Now the warp waits for another lane's lock.
-        timeline.spinning(1001, SLOT, 0b1000);
-        timeline.spinning(1001, SLOT, 0b1000);
-        timeline.spent(SLOT, Memory, 1002, 8);
-        timeline.spinning(1009, SLOT, 0);
-        timeline.cta_ended(1010, CTA);
+        timeline.spinning(Cycle(1001), SLOT, 0b1000);
+        timeline.spinning(Cycle(1001), SLOT, 0b1000);
+        timeline.spent(SLOT, Memory, Cycle(1002), 8);
+        timeline.spinning(Cycle(1009), SLOT, 0);
+        timeline.cta_ended(Cycle(1010), CTA);
         let expected = [
             Mark::Enter { at: 0, cta: 7, warp: 1 },
             slice(0, 1, Issued, 1, [3, 3]),
@@ -489,12 +496,12 @@ mod tests {
     #[test]
     fn only_the_chosen_cycles_are_kept() {
         let mut timeline = timeline(100..200, 1000);
-        timeline.spent(SLOT, Ready, 1000, 50);
-        timeline.outstanding(1040, 3);
-        timeline.spent(SLOT, Memory, 1050, 100);
-        timeline.outstanding(1150, 4);
-        timeline.spent(SLOT, Ready, 1150, 100);
-        timeline.cta_ended(1250, CTA);
+        timeline.spent(SLOT, Ready, Cycle(1000), 50);
+        timeline.outstanding(Cycle(1040), 3);
+        timeline.spent(SLOT, Memory, Cycle(1050), 100);
+        timeline.outstanding(Cycle(1150), 4);
+        timeline.spent(SLOT, Ready, Cycle(1150), 100);
+        timeline.cta_ended(Cycle(1250), CTA);
         timeline.finish();
         let expected = [
             Mark::Enter { at: 100, cta: 7, warp: 1 },
@@ -511,11 +518,11 @@ mod tests {
     fn a_full_timeline_ends_for_all_slots_at_one_cycle() {
         let mut timeline = timeline(0..u64::MAX, 60);
         for at in 0..10 {
-            timeline.spent(SLOT, if at % 2 == 0 { Ready } else { Memory }, 1000 + 10 * at, 10);
+            timeline.spent(SLOT, if at % 2 == 0 { Ready } else { Memory }, Cycle(1000 + 10 * at), 10);
         }
         // This slot waited all the time.
-        timeline.spent(WarpSlot(0), Memory, 1000, 100);
-        timeline.cta_ended(1100, CTA);
+        timeline.spent(WarpSlot(0), Memory, Cycle(1000), 100);
+        timeline.cta_ended(Cycle(1100), CTA);
         let cut = timeline.cut().unwrap();
         assert!(cut < 100);
         for (_, marks) in timeline.marks().take(2) {
@@ -528,10 +535,10 @@ mod tests {
     fn a_lock_is_held_until_someone_writes_it() {
         let mut timeline = timeline(0..u64::MAX, 1000);
         let word = |address| Word { space: Space::Shared, address };
-        timeline.wrote(1010, SLOT, 5, word(4), true);
-        timeline.wrote(1015, SLOT, 6, word(8), true);
-        timeline.wrote(1020, WarpSlot(0), 0, word(4), false);
-        timeline.cta_ended(1030, CTA);
+        timeline.wrote(Cycle(1010), SLOT, 5, word(4), true);
+        timeline.wrote(Cycle(1015), SLOT, 6, word(8), true);
+        timeline.wrote(Cycle(1020), WarpSlot(0), 0, word(4), false);
+        timeline.cta_ended(Cycle(1030), CTA);
         let holds: Vec<_> =
             timeline.holds().iter().map(|h| (h.lane, h.word.address, h.from, h.until)).collect();
         assert_eq!(holds, [(5, 4, 10, 20), (6, 8, 15, 30)]);

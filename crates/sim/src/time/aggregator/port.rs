@@ -189,7 +189,7 @@ impl Port {
             );
             return Ok(None);
         };
-        match cache.look(line.0) {
+        match cache.look(line) {
             Lookup::Hit(_) => {
                 self.hits += 1;
                 return Ok(cache.peek(address, bytes));
@@ -203,7 +203,7 @@ impl Port {
                 self.make_way(cycle, way);
                 let loads = vec![(address, bytes, waiter)];
                 let ticket = self.fill(cycle, line, Asks::Share, loads);
-                self.cache.as_mut().expect("it was here before").fetch(way, line.0, ticket, false);
+                self.cache.as_mut().expect("it was here before").fetch(way, line, ticket, false);
             }
             Lookup::Refused(_) => return Err(()),
         }
@@ -214,7 +214,7 @@ impl Port {
     pub fn atomic(&mut self, cycle: Cycle, atomic: Atomic, waiter: Waiter) -> Result<(), ()> {
         if let Some(cache) = &mut self.cache {
             let line = LineAddress::of(atomic.address, self.line_bytes);
-            if let Some(way) = cache.step_aside(line.0).map_err(|_| ())? {
+            if let Some(way) = cache.step_aside(line).map_err(|_| ())? {
                 self.make_way(cycle, way);
             }
         }
@@ -247,7 +247,7 @@ impl Port {
                 self.send(cycle, store.address, RequestKind::Write, Asks::Nothing, Errand::Store);
                 return;
             };
-            match cache.look_to_write(line.0) {
+            match cache.look_to_write(line) {
                 Writable::Hit(way) => {
                     self.hits += 1;
                     self.write(way);
@@ -261,7 +261,7 @@ impl Port {
                     self.storing = true;
                     self.make_way(cycle, way);
                     let ticket = self.fill(cycle, line, Asks::Own { has_copy: false }, Vec::new());
-                    self.cache.as_mut().expect("it was here before").fetch_to_write(way, line.0, ticket);
+                    self.cache.as_mut().expect("it was here before").fetch_to_write(way, line, ticket);
                 }
                 // Tried again after an answer.
                 Writable::Merged(_) | Writable::Refused(_) => return,
@@ -285,7 +285,7 @@ impl Port {
     /// Writes back a dirty line before its way is used for another.
     fn make_way(&mut self, cycle: Cycle, way: Way) {
         let dirty = self.cache.as_ref().and_then(|cache| cache.must_give_back(way));
-        let Some(line) = dirty.map(LineAddress) else { return };
+        let Some(line) = dirty else { return };
         let ticket = self.send(cycle, line.0, RequestKind::Write, Asks::GiveBack, Errand::GiveBack { line });
         self.cache.as_mut().expect("it was here before").give_back(way, ticket);
     }
@@ -396,7 +396,7 @@ impl Port {
             Errand::Fill { line, loads, grant, comes } => {
                 let cache = self.cache.as_mut().expect("it asked for a line");
                 let given = comes.then_some((&flight.bytes, flight.written));
-                let way = cache.grant(line.0, ticket, grant.expect("it is answered"), given);
+                let way = cache.grant(line, ticket, grant.expect("it is answered"), given);
                 for (address, bytes, waiter) in loads {
                     let value = cache.peek(address, bytes).unwrap_or(0);
                     self.done.push(Done { waiter, value });
@@ -419,7 +419,7 @@ impl Port {
     /// Writes dirty lines to memory, without taking time.
     pub fn show_host(&self, memory: &mut Memory) {
         for (line, bytes, written) in self.cache.iter().flat_map(L1::dirty_lines) {
-            memory.write_line(line, &bytes[..self.line_bytes as usize], written);
+            memory.write_line(line.0, &bytes[..self.line_bytes as usize], written);
         }
     }
 

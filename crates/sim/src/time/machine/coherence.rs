@@ -150,7 +150,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 let sm = &mut self.sms[id as usize];
                 let lanes = serve(sm, memory, &mut self.locks, request.ticket, true);
                 if P::WATCHES_MEMORY && !self.cut_off {
-                    sm.show_served(&self.context, request.ticket, lanes, at.0);
+                    sm.show_served(&self.context, request.ticket, lanes, at);
                 }
                 lanes != 0
             }
@@ -254,7 +254,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             let unit = &mut sm.memory;
             changed |= std::mem::take(&mut unit.stored);
             let responses = unit.responses.drain(..);
-            responses.for_each(|(at, line, given)| send(Node::Sm(id as u16), Cycle(at), line, given));
+            responses.for_each(|(at, line, given)| send(Node::Sm(id as u16), at, line, given));
         }
         if let Some(aggregator) = &mut self.aggregator {
             let responses = aggregator.responses().drain(..);

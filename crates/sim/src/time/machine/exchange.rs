@@ -27,7 +27,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                         let lanes = serve(sm, &mut memory, &mut self.locks, request.ticket, !changed);
                         changed |= lanes != 0;
                         if P::WATCHES_MEMORY && !self.cut_off {
-                            sm.show_served(&self.context, request.ticket, lanes, served.cycle.0);
+                            sm.show_served(&self.context, request.ticket, lanes, served.cycle);
                         }
                         if let Some(queues) = self.lock_queues.as_deref_mut().filter(|_| !self.cut_off) {
                             let arrival = until.max(served.cycle + self.window);
@@ -52,7 +52,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             }
             for (at, request) in &sm.memory.outbox {
                 let port = self.side.port(request.line);
-                self.requests.inject(id, Cycle(*at), port, request.request_bytes(), *request);
+                self.requests.inject(id, *at, port, request.request_bytes(), *request);
             }
             sm.memory.outbox.clear();
             changed |= std::mem::take(&mut sm.changed);
@@ -127,7 +127,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 let coherence = coherence.as_mut().expect("L1s are coherent");
                 Self::deliver_probe(sms, aggregator, coherence, (node, arrival), id);
             }
-            (Reply::Answer(_), Node::Sm(sm)) => sms[sm as usize].receive(arrival.0, reply),
+            (Reply::Answer(_), Node::Sm(sm)) => sms[sm as usize].receive(arrival, reply),
             (Reply::Answer(ticket), Node::Aggregator) => {
                 aggregator.as_mut().expect("it sent a request").receive(arrival, ticket);
             }
@@ -150,7 +150,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             Node::Sm(sm) => {
                 let sm = &mut sms[sm as usize];
                 let id = sm.memory.probes.put(probe);
-                sm.receive(arrival.0, Reply::Probe(id));
+                sm.receive(arrival, Reply::Probe(id));
             }
         }
     }

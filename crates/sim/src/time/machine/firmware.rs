@@ -77,7 +77,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         // Commands are in the order of their arrival.
         while self.commands.first().is_some_and(|&(arrival, ..)| arrival <= now) {
             let (_, sm, command) = self.commands.remove(0);
-            self.sms[sm as usize].obey(&self.context, command, now.0);
+            self.sms[sm as usize].obey(&self.context, command, now);
             obeyed = true;
         }
         if stalled && obeyed {
@@ -87,7 +87,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
 
     /// No SM had a warp since the last one ended.
     fn count_stall(&mut self, now: Cycle) {
-        let since = self.sms.iter().map(|sm| Cycle(sm.dispatched.empty_since).min(now)).max().unwrap_or(now);
+        let since = self.sms.iter().map(|sm| sm.dispatched.empty_since.min(now)).max().unwrap_or(now);
         if let Some(aggregator) = &mut self.aggregator {
             aggregator.stats.gpu_stalled_cycles += now - since;
         }
@@ -109,7 +109,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             }
             self.save_areas.give_back(&mut sm.memory.switches.free);
             for (cycle, news) in self.sms[id].dispatched.news.drain(..) {
-                aggregator.hear(Cycle(cycle) + latency, id as u32, news);
+                aggregator.hear(cycle + latency, id as u32, news);
             }
         }
         let source = self.nodes.port(Node::Aggregator);
@@ -137,7 +137,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         if self.sms.iter().all(|sm| sm.dispatched.is_empty()) {
             self.count_stall(last);
         }
-        self.sms.iter_mut().for_each(|sm| sm.dispatched.close(last.0));
+        self.sms.iter_mut().for_each(|sm| sm.dispatched.close(last));
         let empty = self.sms.iter().map(|sm| sm.dispatched.empty_cycles).sum();
         let stats = self.aggregator.as_ref().map(|aggregator| aggregator.stats.clone());
         stats.map(|stats| AggregatorStats { sm_stalled_cycles: empty, ..stats })

@@ -33,7 +33,7 @@ pub(super) fn deliver_grants<const N: usize, P: Probe>(
     sms: &mut Dealt<Sm<N, P>>,
     arrival: Cycle,
 ) {
-    queues.take_grants().for_each(|lane| sms[lane.sm as usize].grant(arrival.0, lane.slot, lane.lane));
+    queues.take_grants().for_each(|lane| sms[lane.sm as usize].grant(arrival, lane.slot, lane.lane));
 }
 
 /// A slice has served message `ticket` of an SM, and the lanes of `changed` changed what they found. SMs have run until

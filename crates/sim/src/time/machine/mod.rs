@@ -123,13 +123,13 @@ pub fn run<'a, const N: usize, P: Probe>(
     let sms: Vec<_> = (0..chip.sm.count)
         .map(|id| {
             let (ctas, probe) = (launch.occupancy.ctas_per_sm, (SmStats::default(), make_probe(id, start)));
-            let mut sm = Sm::<N, _>::new(chip, id, ctas, options.make_policy, probe, start.0);
-            sm.dispatched.empty_since = start.0;
+            let mut sm = Sm::<N, _>::new(chip, id, ctas, options.make_policy, probe, start);
+            sm.dispatched.empty_since = start;
             sm.dispatched.can_yield = aggregator.is_some() && chip.wavefront_yield.is_some();
             sm.effects_mut().lock_units = LockUnits::new(launch.lock_bits(), id, 1);
             sm.lanes_ended = (chip.lock_queue.mode != QueueMode::Off).then(Vec::new);
             if let (Some(spec), Some(branches)) = (&bows, &branches) {
-                sm.spin_unit = Some(Box::new(SpinUnit::new(chip, spec, branches, start.0)));
+                sm.spin_unit = Some(Box::new(SpinUnit::new(chip, spec, branches, start)));
             }
             sm
         })
@@ -219,7 +219,7 @@ fn run_window<'a, const N: usize, P: Probe + 'a>(
     memory: &Memory,
     window: &Range<Cycle>,
 ) {
-    sms.for_each(|sm| sm.run(context, memory, window.start.0, window.end.0));
+    sms.for_each(|sm| sm.run(context, memory, window.start, window.end));
     partitions.for_each(|partition| partition.run(window.end));
 }
 
@@ -324,7 +324,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             for id in 0..self.sms.len() {
                 let sm = &mut self.sms[id];
                 if self.next_cta < self.total && sm.has_room() {
-                    sm.start_cta(&self.context, self.next_cta, now.0);
+                    sm.start_cta(&self.context, self.next_cta, now);
                     self.next_cta += 1;
                     placed = true;
                 }
@@ -334,7 +334,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
 
     /// The next cycle, from `now` on, in which anything happens.
     fn next_event(&self, now: Cycle) -> Option<Cycle> {
-        let wakes = self.sms.iter().map(|sm| Cycle(sm.wakes_at()));
+        let wakes = self.sms.iter().map(|sm| sm.wakes_at());
         let first = wakes.min().filter(|&at| at != Cycle::NEVER);
         // Mostly some SM has something to do now; then nothing else matters.
         if first.is_some_and(|at| at <= now) {
@@ -400,18 +400,18 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     fn drain(&mut self) {
         self.cut_off = true;
         loop {
-            let sms = self.sms.iter().filter_map(|sm| sm.drains_at()).map(Cycle);
+            let sms = self.sms.iter().filter_map(|sm| sm.drains_at());
             let Some(next) = sms.chain(self.outside_events()).min() else { break };
             let now = next.max(self.exchanged);
             let until = now + self.window;
-            self.sms.iter_mut().for_each(|sm| sm.drain(now.0, until.0));
+            self.sms.iter_mut().for_each(|sm| sm.drain(now, until));
             self.partitions.iter_mut().for_each(|partition| partition.run(until));
             self.exchange(until);
         }
         self.side.now = self.exchanged;
     }
 
-    fn first_fault(&mut self) -> Option<(u64, Box<Fault>)> {
+    fn first_fault(&mut self) -> Option<(Cycle, Box<Fault>)> {
         let faults = self.sms.iter_mut().filter(|sm| sm.fault.is_some());
         faults.min_by_key(|sm| (sm.fault.as_ref().map(|(at, _)| *at), sm.id())).and_then(|sm| sm.fault.take())
     }

@@ -70,7 +70,7 @@ impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
     pub fn now(&self) -> Cycle {
         let machine = &self.machine;
         let last = machine.sms.iter().map(|sm| if self.end.is_ok() { sm.last_end } else { sm.now() }).max();
-        last.map_or(machine.start, Cycle).max(machine.firmware_cycle())
+        last.unwrap_or(machine.start).max(machine.firmware_cycle())
     }
 
     /// Cycles since the launch began.
@@ -82,7 +82,7 @@ impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
     pub fn finish(self) -> Finished<P> {
         let now = self.now();
         let Stopped { mut machine, end } = self;
-        machine.sms.iter_mut().for_each(|sm| sm.cut_off(now.0));
+        machine.sms.iter_mut().for_each(|sm| sm.cut_off(now));
         let mut timed = TimedStats::gather(&machine.sms, &machine.partitions, &machine.locks);
         timed.since(&machine.before);
         timed.cycles = now.saturating_sub(machine.start);

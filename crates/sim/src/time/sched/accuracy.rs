@@ -11,6 +11,7 @@ use std::sync::Arc;
 use warploom_isa::{Kernel, Op, Operand, Pc};
 
 use crate::chip::spinning::SibSource;
+use crate::kit::cycle::Cycle;
 
 /// A branch that may be spin-inducing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,10 +70,10 @@ impl Branches {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Encounter {
     /// The cycles in which it was first and last executed.
-    met: Option<(u64, u64)>,
+    met: Option<(Cycle, Cycle)>,
     taken: bool,
     suspected: bool,
-    confirmed_at: Option<u64>,
+    confirmed_at: Option<Cycle>,
 }
 
 /// What one SM has seen of all branches.
@@ -101,7 +102,7 @@ impl Encounters {
     }
 
     /// A warp executes a branch.
-    pub fn executed(&mut self, now: u64, pc: Pc, taken: bool, verdict: Verdict) {
+    pub fn executed(&mut self, now: Cycle, pc: Pc, taken: bool, verdict: Verdict) {
         let Some(number) = self.of.numbers[pc.index()] else { return };
         let seen = &mut self.seen[usize::from(number)];
         let first = seen.met.map_or(now, |(first, _)| first);
@@ -199,17 +200,17 @@ mod tests {
         let mut sms = [0; 4].map(|_| Encounters::new(of.clone()));
         // Confirmed after 100 of 1000 cycles; the other branch is never suspected.
         for (now, verdict) in [(50, NOTHING), (150, CONFIRMED), (200, CONFIRMED), (1050, CONFIRMED)] {
-            sms[0].executed(now, Pc(3), true, verdict);
-            sms[0].executed(now, Pc(5), true, NOTHING);
+            sms[0].executed(Cycle(now), Pc(3), true, verdict);
+            sms[0].executed(Cycle(now), Pc(5), true, NOTHING);
         }
         // Suspected, never confirmed; the other branch is confirmed, by mistake, after half the time.
         for (now, other) in [(10, NOTHING), (20, CONFIRMED), (30, NOTHING)] {
-            sms[1].executed(now, Pc(3), true, SUSPECTED);
-            sms[1].executed(now, Pc(5), true, other);
+            sms[1].executed(Cycle(now), Pc(3), true, SUSPECTED);
+            sms[1].executed(Cycle(now), Pc(5), true, other);
         }
         // Executed, never taken; not a branch at all; SM 3 has no work.
-        sms[2].executed(7, Pc(3), false, NOTHING);
-        sms[2].executed(8, Pc(4), true, CONFIRMED);
+        sms[2].executed(Cycle(7), Pc(3), false, NOTHING);
+        sms[2].executed(Cycle(8), Pc(4), true, CONFIRMED);
         let found = Detection::of(sms.iter());
         assert_eq!((found.suspected, found.confirmed), (2, 2));
         assert_eq!(found.spinning, Found { met: 2, confirmed: 1, phases: 0.1 });

@@ -7,6 +7,7 @@
 //! limit apart, and an iteration that takes longer by itself is not delayed.
 
 use crate::chip::spinning::{BackedOffOrder, BowsSpec};
+use crate::kit::cycle::Cycle;
 use crate::kit::ids::{SlotSet, WarpSlot};
 use crate::time::sched::{Issue, Policy};
 
@@ -22,9 +23,9 @@ pub struct BackOff {
     /// The same warps in the order in which they backed off.
     queue: Vec<WarpSlot>,
     /// By slot, the cycle in which the pending-delay register reaches zero.
-    zero_at: [u64; 64],
+    zero_at: [Cycle; 64],
     /// By slot, the cycle of the branch with which the warp last backed off.
-    since: [u64; 64],
+    since: [Cycle; 64],
     limit_cycles: u64,
     pub stats: BackOffs,
 }
@@ -55,8 +56,8 @@ impl BackOff {
             untaken: spec.untaken,
             backed_off: SlotSet::default(),
             queue: Vec::new(),
-            zero_at: [0; 64],
-            since: [0; 64],
+            zero_at: [Cycle(0); 64],
+            since: [Cycle(0); 64],
             limit_cycles,
             stats: BackOffs { longest_limit: limit_cycles, ..BackOffs::default() },
         }
@@ -70,20 +71,20 @@ impl BackOff {
 
     /// If a warp is backed off, the cycle from which on it may issue.
     #[inline]
-    pub fn until(&self, slot: WarpSlot) -> Option<u64> {
+    pub fn until(&self, slot: WarpSlot) -> Option<Cycle> {
         self.backed_off.contains(slot).then(|| self.zero_at[slot.index()])
     }
 
     /// Whether the delay of a warp keeps it from issuing at `now`. In the cycle of its branch this asks about the
     /// next one.
     #[inline]
-    pub fn delays(&self, slot: WarpSlot, now: u64) -> bool {
+    pub fn delays(&self, slot: WarpSlot, now: Cycle) -> bool {
         self.until(slot).is_some_and(|until| now.max(self.since[slot.index()] + 1) < until)
     }
 
     /// A scheduler's choice: `policy` picks among warps that are not backed off, the queue decides among the others.
     /// `ready` is not empty and has no warp that is delayed.
-    pub fn pick(&self, now: u64, ready: SlotSet, policy: &mut dyn Policy) -> Option<WarpSlot> {
+    pub fn pick(&self, now: Cycle, ready: SlotSet, policy: &mut dyn Policy) -> Option<WarpSlot> {
         debug_assert!(ready.iter().all(|slot| !self.delays(slot, now)));
         let others = SlotSet(ready.0 & !self.backed_off.0);
         if !others.is_empty() {
@@ -95,7 +96,7 @@ impl BackOff {
         }
     }
 
-    pub fn started(&mut self, now: u64, slot: WarpSlot) {
+    pub fn started(&mut self, now: Cycle, slot: WarpSlot) {
         self.zero_at[slot.index()] = now;
     }
 
@@ -104,7 +105,7 @@ impl BackOff {
     }
 
     /// A warp issues: it leaves the queue, and enters it again at its end after a spin-inducing branch.
-    pub fn issued(&mut self, now: u64, issue: &Issue) {
+    pub fn issued(&mut self, now: Cycle, issue: &Issue) {
         let slot = issue.slot;
         if self.leave(slot) {
             self.stats.warp_cycles += now - self.since[slot.index()];
@@ -148,7 +149,7 @@ mod tests {
         let chip = chip(&[&["issue.bows.adaptive=false", &limit], set].concat());
         let make = Policies::default().find(policy).unwrap().clone();
         let mut policy = BackingOff::new(make(&chip), &chip.issue.bows);
-        (0..3).for_each(|slot| policy.started(0, WarpSlot(slot), slot.into()));
+        (0..3).for_each(|slot| policy.started(Cycle(0), WarpSlot(slot), slot.into()));
         policy
     }
 
@@ -172,38 +173,38 @@ mod tests {
         // (1) W0 is the oldest and issues.
         assert_eq!(turns(&mut policy, 0, all, 3), [0, 0, 0]);
         // (2) It executes the branch: backed off, behind all others.
-        policy.issued(3, &sib(0, 0xf));
-        assert_eq!(policy.back_off.until(W0), Some(0));
+        policy.issued(Cycle(3), &sib(0, 0xf));
+        assert_eq!(policy.back_off.until(W0), Some(Cycle(0)));
         assert_eq!(turns(&mut policy, 4, all, 2), [1, 1]);
         assert_eq!(turns(&mut policy, 6, slots(&[0, 2]), 1), [2]);
         // (3), (4) The others stall. It leaves the queue with the compare-and-swap, and its delay is the limit.
-        assert_eq!(policy.pick(10, slots(&[0])), Some(W0));
-        policy.issued(10, &cas(0));
+        assert_eq!(policy.pick(Cycle(10), slots(&[0])), Some(W0));
+        policy.issued(Cycle(10), &cas(0));
         assert_eq!(policy.back_off.until(W0), None);
         // Its priority is as it was: greedy, then oldest.
-        assert_eq!(policy.pick(11, all), Some(W0));
-        policy.issued(11, &plain(0, 7));
+        assert_eq!(policy.pick(Cycle(11), all), Some(W0));
+        policy.issued(Cycle(11), &plain(0, 7));
         // (5) Two lanes are in the critical section until cycle 150, longer than the delay.
         assert_eq!(turns(&mut policy, 12, slots(&[1, 2]), 1), [1]);
         assert_eq!(turns(&mut policy, 149, all, 1), [1]);
         // (6) The branch again; two lanes iterate. The delay was over at 110.
-        policy.issued(150, &sib(0, 0b11));
-        assert_eq!(policy.back_off.until(W0), Some(110));
-        assert_eq!(policy.pick(151, all), Some(WarpSlot(1)));
+        policy.issued(Cycle(150), &sib(0, 0b11));
+        assert_eq!(policy.back_off.until(W0), Some(Cycle(110)));
+        assert_eq!(policy.pick(Cycle(151), all), Some(WarpSlot(1)));
         // (7) It tries the lock at once when nobody else is ready, and fails.
-        assert_eq!(policy.pick(152, slots(&[0])), Some(W0));
-        policy.issued(152, &cas(0));
+        assert_eq!(policy.pick(Cycle(152), slots(&[0])), Some(W0));
+        policy.issued(Cycle(152), &cas(0));
         // (8) Soon it reaches the branch again.
-        policy.issued(160, &sib(0, 0b11));
+        policy.issued(Cycle(160), &sib(0, 0b11));
         // (9) It cannot go on before cycle 252, even if nobody else is ready.
-        assert_eq!(policy.back_off.until(W0), Some(252));
-        assert_eq!(policy.pick(161, slots(&[0])), None);
-        assert_eq!(policy.wakes_at(), Some(252));
-        assert_eq!(policy.pick(200, slots(&[0, 2])), Some(WarpSlot(2)));
-        assert_eq!(policy.pick(251, slots(&[0])), None);
+        assert_eq!(policy.back_off.until(W0), Some(Cycle(252)));
+        assert_eq!(policy.pick(Cycle(161), slots(&[0])), None);
+        assert_eq!(policy.wakes_at(), Some(Cycle(252)));
+        assert_eq!(policy.pick(Cycle(200), slots(&[0, 2])), Some(WarpSlot(2)));
+        assert_eq!(policy.pick(Cycle(251), slots(&[0])), None);
         // (10) Now it can.
-        assert_eq!(policy.pick(252, slots(&[0])), Some(W0));
-        policy.issued(252, &cas(0));
+        assert_eq!(policy.pick(Cycle(252), slots(&[0])), Some(W0));
+        policy.issued(Cycle(252), &cas(0));
         assert_eq!(policy.back_off.until(W0), None);
     }
 
@@ -212,7 +213,7 @@ mod tests {
         for (name, ..) in crate::time::sched::POLICIES {
             let mut policy = bows(name, 0, &[]);
             for slot in [1, 0] {
-                policy.issued(1, &sib(slot, 1));
+                policy.issued(Cycle(1), &sib(slot, 1));
             }
             assert_eq!(turns(&mut policy, 2, slots(&[0, 1, 2]), 3), [2, 2, 2], "{name}");
             // Then those that backed off first.
@@ -224,18 +225,18 @@ mod tests {
     fn the_order_of_backed_off_warps_may_be_the_policys() {
         let mut policy = bows("gto", 0, &["issue.bows.order=policy"]);
         for slot in [2, 1, 0] {
-            policy.issued(1, &sib(slot, 1));
+            policy.issued(Cycle(1), &sib(slot, 1));
         }
         // The last to issue comes first under GTO.
-        assert_eq!(policy.pick(2, slots(&[0, 1, 2])), Some(W0));
-        assert_eq!(policy.pick(2, slots(&[1, 2])), Some(WarpSlot(1)));
+        assert_eq!(policy.pick(Cycle(2), slots(&[0, 1, 2])), Some(W0));
+        assert_eq!(policy.pick(Cycle(2), slots(&[1, 2])), Some(WarpSlot(1)));
     }
 
     #[test]
     fn a_branch_that_nobody_takes_backs_off_too_unless_the_chip_says_otherwise() {
         for (set, backed_off) in [("issue.bows.untaken=true", true), ("issue.bows.untaken=false", false)] {
             let mut policy = bows("lrr", 100, &[set]);
-            policy.issued(1, &sib(0, 0));
+            policy.issued(Cycle(1), &sib(0, 0));
             assert_eq!(policy.back_off.until(W0).is_some(), backed_off, "{set}");
         }
     }
@@ -244,30 +245,33 @@ mod tests {
     fn a_new_limit_is_for_those_that_leave_from_then_on() {
         let mut policy = bows("lrr", 100, &[]);
         for (now, slot) in [(1, 0), (1, 1)] {
-            policy.issued(now, &sib(slot, 1));
+            policy.issued(Cycle(now), &sib(slot, 1));
         }
-        policy.issued(10, &cas(0));
+        policy.issued(Cycle(10), &cas(0));
         policy.back_off.set_limit(500);
-        policy.issued(10, &cas(1));
+        policy.issued(Cycle(10), &cas(1));
         for slot in [0, 1] {
-            policy.issued(20, &sib(slot, 1));
+            policy.issued(Cycle(20), &sib(slot, 1));
         }
-        assert_eq!([0, 1].map(|slot| policy.back_off.until(WarpSlot(slot))), [Some(110), Some(510)]);
+        assert_eq!(
+            [0, 1].map(|slot| policy.back_off.until(WarpSlot(slot))),
+            [110, 510].map(|at| Some(Cycle(at)))
+        );
         // A scheduler that has only delayed warps wakes when the first delay is over.
-        assert_eq!(policy.pick(21, slots(&[0, 1])), None);
-        assert_eq!(policy.wakes_at(), Some(110));
+        assert_eq!(policy.pick(Cycle(21), slots(&[0, 1])), None);
+        assert_eq!(policy.wakes_at(), Some(Cycle(110)));
     }
 
     #[test]
     fn a_slot_that_is_used_again_begins_anew() {
         let mut policy = bows("gto", 100, &[]);
-        policy.issued(1, &sib(0, 1));
-        policy.issued(2, &cas(0));
-        policy.issued(3, &sib(0, 1));
-        policy.ended(4, W0);
-        policy.started(5, W0, 3);
+        policy.issued(Cycle(1), &sib(0, 1));
+        policy.issued(Cycle(2), &cas(0));
+        policy.issued(Cycle(3), &sib(0, 1));
+        policy.ended(Cycle(4), W0);
+        policy.started(Cycle(5), W0, 3);
         assert_eq!(policy.back_off.until(W0), None);
-        policy.issued(6, &sib(0, 1));
-        assert_eq!(policy.pick(7, slots(&[0])), Some(W0));
+        policy.issued(Cycle(6), &sib(0, 1));
+        assert_eq!(policy.pick(Cycle(7), slots(&[0])), Some(W0));
     }
 }

@@ -17,6 +17,7 @@
 use warploom_isa::Pc;
 
 use crate::chip::timing::CawaSpec;
+use crate::kit::cycle::Cycle;
 use crate::kit::ids::{SlotSet, WarpSlot};
 use crate::time::sched::{Issue, Policy};
 
@@ -32,13 +33,13 @@ pub struct Cawa {
     /// The warp that issued last.
     last: Option<WarpSlot>,
     /// The first cycle in which a choice needs new criticalities.
-    stale_at: u64,
+    stale_at: Cycle,
 }
 
 #[derive(Clone, Debug)]
 struct Warp {
     age: u64,
-    started: u64,
+    started: Cycle,
     /// The lowest pc of its lanes: what is ahead begins there.
     at: Pc,
     /// The lanes at that pc.
@@ -46,13 +47,13 @@ struct Warp {
     instructions: u64,
     /// Cycles in which it issued: fewer than instructions where a scheduler issues several in a cycle.
     issue_cycles: u64,
-    last_issue: Option<u64>,
+    last_issue: Option<Cycle>,
     /// When last computed.
     criticality: f64,
 }
 
 impl Warp {
-    fn new(started: u64, age: u64) -> Self {
+    fn new(started: Cycle, age: u64) -> Self {
         Warp {
             age,
             started,
@@ -65,7 +66,7 @@ impl Warp {
         }
     }
 
-    fn issued(&mut self, now: u64, issue: &Issue) {
+    fn issued(&mut self, now: Cycle, issue: &Issue) {
         self.instructions += 1;
         if self.last_issue != Some(now) {
             self.last_issue = Some(now);
@@ -78,7 +79,7 @@ impl Warp {
         }
     }
 
-    fn criticality(&self, spec: &CawaSpec, end: Pc, now: u64) -> f64 {
+    fn criticality(&self, spec: &CawaSpec, end: Pc, now: Cycle) -> f64 {
         let cycles = now - self.started;
         let mut criticality = 0.0;
         if spec.instruction_term {
@@ -120,14 +121,14 @@ impl Cawa {
         Cawa {
             spec: spec.clone(),
             live: SlotSet::default(),
-            warps: vec![Warp::new(0, 0); 64],
+            warps: vec![Warp::new(Cycle(0), 0); 64],
             end: Pc(0),
             last: None,
-            stale_at: 0,
+            stale_at: Cycle(0),
         }
     }
 
-    fn refresh(&mut self, now: u64, ready: SlotSet) {
+    fn refresh(&mut self, now: Cycle, ready: SlotSet) {
         // Recomputed every cycle: only ready warps matter.
         let slots = if self.spec.update_cycles <= 1 { ready } else { self.live };
         for slot in slots.iter() {
@@ -139,7 +140,7 @@ impl Cawa {
 }
 
 impl Policy for Cawa {
-    fn pick(&mut self, now: u64, ready: SlotSet) -> Option<WarpSlot> {
+    fn pick(&mut self, now: Cycle, ready: SlotSet) -> Option<WarpSlot> {
         if let Some(last) = self.last.filter(|&last| self.spec.greedy && ready.contains(last)) {
             return Some(last);
         }
@@ -152,12 +153,12 @@ impl Policy for Cawa {
         })
     }
 
-    fn started(&mut self, now: u64, slot: WarpSlot, age: u64) {
+    fn started(&mut self, now: Cycle, slot: WarpSlot, age: u64) {
         self.live.insert(slot);
         self.warps[slot.index()] = Warp::new(now, age);
     }
 
-    fn ended(&mut self, _now: u64, slot: WarpSlot) {
+    fn ended(&mut self, _now: Cycle, slot: WarpSlot) {
         self.live.remove(slot);
         self.last = self.last.filter(|&last| last != slot);
         if self.live.is_empty() {
@@ -166,7 +167,7 @@ impl Policy for Cawa {
         }
     }
 
-    fn issued(&mut self, now: u64, issue: &Issue) {
+    fn issued(&mut self, now: Cycle, issue: &Issue) {
         self.last = Some(issue.slot);
         self.end = self.end.max(end_of_code(issue));
         self.warps[issue.slot.index()].issued(now, issue);
@@ -188,7 +189,7 @@ mod tests {
     fn cawa(spec: CawaSpec, warps: u8) -> Cawa {
         let mut policy = Cawa::new(&spec);
         for slot in 0..warps {
-            policy.started(0, WarpSlot(slot), slot as u64);
+            policy.started(Cycle(0), WarpSlot(slot), slot as u64);
         }
         policy
     }
@@ -203,7 +204,7 @@ mod tests {
     }
 
     fn criticality(policy: &Cawa, slot: u8, now: u64) -> f64 {
-        policy.warps[slot as usize].criticality(&policy.spec, policy.end, now)
+        policy.warps[slot as usize].criticality(&policy.spec, policy.end, Cycle(now))
     }
 
     /// `if (p) { 10 … 19 } else { 20 … 29 }`, then 30 … 39: the branch to the else path at 9.
@@ -215,9 +216,9 @@ mod tests {
     fn the_formula_by_hand() {
         let mut policy = cawa(FORMULA, 1);
         // 40 instructions; issued at cycles 0, 1, 2, 3 and 9.
-        policy.issued(0, &branch(0, 0, 39, Pc::RETURN, 0, ALL));
+        policy.issued(Cycle(0), &branch(0, 0, 39, Pc::RETURN, 0, ALL));
         for (now, pc) in [(1, 1), (2, 2), (3, 3), (9, 4)] {
-            policy.issued(now, &plain(0, pc));
+            policy.issued(Cycle(now), &plain(0, pc));
         }
         assert_eq!(ahead(&policy, 0), 35);
         // At cycle 10: 35 × 10/5 + (10 − 5).
@@ -231,8 +232,8 @@ mod tests {
     #[test]
     fn two_instructions_in_one_cycle_count_as_one_issue_cycle() {
         let mut policy = cawa(FORMULA, 1);
-        policy.issued(0, &plain(0, 0));
-        policy.issued(0, &plain(0, 1));
+        policy.issued(Cycle(0), &plain(0, 0));
+        policy.issued(Cycle(0), &plain(0, 1));
         // Nothing known ahead; of 4 cycles it issued in one.
         assert_eq!(criticality(&policy, 0, 4), 3.0);
     }
@@ -241,95 +242,95 @@ mod tests {
     fn the_warp_on_the_longer_path_is_preferred() {
         let mut policy = cawa(FORMULA, 2);
         // Both have issued once. Warp 1 goes through a path that warp 0, the older one, skips.
-        policy.issued(0, &branch(0, 0, 30, Pc(30), ALL, 0));
-        policy.issued(1, &branch(1, 0, 30, Pc(30), 0, ALL));
+        policy.issued(Cycle(0), &branch(0, 0, 30, Pc(30), ALL, 0));
+        policy.issued(Cycle(1), &branch(1, 0, 30, Pc(30), 0, ALL));
         assert_eq!((ahead(&policy, 0), ahead(&policy, 1)), (1, 30));
-        assert_eq!(policy.pick(2, slots(&[0, 1])), Some(WarpSlot(1)));
-        assert_eq!(policy.pick(3, slots(&[0])), Some(WarpSlot(0)));
+        assert_eq!(policy.pick(Cycle(2), slots(&[0, 1])), Some(WarpSlot(1)));
+        assert_eq!(policy.pick(Cycle(3), slots(&[0])), Some(WarpSlot(0)));
     }
 
     #[test]
     fn a_path_not_taken_is_not_ahead() {
         let mut policy = cawa(FORMULA, 2);
-        policy.issued(0, &branch(0, 5, 39, Pc::RETURN, 0, ALL));
-        policy.issued(1, &if_else(0, 0, ALL));
+        policy.issued(Cycle(0), &branch(0, 5, 39, Pc::RETURN, 0, ALL));
+        policy.issued(Cycle(1), &if_else(0, 0, ALL));
         assert_eq!(ahead(&policy, 0), 30);
-        policy.issued(2, &branch(0, 19, 30, Pc(30), ALL, 0));
+        policy.issued(Cycle(2), &branch(0, 19, 30, Pc(30), ALL, 0));
         assert_eq!(ahead(&policy, 0), 10);
-        policy.issued(3, &if_else(1, ALL, 0));
+        policy.issued(Cycle(3), &if_else(1, ALL, 0));
         assert_eq!(ahead(&policy, 1), 20);
     }
 
     #[test]
     fn both_paths_of_a_divided_warp_are_ahead() {
         let mut policy = cawa(FORMULA, 2);
-        policy.issued(0, &branch(0, 5, 39, Pc::RETURN, 0, ALL));
+        policy.issued(Cycle(0), &branch(0, 5, 39, Pc::RETURN, 0, ALL));
 
         // The path at 20 runs first: the lanes at 10 still wait.
-        policy.issued(1, &if_else(0, 0xffff, 0xffff_0000));
+        policy.issued(Cycle(1), &if_else(0, 0xffff, 0xffff_0000));
         for pc in 20..30 {
-            policy.issued(2, &Issue { lanes: 0xffff, ..plain(0, pc) });
+            policy.issued(Cycle(2), &Issue { lanes: 0xffff, ..plain(0, pc) });
             assert_eq!(ahead(&policy, 0), 30);
         }
-        policy.issued(3, &Issue { lanes: 0xffff_0000, ..plain(0, 10) });
+        policy.issued(Cycle(3), &Issue { lanes: 0xffff_0000, ..plain(0, 10) });
         assert_eq!(ahead(&policy, 0), 29);
-        policy.issued(4, &branch(0, 19, 30, Pc(30), 0xffff_0000, 0));
-        policy.issued(5, &plain(0, 30));
+        policy.issued(Cycle(4), &branch(0, 19, 30, Pc(30), 0xffff_0000, 0));
+        policy.issued(Cycle(5), &plain(0, 30));
         assert_eq!(ahead(&policy, 0), 9);
 
         // The path at 10 runs first: the one at 20 comes after it.
-        policy.issued(1, &if_else(1, 0xffff, 0xffff_0000));
-        policy.issued(2, &branch(1, 19, 30, Pc(30), 0xffff_0000, 0));
-        policy.issued(3, &Issue { lanes: 0xffff, ..plain(1, 20) });
+        policy.issued(Cycle(1), &if_else(1, 0xffff, 0xffff_0000));
+        policy.issued(Cycle(2), &branch(1, 19, 30, Pc(30), 0xffff_0000, 0));
+        policy.issued(Cycle(3), &Issue { lanes: 0xffff, ..plain(1, 20) });
         assert_eq!(ahead(&policy, 1), 19);
-        policy.issued(4, &plain(1, 30));
+        policy.issued(Cycle(4), &plain(1, 30));
         assert_eq!(ahead(&policy, 1), 9);
     }
 
     #[test]
     fn lanes_that_leave_early_do_not_end_the_warp() {
         let mut policy = cawa(FORMULA, 1);
-        policy.issued(0, &branch(0, 0, 99, Pc::RETURN, 0xff, ALL & !0xff));
-        policy.issued(1, &Issue { lanes: 0xff, ..plain(0, 99) });
+        policy.issued(Cycle(0), &branch(0, 0, 99, Pc::RETURN, 0xff, ALL & !0xff));
+        policy.issued(Cycle(1), &Issue { lanes: 0xff, ..plain(0, 99) });
         assert_eq!(ahead(&policy, 0), 99);
     }
 
     #[test]
     fn a_call_is_followed_and_left() {
         let mut policy = cawa(FORMULA, 1);
-        policy.issued(0, &plain(0, 5));
-        policy.issued(1, &plain(0, 80));
-        policy.issued(2, &plain(0, 6));
+        policy.issued(Cycle(0), &plain(0, 5));
+        policy.issued(Cycle(1), &plain(0, 80));
+        policy.issued(Cycle(2), &plain(0, 6));
         assert_eq!(policy.warps[0].at, Pc(7));
     }
 
     #[test]
     fn an_iteration_of_a_loop_is_ahead_again() {
         let mut policy = cawa(FORMULA, 1);
-        policy.issued(0, &branch(0, 5, 39, Pc::RETURN, 0, ALL));
-        policy.issued(1, &branch(0, 19, 10, Pc(20), ALL, 0));
+        policy.issued(Cycle(0), &branch(0, 5, 39, Pc::RETURN, 0, ALL));
+        policy.issued(Cycle(1), &branch(0, 19, 10, Pc(20), ALL, 0));
         assert_eq!(ahead(&policy, 0), 30);
         // Some lanes leave the loop; the others iterate once more.
-        policy.issued(2, &branch(0, 19, 10, Pc(20), 1, ALL & !1));
+        policy.issued(Cycle(2), &branch(0, 19, 10, Pc(20), 1, ALL & !1));
         assert_eq!(ahead(&policy, 0), 30);
-        policy.issued(3, &branch(0, 19, 10, Pc(20), 0, 1));
+        policy.issued(Cycle(3), &branch(0, 19, 10, Pc(20), 0, 1));
         assert_eq!(ahead(&policy, 0), 20);
     }
 
     #[test]
     fn a_spinning_warp_grows_more_critical_than_one_that_advances() {
         let mut policy = cawa(FORMULA, 2);
-        policy.issued(0, &branch(0, 0, 99, Pc::RETURN, 0, ALL));
-        policy.issued(1, &branch(1, 0, 99, Pc::RETURN, 0, ALL));
+        policy.issued(Cycle(0), &branch(0, 0, 99, Pc::RETURN, 0, ALL));
+        policy.issued(Cycle(1), &branch(1, 0, 99, Pc::RETURN, 0, ALL));
         // Warp 0 spins at 8 … 10, warp 1 advances by as many instructions.
         let mut before = 0.0;
         for iteration in 1..=20 {
             let (now, pc) = (iteration * 10 - 8, 1 + 3 * (iteration as u32 - 1));
-            policy.issued(now, &plain(0, 8));
-            policy.issued(now + 1, &plain(0, 9));
-            policy.issued(now + 2, &branch(0, 10, 8, Pc(11), ALL, 0));
+            policy.issued(Cycle(now), &plain(0, 8));
+            policy.issued(Cycle(now + 1), &plain(0, 9));
+            policy.issued(Cycle(now + 2), &branch(0, 10, 8, Pc(11), ALL, 0));
             for step in 0..3 {
-                policy.issued(now + 3 + step, &plain(1, pc + step as u32));
+                policy.issued(Cycle(now + 3 + step), &plain(1, pc + step as u32));
             }
             assert_eq!((ahead(&policy, 0), ahead(&policy, 1)), (92, 96 - 3 * (iteration as u32 - 1)));
             let spinning = criticality(&policy, 0, now + 9);
@@ -337,7 +338,7 @@ mod tests {
             before = spinning;
         }
         assert!(before > criticality(&policy, 1, 201));
-        assert_eq!(policy.pick(201, slots(&[0, 1])), Some(WarpSlot(0)));
+        assert_eq!(policy.pick(Cycle(201), slots(&[0, 1])), Some(WarpSlot(0)));
     }
 
     #[test]
@@ -358,7 +359,7 @@ mod tests {
     fn ties_go_to_the_older() {
         let mut policy = Cawa::new(&CawaSpec { instruction_term: false, stall_term: false, ..FORMULA });
         for (slot, age) in [(0, 7), (1, 5), (2, 6)] {
-            policy.started(0, WarpSlot(slot), age);
+            policy.started(Cycle(0), WarpSlot(slot), age);
         }
         assert_eq!(turns(&mut policy, 0, slots(&[0, 1, 2]), 2), [1, 1]);
         assert_eq!(turns(&mut policy, 2, slots(&[0, 2]), 2), [2, 2]);
@@ -374,9 +375,9 @@ mod tests {
     #[test]
     fn a_slot_that_is_used_again_begins_anew() {
         let mut policy = cawa(FORMULA, 1);
-        policy.issued(0, &plain(0, 70));
-        policy.ended(100, WarpSlot(0));
-        policy.started(200, WarpSlot(0), 1);
+        policy.issued(Cycle(0), &plain(0, 70));
+        policy.ended(Cycle(100), WarpSlot(0));
+        policy.started(Cycle(200), WarpSlot(0), 1);
         assert_eq!((policy.end, policy.last), (Pc(0), None));
         assert_eq!(criticality(&policy, 0, 203), 3.0);
     }

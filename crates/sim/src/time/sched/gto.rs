@@ -5,7 +5,8 @@
 //! each period the oldest warp becomes the youngest.
 
 use crate::chip::timing::GtoSpec;
-use crate::kit::ids::{NEVER, SlotSet, WarpSlot};
+use crate::kit::cycle::Cycle;
+use crate::kit::ids::{SlotSet, WarpSlot};
 use crate::time::sched::{Issue, Policy};
 
 #[derive(Clone, Debug)]
@@ -20,12 +21,12 @@ pub struct Gto {
     /// The warp that issued last.
     last: Option<WarpSlot>,
     /// The cycle in which the order rotates next.
-    rotates_at: u64,
+    rotates_at: Cycle,
 }
 
 impl Gto {
     pub fn new(spec: &GtoSpec) -> Self {
-        let rotates_at = if spec.rotation_cycles == 0 { NEVER } else { spec.rotation_cycles };
+        let rotates_at = if spec.rotation_cycles == 0 { Cycle::NEVER } else { Cycle(spec.rotation_cycles) };
         Gto {
             spec: spec.clone(),
             order: Vec::new(),
@@ -57,7 +58,7 @@ impl Gto {
     ///
     /// A period may end while nothing is ready and there is no call. Each call that reads or changes the order
     /// catches up first, so that the order is the same as if every rotation had happened in its own cycle.
-    fn rotate(&mut self, now: u64) {
+    fn rotate(&mut self, now: Cycle) {
         if now < self.rotates_at {
             return;
         }
@@ -72,7 +73,7 @@ impl Gto {
 }
 
 impl Policy for Gto {
-    fn pick(&mut self, now: u64, ready: SlotSet) -> Option<WarpSlot> {
+    fn pick(&mut self, now: Cycle, ready: SlotSet) -> Option<WarpSlot> {
         if let Some(last) = self.last.filter(|&last| ready.contains(last)) {
             return Some(last);
         }
@@ -80,7 +81,7 @@ impl Policy for Gto {
         self.oldest(ready)
     }
 
-    fn started(&mut self, now: u64, slot: WarpSlot, age: u64) {
+    fn started(&mut self, now: Cycle, slot: WarpSlot, age: u64) {
         self.rotate(now);
         self.ages[slot.index()] = age;
         // Behind the last one that is older. A warp that a rotation sent to the back stays older than a new one.
@@ -89,14 +90,14 @@ impl Policy for Gto {
         self.reordered();
     }
 
-    fn ended(&mut self, now: u64, slot: WarpSlot) {
+    fn ended(&mut self, now: Cycle, slot: WarpSlot) {
         self.rotate(now);
         self.order.retain(|&other| other != slot);
         self.reordered();
         self.last = self.last.filter(|&last| last != slot);
     }
 
-    fn issued(&mut self, _now: u64, issue: &Issue) {
+    fn issued(&mut self, _now: Cycle, issue: &Issue) {
         self.last = Some(issue.slot);
     }
 }
@@ -110,7 +111,7 @@ mod tests {
     fn gto(rotation_cycles: u64, started: &[u8]) -> Gto {
         let mut policy = Gto::new(&GtoSpec { rotation_cycles });
         for (age, &slot) in started.iter().enumerate() {
-            policy.started(0, WarpSlot(slot), age as u64);
+            policy.started(Cycle(0), WarpSlot(slot), age as u64);
         }
         policy
     }
@@ -148,7 +149,7 @@ mod tests {
     fn age_decides_and_not_the_slot_or_the_order_of_the_calls() {
         let mut policy = Gto::new(&GtoSpec { rotation_cycles: 0 });
         for (slot, age) in [(0, 30), (2, 10), (4, 20)] {
-            policy.started(0, WarpSlot(slot), age);
+            policy.started(Cycle(0), WarpSlot(slot), age);
         }
         assert_eq!(order(&policy), [2, 4, 0]);
     }
@@ -157,8 +158,8 @@ mod tests {
     fn a_slot_that_is_used_again_holds_the_youngest_warp() {
         let mut policy = gto(0, &[0, 2, 4]);
         assert_eq!(turns(&mut policy, 0, slots(&[0, 2, 4]), 1), [0]);
-        policy.ended(1, WarpSlot(0));
-        policy.started(2, WarpSlot(0), 3);
+        policy.ended(Cycle(1), WarpSlot(0));
+        policy.started(Cycle(2), WarpSlot(0), 3);
         assert_eq!(order(&policy), [2, 4, 0]);
         // The greedy choice was the warp that ended, not its slot.
         assert_eq!(turns(&mut policy, 3, slots(&[0, 2, 4]), 1), [2]);
@@ -189,23 +190,23 @@ mod tests {
         // At 100, 200, 300 and 400: a whole rotation and one more.
         assert_eq!(turns(&mut policy, 450, slots(&[0, 2, 4]), 1), [2]);
         assert_eq!(order(&policy), [2, 4, 0]);
-        assert_eq!(policy.rotates_at, 500);
+        assert_eq!(policy.rotates_at, Cycle(500));
     }
 
     #[test]
     fn rotations_come_before_the_warps_that_start_or_end_after_them() {
         let mut policy = gto(100, &[0, 2, 4]);
-        policy.started(150, WarpSlot(6), 3);
+        policy.started(Cycle(150), WarpSlot(6), 3);
         assert_eq!(order(&policy), [2, 4, 0, 6]);
-        policy.ended(250, WarpSlot(2));
+        policy.ended(Cycle(250), WarpSlot(2));
         assert_eq!(order(&policy), [4, 0, 6]);
         for slot in [0, 4, 6] {
-            policy.ended(260, WarpSlot(slot));
+            policy.ended(Cycle(260), WarpSlot(slot));
         }
         // Periods also end while there is no warp.
-        policy.started(1050, WarpSlot(0), 4);
-        policy.started(1060, WarpSlot(2), 5);
-        assert_eq!((order(&policy), policy.rotates_at), (vec![0, 2], 1100));
+        policy.started(Cycle(1050), WarpSlot(0), 4);
+        policy.started(Cycle(1060), WarpSlot(2), 5);
+        assert_eq!((order(&policy), policy.rotates_at), (vec![0, 2], Cycle(1100)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! Figure 5).
 
 use crate::chip::spinning::BowsSpec;
-use crate::kit::ids::NEVER;
+use crate::kit::cycle::Cycle;
 
 /// What an SM issued in a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,19 +28,23 @@ pub struct DelayLimiter {
     this: Window,
     last: Window,
     /// The cycle in which the window ends.
-    ends_at: u64,
+    ends_at: Cycle,
 }
 
 impl DelayLimiter {
     /// The limit of an SM that begins at cycle `now`.
-    pub fn new(spec: &BowsSpec, now: u64) -> DelayLimiter {
+    pub fn new(spec: &BowsSpec, now: Cycle) -> DelayLimiter {
         let cycles = if spec.adaptive { spec.min_limit_cycles } else { spec.limit_cycles };
         DelayLimiter {
             spec: spec.clone(),
             cycles,
             this: Window::default(),
             last: Window::default(),
-            ends_at: if spec.adaptive { now.saturating_add(spec.window_cycles) } else { NEVER },
+            ends_at: if spec.adaptive {
+                Cycle(now.0.saturating_add(spec.window_cycles))
+            } else {
+                Cycle::NEVER
+            },
         }
     }
 
@@ -51,7 +55,7 @@ impl DelayLimiter {
 
     /// An instruction issues. Returns whether the limit may have changed before it.
     #[inline]
-    pub fn issued(&mut self, now: u64, is_sib: bool) -> bool {
+    pub fn issued(&mut self, now: Cycle, is_sib: bool) -> bool {
         let due = now >= self.ends_at;
         if due {
             self.catch_up(now);
@@ -62,13 +66,13 @@ impl DelayLimiter {
     }
 
     /// The SM has no warps left: the next ones begin with the lowest limit.
-    pub fn emptied(&mut self, now: u64) {
+    pub fn emptied(&mut self, now: Cycle) {
         *self = DelayLimiter::new(&self.spec, now);
     }
 
     /// Windows may end while nothing issues. An empty window leaves the limit as it is, so only the first that ended
     /// has to be looked at; windows stay aligned.
-    fn catch_up(&mut self, now: u64) {
+    fn catch_up(&mut self, now: Cycle) {
         self.end_window();
         let missed = (now - self.ends_at) / self.spec.window_cycles;
         if missed > 0 {
@@ -98,17 +102,17 @@ mod tests {
 
     fn limiter(set: &[&str]) -> DelayLimiter {
         let set: Vec<_> = set.iter().map(|s| s.to_string()).collect();
-        DelayLimiter::new(&Chip::load("gtx480", &set).unwrap().issue.bows, 0)
+        DelayLimiter::new(&Chip::load("gtx480", &set).unwrap().issue.bows, Cycle(0))
     }
 
     /// Issues so many instructions in a window, spin-inducing branches first, and returns the limit after it.
     fn window(limiter: &mut DelayLimiter, number: u64, (total, sibs): (u64, u64)) -> u64 {
         for at in 0..total {
-            limiter.issued(number * 1000 + at % 1000, at < sibs);
+            limiter.issued(Cycle(number * 1000 + at % 1000), at < sibs);
         }
         // The limit that the first instruction of the next window would find.
         let mut after = limiter.clone();
-        after.issued((number + 1) * 1000, false);
+        after.issued(Cycle((number + 1) * 1000), false);
         after.cycles()
     }
 
@@ -147,8 +151,8 @@ mod tests {
     fn windows_in_which_nothing_issues_change_nothing() {
         let mut adaptive = limiter(&[]);
         assert_eq!(window(&mut adaptive, 0, (100, 10)), 1250);
-        assert!(adaptive.issued(7_500, false));
-        assert_eq!((adaptive.cycles(), adaptive.ends_at), (1250, 8_000));
+        assert!(adaptive.issued(Cycle(7_500), false));
+        assert_eq!((adaptive.cycles(), adaptive.ends_at), (1250, Cycle(8_000)));
         // A window in which nothing issues is neither better nor worse than another.
         assert_eq!(window(&mut adaptive, 7, (100, 50)), 1500);
     }
@@ -165,12 +169,12 @@ mod tests {
     #[test]
     fn a_fixed_limit_stays_and_an_adaptive_one_begins_anew_on_an_empty_sm() {
         let mut fixed = limiter(&["issue.bows.adaptive=false", "issue.bows.limit_cycles=0"]);
-        assert!(!fixed.issued(u64::MAX - 1, true));
+        assert!(!fixed.issued(Cycle(u64::MAX - 1), true));
         assert_eq!(fixed.cycles(), 0);
         let mut adaptive = limiter(&[]);
         assert_eq!(window(&mut adaptive, 0, (100, 10)), 1250);
-        adaptive.issued(1000, false);
-        adaptive.emptied(1700);
-        assert_eq!((adaptive.cycles(), adaptive.ends_at), (1000, 2700));
+        adaptive.issued(Cycle(1000), false);
+        adaptive.emptied(Cycle(1700));
+        assert_eq!((adaptive.cycles(), adaptive.ends_at), (1000, Cycle(2700)));
     }
 }

@@ -1,5 +1,6 @@
 //! Loose round-robin: the next ready warp after the one that issued last, in the order of the slots.
 
+use crate::kit::cycle::Cycle;
 use crate::kit::ids::{SlotSet, WarpSlot};
 use crate::time::sched::{Issue, Policy};
 
@@ -10,16 +11,16 @@ pub struct Lrr {
 }
 
 impl Policy for Lrr {
-    fn pick(&mut self, _now: u64, ready: SlotSet) -> Option<WarpSlot> {
+    fn pick(&mut self, _now: Cycle, ready: SlotSet) -> Option<WarpSlot> {
         let ahead = ready.0.rotate_right(self.next).trailing_zeros();
         Some(WarpSlot(((self.next + ahead) % u64::BITS) as u8))
     }
 
-    fn started(&mut self, _now: u64, _slot: WarpSlot, _age: u64) {}
+    fn started(&mut self, _now: Cycle, _slot: WarpSlot, _age: u64) {}
 
-    fn ended(&mut self, _now: u64, _slot: WarpSlot) {}
+    fn ended(&mut self, _now: Cycle, _slot: WarpSlot) {}
 
-    fn issued(&mut self, _now: u64, issue: &Issue) {
+    fn issued(&mut self, _now: Cycle, issue: &Issue) {
         self.next = (u32::from(issue.slot.0) + 1) % u64::BITS;
     }
 }

@@ -5,6 +5,7 @@
 
 use warploom_isa::Pc;
 
+use crate::kit::cycle::Cycle;
 use crate::kit::ids::{SlotSet, WarpSlot};
 
 pub mod accuracy;
@@ -54,20 +55,20 @@ pub struct Issue {
 pub trait Policy: Send {
     /// Names one of `ready`, which is not empty: warps whose next instruction could issue in this cycle. `None` lets
     /// them all wait. Called at most once per cycle; the warp then issues at least one instruction in the same cycle.
-    fn pick(&mut self, now: u64, ready: SlotSet) -> Option<WarpSlot>;
+    fn pick(&mut self, now: Cycle, ready: SlotSet) -> Option<WarpSlot>;
 
     /// A warp of this scheduler starts. `age` counts the warps of the SM in the order they started: the smaller, the
     /// older; in a CTA, warps of lower thread numbers are older.
-    fn started(&mut self, now: u64, slot: WarpSlot, age: u64);
+    fn started(&mut self, now: Cycle, slot: WarpSlot, age: u64);
 
     /// A warp's last thread has ended. Its slot is free for another.
-    fn ended(&mut self, now: u64, slot: WarpSlot);
+    fn ended(&mut self, now: Cycle, slot: WarpSlot);
 
     /// A warp has issued an instruction. A wide scheduler issues several in a cycle, each with its own call.
-    fn issued(&mut self, now: u64, issue: &Issue);
+    fn issued(&mut self, now: Cycle, issue: &Issue);
 
     /// After `pick` returned `None`: the next cycle in which it may pick one of the warps that it let wait.
-    fn wakes_at(&self) -> Option<u64> {
+    fn wakes_at(&self) -> Option<Cycle> {
         None
     }
 }
@@ -116,17 +117,17 @@ mod tests {
             let slot = WarpSlot((random(&mut state) % 24 * 2) as u8);
             if !live.contains(slot) {
                 live.insert(slot);
-                policy.started(now, slot, age);
+                policy.started(Cycle(now), slot, age);
                 age += 1;
             } else if random(&mut state).is_multiple_of(8) {
                 live.remove(slot);
-                policy.ended(now, slot);
+                policy.ended(Cycle(now), slot);
             }
             let ready = SlotSet(live.0 & random(&mut state));
             if ready.is_empty() {
                 continue;
             }
-            let picked = policy.pick(now, ready);
+            let picked = policy.pick(Cycle(now), ready);
             picks.push(picked);
             let Some(slot) = picked else {
                 assert!(policy.wakes_at().is_some(), "it lets ready warps wait and does not say until when");
@@ -141,7 +142,7 @@ mod tests {
                     BranchOutcome { target, reconverge, taken: lanes & taken, fallen: lanes & !taken };
                 let branch = pc.0.is_multiple_of(4).then_some(outcome);
                 let is_sib = branch.is_some() && pc.0.is_multiple_of(8);
-                policy.issued(now, &Issue { slot, pc, lanes, branch, is_sib });
+                policy.issued(Cycle(now), &Issue { slot, pc, lanes, branch, is_sib });
             }
         }
         picks

@@ -3,6 +3,7 @@
 use warploom_isa::Pc;
 
 use crate::chip::spinning::BowsSpec;
+use crate::kit::cycle::Cycle;
 use crate::kit::ids::{SlotSet, WarpSlot};
 use crate::time::sched::bows::BackOff;
 use crate::time::sched::limit::DelayLimiter;
@@ -21,6 +22,7 @@ pub fn plain(slot: u8, pc: u32) -> Issue {
 /// instruction 0, over and over.
 pub fn turns(policy: &mut dyn Policy, now: u64, ready: SlotSet, cycles: u64) -> Vec<u8> {
     (now..now + cycles)
+        .map(Cycle)
         .map(|now| {
             let slot = policy.pick(now, ready).expect("one of the ready warps");
             assert!(ready.contains(slot), "{slot:?} is not ready");
@@ -39,35 +41,35 @@ pub struct BackingOff {
 
 impl BackingOff {
     pub fn new(policy: Box<dyn Policy>, spec: &BowsSpec) -> BackingOff {
-        let limit = DelayLimiter::new(spec, 0).cycles();
+        let limit = DelayLimiter::new(spec, Cycle(0)).cycles();
         BackingOff { policy, back_off: BackOff::new(spec, limit), live: SlotSet::default() }
     }
 }
 
 impl Policy for BackingOff {
-    fn pick(&mut self, now: u64, ready: SlotSet) -> Option<WarpSlot> {
+    fn pick(&mut self, now: Cycle, ready: SlotSet) -> Option<WarpSlot> {
         let ready: SlotSet = ready.iter().filter(|&slot| !self.back_off.delays(slot, now)).collect();
         if ready.is_empty() { None } else { self.back_off.pick(now, ready, &mut *self.policy) }
     }
 
-    fn started(&mut self, now: u64, slot: WarpSlot, age: u64) {
+    fn started(&mut self, now: Cycle, slot: WarpSlot, age: u64) {
         self.live.insert(slot);
         self.back_off.started(now, slot);
         self.policy.started(now, slot, age);
     }
 
-    fn ended(&mut self, now: u64, slot: WarpSlot) {
+    fn ended(&mut self, now: Cycle, slot: WarpSlot) {
         self.live.remove(slot);
         self.back_off.ended(slot);
         self.policy.ended(now, slot);
     }
 
-    fn issued(&mut self, now: u64, issue: &Issue) {
+    fn issued(&mut self, now: Cycle, issue: &Issue) {
         self.back_off.issued(now, issue);
         self.policy.issued(now, issue);
     }
 
-    fn wakes_at(&self) -> Option<u64> {
+    fn wakes_at(&self) -> Option<Cycle> {
         self.live.iter().filter_map(|slot| self.back_off.until(slot)).min()
     }
 }

@@ -8,7 +8,7 @@ use warploom_isa::Pc;
 use crate::exec::execute::Execution;
 use crate::exec::memory::store::{Global, Memory};
 use crate::kit::cycle::Cycle;
-use crate::kit::ids::{NEVER, WarpSlot};
+use crate::kit::ids::{TransferId, WarpSlot};
 use crate::time::network::message::Reply;
 use crate::time::probe::Probe;
 use crate::time::sm::load_store::Progress;
@@ -28,12 +28,12 @@ pub(crate) enum Event {
     /// A lock queue grants a lane its lock.
     Granted { slot: WarpSlot, life: u32, lane: u32 },
     /// An access is complete.
-    Complete { transfer: u32 },
+    Complete { transfer: TransferId },
 }
 
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// Runs the cycles from `from` on and below `until`.
-    pub fn run(&mut self, context: &Context<'_>, memory: &Memory, from: u64, until: u64) {
+    pub fn run(&mut self, context: &Context<'_>, memory: &Memory, from: Cycle, until: Cycle) {
         if self.agenda.wake >= until {
             self.agenda.now = until;
             return;
@@ -67,7 +67,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// One cycle. Returns whether the SM goes on: not after a fault.
     #[inline(always)]
-    fn cycle<'a>(&mut self, context: &Context<'a>, execution: &mut Execution<'a>, now: u64) -> bool {
+    fn cycle<'a>(&mut self, context: &Context<'a>, execution: &mut Execution<'a>, now: Cycle) -> bool {
         while let Some(reply) = self.agenda.inbox.take(now) {
             if let Some(line) = self.memory.arrive(now, reply) {
                 self.fetch.fill(line);
@@ -80,8 +80,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if !self.memory.switches.done.is_empty() {
             self.finish_switches(context, now);
         }
-        if self.agenda.events.next_cycle() == Cycle(now) {
-            let mut due = self.agenda.events.take_at(Cycle(now));
+        if self.agenda.events.next_cycle() == now {
+            let mut due = self.agenda.events.take_at(now);
             while let Some(event) = self.agenda.events.pop(&mut due) {
                 self.happen(context, event, now);
             }
@@ -109,7 +109,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         true
     }
 
-    fn happen(&mut self, context: &Context<'_>, event: Event, now: u64) {
+    fn happen(&mut self, context: &Context<'_>, event: Event, now: Cycle) {
         let slot = match event {
             Event::Written { slot, life, pc, registers, predicates } => {
                 let entry = &mut self.slots[slot.index()];
@@ -151,7 +151,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// The next cycle, up to `until`, in which something can happen.
-    fn next_cycle(&self, until: u64) -> u64 {
+    fn next_cycle(&self, until: Cycle) -> Cycle {
         let soon = self.agenda.now + 1;
         if soon >= until || self.fetch.is_busy() {
             return soon;
@@ -164,32 +164,32 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         next.min(self.next_event()).clamp(soon, until)
     }
 
-    /// The cycle of the next reply, event or piece of an access that is known now, or [`NEVER`].
-    fn next_event(&self) -> u64 {
+    /// The cycle of the next reply, event or piece of an access that is known now, or [`Cycle::NEVER`].
+    fn next_event(&self) -> Cycle {
         let Agenda { inbox, events, held_back, .. } = &self.agenda;
-        let mut next = inbox.next().min(events.next_cycle().0).min(self.memory.next_step());
+        let mut next = inbox.next().min(events.next_cycle()).min(self.memory.next_step());
         if *held_back {
             let wakes = self.schedulers.iter().filter_map(|s| s.policy.wakes_at()).min();
-            next = next.min(wakes.unwrap_or(NEVER));
+            next = next.min(wakes.unwrap_or(Cycle::NEVER));
         }
         next
     }
 
-    /// When the SM does something next unless a message arrives first, or [`NEVER`].
-    pub fn wakes_at(&self) -> u64 {
+    /// When the SM does something next unless a message arrives first, or [`Cycle::NEVER`].
+    pub fn wakes_at(&self) -> Cycle {
         self.agenda.wake
     }
 
-    fn find_wake(&self) -> u64 {
+    fn find_wake(&self) -> Cycle {
         if self.fault.is_some() {
-            return NEVER;
+            return Cycle::NEVER;
         }
         let busy = self.fetch.is_busy() || !self.refused_lines.is_empty() || !self.agenda.ready.is_empty();
         if busy { self.agenda.now } else { self.next_event().max(self.agenda.now) }
     }
 
     /// Wakes the SM no later than at cycle `at`. One that has faulted stays asleep.
-    fn wake_by(&mut self, at: u64) {
+    fn wake_by(&mut self, at: Cycle) {
         if self.fault.is_none() {
             self.agenda.wake = self.agenda.wake.min(at);
         }
@@ -201,15 +201,15 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// A reply will arrive at cycle `arrival`.
-    pub fn receive(&mut self, arrival: u64, reply: Reply) {
+    pub fn receive(&mut self, arrival: Cycle, reply: Reply) {
         self.agenda.inbox.push(arrival, reply);
         self.wake_by(arrival);
     }
 
     /// A lock queue has granted a lane its lock; the SM learns of it at cycle `arrival`.
-    pub fn grant(&mut self, arrival: u64, slot: WarpSlot, lane: u32) {
+    pub fn grant(&mut self, arrival: Cycle, slot: WarpSlot, lane: u32) {
         let life = self.slots[slot.index()].occupant.life;
-        self.agenda.events.push(Cycle(arrival), Event::Granted { slot, life, lane });
+        self.agenda.events.push(arrival, Event::Granted { slot, life, lane });
         self.wake_by(arrival);
     }
 
@@ -221,12 +221,12 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// When an access in flight goes on, if any is left.
-    pub fn drains_at(&self) -> Option<u64> {
-        Some(self.agenda.inbox.next().min(self.memory.next_step())).filter(|&at| at != NEVER)
+    pub fn drains_at(&self) -> Option<Cycle> {
+        Some(self.agenda.inbox.next().min(self.memory.next_step())).filter(|&at| at != Cycle::NEVER)
     }
 
     /// Lets accesses in flight go on, from `from` on and below `until`. Warps no longer do anything.
-    pub fn drain(&mut self, from: u64, until: u64) {
+    pub fn drain(&mut self, from: Cycle, until: Cycle) {
         self.agenda.now = self.agenda.now.max(from);
         while let Some(now) = self.drains_at().map(|at| at.max(self.agenda.now)).filter(|&now| now < until) {
             self.agenda.now = now;

@@ -2,6 +2,7 @@
 
 use crate::exec::execute::Cta;
 use crate::exec::warp::Warp;
+use crate::kit::cycle::Cycle;
 use crate::kit::ids::{AwayId, SlotSet, WarpSlot};
 use crate::kit::slab::Slab;
 use crate::time::dispatch::{Command, News};
@@ -14,9 +15,9 @@ pub struct Dispatched {
     /// Slots that hold a warp.
     taken: SlotSet,
     /// Reports to the dispatcher, with their cycles.
-    pub news: Vec<(u64, News)>,
+    pub news: Vec<(Cycle, News)>,
     /// Since when no slot has been taken, if none is.
-    pub empty_since: u64,
+    pub empty_since: Cycle,
     /// Cycles in which no slot was taken.
     pub empty_cycles: u64,
     /// Warps can yield their slots.
@@ -38,7 +39,7 @@ pub(crate) struct Away {
 }
 
 impl Dispatched {
-    pub(crate) fn cta_ended<const N: usize>(&mut self, there: Resident<N>, end: u64) {
+    pub(crate) fn cta_ended<const N: usize>(&mut self, there: Resident<N>, end: Cycle) {
         if there.cta.task.is_some() {
             there.slots.iter().flatten().for_each(|&slot| self.leave(slot, end));
             self.news.push((end, News::Ended { kernel: there.kernel }));
@@ -51,7 +52,7 @@ impl Dispatched {
     }
 
     /// Takes the first free one of `count` slots.
-    pub(crate) fn enter(&mut self, count: usize, now: u64) -> WarpSlot {
+    pub(crate) fn enter(&mut self, count: usize, now: Cycle) -> WarpSlot {
         let slot = WarpSlot((!self.taken.0).trailing_zeros() as u8);
         debug_assert!(slot.index() < count, "the dispatcher keeps count of free slots");
         if self.taken.is_empty() {
@@ -62,7 +63,7 @@ impl Dispatched {
     }
 
     /// Frees a slot.
-    pub(crate) fn leave(&mut self, slot: WarpSlot, now: u64) {
+    pub(crate) fn leave(&mut self, slot: WarpSlot, now: Cycle) {
         self.taken.remove(slot);
         if self.taken.is_empty() {
             self.empty_since = now;
@@ -70,7 +71,7 @@ impl Dispatched {
     }
 
     /// The run is over at `end`.
-    pub fn close(&mut self, end: u64) {
+    pub fn close(&mut self, end: Cycle) {
         if self.taken.is_empty() {
             self.empty_cycles += end.saturating_sub(self.empty_since);
             self.empty_since = end;
@@ -80,7 +81,7 @@ impl Dispatched {
 
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// Carries out a command of the aggregator at cycle `now`. The dispatcher has made sure that there is room.
-    pub fn obey(&mut self, context: &Context<'_>, command: Command, now: u64) {
+    pub fn obey(&mut self, context: &Context<'_>, command: Command, now: Cycle) {
         self.agenda.now = self.agenda.now.max(now);
         match command {
             Command::Start { task, index, number } => {

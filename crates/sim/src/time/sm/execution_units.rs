@@ -7,7 +7,7 @@
 use std::hint::select_unpredictable;
 
 use crate::chip::Chip;
-use crate::kit::ids::NEVER;
+use crate::kit::cycle::Cycle;
 use crate::time::sm::front_end::decode::{Decoded, ExecUnit};
 
 /// Cycles for which result ports are booked. The last [`GROUP`] may be in use for cycles that are over.
@@ -20,16 +20,16 @@ const GROUP: usize = 8;
 #[derive(Clone, Debug)]
 struct Pipe {
     /// When each collector is free.
-    collectors: Vec<u64>,
+    collectors: Vec<Cycle>,
     /// The collector that is free first.
     first: usize,
     /// When each unit can start its next instruction.
-    units: Vec<u64>,
+    units: Vec<Cycle>,
 }
 
 impl Pipe {
     fn new(collectors: u32, units: u32) -> Pipe {
-        let (collectors, units) = (vec![0; collectors as usize], vec![0; units as usize]);
+        let (collectors, units) = (vec![Cycle(0); collectors as usize], vec![Cycle(0); units as usize]);
         Pipe { collectors, first: 0, units }
     }
 }
@@ -38,9 +38,9 @@ impl Pipe {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Times {
     /// It has its operands and its unit.
-    pub starts: u64,
+    pub starts: Cycle,
     /// Its result is in the register file: an instruction that waits for it can issue in this cycle.
-    pub written: u64,
+    pub written: Cycle,
 }
 
 /// How long a kind of unit could not accept an instruction.
@@ -49,7 +49,7 @@ struct Busy {
     /// Cycles before its last instruction.
     before: u64,
     /// The cycle after its last instruction.
-    since: u64,
+    since: Cycle,
 }
 
 /// The execution units of an SM with what feeds and drains them. `free_at` comes first because every issue reads it.
@@ -57,10 +57,10 @@ struct Busy {
 #[repr(C)]
 pub struct ExecutionUnits {
     /// When each kind of unit can accept another instruction: when its first collector is free.
-    pub free_at: [u64; ExecUnit::COUNT],
+    pub free_at: [Cycle; ExecUnit::COUNT],
     busy: [Busy; ExecUnit::COUNT],
     /// When each register bank is free.
-    banks: Vec<u64>,
+    banks: Vec<Cycle>,
     /// Result ports booked for the cycles from `booked_from` on, in groups, each at its number modulo the length.
     /// Small, because every cycle has its own entry, and those of fifteen SMs should stay in the host's cache.
     ports: Box<[[u8; GROUP]; BOOKED / GROUP]>,
@@ -85,9 +85,9 @@ impl ExecutionUnits {
             ExecUnit::Control => Pipe::new(0, 0),
         };
         ExecutionUnits {
-            free_at: [0; ExecUnit::COUNT],
+            free_at: [Cycle(0); ExecUnit::COUNT],
             pipes: [ExecUnit::Sp, ExecUnit::Sfu, ExecUnit::Dp, ExecUnit::Memory, ExecUnit::Control].map(pipe),
-            banks: vec![0; operands.banks as usize],
+            banks: vec![Cycle(0); operands.banks as usize],
             busy: [Busy::default(); ExecUnit::COUNT],
             ports: Box::new([[0; GROUP]; BOOKED / GROUP]),
             booked_from: 0,
@@ -98,7 +98,7 @@ impl ExecutionUnits {
     }
 
     /// The cycle in which all operands of an instruction that issues at `now` are collected.
-    fn collect(&mut self, now: u64, slot: usize, registers: u32, inst: &Decoded) -> u64 {
+    fn collect(&mut self, now: Cycle, slot: usize, registers: u32, inst: &Decoded) -> Cycle {
         let mut ready = now + 1;
         for &register in &inst.reads {
             let bank = (register as usize + registers as usize + slot) & (self.banks.len() - 1);
@@ -111,7 +111,7 @@ impl ExecutionUnits {
     }
 
     /// Books everything for an instruction of an arithmetic unit that issues at `now`. The unit must be free.
-    pub fn issue(&mut self, now: u64, slot: usize, registers: u32, inst: &Decoded) -> Times {
+    pub fn issue(&mut self, now: Cycle, slot: usize, registers: u32, inst: &Decoded) -> Times {
         let ready = self.collect(now, slot, registers, inst);
         self.accept(inst.unit, now);
         let pipe = &mut self.pipes[inst.unit as usize];
@@ -129,17 +129,17 @@ impl ExecutionUnits {
 
     /// Collects the operands of a memory instruction. Its collector stays taken until
     /// [`ExecutionUnits::release_memory`]. Returns the cycle in which it has them.
-    pub fn issue_memory(&mut self, now: u64, slot: usize, registers: u32, inst: &Decoded) -> u64 {
+    pub fn issue_memory(&mut self, now: Cycle, slot: usize, registers: u32, inst: &Decoded) -> Cycle {
         let ready = self.collect(now, slot, registers, inst);
         self.accept(ExecUnit::Memory, now);
-        self.free_at[ExecUnit::Memory as usize] = self.pipes[ExecUnit::Memory as usize].occupy(NEVER);
+        self.free_at[ExecUnit::Memory as usize] = self.pipes[ExecUnit::Memory as usize].occupy(Cycle::NEVER);
         ready
     }
 
     /// The load/store unit has taken an instruction out of its collector.
-    pub fn release_memory(&mut self, now: u64) {
+    pub fn release_memory(&mut self, now: Cycle) {
         let pipe = &mut self.pipes[ExecUnit::Memory as usize];
-        if let Some(taken) = pipe.collectors.iter_mut().find(|free| **free == NEVER) {
+        if let Some(taken) = pipe.collectors.iter_mut().find(|free| **free == Cycle::NEVER) {
             *taken = now;
         }
         self.free_at[ExecUnit::Memory as usize] = pipe.find_first();
@@ -147,28 +147,28 @@ impl ExecutionUnits {
 
     /// A kind of unit, which is free, accepts an instruction.
     #[inline(always)]
-    fn accept(&mut self, unit: ExecUnit, now: u64) {
+    fn accept(&mut self, unit: ExecUnit, now: Cycle) {
         debug_assert!(self.free_at[unit as usize] <= now);
         self.busy[unit as usize] = Busy { before: self.busy_cycles(unit, now), since: now + 1 };
     }
 
     /// Cycles before `now` in which a kind of unit could not accept an instruction.
     #[inline(always)]
-    pub fn busy_cycles(&self, unit: ExecUnit, now: u64) -> u64 {
+    pub fn busy_cycles(&self, unit: ExecUnit, now: Cycle) -> u64 {
         let Busy { before, since } = self.busy[unit as usize];
         before + self.free_at[unit as usize].min(now).saturating_sub(since)
     }
 
     /// Books the first free result port from cycle `from` on, at cycle `now`. Returns its cycle.
     #[inline]
-    pub fn book_port(&mut self, now: u64, from: u64) -> u64 {
-        if self.booked_from < now / GROUP as u64 {
+    pub fn book_port(&mut self, now: Cycle, from: Cycle) -> Cycle {
+        if self.booked_from < now.0 / GROUP as u64 {
             self.forget_before(now);
         }
         let mut at = from;
         loop {
             debug_assert!(at < now + (BOOKED - GROUP) as u64, "a result for cycle {at}, at cycle {now}");
-            let booked = &mut self.ports[at as usize % BOOKED / GROUP][at as usize % GROUP];
+            let booked = &mut self.ports[at.0 as usize % BOOKED / GROUP][at.0 as usize % GROUP];
             if *booked < self.ports_per_cycle {
                 *booked += 1;
                 return at;
@@ -178,8 +178,8 @@ impl ExecutionUnits {
     }
 
     /// Clears the bookings of cycles that are over, for later cycles.
-    fn forget_before(&mut self, now: u64) {
-        let now = now / GROUP as u64;
+    fn forget_before(&mut self, now: Cycle) {
+        let now = now.0 / GROUP as u64;
         let over = (now - self.booked_from).min((BOOKED / GROUP) as u64);
         for group in self.booked_from..self.booked_from + over {
             self.ports[group as usize % (BOOKED / GROUP)] = [0; GROUP];
@@ -190,19 +190,19 @@ impl ExecutionUnits {
 
 impl Pipe {
     /// Takes the collector that is free first, until `until`. Returns when the next one is free.
-    fn occupy(&mut self, until: u64) -> u64 {
+    fn occupy(&mut self, until: Cycle) -> Cycle {
         self.collectors[self.first] = until;
         self.find_first()
     }
 
-    fn find_first(&mut self) -> u64 {
+    fn find_first(&mut self) -> Cycle {
         self.first = earliest(&self.collectors);
         self.collectors[self.first]
     }
 }
 
-fn earliest(times: &[u64]) -> usize {
-    let (mut first, mut best) = (0, NEVER);
+fn earliest(times: &[Cycle]) -> usize {
+    let (mut first, mut best) = (0, Cycle::NEVER);
     for (at, &time) in times.iter().enumerate() {
         let earlier = time < best;
         first = select_unpredictable(earlier, at, first);

@@ -25,7 +25,9 @@ use crate::exec::launch::Launch;
 use crate::exec::locks::holders::{SharedLocks, WarpName};
 use crate::exec::uninitialised::UninitialisedReads;
 use crate::exec::warp::Warp;
-use crate::kit::ids::{NEVER, WarpSlot};
+use crate::kit::cycle::Cycle;
+use crate::kit::ids::WarpSlot;
+use crate::kit::line::LineAddress;
 use crate::kit::wheel::Wheel;
 use crate::time::probe::Probe;
 use crate::time::sched::Policy;
@@ -79,9 +81,9 @@ pub type WarpSlots = SmallVec<[Option<WarpSlot>; 8]>;
 #[repr(C)]
 pub(crate) struct Agenda {
     /// The next cycle to run.
-    pub(crate) now: u64,
-    /// When the SM does something next unless a message arrives first, or [`NEVER`].
-    pub(crate) wake: u64,
+    pub(crate) now: Cycle,
+    /// When the SM does something next unless a message arrives first, or [`Cycle::NEVER`].
+    pub(crate) wake: Cycle,
     pub(crate) ready: ReadyWarps,
     pub(crate) inbox: Inbox,
     pub(crate) events: Wheel<Event>,
@@ -103,11 +105,11 @@ pub struct Sm<const N: usize, P> {
     /// CTAs that ended in this window: they may have left lock bits taken.
     ended_ctas: Vec<u64>,
     /// When the last CTA ended.
-    pub last_end: u64,
+    pub last_end: Cycle,
 
     fetch: Fetch,
     /// Lines of code that the network had no room to ask for.
-    refused_lines: Vec<u64>,
+    refused_lines: Vec<LineAddress>,
     branch_latency: u64,
 
     pub(crate) schedulers: Vec<Scheduler>,
@@ -129,7 +131,7 @@ pub struct Sm<const N: usize, P> {
     /// Changes beyond the warp that issued. Moved into the `Execution` while a window runs.
     effects: Option<Box<Effects>>,
     /// The first fault of a thread, with its cycle.
-    pub fault: Option<(u64, Box<Fault>)>,
+    pub fault: Option<(Cycle, Box<Fault>)>,
     /// Firmware's CTAs.
     pub dispatched: Dispatched,
     /// Lanes that ended in this window, on a chip with lock queues to remove them from.
@@ -159,13 +161,13 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         ctas: u32,
         make_policy: &dyn Fn() -> Box<dyn Policy>,
         probe: P,
-        now: u64,
+        now: Cycle,
     ) -> Self {
         let schedulers = chip.issue.schedulers;
         Sm {
             agenda: Agenda {
                 now,
-                wake: NEVER,
+                wake: Cycle::NEVER,
                 ready: ReadyWarps::default(),
                 inbox: Inbox::new(),
                 events: Wheel::new(),
@@ -208,7 +210,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// The next cycle to run.
-    pub fn now(&self) -> u64 {
+    pub fn now(&self) -> Cycle {
         self.agenda.now
     }
 

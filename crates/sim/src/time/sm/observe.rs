@@ -8,7 +8,8 @@ use crate::exec::memory::address::Addresses;
 use crate::exec::warp::Warp;
 use crate::exec::warp::control::Activation;
 use crate::kit::bits::lanes as each;
-use crate::kit::ids::{Ticket, WarpSlot};
+use crate::kit::cycle::Cycle;
+use crate::kit::ids::{Ticket, TransferId, WarpSlot};
 use crate::time::probe::{Probe, Word};
 use crate::time::sm::front_end::decode::SpinRole;
 use crate::time::sm::load_store::Purpose;
@@ -18,7 +19,7 @@ use crate::time::sm::{Context, Sm};
 
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// An access issues: shows the words it polls, and what it changes in shared memory.
-    pub(crate) fn show_access(&mut self, context: &Context<'_>, id: u32, now: u64) {
+    pub(crate) fn show_access(&mut self, context: &Context<'_>, id: TransferId, now: Cycle) {
         let Transfer { pending, access, .. } = &self.memory.transfers[id];
         let window = context.launch.kernel.windows.shared;
         let role = context.code[access.pc.index()].spin;
@@ -39,7 +40,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// A slice has served message `ticket`: shows what changed in global memory. For an atomic, `changed` are the
     /// lanes that changed their word.
-    pub fn show_served(&mut self, context: &Context<'_>, ticket: Ticket, changed: u64, now: u64) {
+    pub fn show_served(&mut self, context: &Context<'_>, ticket: Ticket, changed: u64, now: Cycle) {
         let flight = &self.memory.flights[ticket];
         let changed = match (flight.purpose, flight.waiting.first()) {
             (Purpose::Store, Some(&(id, lanes))) => Some((id, lanes)),

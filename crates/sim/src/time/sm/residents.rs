@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 use crate::exec::execute::Cta;
 use crate::exec::launch::Launch;
 use crate::exec::warp::Warp;
+use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
 use crate::time::probe::{CtaEvent, Probe, State};
 use crate::time::sm::issue::slot::Position;
@@ -14,7 +15,7 @@ const HAS_SLOT: &str = "a warp that starts has a slot";
 
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// Puts a CTA of the grid on the SM, which has room for it, at cycle `now`.
-    pub fn start_cta(&mut self, context: &Context<'_>, number: u64, now: u64) {
+    pub fn start_cta(&mut self, context: &Context<'_>, number: u64, now: Cycle) {
         self.agenda.now = self.agenda.now.max(now);
         let Launch { chip, kernel, shape, occupancy, .. } = context.launch;
         let at = self.residents.iter().position(Option::is_none).expect("the SM has room");
@@ -27,7 +28,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// Puts a CTA at index `at` of the residents, and its warps into their slots.
-    pub(crate) fn place_cta(&mut self, context: &Context<'_>, at: usize, resident: Resident<N>, now: u64) {
+    pub(crate) fn place_cta(&mut self, context: &Context<'_>, at: usize, resident: Resident<N>, now: Cycle) {
         let slots = resident.slots.clone();
         let (number, warps) = (resident.cta.number, slots.len() as u32);
         self.residents[at] = Some(resident);
@@ -42,7 +43,14 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// A warp of resident `at` begins in a slot.
-    pub(crate) fn occupy(&mut self, context: &Context<'_>, slot: WarpSlot, at: usize, warp: usize, now: u64) {
+    pub(crate) fn occupy(
+        &mut self,
+        context: &Context<'_>,
+        slot: WarpSlot,
+        at: usize,
+        warp: usize,
+        now: Cycle,
+    ) {
         let kernel = self.residents[at].as_ref().map_or(0, |resident| resident.kernel);
         let entry = &mut self.slots[slot.index()];
         *entry = entry.next(at, warp, now);
@@ -69,7 +77,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// A warp has left its slot although it has not ended.
-    pub(crate) fn vacate(&mut self, slot: WarpSlot, now: u64) {
+    pub(crate) fn vacate(&mut self, slot: WarpSlot, now: Cycle) {
         let entry = &mut self.slots[slot.index()];
         let status = &mut entry.status;
         if now > status.since {
@@ -86,7 +94,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// Frees the place of a CTA once all its threads have ended and its accesses are done.
-    pub(crate) fn end_cta_if_done(&mut self, resident: usize, now: u64) {
+    pub(crate) fn end_cta_if_done(&mut self, resident: usize, now: Cycle) {
         let Some(there) = &self.residents[resident] else { return };
         let mut slots = there.slots.iter().flatten();
         if there.cta.live_warps > 0 || slots.any(|slot| self.slots[slot.index()].status.outstanding > 0) {
@@ -110,18 +118,18 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// The launch ends at `end` although CTAs are resident: the cycles of their warps up to then are accounted for.
-    pub fn cut_off(&mut self, end: u64) {
+    pub fn cut_off(&mut self, end: Cycle) {
         for resident in 0..self.residents.len() {
             self.account_end(resident, end);
         }
     }
 
     /// A CTA's time on the SM is over: the last states of its warps are accounted for.
-    fn account_end(&mut self, resident: usize, end: u64) {
+    fn account_end(&mut self, resident: usize, end: Cycle) {
         let Some(there) = &self.residents[resident] else { return };
         let slots: SmallVec<[WarpSlot; 8]> = there.slots.iter().flatten().copied().collect();
         // A fault ends a launch in the middle of a cycle that some warps have used.
-        let end = slots.iter().map(|slot| self.slots[slot.index()].status.since).fold(end, u64::max);
+        let end = slots.iter().map(|slot| self.slots[slot.index()].status.since).fold(end, Cycle::max);
         for &slot in &slots {
             let status = &mut self.slots[slot.index()].status;
             if end > status.since {

@@ -1,5 +1,6 @@
 //! Counts of what happened: the probe that every timed launch has, and the counters of the units.
 
+use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
 use crate::time::probe::{CtaEvent, Probe, State};
 use crate::time::sched::Issue;
@@ -80,7 +81,7 @@ impl SmStats {
 
 impl Probe for SmStats {
     #[inline(always)]
-    fn issued(&mut self, _now: u64, issue: &Issue, inst: &Decoded) {
+    fn issued(&mut self, _now: Cycle, issue: &Issue, inst: &Decoded) {
         self.issued[inst.class as usize] += 1;
         let lanes = u64::from(issue.lanes.count_ones());
         self.thread_instructions += lanes;
@@ -90,25 +91,25 @@ impl Probe for SmStats {
     }
 
     #[inline(always)]
-    fn spent(&mut self, _slot: WarpSlot, state: State, _from: u64, cycles: u64) {
+    fn spent(&mut self, _slot: WarpSlot, state: State, _from: Cycle, cycles: u64) {
         self.spent[state as usize] += cycles;
     }
 
-    fn cta_started(&mut self, now: u64, cta: CtaEvent) {
+    fn cta_started(&mut self, now: Cycle, cta: CtaEvent) {
         // Subtracted now and added at the end, so that the sum does not come from the states it is compared with.
-        self.warp_cycles = self.warp_cycles.wrapping_sub(now * cta.warps as u64);
+        self.warp_cycles = self.warp_cycles.wrapping_sub(now.0 * cta.warps as u64);
         self.ctas += 1;
     }
 
-    fn cta_ended(&mut self, now: u64, cta: CtaEvent) {
-        self.warp_cycles = self.warp_cycles.wrapping_add(now * cta.warps as u64);
+    fn cta_ended(&mut self, now: Cycle, cta: CtaEvent) {
+        self.warp_cycles = self.warp_cycles.wrapping_add(now.0 * cta.warps as u64);
     }
 
-    fn warp_left(&mut self, now: u64, _slot: WarpSlot) {
-        self.warp_cycles = self.warp_cycles.wrapping_add(now);
+    fn warp_left(&mut self, now: Cycle, _slot: WarpSlot) {
+        self.warp_cycles = self.warp_cycles.wrapping_add(now.0);
     }
 
-    fn warp_came_back(&mut self, now: u64, _slot: WarpSlot) {
-        self.warp_cycles = self.warp_cycles.wrapping_sub(now);
+    fn warp_came_back(&mut self, now: Cycle, _slot: WarpSlot) {
+        self.warp_cycles = self.warp_cycles.wrapping_sub(now.0);
     }
 }

@@ -5,6 +5,7 @@ use warploom_isa::Pc;
 use crate::exec::memory::access::MemoryOp;
 use crate::exec::warp::control::Activation;
 use crate::kit::cycle::Cycle;
+use crate::kit::ids::TransferId;
 use crate::time::probe::{Probe, State};
 use crate::time::sm::cycle::Event;
 use crate::time::sm::front_end::decode::SpinRole;
@@ -31,18 +32,18 @@ impl Slot {
 
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// Books the write-back of accesses that the load/store unit has finished.
-    pub(crate) fn collect_completed(&mut self, now: u64) {
+    pub(crate) fn collect_completed(&mut self, now: Cycle) {
         for (transfer, at) in self.memory.completed.drain(..) {
             // Values that go to registers need a port.
             let brings_values = self.memory.transfers[transfer].access.kind.writes_registers();
             let done = if brings_values { self.units.book_port(now, at.max(now)) } else { at.max(now) };
             let written = done + 1;
-            self.agenda.events.push(Cycle(written), Event::Complete { transfer });
+            self.agenda.events.push(written, Event::Complete { transfer });
         }
     }
 
     /// An access is complete: its values are in registers, and whatever waited for it goes on.
-    pub(crate) fn complete(&mut self, context: &Context<'_>, id: u32, now: u64) {
+    pub(crate) fn complete(&mut self, context: &Context<'_>, id: TransferId, now: Cycle) {
         let Transfer { pending, access, .. } = &self.memory.transfers[id];
         let (slot, queued) = (pending.slot, pending.queued);
         let (pc, kind, mask) = (access.pc, access.kind, access.mask);

@@ -1,6 +1,7 @@
 //! Wavefront yield: a warp's state is saved to memory and its slot goes to another warp; later it is restored on the
 //! same SM.
 
+use crate::kit::cycle::Cycle;
 use crate::kit::ids::{AwayId, WarpSlot};
 use crate::time::dispatch::{News, Yielded};
 use crate::time::probe::Probe;
@@ -23,7 +24,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// A warp that yielded gets a free slot: its state is being restored from now on.
-    pub(crate) fn restart_warp(&mut self, context: &Context<'_>, id: AwayId, now: u64) {
+    pub(crate) fn restart_warp(&mut self, context: &Context<'_>, id: AwayId, now: Cycle) {
         let Away { resident, warp, address, bytes } = self.dispatched.away[id];
         let slot = self.dispatched.enter(self.slots.len(), now);
         let Some(there) = &mut self.residents[resident] else { return };
@@ -39,7 +40,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// The states of some warps are saved or restored.
-    pub(crate) fn finish_switches(&mut self, context: &Context<'_>, now: u64) {
+    pub(crate) fn finish_switches(&mut self, context: &Context<'_>, now: Cycle) {
         for id in std::mem::take(&mut self.memory.switches.done) {
             let switch = self.memory.switches.end(id);
             if switch.saves {
@@ -53,7 +54,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// The state of the warp in a slot is saved: the slot is free.
-    fn leave(&mut self, slot: WarpSlot, address: u64, bytes: usize, resource: u64, now: u64) {
+    fn leave(&mut self, slot: WarpSlot, address: u64, bytes: usize, resource: u64, now: Cycle) {
         let entry = &self.slots[slot.index()];
         let (resident, warp, kernel) =
             (entry.occupant.resident(), entry.occupant.warp(), entry.occupant.kernel);
@@ -70,7 +71,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// The state of a warp that yielded is back: it goes on.
-    fn come_back(&mut self, context: &Context<'_>, id: AwayId, image: &[u8], now: u64) {
+    fn come_back(&mut self, context: &Context<'_>, id: AwayId, image: &[u8], now: Cycle) {
         let Away { resident, warp, address, bytes } = self.dispatched.away[id];
         self.dispatched.away.give_back(id);
         self.memory.switches.free.push((bytes, address));

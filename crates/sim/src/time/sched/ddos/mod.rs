@@ -9,6 +9,7 @@
 use warploom_isa::Pc;
 
 use crate::chip::spinning::DdosSpec;
+use crate::kit::cycle::Cycle;
 use crate::kit::ids::{SlotSet, WarpSlot};
 
 pub mod history;
@@ -54,14 +55,14 @@ impl Ddos {
         }
     }
 
-    pub fn started(&mut self, now: u64, slot: WarpSlot) {
+    pub fn started(&mut self, now: Cycle, slot: WarpSlot) {
         self.share(now);
         self.live.insert(slot);
         self.warps[slot.index()] = Warp::default();
     }
 
     /// A warp has ended. With the last one the table is cleared, too: the next warp may run another program.
-    pub fn ended(&mut self, now: u64, slot: WarpSlot) {
+    pub fn ended(&mut self, now: Cycle, slot: WarpSlot) {
         self.share(now);
         self.live.remove(slot);
         if self.sharing.owner == Some(slot) {
@@ -73,7 +74,7 @@ impl Ddos {
     }
 
     /// A warp with these active lanes executes a comparison. Returns the lane whose operands are recorded, if any.
-    pub fn profiled(&mut self, now: u64, slot: WarpSlot, lanes: u64) -> Option<usize> {
+    pub fn profiled(&mut self, now: Cycle, slot: WarpSlot, lanes: u64) -> Option<usize> {
         if self.spec.time_sharing {
             self.share(now);
             // A warp that starts while no warp has the registers need not wait for the next epoch.
@@ -108,8 +109,8 @@ impl Ddos {
     ///
     /// Epochs may end while nothing compares. Each call that reads the owner or changes who takes part catches up
     /// first.
-    fn share(&mut self, now: u64) {
-        let epoch = now / self.spec.epoch_cycles;
+    fn share(&mut self, now: Cycle) {
+        let epoch = now.0 / self.spec.epoch_cycles;
         if !self.spec.time_sharing || epoch == self.sharing.epoch {
             return;
         }

@@ -6,7 +6,7 @@ use crate::chip::timing::FetchSpec;
 use crate::kit::cycle::Cycle;
 use crate::kit::divisor::Divisor;
 use crate::kit::ids::{SlotSet, WarpSlot};
-use crate::kit::line::LineNumber;
+use crate::kit::line::{LineAddress, LineNumber};
 use crate::time::cache::Tags;
 use crate::time::probe::Probe;
 use crate::time::sm::Sm;
@@ -19,9 +19,9 @@ const CODE_BASE: u64 = 1 << 48;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fetched {
     /// `count` instructions, from the pc that was asked for, can issue at cycle `at`.
-    Hit { count: u32, at: u64 },
+    Hit { count: u32, at: Cycle },
     /// The line at this address must be requested.
-    Miss { line: u64 },
+    Miss { line: LineAddress },
     /// The line is in flight already.
     Pending,
 }
@@ -33,7 +33,7 @@ pub struct Fetch {
     /// Warps whose buffer is empty and that have not fetched yet.
     wants: SlotSet,
     /// Warps that wait for a line, with its address.
-    waits: Vec<(WarpSlot, u64)>,
+    waits: Vec<(WarpSlot, LineAddress)>,
     /// The slot that fetched last.
     last: u8,
     pub hits: u64,
@@ -92,27 +92,27 @@ impl Fetch {
         Some(slot)
     }
 
-    pub fn fetch(&mut self, now: u64, slot: WarpSlot, pc: Pc) -> Fetched {
+    pub fn fetch(&mut self, now: Cycle, slot: WarpSlot, pc: Pc) -> Fetched {
         let line_bytes = self.line_bytes.get();
         let address = CODE_BASE + pc.0 as u64 * self.instruction_bytes.get();
-        let number = self.line_bytes.quotient(address);
-        if let Some(way) = self.tags.find(LineNumber(number)).filter(|&way| self.tags.line(way).valid != 0) {
+        let number = LineNumber(self.line_bytes.quotient(address));
+        if let Some(way) = self.tags.find(number).filter(|&way| self.tags.line(way).valid != 0) {
             self.tags.touch(way);
             self.hits += 1;
-            let left = self.instruction_bytes.quotient((number + 1) * line_bytes - address);
+            let left = self.instruction_bytes.quotient((number.0 + 1) * line_bytes - address);
             let count = self.spec.width.min(self.spec.buffer_entries).min(left as u32);
             return Fetched::Hit { count, at: now + self.spec.latency_cycles as u64 };
         }
         self.misses += 1;
-        let line = number * line_bytes;
+        let line = number.address(line_bytes);
         let pending = self.waits.iter().any(|&(_, waited)| waited == line);
         self.waits.push((slot, line));
         if pending { Fetched::Pending } else { Fetched::Miss { line } }
     }
 
     /// A line has arrived. The warps that waited for it fetch again.
-    pub fn fill(&mut self, line: u64) {
-        let number = LineNumber(self.line_bytes.quotient(line));
+    pub fn fill(&mut self, line: LineAddress) {
+        let number = LineNumber(self.line_bytes.quotient(line.0));
         if let Some(way) = self.tags.victim(number) {
             self.tags.replace(way, number);
             self.tags.line_mut(way).valid = 1;
@@ -141,7 +141,7 @@ impl Slot {
 
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// One warp fetches.
-    pub(crate) fn fetch_one(&mut self, now: u64) {
+    pub(crate) fn fetch_one(&mut self, now: Cycle) {
         // Lines that the network refused are requested again first.
         while let Some(&line) = self.refused_lines.last() {
             if !self.memory.fetch_instructions(now, line) {
@@ -158,9 +158,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         entry.buffer.fetch_pc = pc;
         let life = entry.occupant.life;
         match self.fetch.fetch(now, slot, Pc(entry.occupant.code_start + pc.0)) {
-            Fetched::Hit { count, at } => {
-                self.agenda.events.push(Cycle(at), Event::Decoded { slot, life, count })
-            }
+            Fetched::Hit { count, at } => self.agenda.events.push(at, Event::Decoded { slot, life, count }),
             Fetched::Miss { line } => {
                 if !self.memory.fetch_instructions(now, line) {
                     self.refused_lines.push(line);
@@ -171,13 +169,13 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// A warp's next instruction is not the one after its last: its buffer is dropped.
-    pub(crate) fn redirect(&mut self, slot: WarpSlot, now: u64) {
+    pub(crate) fn redirect(&mut self, slot: WarpSlot, now: Cycle) {
         let entry = &mut self.slots[slot.index()];
         entry.buffer.count = 0;
         if !entry.buffer.fetching && self.branch_latency > 0 {
             entry.buffer.fetching = true;
             let life = entry.occupant.life;
-            self.agenda.events.push(Cycle(now + self.branch_latency), Event::Refetch { slot, life });
+            self.agenda.events.push(now + self.branch_latency, Event::Refetch { slot, life });
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::time::sm::{Context, Sm};
 
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// Warps of a CTA that no longer wait at a barrier, after what the warp in slot `by` did, go on after its latency.
-    pub(super) fn release_from_barrier(&mut self, context: &Context<'_>, by: WarpSlot, now: u64) {
+    pub(super) fn release_from_barrier(&mut self, context: &Context<'_>, by: WarpSlot, now: Cycle) {
         let latency = context.launch.chip.units.barrier_latency_cycles as u64;
         let at = self.slots[by.index()].occupant.resident();
         let Some(resident) = &self.residents[at] else { return };
@@ -35,7 +35,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             if entry.not_before.0 < until {
                 entry.not_before = (until, State::Barrier);
                 let life = entry.occupant.life;
-                self.agenda.events.push(Cycle(until), Event::Wake { slot, life });
+                self.agenda.events.push(until, Event::Wake { slot, life });
                 if jumps {
                     self.redirect(slot, now);
                 }

@@ -36,7 +36,7 @@ const IS_RESIDENT: &str = "the CTA of a ready warp is resident";
 /// An instruction that issues.
 struct Issuing<'a> {
     slot: WarpSlot,
-    now: u64,
+    now: Cycle,
     path: Group,
     /// The lanes of the path on which it acts.
     mask: u64,
@@ -54,7 +54,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         context: &Context<'a>,
         execution: &mut Execution<'a>,
         slot: WarpSlot,
-        now: u64,
+        now: Cycle,
     ) -> Result<Issue, Box<Fault>> {
         let context = context.of(self.slots[slot.index()].occupant.kernel);
         execution.launch = context.launch;
@@ -75,7 +75,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             issue.is_sib = unit.issues(&kernel.imms, warp, what, (path, mask), now);
         }
         self.probe.issued(now, &issue, decoded);
-        execution.clock = now;
+        execution.clock = now.0;
         let issuing = Issuing { slot, now, path, mask, activation, inst, decoded };
         let result = if decoded.unit == ExecUnit::Memory {
             self.issue_access(context, execution, issuing)
@@ -122,7 +122,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// Follows the warp to where it is after the instruction at `pc`.
-    fn after_issue(&mut self, context: &Context<'_>, slot: WarpSlot, now: u64, pc: Pc) {
+    fn after_issue(&mut self, context: &Context<'_>, slot: WarpSlot, now: Cycle, pc: Pc) {
         let entry = &mut self.slots[slot.index()];
         entry.buffer.count -= 1;
         entry.status.blocked = false;
@@ -170,7 +170,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 entry.board.reserve(&decoded.writes.at(registers, predicates), false);
                 let life = entry.occupant.life;
                 let event = Event::Written { slot, life, pc: path.pc, registers, predicates };
-                self.agenda.events.push(Cycle(times.written), event);
+                self.agenda.events.push(times.written, event);
             }
             let warp = &mut resident.warps[w];
             let imms = &context.launch.kernel.imms;
@@ -208,7 +208,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             if mask != 0 && cycles > 0 {
                 let until = now + 1 + cycles;
                 entry.not_before = (until, State::Asleep);
-                self.agenda.events.push(Cycle(until), Event::Wake { slot, life });
+                self.agenda.events.push(until, Event::Wake { slot, life });
             }
         }
         if let Op::Fence(_, scope) = inst.op
@@ -247,7 +247,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             // The last warp to arrive waits for the barrier, too.
             let until = now + 1 + context.launch.chip.units.barrier_latency_cycles as u64;
             entry.not_before = (until, State::Barrier);
-            self.agenda.events.push(Cycle(until), Event::Wake { slot, life });
+            self.agenda.events.push(until, Event::Wake { slot, life });
         }
         if matches!(inst.op, Op::Bar(_) | Op::Exit | Op::Ret) {
             self.release_from_barrier(context, slot, now);

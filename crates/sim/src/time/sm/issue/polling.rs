@@ -4,7 +4,8 @@
 use crate::exec::locks::holders::{SharedLocks, WarpName, shared_offset};
 use crate::exec::memory::access::WarpAccess;
 use crate::kit::bits::lanes as each;
-use crate::kit::ids::WarpSlot;
+use crate::kit::cycle::Cycle;
+use crate::kit::ids::{TransferId, WarpSlot};
 use crate::time::probe::Probe;
 use crate::time::sched::Issue;
 use crate::time::sm::Sm;
@@ -12,7 +13,7 @@ use crate::time::sm::front_end::decode::{Class, Decoded, SpinRole};
 
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// An access of a named wait issues. A lane that returns to the address of its last wait has waited in vain.
-    pub(super) fn note_wait(&mut self, slot: WarpSlot, id: u32) {
+    pub(super) fn note_wait(&mut self, slot: WarpSlot, id: TransferId) {
         if self.waited_at.is_empty() {
             self.waited_at = vec![[u64::MAX; N]; self.slots.len()];
         }
@@ -25,7 +26,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// An instruction has issued: counts polls, and keeps track of which warps iterate in spin loops.
-    pub(super) fn note_spin(&mut self, decoded: &Decoded, issue: &Issue, now: u64) {
+    pub(super) fn note_spin(&mut self, decoded: &Decoded, issue: &Issue, now: Cycle) {
         if decoded.is_latch
             && issue.branch.is_none_or(|branch| branch.taken != 0)
             && let Some(watch) = &mut self.watch

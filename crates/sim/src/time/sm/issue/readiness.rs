@@ -4,6 +4,7 @@ use std::hint::select_unpredictable;
 
 use warploom_isa::Op;
 
+use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
 use crate::time::probe::{Probe, State};
 use crate::time::sm::front_end::decode::ExecUnit;
@@ -13,7 +14,7 @@ use crate::time::sm::{Context, Sm};
 
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// Assesses a warp anew for cycle `from`, and accounts for its earlier state up to then.
-    pub(crate) fn refresh(&mut self, context: &Context<'_>, slot: WarpSlot, from: u64) {
+    pub(crate) fn refresh(&mut self, context: &Context<'_>, slot: WarpSlot, from: Cycle) {
         let (state, unit) = self.assess(context, slot, from);
         let entry = &mut self.slots[slot.index()];
         // A warp that sleeps, or waits for a fence or a barrier's latency, fetches meanwhile.
@@ -41,7 +42,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// A warp issues at `now`: its state until then, and the cycle of the issue, are accounted for.
-    pub(crate) fn account_issue(&mut self, slot: WarpSlot, now: u64) {
+    pub(crate) fn account_issue(&mut self, slot: WarpSlot, now: Cycle) {
         let status = &mut self.slots[slot.index()].status;
         self.probe.spent(slot, status.state, status.since, now.saturating_sub(status.since));
         self.unit_busy += status.waited_for_unit(&self.units, now);
@@ -53,7 +54,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// The state of a warp in cycle `now` and, if it is ready, the unit that its next instruction needs.
-    pub(crate) fn assess(&self, context: &Context<'_>, slot: WarpSlot, now: u64) -> (State, ExecUnit) {
+    pub(crate) fn assess(&self, context: &Context<'_>, slot: WarpSlot, now: Cycle) -> (State, ExecUnit) {
         let entry = &self.slots[slot.index()];
         let (occupant, status) = (&entry.occupant, &entry.status);
         let context = context.of(occupant.kernel);

@@ -4,7 +4,7 @@ use std::hint::select_unpredictable;
 
 use crate::exec::execute::Execution;
 use crate::kit::cycle::Cycle;
-use crate::kit::ids::{NEVER, SlotSet, WarpSlot};
+use crate::kit::ids::{SlotSet, WarpSlot};
 use crate::time::probe::{Probe, State};
 use crate::time::sched::Policy;
 use crate::time::sm::cycle::Event;
@@ -53,7 +53,7 @@ impl ReadyWarps {
 
     /// The warps whose unit is free at `now`.
     #[inline]
-    fn issuable(&self, free_at: &[u64; ExecUnit::COUNT], now: u64) -> SlotSet {
+    fn issuable(&self, free_at: &[Cycle; ExecUnit::COUNT], now: Cycle) -> SlotSet {
         let mut found = 0;
         // Branch-free: which units are free is unpredictable.
         for (ready, &free_at) in self.by_unit.iter().zip(free_at) {
@@ -62,13 +62,13 @@ impl ReadyWarps {
         SlotSet(found)
     }
 
-    /// The first cycle in which the unit of some warp is free, or [`NEVER`].
+    /// The first cycle in which the unit of some warp is free, or [`Cycle::NEVER`].
     #[inline]
-    pub(crate) fn next_issuable(&self, free_at: &[u64; ExecUnit::COUNT]) -> u64 {
-        let mut next = NEVER;
+    pub(crate) fn next_issuable(&self, free_at: &[Cycle; ExecUnit::COUNT]) -> Cycle {
+        let mut next = Cycle::NEVER;
         if !self.is_empty() {
             for (ready, &free_at) in self.by_unit.iter().zip(free_at) {
-                next = next.min(select_unpredictable(ready.is_empty(), NEVER, free_at));
+                next = next.min(select_unpredictable(ready.is_empty(), Cycle::NEVER, free_at));
             }
         }
         next
@@ -87,7 +87,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         &mut self,
         context: &Context<'a>,
         execution: &mut Execution<'a>,
-        now: u64,
+        now: Cycle,
     ) -> bool {
         let mut issuable = self.issuable(now);
         if issuable.is_empty() {
@@ -111,7 +111,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// Who goes first: of the schedulers with warps for the same free unit, the next after the one that had it last.
     /// Taking turns by cycle is not enough, because a unit may be free only in every eighth cycle.
-    fn first_scheduler(&self, issuable: SlotSet, now: u64) -> usize {
+    fn first_scheduler(&self, issuable: SlotSet, now: Cycle) -> usize {
         let is_of_one =
             |set: SlotSet| self.schedulers.iter().any(|scheduler| set.0 & !scheduler.owned.0 == 0);
         if is_of_one(issuable) {
@@ -136,7 +136,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         execution: &mut Execution<'a>,
         scheduler: usize,
         ready: SlotSet,
-        now: u64,
+        now: Cycle,
     ) -> bool {
         let Some(slot) = self.pick(scheduler, ready, now) else {
             self.agenda.held_back = true;
@@ -174,7 +174,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// The scheduler's choice from a set that is not empty. `None` lets all of them wait.
-    fn pick(&mut self, scheduler: usize, ready: SlotSet, now: u64) -> Option<WarpSlot> {
+    fn pick(&mut self, scheduler: usize, ready: SlotSet, now: Cycle) -> Option<WarpSlot> {
         let policy = &mut *self.schedulers[scheduler].policy;
         match &self.spin_unit {
             Some(unit) => unit.back_off.pick(now, ready, policy),
@@ -183,17 +183,17 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// If a warp backed off with its last instruction, schedules the end of its delay. Returns whether it did.
-    fn begin_back_off(&mut self, slot: WarpSlot, now: u64) -> bool {
+    fn begin_back_off(&mut self, slot: WarpSlot, now: Cycle) -> bool {
         let until = self.spin_unit.as_ref().and_then(|unit| unit.back_off.until(slot));
         if let Some(until) = until.filter(|&until| until > now + 1) {
             let life = self.slots[slot.index()].occupant.life;
-            self.agenda.events.push(Cycle(until), Event::Wake { slot, life });
+            self.agenda.events.push(until, Event::Wake { slot, life });
         }
         until.is_some()
     }
 
     #[inline]
-    fn issuable(&self, now: u64) -> SlotSet {
+    fn issuable(&self, now: Cycle) -> SlotSet {
         self.agenda.ready.issuable(&self.units.free_at, now)
     }
 }

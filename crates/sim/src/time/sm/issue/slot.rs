@@ -3,6 +3,7 @@
 use warploom_isa::Pc;
 
 use crate::exec::warp::Warp;
+use crate::kit::cycle::Cycle;
 use crate::time::probe::State;
 use crate::time::sm::execution_units::ExecutionUnits;
 use crate::time::sm::front_end::decode::ExecUnit;
@@ -21,7 +22,7 @@ pub struct Slot {
     pub(crate) occupant: Occupant,
     pub(crate) board: Scoreboard,
     /// The warp cannot go on before this cycle, for this reason.
-    pub(crate) not_before: (u64, State),
+    pub(crate) not_before: (Cycle, State),
     /// Of the outstanding accesses, stores that unlock. They have already taken effect.
     pub(crate) unlocking: u32,
     /// Iterates in a spin loop.
@@ -47,7 +48,7 @@ pub(crate) struct Status {
     /// Accesses that are not complete.
     pub(crate) outstanding: u32,
     /// The first cycle that is not accounted for yet; the warp has been in its state since then.
-    pub(crate) since: u64,
+    pub(crate) since: Cycle,
     /// For a ready warp: cycles that its unit had been busy when the warp became ready.
     busy_before: u64,
 }
@@ -55,14 +56,14 @@ pub(crate) struct Status {
 impl Status {
     /// A warp becomes ready for a unit at `now`.
     #[inline(always)]
-    pub(crate) fn begin_wait_for_unit(&mut self, units: &ExecutionUnits, unit: ExecUnit, now: u64) {
+    pub(crate) fn begin_wait_for_unit(&mut self, units: &ExecutionUnits, unit: ExecUnit, now: Cycle) {
         self.busy_before = units.busy_cycles(unit, now);
     }
 
     /// Cycles before `now` in which the unit of a ready warp was busy, since the warp became ready or this was last
     /// asked.
     #[inline(always)]
-    pub(crate) fn waited_for_unit(&mut self, units: &ExecutionUnits, now: u64) -> u64 {
+    pub(crate) fn waited_for_unit(&mut self, units: &ExecutionUnits, now: Cycle) -> u64 {
         let busy = units.busy_cycles(self.unit, now);
         busy.saturating_sub(std::mem::replace(&mut self.busy_before, busy))
     }
@@ -139,14 +140,14 @@ impl Slot {
                 held: false,
                 blocked: false,
                 outstanding: 0,
-                since: 0,
+                since: Cycle(0),
                 busy_before: 0,
             },
             position: Position::Ended,
             buffer: Buffer { count: 0, pc: Pc(0), fetching: false, fetch_pc: Pc(0) },
             occupant: Occupant { resident: 0, warp: 0, kernel: 0, code_start: 0, life: 0 },
             board: Scoreboard::default(),
-            not_before: (0, State::Ready),
+            not_before: (Cycle(0), State::Ready),
             unlocking: 0,
             spinning: false,
             retries: false,
@@ -156,7 +157,7 @@ impl Slot {
     }
 
     /// The slot as warp `warp` of resident `resident` finds it at cycle `now`.
-    pub(crate) fn next(&self, resident: usize, warp: usize, now: u64) -> Slot {
+    pub(crate) fn next(&self, resident: usize, warp: usize, now: Cycle) -> Slot {
         let mut next = Slot::empty();
         (next.status.state, next.status.since) = (State::Fetch, now);
         (next.occupant.resident, next.occupant.warp) = (resident as u16, warp as u16);
@@ -169,7 +170,7 @@ impl Slot {
     }
 
     /// Since which cycle the warp is in its state.
-    pub fn since(&self) -> u64 {
+    pub fn since(&self) -> Cycle {
         self.status.since
     }
 

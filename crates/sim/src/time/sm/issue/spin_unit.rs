@@ -9,6 +9,7 @@ use crate::chip::Chip;
 use crate::chip::spinning::{BowsSpec, SibSource};
 use crate::exec::warp::Warp;
 use crate::exec::warp::control::{Activation, Group};
+use crate::kit::cycle::Cycle;
 use crate::kit::ids::{SlotSet, WarpSlot};
 use crate::time::sched::Issue;
 use crate::time::sched::accuracy::{Branches, Encounters, Verdict};
@@ -28,7 +29,7 @@ pub struct SpinUnit {
 
 impl SpinUnit {
     /// The unit of an SM that begins at cycle `now`.
-    pub fn new(chip: &Chip, spec: &BowsSpec, branches: &Arc<Branches>, now: u64) -> SpinUnit {
+    pub fn new(chip: &Chip, spec: &BowsSpec, branches: &Arc<Branches>, now: Cycle) -> SpinUnit {
         let slots = chip.sm.max_warps as usize;
         let limiter = DelayLimiter::new(spec, now);
         SpinUnit {
@@ -45,7 +46,7 @@ impl SpinUnit {
         self.ddos.is_some()
     }
 
-    pub(crate) fn started(&mut self, now: u64, slot: WarpSlot) {
+    pub(crate) fn started(&mut self, now: Cycle, slot: WarpSlot) {
         self.live.insert(slot);
         self.back_off.started(now, slot);
         if let Some(ddos) = &mut self.ddos {
@@ -54,7 +55,7 @@ impl SpinUnit {
     }
 
     /// A warp has ended. After the last one the delay limit starts over.
-    pub(crate) fn ended(&mut self, now: u64, slot: WarpSlot) {
+    pub(crate) fn ended(&mut self, now: Cycle, slot: WarpSlot) {
         self.left(now, slot);
         if self.live.is_empty() {
             self.back_off.set_limit(self.limiter.cycles());
@@ -62,7 +63,7 @@ impl SpinUnit {
     }
 
     /// A warp has left its slot. The delay limit in force stays until the limiter has the next one.
-    pub(crate) fn left(&mut self, now: u64, slot: WarpSlot) {
+    pub(crate) fn left(&mut self, now: Cycle, slot: WarpSlot) {
         self.live.remove(slot);
         self.back_off.ended(slot);
         if let Some(ddos) = &mut self.ddos {
@@ -81,7 +82,7 @@ impl SpinUnit {
         (warp, activation): (&mut Warp<N>, &Activation),
         (inst, issue): (&Inst, &Issue),
         (path, mask): (Group, u64),
-        now: u64,
+        now: Cycle,
     ) -> bool {
         let slot = issue.slot;
         if let (Op::Setp { .. }, Some(ddos)) = (inst.op, &mut self.ddos)
@@ -104,7 +105,7 @@ impl SpinUnit {
     }
 
     /// A branch is executed. Returns whether it is spin-inducing.
-    fn branched(&mut self, now: u64, issue: &Issue) -> bool {
+    fn branched(&mut self, now: Cycle, issue: &Issue) -> bool {
         let Some(branch) = issue.branch else { return false };
         let (pc, taken) = (issue.pc, branch.taken != 0);
         let verdict = match &mut self.ddos {

@@ -6,7 +6,9 @@ use warploom_isa::Pc;
 use crate::exec::memory::access::MemoryOp;
 use crate::exec::memory::address::Addresses;
 use crate::exec::memory::store::Memory;
-use crate::kit::ids::{ProbeId, Ticket, WarpSlot};
+use crate::kit::cycle::Cycle;
+use crate::kit::ids::{ProbeId, Ticket, TransferId, WarpSlot};
+use crate::kit::line::LineAddress;
 use crate::time::cache::{LineBytes, Way};
 use crate::time::directory::{Given, Grant};
 use crate::time::network::message::{Asks, RequestKind};
@@ -18,7 +20,7 @@ use crate::time::sm::load_store::{MemoryUnit, Purpose};
 #[derive(Clone, Debug)]
 pub struct Update<const N: usize> {
     /// The cycle.
-    pub at: u64,
+    pub at: Cycle,
     pub slot: WarpSlot,
     pub pc: Pc,
     pub addresses: Addresses<N>,
@@ -32,7 +34,7 @@ pub struct Update<const N: usize> {
 
 impl<const N: usize> MemoryUnit<N> {
     /// Sends the lanes of an access that touch one line.
-    pub(crate) fn send_coherent(&mut self, now: u64, id: u32) -> Result<(), Refusal> {
+    pub(crate) fn send_coherent(&mut self, now: Cycle, id: TransferId) -> Result<(), Refusal> {
         let transfer = &self.transfers[id];
         let (line, lanes) = transfer.line(transfer.pending.unsent.global, self.line_bytes);
         match transfer.access.kind {
@@ -53,7 +55,13 @@ impl<const N: usize> MemoryUnit<N> {
         Ok(())
     }
 
-    fn write_coherent(&mut self, now: u64, id: u32, line: u64, lanes: u64) -> Result<(), Refusal> {
+    fn write_coherent(
+        &mut self,
+        now: Cycle,
+        id: TransferId,
+        line: LineAddress,
+        lanes: u64,
+    ) -> Result<(), Refusal> {
         match self.l1.look_to_write(line) {
             Writable::Hit(way) => {
                 // Further lanes of an atomic on one word keep the unit busy.
@@ -85,7 +93,7 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// Asks the directory for a line.
-    pub(crate) fn ask(&mut self, now: u64, line: u64, asks: Asks) -> Result<Ticket, Refusal> {
+    pub(crate) fn ask(&mut self, now: Cycle, line: LineAddress, asks: Asks) -> Result<Ticket, Refusal> {
         let purpose = Purpose::Fill { local: false };
         let ticket = self.send(now, purpose, line, self.all_sectors(), RequestKind::Read)?;
         self.outbox.last_mut().expect("just sent").1.asks = asks;
@@ -93,7 +101,7 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// Evicts a line that differs from memory: it goes back to the directory.
-    pub(crate) fn give_back(&mut self, now: u64, way: Way) -> Result<(), Refusal> {
+    pub(crate) fn give_back(&mut self, now: Cycle, way: Way) -> Result<(), Refusal> {
         let Some(line) = self.l1.must_give_back(way) else { return Ok(()) };
         let ticket = self.send(now, Purpose::GiveBack, line, self.all_sectors(), RequestKind::Write)?;
         self.outbox.last_mut().expect("just sent").1.asks = Asks::GiveBack;
@@ -103,7 +111,7 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// The lanes of a store or an atomic change a line that the L1 owns. Returns the first cycle after that.
-    fn write_line(&mut self, now: u64, id: u32, line: u64, way: Way, lanes: u64) -> u64 {
+    fn write_line(&mut self, now: Cycle, id: TransferId, line: LineAddress, way: Way, lanes: u64) -> Cycle {
         let line_bytes = self.line_bytes as usize;
         let transfer = &mut self.transfers[id];
         let written = transfer.covered(lanes, line);
@@ -129,7 +137,7 @@ impl<const N: usize> MemoryUnit<N> {
         // An atomic that changes nothing leaves the line as it is.
         let mut bytes = *self.l1.bytes(way);
         let changed =
-            transfer.access.update_line(line, &mut bytes[..line_bytes], self.l1.written(way), lanes);
+            transfer.access.update_line(line.0, &mut bytes[..line_bytes], self.l1.written(way), lanes);
         if changed != 0 {
             *self.l1.write(way, written) = bytes;
             self.stored = true;
@@ -155,14 +163,14 @@ impl<const N: usize> MemoryUnit<N> {
         match given {
             Some(given) => (flight.bytes, flight.written) = (given.bytes, given.written),
             None => {
-                memory.read_line(flight.line, &mut flight.bytes[..line_bytes]);
-                flight.written = memory.written_from(flight.line);
+                memory.read_line(flight.line.0, &mut flight.bytes[..line_bytes]);
+                flight.written = memory.written_from(flight.line.0);
             }
         }
     }
 
     /// The answer to a message that asked for a line arrives: the accesses that waited for it proceed, in order.
-    pub(crate) fn arrive_granted(&mut self, now: u64, ticket: Ticket, grant: Grant) {
+    pub(crate) fn arrive_granted(&mut self, now: Cycle, ticket: Ticket, grant: Grant) {
         let flight = &mut self.flights[ticket];
         let (line, waiting) = (flight.line, std::mem::take(&mut flight.waiting));
         let given = flight.comes.then_some((&flight.bytes, flight.written));
@@ -174,7 +182,7 @@ impl<const N: usize> MemoryUnit<N> {
                 MemoryOp::Store | MemoryOp::Unlock { .. } | MemoryOp::Atomic { .. } => {
                     done = self.write_line(now, id, line, way, lanes) - 1;
                 }
-                _ => access.load_from_line(line, self.l1.bytes(way), self.l1.written(way), lanes),
+                _ => access.load_from_line(line.0, self.l1.bytes(way), self.l1.written(way), lanes),
             }
             self.part_done(done, id);
         }
@@ -183,7 +191,7 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// Answers a probe.
-    pub(crate) fn answer_probe(&mut self, now: u64, id: ProbeId) {
+    pub(crate) fn answer_probe(&mut self, now: Cycle, id: ProbeId) {
         let probe = self.probes[id];
         self.probes.give_back(id);
         let given = self.l1.probe(probe);
@@ -191,16 +199,17 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// Lines that are newer here than in memory.
-    pub fn newer_lines(&self) -> Vec<(u64, Vec<u8>)> {
-        let line =
-            |(line, bytes, _): (u64, &LineBytes, _)| (line, bytes[..self.line_bytes as usize].to_vec());
+    pub fn newer_lines(&self) -> Vec<(LineAddress, Vec<u8>)> {
+        let line = |(line, bytes, _): (LineAddress, &LineBytes, _)| {
+            (line, bytes[..self.line_bytes as usize].to_vec())
+        };
         self.l1.dirty_lines().map(line).collect()
     }
 
     /// Writes all newer lines to memory without taking time, so that the host can look at it.
     pub fn show_host(&self, memory: &mut Memory) {
         for (line, bytes, written) in self.l1.dirty_lines() {
-            memory.write_line(line, &bytes[..self.line_bytes as usize], written);
+            memory.write_line(line.0, &bytes[..self.line_bytes as usize], written);
         }
     }
 }

@@ -2,44 +2,45 @@
 
 use std::collections::VecDeque;
 
+use crate::kit::cycle::Cycle;
 use crate::time::network::message::Reply;
 
 /// Answers in the order of their arrival.
 #[derive(Debug)]
 pub struct Inbox {
     /// With the cycle of arrival.
-    answers: VecDeque<(u64, Reply)>,
+    answers: VecDeque<(Cycle, Reply)>,
     /// When the first arrives; asked for in every cycle.
-    next: u64,
+    next: Cycle,
 }
 
 impl Inbox {
     /// Nothing is on its way.
     pub fn new() -> Inbox {
-        Inbox { answers: VecDeque::new(), next: u64::MAX }
+        Inbox { answers: VecDeque::new(), next: Cycle::NEVER }
     }
 
     /// An answer arrives at a cycle, not before an earlier one.
     #[inline]
-    pub fn push(&mut self, arrival: u64, reply: Reply) {
+    pub fn push(&mut self, arrival: Cycle, reply: Reply) {
         self.next = self.next.min(arrival);
         self.answers.push_back((arrival, reply));
     }
 
-    /// When the first arrives; never (`u64::MAX`) if nothing is on its way.
+    /// When the first arrives; [`Cycle::NEVER`] if nothing is on its way.
     #[inline(always)]
-    pub fn next(&self) -> u64 {
+    pub fn next(&self) -> Cycle {
         self.next
     }
 
     /// Takes an answer that has arrived at cycle `now`.
     #[inline]
-    pub fn take(&mut self, now: u64) -> Option<Reply> {
+    pub fn take(&mut self, now: Cycle) -> Option<Reply> {
         if self.next > now {
             return None;
         }
         let (_, reply) = self.answers.pop_front()?;
-        self.next = self.answers.front().map_or(u64::MAX, |&(arrival, _)| arrival);
+        self.next = self.answers.front().map_or(Cycle::NEVER, |&(arrival, _)| arrival);
         Some(reply)
     }
 }
@@ -52,14 +53,14 @@ mod tests {
     #[test]
     fn answers_come_at_their_cycle_in_order() {
         let mut inbox = Inbox::new();
-        assert_eq!((inbox.next(), inbox.take(u64::MAX - 1)), (u64::MAX, None));
+        assert_eq!((inbox.next(), inbox.take(Cycle(u64::MAX - 1))), (Cycle::NEVER, None));
         let [a, b, c] = [50, 51, 52].map(|ticket| Reply::Answer(Ticket(ticket)));
         for (arrival, reply) in [(5, a), (5, b), (9, c)] {
-            inbox.push(arrival, reply);
+            inbox.push(Cycle(arrival), reply);
         }
-        assert_eq!((inbox.next(), inbox.take(4)), (5, None));
-        assert_eq!([inbox.take(5), inbox.take(5), inbox.take(5)], [Some(a), Some(b), None]);
-        assert_eq!((inbox.next(), inbox.take(20)), (9, Some(c)));
-        assert_eq!(inbox.next(), u64::MAX);
+        assert_eq!((inbox.next(), inbox.take(Cycle(4))), (Cycle(5), None));
+        assert_eq!([(); 3].map(|()| inbox.take(Cycle(5))), [Some(a), Some(b), None]);
+        assert_eq!((inbox.next(), inbox.take(Cycle(20))), (Cycle(9), Some(c)));
+        assert_eq!(inbox.next(), Cycle::NEVER);
     }
 }

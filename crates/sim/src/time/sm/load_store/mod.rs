@@ -22,8 +22,9 @@ use crate::chip::Chip;
 use crate::chip::timing::{Coherence, L1Policy, SECTOR_BYTES, SharedSpec};
 use crate::exec::memory::access::{MemoryOp, SpaceLanes};
 use crate::exec::memory::store::Memory;
-use crate::kit::ids::{ProbeId, Ticket};
-use crate::kit::line::{LineAddress, LineNumber};
+use crate::kit::cycle::Cycle;
+use crate::kit::ids::{ProbeId, SwitchId, Ticket, TransferId};
+use crate::kit::line::LineAddress;
 use crate::kit::slab::Slab;
 use crate::time::cache::{LineBytes, LineWritten, MAX_LINE_BYTES, Tags};
 use crate::time::directory::{Given, Grant, Probe};
@@ -42,8 +43,7 @@ const LOCAL_BASE: u64 = 1 << 49;
 /// Where constants and parameters lie, as the L2 sees them.
 const CONSTANT_BASE: u64 = 1 << 50;
 
-/// Sentinel: no piece can go.
-const NEVER: u64 = u64::MAX;
+const MOVES_STATE: &str = "the message has a line of a warp's state";
 
 /// What a message is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,13 +77,15 @@ pub struct Flight {
     pub granted: Option<Grant>,
     /// The line's bytes come with the answer.
     pub comes: bool,
-    pub line: u64,
+    pub line: LineAddress,
     /// Transfers and their lanes that wait for the answer.
-    pub waiting: SmallVec<[(u32, u64); 2]>,
+    pub waiting: SmallVec<[(TransferId, u64); 2]>,
     /// The line as its slice found it.
     pub bytes: LineBytes,
     /// Which of its bytes were ever written.
     pub written: LineWritten,
+    /// Of [`Purpose::Switch`]: the warp's state, and the number of the line in it.
+    state_line: Option<(SwitchId, usize)>,
 }
 
 /// What the unit did in a cycle.
@@ -102,11 +104,11 @@ pub enum Progress {
 /// An access with pieces to send.
 #[derive(Clone, Copy, Debug)]
 struct Queued {
-    id: u32,
+    id: TransferId,
     /// All its pieces go to the network, so it need not be tried while there is no room.
     needs_room: bool,
     /// When its operands have been read.
-    ready: u64,
+    ready: Cycle,
 }
 
 /// The load/store unit of an SM with its L1. The fields that every cycle needs come first.
@@ -114,9 +116,9 @@ struct Queued {
 #[repr(C)]
 pub struct MemoryUnit<const N: usize> {
     /// When the front access's next piece is sent, unless something happens before. Read in every cycle.
-    next_piece: u64,
+    next_piece: Cycle,
     /// When the unit can send another piece.
-    pub(crate) free_at: u64,
+    pub(crate) free_at: Cycle,
     /// Packets that the network still takes.
     room: u32,
     sm: u16,
@@ -127,12 +129,12 @@ pub struct MemoryUnit<const N: usize> {
     /// In the order of issue.
     queue: VecDeque<Queued>,
     /// Completed accesses with their cycle, for the SM to take.
-    pub completed: Vec<(u32, u64)>,
+    pub completed: Vec<(TransferId, Cycle)>,
     /// Messages for the network, with the cycle they are sent.
-    pub outbox: Vec<(u64, Request)>,
+    pub outbox: Vec<(Cycle, Request)>,
     /// Warps whose state is saved or restored.
     pub switches: Switches,
-    pub transfers: Slab<u32, Transfer<N>>,
+    pub transfers: Slab<TransferId, Transfer<N>>,
     pub flights: Slab<Ticket, Flight>,
     policy: L1Policy,
     pub(crate) line_bytes: u64,
@@ -145,11 +147,11 @@ pub struct MemoryUnit<const N: usize> {
     local_words: u64,
     constant: Tags,
     /// Lines of constants in flight, with their tickets.
-    constant_misses: Vec<(u64, Ticket)>,
+    constant_misses: Vec<(LineAddress, Ticket)>,
     /// What the directory asks of a coherent L1 on behalf of others.
     pub(crate) probes: Slab<ProbeId, Probe>,
     /// The L1's responses to probes: the cycle they are sent, the line, and its bytes.
-    pub responses: Vec<(u64, LineAddress, Option<Box<Given>>)>,
+    pub responses: Vec<(Cycle, LineAddress, Option<Box<Given>>)>,
     /// A store or an atomic has changed what a coherent L1 holds.
     pub stored: bool,
     /// What atomics did in a coherent L1, and with `shows_stores` also what stores did.
@@ -179,8 +181,8 @@ impl<const N: usize> MemoryUnit<N> {
             l1,
             constant: Tags::new(&chip.constant.cache),
             constant_misses: Vec::new(),
-            free_at: 0,
-            next_piece: NEVER,
+            free_at: Cycle(0),
+            next_piece: Cycle::NEVER,
             refused: false,
             wants_room: false,
             completed: Vec::new(),
@@ -197,7 +199,7 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// An access whose operands have been read at `ready` joins the queue.
-    pub fn push(&mut self, id: u32, ready: u64) {
+    pub fn push(&mut self, id: TransferId, ready: Cycle) {
         let transfer = &mut self.transfers[id];
         transfer.number_lines(self.line_bytes);
         transfer.pending.begin(transfer.access.lanes, ready);
@@ -215,12 +217,12 @@ impl<const N: usize> MemoryUnit<N> {
             Some(front) if !self.refused && (self.room > 0 || !front.needs_room) => {
                 self.free_at.max(front.ready)
             }
-            _ => NEVER,
+            _ => Cycle::NEVER,
         };
     }
 
     /// The network takes `packets` packets from `now` on. Returns whether the unit can proceed because of that.
-    pub fn set_room(&mut self, packets: u32, now: u64) -> bool {
+    pub fn set_room(&mut self, packets: u32, now: Cycle) -> bool {
         let had_none = std::mem::replace(&mut self.room, packets) == 0;
         if packets == 0 {
             return false;
@@ -241,28 +243,28 @@ impl<const N: usize> MemoryUnit<N> {
         goes_on
     }
 
-    /// When the next piece or line could be sent; never (`u64::MAX`) if none can.
+    /// When the next piece or line could be sent; [`Cycle::NEVER`] if none can.
     #[inline]
-    pub fn next_step(&self) -> u64 {
+    pub fn next_step(&self) -> Cycle {
         if self.switches.is_idle() || self.room == 0 {
             return self.next_piece;
         }
-        self.next_piece.min(self.switches.next_line().unwrap_or(NEVER))
+        self.next_piece.min(self.switches.next_line().unwrap_or(Cycle::NEVER))
     }
 
     /// Sends a line of a warp's state, if the network has room.
     #[cold]
-    fn send_line(&mut self, now: u64) {
+    fn send_line(&mut self, now: Cycle) {
         let Some(line) = self.switches.line(now).filter(|_| self.room > 0) else { return };
         let kind = if line.saves { RequestKind::Write } else { RequestKind::Read };
         if let Ok(ticket) = self.send(now, Purpose::Switch, line.address, self.all_sectors(), kind) {
-            self.flights[ticket].waiting.push((line.switch, line.index as u64));
+            self.flights[ticket].state_line = Some((line.switch, line.index));
             self.switches.sent(now);
         }
     }
 
     /// Runs one cycle.
-    pub fn step(&mut self, now: u64) -> Progress {
+    pub fn step(&mut self, now: Cycle) -> Progress {
         if !self.switches.is_idle() {
             self.send_line(now);
         }
@@ -276,7 +278,7 @@ impl<const N: usize> MemoryUnit<N> {
 
     /// Sends a piece of the front access.
     #[inline]
-    fn send_piece(&mut self, now: u64) -> Progress {
+    fn send_piece(&mut self, now: Cycle) -> Progress {
         let Some(&Queued { id, .. }) = self.queue.front() else { return Progress::Idle };
         self.free_at = now + 1;
         let unsent = &self.transfers[id].pending.unsent;
@@ -309,7 +311,7 @@ impl<const N: usize> MemoryUnit<N> {
         Progress::Finished
     }
 
-    fn send_shared(&mut self, now: u64, id: u32) {
+    fn send_shared(&mut self, now: Cycle, id: TransferId) {
         let transfer = &mut self.transfers[id];
         let lanes = std::mem::take(&mut transfer.pending.unsent.shared);
         let access = &transfer.access;
@@ -326,11 +328,11 @@ impl<const N: usize> MemoryUnit<N> {
         transfer.pending.ready_at = transfer.pending.ready_at.max(done);
     }
 
-    fn send_constant(&mut self, now: u64, id: u32) -> Result<(), Refusal> {
+    fn send_constant(&mut self, now: Cycle, id: TransferId) -> Result<(), Refusal> {
         let transfer = &self.transfers[id];
         let (block, lanes) = transfer.access.addresses.block(transfer.pending.unsent.constant, 4);
-        let line = (CONSTANT_BASE + block) & !(self.line_bytes - 1);
-        let number = LineNumber(line / self.line_bytes);
+        let line = LineAddress::of(CONSTANT_BASE + block, self.line_bytes);
+        let number = line.number(self.line_bytes);
         if let Some(way) = self.constant.find(number) {
             self.constant.touch(way);
             self.stats.constant_hits += 1;
@@ -349,13 +351,13 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// Local memory is interleaved by words: lanes at the same local address lie side by side and form a row.
-    fn send_local(&mut self, now: u64, id: u32) -> Result<(), Refusal> {
+    fn send_local(&mut self, now: Cycle, id: TransferId) -> Result<(), Refusal> {
         let Transfer { pending, access, .. } = &self.transfers[id];
         let (block, lanes) = access.addresses.block(pending.unsent.local, 4);
         let row = pending.slot.0 as u64 * self.local_words + (block & 0x00ff_ffff) / 4;
         let sm_rows = 64 * self.local_words;
         let address = LOCAL_BASE + (self.sm as u64 * sm_rows + row) * N as u64 * 4;
-        let line = address & !(self.line_bytes - 1);
+        let line = LineAddress::of(address, self.line_bytes);
         let is_load = access.kind == MemoryOp::Load;
         if is_load {
             match self.l1.look(line) {
@@ -386,7 +388,7 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// Writes a way's line back, if it is dirty, before the way is used for another line.
-    pub(crate) fn make_way(&mut self, now: u64, way: crate::time::cache::Way) -> Result<(), Refusal> {
+    pub(crate) fn make_way(&mut self, now: Cycle, way: crate::time::cache::Way) -> Result<(), Refusal> {
         if self.l1.is_coherent() && self.l1.must_give_back(way).is_some() {
             return self.give_back(now, way);
         }
@@ -398,7 +400,7 @@ impl<const N: usize> MemoryUnit<N> {
         Ok(())
     }
 
-    fn send_global(&mut self, now: u64, id: u32) -> Result<(), Refusal> {
+    fn send_global(&mut self, now: Cycle, id: TransferId) -> Result<(), Refusal> {
         if self.l1.is_coherent() {
             return self.send_coherent(now, id);
         }
@@ -442,7 +444,13 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// Sends lanes of an atomic to their slice.
-    fn send_atomic(&mut self, now: u64, id: u32, line: u64, lanes: u64) -> Result<(), Refusal> {
+    fn send_atomic(
+        &mut self,
+        now: Cycle,
+        id: TransferId,
+        line: LineAddress,
+        lanes: u64,
+    ) -> Result<(), Refusal> {
         let transfer = &self.transfers[id];
         let MemoryOp::Atomic { op, silent, .. } = transfer.access.kind else {
             unreachable!("called for atomics")
@@ -467,15 +475,15 @@ impl<const N: usize> MemoryUnit<N> {
 
     pub(crate) fn load_through_l1(
         &mut self,
-        now: u64,
-        id: u32,
-        line: u64,
+        now: Cycle,
+        id: TransferId,
+        line: LineAddress,
         lanes: u64,
     ) -> Result<(), Refusal> {
         match self.l1.look(line) {
             Lookup::Hit(way) => {
                 let Transfer { pending, access, .. } = &mut self.transfers[id];
-                access.load_from_line(line, self.l1.bytes(way), self.l1.written(way), lanes);
+                access.load_from_line(line.0, self.l1.bytes(way), self.l1.written(way), lanes);
                 pending.ready_at = pending.ready_at.max(now + self.hit_latency);
                 self.stats.hits += 1;
             }
@@ -500,7 +508,7 @@ impl<const N: usize> MemoryUnit<N> {
         Ok(())
     }
 
-    pub(crate) fn wait_for(&mut self, ticket: Ticket, id: u32, lanes: u64) {
+    pub(crate) fn wait_for(&mut self, ticket: Ticket, id: TransferId, lanes: u64) {
         self.flights[ticket].waiting.push((id, lanes));
         self.transfers[id].pending.outstanding += 1;
     }
@@ -526,7 +534,13 @@ impl<const N: usize> MemoryUnit<N> {
         wide
     }
 
-    fn send_write(&mut self, now: u64, line: u64, sectors: u8, whole: u8) -> Result<Ticket, Refusal> {
+    fn send_write(
+        &mut self,
+        now: Cycle,
+        line: LineAddress,
+        sectors: u8,
+        whole: u8,
+    ) -> Result<Ticket, Refusal> {
         let ticket = self.send(now, Purpose::Store, line, sectors, RequestKind::Write)?;
         self.outbox.last_mut().expect("just sent").1.whole = whole;
         Ok(ticket)
@@ -535,9 +549,9 @@ impl<const N: usize> MemoryUnit<N> {
     /// Sends a message, if the network has room.
     pub(crate) fn send(
         &mut self,
-        now: u64,
+        now: Cycle,
         purpose: Purpose,
-        line: u64,
+        line: LineAddress,
         sectors: u8,
         kind: RequestKind,
     ) -> Result<Ticket, Refusal> {
@@ -553,12 +567,13 @@ impl<const N: usize> MemoryUnit<N> {
             written: LineWritten::MAX,
             granted: None,
             comes: true,
+            state_line: None,
         });
         let flight = &mut self.flights[ticket];
         (flight.purpose, flight.line) = (purpose, line);
         flight.waiting.clear();
         let request = Request {
-            line: LineAddress(line),
+            line,
             sectors,
             whole: sectors,
             kind,
@@ -572,8 +587,8 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// Asks for a line of instructions. Returns whether the network took the message.
-    pub fn fetch_instructions(&mut self, now: u64, line: u64) -> bool {
-        let aligned = line & !(self.line_bytes - 1);
+    pub fn fetch_instructions(&mut self, now: Cycle, line: LineAddress) -> bool {
+        let aligned = LineAddress::of(line.0, self.line_bytes);
         match self.send(now, Purpose::Instruction, aligned, self.all_sectors(), RequestKind::Read) {
             Ok(ticket) => {
                 // The fetch unit's lines may be smaller than the L2's.
@@ -590,8 +605,8 @@ impl<const N: usize> MemoryUnit<N> {
         let flight = &mut self.flights[ticket];
         match flight.purpose {
             Purpose::Fill { local: false } | Purpose::Load => {
-                memory.read_line(flight.line, &mut flight.bytes[..self.line_bytes as usize]);
-                flight.written = memory.written_from(flight.line);
+                memory.read_line(flight.line.0, &mut flight.bytes[..self.line_bytes as usize]);
+                flight.written = memory.written_from(flight.line.0);
                 0
             }
             Purpose::Store => {
@@ -603,19 +618,19 @@ impl<const N: usize> MemoryUnit<N> {
                 self.transfers[id].access.update(memory, lanes)
             }
             Purpose::Switch => {
-                let (switch, index) = flight.waiting[0];
+                let (switch, index) = flight.state_line.expect(MOVES_STATE);
                 let line = &mut flight.bytes[..self.line_bytes as usize];
                 if let Some(image) = self.switches.image_to_save(switch) {
-                    let bytes = &image[index as usize * line.len()..];
-                    memory.write(flight.line, &bytes[..line.len()]);
+                    let bytes = &image[index * line.len()..];
+                    memory.write(flight.line.0, &bytes[..line.len()]);
                 } else {
-                    memory.read_line(flight.line, line);
+                    memory.read_line(flight.line.0, line);
                 }
                 0
             }
             Purpose::GiveBack => {
                 let Some(given) = self.l1.leaving(ticket) else { return 0 };
-                memory.write_line(flight.line, &given.bytes[..self.line_bytes as usize], given.written);
+                memory.write_line(flight.line.0, &given.bytes[..self.line_bytes as usize], given.written);
                 0
             }
             _ => 0,
@@ -623,7 +638,7 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// A reply arrives. Returns a line of instructions, if it brings one.
-    pub fn arrive(&mut self, now: u64, reply: Reply) -> Option<u64> {
+    pub fn arrive(&mut self, now: Cycle, reply: Reply) -> Option<LineAddress> {
         if std::mem::take(&mut self.refused) {
             self.find_next_piece();
         }
@@ -648,7 +663,7 @@ impl<const N: usize> MemoryUnit<N> {
                 }
             }
             Purpose::Constant => {
-                let number = LineNumber(line / self.line_bytes);
+                let number = line.number(self.line_bytes);
                 if let Some(way) = self.constant.victim(number) {
                     self.constant.replace(way, number);
                 }
@@ -656,8 +671,8 @@ impl<const N: usize> MemoryUnit<N> {
             }
             Purpose::GiveBack => self.l1.has_left(ticket),
             Purpose::Switch => {
-                let (switch, index) = flight.waiting[0];
-                self.switches.arrived(switch, index as usize, &flight.bytes[..self.line_bytes as usize]);
+                let (switch, index) = flight.state_line.expect(MOVES_STATE);
+                self.switches.arrived(switch, index, &flight.bytes[..self.line_bytes as usize]);
                 self.flights.give_back(ticket);
                 return None;
             }
@@ -667,7 +682,7 @@ impl<const N: usize> MemoryUnit<N> {
         for &(id, lanes) in &flight.waiting {
             let Transfer { pending, access, .. } = &mut self.transfers[id];
             if matches!(purpose, Purpose::Fill { local: false } | Purpose::Load) {
-                access.load_from_line(line, &flight.bytes, flight.written, lanes);
+                access.load_from_line(line.0, &flight.bytes, flight.written, lanes);
             }
             pending.outstanding -= 1;
             if pending.is_done() {
@@ -679,7 +694,7 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// One of the messages of an access has been answered.
-    pub(crate) fn part_done(&mut self, now: u64, id: u32) {
+    pub(crate) fn part_done(&mut self, now: Cycle, id: TransferId) {
         let pending = &mut self.transfers[id].pending;
         pending.outstanding -= 1;
         if pending.is_done() {

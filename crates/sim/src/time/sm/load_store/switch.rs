@@ -2,6 +2,9 @@
 
 use std::collections::VecDeque;
 
+use crate::kit::cycle::Cycle;
+use crate::kit::ids::SwitchId;
+use crate::kit::line::LineAddress;
 use crate::kit::slab::Slab;
 
 /// A warp's state on its way.
@@ -25,11 +28,11 @@ pub struct Switch {
 #[derive(Clone, Copy, Debug)]
 pub struct Line {
     /// Of this switch.
-    pub switch: u32,
+    pub switch: SwitchId,
     /// Its number in the state.
     pub index: usize,
     /// Where.
-    pub address: u64,
+    pub address: LineAddress,
     /// It is written.
     pub saves: bool,
 }
@@ -39,13 +42,13 @@ pub struct Line {
 #[repr(C)]
 pub struct Switches {
     /// Those with lines to send, in order.
-    queue: VecDeque<u32>,
+    queue: VecDeque<SwitchId>,
     /// Those of which all has been answered.
-    pub done: Vec<u32>,
-    all: Slab<u32, Switch>,
+    pub done: Vec<SwitchId>,
+    all: Slab<SwitchId, Switch>,
     line_bytes: usize,
     /// When the next line can go.
-    free_at: u64,
+    free_at: Cycle,
     /// Memory that is no longer needed: bytes and address.
     pub free: Vec<(usize, u64)>,
 }
@@ -75,7 +78,7 @@ impl Switches {
     }
 
     /// A state is where it belongs.
-    pub fn end(&mut self, switch: u32) -> Switch {
+    pub fn end(&mut self, switch: SwitchId) -> Switch {
         let ended = &mut self.all[switch];
         let image = std::mem::take(&mut ended.image);
         let ended = Switch { image, ..ended.clone() };
@@ -100,21 +103,21 @@ impl Switches {
     }
 
     /// When the next line can go.
-    pub fn next_line(&self) -> Option<u64> {
+    pub fn next_line(&self) -> Option<Cycle> {
         self.queue.front().filter(|&&id| self.all[id].address != 0).map(|_| self.free_at)
     }
 
     /// The line that can go at cycle `now`.
-    pub fn line(&self, now: u64) -> Option<Line> {
+    pub fn line(&self, now: Cycle) -> Option<Line> {
         let &id = self.queue.front().filter(|_| self.free_at <= now)?;
         let switch = &self.all[id];
-        let address = switch.address + (switch.sent * self.line_bytes) as u64;
+        let address = LineAddress(switch.address + (switch.sent * self.line_bytes) as u64);
         let line = Line { switch: id, index: switch.sent, address, saves: switch.saves };
         (switch.address != 0).then_some(line)
     }
 
     /// The line was sent.
-    pub fn sent(&mut self, now: u64) {
+    pub fn sent(&mut self, now: Cycle) {
         self.free_at = now + 1;
         let Some(&id) = self.queue.front() else { return };
         let switch = &mut self.all[id];
@@ -125,12 +128,12 @@ impl Switches {
     }
 
     /// The bytes of a state that goes to memory.
-    pub fn image_to_save(&self, switch: u32) -> Option<&[u8]> {
+    pub fn image_to_save(&self, switch: SwitchId) -> Option<&[u8]> {
         Some(&self.all[switch]).filter(|switch| switch.saves).map(|switch| &switch.image[..])
     }
 
     /// The answer to a line has come, with its bytes.
-    pub fn arrived(&mut self, id: u32, index: usize, bytes: &[u8]) {
+    pub fn arrived(&mut self, id: SwitchId, index: usize, bytes: &[u8]) {
         let switch = &mut self.all[id];
         if !switch.saves {
             switch.image[index * bytes.len()..][..bytes.len()].copy_from_slice(bytes);

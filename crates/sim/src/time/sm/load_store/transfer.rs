@@ -6,7 +6,9 @@ use crate::exec::locks::holders::WarpName;
 use crate::exec::memory::access::{MemoryOp, SpaceLanes, WarpAccess};
 use crate::exec::memory::address::{Addresses, equal_lanes};
 use crate::kit::bits::lanes as each;
+use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
+use crate::kit::line::LineAddress;
 use crate::time::cache::{LineWritten, MAX_LINE_BYTES};
 
 /// An access of a warp in flight.
@@ -25,7 +27,7 @@ pub struct Pending {
     /// Lanes that the load/store unit has not sent yet.
     pub unsent: SpaceLanes,
     /// When the last part that needs no answer is done.
-    pub ready_at: u64,
+    pub ready_at: Cycle,
     /// Messages that have not been answered.
     pub outstanding: u32,
     pub slot: WarpSlot,
@@ -49,7 +51,7 @@ impl Pending {
 
     /// The access joins the queue with these lanes; its operands have been read at `ready`.
     #[inline]
-    pub fn begin(&mut self, lanes: SpaceLanes, ready: u64) {
+    pub fn begin(&mut self, lanes: SpaceLanes, ready: Cycle) {
         (self.unsent, self.ready_at) = (lanes, ready);
     }
 
@@ -71,7 +73,7 @@ impl<const N: usize> Transfer<N> {
         Transfer {
             pending: Pending {
                 unsent: SpaceLanes::default(),
-                ready_at: 0,
+                ready_at: Cycle(0),
                 outstanding: 0,
                 slot: WarpSlot(0),
                 skips_l1: false,
@@ -104,23 +106,26 @@ impl<const N: usize> Transfer<N> {
     /// The address of the line of global memory that the first of `lanes` accesses, and all of `lanes` that do.
     /// `line_bytes` must be those of [`Transfer::number_lines`].
     #[inline]
-    pub fn line(&self, lanes: u64, line_bytes: u64) -> (u64, u64) {
+    pub fn line(&self, lanes: u64, line_bytes: u64) -> (LineAddress, u64) {
         match &self.access.addresses {
             Addresses::Lanes(addresses) if !lanes.is_power_of_two() => {
                 let lines = &self.lines.0;
                 let first = lanes.trailing_zeros() as usize % N;
-                (addresses[first] & !(line_bytes - 1), lanes & equal_lanes(lines, lines[first]))
+                (LineAddress::of(addresses[first], line_bytes), lanes & equal_lanes(lines, lines[first]))
             }
-            addresses => addresses.block(lanes, line_bytes),
+            addresses => {
+                let (line, here) = addresses.block(lanes, line_bytes);
+                (LineAddress(line), here)
+            }
         }
     }
 
     /// The 32-byte sectors of the line at `line` that the lanes touch.
-    pub fn sectors(&self, lanes: u64, line: u64) -> u8 {
+    pub fn sectors(&self, lanes: u64, line: LineAddress) -> u8 {
         let WarpAccess { addresses, bytes, .. } = &self.access;
         let mut sectors = 0u8;
         for lane in each(lanes) {
-            let offset = (addresses.at(lane) - line) as u32;
+            let offset = (addresses.at(lane) - line.0) as u32;
             let last = offset + bytes - 1;
             sectors |= ((2u32 << (last / 32)) - (1 << (offset / 32))) as u8;
         }
@@ -128,7 +133,7 @@ impl<const N: usize> Transfer<N> {
     }
 
     /// The sectors of the line at `line` that the lanes cover wholly.
-    pub fn whole_sectors(&self, lanes: u64, line: u64) -> u8 {
+    pub fn whole_sectors(&self, lanes: u64, line: LineAddress) -> u8 {
         let covered = self.covered(lanes, line);
         (0..4)
             .filter(|s| covered >> (32 * s) & u32::MAX as u128 == u32::MAX as u128)
@@ -137,10 +142,10 @@ impl<const N: usize> Transfer<N> {
 
     /// The bytes of a line that the lanes touch, a bit each.
     #[inline]
-    pub fn covered(&self, lanes: u64, line: u64) -> LineWritten {
+    pub fn covered(&self, lanes: u64, line: LineAddress) -> LineWritten {
         let WarpAccess { addresses, bytes, .. } = &self.access;
         let bits = if *bytes == 32 { u32::MAX as u128 } else { (1u128 << bytes) - 1 };
-        each(lanes).fold(0, |covered, lane| covered | bits << (addresses.at(lane) - line))
+        each(lanes).fold(0, |covered, lane| covered | bits << (addresses.at(lane) - line.0))
     }
 
     /// How many of `lanes` want the most wanted word: as many cycles an atomic unit needs.
@@ -162,10 +167,10 @@ impl<const N: usize> Transfer<N> {
     }
 
     /// Lanes of a store write their bytes to a line. Returns whether it changed.
-    pub fn store_to_line(&self, line: u64, data: &mut [u8], lanes: u64) -> bool {
+    pub fn store_to_line(&self, line: LineAddress, data: &mut [u8], lanes: u64) -> bool {
         let mut before = [0; MAX_LINE_BYTES];
         before[..data.len()].copy_from_slice(data);
-        self.access.store_to_line(line, data, lanes);
+        self.access.store_to_line(line.0, data, lanes);
         before[..data.len()] != *data
     }
 }

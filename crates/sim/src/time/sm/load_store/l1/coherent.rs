@@ -59,7 +59,7 @@ pub struct Coherence {
 
 #[derive(Clone, Debug)]
 struct Leaving {
-    line: u64,
+    line: LineAddress,
     ticket: Ticket,
     given: Given,
 }
@@ -81,8 +81,8 @@ impl L1 {
     }
 
     /// Looks for a line to write it.
-    pub fn look_to_write(&mut self, line: u64) -> Writable {
-        let number = LineNumber(line >> self.line_shift);
+    pub fn look_to_write(&mut self, line: LineAddress) -> Writable {
+        let number = self.number(line);
         if let Some(way) = self.tags.find(number).filter(|&way| self.tags.line(way).valid != 0) {
             if self.states().states[way.index()].is_writable() {
                 self.tags.touch(way);
@@ -128,7 +128,7 @@ impl L1 {
     }
 
     /// The message `ticket`, with which a line was asked for, wants to write it.
-    pub fn fetch_to_write(&mut self, way: Way, line: u64, ticket: Ticket) {
+    pub fn fetch_to_write(&mut self, way: Way, line: LineAddress, ticket: Ticket) {
         self.fetch(way, line, ticket, false);
         self.states().owning.push(ticket);
     }
@@ -136,7 +136,7 @@ impl L1 {
     /// A line that was asked for has come, with or without bytes (then they are here already).
     pub fn grant(
         &mut self,
-        line: u64,
+        line: LineAddress,
         ticket: Ticket,
         grant: Grant,
         given: Option<(&LineBytes, LineWritten)>,
@@ -145,7 +145,7 @@ impl L1 {
         self.misses.swap_remove(at);
         self.states().owning.retain(|&owning| owning != ticket);
         self.changes += 1;
-        let way = self.tags.find(LineNumber(line >> self.line_shift))?;
+        let way = self.tags.find(self.number(line))?;
         let tag = self.tags.line_mut(way);
         tag.reserved = false;
         debug_assert!(given.is_some() || tag.valid != 0, "an upgrade keeps what it has");
@@ -173,16 +173,16 @@ impl L1 {
     }
 
     /// The line that has to be given back before a way is used for another.
-    pub fn must_give_back(&self, way: Way) -> Option<u64> {
+    pub fn must_give_back(&self, way: Way) -> Option<LineAddress> {
         let coherence = self.coherence.as_ref()?;
         let tag = self.tags.line(way);
         let holds = tag.valid != 0 && !self.is_local[way.index()] && coherence.states[way.index()].is_dirty();
-        holds.then(|| tag.number.0 * self.line_bytes)
+        holds.then(|| tag.number.address(self.line_bytes))
     }
 
     /// The line in a way is given back with message `ticket`.
     pub fn give_back(&mut self, way: Way, ticket: Ticket) {
-        let line = self.tags.line(way).number.0 * self.line_bytes;
+        let line = self.tags.line(way).number.address(self.line_bytes);
         let given = Given { bytes: self.bytes[way.index()], written: self.written(way), dirty: true };
         self.changes += 1;
         self.tags.evict(way);
@@ -201,8 +201,8 @@ impl L1 {
     }
 
     /// An atomic goes to a line: a copy here would be old. Returns the way of one that has to be given back first.
-    pub fn step_aside(&mut self, line: u64) -> Result<Option<Way>, Refusal> {
-        let number = LineNumber(line >> self.line_shift);
+    pub fn step_aside(&mut self, line: LineAddress) -> Result<Option<Way>, Refusal> {
+        let number = self.number(line);
         if self.misses.iter().any(|miss| miss.number == number) {
             return Err(Refusal::Merges);
         }
@@ -217,8 +217,8 @@ impl L1 {
 
     /// Somebody else wants a line. Returns it if this is its owner.
     pub fn probe(&mut self, probe: Probe) -> Option<Box<Given>> {
-        let number = LineNumber(probe.line.0 >> self.line_shift);
-        if let Some(leaving) = self.states().leaving.iter().find(|leaving| leaving.line == probe.line.0) {
+        let number = self.number(probe.line);
+        if let Some(leaving) = self.states().leaving.iter().find(|leaving| leaving.line == probe.line) {
             return Some(Box::new(leaving.given.clone()));
         }
         let way = self.tags.find(number).filter(|&way| self.tags.line(way).valid != 0)?;
@@ -241,7 +241,7 @@ impl L1 {
     }
 
     /// Every line that memory does not have as it is.
-    pub fn dirty_lines(&self) -> impl Iterator<Item = (u64, &LineBytes, LineWritten)> {
+    pub fn dirty_lines(&self) -> impl Iterator<Item = (LineAddress, &LineBytes, LineWritten)> {
         let resident = self.tags.ways().filter_map(|way| {
             let line = self.must_give_back(way)?;
             Some((line, &self.bytes[way.index()], self.written(way)))

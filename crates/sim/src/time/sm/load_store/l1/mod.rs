@@ -9,7 +9,7 @@ pub mod coherent;
 use crate::chip::timing::L1Spec;
 use crate::exec::memory::store::Memory;
 use crate::kit::ids::Ticket;
-use crate::kit::line::LineNumber;
+use crate::kit::line::{LineAddress, LineNumber};
 use crate::time::cache::{LineBytes, LineWritten, MAX_LINE_BYTES, Tags, Way};
 
 /// A line that has been asked for.
@@ -89,6 +89,11 @@ impl L1 {
         }
     }
 
+    #[inline(always)]
+    fn number(&self, line: LineAddress) -> LineNumber {
+        LineNumber(line.0 >> self.line_shift)
+    }
+
     /// How often a line came or went.
     pub fn changes(&self) -> u64 {
         self.changes
@@ -117,8 +122,8 @@ impl L1 {
     }
 
     /// Looks for a line to read it.
-    pub fn look(&mut self, line: u64) -> Lookup {
-        let number = LineNumber(line >> self.line_shift);
+    pub fn look(&mut self, line: LineAddress) -> Lookup {
+        let number = self.number(line);
         match self.tags.find(number) {
             // What waits to be written is read after that.
             Some(way) if self.tags.line(way).valid != 0 && !self.tags.line(way).reserved => {
@@ -144,9 +149,9 @@ impl L1 {
     }
 
     /// Whether putting a new line into a way means writing the old one back.
-    pub fn must_write_back(&self, way: Way) -> Option<u64> {
+    pub fn must_write_back(&self, way: Way) -> Option<LineAddress> {
         let line = self.tags.line(way);
-        (line.dirty != 0).then(|| line.number.0 * self.line_bytes)
+        (line.dirty != 0).then(|| line.number.address(self.line_bytes))
     }
 
     /// What a way holds has been written back.
@@ -155,8 +160,8 @@ impl L1 {
     }
 
     /// The line is asked for with message `ticket`; `way` is reserved for it.
-    pub fn fetch(&mut self, way: Way, line: u64, ticket: Ticket, is_local: bool) {
-        let number = LineNumber(line >> self.line_shift);
+    pub fn fetch(&mut self, way: Way, line: LineAddress, ticket: Ticket, is_local: bool) {
+        let number = self.number(line);
         self.changes += 1;
         self.tags.replace(way, number);
         self.tags.line_mut(way).reserved = true;
@@ -173,12 +178,12 @@ impl L1 {
     }
 
     /// The line asked for with message `ticket` has come. Returns where it is kept, if it is.
-    pub fn fill(&mut self, line: u64, ticket: Ticket, bytes: &LineBytes) -> Option<Way> {
+    pub fn fill(&mut self, line: LineAddress, ticket: Ticket, bytes: &LineBytes) -> Option<Way> {
         // A line that was written meanwhile is no longer waited for, and is not kept.
         let at = self.misses.iter().position(|miss| miss.ticket == ticket)?;
         self.misses.swap_remove(at);
         self.changes += 1;
-        let way = self.tags.find(LineNumber(line >> self.line_shift))?;
+        let way = self.tags.find(self.number(line))?;
         let tag = self.tags.line_mut(way);
         (tag.reserved, tag.valid) = (false, u8::MAX);
         self.bytes[way.index()] = *bytes;
@@ -209,12 +214,12 @@ impl L1 {
     }
 
     /// A global line is written (or read past the cache): the copy here goes, and a copy on its way will not be kept.
-    pub fn forget(&mut self, line: u64) -> bool {
+    pub fn forget(&mut self, line: LineAddress) -> bool {
         // After a fence nothing is here that could be forgotten, which is when locks are tried.
         if self.global_ways.is_empty() {
             return false;
         }
-        let number = LineNumber(line >> self.line_shift);
+        let number = self.number(line);
         self.misses.retain(|miss| miss.number != number);
         let Some(way) = self.tags.find(number) else { return false };
         self.changes += 1;
@@ -223,8 +228,8 @@ impl L1 {
     }
 
     /// Looks for a local line to write it: a way to write, and whether it was a hit.
-    pub fn write_local(&mut self, line: u64) -> Result<(Way, bool), Refusal> {
-        let number = LineNumber(line >> self.line_shift);
+    pub fn write_local(&mut self, line: LineAddress) -> Result<(Way, bool), Refusal> {
+        let number = self.number(line);
         let (way, hit) = match self.tags.find(number) {
             // A line on its way is written when it is there.
             Some(way) if self.tags.line(way).reserved => return Err(Refusal::Ways),
@@ -235,12 +240,12 @@ impl L1 {
     }
 
     /// Writes a local line in the way that [`L1::write_local`] named.
-    pub fn dirty_local(&mut self, way: Way, line: u64, hit: bool) {
+    pub fn dirty_local(&mut self, way: Way, line: LineAddress, hit: bool) {
         if hit {
             self.tags.touch(way);
         } else {
             self.changes += 1;
-            self.tags.replace(way, LineNumber(line >> self.line_shift));
+            self.tags.replace(way, self.number(line));
             self.is_local[way.index()] = true;
         }
         let tag = self.tags.line_mut(way);
@@ -289,8 +294,8 @@ mod tests {
     }
 
     fn miss(l1: &mut L1, line: u64, ticket: u32) {
-        let ticket = Ticket(ticket);
-        let Lookup::Miss(way) = l1.look(line) else { panic!("{line:#x} is no miss") };
+        let (line, ticket) = (LineAddress(line), Ticket(ticket));
+        let Lookup::Miss(way) = l1.look(line) else { panic!("{line:?} is no miss") };
         l1.fetch(way, line, ticket, false);
     }
 
@@ -298,10 +303,10 @@ mod tests {
     fn a_line_is_fetched_once() {
         let mut l1 = l1();
         miss(&mut l1, 0, 7);
-        assert_eq!(l1.look(0), Lookup::Merged(Ticket(7)));
-        assert_eq!(l1.look(0), Lookup::Refused(Refusal::Merges));
-        l1.fill(0, Ticket(7), &[5; 128]);
-        let Lookup::Hit(way) = l1.look(0) else { panic!("the line is here") };
+        assert_eq!(l1.look(LineAddress(0)), Lookup::Merged(Ticket(7)));
+        assert_eq!(l1.look(LineAddress(0)), Lookup::Refused(Refusal::Merges));
+        l1.fill(LineAddress(0), Ticket(7), &[5; 128]);
+        let Lookup::Hit(way) = l1.look(LineAddress(0)) else { panic!("the line is here") };
         assert_eq!(l1.bytes(way)[17], 5);
         assert_eq!(l1.outstanding(), 0);
     }
@@ -311,20 +316,24 @@ mod tests {
         let mut l1 = l1();
         miss(&mut l1, 0, 1);
         miss(&mut l1, 256, 2);
-        assert_eq!(l1.look(512), Lookup::Refused(Refusal::Ways));
+        assert_eq!(l1.look(LineAddress(512)), Lookup::Refused(Refusal::Ways));
         miss(&mut l1, 128, 3);
-        assert_eq!(l1.look(128 + 256), Lookup::Refused(Refusal::Mshrs));
+        assert_eq!(l1.look(LineAddress(128 + 256)), Lookup::Refused(Refusal::Mshrs));
     }
 
     #[test]
     fn a_line_written_while_on_its_way_is_not_kept() {
         let mut l1 = l1();
         miss(&mut l1, 0, 1);
-        l1.forget(0);
+        l1.forget(LineAddress(0));
         miss(&mut l1, 0, 2);
-        l1.fill(0, Ticket(1), &[1; 128]);
-        assert_eq!(l1.look(0), Lookup::Merged(Ticket(2)), "the old copy is not taken for the new one");
-        l1.fill(0, Ticket(2), &[2; 128]);
+        l1.fill(LineAddress(0), Ticket(1), &[1; 128]);
+        assert_eq!(
+            l1.look(LineAddress(0)),
+            Lookup::Merged(Ticket(2)),
+            "the old copy is not taken for the new one"
+        );
+        l1.fill(LineAddress(0), Ticket(2), &[2; 128]);
         assert_eq!(l1.peek(0, 4), Some(0x0202_0202));
     }
 
@@ -335,26 +344,26 @@ mod tests {
         let mut l1 = l1();
         for (line, ticket) in [(at, 1), (at + 128, 2)] {
             miss(&mut l1, line, ticket);
-            l1.fill(line, Ticket(ticket), &[0; 128]);
+            l1.fill(LineAddress(line), Ticket(ticket), &[0; 128]);
         }
         let changes = l1.changes();
-        assert!(!l1.is_stale(&memory) && matches!(l1.look(at), Lookup::Hit(_)));
+        assert!(!l1.is_stale(&memory) && matches!(l1.look(LineAddress(at)), Lookup::Hit(_)));
         memory.write(at + 196, &[1]);
         assert!(l1.is_stale(&memory));
         assert_eq!(l1.changes(), changes, "a hit changes nothing");
-        l1.forget(at + 128);
+        l1.forget(LineAddress(at + 128));
         assert!(!l1.is_stale(&memory) && l1.changes() > changes);
     }
 
     #[test]
     fn invalidation_spares_local_lines() {
         let mut l1 = l1();
-        let (way, hit) = l1.write_local(128).unwrap();
-        l1.dirty_local(way, 128, hit);
+        let (way, hit) = l1.write_local(LineAddress(128)).unwrap();
+        l1.dirty_local(way, LineAddress(128), hit);
         miss(&mut l1, 0, 1);
-        l1.fill(0, Ticket(1), &[1; 128]);
+        l1.fill(LineAddress(0), Ticket(1), &[1; 128]);
         l1.invalidate();
         assert_eq!((l1.peek(0, 4), l1.peek(128, 4).is_some()), (None, true));
-        assert_eq!(l1.must_write_back(way), Some(128));
+        assert_eq!(l1.must_write_back(way), Some(LineAddress(128)));
     }
 }
