@@ -263,6 +263,21 @@ mod tests {
     }
 
     #[test]
+    fn a_delay_that_is_over_in_the_next_cycle_delays_nothing() {
+        let mut policy = bows("lrr", 2, &[]);
+        policy.issued(Cycle(1), &sib(0, 1));
+        policy.issued(Cycle(10), &cas(0));
+        policy.issued(Cycle(11), &sib(0, 1));
+        assert_eq!(policy.back_off.until(W0), Some(Cycle(12)));
+        assert!(![11, 12].iter().any(|&now| policy.back_off.delays(W0, Cycle(now))));
+        policy.issued(Cycle(20), &cas(0));
+        policy.issued(Cycle(20), &sib(0, 1));
+        assert_eq!([20, 21, 22].map(|now| policy.back_off.delays(W0, Cycle(now))), [true, true, false]);
+        // From the branch to the next instruction: 1 to 10, 11 to 20.
+        assert_eq!(policy.back_off.stats, BackOffs { count: 3, warp_cycles: 18, longest_limit: 2 });
+    }
+
+    #[test]
     fn a_slot_that_is_used_again_begins_anew() {
         let mut policy = bows("gto", 100, &[]);
         policy.issued(Cycle(1), &sib(0, 1));

@@ -197,3 +197,34 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.agenda.ready.issuable(&self.units.free_at, now)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chip::Chip;
+    use crate::time::sched::POLICIES;
+
+    #[test]
+    fn warps_issue_when_their_unit_is_free() {
+        let mut ready = ReadyWarps::default();
+        let mut free_at = [Cycle(0); ExecUnit::COUNT];
+        assert_eq!(ready.next_issuable(&free_at), Cycle::NEVER);
+        ready.insert(WarpSlot(3), ExecUnit::Sfu);
+        ready.insert(WarpSlot(5), ExecUnit::Memory);
+        (free_at[ExecUnit::Sfu as usize], free_at[ExecUnit::Memory as usize]) = (Cycle(8), Cycle::NEVER);
+        assert_eq!(ready.next_issuable(&free_at), Cycle(8));
+        assert_eq!([7, 8].map(|now| ready.issuable(&free_at, Cycle(now))), [SlotSet(0), SlotSet(1 << 3)]);
+        ready.remove(WarpSlot(3), ExecUnit::Sfu);
+        assert!(!ready.is_empty() && ready.next_issuable(&free_at) == Cycle::NEVER);
+    }
+
+    #[test]
+    fn slots_are_dealt_to_schedulers_in_turn() {
+        let chip = Chip::load("gtx480", &[]).unwrap();
+        let (_, _, make) = POLICIES[0];
+        let owned = [0, 1, 2].map(|number| Scheduler::new(number, 3, make(&chip)).owned);
+        assert_eq!(owned.map(|owned| owned.first()), [0, 1, 2].map(|slot| Some(WarpSlot(slot))));
+        assert_eq!(owned.iter().map(|owned| owned.len()).sum::<u32>(), 64);
+        assert!(owned[1].contains(WarpSlot(61)));
+    }
+}
