@@ -60,11 +60,13 @@ pub mod aggregator {
 /// Warp scheduling policies: the interface, and the built-in ones.
 pub mod sched {
     pub use crate::kit::ids::{SlotSet, WarpSlot};
+    pub use crate::kit::lane_mask::LaneMask;
     pub use crate::time::sched::{BranchOutcome, Issue, MakePolicy, NamedPolicy, POLICIES, Policy};
 }
 
 /// Observers of an SM: the interface and its events.
 pub mod observe {
+    pub use crate::kit::lane_mask::LaneMask;
     pub use crate::time::probe::{CtaEvent, Observer, State, Word};
 }
 

@@ -15,7 +15,8 @@ use crate::exec::memory::shared::Shared;
 use crate::exec::memory::store::Global;
 use crate::exec::warp::Warp;
 use crate::exec::warp::control::Activation;
-use crate::kit::bits::{BitSet, lanes as each};
+use crate::kit::bits::BitSet;
+use crate::kit::lane_mask::LaneMask;
 
 /// A lane did something that ends the launch.
 #[derive(Debug)]
@@ -93,7 +94,7 @@ impl Reach<'_> {
             activation,
             Touch { space: Space::Generic, bytes: 1, kind: AccessKind::Load },
             &at,
-            1 << lane,
+            LaneMask::of(lane),
             |reach, warp, at| reach.gather(warp, at, &mut row),
         )?;
         Ok(row[0][lane] as u8)
@@ -106,7 +107,7 @@ impl Reach<'_> {
         activation: &Activation,
         touch: Touch,
         addresses: &Addresses<N>,
-        mask: u64,
+        mask: LaneMask,
         mut f: impl FnMut(&mut Self, &mut Warp<N>, &Piece<'_, N>),
     ) -> Result<(), Bad> {
         if touch.space != Space::Generic {
@@ -114,8 +115,8 @@ impl Reach<'_> {
         }
         let windows = self.kernel.windows;
         let mut left = mask;
-        while left != 0 {
-            let space = windows.space_of(addresses.at(left.trailing_zeros() as usize));
+        while !left.is_empty() {
+            let space = windows.space_of(addresses.at(left.lowest()));
             let base = windows.base(space);
             let here = match space {
                 Space::Global => {
@@ -139,24 +140,24 @@ impl Reach<'_> {
         activation: &Activation,
         Touch { space, bytes, kind }: Touch,
         addresses: &Addresses<N>,
-        mask: u64,
+        mask: LaneMask,
         f: &mut impl FnMut(&mut Self, &mut Warp<N>, &Piece<'_, N>),
     ) -> Result<(), Bad> {
         if !addresses.aligned(mask, bytes as u64) {
             let lane =
-                each(mask).find(|&l| addresses.at(l) & (bytes as u64 - 1) != 0).expect("some lane is off");
+                mask.lanes().find(|&l| addresses.at(l) & (bytes as u64 - 1) != 0).expect("some lane is off");
             let address = addresses.at(lane);
             return Err(Bad { lane, kind: FaultKind::Misaligned { access: kind, space, address, bytes } });
         }
         if matches!(space, Space::Const | Space::Param) && kind != AccessKind::Load {
-            let lane = mask.trailing_zeros() as usize;
+            let lane = mask.lowest();
             let address = addresses.at(lane);
             return Err(Bad { lane, kind: FaultKind::ReadOnly { access: kind, space, address, bytes } });
         }
         let piece = |at, base, mask| Piece { space, at, base, mask, addresses, bytes };
         let mut left = mask;
-        while left != 0 {
-            let lane = left.trailing_zeros() as usize;
+        while !left.is_empty() {
+            let lane = left.lowest();
             let address = addresses.at(lane);
             let (at, base, len) = match space {
                 Space::Global | Space::Generic => match self.memory.find(address) {
@@ -173,7 +174,7 @@ impl Reach<'_> {
             };
             let room = (len + 1).saturating_sub(bytes as u64);
             let here = addresses.within(left, base, room);
-            if here >> lane & 1 == 0 {
+            if !here.contains(lane) {
                 let place = self.describe(space, address, bytes, activation);
                 return Err(Bad {
                     lane,
@@ -260,7 +261,7 @@ impl Reach<'_> {
         let written = written?;
         let known =
             |lane: usize| written.contains((piece.addresses.at(lane) - base) as usize, piece.bytes as usize);
-        each(piece.mask).find(|&lane| !known(lane))
+        piece.mask.lanes().find(|&lane| !known(lane))
     }
 
     #[inline]
@@ -308,7 +309,7 @@ impl Reach<'_> {
 
 fn note_written<const N: usize>(written: Option<&mut BitSet>, piece: &Piece<'_, N>) {
     if let Some(written) = written {
-        for lane in each(piece.mask) {
+        for lane in piece.mask.lanes() {
             written.insert((piece.addresses.at(lane) - piece.base) as usize, piece.bytes as usize);
         }
     }

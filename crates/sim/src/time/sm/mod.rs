@@ -26,6 +26,7 @@ use crate::exec::locks::holders::{SharedLocks, WarpName};
 use crate::exec::uninitialised::UninitialisedReads;
 use crate::exec::warp::Warp;
 use crate::kit::ids::{NEVER, WarpSlot};
+use crate::kit::lane_mask::LaneMask;
 use crate::kit::wheel::Wheel;
 use crate::time::probe::Probe;
 use crate::time::sched::Policy;
@@ -133,7 +134,7 @@ pub struct Sm<const N: usize, P> {
     /// Firmware's CTAs.
     pub dispatched: Dispatched,
     /// Lanes that ended in this window, on a chip with lock queues to remove them from.
-    pub lanes_ended: Option<Vec<(WarpSlot, u64)>>,
+    pub lanes_ended: Option<Vec<(WarpSlot, LaneMask)>>,
 
     pub probe: P,
     /// The search for warps that repeat themselves, while there is one.
