@@ -8,6 +8,7 @@ use warploom_isa::{
     Reg, Round, Ty,
 };
 use warploom_sim::internals::lanes::{Registers, execute};
+use warploom_sim::sched::LaneMask;
 
 fn reg(r: u32) -> Operand {
     Operand::Reg(Reg(r))
@@ -29,7 +30,7 @@ fn time<const N: usize>(inst: &Inst, mask: u64) -> f64 {
         let rounds = 20_000;
         let start = Instant::now();
         for _ in 0..rounds {
-            execute::<N>(black_box(inst), &mut regs, &[], black_box(mask));
+            execute::<N>(black_box(inst), &mut regs, &[], black_box(LaneMask(mask)));
         }
         best = best.min(start.elapsed().as_nanos() as f64 / f64::from(rounds));
     }

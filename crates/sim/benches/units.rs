@@ -8,7 +8,7 @@ use warploom_sim::internals::{
     Asks, Crossbar, Cycle, LineAddress, Node, Partition, RegSet, Request, RequestKind, Scoreboard, Ticket,
     Wheel,
 };
-use warploom_sim::sched::{self, Issue, SlotSet, WarpSlot};
+use warploom_sim::sched::{self, Issue, LaneMask, SlotSet, WarpSlot};
 
 /// Prints nanoseconds per operation, the best of several rounds of `count` operations.
 fn time(name: &str, count: u64, mut round: impl FnMut()) {
@@ -96,7 +96,7 @@ fn policies(chip: &Chip) {
                 let pc = warploom_isa::Pc(turn as u32 % 64);
                 policy.issued(
                     now,
-                    &Issue { slot, pc, lanes: u64::from(u32::MAX), branch: None, is_sib: false },
+                    &Issue { slot, pc, lanes: LaneMask::first_lanes(32), branch: None, is_sib: false },
                 );
             }
         });

@@ -61,12 +61,14 @@ pub mod aggregator {
 pub mod sched {
     pub use crate::kit::cycle::Cycle;
     pub use crate::kit::ids::{SlotSet, WarpSlot};
+    pub use crate::kit::lane_mask::LaneMask;
     pub use crate::time::sched::{BranchOutcome, Issue, MakePolicy, NamedPolicy, POLICIES, Policy};
 }
 
 /// Observers of an SM: the interface and its events.
 pub mod observe {
     pub use crate::kit::cycle::Cycle;
+    pub use crate::kit::lane_mask::LaneMask;
     pub use crate::time::probe::{CtaEvent, Observer, State, Word};
 }
 

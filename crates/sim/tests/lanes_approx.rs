@@ -7,13 +7,14 @@ use lanes_support::*;
 use num_bigint::BigUint;
 use warploom_isa::{Approx, Dst, Inst, Op, Operand, Reg, Ty};
 use warploom_sim::internals::lanes::{Registers, execute};
+use warploom_sim::sched::LaneMask;
 
 /// One operation on one pair of operands, in all lanes.
 fn run(op: Op, a: u64, b: u64) -> u64 {
     let mut words: Vec<[u32; 32]> = [a as u32, (a >> 32) as u32, b as u32, 0, 0, 0].map(|x| [x; 32]).to_vec();
     let inst = Inst::new(op, Dst::Reg(Reg(4)), &[Operand::Reg(Reg(0)), Operand::Reg(Reg(2))]);
     let mut regs = Registers::<32> { words: &mut words, preds: &mut [], frame: 0 };
-    assert!(execute::<32>(&inst, &mut regs, &[], u64::MAX));
+    assert!(execute::<32>(&inst, &mut regs, &[], LaneMask(u64::MAX)));
     assert!(words[4].iter().all(|&x| x == words[4][0]));
     u64::from(words[4][7]) | u64::from(words[5][7]) << 32
 }

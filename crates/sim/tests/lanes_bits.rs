@@ -255,6 +255,7 @@ fn fields() {
 fn other_instructions_are_left_alone() {
     use warploom_isa::{Dst, Inst, Operand, ReduxOp, Reg, Special, VoteMode};
     use warploom_sim::internals::lanes::{Registers, execute};
+    use warploom_sim::sched::LaneMask;
     let mut words = vec![[7u32; 32]; 4];
     let mut preds = vec![5u64; 2];
     for op in [
@@ -267,11 +268,11 @@ fn other_instructions_are_left_alone() {
     ] {
         let inst = Inst::new(op, Dst::Reg(Reg(0)), &[Operand::Reg(Reg(1))]);
         let mut regs = Registers::<32> { words: &mut words, preds: &mut preds, frame: 0 };
-        assert!(!execute::<32>(&inst, &mut regs, &[], u64::MAX), "{op:?}");
+        assert!(!execute::<32>(&inst, &mut regs, &[], LaneMask(u64::MAX)), "{op:?}");
     }
     // Without a destination nothing is written.
     let inst = Inst::new(Op::Not(Ty::B32), Dst::None, &[Operand::Reg(Reg(1))]);
     let mut regs = Registers::<32> { words: &mut words, preds: &mut preds, frame: 0 };
-    assert!(execute::<32>(&inst, &mut regs, &[], u64::MAX));
+    assert!(execute::<32>(&inst, &mut regs, &[], LaneMask(u64::MAX)));
     assert_eq!((words, preds), (vec![[7; 32]; 4], vec![5; 2]));
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use warploom::observe::{Observer, Word};
+use warploom::observe::{LaneMask, Observer, Word};
 use warploom::sched::WarpSlot;
 use warploom::{Device, Error, Launch, args};
 
@@ -16,8 +16,8 @@ struct Polls {
 }
 
 impl Observer for Polls {
-    fn polled(&mut self, _slot: WarpSlot, lanes: u64, word: &dyn Fn(usize) -> Word) {
-        for lane in (0..64).filter(|lane| lanes >> lane & 1 == 1) {
+    fn polled(&mut self, _slot: WarpSlot, lanes: LaneMask, word: &dyn Fn(usize) -> Word) {
+        for lane in lanes.lanes() {
             *self.of_sm.entry(word(lane).address).or_default() += 1;
         }
     }

@@ -24,7 +24,7 @@ use crate::exec::sync::{mbarrier, vote};
 use crate::exec::warp::Warp;
 use crate::exec::warp::control::{Activation, Caller, Control, Entry, Group, Wait};
 use crate::exec::{lanes, printf};
-use crate::kit::bits::lanes as each;
+use crate::kit::lane_mask::LaneMask;
 use crate::kit::line::LineAddress;
 
 /// Bytes of stack that every call takes besides frames and saved registers: the return address.
@@ -154,14 +154,14 @@ impl Execution<'_> {
         let mut registers = warp.registers(&activation);
         let mask = match inst.guard {
             Guard::Always => path.mask,
-            Guard::If(pred) => path.mask & registers.preds[pred.index()],
-            Guard::Unless(pred) => path.mask & !registers.preds[pred.index()],
+            Guard::If(pred) => path.mask & LaneMask(registers.preds[pred.index()]),
+            Guard::Unless(pred) => path.mask & !LaneMask(registers.preds[pred.index()]),
         };
         if lanes::execute(inst, &mut registers, &kernel.imms, mask) {
             warp.control.advance();
             return Ok(Next::Go);
         }
-        if mask == 0 {
+        if mask.is_empty() {
             warp.control.advance();
             return Ok(Next::Go);
         }
@@ -192,8 +192,8 @@ impl Execution<'_> {
             Op::IsSpace(space, ty) => {
                 let addresses = read_address(&registers, inst.src[0], &kernel.imms, ty.is_wide());
                 let inside = |&lane: &usize| kernel.windows.space_of(addresses[lane]) == space;
-                let found = each(mask).filter(inside).fold(0u64, |m, lane| m | 1 << lane);
-                registers.write_pred(inst.dst, found, mask);
+                let found = mask.lanes().filter(inside).collect::<LaneMask>();
+                registers.write_pred(inst.dst, found.0, mask);
             }
             Op::Fence(..) | Op::Prefetch | Op::CpAsyncCommit | Op::CpAsyncWait | Op::Ssy | Op::Nop => {}
             Op::Mbarrier(..) => self.mbarrier(cta, warp, &activation, inst, mask)?,
@@ -239,13 +239,13 @@ impl Execution<'_> {
                 warp.control.exit(mask);
                 warp.live &= !mask;
                 let (id, live) = (warp.id, warp.live);
-                cta.live_warps -= (live == 0) as u32;
+                cta.live_warps -= live.is_empty() as u32;
                 for release in cta.barriers.lanes_ended(id, live, cta.live_warps) {
                     release_warps(kernel, warps, &release);
                 }
                 return Ok(Next::Go);
             }
-            Op::Trap => return Err(Bad { lane: mask.trailing_zeros() as usize, kind: FaultKind::Trap }),
+            Op::Trap => return Err(Bad { lane: mask.lowest(), kind: FaultKind::Trap }),
             Op::Printf => self.print(cta, warp, &activation, inst, mask)?,
             Op::AssertFail => return Err(self.assertion(cta, warp, &activation, inst, mask)),
             op => unreachable!("lane arithmetic refused {op:?}"),
@@ -265,7 +265,7 @@ impl Execution<'_> {
         activation: &Activation,
         inst: &Inst,
         special: Special,
-        mask: u64,
+        mask: LaneMask,
     ) {
         let shape = &self.launch.shape;
         let lane_id = |lane: usize| (lane % PTX_WARP) as u32;
@@ -333,7 +333,7 @@ impl Execution<'_> {
         activation: &Activation,
         inst: &Inst,
         path: Group,
-        mask: u64,
+        mask: LaneMask,
     ) -> Next {
         let kernel = self.launch.kernel;
         let independent = matches!(warp.control, Control::Independent(_));
@@ -345,7 +345,7 @@ impl Execution<'_> {
                 split_off(warp, path, mask);
                 return Next::Go;
             }
-            if members & live & !mask != 0 {
+            if !(members & live & !mask).is_empty() {
                 let anywhere = inst.op == Op::BarWarp;
                 warp.control.wait(Wait::Lanes { members, anywhere });
                 return Next::Go;
@@ -353,7 +353,7 @@ impl Execution<'_> {
         }
         if inst.op != Op::BarWarp {
             let named = members.map_or(mask, |members| mask & members);
-            vote::execute(inst, &mut registers, &kernel.imms, if named == 0 { mask } else { named });
+            vote::execute(inst, &mut registers, &kernel.imms, if named.is_empty() { mask } else { named });
         }
         warp.control.advance();
         Next::Go
@@ -365,7 +365,7 @@ impl Execution<'_> {
         warps: &mut [Warp<N>],
         at: usize,
         path: Group,
-        mask: u64,
+        mask: LaneMask,
     ) -> Result<Next, Bad> {
         let kernel = self.launch.kernel;
         let warp = &mut warps[at];
@@ -377,15 +377,15 @@ impl Execution<'_> {
         let inst = &kernel.code[path.pc.index()];
         let activation = warp.control.activation();
         let registers = warp.registers(&activation);
-        let lane = mask.trailing_zeros() as usize;
+        let lane = mask.lowest();
         let id = registers.read32(inst.src[0])[lane];
         let threads = match inst.src[1] {
             Operand::None => None,
             operand => Some(registers.read32(operand)[lane]),
         };
         let votes = match inst.src[2] {
-            Operand::None => 0,
-            operand => registers.read_pred(operand),
+            Operand::None => LaneMask::NONE,
+            operand => LaneMask(registers.read_pred(operand)),
         };
         let waits = inst.op != Op::Bar(BarMode::Arrive);
         // On a SIMT stack the barrier counts the warp as a whole, whoever of it comes.
@@ -412,14 +412,14 @@ impl Execution<'_> {
         warp: &mut Warp<N>,
         activation: &Activation,
         inst: &Inst,
-        mask: u64,
+        mask: LaneMask,
     ) -> Result<(), Bad> {
         let Op::Mbarrier(op, wide) = inst.op else { unreachable!("called for mbarriers") };
         let kernel = self.launch.kernel;
         let mut results = [0u64; N];
         if op == MbarrierOp::PendingCount {
             let states = warp.registers(activation).read64(inst.src[0], &kernel.imms);
-            for lane in each(mask) {
+            for lane in mask.lanes() {
                 results[lane] = mbarrier::perform(op, 0, states[lane]).map_or(0, |(_, count)| count);
             }
         } else {
@@ -431,7 +431,7 @@ impl Execution<'_> {
                 (_, operand) => registers.read32(operand).map(|v| v as u64),
             };
             let shared_window = kernel.windows.shared;
-            for lane in each(mask) {
+            for lane in mask.lanes() {
                 // The address may be generic or shared: the object itself is always in shared memory.
                 let address = objects.at(lane);
                 let address = if kernel.windows.space_of(address) == Space::Shared {
@@ -448,8 +448,8 @@ impl Execution<'_> {
         let mut registers = warp.registers(activation);
         match op {
             MbarrierOp::TestWait | MbarrierOp::TestWaitParity => {
-                let done = each(mask).filter(|&l| results[l] == 1).fold(0u64, |m, lane| m | 1 << lane);
-                registers.write_pred(inst.dst, done, mask);
+                let done = mask.lanes().filter(|&l| results[l] == 1).collect::<LaneMask>();
+                registers.write_pred(inst.dst, done.0, mask);
             }
             MbarrierOp::PendingCount => registers.write32(inst.dst, &results.map(|r| r as u32), mask),
             _ => registers.write64(inst.dst, &results, mask),
@@ -463,23 +463,23 @@ impl Execution<'_> {
         activation: &Activation,
         inst: &Inst,
         path: Group,
-        mask: u64,
+        mask: LaneMask,
     ) -> Result<(), Bad> {
         let kernel = self.launch.kernel;
         let Operand::Imm(site) = inst.src[0] else { unreachable!("a call names its site") };
         let call = &kernel.calls[site as usize];
-        let mut targets: SmallVec<[(u32, u64); 4]> = SmallVec::new();
+        let mut targets: SmallVec<[(u32, LaneMask); 4]> = SmallVec::new();
         match call.callee {
             LinkedCallee::Direct(function) => targets.push((function, mask)),
             LinkedCallee::Indirect(operand) => {
                 let wide = kernel.address_bits == 64;
                 let handles = read_address(&warp.registers(activation), operand, &kernel.imms, wide);
-                for lane in each(mask) {
+                for lane in mask.lanes() {
                     let function = function_of(kernel, handles[lane])
                         .ok_or(Bad { lane, kind: FaultKind::BadFunctionPointer(handles[lane]) })?;
                     match targets.iter_mut().find(|(known, _)| *known == function) {
-                        Some((_, lanes)) => *lanes |= 1 << lane,
-                        None => targets.push((function, 1 << lane)),
+                        Some((_, lanes)) => *lanes |= LaneMask::of(lane),
+                        None => targets.push((function, LaneMask::of(lane))),
                     }
                 }
             }
@@ -503,7 +503,7 @@ impl Execution<'_> {
             let needed = frame as u64 + callee.frame_bytes as u64 + saved;
             let limit = self.launch.chip.memory.local_bytes_per_thread;
             if needed > limit as u64 {
-                let lane = lanes.trailing_zeros() as usize;
+                let lane = lanes.lowest();
                 return Err(Bad { lane, kind: FaultKind::StackOverflow { needed, limit } });
             }
             warp.make_room(kernel, &new);
@@ -522,7 +522,7 @@ impl Execution<'_> {
         warp: &mut Warp<N>,
         activation: &Activation,
         inst: &Inst,
-        mask: u64,
+        mask: LaneMask,
     ) -> Result<(), Bad> {
         let wide = self.launch.kernel.address_bits == 64;
         let imms = &self.launch.kernel.imms;
@@ -530,7 +530,7 @@ impl Execution<'_> {
         let buffers = read_address(&warp.registers(activation), inst.src[1], imms, wide);
         let mut used = [0u32; N];
         let fresh = std::mem::take(&mut self.effects.fresh);
-        for lane in each(mask) {
+        for lane in mask.lanes() {
             let (reach, buffer, fresh) = (self.reach(cta), buffers[lane], &fresh[..]);
             let mut device = DeviceArguments { reach, warp, activation, lane, buffer, fresh };
             let bad = |message| Bad { lane, kind: FaultKind::Printf(message) };
@@ -550,11 +550,11 @@ impl Execution<'_> {
         warp: &mut Warp<N>,
         activation: &Activation,
         inst: &Inst,
-        mask: u64,
+        mask: LaneMask,
     ) -> Bad {
         let kernel = self.launch.kernel;
         let wide = kernel.address_bits == 64;
-        let lane = mask.trailing_zeros() as usize;
+        let lane = mask.lowest();
         let registers = warp.registers(activation);
         let address = |at: usize| read_address(&registers, inst.src[at], &kernel.imms, wide)[lane];
         let (message, file, function) = (address(0), address(1), address(3));
@@ -614,13 +614,13 @@ impl<const N: usize> printf::Arguments for DeviceArguments<'_, N> {
 }
 
 /// Lets lanes of a partly guarded instruction that may wait go their own way.
-fn split_off<const N: usize>(warp: &mut Warp<N>, path: Group, mask: u64) {
+fn split_off<const N: usize>(warp: &mut Warp<N>, path: Group, mask: LaneMask) {
     let next = Pc(path.pc.0 + 1);
     let stay = Group { pc: path.pc, mask };
     warp.control.branch(&[stay, Group { pc: next, mask: path.mask & !mask }], next);
 }
 
-fn branch<const N: usize>(warp: &mut Warp<N>, inst: &Inst, path: Group, mask: u64) {
+fn branch<const N: usize>(warp: &mut Warp<N>, inst: &Inst, path: Group, mask: LaneMask) {
     let (Operand::Imm(target), Operand::Imm(reconverge)) = (inst.src[0], inst.src[1]) else {
         unreachable!("a linked branch has a target and a reconvergence point")
     };
@@ -638,7 +638,7 @@ fn indexed_branch<const N: usize>(
     activation: &Activation,
     inst: &Inst,
     path: Group,
-    mask: u64,
+    mask: LaneMask,
 ) -> Result<(), Bad> {
     let (Operand::Imm(table), Operand::Imm(reconverge)) = (inst.src[1], inst.src[2]) else {
         unreachable!("a linked branch has a table and a reconvergence point")
@@ -646,14 +646,14 @@ fn indexed_branch<const N: usize>(
     let table = &kernel.tables[table as usize];
     let indices = warp.registers(activation).read32(inst.src[0]);
     let mut groups: SmallVec<[Group; 8]> = SmallVec::new();
-    let mut add = |pc: Pc, lanes: u64| match groups.iter_mut().find(|g| g.pc == pc) {
+    let mut add = |pc: Pc, lanes: LaneMask| match groups.iter_mut().find(|g| g.pc == pc) {
         Some(group) => group.mask |= lanes,
         None => groups.push(Group { pc, mask: lanes }),
     };
-    for lane in each(mask) {
+    for lane in mask.lanes() {
         let index = indices[lane];
         let kind = FaultKind::BadBranchIndex { index, entries: table.len() };
-        add(*table.get(index as usize).ok_or(Bad { lane, kind })?, 1 << lane);
+        add(*table.get(index as usize).ok_or(Bad { lane, kind })?, LaneMask::of(lane));
     }
     if mask != path.mask {
         add(Pc(path.pc.0 + 1), path.mask & !mask);
@@ -705,7 +705,7 @@ fn map_address<const N: usize>(
     inst: &Inst,
     imms: &[u64],
     wide: bool,
-    mask: u64,
+    mask: LaneMask,
     f: impl Fn(u64) -> u64,
 ) {
     let addresses = read_address(registers, inst.src[0], imms, wide).map(f);
@@ -717,19 +717,19 @@ fn map_address<const N: usize>(
 }
 
 /// Copies bytes within local memory, in the lanes of `mask`.
-fn copy_local<const N: usize>(warp: &mut Warp<N>, from: u32, to: u32, bytes: u32, mask: u64) {
+fn copy_local<const N: usize>(warp: &mut Warp<N>, from: u32, to: u32, bytes: u32, mask: LaneMask) {
     let mut done = 0;
     while done < bytes {
         let (source, target) = (from + done, to + done);
         if source % 4 == 0 && target % 4 == 0 && bytes - done >= 4 {
             let word = *warp.local_word(source as usize / 4);
             let stored = warp.local_word_mut(target as usize / 4);
-            for lane in each(mask) {
+            for lane in mask.lanes() {
                 stored[lane] = word[lane];
             }
             done += 4;
         } else {
-            for lane in each(mask) {
+            for lane in mask.lanes() {
                 let byte = warp.local_byte(source, lane) as u32;
                 let stored = &mut warp.local_word_mut(target as usize / 4)[lane];
                 let shift = 8 * (target % 4);

@@ -193,7 +193,7 @@ impl<const N: usize> Machine<'_, N> {
                 let Some(path) = warps[warp].control.current() else { break };
                 // The model's clock: one tick a warp instruction.
                 self.execution.clock += 1;
-                self.thread_instructions += path.mask.count_ones() as u64;
+                self.thread_instructions += path.mask.count() as u64;
                 match self.execution.step(cta, warps, warp, path, Some(&mut self.access)) {
                     Ok(Next::Go) => {}
                     Ok(Next::Yield) => break,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::explain::trace::Timeline;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
+use crate::kit::lane_mask::LaneMask;
 use crate::time::probe::{CtaEvent, Observer, Probe, State, Word};
 use crate::time::sched::Issue;
 use crate::time::sm::front_end::decode::Decoded;
@@ -54,11 +55,11 @@ impl Probe for Observers {
         self.each(|observer| observer.warp_came_back(now, slot));
     }
 
-    fn polled(&mut self, slot: WarpSlot, lanes: u64, word: impl Fn(usize) -> Word) {
+    fn polled(&mut self, slot: WarpSlot, lanes: LaneMask, word: impl Fn(usize) -> Word) {
         self.each(|observer| observer.polled(slot, lanes, &word));
     }
 
-    fn spinning(&mut self, now: Cycle, slot: WarpSlot, lanes: u64) {
+    fn spinning(&mut self, now: Cycle, slot: WarpSlot, lanes: LaneMask) {
         self.each(|observer| observer.spinning(now, slot, lanes));
     }
 

@@ -8,7 +8,7 @@ pub(crate) fn lanes(mask: u64) -> Lanes {
 
 /// Iterator of [`lanes`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lanes(u64);
+pub struct Lanes(u64);
 
 impl Iterator for Lanes {
     type Item = usize;

@@ -8,7 +8,6 @@ use crate::kit::bits::{Lanes, lanes};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LaneMask(pub u64);
 
-#[allow(dead_code, reason = "masks of warps are still plain numbers in the SM")]
 impl LaneMask {
     pub const NONE: LaneMask = LaneMask(0);
 
@@ -44,6 +43,12 @@ impl LaneMask {
         self.0 >> lane & 1 == 1
     }
 
+    /// The lowest lane of a mask that is not empty; 64 of one that is.
+    #[inline(always)]
+    pub fn lowest(self) -> usize {
+        self.0.trailing_zeros() as usize
+    }
+
     /// The lowest lane.
     #[inline(always)]
     pub fn first(self) -> Option<usize> {
@@ -75,6 +80,13 @@ impl BitXor for LaneMask {
     #[inline(always)]
     fn bitxor(self, other: LaneMask) -> LaneMask {
         LaneMask(self.0 ^ other.0)
+    }
+}
+
+impl FromIterator<usize> for LaneMask {
+    #[inline(always)]
+    fn from_iter<I: IntoIterator<Item = usize>>(lanes: I) -> LaneMask {
+        lanes.into_iter().fold(LaneMask::NONE, |mask, lane| mask | LaneMask::of(lane))
     }
 }
 

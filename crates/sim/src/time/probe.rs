@@ -5,6 +5,7 @@ use warploom_isa::Space;
 
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
+use crate::kit::lane_mask::LaneMask;
 use crate::time::sched::Issue;
 use crate::time::sm::front_end::decode::Decoded;
 
@@ -117,10 +118,10 @@ pub trait Observer: Send {
     fn warp_came_back(&mut self, _now: Cycle, _slot: WarpSlot) {}
 
     /// Lanes of a warp read what their spin loop waits for, each the word that `word` tells.
-    fn polled(&mut self, _slot: WarpSlot, _lanes: u64, _word: &dyn Fn(usize) -> Word) {}
+    fn polled(&mut self, _slot: WarpSlot, _lanes: LaneMask, _word: &dyn Fn(usize) -> Word) {}
 
     /// A warp executed the branch of a spin loop; these lanes iterate once more.
-    fn spinning(&mut self, _now: Cycle, _slot: WarpSlot, _lanes: u64) {}
+    fn spinning(&mut self, _now: Cycle, _slot: WarpSlot, _lanes: LaneMask) {}
 
     /// A lane changed a word of memory. With `took` it is the word its spin loop waits for: it took a lock.
     fn wrote(&mut self, _now: Cycle, _slot: WarpSlot, _lane: usize, _word: Word, _took: bool) {}
@@ -153,10 +154,10 @@ pub trait Probe: Send {
     fn warp_came_back(&mut self, _now: Cycle, _slot: WarpSlot) {}
 
     /// Lanes of a warp look at what they wait for in a spin loop, each at the word that `word` tells.
-    fn polled(&mut self, _slot: WarpSlot, _lanes: u64, _word: impl Fn(usize) -> Word) {}
+    fn polled(&mut self, _slot: WarpSlot, _lanes: LaneMask, _word: impl Fn(usize) -> Word) {}
 
     /// A warp at the end of a turn of a spin loop: these lanes go round once more.
-    fn spinning(&mut self, _now: Cycle, _slot: WarpSlot, _lanes: u64) {}
+    fn spinning(&mut self, _now: Cycle, _slot: WarpSlot, _lanes: LaneMask) {}
 
     /// A lane changed a word of memory. It took a lock if the word is what its spin loop waits for.
     fn wrote(&mut self, _now: Cycle, _slot: WarpSlot, _lane: usize, _word: Word, _took: bool) {}
@@ -204,12 +205,12 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         self.1.warp_came_back(now, slot);
     }
 
-    fn polled(&mut self, slot: WarpSlot, lanes: u64, word: impl Fn(usize) -> Word) {
+    fn polled(&mut self, slot: WarpSlot, lanes: LaneMask, word: impl Fn(usize) -> Word) {
         self.0.polled(slot, lanes, &word);
         self.1.polled(slot, lanes, &word);
     }
 
-    fn spinning(&mut self, now: Cycle, slot: WarpSlot, lanes: u64) {
+    fn spinning(&mut self, now: Cycle, slot: WarpSlot, lanes: LaneMask) {
         self.0.spinning(now, slot, lanes);
         self.1.spinning(now, slot, lanes);
     }

@@ -6,6 +6,7 @@ pub mod exact;
 
 use warploom_isa::{Dst, ImmId, Inst, Op, Operand, Pred, Reg, Ty};
 use warploom_sim::internals::lanes::{Registers, execute};
+use warploom_sim::sched::LaneMask;
 
 /// A random generator (SplitMix64) with a fixed seed.
 pub struct Random(pub u64);
@@ -156,7 +157,7 @@ fn check_lanes<const N: usize>(
         }
 
         let mut regs = Registers::<N> { words: &mut words, preds: &mut preds, frame: 0 };
-        assert!(execute::<N>(&inst, &mut regs, &imms, mask), "{:?} is not executed", form.op);
+        assert!(execute::<N>(&inst, &mut regs, &imms, LaneMask(mask)), "{:?} is not executed", form.op);
         for lane in 0..N {
             for r in 0..words.len() {
                 assert!(

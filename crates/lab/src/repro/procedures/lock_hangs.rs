@@ -1,6 +1,7 @@
 //! Deadlocks on lock bits and their repairs: the diagnosis of a launch that hangs, the result of one that ends.
 
 use warploom::hang::{Until, Waits, lane_ranges};
+use warploom::sched::LaneMask;
 use warploom::{Arg, Error, Hang, Launch, args};
 
 use crate::repro::{Choice, Metrics, Procedure, RunError};
@@ -117,7 +118,7 @@ pub(crate) static LOCK_HANGS: Procedure = Procedure {
 
 /// The diagnosis of a hang as figures.
 fn diagnosis(hang: &Hang) -> Metrics {
-    let (mut lanes, mut bits, mut lines) = (0, Vec::new(), Vec::new());
+    let (mut lanes, mut bits, mut lines) = (LaneMask::NONE, Vec::new(), Vec::new());
     for group in hang.ctas.iter().flat_map(|cta| &cta.groups) {
         lines.extend(group.place.source_line.clone());
         lines.extend(group.holds.iter().filter_map(|(_, place)| place.source_line.clone()));

@@ -29,6 +29,7 @@ use warploom_isa::{Dst, Inst, Op, Operand};
 
 pub use crate::exec::lanes::atomic::{AtomicUnit, atomic};
 use crate::exec::lanes::vector::{Filled, Inputs, Source, blend, spread};
+use crate::kit::lane_mask::LaneMask;
 
 /// The registers of the function a warp is running, as lane arrays.
 pub struct Registers<'a, const N: usize> {
@@ -42,8 +43,8 @@ pub struct Registers<'a, const N: usize> {
 }
 
 #[inline(always)]
-const fn all_lanes<const N: usize>() -> u64 {
-    if N >= 64 { u64::MAX } else { (1 << N) - 1 }
+const fn all_lanes<const N: usize>() -> LaneMask {
+    LaneMask(if N >= 64 { u64::MAX } else { (1 << N) - 1 })
 }
 
 impl<const N: usize> Registers<'_, N> {
@@ -91,20 +92,20 @@ impl<const N: usize> Registers<'_, N> {
 
     /// Writes the lanes of `mask`.
     #[inline(always)]
-    pub fn write32(&mut self, dst: Dst, value: &[u32; N], mask: u64) {
+    pub fn write32(&mut self, dst: Dst, value: &[u32; N], mask: LaneMask) {
         if let Dst::Reg(r) = dst {
             let register = &mut self.words[r.index()];
             if mask & all_lanes::<N>() == all_lanes::<N>() {
                 *register = *value;
             } else {
-                merge(register, value, &spread(mask));
+                merge(register, value, &spread(mask.0));
             }
         }
     }
 
     /// Writes the lanes of `mask`, low words to the destination and high words to the register after it.
     #[inline(always)]
-    pub fn write64(&mut self, dst: Dst, value: &[u64; N], mask: u64) {
+    pub fn write64(&mut self, dst: Dst, value: &[u64; N], mask: LaneMask) {
         let (mut lo, mut hi) = ([0; N], [0; N]);
         for i in 0..N {
             lo[i] = value[i] as u32;
@@ -115,22 +116,22 @@ impl<const N: usize> Registers<'_, N> {
 
     /// Writes the lanes of `mask`.
     #[inline(always)]
-    pub fn write_pred(&mut self, dst: Dst, value: u64, mask: u64) {
+    pub fn write_pred(&mut self, dst: Dst, value: u64, mask: LaneMask) {
         if let Dst::Pred(p) = dst {
-            let mask = mask & all_lanes::<N>();
+            let mask = (mask & all_lanes::<N>()).0;
             let pred = &mut self.preds[p.index()];
             *pred = (value & mask) | (*pred & !mask);
         }
     }
 
     #[inline(always)]
-    fn write_words(&mut self, dst: Dst, lo: &[u32; N], hi: &[u32; N], mask: u64) {
+    fn write_words(&mut self, dst: Dst, lo: &[u32; N], hi: &[u32; N], mask: LaneMask) {
         if let Dst::Reg(r) = dst {
             let [low, high] = &mut self.words[r.index()..r.index() + 2] else { return };
             if mask & all_lanes::<N>() == all_lanes::<N>() {
                 (*low, *high) = (*lo, *hi);
             } else {
-                let k = spread::<N>(mask);
+                let k = spread::<N>(mask.0);
                 merge(low, lo, &k);
                 merge(high, hi, &k);
             }
@@ -151,7 +152,12 @@ fn merge<const N: usize>(register: &mut [u32; N], value: &[u32; N], k: &[u32; N]
 #[multiversion(targets(
     "x86_64+avx+avx2+bmi1+bmi2+f16c+fma+lzcnt+movbe+popcnt+sse3+sse4.1+sse4.2+ssse3+xsave",
 ))]
-pub fn execute<const N: usize>(inst: &Inst, regs: &mut Registers<'_, N>, imms: &[u64], mask: u64) -> bool {
+pub fn execute<const N: usize>(
+    inst: &Inst,
+    regs: &mut Registers<'_, N>,
+    imms: &[u64],
+    mask: LaneMask,
+) -> bool {
     step::<N>(inst, regs, imms, mask)
 }
 
@@ -184,7 +190,7 @@ macro_rules! source {
 }
 
 #[inline(always)]
-fn step<const N: usize>(inst: &Inst, regs: &mut Registers<'_, N>, imms: &[u64], mask: u64) -> bool {
+fn step<const N: usize>(inst: &Inst, regs: &mut Registers<'_, N>, imms: &[u64], mask: LaneMask) -> bool {
     source!(a, inst.src[0], regs, imms);
     source!(b, inst.src[1], regs, imms);
     source!(c, inst.src[2], regs, imms);

@@ -11,7 +11,7 @@ use crate::exec::memory::bytes::differing_lanes;
 use crate::exec::memory::reach::{Bad, Reach, Touch};
 use crate::exec::memory::registers::read_data;
 use crate::exec::warp::Warp;
-use crate::kit::bits::lanes as each;
+use crate::kit::lane_mask::LaneMask;
 
 impl<const N: usize> WarpAccess<N> {
     /// Reads the words and takes their bits.
@@ -29,7 +29,7 @@ impl<const N: usize> WarpAccess<N> {
         let kind = if in_atomic { AccessKind::Atomic } else { AccessKind::Load };
         let (touch, at) = self.only_shared(reach, access, kind)?;
         let WarpAccess { activation, mask, rows, .. } = self;
-        let mut taken = 0;
+        let mut taken = LaneMask::NONE;
         reach.each_space(warp, activation, touch, &at, *mask, |reach, warp, piece| {
             reach.gather(warp, piece, rows.data_mut(touch.bytes));
             let Some(unit) = &mut reach.lock_unit else { return };
@@ -42,7 +42,7 @@ impl<const N: usize> WarpAccess<N> {
                         |h: BitHolder| h.taker.warp == who && h.taker.pc == pc && h.word == word(*lane);
                     !unit.holder(unit.bit(bits.base + word(*lane))).is_some_and(with)
                 };
-                let missed = each(piece.mask & !got).filter(late);
+                let missed = (piece.mask & !got).lanes().filter(late);
                 if let Some(lane) = missed.clone().next() {
                     let bit = unit.bit(bits.base + word(lane));
                     let late = (bits, lane as u32, bit, word(lane), missed.count() as u32);
@@ -71,7 +71,7 @@ impl<const N: usize> WarpAccess<N> {
         let WarpAccess { activation, mask, rows, .. } = self;
         let rows = rows.data_mut(touch.bytes);
         read_data(reach.kernel, warp, activation, (inst, access), rows);
-        let mut changed = 0;
+        let mut changed = LaneMask::NONE;
         reach.each_space(warp, activation, touch, &at, *mask, |reach, warp, piece| {
             changed |= differing_lanes(&reach.shared.bytes, piece, rows);
             reach.scatter(warp, piece, rows);
@@ -113,7 +113,7 @@ impl<const N: usize> WarpAccess<N> {
                 address.checked_sub(windows.shared).filter(|&a| a < windows.bytes)
             }
         };
-        if let Some(lane) = each(mask).find(|&lane| shared(addresses.at(lane)).is_none()) {
+        if let Some(lane) = mask.lanes().find(|&lane| shared(addresses.at(lane)).is_none()) {
             let address = addresses.at(lane);
             let space = windows.space_of(address);
             return Err(Bad { lane, kind: FaultKind::NoLockBit { access: kind, space, address, bytes } });

@@ -7,8 +7,8 @@ use rustc_hash::FxHashMap;
 use warploom_isa::Pc;
 
 use crate::exec::memory::address::Addresses;
-use crate::kit::bits::lanes as each;
 use crate::kit::counters::counters;
+use crate::kit::lane_mask::LaneMask;
 
 /// A warp of the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,12 +53,12 @@ impl<Word: Copy + Eq + Hash> LockTable<Word> {
         &mut self,
         (warp, pc): (WarpName, Pc),
         addresses: &Addresses<N>,
-        (lanes, changed): (u64, u64),
+        (lanes, changed): (LaneMask, LaneMask),
         word: impl Fn(u64) -> Word,
     ) {
-        for lane in each(lanes) {
+        for lane in lanes.lanes() {
             let word = word(addresses.at(lane));
-            if changed >> lane & 1 == 1 {
+            if changed.contains(lane) {
                 self.stats.acquired += 1;
                 self.takers.insert(word, Taker { warp, lane: lane as u32, pc });
             } else if self.takers.get(&word).is_some_and(|taker| taker.warp == warp) {

@@ -14,7 +14,7 @@
 use warploom_isa::Pc;
 
 use crate::exec::locks::holders::{LockStats, Taker, WarpName};
-use crate::kit::bits::lanes as each;
+use crate::kit::lane_mask::LaneMask;
 
 /// Who took a bit, for observers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,9 +104,9 @@ impl LockUnit {
     }
 
     /// Lanes load words at `word(lane)` of their CTA and try to take their bits. Returns those that did.
-    pub fn take(&mut self, access: BitAccess, lanes: u64, word: impl Fn(usize) -> u32) -> u64 {
-        let mut taken = 0;
-        for lane in each(lanes) {
+    pub fn take(&mut self, access: BitAccess, lanes: LaneMask, word: impl Fn(usize) -> u32) -> LaneMask {
+        let mut taken = LaneMask::NONE;
+        for lane in lanes.lanes() {
             let word = word(lane);
             let bit = self.bit(access.base + word);
             if self.is_free(bit) {
@@ -116,7 +116,7 @@ impl LockUnit {
                 let taker = Taker { warp: access.warp, lane: lane as u32, pc: access.pc };
                 let in_atomic = access.in_atomic;
                 self.holders[bit as usize] = Some(BitHolder { taker, word, in_atomic });
-                taken |= 1 << lane;
+                taken |= LaneMask::of(lane);
             } else {
                 let holder = self.holders[bit as usize];
                 let own = holder.is_some_and(|h| h.taker.warp == access.warp);
@@ -129,18 +129,18 @@ impl LockUnit {
                 }
             }
         }
-        self.tries[0] += lanes.count_ones() as u64;
-        self.tries[1] += (lanes & !taken).count_ones() as u64;
+        self.tries[0] += lanes.count() as u64;
+        self.tries[1] += (lanes & !taken).count() as u64;
         if !access.in_atomic {
-            self.stats.acquired += taken.count_ones() as u64;
-            self.changed |= taken != 0;
+            self.stats.acquired += taken.count() as u64;
+            self.changed |= !taken.is_empty();
         }
         taken
     }
 
     /// Lanes store words at `word(lane)` of their CTA and free their bits, taken or not.
-    pub fn release(&mut self, access: BitAccess, lanes: u64, word: impl Fn(usize) -> u32) {
-        for lane in each(lanes) {
+    pub fn release(&mut self, access: BitAccess, lanes: LaneMask, word: impl Fn(usize) -> u32) {
+        for lane in lanes.lanes() {
             let bit = self.bit(access.base + word(lane));
             if !self.is_free(bit) {
                 self.free[bit as usize / 64] |= 1 << (bit % 64);
@@ -188,15 +188,15 @@ mod tests {
     #[test]
     fn a_bit_is_taken_once_and_freed_by_anyone() {
         let mut unit = LockUnit::new(1024);
-        assert_eq!(unit.take(access(0), 0b1, |_| 0x40), 0b1);
+        assert_eq!(unit.take(access(0), LaneMask(0b1), |_| 0x40), LaneMask(0b1));
         assert!(!unit.is_free(0x10));
-        assert_eq!(unit.take(access(1), 0b1, |_| 0x40), 0);
+        assert_eq!(unit.take(access(1), LaneMask(0b1), |_| 0x40), LaneMask(0));
         assert!(!unit.is_free(0x10));
-        unit.release(access(1), 0b1, |_| 0x40);
+        unit.release(access(1), LaneMask(0b1), |_| 0x40);
         assert!(unit.is_free(0x10));
-        unit.release(access(1), 0b1, |_| 0x40);
+        unit.release(access(1), LaneMask(0b1), |_| 0x40);
         assert!(unit.is_free(0x10));
-        assert_eq!(unit.take(access(1), 0b1, |_| 0x40), 0b1);
+        assert_eq!(unit.take(access(1), LaneMask(0b1), |_| 0x40), LaneMask(0b1));
         let LockStats { acquired, failed_intra, failed_inter, .. } = unit.stats;
         assert_eq!((acquired, failed_intra, failed_inter), (2, 0, 1));
         assert_eq!((unit.tries, unit.used()), ([3, 1], [1, 0]));
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn the_lowest_lane_gets_the_bit() {
         let mut unit = LockUnit::new(1024);
-        assert_eq!(unit.take(access(0), 0b1110, |_| 8), 0b0010);
+        assert_eq!(unit.take(access(0), LaneMask(0b1110), |_| 8), LaneMask(0b0010));
         assert_eq!(unit.stats.failed_intra, 2);
         assert_eq!(unit.holder(2).map(|h| h.taker.lane), Some(1));
     }
@@ -214,10 +214,16 @@ mod tests {
     fn words_a_unit_apart_share_a_bit() {
         let mut unit = LockUnit::new(1024);
         assert_eq!((unit.bit(0), unit.bit(3), unit.bit(4), unit.bit(4096 + 4)), (0, 0, 1, 1));
-        assert_eq!(unit.take(access(0), 0b11, |lane| lane as u32 * 4096), 0b01);
-        assert_eq!(LockUnit::new(4096).take(access(0), 0b11, |lane| lane as u32 * 4096), 0b11);
-        assert_eq!(LockUnit::new(1).take(access(0), 0b111, |lane| lane as u32 * 4), 0b001);
-        unit.release(access(0), 0b1, |_| 8192);
+        assert_eq!(unit.take(access(0), LaneMask(0b11), |lane| lane as u32 * 4096), LaneMask(0b01));
+        assert_eq!(
+            LockUnit::new(4096).take(access(0), LaneMask(0b11), |lane| lane as u32 * 4096),
+            LaneMask(0b11)
+        );
+        assert_eq!(
+            LockUnit::new(1).take(access(0), LaneMask(0b111), |lane| lane as u32 * 4),
+            LaneMask(0b001)
+        );
+        unit.release(access(0), LaneMask(0b1), |_| 8192);
         assert!(unit.is_free(0));
     }
 
@@ -225,9 +231,9 @@ mod tests {
     fn ctas_have_different_bits_by_their_place() {
         let mut unit = LockUnit::new(1024);
         let second = BitAccess { warp: WarpName { cta: 1, warp: 0 }, base: 128, ..access(0) };
-        assert_eq!(unit.take(access(0), 0b1, |_| 0), 0b1);
-        assert_eq!(unit.take(second, 0b1, |_| 0), 0b1);
-        assert_eq!(unit.take(second, 0b1, |_| 4096 - 128), 0);
+        assert_eq!(unit.take(access(0), LaneMask(0b1), |_| 0), LaneMask(0b1));
+        assert_eq!(unit.take(second, LaneMask(0b1), |_| 0), LaneMask(0b1));
+        assert_eq!(unit.take(second, LaneMask(0b1), |_| 4096 - 128), LaneMask(0));
         assert_eq!(unit.held().map(|(bit, h)| (bit, h.word)).collect::<Vec<_>>(), [(0, 0), (32, 0)]);
     }
 
@@ -235,10 +241,10 @@ mod tests {
     fn what_atomics_do_is_no_lock_of_the_program() {
         let mut unit = LockUnit::new(64);
         let atomic = BitAccess { in_atomic: true, ..access(0) };
-        assert_eq!(unit.take(atomic, 0b11, |_| 0), 0b01);
-        unit.release(atomic, 0b01, |_| 0);
+        assert_eq!(unit.take(atomic, LaneMask(0b11), |_| 0), LaneMask(0b01));
+        unit.release(atomic, LaneMask(0b01), |_| 0);
         assert_eq!((unit.stats.clone(), unit.changed, unit.tries), (LockStats::default(), false, [2, 1]));
-        unit.take(access(0), 0b1, |_| 0);
+        unit.take(access(0), LaneMask(0b1), |_| 0);
         assert!(unit.changed);
         assert_eq!(unit.used(), [1, 1]);
     }

@@ -15,7 +15,7 @@ use crate::exec::memory::rows::Rows;
 use crate::exec::memory::shared::Shared;
 use crate::exec::warp::Warp;
 use crate::exec::warp::control::Activation;
-use crate::kit::bits::lanes as each;
+use crate::kit::lane_mask::LaneMask;
 
 /// What an access does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,11 +30,11 @@ pub enum MemoryOp {
     },
     /// A load from shared memory that takes lock bits; the lanes of `taken` got theirs.
     Lock {
-        taken: u64,
+        taken: LaneMask,
     },
     /// A store to shared memory that frees lock bits; the lanes of `changed` wrote another value than there was.
     Unlock {
-        changed: u64,
+        changed: LaneMask,
     },
     /// An asynchronous copy from global to shared memory.
     Copy,
@@ -49,16 +49,16 @@ impl MemoryOp {
 /// Lanes by the memory that they access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SpaceLanes {
-    pub global: u64,
-    pub shared: u64,
-    pub local: u64,
+    pub global: LaneMask,
+    pub shared: LaneMask,
+    pub local: LaneMask,
     /// Constant memory and parameters.
-    pub constant: u64,
+    pub constant: LaneMask,
 }
 
 impl SpaceLanes {
     #[inline(always)]
-    fn add(&mut self, space: Space, lanes: u64) {
+    fn add(&mut self, space: Space, lanes: LaneMask) {
         match space {
             Space::Global | Space::Generic => self.global |= lanes,
             Space::Shared => self.shared |= lanes,
@@ -69,7 +69,7 @@ impl SpaceLanes {
 
     /// Those of all spaces.
     #[inline(always)]
-    pub fn all(&self) -> u64 {
+    pub fn all(&self) -> LaneMask {
         self.global | self.shared | self.local | self.constant
     }
 }
@@ -84,13 +84,13 @@ pub struct WarpAccess<const N: usize> {
     /// The activation of the warp whose registers it uses.
     pub activation: Activation,
     /// Lanes that take part.
-    pub mask: u64,
+    pub mask: LaneMask,
     /// Where they read and write. Of a copy, only the source counts, and only lanes that take any bytes.
     pub lanes: SpaceLanes,
     /// Every lane's address, as the instruction gives it: generic ones are not resolved.
     pub addresses: Addresses<N>,
     /// Lanes that were served later and found bytes of global memory that nobody wrote, where that is tracked.
-    pub unwritten: u64,
+    pub unwritten: LaneMask,
     pub(in crate::exec) rows: Rows<N>,
 }
 
@@ -102,19 +102,19 @@ impl<const N: usize> WarpAccess<N> {
             bytes: 0,
             pc: Pc(0),
             activation: Activation::default(),
-            mask: 0,
+            mask: LaneMask::NONE,
             lanes: SpaceLanes::default(),
             addresses: Addresses::Uniform(0),
-            unwritten: 0,
+            unwritten: LaneMask::NONE,
             rows: Rows::new(),
         }
     }
 
     /// Becomes another access that has not begun.
     #[inline]
-    pub fn restart(&mut self, pc: Pc, activation: Activation, mask: u64) {
+    pub fn restart(&mut self, pc: Pc, activation: Activation, mask: LaneMask) {
         (self.pc, self.activation, self.mask) = (pc, activation, mask);
-        (self.lanes, self.unwritten) = (SpaceLanes::default(), 0);
+        (self.lanes, self.unwritten) = (SpaceLanes::default(), LaneMask::NONE);
     }
 
     /// Checks the addresses and does all that need not wait for global memory.
@@ -216,7 +216,7 @@ impl<const N: usize> WarpAccess<N> {
         let most = registers.read32(inst.src[2]);
         rows.set_copy(to, most);
         self.addresses = Addresses::of(from, *mask);
-        for lane in each(*mask) {
+        for lane in mask.lanes() {
             let address = from[lane];
             if !address.is_multiple_of(bytes as u64) {
                 let (access, space) = (AccessKind::Load, Space::Global);
@@ -227,13 +227,20 @@ impl<const N: usize> WarpAccess<N> {
             for byte in 0..take {
                 let touch = Touch { space: Space::Global, bytes: 1, kind: AccessKind::Load };
                 let at = Addresses::Uniform(address.wrapping_add(byte as u64));
-                reach.each_space(warp, activation, touch, &at, 1 << lane, |reach, warp, piece| {
-                    if !reach.moves_later(piece.space) {
-                        let mut found = [[0u32; N]; 1];
-                        reach.gather(warp, piece, &mut found);
-                        rows.set_data_byte(byte, lane, found[0][lane] as u8);
-                    }
-                })?;
+                reach.each_space(
+                    warp,
+                    activation,
+                    touch,
+                    &at,
+                    LaneMask::of(lane),
+                    |reach, warp, piece| {
+                        if !reach.moves_later(piece.space) {
+                            let mut found = [[0u32; N]; 1];
+                            reach.gather(warp, piece, &mut found);
+                            rows.set_data_byte(byte, lane, found[0][lane] as u8);
+                        }
+                    },
+                )?;
             }
             if let Some(read) = reach.uninitialised.as_mut().filter(|read| read.0 == lane) {
                 // It is reported with all that the lane wanted, not with the first byte that nobody wrote.
@@ -241,8 +248,8 @@ impl<const N: usize> WarpAccess<N> {
             }
             let touch = Touch { space: Space::Shared, bytes, kind: AccessKind::Store };
             let at = Addresses::Uniform(to[lane] as u64);
-            reach.each_space(warp, activation, touch, &at, 1 << lane, |_, _, _| {})?;
-            lanes.global |= ((take > 0) as u64) << lane;
+            reach.each_space(warp, activation, touch, &at, LaneMask::of(lane), |_, _, _| {})?;
+            lanes.global |= LaneMask(((take > 0) as u64) << lane);
         }
         Ok(())
     }
@@ -255,7 +262,7 @@ impl<const N: usize> WarpAccess<N> {
             MemoryOp::Load => write_data(kernel, warp, activation, inst, mask, rows.data(bytes)),
             MemoryOp::Lock { taken } => {
                 write_data(kernel, warp, activation, inst, mask, rows.data(bytes));
-                warp.registers(activation).write_pred(inst.dst2, taken, mask);
+                warp.registers(activation).write_pred(inst.dst2, taken.0, mask);
             }
             MemoryOp::Store | MemoryOp::Unlock { .. } => {}
             MemoryOp::Atomic { .. } => write_found(warp, activation, inst.dst, mask, (rows, bytes)),
@@ -264,7 +271,7 @@ impl<const N: usize> WarpAccess<N> {
     }
 
     fn finish_copy(&self, shared: &mut Shared) {
-        for lane in each(self.mask) {
+        for lane in self.mask.lanes() {
             let (to, take) = (self.copy_destination(lane), self.copy_bytes(lane));
             for byte in 0..self.bytes {
                 let value = if byte < take { self.rows.data_byte(byte, lane) } else { 0 };
@@ -306,18 +313,18 @@ impl<const N: usize> WarpAccess<N> {
     }
 
     /// The lanes of an atomic, of those of `lanes`, that changed what they found; it happened in the SM.
-    pub fn changed_in_sm(&self, lanes: u64) -> u64 {
-        let MemoryOp::Atomic { op, ty, .. } = self.kind else { return 0 };
+    pub fn changed_in_sm(&self, lanes: LaneMask) -> LaneMask {
+        let MemoryOp::Atomic { op, ty, .. } = self.kind else { return LaneMask::NONE };
         let changed = |lane: &usize| {
             let (old, [b, c]) = (self.found(*lane), self.operands(*lane));
             atomic(AtomicUnit::Sm, op, ty, [old, b, c]) != old & (u64::MAX >> (64 - ty.bits()))
         };
-        each(lanes).filter(changed).fold(0, |mask, lane| mask | 1 << lane)
+        lanes.lanes().filter(changed).collect()
     }
 
     /// The first lane of `unwritten`, its address, and how many bytes it wanted.
     pub fn first_unwritten(&self) -> (usize, u64, u32) {
-        let lane = self.unwritten.trailing_zeros() as usize;
+        let lane = self.unwritten.lowest();
         (lane, self.addresses.at(lane), self.wanted_bytes(lane))
     }
 }

@@ -4,7 +4,7 @@ use warploom_isa::{Inst, Kernel, Operand};
 
 use crate::exec::warp::Warp;
 use crate::exec::warp::control::Activation;
-use crate::kit::bits::lanes as each;
+use crate::kit::lane_mask::LaneMask;
 
 /// One address per lane.
 #[derive(Clone, Copy, Debug)]
@@ -22,9 +22,9 @@ pub enum Addresses<const N: usize> {
 impl<const N: usize> Addresses<N> {
     /// Recognises the pattern of an access in which the lanes of `mask` take part.
     #[inline]
-    pub fn of(lanes: [u64; N], mask: u64) -> Self {
+    pub fn of(lanes: [u64; N], mask: LaneMask) -> Self {
         // Lanes that take no part hold anything, so only full warps are looked at.
-        if mask.count_ones() as usize != N {
+        if mask.count() as usize != N {
             return Addresses::Lanes(lanes);
         }
         let first = lanes[0];
@@ -51,7 +51,7 @@ impl<const N: usize> Addresses<N> {
         activation: &Activation,
         inst: &Inst,
         wide: bool,
-        mask: u64,
+        mask: LaneMask,
     ) -> Self {
         let offset = match inst.src[1] {
             Operand::Imm(offset) => offset as i32 as i64 as u64,
@@ -93,19 +93,19 @@ impl<const N: usize> Addresses<N> {
     /// The address of the block of `bytes` bytes (a power of two) that holds the first lane of `mask`, and the lanes of
     /// `mask` in that block. `mask` is not empty.
     #[inline]
-    pub fn block(&self, mask: u64, bytes: u64) -> (u64, u64) {
-        let first = self.at(mask.trailing_zeros() as usize) & !(bytes - 1);
-        if mask.is_power_of_two() {
+    pub fn block(&self, mask: LaneMask, bytes: u64) -> (u64, LaneMask) {
+        let first = self.at(mask.lowest()) & !(bytes - 1);
+        if mask.0.is_power_of_two() {
             return (first, mask);
         }
         let same = match self {
             Addresses::Uniform(_) => mask,
             Addresses::Stride { step, .. } => {
                 // Lanes follow each other upwards.
-                let room = first + bytes - 1 - self.at(mask.trailing_zeros() as usize);
+                let room = first + bytes - 1 - self.at(mask.lowest());
                 let lanes = room / step + 1;
                 let run = if lanes >= 64 { u64::MAX } else { (1 << lanes) - 1 };
-                mask & (run << mask.trailing_zeros())
+                mask & LaneMask(run << mask.0.trailing_zeros())
             }
             Addresses::Lanes(lanes) => {
                 let shift = bytes.trailing_zeros();
@@ -128,7 +128,7 @@ impl<const N: usize> Addresses<N> {
 
     /// Whether every address of `mask` is a multiple of `bytes`, a power of two.
     #[inline]
-    pub fn aligned(&self, mask: u64, bytes: u64) -> bool {
+    pub fn aligned(&self, mask: LaneMask, bytes: u64) -> bool {
         let bits = bytes - 1;
         match self {
             Addresses::Uniform(address) => address & bits == 0,
@@ -136,17 +136,17 @@ impl<const N: usize> Addresses<N> {
             Addresses::Lanes(lanes) => {
                 // Mostly all are, so the lanes that take no part are asked about only if some is not.
                 lanes.iter().fold(0, |found, address| found | address) & bits == 0
-                    || each(mask).all(|lane| lanes[lane] & bits == 0)
+                    || mask.lanes().all(|lane| lanes[lane] & bits == 0)
             }
         }
     }
 
     /// The lanes of `mask` whose address lies in `start .. start + room` (`room` may be 0).
     #[inline]
-    pub fn within(&self, mask: u64, start: u64, room: u64) -> u64 {
+    pub fn within(&self, mask: LaneMask, start: u64, room: u64) -> LaneMask {
         let inside = |address: u64| address.wrapping_sub(start) < room;
         match self {
-            Addresses::Uniform(address) => mask * inside(*address) as u64,
+            Addresses::Uniform(address) => LaneMask(mask.0 * inside(*address) as u64),
             Addresses::Stride { .. } if inside(self.at(0)) && inside(self.at(N - 1)) => mask,
             Addresses::Lanes(lanes) => {
                 // Mostly all are inside, which is found out faster than who is.
@@ -157,16 +157,16 @@ impl<const N: usize> Addresses<N> {
                 for (lane, &address) in lanes.iter().enumerate() {
                     found |= (inside(address) as u64) << lane;
                 }
-                found & mask
+                LaneMask(found) & mask
             }
-            Addresses::Stride { .. } => each(mask).filter(|&l| inside(self.at(l))).fold(0, |m, l| m | 1 << l),
+            Addresses::Stride { .. } => mask.lanes().filter(|&l| inside(self.at(l))).collect(),
         }
     }
 }
 
 /// The lanes that hold a number, found without branches.
 #[inline(always)]
-pub(crate) fn equal_lanes<const N: usize>(lanes: &[u32; N], number: u32) -> u64 {
+pub(crate) fn equal_lanes<const N: usize>(lanes: &[u32; N], number: u32) -> LaneMask {
     let mut found = 0u64;
     for (half, lanes) in lanes.chunks(32).enumerate() {
         let mut word = 0u32;
@@ -175,14 +175,14 @@ pub(crate) fn equal_lanes<const N: usize>(lanes: &[u32; N], number: u32) -> u64 
         }
         found |= (word as u64) << (32 * half);
     }
-    found
+    LaneMask(found)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const ALL: u64 = u32::MAX as u64;
+    const ALL: LaneMask = LaneMask(u32::MAX as u64);
 
     #[test]
     fn patterns_are_recognised() {
@@ -191,7 +191,7 @@ mod tests {
         assert!(matches!(Addresses::<32>::of([7; 32], ALL), Addresses::Uniform(7)));
         let down = Addresses::<32>::of(std::array::from_fn(|l| 4096 - 8 * l as u64), ALL);
         assert!(matches!(down, Addresses::Lanes(_)));
-        assert!(matches!(Addresses::<32>::of([7; 32], 0xffff), Addresses::Lanes(_)));
+        assert!(matches!(Addresses::<32>::of([7; 32], LaneMask(0xffff)), Addresses::Lanes(_)));
     }
 
     #[test]
@@ -204,7 +204,7 @@ mod tests {
         ];
         for pattern in patterns {
             let lanes = Addresses::<32>::Lanes(std::array::from_fn(|l| pattern.at(l)));
-            for mask in [ALL, 0x0f0f_1234, 1 << 31] {
+            for mask in [ALL, LaneMask(0x0f0f_1234), LaneMask::of(31)] {
                 for (start, room) in [(0, 200), (64, 8), (60, 125), (100, 0), (64, 1)] {
                     assert_eq!(
                         pattern.within(mask, start, room),

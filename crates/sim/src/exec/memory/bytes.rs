@@ -6,7 +6,7 @@ use crate::exec::lanes::{self, AtomicUnit};
 use crate::exec::memory::address::Addresses;
 use crate::exec::memory::rows::Rows;
 use crate::exec::warp::Warp;
-use crate::kit::bits::lanes as each;
+use crate::kit::lane_mask::LaneMask;
 
 /// Lanes whose accesses lie in one piece of memory: an allocation, a line, or a whole space.
 pub struct Piece<'a, const N: usize> {
@@ -15,7 +15,7 @@ pub struct Piece<'a, const N: usize> {
     pub at: usize,
     /// The piece's first address.
     pub base: u64,
-    pub mask: u64,
+    pub mask: LaneMask,
     pub addresses: &'a Addresses<N>,
     pub bytes: u32,
 }
@@ -23,12 +23,12 @@ pub struct Piece<'a, const N: usize> {
 impl<'a, const N: usize> Piece<'a, N> {
     /// Bytes of global memory from `base` on: an allocation or a line of it.
     #[inline(always)]
-    pub fn of_global(base: u64, mask: u64, addresses: &'a Addresses<N>, bytes: u32) -> Self {
+    pub fn of_global(base: u64, mask: LaneMask, addresses: &'a Addresses<N>, bytes: u32) -> Self {
         Piece { space: Space::Global, at: 0, base, mask, addresses, bytes }
     }
 
     fn is_full(&self) -> bool {
-        self.mask.count_ones() as usize == N
+        self.mask.count() as usize == N
     }
 
     /// Where a lane's bytes begin in the piece.
@@ -118,7 +118,7 @@ pub fn gather_flat<const N: usize>(data: &[u8], piece: &Piece<'_, N>, rows: &mut
         }
         _ => {
             for (row, values) in rows.iter_mut().enumerate() {
-                for lane in each(piece.mask) {
+                for lane in piece.mask.lanes() {
                     values[lane] = scalar(data, piece.offset(lane) + 4 * row, piece.bytes.min(4));
                 }
             }
@@ -137,7 +137,7 @@ pub fn scatter_flat<const N: usize>(data: &mut [u8], piece: &Piece<'_, N>, rows:
         }
         _ => {
             for (row, values) in rows.iter().enumerate() {
-                for lane in each(piece.mask) {
+                for lane in piece.mask.lanes() {
                     put(data, piece.offset(lane) + 4 * row, piece.bytes.min(4), values[lane]);
                 }
             }
@@ -146,13 +146,13 @@ pub fn scatter_flat<const N: usize>(data: &mut [u8], piece: &Piece<'_, N>, rows:
 }
 
 /// The lanes whose bytes in memory differ from those of their rows.
-pub fn differing_lanes<const N: usize>(data: &[u8], piece: &Piece<'_, N>, rows: &[[u32; N]]) -> u64 {
+pub fn differing_lanes<const N: usize>(data: &[u8], piece: &Piece<'_, N>, rows: &[[u32; N]]) -> LaneMask {
     let keep = if piece.bytes < 4 { (1u32 << (8 * piece.bytes)) - 1 } else { u32::MAX };
     let differs = |lane: &usize| {
         let held = |row: usize| scalar(data, piece.offset(*lane) + 4 * row, piece.bytes.min(4));
         rows.iter().enumerate().any(|(row, values)| (values[*lane] ^ held(row)) & keep != 0)
     };
-    each(piece.mask).filter(differs).fold(0, |lanes, lane| lanes | 1 << lane)
+    piece.mask.lanes().filter(differs).collect()
 }
 
 /// Lanes change memory one after the other, and keep what they found. Returns the lanes that changed it.
@@ -162,7 +162,7 @@ pub fn update_flat<const N: usize>(
     piece: &Piece<'_, N>,
     atomic: (AtomOp, Ty),
     rows: &mut Rows<N>,
-) -> u64 {
+) -> LaneMask {
     match piece.bytes {
         8 => update_words::<N, 8>(data, piece, atomic, rows),
         2 => update_words::<N, 2>(data, piece, atomic, rows),
@@ -175,10 +175,10 @@ fn update_words<const N: usize, const BYTES: usize>(
     piece: &Piece<'_, N>,
     (op, ty): (AtomOp, Ty),
     rows: &mut Rows<N>,
-) -> u64 {
+) -> LaneMask {
     let unit = AtomicUnit::of(piece.space);
     let mut changed = 0;
-    for lane in each(piece.mask) {
+    for lane in piece.mask.lanes() {
         let at = piece.offset(lane);
         let word: &mut [u8; BYTES] = (&mut data[at..at + BYTES]).try_into().expect("of this length");
         let mut bytes = [0; 8];
@@ -190,7 +190,7 @@ fn update_words<const N: usize, const BYTES: usize>(
         word.copy_from_slice(&new[..BYTES]);
         rows.set_found(BYTES as u32, lane, found);
     }
-    changed
+    LaneMask(changed)
 }
 
 /// As [`update_flat`] in local memory, where every lane has its own words.
@@ -202,7 +202,7 @@ pub fn update_local<const N: usize>(
 ) {
     gather_local(warp, piece, rows.found_mut(piece.bytes));
     let mut new = [[0u32; N]; 2];
-    for lane in each(piece.mask) {
+    for lane in piece.mask.lanes() {
         let [b, c] = rows.operands(op, piece.bytes, lane);
         let value = lanes::atomic(AtomicUnit::Sm, op, ty, [rows.found(piece.bytes, lane), b, c]);
         (new[0][lane], new[1][lane]) = (value as u32, (value >> 32) as u32);
@@ -223,7 +223,7 @@ pub fn gather_local<const N: usize>(warp: &Warp<N>, piece: &Piece<'_, N>, rows: 
             }
             continue;
         }
-        for lane in each(piece.mask) {
+        for lane in piece.mask.lanes() {
             let at = piece.addresses.at(lane) as usize + 4 * row;
             let stored = warp.local_word(at / 4)[lane] >> (8 * (at % 4));
             values[lane] = match piece.bytes {
@@ -238,7 +238,7 @@ pub fn gather_local<const N: usize>(warp: &Warp<N>, piece: &Piece<'_, N>, rows: 
 /// As [`scatter_flat`] in local memory.
 pub fn scatter_local<const N: usize>(warp: &mut Warp<N>, piece: &Piece<'_, N>, rows: &[[u32; N]]) {
     for (row, values) in rows.iter().enumerate() {
-        for lane in each(piece.mask) {
+        for lane in piece.mask.lanes() {
             let at = piece.addresses.at(lane) as usize + 4 * row;
             let stored = &mut warp.local_word_mut(at / 4)[lane];
             let shift = 8 * (at % 4);

@@ -15,7 +15,8 @@ use crate::exec::memory::shared::Shared;
 use crate::exec::memory::store::Global;
 use crate::exec::warp::Warp;
 use crate::exec::warp::control::Activation;
-use crate::kit::bits::{BitSet, lanes as each};
+use crate::kit::bits::BitSet;
+use crate::kit::lane_mask::LaneMask;
 
 /// A lane did something that ends the launch.
 #[derive(Debug)]
@@ -93,7 +94,7 @@ impl Reach<'_> {
             activation,
             Touch { space: Space::Generic, bytes: 1, kind: AccessKind::Load },
             &at,
-            1 << lane,
+            LaneMask::of(lane),
             |reach, warp, at| reach.gather(warp, at, &mut row),
         )?;
         Ok(row[0][lane] as u8)
@@ -107,7 +108,7 @@ impl Reach<'_> {
         activation: &Activation,
         touch: Touch,
         addresses: &Addresses<N>,
-        mask: u64,
+        mask: LaneMask,
         mut f: impl FnMut(&mut Self, &mut Warp<N>, &Piece<'_, N>),
     ) -> Result<(), Bad> {
         if touch.space == Space::Generic {
@@ -123,13 +124,13 @@ impl Reach<'_> {
         activation: &Activation,
         touch: Touch,
         addresses: &Addresses<N>,
-        mask: u64,
+        mask: LaneMask,
         f: &mut impl FnMut(&mut Self, &mut Warp<N>, &Piece<'_, N>),
     ) -> Result<(), Bad> {
         let windows = self.kernel.windows;
         let mut left = mask;
-        while left != 0 {
-            let space = windows.space_of(addresses.at(left.trailing_zeros() as usize));
+        while !left.is_empty() {
+            let space = windows.space_of(addresses.at(left.lowest()));
             let base = windows.base(space);
             let here = match space {
                 Space::Global => {
@@ -154,7 +155,7 @@ impl Reach<'_> {
         activation: &Activation,
         touch: Touch,
         addresses: &Addresses<N>,
-        mask: u64,
+        mask: LaneMask,
         f: &mut impl FnMut(&mut Self, &mut Warp<N>, &Piece<'_, N>),
     ) -> Result<(), Bad> {
         let Touch { space, bytes, kind } = touch;
@@ -162,13 +163,13 @@ impl Reach<'_> {
             return Err(misaligned(touch, addresses, mask));
         }
         if matches!(space, Space::Const | Space::Param) && kind != AccessKind::Load {
-            let lane = mask.trailing_zeros() as usize;
+            let lane = mask.lowest();
             let address = addresses.at(lane);
             return Err(Bad { lane, kind: FaultKind::ReadOnly { access: kind, space, address, bytes } });
         }
         let mut left = mask;
-        while left != 0 {
-            let lane = left.trailing_zeros() as usize;
+        while !left.is_empty() {
+            let lane = left.lowest();
             let address = addresses.at(lane);
             let (at, base, len) = match space {
                 Space::Global | Space::Generic => match self.memory.find(address) {
@@ -185,7 +186,7 @@ impl Reach<'_> {
             };
             let room = (len + 1).saturating_sub(bytes as u64);
             let here = addresses.within(left, base, room);
-            if here >> lane & 1 == 0 {
+            if !here.contains(lane) {
                 return Err(self.out_of_bounds(touch, lane, address, activation));
             }
             f(self, warp, &Piece { space, at, base, mask: here, addresses, bytes });
@@ -274,7 +275,7 @@ impl Reach<'_> {
         let written = written?;
         let known =
             |lane: usize| written.contains((piece.addresses.at(lane) - base) as usize, piece.bytes as usize);
-        each(piece.mask).find(|&lane| !known(lane))
+        piece.mask.lanes().find(|&lane| !known(lane))
     }
 
     #[inline]
@@ -322,7 +323,7 @@ impl Reach<'_> {
 
 fn note_written<const N: usize>(written: Option<&mut BitSet>, piece: &Piece<'_, N>) {
     if let Some(written) = written {
-        for lane in each(piece.mask) {
+        for lane in piece.mask.lanes() {
             written.insert((piece.addresses.at(lane) - piece.base) as usize, piece.bytes as usize);
         }
     }
@@ -330,10 +331,10 @@ fn note_written<const N: usize>(written: Option<&mut BitSet>, piece: &Piece<'_, 
 
 /// The fault of the first lane whose address is no multiple of the access's size.
 #[cold]
-fn misaligned<const N: usize>(touch: Touch, addresses: &Addresses<N>, mask: u64) -> Bad {
+fn misaligned<const N: usize>(touch: Touch, addresses: &Addresses<N>, mask: LaneMask) -> Bad {
     let Touch { space, bytes, kind: access } = touch;
     let lane =
-        each(mask).find(|&lane| addresses.at(lane) & (bytes as u64 - 1) != 0).expect("some lane is off");
+        mask.lanes().find(|&lane| addresses.at(lane) & (bytes as u64 - 1) != 0).expect("some lane is off");
     let address = addresses.at(lane);
     Bad { lane, kind: FaultKind::Misaligned { access, space, address, bytes } }
 }

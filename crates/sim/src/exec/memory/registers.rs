@@ -6,6 +6,7 @@ use crate::exec::memory::bytes::extend;
 use crate::exec::memory::rows::Rows;
 use crate::exec::warp::Warp;
 use crate::exec::warp::control::Activation;
+use crate::kit::lane_mask::LaneMask;
 
 /// Writes what a load found to its registers. `rows` are as many as the access has.
 #[inline(always)]
@@ -14,7 +15,7 @@ pub fn write_data<const N: usize>(
     warp: &mut Warp<N>,
     activation: &Activation,
     inst: &Inst,
-    mask: u64,
+    mask: LaneMask,
     rows: &[[u32; N]],
 ) {
     let (access, wide) = match inst.op {
@@ -119,7 +120,7 @@ pub fn write_found<const N: usize>(
     warp: &mut Warp<N>,
     activation: &Activation,
     dst: Dst,
-    mask: u64,
+    mask: LaneMask,
     (rows, bytes): (&Rows<N>, u32),
 ) {
     let mut registers = warp.registers(activation);

@@ -5,12 +5,14 @@
 
 use smallvec::SmallVec;
 
+use crate::kit::lane_mask::LaneMask;
+
 /// A path of a warp at a barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Waiter {
     /// Number in the CTA.
     pub(crate) warp: u32,
-    pub(crate) mask: u64,
+    pub(crate) mask: LaneMask,
 }
 
 /// A use of a barrier that the hardware does not define.
@@ -42,10 +44,10 @@ pub(crate) struct Arrival {
     /// `bar.sync` and `bar.red` wait, `bar.arrive` does not.
     pub(crate) waits: bool,
     /// Lanes whose predicate is true, for `bar.red`.
-    pub(crate) votes: u64,
+    pub(crate) votes: LaneMask,
     pub(crate) path: Waiter,
     /// Lanes that must arrive before the warp counts as arrived.
-    pub(crate) warp_lanes: u64,
+    pub(crate) warp_lanes: LaneMask,
 }
 
 /// The end of a phase: the released paths, and the results of `bar.red`.
@@ -103,15 +105,15 @@ impl Barriers {
             }
         }
         if let Some(known) = barrier.partial.iter_mut().find(|p| p.warp == path.warp) {
-            if known.mask & path.mask != 0 {
+            if !(known.mask & path.mask).is_empty() {
                 return Err(Misuse::Twice { id, warp: path.warp });
             }
             known.mask |= path.mask;
         } else {
             barrier.partial.push(path);
         }
-        barrier.voters += path.mask.count_ones();
-        barrier.votes += (votes & path.mask).count_ones();
+        barrier.voters += path.mask.count();
+        barrier.votes += (votes & path.mask).count();
         if waits {
             barrier.waiters.push(path);
         }
@@ -127,7 +129,7 @@ impl Barriers {
     pub(crate) fn lanes_ended(
         &mut self,
         warp: u32,
-        warp_lanes: u64,
+        warp_lanes: LaneMask,
         live_warps: u32,
     ) -> SmallVec<[Release; 1]> {
         let lanes = self.lanes;
@@ -144,7 +146,7 @@ impl Barriers {
     /// For messages: how many threads have arrived at barrier `id`, and how many it expects.
     pub(crate) fn progress(&self, id: u32, live_warps: u32) -> (u32, u32) {
         let barrier = &self.barriers[id as usize];
-        let partly = barrier.partial.iter().map(|p| p.mask.count_ones()).sum::<u32>();
+        let partly = barrier.partial.iter().map(|p| p.mask.count()).sum::<u32>();
         (barrier.arrived * self.lanes + partly, barrier.expected.unwrap_or(live_warps * self.lanes))
     }
 
@@ -154,25 +156,27 @@ impl Barriers {
     }
 
     /// For messages: the lanes of a warp that have arrived at barrier `id` in this phase.
-    pub(crate) fn arrived_lanes(&self, id: u32, warp: u32) -> u64 {
+    pub(crate) fn arrived_lanes(&self, id: u32, warp: u32) -> LaneMask {
         let barrier = &self.barriers[id as usize];
         if barrier.came >> warp & 1 == 1 {
-            return u64::MAX;
+            return LaneMask(u64::MAX);
         }
-        barrier.partial.iter().find(|p| p.warp == warp).map_or(0, |p| p.mask)
+        barrier.partial.iter().find(|p| p.warp == warp).map_or(LaneMask::NONE, |p| p.mask)
     }
 
     /// For messages: the barrier at which some of a warp's `lanes` wait.
-    pub(crate) fn waiting_at(&self, warp: u32, lanes: u64) -> Option<u32> {
-        let waits = |w: &Waiter| w.warp == warp && w.mask & lanes != 0;
+    pub(crate) fn waiting_at(&self, warp: u32, lanes: LaneMask) -> Option<u32> {
+        let waits = |w: &Waiter| w.warp == warp && !(w.mask & lanes).is_empty();
         self.barriers.iter().position(|b| b.waiters.iter().any(waits)).map(|id| id as u32)
     }
 }
 
 impl Barrier {
     /// Counts the warp as arrived if all its lanes have.
-    fn settle_warp(&mut self, warp: u32, warp_lanes: u64) {
-        if let Some(at) = self.partial.iter().position(|p| p.warp == warp && warp_lanes & !p.mask == 0) {
+    fn settle_warp(&mut self, warp: u32, warp_lanes: LaneMask) {
+        if let Some(at) =
+            self.partial.iter().position(|p| p.warp == warp && (warp_lanes & !p.mask).is_empty())
+        {
             self.partial.remove(at);
             self.arrived += 1;
             self.came |= 1 << warp;
@@ -193,8 +197,8 @@ mod tests {
     use super::*;
 
     fn arrival(warp: u32, threads: Option<u32>, waits: bool) -> Arrival {
-        let path = Waiter { warp, mask: u32::MAX as u64 };
-        Arrival { id: 1, threads, waits, votes: 0b11, path, warp_lanes: u32::MAX as u64 }
+        let path = Waiter { warp, mask: LaneMask(u32::MAX as u64) };
+        Arrival { id: 1, threads, waits, votes: LaneMask(0b11), path, warp_lanes: LaneMask(u32::MAX as u64) }
     }
 
     #[test]
@@ -202,8 +206,11 @@ mod tests {
         let mut barriers = Barriers::new(16, 32);
         assert_eq!(barriers.arrive(arrival(0, None, true), 2), Ok(None));
         assert_eq!(barriers.progress(1, 2), (32, 64));
-        assert_eq!(barriers.waiting_at(0, 1), Some(1));
-        assert_eq!((barriers.arrived_lanes(1, 0), barriers.arrived_lanes(1, 1)), (u64::MAX, 0));
+        assert_eq!(barriers.waiting_at(0, LaneMask(1)), Some(1));
+        assert_eq!(
+            (barriers.arrived_lanes(1, 0), barriers.arrived_lanes(1, 1)),
+            (LaneMask(u64::MAX), LaneMask::NONE)
+        );
         let release = barriers.arrive(arrival(1, None, true), 2).unwrap().unwrap();
         assert_eq!(release.waiters.len(), 2);
         assert_eq!((release.popc, release.all), (4, false));
@@ -215,17 +222,17 @@ mod tests {
         let mut barriers = Barriers::new(16, 32);
         assert_eq!(barriers.arrive(arrival(0, Some(64), false), 4), Ok(None));
         let release = barriers.arrive(arrival(3, Some(64), true), 4).unwrap().unwrap();
-        assert_eq!(release.waiters.as_slice(), [Waiter { warp: 3, mask: u32::MAX as u64 }]);
+        assert_eq!(release.waiters.as_slice(), [Waiter { warp: 3, mask: LaneMask(u32::MAX as u64) }]);
     }
 
     #[test]
     fn a_warp_arrives_when_its_last_lane_does() {
         let mut barriers = Barriers::new(16, 32);
-        let half = Arrival { path: Waiter { warp: 0, mask: 0xffff }, ..arrival(0, None, true) };
+        let half = Arrival { path: Waiter { warp: 0, mask: LaneMask(0xffff) }, ..arrival(0, None, true) };
         assert_eq!(barriers.arrive(half, 1), Ok(None));
         assert_eq!(barriers.arrive(half, 1), Err(Misuse::Twice { id: 1, warp: 0 }));
         // The other half ends instead of arriving.
-        let released = barriers.lanes_ended(0, 0xffff, 1);
+        let released = barriers.lanes_ended(0, LaneMask(0xffff), 1);
         assert_eq!(released[0].waiters.len(), 1);
     }
 

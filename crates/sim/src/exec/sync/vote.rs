@@ -7,25 +7,29 @@ use warploom_isa::{Inst, Op, Operand, ReduxOp, ShflMode, Ty, VoteMode};
 
 use crate::exec::lanes;
 use crate::exec::lanes::Registers;
-use crate::kit::bits::lanes as each;
+use crate::kit::lane_mask::LaneMask;
 
 /// Lanes of a PTX warp.
 pub(crate) const PTX_WARP: usize = 32;
 
 /// The lanes that an instruction's member mask names, over the whole warp. Each half's mask is the operand of its first
 /// active lane.
-pub(crate) fn members<const N: usize>(registers: &Registers<'_, N>, operand: Operand, mask: u64) -> u64 {
+pub(crate) fn members<const N: usize>(
+    registers: &Registers<'_, N>,
+    operand: Operand,
+    mask: LaneMask,
+) -> LaneMask {
     if operand == Operand::None {
         return mask;
     }
     let words = registers.read32(operand);
-    halves::<N>(mask)
-        .fold(0, |all, (half, here)| all | (words[half + here.trailing_zeros() as usize] as u64) << half)
+    let named = |half: usize, here: u32| (words[half + here.trailing_zeros() as usize] as u64) << half;
+    halves::<N>(mask).fold(LaneMask::NONE, |all, (half, here)| all | LaneMask(named(half, here)))
 }
 
 /// First lane and active lanes of each half that has any.
-fn halves<const N: usize>(mask: u64) -> impl Iterator<Item = (usize, u32)> {
-    (0..N).step_by(PTX_WARP).map(move |half| (half, (mask >> half) as u32)).filter(|&(_, here)| here != 0)
+fn halves<const N: usize>(mask: LaneMask) -> impl Iterator<Item = (usize, u32)> {
+    (0..N).step_by(PTX_WARP).map(move |half| (half, (mask.0 >> half) as u32)).filter(|&(_, here)| here != 0)
 }
 
 /// The instruction's member mask, if it has one.
@@ -44,7 +48,7 @@ pub(crate) fn execute<const N: usize>(
     inst: &Inst,
     registers: &mut Registers<'_, N>,
     imms: &[u64],
-    mask: u64,
+    mask: LaneMask,
 ) {
     match inst.op {
         Op::Vote(mode) => vote(mode, inst, registers, mask),
@@ -53,9 +57,10 @@ pub(crate) fn execute<const N: usize>(
             let values = read(registers, inst.src[0], ty, imms);
             let mut found = [0u32; N];
             for (half, here) in halves::<N>(mask) {
-                for lane in each(here as u64) {
+                for lane in LaneMask(here as u64).lanes() {
                     let equal = |&other: &usize| values[half + other] == values[half + lane];
-                    found[half + lane] = each(here as u64).filter(equal).fold(0, |m, other| m | 1 << other);
+                    found[half + lane] =
+                        LaneMask(here as u64).lanes().filter(equal).fold(0, |m, other| m | 1 << other);
                 }
             }
             registers.write32(inst.dst, &found, mask);
@@ -65,7 +70,7 @@ pub(crate) fn execute<const N: usize>(
             let (mut found, mut all) = ([0u32; N], 0u64);
             for (half, here) in halves::<N>(mask) {
                 let first = values[half + here.trailing_zeros() as usize];
-                if each(here as u64).all(|lane| values[half + lane] == first) {
+                if LaneMask(here as u64).lanes().all(|lane| values[half + lane] == first) {
                     found[half..half + PTX_WARP].fill(here);
                     all |= (u32::MAX as u64) << half;
                 }
@@ -77,7 +82,7 @@ pub(crate) fn execute<const N: usize>(
             let values = registers.read32(inst.src[0]);
             let mut reduced = [0u32; N];
             for (half, here) in halves::<N>(mask) {
-                let all = each(here as u64).map(|lane| values[half + lane]);
+                let all = LaneMask(here as u64).lanes().map(|lane| values[half + lane]);
                 let value = all.reduce(|a, b| reduce(op, ty, a, b)).expect("some lane is active");
                 reduced[half..half + PTX_WARP].fill(value);
             }
@@ -100,16 +105,16 @@ pub(crate) fn execute<const N: usize>(
             registers.write_pred(inst.dst2, elected, mask);
         }
         Op::WaveBallot => {
-            let yes = registers.read_pred(inst.src[0]) & mask;
+            let yes = registers.read_pred(inst.src[0]) & mask.0;
             registers.write64(inst.dst, &[yes; N], mask);
         }
-        Op::WaveActive => registers.write64(inst.dst, &[mask; N], mask),
+        Op::WaveActive => registers.write64(inst.dst, &[mask.0; N], mask),
         Op::WaveShfl(ty) => {
             let values = read(registers, inst.src[0], ty, imms);
             let from = registers.read32(inst.src[1]);
             let moved: [u64; N] = std::array::from_fn(|lane| {
                 let from = from[lane] as usize;
-                if from < N && mask >> from & 1 == 1 { values[from] } else { values[lane] }
+                if from < N && mask.contains(from) { values[from] } else { values[lane] }
             });
             if ty.is_wide() {
                 registers.write64(inst.dst, &moved, mask);
@@ -125,7 +130,7 @@ fn read<const N: usize>(registers: &Registers<'_, N>, operand: Operand, ty: Ty, 
     if ty.is_wide() { registers.read64(operand, imms) } else { registers.read32(operand).map(|v| v as u64) }
 }
 
-fn vote<const N: usize>(mode: VoteMode, inst: &Inst, registers: &mut Registers<'_, N>, mask: u64) {
+fn vote<const N: usize>(mode: VoteMode, inst: &Inst, registers: &mut Registers<'_, N>, mask: LaneMask) {
     let asked = registers.read_pred(inst.src[0]);
     let (mut answer, mut ballot) = (0u64, [0u32; N]);
     for (half, here) in halves::<N>(mask) {
@@ -148,12 +153,12 @@ fn vote<const N: usize>(mode: VoteMode, inst: &Inst, registers: &mut Registers<'
     }
 }
 
-fn shuffle<const N: usize>(mode: ShflMode, inst: &Inst, registers: &mut Registers<'_, N>, mask: u64) {
+fn shuffle<const N: usize>(mode: ShflMode, inst: &Inst, registers: &mut Registers<'_, N>, mask: LaneMask) {
     let values = registers.read32(inst.src[0]);
     let (lane_or_delta, control) = (registers.read32(inst.src[1]), registers.read32(inst.src[2]));
     let (mut moved, mut in_range) = (values, 0u64);
     for (half, here) in halves::<N>(mask) {
-        for lane in each(here as u64) {
+        for lane in LaneMask(here as u64).lanes() {
             let by = (lane_or_delta[half + lane] & 31) as i32;
             let clamp = (control[half + lane] & 31) as i32;
             let segment = (control[half + lane] >> 8 & 31) as i32;

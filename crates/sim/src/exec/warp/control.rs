@@ -9,6 +9,7 @@ use warploom_isa::Pc;
 use crate::exec::warp::Since;
 pub(crate) use crate::exec::warp::independent::Splits;
 pub(crate) use crate::exec::warp::stack::SimtStack;
+use crate::kit::lane_mask::LaneMask;
 
 /// One activation of a function: its registers, its frame, and where it returns to. The default is the kernel's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,7 +43,7 @@ pub(crate) struct Caller {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
     pub(crate) pc: Pc,
-    pub(crate) mask: u64,
+    pub(crate) mask: LaneMask,
 }
 
 /// Lanes that enter a function.
@@ -50,7 +51,7 @@ pub(crate) struct Group {
 pub(crate) struct Entry {
     /// The function's first instruction.
     pub(crate) start: Pc,
-    pub(crate) mask: u64,
+    pub(crate) mask: LaneMask,
     pub(crate) activation: Activation,
 }
 
@@ -61,11 +62,11 @@ pub(crate) enum Wait {
     Barrier,
     /// For all `members` (its own lanes included) to reach the same instruction, or, with `anywhere`, any
     /// `bar.warp.sync` with the same members.
-    Lanes { members: u64, anywhere: bool },
+    Lanes { members: LaneMask, anywhere: bool },
     /// At a reconvergence point of the SIMT stack, for these lanes to arrive there.
-    Reconverge(u64),
+    Reconverge(LaneMask),
     /// On the other side of a branch, below the lanes `first` on the SIMT stack, until those reach `reconverge`.
-    OtherPath { first: u64, reconverge: Pc },
+    OtherPath { first: LaneMask, reconverge: Pc },
 }
 
 /// The control state of a warp.
@@ -116,12 +117,12 @@ impl Control {
     }
 
     /// Lanes of the current path return from its activation; the others continue with the next instruction.
-    pub(crate) fn ret(&mut self, mask: u64) {
+    pub(crate) fn ret(&mut self, mask: LaneMask) {
         forward!(self, inner => inner.ret(mask))
     }
 
     /// Lanes of the current path end; the others continue with the next instruction.
-    pub(crate) fn exit(&mut self, mask: u64) {
+    pub(crate) fn exit(&mut self, mask: LaneMask) {
         forward!(self, inner => inner.exit(mask))
     }
 
@@ -131,17 +132,17 @@ impl Control {
     }
 
     /// Releases the paths with lanes of `mask` that wait at a barrier: they continue with the next instruction.
-    pub(crate) fn release_barrier(&mut self, mask: u64) {
+    pub(crate) fn release_barrier(&mut self, mask: LaneMask) {
         forward!(self, inner => inner.release_barrier(mask))
     }
 
     /// The paths with lanes of `mask` that wait at a barrier.
-    pub(crate) fn barrier_paths(&self, mask: u64) -> Vec<(Group, Activation)> {
+    pub(crate) fn barrier_paths(&self, mask: LaneMask) -> Vec<(Group, Activation)> {
         match self {
             Control::Stack(stack) => stack.top_path().map(|(group, at, _)| (group, at)).into_iter().collect(),
             Control::Independent(splits) => {
                 let at_barrier = |p: &(Group, Activation, Option<Wait>)| {
-                    p.2 == Some(Wait::Barrier) && p.0.mask & mask != 0
+                    p.2 == Some(Wait::Barrier) && !(p.0.mask & mask).is_empty()
                 };
                 splits.paths().filter(at_barrier).map(|(group, at, _)| (group, at)).collect()
             }

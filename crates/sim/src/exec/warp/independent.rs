@@ -4,6 +4,7 @@ use warploom_isa::Pc;
 
 use crate::exec::warp::Since;
 use crate::exec::warp::control::{Activation, Entry, Group, Wait};
+use crate::kit::lane_mask::LaneMask;
 
 /// Instructions after which a path that could run but did not counts as starving.
 const STARVATION: u32 = 256;
@@ -30,7 +31,7 @@ pub(crate) struct Splits {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Split {
     pc: Pc,
-    mask: u64,
+    mask: LaneMask,
     wait: Option<Wait>,
     /// Activations from the kernel to the running function.
     frames: Vec<Activation>,
@@ -46,13 +47,13 @@ struct Reconvergence {
     at: Pc,
     /// Length of `frames` at the branch.
     depth: usize,
-    lanes: u64,
+    lanes: LaneMask,
 }
 
 impl Split {
     /// Whether it is at a reconvergence point that some lanes have not reached.
-    fn is_early(&self, live: u64) -> bool {
-        self.reconvergences.last().is_some_and(|m| self.is_at(m) && m.lanes & live & !self.mask != 0)
+    fn is_early(&self, live: LaneMask) -> bool {
+        self.reconvergences.last().is_some_and(|m| self.is_at(m) && !(m.lanes & live & !self.mask).is_empty())
     }
 
     fn is_at(&self, point: &Reconvergence) -> bool {
@@ -62,7 +63,7 @@ impl Split {
 
 impl Splits {
     /// All lanes of `mask` at the kernel's first instruction.
-    pub(crate) fn new(start: Pc, mask: u64, activation: Activation) -> Self {
+    pub(crate) fn new(start: Pc, mask: LaneMask, activation: Activation) -> Self {
         let (frames, reconvergences) = (vec![activation], Vec::new());
         let split = Split { pc: start, mask, wait: None, frames, last_quantum: 0, reconvergences };
         Splits { splits: vec![split], current: 0, ran: 0, quantum: 0 }
@@ -97,8 +98,9 @@ impl Splits {
         let same = |a: &Split, b: &Split| {
             a.pc == b.pc && a.mask == b.mask && a.wait == b.wait && a.frames == b.frames
         };
-        let could_run = self.splits.iter().filter(|s| s.wait.is_none()).fold(0, |m, s| m | s.mask);
-        could_run & !since.ran == 0
+        let could_run =
+            self.splits.iter().filter(|s| s.wait.is_none()).fold(LaneMask::NONE, |m, s| m | s.mask);
+        (could_run & !since.ran).is_empty()
             && self.splits.len() == before.splits.len()
             && self.splits.iter().all(|a| before.splits.iter().any(|b| same(a, b)))
     }
@@ -166,7 +168,7 @@ impl Splits {
         self.reschedule();
     }
 
-    pub(crate) fn ret(&mut self, mask: u64) {
+    pub(crate) fn ret(&mut self, mask: LaneMask) {
         let split = &mut self.splits[self.current];
         let mut returning = split.clone();
         split.pc.0 += 1;
@@ -177,7 +179,7 @@ impl Splits {
         self.reschedule();
     }
 
-    pub(crate) fn exit(&mut self, mask: u64) {
+    pub(crate) fn exit(&mut self, mask: LaneMask) {
         let split = &mut self.splits[self.current];
         split.pc.0 += 1;
         split.mask &= !mask;
@@ -198,9 +200,9 @@ impl Splits {
         }
     }
 
-    pub(crate) fn release_barrier(&mut self, mask: u64) {
+    pub(crate) fn release_barrier(&mut self, mask: LaneMask) {
         for split in &mut self.splits {
-            if split.wait == Some(Wait::Barrier) && split.mask & mask != 0 {
+            if split.wait == Some(Wait::Barrier) && !(split.mask & mask).is_empty() {
                 split.wait = None;
                 split.pc.0 += 1;
             }
@@ -209,20 +211,20 @@ impl Splits {
     }
 
     /// Lanes that have not ended.
-    fn live(&self) -> u64 {
-        self.splits.iter().fold(0, |mask, s| mask | s.mask)
+    fn live(&self) -> LaneMask {
+        self.splits.iter().fold(LaneMask::NONE, |mask, s| mask | s.mask)
     }
 
     /// Drops empty splits, merges those at the same place, wakes those whose lanes have arrived, and picks the next.
     fn reschedule(&mut self) {
         let current = self.splits.get(self.current).map(|s| s.mask);
-        self.splits.retain(|s| s.mask != 0);
+        self.splits.retain(|s| !s.mask.is_empty());
         self.merge();
         self.drop_reached();
         self.wake_members();
         // The split that holds the lanes of the current one, to let it finish its quantum.
-        let kept =
-            current.and_then(|mask| self.splits.iter().position(|s| mask != 0 && s.mask & mask == mask));
+        let kept = current
+            .and_then(|mask| self.splits.iter().position(|s| !mask.is_empty() && s.mask & mask == mask));
         self.ran += 1;
         self.current = match kept.filter(|&at| self.quantum > 0 && self.splits[at].wait.is_none()) {
             Some(at) => {
@@ -269,7 +271,7 @@ impl Splits {
         let live = self.live();
         for split in &mut self.splits {
             while split.reconvergences.last().is_some_and(|m| {
-                m.depth > split.frames.len() || split.is_at(m) && m.lanes & live & !split.mask == 0
+                m.depth > split.frames.len() || split.is_at(m) && (m.lanes & live & !split.mask).is_empty()
             }) {
                 split.reconvergences.pop();
             }
@@ -284,11 +286,14 @@ impl Splits {
             let Some(Wait::Lanes { members, anywhere }) = self.splits[at].wait else { continue };
             let here = self.splits[at].mask;
             let come = if anywhere {
-                self.splits.iter().filter(|s| s.wait == self.splits[at].wait).fold(0, |m, s| m | s.mask)
+                self.splits
+                    .iter()
+                    .filter(|s| s.wait == self.splits[at].wait)
+                    .fold(LaneMask::NONE, |m, s| m | s.mask)
             } else {
                 here
             };
-            if members & live & !come != 0 {
+            if !(members & live & !come).is_empty() {
                 continue;
             }
             if anywhere {
@@ -333,11 +338,11 @@ mod tests {
     }
 
     fn splits() -> Splits {
-        Splits::new(Pc(0), 0b1111, kernel())
+        Splits::new(Pc(0), LaneMask(0b1111), kernel())
     }
 
     fn go(pc: u32, mask: u64) -> Group {
-        Group { pc: Pc(pc), mask }
+        Group { pc: Pc(pc), mask: LaneMask(mask) }
     }
 
     #[test]
@@ -378,7 +383,7 @@ mod tests {
         let mut ran = 0;
         for _ in 0..10_000 {
             match splits.current().unwrap() {
-                Group { pc: Pc(0), mask } => splits.branch(&[go(0, mask)], Pc(1)),
+                Group { pc: Pc(0), mask } => splits.branch(&[go(0, mask.0)], Pc(1)),
                 _ => {
                     ran += 1;
                     splits.advance();
@@ -409,16 +414,16 @@ mod tests {
         let before = splits.clone();
         splits.branch(&[go(0, 0b1110)], Pc(1));
         let since = |ran, crossed| Since { ran, crossed };
-        assert!(!splits.repeats(&before, since(0b1110, false)));
-        assert!(splits.repeats(&before, since(0b1111, false)));
-        assert!(!splits.repeats(&before, since(0b1111, true)), "the other split is picked sooner");
+        assert!(!splits.repeats(&before, since(LaneMask(0b1110), false)));
+        assert!(splits.repeats(&before, since(LaneMask(0b1111), false)));
+        assert!(!splits.repeats(&before, since(LaneMask(0b1111), true)), "the other split is picked sooner");
     }
 
     #[test]
     fn named_lanes_wait_for_each_other() {
         let mut splits = splits();
         splits.branch(&[go(5, 0b0011), go(1, 0b1100)], Pc(9));
-        let wait = Wait::Lanes { members: 0b1111, anywhere: false };
+        let wait = Wait::Lanes { members: LaneMask(0b1111), anywhere: false };
         splits.branch(&[go(5, 0b1100)], Pc(9));
         assert_eq!(splits.current(), Some(go(5, 0b1111)), "they met before anyone had to wait");
         splits.branch(&[go(7, 0b0011), go(6, 0b1100)], Pc(9));
@@ -427,7 +432,7 @@ mod tests {
         splits.branch(&[go(8, 0b0011), go(20, 0b1100)], Pc(30));
         splits.wait(wait);
         assert_eq!(splits.current(), Some(go(20, 0b1100)));
-        splits.exit(0b1100);
+        splits.exit(LaneMask(0b1100));
         assert_eq!(splits.current(), Some(go(8, 0b0011)), "lanes that ended are not waited for");
     }
 
@@ -435,7 +440,7 @@ mod tests {
     fn a_warp_barrier_may_be_met_at_two_places() {
         let mut splits = splits();
         splits.branch(&[go(10, 0b0011), go(20, 0b1100)], Pc(30));
-        let wait = Wait::Lanes { members: 0b1111, anywhere: true };
+        let wait = Wait::Lanes { members: LaneMask(0b1111), anywhere: true };
         splits.wait(wait);
         assert_eq!(splits.current(), Some(go(20, 0b1100)));
         splits.wait(wait);
@@ -447,11 +452,11 @@ mod tests {
         let mut splits = splits();
         let caller = crate::exec::warp::control::Caller { site: 0, frame: 0, resume: Pc(1) };
         let activation = Activation { function: 1, depth: 1, caller: Some(caller), ..kernel() };
-        splits.call(&[Entry { start: Pc(100), mask: 0b0011, activation }]);
+        splits.call(&[Entry { start: Pc(100), mask: LaneMask(0b0011), activation }]);
         assert_eq!((splits.current(), splits.activation()), (Some(go(100, 0b0011)), activation));
-        splits.ret(0b0001);
+        splits.ret(LaneMask(0b0001));
         assert_eq!(splits.current(), Some(go(101, 0b0010)), "the deeper path runs first");
-        splits.ret(0b0010);
+        splits.ret(LaneMask(0b0010));
         assert_eq!(splits.current(), Some(go(1, 0b1111)));
     }
 
@@ -462,7 +467,7 @@ mod tests {
         splits.wait(Wait::Barrier);
         splits.wait(Wait::Barrier);
         assert_eq!(splits.current(), None);
-        splits.release_barrier(0b1111);
+        splits.release_barrier(LaneMask(0b1111));
         assert_eq!(splits.current(), Some(go(2, 0b1100)));
     }
 }

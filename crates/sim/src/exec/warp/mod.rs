@@ -9,6 +9,7 @@ use warploom_isa::{Kernel, Operand, Reg};
 use crate::chip::Divergence;
 use crate::exec::lanes::Registers;
 use crate::exec::warp::control::{Activation, Control, SimtStack, Splits};
+use crate::kit::lane_mask::LaneMask;
 
 /// The state of a warp of `N` lanes.
 #[derive(Clone, Debug)]
@@ -17,7 +18,7 @@ pub(crate) struct Warp<const N: usize> {
     pub(crate) id: u32,
     pub(crate) control: Control,
     /// Lanes whose threads have not ended.
-    pub(crate) live: u64,
+    pub(crate) live: LaneMask,
     /// `%tid` of each lane.
     pub(crate) tid: [[u32; N]; 3],
     /// Registers of all activations, one row per register.
@@ -33,7 +34,7 @@ impl<const N: usize> Warp<N> {
         let threads = block.iter().product::<u32>();
         let first = id * N as u32;
         let lanes = (threads - first).min(N as u32);
-        let live = if lanes == 64 { u64::MAX } else { (1 << lanes) - 1 };
+        let live = LaneMask::first_lanes(lanes);
         let thread = |lane: usize| first + lane as u32;
         let tid = [
             std::array::from_fn(|lane| thread(lane) % block[0]),
@@ -134,7 +135,7 @@ impl<const N: usize> Warp<N> {
     }
 
     pub(crate) fn is_done(&self) -> bool {
-        self.live == 0
+        self.live.is_empty()
     }
 
     /// Whether the warp is back in the state `before`, after what `since` says. It would then repeat itself forever,
@@ -173,7 +174,7 @@ impl<const N: usize> Warp<N> {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Since {
     /// Lanes that executed an instruction.
-    pub(crate) ran: u64,
+    pub(crate) ran: LaneMask,
     /// Lanes communicated, so that results depend on which of them ran together.
     pub(crate) crossed: bool,
 }

@@ -3,6 +3,7 @@
 use warploom_isa::Pc;
 
 use crate::exec::warp::control::{Activation, Caller, Entry, Group, Wait};
+use crate::kit::lane_mask::LaneMask;
 
 /// The top entry runs. An entry whose pc reaches its reconvergence point is popped; the entry below it then continues
 /// with all lanes that reconverged.
@@ -16,7 +17,7 @@ pub(crate) struct SimtStack {
 struct StackEntry {
     pc: Pc,
     reconverge: Pc,
-    mask: u64,
+    mask: LaneMask,
     /// The first entry of an activation: popping it returns to the caller.
     is_call: bool,
     activation: Activation,
@@ -44,7 +45,7 @@ impl SimtStack {
         out.push(self.entries.len() as u32);
         for entry in &self.entries {
             let Activation { function, registers, predicates, frame, depth, caller } = entry.activation;
-            let mask = [entry.mask as u32, (entry.mask >> 32) as u32];
+            let mask = [entry.mask.0 as u32, (entry.mask.0 >> 32) as u32];
             out.extend([entry.pc.0, entry.reconverge.0, mask[0], mask[1], entry.is_call as u32]);
             out.extend([function, registers, predicates, frame, depth, caller.is_some() as u32]);
             if let Some(Caller { site, frame, resume }) = caller {
@@ -59,7 +60,7 @@ impl SimtStack {
         let mut entries = Vec::new();
         for _ in 0..word()? {
             let (pc, reconverge) = (Pc(word()?), Pc(word()?));
-            let mask = word()? as u64 | (word()? as u64) << 32;
+            let mask = LaneMask(word()? as u64 | (word()? as u64) << 32);
             let is_call = word()? == 1;
             let (function, registers, predicates) = (word()?, word()?, word()?);
             let (frame, depth) = (word()?, word()?);
@@ -74,7 +75,7 @@ impl SimtStack {
     }
 
     /// All lanes of `mask` at the kernel's first instruction.
-    pub(crate) fn new(start: Pc, mask: u64, activation: Activation) -> Self {
+    pub(crate) fn new(start: Pc, mask: LaneMask, activation: Activation) -> Self {
         let entry = StackEntry { pc: start, reconverge: Pc::RETURN, mask, is_call: false, activation };
         SimtStack { entries: vec![entry], wait: None }
     }
@@ -95,7 +96,7 @@ impl SimtStack {
 
     /// All lanes by the entry that holds them, the top one first.
     pub(crate) fn paths(&self) -> Vec<(Group, Activation, Option<Wait>)> {
-        let mut above = 0;
+        let mut above = LaneMask::NONE;
         let mut paths = Vec::new();
         for (at, entry) in self.entries.iter().enumerate().rev() {
             let here = Group { pc: entry.pc, mask: entry.mask & !above };
@@ -106,7 +107,7 @@ impl SimtStack {
                 }
                 Some(_) => Some(Wait::Reconverge(above)),
             };
-            if here.mask != 0 && here.pc != Pc::RETURN {
+            if !here.mask.is_empty() && here.pc != Pc::RETURN {
                 paths.push((here, entry.activation, wait));
             }
             above |= entry.mask;
@@ -138,7 +139,7 @@ impl SimtStack {
     /// Pops entries that have no lanes left or have reached their reconvergence point.
     fn settle(&mut self) {
         while let Some(top) = self.entries.last() {
-            if top.mask != 0 && (top.is_call || top.pc != top.reconverge) {
+            if !top.mask.is_empty() && (top.is_call || top.pc != top.reconverge) {
                 break;
             }
             self.entries.pop();
@@ -182,7 +183,7 @@ impl SimtStack {
         }
     }
 
-    pub(crate) fn ret(&mut self, mask: u64) {
+    pub(crate) fn ret(&mut self, mask: LaneMask) {
         self.top().pc.0 += 1;
         for entry in self.entries.iter_mut().rev() {
             entry.mask &= !mask;
@@ -193,7 +194,7 @@ impl SimtStack {
         self.settle();
     }
 
-    pub(crate) fn exit(&mut self, mask: u64) {
+    pub(crate) fn exit(&mut self, mask: LaneMask) {
         self.top().pc.0 += 1;
         for entry in &mut self.entries {
             entry.mask &= !mask;
@@ -205,7 +206,7 @@ impl SimtStack {
         self.wait = Some(wait);
     }
 
-    pub(crate) fn release_barrier(&mut self, _mask: u64) {
+    pub(crate) fn release_barrier(&mut self, _mask: LaneMask) {
         self.wait = None;
         self.advance();
     }
@@ -220,11 +221,11 @@ mod tests {
     }
 
     fn stack() -> SimtStack {
-        SimtStack::new(Pc(0), 0b1111, at(0))
+        SimtStack::new(Pc(0), LaneMask(0b1111), at(0))
     }
 
     fn go(pc: u32, mask: u64) -> Group {
-        Group { pc: Pc(pc), mask }
+        Group { pc: Pc(pc), mask: LaneMask(mask) }
     }
 
     #[test]
@@ -243,7 +244,7 @@ mod tests {
     fn a_loop_does_not_grow_the_stack() {
         let mut stack = stack();
         for lane in 0..3 {
-            let mask = stack.current().unwrap().mask;
+            let mask = stack.current().unwrap().mask.0;
             stack.branch(&[go(0, mask & !(1 << lane)), go(5, 1 << lane)], Pc(5));
             assert!(stack.entries.len() <= 2);
         }
@@ -255,14 +256,14 @@ mod tests {
     #[test]
     fn lanes_that_return_early_wait_for_the_others() {
         let mut stack = stack();
-        stack.call(&[Entry { start: Pc(100), mask: 0b0111, activation: at(1) }]);
+        stack.call(&[Entry { start: Pc(100), mask: LaneMask(0b0111), activation: at(1) }]);
         assert_eq!(stack.activation(), at(1));
         stack.branch(&[go(110, 0b0001), go(101, 0b0110)], Pc::RETURN);
-        stack.ret(0b0001);
+        stack.ret(LaneMask(0b0001));
         assert_eq!(stack.current(), Some(go(101, 0b0110)));
-        stack.ret(0b0010);
+        stack.ret(LaneMask(0b0010));
         assert_eq!(stack.current(), Some(go(102, 0b0100)));
-        stack.ret(0b0100);
+        stack.ret(LaneMask(0b0100));
         assert_eq!(stack.current(), Some(go(1, 0b1111)));
         assert_eq!(stack.activation(), at(0));
     }
@@ -271,11 +272,11 @@ mod tests {
     fn lanes_that_end_are_gone_everywhere() {
         let mut stack = stack();
         stack.branch(&[go(10, 0b0011), go(1, 0b1100)], Pc(12));
-        stack.exit(0b0011);
+        stack.exit(LaneMask(0b0011));
         assert_eq!(stack.current(), Some(go(1, 0b1100)));
         stack.branch(&[go(12, 0b1100)], Pc(12));
         assert_eq!(stack.current(), Some(go(12, 0b1100)));
-        stack.exit(0b1100);
+        stack.exit(LaneMask(0b1100));
         assert_eq!(stack.current(), None);
     }
 
@@ -283,13 +284,13 @@ mod tests {
     fn calls_to_different_functions_run_in_turn() {
         let mut stack = stack();
         stack.call(&[
-            Entry { start: Pc(100), mask: 0b0011, activation: at(1) },
-            Entry { start: Pc(200), mask: 0b1100, activation: at(2) },
+            Entry { start: Pc(100), mask: LaneMask(0b0011), activation: at(1) },
+            Entry { start: Pc(200), mask: LaneMask(0b1100), activation: at(2) },
         ]);
         assert_eq!(stack.current(), Some(go(100, 0b0011)));
-        stack.ret(0b0011);
+        stack.ret(LaneMask(0b0011));
         assert_eq!((stack.current(), stack.activation()), (Some(go(200, 0b1100)), at(2)));
-        stack.ret(0b1100);
+        stack.ret(LaneMask(0b1100));
         assert_eq!(stack.current(), Some(go(1, 0b1111)));
     }
 
@@ -298,16 +299,19 @@ mod tests {
         let waits = |stack: &SimtStack| stack.paths().into_iter().map(|(g, _, w)| (g, w)).collect::<Vec<_>>();
         let mut looped = stack();
         looped.branch(&[go(0, 0b1110), go(5, 0b0001)], Pc(5));
-        assert_eq!(waits(&looped), [(go(0, 0b1110), None), (go(5, 0b0001), Some(Wait::Reconverge(0b1110)))]);
+        assert_eq!(
+            waits(&looped),
+            [(go(0, 0b1110), None), (go(5, 0b0001), Some(Wait::Reconverge(LaneMask(0b1110))))]
+        );
         let mut split = stack();
         split.branch(&[go(10, 0b0011), go(1, 0b1100)], Pc(12));
-        let other = Wait::OtherPath { first: 0b0011, reconverge: Pc(12) };
+        let other = Wait::OtherPath { first: LaneMask(0b0011), reconverge: Pc(12) };
         assert_eq!(waits(&split), [(go(10, 0b0011), None), (go(1, 0b1100), Some(other))]);
         let mut called = stack();
-        called.call(&[Entry { start: Pc(100), mask: 0b0111, activation: at(1) }]);
+        called.call(&[Entry { start: Pc(100), mask: LaneMask(0b0111), activation: at(1) }]);
         assert_eq!(
             waits(&called),
-            [(go(100, 0b0111), None), (go(1, 0b1000), Some(Wait::Reconverge(0b0111)))]
+            [(go(100, 0b0111), None), (go(1, 0b1000), Some(Wait::Reconverge(LaneMask(0b0111))))]
         );
     }
 
@@ -316,7 +320,7 @@ mod tests {
         let mut stack = stack();
         stack.wait(Wait::Barrier);
         assert_eq!(stack.current(), None);
-        stack.release_barrier(0b1111);
+        stack.release_barrier(LaneMask(0b1111));
         assert_eq!(stack.current(), Some(go(1, 0b1111)));
     }
 }

@@ -57,7 +57,7 @@ fn waits_for<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, at: usize) -> 
                 let other = &nodes.all[other];
                 let taker = other.poll().and_then(|poll| poll.taker);
                 other.warp == node.warp
-                    && other.lanes & lanes != 0
+                    && !(other.lanes & *lanes).is_empty()
                     && taker.and_then(|t| nodes.holder(t)) == Some(at)
             };
             nodes.of_cta(node.cta).find(on_me).or_else(|| nodes.with_lanes(node.cta, node.warp, *lanes))
@@ -71,7 +71,7 @@ fn waits_for<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, at: usize) -> 
             let barriers = &scene.ctas[node.cta].cta.barriers;
             let missing = |&other: &usize| {
                 let other = &nodes.all[other];
-                other.lanes & !barriers.arrived_lanes(*id, other.warp as u32) != 0
+                !(other.lanes & !barriers.arrived_lanes(*id, other.warp as u32)).is_empty()
             };
             nodes.of_cta(node.cta).find(missing)
         }
@@ -94,11 +94,13 @@ pub(super) fn blocked_writer<const N: usize>(
         other.warp == node.warp
             && match other.doing {
                 Doing::OtherPath { first, reconverge } => {
-                    first & node.lanes != 0 && may_write(kernel, other.pc, reconverge, poll.pc)
+                    !(first & node.lanes).is_empty() && may_write(kernel, other.pc, reconverge, poll.pc)
                 }
                 Doing::Reconverge(lanes) => {
                     let unknown = poll.atomic && scene.locks.is_none();
-                    unknown && lanes & node.lanes != 0 && may_write(kernel, other.pc, Pc::RETURN, poll.pc)
+                    unknown
+                        && !(lanes & node.lanes).is_empty()
+                        && may_write(kernel, other.pc, Pc::RETURN, poll.pc)
                 }
                 _ => false,
             }

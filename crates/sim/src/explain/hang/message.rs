@@ -9,6 +9,7 @@ use crate::exec::fault::coordinates;
 use crate::exec::stop::HangReason;
 use crate::explain::hang::rows::words;
 use crate::explain::hang::words::{counted, list};
+use crate::kit::lane_mask::LaneMask;
 
 impl HangKind {
     /// The name in the first line of the message.
@@ -46,7 +47,7 @@ pub(super) fn shape(group: &WaitingGroup) -> String {
                 holder.alias = holder.alias.iter().take(1).map(plain).collect();
                 // Each lane waits for the same lane of another warp.
                 if bits && holder.who.lanes == group.threads.lanes {
-                    holder.who.lanes = 0;
+                    holder.who.lanes = LaneMask::NONE;
                 }
                 if let Instead::Spin(word) | Instead::Queue(word) = &mut holder.now {
                     *word = plain(word);

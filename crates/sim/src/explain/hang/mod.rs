@@ -24,6 +24,7 @@ pub(crate) use crate::explain::hang::scene::shared_word;
 pub(crate) use crate::explain::hang::stopped::{explain_functional, explain_timed};
 pub(crate) use crate::explain::hang::words::counted;
 pub use crate::explain::hang::words::{Threads, grouped, lane_ranges};
+use crate::kit::lane_mask::LaneMask;
 
 /// Why a launch does not end. Its `Display` is the message for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,17 +128,17 @@ pub enum Waits {
     },
     /// Wait at a reconvergence point for these lanes of the warp, which are in a loop that ends there if `loop_ends`.
     Reconverge {
-        lanes: u64,
+        lanes: LaneMask,
         loop_ends: bool,
     },
     /// Wait on the other side of a branch, on the SIMT stack, until these lanes of the warp reach `reconverge`;
     /// `None` is the end of the function.
     OtherPath {
-        lanes: u64,
+        lanes: LaneMask,
         reconverge: Option<Place>,
     },
     /// Wait for these lanes of the warp to execute the same instruction.
-    Lanes(u64),
+    Lanes(LaneMask),
     /// Poll words until they change.
     Spin(Spin),
     /// Repeat a loop that waits for nothing known.
@@ -223,7 +224,7 @@ pub enum Instead {
     /// Wait at this named barrier.
     Barrier(u32),
     /// Wait for these lanes of their warp.
-    Lanes(u64),
+    Lanes(LaneMask),
     /// Poll this word.
     Spin(Word),
     /// Wait in this lock's queue.

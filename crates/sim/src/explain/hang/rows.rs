@@ -10,6 +10,7 @@ use crate::explain::hang::cause::{Cause, blocked_writer};
 use crate::explain::hang::code::{contains, innermost};
 use crate::explain::hang::scene::{Doing, Node, Nodes, Poll, Scene};
 use crate::explain::hang::words::list;
+use crate::kit::lane_mask::LaneMask;
 
 /// Most groups that a message lists.
 const SHOWN: usize = 8;
@@ -69,7 +70,7 @@ pub(super) fn hang<const N: usize>(
 }
 
 /// Warps, lanes and what they do, without offsets in buffers. CTAs with equal shapes are merged.
-type Shape = (Vec<u32>, u64, String);
+type Shape = (Vec<u32>, LaneMask, String);
 
 /// Locks that threads wait for: the node that holds it, the word, and where it was taken.
 fn held<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes) -> Vec<(usize, Word, Place)> {
@@ -120,12 +121,12 @@ fn groups<const N: usize>(
     for mut row in of_warps {
         let threads = &mut row.group.threads;
         threads.all_lanes = scene.ctas[cta].warps[threads.warps[0] as usize].live == threads.lanes;
-        let lanes = |threads: &Threads| if threads.all_lanes { u64::MAX } else { threads.lanes };
+        let lanes = |threads: &Threads| if threads.all_lanes { LaneMask(u64::MAX) } else { threads.lanes };
         add(&mut rows, row, |a, b| lanes(a) == lanes(b));
     }
     rows.sort_by_key(|row| {
         let threads = &row.group.threads;
-        (!row.guilty, threads.warps[0], threads.lanes.trailing_zeros())
+        (!row.guilty, threads.warps[0], threads.lanes.lowest())
     });
     rows.into_iter()
         .map(|row| {
@@ -192,7 +193,7 @@ fn group<const N: usize>(
         }
         Doing::Reconverge(lanes) => {
             let of_cta = nodes.of_cta(node.cta).map(|at| &nodes.all[at]);
-            let mut others = of_cta.filter(|n| n.warp == node.warp && n.lanes & lanes != 0);
+            let mut others = of_cta.filter(|n| n.warp == node.warp && !(n.lanes & *lanes).is_empty());
             let ends = |pc: Pc| kernel.loops.iter().any(|l| contains(l, pc) && !contains(l, node.pc));
             Waits::Reconverge { lanes: *lanes, loop_ends: others.all(|n| ends(n.pc)) }
         }
@@ -214,7 +215,7 @@ fn group<const N: usize>(
     WaitingGroup { threads, holds, waits, place, changes: node.changes }
 }
 
-fn threads<const N: usize>(scene: &Scene<'_, N>, cta: usize, warp: usize, lanes: u64) -> Threads {
+fn threads<const N: usize>(scene: &Scene<'_, N>, cta: usize, warp: usize, lanes: LaneMask) -> Threads {
     let seen = &scene.ctas[cta];
     Threads { cta: seen.cta.id, warps: vec![warp as u32], lanes, all_lanes: seen.warps[warp].live == lanes }
 }
@@ -236,7 +237,7 @@ fn writer<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, at: usize, poll: 
     let who = Threads {
         cta: at.map_or_else(|| coordinates_of(scene, warp.cta), |at| scene.ctas[at].cta.id),
         warps: vec![warp.warp],
-        lanes: 1 << lane,
+        lanes: LaneMask::of(lane as usize),
         all_lanes: false,
     };
     let now = holder.map_or(Instead::Ended, |holder| instead(scene, holder));
@@ -282,13 +283,18 @@ fn missing<const N: usize>(
     };
     for (warp, of_warp) in seen.warps.iter().enumerate() {
         let arrived = seen.cta.barriers.arrived_lanes(id, warp as u32);
-        if of_warp.is_done() && arrived == 0 && seen.cta.barriers.is_counted(id) {
-            let all = Threads { cta: seen.cta.id, warps: vec![warp as u32], lanes: 0, all_lanes: true };
+        if of_warp.is_done() && arrived.is_empty() && seen.cta.barriers.is_counted(id) {
+            let all = Threads {
+                cta: seen.cta.id,
+                warps: vec![warp as u32],
+                lanes: LaneMask::NONE,
+                all_lanes: true,
+            };
             add(all, Instead::Ended);
         }
         for node in nodes.of_cta(cta).map(|at| &nodes.all[at]).filter(|n| n.warp == warp) {
             // On a SIMT stack a warp has arrived when one of its paths has.
-            if node.lanes & !arrived != 0 && node.doing != Doing::Barrier(id) {
+            if !(node.lanes & !arrived).is_empty() && node.doing != Doing::Barrier(id) {
                 add(threads(scene, cta, warp, node.lanes & !arrived), instead(scene, node));
             }
         }

@@ -15,9 +15,9 @@ use crate::exec::warp::Warp;
 use crate::exec::warp::control::{Activation, Group, Wait};
 use crate::explain::hang::code::{bit_loads, exit_condition, plain_name, spin_loop};
 use crate::explain::hang::{Until, Word};
-use crate::kit::bits::lanes as each;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
+use crate::kit::lane_mask::LaneMask;
 use crate::time::machine::LockPace;
 use crate::time::sm::issue::slot::Slot;
 use crate::time::sm::load_store::l1::L1;
@@ -75,7 +75,7 @@ pub(super) struct Node {
     pub(super) cta: usize,
     /// The warp's number in the CTA.
     pub(super) warp: usize,
-    pub(super) lanes: u64,
+    pub(super) lanes: LaneMask,
     pub(super) pc: Pc,
     pub(super) doing: Doing,
     /// The warp is watched for repetition, and its state still changes.
@@ -108,8 +108,8 @@ impl Nodes {
     }
 
     /// The first node of a warp with one of the lanes.
-    pub(super) fn with_lanes(&self, cta: usize, warp: usize, lanes: u64) -> Option<usize> {
-        self.of_cta(cta).find(|&at| self.all[at].warp == warp && self.all[at].lanes & lanes != 0)
+    pub(super) fn with_lanes(&self, cta: usize, warp: usize, lanes: LaneMask) -> Option<usize> {
+        self.of_cta(cta).find(|&at| self.all[at].warp == warp && !(self.all[at].lanes & lanes).is_empty())
     }
 
     /// The CTA of a thread that took a lock, if it is resident.
@@ -119,7 +119,7 @@ impl Nodes {
 
     /// The node of a thread that took a lock, unless it has ended.
     pub(super) fn holder(&self, taker: Taker) -> Option<usize> {
-        self.with_lanes(self.cta_of(taker)?, taker.warp.warp as usize, 1 << taker.lane)
+        self.with_lanes(self.cta_of(taker)?, taker.warp.warp as usize, LaneMask::of(taker.lane as usize))
     }
 }
 
@@ -128,14 +128,14 @@ pub(super) enum Doing {
     /// Wait at a named barrier.
     Barrier(u32),
     /// Wait at a reconvergence point for these lanes.
-    Reconverge(u64),
+    Reconverge(LaneMask),
     /// Wait on the other side of a branch until the lanes `first` reach `reconverge`.
     OtherPath {
-        first: u64,
+        first: LaneMask,
         reconverge: Pc,
     },
     /// Wait at an instruction that these lanes must execute too.
-    Lanes(u64),
+    Lanes(LaneMask),
     /// Poll a word.
     Poll(Poll),
     /// Poll an mbarrier.
@@ -191,7 +191,7 @@ impl<const N: usize> Scene<'_, N> {
             for (number, warp) in seen.warps.iter().enumerate().filter(|(_, w)| !w.is_done()) {
                 let watched = seen.watched(number);
                 for (group, activation, wait) in warp.control.activated_paths() {
-                    let node = |lanes: u64, doing: Doing| Node {
+                    let node = |lanes: LaneMask, doing: Doing| Node {
                         cta: at,
                         warp: number,
                         lanes,
@@ -220,15 +220,15 @@ impl<const N: usize> Scene<'_, N> {
                             let paths = warp.control.paths();
                             let arrived =
                                 paths.iter().filter(|(g, w)| *w == same && (anywhere || g.pc == group.pc));
-                            let arrived = arrived.fold(0, |mask, (g, _)| mask | g.mask);
+                            let arrived = arrived.fold(LaneMask::NONE, |mask, (g, _)| mask | g.mask);
                             waits(Doing::Lanes(members & warp.live & !arrived))
                         }
                         None => {
                             let polls = self.polls(seen, number, &activation, group.pc, group.mask);
-                            let left = polls.iter().fold(group.mask, |left, (lanes, _)| left & !lanes);
+                            let left = polls.iter().fold(group.mask, |left, (lanes, _)| left & !*lanes);
                             let mut nodes: Vec<Node> =
                                 polls.into_iter().map(|(lanes, doing)| node(lanes, doing)).collect();
-                            if left != 0 {
+                            if !left.is_empty() {
                                 let repeats = watched.is_some_and(|(repeats, _)| repeats);
                                 nodes.push(node(left, if repeats { Doing::Loop } else { Doing::Run }));
                             }
@@ -251,10 +251,10 @@ impl<const N: usize> Scene<'_, N> {
         warp: usize,
         activation: &Activation,
         group: &Group,
-    ) -> Option<Vec<(u64, Doing)>> {
+    ) -> Option<Vec<(LaneMask, Doing)>> {
         self.kernel().atomic_at(Pc(group.pc.0.checked_sub(1)?))?;
         let polls = self.polls(seen, warp, activation, group.pc, group.mask);
-        (polls.iter().fold(0, |all, (lanes, _)| all | lanes) == group.mask).then_some(polls)
+        (polls.iter().fold(LaneMask::NONE, |all, (lanes, _)| all | *lanes) == group.mask).then_some(polls)
     }
 
     /// The lanes of a running path that wait in a spin loop, by what they wait for.
@@ -264,8 +264,8 @@ impl<const N: usize> Scene<'_, N> {
         warp: usize,
         activation: &Activation,
         pc: Pc,
-        mask: u64,
-    ) -> Vec<(u64, Doing)> {
+        mask: LaneMask,
+    ) -> Vec<(LaneMask, Doing)> {
         let kernel = self.kernel();
         let registers_here = (&seen.warps[warp], activation);
         // An atomic's own loop waits only if its bit is held by something other than an atomic.
@@ -319,8 +319,8 @@ impl<const N: usize> Scene<'_, N> {
         };
         let condition = exit_condition(kernel, spin, poll);
         let ty = access.ty;
-        let mut found: Vec<(u64, Poll)> = Vec::new();
-        for lane in each(mask) {
+        let mut found: Vec<(LaneMask, Poll)> = Vec::new();
+        for lane in mask.lanes() {
             let place = match record {
                 Some(record) => address_of(kernel, record, lane),
                 None => registers
@@ -354,8 +354,8 @@ impl<const N: usize> Scene<'_, N> {
             let atomic = matches!(inst.op, Op::Atom(..) | Op::LdLock(_));
             let poll = Poll { pc: poll, word, seen: look, held, until, taker, stale, atomic, alias: None };
             match found.iter_mut().find(|(_, known)| *known == poll) {
-                Some((lanes, _)) => *lanes |= 1 << lane,
-                None => found.push((1 << lane, poll)),
+                Some((lanes, _)) => *lanes |= LaneMask::of(lane),
+                None => found.push((LaneMask::of(lane), poll)),
             }
         }
         found.into_iter().map(|(lanes, poll)| (lanes, Doing::Poll(poll))).collect()
@@ -369,17 +369,17 @@ impl<const N: usize> Scene<'_, N> {
         warp: usize,
         registers: Option<(&Warp<N>, &Activation)>,
         loads: impl Iterator<Item = Pc>,
-        mask: u64,
-    ) -> Vec<(u64, Doing)> {
+        mask: LaneMask,
+    ) -> Vec<(LaneMask, Doing)> {
         let kernel = self.kernel();
         let Some(unit) = seen.lock_unit else { return Vec::new() };
-        let mut found: Vec<(u64, Poll)> = Vec::new();
+        let mut found: Vec<(LaneMask, Poll)> = Vec::new();
         let mut left = mask;
         for pc in loads {
             let inst = &kernel.code[pc.index()];
             let Op::LdLock(access) = inst.op else { continue };
             let record = seen.watched(warp).map(|(_, polls)| polls.iter().find(|p| p.pc == pc));
-            for lane in each(left) {
+            for lane in left.lanes() {
                 let place = match record {
                     Some(record) => record.and_then(|record| address_of(kernel, record, lane)),
                     None => registers.and_then(|at| {
@@ -402,10 +402,10 @@ impl<const N: usize> Scene<'_, N> {
                     alias: (own != other || holder.taker.warp.cta != seen.cta.number).then_some(other),
                     word: own,
                 };
-                left &= !(1 << lane);
+                left &= !LaneMask::of(lane);
                 match found.iter_mut().find(|(_, known)| *known == poll) {
-                    Some((lanes, _)) => *lanes |= 1 << lane,
-                    None => found.push((1 << lane, poll)),
+                    Some((lanes, _)) => *lanes |= LaneMask::of(lane),
+                    None => found.push((LaneMask::of(lane), poll)),
                 }
             }
         }
@@ -418,10 +418,10 @@ impl<const N: usize> Scene<'_, N> {
         registers: (&Warp<N>, &Activation),
         pc: Pc,
         wide: bool,
-        mask: u64,
-    ) -> Option<(u64, Doing)> {
+        mask: LaneMask,
+    ) -> Option<(LaneMask, Doing)> {
         let kernel = self.kernel();
-        let lane = mask.trailing_zeros() as usize;
+        let lane = mask.lowest();
         let inst = &kernel.code[pc.index()];
         let (_, address) = from_registers(kernel, registers, inst, wide, Space::Shared, lane)?;
         let (pending, expected, bytes) = mbarrier::progress(self.held(seen, true, address, 8)?)?;
@@ -473,9 +473,9 @@ impl<'a, const N: usize> Seen<'a, N> {
 
 /// The address that a lane polled last, and whether it is in shared memory.
 fn address_of<const N: usize>(kernel: &Kernel, record: &Polled<N>, lane: usize) -> Option<(bool, u64)> {
-    let (shared, address) = (record.shared >> lane & 1 == 1, record.addresses[lane]);
+    let (shared, address) = (record.shared.contains(lane), record.addresses[lane]);
     let offset = if shared { shared_offset(address, kernel.windows.shared) } else { address };
-    (record.mask >> lane & 1 == 1).then_some((shared, offset))
+    record.mask.contains(lane).then_some((shared, offset))
 }
 
 /// The address that an instruction would access now, and whether it is in shared memory.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::exec::fault::coordinates;
+use crate::kit::lane_mask::LaneMask;
 
 /// Numbers as ranges: `0`, `1-31`, `0-1,3`.
 fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {
@@ -21,9 +22,9 @@ fn ranges(numbers: impl IntoIterator<Item = u32>) -> String {
 }
 
 /// Lanes as ranges: `lane 0`, `lanes 1-31`.
-pub fn lane_ranges(mask: u64) -> String {
-    let word = if mask.count_ones() == 1 { "lane" } else { "lanes" };
-    format!("{word} {}", ranges((0..64).filter(|lane| mask >> lane & 1 == 1)))
+pub fn lane_ranges(mask: LaneMask) -> String {
+    let word = if mask.count() == 1 { "lane" } else { "lanes" };
+    format!("{word} {}", ranges(mask.lanes().map(|lane| lane as u32)))
 }
 
 /// A number with thousands separators: `1,234,567`.
@@ -63,7 +64,7 @@ pub struct Threads {
     /// Numbers in the CTA.
     pub warps: Vec<u32>,
     /// Of each warp.
-    pub lanes: u64,
+    pub lanes: LaneMask,
     /// Whether `lanes` are all lanes of each warp that have not ended.
     pub all_lanes: bool,
 }
@@ -71,7 +72,7 @@ pub struct Threads {
 impl Threads {
     /// Whether they take a singular verb: one warp, or one lane.
     pub(super) fn is_one(&self) -> bool {
-        self.warps.len() == 1 && (self.all_lanes || self.lanes.count_ones() == 1)
+        self.warps.len() == 1 && (self.all_lanes || self.lanes.count() == 1)
     }
 
     /// The verb in the form that agrees with them.
@@ -122,10 +123,10 @@ mod tests {
 
     #[test]
     fn lanes_in_words() {
-        assert_eq!(lane_ranges(1), "lane 0");
-        assert_eq!(lane_ranges(0xffff_fffe), "lanes 1-31");
-        assert_eq!(lane_ranges(0b1011), "lanes 0-1,3");
-        assert_eq!(lane_ranges(u64::MAX), "lanes 0-63");
+        assert_eq!(lane_ranges(LaneMask(1)), "lane 0");
+        assert_eq!(lane_ranges(LaneMask(0xffff_fffe)), "lanes 1-31");
+        assert_eq!(lane_ranges(LaneMask(0b1011)), "lanes 0-1,3");
+        assert_eq!(lane_ranges(LaneMask(u64::MAX)), "lanes 0-63");
         assert_eq!(grouped(1_234_567), "1,234,567");
         assert_eq!(grouped(999), "999");
         assert_eq!(grouped(0), "0");
@@ -146,7 +147,7 @@ mod tests {
         let threads = |cta: u32, warps: &[u32], lanes: u64| Threads {
             cta: [cta, 0, 0],
             warps: warps.to_vec(),
-            lanes,
+            lanes: LaneMask(lanes),
             all_lanes: lanes == u32::MAX as u64,
         };
         let here = threads(0, &[1], 1);

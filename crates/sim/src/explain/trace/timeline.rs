@@ -8,6 +8,7 @@ use warploom_isa::{Pc, Space};
 use crate::explain::trace::TraceOptions;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
+use crate::kit::lane_mask::LaneMask;
 use crate::time::probe::{CtaEvent, Observer, State, Word};
 use crate::time::sched::Issue;
 
@@ -371,19 +372,19 @@ impl Observer for Timeline {
         self.change(Counter::ResidentWarps, now - self.start, resident - cta.warps as u64);
     }
 
-    fn polled(&mut self, slot: WarpSlot, lanes: u64, word: &dyn Fn(usize) -> Word) {
+    fn polled(&mut self, slot: WarpSlot, lanes: LaneMask, word: &dyn Fn(usize) -> Word) {
         let polled = &mut self.tracks[slot.index()].polled;
         if polled.is_empty() {
             polled.resize(64, Word { space: Space::Global, address: 0 });
         }
-        for lane in crate::kit::bits::lanes(lanes) {
+        for lane in lanes.lanes() {
             polled[lane] = word(lane);
         }
     }
 
-    fn spinning(&mut self, now: Cycle, slot: WarpSlot, lanes: u64) {
+    fn spinning(&mut self, now: Cycle, slot: WarpSlot, lanes: LaneMask) {
         let polled = &self.tracks[slot.index()].polled;
-        let word = (lanes != 0).then(|| polled.get(lanes.trailing_zeros() as usize).copied()).flatten();
+        let word = (!lanes.is_empty()).then(|| polled.get(lanes.lowest()).copied()).flatten();
         // The branch that decides it still belongs to the state before.
         self.set_spin(slot.index(), now + 1 - self.start, word);
     }
@@ -428,7 +429,10 @@ mod tests {
     }
 
     fn issue(timeline: &mut Timeline, now: u64, pc: u32) {
-        timeline.issued(Cycle(now), &Issue { slot: SLOT, pc: Pc(pc), lanes: 1, branch: None, is_sib: false });
+        timeline.issued(
+            Cycle(now),
+            &Issue { slot: SLOT, pc: Pc(pc), lanes: LaneMask(1), branch: None, is_sib: false },
+        );
     }
 
     fn marks(timeline: &Timeline) -> &[Mark] {
@@ -465,17 +469,17 @@ mod tests {
     fn spinning_is_between_the_warp_and_what_it_does() {
         let mut timeline = timeline(0..u64::MAX, 1000);
         let word = |lane: usize| Word { space: Space::Global, address: 64 * lane as u64 };
-        timeline.polled(SLOT, 0b1110, &word);
+        timeline.polled(SLOT, LaneMask(0b1110), &word);
         timeline.spent(SLOT, Issued, Cycle(1000), 1);
         issue(&mut timeline, 1000, 3);
-        timeline.spinning(Cycle(1000), SLOT, 0b1100);
+        timeline.spinning(Cycle(1000), SLOT, LaneMask(0b1100));
         timeline.spent(SLOT, Issued, Cycle(1001), 1);
         issue(&mut timeline, 1001, 4);
         // Now the warp waits for another lane's lock.
-        timeline.spinning(Cycle(1001), SLOT, 0b1000);
-        timeline.spinning(Cycle(1001), SLOT, 0b1000);
+        timeline.spinning(Cycle(1001), SLOT, LaneMask(0b1000));
+        timeline.spinning(Cycle(1001), SLOT, LaneMask(0b1000));
         timeline.spent(SLOT, Memory, Cycle(1002), 8);
-        timeline.spinning(Cycle(1009), SLOT, 0);
+        timeline.spinning(Cycle(1009), SLOT, LaneMask::NONE);
         timeline.cta_ended(Cycle(1010), CTA);
         let expected = [
             Mark::Enter { at: 0, cta: 7, warp: 1 },

@@ -152,7 +152,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 if P::WATCHES_MEMORY && !self.cut_off {
                     sm.show_served(&self.context, request.ticket, lanes, at);
                 }
-                lanes != 0
+                !lanes.is_empty()
             }
         };
         self.leave(port, at, request.from, bytes, Reply::Answer(request.ticket));

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::kit::ids::{ProbeId, Ticket};
+use crate::kit::lane_mask::LaneMask;
 
 impl<const N: usize, P: Probe> Machine<'_, N, P> {
     /// Ends a window at `until`: moves the bytes of served requests, and the messages of the window.
@@ -25,7 +26,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                     Node::Sm(id) => {
                         let sm = &mut self.sms[id as usize];
                         let lanes = serve(sm, &mut memory, &mut self.locks, request.ticket, !changed);
-                        changed |= lanes != 0;
+                        changed |= !lanes.is_empty();
                         if P::WATCHES_MEMORY && !self.cut_off {
                             sm.show_served(&self.context, request.ticket, lanes, served.cycle);
                         }
@@ -164,7 +165,7 @@ pub(super) fn serve<const N: usize, P: Probe>(
     locks: &mut LockTable,
     ticket: Ticket,
     notice: bool,
-) -> u64 {
+) -> LaneMask {
     let changed = sm.memory.serve(ticket, memory, notice);
     let flight = &sm.memory.flights[ticket];
     if flight.purpose == Purpose::Atomic {

@@ -3,8 +3,8 @@
 
 use super::*;
 use crate::exec::memory::access::{MemoryOp, WarpAccess};
-use crate::kit::bits::lanes as each;
 use crate::kit::ids::Ticket;
+use crate::kit::lane_mask::LaneMask;
 use crate::time::l2::lock_queue::{Attempt, Lane};
 
 impl<const N: usize, P: Probe> Machine<'_, N, P> {
@@ -16,7 +16,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         for id in 0..self.sms.len() {
             let mut ended = self.sms[id].lanes_ended.take().unwrap_or_default();
             for (slot, lanes) in ended.drain(..) {
-                for lane in each(lanes) {
+                for lane in lanes.lanes() {
                     queues.ended(memory, Lane { sm: id as u32, slot, lane: lane as u32 });
                 }
                 deliver_grants(queues, &mut self.sms, arrival);
@@ -43,7 +43,7 @@ pub(super) fn served<const N: usize, P: Probe>(
     sm: &mut Sm<N, P>,
     context: &Context<'_>,
     memory: &Memory,
-    (ticket, changed): (Ticket, u64),
+    (ticket, changed): (Ticket, LaneMask),
     now: Cycle,
 ) {
     let id = sm.id();
@@ -56,7 +56,7 @@ pub(super) fn served<const N: usize, P: Probe>(
     let code = context.of(sm.kernel_of(slot)).code;
     let transfer = &mut sm.memory.transfers[access];
     let takes_lock = code[transfer.access.pc.index()].takes_lock;
-    for lane in each(lanes) {
+    for lane in lanes.lanes() {
         let word = transfer.access.addresses.at(lane);
         match attempt_of(&transfer.access, lane).filter(|_| takes_lock) {
             Some(attempt) => {
@@ -65,14 +65,14 @@ pub(super) fn served<const N: usize, P: Probe>(
                     // It has tried the lock before its grant was used.
                     let entry = &mut sm.slots[slot.index()];
                     if arrival >= now {
-                        entry.stale_grants |= 1 << lane;
+                        entry.stale_grants |= LaneMask::of(lane);
                     } else {
-                        entry.granted &= !(1 << lane);
+                        entry.granted &= !LaneMask::of(lane);
                     }
                 }
-                let took = changed >> lane & 1 == 1;
+                let took = changed.contains(lane);
                 let queued = queues.tried(memory, who, word, attempt, took);
-                transfer.pending.queued |= u64::from(queued) << lane;
+                transfer.pending.queued |= LaneMask(u64::from(queued) << lane);
             }
             None => {
                 let words = transfer.access.bytes.div_ceil(4) as u64;

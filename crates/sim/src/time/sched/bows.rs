@@ -111,7 +111,7 @@ impl BackOff {
             self.stats.warp_cycles += now - self.since[slot.index()];
             self.zero_at[slot.index()] = now + self.limit_cycles;
         }
-        if issue.is_sib && (self.untaken || issue.branch.is_some_and(|branch| branch.taken != 0)) {
+        if issue.is_sib && (self.untaken || issue.branch.is_some_and(|branch| !branch.taken.is_empty())) {
             self.backed_off.insert(slot);
             self.queue.push(slot);
             self.since[slot.index()] = now;
@@ -134,6 +134,7 @@ impl BackOff {
 mod tests {
     use super::*;
     use crate::chip::Chip;
+    use crate::kit::lane_mask::LaneMask;
     use crate::time::sched::testing::{BackingOff, plain, slots, turns};
     use crate::time::sched::{BranchOutcome, Policies};
     use warploom_isa::Pc;
@@ -155,8 +156,9 @@ mod tests {
 
     /// The backward branch at 0x98 of the paper's Figure 7a, which is known to be spin-inducing.
     fn sib(slot: u8, taken: u64) -> Issue {
-        let branch = BranchOutcome { target: Pc(6), reconverge: Pc(20), taken, fallen: 0xf & !taken };
-        Issue { lanes: 0xf, branch: Some(branch), is_sib: true, ..plain(slot, 0x98 / 8) }
+        let (taken, fallen) = (LaneMask(taken), LaneMask(0xf & !taken));
+        let branch = BranchOutcome { target: Pc(6), reconverge: Pc(20), taken, fallen };
+        Issue { lanes: LaneMask(0xf), branch: Some(branch), is_sib: true, ..plain(slot, 0x98 / 8) }
     }
 
     /// The `atom.cas` at 0x30 with which its loop begins an iteration.

@@ -19,6 +19,7 @@ use warploom_isa::Pc;
 use crate::chip::timing::CawaSpec;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::{SlotSet, WarpSlot};
+use crate::kit::lane_mask::LaneMask;
 use crate::time::sched::{Issue, Policy};
 
 #[derive(Clone, Debug)]
@@ -43,7 +44,7 @@ struct Warp {
     /// The lowest pc of its lanes: what is ahead begins there.
     at: Pc,
     /// The lanes at that pc.
-    lanes: u64,
+    lanes: LaneMask,
     instructions: u64,
     /// Cycles in which it issued: fewer than instructions where a scheduler issues several in a cycle.
     issue_cycles: u64,
@@ -58,7 +59,7 @@ impl Warp {
             age,
             started,
             at: Pc(0),
-            lanes: u64::MAX,
+            lanes: LaneMask(u64::MAX),
             instructions: 0,
             issue_cycles: 0,
             last_issue: None,
@@ -74,7 +75,7 @@ impl Warp {
         }
         // While one path runs, lanes may wait on another one further back, which is still ahead of the warp. They stay
         // there until they issue.
-        if issue.pc <= self.at || issue.lanes & self.lanes != 0 {
+        if issue.pc <= self.at || !(issue.lanes & self.lanes).is_empty() {
             (self.at, self.lanes) = lowest_after(issue);
         }
     }
@@ -95,11 +96,11 @@ impl Warp {
 }
 
 /// The lowest pc that lanes go to after an instruction, and which lanes.
-fn lowest_after(issue: &Issue) -> (Pc, u64) {
+fn lowest_after(issue: &Issue) -> (Pc, LaneMask) {
     let next = Pc(issue.pc.0 + 1);
     match issue.branch {
         None => (next, issue.lanes),
-        Some(b) if b.fallen == 0 || (b.taken != 0 && b.target < next) => (b.target, b.taken),
+        Some(b) if b.fallen.is_empty() || (!b.taken.is_empty() && b.target < next) => (b.target, b.taken),
         Some(b) => (next, b.fallen),
     }
 }
@@ -195,6 +196,7 @@ mod tests {
     }
 
     fn branch(slot: u8, pc: u32, target: u32, reconverge: Pc, taken: u64, fallen: u64) -> Issue {
+        let (taken, fallen) = (LaneMask(taken), LaneMask(fallen));
         let outcome = BranchOutcome { target: Pc(target), reconverge, taken, fallen };
         Issue { branch: Some(outcome), lanes: taken | fallen, ..plain(slot, pc) }
     }
@@ -269,10 +271,10 @@ mod tests {
         // The path at 20 runs first: the lanes at 10 still wait.
         policy.issued(Cycle(1), &if_else(0, 0xffff, 0xffff_0000));
         for pc in 20..30 {
-            policy.issued(Cycle(2), &Issue { lanes: 0xffff, ..plain(0, pc) });
+            policy.issued(Cycle(2), &Issue { lanes: LaneMask(0xffff), ..plain(0, pc) });
             assert_eq!(ahead(&policy, 0), 30);
         }
-        policy.issued(Cycle(3), &Issue { lanes: 0xffff_0000, ..plain(0, 10) });
+        policy.issued(Cycle(3), &Issue { lanes: LaneMask(0xffff_0000), ..plain(0, 10) });
         assert_eq!(ahead(&policy, 0), 29);
         policy.issued(Cycle(4), &branch(0, 19, 30, Pc(30), 0xffff_0000, 0));
         policy.issued(Cycle(5), &plain(0, 30));
@@ -281,7 +283,7 @@ mod tests {
         // The path at 10 runs first: the one at 20 comes after it.
         policy.issued(Cycle(1), &if_else(1, 0xffff, 0xffff_0000));
         policy.issued(Cycle(2), &branch(1, 19, 30, Pc(30), 0xffff_0000, 0));
-        policy.issued(Cycle(3), &Issue { lanes: 0xffff, ..plain(1, 20) });
+        policy.issued(Cycle(3), &Issue { lanes: LaneMask(0xffff), ..plain(1, 20) });
         assert_eq!(ahead(&policy, 1), 19);
         policy.issued(Cycle(4), &plain(1, 30));
         assert_eq!(ahead(&policy, 1), 9);
@@ -291,7 +293,7 @@ mod tests {
     fn lanes_that_leave_early_do_not_end_the_warp() {
         let mut policy = cawa(FORMULA, 1);
         policy.issued(Cycle(0), &branch(0, 0, 99, Pc::RETURN, 0xff, ALL & !0xff));
-        policy.issued(Cycle(1), &Issue { lanes: 0xff, ..plain(0, 99) });
+        policy.issued(Cycle(1), &Issue { lanes: LaneMask(0xff), ..plain(0, 99) });
         assert_eq!(ahead(&policy, 0), 99);
     }
 

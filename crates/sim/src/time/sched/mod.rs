@@ -7,6 +7,7 @@ use warploom_isa::Pc;
 
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::{SlotSet, WarpSlot};
+use crate::kit::lane_mask::LaneMask;
 
 pub mod accuracy;
 pub mod bows;
@@ -29,9 +30,9 @@ pub struct BranchOutcome {
     /// Where its paths meet again.
     pub reconverge: Pc,
     /// Lanes that took it.
-    pub taken: u64,
+    pub taken: LaneMask,
     /// Lanes that did not.
-    pub fallen: u64,
+    pub fallen: LaneMask,
 }
 
 /// An instruction that a warp issued.
@@ -40,7 +41,7 @@ pub struct Issue {
     pub slot: WarpSlot,
     pub pc: Pc,
     /// Its active lanes.
-    pub lanes: u64,
+    pub lanes: LaneMask,
     /// For a branch, how it went.
     pub branch: Option<BranchOutcome>,
     /// It is a branch that the SM takes to be spin-inducing. Never so without BOWS.
@@ -135,7 +136,7 @@ mod tests {
             };
             assert!(ready.contains(slot), "{slot:?} is not in {ready:?}");
             for _ in 0..1 + random(&mut state) % 2 {
-                let (lanes, taken) = (random(&mut state), random(&mut state));
+                let (lanes, taken) = (LaneMask(random(&mut state)), LaneMask(random(&mut state)));
                 let mut pc = || Pc((random(&mut state) % 100) as u32);
                 let (pc, target, reconverge) = (pc(), pc(), pc());
                 let outcome =

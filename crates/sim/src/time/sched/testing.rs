@@ -5,6 +5,7 @@ use warploom_isa::Pc;
 use crate::chip::spinning::BowsSpec;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::{SlotSet, WarpSlot};
+use crate::kit::lane_mask::LaneMask;
 use crate::time::sched::bows::BackOff;
 use crate::time::sched::limit::DelayLimiter;
 use crate::time::sched::{Issue, Policy};
@@ -15,7 +16,7 @@ pub fn slots(slots: &[u8]) -> SlotSet {
 
 /// An instruction of 32 lanes that is not a branch.
 pub fn plain(slot: u8, pc: u32) -> Issue {
-    Issue { slot: WarpSlot(slot), pc: Pc(pc), lanes: 0xffff_ffff, branch: None, is_sib: false }
+    Issue { slot: WarpSlot(slot), pc: Pc(pc), lanes: LaneMask(0xffff_ffff), branch: None, is_sib: false }
 }
 
 /// The slots that are picked in `cycles` cycles from `now` on, while the same warps stay ready. Each issues its

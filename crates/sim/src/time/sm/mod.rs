@@ -27,6 +27,7 @@ use crate::exec::uninitialised::UninitialisedReads;
 use crate::exec::warp::Warp;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
+use crate::kit::lane_mask::LaneMask;
 use crate::kit::line::LineAddress;
 use crate::kit::wheel::Wheel;
 use crate::time::probe::Probe;
@@ -135,7 +136,7 @@ pub struct Sm<const N: usize, P> {
     /// Firmware's CTAs.
     pub dispatched: Dispatched,
     /// Lanes that ended in this window, on a chip with lock queues to remove them from.
-    pub lanes_ended: Option<Vec<(WarpSlot, u64)>>,
+    pub lanes_ended: Option<Vec<(WarpSlot, LaneMask)>>,
 
     pub probe: P,
     /// The search for warps that repeat themselves, while there is one.

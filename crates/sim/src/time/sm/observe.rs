@@ -7,9 +7,9 @@ use crate::exec::memory::access::{MemoryOp, WarpAccess};
 use crate::exec::memory::address::Addresses;
 use crate::exec::warp::Warp;
 use crate::exec::warp::control::Activation;
-use crate::kit::bits::lanes as each;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::{Ticket, TransferId, WarpSlot};
+use crate::kit::lane_mask::LaneMask;
 use crate::time::probe::{Probe, Word};
 use crate::time::sm::front_end::decode::SpinRole;
 use crate::time::sm::load_store::Purpose;
@@ -33,14 +33,14 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             MemoryOp::Store | MemoryOp::Unlock { .. } => shared,
             _ => access.changed_in_sm(shared),
         };
-        for lane in each(changed) {
+        for lane in changed.lanes() {
             self.probe.wrote(now, pending.slot, lane, word(access, lane, window), polls);
         }
     }
 
     /// A slice has served message `ticket`: shows what changed in global memory. For an atomic, `changed` are the
     /// lanes that changed their word.
-    pub fn show_served(&mut self, context: &Context<'_>, ticket: Ticket, changed: u64, now: Cycle) {
+    pub fn show_served(&mut self, context: &Context<'_>, ticket: Ticket, changed: LaneMask, now: Cycle) {
         let flight = &self.memory.flights[ticket];
         let changed = match (flight.purpose, flight.waiting.first()) {
             (Purpose::Store, Some(&(id, lanes))) => Some((id, lanes)),
@@ -51,7 +51,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let Transfer { pending, access, .. } = &self.memory.transfers[id];
         let code = context.of(self.kernel_of(pending.slot)).code;
         let polls = code[access.pc.index()].spin == Some(SpinRole::Poll);
-        for lane in each(lanes) {
+        for lane in lanes.lanes() {
             let word = Word { space: Space::Global, address: access.addresses.at(lane) };
             self.probe.wrote(now, pending.slot, lane, word, polls);
         }
@@ -61,7 +61,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     pub fn show_update(&mut self, context: &Context<'_>, update: &Update<N>) {
         let code = context.of(self.kernel_of(update.slot)).code;
         let polls = code[update.pc.index()].spin == Some(SpinRole::Poll);
-        for lane in each(update.changed) {
+        for lane in update.changed.lanes() {
             let word = Word { space: Space::Global, address: update.addresses.at(lane) };
             self.probe.wrote(update.at, update.slot, lane, word, polls);
         }
@@ -73,7 +73,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         kernel: &Kernel,
         (slot, warp, activation): (WarpSlot, &mut Warp<N>, &Activation),
         inst: &Inst,
-        mask: u64,
+        mask: LaneMask,
     ) {
         let Op::Mbarrier(_, wide) = inst.op else { return };
         let objects = Addresses::read(kernel, warp, activation, inst, wide, mask);
@@ -85,7 +85,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 /// The word that a lane accesses.
 fn word<const N: usize>(access: &WarpAccess<N>, lane: usize, window: u64) -> Word {
     let address = access.addresses.at(lane);
-    if access.lanes.shared >> lane & 1 == 1 {
+    if access.lanes.shared.contains(lane) {
         Word { space: Space::Shared, address: shared_offset(address, window) }
     } else {
         Word { space: Space::Global, address }

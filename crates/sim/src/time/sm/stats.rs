@@ -83,7 +83,7 @@ impl Probe for SmStats {
     #[inline(always)]
     fn issued(&mut self, _now: Cycle, issue: &Issue, inst: &Decoded) {
         self.issued[inst.class as usize] += 1;
-        let lanes = u64::from(issue.lanes.count_ones());
+        let lanes = u64::from(issue.lanes.count());
         self.thread_instructions += lanes;
         self.lanes[inst.operation as usize] += lanes;
         self.register_reads += lanes * inst.reads.len() as u64;

@@ -19,8 +19,8 @@ use warploom_isa::{Op, Pc, Special};
 use crate::exec::memory::access::WarpAccess;
 use crate::exec::memory::store::Memory;
 use crate::exec::warp::{Since, Warp};
-use crate::kit::bits::lanes as each;
 use crate::kit::ids::WarpSlot;
+use crate::kit::lane_mask::LaneMask;
 use crate::time::probe::Probe;
 use crate::time::sm::Sm;
 
@@ -29,9 +29,9 @@ use crate::time::sm::Sm;
 pub struct Polled<const N: usize> {
     pub pc: Pc,
     /// Lanes that ever executed it.
-    pub mask: u64,
+    pub mask: LaneMask,
     /// Of those, the ones that read shared memory; the others read global memory.
-    pub shared: u64,
+    pub shared: LaneMask,
     /// By lane, as the instruction gives the address.
     pub addresses: [u64; N],
     pub values: [u64; N],
@@ -76,7 +76,7 @@ impl<const N: usize> Watch<N> {
     }
 
     /// Lanes of a warp execute an instruction.
-    pub(crate) fn issued(&mut self, slot: WarpSlot, lanes: u64, op: Op) {
+    pub(crate) fn issued(&mut self, slot: WarpSlot, lanes: LaneMask, op: Op) {
         let warp = &mut self.slots[slot.index()];
         warp.since.ran |= lanes;
         match op {
@@ -134,13 +134,19 @@ impl<const N: usize> Watch<N> {
         let polled = &mut self.slots[slot.index()].polled;
         let at = polled.iter().position(|p| p.pc == access.pc).unwrap_or_else(|| {
             let (addresses, values) = ([0; N], [0; N]);
-            polled.push(Polled { pc: access.pc, mask: 0, shared: 0, addresses, values });
+            polled.push(Polled {
+                pc: access.pc,
+                mask: LaneMask::NONE,
+                shared: LaneMask::NONE,
+                addresses,
+                values,
+            });
             polled.len() - 1
         });
         let polled = &mut polled[at];
         polled.mask |= access.mask;
         polled.shared = polled.shared & !access.mask | access.mask & !access.lanes.global;
-        for lane in each(access.mask) {
+        for lane in access.mask.lanes() {
             polled.addresses[lane] = access.addresses.at(lane);
             polled.values[lane] = access.found(lane);
         }

@@ -55,7 +55,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let resident = self.residents[at].as_mut().expect("a CTA stays until its accesses are done");
         let inst = &kernel.code[pc.index()];
         access.finish(kernel, &mut resident.warps[w], &mut resident.cta.shared, inst);
-        if access.unwritten != 0 {
+        if !access.unwritten.is_empty() {
             let (lane, address, bytes) = access.first_unwritten();
             let read = (lane, "global", address, bytes);
             self.unwritten.note(kernel, &resident.cta, &resident.warps[w], pc, read);
@@ -77,7 +77,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             self.changed = true;
         }
         self.memory.transfers.give_back(id);
-        if queued != 0 {
+        if !queued.is_empty() {
             entry.block_on_locks(mask, queued);
         }
         self.refresh(context, slot, now);

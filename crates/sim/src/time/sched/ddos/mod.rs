@@ -11,6 +11,7 @@ use warploom_isa::Pc;
 use crate::chip::spinning::DdosSpec;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::{SlotSet, WarpSlot};
+use crate::kit::lane_mask::LaneMask;
 
 pub mod history;
 pub mod table;
@@ -74,7 +75,7 @@ impl Ddos {
     }
 
     /// A warp with these active lanes executes a comparison. Returns the lane whose operands are recorded, if any.
-    pub fn profiled(&mut self, now: Cycle, slot: WarpSlot, lanes: u64) -> Option<usize> {
+    pub fn profiled(&mut self, now: Cycle, slot: WarpSlot, lanes: LaneMask) -> Option<usize> {
         if self.spec.time_sharing {
             self.share(now);
             // A warp that starts while no warp has the registers need not wait for the next epoch.
@@ -83,9 +84,9 @@ impl Ddos {
             }
         }
         let warp = &mut self.warps[slot.index()];
-        let first = (lanes != 0).then(|| lanes.trailing_zeros() as u8)?;
+        let first = (!lanes.is_empty()).then(|| lanes.lowest() as u8)?;
         let lane = *warp.lane.get_or_insert(first);
-        if lanes >> lane & 1 == 1 {
+        if lanes.contains(lane.into()) {
             return Some(lane.into());
         }
         // Another lane starts a new history.

@@ -19,7 +19,7 @@ const W: WarpSlot = WarpSlot(0);
 
 /// A comparison of warp 0 at a byte address, 8 to an instruction, by four active lanes.
 fn setp(ddos: &mut Ddos, address: u32, values: [u32; 2]) {
-    assert_eq!(ddos.profiled(Cycle(0), W, 0b1111), Some(0));
+    assert_eq!(ddos.profiled(Cycle(0), W, LaneMask(0b1111)), Some(0));
     ddos.compared(W, Pc(address / 8), values);
 }
 
@@ -119,7 +119,7 @@ fn a_counter_with_large_steps_fools_the_lowest_bits_only() {
 fn another_lane_takes_over_without_a_history() {
     let mut ddos = figure_7();
     let mut compare = |lanes| {
-        let lane = ddos.profiled(Cycle(0), W, lanes);
+        let lane = ddos.profiled(Cycle(0), W, LaneMask(lanes));
         ddos.compared(W, Pc(7), [1, 0]);
         (lane, ddos.warps[0].history.phase())
     };
@@ -128,7 +128,7 @@ fn another_lane_takes_over_without_a_history() {
     assert_eq!(compare(0b1111), (Some(2), Phase::Spinning));
     assert_eq!(compare(0b1000), (Some(3), Phase::Searching));
     assert_eq!(compare(0b1111), (Some(3), Phase::Spinning));
-    assert_eq!(ddos.profiled(Cycle(0), W, 0), None);
+    assert_eq!(ddos.profiled(Cycle(0), W, LaneMask::NONE), None);
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn shared_registers_go_from_warp_to_warp() {
     let mut ddos = detector(&["issue.ddos.time_sharing=true", "issue.ddos.epoch_cycles=100"]);
     let mut compare = |now, slot| {
         let slot = WarpSlot(slot);
-        let lane = ddos.profiled(Cycle(now), slot, 1);
+        let lane = ddos.profiled(Cycle(now), slot, LaneMask(1));
         lane.is_some().then(|| {
             ddos.compared(slot, Pc(7), [1, 0]);
             ddos.warps[slot.index()].history.registers().0.len()
@@ -175,5 +175,5 @@ fn shared_registers_go_from_warp_to_warp() {
     assert_eq!(table(&ddos), [(72, 1)]);
     // An owner that ends leaves the registers to the next warp that compares.
     ddos.ended(Cycle(702), WarpSlot(1));
-    assert_eq!(ddos.profiled(Cycle(703), WarpSlot(3), 1), Some(0));
+    assert_eq!(ddos.profiled(Cycle(703), WarpSlot(3), LaneMask(1)), Some(0));
 }

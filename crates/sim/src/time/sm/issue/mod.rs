@@ -22,6 +22,7 @@ use crate::exec::warp::Warp;
 use crate::exec::warp::control::{Activation, Group};
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
+use crate::kit::lane_mask::LaneMask;
 use crate::time::probe::{Probe, State};
 use crate::time::sched::{BranchOutcome, Issue};
 use crate::time::sm::cycle::Event;
@@ -39,7 +40,7 @@ struct Issuing<'a> {
     now: Cycle,
     path: Group,
     /// The lanes of the path on which it acts.
-    mask: u64,
+    mask: LaneMask,
     activation: Activation,
     inst: &'a Inst,
     decoded: &'a Decoded,
@@ -138,7 +139,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             if entry.spinning {
                 entry.spinning = false;
                 self.spinning_warps -= 1;
-                self.probe.spinning(now, slot, 0);
+                self.probe.spinning(now, slot, LaneMask::NONE);
             }
         } else if jumps {
             self.redirect(slot, now);
@@ -205,7 +206,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if let Op::Nanosleep = inst.op {
             let nanoseconds = resident.warps[w].registers(&activation).read32(inst.src[0])[first(mask)];
             let cycles = (nanoseconds as u64 * context.launch.chip.clock.core_mhz as u64).div_ceil(1000);
-            if mask != 0 && cycles > 0 {
+            if !mask.is_empty() && cycles > 0 {
                 let until = now + 1 + cycles;
                 entry.not_before = (until, State::Asleep);
                 self.agenda.events.push(until, Event::Wake { slot, life });
@@ -220,7 +221,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             let warp = (slot, &mut resident.warps[w], &activation);
             Self::show_mbarrier(&mut self.probe, kernel, warp, inst, mask);
         }
-        if inst.op == Op::Yield && mask != 0 && self.dispatched.can_yield {
+        if inst.op == Op::Yield && !mask.is_empty() && self.dispatched.can_yield {
             let resource = resident.warps[w].registers(&activation).read64(inst.src[0], &kernel.imms);
             self.yield_warp(context, slot, resource[first(mask)]);
             return Ok(());
@@ -233,7 +234,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let live = resident.warps[w].live;
         execution.step(&mut resident.cta, &mut resident.warps, w, path, None)?;
         let ended = live & !resident.warps[w].live;
-        if ended != 0
+        if !ended.is_empty()
             && let Some(lanes) = &mut self.lanes_ended
         {
             lanes.push((slot, ended));
@@ -269,7 +270,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             unreachable!("{IS_RESIDENT}")
         };
         let warp = &mut warps[w];
-        if mask == 0 {
+        if mask.is_empty() {
             warp.control.advance();
             return Ok(());
         }
@@ -300,12 +301,12 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             self.changed = true;
         }
         if let MemoryOp::Unlock { changed } = access.kind {
-            self.changed |= changed != 0;
+            self.changed |= !changed.is_empty();
             if decoded.spin == Some(SpinRole::Try) {
                 note_tries(&mut self.locks, (who, access), changed, kernel.windows.shared);
             }
         }
-        if polls && access.lanes.shared != 0 && inst.dst != Dst::None {
+        if polls && !access.lanes.shared.is_empty() && inst.dst != Dst::None {
             if let MemoryOp::Atomic { .. } = access.kind {
                 let changed = access.changed_in_sm(access.lanes.shared);
                 note_tries(&mut self.locks, (who, access), changed, kernel.windows.shared);
@@ -333,16 +334,21 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 }
 
 /// The lanes of a path on which an instruction acts.
-fn guarded<const N: usize>(warp: &mut Warp<N>, activation: &Activation, inst: &Inst, path: Group) -> u64 {
+fn guarded<const N: usize>(
+    warp: &mut Warp<N>,
+    activation: &Activation,
+    inst: &Inst,
+    path: Group,
+) -> LaneMask {
     match inst.guard {
         Guard::Always => path.mask,
-        Guard::If(pred) => path.mask & warp.registers(activation).preds[pred.index()],
-        Guard::Unless(pred) => path.mask & !warp.registers(activation).preds[pred.index()],
+        Guard::If(pred) => path.mask & LaneMask(warp.registers(activation).preds[pred.index()]),
+        Guard::Unless(pred) => path.mask & !LaneMask(warp.registers(activation).preds[pred.index()]),
     }
 }
 
 /// How a branch goes; `None` for other instructions.
-fn outcome(inst: &Inst, path: Group, mask: u64) -> Option<BranchOutcome> {
+fn outcome(inst: &Inst, path: Group, mask: LaneMask) -> Option<BranchOutcome> {
     let (Op::Bra, Operand::Imm(target), Operand::Imm(reconverge)) = (inst.op, inst.src[0], inst.src[1])
     else {
         return None;
@@ -356,6 +362,6 @@ fn outcome(inst: &Inst, path: Group, mask: u64) -> Option<BranchOutcome> {
 }
 
 /// The first lane, or lane 0 if there is none.
-fn first(mask: u64) -> usize {
-    if mask == 0 { 0 } else { mask.trailing_zeros() as usize }
+fn first(mask: LaneMask) -> usize {
+    if mask.is_empty() { 0 } else { mask.lowest() }
 }

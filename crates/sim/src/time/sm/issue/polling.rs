@@ -3,9 +3,9 @@
 
 use crate::exec::locks::holders::{SharedLocks, WarpName, shared_offset};
 use crate::exec::memory::access::WarpAccess;
-use crate::kit::bits::lanes as each;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::{TransferId, WarpSlot};
+use crate::kit::lane_mask::LaneMask;
 use crate::time::probe::Probe;
 use crate::time::sched::Issue;
 use crate::time::sm::Sm;
@@ -19,7 +19,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         let access = &self.memory.transfers[id].access;
         let last = &mut self.waited_at[slot.index()];
-        for lane in each(access.mask) {
+        for lane in access.mask.lanes() {
             let address = access.addresses.at(lane);
             self.polls[1] += u64::from(std::mem::replace(&mut last[lane], address) == address);
         }
@@ -28,7 +28,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// An instruction has issued: counts polls, and keeps track of which warps iterate in spin loops.
     pub(super) fn note_spin(&mut self, decoded: &Decoded, issue: &Issue, now: Cycle) {
         if decoded.is_latch
-            && issue.branch.is_none_or(|branch| branch.taken != 0)
+            && issue.branch.is_none_or(|branch| !branch.taken.is_empty())
             && let Some(watch) = &mut self.watch
         {
             let entry = &self.slots[issue.slot.index()];
@@ -40,19 +40,19 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let Some(role) = decoded.spin else { return };
         if role == SpinRole::Poll {
             if decoded.class == Class::Load {
-                self.polls[0] += issue.lanes.count_ones() as u64;
+                self.polls[0] += issue.lanes.count() as u64;
             }
             return;
         }
         let Some(branch) = issue.branch else { return };
         let entry = &mut self.slots[issue.slot.index()];
-        let spinning = branch.taken != 0;
+        let spinning = !branch.taken.is_empty();
         if role == SpinRole::AtomicBranch {
             entry.retries = spinning;
             return;
         }
         if role == SpinRole::WaitBranch {
-            self.polls[1] += branch.taken.count_ones() as u64;
+            self.polls[1] += branch.taken.count() as u64;
         }
         if entry.spinning != spinning {
             entry.spinning = spinning;
@@ -73,7 +73,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 pub(super) fn note_tries<const N: usize>(
     locks: &mut SharedLocks,
     (who, access): (WarpName, &WarpAccess<N>),
-    changed: u64,
+    changed: LaneMask,
     window: u64,
 ) {
     locks.tried((who, access.pc), &access.addresses, (access.lanes.shared, changed), |address| {

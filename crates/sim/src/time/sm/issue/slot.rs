@@ -4,6 +4,7 @@ use warploom_isa::Pc;
 
 use crate::exec::warp::Warp;
 use crate::kit::cycle::Cycle;
+use crate::kit::lane_mask::LaneMask;
 use crate::time::probe::State;
 use crate::time::sm::execution_units::ExecutionUnits;
 use crate::time::sm::front_end::decode::ExecUnit;
@@ -30,9 +31,9 @@ pub struct Slot {
     /// Iterates in an atomic's own loop around a lock bit.
     pub(crate) retries: bool,
     /// Lanes that lock queues granted their lock while the warp was not blocked.
-    pub(crate) granted: u64,
+    pub(crate) granted: LaneMask,
     /// Lanes that retried before their grant arrived; that grant is dropped.
-    pub(crate) stale_grants: u64,
+    pub(crate) stale_grants: LaneMask,
 }
 
 /// What a warp does and what it waits for.
@@ -151,8 +152,8 @@ impl Slot {
             unlocking: 0,
             spinning: false,
             retries: false,
-            granted: 0,
-            stale_grants: 0,
+            granted: LaneMask::NONE,
+            stale_grants: LaneMask::NONE,
         }
     }
 
@@ -187,20 +188,20 @@ impl Slot {
     /// A lock queue's grant to a lane arrives. Returns whether the warp may go on.
     #[inline]
     pub(crate) fn take_grant(&mut self, lane: u32) -> bool {
-        if self.stale_grants >> lane & 1 == 1 {
-            self.stale_grants &= !(1 << lane);
+        if self.stale_grants.contains(lane as usize) {
+            self.stale_grants &= !LaneMask::of(lane as usize);
             return false;
         }
         if !std::mem::take(&mut self.status.blocked) {
-            self.granted |= 1 << lane;
+            self.granted |= LaneMask::of(lane as usize);
         }
         true
     }
 
     /// The lanes of `mask` have tried to take locks; those of `queued` wait in queues. The warp is blocked if all of
     /// them do and none has been granted its lock since.
-    pub(crate) fn block_on_locks(&mut self, mask: u64, queued: u64) {
-        self.status.blocked = queued == mask && self.granted & mask == 0;
+    pub(crate) fn block_on_locks(&mut self, mask: LaneMask, queued: LaneMask) {
+        self.status.blocked = queued == mask && (self.granted & mask).is_empty();
     }
 }
 

@@ -11,6 +11,7 @@ use crate::exec::warp::Warp;
 use crate::exec::warp::control::{Activation, Group};
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::{SlotSet, WarpSlot};
+use crate::kit::lane_mask::LaneMask;
 use crate::time::sched::Issue;
 use crate::time::sched::accuracy::{Branches, Encounters, Verdict};
 use crate::time::sched::bows::BackOff;
@@ -81,13 +82,13 @@ impl SpinUnit {
         imms: &[u64],
         (warp, activation): (&mut Warp<N>, &Activation),
         (inst, issue): (&Inst, &Issue),
-        (path, mask): (Group, u64),
+        (path, mask): (Group, LaneMask),
         now: Cycle,
     ) -> bool {
         let slot = issue.slot;
         if let (Op::Setp { .. }, Some(ddos)) = (inst.op, &mut self.ddos)
             && let Some(lane) = ddos.profiled(now, slot, path.mask)
-            && mask >> lane & 1 == 1
+            && mask.contains(lane)
         {
             let registers = warp.registers(activation);
             let value = |at: usize| match inst.src[at] {
@@ -107,7 +108,7 @@ impl SpinUnit {
     /// A branch is executed. Returns whether it is spin-inducing.
     fn branched(&mut self, now: Cycle, issue: &Issue) -> bool {
         let Some(branch) = issue.branch else { return false };
-        let (pc, taken) = (issue.pc, branch.taken != 0);
+        let (pc, taken) = (issue.pc, !branch.taken.is_empty());
         let verdict = match &mut self.ddos {
             Some(_) if branch.target > pc => return false,
             Some(ddos) => {

@@ -1,14 +1,14 @@
 //! Bank conflicts of shared memory: how long an access keeps it busy.
 
 use crate::exec::memory::address::Addresses;
-use crate::kit::bits::lanes as each;
+use crate::kit::lane_mask::LaneMask;
 
 /// How many cycles shared memory needs for `lanes`, with `bytes` each, and how many of them are due to bank conflicts.
 /// Each bank gives one word per cycle, to all lanes that want it.
 pub fn shared_turns<const N: usize>(
     addresses: &Addresses<N>,
     bytes: u32,
-    lanes: u64,
+    lanes: LaneMask,
     banks: u32,
 ) -> (u32, u32) {
     let words = bytes.div_ceil(4);
@@ -24,8 +24,8 @@ pub fn shared_turns<const N: usize>(
     let together = N as u32 / words;
     let (mut turns, mut passes) = (0, 0);
     for pass in 0..words {
-        let some = lanes & (u64::MAX >> (64 - together)) << (pass * together);
-        if some != 0 {
+        let some = lanes & LaneMask((u64::MAX >> (64 - together)) << (pass * together));
+        if !some.is_empty() {
             turns += pass_turns(&of, some, words, banks);
             passes += 1;
         }
@@ -34,7 +34,7 @@ pub fn shared_turns<const N: usize>(
 }
 
 /// The cycles of one pass: the most different words that any bank is asked for.
-fn pass_turns<const N: usize>(first: &[u32; N], lanes: u64, words: u32, banks: u32) -> u32 {
+fn pass_turns<const N: usize>(first: &[u32; N], lanes: LaneMask, words: u32, banks: u32) -> u32 {
     const NONE: u32 = u32::MAX;
     let mut asked = [NONE; 64];
     let mut conflict = false;
@@ -43,10 +43,10 @@ fn pass_turns<const N: usize>(first: &[u32; N], lanes: u64, words: u32, banks: u
         let before = std::mem::replace(&mut asked[(word & (banks - 1) & 63) as usize], word);
         conflict |= before != word && before != NONE;
     };
-    if lanes.count_ones() as usize == N {
+    if lanes.count() as usize == N {
         first.iter().for_each(|word| ask(*word));
     } else {
-        each(lanes).for_each(|lane| (0..words).for_each(|at| ask(first[lane].wrapping_add(at))));
+        lanes.lanes().for_each(|lane| (0..words).for_each(|at| ask(first[lane].wrapping_add(at))));
     }
     if !conflict {
         return 1;
@@ -54,7 +54,7 @@ fn pass_turns<const N: usize>(first: &[u32; N], lanes: u64, words: u32, banks: u
     let mut different = [NONE; 64];
     let mut count = 0;
     let mut depth = [0u32; 64];
-    for word in each(lanes).flat_map(|lane| (0..words).map(move |at| first[lane].wrapping_add(at))) {
+    for word in lanes.lanes().flat_map(|lane| (0..words).map(move |at| first[lane].wrapping_add(at))) {
         if !different[..count].contains(&word) {
             different[count] = word;
             count += 1;
@@ -68,9 +68,9 @@ fn pass_turns<const N: usize>(first: &[u32; N], lanes: u64, words: u32, banks: u
 mod tests {
     use super::*;
 
-    const ALL: u64 = u32::MAX as u64;
+    const ALL: LaneMask = LaneMask(u32::MAX as u64);
 
-    fn turns(bytes: u32, lanes: u64, address: impl Fn(u64) -> u64) -> (u32, u32) {
+    fn turns(bytes: u32, lanes: LaneMask, address: impl Fn(u64) -> u64) -> (u32, u32) {
         let addresses = Addresses::<32>::of(std::array::from_fn(|lane| address(lane as u64)), lanes);
         shared_turns(&addresses, bytes, lanes, 32)
     }
@@ -79,7 +79,7 @@ mod tests {
     fn words_of_different_banks_and_broadcasts_take_one_cycle() {
         assert_eq!(turns(4, ALL, |lane| 4 * lane), (1, 0));
         assert_eq!(turns(4, ALL, |_| 64), (1, 0));
-        assert_eq!(turns(4, 0xffff, |lane| 4 * (lane / 2)), (1, 0));
+        assert_eq!(turns(4, LaneMask(0xffff), |lane| 4 * (lane / 2)), (1, 0));
         assert_eq!(turns(1, ALL, |lane| lane), (1, 0));
     }
 
@@ -87,13 +87,13 @@ mod tests {
     fn words_of_one_bank_wait_for_each_other() {
         assert_eq!(turns(4, ALL, |lane| 8 * lane), (2, 1));
         assert_eq!(turns(4, ALL, |lane| 128 * lane), (32, 31));
-        assert_eq!(turns(4, 0b11, |lane| 128 * lane), (2, 1));
+        assert_eq!(turns(4, LaneMask(0b11), |lane| 128 * lane), (2, 1));
     }
 
     #[test]
     fn wide_accesses_go_in_passes() {
         assert_eq!(turns(8, ALL, |lane| 8 * lane), (2, 0));
         assert_eq!(turns(16, ALL, |lane| 16 * lane), (4, 0));
-        assert_eq!(turns(8, 0xffff, |lane| 8 * lane), (1, 0));
+        assert_eq!(turns(8, LaneMask(0xffff), |lane| 8 * lane), (1, 0));
     }
 }

@@ -8,6 +8,7 @@ use crate::exec::memory::address::Addresses;
 use crate::exec::memory::store::Memory;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::{ProbeId, Ticket, TransferId, WarpSlot};
+use crate::kit::lane_mask::LaneMask;
 use crate::kit::line::LineAddress;
 use crate::time::cache::{LineBytes, Way};
 use crate::time::directory::{Given, Grant};
@@ -25,9 +26,9 @@ pub struct Update<const N: usize> {
     pub pc: Pc,
     pub addresses: Addresses<N>,
     /// Lanes that took part.
-    pub lanes: u64,
+    pub lanes: LaneMask,
     /// Of an atomic, the lanes that changed what they found; of a store, all.
-    pub changed: u64,
+    pub changed: LaneMask,
     /// An atomic, not a store.
     pub atomic: bool,
 }
@@ -48,7 +49,7 @@ impl<const N: usize> MemoryUnit<N> {
             MemoryOp::Atomic { .. } => {
                 self.write_coherent(now, id, line, lanes)?;
                 self.stats.atomics += 1;
-                self.stats.atomic_lanes += lanes.count_ones() as u64;
+                self.stats.atomic_lanes += lanes.count() as u64;
             }
         }
         self.transfers[id].pending.unsent.global &= !lanes;
@@ -60,7 +61,7 @@ impl<const N: usize> MemoryUnit<N> {
         now: Cycle,
         id: TransferId,
         line: LineAddress,
-        lanes: u64,
+        lanes: LaneMask,
     ) -> Result<(), Refusal> {
         match self.l1.look_to_write(line) {
             Writable::Hit(way) => {
@@ -111,7 +112,14 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// The lanes of a store or an atomic change a line that the L1 owns. Returns the first cycle after that.
-    fn write_line(&mut self, now: Cycle, id: TransferId, line: LineAddress, way: Way, lanes: u64) -> Cycle {
+    fn write_line(
+        &mut self,
+        now: Cycle,
+        id: TransferId,
+        line: LineAddress,
+        way: Way,
+        lanes: LaneMask,
+    ) -> Cycle {
         let line_bytes = self.line_bytes as usize;
         let transfer = &mut self.transfers[id];
         let written = transfer.covered(lanes, line);
@@ -138,7 +146,7 @@ impl<const N: usize> MemoryUnit<N> {
         let mut bytes = *self.l1.bytes(way);
         let changed =
             transfer.access.update_line(line.0, &mut bytes[..line_bytes], self.l1.written(way), lanes);
-        if changed != 0 {
+        if !changed.is_empty() {
             *self.l1.write(way, written) = bytes;
             self.stored = true;
         }

@@ -24,6 +24,7 @@ use crate::exec::memory::access::{MemoryOp, SpaceLanes};
 use crate::exec::memory::store::Memory;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::{ProbeId, SwitchId, Ticket, TransferId};
+use crate::kit::lane_mask::LaneMask;
 use crate::kit::line::LineAddress;
 use crate::kit::slab::Slab;
 use crate::time::cache::{LineBytes, LineWritten, MAX_LINE_BYTES, Tags};
@@ -78,8 +79,9 @@ pub struct Flight {
     /// The line's bytes come with the answer.
     pub comes: bool,
     pub line: LineAddress,
-    /// Transfers and their lanes that wait for the answer.
-    pub waiting: SmallVec<[(TransferId, u64); 2]>,
+    /// Transfers and their lanes that wait for the answer. For a warp switch: its number, and in place of lanes the
+    /// number of the line in the warp's state.
+    pub waiting: SmallVec<[(TransferId, LaneMask); 2]>,
     /// The line as its slice found it.
     pub bytes: LineBytes,
     /// Which of its bytes were ever written.
@@ -206,7 +208,7 @@ impl<const N: usize> MemoryUnit<N> {
         let SpaceLanes { global, shared, local, constant } = transfer.access.lanes;
         let elsewhere = shared | constant | local;
         let uses_l1 = self.policy == L1Policy::WriteEvict && transfer.looks_in_l1() || self.l1.is_coherent();
-        let needs_room = global != 0 && elsewhere == 0 && !uses_l1;
+        let needs_room = !global.is_empty() && elsewhere.is_empty() && !uses_l1;
         self.queue.push_back(Queued { id, needs_room, ready });
         self.find_next_piece();
     }
@@ -282,14 +284,14 @@ impl<const N: usize> MemoryUnit<N> {
         let Some(&Queued { id, .. }) = self.queue.front() else { return Progress::Idle };
         self.free_at = now + 1;
         let unsent = &self.transfers[id].pending.unsent;
-        let sent = if unsent.shared != 0 {
+        let sent = if !unsent.shared.is_empty() {
             self.send_shared(now, id);
             Ok(())
-        } else if unsent.constant != 0 {
+        } else if !unsent.constant.is_empty() {
             self.send_constant(now, id)
-        } else if unsent.local != 0 {
+        } else if !unsent.local.is_empty() {
             self.send_local(now, id)
-        } else if unsent.global != 0 {
+        } else if !unsent.global.is_empty() {
             self.send_global(now, id)
         } else {
             Ok(())
@@ -301,7 +303,7 @@ impl<const N: usize> MemoryUnit<N> {
             return Progress::Refused(refusal);
         }
         let pending = &self.transfers[id].pending;
-        if pending.unsent.all() != 0 {
+        if !pending.unsent.all().is_empty() {
             return Progress::Sent;
         }
         self.queue.pop_front();
@@ -317,11 +319,11 @@ impl<const N: usize> MemoryUnit<N> {
         let access = &transfer.access;
         let (mut turns, conflicts) = shared_turns(&access.addresses, access.bytes, lanes, self.shared.banks);
         self.stats.shared_accesses += 1;
-        self.stats.shared_words += u64::from(lanes.count_ones() * access.bytes.div_ceil(4));
+        self.stats.shared_words += u64::from(lanes.count() * access.bytes.div_ceil(4));
         self.stats.bank_conflicts += conflicts as u64;
         if let MemoryOp::Atomic { .. } = access.kind {
             turns += (transfer.same_word(lanes) - 1) * self.shared.atomic_cycles;
-            self.stats.shared_atomics += lanes.count_ones() as u64;
+            self.stats.shared_atomics += lanes.count() as u64;
         }
         self.free_at = now + turns as u64;
         let done = self.free_at - 1 + self.shared.latency_cycles as u64;
@@ -449,7 +451,7 @@ impl<const N: usize> MemoryUnit<N> {
         now: Cycle,
         id: TransferId,
         line: LineAddress,
-        lanes: u64,
+        lanes: LaneMask,
     ) -> Result<(), Refusal> {
         let transfer = &self.transfers[id];
         let MemoryOp::Atomic { op, silent, .. } = transfer.access.kind else {
@@ -458,7 +460,7 @@ impl<const N: usize> MemoryUnit<N> {
         let sectors = transfer.sectors(lanes, line);
         let same_word = transfer.same_word(lanes) as u8;
         // Mostly one, and counting bits is slow.
-        let count = if lanes.is_power_of_two() { 1 } else { lanes.count_ones() };
+        let count = if lanes.0.is_power_of_two() { 1 } else { lanes.count() };
         let operands = if op == AtomOp::Cas { 2 } else { 1 };
         let kind = RequestKind::Atomic {
             same_word,
@@ -478,7 +480,7 @@ impl<const N: usize> MemoryUnit<N> {
         now: Cycle,
         id: TransferId,
         line: LineAddress,
-        lanes: u64,
+        lanes: LaneMask,
     ) -> Result<(), Refusal> {
         match self.l1.look(line) {
             Lookup::Hit(way) => {
@@ -508,7 +510,7 @@ impl<const N: usize> MemoryUnit<N> {
         Ok(())
     }
 
-    pub(crate) fn wait_for(&mut self, ticket: Ticket, id: TransferId, lanes: u64) {
+    pub(crate) fn wait_for(&mut self, ticket: Ticket, id: TransferId, lanes: LaneMask) {
         self.flights[ticket].waiting.push((id, lanes));
         self.transfers[id].pending.outstanding += 1;
     }
@@ -601,17 +603,17 @@ impl<const N: usize> MemoryUnit<N> {
 
     /// An L2 slice serves message `ticket`: bytes move between memory and this SM's accesses. Returns the lanes of an
     /// atomic that changed what they found; for a store, with `notice`, whether any did.
-    pub fn serve(&mut self, ticket: Ticket, memory: &mut Memory, notice: bool) -> u64 {
+    pub fn serve(&mut self, ticket: Ticket, memory: &mut Memory, notice: bool) -> LaneMask {
         let flight = &mut self.flights[ticket];
         match flight.purpose {
             Purpose::Fill { local: false } | Purpose::Load => {
                 memory.read_line(flight.line.0, &mut flight.bytes[..self.line_bytes as usize]);
                 flight.written = memory.written_from(flight.line.0);
-                0
+                LaneMask::NONE
             }
             Purpose::Store => {
                 let (id, lanes) = flight.waiting[0];
-                self.transfers[id].access.store(memory, lanes, notice) as u64
+                if self.transfers[id].access.store(memory, lanes, notice) { lanes } else { LaneMask::NONE }
             }
             Purpose::Atomic => {
                 let (id, lanes) = flight.waiting[0];
@@ -626,14 +628,14 @@ impl<const N: usize> MemoryUnit<N> {
                 } else {
                     memory.read_line(flight.line.0, line);
                 }
-                0
+                LaneMask::NONE
             }
             Purpose::GiveBack => {
-                let Some(given) = self.l1.leaving(ticket) else { return 0 };
+                let Some(given) = self.l1.leaving(ticket) else { return LaneMask::NONE };
                 memory.write_line(flight.line.0, &given.bytes[..self.line_bytes as usize], given.written);
-                0
+                LaneMask::NONE
             }
-            _ => 0,
+            _ => LaneMask::NONE,
         }
     }
 

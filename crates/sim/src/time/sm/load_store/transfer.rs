@@ -5,9 +5,9 @@ use warploom_isa::{Access, Cache, Op, Order};
 use crate::exec::locks::holders::WarpName;
 use crate::exec::memory::access::{MemoryOp, SpaceLanes, WarpAccess};
 use crate::exec::memory::address::{Addresses, equal_lanes};
-use crate::kit::bits::lanes as each;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
+use crate::kit::lane_mask::LaneMask;
 use crate::kit::line::LineAddress;
 use crate::time::cache::{LineWritten, MAX_LINE_BYTES};
 
@@ -36,7 +36,7 @@ pub struct Pending {
     /// It polls in a spin loop.
     pub polls: bool,
     /// Lanes that tried to take a lock and wait in its queue.
-    pub queued: u64,
+    pub queued: LaneMask,
 }
 
 const _: () = assert!(size_of::<Pending>() == 64, "it is on two lines of the host's cache");
@@ -46,7 +46,7 @@ impl Pending {
     #[inline]
     pub fn restart(&mut self, slot: WarpSlot, skips_l1: bool, polls: bool) {
         (self.slot, self.skips_l1, self.polls) = (slot, skips_l1, polls);
-        (self.outstanding, self.queued) = (0, 0);
+        (self.outstanding, self.queued) = (0, LaneMask::NONE);
     }
 
     /// The access joins the queue with these lanes; its operands have been read at `ready`.
@@ -58,7 +58,7 @@ impl Pending {
     /// Whether all has been sent and answered.
     #[inline]
     pub fn is_done(&self) -> bool {
-        self.outstanding == 0 && self.unsent.all() == 0
+        self.outstanding == 0 && self.unsent.all().is_empty()
     }
 }
 
@@ -78,7 +78,7 @@ impl<const N: usize> Transfer<N> {
                 slot: WarpSlot(0),
                 skips_l1: false,
                 polls: false,
-                queued: 0,
+                queued: LaneMask::NONE,
             },
             access: WarpAccess::new(),
             who: WarpName { cta: 0, warp: 0 },
@@ -95,7 +95,7 @@ impl<const N: usize> Transfer<N> {
     /// The access is about to be sent, by lines of `line_bytes` bytes (a power of two).
     pub fn number_lines(&mut self, line_bytes: u64) {
         if let Addresses::Lanes(addresses) = &self.access.addresses
-            && self.access.lanes.global != 0
+            && !self.access.lanes.global.is_empty()
         {
             let shift = line_bytes.trailing_zeros();
             // Line numbers of global memory fit 32 bits, of which twice as many fit a vector of the host.
@@ -106,11 +106,11 @@ impl<const N: usize> Transfer<N> {
     /// The address of the line of global memory that the first of `lanes` accesses, and all of `lanes` that do.
     /// `line_bytes` must be those of [`Transfer::number_lines`].
     #[inline]
-    pub fn line(&self, lanes: u64, line_bytes: u64) -> (LineAddress, u64) {
+    pub fn line(&self, lanes: LaneMask, line_bytes: u64) -> (LineAddress, LaneMask) {
         match &self.access.addresses {
-            Addresses::Lanes(addresses) if !lanes.is_power_of_two() => {
+            Addresses::Lanes(addresses) if !lanes.0.is_power_of_two() => {
                 let lines = &self.lines.0;
-                let first = lanes.trailing_zeros() as usize % N;
+                let first = lanes.lowest() % N;
                 (LineAddress::of(addresses[first], line_bytes), lanes & equal_lanes(lines, lines[first]))
             }
             addresses => {
@@ -121,10 +121,10 @@ impl<const N: usize> Transfer<N> {
     }
 
     /// The 32-byte sectors of the line at `line` that the lanes touch.
-    pub fn sectors(&self, lanes: u64, line: LineAddress) -> u8 {
+    pub fn sectors(&self, lanes: LaneMask, line: LineAddress) -> u8 {
         let WarpAccess { addresses, bytes, .. } = &self.access;
         let mut sectors = 0u8;
-        for lane in each(lanes) {
+        for lane in lanes.lanes() {
             let offset = (addresses.at(lane) - line.0) as u32;
             let last = offset + bytes - 1;
             sectors |= ((2u32 << (last / 32)) - (1 << (offset / 32))) as u8;
@@ -133,7 +133,7 @@ impl<const N: usize> Transfer<N> {
     }
 
     /// The sectors of the line at `line` that the lanes cover wholly.
-    pub fn whole_sectors(&self, lanes: u64, line: LineAddress) -> u8 {
+    pub fn whole_sectors(&self, lanes: LaneMask, line: LineAddress) -> u8 {
         let covered = self.covered(lanes, line);
         (0..4)
             .filter(|s| covered >> (32 * s) & u32::MAX as u128 == u32::MAX as u128)
@@ -142,32 +142,32 @@ impl<const N: usize> Transfer<N> {
 
     /// The bytes of a line that the lanes touch, a bit each.
     #[inline]
-    pub fn covered(&self, lanes: u64, line: LineAddress) -> LineWritten {
+    pub fn covered(&self, lanes: LaneMask, line: LineAddress) -> LineWritten {
         let WarpAccess { addresses, bytes, .. } = &self.access;
         let bits = if *bytes == 32 { u32::MAX as u128 } else { (1u128 << bytes) - 1 };
-        each(lanes).fold(0, |covered, lane| covered | bits << (addresses.at(lane) - line.0))
+        lanes.lanes().fold(0, |covered, lane| covered | bits << (addresses.at(lane) - line.0))
     }
 
     /// How many of `lanes` want the most wanted word: as many cycles an atomic unit needs.
-    pub fn same_word(&self, lanes: u64) -> u32 {
+    pub fn same_word(&self, lanes: LaneMask) -> u32 {
         let addresses = &self.access.addresses;
         match addresses {
-            _ if lanes.is_power_of_two() => return 1,
-            Addresses::Uniform(_) => return lanes.count_ones(),
+            _ if lanes.0.is_power_of_two() => return 1,
+            Addresses::Uniform(_) => return lanes.count(),
             _ => {}
         }
         let mut left = lanes;
         let mut most = 0;
-        while left != 0 {
+        while !left.is_empty() {
             let (_, here) = addresses.block(left, 4);
-            most = most.max(here.count_ones());
+            most = most.max(here.count());
             left &= !here;
         }
         most
     }
 
     /// Lanes of a store write their bytes to a line. Returns whether it changed.
-    pub fn store_to_line(&self, line: LineAddress, data: &mut [u8], lanes: u64) -> bool {
+    pub fn store_to_line(&self, line: LineAddress, data: &mut [u8], lanes: LaneMask) -> bool {
         let mut before = [0; MAX_LINE_BYTES];
         before[..data.len()].copy_from_slice(data);
         self.access.store_to_line(line.0, data, lanes);
