@@ -306,11 +306,13 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 note_tries(&mut self.locks, (who, access), changed, kernel.windows.shared);
             }
         }
-        if polls && !access.lanes.shared.is_empty() && inst.dst != Dst::None {
-            if let MemoryOp::Atomic { .. } = access.kind {
-                let changed = access.changed_in_sm(access.lanes.shared);
-                note_tries(&mut self.locks, (who, access), changed, kernel.windows.shared);
-            }
+        if polls
+            && !access.lanes.shared.is_empty()
+            && inst.dst != Dst::None
+            && let MemoryOp::Atomic { .. } = access.kind
+        {
+            let changed = access.changed_in_sm(access.lanes.shared);
+            note_tries(&mut self.locks, (who, access), changed, kernel.windows.shared);
         }
         if decoded.named_wait {
             self.note_wait(slot, id);

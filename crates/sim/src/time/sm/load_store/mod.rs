@@ -79,8 +79,7 @@ pub struct Flight {
     /// The line's bytes come with the answer.
     pub comes: bool,
     pub line: LineAddress,
-    /// Transfers and their lanes that wait for the answer. For a warp switch: its number, and in place of lanes the
-    /// number of the line in the warp's state.
+    /// Transfers and their lanes that wait for the answer.
     pub waiting: SmallVec<[(TransferId, LaneMask); 2]>,
     /// The line as its slice found it.
     pub bytes: LineBytes,
