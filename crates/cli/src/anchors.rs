@@ -12,7 +12,7 @@ use crate::progress::Steps;
 use crate::term::{self, grouped};
 
 /// Measures the anchors and prints a table.
-pub fn anchors(options: &AnchorsOptions) -> Result<Exit, Failure> {
+pub(crate) fn anchors(options: &AnchorsOptions) -> Result<Exit, Failure> {
     let mut device = machine::open_with(options.device, &options.chip, SimOptions::default())?;
     let origin = Origin::of(&device).ok();
     let steps = Steps::new();

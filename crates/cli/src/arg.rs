@@ -9,7 +9,7 @@ use crate::value::{parse_type, parse_value};
 
 /// `--arg`: the value of a kernel parameter.
 #[derive(Clone, Debug, PartialEq)]
-pub enum ArgSpec {
+pub(crate) enum ArgSpec {
     /// `s32:-5`, as little-endian bytes.
     Scalar { ty: Ty, bytes: Vec<u8> },
     /// `bytes:00ff`: a struct, in hexadecimal.
@@ -20,7 +20,7 @@ pub enum ArgSpec {
 
 /// A buffer and its initial content.
 #[derive(Clone, Debug, PartialEq)]
-pub struct BufferSpec {
+pub(crate) struct BufferSpec {
     pub ty: Ty,
     /// Number of elements.
     pub count: usize,
@@ -29,7 +29,7 @@ pub struct BufferSpec {
 
 /// The initial content of a buffer.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Fill {
+pub(crate) enum Fill {
     Zero,
     /// 0, 1, 2 …
     Iota,
@@ -91,7 +91,7 @@ impl FromStr for BufferSpec {
 
 impl BufferSpec {
     /// Size in bytes, unless that overflows.
-    pub fn bytes(&self) -> Option<usize> {
+    pub(crate) fn bytes(&self) -> Option<usize> {
         self.count.checked_mul(self.ty.bytes() as usize)
     }
 }
@@ -142,7 +142,7 @@ fn parse_hex(text: &str) -> Result<Vec<u8>, String> {
 
 /// `--dump I[:N]`: print the first N elements of argument I's buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DumpSpec {
+pub(crate) struct DumpSpec {
     /// Index of the argument, from 0.
     pub arg: usize,
     /// All elements if not given.
@@ -160,7 +160,7 @@ impl FromStr for DumpSpec {
 
 /// `--save I=FILE`: write argument I's buffer to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SaveSpec {
+pub(crate) struct SaveSpec {
     /// Index of the argument, from 0.
     pub arg: usize,
     pub file: PathBuf,
@@ -184,7 +184,7 @@ fn parse_index(text: &str) -> Result<usize, String> {
 }
 
 /// Parses `--grid` and `--block`: `X`, `X,Y` or `X,Y,Z`, with `x` allowed for the comma.
-pub fn parse_dims(text: &str) -> Result<[u32; 3], String> {
+pub(crate) fn parse_dims(text: &str) -> Result<[u32; 3], String> {
     let parts = text.split([',', 'x']).map(|part| part.trim().replace('_', "").parse());
     match parts.collect::<Result<Vec<u32>, _>>().as_deref() {
         Ok(&[x]) => Ok([x, 1, 1]),

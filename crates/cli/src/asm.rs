@@ -11,7 +11,7 @@ use crate::input::{self, Language, reason};
 use crate::term;
 
 /// Prints a listing, or writes it to a file.
-pub fn asm(options: &AsmOptions) -> Result<Exit, Failure> {
+pub(crate) fn asm(options: &AsmOptions) -> Result<Exit, Failure> {
     let (path, wanted) = match (&options.file, &options.from) {
         (_, Some(from)) => (from, Language::Ptx),
         (Some(file), None) => (file, Language::Sass),

@@ -18,7 +18,7 @@ use crate::term::{self, counted, dims, grouped};
 const USUAL_BLOCK: u32 = 256;
 
 /// Checks every file, and fails at the end if one of them does not load.
-pub fn check(options: &CheckOptions) -> Result<Exit, Failure> {
+pub(crate) fn check(options: &CheckOptions) -> Result<Exit, Failure> {
     let chip = Chip::load(options.chip.name(), &options.chip.set).map_err(Error::from)?;
     let mut exit = Exit::Good;
     let mut files = Vec::new();

@@ -8,7 +8,7 @@ use crate::failure::{Exit, Failure};
 use crate::term::{self, grouped};
 
 /// Lists the chips, or shows one chip's file.
-pub fn chips(options: &ChipsOptions) -> Result<Exit, Failure> {
+pub(crate) fn chips(options: &ChipsOptions) -> Result<Exit, Failure> {
     let load = |name: &str| Chip::load(name, &[]).map_err(Error::from);
     let text = match &options.name {
         Some(name) if options.json => format!("{}\n", to_json(&load(name)?)?),

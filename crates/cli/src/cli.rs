@@ -10,13 +10,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use warploom::{DelayLimit, SibSource, SimModel};
 
 use crate::arg::{ArgSpec, DumpSpec, SaveSpec, parse_dims};
-pub use compare::CompareOptions;
-pub use repro::ReproOptions;
+pub(crate) use compare::CompareOptions;
+pub(crate) use repro::ReproOptions;
 
 /// A laboratory for fine-grained synchronization on GPUs: run PTX kernels and SASS listings on a model of a GPU.
 #[derive(Debug, Parser)]
 #[command(name = "warploom", version, max_term_width = 110, after_help = EXAMPLES, disable_help_subcommand = true)]
-pub struct Cli {
+pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub command: Command,
@@ -42,7 +42,7 @@ Exit codes: 0 good; 1 a check failed; 2 bad usage or input; 3 the kernel faulted
 
 /// The commands.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Run a kernel and show what it did
     #[command(after_help = RUN_EXAMPLES)]
     Run(Box<RunOptions>),
@@ -85,7 +85,7 @@ pub enum Command {
 
 impl Command {
     /// Whether the output is one JSON object.
-    pub fn json(&self) -> bool {
+    pub(crate) fn json(&self) -> bool {
         match self {
             Command::Run(options) => options.json,
             Command::Work(options) => options.json,
@@ -105,7 +105,7 @@ impl Command {
 
 /// Which chip, and how it differs from its description.
 #[derive(Args, Clone, Debug)]
-pub struct ChipOptions {
+pub(crate) struct ChipOptions {
     /// A built-in chip (see `warploom chips`) or the path of a chip file [default: gtx480, or what a workload needs]
     #[arg(long, value_name = "NAME|FILE")]
     pub chip: Option<String>,
@@ -116,14 +116,14 @@ pub struct ChipOptions {
 
 impl ChipOptions {
     /// The chip's name.
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.chip.as_deref().unwrap_or("gtx480")
     }
 }
 
 /// Where and how kernels run, and what ends a launch early.
 #[derive(Args, Clone, Debug)]
-pub struct MachineOptions {
+pub(crate) struct MachineOptions {
     /// Where to run: `sim`, the simulated chip, or `cuda[:N]`, a real NVIDIA GPU
     #[arg(long, value_name = "sim|cuda[:N]", default_value = "sim")]
     pub device: DeviceName,
@@ -217,7 +217,7 @@ fn parse_cycles(text: &str) -> Result<std::ops::Range<u64>, String> {
 
 /// `--sample CYCLES[:FILE]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SampleSpec {
+pub(crate) struct SampleSpec {
     /// Cycles between two rows.
     pub cycles: u64,
     pub file: PathBuf,
@@ -238,7 +238,7 @@ impl FromStr for SampleSpec {
 
 /// Where kernels run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DeviceName {
+pub(crate) enum DeviceName {
     #[default]
     Sim,
     /// On the real GPU with this number.
@@ -262,7 +262,7 @@ impl FromStr for DeviceName {
 
 /// `warploom conform`.
 #[derive(Args, Clone, Debug)]
-pub struct ConformOptions {
+pub(crate) struct ConformOptions {
     /// What to do; without it, replay the recorded results
     #[command(subcommand)]
     pub action: Option<ConformAction>,
@@ -282,7 +282,7 @@ pub struct ConformOptions {
 
 /// What `conform` can do besides replaying.
 #[derive(Clone, Debug, Subcommand)]
-pub enum ConformAction {
+pub(crate) enum ConformAction {
     /// Run every instruction of the catalogue on a real GPU and write what comes out
     Record,
     /// Run random programs on the simulated chip and on a real GPU (without one: with timing and without), and compare
@@ -324,7 +324,7 @@ Examples:
 
 /// `warploom anchors`.
 #[derive(Args, Clone, Debug)]
-pub struct AnchorsOptions {
+pub(crate) struct AnchorsOptions {
     /// Where to run: `sim` or `cuda[:N]`
     #[arg(long, value_name = "sim|cuda[:N]", default_value = "sim")]
     pub device: DeviceName,
@@ -341,7 +341,7 @@ pub struct AnchorsOptions {
 
 /// `warploom graph`.
 #[derive(Debug, clap::Args)]
-pub struct GraphOptions {
+pub(crate) struct GraphOptions {
     /// The workload: fibonacci, queens, sort, strassen
     pub name: String,
     /// Parameters of the workload; those not given have their defaults
@@ -354,7 +354,7 @@ pub struct GraphOptions {
 
 /// `warploom devices`.
 #[derive(Args, Clone, Debug)]
-pub struct DevicesOptions {
+pub(crate) struct DevicesOptions {
     /// Print one JSON object on stdout and nothing else
     #[arg(long)]
     pub json: bool,
@@ -362,7 +362,7 @@ pub struct DevicesOptions {
 
 /// How a kernel of a file is launched, and with what.
 #[derive(Args, Clone, Debug)]
-pub struct LaunchOptions {
+pub(crate) struct LaunchOptions {
     /// The kernel to run; not needed if the file has only one
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
@@ -382,7 +382,7 @@ pub struct LaunchOptions {
 
 /// `warploom run`.
 #[derive(Args, Clone, Debug)]
-pub struct RunOptions {
+pub(crate) struct RunOptions {
     /// The file with the kernel: PTX text or a SASS listing
     #[arg(value_name = "KERNEL.ptx")]
     pub file: PathBuf,
@@ -443,7 +443,7 @@ understood prints no object.";
 
 /// `warploom work`.
 #[derive(Args, Clone, Debug)]
-pub struct WorkOptions {
+pub(crate) struct WorkOptions {
     /// The workload; `--list` shows them all
     #[arg(required_unless_present = "list")]
     pub name: Option<String>,
@@ -466,7 +466,7 @@ pub struct WorkOptions {
 
 /// What workload `nw` aligns instead of random input.
 #[derive(Args, Clone, Debug)]
-pub struct FastaOptions {
+pub(crate) struct FastaOptions {
     /// Align the first sequences of two FASTA files, with workload `nw`
     #[arg(long, num_args = 2, value_names = ["A.fa", "B.fa"], requires = "name")]
     pub fasta: Vec<PathBuf>,
@@ -489,7 +489,7 @@ pub struct FastaOptions {
 
 /// An alphabet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum AlphabetName {
+pub(crate) enum AlphabetName {
     /// Nucleotides if there is nothing but ACGTUN, else amino acids
     #[default]
     Auto,
@@ -541,7 +541,7 @@ impl From<ModelName> for SimModel {
 
 /// `warploom asm`.
 #[derive(Args, Clone, Debug)]
-pub struct AsmOptions {
+pub(crate) struct AsmOptions {
     /// A listing to assemble, check and print in its canonical form
     #[arg(value_name = "FILE.sass", required_unless_present = "from", conflicts_with = "from")]
     pub file: Option<PathBuf>,
@@ -569,7 +569,7 @@ The language of listings is described in docs/sass.md.";
 
 /// `warploom check`.
 #[derive(Args, Clone, Debug)]
-pub struct CheckOptions {
+pub(crate) struct CheckOptions {
     /// Files with kernels: PTX text or SASS listings
     #[arg(value_name = "KERNEL.{ptx,sass}", required = true)]
     pub files: Vec<PathBuf>,
@@ -586,7 +586,7 @@ pub struct CheckOptions {
 
 /// `warploom chips`.
 #[derive(Args, Clone, Debug)]
-pub struct ChipsOptions {
+pub(crate) struct ChipsOptions {
     /// Show this chip's file: every number with its source
     #[arg(value_name = "NAME|FILE")]
     pub name: Option<String>,
@@ -597,7 +597,7 @@ pub struct ChipsOptions {
 
 /// `warploom speed`.
 #[derive(Args, Clone, Debug)]
-pub struct SpeedOptions {
+pub(crate) struct SpeedOptions {
     /// The chip.
     #[command(flatten)]
     pub chip: ChipOptions,

@@ -16,7 +16,7 @@ use crate::run;
 use crate::term::{self, counted, dims, grouped, joules};
 
 /// Runs all settings and prints one table.
-pub fn compare(options: &CompareOptions) -> Result<Exit, Failure> {
+pub(crate) fn compare(options: &CompareOptions) -> Result<Exit, Failure> {
     let subject = Subject::of(options)?;
     let name = options.chip.chip.as_deref().unwrap_or_else(|| subject.chip());
     let chip = Chip::load(name, &options.chip.set).map_err(Error::from)?;

@@ -21,7 +21,7 @@ const PROGRAM_LEVEL: u32 = 0;
 const SHOWN: usize = 10;
 
 /// Replays, records, or compares.
-pub fn conform(options: &ConformOptions) -> Result<Exit, Failure> {
+pub(crate) fn conform(options: &ConformOptions) -> Result<Exit, Failure> {
     match &options.action {
         None => replay(options),
         Some(ConformAction::Record) => record(options),

@@ -11,7 +11,7 @@ use crate::failure::{Exit, Failure};
 use crate::term::{self, grouped};
 
 /// Lists the GPUs. Having none is no error: the simulator needs none.
-pub fn devices(options: &DevicesOptions) -> Result<Exit, Failure> {
+pub(crate) fn devices(options: &DevicesOptions) -> Result<Exit, Failure> {
     let found = match warploom::cuda_devices() {
         Ok(found) => Ok(found),
         Err(error @ (CudaError::NoDriver | CudaError::BadDriver(_))) => Err(error.to_string()),
@@ -33,14 +33,14 @@ pub fn devices(options: &DevicesOptions) -> Result<Exit, Failure> {
 }
 
 /// A real GPU, in a process of its own: a kernel that takes it down takes only that process with it.
-pub fn open_gpu(ordinal: usize, jit_level: Option<u32>) -> Result<Device, Failure> {
+pub(crate) fn open_gpu(ordinal: usize, jit_level: Option<u32>) -> Result<Device, Failure> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("serve-gpu");
     Ok(Device::cuda_in_child(ordinal, jit_level, command)?)
 }
 
 /// That process.
-pub fn serve_gpu() -> Result<Exit, Failure> {
+pub(crate) fn serve_gpu() -> Result<Exit, Failure> {
     warploom::serve_cuda(std::io::stdin().lock(), std::io::stdout().lock())?;
     Ok(Exit::Good)
 }

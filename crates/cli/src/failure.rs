@@ -46,7 +46,7 @@ impl From<Exit> for ExitCode {
 
 /// Why a command failed.
 #[derive(Debug)]
-pub struct Failure {
+pub(crate) struct Failure {
     exit: Exit,
     /// Without colour, and without `error: ` in front.
     message: String,
@@ -58,31 +58,31 @@ pub struct Failure {
 
 impl Failure {
     /// The command line or an input is wrong.
-    pub fn input(message: impl Into<String>) -> Failure {
+    pub(crate) fn input(message: impl Into<String>) -> Failure {
         Failure::new(Exit::BadInput, message)
     }
 
-    pub fn new(exit: Exit, message: impl Into<String>) -> Failure {
+    pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Failure {
         Failure { exit, message: message.into(), shown: None, help: Vec::new(), report: None }
     }
 
     /// Adds advice.
-    pub fn help(mut self, help: impl Into<String>) -> Failure {
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Failure {
         self.help.push(help.into());
         self
     }
 
     /// What a launch did before it failed.
-    pub fn report(&self) -> Option<&Report> {
+    pub(crate) fn report(&self) -> Option<&Report> {
         self.report.as_deref()
     }
 
-    pub fn exit(&self) -> Exit {
+    pub(crate) fn exit(&self) -> Exit {
         self.exit
     }
 
     /// The text for people: `error: …`, then `help: …`.
-    pub fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let mut text = match &self.shown {
             Some(shown) => shown.clone(),
             None => format!("{} {}", term::paint("error:", 31), self.message),
@@ -94,7 +94,7 @@ impl Failure {
     }
 
     /// The value of the key `error` in JSON output.
-    pub fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         json!({
             "kind": self.exit.kind(),
             "exit_code": self.exit as u8,
@@ -104,7 +104,7 @@ impl Failure {
     }
 
     /// Prints the failure on stderr and, with `json`, an object on stdout. Returns the exit code.
-    pub fn print(self, json: bool) -> ExitCode {
+    pub(crate) fn print(self, json: bool) -> ExitCode {
         term::eprint(&self.text());
         if json {
             let mut object = match self.report.as_deref().map(serde_json::to_value) {

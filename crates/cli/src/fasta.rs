@@ -12,14 +12,14 @@ use crate::cli::{AlphabetName, FastaOptions};
 use crate::failure::Failure;
 
 /// Two sequences and how their letters are scored.
-pub struct Pair {
+pub(crate) struct Pair {
     a: Record,
     b: Record,
     scoring: Scoring,
 }
 
 /// Reads the sequences, if any are asked for.
-pub fn read(workload: &Workload, options: &FastaOptions) -> Result<Option<Pair>, Failure> {
+pub(crate) fn read(workload: &Workload, options: &FastaOptions) -> Result<Option<Pair>, Failure> {
     let [a, b] = options.fasta.as_slice() else { return Ok(None) };
     if workload.name != "nw" {
         let message = format!("workload `{}` aligns no sequences", workload.name);
@@ -43,7 +43,7 @@ fn record(path: &Path) -> Result<Record, FastaError> {
 }
 
 impl Pair {
-    pub fn align(
+    pub(crate) fn align(
         &self,
         gpu: &mut Device,
         values: &Values,

@@ -7,7 +7,7 @@ use crate::failure::{Exit, Failure};
 use crate::term;
 
 /// Prints a graph, as text or for Graphviz.
-pub fn graph(options: &GraphOptions) -> Result<Exit, Failure> {
+pub(crate) fn graph(options: &GraphOptions) -> Result<Exit, Failure> {
     let workload = Workload::find(&options.name)?;
     let values = workload.values(&options.params)?;
     let Some(graph) = workload.graph(&values) else {

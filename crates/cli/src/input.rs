@@ -8,13 +8,13 @@ use crate::failure::Failure;
 
 /// The language of a kernel file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Language {
+pub(crate) enum Language {
     Ptx,
     Sass,
 }
 
 /// Reads a file and loads it on a device.
-pub fn load(gpu: &mut Device, path: &Path) -> Result<Module, Failure> {
+pub(crate) fn load(gpu: &mut Device, path: &Path) -> Result<Module, Failure> {
     let (bytes, language) = read(path)?;
     let name = path.display().to_string();
     Ok(match language {
@@ -24,7 +24,7 @@ pub fn load(gpu: &mut Device, path: &Path) -> Result<Module, Failure> {
 }
 
 /// Reads a kernel file. Its extension gives the language, or else its first line.
-pub fn read(path: &Path) -> Result<(Vec<u8>, Language), Failure> {
+pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, Language), Failure> {
     let shown = path.display();
     let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
     let stem = path.with_extension("").display().to_string();
@@ -60,7 +60,7 @@ pub fn read(path: &Path) -> Result<(Vec<u8>, Language), Failure> {
 }
 
 /// The text of an operating-system error without its number.
-pub fn reason(error: &std::io::Error) -> String {
+pub(crate) fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_lowercase()
 }

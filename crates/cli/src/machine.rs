@@ -15,7 +15,7 @@ use crate::progress::Watch;
 use crate::term::{self, grouped};
 
 /// Writes the timeline and the samples of the last launch, if they were asked for. A failed launch has them too.
-pub fn write_observations(gpu: &mut Device, options: &MachineOptions) -> Result<(), Failure> {
+pub(crate) fn write_observations(gpu: &mut Device, options: &MachineOptions) -> Result<(), Failure> {
     let write = |file: &Path, bytes: &[u8]| {
         std::fs::write(file, bytes)
             .map_err(|e| Failure::input(format!("cannot write `{}`: {}", file.display(), reason(&e))))
@@ -56,7 +56,7 @@ fn refuse_on_hardware(options: &MachineOptions) -> Result<(), Failure> {
 }
 
 /// Opens the device to run on.
-pub fn open(options: &MachineOptions) -> Result<Device, Failure> {
+pub(crate) fn open(options: &MachineOptions) -> Result<Device, Failure> {
     refuse_on_hardware(options)?;
     open_with(
         options.device,
@@ -86,7 +86,7 @@ fn bows(options: &MachineOptions) -> Bows {
 }
 
 /// Opens a device. `chip` and `sim` only apply to a simulated one.
-pub fn open_with(device: DeviceName, chip: &ChipOptions, sim: SimOptions) -> Result<Device, Failure> {
+pub(crate) fn open_with(device: DeviceName, chip: &ChipOptions, sim: SimOptions) -> Result<Device, Failure> {
     match device {
         DeviceName::Sim => {
             let chip = Chip::load(chip.name(), &chip.set).map_err(Error::from)?;
@@ -97,7 +97,7 @@ pub fn open_with(device: DeviceName, chip: &ChipOptions, sim: SimOptions) -> Res
 }
 
 /// What all launches of a command share: limits, Ctrl-C, and a progress line on the terminal until this is dropped.
-pub struct Control {
+pub(crate) struct Control {
     max_cycles: Option<u64>,
     time_limit: Option<Duration>,
     interrupt: Arc<AtomicBool>,
@@ -107,7 +107,7 @@ pub struct Control {
 
 impl Control {
     /// Installs the Ctrl-C handler and starts the progress line. At most one per process.
-    pub fn new(options: &MachineOptions) -> Control {
+    pub(crate) fn new(options: &MachineOptions) -> Control {
         let (watch, progress) = Watch::new();
         Control {
             max_cycles: options.max_cycles,
@@ -119,7 +119,7 @@ impl Control {
     }
 
     /// Adds limits, interrupt flag and progress to a launch.
-    pub fn apply(&self, launch: Launch) -> Launch {
+    pub(crate) fn apply(&self, launch: Launch) -> Launch {
         Launch {
             time_limit: self.time_limit,
             max_cycles: self.max_cycles,
@@ -131,7 +131,7 @@ impl Control {
 }
 
 /// A flag that Ctrl-C sets; a second Ctrl-C ends the process at once. Call it once per process.
-pub fn interrupt_flag() -> Arc<AtomicBool> {
+pub(crate) fn interrupt_flag() -> Arc<AtomicBool> {
     let flag = Arc::new(AtomicBool::new(false));
     let set = flag.clone();
     // Without a handler Ctrl-C still ends the process, only without a report.

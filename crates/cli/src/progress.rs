@@ -17,14 +17,14 @@ const PATIENCE: Duration = Duration::from_millis(800);
 const REFRESH: Duration = Duration::from_millis(150);
 
 /// Watches a launch until dropped. Draws only if stderr is a terminal.
-pub struct Watch {
+pub(crate) struct Watch {
     done: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Watch {
     /// Starts watching. The launch must update the returned [`Progress`].
-    pub fn new() -> (Watch, Arc<Progress>) {
+    pub(crate) fn new() -> (Watch, Arc<Progress>) {
         let progress = Arc::new(Progress::default());
         let done = Arc::new(AtomicBool::new(false));
         let (watched, stop) = (progress.clone(), done.clone());
@@ -72,10 +72,10 @@ fn show(progress: &Progress, done: &AtomicBool) {
 }
 
 /// A progress bar for work in steps. Draws only if stderr is a terminal.
-pub struct Steps(ProgressBar);
+pub(crate) struct Steps(ProgressBar);
 
 impl Steps {
-    pub fn new() -> Steps {
+    pub(crate) fn new() -> Steps {
         let style = ProgressStyle::with_template("{spinner} {elapsed} [{bar:30}] {pos}/{len} {wide_msg}");
         // indicatif draws on stderr, and not at all if that is no terminal.
         let bar = ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
@@ -84,12 +84,12 @@ impl Steps {
         Steps(bar)
     }
 
-    pub fn show(&self, progress: &warploom_lab::conform::Progress) {
+    pub(crate) fn show(&self, progress: &warploom_lab::conform::Progress) {
         self.set(progress.done, progress.total, progress.stage.clone());
     }
 
     /// Shows steps done, steps in all, and the current one.
-    pub fn set(&self, done: usize, total: usize, message: String) {
+    pub(crate) fn set(&self, done: usize, total: usize, message: String) {
         self.0.set_length(total as u64);
         self.0.set_position(done as u64);
         self.0.set_message(message);

@@ -17,7 +17,7 @@ use crate::progress::Steps;
 use crate::term::{self, counted, seconds};
 
 /// Runs the chosen experiments, writes the report, and prints the numbers.
-pub fn repro(options: &ReproOptions) -> Result<Exit, Failure> {
+pub(crate) fn repro(options: &ReproOptions) -> Result<Exit, Failure> {
     let experiments = chosen(&options.names)?;
     if options.list {
         return list(&experiments, options.json);

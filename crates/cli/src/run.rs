@@ -17,7 +17,7 @@ use crate::term::{self, counted, dims, grouped, joules, seconds};
 use crate::{fill, value};
 
 /// Runs the kernel and prints what it did.
-pub fn run(options: &RunOptions) -> Result<Exit, Failure> {
+pub(crate) fn run(options: &RunOptions) -> Result<Exit, Failure> {
     let mut gpu = machine::open(&options.machine)?;
     let ready = ready(&mut gpu, &options.file, &options.launch, || check_references(options))?;
     let arguments = &ready.arguments;
@@ -334,7 +334,7 @@ pub(crate) fn judge_uninitialised(report: &Report) -> Exit {
 }
 
 /// The summary for people.
-pub fn summary(report: &Report) -> String {
+pub(crate) fn summary(report: &Report) -> String {
     let threads = |dims: [u32; 3]| dims.iter().map(|&d| d as u64).product::<u64>();
     let (ctas, block) = (threads(report.grid), threads(report.block));
     let mut lines = vec![
@@ -540,7 +540,7 @@ pub(crate) fn how(model: Model) -> &'static str {
 }
 
 /// How many CTAs fit on an SM, and what limits them.
-pub fn occupancy_text(occupancy: &warploom::Occupancy) -> String {
+pub(crate) fn occupancy_text(occupancy: &warploom::Occupancy) -> String {
     let limit = match occupancy.limited_by {
         warploom::Limiter::Ctas => "CTA slots",
         warploom::Limiter::Warps => "warp slots",

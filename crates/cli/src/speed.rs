@@ -55,7 +55,7 @@ struct Measured {
 }
 
 /// Runs the set and prints what each kernel took.
-pub fn speed(options: &SpeedOptions) -> Result<Exit, Failure> {
+pub(crate) fn speed(options: &SpeedOptions) -> Result<Exit, Failure> {
     let chip = Chip::load(options.chip.name(), &options.chip.set).map_err(Error::from)?;
     let cores = available_parallelism().map_or(1, usize::from);
     let timed = options.model == ModelName::Timing;

@@ -3,12 +3,12 @@
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
 /// Writes to stdout. A closed pipe is no error: the reader has seen enough.
-pub fn print(text: &str) -> io::Result<()> {
+pub(crate) fn print(text: &str) -> io::Result<()> {
     print_bytes(text.as_bytes())
 }
 
 /// Like [`print()`], for bytes.
-pub fn print_bytes(bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn print_bytes(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
@@ -17,29 +17,29 @@ pub fn print_bytes(bytes: &[u8]) -> io::Result<()> {
 }
 
 /// Writes a line to stderr, ignoring errors.
-pub fn eprint(line: &str) {
+pub(crate) fn eprint(line: &str) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
 /// Whether messages on stderr are coloured: only on a terminal, and not if `NO_COLOR` is set.
-pub fn color() -> bool {
+pub(crate) fn color() -> bool {
     io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty())
 }
 
 /// `text` in bold and in a colour (`31` is red), if messages are coloured.
-pub fn paint(text: &str, code: u8) -> String {
+pub(crate) fn paint(text: &str, code: u8) -> String {
     if color() { format!("\x1b[1;{code}m{text}\x1b[0m") } else { text.to_string() }
 }
 
-pub use warploom::grouped;
+pub(crate) use warploom::grouped;
 
 /// A count with its noun: `1 loop`, `2 loops`.
-pub fn counted(n: u64, noun: &str) -> String {
+pub(crate) fn counted(n: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(n), if n == 1 { "" } else { "s" })
 }
 
 /// Seconds for people: `1.23 s`, `45.6 ms`, `7.8 us`.
-pub fn seconds(s: f64) -> String {
+pub(crate) fn seconds(s: f64) -> String {
     match s {
         s if s >= 1.0 => format!("{s:.2} s"),
         s if s >= 1e-3 => format!("{:.1} ms", s * 1e3),
@@ -48,7 +48,7 @@ pub fn seconds(s: f64) -> String {
 }
 
 /// Joules for people: `1.23 J`, `45.6 mJ`, `7.8 uJ`.
-pub fn joules(j: f64) -> String {
+pub(crate) fn joules(j: f64) -> String {
     match j {
         j if j >= 1.0 => format!("{j:.2} J"),
         j if j >= 1e-3 => format!("{:.1} mJ", j * 1e3),
@@ -57,7 +57,7 @@ pub fn joules(j: f64) -> String {
 }
 
 /// Extents without trailing ones: `16x16`.
-pub fn dims([x, y, z]: [u32; 3]) -> String {
+pub(crate) fn dims([x, y, z]: [u32; 3]) -> String {
     match (y, z) {
         (1, 1) => format!("{x}"),
         (_, 1) => format!("{x}x{y}"),

@@ -16,7 +16,7 @@ use crate::run::{aligned, end_line, how, judge_uninitialised, launch_failure, ti
 use crate::term::{self, counted, grouped, seconds};
 
 /// Runs the workload, prints what it did, and checks the result.
-pub fn work(options: &WorkOptions) -> Result<Exit, Failure> {
+pub(crate) fn work(options: &WorkOptions) -> Result<Exit, Failure> {
     // Without a name the command line must ask for the list.
     let Some(name) = &options.name else { return list(options.json) };
     let workload = Workload::find(name)?;

@@ -26,7 +26,7 @@ pub(crate) struct Placement {
 
 impl Placement {
     /// First all descriptors, those of a stack side by side, then all arrays.
-    pub fn new(graph: &Graph, plan: &Plan, base: u64) -> Placement {
+    pub(crate) fn new(graph: &Graph, plan: &Plan, base: u64) -> Placement {
         let mut arrays = base + plan.cells.len() as u64 * DESCRIPTOR_BYTES;
         let place = |(at, cell): (usize, &crate::graph::Cell)| {
             let shape = graph.stacks[cell.node.0].shape;
@@ -39,7 +39,7 @@ impl Placement {
     }
 
     /// Writes descriptors and initial elements. Returns the number of initial elements per channel.
-    pub fn fill(&self, graph: &Graph, plan: &Plan, memory: &Arena<AtomicU32>) -> Vec<u32> {
+    pub(crate) fn fill(&self, graph: &Graph, plan: &Plan, memory: &Arena<AtomicU32>) -> Vec<u32> {
         let mut initial = Vec::new();
         for (cell, channel) in plan.cells.iter().zip(&self.channels) {
             channel.describe(memory);

@@ -9,7 +9,7 @@ use super::{ChipOptions, LaunchOptions, parse_limit, parse_policy, parse_sib};
 
 /// `warploom compare`.
 #[derive(Args, Clone, Debug)]
-pub struct CompareOptions {
+pub(crate) struct CompareOptions {
     /// A file with a kernel, PTX text or a SASS listing; or the name of a built-in workload (`work --list`)
     #[arg(value_name = "KERNEL.{ptx,sass}|WORKLOAD")]
     pub what: PathBuf,

@@ -6,7 +6,7 @@ use clap::Args;
 
 /// `warploom repro`.
 #[derive(Args, Clone, Debug)]
-pub struct ReproOptions {
+pub(crate) struct ReproOptions {
     /// Experiments by their ids, or papers for all of theirs; if none is given, all. `--list` shows them
     #[arg(value_name = "ID|PAPER")]
     pub names: Vec<String>,
@@ -31,7 +31,7 @@ pub struct ReproOptions {
 }
 
 /// The end of `--help`.
-pub const REPRO_EXAMPLES: &str = "\
+pub(super) const REPRO_EXAMPLES: &str = "\
 Examples:
   What there is, and what each takes:
       warploom repro --list

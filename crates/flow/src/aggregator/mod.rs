@@ -17,15 +17,15 @@ use crate::graph::{Plan, Predicate, Waiting};
 /// code of the functions below, without the code that stands for the aggregator itself (`docs/channels.md`).
 mod cost {
     /// Per channel looked at: what is done with its state once loaded.
-    pub const LOOK: u64 = 7;
+    pub(super) const LOOK: u64 = 7;
     /// Per channel word polled.
-    pub const POLL: u64 = 4;
+    pub(super) const POLL: u64 = 4;
     /// Per start of wavefronts.
-    pub const START: u64 = 8;
+    pub(super) const START: u64 = 8;
     /// Per group freed.
-    pub const FREE: u64 = 4;
+    pub(super) const FREE: u64 = 4;
     /// Per yield: finding the channel that the wavefront waits for, and adding or removing its record.
-    pub const YIELD: u64 = 10;
+    pub(super) const YIELD: u64 = 10;
 }
 
 /// What the aggregator knows of one channel.

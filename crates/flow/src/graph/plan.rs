@@ -31,7 +31,7 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// The graph must have passed [`Graph::check`].
-    pub fn new(graph: &Graph) -> Plan {
+    pub(crate) fn new(graph: &Graph) -> Plan {
         let mut first = Vec::new();
         let mut cells = Vec::new();
         for (at, stack) in graph.stacks.iter().enumerate() {

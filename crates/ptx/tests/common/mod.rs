@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// Every PTX file of the repository, in a fixed order.
-pub fn ptx_files() -> Vec<PathBuf> {
+pub(crate) fn ptx_files() -> Vec<PathBuf> {
     let mut files = Vec::new();
     collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels"), &mut files);
     files.sort();

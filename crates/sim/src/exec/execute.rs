@@ -32,7 +32,7 @@ const CALL_BYTES: u64 = 16;
 
 /// A resident CTA besides its warps.
 #[derive(Debug)]
-pub struct Cta {
+pub(crate) struct Cta {
     /// Its coordinates in the grid.
     pub id: [u32; 3],
     /// Its number in the grid.
@@ -51,7 +51,7 @@ pub struct Cta {
 
 /// CTAs that firmware starts together: the grid of a kernel with parameters of its own.
 #[derive(Debug)]
-pub struct Task {
+pub(crate) struct Task {
     /// The kernel's number.
     pub kernel: u16,
     /// CTAs, in x.
@@ -62,7 +62,7 @@ pub struct Task {
 
 impl Cta {
     /// CTA `number` of the grid, as it starts at place `slot` of an SM.
-    pub fn new(launch: &Launch<'_>, number: u64, sm: u32, slot: u32) -> Cta {
+    pub(crate) fn new(launch: &Launch<'_>, number: u64, sm: u32, slot: u32) -> Cta {
         let Launch { chip, shape, occupancy, check_uninitialised, .. } = launch;
         let [x, y, _] = shape.grid.map(u64::from);
         // Places are as far apart as memory is given out; what fits on an SM was computed so.
@@ -79,14 +79,14 @@ impl Cta {
     }
 
     /// The same CTA as number `index` of a task.
-    pub fn of_task(self, task: Arc<Task>, index: u32) -> Cta {
+    pub(crate) fn of_task(self, task: Arc<Task>, index: u32) -> Cta {
         Cta { id: [index, 0, 0], task: Some(task), ..self }
     }
 }
 
 /// What the machine does after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
+pub(crate) enum Next {
     /// Goes on with the same warp.
     Go,
     /// Lets other warps run: this one only waits.
@@ -94,7 +94,7 @@ pub enum Next {
 }
 
 /// What instructions act on besides a CTA.
-pub struct Execution<'a> {
+pub(crate) struct Execution<'a> {
     /// The launch.
     pub launch: &'a Launch<'a>,
     /// Global memory.
@@ -109,7 +109,7 @@ pub struct Execution<'a> {
 
 /// What instructions do but to registers and memory.
 #[derive(Debug, Default)]
-pub struct Effects {
+pub(crate) struct Effects {
     /// What the kernel prints.
     pub output: Output,
     /// Lock bits, if the kernel uses them.
@@ -139,7 +139,7 @@ impl Execution<'_> {
     /// Executes the next instruction of warp `at`, which has a path that can run: `path`. A memory access needs
     /// `scratch`, and [`Global::Now`]; a machine that begins and finishes accesses itself gives none.
     #[inline]
-    pub fn step<const N: usize>(
+    pub(crate) fn step<const N: usize>(
         &mut self,
         cta: &mut Cta,
         warps: &mut [Warp<N>],

@@ -32,7 +32,7 @@ struct Resident<const N: usize> {
 }
 
 /// Runs a launch until it ends or has to be stopped.
-pub fn run<'a, const N: usize>(launch: &'a Launch<'a>, memory: &'a mut Memory) -> Stopped<'a, N> {
+pub(crate) fn run<'a, const N: usize>(launch: &'a Launch<'a>, memory: &'a mut Memory) -> Stopped<'a, N> {
     let execution = Execution {
         launch,
         memory: Global::Now(memory),
@@ -59,13 +59,13 @@ pub fn run<'a, const N: usize>(launch: &'a Launch<'a>, memory: &'a mut Memory) -
 }
 
 /// A machine whose launch has ended or was stopped early, as it was after its last instruction.
-pub struct Stopped<'a, const N: usize> {
+pub(crate) struct Stopped<'a, const N: usize> {
     machine: Machine<'a, N>,
     pub end: Result<(), Stop>,
 }
 
 /// What is left of a launch.
-pub struct Finished {
+pub(crate) struct Finished {
     pub end: Result<(), Stop>,
     pub warp_instructions: u64,
     pub thread_instructions: u64,
@@ -78,30 +78,30 @@ pub struct Finished {
 }
 
 impl<const N: usize> Stopped<'_, N> {
-    pub fn launch(&self) -> &Launch<'_> {
+    pub(crate) fn launch(&self) -> &Launch<'_> {
         self.machine.launch
     }
 
-    pub fn memory(&self) -> &Memory {
+    pub(crate) fn memory(&self) -> &Memory {
         &self.machine.execution.memory
     }
 
     /// The CTAs that have not ended, with their warps and the lock bits of their SM.
-    pub fn ctas(&self) -> impl Iterator<Item = (&Cta, &[Warp<N>], Option<&LockUnit>)> {
+    pub(crate) fn ctas(&self) -> impl Iterator<Item = (&Cta, &[Warp<N>], Option<&LockUnit>)> {
         let units = &self.machine.execution.effects.lock_units;
         self.machine.residents.iter().map(|r| (&r.cta, &r.warps[..], units.of(r.cta.sm)))
     }
 
-    pub fn unstarted_ctas(&self) -> u64 {
+    pub(crate) fn unstarted_ctas(&self) -> u64 {
         self.machine.total - self.machine.next_cta
     }
 
     /// The model's clock: warp instructions executed.
-    pub fn clock(&self) -> u64 {
+    pub(crate) fn clock(&self) -> u64 {
         self.machine.execution.clock
     }
 
-    pub fn finish(self) -> Finished {
+    pub(crate) fn finish(self) -> Finished {
         let Stopped { machine, end } = self;
         let begun = machine.next_cta;
         let effects = *machine.execution.effects;

@@ -7,10 +7,10 @@ use crate::kit::slab::Id;
 
 /// Ids over `u32`, each the name of a record in a [`Slab`](crate::kit::slab::Slab).
 macro_rules! ids {
-    ($($(#[$attribute:meta])* $name:ident,)*) => {$(
+    ($($(#[$attribute:meta])* $visibility:vis $name:ident,)*) => {$(
         $(#[$attribute])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(pub u32);
+        $visibility struct $name(pub u32);
 
         impl Id for $name {
             #[inline(always)]
@@ -28,23 +28,23 @@ macro_rules! ids {
 
 ids! {
     /// A message that has not been answered, among those of its sender. It comes back with the reply.
-    Ticket,
+    pub Ticket,
     /// A probe of the directory that is in flight, among those of the directory or of the SM that it has arrived at.
-    ProbeId,
+    pub(crate) ProbeId,
     /// The response of an L1 to a probe, in flight to the directory.
-    ResponseId,
+    pub(crate) ResponseId,
     /// A packet in a crossbar.
-    PacketId,
+    pub(crate) PacketId,
     /// A request that waits for its line, among those of an L2 slice.
-    WaitingId,
+    pub(crate) WaitingId,
     /// A result that firmware waits for.
-    ResultId,
+    pub(crate) ResultId,
     /// A warp that has yielded, among those of its SM.
-    AwayId,
+    pub(crate) AwayId,
     /// A memory access of a warp, among those of its SM.
-    TransferId,
+    pub(crate) TransferId,
     /// The state of a warp that moves between its SM and memory, among those of the SM.
-    SwitchId,
+    pub(crate) SwitchId,
 }
 
 /// A warp slot of an SM.

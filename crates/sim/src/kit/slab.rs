@@ -3,7 +3,7 @@
 use std::ops::{Index, IndexMut};
 
 /// The name of a record in a [`Slab`].
-pub trait Id: Copy {
+pub(crate) trait Id: Copy {
     fn from_index(index: usize) -> Self;
 
     fn index(self) -> usize;
@@ -12,7 +12,7 @@ pub trait Id: Copy {
 /// Records that come and go. An id is used again after its record was given back; the record then has its old content
 /// until it is overwritten.
 #[derive(Clone, Debug)]
-pub struct Slab<I, T> {
+pub(crate) struct Slab<I, T> {
     records: Vec<T>,
     free: Vec<I>,
 }
@@ -26,7 +26,7 @@ impl<I, T> Default for Slab<I, T> {
 impl<I: Id, T> Slab<I, T> {
     /// The id of a free record; `make` makes a new one if there is none.
     #[inline]
-    pub fn take(&mut self, make: impl FnOnce() -> T) -> I {
+    pub(crate) fn take(&mut self, make: impl FnOnce() -> T) -> I {
         self.free.pop().unwrap_or_else(|| {
             self.records.push(make());
             I::from_index(self.records.len() - 1)
@@ -35,7 +35,7 @@ impl<I: Id, T> Slab<I, T> {
 
     /// Keeps a record; returns its id.
     #[inline]
-    pub fn put(&mut self, record: T) -> I {
+    pub(crate) fn put(&mut self, record: T) -> I {
         match self.free.pop() {
             Some(id) => {
                 self.records[id.index()] = record;
@@ -49,12 +49,12 @@ impl<I: Id, T> Slab<I, T> {
     }
 
     #[inline]
-    pub fn give_back(&mut self, id: I) {
+    pub(crate) fn give_back(&mut self, id: I) {
         self.free.push(id);
     }
 
     /// Records that were not given back.
-    pub fn in_use(&self) -> usize {
+    pub(crate) fn in_use(&self) -> usize {
         self.records.len() - self.free.len()
     }
 }

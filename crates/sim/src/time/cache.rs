@@ -4,27 +4,27 @@ use crate::chip::timing::CacheSpec;
 use crate::kit::line::LineNumber;
 
 /// The largest line of any chip.
-pub const MAX_LINE_BYTES: usize = 128;
+pub(crate) const MAX_LINE_BYTES: usize = 128;
 
-pub type LineBytes = [u8; MAX_LINE_BYTES];
+pub(crate) type LineBytes = [u8; MAX_LINE_BYTES];
 
 /// Which bytes of a line were ever written, a bit each.
-pub type LineWritten = u128;
+pub(crate) type LineWritten = u128;
 
 /// A way of a cache, counted through all sets: an index into arrays of `sets * ways` elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Way(pub u32);
+pub(crate) struct Way(pub u32);
 
 impl Way {
     #[inline(always)]
-    pub fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
 }
 
 /// What one way holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line {
+pub(crate) struct Line {
     /// [`LineNumber::NONE`] if the way is empty.
     pub number: LineNumber,
     /// Sectors that hold data.
@@ -41,7 +41,7 @@ impl Line {
 }
 
 #[derive(Clone, Debug)]
-pub struct Tags {
+pub(crate) struct Tags {
     /// The number of sets, a power of two, less one.
     set_mask: u64,
     ways: u32,
@@ -53,7 +53,7 @@ pub struct Tags {
 
 impl Tags {
     /// An empty cache.
-    pub fn new(spec: &CacheSpec) -> Tags {
+    pub(crate) fn new(spec: &CacheSpec) -> Tags {
         let lines = vec![Line::EMPTY; (spec.sets * spec.ways) as usize];
         debug_assert!(spec.sets.is_power_of_two());
         let numbers = vec![LineNumber::NONE; lines.len()];
@@ -67,7 +67,7 @@ impl Tags {
 
     /// The way that holds a line, if any does. Does not count as a use.
     #[inline]
-    pub fn find(&self, number: LineNumber) -> Option<Way> {
+    pub(crate) fn find(&self, number: LineNumber) -> Option<Way> {
         let set = self.set(number);
         let at = self.numbers[set.clone()].iter().position(|&held| held == number)?;
         Some(Way((set.start + at) as u32))
@@ -75,21 +75,21 @@ impl Tags {
 
     /// Makes a line the most recently used of its set.
     #[inline]
-    pub fn touch(&mut self, way: Way) {
+    pub(crate) fn touch(&mut self, way: Way) {
         self.uses += 1;
         self.lines[way.index()].last_use = self.uses;
     }
 
     /// The way that a new line would take: an empty one, or the least recently used one that is not reserved. `None` if
     /// all are.
-    pub fn victim(&self, number: LineNumber) -> Option<Way> {
+    pub(crate) fn victim(&self, number: LineNumber) -> Option<Way> {
         let set = self.set(number);
         let free = set.filter(|&at| !self.lines[at].reserved);
         free.min_by_key(|&at| self.lines[at].last_use).map(|at| Way(at as u32))
     }
 
     /// Puts a line into a way, most recently used, with no valid sector. Returns what was there.
-    pub fn replace(&mut self, way: Way, number: LineNumber) -> Line {
+    pub(crate) fn replace(&mut self, way: Way, number: LineNumber) -> Line {
         self.uses += 1;
         let new = Line { number, last_use: self.uses, ..Line::EMPTY };
         self.numbers[way.index()] = number;
@@ -97,22 +97,22 @@ impl Tags {
     }
 
     /// Empties a way. Returns what was there.
-    pub fn evict(&mut self, way: Way) -> Line {
+    pub(crate) fn evict(&mut self, way: Way) -> Line {
         self.numbers[way.index()] = LineNumber::NONE;
         std::mem::replace(&mut self.lines[way.index()], Line::EMPTY)
     }
 
     #[inline]
-    pub fn line(&self, way: Way) -> &Line {
+    pub(crate) fn line(&self, way: Way) -> &Line {
         &self.lines[way.index()]
     }
 
     #[inline]
-    pub fn line_mut(&mut self, way: Way) -> &mut Line {
+    pub(crate) fn line_mut(&mut self, way: Way) -> &mut Line {
         &mut self.lines[way.index()]
     }
 
-    pub fn ways(&self) -> impl Iterator<Item = Way> + use<> {
+    pub(crate) fn ways(&self) -> impl Iterator<Item = Way> + use<> {
         (0..self.lines.len() as u32).map(Way)
     }
 }

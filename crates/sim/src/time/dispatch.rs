@@ -23,7 +23,7 @@ pub struct Yielded {
 
 /// From the aggregator to an SM.
 #[derive(Clone, Debug)]
-pub enum Command {
+pub(crate) enum Command {
     /// Start a CTA of a task.
     Start {
         task: Arc<Task>,
@@ -38,7 +38,7 @@ pub enum Command {
 
 /// From an SM to the aggregator.
 #[derive(Clone, Copy, Debug)]
-pub enum News {
+pub(crate) enum News {
     /// A CTA of a kernel has ended.
     Ended { kernel: u16 },
     /// A wavefront has yielded; its slot is free.

@@ -23,7 +23,7 @@ use crate::kit::line::{LineAddress, LineNumber};
 
 /// The address mapping of a chip.
 #[derive(Clone, Debug)]
-pub struct AddressMap {
+pub(crate) struct AddressMap {
     partitions: Divisor,
     chunk_bits: u32,
     slice_bits: u32,
@@ -38,7 +38,7 @@ pub struct AddressMap {
 
 /// A place in a DRAM channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub(crate) struct Place {
     pub bank: u32,
     pub row: u64,
     /// In bursts.
@@ -53,7 +53,7 @@ fn low(value: u64, bits: u32) -> u64 {
 impl AddressMap {
     /// The mapping of a chip. A line is not larger than a chunk, a burst not larger than a row or a chunk, and all
     /// sizes except the number of partitions are powers of two.
-    pub fn new(l2: &L2Spec, dram: &DramSpec) -> AddressMap {
+    pub(crate) fn new(l2: &L2Spec, dram: &DramSpec) -> AddressMap {
         let bits = |name: &str, size: u32| {
             assert!(size.is_power_of_two(), "{name} = {size} is not a power of two");
             size.ilog2()
@@ -83,7 +83,7 @@ impl AddressMap {
 
     /// The partition that has a line, and the slice within it.
     #[inline]
-    pub fn slice_of(&self, line: LineAddress) -> (u32, u32) {
+    pub(crate) fn slice_of(&self, line: LineAddress) -> (u32, u32) {
         let chunk = line.0 >> self.chunk_bits;
         let inside = self.partitions.quotient(chunk);
         let partition = chunk - inside * self.partitions.get();
@@ -92,14 +92,14 @@ impl AddressMap {
 
     /// The address within its partition.
     #[inline]
-    pub fn local(&self, address: u64) -> u64 {
+    pub(crate) fn local(&self, address: u64) -> u64 {
         let chunk = self.partitions.quotient(address >> self.chunk_bits);
         chunk << self.chunk_bits | low(address, self.chunk_bits)
     }
 
     /// The line's number within its slice: what the slice's tags hold.
     #[inline]
-    pub fn line_in_slice(&self, line: LineAddress) -> LineNumber {
+    pub(crate) fn line_in_slice(&self, line: LineAddress) -> LineNumber {
         let local = self.local(line.0);
         let chunk = local >> (self.chunk_bits + self.slice_bits);
         LineNumber((chunk << self.chunk_bits | low(local, self.chunk_bits)) >> self.line_bits)
@@ -107,7 +107,7 @@ impl AddressMap {
 
     /// The local address of a slice's line: undoes [`AddressMap::line_in_slice`].
     #[inline]
-    pub fn local_of_line(&self, slice: u32, number: LineNumber) -> u64 {
+    pub(crate) fn local_of_line(&self, slice: u32, number: LineNumber) -> u64 {
         let inside = number.0 << self.line_bits;
         let chunk = (inside >> self.chunk_bits) << self.slice_bits | slice as u64;
         chunk << self.chunk_bits | low(inside, self.chunk_bits)
@@ -115,7 +115,7 @@ impl AddressMap {
 
     /// Where the DRAM keeps a local address.
     #[inline]
-    pub fn place(&self, local: u64) -> Place {
+    pub(crate) fn place(&self, local: u64) -> Place {
         let column_low = low(local, self.below_bank_bits) >> self.burst_bits;
         let rest = local >> self.below_bank_bits;
         let (bank_low, rest) = (low(rest, self.bank_low_bits), rest >> self.bank_low_bits);

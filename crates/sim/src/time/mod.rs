@@ -1,15 +1,15 @@
 //! The clocked machine. [`machine`] moves SMs ([`sm`]), the crossbars ([`network`]), L2 slices ([`l2`]) and DRAM
 //! ([`dram`]) forward together.
 
-pub mod aggregator;
-pub mod cache;
-pub mod directory;
-pub mod dispatch;
-pub mod dram;
-pub mod l2;
-pub mod machine;
-pub mod map;
-pub mod network;
-pub mod probe;
-pub mod sched;
-pub mod sm;
+pub(crate) mod aggregator;
+pub(crate) mod cache;
+pub(crate) mod directory;
+pub(crate) mod dispatch;
+pub(crate) mod dram;
+pub(crate) mod l2;
+pub(crate) mod machine;
+pub(crate) mod map;
+pub(crate) mod network;
+pub(crate) mod probe;
+pub(crate) mod sched;
+pub(crate) mod sm;

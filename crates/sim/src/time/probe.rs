@@ -131,7 +131,7 @@ pub trait Observer: Send {
 }
 
 /// [`Observer`] as the machine is compiled with it. A pair of probes is a probe.
-pub trait Probe: Send {
+pub(crate) trait Probe: Send {
     /// Whether it is told of [`polled`](Probe::polled) and [`wrote`](Probe::wrote), which takes the machine some time.
     const WATCHES_MEMORY: bool = false;
 

@@ -4,18 +4,18 @@ use num_bigint::BigUint;
 use warploom_isa::Round;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Fmt {
+pub(crate) struct Fmt {
     pub exponent: u32,
     pub fraction: u32,
 }
 
-pub const F16: Fmt = Fmt { exponent: 5, fraction: 10 };
-pub const BF16: Fmt = Fmt { exponent: 8, fraction: 7 };
-pub const F32: Fmt = Fmt { exponent: 8, fraction: 23 };
-pub const F64: Fmt = Fmt { exponent: 11, fraction: 52 };
+pub(crate) const F16: Fmt = Fmt { exponent: 5, fraction: 10 };
+pub(crate) const BF16: Fmt = Fmt { exponent: 8, fraction: 7 };
+pub(crate) const F32: Fmt = Fmt { exponent: 8, fraction: 23 };
+pub(crate) const F64: Fmt = Fmt { exponent: 11, fraction: 52 };
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Num {
+pub(crate) enum Num {
     Nan,
     Inf(bool),
     Fin(bool, BigUint, i64),
@@ -24,11 +24,11 @@ pub enum Num {
 use Num::*;
 
 impl Fmt {
-    pub fn sign(self) -> u64 {
+    pub(crate) fn sign(self) -> u64 {
         1 << (self.exponent + self.fraction)
     }
 
-    pub fn inf(self) -> u64 {
+    pub(crate) fn inf(self) -> u64 {
         ((1 << self.exponent) - 1) << self.fraction
     }
 
@@ -36,19 +36,19 @@ impl Fmt {
         (1 << (self.exponent - 1)) - 1
     }
 
-    pub fn is_nan(self, bits: u64) -> bool {
+    pub(crate) fn is_nan(self, bits: u64) -> bool {
         bits & (self.sign() - 1) > self.inf()
     }
 
-    pub fn is_subnormal(self, bits: u64) -> bool {
+    pub(crate) fn is_subnormal(self, bits: u64) -> bool {
         bits & self.inf() == 0 && bits & (self.sign() - 1) != 0
     }
 
-    pub fn flush(self, bits: u64) -> u64 {
+    pub(crate) fn flush(self, bits: u64) -> u64 {
         if self.is_subnormal(bits) { bits & self.sign() } else { bits }
     }
 
-    pub fn decode(self, bits: u64) -> Num {
+    pub(crate) fn decode(self, bits: u64) -> Num {
         let negative = bits & self.sign() != 0;
         let fraction = bits & ((1 << self.fraction) - 1);
         let biased = ((bits & self.inf()) >> self.fraction) as i64;
@@ -62,7 +62,7 @@ impl Fmt {
     }
 
     /// As [`Fmt::encode`], but zero if the result is below the normal numbers when rounded with unlimited exponents.
-    pub fn encode_flushed(self, number: &Num, sticky: bool, round: Round, nan: u64) -> u64 {
+    pub(crate) fn encode_flushed(self, number: &Num, sticky: bool, round: Round, nan: u64) -> u64 {
         let bits = self.encode(number, sticky, round, nan);
         let unlimited = Fmt { exponent: self.exponent + 3, ..self };
         let magnitude = unlimited.encode(number, sticky, round, unlimited.inf()) & (unlimited.sign() - 1);
@@ -72,7 +72,7 @@ impl Fmt {
 
     /// Rounds an exact number; with `sticky`, the true value is slightly larger in magnitude. `nan` is the result for
     /// NaN.
-    pub fn encode(self, number: &Num, sticky: bool, round: Round, nan: u64) -> u64 {
+    pub(crate) fn encode(self, number: &Num, sticky: bool, round: Round, nan: u64) -> u64 {
         let (negative, mantissa, exponent) = match number {
             Nan => return nan,
             Inf(negative) => return self.inf() | if *negative { self.sign() } else { 0 },
@@ -125,7 +125,7 @@ impl Fmt {
     }
 }
 
-pub fn add(a: &Num, b: &Num, round: Round) -> Num {
+pub(crate) fn add(a: &Num, b: &Num, round: Round) -> Num {
     match (a, b) {
         (Nan, _) | (_, Nan) => Nan,
         (Inf(x), Inf(y)) => {
@@ -151,7 +151,7 @@ pub fn add(a: &Num, b: &Num, round: Round) -> Num {
     }
 }
 
-pub fn negate(a: &Num) -> Num {
+pub(crate) fn negate(a: &Num) -> Num {
     match a {
         Nan => Nan,
         Inf(s) => Inf(!s),
@@ -159,7 +159,7 @@ pub fn negate(a: &Num) -> Num {
     }
 }
 
-pub fn mul(a: &Num, b: &Num) -> Num {
+pub(crate) fn mul(a: &Num, b: &Num) -> Num {
     let zero = |x: &Num| matches!(x, Fin(_, m, _) if m.bits() == 0);
     match (a, b) {
         (Nan, _) | (_, Nan) => Nan,
@@ -170,7 +170,7 @@ pub fn mul(a: &Num, b: &Num) -> Num {
 }
 
 /// The quotient to 200 bits, and whether there is a remainder.
-pub fn div(a: &Num, b: &Num) -> (Num, bool) {
+pub(crate) fn div(a: &Num, b: &Num) -> (Num, bool) {
     match (a, b) {
         (Nan, _) | (_, Nan) | (Inf(_), Inf(_)) => (Nan, false),
         (Inf(s), Fin(t, ..)) => (Inf(s ^ t), false),
@@ -188,7 +188,7 @@ pub fn div(a: &Num, b: &Num) -> (Num, bool) {
 }
 
 /// The root to at least 100 bits, and whether there is a remainder.
-pub fn sqrt(a: &Num) -> (Num, bool) {
+pub(crate) fn sqrt(a: &Num) -> (Num, bool) {
     match a {
         Nan | Inf(true) => (Nan, false),
         Inf(false) => (Inf(false), false),

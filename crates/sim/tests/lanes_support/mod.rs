@@ -2,17 +2,17 @@
 //! reference: lanes of the mask must have the result, and everything else must be unchanged.
 #![allow(dead_code, clippy::needless_range_loop)]
 
-pub mod exact;
+pub(crate) mod exact;
 
 use warploom_isa::{Dst, ImmId, Inst, Op, Operand, Pred, Reg, Ty};
 use warploom_sim::internals::lanes::{Registers, execute};
 use warploom_sim::sched::LaneMask;
 
 /// A random generator (SplitMix64) with a fixed seed.
-pub struct Random(pub u64);
+pub(crate) struct Random(pub u64);
 
 impl Random {
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut x = self.0;
         x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -23,7 +23,7 @@ impl Random {
 
 /// The shape of an operand or result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// The low half of a word; the upper half of a source is random.
     Half,
     /// 32 bits.
@@ -35,10 +35,10 @@ pub enum Kind {
     Absent,
 }
 
-pub use Kind::*;
+pub(crate) use Kind::*;
 
 impl Kind {
-    pub fn of(ty: Ty) -> Kind {
+    pub(crate) fn of(ty: Ty) -> Kind {
         match ty.bits() {
             64 => Wide,
             32 => Word,
@@ -48,7 +48,7 @@ impl Kind {
 }
 
 /// An operation and the shapes of its operands.
-pub struct Form<'a> {
+pub(crate) struct Form<'a> {
     pub op: Op,
     pub src: &'a [Kind],
     pub dst: Kind,
@@ -56,11 +56,11 @@ pub struct Form<'a> {
     pub second: bool,
 }
 
-pub const FIRST_DST: u32 = 8;
+pub(crate) const FIRST_DST: u32 = 8;
 
 /// Checks `form` on every tuple of operands. `reference` returns the result, as the whole register, and the second
 /// result.
-pub fn check(form: &Form<'_>, tuples: &[[u64; 4]], reference: impl Fn([u64; 4]) -> (u64, bool)) {
+pub(crate) fn check(form: &Form<'_>, tuples: &[[u64; 4]], reference: impl Fn([u64; 4]) -> (u64, bool)) {
     let mut random = Random(tuples.len() as u64 ^ 0x5eed);
     check_lanes::<32>(form, tuples, &reference, &mut random);
     check_lanes::<64>(form, tuples, &reference, &mut random);
@@ -186,12 +186,18 @@ fn check_lanes<const N: usize>(
 }
 
 /// As [`check`], for an operation without a second result.
-pub fn check1(op: Op, src: &[Kind], dst: Kind, tuples: &[[u64; 4]], reference: impl Fn([u64; 4]) -> u64) {
+pub(crate) fn check1(
+    op: Op,
+    src: &[Kind],
+    dst: Kind,
+    tuples: &[[u64; 4]],
+    reference: impl Fn([u64; 4]) -> u64,
+) {
     check(&Form { op, src, dst, second: false }, tuples, |t| (reference(t), false));
 }
 
 /// All pairs of edge values, then random ones.
-pub fn pairs(a: &[u64], b: &[u64], random: usize) -> Vec<[u64; 4]> {
+pub(crate) fn pairs(a: &[u64], b: &[u64], random: usize) -> Vec<[u64; 4]> {
     let mut out = Vec::new();
     for &x in a {
         for &y in b {
@@ -202,7 +208,7 @@ pub fn pairs(a: &[u64], b: &[u64], random: usize) -> Vec<[u64; 4]> {
     out
 }
 
-pub fn triples(a: &[u64], b: &[u64], c: &[u64], random: usize) -> Vec<[u64; 4]> {
+pub(crate) fn triples(a: &[u64], b: &[u64], c: &[u64], random: usize) -> Vec<[u64; 4]> {
     let mut out = Vec::new();
     for &x in a {
         for &y in b {
@@ -215,7 +221,7 @@ pub fn triples(a: &[u64], b: &[u64], c: &[u64], random: usize) -> Vec<[u64; 4]> 
     out
 }
 
-pub fn singles(a: &[u64], random: usize) -> Vec<[u64; 4]> {
+pub(crate) fn singles(a: &[u64], random: usize) -> Vec<[u64; 4]> {
     let mut out: Vec<_> = a.iter().map(|&x| [x, 0, 0, 0]).collect();
     sprinkle(&mut out, random, &[a]);
     out
@@ -239,7 +245,7 @@ fn sprinkle(out: &mut Vec<[u64; 4]>, count: usize, edges: &[&[u64]]) {
 }
 
 /// Integers of `bits` bits at the edges of ranges.
-pub fn integer_edges(bits: u32) -> Vec<u64> {
+pub(crate) fn integer_edges(bits: u32) -> Vec<u64> {
     let keep = u64::MAX >> (64 - bits);
     let mut edges: Vec<u64> = vec![
         0,
@@ -278,7 +284,7 @@ pub fn integer_edges(bits: u32) -> Vec<u64> {
 }
 
 /// The number in the low bits of a register.
-pub fn value(ty: Ty, bits: u64) -> i128 {
+pub(crate) fn value(ty: Ty, bits: u64) -> i128 {
     let width = match ty {
         Ty::U16x2 | Ty::S16x2 => 16,
         _ => ty.bits(),
@@ -288,7 +294,7 @@ pub fn value(ty: Ty, bits: u64) -> i128 {
 }
 
 /// A number truncated to the width of a type.
-pub fn cut(ty: Ty, value: i128) -> u64 {
+pub(crate) fn cut(ty: Ty, value: i128) -> u64 {
     let width = match ty {
         Ty::U16x2 | Ty::S16x2 => 16,
         _ => ty.bits(),
@@ -297,7 +303,7 @@ pub fn cut(ty: Ty, value: i128) -> u64 {
 }
 
 /// The smallest and the largest number of a type.
-pub fn range(ty: Ty) -> (i128, i128) {
+pub(crate) fn range(ty: Ty) -> (i128, i128) {
     let width = match ty {
         Ty::U16x2 | Ty::S16x2 => 16,
         _ => ty.bits(),

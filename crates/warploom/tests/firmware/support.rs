@@ -3,7 +3,7 @@
 use warploom::{Chip, Device, Module, SimOptions, Timing};
 
 /// The `apu` chip with overrides, simulated on so many host threads.
-pub fn apu(changes: &[&str], threads: usize) -> Device {
+pub(crate) fn apu(changes: &[&str], threads: usize) -> Device {
     let changes: Vec<String> = changes.iter().map(|s| s.to_string()).collect();
     let timing = Timing { threads, ..Timing::default() };
     let options = SimOptions { timing, ..SimOptions::default() };
@@ -11,13 +11,13 @@ pub fn apu(changes: &[&str], threads: usize) -> Device {
 }
 
 /// Loads kernels, given without the module header.
-pub fn load(gpu: &mut Device, kernels: &str) -> Module {
+pub(crate) fn load(gpu: &mut Device, kernels: &str) -> Module {
     let text = format!(".version 6.3\n.target sm_70\n.address_size 64\n{kernels}");
     gpu.load_ptx(&text).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// `mark(out, value)`: every thread adds `value` to its word of `out`; `twice(out)` doubles it.
-pub const MARK: &str = "
+pub(crate) const MARK: &str = "
     .visible .entry mark(.param .u64 out, .param .u32 value) {
         .reg .b32 %r<6>;
         .reg .b64 %rd<4>;

@@ -7,7 +7,7 @@ use warploom::{Arg, Chip, Device, Kernel, Launch, Report, SimModel, SimOptions, 
 
 /// What a test runs on: a chip and a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Machine {
+pub(crate) struct Machine {
     /// A chip, or `cuda` for this computer's GPU.
     pub chip: &'static str,
     /// The warp scheduling policy of the timed model; `None` is the functional model.
@@ -24,7 +24,7 @@ const fn timed(chip: &'static str, policy: &'static str) -> Machine {
 
 /// The machines for small texts. Without timing: a SIMT stack, independent threads, wavefronts of 64 lanes.
 /// With timing: every chip, each with one policy.
-pub const MACHINES: [Machine; 8] = [
+pub(crate) const MACHINES: [Machine; 8] = [
     functional("gtx480"),
     functional("h200"),
     functional("apu"),
@@ -36,7 +36,7 @@ pub const MACHINES: [Machine; 8] = [
 ];
 
 /// The entries of [`MACHINES`] with this chip.
-pub fn machines_of(chip: &str) -> impl Iterator<Item = Machine> {
+pub(crate) fn machines_of(chip: &str) -> impl Iterator<Item = Machine> {
     MACHINES.into_iter().filter(move |machine| machine.chip == chip)
 }
 
@@ -45,7 +45,7 @@ const GPU: Machine = functional("cuda");
 /// The machines for whole kernels: without timing as in [`MACHINES`], and with timing on every chip. There, the
 /// first text of a kernel runs with every policy and each further text with one policy in rotation. With
 /// `WARPLOOM_TEST_DEVICE=cuda` they run on this computer's GPU (then run one test at a time).
-pub fn machines_for(text: usize) -> Vec<Machine> {
+pub(crate) fn machines_for(text: usize) -> Vec<Machine> {
     if on_gpu() {
         return vec![GPU];
     }
@@ -61,13 +61,13 @@ pub fn machines_for(text: usize) -> Vec<Machine> {
 }
 
 /// Whether whole kernels run on this computer's GPU.
-pub fn on_gpu() -> bool {
+pub(crate) fn on_gpu() -> bool {
     std::env::var("WARPLOOM_TEST_DEVICE").as_deref() == Ok("cuda")
 }
 
 impl Machine {
     /// The device, reduced to eight resident CTAs so that small grids run in several waves.
-    pub fn small(self) -> Device {
+    pub(crate) fn small(self) -> Device {
         #[cfg(feature = "cuda")]
         if self == GPU {
             return Device::cuda(0).expect("a GPU");
@@ -76,7 +76,7 @@ impl Machine {
     }
 
     /// The device with overrides of its chip and other options.
-    pub fn with(self, settings: &[&str], options: SimOptions) -> Device {
+    pub(crate) fn with(self, settings: &[&str], options: SimOptions) -> Device {
         let settings: Vec<String> = settings.iter().map(|setting| setting.to_string()).collect();
         let chip = Chip::load(self.chip, &settings).expect("a built-in chip");
         let model = if self.policy.is_some() { SimModel::Timing } else { SimModel::Functional };
@@ -99,10 +99,10 @@ impl fmt::Display for Machine {
 /// No test takes this many cycles unless it hangs.
 const ENOUGH: u64 = 50_000_000;
 
-pub type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
+pub(crate) type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 /// A device with a kernel under test.
-pub struct Run {
+pub(crate) struct Run {
     pub gpu: Device,
     pub kernel: Kernel,
     /// Whether results are compared bit for bit.
@@ -112,7 +112,11 @@ pub struct Run {
 }
 
 impl Run {
-    pub fn launch<'a>(&mut self, launch: Launch, args: impl AsRef<[Arg<'a>]>) -> warploom::Result<Report> {
+    pub(crate) fn launch<'a>(
+        &mut self,
+        launch: Launch,
+        args: impl AsRef<[Arg<'a>]>,
+    ) -> warploom::Result<Report> {
         let launch = match launch.max_cycles {
             Some(_) => launch,
             None => launch.max_cycles(ENOUGH).time_limit(Duration::from_secs(5)),
@@ -131,7 +135,7 @@ impl Run {
     }
 
     /// Whether the lanes of a warp make progress independently.
-    pub fn independent(&self) -> bool {
+    pub(crate) fn independent(&self) -> bool {
         self.gpu.is_real() || self.gpu.name() == "h200"
     }
 }
@@ -152,14 +156,14 @@ fn check_counts(report: &Report) {
 }
 
 /// A small generator of reproducible input (splitmix64).
-pub struct Random(u64);
+pub(crate) struct Random(u64);
 
 impl Random {
-    pub fn new(seed: u64) -> Random {
+    pub(crate) fn new(seed: u64) -> Random {
         Random(seed)
     }
 
-    pub fn next(&mut self) -> u64 {
+    pub(crate) fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -167,28 +171,28 @@ impl Random {
         z ^ z >> 31
     }
 
-    pub fn word(&mut self) -> u32 {
+    pub(crate) fn word(&mut self) -> u32 {
         self.next() as u32
     }
 
-    pub fn below(&mut self, limit: u32) -> u32 {
+    pub(crate) fn below(&mut self, limit: u32) -> u32 {
         (self.next() % u64::from(limit)) as u32
     }
 
     /// Between -1 and 1.
-    pub fn unit(&mut self) -> f64 {
+    pub(crate) fn unit(&mut self) -> f64 {
         self.next() as f64 / (1u64 << 63) as f64 - 1.0
     }
 
-    pub fn words(&mut self, n: usize) -> Vec<u32> {
+    pub(crate) fn words(&mut self, n: usize) -> Vec<u32> {
         (0..n).map(|_| self.word()).collect()
     }
 
-    pub fn words_below(&mut self, n: usize, limit: u32) -> Vec<u32> {
+    pub(crate) fn words_below(&mut self, n: usize, limit: u32) -> Vec<u32> {
         (0..n).map(|_| self.below(limit)).collect()
     }
 
-    pub fn floats(&mut self, n: usize, scale: f64) -> Vec<f32> {
+    pub(crate) fn floats(&mut self, n: usize, scale: f64) -> Vec<f32> {
         (0..n).map(|_| (scale * self.unit()) as f32).collect()
     }
 }
@@ -204,31 +208,31 @@ fn compare<T: Debug>(what: &str, got: &[T], expected: &[T], agree: impl Fn(&T, &
     Err(format!("{what}[{at}] is {g:?}, expected {e:?} ({count} of {all} differ)").into())
 }
 
-pub fn same<T: PartialEq + Debug>(what: &str, got: &[T], expected: &[T]) -> Outcome {
+pub(crate) fn same<T: PartialEq + Debug>(what: &str, got: &[T], expected: &[T]) -> Outcome {
     compare(what, got, expected, T::eq)
 }
 
 /// Compares words and shows them in hex, for masks and bit patterns.
-pub fn same_hex(what: &str, got: &[u32], expected: &[u32]) -> Outcome {
+pub(crate) fn same_hex(what: &str, got: &[u32], expected: &[u32]) -> Outcome {
     let hex = |words: &[u32]| words.iter().map(|w| format!("{w:#010x}")).collect::<Vec<_>>();
     same(what, &hex(got), &hex(expected))
 }
 
 /// Compares bit patterns.
-pub fn same_f32(what: &str, got: &[f32], expected: &[f32]) -> Outcome {
+pub(crate) fn same_f32(what: &str, got: &[f32], expected: &[f32]) -> Outcome {
     compare(what, got, expected, |g, e| g.to_bits() == e.to_bits())
 }
 
 /// Compares bit patterns.
-pub fn same_f64(what: &str, got: &[f64], expected: &[f64]) -> Outcome {
+pub(crate) fn same_f64(what: &str, got: &[f64], expected: &[f64]) -> Outcome {
     compare(what, got, expected, |g, e| g.to_bits() == e.to_bits())
 }
 
 /// Allows a relative error (absolute below 1).
-pub fn close(what: &str, got: &[f64], expected: &[f64], tolerance: f64) -> Outcome {
+pub(crate) fn close(what: &str, got: &[f64], expected: &[f64], tolerance: f64) -> Outcome {
     compare(what, got, expected, |g, e| (g - e).abs() <= tolerance * e.abs().max(1.0))
 }
 
-pub fn widened(values: &[f32]) -> Vec<f64> {
+pub(crate) fn widened(values: &[f32]) -> Vec<f64> {
     values.iter().map(|&v| f64::from(v)).collect()
 }

@@ -5,7 +5,7 @@ use warploom::{Bows, Buffer, Launch, Report, Timing, args, chip, policies};
 use crate::bench::Bench;
 
 /// Runs one of the kernels that come with Warploom in a small launch.
-pub fn launch(bench: &mut Bench, name: &str) -> (Report, Vec<Buffer<u32>>) {
+pub(crate) fn launch(bench: &mut Bench, name: &str) -> (Report, Vec<Buffer<u32>>) {
     macro_rules! text {
         ($file:literal) => {
             warploom_kernels::text!(concat!($file, ".ptx"))

@@ -2,19 +2,19 @@
 
 use warploom::{Buffer, Chip, Device, Launch, Report, SimOptions, Timing, args};
 
-pub struct Bench {
+pub(crate) struct Bench {
     pub chip: Chip,
     pub gpu: Device,
 }
 
 impl Bench {
     /// A chip with `key=value` overrides, on one host thread.
-    pub fn new(chip: &str, set: &[&str]) -> Bench {
+    pub(crate) fn new(chip: &str, set: &[&str]) -> Bench {
         Bench::timed(chip, set, Timing { threads: 1, ..Timing::default() })
     }
 
     /// Like [`Bench::new`], with other timing options.
-    pub fn timed(chip: &str, set: &[&str], timing: Timing) -> Bench {
+    pub(crate) fn timed(chip: &str, set: &[&str], timing: Timing) -> Bench {
         let set: Vec<String> = set.iter().map(|assignment| assignment.to_string()).collect();
         let chip = Chip::load(chip, &set).unwrap();
         let gpu = Device::sim_with(chip.clone(), SimOptions { timing, ..SimOptions::default() });
@@ -22,12 +22,12 @@ impl Bench {
     }
 
     /// One SM of a chip with round-robin scheduling, so that throughput does not depend on which warp is served first.
-    pub fn one_sm(chip: &str, set: &[&str]) -> Bench {
+    pub(crate) fn one_sm(chip: &str, set: &[&str]) -> Bench {
         Bench::new(chip, &[&["sm.count=1", "issue.policy=lrr"], set].concat())
     }
 
     /// Runs a kernel made by [`kernel`]. Returns what each thread left in `%r5`, and the report.
-    pub fn run(
+    pub(crate) fn run(
         &mut self,
         text: &str,
         (grid, block): (usize, usize),
@@ -43,14 +43,20 @@ impl Bench {
 
     /// Cycles from one instruction of a chain to the next in a CTA of `threads`, measured as what 32 more of
     /// them take. `chain(n)` is a chain of n.
-    pub fn step(&mut self, setup: &str, threads: usize, data: u64, chain: impl Fn(usize) -> String) -> f64 {
+    pub(crate) fn step(
+        &mut self,
+        setup: &str,
+        threads: usize,
+        data: u64,
+        chain: impl Fn(usize) -> String,
+    ) -> f64 {
         let mut time = |n| f64::from(self.run(&timed(setup, &chain(n)), (1, threads), data, 0).0[0]);
         // 32 more fill exactly two lines of the instruction cache, so both chains are aligned alike.
         (time(48) - time(16)) / 32.0
     }
 
     /// How often per cycle all warps of a grid together execute `body`, in the long run.
-    pub fn rate(&mut self, setup: &str, body: &str, (grid, block): (usize, usize), data: u64) -> f64 {
+    pub(crate) fn rate(&mut self, setup: &str, body: &str, (grid, block): (usize, usize), data: u64) -> f64 {
         let text = repeated(setup, body);
         let warps = grid * block.div_ceil(self.chip.sm.warp_lanes as usize);
         let mut time = |n| self.run(&text, (grid, block), data, n).1.cycles as f64;
@@ -60,7 +66,7 @@ impl Bench {
     }
 
     /// A ring of `count` pointers, `stride` bytes apart, each pointing to the next.
-    pub fn ring(&mut self, count: usize, stride: usize) -> Buffer<u64> {
+    pub(crate) fn ring(&mut self, count: usize, stride: usize) -> Buffer<u64> {
         let buffer = self.gpu.zeros::<u64>(((count - 1) * stride + 128) / 8).unwrap();
         for at in 0..count {
             let next = buffer.address() + ((at + 1) % count * stride) as u64;
@@ -70,19 +76,19 @@ impl Bench {
     }
 
     /// Cycles from one load of a pointer chase to the next.
-    pub fn chase(&mut self, load: &str, ring: &Buffer<u64>) -> f64 {
+    pub(crate) fn chase(&mut self, load: &str, ring: &Buffer<u64>) -> f64 {
         self.step("", 1, ring.address(), |n| lines(n, &format!("ld.{load}.u64 %rd1, [%rd1];")))
     }
 }
 
-pub fn lines(n: usize, line: &str) -> String {
+pub(crate) fn lines(n: usize, line: &str) -> String {
     format!("{line}\n").repeat(n)
 }
 
 /// A kernel `bench(out, data, n)` around code that finds `data` in `%rd1`, `n` in `%r0`, its thread in `%r1`,
 /// its CTA in `%r2` and its number in the grid in `%r4`, and leaves its result in `%r5`. `words` is 16 kB of
 /// shared memory, `zero` a variable in constant memory.
-pub fn kernel(code: &str) -> String {
+pub(crate) fn kernel(code: &str) -> String {
     format!(
         "
 .version 7.0
@@ -116,7 +122,7 @@ pub fn kernel(code: &str) -> String {
 
 /// A kernel that runs `body` three times and returns the cycles of the last time. By then caches are warm, and
 /// what is still in flight when it begins does not depend on the length of `body`.
-pub fn timed(setup: &str, body: &str) -> String {
+pub(crate) fn timed(setup: &str, body: &str) -> String {
     kernel(&format!(
         "{setup}
     mov.u32 %r6, 0;
@@ -132,7 +138,7 @@ AGAIN:
 }
 
 /// A kernel that runs `body` n times.
-pub fn repeated(setup: &str, body: &str) -> String {
+pub(crate) fn repeated(setup: &str, body: &str) -> String {
     kernel(&format!(
         "{setup}
 AGAIN:
@@ -145,7 +151,7 @@ AGAIN:
 
 /// Asserts that a rate comes near its limit but does not exceed it.
 #[track_caller]
-pub fn near(what: &str, rate: f64, limit: f64, least: f64) {
+pub(crate) fn near(what: &str, rate: f64, limit: f64, least: f64) {
     let share = rate / limit;
     println!("{what}: {rate:.3} of {limit:.3}, {:.1} %", 100.0 * share);
     assert!(share >= least, "{what}: {rate:.3} is less than {least} of {limit:.3}");

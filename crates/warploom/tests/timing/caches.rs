@@ -6,7 +6,7 @@ use crate::bench::{Bench, lines, near, repeated};
 
 /// Cycles of a packet with so many bytes of data: the network's latency, and one interconnect cycle for each
 /// flit after the first.
-pub fn crossing(chip: &Chip, data_bytes: u32) -> u32 {
+pub(crate) fn crossing(chip: &Chip, data_bytes: u32) -> u32 {
     let network = &chip.interconnect;
     let flits = (network.header_bytes + data_bytes).div_ceil(network.flit_bytes);
     network.latency_cycles + ((flits - 1) * chip.clock.core_mhz).div_ceil(chip.clock.interconnect_mhz)
@@ -15,7 +15,7 @@ pub fn crossing(chip: &Chip, data_bytes: u32) -> u32 {
 /// Cycles from a one-lane load that bypasses the L1 and hits in the L2 to an instruction that needs the value:
 /// issue and reading the address, the request's crossing, the L2's pipeline and port, the reply's crossing,
 /// writing the value. On the gtx480 2 + 8 + 120 + 4 + (8 + 4) + 1 = 147.
-pub fn from_l2(chip: &Chip) -> u32 {
+pub(crate) fn from_l2(chip: &Chip) -> u32 {
     let bytes = chip.l1.bypass_bytes;
     let port = bytes.div_ceil(chip.l2.port_bytes);
     1 + 1 + crossing(chip, 0) + chip.l2.latency_cycles + port + crossing(chip, bytes) + 1

@@ -12,7 +12,7 @@ use crate::kit::lane_mask::LaneMask;
 
 /// A warp of the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct WarpName {
+pub(crate) struct WarpName {
     /// Its CTA's number in the grid.
     pub cta: u64,
     /// Its number in the CTA.
@@ -21,7 +21,7 @@ pub struct WarpName {
 
 /// The thread that last took a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Taker {
+pub(crate) struct Taker {
     /// Its warp.
     pub warp: WarpName,
     /// Its lane.
@@ -32,14 +32,14 @@ pub struct Taker {
 
 /// The locks that were ever taken, by their place in memory.
 #[derive(Clone, Debug)]
-pub struct LockTable<Word = u64> {
+pub(crate) struct LockTable<Word = u64> {
     takers: FxHashMap<Word, Taker>,
     /// What the tries came to.
     pub stats: LockStats,
 }
 
 /// Locks in the shared memory of the CTAs of one SM: the CTA's number in the grid, and the address.
-pub type SharedLocks = LockTable<(u64, u64)>;
+pub(crate) type SharedLocks = LockTable<(u64, u64)>;
 
 impl<Word> Default for LockTable<Word> {
     fn default() -> Self {
@@ -49,7 +49,7 @@ impl<Word> Default for LockTable<Word> {
 
 impl<Word: Copy + Eq + Hash> LockTable<Word> {
     /// Lanes of an atomic in a spin loop were served: those of `changed` found the lock free and took it.
-    pub fn tried<const N: usize>(
+    pub(crate) fn tried<const N: usize>(
         &mut self,
         (warp, pc): (WarpName, Pc),
         addresses: &Addresses<N>,
@@ -70,14 +70,14 @@ impl<Word: Copy + Eq + Hash> LockTable<Word> {
     }
 
     /// Who last took a lock.
-    pub fn taker(&self, word: Word) -> Option<Taker> {
+    pub(crate) fn taker(&self, word: Word) -> Option<Taker> {
         self.takers.get(&word).copied()
     }
 }
 
 impl SharedLocks {
     /// A CTA has ended, and its locks with it.
-    pub fn forget(&mut self, cta: u64) {
+    pub(crate) fn forget(&mut self, cta: u64) {
         if !self.takers.is_empty() {
             self.takers.retain(|word, _| word.0 != cta);
         }
@@ -85,7 +85,7 @@ impl SharedLocks {
 }
 
 /// Where in shared memory an address lies, be it a shared or a generic one.
-pub fn shared_offset(address: u64, window: u64) -> u64 {
+pub(crate) fn shared_offset(address: u64, window: u64) -> u64 {
     address.checked_sub(window).unwrap_or(address)
 }
 

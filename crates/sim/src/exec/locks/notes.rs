@@ -12,7 +12,7 @@ const SHOWN: usize = 4;
 
 /// What was noticed on some SMs, not yet in words.
 #[derive(Clone, Debug, Default)]
-pub struct LockNotes {
+pub(crate) struct LockNotes {
     /// Loads that go on as if they had the bit, by instruction: the first that had not, and how many.
     pub late: BTreeMap<Pc, (Late, u64)>,
     /// Bits that their CTA left taken.
@@ -22,7 +22,7 @@ pub struct LockNotes {
 
 /// A lane that did not get the bit of `word` and goes on as if it had.
 #[derive(Clone, Copy, Debug)]
-pub struct Late {
+pub(crate) struct Late {
     pub who: BitAccess,
     pub lane: u32,
     pub bit: u32,
@@ -42,7 +42,7 @@ impl LockNotes {
     }
 
     /// A CTA has ended; bits that it took stay taken.
-    pub fn cta_ended(&mut self, unit: &LockUnit, cta: u64) {
+    pub(crate) fn cta_ended(&mut self, unit: &LockUnit, cta: u64) {
         for (bit, holder) in unit.held().filter(|(_, holder)| holder.taker.warp.cta == cta) {
             self.left_count += 1;
             if self.left.len() < SHOWN {
@@ -52,7 +52,7 @@ impl LockNotes {
     }
 
     /// Adds what was noticed elsewhere.
-    pub fn merge(&mut self, other: LockNotes) {
+    pub(crate) fn merge(&mut self, other: LockNotes) {
         for (pc, (late, count)) in other.late {
             match self.late.entry(pc) {
                 Entry::Occupied(mut known) => known.get_mut().1 += count,

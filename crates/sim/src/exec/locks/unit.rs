@@ -18,7 +18,7 @@ use crate::kit::lane_mask::LaneMask;
 
 /// Who took a bit, for observers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BitHolder {
+pub(crate) struct BitHolder {
     /// The thread.
     pub taker: Taker,
     /// The word that it named, in its CTA's shared memory.
@@ -29,7 +29,7 @@ pub struct BitHolder {
 
 /// A warp's access to the unit.
 #[derive(Clone, Copy, Debug)]
-pub struct BitAccess {
+pub(crate) struct BitAccess {
     /// The warp.
     pub warp: WarpName,
     /// The instruction.
@@ -42,7 +42,7 @@ pub struct BitAccess {
 
 /// The bits of one SM.
 #[derive(Clone, Debug)]
-pub struct LockUnit {
+pub(crate) struct LockUnit {
     /// 1 is free.
     free: Vec<u64>,
     bits: u32,
@@ -63,7 +63,7 @@ pub struct LockUnit {
 
 impl LockUnit {
     /// So many free bits, a power of two.
-    pub fn new(bits: u32) -> LockUnit {
+    pub(crate) fn new(bits: u32) -> LockUnit {
         LockUnit {
             free: vec![u64::MAX; (bits as usize).div_ceil(64)],
             bits,
@@ -78,33 +78,38 @@ impl LockUnit {
     }
 
     /// The bit of an address in the SM's shared memory.
-    pub fn bit(&self, address: u32) -> u32 {
+    pub(crate) fn bit(&self, address: u32) -> u32 {
         address >> 2 & (self.bits - 1)
     }
 
     /// Whether nobody has the bit.
-    pub fn is_free(&self, bit: u32) -> bool {
+    pub(crate) fn is_free(&self, bit: u32) -> bool {
         self.free[bit as usize / 64] >> (bit % 64) & 1 == 1
     }
 
     /// Who has the bit, if it is taken.
-    pub fn holder(&self, bit: u32) -> Option<BitHolder> {
+    pub(crate) fn holder(&self, bit: u32) -> Option<BitHolder> {
         self.holders[bit as usize].filter(|_| !self.is_free(bit))
     }
 
     /// How many bits the program itself has taken so far, and its atomics.
-    pub fn used(&self) -> [u64; 2] {
+    pub(crate) fn used(&self) -> [u64; 2] {
         [0, 1].map(|by| self.used[by].iter().map(|bits| bits.count_ones() as u64).sum())
     }
 
     /// Bits that are taken, and by whom.
-    pub fn held(&self) -> impl Iterator<Item = (u32, BitHolder)> + '_ {
+    pub(crate) fn held(&self) -> impl Iterator<Item = (u32, BitHolder)> + '_ {
         let none = self.taken == 0;
         (0..if none { 0 } else { self.bits }).filter_map(|bit| Some((bit, self.holder(bit)?)))
     }
 
     /// Lanes load words at `word(lane)` of their CTA and try to take their bits. Returns those that did.
-    pub fn take(&mut self, access: BitAccess, lanes: LaneMask, word: impl Fn(usize) -> u32) -> LaneMask {
+    pub(crate) fn take(
+        &mut self,
+        access: BitAccess,
+        lanes: LaneMask,
+        word: impl Fn(usize) -> u32,
+    ) -> LaneMask {
         let mut taken = LaneMask::NONE;
         for lane in lanes.lanes() {
             let word = word(lane);
@@ -139,7 +144,7 @@ impl LockUnit {
     }
 
     /// Lanes store words at `word(lane)` of their CTA and free their bits, taken or not.
-    pub fn release(&mut self, access: BitAccess, lanes: LaneMask, word: impl Fn(usize) -> u32) {
+    pub(crate) fn release(&mut self, access: BitAccess, lanes: LaneMask, word: impl Fn(usize) -> u32) {
         for lane in lanes.lanes() {
             let bit = self.bit(access.base + word(lane));
             if !self.is_free(bit) {
@@ -153,25 +158,25 @@ impl LockUnit {
 
 /// The units of the SMs that one host thread runs: one, or all of them.
 #[derive(Clone, Debug, Default)]
-pub struct LockUnits {
+pub(crate) struct LockUnits {
     first: u32,
     units: Vec<LockUnit>,
 }
 
 impl LockUnits {
     /// Units for SMs from `first` on; none if `bits` is 0.
-    pub fn new(bits: u32, first: u32, count: u32) -> LockUnits {
+    pub(crate) fn new(bits: u32, first: u32, count: u32) -> LockUnits {
         let count = if bits == 0 { 0 } else { count };
         LockUnits { first, units: (0..count).map(|_| LockUnit::new(bits)).collect() }
     }
 
     /// The unit of an SM, if it has one.
-    pub fn of(&self, sm: u32) -> Option<&LockUnit> {
+    pub(crate) fn of(&self, sm: u32) -> Option<&LockUnit> {
         self.units.get((sm - self.first) as usize)
     }
 
     /// The same, to change.
-    pub fn of_mut(&mut self, sm: u32) -> Option<&mut LockUnit> {
+    pub(crate) fn of_mut(&mut self, sm: u32) -> Option<&mut LockUnit> {
         self.units.get_mut((sm - self.first) as usize)
     }
 }

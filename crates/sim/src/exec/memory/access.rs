@@ -19,7 +19,7 @@ use crate::kit::lane_mask::LaneMask;
 
 /// What an access does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MemoryOp {
+pub(crate) enum MemoryOp {
     Load,
     Store,
     /// With `silent`, nobody wants the values found.
@@ -41,14 +41,14 @@ pub enum MemoryOp {
 }
 
 impl MemoryOp {
-    pub fn writes_registers(self) -> bool {
+    pub(crate) fn writes_registers(self) -> bool {
         matches!(self, MemoryOp::Load | MemoryOp::Lock { .. } | MemoryOp::Atomic { silent: false, .. })
     }
 }
 
 /// Lanes by the memory that they access.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SpaceLanes {
+pub(crate) struct SpaceLanes {
     pub global: LaneMask,
     pub shared: LaneMask,
     pub local: LaneMask,
@@ -69,14 +69,14 @@ impl SpaceLanes {
 
     /// Those of all spaces.
     #[inline(always)]
-    pub fn all(&self) -> LaneMask {
+    pub(crate) fn all(&self) -> LaneMask {
         self.global | self.shared | self.local | self.constant
     }
 }
 
 /// An access of a warp. Reusable: [`WarpAccess::restart`] makes it another one.
 #[derive(Clone, Debug)]
-pub struct WarpAccess<const N: usize> {
+pub(crate) struct WarpAccess<const N: usize> {
     pub kind: MemoryOp,
     /// Bytes per lane.
     pub bytes: u32,
@@ -96,7 +96,7 @@ pub struct WarpAccess<const N: usize> {
 
 impl<const N: usize> WarpAccess<N> {
     /// An access by no lane.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         WarpAccess {
             kind: MemoryOp::Load,
             bytes: 0,
@@ -112,13 +112,18 @@ impl<const N: usize> WarpAccess<N> {
 
     /// Becomes another access that has not begun.
     #[inline]
-    pub fn restart(&mut self, pc: Pc, activation: Activation, mask: LaneMask) {
+    pub(crate) fn restart(&mut self, pc: Pc, activation: Activation, mask: LaneMask) {
         (self.pc, self.activation, self.mask) = (pc, activation, mask);
         (self.lanes, self.unwritten) = (SpaceLanes::default(), LaneMask::NONE);
     }
 
     /// Checks the addresses and does all that need not wait for global memory.
-    pub fn begin(&mut self, reach: &mut Reach<'_>, warp: &mut Warp<N>, inst: &Inst) -> Result<(), Bad> {
+    pub(crate) fn begin(
+        &mut self,
+        reach: &mut Reach<'_>,
+        warp: &mut Warp<N>,
+        inst: &Inst,
+    ) -> Result<(), Bad> {
         match inst.op {
             Op::Ld { access, .. } => self.begin_load(reach, warp, inst, access),
             Op::St(access) => self.begin_store(reach, warp, inst, access),
@@ -256,7 +261,7 @@ impl<const N: usize> WarpAccess<N> {
 
     /// All values are there: registers get them, or shared memory those of a copy.
     #[inline]
-    pub fn finish(&self, kernel: &Kernel, warp: &mut Warp<N>, shared: &mut Shared, inst: &Inst) {
+    pub(crate) fn finish(&self, kernel: &Kernel, warp: &mut Warp<N>, shared: &mut Shared, inst: &Inst) {
         let WarpAccess { kind, bytes, mask, ref activation, ref rows, .. } = *self;
         match kind {
             MemoryOp::Load => write_data(kernel, warp, activation, inst, mask, rows.data(bytes)),
@@ -284,13 +289,13 @@ impl<const N: usize> WarpAccess<N> {
     }
 
     /// The operands of an atomic in a lane; the second one is 0 unless it compares.
-    pub fn operands(&self, lane: usize) -> [u64; 2] {
+    pub(crate) fn operands(&self, lane: usize) -> [u64; 2] {
         let MemoryOp::Atomic { op, .. } = self.kind else { unreachable!("called for atomics") };
         self.rows.operands(op, self.bytes, lane)
     }
 
     /// What a load or an atomic found in a lane: up to 64 bits, the first ones of a vector.
-    pub fn found(&self, lane: usize) -> u64 {
+    pub(crate) fn found(&self, lane: usize) -> u64 {
         match self.kind {
             MemoryOp::Atomic { .. } => self.rows.found(self.bytes, lane),
             _ => self.rows.first_data(self.bytes, lane),
@@ -313,7 +318,7 @@ impl<const N: usize> WarpAccess<N> {
     }
 
     /// The lanes of an atomic, of those of `lanes`, that changed what they found; it happened in the SM.
-    pub fn changed_in_sm(&self, lanes: LaneMask) -> LaneMask {
+    pub(crate) fn changed_in_sm(&self, lanes: LaneMask) -> LaneMask {
         let MemoryOp::Atomic { op, ty, .. } = self.kind else { return LaneMask::NONE };
         let changed = |lane: &usize| {
             let (old, [b, c]) = (self.found(*lane), self.operands(*lane));
@@ -323,7 +328,7 @@ impl<const N: usize> WarpAccess<N> {
     }
 
     /// The first lane of `unwritten`, its address, and how many bytes it wanted.
-    pub fn first_unwritten(&self) -> (usize, u64, u32) {
+    pub(crate) fn first_unwritten(&self) -> (usize, u64, u32) {
         let lane = self.unwritten.lowest();
         (lane, self.addresses.at(lane), self.wanted_bytes(lane))
     }

@@ -8,7 +8,7 @@ use crate::kit::lane_mask::LaneMask;
 
 /// One address per lane.
 #[derive(Clone, Copy, Debug)]
-pub enum Addresses<const N: usize> {
+pub(crate) enum Addresses<const N: usize> {
     /// The same in every lane.
     Uniform(u64),
     /// Lane `i` is at `first + i * step`, without wrapping.
@@ -22,7 +22,7 @@ pub enum Addresses<const N: usize> {
 impl<const N: usize> Addresses<N> {
     /// Recognises the pattern of an access in which the lanes of `mask` take part.
     #[inline]
-    pub fn of(lanes: [u64; N], mask: LaneMask) -> Self {
+    pub(crate) fn of(lanes: [u64; N], mask: LaneMask) -> Self {
         // Lanes that take no part hold anything, so only full warps are looked at.
         if mask.count() as usize != N {
             return Addresses::Lanes(lanes);
@@ -45,7 +45,7 @@ impl<const N: usize> Addresses<N> {
     }
 
     /// The addresses of an instruction: base operand plus byte offset, in every lane of `mask`.
-    pub fn read(
+    pub(crate) fn read(
         kernel: &Kernel,
         warp: &mut Warp<N>,
         activation: &Activation,
@@ -82,7 +82,7 @@ impl<const N: usize> Addresses<N> {
 
     /// The address of one lane.
     #[inline(always)]
-    pub fn at(&self, lane: usize) -> u64 {
+    pub(crate) fn at(&self, lane: usize) -> u64 {
         match self {
             Addresses::Uniform(address) => *address,
             Addresses::Stride { first, step } => first + step * lane as u64,
@@ -93,7 +93,7 @@ impl<const N: usize> Addresses<N> {
     /// The address of the block of `bytes` bytes (a power of two) that holds the first lane of `mask`, and the lanes of
     /// `mask` in that block. `mask` is not empty.
     #[inline]
-    pub fn block(&self, mask: LaneMask, bytes: u64) -> (u64, LaneMask) {
+    pub(crate) fn block(&self, mask: LaneMask, bytes: u64) -> (u64, LaneMask) {
         let first = self.at(mask.lowest()) & !(bytes - 1);
         if mask.0.is_power_of_two() {
             return (first, mask);
@@ -118,7 +118,7 @@ impl<const N: usize> Addresses<N> {
     }
 
     /// All addresses moved down by `base`, which is the start of a window that holds every address of `mask`.
-    pub fn relative_to(self, base: u64) -> Self {
+    pub(crate) fn relative_to(self, base: u64) -> Self {
         match self {
             Addresses::Uniform(address) => Addresses::Uniform(address.wrapping_sub(base)),
             Addresses::Stride { first, step } => Addresses::Stride { first: first.wrapping_sub(base), step },
@@ -128,7 +128,7 @@ impl<const N: usize> Addresses<N> {
 
     /// Whether every address of `mask` is a multiple of `bytes`, a power of two.
     #[inline]
-    pub fn aligned(&self, mask: LaneMask, bytes: u64) -> bool {
+    pub(crate) fn aligned(&self, mask: LaneMask, bytes: u64) -> bool {
         let bits = bytes - 1;
         match self {
             Addresses::Uniform(address) => address & bits == 0,
@@ -143,7 +143,7 @@ impl<const N: usize> Addresses<N> {
 
     /// The lanes of `mask` whose address lies in `start .. start + room` (`room` may be 0).
     #[inline]
-    pub fn within(&self, mask: LaneMask, start: u64, room: u64) -> LaneMask {
+    pub(crate) fn within(&self, mask: LaneMask, start: u64, room: u64) -> LaneMask {
         let inside = |address: u64| address.wrapping_sub(start) < room;
         match self {
             Addresses::Uniform(address) => LaneMask(mask.0 * inside(*address) as u64),

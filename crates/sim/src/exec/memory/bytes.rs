@@ -9,7 +9,7 @@ use crate::exec::warp::Warp;
 use crate::kit::lane_mask::LaneMask;
 
 /// Lanes whose accesses lie in one piece of memory: an allocation, a line, or a whole space.
-pub struct Piece<'a, const N: usize> {
+pub(crate) struct Piece<'a, const N: usize> {
     pub space: Space,
     /// Number of the allocation (global memory).
     pub at: usize,
@@ -23,7 +23,7 @@ pub struct Piece<'a, const N: usize> {
 impl<'a, const N: usize> Piece<'a, N> {
     /// Bytes of global memory from `base` on: an allocation or a line of it.
     #[inline(always)]
-    pub fn of_global(base: u64, mask: LaneMask, addresses: &'a Addresses<N>, bytes: u32) -> Self {
+    pub(crate) fn of_global(base: u64, mask: LaneMask, addresses: &'a Addresses<N>, bytes: u32) -> Self {
         Piece { space: Space::Global, at: 0, base, mask, addresses, bytes }
     }
 
@@ -48,7 +48,7 @@ impl<const N: usize> Copy for Piece<'_, N> {}
 
 /// An element of a loaded vector as a low and a high word.
 #[inline]
-pub fn extend<const N: usize>(rows: &[[u32; N]], ty: Ty, element: usize) -> ([u32; N], [u32; N]) {
+pub(crate) fn extend<const N: usize>(rows: &[[u32; N]], ty: Ty, element: usize) -> ([u32; N], [u32; N]) {
     match ty.bytes() {
         8 => (rows[2 * element], rows[2 * element + 1]),
         4 => {
@@ -95,7 +95,7 @@ fn put(data: &mut [u8], at: usize, bytes: u32, value: u32) {
 }
 
 /// Lanes read memory into rows.
-pub fn gather_flat<const N: usize>(data: &[u8], piece: &Piece<'_, N>, rows: &mut [[u32; N]]) {
+pub(crate) fn gather_flat<const N: usize>(data: &[u8], piece: &Piece<'_, N>, rows: &mut [[u32; N]]) {
     match *piece.addresses {
         Addresses::Uniform(address) => {
             let at = (address - piece.base) as usize;
@@ -127,7 +127,7 @@ pub fn gather_flat<const N: usize>(data: &[u8], piece: &Piece<'_, N>, rows: &mut
 }
 
 /// Lanes write rows to memory. Of several lanes that write one place, the highest one's value stays.
-pub fn scatter_flat<const N: usize>(data: &mut [u8], piece: &Piece<'_, N>, rows: &[[u32; N]]) {
+pub(crate) fn scatter_flat<const N: usize>(data: &mut [u8], piece: &Piece<'_, N>, rows: &[[u32; N]]) {
     match *piece.addresses {
         Addresses::Stride { first, step: 4 } if piece.bytes == 4 && piece.is_full() => {
             let at = (first - piece.base) as usize;
@@ -146,7 +146,11 @@ pub fn scatter_flat<const N: usize>(data: &mut [u8], piece: &Piece<'_, N>, rows:
 }
 
 /// The lanes whose bytes in memory differ from those of their rows.
-pub fn differing_lanes<const N: usize>(data: &[u8], piece: &Piece<'_, N>, rows: &[[u32; N]]) -> LaneMask {
+pub(crate) fn differing_lanes<const N: usize>(
+    data: &[u8],
+    piece: &Piece<'_, N>,
+    rows: &[[u32; N]],
+) -> LaneMask {
     let keep = if piece.bytes < 4 { (1u32 << (8 * piece.bytes)) - 1 } else { u32::MAX };
     let differs = |lane: &usize| {
         let held = |row: usize| scalar(data, piece.offset(*lane) + 4 * row, piece.bytes.min(4));
@@ -157,7 +161,7 @@ pub fn differing_lanes<const N: usize>(data: &[u8], piece: &Piece<'_, N>, rows: 
 
 /// Lanes change memory one after the other, and keep what they found. Returns the lanes that changed it.
 #[inline]
-pub fn update_flat<const N: usize>(
+pub(crate) fn update_flat<const N: usize>(
     data: &mut [u8],
     piece: &Piece<'_, N>,
     atomic: (AtomOp, Ty),
@@ -194,7 +198,7 @@ fn update_words<const N: usize, const BYTES: usize>(
 }
 
 /// As [`update_flat`] in local memory, where every lane has its own words.
-pub fn update_local<const N: usize>(
+pub(crate) fn update_local<const N: usize>(
     warp: &mut Warp<N>,
     piece: &Piece<'_, N>,
     (op, ty): (AtomOp, Ty),
@@ -211,7 +215,7 @@ pub fn update_local<const N: usize>(
 }
 
 /// As [`gather_flat`] in local memory.
-pub fn gather_local<const N: usize>(warp: &Warp<N>, piece: &Piece<'_, N>, rows: &mut [[u32; N]]) {
+pub(crate) fn gather_local<const N: usize>(warp: &Warp<N>, piece: &Piece<'_, N>, rows: &mut [[u32; N]]) {
     for (row, values) in rows.iter_mut().enumerate() {
         if let Addresses::Uniform(address) = *piece.addresses {
             let at = address as usize + 4 * row;
@@ -236,7 +240,7 @@ pub fn gather_local<const N: usize>(warp: &Warp<N>, piece: &Piece<'_, N>, rows: 
 }
 
 /// As [`scatter_flat`] in local memory.
-pub fn scatter_local<const N: usize>(warp: &mut Warp<N>, piece: &Piece<'_, N>, rows: &[[u32; N]]) {
+pub(crate) fn scatter_local<const N: usize>(warp: &mut Warp<N>, piece: &Piece<'_, N>, rows: &[[u32; N]]) {
     for (row, values) in rows.iter().enumerate() {
         for lane in piece.mask.lanes() {
             let at = piece.addresses.at(lane) as usize + 4 * row;

@@ -1,11 +1,11 @@
 //! Memory accesses of a warp. Start at [`access`]: what an access is, how it begins and how it ends.
 
-pub mod access;
-pub mod address;
-pub mod bytes;
-pub mod reach;
-pub mod registers;
-pub mod rows;
+pub(crate) mod access;
+pub(crate) mod address;
+pub(crate) mod bytes;
+pub(crate) mod reach;
+pub(crate) mod registers;
+pub(crate) mod rows;
 mod serve;
-pub mod shared;
-pub mod store;
+pub(crate) mod shared;
+pub(crate) mod store;

@@ -20,13 +20,13 @@ use crate::kit::lane_mask::LaneMask;
 
 /// A lane did something that ends the launch.
 #[derive(Debug)]
-pub struct Bad {
+pub(crate) struct Bad {
     pub lane: usize,
     pub kind: FaultKind,
 }
 
 /// What a warp can reach besides its own registers and local memory.
-pub struct Reach<'a> {
+pub(crate) struct Reach<'a> {
     pub kernel: &'a Kernel,
     pub memory: Global<'a>,
     pub shared: &'a mut Shared,
@@ -43,7 +43,7 @@ pub struct Reach<'a> {
 
 /// What every lane of an access does.
 #[derive(Clone, Copy)]
-pub struct Touch {
+pub(crate) struct Touch {
     pub space: Space,
     pub bytes: u32,
     pub kind: AccessKind,
@@ -51,7 +51,7 @@ pub struct Touch {
 
 impl Reach<'_> {
     /// Lets `f` change a 64-bit word of shared memory for a lane.
-    pub fn update_shared64<R>(
+    pub(crate) fn update_shared64<R>(
         &mut self,
         lane: usize,
         address: u64,
@@ -80,7 +80,7 @@ impl Reach<'_> {
     }
 
     /// Reads a byte at a generic address for a lane (strings and arguments of `printf`).
-    pub fn generic_byte<const N: usize>(
+    pub(crate) fn generic_byte<const N: usize>(
         &mut self,
         warp: &mut Warp<N>,
         activation: &Activation,
@@ -102,7 +102,7 @@ impl Reach<'_> {
 
     /// Checks alignment and bounds, and calls `f` with each group of lanes that lie in one piece of memory.
     #[inline]
-    pub fn each_space<const N: usize>(
+    pub(crate) fn each_space<const N: usize>(
         &mut self,
         warp: &mut Warp<N>,
         activation: &Activation,
@@ -254,7 +254,7 @@ impl Reach<'_> {
 
     /// Lanes read a piece of memory into rows, and never-written bytes are noted.
     #[inline]
-    pub fn gather<const N: usize>(
+    pub(crate) fn gather<const N: usize>(
         &mut self,
         warp: &mut Warp<N>,
         piece: &Piece<'_, N>,
@@ -287,7 +287,12 @@ impl Reach<'_> {
 
     /// Lanes write rows to a piece of memory.
     #[inline]
-    pub fn scatter<const N: usize>(&mut self, warp: &mut Warp<N>, piece: &Piece<'_, N>, rows: &[[u32; N]]) {
+    pub(crate) fn scatter<const N: usize>(
+        &mut self,
+        warp: &mut Warp<N>,
+        piece: &Piece<'_, N>,
+        rows: &[[u32; N]],
+    ) {
         if piece.space == Space::Local {
             return scatter_local(warp, piece, rows);
         }
@@ -297,7 +302,7 @@ impl Reach<'_> {
     }
 
     /// Lanes change a piece of memory one after the other: operands and values found are in the rows.
-    pub fn update<const N: usize>(
+    pub(crate) fn update<const N: usize>(
         &mut self,
         warp: &mut Warp<N>,
         piece: &Piece<'_, N>,

@@ -10,7 +10,7 @@ use crate::kit::lane_mask::LaneMask;
 
 /// Writes what a load found to its registers. `rows` are as many as the access has.
 #[inline(always)]
-pub fn write_data<const N: usize>(
+pub(crate) fn write_data<const N: usize>(
     kernel: &Kernel,
     warp: &mut Warp<N>,
     activation: &Activation,
@@ -53,7 +53,7 @@ pub fn write_data<const N: usize>(
 
 /// Reads what a store writes from its registers. `rows` are as many as the access has.
 #[inline(always)]
-pub fn read_data<const N: usize>(
+pub(crate) fn read_data<const N: usize>(
     kernel: &Kernel,
     warp: &mut Warp<N>,
     activation: &Activation,
@@ -95,7 +95,7 @@ pub fn read_data<const N: usize>(
 
 /// Reads the operands of an atomic. Those that locks are made of are of 32 bits, and need no high words.
 #[inline]
-pub fn read_operands<const N: usize>(
+pub(crate) fn read_operands<const N: usize>(
     kernel: &Kernel,
     warp: &mut Warp<N>,
     activation: &Activation,
@@ -116,7 +116,7 @@ pub fn read_operands<const N: usize>(
 
 /// Writes what an atomic on `bytes` bytes found to its register.
 #[inline]
-pub fn write_found<const N: usize>(
+pub(crate) fn write_found<const N: usize>(
     warp: &mut Warp<N>,
     activation: &Activation,
     dst: Dst,

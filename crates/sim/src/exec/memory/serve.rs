@@ -9,27 +9,33 @@ use crate::kit::lane_mask::LaneMask;
 impl<const N: usize> WarpAccess<N> {
     /// Lanes of a load get their bytes from a line, of whose bytes those of `written` (a bit each) were ever written.
     #[inline]
-    pub fn load_from_line(&mut self, line: u64, data: &[u8], written: u128, lanes: LaneMask) {
+    pub(crate) fn load_from_line(&mut self, line: u64, data: &[u8], written: u128, lanes: LaneMask) {
         self.note_unwritten(line, written, lanes);
         let piece = Piece::of_global(line, lanes, &self.addresses, self.bytes);
         gather_flat(data, &piece, self.rows.data_mut(self.bytes));
     }
 
     /// Lanes of a store write their bytes to a line.
-    pub fn store_to_line(&self, line: u64, data: &mut [u8], lanes: LaneMask) {
+    pub(crate) fn store_to_line(&self, line: u64, data: &mut [u8], lanes: LaneMask) {
         let piece = Piece::of_global(line, lanes, &self.addresses, self.bytes);
         scatter_flat(data, &piece, self.rows.data(self.bytes));
     }
 
     /// Lanes of an atomic change a line, as [`WarpAccess::update`] changes memory; `written` as for a load.
-    pub fn update_line(&mut self, line: u64, data: &mut [u8], written: u128, lanes: LaneMask) -> LaneMask {
+    pub(crate) fn update_line(
+        &mut self,
+        line: u64,
+        data: &mut [u8],
+        written: u128,
+        lanes: LaneMask,
+    ) -> LaneMask {
         self.note_unwritten(line, written, lanes);
         self.update_bytes(line, data, lanes)
     }
 
     /// Lanes of a store write their bytes to memory. Returns whether it changed, if somebody wants to know (`notice`).
     #[inline]
-    pub fn store(&self, memory: &mut Memory, lanes: LaneMask, notice: bool) -> bool {
+    pub(crate) fn store(&self, memory: &mut Memory, lanes: LaneMask, notice: bool) -> bool {
         let Some((base, at)) = self.allocation(memory, lanes) else { return false };
         let (_, data, written) = memory.allocation_mut(at);
         let piece = Piece::of_global(base, lanes, &self.addresses, self.bytes);
@@ -46,7 +52,7 @@ impl<const N: usize> WarpAccess<N> {
 
     /// Lanes of an atomic change memory, one after the other. Returns the lanes that changed it.
     #[inline]
-    pub fn update(&mut self, memory: &mut Memory, lanes: LaneMask) -> LaneMask {
+    pub(crate) fn update(&mut self, memory: &mut Memory, lanes: LaneMask) -> LaneMask {
         let Some((base, at)) = self.allocation(memory, lanes) else { return LaneMask::NONE };
         let (_, data, written) = memory.allocation_mut(at);
         let changed = self.update_bytes(base, data, lanes);

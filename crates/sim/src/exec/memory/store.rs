@@ -2,7 +2,7 @@
 
 use crate::kit::bits::BitSet;
 /// Where global memory begins: above the windows of the other spaces, low enough for 32-bit code.
-pub const GLOBAL_BASE: u64 = 0x1000_0000;
+pub(crate) const GLOBAL_BASE: u64 = 0x1000_0000;
 
 /// Allocations start at multiples of this, as `cudaMalloc`'s do.
 const ALIGN: u64 = 256;
@@ -38,7 +38,7 @@ pub enum OutOfMemory {
 
 /// One allocation.
 #[derive(Debug)]
-pub struct Allocation {
+pub(crate) struct Allocation {
     base: u64,
     name: String,
     bytes: Vec<u8>,
@@ -241,7 +241,7 @@ impl Memory {
 
 /// Device memory as an instruction reaches it.
 #[derive(Debug)]
-pub enum Global<'a> {
+pub(crate) enum Global<'a> {
     /// Its bytes move at once.
     Now(&'a mut Memory),
     /// Addresses are checked at once; bytes move later, when the memory system serves the access.
@@ -251,7 +251,7 @@ pub enum Global<'a> {
 impl Global<'_> {
     /// The same for a shorter time.
     #[inline(always)]
-    pub fn reborrow(&mut self) -> Global<'_> {
+    pub(crate) fn reborrow(&mut self) -> Global<'_> {
         match self {
             Global::Now(memory) => Global::Now(memory),
             Global::Later(memory) => Global::Later(memory),
@@ -260,7 +260,7 @@ impl Global<'_> {
 
     /// An allocation to change.
     #[inline(always)]
-    pub fn allocation_mut(&mut self, at: usize) -> (u64, &mut [u8], Option<&mut BitSet>) {
+    pub(crate) fn allocation_mut(&mut self, at: usize) -> (u64, &mut [u8], Option<&mut BitSet>) {
         match self {
             Global::Now(memory) => memory.allocation_mut(at),
             Global::Later(_) => unreachable!("global memory changes only where it is served"),

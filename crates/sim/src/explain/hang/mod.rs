@@ -18,12 +18,13 @@ use warploom_isa::{Cmp, Ty};
 
 use crate::exec::fault::Place;
 use crate::exec::stop::HangReason;
-pub use crate::explain::hang::livelock::Livelock;
+pub(crate) use crate::explain::hang::livelock::Livelock;
 use crate::explain::hang::scene::Scene;
 pub(crate) use crate::explain::hang::scene::shared_word;
 pub(crate) use crate::explain::hang::stopped::{explain_functional, explain_timed};
+pub(crate) use crate::explain::hang::words::Threads;
 pub(crate) use crate::explain::hang::words::counted;
-pub use crate::explain::hang::words::{Threads, grouped, lane_ranges};
+pub use crate::explain::hang::words::{grouped, lane_ranges};
 use crate::kit::lane_mask::LaneMask;
 
 /// Why a launch does not end. Its `Display` is the message for the user.

@@ -14,18 +14,18 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    pub fn new(chip: &Chip, spec: &AggregatorSpec) -> Clock {
+    pub(crate) fn new(chip: &Chip, spec: &AggregatorSpec) -> Clock {
         let per_clock = spec.chosen().width as u64;
         Clock { slots: spec.clock_mhz as u64 * per_clock, cycles: chip.clock.core_mhz as u64 }
     }
 
     /// The core cycle that a slot is in.
-    pub fn cycle_of(&self, slot: u64) -> Cycle {
+    pub(crate) fn cycle_of(&self, slot: u64) -> Cycle {
         Cycle((slot as u128 * self.cycles as u128 / self.slots as u128) as u64)
     }
 
     /// The first slot of a core cycle.
-    pub fn slot_from(&self, cycle: Cycle) -> u64 {
+    pub(crate) fn slot_from(&self, cycle: Cycle) -> u64 {
         (cycle.0 as u128 * self.slots as u128).div_ceil(self.cycles as u128) as u64
     }
 }

@@ -64,7 +64,7 @@ struct Waiting {
 }
 
 #[derive(Debug)]
-pub struct Dispatcher {
+pub(crate) struct Dispatcher {
     kernels: Vec<Needs>,
     /// By SM.
     free: Vec<Free>,
@@ -96,7 +96,7 @@ pub(crate) type Placed = Vec<(Option<ResultId>, Cycle)>;
 
 impl Dispatcher {
     /// All SMs are empty.
-    pub fn new(chip: &Chip, launches: &[Launch<'_>]) -> Dispatcher {
+    pub(crate) fn new(chip: &Chip, launches: &[Launch<'_>]) -> Dispatcher {
         let sm = &chip.sm;
         let needs = |launch: &Launch<'_>| Needs {
             warps: launch.occupancy.warps_per_cta,
@@ -123,17 +123,17 @@ impl Dispatcher {
         }
     }
 
-    pub fn kernels(&self) -> usize {
+    pub(crate) fn kernels(&self) -> usize {
         self.kernels.len()
     }
 
-    pub fn add_task(&mut self, task: Task, result: Option<ResultId>) {
+    pub(crate) fn add_task(&mut self, task: Task, result: Option<ResultId>) {
         self.running += task.ctas as u64;
         self.tasks.push_back(Waiting { task: Arc::new(task), next: 0, result });
     }
 
     /// A wavefront is to be restarted. Returns false if it has not yielded, or is being restarted already.
-    pub fn add_restart(&mut self, wavefront: Yielded, result: Option<ResultId>) -> bool {
+    pub(crate) fn add_restart(&mut self, wavefront: Yielded, result: Option<ResultId>) -> bool {
         let same = |other: &Yielded| (other.cu, other.away) == (wavefront.cu, wavefront.away);
         let Some(at) = self.away.iter().position(same) else { return false };
         let wavefront = self.away.remove(at);
@@ -143,7 +143,7 @@ impl Dispatcher {
     }
 
     /// A message from an SM has arrived.
-    pub fn hear(&mut self, cu: u32, news: &News) {
+    pub(crate) fn hear(&mut self, cu: u32, news: &News) {
         let free = &mut self.free[cu as usize];
         match *news {
             News::Ended { kernel } => {
@@ -210,23 +210,23 @@ impl Dispatcher {
     }
 
     /// How many CTAs of a kernel could be placed at once.
-    pub fn free(&self, kernel: u16) -> u32 {
+    pub(crate) fn free(&self, kernel: u16) -> u32 {
         let needs = &self.kernels[kernel as usize];
         self.free.iter().map(|free| free.holds(needs)).sum()
     }
 
     /// Free warp slots of an SM.
-    pub fn free_slots(&self, cu: u32) -> u32 {
+    pub(crate) fn free_slots(&self, cu: u32) -> u32 {
         self.free.get(cu as usize).map_or(0, |free| free.slots)
     }
 
     /// Whether no CTA runs, waits or has yielded.
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.running == 0 && self.commands.is_empty()
     }
 
     /// CTAs that have not been placed.
-    pub fn waiting(&self) -> u64 {
+    pub(crate) fn waiting(&self) -> u64 {
         self.tasks.iter().map(|waiting| (waiting.task.ctas - waiting.next) as u64).sum()
     }
 }

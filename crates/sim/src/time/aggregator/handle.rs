@@ -102,7 +102,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     /// A result is known from slot `at_slot` on.
-    pub fn finish(&mut self, result: Option<ResultId>, at_slot: u64, value: Value) {
+    pub(crate) fn finish(&mut self, result: Option<ResultId>, at_slot: u64, value: Value) {
         let Some(id) = result else { return };
         if matches!(self.results[id], Outcome::Detached) {
             self.results.give_back(id);

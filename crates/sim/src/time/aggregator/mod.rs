@@ -7,20 +7,20 @@
 //! instruction can begin; `port` has its accesses to memory; `dispatcher` places CTAs and knows what SMs have free.
 
 mod clock;
-pub mod dispatcher;
-pub mod handle;
+pub(crate) mod dispatcher;
+pub(crate) mod handle;
 mod pipeline;
 mod port;
-pub mod unit;
+pub(crate) mod unit;
 
 use std::future::Future;
 use std::pin::Pin;
 
 pub use crate::time::aggregator::handle::{Aggregator, Answer};
-pub use crate::time::aggregator::unit::Unit;
+pub(crate) use crate::time::aggregator::unit::Unit;
 
 /// Firmware that has begun.
-pub type Running<'f> = Pin<Box<dyn Future<Output = ()> + Send + 'f>>;
+pub(crate) type Running<'f> = Pin<Box<dyn Future<Output = ()> + Send + 'f>>;
 
 /// Makes firmware, which gets its handle.
 pub type MakeFirmware<'f> = Box<dyn FnOnce(Aggregator) -> Running<'f> + Send + 'f>;

@@ -40,7 +40,7 @@ pub(crate) struct Pipeline {
 }
 
 impl Pipeline {
-    pub fn new(core: &CoreSpec) -> Pipeline {
+    pub(crate) fn new(core: &CoreSpec) -> Pipeline {
         Pipeline {
             window: core.window() as u64,
             instruction_slots: core.instruction_clocks as u64,
@@ -51,19 +51,19 @@ impl Pipeline {
     }
 
     /// Whether every instruction waits for the one before it.
-    pub fn is_blocking(&self) -> bool {
+    pub(crate) fn is_blocking(&self) -> bool {
         self.window == 1
     }
 
     /// Retires the instructions that are done by slot `now`.
-    pub fn retire(&mut self, now: u64) {
+    pub(crate) fn retire(&mut self, now: u64) {
         while self.unfinished.front().is_some_and(|oldest| oldest.done.is_some_and(|done| done <= now)) {
             self.unfinished.pop_front();
         }
     }
 
     /// When the next instruction can begin, at slot `now` or later.
-    pub fn next(&self, now: u64, is_load: bool) -> When {
+    pub(crate) fn next(&self, now: u64, is_load: bool) -> When {
         let full = |oldest: &&Unfinished| self.begun + 1 - oldest.number > self.window;
         let first = self.unfinished.front().filter(full);
         let too_many = is_load && self.unfinished_loads(now) >= self.loads;
@@ -86,7 +86,7 @@ impl Pipeline {
     }
 
     /// Up to `wanted` instructions begin that are done at once. Returns how many do, and how many slots they take.
-    pub fn begin(&mut self, wanted: u64) -> (u64, u64) {
+    pub(crate) fn begin(&mut self, wanted: u64) -> (u64, u64) {
         let room = match self.unfinished.front() {
             Some(oldest) => (oldest.number + self.window).saturating_sub(self.begun),
             None => u64::MAX,
@@ -97,26 +97,26 @@ impl Pipeline {
     }
 
     /// An instruction begins that is done later. Returns its number.
-    pub fn begin_unfinished(&mut self, is_load: bool) -> u64 {
+    pub(crate) fn begin_unfinished(&mut self, is_load: bool) -> u64 {
         let number = self.begun;
         self.unfinished.push_back(Unfinished { number, done: None, is_load });
         self.begun += 1;
         number
     }
 
-    pub fn instruction_slots(&self) -> u64 {
+    pub(crate) fn instruction_slots(&self) -> u64 {
         self.instruction_slots
     }
 
     /// An instruction is done from a slot on.
-    pub fn done(&mut self, number: u64, at: u64) {
+    pub(crate) fn done(&mut self, number: u64, at: u64) {
         if let Some(found) = self.unfinished.iter_mut().find(|u| u.number == number) {
             found.done = Some(at);
         }
     }
 
     /// When all that began is done, at slot `now` or later.
-    pub fn all_done(&self, now: u64) -> When {
+    pub(crate) fn all_done(&self, now: u64) -> When {
         let done = self.unfinished.iter().try_fold(now, |at, u| u.done.map(|done| at.max(done)));
         done.map_or(When::Unknown, When::At)
     }

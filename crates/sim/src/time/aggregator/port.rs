@@ -116,7 +116,7 @@ pub(crate) struct Port {
 }
 
 impl Port {
-    pub fn new(chip: &Chip) -> Port {
+    pub(crate) fn new(chip: &Chip) -> Port {
         let spec = chip.aggregator.as_ref().expect("the chip has an aggregator");
         let cache = (chip.l1.coherence == Coherence::Moesi).then(|| {
             let mut cache = L1::new(&L1Spec {
@@ -156,22 +156,22 @@ impl Port {
     }
 
     /// Whether an earlier store to the same line waits.
-    pub fn stores_to_line(&self, address: u64) -> bool {
+    pub(crate) fn stores_to_line(&self, address: u64) -> bool {
         self.stores.iter().any(|store| self.line(store.address) == self.line(address))
     }
 
     /// How many stores are in the queue.
-    pub fn pending_stores(&self) -> usize {
+    pub(crate) fn pending_stores(&self) -> usize {
         self.stores.len()
     }
 
     /// Whether the network takes as many packets as an access may need: a line written back, and a request.
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.room >= 2
     }
 
     /// Begins a load, if it can be made now. Returns the value, if it is in the cache.
-    pub fn load(
+    pub(crate) fn load(
         &mut self,
         cycle: Cycle,
         address: u64,
@@ -211,7 +211,7 @@ impl Port {
     }
 
     /// Begins an atomic, if it can be made now.
-    pub fn atomic(&mut self, cycle: Cycle, atomic: Atomic, waiter: Waiter) -> Result<(), ()> {
+    pub(crate) fn atomic(&mut self, cycle: Cycle, atomic: Atomic, waiter: Waiter) -> Result<(), ()> {
         if let Some(cache) = &mut self.cache {
             let line = LineAddress::of(atomic.address, self.line_bytes);
             if let Some(way) = cache.step_aside(line).map_err(|_| ())? {
@@ -232,13 +232,13 @@ impl Port {
     }
 
     /// A store joins the queue.
-    pub fn store(&mut self, cycle: Cycle, store: Store) {
+    pub(crate) fn store(&mut self, cycle: Cycle, store: Store) {
         self.stores.push_back(store);
         self.next_store(cycle);
     }
 
     /// Makes the first stores of the queue, as far as they can be made now.
-    pub fn next_store(&mut self, cycle: Cycle) {
+    pub(crate) fn next_store(&mut self, cycle: Cycle) {
         while !self.storing && self.has_room() {
             let Some(&store) = self.stores.front() else { return };
             let line = self.line(store.address);
@@ -321,7 +321,7 @@ impl Port {
     }
 
     /// An L2 slice has served a message: moves its bytes. Returns whether memory changed.
-    pub fn serve(&mut self, ticket: Ticket, memory: &mut Memory) -> bool {
+    pub(crate) fn serve(&mut self, ticket: Ticket, memory: &mut Memory) -> bool {
         let flight = &mut self.flights[ticket];
         match flight.errand {
             Errand::Load { address, bytes, .. } => {
@@ -352,7 +352,7 @@ impl Port {
     }
 
     /// The directory answers a message that asked for a line.
-    pub fn granted(
+    pub(crate) fn granted(
         &mut self,
         ticket: Ticket,
         granted: Grant,
@@ -373,7 +373,7 @@ impl Port {
     }
 
     /// The answer to a message arrives in a cycle.
-    pub fn arrive(&mut self, cycle: Cycle, ticket: Ticket) {
+    pub(crate) fn arrive(&mut self, cycle: Cycle, ticket: Ticket) {
         let nothing = Errand::GiveBack { line: LineAddress(0) };
         let flight = &mut self.flights[ticket];
         let (errand, value) = (std::mem::replace(&mut flight.errand, nothing), flight.value);
@@ -411,20 +411,20 @@ impl Port {
         self.next_store(cycle);
     }
 
-    pub fn answer_probe(&mut self, cycle: Cycle, probe: Probe) {
+    pub(crate) fn answer_probe(&mut self, cycle: Cycle, probe: Probe) {
         let given = self.cache.as_mut().and_then(|cache| cache.probe(probe));
         self.responses.push((cycle + self.hit_cycles, probe.line, given));
     }
 
     /// Writes dirty lines to memory, without taking time.
-    pub fn show_host(&self, memory: &mut Memory) {
+    pub(crate) fn show_host(&self, memory: &mut Memory) {
         for (line, bytes, written) in self.cache.iter().flat_map(L1::dirty_lines) {
             memory.write_line(line.0, &bytes[..self.line_bytes as usize], written);
         }
     }
 
     /// Whether no access is in flight.
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.flights.in_use() == 0 && self.stores.is_empty()
     }
 }

@@ -32,7 +32,7 @@ enum Message {
 }
 
 /// The control processor: its firmware and its hardware.
-pub struct Unit<'f> {
+pub(crate) struct Unit<'f> {
     firmware: Option<Running<'f>>,
     handle: Aggregator,
     clock: Clock,
@@ -70,7 +70,7 @@ pub struct Unit<'f> {
 
 impl<'f> Unit<'f> {
     /// Firmware, which holds the handle beside it, begins at cycle `start`.
-    pub fn new(
+    pub(crate) fn new(
         chip: &Chip,
         launches: &[Launch<'_>],
         (firmware, handle): (Running<'f>, Aggregator),
@@ -108,56 +108,56 @@ impl<'f> Unit<'f> {
     }
 
     /// Whether firmware has ended, and all that it started.
-    pub fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.dispatcher.is_idle() && self.is_settled()
     }
 
     /// Whether firmware has ended, and so have its accesses.
-    pub fn is_settled(&self) -> bool {
+    pub(crate) fn is_settled(&self) -> bool {
         self.firmware.is_none() && self.inbox.is_empty() && self.port.is_idle()
     }
 
-    pub fn has_ended(&self) -> bool {
+    pub(crate) fn has_ended(&self) -> bool {
         self.firmware.is_none()
     }
 
     /// The cycle that firmware has reached.
-    pub fn cycle(&self) -> Cycle {
+    pub(crate) fn cycle(&self) -> Cycle {
         self.clock.cycle_of(self.front_slot)
     }
 
     /// The cycle in which it has done all computation that firmware has called for.
-    pub fn computes_until(&self) -> Cycle {
+    pub(crate) fn computes_until(&self) -> Cycle {
         self.clock.cycle_of(self.computed_slot)
     }
 
     /// Whether firmware waits for an event that nothing on the chip may bring.
-    pub fn listens(&self) -> bool {
+    pub(crate) fn listens(&self) -> bool {
         !self.listeners.is_empty()
     }
 
     /// Messages for the network, with the cycle they are sent.
-    pub fn outbox(&mut self) -> &mut Vec<(Cycle, Request)> {
+    pub(crate) fn outbox(&mut self) -> &mut Vec<(Cycle, Request)> {
         &mut self.port.outbox
     }
 
     /// An L2 slice has served a message: moves its bytes. Returns whether memory changed.
-    pub fn serve(&mut self, ticket: Ticket, memory: &mut Memory) -> bool {
+    pub(crate) fn serve(&mut self, ticket: Ticket, memory: &mut Memory) -> bool {
         self.port.serve(ticket, memory)
     }
 
     /// The answer to a message arrives in a later cycle.
-    pub fn receive(&mut self, arrival: Cycle, ticket: Ticket) {
+    pub(crate) fn receive(&mut self, arrival: Cycle, ticket: Ticket) {
         self.put(arrival, Message::Answer(ticket));
     }
 
     /// A probe of the directory arrives in a later cycle.
-    pub fn receive_probe(&mut self, arrival: Cycle, probe: Probe) {
+    pub(crate) fn receive_probe(&mut self, arrival: Cycle, probe: Probe) {
         self.put(arrival, Message::Probe(probe));
     }
 
     /// The directory answers a message that asked for a line.
-    pub fn granted(
+    pub(crate) fn granted(
         &mut self,
         ticket: Ticket,
         grant: Grant,
@@ -169,18 +169,18 @@ impl<'f> Unit<'f> {
     }
 
     /// Responses to probes, with the cycle they are sent and the line.
-    pub fn responses(&mut self) -> &mut Vec<(Cycle, LineAddress, Option<Box<Given>>)> {
+    pub(crate) fn responses(&mut self) -> &mut Vec<(Cycle, LineAddress, Option<Box<Given>>)> {
         self.changed |= std::mem::take(&mut self.port.stored);
         &mut self.port.responses
     }
 
     /// Writes dirty lines of its cache to memory, without taking time.
-    pub fn show_host(&self, memory: &mut Memory) {
+    pub(crate) fn show_host(&self, memory: &mut Memory) {
         self.port.show_host(memory);
     }
 
     /// A message from an SM arrives in a later cycle.
-    pub fn hear(&mut self, arrival: Cycle, cu: u32, news: News) {
+    pub(crate) fn hear(&mut self, arrival: Cycle, cu: u32, news: News) {
         self.put(arrival, Message::News(cu, news));
     }
 
@@ -190,7 +190,7 @@ impl<'f> Unit<'f> {
     }
 
     /// The network takes `packets` more packets from cycle `now` on.
-    pub fn set_room(&mut self, packets: u32, now: Cycle) {
+    pub(crate) fn set_room(&mut self, packets: u32, now: Cycle) {
         if packets > self.port.room {
             self.pass_if_blocked(self.next_turn(), self.clock.slot_from(now));
         }
@@ -201,7 +201,7 @@ impl<'f> Unit<'f> {
     }
 
     /// The next cycle in which it does something by itself.
-    pub fn wakes_at(&self) -> Option<Cycle> {
+    pub(crate) fn wakes_at(&self) -> Option<Cycle> {
         let message = self.inbox.keys().next().map(|&(arrival, _)| arrival);
         let turn = match self.next_turn() {
             When::At(slot) => Some(self.clock.cycle_of(slot)),
@@ -211,7 +211,7 @@ impl<'f> Unit<'f> {
     }
 
     /// Runs all cycles below `until`.
-    pub fn run(&mut self, memory: &Memory, until: Cycle) {
+    pub(crate) fn run(&mut self, memory: &Memory, until: Cycle) {
         let limit = self.clock.slot_from(until);
         while self.failure.is_none() && self.step(memory, limit) {}
     }

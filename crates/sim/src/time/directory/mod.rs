@@ -27,7 +27,7 @@ mod tests;
 
 /// What an L1 is asked to do with a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Probe {
+pub(crate) struct Probe {
     pub line: LineAddress,
     /// It has to invalidate its copy; otherwise it keeps one to read.
     pub takes: bool,
@@ -35,7 +35,7 @@ pub struct Probe {
 
 /// A line as its owner has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Given {
+pub(crate) struct Given {
     pub bytes: LineBytes,
     /// Which of the bytes were ever written.
     pub written: LineWritten,
@@ -45,7 +45,7 @@ pub struct Given {
 
 /// What an L1 may do with a line it gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Grant {
+pub(crate) enum Grant {
     /// Read it; others may have copies too.
     Shared,
     /// Read it, and write it without asking.
@@ -56,7 +56,7 @@ pub enum Grant {
 
 /// Where a line comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub(crate) enum Source {
     /// From another L1.
     Cache,
     /// From the slice, or the memory behind it.
@@ -67,7 +67,7 @@ pub enum Source {
 
 /// What the machine has to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
+pub(crate) enum Action {
     /// The slice serves the request, from cycle `at` on.
     Forward { at: Cycle, request: Request },
     /// A probe leaves for the L1 of a node.
@@ -164,7 +164,7 @@ crate::kit::counters::counters! {
 
 /// The directory of all slices.
 #[derive(Debug, Default)]
-pub struct Directory {
+pub(crate) struct Directory {
     lines: FxHashMap<LineAddress, Entry>,
     latency_cycles: u64,
     nodes: NodePorts,
@@ -175,12 +175,12 @@ pub struct Directory {
 
 impl Directory {
     /// No L1 has any line. A lookup takes `latency_cycles`.
-    pub fn new(latency_cycles: u64, nodes: NodePorts) -> Directory {
+    pub(crate) fn new(latency_cycles: u64, nodes: NodePorts) -> Directory {
         Directory { latency_cycles, nodes, ..Directory::default() }
     }
 
     /// A request arrives.
-    pub fn accept(&mut self, at: Cycle, request: Request) {
+    pub(crate) fn accept(&mut self, at: Cycle, request: Request) {
         let entry = self.lines.entry(request.line).or_default();
         if entry.busy.is_some() {
             entry.waiting.push_back((at, request));
@@ -246,7 +246,7 @@ impl Directory {
     }
 
     /// The response of an L1 to a probe arrives, with the line if the L1 owned it.
-    pub fn respond(&mut self, at: Cycle, line: LineAddress, given: Option<Box<Given>>) {
+    pub(crate) fn respond(&mut self, at: Cycle, line: LineAddress, given: Option<Box<Given>>) {
         let Some(busy) = self.lines.get_mut(&line).and_then(|entry| entry.busy.as_mut()) else { return };
         busy.probes -= 1;
         busy.at = busy.at.max(at);
@@ -257,7 +257,7 @@ impl Directory {
     }
 
     /// The slice has served a forwarded request.
-    pub fn served(&mut self, at: Cycle, request: &Request) {
+    pub(crate) fn served(&mut self, at: Cycle, request: &Request) {
         let Some(busy) = self.lines.get_mut(&request.line).and_then(|entry| entry.busy.as_mut()) else {
             return;
         };
@@ -371,7 +371,7 @@ impl Directory {
 
     /// Whether no request is in flight.
     #[cfg(test)]
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.lines.values().all(|entry| entry.busy.is_none())
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct Delays {
 }
 
 impl Delays {
-    pub fn new(spec: &DramSpec) -> Delays {
+    pub(crate) fn new(spec: &DramSpec) -> Delays {
         let clocks = u64::from;
         let data = clocks(spec.burst.div_ceil(spec.transfers_per_clock));
         let (cl, wl) = (clocks(spec.cl), clocks(spec.wl));
@@ -57,7 +57,7 @@ pub(crate) struct Slot(pub u8);
 
 impl Slot {
     #[inline]
-    pub fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         self.0 as usize
     }
 }
@@ -86,9 +86,9 @@ pub(crate) struct Bank {
 
 impl Bank {
     /// Sentinel: no row is open.
-    pub const CLOSED: u64 = u64::MAX;
+    pub(crate) const CLOSED: u64 = u64::MAX;
 
-    pub fn new(number: u32, groups: u32) -> Bank {
+    pub(crate) fn new(number: u32, groups: u32) -> Bank {
         Bank {
             row: Bank::CLOSED,
             column_ready: 0,
@@ -102,7 +102,7 @@ impl Bank {
         }
     }
 
-    pub fn activate(&mut self, clock: u64, row: u64, delays: &Delays) {
+    pub(crate) fn activate(&mut self, clock: u64, row: u64, delays: &Delays) {
         self.row = row;
         self.fresh = true;
         self.column_ready = clock + delays.activate_to_column;
@@ -110,13 +110,13 @@ impl Bank {
         self.activate_ready = clock + delays.activate_to_activate;
     }
 
-    pub fn precharge(&mut self, clock: u64, delays: &Delays) {
+    pub(crate) fn precharge(&mut self, clock: u64, delays: &Delays) {
         self.row = Bank::CLOSED;
         self.hits = [0; 2];
         self.activate_ready = self.activate_ready.max(clock + delays.precharge_to_activate);
     }
 
-    pub fn move_burst(&mut self, clock: u64, direction: Direction, delays: &Delays) {
+    pub(crate) fn move_burst(&mut self, clock: u64, direction: Direction, delays: &Delays) {
         let to_precharge = match direction {
             Direction::Read => delays.read_to_precharge,
             Direction::Write => delays.write_to_precharge,

@@ -10,13 +10,13 @@ pub(crate) struct When(pub u64);
 
 impl When {
     #[inline]
-    pub const fn column(clock: u64) -> When {
+    pub(crate) const fn column(clock: u64) -> When {
         When(clock << 1)
     }
 
     /// Of an activate or a precharge.
     #[inline]
-    pub const fn row(clock: u64) -> When {
+    pub(crate) const fn row(clock: u64) -> When {
         When(clock << 1 | 1)
     }
 }
@@ -26,19 +26,19 @@ impl When {
 pub(crate) struct Choice(u128);
 
 impl Choice {
-    pub const NONE: Choice = Choice::new(When::row(NO_CLOCK), 0);
+    pub(crate) const NONE: Choice = Choice::new(When::row(NO_CLOCK), 0);
 
     #[inline]
-    pub const fn new(when: When, order: u64) -> Choice {
+    pub(crate) const fn new(when: When, order: u64) -> Choice {
         Choice((when.0 as u128) << 64 | order as u128)
     }
 
     #[inline]
-    pub fn clock(self) -> u64 {
+    pub(crate) fn clock(self) -> u64 {
         (self.0 >> 65) as u64
     }
 
-    pub fn slot(self) -> Slot {
+    pub(crate) fn slot(self) -> Slot {
         Slot(self.0 as u8)
     }
 }
@@ -48,17 +48,17 @@ impl Choice {
 pub(crate) struct Kind(u8);
 
 impl Kind {
-    pub const ACTIVATE: Kind = Kind(0);
-    pub const PRECHARGE: Kind = Kind(1);
-    pub const FIRST_COLUMN: usize = 2;
-    pub const LIMIT: usize = 64;
+    pub(crate) const ACTIVATE: Kind = Kind(0);
+    pub(crate) const PRECHARGE: Kind = Kind(1);
+    pub(crate) const FIRST_COLUMN: usize = 2;
+    pub(crate) const LIMIT: usize = 64;
 
-    pub fn column(group: u8, direction: Direction) -> Kind {
+    pub(crate) fn column(group: u8, direction: Direction) -> Kind {
         Kind(Kind::FIRST_COLUMN as u8 + 2 * group + direction as u8)
     }
 
     #[inline]
-    pub fn index(self) -> usize {
+    pub(crate) fn index(self) -> usize {
         self.0 as usize % Kind::LIMIT
     }
 }

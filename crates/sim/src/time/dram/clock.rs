@@ -19,7 +19,7 @@ pub(crate) struct Clocks {
 pub(crate) struct End(u64);
 
 impl Clocks {
-    pub fn new(clock: &ClockSpec) -> Clocks {
+    pub(crate) fn new(clock: &ClockSpec) -> Clocks {
         let (core, dram) = (clock.core_mhz as u64, clock.dram_mhz as u64);
         let (mut divisor, mut rest) = (core, dram);
         while rest > 0 {
@@ -29,25 +29,25 @@ impl Clocks {
     }
 
     /// The first clock that begins in the cycle or later.
-    pub fn first_clock(self, cycle: Cycle) -> u64 {
+    pub(crate) fn first_clock(self, cycle: Cycle) -> u64 {
         (cycle.0 * self.dram).div_ceil(self.core)
     }
 
     /// The cycle in which the clock begins.
-    pub fn cycle_of(self, clock: u64) -> Cycle {
+    pub(crate) fn cycle_of(self, clock: u64) -> Cycle {
         Cycle(clock * self.core / self.dram)
     }
 
     /// The first cycle that begins with the clock or later.
-    pub fn cycle_after(self, clock: u64) -> Cycle {
+    pub(crate) fn cycle_after(self, clock: u64) -> Cycle {
         Cycle((clock * self.core).div_ceil(self.dram))
     }
 
-    pub fn end(self, until: Cycle) -> End {
+    pub(crate) fn end(self, until: Cycle) -> End {
         End(until.0.saturating_mul(self.dram).min(NO_CLOCK))
     }
 
-    pub fn is_before(self, clock: u64, end: End) -> bool {
+    pub(crate) fn is_before(self, clock: u64, end: End) -> bool {
         clock.saturating_mul(self.core) < end.0
     }
 }

@@ -68,7 +68,7 @@ pub(crate) struct Controller {
 }
 
 impl Controller {
-    pub fn new(spec: &DramSpec) -> Controller {
+    pub(crate) fn new(spec: &DramSpec) -> Controller {
         let burst_bytes = spec.bus_bytes * spec.burst;
         let groups = spec.bank_groups as usize;
         assert!((1..=256).contains(&spec.queue_requests), "dram.queue_requests = {}", spec.queue_requests);
@@ -105,18 +105,18 @@ impl Controller {
 
     /// The clock of the next command for what is in the queue.
     #[inline]
-    pub fn next_command(&self) -> u64 {
+    pub(crate) fn next_command(&self) -> u64 {
         self.choice.clock()
     }
 
     /// The first clock in which the queue can take a transfer, as far as is known.
     #[inline]
-    pub fn next_taking(&self) -> u64 {
+    pub(crate) fn next_taking(&self) -> u64 {
         if self.free.is_empty() { NO_CLOCK } else { self.now }
     }
 
     /// Takes a transfer into the queue. No command can be given before `clock` any more.
-    pub fn take(&mut self, clock: u64, pending: Pending) {
+    pub(crate) fn take(&mut self, clock: u64, pending: Pending) {
         let Some(slot) = self.free.pop() else { return };
         self.now = clock;
         self.queue[slot.index()] = Queued { pending, order: self.taken << 8 | slot.0 as u64, next: None };
@@ -140,7 +140,7 @@ impl Controller {
 
     /// Gives the chosen command, and chooses the next. If that was the last burst of a read, returns the clock after
     /// its data and the tag.
-    pub fn give_command(&mut self) -> Option<(u64, u32)> {
+    pub(crate) fn give_command(&mut self) -> Option<(u64, u32)> {
         let (clock, slot) = (self.choice.clock(), self.choice.slot());
         debug_assert!(clock >= self.now, "one command a clock");
         let transfer = self.queue[slot.index()].pending.transfer;

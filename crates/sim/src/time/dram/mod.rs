@@ -21,14 +21,14 @@ use crate::time::dram::clock::{Clocks, End, NO_CLOCK};
 use crate::time::dram::controller::Controller;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
+pub(crate) enum Direction {
     Read,
     Write,
 }
 
 /// An access of the L2 to memory: bursts of one row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transfer {
+pub(crate) struct Transfer {
     pub bank: u16,
     /// At least one.
     pub bursts: u8,
@@ -79,7 +79,7 @@ struct Pending {
 
 /// A DRAM channel and its controller.
 #[derive(Clone, Debug)]
-pub struct Channel {
+pub(crate) struct Channel {
     clocks: Clocks,
     latency_cycles: u64,
     pipe_limit: usize,
@@ -94,7 +94,7 @@ pub struct Channel {
 
 impl Channel {
     /// An idle channel with all banks closed.
-    pub fn new(spec: &DramSpec, clock: &ClockSpec) -> Channel {
+    pub(crate) fn new(spec: &DramSpec, clock: &ClockSpec) -> Channel {
         let pipe_limit = (spec.latency_cycles + spec.queue_requests).max(2) as usize;
         Channel {
             clocks: Clocks::new(clock),
@@ -110,12 +110,12 @@ impl Channel {
     /// How many more transfers can be sent. The pipe has a place for each of its cycles and as many more as the
     /// controller's queue, so that it never runs dry while the L2 has transfers to send.
     #[inline]
-    pub fn room(&self) -> u32 {
+    pub(crate) fn room(&self) -> u32 {
         (self.pipe_limit - self.pipe.len()) as u32
     }
 
     /// The L2 sends a transfer in a cycle that the channel has not run yet.
-    pub fn send(&mut self, cycle: Cycle, transfer: Transfer) {
+    pub(crate) fn send(&mut self, cycle: Cycle, transfer: Transfer) {
         debug_assert!(self.room() > 0 && transfer.bursts > 0);
         let arrival_clock = self.clocks.first_clock(cycle + self.latency_cycles);
         self.pipe.push_back(Pending { transfer, arrival_clock });
@@ -124,13 +124,13 @@ impl Channel {
 
     /// Whether it has nothing to do, and no read that is done waits to be taken.
     #[inline]
-    pub fn is_quiet(&self) -> bool {
+    pub(crate) fn is_quiet(&self) -> bool {
         self.next_clock == NO_CLOCK && self.done.is_empty()
     }
 
     /// Runs all cycles below `until`, but not beyond the one in which the next read is done.
     #[inline]
-    pub fn run(&mut self, until: Cycle) {
+    pub(crate) fn run(&mut self, until: Cycle) {
         let end = self.clocks.end(self.next_done().map_or(until, |done| done.min(until)));
         if self.clocks.is_before(self.next_clock, end) {
             self.run_clocks(end);
@@ -155,23 +155,23 @@ impl Channel {
     }
 
     /// The next cycle in which it gives a command or takes a transfer, if it has any.
-    pub fn next_event(&self) -> Option<Cycle> {
+    pub(crate) fn next_event(&self) -> Option<Cycle> {
         (self.next_clock < NO_CLOCK).then(|| self.clocks.cycle_of(self.next_clock))
     }
 
     /// The cycle in which the next read is done, as far as is known: when its last data was on the bus.
     #[inline]
-    pub fn next_done(&self) -> Option<Cycle> {
+    pub(crate) fn next_done(&self) -> Option<Cycle> {
         self.done.front().map(|&(cycle, _)| cycle)
     }
 
     /// Takes the next read that is done; returns its tag.
     #[inline]
-    pub fn take_done(&mut self) -> Option<u32> {
+    pub(crate) fn take_done(&mut self) -> Option<u32> {
         self.done.pop_front().map(|(_, tag)| tag)
     }
 
-    pub fn stats(&self) -> &DramStats {
+    pub(crate) fn stats(&self) -> &DramStats {
         &self.controller.stats
     }
 

@@ -23,7 +23,7 @@ pub(crate) struct Given {
 }
 
 impl Given {
-    pub fn new(clock: u64, open_row: u64, transfer: &Transfer) -> Given {
+    pub(crate) fn new(clock: u64, open_row: u64, transfer: &Transfer) -> Given {
         let command = match transfer.direction {
             _ if open_row == u64::MAX => Activate,
             _ if open_row != transfer.row => Precharge,

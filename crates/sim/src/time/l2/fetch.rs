@@ -12,11 +12,11 @@ pub(crate) struct Fill {
 }
 
 impl Fill {
-    pub fn tag(self) -> u32 {
+    pub(crate) fn tag(self) -> u32 {
         (self.slice as u32) << 24 | (self.mshr.0 as u32) << 8 | self.sectors as u32
     }
 
-    pub fn from_tag(tag: u32) -> Fill {
+    pub(crate) fn from_tag(tag: u32) -> Fill {
         Fill { slice: (tag >> 24) as u8, mshr: MshrId((tag >> 8) as u16), sectors: tag as u8 }
     }
 }
@@ -31,7 +31,7 @@ pub(crate) struct Bursts {
 }
 
 impl Bursts {
-    pub fn new(burst_bytes: u32, line_bytes: u32) -> Bursts {
+    pub(crate) fn new(burst_bytes: u32, line_bytes: u32) -> Bursts {
         let sectors_per_group = (burst_bytes / SECTOR_BYTES).clamp(1, line_bytes / SECTOR_BYTES);
         Bursts {
             group: (u16::MAX >> (16 - sectors_per_group)) as u8,
@@ -41,7 +41,7 @@ impl Bursts {
     }
 
     /// All sectors that come along with these, and how many bursts bring them.
-    pub fn cover(self, sectors: u8) -> (u8, u8) {
+    pub(crate) fn cover(self, sectors: u8) -> (u8, u8) {
         let (mut all, mut groups) = (0, 0);
         let mut at = 0;
         while sectors as u32 >> at != 0 {

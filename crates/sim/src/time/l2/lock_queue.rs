@@ -29,7 +29,7 @@ use crate::time::map::AddressMap;
 
 /// A lane of a warp slot of an SM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Lane {
+pub(crate) struct Lane {
     pub sm: u32,
     pub slot: WarpSlot,
     pub lane: u32,
@@ -37,7 +37,7 @@ pub struct Lane {
 
 /// The atomic operation by which a lane tries to take a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Attempt {
+pub(crate) struct Attempt {
     op: AtomOp,
     ty: Ty,
     operands: [u64; 2],
@@ -46,7 +46,7 @@ pub struct Attempt {
 impl Attempt {
     /// `None` for an operation that changes nothing whatever it finds: it only reads. Only a comparison has a second
     /// operand; that of other operations is 0.
-    pub fn new(op: AtomOp, ty: Ty, operands: [u64; 2]) -> Option<Attempt> {
+    pub(crate) fn new(op: AtomOp, ty: Ty, operands: [u64; 2]) -> Option<Attempt> {
         let attempt = Attempt { op, ty, operands };
         let takes = [0, u64::MAX, operands[0]].into_iter().any(|found| attempt.takes(found));
         takes.then_some(attempt)
@@ -104,7 +104,7 @@ struct Place {
 
 /// The queues of all slices.
 #[derive(Debug)]
-pub struct LockQueues {
+pub(crate) struct LockQueues {
     mode: QueueMode,
     map: AddressMap,
     line_bytes: u64,
@@ -125,7 +125,7 @@ pub struct LockQueues {
 
 impl LockQueues {
     /// Empty queues, if the chip has any.
-    pub fn new(chip: &Chip) -> Option<Box<LockQueues>> {
+    pub(crate) fn new(chip: &Chip) -> Option<Box<LockQueues>> {
         let spec = &chip.lock_queue;
         let cache = &chip.l2.cache;
         let or = |given: u32, default: u32| if given == 0 { default } else { given };
@@ -149,29 +149,36 @@ impl LockQueues {
     }
 
     /// Grants made from now on reach their SMs at cycle `arrival`.
-    pub fn grant_at(&mut self, arrival: Cycle) {
+    pub(crate) fn grant_at(&mut self, arrival: Cycle) {
         self.arrival = arrival;
     }
 
     /// Takes the grants made since the last call.
-    pub fn take_grants(&mut self) -> std::vec::Drain<'_, Lane> {
+    pub(crate) fn take_grants(&mut self) -> std::vec::Drain<'_, Lane> {
         self.grants.drain(..)
     }
 
     /// When the grant of a lane reaches its SM, if the lane has one and has not tried again.
-    pub fn granted_at(&self, lane: Lane) -> Option<Cycle> {
+    pub(crate) fn granted_at(&self, lane: Lane) -> Option<Cycle> {
         self.places.get(&lane)?.granted
     }
 
     /// A lane has ended.
-    pub fn ended(&mut self, memory: &Memory, lane: Lane) {
+    pub(crate) fn ended(&mut self, memory: &Memory, lane: Lane) {
         if let Some(place) = self.places.remove(&lane) {
             self.leave(memory, place, true);
         }
     }
 
     /// A lane tried to take the lock at `word`. Returns whether it waits in the lock's queue.
-    pub fn tried(&mut self, memory: &Memory, lane: Lane, word: u64, attempt: Attempt, took: bool) -> bool {
+    pub(crate) fn tried(
+        &mut self,
+        memory: &Memory,
+        lane: Lane,
+        word: u64,
+        attempt: Attempt,
+        took: bool,
+    ) -> bool {
         if let Some(place) = self.places.get(&lane).copied() {
             if !took && place.granted.is_none() && (place.word, place.attempt) == (word, attempt) {
                 return true;
@@ -206,7 +213,7 @@ impl LockQueues {
     }
 
     /// A word was written, other than by taking a lock.
-    pub fn wrote(&mut self, memory: &Memory, word: u64) {
+    pub(crate) fn wrote(&mut self, memory: &Memory, word: u64) {
         let (key, bit) = (self.key(word), self.bit(word));
         if let Some(lock) = self.locks.get_mut(&key).filter(|lock| lock.words & bit != 0) {
             lock.held &= !bit;

@@ -14,7 +14,7 @@ mod slice;
 #[cfg(test)]
 mod tests;
 
-pub mod lock_queue;
+pub(crate) mod lock_queue;
 
 use std::hint::select_unpredictable;
 

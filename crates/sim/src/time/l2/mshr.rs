@@ -58,7 +58,7 @@ pub(crate) struct Mshrs {
 
 impl Mshrs {
     /// `count` free MSHRs, each for `merges` requests, of a cache of `ways` lines.
-    pub fn new(count: u32, merges: u32, ways: usize) -> Mshrs {
+    pub(crate) fn new(count: u32, merges: u32, ways: usize) -> Mshrs {
         assert!(
             (1..=u16::MAX as u32).contains(&count) && merges > 0,
             "l2.mshrs = {count}, l2.mshr_merges = {merges}"
@@ -72,21 +72,21 @@ impl Mshrs {
         }
     }
 
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.free.is_empty()
     }
 
     /// The MSHR of a reserved line.
-    pub fn of(&self, way: Way) -> MshrId {
+    pub(crate) fn of(&self, way: Way) -> MshrId {
         self.of_way[way.index()]
     }
 
-    pub fn way(&self, id: MshrId) -> Way {
+    pub(crate) fn way(&self, id: MshrId) -> Way {
         self.entries[id.index()].way
     }
 
     /// Takes a free MSHR for a line.
-    pub fn take(&mut self, way: Way) -> Option<MshrId> {
+    pub(crate) fn take(&mut self, way: Way) -> Option<MshrId> {
         let id = self.free.pop()?;
         self.entries[id.index()] = Mshr::new(way);
         self.of_way[way.index()] = id;
@@ -94,17 +94,17 @@ impl Mshrs {
     }
 
     /// Whether no more requests can wait for the line.
-    pub fn has_no_place(&self, id: MshrId) -> bool {
+    pub(crate) fn has_no_place(&self, id: MshrId) -> bool {
         self.entries[id.index()].waiting >= self.merges
     }
 
     /// Sectors that will be there before a request that joins now is served.
-    pub fn coming(&self, id: MshrId) -> u8 {
+    pub(crate) fn coming(&self, id: MshrId) -> u8 {
         self.entries[id.index()].coming
     }
 
     /// A request waits for the line; the sectors of `brings` will be valid when it is served.
-    pub fn join(&mut self, id: MshrId, request: Request, brings: u8) {
+    pub(crate) fn join(&mut self, id: MshrId, request: Request, brings: u8) {
         let request = Request { missed: true, ..request };
         let joined = self.waiting.put(Waiting { request, next: Mshr::NOBODY });
         let mshr = &mut self.entries[id.index()];
@@ -119,12 +119,12 @@ impl Mshrs {
     }
 
     /// The request that waits longest.
-    pub fn first(&self, id: MshrId) -> &Request {
+    pub(crate) fn first(&self, id: MshrId) -> &Request {
         &self.waiting[self.entries[id.index()].first].request
     }
 
     /// The first request waits no longer. If it was the last, frees the MSHR and returns true.
-    pub fn serve_first(&mut self, id: MshrId) -> bool {
+    pub(crate) fn serve_first(&mut self, id: MshrId) -> bool {
         let mshr = &mut self.entries[id.index()];
         self.waiting.give_back(mshr.first);
         mshr.first = self.waiting[mshr.first].next;
@@ -137,12 +137,12 @@ impl Mshrs {
     }
 
     /// Whether the first request has all it needs.
-    pub fn is_ready(&self, id: MshrId) -> bool {
+    pub(crate) fn is_ready(&self, id: MshrId) -> bool {
         self.entries[id.index()].ready
     }
 
     /// Notes whether the first request has all it needs. Returns what was noted before.
-    pub fn set_ready(&mut self, id: MshrId, ready: bool) -> bool {
+    pub(crate) fn set_ready(&mut self, id: MshrId, ready: bool) -> bool {
         std::mem::replace(&mut self.entries[id.index()].ready, ready)
     }
 }

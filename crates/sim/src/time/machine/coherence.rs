@@ -57,7 +57,7 @@ pub(crate) struct Coherence {
 
 impl Coherence {
     /// `None` for a chip whose L1s are not coherent.
-    pub fn new(chip: &Chip, nodes: NodePorts, senders: usize, ports: usize) -> Option<Box<Coherence>> {
+    pub(crate) fn new(chip: &Chip, nodes: NodePorts, senders: usize, ports: usize) -> Option<Box<Coherence>> {
         if chip.l1.coherence != Protocol::Moesi {
             return None;
         }
@@ -75,13 +75,13 @@ impl Coherence {
     }
 
     /// The next cycle in which a message is due.
-    pub fn next_event(&self) -> Option<Cycle> {
+    pub(crate) fn next_event(&self) -> Option<Cycle> {
         let leaving = self.leaving.iter().filter_map(|queue| queue.front()).map(|leaving| leaving.at);
         let forwards = self.forwards.iter().filter_map(|queue| queue.front()).map(|&(at, _)| at);
         leaving.chain(forwards).chain(self.responses.next_event()).min()
     }
 
-    pub fn stats(&self) -> DirectoryStats {
+    pub(crate) fn stats(&self) -> DirectoryStats {
         self.directory.stats.clone()
     }
 }

@@ -27,7 +27,7 @@ impl SaveAreas {
     }
 
     /// The run is over.
-    pub fn free(&mut self, memory: &mut Memory) {
+    pub(crate) fn free(&mut self, memory: &mut Memory) {
         self.free.clear();
         for address in self.all.drain(..) {
             memory.free(address);
@@ -36,7 +36,7 @@ impl SaveAreas {
 }
 
 /// The context of each kernel that firmware can start, by number. Kernels do not share lines of the instruction cache.
-pub fn contexts<'a>(launches: &'a [Launch<'a>], code: &'a [Vec<Decoded>]) -> Vec<Context<'a>> {
+pub(crate) fn contexts<'a>(launches: &'a [Launch<'a>], code: &'a [Vec<Decoded>]) -> Vec<Context<'a>> {
     let fetch = &launches[0].chip.fetch;
     let per_line = fetch.cache.line_bytes / fetch.instruction_bytes;
     let mut code_start = 0;

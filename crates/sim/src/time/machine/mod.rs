@@ -10,11 +10,11 @@
 mod coherence;
 mod crew;
 mod exchange;
-pub mod firmware;
+pub(crate) mod firmware;
 mod hangs;
 mod lock_queues;
 mod stopped;
-pub mod totals;
+pub(crate) mod totals;
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -41,8 +41,8 @@ use crate::time::l2::lock_queue::LockQueues;
 use crate::time::machine::coherence::Coherence;
 use crate::time::machine::crew::{Balance, Crew, Dealt, Lent, Pace};
 use crate::time::machine::firmware::SaveAreas;
-pub use crate::time::machine::hangs::LockPace;
-pub use crate::time::machine::stopped::Stopped;
+pub(crate) use crate::time::machine::hangs::LockPace;
+pub(crate) use crate::time::machine::stopped::Stopped;
 use crate::time::machine::totals::{PartitionCounts, Sample, TimedStats};
 use crate::time::map::AddressMap;
 use crate::time::network::Crossbar;
@@ -59,7 +59,7 @@ use crate::time::sm::{Context, Sm};
 
 /// L2 and DRAM, which keep their state from launch to launch.
 #[derive(Debug)]
-pub struct MemorySide {
+pub(crate) struct MemorySide {
     partitions: Vec<Partition>,
     map: AddressMap,
     slices: u32,
@@ -69,7 +69,7 @@ pub struct MemorySide {
 
 impl MemorySide {
     /// Empty caches, closed rows.
-    pub fn new(chip: &Chip) -> MemorySide {
+    pub(crate) fn new(chip: &Chip) -> MemorySide {
         let make = |_| Partition::new(&chip.l2, &chip.dram, &chip.clock);
         MemorySide {
             partitions: (0..chip.l2.partitions).map(make).collect(),
@@ -80,7 +80,7 @@ impl MemorySide {
     }
 
     /// The cycle in which the next launch begins.
-    pub fn now(&self) -> Cycle {
+    pub(crate) fn now(&self) -> Cycle {
         self.now
     }
 
@@ -92,7 +92,7 @@ impl MemorySide {
 }
 
 /// How the machine runs a launch.
-pub struct Options<'a> {
+pub(crate) struct Options<'a> {
     /// The warp scheduling policy's name, for reports.
     pub policy: &'a str,
     /// Makes the policy of one scheduler. BOWS is wrapped around it if it is on.
@@ -107,7 +107,7 @@ pub struct Options<'a> {
 /// Runs a launch, or firmware that starts CTAs of the context's kernels, until it ends or has to be stopped.
 /// `make_probe` makes the observer of an SM, in a launch that begins at a cycle. Inside a window all threads read
 /// `memory`; it is written between windows only.
-pub fn run<'a, const N: usize, P: Probe>(
+pub(crate) fn run<'a, const N: usize, P: Probe>(
     context: Context<'a>,
     aggregator: Option<Unit<'a>>,
     options: &'a Options<'a>,

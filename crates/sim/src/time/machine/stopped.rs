@@ -6,13 +6,13 @@ use super::*;
 
 /// A machine whose launch has ended or was stopped early, in the state of its last cycle. [`Stopped::finish`] takes it
 /// apart.
-pub struct Stopped<'a, const N: usize, P: Probe> {
+pub(crate) struct Stopped<'a, const N: usize, P: Probe> {
     pub(super) machine: Machine<'a, N, P>,
     pub(super) end: Result<(), Stop>,
 }
 
 /// The results of a launch.
-pub struct Finished<P> {
+pub(crate) struct Finished<P> {
     pub end: Result<(), Stop>,
     pub timed: TimedStats,
     /// CTAs that ever ran, and their warps.
@@ -27,59 +27,59 @@ pub struct Finished<P> {
 
 impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
     /// Why it was stopped, if it did not end by itself.
-    pub fn stop(&self) -> Option<&Stop> {
+    pub(crate) fn stop(&self) -> Option<&Stop> {
         self.end.as_ref().err()
     }
 
-    pub fn context(&self) -> &Context<'a> {
+    pub(crate) fn context(&self) -> &Context<'a> {
         &self.machine.context
     }
 
-    pub fn policy(&self) -> &str {
+    pub(crate) fn policy(&self) -> &str {
         self.machine.options.policy
     }
 
-    pub fn sms(&self) -> impl Iterator<Item = &Sm<N, (SmStats, P)>> {
+    pub(crate) fn sms(&self) -> impl Iterator<Item = &Sm<N, (SmStats, P)>> {
         self.machine.sms.iter()
     }
 
-    pub fn memory(&self) -> RwLockReadGuard<'_, &'a mut Memory> {
+    pub(crate) fn memory(&self) -> RwLockReadGuard<'_, &'a mut Memory> {
         self.machine.memory.read().expect(NO_PANIC)
     }
 
     /// The holders of locks in global memory.
-    pub fn locks(&self) -> &LockTable {
+    pub(crate) fn locks(&self) -> &LockTable {
         &self.machine.locks
     }
 
-    pub fn aggregator(&self) -> Option<&Unit<'a>> {
+    pub(crate) fn aggregator(&self) -> Option<&Unit<'a>> {
         self.machine.aggregator.as_ref()
     }
 
     /// CTAs of the grid that have not started.
-    pub fn unstarted_ctas(&self) -> u64 {
+    pub(crate) fn unstarted_ctas(&self) -> u64 {
         self.machine.total - self.machine.next_cta
     }
 
     /// How attempts at locks went before it stopped.
-    pub fn lock_pace(&self) -> LockPace {
+    pub(crate) fn lock_pace(&self) -> LockPace {
         self.machine.pace(self.now())
     }
 
     /// The cycle in which the launch ended or was stopped.
-    pub fn now(&self) -> Cycle {
+    pub(crate) fn now(&self) -> Cycle {
         let machine = &self.machine;
         let last = machine.sms.iter().map(|sm| if self.end.is_ok() { sm.last_end } else { sm.now() }).max();
         last.unwrap_or(machine.start).max(machine.firmware_cycle())
     }
 
     /// Cycles since the launch began.
-    pub fn cycles(&self) -> u64 {
+    pub(crate) fn cycles(&self) -> u64 {
         self.now().saturating_sub(self.machine.start)
     }
 
     /// Accounts for the last states of warps, lets accesses in flight reach memory, and returns the results.
-    pub fn finish(self) -> Finished<P> {
+    pub(crate) fn finish(self) -> Finished<P> {
         let now = self.now();
         let Stopped { mut machine, end } = self;
         machine.sms.iter_mut().for_each(|sm| sm.cut_off(now));

@@ -15,7 +15,7 @@ use crate::time::sm::load_store::stats::L1Stats;
 use crate::time::sm::stats::SmStats;
 
 /// The counters of a partition.
-pub type PartitionCounts = (PartitionStats, DramStats);
+pub(crate) type PartitionCounts = (PartitionStats, DramStats);
 
 /// Counters of a timed launch.
 #[derive(Clone, Debug, Default, PartialEq)]

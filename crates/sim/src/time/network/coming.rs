@@ -22,18 +22,18 @@ pub(crate) struct Coming {
 const TICKS_AHEAD: usize = u64::BITS as usize;
 
 impl Coming {
-    pub fn new() -> Coming {
+    pub(crate) fn new() -> Coming {
         let ticks = Box::new([const { Vec::new() }; TICKS_AHEAD]);
         Coming { ticks, occupied: 0, base: 0, later: Vec::new() }
     }
 
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.occupied == 0 && self.later.is_empty()
     }
 
     #[inline]
-    pub fn push(&mut self, id: PacketId, ready: u64) {
+    pub(crate) fn push(&mut self, id: PacketId, ready: u64) {
         if ready - self.base < TICKS_AHEAD as u64 {
             let place = ready as usize % TICKS_AHEAD;
             self.ticks[place].push(id);
@@ -45,7 +45,7 @@ impl Coming {
 
     /// The tick of the first, or [`NO_TICK`].
     #[inline]
-    pub fn next<M: Copy>(&self, packets: &Packets<M>) -> u64 {
+    pub(crate) fn next<M: Copy>(&self, packets: &Packets<M>) -> u64 {
         if self.occupied != 0 {
             let ahead = self.occupied.rotate_right((self.base % TICKS_AHEAD as u64) as u32).trailing_zeros();
             return self.base + ahead as u64;
@@ -55,7 +55,7 @@ impl Coming {
 
     /// Moves some packets of ticks up to `tick`, the earliest first, into `taken`, which is empty.
     #[inline]
-    pub fn take<M: Copy>(&mut self, tick: u64, packets: &Packets<M>, taken: &mut Vec<PacketId>) {
+    pub(crate) fn take<M: Copy>(&mut self, tick: u64, packets: &Packets<M>, taken: &mut Vec<PacketId>) {
         let next = self.next(packets);
         if next > tick {
             return;
@@ -72,7 +72,7 @@ impl Coming {
 
     /// All packets of ticks before `tick` have been taken.
     #[inline]
-    pub fn advance<M: Copy>(&mut self, tick: u64, packets: &Packets<M>) {
+    pub(crate) fn advance<M: Copy>(&mut self, tick: u64, packets: &Packets<M>) {
         self.base = tick;
         if !self.later.is_empty() {
             for id in std::mem::take(&mut self.later) {

@@ -86,7 +86,7 @@ fn in_sectors(lanes: u8, bytes: u8) -> u32 {
 
 /// What a slice's port sends to a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reply {
+pub(crate) enum Reply {
     /// The answer to a request of the node.
     Answer(Ticket),
     /// The directory asks the node's L1 to share or give up a line.

@@ -18,8 +18,8 @@ mod ports;
 #[cfg(test)]
 mod tests;
 
-pub mod message;
-pub mod node;
+pub(crate) mod message;
+pub(crate) mod node;
 
 use crate::chip::timing::{ClockSpec, InterconnectSpec};
 use crate::kit::cycle::Cycle;

@@ -9,17 +9,17 @@ pub enum Node {
 
 /// Which port of a crossbar belongs to which node: SMs in their order, then the aggregator.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct NodePorts {
+pub(crate) struct NodePorts {
     sms: usize,
 }
 
 impl NodePorts {
-    pub fn new(sms: usize) -> NodePorts {
+    pub(crate) fn new(sms: usize) -> NodePorts {
         NodePorts { sms }
     }
 
     #[inline(always)]
-    pub fn port(self, node: Node) -> usize {
+    pub(crate) fn port(self, node: Node) -> usize {
         match node {
             Node::Sm(sm) => sm as usize,
             Node::Aggregator => self.sms,
@@ -27,7 +27,7 @@ impl NodePorts {
     }
 
     #[inline(always)]
-    pub fn node(self, port: usize) -> Node {
+    pub(crate) fn node(self, port: usize) -> Node {
         if port < self.sms { Node::Sm(port as u16) } else { Node::Aggregator }
     }
 }

@@ -31,17 +31,17 @@ pub(crate) struct List {
 
 impl List {
     /// Sentinel: no packet.
-    pub const NONE: PacketId = PacketId(u32::MAX);
-    pub const EMPTY: List = List { first: List::NONE, last: List::NONE };
+    pub(crate) const NONE: PacketId = PacketId(u32::MAX);
+    pub(crate) const EMPTY: List = List { first: List::NONE, last: List::NONE };
 
     #[inline(always)]
-    pub fn is_empty(self) -> bool {
+    pub(crate) fn is_empty(self) -> bool {
         self.first == List::NONE
     }
 
     /// Adds a packet at the end.
     #[inline(always)]
-    pub fn push<M: Copy>(&mut self, id: PacketId, packets: &mut Packets<M>) {
+    pub(crate) fn push<M: Copy>(&mut self, id: PacketId, packets: &mut Packets<M>) {
         // Whether a list is empty is unpredictable for a host, so this has no branch.
         let empty = self.is_empty();
         self.first = select_unpredictable(empty, id, self.first);

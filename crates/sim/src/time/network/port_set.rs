@@ -46,7 +46,7 @@ pub(crate) trait PortSet: Clone + std::fmt::Debug {
 pub(crate) struct Few(u64);
 
 impl Few {
-    pub const MOST: usize = u64::BITS as usize;
+    pub(crate) const MOST: usize = u64::BITS as usize;
 
     /// The first from `turn` on and then from the beginning.
     #[inline(always)]

@@ -79,7 +79,7 @@ struct Done<S> {
 const DONE_AHEAD: u64 = 16;
 
 impl<M: Copy, S: PortSet> Ports<M, S> {
-    pub fn new(sources: usize, sinks: usize) -> Self {
+    pub(crate) fn new(sources: usize, sinks: usize) -> Self {
         let none = BothSides { sources: S::none(sources), sinks: S::none(sinks) };
         let source = Source { queued: 0, free: 0, last: 0 };
         let sink = Sink { free: 0, turn: 0, room: 0, wanted_by: S::none(sources) };
@@ -103,13 +103,13 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
     }
 
     #[inline]
-    pub fn queued(&self, source: usize) -> u32 {
+    pub(crate) fn queued(&self, source: usize) -> u32 {
         self.sources[source].queued
     }
 
     /// A packet joins its source's queue; it can leave from tick `ready` on.
     #[inline(always)]
-    pub fn inject(&mut self, source: usize, ready: u64, sink: usize, flits: u32, message: M) {
+    pub(crate) fn inject(&mut self, source: usize, ready: u64, sink: usize, flits: u32, message: M) {
         debug_assert!(sink < self.sinks.len());
         let port = &mut self.sources[source];
         debug_assert!(port.last <= ready, "source {source} went back in time");
@@ -128,7 +128,7 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
     }
 
     /// Moves every packet that can leave its queue in the ticks from `from` on and below `end`.
-    pub fn advance(
+    pub(crate) fn advance(
         &mut self,
         from: u64,
         end: u64,
@@ -272,7 +272,7 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
     }
 
     /// The earliest tick in which a waiting packet could leave its queue, if its sink has room, or [`NO_TICK`].
-    pub fn next_event(&self) -> u64 {
+    pub(crate) fn next_event(&self) -> u64 {
         let mut tick = self.coming.next(&self.packets);
         for sink in self.wanted.iter() {
             let to = &self.sinks[sink];

@@ -15,7 +15,7 @@ use crate::time::sched::{Issue, Policy};
 ///
 /// Each scheduler has a queue and finds only its own warps in it; one list in order of arrival serves them all.
 #[derive(Clone, Debug)]
-pub struct BackOff {
+pub(crate) struct BackOff {
     order: BackedOffOrder,
     /// Branches that no lane takes back off, too.
     untaken: bool,
@@ -50,7 +50,7 @@ impl BackOffs {
 }
 
 impl BackOff {
-    pub fn new(spec: &BowsSpec, limit_cycles: u64) -> BackOff {
+    pub(crate) fn new(spec: &BowsSpec, limit_cycles: u64) -> BackOff {
         BackOff {
             order: spec.order,
             untaken: spec.untaken,
@@ -64,27 +64,27 @@ impl BackOff {
     }
 
     /// Warps that leave the backed-off state from now on get this delay.
-    pub fn set_limit(&mut self, cycles: u64) {
+    pub(crate) fn set_limit(&mut self, cycles: u64) {
         self.limit_cycles = cycles;
         self.stats.longest_limit = self.stats.longest_limit.max(cycles);
     }
 
     /// If a warp is backed off, the cycle from which on it may issue.
     #[inline]
-    pub fn until(&self, slot: WarpSlot) -> Option<Cycle> {
+    pub(crate) fn until(&self, slot: WarpSlot) -> Option<Cycle> {
         self.backed_off.contains(slot).then(|| self.zero_at[slot.index()])
     }
 
     /// Whether the delay of a warp keeps it from issuing at `now`. In the cycle of its branch this asks about the
     /// next one.
     #[inline]
-    pub fn delays(&self, slot: WarpSlot, now: Cycle) -> bool {
+    pub(crate) fn delays(&self, slot: WarpSlot, now: Cycle) -> bool {
         self.until(slot).is_some_and(|until| now.max(self.since[slot.index()] + 1) < until)
     }
 
     /// A scheduler's choice: `policy` picks among warps that are not backed off, the queue decides among the others.
     /// `ready` is not empty and has no warp that is delayed.
-    pub fn pick(&self, now: Cycle, ready: SlotSet, policy: &mut dyn Policy) -> Option<WarpSlot> {
+    pub(crate) fn pick(&self, now: Cycle, ready: SlotSet, policy: &mut dyn Policy) -> Option<WarpSlot> {
         debug_assert!(ready.iter().all(|slot| !self.delays(slot, now)));
         let others = SlotSet(ready.0 & !self.backed_off.0);
         if !others.is_empty() {
@@ -96,16 +96,16 @@ impl BackOff {
         }
     }
 
-    pub fn started(&mut self, now: Cycle, slot: WarpSlot) {
+    pub(crate) fn started(&mut self, now: Cycle, slot: WarpSlot) {
         self.zero_at[slot.index()] = now;
     }
 
-    pub fn ended(&mut self, slot: WarpSlot) {
+    pub(crate) fn ended(&mut self, slot: WarpSlot) {
         self.leave(slot);
     }
 
     /// A warp issues: it leaves the queue, and enters it again at its end after a spin-inducing branch.
-    pub fn issued(&mut self, now: Cycle, issue: &Issue) {
+    pub(crate) fn issued(&mut self, now: Cycle, issue: &Issue) {
         let slot = issue.slot;
         if self.leave(slot) {
             self.stats.warp_cycles += now - self.since[slot.index()];

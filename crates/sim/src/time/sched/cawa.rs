@@ -23,7 +23,7 @@ use crate::kit::lane_mask::LaneMask;
 use crate::time::sched::{Issue, Policy};
 
 #[derive(Clone, Debug)]
-pub struct Cawa {
+pub(crate) struct Cawa {
     spec: CawaSpec,
     live: SlotSet,
     /// By slot.
@@ -118,7 +118,7 @@ fn end_of_code(issue: &Issue) -> Pc {
 }
 
 impl Cawa {
-    pub fn new(spec: &CawaSpec) -> Self {
+    pub(crate) fn new(spec: &CawaSpec) -> Self {
         Cawa {
             spec: spec.clone(),
             live: SlotSet::default(),

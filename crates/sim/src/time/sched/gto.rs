@@ -10,7 +10,7 @@ use crate::kit::ids::{SlotSet, WarpSlot};
 use crate::time::sched::{Issue, Policy};
 
 #[derive(Clone, Debug)]
-pub struct Gto {
+pub(crate) struct Gto {
     spec: GtoSpec,
     /// The scheduler's warps, oldest first.
     order: Vec<WarpSlot>,
@@ -25,7 +25,7 @@ pub struct Gto {
 }
 
 impl Gto {
-    pub fn new(spec: &GtoSpec) -> Self {
+    pub(crate) fn new(spec: &GtoSpec) -> Self {
         let rotates_at = if spec.rotation_cycles == 0 { Cycle::NEVER } else { Cycle(spec.rotation_cycles) };
         Gto {
             spec: spec.clone(),

@@ -6,7 +6,7 @@ use crate::kit::cycle::Cycle;
 
 /// What an SM issued in a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Window {
+pub(crate) struct Window {
     /// Instructions issued.
     pub total: u64,
     /// Of those, spin-inducing branches.
@@ -22,7 +22,7 @@ impl Window {
 }
 
 #[derive(Clone, Debug)]
-pub struct DelayLimiter {
+pub(crate) struct DelayLimiter {
     spec: BowsSpec,
     cycles: u64,
     this: Window,
@@ -33,7 +33,7 @@ pub struct DelayLimiter {
 
 impl DelayLimiter {
     /// The limit of an SM that begins at cycle `now`.
-    pub fn new(spec: &BowsSpec, now: Cycle) -> DelayLimiter {
+    pub(crate) fn new(spec: &BowsSpec, now: Cycle) -> DelayLimiter {
         let cycles = if spec.adaptive { spec.min_limit_cycles } else { spec.limit_cycles };
         DelayLimiter {
             spec: spec.clone(),
@@ -49,13 +49,13 @@ impl DelayLimiter {
     }
 
     /// The limit in force.
-    pub fn cycles(&self) -> u64 {
+    pub(crate) fn cycles(&self) -> u64 {
         self.cycles
     }
 
     /// An instruction issues. Returns whether the limit may have changed before it.
     #[inline]
-    pub fn issued(&mut self, now: Cycle, is_sib: bool) -> bool {
+    pub(crate) fn issued(&mut self, now: Cycle, is_sib: bool) -> bool {
         let due = now >= self.ends_at;
         if due {
             self.catch_up(now);
@@ -66,7 +66,7 @@ impl DelayLimiter {
     }
 
     /// The SM has no warps left: the next ones begin with the lowest limit.
-    pub fn emptied(&mut self, now: Cycle) {
+    pub(crate) fn emptied(&mut self, now: Cycle) {
         *self = DelayLimiter::new(&self.spec, now);
     }
 

@@ -5,7 +5,7 @@ use crate::kit::ids::{SlotSet, WarpSlot};
 use crate::time::sched::{Issue, Policy};
 
 #[derive(Clone, Debug, Default)]
-pub struct Lrr {
+pub(crate) struct Lrr {
     /// The slot after the one that issued last: the first candidate.
     next: u32,
 }

@@ -9,19 +9,20 @@ use crate::kit::cycle::Cycle;
 use crate::kit::ids::{SlotSet, WarpSlot};
 use crate::kit::lane_mask::LaneMask;
 
-pub mod accuracy;
-pub mod bows;
+pub(crate) mod accuracy;
+pub(crate) mod bows;
 mod cawa;
-pub mod cost;
-pub mod ddos;
+pub(crate) mod cost;
+pub(crate) mod ddos;
 mod gto;
-pub mod limit;
+pub(crate) mod limit;
 mod lrr;
 mod registry;
 #[cfg(test)]
 mod testing;
 
-pub use crate::time::sched::registry::{MakePolicy, NamedPolicy, POLICIES, Policies};
+pub(crate) use crate::time::sched::registry::Policies;
+pub use crate::time::sched::registry::{MakePolicy, NamedPolicy, POLICIES};
 
 /// How a branch went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

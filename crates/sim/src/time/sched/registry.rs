@@ -31,7 +31,7 @@ pub struct NamedPolicy {
 
 /// The policies that launches can name. A later one replaces an earlier one of the same name.
 #[derive(Clone)]
-pub struct Policies(Vec<NamedPolicy>);
+pub(crate) struct Policies(Vec<NamedPolicy>);
 
 impl Default for Policies {
     fn default() -> Self {
@@ -42,16 +42,16 @@ impl Default for Policies {
 }
 
 impl Policies {
-    pub fn add(&mut self, policy: NamedPolicy) {
+    pub(crate) fn add(&mut self, policy: NamedPolicy) {
         self.0.retain(|known| known.name != policy.name);
         self.0.push(policy);
     }
 
-    pub fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|policy| policy.name.as_str())
     }
 
-    pub fn find(&self, name: &str) -> Option<&MakePolicy> {
+    pub(crate) fn find(&self, name: &str) -> Option<&MakePolicy> {
         self.0.iter().find(|policy| policy.name == name).map(|policy| &policy.make)
     }
 }

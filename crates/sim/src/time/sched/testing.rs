@@ -10,18 +10,18 @@ use crate::time::sched::bows::BackOff;
 use crate::time::sched::limit::DelayLimiter;
 use crate::time::sched::{Issue, Policy};
 
-pub fn slots(slots: &[u8]) -> SlotSet {
+pub(crate) fn slots(slots: &[u8]) -> SlotSet {
     slots.iter().copied().map(WarpSlot).collect()
 }
 
 /// An instruction of 32 lanes that is not a branch.
-pub fn plain(slot: u8, pc: u32) -> Issue {
+pub(crate) fn plain(slot: u8, pc: u32) -> Issue {
     Issue { slot: WarpSlot(slot), pc: Pc(pc), lanes: LaneMask(0xffff_ffff), branch: None, is_sib: false }
 }
 
 /// The slots that are picked in `cycles` cycles from `now` on, while the same warps stay ready. Each issues its
 /// instruction 0, over and over.
-pub fn turns(policy: &mut dyn Policy, now: u64, ready: SlotSet, cycles: u64) -> Vec<u8> {
+pub(crate) fn turns(policy: &mut dyn Policy, now: u64, ready: SlotSet, cycles: u64) -> Vec<u8> {
     (now..now + cycles)
         .map(Cycle)
         .map(|now| {
@@ -34,14 +34,14 @@ pub fn turns(policy: &mut dyn Policy, now: u64, ready: SlotSet, cycles: u64) -> 
 }
 
 /// A policy with back-off around it, as an SM has it: a delayed warp is not ready.
-pub struct BackingOff {
+pub(crate) struct BackingOff {
     policy: Box<dyn Policy>,
     pub back_off: BackOff,
     live: SlotSet,
 }
 
 impl BackingOff {
-    pub fn new(policy: Box<dyn Policy>, spec: &BowsSpec) -> BackingOff {
+    pub(crate) fn new(policy: Box<dyn Policy>, spec: &BowsSpec) -> BackingOff {
         let limit = DelayLimiter::new(spec, Cycle(0)).cycles();
         BackingOff { policy, back_off: BackOff::new(spec, limit), live: SlotSet::default() }
     }

@@ -33,7 +33,7 @@ pub(crate) enum Event {
 
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// Runs the cycles from `from` on and below `until`.
-    pub fn run(&mut self, context: &Context<'_>, memory: &Memory, from: Cycle, until: Cycle) {
+    pub(crate) fn run(&mut self, context: &Context<'_>, memory: &Memory, from: Cycle, until: Cycle) {
         if self.agenda.wake >= until {
             self.agenda.now = until;
             return;
@@ -176,7 +176,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// When the SM does something next unless a message arrives first, or [`Cycle::NEVER`].
-    pub fn wakes_at(&self) -> Cycle {
+    pub(crate) fn wakes_at(&self) -> Cycle {
         self.agenda.wake
     }
 
@@ -196,37 +196,37 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// Something reached the SM between two windows.
-    pub fn wake_up(&mut self) {
+    pub(crate) fn wake_up(&mut self) {
         self.wake_by(self.agenda.now);
     }
 
     /// A reply will arrive at cycle `arrival`.
-    pub fn receive(&mut self, arrival: Cycle, reply: Reply) {
+    pub(crate) fn receive(&mut self, arrival: Cycle, reply: Reply) {
         self.agenda.inbox.push(arrival, reply);
         self.wake_by(arrival);
     }
 
     /// A lock queue has granted a lane its lock; the SM learns of it at cycle `arrival`.
-    pub fn grant(&mut self, arrival: Cycle, slot: WarpSlot, lane: u32) {
+    pub(crate) fn grant(&mut self, arrival: Cycle, slot: WarpSlot, lane: u32) {
         let life = self.slots[slot.index()].occupant.life;
         self.agenda.events.push(arrival, Event::Granted { slot, life, lane });
         self.wake_by(arrival);
     }
 
     /// The network now has room for so many packets.
-    pub fn set_room(&mut self, packets: u32) {
+    pub(crate) fn set_room(&mut self, packets: u32) {
         if self.memory.set_room(packets, self.agenda.now) {
             self.wake_by(self.agenda.now);
         }
     }
 
     /// When an access in flight goes on, if any is left.
-    pub fn drains_at(&self) -> Option<Cycle> {
+    pub(crate) fn drains_at(&self) -> Option<Cycle> {
         Some(self.agenda.inbox.next().min(self.memory.next_step())).filter(|&at| at != Cycle::NEVER)
     }
 
     /// Lets accesses in flight go on, from `from` on and below `until`. Warps no longer do anything.
-    pub fn drain(&mut self, from: Cycle, until: Cycle) {
+    pub(crate) fn drain(&mut self, from: Cycle, until: Cycle) {
         self.agenda.now = self.agenda.now.max(from);
         while let Some(now) = self.drains_at().map(|at| at.max(self.agenda.now)).filter(|&now| now < until) {
             self.agenda.now = now;

@@ -11,7 +11,7 @@ use crate::time::sm::{Context, Resident, Sm};
 
 /// What the SM knows of the CTAs that firmware started. Empty in a plain launch.
 #[derive(Debug, Default)]
-pub struct Dispatched {
+pub(crate) struct Dispatched {
     /// Slots that hold a warp.
     taken: SlotSet,
     /// Reports to the dispatcher, with their cycles.
@@ -47,7 +47,7 @@ impl Dispatched {
     }
 
     /// Whether no warp is in a slot.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.taken.is_empty()
     }
 
@@ -71,7 +71,7 @@ impl Dispatched {
     }
 
     /// The run is over at `end`.
-    pub fn close(&mut self, end: Cycle) {
+    pub(crate) fn close(&mut self, end: Cycle) {
         if self.taken.is_empty() {
             self.empty_cycles += end.saturating_sub(self.empty_since);
             self.empty_since = end;
@@ -81,7 +81,7 @@ impl Dispatched {
 
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// Carries out a command of the aggregator at cycle `now`. The dispatcher has made sure that there is room.
-    pub fn obey(&mut self, context: &Context<'_>, command: Command, now: Cycle) {
+    pub(crate) fn obey(&mut self, context: &Context<'_>, command: Command, now: Cycle) {
         self.agenda.now = self.agenda.now.max(now);
         match command {
             Command::Start { task, index, number } => {

@@ -36,7 +36,7 @@ impl Pipe {
 
 /// The times of an issued instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Times {
+pub(crate) struct Times {
     /// It has its operands and its unit.
     pub starts: Cycle,
     /// Its result is in the register file: an instruction that waits for it can issue in this cycle.
@@ -55,7 +55,7 @@ struct Busy {
 /// The execution units of an SM with what feeds and drains them. `free_at` comes first because every issue reads it.
 #[derive(Clone, Debug)]
 #[repr(C)]
-pub struct ExecutionUnits {
+pub(crate) struct ExecutionUnits {
     /// When each kind of unit can accept another instruction: when its first collector is free.
     pub free_at: [Cycle; ExecUnit::COUNT],
     busy: [Busy; ExecUnit::COUNT],
@@ -75,7 +75,7 @@ pub struct ExecutionUnits {
 }
 
 impl ExecutionUnits {
-    pub fn new(chip: &Chip) -> ExecutionUnits {
+    pub(crate) fn new(chip: &Chip) -> ExecutionUnits {
         let (operands, units) = (&chip.operands, &chip.units);
         let pipe = |unit: ExecUnit| match unit {
             ExecUnit::Sp => Pipe::new(operands.sp_collectors, units.sp),
@@ -111,7 +111,7 @@ impl ExecutionUnits {
     }
 
     /// Books everything for an instruction of an arithmetic unit that issues at `now`. The unit must be free.
-    pub fn issue(&mut self, now: Cycle, slot: usize, registers: u32, inst: &Decoded) -> Times {
+    pub(crate) fn issue(&mut self, now: Cycle, slot: usize, registers: u32, inst: &Decoded) -> Times {
         let ready = self.collect(now, slot, registers, inst);
         self.accept(inst.unit, now);
         let pipe = &mut self.pipes[inst.unit as usize];
@@ -129,7 +129,7 @@ impl ExecutionUnits {
 
     /// Collects the operands of a memory instruction. Its collector stays taken until
     /// [`ExecutionUnits::release_memory`]. Returns the cycle in which it has them.
-    pub fn issue_memory(&mut self, now: Cycle, slot: usize, registers: u32, inst: &Decoded) -> Cycle {
+    pub(crate) fn issue_memory(&mut self, now: Cycle, slot: usize, registers: u32, inst: &Decoded) -> Cycle {
         let ready = self.collect(now, slot, registers, inst);
         self.accept(ExecUnit::Memory, now);
         self.free_at[ExecUnit::Memory as usize] = self.pipes[ExecUnit::Memory as usize].occupy(Cycle::NEVER);
@@ -137,7 +137,7 @@ impl ExecutionUnits {
     }
 
     /// The load/store unit has taken an instruction out of its collector.
-    pub fn release_memory(&mut self, now: Cycle) {
+    pub(crate) fn release_memory(&mut self, now: Cycle) {
         let pipe = &mut self.pipes[ExecUnit::Memory as usize];
         if let Some(taken) = pipe.collectors.iter_mut().find(|free| **free == Cycle::NEVER) {
             *taken = now;
@@ -154,14 +154,14 @@ impl ExecutionUnits {
 
     /// Cycles before `now` in which a kind of unit could not accept an instruction.
     #[inline(always)]
-    pub fn busy_cycles(&self, unit: ExecUnit, now: Cycle) -> u64 {
+    pub(crate) fn busy_cycles(&self, unit: ExecUnit, now: Cycle) -> u64 {
         let Busy { before, since } = self.busy[unit as usize];
         before + self.free_at[unit as usize].min(now).saturating_sub(since)
     }
 
     /// Books the first free result port from cycle `from` on, at cycle `now`. Returns its cycle.
     #[inline]
-    pub fn book_port(&mut self, now: Cycle, from: Cycle) -> Cycle {
+    pub(crate) fn book_port(&mut self, now: Cycle, from: Cycle) -> Cycle {
         if self.booked_from < now.0 / GROUP as u64 {
             self.forget_before(now);
         }

@@ -4,15 +4,15 @@
 //! `front_end`, `issue`, `execution_units`, `load_store` and `write_back`; `residents` is where CTAs come and go.
 
 mod cycle;
-pub mod dispatched;
-pub mod execution_units;
-pub mod front_end;
-pub mod issue;
-pub mod load_store;
+pub(crate) mod dispatched;
+pub(crate) mod execution_units;
+pub(crate) mod front_end;
+pub(crate) mod issue;
+pub(crate) mod load_store;
 mod observe;
 mod residents;
-pub mod stats;
-pub mod watch;
+pub(crate) mod stats;
+pub(crate) mod watch;
 mod write_back;
 mod yielding;
 
@@ -47,7 +47,7 @@ use crate::time::sm::watch::Watch;
 
 /// What does not change while a kernel runs.
 #[derive(Clone, Copy)]
-pub struct Context<'a> {
+pub(crate) struct Context<'a> {
     pub launch: &'a Launch<'a>,
     pub code: &'a [Decoded],
     /// Where the code begins, in instructions, so that kernels do not share lines of the instruction cache.
@@ -59,14 +59,14 @@ pub struct Context<'a> {
 impl<'a> Context<'a> {
     /// The context of kernel number `kernel`. That of another kernel has no `others` and returns itself.
     #[inline(always)]
-    pub fn of(&self, kernel: u16) -> &Context<'a> {
+    pub(crate) fn of(&self, kernel: u16) -> &Context<'a> {
         if kernel == 0 { self } else { self.others.get(kernel as usize - 1).unwrap_or(self) }
     }
 }
 
 /// A CTA on the SM.
 #[derive(Debug)]
-pub struct Resident<const N: usize> {
+pub(crate) struct Resident<const N: usize> {
     pub cta: Cta,
     pub warps: Vec<Warp<N>>,
     /// By warp.
@@ -76,7 +76,7 @@ pub struct Resident<const N: usize> {
 }
 
 /// The slots of a CTA's warps. A warp that has yielded has none.
-pub type WarpSlots = SmallVec<[Option<WarpSlot>; 8]>;
+pub(crate) type WarpSlots = SmallVec<[Option<WarpSlot>; 8]>;
 
 /// What every cycle looks at, even one in which nothing happens: what is due, and which warps are ready.
 #[repr(C)]
@@ -95,7 +95,7 @@ pub(crate) struct Agenda {
 /// One SM. The agenda comes first so that a cycle touches few cache lines of the host: fifteen SMs do not fit its
 /// cache.
 #[repr(C, align(64))]
-pub struct Sm<const N: usize, P> {
+pub(crate) struct Sm<const N: usize, P> {
     pub(crate) agenda: Agenda,
 
     pub(crate) slots: Vec<Slot>,
@@ -156,7 +156,7 @@ const BETWEEN_WINDOWS: &str = "effects are asked for between windows";
 
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// An empty SM with room for `ctas`.
-    pub fn new(
+    pub(crate) fn new(
         chip: &Chip,
         id: u32,
         ctas: u32,
@@ -206,53 +206,53 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
     }
 
-    pub fn id(&self) -> u32 {
+    pub(crate) fn id(&self) -> u32 {
         self.id
     }
 
     /// The next cycle to run.
-    pub fn now(&self) -> Cycle {
+    pub(crate) fn now(&self) -> Cycle {
         self.agenda.now
     }
 
     /// Whether another CTA fits.
-    pub fn has_room(&self) -> bool {
+    pub(crate) fn has_room(&self) -> bool {
         self.vacant > 0
     }
 
     /// Whether no CTA is resident.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.vacant == self.residents.len()
     }
 
-    pub fn residents(&self) -> impl Iterator<Item = &Resident<N>> {
+    pub(crate) fn residents(&self) -> impl Iterator<Item = &Resident<N>> {
         self.residents.iter().flatten()
     }
 
     /// The warp in a slot.
-    pub fn who(&self, slot: WarpSlot) -> WarpName {
+    pub(crate) fn who(&self, slot: WarpSlot) -> WarpName {
         let occupant = &self.slots[slot.index()].occupant;
         let cta = self.residents[occupant.resident()].as_ref().map_or(0, |r| r.cta.number);
         WarpName { cta, warp: occupant.warp() as u32 }
     }
 
     /// The number of the kernel of the warp in a slot.
-    pub fn kernel_of(&self, slot: WarpSlot) -> u16 {
+    pub(crate) fn kernel_of(&self, slot: WarpSlot) -> u16 {
         self.slots[slot.index()].occupant.kernel
     }
 
     /// Must not be called while a window runs.
-    pub fn effects(&self) -> &Effects {
+    pub(crate) fn effects(&self) -> &Effects {
         self.effects.as_ref().expect(BETWEEN_WINDOWS)
     }
 
     /// Must not be called while a window runs.
-    pub fn effects_mut(&mut self) -> &mut Effects {
+    pub(crate) fn effects_mut(&mut self) -> &mut Effects {
         self.effects.as_mut().expect(BETWEEN_WINDOWS)
     }
 
     /// Counters of the memories beside the pipeline.
-    pub fn l1_stats(&self) -> L1Stats {
+    pub(crate) fn l1_stats(&self) -> L1Stats {
         L1Stats {
             fetch_hits: self.fetch.hits,
             fetch_misses: self.fetch.misses,

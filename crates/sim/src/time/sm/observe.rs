@@ -40,7 +40,13 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// A slice has served message `ticket`: shows what changed in global memory. For an atomic, `changed` are the
     /// lanes that changed their word.
-    pub fn show_served(&mut self, context: &Context<'_>, ticket: Ticket, changed: LaneMask, now: Cycle) {
+    pub(crate) fn show_served(
+        &mut self,
+        context: &Context<'_>,
+        ticket: Ticket,
+        changed: LaneMask,
+        now: Cycle,
+    ) {
         let flight = &self.memory.flights[ticket];
         let changed = match (flight.purpose, flight.waiting.first()) {
             (Purpose::Store, Some(&(id, lanes))) => Some((id, lanes)),
@@ -58,7 +64,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// Shows what a warp changed of global memory in a coherent L1.
-    pub fn show_update(&mut self, context: &Context<'_>, update: &Update<N>) {
+    pub(crate) fn show_update(&mut self, context: &Context<'_>, update: &Update<N>) {
         let code = context.of(self.kernel_of(update.slot)).code;
         let polls = code[update.pc.index()].spin == Some(SpinRole::Poll);
         for lane in update.changed.lanes() {

@@ -15,7 +15,7 @@ const HAS_SLOT: &str = "a warp that starts has a slot";
 
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// Puts a CTA of the grid on the SM, which has room for it, at cycle `now`.
-    pub fn start_cta(&mut self, context: &Context<'_>, number: u64, now: Cycle) {
+    pub(crate) fn start_cta(&mut self, context: &Context<'_>, number: u64, now: Cycle) {
         self.agenda.now = self.agenda.now.max(now);
         let Launch { chip, kernel, shape, occupancy, .. } = context.launch;
         let at = self.residents.iter().position(Option::is_none).expect("the SM has room");
@@ -118,7 +118,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// The launch ends at `end` although CTAs are resident: the cycles of their warps up to then are accounted for.
-    pub fn cut_off(&mut self, end: Cycle) {
+    pub(crate) fn cut_off(&mut self, end: Cycle) {
         for resident in 0..self.residents.len() {
             self.account_end(resident, end);
         }

@@ -26,7 +26,7 @@ use crate::time::sm::Sm;
 
 /// What lanes of a warp last read with one instruction of a spin loop.
 #[derive(Clone, Debug)]
-pub struct Polled<const N: usize> {
+pub(crate) struct Polled<const N: usize> {
     pub pc: Pc,
     /// Lanes that ever executed it.
     pub mask: LaneMask,
@@ -55,14 +55,14 @@ struct Iterations<const N: usize> {
 
 /// The search on one SM.
 #[derive(Clone, Debug)]
-pub struct Watch<const N: usize> {
+pub(crate) struct Watch<const N: usize> {
     slots: Vec<Iterations<N>>,
     /// How often the contents of the L1 had changed when the search began.
     pub l1_changes: u64,
 }
 
 impl<const N: usize> Watch<N> {
-    pub fn new(slots: usize, l1_changes: u64) -> Self {
+    pub(crate) fn new(slots: usize, l1_changes: u64) -> Self {
         let none = Iterations {
             saved: None,
             since: Since::default(),
@@ -153,19 +153,19 @@ impl<const N: usize> Watch<N> {
     }
 
     /// Whether the warp is known to repeat itself.
-    pub fn repeats(&self, slot: WarpSlot) -> bool {
+    pub(crate) fn repeats(&self, slot: WarpSlot) -> bool {
         self.slots[slot.index()].repeats
     }
 
     /// What the warp last read in its spin loops.
-    pub fn polls(&self, slot: WarpSlot) -> &[Polled<N>] {
+    pub(crate) fn polls(&self, slot: WarpSlot) -> &[Polled<N>] {
         &self.slots[slot.index()].polled
     }
 }
 
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// Whether every warp of the SM waits or polls in a loop.
-    pub fn only_waits(&self) -> bool {
+    pub(crate) fn only_waits(&self) -> bool {
         self.residents().all(|resident| {
             let mut live = resident.warps.iter().zip(&resident.slots).filter(|(warp, _)| !warp.is_done());
             live.all(|(warp, slot)| {
@@ -178,7 +178,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// Whether every warp of the SM waits for good or repeats itself, as long as nothing else changes. Warps that
     /// ended or wait must not have accesses in flight; and a CTA that is about to end makes room for another.
-    pub fn never_changes(&self) -> bool {
+    pub(crate) fn never_changes(&self) -> bool {
         let Some(watch) = &self.watch else { return self.is_empty() };
         self.residents().all(|resident| {
             let waits = |(warp, slot): (&Warp<N>, &Option<WarpSlot>)| {
@@ -194,13 +194,13 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// Whether the warps keep reading what they read since the search began: the L1 holds nothing that differs from
     /// memory, or no line was filled or evicted.
-    pub fn reads_the_same(&self, memory: &Memory) -> bool {
+    pub(crate) fn reads_the_same(&self, memory: &Memory) -> bool {
         let l1 = &self.memory.l1;
         self.watch.as_ref().is_some_and(|watch| watch.l1_changes == l1.changes()) || !l1.is_stale(memory)
     }
 
     /// Begins the search, or begins it anew.
-    pub fn begin_watch(&mut self) {
+    pub(crate) fn begin_watch(&mut self) {
         self.watch = Some(Watch::new(self.slots.len(), self.memory.l1.changes()));
     }
 }

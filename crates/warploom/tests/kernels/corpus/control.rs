@@ -4,7 +4,7 @@ use warploom::{Launch, args};
 
 use crate::support::{Outcome, Random, Run, same, same_hex};
 
-pub fn fib(run: &mut Run) -> Outcome {
+pub(super) fn fib(run: &mut Run) -> Outcome {
     let n = 75usize;
     let mut input = Random::new(1).words_below(n, 9);
     input[..14].iter_mut().zip(0..).for_each(|(v, k)| *v = k);
@@ -15,7 +15,7 @@ pub fn fib(run: &mut Run) -> Outcome {
     same("out", &out.read(&run.gpu)?, &expected)
 }
 
-pub fn ackermann(run: &mut Run) -> Outcome {
+pub(super) fn ackermann(run: &mut Run) -> Outcome {
     let n = 40usize;
     let mut random = Random::new(2);
     let (mut ms, mut ks) = (random.words_below(n, 3), random.words_below(n, 5));
@@ -33,7 +33,7 @@ pub fn ackermann(run: &mut Run) -> Outcome {
     same("out", &out.read(&run.gpu)?, &expected)
 }
 
-pub fn localarray(run: &mut Run) -> Outcome {
+pub(super) fn localarray(run: &mut Run) -> Outcome {
     let n = 70usize;
     let mut values: Vec<i32> = Random::new(3).words(16 * n).into_iter().map(|v| v as i32).collect();
     values[16..32].fill(5);
@@ -43,7 +43,7 @@ pub fn localarray(run: &mut Run) -> Outcome {
     same("out", &out.read(&run.gpu)?, &values)
 }
 
-pub fn funcptr(run: &mut Run) -> Outcome {
+pub(super) fn funcptr(run: &mut Run) -> Outcome {
     let n = 150usize;
     let mut random = Random::new(4);
     let input: Vec<i32> = (0..n).map(|_| random.below(2001) as i32 - 1000).collect();
@@ -81,7 +81,7 @@ fn words_to_words(run: &mut Run, result: impl Fn(u32, u32) -> u32) -> Outcome {
     Ok(())
 }
 
-pub fn classify(run: &mut Run) -> Outcome {
+pub(super) fn classify(run: &mut Run) -> Outcome {
     words_to_words(run, |v, i| {
         let wide = u64::from(v).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let pair = u64::from(i) << 32 | u64::from(v);
@@ -106,7 +106,7 @@ pub fn classify(run: &mut Run) -> Outcome {
     })
 }
 
-pub fn jumptable(run: &mut Run) -> Outcome {
+pub(super) fn jumptable(run: &mut Run) -> Outcome {
     words_to_words(run, |v, _| match v % 4 {
         0 => v.wrapping_add(1),
         1 => v.wrapping_mul(2),

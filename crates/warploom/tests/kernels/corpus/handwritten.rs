@@ -6,7 +6,7 @@ use super::parallel::{reduce_with, vectors};
 use crate::support::{Outcome, Random, Run, same, same_f32};
 
 /// Both texts flush subnormals: one says `.ftz`, and the other's target has no subnormals.
-pub fn vecadd(run: &mut Run) -> Outcome {
+pub(super) fn vecadd(run: &mut Run) -> Outcome {
     let flush = |v: f32| if v.is_subnormal() { 0f32.copysign(v) } else { v };
     for (n, threads, ctas) in [(1usize, 1u32, 1u32), (500, 48, 11)] {
         let (xs, ys) = vectors(n, true);
@@ -18,11 +18,11 @@ pub fn vecadd(run: &mut Run) -> Outcome {
     Ok(())
 }
 
-pub fn reduce_of_128(run: &mut Run) -> Outcome {
+pub(super) fn reduce_of_128(run: &mut Run) -> Outcome {
     reduce_with(run, &[128])
 }
 
-pub fn mix(run: &mut Run) -> Outcome {
+pub(super) fn mix(run: &mut Run) -> Outcome {
     let n = 100usize;
     let values = Random::new(11).words_below(n, 200);
     let (input, out) = (run.gpu.buffer(&values)?, run.gpu.zeros::<u32>(2 * n)?);
@@ -31,7 +31,7 @@ pub fn mix(run: &mut Run) -> Outcome {
     same("out", &out.read(&run.gpu)?, &values.iter().zip(0..).flat_map(mix).collect::<Vec<_>>())
 }
 
-pub fn syntax(run: &mut Run) -> Outcome {
+pub(super) fn syntax(run: &mut Run) -> Outcome {
     for threads in [1u32, 32] {
         let out = run.gpu.zeros::<i32>(17)?;
         run.launch(Launch::grid(1).block(threads), args![&out])?;

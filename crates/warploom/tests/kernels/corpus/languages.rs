@@ -15,7 +15,7 @@ fn array<T: Pod>(buffer: &Buffer<T>, shape: &[usize]) -> Vec<Arg<'static>> {
     fields.into_iter().map(|field| Arg::from(field as u64)).collect()
 }
 
-pub fn numba_vecadd(run: &mut Run) -> Outcome {
+pub(super) fn numba_vecadd(run: &mut Run) -> Outcome {
     for (n, threads, ctas) in [(1usize, 1u32, 1u32), (1000, 96, 11), (65, 64, 2)] {
         let (xs, ys) = vectors(n, true);
         let (a, b, c) = (run.gpu.buffer(&xs)?, run.gpu.buffer(&ys)?, run.gpu.zeros::<f32>(n)?);
@@ -26,7 +26,7 @@ pub fn numba_vecadd(run: &mut Run) -> Outcome {
     Ok(())
 }
 
-pub fn numba_reduce(run: &mut Run) -> Outcome {
+pub(super) fn numba_reduce(run: &mut Run) -> Outcome {
     for (n, ctas) in [(1usize, 1u32), (1000, 1), (5000, 10)] {
         let values = Random::new(n as u64).words(n);
         let (input, out) = (run.gpu.buffer(&values)?, run.gpu.buffer(&[3u32])?);
@@ -37,7 +37,7 @@ pub fn numba_reduce(run: &mut Run) -> Outcome {
     Ok(())
 }
 
-pub fn numba_histogram(run: &mut Run) -> Outcome {
+pub(super) fn numba_histogram(run: &mut Run) -> Outcome {
     for (n, threads, ctas) in [(1usize, 1u32, 1u32), (2000, 100, 9)] {
         let (bytes, expected) = bytes_and_bins(n);
         let (input, bins) = (run.gpu.buffer(&bytes)?, run.gpu.zeros::<u32>(256)?);
@@ -48,7 +48,7 @@ pub fn numba_histogram(run: &mut Run) -> Outcome {
     Ok(())
 }
 
-pub fn numba_mandelbrot(run: &mut Run) -> Outcome {
+pub(super) fn numba_mandelbrot(run: &mut Run) -> Outcome {
     let (width, height, limit) = (37u32, 21u32, 60u32);
     let (columns, rows) = (width as usize, height as usize);
     let counts = run.gpu.zeros::<u32>(columns * rows)?;
@@ -67,7 +67,7 @@ pub fn numba_mandelbrot(run: &mut Run) -> Outcome {
     same("counts", &counts.read(&run.gpu)?, &(0..columns * rows).map(escape).collect::<Vec<_>>())
 }
 
-pub fn numba_localsort(run: &mut Run) -> Outcome {
+pub(super) fn numba_localsort(run: &mut Run) -> Outcome {
     let n = 70usize;
     let mut values = Random::new(6).floats(8 * n, 50.0);
     let (input, out) = (run.gpu.buffer(&values)?, run.gpu.zeros::<f32>(8 * n)?);
@@ -80,7 +80,7 @@ pub fn numba_localsort(run: &mut Run) -> Outcome {
 /// Two scratch pointers that Triton adds to every kernel.
 const NO_SCRATCH: [u64; 2] = [0, 0];
 
-pub fn triton_vecadd(run: &mut Run) -> Outcome {
+pub(super) fn triton_vecadd(run: &mut Run) -> Outcome {
     for n in [1usize, 256, 3001] {
         let (xs, ys) = vectors(n, true);
         let (a, b, c) = (run.gpu.buffer(&xs)?, run.gpu.buffer(&ys)?, run.gpu.zeros::<f32>(n)?);
@@ -102,7 +102,7 @@ fn triton_rows(run: &mut Run, columns: usize, out: usize, expect: impl Fn(&[f64]
     close(&format!("{columns} columns: y"), &widened(&y.read(&run.gpu)?), &expected, 1e-5)
 }
 
-pub fn triton_softmax(run: &mut Run) -> Outcome {
+pub(super) fn triton_softmax(run: &mut Run) -> Outcome {
     for columns in [1usize, 100, 256] {
         triton_rows(run, columns, columns, |row| {
             let top = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -114,14 +114,14 @@ pub fn triton_softmax(run: &mut Run) -> Outcome {
     Ok(())
 }
 
-pub fn triton_rowsum(run: &mut Run) -> Outcome {
+pub(super) fn triton_rowsum(run: &mut Run) -> Outcome {
     for columns in [1usize, 128, 1000] {
         triton_rows(run, columns, 1, |row| vec![row.iter().sum()])?;
     }
     Ok(())
 }
 
-pub fn triton_collatz(run: &mut Run) -> Outcome {
+pub(super) fn triton_collatz(run: &mut Run) -> Outcome {
     let n = 300usize;
     let mut random = Random::new(8);
     let mut xs: Vec<u32> =
@@ -143,7 +143,7 @@ pub fn triton_collatz(run: &mut Run) -> Outcome {
     same("y", &y.read(&run.gpu)?, &expected)
 }
 
-pub fn rust_saxpy(run: &mut Run) -> Outcome {
+pub(super) fn rust_saxpy(run: &mut Run) -> Outcome {
     let (n, a) = (500usize, 1.7f32);
     let (xs, ys) = vectors(n, true);
     let (x, y) = (run.gpu.buffer(&xs)?, run.gpu.buffer(&ys)?);
@@ -151,7 +151,7 @@ pub fn rust_saxpy(run: &mut Run) -> Outcome {
     same_f32("y", &y.read(&run.gpu)?, &xs.iter().zip(&ys).map(|(x, y)| a * x + y).collect::<Vec<_>>())
 }
 
-pub fn rust_modpow(run: &mut Run) -> Outcome {
+pub(super) fn rust_modpow(run: &mut Run) -> Outcome {
     for modulus in [1_000_003u64, 0xffff_fffb, 1, 0] {
         let n = 100usize;
         let mut random = Random::new(modulus);
@@ -178,7 +178,7 @@ pub fn rust_modpow(run: &mut Run) -> Outcome {
     Ok(())
 }
 
-pub fn rust_fnv1a(run: &mut Run) -> Outcome {
+pub(super) fn rust_fnv1a(run: &mut Run) -> Outcome {
     for length in [0usize, 1, 13] {
         let n = 70usize;
         let mut random = Random::new(length as u64);

@@ -4,7 +4,7 @@ use warploom::{Error, HangReason, Launch, Model, args};
 
 use crate::support::{Outcome, Random, Run, same};
 
-pub fn spinlock_inc(run: &mut Run) -> Outcome {
+pub(super) fn spinlock_inc(run: &mut Run) -> Outcome {
     for (threads, ctas, rounds) in [(1u32, 1u32, 3u32), (70, 3, 2), (16, 12, 1)] {
         let (lock, counter) = (run.gpu.zeros::<u32>(1)?, run.gpu.buffer(&[100u32])?);
         run.launch(Launch::grid(ctas).block(threads), args![&lock, &counter, rounds])?;
@@ -14,7 +14,7 @@ pub fn spinlock_inc(run: &mut Run) -> Outcome {
     Ok(())
 }
 
-pub fn naivelock(run: &mut Run) -> Outcome {
+pub(super) fn naivelock(run: &mut Run) -> Outcome {
     for (threads, ctas) in [(1u32, 1u32), (1, 12), (2, 1), (70, 3)] {
         const LIMIT: u64 = 100_000;
         let (lock, counter) = (run.gpu.zeros::<u32>(1)?, run.gpu.zeros::<u32>(1)?);
@@ -43,7 +43,7 @@ pub fn naivelock(run: &mut Run) -> Outcome {
     Ok(())
 }
 
-pub fn crosscta(run: &mut Run) -> Outcome {
+pub(super) fn crosscta(run: &mut Run) -> Outcome {
     for (threads, ctas) in [(1u32, 2u32), (33, 5), (64, 30)] {
         let (flag, out) = (run.gpu.zeros::<u32>(1)?, run.gpu.zeros::<u32>(ctas as usize)?);
         run.launch(Launch::grid(ctas).block(threads), args![&flag, &out])?;
@@ -55,7 +55,7 @@ pub fn crosscta(run: &mut Run) -> Outcome {
     Ok(())
 }
 
-pub fn hashtable_insert(run: &mut Run) -> Outcome {
+pub(super) fn hashtable_insert(run: &mut Run) -> Outcome {
     for (count, buckets, threads, ctas) in [(1usize, 1u32, 1u32, 1u32), (300, 1, 64, 2), (1000, 13, 70, 12)] {
         let keys = Random::new(count as u64).words(count);
         let input = run.gpu.buffer(&keys)?;

@@ -5,7 +5,7 @@ use warploom::{Arg, Launch, args};
 
 use crate::support::{Outcome, Random, Run, close, same, same_f32, same_f64};
 
-pub fn dpoly(run: &mut Run) -> Outcome {
+pub(super) fn dpoly(run: &mut Run) -> Outcome {
     let n = 400usize;
     let mut random = Random::new(5);
     let mut xs: Vec<f64> =
@@ -79,7 +79,7 @@ fn bits(values: &[f16]) -> Vec<u16> {
     values.iter().map(|v| v.to_bits()).collect()
 }
 
-pub fn halfaxpy(run: &mut Run) -> Outcome {
+pub(super) fn halfaxpy(run: &mut Run) -> Outcome {
     for (at, a) in [1.0f32, -0.75, 3.0, 0.1, 1.2345].into_iter().enumerate() {
         let n = 300usize;
         let mut random = Random::new(at as u64);
@@ -94,7 +94,7 @@ pub fn halfaxpy(run: &mut Run) -> Outcome {
     Ok(())
 }
 
-pub fn half2axpy(run: &mut Run) -> Outcome {
+pub(super) fn half2axpy(run: &mut Run) -> Outcome {
     let n = 100usize;
     let mut random = Random::new(9);
     let factors = [f16::from_f64(1.25), f16::from_f64(-0.5)];
@@ -107,7 +107,7 @@ pub fn half2axpy(run: &mut Run) -> Outcome {
     same("y", &bits(&y.read(&run.gpu)?), &bits(&expected))
 }
 
-pub fn halfwiden(run: &mut Run) -> Outcome {
+pub(super) fn halfwiden(run: &mut Run) -> Outcome {
     let n = 200usize;
     let xs = halves(&mut Random::new(10), n);
     let (x, y) = (run.gpu.buffer(&xs)?, run.gpu.zeros::<f32>(n)?);

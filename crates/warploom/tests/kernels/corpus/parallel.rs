@@ -9,7 +9,7 @@ const LINES: [(usize, u32, u32); 6] =
     [(1, 1, 1), (100, 32, 4), (1000, 96, 11), (1025, 512, 3), (333, 7, 48), (40, 64, 2)];
 
 /// Floats with interesting rounding and signs, then plain ones.
-pub fn vectors(n: usize, subnormals: bool) -> (Vec<f32>, Vec<f32>) {
+pub(super) fn vectors(n: usize, subnormals: bool) -> (Vec<f32>, Vec<f32>) {
     let mut random = Random::new(n as u64);
     let (mut a, mut b) = (random.floats(n, 100.0), random.floats(n, 1e-3));
     let tiny = if subnormals { 1e-40 } else { 1e-30 };
@@ -32,7 +32,7 @@ pub fn vectors(n: usize, subnormals: bool) -> (Vec<f32>, Vec<f32>) {
     (a, b)
 }
 
-pub fn vecadd(run: &mut Run) -> Outcome {
+pub(super) fn vecadd(run: &mut Run) -> Outcome {
     for (n, threads, ctas) in LINES {
         let (xs, ys) = vectors(n, run.exact);
         let (a, b) = (run.gpu.buffer(&xs)?, run.gpu.buffer(&ys)?);
@@ -46,7 +46,7 @@ pub fn vecadd(run: &mut Run) -> Outcome {
     Ok(())
 }
 
-pub fn matmul(run: &mut Run) -> Outcome {
+pub(super) fn matmul(run: &mut Run) -> Outcome {
     for n in [16usize, 64] {
         let mut random = Random::new(n as u64);
         let (xs, ys) = (random.floats(n * n, 2.0), random.floats(n * n, 2.0));
@@ -68,7 +68,7 @@ pub fn matmul(run: &mut Run) -> Outcome {
 }
 
 /// Checks any sum kernel with these numbers of threads per CTA.
-pub fn reduce_with(run: &mut Run, threads: &[u32]) -> Outcome {
+pub(super) fn reduce_with(run: &mut Run, threads: &[u32]) -> Outcome {
     for &threads in threads {
         for (n, ctas) in [(1usize, 1u32), (1000, 1), (777, 5), (5000, 20)] {
             let values = Random::new(n as u64).words(n);
@@ -81,11 +81,11 @@ pub fn reduce_with(run: &mut Run, threads: &[u32]) -> Outcome {
     Ok(())
 }
 
-pub fn reduce(run: &mut Run) -> Outcome {
+pub(super) fn reduce(run: &mut Run) -> Outcome {
     reduce_with(run, &[32, 96, 256])
 }
 
-pub fn scan(run: &mut Run) -> Outcome {
+pub(super) fn scan(run: &mut Run) -> Outcome {
     for n in [1usize, 256, 1000, 3000] {
         let values = Random::new(n as u64).words(n);
         let ctas = n.div_ceil(256);
@@ -108,7 +108,7 @@ pub fn scan(run: &mut Run) -> Outcome {
 }
 
 /// Bytes, many of them equal, and how often each value occurs.
-pub fn bytes_and_bins(n: usize) -> (Vec<u8>, Vec<u32>) {
+pub(super) fn bytes_and_bins(n: usize) -> (Vec<u8>, Vec<u32>) {
     let mut random = Random::new(n as u64);
     let bytes: Vec<u8> =
         (0..n).map(|_| if random.below(3) == 0 { 42 } else { random.word() as u8 }).collect();
@@ -117,7 +117,7 @@ pub fn bytes_and_bins(n: usize) -> (Vec<u8>, Vec<u32>) {
     (bytes, bins)
 }
 
-pub fn histogram(run: &mut Run) -> Outcome {
+pub(super) fn histogram(run: &mut Run) -> Outcome {
     for (n, threads, ctas) in [(1usize, 1u32, 1u32), (1000, 37, 3), (4000, 256, 12), (100, 512, 2)] {
         let (bytes, expected) = bytes_and_bins(n);
         let (input, bins) = (run.gpu.buffer(&bytes)?, run.gpu.zeros::<u32>(256)?);
@@ -127,7 +127,7 @@ pub fn histogram(run: &mut Run) -> Outcome {
     Ok(())
 }
 
-pub fn bitonic(run: &mut Run) -> Outcome {
+pub(super) fn bitonic(run: &mut Run) -> Outcome {
     for (segment, ctas) in [(2usize, 20u32), (16, 3), (128, 9), (2048, 1)] {
         let values = Random::new(segment as u64).words(segment * ctas as usize);
         let data = run.gpu.buffer(&values)?;
@@ -140,7 +140,7 @@ pub fn bitonic(run: &mut Run) -> Outcome {
     Ok(())
 }
 
-pub fn nbody(run: &mut Run) -> Outcome {
+pub(super) fn nbody(run: &mut Run) -> Outcome {
     let eps2 = 0.01f32;
     for (n, threads) in [(1usize, 1u32), (100, 33), (130, 64), (300, 256)] {
         let mut random = Random::new(n as u64);
@@ -170,7 +170,7 @@ pub fn nbody(run: &mut Run) -> Outcome {
     Ok(())
 }
 
-pub fn bfs(run: &mut Run) -> Outcome {
+pub(super) fn bfs(run: &mut Run) -> Outcome {
     const UNSEEN: u32 = u32::MAX;
     let n = 300usize;
     let mut random = Random::new(7);
@@ -258,12 +258,12 @@ fn nw(
     Ok(())
 }
 
-pub fn nw_grow(run: &mut Run) -> Outcome {
+pub(super) fn nw_grow(run: &mut Run) -> Outcome {
     let from_left = |tiles: u32| (0..tiles).map(|row| (row + 1, row)).collect();
     nw(run, from_left, |_, _| false, |tiles, diagonal| diagonal < tiles)
 }
 
-pub fn nw_shrink(run: &mut Run) -> Outcome {
+pub(super) fn nw_shrink(run: &mut Run) -> Outcome {
     let from_below = |tiles: u32| (1..tiles).map(|column| (tiles - column, column)).collect();
     nw(run, from_below, |tiles, diagonal| diagonal < tiles, |_, _| true)
 }

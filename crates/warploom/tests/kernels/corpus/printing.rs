@@ -4,7 +4,7 @@ use warploom::{Error, FaultKind, Launch, args};
 
 use crate::support::{Outcome, Run, same};
 
-pub fn hello(run: &mut Run) -> Outcome {
+pub(super) fn hello(run: &mut Run) -> Outcome {
     for (n, threads, ctas) in [(1u32, 1u32, 1u32), (77, 32, 3), (30, 4, 12)] {
         let report = run.launch(Launch::grid(ctas).block(threads), args![n])?;
         let mut expected = String::from("hello, 100% plain\n");
@@ -27,7 +27,7 @@ pub fn hello(run: &mut Run) -> Outcome {
     Ok(())
 }
 
-pub fn checked(run: &mut Run) -> Outcome {
+pub(super) fn checked(run: &mut Run) -> Outcome {
     let mut values = vec![3i32; 70];
     values[0] = 0;
     let input = run.gpu.buffer(&values)?;

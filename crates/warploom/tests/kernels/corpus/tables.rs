@@ -4,7 +4,7 @@ use warploom::{Launch, args};
 
 use crate::support::{Outcome, Random, Run, same, same_hex};
 
-pub fn globals(run: &mut Run) -> Outcome {
+pub(super) fn globals(run: &mut Run) -> Outcome {
     let padded = |start: &[i32], len: usize| {
         let mut words = start.to_vec();
         words.resize(len, 0);
@@ -38,7 +38,7 @@ pub fn globals(run: &mut Run) -> Outcome {
     same_hex("out beyond its end", &got[155..], &[0x5555_5555; 5])
 }
 
-pub fn warpops(run: &mut Run) -> Outcome {
+pub(super) fn warpops(run: &mut Run) -> Outcome {
     for (threads, ctas, limit) in [(32usize, 1usize, 1500), (96, 10, u32::MAX), (64, 2, 900), (128, 1, 2500)]
     {
         let values = Random::new(threads as u64).words_below(threads * ctas, limit);

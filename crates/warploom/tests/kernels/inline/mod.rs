@@ -16,19 +16,19 @@ use warploom::{Device, Launch, args};
 use crate::support::{MACHINES, Machine, Outcome, Run, same};
 
 /// A module with 64-bit addresses.
-pub fn module(text: &str) -> String {
+pub(crate) fn module(text: &str) -> String {
     format!(".version 8.0\n.target sm_90\n.address_size 64\n{text}\n")
 }
 
 /// A module with a kernel `k(out, in)`. Its body finds the thread's number in the grid in `%r0`, the lane in `%r1`,
 /// the thread's number in its CTA in `%r2`, `out` in `%d0`, `in` in `%d1`, the address of the thread's `words` words
 /// of `out` in `%d2` and of its word of `in` in `%d3`.
-pub fn kernel(words: usize, body: &str) -> String {
+pub(crate) fn kernel(words: usize, body: &str) -> String {
     kernel_after("", words, body)
 }
 
 /// Like [`kernel`], with declarations before it.
-pub fn kernel_after(before: &str, words: usize, body: &str) -> String {
+pub(crate) fn kernel_after(before: &str, words: usize, body: &str) -> String {
     let bytes = 4 * words;
     module(&format!(
         "{before}
@@ -65,7 +65,7 @@ fn words(gpu: Device, text: &str, launch: &Launch, input: &[u32], len: usize) ->
 
 /// Checks `out` on these machines.
 #[track_caller]
-pub fn check_on(
+pub(crate) fn check_on(
     machines: impl IntoIterator<Item = Machine>,
     text: &str,
     launch: Launch,
@@ -84,13 +84,13 @@ pub fn check_on(
 
 /// Checks `out` on every machine.
 #[track_caller]
-pub fn check(text: &str, launch: Launch, input: &[u32], expected: &[u32]) {
+pub(crate) fn check(text: &str, launch: Launch, input: &[u32], expected: &[u32]) {
     check_on(MACHINES, text, launch, input, expected);
 }
 
 /// Checks a kernel that writes `W` words per thread: `expected` computes them from the thread's number in the grid.
 #[track_caller]
-pub fn check_threads<const W: usize>(
+pub(crate) fn check_threads<const W: usize>(
     text: &str,
     (ctas, threads): (u32, u32),
     input: &[u32],

@@ -105,7 +105,7 @@ pub(crate) struct Slice {
 }
 
 impl Slice {
-    pub fn new(index: u32, l2: &L2Spec, dram: &DramSpec) -> Slice {
+    pub(crate) fn new(index: u32, l2: &L2Spec, dram: &DramSpec) -> Slice {
         let capacity = l2.latency_cycles + l2.queue_requests;
         let sectors = l2.cache.line_bytes / SECTOR_BYTES;
         let lines = (l2.cache.sets * l2.cache.ways) as usize;
@@ -132,11 +132,11 @@ impl Slice {
         }
     }
 
-    pub fn room(&self) -> u32 {
+    pub(crate) fn room(&self) -> u32 {
         self.capacity - self.incoming.len() as u32
     }
 
-    pub fn accept(&mut self, arrival: Cycle, number: LineNumber, request: &Request) {
+    pub(crate) fn accept(&mut self, arrival: Cycle, number: LineNumber, request: &Request) {
         debug_assert!(self.room() > 0, "a request for a full slice");
         let ready = arrival + self.latency_cycles;
         if self.incoming.is_empty() {
@@ -145,7 +145,7 @@ impl Slice {
         self.incoming.push_back(Incoming { ready, number, request: *request });
     }
 
-    pub fn set_reply_room(&mut self, cycle: Cycle, replies: u32) {
+    pub(crate) fn set_reply_room(&mut self, cycle: Cycle, replies: u32) {
         self.reply_room = replies;
         if self.wants_reply && replies > 0 {
             self.wake = self.wake.min(cycle);
@@ -154,26 +154,26 @@ impl Slice {
 
     /// The next cycle in which it may have something to do by itself, or [`Cycle::NEVER`].
     #[inline]
-    pub fn wake(&self) -> Cycle {
+    pub(crate) fn wake(&self) -> Cycle {
         self.wake
     }
 
     /// Whether it waits for room towards the DRAM.
     #[inline]
-    pub fn wants_dram(&self) -> bool {
+    pub(crate) fn wants_dram(&self) -> bool {
         self.wants_dram > 0
     }
 
     /// The DRAM takes `room` more transfers in a cycle.
     #[inline]
-    pub fn offer_dram(&mut self, cycle: Cycle, room: u32) {
+    pub(crate) fn offer_dram(&mut self, cycle: Cycle, room: u32) {
         if self.wants_dram() && room >= self.wants_dram {
             self.wake = self.wake.min(cycle);
         }
     }
 
     /// Sectors of a line have come from memory.
-    pub fn fill(&mut self, cycle: Cycle, fill: Fill) {
+    pub(crate) fn fill(&mut self, cycle: Cycle, fill: Fill) {
         let way = self.mshrs.way(fill.mshr);
         let line = self.tags.line_mut(way);
         debug_assert!(line.reserved, "somebody waits for it");
@@ -185,7 +185,7 @@ impl Slice {
     }
 
     /// Does what can be done in a cycle.
-    pub fn step(&mut self, turn: &mut Turn) {
+    pub(crate) fn step(&mut self, turn: &mut Turn) {
         let cycle = turn.cycle;
         self.wants_reply = false;
         self.wants_dram = 0;

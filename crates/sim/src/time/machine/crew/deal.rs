@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Things dealt out to hands in turn, so that every hand gets about as much work. What a hand holds can be lent to a
 /// thread.
 #[derive(Debug)]
-pub struct Dealt<T> {
+pub(crate) struct Dealt<T> {
     /// By number. What is lent is not here.
     things: Vec<Option<Box<T>>>,
     /// The hand that each belongs to.
@@ -14,52 +14,52 @@ pub struct Dealt<T> {
 }
 
 /// What a hand holds, with the things' numbers, while a thread works on it.
-pub type Lent<T> = Vec<(usize, Box<T>)>;
+pub(crate) type Lent<T> = Vec<(usize, Box<T>)>;
 
 const IS_LENT: &str = "what is lent comes back before anybody asks for it";
 
 impl<T> Dealt<T> {
     /// Deals to at least one hand.
-    pub fn new(things: Vec<T>, hands: usize) -> Self {
+    pub(crate) fn new(things: Vec<T>, hands: usize) -> Self {
         Dealt {
             hands: (0..things.len()).map(|number| number % hands).collect(),
             things: things.into_iter().map(|thing| Some(Box::new(thing))).collect(),
         }
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.things.len()
     }
 
     /// All of them, in the order of their numbers.
-    pub fn iter(&self) -> impl Iterator<Item = &T> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
         self.things.iter().map(|thing| thing.as_deref().expect(IS_LENT))
     }
 
     /// All of them, in the order of their numbers.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.things.iter_mut().map(|thing| thing.as_deref_mut().expect(IS_LENT))
     }
 
     /// What a hand holds. Things of other hands may be lent.
-    pub fn of_hand(&mut self, hand: usize) -> impl Iterator<Item = &mut T> {
+    pub(crate) fn of_hand(&mut self, hand: usize) -> impl Iterator<Item = &mut T> {
         let held = self.things.iter_mut().zip(&self.hands).filter(move |&(_, &of)| of == hand);
         held.map(|(thing, _)| thing.as_deref_mut().expect(IS_LENT))
     }
 
     /// Lends what a hand holds.
-    pub fn lend(&mut self, hand: usize, to: &mut Lent<T>) {
+    pub(crate) fn lend(&mut self, hand: usize, to: &mut Lent<T>) {
         let held = self.things.iter_mut().enumerate().filter(|&(number, _)| self.hands[number] == hand);
         to.extend(held.map(|(number, thing)| (number, thing.take().expect(IS_LENT))));
     }
 
     /// Takes back what was lent.
-    pub fn take_back(&mut self, lent: &mut Lent<T>) {
+    pub(crate) fn take_back(&mut self, lent: &mut Lent<T>) {
         lent.drain(..).for_each(|(number, thing)| self.things[number] = Some(thing));
     }
 
     /// All of them, in the order of their numbers.
-    pub fn into_vec(self) -> Vec<T> {
+    pub(crate) fn into_vec(self) -> Vec<T> {
         self.things.into_iter().map(|thing| *thing.expect(IS_LENT)).collect()
     }
 
@@ -95,7 +95,7 @@ impl<T> IndexMut<usize> for Dealt<T> {
 /// Processors of one host differ in speed, and their speed changes if other programs use them. But a thing that changes
 /// hands is not in its new processor's cache at first, so things change hands seldom.
 #[derive(Debug, Default)]
-pub struct Balance {
+pub(crate) struct Balance {
     /// By hand, since the last rebalancing.
     busy: Vec<Duration>,
     windows: u32,
@@ -106,7 +106,7 @@ const WINDOWS_PER_LOOK: u32 = 64;
 
 impl Balance {
     /// A hand was at work in this window.
-    pub fn worked(&mut self, hand: usize, time: Duration) {
+    pub(crate) fn worked(&mut self, hand: usize, time: Duration) {
         if self.busy.len() <= hand {
             self.busy.resize(hand + 1, Duration::ZERO);
         }
@@ -115,7 +115,7 @@ impl Balance {
 
     /// A window is over. Now and then, if that makes windows shorter, one thing goes from the hand that takes longest
     /// to the one that is done first.
-    pub fn settle<T>(&mut self, dealt: &mut Dealt<T>) {
+    pub(crate) fn settle<T>(&mut self, dealt: &mut Dealt<T>) {
         self.windows += 1;
         if self.windows < WINDOWS_PER_LOOK {
             return;

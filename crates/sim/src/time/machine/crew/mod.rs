@@ -12,8 +12,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-pub use crate::time::machine::crew::deal::{Balance, Dealt, Lent};
-pub use crate::time::machine::crew::pace::Pace;
+pub(crate) use crate::time::machine::crew::deal::{Balance, Dealt, Lent};
+pub(crate) use crate::time::machine::crew::pace::Pace;
 
 /// Polls of a post before a waiting thread yields the processor.
 const LOOKS: u32 = 300;
@@ -83,13 +83,13 @@ impl<J> Post<J> {
 }
 
 /// Threads besides the one that leads them.
-pub struct Crew<J> {
+pub(crate) struct Crew<J> {
     posts: Vec<Post<J>>,
 }
 
 impl<J: Default + Send> Crew<J> {
     /// Runs `lead` with a crew of `threads`, itself included; the others do `work`.
-    pub fn with<R: Send>(
+    pub(crate) fn with<R: Send>(
         threads: usize,
         work: impl Fn(&mut J) + Sync,
         lead: impl FnOnce(&Crew<J>) -> R + Send,
@@ -118,12 +118,12 @@ impl<J: Default + Send> Crew<J> {
 
 impl<J> Crew<J> {
     /// Threads besides the leader.
-    pub fn others(&self) -> usize {
+    pub(crate) fn others(&self) -> usize {
         self.posts.len()
     }
 
     /// Gives a thread a job, which `fill` makes of its last one. That must have been taken back.
-    pub fn give(&self, thread: usize, fill: impl FnOnce(&mut J)) {
+    pub(crate) fn give(&self, thread: usize, fill: impl FnOnce(&mut J)) {
         let post = &self.posts[thread];
         fill(&mut post.job.lock().expect("nobody panicked with this job before"));
         post.state.store(GIVEN, Ordering::Release);
@@ -131,7 +131,7 @@ impl<J> Crew<J> {
 
     /// Waits until a thread has done its job, or takes back a job that it has not begun. `fetch` gets the job, and
     /// whether it is done.
-    pub fn take_back(&self, thread: usize, fetch: impl FnOnce(&mut J, bool)) {
+    pub(crate) fn take_back(&self, thread: usize, fetch: impl FnOnce(&mut J, bool)) {
         let post = &self.posts[thread];
         let done = !post.moves(GIVEN, EMPTY);
         if done {

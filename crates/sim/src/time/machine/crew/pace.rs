@@ -14,7 +14,7 @@ const SETTLED: u32 = 32 * (TRIAL + RUN_IN);
 
 /// Whether all threads work in the next windows, and for how many.
 #[derive(Debug)]
-pub struct Pace {
+pub(crate) struct Pace {
     step: Step,
     left: u32,
     since: Option<Instant>,
@@ -31,12 +31,12 @@ enum Step {
 
 impl Pace {
     /// Begins with all threads.
-    pub fn new() -> Pace {
+    pub(crate) fn new() -> Pace {
         Pace { step: Step::RunIn { together: true }, left: RUN_IN, since: None, together: Duration::ZERO }
     }
 
     /// Whether all threads work in the next window. `clock` tells the time.
-    pub fn next_window(&mut self, clock: impl FnOnce() -> Instant) -> bool {
+    pub(crate) fn next_window(&mut self, clock: impl FnOnce() -> Instant) -> bool {
         if self.left == 0 {
             let now = clock();
             let took = self.since.map_or(Duration::ZERO, |since| now - since);

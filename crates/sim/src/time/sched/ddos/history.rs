@@ -15,13 +15,13 @@ use crate::chip::spinning::DdosSpec;
 
 /// A comparison, hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sample {
+pub(crate) struct Sample {
     pub path: u32,
     pub values: [u32; 2],
 }
 
 impl Sample {
-    pub fn new(spec: &DdosSpec, pc: u32, values: [u32; 2]) -> Sample {
+    pub(crate) fn new(spec: &DdosSpec, pc: u32, values: [u32; 2]) -> Sample {
         Sample {
             path: spec.hash.of(pc, spec.path_bits),
             values: values.map(|value| spec.hash.of(value, spec.value_bits)),
@@ -31,7 +31,7 @@ impl Sample {
 
 /// What the registers say of the warp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Phase {
+pub(crate) enum Phase {
     /// No loop yet.
     #[default]
     Searching,
@@ -41,7 +41,7 @@ pub enum Phase {
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct History {
+pub(crate) struct History {
     /// Newest first.
     samples: VecDeque<Sample>,
     /// How far back a new sample is compared; 0 when there is nothing to compare with.
@@ -50,16 +50,16 @@ pub struct History {
 }
 
 impl History {
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         *self = History { samples: std::mem::take(&mut self.samples), ..History::default() };
         self.samples.clear();
     }
 
-    pub fn phase(&self) -> Phase {
+    pub(crate) fn phase(&self) -> Phase {
         self.phase
     }
 
-    pub fn push(&mut self, spec: &DdosSpec, sample: Sample) {
+    pub(crate) fn push(&mut self, spec: &DdosSpec, sample: Sample) {
         let pointed = self.match_pointer.checked_sub(1).and_then(|at| self.samples.get(at as usize));
         let matches = pointed == Some(&sample);
         self.samples.push_front(sample);
@@ -89,7 +89,7 @@ impl History {
 
     /// Path and values, newest first, the match pointer, and the phase.
     #[cfg(test)]
-    pub fn registers(&self) -> (Vec<u32>, Vec<[u32; 2]>, u32, Phase) {
+    pub(crate) fn registers(&self) -> (Vec<u32>, Vec<[u32; 2]>, u32, Phase) {
         let paths = self.samples.iter().map(|sample| sample.path).collect();
         (paths, self.samples.iter().map(|sample| sample.values).collect(), self.match_pointer, self.phase)
     }

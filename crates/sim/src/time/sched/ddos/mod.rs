@@ -13,8 +13,8 @@ use crate::kit::cycle::Cycle;
 use crate::kit::ids::{SlotSet, WarpSlot};
 use crate::kit::lane_mask::LaneMask;
 
-pub mod history;
-pub mod table;
+pub(crate) mod history;
+pub(crate) mod table;
 
 use crate::time::sched::ddos::history::{History, Phase, Sample};
 use crate::time::sched::ddos::table::SibTable;
@@ -30,7 +30,7 @@ struct Warp {
 
 /// The detector of an SM.
 #[derive(Clone, Debug)]
-pub struct Ddos {
+pub(crate) struct Ddos {
     spec: DdosSpec,
     warps: Vec<Warp>,
     pub table: SibTable,
@@ -46,7 +46,7 @@ struct Sharing {
 }
 
 impl Ddos {
-    pub fn new(spec: &DdosSpec, slots: usize) -> Ddos {
+    pub(crate) fn new(spec: &DdosSpec, slots: usize) -> Ddos {
         Ddos {
             spec: spec.clone(),
             warps: vec![Warp::default(); slots],
@@ -56,14 +56,14 @@ impl Ddos {
         }
     }
 
-    pub fn started(&mut self, now: Cycle, slot: WarpSlot) {
+    pub(crate) fn started(&mut self, now: Cycle, slot: WarpSlot) {
         self.share(now);
         self.live.insert(slot);
         self.warps[slot.index()] = Warp::default();
     }
 
     /// A warp has ended. With the last one the table is cleared, too: the next warp may run another program.
-    pub fn ended(&mut self, now: Cycle, slot: WarpSlot) {
+    pub(crate) fn ended(&mut self, now: Cycle, slot: WarpSlot) {
         self.share(now);
         self.live.remove(slot);
         if self.sharing.owner == Some(slot) {
@@ -75,7 +75,7 @@ impl Ddos {
     }
 
     /// A warp with these active lanes executes a comparison. Returns the lane whose operands are recorded, if any.
-    pub fn profiled(&mut self, now: Cycle, slot: WarpSlot, lanes: LaneMask) -> Option<usize> {
+    pub(crate) fn profiled(&mut self, now: Cycle, slot: WarpSlot, lanes: LaneMask) -> Option<usize> {
         if self.spec.time_sharing {
             self.share(now);
             // A warp that starts while no warp has the registers need not wait for the next epoch.
@@ -95,14 +95,14 @@ impl Ddos {
     }
 
     /// Its profiled lane compares two values.
-    pub fn compared(&mut self, slot: WarpSlot, pc: Pc, values: [u32; 2]) {
+    pub(crate) fn compared(&mut self, slot: WarpSlot, pc: Pc, values: [u32; 2]) {
         let warp = &mut self.warps[slot.index()];
         warp.history.push(&self.spec, Sample::new(&self.spec, pc.0, values));
         warp.spinning = warp.history.phase() == Phase::Spinning;
     }
 
     /// A warp executes a backward branch. Returns whether it is a spin-inducing one.
-    pub fn branched(&mut self, slot: WarpSlot, pc: Pc, taken: bool) -> bool {
+    pub(crate) fn branched(&mut self, slot: WarpSlot, pc: Pc, taken: bool) -> bool {
         self.table.executed(pc, self.warps[slot.index()].spinning, taken)
     }
 

@@ -6,7 +6,7 @@ use crate::chip::spinning::DdosSpec;
 
 /// A backward branch under suspicion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub(crate) struct Entry {
     pub pc: Pc,
     /// Rises when spinning warps execute the branch, falls when others take it. From the threshold on the branch is
     /// confirmed as spin-inducing.
@@ -15,7 +15,7 @@ pub struct Entry {
 
 /// An entry whose confidence falls to zero is removed.
 #[derive(Clone, Debug)]
-pub struct SibTable {
+pub(crate) struct SibTable {
     capacity: usize,
     threshold: u32,
     keep_confirmed: bool,
@@ -24,7 +24,7 @@ pub struct SibTable {
 }
 
 impl SibTable {
-    pub fn new(spec: &DdosSpec) -> SibTable {
+    pub(crate) fn new(spec: &DdosSpec) -> SibTable {
         SibTable {
             capacity: spec.table_entries as usize,
             threshold: spec.threshold,
@@ -34,7 +34,7 @@ impl SibTable {
     }
 
     /// A warp executes a backward branch. Returns whether it is spin-inducing, as far as the table knows now.
-    pub fn executed(&mut self, pc: Pc, spinning: bool, taken: bool) -> bool {
+    pub(crate) fn executed(&mut self, pc: Pc, spinning: bool, taken: bool) -> bool {
         let Some(at) = self.entries.iter().position(|entry| entry.pc == pc) else {
             return spinning && self.enter(pc);
         };
@@ -67,17 +67,17 @@ impl SibTable {
         self.threshold <= 1
     }
 
-    pub fn holds(&self, pc: Pc) -> bool {
+    pub(crate) fn holds(&self, pc: Pc) -> bool {
         self.entries.iter().any(|entry| entry.pc == pc)
     }
 
     /// Its entries, oldest first.
     #[cfg(test)]
-    pub fn entries(&self) -> &[Entry] {
+    pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.entries.clear();
     }
 }

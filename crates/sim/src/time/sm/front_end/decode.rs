@@ -10,7 +10,7 @@ use crate::time::sm::issue::scoreboard::RegSet;
 
 /// The kind of unit that executes an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExecUnit {
+pub(crate) enum ExecUnit {
     /// Integer and single precision.
     Sp,
     /// Transcendental functions and divisions.
@@ -24,12 +24,12 @@ pub enum ExecUnit {
 }
 
 impl ExecUnit {
-    pub const COUNT: usize = 5;
+    pub(crate) const COUNT: usize = 5;
 }
 
 /// Instructions by what they are for, as statistics count them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub(crate) enum Class {
     Integer,
     Float,
     Double,
@@ -45,7 +45,7 @@ pub enum Class {
 
 impl Class {
     /// In the order in which counts are kept.
-    pub const ALL: [Class; 11] = [
+    pub(crate) const ALL: [Class; 11] = [
         Class::Integer,
         Class::Float,
         Class::Double,
@@ -60,7 +60,7 @@ impl Class {
     ];
 
     /// The name in reports.
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Class::Integer => "integer",
             Class::Float => "float",
@@ -79,7 +79,7 @@ impl Class {
 
 /// How an instruction is ordered against the other memory accesses of its warp.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ordering {
+pub(crate) struct Ordering {
     /// It issues only when all earlier accesses of the warp are complete.
     pub after_all: bool,
     /// The warp goes on only when it is complete, and then invalidates the L1.
@@ -88,7 +88,7 @@ pub struct Ordering {
 
 /// The part of an instruction in the wait of a spin loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SpinRole {
+pub(crate) enum SpinRole {
     /// The load or atomic whose value ends the wait.
     Poll,
     /// The store of an atomic's own loop around a lock bit, if a spin loop waits for the atomic's value: what it
@@ -105,7 +105,7 @@ pub enum SpinRole {
 
 /// One instruction as the pipeline sees it.
 #[derive(Clone, Debug)]
-pub struct Decoded {
+pub(crate) struct Decoded {
     pub unit: ExecUnit,
     pub class: Class,
     pub operation: Operation,
@@ -132,7 +132,7 @@ pub struct Decoded {
     pub is_latch: bool,
 }
 
-pub fn decode(kernel: &Kernel, chip: &Chip) -> Vec<Decoded> {
+pub(crate) fn decode(kernel: &Kernel, chip: &Chip) -> Vec<Decoded> {
     let mut code: Vec<Decoded> = kernel.code.iter().map(|inst| one(kernel, chip, inst)).collect();
     for spin_loop in &kernel.loops {
         for latch in &spin_loop.latches {
@@ -328,6 +328,6 @@ fn ordering(op: Op) -> Ordering {
 }
 
 /// The pc after `pc`.
-pub const fn next(pc: Pc) -> Pc {
+pub(crate) const fn next(pc: Pc) -> Pc {
     Pc(pc.0 + 1)
 }

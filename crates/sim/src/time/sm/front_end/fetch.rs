@@ -17,7 +17,7 @@ use crate::time::sm::issue::slot::{Position, Slot};
 const CODE_BASE: u64 = 1 << 48;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fetched {
+pub(crate) enum Fetched {
     /// `count` instructions, from the pc that was asked for, can issue at cycle `at`.
     Hit { count: u32, at: Cycle },
     /// The line at this address must be requested.
@@ -29,7 +29,7 @@ pub enum Fetched {
 /// The fetch unit of an SM. What every cycle reads comes first.
 #[derive(Clone, Debug)]
 #[repr(C)]
-pub struct Fetch {
+pub(crate) struct Fetch {
     /// Warps whose buffer is empty and that have not fetched yet.
     wants: SlotSet,
     /// Warps that wait for a line, with its address.
@@ -45,7 +45,7 @@ pub struct Fetch {
 }
 
 impl Fetch {
-    pub fn new(spec: &FetchSpec) -> Fetch {
+    pub(crate) fn new(spec: &FetchSpec) -> Fetch {
         Fetch {
             spec: spec.clone(),
             line_bytes: Divisor::new(spec.cache.line_bytes as u64),
@@ -59,28 +59,28 @@ impl Fetch {
         }
     }
 
-    pub fn warps_per_cycle(&self) -> u32 {
+    pub(crate) fn warps_per_cycle(&self) -> u32 {
         self.spec.warps_per_cycle
     }
 
     /// A warp, whose buffer is empty, will fetch when it is its turn.
-    pub fn want(&mut self, slot: WarpSlot) {
+    pub(crate) fn want(&mut self, slot: WarpSlot) {
         self.wants.insert(slot);
     }
 
     /// A warp has left its slot.
-    pub fn forget(&mut self, slot: WarpSlot) {
+    pub(crate) fn forget(&mut self, slot: WarpSlot) {
         self.wants.remove(slot);
         self.waits.retain(|&(waiting, _)| waiting != slot);
     }
 
     /// Whether some warp would fetch in this cycle.
-    pub fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         !self.wants.is_empty()
     }
 
     /// The warp whose turn it is to fetch.
-    pub fn next_warp(&mut self) -> Option<WarpSlot> {
+    pub(crate) fn next_warp(&mut self) -> Option<WarpSlot> {
         if self.wants.is_empty() {
             return None;
         }
@@ -92,7 +92,7 @@ impl Fetch {
         Some(slot)
     }
 
-    pub fn fetch(&mut self, now: Cycle, slot: WarpSlot, pc: Pc) -> Fetched {
+    pub(crate) fn fetch(&mut self, now: Cycle, slot: WarpSlot, pc: Pc) -> Fetched {
         let line_bytes = self.line_bytes.get();
         let address = CODE_BASE + pc.0 as u64 * self.instruction_bytes.get();
         let number = LineNumber(self.line_bytes.quotient(address));
@@ -111,7 +111,7 @@ impl Fetch {
     }
 
     /// A line has arrived. The warps that waited for it fetch again.
-    pub fn fill(&mut self, line: LineAddress) {
+    pub(crate) fn fill(&mut self, line: LineAddress) {
         let number = LineNumber(self.line_bytes.quotient(line.0));
         if let Some(way) = self.tags.victim(number) {
             self.tags.replace(way, number);

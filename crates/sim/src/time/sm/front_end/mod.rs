@@ -1,5 +1,5 @@
 //! The front end: instruction fetch, and what the pipeline knows about each decoded instruction.
 
-pub mod decode;
-pub mod fetch;
-pub mod operation;
+pub(crate) mod decode;
+pub(crate) mod fetch;
+pub(crate) mod operation;

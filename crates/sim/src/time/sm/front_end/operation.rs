@@ -5,7 +5,7 @@ use warploom_isa::{Op, Ty};
 use crate::time::sm::front_end::decode::Class;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub(crate) enum Operation {
     IntAdd,
     IntMul,
     IntDiv,
@@ -26,9 +26,9 @@ pub enum Operation {
 }
 
 impl Operation {
-    pub const COUNT: usize = 15;
+    pub(crate) const COUNT: usize = 15;
 
-    pub fn of(op: Op, class: Class) -> Operation {
+    pub(crate) fn of(op: Op, class: Class) -> Operation {
         use Operation::*;
         match (class, op) {
             (Class::Load | Class::Store | Class::Atomic, _) => Address,

@@ -6,9 +6,9 @@ mod barrier;
 mod polling;
 mod readiness;
 pub(crate) mod schedule;
-pub mod scoreboard;
-pub mod slot;
-pub mod spin_unit;
+pub(crate) mod scoreboard;
+pub(crate) mod slot;
+pub(crate) mod spin_unit;
 
 use warploom_isa::{BarMode, Dst, Guard, Inst, Op, Operand, Pc, Scope};
 

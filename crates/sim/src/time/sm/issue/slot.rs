@@ -16,7 +16,7 @@ use crate::time::sm::issue::scoreboard::Scoreboard;
 /// host. The scoreboard begins the next.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
-pub struct Slot {
+pub(crate) struct Slot {
     pub(crate) status: Status,
     pub(crate) position: Position,
     pub(crate) buffer: Buffer,
@@ -72,7 +72,7 @@ impl Status {
 
 /// Where a warp is: a copy of what the warp itself says, which lies further away in the host's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Position {
+pub(crate) enum Position {
     /// The running path is at this instruction.
     At(Pc),
     /// Every path waits.
@@ -83,7 +83,7 @@ pub enum Position {
 
 impl Position {
     #[inline]
-    pub fn of<const N: usize>(warp: &Warp<N>) -> Position {
+    pub(crate) fn of<const N: usize>(warp: &Warp<N>) -> Position {
         match warp.control.current() {
             _ if warp.is_done() => Position::Ended,
             Some(path) => Position::At(path.pc),
@@ -166,22 +166,22 @@ impl Slot {
         next
     }
 
-    pub fn state(&self) -> State {
+    pub(crate) fn state(&self) -> State {
         self.status.state
     }
 
     /// Since which cycle the warp is in its state.
-    pub fn since(&self) -> Cycle {
+    pub(crate) fn since(&self) -> Cycle {
         self.status.since
     }
 
     /// Whether the warp iterates in a spin loop.
-    pub fn spins(&self) -> bool {
+    pub(crate) fn spins(&self) -> bool {
         self.spinning
     }
 
     /// Whether all lanes of the warp's last try wait in lock queues.
-    pub fn is_blocked(&self) -> bool {
+    pub(crate) fn is_blocked(&self) -> bool {
         self.status.blocked
     }
 

@@ -19,7 +19,7 @@ use crate::time::sched::ddos::Ddos;
 use crate::time::sched::limit::DelayLimiter;
 
 #[derive(Clone, Debug)]
-pub struct SpinUnit {
+pub(crate) struct SpinUnit {
     /// The detector, unless spin-inducing branches are given.
     ddos: Option<Ddos>,
     limiter: DelayLimiter,
@@ -30,7 +30,7 @@ pub struct SpinUnit {
 
 impl SpinUnit {
     /// The unit of an SM that begins at cycle `now`.
-    pub fn new(chip: &Chip, spec: &BowsSpec, branches: &Arc<Branches>, now: Cycle) -> SpinUnit {
+    pub(crate) fn new(chip: &Chip, spec: &BowsSpec, branches: &Arc<Branches>, now: Cycle) -> SpinUnit {
         let slots = chip.sm.max_warps as usize;
         let limiter = DelayLimiter::new(spec, now);
         SpinUnit {
@@ -43,7 +43,7 @@ impl SpinUnit {
     }
 
     /// Whether the unit finds spin-inducing branches itself.
-    pub fn detects(&self) -> bool {
+    pub(crate) fn detects(&self) -> bool {
         self.ddos.is_some()
     }
 

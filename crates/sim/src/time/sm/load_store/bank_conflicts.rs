@@ -5,7 +5,7 @@ use crate::kit::lane_mask::LaneMask;
 
 /// How many cycles shared memory needs for `lanes`, with `bytes` each, and how many of them are due to bank conflicts.
 /// Each bank gives one word per cycle, to all lanes that want it.
-pub fn shared_turns<const N: usize>(
+pub(crate) fn shared_turns<const N: usize>(
     addresses: &Addresses<N>,
     bytes: u32,
     lanes: LaneMask,

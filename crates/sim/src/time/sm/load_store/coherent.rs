@@ -19,7 +19,7 @@ use crate::time::sm::load_store::{MemoryUnit, Purpose};
 
 /// What lanes did to a line in the L1, for observers.
 #[derive(Clone, Debug)]
-pub struct Update<const N: usize> {
+pub(crate) struct Update<const N: usize> {
     /// The cycle.
     pub at: Cycle,
     pub slot: WarpSlot,
@@ -157,7 +157,7 @@ impl<const N: usize> MemoryUnit<N> {
 
     /// The directory answers message `ticket`, which asked for a line: what the L1 may do with it, and its bytes if
     /// another cache gave them.
-    pub fn granted(
+    pub(crate) fn granted(
         &mut self,
         ticket: Ticket,
         grant: Grant,
@@ -207,7 +207,7 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// Lines that are newer here than in memory.
-    pub fn newer_lines(&self) -> Vec<(LineAddress, Vec<u8>)> {
+    pub(crate) fn newer_lines(&self) -> Vec<(LineAddress, Vec<u8>)> {
         let line = |(line, bytes, _): (LineAddress, &LineBytes, _)| {
             (line, bytes[..self.line_bytes as usize].to_vec())
         };
@@ -215,7 +215,7 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// Writes all newer lines to memory without taking time, so that the host can look at it.
-    pub fn show_host(&self, memory: &mut Memory) {
+    pub(crate) fn show_host(&self, memory: &mut Memory) {
         for (line, bytes, written) in self.l1.dirty_lines() {
             memory.write_line(line.0, &bytes[..self.line_bytes as usize], written);
         }

@@ -7,7 +7,7 @@ use crate::time::network::message::Reply;
 
 /// Answers in the order of their arrival.
 #[derive(Debug)]
-pub struct Inbox {
+pub(crate) struct Inbox {
     /// With the cycle of arrival.
     answers: VecDeque<(Cycle, Reply)>,
     /// When the first arrives; asked for in every cycle.
@@ -16,26 +16,26 @@ pub struct Inbox {
 
 impl Inbox {
     /// Nothing is on its way.
-    pub fn new() -> Inbox {
+    pub(crate) fn new() -> Inbox {
         Inbox { answers: VecDeque::new(), next: Cycle::NEVER }
     }
 
     /// An answer arrives at a cycle, not before an earlier one.
     #[inline]
-    pub fn push(&mut self, arrival: Cycle, reply: Reply) {
+    pub(crate) fn push(&mut self, arrival: Cycle, reply: Reply) {
         self.next = self.next.min(arrival);
         self.answers.push_back((arrival, reply));
     }
 
     /// When the first arrives; [`Cycle::NEVER`] if nothing is on its way.
     #[inline(always)]
-    pub fn next(&self) -> Cycle {
+    pub(crate) fn next(&self) -> Cycle {
         self.next
     }
 
     /// Takes an answer that has arrived at cycle `now`.
     #[inline]
-    pub fn take(&mut self, now: Cycle) -> Option<Reply> {
+    pub(crate) fn take(&mut self, now: Cycle) -> Option<Reply> {
         if self.next > now {
             return None;
         }

@@ -6,12 +6,12 @@
 //! behind it.
 
 mod bank_conflicts;
-pub mod coherent;
-pub mod inbox;
-pub mod l1;
-pub mod stats;
-pub mod switch;
-pub mod transfer;
+pub(crate) mod coherent;
+pub(crate) mod inbox;
+pub(crate) mod l1;
+pub(crate) mod stats;
+pub(crate) mod switch;
+pub(crate) mod transfer;
 
 use std::collections::VecDeque;
 
@@ -48,7 +48,7 @@ const MOVES_STATE: &str = "the message has a line of a warp's state";
 
 /// What a message is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purpose {
+pub(crate) enum Purpose {
     /// A line for the L1, of local or global memory.
     Fill {
         local: bool,
@@ -72,7 +72,7 @@ pub enum Purpose {
 /// A message that has not been answered. The fields that all messages use come first, on one line of the host's cache.
 #[derive(Clone, Debug)]
 #[repr(C, align(64))]
-pub struct Flight {
+pub(crate) struct Flight {
     pub purpose: Purpose,
     /// What a coherent L1 may do with the line, once answered.
     pub granted: Option<Grant>,
@@ -91,7 +91,7 @@ pub struct Flight {
 
 /// What the unit did in a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub(crate) enum Progress {
     /// No piece can be sent.
     Idle,
     /// The front access was refused; trying again makes sense after an answer or when the network has room.
@@ -115,7 +115,7 @@ struct Queued {
 /// The load/store unit of an SM with its L1. The fields that every cycle needs come first.
 #[derive(Debug)]
 #[repr(C)]
-pub struct MemoryUnit<const N: usize> {
+pub(crate) struct MemoryUnit<const N: usize> {
     /// When the front access's next piece is sent, unless something happens before. Read in every cycle.
     next_piece: Cycle,
     /// When the unit can send another piece.
@@ -162,7 +162,7 @@ pub struct MemoryUnit<const N: usize> {
 
 impl<const N: usize> MemoryUnit<N> {
     /// An idle unit. With `shows_stores` it records what stores do in a coherent L1.
-    pub fn new(chip: &Chip, sm: u16, shows_stores: bool) -> Self {
+    pub(crate) fn new(chip: &Chip, sm: u16, shows_stores: bool) -> Self {
         let mut l1 = L1::new(&chip.l1);
         if chip.l1.coherence == Coherence::Moesi {
             l1.make_coherent();
@@ -200,7 +200,7 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// An access whose operands have been read at `ready` joins the queue.
-    pub fn push(&mut self, id: TransferId, ready: Cycle) {
+    pub(crate) fn push(&mut self, id: TransferId, ready: Cycle) {
         let transfer = &mut self.transfers[id];
         transfer.number_lines(self.line_bytes);
         transfer.pending.begin(transfer.access.lanes, ready);
@@ -223,7 +223,7 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// The network takes `packets` packets from `now` on. Returns whether the unit can proceed because of that.
-    pub fn set_room(&mut self, packets: u32, now: Cycle) -> bool {
+    pub(crate) fn set_room(&mut self, packets: u32, now: Cycle) -> bool {
         let had_none = std::mem::replace(&mut self.room, packets) == 0;
         if packets == 0 {
             return false;
@@ -246,7 +246,7 @@ impl<const N: usize> MemoryUnit<N> {
 
     /// When the next piece or line could be sent; [`Cycle::NEVER`] if none can.
     #[inline]
-    pub fn next_step(&self) -> Cycle {
+    pub(crate) fn next_step(&self) -> Cycle {
         if self.switches.is_idle() || self.room == 0 {
             return self.next_piece;
         }
@@ -265,7 +265,7 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// Runs one cycle.
-    pub fn step(&mut self, now: Cycle) -> Progress {
+    pub(crate) fn step(&mut self, now: Cycle) -> Progress {
         if !self.switches.is_idle() {
             self.send_line(now);
         }
@@ -588,7 +588,7 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// Asks for a line of instructions. Returns whether the network took the message.
-    pub fn fetch_instructions(&mut self, now: Cycle, line: LineAddress) -> bool {
+    pub(crate) fn fetch_instructions(&mut self, now: Cycle, line: LineAddress) -> bool {
         let aligned = LineAddress::of(line.0, self.line_bytes);
         match self.send(now, Purpose::Instruction, aligned, self.all_sectors(), RequestKind::Read) {
             Ok(ticket) => {
@@ -602,7 +602,7 @@ impl<const N: usize> MemoryUnit<N> {
 
     /// An L2 slice serves message `ticket`: bytes move between memory and this SM's accesses. Returns the lanes of an
     /// atomic that changed what they found; for a store, with `notice`, whether any did.
-    pub fn serve(&mut self, ticket: Ticket, memory: &mut Memory, notice: bool) -> LaneMask {
+    pub(crate) fn serve(&mut self, ticket: Ticket, memory: &mut Memory, notice: bool) -> LaneMask {
         let flight = &mut self.flights[ticket];
         match flight.purpose {
             Purpose::Fill { local: false } | Purpose::Load => {
@@ -639,7 +639,7 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// A reply arrives. Returns a line of instructions, if it brings one.
-    pub fn arrive(&mut self, now: Cycle, reply: Reply) -> Option<LineAddress> {
+    pub(crate) fn arrive(&mut self, now: Cycle, reply: Reply) -> Option<LineAddress> {
         if std::mem::take(&mut self.refused) {
             self.find_next_piece();
         }

@@ -9,7 +9,7 @@ use crate::kit::slab::Slab;
 
 /// A warp's state on its way.
 #[derive(Clone, Debug)]
-pub struct Switch {
+pub(crate) struct Switch {
     /// The warp: its slot while it leaves, its number among those that are away while it comes back.
     pub warp: u32,
     /// What it waits for.
@@ -26,7 +26,7 @@ pub struct Switch {
 
 /// A line to be sent.
 #[derive(Clone, Copy, Debug)]
-pub struct Line {
+pub(crate) struct Line {
     /// Of this switch.
     pub switch: SwitchId,
     /// Its number in the state.
@@ -40,7 +40,7 @@ pub struct Line {
 /// All states on their way.
 #[derive(Debug, Default)]
 #[repr(C)]
-pub struct Switches {
+pub(crate) struct Switches {
     /// Those with lines to send, in order.
     queue: VecDeque<SwitchId>,
     /// Those of which all has been answered.
@@ -56,12 +56,12 @@ pub struct Switches {
 impl Switches {
     /// Whether no line waits to be sent.
     #[inline(always)]
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.queue.is_empty()
     }
 
     /// A state of so many bytes begins to move, in whole lines. A state that leaves has no place yet.
-    pub fn begin(
+    pub(crate) fn begin(
         &mut self,
         warp: u32,
         resource: u64,
@@ -78,7 +78,7 @@ impl Switches {
     }
 
     /// A state is where it belongs.
-    pub fn end(&mut self, switch: SwitchId) -> Switch {
+    pub(crate) fn end(&mut self, switch: SwitchId) -> Switch {
         let ended = &mut self.all[switch];
         let image = std::mem::take(&mut ended.image);
         let ended = Switch { image, ..ended.clone() };
@@ -87,12 +87,12 @@ impl Switches {
     }
 
     /// Whether a state needs a place in memory.
-    pub fn wants_room(&self) -> bool {
+    pub(crate) fn wants_room(&self) -> bool {
         self.queue.iter().any(|&id| self.all[id].address == 0)
     }
 
     /// States without a place get one.
-    pub fn give_room<E>(&mut self, mut take: impl FnMut(usize) -> Result<u64, E>) -> Result<(), E> {
+    pub(crate) fn give_room<E>(&mut self, mut take: impl FnMut(usize) -> Result<u64, E>) -> Result<(), E> {
         for &id in &self.queue {
             let switch = &mut self.all[id];
             if switch.address == 0 {
@@ -103,12 +103,12 @@ impl Switches {
     }
 
     /// When the next line can go.
-    pub fn next_line(&self) -> Option<Cycle> {
+    pub(crate) fn next_line(&self) -> Option<Cycle> {
         self.queue.front().filter(|&&id| self.all[id].address != 0).map(|_| self.free_at)
     }
 
     /// The line that can go at cycle `now`.
-    pub fn line(&self, now: Cycle) -> Option<Line> {
+    pub(crate) fn line(&self, now: Cycle) -> Option<Line> {
         let &id = self.queue.front().filter(|_| self.free_at <= now)?;
         let switch = &self.all[id];
         let address = LineAddress(switch.address + (switch.sent * self.line_bytes) as u64);
@@ -117,7 +117,7 @@ impl Switches {
     }
 
     /// The line was sent.
-    pub fn sent(&mut self, now: Cycle) {
+    pub(crate) fn sent(&mut self, now: Cycle) {
         self.free_at = now + 1;
         let Some(&id) = self.queue.front() else { return };
         let switch = &mut self.all[id];
@@ -128,12 +128,12 @@ impl Switches {
     }
 
     /// The bytes of a state that goes to memory.
-    pub fn image_to_save(&self, switch: SwitchId) -> Option<&[u8]> {
+    pub(crate) fn image_to_save(&self, switch: SwitchId) -> Option<&[u8]> {
         Some(&self.all[switch]).filter(|switch| switch.saves).map(|switch| &switch.image[..])
     }
 
     /// The answer to a line has come, with its bytes.
-    pub fn arrived(&mut self, id: SwitchId, index: usize, bytes: &[u8]) {
+    pub(crate) fn arrived(&mut self, id: SwitchId, index: usize, bytes: &[u8]) {
         let switch = &mut self.all[id];
         if !switch.saves {
             switch.image[index * bytes.len()..][..bytes.len()].copy_from_slice(bytes);

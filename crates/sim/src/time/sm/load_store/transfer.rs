@@ -13,7 +13,7 @@ use crate::time::cache::{LineWritten, MAX_LINE_BYTES};
 
 /// An access of a warp in flight.
 #[derive(Clone, Debug)]
-pub struct Transfer<const N: usize> {
+pub(crate) struct Transfer<const N: usize> {
     pub pending: Pending,
     pub access: WarpAccess<N>,
     pub who: WarpName,
@@ -23,7 +23,7 @@ pub struct Transfer<const N: usize> {
 /// What the load/store unit needs with every message, grouped so that it shares a line of the host's cache.
 #[derive(Clone, Debug)]
 #[repr(align(64))]
-pub struct Pending {
+pub(crate) struct Pending {
     /// Lanes that the load/store unit has not sent yet.
     pub unsent: SpaceLanes,
     /// When the last part that needs no answer is done.
@@ -44,20 +44,20 @@ const _: () = assert!(size_of::<Pending>() == 64, "it is on two lines of the hos
 impl Pending {
     /// Becomes that of another access, which joins the queue next.
     #[inline]
-    pub fn restart(&mut self, slot: WarpSlot, skips_l1: bool, polls: bool) {
+    pub(crate) fn restart(&mut self, slot: WarpSlot, skips_l1: bool, polls: bool) {
         (self.slot, self.skips_l1, self.polls) = (slot, skips_l1, polls);
         (self.outstanding, self.queued) = (0, LaneMask::NONE);
     }
 
     /// The access joins the queue with these lanes; its operands have been read at `ready`.
     #[inline]
-    pub fn begin(&mut self, lanes: SpaceLanes, ready: Cycle) {
+    pub(crate) fn begin(&mut self, lanes: SpaceLanes, ready: Cycle) {
         (self.unsent, self.ready_at) = (lanes, ready);
     }
 
     /// Whether all has been sent and answered.
     #[inline]
-    pub fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.outstanding == 0 && self.unsent.all().is_empty()
     }
 }
@@ -69,7 +69,7 @@ struct LineNumbers<const N: usize>([u32; N]);
 
 impl<const N: usize> Transfer<N> {
     /// A transfer of nothing, to be filled.
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Transfer {
             pending: Pending {
                 unsent: SpaceLanes::default(),
@@ -88,12 +88,12 @@ impl<const N: usize> Transfer<N> {
 
     /// Whether its lanes in global memory are looked for in an L1 that is not coherent.
     #[inline]
-    pub fn looks_in_l1(&self) -> bool {
+    pub(crate) fn looks_in_l1(&self) -> bool {
         self.access.kind == MemoryOp::Load && !self.pending.skips_l1
     }
 
     /// The access is about to be sent, by lines of `line_bytes` bytes (a power of two).
-    pub fn number_lines(&mut self, line_bytes: u64) {
+    pub(crate) fn number_lines(&mut self, line_bytes: u64) {
         if let Addresses::Lanes(addresses) = &self.access.addresses
             && !self.access.lanes.global.is_empty()
         {
@@ -106,7 +106,7 @@ impl<const N: usize> Transfer<N> {
     /// The address of the line of global memory that the first of `lanes` accesses, and all of `lanes` that do.
     /// `line_bytes` must be those of [`Transfer::number_lines`].
     #[inline]
-    pub fn line(&self, lanes: LaneMask, line_bytes: u64) -> (LineAddress, LaneMask) {
+    pub(crate) fn line(&self, lanes: LaneMask, line_bytes: u64) -> (LineAddress, LaneMask) {
         match &self.access.addresses {
             Addresses::Lanes(addresses) if !lanes.0.is_power_of_two() => {
                 let lines = &self.lines.0;
@@ -121,7 +121,7 @@ impl<const N: usize> Transfer<N> {
     }
 
     /// The 32-byte sectors of the line at `line` that the lanes touch.
-    pub fn sectors(&self, lanes: LaneMask, line: LineAddress) -> u8 {
+    pub(crate) fn sectors(&self, lanes: LaneMask, line: LineAddress) -> u8 {
         let WarpAccess { addresses, bytes, .. } = &self.access;
         let mut sectors = 0u8;
         for lane in lanes.lanes() {
@@ -133,7 +133,7 @@ impl<const N: usize> Transfer<N> {
     }
 
     /// The sectors of the line at `line` that the lanes cover wholly.
-    pub fn whole_sectors(&self, lanes: LaneMask, line: LineAddress) -> u8 {
+    pub(crate) fn whole_sectors(&self, lanes: LaneMask, line: LineAddress) -> u8 {
         let covered = self.covered(lanes, line);
         (0..4)
             .filter(|s| covered >> (32 * s) & u32::MAX as u128 == u32::MAX as u128)
@@ -142,14 +142,14 @@ impl<const N: usize> Transfer<N> {
 
     /// The bytes of a line that the lanes touch, a bit each.
     #[inline]
-    pub fn covered(&self, lanes: LaneMask, line: LineAddress) -> LineWritten {
+    pub(crate) fn covered(&self, lanes: LaneMask, line: LineAddress) -> LineWritten {
         let WarpAccess { addresses, bytes, .. } = &self.access;
         let bits = if *bytes == 32 { u32::MAX as u128 } else { (1u128 << bytes) - 1 };
         lanes.lanes().fold(0, |covered, lane| covered | bits << (addresses.at(lane) - line.0))
     }
 
     /// How many of `lanes` want the most wanted word: as many cycles an atomic unit needs.
-    pub fn same_word(&self, lanes: LaneMask) -> u32 {
+    pub(crate) fn same_word(&self, lanes: LaneMask) -> u32 {
         let addresses = &self.access.addresses;
         match addresses {
             _ if lanes.0.is_power_of_two() => return 1,
@@ -167,7 +167,7 @@ impl<const N: usize> Transfer<N> {
     }
 
     /// Lanes of a store write their bytes to a line. Returns whether it changed.
-    pub fn store_to_line(&self, line: LineAddress, data: &mut [u8], lanes: LaneMask) -> bool {
+    pub(crate) fn store_to_line(&self, line: LineAddress, data: &mut [u8], lanes: LaneMask) -> bool {
         let mut before = [0; MAX_LINE_BYTES];
         before[..data.len()].copy_from_slice(data);
         self.access.store_to_line(line.0, data, lanes);
@@ -177,7 +177,7 @@ impl<const N: usize> Transfer<N> {
 
 /// Whether an instruction's loads of global memory go to the L2 whatever the L1 holds.
 #[inline]
-pub fn skips_l1(op: &Op) -> bool {
+pub(crate) fn skips_l1(op: &Op) -> bool {
     match *op {
         Op::Ld { access: Access { order, cache, .. }, .. } => {
             order != Order::Weak || !matches!(cache, Cache::All | Cache::Cs | Cache::Lu | Cache::Nc)

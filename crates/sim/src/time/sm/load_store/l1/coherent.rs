@@ -10,7 +10,7 @@ use crate::time::directory::{Given, Grant, Probe};
 
 /// What may be done with a line that is here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Moesi {
+pub(crate) enum Moesi {
     /// Read; clean.
     #[default]
     Shared,
@@ -34,7 +34,7 @@ impl Moesi {
 
 /// What a lookup to write found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Writable {
+pub(crate) enum Writable {
     /// The line is here and may be written.
     Hit(Way),
     /// It is on its way to be written, and this access waits with the message of that number.
@@ -49,7 +49,7 @@ pub enum Writable {
 
 /// The part of an L1 that makes it coherent.
 #[derive(Clone, Debug, Default)]
-pub struct Coherence {
+pub(crate) struct Coherence {
     states: Vec<Moesi>,
     /// Lines that were given back and that the directory may not have yet.
     leaving: Vec<Leaving>,
@@ -66,13 +66,13 @@ struct Leaving {
 
 impl L1 {
     /// Makes it coherent.
-    pub fn make_coherent(&mut self) {
+    pub(crate) fn make_coherent(&mut self) {
         let states = vec![Moesi::default(); self.bytes.len()];
         self.coherence = Some(Box::new(Coherence { states, ..Coherence::default() }));
     }
 
     /// Whether it is.
-    pub fn is_coherent(&self) -> bool {
+    pub(crate) fn is_coherent(&self) -> bool {
         self.coherence.is_some()
     }
 
@@ -81,7 +81,7 @@ impl L1 {
     }
 
     /// Looks for a line to write it.
-    pub fn look_to_write(&mut self, line: LineAddress) -> Writable {
+    pub(crate) fn look_to_write(&mut self, line: LineAddress) -> Writable {
         let number = self.number(line);
         if let Some(way) = self.tags.find(number).filter(|&way| self.tags.line(way).valid != 0) {
             if self.states().states[way.index()].is_writable() {
@@ -120,7 +120,7 @@ impl L1 {
     }
 
     /// The line in a way is asked for with message `ticket`, to be written.
-    pub fn upgrade(&mut self, way: Way, ticket: Ticket) {
+    pub(crate) fn upgrade(&mut self, way: Way, ticket: Ticket) {
         let number = self.tags.line(way).number;
         self.tags.line_mut(way).reserved = true;
         self.misses.push(Miss { number, ticket, waiting: 1 });
@@ -128,13 +128,13 @@ impl L1 {
     }
 
     /// The message `ticket`, with which a line was asked for, wants to write it.
-    pub fn fetch_to_write(&mut self, way: Way, line: LineAddress, ticket: Ticket) {
+    pub(crate) fn fetch_to_write(&mut self, way: Way, line: LineAddress, ticket: Ticket) {
         self.fetch(way, line, ticket, false);
         self.states().owning.push(ticket);
     }
 
     /// A line that was asked for has come, with or without bytes (then they are here already).
-    pub fn grant(
+    pub(crate) fn grant(
         &mut self,
         line: LineAddress,
         ticket: Ticket,
@@ -163,7 +163,7 @@ impl L1 {
     }
 
     /// The bytes of a line that may be written, which is modified from now on. `written` are the bytes that are.
-    pub fn write(&mut self, way: Way, written: LineWritten) -> &mut LineBytes {
+    pub(crate) fn write(&mut self, way: Way, written: LineWritten) -> &mut LineBytes {
         self.changes += 1;
         self.states().states[way.index()] = Moesi::Modified;
         if !self.written.is_empty() {
@@ -173,7 +173,7 @@ impl L1 {
     }
 
     /// The line that has to be given back before a way is used for another.
-    pub fn must_give_back(&self, way: Way) -> Option<LineAddress> {
+    pub(crate) fn must_give_back(&self, way: Way) -> Option<LineAddress> {
         let coherence = self.coherence.as_ref()?;
         let tag = self.tags.line(way);
         let holds = tag.valid != 0 && !self.is_local[way.index()] && coherence.states[way.index()].is_dirty();
@@ -181,7 +181,7 @@ impl L1 {
     }
 
     /// The line in a way is given back with message `ticket`.
-    pub fn give_back(&mut self, way: Way, ticket: Ticket) {
+    pub(crate) fn give_back(&mut self, way: Way, ticket: Ticket) {
         let line = self.tags.line(way).number.address(self.line_bytes);
         let given = Given { bytes: self.bytes[way.index()], written: self.written(way), dirty: true };
         self.changes += 1;
@@ -190,18 +190,18 @@ impl L1 {
     }
 
     /// A line that was given back with message `ticket`.
-    pub fn leaving(&self, ticket: Ticket) -> Option<&Given> {
+    pub(crate) fn leaving(&self, ticket: Ticket) -> Option<&Given> {
         let leaving = &self.coherence.as_ref()?.leaving;
         leaving.iter().find(|leaving| leaving.ticket == ticket).map(|leaving| &leaving.given)
     }
 
     /// The directory has what was given back with message `ticket`.
-    pub fn has_left(&mut self, ticket: Ticket) {
+    pub(crate) fn has_left(&mut self, ticket: Ticket) {
         self.states().leaving.retain(|leaving| leaving.ticket != ticket);
     }
 
     /// An atomic goes to a line: a copy here would be old. Returns the way of one that has to be given back first.
-    pub fn step_aside(&mut self, line: LineAddress) -> Result<Option<Way>, Refusal> {
+    pub(crate) fn step_aside(&mut self, line: LineAddress) -> Result<Option<Way>, Refusal> {
         let number = self.number(line);
         if self.misses.iter().any(|miss| miss.number == number) {
             return Err(Refusal::Merges);
@@ -216,7 +216,7 @@ impl L1 {
     }
 
     /// Somebody else wants a line. Returns it if this is its owner.
-    pub fn probe(&mut self, probe: Probe) -> Option<Box<Given>> {
+    pub(crate) fn probe(&mut self, probe: Probe) -> Option<Box<Given>> {
         let number = self.number(probe.line);
         if let Some(leaving) = self.states().leaving.iter().find(|leaving| leaving.line == probe.line) {
             return Some(Box::new(leaving.given.clone()));
@@ -241,7 +241,7 @@ impl L1 {
     }
 
     /// Every line that memory does not have as it is.
-    pub fn dirty_lines(&self) -> impl Iterator<Item = (LineAddress, &LineBytes, LineWritten)> {
+    pub(crate) fn dirty_lines(&self) -> impl Iterator<Item = (LineAddress, &LineBytes, LineWritten)> {
         let resident = self.tags.ways().filter_map(|way| {
             let line = self.must_give_back(way)?;
             Some((line, &self.bytes[way.index()], self.written(way)))

@@ -4,7 +4,7 @@
 //! SM has written it: the cache is not coherent. Local memory is written back; its bytes are the warp's own, so only its
 //! tags are kept here.
 
-pub mod coherent;
+pub(crate) mod coherent;
 
 use crate::chip::timing::L1Spec;
 use crate::exec::memory::store::Memory;
@@ -23,7 +23,7 @@ struct Miss {
 
 /// What a lookup found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lookup {
+pub(crate) enum Lookup {
     /// The line is here.
     Hit(Way),
     /// It is on its way, and this access waits with the message of that number.
@@ -49,7 +49,7 @@ pub enum Refusal {
 
 /// The L1 data cache.
 #[derive(Clone, Debug)]
-pub struct L1 {
+pub(crate) struct L1 {
     tags: Tags,
     bytes: Vec<LineBytes>,
     /// Empty as long as every line is wholly written.
@@ -71,7 +71,7 @@ pub struct L1 {
 
 impl L1 {
     /// An empty cache.
-    pub fn new(spec: &L1Spec) -> L1 {
+    pub(crate) fn new(spec: &L1Spec) -> L1 {
         let lines = (spec.cache.sets * spec.cache.ways) as usize;
         L1 {
             tags: Tags::new(&spec.cache),
@@ -95,12 +95,12 @@ impl L1 {
     }
 
     /// How often a line came or went.
-    pub fn changes(&self) -> u64 {
+    pub(crate) fn changes(&self) -> u64 {
         self.changes
     }
 
     /// Whether it holds a line of global memory that is not as memory is.
-    pub fn is_stale(&self, memory: &Memory) -> bool {
+    pub(crate) fn is_stale(&self, memory: &Memory) -> bool {
         if self.is_coherent() {
             return false;
         }
@@ -117,12 +117,12 @@ impl L1 {
     }
 
     /// Lines on their way.
-    pub fn outstanding(&self) -> usize {
+    pub(crate) fn outstanding(&self) -> usize {
         self.misses.len()
     }
 
     /// Looks for a line to read it.
-    pub fn look(&mut self, line: LineAddress) -> Lookup {
+    pub(crate) fn look(&mut self, line: LineAddress) -> Lookup {
         let number = self.number(line);
         match self.tags.find(number) {
             // What waits to be written is read after that.
@@ -149,18 +149,18 @@ impl L1 {
     }
 
     /// Whether putting a new line into a way means writing the old one back.
-    pub fn must_write_back(&self, way: Way) -> Option<LineAddress> {
+    pub(crate) fn must_write_back(&self, way: Way) -> Option<LineAddress> {
         let line = self.tags.line(way);
         (line.dirty != 0).then(|| line.number.address(self.line_bytes))
     }
 
     /// What a way holds has been written back.
-    pub fn wrote_back(&mut self, way: Way) {
+    pub(crate) fn wrote_back(&mut self, way: Way) {
         self.tags.line_mut(way).dirty = 0;
     }
 
     /// The line is asked for with message `ticket`; `way` is reserved for it.
-    pub fn fetch(&mut self, way: Way, line: LineAddress, ticket: Ticket, is_local: bool) {
+    pub(crate) fn fetch(&mut self, way: Way, line: LineAddress, ticket: Ticket, is_local: bool) {
         let number = self.number(line);
         self.changes += 1;
         self.tags.replace(way, number);
@@ -178,7 +178,7 @@ impl L1 {
     }
 
     /// The line asked for with message `ticket` has come. Returns where it is kept, if it is.
-    pub fn fill(&mut self, line: LineAddress, ticket: Ticket, bytes: &LineBytes) -> Option<Way> {
+    pub(crate) fn fill(&mut self, line: LineAddress, ticket: Ticket, bytes: &LineBytes) -> Option<Way> {
         // A line that was written meanwhile is no longer waited for, and is not kept.
         let at = self.misses.iter().position(|miss| miss.ticket == ticket)?;
         self.misses.swap_remove(at);
@@ -191,7 +191,7 @@ impl L1 {
     }
 
     /// The line in a way has bytes that nobody wrote, or the one before it had.
-    pub fn set_written(&mut self, way: Way, written: LineWritten) {
+    pub(crate) fn set_written(&mut self, way: Way, written: LineWritten) {
         if self.written.is_empty() {
             if written == LineWritten::MAX {
                 return;
@@ -203,18 +203,18 @@ impl L1 {
 
     /// Which bytes of a line were ever written.
     #[inline]
-    pub fn written(&self, way: Way) -> LineWritten {
+    pub(crate) fn written(&self, way: Way) -> LineWritten {
         self.written.get(way.index()).copied().unwrap_or(LineWritten::MAX)
     }
 
     /// A line's bytes.
     #[inline]
-    pub fn bytes(&self, way: Way) -> &LineBytes {
+    pub(crate) fn bytes(&self, way: Way) -> &LineBytes {
         &self.bytes[way.index()]
     }
 
     /// A global line is written (or read past the cache): the copy here goes, and a copy on its way will not be kept.
-    pub fn forget(&mut self, line: LineAddress) -> bool {
+    pub(crate) fn forget(&mut self, line: LineAddress) -> bool {
         // After a fence nothing is here that could be forgotten, which is when locks are tried.
         if self.global_ways.is_empty() {
             return false;
@@ -228,7 +228,7 @@ impl L1 {
     }
 
     /// Looks for a local line to write it: a way to write, and whether it was a hit.
-    pub fn write_local(&mut self, line: LineAddress) -> Result<(Way, bool), Refusal> {
+    pub(crate) fn write_local(&mut self, line: LineAddress) -> Result<(Way, bool), Refusal> {
         let number = self.number(line);
         let (way, hit) = match self.tags.find(number) {
             // A line on its way is written when it is there.
@@ -240,7 +240,7 @@ impl L1 {
     }
 
     /// Writes a local line in the way that [`L1::write_local`] named.
-    pub fn dirty_local(&mut self, way: Way, line: LineAddress, hit: bool) {
+    pub(crate) fn dirty_local(&mut self, way: Way, line: LineAddress, hit: bool) {
         if hit {
             self.tags.touch(way);
         } else {
@@ -253,7 +253,7 @@ impl L1 {
     }
 
     /// Drops every global line, here or on its way, so that later loads see what other SMs wrote.
-    pub fn invalidate(&mut self) {
+    pub(crate) fn invalidate(&mut self) {
         if self.is_coherent() {
             return;
         }
@@ -267,7 +267,7 @@ impl L1 {
     }
 
     /// The value of up to 8 bytes that a load would find here, if the line is here: for messages about stale copies.
-    pub fn peek(&self, address: u64, bytes: u32) -> Option<u64> {
+    pub(crate) fn peek(&self, address: u64, bytes: u32) -> Option<u64> {
         let number = LineNumber(address >> self.line_shift);
         let way = self.tags.find(number).filter(|&way| self.tags.line(way).valid != 0)?;
         let at = (address & (self.line_bytes - 1)) as usize;
