@@ -1,5 +1,6 @@
-//! The kernels that come with Warploom, as text: CUDA sources, the PTX built from them, and listings. `README.md` says what
-//! each kernel expects and computes. The corpus of other compilers' PTX is for tests only and is not among them.
+//! The kernels that come with Warploom, as text: CUDA sources, the PTX built from them, and listings. `README.md`
+//! says what each kernel expects and computes. The corpus of other compilers' PTX is for tests only and is not among
+//! them.
 //!
 //! ```
 //! let ptx: &str = warploom_kernels::text!("vecadd.ptx");

@@ -1,9 +1,9 @@
 //! Tells the library what a kept result depends on: a digest of everything that can change the numbers of a run, and
-//! one of each kernel. So results of yesterday's model are never taken for today's. (A run's chip file counts with the run:
-//! `Run::key`.)
+//! one of each kernel. So results of yesterday's model are never taken for today's. (A run's chip file counts with
+//! the run: `Run::key`.)
 //!
-//! In the workspace the model is digested by the sources of all crates below this one. A package has only its own, and there
-//! the version stands for the others.
+//! In the workspace the model is digested by the sources of all crates below this one. A package has only its own,
+//! and there the version stands for the others.
 
 use std::fs;
 use std::io;

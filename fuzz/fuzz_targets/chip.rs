@@ -1,5 +1,5 @@
-//! Any text is a chip or an error that can be shown. Lines above a line `---` are overrides, as `--set` takes them; with nothing
-//! below it, they are overrides of a built-in chip.
+//! Any text is a chip or an error that can be shown. Lines above a line `---` are overrides, as `--set` takes them;
+//! with nothing below it, they are overrides of a built-in chip.
 
 #![no_main]
 

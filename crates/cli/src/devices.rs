@@ -1,5 +1,5 @@
-//! The real GPUs of this computer: `warploom devices` lists them, `--device cuda` opens one. `no_devices.rs` stands in where
-//! the build has no CUDA support.
+//! The real GPUs of this computer: `warploom devices` lists them, `--device cuda` opens one. `no_devices.rs` stands
+//! in where the build has no CUDA support.
 
 use std::process::Command;
 

@@ -70,7 +70,8 @@ fn prose_fits() {
     }
 }
 
-/// Every path that the map names in backticks exists, from the repository's root or in the folder its section speaks of.
+/// Every path that the map names in backticks exists, from the repository's root or in the folder its section speaks
+/// of.
 #[test]
 fn the_map_names_what_is_there() {
     let text = fs::read_to_string(root().join("docs/architecture.md")).unwrap();

@@ -1,5 +1,5 @@
-//! What the fuzz target `listing` does, over damaged copies of our listings: whatever the damage, loading ends in a module
-//! or an error that can be shown, and each kernel of a module links or is refused.
+//! What the fuzz target `listing` does, over damaged copies of our listings: whatever the damage, loading ends in a
+//! module or an error that can be shown, and each kernel of a module links or is refused.
 
 use std::sync::LazyLock;
 

@@ -1,5 +1,5 @@
-//! What the fuzz target `chip` does, over damaged copies of the built-in chips: any text and any overrides give a chip or an
-//! error that can be shown.
+//! What the fuzz target `chip` does, over damaged copies of the built-in chips: any text and any overrides give a
+//! chip or an error that can be shown.
 
 use std::sync::LazyLock;
 

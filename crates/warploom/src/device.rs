@@ -91,10 +91,10 @@ impl Device {
         Ok(Device::with_backend(Box::new(Cuda::in_child(ordinal, jit_level, command)?)))
     }
 
-    /// The device with a warp scheduling policy of one's own, which its launches use from now on. `make` makes the policy
-    /// of one scheduler; every scheduler of every SM has its own. BOWS wraps it like any other
-    /// ([`Timing::bows`](crate::Timing::bows)). `name` is for reports and messages; it may be that of a built-in policy,
-    /// which it then replaces.
+    /// The device with a warp scheduling policy of one's own, which its launches use from now on. `make` makes the
+    /// policy of one scheduler; every scheduler of every SM has its own. BOWS wraps it like any other
+    /// ([`Timing::bows`](crate::Timing::bows)). `name` is for reports and messages; it may be that of a built-in
+    /// policy, which it then replaces.
     ///
     /// Refused by hardware and by the functional model, which schedule no warps.
     ///
@@ -129,9 +129,10 @@ impl Device {
         Ok(self)
     }
 
-    /// The device with observers: `make` makes one for each SM of every launch, by the SM's number. An observer is told
-    /// what the warps of its SM do ([`observe::Observer`](crate::observe::Observer)), and changes nothing. It is dropped
-    /// when the launch has ended, so it leaves what it found where its maker finds it: in a channel, or behind a lock.
+    /// The device with observers: `make` makes one for each SM of every launch, by the SM's number. An observer is
+    /// told what the warps of its SM do ([`observe::Observer`](crate::observe::Observer)), and changes nothing. It is
+    /// dropped when the launch has ended, so it leaves what it found where its maker finds it: in a channel, or
+    /// behind a lock.
     ///
     /// Refused by hardware and by the functional model.
     pub fn with_observer(

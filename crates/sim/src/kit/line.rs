@@ -17,8 +17,8 @@ impl LineAddress {
     }
 }
 
-/// The number of a cache line: its address divided by the line size. The tags of caches hold these. Those of an L2 slice
-/// count the lines of the slice only.
+/// The number of a cache line: its address divided by the line size. The tags of caches hold these. Those of an L2
+/// slice count the lines of the slice only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LineNumber(pub u64);
 

@@ -1,5 +1,5 @@
-//! What can be observed of an SM. The machine tells a [`Probe`], chosen when it is compiled, what happens; nothing in the
-//! model reads one. `SmStats` counts; an [`Observer`] is anybody's, and costs a call for each event.
+//! What can be observed of an SM. The machine tells a [`Probe`], chosen when it is compiled, what happens; nothing in
+//! the model reads one. `SmStats` counts; an [`Observer`] is anybody's, and costs a call for each event.
 
 use warploom_isa::Space;
 

@@ -1,13 +1,13 @@
-//! The lock unit of an SM: one bit for every so many words of shared memory, in the path of its loads and stores.
+//! The lock unit of an SM: lock bits beside shared memory, in the path of its loads and stores.
 //!
-//! A load that locks (LDSLK) reads a word and, in the same access, the bit of the word's address; if the bit is free it is
-//! taken. A store that unlocks (STSUL) writes a word and frees the bit. There is no other way to change a bit, and the unit
-//! knows no owners: any thread may free any bit. The bit of an address follows from its low bits, above those of a
-//! byte in a word, so words a whole unit apart share one (ICS'15, section 3). Addresses are those of the SM's memory, not of the CTA's.
+//! A load that locks (LDSLK) reads a word and, in the same access, the lock bit of its address. If the bit is free, the
+//! load takes it. A store that unlocks (STSUL) writes a word and frees the bit. Nothing else changes a bit. The unit
+//! knows no owners: any thread may free any bit. The bit follows from the low bits of the word's address, so words a
+//! whole unit apart share one (ICS'15, section 3). Addresses are those of the SM's shared memory, not of the CTA's.
 //!
-//! Lanes of one access that name the same bit are served in their order: the lowest gets it. That costs nothing by itself.
-//! Lanes on the same word read it together, as in a plain load; those on different words of one bit are in the same
-//! bank too, and wait for each other there. A word of 64 bits has the bit of its lower half.
+//! Lanes of one access that name the same bit are served in lane order: the lowest gets it. That costs no time by
+//! itself. Lanes on the same word read it together, as in a plain load; lanes on different words of one bit are in the
+//! same bank, too, and conflict there. A 64-bit word has the bit of its lower half.
 //!
 //! Who took a bit is kept for statistics and explanations only.
 
@@ -55,9 +55,10 @@ pub(crate) struct LockUnit {
     used: [Vec<u64>; 2],
     /// Lanes that tried to take a bit, and those that found it taken, whoever they were.
     pub tries: [u64; 2],
-    /// The program has changed a bit since somebody last looked. What atomics do does not count: they put it back.
+    /// The program has changed a bit. Atomics do not count: they restore it. Reset by the reader.
     pub changed: bool,
-    /// A load of the program, or an atomic, found a bit taken by an atomic since somebody last looked: a moment later it is free.
+    /// An access found a bit taken by an atomic, which frees it in a few cycles: what it found was chance. Reset by the
+    /// reader.
     pub passing: bool,
 }
 

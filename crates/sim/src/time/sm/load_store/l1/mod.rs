@@ -1,8 +1,8 @@
-//! An SM's L1 data cache: tags, bytes, and the misses it has out.
+//! An SM's L1 data cache: tags, bytes, and outstanding misses.
 //!
-//! Global loads are cached, global stores go through and evict the line, so a line can be older than memory once another
-//! SM has written it: the cache is not coherent. Local memory is written back; its bytes are the warp's own, so only its
-//! tags are kept here.
+//! Global loads are cached. Global stores write through and evict the line, so a line can be older than memory once
+//! another SM has written it: the cache is not coherent, unless the chip has a directory ([`coherent`]). Local memory
+//! is written back; its bytes are kept with the warp, so only its tags are here.
 
 pub(crate) mod coherent;
 
