@@ -30,33 +30,27 @@ use crate::kit::line::LineAddress;
 /// Bytes of stack that every call takes besides frames and saved registers: the return address.
 const CALL_BYTES: u64 = 16;
 
-/// A resident CTA besides its warps.
+/// A resident CTA without its warps.
 #[derive(Debug)]
 pub(crate) struct Cta {
     /// Its coordinates in the grid.
     pub id: [u32; 3],
-    /// Its number in the grid.
     pub number: u64,
-    /// The SM it is on.
     pub sm: u32,
-    /// Its scratchpad.
     pub shared: Shared,
-    /// Its named barriers.
     pub barriers: Barriers,
     /// Warps that have not ended.
     pub live_warps: u32,
-    /// The task that it belongs to, if firmware started it; otherwise the launch itself.
+    /// The task of which it is a part, if firmware started it. `None` in a plain launch.
     pub task: Option<Arc<Task>>,
 }
 
-/// CTAs that firmware starts together: the grid of a kernel with parameters of its own.
+/// CTAs that firmware starts together: a one-dimensional grid of a kernel with its own parameters.
 #[derive(Debug)]
 pub(crate) struct Task {
-    /// The kernel's number.
     pub kernel: u16,
-    /// CTAs, in x.
+    /// Number of CTAs.
     pub ctas: u32,
-    /// The kernel's parameters.
     pub params: Vec<u8>,
 }
 
@@ -78,28 +72,25 @@ impl Cta {
         }
     }
 
-    /// The same CTA as number `index` of a task.
+    /// Makes it CTA `index` of a task.
     pub(crate) fn of_task(self, task: Arc<Task>, index: u32) -> Cta {
         Cta { id: [index, 0, 0], task: Some(task), ..self }
     }
 }
 
-/// What the machine does after an instruction.
+/// What the functional machine does after an instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Goes on with the same warp.
+    /// Continues with the same warp.
     Go,
-    /// Lets other warps run: this one only waits.
+    /// Switches to another warp: this one waits.
     Yield,
 }
 
 /// What instructions act on besides a CTA.
 pub(crate) struct Execution<'a> {
-    /// The launch.
     pub launch: &'a Launch<'a>,
-    /// Global memory.
     pub memory: Global<'a>,
-    /// What its instructions do besides.
     pub effects: Box<Effects>,
     /// The clock that instructions can read, in cycles.
     pub clock: u64,
@@ -107,7 +98,7 @@ pub(crate) struct Execution<'a> {
     pub uninitialised: Option<(usize, Space, u64, u32)>,
 }
 
-/// What instructions do but to registers and memory.
+/// Effects of instructions besides those on registers and memory.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     /// What the kernel prints.
@@ -116,7 +107,7 @@ pub(crate) struct Effects {
     pub lock_units: LockUnits,
     /// What looks wrong with the use of lock bits.
     pub lock_notes: LockNotes,
-    /// Lines of global memory that a coherent L1 has newer, for instructions that print.
+    /// Lines that a coherent L1 holds newer than memory: `printf` reads its arguments through them.
     pub fresh: Vec<(LineAddress, Vec<u8>)>,
 }
 
@@ -326,7 +317,7 @@ impl Execution<'_> {
         warp.registers(activation).write32(inst.dst, &values, mask);
     }
 
-    /// Votes, shuffles and their like. Independent threads wait until all named lanes have come.
+    /// Votes, shuffles and the like. Independent threads wait until all named lanes have arrived.
     fn communicate<const N: usize>(
         &mut self,
         warp: &mut Warp<N>,
@@ -613,7 +604,7 @@ impl<const N: usize> printf::Arguments for DeviceArguments<'_, N> {
     }
 }
 
-/// Lets lanes of a partly guarded instruction that may wait go their own way.
+/// Splits off the lanes that the guard excludes from an instruction that may wait.
 fn split_off<const N: usize>(warp: &mut Warp<N>, path: Group, mask: LaneMask) {
     let next = Pc(path.pc.0 + 1);
     let stay = Group { pc: path.pc, mask };
@@ -662,7 +653,7 @@ fn indexed_branch<const N: usize>(
     Ok(())
 }
 
-/// Lets the paths of a finished barrier phase go on, with the reduction's result where they asked for one.
+/// Releases the paths of a finished barrier phase, with the result of the reduction where they asked for one.
 fn release_warps<const N: usize>(kernel: &Kernel, warps: &mut [Warp<N>], release: &Release) {
     for waiter in &release.waiters {
         let warp = &mut warps[waiter.warp as usize];

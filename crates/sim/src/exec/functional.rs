@@ -20,14 +20,13 @@ use crate::exec::stop::{HangReason, Stop};
 use crate::exec::uninitialised::UninitialisedReads;
 use crate::exec::warp::Warp;
 
-/// Instructions of a warp's turn.
+/// Instructions that a warp executes before the next warp runs.
 const TURN: u64 = 256;
 
 /// A CTA on an SM.
 struct Resident<const N: usize> {
     cta: Cta,
     warps: Vec<Warp<N>>,
-    /// Its place on the SM.
     slot: u32,
 }
 
@@ -64,7 +63,7 @@ pub(crate) struct Stopped<'a, const N: usize> {
     pub end: Result<(), Stop>,
 }
 
-/// What is left of a launch.
+/// What a launch leaves behind.
 pub(crate) struct Finished {
     pub end: Result<(), Stop>,
     pub warp_instructions: u64,
@@ -127,7 +126,7 @@ struct Machine<'a, const N: usize> {
     /// Instructions times lanes that were active, whatever the guard says.
     thread_instructions: u64,
     uninitialised: UninitialisedReads,
-    /// The access of the present instruction; kept to be reused.
+    /// The access of the current instruction, reused.
     access: WarpAccess<N>,
 }
 
@@ -166,7 +165,7 @@ impl<const N: usize> Machine<'_, N> {
         Ok(())
     }
 
-    /// The next CTA of the grid, if there is one, for a place on an SM.
+    /// The next CTA of the grid, if any, for a CTA slot of an SM.
     fn dispatch(&mut self, (sm, slot): (u32, u32)) -> Option<Resident<N>> {
         let number = (self.next_cta < self.total).then_some(self.next_cta)?;
         self.next_cta += 1;
@@ -178,7 +177,7 @@ impl<const N: usize> Machine<'_, N> {
         Some(Resident { cta, warps, slot })
     }
 
-    /// Every warp of a CTA has its turn.
+    /// Runs every warp of a CTA for a while.
     fn turn(&mut self, at: usize) -> Result<(), Stop> {
         let Resident { cta, warps, .. } = &mut self.residents[at];
         for warp in 0..warps.len() {

@@ -13,28 +13,24 @@ use crate::kit::lane_mask::LaneMask;
 /// A warp of the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WarpName {
-    /// Its CTA's number in the grid.
     pub cta: u64,
-    /// Its number in the CTA.
     pub warp: u32,
 }
 
 /// The thread that last took a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Taker {
-    /// Its warp.
     pub warp: WarpName,
-    /// Its lane.
     pub lane: u32,
-    /// With which instruction.
+    /// The instruction that took it.
     pub pc: Pc,
 }
 
-/// The locks that were ever taken, by their place in memory.
+/// Who last took each lock, by its place in memory.
 #[derive(Clone, Debug)]
 pub(crate) struct LockTable<Word = u64> {
     takers: FxHashMap<Word, Taker>,
-    /// What the tries came to.
+    /// Outcomes of the attempts.
     pub stats: LockStats,
 }
 
@@ -76,7 +72,7 @@ impl<Word: Copy + Eq + Hash> LockTable<Word> {
 }
 
 impl SharedLocks {
-    /// A CTA has ended, and its locks with it.
+    /// Drops the locks of a CTA that has ended.
     pub(crate) fn forget(&mut self, cta: u64) {
         if !self.takers.is_empty() {
             self.takers.retain(|word, _| word.0 != cta);
@@ -84,29 +80,28 @@ impl SharedLocks {
     }
 }
 
-/// Where in shared memory an address lies, be it a shared or a generic one.
+/// The offset in shared memory of a shared or generic address.
 pub(crate) fn shared_offset(address: u64, window: u64) -> u64 {
     address.checked_sub(window).unwrap_or(address)
 }
 
 counters! {
-    /// What happened at locks and waits, in lanes.
+    /// Attempts at locks and waits by outcome, in lanes.
     LockStats {
-        /// Locks taken.
         acquired,
-        /// Tries that failed because a thread of the same warp held the lock.
+        /// Attempts that failed because a thread of the same warp held the lock.
         failed_intra,
-        /// Tries that failed because a thread of another warp held it.
+        /// Attempts that failed because a thread of another warp held it.
         failed_inter,
         /// Waits that found their condition true.
         wait_ok,
         /// Waits that found it false.
         wait_fail,
-        /// Failed tries that were queued (`lock_queue.mode`).
+        /// Failed attempts that were queued (`lock_queue.mode`).
         queued,
-        /// Those that a lock given back let go.
+        /// Queued attempts that were granted the lock when it was released.
         granted,
-        /// Failed tries that were not queued, because all ways of their set held locked lines.
+        /// Failed attempts that were not queued because all ways of their set held locked lines.
         not_queued,
     }
 }

@@ -7,13 +7,13 @@ use warploom_isa::Pc;
 
 use crate::exec::locks::unit::{BitAccess, BitHolder, LockUnit};
 
-/// Bits left taken that are told one by one.
+/// Bits left taken that are listed one by one.
 const SHOWN: usize = 4;
 
-/// What was noticed on some SMs, not yet in words.
+/// Misuse noticed on some SMs; `explain` puts it in words.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LockNotes {
-    /// Loads that go on as if they had the bit, by instruction: the first that had not, and how many.
+    /// Loads that proceed as if they had the bit, by instruction: the first lane that did not, and how many.
     pub late: BTreeMap<Pc, (Late, u64)>,
     /// Bits that their CTA left taken.
     pub left: Vec<(u32, BitHolder)>,
@@ -31,7 +31,7 @@ pub(crate) struct Late {
 }
 
 impl LockNotes {
-    /// Lanes did not get their bits and do not look: the first of them, its bit and word, and how many they are.
+    /// Lanes did not get their bits and ignore that: the first of them, its bit and word, and their number.
     pub(crate) fn too_late(
         &mut self,
         (who, lane, bit, word, lanes): (BitAccess, u32, u32, u32, u32),
@@ -51,7 +51,7 @@ impl LockNotes {
         }
     }
 
-    /// Adds what was noticed elsewhere.
+    /// Adds the notes of another SM.
     pub(crate) fn merge(&mut self, other: LockNotes) {
         for (pc, (late, count)) in other.late {
             match self.late.entry(pc) {

@@ -19,20 +19,17 @@ use crate::kit::lane_mask::LaneMask;
 /// Who took a bit, for observers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BitHolder {
-    /// The thread.
     pub taker: Taker,
-    /// The word that it named, in its CTA's shared memory.
+    /// The word it accessed, as an offset in its CTA's shared memory.
     pub word: u32,
-    /// It did so in an atomic, which frees the bit again in a few cycles.
+    /// It took the bit in an atomic, which frees it again in a few cycles.
     pub in_atomic: bool,
 }
 
 /// A warp's access to the unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BitAccess {
-    /// The warp.
     pub warp: WarpName,
-    /// The instruction.
     pub pc: Pc,
     /// Where the CTA's shared memory begins in that of the SM.
     pub base: u32,
@@ -47,13 +44,13 @@ pub(crate) struct LockUnit {
     free: Vec<u64>,
     bits: u32,
     taken: u32,
-    /// Of every bit, who took it last.
+    /// By bit, who took it last.
     holders: Vec<Option<BitHolder>>,
-    /// What tries of the program itself came to, in lanes; those of atomics are not counted.
+    /// Outcomes of the program's own attempts, in lanes. Those of atomics are not counted.
     pub stats: LockStats,
     /// Bits that were ever taken: by the program itself, and in its atomics.
     used: [Vec<u64>; 2],
-    /// Lanes that tried to take a bit, and those that found it taken, whoever they were.
+    /// Lanes that tried to take a bit, and lanes that found it taken, atomics included.
     pub tries: [u64; 2],
     /// The program has changed a bit. Atomics do not count: they restore it. Reset by the reader.
     pub changed: bool,
@@ -63,7 +60,7 @@ pub(crate) struct LockUnit {
 }
 
 impl LockUnit {
-    /// So many free bits, a power of two.
+    /// A unit with `bits` free bits, a power of two.
     pub(crate) fn new(bits: u32) -> LockUnit {
         LockUnit {
             free: vec![u64::MAX; (bits as usize).div_ceil(64)],
@@ -83,17 +80,17 @@ impl LockUnit {
         address >> 2 & (self.bits - 1)
     }
 
-    /// Whether nobody has the bit.
+    /// Whether the bit is free.
     pub(crate) fn is_free(&self, bit: u32) -> bool {
         self.free[bit as usize / 64] >> (bit % 64) & 1 == 1
     }
 
-    /// Who has the bit, if it is taken.
+    /// The holder of a bit that is taken.
     pub(crate) fn holder(&self, bit: u32) -> Option<BitHolder> {
         self.holders[bit as usize].filter(|_| !self.is_free(bit))
     }
 
-    /// How many bits the program itself has taken so far, and its atomics.
+    /// Number of different bits taken so far by the program itself, and by its atomics.
     pub(crate) fn used(&self) -> [u64; 2] {
         [0, 1].map(|by| self.used[by].iter().map(|bits| bits.count_ones() as u64).sum())
     }
@@ -171,12 +168,10 @@ impl LockUnits {
         LockUnits { first, units: (0..count).map(|_| LockUnit::new(bits)).collect() }
     }
 
-    /// The unit of an SM, if it has one.
     pub(crate) fn of(&self, sm: u32) -> Option<&LockUnit> {
         self.units.get((sm - self.first) as usize)
     }
 
-    /// The same, to change.
     pub(crate) fn of_mut(&mut self, sm: u32) -> Option<&mut LockUnit> {
         self.units.get_mut((sm - self.first) as usize)
     }

@@ -7,18 +7,18 @@ use crate::time::sched::Issue;
 use crate::time::sm::front_end::decode::{Class, Decoded};
 use crate::time::sm::front_end::operation::Operation;
 
-/// What the warps of an SM did.
+/// Counters of the warps of an SM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SmStats {
     /// Instructions issued, by class.
     pub issued: [u64; Class::ALL.len()],
-    /// The same, each counted once for every active lane.
+    /// Instructions issued, each counted once per active lane.
     pub thread_instructions: u64,
-    /// The same by what they ask of a lane.
+    /// Active lanes by what the instruction asks of a lane.
     pub lanes: [u64; Operation::COUNT],
-    /// Registers read, each counted once for every active lane.
+    /// Registers read, each counted once per active lane.
     pub register_reads: u64,
-    /// Registers written, counted alike.
+    /// Registers written, each counted once per active lane.
     pub register_writes: u64,
     /// Cycles of resident warps by state.
     pub spent: [u64; State::COUNT],
@@ -26,9 +26,8 @@ pub struct SmStats {
     pub unit_busy: u64,
     /// Cycles of resident warps, counted when CTAs come and go.
     pub warp_cycles: u64,
-    /// CTAs run.
     pub ctas: u64,
-    /// Cycles in which it had no warp, in a run of firmware.
+    /// Cycles without a resident warp, in a run of firmware.
     pub stalled_on_aggregator: u64,
 }
 

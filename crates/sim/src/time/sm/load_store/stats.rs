@@ -4,57 +4,57 @@ use crate::kit::counters::counters;
 use crate::time::sm::load_store::l1::Refusal;
 
 counters! {
-    /// What the load/store unit of an SM and the memories beside it did.
+    /// Counters of the load/store unit of an SM and of the memories beside it.
     L1Stats {
-        /// Lines of global memory found in the L1.
+        /// Lines of global memory that hit in the L1.
         hits,
-        /// Lines asked for.
+        /// Lines of global memory that missed.
         misses,
-        /// Lines that were on their way already.
+        /// Lines that were in flight already.
         merges,
-        /// Loads past the L1, in lines.
+        /// Loads that bypass the L1, in lines.
         bypasses,
         /// Stores, in lines.
         stores,
-        /// Lines that a store put out of the L1.
+        /// Lines that a store evicted from the L1.
         evictions_by_write,
         /// Atomics on global memory, in lines.
         atomics,
-        /// Lanes of these.
+        /// Lanes of atomics on global memory.
         atomic_lanes,
-        /// Tries that found no free miss register.
+        /// Attempts that found no free MSHR.
         refused_mshrs,
-        /// Tries that found no room in a miss register.
+        /// Attempts that found no room in the MSHR of their line.
         refused_merges,
-        /// Tries that found every way of their set waiting.
+        /// Attempts that found every way of their set waiting for data.
         refused_ways,
-        /// Pieces that the network had no room for, and tries by those that an answer might have helped.
+        /// Pieces that the network had no room for, and their retries after an answer arrived.
         refused_network,
-        /// Rows of local memory found in the L1.
+        /// Rows of local memory that hit in the L1.
         local_hits,
-        /// Rows of local memory not found.
+        /// Rows of local memory that missed.
         local_misses,
         /// Lines of local memory written back.
         write_backs,
         /// Accesses to shared memory.
         shared_accesses,
-        /// Words that lanes read or wrote there.
+        /// Words that lanes read or wrote in shared memory.
         shared_words,
-        /// Turns of shared memory beyond the first of an access.
+        /// Cycles of shared-memory accesses beyond the first: bank conflicts.
         bank_conflicts,
         /// Lanes of atomics on shared memory.
         shared_atomics,
         /// Lanes that tried to take a lock bit.
         lock_tries,
-        /// Lanes that found it taken.
+        /// Lanes that found the lock bit taken.
         lock_failures,
-        /// Words of constants found.
+        /// Constant words that hit.
         constant_hits,
-        /// Lines of constants asked for.
+        /// Lines of constants that missed.
         constant_misses,
-        /// Instruction fetches that found their line.
+        /// Instruction fetches that hit.
         fetch_hits,
-        /// Instruction fetches that did not.
+        /// Instruction fetches that missed.
         fetch_misses,
         /// Cycles that operands waited for a register bank.
         register_conflicts,
@@ -62,7 +62,7 @@ counters! {
 }
 
 impl L1Stats {
-    /// Counts a refused try.
+    /// Counts a refused attempt.
     pub fn refuse(&mut self, refusal: Refusal) {
         match refusal {
             Refusal::Mshrs => self.refused_mshrs += 1,

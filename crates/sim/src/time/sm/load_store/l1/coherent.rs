@@ -8,17 +8,17 @@ use super::*;
 use crate::time::cache::{LineBytes, LineWritten};
 use crate::time::directory::{Given, Grant, Probe};
 
-/// What may be done with a line that is here.
+/// The MOESI state of a line that is present.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Moesi {
-    /// Read; clean.
+    /// Readable and clean.
     #[default]
     Shared,
-    /// Read and written; clean.
+    /// Readable, writable and clean; no other L1 has it.
     Exclusive,
-    /// Read; nobody else has it as it is but those with copies.
+    /// Readable and dirty; others may have copies.
     Owned,
-    /// Read and written; nobody else has it.
+    /// Readable, writable and dirty; no other L1 has it.
     Modified,
 }
 
@@ -32,18 +32,17 @@ impl Moesi {
     }
 }
 
-/// What a lookup to write found.
+/// Result of a lookup for a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Writable {
     /// The line is here and may be written.
     Hit(Way),
-    /// It is on its way to be written, and this access waits with the message of that number.
+    /// The line is in flight for a write; this access waits for the same message.
     Merged(Ticket),
-    /// It is here, but has to be asked for before it is written.
+    /// The line is present, but needs ownership before it is written.
     Upgrade(Way),
-    /// It has to be fetched into this way.
+    /// The line must be fetched into this way.
     Miss(Way),
-    /// Not now.
     Refused(Refusal),
 }
 
@@ -51,9 +50,9 @@ pub(crate) enum Writable {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Coherence {
     states: Vec<Moesi>,
-    /// Lines that were given back and that the directory may not have yet.
+    /// Lines that were evicted and have not reached the directory yet.
     leaving: Vec<Leaving>,
-    /// Numbers of messages that ask for a line to write it.
+    /// Messages that ask for a line to write it.
     owning: Vec<Ticket>,
 }
 
@@ -65,13 +64,11 @@ struct Leaving {
 }
 
 impl L1 {
-    /// Makes it coherent.
     pub(crate) fn make_coherent(&mut self) {
         let states = vec![Moesi::default(); self.bytes.len()];
         self.coherence = Some(Box::new(Coherence { states, ..Coherence::default() }));
     }
 
-    /// Whether it is.
     pub(crate) fn is_coherent(&self) -> bool {
         self.coherence.is_some()
     }
@@ -80,7 +77,7 @@ impl L1 {
         self.coherence.as_mut().expect("it is coherent")
     }
 
-    /// Looks for a line to write it.
+    /// Looks up a line for a write.
     pub(crate) fn look_to_write(&mut self, line: LineAddress) -> Writable {
         let number = self.number(line);
         if let Some(way) = self.tags.find(number).filter(|&way| self.tags.line(way).valid != 0) {
@@ -133,7 +130,7 @@ impl L1 {
         self.states().owning.push(ticket);
     }
 
-    /// A line that was asked for has come, with or without bytes (then they are here already).
+    /// A line that was asked for has arrived; without bytes if they are here already.
     pub(crate) fn grant(
         &mut self,
         line: LineAddress,
@@ -215,7 +212,7 @@ impl L1 {
         Ok(None)
     }
 
-    /// Somebody else wants a line. Returns it if this is its owner.
+    /// Another node asks for a line. Returns it if this L1 is its owner.
     pub(crate) fn probe(&mut self, probe: Probe) -> Option<Box<Given>> {
         let number = self.number(probe.line);
         if let Some(leaving) = self.states().leaving.iter().find(|leaving| leaving.line == probe.line) {
@@ -240,7 +237,7 @@ impl L1 {
         given
     }
 
-    /// Every line that memory does not have as it is.
+    /// Every line that is newer than memory.
     pub(crate) fn dirty_lines(&self) -> impl Iterator<Item = (LineAddress, &LineBytes, LineWritten)> {
         let resident = self.tags.ways().filter_map(|way| {
             let line = self.must_give_back(way)?;

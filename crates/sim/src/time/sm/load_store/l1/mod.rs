@@ -12,7 +12,7 @@ use crate::kit::ids::Ticket;
 use crate::kit::line::{LineAddress, LineNumber};
 use crate::time::cache::{LineBytes, LineWritten, MAX_LINE_BYTES, Tags, Way};
 
-/// A line that has been asked for.
+/// An outstanding miss.
 #[derive(Clone, Copy, Debug)]
 struct Miss {
     number: LineNumber,
@@ -21,25 +21,23 @@ struct Miss {
     waiting: u32,
 }
 
-/// What a lookup found.
+/// Result of a lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lookup {
-    /// The line is here.
     Hit(Way),
-    /// It is on its way, and this access waits with the message of that number.
+    /// The line is in flight; this access waits for the same message.
     Merged(Ticket),
     /// It has to be fetched into this way, which is reserved for it once [`L1::fetch`] is called.
     Miss(Way),
-    /// Not now.
     Refused(Refusal),
 }
 
-/// Why an access has to be tried again.
+/// Why an access must be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// All miss registers are in use.
+    /// All MSHRs are in use.
     Mshrs,
-    /// The line's miss register has no room for another access.
+    /// The MSHR of the line has no room for another access.
     Merges,
     /// All ways of the set wait for data.
     Ways,
@@ -60,17 +58,16 @@ pub(crate) struct L1 {
     global_ways: Vec<Way>,
     misses: Vec<Miss>,
     line_bytes: u64,
-    /// log2 of these: a host takes long to divide.
+    /// log2 of the line size: division is slow on the host.
     line_shift: u32,
     mshrs: usize,
     merges: u32,
     changes: u64,
-    /// What makes it coherent, where it is.
+    /// `None` where the L1 is not coherent.
     coherence: Option<Box<coherent::Coherence>>,
 }
 
 impl L1 {
-    /// An empty cache.
     pub(crate) fn new(spec: &L1Spec) -> L1 {
         let lines = (spec.cache.sets * spec.cache.ways) as usize;
         L1 {
@@ -94,12 +91,12 @@ impl L1 {
         LineNumber(line.0 >> self.line_shift)
     }
 
-    /// How often a line came or went.
+    /// Number of lines that came or went.
     pub(crate) fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// Whether it holds a line of global memory that is not as memory is.
+    /// Whether it holds a global line that differs from memory.
     pub(crate) fn is_stale(&self, memory: &Memory) -> bool {
         if self.is_coherent() {
             return false;
@@ -116,12 +113,12 @@ impl L1 {
         })
     }
 
-    /// Lines on their way.
+    /// Lines in flight.
     pub(crate) fn outstanding(&self) -> usize {
         self.misses.len()
     }
 
-    /// Looks for a line to read it.
+    /// Looks up a line for a read.
     pub(crate) fn look(&mut self, line: LineAddress) -> Lookup {
         let number = self.number(line);
         match self.tags.find(number) {
@@ -148,13 +145,13 @@ impl L1 {
         }
     }
 
-    /// Whether putting a new line into a way means writing the old one back.
+    /// The line that must be written back before the way is reused.
     pub(crate) fn must_write_back(&self, way: Way) -> Option<LineAddress> {
         let line = self.tags.line(way);
         (line.dirty != 0).then(|| line.number.address(self.line_bytes))
     }
 
-    /// What a way holds has been written back.
+    /// The line in a way has been written back.
     pub(crate) fn wrote_back(&mut self, way: Way) {
         self.tags.line_mut(way).dirty = 0;
     }
@@ -190,7 +187,7 @@ impl L1 {
         Some(way)
     }
 
-    /// The line in a way has bytes that nobody wrote, or the one before it had.
+    /// Notes which bytes of a line were ever written.
     pub(crate) fn set_written(&mut self, way: Way, written: LineWritten) {
         if self.written.is_empty() {
             if written == LineWritten::MAX {
@@ -213,7 +210,7 @@ impl L1 {
         &self.bytes[way.index()]
     }
 
-    /// A global line is written (or read past the cache): the copy here goes, and a copy on its way will not be kept.
+    /// A global line is written, or read past the cache: evicts the copy here, and a copy in flight will not be kept.
     pub(crate) fn forget(&mut self, line: LineAddress) -> bool {
         // After a fence nothing is here that could be forgotten, which is when locks are tried.
         if self.global_ways.is_empty() {
@@ -252,7 +249,7 @@ impl L1 {
         (tag.valid, tag.dirty) = (u8::MAX, u8::MAX);
     }
 
-    /// Drops every global line, here or on its way, so that later loads see what other SMs wrote.
+    /// Drops every global line, present or in flight, so that later loads see what other SMs wrote.
     pub(crate) fn invalidate(&mut self) {
         if self.is_coherent() {
             return;
