@@ -29,5 +29,5 @@ fn none_are_listed() {
 
 #[test]
 fn the_simulator_runs() {
-    assert!(warploom("work vecadd n=1024 --model functional").status.success());
+    assert!(warploom("work vecadd size=1024 --model functional").status.success());
 }
