@@ -10,7 +10,7 @@ use crate::term;
 const REFUSAL: &str = "this build has no CUDA support: the cargo feature `cuda` adds it";
 
 /// Says why there are none.
-pub fn devices(options: &DevicesOptions) -> Result<Exit, Failure> {
+pub(crate) fn devices(options: &DevicesOptions) -> Result<Exit, Failure> {
     let text = match options.json {
         true => json!({ "devices": [], "driver": REFUSAL }).to_string(),
         false => format!("{REFUSAL}\nno real GPU to run on; `--device sim` needs none"),
@@ -20,12 +20,12 @@ pub fn devices(options: &DevicesOptions) -> Result<Exit, Failure> {
 }
 
 /// Refuses `--device cuda`.
-pub fn open_gpu(_ordinal: usize, _jit_level: Option<u32>) -> Result<Device, Failure> {
+pub(crate) fn open_gpu(_ordinal: usize, _jit_level: Option<u32>) -> Result<Device, Failure> {
     Err(Failure::input(REFUSAL)
         .help("build it with its default features, or run on the simulator: `--device sim`"))
 }
 
 /// Refuses what only a build with that feature asks of itself.
-pub fn serve_gpu() -> Result<Exit, Failure> {
+pub(crate) fn serve_gpu() -> Result<Exit, Failure> {
     Err(Failure::input(REFUSAL))
 }
