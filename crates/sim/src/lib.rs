@@ -69,7 +69,7 @@ pub mod sched {
 pub mod observe {
     pub use crate::kit::cycle::Cycle;
     pub use crate::kit::lane_mask::LaneMask;
-    pub use crate::time::probe::{CtaEvent, Observer, State, Word};
+    pub use crate::time::sm::probe::{CtaEvent, Observer, State, Word};
 }
 
 /// Single units of the machine, for this crate's benchmarks and tests.

@@ -50,18 +50,29 @@ fn names_after<'a>(code: &'a str, prefix: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// Imports upwards, from files in the folders of `order` below `root` to paths that begin with `prefix`.
-fn upward(root: &Path, prefix: &str, order: &[&str]) -> Vec<String> {
+/// The names in `code` that stand above `name` in `order`.
+fn above<'a>(code: &'a str, name: &str, prefix: &str, order: &[&str]) -> Vec<&'a str> {
     let place = |name: &str| order.iter().position(|&known| known == name);
+    let here = place(name);
+    assert!(here.is_some(), "`{name}` has no place in the order");
+    names_after(code, prefix)
+        .into_iter()
+        .filter(|name| place(name).is_some_and(|to| Some(to) < here))
+        .collect()
+}
+
+/// Imports upwards, from the files and folders of `order` below `root` to paths that begin with `prefix`.
+fn upward(root: &Path, prefix: &str, order: &[&str]) -> Vec<String> {
     let mut found = Vec::new();
     for path in sources(root) {
         let inside = path.strip_prefix(root).unwrap();
         let name = inside.components().next().unwrap().as_os_str().to_string_lossy().into_owned();
-        let Some(here) = place(name.trim_end_matches(".rs")) else { continue };
+        if name == "lib.rs" || name == "mod.rs" {
+            continue;
+        }
         let code = code(&path);
-        let up =
-            names_after(&code, prefix).into_iter().filter(|name| place(name).is_some_and(|to| to < here));
-        found.extend(up.map(|to| format!("{} imports {prefix}{to}", inside.display())));
+        let up = above(&code, name.trim_end_matches(".rs"), prefix, order);
+        found.extend(up.into_iter().map(|to| format!("{} imports {prefix}{to}", inside.display())));
         assert!(!code.contains(&format!("use {prefix}{{")), "{}: name one room an import", inside.display());
     }
     found
@@ -71,12 +82,6 @@ fn upward(root: &Path, prefix: &str, order: &[&str]) -> Vec<String> {
 fn rooms_import_only_those_below() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     assert_eq!(upward(&root, "crate::", ROOMS), Vec::<String>::new());
-    let rooms: Vec<String> = fs::read_dir(&root)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned())
-        .filter(|name| name != "lib.rs" && !ROOMS.contains(&name.as_str()))
-        .collect();
-    assert_eq!(rooms, Vec::<String>::new(), "a room that the test does not know");
 }
 
 #[test]
@@ -100,7 +105,8 @@ fn no_path_climbs_out_of_its_room() {
 
 #[test]
 fn an_import_upwards_is_found() {
-    assert_eq!(names_after("use crate::time::sm; crate::kit::x()", "crate::"), ["time", "kit"]);
-    let place = |name: &str| ROOMS.iter().position(|&room| room == name);
-    assert!(place("time") < place("exec") && place("exec") < place("kit"));
+    let code = "use crate::time::sm::Sm;\nfn f() { crate::kit::x() }";
+    assert_eq!(above(code, "exec", "crate::", ROOMS), ["time"]);
+    assert_eq!(above(code, "explain", "crate::", ROOMS), Vec::<&str>::new());
+    assert_eq!(above(code, "l2", "crate::time::", UNITS), ["sm"]);
 }

@@ -1,8 +1,10 @@
 //! The library as a host program uses it: modules, buffers, arguments, launches and reports.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use warploom::observe::{Observer, State};
+use warploom::sched::{Cycle, Issue, Policy, SlotSet, WarpSlot};
 use warploom::{Arg, Chip, Device, Error, FaultKind, Launch, SimModel, SimOptions, args};
 
 const VECADD: &str = warploom_kernels::text!("vecadd.ptx");
@@ -149,6 +151,57 @@ fn wrong_requests_are_told_apart() {
     {
         let error = gpu.launch(&kernel, launch, args![&lock, &lock]).unwrap_err();
         assert!(matches!(error, Error::Unlaunchable { .. }), "{error}");
+    }
+}
+
+/// Takes the lowest ready slot.
+struct Lowest;
+
+impl Policy for Lowest {
+    fn pick(&mut self, _now: Cycle, ready: SlotSet) -> Option<WarpSlot> {
+        ready.first()
+    }
+    fn started(&mut self, _now: Cycle, _slot: WarpSlot, _age: u64) {}
+    fn ended(&mut self, _now: Cycle, _slot: WarpSlot) {}
+    fn issued(&mut self, _now: Cycle, _issue: &Issue) {}
+}
+
+/// Adds up the cycles of an SM's warps.
+struct Cycles(Arc<AtomicU64>);
+
+impl Observer for Cycles {
+    fn spent(&mut self, _slot: WarpSlot, _state: State, _from: Cycle, cycles: u64) {
+        self.0.fetch_add(cycles, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_policy_and_an_observer_of_ones_own() {
+    let total = Arc::new(AtomicU64::new(0));
+    let cycles = total.clone();
+    let mut gpu = Device::sim("gtx480").unwrap().with_policy("lowest", |_| Box::new(Lowest)).unwrap();
+    gpu = gpu.with_observer(move |_| Box::new(Cycles(cycles.clone()))).unwrap();
+    let kernel = gpu.load_ptx(VECADD).unwrap().kernel("vecadd").unwrap();
+    let a = gpu.buffer(&[1.0f32; 1000]).unwrap();
+    let launch = Launch::grid(8).block(128);
+    let report = gpu.launch(&kernel, launch, args![&a, &a, &a, 1000u32]).unwrap();
+    assert_eq!(report.sched.as_deref(), Some("lowest"));
+    // The observer is told of every cycle of every warp.
+    assert_eq!(Some(total.load(Ordering::Relaxed)), report.warp_cycles);
+}
+
+#[test]
+fn only_the_timed_model_takes_policies_and_observers() {
+    let device = || {
+        let options = SimOptions { model: SimModel::Functional, ..SimOptions::default() };
+        Device::sim_with(Chip::load("gtx480", &[]).unwrap(), options)
+    };
+    let refusals = [
+        device().with_policy("lowest", |_| Box::new(Lowest)).unwrap_err(),
+        device().with_observer(|_| Box::new(Cycles(Arc::default()))).unwrap_err(),
+    ];
+    for refusal in refusals {
+        assert!(refusal.to_string().ends_with("in the timed model only (SimOptions::model)"), "{refusal}");
     }
 }
 

@@ -6,9 +6,9 @@ use crate::explain::trace::Timeline;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
 use crate::kit::lane_mask::LaneMask;
-use crate::time::probe::{CtaEvent, Observer, Probe, State, Word};
 use crate::time::sched::Issue;
 use crate::time::sm::front_end::decode::Decoded;
+use crate::time::sm::probe::{CtaEvent, Observer, Probe, State, Word};
 
 /// Creates the observer of one SM, given the SM's number.
 pub type MakeObserver = Arc<dyn Fn(u32) -> Box<dyn Observer> + Send + Sync>;

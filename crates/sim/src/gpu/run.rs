@@ -16,9 +16,9 @@ use crate::gpu::timing::Timing;
 use crate::kit::cycle::Cycle;
 use crate::time::aggregator::Unit;
 use crate::time::machine::{self, MemorySide, Options};
-use crate::time::probe::Probe;
 use crate::time::sched::Policies;
 use crate::time::sm::Context;
+use crate::time::sm::probe::Probe;
 
 pub(super) fn run_functional<const N: usize>(
     launch: &Launch<'_>,

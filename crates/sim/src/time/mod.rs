@@ -10,6 +10,5 @@ pub(crate) mod l2;
 pub(crate) mod machine;
 pub(crate) mod map;
 pub(crate) mod network;
-pub(crate) mod probe;
 pub(crate) mod sched;
 pub(crate) mod sm;

@@ -6,7 +6,7 @@ use crate::exec::fault::coordinates;
 use crate::explain::hang::scene::{Doing, Node, Nodes, Scene, Seen};
 use crate::explain::hang::words::counted;
 use crate::time::machine::LockPace;
-use crate::time::probe::State;
+use crate::time::sm::probe::State;
 
 /// Details of a livelock.
 #[derive(Clone, Debug, PartialEq, Eq)]

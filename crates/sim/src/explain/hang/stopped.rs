@@ -8,7 +8,7 @@ use crate::explain::aggregator;
 use crate::explain::hang::scene::{Scene, Seen, SeenSm, Timed};
 use crate::explain::hang::{Hang, HangKind, explain};
 use crate::time::machine::Stopped;
-use crate::time::probe::Probe;
+use crate::time::sm::probe::Probe;
 
 pub(crate) fn explain_functional<const N: usize>(
     stopped: &functional::Stopped<'_, N>,

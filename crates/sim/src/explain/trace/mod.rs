@@ -1,6 +1,6 @@
 //! The timeline of a launch, for the Perfetto viewer (<https://ui.perfetto.dev>).
 //!
-//! [`Timeline`] is an [`Observer`](crate::time::probe::Observer) that records what the warps of one SM do; `write`
+//! [`Timeline`] is an [`Observer`](crate::time::sm::probe::Observer) that records what the warps of one SM do; `write`
 //! makes a [`Trace`] of a launch's timelines.
 //!
 //! What the viewer shows, with one nanosecond of its time per core cycle:

@@ -9,8 +9,8 @@ use crate::explain::trace::TraceOptions;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
 use crate::kit::lane_mask::LaneMask;
-use crate::time::probe::{CtaEvent, Observer, State, Word};
 use crate::time::sched::Issue;
+use crate::time::sm::probe::{CtaEvent, Observer, State, Word};
 
 /// Length of the intervals of [`Counter::IssueRate`].
 pub const RATE_CYCLES: u64 = 100;
@@ -415,7 +415,7 @@ impl Observer for Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::probe::State::{Issued, Memory, Ready};
+    use crate::time::sm::probe::State::{Issued, Memory, Ready};
 
     const SLOT: WarpSlot = WarpSlot(1);
     const CTA: CtaEvent = CtaEvent { number: 7, first: WarpSlot(0), warps: 2 };

@@ -18,7 +18,7 @@ use crate::explain::trace::perfetto::*;
 use crate::explain::trace::timeline::{Hold, Mark, Run};
 use crate::explain::trace::{Counter, Timeline, Trace, TraceOptions};
 use crate::kit::ids::WarpSlot;
-use crate::time::probe::{State, Word};
+use crate::time::sm::probe::{State, Word};
 
 /// A launch that was traced.
 pub(crate) struct Recording<'a> {

@@ -48,12 +48,12 @@ use crate::time::map::AddressMap;
 use crate::time::network::Crossbar;
 use crate::time::network::message::{Reply, Request};
 use crate::time::network::node::{Node, NodePorts};
-use crate::time::probe::Probe;
 use crate::time::sched::Policy;
 use crate::time::sched::accuracy::Branches;
 use crate::time::sm::front_end::decode::Decoded;
 use crate::time::sm::issue::spin_unit::SpinUnit;
 use crate::time::sm::load_store::Purpose;
+use crate::time::sm::probe::Probe;
 use crate::time::sm::stats::SmStats;
 use crate::time::sm::{Context, Sm};
 

@@ -7,11 +7,11 @@ use crate::time::dram::DramStats;
 use crate::time::l2::{Partition, PartitionStats};
 use crate::time::machine::crew::Dealt;
 use crate::time::network::NetworkStats;
-use crate::time::probe::Probe;
 use crate::time::sched::accuracy::Detection;
 use crate::time::sched::bows::BackOffs;
 use crate::time::sm::Sm;
 use crate::time::sm::load_store::stats::L1Stats;
+use crate::time::sm::probe::Probe;
 use crate::time::sm::stats::SmStats;
 
 /// The counters of a partition.

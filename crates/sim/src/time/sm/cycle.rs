@@ -10,8 +10,8 @@ use crate::exec::memory::store::{Global, Memory};
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::{TransferId, WarpSlot};
 use crate::time::network::message::Reply;
-use crate::time::probe::Probe;
 use crate::time::sm::load_store::Progress;
+use crate::time::sm::probe::Probe;
 use crate::time::sm::{Agenda, BETWEEN_WINDOWS, Context, Sm};
 
 /// Something that happens in a later cycle. `life` tells whether the warp is still in its slot by then.

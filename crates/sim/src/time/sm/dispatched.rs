@@ -6,7 +6,7 @@ use crate::kit::cycle::Cycle;
 use crate::kit::ids::{AwayId, SlotSet, WarpSlot};
 use crate::kit::slab::Slab;
 use crate::time::dispatch::{Command, News};
-use crate::time::probe::Probe;
+use crate::time::sm::probe::Probe;
 use crate::time::sm::{Context, Resident, Sm};
 
 /// What the SM knows of the CTAs that firmware started. Empty in a plain launch.

@@ -10,6 +10,7 @@ pub(crate) mod front_end;
 pub(crate) mod issue;
 pub(crate) mod load_store;
 mod observe;
+pub(crate) mod probe;
 mod residents;
 pub(crate) mod stats;
 pub(crate) mod watch;
@@ -30,7 +31,6 @@ use crate::kit::ids::WarpSlot;
 use crate::kit::lane_mask::LaneMask;
 use crate::kit::line::LineAddress;
 use crate::kit::wheel::Wheel;
-use crate::time::probe::Probe;
 use crate::time::sched::Policy;
 use crate::time::sm::cycle::Event;
 use crate::time::sm::dispatched::Dispatched;
@@ -43,6 +43,7 @@ use crate::time::sm::issue::spin_unit::SpinUnit;
 use crate::time::sm::load_store::MemoryUnit;
 use crate::time::sm::load_store::inbox::Inbox;
 use crate::time::sm::load_store::stats::L1Stats;
+use crate::time::sm::probe::Probe;
 use crate::time::sm::watch::Watch;
 
 /// What does not change while a kernel runs.

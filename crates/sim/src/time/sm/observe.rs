@@ -10,11 +10,11 @@ use crate::exec::warp::control::Activation;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::{Ticket, TransferId, WarpSlot};
 use crate::kit::lane_mask::LaneMask;
-use crate::time::probe::{Probe, Word};
 use crate::time::sm::front_end::decode::SpinRole;
 use crate::time::sm::load_store::Purpose;
 use crate::time::sm::load_store::coherent::Update;
 use crate::time::sm::load_store::transfer::Transfer;
+use crate::time::sm::probe::{Probe, Word};
 use crate::time::sm::{Context, Sm};
 
 impl<const N: usize, P: Probe> Sm<N, P> {

@@ -7,8 +7,8 @@ use crate::exec::launch::Launch;
 use crate::exec::warp::Warp;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
-use crate::time::probe::{CtaEvent, Probe, State};
 use crate::time::sm::issue::slot::Position;
+use crate::time::sm::probe::{CtaEvent, Probe, State};
 use crate::time::sm::{Context, Resident, Sm};
 
 const HAS_SLOT: &str = "a warp that starts has a slot";

@@ -2,10 +2,10 @@
 
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
-use crate::time::probe::{CtaEvent, Probe, State};
 use crate::time::sched::Issue;
 use crate::time::sm::front_end::decode::{Class, Decoded};
 use crate::time::sm::front_end::operation::Operation;
+use crate::time::sm::probe::{CtaEvent, Probe, State};
 
 /// Counters of the warps of an SM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

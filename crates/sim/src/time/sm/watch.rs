@@ -21,8 +21,8 @@ use crate::exec::memory::store::Memory;
 use crate::exec::warp::{Since, Warp};
 use crate::kit::ids::WarpSlot;
 use crate::kit::lane_mask::LaneMask;
-use crate::time::probe::Probe;
 use crate::time::sm::Sm;
+use crate::time::sm::probe::Probe;
 
 /// What lanes of a warp last read with one instruction of a spin loop.
 #[derive(Clone, Debug)]

@@ -6,11 +6,11 @@ use crate::exec::memory::access::MemoryOp;
 use crate::exec::warp::control::Activation;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::TransferId;
-use crate::time::probe::{Probe, State};
 use crate::time::sm::cycle::Event;
 use crate::time::sm::front_end::decode::SpinRole;
 use crate::time::sm::issue::slot::Slot;
 use crate::time::sm::load_store::transfer::Transfer;
+use crate::time::sm::probe::{Probe, State};
 use crate::time::sm::{Context, Sm};
 
 impl Slot {

@@ -4,8 +4,8 @@
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::{AwayId, WarpSlot};
 use crate::time::dispatch::{News, Yielded};
-use crate::time::probe::Probe;
 use crate::time::sm::dispatched::Away;
+use crate::time::sm::probe::Probe;
 use crate::time::sm::{Context, Sm};
 
 impl<const N: usize, P: Probe> Sm<N, P> {

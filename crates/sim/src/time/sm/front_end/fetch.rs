@@ -8,10 +8,10 @@ use crate::kit::divisor::Divisor;
 use crate::kit::ids::{SlotSet, WarpSlot};
 use crate::kit::line::{LineAddress, LineNumber};
 use crate::time::cache::Tags;
-use crate::time::probe::Probe;
 use crate::time::sm::Sm;
 use crate::time::sm::cycle::Event;
 use crate::time::sm::issue::slot::{Position, Slot};
+use crate::time::sm::probe::Probe;
 
 /// Where kernels' code lies in memory, as the L2 sees it: above every address that data can have.
 const CODE_BASE: u64 = 1 << 48;

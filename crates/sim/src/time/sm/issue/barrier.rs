@@ -2,9 +2,9 @@
 
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
-use crate::time::probe::{Probe, State};
 use crate::time::sm::cycle::Event;
 use crate::time::sm::issue::slot::Position;
+use crate::time::sm::probe::{Probe, State};
 use crate::time::sm::{Context, Sm};
 
 impl<const N: usize, P: Probe> Sm<N, P> {

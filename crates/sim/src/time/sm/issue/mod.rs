@@ -23,13 +23,13 @@ use crate::exec::warp::control::{Activation, Group};
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
 use crate::kit::lane_mask::LaneMask;
-use crate::time::probe::{Probe, State};
 use crate::time::sched::{BranchOutcome, Issue};
 use crate::time::sm::cycle::Event;
 use crate::time::sm::front_end::decode::{Decoded, ExecUnit, SpinRole, next};
 use crate::time::sm::issue::polling::note_tries;
 use crate::time::sm::issue::slot::Position;
 use crate::time::sm::load_store::transfer::{Transfer, skips_l1};
+use crate::time::sm::probe::{Probe, State};
 use crate::time::sm::{Context, Resident, Sm};
 
 const IS_RESIDENT: &str = "the CTA of a ready warp is resident";

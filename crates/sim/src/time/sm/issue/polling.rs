@@ -6,10 +6,10 @@ use crate::exec::memory::access::WarpAccess;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::{TransferId, WarpSlot};
 use crate::kit::lane_mask::LaneMask;
-use crate::time::probe::Probe;
 use crate::time::sched::Issue;
 use crate::time::sm::Sm;
 use crate::time::sm::front_end::decode::{Class, Decoded, SpinRole};
+use crate::time::sm::probe::Probe;
 
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// An access of a named wait issues. A lane that returns to the address of its last wait has waited in vain.

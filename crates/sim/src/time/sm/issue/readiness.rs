@@ -6,10 +6,10 @@ use warploom_isa::Op;
 
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
-use crate::time::probe::{Probe, State};
 use crate::time::sm::front_end::decode::ExecUnit;
 use crate::time::sm::issue::scoreboard::RegSet;
 use crate::time::sm::issue::slot::Position;
+use crate::time::sm::probe::{Probe, State};
 use crate::time::sm::{Context, Sm};
 
 impl<const N: usize, P: Probe> Sm<N, P> {

@@ -5,10 +5,10 @@ use std::hint::select_unpredictable;
 use crate::exec::execute::Execution;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::{SlotSet, WarpSlot};
-use crate::time::probe::{Probe, State};
 use crate::time::sched::Policy;
 use crate::time::sm::cycle::Event;
 use crate::time::sm::front_end::decode::ExecUnit;
+use crate::time::sm::probe::{Probe, State};
 use crate::time::sm::{Context, Sm};
 
 /// A scheduler and its warps.

@@ -5,10 +5,10 @@ use warploom_isa::Pc;
 use crate::exec::warp::Warp;
 use crate::kit::cycle::Cycle;
 use crate::kit::lane_mask::LaneMask;
-use crate::time::probe::State;
 use crate::time::sm::execution_units::ExecutionUnits;
 use crate::time::sm::front_end::decode::ExecUnit;
 use crate::time::sm::issue::scoreboard::Scoreboard;
+use crate::time::sm::probe::State;
 
 /// A warp's part of the pipeline.
 ///
