@@ -11,6 +11,7 @@ pub(crate) mod memory;
 pub(crate) mod occupancy;
 pub(crate) mod output;
 pub(crate) mod printf;
+mod printing;
 pub(crate) mod stop;
 pub(crate) mod sync;
 pub(crate) mod uninitialised;
