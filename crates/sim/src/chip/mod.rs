@@ -48,6 +48,7 @@ pub struct Chip {
     pub constant: ConstantSpec,
     pub interconnect: InterconnectSpec,
     pub l2: L2Spec,
+    pub atomic: AtomicSpec,
     pub dram: DramSpec,
     /// The control processor that runs firmware, if the chip has one.
     #[serde(default)]
@@ -172,12 +173,23 @@ impl Chip {
     }
 
     /// A chip from its TOML text, with overrides as in [`Chip::load`]. `name` is for error messages.
+    ///
+    /// A text with `base = "NAME"` has the keys in which it differs from that built-in chip.
     pub fn parse(name: &str, text: &str, overrides: &[String]) -> Result<Chip, ChipError> {
         let parse_error = |message: String| ChipError::Parse { name: name.to_string(), message };
         let mut table: toml::Table =
             toml::from_str(text).map_err(|e| parse_error(e.to_string().trim_end().to_string()))?;
         // Parsed once without overrides, so that an error names the file or the override that causes it.
-        let _: Chip = toml::from_str(text).map_err(|e| parse_error(e.to_string().trim_end().to_string()))?;
+        if let Some(base) = table.remove("base") {
+            table = derive(name, &base, table)?;
+            let _: Chip = table
+                .clone()
+                .try_into()
+                .map_err(|e: toml::de::Error| parse_error(e.to_string().trim_end().to_string()))?;
+        } else {
+            let _: Chip =
+                toml::from_str(text).map_err(|e| parse_error(e.to_string().trim_end().to_string()))?;
+        }
         for assignment in overrides {
             apply(&mut table, assignment)?;
             let _: Chip = table.clone().try_into().map_err(|e: toml::de::Error| ChipError::Set {
@@ -196,6 +208,32 @@ impl Chip {
         let bytes = u64::from(self.dram.bus_bytes) * u64::from(self.dram.transfers_per_clock);
         let clocks = f64::from(self.clock.dram_mhz) / f64::from(self.clock.core_mhz);
         (u64::from(self.l2.partitions) * bytes) as f64 * clocks
+    }
+}
+
+/// The keys of a built-in chip, which has no base of its own, with those of `changes` in their place.
+fn derive(name: &str, base: &toml::Value, changes: toml::Table) -> Result<toml::Table, ChipError> {
+    let text = base.as_str().and_then(|base| BUILT_IN.iter().find(|(name, _)| *name == base));
+    let table = text.and_then(|(_, text)| toml::from_str::<toml::Table>(text).ok());
+    let Some(mut table) = table.filter(|table| !table.contains_key("base")) else {
+        let whole: Vec<_> = BUILT_IN.iter().filter(|(_, text)| !text.contains("\nbase = ")).collect();
+        let list = whole.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        let message = format!("`base` is {base}, but it must be one of {list}");
+        return Err(ChipError::Parse { name: name.to_string(), message });
+    };
+    lay_over(&mut table, changes);
+    Ok(table)
+}
+
+/// Replaces values of a table by those of `changes`, section by section.
+fn lay_over(table: &mut toml::Table, changes: toml::Table) {
+    for (key, value) in changes {
+        match (table.get_mut(&key), value) {
+            (Some(toml::Value::Table(section)), toml::Value::Table(changes)) => lay_over(section, changes),
+            (_, value) => {
+                table.insert(key, value);
+            }
+        }
     }
 }
 

@@ -149,6 +149,7 @@ const MAY_BE_ZERO: &[&str] = &[
     "dram.wl",
     "dram.wr",
     "hang.suspect_cycles",
+    "interconnect.allocation_cycles",
     "interconnect.header_bytes",
     "issue.bows.limit_cycles",
     "issue.bows.min_limit_cycles",
@@ -312,4 +313,24 @@ fn bad_overrides_are_blamed_on_themselves() {
         let error = load("gtx480", &[assignment]).unwrap_err().to_string();
         assert!(error.starts_with(&format!("--set {assignment}: {message}")), "{error}");
     }
+}
+
+#[test]
+fn a_chip_may_have_a_base() {
+    let text = "base = \"gtx480\"\nname = \"mine\"\n[sm]\ncount = 3\n[l1.cache]\nsets = 64";
+    let chip = Chip::parse("mine", text, &["l2.mshrs=8".to_string()]).unwrap();
+    let base = Chip::load("gtx480", &[]).unwrap();
+    assert_eq!((chip.name.as_str(), chip.sm.count, chip.l1.cache.sets, chip.l2.mshrs), ("mine", 3, 64, 8));
+    assert_eq!((chip.sm.max_warps, chip.l1.cache.ways), (base.sm.max_warps, base.l1.cache.ways));
+}
+
+#[test]
+fn a_base_must_be_a_whole_chip() {
+    for base in ["\"gtx9000\"", "7", "\"gtx480-hpca18\""] {
+        let error = Chip::parse("mine", &format!("base = {base}"), &[]).unwrap_err().to_string();
+        let expected = "but it must be one of gtx480, gtx570, gtx1080ti, apu, h200";
+        assert!(error.contains(expected), "{error}");
+    }
+    let error = Chip::parse("mine", "base = \"gtx480\"\n[sm]\nwarps = 3", &[]).unwrap_err().to_string();
+    assert!(error.contains("warps"), "{error}");
 }

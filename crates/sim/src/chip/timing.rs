@@ -84,10 +84,21 @@ pub struct CawaSpec {
     pub instruction_term: bool,
     /// Whether criticality counts stall cycles.
     pub stall_term: bool,
+    pub stalls: Stalls,
     /// A warp's criticality is recomputed when it is this old; 0 or 1: for every choice.
     pub update_cycles: u64,
     /// A scheduler stays with a warp until the warp stalls.
     pub greedy: bool,
+}
+
+/// How a stall adds to a warp's criticality.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stalls {
+    /// Every cycle of it counts as one.
+    Cycles,
+    /// Every cycle of it counts as long as the stall has lasted by then, so long stalls count more; modulo 2^32.
+    Ages,
 }
 
 /// Register banks and operand collectors.
@@ -204,6 +215,47 @@ pub struct L1Spec {
     pub bypass_bytes: u32,
 }
 
+/// Atomics on global memory: how they travel to their slice, and how its atomic unit performs them.
+///
+/// The unit works in passes. A pass changes words of one block of `pass_bytes` bytes, for one lane per word; lanes on
+/// the same word need a pass each.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct AtomicSpec {
+    /// Lanes of a warp that can share a request if they are on one line: a power of two, at most a warp.
+    pub request_lanes: u32,
+    pub same_word: SameWord,
+    pub carries: Carries,
+    /// Lanes that a unit handles per cycle.
+    pub lanes_per_cycle: u32,
+    /// A power of two, from a word to a line.
+    pub pass_bytes: u32,
+    /// Cycles per pass, in steps of 1/256.
+    pub pass_cycles: f64,
+    /// Passes for one pass of a compare-and-swap of several lanes, which has two operands per lane.
+    pub cas_passes: u32,
+}
+
+/// What a request for an atomic, and its reply, carry.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Carries {
+    /// The operands of its lanes, and their results, in whole sectors.
+    Operands,
+    /// The segment of one, two or four sectors that holds their words, each way.
+    Segment,
+}
+
+/// How lanes of an atomic on the same word travel.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum SameWord {
+    /// In one request.
+    Together,
+    /// In a request each.
+    Apart,
+}
+
 /// The constant cache, which also serves kernel parameters.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
@@ -224,6 +276,20 @@ pub struct InterconnectSpec {
     pub header_bytes: u32,
     /// Packets that can wait at a sender.
     pub queue_packets: u32,
+    pub queueing: Queueing,
+    /// Interconnect clocks in which a packet holds its two ports before its first flit moves: allocation of a virtual
+    /// channel, where the next packet's cannot overlap with the last one's flits.
+    pub allocation_cycles: u32,
+}
+
+/// Which packets of a sender can leave.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Queueing {
+    /// The first one for each receiver.
+    VirtualOutput,
+    /// The first one only; if its receiver is busy, those behind it wait as well.
+    Fifo,
 }
 
 /// The L2 cache, split over the memory partitions.
@@ -250,9 +316,6 @@ pub struct L2Spec {
     pub queue_requests: u32,
     /// A store that misses fetches its whole line first; otherwise only the sectors that it writes in part.
     pub fetch_on_write: bool,
-    /// Lanes of an atomic that a slice handles per cycle if they are on different words. Lanes on the same word take a
-    /// cycle each.
-    pub atomic_lanes_per_cycle: u32,
 }
 
 /// A DRAM channel. Its timing parameters are in command clocks and have the names of the data sheets.

@@ -144,7 +144,6 @@ pub(crate) fn gtx480() -> (L2Spec, DramSpec, crate::chip::timing::ClockSpec) {
         mshr_merges: 4,
         queue_requests: 8,
         fetch_on_write: true,
-        atomic_lanes_per_cycle: 8,
     };
     let dram = DramSpec {
         latency_cycles: 100,

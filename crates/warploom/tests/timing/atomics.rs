@@ -19,11 +19,11 @@ fn an_atomic_takes_a_trip_to_the_l2() {
     for name in ["gtx480", "gtx1080ti", "h200"] {
         for (lanes, apart) in [(1u32, false), (32, false), (4, true), (16, true)] {
             let mut bench = Bench::new(name, &[]);
-            let Chip { l2, units, .. } = bench.chip.clone();
+            let Chip { l2, atomic, units, .. } = bench.chip.clone();
             let data = bench.gpu.zeros::<u64>(32).unwrap();
             let sectors = if apart { lanes / 4 } else { 1 };
             let same = if apart { 1 } else { lanes };
-            let work = lanes.div_ceil(l2.atomic_lanes_per_cycle).max(same);
+            let work = lanes.div_ceil(atomic.lanes_per_cycle).max(same);
             let done = work.max((sectors * 32).div_ceil(l2.port_bytes));
             let ways = 2 * crossing(&bench.chip, (8 * lanes).next_multiple_of(32));
             let expected = 1 + 1 + ways + l2.latency_cycles + done + 1 + 3 + units.int.add[0];
@@ -52,8 +52,8 @@ fn atomics_on_many_words_keep_all_slices_busy() {
     // 32 lanes takes a slice 4 cycles, and its 128 bytes take as long at the port.
     for (name, limit) in [("gtx480", 24.0), ("gtx1080ti", 176.0)] {
         let mut bench = Bench::new(name, &[]);
-        let Chip { l2, sm, .. } = bench.chip.clone();
-        assert_eq!(f64::from(l2.partitions * l2.slices_per_partition * l2.atomic_lanes_per_cycle), limit);
+        let Chip { l2, atomic, sm, .. } = bench.chip.clone();
+        assert_eq!(f64::from(l2.partitions * l2.slices_per_partition * atomic.lanes_per_cycle), limit);
         let (grid, block) = (2 * sm.count as usize, 256);
         let words = bench.gpu.zeros::<u32>(1 << 15).unwrap();
         // Each warp moves from partition to partition.

@@ -29,6 +29,7 @@ impl Chip {
         self.check_spinning()?;
         self.check_units()?;
         self.check_paths()?;
+        self.check_atomic()?;
         self.check_dram()?;
         self.check_aggregator()?;
         self.check_energy()?;
@@ -278,7 +279,6 @@ impl Chip {
             ("l2.mshrs", l2.mshrs),
             ("l2.mshr_merges", l2.mshr_merges),
             ("l2.queue_requests", l2.queue_requests),
-            ("l2.atomic_lanes_per_cycle", l2.atomic_lanes_per_cycle),
         ] {
             self.count(key, value)?;
         }
@@ -289,6 +289,7 @@ impl Chip {
             format_args!("all partitions together can have at most {MOST}"),
         )?;
         self.not_too_large("interconnect.header_bytes", network.header_bytes)?;
+        self.not_too_large("interconnect.allocation_cycles", network.allocation_cycles)?;
         self.positive("l2.latency_cycles", l2.latency_cycles)?;
         self.power_of_two("l2.slices_per_partition", l2.slices_per_partition)?;
         self.power_of_two("l2.interleave_bytes", l2.interleave_bytes)?;
@@ -298,6 +299,23 @@ impl Chip {
             l2.interleave_bytes,
             "a line would lie in two partitions (l2.cache.line_bytes)",
         )
+    }
+
+    fn check_atomic(&self) -> Checked {
+        let (atomic, lanes) = (&self.atomic, self.sm.warp_lanes);
+        self.power_of_two("atomic.request_lanes", atomic.request_lanes)?;
+        let in_warp = format_args!("a warp has {lanes} lanes (sm.warp_lanes)");
+        self.require(atomic.request_lanes <= lanes, "atomic.request_lanes", atomic.request_lanes, in_warp)?;
+        self.count("atomic.lanes_per_cycle", atomic.lanes_per_cycle)?;
+        self.power_of_two("atomic.pass_bytes", atomic.pass_bytes)?;
+        let (bytes, line) = (atomic.pass_bytes, self.l2.cache.line_bytes);
+        let in_line = format_args!("it must be from 4 to {line}, a line (l2.cache.line_bytes)");
+        self.require((4..=line).contains(&bytes), "atomic.pass_bytes", bytes, in_line)?;
+        let cycles = atomic.pass_cycles;
+        let some = "it must be from 1/256 to 1024";
+        self.require((1.0 / 256.0..=1024.0).contains(&cycles), "atomic.pass_cycles", cycles, some)?;
+        let passes = atomic.cas_passes;
+        self.require((1..=8).contains(&passes), "atomic.cas_passes", passes, "it must be from 1 to 8")
     }
 
     fn check_dram(&self) -> Checked {

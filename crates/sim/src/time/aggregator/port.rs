@@ -221,10 +221,10 @@ impl Port {
         let operands = if atomic.op == AtomOp::Cas { 2 } else { 1 };
         let bytes = atomic.ty.bytes() as u8;
         let kind = RequestKind::Atomic {
-            same_word: 1,
+            passes: 1,
             lanes: 1,
-            operand_bytes: operands * bytes,
-            result_bytes: bytes,
+            operand_bytes: u16::from(operands * bytes),
+            result_bytes: u16::from(bytes),
         };
         self.atomics += 1;
         self.send(cycle, atomic.address, kind, Asks::Nothing, Errand::Atomic(atomic, waiter));

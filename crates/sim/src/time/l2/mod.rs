@@ -18,7 +18,7 @@ pub(crate) mod lock_queue;
 
 use std::hint::select_unpredictable;
 
-use crate::chip::timing::{ClockSpec, DramSpec, L2Spec};
+use crate::chip::timing::{AtomicSpec, ClockSpec, DramSpec, L2Spec};
 use crate::kit::cycle::Cycle;
 use crate::time::dram::{Channel, DramStats};
 use crate::time::l2::fetch::Fill;
@@ -65,7 +65,7 @@ pub struct PartitionStats {
     pub stall_atomic_cycles: u64,
     /// Lanes of atomics.
     pub atomic_lanes: u64,
-    /// Cycles of the atomic unit that would have been saved if all lanes had named different words.
+    /// Cycles that passes of the atomic unit took beyond what its lanes per cycle would have.
     pub same_word_cycles: u64,
     /// Cycles in which data went through a port.
     pub port_busy_cycles: u64,
@@ -107,11 +107,11 @@ pub struct Partition {
 
 impl Partition {
     /// An empty partition, without room for replies.
-    pub fn new(l2: &L2Spec, dram: &DramSpec, clock: &ClockSpec) -> Partition {
+    pub fn new(l2: &L2Spec, atomic: &AtomicSpec, dram: &DramSpec, clock: &ClockSpec) -> Partition {
         Partition {
             served: Vec::new(),
             map: AddressMap::new(l2, dram),
-            slices: (0..l2.slices_per_partition).map(|index| Slice::new(index, l2, dram)).collect(),
+            slices: (0..l2.slices_per_partition).map(|index| Slice::new(index, l2, atomic, dram)).collect(),
             channel: Channel::new(dram, clock),
             starved: false,
             stats: PartitionStats::default(),

@@ -1,7 +1,7 @@
 //! Known answers are worked out by hand from the gtx480's timing. Addresses are chosen in partition 0.
 
 use super::*;
-use crate::chip::timing::CacheSpec;
+use crate::chip::timing::{CacheSpec, Carries, SameWord};
 use crate::kit::ids::Ticket;
 use crate::kit::line::LineAddress;
 use crate::time::map::gtx480;
@@ -37,19 +37,32 @@ fn write(number: u64, sectors: u8) -> Request {
     request(Write, 0, number, sectors)
 }
 
-fn add(lanes: u8, same_word: u8) -> RequestKind {
-    Atomic { same_word, lanes, operand_bytes: 4, result_bytes: 4 }
+fn add(lanes: u8, passes: u16) -> RequestKind {
+    Atomic { passes, lanes, operand_bytes: 4, result_bytes: 4 }
 }
 
-fn atomic(number: u64, lanes: u8, same_word: u8) -> Request {
-    request(add(lanes, same_word), 0, number, 1)
+fn atomic(number: u64, lanes: u8, passes: u16) -> Request {
+    request(add(lanes, passes), 0, number, 1)
+}
+
+/// Units that change eight words of a line per cycle.
+fn atomic_units() -> AtomicSpec {
+    AtomicSpec {
+        request_lanes: 32,
+        same_word: SameWord::Together,
+        carries: Carries::Operands,
+        lanes_per_cycle: 8,
+        pass_bytes: 128,
+        pass_cycles: 1.0,
+        cas_passes: 1,
+    }
 }
 
 /// A partition with room for replies, of a gtx480 that was changed.
 fn partition(change: impl FnOnce(&mut L2Spec, &mut DramSpec)) -> Partition {
     let (mut l2, mut dram, clock) = gtx480();
     change(&mut l2, &mut dram);
-    let mut partition = Partition::new(&l2, &dram, &clock);
+    let mut partition = Partition::new(&l2, &atomic_units(), &dram, &clock);
     for slice in 0..l2.slices_per_partition {
         partition.set_reply_room(slice, Cycle(0), u32::MAX);
     }
@@ -207,6 +220,18 @@ fn dirty_sectors_are_written_back() {
 }
 
 #[test]
+fn passes_need_not_take_whole_cycles() {
+    let (l2, dram, clock) = gtx480();
+    let units = AtomicSpec { lanes_per_cycle: 32, pass_cycles: 1.5, ..atomic_units() };
+    let mut partition = Partition::new(&l2, &units, &dram, &clock);
+    partition.set_reply_room(0, Cycle(0), u32::MAX);
+    replies(&mut partition, &[(0, read(0, 0b1))]);
+    let requests = [(1000, atomic(0, 1, 1)); 6];
+    // Two requests take three cycles.
+    assert_eq!(replies(&mut partition, &requests), [1121, 1123, 1124, 1126, 1127, 1129]);
+}
+
+#[test]
 fn lanes_of_an_atomic_on_one_word_take_turns() {
     let mut partition = fermi();
     replies(&mut partition, &[(0, read(0, 0b1)), (0, read(1, 0b1))]);
@@ -322,7 +347,7 @@ fn random_requests(seed: u64, count: u32) -> Vec<(u32, u64, Request)> {
         let lanes = 1 + random.below(32) as u8;
         let kind = match random.below(4) {
             0 => Write,
-            1 => add(lanes, 1 + random.below(lanes as u64) as u8),
+            1 => add(lanes, 1 + random.below(lanes as u64) as u16),
             _ => Read,
         };
         let whole = sectors & random.below(16) as u8;

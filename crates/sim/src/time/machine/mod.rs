@@ -70,7 +70,7 @@ pub(crate) struct MemorySide {
 impl MemorySide {
     /// Empty caches, closed rows.
     pub(crate) fn new(chip: &Chip) -> MemorySide {
-        let make = |_| Partition::new(&chip.l2, &chip.dram, &chip.clock);
+        let make = |_| Partition::new(&chip.l2, &chip.atomic, &chip.dram, &chip.clock);
         MemorySide {
             partitions: (0..chip.l2.partitions).map(make).collect(),
             map: AddressMap::new(&chip.l2, &chip.dram),

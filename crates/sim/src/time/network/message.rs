@@ -17,13 +17,13 @@ pub enum RequestKind {
     Write,
     /// To change words of a line.
     Atomic {
-        /// The most lanes that name one word.
-        same_word: u8,
+        /// Passes of the slice's atomic unit.
+        passes: u16,
         lanes: u8,
-        /// Bytes of operands per lane.
-        operand_bytes: u8,
-        /// Bytes per lane of the reply: the old value, or nothing if it is not used.
-        result_bytes: u8,
+        /// Bytes of operands that travel with it.
+        operand_bytes: u16,
+        /// Bytes of old values that its reply brings, if they are used.
+        result_bytes: u16,
     },
 }
 
@@ -66,7 +66,7 @@ impl Request {
         match self.kind {
             RequestKind::Read => 0,
             RequestKind::Write => self.sectors.count_ones() * SECTOR_BYTES,
-            RequestKind::Atomic { lanes, operand_bytes, .. } => in_sectors(lanes, operand_bytes),
+            RequestKind::Atomic { operand_bytes, .. } => in_sectors(operand_bytes),
         }
     }
 
@@ -75,13 +75,13 @@ impl Request {
         match self.kind {
             RequestKind::Write => 0,
             RequestKind::Read => self.sectors.count_ones() * SECTOR_BYTES,
-            RequestKind::Atomic { lanes, result_bytes, .. } => in_sectors(lanes, result_bytes),
+            RequestKind::Atomic { result_bytes, .. } => in_sectors(result_bytes),
         }
     }
 }
 
-fn in_sectors(lanes: u8, bytes: u8) -> u32 {
-    (u32::from(lanes) * u32::from(bytes)).next_multiple_of(SECTOR_BYTES)
+fn in_sectors(bytes: u16) -> u32 {
+    u32::from(bytes).next_multiple_of(SECTOR_BYTES)
 }
 
 /// What a slice's port sends to a node.

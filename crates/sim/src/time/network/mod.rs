@@ -1,10 +1,11 @@
 //! The network between SMs and L2 slices: a crossbar, one for requests and another for replies.
 //!
 //! Each source has one queue and one port into the crossbar; each sink has one port out of it. A port moves one flit
-//! per interconnect cycle (a *tick*), and packets are not mixed. From a queue the first packet for each sink can leave,
-//! so a packet that waits for a busy sink does not hold up the others (virtual output queues). In every tick, the free
-//! sinks choose in turn among the free sources that have a packet for them, and no sink stays idle that could be served
-//! (as iSLIP does after a few iterations).
+//! per interconnect cycle (a *tick*), and packets are not mixed. With virtual output queues, the first packet for each
+//! sink can leave a queue, so a packet that waits for a busy sink does not hold up the others. With a FIFO, only the
+//! first packet can, so it does (head-of-line blocking). In every tick, the free sinks choose in turn among the free
+//! sources that have a packet for them, and no sink stays idle that could be served (as iSLIP does after a few
+//! iterations).
 //!
 //! The machine works in windows as long as the network's latency: everything injected during a window is known when it
 //! ends, and whatever leaves a queue in a window arrives after it.
@@ -79,9 +80,9 @@ impl<M: Copy + std::fmt::Debug> Crossbar<M> {
         debug_assert!(spec.latency_cycles > 0, "a window has at least one cycle");
         debug_assert!(sources.max(sinks) <= u16::MAX as usize);
         let ports = if sources.max(sinks) <= Few::MOST {
-            AllPorts::Few(Ports::new(sources, sinks))
+            AllPorts::Few(Ports::new(sources, sinks, spec))
         } else {
-            AllPorts::Many(Ports::new(sources, sinks))
+            AllPorts::Many(Ports::new(sources, sinks, spec))
         };
         Crossbar {
             clock: Clock::new(clock),

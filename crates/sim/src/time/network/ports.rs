@@ -1,5 +1,6 @@
 //! Sources, sinks and the packets between them: which source may send, and which is next.
 
+use crate::chip::timing::{InterconnectSpec, Queueing};
 use crate::kit::divisor::Divisor;
 use crate::kit::ids::PacketId;
 use crate::time::network::NetworkStats;
@@ -14,7 +15,11 @@ pub(crate) struct Ports<M: Copy, S> {
     sinks: Vec<Sink<S>>,
     sink_count: Divisor,
     packets: Packets<M>,
-    /// Packets that can leave, of source `i` for sink `k`, at `i * sinks + k`.
+    queueing: Queueing,
+    /// Ticks in which a packet holds its ports before its first flit moves.
+    allocation: u64,
+    /// Packets that can leave: those of source `i` for sink `k` at `i * sinks + k`, or with [`Queueing::Fifo`] all of
+    /// source `i` at `i`.
     lists: Vec<List>,
     /// Packets that cannot leave yet.
     coming: Coming,
@@ -79,7 +84,7 @@ struct Done<S> {
 const DONE_AHEAD: u64 = 16;
 
 impl<M: Copy, S: PortSet> Ports<M, S> {
-    pub(crate) fn new(sources: usize, sinks: usize) -> Self {
+    pub(crate) fn new(sources: usize, sinks: usize, spec: &InterconnectSpec) -> Self {
         let none = BothSides { sources: S::none(sources), sinks: S::none(sinks) };
         let source = Source { queued: 0, free: 0, last: 0 };
         let sink = Sink { free: 0, turn: 0, room: 0, wanted_by: S::none(sources) };
@@ -88,6 +93,8 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
             sinks: vec![sink; sinks],
             sink_count: Divisor::new(sinks as u64),
             packets: Packets::default(),
+            queueing: spec.queueing,
+            allocation: u64::from(spec.allocation_cycles),
             lists: vec![List::EMPTY; sources * sinks],
             coming: Coming::new(),
             arrived: Vec::new(),
@@ -212,17 +219,36 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
         self.done.ticks[place] = here;
     }
 
-    /// A packet that can leave joins those of its source for its sink.
+    /// Where the packets of a source for a sink wait.
+    #[inline(always)]
+    fn list(&self, source: usize, sink: usize) -> usize {
+        match self.queueing {
+            Queueing::VirtualOutput => source * self.sinks.len() + sink,
+            Queueing::Fifo => source,
+        }
+    }
+
+    /// A packet that can leave joins those of its source that wait as it does.
     #[inline(always)]
     fn line_up(&mut self, id: PacketId) {
+        let packet = &self.packets[id];
+        let list = self.list(packet.source as usize, packet.sink as usize);
+        let is_first = self.lists[list].is_empty();
+        self.lists[list].push(id, &mut self.packets);
+        if is_first {
+            self.come_first(id);
+        }
+    }
+
+    /// A packet has become the first of its list: its sink may choose it.
+    #[inline(always)]
+    fn come_first(&mut self, id: PacketId) {
         let packet = &mut self.packets[id];
         let (source, sink) = (packet.source as usize, packet.sink as usize);
-        let list = &mut self.lists[source * self.sinks.len() + sink];
-        if self.full.contains(sink) && list.is_empty() {
+        if self.full.contains(sink) {
             packet.counted = true;
             self.stats.blocked_by_sink += 1;
         }
-        list.push(id, &mut self.packets);
         self.sinks[sink].wanted_by.insert(source);
         self.wanted.insert(sink);
         // A full sink waits for the next window.
@@ -232,16 +258,19 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
     /// The first packet of `source` for `sink` leaves at `tick`. Returns its id; the record stays until the next `put`.
     #[inline(always)]
     fn serve(&mut self, source: usize, sink: usize, tick: u64) -> PacketId {
-        let list = &mut self.lists[source * self.sinks.len() + sink];
+        let at = self.list(source, sink);
+        let list = &mut self.lists[at];
         let id = list.first;
         let Packet { ready, flits, next, .. } = self.packets[id];
         self.packets.give_back(id);
-        let left = tick + u64::from(flits);
+        let ticks = self.allocation + u64::from(flits);
+        let left = tick + ticks;
         let to = &mut self.sinks[sink];
         (to.free, to.turn) = (left, source as u32 + 1);
         to.room -= 1;
         list.first = next;
-        to.wanted_by.remove_if(source, list.is_empty());
+        let is_last = list.is_empty();
+        to.wanted_by.remove_if(source, is_last || self.queueing == Queueing::Fifo);
         let unwanted = to.wanted_by.is_empty();
         self.wanted.remove_if(sink, unwanted);
         self.open.remove_if(sink, unwanted);
@@ -249,13 +278,16 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
         (port.free, port.queued) = (left, port.queued - 1);
         self.busy.sources.insert(source);
         self.busy.sinks.insert(sink);
-        self.done.long |= u64::from(flits) >= DONE_AHEAD;
+        self.done.long |= ticks >= DONE_AHEAD;
         let done = &mut self.done.ticks[(left.min(tick + DONE_AHEAD - 1) % DONE_AHEAD) as usize];
         done.sources.insert(source);
         done.sinks.insert(sink);
         self.queue_ticks += tick - ready;
         self.stats.packets += 1;
         self.stats.flits += u64::from(flits);
+        if self.queueing == Queueing::Fifo && !is_last {
+            self.come_first(next);
+        }
         id
     }
 
@@ -264,7 +296,7 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
         self.open.remove(sink);
         self.full.insert(sink);
         for source in self.sinks[sink].wanted_by.iter() {
-            let first = self.lists[source * self.sinks.len() + sink].first;
+            let first = self.lists[self.list(source, sink)].first;
             let packet = &mut self.packets[first];
             self.stats.blocked_by_sink += u64::from(!packet.counted);
             packet.counted = true;

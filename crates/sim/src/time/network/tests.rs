@@ -1,10 +1,22 @@
 use std::collections::VecDeque;
 
 use super::*;
+use crate::chip::timing::Queueing;
 
 const LATENCY: u64 = 8;
 /// Five flits with the header.
 const LINE: u32 = 128;
+
+fn spec(flit_bytes: u32, queue_packets: u32) -> InterconnectSpec {
+    InterconnectSpec {
+        latency_cycles: LATENCY as u32,
+        flit_bytes,
+        header_bytes: 8,
+        queue_packets,
+        queueing: Queueing::VirtualOutput,
+        allocation_cycles: 0,
+    }
+}
 
 fn crossbar(sources: usize, sinks: usize, queue_packets: u32, core_mhz: u32, mhz: u32) -> Crossbar<u32> {
     crossbar_of(sources, sinks, queue_packets, (core_mhz, mhz), 32)
@@ -17,8 +29,7 @@ fn crossbar_of(
     (core_mhz, interconnect_mhz): (u32, u32),
     flit_bytes: u32,
 ) -> Crossbar<u32> {
-    let latency_cycles = LATENCY as u32;
-    let spec = InterconnectSpec { latency_cycles, flit_bytes, header_bytes: 8, queue_packets };
+    let spec = spec(flit_bytes, queue_packets);
     let clock = ClockSpec { core_mhz, interconnect_mhz, dram_mhz: 924 };
     Crossbar::new(sources, sinks, &spec, &clock)
 }
@@ -71,6 +82,50 @@ fn two_sources_share_a_sinks_port() {
     network.inject(1, Cycle(0), 5, LINE, 1);
     assert_eq!(by_sink(advance(&mut network, 8)), [(3, 12, 2), (3, 17, 4), (5, 12, 1)]);
     assert_eq!(network.stats().queue_cycles, 5);
+}
+
+fn gtx480_with(queueing: Queueing, allocation_cycles: u32) -> Crossbar<u32> {
+    let clock = ClockSpec { core_mhz: 700, interconnect_mhz: 700, dram_mhz: 924 };
+    Crossbar::new(15, 12, &InterconnectSpec { queueing, allocation_cycles, ..spec(32, 64) }, &clock)
+}
+
+#[test]
+fn a_packet_holds_up_those_behind_it_in_a_fifo_only() {
+    for (queueing, arrival) in [(Queueing::VirtualOutput, 8), (Queueing::Fifo, 14)] {
+        let mut network = gtx480_with(queueing, 0);
+        // Sink 3 is busy with five flits when source 4's packets come; sink 5 is idle.
+        network.inject(2, Cycle(0), 3, LINE, 0);
+        network.inject(4, Cycle(0), 3, 0, 1);
+        network.inject(4, Cycle(0), 5, 0, 2);
+        let mut deliveries = by_sink(advance(&mut network, 8));
+        deliveries.retain(|&(sink, ..)| sink == 5);
+        assert_eq!(deliveries, [(5, arrival, 2)], "{queueing:?}");
+    }
+}
+
+#[test]
+fn packets_of_a_fifo_leave_in_the_order_of_their_injection() {
+    let mut network = gtx480_with(Queueing::Fifo, 0);
+    for (message, sink) in [7, 7, 2, 7, 2].into_iter().enumerate() {
+        network.inject(1, Cycle(0), sink, 0, message as u32);
+    }
+    let mut deliveries = advance(&mut network, 8);
+    deliveries.sort_by_key(|&(_, arrival, _)| arrival);
+    assert_eq!(deliveries, [(7, 8, 0), (7, 9, 1), (2, 10, 2), (7, 11, 3), (2, 12, 4)]);
+    assert_eq!(network.next_event(), None);
+}
+
+#[test]
+fn a_packet_holds_its_ports_while_a_channel_is_allocated() {
+    for queueing in [Queueing::VirtualOutput, Queueing::Fifo] {
+        let mut network = gtx480_with(queueing, 1);
+        network.inject(0, Cycle(0), 3, 32, 0);
+        network.inject(0, Cycle(0), 5, 32, 1);
+        network.inject(1, Cycle(0), 3, 32, 2);
+        // Two flits each, and a tick before them.
+        let deliveries = by_sink(advance(&mut network, 8));
+        assert_eq!(deliveries, [(3, 10, 0), (3, 13, 2), (5, 13, 1)], "{queueing:?}");
+    }
 }
 
 #[test]
@@ -215,8 +270,7 @@ fn idle_windows_can_be_skipped() {
 
 #[test]
 fn windows_can_be_long() {
-    let spec =
-        InterconnectSpec { latency_cycles: 1_000_000, flit_bytes: 32, header_bytes: 8, queue_packets: 8 };
+    let spec = InterconnectSpec { latency_cycles: 1_000_000, ..spec(32, 8) };
     let clock = ClockSpec { core_mhz: 1, interconnect_mhz: 2, dram_mhz: 1 };
     let mut network = Crossbar::new(3, 3, &spec, &clock);
     for (source, at) in [(0, 0), (1, 600_000), (1, 999_999), (2, 999_999)] {

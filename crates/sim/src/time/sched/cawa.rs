@@ -10,13 +10,15 @@
 //!   warps the one on the longer path has more ahead. A backward branch adds another iteration of its loop. After a
 //!   branch at which the warp diverges, both paths are ahead.
 //! * **w.CPIavg** is the warp's cycles since its start, divided by the instructions it issued.
-//! * **nStall** is the cycles since its start in which it did not issue, for whatever reason.
+//! * **nStall** is the cycles since its start in which it did not issue, for whatever reason. The simulator that was
+//!   released with the BOWS paper adds, in every cycle, the time since the warp's last issue instead ([`Stalls::Ages`]):
+//!   there the warp that has waited longest soon comes first, and no warp starves.
 //!
 //! A spinning warp looks critical: its iterations never shorten what is ahead of it, while its stalls add up.
 
 use warploom_isa::Pc;
 
-use crate::chip::timing::CawaSpec;
+use crate::chip::timing::{CawaSpec, Stalls};
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::{SlotSet, WarpSlot};
 use crate::kit::lane_mask::LaneMask;
@@ -49,6 +51,8 @@ struct Warp {
     /// Cycles in which it issued: fewer than instructions where a scheduler issues several in a cycle.
     issue_cycles: u64,
     last_issue: Option<Cycle>,
+    /// The ages of all stalls but the last, in their every cycle, added up.
+    stall_ages: u32,
     /// When last computed.
     criticality: f64,
 }
@@ -63,6 +67,7 @@ impl Warp {
             instructions: 0,
             issue_cycles: 0,
             last_issue: None,
+            stall_ages: 0,
             criticality: 0.0,
         }
     }
@@ -70,6 +75,7 @@ impl Warp {
     fn issued(&mut self, now: Cycle, issue: &Issue) {
         self.instructions += 1;
         if self.last_issue != Some(now) {
+            self.stall_ages = self.stall_ages_at(now);
             self.last_issue = Some(now);
             self.issue_cycles += 1;
         }
@@ -89,9 +95,18 @@ impl Warp {
             criticality += f64::from(ahead) * cycles_per_instruction;
         }
         if spec.stall_term {
-            criticality += cycles.saturating_sub(self.issue_cycles) as f64;
+            criticality += match spec.stalls {
+                Stalls::Cycles => cycles.saturating_sub(self.issue_cycles) as f64,
+                Stalls::Ages => f64::from(self.stall_ages_at(now)),
+            };
         }
         criticality
+    }
+
+    /// A stall of n cycles has the ages 1, 2, …, n. The counter has 32 bits.
+    fn stall_ages_at(&self, now: Cycle) -> u32 {
+        let cycles = now - self.last_issue.unwrap_or(self.started);
+        self.stall_ages.wrapping_add((cycles.wrapping_mul(cycles + 1) / 2) as u32)
     }
 }
 
@@ -184,8 +199,13 @@ mod tests {
     const ALL: u64 = 0xffff_ffff;
 
     /// The formula as printed, computed in every cycle, without greed.
-    const FORMULA: CawaSpec =
-        CawaSpec { instruction_term: true, stall_term: true, update_cycles: 1, greedy: false };
+    const FORMULA: CawaSpec = CawaSpec {
+        instruction_term: true,
+        stall_term: true,
+        stalls: Stalls::Cycles,
+        update_cycles: 1,
+        greedy: false,
+    };
 
     fn cawa(spec: CawaSpec, warps: u8) -> Cawa {
         let mut policy = Cawa::new(&spec);
@@ -229,6 +249,17 @@ mod tests {
         assert_eq!(criticality(&policy, 0, 10), 70.0);
         policy.spec = CawaSpec { instruction_term: false, ..FORMULA };
         assert_eq!(criticality(&policy, 0, 10), 5.0);
+    }
+
+    #[test]
+    fn long_stalls_count_more_by_their_ages() {
+        let ages = CawaSpec { instruction_term: false, stalls: Stalls::Ages, ..FORMULA };
+        let mut policy = cawa(ages, 1);
+        for now in [0, 1, 4] {
+            policy.issued(Cycle(now), &plain(0, now as u32));
+        }
+        // Gaps of 1 and 3 cycles, and one of 5 so far: 1 + (1 + 2 + 3) + (1 + 2 + 3 + 4 + 5).
+        assert_eq!(criticality(&policy, 0, 9), 22.0);
     }
 
     #[test]

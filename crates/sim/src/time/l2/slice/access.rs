@@ -1,13 +1,14 @@
 //! What happens to a request at the tags: it hits, or its line is fetched and it waits; then it is served.
 
 use crate::chip::timing::SECTOR_BYTES;
+use crate::kit::cycle::Cycle;
 use crate::kit::line::LineNumber;
 use crate::time::cache::{Line, Way};
 use crate::time::dram::{Direction, Transfer};
 use crate::time::l2::Served;
 use crate::time::l2::fetch::Fill;
 use crate::time::l2::mshr::MshrId;
-use crate::time::l2::slice::{AtomicJob, Incoming, Outcome, Slice, Stall, Turn};
+use crate::time::l2::slice::{AtomicJob, Incoming, Outcome, PARTS, Slice, Stall, Turn};
 use crate::time::network::message::{Request, RequestKind};
 
 impl Slice {
@@ -185,18 +186,26 @@ impl Slice {
                 line.valid |= overwritten;
                 line.dirty |= request.sectors;
             }
-            RequestKind::Atomic { same_word, lanes, .. } => {
+            RequestKind::Atomic { passes, lanes, .. } => {
                 line.dirty |= request.sectors;
-                let spread = self.atomic_lanes_per_cycle.quotient_up(lanes as u64);
-                let cycles = spread.max(same_word as u64);
-                turn.stats.atomic_lanes += lanes as u64;
-                turn.stats.same_word_cycles += cycles - spread;
-                let done = self.port_free.max(turn.cycle + cycles);
-                self.atomic = Some(AtomicJob { number: line.number, request: *request, done });
+                let number = line.number;
+                let unit_done = self.use_atomic_unit(u64::from(lanes), u64::from(passes), turn);
+                let done = self.port_free.max(unit_done);
+                self.atomic = Some(AtomicJob { number, request: *request, done });
                 return;
             }
         }
         self.reply(*request, turn);
+    }
+
+    /// The atomic unit begins as soon as it has performed its last pass. Returns the cycle in which it is free again.
+    fn use_atomic_unit(&mut self, lanes: u64, passes: u64, turn: &mut Turn) -> Cycle {
+        let spread = self.atomic_lanes_per_cycle.quotient_up(lanes) * PARTS;
+        let parts = spread.max(passes * self.pass_parts);
+        turn.stats.atomic_lanes += lanes;
+        turn.stats.same_word_cycles += (parts - spread) / PARTS;
+        self.atomic_free = self.atomic_free.max(turn.cycle.0 * PARTS) + parts;
+        Cycle(self.atomic_free / PARTS).max(turn.cycle + 1)
     }
 
     /// The reply leaves as soon as the port has moved its last byte, or that of an earlier reply.

@@ -12,7 +12,7 @@ mod access;
 use std::collections::VecDeque;
 use std::hint::select_unpredictable;
 
-use crate::chip::timing::{DramSpec, L2Spec, SECTOR_BYTES};
+use crate::chip::timing::{AtomicSpec, DramSpec, L2Spec, SECTOR_BYTES};
 use crate::kit::cycle::Cycle;
 use crate::kit::divisor::Divisor;
 use crate::kit::line::LineNumber;
@@ -68,6 +68,9 @@ struct Incoming {
     request: Request,
 }
 
+/// Parts of a cycle in which the atomic unit's time is counted, so that passes need not take whole cycles.
+const PARTS: u64 = 256;
+
 /// What the atomic unit works on.
 #[derive(Clone, Copy, Debug)]
 struct AtomicJob {
@@ -84,6 +87,8 @@ pub(crate) struct Slice {
     port_bytes: Divisor,
     fetch_on_write: bool,
     atomic_lanes_per_cycle: Divisor,
+    /// Cycles of a pass of the atomic unit, in parts of a cycle.
+    pass_parts: u64,
     all_sectors: u8,
     bursts: Bursts,
 
@@ -95,6 +100,8 @@ pub(crate) struct Slice {
     filled: VecDeque<MshrId>,
     port_free: Cycle,
     atomic: Option<AtomicJob>,
+    /// When the atomic unit has performed its last pass, in parts of a cycle.
+    atomic_free: u64,
     reply_room: u32,
     wants_reply: bool,
     /// How many places towards the DRAM the head waits for; 0 if it does not.
@@ -105,7 +112,7 @@ pub(crate) struct Slice {
 }
 
 impl Slice {
-    pub(crate) fn new(index: u32, l2: &L2Spec, dram: &DramSpec) -> Slice {
+    pub(crate) fn new(index: u32, l2: &L2Spec, atomic: &AtomicSpec, dram: &DramSpec) -> Slice {
         let capacity = l2.latency_cycles + l2.queue_requests;
         let sectors = l2.cache.line_bytes / SECTOR_BYTES;
         let lines = (l2.cache.sets * l2.cache.ways) as usize;
@@ -115,7 +122,8 @@ impl Slice {
             capacity,
             port_bytes: Divisor::new(l2.port_bytes as u64),
             fetch_on_write: l2.fetch_on_write,
-            atomic_lanes_per_cycle: Divisor::new(l2.atomic_lanes_per_cycle as u64),
+            atomic_lanes_per_cycle: Divisor::new(atomic.lanes_per_cycle as u64),
+            pass_parts: (atomic.pass_cycles * PARTS as f64).round() as u64,
             all_sectors: (u16::MAX >> (16 - sectors)) as u8,
             bursts: Bursts::new(dram.bus_bytes * dram.burst, l2.cache.line_bytes),
             incoming: VecDeque::with_capacity(capacity as usize),
@@ -124,6 +132,7 @@ impl Slice {
             filled: VecDeque::with_capacity(l2.mshrs as usize),
             port_free: Cycle(0),
             atomic: None,
+            atomic_free: 0,
             reply_room: 0,
             wants_reply: false,
             wants_dram: 0,

@@ -19,7 +19,7 @@ use smallvec::SmallVec;
 use warploom_isa::AtomOp;
 
 use crate::chip::Chip;
-use crate::chip::timing::{Coherence, L1Policy, SECTOR_BYTES, SharedSpec};
+use crate::chip::timing::{AtomicSpec, Carries, Coherence, L1Policy, SECTOR_BYTES, SameWord, SharedSpec};
 use crate::exec::memory::access::{MemoryOp, SpaceLanes};
 use crate::exec::memory::store::Memory;
 use crate::kit::cycle::Cycle;
@@ -140,6 +140,7 @@ pub(crate) struct MemoryUnit<const N: usize> {
     policy: L1Policy,
     pub(crate) line_bytes: u64,
     bypass_bytes: u64,
+    atomic: AtomicSpec,
     pub l1: L1,
     pub stats: L1Stats,
     shared: SharedSpec,
@@ -173,6 +174,7 @@ impl<const N: usize> MemoryUnit<N> {
             policy: chip.l1.global,
             line_bytes: chip.l1.cache.line_bytes as u64,
             bypass_bytes: chip.l1.bypass_bytes as u64,
+            atomic: chip.atomic.clone(),
             hit_latency: chip.l1.hit_latency_cycles as u64,
             constant_latency: chip.constant.hit_latency_cycles as u64,
             local_words: chip.memory.local_bytes_per_thread.div_ceil(4) as u64,
@@ -411,7 +413,8 @@ impl<const N: usize> MemoryUnit<N> {
         if self.room == 0 && !through_l1 {
             return Err(Refusal::Network);
         }
-        let (line, lanes) = transfer.line(transfer.pending.unsent.global, self.line_bytes);
+        let unsent = transfer.pending.unsent.global;
+        let (line, mut lanes) = transfer.line(unsent, self.line_bytes);
         match transfer.access.kind {
             MemoryOp::Load if through_l1 => self.load_through_l1(now, id, line, lanes)?,
             MemoryOp::Load | MemoryOp::Lock { .. } | MemoryOp::Copy => {
@@ -434,6 +437,7 @@ impl<const N: usize> MemoryUnit<N> {
                 self.stats.stores += 1;
             }
             MemoryOp::Atomic { .. } => {
+                lanes = self.lanes_of_request(transfer, lanes);
                 self.send_atomic(now, id, line, lanes)?;
                 if cached {
                     self.l1.forget(line);
@@ -442,6 +446,21 @@ impl<const N: usize> MemoryUnit<N> {
         }
         self.transfers[id].pending.unsent.global &= !lanes;
         Ok(())
+    }
+
+    /// Of the lanes of an atomic on one line, those that travel in the next request.
+    #[inline]
+    fn lanes_of_request(&self, transfer: &Transfer<N>, lanes: LaneMask) -> LaneMask {
+        if lanes.0.is_power_of_two() {
+            return lanes;
+        }
+        let group = self.atomic.request_lanes;
+        let first = lanes.lowest() as u32 / group * group;
+        let lanes = lanes & LaneMask((u64::MAX >> (u64::BITS - group)) << first);
+        match self.atomic.same_word {
+            SameWord::Together => lanes,
+            SameWord::Apart => transfer.one_per_word(lanes),
+        }
     }
 
     /// Sends lanes of an atomic to their slice.
@@ -456,16 +475,26 @@ impl<const N: usize> MemoryUnit<N> {
         let MemoryOp::Atomic { op, silent, .. } = transfer.access.kind else {
             unreachable!("called for atomics")
         };
-        let sectors = transfer.sectors(lanes, line);
-        let same_word = transfer.same_word(lanes) as u8;
+        let mut sectors = transfer.sectors(lanes, line);
         // Mostly one, and counting bits is slow.
         let count = if lanes.0.is_power_of_two() { 1 } else { lanes.count() };
-        let operands = if op == AtomOp::Cas { 2 } else { 1 };
+        let is_cas = op == AtomOp::Cas;
+        let operands = if is_cas { 2 } else { 1 };
+        let per_pass = if is_cas && count > 1 { self.atomic.cas_passes } else { 1 };
+        let passes = transfer.passes(lanes, u64::from(self.atomic.pass_bytes)) * per_pass;
+        let (operand_bytes, result_bytes) = match self.atomic.carries {
+            Carries::Operands => (count * operands * transfer.access.bytes, count * transfer.access.bytes),
+            Carries::Segment => {
+                sectors = segment(sectors);
+                let bytes = sectors.count_ones() * SECTOR_BYTES;
+                (bytes, bytes)
+            }
+        };
         let kind = RequestKind::Atomic {
-            same_word,
+            passes: passes as u16,
             lanes: count as u8,
-            operand_bytes: (operands * transfer.access.bytes) as u8,
-            result_bytes: if silent { 0 } else { transfer.access.bytes as u8 },
+            operand_bytes: operand_bytes as u16,
+            result_bytes: if silent { 0 } else { result_bytes as u16 },
         };
         let ticket = self.send(now, Purpose::Atomic, line, sectors, kind)?;
         self.wait_for(ticket, id, lanes);
@@ -701,5 +730,15 @@ impl<const N: usize> MemoryUnit<N> {
         if pending.is_done() {
             self.completed.push((id, pending.ready_at.max(now)));
         }
+    }
+}
+
+/// The smallest aligned segment of one, two or four sectors that covers some sectors of a line.
+fn segment(sectors: u8) -> u8 {
+    const HALVES: [u8; 2] = [0b0011, 0b1100];
+    match HALVES.into_iter().find(|half| sectors & !half == 0) {
+        Some(half) if sectors != half => sectors,
+        Some(half) => half,
+        None => 0b1111,
     }
 }

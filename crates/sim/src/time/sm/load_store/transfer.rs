@@ -166,6 +166,34 @@ impl<const N: usize> Transfer<N> {
         most
     }
 
+    /// Passes of an atomic unit that covers blocks of `bytes` bytes, for lanes on one line.
+    #[inline]
+    pub(crate) fn passes(&self, lanes: LaneMask, bytes: u64) -> u32 {
+        if lanes.0.is_power_of_two() {
+            return 1;
+        }
+        let mut left = lanes;
+        let mut passes = 0;
+        while !left.is_empty() {
+            let (_, here) = self.access.addresses.block(left, bytes);
+            passes += self.same_word(here);
+            left &= !here;
+        }
+        passes
+    }
+
+    /// The first of `lanes` on each word.
+    pub(crate) fn one_per_word(&self, lanes: LaneMask) -> LaneMask {
+        let mut left = lanes;
+        let mut first = LaneMask::NONE;
+        while !left.is_empty() {
+            let (_, here) = self.access.addresses.block(left, u64::from(self.access.bytes));
+            first |= LaneMask::of(left.lowest());
+            left &= !here;
+        }
+        first
+    }
+
     /// Lanes of a store write their bytes to a line. Returns whether it changed.
     pub(crate) fn store_to_line(&self, line: LineAddress, data: &mut [u8], lanes: LaneMask) -> bool {
         let mut before = [0; MAX_LINE_BYTES];
