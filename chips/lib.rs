@@ -10,8 +10,16 @@ macro_rules! chips {
 }
 
 /// Every chip: the name that `--chip` takes, and the text of its file.
-pub const CHIPS: &[(&str, &str)] =
-    chips!["gtx480", "gtx480-hpca18", "gtx570", "gtx1080ti", "gtx1080ti-hpca18", "apu", "h200"];
+pub const CHIPS: &[(&str, &str)] = chips![
+    "gtx480",
+    "gtx480-gpgpusim",
+    "gtx480-hpca18",
+    "gtx570",
+    "gtx1080ti",
+    "gtx1080ti-hpca18",
+    "apu",
+    "h200"
+];
 
 #[cfg(test)]
 mod tests {

@@ -218,7 +218,7 @@ pub struct L1Spec {
 /// Atomics on global memory: how they travel to their slice, and how its atomic unit performs them.
 ///
 /// The unit works in passes. A pass changes words of one block of `pass_bytes` bytes, for one lane per word; lanes on
-/// the same word need a pass each.
+/// the same word need a pass each. Passes follow each other after `pass_cycles`, those on one word after `word_cycles`.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct AtomicSpec {
@@ -232,6 +232,8 @@ pub struct AtomicSpec {
     pub pass_bytes: u32,
     /// Cycles per pass, in steps of 1/256.
     pub pass_cycles: f64,
+    /// Cycles from one change of a word to the next, in steps of 1/256: at least those of a pass.
+    pub word_cycles: f64,
     /// Passes for one pass of a compare-and-swap of several lanes, which has two operands per lane.
     pub cas_passes: u32,
 }

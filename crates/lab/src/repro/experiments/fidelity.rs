@@ -41,7 +41,8 @@ const KERNELS: [Kernel; 3] = [
 impl Kernel {
     fn run(&self, scale: Scale) -> Run {
         let reduced = scale.pick(self.quick, &[]);
-        reduced.iter().fold(Run::work(self.workload), |run, &(name, value)| run.with(name, value))
+        let whole = Run::work(self.workload).chip("gtx480-gpgpusim");
+        reduced.iter().fold(whole, |run, &(name, value)| run.with(name, value))
     }
 
     /// Whether the run has the input that GPGPU-Sim was measured with.

@@ -311,9 +311,11 @@ impl Chip {
         let (bytes, line) = (atomic.pass_bytes, self.l2.cache.line_bytes);
         let in_line = format_args!("it must be from 4 to {line}, a line (l2.cache.line_bytes)");
         self.require((4..=line).contains(&bytes), "atomic.pass_bytes", bytes, in_line)?;
-        let cycles = atomic.pass_cycles;
+        let (pass, word) = (atomic.pass_cycles, atomic.word_cycles);
         let some = "it must be from 1/256 to 1024";
-        self.require((1.0 / 256.0..=1024.0).contains(&cycles), "atomic.pass_cycles", cycles, some)?;
+        self.require((1.0 / 256.0..=1024.0).contains(&pass), "atomic.pass_cycles", pass, some)?;
+        let longer = format_args!("it must be from {pass} (atomic.pass_cycles) to 1024");
+        self.require((pass..=1024.0).contains(&word), "atomic.word_cycles", word, longer)?;
         let passes = atomic.cas_passes;
         self.require((1..=8).contains(&passes), "atomic.cas_passes", passes, "it must be from 1 to 8")
     }

@@ -222,6 +222,8 @@ impl Port {
         let bytes = atomic.ty.bytes() as u8;
         let kind = RequestKind::Atomic {
             passes: 1,
+            same_word: 1,
+            words: 1 << (atomic.address % self.line_bytes / 4),
             lanes: 1,
             operand_bytes: u16::from(operands * bytes),
             result_bytes: u16::from(bytes),

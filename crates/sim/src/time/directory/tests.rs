@@ -15,7 +15,14 @@ fn request(sm: u16, asks: Asks) -> Request {
 }
 
 fn atomic(sm: u16) -> Request {
-    let kind = RequestKind::Atomic { passes: 1, lanes: 1, operand_bytes: 4, result_bytes: 4 };
+    let kind = RequestKind::Atomic {
+        passes: 1,
+        same_word: 1,
+        words: 1,
+        lanes: 1,
+        operand_bytes: 4,
+        result_bytes: 4,
+    };
     Request { kind, ..request(sm, Asks::Nothing) }
 }
 

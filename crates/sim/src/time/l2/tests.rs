@@ -37,12 +37,12 @@ fn write(number: u64, sectors: u8) -> Request {
     request(Write, 0, number, sectors)
 }
 
-fn add(lanes: u8, passes: u16) -> RequestKind {
-    Atomic { passes, lanes, operand_bytes: 4, result_bytes: 4 }
+fn add(lanes: u8, same_word: u8) -> RequestKind {
+    Atomic { passes: same_word.into(), same_word, words: 1, lanes, operand_bytes: 4, result_bytes: 4 }
 }
 
-fn atomic(number: u64, lanes: u8, passes: u16) -> Request {
-    request(add(lanes, passes), 0, number, 1)
+fn atomic(number: u64, lanes: u8, same_word: u8) -> Request {
+    request(add(lanes, same_word), 0, number, 1)
 }
 
 /// Units that change eight words of a line per cycle.
@@ -54,6 +54,7 @@ fn atomic_units() -> AtomicSpec {
         lanes_per_cycle: 8,
         pass_bytes: 128,
         pass_cycles: 1.0,
+        word_cycles: 1.0,
         cas_passes: 1,
     }
 }
@@ -222,13 +223,28 @@ fn dirty_sectors_are_written_back() {
 #[test]
 fn passes_need_not_take_whole_cycles() {
     let (l2, dram, clock) = gtx480();
-    let units = AtomicSpec { lanes_per_cycle: 32, pass_cycles: 1.5, ..atomic_units() };
+    let units = AtomicSpec { lanes_per_cycle: 32, pass_cycles: 1.5, word_cycles: 1.5, ..atomic_units() };
     let mut partition = Partition::new(&l2, &units, &dram, &clock);
     partition.set_reply_room(0, Cycle(0), u32::MAX);
     replies(&mut partition, &[(0, read(0, 0b1))]);
     let requests = [(1000, atomic(0, 1, 1)); 6];
     // Two requests take three cycles.
     assert_eq!(replies(&mut partition, &requests), [1121, 1123, 1124, 1126, 1127, 1129]);
+}
+
+#[test]
+fn a_word_that_changed_settles_before_it_changes_again() {
+    let (l2, dram, clock) = gtx480();
+    let units = AtomicSpec { word_cycles: 9.0, ..atomic_units() };
+    let mut partition = Partition::new(&l2, &units, &dram, &clock);
+    partition.set_reply_room(0, Cycle(0), u32::MAX);
+    replies(&mut partition, &[(0, read(0, 0b1)), (0, read(1, 0b1))]);
+    // Three on one line, nine cycles apart; two on different lines, one after the other; a read of the line at once.
+    assert_eq!(replies(&mut partition, &[(1000, atomic(0, 1, 1)); 3]), [1121, 1130, 1139]);
+    assert_eq!(replies(&mut partition, &[(2000, atomic(0, 1, 1)), (2000, atomic(1, 1, 1))]), [2121, 2122]);
+    assert_eq!(replies(&mut partition, &[(3000, atomic(0, 1, 1)), (3000, read(0, 0b1))]), [3121, 3122]);
+    // Four lanes of one request on the same word.
+    assert_eq!(replies(&mut partition, &[(4000, atomic(0, 4, 4)), (4000, atomic(0, 1, 1))]), [4148, 4157]);
 }
 
 #[test]
@@ -347,7 +363,7 @@ fn random_requests(seed: u64, count: u32) -> Vec<(u32, u64, Request)> {
         let lanes = 1 + random.below(32) as u8;
         let kind = match random.below(4) {
             0 => Write,
-            1 => add(lanes, 1 + random.below(lanes as u64) as u16),
+            1 => add(lanes, 1 + random.below(lanes as u64) as u8),
             _ => Read,
         };
         let whole = sectors & random.below(16) as u8;

@@ -19,6 +19,10 @@ pub enum RequestKind {
     Atomic {
         /// Passes of the slice's atomic unit.
         passes: u16,
+        /// The most lanes that name one word.
+        same_word: u8,
+        /// The words of the line, bit 0 the first.
+        words: u32,
         lanes: u8,
         /// Bytes of operands that travel with it.
         operand_bytes: u16,

@@ -1,7 +1,7 @@
 //! Figure 16: BOWS on the hash table against contention, beside locks that block.
 
 use super::PAPER;
-use super::kernels::{backing_off, under};
+use super::kernels::{FERMI, backing_off, under};
 use crate::plot::Plot;
 use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
 
@@ -9,7 +9,8 @@ use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale}
 const BUCKETS: [u32; 6] = [128, 256, 512, 1_024, 2_048, 4_096];
 
 fn base(buckets: u32, scale: Scale) -> Run {
-    let run = Run::work("hashtable").with("keys", scale.pick(16_000, 80_000)).with("buckets", buckets);
+    let run =
+        Run::work("hashtable").chip(FERMI).with("keys", scale.pick(16_000, 80_000)).with("buckets", buckets);
     under(run, "gto")
 }
 

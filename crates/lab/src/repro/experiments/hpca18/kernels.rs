@@ -31,6 +31,10 @@ pub(super) const FREE: [&str; 14] = [
 
 pub(super) const POLICIES: [&str; 3] = ["lrr", "gto", "cawa"];
 
+/// The paper's machines: GPGPU-Sim 3.2 with its authors' configurations of a Fermi and a Pascal.
+pub(super) const FERMI: &str = "gtx480-hpca18";
+pub(super) const PASCAL: &str = "gtx1080ti-hpca18";
+
 /// What the paper does not say about its inputs.
 pub(super) const INPUTS: &str = "\
     The paper gives no size for DS, NW1 and NW2: here a cloth of 128 × 128 and a field of 7680 × 128, a strip \
@@ -38,9 +42,9 @@ pub(super) const INPUTS: &str = "\
     takes the lock once in either case, but those that climb to the end come to it at different times and fail \
     less often.";
 
-/// A synchronized kernel with its input.
+/// A synchronized kernel with its input, on the paper's Fermi.
 pub(super) fn synchronized(kernel: &str, scale: Scale) -> Run {
-    match kernel {
+    let run = match kernel {
         "TB" => {
             let bodies = scale.pick(3_000, 30_000);
             Run::work("treebuild").with("bodies", bodies).with("ctas", 60).with("threads", 64)
@@ -50,7 +54,7 @@ pub(super) fn synchronized(kernel: &str, scale: Scale) -> Run {
             let side = scale.pick(24, 128);
             Run::work("cloth").with("width", side).with("height", side)
         }
-        // Four times what the slowest policy that ends needs. Under CAWA it does not end.
+        // Four times what the slowest policy needs.
         "ATM" => Run::work("atm").with("transfers", scale.pick(4_000, 122_000)).max_cycles(12_000_000),
         "HT" => Run::work("hashtable").with("keys", scale.pick(40_000, 3_200_000)),
         "NW1" => field(Run::work("nw1"), scale),
@@ -60,17 +64,19 @@ pub(super) fn synchronized(kernel: &str, scale: Scale) -> Run {
             .with("climbers", scale.pick(192, 3_000))
             .with("steps", 4),
         other => unreachable!("no kernel {other}"),
-    }
+    };
+    run.chip(FERMI)
 }
 
 fn field(run: Run, scale: Scale) -> Run {
     run.with("size", scale.pick(512, 7_680)).with("columns", scale.pick(64, 128))
 }
 
-/// A kernel without synchronization, with its default input or a small one with the same loops.
+/// A kernel without synchronization on the paper's Fermi, with its default input or a small one with the same loops.
 pub(super) fn free(kernel: &'static str, scale: Scale) -> Run {
+    let run = Run::work(kernel).chip(FERMI);
     // The loops of heart wall must be long enough to be mistaken for spinning.
-    let run = if kernel == "heartwall" { Run::work(kernel).with("reach", 24) } else { Run::work(kernel) };
+    let run = if kernel == "heartwall" { run.with("reach", 24) } else { run };
     match (kernel, scale) {
         (_, Scale::Full) => run,
         ("kmeans" | "streamcluster", _) => run.with("points", 1_024),

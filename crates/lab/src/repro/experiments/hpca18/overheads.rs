@@ -19,7 +19,7 @@ fn many(buckets: u32, scale: Scale) -> Run {
         .with("threads", 256)
         .with("keys", scale.pick(15_360, 307_200))
         .with("buckets", buckets)
-        .chip("gtx1080ti")
+        .chip(super::kernels::PASCAL)
         .set("issue.gto.rotation_cycles", 50_000)
 }
 

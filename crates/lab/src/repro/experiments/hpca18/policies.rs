@@ -24,7 +24,7 @@ pub(crate) struct Savings {
 
 pub(crate) const FERMI: Savings = Savings {
     id: "hpca18-fig9",
-    chip: "gtx480",
+    chip: super::kernels::FERMI,
     title: "Time and energy of three policies with and without BOWS, Fermi",
     speedups: [2.2, 1.4, 1.5],
     energies: [Some(2.3), Some(1.7), Some(1.6)],
@@ -33,7 +33,7 @@ pub(crate) const FERMI: Savings = Savings {
 
 pub(crate) const PASCAL: Savings = Savings {
     id: "hpca18-fig15",
-    chip: "gtx1080ti",
+    chip: super::kernels::PASCAL,
     title: "The same on Pascal",
     speedups: [1.9, 1.7, 1.5],
     energies: [None; 3],

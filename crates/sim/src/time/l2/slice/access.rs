@@ -53,7 +53,7 @@ impl Slice {
 
     /// The line has all that is needed.
     fn hit(&mut self, way: Way, head: &Incoming, turn: &mut Turn) -> Result<(), Stall> {
-        self.check(head.number, &head.request)?;
+        self.check(head.number, &head.request, turn.cycle)?;
         self.tags.touch(way);
         self.serve(way, &head.request, turn);
         turn.stats.hits += 1;
@@ -101,7 +101,7 @@ impl Slice {
     fn allocate(&mut self, head: &Incoming, turn: &mut Turn) -> Result<(), Stall> {
         let missing = self.needs(&head.request);
         if missing == 0 {
-            self.check(head.number, &head.request)?;
+            self.check(head.number, &head.request, turn.cycle)?;
         } else if self.mshrs.is_full() {
             return Err(Stall::Mshr);
         }
@@ -163,10 +163,21 @@ impl Slice {
     }
 
     /// Whether a request whose sectors are there can be served.
-    pub(super) fn check(&mut self, number: LineNumber, request: &Request) -> Result<(), Stall> {
-        let is_atomic = matches!(request.kind, RequestKind::Atomic { .. });
+    pub(super) fn check(&mut self, number: LineNumber, request: &Request, now: Cycle) -> Result<(), Stall> {
+        let (is_atomic, words) = match request.kind {
+            RequestKind::Atomic { words, .. } => (true, words),
+            _ => (false, 0),
+        };
         if self.atomic.as_ref().is_some_and(|job| is_atomic || job.number == number) {
             return Err(Stall::Atomic);
+        }
+        if is_atomic && !self.settling.is_empty() {
+            self.settling.retain(|&(_, _, until)| until > now);
+            let same = self.settling.iter().filter(|&&(line, other, _)| line == number && other & words != 0);
+            if let Some(until) = same.map(|&(_, _, until)| until).max() {
+                self.settles = self.settles.min(until);
+                return Err(Stall::Atomic);
+            }
         }
         if self.reply_room == 0 && !is_atomic {
             self.wants_reply = true;
@@ -186,10 +197,12 @@ impl Slice {
                 line.valid |= overwritten;
                 line.dirty |= request.sectors;
             }
-            RequestKind::Atomic { passes, lanes, .. } => {
+            RequestKind::Atomic { passes, same_word, lanes, words, .. } => {
                 line.dirty |= request.sectors;
                 let number = line.number;
-                let unit_done = self.use_atomic_unit(u64::from(lanes), u64::from(passes), turn);
+                let (passes, same_word) = (u64::from(passes), u64::from(same_word));
+                let unit_done =
+                    self.use_atomic_unit((number, words), u64::from(lanes), passes, same_word, turn);
                 let done = self.port_free.max(unit_done);
                 self.atomic = Some(AtomicJob { number, request: *request, done });
                 return;
@@ -199,12 +212,24 @@ impl Slice {
     }
 
     /// The atomic unit begins as soon as it has performed its last pass. Returns the cycle in which it is free again.
-    fn use_atomic_unit(&mut self, lanes: u64, passes: u64, turn: &mut Turn) -> Cycle {
+    fn use_atomic_unit(
+        &mut self,
+        (number, words): (LineNumber, u32),
+        lanes: u64,
+        passes: u64,
+        same_word: u64,
+        turn: &mut Turn,
+    ) -> Cycle {
         let spread = self.atomic_lanes_per_cycle.quotient_up(lanes) * PARTS;
-        let parts = spread.max(passes * self.pass_parts);
+        let last_change = (same_word - 1) * self.word_parts;
+        let parts = spread.max(passes * self.pass_parts).max(last_change + self.pass_parts);
         turn.stats.atomic_lanes += lanes;
         turn.stats.same_word_cycles += (parts - spread) / PARTS;
-        self.atomic_free = self.atomic_free.max(turn.cycle.0 * PARTS) + parts;
+        let begin = self.atomic_free.max(turn.cycle.0 * PARTS);
+        self.atomic_free = begin + parts;
+        if self.word_parts > self.pass_parts {
+            self.settling.push((number, words, Cycle((begin + last_change + self.word_parts) / PARTS)));
+        }
         Cycle(self.atomic_free / PARTS).max(turn.cycle + 1)
     }
 

@@ -44,7 +44,7 @@ enum Stall {
     Dram,
     /// No room for replies.
     Reply,
-    /// The atomic unit is busy: with another atomic, or with the line.
+    /// The atomic unit is busy: with another atomic, or with the line, or a word has just changed.
     Atomic,
 }
 
@@ -87,8 +87,9 @@ pub(crate) struct Slice {
     port_bytes: Divisor,
     fetch_on_write: bool,
     atomic_lanes_per_cycle: Divisor,
-    /// Cycles of a pass of the atomic unit, in parts of a cycle.
+    /// Cycles of a pass of the atomic unit, and of a word between two changes, in parts of a cycle.
     pass_parts: u64,
+    word_parts: u64,
     all_sectors: u8,
     bursts: Bursts,
 
@@ -102,6 +103,10 @@ pub(crate) struct Slice {
     atomic: Option<AtomicJob>,
     /// When the atomic unit has performed its last pass, in parts of a cycle.
     atomic_free: u64,
+    /// Words of lines that atomics changed, and from when on they can change again.
+    settling: Vec<(LineNumber, u32, Cycle)>,
+    /// The head of the queue, or a filled line, waits for such a word until then.
+    settles: Cycle,
     reply_room: u32,
     wants_reply: bool,
     /// How many places towards the DRAM the head waits for; 0 if it does not.
@@ -124,6 +129,7 @@ impl Slice {
             fetch_on_write: l2.fetch_on_write,
             atomic_lanes_per_cycle: Divisor::new(atomic.lanes_per_cycle as u64),
             pass_parts: (atomic.pass_cycles * PARTS as f64).round() as u64,
+            word_parts: (atomic.word_cycles * PARTS as f64).round() as u64,
             all_sectors: (u16::MAX >> (16 - sectors)) as u8,
             bursts: Bursts::new(dram.bus_bytes * dram.burst, l2.cache.line_bytes),
             incoming: VecDeque::with_capacity(capacity as usize),
@@ -133,6 +139,8 @@ impl Slice {
             port_free: Cycle(0),
             atomic: None,
             atomic_free: 0,
+            settling: Vec::new(),
+            settles: Cycle::NEVER,
             reply_room: 0,
             wants_reply: false,
             wants_dram: 0,
@@ -198,6 +206,7 @@ impl Slice {
         let cycle = turn.cycle;
         self.wants_reply = false;
         self.wants_dram = 0;
+        self.settles = Cycle::NEVER;
         if let Some((cause, since)) = self.stall.take() {
             *stall_cycles(turn.stats, cause) += cycle - since;
         }
@@ -226,7 +235,7 @@ impl Slice {
         // A job that is done waits for room for its reply.
         let done = self.atomic.as_ref().map_or(Cycle::NEVER, |job| job.done);
         let atomic = select_unpredictable(done > cycle, done, Cycle::NEVER);
-        filled.min(accessed).min(atomic)
+        filled.min(accessed).min(atomic).min(self.settles)
     }
 
     /// The atomic unit hands over its result.
@@ -252,7 +261,7 @@ impl Slice {
             return Outcome::PortBusy;
         }
         let (way, request) = (self.mshrs.way(id), *self.mshrs.first(id));
-        if let Err(cause) = self.check(self.tags.line(way).number, &request) {
+        if let Err(cause) = self.check(self.tags.line(way).number, &request, turn.cycle) {
             return Outcome::Stalled(cause);
         }
         self.serve(way, &request, turn);

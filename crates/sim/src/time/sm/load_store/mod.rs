@@ -492,6 +492,8 @@ impl<const N: usize> MemoryUnit<N> {
         };
         let kind = RequestKind::Atomic {
             passes: passes as u16,
+            same_word: transfer.same_word(lanes) as u8,
+            words: transfer.words(lanes, line),
             lanes: count as u8,
             operand_bytes: operand_bytes as u16,
             result_bytes: if silent { 0 } else { result_bytes as u16 },

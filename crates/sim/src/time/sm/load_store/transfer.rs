@@ -182,6 +182,13 @@ impl<const N: usize> Transfer<N> {
         passes
     }
 
+    /// The words of the line at `line` that the lanes touch, a bit each.
+    pub(crate) fn words(&self, lanes: LaneMask, line: LineAddress) -> u32 {
+        let WarpAccess { addresses, bytes, .. } = &self.access;
+        let bits = (1u32 << bytes.div_ceil(4)) - 1;
+        lanes.lanes().fold(0, |words, lane| words | bits << ((addresses.at(lane) - line.0) / 4))
+    }
+
     /// The first of `lanes` on each word.
     pub(crate) fn one_per_word(&self, lanes: LaneMask) -> LaneMask {
         let mut left = lanes;
