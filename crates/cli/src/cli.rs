@@ -71,6 +71,9 @@ pub(crate) enum Command {
     Conform(ConformOptions),
     /// Measure what single operations cost in cycles: arithmetic, memory, atomics, barriers
     Anchors(AnchorsOptions),
+    /// Hold the times of workloads on a real GPU beside those of its model: how true the model is
+    #[command(after_help = CORRELATE_EXAMPLES)]
+    Correlate(CorrelateOptions),
     /// Measure how many simulated warp instructions a second this computer runs
     Speed(SpeedOptions),
     /// Serve a real GPU on standard input and output, for the process that started this one
@@ -97,6 +100,7 @@ impl Command {
             Command::Devices(options) => options.json,
             Command::Conform(options) => options.json,
             Command::Anchors(options) => options.json,
+            Command::Correlate(options) => options.json,
             Command::Speed(options) => options.json,
             Command::ServeGpu | Command::Completions { .. } => false,
         }
@@ -173,6 +177,9 @@ pub(crate) struct MachineOptions {
     /// End a launch as hanging after so many seconds (real GPUs)
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     pub time_limit: Option<u64>,
+    /// Time so many launches of each kernel, after one to warm up; buffers are restored before each (real GPUs)
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub repeat: u32,
     /// Report reads of memory that nobody has written; finding any makes the exit code 1
     #[arg(long)]
     pub check_uninit: bool,
@@ -338,6 +345,38 @@ pub(crate) struct AnchorsOptions {
     #[arg(long)]
     pub json: bool,
 }
+
+/// `warploom correlate`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CorrelateOptions {
+    /// The chip whose model is held beside stored times of the real one
+    #[arg(default_value = "h200")]
+    pub chip: String,
+    /// Change a value of the chip: `--set l2.latency_cycles=250`; repeat for more
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Only points whose name or class contains this
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub points: String,
+    /// Measure the points on a real GPU and print their times, to be stored
+    #[arg(long, value_name = "cuda[:N]")]
+    pub device: Option<DeviceName>,
+    /// Launches of each kernel that are timed; the median counts
+    #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
+    pub repeat: u32,
+    /// Print one JSON object on stdout and nothing else
+    #[arg(long)]
+    pub json: bool,
+}
+
+pub(crate) const CORRELATE_EXAMPLES: &str = "\
+Examples:
+  How far the h200 is from the real chip, the worst point first:
+      warploom correlate h200
+  Hash tables alone, on a changed chip:
+      warploom correlate h200 --points hashtable --set atomic.pass_cycles=2.0
+  Measure all points on the GPU of this computer:
+      warploom correlate --device cuda > crates/lab/correlate/h200.json";
 
 /// `warploom graph`.
 #[derive(Debug, clap::Args)]

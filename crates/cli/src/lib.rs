@@ -11,6 +11,7 @@ mod chips;
 mod cli;
 mod compare;
 mod conform;
+mod correlate;
 #[cfg_attr(not(feature = "cuda"), path = "no_devices.rs")]
 mod devices;
 mod failure;
@@ -56,6 +57,7 @@ pub fn main() -> ExitCode {
         Command::Devices(options) => devices::devices(options),
         Command::Conform(options) => conform::conform(options),
         Command::Anchors(options) => anchors::anchors(options),
+        Command::Correlate(options) => correlate::correlate(options),
         Command::Speed(options) => speed::speed(options),
         Command::ServeGpu => devices::serve_gpu(),
         Command::Completions { shell } => completions(*shell),

@@ -100,6 +100,7 @@ pub(crate) fn open_with(device: DeviceName, chip: &ChipOptions, sim: SimOptions)
 pub(crate) struct Control {
     max_cycles: Option<u64>,
     time_limit: Option<Duration>,
+    repeat: u32,
     interrupt: Arc<AtomicBool>,
     progress: Arc<Progress>,
     _watch: Watch,
@@ -112,6 +113,7 @@ impl Control {
         Control {
             max_cycles: options.max_cycles,
             time_limit: options.time_limit.map(Duration::from_secs),
+            repeat: options.repeat,
             interrupt: interrupt_flag(),
             progress,
             _watch: watch,
@@ -122,6 +124,7 @@ impl Control {
     pub(crate) fn apply(&self, launch: Launch) -> Launch {
         Launch {
             time_limit: self.time_limit,
+            repeat: self.repeat,
             max_cycles: self.max_cycles,
             interrupt: Some(self.interrupt.clone()),
             progress: Some(self.progress.clone()),

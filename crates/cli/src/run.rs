@@ -361,9 +361,8 @@ pub(crate) fn summary(report: &Report) -> String {
     if let Some(occupancy) = report.occupancy {
         lines.push(("occupancy", occupancy_text(&occupancy)));
     }
-    if let Some(gpu_s) = report.gpu_s {
-        let cycles = grouped(report.cycles);
-        lines.push(("GPU time", format!("{}, {cycles} cycles at the peak clock", seconds(gpu_s))));
+    if report.gpu_s.is_some() {
+        lines.push(("GPU time", gpu_time(report)));
         return aligned(&lines);
     }
     lines.push((
@@ -445,6 +444,18 @@ pub(crate) fn timing_lines(report: &Report) -> Vec<(&'static str, String)> {
 }
 
 /// Total, dynamic share, power, and the largest components.
+/// What a real GPU took: the kernel alone, and what the events around it say.
+pub(crate) fn gpu_time(report: &Report) -> String {
+    let of = |time: Option<f64>| seconds(time.unwrap_or_default());
+    format!(
+        "{}, {} cycles at the peak clock; between the events {}, the least {}",
+        of(report.kernel_s),
+        grouped(report.cycles),
+        of(report.gpu_s),
+        of(report.gpu_least_s)
+    )
+}
+
 fn energy_text(energy: &BTreeMap<&'static str, f64>, kernel_s: f64) -> String {
     let of = |name: &str| energy.get(name).copied().unwrap_or(0.0);
     let total = of("total");

@@ -130,9 +130,8 @@ fn summary(workload: &Workload, values: &Values, outcome: &Outcome) -> String {
         let each = outcome.figures.iter().map(|(name, value)| format!("{name} {}", figure(*value)));
         lines.push(("measured", each.collect::<Vec<_>>().join(", ")));
     }
-    if let Some(gpu_s) = total.gpu_s {
-        let cycles = grouped(total.cycles);
-        lines.push(("GPU time", format!("{}, {cycles} cycles at the peak clock", seconds(gpu_s))));
+    if total.gpu_s.is_some() {
+        lines.push(("GPU time", crate::run::gpu_time(total)));
         return aligned(&lines);
     }
     let threads = counted(total.thread_insts, "thread instruction");

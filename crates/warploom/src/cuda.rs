@@ -1,6 +1,7 @@
 //! A real NVIDIA GPU as a [`Backend`]: in this process, or in a child process that survives faults.
 
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -22,7 +23,16 @@ pub(crate) struct Cuda {
     gpu: Arc<Mutex<dyn Driver>>,
     info: DeviceInfo,
     name: String,
+    /// Sizes of the buffers, by address.
+    buffers: BTreeMap<u64, u64>,
+    /// Seconds between the events around an empty kernel, once measured.
+    overhead_s: Option<f64>,
 }
+
+/// Launches of an empty kernel that are timed.
+const EMPTY_LAUNCHES: usize = 31;
+
+const EMPTY: &str = ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry empty() { ret; }\n";
 
 impl Cuda {
     /// Opens a GPU in this process.
@@ -39,7 +49,8 @@ impl Cuda {
 
     fn over(gpu: impl Driver + 'static) -> Cuda {
         let info = gpu.info().clone();
-        Cuda { gpu: Arc::new(Mutex::new(gpu)), name: info.name.clone(), info }
+        let name = info.name.clone();
+        Cuda { gpu: Arc::new(Mutex::new(gpu)), name, info, buffers: BTreeMap::new(), overhead_s: None }
     }
 
     fn gpu(&self) -> MutexGuard<'_, dyn Driver + 'static> {
@@ -83,10 +94,12 @@ impl Backend for Cuda {
     }
 
     fn allocate(&mut self, bytes: u64, name: &str) -> Result<u64> {
-        self.gpu().allocate(bytes).map_err(|error| match error {
+        let address = self.gpu().allocate(bytes).map_err(|error| match error {
             CudaError::OutOfMemory { .. } => Error::OutOfMemory(format!("{name}: {error}")),
             other => other.into(),
-        })
+        })?;
+        self.buffers.insert(address, bytes);
+        Ok(address)
     }
 
     fn allocate_zeroed(&mut self, bytes: u64, name: &str) -> Result<u64> {
@@ -96,6 +109,7 @@ impl Backend for Cuda {
     }
 
     fn free(&mut self, address: u64) {
+        self.buffers.remove(&address);
         // After a fault the context is gone, and its memory with it.
         let _ = self.gpu().free(address);
     }
@@ -162,14 +176,20 @@ impl Backend for Cuda {
             cooperative: launch.cooperative,
             time_limit: launch.time_limit,
         };
+        let overhead_s = self.overhead()?;
         let begun = Instant::now();
-        let result = self.gpu().launch(cuda_kernel(kernel)?, &options, params);
+        let result = self.time(cuda_kernel(kernel)?, &options, params, launch.repeat);
         let mut report = self.report(kernel, shape, occupancy);
         report.wall_s = begun.elapsed().as_secs_f64();
         match result {
-            Ok(time) => {
-                report.cycles = (time.seconds * self.info.clock_mhz as f64 * 1e6).round() as u64;
-                report.gpu_s = Some(time.seconds);
+            Ok(mut seconds) => {
+                seconds.sort_by(f64::total_cmp);
+                let (least, median) = (seconds[0], seconds[seconds.len() / 2]);
+                let kernel_s = (median - overhead_s).max(0.0);
+                report.cycles = (kernel_s * self.info.clock_mhz as f64 * 1e6).round() as u64;
+                (report.gpu_s, report.gpu_least_s, report.kernel_s) =
+                    (Some(median), Some(least), Some(kernel_s));
+                report.launch_overhead_ns = Some((overhead_s * 1e9) as u64);
                 Ok(report)
             }
             Err(error @ CudaError::Fault { .. }) => {
@@ -184,6 +204,61 @@ impl Backend for Cuda {
 }
 
 impl Cuda {
+    /// Launches a kernel and returns its times in seconds: one, or `repeat` after a launch to warm up, each with the
+    /// buffers as they were before.
+    fn time(
+        &self,
+        kernel: &CudaKernel,
+        options: &LaunchOptions,
+        params: &[u8],
+        repeat: u32,
+    ) -> Result<Vec<f64>, CudaError> {
+        let mut gpu = self.gpu();
+        if repeat == 0 {
+            return Ok(vec![gpu.launch(kernel, options, params)?.seconds]);
+        }
+        let mut saved = Vec::new();
+        for (&address, &bytes) in &self.buffers {
+            let mut contents = vec![0; bytes as usize];
+            gpu.read(address, &mut contents)?;
+            saved.push((address, contents));
+        }
+        gpu.launch(kernel, options, params)?;
+        let mut times = Vec::new();
+        for _ in 0..repeat {
+            for (address, contents) in &saved {
+                gpu.write(*address, contents)?;
+            }
+            times.push(gpu.launch(kernel, options, params)?.seconds);
+        }
+        Ok(times)
+    }
+
+    /// Seconds between the events around an empty kernel: what a launch takes besides its kernel.
+    fn overhead(&mut self) -> Result<f64, CudaError> {
+        if let Some(seconds) = self.overhead_s {
+            return Ok(seconds);
+        }
+        let mut gpu = self.gpu();
+        let module = gpu.load("empty", EMPTY)?;
+        let Some(kernel) = gpu.kernel(module, "empty")? else { return Ok(0.0) };
+        let options = LaunchOptions {
+            grid: [1; 3],
+            block: [1; 3],
+            dynamic_shared_bytes: 0,
+            cooperative: false,
+            time_limit: None,
+        };
+        let mut times = Vec::new();
+        for _ in 0..EMPTY_LAUNCHES {
+            times.push(gpu.launch(&kernel, &options, &[])?.seconds);
+        }
+        drop(gpu);
+        times.sort_by(f64::total_cmp);
+        self.overhead_s = Some(times[times.len() / 2]);
+        Ok(times[times.len() / 2])
+    }
+
     /// What the hardware reports; every other field stays empty.
     fn report(&self, kernel: &Kernel, shape: Shape, occupancy: Occupancy) -> Report {
         let ctas = shape.grid.iter().map(|&d| d as u64).product::<u64>();

@@ -25,6 +25,9 @@ pub struct Launch {
     pub cooperative: bool,
     /// Real GPUs only: the launch is ended as a hang after this time.
     pub time_limit: Option<Duration>,
+    /// Real GPUs only: after one launch to warm up, so many more are timed, and all buffers are restored before each.
+    /// 0: the launch itself is timed.
+    pub repeat: u32,
     /// The launch is ended as a hang after so many cycles. The functional model counts one cycle per warp instruction.
     pub max_cycles: Option<u64>,
     /// The launch ends soon after the flag becomes true. Simulated chips only.
@@ -42,6 +45,7 @@ impl Launch {
             dynamic_shared_bytes: 0,
             cooperative: false,
             time_limit: None,
+            repeat: 0,
             max_cycles: None,
             interrupt: None,
             progress: None,
@@ -69,6 +73,13 @@ impl Launch {
     /// Ends the launch as a hang after this time, on a real GPU.
     pub fn time_limit(mut self, limit: Duration) -> Launch {
         self.time_limit = Some(limit);
+        self
+    }
+
+    /// Times `count` launches on a real GPU, after one to warm up. All buffers are restored before each; variables of
+    /// the module are not.
+    pub fn repeat(mut self, count: u32) -> Launch {
+        self.repeat = count;
         self
     }
 

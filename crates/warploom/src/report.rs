@@ -68,15 +68,19 @@ pub struct Report {
     pub ipc: Option<f64>,
     /// Active lanes per warp instruction, on average, as a share of the warp's lanes.
     pub simd_efficiency: f64,
-    /// Seconds between the events around the kernel. Real GPU only.
+    /// Seconds between the events around the kernel; of several launches, the median. Real GPU only.
     pub gpu_s: Option<f64>,
+    /// The least of several launches. Real GPU only.
+    pub gpu_least_s: Option<f64>,
     /// Seconds on the host.
     pub wall_s: f64,
     /// Warp instructions per second on the host.
     pub warp_insts_per_s: f64,
-    /// `cycles` in seconds at the chip's clock. Timed model only.
+    /// Timed model: `cycles` in seconds at the chip's clock. Real GPU: `gpu_s` without the time that an empty kernel
+    /// takes.
     pub kernel_s: Option<f64>,
-    /// Nanoseconds from the host's call to the first CTA, not counted in `cycles`. Timed model only.
+    /// Nanoseconds that are not the kernel's. Timed model: from the host's call to the first CTA, not counted in
+    /// `cycles`. Real GPU: between the events around an empty kernel.
     pub launch_overhead_ns: Option<u64>,
     /// Cycles that warps spent resident on an SM, summed over all warps. Equals the sum of `stalls`. Timed model only.
     pub warp_cycles: Option<u64>,

@@ -38,6 +38,7 @@ pub(crate) fn total(launches: &[Report]) -> Report {
         ipc: timed.then(|| ratio(warp_insts as f64, cycles as f64)),
         simd_efficiency: ratio(busy, warp_insts as f64),
         gpu_s: launches.iter().map(|r| r.gpu_s).sum(),
+        gpu_least_s: launches.iter().map(|r| r.gpu_least_s).sum(),
         wall_s,
         warp_insts_per_s: ratio(warp_insts as f64, wall_s),
         kernel_s: launches.iter().map(|r| r.kernel_s).sum(),

@@ -1,0 +1,216 @@
+//! Correlation: the times of workloads on a real GPU beside those of its model.
+//!
+//! [`POINTS`] are workloads with inputs, each of a [`Class`]. [`measure`] times them on a device; the times of a real
+//! chip are stored (`crates/lab/correlate/`), so that [`Correlation::of`] needs no GPU. Start there.
+
+mod points;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use warploom::{Chip, Device, Report, Result};
+
+pub use points::{Class, POINTS, Point};
+
+use crate::conform::{OnProgress, Origin, Progress};
+use crate::work::Workload;
+
+/// Times of a real chip, with where they come from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Stored {
+    pub command: String,
+    pub origin: Origin,
+    pub times: Vec<Time>,
+}
+
+/// What a point took on a real GPU.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Time {
+    /// The point's name.
+    pub point: String,
+    /// Seconds of its kernels, without what a launch takes besides: each kernel's median, all launches added.
+    pub kernel_s: f64,
+    /// The same with each kernel's least time instead of its median.
+    pub least_s: f64,
+    pub launches: usize,
+}
+
+/// Chips whose real times are stored.
+pub const STORED: &[(&str, &str)] = &[("h200", include_str!("../../correlate/h200.json"))];
+
+/// The stored times of a chip.
+pub fn stored(chip: &str) -> Option<std::result::Result<Stored, serde_json::Error>> {
+    STORED.iter().find(|(name, _)| *name == chip).map(|(_, text)| serde_json::from_str(text))
+}
+
+/// Times points on a real GPU, each launch `repeat` times. Points that fail are left out, with their message.
+pub fn measure(
+    device: &mut Device,
+    points: &[Point],
+    repeat: u32,
+    report: OnProgress<'_>,
+) -> (Vec<Time>, Vec<String>) {
+    let (mut times, mut failed) = (Vec::new(), Vec::new());
+    for (done, point) in points.iter().enumerate() {
+        report(Progress { stage: point.name(), done, total: points.len() });
+        match time(device, point, repeat) {
+            Ok(time) => times.push(time),
+            Err(message) => failed.push(format!("{}: {message}", point.name())),
+        }
+    }
+    (times, failed)
+}
+
+fn time(device: &mut Device, point: &Point, repeat: u32) -> Result<Time, String> {
+    let (launches, total) = run(device, point, repeat)?;
+    let overhead = total.launch_overhead_ns.unwrap_or(0) as f64 * 1e-9;
+    Ok(Time {
+        point: point.name(),
+        kernel_s: total.kernel_s.unwrap_or(0.0),
+        least_s: (total.gpu_least_s.unwrap_or(0.0) - overhead).max(0.0),
+        launches,
+    })
+}
+
+/// Runs a point and checks its result. Returns the number of launches and their sum.
+fn run(device: &mut Device, point: &Point, repeat: u32) -> Result<(usize, Report), String> {
+    let workload = Workload::find(point.workload).map_err(|e| e.to_string())?;
+    let values = workload.values(&point.assignments()).map_err(|e| e.to_string())?;
+    let outcome =
+        workload.run(device, &values, &|launch| launch.repeat(repeat)).map_err(|e| e.to_string())?;
+    outcome.check?;
+    Ok((outcome.launches.len(), outcome.total))
+}
+
+/// A point on the real chip and in the model.
+#[derive(Clone, Debug, Serialize)]
+pub struct Pair {
+    pub point: String,
+    pub class: Class,
+    pub real_s: f64,
+    pub model_s: f64,
+    /// The model's time over the real one.
+    pub ratio: f64,
+    /// What most of the warps' time went to in the model.
+    pub mostly: String,
+}
+
+impl Pair {
+    /// How far the model is off, as a share of the real time.
+    pub fn error(&self) -> f64 {
+        (self.ratio - 1.0).abs()
+    }
+
+    /// How many times too long or too short it is.
+    pub fn factor(&self) -> f64 {
+        self.ratio.max(1.0 / self.ratio)
+    }
+}
+
+/// All points on the real chip and in the model.
+#[derive(Clone, Debug, Serialize)]
+pub struct Correlation {
+    pub chip: String,
+    /// The worst first.
+    pub pairs: Vec<Pair>,
+    /// Points that could not be run, with the reason.
+    pub failed: Vec<String>,
+    /// Mean absolute error, as a share of the real time.
+    pub error: f64,
+    pub error_by_class: BTreeMap<&'static str, f64>,
+}
+
+impl Correlation {
+    /// Simulates points on a chip, several at a time, and compares them with the real times.
+    pub fn of(
+        chip: &Chip,
+        real: &[Time],
+        points: &[Point],
+        report: &(dyn Fn(Progress) + Sync),
+    ) -> Correlation {
+        use rayon::prelude::*;
+        let done = std::sync::atomic::AtomicUsize::new(0);
+        let known: Vec<(&Point, &Time)> = points
+            .iter()
+            .filter_map(|point| Some((point, real.iter().find(|time| time.point == point.name())?)))
+            .collect();
+        let results: Vec<Result<Pair, String>> = known
+            .par_iter()
+            .map(|(point, time)| {
+                let pair = pair(chip, point, time).map_err(|message| format!("{}: {message}", point.name()));
+                let done = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
+                report(Progress { stage: point.name(), done, total: known.len() });
+                pair
+            })
+            .collect();
+        let (pairs, failed): (Vec<_>, Vec<_>) = results.into_iter().partition(Result::is_ok);
+        let failed = failed.into_iter().filter_map(Result::err).collect();
+        Correlation::from_pairs(chip.name.clone(), pairs.into_iter().flatten().collect(), failed)
+    }
+
+    fn from_pairs(chip: String, mut pairs: Vec<Pair>, failed: Vec<String>) -> Correlation {
+        pairs.sort_by(|a, b| b.factor().total_cmp(&a.factor()));
+        let mean = |errors: Vec<f64>| errors.iter().sum::<f64>() / errors.len().max(1) as f64;
+        let mut error_by_class = BTreeMap::new();
+        for class in Class::ALL {
+            let errors: Vec<_> = pairs.iter().filter(|pair| pair.class == class).map(Pair::error).collect();
+            if !errors.is_empty() {
+                error_by_class.insert(class.name(), mean(errors));
+            }
+        }
+        let error = mean(pairs.iter().map(Pair::error).collect());
+        Correlation { chip, pairs, failed, error, error_by_class }
+    }
+}
+
+fn pair(chip: &Chip, point: &Point, time: &Time) -> Result<Pair, String> {
+    let timing = warploom::Timing { threads: 1, ..Default::default() };
+    let options = warploom::SimOptions { timing, ..Default::default() };
+    let mut device = Device::sim_with(chip.clone(), options);
+    let (_, total) = run(&mut device, point, 0)?;
+    let model_s = total.kernel_s.ok_or("the model gave no time")?;
+    let mostly = total.stalls.iter().flatten().max_by_key(|(_, cycles)| **cycles);
+    let mostly = mostly.map_or(String::new(), |(what, &cycles)| {
+        format!("{what} {:.0} %", 100.0 * cycles as f64 / total.warp_cycles.unwrap_or(1).max(1) as f64)
+    });
+    let ratio = model_s / time.kernel_s;
+    Ok(Pair { point: point.name(), class: point.class, real_s: time.kernel_s, model_s, ratio, mostly })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(class: Class, ratio: f64) -> Pair {
+        let (point, mostly) = (ratio.to_string(), String::new());
+        Pair { point, class, real_s: 1.0, model_s: ratio, ratio, mostly }
+    }
+
+    #[test]
+    fn errors_are_means_and_the_worst_comes_first() {
+        let pairs = vec![
+            pair(Class::Memory, 1.1),
+            pair(Class::Memory, 0.5),
+            pair(Class::Arithmetic, 1.5),
+            pair(Class::Launches, 1.0),
+        ];
+        let correlation = Correlation::from_pairs("x".to_string(), pairs, Vec::new());
+        let order: Vec<_> = correlation.pairs.iter().map(|pair| pair.ratio).collect();
+        assert_eq!(order, [0.5, 1.5, 1.1, 1.0]);
+        let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        assert!(close(correlation.error, (0.1 + 0.5 + 0.5) / 4.0));
+        assert!(close(correlation.error_by_class["memory"], 0.3));
+        assert_eq!(correlation.error_by_class.len(), 3);
+    }
+
+    #[test]
+    fn the_stored_times_are_those_of_points() {
+        for (chip, _) in STORED {
+            let stored = stored(chip).unwrap().unwrap();
+            for time in &stored.times {
+                assert!(POINTS.iter().any(|point| point.name() == time.point), "{}", time.point);
+                assert!(time.kernel_s > 0.0 && time.least_s <= time.kernel_s * 1.001, "{time:?}");
+            }
+        }
+    }
+}
