@@ -36,6 +36,8 @@ pub struct FetchSpec {
     pub width: u32,
     /// From a fetch that hits to an instruction that can issue.
     pub latency_cycles: u32,
+    /// Lines after one that missed that are fetched with it.
+    pub prefetch_lines: u32,
     /// Size of an instruction in the instruction cache.
     pub instruction_bytes: u32,
     pub cache: CacheSpec,
@@ -143,6 +145,21 @@ pub struct UnitSpec {
     pub branch_latency_cycles: u32,
     /// From the last arrival at a barrier to the release of its warps.
     pub barrier_latency_cycles: u32,
+    pub fence_waits_for: FenceScope,
+    /// What a fence wider than a CTA takes if there is no access to wait for.
+    pub fence_cycles: u32,
+    /// What it takes after the last access, if it has to wait for one.
+    pub fence_after_access_cycles: u32,
+}
+
+/// Whose accesses a fence waits for.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum FenceScope {
+    /// Those of its warp.
+    Warp,
+    /// Those of all warps of its SM.
+    Sm,
 }
 
 /// Latency and initiation interval of each operation, in cycles.
@@ -222,10 +239,15 @@ pub struct L1Spec {
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct AtomicSpec {
-    /// Lanes of a warp that can share a request if they are on one line: a power of two, at most a warp.
+    /// Lanes of a warp that can share a request if they are on one block of `request_bytes` bytes: a power of two, at
+    /// most a warp.
     pub request_lanes: u32,
+    /// A power of two, from a sector to a line.
+    pub request_bytes: u32,
     pub same_word: SameWord,
     pub carries: Carries,
+    /// Cycles per request, in steps of 1/256, however few passes it has.
+    pub request_cycles: f64,
     /// Lanes that a unit handles per cycle.
     pub lanes_per_cycle: u32,
     /// A power of two, from a word to a line.
@@ -234,7 +256,7 @@ pub struct AtomicSpec {
     pub pass_cycles: f64,
     /// Cycles from one change of a word to the next, in steps of 1/256: at least those of a pass.
     pub word_cycles: f64,
-    /// Passes for one pass of a compare-and-swap of several lanes, which has two operands per lane.
+    /// Passes for one pass of a compare-and-swap on several words, which has two operands per lane.
     pub cas_passes: u32,
 }
 
@@ -316,6 +338,10 @@ pub struct L2Spec {
     pub mshr_merges: u32,
     /// Requests that can wait in front of a slice.
     pub queue_requests: u32,
+    /// If it is not 0, the L2 has two halves, each with every other partition and every other SM, and this is what a
+    /// message between them takes longer, one way. A half keeps copies of the other's lines for its SMs' reads, until
+    /// the line changes.
+    pub far_cycles: u32,
     /// A store that misses fetches its whole line first; otherwise only the sectors that it writes in part.
     pub fetch_on_write: bool,
 }

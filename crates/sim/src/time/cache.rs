@@ -33,11 +33,14 @@ pub(crate) struct Line {
     pub dirty: u8,
     /// Data for it is in flight, so it cannot be evicted.
     pub reserved: bool,
+    /// The other half of the L2 has a copy.
+    pub copied: bool,
     last_use: u64,
 }
 
 impl Line {
-    const EMPTY: Line = Line { number: LineNumber::NONE, valid: 0, dirty: 0, reserved: false, last_use: 0 };
+    const EMPTY: Line =
+        Line { number: LineNumber::NONE, valid: 0, dirty: 0, reserved: false, copied: false, last_use: 0 };
 }
 
 #[derive(Clone, Debug)]

@@ -317,7 +317,7 @@ impl Port {
         let ticket = self.flights.put(Flight { errand, value: 0, bytes, written });
         self.last_sent = self.last_sent.max(cycle);
         let from = Node::Aggregator;
-        let request = Request { line, sectors, whole, kind, from, ticket, asks, missed: false };
+        let request = Request { line, sectors, whole, kind, from, ticket, asks, missed: false, far: false };
         self.outbox.push((self.last_sent, request));
         ticket
     }

@@ -100,19 +100,30 @@ pub struct Partition {
     map: AddressMap,
     slices: Vec<Slice>,
     channel: Channel,
+    /// The L2 has two halves, and this partition is in that one.
+    has_halves: bool,
+    half: u32,
     /// A slice waits for room towards the channel.
     starved: bool,
     stats: PartitionStats,
 }
 
 impl Partition {
-    /// An empty partition, without room for replies.
-    pub fn new(l2: &L2Spec, atomic: &AtomicSpec, dram: &DramSpec, clock: &ClockSpec) -> Partition {
+    /// Partition number `index`, empty, without room for replies.
+    pub fn new(
+        index: u32,
+        l2: &L2Spec,
+        atomic: &AtomicSpec,
+        dram: &DramSpec,
+        clock: &ClockSpec,
+    ) -> Partition {
         Partition {
             served: Vec::new(),
             map: AddressMap::new(l2, dram),
             slices: (0..l2.slices_per_partition).map(|index| Slice::new(index, l2, atomic, dram)).collect(),
             channel: Channel::new(dram, clock),
+            has_halves: l2.far_cycles > 0,
+            half: index % 2,
             starved: false,
             stats: PartitionStats::default(),
         }
@@ -127,7 +138,8 @@ impl Partition {
     /// not decrease.
     pub fn accept(&mut self, slice: u32, arrival: Cycle, request: &Request) {
         let number = self.map.line_in_slice(request.line);
-        self.slices[slice as usize].accept(arrival, number, request);
+        let far = self.has_halves && request.from.half() != self.half;
+        self.slices[slice as usize].accept(arrival, number, request, far);
     }
 
     /// How many replies the slice may hand to the network from `cycle` (which the partition has not run yet) until the

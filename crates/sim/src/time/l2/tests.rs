@@ -26,6 +26,7 @@ fn request(kind: RequestKind, slice: u32, number: u64, sectors: u8) -> Request {
         ticket: Ticket(0),
         asks: Asks::Nothing,
         missed: false,
+        far: false,
     }
 }
 
@@ -49,6 +50,8 @@ fn atomic(number: u64, lanes: u8, same_word: u8) -> Request {
 fn atomic_units() -> AtomicSpec {
     AtomicSpec {
         request_lanes: 32,
+        request_bytes: 128,
+        request_cycles: 1.0,
         same_word: SameWord::Together,
         carries: Carries::Operands,
         lanes_per_cycle: 8,
@@ -63,7 +66,7 @@ fn atomic_units() -> AtomicSpec {
 fn partition(change: impl FnOnce(&mut L2Spec, &mut DramSpec)) -> Partition {
     let (mut l2, mut dram, clock) = gtx480();
     change(&mut l2, &mut dram);
-    let mut partition = Partition::new(&l2, &atomic_units(), &dram, &clock);
+    let mut partition = Partition::new(0, &l2, &atomic_units(), &dram, &clock);
     for slice in 0..l2.slices_per_partition {
         partition.set_reply_room(slice, Cycle(0), u32::MAX);
     }
@@ -224,7 +227,7 @@ fn dirty_sectors_are_written_back() {
 fn passes_need_not_take_whole_cycles() {
     let (l2, dram, clock) = gtx480();
     let units = AtomicSpec { lanes_per_cycle: 32, pass_cycles: 1.5, word_cycles: 1.5, ..atomic_units() };
-    let mut partition = Partition::new(&l2, &units, &dram, &clock);
+    let mut partition = Partition::new(0, &l2, &units, &dram, &clock);
     partition.set_reply_room(0, Cycle(0), u32::MAX);
     replies(&mut partition, &[(0, read(0, 0b1))]);
     let requests = [(1000, atomic(0, 1, 1)); 6];
@@ -236,7 +239,7 @@ fn passes_need_not_take_whole_cycles() {
 fn a_word_that_changed_settles_before_it_changes_again() {
     let (l2, dram, clock) = gtx480();
     let units = AtomicSpec { word_cycles: 9.0, ..atomic_units() };
-    let mut partition = Partition::new(&l2, &units, &dram, &clock);
+    let mut partition = Partition::new(0, &l2, &units, &dram, &clock);
     partition.set_reply_room(0, Cycle(0), u32::MAX);
     replies(&mut partition, &[(0, read(0, 0b1)), (0, read(1, 0b1))]);
     // Three on one line, nine cycles apart; two on different lines, one after the other; a read of the line at once.

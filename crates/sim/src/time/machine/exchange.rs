@@ -41,7 +41,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 }
                 let port = partition * slices as usize + served.slice as usize;
                 let (sink, bytes) = (self.nodes.port(request.from), request.reply_bytes());
-                self.replies.inject(port, served.cycle, sink, bytes, Reply::Answer(request.ticket));
+                let answer = if request.far { Reply::FarAnswer } else { Reply::Answer };
+                self.replies.inject(port, served.cycle, sink, bytes, answer(request.ticket));
             }
         }
         self.leave_lock_queues(until, &memory);
@@ -64,12 +65,13 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         } else {
             self.advance_requests(until);
         }
-        let (nodes, sms) = (self.nodes, &mut self.sms);
+        let (nodes, sms, far) = (self.nodes, &mut self.sms, self.side.far_cycles);
         let (aggregator, coherence) = (&mut self.aggregator, &mut self.coherence);
         self.replies.advance(
             until,
             |_| u32::MAX,
             |sink, arrival, &reply| {
+                let arrival = if let Reply::FarAnswer(_) = reply { arrival + far } else { arrival };
                 Self::deliver(sms, aggregator, coherence, (nodes.node(sink), arrival), reply);
             },
         );
@@ -128,8 +130,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 let coherence = coherence.as_mut().expect("L1s are coherent");
                 Self::deliver_probe(sms, aggregator, coherence, (node, arrival), id);
             }
-            (Reply::Answer(_), Node::Sm(sm)) => sms[sm as usize].receive(arrival, reply),
-            (Reply::Answer(ticket), Node::Aggregator) => {
+            (_, Node::Sm(sm)) => sms[sm as usize].receive(arrival, reply),
+            (Reply::Answer(ticket) | Reply::FarAnswer(ticket), Node::Aggregator) => {
                 aggregator.as_mut().expect("it sent a request").receive(arrival, ticket);
             }
         }

@@ -65,15 +65,18 @@ pub(crate) struct MemorySide {
     slices: u32,
     /// The cycle after the last launch.
     now: Cycle,
+    /// What a message between the halves of the L2 takes longer.
+    far_cycles: u64,
 }
 
 impl MemorySide {
     /// Empty caches, closed rows.
     pub(crate) fn new(chip: &Chip) -> MemorySide {
-        let make = |_| Partition::new(&chip.l2, &chip.atomic, &chip.dram, &chip.clock);
+        let make = |index| Partition::new(index, &chip.l2, &chip.atomic, &chip.dram, &chip.clock);
         MemorySide {
             partitions: (0..chip.l2.partitions).map(make).collect(),
             map: AddressMap::new(&chip.l2, &chip.dram),
+            far_cycles: u64::from(chip.l2.far_cycles),
             slices: chip.l2.slices_per_partition,
             now: Cycle(0),
         }

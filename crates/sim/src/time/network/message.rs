@@ -62,6 +62,8 @@ pub struct Request {
     pub asks: Asks,
     /// Its slice had to fetch the line from memory.
     pub missed: bool,
+    /// It has come from the other half of the L2, and so goes its reply.
+    pub far: bool,
 }
 
 impl Request {
@@ -93,6 +95,8 @@ fn in_sectors(bytes: u16) -> u32 {
 pub(crate) enum Reply {
     /// The answer to a request of the node.
     Answer(Ticket),
+    /// The same, from the other half of the L2.
+    FarAnswer(Ticket),
     /// The directory asks the node's L1 to share or give up a line.
     Probe(ProbeId),
 }

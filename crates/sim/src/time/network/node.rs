@@ -7,6 +7,16 @@ pub enum Node {
     Aggregator,
 }
 
+impl Node {
+    /// The half of the L2 that is near, where there are two.
+    pub(crate) fn half(self) -> u32 {
+        match self {
+            Node::Sm(sm) => u32::from(sm) % 2,
+            Node::Aggregator => 0,
+        }
+    }
+}
+
 /// Which port of a crossbar belongs to which node: SMs in their order, then the aggregator.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct NodePorts {

@@ -6,6 +6,7 @@
 mod cycle;
 pub(crate) mod dispatched;
 pub(crate) mod execution_units;
+mod fences;
 pub(crate) mod front_end;
 pub(crate) mod issue;
 pub(crate) mod load_store;
@@ -35,6 +36,7 @@ use crate::time::sched::Policy;
 use crate::time::sm::cycle::Event;
 use crate::time::sm::dispatched::Dispatched;
 use crate::time::sm::execution_units::ExecutionUnits;
+use crate::time::sm::fences::Fences;
 use crate::time::sm::front_end::decode::{Decoded, ExecUnit};
 use crate::time::sm::front_end::fetch::Fetch;
 use crate::time::sm::issue::schedule::{ReadyWarps, Scheduler};
@@ -125,6 +127,8 @@ pub(crate) struct Sm<const N: usize, P> {
     pub unit_busy: u64,
 
     pub(crate) units: ExecutionUnits,
+    /// Present if fences wait for accesses of other warps.
+    fences: Option<Box<Fences>>,
     pub memory: MemoryUnit<N>,
 
     pub(crate) id: u32,
@@ -188,6 +192,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             width: chip.issue.width,
             turns: [0; ExecUnit::COUNT],
             spin_unit: None,
+            fences: (chip.units.fence_waits_for == crate::chip::timing::FenceScope::Sm).then(Box::default),
             unit_busy: 0,
             units: ExecutionUnits::new(chip),
             memory: MemoryUnit::new(chip, id as u16, P::WATCHES_MEMORY),

@@ -68,6 +68,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let Activation { registers, predicates, .. } = access.activation;
         entry.board.release(&decoded.writes.at(registers, predicates));
         entry.status.outstanding -= 1;
+        entry.quiet_since = now;
         entry.unlocking -= u32::from(matches!(kind, MemoryOp::Unlock { .. }));
         if entry.status.held && decoded.ordering.before_all {
             entry.status.held = false;
@@ -76,11 +77,29 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if kind == MemoryOp::Copy {
             self.changed = true;
         }
+        let number = self.memory.transfers[id].number;
         self.memory.transfers.give_back(id);
         if !queued.is_empty() {
             entry.block_on_locks(mask, queued);
         }
         self.refresh(context, slot, now);
         self.end_cta_if_done(at, now);
+        if self.fences.is_some() {
+            self.pass_fences(context, number, now);
+        }
+    }
+
+    /// An access is done, for which fences of other warps may have waited.
+    fn pass_fences(&mut self, context: &Context<'_>, number: u64, now: Cycle) {
+        let Some(fences) = &mut self.fences else { return };
+        fences.end(number);
+        while let Some(slot) = self.fences.as_mut().and_then(|fences| fences.release()) {
+            let until = now + u64::from(context.launch.chip.units.fence_after_access_cycles);
+            let entry = &mut self.slots[slot.index()];
+            entry.fenced = false;
+            entry.not_before = (until, State::Fence);
+            let life = entry.occupant.life;
+            self.agenda.events.push(until.max(now + 1), Event::Wake { slot, life });
+        }
     }
 }

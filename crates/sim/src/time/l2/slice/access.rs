@@ -14,7 +14,8 @@ use crate::time::network::message::{Request, RequestKind};
 impl Slice {
     /// The head of the input queue looks up its line.
     pub(super) fn access(&mut self, turn: &mut Turn) -> Outcome {
-        let Some(&head) = self.incoming.front() else { return Outcome::Idle };
+        let queue = self.first_queue();
+        let Some(&head) = self.incoming[queue].front() else { return Outcome::Idle };
         if head.ready > turn.cycle {
             return Outcome::Idle;
         }
@@ -40,7 +41,7 @@ impl Slice {
         if let Err(cause) = went {
             return Outcome::Stalled(cause);
         }
-        self.incoming.pop_front();
+        self.incoming[queue].pop_front();
         let stats = &mut *turn.stats;
         stats.queue_wait_cycles += turn.cycle - head.ready;
         match head.request.kind {
@@ -192,12 +193,14 @@ impl Slice {
         let overwritten = self.overwritten(request);
         let line = self.tags.line_mut(way);
         match request.kind {
-            RequestKind::Read => {}
+            RequestKind::Read => line.copied |= request.far,
             RequestKind::Write => {
+                line.copied = false;
                 line.valid |= overwritten;
                 line.dirty |= request.sectors;
             }
             RequestKind::Atomic { passes, same_word, lanes, words, .. } => {
+                line.copied = false;
                 line.dirty |= request.sectors;
                 let number = line.number;
                 let (passes, same_word) = (u64::from(passes), u64::from(same_word));
@@ -222,9 +225,10 @@ impl Slice {
     ) -> Cycle {
         let spread = self.atomic_lanes_per_cycle.quotient_up(lanes) * PARTS;
         let last_change = (same_word - 1) * self.word_parts;
-        let parts = spread.max(passes * self.pass_parts).max(last_change + self.pass_parts);
+        let work = passes * self.pass_parts;
+        let parts = spread.max(work).max(last_change + self.pass_parts).max(self.request_parts);
         turn.stats.atomic_lanes += lanes;
-        turn.stats.same_word_cycles += (parts - spread) / PARTS;
+        turn.stats.same_word_cycles += (last_change + self.pass_parts).saturating_sub(spread) / PARTS;
         let begin = self.atomic_free.max(turn.cycle.0 * PARTS);
         self.atomic_free = begin + parts;
         if self.word_parts > self.pass_parts {

@@ -22,7 +22,7 @@ use crate::time::l2::fetch::{Bursts, Fill};
 use crate::time::l2::mshr::{MshrId, Mshrs};
 use crate::time::l2::{PartitionStats, Served};
 use crate::time::map::AddressMap;
-use crate::time::network::message::Request;
+use crate::time::network::message::{Request, RequestKind};
 
 /// A cycle of a slice, and what the slices of a partition share.
 pub(crate) struct Turn<'a> {
@@ -83,6 +83,7 @@ struct AtomicJob {
 pub(crate) struct Slice {
     index: u8,
     latency_cycles: u64,
+    far_cycles: u64,
     capacity: u32,
     port_bytes: Divisor,
     fetch_on_write: bool,
@@ -90,11 +91,13 @@ pub(crate) struct Slice {
     /// Cycles of a pass of the atomic unit, and of a word between two changes, in parts of a cycle.
     pass_parts: u64,
     word_parts: u64,
+    /// And of a request.
+    request_parts: u64,
     all_sectors: u8,
     bursts: Bursts,
 
-    /// The pipeline and the input queue behind it.
-    incoming: VecDeque<Incoming>,
+    /// The pipeline and the input queue behind it: requests from this half of the L2, and from the other one.
+    incoming: [VecDeque<Incoming>; 2],
     tags: Tags,
     mshrs: Mshrs,
     /// Lines whose first waiting request can be served; they take turns.
@@ -124,15 +127,17 @@ impl Slice {
         Slice {
             index: index as u8,
             latency_cycles: l2.latency_cycles as u64,
+            far_cycles: l2.far_cycles as u64,
             capacity,
             port_bytes: Divisor::new(l2.port_bytes as u64),
             fetch_on_write: l2.fetch_on_write,
             atomic_lanes_per_cycle: Divisor::new(atomic.lanes_per_cycle as u64),
             pass_parts: (atomic.pass_cycles * PARTS as f64).round() as u64,
             word_parts: (atomic.word_cycles * PARTS as f64).round() as u64,
+            request_parts: (atomic.request_cycles * PARTS as f64).round() as u64,
             all_sectors: (u16::MAX >> (16 - sectors)) as u8,
             bursts: Bursts::new(dram.bus_bytes * dram.burst, l2.cache.line_bytes),
-            incoming: VecDeque::with_capacity(capacity as usize),
+            incoming: [(); 2].map(|()| VecDeque::with_capacity(capacity as usize)),
             tags: Tags::new(&l2.cache),
             mshrs: Mshrs::new(l2.mshrs, l2.mshr_merges, lines),
             filled: VecDeque::with_capacity(l2.mshrs as usize),
@@ -150,16 +155,31 @@ impl Slice {
     }
 
     pub(crate) fn room(&self) -> u32 {
-        self.capacity - self.incoming.len() as u32
+        self.capacity - (self.incoming[0].len() + self.incoming[1].len()) as u32
     }
 
-    pub(crate) fn accept(&mut self, arrival: Cycle, number: LineNumber, request: &Request) {
+    /// A request leaves the network. It may be `far`: come from the other half of the L2, unless that has a copy of
+    /// the line to read.
+    pub(crate) fn accept(&mut self, arrival: Cycle, number: LineNumber, request: &Request, far: bool) {
         debug_assert!(self.room() > 0, "a request for a full slice");
-        let ready = arrival + self.latency_cycles;
-        if self.incoming.is_empty() {
+        let far = far && !(request.kind == RequestKind::Read && self.is_copied(number));
+        let ready = arrival + self.latency_cycles + if far { self.far_cycles } else { 0 };
+        let queue = &mut self.incoming[usize::from(far)];
+        if queue.is_empty() {
             self.wake = self.wake.min(ready);
         }
-        self.incoming.push_back(Incoming { ready, number, request: *request });
+        queue.push_back(Incoming { ready, number, request: Request { far, ..*request } });
+    }
+
+    fn is_copied(&self, number: LineNumber) -> bool {
+        self.tags.find(number).is_some_and(|way| self.tags.line(way).copied)
+    }
+
+    /// The queue whose first request came first through the pipeline.
+    #[inline]
+    fn first_queue(&self) -> usize {
+        let ready = |queue: &VecDeque<Incoming>| queue.front().map_or(Cycle::NEVER, |head| head.ready);
+        usize::from(ready(&self.incoming[1]) < ready(&self.incoming[0]))
     }
 
     pub(crate) fn set_reply_room(&mut self, cycle: Cycle, replies: u32) {
@@ -229,7 +249,8 @@ impl Slice {
         let port = self.port_free.max(cycle + 1);
         let waits = matches!(filled, Outcome::Stalled(_)) || self.filled.is_empty();
         let filled = if waits { Cycle::NEVER } else { port };
-        let head = self.incoming.front().map_or(Cycle::NEVER, |head| head.ready.max(cycle + 1));
+        let head =
+            self.incoming[self.first_queue()].front().map_or(Cycle::NEVER, |head| head.ready.max(cycle + 1));
         let head = select_unpredictable(accessed == Outcome::PortBusy, port, head);
         let accessed = if matches!(accessed, Outcome::Stalled(_)) { Cycle::NEVER } else { head };
         // A job that is done waits for room for its reply.

@@ -34,6 +34,8 @@ pub(crate) struct Fetch {
     wants: SlotSet,
     /// Warps that wait for a line, with its address.
     waits: Vec<(WarpSlot, LineAddress)>,
+    /// Lines that were requested.
+    in_flight: Vec<LineAddress>,
     /// The slot that fetched last.
     last: u8,
     pub hits: u64,
@@ -53,6 +55,7 @@ impl Fetch {
             tags: Tags::new(&spec.cache),
             wants: SlotSet::default(),
             waits: Vec::new(),
+            in_flight: Vec::new(),
             last: 0,
             hits: 0,
             misses: 0,
@@ -105,14 +108,29 @@ impl Fetch {
         }
         self.misses += 1;
         let line = number.address(line_bytes);
-        let pending = self.waits.iter().any(|&(_, waited)| waited == line);
         self.waits.push((slot, line));
-        if pending { Fetched::Pending } else { Fetched::Miss { line } }
+        if self.in_flight.contains(&line) {
+            return Fetched::Pending;
+        }
+        self.in_flight.push(line);
+        Fetched::Miss { line }
+    }
+
+    /// The next line after one that missed that is to be fetched with it, as number `ahead`, if it is not here.
+    fn prefetch(&mut self, line: LineAddress, ahead: u32) -> Option<LineAddress> {
+        let number = LineNumber(self.line_bytes.quotient(line.0) + u64::from(ahead));
+        let next = number.address(self.line_bytes.get());
+        if self.tags.find(number).is_some() || self.in_flight.contains(&next) {
+            return None;
+        }
+        self.in_flight.push(next);
+        Some(next)
     }
 
     /// A line has arrived. The warps that waited for it fetch again.
     pub(crate) fn fill(&mut self, line: LineAddress) {
         let number = LineNumber(self.line_bytes.quotient(line.0));
+        self.in_flight.retain(|&requested| requested != line);
         if let Some(way) = self.tags.victim(number) {
             self.tags.replace(way, number);
             self.tags.line_mut(way).valid = 1;
@@ -160,11 +178,20 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         match self.fetch.fetch(now, slot, Pc(entry.occupant.code_start + pc.0)) {
             Fetched::Hit { count, at } => self.agenda.events.push(at, Event::Decoded { slot, life, count }),
             Fetched::Miss { line } => {
-                if !self.memory.fetch_instructions(now, line) {
-                    self.refused_lines.push(line);
+                self.request_line(now, line);
+                for ahead in 1..=self.fetch.spec.prefetch_lines {
+                    if let Some(next) = self.fetch.prefetch(line, ahead) {
+                        self.request_line(now, next);
+                    }
                 }
             }
             Fetched::Pending => {}
+        }
+    }
+
+    fn request_line(&mut self, now: Cycle, line: LineAddress) {
+        if !self.memory.fetch_instructions(now, line) {
+            self.refused_lines.push(line);
         }
     }
 

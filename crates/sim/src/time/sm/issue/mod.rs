@@ -216,6 +216,16 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             && scope != Scope::Cta
         {
             self.memory.l1.invalidate();
+            let units = &context.launch.chip.units;
+            // A fence that had to wait for an access follows it through the memory system.
+            let waited = now <= entry.quiet_since + 1;
+            let cycles = if waited { units.fence_after_access_cycles } else { units.fence_cycles };
+            entry.fenced = self.fences.as_mut().is_some_and(|fences| fences.wait(slot));
+            if cycles > 0 && !entry.fenced {
+                let until = now + 1 + u64::from(cycles);
+                entry.not_before = (until, State::Fence);
+                self.agenda.events.push(until, Event::Wake { slot, life });
+            }
         }
         if P::WATCHES_MEMORY && decoded.spin == Some(SpinRole::Poll) {
             let warp = (slot, &mut resident.warps[w], &activation);
@@ -319,6 +329,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         if P::WATCHES_MEMORY {
             self.show_access(context, id, now);
+        }
+        if let Some(fences) = &mut self.fences {
+            self.memory.transfers[id].number = fences.begin();
         }
         let entry = &mut self.slots[slot.index()];
         entry.board.reserve(&decoded.writes.at(activation.registers, activation.predicates), true);

@@ -64,7 +64,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if entry.position == Position::Ended {
             return (State::Ended, none);
         }
-        if status.held {
+        if status.held || entry.fenced {
             return (State::Fence, none);
         }
         // Lanes on another path may hold the lock.

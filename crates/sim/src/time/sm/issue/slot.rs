@@ -24,6 +24,10 @@ pub(crate) struct Slot {
     pub(crate) board: Scoreboard,
     /// The warp cannot go on before this cycle, for this reason.
     pub(crate) not_before: (Cycle, State),
+    /// Waits at a fence for accesses of its SM.
+    pub(crate) fenced: bool,
+    /// When its last access was done.
+    pub(crate) quiet_since: Cycle,
     /// Of the outstanding accesses, stores that unlock. They have already taken effect.
     pub(crate) unlocking: u32,
     /// Iterates in a spin loop.
@@ -149,6 +153,8 @@ impl Slot {
             occupant: Occupant { resident: 0, warp: 0, kernel: 0, code_start: 0, life: 0 },
             board: Scoreboard::default(),
             not_before: (Cycle(0), State::Ready),
+            fenced: false,
+            quiet_since: Cycle(0),
             unlocking: 0,
             spinning: false,
             retries: false,

@@ -8,8 +8,8 @@ use crate::time::network::message::Reply;
 /// Answers in the order of their arrival.
 #[derive(Debug)]
 pub(crate) struct Inbox {
-    /// With the cycle of arrival.
-    answers: VecDeque<(Cycle, Reply)>,
+    /// With the cycle of arrival: those from the near half of the L2, and from the far one, which take longer.
+    answers: [VecDeque<(Cycle, Reply)>; 2],
     /// When the first arrives; asked for in every cycle.
     next: Cycle,
 }
@@ -17,14 +17,15 @@ pub(crate) struct Inbox {
 impl Inbox {
     /// Nothing is on its way.
     pub(crate) fn new() -> Inbox {
-        Inbox { answers: VecDeque::new(), next: Cycle::NEVER }
+        Inbox { answers: Default::default(), next: Cycle::NEVER }
     }
 
-    /// An answer arrives at a cycle, not before an earlier one.
+    /// An answer arrives at a cycle, not before an earlier one from the same half.
     #[inline]
     pub(crate) fn push(&mut self, arrival: Cycle, reply: Reply) {
         self.next = self.next.min(arrival);
-        self.answers.push_back((arrival, reply));
+        let far = matches!(reply, Reply::FarAnswer(_));
+        self.answers[usize::from(far)].push_back((arrival, reply));
     }
 
     /// When the first arrives; [`Cycle::NEVER`] if nothing is on its way.
@@ -39,8 +40,10 @@ impl Inbox {
         if self.next > now {
             return None;
         }
-        let (_, reply) = self.answers.pop_front()?;
-        self.next = self.answers.front().map_or(Cycle::NEVER, |&(arrival, _)| arrival);
+        let first = |queue: &VecDeque<(Cycle, Reply)>| queue.front().map_or(Cycle::NEVER, |&(at, _)| at);
+        let far = first(&self.answers[1]) < first(&self.answers[0]);
+        let (_, reply) = self.answers[usize::from(far)].pop_front()?;
+        self.next = first(&self.answers[0]).min(first(&self.answers[1]));
         Some(reply)
     }
 }

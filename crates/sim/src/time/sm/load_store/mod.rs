@@ -456,7 +456,10 @@ impl<const N: usize> MemoryUnit<N> {
         }
         let group = self.atomic.request_lanes;
         let first = lanes.lowest() as u32 / group * group;
-        let lanes = lanes & LaneMask((u64::MAX >> (u64::BITS - group)) << first);
+        let mut lanes = lanes & LaneMask((u64::MAX >> (u64::BITS - group)) << first);
+        if u64::from(self.atomic.request_bytes) < self.line_bytes {
+            (_, lanes) = transfer.access.addresses.block(lanes, u64::from(self.atomic.request_bytes));
+        }
         match self.atomic.same_word {
             SameWord::Together => lanes,
             SameWord::Apart => transfer.one_per_word(lanes),
@@ -480,7 +483,8 @@ impl<const N: usize> MemoryUnit<N> {
         let count = if lanes.0.is_power_of_two() { 1 } else { lanes.count() };
         let is_cas = op == AtomOp::Cas;
         let operands = if is_cas { 2 } else { 1 };
-        let per_pass = if is_cas && count > 1 { self.atomic.cas_passes } else { 1 };
+        let same_word = transfer.same_word(lanes);
+        let per_pass = if is_cas && same_word < count { self.atomic.cas_passes } else { 1 };
         let passes = transfer.passes(lanes, u64::from(self.atomic.pass_bytes)) * per_pass;
         let (operand_bytes, result_bytes) = match self.atomic.carries {
             Carries::Operands => (count * operands * transfer.access.bytes, count * transfer.access.bytes),
@@ -492,7 +496,7 @@ impl<const N: usize> MemoryUnit<N> {
         };
         let kind = RequestKind::Atomic {
             passes: passes as u16,
-            same_word: transfer.same_word(lanes) as u8,
+            same_word: same_word as u8,
             words: transfer.words(lanes, line),
             lanes: count as u8,
             operand_bytes: operand_bytes as u16,
@@ -613,6 +617,7 @@ impl<const N: usize> MemoryUnit<N> {
             ticket,
             asks: Asks::Nothing,
             missed: false,
+            far: false,
         };
         self.outbox.push((now, request));
         Ok(ticket)
@@ -675,7 +680,7 @@ impl<const N: usize> MemoryUnit<N> {
             self.find_next_piece();
         }
         let ticket = match reply {
-            Reply::Answer(ticket) => ticket,
+            Reply::Answer(ticket) | Reply::FarAnswer(ticket) => ticket,
             Reply::Probe(id) => {
                 self.answer_probe(now, id);
                 return None;

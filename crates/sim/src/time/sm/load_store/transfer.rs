@@ -17,6 +17,8 @@ pub(crate) struct Transfer<const N: usize> {
     pub pending: Pending,
     pub access: WarpAccess<N>,
     pub who: WarpName,
+    /// Its number among the accesses of its SM, where fences wait for all of them.
+    pub number: u64,
     lines: LineNumbers<N>,
 }
 
@@ -82,6 +84,7 @@ impl<const N: usize> Transfer<N> {
             },
             access: WarpAccess::new(),
             who: WarpName { cta: 0, warp: 0 },
+            number: 0,
             lines: LineNumbers([0; N]),
         }
     }
