@@ -226,6 +226,7 @@ mod tests {
         dynamic_shared_bytes: 0,
         cooperative: false,
         time_limit: None,
+        behind_busy: false,
     };
 
     #[test]

@@ -16,6 +16,25 @@ const LOG_BYTES: usize = 1 << 16;
 
 const MAX_JIT_LEVEL: u32 = 4;
 
+/// A kernel that takes 100 microseconds: longer than the host takes to submit a launch.
+const BUSY: &str = "
+.version 6.0
+.target sm_50
+.address_size 64
+.visible .entry busy()
+{
+    .reg .u64 %now, %end;
+    .reg .pred %p;
+    mov.u64 %end, %globaltimer;
+    add.u64 %end, %end, 100000;
+LOOP:
+    mov.u64 %now, %globaltimer;
+    setp.lt.u64 %p, %now, %end;
+    @%p bra LOOP;
+    ret;
+}
+";
+
 /// A GPU with its primary context.
 #[derive(Debug)]
 pub struct Gpu {
@@ -28,6 +47,8 @@ pub struct Gpu {
     /// Optimization level of the driver's compiler, 0 to 4. Not passed unless set, because with any level the
     /// driver refuses debug information.
     jit_level: Option<u32>,
+    /// The kernel that keeps the GPU busy, once loaded.
+    busy: Option<sys::CUfunction>,
     /// Why the process can no longer use the GPU. Most calls would block forever or repeat the error.
     lost: Option<CudaError>,
 }
@@ -51,6 +72,7 @@ impl Gpu {
             modules: Vec::new(),
             kernels: Vec::new(),
             jit_level: None,
+            busy: None,
             lost: None,
         })
     }
@@ -85,6 +107,9 @@ impl Gpu {
     ) -> Result<LaunchTime, CudaError> {
         let (handle, launching) = (self.handle(kernel)?, failed("launching the kernel"));
         let stream = result::stream::null();
+        if options.behind_busy {
+            self.keep_busy(stream)?;
+        }
         // SAFETY: events and stream belong to the current context; the launch call copies `params`, which outlives it.
         unsafe { event::record(start, stream) }.map_err(&launching)?;
         unsafe { self.submit(handle, options, params, stream) }.map_err(&launching)?;
@@ -105,6 +130,31 @@ impl Gpu {
         // SAFETY: both events were recorded and have completed.
         let milliseconds = unsafe { event::elapsed(start, end) }.map_err(failed("reading the time"))?;
         Ok(LaunchTime { seconds: milliseconds as f64 / 1000.0 })
+    }
+
+    /// Enqueues a kernel that spins for a while.
+    fn keep_busy(&mut self, stream: sys::CUstream) -> Result<(), CudaError> {
+        let busy = match self.busy {
+            Some(busy) => busy,
+            None => {
+                let module = self.load("busy", BUSY)?;
+                let unknown = || failed("using a kernel")(DriverError(CUresult::CUDA_ERROR_NOT_FOUND));
+                let kernel = self.kernel(module, "busy")?.ok_or_else(unknown)?;
+                let busy = self.handle(&kernel)?;
+                self.busy = Some(busy);
+                busy
+            }
+        };
+        let one = LaunchOptions {
+            grid: [1; 3],
+            block: [1; 3],
+            dynamic_shared_bytes: 0,
+            cooperative: false,
+            time_limit: None,
+            behind_busy: false,
+        };
+        // SAFETY: the kernel was loaded in the current context, which owns the stream.
+        unsafe { self.submit(busy, &one, &[], stream) }.map_err(failed("launching a kernel"))
     }
 
     /// Enqueues the kernel on the stream.

@@ -56,6 +56,9 @@ pub struct LaunchOptions {
     pub cooperative: bool,
     /// The launch is given up after this time, and the context with it.
     pub time_limit: Option<Duration>,
+    /// Another kernel keeps the GPU busy until the launch has been submitted, so that what the host takes for that is
+    /// not in the time.
+    pub behind_busy: bool,
 }
 
 /// How long a launch took.

@@ -25,8 +25,8 @@ pub(crate) struct Cuda {
     name: String,
     /// Sizes of the buffers, by address.
     buffers: BTreeMap<u64, u64>,
-    /// Seconds between the events around an empty kernel, once measured.
-    overhead_s: Option<f64>,
+    /// Seconds between the events around an empty kernel, once measured: on an idle GPU and on a busy one.
+    overhead_s: [Option<f64>; 2],
 }
 
 /// Launches of an empty kernel that are timed.
@@ -50,7 +50,7 @@ impl Cuda {
     fn over(gpu: impl Driver + 'static) -> Cuda {
         let info = gpu.info().clone();
         let name = info.name.clone();
-        Cuda { gpu: Arc::new(Mutex::new(gpu)), name, info, buffers: BTreeMap::new(), overhead_s: None }
+        Cuda { gpu: Arc::new(Mutex::new(gpu)), name, info, buffers: BTreeMap::new(), overhead_s: [None; 2] }
     }
 
     fn gpu(&self) -> MutexGuard<'_, dyn Driver + 'static> {
@@ -175,8 +175,9 @@ impl Backend for Cuda {
             dynamic_shared_bytes: shape.dynamic_shared_bytes,
             cooperative: launch.cooperative,
             time_limit: launch.time_limit,
+            behind_busy: launch.repeat > 0,
         };
-        let overhead_s = self.overhead()?;
+        let overhead_s = self.overhead(options.behind_busy)?;
         let begun = Instant::now();
         let result = self.time(cuda_kernel(kernel)?, &options, params, launch.repeat);
         let mut report = self.report(kernel, shape, occupancy);
@@ -235,8 +236,8 @@ impl Cuda {
     }
 
     /// Seconds between the events around an empty kernel: what a launch takes besides its kernel.
-    fn overhead(&mut self) -> Result<f64, CudaError> {
-        if let Some(seconds) = self.overhead_s {
+    fn overhead(&mut self, behind_busy: bool) -> Result<f64, CudaError> {
+        if let Some(seconds) = self.overhead_s[usize::from(behind_busy)] {
             return Ok(seconds);
         }
         let mut gpu = self.gpu();
@@ -248,6 +249,7 @@ impl Cuda {
             dynamic_shared_bytes: 0,
             cooperative: false,
             time_limit: None,
+            behind_busy,
         };
         let mut times = Vec::new();
         for _ in 0..EMPTY_LAUNCHES {
@@ -255,7 +257,7 @@ impl Cuda {
         }
         drop(gpu);
         times.sort_by(f64::total_cmp);
-        self.overhead_s = Some(times[times.len() / 2]);
+        self.overhead_s[usize::from(behind_busy)] = Some(times[times.len() / 2]);
         Ok(times[times.len() / 2])
     }
 

@@ -8,7 +8,7 @@ mod points;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use warploom::{Chip, Device, Report, Result};
+use warploom::{Chip, Device, Launch, Report, Result, args};
 
 pub use points::{Class, POINTS, Point};
 
@@ -163,16 +163,28 @@ impl Correlation {
     }
 }
 
+/// Seconds of an empty kernel in the model.
+fn empty(device: &mut Device) -> Result<f64, String> {
+    const TEXT: &str = ".version 6.0\n.target sm_50\n.address_size 64\n.visible .entry empty() { ret; }\n";
+    let module = device.load_ptx_named("empty", TEXT).map_err(|e| e.to_string())?;
+    let kernel = module.kernel("empty").map_err(|e| e.to_string())?;
+    let report = device.launch(&kernel, Launch::grid(1).block(1), args![]).map_err(|e| e.to_string())?;
+    report.kernel_s.ok_or_else(|| "the model gave no time".to_string())
+}
+
 fn pair(chip: &Chip, point: &Point, time: &Time) -> Result<Pair, String> {
     let timing = warploom::Timing { threads: 1, ..Default::default() };
     let options = warploom::SimOptions { timing, ..Default::default() };
     let mut device = Device::sim_with(chip.clone(), options);
-    let (_, total) = run(&mut device, point, 0)?;
+    let empty_s = empty(&mut device)?;
+    let (launches, total) = run(&mut device, point, 0)?;
     let model_s = total.kernel_s.ok_or("the model gave no time")?;
     let mostly = total.stalls.iter().flatten().max_by_key(|(_, cycles)| **cycles);
     let mostly = mostly.map_or(String::new(), |(what, &cycles)| {
         format!("{what} {:.0} %", 100.0 * cycles as f64 / total.warp_cycles.unwrap_or(1).max(1) as f64)
     });
+    // A real kernel's time is what it takes longer than an empty one, so the model's is, too.
+    let model_s = model_s - launches as f64 * empty_s;
     let ratio = model_s / time.kernel_s;
     Ok(Pair { point: point.name(), class: point.class, real_s: time.kernel_s, model_s, ratio, mostly })
 }

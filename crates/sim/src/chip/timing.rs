@@ -332,6 +332,8 @@ pub struct L2Spec {
     pub latency_cycles: u32,
     /// Bytes that a slice reads or writes per cycle.
     pub port_bytes: u32,
+    /// Cycles that a sector of which only a part is written takes at the port: it is read, changed and written.
+    pub partial_write_cycles: u32,
     /// Lines that can be in flight from memory, per slice.
     pub mshrs: u32,
     /// Accesses that can wait for one line in flight.

@@ -138,6 +138,7 @@ pub(crate) fn gtx480() -> (L2Spec, DramSpec, crate::chip::timing::ClockSpec) {
         slices_per_partition: 2,
         interleave_bytes: 256,
         far_cycles: 0,
+        partial_write_cycles: 1,
         cache: CacheSpec { sets: 64, ways: 8, line_bytes: 128 },
         latency_cycles: 120,
         port_bytes: 32,

@@ -71,7 +71,7 @@ fn constants_take_their_hit_latency_and_three_cycles() {
 
 #[test]
 fn a_load_from_the_l2_crosses_the_network_twice() {
-    for (name, expected) in [("gtx480", 147), ("gtx1080ti", 141), ("h200", 365)] {
+    for (name, expected) in [("gtx480", 147), ("gtx1080ti", 141), ("h200", 285)] {
         let mut bench = Bench::new(name, &[]);
         assert_eq!(from_l2(&bench.chip), expected, "{name}, by hand");
         let ring = bench.ring(8, 4096);

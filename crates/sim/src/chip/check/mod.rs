@@ -276,6 +276,7 @@ impl Chip {
             ("l2.partitions", l2.partitions),
             ("l2.slices_per_partition", l2.slices_per_partition),
             ("l2.port_bytes", l2.port_bytes),
+            ("l2.partial_write_cycles", l2.partial_write_cycles),
             ("l2.mshrs", l2.mshrs),
             ("l2.mshr_merges", l2.mshr_merges),
             ("l2.queue_requests", l2.queue_requests),

@@ -8,7 +8,7 @@ use crate::time::dram::{Direction, Transfer};
 use crate::time::l2::Served;
 use crate::time::l2::fetch::Fill;
 use crate::time::l2::mshr::MshrId;
-use crate::time::l2::slice::{AtomicJob, Incoming, Outcome, PARTS, Slice, Stall, Turn};
+use crate::time::l2::slice::{AtomicJob, Incoming, Outcome, PARTS, Slice, Stall, Turn, far_writes_of};
 use crate::time::network::message::{Request, RequestKind};
 
 impl Slice {
@@ -42,6 +42,9 @@ impl Slice {
             return Outcome::Stalled(cause);
         }
         self.incoming[queue].pop_front();
+        if head.request.far && head.request.kind != RequestKind::Read {
+            self.far_writes[far_writes_of(head.number)] -= 1;
+        }
         let stats = &mut *turn.stats;
         stats.queue_wait_cycles += turn.cycle - head.ready;
         match head.request.kind {
@@ -191,6 +194,12 @@ impl Slice {
     pub(super) fn serve(&mut self, way: Way, request: &Request, turn: &mut Turn) {
         self.use_port(request.sectors, turn);
         let overwritten = self.overwritten(request);
+        if request.kind == RequestKind::Write {
+            let partial = u64::from((request.sectors & !overwritten).count_ones());
+            let cycles = partial * (self.partial_write_cycles - 1);
+            self.port_free += cycles;
+            turn.stats.port_busy_cycles += cycles;
+        }
         let line = self.tags.line_mut(way);
         match request.kind {
             RequestKind::Read => line.copied |= request.far,

@@ -86,6 +86,7 @@ pub(crate) struct Slice {
     far_cycles: u64,
     capacity: u32,
     port_bytes: Divisor,
+    partial_write_cycles: u64,
     fetch_on_write: bool,
     atomic_lanes_per_cycle: Divisor,
     /// Cycles of a pass of the atomic unit, and of a word between two changes, in parts of a cycle.
@@ -98,6 +99,8 @@ pub(crate) struct Slice {
 
     /// The pipeline and the input queue behind it: requests from this half of the L2, and from the other one.
     incoming: [VecDeque<Incoming>; 2],
+    /// Writes and atomics in the second queue, by groups of lines.
+    far_writes: [u16; FAR_WRITE_GROUPS],
     tags: Tags,
     mshrs: Mshrs,
     /// Lines whose first waiting request can be served; they take turns.
@@ -130,6 +133,7 @@ impl Slice {
             far_cycles: l2.far_cycles as u64,
             capacity,
             port_bytes: Divisor::new(l2.port_bytes as u64),
+            partial_write_cycles: u64::from(l2.partial_write_cycles),
             fetch_on_write: l2.fetch_on_write,
             atomic_lanes_per_cycle: Divisor::new(atomic.lanes_per_cycle as u64),
             pass_parts: (atomic.pass_cycles * PARTS as f64).round() as u64,
@@ -138,6 +142,7 @@ impl Slice {
             all_sectors: (u16::MAX >> (16 - sectors)) as u8,
             bursts: Bursts::new(dram.bus_bytes * dram.burst, l2.cache.line_bytes),
             incoming: [(); 2].map(|()| VecDeque::with_capacity(capacity as usize)),
+            far_writes: [0; FAR_WRITE_GROUPS],
             tags: Tags::new(&l2.cache),
             mshrs: Mshrs::new(l2.mshrs, l2.mshr_merges, lines),
             filled: VecDeque::with_capacity(l2.mshrs as usize),
@@ -162,7 +167,12 @@ impl Slice {
     /// the line to read.
     pub(crate) fn accept(&mut self, arrival: Cycle, number: LineNumber, request: &Request, far: bool) {
         debug_assert!(self.room() > 0, "a request for a full slice");
-        let far = far && !(request.kind == RequestKind::Read && self.is_copied(number));
+        let is_read = request.kind == RequestKind::Read;
+        let far = far && !(is_read && self.is_copied(number));
+        // A read must not overtake a write of the same SM to the line.
+        if far && !is_read {
+            self.far_writes[far_writes_of(number)] += 1;
+        }
         let ready = arrival + self.latency_cycles + if far { self.far_cycles } else { 0 };
         let queue = &mut self.incoming[usize::from(far)];
         if queue.is_empty() {
@@ -172,7 +182,8 @@ impl Slice {
     }
 
     fn is_copied(&self, number: LineNumber) -> bool {
-        self.tags.find(number).is_some_and(|way| self.tags.line(way).copied)
+        self.far_writes[far_writes_of(number)] == 0
+            && self.tags.find(number).is_some_and(|way| self.tags.line(way).copied)
     }
 
     /// The queue whose first request came first through the pipeline.
@@ -298,6 +309,13 @@ impl Slice {
         }
         Outcome::Moved
     }
+}
+
+const FAR_WRITE_GROUPS: usize = 64;
+
+/// The group of a line.
+fn far_writes_of(number: LineNumber) -> usize {
+    number.0 as usize % FAR_WRITE_GROUPS
 }
 
 fn stall_cycles(stats: &mut PartitionStats, cause: Stall) -> &mut u64 {

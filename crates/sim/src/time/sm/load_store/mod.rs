@@ -437,8 +437,9 @@ impl<const N: usize> MemoryUnit<N> {
                 self.stats.stores += 1;
             }
             MemoryOp::Atomic { .. } => {
+                let on_line = lanes;
                 lanes = self.lanes_of_request(transfer, lanes);
-                self.send_atomic(now, id, line, lanes)?;
+                self.send_atomic(now, id, line, (lanes, on_line))?;
                 if cached {
                     self.l1.forget(line);
                 }
@@ -466,13 +467,13 @@ impl<const N: usize> MemoryUnit<N> {
         }
     }
 
-    /// Sends lanes of an atomic to their slice.
+    /// Sends lanes of an atomic to their slice. `on_line` are all of its unsent lanes on that line.
     fn send_atomic(
         &mut self,
         now: Cycle,
         id: TransferId,
         line: LineAddress,
-        lanes: LaneMask,
+        (lanes, on_line): (LaneMask, LaneMask),
     ) -> Result<(), Refusal> {
         let transfer = &self.transfers[id];
         let MemoryOp::Atomic { op, silent, .. } = transfer.access.kind else {
@@ -484,7 +485,7 @@ impl<const N: usize> MemoryUnit<N> {
         let is_cas = op == AtomOp::Cas;
         let operands = if is_cas { 2 } else { 1 };
         let same_word = transfer.same_word(lanes);
-        let per_pass = if is_cas && same_word < count { self.atomic.cas_passes } else { 1 };
+        let per_pass = if is_cas && transfer.several_words(on_line) { self.atomic.cas_passes } else { 1 };
         let passes = transfer.passes(lanes, u64::from(self.atomic.pass_bytes)) * per_pass;
         let (operand_bytes, result_bytes) = match self.atomic.carries {
             Carries::Operands => (count * operands * transfer.access.bytes, count * transfer.access.bytes),

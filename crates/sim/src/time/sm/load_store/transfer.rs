@@ -192,6 +192,12 @@ impl<const N: usize> Transfer<N> {
         lanes.lanes().fold(0, |words, lane| words | bits << ((addresses.at(lane) - line.0) / 4))
     }
 
+    /// Whether the lanes are not all on one word.
+    #[inline]
+    pub(crate) fn several_words(&self, lanes: LaneMask) -> bool {
+        !lanes.0.is_power_of_two() && self.access.addresses.block(lanes, 4).1 != lanes
+    }
+
     /// The first of `lanes` on each word.
     pub(crate) fn one_per_word(&self, lanes: LaneMask) -> LaneMask {
         let mut left = lanes;
