@@ -129,7 +129,7 @@ fn network(chip: &Chip) {
 }
 
 fn partition(chip: &Chip, name: &str, kind: RequestKind, lines: u64) {
-    let mut partition = Partition::new(&chip.l2, &chip.dram, &chip.clock);
+    let mut partition = Partition::new(0, &chip.l2, &chip.atomic, &chip.dram, &chip.clock);
     let (mut now, mut line) = (Cycle(0), 0u64);
     let count = 20_000;
     time(name, count, || {
@@ -150,6 +150,7 @@ fn partition(chip: &Chip, name: &str, kind: RequestKind, lines: u64) {
                         ticket: Ticket(0),
                         asks: Asks::Nothing,
                         missed: false,
+                        far: false,
                     };
                     partition.accept(slice, now, &request);
                     line += 1;

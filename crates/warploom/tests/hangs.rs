@@ -131,7 +131,7 @@ AGAIN:
     @%p0 bra AGAIN;
     atom.global.exch.b32 %r2, [%d0], 0;",
     );
-    let mut gpu = device("gtx480", &["sm.count=2"]);
+    let mut gpu = device("gtx480", &["sm.count=2", "atomic.word_cycles=1.0"]);
     let (lock, b) = (word(&mut gpu, "lock"), word(&mut gpu, "b"));
     let hang = hang(run(&mut gpu, &text, "k", Launch::grid(12).block(256), args![&lock, &b]));
     assert_eq!((hang.kind, hang.live_warps), (HangKind::SimdDeadlock, 96));

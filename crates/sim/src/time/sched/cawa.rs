@@ -11,8 +11,8 @@
 //!   branch at which the warp diverges, both paths are ahead.
 //! * **w.CPIavg** is the warp's cycles since its start, divided by the instructions it issued.
 //! * **nStall** is the cycles since its start in which it did not issue, for whatever reason. The simulator that was
-//!   released with the BOWS paper adds, in every cycle, the time since the warp's last issue instead ([`Stalls::Ages`]):
-//!   there the warp that has waited longest soon comes first, and no warp starves.
+//!   released with the BOWS paper adds, in every cycle, the time since the warp's last issue instead
+//!   ([`Stalls::Ages`]): there the warp that has waited longest soon comes first, and no warp starves.
 //!
 //! A spinning warp looks critical: its iterations never shorten what is ahead of it, while its stalls add up.
 
