@@ -130,9 +130,18 @@ impl Run {
     pub(super) fn key(&self) -> Key {
         // A chip that cannot be read fails when the run is executed, with a full message.
         let chip = chip::text(&self.chip).unwrap_or_default();
+        // A chip with a base names only the keys in which it differs.
+        let base = base_of(&chip).and_then(|base| chip::text(base).ok()).unwrap_or_default();
         let digest = Digest::new().add(provenance::VERSION).add(provenance::MODEL);
-        Key(digest.add(self.description().to_string()).add(chip).hex())
+        Key(digest.add(self.description().to_string()).add(chip).add(base).hex())
     }
+}
+
+/// The chip that a chip file starts from.
+fn base_of(chip: &str) -> Option<&str> {
+    let (_, value) =
+        chip.lines().filter_map(|line| line.split_once('=')).find(|(key, _)| key.trim() == "base")?;
+    value.split('"').nth(1)
 }
 
 /// Identifies a run; also the name of its file.
@@ -234,6 +243,13 @@ mod tests {
         std::fs::write(&file, text + "\n# another\n").unwrap();
         assert_ne!(run.key(), before);
         std::fs::remove_file(&file).unwrap();
+    }
+
+    #[test]
+    fn a_chips_base_belongs_to_it() {
+        assert_eq!(base_of(&chip::text("gtx480-hpca18").unwrap()), Some("gtx480"));
+        assert_eq!(base_of("a = 1\n\nbase=\"apu\"  # why\n"), Some("apu"));
+        assert_eq!(base_of(&chip::text("gtx480").unwrap()), None);
     }
 
     #[test]
