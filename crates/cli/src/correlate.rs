@@ -74,7 +74,8 @@ fn compare(options: &CorrelateOptions, points: &[Point]) -> Result<Exit, Failure
 
 fn table(correlation: &Correlation, origin: &Origin) -> String {
     let mut text = format!(
-        "{}: the model beside a real {} ({}, driver {}), the worst first\n\n{:>10}  {:>10}  {:>6}  {:<15}  {:<48}  {}\n",
+        "{}: the model beside a real {} ({}, driver {}), the worst first\n\n\
+         {:>10}  {:>10}  {:>6}  {:<15}  {:<48}  {}\n",
         correlation.chip,
         origin.chip,
         origin.date,
