@@ -11,7 +11,7 @@ use crate::kit::cycle::Cycle;
 use crate::kit::ids::{Ticket, TransferId, WarpSlot};
 use crate::kit::lane_mask::LaneMask;
 use crate::time::sm::front_end::decode::SpinRole;
-use crate::time::sm::load_store::Purpose;
+use crate::time::sm::load_store::messages::Purpose;
 use crate::time::sm::load_store::coherent::Update;
 use crate::time::sm::load_store::transfer::Transfer;
 use crate::time::sm::probe::{Probe, Word};
