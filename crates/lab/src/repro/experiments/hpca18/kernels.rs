@@ -31,11 +31,9 @@ pub(super) const FREE: [&str; 14] = [
 
 pub(super) const POLICIES: [&str; 3] = ["lrr", "gto", "cawa"];
 
-/// The machines: GPGPU-Sim's GTX 480 and the Pascal that the paper's authors released. (Chips `gtx480-hpca18` and
-/// `gtx1080ti-hpca18` are the paper's own, with its network and atomics. There contention costs more, and runs are
-/// longer.)
-pub(super) const FERMI: &str = "gtx480-gpgpusim";
-pub(super) const PASCAL: &str = "gtx1080ti";
+/// The paper's machines: GPGPU-Sim 3.2 with its authors' changes.
+pub(super) const FERMI: &str = "gtx480-hpca18";
+pub(super) const PASCAL: &str = "gtx1080ti-hpca18";
 
 /// What the paper does not say about its inputs.
 pub(super) const INPUTS: &str = "\
