@@ -48,11 +48,19 @@ pub(crate) const PASCAL: Savings = Savings {
 const UNCHANGED: [&str; 3] = ["TB", "ST", "TSP"];
 
 /// Why times differ from the paper's.
-const TIME: &str = "TIME";
+const TIME: &str = "\
+    the simulator that the paper's authors released gains as little on these kernels: with the quick form's inputs, \
+    LRR over BOWS is 0.99 there and here, on average over seven kernels (docs/bows.md). The paper's kernels and most \
+    of its inputs were not released with it";
 
 impl Savings {
     fn run(&self, kernel: &str, policy: &'static str, scale: Scale) -> Run {
         synchronized(kernel, scale).sched(policy).chip(self.chip)
+    }
+
+    /// The kernels on the card that it models. ATM under CAWA does not end there within 12 M cycles.
+    fn kernels_on_card(policy: &str) -> impl Iterator<Item = &'static str> {
+        LONGEST_FIRST.into_iter().filter(move |kernel| (*kernel, policy) != ("ATM", "cawa"))
     }
 
     /// On the card, with the paper's GTO.
@@ -98,8 +106,8 @@ impl Experiment for Savings {
     fn runs(&self, scale: Scale) -> Vec<Run> {
         let mut bases = self.bases(scale);
         if scale == Scale::Full {
-            let of = |kernel| POLICIES.map(|policy| self.on_card(kernel, policy));
-            bases.extend(LONGEST_FIRST.into_iter().flat_map(of));
+            let of = |policy| Self::kernels_on_card(policy).map(move |kernel| self.on_card(kernel, policy));
+            bases.extend(POLICIES.into_iter().flat_map(of));
         }
         bases.into_iter().flat_map(|base| [base.clone(), backing_off(base)]).collect()
     }
@@ -136,7 +144,7 @@ impl Experiment for Savings {
                 };
                 let row =
                     Row::new(format!("on the {}: BOWS over {}, time", self.card, policy.to_uppercase()), "×");
-                outcome = outcome.row(row.measured(mean(SYNCHRONIZED.map(saves))));
+                outcome = outcome.row(row.measured(mean(Self::kernels_on_card(policy).map(saves))));
             }
         }
         let fewer = || {
