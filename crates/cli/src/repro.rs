@@ -112,7 +112,7 @@ fn write_report(reproduction: &Reproduction, folder: &Path) -> Result<(), Failur
 
 /// All numbers for people, and where the rest is.
 fn text(reproduction: &Reproduction, folder: &Path) -> String {
-    let mut text = String::new();
+    let mut text = reproduction.headline_text().map(|line| line + "\n\n").unwrap_or_default();
     for experiment in &reproduction.experiments {
         let about = &experiment.about;
         let form = if reproduction.scale == Scale::Quick { ", quick form" } else { "" };

@@ -11,9 +11,14 @@ const KNOWN_OUTSIDE: &[(&str, &str)] = &[
     ("ics15-fig4", "tiny_lock over warp_barr"),
     ("ics15-fig4", "from the fastest to the slowest"),
     ("hpca18-fig3", "a delay loop at very high contention"),
-    ("hpca18-table1", "xor, m=k=2, t=4, l=8: FSDR"),
     ("hpca18-table1", "xor, m=k=8, t=4, l=4: TSDR"),
-    ("hpca18-fig16", "time saved, by buckets"),
+    ("hpca18-fig9", "BOWS over LRR, time"),
+    ("hpca18-fig9", "BOWS over LRR, dynamic energy"),
+    ("hpca18-fig9", "BOWS over GTO, time"),
+    ("hpca18-fig9", "BOWS over CAWA, time"),
+    ("hpca18-fig15", "BOWS over LRR, time"),
+    ("hpca18-fig15", "BOWS over GTO, time"),
+    ("hpca18-fig15", "BOWS over CAWA, time"),
 ];
 
 #[test]

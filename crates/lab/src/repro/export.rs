@@ -13,6 +13,8 @@ struct ReproductionJson<'a> {
     r#in: usize,
     out: usize,
     report: usize,
+    headlines_in: usize,
+    headlines_out: usize,
     runs: usize,
     kept_runs: usize,
     wall_s: f64,
@@ -42,6 +44,7 @@ struct RowJson {
     band: BandJson,
     verdict: Verdict,
     unit: &'static str,
+    headline: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     direction: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -80,6 +83,7 @@ impl From<&Row> for RowJson {
             band,
             verdict: row.verdict(),
             unit: row.unit,
+            headline: row.headline,
             direction,
             seen: row.seen.clone(),
             note: row.note.clone(),
@@ -96,6 +100,8 @@ impl Reproduction {
             r#in: self.count(Verdict::In),
             out: self.count(Verdict::Out),
             report: self.count(Verdict::Report),
+            headlines_in: self.headlines(Verdict::In).count(),
+            headlines_out: self.headlines(Verdict::Out).count(),
             runs: self.runs,
             kept_runs: self.kept,
             wall_s: self.wall_s,
@@ -122,8 +128,7 @@ impl Reproduction {
 
     /// All rows as a table with a header.
     pub fn csv(&self) -> String {
-        let head =
-            "experiment,quick,name,unit,paper,measured,ratio,low,high,direction,seen,verdict,note,reason\n";
+        let head = "experiment,quick,name,unit,paper,measured,ratio,low,high,direction,seen,verdict,headline,note,reason\n";
         let mut text = head.to_string();
         let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
         for experiment in &self.experiments {
@@ -143,6 +148,7 @@ impl Reproduction {
                     form.direction.unwrap_or_default(),
                     form.seen.unwrap_or_default(),
                     form.verdict.word().to_string(),
+                    form.headline.to_string(),
                     form.note.unwrap_or_default(),
                     form.reason.unwrap_or_default(),
                 ];

@@ -57,6 +57,11 @@ impl Reproduction {
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>{title}</title>\n\
              <style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n",
         );
+        if let Some(headline) = self.headline_text() {
+            let missed = self.headlines(Verdict::Out).next().is_some();
+            let class = if missed { "out" } else { "in" };
+            let _ = writeln!(page, "<p class=\"{class}\">{}</p>", escape(&headline));
+        }
         let count = |verdict| self.count(verdict);
         let _ = writeln!(
             page,
@@ -136,7 +141,7 @@ fn table_row(page: &mut String, row: &Row) {
         "<tr{}><td>{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
          <td>{}</td><td>{}</td></tr>",
         if more.is_empty() { "" } else { " class=\"first\"" },
-        escape(&row.name),
+        if row.headline { format!("<b>{}</b>", escape(&row.name)) } else { escape(&row.name) },
         escape(&row.paper_text()),
         escape(&row.measured_text()),
         row.ratio().map_or("–".to_string(), figure),

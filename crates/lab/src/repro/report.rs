@@ -176,6 +176,35 @@ impl Reproduction {
         let rows = self.experiments.iter().flat_map(|experiment| &experiment.outcome.rows);
         rows.filter(|row| row.verdict() == verdict).count()
     }
+
+    /// The headline rows with this verdict, and their experiments.
+    pub fn headlines(&self, verdict: Verdict) -> impl Iterator<Item = (&Evaluated, &Row)> {
+        let rows =
+            self.experiments.iter().flat_map(|each| each.outcome.rows.iter().map(move |row| (each, row)));
+        rows.filter(move |(_, row)| row.headline && row.verdict() == verdict)
+    }
+
+    /// One line that says whether the headline rows are inside their bands. `None` if there are none.
+    pub fn headline_text(&self) -> Option<String> {
+        let missed: Vec<String> = self
+            .headlines(Verdict::Out)
+            .map(|(experiment, row)| {
+                let (ours, paper) = (row.measured_text(), row.paper_text());
+                format!("{}: {} {ours}, not {paper}", experiment.about.id, row.name)
+            })
+            .collect();
+        match (missed.len(), self.headlines(Verdict::In).count()) {
+            (0, 0) => None,
+            (0, inside) => Some(format!("headline rows: all {inside} inside their bands")),
+            (out, inside) => {
+                let all = out + inside;
+                let missed = missed.join("; ");
+                Some(format!(
+                    "not reproduced: {out} of {all} headline rows are outside their bands ({missed})"
+                ))
+            }
+        }
+    }
 }
 
 /// Why there is no [`Reproduction`].

@@ -90,6 +90,9 @@ pub struct Row {
     pub(super) note: Option<String>,
     /// The likely cause if the row is outside.
     reason: Option<String>,
+    /// Whether this is what the paper is known for: a number of its abstract. If such a row is outside, the paper
+    /// is not reproduced, however many others are inside.
+    pub headline: bool,
 }
 
 impl Row {
@@ -105,6 +108,7 @@ impl Row {
             seen: None,
             note: None,
             reason: None,
+            headline: false,
         }
     }
 
@@ -191,6 +195,12 @@ impl Row {
     /// Adds the likely cause of a number outside its band; shown only in that case.
     pub fn because(mut self, reason: impl Into<String>) -> Row {
         self.reason = Some(reason.into());
+        self
+    }
+
+    /// Marks a number of the paper's abstract.
+    pub fn headline(mut self) -> Row {
+        self.headline = true;
         self
     }
 

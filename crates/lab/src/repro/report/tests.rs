@@ -29,7 +29,7 @@ impl Experiment for Example {
         let order = [("three", cycles(3)), ("two", cycles(2)), ("one", cycles(1))];
         let ratio = || Ok(cycles(3)? / cycles(1)?);
         Outcome::new()
-            .row(Row::new("three over one", "×").paper(3.5).measured(ratio()).percent(20.0))
+            .row(Row::new("three over one", "×").paper(3.5).measured(ratio()).percent(20.0).headline())
             .row(Row::new("a <b> & \"c\"", "×").paper(9.0).measured(ratio()).equal().because("a < b, \"c\""))
             .row(Row::falling("order", &order))
             .row(Row::new("two", "cycles").measured(cycles(2)).note("only to see"))
@@ -79,6 +79,19 @@ fn rows_are_judged_and_counted() {
     assert_eq!(example.experiments[0].verdict(), Out);
     assert_eq!(example.experiments[0].chips(), ["gtx570"]);
     assert_eq!((example.runs, example.kept), (3, 0));
+}
+
+#[test]
+fn a_missed_headline_is_said() {
+    let mut example = example();
+    assert_eq!(example.headline_text().as_deref(), Some("headline rows: all 1 inside their bands"));
+    let rows = &mut example.experiments[0].outcome.rows;
+    rows[1].headline = true;
+    let missed = "not reproduced: 1 of 2 headline rows are outside their bands \
+                  (example-fig1: a <b> & \"c\" 3×, not 9×)";
+    assert_eq!(example.headline_text().as_deref(), Some(missed));
+    example.experiments[0].outcome.rows.iter_mut().for_each(|row| row.headline = false);
+    assert_eq!(example.headline_text(), None);
 }
 
 #[test]

@@ -52,7 +52,7 @@ use crate::time::sched::Policy;
 use crate::time::sched::accuracy::Branches;
 use crate::time::sm::front_end::decode::Decoded;
 use crate::time::sm::issue::spin_unit::SpinUnit;
-use crate::time::sm::load_store::Purpose;
+use crate::time::sm::load_store::messages::Purpose;
 use crate::time::sm::probe::Probe;
 use crate::time::sm::stats::SmStats;
 use crate::time::sm::{Context, Sm};

@@ -1,17 +1,16 @@
 //! Figure 16: BOWS on the hash table against contention, beside locks that block.
 
 use super::PAPER;
-use super::kernels::{FERMI, backing_off, under};
+use super::kernels::{FERMI, backing_off};
 use crate::plot::Plot;
 use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
 
-/// From high contention to low.
-const BUCKETS: [u32; 6] = [128, 256, 512, 1_024, 2_048, 4_096];
+/// From high contention to low. With 128 buckets, GTO does not end on this machine.
+const BUCKETS: [u32; 5] = [256, 512, 1_024, 2_048, 4_096];
 
 fn base(buckets: u32, scale: Scale) -> Run {
-    let run =
-        Run::work("hashtable").chip(FERMI).with("keys", scale.pick(16_000, 80_000)).with("buckets", buckets);
-    under(run, "gto")
+    let keys = scale.pick(16_000, 80_000);
+    Run::work("hashtable").chip(FERMI).with("keys", keys).with("buckets", buckets).sched("gto")
 }
 
 /// With locks whose waiters sleep in a queue: one queue per word (`ideal`), or one per cache line, as many as a set

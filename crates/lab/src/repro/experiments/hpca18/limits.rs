@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::PAPER;
 use super::kernels::{
-    LONGEST_FIRST, SYNCHRONIZED, backing_off, mean, ratio, synchronized, transactions, under, with_limit,
+    LONGEST_FIRST, SYNCHRONIZED, backing_off, mean, ratio, synchronized, transactions, with_limit,
 };
 use crate::plot::Plot;
 use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
@@ -17,7 +17,7 @@ const LIMITS: [u32; 5] = [0, 500, 1_000, 3_000, 5_000];
 const BARS: [&str; 7] = ["GTO", "0", "500", "1000", "3000", "5000", "adaptive"];
 
 fn base(kernel: &str, scale: Scale) -> Run {
-    under(synchronized(kernel, scale), "gto")
+    synchronized(kernel, scale).sched("gto")
 }
 
 /// In the order of [`BARS`].

@@ -1,5 +1,5 @@
 //! Figures 1 and 3: what the locks of a hash table cost, and what software back-off changes. The paper measured a
-//! GTX 1080; here it is the gtx1080ti.
+//! GTX 1080, not its simulator; here it is the gtx1080ti.
 
 use super::PAPER;
 use super::kernels::{backing_off, transactions};
@@ -17,9 +17,9 @@ fn many(buckets: u32, scale: Scale) -> Run {
     Run::work("hashtable")
         .with("ctas", 120)
         .with("threads", 256)
-        .with("keys", scale.pick(15_360, 307_200))
+        .with("keys", scale.pick(7_680, 307_200))
         .with("buckets", buckets)
-        .chip(super::kernels::PASCAL)
+        .chip("gtx1080ti")
         .set("issue.gto.rotation_cycles", 50_000)
 }
 
@@ -119,13 +119,13 @@ const LONGEST: [u32; 2] = [256, 4_096];
 impl SoftwareBackOff {
     fn run(version: &'static str, longest: u32, buckets: u32, scale: Scale) -> Run {
         many(buckets, scale)
-            .with("keys", scale.pick(7_680, 61_440))
+            .with("keys", scale.pick(3_840, 61_440))
             .with("version", version)
             .with("backoff", longest)
     }
 
     fn spinning(buckets: u32, scale: Scale) -> Run {
-        many(buckets, scale).with("keys", scale.pick(7_680, 61_440))
+        many(buckets, scale).with("keys", scale.pick(3_840, 61_440))
     }
 
     /// One thread per warp and as many warps as the chip holds: spinning, and with a delay.

@@ -13,9 +13,10 @@ use crate::kit::line::LineAddress;
 use crate::time::cache::{LineBytes, Way};
 use crate::time::directory::{Given, Grant};
 use crate::time::network::message::{Asks, RequestKind};
+use crate::time::sm::load_store::MemoryUnit;
 use crate::time::sm::load_store::l1::Refusal;
 use crate::time::sm::load_store::l1::coherent::Writable;
-use crate::time::sm::load_store::{MemoryUnit, Purpose};
+use crate::time::sm::load_store::messages::Purpose;
 
 /// What lanes did to a line in the L1, for observers.
 #[derive(Clone, Debug)]

@@ -5,35 +5,33 @@
 //! constants, one row of local memory, one line of global memory. An access whose piece is refused blocks all others
 //! behind it.
 
+mod atomics;
 mod bank_conflicts;
 pub(crate) mod coherent;
 pub(crate) mod inbox;
 pub(crate) mod l1;
+pub(crate) mod messages;
 pub(crate) mod stats;
 pub(crate) mod switch;
 pub(crate) mod transfer;
 
 use std::collections::VecDeque;
 
-use smallvec::SmallVec;
-use warploom_isa::AtomOp;
-
 use crate::chip::Chip;
-use crate::chip::timing::{AtomicSpec, Carries, Coherence, L1Policy, SECTOR_BYTES, SameWord, SharedSpec};
+use crate::chip::timing::{AtomicSpec, Coherence, L1Policy, SECTOR_BYTES, SharedSpec};
 use crate::exec::memory::access::{MemoryOp, SpaceLanes};
-use crate::exec::memory::store::Memory;
 use crate::kit::cycle::Cycle;
-use crate::kit::ids::{ProbeId, SwitchId, Ticket, TransferId};
+use crate::kit::ids::{ProbeId, Ticket, TransferId};
 use crate::kit::lane_mask::LaneMask;
 use crate::kit::line::LineAddress;
 use crate::kit::slab::Slab;
-use crate::time::cache::{LineBytes, LineWritten, MAX_LINE_BYTES, Tags};
-use crate::time::directory::{Given, Grant, Probe};
-use crate::time::network::message::{Asks, Reply, Request, RequestKind};
-use crate::time::network::node::Node;
+use crate::time::cache::Tags;
+use crate::time::directory::{Given, Probe};
+use crate::time::network::message::{Asks, Request, RequestKind};
 use crate::time::sm::load_store::bank_conflicts::shared_turns;
 use crate::time::sm::load_store::coherent::Update;
 use crate::time::sm::load_store::l1::{L1, Lookup, Refusal};
+use crate::time::sm::load_store::messages::{Flight, Purpose};
 use crate::time::sm::load_store::stats::L1Stats;
 use crate::time::sm::load_store::switch::Switches;
 use crate::time::sm::load_store::transfer::Transfer;
@@ -43,51 +41,6 @@ const LOCAL_BASE: u64 = 1 << 49;
 
 /// Where constants and parameters lie, as the L2 sees them.
 const CONSTANT_BASE: u64 = 1 << 50;
-
-const MOVES_STATE: &str = "the message has a line of a warp's state";
-
-/// What a message is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// A line for the L1, of local or global memory.
-    Fill {
-        local: bool,
-    },
-    /// Bytes for a load that skips the L1.
-    Load,
-    Store,
-    Atomic,
-    /// A line of instructions.
-    Instruction,
-    /// A line of constants.
-    Constant,
-    /// An evicted line of local memory.
-    WriteBack,
-    /// A line of a warp's state, which is saved or restored.
-    Switch,
-    /// A dirty line that a coherent L1 evicts.
-    GiveBack,
-}
-
-/// A message that has not been answered. The fields that all messages use come first, on one line of the host's cache.
-#[derive(Clone, Debug)]
-#[repr(C, align(64))]
-pub(crate) struct Flight {
-    pub purpose: Purpose,
-    /// What a coherent L1 may do with the line, once answered.
-    pub granted: Option<Grant>,
-    /// The line's bytes come with the answer.
-    pub comes: bool,
-    pub line: LineAddress,
-    /// Transfers and their lanes that wait for the answer.
-    pub waiting: SmallVec<[(TransferId, LaneMask); 2]>,
-    /// The line as its slice found it.
-    pub bytes: LineBytes,
-    /// Which of its bytes were ever written.
-    pub written: LineWritten,
-    /// Of [`Purpose::Switch`]: the warp's state, and the number of the line in it.
-    state_line: Option<(SwitchId, usize)>,
-}
 
 /// What the unit did in a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -253,17 +206,6 @@ impl<const N: usize> MemoryUnit<N> {
             return self.next_piece;
         }
         self.next_piece.min(self.switches.next_line().unwrap_or(Cycle::NEVER))
-    }
-
-    /// Sends a line of a warp's state, if the network has room.
-    #[cold]
-    fn send_line(&mut self, now: Cycle) {
-        let Some(line) = self.switches.line(now).filter(|_| self.room > 0) else { return };
-        let kind = if line.saves { RequestKind::Write } else { RequestKind::Read };
-        if let Ok(ticket) = self.send(now, Purpose::Switch, line.address, self.all_sectors(), kind) {
-            self.flights[ticket].state_line = Some((line.switch, line.index));
-            self.switches.sent(now);
-        }
     }
 
     /// Runs one cycle.
@@ -449,67 +391,6 @@ impl<const N: usize> MemoryUnit<N> {
         Ok(())
     }
 
-    /// Of the lanes of an atomic on one line, those that travel in the next request.
-    #[inline]
-    fn lanes_of_request(&self, transfer: &Transfer<N>, lanes: LaneMask) -> LaneMask {
-        if lanes.0.is_power_of_two() {
-            return lanes;
-        }
-        let group = self.atomic.request_lanes;
-        let first = lanes.lowest() as u32 / group * group;
-        let mut lanes = lanes & LaneMask((u64::MAX >> (u64::BITS - group)) << first);
-        if u64::from(self.atomic.request_bytes) < self.line_bytes {
-            (_, lanes) = transfer.access.addresses.block(lanes, u64::from(self.atomic.request_bytes));
-        }
-        match self.atomic.same_word {
-            SameWord::Together => lanes,
-            SameWord::Apart => transfer.one_per_word(lanes),
-        }
-    }
-
-    /// Sends lanes of an atomic to their slice. `on_line` are all of its unsent lanes on that line.
-    fn send_atomic(
-        &mut self,
-        now: Cycle,
-        id: TransferId,
-        line: LineAddress,
-        (lanes, on_line): (LaneMask, LaneMask),
-    ) -> Result<(), Refusal> {
-        let transfer = &self.transfers[id];
-        let MemoryOp::Atomic { op, silent, .. } = transfer.access.kind else {
-            unreachable!("called for atomics")
-        };
-        let mut sectors = transfer.sectors(lanes, line);
-        // Mostly one, and counting bits is slow.
-        let count = if lanes.0.is_power_of_two() { 1 } else { lanes.count() };
-        let is_cas = op == AtomOp::Cas;
-        let operands = if is_cas { 2 } else { 1 };
-        let same_word = transfer.same_word(lanes);
-        let per_pass = if is_cas && transfer.several_words(on_line) { self.atomic.cas_passes } else { 1 };
-        let passes = transfer.passes(lanes, u64::from(self.atomic.pass_bytes)) * per_pass;
-        let (operand_bytes, result_bytes) = match self.atomic.carries {
-            Carries::Operands => (count * operands * transfer.access.bytes, count * transfer.access.bytes),
-            Carries::Segment => {
-                sectors = segment(sectors);
-                let bytes = sectors.count_ones() * SECTOR_BYTES;
-                (bytes, bytes)
-            }
-        };
-        let kind = RequestKind::Atomic {
-            passes: passes as u16,
-            same_word: same_word as u8,
-            words: transfer.words(lanes, line),
-            lanes: count as u8,
-            operand_bytes: operand_bytes as u16,
-            result_bytes: if silent { 0 } else { result_bytes as u16 },
-        };
-        let ticket = self.send(now, Purpose::Atomic, line, sectors, kind)?;
-        self.wait_for(ticket, id, lanes);
-        self.stats.atomics += 1;
-        self.stats.atomic_lanes += count as u64;
-        Ok(())
-    }
-
     pub(crate) fn load_through_l1(
         &mut self,
         now: Cycle,
@@ -545,11 +426,6 @@ impl<const N: usize> MemoryUnit<N> {
         Ok(())
     }
 
-    pub(crate) fn wait_for(&mut self, ticket: Ticket, id: TransferId, lanes: LaneMask) {
-        self.flights[ticket].waiting.push((id, lanes));
-        self.transfers[id].pending.outstanding += 1;
-    }
-
     pub(crate) fn all_sectors(&self) -> u8 {
         ((1u32 << (self.line_bytes as u32 / SECTOR_BYTES)) - 1) as u8
     }
@@ -569,184 +445,5 @@ impl<const N: usize> MemoryUnit<N> {
             }
         }
         wide
-    }
-
-    fn send_write(
-        &mut self,
-        now: Cycle,
-        line: LineAddress,
-        sectors: u8,
-        whole: u8,
-    ) -> Result<Ticket, Refusal> {
-        let ticket = self.send(now, Purpose::Store, line, sectors, RequestKind::Write)?;
-        self.outbox.last_mut().expect("just sent").1.whole = whole;
-        Ok(ticket)
-    }
-
-    /// Sends a message, if the network has room.
-    pub(crate) fn send(
-        &mut self,
-        now: Cycle,
-        purpose: Purpose,
-        line: LineAddress,
-        sectors: u8,
-        kind: RequestKind,
-    ) -> Result<Ticket, Refusal> {
-        if self.room == 0 {
-            return Err(Refusal::Network);
-        }
-        self.room -= 1;
-        let ticket = self.flights.take(|| Flight {
-            purpose,
-            line,
-            waiting: SmallVec::new(),
-            bytes: [0; MAX_LINE_BYTES],
-            written: LineWritten::MAX,
-            granted: None,
-            comes: true,
-            state_line: None,
-        });
-        let flight = &mut self.flights[ticket];
-        (flight.purpose, flight.line) = (purpose, line);
-        flight.waiting.clear();
-        let request = Request {
-            line,
-            sectors,
-            whole: sectors,
-            kind,
-            from: Node::Sm(self.sm),
-            ticket,
-            asks: Asks::Nothing,
-            missed: false,
-            far: false,
-        };
-        self.outbox.push((now, request));
-        Ok(ticket)
-    }
-
-    /// Asks for a line of instructions. Returns whether the network took the message.
-    pub(crate) fn fetch_instructions(&mut self, now: Cycle, line: LineAddress) -> bool {
-        let aligned = LineAddress::of(line.0, self.line_bytes);
-        match self.send(now, Purpose::Instruction, aligned, self.all_sectors(), RequestKind::Read) {
-            Ok(ticket) => {
-                // The fetch unit's lines may be smaller than the L2's.
-                self.flights[ticket].line = line;
-                true
-            }
-            Err(_) => false,
-        }
-    }
-
-    /// An L2 slice serves message `ticket`: bytes move between memory and this SM's accesses. Returns the lanes of an
-    /// atomic that changed what they found; for a store, with `notice`, whether any did.
-    pub(crate) fn serve(&mut self, ticket: Ticket, memory: &mut Memory, notice: bool) -> LaneMask {
-        let flight = &mut self.flights[ticket];
-        match flight.purpose {
-            Purpose::Fill { local: false } | Purpose::Load => {
-                memory.read_line(flight.line.0, &mut flight.bytes[..self.line_bytes as usize]);
-                flight.written = memory.written_from(flight.line.0);
-                LaneMask::NONE
-            }
-            Purpose::Store => {
-                let (id, lanes) = flight.waiting[0];
-                if self.transfers[id].access.store(memory, lanes, notice) { lanes } else { LaneMask::NONE }
-            }
-            Purpose::Atomic => {
-                let (id, lanes) = flight.waiting[0];
-                self.transfers[id].access.update(memory, lanes)
-            }
-            Purpose::Switch => {
-                let (switch, index) = flight.state_line.expect(MOVES_STATE);
-                let line = &mut flight.bytes[..self.line_bytes as usize];
-                if let Some(image) = self.switches.image_to_save(switch) {
-                    let bytes = &image[index * line.len()..];
-                    memory.write(flight.line.0, &bytes[..line.len()]);
-                } else {
-                    memory.read_line(flight.line.0, line);
-                }
-                LaneMask::NONE
-            }
-            Purpose::GiveBack => {
-                let Some(given) = self.l1.leaving(ticket) else { return LaneMask::NONE };
-                memory.write_line(flight.line.0, &given.bytes[..self.line_bytes as usize], given.written);
-                LaneMask::NONE
-            }
-            _ => LaneMask::NONE,
-        }
-    }
-
-    /// A reply arrives. Returns a line of instructions, if it brings one.
-    pub(crate) fn arrive(&mut self, now: Cycle, reply: Reply) -> Option<LineAddress> {
-        if std::mem::take(&mut self.refused) {
-            self.find_next_piece();
-        }
-        let ticket = match reply {
-            Reply::Answer(ticket) | Reply::FarAnswer(ticket) => ticket,
-            Reply::Probe(id) => {
-                self.answer_probe(now, id);
-                return None;
-            }
-        };
-        let flight = &self.flights[ticket];
-        if let Some(grant) = flight.granted {
-            self.arrive_granted(now, ticket, grant);
-            return None;
-        }
-        let (purpose, line) = (flight.purpose, flight.line);
-        match purpose {
-            Purpose::Fill { local } => {
-                let way = self.l1.fill(line, ticket, &flight.bytes);
-                if let Some(way) = way.filter(|_| !local) {
-                    self.l1.set_written(way, flight.written);
-                }
-            }
-            Purpose::Constant => {
-                let number = line.number(self.line_bytes);
-                if let Some(way) = self.constant.victim(number) {
-                    self.constant.replace(way, number);
-                }
-                self.constant_misses.retain(|&(_, waited)| waited != ticket);
-            }
-            Purpose::GiveBack => self.l1.has_left(ticket),
-            Purpose::Switch => {
-                let (switch, index) = flight.state_line.expect(MOVES_STATE);
-                self.switches.arrived(switch, index, &flight.bytes[..self.line_bytes as usize]);
-                self.flights.give_back(ticket);
-                return None;
-            }
-            _ => {}
-        }
-        let flight = &self.flights[ticket];
-        for &(id, lanes) in &flight.waiting {
-            let Transfer { pending, access, .. } = &mut self.transfers[id];
-            if matches!(purpose, Purpose::Fill { local: false } | Purpose::Load) {
-                access.load_from_line(line.0, &flight.bytes, flight.written, lanes);
-            }
-            pending.outstanding -= 1;
-            if pending.is_done() {
-                self.completed.push((id, pending.ready_at.max(now)));
-            }
-        }
-        self.flights.give_back(ticket);
-        (purpose == Purpose::Instruction).then_some(line)
-    }
-
-    /// One of the messages of an access has been answered.
-    pub(crate) fn part_done(&mut self, now: Cycle, id: TransferId) {
-        let pending = &mut self.transfers[id].pending;
-        pending.outstanding -= 1;
-        if pending.is_done() {
-            self.completed.push((id, pending.ready_at.max(now)));
-        }
-    }
-}
-
-/// The smallest aligned segment of one, two or four sectors that covers some sectors of a line.
-fn segment(sectors: u8) -> u8 {
-    const HALVES: [u8; 2] = [0b0011, 0b1100];
-    match HALVES.into_iter().find(|half| sectors & !half == 0) {
-        Some(half) if sectors != half => sectors,
-        Some(half) => half,
-        None => 0b1111,
     }
 }

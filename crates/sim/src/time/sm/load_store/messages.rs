@@ -1,0 +1,248 @@
+//! Messages to the L2 and their answers: what was asked, who waits for it, and what the answer does.
+
+use smallvec::SmallVec;
+
+use crate::exec::memory::store::Memory;
+use crate::kit::cycle::Cycle;
+use crate::kit::ids::{SwitchId, Ticket, TransferId};
+use crate::kit::lane_mask::LaneMask;
+use crate::kit::line::LineAddress;
+use crate::time::cache::{LineBytes, LineWritten, MAX_LINE_BYTES};
+use crate::time::directory::Grant;
+use crate::time::network::message::{Asks, Reply, Request, RequestKind};
+use crate::time::network::node::Node;
+use crate::time::sm::load_store::MemoryUnit;
+use crate::time::sm::load_store::l1::Refusal;
+use crate::time::sm::load_store::transfer::Transfer;
+
+const MOVES_STATE: &str = "the message has a line of a warp's state";
+
+/// What a message is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A line for the L1, of local or global memory.
+    Fill {
+        local: bool,
+    },
+    /// Bytes for a load that skips the L1.
+    Load,
+    Store,
+    Atomic,
+    /// A line of instructions.
+    Instruction,
+    /// A line of constants.
+    Constant,
+    /// An evicted line of local memory.
+    WriteBack,
+    /// A line of a warp's state, which is saved or restored.
+    Switch,
+    /// A dirty line that a coherent L1 evicts.
+    GiveBack,
+}
+
+/// A message that has not been answered. The fields that all messages use come first, on one line of the host's cache.
+#[derive(Clone, Debug)]
+#[repr(C, align(64))]
+pub(crate) struct Flight {
+    pub purpose: Purpose,
+    /// What a coherent L1 may do with the line, once answered.
+    pub granted: Option<Grant>,
+    /// The line's bytes come with the answer.
+    pub comes: bool,
+    pub line: LineAddress,
+    /// Transfers and their lanes that wait for the answer.
+    pub waiting: SmallVec<[(TransferId, LaneMask); 2]>,
+    /// The line as its slice found it.
+    pub bytes: LineBytes,
+    /// Which of its bytes were ever written.
+    pub written: LineWritten,
+    /// Of [`Purpose::Switch`]: the warp's state, and the number of the line in it.
+    state_line: Option<(SwitchId, usize)>,
+}
+
+impl<const N: usize> MemoryUnit<N> {
+    pub(crate) fn wait_for(&mut self, ticket: Ticket, id: TransferId, lanes: LaneMask) {
+        self.flights[ticket].waiting.push((id, lanes));
+        self.transfers[id].pending.outstanding += 1;
+    }
+
+    pub(super) fn send_write(
+        &mut self,
+        now: Cycle,
+        line: LineAddress,
+        sectors: u8,
+        whole: u8,
+    ) -> Result<Ticket, Refusal> {
+        let ticket = self.send(now, Purpose::Store, line, sectors, RequestKind::Write)?;
+        self.outbox.last_mut().expect("just sent").1.whole = whole;
+        Ok(ticket)
+    }
+
+    /// Sends a message, if the network has room.
+    pub(crate) fn send(
+        &mut self,
+        now: Cycle,
+        purpose: Purpose,
+        line: LineAddress,
+        sectors: u8,
+        kind: RequestKind,
+    ) -> Result<Ticket, Refusal> {
+        if self.room == 0 {
+            return Err(Refusal::Network);
+        }
+        self.room -= 1;
+        let ticket = self.flights.take(|| Flight {
+            purpose,
+            line,
+            waiting: SmallVec::new(),
+            bytes: [0; MAX_LINE_BYTES],
+            written: LineWritten::MAX,
+            granted: None,
+            comes: true,
+            state_line: None,
+        });
+        let flight = &mut self.flights[ticket];
+        (flight.purpose, flight.line) = (purpose, line);
+        flight.waiting.clear();
+        let request = Request {
+            line,
+            sectors,
+            whole: sectors,
+            kind,
+            from: Node::Sm(self.sm),
+            ticket,
+            asks: Asks::Nothing,
+            missed: false,
+            far: false,
+        };
+        self.outbox.push((now, request));
+        Ok(ticket)
+    }
+
+    /// Asks for a line of instructions. Returns whether the network took the message.
+    pub(crate) fn fetch_instructions(&mut self, now: Cycle, line: LineAddress) -> bool {
+        let aligned = LineAddress::of(line.0, self.line_bytes);
+        match self.send(now, Purpose::Instruction, aligned, self.all_sectors(), RequestKind::Read) {
+            Ok(ticket) => {
+                // The fetch unit's lines may be smaller than the L2's.
+                self.flights[ticket].line = line;
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// An L2 slice serves message `ticket`: bytes move between memory and this SM's accesses. Returns the lanes of an
+    /// atomic that changed what they found; for a store, with `notice`, whether any did.
+    pub(crate) fn serve(&mut self, ticket: Ticket, memory: &mut Memory, notice: bool) -> LaneMask {
+        let flight = &mut self.flights[ticket];
+        match flight.purpose {
+            Purpose::Fill { local: false } | Purpose::Load => {
+                memory.read_line(flight.line.0, &mut flight.bytes[..self.line_bytes as usize]);
+                flight.written = memory.written_from(flight.line.0);
+                LaneMask::NONE
+            }
+            Purpose::Store => {
+                let (id, lanes) = flight.waiting[0];
+                if self.transfers[id].access.store(memory, lanes, notice) { lanes } else { LaneMask::NONE }
+            }
+            Purpose::Atomic => {
+                let (id, lanes) = flight.waiting[0];
+                self.transfers[id].access.update(memory, lanes)
+            }
+            Purpose::Switch => {
+                let (switch, index) = flight.state_line.expect(MOVES_STATE);
+                let line = &mut flight.bytes[..self.line_bytes as usize];
+                if let Some(image) = self.switches.image_to_save(switch) {
+                    let bytes = &image[index * line.len()..];
+                    memory.write(flight.line.0, &bytes[..line.len()]);
+                } else {
+                    memory.read_line(flight.line.0, line);
+                }
+                LaneMask::NONE
+            }
+            Purpose::GiveBack => {
+                let Some(given) = self.l1.leaving(ticket) else { return LaneMask::NONE };
+                memory.write_line(flight.line.0, &given.bytes[..self.line_bytes as usize], given.written);
+                LaneMask::NONE
+            }
+            _ => LaneMask::NONE,
+        }
+    }
+
+    /// A reply arrives. Returns a line of instructions, if it brings one.
+    pub(crate) fn arrive(&mut self, now: Cycle, reply: Reply) -> Option<LineAddress> {
+        if std::mem::take(&mut self.refused) {
+            self.find_next_piece();
+        }
+        let ticket = match reply {
+            Reply::Answer(ticket) | Reply::FarAnswer(ticket) => ticket,
+            Reply::Probe(id) => {
+                self.answer_probe(now, id);
+                return None;
+            }
+        };
+        let flight = &self.flights[ticket];
+        if let Some(grant) = flight.granted {
+            self.arrive_granted(now, ticket, grant);
+            return None;
+        }
+        let (purpose, line) = (flight.purpose, flight.line);
+        match purpose {
+            Purpose::Fill { local } => {
+                let way = self.l1.fill(line, ticket, &flight.bytes);
+                if let Some(way) = way.filter(|_| !local) {
+                    self.l1.set_written(way, flight.written);
+                }
+            }
+            Purpose::Constant => {
+                let number = line.number(self.line_bytes);
+                if let Some(way) = self.constant.victim(number) {
+                    self.constant.replace(way, number);
+                }
+                self.constant_misses.retain(|&(_, waited)| waited != ticket);
+            }
+            Purpose::GiveBack => self.l1.has_left(ticket),
+            Purpose::Switch => {
+                let (switch, index) = flight.state_line.expect(MOVES_STATE);
+                self.switches.arrived(switch, index, &flight.bytes[..self.line_bytes as usize]);
+                self.flights.give_back(ticket);
+                return None;
+            }
+            _ => {}
+        }
+        let flight = &self.flights[ticket];
+        for &(id, lanes) in &flight.waiting {
+            let Transfer { pending, access, .. } = &mut self.transfers[id];
+            if matches!(purpose, Purpose::Fill { local: false } | Purpose::Load) {
+                access.load_from_line(line.0, &flight.bytes, flight.written, lanes);
+            }
+            pending.outstanding -= 1;
+            if pending.is_done() {
+                self.completed.push((id, pending.ready_at.max(now)));
+            }
+        }
+        self.flights.give_back(ticket);
+        (purpose == Purpose::Instruction).then_some(line)
+    }
+
+    /// One of the messages of an access has been answered.
+    pub(crate) fn part_done(&mut self, now: Cycle, id: TransferId) {
+        let pending = &mut self.transfers[id].pending;
+        pending.outstanding -= 1;
+        if pending.is_done() {
+            self.completed.push((id, pending.ready_at.max(now)));
+        }
+    }
+
+    /// Sends a line of a warp's state, if the network has room.
+    #[cold]
+    pub(super) fn send_line(&mut self, now: Cycle) {
+        let Some(line) = self.switches.line(now).filter(|_| self.room > 0) else { return };
+        let kind = if line.saves { RequestKind::Write } else { RequestKind::Read };
+        if let Ok(ticket) = self.send(now, Purpose::Switch, line.address, self.all_sectors(), kind) {
+            self.flights[ticket].state_line = Some((line.switch, line.index));
+            self.switches.sent(now);
+        }
+    }
+}
