@@ -145,20 +145,31 @@ fn try_value(chip: &str, key: &str, value: &str) -> Outcome {
     }
 }
 
-/// Tries every value of every key of a chip. Returns how many ran.
-fn try_all(chip: &str) -> usize {
+/// Tries every value of every key of a chip. Returns how many ran, and what went wrong with the others.
+fn try_all(chip: &str) -> (usize, Vec<String>) {
     let text = warploom_chips::CHIPS.iter().find(|(name, _)| *name == chip).unwrap().1;
     let mut all = Vec::new();
     keys("", &toml::from_str(text).unwrap(), &mut all);
     let all = all.iter().filter(|(key, _)| !["name", "description", "base"].contains(&key.as_str()));
-    let tried = all.flat_map(|(key, like)| values(like).into_iter().map(move |value| (key, value)));
-    tried.filter(|(key, value)| try_value(chip, key, value) == Outcome::Ran).count()
+    let (mut ran, mut wrong) = (0, Vec::new());
+    for (key, value) in all.flat_map(|(key, like)| values(like).into_iter().map(move |value| (key, value))) {
+        // A panic anywhere in the machine is one more that is wrong.
+        match std::panic::catch_unwind(|| try_value(chip, key, &value)) {
+            Ok(outcome) => ran += usize::from(outcome == Outcome::Ran),
+            Err(panic) => {
+                let text = panic.downcast::<String>().map_or("a panic".to_string(), |text| *text);
+                wrong.push(format!("{key}={value} on {chip}: {text}"));
+            }
+        }
+    }
+    (ran, wrong)
 }
 
 #[test]
 fn values_at_the_edges_are_refused_by_name_or_work() {
     for chip in ["gtx480", "apu"] {
-        let ran = try_all(chip);
+        let (ran, wrong) = try_all(chip);
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
         assert!(ran > 300, "{chip}: only {ran} values ran");
     }
 }

@@ -259,8 +259,10 @@ impl Chip {
         )?;
         self.within("constant.hit_latency_cycles", self.constant.hit_latency_cycles, 1..=LONGEST_ACCESS)?;
         self.within("shared.latency_cycles", self.shared.latency_cycles, 1..=LONGEST_ACCESS)?;
-        let most = LONGEST_ATOMIC / (self.sm.warp_lanes - 1);
-        self.within("shared.atomic_cycles", self.shared.atomic_cycles, 0..=most)?;
+        let (atomic, lanes) = (self.shared.atomic_cycles, self.sm.warp_lanes);
+        let most = LONGEST_ATOMIC / (lanes - 1);
+        let rule = format_args!("it must be from 0 to {most} in warps of {lanes} lanes (sm.warp_lanes)");
+        self.require(atomic <= most, "shared.atomic_cycles", atomic, rule)?;
         self.count("shared.banks", self.shared.banks)?;
         self.power_of_two("shared.banks", self.shared.banks)?;
         let bits = self.lock.bits;
@@ -311,7 +313,7 @@ impl Chip {
             u64::from(l2.partitions) * u64::from(l2.slices_per_partition) <= u64::from(MOST),
             "l2.slices_per_partition",
             l2.slices_per_partition,
-            format_args!("all partitions together can have at most {MOST}"),
+            format_args!("all partitions (l2.partitions) together can have at most {MOST}"),
         )?;
         self.within("l2.mshrs", l2.mshrs, 1..=MOST_MSHRS)?;
         self.not_too_large("interconnect.header_bytes", network.header_bytes)?;
@@ -392,7 +394,10 @@ impl Chip {
             dram.burst.is_multiple_of(dram.transfers_per_clock),
             "dram.transfers_per_clock",
             dram.transfers_per_clock,
-            format_args!("a burst of {} transfers must take a whole number of clocks", dram.burst),
+            format_args!(
+                "a burst of {} transfers (dram.burst) must take a whole number of clocks",
+                dram.burst
+            ),
         )?;
         let row = format_args!("a line of the L2 ({line} bytes) must lie in one row");
         self.require(dram.row_bytes >= line, "dram.row_bytes", dram.row_bytes, row)?;
