@@ -151,7 +151,7 @@ fn a_changed_digit_in_a_kept_run_is_found() {
     std::fs::write(file, format!("{head}\"cycles\": {digit}{}", &tail[1..])).unwrap();
     let after = json(&good(&dir, "fidelity --quick --json"));
     assert_eq!(after["kept_runs"], 2);
-    assert_eq!(before["experiments"], after["experiments"]);
+    assert_eq!(before["experiments"][0]["rows"], after["experiments"][0]["rows"]);
     assert_eq!(std::fs::read_to_string(file).unwrap().matches("checksum").count(), 1);
 }
 
