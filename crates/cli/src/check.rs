@@ -97,7 +97,7 @@ struct SpinFacts {
     source_line: Option<String>,
     /// The load or atomic that decides whether the loop continues.
     instruction: String,
-    /// Whether it can deadlock on a SIMT stack: `yes`, `no`, or `if_same_warp`.
+    /// Whether it can deadlock on a SIMT stack: `yes`, `no` (which is certain), `may`, or `if_same_warp`.
     simt_deadlock: &'static str,
     why: String,
 }
@@ -168,7 +168,24 @@ fn spin_facts(program: &Program, l: &Loop) -> SpinFacts {
     let takes = !matches!(program.code[pc.index()].op, Op::Ld { .. } | Op::Mbarrier(..));
     let line = |pc: Pc| Place::of(program, pc).short();
     let (simt_deadlock, why) = match (l.ends, takes) {
-        (WaitEnds::Inside(at), _) => ("no", format!("the loop itself writes the word, at {}", line(at))),
+        (WaitEnds::Released(at), _) => (
+            "no",
+            format!("a lane that takes the lock releases it at {}, before it waits for others", line(at)),
+        ),
+        (WaitEnds::Inside(at), true) => (
+            "may",
+            format!(
+                "the loop writes the word at {}, but perhaps a lane that has it waits before that",
+                line(at)
+            ),
+        ),
+        (WaitEnds::Inside(at), false) => (
+            "if_same_warp",
+            format!(
+                "the word is written in the loop, at {}, perhaps by a lane that waits for this one",
+                line(at)
+            ),
+        ),
         (WaitEnds::Outside(at), true) => (
             "yes",
             format!("it is released at {}, where lanes that have it wait for those that do not", line(at)),
@@ -280,6 +297,7 @@ impl KernelFacts {
             let verdict = match spin.simt_deadlock {
                 "no" => "does not deadlock on a SIMT stack",
                 "yes" => "can deadlock on a SIMT stack",
+                "may" => "may deadlock on a SIMT stack",
                 _ => "can deadlock on a SIMT stack if a lane waits for another of its warp",
             };
             let _ = writeln!(text, "        {verdict}: {}", spin.why);

@@ -54,6 +54,8 @@ pub(crate) struct Failure {
     shown: Option<String>,
     help: Vec<String>,
     report: Option<Box<Report>>,
+    /// More keys of the JSON object.
+    extra: Vec<(&'static str, Value)>,
 }
 
 impl Failure {
@@ -63,12 +65,25 @@ impl Failure {
     }
 
     pub(crate) fn new(exit: Exit, message: impl Into<String>) -> Failure {
-        Failure { exit, message: message.into(), shown: None, help: Vec::new(), report: None }
+        Failure {
+            exit,
+            message: message.into(),
+            shown: None,
+            help: Vec::new(),
+            report: None,
+            extra: Vec::new(),
+        }
     }
 
     /// Adds advice.
     pub(crate) fn help(mut self, help: impl Into<String>) -> Failure {
         self.help.push(help.into());
+        self
+    }
+
+    /// Adds a key to the JSON object.
+    pub(crate) fn with(mut self, key: &'static str, value: Value) -> Failure {
+        self.extra.push((key, value));
         self
     }
 
@@ -112,6 +127,7 @@ impl Failure {
                 _ => Map::new(),
             };
             object.insert("error".to_string(), self.json());
+            object.extend(self.extra.iter().map(|(key, value)| (key.to_string(), value.clone())));
             // If stdout cannot be written, the failure itself is still the more important one to report.
             let _ = term::print(&format!("{}\n", Value::Object(object)));
         }
@@ -128,8 +144,10 @@ impl From<Error> for Failure {
             _ => Exit::BadInput,
         };
         let message = match &error {
-            Error::Interrupted { report } => {
-                format!("interrupted after {}", term::counted(report.warp_insts, "warp instruction"))
+            Error::Interrupted { state, report } => {
+                let after = term::counted(report.warp_insts, "warp instruction");
+                let state = state.as_ref().map(|state| format!("\n{state}")).unwrap_or_default();
+                format!("interrupted after {after}{state}")
             }
             Error::Load(load) => load.to_string(),
             other => other.to_string(),
@@ -137,7 +155,7 @@ impl From<Error> for Failure {
         let mut failure = Failure::new(exit, message);
         match error {
             Error::Load(load) => failure.shown = Some(load.render(term::color()).trim_end().to_string()),
-            Error::Fault { report, .. } | Error::Hang { report, .. } | Error::Interrupted { report } => {
+            Error::Fault { report, .. } | Error::Hang { report, .. } | Error::Interrupted { report, .. } => {
                 failure.report = Some(report);
             }
             Error::Chip(ChipError::Unknown(_)) => {

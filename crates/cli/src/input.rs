@@ -1,10 +1,14 @@
 //! Kernel files: reading them, and advice about those that cannot be run.
 
+use std::io::{self, Read};
 use std::path::Path;
 
 use warploom::{Device, Module};
 
 use crate::failure::Failure;
+
+/// The PTX of the largest libraries has a tenth of that.
+const LARGEST_KERNEL_FILE: u64 = 256 << 20;
 
 /// The language of a kernel file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +42,7 @@ pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, Language), Failure> {
         }
         _ => {}
     }
-    let bytes = std::fs::read(path).map_err(|error| {
+    let bytes = read_at_most(path, LARGEST_KERNEL_FILE + 1).map_err(|error| {
         let failure = Failure::input(format!("cannot read `{shown}`: {}", reason(&error)));
         let with_extension = path.with_extension("ptx");
         if extension.is_empty() && with_extension.is_file() {
@@ -46,6 +50,10 @@ pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, Language), Failure> {
         }
         failure
     })?;
+    if bytes.len() as u64 > LARGEST_KERNEL_FILE {
+        let most = LARGEST_KERNEL_FILE >> 20;
+        return Err(Failure::input(format!("`{shown}` has more than {most} MiB: that is no kernel file")));
+    }
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(Failure::input(format!("`{shown}` is empty")));
     }
@@ -57,6 +65,13 @@ pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, Language), Failure> {
         _ => Language::Ptx,
     };
     Ok((bytes, language))
+}
+
+/// Reads a file, but no more than so many bytes: a device or a pipe may have no end.
+pub(crate) fn read_at_most(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    std::fs::File::open(path)?.take(bytes).read_to_end(&mut content)?;
+    Ok(content)
 }
 
 /// The text of an operating-system error without its number.

@@ -1,7 +1,7 @@
 //! `warploom repro`: runs the papers' experiments, judges and shows them.
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread::available_parallelism;
 
 use serde_json::json;
@@ -38,12 +38,16 @@ pub(crate) fn repro(options: &ReproOptions) -> Result<Exit, Failure> {
     if let Some(why) = &reproduction.not_kept {
         term::eprint(&format!("warning: results could not be kept in {}: {why}", runs.display()));
     }
-    write_report(&reproduction, &options.out)?;
-
+    // Shown in any case: on a full disk this is all that is left of hours.
+    let written = write_report(&reproduction, &options.out);
     if options.json {
         term::print(&format!("{}\n", reproduction.json()))?;
     } else {
-        term::print(&text(&reproduction, &options.out))?;
+        term::print(&text(&reproduction, written.is_ok().then_some(&options.out)))?;
+    }
+    if let Err(failure) = written {
+        term::eprint(&failure.text());
+        return Ok(failure.exit());
     }
     Ok(if reproduction.count(Verdict::Out) > 0 { Exit::CheckFailed } else { Exit::Good })
 }
@@ -105,13 +109,13 @@ fn write_report(reproduction: &Reproduction, folder: &Path) -> Result<(), Failur
         }
     }
     for (path, text) in files {
-        std::fs::write(&path, text).map_err(|error| failed(&path, error))?;
+        repro::write_whole(&path, text.as_bytes()).map_err(|error| failed(&path, error))?;
     }
     Ok(())
 }
 
-/// All numbers for people, and where the rest is.
-fn text(reproduction: &Reproduction, folder: &Path) -> String {
+/// All numbers for people, and where the rest is, if it could be written.
+fn text(reproduction: &Reproduction, folder: Option<&PathBuf>) -> String {
     let mut text = reproduction.headline_text().map(|line| line + "\n\n").unwrap_or_default();
     for experiment in &reproduction.experiments {
         let about = &experiment.about;
@@ -127,14 +131,16 @@ fn text(reproduction: &Reproduction, folder: &Path) -> String {
     };
     let _ = writeln!(
         text,
-        "{} inside their bands, {} outside, {} reported; {}{kept}, {}\nreport in {}",
+        "{} inside their bands, {} outside, {} reported; {}{kept}, {}",
         count(Verdict::In),
         count(Verdict::Out),
         count(Verdict::Report),
         counted(reproduction.runs as u64, "run"),
         seconds(reproduction.wall_s),
-        folder.join("report.html").display(),
     );
+    if let Some(folder) = folder {
+        let _ = writeln!(text, "report in {}", folder.join("report.html").display());
+    }
     text
 }
 

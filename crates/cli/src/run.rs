@@ -28,10 +28,24 @@ pub(crate) fn run(options: &RunOptions) -> Result<Exit, Failure> {
     let launched = ready.launch(&mut gpu, launch);
     drop(control);
     machine::write_observations(&mut gpu, &options.machine)?;
-    let report = launched.map_err(|error| launch_failure(error, &options.machine, options.json))?;
-    let dumps =
-        options.dump.iter().map(|d| dump(&gpu, arguments, d.arg, d.count)).collect::<Result<Vec<_>, _>>()?;
-    save(&gpu, arguments, options)?;
+    // Buffers of a launch that failed show how far it came.
+    let ran = launched.as_ref().map_or_else(has_run, |_| true);
+    let dumped = options.dump.iter().filter(|_| ran).map(|d| dump(&gpu, arguments, d.arg, d.count));
+    let dumps = dumped.collect::<Result<Vec<_>, _>>();
+    let saved = if ran { save(&gpu, arguments, options) } else { Ok(()) };
+    let report = launched.map_err(|error| {
+        let failure = launch_failure(error, &options.machine, options.json);
+        match &dumps {
+            Ok(dumps) if options.json => failure.with("dumps", dumps.iter().map(Dump::json).collect()),
+            Ok(dumps) => {
+                let _ = term::print(&dumps.iter().map(|dump| dump.text() + "\n").collect::<String>());
+                failure
+            }
+            Err(_) => failure,
+        }
+    })?;
+    let dumps = dumps?;
+    saved?;
 
     if options.json {
         let mut object = serde_json::to_value(&report).map_err(std::io::Error::from)?;
@@ -52,6 +66,11 @@ pub(crate) fn run(options: &RunOptions) -> Result<Exit, Failure> {
         term::print(&text)?;
     }
     Ok(judge_uninitialised(&report))
+}
+
+/// Whether a launch that failed has run at all.
+fn has_run(error: &Error) -> bool {
+    matches!(error, Error::Fault { .. } | Error::Hang { .. } | Error::Interrupted { .. })
 }
 
 /// A kernel on a device, with its arguments.
@@ -125,6 +144,22 @@ fn check_references(options: &RunOptions) -> Result<(), Failure> {
                 )));
             }
         }
+    }
+    options.save.iter().try_for_each(|save| check_writable(&save.file))
+}
+
+/// Refuses a file that cannot be written, before the launch. A file that is not there yet is not left behind.
+fn check_writable(file: &Path) -> Result<(), Failure> {
+    let there = std::fs::metadata(file);
+    // A pipe would wait for its reader.
+    if there.as_ref().is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        return Ok(());
+    }
+    let is_new = there.is_err();
+    let opened = std::fs::OpenOptions::new().append(true).create(true).open(file);
+    opened.map_err(|e| Failure::input(format!("cannot write `{}`: {}", file.display(), reason(&e))))?;
+    if is_new {
+        let _ = std::fs::remove_file(file);
     }
     Ok(())
 }
@@ -218,18 +253,24 @@ fn prepare_buffer(gpu: &mut Device, index: usize, spec: &BufferSpec) -> Result<B
         Fill::List(bytes) => bytes.clone(),
         Fill::File(path) => {
             let shown = path.display();
-            let data = std::fs::read(path)
-                .map_err(|e| Failure::input(format!("{name}: cannot read `{shown}`: {}", reason(&e))))?;
-            if data.len() != bytes {
+            let cannot = |e| Failure::input(format!("{name}: cannot read `{shown}`: {}", reason(&e)));
+            let data = input::read_at_most(path, bytes as u64 + 1).map_err(cannot)?;
+            // Of a device or a pipe only a little more than is wanted was read.
+            let of_file = std::fs::metadata(path).ok().filter(|file| file.is_file()).map(|file| file.len());
+            let has = of_file.map_or(data.len(), |len| len as usize);
+            if has != bytes {
                 let size = ty.bytes() as usize;
+                let more = if of_file.is_none() && has > bytes { "more than " } else { "" };
+                let shown_size = if more.is_empty() { has } else { bytes };
                 let message = format!(
-                    "{name}: `{shown}` has {} bytes, {count} elements of {ty} are {bytes} bytes",
-                    data.len()
+                    "{name}: `{shown}` has {more}{shown_size} bytes, {count} elements of {ty} are {bytes} bytes"
                 );
-                return Err(Failure::input(message).help(match data.len() % size {
-                    0 => format!("the whole file is buf:{ty}:{}=@{shown}", data.len() / size),
-                    _ => format!("the file's size is no multiple of {size}"),
-                }));
+                let failure = Failure::input(message);
+                return Err(match has % size {
+                    _ if of_file.is_none() => failure,
+                    0 => failure.help(format!("the whole file is buf:{ty}:{}=@{shown}", has / size)),
+                    _ => failure.help(format!("the file's size is no multiple of {size}")),
+                });
             }
             data
         }

@@ -196,6 +196,42 @@ fn fills_from_files_and_saves_to_them() {
     assert_eq!(std::fs::read(dir.join("out.bin")).unwrap(), values);
 }
 
+#[cfg(unix)]
+#[test]
+fn files_without_an_end_are_refused_by_size() {
+    let small = SMALL.replace("buf:f32:64=iota", "buf:f32:64=@/dev/zero");
+    let message = refused(2, &[&small]);
+    assert!(
+        message.contains("`/dev/zero` has more than 256 bytes, 64 elements of f32 are 256 bytes"),
+        "{message}"
+    );
+    let message = refused(2, &["chips /dev/zero"]);
+    assert!(message.contains("the file has more than 1048576 bytes"), "{message}");
+}
+
+#[test]
+fn a_save_that_cannot_be_written_is_refused_before_the_launch() {
+    let message = refused(2, &[&format!("{SMALL} --save 2=no/such/folder/out.bin")]);
+    assert!(message.contains("cannot write `no/such/folder/out.bin`"), "{message}");
+}
+
+#[test]
+fn buffers_of_a_launch_that_hangs_are_shown_and_saved() {
+    let dir = scratch("hanging");
+    let kernel = root().join("kernels/hangs/simd_deadlock.ptx");
+    let line = format!(
+        "run {} --block 32 --arg buf:u32:1=zero --arg buf:u32:1=zero --dump 0 --save 0=lock.bin",
+        kernel.display()
+    );
+    let output = warploom_in(&dir, &line);
+    assert_eq!((code(&output), stdout(&output)), (4, "1\n".to_string()), "{}", stderr(&output));
+    assert!(stderr(&output).contains("SIMD deadlock"));
+    assert_eq!(std::fs::read(dir.join("lock.bin")).unwrap(), [1, 0, 0, 0]);
+    let output = warploom_in(&dir, &format!("{line} --json"));
+    let object = json(&stdout(&output));
+    assert_eq!((&object["dumps"][0]["values"][0], &object["error"]["exit_code"]), (&1.into(), &4.into()));
+}
+
 #[test]
 fn random_input_depends_on_the_seed_alone() {
     let dump = |fill: &str| good(&format!("{SMALL} --dump 0:4").replace("buf:f32:64=iota", fill));
@@ -396,7 +432,9 @@ fn endless_kernels() {
 fn a_lock_that_hangs_on_a_simt_stack() {
     let line = "run kernels/spinlock.ptx --entry naivelock --block 32 --arg buf:u32:1=zero --arg buf:u32:1=zero \
                 --dump 1";
-    insta::assert_snapshot!(refused(4, &[line]));
+    let output = warploom(line);
+    assert_eq!((code(&output), stdout(&output)), (4, "0\n".to_string()), "the buffer as the hang leaves it");
+    insta::assert_snapshot!(format!("$ warploom {line}\n{}\n", stderr(&output)));
     assert!(good(&format!("{line} --max-cycles 1000000 --chip h200")).starts_with("32\n"));
 }
 

@@ -114,18 +114,62 @@ fn a_quick_run_is_kept_and_reported() {
 
 #[test]
 fn a_number_outside_its_band_is_exit_code_1() {
-    // A kept result is trusted, so changing one shows what a wrong number does.
+    // A kept result with the right checksum is trusted, so forging one shows what a wrong number does.
     let dir = scratch("repro-outside");
     good(&dir, "fidelity --quick");
     for file in runs(&dir) {
         let record = std::fs::read_to_string(&file).unwrap();
         let mut record: Value = serde_json::from_str(&record).unwrap();
         record["metrics"]["cycles"] = 7.into();
-        std::fs::write(&file, record.to_string()).unwrap();
+        std::fs::write(&file, sealed(record)).unwrap();
     }
     let output = repro(&dir, "fidelity --quick");
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stdout).contains("0 inside their bands, 1 outside"), "{}", text(&output.stdout));
+}
+
+/// A kept run with its checksum: FNV-1a in 128 bits of the text that follows it, and of that text's length.
+fn sealed(mut record: Value) -> String {
+    record.as_object_mut().unwrap().remove("checksum");
+    let object = serde_json::to_string_pretty(&record).unwrap();
+    let rest = object.strip_prefix("{\n").unwrap();
+    let bytes = rest.bytes().chain((rest.len() as u64).to_le_bytes());
+    let checksum = bytes.fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128, |sum, byte| {
+        (sum ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
+    });
+    format!("{{\n  \"checksum\": \"{checksum:032x}\",\n{rest}")
+}
+
+#[test]
+fn a_changed_digit_in_a_kept_run_is_found() {
+    let dir = scratch("repro-changed");
+    let before = json(&good(&dir, "fidelity --quick --json"));
+    let file = &runs(&dir)[0];
+    let record = std::fs::read_to_string(file).unwrap();
+    let (head, tail) = record.split_once("\"cycles\": ").unwrap();
+    let digit = if tail.starts_with('1') { '2' } else { '1' };
+    std::fs::write(file, format!("{head}\"cycles\": {digit}{}", &tail[1..])).unwrap();
+    let after = json(&good(&dir, "fidelity --quick --json"));
+    assert_eq!(after["kept_runs"], 2);
+    assert_eq!(before["experiments"][0]["rows"], after["experiments"][0]["rows"]);
+    assert_eq!(std::fs::read_to_string(file).unwrap().matches("checksum").count(), 1);
+}
+
+#[test]
+fn results_are_shown_even_if_the_report_cannot_be_written() {
+    let dir = scratch("repro-unwritable");
+    // A folder in the place of the report cannot be replaced, not even by a user who may write everywhere.
+    std::fs::create_dir_all(dir.join("warploom-repro/report.html/in-the-way")).unwrap();
+    let output = repro(&dir, "fidelity --quick");
+    assert_eq!(output.status.code(), Some(2));
+    let shown = text(&output.stdout);
+    assert!(shown.contains("vecadd cycles") && shown.contains("1 inside their bands"), "{shown}");
+    assert!(!shown.contains("report in"), "{shown}");
+    let message = text(&output.stderr);
+    assert!(message.starts_with("error: cannot write `warploom-repro/report.html`"), "{message}");
+    assert_eq!(runs(&dir).len(), 3, "the runs are kept");
+    let left = std::fs::read_dir(dir.join("warploom-repro")).unwrap().map(|entry| entry.unwrap().file_name());
+    assert!(left.into_iter().all(|name| !name.to_string_lossy().contains("part-")), "no half-written file");
 }
 
 #[cfg(unix)]

@@ -1,5 +1,6 @@
 //! Which write ends the wait of a spin loop: one inside the loop, or one elsewhere in its function. Only writes whose
-//! address is visibly the polled one are found.
+//! address is visibly the polled one are found. Whether a lane that took a lock surely comes to a write inside the loop
+//! is for [`Code::released`] to say.
 //!
 //! It matters because a lock that is released only after the loop that takes it deadlocks on a SIMT stack when two
 //! lanes of one warp want it.
@@ -9,7 +10,9 @@ use crate::inst::*;
 use crate::kernel::*;
 use crate::liveness::*;
 use crate::module::*;
+use crate::released::Code;
 use crate::spin::blocks_to;
+use crate::visit::*;
 
 /// The base of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,8 +73,19 @@ impl<'a> Places<'a> {
         Some((root, at + i64::from(offset as i32)))
     }
 
+    /// The only instruction that writes a value, if it writes it whole.
+    pub(crate) fn only_definition(&self, value: Value) -> Option<Pc> {
+        let number = value_number(value, self.body.registers.len()) as usize;
+        let mut defs = self.mentions.row(number).iter().filter(|m| m.kind != MentionKind::Use);
+        match (defs.next(), defs.next()) {
+            (Some(def), None) if def.kind == MentionKind::Def => Some(def.pc),
+            _ => None,
+        }
+    }
+
     /// Where the wait of a loop ends. Only blocks that lead to the loop's own backward branches count as inside.
-    pub(crate) fn wait_ends(&self, cfg: &Cfg, l: &Loop) -> WaitEnds {
+    pub(crate) fn wait_ends(&self, code: &Code<'_>, l: &Loop) -> WaitEnds {
+        let cfg = code.cfg;
         let Some(poll) = l.spins_on else { return WaitEnds::Elsewhere };
         let Some(polled) = self.address(&self.body.insts[poll.index()]) else { return WaitEnds::Elsewhere };
         let end = l.latches.iter().copied().max().unwrap_or(l.header);
@@ -84,8 +98,12 @@ impl<'a> Places<'a> {
         let blocks: Vec<BlockId> =
             l.latches.iter().flat_map(|&latch| blocks_to(cfg, header, cfg.block_of(latch))).collect();
         let inside = |&&pc: &&Pc| blocks.contains(&cfg.block_of(pc));
-        match (writes.iter().find(inside), writes.iter().find(|&&pc| pc > end).or(writes.first())) {
-            (Some(&pc), _) => WaitEnds::Inside(pc),
+        let inside: Vec<Pc> = writes.iter().filter(inside).copied().collect();
+        match (inside.first(), writes.iter().find(|&&pc| pc > end).or(writes.first())) {
+            (Some(&pc), _) => match code.released(poll, &blocks, &inside) {
+                Some(release) => WaitEnds::Released(release),
+                None => WaitEnds::Inside(pc),
+            },
             (None, Some(&pc)) => WaitEnds::Outside(pc),
             (None, None) => WaitEnds::Elsewhere,
         }

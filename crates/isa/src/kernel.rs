@@ -143,7 +143,9 @@ pub struct Loop {
 /// The write that ends the wait of a spin loop, if the function's code shows it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WaitEnds {
-    /// The loop itself writes the polled word, so lanes that took a lock release it before the others go on.
+    /// The lane that takes the lock releases it in the same iteration, on every path, before it waits for the others.
+    Released(Pc),
+    /// The loop itself writes the polled word, but perhaps not on every path of a lane that took a lock.
     Inside(Pc),
     /// The polled word is written outside the loop.
     Outside(Pc),
@@ -156,6 +158,7 @@ impl WaitEnds {
     /// The same write in code whose instructions have moved.
     pub(crate) fn at(self, moved: impl Fn(Pc) -> Pc) -> WaitEnds {
         match self {
+            WaitEnds::Released(pc) => WaitEnds::Released(moved(pc)),
             WaitEnds::Inside(pc) => WaitEnds::Inside(moved(pc)),
             WaitEnds::Outside(pc) => WaitEnds::Outside(moved(pc)),
             WaitEnds::Elsewhere => WaitEnds::Elsewhere,

@@ -28,6 +28,7 @@ mod module;
 pub mod print;
 mod reconvergence;
 mod regalloc;
+mod released;
 pub mod spell;
 mod spin;
 mod types;

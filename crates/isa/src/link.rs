@@ -12,6 +12,7 @@ use crate::loops::*;
 use crate::module::*;
 use crate::reconvergence::*;
 use crate::regalloc::*;
+use crate::released::*;
 use crate::spin::*;
 use crate::types::*;
 use crate::visit::*;
@@ -72,7 +73,10 @@ pub(crate) fn prepare(body: &Body, lock_bits: bool) -> Prepared {
 
     heed(&mut loops, &body.lock_notes);
     let places = Places::new(&webs);
-    loops.iter_mut().for_each(|l| l.ends = places.wait_ends(&cfg, l));
+    let code =
+        Code { body: &webs, cfg: &cfg, post_dominators: &post_dominators, places: &places, loops: &loops };
+    let ends: Vec<WaitEnds> = loops.iter().map(|l| places.wait_ends(&code, l)).collect();
+    loops.iter_mut().zip(ends).for_each(|(l, ends)| l.ends = ends);
     let mut lock_words = places.lock_words();
 
     let mut body = body.clone();

@@ -69,6 +69,8 @@ pub enum Error {
     /// The launch's interrupt flag was set.
     #[error("kernel `{}` was interrupted after {} warp instructions", report.kernel, report.warp_insts)]
     Interrupted {
+        /// What every warp did then. `None` on a real GPU.
+        state: Option<Box<Hang>>,
         /// What ran until then.
         report: Box<Report>,
     },
@@ -88,7 +90,7 @@ impl Error {
             Error::Fault { report, .. }
             | Error::Hang { report, .. }
             | Error::Firmware { report, .. }
-            | Error::Interrupted { report } => Some(report),
+            | Error::Interrupted { report, .. } => Some(report),
             _ => None,
         }
     }

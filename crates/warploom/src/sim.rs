@@ -266,8 +266,8 @@ fn outcome(
         Err(LaunchError::Firmware { message, stats }) => {
             Err(Error::Firmware { message, report: Box::new(report(*stats)) })
         }
-        Err(LaunchError::Interrupted { stats }) => {
-            Err(Error::Interrupted { report: Box::new(report(*stats)) })
+        Err(LaunchError::Interrupted { state, stats }) => {
+            Err(Error::Interrupted { state: Some(state), report: Box::new(report(*stats)) })
         }
     }
 }

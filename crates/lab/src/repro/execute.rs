@@ -189,7 +189,7 @@ mod tests {
             match std::fs::read_dir(plan.runs).unwrap().count() {
                 2 => {
                     interrupt.store(true, Ordering::Relaxed);
-                    Err(warploom::Error::Interrupted { report }.into())
+                    Err(warploom::Error::Interrupted { state: None, report }.into())
                 }
                 _ => Ok(Metrics::new()),
             }

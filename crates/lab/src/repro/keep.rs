@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::digest::Digest;
 use super::metrics::Metrics;
 use super::provenance;
 use super::run::{Key, Run};
@@ -41,10 +42,10 @@ impl Kept {
         Ok(Kept { folder: folder.to_path_buf() })
     }
 
-    /// The result of a run, if the file is complete and was made by this version and model.
+    /// The result of a run, if the file is as it was written, by this version and model.
     pub(super) fn get(&self, run: &Run, key: &Key) -> Option<Finished> {
         let text = fs::read_to_string(self.file(key)).ok()?;
-        let record: Record = serde_json::from_str(&text).ok()?;
+        let record: Record = serde_json::from_str(&unsealed(&text)?).ok()?;
         let same = record.version == provenance::VERSION
             && record.model == provenance::MODEL
             && record.run == run.description();
@@ -60,7 +61,7 @@ impl Kept {
             wall_s: finished.wall_s,
             metrics: finished.metrics.clone(),
         };
-        write_whole(&self.file(key), serde_json::to_string_pretty(&record)?.as_bytes())
+        write_whole(&self.file(key), sealed(&serde_json::to_string_pretty(&record)?).as_bytes())
     }
 
     fn file(&self, key: &Key) -> PathBuf {
@@ -68,8 +69,25 @@ impl Kept {
     }
 }
 
-/// Writes a file through a rename, so that no reader sees half of it.
-pub(super) fn write_whole(file: &Path, bytes: &[u8]) -> io::Result<()> {
+/// What the text of a record begins with; its checksum follows, and then the rest of the object.
+const SEAL: &str = "{\n  \"checksum\": \"";
+const AFTER_SEAL: &str = "\",\n";
+
+/// A JSON object with the checksum of its text as its first key. The text is what counts: a number that is read and
+/// written again may have other digits.
+fn sealed(object: &str) -> String {
+    let rest = object.strip_prefix("{\n").unwrap_or(object);
+    format!("{SEAL}{}{AFTER_SEAL}{rest}", Digest::new().add(rest).hex())
+}
+
+/// The object without its checksum; `None` if that does not fit.
+fn unsealed(text: &str) -> Option<String> {
+    let (checksum, rest) = text.strip_prefix(SEAL)?.split_once(AFTER_SEAL)?;
+    (checksum == Digest::new().add(rest).hex()).then(|| format!("{{\n{rest}"))
+}
+
+/// Writes a file through a rename, so that no reader sees half of it, and none is left if the disk is full.
+pub fn write_whole(file: &Path, bytes: &[u8]) -> io::Result<()> {
     // Two processes that write the same file must not share the temporary one.
     let part = file.with_extension(format!("part-{}", std::process::id()));
     let written = fs::write(&part, bytes).and_then(|()| fs::rename(&part, file));
@@ -118,6 +136,9 @@ mod tests {
             text.replace(provenance::MODEL, "other"),
             text.replace(&format!("\"version\": \"{}\"", provenance::VERSION), "\"version\": \"0.0.0\""),
             text.replace("gtx480", "gtx570"),
+            text.replace("\"cycles\": 7", "\"cycles\": 8"),
+            text.replace("\"wall_s\": 0.25", "\"wall_s\": 0.35"),
+            text.replacen("\"checksum\": \"", "\"checksum\": \"0", 1),
         ];
         for wrong in wrong {
             assert_ne!(wrong, text);

@@ -54,6 +54,7 @@ pub use crate::numbers::figure;
 pub use crate::plot::Plot;
 pub use execute::{Plan, Step};
 pub use experiments::EXPERIMENTS;
+pub use keep::write_whole;
 use metrics::Metrics;
 use procedure::{Choice, Procedure, RunError};
 pub use report::{Evaluated, Outcome, ReproError, Reproduction, Results, reproduce};

@@ -54,7 +54,13 @@ primitives! {
 }
 
 const PRIMITIVE: Param = Param::word("primitive", "which", PRIMITIVES);
-const ROUNDS: Param = Param::new("rounds", "how often", 64).range(1, 10_000);
+/// 0 stands for [`DEFAULT_ROUNDS`].
+const ROUNDS: Param =
+    Param::new("rounds", "how often; 0: 64 times, or 8 times in spin_section", 0).range(0, 10_000);
+const DEFAULT_ROUNDS: u32 = 64;
+
+/// With lock bits, threads that wait for a spin lock hinder its release: on gtx570 more rounds can last for ever.
+const SECTION_ROUNDS: u32 = 8;
 const WARPS: Param =
     Param::new("warps", "warps of a CTA, where their number is free; channels have 8 at most", 4)
         .range(2, 32);
@@ -75,6 +81,11 @@ const GRID_WORDS: usize = 8192 + 1024;
 fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     let Primitive { kernel, shape } = &ALL[values.get::<usize>(&PRIMITIVE)];
     let (rounds, warps, ctas): (u32, u32, u32) = (values.get(&ROUNDS), values.get(&WARPS), values.get(&CTAS));
+    let rounds = match (rounds, *kernel) {
+        (0, "spin_section") => SECTION_ROUNDS,
+        (0, _) => DEFAULT_ROUNDS,
+        (rounds, _) => rounds,
+    };
     let (grid, threads) = match shape {
         Shape::Alone => (1, 32),
         Shape::Pair => (1, 64),

@@ -3,6 +3,7 @@
 //! [`Chip`] is one struct per section of a chip file, and unknown keys are refused. `chips/` has the files, with the
 //! source of every number. Start at [`Chip::load`].
 
+use std::io::Read;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -146,6 +147,9 @@ pub enum ChipError {
     Impossible { name: String, key: String, value: String, rule: String },
 }
 
+/// The built-in chips have less than a fiftieth of that. A device such as `/dev/zero` has no end.
+const LARGEST_FILE: u64 = 1 << 20;
+
 /// Names and texts of the chips that come with Warploom.
 const BUILT_IN: &[(&str, &str)] = warploom_chips::CHIPS;
 
@@ -162,8 +166,15 @@ pub fn text(name_or_path: &str) -> Result<String, ChipError> {
     if !Path::new(name_or_path).exists() {
         return Err(ChipError::Unknown(name_or_path.to_string()));
     }
-    std::fs::read_to_string(name_or_path)
-        .map_err(|error| ChipError::Read { path: name_or_path.to_string(), error })
+    let cannot = |error| ChipError::Read { path: name_or_path.to_string(), error };
+    let mut text = String::new();
+    let file = std::fs::File::open(name_or_path).map_err(cannot)?;
+    file.take(LARGEST_FILE + 1).read_to_string(&mut text).map_err(cannot)?;
+    if text.len() as u64 > LARGEST_FILE {
+        let message = format!("the file has more than {LARGEST_FILE} bytes");
+        return Err(ChipError::Parse { name: name_or_path.to_string(), message });
+    }
+    Ok(text)
 }
 
 impl Chip {
@@ -194,7 +205,7 @@ impl Chip {
             apply(&mut table, assignment)?;
             let _: Chip = table.clone().try_into().map_err(|e: toml::de::Error| ChipError::Set {
                 assignment: assignment.clone(),
-                message: e.message().to_string(),
+                message: with_range(e.message()),
             })?;
         }
         let chip: Chip =
@@ -235,6 +246,14 @@ fn lay_over(table: &mut toml::Table, changes: toml::Table) {
             }
         }
     }
+}
+
+/// The message of a value that does not fit its type, with the type's range.
+fn with_range(message: &str) -> String {
+    let ranges = [("expected u32", u64::from(u32::MAX)), ("expected u64", i64::MAX as u64)];
+    ranges.into_iter().fold(message.to_string(), |message, (expected, most)| {
+        message.replace(expected, &format!("expected a number from 0 to {most}"))
+    })
 }
 
 /// Applies one `path.to.key=value`; the key must exist.

@@ -12,6 +12,21 @@ pub(crate) const POLICY_NAMES: [&str; 3] = ["lrr", "gto", "cawa"];
 /// A sector: the unit in which caches fetch and memory transfers.
 pub(crate) const SECTOR_BYTES: u32 = 32;
 
+/// Most requests that a DRAM controller can choose from: their places are numbered by a byte.
+pub(crate) const MOST_QUEUED: u32 = 256;
+
+/// Most banks of a DRAM channel: a set of them is a word.
+pub(crate) const MOST_BANKS: u32 = 64;
+
+/// Most bank groups; each has its own kinds of commands.
+pub(crate) const MOST_BANK_GROUPS: u32 = 16;
+
+/// Most MSHRs of a slice of the L2: they are numbered by two bytes.
+pub(crate) const MOST_MSHRS: u32 = 65535;
+
+/// Most slices of a memory partition: they are numbered by a byte.
+pub(crate) const MOST_SLICES: u32 = 256;
+
 /// Clock frequencies. The L2 runs at the core clock.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]

@@ -18,6 +18,7 @@ use crate::exec::memory::address::Addresses;
 use crate::exec::memory::reach::{Bad, Reach};
 use crate::exec::memory::shared::Shared;
 use crate::exec::memory::store::Global;
+use crate::exec::occupancy::LocalLimit;
 use crate::exec::output::Output;
 use crate::exec::sync::barrier::{Arrival, Barriers, Release, Waiter};
 use crate::exec::sync::vote::PTX_WARP;
@@ -492,10 +493,13 @@ impl Execution<'_> {
             // The callers' registers would be saved on the stack.
             let saved = 4 * new.registers as u64 + CALL_BYTES * depth as u64;
             let needed = frame as u64 + callee.frame_bytes as u64 + saved;
-            let limit = self.launch.chip.memory.local_bytes_per_thread;
+            let LocalLimit { bytes: limit, shared_by } = self.launch.local_limit;
             if needed > limit as u64 {
-                let lane = lanes.lowest();
-                return Err(Bad { lane, kind: FaultKind::StackOverflow { needed, limit } });
+                let kind = match shared_by {
+                    None => FaultKind::StackOverflow { needed, limit },
+                    Some(threads) => FaultKind::StacksOverflow { needed, limit, depth, threads },
+                };
+                return Err(Bad { lane: lanes.lowest(), kind });
             }
             warp.make_room(kernel, &new);
             for &FrameCopy { caller, callee, bytes } in &call.args {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use warploom_isa::{Guard, Kernel, Pc, Space, Span};
 
+use crate::exec::inlining;
 use crate::exec::sync::barrier::Misuse;
 
 /// What a thread did wrong.
@@ -40,6 +41,12 @@ pub enum FaultKind {
          (memory.local_bytes_per_thread)"
     )]
     StackOverflow { needed: u64, limit: u32 },
+    /// The call stacks of all resident threads together are more than this computer should hold.
+    #[error(
+        "after {depth} calls the call stack needs {needed} bytes of local memory; {threads} threads are resident, and \
+         this computer simulates {limit} bytes for each"
+    )]
+    StacksOverflow { needed: u64, limit: u32, depth: u32, threads: u64 },
     /// An indirect call to something that is not a function of this module.
     #[error("call through a pointer to {0:#x}, which is no function")]
     BadFunctionPointer(u64),
@@ -101,8 +108,11 @@ pub struct Place {
     pub file: String,
     /// The line in `file`.
     pub line: u32,
-    /// The line of the source it was compiled from, if known: `vecadd.cu:7`.
+    /// The line of the source it was compiled from, if known: `vecadd.cu:7`. Of an inlined function of a header, the
+    /// user's line.
     pub source_line: Option<String>,
+    /// If it was inlined: the lines from the innermost function's to the kernel's.
+    pub inlined: Vec<String>,
     /// The function, unless it is the kernel itself.
     pub function: Option<String>,
 }
@@ -111,16 +121,23 @@ impl Place {
     pub fn of(kernel: &Kernel, pc: Pc) -> Place {
         let origin = kernel.origins.get(pc.index()).copied().unwrap_or_default();
         let (line, _) = kernel.source.line_col(origin.span.start);
-        let source_line = origin.line.map(|at| {
+        let own_line = origin.line.map(|at| {
             let file = kernel.source.files.get(at.file as usize).map_or("?", String::as_str);
             format!("{file}:{}", at.line)
         });
+        let mut inlined = Vec::new();
+        if own_line.is_some() {
+            inlined = inlining::frames(&kernel.source, origin.span.start);
+            inlined.truncate(if inlined.len() > 1 { usize::MAX } else { 0 });
+        }
+        let source_line = inlining::users_line(&inlined).cloned().or(own_line);
         let function = kernel.function_at(pc);
         Place {
             instruction: squeeze(kernel.source.snippet(with_guard(kernel, pc, origin.span))),
             file: kernel.source.name.clone(),
             line,
             source_line,
+            inlined,
             function: (function.start.0 != 0).then(|| function.name.clone()),
         }
     }
@@ -157,9 +174,17 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}: {}", self.file, self.line, self.instruction)?;
         if let Some(line) = &self.source_line {
-            write!(f, "   ({line})")?;
+            write!(f, "   ({line}{})", chain(&self.inlined))?;
         }
         Ok(())
+    }
+}
+
+/// The lines through which an instruction was inlined, for the end of a line.
+fn chain(inlined: &[String]) -> String {
+    match inlined {
+        [] => String::new(),
+        lines => format!("; inlined: {}", lines.join(" < ")),
     }
 }
 
@@ -177,7 +202,7 @@ impl fmt::Display for Fault {
         }
         write!(f, "\n  instruction  {}:{}: {}", self.place.file, self.place.line, self.place.instruction)?;
         if let Some(line) = &self.place.source_line {
-            write!(f, "\n  source       {line}")?;
+            write!(f, "\n  source       {line}{}", chain(&self.place.inlined))?;
         }
         Ok(())
     }

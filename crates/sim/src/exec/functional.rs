@@ -16,6 +16,7 @@ use crate::exec::memory::access::WarpAccess;
 use crate::exec::memory::reach::Bad;
 use crate::exec::memory::store::{Global, Memory};
 use crate::exec::output::Output;
+use crate::exec::repetition::Repetition;
 use crate::exec::stop::{HangReason, Stop};
 use crate::exec::uninitialised::UninitialisedReads;
 use crate::exec::warp::Warp;
@@ -139,6 +140,7 @@ impl<const N: usize> Machine<'_, N> {
             let cta = self.dispatch(place).expect("there are at least as many CTAs as slots");
             self.residents.push(cta);
         }
+        let mut repetition = Repetition::new(self.launch.kernel);
         while !self.residents.is_empty() {
             let before = self.execution.clock;
             let mut at = 0;
@@ -160,6 +162,10 @@ impl<const N: usize> Machine<'_, N> {
             }
             if self.execution.clock == before && !self.residents.is_empty() {
                 return Err(Stop::Hang(HangReason::Blocked));
+            }
+            let ctas = self.residents.iter().map(|resident| (&resident.cta, &resident.warps[..]));
+            if repetition.found(ctas, &self.execution.effects.lock_units, &self.execution.memory) {
+                return Err(Stop::Hang(HangReason::Repeats));
             }
         }
         Ok(())

@@ -7,7 +7,7 @@ use serde::Serialize;
 use warploom_isa::Kernel;
 
 use crate::chip::Chip;
-use crate::exec::occupancy::Occupancy;
+use crate::exec::occupancy::{LocalLimit, Occupancy};
 
 /// Everything about a launch that does not change while it runs.
 pub(crate) struct Launch<'a> {
@@ -22,6 +22,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) limits: &'a Limits,
     /// Whether reads of never-written memory are reported.
     pub(crate) check_uninitialised: bool,
+    /// Local memory that a thread can use.
+    pub(crate) local_limit: LocalLimit,
     /// `%gridid`.
     pub(crate) grid_id: u64,
 }

@@ -4,6 +4,7 @@
 pub(crate) mod execute;
 pub(crate) mod fault;
 pub(crate) mod functional;
+pub(crate) mod inlining;
 pub mod lanes;
 pub(crate) mod launch;
 pub(crate) mod locks;
@@ -12,6 +13,7 @@ pub(crate) mod occupancy;
 pub(crate) mod output;
 pub(crate) mod printf;
 mod printing;
+pub(crate) mod repetition;
 pub(crate) mod stop;
 pub(crate) mod sync;
 pub(crate) mod uninitialised;

@@ -70,6 +70,13 @@ pub enum Unlaunchable {
          the chip `{chip}` has {limit} (memory.local_bytes_per_thread)"
     )]
     Local { kernel: String, needed: u32, limit: u32, chip: String },
+    /// The frames of all resident threads together are more than this computer should hold.
+    #[error(
+        "kernel `{kernel}` needs {needed} bytes of local memory a thread, {all} MiB for the {threads} threads that are \
+         resident at the same time; this computer simulates at most {most} MiB: use a smaller grid, or fewer SMs \
+         (sm.count)"
+    )]
+    LocalOfAll { kernel: String, needed: u32, threads: u64, all: u64, most: u64 },
     /// No such warp scheduling policy.
     #[error("no warp scheduler `{name}`; there are {list}", list = known.join(", "))]
     Policy { name: String, known: Vec<String> },
@@ -83,6 +90,31 @@ pub enum Unlaunchable {
     TracedFirmware,
     #[error("kernel `{0}` asks for a cluster launch; clusters are not modelled")]
     Cluster(String),
+}
+
+/// Local memory of all resident threads together that the host can be asked for.
+const MOST_LOCAL_BYTES: u64 = 4 << 30;
+
+/// How much local memory a thread can use.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LocalLimit {
+    pub(crate) bytes: u32,
+    /// The threads that share the host's memory, if that is the limit and not the chip's.
+    pub(crate) shared_by: Option<u64>,
+}
+
+impl LocalLimit {
+    pub(crate) fn new(chip: &Chip, shape: Shape, ctas_per_sm: u32) -> LocalLimit {
+        let ctas = shape.grid.iter().map(|&d| u64::from(d)).product::<u64>();
+        let resident = ctas.min(u64::from(chip.sm.count) * u64::from(ctas_per_sm));
+        let threads = shape.block.iter().map(|&d| u64::from(d)).product::<u64>();
+        let threads = resident * threads.next_multiple_of(u64::from(chip.sm.warp_lanes));
+        let (of_chip, of_host) = (chip.memory.local_bytes_per_thread, MOST_LOCAL_BYTES / threads.max(1));
+        match u32::try_from(of_host) {
+            Ok(of_host) if of_host < of_chip => LocalLimit { bytes: of_host, shared_by: Some(threads) },
+            _ => LocalLimit { bytes: of_chip, shared_by: None },
+        }
+    }
 }
 
 /// The occupancy of a launch, checked against the chip's limits and the kernel's own.
@@ -163,6 +195,13 @@ pub(crate) fn check_launch(chip: &Chip, kernel: &Kernel, shape: Shape) -> Result
     .into_iter()
     .min_by_key(|&(ctas, _)| ctas)
     .expect("the list is not empty");
+    if let LocalLimit { bytes, shared_by: Some(threads) } = LocalLimit::new(chip, shape, ctas_per_sm)
+        && needed > bytes
+    {
+        let all = threads * u64::from(needed) >> 20;
+        let most = MOST_LOCAL_BYTES >> 20;
+        return Err(Unlaunchable::LocalOfAll { kernel: name(), needed, threads, all, most });
+    }
     match (ctas_per_sm, limited_by) {
         (0, Limiter::Registers) => Err(Unlaunchable::Registers {
             kernel: name(),
@@ -185,5 +224,28 @@ pub(crate) fn check_launch(chip: &Chip, kernel: &Kernel, shape: Shape) -> Result
             registers,
             limited_by,
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limit(chip: &str, grid: u32) -> LocalLimit {
+        let chip = Chip::load(chip, &[]).unwrap();
+        let shape = Shape { grid: [grid, 1, 1], block: [256, 1, 1], dynamic_shared_bytes: 0 };
+        LocalLimit::new(&chip, shape, 4)
+    }
+
+    #[test]
+    fn resident_threads_share_the_memory_of_the_host() {
+        let alone = limit("gtx480", 1);
+        assert_eq!((alone.bytes, alone.shared_by), (512 << 10, None), "the chip's own limit");
+        let threads = 15 * 4 * 256;
+        for grid in [60, 1000] {
+            let full = limit("gtx480", grid);
+            assert_eq!(full.shared_by, Some(threads));
+            assert_eq!(u64::from(full.bytes), MOST_LOCAL_BYTES / threads);
+        }
     }
 }

@@ -22,6 +22,8 @@ pub enum HangReason {
     /// No value has changed for this many cycles: a suspicion.
     Quiet(u64),
     CycleLimit(u64),
+    /// The host stopped it, and nothing is known about whether it would have ended.
+    Interrupted,
 }
 
 impl HangReason {

@@ -30,13 +30,17 @@ impl Gpu {
         let mut launches = Vec::new();
         for (kernel, shape) in kernels {
             let shape = Shape { grid: [1; 3], ..*shape };
+            let occupancy = check_launch(&chip, &kernel.kernel, shape)?;
+            // Firmware starts CTAs on all SMs.
+            let everywhere = Shape { grid: [u32::MAX, 1, 1], ..shape };
             launches.push(Launch {
                 chip: &chip,
                 kernel: &kernel.kernel,
                 constants: &kernel.constants,
                 params: &[],
                 shape,
-                occupancy: check_launch(&chip, &kernel.kernel, shape)?,
+                occupancy,
+                local_limit: LocalLimit::new(&chip, everywhere, occupancy.ctas_per_sm),
                 limits,
                 check_uninitialised: self.check_uninitialised,
                 grid_id: self.launches,

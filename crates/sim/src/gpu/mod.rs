@@ -15,7 +15,7 @@ use warploom_isa::{AddressMap, Module, Space, VarId, variable_image};
 use crate::chip::Chip;
 use crate::exec::launch::{Launch, Limits, Shape};
 use crate::exec::memory::store::Memory;
-use crate::exec::occupancy::{Occupancy, Unlaunchable, check_launch};
+use crate::exec::occupancy::{LocalLimit, Occupancy, Unlaunchable, check_launch};
 pub use crate::gpu::module::{LoadedKernel, LoadedModule, ModuleError};
 pub use crate::gpu::observers::MakeObserver;
 use crate::gpu::outcome::{LaunchError, Stats};
@@ -172,6 +172,7 @@ impl Gpu {
             params,
             shape,
             occupancy,
+            local_limit: LocalLimit::new(&self.chip, shape, occupancy.ctas_per_sm),
             limits,
             check_uninitialised: self.check_uninitialised,
             grid_id: self.launches,

@@ -46,5 +46,9 @@ pub enum LaunchError {
     Firmware { message: String, stats: Box<Stats> },
     /// The host stopped it ([`Limits::interrupt`](crate::Limits::interrupt)).
     #[error("stopped by the user after {} warp instructions", stats.warp_instructions)]
-    Interrupted { stats: Box<Stats> },
+    Interrupted {
+        /// What every warp did then.
+        state: Box<Hang>,
+        stats: Box<Stats>,
+    },
 }

@@ -6,7 +6,7 @@ use crate::exec::functional;
 use crate::exec::launch::Launch;
 use crate::exec::memory::store::Memory;
 use crate::exec::occupancy::Unlaunchable;
-use crate::exec::stop::Stop;
+use crate::exec::stop::{HangReason, Stop};
 use crate::explain::hang::{Hang, explain_functional, explain_timed};
 use crate::explain::lock_warnings::lock_warnings;
 use crate::explain::trace::{self, Recording, Timeline};
@@ -27,6 +27,7 @@ pub(super) fn run_functional<const N: usize>(
     let stopped = functional::run::<N>(launch, memory);
     let hang = match &stopped.end {
         Err(Stop::Hang(reason)) => Some(explain_functional(&stopped, reason.clone())),
+        Err(Stop::Interrupted) => Some(explain_functional(&stopped, HangReason::Interrupted)),
         _ => None,
     };
     let finished = stopped.finish();
@@ -93,6 +94,7 @@ impl TimedRun<'_> {
         let stopped = machine::run::<N, P>(self.context, aggregator, &options, &memory, side, make_probe);
         let hang = match stopped.stop() {
             Some(Stop::Hang(reason)) => Some(explain_timed(&stopped, reason.clone())),
+            Some(Stop::Interrupted) => Some(explain_timed(&stopped, HangReason::Interrupted)),
             _ => None,
         };
         let finished = stopped.finish();
@@ -139,15 +141,14 @@ impl TimedRun<'_> {
 }
 
 fn outcome(end: Result<(), Stop>, hang: Option<Hang>, stats: Stats) -> Result<Stats, LaunchError> {
-    let stats = match end {
-        Ok(()) => return Ok(stats),
-        Err(_) => Box::new(stats),
-    };
-    Err(match (end, hang) {
-        (Err(Stop::Fault(fault)), _) => LaunchError::Fault { fault, stats },
-        (Err(Stop::Firmware(message)), _) => LaunchError::Firmware { message, stats },
-        (_, Some(hang)) => LaunchError::Hang { hang: Box::new(hang), stats },
-        _ => LaunchError::Interrupted { stats },
+    let Err(stop) = end else { return Ok(stats) };
+    let stats = Box::new(stats);
+    Err(match (stop, hang.map(Box::new)) {
+        (Stop::Fault(fault), _) => LaunchError::Fault { fault, stats },
+        (Stop::Firmware(message), _) => LaunchError::Firmware { message, stats },
+        (Stop::Interrupted, Some(state)) => LaunchError::Interrupted { state, stats },
+        (_, Some(hang)) => LaunchError::Hang { hang, stats },
+        (Stop::Hang(_) | Stop::Interrupted, None) => unreachable!("what was running is explained"),
     })
 }
 
@@ -160,7 +161,7 @@ fn stats_of(result: &mut Result<Stats, LaunchError>) -> Option<&mut Stats> {
             LaunchError::Fault { stats, .. }
             | LaunchError::Hang { stats, .. }
             | LaunchError::Firmware { stats, .. }
-            | LaunchError::Interrupted { stats },
+            | LaunchError::Interrupted { stats, .. },
         ) => Some(stats),
     }
 }

@@ -120,3 +120,57 @@ fn a_kernel_without_locks_runs_as_without_queues() {
         assert_eq!((&off, &off), (&ideal, &hql), "{name}");
     }
 }
+
+/// Warps take two locks of one line, one inside the other. Words of a line share a queue under `hql`, so a grant for the
+/// outer lock can go to a thread that waits for the inner one.
+#[test]
+fn nested_locks_of_one_line_end() {
+    let text = r#"
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry nested(.param .u64 words)
+{
+    .reg .pred %p<4>;
+    .reg .b32 %r<8>;
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [words];
+    cvta.to.global.u64 %rd1, %rd1;
+    mov.u32 %r1, %tid.x;
+    and.b32 %r2, %r1, 31;
+    setp.ne.u32 %p1, %r2, 0;
+    @%p1 bra END;
+    mov.u32 %r3, 0;
+AGAIN:
+OUTER:
+    atom.global.cas.b32 %r4, [%rd1], 0, 1;
+    setp.ne.u32 %p2, %r4, 0;
+    @%p2 bra OUTER;
+INNER:
+    atom.global.cas.b32 %r4, [%rd1+4], 0, 1;
+    setp.ne.u32 %p2, %r4, 0;
+    @%p2 bra INNER;
+    ld.volatile.global.u32 %r5, [%rd1+8];
+    add.u32 %r5, %r5, 1;
+    st.volatile.global.u32 [%rd1+8], %r5;
+    membar.gl;
+    atom.global.exch.b32 %r4, [%rd1], 0;
+    atom.global.exch.b32 %r4, [%rd1+4], 0;
+    add.u32 %r3, %r3, 1;
+    setp.lt.u32 %p3, %r3, 8;
+    @%p3 bra AGAIN;
+END:
+    ret;
+}
+"#;
+    for mode in MODES {
+        let set = ["sm.count=2", &format!("lock_queue.mode={mode}")];
+        let mut bench = Bench::timed("gtx480", &set, Timing::default());
+        let module = bench.gpu.load_ptx_named("nested.ptx", text).unwrap();
+        let words = bench.gpu.zeros_named::<u32>("words", 3).unwrap();
+        let launch = Launch::grid(2).block(256);
+        let launched = bench.gpu.launch(&module.kernel("nested").unwrap(), launch, args![&words]);
+        assert!(launched.is_ok(), "{mode}: {}", launched.unwrap_err());
+        assert_eq!(words.read(&bench.gpu).unwrap(), [0, 0, 16 * 8], "{mode}");
+    }
+}

@@ -151,7 +151,7 @@ fn an_interrupt_and_a_bad_folder_are_errors() {
     let scratch = Scratch::new("errors");
     let execute: Execute<'_> = &|_, interrupt| {
         interrupt.store(true, std::sync::atomic::Ordering::Relaxed);
-        Err(warploom::Error::Interrupted { report: Box::default() }.into())
+        Err(warploom::Error::Interrupted { state: None, report: Box::default() }.into())
     };
     let error = reproduced(&scratch, Scale::Quick, execute).unwrap_err();
     assert_eq!(error.to_string(), "interrupted: 0 of 3 runs have ended and are kept");

@@ -1,19 +1,34 @@
 //! Refuses chip values that no machine can be built with.
 
+mod footprint;
 mod spinning;
 
 use std::fmt::Display;
+use std::ops::RangeInclusive;
 
-use crate::chip::timing::{CacheSpec, Coherence, OperationTimes};
+use crate::chip::timing::{
+    CacheSpec, Coherence, MOST_BANK_GROUPS, MOST_BANKS, MOST_MSHRS, MOST_QUEUED, MOST_SLICES, OperationTimes,
+};
 use crate::chip::{Chip, ChipError, Divergence};
 
 type Checked = Result<(), ChipError>;
 
-/// Limit on counts, which become array lengths; no real chip comes near it.
-const MOST: u64 = 65536;
+/// Limit on counts, which become array lengths, and on latencies in cycles; no real chip comes near it.
+const MOST: u32 = 65536;
+
+/// Limit on the CTAs of a grid: they are counted in 64 bits.
+const MOST_CTAS: u128 = 1 << 63;
+
+/// Lines that one miss of the instruction cache can bring along.
+const MOST_PREFETCHED: u32 = 256;
 
 /// Limit on latencies, in cycles: result ports are reserved that far ahead.
 const LONGEST_OPERATION: u32 = 1024;
+
+/// Limit on the latency of an access that stays in the SM, and on what an atomic of all lanes on one word adds to it:
+/// these results reserve their port as well.
+const LONGEST_ACCESS: u32 = 512;
+const LONGEST_ATOMIC: u32 = 1024;
 
 /// Limit on energies and powers: far above any event's or chip's.
 const MOST_ENERGY: f64 = 1e9;
@@ -33,7 +48,8 @@ impl Chip {
         self.check_dram()?;
         self.check_aggregator()?;
         self.check_energy()?;
-        self.check_hang()
+        self.check_hang()?;
+        self.check_footprint()
     }
 
     fn require(&self, ok: bool, key: &str, value: impl Display, rule: impl Display) -> Checked {
@@ -53,14 +69,18 @@ impl Chip {
         self.require(value > 0, key, value, "it must be at least 1")
     }
 
-    /// A number of things: at least one, and not more than an array should hold.
+    fn within(&self, key: &str, value: u32, range: RangeInclusive<u32>) -> Checked {
+        let rule = format_args!("it must be from {} to {}", range.start(), range.end());
+        self.require(range.contains(&value), key, value, rule)
+    }
+
+    /// A number of things or of cycles: at least one, and not more than an array should hold.
     fn count(&self, key: &str, value: u32) -> Checked {
-        self.positive(key, value)?;
-        self.not_too_large(key, value)
+        self.within(key, value, 1..=MOST)
     }
 
     fn not_too_large(&self, key: &str, value: u32) -> Checked {
-        self.require(u64::from(value) <= MOST, key, value, format_args!("it can be at most {MOST}"))
+        self.within(key, value, 0..=MOST)
     }
 
     fn power_of_two(&self, key: &str, value: u32) -> Checked {
@@ -71,8 +91,7 @@ impl Chip {
         let sm = &self.sm;
         let lanes = sm.warp_lanes;
         self.require(lanes == 32 || lanes == 64, "sm.warp_lanes", lanes, "a warp has 32 or 64 lanes")?;
-        self.positive("sm.count", sm.count)?;
-        self.require(sm.count <= u16::MAX.into(), "sm.count", sm.count, "a chip has at most 65535")?;
+        self.within("sm.count", sm.count, 1..=u16::MAX.into())?;
         self.count("sm.max_ctas", sm.max_ctas)?;
         self.positive("sm.register_unit", sm.register_unit)?;
         self.positive("sm.shared_unit_bytes", sm.shared_unit_bytes)?;
@@ -89,6 +108,10 @@ impl Chip {
     fn check_launch(&self) -> Checked {
         let (sm, launch, memory) = (&self.sm, &self.launch, &self.memory);
         self.positive("launch.max_threads_per_cta", launch.max_threads_per_cta)?;
+        let dims = launch.max_grid_dims;
+        let ctas = dims.iter().map(|&d| u128::from(d)).product::<u128>();
+        let rule = format_args!("together that is {ctas} CTAs; a grid can have at most {MOST_CTAS}");
+        self.require(ctas <= MOST_CTAS, "launch.max_grid_dims", format_args!("{dims:?}"), rule)?;
         self.positive("memory.global_bytes", memory.global_bytes)?;
         let window = warploom_isa::Windows::default().bytes;
         for (key, value) in [
@@ -128,7 +151,7 @@ impl Chip {
         self.count("fetch.buffer_entries", fetch.buffer_entries)?;
         self.count("fetch.warps_per_cycle", fetch.warps_per_cycle)?;
         self.count("fetch.width", fetch.width)?;
-        self.positive("fetch.latency_cycles", fetch.latency_cycles)?;
+        self.count("fetch.latency_cycles", fetch.latency_cycles)?;
         self.power_of_two("fetch.instruction_bytes", fetch.instruction_bytes)?;
         self.require(
             fetch.instruction_bytes <= fetch.cache.line_bytes,
@@ -174,8 +197,8 @@ impl Chip {
         self.check_times("units.f64", &units.f64)?;
         self.check_time("units.special", units.special)?;
         self.check_time("units.exchange", units.exchange)?;
-        self.positive("units.branch_latency_cycles", units.branch_latency_cycles)?;
-        self.positive("units.barrier_latency_cycles", units.barrier_latency_cycles)
+        self.count("units.branch_latency_cycles", units.branch_latency_cycles)?;
+        self.count("units.barrier_latency_cycles", units.barrier_latency_cycles)
     }
 
     fn check_times(&self, section: &str, times: &OperationTimes) -> Checked {
@@ -224,7 +247,7 @@ impl Chip {
             self.sm.count,
             "a directory (l1.coherence) knows at most 64 caches",
         )?;
-        self.positive("l1.hit_latency_cycles", l1.hit_latency_cycles)?;
+        self.within("l1.hit_latency_cycles", l1.hit_latency_cycles, 1..=LONGEST_ACCESS)?;
         self.count("l1.mshrs", l1.mshrs)?;
         self.count("l1.mshr_merges", l1.mshr_merges)?;
         self.power_of_two("l1.bypass_bytes", l1.bypass_bytes)?;
@@ -234,8 +257,12 @@ impl Chip {
             l1.bypass_bytes,
             format_args!("it must be at least a sector ({SECTOR}) and at most a line ({line})"),
         )?;
-        self.positive("constant.hit_latency_cycles", self.constant.hit_latency_cycles)?;
-        self.positive("shared.latency_cycles", self.shared.latency_cycles)?;
+        self.within("constant.hit_latency_cycles", self.constant.hit_latency_cycles, 1..=LONGEST_ACCESS)?;
+        self.within("shared.latency_cycles", self.shared.latency_cycles, 1..=LONGEST_ACCESS)?;
+        let (atomic, lanes) = (self.shared.atomic_cycles, self.sm.warp_lanes);
+        let most = LONGEST_ATOMIC / (lanes - 1);
+        let rule = format_args!("it must be from 0 to {most} in warps of {lanes} lanes (sm.warp_lanes)");
+        self.require(atomic <= most, "shared.atomic_cycles", atomic, rule)?;
         self.count("shared.banks", self.shared.banks)?;
         self.power_of_two("shared.banks", self.shared.banks)?;
         let bits = self.lock.bits;
@@ -274,28 +301,28 @@ impl Chip {
             ("interconnect.flit_bytes", network.flit_bytes),
             ("interconnect.queue_packets", network.queue_packets),
             ("l2.partitions", l2.partitions),
-            ("l2.slices_per_partition", l2.slices_per_partition),
             ("l2.port_bytes", l2.port_bytes),
             ("l2.partial_write_cycles", l2.partial_write_cycles),
-            ("l2.mshrs", l2.mshrs),
             ("l2.mshr_merges", l2.mshr_merges),
             ("l2.queue_requests", l2.queue_requests),
         ] {
             self.count(key, value)?;
         }
+        self.within("l2.slices_per_partition", l2.slices_per_partition, 1..=MOST_SLICES)?;
         self.require(
-            u64::from(l2.partitions) * u64::from(l2.slices_per_partition) <= MOST,
+            u64::from(l2.partitions) * u64::from(l2.slices_per_partition) <= u64::from(MOST),
             "l2.slices_per_partition",
             l2.slices_per_partition,
-            format_args!("all partitions together can have at most {MOST}"),
+            format_args!("all partitions (l2.partitions) together can have at most {MOST}"),
         )?;
+        self.within("l2.mshrs", l2.mshrs, 1..=MOST_MSHRS)?;
         self.not_too_large("interconnect.header_bytes", network.header_bytes)?;
         self.not_too_large("interconnect.allocation_cycles", network.allocation_cycles)?;
         self.not_too_large("l2.far_cycles", l2.far_cycles)?;
         self.not_too_large("units.fence_cycles", self.units.fence_cycles)?;
         self.not_too_large("units.fence_after_access_cycles", self.units.fence_after_access_cycles)?;
-        self.not_too_large("fetch.prefetch_lines", self.fetch.prefetch_lines)?;
-        self.positive("l2.latency_cycles", l2.latency_cycles)?;
+        self.within("fetch.prefetch_lines", self.fetch.prefetch_lines, 0..=MOST_PREFETCHED)?;
+        self.count("l2.latency_cycles", l2.latency_cycles)?;
         self.power_of_two("l2.slices_per_partition", l2.slices_per_partition)?;
         self.power_of_two("l2.interleave_bytes", l2.interleave_bytes)?;
         self.require(
@@ -333,17 +360,17 @@ impl Chip {
 
     fn check_dram(&self) -> Checked {
         let dram = &self.dram;
-        self.positive("dram.latency_cycles", dram.latency_cycles)?;
+        self.count("dram.latency_cycles", dram.latency_cycles)?;
         for (key, value) in [
-            ("dram.queue_requests", dram.queue_requests),
             ("dram.bus_bytes", dram.bus_bytes),
             ("dram.burst", dram.burst),
             ("dram.transfers_per_clock", dram.transfers_per_clock),
-            ("dram.banks", dram.banks),
-            ("dram.bank_groups", dram.bank_groups),
         ] {
             self.count(key, value)?;
         }
+        self.within("dram.queue_requests", dram.queue_requests, 1..=MOST_QUEUED)?;
+        self.within("dram.banks", dram.banks, 1..=MOST_BANKS)?;
+        self.within("dram.bank_groups", dram.bank_groups, 1..=MOST_BANK_GROUPS)?;
         for (key, value) in [
             ("dram.bus_bytes", dram.bus_bytes),
             ("dram.burst", dram.burst),
@@ -367,7 +394,10 @@ impl Chip {
             dram.burst.is_multiple_of(dram.transfers_per_clock),
             "dram.transfers_per_clock",
             dram.transfers_per_clock,
-            format_args!("a burst of {} transfers must take a whole number of clocks", dram.burst),
+            format_args!(
+                "a burst of {} transfers (dram.burst) must take a whole number of clocks",
+                dram.burst
+            ),
         )?;
         let row = format_args!("a line of the L2 ({line} bytes) must lie in one row");
         self.require(dram.row_bytes >= line, "dram.row_bytes", dram.row_bytes, row)?;
@@ -435,10 +465,11 @@ impl Chip {
             aggregator.cache.line_bytes,
             format_args!("it must be as l2.cache.line_bytes, which is {line}"),
         )?;
-        self.positive("aggregator.hit_latency_clocks", aggregator.hit_latency_clocks)?;
+        self.count("aggregator.hit_latency_clocks", aggregator.hit_latency_clocks)?;
         self.count("aggregator.mshrs", aggregator.mshrs)?;
         self.count("aggregator.command_instructions", aggregator.command_instructions)?;
         let latency = aggregator.command_latency_cycles;
+        self.not_too_large("aggregator.command_latency_cycles", latency)?;
         self.require(
             latency >= self.interconnect.latency_cycles,
             "aggregator.command_latency_cycles",

@@ -168,6 +168,11 @@ impl LockUnits {
         LockUnits { first, units: (0..count).map(|_| LockUnit::new(bits)).collect() }
     }
 
+    /// Which bits are free, of all units.
+    pub(crate) fn free_bits(&self) -> Vec<u64> {
+        self.units.iter().flat_map(|unit| unit.free.iter().copied()).collect()
+    }
+
     pub(crate) fn of(&self, sm: u32) -> Option<&LockUnit> {
         self.units.get((sm - self.first) as usize)
     }

@@ -88,6 +88,24 @@ impl Memory {
         Ok(base)
     }
 
+    /// Bytes allocated.
+    pub(crate) fn used(&self) -> u64 {
+        self.used
+    }
+
+    /// A sum of all bytes: memory that differs has another one, but for a chance of 2^-128.
+    pub(crate) fn digest(&self) -> u128 {
+        let add = |sum: u128, word: u64| {
+            (sum ^ u128::from(word)).wrapping_mul(0x2d99_787d_89f1_3e1b_9e37_79b9_7f4a_7c15).rotate_left(67)
+        };
+        self.allocations.iter().fold(0, |sum, allocation| {
+            let (words, rest) = allocation.bytes.as_chunks::<8>();
+            let sum =
+                words.iter().fold(add(sum, allocation.base), |sum, word| add(sum, u64::from_le_bytes(*word)));
+            rest.iter().fold(sum, |sum, &byte| add(sum, u64::from(byte)))
+        })
+    }
+
     /// Gives an allocation back. Returns whether one began there.
     pub fn free(&mut self, address: u64) -> bool {
         let Ok(at) = self.allocations.binary_search_by_key(&address, |a| a.base) else { return false };

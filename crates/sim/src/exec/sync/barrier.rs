@@ -61,7 +61,7 @@ pub(crate) struct Release {
 }
 
 /// One barrier. A phase ends when the `arrived` warps make up the expected threads; the count then starts again.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 struct Barrier {
     expected: Option<u32>,
     arrived: u32,
@@ -76,7 +76,7 @@ struct Barrier {
 }
 
 /// The barriers of a CTA.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Barriers {
     barriers: Vec<Barrier>,
     lanes: u32,

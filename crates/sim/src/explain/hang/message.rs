@@ -261,6 +261,11 @@ impl Hang {
                 let kind = if kind.is_empty() { kind } else { format!("; it looks like {article}{kind}") };
                 format!("{kernel} did not end within {} cycles: {running} left{kind}", grouped(limit))
             }
+            HangReason::Interrupted => {
+                let running = counted(self.live_warps, "warp");
+                let kind = if kind.is_empty() { kind } else { format!("; it looks like {article}{kind}") };
+                format!("{kernel} was stopped after {cycles} cycles: {running} left{kind}")
+            }
         }
     }
 
@@ -286,6 +291,9 @@ impl Hang {
                 "limit",
                 "the launch was ended by its limit on cycles; --max-cycles N sets another".to_string(),
             ),
+            HangReason::Interrupted => {
+                ("stopped", "by the user; nothing is known about whether it would have ended".to_string())
+            }
         }
     }
 }

@@ -203,7 +203,7 @@ impl Port {
                 self.make_way(cycle, way);
                 let loads = vec![(address, bytes, waiter)];
                 let ticket = self.fill(cycle, line, Asks::Share, loads);
-                self.cache.as_mut().expect("it was here before").fetch(way, line, ticket, false);
+                self.cache.as_mut().expect("it was here before").fetch(way, line, ticket, cycle, false);
             }
             Lookup::Refused(_) => return Err(()),
         }
@@ -257,13 +257,13 @@ impl Port {
                 Writable::Upgrade(way) => {
                     self.storing = true;
                     let ticket = self.fill(cycle, line, Asks::Own { has_copy: true }, Vec::new());
-                    self.cache.as_mut().expect("it was here before").upgrade(way, ticket);
+                    self.cache.as_mut().expect("it was here before").upgrade(way, ticket, cycle);
                 }
                 Writable::Miss(way) => {
                     self.storing = true;
                     self.make_way(cycle, way);
                     let ticket = self.fill(cycle, line, Asks::Own { has_copy: false }, Vec::new());
-                    self.cache.as_mut().expect("it was here before").fetch_to_write(way, line, ticket);
+                    self.cache.as_mut().expect("it was here before").fetch_to_write(way, line, ticket, cycle);
                 }
                 // Tried again after an answer.
                 Writable::Merged(_) | Writable::Refused(_) => return,

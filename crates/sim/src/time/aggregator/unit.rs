@@ -85,7 +85,7 @@ impl<'f> Unit<'f> {
             clock,
             pipeline: Pipeline::new(core),
             port: Port::new(chip),
-            hit_slots: (spec.hit_latency_clocks * core.width) as u64,
+            hit_slots: u64::from(spec.hit_latency_clocks) * u64::from(core.width),
             issue_queue: core.issue_queue as u64,
             refused: false,
             store_queue: core.stores as usize,

@@ -10,7 +10,8 @@
 //! once for each kind of command. So the next command and its clock are found in one pass over the candidates after
 //! each command, and nothing is done in the clocks between.
 
-use crate::chip::timing::DramSpec;
+use crate::chip::timing::{DramSpec, MOST_BANK_GROUPS, MOST_BANKS, MOST_QUEUED};
+use crate::kit::bits::lanes;
 use crate::time::dram::bank::{Bank, Delays, Slot};
 use crate::time::dram::choice::{Choice, Kind, When};
 use crate::time::dram::clock::NO_CLOCK;
@@ -49,8 +50,8 @@ pub(crate) struct Controller {
     banks: Vec<Bank>,
     /// Two for each bank: reads (or a row command), and writes.
     candidates: Vec<Candidate>,
-    /// Which elements of `candidates` are valid.
-    wanted: u64,
+    /// Which elements of `candidates` are valid, a bit per bank: reads (or row commands), and writes.
+    wanted: [u64; 2],
     /// By kind of command: the first clock for it, as far as other banks, the group and the bus are concerned.
     floors: [When; Kind::LIMIT],
     /// The first clock without a command.
@@ -71,9 +72,11 @@ impl Controller {
     pub(crate) fn new(spec: &DramSpec) -> Controller {
         let burst_bytes = spec.bus_bytes * spec.burst;
         let groups = spec.bank_groups as usize;
-        assert!((1..=256).contains(&spec.queue_requests), "dram.queue_requests = {}", spec.queue_requests);
-        assert!((1..=32).contains(&spec.banks), "dram.banks = {}", spec.banks);
-        assert!((1..Kind::LIMIT / 2).contains(&groups), "dram.bank_groups = {groups}");
+        debug_assert!(
+            spec.queue_requests <= MOST_QUEUED && spec.banks <= MOST_BANKS,
+            "checked with the chip"
+        );
+        debug_assert!(spec.bank_groups <= MOST_BANK_GROUPS, "checked with the chip");
         let nothing = Candidate { kind: Kind::ACTIVATE, ready: When::row(NO_CLOCK), order: 0 };
         let unused = Pending {
             transfer: Transfer { bank: 0, bursts: 0, direction: Direction::Read, tag: 0, row: 0 },
@@ -90,7 +93,7 @@ impl Controller {
             free: (0..spec.queue_requests).rev().map(|slot| Slot(slot as u8)).collect(),
             banks: (0..spec.banks).map(|number| Bank::new(number, spec.bank_groups)).collect(),
             candidates: vec![nothing; 2 * spec.banks as usize],
-            wanted: 0,
+            wanted: [0; 2],
             floors: [When(0); Kind::LIMIT],
             now: 0,
             choice: Choice::NONE,
@@ -237,11 +240,8 @@ impl Controller {
 
     fn find_oldest(&self) -> Option<Slot> {
         let mut oldest = None;
-        let mut left = self.wanted;
-        while left != 0 {
-            let number = left.trailing_zeros() / 2;
-            left &= !(0b11 << (2 * number));
-            if let Some(first) = self.banks[number as usize].first {
+        for number in lanes(self.wanted[0] | self.wanted[1]) {
+            if let Some(first) = self.banks[number].first {
                 let order = self.queue[first.index()].order;
                 oldest = Some(oldest.map_or(order, |oldest: u64| oldest.min(order)));
             }
@@ -292,11 +292,11 @@ impl Controller {
                 }
             }
         }
-        for (lane, found) in (2 * number..).zip(found) {
-            self.wanted &= !(1 << lane);
+        for (direction, found) in found.into_iter().enumerate() {
+            self.wanted[direction] &= !(1 << number);
             if let Some(found) = found {
-                self.wanted |= 1 << lane;
-                self.candidates[lane] = found;
+                self.wanted[direction] |= 1 << number;
+                self.candidates[2 * number + direction] = found;
             }
         }
     }
@@ -308,10 +308,10 @@ impl Controller {
             return;
         }
         let mut best = Choice::NONE;
-        let mut left = self.wanted;
-        while left != 0 {
-            best = best.min(self.choice_of(left.trailing_zeros() as usize));
-            left &= left - 1;
+        for (direction, wanted) in self.wanted.into_iter().enumerate() {
+            for number in lanes(wanted) {
+                best = best.min(self.choice_of(2 * number + direction));
+            }
         }
         self.choice = best;
     }
@@ -336,14 +336,14 @@ impl Controller {
             let ready = When::row(bank.precharge_ready);
             Choice::new(ready.max(self.floors[Kind::PRECHARGE.index()]), oldest.order)
         };
-        let mut left = self.wanted & !(0b11 << (2 * number));
-        while left != 0 {
-            let lane = left.trailing_zeros() as usize;
-            left &= left - 1;
-            let moves_data = self.candidates[lane].kind.index() >= Kind::FIRST_COLUMN;
-            let takes_bus = is_hit && moves_data && lane % 2 != direction as usize;
-            if !takes_bus {
-                best = best.min(self.choice_of(lane));
+        for (column, wanted) in self.wanted.into_iter().enumerate() {
+            for other in lanes(wanted & !(1 << number)) {
+                let lane = 2 * other + column;
+                let moves_data = self.candidates[lane].kind.index() >= Kind::FIRST_COLUMN;
+                let takes_bus = is_hit && moves_data && column != direction as usize;
+                if !takes_bus {
+                    best = best.min(self.choice_of(lane));
+                }
             }
         }
         best

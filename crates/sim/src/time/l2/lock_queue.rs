@@ -8,7 +8,8 @@
 //! at the end.
 //!
 //! No grant is lost: a lane that has one and tries another lock, or ends, hands it on. So while a free lock has a
-//! queue, some thread is about to try it.
+//! queue, some thread is about to try it. The exception are words that share a queue
+//! ([`LockQueues::grant_sleeper`]).
 //!
 //! The queues know lanes, words and attempts only. `machine/lock_queues.rs` reads these from the SMs' accesses.
 
@@ -247,6 +248,28 @@ impl LockQueues {
         self.grants.push(waiter.lane);
         self.stats.granted += 1;
         self.drop_if_idle(key);
+    }
+
+    /// Grants the lane that waits longest for a lock which is free. Returns whether there is one.
+    ///
+    /// Where words of a line share a queue, a grant can go to a lane that waits for another word, whose lock is still
+    /// taken. If nobody writes to the line after that, the lanes that wait for the free word would sleep for ever.
+    pub(crate) fn grant_sleeper(&mut self, memory: &Memory) -> bool {
+        let sleeps = |(_, place): &(&Lane, &Place)| {
+            place.granted.is_none() && place.attempt.takes_at(memory, place.word)
+        };
+        let first = self.places.iter().filter(sleeps).min_by_key(|(_, place)| place.number);
+        let Some((&lane, &place)) = first else { return false };
+        let key = self.key(place.word);
+        if let Some(lock) = self.locks.get_mut(&key) {
+            lock.queue.retain(|waiter| waiter.number != place.number);
+            lock.waiting -= 1;
+        }
+        self.places.insert(lane, Place { granted: Some(self.arrival), ..place });
+        self.grants.push(lane);
+        self.stats.granted += 1;
+        self.drop_if_idle(key);
+        true
     }
 
     /// A lane has left its place. If it had a grant and does not try this lock again, the grant goes to the next lane.

@@ -1,5 +1,6 @@
 //! Miss status holding registers: the lines that are in flight from memory, and the requests that wait for them.
 
+use crate::chip::timing::MOST_MSHRS;
 use crate::kit::ids::WaitingId;
 use crate::kit::slab::Slab;
 use crate::time::cache::Way;
@@ -59,10 +60,7 @@ pub(crate) struct Mshrs {
 impl Mshrs {
     /// `count` free MSHRs, each for `merges` requests, of a cache of `ways` lines.
     pub(crate) fn new(count: u32, merges: u32, ways: usize) -> Mshrs {
-        assert!(
-            (1..=u16::MAX as u32).contains(&count) && merges > 0,
-            "l2.mshrs = {count}, l2.mshr_merges = {merges}"
-        );
+        debug_assert!((1..=MOST_MSHRS).contains(&count) && merges > 0, "checked with the chip");
         Mshrs {
             entries: vec![Mshr::new(Way(0)); count as usize],
             free: (0..count as u16).rev().map(MshrId).collect(),

@@ -5,6 +5,9 @@ use super::*;
 /// How many periods of `hang.watch_cycles` the counts of attempts at locks go back.
 const TRIES_REMEMBERED: usize = 20;
 
+/// In cycles: long enough for every warp of a full SM to poll, even if memory is busy.
+const SHORTEST_TRIAL: u64 = 10_000;
+
 /// Attempts at locks in the last cycles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockPace {
@@ -31,26 +34,54 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
         let quiet = now - self.quiet_since;
         if self.watching && quiet < hang.watch_cycles {
-            self.watching = false;
+            (self.watching, self.trial_ends) = (false, None);
             self.sms.iter_mut().for_each(|sm| sm.watch = None);
         } else if !self.watching && quiet >= hang.watch_cycles {
             self.watching = true;
-            self.sms.iter_mut().for_each(|sm| sm.begin_watch());
+            self.begin_watch();
         } else if self.watching {
             if !self.firmware_runs(now) && self.sms.iter().all(|sm| sm.never_changes()) {
-                let memory = self.memory.read().expect(NO_PANIC);
-                if self.sms.iter().all(|sm| sm.reads_the_same(&memory)) {
+                let (kernel, memory) = (self.context.launch.kernel, self.memory.read().expect(NO_PANIC));
+                let same = self.sms.iter().all(|sm| sm.reads_the_same(kernel, &memory));
+                drop(memory);
+                if same && !self.wake_sleeper(now) {
                     return Err(Stop::Hang(HangReason::Repeats));
                 }
                 // Some warp may have read what its L1 no longer holds.
-                self.sms.iter_mut().for_each(|sm| sm.begin_watch());
+                self.begin_watch();
             }
-            // A warp that only computes may take as long as it likes.
-            let waits = || self.sms.iter().all(|sm| sm.only_waits());
-            let patience = hang.suspect_cycles.saturating_add(2 * self.longest_delay);
-            if hang.suspect_cycles > 0 && quiet >= patience && waits() {
-                return Err(Stop::Hang(HangReason::Quiet(quiet)));
+            if hang.suspect_cycles > 0 {
+                self.try_suspicion(now, quiet)?;
             }
+        }
+        Ok(())
+    }
+
+    fn begin_watch(&mut self) {
+        self.trial_ends = None;
+        let memory = self.memory.read().expect(NO_PANIC);
+        self.sms.iter_mut().for_each(|sm| sm.begin_watch(&memory, self.quiet_since));
+    }
+
+    /// After a long time without a change, ends the launch if all warps do nothing but wait. That they seem to is put
+    /// to trial before: a warp that has left its loop, or works in it, may take as long as it likes.
+    fn try_suspicion(&mut self, now: Cycle, quiet: u64) -> Result<(), Stop> {
+        let hang = &self.context.launch.chip.hang;
+        let trial = hang.watch_cycles.max(SHORTEST_TRIAL) + 2 * self.longest_delay;
+        match self.trial_ends {
+            Some(end) if now >= end => {
+                if self.sms.iter().all(|sm| sm.only_waited()) {
+                    return Err(Stop::Hang(HangReason::Quiet(quiet)));
+                }
+                self.trial_ends = None;
+            }
+            None if quiet.saturating_add(trial) >= hang.suspect_cycles
+                && self.sms.iter().all(|sm| sm.seems_to_wait()) =>
+            {
+                self.trial_ends = Some(now + trial);
+                self.sms.iter_mut().for_each(|sm| sm.begin_trial());
+            }
+            _ => {}
         }
         Ok(())
     }

@@ -27,6 +27,19 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     }
 }
 
+impl<const N: usize, P: Probe> Machine<'_, N, P> {
+    /// Nothing moves any more: wakes a lane that sleeps although its lock is free. Returns whether there is one.
+    pub(super) fn wake_sleeper(&mut self, now: Cycle) -> bool {
+        let Some(queues) = self.lock_queues.as_deref_mut() else { return false };
+        let arrival = now + self.window;
+        queues.grant_at(arrival);
+        let found = queues.grant_sleeper(&self.memory.read().expect(NO_PANIC));
+        deliver_grants(queues, &mut self.sms, arrival);
+        self.locks.stats.add(&std::mem::take(&mut queues.stats));
+        found
+    }
+}
+
 /// Sends the grants that the queues have made to their SMs.
 pub(super) fn deliver_grants<const N: usize, P: Probe>(
     queues: &mut LockQueues,

@@ -175,6 +175,7 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
         tries: VecDeque::from([(start, [0; 2])]),
         quiet_since: start,
         watching: false,
+        trial_ends: None,
         samples: Vec::new(),
         next_sample: options.sample_cycles.map(|cycles| start + cycles.max(1)),
         before,
@@ -265,6 +266,8 @@ struct Machine<'a, const N: usize, P: Probe> {
     quiet_since: Cycle,
     /// Warps are watched for repetition.
     watching: bool,
+    /// Warps are on trial until then, before they are suspected.
+    trial_ends: Option<Cycle>,
     samples: Vec<Sample>,
     next_sample: Option<Cycle>,
     /// The counters of the memory partitions before the launch.
@@ -293,6 +296,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 Some(next) => next,
                 // All messages have arrived: the next launch finds an empty network.
                 None if done => break,
+                None if self.wake_sleeper(now) => continue,
                 None => return Err(Stop::Hang(HangReason::Blocked)),
             };
             let until = now + self.window;

@@ -60,10 +60,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             let read = (lane, "global", address, bytes);
             self.unwritten.note(kernel, &resident.cta, &resident.warps[w], pc, read);
         }
-        if decoded.spin == Some(SpinRole::Poll)
-            && let Some(watch) = &mut self.watch
-        {
-            watch.polled(slot, access);
+        if let Some(watch) = &mut self.watch {
+            watch.completed(slot, id);
+            if decoded.spin == Some(SpinRole::Poll) {
+                watch.polled(slot, access);
+            }
         }
         let Activation { registers, predicates, .. } = access.activation;
         entry.board.release(&decoded.writes.at(registers, predicates));

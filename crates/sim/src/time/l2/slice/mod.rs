@@ -100,7 +100,7 @@ pub(crate) struct Slice {
     /// The pipeline and the input queue behind it: requests from this half of the L2, and from the other one.
     incoming: [VecDeque<Incoming>; 2],
     /// Writes and atomics in the second queue, by groups of lines.
-    far_writes: [u16; FAR_WRITE_GROUPS],
+    far_writes: [u32; FAR_WRITE_GROUPS],
     tags: Tags,
     mshrs: Mshrs,
     /// Lines whose first waiting request can be served; they take turns.

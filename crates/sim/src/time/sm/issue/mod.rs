@@ -90,7 +90,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             self.note_uninitialised(execution, slot, path.pc);
         }
         if let Some(watch) = &mut self.watch {
-            watch.issued(slot, path.mask, inst.op);
+            watch.issued(slot, path.mask, inst.op, decoded.spin == Some(SpinRole::Poll));
         }
         self.note_spin(decoded, &issue, now);
         self.after_issue(context, slot, now, path.pc);
@@ -342,6 +342,12 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         entry.status.held = decoded.ordering.before_all;
         let resident = self.residents[entry.occupant.resident()].as_mut().expect(IS_RESIDENT);
         resident.warps[w].control.advance();
+        if let Some(watch) = &mut self.watch
+            && !unlocks
+            && matches!((inst.op, inst.dst), (Op::St(_), _) | (Op::Atom(..), Dst::None))
+        {
+            watch.store_began(slot, id);
+        }
         let ready = self.units.issue_memory(now, slot.index(), activation.registers, decoded);
         self.memory.push(id, ready);
         Ok(())

@@ -33,8 +33,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         {
             let entry = &self.slots[issue.slot.index()];
             if let Some(resident) = &self.residents[entry.occupant.resident()] {
-                let settled = entry.status.outstanding == entry.unlocking;
-                watch.iterated(issue.slot, &resident.warps[entry.occupant.warp()], settled);
+                let outstanding = (entry.status.outstanding - entry.unlocking) as usize;
+                watch.iterated(issue.slot, &resident.warps[entry.occupant.warp()], issue.pc, outstanding);
             }
         }
         let Some(role) = decoded.spin else { return };

@@ -78,14 +78,14 @@ impl<const N: usize> MemoryUnit<N> {
             }
             Writable::Upgrade(way) => {
                 let ticket = self.ask(now, line, Asks::Own { has_copy: true })?;
-                self.l1.upgrade(way, ticket);
+                self.l1.upgrade(way, ticket, now);
                 self.wait_for(ticket, id, lanes);
                 self.stats.misses += 1;
             }
             Writable::Miss(way) => {
                 self.make_way(now, way)?;
                 let ticket = self.ask(now, line, Asks::Own { has_copy: false })?;
-                self.l1.fetch_to_write(way, line, ticket);
+                self.l1.fetch_to_write(way, line, ticket, now);
                 self.wait_for(ticket, id, lanes);
                 self.stats.misses += 1;
             }

@@ -312,7 +312,7 @@ impl<const N: usize> MemoryUnit<N> {
                     self.make_way(now, way)?;
                     let purpose = Purpose::Fill { local: true };
                     let ticket = self.send(now, purpose, line, self.all_sectors(), RequestKind::Read)?;
-                    self.l1.fetch(way, line, ticket, true);
+                    self.l1.fetch(way, line, ticket, now, true);
                     self.wait_for(ticket, id, lanes);
                     self.stats.local_misses += 1;
                 }
@@ -417,7 +417,7 @@ impl<const N: usize> MemoryUnit<N> {
                     let purpose = Purpose::Fill { local: false };
                     self.send(now, purpose, line, self.all_sectors(), RequestKind::Read)?
                 };
-                self.l1.fetch(way, line, ticket, false);
+                self.l1.fetch(way, line, ticket, now, false);
                 self.wait_for(ticket, id, lanes);
                 self.stats.misses += 1;
             }

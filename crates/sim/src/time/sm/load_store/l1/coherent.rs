@@ -117,16 +117,16 @@ impl L1 {
     }
 
     /// The line in a way is asked for with message `ticket`, to be written.
-    pub(crate) fn upgrade(&mut self, way: Way, ticket: Ticket) {
+    pub(crate) fn upgrade(&mut self, way: Way, ticket: Ticket, now: Cycle) {
         let number = self.tags.line(way).number;
         self.tags.line_mut(way).reserved = true;
-        self.misses.push(Miss { number, ticket, waiting: 1 });
+        self.misses.push(Miss { number, ticket, asked_at: now, waiting: 1 });
         self.states().owning.push(ticket);
     }
 
     /// The message `ticket`, with which a line was asked for, wants to write it.
-    pub(crate) fn fetch_to_write(&mut self, way: Way, line: LineAddress, ticket: Ticket) {
-        self.fetch(way, line, ticket, false);
+    pub(crate) fn fetch_to_write(&mut self, way: Way, line: LineAddress, ticket: Ticket, now: Cycle) {
+        self.fetch(way, line, ticket, now, false);
         self.states().owning.push(ticket);
     }
 

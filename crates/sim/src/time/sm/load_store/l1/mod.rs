@@ -8,6 +8,7 @@ pub(crate) mod coherent;
 
 use crate::chip::timing::L1Spec;
 use crate::exec::memory::store::Memory;
+use crate::kit::cycle::Cycle;
 use crate::kit::ids::Ticket;
 use crate::kit::line::{LineAddress, LineNumber};
 use crate::time::cache::{LineBytes, LineWritten, MAX_LINE_BYTES, Tags, Way};
@@ -17,6 +18,7 @@ use crate::time::cache::{LineBytes, LineWritten, MAX_LINE_BYTES, Tags, Way};
 struct Miss {
     number: LineNumber,
     ticket: Ticket,
+    asked_at: Cycle,
     /// Accesses that wait for it.
     waiting: u32,
 }
@@ -113,6 +115,11 @@ impl L1 {
         })
     }
 
+    /// Whether a line is in flight that was asked for before `cycle`: it may be older than memory was then.
+    pub(crate) fn awaits_since_before(&self, cycle: Cycle) -> bool {
+        self.misses.iter().any(|miss| miss.asked_at < cycle)
+    }
+
     /// Lines in flight.
     pub(crate) fn outstanding(&self) -> usize {
         self.misses.len()
@@ -157,7 +164,7 @@ impl L1 {
     }
 
     /// The line is asked for with message `ticket`; `way` is reserved for it.
-    pub(crate) fn fetch(&mut self, way: Way, line: LineAddress, ticket: Ticket, is_local: bool) {
+    pub(crate) fn fetch(&mut self, way: Way, line: LineAddress, ticket: Ticket, now: Cycle, is_local: bool) {
         let number = self.number(line);
         self.changes += 1;
         self.tags.replace(way, number);
@@ -171,7 +178,7 @@ impl L1 {
             }
             self.global_ways.push(way);
         }
-        self.misses.push(Miss { number, ticket, waiting: 1 });
+        self.misses.push(Miss { number, ticket, asked_at: now, waiting: 1 });
     }
 
     /// The line asked for with message `ticket` has come. Returns where it is kept, if it is.
@@ -293,7 +300,7 @@ mod tests {
     fn miss(l1: &mut L1, line: u64, ticket: u32) {
         let (line, ticket) = (LineAddress(line), Ticket(ticket));
         let Lookup::Miss(way) = l1.look(line) else { panic!("{line:?} is no miss") };
-        l1.fetch(way, line, ticket, false);
+        l1.fetch(way, line, ticket, Cycle(0), false);
     }
 
     #[test]

@@ -1,0 +1,145 @@
+//! What is proved to hang does hang: random kernels of locks, flags, fences and barriers. Whenever a launch is ended with
+//! a proof, the same launch must still run after a hundred times as many cycles without the search for hangs.
+
+use std::fmt::Write;
+
+use warploom::{Chip, Device, Error, HangReason, Launch, SimOptions, Timing, args};
+
+/// Random numbers that are the same on every machine.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) % n
+    }
+
+    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
+        from[self.below(from.len() as u64) as usize]
+    }
+}
+
+/// A load that polls: through the L1, past it, or an atomic.
+const LOADS: [&str; 4] = [
+    "ld.global.u32 %r5, [%rd1+WORD];",
+    "ld.global.u32 %r5, [%rd1+WORD];",
+    "ld.volatile.global.u32 %r5, [%rd1+WORD];",
+    "atom.global.add.u32 %r5, [%rd1+WORD], 0;",
+];
+
+const STORES: [&str; 3] = [
+    "st.global.u32 [%rd1+WORD], %r4;",
+    "st.volatile.global.u32 [%rd1+WORD], %r4;",
+    "atom.global.exch.b32 %r5, [%rd1+WORD], %r4;",
+];
+
+/// One step of a warp's program. Words 0 to 3 are flags, 4 and 5 locks; flags lie on one line or two.
+fn step(random: &mut Random, label: &str, out: &mut String) {
+    let word = [0, 4, 128, 132][random.below(4) as usize].to_string();
+    let lock = [256, 260][random.below(2) as usize].to_string();
+    let value = random.below(3);
+    let load = random.pick(&LOADS).replace("WORD", &word);
+    let store = random.pick(&STORES).replace("WORD", &word);
+    let text = match random.below(13) {
+        0..3 => format!("mov.u32 %r4, {value};\n{store}"),
+        3..6 => format!("W{label}:\n{load}\nsetp.lt.u32 %p1, %r5, {value};\n@%p1 bra W{label};"),
+        6 => format!(
+            "{load}\nW{label}:\nmembar.gl;\n{load}\nsetp.eq.u32 %p1, %r5, {value};\n@%p1 bra W{label};"
+        ),
+        7 => "membar.gl;".to_string(),
+        8 => "bar.sync 0;".to_string(),
+        9 => format!(
+            "L{label}:\natom.global.cas.b32 %r5, [%rd1+{lock}], 0, 1;\nsetp.ne.u32 %p1, %r5, 0;\n@%p1 bra L{label};"
+        ),
+        10 => format!("atom.global.exch.b32 %r5, [%rd1+{lock}], 0;"),
+        11 => {
+            let turns = 1 + random.below(400);
+            format!(
+                "mov.u32 %r6, 0;\nD{label}:\nadd.u32 %r6, %r6, 1;\nsetp.lt.u32 %p1, %r6, {turns};\n@%p1 bra D{label};"
+            )
+        }
+        // Endless stores of one value.
+        _ if random.below(8) == 0 => {
+            format!(
+                "mov.u32 %r4, {value};\nS{label}:\n{store}\nsetp.lt.u32 %p1, %r1, 1000;\n@%p1 bra S{label};"
+            )
+        }
+        _ => load,
+    };
+    // Sometimes one lane alone.
+    if random.below(6) == 0 && !text.contains("bar.sync") {
+        let _ = writeln!(out, "setp.ne.u32 %p2, %r2, 0;\n@%p2 bra E{label};\n{text}\nE{label}:");
+    } else {
+        let _ = writeln!(out, "{text}");
+    }
+}
+
+/// A kernel in which each warp of each CTA has a program of its own.
+fn kernel(seed: u64) -> String {
+    let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x1234_5678);
+    let mut body = String::new();
+    for warp in 0..4 {
+        let _ = writeln!(body, "P{warp}:\nsetp.ne.u32 %p3, %r3, {warp};\n@%p3 bra P{};", warp + 1);
+        for at in 0..2 + random.below(5) {
+            step(&mut random, &format!("{warp}_{at}"), &mut body);
+        }
+        let _ = writeln!(body, "bra.uni END;");
+    }
+    format!(
+        ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry k(.param .u64 words)\n{{\n\
+         .reg .pred %p<4>;\n.reg .b32 %r<8>;\n.reg .b64 %rd<2>;\n\
+         ld.param.u64 %rd1, [words];\ncvta.to.global.u64 %rd1, %rd1;\n\
+         mov.u32 %r1, %tid.x;\nand.b32 %r2, %r1, 31;\nshr.u32 %r3, %r1, 5;\n\
+         mov.u32 %r5, %ctaid.x;\nshl.b32 %r5, %r5, 1;\nadd.u32 %r3, %r3, %r5;\n{body}P4:\nEND:\nret;\n}}\n"
+    )
+}
+
+/// Why the launch was ended, and after how many cycles; `None` if it ended by itself.
+fn run(chip: &str, text: &str, set: &[&str], max_cycles: u64) -> Option<(HangReason, u64)> {
+    let set: Vec<String> = ["sm.count=2", "sm.max_ctas=1"].iter().chain(set).map(|s| s.to_string()).collect();
+    let timing = Timing { threads: 1, ..Timing::default() };
+    let chip = Chip::load(chip, &set).unwrap();
+    let mut gpu = Device::sim_with(chip, SimOptions { timing, ..SimOptions::default() });
+    let module = gpu.load_ptx_named("k.ptx", text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let words = gpu.zeros_named::<u32>("words", 128).unwrap();
+    let launch = Launch { max_cycles: Some(max_cycles), ..Launch::grid(2).block(64) };
+    match gpu.launch(&module.kernel("k").unwrap(), launch, args![&words]) {
+        Ok(_) => None,
+        Err(Error::Hang { hang: Some(hang), report, .. }) => Some((hang.reason, report.cycles)),
+        Err(error) => panic!("{error}\n{text}"),
+    }
+}
+
+/// Runs kernels on a chip; returns how many were proved to hang because warps repeat themselves.
+fn compare(chip: &str, seeds: std::ops::Range<u64>) -> usize {
+    let mut proofs = 0;
+    for seed in seeds {
+        let text = kernel(seed);
+        let watch = ["hang.watch_cycles=300", "hang.suspect_cycles=30000"];
+        let Some((HangReason::Repeats, cycles)) = run(chip, &text, &watch, 100_000) else { continue };
+        proofs += 1;
+        let unwatched = ["hang.watch_cycles=1000000000", "hang.suspect_cycles=0"];
+        let after = run(chip, &text, &unwatched, 100 * cycles);
+        assert!(
+            after.is_some(),
+            "seed {seed} on {chip} was proved to hang after {cycles} cycles, but ends:\n{text}"
+        );
+    }
+    proofs
+}
+
+#[test]
+fn what_is_proved_to_hang_does() {
+    for (chip, seeds) in [("gtx480", 0..160), ("h200", 1000..1040)] {
+        let proofs = compare(chip, seeds);
+        assert!(proofs > 10, "only {proofs} proofs on {chip}");
+    }
+}
+
+#[test]
+#[ignore = "an hour; the test above in large"]
+fn what_is_proved_to_hang_does_in_thousands_of_kernels() {
+    for chip in ["gtx480", "gtx570", "gtx1080ti", "h200"] {
+        compare(chip, 2000..5000);
+    }
+}
