@@ -16,12 +16,25 @@ pub struct Diagnostic {
     pub label: String,
     /// Advice on how to fix it.
     pub help: Option<String>,
+    /// The text is good, but asks for what the model does not have. Only the function around it is refused.
+    pub not_modelled: bool,
 }
 
 impl Diagnostic {
     /// An error without label and help. Very long messages are cut.
     pub fn new(span: Span, message: impl Into<String>) -> Self {
-        Diagnostic { message: clip(message.into()), span, label: String::new(), help: None }
+        Diagnostic {
+            message: clip(message.into()),
+            span,
+            label: String::new(),
+            help: None,
+            not_modelled: false,
+        }
+    }
+
+    /// An error about something that the model does not have.
+    pub fn not_modelled(span: Span, message: impl Into<String>) -> Self {
+        Diagnostic { not_modelled: true, ..Diagnostic::new(span, message) }
     }
 
     pub fn label(mut self, label: impl Into<String>) -> Self {

@@ -2,6 +2,7 @@
 //! which every address is known. Start at [`link()`]; [`prepare`] lists the passes in order.
 
 use crate::cfg::*;
+use crate::diag::Diagnostic;
 use crate::dominators::*;
 use crate::ends::*;
 use crate::inst::*;
@@ -23,6 +24,9 @@ use crate::webs::*;
 pub enum LinkError {
     #[error("kernel `{name}` is declared but has no body")]
     NoBody { name: String, span: Span },
+    /// The kernel, or a function that it reaches, needs what the model does not have.
+    #[error("{}", .0.iter().map(|each| each.message.as_str()).collect::<Vec<_>>().join("; "))]
+    NotModelled(Vec<Diagnostic>),
     #[error("`{caller}` calls `{callee}`, which is declared but has no body")]
     UndefinedFunction { caller: String, callee: String, span: Span },
     #[error("variable `{name}` has no address")]
@@ -426,6 +430,9 @@ impl<'a> CallGraph<'a> {
         let mut next = 0;
         while let Some(&id) = graph.functions.get(next) {
             let caller = &module.functions[id.index()];
+            if !caller.refusals.is_empty() {
+                return Err(LinkError::NotModelled(caller.refusals.clone()));
+            }
             let Some(body) = &caller.body else { break };
             let mut callees = Vec::new();
             for (pc, inst) in body.insts.iter().enumerate() {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::diag::Diagnostic;
 use crate::inst::*;
 use crate::types::*;
 
@@ -140,6 +141,9 @@ pub struct Function {
     pub bounds: LaunchBounds,
     /// `None` for a declaration.
     pub body: Option<Body>,
+    /// What the body needs and the model does not have. If there is any, the body is not complete, and no kernel that
+    /// reaches the function can be linked.
+    pub refusals: Vec<Diagnostic>,
     pub span: Span,
 }
 

@@ -29,6 +29,8 @@ pub(crate) struct Module<'t> {
 pub(crate) enum Item<'t> {
     Variable(Variable<'t>),
     Function(Function<'t>),
+    /// `.reg .b32 %r<4>;`, as compilers up to CUDA 3 have it.
+    Registers(Type, Vec<Registers<'t>>),
     /// `.alias name, target;`
     Alias(Name<'t>, Name<'t>),
 }

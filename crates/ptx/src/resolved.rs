@@ -33,6 +33,8 @@ pub struct Function {
     pub span: Span,
     /// `None` for a declaration.
     pub body: Option<Body>,
+    /// What the body uses and the module does not have. Instructions that use it are left out.
+    pub refusals: Vec<isa::diag::Diagnostic>,
 }
 
 /// A formal parameter or result.

@@ -328,6 +328,7 @@ impl<'i, 't> Reader<'i, 't> {
                 param_bytes: 0,
                 bounds: LaunchBounds::default(),
                 body: None,
+                refusals: Vec::new(),
                 span: Span { start: name.span.start, end: title.span.end },
             },
             external,

@@ -284,6 +284,7 @@ impl From<ModuleError> for Error {
     fn from(error: ModuleError) -> Self {
         match error {
             ModuleError::NoKernel { name, known } => Error::NoKernel { name, known },
+            ModuleError::NotModelled(error) => Error::Load(error),
             ModuleError::Memory(e) => Error::OutOfMemory(e.to_string()),
             other => Error::Link(other.to_string()),
         }

@@ -106,6 +106,7 @@ pub(super) fn function(name: &str, is_kernel: bool, body: Option<Body>) -> Funct
         param_bytes: 0,
         bounds: LaunchBounds::default(),
         body,
+        refusals: Vec::new(),
         span: Span::default(),
     }
 }

@@ -8,6 +8,7 @@ use super::frame::Layout;
 use super::opcode::Opcode;
 use super::operand::{Fit, address_type};
 use super::{Builder, Result, Slot};
+use crate::diag::Diagnostic;
 use crate::resolved::{self, OperandKind};
 
 /// Size and place of a formal parameter or result.
@@ -233,8 +234,11 @@ impl Builder<'_> {
             _ => None,
         };
         Err(match refused {
-            Some(why) => self.at(op, format!("`{name}` is not modelled: {why}")),
-            None => self.at(op, format!("no body for `{name}`: only vprintf and __assertfail are built in")),
+            Some(why) => Diagnostic::not_modelled(op.span, format!("`{name}` is not modelled: {why}")),
+            None => Diagnostic::not_modelled(
+                op.span,
+                format!("no body for `{name}`: only vprintf and __assertfail are built in"),
+            ),
         })
     }
 }

@@ -112,7 +112,7 @@ impl Builder<'_> {
         match self.slots[id.0 as usize] {
             Slot::Reg(reg, ty) => Ok(Some((reg, ty))),
             Slot::Pred(_) => Err(Diagnostic::new(formal.span, "predicates cannot be passed to functions")),
-            Slot::B128 => Err(Diagnostic::new(formal.span, "`.b128` registers are not modelled")),
+            Slot::B128 => Err(Diagnostic::not_modelled(formal.span, "`.b128` registers are not modelled")),
         }
     }
 }

@@ -44,12 +44,17 @@ type Handler = fn(&mut Builder<'_>, &mut Opcode<'_>) -> Result;
 /// Lowers a resolved module.
 pub(crate) fn lower(module: resolved::Module) -> std::result::Result<isa::Module, LoadError> {
     let context = Context::new(&module);
-    let mut diagnostics = Vec::new();
     let functions = module.functions.iter().zip(&context.layouts);
-    let functions: Vec<_> =
-        functions.map(|(f, layout)| lower_function(&context, f, layout, &mut diagnostics)).collect();
-    if !diagnostics.is_empty() {
-        return Err(LoadError::new(module.source, diagnostics));
+    let mut functions: Vec<_> = functions.map(|(f, layout)| lower_function(&context, f, layout)).collect();
+    // What is not modelled refuses its function. If every kernel has such a function, nothing is left to run.
+    let is_wrong = functions.iter().flat_map(|f| &f.refusals).any(|each| !each.not_modelled);
+    let runs = |f: &isa::Function| f.is_kernel && f.body.is_some() && f.refusals.is_empty();
+    if is_wrong || !functions.iter().any(runs) {
+        let diagnostics: Vec<_> =
+            functions.iter_mut().flat_map(|f| std::mem::take(&mut f.refusals)).collect();
+        if !diagnostics.is_empty() {
+            return Err(LoadError::new(module.source, diagnostics));
+        }
     }
     Ok(isa::Module {
         dialect: format!("PTX {}.{}, {}", module.version.0, module.version.1, module.target),
@@ -128,12 +133,8 @@ static NO_INSTRUCTION: Instruction = Instruction {
     spin_note: None,
 };
 
-fn lower_function(
-    cx: &Context<'_>,
-    function: &resolved::Function,
-    layout: &Layout,
-    diagnostics: &mut Vec<Diagnostic>,
-) -> isa::Function {
+fn lower_function(cx: &Context<'_>, function: &resolved::Function, layout: &Layout) -> isa::Function {
+    let mut refusals = function.refusals.clone();
     let params = |formals: &[resolved::Formal], offsets: &[u32]| {
         formals
             .iter()
@@ -158,7 +159,8 @@ fn lower_function(
         params: params(&function.params, &layout.params),
         param_bytes: layout.bytes,
         bounds: function.bounds.clone(),
-        body: function.body.as_ref().map(|body| lower_body(cx, function, body, layout, diagnostics)),
+        body: function.body.as_ref().map(|body| lower_body(cx, function, body, layout, &mut refusals)),
+        refusals,
         span: function.span,
     }
 }
@@ -260,7 +262,7 @@ impl<'a> Builder<'a> {
         };
         if let Some((mnemonic, words, why)) = families::refusal(&inst.opcode) {
             let span = isa::Span { start: words[0].span.start, end: words[words.len() - 1].span.end };
-            return Err(Diagnostic::new(span, format!("`{mnemonic}` is not modelled: {why}")));
+            return Err(Diagnostic::not_modelled(span, format!("`{mnemonic}` is not modelled: {why}")));
         }
         let mut opcode = Opcode::new(inst);
         let handler = handler(opcode.mnemonic()).ok_or_else(|| {

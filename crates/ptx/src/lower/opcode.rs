@@ -166,7 +166,7 @@ impl<'i> Opcode<'i> {
             } else {
                 return None;
             };
-            Some(Diagnostic::new(word.span, message))
+            Some(Diagnostic::not_modelled(word.span, message))
         })
     }
 

@@ -79,7 +79,9 @@ impl Builder<'_> {
                 );
                 return Err(self.at(op, message));
             }
-            Slot::B128 => return Err(self.at(op, "`.b128` registers are not modelled")),
+            Slot::B128 => {
+                return Err(Diagnostic::not_modelled(op.span, "`.b128` registers are not modelled"));
+            }
         };
         let (have, want) = (declared.bits(), ty.bits());
         let wider_is_fine = fit == Fit::Wider && !ty.is_float();

@@ -4,6 +4,7 @@ use isa::{Dst, Op, Operand, Special, Ty, Width};
 use warploom_isa as isa;
 
 use super::{Builder, Result};
+use crate::diag::Diagnostic;
 use crate::resolved;
 
 /// Registers with one component.
@@ -93,11 +94,10 @@ impl Builder<'_> {
     /// The special register that an operand names.
     pub(super) fn special_register(&self, op: &resolved::Operand, name: &str) -> Result<Special> {
         scalar(name).ok_or_else(|| {
-            let message = match vector(name) {
-                Some(_) => format!("`{name}` has four components: write `{name}.x`"),
-                None => format!("the special register `{name}` is not modelled"),
-            };
-            self.at(op, message)
+            if vector(name).is_some() {
+                return self.at(op, format!("`{name}` has four components: write `{name}.x`"));
+            }
+            Diagnostic::not_modelled(op.span, format!("the special register `{name}` is not modelled"))
         })
     }
 

@@ -3,7 +3,7 @@
 use warploom_isa::Span;
 
 use super::{Parse, Parser, Unwind, starts_item};
-use crate::ast::{Constant, Instruction, Name, Operand, OperandKind, Prototype, Registers, Statement};
+use crate::ast::{Constant, Instruction, Name, Operand, OperandKind, Prototype, Registers, Statement, Type};
 use crate::diag::{Diagnostic, MAX_DIAGNOSTICS};
 use crate::lex::Kind;
 
@@ -66,7 +66,10 @@ impl<'t> Parser<'t> {
 
     fn directive(&mut self, out: &mut Vec<Statement<'t>>) -> Parse<()> {
         match self.word() {
-            ".reg" => out.push(self.registers()?),
+            ".reg" => {
+                let (ty, list) = self.registers()?;
+                out.push(Statement::Registers(ty, list));
+            }
             ".loc" => {
                 let (file, line) = self.loc()?;
                 out.push(Statement::Loc { file, line });
@@ -82,7 +85,7 @@ impl<'t> Parser<'t> {
     }
 
     /// `.reg .b32 %r<10>, x;`
-    fn registers(&mut self) -> Parse<Statement<'t>> {
+    pub(super) fn registers(&mut self) -> Parse<(Type, Vec<Registers<'t>>)> {
         self.bump();
         let declaration = self.declaration(Default::default(), crate::ast::Space::Reg)?;
         let mut list = Vec::new();
@@ -107,7 +110,7 @@ impl<'t> Parser<'t> {
             }
         }
         self.expect(Kind::Semicolon)?;
-        Ok(Statement::Registers(declaration.ty, list))
+        Ok((declaration.ty, list))
     }
 
     /// `name:`, and the directives that a label names.

@@ -107,6 +107,10 @@ impl<'t> Parser<'t> {
                 }
                 self.skip_pair(Kind::BraceOpen, Kind::BraceClose)?;
             }
+            ".reg" => {
+                let (ty, list) = self.registers()?;
+                module.items.push(Item::Registers(ty, list));
+            }
             ".alias" => {
                 self.bump();
                 let name = self.name("a function's name")?;
@@ -222,14 +226,24 @@ impl<'t> Parser<'t> {
         let name = self.name("a function's name")?;
         let params = if self.at(Kind::ParenOpen) { self.formals()? } else { Vec::new() };
         self.bounds(&mut bounds)?;
-        let body = if self.eat(Kind::Semicolon) {
-            None
-        } else if self.at(Kind::BraceOpen) {
+        let body = if self.at(Kind::BraceOpen) {
             Some(self.scope()?)
+        } else if self.eat(Kind::Semicolon) || !is_kernel && self.at_item() {
+            // Up to CUDA 3, prototypes have no semicolon.
+            None
         } else {
             return Err(self.unexpected("`{`, `;` or a directive such as `.maxntid`"));
         };
         Ok(Function { linkage, is_kernel, name, returns, params, bounds, body })
+    }
+
+    /// Whether a directive of module scope begins here, or the text ends.
+    fn at_item(&self) -> bool {
+        const ITEMS: [&str; 15] = [
+            ".common", ".const", ".entry", ".extern", ".file", ".func", ".global", ".loc", ".local", ".reg",
+            ".section", ".shared", ".tex", ".visible", ".weak",
+        ];
+        self.at(Kind::Eof) || self.at(Kind::DotWord) && ITEMS.contains(&self.word())
     }
 
     /// `(.param .u32 a, .reg .f32 b)`
@@ -266,7 +280,7 @@ impl<'t> Parser<'t> {
 
     /// The directives between a function's parameters and its body.
     pub(super) fn bounds(&mut self, bounds: &mut LaunchBounds) -> Parse<()> {
-        while self.at(Kind::DotWord) {
+        while self.at(Kind::DotWord) && !self.at_item() {
             let word = Name { text: self.word(), span: self.span() };
             self.bump();
             match word.text {

@@ -28,24 +28,35 @@ pub(super) fn resolve_body<'t, 'a>(
     let mut builder = Builder {
         globals,
         body: Body::default(),
+        refusals: Vec::new(),
+        is_kernel: definition.is_kernel,
         scopes: vec![Scope::default()],
         line: None,
         lock_note: None,
         spin_note: None,
         frame_bytes: 0,
     };
+    for (ty, list) in builder.globals.registers.clone() {
+        builder.registers(ty, list);
+    }
+    builder.scopes.push(Scope::default());
     builder.formals(index, definition);
     builder.statements(statements);
     if let Some(span) = builder.spin_note {
         builder.globals.error(Diagnostic::new(span, "no branch follows this"));
     }
-    builder.body
+    let Builder { body, refusals, .. } = builder;
+    globals.functions[index].refusals = refusals;
+    body
 }
 
 struct Builder<'g, 't, 'a> {
     globals: &'g mut Globals<'t, 'a>,
     body: Body,
-    /// Innermost last.
+    /// What the body uses and the module does not have.
+    refusals: Vec<Diagnostic>,
+    is_kernel: bool,
+    /// Innermost last. The first has the registers and `.local` variables of module scope.
     scopes: Vec<Scope<'t>>,
     line: Option<Line>,
     /// The note on the next memory instruction, and its span.
@@ -113,6 +124,10 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
         self.declare_labels(statements);
         for statement in statements {
             if let Err(error) = self.statement(statement) {
+                if error.not_modelled && self.refusals.len() < MAX_DIAGNOSTICS {
+                    self.refusals.push(error);
+                    continue;
+                }
                 self.globals.error(error);
                 if self.globals.errors.len() == MAX_DIAGNOSTICS {
                     return;
@@ -239,6 +254,12 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
                 return Ok(());
             }
         };
+        let id = self.frame_variable(variable, kind)?;
+        self.declare(variable.name, Local::Frame(id));
+        Ok(())
+    }
+
+    fn frame_variable(&mut self, variable: &ast::Variable<'t>, kind: FrameKind) -> Resolve<FrameId> {
         let layout = Layout::of(variable)?;
         let span = variable.name.span;
         if let Some(init) = &variable.init {
@@ -257,9 +278,7 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
             return Err(Diagnostic::new(span, message).label("with this one"));
         }
         let name = variable.name.text.to_string();
-        let id = self.frame(FrameVar { name, bytes: layout.bytes as u32, align: layout.align, kind });
-        self.declare(variable.name, Local::Frame(id));
-        Ok(())
+        Ok(self.frame(FrameVar { name, bytes: layout.bytes as u32, align: layout.align, kind }))
     }
 
     fn instruction(&mut self, instruction: &'a ast::Instruction<'t>) -> Resolve<()> {
@@ -417,10 +436,34 @@ impl<'t, 'a> Builder<'_, 't, 'a> {
     /// The meaning of a name inside this function.
     fn local(&mut self, name: &'t str) -> Option<Local> {
         let registers = &mut self.body.registers;
-        self.scopes.iter_mut().rev().find_map(|scope| scope.get(name, registers))
+        let (module, own) = self.scopes.split_first_mut().expect("the first is the module's");
+        if let Some(found) = own.iter_mut().rev().find_map(|scope| scope.get(name, registers)) {
+            return Some(found);
+        }
+        if !self.is_kernel {
+            return None;
+        }
+        if let Some(found) = module.get(name, registers) {
+            return Some(found);
+        }
+        let variable = *self.globals.locals.get(name)?;
+        match self.frame_variable(variable, FrameKind::Local) {
+            Ok(id) => {
+                self.scopes[0].declare(name, Local::Frame(id));
+                Some(Local::Frame(id))
+            }
+            Err(error) => {
+                self.globals.error(error);
+                None
+            }
+        }
     }
 
     fn unknown(&self, what: &str, name: &str, span: Span) -> Diagnostic {
+        if !self.is_kernel && (self.scopes[0].has(name) || self.globals.locals.contains_key(name)) {
+            let message = format!("`{name}` is declared outside functions, which would share it");
+            return Diagnostic::not_modelled(span, message).help("declare it in each function that uses it");
+        }
         let error = Diagnostic::new(span, format!("unknown {what} `{name}`")).label("not declared");
         if let Some((prefix, range)) = self.scopes.iter().rev().find_map(|s| s.overrun(name)) {
             let last = range.count.saturating_sub(1);

@@ -214,6 +214,6 @@ fn is_float(ty: ast::Type) -> bool {
 
 /// The error for a use of a variable that this module only declares.
 pub(super) fn undefined(name: &str, span: Span) -> Diagnostic {
-    Diagnostic::new(span, format!("`{name}` is declared `.extern` but not defined"))
+    Diagnostic::not_modelled(span, format!("`{name}` is declared `.extern` but not defined"))
         .help("modules are not linked with each other; compile the program as one module")
 }

@@ -4,6 +4,9 @@
 //!
 //! All names of module scope are collected before any is used, so their order does not matter. Variables in `.global`,
 //! `.const` or `.shared` that a function declares become variables of the module that only their scope sees.
+//!
+//! Registers and `.local` variables of module scope belong to a thread. Each kernel gets its own. A device function would
+//! share them with its callers, which is not modelled.
 
 mod body;
 mod layout;
@@ -61,6 +64,9 @@ struct Globals<'t, 'a> {
     /// Maps `.file` numbers to positions in `file_names`.
     file_numbers: HashMap<u32, u32>,
     file_names: Vec<String>,
+    /// Registers and `.local` variables of module scope.
+    registers: Vec<(RegTy, &'a [ast::Registers<'t>])>,
+    locals: HashMap<&'t str, &'a ast::Variable<'t>>,
     /// Bytes that initial values may still take. Bounded, because a short text can ask for many zeros.
     init_budget: u64,
     /// Some address is in a 64-bit register.
@@ -78,6 +84,8 @@ impl<'t, 'a> Globals<'t, 'a> {
             definitions: Vec::new(),
             file_numbers: HashMap::new(),
             file_names: Vec::new(),
+            registers: Vec::new(),
+            locals: HashMap::new(),
             init_budget: (64 << 20) + 8 * text_bytes as u64,
             wide_address: false,
             errors: Vec::new(),
@@ -100,7 +108,17 @@ impl<'t, 'a> Globals<'t, 'a> {
     fn declare(&mut self, ast: &'a ast::Module<'t>) {
         for item in &ast.items {
             let result = match item {
+                ast::Item::Variable(variable) if variable.space == ast::Space::Local => {
+                    match self.locals.insert(variable.name.text, variable) {
+                        Some(_) => Err(duplicate(variable.name, "a `.local` variable of this name")),
+                        None => Ok(()),
+                    }
+                }
                 ast::Item::Variable(variable) => self.declare_variable(variable),
+                ast::Item::Registers(ty, list) => {
+                    self.registers.push((reg_ty(*ty), list));
+                    Ok(())
+                }
                 ast::Item::Function(function) => self.declare_function(function),
                 ast::Item::Alias(..) => Ok(()),
             };
@@ -178,6 +196,7 @@ impl<'t, 'a> Globals<'t, 'a> {
             bounds: new.bounds.clone(),
             span: name.span,
             body: None,
+            refusals: Vec::new(),
         };
         match self.names.get(name.text) {
             None => {
@@ -248,10 +267,6 @@ fn module_layout(variable: &ast::Variable<'_>) -> Result<Layout, Diagnostic> {
     let span = variable.name.span;
     match variable.space {
         ast::Space::Global | ast::Space::Const | ast::Space::Shared => {}
-        ast::Space::Local => {
-            return Err(Diagnostic::new(span, "a `.local` variable outside a function is not modelled")
-                .help("declare it in the function that uses it"));
-        }
         _ => return Err(Diagnostic::new(span, "`.param` belongs inside a function")),
     }
     let mut layout = Layout::of(variable)?;

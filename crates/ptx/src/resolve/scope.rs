@@ -65,6 +65,11 @@ impl<'t> Scope<'t> {
         self.names.get(name).copied()
     }
 
+    /// Whether the scope declares `name`.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.names.contains_key(name) || self.range_of(name).is_some()
+    }
+
     /// The family that `name` belongs to. A prefix may itself end in digits, so every split is tried.
     fn range_of(&self, name: &str) -> Option<Range> {
         splits(name)

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use warploom_isa::diag::LoadError;
 use warploom_isa::{AddressMap, Kernel, LinkError, Module, Space, link};
 
 use crate::exec::fault::Place;
@@ -36,7 +37,14 @@ impl LoadedModule {
         let Some(at) = at else {
             return Err(ModuleError::NoKernel { name: name.to_string(), known: self.kernel_names() });
         };
-        let kernel = link(&self.module, warploom_isa::FuncId(at as u32), &self.addresses)?;
+        let kernel = link(&self.module, warploom_isa::FuncId(at as u32), &self.addresses).map_err(
+            |error| match error {
+                LinkError::NotModelled(refusals) => {
+                    ModuleError::NotModelled(Box::new(LoadError::new(self.module.source.clone(), refusals)))
+                }
+                error => ModuleError::Link(error),
+            },
+        )?;
         if let Some(pc) = kernel.first_lock().filter(|_| !self.addresses.lock_bits) {
             let Place { file, line, instruction, .. } = Place::of(&kernel, pc);
             return Err(ModuleError::NoLockBits { chip: self.chip.clone(), file, line, instruction });
@@ -64,6 +72,9 @@ pub enum ModuleError {
     NoKernel { name: String, known: Vec<String> },
     #[error(transparent)]
     Link(#[from] LinkError),
+    /// The kernel, or a function that it reaches, needs what the model does not have.
+    #[error("{}", .0.render(false).trim_end())]
+    NotModelled(Box<LoadError>),
     /// The kernel uses lock bits, and the chip has none. `instruction` is the first that needs them.
     #[error(
         "{file}:{line}: `{instruction}`: {chip} has no lock bits; run it on one that has (--chip gtx570), \
