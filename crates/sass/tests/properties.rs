@@ -175,6 +175,7 @@ fn instructions_are_read_back() {
         param_bytes: 0,
         bounds: LaunchBounds::default(),
         body: Some(body.clone()),
+        refusals: Vec::new(),
         span: Span::default(),
     };
     let module = Module {

@@ -16,10 +16,6 @@ impl Random {
     fn one_in(&mut self, n: u64) -> bool {
         self.below(n) == 0
     }
-
-    fn pick<'a>(&mut self, from: &[&'a str]) -> &'a str {
-        from[self.below(from.len() as u64) as usize]
-    }
 }
 
 /// A loop that takes a lock, adds one to a counter, and releases the lock: rightly, or wrong in one of many ways.
