@@ -11,7 +11,7 @@ use crate::resolved::Word;
 pub(crate) enum Support {
     /// Completely.
     Modelled,
-    /// With these exceptions, which are refused when the module loads.
+    /// With these exceptions, which are refused.
     Partly(&'static str),
     /// Refused when the module loads, for this reason.
     Refused(&'static str),
@@ -171,8 +171,8 @@ const INTRODUCTION: &str = "\
 # PTX
 
 Warploom loads PTX text of ISA versions 1.4 to 9.x from any compiler. This page lists every instruction of the PTX
-manual. What is not modelled is refused when the module loads, with the line and the reason. Nothing is skipped
-silently. The page is generated from the table that the loader itself uses.
+manual. What is not modelled is refused when a kernel that needs it is chosen, with the line and the reason. Nothing is
+skipped silently. The page is generated from the table that the loader itself uses.
 
 ";
 

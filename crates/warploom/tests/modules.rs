@@ -1,5 +1,5 @@
-//! Modules as old and new compilers write them: declarations outside functions, and kernels that are not modelled beside
-//! kernels that are.
+//! Modules as old and new compilers write them: declarations outside functions, and kernels that are not modelled
+//! beside kernels that are.
 
 use warploom::{Device, Error, Launch, args};
 

@@ -1,5 +1,5 @@
-//! What is proved to hang does hang: random kernels of locks, flags, fences and barriers. Whenever a launch is ended with
-//! a proof, the same launch must still run after a hundred times as many cycles without the search for hangs.
+//! What is proved to hang does hang: random kernels of locks, flags, fences and barriers. Whenever a launch is ended
+//! with a proof, the same launch must still run after a hundred times as many cycles without the search for hangs.
 
 use std::fmt::Write;
 

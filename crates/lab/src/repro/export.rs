@@ -128,7 +128,8 @@ impl Reproduction {
 
     /// All rows as a table with a header.
     pub fn csv(&self) -> String {
-        let head = "experiment,quick,name,unit,paper,measured,ratio,low,high,direction,seen,verdict,headline,note,reason\n";
+        let head = "experiment,quick,name,unit,paper,measured,ratio,low,high,direction,seen,verdict,headline,\
+                    note,reason\n";
         let mut text = head.to_string();
         let number = |value: Option<f64>| value.map(|value| value.to_string()).unwrap_or_default();
         for experiment in &self.experiments {

@@ -5,8 +5,8 @@
 //! All names of module scope are collected before any is used, so their order does not matter. Variables in `.global`,
 //! `.const` or `.shared` that a function declares become variables of the module that only their scope sees.
 //!
-//! Registers and `.local` variables of module scope belong to a thread. Each kernel gets its own. A device function would
-//! share them with its callers, which is not modelled.
+//! Registers and `.local` variables of module scope belong to a thread. Each kernel gets its own. A device function
+//! would share them with its callers, which is not modelled.
 
 mod body;
 mod layout;

@@ -1,8 +1,8 @@
 //! Whether the functional machine is back in an earlier state.
 //!
 //! The machine has no clock and no chance in it: what it does follows from the state of its warps, its CTAs and memory.
-//! So if all of that is as it was some rounds ago, it repeats itself for ever. The earlier state is taken anew after 64,
-//! 128, 256… rounds (Brent's algorithm), so that cycles of any length are found.
+//! So if all of that is as it was some rounds ago, it repeats itself for ever. The earlier state is taken anew after
+//! 64, 128, 256… rounds (Brent's algorithm), so that cycles of any length are found.
 
 use warploom_isa::{Kernel, Op, Special};
 

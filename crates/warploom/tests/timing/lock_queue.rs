@@ -121,8 +121,8 @@ fn a_kernel_without_locks_runs_as_without_queues() {
     }
 }
 
-/// Warps take two locks of one line, one inside the other. Words of a line share a queue under `hql`, so a grant for the
-/// outer lock can go to a thread that waits for the inner one.
+/// Warps take two locks of one line, one inside the other. Words of a line share a queue under `hql`, so a grant for
+/// the outer lock can go to a thread that waits for the inner one.
 #[test]
 fn nested_locks_of_one_line_end() {
     let text = r#"

@@ -67,6 +67,12 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     /// to trial before: a warp that has left its loop, or works in it, may take as long as it likes.
     fn try_suspicion(&mut self, now: Cycle, quiet: u64) -> Result<(), Stop> {
         let hang = &self.context.launch.chip.hang;
+        if self.aggregator.is_some() {
+            // The loops in which wavefronts wait for room in a channel do too much between two polls for a trial.
+            let patience = hang.suspect_cycles.saturating_add(2 * self.longest_delay);
+            let waits = quiet >= patience && self.sms.iter().all(|sm| sm.seems_to_wait());
+            return if waits { Err(Stop::Hang(HangReason::Quiet(quiet))) } else { Ok(()) };
+        }
         let trial = hang.watch_cycles.max(SHORTEST_TRIAL) + 2 * self.longest_delay;
         match self.trial_ends {
             Some(end) if now >= end => {

@@ -27,6 +27,7 @@ use warploom_isa::{Kernel, Op, Pc, Special};
 use crate::exec::locks::holders::shared_offset;
 use crate::exec::memory::access::WarpAccess;
 use crate::exec::memory::store::Memory;
+use crate::exec::warp::control::Control;
 use crate::exec::warp::{Since, Warp};
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::{TransferId, WarpSlot};
@@ -85,9 +86,11 @@ struct Trial {
 const MOST_INSTRUCTIONS_PER_POLL: u64 = 48;
 
 impl Trial {
-    /// Whether the lanes did no more than wait.
-    fn only_waits(&self) -> bool {
-        (self.ran & !self.polled).is_empty() && self.instructions <= MOST_INSTRUCTIONS_PER_POLL * self.polls
+    /// Whether the lanes did no more than wait. Where threads are independent, each of them must have polled. On a SIMT
+    /// stack one lane may poll for all.
+    fn only_waits(&self, independent: bool) -> bool {
+        let all_polled = !independent || (self.ran & !self.polled).is_empty();
+        all_polled && self.instructions <= MOST_INSTRUCTIONS_PER_POLL * self.polls
     }
 }
 
@@ -250,10 +253,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     pub(crate) fn only_waited(&self) -> bool {
         let Some(watch) = &self.watch else { return self.is_empty() };
         self.seems_to_wait()
-            && self.each_live(|_, slot| {
+            && self.each_live(|warp, slot| {
                 let Some(slot) = slot else { return true };
                 let trial = &watch.slots[slot.index()].trial;
-                self.slots[slot.index()].retries || trial.instructions == 0 || trial.only_waits()
+                let independent = matches!(warp.control, Control::Independent(_));
+                self.slots[slot.index()].retries || trial.instructions == 0 || trial.only_waits(independent)
             })
     }
 

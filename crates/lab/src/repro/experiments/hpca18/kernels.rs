@@ -39,9 +39,9 @@ pub(super) const PASCAL: &str = "gtx1080ti-hpca18";
 pub(super) const INPUTS: &str = "\
     The paper gives no size for DS, NW1 and NW2: here a cloth of 128 × 128 and a field of 7680 × 128, a strip \
     of 32 rows for each of 240 warps. HT inserts 800,000 keys with the paper's threads and buckets, not 3.2 \
-    million, which would take four times as long. TSP climbs 4 steps of each tour, not until none is better: each climber \
-    takes the lock once in either case, but those that climb to the end come to it at different times and fail \
-    less often.";
+    million, which would take four times as long. TSP climbs 4 steps of each tour, not until none is better: \
+    each climber takes the lock once in either case, but those that climb to the end come to it at different \
+    times and fail less often.";
 
 /// A synchronized kernel with its input, on the paper's Fermi.
 pub(super) fn synchronized(kernel: &str, scale: Scale) -> Run {
