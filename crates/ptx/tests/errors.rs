@@ -116,7 +116,6 @@ fn items() {
         ("unknown type", ".global .f128 x;"),
         ("predicate variable", ".global .pred x;"),
         ("alignment", ".global .align 3 .b8 x[4];"),
-        ("local outside a function", ".local .u32 x;"),
         ("parameter outside a function", ".param .u32 x;"),
         ("huge parameters", ".entry k(.param .b8 x[40000]) { ret; }"),
         ("variable parameters", ".func f(.param .b8 x[]) { ret; }"),

@@ -308,7 +308,7 @@ fn bad_overrides_are_blamed_on_themselves() {
         ("issue.lrr.turn=1", "the chip has no section `lrr`"),
         ("units.int.add=4", "invalid type: integer `4`, expected an array of length 2"),
         ("units.int.add=[4, 1, 1]", "invalid length 3"),
-        ("dram.banks=-16", "invalid value: integer `-16`, expected u32"),
+        ("dram.banks=-16", "invalid value: integer `-16`, expected a number from 0 to 4294967295"),
         ("l1.global=write-back", "unknown variant `write-back`, expected `write-evict` or `bypass`"),
         ("energy.flits_pj=1", "the chip has no key `flits_pj` there; it has "),
         ("energy.flit_pj=much", "invalid type: string \"much\", expected f64"),
