@@ -8,7 +8,7 @@ fn run(text: &str) -> Vec<u32> {
     let mut gpu = Device::sim("gtx480").unwrap();
     let module = gpu.load_ptx(text).unwrap_or_else(|error| panic!("{error}"));
     let out = gpu.zeros::<u32>(32).unwrap();
-    gpu.launch(&module.kernel("k").unwrap(), Launch::grid(1).block(32), args![&out]).unwrap();
+    gpu.launch(module.kernel("k").unwrap(), Launch::grid(1).block(32), args![&out]).unwrap();
     out.read(&gpu).unwrap()
 }
 

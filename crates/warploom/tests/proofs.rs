@@ -103,7 +103,7 @@ fn run(chip: &str, text: &str, set: &[&str], max_cycles: u64) -> Option<(HangRea
     let module = gpu.load_ptx_named("k.ptx", text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     let words = gpu.zeros_named::<u32>("words", 128).unwrap();
     let launch = Launch { max_cycles: Some(max_cycles), ..Launch::grid(2).block(64) };
-    match gpu.launch(&module.kernel("k").unwrap(), launch, args![&words]) {
+    match gpu.launch(module.kernel("k").unwrap(), launch, args![&words]) {
         Ok(_) => None,
         Err(Error::Hang { hang: Some(hang), report, .. }) => Some((hang.reason, report.cycles)),
         Err(error) => panic!("{error}\n{text}"),

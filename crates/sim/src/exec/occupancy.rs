@@ -198,7 +198,7 @@ pub(crate) fn check_launch(chip: &Chip, kernel: &Kernel, shape: Shape) -> Result
     if let LocalLimit { bytes, shared_by: Some(threads) } = LocalLimit::new(chip, shape, ctas_per_sm)
         && needed > bytes
     {
-        let all = threads * u64::from(needed) >> 20;
+        let all = (threads * u64::from(needed)) >> 20;
         let most = MOST_LOCAL_BYTES >> 20;
         return Err(Unlaunchable::LocalOfAll { kernel: name(), needed, threads, all, most });
     }

@@ -169,7 +169,7 @@ END:
         let module = bench.gpu.load_ptx_named("nested.ptx", text).unwrap();
         let words = bench.gpu.zeros_named::<u32>("words", 3).unwrap();
         let launch = Launch::grid(2).block(256);
-        let launched = bench.gpu.launch(&module.kernel("nested").unwrap(), launch, args![&words]);
+        let launched = bench.gpu.launch(module.kernel("nested").unwrap(), launch, args![&words]);
         assert!(launched.is_ok(), "{mode}: {}", launched.unwrap_err());
         assert_eq!(words.read(&bench.gpu).unwrap(), [0, 0, 16 * 8], "{mode}");
     }
