@@ -41,8 +41,8 @@ pub(crate) struct Ddos {
 /// Who has the history registers, if warps share them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sharing {
-    epoch: u64,
     owner: Option<WarpSlot>,
+    since: Cycle,
 }
 
 impl Ddos {
@@ -56,15 +56,13 @@ impl Ddos {
         }
     }
 
-    pub(crate) fn started(&mut self, now: Cycle, slot: WarpSlot) {
-        self.share(now);
+    pub(crate) fn started(&mut self, slot: WarpSlot) {
         self.live.insert(slot);
         self.warps[slot.index()] = Warp::default();
     }
 
     /// A warp has ended. With the last one the table is cleared, too: the next warp may run another program.
-    pub(crate) fn ended(&mut self, now: Cycle, slot: WarpSlot) {
-        self.share(now);
+    pub(crate) fn ended(&mut self, slot: WarpSlot) {
         self.live.remove(slot);
         if self.sharing.owner == Some(slot) {
             self.sharing.owner = None;
@@ -76,12 +74,8 @@ impl Ddos {
 
     /// A warp with these active lanes executes a comparison. Returns the lane whose operands are recorded, if any.
     pub(crate) fn profiled(&mut self, now: Cycle, slot: WarpSlot, lanes: LaneMask) -> Option<usize> {
-        if self.spec.time_sharing {
-            self.share(now);
-            // A warp that starts while no warp has the registers need not wait for the next epoch.
-            if *self.sharing.owner.get_or_insert(slot) != slot {
-                return None;
-            }
+        if self.spec.time_sharing && !self.has_registers(now, slot) {
+            return None;
         }
         let warp = &mut self.warps[slot.index()];
         let first = (!lanes.is_empty()).then(|| lanes.lowest() as u8)?;
@@ -106,32 +100,21 @@ impl Ddos {
         self.table.executed(pc, self.warps[slot.index()].spinning, taken)
     }
 
-    /// Passes shared registers to the next warps in turn, one for each epoch that has ended.
-    ///
-    /// Epochs may end while nothing compares. Each call that reads the owner or changes who takes part catches up
-    /// first.
-    fn share(&mut self, now: Cycle) {
-        let epoch = now.0 / self.spec.epoch_cycles;
-        if !self.spec.time_sharing || epoch == self.sharing.epoch {
-            return;
+    /// Whether a warp that compares has the shared registers. When their owner's epoch is over, the first other warp
+    /// to compare takes them, as in the authors' simulator.
+    fn has_registers(&mut self, now: Cycle, slot: WarpSlot) -> bool {
+        let Sharing { owner, since } = self.sharing;
+        if owner == Some(slot) {
+            return true;
         }
-        let warps = u64::from(self.live.len().max(1));
-        let turns = (epoch - self.sharing.epoch) % warps;
-        let mut owner = self.sharing.owner.filter(|_| !self.live.is_empty());
-        for _ in 0..turns {
-            owner = self.next_after(owner);
+        if owner.is_some() && now - since < self.spec.epoch_cycles {
+            return false;
         }
+        self.sharing = Sharing { owner: Some(slot), since: now };
         // The registers hold the history of their last owner.
-        if let Some(slot) = owner {
-            self.warps[slot.index()].history.clear();
-            self.warps[slot.index()].lane = None;
-        }
-        self.sharing = Sharing { epoch, owner };
-    }
-
-    fn next_after(&self, owner: Option<WarpSlot>) -> Option<WarpSlot> {
-        let above = owner.map_or(u64::MAX, |slot| (u64::MAX << slot.0) << 1);
-        SlotSet(self.live.0 & above).first().or(self.live.first())
+        self.warps[slot.index()].history.clear();
+        self.warps[slot.index()].lane = None;
+        true
     }
 }
 

@@ -6,7 +6,7 @@ use crate::chip::Chip;
 fn detector(set: &[&str]) -> Ddos {
     let set: Vec<_> = set.iter().map(|s| s.to_string()).collect();
     let mut ddos = Ddos::new(&Chip::load("gtx480", &set).unwrap().issue.ddos, 48);
-    (0..4).for_each(|slot| ddos.started(Cycle(0), WarpSlot(slot)));
+    (0..4).for_each(|slot| ddos.started(WarpSlot(slot)));
     ddos
 }
 
@@ -139,10 +139,10 @@ fn the_table_is_cleared_with_the_last_warp() {
     }
     bra(&mut ddos, 0x98);
     for slot in 0..3 {
-        ddos.ended(Cycle(5), WarpSlot(slot));
+        ddos.ended(WarpSlot(slot));
     }
     assert_eq!(table(&ddos), [(0x98, 1)]);
-    ddos.ended(Cycle(6), WarpSlot(3));
+    ddos.ended(WarpSlot(3));
     assert_eq!(table(&ddos), []);
 }
 
@@ -157,23 +157,22 @@ fn shared_registers_go_from_warp_to_warp() {
             ddos.warps[slot.index()].history.registers().0.len()
         })
     };
-    // The first warp to compare has them for the rest of the epoch.
+    // The first warp to compare has them for an epoch.
     assert_eq!(compare(10, 2), Some(1));
     assert_eq!(compare(20, 0), None);
-    assert_eq!(compare(99, 2), Some(2));
-    // Then the next warp, and after the last the first.
-    assert_eq!(compare(100, 2), None);
-    assert_eq!(compare(110, 3), Some(1));
-    assert_eq!(compare(200, 3), None);
-    assert_eq!(compare(201, 0), Some(1));
-    // Epochs without a comparison count as well: 1, 2, 3, 0, 1.
-    assert_eq!(compare(700, 0), None);
-    assert_eq!(compare(701, 1), Some(1));
+    assert_eq!(compare(109, 0), None);
+    assert_eq!(compare(109, 2), Some(2));
+    // Then the first other warp to compare, whichever it is. Its epoch begins there.
+    assert_eq!(compare(150, 2), Some(3));
+    assert_eq!(compare(160, 1), Some(1));
+    assert_eq!(compare(170, 2), None);
+    assert_eq!(compare(259, 3), None);
+    assert_eq!(compare(260, 3), Some(1));
     // Warp 2 was found spinning in its epoch, and has not had the registers since.
-    assert!(ddos.warps[2].spinning && !ddos.warps[0].spinning);
+    assert!(ddos.warps[2].spinning && !ddos.warps[3].spinning);
     assert!(!ddos.branched(WarpSlot(2), Pc(9), true));
     assert_eq!(table(&ddos), [(72, 1)]);
     // An owner that ends leaves the registers to the next warp that compares.
-    ddos.ended(Cycle(702), WarpSlot(1));
-    assert_eq!(ddos.profiled(Cycle(703), WarpSlot(3), LaneMask(1)), Some(0));
+    ddos.ended(WarpSlot(3));
+    assert_eq!(ddos.profiled(Cycle(261), WarpSlot(1), LaneMask(1)), Some(0));
 }

@@ -296,6 +296,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let shared_before = watched.then(|| cta.shared.bytes.clone());
         let mut reach = execution.reach(cta);
         access.begin(&mut reach, warp, inst)?;
+        self.memory.stats.global_lanes += u64::from(access.lanes.global.count());
         if reach.uninitialised.is_some() {
             execution.uninitialised = reach.uninitialised;
         }

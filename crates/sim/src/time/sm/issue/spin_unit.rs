@@ -51,7 +51,7 @@ impl SpinUnit {
         self.live.insert(slot);
         self.back_off.started(now, slot);
         if let Some(ddos) = &mut self.ddos {
-            ddos.started(now, slot);
+            ddos.started(slot);
         }
     }
 
@@ -68,7 +68,7 @@ impl SpinUnit {
         self.live.remove(slot);
         self.back_off.ended(slot);
         if let Some(ddos) = &mut self.ddos {
-            ddos.ended(now, slot);
+            ddos.ended(slot);
         }
         if self.live.is_empty() {
             self.limiter.emptied(now);

@@ -6,6 +6,8 @@ use crate::time::sm::load_store::l1::Refusal;
 counters! {
     /// Counters of the load/store unit of an SM and of the memories beside it.
     L1Stats {
+        /// Lanes of loads, stores and atomics on global memory.
+        global_lanes,
         /// Lines of global memory that hit in the L1.
         hits,
         /// Lines of global memory that missed.
