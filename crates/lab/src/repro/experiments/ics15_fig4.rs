@@ -16,11 +16,12 @@ const SCHEMES: [(&str, f64); 5] =
 
 /// The likely cause of the barrier's time.
 const BARRIER: &str = "\
-    a barrier lets go units.barrier_latency_cycles = 4 after the last arrival, a choice for want of a \
-    published number, and an arrival counts at once: a step takes that, one load of shared memory and one \
-    addition. The paper's ratios need 24 cycles or more. Were an arrival counted only when the warp's stores \
-    to shared memory are done, 26 cycles later, as PTX promises of bar.arrive, they would be 2.67× and 1.28× \
-    here (--set units.barrier_latency_cycles=30)";
+    a barrier lets go units.barrier_latency_cycles = 4 after the last arrival, and an arrival counts at once: a step \
+    takes that, one load of shared memory and one addition. No latency was published for Fermi. The generation \
+    before it takes 20 shader clocks, 10 cycles here, which would make it 4.34× \
+    (--set units.barrier_latency_cycles=10). The paper's ratios need 24 cycles or more. Were an arrival counted \
+    only when the warp's stores to shared memory are done, 26 cycles later, as PTX promises of bar.arrive, they \
+    would be 2.8× and 1.27× (--set units.barrier_latency_cycles=30)";
 
 /// What the time of one mutex per warp depends on, found with other policies.
 const MUTEXES: &str = "\

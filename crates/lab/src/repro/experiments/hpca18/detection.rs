@@ -140,12 +140,14 @@ impl Experiment for Sensitivity {
                 }
                 row.points(0.1).because(match (setting.shared, setting.history) {
                     (true, _) => {
-                        "perhaps (this was not tested) because who has the registers at which moment \
-                                  decides, and that follows from the kernels' own timing"
+                        "neither this model nor the authors' simulator finds TB's loop with shared registers, and \
+                         with the quick form's inputs both find ATM's and DS's only near the end. With the inputs \
+                         here the runs are long enough to find these two on nearly every SM (docs/bows.md)"
                     }
                     (_, ..8) => {
-                        "a history of 4 holds two iterations of at most two setps. Of these loops only \
-                         TB's has more, so that seven of eight are found; the paper's 0.625 is five of eight"
+                        "a history of 4 holds two iterations of at most two setps. Of these loops only TB's has \
+                         more, so that seven of eight are found; so it is on the authors' simulator, where TB's is \
+                         the only one not found. The paper's 0.625 is five of eight"
                     }
                     _ => "rates are shares of few branches: one more or less is much",
                 })

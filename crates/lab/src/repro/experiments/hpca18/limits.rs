@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 
 use super::PAPER;
 use super::kernels::{
-    LONGEST_FIRST, SYNCHRONIZED, backing_off, mean, ratio, synchronized, transactions, with_limit,
+    COUNTED, INSTRUCTIONS, LONGEST_FIRST, SYNCHRONIZED, backing_off, mean, ratio, synchronized, transactions,
+    with_limit,
 };
 use crate::plot::Plot;
 use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
@@ -226,7 +227,7 @@ impl Experiment for Dynamic {
             let (base, bows) = pair(kernel);
             ratio(results, &bows, &base, "simd_efficiency")
         };
-        let insts = mean(SYNCHRONIZED.map(|kernel| fewer(kernel, "warp_insts")));
+        let insts = |what| mean(SYNCHRONIZED.map(|kernel| fewer(kernel, what)));
         let percent = |left: Result<f64, Failed>| left.map(|left| 100.0 * (1.0 - left));
         // Shares are averaged as they are: two of the kernels have almost nothing left, which a geometric mean of what
         // is left would show alone.
@@ -236,7 +237,7 @@ impl Experiment for Dynamic {
             Ok(shares.iter().sum::<f64>() / shares.len() as f64)
         };
         let rows = [
-            Row::new("instructions, GTO over BOWS", "×").paper(2.1).measured(insts),
+            Row::new("instructions, GTO over BOWS", "×").paper(2.1).measured(insts(INSTRUCTIONS)),
             Row::new("L1D transactions saved", "%").paper(19.0).measured(saved()).because(
                 "most of it is NW1's and NW2's, whose warps do nothing but poll while they wait (the rows below)",
             ),
@@ -253,16 +254,22 @@ impl Experiment for Dynamic {
             outcome = outcome.row(row.measured(percent(left(kernel))));
         }
         let direction = || {
-            let saved = mean(SYNCHRONIZED.map(|kernel| fewer(kernel, "warp_insts")))?;
+            let saved = insts(INSTRUCTIONS)?;
             Ok((saved > 1.0, format!("{saved:.2} times as many without")))
         };
         outcome = outcome.row(Row::claim("instructions", "fewer with BOWS", direction()));
+        for kernel in SYNCHRONIZED {
+            let row = Row::new(format!("{kernel}: instructions, GTO over BOWS"), "×");
+            outcome = outcome.row(row.measured(fewer(kernel, INSTRUCTIONS)));
+        }
+        let warps = Row::new("instructions of warps, GTO over BOWS", "×").measured(insts("warp_insts"));
+        outcome = outcome.row(warps);
         let mut plot =
             Plot::bars("BOWS over GTO", ["instructions", "L1D transactions", "SIMD efficiency"]).y("×");
         for kernel in SYNCHRONIZED {
-            let insts = fewer(kernel, "warp_insts").ok().map(f64::recip);
+            let insts = fewer(kernel, INSTRUCTIONS).ok().map(f64::recip);
             plot = plot.group(kernel, [insts, left(kernel).ok(), lanes(kernel).ok()]);
         }
-        outcome.plot(plot)
+        outcome.plot(plot).note(COUNTED)
     }
 }
