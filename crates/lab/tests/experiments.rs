@@ -10,7 +10,6 @@ const KNOWN_OUTSIDE: &[(&str, &str)] = &[
     ("ics15-fig4", "shrd_lock over atom_lock"),
     ("ics15-fig4", "tiny_lock over warp_barr"),
     ("ics15-fig4", "from the fastest to the slowest"),
-    ("hpca18-fig3", "a delay loop at very high contention"),
     ("hpca18-table1", "xor, m=k=8, t=4, l=4: TSDR"),
     ("hpca18-fig9", "BOWS over LRR, time"),
     ("hpca18-fig9", "BOWS over LRR, dynamic energy"),

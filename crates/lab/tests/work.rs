@@ -94,6 +94,17 @@ fn software_back_off() {
 }
 
 #[test]
+fn records_in_place_of_indexed_entries() {
+    for params in [
+        "keys=1 buckets=1 ctas=1 threads=32 entries=records",
+        "keys=600 buckets=7 ctas=4 threads=96 entries=records",
+        "keys=600 buckets=7 ctas=4 threads=96 entries=records version=unlocked",
+    ] {
+        right("hashtable", params);
+    }
+}
+
+#[test]
 fn transfers_under_any_contention() {
     for params in [
         "transfers=1 accounts=2 ctas=1 threads=1",
