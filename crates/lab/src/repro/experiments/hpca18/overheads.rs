@@ -158,7 +158,7 @@ impl Experiment for SoftwareBackOff {
             paper: PAPER,
             title: "Software back-off on a hash table, and beside it nanosleep and BOWS",
             quick_s: 12,
-            full_s: 240,
+            full_s: 420,
         }
     }
 
