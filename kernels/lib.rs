@@ -117,6 +117,8 @@ pub const FILES: &[(&str, &str)] = files![
     "sync/cloth.ptx",
     "sync/hashtable_backoff.cu",
     "sync/hashtable_backoff.ptx",
+    "sync/hashtable_locks.cu",
+    "sync/hashtable_locks.ptx",
     "sync/hashtable_records.cu",
     "sync/hashtable_records.ptx",
     "sync/tsp.cu",

@@ -116,6 +116,7 @@ WL_FN int max(int a, int b) { return a > b ? a : b; }
 WL_FN int __popc(unsigned v) { return __builtin_popcount(v); }
 WL_FN int __popcll(unsigned long long v) { return __builtin_popcountll(v); }
 WL_FN int __clz(int v) { return v ? __builtin_clz(v) : 32; }
+WL_FN int __ffs(int x) { return __builtin_ffs(x); }
 WL_FN int __clzll(long long v) { return v ? __builtin_clzll(v) : 64; }
 WL_FN unsigned __brev(unsigned v) { return __builtin_bitreverse32(v); }
 WL_FN unsigned __umulhi(unsigned a, unsigned b) { return __nvvm_mulhi_ui(a, b); }

@@ -94,6 +94,15 @@ fn software_back_off() {
 }
 
 #[test]
+fn locks_for_high_contention() {
+    for version in ["ticket", "queue", "warp", "exchange"] {
+        right("hashtable", &format!("keys=1 buckets=1 ctas=1 threads=1 version={version}"));
+        right("hashtable", &format!("keys=300 buckets=1 ctas=2 threads=64 version={version}"));
+        right("hashtable", &format!("keys=1000 buckets=7 ctas=4 threads=96 version={version}"));
+    }
+}
+
+#[test]
 fn records_in_place_of_indexed_entries() {
     for params in [
         "keys=1 buckets=1 ctas=1 threads=32 entries=records",

@@ -1,6 +1,7 @@
 //! HT of HPCA'18: insertions into a chained hash table with one spin lock per bucket, the critical section of Figure
 //! 1a. The paper's 3.2 M keys, 40 K threads and 1024 buckets are `keys=3_200_000 ctas=160 threads=256`.
-//! `version=delay` is the software back-off of Figure 3; `sleep` uses `nanosleep` instead. `entries=records` is the
+//! `version=delay` is the software back-off of Figure 3; `sleep` uses `nanosleep` instead. `ticket`, `queue`, `warp` and
+//! `exchange` are what a programmer can do about contention (docs/synchronization.md). `entries=records` is the
 //! table that the paper profiled on hardware for Figure 1.
 
 use warploom::{Arg, Error, Launch, Result, args, grouped};
@@ -15,8 +16,9 @@ const CTAS: Param = Param::new("ctas", "CTAs; their threads share the keys evenl
 const THREADS: Param = Param::new("threads", "threads of a CTA", 256).range(1, 1024);
 const VERSION: Param = Param::word(
     "version",
-    "what follows a failed attempt: the next, a nanosleep, a delay loop; or no locks at all, and keys are lost",
-    &["spin", "sleep", "delay", "unlocked"],
+    "the lock: spin, with a nanosleep or a delay loop after a failure, ticket, queue, one lane for those of its warp; \
+     no lock but an atomic exchange; or unlocked, and keys are lost",
+    &["spin", "sleep", "delay", "ticket", "queue", "warp", "exchange", "unlocked"],
 );
 const ENTRIES: Param = Param::word(
     "entries",
@@ -49,32 +51,42 @@ fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
     let keys_buffer = bench.gpu.buffer_named("keys", &keys)?;
     let pool = bench.gpu.uninit_named::<[u32; 2]>("pool", count as usize)?;
     let heads = bench.gpu.buffer_named("heads", &vec![NONE; buckets as usize])?;
-    let locks = bench.gpu.zeros_named::<u32>("locks", buckets as usize)?;
-    let launch = Launch::grid(ctas).block(threads);
     let version = values.word(&VERSION);
     let module = bench.load(match version {
         "spin" => ptx!("hashtable"),
-        _ => ptx!("sync/hashtable_backoff"),
+        "sleep" | "delay" | "unlocked" => ptx!("sync/hashtable_backoff"),
+        _ => ptx!("sync/hashtable_locks"),
     })?;
-    let (name, last) = match version {
-        "sleep" => ("hashtable_insert_sleep", Some(backoff)),
-        "delay" => ("hashtable_insert_delay", Some(backoff)),
-        "unlocked" => ("hashtable_insert_unlocked", None),
-        _ => ("hashtable_insert", None),
+    let name = match version {
+        "spin" => "hashtable_insert".to_string(),
+        _ => format!("hashtable_insert_{version}"),
     };
-    // The kernel without locks has no such parameter.
+    // What is in the locks before and after, and what else the kernel has as parameters.
+    let free = if version == "queue" { NONE } else { 0 };
+    let words = if version == "ticket" { 2 * buckets } else { buckets };
+    let locks = bench.gpu.buffer_named("locks", &vec![free; words as usize])?;
     let mut args = args![&keys_buffer, count, &pool, &heads].to_vec();
-    args.extend((version != "unlocked").then(|| Arg::from(&locks)));
+    args.extend((!matches!(version, "exchange" | "unlocked")).then(|| Arg::from(&locks)));
+    let is_queue = version == "queue";
+    let nodes = is_queue.then(|| bench.gpu.uninit_named::<[u32; 2]>("nodes", count as usize)).transpose()?;
+    args.extend(nodes.as_ref().map(Arg::from));
     args.push(Arg::from(buckets));
-    args.extend(last.map(Arg::from));
-    bench.launch(&module.kernel(name)?, launch, args)?;
-    if version == "unlocked" {
-        let entries = pool.read(bench.gpu)?;
-        return Ok(check_unlocked(&keys, entries.iter().map(|entry| entry[0])));
-    }
+    args.extend(matches!(version, "sleep" | "delay" | "ticket" | "warp").then(|| Arg::from(backoff)));
+    bench.launch(&module.kernel(&name)?, Launch::grid(ctas).block(threads), args)?;
 
     let (heads, locks, pool) = (heads.read(bench.gpu)?, locks.read(bench.gpu)?, pool.read(bench.gpu)?);
-    Ok(check(&keys, &heads, &locks, &pool))
+    Ok(match version {
+        "unlocked" => check_unlocked(&keys, pool.iter().map(|entry| entry[0])),
+        // A free lock serves the ticket that is next.
+        "ticket" => {
+            let held: Vec<u32> = locks.chunks(2).map(|lock| u32::from(lock[0] != lock[1])).collect();
+            check(&keys, &heads, &held, &pool)
+        }
+        _ => {
+            let held: Vec<u32> = locks.iter().map(|&lock| u32::from(lock != free)).collect();
+            check(&keys, &heads, &held, &pool)
+        }
+    })
 }
 
 /// A record as `hashtable_records.cu` has it: its key in the low half of the first word, its value, the next record.
