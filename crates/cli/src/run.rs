@@ -65,7 +65,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<Exit, Failure> {
         text.push_str(&summary(&report));
         term::print(&text)?;
     }
-    Ok(judge_uninitialised(&report))
+    Ok(judge_checks(&report))
 }
 
 /// Whether a launch that failed has run at all.
@@ -294,6 +294,8 @@ pub(crate) fn launch_failure(error: Error, machine: &MachineOptions, json: bool)
         }
         // The kernel's output comes before the error message.
         let _ = term::print(&text);
+        // What the checks found may be the cause.
+        judge_checks(report);
     }
     match limits && machine.device == DeviceName::Sim {
         true => failure.help(format!(
@@ -351,27 +353,34 @@ pub(crate) fn end_line(text: &mut String) {
     }
 }
 
-/// Prints warnings about lock bits taken too late or left taken, and errors about reads of uninitialised
-/// memory. Only the latter fail the command.
-pub(crate) fn judge_uninitialised(report: &Report) -> Exit {
+/// Prints warnings about lock bits taken too late or left taken, and errors about reads of uninitialised memory and
+/// about races. Only the errors fail the command.
+pub(crate) fn judge_checks(report: &Report) -> Exit {
     for warning in &report.lock_warnings {
         let text = warning.message.replace('\n', "\n  ");
         term::eprint(&format!("{} kernel `{}`: {text}", term::paint("warning:", 33), report.kernel));
     }
-    if report.uninitialised.is_empty() {
-        return Exit::Good;
+    let (reads, races) = (&report.uninitialised, &report.races);
+    if !reads.is_empty() {
+        let places = counted(reads.len() as u64, "instruction");
+        let found = reads.iter().map(|read| (&read.message, read.count));
+        show_found(report, &format!("reads uninitialised memory at {places}"), found);
     }
-    let places = counted(report.uninitialised.len() as u64, "instruction");
-    let mut text = format!(
-        "{} kernel `{}` reads uninitialised memory at {places}",
-        term::paint("error:", 31),
-        report.kernel
-    );
-    for read in &report.uninitialised {
-        let _ = write!(text, "\n  {} ({})", read.message.replace('\n', "\n  "), counted(read.count, "time"));
+    if !races.is_empty() {
+        let places = counted(races.len() as u64, "pair");
+        let found = races.iter().map(|race| (&race.message, race.count));
+        show_found(report, &format!("has races at {places} of instructions"), found);
+    }
+    if reads.is_empty() && races.is_empty() { Exit::Good } else { Exit::CheckFailed }
+}
+
+/// Prints what a check found: messages, and how often each.
+fn show_found<'a>(report: &Report, what: &str, found: impl Iterator<Item = (&'a String, u64)>) {
+    let mut text = format!("{} kernel `{}` {what}", term::paint("error:", 31), report.kernel);
+    for (message, count) in found {
+        let _ = write!(text, "\n  {} ({})", message.replace('\n', "\n  "), counted(count, "time"));
     }
     term::eprint(&text);
-    Exit::CheckFailed
 }
 
 /// The summary for people.

@@ -64,6 +64,7 @@ pub(crate) fn total(launches: &[Report]) -> Report {
         energy_nj: counters(launches, |r| r.energy_nj.as_ref()),
         output: launches.iter().map(|r| r.output.as_str()).collect(),
         uninitialised: launches.iter().flat_map(|r| r.uninitialised.clone()).collect(),
+        races: launches.iter().flat_map(|r| r.races.clone()).collect(),
         lock_warnings: launches.iter().flat_map(|r| r.lock_warnings.clone()).collect(),
     }
 }
