@@ -360,27 +360,35 @@ pub(crate) fn judge_checks(report: &Report) -> Exit {
         let text = warning.message.replace('\n', "\n  ");
         term::eprint(&format!("{} kernel `{}`: {text}", term::paint("warning:", 33), report.kernel));
     }
-    let (reads, races) = (&report.uninitialised, &report.races);
-    if !reads.is_empty() {
-        let places = counted(reads.len() as u64, "instruction");
-        let found = reads.iter().map(|read| (&read.message, read.count));
-        show_found(report, &format!("reads uninitialised memory at {places}"), found);
-    }
-    if !races.is_empty() {
-        let places = counted(races.len() as u64, "pair");
-        let found = races.iter().map(|race| (&race.message, race.count));
-        show_found(report, &format!("has races at {places} of instructions"), found);
-    }
-    if reads.is_empty() && races.is_empty() { Exit::Good } else { Exit::CheckFailed }
+    let found = [uninitialised_text(report), races_text(report)];
+    found.iter().flatten().for_each(|text| term::eprint(text));
+    if found.iter().all(Option::is_none) { Exit::Good } else { Exit::CheckFailed }
 }
 
-/// Prints what a check found: messages, and how often each.
-fn show_found<'a>(report: &Report, what: &str, found: impl Iterator<Item = (&'a String, u64)>) {
-    let mut text = format!("{} kernel `{}` {what}", term::paint("error:", 31), report.kernel);
-    for (message, count) in found {
-        let _ = write!(text, "\n  {} ({})", message.replace('\n', "\n  "), counted(count, "time"));
-    }
-    term::eprint(&text);
+fn uninitialised_text(report: &Report) -> Option<String> {
+    let places = counted(report.uninitialised.len() as u64, "instruction");
+    let found = report.uninitialised.iter().map(|read| (&read.message, read.count));
+    found_text(report, &format!("reads uninitialised memory at {places}"), found)
+}
+
+/// The error about races, if there are any.
+pub(crate) fn races_text(report: &Report) -> Option<String> {
+    let pairs = counted(report.races.len() as u64, "pair");
+    let found = report.races.iter().map(|race| (&race.message, race.count));
+    found_text(report, &format!("has races: {pairs} of instructions"), found)
+}
+
+/// What a check found: messages, and how often each; `None` if there are none.
+fn found_text<'a>(
+    report: &Report,
+    what: &str,
+    found: impl Iterator<Item = (&'a String, u64)>,
+) -> Option<String> {
+    let found: String = found
+        .map(|(message, count)| format!("\n  {} ({})", message.replace('\n', "\n  "), counted(count, "time")))
+        .collect();
+    let head = format!("{} kernel `{}` {what}", term::paint("error:", 31), report.kernel);
+    (!found.is_empty()).then(|| head + &found)
 }
 
 /// The summary for people.

@@ -205,7 +205,7 @@ impl Execution<'_> {
             | Op::Redux(..)
             | Op::Elect
             | Op::BarWarp => {
-                return Ok(self.communicate(cta, warp, &activation, inst, path, mask));
+                return self.communicate(cta, warp, &activation, inst, path, mask);
             }
             Op::ActiveMask | Op::WaveBallot | Op::WaveActive | Op::WaveShfl(_) => {
                 vote::execute(inst, &mut registers, &kernel.imms, mask);
@@ -339,21 +339,26 @@ impl Execution<'_> {
         inst: &Inst,
         path: Group,
         mask: LaneMask,
-    ) -> Next {
+    ) -> Result<Next, Bad> {
         let kernel = self.launch.kernel;
         let independent = matches!(warp.control, Control::Independent(_));
         let live = warp.live;
         let registers = warp.registers(activation);
-        let members = vote::member_operand(inst).map(|operand| vote::members(&registers, operand, mask));
+        let operand = vote::member_operand(inst);
+        if let Some((lane, members)) = operand.and_then(|operand| vote::outsider(&registers, operand, mask)) {
+            let kind = FaultKind::NotAMember { lane: (lane % PTX_WARP) as u32, members };
+            return Err(Bad { lane, kind });
+        }
+        let members = operand.map(|operand| vote::members(&registers, operand, mask));
         if independent && let Some(members) = members {
             if mask != path.mask {
                 split_off(warp, path, mask);
-                return Next::Go;
+                return Ok(Next::Go);
             }
             if !(members & live & !mask).is_empty() {
                 let anywhere = inst.op == Op::BarWarp;
                 warp.control.wait(Wait::Lanes { members, anywhere });
-                return Next::Go;
+                return Ok(Next::Go);
             }
         }
         if let Some(mut races) = self.launch.races() {
@@ -365,7 +370,7 @@ impl Execution<'_> {
             vote::execute(inst, &mut registers, &kernel.imms, if named.is_empty() { mask } else { named });
         }
         warp.control.advance();
-        Next::Go
+        Ok(Next::Go)
     }
 
     fn barrier<const N: usize>(
@@ -526,6 +531,7 @@ impl Execution<'_> {
                 return Err(Bad { lane: lanes.lowest(), kind });
             }
             warp.make_room(kernel, &new);
+            warp.mark_local(lanes, |_| u64::from(frame), callee.frame_bytes, false);
             for &FrameCopy { caller, callee, bytes } in &call.args {
                 copy_local(warp, activation.frame + caller, frame + callee, bytes, lanes);
             }
@@ -645,6 +651,7 @@ fn map_address<const N: usize>(
 
 /// Copies bytes within local memory, in the lanes of `mask`.
 fn copy_local<const N: usize>(warp: &mut Warp<N>, from: u32, to: u32, bytes: u32, mask: LaneMask) {
+    warp.copy_local_marks(mask, from, to, bytes);
     let mut done = 0;
     while done < bytes {
         let (source, target) = (from + done, to + done);

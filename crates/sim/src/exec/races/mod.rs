@@ -43,6 +43,9 @@ pub(crate) struct Races {
     /// What was published through words of global memory, by their address.
     published: HashMap<u64, Published, Scatter>,
     found: BTreeMap<(u32, u32), Found>,
+    /// Shadows of the shared memory of CTAs that have ended, for those that begin. Records of other CTAs do not count,
+    /// so they need not be cleared.
+    spare: Vec<Vec<Word>>,
 }
 
 /// The order inside a CTA.
@@ -52,7 +55,7 @@ struct CtaOrder {
     first: usize,
     warps: Vec<WarpClock>,
     /// What the warps that have arrived at each barrier know.
-    meetings: Vec<Option<Meeting>>,
+    meetings: Vec<Meeting>,
     /// What warps of which lanes have ended knew then: a barrier does not wait for them.
     ended: Option<Meeting>,
     shared: Vec<Word>,
@@ -133,6 +136,7 @@ impl Races {
             global: Shadow::default(),
             published: HashMap::default(),
             found: BTreeMap::new(),
+            spare: Vec::new(),
         }
     }
 
@@ -143,13 +147,13 @@ impl Races {
     }
 
     fn cta(&mut self, cta: &Cta) -> &mut CtaOrder {
-        let warps = self.warps_per_cta;
+        let (warps, spare) = (self.warps_per_cta, &mut self.spare);
         self.ctas.entry(cta.number).or_insert_with(|| CtaOrder {
             first: cta.number as usize * warps,
             warps: vec![WarpClock::new(warps); warps],
             meetings: Vec::new(),
             ended: None,
-            shared: vec![Word::default(); cta.shared.bytes.len().div_ceil(4)],
+            shared: spare.pop().unwrap_or_else(|| vec![Word::default(); cta.shared.bytes.len().div_ceil(4)]),
             published: HashMap::default(),
         })
     }
@@ -162,38 +166,53 @@ impl Races {
         warp: &Warp<N>,
         access: &WarpAccess<N>,
     ) {
-        let lanes = access.lanes;
-        if (lanes.global | lanes.shared).is_empty() && access.kind != MemoryOp::Copy {
-            return;
-        }
-        let id = warp.id as usize;
-        let order = self.cta(cta);
-        order.warps[id].now += 1;
+        let (lanes, id) = (access.lanes, warp.id as usize);
         if access.kind == MemoryOp::Copy {
             return self.copy(cta, id, access);
         }
+        if (lanes.global | lanes.shared).is_empty() {
+            return;
+        }
         let inst = &kernel.code[access.pc.index()];
         let seen = seen(inst, kernel, access.pc);
-        let values = matches!(inst.op, Op::St(_));
         let window = kernel.windows.shared;
-        for (space, mask) in [(Space::Global, lanes.global), (Space::Shared, lanes.shared)] {
+        let address = |space, lane| in_space(space, access.addresses.at(lane), window);
+        let uniform = matches!(access.addresses, Addresses::Uniform(_));
+        let stores = matches!(inst.op, Op::St(_));
+        if let MemoryOp::Lock { .. } = access.kind {
+            // The lane that gets the bit is ordered after its last holder, also with this access.
+            self.arrived(kernel, cta, warp, access);
+        }
+        for (space, mut mask) in [(Space::Global, lanes.global), (Space::Shared, lanes.shared)] {
+            if let MemoryOp::Lock { taken } = access.kind {
+                // Who does not get the bit does not use the word.
+                mask &= taken;
+            }
             if mask.is_empty() {
                 continue;
             }
-            let uniform = matches!(access.addresses, Addresses::Uniform(_));
-            let last = 63 - mask.0.leading_zeros() as usize;
-            // One visit for a word that all lanes read, or change together.
-            let visits = if uniform && !values { LaneMask::of(mask.lowest()) } else { mask };
-            for lane in visits.lanes() {
-                let address = in_space(space, access.addresses.at(lane), window);
-                let who = (lane, if uniform && !values { last } else { lane });
-                let value = |row| if values { access.stored(row, lane) } else { 0 };
-                self.touch(cta, id, (access.pc.0, seen.kind, who), (space, address, access.bytes), value);
+            let mut touches = self.begin(cta, id, (access.pc.0, seen.kind));
+            if stores {
+                for lane in mask.lanes() {
+                    let value = |row| access.stored(row, lane);
+                    touches.touch((lane, lane), (space, address(space, lane), access.bytes), value);
+                }
+            } else {
+                // Neighbours that read or change the same word do so in one visit.
+                let mut left = mask;
+                while !left.is_empty() {
+                    let first = left.lowest();
+                    let at = address(space, first);
+                    let same = |&lane: &usize| uniform || address(space, lane) == at;
+                    let last = left.lanes().take_while(same).last().unwrap_or(first);
+                    touches.touch((first, last), (space, at, access.bytes), |_| 0);
+                    left &= LaneMask(u64::MAX.checked_shl(last as u32 + 1).unwrap_or(0));
+                }
             }
             if seen.kind.write && seen.kind.strong {
+                let visits = if uniform { LaneMask::of(mask.lowest()) } else { mask };
                 for lane in visits.lanes() {
-                    let address = in_space(space, access.addresses.at(lane), window);
-                    self.publish(cta, id, seen.ordering, (space, address, access.bytes));
+                    self.publish(cta, id, seen.ordering, (space, address(space, lane), access.bytes));
                 }
             }
         }
@@ -201,73 +220,35 @@ impl Races {
 
     /// An asynchronous copy: a read and a write of the thread.
     fn copy<const N: usize>(&mut self, cta: &Cta, id: usize, access: &WarpAccess<N>) {
+        let mut reads = self.begin(cta, id, (access.pc.0, Kind::READ));
         for lane in access.mask.lanes() {
-            let (to, take) = access.copy_target(lane);
-            if take > 0 {
-                let from = (Space::Global, access.addresses.at(lane), take);
-                self.touch(cta, id, (access.pc.0, Kind::READ, (lane, lane)), from, |_| 0);
-            }
-            let to = (Space::Shared, to as u64, access.bytes);
-            self.touch(cta, id, (access.pc.0, Kind::WRITE, (lane, lane)), to, |_| 0);
+            let (_, bytes) = access.copy_target(lane);
+            reads.touch((lane, lane), (Space::Global, access.addresses.at(lane), bytes), |_| 0);
+        }
+        let mut writes = self.begin(cta, id, (access.pc.0, Kind::WRITE));
+        for lane in access.mask.lanes() {
+            let (to, _) = access.copy_target(lane);
+            writes.touch((lane, lane), (Space::Shared, to as u64, access.bytes), |_| 0);
         }
     }
 
-    /// The lanes `first` to `last` of a warp access bytes of memory in words. `value` gives a row that is stored.
-    #[inline]
-    fn touch(
-        &mut self,
-        cta: &Cta,
-        id: usize,
-        (pc, kind, lanes): (u32, Kind, (usize, usize)),
-        (space, address, bytes): (Space, u64, u32),
-        value: impl Fn(usize) -> u32,
-    ) {
-        let (count, independent) = (self.warps_per_cta, self.independent);
-        let order = self.ctas.get_mut(&cta.number).expect("the access began");
-        let CtaOrder { first, ref warps, ref mut shared, .. } = *order;
-        let warp = &warps[id];
-        let me = (first + id) as u32;
-        let same_cta = |old: &Record| (old.warp as usize).wrapping_sub(first) < count;
-        let ordered = |old: &Record| {
-            let near = (old.warp as usize).wrapping_sub(first);
-            if old.warp == me {
-                let (a, b) = (old.first as usize, old.last as usize);
-                return if old.clock == warp.now {
-                    // Lanes of one instruction are not ordered.
-                    (a, b) == lanes
-                } else {
-                    !independent
-                        || warp.lanes.ordered(lanes.0, a, old.clock)
-                            && warp.lanes.ordered(lanes.0, b, old.clock)
-                };
-            }
-            let known = match near < count {
-                true => warp.known.near[near],
-                false => {
-                    let far = warp.known.far.as_ref();
-                    far.and_then(|far| far.get(old.warp as usize)).copied().unwrap_or(0)
-                }
-            };
-            known >= old.clock
-        };
-        let (mut at, end, mut row) = (address, address + u64::from(bytes), 0);
-        while at < end {
-            let word = at & !3;
-            let till = end.min(word + 4);
-            let mask = ((1u8 << (till - word)) - 1) & !((1u8 << (at - word)) - 1);
-            let mut new = Record::new((me, warp.now, pc), lanes, mask, kind);
-            new.value = value(row) << (8 * (at - word));
-            if bytes < 4 {
-                new.value &= ((1u32 << (8 * bytes)) - 1) << (8 * (at - word));
-            }
-            let remembered = match space {
-                Space::Shared => &mut shared[word as usize / 4],
-                _ => self.global.word(word),
-            };
-            if let Some(old) = remembered.access(new, ordered, same_cta) {
-                Found::note(&mut self.found, (old, new), (space, word));
-            }
-            (at, row) = (till, row + 1);
+    /// A warp begins an access: its clock ticks.
+    fn begin(&mut self, cta: &Cta, id: usize, (pc, kind): (u32, Kind)) -> Touches<'_> {
+        self.cta(cta);
+        let Races { ctas, global, found, independent, warps_per_cta, .. } = self;
+        let order = ctas.get_mut(&cta.number).expect("made above");
+        order.warps[id].now += 1;
+        Touches {
+            warp: &order.warps[id],
+            me: (order.first + id) as u32,
+            first: order.first,
+            count: *warps_per_cta,
+            independent: *independent,
+            pc,
+            kind,
+            shared: &mut order.shared,
+            global,
+            found,
         }
     }
 
@@ -424,19 +405,16 @@ impl Races {
         let order = self.cta(cta);
         let id = id as usize;
         if order.meetings.len() <= id {
-            order.meetings.resize(id + 1, None);
+            order.meetings.resize(id + 1, Meeting::default());
         }
-        let meeting = order.meetings[id].get_or_insert_default();
-        meeting.arrive(&mut order.warps[warp as usize], warp as usize);
+        order.meetings[id].arrive(&mut order.warps[warp as usize], warp as usize);
     }
 
     /// A phase of a barrier ends.
     pub(crate) fn release<const N: usize>(&mut self, cta: &Cta, warps: &[Warp<N>], release: &Release) {
         let independent = self.independent;
         let order = self.cta(cta);
-        let Some(mut meeting) = order.meetings.get_mut(release.id as usize).and_then(Option::take) else {
-            return;
-        };
+        let Some(meeting) = order.meetings.get_mut(release.id as usize) else { return };
         if let Some(ended) = &order.ended {
             meeting.join(ended);
         }
@@ -449,12 +427,13 @@ impl Races {
                 clock.lanes.meet(mask, warps[waiter.warp as usize].live, N, clock.now);
             }
         }
+        meeting.clear();
     }
 
     /// Lanes of a warp have ended; the last ones of the CTA, too, if `last`.
     pub(crate) fn ended(&mut self, cta: &Cta, warp: u32, last: bool) {
         if last {
-            self.ctas.remove(&cta.number);
+            self.spare.extend(self.ctas.remove(&cta.number).map(|order| order.shared));
             return;
         }
         let order = self.cta(cta);
@@ -471,13 +450,12 @@ impl Races {
         (lane, address, result): (usize, u64, u64),
     ) {
         let id = warp.id as usize;
-        self.cta(cta).warps[id].now += 1;
         let word = (Space::Shared, address, 8);
         let kind = match op {
             MbarrierOp::Init | MbarrierOp::Inval => Kind::WRITE,
             _ => Kind::atomic(Scope::Cta),
         };
-        self.touch(cta, id, (pc.0, kind, (lane, lane)), word, |_| 0);
+        self.begin(cta, id, (pc.0, kind)).touch((lane, lane), word, |_| 0);
         match op {
             MbarrierOp::Arrive | MbarrierOp::ArriveDrop | MbarrierOp::ArriveExpectTx => {
                 self.publish(cta, id, Ordering { order: Order::Release, scope: Scope::Cta }, word);
@@ -487,6 +465,74 @@ impl Races {
                 self.find(cta, (id, LaneMask::of(lane)), acquire, word);
             }
             _ => {}
+        }
+    }
+}
+
+/// A warp's access to words.
+struct Touches<'a> {
+    warp: &'a WarpClock,
+    /// The warp's number in the grid.
+    me: u32,
+    /// The first warp of its CTA, and how many the CTA has.
+    first: usize,
+    count: usize,
+    independent: bool,
+    pc: u32,
+    kind: Kind,
+    shared: &'a mut [Word],
+    global: &'a mut Shadow,
+    found: &'a mut BTreeMap<(u32, u32), Found>,
+}
+
+impl Touches<'_> {
+    /// The first and the last lane of several that access bytes of memory. `value` gives a row that is stored.
+    #[inline]
+    fn touch(
+        &mut self,
+        lanes: (usize, usize),
+        (space, address, bytes): (Space, u64, u32),
+        value: impl Fn(usize) -> u32,
+    ) {
+        let Touches { warp, me, first, count, independent, pc, kind, .. } = *self;
+        let same_cta = |old: &Record| (old.warp as usize).wrapping_sub(first) < count;
+        let ordered = |old: &Record| {
+            if old.warp == me {
+                let (a, b) = (old.first as usize, old.last as usize);
+                return if old.clock == warp.now {
+                    // Lanes of one instruction are not ordered.
+                    (a, b) == lanes
+                } else {
+                    let after = |lane, other| warp.lanes.ordered(lane, other, old.clock);
+                    let all_after = |lane| after(lane, a) && after(lane, b);
+                    !independent || all_after(lanes.0) && all_after(lanes.1)
+                };
+            }
+            let near = (old.warp as usize).wrapping_sub(first);
+            let known = match &warp.known {
+                known if near < count => known.near[near],
+                known => known.far.as_ref().and_then(|far| far.get(old.warp as usize)).copied().unwrap_or(0),
+            };
+            known >= old.clock
+        };
+        let (mut at, end, mut row) = (address, address + u64::from(bytes), 0);
+        while at < end {
+            let word = at & !3;
+            let till = end.min(word + 4);
+            let mask = ((1u8 << (till - word)) - 1) & !((1u8 << (at - word)) - 1);
+            let mut new = Record::new((me, warp.now, pc), lanes, mask, kind);
+            new.value = value(row) << (8 * (at - word));
+            if bytes < 4 {
+                new.value &= ((1u32 << (8 * bytes)) - 1) << (8 * (at - word));
+            }
+            let raced = match space {
+                Space::Shared => self.shared[word as usize / 4].access(new, same_cta, ordered, same_cta),
+                _ => self.global.word(word).access(new, |_| true, ordered, same_cta),
+            };
+            if let Some(old) = raced {
+                Found::note(self.found, (old, new), (space, word));
+            }
+            (at, row) = (till, row + 1);
         }
     }
 }

@@ -111,12 +111,13 @@ impl Record {
 pub(super) struct Word([Record; REMEMBERED]);
 
 impl Word {
-    /// Adds an access. Returns a remembered one with which it races. `ordered` says whether the new one is ordered
-    /// after a remembered one, `same_cta` whether both are of one CTA.
+    /// Adds an access. Returns a remembered one with which it races. Of a remembered one, `counts` says whether it was
+    /// made to this memory, `ordered` whether the new one is ordered after it, `same_cta` whether both are of one CTA.
     #[inline]
     pub(super) fn access(
         &mut self,
         new: Record,
+        counts: impl Fn(&Record) -> bool,
         ordered: impl Fn(&Record) -> bool,
         same_cta: impl Fn(&Record) -> bool,
     ) -> Option<Record> {
@@ -124,7 +125,7 @@ impl Word {
         let mut at = 0;
         while at < REMEMBERED {
             let old = &mut self.0[at];
-            if old.mask() == 0 {
+            if old.mask() == 0 || !counts(old) {
                 place = place.or(Some(at));
                 break;
             }
@@ -148,7 +149,7 @@ impl Word {
             if is_ordered && old.mask() & !new.mask() == 0 && new.kind().covers(old.kind()) {
                 if place.is_some() {
                     // Places stay filled from the front: this one now has another record.
-                    self.forget(at);
+                    self.forget(at, &counts);
                     continue;
                 }
                 place = Some(at);
@@ -158,14 +159,15 @@ impl Word {
         if !is_known {
             let place = place.unwrap_or_else(|| self.victim(new.clock as usize));
             self.0[place] = new;
-        } else if let Some(place) = place.filter(|&place| self.0[place].mask() != 0) {
-            self.forget(place);
+        } else if let Some(place) = place.filter(|&place| self.0[place].mask() != 0 && counts(&self.0[place]))
+        {
+            self.forget(place, &counts);
         }
         race
     }
 
-    fn forget(&mut self, at: usize) {
-        let last = self.0.iter().rposition(|record| record.mask() != 0).unwrap_or(at);
+    fn forget(&mut self, at: usize, counts: impl Fn(&Record) -> bool) {
+        let last = self.0.iter().rposition(|record| record.mask() != 0 && counts(record)).unwrap_or(at);
         self.0.swap(at, last);
         self.0[last] = Record::default();
     }
@@ -243,8 +245,8 @@ mod tests {
     fn race(first: Record, second: Record) -> bool {
         let mut word = Word::default();
         let ordered = |old: &Record| old.warp == second.warp;
-        assert!(word.access(first, |_| true, |_| false).is_none());
-        word.access(second, ordered, |_| false).is_some()
+        assert!(word.access(first, |_| true, |_| true, |_| false).is_none());
+        word.access(second, |_| true, ordered, |_| false).is_some()
     }
 
     #[test]
@@ -274,22 +276,22 @@ mod tests {
     #[test]
     fn reads_do_not_displace_a_write() {
         let mut word = Word::default();
-        word.access(record(1, 1, 15, Kind::WRITE), |_| true, |_| true);
+        word.access(record(1, 1, 15, Kind::WRITE), |_| true, |_| true, |_| true);
         for warp in 2..40 {
             // Ordered after the write, not after each other.
-            word.access(record(warp, warp, 15, Kind::READ), |old| old.warp == 1, |_| true);
+            word.access(record(warp, warp, 15, Kind::READ), |_| true, |old| old.warp == 1, |_| true);
         }
         let last = Record { value: 1, ..record(40, 1, 15, Kind::WRITE) };
-        assert_eq!(word.access(last, |old| old.warp != 1, |_| true).map(|old| old.warp), Some(1));
+        assert_eq!(word.access(last, |_| true, |old| old.warp != 1, |_| true).map(|old| old.warp), Some(1));
     }
 
     #[test]
     fn pages_keep_their_words_apart() {
         let mut shadow = Shadow::default();
-        shadow.word(4096).access(record(1, 1, 15, Kind::WRITE), |_| true, |_| true);
+        shadow.word(4096).access(record(1, 1, 15, Kind::WRITE), |_| true, |_| true, |_| true);
         let read = record(2, 1, 15, Kind::READ);
-        assert!(shadow.word(8192).access(read, |_| false, |_| true).is_none());
-        assert!(shadow.word(4100).access(read, |_| false, |_| true).is_none());
-        assert!(shadow.word(4096).access(read, |_| false, |_| true).is_some());
+        assert!(shadow.word(8192).access(read, |_| true, |_| false, |_| true).is_none());
+        assert!(shadow.word(4100).access(read, |_| true, |_| false, |_| true).is_none());
+        assert!(shadow.word(4096).access(read, |_| true, |_| false, |_| true).is_some());
     }
 }
