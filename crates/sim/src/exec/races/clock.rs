@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use multiversion::multiversion;
+
 use crate::kit::lane_mask::LaneMask;
 
 /// Clocks of all warps of the grid by their number; those not listed are 0. Shared, because many words and warps know
@@ -54,6 +56,7 @@ impl Known {
 }
 
 /// Raises clocks to those of another list, as far as both go.
+#[multiversion(targets("x86_64+avx2"))]
 fn raise(clocks: &mut [u32], to: &[u32]) {
     for (clock, to) in clocks.iter_mut().zip(to) {
         *clock = (*clock).max(*to);
@@ -85,10 +88,23 @@ pub(super) fn join_grid(mine: &mut Option<Grid>, other: &Grid) {
     raise(all, other);
 }
 
+/// Whether no clock is below that of the other list.
+#[multiversion(targets("x86_64+avx2"))]
 fn covers(clocks: &[u32], other: &[u32]) -> bool {
+    if clocks.len() < other.len() {
+        return false;
+    }
     // In blocks without a branch, which the host compares with vector instructions.
-    let covers = |a: &[u32], b: &[u32]| a.iter().zip(b).fold(true, |all, (a, b)| all & (a >= b));
-    clocks.len() >= other.len() && clocks.chunks(64).zip(other.chunks(64)).all(|(a, b)| covers(a, b))
+    for (clocks, other) in clocks.chunks(64).zip(other.chunks(64)) {
+        let mut below = 0;
+        for (clock, other) in clocks.iter().zip(other) {
+            below |= u32::from(clock < other);
+        }
+        if below != 0 {
+            return false;
+        }
+    }
+    true
 }
 
 /// A warp's clock, what it knows, and what it has fenced.
@@ -115,6 +131,11 @@ pub(super) struct Fenced {
 }
 
 impl Fenced {
+    /// Whether this is what was published.
+    pub(super) fn is(&self, clocks: &Grid) -> bool {
+        self.published.as_ref().is_some_and(|published| Arc::ptr_eq(published, clocks))
+    }
+
     /// For all CTAs.
     pub(super) fn published(&mut self, first: usize) -> Grid {
         self.published.get_or_insert_with(|| self.known.published(first)).clone()

@@ -374,7 +374,9 @@ impl Races {
                     }
                 }
             }
-            if let Some(all) = all {
+            // A warp knows what it published itself.
+            let own = |all: &&Grid| warp.fenced.as_ref().is_some_and(|fenced| fenced.is(all));
+            if let Some(all) = all.filter(|all| !own(all)) {
                 match (ordering.acquires(), ordering.scope) {
                     (true, Scope::Cta) => warp.known.join_near(first, all),
                     (true, _) => warp.known.join_grid(first, all),
