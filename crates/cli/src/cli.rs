@@ -183,6 +183,10 @@ pub(crate) struct MachineOptions {
     /// Report reads of memory that nobody has written; finding any makes the exit code 1
     #[arg(long)]
     pub check_uninit: bool,
+    /// Report accesses to shared and global memory that race: two to the same bytes, one of them a write, that no
+    /// barrier, fence, atomic or program order puts in order (docs/races.md); finding any makes the exit code 1
+    #[arg(long)]
+    pub check_races: bool,
 }
 
 fn parse_policy(text: &str) -> Result<String, String> {

@@ -131,7 +131,8 @@ impl Setting {
 fn device(chip: &Chip, setting: &Setting, options: &CompareOptions) -> Device {
     let bows = Bows { enabled: Some(setting.bows), limit: options.bows_limit, sib: options.sib };
     let timing = Timing { policy: setting.policy.clone(), bows, threads: 1, ..Timing::default() };
-    Device::sim_with(chip.clone(), SimOptions { timing, ..SimOptions::default() })
+    let check_races = options.check_races;
+    Device::sim_with(chip.clone(), SimOptions { timing, check_races, ..SimOptions::default() })
 }
 
 /// A run and how it ended.
@@ -221,25 +222,29 @@ fn run_one(
 fn exit(rows: &[Row]) -> Exit {
     let any = |word: &str| rows.iter().any(|row| row.end.word() == word);
     match () {
-        () if any("wrong") => Exit::CheckFailed,
+        () if any("wrong") || rows.iter().any(|row| !row.report.races.is_empty()) => Exit::CheckFailed,
         () if any("ok") => Exit::Good,
         () if any("hang") => Exit::Hang,
         () => Exit::Fault,
     }
 }
 
-/// Prints why runs failed, each explanation once with the rows that have it.
+/// Prints why runs failed and which races they have, each explanation once with the rows that have it.
 fn print_failures(rows: &[Row]) {
     let mut messages: Vec<(String, Vec<String>)> = Vec::new();
     for row in rows {
-        let text = match &row.end {
-            End::Good(_) => continue,
-            End::Wrong(message) => format!("{} the result is wrong: {message}", term::paint("error:", 31)),
-            End::Failed(failure) => failure.text(),
+        let failure = match &row.end {
+            End::Good(_) => None,
+            End::Wrong(message) => {
+                Some(format!("{} the result is wrong: {message}", term::paint("error:", 31)))
+            }
+            End::Failed(failure) => Some(failure.text()),
         };
-        match messages.iter_mut().find(|(known, _)| *known == text) {
-            Some((_, names)) => names.push(row.setting.name()),
-            None => messages.push((text, vec![row.setting.name()])),
+        for text in failure.into_iter().chain(run::races_text(&row.report)) {
+            match messages.iter_mut().find(|(known, _)| *known == text) {
+                Some((_, names)) => names.push(row.setting.name()),
+                None => messages.push((text, vec![row.setting.name()])),
+            }
         }
     }
     for (text, names) in messages {

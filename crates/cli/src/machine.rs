@@ -41,14 +41,15 @@ fn refuse_on_hardware(options: &MachineOptions) -> Result<(), Failure> {
         (options.bows, "--bows"),
         (options.bows_limit.is_some(), "--bows-limit"),
         (options.sib.is_some(), "--sib"),
-        // Last, because the functional model can do this one.
+        // Last, because the functional model can do these.
         (options.check_uninit, "--check-uninit"),
+        (options.check_races, "--check-races"),
     ];
     match asked.into_iter().find(|(asked, _)| *asked) {
         Some((_, option)) if options.device != DeviceName::Sim => {
             Err(Failure::input(format!("{option} needs the simulator: a real GPU does not show that")))
         }
-        Some((_, option)) if options.model == ModelName::Functional && option != "--check-uninit" => {
+        Some((_, option)) if options.model == ModelName::Functional && !option.starts_with("--check") => {
             Err(Failure::input(format!("{option} needs the timed model: the functional one has no clock")))
         }
         _ => Ok(()),
@@ -63,6 +64,7 @@ pub(crate) fn open(options: &MachineOptions) -> Result<Device, Failure> {
         &options.chip,
         SimOptions {
             check_uninitialised: options.check_uninit,
+            check_races: options.check_races,
             model: options.model.into(),
             timing: Timing {
                 policy: options.sched.clone(),

@@ -65,7 +65,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<Exit, Failure> {
         text.push_str(&summary(&report));
         term::print(&text)?;
     }
-    Ok(judge_uninitialised(&report))
+    Ok(judge_checks(&report))
 }
 
 /// Whether a launch that failed has run at all.
@@ -294,6 +294,8 @@ pub(crate) fn launch_failure(error: Error, machine: &MachineOptions, json: bool)
         }
         // The kernel's output comes before the error message.
         let _ = term::print(&text);
+        // What the checks found may be the cause.
+        judge_checks(report);
     }
     match limits && machine.device == DeviceName::Sim {
         true => failure.help(format!(
@@ -351,27 +353,42 @@ pub(crate) fn end_line(text: &mut String) {
     }
 }
 
-/// Prints warnings about lock bits taken too late or left taken, and errors about reads of uninitialised
-/// memory. Only the latter fail the command.
-pub(crate) fn judge_uninitialised(report: &Report) -> Exit {
+/// Prints warnings about lock bits taken too late or left taken, and errors about reads of uninitialised memory and
+/// about races. Only the errors fail the command.
+pub(crate) fn judge_checks(report: &Report) -> Exit {
     for warning in &report.lock_warnings {
         let text = warning.message.replace('\n', "\n  ");
         term::eprint(&format!("{} kernel `{}`: {text}", term::paint("warning:", 33), report.kernel));
     }
-    if report.uninitialised.is_empty() {
-        return Exit::Good;
-    }
+    let found = [uninitialised_text(report), races_text(report)];
+    found.iter().flatten().for_each(|text| term::eprint(text));
+    if found.iter().all(Option::is_none) { Exit::Good } else { Exit::CheckFailed }
+}
+
+fn uninitialised_text(report: &Report) -> Option<String> {
     let places = counted(report.uninitialised.len() as u64, "instruction");
-    let mut text = format!(
-        "{} kernel `{}` reads uninitialised memory at {places}",
-        term::paint("error:", 31),
-        report.kernel
-    );
-    for read in &report.uninitialised {
-        let _ = write!(text, "\n  {} ({})", read.message.replace('\n', "\n  "), counted(read.count, "time"));
-    }
-    term::eprint(&text);
-    Exit::CheckFailed
+    let found = report.uninitialised.iter().map(|read| (&read.message, read.count));
+    found_text(report, &format!("reads uninitialised memory at {places}"), found)
+}
+
+/// The error about races, if there are any.
+pub(crate) fn races_text(report: &Report) -> Option<String> {
+    let pairs = counted(report.races.len() as u64, "pair");
+    let found = report.races.iter().map(|race| (&race.message, race.count));
+    found_text(report, &format!("has races: {pairs} of instructions"), found)
+}
+
+/// What a check found: messages, and how often each; `None` if there are none.
+fn found_text<'a>(
+    report: &Report,
+    what: &str,
+    found: impl Iterator<Item = (&'a String, u64)>,
+) -> Option<String> {
+    let found: String = found
+        .map(|(message, count)| format!("\n  {} ({})", message.replace('\n', "\n  "), counted(count, "time")))
+        .collect();
+    let head = format!("{} kernel `{}` {what}", term::paint("error:", 31), report.kernel);
+    (!found.is_empty()).then(|| head + &found)
 }
 
 /// The summary for people.

@@ -12,7 +12,7 @@ use crate::cli::WorkOptions;
 use crate::failure::{Exit, Failure};
 use crate::fasta;
 use crate::machine::{self, Control};
-use crate::run::{aligned, end_line, how, judge_uninitialised, launch_failure, timing_lines};
+use crate::run::{aligned, end_line, how, judge_checks, launch_failure, timing_lines};
 use crate::term::{self, counted, grouped, seconds};
 
 /// Runs the workload, prints what it did, and checks the result.
@@ -62,7 +62,7 @@ pub(crate) fn work(options: &WorkOptions) -> Result<Exit, Failure> {
         }
         term::print(&text)?;
     }
-    let exit = judge_uninitialised(&outcome.total);
+    let exit = judge_checks(&outcome.total);
     Ok(match wrong {
         Some(wrong) => {
             term::eprint(&wrong.text());

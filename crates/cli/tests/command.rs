@@ -304,6 +304,28 @@ fn uninitialised_reads_are_found() {
     assert_eq!(json(&stdout(&output))["uninitialised"].as_array().unwrap().len(), 1);
 }
 
+#[test]
+fn races_are_found() {
+    let line = "work chain warps=2 rounds=1 --check-races";
+    let output = warploom(line);
+    assert_eq!(code(&output), 1);
+    let expected = "error: kernel `chain_atom_lock` has races: 1 pair of instructions
+  race on 4 bytes of shared memory at byte 0: write by thread (0,0,0) of CTA (0,0,0)
+        at kernels/chain.ptx:94: st.shared.u32 [%own], %sum
+      and read by thread (32,0,0) of CTA (0,0,0)
+        at kernels/chain.ptx:91: ld.shared.u32 %value, [%prev] (";
+    assert!(stderr(&output).starts_with(expected), "{}", stderr(&output));
+    let object = json(&stdout(&warploom(&format!("{line} --json"))));
+    let access = &object["races"][0]["accesses"][1];
+    assert_eq!((&access["kind"], &access["line"]), (&"read".into(), &"kernels/chain.ptx:91".into()));
+    assert_eq!((&access["cta"], &access["thread"]), (&vec![0; 3].into(), &vec![32, 0, 0].into()));
+    let compared = warploom("compare chain warps=2 rounds=1 --policy gto --check-races");
+    assert_eq!(code(&compared), 1);
+    assert!(stderr(&compared).starts_with("gto, gto+bows: error: kernel `chain_atom_lock` has races"));
+    good(&format!("{SMALL} --check-races"));
+    good("work matmul size=32 --model functional --check-races");
+}
+
 // Exit code 2: bad usage or input.
 
 #[test]

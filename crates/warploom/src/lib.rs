@@ -50,8 +50,8 @@ pub use firmware::{Agg, Firmware, Params, Task};
 pub use kernel::{Kernel, KernelInfo, Module, declared};
 pub use launch::{Dim, Launch};
 pub use report::{
-    BackOff, Counters, Detection, LockWarning, Locks, Model, Report, SmReport, SpinBranches,
-    UninitialisedRead,
+    BackOff, Counters, Detection, LockWarning, Locks, Model, Race, RaceAccess, Report, SmReport,
+    SpinBranches, UninitialisedRead,
 };
 pub use sim::{SimModel, SimOptions, policies};
 

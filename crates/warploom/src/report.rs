@@ -119,6 +119,8 @@ pub struct Report {
     pub output: String,
     /// Reads of memory that was never written, one entry per instruction, if the device checks for them.
     pub uninitialised: Vec<UninitialisedRead>,
+    /// Accesses that race, one entry per pair of instructions, if the device checks for them.
+    pub races: Vec<Race>,
     /// Suspicious use of lock bits: taken too late, or never released.
     pub lock_warnings: Vec<LockWarning>,
 }
@@ -249,4 +251,34 @@ pub struct UninitialisedRead {
     pub message: String,
     /// How often a warp did so with this instruction.
     pub count: u64,
+}
+
+/// Two accesses to the same bytes, at least one of them a write, that nothing orders (`docs/races.md`).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Race {
+    /// All of it in words.
+    pub message: String,
+    /// The memory: a buffer, a variable, or shared memory.
+    pub memory: String,
+    /// The first byte that both access, from the start of `memory`.
+    pub offset: u64,
+    /// How many bytes of one word both access.
+    pub bytes: u32,
+    /// The two accesses, in the order in which the simulator executed them.
+    pub accesses: [RaceAccess; 2],
+    /// How often the two instructions raced, counted per lane and word.
+    pub count: u64,
+}
+
+/// One of the two accesses of a [`Race`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RaceAccess {
+    /// `read`, `write`, `volatile read`, `volatile write` or `atomic`.
+    pub kind: &'static str,
+    /// The CTA's coordinates in the grid.
+    pub cta: [u32; 3],
+    /// The thread's coordinates in its CTA.
+    pub thread: [u32; 3],
+    /// The line of the source, or else of the PTX file or listing: `vecadd.cu:7`.
+    pub line: String,
 }

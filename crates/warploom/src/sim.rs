@@ -8,8 +8,8 @@ use warploom_sim::Limits;
 
 use warploom_sim::sched::NamedPolicy;
 use warploom_sim::{
-    Chip, Energy, Gpu, L1Stats, LaunchError, LoadedKernel, MakeObserver, ModuleError, Occupancy, Sample,
-    Shape, SmStats, Stats, TimedStats, Timing, Trace, Unlaunchable,
+    Checks, Chip, Energy, Gpu, L1Stats, LaunchError, LoadedKernel, MakeObserver, ModuleError, Occupancy,
+    Sample, Shape, SmStats, Stats, TimedStats, Timing, Trace, Unlaunchable,
 };
 
 use crate::backend::{Backend, LoadedModule};
@@ -18,8 +18,8 @@ use crate::firmware::{FirmwareRun, Task};
 use crate::kernel::{Kernel, KernelInfo};
 use crate::launch::Launch;
 use crate::report::{
-    BackOff, Counters, Detection, LockWarning, Locks, Model, Report, SmReport, SpinBranches,
-    UninitialisedRead,
+    BackOff, Counters, Detection, LockWarning, Locks, Model, Race, RaceAccess, Report, SmReport,
+    SpinBranches, UninitialisedRead,
 };
 
 /// Options of a simulated device ([`Device::sim_with`](crate::Device::sim_with)).
@@ -27,6 +27,8 @@ use crate::report::{
 pub struct SimOptions {
     /// Report reads of memory that was never written ([`Report::uninitialised`]).
     pub check_uninitialised: bool,
+    /// Report accesses that race ([`Report::races`]). The timed model then runs on one host thread.
+    pub check_races: bool,
     pub model: SimModel,
     /// Scheduler, BOWS, host threads, samples and trace. Only the timed model uses it.
     pub timing: Timing,
@@ -62,7 +64,8 @@ impl Sim {
             SimModel::Timing => warploom_sim::Model::Timed(options.timing),
             SimModel::Functional => warploom_sim::Model::Functional,
         };
-        let gpu = Gpu::new(chip, options.check_uninitialised);
+        let checks = Checks { uninitialised: options.check_uninitialised, races: options.check_races };
+        let gpu = Gpu::new(chip, checks);
         Sim { gpu, model, trace: None, samples: Vec::new() }
     }
 
@@ -325,6 +328,7 @@ fn report(
             .into_iter()
             .map(|u| UninitialisedRead { message: u.message, count: u.count })
             .collect(),
+        races: stats.races.into_iter().map(race).collect(),
         lock_warnings: stats
             .lock_warnings
             .into_iter()
@@ -336,6 +340,17 @@ fn report(
         add_timing(&mut report, chip, &timed);
     }
     report
+}
+
+fn race(race: warploom_sim::Race) -> Race {
+    let message = race.to_string();
+    let accesses = race.accesses.map(|access| RaceAccess {
+        kind: access.kind,
+        cta: access.cta,
+        thread: access.thread,
+        line: access.place.short(),
+    });
+    Race { message, memory: race.memory, offset: race.offset, bytes: race.bytes, accesses, count: race.count }
 }
 
 /// Fills in what only the timed model knows.

@@ -38,6 +38,9 @@ pub(crate) struct CompareOptions {
     /// the longest run with it
     #[arg(long, value_name = "N")]
     pub max_cycles: Option<u64>,
+    /// Report accesses that race, in each run (docs/races.md); finding any makes the exit code 1
+    #[arg(long)]
+    pub check_races: bool,
     /// Print one JSON object on stdout and nothing else
     #[arg(long)]
     pub json: bool,
@@ -64,5 +67,5 @@ With --json the object has `rows`, each with the keys of a launch (`warploom run
 summed over its
 launches), and `result` (ok, wrong, fault, hang), `check_message`, `relative_to_first`, `relative_to_best`, `error`.
 
-Exit codes: 0 if a run ended and no result is wrong, 1 if one is wrong; if none ended, 3 if all faulted, else 4;
+Exit codes: 0 if a run ended and no result is wrong, 1 if one is wrong or has races; if none ended, 3 if all faulted, else 4;
 2 bad usage or input.";

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
-use warploom::{BackOff, Detection, Locks, Report, SmReport, SpinBranches};
+use warploom::{BackOff, Detection, Locks, Race, Report, SmReport, SpinBranches};
 
 /// Several launches as if they were one. Counts, times and energies are added. Rates follow from the sums. A figure
 /// that is unknown for one launch is unknown for all. Grid, block, resources and occupancy cannot be added: they are
@@ -64,8 +64,23 @@ pub(crate) fn total(launches: &[Report]) -> Report {
         energy_nj: counters(launches, |r| r.energy_nj.as_ref()),
         output: launches.iter().map(|r| r.output.as_str()).collect(),
         uninitialised: launches.iter().flat_map(|r| r.uninitialised.clone()).collect(),
+        races: races(launches),
         lock_warnings: launches.iter().flat_map(|r| r.lock_warnings.clone()).collect(),
     }
+}
+
+/// Races of the same lines in several launches of a kernel count as one.
+fn races(launches: &[Report]) -> Vec<Race> {
+    let mut all: Vec<(&str, Race)> = Vec::new();
+    let lines = |race: &Race| race.accesses.clone().map(|access| (access.kind, access.line));
+    for (kernel, race) in launches.iter().flat_map(|r| r.races.iter().map(|race| (r.kernel.as_str(), race))) {
+        let known = all.iter_mut().find(|(of, known)| *of == kernel && lines(known) == lines(race));
+        match known {
+            Some((_, known)) => known.count += race.count,
+            None => all.push((kernel, race.clone())),
+        }
+    }
+    all.into_iter().map(|(_, race)| race).collect()
 }
 
 /// Kernel names, each once, in the order of their first launches.

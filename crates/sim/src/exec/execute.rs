@@ -167,6 +167,10 @@ impl Execution<'_> {
                     self.uninitialised = reach.uninitialised;
                 }
                 access.finish(kernel, warp, &mut cta.shared, inst);
+                if let Some(mut races) = self.launch.races() {
+                    races.access(kernel, cta, warp, access);
+                    races.arrived(kernel, cta, warp, access);
+                }
             }
             Op::Special(special) => self.special(cta, warp, &activation, inst, special, mask),
             // Global addresses are generic ones already.
@@ -187,8 +191,13 @@ impl Execution<'_> {
                 let found = mask.lanes().filter(inside).collect::<LaneMask>();
                 registers.write_pred(inst.dst, found.0, mask);
             }
-            Op::Fence(..) | Op::Prefetch | Op::CpAsyncCommit | Op::CpAsyncWait | Op::Ssy | Op::Nop => {}
-            Op::Mbarrier(..) => self.mbarrier(cta, warp, &activation, inst, mask)?,
+            Op::Fence(_, scope) => {
+                if let Some(mut races) = self.launch.races() {
+                    races.fence(cta, warp.id, scope);
+                }
+            }
+            Op::Prefetch | Op::CpAsyncCommit | Op::CpAsyncWait | Op::Ssy | Op::Nop => {}
+            Op::Mbarrier(..) => self.mbarrier(cta, warp, &activation, path.pc, mask)?,
             Op::Vote(_)
             | Op::Shfl(_)
             | Op::MatchAny(_)
@@ -196,7 +205,7 @@ impl Execution<'_> {
             | Op::Redux(..)
             | Op::Elect
             | Op::BarWarp => {
-                return Ok(self.communicate(warp, &activation, inst, path, mask));
+                return self.communicate(cta, warp, &activation, inst, path, mask);
             }
             Op::ActiveMask | Op::WaveBallot | Op::WaveActive | Op::WaveShfl(_) => {
                 vote::execute(inst, &mut registers, &kernel.imms, mask);
@@ -232,8 +241,11 @@ impl Execution<'_> {
                 warp.live &= !mask;
                 let (id, live) = (warp.id, warp.live);
                 cta.live_warps -= live.is_empty() as u32;
+                if let Some(mut races) = self.launch.races() {
+                    races.ended(cta, id, cta.live_warps == 0);
+                }
                 for release in cta.barriers.lanes_ended(id, live, cta.live_warps) {
-                    release_warps(kernel, warps, &release);
+                    release_warps(self.launch, cta, warps, &release);
                 }
                 return Ok(Next::Go);
             }
@@ -321,34 +333,44 @@ impl Execution<'_> {
     /// Votes, shuffles and the like. Independent threads wait until all named lanes have arrived.
     fn communicate<const N: usize>(
         &mut self,
+        cta: &Cta,
         warp: &mut Warp<N>,
         activation: &Activation,
         inst: &Inst,
         path: Group,
         mask: LaneMask,
-    ) -> Next {
+    ) -> Result<Next, Bad> {
         let kernel = self.launch.kernel;
         let independent = matches!(warp.control, Control::Independent(_));
         let live = warp.live;
-        let mut registers = warp.registers(activation);
-        let members = vote::member_operand(inst).map(|operand| vote::members(&registers, operand, mask));
+        let registers = warp.registers(activation);
+        let operand = vote::member_operand(inst);
+        if let Some((lane, members)) = operand.and_then(|operand| vote::outsider(&registers, operand, mask)) {
+            let kind = FaultKind::NotAMember { lane: (lane % PTX_WARP) as u32, members };
+            return Err(Bad { lane, kind });
+        }
+        let members = operand.map(|operand| vote::members(&registers, operand, mask));
         if independent && let Some(members) = members {
             if mask != path.mask {
                 split_off(warp, path, mask);
-                return Next::Go;
+                return Ok(Next::Go);
             }
             if !(members & live & !mask).is_empty() {
                 let anywhere = inst.op == Op::BarWarp;
                 warp.control.wait(Wait::Lanes { members, anywhere });
-                return Next::Go;
+                return Ok(Next::Go);
             }
         }
+        if let Some(mut races) = self.launch.races() {
+            races.lanes_meet(cta, warp, mask);
+        }
         if inst.op != Op::BarWarp {
+            let mut registers = warp.registers(activation);
             let named = members.map_or(mask, |members| mask & members);
             vote::execute(inst, &mut registers, &kernel.imms, if named.is_empty() { mask } else { named });
         }
         warp.control.advance();
-        Next::Go
+        Ok(Next::Go)
     }
 
     fn barrier<const N: usize>(
@@ -388,12 +410,15 @@ impl Execution<'_> {
         } else {
             warp.control.advance();
         }
+        if let Some(mut races) = self.launch.races() {
+            races.arrive(cta, warps[at].id, id);
+        }
         let release = cta
             .barriers
             .arrive(arrival, cta.live_warps)
             .map_err(|misuse| Bad { lane, kind: FaultKind::Barrier(misuse) })?;
         if let Some(release) = release {
-            release_warps(kernel, warps, &release);
+            release_warps(self.launch, cta, warps, &release);
         }
         Ok(Next::Go)
     }
@@ -403,11 +428,12 @@ impl Execution<'_> {
         cta: &mut Cta,
         warp: &mut Warp<N>,
         activation: &Activation,
-        inst: &Inst,
+        pc: Pc,
         mask: LaneMask,
     ) -> Result<(), Bad> {
-        let Op::Mbarrier(op, wide) = inst.op else { unreachable!("called for mbarriers") };
         let kernel = self.launch.kernel;
+        let inst = &kernel.code[pc.index()];
+        let Op::Mbarrier(op, wide) = inst.op else { unreachable!("called for mbarriers") };
         let mut results = [0u64; N];
         if op == MbarrierOp::PendingCount {
             let states = warp.registers(activation).read64(inst.src[0], &kernel.imms);
@@ -435,6 +461,9 @@ impl Execution<'_> {
                     mbarrier::perform(op, word, values[lane])
                         .map_err(|problem| FaultKind::Mbarrier { address, problem })
                 })?;
+                if let Some(mut races) = self.launch.races() {
+                    races.mbarrier(cta, warp, (op, pc), (lane, address, results[lane]));
+                }
             }
         }
         let mut registers = warp.registers(activation);
@@ -502,6 +531,7 @@ impl Execution<'_> {
                 return Err(Bad { lane: lanes.lowest(), kind });
             }
             warp.make_room(kernel, &new);
+            warp.mark_local(lanes, |_| u64::from(frame), callee.frame_bytes, false);
             for &FrameCopy { caller, callee, bytes } in &call.args {
                 copy_local(warp, activation.frame + caller, frame + callee, bytes, lanes);
             }
@@ -562,7 +592,11 @@ fn indexed_branch<const N: usize>(
 }
 
 /// Releases the paths of a finished barrier phase, with the result of the reduction where they asked for one.
-fn release_warps<const N: usize>(kernel: &Kernel, warps: &mut [Warp<N>], release: &Release) {
+fn release_warps<const N: usize>(launch: &Launch<'_>, cta: &Cta, warps: &mut [Warp<N>], release: &Release) {
+    let kernel = launch.kernel;
+    if let Some(mut races) = launch.races() {
+        races.release(cta, warps, release);
+    }
     for waiter in &release.waiters {
         let warp = &mut warps[waiter.warp as usize];
         for (group, activation) in warp.control.barrier_paths(waiter.mask) {
@@ -617,6 +651,7 @@ fn map_address<const N: usize>(
 
 /// Copies bytes within local memory, in the lanes of `mask`.
 fn copy_local<const N: usize>(warp: &mut Warp<N>, from: u32, to: u32, bytes: u32, mask: LaneMask) {
+    warp.copy_local_marks(mask, from, to, bytes);
     let mut done = 0;
     while done < bytes {
         let (source, target) = (from + done, to + done);

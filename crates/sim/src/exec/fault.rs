@@ -55,6 +55,9 @@ pub enum FaultKind {
     BadBranchIndex { index: u32, entries: usize },
     #[error(transparent)]
     Barrier(#[from] Misuse),
+    /// `shfl.sync`, `bar.warp.sync` or the like by a lane that its own member mask leaves out.
+    #[error("lane {lane} executes it, but is not in its member mask {members:#010x}")]
+    NotAMember { lane: u32, members: u32 },
     #[error("mbarrier at shared {address:#x}: {problem}")]
     Mbarrier { address: u64, problem: &'static str },
     #[error("the kernel executed `trap`")]

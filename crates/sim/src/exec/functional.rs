@@ -178,6 +178,7 @@ impl<const N: usize> Machine<'_, N> {
         let Launch { chip, kernel, shape, occupancy, .. } = self.launch;
         let warps = (0..occupancy.warps_per_cta)
             .map(|warp| Warp::new(warp, shape.block, kernel, chip.sm.divergence))
+            .map(|warp| warp.track_local(self.launch.check_uninitialised))
             .collect();
         let cta = Cta::new(self.launch, number, sm, slot);
         Some(Resident { cta, warps, slot })

@@ -1,13 +1,14 @@
 //! A launch as both models see it: kernel, shape, parameters, limits.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde::Serialize;
 use warploom_isa::Kernel;
 
 use crate::chip::Chip;
 use crate::exec::occupancy::{LocalLimit, Occupancy};
+use crate::exec::races::Races;
 
 /// Everything about a launch that does not change while it runs.
 pub(crate) struct Launch<'a> {
@@ -22,6 +23,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) limits: &'a Limits,
     /// Whether reads of never-written memory are reported.
     pub(crate) check_uninitialised: bool,
+    /// Looks for races, if that is asked for.
+    pub(crate) races: Option<&'a Mutex<Races>>,
     /// Local memory that a thread can use.
     pub(crate) local_limit: LocalLimit,
     /// `%gridid`.
@@ -29,6 +32,12 @@ pub(crate) struct Launch<'a> {
 }
 
 impl Launch<'_> {
+    /// The detector of races, if any.
+    #[inline(always)]
+    pub(crate) fn races(&self) -> Option<MutexGuard<'_, Races>> {
+        self.races.map(|races| races.lock().expect("whoever holds it does not panic"))
+    }
+
     /// Lock bits per SM if the kernel uses any; otherwise 0.
     pub(crate) fn lock_bits(&self) -> u32 {
         if self.kernel.first_lock().is_some() { self.chip.lock.bits } else { 0 }

@@ -13,6 +13,7 @@ pub(crate) mod occupancy;
 pub(crate) mod output;
 pub(crate) mod printf;
 mod printing;
+pub(crate) mod races;
 pub(crate) mod repetition;
 pub(crate) mod stop;
 pub(crate) mod sync;

@@ -25,6 +25,9 @@ impl Gpu {
         if timing.trace.is_some() {
             return Err(Unlaunchable::TracedFirmware.into());
         }
+        if self.checks.races {
+            return Err(Unlaunchable::CheckedFirmware.into());
+        }
         self.launches += 1;
         let chip = self.chip.clone();
         let mut launches = Vec::new();
@@ -42,7 +45,8 @@ impl Gpu {
                 occupancy,
                 local_limit: LocalLimit::new(&chip, everywhere, occupancy.ctas_per_sm),
                 limits,
-                check_uninitialised: self.check_uninitialised,
+                check_uninitialised: self.checks.uninitialised,
+                races: None,
                 grid_id: self.launches,
             });
         }

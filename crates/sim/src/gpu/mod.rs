@@ -8,7 +8,7 @@ mod run;
 mod timing;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use warploom_isa::{AddressMap, Module, Space, VarId, variable_image};
 
@@ -16,10 +16,11 @@ use crate::chip::Chip;
 use crate::exec::launch::{Launch, Limits, Shape};
 use crate::exec::memory::store::Memory;
 use crate::exec::occupancy::{LocalLimit, Occupancy, Unlaunchable, check_launch};
+use crate::exec::races::Races;
 pub use crate::gpu::module::{LoadedKernel, LoadedModule, ModuleError};
 pub use crate::gpu::observers::MakeObserver;
 use crate::gpu::outcome::{LaunchError, Stats};
-use crate::gpu::run::{TimedRun, run_functional};
+use crate::gpu::run::{TimedRun, run_functional, stats_of};
 pub use crate::gpu::timing::Timing;
 use crate::time::machine::MemorySide;
 use crate::time::sched::{NamedPolicy, Policies};
@@ -30,7 +31,7 @@ use crate::time::sm::front_end::decode::decode;
 pub struct Gpu {
     chip: Chip,
     memory: Memory,
-    check_uninitialised: bool,
+    checks: Checks,
     launches: u64,
     /// L2 and DRAM of the timed model, which keep their state between launches.
     side: MemorySide,
@@ -47,6 +48,15 @@ impl fmt::Debug for Gpu {
     }
 }
 
+/// What a [`Gpu`] looks for while kernels run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Checks {
+    /// Reads of memory that was never written ([`Stats::uninitialised`]).
+    pub uninitialised: bool,
+    /// Accesses that race ([`Stats::races`]).
+    pub races: bool,
+}
+
 /// How a launch is executed.
 #[derive(Clone, Debug)]
 pub enum Model {
@@ -57,20 +67,11 @@ pub enum Model {
 }
 
 impl Gpu {
-    /// A chip with empty memory. With `check_uninitialised`, reads of memory that was never written are reported
-    /// ([`Stats::uninitialised`]).
-    pub fn new(chip: Chip, check_uninitialised: bool) -> Gpu {
-        let memory = Memory::new(chip.memory.global_bytes, check_uninitialised);
+    /// A chip with empty memory.
+    pub fn new(chip: Chip, checks: Checks) -> Gpu {
+        let memory = Memory::new(chip.memory.global_bytes, checks.uninitialised);
         let side = MemorySide::new(&chip);
-        Gpu {
-            chip,
-            memory,
-            check_uninitialised,
-            launches: 0,
-            side,
-            policies: Policies::default(),
-            observers: Vec::new(),
-        }
+        Gpu { chip, memory, checks, launches: 0, side, policies: Policies::default(), observers: Vec::new() }
     }
 
     pub fn chip(&self) -> &Chip {
@@ -165,7 +166,7 @@ impl Gpu {
             }));
         }
         self.launches += 1;
-        let launch = Launch {
+        let mut launch = Launch {
             chip: &self.chip,
             kernel: &kernel.kernel,
             constants: &kernel.constants,
@@ -174,24 +175,33 @@ impl Gpu {
             occupancy,
             local_limit: LocalLimit::new(&self.chip, shape, occupancy.ctas_per_sm),
             limits,
-            check_uninitialised: self.check_uninitialised,
+            check_uninitialised: self.checks.uninitialised,
+            races: None,
             grid_id: self.launches,
         };
-        let timing = match model {
+        let races = self.checks.races.then(|| Mutex::new(Races::new(&launch)));
+        launch.races = races.as_ref();
+        let mut result = match model {
             Model::Functional if self.chip.sm.warp_lanes == 32 => {
-                return run_functional::<32>(&launch, &mut self.memory);
+                run_functional::<32>(&launch, &mut self.memory)
             }
-            Model::Functional => return run_functional::<64>(&launch, &mut self.memory),
-            Model::Timed(timing) => timing,
+            Model::Functional => run_functional::<64>(&launch, &mut self.memory),
+            Model::Timed(timing) => {
+                let count = self.chip.sm.count;
+                let traced = timing.trace.iter().flat_map(|trace| &trace.sms);
+                if let Some(&sm) = traced.into_iter().find(|&&sm| sm >= count) {
+                    return Err(Unlaunchable::TracedSm { sm, count }.into());
+                }
+                let code = decode(launch.kernel, launch.chip);
+                let context = Context { launch: &launch, code: &code, code_start: 0, others: &[] };
+                let run = TimedRun { context, timing, policies: &self.policies, observers: &self.observers };
+                run.start(None, &mut self.memory, &mut self.side)
+            }
         };
-        let count = self.chip.sm.count;
-        let traced = timing.trace.iter().flat_map(|trace| &trace.sms);
-        if let Some(&sm) = traced.into_iter().find(|&&sm| sm >= count) {
-            return Err(Unlaunchable::TracedSm { sm, count }.into());
+        if let (Some(races), Some(stats)) = (&races, stats_of(&mut result)) {
+            let races = races.lock().expect("the launch is over");
+            stats.races = races.explain(&launch, &self.memory);
         }
-        let code = decode(launch.kernel, launch.chip);
-        let context = Context { launch: &launch, code: &code, code_start: 0, others: &[] };
-        let run = TimedRun { context, timing, policies: &self.policies, observers: &self.observers };
-        run.start(None, &mut self.memory, &mut self.side)
+        result
     }
 }

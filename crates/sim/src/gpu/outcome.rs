@@ -2,6 +2,7 @@
 
 use crate::exec::fault::Fault;
 use crate::exec::occupancy::Unlaunchable;
+use crate::exec::races::Race;
 use crate::exec::uninitialised::UninitialisedRead;
 use crate::explain::hang::Hang;
 use crate::explain::lock_warnings::LockWarning;
@@ -21,6 +22,8 @@ pub struct Stats {
     pub output: String,
     /// Reads of memory that was never written, one entry per instruction; empty unless the [`Gpu`](crate::Gpu) checks.
     pub uninitialised: Vec<UninitialisedRead>,
+    /// Accesses that race, one entry per pair of instructions; empty unless the [`Gpu`](crate::Gpu) checks.
+    pub races: Vec<Race>,
     /// Suspicious uses of lock bits.
     pub lock_warnings: Vec<LockWarning>,
     /// The timed model's counters; `None` in the functional model.

@@ -38,6 +38,7 @@ pub(super) fn run_functional<const N: usize>(
         warps: finished.warps,
         output: finished.output.into_text(),
         uninitialised: finished.uninitialised.into_vec(),
+        races: Vec::new(),
         lock_warnings: lock_warnings(&finished.lock_notes, launch.kernel, &launch.shape),
         timed: None,
         trace: None,
@@ -87,7 +88,8 @@ impl TimedRun<'_> {
             policy,
             make_policy: &|| make(launch.chip),
             bows: self.timing.bows.clone(),
-            threads: self.timing.threads,
+            // With one host thread the accesses come in the same order each time.
+            threads: if launch.races.is_some() { 1 } else { self.timing.threads },
             sample_cycles: self.timing.sample_cycles,
         };
         let memory = RwLock::new(memory);
@@ -105,6 +107,7 @@ impl TimedRun<'_> {
             warps: finished.warps,
             output: finished.output.into_text(),
             uninitialised: finished.uninitialised.into_vec(),
+            races: Vec::new(),
             lock_warnings: lock_warnings(&finished.lock_notes, launch.kernel, &launch.shape),
             timed: Some(Box::new(finished.timed)),
             trace: None,
@@ -153,7 +156,7 @@ fn outcome(end: Result<(), Stop>, hang: Option<Hang>, stats: Stats) -> Result<St
 }
 
 /// The stats of a launch, whether it succeeded or not; `None` if it never ran.
-fn stats_of(result: &mut Result<Stats, LaunchError>) -> Option<&mut Stats> {
+pub(super) fn stats_of(result: &mut Result<Stats, LaunchError>) -> Option<&mut Stats> {
     match result {
         Ok(stats) => Some(stats),
         Err(LaunchError::Unlaunchable(_)) => None,

@@ -291,6 +291,85 @@ fn uninitialised_atomics_and_copies() {
     assert_message!(unwritten(&kernel(1, body)));
 }
 
+/// A local array, and the frame of a function that is called twice: what the first call wrote there is gone.
+#[test]
+fn uninitialised_local_memory() {
+    let body = ".local .align 8 .b8 own[16];
+        st.local.u32 [own+4], %r2;
+        ld.local.u32 %r5, [own+4];
+        setp.eq.u32 %p1, %r2, 3;
+        @%p1 ld.local.u32 %r5, [own+8];
+        @%p1 ld.local.u8 %r5, [own+3];
+        @%p1 ld.local.u64 %d5, [own];";
+    let called = ".func (.param .u32 found) f(.param .u32 store) {
+            .local .align 4 .b8 cell[4];
+            .reg .pred %p<2>; .reg .b32 %r<4>;
+            ld.param.u32 %r1, [store];
+            setp.ne.u32 %p1, %r1, 0;
+            @%p1 st.local.u32 [cell], %r1;
+            ld.local.u32 %r2, [cell];
+            st.param.u32 [found], %r2;
+            ret;
+        }";
+    let call = |store: u32| {
+        format!(
+            "{{ .param .u32 given; .param .u32 back;
+            st.param.u32 [given], {store};
+            call (back), f, (given);
+            ld.param.u32 %r6, [back]; }}\n"
+        )
+    };
+    let places = |text: &str, threads: u32| {
+        same_on(MACHINES, |machine| {
+            let mut gpu =
+                machine.with(&[], SimOptions { check_uninitialised: true, ..SimOptions::default() });
+            let module = gpu.load_ptx_named("bad.ptx", text).unwrap_or_else(|e| panic!("{e}"));
+            let (out, input) = (gpu.zeros::<u32>(64).unwrap(), gpu.zeros::<u32>(64).unwrap());
+            let launch = Launch::grid(1).block(threads);
+            let report = gpu.launch(&module.kernel("k").unwrap(), launch, args![&out, &input]).unwrap();
+            let short = |message: &str| message.split(": ").last().unwrap_or_default().to_string();
+            report.uninitialised.iter().map(|u| (short(&u.message), u.count)).collect::<Vec<_>>()
+        })
+    };
+    let own = places(&kernel(1, body), 32);
+    let expected = ["own+8", "own+3", "own"].map(|at| format!("[{at}]"));
+    assert_eq!(own.len(), 3, "{own:?}");
+    for ((text, count), at) in own.iter().zip(expected) {
+        assert!(text.starts_with("@%p1 ld.local") && text.ends_with(&at) && *count == 1, "{text}");
+    }
+    let text = |calls: &[u32]| kernel_after(called, 1, &calls.iter().map(|&c| call(c)).collect::<String>());
+    assert_eq!(places(&text(&[7]), 32), []);
+    let found = places(&text(&[7, 0]), 32);
+    assert!(matches!(&found[..], [(text, 1)] if text.starts_with("ld.local.u32 %r2, [cell]")), "{found:?}");
+}
+
+/// A lane that executes a `.sync` instruction must be in its own member mask.
+#[test]
+fn lanes_outside_their_member_mask() {
+    for inst in [
+        "shfl.sync.idx.b32 %r5, %r2, 0, 31, 0xfffffff7;",
+        "vote.sync.any.pred %p1, %p2, 0xfffffff7;",
+        "bar.warp.sync 0xfffffff7;",
+    ] {
+        let fault = fault(&kernel(1, inst), Launch::grid(1).block(32));
+        assert_eq!(fault.kind, FaultKind::NotAMember { lane: 3, members: 0xffff_fff7 });
+        assert_eq!((fault.thread, fault.place.instruction.as_str()), ([3, 0, 0], inst.trim_end_matches(';')));
+    }
+    // Groups of lanes with masks of their own are no outsiders.
+    let groups = "and.b32 %r5, %r2, 1;
+        mov.u32 %r6, 0x55555555;
+        shl.b32 %r6, %r6, %r5;
+        bar.warp.sync %r6;";
+    for machine in MACHINES {
+        let mut gpu = machine.small();
+        let module = gpu.load_ptx(&kernel(1, groups)).unwrap();
+        let (out, input) = (gpu.zeros::<u32>(32).unwrap(), gpu.zeros::<u32>(32).unwrap());
+        let launch = Launch::grid(1).block(32).max_cycles(100_000);
+        let result = gpu.launch(&module.kernel("k").unwrap(), launch, args![&out, &input]);
+        assert!(result.is_ok(), "on {machine}: {}", result.unwrap_err());
+    }
+}
+
 #[test]
 fn trap() {
     assert_message!(message("setp.eq.u32 %p1, %r2, 9;\n@%p1 trap;"));

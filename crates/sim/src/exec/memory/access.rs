@@ -312,6 +312,16 @@ impl<const N: usize> WarpAccess<N> {
         self.rows.copy_bytes()[lane].min(self.bytes)
     }
 
+    /// Where in shared memory a lane of a copy puts its bytes, and how many it takes.
+    pub(crate) fn copy_target(&self, lane: usize) -> (usize, u32) {
+        (self.copy_destination(lane), self.copy_bytes(lane))
+    }
+
+    /// A word that a lane of a store writes.
+    pub(crate) fn stored(&self, row: usize, lane: usize) -> u32 {
+        self.rows.data(self.bytes)[row][lane]
+    }
+
     /// How many bytes of global memory a lane needs.
     pub(super) fn wanted_bytes(&self, lane: usize) -> u32 {
         if self.kind == MemoryOp::Copy { self.copy_bytes(lane) } else { self.bytes }

@@ -261,7 +261,9 @@ impl Reach<'_> {
         rows: &mut [[u32; N]],
     ) {
         if piece.space == Space::Local {
-            return gather_local(warp, piece, rows);
+            gather_local(warp, piece, rows);
+            let unwritten = warp.local_unwritten(piece.mask, |lane| piece.addresses.at(lane), piece.bytes);
+            return self.note_unwritten(unwritten, piece);
         }
         gather_flat(self.flat(piece.space, piece.at).1, piece, rows);
         let unwritten = self.unwritten_lane(piece);
@@ -294,6 +296,7 @@ impl Reach<'_> {
         rows: &[[u32; N]],
     ) {
         if piece.space == Space::Local {
+            warp.mark_local(piece.mask, |lane| piece.addresses.at(lane), piece.bytes, true);
             return scatter_local(warp, piece, rows);
         }
         let (data, written) = self.flat_mut(piece.space, piece.at);
@@ -310,6 +313,9 @@ impl Reach<'_> {
         rows: &mut Rows<N>,
     ) {
         if piece.space == Space::Local {
+            let unwritten = warp.local_unwritten(piece.mask, |lane| piece.addresses.at(lane), piece.bytes);
+            self.note_unwritten(unwritten, piece);
+            warp.mark_local(piece.mask, |lane| piece.addresses.at(lane), piece.bytes, true);
             return update_local(warp, piece, atomic, rows);
         }
         let unwritten = self.unwritten_lane(piece);

@@ -53,6 +53,7 @@ pub(crate) struct Arrival {
 /// The end of a phase: the released paths, and the results of `bar.red`.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Release {
+    pub(crate) id: u32,
     pub(crate) waiters: SmallVec<[Waiter; 8]>,
     /// Number of threads whose predicate was true.
     pub(crate) popc: u32,
@@ -122,7 +123,7 @@ impl Barriers {
         if barrier.arrived * lanes > expected {
             return Err(Misuse::TooMany { id, threads: expected });
         }
-        Ok(barrier.complete(expected, lanes))
+        Ok(barrier.complete(id, expected, lanes))
     }
 
     /// Lanes of `warp` have ended and `warp_lanes` remain: barriers that waited for the ended ones may be complete now.
@@ -135,10 +136,11 @@ impl Barriers {
         let lanes = self.lanes;
         self.barriers
             .iter_mut()
-            .filter_map(|barrier| {
+            .zip(0..)
+            .filter_map(|(barrier, id)| {
                 barrier.settle_warp(warp, warp_lanes);
                 let expected = barrier.expected.unwrap_or(live_warps * lanes);
-                (barrier.arrived > 0).then(|| barrier.complete(expected, lanes)).flatten()
+                (barrier.arrived > 0).then(|| barrier.complete(id, expected, lanes)).flatten()
             })
             .collect()
     }
@@ -183,12 +185,12 @@ impl Barrier {
         }
     }
 
-    fn complete(&mut self, expected: u32, lanes: u32) -> Option<Release> {
+    fn complete(&mut self, id: u32, expected: u32, lanes: u32) -> Option<Release> {
         if self.arrived * lanes < expected {
             return None;
         }
         let phase = std::mem::take(self);
-        Some(Release { waiters: phase.waiters, popc: phase.votes, all: phase.votes == phase.voters })
+        Some(Release { id, waiters: phase.waiters, popc: phase.votes, all: phase.votes == phase.voters })
     }
 }
 

@@ -27,6 +27,17 @@ pub(crate) fn members<const N: usize>(
     halves::<N>(mask).fold(LaneMask::NONE, |all, (half, here)| all | LaneMask(named(half, here)))
 }
 
+/// The first of `mask`'s lanes that its own member mask leaves out: its number in its half, and that mask.
+pub(crate) fn outsider<const N: usize>(
+    registers: &Registers<'_, N>,
+    operand: Operand,
+    mask: LaneMask,
+) -> Option<(usize, u32)> {
+    let words = registers.read32(operand);
+    let outside = |&lane: &usize| words[lane] >> (lane % PTX_WARP) & 1 == 0;
+    mask.lanes().find(outside).map(|lane| (lane, words[lane]))
+}
+
 /// First lane and active lanes of each half that has any.
 fn halves<const N: usize>(mask: LaneMask) -> impl Iterator<Item = (usize, u32)> {
     (0..N).step_by(PTX_WARP).map(move |half| (half, (mask.0 >> half) as u32)).filter(|&(_, here)| here != 0)

@@ -26,6 +26,8 @@ pub(crate) struct Warp<const N: usize> {
     preds: Vec<u64>,
     /// Local memory, interleaved between lanes by word, as the hardware lays it out. Grows on the first write.
     local: Vec<[u32; N]>,
+    /// Which bytes of local memory were written, four bits per word and lane, where that is tracked.
+    local_written: Option<Vec<[u8; N]>>,
 }
 
 impl<const N: usize> Warp<N> {
@@ -47,8 +49,16 @@ impl<const N: usize> Warp<N> {
             Divergence::SimtStack => Control::Stack(SimtStack::new(start, live, activation)),
             Divergence::IndependentThreads => Control::Independent(Splits::new(start, live, activation)),
         };
-        let mut warp =
-            Warp { id, control, live, tid, words: Vec::new(), preds: Vec::new(), local: Vec::new() };
+        let mut warp = Warp {
+            id,
+            control,
+            live,
+            tid,
+            words: Vec::new(),
+            preds: Vec::new(),
+            local: Vec::new(),
+            local_written: None,
+        };
         warp.make_room(kernel, &activation);
         warp
     }
@@ -91,6 +101,60 @@ impl<const N: usize> Warp<N> {
 
     pub(crate) fn local_byte(&self, address: u32, lane: usize) -> u8 {
         (self.local_word(address as usize / 4)[lane] >> (8 * (address % 4))) as u8
+    }
+
+    /// From now on it is tracked which bytes of local memory are written.
+    pub(crate) fn track_local(mut self, track: bool) -> Self {
+        self.local_written = track.then(Vec::new);
+        self
+    }
+
+    /// The first of `lanes` that finds a byte of local memory, of `bytes` from its address on, that it never wrote.
+    /// `None` if that is not tracked.
+    pub(crate) fn local_unwritten(
+        &self,
+        lanes: LaneMask,
+        address: impl Fn(usize) -> u64,
+        bytes: u32,
+    ) -> Option<usize> {
+        let written = self.local_written.as_ref()?;
+        let is_written = |lane: usize, at: u64| {
+            written.get(at as usize / 4).is_some_and(|word| word[lane] >> (at % 4) & 1 == 1)
+        };
+        let misses = |&lane: &usize| (0..u64::from(bytes)).any(|at| !is_written(lane, address(lane) + at));
+        lanes.lanes().find(misses)
+    }
+
+    /// Lanes wrote `bytes` bytes of local memory; or, without `written`, a function that they call finds nothing there.
+    pub(crate) fn mark_local(
+        &mut self,
+        lanes: LaneMask,
+        address: impl Fn(usize) -> u64,
+        bytes: u32,
+        written: bool,
+    ) {
+        let Some(known) = &mut self.local_written else { return };
+        for lane in lanes.lanes() {
+            for at in address(lane)..address(lane) + u64::from(bytes) {
+                let (word, bit) = (at as usize / 4, 1 << (at % 4));
+                if known.len() <= word {
+                    known.resize(word + 1, [0; N]);
+                }
+                known[word][lane] = if written { known[word][lane] | bit } else { known[word][lane] & !bit };
+            }
+        }
+    }
+
+    /// Lanes copy bytes of local memory: where nothing was written, nothing is.
+    pub(crate) fn copy_local_marks(&mut self, lanes: LaneMask, from: u32, to: u32, bytes: u32) {
+        if self.local_written.is_none() {
+            return;
+        }
+        for (lane, at) in lanes.lanes().flat_map(|lane| (0..bytes).map(move |at| (lane, at))) {
+            let one = LaneMask::of(lane);
+            let written = self.local_unwritten(one, |_| u64::from(from + at), 1).is_none();
+            self.mark_local(one, |_| u64::from(to + at), 1, written);
+        }
     }
 
     /// Moves a yielding warp's state out, as an image for memory: control state in `context_bytes` (or more, if its

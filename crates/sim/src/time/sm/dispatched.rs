@@ -94,7 +94,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 });
                 let per_cta = launch.occupancy.warps_per_cta;
                 let divergence = launch.chip.sm.divergence;
-                let warp = |w| Warp::new(w, launch.shape.block, launch.kernel, divergence);
+                let warp = |w| {
+                    let warp = Warp::new(w, launch.shape.block, launch.kernel, divergence);
+                    warp.track_local(launch.check_uninitialised)
+                };
                 let warps = (0..per_cta).map(warp).collect();
                 let cta = Cta::new(launch, number, self.id, 0).of_task(task, index);
                 let count = self.slots.len();

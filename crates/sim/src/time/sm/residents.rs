@@ -17,11 +17,13 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// Puts a CTA of the grid on the SM, which has room for it, at cycle `now`.
     pub(crate) fn start_cta(&mut self, context: &Context<'_>, number: u64, now: Cycle) {
         self.agenda.now = self.agenda.now.max(now);
-        let Launch { chip, kernel, shape, occupancy, .. } = context.launch;
+        let Launch { chip, kernel, shape, occupancy, check_uninitialised, .. } = context.launch;
         let at = self.residents.iter().position(Option::is_none).expect("the SM has room");
         let per_cta = occupancy.warps_per_cta;
         let first = at as u8 * per_cta as u8;
-        let warps = (0..per_cta).map(|w| Warp::new(w, shape.block, kernel, chip.sm.divergence)).collect();
+        let warp =
+            |w| Warp::new(w, shape.block, kernel, chip.sm.divergence).track_local(*check_uninitialised);
+        let warps = (0..per_cta).map(warp).collect();
         let cta = Cta::new(context.launch, number, self.id, at as u32);
         let slots = (first..first + per_cta as u8).map(|slot| Some(WarpSlot(slot))).collect();
         self.place_cta(context, at, Resident { cta, warps, slots, kernel: 0 }, now);

@@ -55,6 +55,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let resident = self.residents[at].as_mut().expect("a CTA stays until its accesses are done");
         let inst = &kernel.code[pc.index()];
         access.finish(kernel, &mut resident.warps[w], &mut resident.cta.shared, inst);
+        if let Some(mut races) = context.launch.races() {
+            races.arrived(kernel, &resident.cta, &resident.warps[w], access);
+        }
         if !access.unwritten.is_empty() {
             let (lane, address, bytes) = access.first_unwritten();
             let read = (lane, "global", address, bytes);

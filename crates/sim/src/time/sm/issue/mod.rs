@@ -300,6 +300,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if reach.uninitialised.is_some() {
             execution.uninitialised = reach.uninitialised;
         }
+        if let Some(mut races) = context.launch.races() {
+            races.access(kernel, cta, warp, access);
+        }
         if let Some(unit) = execution.effects.lock_units.of_mut(self.id) {
             self.changed |= std::mem::take(&mut unit.changed);
             if std::mem::take(&mut unit.passing)

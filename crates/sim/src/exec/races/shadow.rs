@@ -1,0 +1,297 @@
+//! The last accesses to each word, and which of them conflict with a new one.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use warploom_isa::Scope;
+
+/// Accesses that a word remembers. Further ones that are not ordered after these displace a read, if there is one.
+const REMEMBERED: usize = 4;
+
+/// Words of a page of the shadow.
+const PAGE_WORDS: u64 = 256;
+
+/// How memory was accessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Kind {
+    pub write: bool,
+    /// Volatile, relaxed or stronger: it may meet others of its kind on a word.
+    pub strong: bool,
+    pub atomic: bool,
+    /// Strong only towards its own CTA.
+    pub cta_scope: bool,
+}
+
+impl Kind {
+    pub(super) const READ: Kind = Kind { write: false, strong: false, atomic: false, cta_scope: false };
+    pub(super) const WRITE: Kind = Kind { write: true, ..Kind::READ };
+
+    pub(super) fn strong(write: bool, scope: Scope) -> Kind {
+        Kind { write, strong: true, atomic: false, cta_scope: scope == Scope::Cta }
+    }
+
+    pub(super) fn atomic(scope: Scope) -> Kind {
+        Kind { atomic: true, ..Kind::strong(true, scope) }
+    }
+
+    fn bits(self) -> u8 {
+        self.write as u8 | (self.strong as u8) << 1 | (self.atomic as u8) << 2 | (self.cta_scope as u8) << 3
+    }
+
+    fn of_bits(bits: u8) -> Kind {
+        let bit = |at: u8| bits >> at & 1 == 1;
+        Kind { write: bit(0), strong: bit(1), atomic: bit(2), cta_scope: bit(3) }
+    }
+
+    /// Whether whatever conflicts with `other` also conflicts with this one.
+    fn covers(self, other: Kind) -> bool {
+        if self.write && !self.strong {
+            return true;
+        }
+        let scope = self.cta_scope || !other.cta_scope;
+        scope && if self.strong { other.strong && (self.write || !other.write) } else { !other.write }
+    }
+}
+
+/// An access to a word by a warp.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Record {
+    /// Number in the grid.
+    pub warp: u32,
+    pub clock: u32,
+    pub pc: u32,
+    /// What a plain store wrote to the bytes of `mask`, in their places.
+    pub value: u32,
+    /// The lowest and the highest lane of a load that reads the word with several.
+    pub first: u8,
+    pub last: u8,
+    /// The word's bytes in the lower half, the kind in the upper.
+    mask_and_kind: u8,
+}
+
+impl Record {
+    pub(super) fn new(
+        (warp, clock, pc): (u32, u32, u32),
+        lanes: (usize, usize),
+        mask: u8,
+        kind: Kind,
+    ) -> Self {
+        let mask_and_kind = mask | kind.bits() << 4;
+        Record { warp, clock, pc, value: 0, first: lanes.0 as u8, last: lanes.1 as u8, mask_and_kind }
+    }
+
+    /// The bytes, a bit each; 0 of an empty place.
+    #[inline(always)]
+    pub(super) fn mask(&self) -> u8 {
+        self.mask_and_kind & 0xf
+    }
+
+    #[inline(always)]
+    pub(super) fn kind(&self) -> Kind {
+        Kind::of_bits(self.mask_and_kind >> 4)
+    }
+
+    /// Whether the two race if they are not ordered.
+    fn conflicts(&self, other: &Record, same_cta: impl FnOnce() -> bool) -> bool {
+        let (a, b) = (self.kind(), other.kind());
+        if !a.write && !b.write {
+            return false;
+        }
+        if a.strong && b.strong {
+            return (a.cta_scope || b.cta_scope) && !same_cta();
+        }
+        // Two plain stores of the same value: the result does not depend on their order.
+        let same_value = a == b && self.mask() == other.mask() && self.value == other.value;
+        !(a.write && b.write && !a.strong && same_value)
+    }
+}
+
+/// The last accesses to a word.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Word([Record; REMEMBERED]);
+
+impl Word {
+    /// Adds an access. Returns a remembered one with which it races. Of a remembered one, `counts` says whether it was
+    /// made to this memory, `ordered` whether the new one is ordered after it, `same_cta` whether both are of one CTA.
+    #[inline]
+    pub(super) fn access(
+        &mut self,
+        new: Record,
+        counts: impl Fn(&Record) -> bool,
+        ordered: impl Fn(&Record) -> bool,
+        same_cta: impl Fn(&Record) -> bool,
+    ) -> Option<Record> {
+        let (mut place, mut race, mut is_known) = (None, None, false);
+        let mut at = 0;
+        while at < REMEMBERED {
+            let old = &mut self.0[at];
+            if old.mask() == 0 || !counts(old) {
+                place = place.or(Some(at));
+                break;
+            }
+            if old.mask() & new.mask() == 0 {
+                at += 1;
+                continue;
+            }
+            if (old.warp, old.clock, old.mask_and_kind) == (new.warp, new.clock, new.mask_and_kind)
+                && !new.kind().write
+            {
+                // Another lane of the same load.
+                (old.first, old.last) = (old.first.min(new.first), old.last.max(new.last));
+                is_known = true;
+                at += 1;
+                continue;
+            }
+            let is_ordered = ordered(old);
+            if !is_ordered && old.conflicts(&new, || same_cta(old)) {
+                race = race.or(Some(*old));
+            }
+            if is_ordered && old.mask() & !new.mask() == 0 && new.kind().covers(old.kind()) {
+                if place.is_some() {
+                    // Places stay filled from the front: this one now has another record.
+                    self.forget(at, &counts);
+                    continue;
+                }
+                place = Some(at);
+            }
+            at += 1;
+        }
+        if !is_known {
+            let place = place.unwrap_or_else(|| self.victim(new.clock as usize));
+            self.0[place] = new;
+        } else if let Some(place) = place.filter(|&place| self.0[place].mask() != 0 && counts(&self.0[place]))
+        {
+            self.forget(place, &counts);
+        }
+        race
+    }
+
+    fn forget(&mut self, at: usize, counts: impl Fn(&Record) -> bool) {
+        let last = self.0.iter().rposition(|record| record.mask() != 0 && counts(record)).unwrap_or(at);
+        self.0.swap(at, last);
+        self.0[last] = Record::default();
+    }
+
+    /// The record that a new one displaces: one of the reads, or else any.
+    fn victim(&self, turn: usize) -> usize {
+        let reads = self.0.iter().filter(|record| !record.kind().write).count();
+        let mut candidates = (0..REMEMBERED).filter(|&at| reads == 0 || !self.0[at].kind().write);
+        candidates.nth(turn % if reads == 0 { REMEMBERED } else { reads }).unwrap_or(0)
+    }
+}
+
+/// The shadow of global memory: pages of words that were accessed.
+#[derive(Debug, Default)]
+pub(super) struct Shadow {
+    pages: HashMap<u64, usize, Scatter>,
+    words: Vec<Box<[Word; PAGE_WORDS as usize]>>,
+    /// The page that was used last, and where it is.
+    recent: Option<(u64, usize)>,
+}
+
+impl Shadow {
+    /// The word at an address that is a multiple of 4.
+    #[inline]
+    pub(super) fn word(&mut self, address: u64) -> &mut Word {
+        let number = address / 4;
+        let (page, word) = (number / PAGE_WORDS, (number % PAGE_WORDS) as usize);
+        let at = match self.recent {
+            Some((recent, at)) if recent == page => at,
+            _ => self.find(page),
+        };
+        &mut self.words[at][word]
+    }
+
+    fn find(&mut self, page: u64) -> usize {
+        let at = *self.pages.entry(page).or_insert_with(|| {
+            self.words.push(Box::new([Word::default(); PAGE_WORDS as usize]));
+            self.words.len() - 1
+        });
+        self.recent = Some((page, at));
+        at
+    }
+}
+
+/// Hashes numbers by one multiplication.
+pub(super) type Scatter = BuildHasherDefault<Multiply>;
+
+#[derive(Debug, Default)]
+pub(super) struct Multiply(u64);
+
+impl Hasher for Multiply {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.write_u64(byte.into()));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        let mixed = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ mixed >> 29;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(warp: u32, clock: u32, mask: u8, kind: Kind) -> Record {
+        Record::new((warp, clock, 0), (0, 0), mask, kind)
+    }
+
+    /// Which accesses race, where nothing is ordered but the accesses of a warp.
+    fn race(first: Record, second: Record) -> bool {
+        let mut word = Word::default();
+        let ordered = |old: &Record| old.warp == second.warp;
+        assert!(word.access(first, |_| true, |_| true, |_| false).is_none());
+        word.access(second, |_| true, ordered, |_| false).is_some()
+    }
+
+    #[test]
+    fn two_accesses_race_unless_both_read_or_both_are_strong() {
+        let strong = |write| Kind::strong(write, Scope::Gpu);
+        let kinds = [Kind::READ, Kind::WRITE, strong(false), strong(true), Kind::atomic(Scope::Gpu)];
+        for (a, b) in kinds.into_iter().flat_map(|a| kinds.map(|b| (a, b))) {
+            let mut second = record(2, 1, 15, b);
+            second.value = 1;
+            let expected = (a.write || b.write) && !(a.strong && b.strong);
+            assert_eq!(race(record(1, 1, 15, a), second), expected, "{a:?} {b:?}");
+            assert!(!race(record(2, 1, 15, a), record(2, 2, 15, b)), "{a:?} {b:?}");
+        }
+        let in_cta = Kind::atomic(Scope::Cta);
+        assert!(race(record(1, 1, 15, in_cta), record(2, 1, 15, Kind::atomic(Scope::Gpu))));
+    }
+
+    #[test]
+    fn bytes_must_overlap_and_values_differ() {
+        let write = |warp, mask| record(warp, 1, mask, Kind::WRITE);
+        assert!(!race(write(1, 0b0011), write(2, 0b1100)));
+        assert!(race(write(1, 0b0011), write(2, 0b0110)));
+        assert!(!race(write(1, 0b1111), write(2, 0b1111)));
+        assert!(race(write(1, 0b1111), Record { value: 3, ..write(2, 0b1111) }));
+    }
+
+    #[test]
+    fn reads_do_not_displace_a_write() {
+        let mut word = Word::default();
+        word.access(record(1, 1, 15, Kind::WRITE), |_| true, |_| true, |_| true);
+        for warp in 2..40 {
+            // Ordered after the write, not after each other.
+            word.access(record(warp, warp, 15, Kind::READ), |_| true, |old| old.warp == 1, |_| true);
+        }
+        let last = Record { value: 1, ..record(40, 1, 15, Kind::WRITE) };
+        assert_eq!(word.access(last, |_| true, |old| old.warp != 1, |_| true).map(|old| old.warp), Some(1));
+    }
+
+    #[test]
+    fn pages_keep_their_words_apart() {
+        let mut shadow = Shadow::default();
+        shadow.word(4096).access(record(1, 1, 15, Kind::WRITE), |_| true, |_| true, |_| true);
+        let read = record(2, 1, 15, Kind::READ);
+        assert!(shadow.word(8192).access(read, |_| true, |_| false, |_| true).is_none());
+        assert!(shadow.word(4100).access(read, |_| true, |_| false, |_| true).is_none());
+        assert!(shadow.word(4096).access(read, |_| true, |_| false, |_| true).is_some());
+    }
+}
