@@ -256,6 +256,12 @@ impl Hang {
                 let quiet = grouped(quiet);
                 format!("{kernel} seems to hang{kind}: nothing has changed for {quiet} of {cycles} cycles")
             }
+            HangReason::Undone(cycles_same) => {
+                let same = grouped(cycles_same);
+                format!(
+                    "{kernel} seems to hang, perhaps a livelock: the same values come again and again for {same} of {cycles} cycles"
+                )
+            }
             HangReason::CycleLimit(limit) => {
                 let running = counted(self.live_warps, "warp");
                 let kind = if kind.is_empty() { kind } else { format!("; it looks like {article}{kind}") };
@@ -287,6 +293,12 @@ impl Hang {
                  --set hang.suspect_cycles=N waits longer, 0 for ever"
                     .to_string(),
             ),
+            HangReason::Undone(_) => (
+                "suspicion",
+                "no warp has ended, and no word got a value that it had not had before; \
+                 --set hang.suspect_cycles=N waits longer, 0 for ever"
+                    .to_string(),
+            ),
             HangReason::CycleLimit(_) => (
                 "limit",
                 "the launch was ended by its limit on cycles; --max-cycles N sets another".to_string(),
@@ -305,6 +317,7 @@ impl fmt::Display for Hang {
         if let Some(livelock) = &self.livelock {
             lines.extend(livelock.lines(self.live_warps));
         }
+        lines.extend(self.undone.iter().map(UndoneWord::line));
         let ctas = if self.livelock.is_some() { &[][..] } else { &self.ctas[..] };
         let only = self.ctas.len() == 1
             && self.ctas[0].alike == 0

@@ -12,6 +12,7 @@ mod message;
 mod rows;
 mod scene;
 mod stopped;
+mod undone;
 mod words;
 
 use warploom_isa::{Cmp, Ty};
@@ -22,6 +23,7 @@ pub(crate) use crate::explain::hang::livelock::Livelock;
 use crate::explain::hang::scene::Scene;
 pub(crate) use crate::explain::hang::scene::shared_word;
 pub(crate) use crate::explain::hang::stopped::{explain_functional, explain_timed};
+pub use crate::explain::hang::undone::UndoneWord;
 pub(crate) use crate::explain::hang::words::Threads;
 pub(crate) use crate::explain::hang::words::counted;
 pub use crate::explain::hang::words::{grouped, lane_ranges};
@@ -52,6 +54,8 @@ pub struct Hang {
     pub aggregator: Option<String>,
     /// Details of a livelock; the message then leaves out what lanes do.
     pub livelock: Option<Box<Livelock>>,
+    /// In a livelock of attempts that are undone: the words that change for ever.
+    pub undone: Vec<UndoneWord>,
     /// How to repair it.
     pub help: String,
 }
@@ -78,7 +82,7 @@ pub enum HangKind {
     Starved,
     /// A loop that waits for nothing.
     Endless,
-    /// Locks are taken and released, but far too rarely.
+    /// Locks are taken and released, but far too rarely; or attempts are undone for ever.
     Livelock,
     /// None of these, or not known.
     Unknown,
@@ -249,8 +253,10 @@ pub struct Word {
 fn explain<const N: usize>(scene: &Scene<'_, N>, reason: HangReason, cycles: u64) -> Hang {
     let nodes = scene.nodes();
     let proof = reason.is_proof();
-    let livelock = if proof { None } else { livelock::find(scene, &nodes) };
+    let is_undone = matches!(reason, HangReason::Undone(_));
+    let livelock = if proof || is_undone { None } else { livelock::find(scene, &nodes) };
     let cause = match livelock {
+        _ if is_undone => Some(cause::Cause { kind: HangKind::Livelock, nodes: Vec::new() }),
         Some(_) => Some(cause::Cause { kind: HangKind::Livelock, nodes: Vec::new() }),
         None => cause::find(scene, &nodes, proof),
     };
@@ -259,6 +265,9 @@ fn explain<const N: usize>(scene: &Scene<'_, N>, reason: HangReason, cycles: u64
     let holds =
         |cause: &cause::Cause| !moves || !matches!(cause.kind, HangKind::SimdDeadlock | HangKind::LockCycle);
     let mut hang = rows::hang(scene, &nodes, cause.filter(holds), reason, cycles);
+    if is_undone {
+        (hang.undone, hang.help) = (undone::words(scene), undone::help());
+    }
     if let Some(livelock) = livelock {
         hang.help = format!("{}; see docs/hangs.md#livelock", livelock.help());
         hang.livelock = Some(Box::new(livelock));

@@ -58,6 +58,7 @@ pub(super) fn hang<const N: usize>(
         help: help(scene, nodes, &cause, &reason),
         kind: cause.kind,
         livelock: None,
+        undone: Vec::new(),
         reason,
         cycles,
         ctas,
@@ -235,18 +236,13 @@ fn writer<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, at: usize, poll: 
     let at = poll.taker.and_then(|taker| nodes.cta_of(taker));
     let holder = poll.taker.and_then(|taker| nodes.holder(taker)).map(|at| &nodes.all[at]);
     let who = Threads {
-        cta: at.map_or_else(|| coordinates_of(scene, warp.cta), |at| scene.ctas[at].cta.id),
+        cta: at.map_or_else(|| scene.coordinates_of(warp.cta), |at| scene.ctas[at].cta.id),
         warps: vec![warp.warp],
         lanes: LaneMask::of(lane as usize),
         all_lanes: false,
     };
     let now = holder.map_or(Instead::Ended, |holder| instead(scene, holder));
     Writer::Taker(Box::new(Holder { who, place, alias: poll.alias.clone().into_iter().collect(), now }))
-}
-
-fn coordinates_of<const N: usize>(scene: &Scene<'_, N>, number: u64) -> [u32; 3] {
-    let [x, y, _] = scene.launch.shape.grid.map(u64::from);
-    [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
 }
 
 fn instead<const N: usize>(scene: &Scene<'_, N>, node: &Node) -> Instead {

@@ -438,7 +438,13 @@ impl<const N: usize> Scene<'_, N> {
         Some(data.iter().rev().fold(0, |value, &byte| value << 8 | byte as u64))
     }
 
-    fn word(&self, shared: bool, address: u64) -> Word {
+    /// The coordinates of a CTA, by its number in the grid.
+    pub(super) fn coordinates_of(&self, number: u64) -> [u32; 3] {
+        let [x, y, _] = self.launch.shape.grid.map(u64::from);
+        [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
+    }
+
+    pub(super) fn word(&self, shared: bool, address: u64) -> Word {
         if shared {
             return shared_word(self.kernel(), address);
         }
