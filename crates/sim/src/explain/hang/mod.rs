@@ -7,6 +7,8 @@
 mod advice;
 mod cause;
 mod code;
+mod condition;
+mod future;
 mod livelock;
 mod message;
 mod rows;
@@ -23,7 +25,7 @@ pub(crate) use crate::explain::hang::livelock::Livelock;
 use crate::explain::hang::scene::Scene;
 pub(crate) use crate::explain::hang::scene::shared_word;
 pub(crate) use crate::explain::hang::stopped::{explain_functional, explain_timed};
-pub use crate::explain::hang::undone::UndoneWord;
+pub(crate) use crate::explain::hang::undone::UndoneWord;
 pub(crate) use crate::explain::hang::words::Threads;
 pub(crate) use crate::explain::hang::words::counted;
 pub use crate::explain::hang::words::{grouped, lane_ranges};
@@ -70,6 +72,8 @@ pub enum HangKind {
     SimdDeadlock,
     /// Threads wait for locks in a cycle.
     LockCycle,
+    /// Threads wait for words that the others among them write only later.
+    WaitCycle,
     /// A barrier that threads never reach, or barriers that wait for each other.
     Barrier,
     /// Threads read an old copy in an L1 that is not coherent.
@@ -162,6 +166,8 @@ pub struct Spin {
     pub writer: Writer,
     /// The lanes do not poll, but wait in the lock's queue.
     pub queued: bool,
+    /// If more is compared than the word as it is: the condition as the kernel computes it, and the values in it.
+    pub condition: Option<String>,
 }
 
 /// What ends a wait for a value.
@@ -204,8 +210,12 @@ pub enum Writer {
     Taker(Box<Holder>),
     /// Memory already holds another value, but the lanes read a copy in the L1 of SM `sm`.
     Memory { holds: u64, sm: u32 },
-    /// Lanes of the same warp may write the word, but wait for those that poll it.
-    BlockedLanes(Threads),
+    /// Lanes of the same warp write the word at this place, or may write it, but wait for those that poll it.
+    BlockedLanes(Threads, Option<Place>),
+    /// The thread that writes the word later, at its `place`, waits for something else.
+    Waiting(Box<Holder>),
+    /// The thread that wrote the word last, at its `place`, though not to take a lock.
+    Wrote(Box<Holder>),
     /// No thread that is known.
     Nobody,
 }
@@ -262,8 +272,14 @@ fn explain<const N: usize>(scene: &Scene<'_, N>, reason: HangReason, cycles: u64
     };
     // While locks are taken and released, who waits for whom changes all the time.
     let moves = !proof && scene.timed.as_ref().is_some_and(|timed| timed.pace.taken > 0);
-    let holds =
-        |cause: &cause::Cause| !moves || !matches!(cause.kind, HangKind::SimdDeadlock | HangKind::LockCycle);
+    // A launch that was stopped while memory changes is alive: what its threads wait for may come the next moment.
+    let is_alive = !proof && scene.timed.as_ref().is_some_and(|timed| !timed.is_quiet);
+    let holds = |cause: &cause::Cause| match cause.kind {
+        HangKind::SimdDeadlock => !moves,
+        HangKind::LockCycle => !moves && !is_alive,
+        HangKind::WaitCycle | HangKind::Stale | HangKind::LostToken | HangKind::NotResident => !is_alive,
+        _ => true,
+    };
     let mut hang = rows::hang(scene, &nodes, cause.filter(holds), reason, cycles);
     if is_undone {
         (hang.undone, hang.help) = (undone::words(scene), undone::help());

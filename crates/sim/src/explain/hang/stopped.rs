@@ -62,7 +62,13 @@ fn explain_kernel<const N: usize, P: Probe>(
         locks: Some(stopped.locks()),
         ctas: ctas.collect(),
         unstarted: stopped.unstarted_ctas(),
-        timed: Some(Timed { now: stopped.now(), pace: stopped.lock_pace(), policy: stopped.policy(), bows }),
+        timed: Some(Timed {
+            now: stopped.now(),
+            is_quiet: stopped.is_quiet(),
+            pace: stopped.lock_pace(),
+            policy: stopped.policy(),
+            bows,
+        }),
     };
     explain(&scene, reason, stopped.cycles())
 }

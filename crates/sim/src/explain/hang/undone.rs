@@ -52,7 +52,11 @@ pub(super) fn words<const N: usize>(scene: &Scene<'_, N>) -> Vec<UndoneWord> {
         });
         UndoneWord {
             word: scene.word(cta.is_some(), address),
-            values: word.values.to_vec(),
+            values: {
+                let mut values = word.values.to_vec();
+                values.sort_by_key(|&value| signed(value, word.bytes));
+                values
+            },
             bytes: word.bytes,
             writers: writers.collect(),
         }
@@ -61,31 +65,29 @@ pub(super) fn words<const N: usize>(scene: &Scene<'_, N>) -> Vec<UndoneWord> {
 }
 
 /// A value as a signed number: what is undone is mostly a count.
-fn signed(value: u64, bytes: u32) -> String {
+fn signed(value: u64, bytes: u32) -> i64 {
     let unused = 64 - 8 * bytes.clamp(1, 8);
-    let value = (value << unused) as i64 >> unused;
+    (value << unused) as i64 >> unused
+}
+
+fn shown(value: u64, bytes: u32) -> String {
+    let value = signed(value, bytes);
     if value.unsigned_abs() < 0x1_0000 { value.to_string() } else { format!("{:#x}", value as u64) }
 }
 
 impl UndoneWord {
     /// Label and text of its line.
     pub(super) fn line(&self) -> (String, String) {
-        let values: Vec<String> = self.values.iter().map(|&value| signed(value, self.bytes)).collect();
+        let values: Vec<String> = self.values.iter().map(|&value| shown(value, self.bytes)).collect();
         let values = match values.len() {
             0..=4 => list(&values, 4),
             n => format!("{} to {} ({n} values)", values[0], values[n - 1]),
         };
         let writers = self.writers.iter().map(|(place, who, count)| {
-            format!(
-                "{} ({}, {} by lane {} of warp {} of CTA {})",
-                place.short(),
-                counted(*count, "time"),
-                if *count == 1 { "" } else { "first" },
-                who.lanes.lowest(),
-                who.warps[0],
-                coordinates(who.cta)
-            )
-            .replace(",  by", ", by")
+            let first = if *count == 1 { "" } else { "first " };
+            let (times, lane, warp) = (counted(*count, "time"), who.lanes.lowest(), who.warps[0]);
+            let cta = coordinates(who.cta);
+            format!("{} ({times}, {first}by lane {lane} of warp {warp} of CTA {cta})", place.short())
         });
         let text =
             format!("has the values {values} in turn, written at {}", list(&writers.collect::<Vec<_>>(), 4));

@@ -19,13 +19,21 @@ pub(super) struct LivelockSearch {
     since: Cycle,
     /// Since when values are remembered.
     began: Option<Cycle>,
-    /// When a word last got a value that it had not had.
-    new_value: Cycle,
+    /// Since when no word got a value that it had not had, or since when warps are compared with their states then.
+    from: Cycle,
+    compares: bool,
 }
 
 impl LivelockSearch {
     pub(super) fn new(start: Cycle) -> Self {
-        LivelockSearch { looked: start, population: (0, 0), since: start, began: None, new_value: start }
+        LivelockSearch {
+            looked: start,
+            population: (0, 0),
+            since: start,
+            began: None,
+            from: start,
+            compares: false,
+        }
     }
 }
 
@@ -101,20 +109,24 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let settled = now - search.since >= half;
         let Some(began) = search.began else {
             if settled && self.aggregator.is_none() && self.sms.iter().all(|sm| sm.seems_to_wait()) {
-                (search.began, search.new_value) = (Some(now), now);
+                (search.began, search.from, search.compares) = (Some(now), now, false);
                 self.sms.iter_mut().for_each(|sm| sm.watch_writes());
             }
             return Ok(());
         };
-        if self.sms.iter_mut().fold(false, |any, sm| sm.wrote_new_value() | any) {
-            search.new_value = now;
-            self.sms.iter_mut().for_each(|sm| sm.forget_waits());
-        }
-        if !settled || search.new_value - began > LONGEST_SEARCH * 2 * half {
+        let new_value = self.sms.iter_mut().fold(false, |any, sm| sm.wrote_new_value() | any);
+        let quiet = now - search.from;
+        if !settled || now - began > LONGEST_SEARCH * 2 * half {
             (search.began, search.since) = (None, now);
             self.sms.iter_mut().for_each(|sm| sm.watch = None);
-        } else if now - search.new_value >= half && self.sms.iter().all(|sm| sm.only_waits(now, half)) {
-            return Err(Stop::Hang(HangReason::Undone(now - search.new_value)));
+        } else if new_value || quiet >= 2 * half {
+            (search.from, search.compares) = (now, false);
+            self.sms.iter_mut().for_each(|sm| sm.save_states());
+        } else if quiet >= half && !search.compares {
+            search.compares = true;
+            self.sms.iter_mut().for_each(|sm| sm.compare_states());
+        } else if search.compares && self.sms.iter().all(|sm| sm.only_waits(now, half)) {
+            return Err(Stop::Hang(HangReason::Undone(quiet)));
         }
         Ok(())
     }

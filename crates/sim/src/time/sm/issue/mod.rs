@@ -15,7 +15,7 @@ use warploom_isa::{BarMode, Dst, Guard, Inst, Op, Operand, Pc, Scope};
 use crate::exec::execute::Execution;
 use crate::exec::fault::{Fault, Place};
 use crate::exec::lanes;
-use crate::exec::locks::holders::WarpName;
+use crate::exec::locks::holders::{WarpName, is_exclusive, shared_offset};
 use crate::exec::memory::access::MemoryOp;
 use crate::exec::memory::reach::Bad;
 use crate::exec::warp::Warp;
@@ -322,16 +322,21 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if let MemoryOp::Unlock { changed } = access.kind {
             self.changed |= !changed.is_empty();
             if decoded.spin == Some(SpinRole::Try) {
-                note_tries(&mut self.locks, (who, access), changed, kernel.windows.shared);
+                note_tries(&mut self.locks, (who, access), (changed, true), kernel.windows.shared);
             }
         }
         if polls
             && !access.lanes.shared.is_empty()
             && inst.dst != Dst::None
-            && let MemoryOp::Atomic { .. } = access.kind
+            && let MemoryOp::Atomic { op, .. } = access.kind
         {
-            let changed = access.changed_in_sm(access.lanes.shared);
+            let changed = (access.changed_in_sm(access.lanes.shared), is_exclusive(op));
             note_tries(&mut self.locks, (who, access), changed, kernel.windows.shared);
+        } else if !access.lanes.shared.is_empty()
+            && matches!(access.kind, MemoryOp::Store | MemoryOp::Atomic { .. })
+        {
+            let word = |address| (who.cta, shared_offset(address, kernel.windows.shared));
+            self.locks.wrote((who, access.pc), &access.addresses, access.lanes.shared, word);
         }
         if decoded.named_wait {
             self.note_wait(slot, id);

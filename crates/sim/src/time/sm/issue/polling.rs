@@ -76,10 +76,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 pub(super) fn note_tries<const N: usize>(
     locks: &mut SharedLocks,
     (who, access): (WarpName, &WarpAccess<N>),
-    changed: LaneMask,
+    (changed, exclusive): (LaneMask, bool),
     window: u64,
 ) {
-    locks.tried((who, access.pc), &access.addresses, (access.lanes.shared, changed), |address| {
+    locks.tried((who, access.pc, exclusive), &access.addresses, (access.lanes.shared, changed), |address| {
         (who.cta, shared_offset(address, window))
     });
 }

@@ -155,6 +155,9 @@ pub(crate) struct Watch<const N: usize> {
     l1_agrees: bool,
     /// In a search for values that are written again and again: those. Nothing can be proved then.
     written: Option<Box<Written>>,
+    /// In such a search: enough time has passed since the states were saved, so that a warp that is back in its own
+    /// does nothing else.
+    compares: bool,
 }
 
 /// An instruction as the search sees it.
@@ -168,7 +171,7 @@ pub(crate) struct Watched<'a> {
 
 impl<const N: usize> Watch<N> {
     fn new(slots: usize, l1_changes: u64, l1_agrees: bool, written: Option<Box<Written>>) -> Self {
-        Watch { slots: vec![Iterations::new(); slots], l1_changes, l1_agrees, written }
+        Watch { slots: vec![Iterations::new(); slots], l1_changes, l1_agrees, written, compares: true }
     }
 
     /// Whether a change of shared memory must be noticed.
@@ -247,14 +250,19 @@ impl<const N: usize> Watch<N> {
             iterations.certain = false;
             left |= iterations.left_loop(OUTSIDE);
         }
-        if left {
+        if left && self.written.is_none() {
             (iterations.saved, iterations.count, iterations.save_at) = (None, 0, 1);
         }
         iterations.count += 1;
         let Iterations { saved, since, executed, .. } = iterations;
         // Which of them ran together matters to lanes that communicate, but hardly to a suspicion.
         let apart = Since { crossed: false, ..*since };
-        if let Some(saved) = saved.as_ref().filter(|saved| warp.is_where(saved, apart)) {
+        // While memory changes, a warp that waits now may have worked before. So its state is saved but once, for the
+        // whole time in which it must have done nothing else.
+        if self.written.is_some() {
+            iterations.save_at = if saved.is_some() { u64::MAX } else { 1 };
+        }
+        if let Some(saved) = saved.as_ref().filter(|saved| self.compares && warp.is_where(saved, apart)) {
             let judgement = executed.judge(kernel, saved, warp);
             let exact =
                 warp.is_where(saved, *since) && iterations.certain && arrived && self.written.is_none();
@@ -264,13 +272,13 @@ impl<const N: usize> Watch<N> {
             }
             iterations.waits |= judgement != Judgement::Progress;
         }
-        let overdue = iterations.count >= iterations.save_at + PATIENCE_FOR_LOADS;
+        let overdue = iterations.count >= iterations.save_at.saturating_add(PATIENCE_FOR_LOADS);
         if !iterations.repeats && iterations.count >= iterations.save_at && (arrived || overdue) {
             iterations.saved = Some(warp.clone());
             iterations.since = Since::default();
             iterations.executed.clear();
             iterations.certain = arrived;
-            iterations.save_at = 2 * iterations.count;
+            iterations.save_at = iterations.count.saturating_mul(2);
         }
     }
 
@@ -354,18 +362,27 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// Begins a search for values that are written again and again.
     pub(crate) fn watch_writes(&mut self) {
         self.watch = Some(Watch::new(self.slots.len(), 0, false, Some(Box::default())));
+        self.save_states();
     }
 
-    /// Whether a word got a value that it had not had since that search began. Then what warps did so far says nothing
-    /// about what they do next.
+    /// In that search: saves the state of each warp when it next closes a loop.
+    pub(crate) fn save_states(&mut self) {
+        let Some(watch) = &mut self.watch else { return };
+        watch.compares = false;
+        for warp in &mut watch.slots {
+            (warp.saved, warp.waits) = (None, false);
+        }
+    }
+
+    /// In that search: from now on compares the states of warps with those that were saved.
+    pub(crate) fn compare_states(&mut self) {
+        self.watch.iter_mut().for_each(|watch| watch.compares = true);
+    }
+
+    /// Whether a word got a value that it had not had since that search began.
     pub(crate) fn wrote_new_value(&mut self) -> bool {
         let written = self.watch.as_mut().and_then(|watch| watch.written.as_mut());
         written.is_some_and(|written| written.take_new())
-    }
-
-    pub(crate) fn forget_waits(&mut self) {
-        let slots = self.watch.iter_mut().flat_map(|watch| &mut watch.slots);
-        slots.for_each(|warp| warp.waits = false);
     }
 
     /// Whether every warp of the SM waits for good or repeats itself, as long as nothing else changes. Warps that
