@@ -21,6 +21,8 @@ pub enum HangReason {
     Repeats,
     /// No value has changed for this many cycles: a suspicion.
     Quiet(u64),
+    /// For this many cycles no warp has ended, and only values that words had before were written: a suspicion.
+    Undone(u64),
     CycleLimit(u64),
     /// The host stopped it, and nothing is known about whether it would have ended.
     Interrupted,

@@ -4,7 +4,7 @@
 use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
-use warploom_isa::Pc;
+use warploom_isa::{AtomOp, Pc};
 
 use crate::exec::memory::address::Addresses;
 use crate::kit::counters::counters;
@@ -30,6 +30,10 @@ pub(crate) struct Taker {
 #[derive(Clone, Debug)]
 pub(crate) struct LockTable<Word = u64> {
     takers: FxHashMap<Word, Taker>,
+    /// Who wrote such a word since it was taken, other than to take it: it was given back, perhaps by another thread.
+    writers: FxHashMap<Word, Taker>,
+    /// A bit for every word that was taken, by the word's hash: most stores are to other words.
+    taken_words: [u64; 16],
     /// Outcomes of the attempts.
     pub stats: LockStats,
 }
@@ -39,7 +43,12 @@ pub(crate) type SharedLocks = LockTable<(u64, u64)>;
 
 impl<Word> Default for LockTable<Word> {
     fn default() -> Self {
-        LockTable { takers: FxHashMap::default(), stats: LockStats::default() }
+        LockTable {
+            takers: FxHashMap::default(),
+            writers: FxHashMap::default(),
+            taken_words: [0; 16],
+            stats: LockStats::default(),
+        }
     }
 }
 
@@ -47,16 +56,24 @@ impl<Word: Copy + Eq + Hash> LockTable<Word> {
     /// Lanes of an atomic in a spin loop were served: those of `changed` found the lock free and took it.
     pub(crate) fn tried<const N: usize>(
         &mut self,
-        (warp, pc): (WarpName, Pc),
+        (warp, pc, exclusive): (WarpName, Pc, bool),
         addresses: &Addresses<N>,
         (lanes, changed): (LaneMask, LaneMask),
         word: impl Fn(u64) -> Word,
     ) {
         for lane in lanes.lanes() {
-            let word = word(addresses.at(lane));
+            let address = addresses.at(lane);
+            let word = word(address);
             if changed.contains(lane) {
                 self.stats.acquired += 1;
-                self.takers.insert(word, Taker { warp, lane: lane as u32, pc });
+                if exclusive {
+                    self.takers.insert(word, Taker { warp, lane: lane as u32, pc });
+                    let bit = taken_bit(address);
+                    self.taken_words[bit / 64] |= 1 << (bit % 64);
+                    if !self.writers.is_empty() {
+                        self.writers.remove(&word);
+                    }
+                }
             } else if self.takers.get(&word).is_some_and(|taker| taker.warp == warp) {
                 self.stats.failed_intra += 1;
             } else {
@@ -65,9 +82,38 @@ impl<Word: Copy + Eq + Hash> LockTable<Word> {
         }
     }
 
-    /// Who last took a lock.
+    /// Lanes wrote words, other than to take a lock.
+    #[inline]
+    pub(crate) fn wrote<const N: usize>(
+        &mut self,
+        (warp, pc): (WarpName, Pc),
+        addresses: &Addresses<N>,
+        lanes: LaneMask,
+        word: impl Fn(u64) -> Word,
+    ) {
+        if self.takers.is_empty() {
+            return;
+        }
+        for lane in lanes.lanes() {
+            let address = addresses.at(lane);
+            let bit = taken_bit(address);
+            if self.taken_words[bit / 64] >> (bit % 64) & 1 == 1 {
+                let word = word(address);
+                if self.takers.contains_key(&word) {
+                    self.writers.insert(word, Taker { warp, lane: lane as u32, pc });
+                }
+            }
+        }
+    }
+
+    /// Who took a lock, unless it was given back since.
     pub(crate) fn taker(&self, word: Word) -> Option<Taker> {
-        self.takers.get(&word).copied()
+        self.takers.get(&word).filter(|_| !self.writers.contains_key(&word)).copied()
+    }
+
+    /// Who wrote a lock's word since it was taken.
+    pub(crate) fn writer(&self, word: Word) -> Option<Taker> {
+        self.writers.get(&word).copied()
     }
 }
 
@@ -76,8 +122,19 @@ impl SharedLocks {
     pub(crate) fn forget(&mut self, cta: u64) {
         if !self.takers.is_empty() {
             self.takers.retain(|word, _| word.0 != cta);
+            self.writers.retain(|word, _| word.0 != cta);
         }
     }
+}
+
+/// The bit of a word in the set of words that were taken.
+fn taken_bit(address: u64) -> usize {
+    ((address >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize
+}
+
+/// Whether an atomic that changed a word keeps others from it. Counts are changed by failed attempts, too.
+pub(crate) fn is_exclusive(op: AtomOp) -> bool {
+    !matches!(op, AtomOp::Add | AtomOp::Inc | AtomOp::Dec)
 }
 
 /// The offset in shared memory of a shared or generic address.

@@ -327,6 +327,30 @@ impl<const N: usize> WarpAccess<N> {
         if self.kind == MemoryOp::Copy { self.copy_bytes(lane) } else { self.bytes }
     }
 
+    /// The first and the last word of local memory that lanes access; generic addresses of it begin at `window`.
+    pub(crate) fn local_words(&self, window: u64) -> (u32, u32) {
+        let offset = |lane: usize| {
+            let address = self.addresses.at(lane);
+            address.checked_sub(window).unwrap_or(address) as u32
+        };
+        self.lanes.local.lanes().fold((u32::MAX, 0), |(first, last), lane| {
+            let at = offset(lane);
+            (first.min(at / 4), last.max((at + self.bytes - 1) / 4))
+        })
+    }
+
+    /// What a store or an atomic left in memory in a lane: up to 64 bits, the first ones of a vector. It is complete.
+    pub(crate) fn left(&self, lane: usize) -> Option<u64> {
+        match self.kind {
+            MemoryOp::Atomic { op, ty, .. } => {
+                let (old, [b, c]) = (self.found(lane), self.operands(lane));
+                Some(atomic(AtomicUnit::Sm, op, ty, [old, b, c]))
+            }
+            MemoryOp::Store | MemoryOp::Unlock { .. } => Some(self.rows.first_data(self.bytes, lane)),
+            _ => None,
+        }
+    }
+
     /// The lanes of an atomic, of those of `lanes`, that changed what they found; it happened in the SM.
     pub(crate) fn changed_in_sm(&self, lanes: LaneMask) -> LaneMask {
         let MemoryOp::Atomic { op, ty, .. } = self.kind else { return LaneMask::NONE };

@@ -212,6 +212,40 @@ impl<const N: usize> Warp<N> {
             && self.local == before.local
     }
 
+    /// Whether its lanes are where they were in the state `before`, after what `since` says.
+    pub(crate) fn is_where(&self, before: &Warp<N>, since: Since) -> bool {
+        self.live == before.live && self.control.repeats(&before.control, since)
+    }
+
+    /// How many registers, predicates and words of local memory this state or another has. Values are numbered in this
+    /// order.
+    pub(crate) fn counts(&self, other: &Warp<N>) -> [usize; 3] {
+        [
+            self.words.len().max(other.words.len()),
+            self.preds.len().max(other.preds.len()),
+            self.local.len().max(other.local.len()),
+        ]
+    }
+
+    /// Whether a value is different in another state. Values are numbered as by [`Warp::counts`].
+    pub(crate) fn differs(&self, other: &Warp<N>, value: usize) -> bool {
+        let [registers, predicates, _] = self.counts(other);
+        if value < registers {
+            return self.words.get(value) != other.words.get(value);
+        }
+        let value = value - registers;
+        if value < predicates {
+            return self.preds.get(value) != other.preds.get(value);
+        }
+        self.local_word(value - predicates) != other.local_word(value - predicates)
+    }
+
+    /// The numbers of the values that are different in another state.
+    pub(crate) fn differing(&self, other: &Warp<N>) -> Vec<usize> {
+        let count = self.counts(other).iter().sum();
+        (0..count).filter(|&value| self.differs(other, value)).collect()
+    }
+
     /// The value of an operand in every lane, for messages.
     pub(crate) fn value(
         &self,

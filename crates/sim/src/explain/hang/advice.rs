@@ -26,7 +26,7 @@ pub(super) fn subject<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, cause
             });
             format!("of bit {} in {}", bit.unwrap_or_default(), in_cta(node.cta))
         }
-        HangKind::LockCycle => {
+        HangKind::LockCycle | HangKind::WaitCycle => {
             let mut ctas: Vec<usize> = cause.nodes.iter().map(|&at| nodes.all[at].cta).collect();
             ctas.sort_unstable();
             ctas.dedup();
@@ -92,6 +92,10 @@ pub(super) fn help<const N: usize>(
             ("release the lock before it is taken again".to_string(), "lock-cycle")
         }
         HangKind::LockCycle => ("take locks in the same order everywhere".to_string(), "lock-cycle"),
+        HangKind::WaitCycle => (
+            "let one of them write its word before it waits for that of another".to_string(),
+            "circular-wait",
+        ),
         HangKind::Barrier if doing(|d| matches!(d, Doing::Mbarrier { .. })) => {
             ("let as many threads arrive as the mbarrier was initialised for".to_string(), "barrier-deadlock")
         }

@@ -2,9 +2,9 @@
 
 use warploom_isa::Pc;
 
-use crate::explain::hang::HangKind;
 use crate::explain::hang::code::may_write;
-use crate::explain::hang::scene::{Doing, Node, Nodes, Scene};
+use crate::explain::hang::scene::{Doing, Node, Nodes, Poll, Scene};
+use crate::explain::hang::{HangKind, Until, future};
 
 /// Why a launch hangs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,10 +63,7 @@ fn waits_for<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, at: usize) -> 
             nodes.of_cta(node.cta).find(on_me).or_else(|| nodes.with_lanes(node.cta, node.warp, *lanes))
         }
         Doing::Poll(poll) if poll.stale => None,
-        Doing::Poll(poll) => match poll.taker {
-            Some(taker) => nodes.holder(taker),
-            None => blocked_writer(scene, nodes, at),
-        },
+        Doing::Poll(_) => who_acts(scene, nodes, at).map(|(other, _)| other),
         Doing::Barrier(id) => {
             let barriers = &scene.ctas[node.cta].cta.barriers;
             let missing = |&other: &usize| {
@@ -79,33 +76,88 @@ fn waits_for<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, at: usize) -> 
     }
 }
 
-/// Lanes of the same warp that may write the word that a node polls, but wait for the node: on the other side of a
-/// branch or, where it is not known who took a lock, after the loop that takes it.
-pub(super) fn blocked_writer<const N: usize>(
+/// The node that must act before a poll ends, and the write with which it does, where that is known: who holds the
+/// lock, or who writes the word later and waits now.
+pub(super) fn who_acts<const N: usize>(
     scene: &Scene<'_, N>,
     nodes: &Nodes,
     at: usize,
-) -> Option<usize> {
+) -> Option<(usize, Option<Pc>)> {
     let node = &nodes.all[at];
-    let poll = node.poll().filter(|poll| poll.taker.is_none() && !poll.stale)?;
+    let poll = node.poll().filter(|poll| !poll.stale)?;
+    let Some(taker) = poll.taker else { return blocked_writer(scene, nodes, at) };
+    let holder = nodes.holder(taker);
+    if let Some(holder) = holder
+        && (matches!(poll.until, Until::Free(_)) || holder == at)
+    {
+        return Some((holder, None));
+    }
+    // It may have left the release to another thread.
+    match holder.map(|holder| (holder, will_write(scene, nodes, holder, poll))) {
+        Some((holder, Some(pc))) => Some((holder, Some(pc))),
+        Some((holder, None)) => later_writer(scene, nodes, at, poll).or(Some((holder, None))),
+        None => later_writer(scene, nodes, at, poll),
+    }
+}
+
+/// Where a node writes the word that is polled, if it comes to that.
+fn will_write<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, at: usize, poll: &Poll) -> Option<Pc> {
+    let node = &nodes.all[at];
+    let warp = &scene.ctas[node.cta].warps[node.warp];
+    future::writes(scene.kernel(), (warp, &node.activation), (node.pc, node.lanes), poll.target)
+}
+
+/// With more nodes the search for writers would take too long.
+const MOST_NODES: usize = 512;
+
+/// A node that is not in the same wait and writes the polled word later, of the same CTA if there is one.
+fn later_writer<const N: usize>(
+    scene: &Scene<'_, N>,
+    nodes: &Nodes,
+    at: usize,
+    poll: &Poll,
+) -> Option<(usize, Option<Pc>)> {
+    if nodes.all.len() > MOST_NODES {
+        return None;
+    }
+    let own = nodes.of_cta(nodes.all[at].cta);
+    let others = (0..nodes.all.len()).filter(|other| !own.contains(other) && !poll.target.shared);
+    let writes = |other: usize| {
+        let waits_alike = nodes.all[other].poll().is_some_and(|p| p.target == poll.target);
+        let pc = (other != at && !waits_alike).then(|| will_write(scene, nodes, other, poll)).flatten()?;
+        Some((other, Some(pc)))
+    };
+    own.clone().chain(others).find_map(writes)
+}
+
+/// Who writes the word that a node polls, where nobody has taken it as a lock: lanes of the same warp that wait for the
+/// node, or others that wait for something else.
+fn blocked_writer<const N: usize>(
+    scene: &Scene<'_, N>,
+    nodes: &Nodes,
+    at: usize,
+) -> Option<(usize, Option<Pc>)> {
+    let node = &nodes.all[at];
+    let poll = node.poll()?;
     let kernel = scene.kernel();
+    let beside = || nodes.of_cta(node.cta).filter(|&other| nodes.waits_for_lanes(other, node));
+    if let Some(found) =
+        beside().find_map(|other| Some((other, Some(will_write(scene, nodes, other, poll)?))))
+    {
+        return Some(found);
+    }
     let may_write = |&other: &usize| {
         let other = &nodes.all[other];
-        other.warp == node.warp
-            && match other.doing {
-                Doing::OtherPath { first, reconverge } => {
-                    !(first & node.lanes).is_empty() && may_write(kernel, other.pc, reconverge, poll.pc)
-                }
-                Doing::Reconverge(lanes) => {
-                    let unknown = poll.atomic && scene.locks.is_none();
-                    unknown
-                        && !(lanes & node.lanes).is_empty()
-                        && may_write(kernel, other.pc, Pc::RETURN, poll.pc)
-                }
-                _ => false,
+        match other.doing {
+            Doing::OtherPath { reconverge, .. } => may_write(kernel, other.pc, reconverge, poll.pc),
+            // The functional model does not know who took a lock.
+            Doing::Reconverge(_) => {
+                poll.atomic && scene.locks.is_none() && may_write(kernel, other.pc, Pc::RETURN, poll.pc)
             }
+            _ => false,
+        }
     };
-    nodes.of_cta(node.cta).find(may_write)
+    later_writer(scene, nodes, at, poll).or_else(|| Some((beside().find(may_write)?, None)))
 }
 
 fn end_kind<const N: usize>(scene: &Scene<'_, N>, node: &Node) -> HangKind {
@@ -131,7 +183,9 @@ fn circle_kind(circle: &[usize], nodes: &[Node]) -> HangKind {
         && circle.iter().all(|&at| warp(at) == warp(circle[0]))
     {
         HangKind::SimdDeadlock
-    } else {
+    } else if circle.iter().any(|&at| nodes[at].poll().is_some_and(|poll| poll.taker.is_some())) {
         HangKind::LockCycle
+    } else {
+        HangKind::WaitCycle
     }
 }

@@ -1,9 +1,9 @@
 //! What the code says about a wait: the loop it is in, what ends the loop, and which code may write the word.
 
-use warploom_isa::{Cmp, Combine, Dst, Guard, Inst, Kernel, Loop, Op, Operand, Pc, Space};
+use warploom_isa::{Cmp, Kernel, Loop, Op, Pc, Space};
 
 /// The last instruction of a loop, assuming that its blocks are contiguous, as they mostly are.
-fn last_of(l: &Loop) -> Pc {
+pub(super) fn last_of(l: &Loop) -> Pc {
     l.latches.iter().copied().max().unwrap_or(l.header)
 }
 
@@ -30,49 +30,7 @@ pub(super) fn bit_loads<'a>(kernel: &'a Kernel, l: &Loop) -> impl Iterator<Item 
     (l.header.0..=last_of(l).0).map(Pc).filter(own)
 }
 
-/// How the polled value must compare, and with what, for the loop to end. Only found if the loop's exit is a plain
-/// comparison and a branch.
-pub(super) fn exit_condition(kernel: &Kernel, spin: &Loop, poll: Pc) -> Option<(Cmp, Operand)> {
-    let Dst::Reg(polled) = kernel.code[poll.index()].dst else { return None };
-    // The comparison inside an atomic's own loop does not decide.
-    let from = kernel.atomic_at(poll).map_or(poll, |atomic| atomic.branch);
-    let body = || (from.0 + 1..=last_of(spin).0).map(Pc);
-    let is_polled = |operand: Operand| operand == Operand::Reg(polled);
-    let (at, cmp, operand, pred) = body().find_map(|pc| {
-        let inst = &kernel.code[pc.index()];
-        let Op::Setp { cmp, combine: Combine::None, .. } = inst.op else { return None };
-        let Dst::Pred(pred) = inst.dst else { return None };
-        match inst.src {
-            [a, b, ..] if is_polled(a) && !is_polled(b) => Some((pc, cmp, b, pred)),
-            [a, b, ..] if is_polled(b) && !is_polled(a) => Some((pc, swapped(cmp)?, a, pred)),
-            _ => None,
-        }
-    })?;
-    let writes_pred = |inst: &Inst| [inst.dst, inst.dst2].contains(&Dst::Pred(pred));
-    for pc in body().filter(|&pc| pc > at) {
-        let inst = &kernel.code[pc.index()];
-        let (Op::Bra, Operand::Imm(target)) = (inst.op, inst.src[0]) else {
-            if writes_pred(inst) {
-                return None;
-            }
-            continue;
-        };
-        let taken_if = match inst.guard {
-            Guard::If(p) if p == pred => true,
-            Guard::Unless(p) if p == pred => false,
-            _ => continue,
-        };
-        let stays = contains(spin, Pc(target));
-        // A forward branch inside the loop does not end it.
-        if stays && Pc(target) > pc {
-            return None;
-        }
-        return if taken_if == stays { Some((negated(cmp)?, operand)) } else { Some((cmp, operand)) };
-    }
-    None
-}
-
-fn negated(cmp: Cmp) -> Option<Cmp> {
+pub(super) fn negated(cmp: Cmp) -> Option<Cmp> {
     Some(match cmp {
         Cmp::Eq => Cmp::Ne,
         Cmp::Ne => Cmp::Eq,
@@ -84,7 +42,7 @@ fn negated(cmp: Cmp) -> Option<Cmp> {
     })
 }
 
-fn swapped(cmp: Cmp) -> Option<Cmp> {
+pub(super) fn swapped(cmp: Cmp) -> Option<Cmp> {
     Some(match cmp {
         Cmp::Eq | Cmp::Ne => cmp,
         Cmp::Lt => Cmp::Gt,

@@ -18,6 +18,7 @@ impl HangKind {
             HangKind::Alias => "lock alias",
             HangKind::SimdDeadlock => "SIMD deadlock",
             HangKind::LockCycle => "lock cycle",
+            HangKind::WaitCycle => "circular wait",
             HangKind::Barrier => "barrier deadlock",
             HangKind::Stale => "stale copy",
             HangKind::LostToken => "lost token",
@@ -155,6 +156,9 @@ fn awaited(spin: &Spin, who: &Threads, proof: bool) -> String {
     let several = spin.words.len() > 1;
     let mut text = words(&spin.words);
     let (is, it) = if several { ("are", "they are") } else { ("is", "it is") };
+    if let Some(condition) = &spin.condition {
+        return format!("{condition}{}", writer(spin, who, proof, ""));
+    }
     text += &match spin.until {
         Until::Changes | Until::Free(_) if several => " change".to_string(),
         Until::Changes | Until::Free(_) => " changes".to_string(),
@@ -170,8 +174,13 @@ fn awaited(spin: &Spin, who: &Threads, proof: bool) -> String {
             format!(" {is} {relation}{}", number(value))
         }
     };
+    text + &writer(spin, who, proof, &format!("; {it} {}", number(spin.value)))
+}
+
+/// Who could end a wait for a value, after the text about the value.
+fn writer(spin: &Spin, who: &Threads, proof: bool, is: &str) -> String {
     let value = number(spin.value);
-    text += &match &spin.writer {
+    match &spin.writer {
         Writer::Memory { holds, sm } => {
             let sees = who.verb("see");
             let one = if who.is_one() { "it" } else { "they" };
@@ -182,23 +191,39 @@ fn awaited(spin: &Spin, who: &Threads, proof: bool) -> String {
             let beside = holder.who.cta == who.cta && holder.who.warps == who.warps;
             match &holder.now {
                 Instead::Ended => {
-                    format!("; {it} {value}: {taker} took it at {} and ended", holder.place.short())
+                    format!("{is}: {taker} took it at {} and ended", holder.place.short())
                 }
                 Instead::Spin(word) if beside && spin.words.contains(word) => {
-                    format!("; {it} {value}, taken by {taker} itself")
+                    format!("{is}, taken by {taker} itself")
                 }
-                _ if beside => format!("; {it} {value}, taken by {taker}"),
-                now => format!("; {it} {value}, taken by {taker}, which {}", doing(&holder.who, now)),
+                _ if beside => format!("{is}, taken by {taker}"),
+                now => format!("{is}, taken by {taker}, which {}", doing(&holder.who, now)),
             }
         }
-        Writer::BlockedLanes(others) => {
+        Writer::BlockedLanes(others, place) => {
             let (them, waits) = (if who.is_one() { "it" } else { "them" }, others.verb("wait"));
-            format!("; {it} {value}, and {}, which may change it, {waits} for {them}", others.beside(who))
+            let change = match place {
+                Some(place) => format!("{} it at {}", others.verb("write"), place.short()),
+                None => "may change it".to_string(),
+            };
+            format!("{is}, and {}, which {change}, {waits} for {them}", others.beside(who))
         }
-        Writer::Nobody if proof => format!("; {it} {value}, and no thread that can run changes it"),
-        Writer::Nobody => format!("; {it} {value}"),
-    };
-    text
+        Writer::Waiting(other) => {
+            let (verb, place) = (other.who.verb("write"), other.place.short());
+            let now = doing(&other.who, &other.now);
+            format!("{is}; {} {verb} it at {place}, but {now}", other.who.beside(who))
+        }
+        Writer::Wrote(other) => {
+            let now = match &other.now {
+                Instead::Ended => "has ended".to_string(),
+                now => doing(&other.who, now),
+            };
+            let place = other.place.short();
+            format!("{is}, last written at {place} by {}, which {now}", other.who.beside(who))
+        }
+        Writer::Nobody if proof => format!("{is}, and no thread that can run changes it"),
+        Writer::Nobody => is.to_string(),
+    }
 }
 
 /// Other threads and what they do, in a sentence about `who`: "warp 3 waits at barrier 1".
@@ -220,7 +245,7 @@ fn doing(who: &Threads, now: &Instead) -> String {
 }
 
 /// A value: small ones in decimal, others in hexadecimal.
-fn number(value: u64) -> String {
+pub(super) fn number(value: u64) -> String {
     if value < 0x1_0000 { value.to_string() } else { format!("{value:#x}") }
 }
 
@@ -256,6 +281,12 @@ impl Hang {
                 let quiet = grouped(quiet);
                 format!("{kernel} seems to hang{kind}: nothing has changed for {quiet} of {cycles} cycles")
             }
+            HangReason::Undone(cycles_same) => {
+                let same = grouped(cycles_same);
+                format!(
+                    "{kernel} seems to hang, perhaps a livelock: the same values come again and again for {same} of {cycles} cycles"
+                )
+            }
             HangReason::CycleLimit(limit) => {
                 let running = counted(self.live_warps, "warp");
                 let kind = if kind.is_empty() { kind } else { format!("; it looks like {article}{kind}") };
@@ -287,6 +318,12 @@ impl Hang {
                  --set hang.suspect_cycles=N waits longer, 0 for ever"
                     .to_string(),
             ),
+            HangReason::Undone(_) => (
+                "suspicion",
+                "no warp has ended, and no word got a value that it had not had before; \
+                 --set hang.suspect_cycles=N waits longer, 0 for ever"
+                    .to_string(),
+            ),
             HangReason::CycleLimit(_) => (
                 "limit",
                 "the launch was ended by its limit on cycles; --max-cycles N sets another".to_string(),
@@ -305,7 +342,8 @@ impl fmt::Display for Hang {
         if let Some(livelock) = &self.livelock {
             lines.extend(livelock.lines(self.live_warps));
         }
-        let ctas = if self.livelock.is_some() { &[][..] } else { &self.ctas[..] };
+        lines.extend(self.undone.iter().map(UndoneWord::line));
+        let ctas = if self.livelock.is_some() || !self.undone.is_empty() { &[][..] } else { &self.ctas[..] };
         let only = self.ctas.len() == 1
             && self.ctas[0].alike == 0
             && self.more_ctas == 0
@@ -339,7 +377,11 @@ impl fmt::Display for Hang {
                 ));
             }
         }
-        if self.more_ctas > 0 && self.livelock.is_none() {
+        if !self.undone.is_empty() {
+            let text = format!("{} round such a loop", if self.live_warps == 1 { "goes" } else { "go" });
+            lines.push((counted(self.live_warps, "warp"), text));
+        }
+        if self.more_ctas > 0 && self.livelock.is_none() && self.undone.is_empty() {
             lines.push((format!("and {}", counted(self.more_ctas, "more CTA")), String::new()));
         }
         if self.unstarted_ctas > 0 {

@@ -7,11 +7,14 @@
 mod advice;
 mod cause;
 mod code;
+mod condition;
+mod future;
 mod livelock;
 mod message;
 mod rows;
 mod scene;
 mod stopped;
+mod undone;
 mod words;
 
 use warploom_isa::{Cmp, Ty};
@@ -22,6 +25,7 @@ pub(crate) use crate::explain::hang::livelock::Livelock;
 use crate::explain::hang::scene::Scene;
 pub(crate) use crate::explain::hang::scene::shared_word;
 pub(crate) use crate::explain::hang::stopped::{explain_functional, explain_timed};
+pub(crate) use crate::explain::hang::undone::UndoneWord;
 pub(crate) use crate::explain::hang::words::Threads;
 pub(crate) use crate::explain::hang::words::counted;
 pub use crate::explain::hang::words::{grouped, lane_ranges};
@@ -52,6 +56,8 @@ pub struct Hang {
     pub aggregator: Option<String>,
     /// Details of a livelock; the message then leaves out what lanes do.
     pub livelock: Option<Box<Livelock>>,
+    /// In a livelock of attempts that are undone: the words that change for ever.
+    pub undone: Vec<UndoneWord>,
     /// How to repair it.
     pub help: String,
 }
@@ -66,6 +72,8 @@ pub enum HangKind {
     SimdDeadlock,
     /// Threads wait for locks in a cycle.
     LockCycle,
+    /// Threads wait for words that the others among them write only later.
+    WaitCycle,
     /// A barrier that threads never reach, or barriers that wait for each other.
     Barrier,
     /// Threads read an old copy in an L1 that is not coherent.
@@ -78,7 +86,7 @@ pub enum HangKind {
     Starved,
     /// A loop that waits for nothing.
     Endless,
-    /// Locks are taken and released, but far too rarely.
+    /// Locks are taken and released, but far too rarely; or attempts are undone for ever.
     Livelock,
     /// None of these, or not known.
     Unknown,
@@ -158,6 +166,8 @@ pub struct Spin {
     pub writer: Writer,
     /// The lanes do not poll, but wait in the lock's queue.
     pub queued: bool,
+    /// If more is compared than the word as it is: the condition as the kernel computes it, and the values in it.
+    pub condition: Option<String>,
 }
 
 /// What ends a wait for a value.
@@ -200,8 +210,12 @@ pub enum Writer {
     Taker(Box<Holder>),
     /// Memory already holds another value, but the lanes read a copy in the L1 of SM `sm`.
     Memory { holds: u64, sm: u32 },
-    /// Lanes of the same warp may write the word, but wait for those that poll it.
-    BlockedLanes(Threads),
+    /// Lanes of the same warp write the word at this place, or may write it, but wait for those that poll it.
+    BlockedLanes(Threads, Option<Place>),
+    /// The thread that writes the word later, at its `place`, waits for something else.
+    Waiting(Box<Holder>),
+    /// The thread that wrote the word last, at its `place`, though not to take a lock.
+    Wrote(Box<Holder>),
     /// No thread that is known.
     Nobody,
 }
@@ -249,16 +263,27 @@ pub struct Word {
 fn explain<const N: usize>(scene: &Scene<'_, N>, reason: HangReason, cycles: u64) -> Hang {
     let nodes = scene.nodes();
     let proof = reason.is_proof();
-    let livelock = if proof { None } else { livelock::find(scene, &nodes) };
+    let is_undone = matches!(reason, HangReason::Undone(_));
+    let livelock = if proof || is_undone { None } else { livelock::find(scene, &nodes) };
     let cause = match livelock {
+        _ if is_undone => Some(cause::Cause { kind: HangKind::Livelock, nodes: Vec::new() }),
         Some(_) => Some(cause::Cause { kind: HangKind::Livelock, nodes: Vec::new() }),
         None => cause::find(scene, &nodes, proof),
     };
     // While locks are taken and released, who waits for whom changes all the time.
     let moves = !proof && scene.timed.as_ref().is_some_and(|timed| timed.pace.taken > 0);
-    let holds =
-        |cause: &cause::Cause| !moves || !matches!(cause.kind, HangKind::SimdDeadlock | HangKind::LockCycle);
+    // A launch that was stopped while memory changes is alive: what its threads wait for may come the next moment.
+    let is_alive = !proof && scene.timed.as_ref().is_some_and(|timed| !timed.is_quiet);
+    let holds = |cause: &cause::Cause| match cause.kind {
+        HangKind::SimdDeadlock => !moves,
+        HangKind::LockCycle => !moves && !is_alive,
+        HangKind::WaitCycle | HangKind::Stale | HangKind::LostToken | HangKind::NotResident => !is_alive,
+        _ => true,
+    };
     let mut hang = rows::hang(scene, &nodes, cause.filter(holds), reason, cycles);
+    if is_undone {
+        (hang.undone, hang.help) = (undone::words(scene), undone::help());
+    }
     if let Some(livelock) = livelock {
         hang.help = format!("{}; see docs/hangs.md#livelock", livelock.help());
         hang.livelock = Some(Box::new(livelock));

@@ -6,7 +6,7 @@ use super::*;
 use crate::exec::locks::holders::Taker;
 use crate::exec::stop::HangReason;
 use crate::explain::hang::advice::{help, subject};
-use crate::explain::hang::cause::{Cause, blocked_writer};
+use crate::explain::hang::cause::{Cause, who_acts};
 use crate::explain::hang::code::{contains, innermost};
 use crate::explain::hang::scene::{Doing, Node, Nodes, Poll, Scene};
 use crate::explain::hang::words::list;
@@ -58,6 +58,7 @@ pub(super) fn hang<const N: usize>(
         help: help(scene, nodes, &cause, &reason),
         kind: cause.kind,
         livelock: None,
+        undone: Vec::new(),
         reason,
         cycles,
         ctas,
@@ -208,6 +209,7 @@ fn group<const N: usize>(
             until: poll.until,
             writer: writer(scene, nodes, at, poll),
             queued: scene.is_blocked(node),
+            condition: poll.condition.clone(),
         }),
         Doing::Loop => Waits::Loop,
         Doing::Run => Waits::Run,
@@ -225,28 +227,41 @@ fn writer<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, at: usize, poll: 
     if poll.stale {
         return Writer::Memory { holds: poll.held, sm: scene.ctas[node.cta].cta.sm };
     }
-    let Some(Taker { warp, lane, pc }) = poll.taker else {
-        return match blocked_writer(scene, nodes, at).map(|at| &nodes.all[at]) {
-            Some(other) => Writer::BlockedLanes(threads(scene, other.cta, other.warp, other.lanes)),
-            None => Writer::Nobody,
+    let kernel = scene.kernel();
+    let acts = who_acts(scene, nodes, at);
+    let waiting = |other: usize, pc: Pc| {
+        let other = &nodes.all[other];
+        let who = threads(scene, other.cta, other.warp, other.lanes);
+        let now = instead(scene, other);
+        Writer::Waiting(Box::new(Holder { who, place: Place::of(kernel, pc), alias: Vec::new(), now }))
+    };
+    let thread = |taker: Taker, alias: Vec<Word>| {
+        let Taker { warp, lane, pc } = taker;
+        let who = Threads {
+            cta: scene.coordinates_of(warp.cta),
+            warps: vec![warp.warp],
+            lanes: LaneMask::of(lane as usize),
+            all_lanes: false,
+        };
+        let now = nodes.holder(taker).map_or(Instead::Ended, |at| instead(scene, &nodes.all[at]));
+        Box::new(Holder { who, place: Place::of(kernel, pc), alias, now })
+    };
+    let Some(taker) = poll.taker else {
+        return match (acts, poll.writer) {
+            (Some((other, pc)), _) if nodes.waits_for_lanes(other, node) => {
+                let other = &nodes.all[other];
+                let who = threads(scene, other.cta, other.warp, other.lanes);
+                Writer::BlockedLanes(who, pc.map(|pc| Place::of(kernel, pc)))
+            }
+            (Some((other, Some(pc))), _) => waiting(other, pc),
+            (_, Some(writer)) => Writer::Wrote(thread(writer, Vec::new())),
+            _ => Writer::Nobody,
         };
     };
-    let place = Place::of(scene.kernel(), pc);
-    let at = poll.taker.and_then(|taker| nodes.cta_of(taker));
-    let holder = poll.taker.and_then(|taker| nodes.holder(taker)).map(|at| &nodes.all[at]);
-    let who = Threads {
-        cta: at.map_or_else(|| coordinates_of(scene, warp.cta), |at| scene.ctas[at].cta.id),
-        warps: vec![warp.warp],
-        lanes: LaneMask::of(lane as usize),
-        all_lanes: false,
-    };
-    let now = holder.map_or(Instead::Ended, |holder| instead(scene, holder));
-    Writer::Taker(Box::new(Holder { who, place, alias: poll.alias.clone().into_iter().collect(), now }))
-}
-
-fn coordinates_of<const N: usize>(scene: &Scene<'_, N>, number: u64) -> [u32; 3] {
-    let [x, y, _] = scene.launch.shape.grid.map(u64::from);
-    [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
+    match acts {
+        Some((other, Some(pc))) if nodes.holder(taker) != Some(other) => waiting(other, pc),
+        _ => Writer::Taker(thread(taker, poll.alias.clone().into_iter().collect())),
+    }
 }
 
 fn instead<const N: usize>(scene: &Scene<'_, N>, node: &Node) -> Instead {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use rustc_hash::FxHashMap;
-use warploom_isa::{AtomOp, Cmp, Inst, Kernel, Op, Operand, Pc, SharedVar, Space, Ty};
+use warploom_isa::{AtomOp, Cmp, Inst, Kernel, Loop, Op, Operand, Pc, SharedVar, Space, Ty, Value};
 
 use crate::exec::execute::Cta;
 use crate::exec::launch::Launch;
@@ -13,7 +13,9 @@ use crate::exec::memory::store::Memory;
 use crate::exec::sync::mbarrier;
 use crate::exec::warp::Warp;
 use crate::exec::warp::control::{Activation, Group, Wait};
-use crate::explain::hang::code::{bit_loads, exit_condition, plain_name, spin_loop};
+use crate::explain::hang::code::{bit_loads, contains, last_of, plain_name, spin_loop};
+use crate::explain::hang::condition::{self, Condition};
+use crate::explain::hang::future::Target;
 use crate::explain::hang::{Until, Word};
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
@@ -39,6 +41,8 @@ pub(super) struct Scene<'a, const N: usize> {
 /// What only the timed machine knows.
 pub(super) struct Timed<'a> {
     pub(super) now: Cycle,
+    /// No value has changed lately.
+    pub(super) is_quiet: bool,
     /// Attempts at locks in the last cycles.
     pub(super) pace: LockPace,
     pub(super) policy: &'a str,
@@ -77,6 +81,7 @@ pub(super) struct Node {
     pub(super) warp: usize,
     pub(super) lanes: LaneMask,
     pub(super) pc: Pc,
+    pub(super) activation: Activation,
     pub(super) doing: Doing,
     /// The warp is watched for repetition, and its state still changes.
     pub(super) changes: bool,
@@ -110,6 +115,16 @@ impl Nodes {
     /// The first node of a warp with one of the lanes.
     pub(super) fn with_lanes(&self, cta: usize, warp: usize, lanes: LaneMask) -> Option<usize> {
         self.of_cta(cta).find(|&at| self.all[at].warp == warp && !(self.all[at].lanes & lanes).is_empty())
+    }
+
+    /// Whether a node waits for lanes of `node`, which are of the same warp.
+    pub(super) fn waits_for_lanes(&self, at: usize, node: &Node) -> bool {
+        let other = &self.all[at];
+        let lanes = match other.doing {
+            Doing::Reconverge(lanes) | Doing::OtherPath { first: lanes, .. } => lanes,
+            _ => return false,
+        };
+        (other.cta, other.warp) == (node.cta, node.warp) && !(lanes & node.lanes).is_empty()
     }
 
     /// The CTA of a thread that took a lock, if it is resident.
@@ -157,13 +172,18 @@ pub(super) struct Poll {
     /// The load or atomic.
     pub(super) pc: Pc,
     pub(super) word: Word,
+    pub(super) target: Target,
     /// The value that the lanes see.
     pub(super) seen: u64,
     /// The value in memory.
     pub(super) held: u64,
     pub(super) until: Until,
-    /// The thread that took it last, if it is a lock.
+    /// If more is compared than the word as it is: the condition and the values in it.
+    pub(super) condition: Option<String>,
+    /// The thread that took it, if it is a lock.
     pub(super) taker: Option<Taker>,
+    /// If it was a lock, but is not taken: the thread that wrote it last.
+    pub(super) writer: Option<Taker>,
     /// The lanes see an old copy in their L1.
     pub(super) stale: bool,
     /// The lanes poll with an atomic, as for a lock.
@@ -196,6 +216,7 @@ impl<const N: usize> Scene<'_, N> {
                         warp: number,
                         lanes,
                         pc: group.pc,
+                        activation,
                         changes: wait.is_none() && watched.is_some_and(|(repeats, _)| !repeats),
                         doing,
                     };
@@ -317,7 +338,6 @@ impl<const N: usize> Scene<'_, N> {
             },
             None => None,
         };
-        let condition = exit_condition(kernel, spin, poll);
         let ty = access.ty;
         let mut found: Vec<(LaneMask, Poll)> = Vec::new();
         for lane in mask.lanes() {
@@ -329,12 +349,6 @@ impl<const N: usize> Scene<'_, N> {
             let Some((shared, address)) = place else { continue };
             let Some(held) = self.held(seen, shared, address, ty.bytes()) else { continue };
             let keep = |value: u64| value & (u64::MAX >> (64 - ty.bits().min(64)));
-            let until = match (compared, condition) {
-                (Some(operand), _) => value(operand, ty, lane).map(|v| Until::Is(Cmp::Eq, keep(v))),
-                (None, Some((cmp, operand))) => value(operand, ty, lane).map(|v| Until::Is(cmp, keep(v))),
-                (None, None) => None,
-            };
-            let until = until.unwrap_or(Until::Changes);
             let copy = seen.sm.filter(|_| !shared && matches!(inst.op, Op::Ld { .. }));
             let copy = copy.and_then(|sm| sm.l1.peek(address, ty.bytes()));
             let stale = copy.is_some_and(|copy| copy != held);
@@ -342,17 +356,52 @@ impl<const N: usize> Scene<'_, N> {
                 Some(record) if !stale => keep(record.values[lane]),
                 _ => copy.unwrap_or(held),
             };
+            let word = self.word(shared, address);
+            let (until, condition) = match compared {
+                Some(operand) => (value(operand, ty, lane).map(|v| Until::Is(Cmp::Eq, keep(v))), None),
+                None => {
+                    let reads = |pc: Pc| match registers {
+                        _ if pc == poll => Some((word.clone(), look)),
+                        Some(at) => self.reads(seen, at, spin, pc, lane),
+                        None => None,
+                    };
+                    let constant = |operand: Operand, wide: bool| {
+                        value(operand, if wide { Ty::B64 } else { Ty::B32 }, lane)
+                    };
+                    let lane = condition::Lane { value: &constant, word: &reads };
+                    match condition::condition(kernel, spin, poll, &lane) {
+                        Some(Condition::Plain(cmp, value)) => (Some(Until::Is(cmp, keep(value))), None),
+                        Some(Condition::Derived(text)) => (None, Some(text)),
+                        None => (None, None),
+                    }
+                }
+            };
+            let until = until.unwrap_or(Until::Changes);
             if until.is_met(look, ty) {
                 continue;
             }
-            let taker = match (shared, seen.sm, self.locks) {
-                (true, Some(sm), _) => sm.locks.taker((seen.cta.number, address)),
-                (false, _, Some(locks)) => locks.taker(address),
-                _ => None,
+            let (taker, writer) = match (shared, seen.sm, self.locks) {
+                (true, Some(sm), _) => {
+                    let place = (seen.cta.number, address);
+                    (sm.locks.taker(place), sm.locks.writer(place))
+                }
+                (false, _, Some(locks)) => (locks.taker(address), locks.writer(address)),
+                _ => (None, None),
             };
-            let word = self.word(shared, address);
-            let atomic = matches!(inst.op, Op::Atom(..) | Op::LdLock(_));
-            let poll = Poll { pc: poll, word, seen: look, held, until, taker, stale, atomic, alias: None };
+            let poll = Poll {
+                pc: poll,
+                word,
+                target: Target { shared, address, bytes: ty.bytes() },
+                seen: look,
+                held,
+                until,
+                condition,
+                taker,
+                writer,
+                stale,
+                atomic: matches!(inst.op, Op::Atom(..) | Op::LdLock(_)),
+                alias: None,
+            };
             match found.iter_mut().find(|(_, known)| *known == poll) {
                 Some((lanes, _)) => *lanes |= LaneMask::of(lane),
                 None => found.push((LaneMask::of(lane), poll)),
@@ -396,6 +445,9 @@ impl<const N: usize> Scene<'_, N> {
                     seen: 0,
                     held: 0,
                     until: Until::Free(bit),
+                    condition: None,
+                    writer: None,
+                    target: Target { shared: true, address, bytes: 4 },
                     taker: Some(holder.taker),
                     stale: false,
                     atomic: true,
@@ -410,6 +462,38 @@ impl<const N: usize> Scene<'_, N> {
             }
         }
         found.into_iter().map(|(lanes, poll)| (lanes, Doing::Poll(poll))).collect()
+    }
+
+    /// The word that another load of a spin loop reads, if the loop does not change its address, and the value there.
+    fn reads(
+        &self,
+        seen: &Seen<'_, N>,
+        registers: (&Warp<N>, &Activation),
+        spin: &Loop,
+        pc: Pc,
+        lane: usize,
+    ) -> Option<(Word, u64)> {
+        let kernel = self.kernel();
+        let inst = &kernel.code[pc.index()];
+        let (Op::Ld { access, .. } | Op::Atom(_, access)) = inst.op else { return None };
+        if let Operand::Reg(base) = inst.src[0] {
+            let mut changes = false;
+            for inst in &kernel.code[spin.header.index()..=last_of(spin).index()] {
+                inst.for_each_def(kernel, |value| {
+                    changes |= matches!(value, Value::Reg(reg, width)
+                        if reg.0 <= base.0 + 1 && base.0 < reg.0 + width.words());
+                });
+            }
+            if changes || !contains(spin, pc) {
+                return None;
+            }
+        }
+        let (shared, address) =
+            from_registers(kernel, registers, inst, access.wide_address, access.space, lane)?;
+        let held = self.held(seen, shared, address, access.ty.bytes())?;
+        let cached = seen.sm.filter(|_| !shared && matches!(inst.op, Op::Ld { .. }));
+        let copy = cached.and_then(|sm| sm.l1.peek(address, access.ty.bytes()));
+        Some((self.word(shared, address), copy.unwrap_or(held)))
     }
 
     fn mbarrier(
@@ -438,7 +522,13 @@ impl<const N: usize> Scene<'_, N> {
         Some(data.iter().rev().fold(0, |value, &byte| value << 8 | byte as u64))
     }
 
-    fn word(&self, shared: bool, address: u64) -> Word {
+    /// The coordinates of a CTA, by its number in the grid.
+    pub(super) fn coordinates_of(&self, number: u64) -> [u32; 3] {
+        let [x, y, _] = self.launch.shape.grid.map(u64::from);
+        [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
+    }
+
+    pub(super) fn word(&self, shared: bool, address: u64) -> Word {
         if shared {
             return shared_word(self.kernel(), address);
         }

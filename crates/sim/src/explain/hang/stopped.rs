@@ -62,7 +62,13 @@ fn explain_kernel<const N: usize, P: Probe>(
         locks: Some(stopped.locks()),
         ctas: ctas.collect(),
         unstarted: stopped.unstarted_ctas(),
-        timed: Some(Timed { now: stopped.now(), pace: stopped.lock_pace(), policy: stopped.policy(), bows }),
+        timed: Some(Timed {
+            now: stopped.now(),
+            is_quiet: stopped.is_quiet(),
+            pace: stopped.lock_pace(),
+            policy: stopped.policy(),
+            bows,
+        }),
     };
     explain(&scene, reason, stopped.cycles())
 }
@@ -91,6 +97,7 @@ fn explain_firmware<const N: usize, P: Probe>(stopped: &Stopped<'_, N, P>, reaso
             grid_ctas: 0,
             aggregator,
             livelock: None,
+            undone: Vec::new(),
             help: "let firmware restart wavefronts that yielded, or start what they wait for; \
                    see docs/hangs.md#nothing-to-start"
                 .to_string(),

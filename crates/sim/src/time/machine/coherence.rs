@@ -6,9 +6,12 @@
 
 use std::collections::VecDeque;
 
+use warploom_isa::Op;
+
 use super::exchange::serve;
 use super::*;
 use crate::chip::timing::{Coherence as Protocol, InterconnectSpec};
+use crate::exec::locks::holders::is_exclusive;
 use crate::exec::memory::store::GLOBAL_BASE;
 use crate::kit::ids::{ProbeId, ResponseId};
 use crate::kit::line::LineAddress;
@@ -345,8 +348,14 @@ fn report<const N: usize, P: Probe>(
     for update in updates.drain(..) {
         let code = context.of(sm.kernel_of(update.slot)).code;
         if update.atomic && code[update.pc.index()].spin == Some(SpinRole::Poll) {
-            let who = (sm.who(update.slot), update.pc);
+            let op = context.of(sm.kernel_of(update.slot)).launch.kernel.code[update.pc.index()].op;
+            let exclusive = matches!(op, Op::Atom(op, _) if is_exclusive(op));
+            let who = (sm.who(update.slot), update.pc, exclusive);
             locks.tried(who, &update.addresses, (update.lanes, update.changed), |address| address);
+        }
+        if !update.atomic || code[update.pc.index()].spin != Some(SpinRole::Poll) {
+            let (who, lanes) = ((sm.who(update.slot), update.pc), update.lanes & update.changed);
+            locks.wrote(who, &update.addresses, lanes, |address| address);
         }
         if shown {
             sm.show_update(context, &update);

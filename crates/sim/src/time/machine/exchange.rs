@@ -2,6 +2,8 @@
 //! in a fixed order, which makes runs the same on any number of host threads.
 
 use super::*;
+use crate::exec::locks::holders::is_exclusive;
+use crate::exec::memory::access::MemoryOp;
 use crate::kit::ids::{ProbeId, Ticket};
 use crate::kit::lane_mask::LaneMask;
 
@@ -170,12 +172,19 @@ pub(super) fn serve<const N: usize, P: Probe>(
 ) -> LaneMask {
     let changed = sm.memory.serve(ticket, memory, notice);
     let flight = &sm.memory.flights[ticket];
-    if flight.purpose == Purpose::Atomic {
+    if matches!(flight.purpose, Purpose::Atomic | Purpose::Store) {
         let (id, lanes) = flight.waiting[0];
         let transfer = &sm.memory.transfers[id];
-        if transfer.pending.polls {
-            let who = (transfer.who, transfer.access.pc);
-            locks.tried(who, &transfer.access.addresses, (lanes, changed), |address| address);
+        let (who, access) = (transfer.who, &transfer.access);
+        match access.kind {
+            MemoryOp::Atomic { op, .. } if transfer.pending.polls => {
+                let who = (who, access.pc, is_exclusive(op));
+                locks.tried(who, &access.addresses, (lanes, changed), |address| address);
+            }
+            MemoryOp::Atomic { .. } => {
+                locks.wrote((who, access.pc), &access.addresses, lanes & changed, |address| address);
+            }
+            _ => locks.wrote((who, access.pc), &access.addresses, lanes, |address| address),
         }
     }
     changed

@@ -5,8 +5,40 @@ use super::*;
 /// How many periods of `hang.watch_cycles` the counts of attempts at locks go back.
 const TRIES_REMEMBERED: usize = 20;
 
-/// In cycles: long enough for every warp of a full SM to poll, even if memory is busy.
-const SHORTEST_TRIAL: u64 = 10_000;
+/// The search for a launch that changes memory for ever without getting anywhere: attempts that are undone.
+///
+/// It begins when no warp has ended or started for half of `hang.suspect_cycles`, and all seem to wait. From then on
+/// the values that are written are remembered. If for another half no word gets a value that it has not had, and no
+/// warp can leave its loop by itself, the launch goes round in a circle. That is no proof: the order in which warps
+/// reach memory might change some day.
+#[derive(Debug)]
+pub(super) struct LivelockSearch {
+    looked: Cycle,
+    /// CTAs started and warps alive, and since when.
+    population: (u64, u64),
+    since: Cycle,
+    /// Since when values are remembered.
+    began: Option<Cycle>,
+    /// Since when no word got a value that it had not had, or since when warps are compared with their states then.
+    from: Cycle,
+    compares: bool,
+}
+
+impl LivelockSearch {
+    pub(super) fn new(start: Cycle) -> Self {
+        LivelockSearch {
+            looked: start,
+            population: (0, 0),
+            since: start,
+            began: None,
+            from: start,
+            compares: false,
+        }
+    }
+}
+
+/// After this many times `hang.suspect_cycles` with new values the search begins later again: it costs host time.
+const LONGEST_SEARCH: u64 = 4;
 
 /// Attempts at locks in the last cycles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,10 +66,10 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
         let quiet = now - self.quiet_since;
         if self.watching && quiet < hang.watch_cycles {
-            (self.watching, self.trial_ends) = (false, None);
+            self.watching = false;
             self.sms.iter_mut().for_each(|sm| sm.watch = None);
         } else if !self.watching && quiet >= hang.watch_cycles {
-            self.watching = true;
+            (self.watching, self.livelock.began) = (true, None);
             self.begin_watch();
         } else if self.watching {
             if !self.firmware_runs(now) && self.sms.iter().all(|sm| sm.never_changes()) {
@@ -50,44 +82,51 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 // Some warp may have read what its L1 no longer holds.
                 self.begin_watch();
             }
-            if hang.suspect_cycles > 0 {
-                self.try_suspicion(now, quiet)?;
+            let patience = hang.suspect_cycles;
+            if patience > 0 && quiet >= patience && self.sms.iter().all(|sm| sm.only_waits(now, patience)) {
+                return Err(Stop::Hang(HangReason::Quiet(quiet)));
             }
+        } else if hang.suspect_cycles > 0 && now - self.livelock.looked >= hang.watch_cycles {
+            self.look_for_livelock(now)?;
         }
         Ok(())
     }
 
     fn begin_watch(&mut self) {
-        self.trial_ends = None;
         let memory = self.memory.read().expect(NO_PANIC);
         self.sms.iter_mut().for_each(|sm| sm.begin_watch(&memory, self.quiet_since));
     }
 
-    /// After a long time without a change, ends the launch if all warps do nothing but wait. That they seem to is put
-    /// to trial before: a warp that has left its loop, or works in it, may take as long as it likes.
-    fn try_suspicion(&mut self, now: Cycle, quiet: u64) -> Result<(), Stop> {
-        let hang = &self.context.launch.chip.hang;
-        if self.aggregator.is_some() {
-            // The loops in which wavefronts wait for room in a channel do too much between two polls for a trial.
-            let patience = hang.suspect_cycles.saturating_add(2 * self.longest_delay);
-            let waits = quiet >= patience && self.sms.iter().all(|sm| sm.seems_to_wait());
-            return if waits { Err(Stop::Hang(HangReason::Quiet(quiet))) } else { Ok(()) };
+    fn look_for_livelock(&mut self, now: Cycle) -> Result<(), Stop> {
+        let half = self.context.launch.chip.hang.suspect_cycles.div_ceil(2);
+        let live = self.sms.iter().flat_map(|sm| sm.residents()).map(|r| u64::from(r.cta.live_warps)).sum();
+        let search = &mut self.livelock;
+        search.looked = now;
+        let population = (self.next_cta, live);
+        if search.population != population {
+            (search.population, search.since) = (population, now);
         }
-        let trial = hang.watch_cycles.max(SHORTEST_TRIAL) + 2 * self.longest_delay;
-        match self.trial_ends {
-            Some(end) if now >= end => {
-                if self.sms.iter().all(|sm| sm.only_waited()) {
-                    return Err(Stop::Hang(HangReason::Quiet(quiet)));
-                }
-                self.trial_ends = None;
+        let settled = now - search.since >= half;
+        let Some(began) = search.began else {
+            if settled && self.aggregator.is_none() && self.sms.iter().all(|sm| sm.seems_to_wait()) {
+                (search.began, search.from, search.compares) = (Some(now), now, false);
+                self.sms.iter_mut().for_each(|sm| sm.watch_writes());
             }
-            None if quiet.saturating_add(trial) >= hang.suspect_cycles
-                && self.sms.iter().all(|sm| sm.seems_to_wait()) =>
-            {
-                self.trial_ends = Some(now + trial);
-                self.sms.iter_mut().for_each(|sm| sm.begin_trial());
-            }
-            _ => {}
+            return Ok(());
+        };
+        let new_value = self.sms.iter_mut().fold(false, |any, sm| sm.wrote_new_value() | any);
+        let quiet = now - search.from;
+        if !settled || now - began > LONGEST_SEARCH * 2 * half {
+            (search.began, search.since) = (None, now);
+            self.sms.iter_mut().for_each(|sm| sm.watch = None);
+        } else if new_value || quiet >= 2 * half {
+            (search.from, search.compares) = (now, false);
+            self.sms.iter_mut().for_each(|sm| sm.save_states());
+        } else if quiet >= half && !search.compares {
+            search.compares = true;
+            self.sms.iter_mut().for_each(|sm| sm.compare_states());
+        } else if search.compares && self.sms.iter().all(|sm| sm.only_waits(now, half)) {
+            return Err(Stop::Hang(HangReason::Undone(quiet)));
         }
         Ok(())
     }

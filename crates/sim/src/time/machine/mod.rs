@@ -23,7 +23,7 @@ use std::sync::{Arc, RwLock};
 use std::time::{Duration, Instant};
 
 use crate::chip::Chip;
-use crate::chip::spinning::{Bows, BowsSpec, QueueMode};
+use crate::chip::spinning::{Bows, QueueMode};
 use crate::exec::fault::Fault;
 use crate::exec::launch::Launch;
 use crate::exec::locks::holders::LockTable;
@@ -41,6 +41,7 @@ use crate::time::l2::lock_queue::LockQueues;
 use crate::time::machine::coherence::Coherence;
 use crate::time::machine::crew::{Balance, Crew, Dealt, Lent, Pace};
 use crate::time::machine::firmware::SaveAreas;
+use crate::time::machine::hangs::LivelockSearch;
 pub(crate) use crate::time::machine::hangs::LockPace;
 pub(crate) use crate::time::machine::stopped::Stopped;
 use crate::time::machine::totals::{PartitionCounts, Sample, TimedStats};
@@ -175,13 +176,12 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
         tries: VecDeque::from([(start, [0; 2])]),
         quiet_since: start,
         watching: false,
-        trial_ends: None,
+        livelock: LivelockSearch::new(start),
         samples: Vec::new(),
         next_sample: options.sample_cycles.map(|cycles| start + cycles.max(1)),
         before,
         exchanged: start,
         cut_off: false,
-        longest_delay: bows.as_ref().map_or(0, BowsSpec::longest_cycles),
     };
     let work = |share: &mut Share<N, P>| share.run(&context, &memory.read().expect(NO_PANIC));
     let end = Crew::with(threads, work, |crew| machine.run(crew));
@@ -266,8 +266,7 @@ struct Machine<'a, const N: usize, P: Probe> {
     quiet_since: Cycle,
     /// Warps are watched for repetition.
     watching: bool,
-    /// Warps are on trial until then, before they are suspected.
-    trial_ends: Option<Cycle>,
+    livelock: LivelockSearch,
     samples: Vec<Sample>,
     next_sample: Option<Cycle>,
     /// The counters of the memory partitions before the launch.
@@ -276,8 +275,6 @@ struct Machine<'a, const N: usize, P: Probe> {
     exchanged: Cycle,
     /// The launch was stopped: SMs are no longer observed.
     cut_off: bool,
-    /// The longest that a warp may back off before it polls again, in cycles.
-    longest_delay: u64,
 }
 
 /// Windows between reports of progress and looks at the interrupt flag.

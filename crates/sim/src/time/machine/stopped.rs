@@ -62,6 +62,12 @@ impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
     }
 
     /// How attempts at locks went before it stopped.
+    /// Whether no value has changed lately: for as long as the search for hangs waits, or most of the launch.
+    pub(crate) fn is_quiet(&self) -> bool {
+        let quiet = self.now().saturating_sub(self.machine.quiet_since);
+        quiet >= self.machine.context.launch.chip.hang.watch_cycles || 2 * quiet >= self.cycles()
+    }
+
     pub(crate) fn lock_pace(&self) -> LockPace {
         self.machine.pace(self.now())
     }

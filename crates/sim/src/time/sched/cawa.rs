@@ -183,6 +183,11 @@ impl Policy for Cawa {
         }
     }
 
+    fn may_starve(&self) -> bool {
+        // The stalls of a warp that is not chosen add up faster than those of the others.
+        !self.spec.stall_term
+    }
+
     fn issued(&mut self, now: Cycle, issue: &Issue) {
         self.last = Some(issue.slot);
         self.end = self.end.max(end_of_code(issue));

@@ -100,6 +100,10 @@ impl Policy for Gto {
     fn issued(&mut self, _now: Cycle, issue: &Issue) {
         self.last = Some(issue.slot);
     }
+
+    fn may_starve(&self) -> bool {
+        self.spec.rotation_cycles == 0
+    }
 }
 
 #[cfg(test)]

@@ -23,6 +23,10 @@ impl Policy for Lrr {
     fn issued(&mut self, _now: Cycle, issue: &Issue) {
         self.next = (u32::from(issue.slot.0) + 1) % u64::BITS;
     }
+
+    fn may_starve(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

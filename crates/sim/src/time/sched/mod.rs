@@ -73,6 +73,12 @@ pub trait Policy: Send {
     fn wakes_at(&self) -> Option<Cycle> {
         None
     }
+
+    /// Whether a warp that is ready may never be picked because others always are. If it may not, a launch is not
+    /// suspected to hang before every ready warp has had its turn.
+    fn may_starve(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]

@@ -68,6 +68,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             if decoded.spin == Some(SpinRole::Poll) {
                 watch.polled(slot, access);
             }
+            if !watch.proves() {
+                let who = self.memory.transfers[id].who;
+                self.changed |= watch.wrote(who, access, kernel.windows.shared);
+            }
         }
         let Activation { registers, predicates, .. } = access.activation;
         entry.board.release(&decoded.writes.at(registers, predicates));

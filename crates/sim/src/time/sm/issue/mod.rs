@@ -15,7 +15,7 @@ use warploom_isa::{BarMode, Dst, Guard, Inst, Op, Operand, Pc, Scope};
 use crate::exec::execute::Execution;
 use crate::exec::fault::{Fault, Place};
 use crate::exec::lanes;
-use crate::exec::locks::holders::WarpName;
+use crate::exec::locks::holders::{WarpName, is_exclusive, shared_offset};
 use crate::exec::memory::access::MemoryOp;
 use crate::exec::memory::reach::Bad;
 use crate::exec::warp::Warp;
@@ -30,6 +30,7 @@ use crate::time::sm::issue::polling::note_tries;
 use crate::time::sm::issue::slot::Position;
 use crate::time::sm::load_store::transfer::{Transfer, skips_l1};
 use crate::time::sm::probe::{Probe, State};
+use crate::time::sm::watch::{Watch, Watched};
 use crate::time::sm::{Context, Resident, Sm};
 
 const IS_RESIDENT: &str = "the CTA of a ready warp is resident";
@@ -90,9 +91,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             self.note_uninitialised(execution, slot, path.pc);
         }
         if let Some(watch) = &mut self.watch {
-            watch.issued(slot, path.mask, inst.op, decoded.spin == Some(SpinRole::Poll));
+            let branch = branch.map(|branch| (!branch.taken.is_empty(), !branch.fallen.is_empty()));
+            watch.issued(slot, Watched { path, activation: &activation, op: inst.op, branch });
         }
-        self.note_spin(decoded, &issue, now);
+        self.note_spin(kernel, decoded, &issue, now);
         self.after_issue(context, slot, now, path.pc);
         Ok(issue)
     }
@@ -236,7 +238,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             self.yield_warp(context, slot, resource[first(mask)]);
             return Ok(());
         }
-        let watched = self.watch.is_some() && matches!(inst.op, Op::Mbarrier(..));
+        let watched = self.watch.as_ref().is_some_and(Watch::proves) && matches!(inst.op, Op::Mbarrier(..));
         let shared_before = watched.then(|| resident.cta.shared.bytes.clone());
         if matches!(inst.op, Op::Printf | Op::AssertFail) && self.memory.l1.is_coherent() {
             execution.effects.fresh = self.memory.newer_lines();
@@ -292,7 +294,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         transfer.who = who;
         let access = &mut transfer.access;
         access.restart(path.pc, activation, mask);
-        let watched = self.watch.is_some() && matches!(inst.op, Op::St(_) | Op::Atom(..) | Op::CpAsync(_));
+        let watched = self.watch.as_ref().is_some_and(Watch::proves)
+            && matches!(inst.op, Op::St(_) | Op::Atom(..) | Op::CpAsync(_));
         let shared_before = watched.then(|| cta.shared.bytes.clone());
         let mut reach = execution.reach(cta);
         access.begin(&mut reach, warp, inst)?;
@@ -314,19 +317,29 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if shared_before.is_some_and(|before| before != cta.shared.bytes) {
             self.changed = true;
         }
+        if let Some(watch) = &mut self.watch
+            && !access.lanes.local.is_empty()
+        {
+            watch.accessed_local(slot, path.pc, &activation, access.local_words(kernel.windows.local));
+        }
         if let MemoryOp::Unlock { changed } = access.kind {
             self.changed |= !changed.is_empty();
             if decoded.spin == Some(SpinRole::Try) {
-                note_tries(&mut self.locks, (who, access), changed, kernel.windows.shared);
+                note_tries(&mut self.locks, (who, access), (changed, true), kernel.windows.shared);
             }
         }
         if polls
             && !access.lanes.shared.is_empty()
             && inst.dst != Dst::None
-            && let MemoryOp::Atomic { .. } = access.kind
+            && let MemoryOp::Atomic { op, .. } = access.kind
         {
-            let changed = access.changed_in_sm(access.lanes.shared);
+            let changed = (access.changed_in_sm(access.lanes.shared), is_exclusive(op));
             note_tries(&mut self.locks, (who, access), changed, kernel.windows.shared);
+        } else if !access.lanes.shared.is_empty()
+            && matches!(access.kind, MemoryOp::Store | MemoryOp::Atomic { .. })
+        {
+            let word = |address| (who.cta, shared_offset(address, kernel.windows.shared));
+            self.locks.wrote((who, access.pc), &access.addresses, access.lanes.shared, word);
         }
         if decoded.named_wait {
             self.note_wait(slot, id);

@@ -1,6 +1,8 @@
 //! Bookkeeping of waits: polls, spin loops, and tries to take locks in shared memory. Timing does not depend on it,
 //! except that lanes which spin let the other paths of their warp run.
 
+use warploom_isa::Kernel;
+
 use crate::exec::locks::holders::{SharedLocks, WarpName, shared_offset};
 use crate::exec::memory::access::WarpAccess;
 use crate::kit::cycle::Cycle;
@@ -26,7 +28,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// An instruction has issued: counts polls, and keeps track of which warps iterate in spin loops.
-    pub(super) fn note_spin(&mut self, decoded: &Decoded, issue: &Issue, now: Cycle) {
+    pub(super) fn note_spin(&mut self, kernel: &Kernel, decoded: &Decoded, issue: &Issue, now: Cycle) {
         if decoded.is_latch
             && issue.branch.is_none_or(|branch| !branch.taken.is_empty())
             && let Some(watch) = &mut self.watch
@@ -34,7 +36,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             let entry = &self.slots[issue.slot.index()];
             if let Some(resident) = &self.residents[entry.occupant.resident()] {
                 let outstanding = (entry.status.outstanding - entry.unlocking) as usize;
-                watch.iterated(issue.slot, &resident.warps[entry.occupant.warp()], issue.pc, outstanding);
+                let warp = &resident.warps[entry.occupant.warp()];
+                watch.iterated(issue.slot, (kernel, warp), issue.pc, outstanding);
             }
         }
         let Some(role) = decoded.spin else { return };
@@ -73,10 +76,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 pub(super) fn note_tries<const N: usize>(
     locks: &mut SharedLocks,
     (who, access): (WarpName, &WarpAccess<N>),
-    changed: LaneMask,
+    (changed, exclusive): (LaneMask, bool),
     window: u64,
 ) {
-    locks.tried((who, access.pc), &access.addresses, (access.lanes.shared, changed), |address| {
+    locks.tried((who, access.pc, exclusive), &access.addresses, (access.lanes.shared, changed), |address| {
         (who.cta, shared_offset(address, window))
     });
 }

@@ -82,6 +82,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         &mut *self.schedulers[slot.index() % schedulers].policy
     }
 
+    /// Whether the policy of a warp may never pick it although it is ready.
+    pub(crate) fn may_starve(&self, slot: WarpSlot) -> bool {
+        self.schedulers[slot.index() % self.schedulers.len()].policy.may_starve()
+    }
+
     /// Every scheduler issues, if it can. Returns false if a thread faulted.
     pub(crate) fn schedule_all<'a>(
         &mut self,

@@ -3,14 +3,18 @@
 //! Once nothing in memory has changed for a while, the state of each warp is compared with an earlier one whenever it
 //! closes a loop. A warp depends only on its own state and on what it reads; if both are as they were, it repeats
 //! itself for ever. When every warp that could move does, nothing will change again: a proof. The earlier state is
-//! taken anew after 1, 2, 4, 8… iterations (Brent's algorithm), so that cycles of any length are found.
+//! taken anew after 1, 2, 4, 8… iterations (Brent's algorithm), so that cycles of any length are found. When the warp
+//! comes to another loop, the count begins anew.
 //!
 //! The invariant, without which a repetition proves nothing: **everything that a repeating warp has read since its
 //! earlier state is what it would read now, and everything that it has written since then is already there.** So an
 //! iteration does not count if the warp
 //! - has loads or atomics in flight, which may still bring another value;
-//! - read a clock, which advances by itself;
 //! - reached a barrier, where other warps release it and vote.
+//!
+//! A value that differs, or comes from a clock, does not matter if it reaches no branch, no address and no memory
+//! ([`executed`]). If it reaches only branches that have gone both ways already, the warp waits: that is no proof, but
+//! enough for a suspicion.
 //!
 //! Stores in flight do not keep a warp from repeating, but they must have arrived, and changed nothing, before that
 //! counts ([`Iterations::unfinished`]).
@@ -21,19 +25,24 @@
 //! ([`Watch::l1_agrees`], [`Watch::l1_changes`]). At the end each poll is compared with what it would find now. For
 //! independent threads see `Splits::repeats`.
 
-use smallvec::SmallVec;
-use warploom_isa::{Kernel, Op, Pc, Special};
+mod executed;
+pub(crate) mod written;
 
-use crate::exec::locks::holders::shared_offset;
+use smallvec::SmallVec;
+use warploom_isa::{Kernel, Op, Pc};
+
+use crate::exec::locks::holders::{WarpName, shared_offset};
 use crate::exec::memory::access::WarpAccess;
 use crate::exec::memory::store::Memory;
-use crate::exec::warp::control::Control;
+use crate::exec::warp::control::{Activation, Group};
 use crate::exec::warp::{Since, Warp};
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::{TransferId, WarpSlot};
 use crate::kit::lane_mask::LaneMask;
 use crate::time::sm::load_store::transfer::skips_l1;
-use crate::time::sm::probe::Probe;
+use crate::time::sm::probe::{Probe, State};
+use crate::time::sm::watch::executed::{Executed, Judgement};
+use crate::time::sm::watch::written::Written;
 use crate::time::sm::{Resident, Sm};
 
 /// What lanes of a warp last read with one instruction of a spin loop.
@@ -56,41 +65,83 @@ struct Iterations<const N: usize> {
     saved: Option<Warp<N>>,
     /// What happened since then.
     since: Since,
-    /// In the present iteration the warp read something besides its state and memory.
+    executed: Executed,
+    /// No load was in flight then, and the warp read nothing since but its state, memory and clocks.
+    certain: bool,
+    /// In the present iteration the warp read something else.
     outside: bool,
     count: u64,
     /// The iteration after which the state is saved anew.
     save_at: u64,
-    /// Backward branches met so far: a new one is a new loop, whose iterations are counted from one.
-    latches: SmallVec<[Pc; 4]>,
+    /// All iterations, also those before the count began anew.
+    total: u64,
+    /// The backward branches that the warp met.
+    latches: SmallVec<[Latch; 4]>,
     repeats: bool,
+    /// It does nothing that could end its loop.
+    waits: bool,
     /// Stores in flight that began since the search did.
     stores: SmallVec<[TransferId; 8]>,
     /// Of those, the ones that were in flight when the warp was found to repeat itself.
     unfinished: SmallVec<[TransferId; 8]>,
     polled: Vec<Polled<N>>,
-    trial: Trial,
 }
 
-/// What a warp did while the machine decided whether to suspect it.
-#[derive(Clone, Copy, Debug, Default)]
-struct Trial {
-    instructions: u64,
-    polls: u64,
-    /// Lanes that ran, and those that polled.
-    ran: LaneMask,
-    polled: LaneMask,
+/// A backward branch that a warp took.
+#[derive(Clone, Copy, Debug)]
+struct Latch {
+    pc: Pc,
+    /// In which iteration it was taken last.
+    last: u64,
+    /// The most iterations between two times.
+    longest_gap: u64,
+    /// It was taken since the count of iterations began anew.
+    is_of_loop: bool,
 }
 
-/// A loop that does more between two polls works, and only looks now and then whether to stop.
-const MOST_INSTRUCTIONS_PER_POLL: u64 = 48;
+/// Stands for a read of something besides the warp's state and memory, among the backward branches.
+const OUTSIDE: Pc = Pc(u32::MAX);
 
-impl Trial {
-    /// Whether the lanes did no more than wait. Where threads are independent, each of them must have polled. On a SIMT
-    /// stack one lane may poll for all.
-    fn only_waits(&self, independent: bool) -> bool {
-        let all_polled = !independent || (self.ran & !self.polled).is_empty();
-        all_polled && self.instructions <= MOST_INSTRUCTIONS_PER_POLL * self.polls
+/// With loads always in flight, the state is saved this many iterations late.
+const PATIENCE_FOR_LOADS: u64 = 16;
+
+impl<const N: usize> Iterations<N> {
+    fn new() -> Self {
+        Iterations {
+            saved: None,
+            since: Since::default(),
+            executed: Executed::default(),
+            certain: false,
+            outside: false,
+            count: 0,
+            save_at: 1,
+            total: 0,
+            latches: SmallVec::new(),
+            repeats: false,
+            waits: false,
+            stores: SmallVec::new(),
+            unfinished: SmallVec::new(),
+            polled: Vec::new(),
+        }
+    }
+
+    /// The warp took a backward branch. Returns whether it left the loop that it was in: some other one has not been
+    /// taken for much longer than ever before.
+    fn left_loop(&mut self, pc: Pc) -> bool {
+        let total = self.total;
+        match self.latches.iter_mut().find(|latch| latch.pc == pc) {
+            Some(latch) => {
+                latch.longest_gap = latch.longest_gap.max(total - latch.last);
+                (latch.last, latch.is_of_loop) = (total, true);
+            }
+            None => self.latches.push(Latch { pc, last: total, longest_gap: 0, is_of_loop: true }),
+        }
+        let gone = |latch: &Latch| latch.is_of_loop && total - latch.last > 4 + 4 * latch.longest_gap;
+        let left = self.latches.iter().any(gone);
+        if left {
+            self.latches.iter_mut().for_each(|latch| latch.is_of_loop = latch.last == total);
+        }
+        left
     }
 }
 
@@ -102,51 +153,40 @@ pub(crate) struct Watch<const N: usize> {
     l1_changes: u64,
     /// When the search began, the L1 agreed with memory, and nothing that could be older was in flight to it.
     l1_agrees: bool,
-    /// Instructions and polls are counted.
-    on_trial: bool,
+    /// In a search for values that are written again and again: those. Nothing can be proved then.
+    written: Option<Box<Written>>,
+    /// In such a search: enough time has passed since the states were saved, so that a warp that is back in its own
+    /// does nothing else.
+    compares: bool,
+}
+
+/// An instruction as the search sees it.
+pub(crate) struct Watched<'a> {
+    pub(crate) path: Group,
+    pub(crate) activation: &'a Activation,
+    pub(crate) op: Op,
+    /// For a branch: whether lanes took it, and whether lanes did not.
+    pub(crate) branch: Option<(bool, bool)>,
 }
 
 impl<const N: usize> Watch<N> {
-    fn new(slots: usize, l1_changes: u64, l1_agrees: bool) -> Self {
-        let none = Iterations {
-            saved: None,
-            since: Since::default(),
-            outside: false,
-            count: 0,
-            save_at: 1,
-            latches: SmallVec::new(),
-            repeats: false,
-            stores: SmallVec::new(),
-            unfinished: SmallVec::new(),
-            polled: Vec::new(),
-            trial: Trial::default(),
-        };
-        Watch { slots: vec![none; slots], l1_changes, l1_agrees, on_trial: false }
+    fn new(slots: usize, l1_changes: u64, l1_agrees: bool, written: Option<Box<Written>>) -> Self {
+        Watch { slots: vec![Iterations::new(); slots], l1_changes, l1_agrees, written, compares: true }
+    }
+
+    /// Whether a change of shared memory must be noticed.
+    pub(crate) fn proves(&self) -> bool {
+        self.written.is_none()
     }
 
     /// Lanes of a warp execute an instruction.
-    pub(crate) fn issued(&mut self, slot: WarpSlot, lanes: LaneMask, op: Op, polls: bool) {
+    pub(crate) fn issued(&mut self, slot: WarpSlot, watched: Watched<'_>) {
         let warp = &mut self.slots[slot.index()];
-        warp.since.ran |= lanes;
-        if self.on_trial {
-            let trial = &mut warp.trial;
-            trial.instructions += 1;
-            trial.ran |= lanes;
-            if polls {
-                trial.polls += 1;
-                trial.polled |= lanes;
-            }
-        }
+        let Watched { path, activation, op, branch } = watched;
+        warp.since.ran |= path.mask;
+        warp.executed.note(path.pc, activation, op, branch);
         match op {
-            Op::Bar(_)
-            | Op::Special(
-                Special::Clock
-                | Special::ClockHi
-                | Special::Clock64
-                | Special::GlobalTimer
-                | Special::GlobalTimerLo
-                | Special::GlobalTimerHi,
-            ) => warp.outside = true,
+            Op::Bar(_) => warp.outside = true,
             Op::Vote(_)
             | Op::Shfl(_)
             | Op::MatchAny(_)
@@ -160,6 +200,17 @@ impl<const N: usize> Watch<N> {
             | Op::BarWarp => warp.since.crossed = true,
             _ => {}
         }
+    }
+
+    /// An instruction accesses these words of local memory: first and last.
+    pub(crate) fn accessed_local(
+        &mut self,
+        slot: WarpSlot,
+        pc: Pc,
+        activation: &Activation,
+        words: (u32, u32),
+    ) {
+        self.slots[slot.index()].executed.note_local(pc, activation, words);
     }
 
     /// What a warp read depended on the moment, not on its state and memory alone.
@@ -180,28 +231,65 @@ impl<const N: usize> Watch<N> {
     }
 
     /// A warp closes a loop with the branch at `latch`; `outstanding` accesses are in flight.
-    pub(crate) fn iterated(&mut self, slot: WarpSlot, warp: &Warp<N>, latch: Pc, outstanding: usize) {
+    pub(crate) fn iterated(
+        &mut self,
+        slot: WarpSlot,
+        (kernel, warp): (&Kernel, &Warp<N>),
+        latch: Pc,
+        outstanding: usize,
+    ) {
         let iterations = &mut self.slots[slot.index()];
-        // Whatever is not known as a store may be a load.
-        if iterations.repeats || outstanding > iterations.stores.len() {
+        if iterations.repeats {
             return;
         }
-        let is_new = !iterations.latches.contains(&latch);
-        if is_new {
-            iterations.latches.push(latch);
+        // Whatever is not known as a store may be a load.
+        let arrived = outstanding <= iterations.stores.len();
+        iterations.total += 1;
+        let mut left = iterations.left_loop(latch);
+        if std::mem::take(&mut iterations.outside) {
+            iterations.certain = false;
+            left |= iterations.left_loop(OUTSIDE);
         }
-        if std::mem::take(&mut iterations.outside) || is_new {
+        if left && self.written.is_none() {
             (iterations.saved, iterations.count, iterations.save_at) = (None, 0, 1);
         }
         iterations.count += 1;
-        if iterations.saved.as_ref().is_some_and(|saved| warp.repeats(saved, iterations.since)) {
-            iterations.repeats = true;
-            iterations.unfinished = iterations.stores.clone();
-        } else if iterations.count == iterations.save_at {
+        let Iterations { saved, since, executed, .. } = iterations;
+        // Which of them ran together matters to lanes that communicate, but hardly to a suspicion.
+        let apart = Since { crossed: false, ..*since };
+        // While memory changes, a warp that waits now may have worked before. So its state is saved but once, for the
+        // whole time in which it must have done nothing else.
+        if self.written.is_some() {
+            iterations.save_at = if saved.is_some() { u64::MAX } else { 1 };
+        }
+        if let Some(saved) = saved.as_ref().filter(|saved| self.compares && warp.is_where(saved, apart)) {
+            let judgement = executed.judge(kernel, saved, warp);
+            let exact =
+                warp.is_where(saved, *since) && iterations.certain && arrived && self.written.is_none();
+            if judgement == Judgement::Repeats && exact {
+                iterations.repeats = true;
+                iterations.unfinished = iterations.stores.clone();
+            }
+            iterations.waits |= judgement != Judgement::Progress;
+        }
+        let overdue = iterations.count >= iterations.save_at.saturating_add(PATIENCE_FOR_LOADS);
+        if !iterations.repeats && iterations.count >= iterations.save_at && (arrived || overdue) {
             iterations.saved = Some(warp.clone());
             iterations.since = Since::default();
-            iterations.save_at *= 2;
+            iterations.executed.clear();
+            iterations.certain = arrived;
+            iterations.save_at = iterations.count.saturating_mul(2);
         }
+    }
+
+    /// A store or an atomic is complete. Returns whether a word of shared memory has changed.
+    pub(crate) fn wrote(&mut self, who: WarpName, access: &WarpAccess<N>, shared_window: u64) -> bool {
+        self.written.as_mut().is_some_and(|written| written.note(who, access, shared_window))
+    }
+
+    /// The words that are written, in a search for values that are written again and again.
+    pub(crate) fn written(&self) -> Option<&Written> {
+        self.written.as_deref()
     }
 
     /// A warp has polled: the values are in.
@@ -249,16 +337,19 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         })
     }
 
-    /// Whether it did so throughout the trial. A warp that did nothing at all had no turn.
-    pub(crate) fn only_waited(&self) -> bool {
+    /// Whether every warp of the SM is known to do nothing but wait. A warp that is not chosen does not wait, unless
+    /// its scheduler may pass it over for ever and has done so for `patience` cycles.
+    pub(crate) fn only_waits(&self, now: Cycle, patience: u64) -> bool {
         let Some(watch) = &self.watch else { return self.is_empty() };
-        self.seems_to_wait()
-            && self.each_live(|warp, slot| {
-                let Some(slot) = slot else { return true };
-                let trial = &watch.slots[slot.index()].trial;
-                let independent = matches!(warp.control, Control::Independent(_));
-                self.slots[slot.index()].retries || trial.instructions == 0 || trial.only_waits(independent)
-            })
+        self.each_live(|warp, slot| {
+            let Some(slot) = slot else { return true };
+            let entry = &self.slots[slot.index()];
+            let passed_over = entry.state() == State::Ready && now.saturating_sub(entry.since()) >= patience;
+            watch.slots[slot.index()].waits
+                || entry.is_blocked()
+                || warp.control.current().is_none()
+                || passed_over && self.may_starve(slot)
+        })
     }
 
     fn each_live(&self, holds: impl Fn(&Warp<N>, Option<WarpSlot>) -> bool) -> bool {
@@ -268,12 +359,30 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         })
     }
 
-    /// From now on instructions and polls are counted, from zero.
-    pub(crate) fn begin_trial(&mut self) {
-        if let Some(watch) = &mut self.watch {
-            watch.on_trial = true;
-            watch.slots.iter_mut().for_each(|warp| warp.trial = Trial::default());
+    /// Begins a search for values that are written again and again.
+    pub(crate) fn watch_writes(&mut self) {
+        self.watch = Some(Watch::new(self.slots.len(), 0, false, Some(Box::default())));
+        self.save_states();
+    }
+
+    /// In that search: saves the state of each warp when it next closes a loop.
+    pub(crate) fn save_states(&mut self) {
+        let Some(watch) = &mut self.watch else { return };
+        watch.compares = false;
+        for warp in &mut watch.slots {
+            (warp.saved, warp.waits) = (None, false);
         }
+    }
+
+    /// In that search: from now on compares the states of warps with those that were saved.
+    pub(crate) fn compare_states(&mut self) {
+        self.watch.iter_mut().for_each(|watch| watch.compares = true);
+    }
+
+    /// Whether a word got a value that it had not had since that search began.
+    pub(crate) fn wrote_new_value(&mut self) -> bool {
+        let written = self.watch.as_mut().and_then(|watch| watch.written.as_mut());
+        written.is_some_and(|written| written.take_new())
     }
 
     /// Whether every warp of the SM waits for good or repeats itself, as long as nothing else changes. Warps that
@@ -340,6 +449,6 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     pub(crate) fn begin_watch(&mut self, memory: &Memory, quiet_since: Cycle) {
         let l1 = &self.memory.l1;
         let agrees = l1.is_coherent() || !l1.is_stale(memory) && !l1.awaits_since_before(quiet_since);
-        self.watch = Some(Watch::new(self.slots.len(), l1.changes(), agrees));
+        self.watch = Some(Watch::new(self.slots.len(), l1.changes(), agrees, None));
     }
 }

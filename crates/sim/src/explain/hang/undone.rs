@@ -1,0 +1,102 @@
+//! Livelock of attempts that are undone: words that change for ever between values that they had before.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::exec::fault::coordinates;
+use crate::explain::hang::scene::Scene;
+use crate::explain::hang::words::{counted, list};
+use crate::time::sm::watch::written::{WordPlace, WrittenWord};
+
+/// Most words that a message lists.
+const SHOWN: usize = 4;
+
+/// A word that changes for ever.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UndoneWord {
+    pub word: Word,
+    /// The values that it has in turn.
+    pub values: Vec<u64>,
+    /// Its size.
+    pub bytes: u32,
+    /// Where it is written, in program order: a thread that does it there, and how often any did.
+    pub writers: Vec<(Place, Threads, u64)>,
+}
+
+/// The words that change for ever, those that change most often first; only the first few.
+pub(super) fn words<const N: usize>(scene: &Scene<'_, N>) -> Vec<UndoneWord> {
+    let mut found: BTreeMap<WordPlace, WrittenWord> = BTreeMap::new();
+    let mut sms: Vec<u32> = Vec::new();
+    for seen in &scene.ctas {
+        let watch = seen.sm.as_ref().and_then(|sm| sm.watch);
+        let written = watch.and_then(|watch| watch.written());
+        let Some(written) = written.filter(|_| !sms.contains(&seen.cta.sm)) else { continue };
+        sms.push(seen.cta.sm);
+        for (place, word) in written.changing() {
+            found.entry(place).and_modify(|known| known.merge(word)).or_insert_with(|| word.clone());
+        }
+    }
+    let times = |word: &WrittenWord| word.writers.iter().map(|(_, count)| count).sum::<u64>();
+    let mut found: Vec<(WordPlace, WrittenWord)> = found.into_iter().collect();
+    found.sort_by_key(|(place, word)| (std::cmp::Reverse(times(word)), *place));
+    found.truncate(SHOWN);
+    let told = |((cta, address), word): (WordPlace, WrittenWord)| {
+        let writers = word.writers_by_place().into_iter().map(|(pc, who, count)| {
+            let threads = Threads {
+                cta: scene.coordinates_of(who.warp.cta),
+                warps: vec![who.warp.warp],
+                lanes: LaneMask::of(who.lane as usize),
+                all_lanes: false,
+            };
+            (Place::of(scene.kernel(), pc), threads, count)
+        });
+        UndoneWord {
+            word: scene.word(cta.is_some(), address),
+            values: {
+                let mut values = word.values.to_vec();
+                values.sort_by_key(|&value| signed(value, word.bytes));
+                values
+            },
+            bytes: word.bytes,
+            writers: writers.collect(),
+        }
+    };
+    found.into_iter().map(told).collect()
+}
+
+/// A value as a signed number: what is undone is mostly a count.
+fn signed(value: u64, bytes: u32) -> i64 {
+    let unused = 64 - 8 * bytes.clamp(1, 8);
+    (value << unused) as i64 >> unused
+}
+
+fn shown(value: u64, bytes: u32) -> String {
+    let value = signed(value, bytes);
+    if value.unsigned_abs() < 0x1_0000 { value.to_string() } else { format!("{:#x}", value as u64) }
+}
+
+impl UndoneWord {
+    /// Label and text of its line.
+    pub(super) fn line(&self) -> (String, String) {
+        let values: Vec<String> = self.values.iter().map(|&value| shown(value, self.bytes)).collect();
+        let values = match values.len() {
+            0..=4 => list(&values, 4),
+            n => format!("{} to {} ({n} values)", values[0], values[n - 1]),
+        };
+        let writers = self.writers.iter().map(|(place, who, count)| {
+            let first = if *count == 1 { "" } else { "first " };
+            let (times, lane, warp) = (counted(*count, "time"), who.lanes.lowest(), who.warps[0]);
+            let cta = coordinates(who.cta);
+            format!("{} ({times}, {first}by lane {lane} of warp {warp} of CTA {cta})", place.short())
+        });
+        let text =
+            format!("has the values {values} in turn, written at {}", list(&writers.collect::<Vec<_>>(), 4));
+        (self.word.to_string(), text)
+    }
+}
+
+pub(super) fn help() -> String {
+    "undo nothing that others take for success: look with a load before each attempt, take with atomicCAS, or let \
+     threads that fail wait for different times; see docs/hangs.md#attempts-that-are-undone"
+        .to_string()
+}
