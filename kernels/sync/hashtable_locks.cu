@@ -108,7 +108,7 @@ static __device__ __forceinline__ Peers chained(Entry* pool, unsigned i, unsigne
     return Peers{i, i + (31 - __clz(peers)) - lane, lane == lowest};
 }
 
-// Lanes that want the same lock insert as one: the first of them takes it for all.
+// Lanes that want the same lock insert as one: the first of them takes it for all. For warps of 32 lanes.
 extern "C" __global__ void hashtable_insert_warp(const unsigned* keys, unsigned count, Entry* pool, unsigned* heads,
                                                  unsigned* locks, unsigned buckets, unsigned longest) {
 #pragma unroll 1

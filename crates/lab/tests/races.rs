@@ -18,6 +18,9 @@ const SMALL: &[(&str, &str)] = &[
     ("hashtable", "keys=600 buckets=16 ctas=4 threads=96"),
     ("hashtable", "keys=600 buckets=16 ctas=4 threads=96 version=sleep"),
     ("hashtable", "keys=600 buckets=16 ctas=4 threads=96 entries=records"),
+    ("hashtable", "keys=600 buckets=16 ctas=4 threads=96 version=ticket"),
+    ("hashtable", "keys=600 buckets=16 ctas=4 threads=96 version=queue"),
+    ("hashtable", "keys=600 buckets=16 ctas=4 threads=96 version=exchange"),
     // Volatile accesses: entries are lost, but no access races.
     ("hashtable", "keys=600 buckets=16 ctas=4 threads=96 version=unlocked"),
     ("nw", "size=93"),
