@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use warploom::{DelayLimit, SibSource};
 
-use super::{ChipOptions, LaunchOptions, parse_limit, parse_policy, parse_sib};
+use super::machine::{ChipOptions, parse_limit, parse_policy, parse_sib};
+use super::run::LaunchOptions;
 
 /// `warploom compare`.
 #[derive(Args, Clone, Debug)]

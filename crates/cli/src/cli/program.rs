@@ -1,0 +1,65 @@
+//! The options of commands that look at a program: `check`, `asm`, `graph`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::machine::ChipOptions;
+
+/// `warploom graph`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct GraphOptions {
+    /// The workload: fibonacci, queens, sort, strassen
+    pub name: String,
+    /// Parameters of the workload; those not given have their defaults
+    #[arg(value_name = "NAME=VALUE")]
+    pub params: Vec<String>,
+    /// Print it in the language of Graphviz, to be drawn: warploom graph sort --dot | dot -Tsvg
+    #[arg(long)]
+    pub dot: bool,
+}
+
+/// `warploom asm`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct AsmOptions {
+    /// A listing to assemble, check and print in its canonical form
+    #[arg(value_name = "FILE.sass", required_unless_present = "from", conflicts_with = "from")]
+    pub file: Option<PathBuf>,
+    /// Print this PTX as a listing
+    #[arg(long, value_name = "KERNEL.ptx")]
+    pub from: Option<PathBuf>,
+    /// Only this kernel, with the functions and variables of its module
+    #[arg(long, value_name = "NAME")]
+    pub entry: Option<String>,
+    /// Write the listing to a file
+    #[arg(short, long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+pub(super) const ASM_EXAMPLES: &str = "\
+Examples:
+  Take a kernel as the compiler left it, put lock bits where its atomics are, and run it:
+      warploom asm --from kernels/histogram.ptx --entry histogram_shared -o histogram.sass
+      $EDITOR histogram.sass
+      warploom run histogram.sass --grid 16 --block 256 …
+  Check a listing and see how it is understood:
+      warploom asm kernels/listings/counter.sass
+
+The language of listings is described in docs/sass.md.";
+
+/// `warploom check`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CheckOptions {
+    /// Files with kernels: PTX text or SASS listings
+    #[arg(value_name = "KERNEL.{ptx,sass}", required = true)]
+    pub files: Vec<PathBuf>,
+    /// The chip.
+    #[command(flatten)]
+    pub chip: ChipOptions,
+    /// Also print each kernel's linked code
+    #[arg(long)]
+    pub listing: bool,
+    /// Print one JSON object on stdout and nothing else
+    #[arg(long)]
+    pub json: bool,
+}
