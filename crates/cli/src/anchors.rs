@@ -29,13 +29,14 @@ pub(crate) fn anchors(options: &AnchorsOptions) -> Result<Exit, Failure> {
 fn table(report: &AnchorReport) -> String {
     let kind = if report.real { "a real GPU" } else { "timed model" };
     let mut text = format!(
-        "{}, {kind}\n\n{:<16}  {:>5}  {:>10}  {:>9}\n",
-        report.device, "anchor", "warps", "cycles", "each"
+        "{}, {kind}\n\n{:<16}  {:>4}  {:>5}  {:>10}  {:>9}\n",
+        report.device, "anchor", "CTAs", "warps", "cycles", "each"
     );
     for figure in &report.anchors {
         text.push_str(&format!(
-            "{:<16}  {:>5}  {:>10}  {:>9.1}  {}\n",
+            "{:<16}  {:>4}  {:>5}  {:>10}  {:>9.1}  {}\n",
             figure.name,
+            figure.ctas,
             figure.warps,
             grouped(figure.cycles),
             figure.cycles_per_operation,

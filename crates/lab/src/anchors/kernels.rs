@@ -8,7 +8,8 @@ pub(super) struct Anchor {
     /// Unit and operation, such as `shared/load`.
     pub name: &'static str,
     pub what: &'static str,
-    /// Warps in the kernel's single CTA.
+    pub ctas: Ctas,
+    /// Warps in a CTA.
     pub warps: u32,
     /// Iterations of the measured loop.
     pub rounds: u32,
@@ -21,6 +22,13 @@ pub(super) struct Anchor {
     operations: u32,
     /// Instructions before the clock is first read.
     setup: &'static str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ctas {
+    One,
+    /// One on each SM. They begin together, and the one that takes longest counts.
+    PerSm,
 }
 
 /// Initial contents of the kernel's global memory.
@@ -40,11 +48,15 @@ pub(super) enum Data {
 impl Anchor {
     /// The PTX. A step can use these registers: `%a %b %c` are integers and hold 1, as do the floats `%f %g %h`, the
     /// doubles `%d %e %k` and the 64-bit words `%x %y`. `%p` is a predicate. `%base` is the address of the memory,
-    /// `%mine` an address in it per thread, `%s` a shared-memory address per thread.
+    /// `%mine` an address in it per thread, `%s` a shared-memory address per thread. `%cta`, `%ctas`, `%t` and `%all`
+    /// are the CTA, how many there are, the thread in its CTA and in the grid.
     pub(super) fn ptx(&self) -> String {
         let mut text = String::from(HEAD);
         for line in self.setup.lines() {
             let _ = writeln!(text, "\t{}", line.trim());
+        }
+        if self.ctas == Ctas::PerSm {
+            text.push_str(TOGETHER);
         }
         text.push_str(BEGIN);
         for _ in 0..self.unrolled / self.operations {
@@ -64,7 +76,7 @@ const HEAD: &str = "\
 .shared .align 16 .b8 scratch[8192];
 .shared .align 8 .b64 phase;
 .visible .entry anchor(.param .u64 out, .param .u64 data, .param .u32 rounds, .param .u32 one) {
-\t.reg .b32 %a, %b, %c, %i, %n, %s, %t, %zero;
+\t.reg .b32 %a, %b, %c, %i, %n, %s, %t, %zero, %cta, %ctas, %all;
 \t.reg .f32 %f, %g, %h;
 \t.reg .f64 %d, %e, %k;
 \t.reg .b64 %x, %y, %base, %mine, %out, %start, %end, %w;
@@ -76,6 +88,10 @@ const HEAD: &str = "\
 \tcvta.to.global.u64 %out, %out;
 \tcvta.to.global.u64 %base, %base;
 \tmov.u32 %t, %tid.x;
+\tmov.u32 %cta, %ctaid.x;
+\tmov.u32 %ctas, %nctaid.x;
+\tmov.u32 %all, %ntid.x;
+\tmad.lo.u32 %all, %all, %cta, %t;
 \tsub.u32 %zero, %a, 1;
 \tmov.b32 %b, %a;
 \tmov.b32 %c, %a;
@@ -96,6 +112,18 @@ const HEAD: &str = "\
 \tmov.u32 %i, 0;
 ";
 
+/// A barrier of the grid, at the fourth word of the results.
+const TOGETHER: &str = "\
+\tbar.sync 0;
+\t@!%first bra together;
+\tred.global.add.u32 [%out+24], 1;
+await:
+\tld.volatile.global.u32 %s, [%out+24];
+\tsetp.lt.u32 %q, %s, %ctas;
+\t@%q bra await;
+together:
+";
+
 const BEGIN: &str = "\tbar.sync 0;\n\tmov.u64 %start, %clock64;\nround:\n";
 
 const END: &str = "\
@@ -104,7 +132,7 @@ const END: &str = "\
 \t@%q bra round;
 \tmov.u64 %end, %clock64;
 \tsub.u64 %end, %end, %start;
-\t@%first st.global.u64 [%out], %end;
+\t@%first red.global.max.u64 [%out], %end;
 \tadd.u32 %a, %a, %b;
 \tadd.u32 %a, %a, %c;
 \tcvt.rzi.u32.f32 %c, %f;
@@ -128,13 +156,25 @@ const END: &str = "\
 /// A dependent chain: each operation uses the two results before it, so that no compiler can shorten it.
 const fn chain(name: &'static str, what: &'static str, step: &'static str) -> Anchor {
     let data = Data::Zeros { words: 1024 };
-    Anchor { name, what, warps: 1, rounds: 64, unrolled: 64, data, step, operations: 2, setup: "" }
+    Anchor {
+        name,
+        what,
+        ctas: Ctas::One,
+        warps: 1,
+        rounds: 64,
+        unrolled: 64,
+        data,
+        step,
+        operations: 2,
+        setup: "",
+    }
 }
 
 const fn memory(name: &'static str, what: &'static str, step: &'static str, data: Data) -> Anchor {
     Anchor {
         name,
         what,
+        ctas: Ctas::One,
         warps: 1,
         rounds: 64,
         unrolled: 16,
@@ -147,7 +187,133 @@ const fn memory(name: &'static str, what: &'static str, step: &'static str, data
 
 const fn each(name: &'static str, what: &'static str, warps: u32, step: &'static str) -> Anchor {
     let data = Data::Zeros { words: 1024 };
-    Anchor { name, what, warps, rounds: 32, unrolled: 16, data, step, operations: 1, setup: "" }
+    Anchor {
+        name,
+        what,
+        ctas: Ctas::One,
+        warps,
+        rounds: 32,
+        unrolled: 16,
+        data,
+        step,
+        operations: 1,
+        setup: "",
+    }
+}
+
+/// On all SMs at once, each thread at the address that `setup` leaves in `%mine`.
+const fn contended(
+    name: &'static str,
+    what: &'static str,
+    warps: u32,
+    setup: &'static str,
+    step: &'static str,
+) -> Anchor {
+    let data = Data::Zeros { words: 1 << 17 };
+    let rounds = if warps == 1 { 16 } else { 4 };
+    Anchor { name, what, ctas: Ctas::PerSm, warps, rounds, unrolled: 2, data, step, operations: 1, setup }
+}
+
+const ONE_WORD: &str = "mov.b64 %mine, %base;";
+const ONE_LINE: &str = "and.b32 %s, %t, 31;\nmad.wide.u32 %mine, %s, 4, %base;";
+/// The lanes of a warp on one word, the warps of the grid on 64 words in two lines.
+const WORD_PER_WARP: &str = "shr.u32 %s, %all, 5;\nand.b32 %s, %s, 63;\nmad.wide.u32 %mine, %s, 4, %base;";
+const LINES_64: &str = "and.b32 %s, %all, 63;\nmad.wide.u32 %mine, %s, 128, %base;";
+const LINES_1024: &str = "and.b32 %s, %all, 1023;\nmad.wide.u32 %mine, %s, 128, %base;";
+const OWN_WORD: &str = "mad.wide.u32 %mine, %all, 8, %base;";
+
+const CAS: &str = "atom.global.cas.b32 %b, [%mine], %c, %b;";
+
+/// What a fence, a hand-off, and atomics cost when all SMs make them.
+fn contention() -> Vec<Anchor> {
+    vec![
+        contended("all/cas-one", "failing atom.cas, all SMs, one word", 1, ONE_WORD, CAS),
+        contended("all/cas-line", "failing atom.cas, all SMs, 32 words of a line", 1, ONE_LINE, CAS),
+        contended("all/cas-64", "failing atom.cas, all SMs, 64 words a line apart", 8, LINES_64, CAS),
+        contended("all/cas-1024", "failing atom.cas, all SMs, 1024 words a line apart", 8, LINES_1024, CAS),
+        contended(
+            "all/cas64-one",
+            "failing 64-bit atom.cas, all SMs, one word",
+            1,
+            ONE_WORD,
+            "atom.global.cas.b64 %x, [%mine], %y, %x;",
+        ),
+        contended(
+            "all/exch-one",
+            "atom.exch, all SMs, one word",
+            1,
+            ONE_WORD,
+            "atom.global.exch.b32 %b, [%mine], %b;",
+        ),
+        contended(
+            "all/exch-64",
+            "atom.exch, all SMs, 64 words a line apart",
+            8,
+            LINES_64,
+            "atom.global.exch.b32 %b, [%mine], %b;",
+        ),
+        contended(
+            "all/add-one",
+            "atom.add, all SMs, one word",
+            1,
+            ONE_WORD,
+            "atom.global.add.u32 %b, [%mine], %b;",
+        ),
+        contended(
+            "all/add-warp",
+            "atom.add, all SMs, a warp on each of 64 words in two lines",
+            8,
+            WORD_PER_WARP,
+            "atom.global.add.u32 %b, [%mine], %b;",
+        ),
+        contended(
+            "all/max-one",
+            "atom.max, all SMs, one word",
+            1,
+            ONE_WORD,
+            "atom.global.max.u32 %b, [%mine], %b;",
+        ),
+        contended(
+            "all/red-one",
+            "red.add, all SMs, one word",
+            1,
+            ONE_WORD,
+            "red.global.add.u32 [%mine], %c;",
+        ),
+        contended(
+            "all/poll-one",
+            "dependent volatile load, all SMs, one word",
+            1,
+            ONE_WORD,
+            "ld.volatile.global.u32 %b, [%mine];\nmad.wide.u32 %mine, %b, 4, %mine;",
+        ),
+        contended(
+            "all/fence",
+            "membar.gl after a store, all SMs",
+            1,
+            OWN_WORD,
+            "st.global.u32 [%mine], %c;\nmembar.gl;",
+        ),
+        contended(
+            "all/token",
+            "a token once through all SMs: each polls for its turn",
+            1,
+            "mov.b32 %c, %cta;",
+            "{\n@!%first bra passed;\nagain:\nld.volatile.global.u32 %b, [%base];\n\
+             setp.ne.u32 %q, %b, %c;\n@%q bra again;\nadd.u32 %b, %b, 1;\n\
+             st.volatile.global.u32 [%base], %b;\nadd.u32 %c, %c, %ctas;\npassed:\n}",
+        ),
+        contended(
+            "all/spin-lock",
+            "a spin lock taken and released once by each SM",
+            1,
+            "",
+            "{\n@!%first bra done;\nagain:\natom.global.cas.b32 %b, [%base], 0, 1;\n\
+             setp.ne.u32 %q, %b, 0;\n@%q bra again;\nmembar.gl;\nld.volatile.global.u32 %b, [%base+128];\n\
+             add.u32 %b, %b, 1;\nst.volatile.global.u32 [%base+128], %b;\nmembar.gl;\n\
+             atom.global.exch.b32 %b, [%base], 0;\ndone:\n}",
+        ),
+    ]
 }
 
 /// All anchors, in the order of the report.
@@ -156,7 +322,7 @@ pub(super) fn anchors() -> Vec<Anchor> {
     let l1 = Data::Chain { links: 32, stride_words: 16 };
     let l2 = Data::Chain { links: 1 << 15, stride_words: 16 };
     let dram = Data::Chain { links: 1 << 21, stride_words: 16 };
-    vec![
+    let mut all = vec![
         chain("int/add", "dependent add.s32", "add.s32 %a, %a, %b;\nadd.s32 %b, %b, %a;"),
         chain("int/mul", "dependent mul.lo.s32", "mul.lo.s32 %a, %a, %b;\nmul.lo.s32 %b, %b, %a;"),
         chain("int/mad", "dependent mad.lo.s32", "mad.lo.s32 %a, %a, %b, %c;\nmad.lo.s32 %b, %b, %a, %c;"),
@@ -252,5 +418,7 @@ pub(super) fn anchors() -> Vec<Anchor> {
         each("nanosleep/0", "nanosleep 0", 1, "nanosleep.u32 0;"),
         each("nanosleep/100", "nanosleep 100", 1, "nanosleep.u32 100;"),
         each("nanosleep/1000", "nanosleep 1000", 1, "nanosleep.u32 1000;"),
-    ]
+    ];
+    all.extend(contention());
+    all
 }

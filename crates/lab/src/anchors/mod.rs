@@ -12,7 +12,7 @@ use serde::Serialize;
 use warploom::{Device, Launch, Result, args};
 
 use crate::conform::{OnProgress, Progress};
-use kernels::{Anchor, Data, anchors};
+use kernels::{Anchor, Ctas, Data, anchors};
 
 /// What the anchors measured on a device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -29,6 +29,8 @@ pub struct Figure {
     /// The unit and the operation, such as `shared/load`.
     pub name: &'static str,
     pub what: &'static str,
+    pub ctas: u32,
+    /// Warps in a CTA.
     pub warps: u32,
     /// Count of operations measured.
     pub operations: u64,
@@ -63,11 +65,21 @@ fn figure(device: &mut Device, anchor: &Anchor, runs: usize) -> Result<Figure> {
     if let Data::Chain { links, stride_words } = anchor.data {
         data.write(device, &chain(data.address(), links, stride_words))?;
     }
-    // Out: the cycles, a result so that no compiler removes the work, and where the next run continues the chain.
-    let out = device.buffer(&[0, 0, data.address()])?;
+    let ctas = match anchor.ctas {
+        Ctas::One => 1,
+        Ctas::PerSm => device.sms(),
+    };
+    // Out: the cycles, a result so that no compiler removes the work, where the next run continues the chain, and how
+    // many CTAs have begun.
+    let out = device.buffer(&[0, 0, data.address(), 0])?;
     let mut cycles = Vec::new();
     for _ in 0..=runs {
-        let launch = Launch::grid(1).block(32 * anchor.warps).time_limit(TIME_LIMIT);
+        let next = out.read(device)?[2];
+        out.write(device, &[0, 0, next, 0])?;
+        if anchor.ctas == Ctas::PerSm {
+            data.write(device, &vec![0; words])?;
+        }
+        let launch = Launch::grid(ctas).block(32 * anchor.warps).time_limit(TIME_LIMIT);
         device.launch(&kernel, launch, args![&out, &data, anchor.rounds, 1u32])?;
         cycles.push(out.read(device)?[0]);
     }
@@ -78,6 +90,7 @@ fn figure(device: &mut Device, anchor: &Anchor, runs: usize) -> Result<Figure> {
     Ok(Figure {
         name: anchor.name,
         what: anchor.what,
+        ctas,
         warps: anchor.warps,
         operations,
         cycles,
