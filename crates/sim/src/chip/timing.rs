@@ -156,10 +156,22 @@ pub struct UnitSpec {
     pub special: [u32; 2],
     /// Votes, shuffles and other communication between lanes.
     pub exchange: [u32; 2],
+    /// Votes, if they differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vote: Option<[u32; 2]>,
+    /// Conversions between integers and single precision on the special-function unit; else they are additions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub convert: Option<[u32; 2]>,
+    /// Counting and reversing bits on the special-function unit; else they are additions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count_bits: Option<[u32; 2]>,
     /// From a branch to the fetch of its target.
     pub branch_latency_cycles: u32,
     /// From the last arrival at a barrier to the release of its warps.
     pub barrier_latency_cycles: u32,
+    /// From one warp's arrival to the next that the SM can take note of.
+    #[serde(default)]
+    pub barrier_interval_cycles: u32,
     pub fence_waits_for: FenceScope,
     /// What a fence wider than a CTA takes if there is no access to wait for.
     pub fence_cycles: u32,

@@ -16,7 +16,8 @@ fn a_barrier_takes_its_latency_after_the_last_arrival() {
         ("gtx480", &["units.barrier_latency_cycles=20"], 2, 21.0),
         ("gtx1080ti", &[], 1, 1.0 + 4.0),
         ("h200", &[], 1, 1.0 + 13.0),
-        ("h200", &[], 4, 1.0 + 13.0),
+        // Arrivals count two cycles apart.
+        ("h200", &[], 4, 1.0 + 13.0 + 3.0 * 2.0),
     ] {
         let measured = cost(name, set, warps);
         // Of several warps, one occasionally waits a cycle for another's fetch.
@@ -31,7 +32,8 @@ fn many_warps_arrive_one_after_the_other() {
     // At best they issue one warp per scheduler and cycle; at worst they fetch one after another.
     for (name, schedulers) in [("gtx480", 2.0), ("gtx1080ti", 4.0), ("h200", 4.0)] {
         for warps in [8, 16, 32] {
-            let measured = cost(name, &["units.barrier_latency_cycles=4"], warps);
+            let set = ["units.barrier_latency_cycles=4", "units.barrier_interval_cycles=0"];
+            let measured = cost(name, &set, warps);
             let range = warps as f64 / schedulers + 4.0..=warps as f64 + 4.0;
             assert!(range.contains(&measured), "{name}, {warps} warps: {measured}, not {range:?}");
         }

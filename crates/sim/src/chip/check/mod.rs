@@ -197,8 +197,14 @@ impl Chip {
         self.check_times("units.f64", &units.f64)?;
         self.check_time("units.special", units.special)?;
         self.check_time("units.exchange", units.exchange)?;
+        for (key, time) in
+            [("vote", units.vote), ("convert", units.convert), ("count_bits", units.count_bits)]
+        {
+            time.map_or(Ok(()), |time| self.check_time(&format!("units.{key}"), time))?;
+        }
         self.count("units.branch_latency_cycles", units.branch_latency_cycles)?;
-        self.count("units.barrier_latency_cycles", units.barrier_latency_cycles)
+        self.count("units.barrier_latency_cycles", units.barrier_latency_cycles)?;
+        self.not_too_large("units.barrier_interval_cycles", units.barrier_interval_cycles)
     }
 
     fn check_times(&self, section: &str, times: &OperationTimes) -> Checked {

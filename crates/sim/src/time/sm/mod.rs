@@ -129,6 +129,8 @@ pub(crate) struct Sm<const N: usize, P> {
     pub(crate) units: ExecutionUnits,
     /// Present if fences wait for accesses of other warps.
     fences: Option<Box<Fences>>,
+    /// When the next arrival at a barrier can count.
+    next_arrival: Cycle,
     pub memory: MemoryUnit<N>,
 
     pub(crate) id: u32,
@@ -193,6 +195,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             turns: [0; ExecUnit::COUNT],
             spin_unit: None,
             fences: (chip.units.fence_waits_for == crate::chip::timing::FenceScope::Sm).then(Box::default),
+            next_arrival: Cycle::default(),
             unit_busy: 0,
             units: ExecutionUnits::new(chip),
             memory: MemoryUnit::new(chip, id as u16, P::WATCHES_MEMORY),

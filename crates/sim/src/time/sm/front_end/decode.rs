@@ -264,15 +264,24 @@ fn times(units: &UnitSpec, op: Op) -> (ExecUnit, Class, [u32; 2]) {
             by_type(ty, |t| t.add)
         }
         Op::Cvt(cvt) | Op::CvtPair(cvt) => {
-            by_type(if cvt.from == Ty::F64 { Ty::F64 } else { cvt.to }, |t| t.add)
+            let ty = if cvt.from == Ty::F64 { Ty::F64 } else { cvt.to };
+            match units.convert {
+                Some(time) if ty != Ty::F64 && cvt.from.is_float() != cvt.to.is_float() => {
+                    (ExecUnit::Sfu, Class::Special, time)
+                }
+                _ => by_type(ty, |t| t.add),
+            }
+        }
+        Op::Popc(..) | Op::Clz(..) | Op::Bfind(..) | Op::Brev(..) if units.count_bits.is_some() => {
+            (ExecUnit::Sfu, Class::Special, units.count_bits.unwrap_or(units.special))
         }
         Op::FApprox(_, Ty::F64, _) => (double, Class::Double, units.special),
         Op::FApprox(..) => (ExecUnit::Sfu, Class::Special, units.special),
         Op::Ld { .. } | Op::CpAsync(_) => (ExecUnit::Memory, Class::Load, [0, 1]),
         Op::St(_) | Op::StUnlock(_) => (ExecUnit::Memory, Class::Store, [0, 1]),
         Op::Atom(..) | Op::LdLock(_) => (ExecUnit::Memory, Class::Atomic, [0, 1]),
-        Op::Vote(_)
-        | Op::Shfl(_)
+        Op::Vote(_) => (ExecUnit::Sp, Class::Exchange, units.vote.unwrap_or(units.exchange)),
+        Op::Shfl(_)
         | Op::MatchAny(_)
         | Op::MatchAll(_)
         | Op::Redux(..)

@@ -9,7 +9,14 @@ use crate::time::sm::{Context, Sm};
 
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// Warps of a CTA that no longer wait at a barrier, after what the warp in slot `by` did, go on after its latency.
-    pub(super) fn release_from_barrier(&mut self, context: &Context<'_>, by: WarpSlot, now: Cycle) {
+    /// Its own arrival counts from `arrived` on.
+    pub(super) fn release_from_barrier(
+        &mut self,
+        context: &Context<'_>,
+        by: WarpSlot,
+        now: Cycle,
+        arrived: Cycle,
+    ) {
         let latency = context.launch.chip.units.barrier_latency_cycles as u64;
         let at = self.slots[by.index()].occupant.resident();
         let Some(resident) = &self.residents[at] else { return };
@@ -31,7 +38,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 }
                 continue;
             }
-            let until = now + 1 + latency;
+            let until = arrived + 1 + latency;
             if entry.not_before.0 < until {
                 entry.not_before = (until, State::Barrier);
                 let life = entry.occupant.life;

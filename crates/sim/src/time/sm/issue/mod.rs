@@ -254,16 +254,22 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if shared_before.is_some_and(|before| before != resident.cta.shared.bytes) {
             self.changed = true;
         }
+        let units = &context.launch.chip.units;
+        let mut arrived = now;
+        if matches!(inst.op, Op::Bar(_)) {
+            arrived = self.next_arrival.max(now);
+            self.next_arrival = arrived + units.barrier_interval_cycles as u64;
+        }
         if matches!(inst.op, Op::Bar(mode) if mode != BarMode::Arrive)
             && resident.warps[w].control.current().is_some()
         {
             // The last warp to arrive waits for the barrier, too.
-            let until = now + 1 + context.launch.chip.units.barrier_latency_cycles as u64;
+            let until = arrived + 1 + units.barrier_latency_cycles as u64;
             entry.not_before = (until, State::Barrier);
             self.agenda.events.push(until, Event::Wake { slot, life });
         }
         if matches!(inst.op, Op::Bar(_) | Op::Exit | Op::Ret) {
-            self.release_from_barrier(context, slot, now);
+            self.release_from_barrier(context, slot, now, arrived);
         }
         Ok(())
     }
