@@ -14,6 +14,9 @@ use crate::kit::lane_mask::LaneMask;
 /// the same.
 pub(super) type Grid = Arc<Vec<u32>>;
 
+/// Lists that a warp keeps apart until its next fence.
+const MOST_FOUND: usize = 64;
+
 /// What a warp knows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Known {
@@ -64,7 +67,7 @@ fn raise(clocks: &mut [u32], to: &[u32]) {
 }
 
 /// Learns clocks. The other list is shared where it knows all that this one does.
-pub(super) fn join_grid(mine: &mut Option<Grid>, other: &Grid) {
+fn join_grid(mine: &mut Option<Grid>, other: &Grid) {
     let Some(clocks) = mine else {
         *mine = Some(other.clone());
         return;
@@ -119,7 +122,9 @@ pub(super) struct WarpClock {
     pub fenced_cta: Option<Arc<Known>>,
     /// Found by relaxed loads and not fenced yet: from the own CTA, and from any.
     pub found_cta: Option<Known>,
-    pub found: Option<Grid>,
+    found: Vec<Grid>,
+    /// The last ones found before a fence, and so part of what is known.
+    learned: Vec<Grid>,
     pub lanes: LaneOrder,
 }
 
@@ -150,7 +155,8 @@ impl WarpClock {
             fenced_cta: None,
             fenced: None,
             found_cta: None,
-            found: None,
+            found: Vec::new(),
+            learned: Vec::new(),
             lanes: LaneOrder::default(),
         }
     }
@@ -161,18 +167,41 @@ impl WarpClock {
         &self.known
     }
 
+    /// A relaxed load finds what was published to all CTAs.
+    pub(super) fn find(&mut self, clocks: &Grid) {
+        if self.found.iter().any(|found| Arc::ptr_eq(found, clocks)) {
+            return;
+        }
+        self.found.push(clocks.clone());
+        if self.found.len() > MOST_FOUND {
+            let mut all = self.found.pop();
+            self.found.drain(..).for_each(|found| join_grid(&mut all, &found));
+            self.found.extend(all);
+        }
+    }
+
+    /// A store replaces what was published through its word, if the warp knows that, or else adds to it.
+    pub(super) fn publish(&self, published: &mut Option<Grid>, clocks: &Grid) {
+        match published {
+            Some(known) if self.learned.iter().any(|learned| Arc::ptr_eq(learned, known)) => {
+                *known = clocks.clone();
+            }
+            _ => join_grid(published, clocks),
+        }
+    }
+
     /// A fence: what relaxed loads have found counts, and later relaxed stores publish what is known now.
     pub(super) fn fence(&mut self, id: usize, first: usize, all_ctas: bool) {
         if let Some(found) = self.found_cta.take() {
             self.known.join(&found);
         }
-        if let Some(found) = &self.found {
-            if all_ctas {
-                self.known.join_grid(first, found);
-                self.found = None;
-            } else {
-                self.known.join_near(first, found);
-            }
+        if all_ctas {
+            self.found.iter().for_each(|found| self.known.join_grid(first, found));
+            self.learned.append(&mut self.found);
+            let old = self.learned.len().saturating_sub(MOST_FOUND);
+            self.learned.drain(..old);
+        } else {
+            self.found.iter().for_each(|found| self.known.join_near(first, found));
         }
         let known = Arc::new(self.known(id).clone());
         if all_ctas {
@@ -305,7 +334,7 @@ mod tests {
         giver.now = 4;
         let published = giver.fenced.as_mut().unwrap().published(0);
         assert_eq!(*published, [3]);
-        taker.found = Some(published);
+        taker.find(&published);
         taker.fence(0, 1, false);
         assert_eq!(taker.known.far, None);
         taker.fence(0, 1, true);

@@ -8,6 +8,7 @@
 mod clock;
 mod report;
 mod shadow;
+mod touches;
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -21,10 +22,11 @@ use crate::exec::launch::Launch;
 use crate::exec::memory::access::{MemoryOp, WarpAccess};
 use crate::exec::memory::address::Addresses;
 use crate::exec::memory::store::Memory;
-use crate::exec::races::clock::{Grid, Known, Meeting, WarpClock, join_grid};
+use crate::exec::races::clock::{Grid, Known, Meeting, WarpClock};
 use crate::exec::races::report::Found;
 pub use crate::exec::races::report::{Race, RaceAccess};
-use crate::exec::races::shadow::{Kind, Record, Scatter, Shadow, Word};
+use crate::exec::races::shadow::{Kind, Scatter, Shadow, Word};
+use crate::exec::races::touches::Touches;
 use crate::exec::sync::barrier::Release;
 use crate::exec::warp::Warp;
 use crate::kit::lane_mask::LaneMask;
@@ -294,7 +296,7 @@ impl Races {
         for word in words {
             let published = self.published.entry(word).or_default();
             if let Some(all) = &to_all {
-                join_grid(&mut published.to_all, all);
+                warp.publish(&mut published.to_all, all);
             }
             if let Some(known) = &to_cta {
                 match published.to_cta.iter_mut().find(|(number, _)| *number == cta.number) {
@@ -380,7 +382,7 @@ impl Races {
                 match (ordering.acquires(), ordering.scope) {
                     (true, Scope::Cta) => warp.known.join_near(first, all),
                     (true, _) => warp.known.join_grid(first, all),
-                    (false, _) => join_grid(&mut warp.found, all),
+                    (false, _) => warp.find(all),
                 }
             }
         }
@@ -417,7 +419,7 @@ impl Races {
         let independent = self.independent;
         let order = self.cta(cta);
         let Some(meeting) = order.meetings.get_mut(release.id as usize) else { return };
-        if let Some(ended) = &order.ended {
+        if let Some(ended) = order.ended.as_ref().filter(|_| !release.counted) {
             meeting.join(ended);
         }
         for waiter in &release.waiters {
@@ -467,74 +469,6 @@ impl Races {
                 self.find(cta, (id, LaneMask::of(lane)), acquire, word);
             }
             _ => {}
-        }
-    }
-}
-
-/// A warp's access to words.
-struct Touches<'a> {
-    warp: &'a WarpClock,
-    /// The warp's number in the grid.
-    me: u32,
-    /// The first warp of its CTA, and how many the CTA has.
-    first: usize,
-    count: usize,
-    independent: bool,
-    pc: u32,
-    kind: Kind,
-    shared: &'a mut [Word],
-    global: &'a mut Shadow,
-    found: &'a mut BTreeMap<(u32, u32), Found>,
-}
-
-impl Touches<'_> {
-    /// The first and the last lane of several that access bytes of memory. `value` gives a row that is stored.
-    #[inline]
-    fn touch(
-        &mut self,
-        lanes: (usize, usize),
-        (space, address, bytes): (Space, u64, u32),
-        value: impl Fn(usize) -> u32,
-    ) {
-        let Touches { warp, me, first, count, independent, pc, kind, .. } = *self;
-        let same_cta = |old: &Record| (old.warp as usize).wrapping_sub(first) < count;
-        let ordered = |old: &Record| {
-            if old.warp == me {
-                let (a, b) = (old.first as usize, old.last as usize);
-                return if old.clock == warp.now {
-                    // Lanes of one instruction are not ordered.
-                    (a, b) == lanes
-                } else {
-                    let after = |lane, other| warp.lanes.ordered(lane, other, old.clock);
-                    let all_after = |lane| after(lane, a) && after(lane, b);
-                    !independent || all_after(lanes.0) && all_after(lanes.1)
-                };
-            }
-            let near = (old.warp as usize).wrapping_sub(first);
-            let known = match &warp.known {
-                known if near < count => known.near[near],
-                known => known.far.as_ref().and_then(|far| far.get(old.warp as usize)).copied().unwrap_or(0),
-            };
-            known >= old.clock
-        };
-        let (mut at, end, mut row) = (address, address + u64::from(bytes), 0);
-        while at < end {
-            let word = at & !3;
-            let till = end.min(word + 4);
-            let mask = ((1u8 << (till - word)) - 1) & !((1u8 << (at - word)) - 1);
-            let mut new = Record::new((me, warp.now, pc), lanes, mask, kind);
-            new.value = value(row) << (8 * (at - word));
-            if bytes < 4 {
-                new.value &= ((1u32 << (8 * bytes)) - 1) << (8 * (at - word));
-            }
-            let raced = match space {
-                Space::Shared => self.shared[word as usize / 4].access(new, same_cta, ordered, same_cta),
-                _ => self.global.word(word).access(new, |_| true, ordered, same_cta),
-            };
-            if let Some(old) = raced {
-                Found::note(self.found, (old, new), (space, word));
-            }
-            (at, row) = (till, row + 1);
         }
     }
 }

@@ -54,6 +54,8 @@ pub(crate) struct Arrival {
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub(crate) struct Release {
     pub(crate) id: u32,
+    /// It waited for a count of threads, not for all that had not ended.
+    pub(crate) counted: bool,
     pub(crate) waiters: SmallVec<[Waiter; 8]>,
     /// Number of threads whose predicate was true.
     pub(crate) popc: u32,
@@ -190,7 +192,9 @@ impl Barrier {
             return None;
         }
         let phase = std::mem::take(self);
-        Some(Release { id, waiters: phase.waiters, popc: phase.votes, all: phase.votes == phase.voters })
+        let counted = phase.expected.is_some();
+        let (popc, all) = (phase.votes, phase.votes == phase.voters);
+        Some(Release { id, counted, waiters: phase.waiters, popc, all })
     }
 }
 

@@ -33,6 +33,10 @@ pub(crate) fn outsider<const N: usize>(
     operand: Operand,
     mask: LaneMask,
 ) -> Option<(usize, u32)> {
+    // Nearly always the mask names all lanes.
+    if operand == Operand::Imm(u32::MAX) {
+        return None;
+    }
     let words = registers.read32(operand);
     let outside = |&lane: &usize| words[lane] >> (lane % PTX_WARP) & 1 == 0;
     mask.lanes().find(outside).map(|lane| (lane, words[lane]))
