@@ -4,10 +4,11 @@ use warploom::{Device, Hang, HangKind, HangReason, Launch, args};
 
 use crate::hang_support::{device, hang, kernel, run};
 
-pub const CHIPS: [&str; 5] = ["gtx480", "gtx570", "gtx1080ti", "h200", "apu"];
+pub(crate) const CHIPS: [&str; 5] = ["gtx480", "gtx570", "gtx1080ti", "h200", "apu"];
 
 /// Only the first lane of each 32 goes on.
-pub const ONE_OF_32: &str = "    and.b32 %r9, %r0, 31;\n    setp.ne.u32 %p7, %r9, 0;\n    @%p7 bra DONE;\n";
+pub(crate) const ONE_OF_32: &str =
+    "    and.b32 %r9, %r0, 31;\n    setp.ne.u32 %p7, %r9, 0;\n    @%p7 bra DONE;\n";
 
 /// Runs `k(a, b)` with two named buffers of zeros.
 fn launch(gpu: &mut Device, text: &str, block: u32) -> Hang {

@@ -52,7 +52,10 @@ fn a_semaphore_in_shared_memory() {
 #[test]
 fn a_lock_given_back_because_another_is_not_free() {
     let body = format!(
-        "{ONE_OF_32}AGAIN:
+        "{ONE_OF_32}    and.b32 %r9, %r0, 63;
+    setp.ne.u32 %p7, %r9, 0;
+    @%p7 bra DONE;
+AGAIN:
     atom.global.cas.b32 %r2, [%d0], 0, 1;
     setp.ne.u32 %p0, %r2, 0;
     @%p0 bra AGAIN;
@@ -63,7 +66,7 @@ fn a_lock_given_back_because_another_is_not_free() {
     bra AGAIN;
 DONE:"
     );
-    undone(&body, 1, &["[a+0]", "has the values 0 and 1 in turn", "k.ptx:16 (", "k.ptx:22 ("]);
+    undone(&body, 1, &["[a+0]", "has the values 0 and 1 in turn", "k.ptx:19 (", "k.ptx:25 ("]);
 }
 
 /// Two threads hand a word to each other, and count in registers how often.

@@ -2,18 +2,18 @@
 
 use warploom::{Arg, Buffer, Chip, Device, Error, Hang, Launch, SimOptions};
 
-pub fn device(chip: &str, changes: &[&str]) -> Device {
+pub(crate) fn device(chip: &str, changes: &[&str]) -> Device {
     let changes: Vec<String> = changes.iter().map(|c| c.to_string()).collect();
     Device::sim_with(Chip::load(chip, &changes).expect("a built-in chip"), SimOptions::default())
 }
 
 /// The PTX of a file of `kernels/hangs/`.
-pub fn example(name: &str) -> String {
+pub(crate) fn example(name: &str) -> String {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels/hangs");
     std::fs::read_to_string(folder.join(name)).expect("the example is there")
 }
 
-pub fn run<'a>(
+pub(crate) fn run<'a>(
     gpu: &mut Device,
     text: &str,
     entry: &str,
@@ -25,7 +25,7 @@ pub fn run<'a>(
 }
 
 #[track_caller]
-pub fn hang(result: Result<(), Error>) -> Hang {
+pub(crate) fn hang(result: Result<(), Error>) -> Hang {
     match result {
         Err(Error::Hang { hang: Some(hang), message, .. }) => {
             assert_eq!(message, hang.to_string());
@@ -37,12 +37,12 @@ pub fn hang(result: Result<(), Error>) -> Hang {
 }
 
 /// One word of global memory, zero, with a name for messages.
-pub fn word(gpu: &mut Device, name: &str) -> Buffer<u32> {
+pub(crate) fn word(gpu: &mut Device, name: &str) -> Buffer<u32> {
     gpu.zeros_named(name, 1).unwrap()
 }
 
 /// A module with one kernel `k(a, b)`, the pointers in `%d0` and `%d1`, `%tid.x` in `%r0` and `%ctaid.x` in `%r1`.
-pub fn kernel(body: &str) -> String {
+pub(crate) fn kernel(body: &str) -> String {
     format!(
         ".version 8.0
 .target sm_90

@@ -408,9 +408,6 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// Whether the warps keep reading what they read since the search began.
     pub(crate) fn reads_the_same(&self, kernel: &Kernel, memory: &Memory) -> bool {
         let Some(watch) = &self.watch else { return self.is_empty() };
-        if std::env::var_os("WL_BREAK").is_some() {
-            return true;
-        }
         let l1 = &self.memory.l1;
         let kept = watch.l1_agrees && !l1.is_stale(memory) || watch.l1_changes == l1.changes();
         kept && self.residents().all(|resident| {
