@@ -184,6 +184,31 @@ DONE:",
     proved(&CHIPS, &text, 192, HangKind::LostToken, &says);
 }
 
+/// The poll is in a function of a library that is inlined twice: the user's line comes first, then how it came there.
+#[test]
+fn a_poll_that_was_inlined() {
+    let mut text = kernel(
+        "    .loc 1 7 3
+WAIT:
+    .loc 2 30 1, function_name $L__i0, inlined_at 1 7 3
+    .loc 3 90 1, function_name $L__i0, inlined_at 2 30 1
+    ld.volatile.global.u32 %r2, [%d0];
+    setp.eq.u32 %p0, %r2, 0;
+    @%p0 bra WAIT;",
+    );
+    text += "\n.file 1 \"k.cu\"\n.file 2 \"/cuda/include/cuda/atomic\"\n";
+    text += ".file 3 \"/cuda/include/cuda/std/atomic_ops.h\"\n";
+    text += ".section .debug_str\n{\n$L__i0:\n.b8 119\n.b8 0\n}\n";
+    for chip in CHIPS {
+        let hang = launch(&mut device(chip, &["sm.count=1"]), &text, 32);
+        let message = hang.to_string();
+        assert!(message.contains("spins at k.cu:7 until [a+0] is not 0"), "on {chip}: {message}");
+        let chain =
+            "k.cu:7 is /cuda/include/cuda/std/atomic_ops.h:90 < /cuda/include/cuda/atomic:30 < k.cu:7";
+        assert!(message.contains(chain), "on {chip}: {message}");
+    }
+}
+
 /// Thread 64 gives a lock back and then sets it again without taking it.
 #[test]
 fn a_lock_that_was_set_after_it_was_given_back() {

@@ -42,7 +42,11 @@ fn a_semaphore_without_permits() {
 #[test]
 fn a_semaphore_in_shared_memory() {
     let body = format!(
-        "    .shared .align 8 .b32 s;\n    mov.u64 %d2, s;\n    st.shared.u32 [%d2], 0;\n    bar.sync 0;\n{ONE_OF_32}{}",
+        "    .shared .align 8 .b32 s;
+    mov.u64 %d2, s;
+    st.shared.u32 [%d2], 0;
+    bar.sync 0;
+{ONE_OF_32}{}",
         SEMAPHORE.replace("SPACE", "shared")
     );
     undone(&body, 1, &["[s+0]"]);
