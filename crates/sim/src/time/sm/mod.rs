@@ -212,6 +212,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
     }
 
+    /// The kernel's code is in the instruction cache.
+    pub(crate) fn warm_up(&mut self, instructions: usize) {
+        self.fetch.warm_up(instructions);
+    }
+
     pub(crate) fn id(&self) -> u32 {
         self.id
     }

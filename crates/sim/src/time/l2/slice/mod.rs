@@ -181,6 +181,18 @@ impl Slice {
         queue.push_back(Incoming { ready, number, request: Request { far, ..*request } });
     }
 
+    /// The host has written a line before this cycle. What it replaces has been written back since.
+    pub(crate) fn write_by_host(&mut self, number: LineNumber) {
+        let held = self.tags.find(number);
+        let Some(way) = held.or_else(|| self.tags.victim(number)) else { return };
+        if held.is_none() {
+            self.tags.replace(way, number);
+        }
+        self.tags.touch(way);
+        let line = self.tags.line_mut(way);
+        (line.valid, line.dirty, line.copied) = (self.all_sectors, self.all_sectors, false);
+    }
+
     fn is_copied(&self, number: LineNumber) -> bool {
         self.far_writes[far_writes_of(number)] == 0
             && self.tags.find(number).is_some_and(|way| self.tags.line(way).copied)

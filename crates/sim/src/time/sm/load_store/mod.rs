@@ -40,7 +40,7 @@ use crate::time::sm::load_store::transfer::Transfer;
 const LOCAL_BASE: u64 = 1 << 49;
 
 /// Where constants and parameters lie, as the L2 sees them.
-const CONSTANT_BASE: u64 = 1 << 50;
+pub(crate) const CONSTANT_BASE: u64 = 1 << 50;
 
 /// What the unit did in a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
