@@ -313,6 +313,9 @@ pub enum SameWord {
 pub struct ConstantSpec {
     pub cache: CacheSpec,
     pub hit_latency_cycles: u32,
+    /// A launch brings its parameters to the constant caches before its CTAs start.
+    #[serde(default)]
+    pub prefetch: bool,
 }
 
 /// The network between SMs and L2 slices: one crossbar for requests, one for replies.
@@ -369,7 +372,7 @@ pub struct L2Spec {
     pub queue_requests: u32,
     /// If it is not 0, the L2 has two halves, each with every other partition and every other SM, and this is what a
     /// message between them takes longer, one way. A half keeps copies of the other's lines for its SMs' reads, until
-    /// the line changes.
+    /// the line changes; the change waits until the copy is gone.
     pub far_cycles: u32,
     /// A store that misses fetches its whole line first; otherwise only the sectors that it writes in part.
     pub fetch_on_write: bool,

@@ -141,6 +141,9 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
             if chip.fetch.warm {
                 sm.warm_up(context.code.len());
             }
+            if chip.constant.prefetch {
+                sm.prefetch_parameters(launch.params.len());
+            }
             sm.dispatched.empty_since = start;
             sm.dispatched.can_yield = aggregator.is_some() && chip.wavefront_yield.is_some();
             sm.effects_mut().lock_units = LockUnits::new(launch.lock_bits(), id, 1);

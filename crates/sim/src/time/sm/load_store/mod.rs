@@ -273,6 +273,15 @@ impl<const N: usize> MemoryUnit<N> {
         transfer.pending.ready_at = transfer.pending.ready_at.max(done);
     }
 
+    pub(crate) fn prefetch_parameters(&mut self, bytes: u64) {
+        for start in (0..bytes).step_by(self.line_bytes as usize) {
+            let number = LineAddress(CONSTANT_BASE + start).number(self.line_bytes);
+            if let Some(way) = self.constant.victim(number) {
+                self.constant.replace(way, number);
+            }
+        }
+    }
+
     fn send_constant(&mut self, now: Cycle, id: TransferId) -> Result<(), Refusal> {
         let transfer = &self.transfers[id];
         let (block, lanes) = transfer.access.addresses.block(transfer.pending.unsent.constant, 4);
