@@ -16,6 +16,8 @@ pub struct AddressMap {
     pub windows: Windows,
     /// Shared memory has lock bits: atomics on it become loops that take and free them.
     pub lock_bits: bool,
+    /// Code over virtual registers is optimised and scheduled as a compiler would.
+    pub optimise: bool,
 }
 
 /// The generic address space: every space but global has a window in it. All windows lie below 4 GB, so that 32-bit

@@ -4,7 +4,8 @@
 //! the functions it reaches into a [`Kernel`]: one flat array of plain-data instructions. On the way it builds the
 //! control-flow graph (`cfg`, `dominators`, `loops`), sets the reconvergence point of every branch (`reconvergence`),
 //! finds loops that may be waiting for another thread (`spin`, `ends`), expands atomics on shared memory for machines
-//! with lock bits (`lock_loops`), and allocates physical registers (`liveness`, `webs`, `regalloc`).
+//! with lock bits (`lock_loops`), and allocates physical registers (`liveness`, `webs`, `regalloc`). For machines whose
+//! compiler is modelled, code is optimised and scheduled first (`optimise`).
 //!
 //! [`print`](mod@print) shows any stage as a listing. It shares [`spell`] (mnemonics) and [`form`] (operands) with the
 //! front end that reads listings. [`diag`] has the errors of both front ends.
@@ -25,6 +26,7 @@ mod liveness;
 mod lock_loops;
 mod loops;
 mod module;
+mod optimise;
 pub mod print;
 mod reconvergence;
 mod regalloc;

@@ -11,6 +11,7 @@ use crate::liveness::*;
 use crate::lock_loops::*;
 use crate::loops::*;
 use crate::module::*;
+use crate::optimise::optimise;
 use crate::reconvergence::*;
 use crate::regalloc::*;
 use crate::released::*;
@@ -62,8 +63,19 @@ pub(crate) struct Prepared {
     pub lock_words: Vec<(Pc, SymbolUse)>,
 }
 
-/// Runs the passes over one function. With `lock_bits`, atomics on shared memory become loops around lock bits.
-pub(crate) fn prepare(body: &Body, lock_bits: bool) -> Prepared {
+/// Which passes run that not every machine needs.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Passes {
+    /// Atomics on shared memory become loops around lock bits.
+    pub lock_bits: bool,
+    /// Virtual registers are optimised and scheduled as a compiler would.
+    pub optimise: bool,
+}
+
+/// Runs the passes over one function.
+pub(crate) fn prepare(body: &Body, passes: Passes) -> Prepared {
+    let optimised = (passes.optimise && !body.allocated).then(|| optimise(body));
+    let body = optimised.as_ref().unwrap_or(body);
     let mut cfg = Cfg::new(body);
     let dominators = DominatorTree::dominators(&cfg);
     let mut post_dominators = DominatorTree::post_dominators(&cfg);
@@ -85,7 +97,7 @@ pub(crate) fn prepare(body: &Body, lock_bits: bool) -> Prepared {
 
     let mut body = body.clone();
     let mut atomics = Vec::new();
-    if let Some(expanded) = lock_bits.then(|| expand(&mut body)).flatten() {
+    if let Some(expanded) = passes.lock_bits.then(|| expand(&mut body)).flatten() {
         cfg = Cfg::new(&body);
         post_dominators = DominatorTree::post_dominators(&cfg);
         loops = loops_after(loops, &expanded);
@@ -234,7 +246,8 @@ pub fn link(module: &Module, entry: FuncId, addresses: &AddressMap) -> Result<Ke
         let Some(body) = &function.body else { continue };
         check_widths(function, body)?;
         let start = u32::try_from(kernel.code.len()).map_err(|_| too_large("the code"))?;
-        let prepared = prepare(body, addresses.lock_bits);
+        let passes = Passes { lock_bits: addresses.lock_bits, optimise: addresses.optimise };
+        let prepared = prepare(body, passes);
         let frame_bytes = body.frame_bytes.checked_next_multiple_of(quantum);
         kernel.functions.push(FunctionImage {
             name: function.name.clone(),

@@ -98,7 +98,7 @@ impl Backend for Sim {
     fn allocate_zeroed(&mut self, bytes: u64, name: &str) -> Result<u64> {
         let address = self.allocate(bytes, name)?;
         // Fresh memory is zero already. It only has to count as written for `check_uninitialised`.
-        self.gpu.memory().mark_written(address);
+        self.gpu.mark_written(address, bytes);
         Ok(address)
     }
 
@@ -114,7 +114,7 @@ impl Backend for Sim {
     }
 
     fn write(&mut self, address: u64, data: &[u8]) -> Result<()> {
-        if self.gpu.memory().write(address, data) { Ok(()) } else { Err(outside(address, data.len())) }
+        if self.gpu.write(address, data) { Ok(()) } else { Err(outside(address, data.len())) }
     }
 
     fn load_ptx(&mut self, name: &str, text: &[u8]) -> Result<Arc<dyn LoadedModule>> {

@@ -8,7 +8,7 @@ use super::line::{Called, Meet, Program, Text, reserved};
 use crate::cfg::Cfg;
 use crate::dominators::DominatorTree;
 use crate::inst::*;
-use crate::link::prepare;
+use crate::link::{Passes, prepare};
 use crate::module::*;
 use crate::reconvergence::set_reconvergence;
 
@@ -126,7 +126,7 @@ fn write_function(
         write_variable(out, &module.variables[id.index()], &names.variables[id.index()], names)?;
     }
 
-    let body = if body.allocated { body.clone() } else { prepare(body, false).body };
+    let body = if body.allocated { body.clone() } else { prepare(body, Passes::default()).body };
     if body.registers.len() as u32 > FERMI_REGISTERS {
         writeln!(out, "    .registers {}", body.registers.len())?;
     }

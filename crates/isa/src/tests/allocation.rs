@@ -368,10 +368,10 @@ proptest! {
     }
 
     #[test]
-    fn programs_compute_the_same_on_physical_registers(body in program()) {
+    fn programs_compute_the_same_on_physical_registers(body in program(), optimise in any::<bool>()) {
         let mut expected = Lane::new(&body, 2);
         let complete = expected.run(400);
-        let physical = link::prepare(&body, false).body;
+        let physical = link::prepare(&body, link::Passes { optimise, ..Default::default() }).body;
         let mut found = Lane::new(&physical, 1);
         found.run(400);
         if complete {
@@ -423,7 +423,7 @@ fn unrelated_lives_of_a_register_are_told_apart() {
     assert_eq!(liveness.web_counts(), (3, 2));
     assert_ne!(liveness.register_web(Reg(0), 2), liveness.register_web(Reg(0), 5));
     assert_eq!(liveness.register_web(Reg(0), 5), liveness.register_web(Reg(0), 11));
-    let prepared = link::prepare(&body, false);
+    let prepared = link::prepare(&body, link::Passes::default());
     let text = print::body(&prepared.body).to_string();
     assert_eq!(prepared.registers, 2, "{text}");
 }
@@ -458,7 +458,7 @@ fn large_functions() {
     }
     insts.extend((0..long).map(|i| add(next, r(i), r(i))));
     insts.push(ret());
-    let prepared = link::prepare(&body(next + 1, &[], blocks, insts), false);
+    let prepared = link::prepare(&body(next + 1, &[], blocks, insts), link::Passes::default());
     assert_eq!((prepared.registers, prepared.predicates), (long + 2, 1));
 
     // One block, everything defined first, and the first sum taken before anything dies.
@@ -466,5 +466,5 @@ fn large_functions() {
     let mut insts: Vec<Inst> = (0..n).map(|i| mov(i, imm(i))).collect();
     insts.extend((0..n).map(|i| add(n, r(i), r(n - 1 - i))));
     insts.push(ret());
-    assert_eq!(link::prepare(&body(n + 1, &[], 0, insts), false).registers, n + 1);
+    assert_eq!(link::prepare(&body(n + 1, &[], 0, insts), link::Passes::default()).registers, n + 1);
 }

@@ -165,7 +165,9 @@ proptest! {
 
 /// The reconvergence point of the instruction at `pc`.
 fn meets(insts: Vec<Inst>, pc: usize) -> Pc {
-    link::prepare(&body(4, &[], 4, insts), false).body.insts[pc].reconvergence().expect("a branch")
+    link::prepare(&body(4, &[], 4, insts), link::Passes::default()).body.insts[pc]
+        .reconvergence()
+        .expect("a branch")
 }
 
 #[test]
@@ -180,7 +182,7 @@ fn branches_meet_at_the_immediate_post_dominator() {
     // A branch table.
     let table = vec![Inst::new(Op::Brx, Dst::None, &[r(0), imm(0)]), bra(3), bra(3), ret()];
     let switch = Body { tables: vec![vec![Pc(1), Pc(2)]], ..body(1, &[], 0, table) };
-    assert_eq!(link::prepare(&switch, false).body.insts[0].reconvergence(), Some(Pc(3)));
+    assert_eq!(link::prepare(&switch, link::Passes::default()).body.insts[0].reconvergence(), Some(Pc(3)));
 }
 
 #[test]

@@ -7,7 +7,7 @@ const WIDE: &[u32] = &[0, 10];
 
 /// The instruction that the only loop of this code spins on. Registers 0 and 10 are addresses.
 fn spins(insts: Vec<Inst>) -> Option<u32> {
-    let prepared = link::prepare(&body(20, WIDE, 8, insts), false);
+    let prepared = link::prepare(&body(20, WIDE, 8, insts), link::Passes::default());
     assert_eq!(prepared.loops.len(), 1, "{}", print::body(&prepared.body));
     prepared.loops[0].spins_on.map(|pc| pc.0)
 }
@@ -213,7 +213,7 @@ fn only_the_inner_loop_spins() {
         ret(),
     ];
     // One header, as compilers merge them: only the backward branches distinguish the two loops.
-    let loops = link::prepare(&body(20, WIDE, 8, code.clone()), false).loops;
+    let loops = link::prepare(&body(20, WIDE, 8, code.clone()), link::Passes::default()).loops;
     let seen: Vec<_> = loops.iter().map(|l| (l.header.0, l.latches[0].0, l.depth, l.spins_on)).collect();
     assert_eq!(seen, [(1, 7, 1, None), (1, 3, 2, Some(Pc(1)))]);
 
@@ -224,7 +224,7 @@ fn only_the_inner_loop_spins() {
             inst.src[0] = imm(if inst.guard == Guard::If(Pred(0)) { 2 } else { 1 });
         }
     }
-    let loops = link::prepare(&body(20, WIDE, 8, split), false).loops;
+    let loops = link::prepare(&body(20, WIDE, 8, split), link::Passes::default()).loops;
     assert_eq!(loops.len(), 2);
     assert_eq!((loops[0].header, loops[0].depth, loops[0].spins_on), (Pc(1), 1, None));
     assert_eq!((loops[1].header, loops[1].depth, loops[1].spins_on), (Pc(2), 2, Some(Pc(2))));

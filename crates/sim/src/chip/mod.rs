@@ -34,6 +34,9 @@ pub struct Chip {
     pub sm: SmSpec,
     pub memory: MemorySpec,
     pub clock: ClockSpec,
+    /// The compiler's part of the chip; none without the section.
+    #[serde(default)]
+    pub compiler: CompilerSpec,
     pub fetch: FetchSpec,
     pub issue: IssueSpec,
     pub operands: OperandSpec,

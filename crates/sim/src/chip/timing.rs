@@ -55,6 +55,9 @@ pub struct FetchSpec {
     pub prefetch_lines: u32,
     /// Size of an instruction in the instruction cache.
     pub instruction_bytes: u32,
+    /// A kernel finds its code in the instruction caches, as after an earlier launch.
+    #[serde(default)]
+    pub warm: bool,
     pub cache: CacheSpec,
 }
 
@@ -116,6 +119,15 @@ pub enum Stalls {
     Cycles,
     /// Every cycle of it counts as long as the stall has lasted by then, so long stalls count more; modulo 2^32.
     Ages,
+}
+
+/// What lies between PTX and the machine.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct CompilerSpec {
+    /// PTX is optimised as by the chip's own compiler: copies disappear, products and sums are fused, and loads are
+    /// scheduled early. Otherwise it runs as it is written. Listings always do.
+    pub optimise: bool,
 }
 
 /// Register banks and operand collectors.
@@ -313,6 +325,9 @@ pub enum SameWord {
 pub struct ConstantSpec {
     pub cache: CacheSpec,
     pub hit_latency_cycles: u32,
+    /// A launch brings its parameters to the constant caches before its CTAs start.
+    #[serde(default)]
+    pub prefetch: bool,
 }
 
 /// The network between SMs and L2 slices: one crossbar for requests, one for replies.
@@ -369,10 +384,13 @@ pub struct L2Spec {
     pub queue_requests: u32,
     /// If it is not 0, the L2 has two halves, each with every other partition and every other SM, and this is what a
     /// message between them takes longer, one way. A half keeps copies of the other's lines for its SMs' reads, until
-    /// the line changes.
+    /// the line changes; the change waits until the copy is gone.
     pub far_cycles: u32,
     /// A store that misses fetches its whole line first; otherwise only the sectors that it writes in part.
     pub fetch_on_write: bool,
+    /// What the host writes goes through the L2 and stays there: buffers, code and parameters.
+    #[serde(default)]
+    pub host_writes: bool,
 }
 
 /// A DRAM channel. Its timing parameters are in command clocks and have the names of the data sheets.

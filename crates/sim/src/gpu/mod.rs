@@ -26,6 +26,8 @@ use crate::time::machine::MemorySide;
 use crate::time::sched::{NamedPolicy, Policies};
 use crate::time::sm::Context;
 use crate::time::sm::front_end::decode::decode;
+use crate::time::sm::front_end::fetch::CODE_BASE;
+use crate::time::sm::load_store::CONSTANT_BASE;
 
 /// A simulated GPU. Memory and the L2 keep their contents from one launch to the next.
 pub struct Gpu {
@@ -98,11 +100,33 @@ impl Gpu {
         &self.memory
     }
 
+    /// Writes device memory for the host. Returns false, and writes nothing, outside of an allocation.
+    pub fn write(&mut self, address: u64, data: &[u8]) -> bool {
+        let written = self.memory.write(address, data);
+        if written {
+            self.written_by_host(address, data.len() as u64);
+        }
+        written
+    }
+
+    /// Counts fresh memory, which is zero, as written by the host.
+    pub fn mark_written(&mut self, address: u64, bytes: u64) {
+        self.memory.mark_written(address);
+        self.written_by_host(address, bytes);
+    }
+
+    fn written_by_host(&mut self, address: u64, bytes: u64) {
+        if self.chip.l2.host_writes {
+            self.side.write_by_host(address, bytes);
+        }
+    }
+
     /// Allocates the module's variables and writes their initial values.
     pub fn load(&mut self, module: Module) -> Result<LoadedModule, ModuleError> {
         let mut addresses =
             AddressMap { variables: vec![0; module.variables.len()], ..AddressMap::default() };
         addresses.lock_bits = self.chip.lock.bits > 0;
+        addresses.optimise = self.chip.compiler.optimise;
         let mut constant_bytes = 0u64;
         for (variable, address) in module.variables.iter().zip(&mut addresses.variables) {
             match variable.space {
@@ -127,11 +151,11 @@ impl Gpu {
             match variable.space {
                 // A variable without initial value is zero, as fresh memory is; an image would only cost host memory.
                 Space::Global if variable.init.is_empty() && variable.relocations.is_empty() => {
-                    self.memory.mark_written(address);
+                    self.mark_written(address, variable.bytes);
                 }
                 Space::Global => {
                     let image = variable_image(&module, VarId(at as u32), &addresses)?;
-                    self.memory.write(address, &image);
+                    self.write(address, &image);
                 }
                 Space::Const => {
                     let image = variable_image(&module, VarId(at as u32), &addresses)?;
@@ -193,6 +217,12 @@ impl Gpu {
                     return Err(Unlaunchable::TracedSm { sm, count }.into());
                 }
                 let code = decode(launch.kernel, launch.chip);
+                if self.chip.l2.host_writes {
+                    let bytes = code.len() as u64 * u64::from(self.chip.fetch.instruction_bytes);
+                    self.side.write_by_host(CODE_BASE, bytes);
+                    let constants = launch.params.len().max(launch.constants.len()) as u64;
+                    self.side.write_by_host(CONSTANT_BASE, constants);
+                }
                 let context = Context { launch: &launch, code: &code, code_start: 0, others: &[] };
                 let run = TimedRun { context, timing, policies: &self.policies, observers: &self.observers };
                 run.start(None, &mut self.memory, &mut self.side)

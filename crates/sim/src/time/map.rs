@@ -146,6 +146,7 @@ pub(crate) fn gtx480() -> (L2Spec, DramSpec, crate::chip::timing::ClockSpec) {
         mshr_merges: 4,
         queue_requests: 8,
         fetch_on_write: true,
+        host_writes: false,
     };
     let dram = DramSpec {
         latency_cycles: 100,

@@ -20,6 +20,7 @@ use std::hint::select_unpredictable;
 
 use crate::chip::timing::{AtomicSpec, ClockSpec, DramSpec, L2Spec};
 use crate::kit::cycle::Cycle;
+use crate::kit::line::LineAddress;
 use crate::time::dram::{Channel, DramStats};
 use crate::time::l2::fetch::Fill;
 use crate::time::l2::slice::{Slice, Turn};
@@ -51,6 +52,8 @@ pub struct PartitionStats {
     pub misses: u64,
     /// Requests for a line that was in flight.
     pub merges: u64,
+    /// Writes and atomics that invalidated a copy in the other half.
+    pub invalidations: u64,
     /// Dirty lines evicted.
     pub writebacks: u64,
     /// Cycles without progress for want of an MSHR, or of a place in the line's MSHR.
@@ -80,6 +83,7 @@ crate::kit::counters::add_up!(PartitionStats {
     hits,
     misses,
     merges,
+    invalidations,
     writebacks,
     stall_mshr_cycles,
     stall_line_cycles,
@@ -140,6 +144,11 @@ impl Partition {
         let number = self.map.line_in_slice(request.line);
         let far = self.has_halves && request.from.half() != self.half;
         self.slices[slice as usize].accept(arrival, number, request, far);
+    }
+
+    /// The host has written a line.
+    pub fn write_by_host(&mut self, slice: u32, line: LineAddress) {
+        self.slices[slice as usize].write_by_host(self.map.line_in_slice(line));
     }
 
     /// How many replies the slice may hand to the network from `cycle` (which the partition has not run yet) until the

@@ -64,6 +64,7 @@ pub(crate) struct MemorySide {
     partitions: Vec<Partition>,
     map: AddressMap,
     slices: u32,
+    line_bytes: u64,
     /// The cycle after the last launch.
     now: Cycle,
     /// What a message between the halves of the L2 takes longer.
@@ -79,6 +80,7 @@ impl MemorySide {
             map: AddressMap::new(&chip.l2, &chip.dram),
             far_cycles: u64::from(chip.l2.far_cycles),
             slices: chip.l2.slices_per_partition,
+            line_bytes: u64::from(chip.l2.cache.line_bytes),
             now: Cycle(0),
         }
     }
@@ -86,6 +88,15 @@ impl MemorySide {
     /// The cycle in which the next launch begins.
     pub(crate) fn now(&self) -> Cycle {
         self.now
+    }
+
+    /// The host has written bytes of memory, which went through the L2.
+    pub(crate) fn write_by_host(&mut self, address: u64, bytes: u64) {
+        let first = LineAddress::of(address, self.line_bytes).0;
+        for line in (first..address + bytes).step_by(self.line_bytes as usize).map(LineAddress) {
+            let (partition, slice) = self.map.slice_of(line);
+            self.partitions[partition as usize].write_by_host(slice, line);
+        }
     }
 
     /// The port of the crossbars that belongs to the slice of a line.
@@ -128,6 +139,12 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
         .map(|id| {
             let (ctas, probe) = (launch.occupancy.ctas_per_sm, (SmStats::default(), make_probe(id, start)));
             let mut sm = Sm::<N, _>::new(chip, id, ctas, options.make_policy, probe, start);
+            if chip.fetch.warm {
+                sm.warm_up(context.code.len());
+            }
+            if chip.constant.prefetch {
+                sm.prefetch_parameters(launch.params.len());
+            }
             sm.dispatched.empty_since = start;
             sm.dispatched.can_yield = aggregator.is_some() && chip.wavefront_yield.is_some();
             sm.effects_mut().lock_units = LockUnits::new(launch.lock_bits(), id, 1);

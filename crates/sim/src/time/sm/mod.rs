@@ -215,6 +215,16 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
     }
 
+    /// The kernel's parameters are in the constant cache.
+    pub(crate) fn prefetch_parameters(&mut self, bytes: usize) {
+        self.memory.prefetch_parameters(bytes as u64);
+    }
+
+    /// The kernel's code is in the instruction cache.
+    pub(crate) fn warm_up(&mut self, instructions: usize) {
+        self.fetch.warm_up(instructions);
+    }
+
     pub(crate) fn id(&self) -> u32 {
         self.id
     }

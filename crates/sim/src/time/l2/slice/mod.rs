@@ -103,6 +103,8 @@ pub(crate) struct Slice {
     far_writes: [u32; FAR_WRITE_GROUPS],
     tags: Tags,
     mshrs: Mshrs,
+    /// Lines whose copy in the other half is being invalidated, and until when.
+    invalidations: VecDeque<(Cycle, MshrId)>,
     /// Lines whose first waiting request can be served; they take turns.
     filled: VecDeque<MshrId>,
     port_free: Cycle,
@@ -145,6 +147,7 @@ impl Slice {
             far_writes: [0; FAR_WRITE_GROUPS],
             tags: Tags::new(&l2.cache),
             mshrs: Mshrs::new(l2.mshrs, l2.mshr_merges, lines),
+            invalidations: VecDeque::new(),
             filled: VecDeque::with_capacity(l2.mshrs as usize),
             port_free: Cycle(0),
             atomic: None,
@@ -181,9 +184,25 @@ impl Slice {
         queue.push_back(Incoming { ready, number, request: Request { far, ..*request } });
     }
 
+    /// The host has written a line. Its copies are slow, so memory has it as well, and what it replaces.
+    pub(crate) fn write_by_host(&mut self, number: LineNumber) {
+        let held = self.tags.find(number);
+        let Some(way) = held.or_else(|| self.tags.victim(number)) else { return };
+        if held.is_none() {
+            self.tags.replace(way, number);
+        }
+        self.tags.touch(way);
+        let line = self.tags.line_mut(way);
+        (line.valid, line.dirty, line.copied) = (self.all_sectors, 0, false);
+    }
+
     fn is_copied(&self, number: LineNumber) -> bool {
         self.far_writes[far_writes_of(number)] == 0
             && self.tags.find(number).is_some_and(|way| self.tags.line(way).copied)
+    }
+
+    fn is_invalidating(&self, mshr: MshrId) -> bool {
+        self.invalidations.iter().any(|&(_, line)| line == mshr)
     }
 
     /// The queue whose first request came first through the pipeline.
@@ -226,8 +245,15 @@ impl Slice {
         let line = self.tags.line_mut(way);
         debug_assert!(line.reserved, "somebody waits for it");
         line.valid |= fill.sectors;
-        if self.first_is_ready(fill.mshr) && !self.mshrs.set_ready(fill.mshr, true) {
-            self.filled.push_back(fill.mshr);
+        if !self.is_invalidating(fill.mshr) {
+            self.offer(cycle, fill.mshr);
+        }
+    }
+
+    /// The requests that wait for a line can be served, if it has what the first one needs.
+    fn offer(&mut self, cycle: Cycle, mshr: MshrId) {
+        if self.first_is_ready(mshr) && !self.mshrs.set_ready(mshr, true) {
+            self.filled.push_back(mshr);
             self.wake = self.wake.min(cycle.max(self.port_free));
         }
     }
@@ -242,6 +268,10 @@ impl Slice {
             *stall_cycles(turn.stats, cause) += cycle - since;
         }
 
+        while let Some(&(_, mshr)) = self.invalidations.front().filter(|(until, _)| *until <= cycle) {
+            self.invalidations.pop_front();
+            self.offer(cycle, mshr);
+        }
         let finished = self.finish_atomic(turn);
         let filled = self.serve_filled(turn);
         let accessed = self.access(turn);
@@ -267,7 +297,8 @@ impl Slice {
         // A job that is done waits for room for its reply.
         let done = self.atomic.as_ref().map_or(Cycle::NEVER, |job| job.done);
         let atomic = select_unpredictable(done > cycle, done, Cycle::NEVER);
-        filled.min(accessed).min(atomic).min(self.settles)
+        let invalidated = self.invalidations.front().map_or(Cycle::NEVER, |(until, _)| *until);
+        filled.min(accessed).min(atomic).min(self.settles).min(invalidated)
     }
 
     /// The atomic unit hands over its result.

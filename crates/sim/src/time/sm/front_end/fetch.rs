@@ -14,7 +14,7 @@ use crate::time::sm::issue::slot::{Position, Slot};
 use crate::time::sm::probe::Probe;
 
 /// Where kernels' code lies in memory, as the L2 sees it: above every address that data can have.
-const CODE_BASE: u64 = 1 << 48;
+pub(crate) const CODE_BASE: u64 = 1 << 48;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fetched {
@@ -59,6 +59,20 @@ impl Fetch {
             last: 0,
             hits: 0,
             misses: 0,
+        }
+    }
+
+    /// The first instructions of a kernel are in the cache, as many as fit.
+    pub(crate) fn warm_up(&mut self, instructions: usize) {
+        let bytes = instructions as u64 * self.instruction_bytes.get();
+        let lines = self.line_bytes.quotient_up(bytes);
+        let room = u64::from(self.spec.cache.sets) * u64::from(self.spec.cache.ways);
+        let first = self.line_bytes.quotient(CODE_BASE);
+        for number in (first..first + lines.min(room)).map(LineNumber) {
+            if let Some(way) = self.tags.victim(number) {
+                self.tags.replace(way, number);
+                self.tags.line_mut(way).valid = 1;
+            }
         }
     }
 

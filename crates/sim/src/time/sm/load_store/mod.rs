@@ -40,7 +40,7 @@ use crate::time::sm::load_store::transfer::Transfer;
 const LOCAL_BASE: u64 = 1 << 49;
 
 /// Where constants and parameters lie, as the L2 sees them.
-const CONSTANT_BASE: u64 = 1 << 50;
+pub(crate) const CONSTANT_BASE: u64 = 1 << 50;
 
 /// What the unit did in a cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -271,6 +271,15 @@ impl<const N: usize> MemoryUnit<N> {
         self.free_at = now + turns as u64;
         let done = self.free_at - 1 + self.shared.latency_cycles as u64;
         transfer.pending.ready_at = transfer.pending.ready_at.max(done);
+    }
+
+    pub(crate) fn prefetch_parameters(&mut self, bytes: u64) {
+        for start in (0..bytes).step_by(self.line_bytes as usize) {
+            let number = LineAddress(CONSTANT_BASE + start).number(self.line_bytes);
+            if let Some(way) = self.constant.victim(number) {
+                self.constant.replace(way, number);
+            }
+        }
     }
 
     fn send_constant(&mut self, now: Cycle, id: TransferId) -> Result<(), Refusal> {
