@@ -72,7 +72,7 @@ pub(super) fn check(module: &isa::Module) {
 
 fn link(module: &isa::Module) {
     let variables = (0..module.variables.len() as u64).map(|i| 0x1000_0000 + (i << 16)).collect();
-    let addresses = AddressMap { variables, windows: Windows::default(), lock_bits: false };
+    let addresses = AddressMap { variables, windows: Windows::default(), lock_bits: false, optimise: false };
     for (i, function) in module.functions.iter().enumerate() {
         if function.is_kernel {
             let kernel = isa::link(module, FuncId(i as u32), &addresses).unwrap();
