@@ -57,8 +57,7 @@ fn on_each(chips: &[&str], text: &str, check: impl Fn(&[Race], &str)) {
 }
 
 /// The kernel has this race alone: between `A`, by thread 0 of CTA 0, and `B`, by `second`. They are the kinds of
-/// access
-/// at the lines that are marked so.
+/// access at the lines that are marked so.
 #[track_caller]
 fn races_on(chips: &[&str], second: Thread, body: &str, place: (&str, u64, u32), kinds: [&str; 2]) {
     let text = module(second, body);
