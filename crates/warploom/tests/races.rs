@@ -1,5 +1,5 @@
-//! Races that small kernels have, each found with its threads and lines, and the same kernels in order, which have none.
-//! Without timing and with, on a SIMT stack and on independent threads.
+//! Races that small kernels have, each found with its threads and lines, and the same kernels in order, which have
+//! none. Without timing and with, on a SIMT stack and on independent threads.
 
 use warploom::{Chip, Device, Launch, Race, Report, SimModel, SimOptions, args};
 
@@ -56,8 +56,8 @@ fn on_each(chips: &[&str], text: &str, check: impl Fn(&[Race], &str)) {
     }
 }
 
-/// The kernel has this race alone: between `A`, by thread 0 of CTA 0, and `B`, by `second`. They are the kinds of access
-/// at the lines that are marked so.
+/// The kernel has this race alone: between `A`, by thread 0 of CTA 0, and `B`, by `second`. They are the kinds of
+/// access at the lines that are marked so.
 #[track_caller]
 fn races_on(chips: &[&str], second: Thread, body: &str, place: (&str, u64, u32), kinds: [&str; 2]) {
     let text = module(second, body);
@@ -337,7 +337,8 @@ fn barriers_with_names() {
     races(NEAR, &body("", store), BOX, ["write", "read"]);
 }
 
-/// Thread 32 writes for its CTA; thread 0 publishes. Without a barrier between the two, only thread 0's work is published.
+/// Thread 32 writes for its CTA; thread 0 publishes. Without a barrier between the two, only thread 0 has published its
+/// work.
 #[test]
 fn work_of_others_that_is_published_too_early() {
     let body = |between: &str| {

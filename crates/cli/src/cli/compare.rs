@@ -68,5 +68,5 @@ With --json the object has `rows`, each with the keys of a launch (`warploom run
 summed over its
 launches), and `result` (ok, wrong, fault, hang), `check_message`, `relative_to_first`, `relative_to_best`, `error`.
 
-Exit codes: 0 if a run ended and no result is wrong, 1 if one is wrong or has races; if none ended, 3 if all faulted, else 4;
-2 bad usage or input.";
+Exit codes: 0 if a run ended and no result is wrong, 1 if one is wrong or has races; if none ended, 3 if all faulted,
+else 4; 2 bad usage or input.";

@@ -1,8 +1,8 @@
 //! What a warp is ordered after: of every other warp, the accesses up to a certain one.
 //!
-//! A warp counts its accesses; the count is its clock. Order between warps is kept per warp, not per lane: what one lane
-//! learns, its warp knows, and what one lane publishes, its warp has published. That can hide a race between two warps,
-//! but never reports one that is not there. Order between the lanes of one warp is exact ([`LaneOrder`]).
+//! A warp counts its accesses; the count is its clock. Order between warps is kept per warp, not per lane: what one
+//! lane learns, its warp knows, and what one lane publishes, its warp has published. That can hide a race between two
+//! warps, but never reports one that is not there. Order between the lanes of one warp is exact ([`LaneOrder`]).
 
 use std::sync::Arc;
 
