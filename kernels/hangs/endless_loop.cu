@@ -10,9 +10,21 @@ extern "C" __global__ void no_way_out(unsigned* out, unsigned start) {
     out[threadIdx.x] = n;
 }
 
-// Counts its turns: each is different from all before.
+// Counts its turns, which ends nothing.
 extern "C" __global__ void counting(volatile unsigned* flag, unsigned* out) {
     unsigned turns = 0;
     while (*flag == 0) ++turns;
     out[threadIdx.x] = turns;
+}
+
+// Looks at the flag every 500 cycles, by the clock.
+extern "C" __global__ void by_the_clock(volatile unsigned* flag, unsigned* out) {
+    while (*flag == 0) {
+        unsigned start, now;
+        asm volatile("mov.u32 %0, %clock;" : "=r"(start));
+        do {
+            asm volatile("mov.u32 %0, %clock;" : "=r"(now));
+        } while (now - start < 500);
+    }
+    out[threadIdx.x] = 1;
 }

@@ -283,9 +283,8 @@ impl Hang {
             }
             HangReason::Undone(cycles_same) => {
                 let same = grouped(cycles_same);
-                format!(
-                    "{kernel} seems to hang, perhaps a livelock: the same values come again and again for {same} of {cycles} cycles"
-                )
+                let what = "seems to hang, perhaps a livelock: the same values come again and again";
+                format!("{kernel} {what} for {same} of {cycles} cycles")
             }
             HangReason::CycleLimit(limit) => {
                 let running = counted(self.live_warps, "warp");
@@ -298,6 +297,21 @@ impl Hang {
                 format!("{kernel} was stopped after {cycles} cycles: {running} left{kind}")
             }
         }
+    }
+
+    /// Lines of the rows that are in inlined functions: from the innermost function's to the kernel's.
+    fn inlined(&self, ctas: &[WaitingCta]) -> Vec<(String, String)> {
+        let groups = ctas.iter().flat_map(|cta| &cta.groups);
+        let places =
+            groups.flat_map(|group| group.holds.iter().take(1).map(|(_, at)| at).chain([&group.place]));
+        let mut lines: Vec<(String, String)> = Vec::new();
+        for place in places.filter(|place| !place.inlined.is_empty()) {
+            let line = ("inlined".to_string(), format!("{} is {}", place.short(), place.inlined.join(" < ")));
+            if !lines.contains(&line) && lines.len() < 4 {
+                lines.push(line);
+            }
+        }
+        lines
     }
 
     /// Label and text of the line that says how certain the hang is.
@@ -384,6 +398,7 @@ impl fmt::Display for Hang {
         if self.more_ctas > 0 && self.livelock.is_none() && self.undone.is_empty() {
             lines.push((format!("and {}", counted(self.more_ctas, "more CTA")), String::new()));
         }
+        lines.extend(self.inlined(ctas));
         if self.unstarted_ctas > 0 {
             let start = if self.unstarted_ctas == 1 {
                 "has not started; it starts"

@@ -105,6 +105,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let population = (self.next_cta, live);
         if search.population != population {
             (search.population, search.since) = (population, now);
+            self.sms.iter_mut().for_each(|sm| sm.forget_spins());
         }
         let settled = now - search.since >= half;
         let Some(began) = search.began else {
@@ -118,7 +119,10 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let quiet = now - search.from;
         if !settled || now - began > LONGEST_SEARCH * 2 * half {
             (search.began, search.since) = (None, now);
-            self.sms.iter_mut().for_each(|sm| sm.watch = None);
+            self.sms.iter_mut().for_each(|sm| {
+                sm.watch = None;
+                sm.forget_spins();
+            });
         } else if new_value || quiet >= 2 * half {
             (search.from, search.compares) = (now, false);
             self.sms.iter_mut().for_each(|sm| sm.save_states());

@@ -57,6 +57,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if role == SpinRole::WaitBranch {
             self.polls[1] += branch.taken.count() as u64;
         }
+        entry.spun |= spinning;
         if entry.spinning != spinning {
             entry.spinning = spinning;
             if spinning { self.spinning_warps += 1 } else { self.spinning_warps -= 1 }

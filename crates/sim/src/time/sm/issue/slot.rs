@@ -32,6 +32,8 @@ pub(crate) struct Slot {
     pub(crate) unlocking: u32,
     /// Iterates in a spin loop.
     pub(crate) spinning: bool,
+    /// Has iterated in a spin loop since the machine last asked.
+    pub(crate) spun: bool,
     /// Iterates in an atomic's own loop around a lock bit.
     pub(crate) retries: bool,
     /// Lanes that lock queues granted their lock while the warp was not blocked.
@@ -157,6 +159,7 @@ impl Slot {
             quiet_since: Cycle(0),
             unlocking: 0,
             spinning: false,
+            spun: false,
             retries: false,
             granted: LaneMask::NONE,
             stale_grants: LaneMask::NONE,

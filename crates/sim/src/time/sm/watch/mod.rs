@@ -328,13 +328,17 @@ impl<const N: usize> Watch<N> {
 }
 
 impl<const N: usize, P: Probe> Sm<N, P> {
-    /// Whether every warp of the SM waits or polls in a loop, by its last backward branch.
+    /// Whether every warp of the SM waits, or has polled in a loop since [`Sm::forget_spins`].
     pub(crate) fn seems_to_wait(&self) -> bool {
         self.each_live(|warp, slot| {
             let entry = slot.map(|slot| &self.slots[slot.index()]);
-            let waits = entry.is_none_or(|entry| entry.spinning || entry.retries || entry.is_blocked());
+            let waits = entry.is_none_or(|entry| entry.spun || entry.retries || entry.is_blocked());
             waits || warp.control.current().is_none()
         })
+    }
+
+    pub(crate) fn forget_spins(&mut self) {
+        self.slots.iter_mut().for_each(|entry| entry.spun = false);
     }
 
     /// Whether every warp of the SM is known to do nothing but wait. A warp that is not chosen does not wait, unless

@@ -1,0 +1,238 @@
+//! The cause of a hang on every chip: its kind, and what the message says about words, threads and lines.
+
+use warploom::{Device, Hang, HangKind, HangReason, Launch, args};
+
+use crate::hang_support::{device, hang, kernel, run};
+
+pub(crate) const CHIPS: [&str; 5] = ["gtx480", "gtx570", "gtx1080ti", "h200", "apu"];
+
+/// Only the first lane of each 32 goes on.
+pub(crate) const ONE_OF_32: &str =
+    "    and.b32 %r9, %r0, 31;\n    setp.ne.u32 %p7, %r9, 0;\n    @%p7 bra DONE;\n";
+
+/// Runs `k(a, b)` with two named buffers of zeros.
+fn launch(gpu: &mut Device, text: &str, block: u32) -> Hang {
+    let a = gpu.zeros_named::<u32>("a", 16).unwrap();
+    let b = gpu.zeros_named::<u32>("b", 16).unwrap();
+    hang(run(gpu, text, "k", Launch::grid(1).block(block), args![&a, &b]))
+}
+
+/// Proved on every chip of `chips`, with this kind, and a message that contains all of `says`.
+#[track_caller]
+fn proved(chips: &[&str], text: &str, block: u32, kind: HangKind, says: &[&str]) {
+    for chip in chips {
+        let hang = launch(&mut device(chip, &["sm.count=2"]), text, block);
+        assert_eq!((hang.kind, &hang.reason), (kind, &HangReason::Repeats), "on {chip}: {hang}");
+        for part in says {
+            assert!(hang.to_string().contains(part), "on {chip}, no \"{part}\" in: {hang}");
+        }
+    }
+}
+
+/// Chips on which lanes of a warp wait for each other.
+const STACKS: [&str; 4] = ["gtx480", "gtx570", "gtx1080ti", "apu"];
+
+/// A kernel that waits until `body` does not set `%p0`.
+fn wait_while(body: &str) -> String {
+    kernel(&format!("WAIT:\n{body}\n    @%p0 bra WAIT;"))
+}
+
+#[test]
+fn a_difference_of_two_words() {
+    let text = kernel(
+        "    setp.ne.u32 %p1, %r0, 0;
+    @%p1 bra DONE;
+    st.volatile.global.u32 [%d0], 20;
+    st.volatile.global.u32 [%d0+4], 4;
+WAIT:
+    ld.volatile.global.u32 %r2, [%d0];
+    ld.volatile.global.u32 %r3, [%d0+4];
+    sub.u32 %r4, %r2, %r3;
+    setp.ge.u32 %p0, %r4, 16;
+    @%p0 bra WAIT;
+DONE:",
+    );
+    let says = "k.ptx:17 until [a+0] - [a+4] is below 16; it is 16: [a+0] is 20 and [a+4] is 4";
+    proved(&CHIPS, &text, 32, HangKind::LostToken, &[says]);
+}
+
+#[test]
+fn bits_of_a_word() {
+    let text = wait_while(
+        "    ld.volatile.global.u32 %r2, [%d0];
+    and.b32 %r2, %r2, 4;
+    setp.eq.u32 %p0, %r2, 0;",
+    );
+    proved(&CHIPS, &text, 64, HangKind::LostToken, &["until [a+0] & 4 is not 0; it is 0: [a+0] is 0"]);
+}
+
+#[test]
+fn the_high_half_of_a_word() {
+    let text = wait_while(
+        "    ld.volatile.global.u64 %d2, [%d0];
+    shr.u64 %d3, %d2, 32;
+    cvt.u32.u64 %r3, %d3;
+    setp.eq.u32 %p0, %r3, 0;",
+    );
+    proved(&CHIPS, &text, 64, HangKind::LostToken, &["until [a+0] >> 32 is not 0"]);
+}
+
+#[test]
+fn a_float() {
+    let text = wait_while(
+        "    .reg .f32 %f<2>;
+    ld.volatile.global.f32 %f0, [%d0];
+    setp.lt.f32 %p0, %f0, 0f3F000000;",
+    );
+    proved(&CHIPS, &text, 64, HangKind::LostToken, &["until [a+0] is at least 0.5; it is 0"]);
+}
+
+#[test]
+fn two_words_of_two_buffers() {
+    let text = wait_while(
+        "    ld.volatile.global.u32 %r2, [%d0];
+    ld.volatile.global.u32 %r3, [%d1];
+    setp.eq.u32 %p1, %r2, 0;
+    setp.eq.u32 %p2, %r3, 0;
+    or.pred %p0, %p1, %p2;",
+    );
+    let says = "until [a+0] is not 0 and [b+0] is not 0; [a+0] is 0 and [b+0] is 0";
+    proved(&CHIPS, &text, 64, HangKind::LostToken, &[says]);
+}
+
+/// The lane that writes the flag waits where the paths meet, for lanes that poll with a load.
+#[test]
+fn a_flag_written_after_the_loop() {
+    let text = kernel(
+        "    setp.eq.u32 %p1, %r0, 0;
+    @%p1 bra MEET;
+WAIT:
+    ld.volatile.global.u32 %r2, [%d0];
+    setp.eq.u32 %p0, %r2, 0;
+    @%p0 bra WAIT;
+MEET:
+    setp.ne.u32 %p1, %r0, 0;
+    @%p1 bra DONE;
+    st.volatile.global.u32 [%d0], 1;
+DONE:",
+    );
+    let says =
+        ["spin at k.ptx:15 until [a+0] is not 0", "lane 0, which writes it at k.ptx:21, waits for them"];
+    proved(&STACKS, &text, 32, HangKind::SimdDeadlock, &says);
+}
+
+/// A ticket lock taken by the lanes of one warp: the lane that is served waits for the others.
+#[test]
+fn a_ticket_lock_in_a_warp() {
+    let text = kernel(
+        "    atom.global.add.u32 %r4, [%d0], 1;
+AGAIN:
+    ld.volatile.global.u32 %r2, [%d0+4];
+    setp.ne.u32 %p0, %r2, %r4;
+    @%p0 bra AGAIN;
+    add.u32 %r3, %r4, 1;
+    st.volatile.global.u32 [%d0+4], %r3;",
+    );
+    let says = ["until [a+4] is 1; it is 0, and lane 0, which writes it at k.ptx:18, waits for it"];
+    proved(&STACKS, &text, 32, HangKind::SimdDeadlock, &says);
+}
+
+#[test]
+fn flags_that_wait_for_each_other() {
+    let text = kernel(&format!(
+        "{ONE_OF_32}    shr.u32 %r4, %r0, 6;
+    and.b32 %r9, %r0, 63;
+    setp.ne.u32 %p7, %r9, 0;
+    @%p7 bra DONE;
+    xor.b32 %r5, %r4, 1;
+    mad.wide.u32 %d2, %r4, 4, %d0;
+    mad.wide.u32 %d3, %r5, 4, %d0;
+WAIT:
+    ld.volatile.global.u32 %r2, [%d3];
+    setp.eq.u32 %p0, %r2, 0;
+    @%p0 bra WAIT;
+    st.volatile.global.u32 [%d2], 1;
+DONE:"
+    ));
+    let says = ["writes it at k.ptx:26, but spins on [a+0]", "writes it at k.ptx:26, but spins on [a+4]"];
+    proved(&CHIPS, &text, 128, HangKind::WaitCycle, &says);
+}
+
+/// Threads 0 and 128 take the lock and leave its release to thread 64, which waits for a flag.
+#[test]
+fn a_lock_that_another_thread_gives_back() {
+    let text = kernel(
+        "    and.b32 %r9, %r0, 63;
+    setp.ne.u32 %p7, %r9, 0;
+    @%p7 bra DONE;
+    setp.eq.u32 %p1, %r0, 64;
+    @%p1 bra RELEASER;
+AGAIN:
+    atom.global.cas.b32 %r2, [%d0], 0, 1;
+    setp.ne.u32 %p0, %r2, 0;
+    @%p0 bra AGAIN;
+    bra DONE;
+RELEASER:
+    ld.volatile.global.u32 %r2, [%d1];
+    setp.ne.u32 %p0, %r2, 2;
+    @%p0 bra RELEASER;
+    atom.global.exch.b32 %r2, [%d0], 0;
+DONE:",
+    );
+    let says =
+        ["lost token at [b+0]", "until [b+0] is 2; it is 0", "writes it at k.ptx:26, but spins on [b+0]"];
+    proved(&CHIPS, &text, 192, HangKind::LostToken, &says);
+}
+
+/// The poll is in a function of a library that is inlined twice: the user's line comes first, then how it came there.
+#[test]
+fn a_poll_that_was_inlined() {
+    let mut text = kernel(
+        "    .loc 1 7 3
+WAIT:
+    .loc 2 30 1, function_name $L__i0, inlined_at 1 7 3
+    .loc 3 90 1, function_name $L__i0, inlined_at 2 30 1
+    ld.volatile.global.u32 %r2, [%d0];
+    setp.eq.u32 %p0, %r2, 0;
+    @%p0 bra WAIT;",
+    );
+    text += "\n.file 1 \"k.cu\"\n.file 2 \"/cuda/include/cuda/atomic\"\n";
+    text += ".file 3 \"/cuda/include/cuda/std/atomic_ops.h\"\n";
+    text += ".section .debug_str\n{\n$L__i0:\n.b8 119\n.b8 0\n}\n";
+    for chip in CHIPS {
+        let hang = launch(&mut device(chip, &["sm.count=1"]), &text, 32);
+        let message = hang.to_string();
+        assert!(message.contains("spins at k.cu:7 until [a+0] is not 0"), "on {chip}: {message}");
+        let chain =
+            "k.cu:7 is /cuda/include/cuda/std/atomic_ops.h:90 < /cuda/include/cuda/atomic:30 < k.cu:7";
+        assert!(message.contains(chain), "on {chip}: {message}");
+    }
+}
+
+/// Thread 64 gives a lock back and then sets it again without taking it.
+#[test]
+fn a_lock_that_was_set_after_it_was_given_back() {
+    let text = kernel(
+        "    and.b32 %r9, %r0, 63;
+    setp.ne.u32 %p7, %r9, 0;
+    @%p7 bra DONE;
+    setp.eq.u32 %p1, %r0, 64;
+    @%p1 bra FIRST;
+LATER:
+    ld.volatile.global.u32 %r2, [%d1];
+    setp.eq.u32 %p0, %r2, 0;
+    @%p0 bra LATER;
+FIRST:
+    atom.global.cas.b32 %r2, [%d0], 0, 1;
+    setp.ne.u32 %p0, %r2, 0;
+    @%p0 bra FIRST;
+    atom.global.exch.b32 %r2, [%d0], 0;
+    st.volatile.global.u32 [%d0], 3;
+    membar.gl;
+    st.volatile.global.u32 [%d1], 1;
+DONE:",
+    );
+    let chips = ["gtx480", "gtx570", "gtx1080ti", "h200"];
+    let says = ["it is 3, last written at k.ptx:26 by lane 0 of warp 2", "which has ended"];
+    proved(&chips, &text, 128, HangKind::LostToken, &says);
+}

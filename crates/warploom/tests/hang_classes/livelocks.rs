@@ -1,0 +1,102 @@
+//! Launches that change memory for ever: attempts that are undone. And launches that only look like it.
+
+use warploom::{Device, HangKind, HangReason, Launch, args};
+
+use crate::causes::{CHIPS, ONE_OF_32};
+use crate::hang_support::{device, hang, kernel, run};
+
+fn impatient(chip: &str) -> Device {
+    device(chip, &["sm.count=2", "hang.watch_cycles=2000", "hang.suspect_cycles=40000"])
+}
+
+/// Suspected on every chip; the message contains all of `says`.
+#[track_caller]
+fn undone(body: &str, grid: u32, says: &[&str]) {
+    for chip in CHIPS {
+        let mut gpu = impatient(chip);
+        let (a, b) = (gpu.zeros_named::<u32>("a", 16).unwrap(), gpu.zeros_named::<u32>("b", 16).unwrap());
+        let launch = Launch::grid(grid).block(128).max_cycles(1_000_000);
+        let hang = hang(run(&mut gpu, &kernel(body), "k", launch, args![&a, &b]));
+        assert_eq!(hang.kind, HangKind::Livelock, "on {chip}: {hang}");
+        assert!(matches!(hang.reason, HangReason::Undone(_)), "on {chip}: {hang}");
+        for part in says {
+            assert!(hang.to_string().contains(part), "on {chip}, no \"{part}\" in: {hang}");
+        }
+    }
+}
+
+const SEMAPHORE: &str = "AGAIN:
+    atom.SPACE.add.u32 %r2, [%d2], -1;
+    setp.gt.s32 %p0, %r2, 0;
+    @%p0 bra DONE;
+    atom.SPACE.add.u32 %r3, [%d2], 1;
+    bra AGAIN;
+DONE:";
+
+#[test]
+fn a_semaphore_without_permits() {
+    let body = format!("{ONE_OF_32}    mov.u64 %d2, %d0;\n{}", SEMAPHORE.replace("SPACE", "global"));
+    undone(&body, 2, &["[a+0]", "written at k.ptx:17 (", "and k.ptx:20 (", "attempts-that-are-undone"]);
+}
+
+#[test]
+fn a_semaphore_in_shared_memory() {
+    let body = format!(
+        "    .shared .align 8 .b32 s;
+    mov.u64 %d2, s;
+    st.shared.u32 [%d2], 0;
+    bar.sync 0;
+{ONE_OF_32}{}",
+        SEMAPHORE.replace("SPACE", "shared")
+    );
+    undone(&body, 1, &["[s+0]"]);
+}
+
+/// The first lock is taken and given back for ever, because the second is never free.
+#[test]
+fn a_lock_given_back_because_another_is_not_free() {
+    let body = format!(
+        "{ONE_OF_32}    and.b32 %r9, %r0, 63;
+    setp.ne.u32 %p7, %r9, 0;
+    @%p7 bra DONE;
+AGAIN:
+    atom.global.cas.b32 %r2, [%d0], 0, 1;
+    setp.ne.u32 %p0, %r2, 0;
+    @%p0 bra AGAIN;
+    atom.global.cas.b32 %r2, [%d0+8], 7, 1;
+    setp.eq.u32 %p0, %r2, 7;
+    @%p0 bra DONE;
+    atom.global.exch.b32 %r3, [%d0], 0;
+    bra AGAIN;
+DONE:"
+    );
+    undone(&body, 1, &["[a+0]", "has the values 0 and 1 in turn", "k.ptx:19 (", "k.ptx:25 ("]);
+}
+
+/// Two threads hand a word to each other, and count in registers how often.
+#[test]
+fn handing_over_for_long_is_no_livelock() {
+    let text = kernel(
+        "    and.b32 %r9, %r0, 63;
+    setp.ne.u32 %p7, %r9, 0;
+    @%p7 bra DONE;
+    shr.u32 %r4, %r0, 6;
+    xor.b32 %r5, %r4, 1;
+    mov.u32 %r6, 0;
+AGAIN:
+    ld.volatile.global.u32 %r2, [%d0];
+    setp.ne.u32 %p0, %r2, %r4;
+    @%p0 bra AGAIN;
+    st.volatile.global.u32 [%d0], %r5;
+    add.u32 %r6, %r6, 1;
+    setp.lt.u32 %p0, %r6, 1000;
+    @%p0 bra AGAIN;
+DONE:",
+    );
+    for chip in CHIPS {
+        let mut gpu = device(chip, &["sm.count=2", "hang.watch_cycles=500", "hang.suspect_cycles=10000"]);
+        let (a, b) = (gpu.zeros_named::<u32>("a", 1).unwrap(), gpu.zeros_named::<u32>("b", 1).unwrap());
+        run(&mut gpu, &text, "k", Launch::grid(1).block(128), args![&a, &b])
+            .unwrap_or_else(|error| panic!("on {chip}: {error}"));
+    }
+}

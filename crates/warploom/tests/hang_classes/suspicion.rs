@@ -1,0 +1,176 @@
+//! Who is suspected when nothing changes for long: only warps that nothing but another thread could free.
+
+use warploom::{Device, Error, HangKind, HangReason, Launch, args};
+
+use crate::causes::CHIPS;
+use crate::hang_support::{device, hang, kernel, run, word};
+
+const SUSPECT: [&str; 3] = ["sm.count=2", "hang.watch_cycles=500", "hang.suspect_cycles=20000"];
+
+fn launch(gpu: &mut Device, body: &str, block: u32) -> Result<(), Error> {
+    let (flag, out) = (word(gpu, "flag"), gpu.zeros_named::<u32>("out", 1).unwrap());
+    run(gpu, &kernel(body), "k", Launch::grid(1).block(block).max_cycles(5_000_000), args![&flag, &out])
+}
+
+#[track_caller]
+fn ends(body: &str) {
+    for chip in CHIPS {
+        launch(&mut device(chip, &SUSPECT), body, 64).unwrap_or_else(|error| panic!("on {chip}: {error}"));
+    }
+}
+
+/// Polls at most so often, without any work between two polls.
+#[test]
+fn a_poll_that_gives_up_is_no_hang() {
+    ends(
+        "    mov.u32 %r5, 0;
+WAIT:
+    add.u32 %r5, %r5, 1;
+    ld.volatile.global.u32 %r2, [%d0];
+    setp.eq.u32 %p0, %r2, 0;
+    setp.lt.and.u32 %p0, %r5, 2000, %p0;
+    @%p0 bra WAIT;",
+    );
+}
+
+#[test]
+fn a_timeout_by_the_clock_is_no_hang() {
+    ends(
+        "    mov.u32 %r7, %clock;
+WAIT:
+    mov.u32 %r6, %clock;
+    sub.u32 %r6, %r6, %r7;
+    ld.volatile.global.u32 %r2, [%d0];
+    setp.eq.u32 %p0, %r2, 0;
+    setp.lt.and.u32 %p0, %r6, 60000, %p0;
+    @%p0 bra WAIT;",
+    );
+}
+
+/// Each iteration computes a little and looks at a stop flag.
+#[test]
+fn a_short_computation_with_a_stop_flag_is_no_hang() {
+    ends(
+        "    mov.u32 %r5, 1;
+    mov.u32 %r3, 0;
+WORK:
+    mad.lo.u32 %r5, %r5, 1664525, 1013904223;
+    add.u32 %r3, %r3, 1;
+    ld.volatile.global.u32 %r2, [%d0];
+    setp.ne.u32 %p0, %r2, 0;
+    @%p0 bra DONE;
+    setp.lt.u32 %p0, %r3, 3000;
+    @%p0 bra WORK;
+DONE:",
+    );
+}
+
+/// The wait itself may count: that ends nothing.
+#[test]
+fn what_is_only_counted_is_no_progress() {
+    let registers = "    mov.u32 %r5, 0;
+WAIT:
+    add.u32 %r5, %r5, 1;
+    ld.volatile.global.u32 %r2, [%d0];
+    setp.eq.u32 %p0, %r2, 0;
+    @%p0 bra WAIT;
+    st.global.u32 [%d1], %r5;";
+    let stack = "    .local .align 4 .b32 count;
+    mov.u64 %d4, count;
+    st.local.u32 [%d4], 0;
+WAIT:
+    ld.local.u32 %r5, [%d4];
+    add.u32 %r5, %r5, 1;
+    st.local.u32 [%d4], %r5;
+    ld.volatile.global.u32 %r2, [%d0];
+    setp.eq.u32 %p0, %r2, 0;
+    @%p0 bra WAIT;";
+    for (body, chip) in [registers, stack].into_iter().flat_map(|body| CHIPS.map(|chip| (body, chip))) {
+        let hang = hang(launch(&mut device(chip, &SUSPECT), body, 64));
+        assert_eq!((hang.kind, &hang.reason), (HangKind::LostToken, &HangReason::Repeats), "{chip}: {hang}");
+    }
+}
+
+/// Loops that wait by the clock, or around a barrier, between two polls: no proof, but a verdict.
+#[test]
+fn waits_that_cannot_be_proved_are_suspected() {
+    let clock = "WAIT:
+    mov.u32 %r5, %clock;
+INNER:
+    mov.u32 %r6, %clock;
+    sub.u32 %r6, %r6, %r5;
+    setp.lt.u32 %p0, %r6, 500;
+    @%p0 bra INNER;
+    ld.volatile.global.u32 %r2, [%d0];
+    setp.eq.u32 %p0, %r2, 0;
+    @%p0 bra WAIT;";
+    let barrier = "WAIT:
+    bar.sync 0;
+    ld.volatile.global.u32 %r2, [%d0];
+    setp.eq.u32 %p0, %r2, 0;
+    @%p0 bra WAIT;";
+    for (body, chip) in [clock, barrier].into_iter().flat_map(|body| CHIPS.map(|chip| (body, chip))) {
+        let hang = hang(launch(&mut device(chip, &SUSPECT), body, 64));
+        assert_eq!(hang.kind, HangKind::LostToken, "{chip}: {hang}");
+        assert!(matches!(hang.reason, HangReason::Quiet(20_000..25_000)), "{chip}: {hang}");
+    }
+}
+
+/// A younger warp holds the lock; older ones poll and take every issue slot until the order rotates. Suspicion waits
+/// for its turn.
+#[test]
+fn a_warp_that_is_passed_over_gets_its_turn() {
+    let text = warploom_kernels::text!("hashtable.ptx");
+    const KEYS: u32 = 3072;
+    let set =
+        ["sm.count=2", "issue.policy=gto", "issue.gto.rotation_cycles=15000", "hang.suspect_cycles=10000"];
+    let mut gpu = device("gtx480", &set);
+    let keys: Vec<u32> = (0..KEYS).map(|i| i.wrapping_mul(2654435761) >> 7).collect();
+    let keys = gpu.buffer(&keys).unwrap();
+    let pool = gpu.zeros_named::<u32>("pool", 2 * KEYS as usize).unwrap();
+    let heads = gpu.buffer(&[u32::MAX; 4]).unwrap();
+    let locks = gpu.zeros_named::<u32>("locks", 4).unwrap();
+    let launch = Launch::grid(12).block(256).max_cycles(3_000_000);
+    let result =
+        run(&mut gpu, text, "hashtable_insert", launch, args![&keys, KEYS, &pool, &heads, &locks, 4u32]);
+    if let Err(Error::Hang { hang: Some(hang), .. }) = result {
+        assert!(matches!(hang.reason, HangReason::CycleLimit(_)), "{hang}");
+    }
+}
+
+/// The loop changes without a change in memory: the search for a repetition begins anew with the new loop.
+#[test]
+fn a_lost_wake_up_is_proved_soon() {
+    let body = |last: &str| {
+        format!(
+            "    mov.u32 %r6, 0;
+ROUND:
+    mov.u32 %r3, 0;
+POLL:
+    ld.volatile.global.u32 %r2, [%d0];
+    setp.ne.u32 %p0, %r2, 0;
+    @%p0 bra DONE;
+    add.u32 %r3, %r3, 1;
+    setp.lt.u32 %p0, %r3, 10;
+    @%p0 bra POLL;
+    add.u32 %r6, %r6, 1;
+    setp.lt.u32 %p0, %r6, 100;
+    @%p0 bra ROUND;
+{last}
+DONE:"
+        )
+    };
+    let wait = "LAST:
+    ld.volatile.global.u32 %r2, [%d0];
+    setp.eq.u32 %p0, %r2, 0;
+    @%p0 bra LAST;";
+    let mut gpu = device("gtx480", &["issue.bows.enabled=true"]);
+    let flag = word(&mut gpu, "flag");
+    let module = gpu.load_ptx_named("k.ptx", &kernel(&body(""))).unwrap();
+    let out = word(&mut gpu, "out");
+    let launch = || Launch::grid(1).block(32);
+    let before = gpu.launch(module.kernel("k").unwrap(), launch(), args![&flag, &out]).unwrap().cycles;
+    let hang = hang(run(&mut gpu, &kernel(&body(wait)), "k", launch(), args![&flag, &out]));
+    assert_eq!(hang.reason, HangReason::Repeats, "{hang}");
+    assert!(hang.cycles < before + before / 4 + 100_000, "the rounds end after {before} cycles: {hang}");
+}
