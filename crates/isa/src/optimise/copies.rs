@@ -13,9 +13,7 @@ use crate::visit::*;
 fn copy(body: &Body, inst: &Inst) -> Option<(Reg, Reg)> {
     let copies = matches!(
         inst.op,
-        Op::Mov(_)
-            | Op::ToGeneric(Space::Global, Ty::U64)
-            | Op::FromGeneric(Space::Global, Ty::U64)
+        Op::Mov(_) | Op::ToGeneric(Space::Global, Ty::U64) | Op::FromGeneric(Space::Global, Ty::U64)
     );
     let (Dst::Reg(to), Operand::Reg(from)) = (inst.dst, inst.src[0]) else { return None };
     let width = inst.op.shape().dst;

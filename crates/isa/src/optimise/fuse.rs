@@ -72,8 +72,7 @@ fn sum_of_product(body: &Body, inst: &Inst, product: &[Option<u32>], start: u32)
         let at = product[reg.index()].filter(|&at| at >= start)?;
         let wide = body.insts[at as usize].op.shape().dst == Width::Two;
         let fits = matches!(inst.src[other], Operand::Reg(_)) || !wide;
-        (fits && wide == ty.is_wide() && inst.src[other] != inst.src[factor])
-            .then_some((at, inst.src[other]))
+        (fits && wide == ty.is_wide() && inst.src[other] != inst.src[factor]).then_some((at, inst.src[other]))
     })
 }
 

@@ -249,7 +249,8 @@ fn order_region(body: &Body, region: std::ops::Range<usize>, values: &mut Values
         let heights = nodes[at].followers.iter().map(|&(to, cycles)| nodes[to as usize].height + cycles);
         nodes[at].height = heights.max().unwrap_or(0);
     }
-    let mut ready: Vec<u32> = (0..nodes.len() as u32).filter(|&at| nodes[at as usize].waits_for == 0).collect();
+    let mut ready: Vec<u32> =
+        (0..nodes.len() as u32).filter(|&at| nodes[at as usize].waits_for == 0).collect();
     let (mut now, mut live) = (0, 0);
     while !ready.is_empty() {
         let choice = |&at: &u32| {

@@ -165,7 +165,9 @@ proptest! {
 
 /// The reconvergence point of the instruction at `pc`.
 fn meets(insts: Vec<Inst>, pc: usize) -> Pc {
-    link::prepare(&body(4, &[], 4, insts), link::Passes::default()).body.insts[pc].reconvergence().expect("a branch")
+    link::prepare(&body(4, &[], 4, insts), link::Passes::default()).body.insts[pc]
+        .reconvergence()
+        .expect("a branch")
 }
 
 #[test]
