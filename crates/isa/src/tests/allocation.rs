@@ -280,6 +280,10 @@ impl<'a> Lane<'a> {
                 Op::Mov(_) => (get(0), None),
                 Op::IAdd(..) => (get(0).zip(get(1)).map(|(a, b)| a.wrapping_add(b)), None),
                 Op::IMul(..) => (get(0).zip(get(1)).map(|(a, b)| a.wrapping_mul(b)), None),
+                Op::IMad(..) => {
+                    let sum = get(0).zip(get(1)).zip(get(2));
+                    (sum.map(|((a, b), c)| a.wrapping_mul(b).wrapping_add(c)), None)
+                }
                 Op::Pack64 => (get(0).zip(get(1)).map(|(a, b)| a | b << 32), None),
                 Op::Unpack64(w) => (get(0).map(|a| a >> (32 * w)), None),
                 Op::AddCarry(_) => {
