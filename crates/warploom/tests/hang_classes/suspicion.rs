@@ -166,7 +166,7 @@ DONE:"
     @%p0 bra LAST;";
     let mut gpu = device("gtx480", &["issue.bows.enabled=true"]);
     let flag = word(&mut gpu, "flag");
-    let module = gpu.load_ptx_named("k.ptx", &kernel(&body(""))).unwrap();
+    let module = gpu.load_ptx_named("k.ptx", kernel(&body(""))).unwrap();
     let out = word(&mut gpu, "out");
     let launch = || Launch::grid(1).block(32);
     let before = gpu.launch(module.kernel("k").unwrap(), launch(), args![&flag, &out]).unwrap().cycles;

@@ -52,8 +52,6 @@ pub struct PartitionStats {
     pub misses: u64,
     /// Requests for a line that was in flight.
     pub merges: u64,
-    /// Writes and atomics that invalidated a copy in the other half.
-    pub invalidations: u64,
     /// Dirty lines evicted.
     pub writebacks: u64,
     /// Cycles without progress for want of an MSHR, or of a place in the line's MSHR.
@@ -83,7 +81,6 @@ crate::kit::counters::add_up!(PartitionStats {
     hits,
     misses,
     merges,
-    invalidations,
     writebacks,
     stall_mshr_cycles,
     stall_line_cycles,

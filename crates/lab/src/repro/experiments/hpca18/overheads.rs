@@ -67,8 +67,9 @@ impl Experiment for Cost {
         let memory = |buckets| share(&|run| results.number(run, "l1.global_lanes"), buckets);
         let lanes = |run: Run| Ok(100.0 * results.number(&run, "simd_efficiency")?);
         let [most, least] = ENDS;
-        let why = "the paper measured a GTX 1080, whose scheduler is not public, and the axis of its plot is lost. With one \
-             warp alone, which meets no other and no policy, its ends are near 128 and 4096 buckets (the last rows)";
+        let why = "the paper measured a GTX 1080, whose scheduler is not public, and the axis of its plot is lost. \
+             With one warp alone, which meets no other and no policy, its ends are near 128 and 4096 buckets (the last \
+             rows)";
         let end = |name: &str, buckets: u32, paper: f64, measured| {
             let row = Row::new(format!("{buckets} buckets: {name}"), "%").paper(paper).measured(measured);
             match scale {

@@ -27,8 +27,6 @@ impl Slice {
                 let missing = self.needs(&head.request) & !line.valid;
                 if line.reserved {
                     self.join(way, &head.request, missing, turn)
-                } else if missing == 0 && line.copied && head.request.kind != RequestKind::Read {
-                    self.invalidate(way, &head, turn)
                 } else if missing == 0 && port_is_busy {
                     return Outcome::PortBusy;
                 } else if missing == 0 {
@@ -63,20 +61,6 @@ impl Slice {
         self.tags.touch(way);
         self.serve(way, &head.request, turn);
         turn.stats.hits += 1;
-        Ok(())
-    }
-
-    /// The other half has a copy of a line that changes. The request, and those behind it, wait until it has none.
-    fn invalidate(&mut self, way: Way, head: &Incoming, turn: &mut Turn) -> Result<(), Stall> {
-        let Some(id) = self.mshrs.take(way) else { return Err(Stall::Mshr) };
-        self.tags.touch(way);
-        let line = self.tags.line_mut(way);
-        (line.reserved, line.copied) = (true, false);
-        self.mshrs.join(id, head.request, self.overwritten(&head.request));
-        // There and back.
-        self.invalidations.push_back((turn.cycle + 2 * self.far_cycles, id));
-        turn.stats.hits += 1;
-        turn.stats.invalidations += 1;
         Ok(())
     }
 

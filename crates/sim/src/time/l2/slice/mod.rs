@@ -103,8 +103,6 @@ pub(crate) struct Slice {
     far_writes: [u32; FAR_WRITE_GROUPS],
     tags: Tags,
     mshrs: Mshrs,
-    /// Lines whose copy in the other half is being invalidated, and until when.
-    invalidations: VecDeque<(Cycle, MshrId)>,
     /// Lines whose first waiting request can be served; they take turns.
     filled: VecDeque<MshrId>,
     port_free: Cycle,
@@ -147,7 +145,6 @@ impl Slice {
             far_writes: [0; FAR_WRITE_GROUPS],
             tags: Tags::new(&l2.cache),
             mshrs: Mshrs::new(l2.mshrs, l2.mshr_merges, lines),
-            invalidations: VecDeque::new(),
             filled: VecDeque::with_capacity(l2.mshrs as usize),
             port_free: Cycle(0),
             atomic: None,
@@ -201,10 +198,6 @@ impl Slice {
             && self.tags.find(number).is_some_and(|way| self.tags.line(way).copied)
     }
 
-    fn is_invalidating(&self, mshr: MshrId) -> bool {
-        self.invalidations.iter().any(|&(_, line)| line == mshr)
-    }
-
     /// The queue whose first request came first through the pipeline.
     #[inline]
     fn first_queue(&self) -> usize {
@@ -245,15 +238,8 @@ impl Slice {
         let line = self.tags.line_mut(way);
         debug_assert!(line.reserved, "somebody waits for it");
         line.valid |= fill.sectors;
-        if !self.is_invalidating(fill.mshr) {
-            self.offer(cycle, fill.mshr);
-        }
-    }
-
-    /// The requests that wait for a line can be served, if it has what the first one needs.
-    fn offer(&mut self, cycle: Cycle, mshr: MshrId) {
-        if self.first_is_ready(mshr) && !self.mshrs.set_ready(mshr, true) {
-            self.filled.push_back(mshr);
+        if self.first_is_ready(fill.mshr) && !self.mshrs.set_ready(fill.mshr, true) {
+            self.filled.push_back(fill.mshr);
             self.wake = self.wake.min(cycle.max(self.port_free));
         }
     }
@@ -268,10 +254,6 @@ impl Slice {
             *stall_cycles(turn.stats, cause) += cycle - since;
         }
 
-        while let Some(&(_, mshr)) = self.invalidations.front().filter(|(until, _)| *until <= cycle) {
-            self.invalidations.pop_front();
-            self.offer(cycle, mshr);
-        }
         let finished = self.finish_atomic(turn);
         let filled = self.serve_filled(turn);
         let accessed = self.access(turn);
@@ -297,8 +279,7 @@ impl Slice {
         // A job that is done waits for room for its reply.
         let done = self.atomic.as_ref().map_or(Cycle::NEVER, |job| job.done);
         let atomic = select_unpredictable(done > cycle, done, Cycle::NEVER);
-        let invalidated = self.invalidations.front().map_or(Cycle::NEVER, |(until, _)| *until);
-        filled.min(accessed).min(atomic).min(self.settles).min(invalidated)
+        filled.min(accessed).min(atomic).min(self.settles)
     }
 
     /// The atomic unit hands over its result.
