@@ -67,6 +67,8 @@ pub const FILES: &[(&str, &str)] = files![
     "hangs/lock_cycle.ptx",
     "hangs/lost_token.cu",
     "hangs/lost_token.ptx",
+    "hangs/semaphore.cu",
+    "hangs/semaphore.ptx",
     "hangs/simd_deadlock.cu",
     "hangs/simd_deadlock.ptx",
     "hangs/stale_copy.cu",

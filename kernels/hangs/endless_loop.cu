@@ -21,9 +21,9 @@ extern "C" __global__ void counting(volatile unsigned* flag, unsigned* out) {
 extern "C" __global__ void by_the_clock(volatile unsigned* flag, unsigned* out) {
     while (*flag == 0) {
         unsigned start, now;
-        asm volatile("mov.u32 %0, %clock;" : "=r"(start));
+        asm volatile("mov.u32 %0, %%clock;" : "=r"(start));
         do {
-            asm volatile("mov.u32 %0, %clock;" : "=r"(now));
+            asm volatile("mov.u32 %0, %%clock;" : "=r"(now));
         } while (now - start < 500);
     }
     out[threadIdx.x] = 1;
