@@ -162,9 +162,8 @@ impl Effect {
     fn ordered(&self, later: &Effect) -> bool {
         match (self, later) {
             (Effect::None, _) | (_, Effect::None) => false,
-            (Effect::Exchange, Effect::Exchange) => true,
-            (Effect::Exchange, _) | (_, Effect::Exchange) => false,
-            (Effect::Atomic, _) | (_, Effect::Atomic) => true,
+            // Lanes that meet may pass on what they wrote.
+            (Effect::Exchange | Effect::Atomic, _) | (_, Effect::Exchange | Effect::Atomic) => true,
             (Effect::Load(a), Effect::Load(b)) => a.strong && b.strong,
             (Effect::Load(a) | Effect::Store(a), Effect::Load(b) | Effect::Store(b)) => {
                 a.strong && b.strong || a.meets(b)

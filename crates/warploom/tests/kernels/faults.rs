@@ -175,7 +175,8 @@ fn endless_recursion() {
         }";
     let text = kernel_after(before, 1, "{ .param .b32 a; st.param.b32 [a], %r0; call deeper, (a); }");
     let fault = same_on(MACHINES, |machine| {
-        let mut gpu = machine.with(&["memory.local_bytes_per_thread=8192"], SimOptions::default());
+        let set = [machine.as_written(), &["memory.local_bytes_per_thread=8192"]].concat();
+        let mut gpu = machine.with(&set, SimOptions::default());
         let kernel = gpu.load_ptx(&text).unwrap().kernel("k").unwrap();
         let out = gpu.zeros::<u32>(32).unwrap();
         match gpu.launch(&kernel, Launch::grid(1).block(32), args![&out, &out]) {
@@ -219,7 +220,8 @@ fn use_after_free() {
 #[track_caller]
 fn unwritten(text: &str) -> String {
     same_on(MACHINES, |machine| {
-        let mut gpu = machine.with(&[], SimOptions { check_uninitialised: true, ..SimOptions::default() });
+        let options = SimOptions { check_uninitialised: true, ..SimOptions::default() };
+        let mut gpu = machine.with(machine.as_written(), options);
         let module = gpu.load_ptx_named("bad.ptx", text).unwrap();
         let kernel = module.kernel("k").unwrap();
         let (out, input) = (gpu.uninit::<u32>(37).unwrap(), gpu.uninit::<u32>(37).unwrap());

@@ -75,6 +75,11 @@ impl Machine {
         self.with(&["sm.count=2", "sm.max_ctas=4"], SimOptions::default())
     }
 
+    /// Overrides with which PTX executes as it is written.
+    pub(crate) fn as_written(self) -> &'static [&'static str] {
+        if self.chip == "h200" { &["compiler.optimise=false"] } else { &[] }
+    }
+
     /// The device with overrides of its chip and other options.
     pub(crate) fn with(self, settings: &[&str], options: SimOptions) -> Device {
         let settings: Vec<String> = settings.iter().map(|setting| setting.to_string()).collect();

@@ -236,6 +236,8 @@ fn check_all(known: &Known, check: Check) {
                     Ok(again) if again == took => {}
                     // With lock bits, a listing's shared atomics become loops after register allocation, PTX's before.
                     Ok(_) if machine.chip == "gtx570" => {}
+                    // PTX is optimised there, and a listing executes as it is written.
+                    Ok(_) if machine.chip == "h200" => {}
                     Ok(again) => fail(format!("as a listing it took\n{again:?}\nand not\n{took:?}")),
                     Err(error) => fail(format!("as a listing: {error}")),
                 }

@@ -112,7 +112,8 @@ pub(super) fn ratio(results: &Results, of: &Run, to: &Run, what: &str) -> Result
 /// would execute almost as many with BOWS as without.
 pub(super) const INSTRUCTIONS: &str = "thread_insts";
 
-pub(super) const COUNTED: &str = "Instructions are those of threads, as GPGPU-Sim counts them, unless the row says that they are of warps.";
+pub(super) const COUNTED: &str = "\
+    Instructions are those of threads, as GPGPU-Sim counts them, unless the row says that they are of warps.";
 
 /// Requests to the L1s, by kind: the fields of a report's `l1`. Atomics are none, here as in the authors' simulator:
 /// they go to the L2 past the L1.
