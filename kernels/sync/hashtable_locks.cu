@@ -88,12 +88,19 @@ extern "C" __global__ void hashtable_insert_queue(const unsigned* keys, unsigned
     }
 }
 
-// The lanes of this warp whose bucket is this one, and the entries of the first and the last of them. Links their
-// entries into a chain whose end is still open. Lanes have consecutive entries.
+// Lanes whose bucket is the same, and the entries of the first and the last of them. Links their entries into a chain
+// whose end is still open. Lanes that are here together can be in different rounds of their loops, so they tell each
+// other their entries.
 struct Peers {
     unsigned first, last;
     bool leads;
 };
+
+static __device__ __forceinline__ unsigned entry_of(unsigned lane, unsigned i, unsigned lanes) {
+    unsigned entry;
+    asm volatile("shfl.sync.idx.b32 %0, %1, %2, 31, %3;" : "=r"(entry) : "r"(i), "r"(lane), "r"(lanes));
+    return entry;
+}
 
 static __device__ __forceinline__ Peers chained(Entry* pool, unsigned i, unsigned bucket) {
     unsigned peers, lane, lanes;
@@ -101,11 +108,12 @@ static __device__ __forceinline__ Peers chained(Entry* pool, unsigned i, unsigne
     asm volatile("match.any.sync.b32 %0, %1, %2;" : "=r"(peers) : "r"(bucket), "r"(lanes));
     asm("mov.u32 %0, %%laneid;" : "=r"(lane));
     unsigned above = peers & (NONE << lane) & ~(1u << lane);
-    if (above != 0) pool[i].next = i + __ffs(above) - 1 - lane;
+    unsigned next = entry_of(above != 0 ? __ffs(above) - 1 : lane, i, lanes);
+    unsigned last = entry_of(31 - __clz(peers), i, lanes);
+    if (above != 0) pool[i].next = next;
     __threadfence();
     asm volatile("bar.warp.sync %0;" ::"r"(peers) : "memory");
-    unsigned lowest = __ffs(peers) - 1;
-    return Peers{i, i + (31 - __clz(peers)) - lane, lane == lowest};
+    return Peers{i, last, lane == __ffs(peers) - 1};
 }
 
 // Lanes that want the same lock insert as one: the first of them takes it for all. For warps of 32 lanes.

@@ -99,8 +99,7 @@ pub const POINTS: &[Point] = points! {
             "keys=20000 buckets=64 version=sleep", "keys=80000 buckets=1024 version=sleep",
             "keys=20000 buckets=64 version=delay", "keys=20000 buckets=64 version=ticket",
             "keys=20000 buckets=64 version=queue", "keys=80000 buckets=256 version=queue",
-            "keys=80000 buckets=1024 version=queue", "keys=20000 buckets=64 version=warp",
-            "keys=80000 buckets=64 version=exchange",
+            "keys=80000 buckets=1024 version=queue", "keys=80000 buckets=64 version=exchange",
         ],
         "atm" ["", "accounts=100", "accounts=300", "transfers=48800 accounts=1000", "accounts=100 ctas=32"],
         "tsp" ["cities=24 climbers=1536 steps=4", "cities=24 climbers=3000 steps=4"];

@@ -1,7 +1,7 @@
 //! HT of HPCA'18: insertions into a chained hash table with one spin lock per bucket, the critical section of Figure
 //! 1a. The paper's 3.2 M keys, 40 K threads and 1024 buckets are `keys=3_200_000 ctas=160 threads=256`.
-//! `version=delay` is the software back-off of Figure 3; `sleep` uses `nanosleep` instead. `ticket`, `queue`, `warp` and
-//! `exchange` are what a programmer can do about contention (docs/synchronization.md). `entries=records` is the
+//! `version=delay` is the software back-off of Figure 3; `sleep` uses `nanosleep` instead. `ticket`, `queue`, `warp`
+//! and `exchange` are what a programmer can do about contention (docs/synchronization.md). `entries=records` is the
 //! table that the paper profiled on hardware for Figure 1.
 
 use warploom::{Arg, Error, Launch, Result, args, grouped};

@@ -151,6 +151,7 @@ const MAY_BE_ZERO: &[&str] = &[
     "hang.suspect_cycles",
     "fetch.prefetch_lines",
     "interconnect.allocation_cycles",
+    "units.barrier_interval_cycles",
     "units.fence_after_access_cycles",
     "units.fence_cycles",
     "l2.far_cycles",
