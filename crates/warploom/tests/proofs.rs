@@ -94,7 +94,8 @@ fn step(random: &mut Random, label: &str, out: &mut String) {
 }
 
 /// A start with old copies. Warp 0 polls a copy in its L1 that warp 2, on the other SM, makes stale. Nothing changes
-/// until the fence of warp 1 drops the copy. Whoever takes the poll of the stale copy for an endless one proves too much.
+/// until the fence of warp 1 drops the copy. Whoever takes the poll of the stale copy for an endless one proves too
+/// much.
 fn stale(random: &mut Random, warp: u64, out: &mut String) {
     let pause = |turns: u64, label: &str| {
         format!(
