@@ -43,7 +43,7 @@ fn launch(chip: &str, model: SimModel, text: &str) -> Report {
     let module = gpu.load_ptx_named("race.ptx", text).unwrap_or_else(|error| panic!("{error}"));
     let out = gpu.zeros_named::<u32>("out", 64).unwrap();
     let launch = Launch::grid(2).block(64).max_cycles(1_000_000);
-    gpu.launch(&module.kernel("k").unwrap(), launch, args![&out]).unwrap_or_else(|error| panic!("{error}"))
+    gpu.launch(module.kernel("k").unwrap(), launch, args![&out]).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The same of every model on these chips.
@@ -471,7 +471,7 @@ fn each_launch_begins_anew() {
         let module = gpu.load_ptx(&text).unwrap();
         let out = gpu.zeros::<u32>(64).unwrap();
         for _ in 0..2 {
-            let report = gpu.launch(&module.kernel("k").unwrap(), Launch::grid(2).block(64), args![&out]);
+            let report = gpu.launch(module.kernel("k").unwrap(), Launch::grid(2).block(64), args![&out]);
             assert_eq!(report.unwrap().races, []);
         }
     }

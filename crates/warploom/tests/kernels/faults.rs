@@ -328,7 +328,7 @@ fn uninitialised_local_memory() {
             let module = gpu.load_ptx_named("bad.ptx", text).unwrap_or_else(|e| panic!("{e}"));
             let (out, input) = (gpu.zeros::<u32>(64).unwrap(), gpu.zeros::<u32>(64).unwrap());
             let launch = Launch::grid(1).block(threads);
-            let report = gpu.launch(&module.kernel("k").unwrap(), launch, args![&out, &input]).unwrap();
+            let report = gpu.launch(module.kernel("k").unwrap(), launch, args![&out, &input]).unwrap();
             let short = |message: &str| message.split(": ").last().unwrap_or_default().to_string();
             report.uninitialised.iter().map(|u| (short(&u.message), u.count)).collect::<Vec<_>>()
         })
@@ -367,7 +367,7 @@ fn lanes_outside_their_member_mask() {
         let module = gpu.load_ptx(&kernel(1, groups)).unwrap();
         let (out, input) = (gpu.zeros::<u32>(32).unwrap(), gpu.zeros::<u32>(32).unwrap());
         let launch = Launch::grid(1).block(32).max_cycles(100_000);
-        let result = gpu.launch(&module.kernel("k").unwrap(), launch, args![&out, &input]);
+        let result = gpu.launch(module.kernel("k").unwrap(), launch, args![&out, &input]);
         assert!(result.is_ok(), "on {machine}: {}", result.unwrap_err());
     }
 }
