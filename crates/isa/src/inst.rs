@@ -102,6 +102,26 @@ pub struct Inst {
 }
 
 impl Inst {
+    /// Moves the instructions that this one points at: targets of branches and reconvergence points. One that lies past
+    /// the end, as a listing may state it, stays.
+    pub(crate) fn redirect(&mut self, places: &[Pc]) {
+        let points = match self.op {
+            Op::Ssy => 0..1,
+            Op::Bra => 0..2,
+            Op::Brx => 2..3,
+            _ => return,
+        };
+        for point in &mut self.src[points] {
+            if let Operand::Imm(pc) = point
+                && let Some(place) = places.get(*pc as usize)
+            {
+                *pc = place.0;
+            }
+        }
+    }
+}
+
+impl Inst {
     /// An unguarded instruction with up to four sources.
     pub fn new(op: Op, dst: Dst, sources: &[Operand]) -> Self {
         let mut src = [Operand::None; 4];
@@ -377,6 +397,25 @@ pub enum Op {
     /// The launch ends with an error: message a, file b, function `src[3]` (generic addresses), line c (u32).
     AssertFail,
     Nop,
+}
+
+impl Op {
+    /// Whether lanes of a warp tell each other something.
+    pub const fn is_exchange(self) -> bool {
+        matches!(
+            self,
+            Op::Vote(_)
+                | Op::Shfl(_)
+                | Op::MatchAny(_)
+                | Op::MatchAll(_)
+                | Op::Redux(..)
+                | Op::ActiveMask
+                | Op::Elect
+                | Op::WaveBallot
+                | Op::WaveActive
+                | Op::WaveShfl(_)
+        )
+    }
 }
 
 /// How `min` and `max` treat NaN and signs.

@@ -77,21 +77,7 @@ pub(crate) fn expand(body: &mut Body) -> Option<Expanded> {
     }
     made.starts.push(Pc(body.insts.len() as u32));
     for at in moved {
-        let inst = &mut body.insts[at];
-        let points = match inst.op {
-            Op::Ssy => 0..1,
-            Op::Bra => 0..2,
-            Op::Brx => 2..3,
-            _ => continue,
-        };
-        for point in &mut inst.src[points] {
-            // A reconvergence point that a listing states may lie past the end.
-            if let Operand::Imm(pc) = point
-                && let Some(start) = made.starts.get(*pc as usize)
-            {
-                *pc = start.0;
-            }
-        }
+        body.insts[at].redirect(&made.starts);
     }
     body.tables.iter_mut().flatten().for_each(|pc| *pc = made.starts[pc.index()]);
     body.labels.iter_mut().for_each(|(pc, _)| *pc = made.starts[pc.index()]);

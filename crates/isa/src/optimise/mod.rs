@@ -48,21 +48,7 @@ fn take_out(body: &mut Body, gone: &[bool]) {
     body.insts.retain(|_| at.next().is_some_and(|at| !gone[at]));
     let mut at = 0..gone.len();
     body.origins.retain(|_| at.next().is_some_and(|at| !gone[at]));
-    for inst in &mut body.insts {
-        let points = match inst.op {
-            Op::Ssy => 0..1,
-            Op::Bra => 0..2,
-            Op::Brx => 2..3,
-            _ => continue,
-        };
-        for point in &mut inst.src[points] {
-            if let Operand::Imm(pc) = point
-                && let Some(place) = places.get(*pc as usize)
-            {
-                *pc = place.0;
-            }
-        }
-    }
+    body.insts.iter_mut().for_each(|inst| inst.redirect(&places));
     body.tables.iter_mut().flatten().for_each(|pc| *pc = places[pc.index()]);
     body.labels.iter_mut().for_each(|(pc, _)| *pc = places[pc.index()]);
     body.lock_notes.retain(|(pc, _)| stays(pc));

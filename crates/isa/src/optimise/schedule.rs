@@ -144,16 +144,7 @@ impl Effect {
             Op::Ld { access, .. } => place(access).map_or(Effect::Atomic, Effect::Load),
             Op::St(access) => place(access).map_or(Effect::Atomic, Effect::Store),
             Op::Atom(..) => Effect::Atomic,
-            Op::Vote(_)
-            | Op::Shfl(_)
-            | Op::MatchAny(_)
-            | Op::MatchAll(_)
-            | Op::Redux(..)
-            | Op::ActiveMask
-            | Op::Elect
-            | Op::WaveBallot
-            | Op::WaveActive
-            | Op::WaveShfl(_) => Effect::Exchange,
+            op if op.is_exchange() => Effect::Exchange,
             _ => Effect::None,
         }
     }

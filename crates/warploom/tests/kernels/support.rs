@@ -65,6 +65,8 @@ pub(crate) fn on_gpu() -> bool {
     std::env::var("WARPLOOM_TEST_DEVICE").as_deref() == Ok("cuda")
 }
 
+const SMALL: [&str; 2] = ["sm.count=2", "sm.max_ctas=4"];
+
 impl Machine {
     /// The device, reduced to eight resident CTAs so that small grids run in several waves.
     pub(crate) fn small(self) -> Device {
@@ -72,7 +74,12 @@ impl Machine {
         if self == GPU {
             return Device::cuda(0).expect("a GPU");
         }
-        self.with(&["sm.count=2", "sm.max_ctas=4"], SimOptions::default())
+        self.with(&SMALL, SimOptions::default())
+    }
+
+    /// The same, and PTX executes as it is written.
+    pub(crate) fn small_as_written(self) -> Device {
+        self.with(&[&SMALL, self.as_written()].concat(), SimOptions::default())
     }
 
     /// Overrides with which PTX executes as it is written.

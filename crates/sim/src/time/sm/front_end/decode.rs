@@ -246,7 +246,6 @@ fn times(units: &UnitSpec, op: Op) -> (ExecUnit, Class, [u32; 2]) {
         ty if ty.is_float() => (ExecUnit::Sfu, Class::Special, units.f32.div),
         _ => (ExecUnit::Sfu, Class::Integer, units.int.div),
     };
-    let exchange = (ExecUnit::Sp, Class::Exchange, units.exchange);
     let control = (ExecUnit::Control, Class::Control, [1, 1]);
     match op {
         Op::IMin(..) | Op::IMax(..) => (ExecUnit::Sp, Class::Integer, units.int.max),
@@ -281,15 +280,7 @@ fn times(units: &UnitSpec, op: Op) -> (ExecUnit, Class, [u32; 2]) {
         Op::St(_) | Op::StUnlock(_) => (ExecUnit::Memory, Class::Store, [0, 1]),
         Op::Atom(..) | Op::LdLock(_) => (ExecUnit::Memory, Class::Atomic, [0, 1]),
         Op::Vote(_) => (ExecUnit::Sp, Class::Exchange, units.vote.unwrap_or(units.exchange)),
-        Op::Shfl(_)
-        | Op::MatchAny(_)
-        | Op::MatchAll(_)
-        | Op::Redux(..)
-        | Op::ActiveMask
-        | Op::WaveBallot
-        | Op::WaveActive
-        | Op::WaveShfl(_)
-        | Op::Elect => exchange,
+        op if op.is_exchange() => (ExecUnit::Sp, Class::Exchange, units.exchange),
         Op::Bar(_) | Op::BarWarp => (ExecUnit::Control, Class::Barrier, [1, 1]),
         Op::Fence(..) | Op::CpAsyncWait => (ExecUnit::Control, Class::Fence, [1, 1]),
         Op::Ssy

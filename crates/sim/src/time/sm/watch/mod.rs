@@ -187,17 +187,8 @@ impl<const N: usize> Watch<N> {
         warp.executed.note(path.pc, activation, op, branch);
         match op {
             Op::Bar(_) => warp.outside = true,
-            Op::Vote(_)
-            | Op::Shfl(_)
-            | Op::MatchAny(_)
-            | Op::MatchAll(_)
-            | Op::Redux(..)
-            | Op::ActiveMask
-            | Op::WaveBallot
-            | Op::WaveActive
-            | Op::WaveShfl(_)
-            | Op::Elect
-            | Op::BarWarp => warp.since.crossed = true,
+            Op::BarWarp => warp.since.crossed = true,
+            op if op.is_exchange() => warp.since.crossed = true,
             _ => {}
         }
     }
