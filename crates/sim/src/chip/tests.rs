@@ -155,6 +155,7 @@ const MAY_BE_ZERO: &[&str] = &[
     "units.fence_after_access_cycles",
     "units.fence_cycles",
     "l2.far_cycles",
+    "l2.read_after_write_cycles",
     "interconnect.header_bytes",
     "issue.bows.limit_cycles",
     "issue.bows.min_limit_cycles",

@@ -189,6 +189,12 @@ pub struct UnitSpec {
     pub fence_cycles: u32,
     /// What it takes after the last access, if it has to wait for one.
     pub fence_after_access_cycles: u32,
+    /// The least that `nanosleep` takes.
+    #[serde(default)]
+    pub sleep_cycles: u32,
+    /// `nanosleep` ends at a multiple of its duration, rounded up to a power of two, not after its duration.
+    #[serde(default)]
+    pub sleep_ticks: bool,
 }
 
 /// Whose accesses a fence waits for.
@@ -366,8 +372,9 @@ pub struct L2Spec {
     pub partitions: u32,
     /// Each slice has its own network port.
     pub slices_per_partition: u32,
-    /// Consecutive chunks of this size go to consecutive partitions.
+    /// Chunks of this size lie in one slice.
     pub interleave_bytes: u32,
+    pub placement: Placement,
     /// One slice.
     pub cache: CacheSpec,
     /// From the network to the cache: the raster operations pipeline in front of it.
@@ -376,6 +383,8 @@ pub struct L2Spec {
     pub port_bytes: u32,
     /// Cycles that a sector of which only a part is written takes at the port: it is read, changed and written.
     pub partial_write_cycles: u32,
+    /// How long after a store its line can be read. The slice does nothing else while a read waits for it.
+    pub read_after_write_cycles: u32,
     /// Lines that can be in flight from memory, per slice.
     pub mshrs: u32,
     /// Accesses that can wait for one line in flight.
@@ -384,13 +393,23 @@ pub struct L2Spec {
     pub queue_requests: u32,
     /// If it is not 0, the L2 has two halves, each with every other partition and every other SM, and this is what a
     /// message between them takes longer, one way. A half keeps copies of the other's lines for its SMs' reads, until
-    /// the line changes; the change waits until the copy is gone.
+    /// the line changes.
     pub far_cycles: u32,
     /// A store that misses fetches its whole line first; otherwise only the sectors that it writes in part.
     pub fetch_on_write: bool,
     /// What the host writes goes through the L2 and stays there: buffers, code and parameters.
     #[serde(default)]
     pub host_writes: bool,
+}
+
+/// Which slice a chunk goes to.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Placement {
+    /// Consecutive chunks go to consecutive partitions.
+    Interleaved,
+    /// A hash of its address decides. Pages of 4 kB lie in one half of the L2.
+    Hashed,
 }
 
 /// A DRAM channel. Its timing parameters are in command clocks and have the names of the data sheets.

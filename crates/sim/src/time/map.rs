@@ -13,11 +13,14 @@
 //! | 15:13 | bank, high part                                               |
 //! | 16..  | row                                                           |
 //!
+//! With hashed placement, a hash of the chunk's number chooses the partition and the slice instead, and a line's number
+//! is that of the whole memory.
+//!
 //! So the slices of a partition use different banks, and a sequential stream alternates between (at least) two banks
 //! before it moves to the next ones. A row smaller than a chunk ends below the low bank bits instead;
 //! the slice is then still chosen by the bits above the chunk.
 
-use crate::chip::timing::{DramSpec, L2Spec};
+use crate::chip::timing::{DramSpec, L2Spec, Placement};
 use crate::kit::divisor::Divisor;
 use crate::kit::line::{LineAddress, LineNumber};
 
@@ -25,6 +28,7 @@ use crate::kit::line::{LineAddress, LineNumber};
 #[derive(Clone, Debug)]
 pub(crate) struct AddressMap {
     partitions: Divisor,
+    is_hashed: bool,
     chunk_bits: u32,
     slice_bits: u32,
     line_bits: u32,
@@ -43,6 +47,17 @@ pub(crate) struct Place {
     pub row: u64,
     /// In bursts.
     pub column: u32,
+}
+
+/// Hashed placement keeps pages of this size in one half of the L2.
+const PAGE_BITS: u32 = 12;
+
+/// A hash whose bits all depend on all bits of the number.
+fn mixed(number: u64) -> u64 {
+    let mut hash = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    hash ^= hash >> 32;
+    hash = hash.wrapping_mul(0xd6e8_feb8_6659_fd93);
+    hash ^ (hash >> 32)
 }
 
 #[inline]
@@ -70,6 +85,7 @@ impl AddressMap {
         let bank_low_bits = slice_bits.max(1).min(bank_bits);
         AddressMap {
             partitions: Divisor::new(l2.partitions as u64),
+            is_hashed: l2.placement == Placement::Hashed,
             chunk_bits,
             slice_bits,
             line_bits,
@@ -85,9 +101,21 @@ impl AddressMap {
     #[inline]
     pub(crate) fn slice_of(&self, line: LineAddress) -> (u32, u32) {
         let chunk = line.0 >> self.chunk_bits;
+        if self.is_hashed {
+            return self.hashed_slice_of(line, chunk);
+        }
         let inside = self.partitions.quotient(chunk);
         let partition = chunk - inside * self.partitions.get();
         (partition as u32, low(inside, self.slice_bits) as u32)
+    }
+
+    /// Halves of the L2 have every other partition.
+    fn hashed_slice_of(&self, line: LineAddress, chunk: u64) -> (u32, u32) {
+        let hash = mixed(chunk);
+        let half = mixed(line.0 >> PAGE_BITS) & 1;
+        let pairs = self.partitions.get() / 2;
+        let partition = (((hash >> 32) * pairs) >> 32) * 2 + half;
+        (partition as u32, low(hash, self.slice_bits) as u32)
     }
 
     /// The address within its partition.
@@ -100,6 +128,9 @@ impl AddressMap {
     /// The line's number within its slice: what the slice's tags hold.
     #[inline]
     pub(crate) fn line_in_slice(&self, line: LineAddress) -> LineNumber {
+        if self.is_hashed {
+            return LineNumber(line.0 >> self.line_bits);
+        }
         let local = self.local(line.0);
         let chunk = local >> (self.chunk_bits + self.slice_bits);
         LineNumber((chunk << self.chunk_bits | low(local, self.chunk_bits)) >> self.line_bits)
@@ -109,6 +140,9 @@ impl AddressMap {
     #[inline]
     pub(crate) fn local_of_line(&self, slice: u32, number: LineNumber) -> u64 {
         let inside = number.0 << self.line_bits;
+        if self.is_hashed {
+            return self.local(inside);
+        }
         let chunk = (inside >> self.chunk_bits) << self.slice_bits | slice as u64;
         chunk << self.chunk_bits | low(inside, self.chunk_bits)
     }
@@ -138,7 +172,9 @@ pub(crate) fn gtx480() -> (L2Spec, DramSpec, crate::chip::timing::ClockSpec) {
         slices_per_partition: 2,
         interleave_bytes: 256,
         far_cycles: 0,
+        placement: crate::chip::timing::Placement::Interleaved,
         partial_write_cycles: 1,
+        read_after_write_cycles: 0,
         cache: CacheSpec { sets: 64, ways: 8, line_bytes: 128 },
         latency_cycles: 120,
         port_bytes: 32,
@@ -231,6 +267,24 @@ mod tests {
             lines[(partition * 2 + slice) as usize].push(number.0);
         }
         assert!(lines.iter().all(|numbers| numbers.iter().copied().eq(0..64)));
+    }
+
+    #[test]
+    fn a_hash_keeps_pages_in_a_half_and_uses_all_slices() {
+        let (gtx480, dram, _) = gtx480();
+        let l2 = L2Spec { partitions: 48, interleave_bytes: 512, placement: Placement::Hashed, ..gtx480 };
+        let map = AddressMap::new(&l2, &dram);
+        let mut chunks = [0; 96];
+        for page in 0..1024 {
+            let slices: Vec<_> =
+                (0..8).map(|chunk| map.slice_of(LineAddress(page << 12 | chunk << 9))).collect();
+            assert!(slices.iter().all(|(partition, _)| partition % 2 == slices[0].0 % 2), "{page}");
+            slices.iter().for_each(|(partition, slice)| chunks[(partition * 2 + slice) as usize] += 1);
+        }
+        // 85 on average; as at random, the standard deviation is 9.
+        assert!(chunks.iter().all(|count| (45..135).contains(count)), "{chunks:?}");
+        let line = LineAddress(0x12_3456 << 7);
+        assert_eq!(map.local_of_line(0, map.line_in_slice(line)), map.local(line.0));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::ops::RangeInclusive;
 
 use crate::chip::timing::{
     CacheSpec, Coherence, MOST_BANK_GROUPS, MOST_BANKS, MOST_MSHRS, MOST_QUEUED, MOST_SLICES, OperationTimes,
+    Placement,
 };
 use crate::chip::{Chip, ChipError, Divergence};
 
@@ -325,12 +326,20 @@ impl Chip {
         self.not_too_large("interconnect.header_bytes", network.header_bytes)?;
         self.not_too_large("interconnect.allocation_cycles", network.allocation_cycles)?;
         self.not_too_large("l2.far_cycles", l2.far_cycles)?;
+        self.not_too_large("l2.read_after_write_cycles", l2.read_after_write_cycles)?;
         self.not_too_large("units.fence_cycles", self.units.fence_cycles)?;
         self.not_too_large("units.fence_after_access_cycles", self.units.fence_after_access_cycles)?;
+        self.not_too_large("units.sleep_cycles", self.units.sleep_cycles)?;
         self.within("fetch.prefetch_lines", self.fetch.prefetch_lines, 0..=MOST_PREFETCHED)?;
         self.count("l2.latency_cycles", l2.latency_cycles)?;
         self.power_of_two("l2.slices_per_partition", l2.slices_per_partition)?;
         self.power_of_two("l2.interleave_bytes", l2.interleave_bytes)?;
+        self.require(
+            l2.placement == Placement::Interleaved || l2.partitions.is_multiple_of(2),
+            "l2.partitions",
+            l2.partitions,
+            "hashed placement (l2.placement) needs an even number",
+        )?;
         self.require(
             l2.interleave_bytes >= l2.cache.line_bytes,
             "l2.interleave_bytes",

@@ -171,6 +171,20 @@ impl Control {
         }
     }
 
+    /// The current path sleeps from its next instruction on, while other independent threads run.
+    pub(crate) fn sleep(&mut self) {
+        if let Control::Independent(splits) = self {
+            splits.sleep();
+        }
+    }
+
+    /// Paths that sleep wake up.
+    pub(crate) fn wake(&mut self) {
+        if let Control::Independent(splits) = self {
+            splits.wake();
+        }
+    }
+
     /// Number of paths that can run.
     pub(crate) fn running_paths(&self) -> usize {
         self.paths().iter().filter(|(_, wait)| wait.is_none()).count()

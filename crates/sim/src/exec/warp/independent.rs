@@ -9,6 +9,10 @@ use crate::kit::lane_mask::LaneMask;
 /// Instructions after which a path that could run but did not counts as starving.
 const STARVATION: u32 = 256;
 
+/// The same for a path that waits for others at its reconvergence point. Only a loop that waits for such a path, and is
+/// not known to ([`Splits::yield_path`]), runs that long.
+const PATIENCE: u32 = 1 << 16;
+
 /// Instructions that a starving path then runs.
 const QUANTUM: u32 = 64;
 
@@ -16,14 +20,16 @@ const QUANTUM: u32 = 64;
 ///
 /// Lanes that a branch separates meet again at its reconvergence point: a split that has reached it lets the others
 /// run first, as the convergence barriers that compilers insert would. Otherwise the split deepest in calls and
-/// lowest in pc runs. A split that has not run for too long gets a quantum, wherever it is, so that every thread
-/// makes progress.
+/// lowest in pc runs. A split that has not run for too long gets a quantum, so that every thread makes progress. That
+/// includes splits at their reconvergence points only when a path yields, as a `YIELD` releases a convergence barrier.
 #[derive(Clone, Debug)]
 pub(crate) struct Splits {
     splits: Vec<Split>,
     current: usize,
     /// Instructions since a starving split was last picked.
     ran: u32,
+    /// The same for one that may be at its reconvergence point.
+    patience: u32,
     /// Instructions left of a starving split's quantum.
     quantum: u32,
 }
@@ -33,6 +39,8 @@ struct Split {
     pc: Pc,
     mask: LaneMask,
     wait: Option<Wait>,
+    /// Sleeps (`nanosleep`) while others run.
+    asleep: bool,
     /// Activations from the kernel to the running function.
     frames: Vec<Activation>,
     /// Number of its last quantum; the split with the lowest starves most.
@@ -51,6 +59,10 @@ struct Reconvergence {
 }
 
 impl Split {
+    fn is_stopped(&self) -> bool {
+        self.wait.is_some() || self.asleep
+    }
+
     /// Whether it is at a reconvergence point that some lanes have not reached.
     fn is_early(&self, live: LaneMask) -> bool {
         self.reconvergences.last().is_some_and(|m| self.is_at(m) && !(m.lanes & live & !self.mask).is_empty())
@@ -65,14 +77,15 @@ impl Splits {
     /// All lanes of `mask` at the kernel's first instruction.
     pub(crate) fn new(start: Pc, mask: LaneMask, activation: Activation) -> Self {
         let (frames, reconvergences) = (vec![activation], Vec::new());
-        let split = Split { pc: start, mask, wait: None, frames, last_quantum: 0, reconvergences };
-        Splits { splits: vec![split], current: 0, ran: 0, quantum: 0 }
+        let split =
+            Split { pc: start, mask, wait: None, asleep: false, frames, last_quantum: 0, reconvergences };
+        Splits { splits: vec![split], current: 0, ran: 0, patience: 0, quantum: 0 }
     }
 
     #[inline(always)]
     pub(crate) fn current(&self) -> Option<Group> {
         let split = self.splits.get(self.current)?;
-        if split.wait.is_some() {
+        if split.is_stopped() {
             return None;
         }
         Some(Group { pc: split.pc, mask: split.mask })
@@ -96,7 +109,7 @@ impl Splits {
             return self.is_as(before);
         }
         let same = |a: &Split, b: &Split| {
-            a.pc == b.pc && a.mask == b.mask && a.wait == b.wait && a.frames == b.frames
+            (a.pc, a.mask, a.wait, a.asleep) == (b.pc, b.mask, b.wait, b.asleep) && a.frames == b.frames
         };
         let could_run =
             self.splits.iter().filter(|s| s.wait.is_none()).fold(LaneMask::NONE, |m, s| m | s.mask);
@@ -111,11 +124,12 @@ impl Splits {
             of.splits.iter().filter(|s| s.last_quantum < split.last_quantum).count()
         };
         let same = |(a, b): (&Split, &Split)| {
-            (a.pc, a.mask, a.wait) == (b.pc, b.mask, b.wait)
+            (a.pc, a.mask, a.wait, a.asleep) == (b.pc, b.mask, b.wait, b.asleep)
                 && a.frames == b.frames
                 && rank(self, a) == rank(other, b)
         };
-        (self.current, self.ran, self.quantum) == (other.current, other.ran, other.quantum)
+        let turn = |of: &Splits| (of.current, of.ran, of.patience, of.quantum);
+        turn(self) == turn(other)
             && self.splits.len() == other.splits.len()
             && self.splits.iter().zip(&other.splits).all(same)
     }
@@ -195,9 +209,20 @@ impl Splits {
         if self.splits.len() > 1 {
             let newest = self.splits.iter().map(|s| s.last_quantum).max().unwrap_or(0);
             self.splits[self.current].last_quantum = newest.wrapping_add(1);
-            (self.ran, self.quantum) = (STARVATION, 0);
+            (self.ran, self.patience, self.quantum) = (STARVATION, PATIENCE, 0);
             self.reschedule();
         }
+    }
+
+    /// The current path sleeps from its next instruction on.
+    pub(crate) fn sleep(&mut self) {
+        self.splits[self.current].asleep = true;
+    }
+
+    /// All paths that sleep wake up: the warp has one timer.
+    pub(crate) fn wake(&mut self) {
+        self.splits.iter_mut().for_each(|split| split.asleep = false);
+        self.reschedule();
     }
 
     pub(crate) fn release_barrier(&mut self, mask: LaneMask) {
@@ -226,7 +251,8 @@ impl Splits {
         let kept = current
             .and_then(|mask| self.splits.iter().position(|s| !mask.is_empty() && s.mask & mask == mask));
         self.ran += 1;
-        self.current = match kept.filter(|&at| self.quantum > 0 && self.splits[at].wait.is_none()) {
+        self.patience += 1;
+        self.current = match kept.filter(|&at| self.quantum > 0 && !self.splits[at].is_stopped()) {
             Some(at) => {
                 self.quantum -= 1;
                 at
@@ -241,7 +267,7 @@ impl Splits {
             let mut other = at + 1;
             while other < self.splits.len() {
                 let (a, b) = (&self.splits[at], &self.splits[other]);
-                let same_place = a.pc == b.pc && a.frames == b.frames;
+                let same_place = a.pc == b.pc && a.frames == b.frames && a.asleep == b.asleep;
                 let barrier = Some(Wait::Barrier);
                 if same_place && a.wait != barrier && b.wait != barrier {
                     // A split that waited for lanes checks again with the lanes that arrived.
@@ -310,15 +336,21 @@ impl Splits {
 
     fn pick(&mut self) -> usize {
         self.quantum = 0;
-        let ready = || self.splits.iter().enumerate().filter(|(_, s)| s.wait.is_none());
-        let starving = self.ran >= STARVATION;
+        let (starving, impatient) = (self.ran >= STARVATION, self.patience >= PATIENCE);
         let live = self.live();
+        let sleeper = self.splits.iter().position(|s| s.asleep);
+        // A path that waits for others to arrive also waits while they sleep.
+        let can_run = |s: &Split| !s.is_stopped() && (sleeper.is_none() || impatient || !s.is_early(live));
+        let ready = || self.splits.iter().enumerate().filter(|(_, s)| can_run(s));
         let picked = if starving {
-            ready().min_by_key(|(_, s)| s.last_quantum)
+            ready().min_by_key(|(_, s)| (!impatient && s.is_early(live), s.last_quantum))
         } else {
             ready().min_by_key(|(_, s)| (s.is_early(live), std::cmp::Reverse(s.frames.len()), s.pc))
         };
-        let Some(picked) = picked.map(|(at, _)| at) else { return 0 };
+        let Some(picked) = picked.map(|(at, _)| at) else { return sleeper.unwrap_or(0) };
+        if impatient {
+            self.patience = 0;
+        }
         if starving {
             self.ran = 0;
             self.quantum = QUANTUM;
@@ -381,7 +413,7 @@ mod tests {
         let mut splits = splits();
         splits.branch(&[go(0, 0b1110), go(1, 0b0001)], Pc(1));
         let mut ran = 0;
-        for _ in 0..10_000 {
+        for _ in 0..100 * PATIENCE {
             match splits.current().unwrap() {
                 Group { pc: Pc(0), mask } => splits.branch(&[go(0, mask.0)], Pc(1)),
                 _ => {
@@ -391,6 +423,19 @@ mod tests {
             }
         }
         assert!(ran > 1000, "the other path ran {ran} times");
+    }
+
+    /// Lanes that leave a long loop early wait for the others, however long they compute.
+    #[test]
+    fn paths_wait_for_a_loop_that_does_not_yield() {
+        let mut splits = splits();
+        splits.branch(&[go(0, 0b1110), go(1, 0b0001)], Pc(1));
+        for _ in 0..PATIENCE / 2 {
+            assert_eq!(splits.current(), Some(go(0, 0b1110)));
+            splits.branch(&[go(0, 0b1110)], Pc(1));
+        }
+        splits.branch(&[go(1, 0b1110)], Pc(1));
+        assert_eq!(splits.current(), Some(go(1, 0b1111)));
     }
 
     #[test]
@@ -404,6 +449,19 @@ mod tests {
         assert_eq!(splits.current(), Some(go(2, 0b0001)), "for more than one instruction");
         splits.yield_path();
         assert_eq!(splits.current(), Some(go(0, 0b1110)));
+    }
+
+    #[test]
+    fn other_paths_run_while_one_sleeps() {
+        let mut splits = splits();
+        splits.branch(&[go(10, 0b0011), go(1, 0b1100)], Pc(12));
+        splits.sleep();
+        splits.advance();
+        assert_eq!(splits.current(), Some(go(10, 0b0011)));
+        splits.branch(&[go(12, 0b0011)], Pc(12));
+        assert_eq!(splits.current(), None, "it waits where they meet");
+        splits.wake();
+        assert_eq!(splits.current(), Some(go(2, 0b1100)));
     }
 
     /// A lane that holds a lock and has not run yet must not be taken for one that never continues.

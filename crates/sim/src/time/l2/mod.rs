@@ -64,6 +64,8 @@ pub struct PartitionStats {
     pub stall_reply_cycles: u64,
     /// Because the atomic unit was busy.
     pub stall_atomic_cycles: u64,
+    /// It waits for a store to the line that it is to read.
+    pub stall_write_cycles: u64,
     /// Lanes of atomics.
     pub atomic_lanes: u64,
     /// Cycles that passes of the atomic unit took beyond what its lanes per cycle would have.
@@ -87,6 +89,7 @@ crate::kit::counters::add_up!(PartitionStats {
     stall_dram_cycles,
     stall_reply_cycles,
     stall_atomic_cycles,
+    stall_write_cycles,
     atomic_lanes,
     same_word_cycles,
     port_busy_cycles,

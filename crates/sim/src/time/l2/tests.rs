@@ -251,6 +251,19 @@ fn a_word_that_changed_settles_before_it_changes_again() {
 }
 
 #[test]
+fn a_line_can_be_read_some_time_after_a_store() {
+    let mut partition = partition(|l2, _| l2.read_after_write_cycles = 48);
+    replies(&mut partition, &[(0, read(0, ALL)), (0, read(1, ALL))]);
+    // The store is served in cycle 1120. Its line is read 48 later, and what is behind that read waits, too.
+    let requests = [(1000, write(0, 0b1)), (1000, read(0, 0b1)), (1000, read(1, 0b1))];
+    assert_eq!(replies(&mut partition, &requests), [1121, 1169, 1170]);
+    assert_eq!(partition.stats().stall_write_cycles, 1168 - 1121);
+    // Another line is read at once, and so is the line after an atomic.
+    assert_eq!(replies(&mut partition, &[(2000, write(0, 0b1)), (2000, read(1, 0b1))]), [2121, 2122]);
+    assert_eq!(replies(&mut partition, &[(3000, atomic(0, 1, 1)), (3000, read(0, 0b1))]), [3121, 3122]);
+}
+
+#[test]
 fn lanes_of_an_atomic_on_one_word_take_turns() {
     let mut partition = fermi();
     replies(&mut partition, &[(0, read(0, 0b1)), (0, read(1, 0b1))]);

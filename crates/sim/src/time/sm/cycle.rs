@@ -10,6 +10,7 @@ use crate::exec::memory::store::{Global, Memory};
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::{TransferId, WarpSlot};
 use crate::time::network::message::Reply;
+use crate::time::sm::issue::slot::Position;
 use crate::time::sm::load_store::Progress;
 use crate::time::sm::probe::Probe;
 use crate::time::sm::{Agenda, BETWEEN_WINDOWS, Context, Sm};
@@ -133,8 +134,12 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 return;
             }
             Event::Wake { slot, life } => {
-                if self.slots[slot.index()].occupant.life != life {
+                let entry = &self.slots[slot.index()];
+                if entry.occupant.life != life {
                     return;
+                }
+                if entry.sleeps_until <= now {
+                    self.wake_paths(slot, now);
                 }
                 slot
             }
@@ -148,6 +153,19 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             Event::Complete { transfer } => return self.complete(context, transfer, now),
         };
         self.refresh(context, slot, now);
+    }
+
+    /// Paths of a warp that slept go on.
+    fn wake_paths(&mut self, slot: WarpSlot, now: Cycle) {
+        let entry = &mut self.slots[slot.index()];
+        entry.sleeps_until = Cycle::NEVER;
+        let Some(resident) = &mut self.residents[entry.occupant.resident()] else { return };
+        let warp = &mut resident.warps[entry.occupant.warp()];
+        warp.control.wake();
+        entry.position = Position::of(warp);
+        if matches!(entry.position, Position::At(pc) if pc != entry.buffer.pc) {
+            self.redirect(slot, now);
+        }
     }
 
     /// The next cycle, up to `until`, in which something can happen.

@@ -183,11 +183,30 @@ impl Slice {
                 return Err(Stall::Atomic);
             }
         }
+        let is_read = request.kind == RequestKind::Read;
+        if is_read && !self.written.is_empty() && self.is_being_written(number, now) {
+            return Err(Stall::Write);
+        }
         if self.reply_room == 0 && !is_atomic {
             self.wants_reply = true;
             return Err(Stall::Reply);
         }
         Ok(())
+    }
+
+    /// Whether a reader of the line must wait for a store.
+    fn is_being_written(&mut self, number: LineNumber, now: Cycle) -> bool {
+        self.written.retain(|&(_, until)| until > now);
+        let until = self.written.iter().find(|(line, _)| *line == number).map(|&(_, until)| until);
+        self.settles = self.settles.min(until.unwrap_or(Cycle::NEVER));
+        until.is_some()
+    }
+
+    fn note_write(&mut self, number: LineNumber, now: Cycle) {
+        if self.read_after_write_cycles > 0 {
+            self.written.retain(|&(line, until)| line != number && until > now);
+            self.written.push((number, now + self.read_after_write_cycles));
+        }
     }
 
     /// Moves the data of a request.
@@ -199,6 +218,7 @@ impl Slice {
             let cycles = partial * (self.partial_write_cycles - 1);
             self.port_free += cycles;
             turn.stats.port_busy_cycles += cycles;
+            self.note_write(self.tags.line(way).number, turn.cycle);
         }
         let line = self.tags.line_mut(way);
         match request.kind {

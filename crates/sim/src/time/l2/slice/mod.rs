@@ -46,6 +46,8 @@ enum Stall {
     Reply,
     /// The atomic unit is busy: with another atomic, or with the line, or a word has just changed.
     Atomic,
+    /// A store to the line that is to be read is not done.
+    Write,
 }
 
 /// What a part of the slice did in a cycle.
@@ -87,6 +89,7 @@ pub(crate) struct Slice {
     capacity: u32,
     port_bytes: Divisor,
     partial_write_cycles: u64,
+    read_after_write_cycles: u64,
     fetch_on_write: bool,
     atomic_lanes_per_cycle: Divisor,
     /// Cycles of a pass of the atomic unit, and of a word between two changes, in parts of a cycle.
@@ -111,7 +114,9 @@ pub(crate) struct Slice {
     atomic_free: u64,
     /// Words of lines that atomics changed, and from when on they can change again.
     settling: Vec<(LineNumber, u32, Cycle)>,
-    /// The head of the queue, or a filled line, waits for such a word until then.
+    /// Lines that stores changed of late, and from when on they can be read.
+    written: Vec<(LineNumber, Cycle)>,
+    /// The head of the queue, or a filled line, waits for such a word or line until then.
     settles: Cycle,
     reply_room: u32,
     wants_reply: bool,
@@ -134,6 +139,7 @@ impl Slice {
             capacity,
             port_bytes: Divisor::new(l2.port_bytes as u64),
             partial_write_cycles: u64::from(l2.partial_write_cycles),
+            read_after_write_cycles: u64::from(l2.read_after_write_cycles),
             fetch_on_write: l2.fetch_on_write,
             atomic_lanes_per_cycle: Divisor::new(atomic.lanes_per_cycle as u64),
             pass_parts: (atomic.pass_cycles * PARTS as f64).round() as u64,
@@ -150,6 +156,7 @@ impl Slice {
             atomic: None,
             atomic_free: 0,
             settling: Vec::new(),
+            written: Vec::new(),
             settles: Cycle::NEVER,
             reply_room: 0,
             wants_reply: false,
@@ -337,5 +344,6 @@ fn stall_cycles(stats: &mut PartitionStats, cause: Stall) -> &mut u64 {
         Stall::Dram => &mut stats.stall_dram_cycles,
         Stall::Reply => &mut stats.stall_reply_cycles,
         Stall::Atomic => &mut stats.stall_atomic_cycles,
+        Stall::Write => &mut stats.stall_write_cycles,
     }
 }

@@ -12,6 +12,7 @@ pub(crate) mod spin_unit;
 
 use warploom_isa::{BarMode, Dst, Guard, Inst, Op, Operand, Pc, Scope};
 
+use crate::chip::Chip;
 use crate::exec::execute::Execution;
 use crate::exec::fault::{Fault, Place};
 use crate::exec::lanes;
@@ -205,12 +206,21 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let Some(resident) = &mut self.residents[entry.occupant.resident()] else {
             unreachable!("{IS_RESIDENT}")
         };
-        if let Op::Nanosleep = inst.op {
-            let nanoseconds = resident.warps[w].registers(&activation).read32(inst.src[0])[first(mask)];
-            let cycles = (nanoseconds as u64 * context.launch.chip.clock.core_mhz as u64).div_ceil(1000);
-            if !mask.is_empty() && cycles > 0 {
-                let until = now + 1 + cycles;
-                entry.not_before = (until, State::Asleep);
+        if let Op::Nanosleep = inst.op
+            && !mask.is_empty()
+        {
+            // Lanes may ask for different durations, but the warp has one timer: the shortest counts.
+            let asked = resident.warps[w].registers(&activation).read32(inst.src[0]);
+            let nanoseconds = mask.lanes().map(|lane| asked[lane]).min().unwrap_or(0);
+            let until = end_of_sleep(context.launch.chip, now + 1, nanoseconds);
+            let control = &mut resident.warps[w].control;
+            if until > now + 1 {
+                if control.is_parted() {
+                    control.sleep();
+                    entry.sleeps_until = entry.sleeps_until.min(until);
+                } else {
+                    entry.not_before = (until, State::Asleep);
+                }
                 self.agenda.events.push(until, Event::Wake { slot, life });
             }
         }
@@ -408,4 +418,41 @@ fn outcome(inst: &Inst, path: Group, mask: LaneMask) -> Option<BranchOutcome> {
 /// The first lane, or lane 0 if there is none.
 fn first(mask: LaneMask) -> usize {
     if mask.is_empty() { 0 } else { mask.lowest() }
+}
+
+/// When a sleep ends that begins in a cycle. On a chip with ticks that is the next multiple of its duration, rounded up
+/// to a power of two.
+fn end_of_sleep(chip: &Chip, begin: Cycle, nanoseconds: u32) -> Cycle {
+    let mhz = u64::from(chip.clock.core_mhz);
+    let cycles = |nanoseconds: u64| (nanoseconds * mhz).div_ceil(1000);
+    let least = begin + u64::from(chip.units.sleep_cycles);
+    if nanoseconds == 0 {
+        return least;
+    }
+    if !chip.units.sleep_ticks {
+        return least.max(begin + cycles(u64::from(nanoseconds)));
+    }
+    let tick = u64::from(nanoseconds).next_power_of_two();
+    let next = (begin.0 * 1000 / mhz / tick + 1) * tick;
+    least.max(Cycle(cycles(next)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sleep_ends_after_its_duration_or_at_a_tick() {
+        let mut chip = Chip::load("h200", &[]).unwrap();
+        let end = |chip: &Chip, begin, nanoseconds| end_of_sleep(chip, Cycle(begin), nanoseconds).0;
+        // Ticks of 128 ns are 253.44 cycles apart, those of 1,024 ns 2,027.52.
+        assert_eq!(end(&chip, 10, 100), 254);
+        assert_eq!(end(&chip, 254, 100), 507);
+        assert_eq!(end(&chip, 254, 1000), 2028);
+        assert_eq!(end(&chip, 2028, 1000), 4056);
+        assert_eq!(end(&chip, 2027, 1000), 2100, "not before the least time");
+        assert_eq!(end(&chip, 5, 0), 78);
+        chip.units.sleep_ticks = false;
+        assert_eq!(end(&chip, 254, 1000), 254 + 1980);
+    }
 }

@@ -76,6 +76,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             return (reason, none);
         }
         let Position::At(pc) = entry.position else {
+            if entry.sleeps_until != Cycle::NEVER {
+                return (State::Asleep, none);
+            }
             let at_barrier = warp().is_some_and(|warp| warp.control.waits_at_barrier());
             return (if at_barrier { State::Barrier } else { State::Lanes }, none);
         };

@@ -24,6 +24,8 @@ pub(crate) struct Slot {
     pub(crate) board: Scoreboard,
     /// The warp cannot go on before this cycle, for this reason.
     pub(crate) not_before: (Cycle, State),
+    /// When paths of the warp that sleep wake up.
+    pub(crate) sleeps_until: Cycle,
     /// Waits at a fence for accesses of its SM.
     pub(crate) fenced: bool,
     /// When its last access was done.
@@ -155,6 +157,7 @@ impl Slot {
             occupant: Occupant { resident: 0, warp: 0, kernel: 0, code_start: 0, life: 0 },
             board: Scoreboard::default(),
             not_before: (Cycle(0), State::Ready),
+            sleeps_until: Cycle::NEVER,
             fenced: false,
             quiet_since: Cycle(0),
             unlocking: 0,
