@@ -3,24 +3,23 @@
 //! It reads no PTX or SASS (`warploom_ptx` and `warploom_sass` do) and prints nothing. Users of the library want the
 //! crate `warploom`, which re-exports what is public here.
 //!
-//! Six rooms, each of which knows only those below it:
+//! Three rooms, each of which knows only those below it:
 //!
 //! - `gpu`: the chip as a host sees it: memory, modules, launches. It asks `explain` why a launch ended early.
 //! - `explain`: what a launch did, in words and files: hangs, timelines, energy. Reads the machine, never changes it.
 //! - `time`: the clocked machine: SMs, network, L2, DRAM, the aggregator.
-//! - `exec`: values without a clock: what instructions do to warps, CTAs and memory; the functional machine.
-//! - `chip`: the specification of a chip, read from TOML and checked.
-//! - `kit`: typed indices, the event wheel, slabs, counters.
 //!
-//! Start reading at `exec/execute.rs` for what an instruction does and at `time/sm/` for when it does it;
-//! `docs/architecture.md` has the map.
+//! Below them is the crate [`warploom_exec`], here `exec`: what instructions do, without a clock; chips; small tools.
+//!
+//! Start reading at `time/sm/` for when an instruction does what `exec` says; `docs/architecture.md` has the map.
 
-pub mod chip;
-mod exec;
 mod explain;
 mod gpu;
-mod kit;
 mod time;
+
+// `crate::exec`, `crate::chip` and `crate::kit`, for the rooms here.
+pub use warploom_exec::chip;
+use warploom_exec::{self as exec, kit};
 
 pub use crate::chip::spinning::{Bows, DelayLimit, SibSource};
 pub use crate::chip::{Chip, ChipError, Divergence};
@@ -76,7 +75,6 @@ pub mod observe {
 /// Single units of the machine, for this crate's benchmarks and tests.
 #[doc(hidden)]
 pub mod internals {
-    pub use crate::exec::lanes;
     pub use crate::kit::cycle::Cycle;
     pub use crate::kit::ids::Ticket;
     pub use crate::kit::line::LineAddress;

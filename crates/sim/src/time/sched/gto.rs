@@ -58,6 +58,7 @@ impl Gto {
     ///
     /// A period may end while nothing is ready and there is no call. Each call that reads or changes the order
     /// catches up first, so that the order is the same as if every rotation had happened in its own cycle.
+    #[inline]
     fn rotate(&mut self, now: Cycle) {
         if now < self.rotates_at {
             return;

@@ -82,7 +82,7 @@ impl<const N: usize> Transfer<N> {
                 polls: false,
                 queued: LaneMask::NONE,
             },
-            access: WarpAccess::new(),
+            access: WarpAccess::default(),
             who: WarpName { cta: 0, warp: 0 },
             number: 0,
             lines: LineNumbers([0; N]),

@@ -1,0 +1,676 @@
+//! What one instruction does to a warp, its CTA and memory.
+
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+use warploom_isa::{
+    BarMode, Dst, FrameCopy, Guard, Inst, Kernel, LinkedCallee, MbarrierOp, Op, Operand, Pc, Space, Special,
+};
+
+use crate::fault::FaultKind;
+use crate::kit::lane_mask::LaneMask;
+use crate::kit::line::LineAddress;
+use crate::lanes;
+use crate::lanes::Registers;
+use crate::launch::Launch;
+use crate::locks::notes::LockNotes;
+use crate::locks::unit::LockUnits;
+use crate::memory::access::WarpAccess;
+use crate::memory::address::Addresses;
+use crate::memory::reach::{Bad, Reach};
+use crate::memory::shared::Shared;
+use crate::memory::store::Global;
+use crate::occupancy::LocalLimit;
+use crate::output::Output;
+use crate::sync::barrier::{Arrival, Barriers, Release, Waiter};
+use crate::sync::vote::PTX_WARP;
+use crate::sync::{mbarrier, vote};
+use crate::warp::Warp;
+use crate::warp::control::{Activation, Caller, Control, Entry, Group, Wait};
+
+/// Bytes of stack that every call takes besides frames and saved registers: the return address.
+const CALL_BYTES: u64 = 16;
+
+/// A resident CTA without its warps.
+#[derive(Debug)]
+pub struct Cta {
+    /// Its coordinates in the grid.
+    pub id: [u32; 3],
+    pub number: u64,
+    pub sm: u32,
+    pub shared: Shared,
+    pub barriers: Barriers,
+    /// Warps that have not ended.
+    pub live_warps: u32,
+    /// The task of which it is a part, if firmware started it. `None` in a plain launch.
+    pub task: Option<Arc<Task>>,
+}
+
+/// CTAs that firmware starts together: a one-dimensional grid of a kernel with its own parameters.
+#[derive(Debug)]
+pub struct Task {
+    pub kernel: u16,
+    /// Number of CTAs.
+    pub ctas: u32,
+    pub params: Vec<u8>,
+}
+
+impl Cta {
+    /// CTA `number` of the grid, as it starts at place `slot` of an SM.
+    pub fn new(launch: &Launch<'_>, number: u64, sm: u32, slot: u32) -> Cta {
+        let Launch { chip, shape, occupancy, check_uninitialised, .. } = launch;
+        let [x, y, _] = shape.grid.map(u64::from);
+        // Places are as far apart as memory is given out; what fits on an SM was computed so.
+        let base = slot * occupancy.shared_bytes.next_multiple_of(chip.sm.shared_unit_bytes);
+        Cta {
+            id: [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32],
+            number,
+            sm,
+            shared: Shared::new(occupancy.shared_bytes, base, *check_uninitialised),
+            barriers: Barriers::new(chip.sm.barriers_per_cta, chip.sm.warp_lanes),
+            live_warps: occupancy.warps_per_cta,
+            task: None,
+        }
+    }
+
+    /// Makes it CTA `index` of a task.
+    pub fn of_task(self, task: Arc<Task>, index: u32) -> Cta {
+        Cta { id: [index, 0, 0], task: Some(task), ..self }
+    }
+}
+
+/// What the functional machine does after an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Continues with the same warp.
+    Go,
+    /// Switches to another warp: this one waits.
+    Yield,
+}
+
+/// What instructions act on besides a CTA.
+pub struct Execution<'a> {
+    pub launch: &'a Launch<'a>,
+    pub memory: Global<'a>,
+    pub effects: Box<Effects>,
+    /// The clock that instructions can read, in cycles.
+    pub clock: u64,
+    /// A read of never-written memory by the last instruction: (lane, space, address, bytes).
+    pub uninitialised: Option<(usize, Space, u64, u32)>,
+}
+
+/// Effects of instructions besides those on registers and memory.
+#[derive(Debug, Default)]
+pub struct Effects {
+    /// What the kernel prints.
+    pub output: Output,
+    /// Lock bits, if the kernel uses them.
+    pub lock_units: LockUnits,
+    /// What looks wrong with the use of lock bits.
+    pub lock_notes: LockNotes,
+    /// Lines that a coherent L1 holds newer than memory: `printf` reads its arguments through them.
+    pub fresh: Vec<(LineAddress, Vec<u8>)>,
+}
+
+impl Execution<'_> {
+    /// What a warp of the CTA can reach.
+    #[inline]
+    pub fn reach<'b>(&'b mut self, cta: &'b mut Cta) -> Reach<'b> {
+        Reach {
+            kernel: self.launch.kernel,
+            memory: self.memory.reborrow(),
+            shared: &mut cta.shared,
+            cta: cta.number,
+            lock_unit: self.effects.lock_units.of_mut(cta.sm),
+            lock_notes: &mut self.effects.lock_notes,
+            constants: self.launch.constants,
+            params: cta.task.as_ref().map_or(self.launch.params, |task| &task.params),
+            uninitialised: None,
+        }
+    }
+
+    /// Executes the next instruction of warp `at`, which has a path that can run: `path`. A memory access needs
+    /// `scratch`, and [`Global::Now`]; a machine that begins and finishes accesses itself gives none.
+    #[inline]
+    pub fn step<const N: usize>(
+        &mut self,
+        cta: &mut Cta,
+        warps: &mut [Warp<N>],
+        at: usize,
+        path: Group,
+        scratch: Option<&mut WarpAccess<N>>,
+    ) -> Result<Next, Bad> {
+        let kernel = self.launch.kernel;
+        let warp = &mut warps[at];
+        let inst = &kernel.code[path.pc.index()];
+        let activation = warp.control.activation();
+        let mut registers = warp.registers(&activation);
+        let mask = match inst.guard {
+            Guard::Always => path.mask,
+            Guard::If(pred) => path.mask & LaneMask(registers.preds[pred.index()]),
+            Guard::Unless(pred) => path.mask & !LaneMask(registers.preds[pred.index()]),
+        };
+        if lanes::execute(inst, &mut registers, &kernel.imms, mask) {
+            warp.control.advance();
+            return Ok(Next::Go);
+        }
+        if mask.is_empty() {
+            warp.control.advance();
+            return Ok(Next::Go);
+        }
+        match inst.op {
+            Op::Ld { .. } | Op::St(_) | Op::Atom(..) | Op::LdLock(_) | Op::StUnlock(_) | Op::CpAsync(_) => {
+                let access = scratch.expect("whoever sends accesses does not execute them");
+                access.restart(path.pc, activation, mask);
+                let mut reach = self.reach(cta);
+                access.begin(&mut reach, warp, inst)?;
+                if reach.uninitialised.is_some() {
+                    self.uninitialised = reach.uninitialised;
+                }
+                access.finish(kernel, warp, &mut cta.shared, inst);
+                if let Some(mut races) = self.launch.races() {
+                    races.access(kernel, cta, warp, access);
+                    races.arrived(kernel, cta, warp, access);
+                }
+            }
+            Op::Special(special) => self.special(cta, warp, &activation, inst, special, mask),
+            // Global addresses are generic ones already.
+            Op::ToGeneric(Space::Global, ty) | Op::FromGeneric(Space::Global, ty) => {
+                lanes::execute(&Inst { op: Op::Mov(ty), ..*inst }, &mut registers, &kernel.imms, mask);
+            }
+            Op::ToGeneric(space, ty) => {
+                let base = kernel.windows.base(space);
+                map_address(&mut registers, inst, &kernel.imms, ty.is_wide(), mask, |a| a.wrapping_add(base));
+            }
+            Op::FromGeneric(space, ty) => {
+                let base = kernel.windows.base(space);
+                map_address(&mut registers, inst, &kernel.imms, ty.is_wide(), mask, |a| a.wrapping_sub(base));
+            }
+            Op::IsSpace(space, ty) => {
+                let addresses = read_address(&registers, inst.src[0], &kernel.imms, ty.is_wide());
+                let inside = |&lane: &usize| kernel.windows.space_of(addresses[lane]) == space;
+                let found = mask.lanes().filter(inside).collect::<LaneMask>();
+                registers.write_pred(inst.dst, found.0, mask);
+            }
+            Op::Fence(_, scope) => {
+                if let Some(mut races) = self.launch.races() {
+                    races.fence(cta, warp.id, scope);
+                }
+            }
+            Op::Prefetch | Op::CpAsyncCommit | Op::CpAsyncWait | Op::Ssy | Op::Nop => {}
+            Op::Mbarrier(..) => self.mbarrier(cta, warp, &activation, path.pc, mask)?,
+            Op::Vote(_)
+            | Op::Shfl(_)
+            | Op::MatchAny(_)
+            | Op::MatchAll(_)
+            | Op::Redux(..)
+            | Op::Elect
+            | Op::BarWarp => {
+                return self.communicate(cta, warp, &activation, inst, path, mask);
+            }
+            Op::ActiveMask | Op::WaveBallot | Op::WaveActive | Op::WaveShfl(_) => {
+                vote::execute(inst, &mut registers, &kernel.imms, mask);
+            }
+            Op::Bar(_) => return self.barrier(cta, warps, at, path, mask),
+            Op::Nanosleep | Op::Yield => {
+                warp.control.advance();
+                return Ok(Next::Yield);
+            }
+            Op::Bra => {
+                branch(warp, inst, path, mask);
+                return Ok(Next::Go);
+            }
+            Op::Brx => {
+                indexed_branch(kernel, warp, &activation, inst, path, mask)?;
+                return Ok(Next::Go);
+            }
+            Op::Call => {
+                self.call(warp, &activation, inst, path, mask)?;
+                return Ok(Next::Go);
+            }
+            Op::Ret if activation.caller.is_some() => {
+                let caller = activation.caller.expect("the guard says so");
+                for copy in &kernel.calls[caller.site as usize].returns {
+                    let (from, to) = (activation.frame + copy.callee, caller.frame + copy.caller);
+                    copy_local(warp, from, to, copy.bytes, mask);
+                }
+                warp.control.ret(mask);
+                return Ok(Next::Go);
+            }
+            Op::Ret | Op::Exit => {
+                warp.control.exit(mask);
+                warp.live &= !mask;
+                let (id, live) = (warp.id, warp.live);
+                cta.live_warps -= live.is_empty() as u32;
+                if let Some(mut races) = self.launch.races() {
+                    races.ended(cta, id, cta.live_warps == 0);
+                }
+                for release in cta.barriers.lanes_ended(id, live, cta.live_warps) {
+                    release_warps(self.launch, cta, warps, &release);
+                }
+                return Ok(Next::Go);
+            }
+            Op::Trap => return Err(Bad { lane: mask.lowest(), kind: FaultKind::Trap }),
+            Op::Printf => self.print(cta, warp, &activation, inst, mask)?,
+            Op::AssertFail => return Err(self.assertion(cta, warp, &activation, inst, mask)),
+            op => unreachable!("lane arithmetic refused {op:?}"),
+        }
+        warps[at].control.advance();
+        Ok(Next::Go)
+    }
+
+    fn nanoseconds(&self) -> u64 {
+        (self.clock as u128 * 1000 / self.launch.chip.clock.core_mhz as u128) as u64
+    }
+
+    fn special<const N: usize>(
+        &self,
+        cta: &Cta,
+        warp: &mut Warp<N>,
+        activation: &Activation,
+        inst: &Inst,
+        special: Special,
+        mask: LaneMask,
+    ) {
+        let shape = &self.launch.shape;
+        let lane_id = |lane: usize| (lane % PTX_WARP) as u32;
+        let from_lane = |f: &dyn Fn(usize) -> u32| std::array::from_fn::<u32, N, _>(f);
+        let halves = (N / PTX_WARP) as u32;
+        let threads = shape.block.iter().product::<u32>();
+        let wide = |value: u64| [value; N];
+        if special.is_wide() {
+            let value = match special {
+                Special::GridId => self.launch.grid_id,
+                Special::Clock64 => self.clock,
+                Special::GlobalTimer => self.nanoseconds(),
+                _ => 0,
+            };
+            warp.registers(activation).write64(inst.dst, &wide(value), mask);
+            return;
+        }
+        let values = match special {
+            Special::TidX => warp.tid[0],
+            Special::TidY => warp.tid[1],
+            Special::TidZ => warp.tid[2],
+            Special::NtidX => [shape.block[0]; N],
+            Special::NtidY => [shape.block[1]; N],
+            Special::NtidZ => [shape.block[2]; N],
+            Special::CtaidX => [cta.id[0]; N],
+            Special::CtaidY => [cta.id[1]; N],
+            Special::CtaidZ => [cta.id[2]; N],
+            Special::NctaidX => [cta.task.as_ref().map_or(shape.grid[0], |task| task.ctas); N],
+            Special::NctaidY => [shape.grid[1]; N],
+            Special::NctaidZ => [shape.grid[2]; N],
+            Special::LaneId => from_lane(&lane_id),
+            Special::WaveLaneId => from_lane(&|lane| lane as u32),
+            Special::WaveLanes => [N as u32; N],
+            Special::WarpId => {
+                let first = warp.id * halves;
+                from_lane(&|lane| first + (lane / PTX_WARP) as u32)
+            }
+            Special::NwarpId => [threads.div_ceil(PTX_WARP as u32); N],
+            Special::SmId => [cta.sm; N],
+            Special::NsmId => [self.launch.chip.sm.count; N],
+            Special::LanemaskEq => from_lane(&|lane| 1 << lane_id(lane)),
+            Special::LanemaskLt => from_lane(&|lane| (1 << lane_id(lane)) - 1),
+            Special::LanemaskLe => from_lane(&|lane| (2u32 << lane_id(lane)).wrapping_sub(1)),
+            Special::LanemaskGe => from_lane(&|lane| u32::MAX << lane_id(lane)),
+            Special::LanemaskGt => from_lane(&|lane| !(2u32 << lane_id(lane)).wrapping_sub(1)),
+            Special::Clock => [self.clock as u32; N],
+            Special::ClockHi => [(self.clock >> 32) as u32; N],
+            Special::GlobalTimerLo => [self.nanoseconds() as u32; N],
+            Special::GlobalTimerHi => [(self.nanoseconds() >> 32) as u32; N],
+            Special::DynamicSmemSize => [shape.dynamic_shared_bytes; N],
+            Special::TotalSmemSize => [self.launch.occupancy.shared_bytes; N],
+            Special::One => [1; N],
+            Special::Zero => [0; N],
+            Special::GridId | Special::Clock64 | Special::GlobalTimer | Special::Zero64 => {
+                unreachable!("wide ones are handled above")
+            }
+        };
+        warp.registers(activation).write32(inst.dst, &values, mask);
+    }
+
+    /// Votes, shuffles and the like. Independent threads wait until all named lanes have arrived.
+    fn communicate<const N: usize>(
+        &mut self,
+        cta: &Cta,
+        warp: &mut Warp<N>,
+        activation: &Activation,
+        inst: &Inst,
+        path: Group,
+        mask: LaneMask,
+    ) -> Result<Next, Bad> {
+        let kernel = self.launch.kernel;
+        let independent = matches!(warp.control, Control::Independent(_));
+        let live = warp.live;
+        let registers = warp.registers(activation);
+        let operand = vote::member_operand(inst);
+        if let Some((lane, members)) = operand.and_then(|operand| vote::outsider(&registers, operand, mask)) {
+            let kind = FaultKind::NotAMember { lane: (lane % PTX_WARP) as u32, members };
+            return Err(Bad { lane, kind });
+        }
+        let members = operand.map(|operand| vote::members(&registers, operand, mask));
+        if independent && let Some(members) = members {
+            if mask != path.mask {
+                split_off(warp, path, mask);
+                return Ok(Next::Go);
+            }
+            if !(members & live & !mask).is_empty() {
+                let anywhere = inst.op == Op::BarWarp;
+                warp.control.wait(Wait::Lanes { members, anywhere });
+                return Ok(Next::Go);
+            }
+        }
+        if let Some(mut races) = self.launch.races() {
+            races.lanes_meet(cta, warp, mask);
+        }
+        if inst.op != Op::BarWarp {
+            let mut registers = warp.registers(activation);
+            let named = members.map_or(mask, |members| mask & members);
+            vote::execute(inst, &mut registers, &kernel.imms, if named.is_empty() { mask } else { named });
+        }
+        warp.control.advance();
+        Ok(Next::Go)
+    }
+
+    fn barrier<const N: usize>(
+        &mut self,
+        cta: &mut Cta,
+        warps: &mut [Warp<N>],
+        at: usize,
+        path: Group,
+        mask: LaneMask,
+    ) -> Result<Next, Bad> {
+        let kernel = self.launch.kernel;
+        let warp = &mut warps[at];
+        let independent = matches!(warp.control, Control::Independent(_));
+        if independent && mask != path.mask {
+            split_off(warp, path, mask);
+            return Ok(Next::Go);
+        }
+        let inst = &kernel.code[path.pc.index()];
+        let activation = warp.control.activation();
+        let registers = warp.registers(&activation);
+        let lane = mask.lowest();
+        let id = registers.read32(inst.src[0])[lane];
+        let threads = match inst.src[1] {
+            Operand::None => None,
+            operand => Some(registers.read32(operand)[lane]),
+        };
+        let votes = match inst.src[2] {
+            Operand::None => LaneMask::NONE,
+            operand => LaneMask(registers.read_pred(operand)),
+        };
+        let waits = inst.op != Op::Bar(BarMode::Arrive);
+        // On a SIMT stack the barrier counts the warp as a whole, whoever of it comes.
+        let warp_lanes = if independent { warp.live } else { mask };
+        let arrival = Arrival { id, threads, waits, votes, path: Waiter { warp: warp.id, mask }, warp_lanes };
+        if waits {
+            warp.control.wait(Wait::Barrier);
+        } else {
+            warp.control.advance();
+        }
+        if let Some(mut races) = self.launch.races() {
+            races.arrive(cta, warps[at].id, id);
+        }
+        let release = cta
+            .barriers
+            .arrive(arrival, cta.live_warps)
+            .map_err(|misuse| Bad { lane, kind: FaultKind::Barrier(misuse) })?;
+        if let Some(release) = release {
+            release_warps(self.launch, cta, warps, &release);
+        }
+        Ok(Next::Go)
+    }
+
+    fn mbarrier<const N: usize>(
+        &mut self,
+        cta: &mut Cta,
+        warp: &mut Warp<N>,
+        activation: &Activation,
+        pc: Pc,
+        mask: LaneMask,
+    ) -> Result<(), Bad> {
+        let kernel = self.launch.kernel;
+        let inst = &kernel.code[pc.index()];
+        let Op::Mbarrier(op, wide) = inst.op else { unreachable!("called for mbarriers") };
+        let mut results = [0u64; N];
+        if op == MbarrierOp::PendingCount {
+            let states = warp.registers(activation).read64(inst.src[0], &kernel.imms);
+            for lane in mask.lanes() {
+                results[lane] = mbarrier::perform(op, 0, states[lane]).map_or(0, |(_, count)| count);
+            }
+        } else {
+            let objects = Addresses::read(kernel, warp, activation, inst, wide, mask);
+            let registers = warp.registers(activation);
+            let values: [u64; N] = match (op, inst.src[2]) {
+                (_, Operand::None) => [1; N],
+                (MbarrierOp::TestWait, operand) => registers.read64(operand, &kernel.imms),
+                (_, operand) => registers.read32(operand).map(|v| v as u64),
+            };
+            let shared_window = kernel.windows.shared;
+            for lane in mask.lanes() {
+                // The address may be generic or shared: the object itself is always in shared memory.
+                let address = objects.at(lane);
+                let address = if kernel.windows.space_of(address) == Space::Shared {
+                    address - shared_window
+                } else {
+                    address
+                };
+                results[lane] = self.reach(cta).update_shared64(lane, address, |word| {
+                    mbarrier::perform(op, word, values[lane])
+                        .map_err(|problem| FaultKind::Mbarrier { address, problem })
+                })?;
+                if let Some(mut races) = self.launch.races() {
+                    races.mbarrier(cta, warp, (op, pc), (lane, address, results[lane]));
+                }
+            }
+        }
+        let mut registers = warp.registers(activation);
+        match op {
+            MbarrierOp::TestWait | MbarrierOp::TestWaitParity => {
+                let done = mask.lanes().filter(|&l| results[l] == 1).collect::<LaneMask>();
+                registers.write_pred(inst.dst, done.0, mask);
+            }
+            MbarrierOp::PendingCount => registers.write32(inst.dst, &results.map(|r| r as u32), mask),
+            _ => registers.write64(inst.dst, &results, mask),
+        }
+        Ok(())
+    }
+
+    fn call<const N: usize>(
+        &mut self,
+        warp: &mut Warp<N>,
+        activation: &Activation,
+        inst: &Inst,
+        path: Group,
+        mask: LaneMask,
+    ) -> Result<(), Bad> {
+        let kernel = self.launch.kernel;
+        let Operand::Imm(site) = inst.src[0] else { unreachable!("a call names its site") };
+        let call = &kernel.calls[site as usize];
+        let mut targets: SmallVec<[(u32, LaneMask); 4]> = SmallVec::new();
+        match call.callee {
+            LinkedCallee::Direct(function) => targets.push((function, mask)),
+            LinkedCallee::Indirect(operand) => {
+                let wide = kernel.address_bits == 64;
+                let handles = read_address(&warp.registers(activation), operand, &kernel.imms, wide);
+                for lane in mask.lanes() {
+                    let function = function_of(kernel, handles[lane])
+                        .ok_or(Bad { lane, kind: FaultKind::BadFunctionPointer(handles[lane]) })?;
+                    match targets.iter_mut().find(|(known, _)| *known == function) {
+                        Some((_, lanes)) => *lanes |= LaneMask::of(lane),
+                        None => targets.push((function, LaneMask::of(lane))),
+                    }
+                }
+            }
+        }
+        let caller = &kernel.functions[activation.function as usize];
+        let frame = activation.frame + caller.frame_bytes;
+        let depth = activation.depth + 1;
+        let mut entries: SmallVec<[Entry; 4]> = SmallVec::new();
+        for (function, lanes) in targets {
+            let callee = &kernel.functions[function as usize];
+            let new = Activation {
+                function,
+                registers: activation.registers + caller.registers,
+                predicates: activation.predicates + caller.predicates,
+                frame,
+                depth,
+                caller: Some(Caller { site, frame: activation.frame, resume: Pc(path.pc.0 + 1) }),
+            };
+            // The callers' registers would be saved on the stack.
+            let saved = 4 * new.registers as u64 + CALL_BYTES * depth as u64;
+            let needed = frame as u64 + callee.frame_bytes as u64 + saved;
+            let LocalLimit { bytes: limit, shared_by } = self.launch.local_limit;
+            if needed > limit as u64 {
+                let kind = match shared_by {
+                    None => FaultKind::StackOverflow { needed, limit },
+                    Some(threads) => FaultKind::StacksOverflow { needed, limit, depth, threads },
+                };
+                return Err(Bad { lane: lanes.lowest(), kind });
+            }
+            warp.make_room(kernel, &new);
+            warp.mark_local(lanes, |_| u64::from(frame), callee.frame_bytes, false);
+            for &FrameCopy { caller, callee, bytes } in &call.args {
+                copy_local(warp, activation.frame + caller, frame + callee, bytes, lanes);
+            }
+            entries.push(Entry { start: callee.start, mask: lanes, activation: new });
+        }
+        warp.control.call(&entries);
+        Ok(())
+    }
+}
+
+/// Splits off the lanes that the guard excludes from an instruction that may wait.
+fn split_off<const N: usize>(warp: &mut Warp<N>, path: Group, mask: LaneMask) {
+    let next = Pc(path.pc.0 + 1);
+    let stay = Group { pc: path.pc, mask };
+    warp.control.branch(&[stay, Group { pc: next, mask: path.mask & !mask }], next);
+}
+
+fn branch<const N: usize>(warp: &mut Warp<N>, inst: &Inst, path: Group, mask: LaneMask) {
+    let (Operand::Imm(target), Operand::Imm(reconverge)) = (inst.src[0], inst.src[1]) else {
+        unreachable!("a linked branch has a target and a reconvergence point")
+    };
+    let taken = Group { pc: Pc(target), mask };
+    if mask == path.mask {
+        return warp.control.branch(&[taken], Pc(reconverge));
+    }
+    let stay = Group { pc: Pc(path.pc.0 + 1), mask: path.mask & !mask };
+    warp.control.branch(&[taken, stay], Pc(reconverge));
+}
+
+fn indexed_branch<const N: usize>(
+    kernel: &Kernel,
+    warp: &mut Warp<N>,
+    activation: &Activation,
+    inst: &Inst,
+    path: Group,
+    mask: LaneMask,
+) -> Result<(), Bad> {
+    let (Operand::Imm(table), Operand::Imm(reconverge)) = (inst.src[1], inst.src[2]) else {
+        unreachable!("a linked branch has a table and a reconvergence point")
+    };
+    let table = &kernel.tables[table as usize];
+    let indices = warp.registers(activation).read32(inst.src[0]);
+    let mut groups: SmallVec<[Group; 8]> = SmallVec::new();
+    let mut add = |pc: Pc, lanes: LaneMask| match groups.iter_mut().find(|g| g.pc == pc) {
+        Some(group) => group.mask |= lanes,
+        None => groups.push(Group { pc, mask: lanes }),
+    };
+    for lane in mask.lanes() {
+        let index = indices[lane];
+        let kind = FaultKind::BadBranchIndex { index, entries: table.len() };
+        add(*table.get(index as usize).ok_or(Bad { lane, kind })?, LaneMask::of(lane));
+    }
+    if mask != path.mask {
+        add(Pc(path.pc.0 + 1), path.mask & !mask);
+    }
+    warp.control.branch(&groups, Pc(reconverge));
+    Ok(())
+}
+
+/// Releases the paths of a finished barrier phase, with the result of the reduction where they asked for one.
+fn release_warps<const N: usize>(launch: &Launch<'_>, cta: &Cta, warps: &mut [Warp<N>], release: &Release) {
+    let kernel = launch.kernel;
+    if let Some(mut races) = launch.races() {
+        races.release(cta, warps, release);
+    }
+    for waiter in &release.waiters {
+        let warp = &mut warps[waiter.warp as usize];
+        for (group, activation) in warp.control.barrier_paths(waiter.mask) {
+            let inst = &kernel.code[group.pc.index()];
+            let mut registers = warp.registers(&activation);
+            let all_lanes = |yes: bool| if yes { u64::MAX } else { 0 };
+            match inst.op {
+                Op::Bar(BarMode::RedPopc) => registers.write32(inst.dst, &[release.popc; N], group.mask),
+                Op::Bar(BarMode::RedAnd) => {
+                    registers.write_pred(inst.dst, all_lanes(release.all), group.mask)
+                }
+                Op::Bar(BarMode::RedOr) => {
+                    registers.write_pred(inst.dst, all_lanes(release.popc > 0), group.mask);
+                }
+                _ => debug_assert_eq!(inst.dst, Dst::None),
+            }
+        }
+        warp.control.release_barrier(waiter.mask);
+    }
+}
+
+fn function_of(kernel: &Kernel, handle: u64) -> Option<u32> {
+    let offset = handle.checked_sub(kernel.windows.functions)?;
+    let id = (offset % 16 == 0).then_some(offset / 16)?;
+    kernel.functions.iter().position(|f| f.id.0 as u64 == id).map(|at| at as u32)
+}
+
+pub(super) fn read_address<const N: usize>(
+    registers: &Registers<'_, N>,
+    operand: Operand,
+    imms: &[u64],
+    wide: bool,
+) -> [u64; N] {
+    if wide { registers.read64(operand, imms) } else { registers.read32(operand).map(|a| a as u64) }
+}
+
+fn map_address<const N: usize>(
+    registers: &mut Registers<'_, N>,
+    inst: &Inst,
+    imms: &[u64],
+    wide: bool,
+    mask: LaneMask,
+    f: impl Fn(u64) -> u64,
+) {
+    let addresses = read_address(registers, inst.src[0], imms, wide).map(f);
+    if wide {
+        registers.write64(inst.dst, &addresses, mask);
+    } else {
+        registers.write32(inst.dst, &addresses.map(|a| a as u32), mask);
+    }
+}
+
+/// Copies bytes within local memory, in the lanes of `mask`.
+fn copy_local<const N: usize>(warp: &mut Warp<N>, from: u32, to: u32, bytes: u32, mask: LaneMask) {
+    warp.copy_local_marks(mask, from, to, bytes);
+    let mut done = 0;
+    while done < bytes {
+        let (source, target) = (from + done, to + done);
+        if source % 4 == 0 && target % 4 == 0 && bytes - done >= 4 {
+            let word = *warp.local_word(source as usize / 4);
+            let stored = warp.local_word_mut(target as usize / 4);
+            for lane in mask.lanes() {
+                stored[lane] = word[lane];
+            }
+            done += 4;
+        } else {
+            for lane in mask.lanes() {
+                let byte = warp.local_byte(source, lane) as u32;
+                let stored = &mut warp.local_word_mut(target as usize / 4)[lane];
+                let shift = 8 * (target % 4);
+                *stored = *stored & !(0xff << shift) | byte << shift;
+            }
+            done += 1;
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The approximations of the special-function unit.
+//!
+//! Each is computed in f64 and rounded to the nearest f32, which is well inside the error that the PTX manual allows.
+//! The functions come from `libm`, not from the host, so that results have the same bits everywhere. Division and half
+//! precision follow Hopper's sequence of steps, with an exact function in place of its approximation.
+
+use warploom_isa::{Approx, Op, Round, Ty};
+
+use crate::lanes::format::{F64_NAN, Format, GROSS_NAN, f64_nan};
+use crate::lanes::half;
+use crate::lanes::vector::{Filled, Inputs, map1, map2, wide};
+
+/// `div.approx`, `div.full` and the one-input functions.
+#[inline(never)]
+pub(super) fn compute_rare<const N: usize>(inputs: Inputs<'_, N>) -> Filled<N> {
+    let Inputs { a, b, .. } = inputs;
+    match inputs.inst.op {
+        Op::FDivApprox { full, ftz } => map2(a.lo, b.lo, |x, y| divide(x, y, full, ftz)),
+        Op::FApprox(Approx::Rsqrt, Ty::F64, false) => wide(|i| rsqrt_f64(a.wide(i))),
+        Op::FApprox(function, Ty::F64, _) => wide(|i| gross(function, a.wide(i))),
+        Op::FApprox(function, Ty::F32, ftz) => map1(a.lo, |x| {
+            let value = of_number(function, Format::F32, ftz, x.into());
+            round(Format::F32, ftz, value) as u32
+        }),
+        Op::FApprox(function, ty, ftz) => {
+            let format = Format::of(ty);
+            half::each(ty, inputs, |x, _, _| truncate(format, ftz, of_number(function, format, ftz, x)))
+        }
+        _ => Filled::Nothing,
+    }
+}
+
+fn round(format: Format, ftz: bool, value: f64) -> u64 {
+    if ftz { format.narrow_flushed(value, Round::Rn) } else { format.narrow(value, Round::Rn) }
+}
+
+/// f32 division within 2 ulp: a product with the reciprocal. For divisors whose reciprocal is out of range, both
+/// operands are scaled. With `div.approx`, the reciprocal of a divisor above 2^126 is zero.
+fn divide(x: u32, y: u32, full: bool, ftz: bool) -> u32 {
+    const LARGE: f64 = (1u128 << 126) as f64;
+    let [x, y] = [x, y].map(|bits| {
+        let bits = u64::from(bits);
+        Format::F32.widen(if ftz { Format::F32.flush(bits) } else { bits })
+    });
+    let is_large = y.is_finite() && y.abs() > LARGE;
+    let scale = match y.abs() {
+        _ if is_large => 0.25,
+        magnitude if magnitude < 1.0 / LARGE => (1 << 24) as f64,
+        _ => 1.0,
+    };
+    let reciprocal = if is_large && !full {
+        0f64.copysign(y)
+    } else {
+        Format::F32.widen(Format::F32.narrow(1.0 / (y * scale), Round::Rn))
+    };
+    round(Format::F32, ftz, x * scale * reciprocal) as u32
+}
+
+/// A one-input function of an f32, f16 or bf16 number.
+fn of_number(function: Approx, format: Format, ftz: bool, x: u64) -> f64 {
+    let x = format.widen(if ftz { format.flush(x) } else { x });
+    match function {
+        Approx::Rcp => 1.0 / x,
+        Approx::Sqrt => x.sqrt(),
+        // The root of -0 is -0 and its reciprocal minus infinity, as in the PTX manual's table.
+        Approx::Rsqrt => 1.0 / x.sqrt(),
+        Approx::Sin => libm::sin(x),
+        Approx::Cos => libm::cos(x),
+        Approx::Lg2 => libm::log2(x),
+        Approx::Ex2 => libm::exp2(x),
+        Approx::Tanh => libm::tanh(x),
+    }
+}
+
+/// Correct fraction bits of an f32 approximation: the PTX manual bounds the error of `ex2.approx.f32` by 2^-22.
+const GOOD_DIGITS: u32 = 22;
+
+/// Half precision truncates the f32 approximation after rounding it to its correct digits, so that a value just below a
+/// half-precision number becomes that number.
+fn truncate(format: Format, ftz: bool, value: f64) -> u64 {
+    let nearest = format.narrow(value, Round::Rn);
+    if !format.widen(nearest).is_finite() {
+        return nearest;
+    }
+    let unit = 1u64 << (52 - GOOD_DIGITS);
+    let good = f64::from_bits((value.to_bits() + unit / 2) & !(unit - 1));
+    if ftz { format.narrow_flushed(good, Round::Rz) } else { format.narrow(good, Round::Rz) }
+}
+
+/// `rsqrt.approx.f64`, correctly rounded: Hopper's sequence of instructions nearly always is.
+fn rsqrt_f64(bits: u64) -> u64 {
+    let x = f64::from_bits(bits);
+    if x.is_nan() {
+        return f64_nan([bits; 3]);
+    }
+    if x == 0.0 {
+        return (1.0 / x).to_bits();
+    }
+    if x < 0.0 {
+        return F64_NAN;
+    }
+    if x.is_infinite() {
+        return 0;
+    }
+    let (fraction, exponent) = libm::frexp(x);
+    let odd = exponent & 1;
+    let x = fraction * f64::from(1 + odd);
+    let y = 1.0 / x.sqrt();
+    // 1 - x * y * y, including the part of x * y that was rounded off.
+    let product = x * y;
+    let residual = (-product).mul_add(y, 1.0) - x.mul_add(y, -product) * y;
+    let nearest = (0.5 * residual).mul_add(y, y);
+    libm::scalbn(nearest, (odd - exponent) / 2).to_bits()
+}
+
+/// `rcp.approx.ftz.f64` and `rsqrt.approx.ftz.f64`: only the upper word is read and written, and subnormals are zero. A
+/// NaN whose payload is in the lower word only is read as infinity.
+fn gross(function: Approx, x: u64) -> u64 {
+    const UPPER: u64 = 0xffff_ffff << 32;
+    let x = f64::from_bits(Format::F64.flush(x & UPPER));
+    let value = match function {
+        Approx::Rsqrt => 1.0 / x.sqrt(),
+        _ => 1.0 / x,
+    };
+    if value.is_nan() { GROSS_NAN } else { Format::F64.flush(value.to_bits() & UPPER) }
+}

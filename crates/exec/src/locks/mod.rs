@@ -1,0 +1,7 @@
+//! Locks: the lock bits of shared memory ([`unit`]) with the loads and stores that use them ([`access`]), who holds
+//! which lock ([`holders`]), and misuse noticed on the way ([`notes`]).
+
+pub mod access;
+pub mod holders;
+pub mod notes;
+pub mod unit;

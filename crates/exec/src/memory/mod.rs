@@ -1,0 +1,11 @@
+//! Memory accesses of a warp. Start at [`access`]: what an access is, how it begins and how it ends.
+
+pub mod access;
+pub mod address;
+pub mod bytes;
+pub mod reach;
+pub mod registers;
+pub mod rows;
+mod serve;
+pub mod shared;
+pub mod store;

@@ -1,0 +1,366 @@
+//! What a warp can reach besides its registers, and the checks of every access: alignment, bounds, read-only memory.
+//! Start at [`Reach::each_space`].
+
+use warploom_isa::{AtomOp, Kernel, Space, Ty};
+
+use crate::fault::{AccessKind, FaultKind};
+use crate::kit::bits::BitSet;
+use crate::kit::lane_mask::LaneMask;
+use crate::locks::notes::LockNotes;
+use crate::locks::unit::LockUnit;
+use crate::memory::address::Addresses;
+use crate::memory::bytes::{
+    Piece, gather_flat, gather_local, scatter_flat, scatter_local, update_flat, update_local,
+};
+use crate::memory::rows::Rows;
+use crate::memory::shared::Shared;
+use crate::memory::store::Global;
+use crate::warp::Warp;
+use crate::warp::control::Activation;
+
+/// A lane did something that ends the launch.
+#[derive(Debug)]
+pub struct Bad {
+    pub lane: usize,
+    pub kind: FaultKind,
+}
+
+/// What a warp can reach besides its own registers and local memory.
+pub struct Reach<'a> {
+    pub kernel: &'a Kernel,
+    pub memory: Global<'a>,
+    pub shared: &'a mut Shared,
+    /// The CTA's number in the grid.
+    pub cta: u64,
+    /// The lock bits of the CTA's SM, if the kernel uses them.
+    pub lock_unit: Option<&'a mut LockUnit>,
+    pub lock_notes: &'a mut LockNotes,
+    pub constants: &'a [u8],
+    pub params: &'a [u8],
+    /// The first read of never-written bytes by an access, where that is tracked: lane, space, address, bytes.
+    pub uninitialised: Option<(usize, Space, u64, u32)>,
+}
+
+/// What every lane of an access does.
+#[derive(Clone, Copy)]
+pub struct Touch {
+    pub space: Space,
+    pub bytes: u32,
+    pub kind: AccessKind,
+}
+
+impl Reach<'_> {
+    /// Lets `f` change a 64-bit word of shared memory for a lane.
+    pub fn update_shared64<R>(
+        &mut self,
+        lane: usize,
+        address: u64,
+        f: impl FnOnce(u64) -> Result<(u64, R), FaultKind>,
+    ) -> Result<R, Bad> {
+        let bad = |kind| Bad { lane, kind };
+        if !address.is_multiple_of(8) {
+            let (access, space) = (AccessKind::Atomic, Space::Shared);
+            return Err(bad(FaultKind::Misaligned { access, space, address, bytes: 8 }));
+        }
+        let size = self.shared.bytes.len();
+        let Some(bytes) =
+            usize::try_from(address).ok().and_then(|at| self.shared.bytes.get_mut(at..)?.get_mut(..8))
+        else {
+            let place = past_end(address, size as u64, "the CTA's shared memory");
+            let (access, space) = (AccessKind::Atomic, Space::Shared);
+            return Err(bad(FaultKind::OutOfBounds { access, space, address, bytes: 8, place }));
+        };
+        let old = u64::from_le_bytes((&*bytes).try_into().expect("eight bytes"));
+        let (new, result) = f(old).map_err(bad)?;
+        bytes.copy_from_slice(&new.to_le_bytes());
+        if let Some(written) = &mut self.shared.written {
+            written.insert(address as usize, 8);
+        }
+        Ok(result)
+    }
+
+    /// Reads a byte at a generic address for a lane (strings and arguments of `printf`).
+    pub fn generic_byte<const N: usize>(
+        &mut self,
+        warp: &mut Warp<N>,
+        activation: &Activation,
+        lane: usize,
+        address: u64,
+    ) -> Result<u8, Bad> {
+        let mut row = [[0u32; N]; 1];
+        let at = Addresses::Uniform(address);
+        self.each_space(
+            warp,
+            activation,
+            Touch { space: Space::Generic, bytes: 1, kind: AccessKind::Load },
+            &at,
+            LaneMask::of(lane),
+            |reach, warp, at| reach.gather(warp, at, &mut row),
+        )?;
+        Ok(row[0][lane] as u8)
+    }
+
+    /// Checks alignment and bounds, and calls `f` with each group of lanes that lie in one piece of memory.
+    #[inline]
+    pub fn each_space<const N: usize>(
+        &mut self,
+        warp: &mut Warp<N>,
+        activation: &Activation,
+        touch: Touch,
+        addresses: &Addresses<N>,
+        mask: LaneMask,
+        mut f: impl FnMut(&mut Self, &mut Warp<N>, &Piece<'_, N>),
+    ) -> Result<(), Bad> {
+        if touch.space == Space::Generic {
+            return self.generic(warp, activation, touch, addresses, mask, &mut f);
+        }
+        self.one_space(warp, activation, touch, addresses, mask, &mut f)
+    }
+
+    /// As [`Reach::each_space`] for generic addresses, which are resolved.
+    fn generic<const N: usize>(
+        &mut self,
+        warp: &mut Warp<N>,
+        activation: &Activation,
+        touch: Touch,
+        addresses: &Addresses<N>,
+        mask: LaneMask,
+        f: &mut impl FnMut(&mut Self, &mut Warp<N>, &Piece<'_, N>),
+    ) -> Result<(), Bad> {
+        let windows = self.kernel.windows;
+        let mut left = mask;
+        while !left.is_empty() {
+            let space = windows.space_of(addresses.at(left.lowest()));
+            let base = windows.base(space);
+            let here = match space {
+                Space::Global => {
+                    let elsewhere = [Space::Shared, Space::Local, Space::Const, Space::Param];
+                    elsewhere
+                        .into_iter()
+                        .fold(left, |m, s| m & !addresses.within(left, windows.base(s), windows.bytes))
+                }
+                _ => addresses.within(left, base, windows.bytes),
+            };
+            let inside = addresses.relative_to(base);
+            self.one_space(warp, activation, Touch { space, ..touch }, &inside, here, f)?;
+            left &= !here;
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn one_space<const N: usize>(
+        &mut self,
+        warp: &mut Warp<N>,
+        activation: &Activation,
+        touch: Touch,
+        addresses: &Addresses<N>,
+        mask: LaneMask,
+        f: &mut impl FnMut(&mut Self, &mut Warp<N>, &Piece<'_, N>),
+    ) -> Result<(), Bad> {
+        let Touch { space, bytes, kind } = touch;
+        if !addresses.aligned(mask, bytes as u64) {
+            return Err(misaligned(touch, addresses, mask));
+        }
+        if matches!(space, Space::Const | Space::Param) && kind != AccessKind::Load {
+            let lane = mask.lowest();
+            let address = addresses.at(lane);
+            return Err(Bad { lane, kind: FaultKind::ReadOnly { access: kind, space, address, bytes } });
+        }
+        let mut left = mask;
+        while !left.is_empty() {
+            let lane = left.lowest();
+            let address = addresses.at(lane);
+            let (at, base, len) = match space {
+                Space::Global | Space::Generic => match self.memory.find(address) {
+                    Some(at) => {
+                        let (base, data) = self.memory.allocation(at);
+                        (at, base, data.len() as u64)
+                    }
+                    None => (0, 0, 0),
+                },
+                Space::Shared => (0, 0, self.shared.bytes.len() as u64),
+                Space::Const => (0, 0, self.constants.len() as u64),
+                Space::Param => (0, 0, self.params.len() as u64),
+                Space::Local => (0, 0, local_extent(self.kernel, activation)),
+            };
+            let room = (len + 1).saturating_sub(bytes as u64);
+            let here = addresses.within(left, base, room);
+            if !here.contains(lane) {
+                return Err(self.out_of_bounds(touch, lane, address, activation));
+            }
+            f(self, warp, &Piece { space, at, base, mask: here, addresses, bytes });
+            left &= !here;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn out_of_bounds(&self, touch: Touch, lane: usize, address: u64, activation: &Activation) -> Bad {
+        let Touch { space, bytes, kind: access } = touch;
+        let place = self.describe(space, address, bytes, activation);
+        Bad { lane, kind: FaultKind::OutOfBounds { access, space, address, bytes, place } }
+    }
+
+    /// Says in words where a bad address lies.
+    fn describe(&self, space: Space, address: u64, bytes: u32, activation: &Activation) -> String {
+        match space {
+            Space::Global | Space::Generic => {
+                let near = self.memory.describe(address, bytes as u64);
+                if address < 4096 { "a null pointer".to_string() } else { near }
+            }
+            Space::Shared => {
+                let len = self.shared.bytes.len() as u64;
+                let near =
+                    self.kernel.shared.iter().rev().find(|v| v.bytes > 0 && v.offset as u64 <= address);
+                let whole = past_end(address, len, "the CTA's shared memory");
+                match near {
+                    Some(v) => format!("{whole}; the variable before it is `{}` ({} bytes)", v.name, v.bytes),
+                    None => whole,
+                }
+            }
+            Space::Const => past_end(address, self.constants.len() as u64, "the module's constants"),
+            Space::Param => past_end(address, self.params.len() as u64, "the kernel's parameters"),
+            Space::Local => {
+                let function = &self.kernel.functions[activation.function as usize];
+                let what = format!("the thread's stack, as `{}` runs", function.name);
+                past_end(address, local_extent(self.kernel, activation), &what)
+            }
+        }
+    }
+
+    #[inline]
+    fn flat(&self, space: Space, at: usize) -> (u64, &[u8], Option<&BitSet>) {
+        match space {
+            Space::Global | Space::Generic => {
+                let (base, bytes) = self.memory.allocation(at);
+                (base, bytes, self.memory.written(at))
+            }
+            Space::Shared => (0, &self.shared.bytes, self.shared.written.as_ref()),
+            Space::Const => (0, self.constants, None),
+            Space::Param => (0, self.params, None),
+            Space::Local => unreachable!("local memory is not flat"),
+        }
+    }
+
+    #[inline]
+    fn flat_mut(&mut self, space: Space, at: usize) -> (&mut [u8], Option<&mut BitSet>) {
+        match space {
+            Space::Shared => (&mut self.shared.bytes, self.shared.written.as_mut()),
+            _ => {
+                let (_, bytes, written) = self.memory.allocation_mut(at);
+                (bytes, written)
+            }
+        }
+    }
+
+    /// Lanes read a piece of memory into rows, and never-written bytes are noted.
+    #[inline]
+    pub fn gather<const N: usize>(
+        &mut self,
+        warp: &mut Warp<N>,
+        piece: &Piece<'_, N>,
+        rows: &mut [[u32; N]],
+    ) {
+        if piece.space == Space::Local {
+            gather_local(warp, piece, rows);
+            let unwritten = warp.local_unwritten(piece.mask, |lane| piece.addresses.at(lane), piece.bytes);
+            return self.note_unwritten(unwritten, piece);
+        }
+        gather_flat(self.flat(piece.space, piece.at).1, piece, rows);
+        let unwritten = self.unwritten_lane(piece);
+        self.note_unwritten(unwritten, piece);
+    }
+
+    /// The first lane that reads bytes nobody wrote, where that is tracked.
+    #[inline]
+    fn unwritten_lane<const N: usize>(&self, piece: &Piece<'_, N>) -> Option<usize> {
+        let (base, _, written) = self.flat(piece.space, piece.at);
+        let written = written?;
+        let known =
+            |lane: usize| written.contains((piece.addresses.at(lane) - base) as usize, piece.bytes as usize);
+        piece.mask.lanes().find(|&lane| !known(lane))
+    }
+
+    #[inline]
+    fn note_unwritten<const N: usize>(&mut self, lane: Option<usize>, piece: &Piece<'_, N>) {
+        if let Some(lane) = lane {
+            self.uninitialised.get_or_insert((lane, piece.space, piece.addresses.at(lane), piece.bytes));
+        }
+    }
+
+    /// Lanes write rows to a piece of memory.
+    #[inline]
+    pub fn scatter<const N: usize>(&mut self, warp: &mut Warp<N>, piece: &Piece<'_, N>, rows: &[[u32; N]]) {
+        if piece.space == Space::Local {
+            warp.mark_local(piece.mask, |lane| piece.addresses.at(lane), piece.bytes, true);
+            return scatter_local(warp, piece, rows);
+        }
+        let (data, written) = self.flat_mut(piece.space, piece.at);
+        scatter_flat(data, piece, rows);
+        note_written(written, piece);
+    }
+
+    /// Lanes change a piece of memory one after the other: operands and values found are in the rows.
+    pub fn update<const N: usize>(
+        &mut self,
+        warp: &mut Warp<N>,
+        piece: &Piece<'_, N>,
+        atomic: (AtomOp, Ty),
+        rows: &mut Rows<N>,
+    ) {
+        if piece.space == Space::Local {
+            let unwritten = warp.local_unwritten(piece.mask, |lane| piece.addresses.at(lane), piece.bytes);
+            self.note_unwritten(unwritten, piece);
+            warp.mark_local(piece.mask, |lane| piece.addresses.at(lane), piece.bytes, true);
+            return update_local(warp, piece, atomic, rows);
+        }
+        let unwritten = self.unwritten_lane(piece);
+        let (data, written) = self.flat_mut(piece.space, piece.at);
+        update_flat(data, piece, atomic, rows);
+        note_written(written, piece);
+        self.note_unwritten(unwritten, piece);
+    }
+
+    /// Whether bytes of a space move later, when the memory system serves the access.
+    #[inline(always)]
+    pub(super) fn moves_later(&self, space: Space) -> bool {
+        space == Space::Global && matches!(self.memory, Global::Later(_))
+    }
+}
+
+fn note_written<const N: usize>(written: Option<&mut BitSet>, piece: &Piece<'_, N>) {
+    if let Some(written) = written {
+        for lane in piece.mask.lanes() {
+            written.insert((piece.addresses.at(lane) - piece.base) as usize, piece.bytes as usize);
+        }
+    }
+}
+
+/// The fault of the first lane whose address is no multiple of the access's size.
+#[cold]
+fn misaligned<const N: usize>(touch: Touch, addresses: &Addresses<N>, mask: LaneMask) -> Bad {
+    let Touch { space, bytes, kind: access } = touch;
+    let lane =
+        mask.lanes().find(|&lane| addresses.at(lane) & (bytes as u64 - 1) != 0).expect("some lane is off");
+    let address = addresses.at(lane);
+    Bad { lane, kind: FaultKind::Misaligned { access, space, address, bytes } }
+}
+
+/// How far a thread's local memory reaches while this activation runs.
+fn local_extent(kernel: &Kernel, activation: &Activation) -> u64 {
+    activation.frame as u64 + kernel.functions[activation.function as usize].frame_bytes as u64
+}
+
+fn past_end(address: u64, len: u64, what: &str) -> String {
+    if len == 0 {
+        format!("{what} (0 bytes) holds nothing")
+    } else if address >= len {
+        match address - len {
+            0 => format!("right past the end of {what} ({len} bytes)"),
+            past => format!("{past} bytes past the end of {what} ({len} bytes)"),
+        }
+    } else {
+        format!("runs over the end of {what} ({len} bytes)")
+    }
+}
