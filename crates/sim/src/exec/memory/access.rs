@@ -8,6 +8,7 @@ use warploom_isa::{Access, AtomOp, Dst, Inst, Kernel, Op, Pc, Space, Ty};
 
 use crate::exec::fault::{AccessKind, FaultKind};
 use crate::exec::lanes::{AtomicUnit, atomic};
+use crate::exec::locks::holders::Change;
 use crate::exec::memory::address::Addresses;
 use crate::exec::memory::reach::{Bad, Reach, Touch};
 use crate::exec::memory::registers::{read_data, read_operands, write_data, write_found};
@@ -337,6 +338,12 @@ impl<const N: usize> WarpAccess<N> {
             let at = offset(lane);
             (first.min(at / 4), last.max((at + self.bytes - 1) / 4))
         })
+    }
+
+    /// What an atomic did to its word in a lane, for who holds which lock. It is complete.
+    pub(crate) fn change(&self, lane: usize) -> Option<Change> {
+        let MemoryOp::Atomic { op, ty, .. } = self.kind else { return None };
+        Change::of(op, ty.bits(), (self.found(lane), self.left(lane)?))
     }
 
     /// What a store or an atomic left in memory in a lane: up to 64 bits, the first ones of a vector. It is complete.
