@@ -93,8 +93,11 @@ struct SpinFacts {
     depth: u32,
     file: String,
     line: u32,
-    /// The line in the program that the file was compiled from.
+    /// The line in the program that the file was compiled from; of an inlined function of a header, the user's.
     source_line: Option<String>,
+    /// If it was inlined: the lines from the innermost function's to the kernel's.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    inlined: Vec<String>,
     /// The load or atomic that decides whether the loop continues.
     instruction: String,
     /// Whether it can deadlock on a SIMT stack: `yes`, `no` (which is certain), `may`, or `if_same_warp`.
@@ -166,7 +169,13 @@ fn spin_facts(program: &Program, l: &Loop) -> SpinFacts {
     let pc = l.spins_on.unwrap_or(l.header);
     let place = Place::of(program, pc);
     let takes = !matches!(program.code[pc.index()].op, Op::Ld { .. } | Op::Mbarrier(..));
-    let line = |pc: Pc| Place::of(program, pc).short();
+    let line = |pc: Pc| {
+        let place = Place::of(program, pc);
+        match &place.inlined[..] {
+            [] => place.short(),
+            lines => format!("{} (inlined: {})", place.short(), lines.join(" < ")),
+        }
+    };
     let (simt_deadlock, why) = match (l.ends, takes) {
         (WaitEnds::Released(at), _) => (
             "no",
@@ -204,10 +213,16 @@ fn spin_facts(program: &Program, l: &Loop) -> SpinFacts {
         file: place.file,
         line: place.line,
         source_line: place.source_line,
+        inlined: place.inlined,
         instruction: place.instruction,
         simt_deadlock,
         why,
     }
+}
+
+/// The lines through which an instruction was inlined, after the user's.
+fn inlined(lines: &[String]) -> String {
+    if lines.is_empty() { String::new() } else { format!("; inlined: {}", lines.join(" < ")) }
 }
 
 /// Locked words that share a lock bit, as far as their addresses are known.
@@ -292,7 +307,9 @@ impl KernelFacts {
         });
         let mut text: String = lines.iter().map(|(label, line)| format!("    {label:<11}{line}\n")).collect();
         for spin in &self.spins {
-            let source = spin.source_line.as_ref().map_or(String::new(), |line| format!("   ({line})"));
+            let chain = inlined(&spin.inlined);
+            let source =
+                spin.source_line.as_ref().map_or(String::new(), |line| format!("   ({line}{chain})"));
             let _ = writeln!(text, "      {}:{}: {}{source}", spin.file, spin.line, spin.instruction);
             let verdict = match spin.simt_deadlock {
                 "no" => "does not deadlock on a SIMT stack",

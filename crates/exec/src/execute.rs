@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 use warploom_isa::{
     BarMode, Dst, FrameCopy, Guard, Inst, Kernel, LinkedCallee, MbarrierOp, Op, Operand, Pc, Space, Special,
 };
@@ -23,7 +23,7 @@ use crate::memory::store::Global;
 use crate::occupancy::LocalLimit;
 use crate::output::Output;
 use crate::sync::barrier::{Arrival, Barriers, Release, Waiter};
-use crate::sync::vote::PTX_WARP;
+use crate::sync::vote::{BadMask, PTX_WARP, Team};
 use crate::sync::{mbarrier, vote};
 use crate::warp::Warp;
 use crate::warp::control::{Activation, Caller, Control, Entry, Group, Wait};
@@ -345,30 +345,34 @@ impl Execution<'_> {
         let independent = matches!(warp.control, Control::Independent(_));
         let live = warp.live;
         let registers = warp.registers(activation);
-        let operand = vote::member_operand(inst);
-        if let Some((lane, members)) = operand.and_then(|operand| vote::outsider(&registers, operand, mask)) {
-            let kind = FaultKind::NotAMember { lane: (lane % PTX_WARP) as u32, members };
-            return Err(Bad { lane, kind });
-        }
-        let members = operand.map(|operand| vote::members(&registers, operand, mask));
-        if independent && let Some(members) = members {
+        let mut teams = match vote::member_operand(inst) {
+            Some(operand) => vote::teams(&registers, operand, mask).map_err(bad_mask)?,
+            None => smallvec![Team { lanes: mask, members: mask }],
+        };
+        if independent && vote::member_operand(inst).is_some() {
             if mask != path.mask {
                 split_off(warp, path, mask);
                 return Ok(Next::Go);
             }
-            if !(members & live & !mask).is_empty() {
+            let waits = |team: &Team| !(team.members & live & !team.lanes).is_empty();
+            if teams.iter().any(waits) {
                 let anywhere = inst.op == Op::BarWarp;
-                warp.control.wait(Wait::Lanes { members, anywhere });
+                let wait = |team: &Team| (team.lanes, Wait::Lanes { members: team.members, anywhere });
+                let waiting: SmallVec<[_; 1]> = teams.iter().filter(|team| waits(team)).map(wait).collect();
+                warp.control.wait_apart(&waiting);
+                teams.retain(|team| !waits(team));
+            }
+            if teams.is_empty() {
                 return Ok(Next::Go);
             }
         }
-        if let Some(mut races) = self.launch.races() {
-            races.lanes_meet(cta, warp, mask);
-        }
-        if inst.op != Op::BarWarp {
-            let mut registers = warp.registers(activation);
-            let named = members.map_or(mask, |members| mask & members);
-            vote::execute(inst, &mut registers, &kernel.imms, if named.is_empty() { mask } else { named });
+        for team in teams {
+            if let Some(mut races) = self.launch.races() {
+                races.lanes_meet(cta, warp, team.lanes);
+            }
+            if inst.op != Op::BarWarp {
+                vote::execute(inst, &mut warp.registers(activation), &kernel.imms, team.lanes);
+            }
         }
         warp.control.advance();
         Ok(Next::Go)
@@ -540,6 +544,19 @@ impl Execution<'_> {
         }
         warp.control.call(&entries);
         Ok(())
+    }
+}
+
+fn bad_mask(bad: BadMask) -> Bad {
+    let number = |lane: usize| (lane % PTX_WARP) as u32;
+    match bad {
+        BadMask::Outsider { lane, members } => {
+            Bad { lane, kind: FaultKind::NotAMember { lane: number(lane), members } }
+        }
+        BadMask::Differs { lane, members, other, others } => {
+            let kind = FaultKind::MasksDiffer { lane: number(lane), members, other: number(other), others };
+            Bad { lane, kind }
+        }
     }
 }
 

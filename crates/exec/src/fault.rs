@@ -58,6 +58,12 @@ pub enum FaultKind {
     /// `shfl.sync`, `bar.warp.sync` or the like by a lane that its own member mask leaves out.
     #[error("lane {lane} executes it, but is not in its member mask {members:#010x}")]
     NotAMember { lane: u32, members: u32 },
+    /// Lanes that execute such an instruction together have member masks that differ but overlap.
+    #[error(
+        "lane {lane} has the member mask {members:#010x}, which names lane {other}, but that one has {others:#010x}: \
+         all lanes of a mask must have the same"
+    )]
+    MasksDiffer { lane: u32, members: u32, other: u32, others: u32 },
     #[error("mbarrier at shared {address:#x}: {problem}")]
     Mbarrier { address: u64, problem: &'static str },
     #[error("the kernel executed `trap`")]

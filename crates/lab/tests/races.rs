@@ -4,9 +4,19 @@ use warploom::{Chip, Device, SimModel, SimOptions};
 use warploom_lab::work::{CHAIN_SCHEMES, Outcome, PRIMITIVES, WORKLOADS, Workload};
 
 fn run(name: &str, params: &str, chip: &str, model: SimModel) -> warploom::Result<Outcome> {
+    run_with(true, name, params, chip, model)
+}
+
+fn run_with(
+    check_races: bool,
+    name: &str,
+    params: &str,
+    chip: &str,
+    model: SimModel,
+) -> warploom::Result<Outcome> {
     let workload = Workload::find(name).unwrap();
     let values = workload.values(&params.split_whitespace().collect::<Vec<_>>()).unwrap();
-    let options = SimOptions { check_races: true, model, ..SimOptions::default() };
+    let options = SimOptions { check_races, model, ..SimOptions::default() };
     let mut gpu = Device::sim_with(Chip::load(chip, &[]).unwrap(), options);
     workload.run(&mut gpu, &values, &|launch| launch)
 }
@@ -70,6 +80,20 @@ fn workloads_have_no_races() {
         for (chip, model) in ["gtx480", "h200", "apu"].into_iter().flat_map(|chip| models.map(|m| (chip, m)))
         {
             silent(name, params, chip, model);
+        }
+    }
+}
+
+#[test]
+fn the_check_changes_no_cycle() {
+    for name in ["hashtable", "matmul", "vecadd", "atm", "nw1", "nw", "treebuild", "bfs"] {
+        let (_, params) = SMALL.iter().find(|(known, _)| *known == name).unwrap();
+        for chip in ["gtx480", "gtx1080ti", "h200", "apu"] {
+            let [without, with] = [false, true].map(|check| {
+                let outcome = run_with(check, name, params, chip, SimModel::Timing).unwrap();
+                (outcome.total.cycles, outcome.total.warp_insts, outcome.total.thread_insts)
+            });
+            assert_eq!(without, with, "{name} {params} on {chip}");
         }
     }
 }

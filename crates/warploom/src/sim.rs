@@ -25,7 +25,8 @@ use crate::report::{
 /// Options of a simulated device ([`Device::sim_with`](crate::Device::sim_with)).
 #[derive(Clone, Debug, Default)]
 pub struct SimOptions {
-    /// Report reads of memory that was never written ([`Report::uninitialised`]).
+    /// Report reads of memory that was never written ([`Report::uninitialised`]). Buffers then lie farther apart, so
+    /// that an index far past one is a fault; that can change cycles.
     pub check_uninitialised: bool,
     /// Report accesses that race ([`Report::races`]). The timed model then runs on one host thread.
     pub check_races: bool,

@@ -191,10 +191,43 @@ fn what_is_proved_to_hang_does() {
     }
 }
 
-#[test]
-#[ignore = "an hour; the test above in large"]
-fn what_is_proved_to_hang_does_in_thousands_of_kernels() {
-    for chip in ["gtx480", "gtx570", "gtx1080ti", "h200", "apu"] {
-        compare(chip, 2000..5000);
+/// The test above in large, a chip at a time: `cargo test --release -p warploom --test proofs -- --ignored --nocapture`.
+fn large(chip: &str, first: u64) {
+    let mut proofs = 0;
+    for block in 0..16 {
+        let start = first + 50 * block;
+        proofs += compare(chip, start..start + 50);
+        eprintln!("{chip}: {} kernels, {proofs} proved to hang, all of which do", 50 * (block + 1));
     }
+    assert!(proofs > 100, "only {proofs} proofs on {chip}");
+}
+
+#[test]
+#[ignore = "many minutes"]
+fn large_gtx480() {
+    large("gtx480", 2000);
+}
+
+#[test]
+#[ignore = "many minutes"]
+fn large_gtx570() {
+    large("gtx570", 3000);
+}
+
+#[test]
+#[ignore = "many minutes"]
+fn large_gtx1080ti() {
+    large("gtx1080ti", 4000);
+}
+
+#[test]
+#[ignore = "many minutes"]
+fn large_h200() {
+    large("h200", 5000);
+}
+
+#[test]
+#[ignore = "many minutes"]
+fn large_apu() {
+    large("apu", 6000);
 }

@@ -79,7 +79,8 @@ pub(crate) struct MachineOptions {
     /// Time so many launches of each kernel, after one to warm up; buffers are restored before each (real GPUs)
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub repeat: u32,
-    /// Report reads of memory that nobody has written; finding any makes the exit code 1
+    /// Report reads of memory that nobody has written; finding any makes the exit code 1. Buffers then lie farther
+    /// apart, so that an index far past one is a fault
     #[arg(long)]
     pub check_uninit: bool,
     /// Report accesses to shared and global memory that race: two to the same bytes, one of them a write, that no

@@ -4,6 +4,7 @@
 use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
+use smallvec::{SmallVec, smallvec};
 use warploom_isa::{AtomOp, Pc};
 
 use crate::kit::counters::counters;
@@ -26,12 +27,114 @@ pub struct Taker {
     pub pc: Pc,
 }
 
-/// Who last took each lock, by its place in memory.
+/// What an atomic did to a word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// The difference, in the word's width.
+    by: u64,
+    /// All bits of the word.
+    width: u64,
+    /// The bits that a bitwise operation changed.
+    bits: Option<u64>,
+}
+
+impl Change {
+    /// `None` where the new value has nothing to do with the old one.
+    pub fn of(op: AtomOp, bits: u32, (old, new): (u64, u64)) -> Option<Change> {
+        let width = u64::MAX >> (64 - bits.clamp(1, 64));
+        let bitwise = matches!(op, AtomOp::And | AtomOp::Or | AtomOp::Xor);
+        (bitwise || matches!(op, AtomOp::Add | AtomOp::Cas)).then(|| Change {
+            by: new.wrapping_sub(old) & width,
+            width,
+            bits: bitwise.then_some((old ^ new) & width),
+        })
+    }
+}
+
+/// What a thread has taken of a word: the sum of its changes. For a lock that is a bit of the word this is the bit, for
+/// a counting semaphore the number of units, and 0 when all is given back. All bits if it took the whole word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    pub taker: Taker,
+    pub net: u64,
+}
+
+/// Who holds a word.
+#[derive(Clone, Debug, Default)]
+struct Holders {
+    /// Who took it last, whether it was given back or not.
+    last: Option<Taker>,
+    /// In the order in which they took it.
+    shares: SmallVec<[Share; 1]>,
+    /// Who wrote the word since it was taken, other than to take it.
+    writer: Option<Taker>,
+    /// So many threads change the word that it is a counter and no lock.
+    crowded: bool,
+}
+
+/// Most threads that are remembered as holders of a word.
+const MOST_SHARES: usize = 32;
+
+impl Holders {
+    fn share_of(&self, who: Taker) -> Option<usize> {
+        self.shares.iter().position(|share| (share.taker.warp, share.taker.lane) == (who.warp, who.lane))
+    }
+
+    /// Adds a change to a thread's share. Nothing is left of what was given back.
+    fn add(&mut self, at: usize, change: Change) {
+        let net = self.shares[at].net.wrapping_add(change.by) & change.width;
+        self.shares[at].net = net;
+        if net == 0 {
+            self.shares.remove(at);
+        }
+    }
+
+    fn take(&mut self, who: Taker, change: Option<Change>, exclusive: bool) {
+        self.writer = None;
+        if exclusive {
+            self.last = Some(who);
+        }
+        if self.crowded {
+            return;
+        }
+        let Some(change) = change else {
+            self.shares = smallvec![Share { taker: who, net: u64::MAX }];
+            return;
+        };
+        if let Some(at) = self.share_of(who) {
+            return self.add(at, change);
+        }
+        if self.shares.len() == MOST_SHARES {
+            self.crowded = !exclusive;
+            self.shares.clear();
+        }
+        if !self.crowded {
+            self.shares.push(Share { taker: who, net: change.by });
+        }
+    }
+
+    /// A thread gives something back, its own or another's.
+    fn write(&mut self, who: Taker, change: Option<Change>) {
+        if change.is_some_and(|change| change.by == 0) {
+            return;
+        }
+        self.writer = Some(who);
+        let Some(change) = change else { return self.shares.clear() };
+        let gives_back = |share: &Share| share.net.wrapping_add(change.by) & change.width == 0;
+        if let Some(at) = self.share_of(who).or_else(|| self.shares.iter().position(gives_back)) {
+            self.add(at, change);
+        } else if let Some(bits) = change.bits {
+            self.shares.retain(|share| share.net & bits == 0);
+        } else {
+            self.shares.clear();
+        }
+    }
+}
+
+/// Who holds each lock, by its place in memory.
 #[derive(Clone, Debug)]
 pub struct LockTable<Word = u64> {
-    takers: FxHashMap<Word, Taker>,
-    /// Who wrote such a word since it was taken, other than to take it: it was given back, perhaps by another thread.
-    writers: FxHashMap<Word, Taker>,
+    words: FxHashMap<Word, Holders>,
     /// A bit for every word that was taken, by the word's hash: most stores are to other words.
     taken_words: [u64; 16],
     /// Outcomes of the attempts.
@@ -43,22 +146,19 @@ pub type SharedLocks = LockTable<(u64, u64)>;
 
 impl<Word> Default for LockTable<Word> {
     fn default() -> Self {
-        LockTable {
-            takers: FxHashMap::default(),
-            writers: FxHashMap::default(),
-            taken_words: [0; 16],
-            stats: LockStats::default(),
-        }
+        LockTable { words: FxHashMap::default(), taken_words: [0; 16], stats: LockStats::default() }
     }
 }
 
 impl<Word: Copy + Eq + Hash> LockTable<Word> {
-    /// Lanes of an atomic in a spin loop were served: those of `changed` found the lock free and took it.
+    /// Lanes of an atomic in a spin loop were served: those of `changed` found the lock free and took it. `change` is
+    /// what a lane did to its word.
     pub fn tried<const N: usize>(
         &mut self,
         (warp, pc, exclusive): (WarpName, Pc, bool),
         addresses: &Addresses<N>,
         (lanes, changed): (LaneMask, LaneMask),
+        change: impl Fn(usize) -> Option<Change>,
         word: impl Fn(u64) -> Word,
     ) {
         for lane in lanes.lanes() {
@@ -66,15 +166,14 @@ impl<Word: Copy + Eq + Hash> LockTable<Word> {
             let word = word(address);
             if changed.contains(lane) {
                 self.stats.acquired += 1;
-                if exclusive {
-                    self.takers.insert(word, Taker { warp, lane: lane as u32, pc });
+                let change = change(lane);
+                if exclusive || change.is_some() {
+                    let who = Taker { warp, lane: lane as u32, pc };
+                    self.words.entry(word).or_default().take(who, change, exclusive);
                     let bit = taken_bit(address);
                     self.taken_words[bit / 64] |= 1 << (bit % 64);
-                    if !self.writers.is_empty() {
-                        self.writers.remove(&word);
-                    }
                 }
-            } else if self.takers.get(&word).is_some_and(|taker| taker.warp == warp) {
+            } else if self.words.get(&word).and_then(|w| w.last).is_some_and(|taker| taker.warp == warp) {
                 self.stats.failed_intra += 1;
             } else {
                 self.stats.failed_inter += 1;
@@ -89,40 +188,39 @@ impl<Word: Copy + Eq + Hash> LockTable<Word> {
         (warp, pc): (WarpName, Pc),
         addresses: &Addresses<N>,
         lanes: LaneMask,
+        change: impl Fn(usize) -> Option<Change>,
         word: impl Fn(u64) -> Word,
     ) {
-        if self.takers.is_empty() {
+        if self.words.is_empty() {
             return;
         }
         for lane in lanes.lanes() {
             let address = addresses.at(lane);
             let bit = taken_bit(address);
-            if self.taken_words[bit / 64] >> (bit % 64) & 1 == 1 {
-                let word = word(address);
-                if self.takers.contains_key(&word) {
-                    self.writers.insert(word, Taker { warp, lane: lane as u32, pc });
-                }
+            if self.taken_words[bit / 64] >> (bit % 64) & 1 == 1
+                && let Some(holders) = self.words.get_mut(&word(address))
+            {
+                holders.write(Taker { warp, lane: lane as u32, pc }, change(lane));
             }
         }
     }
 
-    /// Who took a lock, unless it was given back since.
-    pub fn taker(&self, word: Word) -> Option<Taker> {
-        self.takers.get(&word).filter(|_| !self.writers.contains_key(&word)).copied()
+    /// Who took of a word and has not given it back, in the order in which they did.
+    pub fn shares(&self, word: Word) -> &[Share] {
+        self.words.get(&word).map_or(&[], |holders| &holders.shares)
     }
 
-    /// Who wrote a lock's word since it was taken.
+    /// Who wrote a lock's word since it was taken, if nobody holds it.
     pub fn writer(&self, word: Word) -> Option<Taker> {
-        self.writers.get(&word).copied()
+        self.words.get(&word).filter(|holders| holders.shares.is_empty()).and_then(|holders| holders.writer)
     }
 }
 
 impl SharedLocks {
     /// Drops the locks of a CTA that has ended.
     pub fn forget(&mut self, cta: u64) {
-        if !self.takers.is_empty() {
-            self.takers.retain(|word, _| word.0 != cta);
-            self.writers.retain(|word, _| word.0 != cta);
+        if !self.words.is_empty() {
+            self.words.retain(|word, _| word.0 != cta);
         }
     }
 }
@@ -160,5 +258,77 @@ counters! {
         granted,
         /// Failed attempts that were not queued because all ways of their set held locked lines.
         not_queued,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOBODY: Pc = Pc(0);
+
+    struct Table(LockTable);
+
+    impl Table {
+        fn change(&mut self, warp: u32, op: AtomOp, (old, new): (u64, u64), takes: bool) {
+            let name = WarpName { cta: 0, warp };
+            let (at, lane) = (Addresses::<32>::Uniform(64), LaneMask::of(0));
+            let change = |_| Change::of(op, 32, (old, new));
+            if takes {
+                self.0.tried((name, NOBODY, is_exclusive(op)), &at, (lane, lane), change, |a| a);
+            } else {
+                self.0.wrote((name, NOBODY), &at, lane, change, |a| a);
+            }
+        }
+
+        fn holders(&self) -> Vec<(u32, u64)> {
+            self.0.shares(64).iter().map(|share| (share.taker.warp.warp, share.net)).collect()
+        }
+    }
+
+    #[test]
+    fn bits_of_a_word_have_holders_of_their_own() {
+        let mut table = Table(LockTable::default());
+        table.change(1, AtomOp::Or, (0, 1), true);
+        table.change(2, AtomOp::Or, (1, 5), true);
+        assert_eq!(table.holders(), [(1, 1), (2, 4)]);
+        table.change(1, AtomOp::And, (5, 4), false);
+        assert_eq!(table.holders(), [(2, 4)]);
+        // Another thread sets a bit that is no lock, and frees one that it did not take.
+        table.change(3, AtomOp::Or, (4, 12), false);
+        assert_eq!(table.holders(), [(2, 4)]);
+        table.change(3, AtomOp::And, (12, 8), false);
+        assert_eq!((table.holders(), table.0.writer(64).map(|who| who.warp.warp)), (vec![], Some(3)));
+        // The highest bit, taken and freed by a loop around a compare-and-swap.
+        table.change(1, AtomOp::Cas, (8, 0x8000_0008), true);
+        assert_eq!(table.holders(), [(1, 0x8000_0000)]);
+        table.change(1, AtomOp::Cas, (0x8000_0008, 8), true);
+        assert_eq!(table.holders(), []);
+    }
+
+    #[test]
+    fn units_of_a_semaphore_are_given_back() {
+        let mut table = Table(LockTable::default());
+        table.change(1, AtomOp::Cas, (3, 2), true);
+        table.change(2, AtomOp::Add, (2, 1), true);
+        table.change(2, AtomOp::Add, (1, 0), true);
+        assert_eq!(table.holders(), [(1, 0xffff_ffff), (2, 0xffff_fffe)]);
+        table.change(2, AtomOp::Add, (0, 1), false);
+        table.change(1, AtomOp::Add, (1, 2), false);
+        assert_eq!(table.holders(), [(2, 0xffff_ffff)]);
+        table.change(3, AtomOp::Add, (2, 3), false);
+        assert_eq!(table.holders(), []);
+        // A counter that everybody changes is no lock.
+        (0..100).for_each(|warp| table.change(warp, AtomOp::Add, (warp.into(), u64::from(warp) + 1), true));
+        assert_eq!(table.holders(), []);
+    }
+
+    #[test]
+    fn a_store_gives_the_whole_word_back() {
+        let mut table = Table(LockTable::default());
+        table.change(1, AtomOp::Exch, (0, 7), true);
+        assert_eq!(table.holders(), [(1, u64::MAX)]);
+        table.change(2, AtomOp::Exch, (7, 0), false);
+        assert_eq!(table.holders(), []);
     }
 }

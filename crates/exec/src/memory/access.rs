@@ -9,6 +9,7 @@ use warploom_isa::{Access, AtomOp, Dst, Inst, Kernel, Op, Pc, Space, Ty};
 use crate::fault::{AccessKind, FaultKind};
 use crate::kit::lane_mask::LaneMask;
 use crate::lanes::{AtomicUnit, atomic};
+use crate::locks::holders::Change;
 use crate::memory::address::Addresses;
 use crate::memory::reach::{Bad, Reach, Touch};
 use crate::memory::registers::{read_data, read_operands, write_data, write_found};
@@ -334,6 +335,12 @@ impl<const N: usize> WarpAccess<N> {
             let at = offset(lane);
             (first.min(at / 4), last.max((at + self.bytes - 1) / 4))
         })
+    }
+
+    /// What an atomic did to its word in a lane, for who holds which lock. It is complete.
+    pub fn change(&self, lane: usize) -> Option<Change> {
+        let MemoryOp::Atomic { op, ty, .. } = self.kind else { return None };
+        Change::of(op, ty.bits(), (self.found(lane), self.left(lane)?))
     }
 
     /// What a store or an atomic left in memory in a lane: up to 64 bits, the first ones of a vector. It is complete.

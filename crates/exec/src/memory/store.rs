@@ -10,6 +10,12 @@ const ALIGN: u64 = 256;
 /// Never-allocated bytes between two allocations, so that running over the end of one does not hit the next.
 const GUARD: u64 = 256;
 
+/// With checks on, as many bytes as the allocation has are never allocated after it, up to this.
+const MOST_GUARD: u64 = 64 << 20;
+
+/// Allocations beyond this have the small guard: programs with 32-bit addresses reach no further.
+const LARGE_GUARDS_END: u64 = 1 << 31;
+
 /// Freed allocations that are remembered for messages.
 const REMEMBERED: usize = 64;
 
@@ -76,7 +82,7 @@ impl Memory {
             .try_reserve_exact(usize::try_from(bytes).map_err(|_| host())?)
             .map_err(|_| host())?;
         let base = self.next.next_multiple_of(align.max(ALIGN));
-        self.next = base + bytes + GUARD;
+        self.next = base + bytes + self.guard(base, bytes);
         self.used += bytes;
         let written = self.track_writes.then(|| BitSet::new(bytes as usize));
         self.allocations.push(Allocation {
@@ -86,6 +92,13 @@ impl Memory {
             written,
         });
         Ok(base)
+    }
+
+    /// Where memory begins decides about caches and banks, so the guard is large only where bytes are checked.
+    fn guard(&self, base: u64, bytes: u64) -> u64 {
+        let large = bytes.clamp(GUARD, MOST_GUARD);
+        let fits = base + bytes + large <= LARGE_GUARDS_END;
+        if self.track_writes && fits { large } else { GUARD }
     }
 
     /// Bytes allocated.
@@ -317,6 +330,20 @@ mod tests {
         assert_eq!(memory.find(a + 99), Some(0));
         assert_eq!(memory.find(a + 100), None);
         assert_eq!(memory.find(a - 1), None);
+    }
+
+    #[test]
+    fn with_checks_an_index_far_past_a_buffer_reaches_no_other() {
+        let mut memory = Memory::new(1 << 40, true);
+        let a = memory.allocate(1 << 20, 1, "a").unwrap();
+        let b = memory.allocate(100, 1, "b").unwrap();
+        assert!(b >= a + (2 << 20));
+        // The addresses of 32-bit programs do not run out sooner.
+        let mut memory = Memory::new(1 << 40, true);
+        for _ in 0..100 {
+            memory.allocate(16 << 20, 1, "c").unwrap();
+        }
+        assert!(memory.allocate(100, 1, "d").unwrap() < 1 << 32);
     }
 
     #[test]

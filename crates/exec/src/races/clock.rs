@@ -7,15 +7,71 @@
 use std::sync::Arc;
 
 use multiversion::multiversion;
+use smallvec::SmallVec;
 
 use crate::kit::lane_mask::LaneMask;
 
-/// Clocks of all warps of the grid by their number; those not listed are 0. Shared, because many words and warps know
-/// the same.
-pub(super) type Grid = Arc<Vec<u32>>;
+/// Clocks of all warps of the grid, shared, because many words and warps know the same.
+pub(super) type Grid = Arc<Clocks>;
 
 /// Lists that a warp keeps apart until its next fence.
 const MOST_FOUND: usize = 64;
+
+/// Publications of which a list may be made and still be compared by them.
+const MOST_TIPS: usize = 16;
+
+/// Clocks of all warps of the grid by their number; those not listed are 0.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Clocks {
+    all: Vec<u32>,
+    /// The publications that this list is the sum of, as warp and clock. Each has a clock of its own, and order is
+    /// passed on whole: who knows that clock of that warp knows all that was published. So two lists are compared by a
+    /// few clocks. Empty if there are too many.
+    tips: SmallVec<[(u32, u32); 2]>,
+    /// Made from what was passed on in part ([`Known::partial`]): comparing needs all clocks.
+    partial: bool,
+}
+
+impl Clocks {
+    pub(super) fn of(&self, warp: usize) -> u32 {
+        self.all.get(warp).copied().unwrap_or(0)
+    }
+
+    fn knows(&self, &(warp, clock): &(u32, u32)) -> bool {
+        self.of(warp as usize) >= clock
+    }
+
+    /// Whether [`Clocks::covers`] takes only a few comparisons.
+    fn covers_fast(&self, other: &Clocks) -> bool {
+        !self.partial && !other.tips.is_empty()
+    }
+
+    /// Whether no clock is below that of the other list.
+    fn covers(&self, other: &Clocks) -> bool {
+        if self.covers_fast(other) {
+            return other.tips.iter().all(|tip| self.knows(tip));
+        }
+        self.all.len() >= other.all.len() && none_below(&self.all, &other.all)
+    }
+
+    fn join(&mut self, other: &Clocks) {
+        if self.tips.is_empty() || other.tips.is_empty() || self.partial || other.partial {
+            self.tips.clear();
+        } else {
+            let more: SmallVec<[_; 8]> = other.tips.iter().filter(|tip| !self.knows(tip)).copied().collect();
+            self.tips.retain(|tip| !other.knows(tip) || other.tips.contains(tip));
+            self.tips.extend(more);
+            if self.tips.len() > MOST_TIPS {
+                self.tips.clear();
+            }
+        }
+        self.partial |= other.partial;
+        if self.all.len() < other.all.len() {
+            self.all.resize(other.all.len(), 0);
+        }
+        raise(&mut self.all, &other.all);
+    }
+}
 
 /// What a warp knows.
 #[derive(Clone, Debug, Default)]
@@ -24,11 +80,14 @@ pub(super) struct Known {
     pub near: Vec<u32>,
     /// Clocks of other CTAs' warps; entries of its own CTA do not count.
     pub far: Option<Grid>,
+    /// Of something that was published, only what concerns the own CTA was learned.
+    partial: bool,
 }
 
 impl Known {
     /// Learns what another warp of the CTA knows.
     pub(super) fn join(&mut self, other: &Known) {
+        self.partial |= other.partial;
         raise(&mut self.near, &other.near);
         if let Some(far) = &other.far {
             join_grid(&mut self.far, far);
@@ -37,24 +96,37 @@ impl Known {
 
     /// Learns what was published to all CTAs. The warps of the own CTA begin at `first`.
     pub(super) fn join_grid(&mut self, first: usize, clocks: &Grid) {
+        if self.knows(clocks) {
+            return;
+        }
         join_grid(&mut self.far, clocks);
-        self.join_near(first, clocks);
+        self.partial |= clocks.partial;
+        raise(&mut self.near, clocks.all.get(first..).unwrap_or_default());
     }
 
     /// Of what was published to all CTAs, learns only what concerns the own one.
     pub(super) fn join_near(&mut self, first: usize, clocks: &Grid) {
-        raise(&mut self.near, clocks.get(first..).unwrap_or_default());
+        self.partial = true;
+        raise(&mut self.near, clocks.all.get(first..).unwrap_or_default());
     }
 
-    /// For all CTAs.
-    pub(super) fn published(&self, first: usize) -> Grid {
-        let mut all = self.far.as_deref().cloned().unwrap_or_default();
+    /// Whether it is easy to see that a list was learned before. What `far` knows, `near` does, too.
+    fn knows(&self, clocks: &Grid) -> bool {
+        let far = self.far.as_ref();
+        far.is_some_and(|far| Arc::ptr_eq(far, clocks) || far.covers_fast(clocks) && far.covers(clocks))
+    }
+
+    /// For all CTAs, by one warp with a clock of its own, or else by several.
+    pub(super) fn published(&self, first: usize, tip: Option<(u32, u32)>) -> Grid {
+        let far = self.far.as_deref();
         let end = first + self.near.len();
+        let mut all = Vec::with_capacity(end.max(far.map_or(0, |far| far.all.len())));
+        all.extend_from_slice(far.map_or(&[], |far| &far.all));
         if all.len() < end {
             all.resize(end, 0);
         }
         raise(&mut all[first..end], &self.near);
-        Arc::new(all)
+        Arc::new(Clocks { all, tips: tip.into_iter().collect(), partial: self.partial })
     }
 }
 
@@ -67,7 +139,7 @@ fn raise(clocks: &mut [u32], to: &[u32]) {
 }
 
 /// Learns clocks. The other list is shared where it knows all that this one does.
-fn join_grid(mine: &mut Option<Grid>, other: &Grid) {
+pub(super) fn join_grid(mine: &mut Option<Grid>, other: &Grid) {
     let Some(clocks) = mine else {
         *mine = Some(other.clone());
         return;
@@ -75,28 +147,21 @@ fn join_grid(mine: &mut Option<Grid>, other: &Grid) {
     if Arc::ptr_eq(clocks, other) {
         return;
     }
-    if Arc::get_mut(clocks).is_none() {
-        if covers(other, clocks) {
-            *clocks = other.clone();
-            return;
-        }
-        if covers(clocks, other) {
-            return;
-        }
+    // Comparing all clocks takes as long as joining, but a list that is not shared needs no copy.
+    let alone = Arc::get_mut(clocks).is_some();
+    if (!alone || clocks.covers_fast(other)) && clocks.covers(other) {
+        return;
     }
-    let all = Arc::make_mut(clocks);
-    if all.len() < other.len() {
-        all.resize(other.len(), 0);
+    if (!alone || other.covers_fast(clocks)) && other.covers(clocks) {
+        *clocks = other.clone();
+        return;
     }
-    raise(all, other);
+    Arc::make_mut(clocks).join(other);
 }
 
-/// Whether no clock is below that of the other list.
+/// Whether no clock is below the other's.
 #[multiversion(targets("x86_64+avx2"))]
-fn covers(clocks: &[u32], other: &[u32]) -> bool {
-    if clocks.len() < other.len() {
-        return false;
-    }
+fn none_below(clocks: &[u32], other: &[u32]) -> bool {
     // In blocks without a branch, which the host compares with vector instructions.
     for (clocks, other) in clocks.chunks(64).zip(other.chunks(64)) {
         let mut below = 0;
@@ -123,8 +188,6 @@ pub(super) struct WarpClock {
     /// Found by relaxed loads and not fenced yet: from the own CTA, and from any.
     pub found_cta: Option<Known>,
     found: Vec<Grid>,
-    /// The last ones found before a fence, and so part of what is known.
-    learned: Vec<Grid>,
     pub lanes: LaneOrder,
 }
 
@@ -132,6 +195,8 @@ pub(super) struct WarpClock {
 #[derive(Clone, Debug)]
 pub(super) struct Fenced {
     pub known: Arc<Known>,
+    /// The fence, if it was the warp's own.
+    tip: Option<(u32, u32)>,
     published: Option<Grid>,
 }
 
@@ -143,7 +208,7 @@ impl Fenced {
 
     /// For all CTAs.
     pub(super) fn published(&mut self, first: usize) -> Grid {
-        self.published.get_or_insert_with(|| self.known.published(first)).clone()
+        self.published.get_or_insert_with(|| self.known.published(first, self.tip)).clone()
     }
 }
 
@@ -151,12 +216,11 @@ impl WarpClock {
     pub(super) fn new(warps: usize) -> Self {
         WarpClock {
             now: 0,
-            known: Known { near: vec![0; warps], far: None },
+            known: Known { near: vec![0; warps], ..Known::default() },
             fenced_cta: None,
             fenced: None,
             found_cta: None,
             found: Vec::new(),
-            learned: Vec::new(),
             lanes: LaneOrder::default(),
         }
     }
@@ -169,7 +233,7 @@ impl WarpClock {
 
     /// A relaxed load finds what was published to all CTAs.
     pub(super) fn find(&mut self, clocks: &Grid) {
-        if self.found.iter().any(|found| Arc::ptr_eq(found, clocks)) {
+        if self.known.knows(clocks) || self.found.iter().any(|found| Arc::ptr_eq(found, clocks)) {
             return;
         }
         self.found.push(clocks.clone());
@@ -180,32 +244,22 @@ impl WarpClock {
         }
     }
 
-    /// A store replaces what was published through its word, if the warp knows that, or else adds to it.
-    pub(super) fn publish(&self, published: &mut Option<Grid>, clocks: &Grid) {
-        match published {
-            Some(known) if self.learned.iter().any(|learned| Arc::ptr_eq(learned, known)) => {
-                *known = clocks.clone();
-            }
-            _ => join_grid(published, clocks),
-        }
-    }
-
     /// A fence: what relaxed loads have found counts, and later relaxed stores publish what is known now.
     pub(super) fn fence(&mut self, id: usize, first: usize, all_ctas: bool) {
+        // What is published after this fence has a clock of its own.
+        self.now += 1;
         if let Some(found) = self.found_cta.take() {
             self.known.join(&found);
         }
         if all_ctas {
-            self.found.iter().for_each(|found| self.known.join_grid(first, found));
-            self.learned.append(&mut self.found);
-            let old = self.learned.len().saturating_sub(MOST_FOUND);
-            self.learned.drain(..old);
+            self.found.drain(..).for_each(|found| self.known.join_grid(first, &found));
         } else {
             self.found.iter().for_each(|found| self.known.join_near(first, found));
         }
         let known = Arc::new(self.known(id).clone());
         if all_ctas {
-            (self.fenced, self.fenced_cta) = (Some(Fenced { known, published: None }), None);
+            let tip = Some(((first + id) as u32, self.now));
+            (self.fenced, self.fenced_cta) = (Some(Fenced { known, tip, published: None }), None);
         } else {
             self.fenced_cta = Some(known);
         }
@@ -255,7 +309,7 @@ impl Meeting {
     pub(super) fn leave(&self, warp: &mut WarpClock) {
         warp.known.join(&self.known);
         if let Some(fenced) = &self.fenced {
-            warp.fenced = Some(Fenced { known: Arc::new(fenced.clone()), published: None });
+            warp.fenced = Some(Fenced { known: Arc::new(fenced.clone()), tip: None, published: None });
         }
     }
 }
@@ -316,13 +370,14 @@ mod tests {
 
     #[test]
     fn joined_lists_know_what_both_knew() {
+        let list = |all: Vec<u32>| Arc::new(Clocks { all, ..Clocks::default() });
         let mut mine = None;
-        join_grid(&mut mine, &Arc::new(vec![1, 5]));
-        join_grid(&mut mine, &Arc::new(vec![2, 0, 7]));
-        assert_eq!(mine.as_deref(), Some(&vec![2, 5, 7]));
-        let (more, shared) = (Arc::new(vec![3, 5, 7, 1]), mine.clone());
+        join_grid(&mut mine, &list(vec![1, 5]));
+        join_grid(&mut mine, &list(vec![2, 0, 7]));
+        assert_eq!(mine.as_ref().unwrap().all, [2, 5, 7]);
+        let (more, shared) = (list(vec![3, 5, 7, 1]), mine.clone());
         join_grid(&mut mine, &more);
-        assert_eq!(shared.as_deref(), Some(&vec![2, 5, 7]));
+        assert_eq!(shared.unwrap().all, [2, 5, 7]);
         assert!(Arc::ptr_eq(mine.as_ref().unwrap(), &more));
     }
 
@@ -331,14 +386,66 @@ mod tests {
         let (mut giver, mut taker) = (WarpClock::new(1), WarpClock::new(1));
         giver.now = 3;
         giver.fence(0, 0, true);
-        giver.now = 4;
+        giver.now += 1;
         let published = giver.fenced.as_mut().unwrap().published(0);
-        assert_eq!(*published, [3]);
+        assert_eq!((published.of(0), published.of(1)), (4, 0));
         taker.find(&published);
         taker.fence(0, 1, false);
-        assert_eq!(taker.known.far, None);
+        assert!(taker.known.far.is_none());
         taker.fence(0, 1, true);
-        assert_eq!(taker.known.far.as_deref(), Some(&vec![3]));
+        assert_eq!(taker.known.far.as_ref().unwrap().of(0), 4);
+    }
+
+    /// Warps of CTAs of two that pass on what they know, for all CTAs and for their own: lists that are compared by
+    /// their tips agree with those that are compared clock by clock.
+    #[test]
+    fn tips_tell_what_all_clocks_would() {
+        let mut random = 1u32;
+        let mut below = |limit: usize| {
+            random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (random >> 8) as usize % limit
+        };
+        let mut warps = vec![WarpClock::new(2); 8];
+        let mut lists: Vec<Grid> = Vec::new();
+        let (mut fast, mut partial) = (0, 0);
+        for step in 0..20_000 {
+            let who = below(8);
+            let (id, first) = (who % 2, who & !1);
+            warps[who].now += 1;
+            match below(8) {
+                0 => warps[who].fence(id, first, true),
+                1 if step > 10_000 => warps[who].fence(id, first, false),
+                2 => lists.extend(warps[who].fenced.as_mut().map(|fenced| fenced.published(first))),
+                3 | 4 if !lists.is_empty() => {
+                    let from = lists.len().saturating_sub(20);
+                    let list = lists[from + below(lists.len() - from)].clone();
+                    warps[who].find(&list);
+                }
+                5 if lists.len() > 1 => {
+                    let mut sum = Some(lists[lists.len() - 1 - below(lists.len().min(9))].clone());
+                    join_grid(&mut sum, &lists[lists.len() - 1 - below(lists.len().min(9))].clone());
+                    lists.extend(sum);
+                }
+                6 => {
+                    let mut meeting = Meeting::default();
+                    meeting.arrive(&mut warps[first], 0);
+                    meeting.arrive(&mut warps[first + 1], 1);
+                    meeting.leave(&mut warps[first]);
+                    meeting.leave(&mut warps[first + 1]);
+                }
+                _ => {}
+            }
+            for _ in 0..4.min(lists.len()) {
+                let from = lists.len().saturating_sub(40);
+                let (a, b) =
+                    (&lists[from + below(lists.len() - from)], &lists[from + below(lists.len() - from)]);
+                fast += usize::from(a.covers_fast(b));
+                partial += usize::from(a.partial);
+                let slow = a.all.len() >= b.all.len() && none_below(&a.all, &b.all);
+                assert_eq!(a.covers(b), slow, "{a:?} {b:?}");
+            }
+        }
+        assert!(fast > 10_000 && partial > 1000, "{fast} {partial}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ mod touches;
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
+use std::iter::once;
 use std::sync::Arc;
 
 use warploom_isa::{Inst, Kernel, MbarrierOp, Op, Order, Pc, Scope, Space};
@@ -23,7 +24,7 @@ use crate::launch::Launch;
 use crate::memory::access::{MemoryOp, WarpAccess};
 use crate::memory::address::Addresses;
 use crate::memory::store::Memory;
-use crate::races::clock::{Grid, Known, Meeting, WarpClock};
+use crate::races::clock::{Grid, Known, Meeting, WarpClock, join_grid};
 use crate::races::report::Found;
 pub use crate::races::report::{Race, RaceAccess};
 use crate::races::shadow::{Kind, Scatter, Shadow, Word};
@@ -63,6 +64,19 @@ struct CtaOrder {
     shared: Vec<Word>,
     /// What was published through words of shared memory.
     published: HashMap<u64, Known, Scatter>,
+}
+
+impl CtaOrder {
+    fn new(cta: &Cta, warps: usize, spare: &mut Vec<Vec<Word>>) -> CtaOrder {
+        CtaOrder {
+            first: cta.number as usize * warps,
+            warps: vec![WarpClock::new(warps); warps],
+            meetings: Vec::new(),
+            ended: None,
+            shared: spare.pop().unwrap_or_else(|| vec![Word::default(); cta.shared.bytes.len().div_ceil(4)]),
+            published: HashMap::default(),
+        }
+    }
 }
 
 /// What was published through a word of global memory.
@@ -150,14 +164,7 @@ impl Races {
 
     fn cta(&mut self, cta: &Cta) -> &mut CtaOrder {
         let (warps, spare) = (self.warps_per_cta, &mut self.spare);
-        self.ctas.entry(cta.number).or_insert_with(|| CtaOrder {
-            first: cta.number as usize * warps,
-            warps: vec![WarpClock::new(warps); warps],
-            meetings: Vec::new(),
-            ended: None,
-            shared: spare.pop().unwrap_or_else(|| vec![Word::default(); cta.shared.bytes.len().div_ceil(4)]),
-            published: HashMap::default(),
-        })
+        self.ctas.entry(cta.number).or_insert_with(|| CtaOrder::new(cta, warps, spare))
     }
 
     /// A warp accesses memory. The access has begun.
@@ -213,9 +220,8 @@ impl Races {
             }
             if seen.kind.write && seen.kind.strong {
                 let visits = if uniform { LaneMask::of(mask.lowest()) } else { mask };
-                for lane in visits.lanes() {
-                    self.publish(cta, id, seen.ordering, (space, address(space, lane), access.bytes));
-                }
+                let addresses = visits.lanes().map(|lane| address(space, lane));
+                self.publish(cta, id, seen.ordering, (space, addresses, access.bytes));
             }
         }
     }
@@ -236,9 +242,8 @@ impl Races {
 
     /// A warp begins an access: its clock ticks.
     fn begin(&mut self, cta: &Cta, id: usize, (pc, kind): (u32, Kind)) -> Touches<'_> {
-        self.cta(cta);
-        let Races { ctas, global, found, independent, warps_per_cta, .. } = self;
-        let order = ctas.get_mut(&cta.number).expect("made above");
+        let Races { ctas, global, found, independent, warps_per_cta, spare, .. } = self;
+        let order = ctas.entry(cta.number).or_insert_with(|| CtaOrder::new(cta, *warps_per_cta, spare));
         order.warps[id].now += 1;
         Touches {
             warp: &order.warps[id],
@@ -254,19 +259,19 @@ impl Races {
         }
     }
 
-    /// A strong store: other threads that read it may learn what this one did before.
+    /// Strong stores: other threads that read them may learn what this warp did before.
     fn publish(
         &mut self,
         cta: &Cta,
         id: usize,
         ordering: Ordering,
-        (space, address, bytes): (Space, u64, u32),
+        (space, addresses, bytes): (Space, impl Iterator<Item = u64>, u32),
     ) {
         let order = self.ctas.get_mut(&cta.number).expect("the access began");
         let CtaOrder { first, ref mut warps, published: ref mut in_cta, .. } = *order;
         let warp = &mut warps[id];
         let released = ordering.releases().then(|| Arc::new(warp.known(id).clone()));
-        let words = (address & !3..address + u64::from(bytes)).step_by(4);
+        let words = addresses.flat_map(|address| words_of(address, bytes));
         if space == Space::Shared {
             let fenced =
                 || warp.fenced_cta.clone().or(warp.fenced.as_ref().map(|fenced| fenced.known.clone()));
@@ -281,7 +286,7 @@ impl Races {
         }
         let (to_all, to_cta) = match (ordering.scope, released) {
             (Scope::Cta, Some(known)) => (None, Some(known)),
-            (_, Some(known)) => (Some(known.published(first)), None),
+            (_, Some(known)) => (Some(known.published(first, Some(((first + id) as u32, warp.now)))), None),
             (Scope::Cta, None) => {
                 let fenced = warp.fenced.as_ref().map(|fenced| fenced.known.clone());
                 (None, warp.fenced_cta.clone().or(fenced))
@@ -296,7 +301,7 @@ impl Races {
         for word in words {
             let published = self.published.entry(word).or_default();
             if let Some(all) = &to_all {
-                warp.publish(&mut published.to_all, all);
+                join_grid(&mut published.to_all, all);
             }
             if let Some(known) = &to_cta {
                 match published.to_cta.iter_mut().find(|(number, _)| *number == cta.number) {
@@ -328,29 +333,30 @@ impl Races {
         for (space, mask) in [(Space::Global, access.lanes.global), (Space::Shared, access.lanes.shared)] {
             let mask = mask & lanes;
             let uniform = matches!(access.addresses, Addresses::Uniform(_));
-            for lane in mask.lanes() {
-                let address = in_space(space, access.addresses.at(lane), window);
-                let who = if uniform { mask } else { LaneMask::of(lane) };
-                self.find(cta, (warp.id as usize, who), seen.ordering, (space, address, access.bytes));
-                if uniform {
-                    break;
-                }
+            if mask.is_empty() {
+                continue;
             }
+            let visits = if uniform { LaneMask::of(mask.lowest()) } else { mask };
+            let reads = visits.lanes().map(|lane| {
+                let who = if uniform { mask } else { LaneMask::of(lane) };
+                (who, in_space(space, access.addresses.at(lane), window))
+            });
+            self.find(cta, warp.id as usize, seen.ordering, (space, reads, access.bytes));
         }
     }
 
-    /// A strong load: its thread may learn what was published through the words.
+    /// Strong loads: their threads may learn what was published through the words.
     fn find(
         &mut self,
         cta: &Cta,
-        (id, lanes): (usize, LaneMask),
+        id: usize,
         ordering: Ordering,
-        (space, address, bytes): (Space, u64, u32),
+        (space, reads, bytes): (Space, impl Iterator<Item = (LaneMask, u64)>, u32),
     ) {
         let Some(order) = self.ctas.get_mut(&cta.number) else { return };
         let CtaOrder { first, ref mut warps, published: ref in_cta, .. } = *order;
         let warp = &mut warps[id];
-        for word in (address & !3..address + u64::from(bytes)).step_by(4) {
+        for (lanes, word) in reads.flat_map(|(who, at)| words_of(at, bytes).map(move |word| (who, word))) {
             let (mut near, mut all) = (None, None);
             if space == Space::Shared {
                 near = in_cta.get(&word);
@@ -361,7 +367,7 @@ impl Races {
             if self.independent {
                 // What its own warp published, a lane may take as order after the other lanes.
                 let own = near.map_or(0, |known| known.near[id]);
-                let own = own.max(all.and_then(|all| all.get(first + id)).copied().unwrap_or(0));
+                let own = own.max(all.map_or(0, |all| all.of(first + id)));
                 if own > 0 {
                     warp.lanes.learn(lanes, self.lanes, own);
                 }
@@ -454,23 +460,28 @@ impl Races {
         (lane, address, result): (usize, u64, u64),
     ) {
         let id = warp.id as usize;
-        let word = (Space::Shared, address, 8);
         let kind = match op {
             MbarrierOp::Init | MbarrierOp::Inval => Kind::WRITE,
             _ => Kind::atomic(Scope::Cta),
         };
-        self.begin(cta, id, (pc.0, kind)).touch((lane, lane), word, |_| 0);
+        self.begin(cta, id, (pc.0, kind)).touch((lane, lane), (Space::Shared, address, 8), |_| 0);
         match op {
             MbarrierOp::Arrive | MbarrierOp::ArriveDrop | MbarrierOp::ArriveExpectTx => {
-                self.publish(cta, id, Ordering { order: Order::Release, scope: Scope::Cta }, word);
+                let release = Ordering { order: Order::Release, scope: Scope::Cta };
+                self.publish(cta, id, release, (Space::Shared, once(address), 8));
             }
             MbarrierOp::TestWait | MbarrierOp::TestWaitParity if result == 1 => {
                 let acquire = Ordering { order: Order::Acquire, scope: Scope::Cta };
-                self.find(cta, (id, LaneMask::of(lane)), acquire, word);
+                self.find(cta, id, acquire, (Space::Shared, once((LaneMask::of(lane), address)), 8));
             }
             _ => {}
         }
     }
+}
+
+/// The words of an access.
+fn words_of(address: u64, bytes: u32) -> impl Iterator<Item = u64> {
+    (address & !3..address + u64::from(bytes)).step_by(4)
 }
 
 /// An address in its space: generic ones of shared memory lie in a window.

@@ -11,6 +11,9 @@ const REMEMBERED: usize = 4;
 /// Words of a page of the shadow.
 const PAGE_WORDS: u64 = 256;
 
+/// Pages that are found without a search: 1 MiB of memory.
+const RECENT: usize = 1024;
+
 /// How memory was accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Kind {
@@ -181,12 +184,18 @@ impl Word {
 }
 
 /// The shadow of global memory: pages of words that were accessed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Shadow {
     pages: HashMap<u64, usize, Scatter>,
     words: Vec<Box<[Word; PAGE_WORDS as usize]>>,
-    /// The page that was used last, and where it is.
-    recent: Option<(u64, usize)>,
+    /// Pages that were used lately and where they are, by the last digits of their numbers.
+    recent: Box<[(u64, usize); RECENT]>,
+}
+
+impl Default for Shadow {
+    fn default() -> Self {
+        Shadow { pages: HashMap::default(), words: Vec::new(), recent: Box::new([(u64::MAX, 0); RECENT]) }
+    }
 }
 
 impl Shadow {
@@ -195,10 +204,8 @@ impl Shadow {
     pub(super) fn word(&mut self, address: u64) -> &mut Word {
         let number = address / 4;
         let (page, word) = (number / PAGE_WORDS, (number % PAGE_WORDS) as usize);
-        let at = match self.recent {
-            Some((recent, at)) if recent == page => at,
-            _ => self.find(page),
-        };
+        let (recent, at) = self.recent[page as usize % RECENT];
+        let at = if recent == page { at } else { self.find(page) };
         &mut self.words[at][word]
     }
 
@@ -207,7 +214,7 @@ impl Shadow {
             self.words.push(Box::new([Word::default(); PAGE_WORDS as usize]));
             self.words.len() - 1
         });
-        self.recent = Some((page, at));
+        self.recent[page as usize % RECENT] = (page, at);
         at
     }
 }

@@ -3,6 +3,7 @@
 //! PTX defines these on warps of 32 lanes. On a chip with wavefronts of 64 lanes, each half is such a warp; Warploom's
 //! own instructions (`wl.ballot` and others) act on the whole wavefront.
 
+use smallvec::{SmallVec, smallvec};
 use warploom_isa::{Inst, Op, Operand, ReduxOp, ShflMode, Ty, VoteMode};
 
 use crate::kit::lane_mask::LaneMask;
@@ -12,30 +13,64 @@ use crate::lanes::Registers;
 /// Lanes of a PTX warp.
 pub const PTX_WARP: usize = 32;
 
-/// The lanes that an instruction's member mask names, over the whole warp. Each half's mask is the operand of its first
-/// active lane.
-pub fn members<const N: usize>(registers: &Registers<'_, N>, operand: Operand, mask: LaneMask) -> LaneMask {
-    if operand == Operand::None {
-        return mask;
-    }
-    let words = registers.read32(operand);
-    let named = |half: usize, here: u32| (words[half + here.trailing_zeros() as usize] as u64) << half;
-    halves::<N>(mask).fold(LaneMask::NONE, |all, (half, here)| all | LaneMask(named(half, here)))
+/// Lanes that execute an instruction together: those of the same half with the same member mask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Team {
+    /// Those that are here.
+    pub lanes: LaneMask,
+    /// All that the mask names.
+    pub members: LaneMask,
 }
 
-/// The first of `mask`'s lanes that its own member mask leaves out: its number in its half, and that mask.
-pub fn outsider<const N: usize>(
+/// Lanes whose member masks do not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadMask {
+    /// The lane's own mask leaves it out.
+    Outsider { lane: usize, members: u32 },
+    /// The lane's mask names another one that is here with a mask of its own.
+    Differs { lane: usize, members: u32, other: usize, others: u32 },
+}
+
+/// The teams that the lanes of `mask` form. Masks may differ between lanes, as those of tiles of a warp do, but all
+/// lanes that a mask names must have the same. Lanes of both halves of a wavefront are one team if each half has but
+/// one mask.
+pub fn teams<const N: usize>(
     registers: &Registers<'_, N>,
     operand: Operand,
     mask: LaneMask,
-) -> Option<(usize, u32)> {
+) -> Result<SmallVec<[Team; 1]>, BadMask> {
+    let mut all = Team { lanes: mask, members: LaneMask::NONE };
     // Nearly always the mask names all lanes.
     if operand == Operand::Imm(u32::MAX) {
-        return None;
+        all.members = halves::<N>(mask).fold(LaneMask::NONE, |m, (h, _)| m | LaneMask(0xffff_ffff << h));
+        return Ok(smallvec![all]);
     }
     let words = registers.read32(operand);
-    let outside = |&lane: &usize| words[lane] >> (lane % PTX_WARP) & 1 == 0;
-    mask.lanes().find(outside).map(|lane| (lane, words[lane]))
+    if let Some(lane) = mask.lanes().find(|&lane| words[lane] >> (lane % PTX_WARP) & 1 == 0) {
+        return Err(BadMask::Outsider { lane, members: words[lane] });
+    }
+    let (mut teams, mut differ) = (SmallVec::<[Team; 1]>::new(), false);
+    for (half, here) in halves::<N>(mask) {
+        let mut left = LaneMask(here as u64);
+        while !left.is_empty() {
+            let first = left.lowest();
+            let members = words[half + first];
+            let lanes = LaneMask((here & members) as u64);
+            if let Some(other) = lanes.lanes().find(|&lane| words[half + lane] != members) {
+                let (lane, other, others) = (half + first, half + other, words[half + other]);
+                return Err(BadMask::Differs { lane, members, other, others });
+            }
+            differ |= lanes.0 as u32 != here;
+            let wide = |mask: u64| LaneMask(mask << half);
+            teams.push(Team { lanes: wide(lanes.0), members: wide(members as u64) });
+            left &= !lanes;
+        }
+    }
+    if !differ {
+        all.members = teams.iter().fold(LaneMask::NONE, |all, team| all | team.members);
+        teams = smallvec![all];
+    }
+    Ok(teams)
 }
 
 /// First lane and active lanes of each half that has any.

@@ -131,6 +131,14 @@ impl Control {
         forward!(self, inner => inner.wait(wait))
     }
 
+    /// Lanes of the current path wait at their instruction, each set for its own. The others are still to execute it.
+    pub(crate) fn wait_apart(&mut self, waits: &[(LaneMask, Wait)]) {
+        match self {
+            Control::Independent(splits) => splits.wait_apart(waits),
+            Control::Stack(_) => unreachable!("the lanes of a SIMT stack do not wait for each other"),
+        }
+    }
+
     /// Releases the paths with lanes of `mask` that wait at a barrier: they continue with the next instruction.
     pub fn release_barrier(&mut self, mask: LaneMask) {
         forward!(self, inner => inner.release_barrier(mask))

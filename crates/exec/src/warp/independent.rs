@@ -205,6 +205,19 @@ impl Splits {
         self.reschedule();
     }
 
+    /// Lanes of the current split wait, each set for its own; the others, if any, are still to execute the instruction.
+    pub fn wait_apart(&mut self, waits: &[(LaneMask, Wait)]) {
+        for &(mask, wait) in waits {
+            let current = &mut self.splits[self.current];
+            if current.mask == mask {
+                return self.wait(wait);
+            }
+            current.mask &= !mask;
+            let split = Split { mask, wait: Some(wait), ..current.clone() };
+            self.splits.push(split);
+        }
+    }
+
     pub fn yield_path(&mut self) {
         if self.splits.len() > 1 {
             let newest = self.splits.iter().map(|s| s.last_quantum).max().unwrap_or(0);
@@ -269,7 +282,9 @@ impl Splits {
                 let (a, b) = (&self.splits[at], &self.splits[other]);
                 let same_place = a.pc == b.pc && a.frames == b.frames && a.asleep == b.asleep;
                 let barrier = Some(Wait::Barrier);
-                if same_place && a.wait != barrier && b.wait != barrier {
+                // Teams that wait for lanes of their own keep apart until others arrive.
+                let apart = a.wait.is_some() && b.wait.is_some() && a.wait != b.wait;
+                if same_place && !apart && a.wait != barrier && b.wait != barrier {
                     // A split that waited for lanes checks again with the lanes that arrived.
                     let other = self.splits.swap_remove(other);
                     let split = &mut self.splits[at];

@@ -236,3 +236,155 @@ DONE:",
     let says = ["it is 3, last written at k.ptx:26 by lane 0 of warp 2", "which has ended"];
     proved(&chips, &text, 128, HangKind::LostToken, &says);
 }
+
+/// Each of two warps takes a bit of one word and waits for the other's; a third bit is taken by a warp that ended.
+#[test]
+fn locks_that_are_bits_of_a_word() {
+    let text = kernel(
+        "    and.b32 %r9, %r0, 63;
+    setp.ne.u32 %p7, %r9, 0;
+    @%p7 bra DONE;
+    shr.u32 %r4, %r0, 6;
+    mov.u32 %r5, 1;
+    shl.b32 %r5, %r5, %r4;
+TAKE:
+    atom.global.or.b32 %r2, [%d0], %r5;
+    and.b32 %r2, %r2, %r5;
+    setp.ne.u32 %p0, %r2, 0;
+    @%p0 bra TAKE;
+    atom.global.add.u32 %r2, [%d1], 1;
+    setp.eq.u32 %p1, %r4, 2;
+    @%p1 bra DONE;
+ALL:
+    ld.volatile.global.u32 %r2, [%d1];
+    setp.ne.u32 %p0, %r2, 3;
+    @%p0 bra ALL;
+    xor.b32 %r6, %r5, 3;
+SECOND:
+    atom.global.or.b32 %r2, [%d0], %r6;
+    and.b32 %r2, %r2, %r6;
+    setp.ne.u32 %p0, %r2, 0;
+    @%p0 bra SECOND;
+    not.b32 %r6, 3;
+    atom.global.and.b32 %r2, [%d0], %r6;
+DONE:",
+    );
+    for chip in CHIPS {
+        let hang = launch(&mut device(chip, &["sm.count=2"]), &text, 192);
+        assert_eq!(
+            (hang.kind, &hang.reason),
+            (HangKind::LockCycle, &HangReason::Repeats),
+            "on {chip}: {hang}"
+        );
+        let message = hang.to_string();
+        let (first, second) = if chip == "apu" { (0, 1) } else { (0, 2) };
+        for (bit, other) in [(2, second), (1, first)] {
+            let says =
+                format!("until [a+0] & {bit} is 0; it is {bit}: [a+0] is 7, taken by lane 0 of warp {other}");
+            assert!(message.contains(&says), "on {chip}, no \"{says}\" in: {message}");
+        }
+    }
+}
+
+/// A bit that a warp took and kept; others took and freed bits of the same word since.
+#[test]
+fn a_bit_that_was_kept() {
+    let text = kernel(
+        "    and.b32 %r9, %r0, 63;
+    setp.ne.u32 %p7, %r9, 0;
+    @%p7 bra DONE;
+    shr.u32 %r4, %r0, 6;
+    setp.eq.u32 %p1, %r4, 0;
+    @%p1 bra FIRST;
+WAIT:
+    ld.volatile.global.u32 %r2, [%d1];
+    setp.lt.u32 %p0, %r2, %r4;
+    @%p0 bra WAIT;
+FIRST:
+    mov.u32 %r5, 8;
+    setp.ne.u32 %p2, %r4, 1;
+    @%p2 bra TAKE;
+    mov.u32 %r5, 1;
+TAKE:
+    ld.volatile.global.u32 %r2, [%d0];
+    and.b32 %r3, %r2, %r5;
+    setp.ne.u32 %p0, %r3, 0;
+    @%p0 bra TAKE;
+    or.b32 %r3, %r2, %r5;
+    atom.global.cas.b32 %r6, [%d0], %r2, %r3;
+    setp.ne.u32 %p0, %r6, %r2;
+    @%p0 bra TAKE;
+    setp.ne.u32 %p1, %r4, 1;
+    @%p1 bra KEEP;
+    atom.global.and.b32 %r2, [%d0], 0xfffffffe;
+KEEP:
+    membar.gl;
+    atom.global.add.u32 %r2, [%d1], 1;
+DONE:",
+    );
+    for chip in CHIPS {
+        let hang = launch(&mut device(chip, &["sm.count=2"]), &text, 192);
+        assert_eq!(
+            (hang.kind, &hang.reason),
+            (HangKind::LostToken, &HangReason::Repeats),
+            "on {chip}: {hang}"
+        );
+        let message = hang.to_string();
+        let says = ["[a+0] & 8 is 0", "lane 0 of warp 0", "took it at k.ptx:33 and ended"];
+        for says in says {
+            assert!(message.contains(says), "on {chip}, no \"{says}\" in: {message}");
+        }
+    }
+}
+
+/// Of three threads that take a unit of a semaphore one gives it back.
+#[test]
+fn units_of_a_semaphore_that_are_kept() {
+    let text = kernel(
+        "    and.b32 %r9, %r0, 63;
+    setp.ne.u32 %p7, %r9, 0;
+    @%p7 bra DONE;
+    shr.u32 %r4, %r0, 6;
+    setp.ne.u32 %p1, %r4, 0;
+    @%p1 bra OTHERS;
+    st.volatile.global.u32 [%d0], 2;
+    membar.gl;
+    bra NEXT;
+OTHERS:
+    ld.volatile.global.u32 %r2, [%d1];
+    setp.lt.u32 %p0, %r2, %r4;
+    @%p0 bra OTHERS;
+TAKE:
+    ld.volatile.global.u32 %r2, [%d0];
+    setp.eq.u32 %p0, %r2, 0;
+    @%p0 bra TAKE;
+    sub.u32 %r3, %r2, 1;
+    atom.global.cas.b32 %r6, [%d0], %r2, %r3;
+    setp.ne.u32 %p0, %r6, %r2;
+    @%p0 bra TAKE;
+    setp.ne.u32 %p1, %r4, 1;
+    @%p1 bra NEXT;
+    atom.global.add.u32 %r2, [%d0], 1;
+NEXT:
+    membar.gl;
+    atom.global.add.u32 %r2, [%d1], 1;
+DONE:",
+    );
+    for chip in CHIPS {
+        let hang = launch(&mut device(chip, &["sm.count=2"]), &text, 320);
+        assert_eq!(
+            (hang.kind, &hang.reason),
+            (HangKind::LostToken, &HangReason::Repeats),
+            "on {chip}: {hang}"
+        );
+        let message = hang.to_string();
+        let warp = |thread: u32| if chip == "apu" { thread / 64 } else { thread / 32 };
+        let says = [
+            format!("lane 0 of warp {} took it at k.ptx:30 and ended", warp(192)),
+            format!("lane 0 of warp {} took it, too", warp(128)),
+        ];
+        for says in says {
+            assert!(message.contains(&says), "on {chip}, no \"{says}\" in: {message}");
+        }
+    }
+}

@@ -357,7 +357,34 @@ fn lanes_outside_their_member_mask() {
         assert_eq!(fault.kind, FaultKind::NotAMember { lane: 3, members: 0xffff_fff7 });
         assert_eq!((fault.thread, fault.place.instruction.as_str()), ([3, 0, 0], inst.trim_end_matches(';')));
     }
-    // Groups of lanes with masks of their own are no outsiders.
+}
+
+/// Masks may differ between lanes, but those that a lane names must have the same.
+#[test]
+fn member_masks_that_overlap() {
+    // Lanes 4 to 7 name lanes 0 to 15, the others all lanes.
+    let masks = "shr.u32 %r5, %r2, 2;
+        setp.eq.u32 %p1, %r5, 1;
+        selp.b32 %r6, 0xffff, 0xffffffff, %p1;\n";
+    for inst in [
+        "shfl.sync.idx.b32 %r7, %r2, 0, 31, %r6;",
+        "vote.sync.any.pred %p2, %p1, %r6;",
+        "match.any.sync.b32 %r7, %r5, %r6;",
+        "redux.sync.add.u32 %r7, %r5, %r6;",
+        "bar.warp.sync %r6;",
+    ] {
+        let fault = fault(&kernel(1, &format!("{masks}{inst}")), Launch::grid(1).block(32));
+        let kind = FaultKind::MasksDiffer { lane: 0, members: u32::MAX, other: 4, others: 0xffff };
+        assert_eq!((&fault.kind, fault.thread), (&kind, [0, 0, 0]));
+        assert_eq!(fault.place.instruction, inst.trim_end_matches(';'));
+    }
+    let inst = "selp.b32 %r6, 0xffff, 0xffffffff, %p1;\nbar.warp.sync %r6;";
+    assert_message!(message(&format!("{}{inst}", masks.split("selp").next().unwrap())));
+}
+
+/// Groups of lanes with masks of their own are no outsiders.
+#[test]
+fn member_masks_of_groups() {
     let groups = "and.b32 %r5, %r2, 1;
         mov.u32 %r6, 0x55555555;
         shl.b32 %r6, %r6, %r5;

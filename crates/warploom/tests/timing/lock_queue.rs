@@ -121,10 +121,10 @@ fn a_kernel_without_locks_runs_as_without_queues() {
     }
 }
 
-/// Warps take two locks of one line, one inside the other. Words of a line share a queue under `hql`, so a grant for
-/// the outer lock can go to a thread that waits for the inner one.
+/// Warps take two locks, one inside the other. Words of a line share a queue under `hql`, so a grant for the outer lock
+/// can go to a thread that waits for the inner one; words of other lines may share a slice and a set.
 #[test]
-fn nested_locks_of_one_line_end() {
+fn nested_locks_end() {
     let text = r#"
 .version 7.0
 .target sm_70
@@ -163,14 +163,20 @@ END:
     ret;
 }
 "#;
-    for mode in MODES {
-        let set = ["sm.count=2", &format!("lock_queue.mode={mode}")];
-        let mut bench = Bench::timed("gtx480", &set, Timing::default());
-        let module = bench.gpu.load_ptx_named("nested.ptx", text).unwrap();
-        let words = bench.gpu.zeros_named::<u32>("words", 3).unwrap();
-        let launch = Launch::grid(2).block(256);
-        let launched = bench.gpu.launch(module.kernel("nested").unwrap(), launch, args![&words]);
-        assert!(launched.is_ok(), "{mode}: {}", launched.unwrap_err());
-        assert_eq!(words.read(&bench.gpu).unwrap(), [0, 0, 16 * 8], "{mode}");
+    for (mode, inner) in MODES.iter().flat_map(|mode| [4, 128, 8192].map(|inner| (mode, inner))) {
+        let tight = ["lock_queue.sets=1", "lock_queue.ways=1"];
+        for tight in [&[][..], &tight[..]] {
+            let mode_key = format!("lock_queue.mode={mode}");
+            let set: Vec<&str> = ["sm.count=2", &mode_key].into_iter().chain(tight.iter().copied()).collect();
+            let mut bench = Bench::timed("gtx480", &set, Timing::default());
+            let text = text.replace("[%rd1+4]", &format!("[%rd1+{inner}]"));
+            let module = bench.gpu.load_ptx_named("nested.ptx", &text).unwrap();
+            let words = bench.gpu.zeros_named::<u32>("words", 4096).unwrap();
+            let launch = Launch::grid(2).block(256);
+            let launched = bench.gpu.launch(module.kernel("nested").unwrap(), launch, args![&words]);
+            assert!(launched.is_ok(), "{mode} {inner} {tight:?}: {}", launched.unwrap_err());
+            let words = words.read(&bench.gpu).unwrap();
+            assert_eq!((words[0], words[2], words[inner / 4]), (0, 16 * 8, 0), "{mode} {inner} {tight:?}");
+        }
     }
 }

@@ -19,8 +19,8 @@ const DEEPEST: u32 = 12;
 pub(super) enum Condition {
     /// The polled word, as it is, compares this way with a number.
     Plain(Cmp, u64),
-    /// A text with all words, and their values now.
-    Derived(String),
+    /// A text with all words, and their values now; the bits, if these decide.
+    Derived(String, Option<u64>),
 }
 
 /// How the values of one lane are found.
@@ -39,6 +39,8 @@ struct Number {
     is_word: Option<Pc>,
     /// It needs no parentheses.
     is_atom: bool,
+    /// If it is bits of a word: these.
+    bits: Option<u64>,
 }
 
 /// A comparison, or several.
@@ -48,6 +50,7 @@ struct Truth {
     /// Where it is one comparison of an expression with a number: the expression and its value now.
     compared: Option<(String, String)>,
     plain: Option<(Pc, Cmp, u64)>,
+    bits: Option<u64>,
 }
 
 struct Reader<'a> {
@@ -103,7 +106,7 @@ impl Reader<'_> {
             Some((_, value)) => format!("it is {value}: {}", list(&values, 4)),
             None => list(&values, 4),
         };
-        Condition::Derived(format!("{}; {now}", truth.text))
+        Condition::Derived(format!("{}; {now}", truth.text), truth.bits)
     }
 
     /// The instruction before `at` that writes what `writes` asks for. `Err` if that cannot be told.
@@ -132,7 +135,7 @@ impl Reader<'_> {
     fn number(&mut self, operand: Operand, ty: Ty, at: Pc, depth: u32) -> Option<Number> {
         let constant = |value: u64| {
             let value = value & mask(ty);
-            Number { text: shown(value, ty), value, is_word: None, is_atom: true }
+            Number { text: shown(value, ty), value, is_word: None, is_atom: true, bits: None }
         };
         let Operand::Reg(reg) = operand else {
             return Some(constant((self.lane.value)(operand, ty.is_wide())?));
@@ -160,12 +163,12 @@ impl Reader<'_> {
             Op::Unpack64(0) => {
                 let from = self.number(a, Ty::B64, pc, depth)?;
                 let (text, value) = (format!("the low half of {}", from.text), from.value & 0xffff_ffff);
-                return Some(Number { text, value, is_word: None, is_atom: true });
+                return Some(Number { text, value, is_word: None, is_atom: true, bits: None });
             }
             Op::Unpack64(_) => {
                 let from = self.number(a, Ty::B64, pc, depth)?;
                 let (text, value) = (format!("the high half of {}", from.text), from.value >> 32);
-                return Some(Number { text, value, is_word: None, is_atom: true });
+                return Some(Number { text, value, is_word: None, is_atom: true, bits: None });
             }
             Op::IAdd(ty, _) => {
                 let (a, b) = (self.number(a, ty, pc, depth)?, self.number(b, ty, pc, depth)?);
@@ -224,13 +227,14 @@ impl Reader<'_> {
                 let last = (from.value + length.value).checked_sub(1).filter(|last| *last < 64)?;
                 let text = format!("bits {} to {last} of {}", from.value, a.text);
                 let value = a.value >> from.value & (u64::MAX >> (64 - length.value));
-                return Some(Number { text, value, is_word: None, is_atom: true });
+                return Some(Number { text, value, is_word: None, is_atom: true, bits: None });
             }
             _ => return None,
         };
+        let bits = (symbol == "&" && left.is_word.is_some()).then_some(right.value);
         let atom = |n: &Number| if n.is_atom { n.text.clone() } else { format!("({})", n.text) };
         let text = format!("{} {symbol} {}", atom(&left), atom(&right));
-        Some(Number { text, value: value & mask(ty), is_word: None, is_atom: false })
+        Some(Number { text, value: value & mask(ty), is_word: None, is_atom: false, bits })
     }
 
     fn word(&mut self, pc: Pc) -> Option<Number> {
@@ -242,7 +246,7 @@ impl Reader<'_> {
                 (word, value)
             }
         };
-        Some(Number { text: word.to_string(), value, is_word: Some(pc), is_atom: true })
+        Some(Number { text: word.to_string(), value, is_word: Some(pc), is_atom: true, bits: None })
     }
 
     /// A predicate, or its complement if `wanted` is false.
@@ -317,14 +321,15 @@ impl Reader<'_> {
         let text = format!("{} {relation} {}", a.text, b.text);
         let plain = a.is_word.filter(|_| with_constant && !ty.is_float()).map(|pc| (pc, cmp, b.value));
         let compared = with_constant.then(|| (a.text.clone(), shown(a.value, ty)));
-        Some(Truth { text, compared, plain })
+        let bits = a.bits.filter(|_| with_constant);
+        Some(Truth { text, compared, plain, bits })
     }
 }
 
 /// Both, or one of them.
 fn joined(a: Truth, b: Truth, both: bool) -> Truth {
     let text = format!("{} {} {}", a.text, if both { "and" } else { "or" }, b.text);
-    Truth { text, compared: None, plain: None }
+    Truth { text, compared: None, plain: None, bits: None }
 }
 
 fn mask(ty: Ty) -> u64 {

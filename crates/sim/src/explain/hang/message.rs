@@ -189,7 +189,7 @@ fn writer(spin: &Spin, who: &Threads, proof: bool, is: &str) -> String {
         Writer::Taker(holder) => {
             let taker = holder.who.beside(who);
             let beside = holder.who.cta == who.cta && holder.who.warps == who.warps;
-            match &holder.now {
+            let taken = match &holder.now {
                 Instead::Ended => {
                     format!("{is}: {taker} took it at {} and ended", holder.place.short())
                 }
@@ -198,6 +198,11 @@ fn writer(spin: &Spin, who: &Threads, proof: bool, is: &str) -> String {
                 }
                 _ if beside => format!("{is}, taken by {taker}"),
                 now => format!("{is}, taken by {taker}, which {}", doing(&holder.who, now)),
+            };
+            let others: Vec<String> = holder.others.iter().map(|other| other.beside(who)).collect();
+            match &others[..] {
+                [] => taken,
+                others => format!("{taken}; {} took it, too", list(others, 3)),
             }
         }
         Writer::BlockedLanes(others, place) => {

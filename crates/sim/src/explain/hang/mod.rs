@@ -230,6 +230,8 @@ pub struct Holder {
     pub alias: Vec<Word>,
     /// What it does now.
     pub now: Instead,
+    /// Threads that took of the same word before, such as units of a semaphore, and have not given back either.
+    pub others: Vec<Threads>,
 }
 
 /// What threads do instead of what others wait for.
@@ -282,7 +284,7 @@ fn explain<const N: usize>(scene: &Scene<'_, N>, reason: HangReason, cycles: u64
     };
     let mut hang = rows::hang(scene, &nodes, cause.filter(holds), reason, cycles);
     if is_undone {
-        (hang.undone, hang.help) = (undone::words(scene), undone::help());
+        (hang.undone, hang.help) = (undone::words(scene, &nodes), undone::help());
     }
     if let Some(livelock) = livelock {
         hang.help = format!("{}; see docs/hangs.md#livelock", livelock.help());

@@ -233,18 +233,19 @@ fn writer<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, at: usize, poll: 
         let other = &nodes.all[other];
         let who = threads(scene, other.cta, other.warp, other.lanes);
         let now = instead(scene, other);
-        Writer::Waiting(Box::new(Holder { who, place: Place::of(kernel, pc), alias: Vec::new(), now }))
+        let (place, alias, others) = (Place::of(kernel, pc), Vec::new(), Vec::new());
+        Writer::Waiting(Box::new(Holder { who, place, alias, now, others }))
+    };
+    let who = |taker: &Taker| Threads {
+        cta: scene.coordinates_of(taker.warp.cta),
+        warps: vec![taker.warp.warp],
+        lanes: LaneMask::of(taker.lane as usize),
+        all_lanes: false,
     };
     let thread = |taker: Taker, alias: Vec<Word>| {
-        let Taker { warp, lane, pc } = taker;
-        let who = Threads {
-            cta: scene.coordinates_of(warp.cta),
-            warps: vec![warp.warp],
-            lanes: LaneMask::of(lane as usize),
-            all_lanes: false,
-        };
         let now = nodes.holder(taker).map_or(Instead::Ended, |at| instead(scene, &nodes.all[at]));
-        Box::new(Holder { who, place: Place::of(kernel, pc), alias, now })
+        let others = poll.other_takers.iter().map(who).collect();
+        Box::new(Holder { who: who(&taker), place: Place::of(kernel, taker.pc), alias, now, others })
     };
     let Some(taker) = poll.taker else {
         return match (acts, poll.writer) {

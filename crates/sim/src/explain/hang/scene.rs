@@ -7,7 +7,7 @@ use warploom_isa::{AtomOp, Cmp, Inst, Kernel, Loop, Op, Operand, Pc, SharedVar, 
 
 use crate::exec::execute::Cta;
 use crate::exec::launch::Launch;
-use crate::exec::locks::holders::{LockTable, SharedLocks, Taker, shared_offset};
+use crate::exec::locks::holders::{LockTable, Share, SharedLocks, Taker, shared_offset};
 use crate::exec::locks::unit::LockUnit;
 use crate::exec::memory::store::Memory;
 use crate::exec::sync::mbarrier;
@@ -182,6 +182,8 @@ pub(super) struct Poll {
     pub(super) condition: Option<String>,
     /// The thread that took it, if it is a lock.
     pub(super) taker: Option<Taker>,
+    /// Threads that took of it before, and have not given back either.
+    pub(super) other_takers: Vec<Taker>,
     /// If it was a lock, but is not taken: the thread that wrote it last.
     pub(super) writer: Option<Taker>,
     /// The lanes see an old copy in their L1.
@@ -357,8 +359,8 @@ impl<const N: usize> Scene<'_, N> {
                 _ => copy.unwrap_or(held),
             };
             let word = self.word(shared, address);
-            let (until, condition) = match compared {
-                Some(operand) => (value(operand, ty, lane).map(|v| Until::Is(Cmp::Eq, keep(v))), None),
+            let (until, condition, bits) = match compared {
+                Some(operand) => (value(operand, ty, lane).map(|v| Until::Is(Cmp::Eq, keep(v))), None, None),
                 None => {
                     let reads = |pc: Pc| match registers {
                         _ if pc == poll => Some((word.clone(), look)),
@@ -370,9 +372,9 @@ impl<const N: usize> Scene<'_, N> {
                     };
                     let lane = condition::Lane { value: &constant, word: &reads };
                     match condition::condition(kernel, spin, poll, &lane) {
-                        Some(Condition::Plain(cmp, value)) => (Some(Until::Is(cmp, keep(value))), None),
-                        Some(Condition::Derived(text)) => (None, Some(text)),
-                        None => (None, None),
+                        Some(Condition::Plain(cmp, value)) => (Some(Until::Is(cmp, keep(value))), None, None),
+                        Some(Condition::Derived(text, bits)) => (None, Some(text), bits),
+                        None => (None, None, None),
                     }
                 }
             };
@@ -380,14 +382,15 @@ impl<const N: usize> Scene<'_, N> {
             if until.is_met(look, ty) {
                 continue;
             }
-            let (taker, writer) = match (shared, seen.sm, self.locks) {
+            let (shares, writer) = match (shared, seen.sm, self.locks) {
                 (true, Some(sm), _) => {
                     let place = (seen.cta.number, address);
-                    (sm.locks.taker(place), sm.locks.writer(place))
+                    (sm.locks.shares(place), sm.locks.writer(place))
                 }
-                (false, _, Some(locks)) => (locks.taker(address), locks.writer(address)),
-                _ => (None, None),
+                (false, _, Some(locks)) => (locks.shares(address), locks.writer(address)),
+                _ => (&[][..], None),
             };
+            let mut takers = takers(shares, bits, until, held);
             let poll = Poll {
                 pc: poll,
                 word,
@@ -396,7 +399,8 @@ impl<const N: usize> Scene<'_, N> {
                 held,
                 until,
                 condition,
-                taker,
+                taker: takers.pop(),
+                other_takers: takers,
                 writer,
                 stale,
                 atomic: matches!(inst.op, Op::Atom(..) | Op::LdLock(_)),
@@ -449,6 +453,7 @@ impl<const N: usize> Scene<'_, N> {
                     writer: None,
                     target: Target { shared: true, address, bytes: 4 },
                     taker: Some(holder.taker),
+                    other_takers: Vec::new(),
                     stale: false,
                     atomic: true,
                     alias: (own != other || holder.taker.warp.cta != seen.cta.number).then_some(other),
@@ -566,6 +571,22 @@ fn address_of<const N: usize>(kernel: &Kernel, record: &Polled<N>, lane: usize) 
     let (shared, address) = (record.shared.contains(lane), record.addresses[lane]);
     let offset = if shared { shared_offset(address, kernel.windows.shared) } else { address };
     record.mask.contains(lane).then_some((shared, offset))
+}
+
+/// Who holds what a poll waits for: of a lock that is a bit of a word those that have this bit, otherwise all.
+fn takers(shares: &[Share], bits: Option<u64>, until: Until, held: u64) -> Vec<Taker> {
+    let with = |bits: u64| -> Vec<Taker> {
+        shares.iter().filter(|share| share.net & bits != 0).map(|share| share.taker).collect()
+    };
+    if let Some(bits) = bits {
+        return with(bits);
+    }
+    // A compare-and-swap waits for an exact value: for those who hold bits in which it differs, if that is a lock.
+    let differing = match until {
+        Until::Is(Cmp::Eq, wanted) => with(wanted ^ held),
+        _ => Vec::new(),
+    };
+    if differing.is_empty() { with(u64::MAX) } else { differing }
 }
 
 /// The address that an instruction would access now, and whether it is in shared memory.

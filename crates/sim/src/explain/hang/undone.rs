@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::exec::fault::coordinates;
-use crate::explain::hang::scene::Scene;
+use crate::exec::locks::holders::Taker;
+use crate::explain::hang::code::{contains, spin_loop};
+use crate::explain::hang::scene::{Nodes, Scene};
 use crate::explain::hang::words::{counted, list};
 use crate::time::sm::watch::written::{WordPlace, WrittenWord};
 
@@ -21,10 +23,12 @@ pub struct UndoneWord {
     pub bytes: u32,
     /// Where it is written, in program order: a thread that does it there, and how often any did.
     pub writers: Vec<(Place, Threads, u64)>,
+    /// Threads that left such a loop, where they took of the word, and how much; they have not given it back.
+    pub takers: Vec<(Place, Threads, u64)>,
 }
 
 /// The words that change for ever, those that change most often first; only the first few.
-pub(super) fn words<const N: usize>(scene: &Scene<'_, N>) -> Vec<UndoneWord> {
+pub(super) fn words<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes) -> Vec<UndoneWord> {
     let mut found: BTreeMap<WordPlace, WrittenWord> = BTreeMap::new();
     let mut sms: Vec<u32> = Vec::new();
     for seen in &scene.ctas {
@@ -41,15 +45,28 @@ pub(super) fn words<const N: usize>(scene: &Scene<'_, N>) -> Vec<UndoneWord> {
     found.sort_by_key(|(place, word)| (std::cmp::Reverse(times(word)), *place));
     found.truncate(SHOWN);
     let told = |((cta, address), word): (WordPlace, WrittenWord)| {
-        let writers = word.writers_by_place().into_iter().map(|(pc, who, count)| {
-            let threads = Threads {
-                cta: scene.coordinates_of(who.warp.cta),
-                warps: vec![who.warp.warp],
-                lanes: LaneMask::of(who.lane as usize),
-                all_lanes: false,
-            };
-            (Place::of(scene.kernel(), pc), threads, count)
+        let threads = |who: &Taker| Threads {
+            cta: scene.coordinates_of(who.warp.cta),
+            warps: vec![who.warp.warp],
+            lanes: LaneMask::of(who.lane as usize),
+            all_lanes: false,
+        };
+        let writers = word.writers_by_place().into_iter();
+        let writers = writers.map(|(pc, who, count)| (Place::of(scene.kernel(), pc), threads(&who), count));
+        let shares = match (cta, scene.locks) {
+            (None, Some(locks)) => locks.shares(address),
+            (Some(cta), _) => {
+                let sm = scene.ctas.iter().find(|seen| seen.cta.number == cta).and_then(|seen| seen.sm);
+                sm.map_or(&[][..], |sm| sm.locks.shares((cta, address)))
+            }
+            _ => &[][..],
+        };
+        let left = shares.iter().filter(|share| !is_in_its_loop(scene, nodes, share.taker));
+        let takers = left.map(|share| {
+            let net = signed(share.net, word.bytes).unsigned_abs();
+            (Place::of(scene.kernel(), share.taker.pc), threads(&share.taker), net)
         });
+        let takers = takers.collect();
         UndoneWord {
             word: scene.word(cta.is_some(), address),
             values: {
@@ -59,9 +76,17 @@ pub(super) fn words<const N: usize>(scene: &Scene<'_, N>) -> Vec<UndoneWord> {
             },
             bytes: word.bytes,
             writers: writers.collect(),
+            takers,
         }
     };
     found.into_iter().map(told).collect()
+}
+
+/// Whether a thread is still in the loop in which it takes.
+fn is_in_its_loop<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, taker: Taker) -> bool {
+    let Some(at) = nodes.holder(taker) else { return false };
+    let spin = spin_loop(scene.kernel(), taker.pc);
+    spin.is_some_and(|spin| contains(spin, nodes.all[at].pc))
 }
 
 /// A value as a signed number: what is undone is mostly a count.
@@ -89,8 +114,16 @@ impl UndoneWord {
             let cta = coordinates(who.cta);
             format!("{} ({times}, {first}by lane {lane} of warp {warp} of CTA {cta})", place.short())
         });
-        let text =
+        let mut text =
             format!("has the values {values} in turn, written at {}", list(&writers.collect::<Vec<_>>(), 4));
+        let takers = self.takers.iter().map(|(place, who, net)| {
+            let (lane, warp, cta) = (who.lanes.lowest(), who.warps[0], coordinates(who.cta));
+            format!("lane {lane} of warp {warp} of CTA {cta} took {net} at {}", place.short())
+        });
+        let takers: Vec<String> = takers.collect();
+        if !takers.is_empty() {
+            text += &format!("; not given back: {}", list(&takers, 4));
+        }
         (self.word.to_string(), text)
     }
 }

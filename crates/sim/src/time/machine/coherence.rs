@@ -351,11 +351,12 @@ fn report<const N: usize, P: Probe>(
             let op = context.of(sm.kernel_of(update.slot)).launch.kernel.code[update.pc.index()].op;
             let exclusive = matches!(op, Op::Atom(op, _) if is_exclusive(op));
             let who = (sm.who(update.slot), update.pc, exclusive);
-            locks.tried(who, &update.addresses, (update.lanes, update.changed), |address| address);
+            let lanes = (update.lanes, update.changed);
+            locks.tried(who, &update.addresses, lanes, |lane| update.change(lane), |address| address);
         }
         if !update.atomic || code[update.pc.index()].spin != Some(SpinRole::Poll) {
             let (who, lanes) = ((sm.who(update.slot), update.pc), update.lanes & update.changed);
-            locks.wrote(who, &update.addresses, lanes, |address| address);
+            locks.wrote(who, &update.addresses, lanes, |lane| update.change(lane), |address| address);
         }
         if shown {
             sm.show_update(context, &update);

@@ -179,12 +179,14 @@ pub(super) fn serve<const N: usize, P: Probe>(
         match access.kind {
             MemoryOp::Atomic { op, .. } if transfer.pending.polls => {
                 let who = (who, access.pc, is_exclusive(op));
-                locks.tried(who, &access.addresses, (lanes, changed), |address| address);
+                let change = |lane| access.change(lane);
+                locks.tried(who, &access.addresses, (lanes, changed), change, |address| address);
             }
             MemoryOp::Atomic { .. } => {
-                locks.wrote((who, access.pc), &access.addresses, lanes & changed, |address| address);
+                let (who, change) = ((who, access.pc), |lane| access.change(lane));
+                locks.wrote(who, &access.addresses, lanes & changed, change, |address| address);
             }
-            _ => locks.wrote((who, access.pc), &access.addresses, lanes, |address| address),
+            _ => locks.wrote((who, access.pc), &access.addresses, lanes, |_| None, |address| address),
         }
     }
     changed

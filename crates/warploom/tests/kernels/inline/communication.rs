@@ -167,6 +167,90 @@ fn a_reduction_among_some() {
     check_threads(&kernel(1, body), (2, 64), &[0], |i| [if i % 32 < 20 { 190 } else { 0 }]);
 }
 
+/// Tiles of eight lanes, each with its own member mask, execute the same instructions: each is among its own lanes.
+#[test]
+fn tiles_with_masks_of_their_own() {
+    let body = "
+        and.b32 %r5, %r1, 24;
+        mov.u32 %r6, 0xff;
+        shl.b32 %r6, %r6, %r5;
+        and.b32 %r7, %r1, 3;
+        setp.eq.u32 %p1, %r7, 1;
+        vote.sync.ballot.b32 %r8, %p1, %r6;
+        shfl.sync.bfly.b32 %r9, %r0, 7, 31, %r6;
+        redux.sync.add.u32 %r10, %r1, %r6;
+        match.any.sync.b32 %r11, %r7, %r6;
+        setp.lt.u32 %p2, %r1, 16;
+        vote.sync.all.pred %p3, %p2, %r6;
+        selp.u32 %r12, 1, 0, %p3;
+        elect.sync %r13|%p4, %r6;
+        bar.warp.sync %r6;
+        st.global.u32 [%d2], %r8;
+        st.global.u32 [%d2+4], %r9;
+        st.global.u32 [%d2+8], %r10;
+        st.global.u32 [%d2+12], %r11;
+        st.global.u32 [%d2+16], %r12;
+        st.global.u32 [%d2+20], %r13;";
+    check_threads(&kernel(6, body), (2, 96), &[0], |i| {
+        let (lane, first) = (i % 32, i % 32 & 24);
+        let sum = (first..first + 8).sum();
+        [0x22 << first, i ^ 7, sum, (0x11 << (lane % 4)) << first, u32::from(lane < 16), first]
+    });
+}
+
+/// Lanes of two tiles come to the same instruction one after the other: a tile waits for its own lanes only.
+#[test]
+fn tiles_that_arrive_in_parts() {
+    let body = "
+        and.b32 %r5, %r1, 1;
+        mov.u32 %r6, 0x55555555;
+        shl.b32 %r6, %r6, %r5;
+        setp.ge.u32 %p1, %r1, 12;
+        mov.u32 %r7, 0;
+        @%p1 bra MEET;
+    LATE:
+        add.u32 %r7, %r7, 1;
+        mad.lo.u32 %r8, %r1, 30, 100;
+        setp.lt.u32 %p2, %r7, %r8;
+        @%p2 bra LATE;
+    MEET:
+        redux.sync.max.u32 %r9, %r7, %r6;
+        shfl.sync.idx.b32 %r10, %r7, %r5, 31, %r6;
+        bar.warp.sync %r6;
+        st.global.v2.u32 [%d2], {%r9, %r10};";
+    check_threads(&kernel(2, body), (2, 64), &[0], |i| {
+        let odd = i % 2;
+        [(10 + odd) * 30 + 100, odd * 30 + 100]
+    });
+}
+
+/// Lanes that end are not waited for, also where several tiles wait.
+#[test]
+fn tiles_whose_lanes_end() {
+    let body = "
+        and.b32 %r5, %r1, 16;
+        mov.u32 %r6, 0xffff;
+        shl.b32 %r6, %r6, %r5;
+        setp.eq.u32 %p1, %r1, 3;
+        mov.u32 %r7, 0;
+        @!%p1 bra MEET;
+    LATE:
+        add.u32 %r7, %r7, 1;
+        setp.lt.u32 %p2, %r7, 200;
+        @%p2 bra LATE;
+        st.global.u32 [%d2], %r7;
+        ret;
+    MEET:
+        setp.ne.u32 %p3, %r1, 20;
+        vote.sync.ballot.b32 %r9, %p3, %r6;
+        st.global.u32 [%d2], %r9;";
+    check_threads(&kernel(1, body), (1, 32), &[0], |i| match i {
+        3 => [200],
+        0..16 => [0xfff7],
+        _ => [0xffef_0000],
+    });
+}
+
 #[test]
 fn one_is_elected() {
     let body = "

@@ -355,7 +355,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             && matches!(access.kind, MemoryOp::Store | MemoryOp::Atomic { .. })
         {
             let word = |address| (who.cta, shared_offset(address, kernel.windows.shared));
-            self.locks.wrote((who, access.pc), &access.addresses, access.lanes.shared, word);
+            let (who, lanes) = ((who, access.pc), access.lanes.shared);
+            self.locks.wrote(who, &access.addresses, lanes, |lane| access.change(lane), word);
         }
         if decoded.named_wait {
             self.note_wait(slot, id);

@@ -80,7 +80,7 @@ pub(super) fn note_tries<const N: usize>(
     (changed, exclusive): (LaneMask, bool),
     window: u64,
 ) {
-    locks.tried((who, access.pc, exclusive), &access.addresses, (access.lanes.shared, changed), |address| {
-        (who.cta, shared_offset(address, window))
-    });
+    let (how, lanes) = ((who, access.pc, exclusive), (access.lanes.shared, changed));
+    let word = |address| (who.cta, shared_offset(address, window));
+    locks.tried(how, &access.addresses, lanes, |lane| access.change(lane), word);
 }

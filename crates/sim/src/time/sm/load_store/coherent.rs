@@ -1,8 +1,10 @@
 //! The load/store unit in front of a coherent L1: loads, stores and atomics all happen in the cache. Stores and atomics
 //! read a line for ownership first.
 
+use smallvec::SmallVec;
 use warploom_isa::Pc;
 
+use crate::exec::locks::holders::Change;
 use crate::exec::memory::access::MemoryOp;
 use crate::exec::memory::address::Addresses;
 use crate::exec::memory::store::Memory;
@@ -32,6 +34,15 @@ pub(crate) struct Update<const N: usize> {
     pub changed: LaneMask,
     /// An atomic, not a store.
     pub atomic: bool,
+    /// Of an atomic, what the lanes of `changed` did to their words, in their order.
+    pub changes: SmallVec<[Option<Change>; 1]>,
+}
+
+impl<const N: usize> Update<N> {
+    pub(crate) fn change(&self, lane: usize) -> Option<Change> {
+        let before = LaneMask(self.changed.0 & ((1 << lane) - 1)).count();
+        self.changes.get(before as usize).copied().flatten()
+    }
 }
 
 impl<const N: usize> MemoryUnit<N> {
@@ -139,6 +150,7 @@ impl<const N: usize> MemoryUnit<N> {
                     lanes,
                     changed: lanes,
                     atomic: false,
+                    changes: SmallVec::new(),
                 });
             }
             return now + 1;
@@ -152,7 +164,8 @@ impl<const N: usize> MemoryUnit<N> {
             self.stored = true;
         }
         let (slot, pc, addresses) = (transfer.pending.slot, transfer.access.pc, transfer.access.addresses);
-        self.updates.push(Update { at: now, slot, pc, addresses, lanes, changed, atomic: true });
+        let changes = changed.lanes().map(|lane| transfer.access.change(lane)).collect();
+        self.updates.push(Update { at: now, slot, pc, addresses, lanes, changed, atomic: true, changes });
         now + transfer.same_word(lanes) as u64
     }
 
