@@ -192,7 +192,7 @@ fn tiles_with_masks_of_their_own() {
         st.global.u32 [%d2+16], %r12;
         st.global.u32 [%d2+20], %r13;";
     check_threads(&kernel(6, body), (2, 96), &[0], |i| {
-        let (lane, first) = (i % 32, i % 32 & 24);
+        let (lane, first) = (i % 32, (i % 32) & 24);
         let sum = (first..first + 8).sum();
         [0x22 << first, i ^ 7, sum, (0x11 << (lane % 4)) << first, u32::from(lane < 16), first]
     });
