@@ -97,9 +97,9 @@ fn chip_and_kit_import_nothing_above() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../exec/src");
     for (folder, known) in [("chip", &["chip", "kit"][..]), ("kit", &["kit"])] {
         for path in sources(&root.join(folder)) {
-            let code = code(&path);
+            // Macros live at the crate's root: `$crate::` names one, `use crate::{` re-exports them.
+            let code = code(&path).replace("$crate::", "");
             let names = names_after(&code, "crate::");
-            // A brace has no name: macros, which live at the crate's root.
             let above: Vec<&str> =
                 names.into_iter().filter(|name| !name.is_empty() && !known.contains(name)).collect();
             assert_eq!(above, Vec::<&str>::new(), "{}", path.display());
