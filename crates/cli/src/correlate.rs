@@ -8,6 +8,7 @@ use warploom_lab::correlate::{self, Class, Correlation, POINTS, Point, STORED};
 use crate::cli::{ChipOptions, CorrelateOptions};
 use crate::failure::{Exit, Failure};
 use crate::machine;
+use crate::output::{check_writable, write};
 use crate::progress::Steps;
 use crate::term::{self, seconds};
 
@@ -59,11 +60,17 @@ fn compare(options: &CorrelateOptions, points: &[Point]) -> Result<Exit, Failure
             chip.name
         )));
     };
+    if let Some(file) = &options.html {
+        check_writable(file)?;
+    }
     let stored = stored.map_err(|error| Failure::input(format!("stored times of {}: {error}", chip.name)))?;
     let steps = std::sync::Mutex::new(Steps::new());
     let show = |p| steps.lock().unwrap_or_else(std::sync::PoisonError::into_inner).show(&p);
     let correlation = Correlation::of(&chip, &stored.times, points, &show);
     drop(steps);
+    if let Some(file) = &options.html {
+        write(file, correlation.html(&stored.origin).as_bytes())?;
+    }
     let text = match options.json {
         true => format!("{}\n", json!({ "origin": stored.origin, "correlation": correlation })),
         false => table(&correlation, &stored.origin),

@@ -20,6 +20,7 @@ mod fill;
 mod graph;
 mod input;
 mod machine;
+mod output;
 mod progress;
 mod repro;
 mod run;

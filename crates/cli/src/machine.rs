@@ -1,6 +1,5 @@
 //! Options shared by all commands that launch kernels: which device, and the limits of each launch.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,16 +9,12 @@ use warploom::{Bows, Chip, Device, Error, Launch, Progress, SimOptions, Timing, 
 use crate::cli::{ChipOptions, DeviceName, MachineOptions, ModelName};
 use crate::devices::open_gpu;
 use crate::failure::{Exit, Failure};
-use crate::input::reason;
+use crate::output::write;
 use crate::progress::Watch;
 use crate::term::{self, grouped};
 
 /// Writes the timeline and the samples of the last launch, if they were asked for. A failed launch has them too.
 pub(crate) fn write_observations(gpu: &mut Device, options: &MachineOptions) -> Result<(), Failure> {
-    let write = |file: &Path, bytes: &[u8]| {
-        std::fs::write(file, bytes)
-            .map_err(|e| Failure::input(format!("cannot write `{}`: {}", file.display(), reason(&e))))
-    };
     if let (Some(file), Some(trace)) = (&options.trace, gpu.take_trace()) {
         write(file, &trace.bytes)?;
         let size = trace.bytes.len() / 1000;

@@ -13,6 +13,7 @@ use crate::cli::{DeviceName, LaunchOptions, MachineOptions, RunOptions};
 use crate::failure::{Exit, Failure};
 use crate::input::{self, reason};
 use crate::machine::{self, Control};
+use crate::output::check_writable;
 use crate::term::{self, counted, dims, grouped, joules, seconds};
 use crate::{fill, value};
 
@@ -146,22 +147,6 @@ fn check_references(options: &RunOptions) -> Result<(), Failure> {
         }
     }
     options.save.iter().try_for_each(|save| check_writable(&save.file))
-}
-
-/// Refuses a file that cannot be written, before the launch. A file that is not there yet is not left behind.
-fn check_writable(file: &Path) -> Result<(), Failure> {
-    let there = std::fs::metadata(file);
-    // A pipe would wait for its reader.
-    if there.as_ref().is_ok_and(|there| !there.is_file() && !there.is_dir()) {
-        return Ok(());
-    }
-    let is_new = there.is_err();
-    let opened = std::fs::OpenOptions::new().append(true).create(true).open(file);
-    opened.map_err(|e| Failure::input(format!("cannot write `{}`: {}", file.display(), reason(&e))))?;
-    if is_new {
-        let _ = std::fs::remove_file(file);
-    }
-    Ok(())
 }
 
 /// Says which arguments a kernel takes, with a command line that would work.

@@ -31,6 +31,17 @@ fn the_h200_is_near_the_real_chip() {
         assert!(pair.factor() < 1.6, "{} takes {:.2} times the real time", pair.point, pair.ratio);
     }
     assert!(correlation.error < 0.22, "mean absolute error {:.3}", correlation.error);
+
+    let page = correlation.html(&real.origin);
+    let page = roxmltree::Document::parse_with_options(
+        &page,
+        roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() },
+    )
+    .expect("the page is well-formed");
+    let cells: Vec<_> =
+        page.descendants().filter(|n| n.has_tag_name("code")).filter_map(|n| n.text()).collect();
+    let named: Vec<_> = correlation.pairs.iter().map(|pair| pair.point.as_str()).collect();
+    assert_eq!(cells, named, "the worst first");
 }
 
 #[test]

@@ -39,6 +39,9 @@ pub(crate) struct CorrelateOptions {
     /// Launches of each kernel that are timed; the median counts
     #[arg(long, value_name = "N", default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     pub repeat: u32,
+    /// Also write a page with a plot and all points
+    #[arg(long, value_name = "FILE", conflicts_with = "device")]
+    pub html: Option<std::path::PathBuf>,
     /// Print one JSON object on stdout and nothing else
     #[arg(long)]
     pub json: bool,
@@ -48,6 +51,8 @@ pub(super) const CORRELATE_EXAMPLES: &str = "\
 Examples:
   How far the h200 is from the real chip, the worst point first:
       warploom correlate h200
+  The same as a page with a plot:
+      warploom correlate h200 --html correlation.html
   Hash tables alone, on a changed chip:
       warploom correlate h200 --points hashtable --set atomic.pass_cycles=2.0
   Measure all points on the GPU of this computer:

@@ -3,6 +3,7 @@
 //! [`POINTS`] are workloads with inputs, each of a [`Class`]. [`measure`] times them on a device; the times of a real
 //! chip are stored (`crates/lab/correlate/`), so that [`Correlation::of`] needs no GPU. Start there.
 
+mod page;
 mod points;
 
 use std::collections::BTreeMap;

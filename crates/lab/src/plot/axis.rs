@@ -5,8 +5,8 @@ use warploom::grouped;
 /// Maps values to places between 0 and 1.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Axis {
-    low: f64,
-    high: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
     log: bool,
     pub(super) ticks: Vec<(f64, String)>,
 }

@@ -1,4 +1,4 @@
-//! Plots for reports as SVG text: grouped bars, and lines. Start at [`Plot`].
+//! Plots for reports as SVG text: grouped bars, lines, and points. Start at [`Plot`].
 //!
 //! Reports are printed and read by people who cannot tell all colours apart. So the palette is Okabe and Ito's, and
 //! every series also has a pattern or a marker, which plotting crates do not offer.
@@ -19,7 +19,7 @@ pub(crate) use svg::escape;
 
 use svg::Canvas;
 
-/// A plot, built by chained calls. Bars take groups, lines take series; a call for the other kind does nothing.
+/// A plot, built by chained calls. Bars take groups, lines and points take series; a call for another kind does nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plot {
     title: String,
@@ -37,8 +37,18 @@ struct Labelled {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Marks {
-    Bars { series: Vec<String>, groups: Vec<Group> },
-    Lines { series: Vec<Line> },
+    Bars {
+        series: Vec<String>,
+        groups: Vec<Group>,
+    },
+    Lines {
+        series: Vec<Line>,
+    },
+    /// Points that are not joined, with lines y = factor * x.
+    Points {
+        series: Vec<Line>,
+        guides: Vec<f64>,
+    },
 }
 
 /// Bars side by side, one per series.
@@ -68,6 +78,11 @@ impl Plot {
         Plot::new(title.into(), Marks::Lines { series: Vec::new() })
     }
 
+    /// Points of two quantities with the same unit: both axes have the same range.
+    pub fn points(title: impl Into<String>) -> Plot {
+        Plot::new(title.into(), Marks::Points { series: Vec::new(), guides: Vec::new() })
+    }
+
     fn new(title: String, marks: Marks) -> Plot {
         Plot { title, x: Labelled::default(), y: Labelled::default(), marks }
     }
@@ -84,7 +99,15 @@ impl Plot {
         self
     }
 
-    /// Makes the horizontal axis logarithmic; lines only. Points at zero or below are not drawn.
+    /// Draws the line on which y is `factor` times x; points only.
+    pub fn guide(mut self, factor: f64) -> Plot {
+        if let Marks::Points { guides, .. } = &mut self.marks {
+            guides.push(factor);
+        }
+        self
+    }
+
+    /// Makes the horizontal axis logarithmic; lines and points only. Points at zero or below are not drawn.
     pub fn log_x(mut self) -> Plot {
         self.x.log = true;
         self
@@ -115,9 +138,9 @@ impl Plot {
         self
     }
 
-    /// Adds a line. Its points are joined in the given order.
+    /// Adds a line, whose points are joined in the given order, or a set of points.
     pub fn series(mut self, name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Plot {
-        if let Marks::Lines { series } = &mut self.marks {
+        if let Marks::Lines { series } | Marks::Points { series, .. } = &mut self.marks {
             let points = points.into_iter().filter(|(x, y)| x.is_finite() && y.is_finite()).collect();
             series.push(Line { name: name.into(), points });
         }
@@ -130,6 +153,7 @@ impl Plot {
         match &self.marks {
             Marks::Bars { series, groups } => bars::draw(&mut canvas, self, series, groups),
             Marks::Lines { series } => lines::draw(&mut canvas, self, series),
+            Marks::Points { series, guides } => lines::draw_points(&mut canvas, self, series, guides),
         }
         canvas.finish()
     }

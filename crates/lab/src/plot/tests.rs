@@ -71,6 +71,18 @@ fn lines_are_sound() {
 }
 
 #[test]
+fn points_are_sound() {
+    let points = Plot::points("Model and chip").x("real").y("model").log_x().log_y();
+    let points = points.series("locks", [(1e-6, 2e-6), (1e-3, 1e-3)]).series("sorts", [(1e-5, 5e-6)]);
+    let svg = sound(&points.guide(1.0).guide(2.0));
+    assert!(!svg.contains("polyline"), "points are not joined");
+    // Two of the first series and its key; one of the second and its key.
+    assert_eq!((svg.matches("<circle").count(), svg.matches("height=\"8\" fill").count()), (3, 2));
+    assert_eq!(svg.matches("#999").count(), 2, "{svg}");
+    assert!(sound(&Plot::points("p")).contains("no data"));
+}
+
+#[test]
 fn nothing_is_a_plot_too() {
     for plot in [Plot::bars("b", [""; 0]), Plot::bars("b", ["a"]), Plot::lines("l"), Plot::lines("l").log_y()]
     {

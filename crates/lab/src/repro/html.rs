@@ -10,7 +10,7 @@ use super::{Scale, provenance};
 use crate::numbers::figure;
 use crate::plot::escape;
 
-const STYLE: &str = "
+pub(crate) const STYLE: &str = "
 :root { color-scheme: light; }
 body { font: 15px/1.5 system-ui, Helvetica, Arial, sans-serif; color: #222; background: #fff; max-width: 60rem;
   margin: 2rem auto; padding: 0 1rem; }

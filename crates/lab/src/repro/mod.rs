@@ -38,7 +38,7 @@ mod digest;
 mod execute;
 mod experiments;
 mod export;
-mod html;
+pub(crate) mod html;
 mod keep;
 mod metrics;
 mod procedure;
