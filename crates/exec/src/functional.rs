@@ -53,6 +53,7 @@ pub fn run<'a, const N: usize>(launch: &'a Launch<'a>, memory: &'a mut Memory) -
         thread_instructions: 0,
         uninitialised: UninitialisedReads::default(),
         access: WarpAccess::default(),
+        repeats_wait: repeats_wait(launch.kernel),
     };
     let end = machine.run();
     Stopped { machine, end }
@@ -129,6 +130,16 @@ struct Machine<'a, const N: usize> {
     uninitialised: UninitialisedReads,
     /// The access of the current instruction, reused.
     access: WarpAccess<N>,
+    /// By pc: the branch repeats a loop that waits for other threads.
+    repeats_wait: Vec<bool>,
+}
+
+/// A table of the branches after which independent threads let other paths of their warp run.
+fn repeats_wait(kernel: &Kernel) -> Vec<bool> {
+    let mut table = vec![false; kernel.code.len()];
+    let waits = kernel.loops.iter().filter(|l| l.spins_on.is_some() && !l.of_atomic);
+    waits.flat_map(|l| &l.latches).for_each(|latch| table[latch.index()] = true);
+    table
 }
 
 impl<const N: usize> Machine<'_, N> {
@@ -206,6 +217,13 @@ impl<const N: usize> Machine<'_, N> {
                     Err(bad) => {
                         return Err(Stop::Fault(fault(self.launch.kernel, cta, &warps[warp], path.pc, bad)));
                     }
+                }
+                let control = &mut warps[warp].control;
+                if control.is_parted()
+                    && self.repeats_wait[path.pc.index()]
+                    && control.current().is_some_and(|now| now.pc <= path.pc)
+                {
+                    control.yield_path();
                 }
                 if let Some(read) = self.execution.uninitialised.take() {
                     let read = (read.0, read.1.name(), read.2, read.3);

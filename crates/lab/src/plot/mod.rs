@@ -19,7 +19,8 @@ pub(crate) use svg::escape;
 
 use svg::Canvas;
 
-/// A plot, built by chained calls. Bars take groups, lines and points take series; a call for another kind does nothing.
+/// A plot, built by chained calls. Bars take groups, lines and points take series. A call for another kind does
+/// nothing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plot {
     title: String,

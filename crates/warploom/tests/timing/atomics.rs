@@ -49,8 +49,9 @@ fn atomics_on_one_word_take_as_long_as_the_chip_says() {
 
 #[test]
 fn the_other_half_of_the_l2_is_farther_for_atomics_and_for_the_first_read() {
-    let mut near = Bench::new("h200", &[]);
-    let mut halves = Bench::new("h200", &["l2.far_cycles=99"]);
+    let in_turn = "l2.placement=interleaved";
+    let mut near = Bench::new("h200", &[in_turn]);
+    let mut halves = Bench::new("h200", &[in_turn, "l2.far_cycles=99"]);
     let [near_one, halves_one] = [&mut near, &mut halves].map(|bench| {
         // A word in each of two neighbouring partitions, of which one is in the other half.
         let data = bench.gpu.zeros::<u64>(256).unwrap();

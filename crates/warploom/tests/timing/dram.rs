@@ -61,7 +61,7 @@ fn clocks_are_converted() {
     // 17 clocks are 12.9 cycles and 41 are 31.1.
     for name in ["gtx480", "gtx1080ti", "h200"] {
         for rows in [false, true] {
-            let (chip, beyond) = beyond_l2(name, &[], rows);
+            let (chip, beyond) = beyond_l2(name, &["l2.placement=interleaved"], rows);
             let dram = &chip.dram;
             let clock = f64::from(chip.clock.core_mhz) / f64::from(chip.clock.dram_mhz);
             let clocks = read_clocks(&chip) + if rows { dram.rp + dram.rcd } else { 0 };
