@@ -1,4 +1,4 @@
-//! Locks: the lock bits of shared memory ([`unit`]) with the loads and stores that use them ([`access`]), who holds
+//! Locks: the lock bits of shared memory ([`mod@unit`]) with the loads and stores that use them ([`access`]), who holds
 //! which lock ([`holders`]), and misuse noticed on the way ([`notes`]).
 
 pub mod access;
