@@ -191,7 +191,8 @@ fn what_is_proved_to_hang_does() {
     }
 }
 
-/// The test above in large, a chip at a time: `cargo test --release -p warploom --test proofs -- --ignored --nocapture`.
+/// The test above in large, a chip at a time:
+/// `cargo test --release -p warploom --test proofs -- --ignored --nocapture`.
 fn large(chip: &str, first: u64) {
     let mut proofs = 0;
     for block in 0..16 {

@@ -109,12 +109,15 @@ impl AddressMap {
         (partition as u32, low(inside, self.slice_bits) as u32)
     }
 
-    /// Halves of the L2 have every other partition.
     fn hashed_slice_of(&self, line: LineAddress, chunk: u64) -> (u32, u32) {
         let hash = mixed(chunk);
-        let half = mixed(line.0 >> PAGE_BITS) & 1;
-        let pairs = self.partitions.get() / 2;
-        let partition = (((hash >> 32) * pairs) >> 32) * 2 + half;
+        let among = |partitions: u64| ((hash >> 32) * partitions) >> 32;
+        let partitions = self.partitions.get();
+        // Halves of the L2 have every other partition.
+        let partition = match partitions % 2 {
+            0 => among(partitions / 2) * 2 + (mixed(line.0 >> PAGE_BITS) & 1),
+            _ => among(partitions),
+        };
         (partition as u32, low(hash, self.slice_bits) as u32)
     }
 

@@ -8,7 +8,6 @@ use std::ops::RangeInclusive;
 
 use crate::chip::timing::{
     CacheSpec, Coherence, MOST_BANK_GROUPS, MOST_BANKS, MOST_MSHRS, MOST_QUEUED, MOST_SLICES, OperationTimes,
-    Placement,
 };
 use crate::chip::{Chip, ChipError, Divergence};
 
@@ -334,12 +333,6 @@ impl Chip {
         self.count("l2.latency_cycles", l2.latency_cycles)?;
         self.power_of_two("l2.slices_per_partition", l2.slices_per_partition)?;
         self.power_of_two("l2.interleave_bytes", l2.interleave_bytes)?;
-        self.require(
-            l2.placement == Placement::Interleaved || l2.partitions.is_multiple_of(2),
-            "l2.partitions",
-            l2.partitions,
-            "hashed placement (l2.placement) needs an even number",
-        )?;
         self.require(
             l2.interleave_bytes >= l2.cache.line_bytes,
             "l2.interleave_bytes",
