@@ -148,11 +148,10 @@ pub(super) fn join_grid(mine: &mut Option<Grid>, other: &Grid) {
         return;
     }
     // Comparing all clocks takes as long as joining, but a list that is not shared needs no copy.
-    let alone = Arc::get_mut(clocks).is_some();
-    if (!alone || clocks.covers_fast(other)) && clocks.covers(other) {
+    if (clocks.covers_fast(other) || Arc::get_mut(clocks).is_none()) && clocks.covers(other) {
         return;
     }
-    if (!alone || other.covers_fast(clocks)) && other.covers(clocks) {
+    if (other.covers_fast(clocks) || Arc::get_mut(clocks).is_none()) && other.covers(clocks) {
         *clocks = other.clone();
         return;
     }

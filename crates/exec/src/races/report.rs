@@ -71,7 +71,7 @@ impl Found {
         (old, new): (Record, Record),
         (space, address): (Space, u64),
     ) {
-        match found.entry((old.pc.min(new.pc), old.pc.max(new.pc))) {
+        match found.entry((old.pc().min(new.pc()), old.pc().max(new.pc()))) {
             Entry::Occupied(mut known) => known.get_mut().count += 1,
             Entry::Vacant(free) => {
                 free.insert(Found { accesses: [old, new], space, address, count: 1 });
@@ -106,7 +106,7 @@ impl Found {
                 kind: name_of(record.kind()),
                 cta: launch.shape.cta(cta as u64),
                 thread: [thread % x, thread / x % y, thread / x / y],
-                place: Place::of(launch.kernel, Pc(record.pc)),
+                place: Place::of(launch.kernel, Pc(record.pc())),
             }
         };
         Race {

@@ -56,20 +56,20 @@ impl Kind {
     }
 }
 
-/// An access to a word by a warp.
+/// An access to a word by a warp: 16 bytes, so that a word's records are one line of the host's caches.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Record {
     /// Number in the grid.
     pub warp: u32,
     pub clock: u32,
-    pub pc: u32,
-    /// What a plain store wrote to the bytes of `mask`, in their places.
-    pub value: u32,
+    /// The instruction in the upper three bytes; below it the word's bytes, 4 bits, and the kind.
+    pc_and_how: u32,
+    /// What a plain store wrote to the bytes of `mask`, folded: equal values have equal ones, and so has one pair of
+    /// different values in 65,536.
+    value: u16,
     /// The lowest and the highest lane of a load that reads the word with several.
     pub first: u8,
     pub last: u8,
-    /// The word's bytes in the lower half, the kind in the upper.
-    mask_and_kind: u8,
 }
 
 impl Record {
@@ -79,19 +79,29 @@ impl Record {
         mask: u8,
         kind: Kind,
     ) -> Self {
-        let mask_and_kind = mask | kind.bits() << 4;
-        Record { warp, clock, pc, value: 0, first: lanes.0 as u8, last: lanes.1 as u8, mask_and_kind }
+        let pc_and_how = pc << 8 | u32::from(mask | kind.bits() << 4);
+        Record { warp, clock, pc_and_how, value: 0, first: lanes.0 as u8, last: lanes.1 as u8 }
+    }
+
+    /// With what a plain store writes to the bytes of `mask`, in their places.
+    #[inline(always)]
+    pub(super) fn with_value(self, value: u32) -> Self {
+        Record { value: (value ^ value >> 16) as u16, ..self }
+    }
+
+    pub(super) fn pc(&self) -> u32 {
+        self.pc_and_how >> 8
     }
 
     /// The bytes, a bit each; 0 of an empty place.
     #[inline(always)]
     pub(super) fn mask(&self) -> u8 {
-        self.mask_and_kind & 0xf
+        self.pc_and_how as u8 & 0xf
     }
 
     #[inline(always)]
     pub(super) fn kind(&self) -> Kind {
-        Kind::of_bits(self.mask_and_kind >> 4)
+        Kind::of_bits(self.pc_and_how as u8 >> 4)
     }
 
     /// Whether the two race if they are not ordered.
@@ -111,6 +121,7 @@ impl Record {
 
 /// The last accesses to a word.
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
 pub(super) struct Word([Record; REMEMBERED]);
 
 impl Word {
@@ -136,7 +147,7 @@ impl Word {
                 at += 1;
                 continue;
             }
-            if (old.warp, old.clock, old.mask_and_kind) == (new.warp, new.clock, new.mask_and_kind)
+            if (old.warp, old.clock, old.pc_and_how) == (new.warp, new.clock, new.pc_and_how)
                 && !new.kind().write
             {
                 // Another lane of the same load.
@@ -261,8 +272,7 @@ mod tests {
         let strong = |write| Kind::strong(write, Scope::Gpu);
         let kinds = [Kind::READ, Kind::WRITE, strong(false), strong(true), Kind::atomic(Scope::Gpu)];
         for (a, b) in kinds.into_iter().flat_map(|a| kinds.map(|b| (a, b))) {
-            let mut second = record(2, 1, 15, b);
-            second.value = 1;
+            let second = record(2, 1, 15, b).with_value(1);
             let expected = (a.write || b.write) && !(a.strong && b.strong);
             assert_eq!(race(record(1, 1, 15, a), second), expected, "{a:?} {b:?}");
             assert!(!race(record(2, 1, 15, a), record(2, 2, 15, b)), "{a:?} {b:?}");
@@ -277,7 +287,7 @@ mod tests {
         assert!(!race(write(1, 0b0011), write(2, 0b1100)));
         assert!(race(write(1, 0b0011), write(2, 0b0110)));
         assert!(!race(write(1, 0b1111), write(2, 0b1111)));
-        assert!(race(write(1, 0b1111), Record { value: 3, ..write(2, 0b1111) }));
+        assert!(race(write(1, 0b1111), write(2, 0b1111).with_value(3)));
     }
 
     #[test]
@@ -288,7 +298,7 @@ mod tests {
             // Ordered after the write, not after each other.
             word.access(record(warp, warp, 15, Kind::READ), |_| true, |old| old.warp == 1, |_| true);
         }
-        let last = Record { value: 1, ..record(40, 1, 15, Kind::WRITE) };
+        let last = record(40, 1, 15, Kind::WRITE).with_value(1);
         assert_eq!(word.access(last, |_| true, |old| old.warp != 1, |_| true).map(|old| old.warp), Some(1));
     }
 

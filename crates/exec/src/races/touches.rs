@@ -59,11 +59,11 @@ impl Touches<'_> {
             let word = at & !3;
             let till = end.min(word + 4);
             let mask = ((1u8 << (till - word)) - 1) & !((1u8 << (at - word)) - 1);
-            let mut new = Record::new((me, warp.now, pc), lanes, mask, kind);
-            new.value = value(row) << (8 * (at - word));
+            let mut stored = value(row) << (8 * (at - word));
             if bytes < 4 {
-                new.value &= ((1u32 << (8 * bytes)) - 1) << (8 * (at - word));
+                stored &= ((1u32 << (8 * bytes)) - 1) << (8 * (at - word));
             }
+            let new = Record::new((me, warp.now, pc), lanes, mask, kind).with_value(stored);
             let raced = match space {
                 Space::Shared => self.shared[word as usize / 4].access(new, same_cta, ordered, same_cta),
                 _ => self.global.word(word).access(new, |_| true, ordered, same_cta),
