@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::exec::fault::coordinates;
 use crate::exec::locks::holders::Taker;
-use crate::explain::hang::code::{contains, spin_loop};
+use crate::explain::hang::code::contains;
 use crate::explain::hang::scene::{Nodes, Scene};
 use crate::explain::hang::words::{counted, list};
 use crate::time::sm::watch::written::{WordPlace, WrittenWord};
@@ -82,11 +82,11 @@ pub(super) fn words<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes) -> Vec<
     found.into_iter().map(told).collect()
 }
 
-/// Whether a thread is still in the loop in which it takes.
+/// Whether a thread is still in a loop in which it takes, and so may give back at once.
 fn is_in_its_loop<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, taker: Taker) -> bool {
     let Some(at) = nodes.holder(taker) else { return false };
-    let spin = spin_loop(scene.kernel(), taker.pc);
-    spin.is_some_and(|spin| contains(spin, nodes.all[at].pc))
+    let pc = nodes.all[at].pc;
+    scene.kernel().loops.iter().any(|l| !l.of_atomic && contains(l, taker.pc) && contains(l, pc))
 }
 
 /// A value as a signed number: what is undone is mostly a count.
