@@ -14,7 +14,7 @@ use clap::{Args, Parser, Subcommand};
 pub(crate) use compare::CompareOptions;
 pub(crate) use conform::{ConformAction, ConformOptions};
 pub(crate) use machine::{ChipOptions, DeviceName, MachineOptions, ModelName};
-pub(crate) use measure::{AnchorsOptions, CorrelateOptions, DevicesOptions, SpeedOptions};
+pub(crate) use measure::{AnchorsOptions, CalibrateOptions, CorrelateOptions, DevicesOptions, SpeedOptions};
 pub(crate) use program::{AsmOptions, CheckOptions, GraphOptions};
 pub(crate) use repro::ReproOptions;
 pub(crate) use run::{LaunchOptions, RunOptions};
@@ -78,6 +78,9 @@ pub(crate) enum Command {
     Conform(ConformOptions),
     /// Measure what single operations cost in cycles: arithmetic, memory, atomics, barriers
     Anchors(AnchorsOptions),
+    /// Make a chip file for the GPU of this computer, from what the anchors measure on it
+    #[command(after_help = measure::CALIBRATE_EXAMPLES)]
+    Calibrate(CalibrateOptions),
     /// Hold the times of workloads on a real GPU beside those of its model: how true the model is
     #[command(after_help = measure::CORRELATE_EXAMPLES)]
     Correlate(CorrelateOptions),
@@ -109,7 +112,7 @@ impl Command {
             Command::Anchors(options) => options.json,
             Command::Correlate(options) => options.json,
             Command::Speed(options) => options.json,
-            Command::ServeGpu | Command::Completions { .. } => false,
+            Command::Calibrate(_) | Command::ServeGpu | Command::Completions { .. } => false,
         }
     }
 }

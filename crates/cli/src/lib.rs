@@ -6,6 +6,7 @@
 mod anchors;
 mod arg;
 mod asm;
+mod calibrate;
 mod check;
 mod chips;
 mod cli;
@@ -58,6 +59,7 @@ pub fn main() -> ExitCode {
         Command::Devices(options) => devices::devices(options),
         Command::Conform(options) => conform::conform(options),
         Command::Anchors(options) => anchors::anchors(options),
+        Command::Calibrate(options) => calibrate::calibrate(options),
         Command::Correlate(options) => correlate::correlate(options),
         Command::Speed(options) => speed::speed(options),
         Command::ServeGpu => devices::serve_gpu(),

@@ -5,6 +5,7 @@
 //! - [`align`]: alignment of two FASTA files, on the kernels of workload `nw`.
 //! - [`conform`]: conformance with real GPUs, by recorded vectors and by random programs.
 //! - [`anchors`]: micro-benchmarks of single operations.
+//! - [`calibrate`]: a chip file for a GPU, from its anchors.
 //! - [`correlate`]: times of workloads on a real GPU beside those of its model.
 //!
 //! No model code is here: everything is written against [`warploom::Device`], so it runs on a simulated chip and on a
@@ -13,6 +14,7 @@
 
 pub mod align;
 pub mod anchors;
+pub mod calibrate;
 pub mod conform;
 pub mod correlate;
 mod numbers;

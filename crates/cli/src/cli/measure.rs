@@ -1,4 +1,4 @@
-//! The options of commands that measure: `anchors`, `correlate`, `speed`, `devices`.
+//! The options of commands that measure: `anchors`, `calibrate`, `correlate`, `speed`, `devices`.
 
 use clap::Args;
 
@@ -46,6 +46,37 @@ pub(crate) struct CorrelateOptions {
     #[arg(long)]
     pub json: bool,
 }
+
+/// `warploom calibrate`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct CalibrateOptions {
+    /// The GPU to measure
+    #[arg(long, value_name = "cuda[:N]")]
+    pub device: Option<DeviceName>,
+    /// Its anchors, if they have been measured: the output of `warploom anchors --device cuda --json`
+    #[arg(long, value_name = "FILE", conflicts_with = "device")]
+    pub anchors: Option<std::path::PathBuf>,
+    /// The built-in chip whose other values the new one has
+    #[arg(long, value_name = "NAME", default_value = "h200")]
+    pub base: String,
+    /// The new chip's name
+    #[arg(long, value_name = "NAME", default_value = "mygpu")]
+    pub name: String,
+    /// Runs of each anchor on the GPU; the median counts
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    pub repeat: u32,
+}
+
+pub(super) const CALIBRATE_EXAMPLES: &str = "\
+Examples:
+  A chip file for the GPU of this computer, and what it makes of a kernel:
+      warploom calibrate --device cuda > mygpu.toml
+      warploom work hashtable --chip mygpu.toml
+  From anchors that were measured elsewhere:
+      warploom calibrate --anchors crates/lab/anchors/h200.json --name again
+
+Each value that an anchor shows is moved until the model takes as long as the GPU. The file says of each where it is
+from; the rest comes from the base, not measured. It takes some minutes.";
 
 pub(super) const CORRELATE_EXAMPLES: &str = "\
 Examples:
