@@ -226,6 +226,8 @@ pub struct Kernel {
     pub atomics: Vec<AtomicLoop>,
     /// Loads that take a lock bit and never check whether they got it, in code order.
     pub unverified: Vec<Pc>,
+    /// Atomic additions that the chip's compiler makes once for a whole warp, in code order.
+    pub aggregated: Vec<Pc>,
     /// Loads that take the lock bit of a statically known word, with the word's address in shared memory.
     pub lock_words: Vec<(Pc, u64)>,
     /// What the text says that memory instructions do to locks, in code order.

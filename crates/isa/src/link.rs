@@ -11,7 +11,7 @@ use crate::liveness::*;
 use crate::lock_loops::*;
 use crate::loops::*;
 use crate::module::*;
-use crate::optimise::optimise;
+use crate::optimise::{optimise, uniform_additions};
 use crate::reconvergence::*;
 use crate::regalloc::*;
 use crate::released::*;
@@ -59,6 +59,8 @@ pub(crate) struct Prepared {
     pub atomics: Vec<AtomicLoop>,
     /// Loads that take a lock bit and never check whether they got it.
     pub unverified: Vec<Pc>,
+    /// Atomic additions that a compiler makes once for a whole warp.
+    pub aggregated: Vec<Pc>,
     /// Loads that take the lock bit of a statically known word.
     pub lock_words: Vec<(Pc, SymbolUse)>,
 }
@@ -109,12 +111,14 @@ pub(crate) fn prepare(body: &Body, passes: Passes) -> Prepared {
     let unverified = unverified(&body, &liveness);
     if body.allocated {
         let (registers, predicates) = (body.registers.len() as u32, body.predicates);
-        return Prepared { body, registers, predicates, loops, atomics, unverified, lock_words };
+        let aggregated = Vec::new();
+        return Prepared { body, registers, predicates, loops, atomics, unverified, aggregated, lock_words };
     }
+    let aggregated = if passes.optimise { uniform_additions(&body) } else { Vec::new() };
     let allocation = Allocation::new(&body, &liveness);
     allocation.apply(&mut body, &liveness);
     let (registers, predicates) = (allocation.register_count, allocation.predicate_count);
-    Prepared { body, registers, predicates, loops, atomics, unverified, lock_words }
+    Prepared { body, registers, predicates, loops, atomics, unverified, aggregated, lock_words }
 }
 
 /// Notes on locks in the text override what the analysis found.
@@ -233,6 +237,7 @@ pub fn link(module: &Module, entry: FuncId, addresses: &AddressMap) -> Result<Ke
         loops: Vec::new(),
         atomics: Vec::new(),
         unverified: Vec::new(),
+        aggregated: Vec::new(),
         lock_words: Vec::new(),
         lock_notes: Vec::new(),
         sibs: Vec::new(),
@@ -399,6 +404,7 @@ fn append(
         kernel.lock_words.push((move_pc(pc), resolver.address(word)?));
     }
     kernel.unverified.extend(prepared.unverified.into_iter().map(move_pc));
+    kernel.aggregated.extend(prepared.aggregated.into_iter().map(move_pc));
     kernel.lock_notes.extend(body.lock_notes.into_iter().map(|(pc, note)| (move_pc(pc), note)));
     kernel.sibs.extend(body.sibs.into_iter().map(move_pc));
     Ok(())

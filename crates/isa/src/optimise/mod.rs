@@ -1,11 +1,12 @@
 //! What a compiler does between PTX and machine code, as far as it changes how long a kernel takes.
 //!
 //! Copies disappear (`copies`), a product and a sum become one instruction (`fuse`), and the instructions of a block
-//! are reordered so that loads start early and their results are used late (`schedule`). Values and the order of
-//! synchronization stay as they are. Machine code from a listing has been through a compiler and is left alone.
+//! are reordered so that loads start early and their results are used late (`schedule`). Additions of a warp to one word
+//! are found (`aggregate`). Values and the order of synchronization stay as they are. Machine code from a listing has been through a compiler and is left alone.
 //!
 //! Start at [`optimise`].
 
+mod aggregate;
 mod copies;
 mod fuse;
 mod schedule;
@@ -15,6 +16,8 @@ use crate::inst::*;
 use crate::liveness::*;
 use crate::module::*;
 use crate::webs::*;
+
+pub(crate) use aggregate::uniform_additions;
 
 /// The body with a virtual register per web, without copies, and scheduled.
 pub(crate) fn optimise(body: &Body) -> Body {

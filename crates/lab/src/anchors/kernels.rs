@@ -16,6 +16,7 @@ pub(super) struct Anchor {
     /// Operations per iteration.
     pub unrolled: u32,
     pub data: Data,
+    pub page: Page,
     /// The instructions of one step. An iteration has `unrolled / operations` steps.
     step: &'static str,
     /// Operations per step.
@@ -27,8 +28,24 @@ pub(super) struct Anchor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ctas {
     One,
-    /// One on each SM. They begin together, and the one that takes longest counts.
+    /// One on each SM. They begin together, and the warp that takes longest counts.
     PerSm,
+}
+
+/// Which page of the memory the kernel gets. Where the L2 has two halves, a page is near an SM or far from it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Page {
+    First,
+    /// The middle one of the faster half of them.
+    Near,
+    /// That of the slower half.
+    Far,
+}
+
+impl Page {
+    /// How many are tried.
+    pub(super) const COUNT: usize = 16;
+    pub(super) const BYTES: usize = 4096;
 }
 
 /// Initial contents of the kernel's global memory.
@@ -80,7 +97,7 @@ const HEAD: &str = "\
 \t.reg .f32 %f, %g, %h;
 \t.reg .f64 %d, %e, %k;
 \t.reg .b64 %x, %y, %base, %mine, %out, %start, %end, %w;
-\t.reg .pred %p, %q, %first;
+\t.reg .pred %p, %q, %first, %lead;
 \tld.param.u64 %out, [out];
 \tld.param.u64 %base, [data];
 \tld.param.u32 %n, [rounds];
@@ -109,6 +126,8 @@ const HEAD: &str = "\
 \tmov.b64 %y, %x;
 \tsetp.eq.u32 %p, %a, 1;
 \tsetp.eq.u32 %first, %t, 0;
+\tand.b32 %i, %t, 31;
+\tsetp.eq.u32 %lead, %i, 0;
 \tmov.u32 %i, 0;
 ";
 
@@ -122,6 +141,7 @@ await:
 \tsetp.lt.u32 %q, %s, %ctas;
 \t@%q bra await;
 together:
+\tbar.warp.sync -1;
 ";
 
 const BEGIN: &str = "\tbar.sync 0;\n\tmov.u64 %start, %clock64;\nround:\n";
@@ -132,7 +152,7 @@ const END: &str = "\
 \t@%q bra round;
 \tmov.u64 %end, %clock64;
 \tsub.u64 %end, %end, %start;
-\t@%first red.global.max.u64 [%out], %end;
+\t@%lead red.global.max.u64 [%out], %end;
 \tadd.u32 %a, %a, %b;
 \tadd.u32 %a, %a, %c;
 \tcvt.rzi.u32.f32 %c, %f;
@@ -164,6 +184,7 @@ const fn chain(name: &'static str, what: &'static str, step: &'static str) -> An
         rounds: 64,
         unrolled: 64,
         data,
+        page: Page::First,
         step,
         operations: 2,
         setup: "",
@@ -179,6 +200,7 @@ const fn memory(name: &'static str, what: &'static str, step: &'static str, data
         rounds: 64,
         unrolled: 16,
         data,
+        page: Page::First,
         step,
         operations: 1,
         setup: "ld.global.u64 %x, [%out+16];",
@@ -195,6 +217,7 @@ const fn each(name: &'static str, what: &'static str, warps: u32, step: &'static
         rounds: 32,
         unrolled: 16,
         data,
+        page: Page::First,
         step,
         operations: 1,
         setup: "",
@@ -211,7 +234,40 @@ const fn contended(
 ) -> Anchor {
     let data = Data::Zeros { words: 1 << 17 };
     let rounds = if warps == 1 { 16 } else { 4 };
-    Anchor { name, what, ctas: Ctas::PerSm, warps, rounds, unrolled: 2, data, step, operations: 1, setup }
+    let page = Page::First;
+    Anchor {
+        name,
+        what,
+        ctas: Ctas::PerSm,
+        warps,
+        rounds,
+        unrolled: 2,
+        data,
+        page,
+        step,
+        operations: 1,
+        setup,
+    }
+}
+
+/// By one warp, with a near or a far page.
+const fn at(page: Page, name: &'static str, what: &'static str, step: &'static str) -> Anchor {
+    let data = Data::Zeros { words: Page::COUNT * Page::BYTES / 8 };
+    Anchor { data, page, ..each(name, what, 1, step) }
+}
+
+/// Loads of 512 bytes per warp, one after the other through the memory, by all SMs.
+const fn stream(name: &'static str, what: &'static str, words: usize) -> Anchor {
+    let data = Data::Zeros { words };
+    let anchor = contended(
+        name,
+        what,
+        32,
+        "mad.wide.u32 %mine, %all, 16, %base;\nmul.lo.u32 %s, %ctas, 16384;\ncvt.u64.u32 %y, %s;",
+        "{\n.reg .b32 %v<4>;\nld.global.cg.v4.u32 {%v0, %v1, %v2, %v3}, [%mine];\nadd.u32 %b, %b, %v0;\n\
+         add.u64 %mine, %mine, %y;\n}",
+    );
+    Anchor { data, ..anchor }
 }
 
 const ONE_WORD: &str = "mov.b64 %mine, %base;";
@@ -280,6 +336,29 @@ fn contention() -> Vec<Anchor> {
             ONE_WORD,
             "red.global.add.u32 [%mine], %c;",
         ),
+        contended(
+            "all/load-one",
+            "volatile load, all SMs, 32 warps each, one word",
+            32,
+            ONE_WORD,
+            "ld.volatile.global.u32 %b, [%mine];\nmad.wide.u32 %mine, %b, 4, %mine;",
+        ),
+        contended(
+            "all/load-line",
+            "volatile load, all SMs, 32 warps each, 32 words of a line",
+            32,
+            ONE_LINE,
+            "ld.volatile.global.u32 %b, [%mine];\nmad.wide.u32 %mine, %b, 4, %mine;",
+        ),
+        contended(
+            "all/load-1024",
+            "volatile load, all SMs, 1024 words a line apart",
+            8,
+            LINES_1024,
+            "ld.volatile.global.u32 %b, [%mine];\nmad.wide.u32 %mine, %b, 4, %mine;",
+        ),
+        stream("all/l2-stream", "ld.cg of 512 bytes a warp, all SMs, 32 warps each, from the L2", 1 << 22),
+        stream("all/dram-stream", "the same, from memory", 1 << 24),
         contended(
             "all/poll-one",
             "dependent volatile load, all SMs, one word",
@@ -353,7 +432,11 @@ pub(super) fn anchors() -> Vec<Anchor> {
             setup: "st.shared.u32 [%s], %s;\nmov.b32 %b, %s;",
             ..each("shared/load", "dependent ld.shared", 1, "ld.volatile.shared.u32 %b, [%b];")
         },
-        memory("l1/load", "dependent ld.global.ca, 4 kB", "ld.global.ca.u64 %x, [%x];", l1),
+        Anchor {
+            setup: "ld.global.u64 %x, [%out+16];\nwarm:\nld.global.ca.u64 %x, [%x];\nadd.u32 %i, %i, 1;\n\
+                    setp.lt.u32 %q, %i, 32;\n@%q bra warm;\nmov.u32 %i, 0;",
+            ..memory("l1/load", "dependent ld.global.ca, 4 kB", "ld.global.ca.u64 %x, [%x];", l1)
+        },
         memory("l2/load", "dependent ld.global.cg, 4 MB", "ld.global.cg.u64 %x, [%x];", l2),
         memory("dram/load", "dependent ld.global.cg, 256 MB", "ld.global.cg.u64 %x, [%x];", dram),
         each(
@@ -369,24 +452,25 @@ pub(super) fn anchors() -> Vec<Anchor> {
             1,
             "atom.shared.cas.b32 %b, [scratch], %b, %c;",
         ),
-        each(
+        at(
+            Page::Near,
             "global/atom-one",
-            "atom.global.add by 32 lanes, one address",
-            1,
+            "atom.global.add by 32 lanes, one address, near",
             "atom.global.add.u32 %b, [%base], %b;",
         ),
-        each(
+        at(
+            Page::Near,
             "global/atom-own",
-            "atom.global.add, an address a lane",
-            1,
+            "atom.global.add, an address a lane, near",
             "atom.global.add.u32 %b, [%mine], %b;",
         ),
-        each(
+        at(
+            Page::Near,
             "global/cas-one",
-            "atom.global.cas by 32 lanes, one address",
-            1,
+            "atom.global.cas by 32 lanes, one address, near",
             "atom.global.cas.b32 %b, [%base], %b, %c;",
         ),
+        at(Page::Far, "global/cas-far", "the same, far", "atom.global.cas.b32 %b, [%base], %b, %c;"),
         each(
             "global/red-one",
             "red.global.add by 32 lanes, one address",
@@ -414,7 +498,13 @@ pub(super) fn anchors() -> Vec<Anchor> {
         each("warp/vote", "dependent vote.sync.any", 1, "vote.sync.any.pred %p, %p, -1;"),
         each("warp/sync", "bar.warp.sync", 1, "bar.warp.sync -1;"),
         each("fence/cta", "membar.cta after a store", 1, "st.global.u32 [%mine], %c;\nmembar.cta;"),
-        each("fence/gpu", "membar.gl after a store", 1, "st.global.u32 [%mine], %c;\nmembar.gl;"),
+        at(
+            Page::Near,
+            "fence/gpu",
+            "membar.gl after a store, near",
+            "st.global.u32 [%mine], %c;\nmembar.gl;",
+        ),
+        at(Page::Far, "fence/gpu-far", "the same, far", "st.global.u32 [%mine], %c;\nmembar.gl;"),
         each("nanosleep/0", "nanosleep 0", 1, "nanosleep.u32 0;"),
         each("nanosleep/100", "nanosleep 100", 1, "nanosleep.u32 100;"),
         each("nanosleep/1000", "nanosleep 1000", 1, "nanosleep.u32 1000;"),

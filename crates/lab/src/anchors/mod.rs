@@ -9,10 +9,10 @@ mod kernels;
 use std::time::Duration;
 
 use serde::Serialize;
-use warploom::{Device, Launch, Result, args};
+use warploom::{Buffer, Device, Kernel, Launch, Result, args};
 
 use crate::conform::{OnProgress, Progress};
-use kernels::{Anchor, Ctas, Data, anchors};
+use kernels::{Anchor, Ctas, Data, Page, anchors};
 
 /// What the anchors measured on a device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -44,7 +44,18 @@ const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 /// Measures all anchors. Each runs once to warm up and then `runs` times.
 pub fn measure(device: &mut Device, runs: usize, report: OnProgress<'_>) -> Result<AnchorReport> {
-    let anchors = anchors();
+    measure_some(device, runs, &|_| true, report)
+}
+
+/// Measures the anchors with some names.
+pub fn measure_some(
+    device: &mut Device,
+    runs: usize,
+    wanted: &dyn Fn(&str) -> bool,
+    report: OnProgress<'_>,
+) -> Result<AnchorReport> {
+    let mut anchors = anchors();
+    anchors.retain(|anchor| wanted(anchor.name));
     let total = anchors.len();
     let mut figures = Vec::new();
     for (done, anchor) in anchors.iter().enumerate() {
@@ -69,6 +80,38 @@ fn figure(device: &mut Device, anchor: &Anchor, runs: usize) -> Result<Figure> {
         Ctas::One => 1,
         Ctas::PerSm => device.sms(),
     };
+    let mut run = |page: usize| {
+        measured(device, anchor, &kernel, (&data, words, (page * Page::BYTES) as u64), ctas, runs)
+    };
+    let cycles = match anchor.page {
+        Page::First => run(0)?,
+        page => {
+            let mut cycles = (0..Page::COUNT).map(run).collect::<Result<Vec<_>>>()?;
+            cycles.sort_unstable();
+            cycles[if page == Page::Near { Page::COUNT / 4 } else { Page::COUNT * 3 / 4 }]
+        }
+    };
+    let operations = anchor.rounds as u64 * anchor.unrolled as u64;
+    Ok(Figure {
+        name: anchor.name,
+        what: anchor.what,
+        ctas,
+        warps: anchor.warps,
+        operations,
+        cycles,
+        cycles_per_operation: cycles as f64 / operations as f64,
+    })
+}
+
+/// The median of the cycles that an anchor takes with its memory from byte `start` on.
+fn measured(
+    device: &mut Device,
+    anchor: &Anchor,
+    kernel: &Kernel,
+    (data, words, start): (&Buffer<u64>, usize, u64),
+    ctas: u32,
+    runs: usize,
+) -> Result<u64> {
     // Out: the cycles, a result so that no compiler removes the work, where the next run continues the chain, and how
     // many CTAs have begun.
     let out = device.buffer(&[0, 0, data.address(), 0])?;
@@ -80,22 +123,13 @@ fn figure(device: &mut Device, anchor: &Anchor, runs: usize) -> Result<Figure> {
             data.write(device, &vec![0; words])?;
         }
         let launch = Launch::grid(ctas).block(32 * anchor.warps).time_limit(TIME_LIMIT);
-        device.launch(&kernel, launch, args![&out, &data, anchor.rounds, 1u32])?;
+        let arguments = args![&out, data.address() + start, anchor.rounds, 1u32];
+        device.launch(kernel, launch, arguments)?;
         cycles.push(out.read(device)?[0]);
     }
     cycles.remove(0);
     cycles.sort_unstable();
-    let cycles = cycles[cycles.len() / 2];
-    let operations = anchor.rounds as u64 * anchor.unrolled as u64;
-    Ok(Figure {
-        name: anchor.name,
-        what: anchor.what,
-        ctas,
-        warps: anchor.warps,
-        operations,
-        cycles,
-        cycles_per_operation: cycles as f64 / operations as f64,
-    })
+    Ok(cycles[cycles.len() / 2])
 }
 
 /// A cycle of pointers that visits every link once, in an order that no prefetcher guesses.

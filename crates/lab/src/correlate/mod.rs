@@ -89,7 +89,10 @@ pub struct Pair {
     pub point: String,
     pub class: Class,
     pub real_s: f64,
+    /// The median over the placements of the buffers.
     pub model_s: f64,
+    /// The least and the most.
+    pub model_range_s: [f64; 2],
     /// The model's time over the real one.
     pub ratio: f64,
     /// What most of the warps' time went to in the model.
@@ -135,13 +138,26 @@ impl Correlation {
             .iter()
             .filter_map(|point| Some((point, real.iter().find(|time| time.point == point.name())?)))
             .collect();
-        let results: Vec<Result<Pair, String>> = known
+        let runs: Vec<(&Point, u32)> = known
+            .iter()
+            .flat_map(|(point, _)| point.placements().iter().map(|&pages| (*point, pages)))
+            .collect();
+        let times: Vec<Result<(f64, String), String>> = runs
             .par_iter()
-            .map(|(point, time)| {
-                let pair = pair(chip, point, time).map_err(|message| format!("{}: {message}", point.name()));
+            .map(|(point, pages)| {
+                let time = model_time(chip, point, *pages);
                 let done = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
-                report(Progress { stage: point.name(), done, total: known.len() });
-                pair
+                report(Progress { stage: point.name(), done, total: runs.len() });
+                time.map_err(|message| format!("{}: {message}", point.name()))
+            })
+            .collect();
+        let mut times = times.into_iter();
+        let results: Vec<Result<Pair, String>> = known
+            .iter()
+            .map(|(point, time)| {
+                let of_point: Result<Vec<_>, String> =
+                    times.by_ref().take(point.placements().len()).collect();
+                of_point.map(|times| pair(point, time, times))
             })
             .collect();
         let (pairs, failed): (Vec<_>, Vec<_>) = results.into_iter().partition(Result::is_ok);
@@ -173,11 +189,24 @@ fn empty(device: &mut Device) -> Result<f64, String> {
     report.kernel_s.ok_or_else(|| "the model gave no time".to_string())
 }
 
-fn pair(chip: &Chip, point: &Point, time: &Time) -> Result<Pair, String> {
+impl Point {
+    /// How many pages of 4 kB the buffers lie behind the first. Where threads contend, time depends on which slices of
+    /// the L2 have the hot words, and the hash of the real chip is not known bit by bit.
+    fn placements(&self) -> &'static [u32] {
+        match self.class {
+            Class::LowContention | Class::HighContention => &[0, 5, 10],
+            _ => &[0],
+        }
+    }
+}
+
+/// The seconds that a point takes in the model, and what most of them went to.
+fn model_time(chip: &Chip, point: &Point, pages: u32) -> Result<(f64, String), String> {
     let timing = warploom::Timing { threads: 1, ..Default::default() };
     let options = warploom::SimOptions { timing, ..Default::default() };
     let mut device = Device::sim_with(chip.clone(), options);
     let empty_s = empty(&mut device)?;
+    let _before = device.zeros::<u8>(4096 * pages as usize + 1).map_err(|e| e.to_string())?;
     let (launches, total) = run(&mut device, point, 0)?;
     let model_s = total.kernel_s.ok_or("the model gave no time")?;
     let mostly = total.stalls.iter().flatten().max_by_key(|(_, cycles)| **cycles);
@@ -185,9 +214,15 @@ fn pair(chip: &Chip, point: &Point, time: &Time) -> Result<Pair, String> {
         format!("{what} {:.0} %", 100.0 * cycles as f64 / total.warp_cycles.unwrap_or(1).max(1) as f64)
     });
     // A real kernel's time is what it takes longer than an empty one, so the model's is, too.
-    let model_s = model_s - launches as f64 * empty_s;
-    let ratio = model_s / time.kernel_s;
-    Ok(Pair { point: point.name(), class: point.class, real_s: time.kernel_s, model_s, ratio, mostly })
+    Ok((model_s - launches as f64 * empty_s, mostly))
+}
+
+fn pair(point: &Point, time: &Time, mut model: Vec<(f64, String)>) -> Pair {
+    model.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    let model_range_s = [model[0].0, model[model.len() - 1].0];
+    let (model_s, mostly) = model.swap_remove(model.len() / 2);
+    let (real_s, ratio) = (time.kernel_s, model_s / time.kernel_s);
+    Pair { point: point.name(), class: point.class, real_s, model_s, model_range_s, ratio, mostly }
 }
 
 #[cfg(test)]
@@ -196,7 +231,7 @@ mod tests {
 
     fn pair(class: Class, ratio: f64) -> Pair {
         let (point, mostly) = (ratio.to_string(), String::new());
-        Pair { point, class, real_s: 1.0, model_s: ratio, ratio, mostly }
+        Pair { point, class, real_s: 1.0, model_s: ratio, model_range_s: [ratio; 2], ratio, mostly }
     }
 
     #[test]
