@@ -174,6 +174,9 @@ pub struct UnitSpec {
     /// Conversions between integers and single precision on the special-function unit; else they are additions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub convert: Option<[u32; 2]>,
+    /// Additions of 64-bit integers; else they are as those of 32 bits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub int_add_wide: Option<[u32; 2]>,
     /// Counting and reversing bits on the special-function unit; else they are additions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count_bits: Option<[u32; 2]>,
@@ -189,6 +192,9 @@ pub struct UnitSpec {
     pub fence_cycles: u32,
     /// What it takes after the last access, if it has to wait for one.
     pub fence_after_access_cycles: u32,
+    /// What a fence for the CTA alone takes beyond an instruction.
+    #[serde(default)]
+    pub cta_fence_cycles: u32,
     /// The least that `nanosleep` takes.
     #[serde(default)]
     pub sleep_cycles: u32,
@@ -228,6 +234,9 @@ pub struct SharedSpec {
     /// Extra cycles of an atomic for each further lane on the same word. On a chip with lock bits only atomics through
     /// generic addresses use this: the others are compiled to loops.
     pub atomic_cycles: u32,
+    /// Operations on an mbarrier, if they take longer than a load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mbarrier_latency_cycles: Option<u32>,
 }
 
 /// Lock bits beside shared memory.
@@ -348,6 +357,10 @@ pub struct InterconnectSpec {
     pub header_bytes: u32,
     /// Packets that can wait at a sender.
     pub queue_packets: u32,
+    /// Atomics of an SM that slices have not answered; 0: any number. With a limit, the accesses of an SM that fit its
+    /// queue take turns, piece by piece, and otherwise they are sent one after the other.
+    #[serde(default)]
+    pub atomic_window: u32,
     pub queueing: Queueing,
     /// Interconnect clocks in which a packet holds its two ports before its first flit moves: allocation of a virtual
     /// channel, where the next packet's cannot overlap with the last one's flits.
@@ -392,8 +405,8 @@ pub struct L2Spec {
     /// Requests that can wait in front of a slice.
     pub queue_requests: u32,
     /// If it is not 0, the L2 has two halves, each with every other partition and every other SM, and this is what a
-    /// message between them takes longer, one way. A half keeps copies of the other's lines for its SMs' reads, until
-    /// the line changes.
+    /// message between them takes longer, one way. Each slice has a twin in the other half. A request for a line of the
+    /// other half goes through the twin of the line's slice. That one keeps copies for reads, until the line changes.
     pub far_cycles: u32,
     /// A store that misses fetches its whole line first; otherwise only the sectors that it writes in part.
     pub fetch_on_write: bool,
@@ -408,7 +421,7 @@ pub struct L2Spec {
 pub enum Placement {
     /// Consecutive chunks go to consecutive partitions.
     Interleaved,
-    /// A hash of its address decides. Pages of 4 kB lie in one half of the L2.
+    /// A hash of its address decides. Sixteen chunks are a page, which lies in eight slices of one half of the L2.
     Hashed,
 }
 

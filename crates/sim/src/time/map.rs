@@ -13,8 +13,8 @@
 //! | 15:13 | bank, high part                                               |
 //! | 16..  | row                                                           |
 //!
-//! With hashed placement, a hash of the chunk's number chooses the partition and the slice instead, and a line's number
-//! is that of the whole memory.
+//! With hashed placement, a hash chooses partition and slice instead ([`AddressMap::hashed_slice_of`]), and a line's
+//! number is that of the whole memory.
 //!
 //! So the slices of a partition use different banks, and a sequential stream alternates between (at least) two banks
 //! before it moves to the next ones. A row smaller than a chunk ends below the low bank bits instead;
@@ -28,7 +28,9 @@ use crate::kit::line::{LineAddress, LineNumber};
 #[derive(Clone, Debug)]
 pub(crate) struct AddressMap {
     partitions: Divisor,
-    is_hashed: bool,
+    /// With hashed placement: slices of a half of the L2, or of all of it if it has no halves.
+    hashed: Option<Divisor>,
+    has_halves: bool,
     chunk_bits: u32,
     slice_bits: u32,
     line_bits: u32,
@@ -49,8 +51,10 @@ pub(crate) struct Place {
     pub column: u32,
 }
 
-/// Hashed placement keeps pages of this size in one half of the L2.
-const PAGE_BITS: u32 = 12;
+/// Hashed placement deals the chunks of a page to half as many slices, two each.
+const PAGE_CHUNK_BITS: u32 = 4;
+/// The slices of the pages of a block: where the eight of each page begin.
+const PAGE_STARTS: [u64; 4] = [3, 9, 0, 12];
 
 /// A hash whose bits all depend on all bits of the number.
 fn mixed(number: u64) -> u64 {
@@ -83,9 +87,12 @@ impl AddressMap {
         assert!(line_bits <= below_bank_bits, "a line lies in one row of one partition");
         assert!(burst_bits <= below_bank_bits, "a burst lies in one row of one partition");
         let bank_low_bits = slice_bits.max(1).min(bank_bits);
+        let has_halves = l2.partitions.is_multiple_of(2);
+        let in_a_half = l2.partitions * l2.slices_per_partition / if has_halves { 2 } else { 1 };
         AddressMap {
             partitions: Divisor::new(l2.partitions as u64),
-            is_hashed: l2.placement == Placement::Hashed,
+            hashed: (l2.placement == Placement::Hashed).then(|| Divisor::new(in_a_half as u64)),
+            has_halves,
             chunk_bits,
             slice_bits,
             line_bits,
@@ -100,25 +107,33 @@ impl AddressMap {
     /// The partition that has a line, and the slice within it.
     #[inline]
     pub(crate) fn slice_of(&self, line: LineAddress) -> (u32, u32) {
-        let chunk = line.0 >> self.chunk_bits;
-        if self.is_hashed {
-            return self.hashed_slice_of(line, chunk);
+        if let Some(slices) = &self.hashed {
+            return self.hashed_slice_of(line, slices);
         }
+        let chunk = line.0 >> self.chunk_bits;
         let inside = self.partitions.quotient(chunk);
         let partition = chunk - inside * self.partitions.get();
         (partition as u32, low(inside, self.slice_bits) as u32)
     }
 
-    fn hashed_slice_of(&self, line: LineAddress, chunk: u64) -> (u32, u32) {
-        let hash = mixed(chunk);
-        let among = |partitions: u64| ((hash >> 32) * partitions) >> 32;
-        let partitions = self.partitions.get();
+    /// The properties of this hash are those of a real H200, whose own hash is not known bit by bit. A page of 16 chunks
+    /// lies in eight slices of one half, two chunks in each. Of each two pages, one lies in either half. The four pages
+    /// of a block lie in 32 slices, which are about 20 and the twins of some of them. Four blocks use all slices, and
+    /// some twice as much as others.
+    fn hashed_slice_of(&self, line: LineAddress, slices: &Divisor) -> (u32, u32) {
+        let chunk = line.0 >> self.chunk_bits;
+        let page = chunk >> PAGE_CHUNK_BITS;
+        // Chunks 0 and 2 of each four are in one slice, 1 and 3 in another.
+        let piece = (chunk >> 1 & 6 | chunk & 1) ^ (mixed(page) & 7);
+        let block = page >> 2;
+        let first =
+            low(mixed(block >> 2), 32) + (block & 3) * (slices.get() / 4) + PAGE_STARTS[page as usize & 3];
+        let slice = slices.remainder(first + piece);
+        let pair = (slice >> self.slice_bits) as u32;
         // Halves of the L2 have every other partition.
-        let partition = match partitions % 2 {
-            0 => among(partitions / 2) * 2 + (mixed(line.0 >> PAGE_BITS) & 1),
-            _ => among(partitions),
-        };
-        (partition as u32, low(hash, self.slice_bits) as u32)
+        let half = (page ^ page >> 1 ^ mixed(block)) as u32 & 1;
+        let partition = if self.has_halves { pair << 1 | half } else { pair };
+        (partition, low(slice, self.slice_bits) as u32)
     }
 
     /// The address within its partition.
@@ -131,7 +146,7 @@ impl AddressMap {
     /// The line's number within its slice: what the slice's tags hold.
     #[inline]
     pub(crate) fn line_in_slice(&self, line: LineAddress) -> LineNumber {
-        if self.is_hashed {
+        if self.hashed.is_some() {
             return LineNumber(line.0 >> self.line_bits);
         }
         let local = self.local(line.0);
@@ -143,7 +158,7 @@ impl AddressMap {
     #[inline]
     pub(crate) fn local_of_line(&self, slice: u32, number: LineNumber) -> u64 {
         let inside = number.0 << self.line_bits;
-        if self.is_hashed {
+        if self.hashed.is_some() {
             return self.local(inside);
         }
         let chunk = (inside >> self.chunk_bits) << self.slice_bits | slice as u64;
@@ -272,20 +287,38 @@ mod tests {
         assert!(lines.iter().all(|numbers| numbers.iter().copied().eq(0..64)));
     }
 
-    #[test]
-    fn a_hash_keeps_pages_in_a_half_and_uses_all_slices() {
-        let (gtx480, dram, _) = gtx480();
-        let l2 = L2Spec { partitions: 48, interleave_bytes: 512, placement: Placement::Hashed, ..gtx480 };
-        let map = AddressMap::new(&l2, &dram);
-        let mut chunks = [0; 96];
-        for page in 0..1024 {
-            let slices: Vec<_> =
-                (0..8).map(|chunk| map.slice_of(LineAddress(page << 12 | chunk << 9))).collect();
-            assert!(slices.iter().all(|(partition, _)| partition % 2 == slices[0].0 % 2), "{page}");
-            slices.iter().for_each(|(partition, slice)| chunks[(partition * 2 + slice) as usize] += 1);
+    /// Chunks of 256 bytes in each of 96 slices, from `start` on.
+    fn hashed_chunks(map: &AddressMap, start: u64, bytes: u64) -> Vec<u32> {
+        let mut chunks = vec![0; 96];
+        for address in (start..start + bytes).step_by(256) {
+            let (partition, slice) = map.slice_of(LineAddress(address));
+            chunks[(partition * 2 + slice) as usize] += 1;
         }
-        // 85 on average; as at random, the standard deviation is 9.
-        assert!(chunks.iter().all(|count| (45..135).contains(count)), "{chunks:?}");
+        chunks
+    }
+
+    #[test]
+    fn a_hash_spreads_chunks_as_a_real_chip_does() {
+        let (gtx480, dram, _) = gtx480();
+        let l2 = L2Spec { partitions: 48, interleave_bytes: 256, placement: Placement::Hashed, ..gtx480 };
+        let map = AddressMap::new(&l2, &dram);
+        for page in 0..1024 {
+            let chunks = hashed_chunks(&map, page << 12, 1 << 12);
+            let used: Vec<_> = (0..96).filter(|&slice| chunks[slice] > 0).collect();
+            assert!(used.len() == 8 && chunks.iter().all(|&count| count == 0 || count == 2), "{page}");
+            assert!(used.iter().all(|slice| slice / 2 % 2 == used[0] / 2 % 2), "{page}: two halves");
+        }
+        for (bytes, most) in [(8 << 10, 2), (16 << 10, 2), (64 << 10, 4), (256 << 10, 16)] {
+            for start in (0..4 << 20).step_by(bytes) {
+                let chunks = hashed_chunks(&map, start, bytes as u64);
+                assert!(chunks.iter().all(|&count| count <= most), "{bytes} at {start}: {chunks:?}");
+                let in_half: u32 =
+                    (0..96).filter(|slice| slice / 2 % 2 == 0).map(|slice| chunks[slice]).sum();
+                assert_eq!(u64::from(in_half) * 512, bytes as u64, "{start}");
+            }
+        }
+        let all = hashed_chunks(&map, 0, 4 << 20);
+        assert!(all.iter().all(|count| (150..190).contains(count)), "{all:?}");
         let line = LineAddress(0x12_3456 << 7);
         assert_eq!(map.local_of_line(0, map.line_in_slice(line)), map.local(line.0));
     }

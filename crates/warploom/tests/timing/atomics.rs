@@ -36,9 +36,16 @@ fn an_atomic_takes_a_trip_to_the_l2() {
 
 #[test]
 fn atomics_on_one_word_take_as_long_as_the_chip_says() {
-    // In nine cycles on the gtx480, in one on the gtx1080ti, in 1.5 on the h200, where each lane is a request.
-    for (name, cycles) in [("gtx480", 9.0), ("gtx1080ti", 1.0), ("h200", 1.5)] {
-        let mut bench = Bench::new(name, &[]);
+    // In nine cycles on the gtx480, in one on the gtx1080ti, in 1.5 on the h200, where each lane is a request unless
+    // the compiler knows that all lanes add to one word.
+    for (name, set, cycles) in [
+        ("gtx480", "", 9.0),
+        ("gtx1080ti", "", 1.0),
+        ("h200", "compiler.optimise=false", 1.5),
+        ("h200", "", 1.5 / 32.0),
+    ] {
+        let set: &[&str] = if set.is_empty() { &[] } else { &[set] };
+        let mut bench = Bench::new(name, set);
         let word = bench.gpu.zeros::<u32>(1).unwrap();
         let (grid, block) = (bench.chip.sm.count as usize, 128);
         let rate = 32.0 * bench.rate("", "red.global.add.u32 [%rd1], 1;", (grid, block), word.address());
@@ -55,7 +62,7 @@ fn the_other_half_of_the_l2_is_farther_for_atomics_and_for_the_first_read() {
     let [near_one, halves_one] = [&mut near, &mut halves].map(|bench| {
         // A word in each of two neighbouring partitions, of which one is in the other half.
         let data = bench.gpu.zeros::<u64>(256).unwrap();
-        let mut both = [0, 512].map(|offset| bench.step("", 1, data.address() + offset, chain));
+        let mut both = [0, 256].map(|offset| bench.step("", 1, data.address() + offset, chain));
         both.sort_by(f64::total_cmp);
         both
     });
@@ -88,4 +95,22 @@ fn atomics_on_many_words_keep_all_slices_busy() {
         let sum = words.read(&bench.gpu).unwrap().iter().map(|&word| word as usize).sum::<usize>();
         assert_eq!(sum, grid * block * (10 + 20 + 80));
     }
+}
+
+#[test]
+fn a_warp_adds_once_where_the_address_is_known_to_be_one() {
+    let body =
+        |address: &str| format!("atom.global.add.u64 %rd3, [{address}], 1;\nadd.u64 %rd4, %rd4, %rd3;");
+    // The same word in all lanes, but by the lane's number: the compiler does not see it.
+    let setup = "shr.u32 %r6, %r1, 5;\nmad.wide.u32 %rd2, %r6, 8, %rd1;\nmov.u64 %rd4, 0;";
+    let lanes = |address: &str, threads: usize| {
+        let mut bench = Bench::new("h200", &[]);
+        let word = bench.gpu.zeros::<u64>(1).unwrap();
+        let (_, report) =
+            bench.run(&crate::bench::timed(setup, &body(address)), (1, threads), word.address(), 0);
+        // The code is executed three times.
+        assert_eq!(word.read(&bench.gpu).unwrap(), [3 * threads as u64]);
+        report.l2.unwrap()["atomic_lanes"]
+    };
+    assert_eq!([lanes("%rd1", 32), lanes("%rd2", 32), lanes("%rd1", 31)], [3, 96, 93]);
 }

@@ -197,9 +197,12 @@ impl Chip {
         self.check_times("units.f64", &units.f64)?;
         self.check_time("units.special", units.special)?;
         self.check_time("units.exchange", units.exchange)?;
-        for (key, time) in
-            [("vote", units.vote), ("convert", units.convert), ("count_bits", units.count_bits)]
-        {
+        for (key, time) in [
+            ("vote", units.vote),
+            ("convert", units.convert),
+            ("int_add_wide", units.int_add_wide),
+            ("count_bits", units.count_bits),
+        ] {
             time.map_or(Ok(()), |time| self.check_time(&format!("units.{key}"), time))?;
         }
         self.count("units.branch_latency_cycles", units.branch_latency_cycles)?;
@@ -265,6 +268,9 @@ impl Chip {
         )?;
         self.within("constant.hit_latency_cycles", self.constant.hit_latency_cycles, 1..=LONGEST_ACCESS)?;
         self.within("shared.latency_cycles", self.shared.latency_cycles, 1..=LONGEST_ACCESS)?;
+        if let Some(latency) = self.shared.mbarrier_latency_cycles {
+            self.within("shared.mbarrier_latency_cycles", latency, 1..=LONGEST_ACCESS)?;
+        }
         let (atomic, lanes) = (self.shared.atomic_cycles, self.sm.warp_lanes);
         let most = LONGEST_ATOMIC / (lanes - 1);
         let rule = format_args!("it must be from 0 to {most} in warps of {lanes} lanes (sm.warp_lanes)");
@@ -324,10 +330,30 @@ impl Chip {
         self.within("l2.mshrs", l2.mshrs, 1..=MOST_MSHRS)?;
         self.not_too_large("interconnect.header_bytes", network.header_bytes)?;
         self.not_too_large("interconnect.allocation_cycles", network.allocation_cycles)?;
+        self.not_too_large("interconnect.atomic_window", network.atomic_window)?;
+        self.require(
+            network.atomic_window == 0 || self.l1.coherence == Coherence::None,
+            "interconnect.atomic_window",
+            network.atomic_window,
+            "a network with a directory (l1.coherence) has no windows",
+        )?;
         self.not_too_large("l2.far_cycles", l2.far_cycles)?;
+        self.require(
+            l2.far_cycles == 0 || l2.partitions.is_multiple_of(2),
+            "l2.far_cycles",
+            l2.far_cycles,
+            "halves of the L2 need an even number of partitions (l2.partitions)",
+        )?;
+        self.require(
+            l2.far_cycles == 0 || self.l1.coherence == Coherence::None,
+            "l2.far_cycles",
+            l2.far_cycles,
+            "an L2 with a directory (l1.coherence) has no halves",
+        )?;
         self.not_too_large("l2.read_after_write_cycles", l2.read_after_write_cycles)?;
         self.not_too_large("units.fence_cycles", self.units.fence_cycles)?;
         self.not_too_large("units.fence_after_access_cycles", self.units.fence_after_access_cycles)?;
+        self.not_too_large("units.cta_fence_cycles", self.units.cta_fence_cycles)?;
         self.not_too_large("units.sleep_cycles", self.units.sleep_cycles)?;
         self.within("fetch.prefetch_lines", self.fetch.prefetch_lines, 0..=MOST_PREFETCHED)?;
         self.count("l2.latency_cycles", l2.latency_cycles)?;

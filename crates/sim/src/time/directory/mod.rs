@@ -220,7 +220,7 @@ impl Directory {
                 counts = entry.owner == Some(request.from);
                 if counts { Slice::Asked } else { Slice::Unneeded }
             }
-            (Asks::Nothing, RequestKind::Read) => {
+            (Asks::Nothing, RequestKind::Read | RequestKind::Fence) => {
                 probed = bit_if(nodes, entry.owner);
                 if probed != 0 { Slice::Later } else { Slice::Asked }
             }

@@ -23,6 +23,7 @@ use crate::kit::cycle::Cycle;
 use crate::kit::line::LineAddress;
 use crate::time::dram::{Channel, DramStats};
 use crate::time::l2::fetch::Fill;
+pub(crate) use crate::time::l2::slice::Role;
 use crate::time::l2::slice::{Slice, Turn};
 use crate::time::map::AddressMap;
 use crate::time::network::message::Request;
@@ -46,12 +47,16 @@ pub struct PartitionStats {
     pub writes: u64,
     /// Atomics that did.
     pub atomics: u64,
+    /// Fences that were answered.
+    pub fences: u64,
     /// Requests that found all they needed.
     pub hits: u64,
     /// Requests that did not, and were the first to miss.
     pub misses: u64,
     /// Requests for a line that was in flight.
     pub merges: u64,
+    /// Requests for a line of the other half of the L2, passed on.
+    pub passed: u64,
     /// Dirty lines evicted.
     pub writebacks: u64,
     /// Cycles without progress for want of an MSHR, or of a place in the line's MSHR.
@@ -66,6 +71,8 @@ pub struct PartitionStats {
     pub stall_atomic_cycles: u64,
     /// It waits for a store to the line that it is to read.
     pub stall_write_cycles: u64,
+    /// For want of room in the other half of the L2.
+    pub stall_twin_cycles: u64,
     /// Lanes of atomics.
     pub atomic_lanes: u64,
     /// Cycles that passes of the atomic unit took beyond what its lanes per cycle would have.
@@ -80,9 +87,11 @@ crate::kit::counters::add_up!(PartitionStats {
     reads,
     writes,
     atomics,
+    fences,
     hits,
     misses,
     merges,
+    passed,
     writebacks,
     stall_mshr_cycles,
     stall_line_cycles,
@@ -90,6 +99,7 @@ crate::kit::counters::add_up!(PartitionStats {
     stall_reply_cycles,
     stall_atomic_cycles,
     stall_write_cycles,
+    stall_twin_cycles,
     atomic_lanes,
     same_word_cycles,
     port_busy_cycles,
@@ -101,33 +111,25 @@ crate::kit::counters::add_up!(PartitionStats {
 pub struct Partition {
     /// Requests served since the machine last took them, in the order of service.
     pub served: Vec<Served>,
+    /// Requests for the other half of the L2 that its slices have passed on since the machine last took them.
+    pub(crate) passed: Vec<Served>,
     map: AddressMap,
     slices: Vec<Slice>,
     channel: Channel,
-    /// The L2 has two halves, and this partition is in that one.
-    has_halves: bool,
-    half: u32,
     /// A slice waits for room towards the channel.
     starved: bool,
     stats: PartitionStats,
 }
 
 impl Partition {
-    /// Partition number `index`, empty, without room for replies.
-    pub fn new(
-        index: u32,
-        l2: &L2Spec,
-        atomic: &AtomicSpec,
-        dram: &DramSpec,
-        clock: &ClockSpec,
-    ) -> Partition {
+    /// An empty partition, without room for replies.
+    pub fn new(l2: &L2Spec, atomic: &AtomicSpec, dram: &DramSpec, clock: &ClockSpec) -> Partition {
         Partition {
             served: Vec::new(),
+            passed: Vec::new(),
             map: AddressMap::new(l2, dram),
             slices: (0..l2.slices_per_partition).map(|index| Slice::new(index, l2, atomic, dram)).collect(),
             channel: Channel::new(dram, clock),
-            has_halves: l2.far_cycles > 0,
-            half: index % 2,
             starved: false,
             stats: PartitionStats::default(),
         }
@@ -141,9 +143,35 @@ impl Partition {
     /// A request leaves the network, in a cycle that the partition has not run yet. Cycles of arrival at a slice do
     /// not decrease.
     pub fn accept(&mut self, slice: u32, arrival: Cycle, request: &Request) {
+        self.accept_as(Role::Home, slice, arrival, request);
+    }
+
+    /// The same for a slice that may not have the line itself.
+    pub(crate) fn accept_as(&mut self, role: Role, slice: u32, arrival: Cycle, request: &Request) {
         let number = self.map.line_in_slice(request.line);
-        let far = self.has_halves && request.from.half() != self.half;
-        self.slices[slice as usize].accept(arrival, number, request, far);
+        self.slices[slice as usize].accept(arrival, number, request, role);
+    }
+
+    /// A request comes from a slice's twin.
+    pub(crate) fn accept_passed(&mut self, slice: u32, arrival: Cycle, request: &Request) {
+        let number = self.map.line_in_slice(request.line);
+        self.slices[slice as usize].accept_passed(arrival, number, request);
+    }
+
+    /// What a slice's twin is to a request that has come to it for a line of the slice.
+    pub(crate) fn role_of_twin(&mut self, slice: u32, request: &Request) -> Role {
+        let number = self.map.line_in_slice(request.line);
+        self.slices[slice as usize].role_of_twin(number, request)
+    }
+
+    /// How many more requests a slice takes from its twin.
+    pub(crate) fn room_for_twin(&self, slice: u32) -> u32 {
+        self.slices[slice as usize].room_for_twin()
+    }
+
+    /// How many requests a slice may pass to its twin from `cycle` on until the next call.
+    pub(crate) fn set_twin_room(&mut self, slice: u32, cycle: Cycle, requests: u32) {
+        self.slices[slice as usize].set_twin_room(cycle, requests);
     }
 
     /// The host has written a line.
@@ -235,6 +263,7 @@ impl Partition {
             map: &self.map,
             channel: &mut self.channel,
             served: &mut self.served,
+            passed: &mut self.passed,
             stats: &mut self.stats,
         };
         self.slices[slice].step(&mut turn);

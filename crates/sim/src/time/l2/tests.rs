@@ -66,7 +66,7 @@ fn atomic_units() -> AtomicSpec {
 fn partition(change: impl FnOnce(&mut L2Spec, &mut DramSpec)) -> Partition {
     let (mut l2, mut dram, clock) = gtx480();
     change(&mut l2, &mut dram);
-    let mut partition = Partition::new(0, &l2, &atomic_units(), &dram, &clock);
+    let mut partition = Partition::new(&l2, &atomic_units(), &dram, &clock);
     for slice in 0..l2.slices_per_partition {
         partition.set_reply_room(slice, Cycle(0), u32::MAX);
     }
@@ -227,7 +227,7 @@ fn dirty_sectors_are_written_back() {
 fn passes_need_not_take_whole_cycles() {
     let (l2, dram, clock) = gtx480();
     let units = AtomicSpec { lanes_per_cycle: 32, pass_cycles: 1.5, word_cycles: 1.5, ..atomic_units() };
-    let mut partition = Partition::new(0, &l2, &units, &dram, &clock);
+    let mut partition = Partition::new(&l2, &units, &dram, &clock);
     partition.set_reply_room(0, Cycle(0), u32::MAX);
     replies(&mut partition, &[(0, read(0, 0b1))]);
     let requests = [(1000, atomic(0, 1, 1)); 6];
@@ -239,7 +239,7 @@ fn passes_need_not_take_whole_cycles() {
 fn a_word_that_changed_settles_before_it_changes_again() {
     let (l2, dram, clock) = gtx480();
     let units = AtomicSpec { word_cycles: 9.0, ..atomic_units() };
-    let mut partition = Partition::new(0, &l2, &units, &dram, &clock);
+    let mut partition = Partition::new(&l2, &units, &dram, &clock);
     partition.set_reply_room(0, Cycle(0), u32::MAX);
     replies(&mut partition, &[(0, read(0, 0b1)), (0, read(1, 0b1))]);
     // Three on one line, nine cycles apart; two on different lines, one after the other; a read of the line at once.
@@ -482,4 +482,64 @@ fn windows_do_not_matter() {
         assert_eq!(one, eight, "seed {seed}");
         assert_eq!(one, thousand, "seed {seed}");
     }
+}
+
+#[test]
+fn a_twin_passes_requests_on_and_serves_copies() {
+    let (mut home, mut twin) = (fermi(), fermi());
+    twin.set_twin_room(0, Cycle(0), 8);
+    let far = |request: Request| Request { far: true, ..request };
+    assert_eq!(home.role_of_twin(0, &far(read(0, ALL))), Role::Pass);
+    twin.accept_as(Role::Pass, 0, Cycle(0), &far(read(0, ALL)));
+    assert_eq!(finish(&mut twin), []);
+    let passed: Vec<_> = twin.passed.drain(..).map(|passed| passed.cycle.0).collect();
+    assert_eq!((passed, twin.stats().passed), (vec![120], 1));
+    // The pipeline is behind it. From memory it takes as long as without a twin.
+    home.accept_passed(0, Cycle(220), &far(read(0, ALL)));
+    assert_eq!(finish(&mut home)[0].0, 247 - 120 + 220);
+    assert_eq!(home.role_of_twin(0, &far(read(0, ALL))), Role::Copy);
+    twin.accept_as(Role::Copy, 0, Cycle(1000), &far(read(0, ALL)));
+    assert_eq!(finish(&mut twin)[0].0, 1124, "four cycles through the port");
+    // A write under way to the line, and one that has come, put an end to the copy.
+    assert_eq!(home.role_of_twin(0, &far(write(0, 1))), Role::Pass);
+    assert_eq!(home.role_of_twin(0, &far(read(0, ALL))), Role::Pass);
+    home.accept_passed(0, Cycle(2000), &far(write(0, 1)));
+    finish(&mut home);
+    assert_eq!(home.role_of_twin(0, &far(read(0, ALL))), Role::Pass);
+}
+
+#[test]
+fn a_twin_without_room_waits() {
+    let mut twin = fermi();
+    twin.accept_as(Role::Pass, 0, Cycle(0), &read(0, ALL));
+    finish(&mut twin);
+    assert!(twin.passed.is_empty());
+    twin.set_twin_room(0, Cycle(300), 1);
+    finish(&mut twin);
+    assert_eq!((twin.passed.len(), twin.stats().stall_twin_cycles), (1, 180));
+}
+
+#[test]
+fn atomics_take_their_time_at_the_twin_too() {
+    let (l2, dram, clock) = gtx480();
+    let units = AtomicSpec { request_cycles: 1.5, ..atomic_units() };
+    let mut twin = Partition::new(&l2, &units, &dram, &clock);
+    twin.set_twin_room(0, Cycle(0), 8);
+    for number in 0..4 {
+        twin.accept_as(Role::Pass, 0, Cycle(0), &atomic(number, 1, 1));
+    }
+    finish(&mut twin);
+    let passed: Vec<_> = twin.passed.iter().map(|passed| passed.cycle.0).collect();
+    assert_eq!(passed, [120, 121, 123, 124]);
+}
+
+#[test]
+fn a_fence_is_answered_after_what_came_before_it() {
+    let mut partition = fermi();
+    replies(&mut partition, &[(0, read(0, ALL))]);
+    let fence = request(Fence, 0, 0, 0);
+    let cycles = replies(&mut partition, &[(1000, atomic(0, 32, 32)), (1000, fence), (1000, read(0, 1))]);
+    // The atomic takes 32 passes from cycle 1120 on.
+    assert_eq!(cycles, [1152, 1152, 1154]);
+    assert_eq!(partition.stats().fences, 1);
 }

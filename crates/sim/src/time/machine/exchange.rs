@@ -6,6 +6,8 @@ use crate::exec::locks::holders::is_exclusive;
 use crate::exec::memory::access::MemoryOp;
 use crate::kit::ids::{ProbeId, Ticket};
 use crate::kit::lane_mask::LaneMask;
+use crate::time::l2::{Role, Served};
+use crate::time::network::message::RequestKind;
 
 impl<const N: usize, P: Probe> Machine<'_, N, P> {
     /// Ends a window at `until`: moves the bytes of served requests, and the messages of the window.
@@ -41,12 +43,18 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                         }
                     }
                 }
+                if let (1.., Node::Sm(id), RequestKind::Atomic { .. }) =
+                    (self.atomic_window, request.from, request.kind)
+                {
+                    self.atomics[id as usize] -= 1;
+                }
                 let port = partition * slices as usize + served.slice as usize;
                 let (sink, bytes) = (self.nodes.port(request.from), request.reply_bytes());
                 let answer = if request.far { Reply::FarAnswer } else { Reply::Answer };
                 self.replies.inject(port, served.cycle, sink, bytes, answer(request.ticket));
             }
         }
+        self.pass_on(until);
         self.leave_lock_queues(until, &memory);
         for id in 0..self.sms.len() {
             let sm = &mut self.sms[id];
@@ -55,8 +63,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 self.told_room[id] = None;
             }
             for (at, request) in &sm.memory.outbox {
-                let port = self.side.port(request.line);
-                self.requests.inject(id, *at, port, request.request_bytes(), *request);
+                let (port, far) = self.side.near_port(request);
+                let request = Request { far, ..*request };
+                let is_atomic = matches!(request.kind, RequestKind::Atomic { .. });
+                self.atomics[id] += u32::from(is_atomic && self.atomic_window > 0);
+                self.requests.inject(id, *at, port, request.request_bytes(), request);
             }
             sm.memory.outbox.clear();
             changed |= std::mem::take(&mut sm.changed);
@@ -81,7 +92,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             aggregator.set_room(self.requests.room(self.nodes.port(Node::Aggregator)), until);
         }
         for id in 0..self.sms.len() {
-            let room = self.requests.room(id);
+            let atomics = match self.atomic_window {
+                0 => u32::MAX,
+                window => window.saturating_sub(self.atomics[id]),
+            };
+            let room = Room { packets: self.requests.room(id), atomics };
             if self.told_room[id] != Some(room) {
                 self.told_room[id] = Some(room);
                 self.sms[id].set_room(room);
@@ -92,10 +107,26 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 let port = partition * slices as usize + slice as usize;
                 let room = self.reply_room(port);
                 self.partitions[partition].set_reply_room(slice, until, room);
+                if self.side.far_cycles > 0 {
+                    let room = self.partitions[partition ^ 1].room_for_twin(slice);
+                    self.partitions[partition].set_twin_room(slice, until, room);
+                }
             }
         }
         if changed {
             self.quiet_since = until;
+        }
+    }
+
+    /// Requests for lines of the other half of the L2 cross to the slices that have them.
+    fn pass_on(&mut self, until: Cycle) {
+        for partition in 0..self.partitions.len() {
+            let mut passed = std::mem::take(&mut self.partitions[partition].passed);
+            for Served { cycle, slice, request } in passed.drain(..) {
+                let arrival = until.max(cycle + self.side.far_cycles);
+                self.partitions[partition ^ 1].accept_passed(slice, arrival, &request);
+            }
+            self.partitions[partition].passed = passed;
         }
     }
 
@@ -113,7 +144,13 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             },
             |port, arrival, request| {
                 let (partition, slice) = place(port);
-                partitions.borrow_mut()[partition].accept(slice, arrival, request);
+                let partitions = &mut *partitions.borrow_mut();
+                let role = if request.far {
+                    partitions[partition ^ 1].role_of_twin(slice, request)
+                } else {
+                    Role::Home
+                };
+                partitions[partition].accept_as(role, slice, arrival, request);
             },
         );
     }

@@ -114,8 +114,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
         let source = self.nodes.port(Node::Aggregator);
         for (at, request) in aggregator.outbox().drain(..) {
-            let port = self.side.port(request.line);
-            self.requests.inject(source, at, port, request.request_bytes(), request);
+            let (port, far) = self.side.near_port(&request);
+            self.requests.inject(source, at, port, request.request_bytes(), Request { far, ..request });
         }
         self.commands.append(&mut aggregator.dispatcher.commands);
         std::mem::take(&mut aggregator.changed)

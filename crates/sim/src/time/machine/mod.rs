@@ -53,6 +53,7 @@ use crate::time::sched::Policy;
 use crate::time::sched::accuracy::Branches;
 use crate::time::sm::front_end::decode::Decoded;
 use crate::time::sm::issue::spin_unit::SpinUnit;
+use crate::time::sm::load_store::Room;
 use crate::time::sm::load_store::messages::Purpose;
 use crate::time::sm::probe::Probe;
 use crate::time::sm::stats::SmStats;
@@ -67,14 +68,14 @@ pub(crate) struct MemorySide {
     line_bytes: u64,
     /// The cycle after the last launch.
     now: Cycle,
-    /// What a message between the halves of the L2 takes longer.
+    /// What a message between the halves of the L2 takes longer; 0 if it has no halves.
     far_cycles: u64,
 }
 
 impl MemorySide {
     /// Empty caches, closed rows.
     pub(crate) fn new(chip: &Chip) -> MemorySide {
-        let make = |index| Partition::new(index, &chip.l2, &chip.atomic, &chip.dram, &chip.clock);
+        let make = |_| Partition::new(&chip.l2, &chip.atomic, &chip.dram, &chip.clock);
         MemorySide {
             partitions: (0..chip.l2.partitions).map(make).collect(),
             map: AddressMap::new(&chip.l2, &chip.dram),
@@ -103,6 +104,14 @@ impl MemorySide {
     fn port(&self, line: LineAddress) -> usize {
         let (partition, slice) = self.map.slice_of(line);
         (partition * self.slices + slice) as usize
+    }
+
+    /// The port of the slice that is near the sender of a request, and whether that is not the line's slice but its twin
+    /// in the other half of the L2.
+    fn near_port(&self, request: &Request) -> (usize, bool) {
+        let (partition, slice) = self.map.slice_of(request.line);
+        let far = self.far_cycles > 0 && partition % 2 != request.from.half();
+        (((partition ^ u32::from(far)) * self.slices + slice) as usize, far)
     }
 }
 
@@ -171,6 +180,8 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
         context,
         options,
         requests: Crossbar::new(senders, ports, &chip.interconnect, &chip.clock),
+        atomic_window: chip.interconnect.atomic_window,
+        atomics: vec![0; sms.len()],
         replies: Crossbar::new(ports, senders, &coherence::reply_network(chip), &chip.clock),
         coherence: Coherence::new(chip, nodes, senders, ports),
         nodes,
@@ -268,7 +279,7 @@ struct Machine<'a, const N: usize, P: Probe> {
     coherence: Option<Box<Coherence>>,
     /// The room for requests that each SM knows of. SMs that another thread runs are far from this thread's cache, so
     /// they are not written without need.
-    told_room: Vec<Option<u32>>,
+    told_room: Vec<Option<Room>>,
     start: Cycle,
     /// In cycles.
     window: u64,
@@ -290,6 +301,10 @@ struct Machine<'a, const N: usize, P: Probe> {
     before: Vec<PartitionCounts>,
     /// When messages were last exchanged.
     exchanged: Cycle,
+    /// How many atomics an SM may have on their way to slices; 0: any number.
+    atomic_window: u32,
+    /// How many each has, if there is a limit.
+    atomics: Vec<u32>,
     /// The launch was stopped: SMs are no longer observed.
     cut_off: bool,
 }

@@ -29,6 +29,8 @@ pub enum RequestKind {
         /// Bytes of old values that its reply brings, if they are used.
         result_bytes: u16,
     },
+    /// To be answered after all that came before it: how a fence learns that its SM's accesses are done.
+    Fence,
 }
 
 /// What a request wants from the directory, where L1s are coherent.
@@ -70,7 +72,7 @@ impl Request {
     /// Bytes of data it carries towards the slice, in whole sectors.
     pub fn request_bytes(&self) -> u32 {
         match self.kind {
-            RequestKind::Read => 0,
+            RequestKind::Read | RequestKind::Fence => 0,
             RequestKind::Write => self.sectors.count_ones() * SECTOR_BYTES,
             RequestKind::Atomic { operand_bytes, .. } => in_sectors(operand_bytes),
         }
@@ -79,7 +81,7 @@ impl Request {
     /// Bytes of data its reply carries back, in whole sectors.
     pub fn reply_bytes(&self) -> u32 {
         match self.kind {
-            RequestKind::Write => 0,
+            RequestKind::Write | RequestKind::Fence => 0,
             RequestKind::Read => self.sectors.count_ones() * SECTOR_BYTES,
             RequestKind::Atomic { result_bytes, .. } => in_sectors(result_bytes),
         }

@@ -9,6 +9,7 @@ const LINE: u32 = 128;
 
 fn spec(flit_bytes: u32, queue_packets: u32) -> InterconnectSpec {
     InterconnectSpec {
+        atomic_window: 0,
         latency_cycles: LATENCY as u32,
         flit_bytes,
         header_bytes: 8,

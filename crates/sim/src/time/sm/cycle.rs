@@ -11,7 +11,7 @@ use crate::kit::cycle::Cycle;
 use crate::kit::ids::{TransferId, WarpSlot};
 use crate::time::network::message::Reply;
 use crate::time::sm::issue::slot::Position;
-use crate::time::sm::load_store::Progress;
+use crate::time::sm::load_store::{Progress, Room};
 use crate::time::sm::probe::Probe;
 use crate::time::sm::{Agenda, BETWEEN_WINDOWS, Context, Sm};
 
@@ -74,6 +74,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 self.fetch.fill(line);
             }
             self.probe.outstanding(now, self.memory.l1.outstanding());
+        }
+        while let Some(number) = self.memory.fences_answered.pop() {
+            self.pass_fences(context, number, now);
         }
         if !self.memory.completed.is_empty() {
             self.collect_completed(now);
@@ -232,8 +235,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// The network now has room for so many packets.
-    pub(crate) fn set_room(&mut self, packets: u32) {
-        if self.memory.set_room(packets, self.agenda.now) {
+    pub(crate) fn set_room(&mut self, room: Room) {
+        if self.memory.set_room(room, self.agenda.now) {
             self.wake_by(self.agenda.now);
         }
     }

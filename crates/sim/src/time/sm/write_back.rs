@@ -97,8 +97,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
     }
 
-    /// An access is done, for which fences of other warps may have waited.
-    fn pass_fences(&mut self, context: &Context<'_>, number: u64, now: Cycle) {
+    /// An access is done, or a fence's message is answered, for which fences may have waited.
+    pub(crate) fn pass_fences(&mut self, context: &Context<'_>, number: u64, now: Cycle) {
         let Some(fences) = &mut self.fences else { return };
         fences.end(number);
         while let Some(slot) = self.fences.as_mut().and_then(|fences| fences.release()) {

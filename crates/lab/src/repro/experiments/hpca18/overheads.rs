@@ -144,11 +144,12 @@ impl SoftwareBackOff {
         [run(Self::spinning(most, scale)), run(Self::run("delay", LONGEST[0], most, scale))]
     }
 
-    /// On a chip with independent thread scheduling: spinning, and with the longest delay.
+    /// On a chip with independent thread scheduling: spinning, and with the longest delay. A quarter of the threads, a
+    /// key each: with all of them the delay takes a quarter of an hour to simulate.
     fn on_h200() -> [Run; 2] {
         let (most, longest) = (CONTENTION[0], LONGEST[LONGEST.len() - 1]);
         [Self::spinning(most, Scale::Full), Self::run("delay", longest, most, Scale::Full)]
-            .map(|run| run.with("keys", 30_720).chip("h200"))
+            .map(|run| run.with("ctas", 30).with("keys", 7_680).chip("h200"))
     }
 }
 

@@ -8,7 +8,9 @@ use crate::time::dram::{Direction, Transfer};
 use crate::time::l2::Served;
 use crate::time::l2::fetch::Fill;
 use crate::time::l2::mshr::MshrId;
-use crate::time::l2::slice::{AtomicJob, Incoming, Outcome, PARTS, Slice, Stall, Turn, far_writes_of};
+use crate::time::l2::slice::{
+    AtomicJob, Incoming, Outcome, PARTS, Role, Slice, Stall, Turn, changes_memory, far_writes_of,
+};
 use crate::time::network::message::{Request, RequestKind};
 
 impl Slice {
@@ -22,6 +24,10 @@ impl Slice {
         // A lookup takes the tags only; moving data takes the port.
         let port_is_busy = self.port_free > turn.cycle;
         let went = match self.tags.find(head.number) {
+            _ if head.role == Role::Pass => self.pass(&head, turn),
+            _ if head.request.kind == RequestKind::Fence => self.answer_fence(&head, turn),
+            _ if head.role == Role::Copy && port_is_busy => return Outcome::PortBusy,
+            _ if head.role == Role::Copy => self.serve_copy(&head, turn),
             Some(way) => {
                 let line = self.tags.line(way);
                 let missing = self.needs(&head.request) & !line.valid;
@@ -42,17 +48,66 @@ impl Slice {
             return Outcome::Stalled(cause);
         }
         self.incoming[queue].pop_front();
-        if head.request.far && head.request.kind != RequestKind::Read {
-            self.far_writes[far_writes_of(head.number)] -= 1;
-        }
         let stats = &mut *turn.stats;
         stats.queue_wait_cycles += turn.cycle - head.ready;
+        if head.role == Role::Pass {
+            stats.passed += 1;
+            return Outcome::Moved;
+        }
+        if head.request.far && changes_memory(&head.request) {
+            self.far_writes[far_writes_of(head.number)] -= 1;
+        }
         match head.request.kind {
             RequestKind::Read => stats.reads += 1,
             RequestKind::Write => stats.writes += 1,
             RequestKind::Atomic { .. } => stats.atomics += 1,
+            RequestKind::Fence => stats.fences += 1,
         }
         Outcome::Moved
+    }
+
+    /// The twin has the line: the request goes there. An atomic takes its time in the atomic unit here, too.
+    fn pass(&mut self, head: &Incoming, turn: &mut Turn) -> Result<(), Stall> {
+        if self.twin_room == 0 {
+            self.wants_twin = true;
+            return Err(Stall::Twin);
+        }
+        if let RequestKind::Atomic { .. } = head.request.kind {
+            let free = Cycle(self.atomic_free / PARTS);
+            if self.atomic.is_some() || free > turn.cycle {
+                self.settles = self.settles.min(free.max(turn.cycle + 1));
+                return Err(Stall::Atomic);
+            }
+            self.atomic_free = self.atomic_free.max(turn.cycle.0 * PARTS) + self.request_parts;
+        }
+        self.twin_room -= 1;
+        turn.passed.push(Served { cycle: turn.cycle, slice: u32::from(self.index), request: head.request });
+        Ok(())
+    }
+
+    /// All before it is done, but perhaps not the last atomic.
+    fn answer_fence(&mut self, head: &Incoming, turn: &mut Turn) -> Result<(), Stall> {
+        if self.atomic.is_some() {
+            return Err(Stall::Atomic);
+        }
+        if self.reply_room == 0 {
+            self.wants_reply = true;
+            return Err(Stall::Reply);
+        }
+        self.reply(head.request, turn);
+        Ok(())
+    }
+
+    /// This half of the L2 has a copy of the twin's line.
+    fn serve_copy(&mut self, head: &Incoming, turn: &mut Turn) -> Result<(), Stall> {
+        if self.reply_room == 0 {
+            self.wants_reply = true;
+            return Err(Stall::Reply);
+        }
+        self.use_port(head.request.sectors, turn);
+        self.reply(Request { far: false, ..head.request }, turn);
+        turn.stats.hits += 1;
+        Ok(())
     }
 
     /// The line has all that is needed.
@@ -222,7 +277,7 @@ impl Slice {
         }
         let line = self.tags.line_mut(way);
         match request.kind {
-            RequestKind::Read => line.copied |= request.far,
+            RequestKind::Read | RequestKind::Fence => line.copied |= request.far,
             RequestKind::Write => {
                 line.copied = false;
                 line.valid |= overwritten;
@@ -287,6 +342,7 @@ impl Slice {
             RequestKind::Read | RequestKind::Atomic { .. } => request.sectors,
             RequestKind::Write if self.fetch_on_write => self.all_sectors,
             RequestKind::Write => request.sectors & !request.whole,
+            RequestKind::Fence => 0,
         }
     }
 
@@ -294,7 +350,7 @@ impl Slice {
     fn overwritten(&self, request: &Request) -> u8 {
         match request.kind {
             RequestKind::Write => request.whole & request.sectors,
-            RequestKind::Read | RequestKind::Atomic { .. } => 0,
+            RequestKind::Read | RequestKind::Atomic { .. } | RequestKind::Fence => 0,
         }
     }
 

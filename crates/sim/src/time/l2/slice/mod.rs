@@ -5,6 +5,10 @@
 //! turns. A request to a line in flight waits behind the earlier ones, even if its own sectors are there already: so
 //! requests to a line are served in the order in which they came.
 //!
+//! Where the L2 has two halves, each slice has a twin in the other one. A request for a line of the other half comes
+//! to the twin that is near its sender. That one serves it if the half has a copy of the line, and passes it on
+//! otherwise. Either takes its time ([`Role`]).
+//!
 //! A slice is stepped only in cycles in which something may have changed for it ([`Slice::wake`]).
 
 mod access;
@@ -30,7 +34,20 @@ pub(crate) struct Turn<'a> {
     pub map: &'a AddressMap,
     pub channel: &'a mut Channel,
     pub served: &'a mut Vec<Served>,
+    /// Requests for the slices' twins.
+    pub passed: &'a mut Vec<Served>,
     pub stats: &'a mut PartitionStats,
+}
+
+/// What a slice is to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// It has the line, or fetches it.
+    Home,
+    /// Its twin has the line, and it has a copy to read.
+    Copy,
+    /// Its twin has the line.
+    Pass,
 }
 
 /// Why no request is handled although the port is free and a request waits.
@@ -48,6 +65,8 @@ enum Stall {
     Atomic,
     /// A store to the line that is to be read is not done.
     Write,
+    /// No room at the twin.
+    Twin,
 }
 
 /// What a part of the slice did in a cycle.
@@ -68,6 +87,7 @@ struct Incoming {
     ready: Cycle,
     number: LineNumber,
     request: Request,
+    role: Role,
 }
 
 /// Parts of a cycle in which the atomic unit's time is counted, so that passes need not take whole cycles.
@@ -85,7 +105,6 @@ struct AtomicJob {
 pub(crate) struct Slice {
     index: u8,
     latency_cycles: u64,
-    far_cycles: u64,
     capacity: u32,
     port_bytes: Divisor,
     partial_write_cycles: u64,
@@ -100,9 +119,9 @@ pub(crate) struct Slice {
     all_sectors: u8,
     bursts: Bursts,
 
-    /// The pipeline and the input queue behind it: requests from this half of the L2, and from the other one.
+    /// The pipeline and the input queue behind it: requests from the network, and from the twin.
     incoming: [VecDeque<Incoming>; 2],
-    /// Writes and atomics in the second queue, by groups of lines.
+    /// Writes and atomics that are on their way through the twin, by groups of lines.
     far_writes: [u32; FAR_WRITE_GROUPS],
     tags: Tags,
     mshrs: Mshrs,
@@ -120,6 +139,9 @@ pub(crate) struct Slice {
     settles: Cycle,
     reply_room: u32,
     wants_reply: bool,
+    /// How many requests the twin takes.
+    twin_room: u32,
+    wants_twin: bool,
     /// How many places towards the DRAM the head waits for; 0 if it does not.
     wants_dram: u32,
     /// Why it stalls, and since when.
@@ -135,7 +157,6 @@ impl Slice {
         Slice {
             index: index as u8,
             latency_cycles: l2.latency_cycles as u64,
-            far_cycles: l2.far_cycles as u64,
             capacity,
             port_bytes: Divisor::new(l2.port_bytes as u64),
             partial_write_cycles: u64::from(l2.partial_write_cycles),
@@ -147,7 +168,7 @@ impl Slice {
             request_parts: (atomic.request_cycles * PARTS as f64).round() as u64,
             all_sectors: (u16::MAX >> (16 - sectors)) as u8,
             bursts: Bursts::new(dram.bus_bytes * dram.burst, l2.cache.line_bytes),
-            incoming: [(); 2].map(|()| VecDeque::with_capacity(capacity as usize)),
+            incoming: [(); 2].map(|()| VecDeque::with_capacity(capacity.min(512) as usize)),
             far_writes: [0; FAR_WRITE_GROUPS],
             tags: Tags::new(&l2.cache),
             mshrs: Mshrs::new(l2.mshrs, l2.mshr_merges, lines),
@@ -160,32 +181,56 @@ impl Slice {
             settles: Cycle::NEVER,
             reply_room: 0,
             wants_reply: false,
+            twin_room: 0,
+            wants_twin: false,
             wants_dram: 0,
             stall: None,
             wake: Cycle::NEVER,
         }
     }
 
+    /// How many more requests it takes from the network.
     pub(crate) fn room(&self) -> u32 {
-        self.capacity - (self.incoming[0].len() + self.incoming[1].len()) as u32
+        self.capacity - self.incoming[0].len() as u32
     }
 
-    /// A request leaves the network. It may be `far`: come from the other half of the L2, unless that has a copy of
-    /// the line to read.
-    pub(crate) fn accept(&mut self, arrival: Cycle, number: LineNumber, request: &Request, far: bool) {
+    /// How many more requests it takes from its twin.
+    pub(crate) fn room_for_twin(&self) -> u32 {
+        self.capacity - self.incoming[1].len() as u32
+    }
+
+    /// A request leaves the network.
+    pub(crate) fn accept(&mut self, arrival: Cycle, number: LineNumber, request: &Request, role: Role) {
         debug_assert!(self.room() > 0, "a request for a full slice");
-        let is_read = request.kind == RequestKind::Read;
-        let far = far && !(is_read && self.is_copied(number));
-        // A read must not overtake a write of the same SM to the line.
-        if far && !is_read {
-            self.far_writes[far_writes_of(number)] += 1;
-        }
-        let ready = arrival + self.latency_cycles + if far { self.far_cycles } else { 0 };
-        let queue = &mut self.incoming[usize::from(far)];
+        self.queue(0, Incoming { ready: arrival + self.latency_cycles, number, request: *request, role });
+    }
+
+    /// A request comes from the twin, whose pipeline it has been through.
+    pub(crate) fn accept_passed(&mut self, arrival: Cycle, number: LineNumber, request: &Request) {
+        debug_assert!(self.room_for_twin() > 0, "a request for a full slice");
+        self.queue(1, Incoming { ready: arrival, number, request: *request, role: Role::Home });
+    }
+
+    #[inline]
+    fn queue(&mut self, queue: usize, incoming: Incoming) {
+        let queue = &mut self.incoming[queue];
         if queue.is_empty() {
-            self.wake = self.wake.min(ready);
+            self.wake = self.wake.min(incoming.ready);
         }
-        queue.push_back(Incoming { ready, number, request: Request { far, ..*request } });
+        queue.push_back(incoming);
+    }
+
+    /// What its twin is to a request for a line of this slice that has come to the twin.
+    pub(crate) fn role_of_twin(&mut self, number: LineNumber, request: &Request) -> Role {
+        if changes_memory(request) {
+            self.far_writes[far_writes_of(number)] += 1;
+            return Role::Pass;
+        }
+        // A read must not overtake a write of the same SM to the line.
+        let is_copied = request.kind == RequestKind::Read
+            && self.far_writes[far_writes_of(number)] == 0
+            && self.tags.find(number).is_some_and(|way| self.tags.line(way).copied);
+        if is_copied { Role::Copy } else { Role::Pass }
     }
 
     /// The host has written a line. Its copies are slow, so memory has it as well, and what it replaces.
@@ -200,11 +245,6 @@ impl Slice {
         (line.valid, line.dirty, line.copied) = (self.all_sectors, 0, false);
     }
 
-    fn is_copied(&self, number: LineNumber) -> bool {
-        self.far_writes[far_writes_of(number)] == 0
-            && self.tags.find(number).is_some_and(|way| self.tags.line(way).copied)
-    }
-
     /// The queue whose first request came first through the pipeline.
     #[inline]
     fn first_queue(&self) -> usize {
@@ -215,6 +255,13 @@ impl Slice {
     pub(crate) fn set_reply_room(&mut self, cycle: Cycle, replies: u32) {
         self.reply_room = replies;
         if self.wants_reply && replies > 0 {
+            self.wake = self.wake.min(cycle);
+        }
+    }
+
+    pub(crate) fn set_twin_room(&mut self, cycle: Cycle, requests: u32) {
+        self.twin_room = requests;
+        if self.wants_twin && requests > 0 {
             self.wake = self.wake.min(cycle);
         }
     }
@@ -255,6 +302,7 @@ impl Slice {
     pub(crate) fn step(&mut self, turn: &mut Turn) {
         let cycle = turn.cycle;
         self.wants_reply = false;
+        self.wants_twin = false;
         self.wants_dram = 0;
         self.settles = Cycle::NEVER;
         if let Some((cause, since)) = self.stall.take() {
@@ -330,6 +378,10 @@ impl Slice {
     }
 }
 
+fn changes_memory(request: &Request) -> bool {
+    matches!(request.kind, RequestKind::Write | RequestKind::Atomic { .. })
+}
+
 const FAR_WRITE_GROUPS: usize = 64;
 
 /// The group of a line.
@@ -345,5 +397,6 @@ fn stall_cycles(stats: &mut PartitionStats, cause: Stall) -> &mut u64 {
         Stall::Reply => &mut stats.stall_reply_cycles,
         Stall::Atomic => &mut stats.stall_atomic_cycles,
         Stall::Write => &mut stats.stall_write_cycles,
+        Stall::Twin => &mut stats.stall_twin_cycles,
     }
 }

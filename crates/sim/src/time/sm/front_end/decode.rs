@@ -1,10 +1,10 @@
 //! What the pipeline has to know about each instruction, worked out once per kernel. Start at [`decode`].
 
 use smallvec::SmallVec;
-use warploom_isa::{AtomOp, Inst, Kernel, LockNote, Op, Order, Pc, Scope, Ty, Value};
+use warploom_isa::{Approx, AtomOp, Inst, Kernel, LockNote, Op, Order, Pc, Scope, Ty, Value};
 
 use crate::chip::Chip;
-use crate::chip::timing::{OperationTimes, UnitSpec};
+use crate::chip::timing::{FenceScope, OperationTimes, UnitSpec};
 use crate::time::sm::front_end::operation::Operation;
 use crate::time::sm::issue::scoreboard::RegSet;
 
@@ -125,6 +125,8 @@ pub(crate) struct Decoded {
     /// An atomic that tries to take a lock: one that a spin loop polls with and that exchanges, or that the kernel
     /// names.
     pub takes_lock: bool,
+    /// An atomic addition that the compiler makes once for a whole warp.
+    pub aggregated: bool,
     /// A wait that the kernel names as such. Its loop may go on to other waits, so the backward branch does not tell
     /// whether this one was in vain; a lane that returns to the same address does.
     pub named_wait: bool,
@@ -134,6 +136,7 @@ pub(crate) struct Decoded {
 
 pub(crate) fn decode(kernel: &Kernel, chip: &Chip) -> Vec<Decoded> {
     let mut code: Vec<Decoded> = kernel.code.iter().map(|inst| one(kernel, chip, inst)).collect();
+    kernel.aggregated.iter().for_each(|pc| code[pc.index()].aggregated = true);
     for spin_loop in &kernel.loops {
         for latch in &spin_loop.latches {
             code[latch.index()].is_latch = true;
@@ -212,7 +215,15 @@ fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
     needs.add(&writes);
     let (unit, class, [latency_cycles, initiation_cycles]) = match inst.op {
         // An mbarrier is a word of shared memory with an adder beside it.
-        Op::Mbarrier(..) => (ExecUnit::Sp, Class::Atomic, [chip.shared.latency_cycles, 1]),
+        Op::Mbarrier(..) => {
+            let latency = chip.shared.mbarrier_latency_cycles.unwrap_or(chip.shared.latency_cycles);
+            (ExecUnit::Sp, Class::Atomic, [latency, 1])
+        }
+        // The compiler turns the angle into turns first: a multiplication, which takes three cycles more than its unit.
+        Op::FApprox(Approx::Sin | Approx::Cos, Ty::F32, _) if chip.compiler.optimise => {
+            let ([latency, interval], [multiply, _]) = (chip.units.special, chip.units.f32.mul);
+            (ExecUnit::Sfu, Class::Special, [latency + multiply + 3, interval])
+        }
         op => times(&chip.units, op),
     };
     Decoded {
@@ -225,9 +236,16 @@ fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
         writes,
         reads,
         written,
-        ordering: ordering(inst.op),
+        ordering: match inst.op {
+            // It follows the accesses of its SM, also those of its own warp.
+            Op::Fence(..) if chip.units.fence_waits_for == FenceScope::Sm => {
+                Ordering { after_all: false, ..ordering(inst.op) }
+            }
+            op => ordering(op),
+        },
         spin: None,
         takes_lock: false,
+        aggregated: false,
         named_wait: false,
         is_latch: false,
     }
@@ -248,6 +266,9 @@ fn times(units: &UnitSpec, op: Op) -> (ExecUnit, Class, [u32; 2]) {
     };
     let control = (ExecUnit::Control, Class::Control, [1, 1]);
     match op {
+        Op::IAdd(Ty::U64 | Ty::S64, _) | Op::ISub(Ty::U64 | Ty::S64, _) => {
+            (ExecUnit::Sp, Class::Integer, units.int_add_wide.unwrap_or(units.int.add))
+        }
         Op::IMin(..) | Op::IMax(..) => (ExecUnit::Sp, Class::Integer, units.int.max),
         Op::IMul(..) | Op::Mul24(..) => (ExecUnit::Sp, Class::Integer, units.int.mul),
         Op::IMad(..) | Op::Mad24(..) | Op::MadCarry(..) | Op::Sad(_) | Op::Dp4a(..) | Op::Dp2a(..) => {

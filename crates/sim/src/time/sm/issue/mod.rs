@@ -48,6 +48,11 @@ struct Issuing<'a> {
     decoded: &'a Decoded,
 }
 
+/// What a warp issues, beside the atomic, to add once for all its lanes: a vote, which is the first lane and how many
+/// there are (with a move between them and the lanes' registers), whether it is this one, and a product. What it takes
+/// longer with a result, the load/store unit knows.
+const AGGREGATION_INSTRUCTIONS: u64 = 6;
+
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// The warp in `slot`, which is ready, issues its next instruction. Not inlined, so that the loop over cycles
     /// stays small.
@@ -224,6 +229,13 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 self.agenda.events.push(until, Event::Wake { slot, life });
             }
         }
+        if let Op::Fence(_, Scope::Cta) = inst.op
+            && context.launch.chip.units.cta_fence_cycles > 0
+        {
+            let until = now + 1 + u64::from(context.launch.chip.units.cta_fence_cycles);
+            entry.not_before = (until, State::Fence);
+            self.agenda.events.push(until, Event::Wake { slot, life });
+        }
         if let Op::Fence(_, scope) = inst.op
             && scope != Scope::Cta
         {
@@ -232,7 +244,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             // A fence that had to wait for an access follows it through the memory system.
             let waited = now <= entry.quiet_since + 1;
             let cycles = if waited { units.fence_after_access_cycles } else { units.fence_cycles };
-            entry.fenced = self.fences.as_mut().is_some_and(|fences| fences.wait(slot));
+            entry.fenced = self.fences.as_mut().is_some_and(|fences| {
+                self.memory.send_fence(now, || fences.begin());
+                fences.wait(slot)
+            });
             if cycles > 0 && !entry.fenced {
                 let until = now + 1 + u64::from(cycles);
                 entry.not_before = (until, State::Fence);
@@ -315,6 +330,13 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let shared_before = watched.then(|| cta.shared.bytes.clone());
         let mut reach = execution.reach(cta);
         access.begin(&mut reach, warp, inst)?;
+        // Machine code does so only if all lanes take part.
+        transfer.pending.aggregated = decoded.aggregated && mask.count() as usize == N;
+        if transfer.pending.aggregated {
+            let until = now + 1 + AGGREGATION_INSTRUCTIONS;
+            entry.not_before = (until, State::Operand);
+            self.agenda.events.push(until, Event::Wake { slot, life: entry.occupant.life });
+        }
         self.memory.stats.global_lanes += u64::from(access.lanes.global.count());
         if reach.uninitialised.is_some() {
             execution.uninitialised = reach.uninitialised;

@@ -18,7 +18,7 @@ impl<const N: usize> MemoryUnit<N> {
     /// Of the lanes of an atomic on one line, those that travel in the next request.
     #[inline]
     pub(super) fn lanes_of_request(&self, transfer: &Transfer<N>, lanes: LaneMask) -> LaneMask {
-        if lanes.0.is_power_of_two() {
+        if lanes.0.is_power_of_two() || transfer.pending.aggregated {
             return lanes;
         }
         let group = self.atomic.request_lanes;
@@ -47,12 +47,16 @@ impl<const N: usize> MemoryUnit<N> {
         };
         let mut sectors = transfer.sectors(lanes, line);
         // Mostly one, and counting bits is slow.
-        let count = if lanes.0.is_power_of_two() { 1 } else { lanes.count() };
+        let aggregated = transfer.pending.aggregated;
+        let count = if lanes.0.is_power_of_two() || aggregated { 1 } else { lanes.count() };
         let is_cas = op == AtomOp::Cas;
         let operands = if is_cas { 2 } else { 1 };
-        let same_word = transfer.same_word(lanes);
+        let same_word = if aggregated { 1 } else { transfer.same_word(lanes) };
         let per_pass = if is_cas && transfer.several_words(on_line) { self.atomic.cas_passes } else { 1 };
-        let passes = transfer.passes(lanes, u64::from(self.atomic.pass_bytes)) * per_pass;
+        let passes = match aggregated {
+            true => 1,
+            false => transfer.passes(lanes, u64::from(self.atomic.pass_bytes)) * per_pass,
+        };
         let (operand_bytes, result_bytes) = match self.atomic.carries {
             Carries::Operands => (count * operands * transfer.access.bytes, count * transfer.access.bytes),
             Carries::Segment => {
@@ -71,6 +75,7 @@ impl<const N: usize> MemoryUnit<N> {
         };
         let ticket = self.send(now, Purpose::Atomic, line, sectors, kind)?;
         self.wait_for(ticket, id, lanes);
+        self.atomic_room -= 1;
         self.stats.atomics += 1;
         self.stats.atomic_lanes += count as u64;
         Ok(())

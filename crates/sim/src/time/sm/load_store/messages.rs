@@ -38,6 +38,8 @@ pub(crate) enum Purpose {
     Switch,
     /// A dirty line that a coherent L1 evicts.
     GiveBack,
+    /// A fence follows the accesses to a slice. Its number is the flight's.
+    Fence,
 }
 
 /// A message that has not been answered. The fields that all messages use come first, on one line of the host's cache.
@@ -58,6 +60,8 @@ pub(crate) struct Flight {
     pub written: LineWritten,
     /// Of [`Purpose::Switch`]: the warp's state, and the number of the line in it.
     state_line: Option<(SwitchId, usize)>,
+    /// Of [`Purpose::Fence`]: its number among the accesses of the SM.
+    number: u64,
 }
 
 impl<const N: usize> MemoryUnit<N> {
@@ -91,6 +95,21 @@ impl<const N: usize> MemoryUnit<N> {
             return Err(Refusal::Network);
         }
         self.room -= 1;
+        if let (Some(under_way), Purpose::Store | Purpose::Atomic) = (&mut self.under_way, purpose) {
+            under_way.sent(line);
+        }
+        Ok(self.send_always(now, purpose, line, sectors, kind))
+    }
+
+    /// Sends a message, whether or not the network has room.
+    fn send_always(
+        &mut self,
+        now: Cycle,
+        purpose: Purpose,
+        line: LineAddress,
+        sectors: u8,
+        kind: RequestKind,
+    ) -> Ticket {
         let ticket = self.flights.take(|| Flight {
             purpose,
             line,
@@ -100,6 +119,7 @@ impl<const N: usize> MemoryUnit<N> {
             granted: None,
             comes: true,
             state_line: None,
+            number: 0,
         });
         let flight = &mut self.flights[ticket];
         (flight.purpose, flight.line) = (purpose, line);
@@ -116,7 +136,17 @@ impl<const N: usize> MemoryUnit<N> {
             far: false,
         };
         self.outbox.push((now, request));
-        Ok(ticket)
+        ticket
+    }
+
+    /// A fence follows the stores and atomics under way: a message to each slice that has any. `number` gives each
+    /// message its number among the accesses of the SM.
+    pub(crate) fn send_fence(&mut self, now: Cycle, mut number: impl FnMut() -> u64) {
+        let Some(under_way) = &self.under_way else { return };
+        for line in under_way.lines() {
+            let ticket = self.send_always(now, Purpose::Fence, line, 0, RequestKind::Fence);
+            self.flights[ticket].number = number();
+        }
     }
 
     /// Asks for a line of instructions. Returns whether the network took the message.
@@ -188,7 +218,11 @@ impl<const N: usize> MemoryUnit<N> {
             return None;
         }
         let (purpose, line) = (flight.purpose, flight.line);
+        if let (Some(under_way), Purpose::Store | Purpose::Atomic) = (&mut self.under_way, purpose) {
+            under_way.answered(line);
+        }
         match purpose {
+            Purpose::Fence => self.fences_answered.push(flight.number),
             Purpose::Fill { local } => {
                 let way = self.l1.fill(line, ticket, &flight.bytes);
                 if let Some(way) = way.filter(|_| !local) {

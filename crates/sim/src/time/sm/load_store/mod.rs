@@ -14,11 +14,12 @@ pub(crate) mod messages;
 pub(crate) mod stats;
 pub(crate) mod switch;
 pub(crate) mod transfer;
+mod under_way;
 
 use std::collections::VecDeque;
 
 use crate::chip::Chip;
-use crate::chip::timing::{AtomicSpec, Coherence, L1Policy, SECTOR_BYTES, SharedSpec};
+use crate::chip::timing::{AtomicSpec, Coherence, FenceScope, L1Policy, SECTOR_BYTES, SharedSpec};
 use crate::exec::memory::access::{MemoryOp, SpaceLanes};
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::{ProbeId, Ticket, TransferId};
@@ -35,6 +36,7 @@ use crate::time::sm::load_store::messages::{Flight, Purpose};
 use crate::time::sm::load_store::stats::L1Stats;
 use crate::time::sm::load_store::switch::Switches;
 use crate::time::sm::load_store::transfer::Transfer;
+use crate::time::sm::load_store::under_way::UnderWay;
 
 /// Where local memory lies, as the L2 sees it.
 const LOCAL_BASE: u64 = 1 << 49;
@@ -65,6 +67,14 @@ struct Queued {
     ready: Cycle,
 }
 
+/// What the network takes from an SM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    pub packets: u32,
+    /// How many of them may be atomics.
+    pub atomics: u32,
+}
+
 /// The load/store unit of an SM with its L1. The fields that every cycle needs come first.
 #[derive(Debug)]
 #[repr(C)]
@@ -75,6 +85,8 @@ pub(crate) struct MemoryUnit<const N: usize> {
     pub(crate) free_at: Cycle,
     /// Packets that the network still takes.
     room: u32,
+    /// Of them, atomics.
+    atomic_room: u32,
     sm: u16,
     /// The front access was refused, and nothing has changed since.
     refused: bool,
@@ -99,6 +111,8 @@ pub(crate) struct MemoryUnit<const N: usize> {
     shared: SharedSpec,
     pub(crate) hit_latency: u64,
     constant_latency: u64,
+    /// What it takes a warp to sum up its operands and to hand out the results.
+    aggregation_cycles: u64,
     local_words: u64,
     constant: Tags,
     /// Lines of constants in flight, with their tickets.
@@ -107,11 +121,27 @@ pub(crate) struct MemoryUnit<const N: usize> {
     pub(crate) probes: Slab<ProbeId, Probe>,
     /// The L1's responses to probes: the cycle they are sent, the line, and its bytes.
     pub responses: Vec<(Cycle, LineAddress, Option<Box<Given>>)>,
+    /// Accesses that take turns, piece by piece. Those behind them wait.
+    turns: usize,
+    /// Where fences follow them: the stores and atomics that slices have not answered.
+    under_way: Option<Box<UnderWay>>,
+    /// Numbers of fences' messages that have been answered.
+    pub fences_answered: Vec<u64>,
     /// A store or an atomic has changed what a coherent L1 holds.
     pub stored: bool,
     /// What atomics did in a coherent L1, and with `shows_stores` also what stores did.
     pub updates: Vec<Update<N>>,
     pub(crate) shows_stores: bool,
+}
+
+/// A vote, a comparison and a branch see to it that all lanes take part. Five shuffles, each with an addition, sum up
+/// their operands, and a sixth hands out what the word held. Each instruction takes three cycles more than its unit.
+fn aggregation_cycles(chip: &Chip) -> u64 {
+    let units = &chip.units;
+    let [shuffle, vote] =
+        [units.exchange, units.vote.unwrap_or(units.exchange)].map(|[latency, _]| latency + 3);
+    let (add, branch) = (units.int.add[0] + 3, units.branch_latency_cycles + 3);
+    u64::from(6 * (shuffle + add) + vote + add + branch)
 }
 
 impl<const N: usize> MemoryUnit<N> {
@@ -121,6 +151,7 @@ impl<const N: usize> MemoryUnit<N> {
         if chip.l1.coherence == Coherence::Moesi {
             l1.make_coherent();
         }
+        let follows = chip.units.fence_waits_for == FenceScope::Sm && !l1.is_coherent();
         MemoryUnit {
             sm,
             shared: chip.shared.clone(),
@@ -130,6 +161,7 @@ impl<const N: usize> MemoryUnit<N> {
             atomic: chip.atomic.clone(),
             hit_latency: chip.l1.hit_latency_cycles as u64,
             constant_latency: chip.constant.hit_latency_cycles as u64,
+            aggregation_cycles: aggregation_cycles(chip),
             local_words: chip.memory.local_bytes_per_thread.div_ceil(4) as u64,
             transfers: Slab::default(),
             flights: Slab::default(),
@@ -146,10 +178,20 @@ impl<const N: usize> MemoryUnit<N> {
             switches: Switches::default(),
             probes: Slab::default(),
             responses: Vec::new(),
+            turns: match chip.interconnect.atomic_window {
+                0 => 1,
+                _ => (chip.interconnect.queue_packets / chip.sm.warp_lanes).max(1) as usize,
+            },
+            under_way: follows.then(|| Box::new(UnderWay::new(chip))),
+            fences_answered: Vec::new(),
             stored: false,
             updates: Vec::new(),
             shows_stores,
             room: chip.interconnect.queue_packets,
+            atomic_room: match chip.interconnect.atomic_window {
+                0 => u32::MAX,
+                window => window,
+            },
             stats: L1Stats::default(),
         }
     }
@@ -157,6 +199,10 @@ impl<const N: usize> MemoryUnit<N> {
     /// An access whose operands have been read at `ready` joins the queue.
     pub(crate) fn push(&mut self, id: TransferId, ready: Cycle) {
         let transfer = &mut self.transfers[id];
+        let is_silent = matches!(transfer.access.kind, MemoryOp::Atomic { silent: true, .. });
+        // Without a result there is nothing to hand out, and the operands are added up by one instruction.
+        let sums_up = transfer.pending.aggregated && !is_silent;
+        let ready = if sums_up { ready + self.aggregation_cycles } else { ready };
         transfer.number_lines(self.line_bytes);
         transfer.pending.begin(transfer.access.lanes, ready);
         let SpaceLanes { global, shared, local, constant } = transfer.access.lanes;
@@ -164,6 +210,10 @@ impl<const N: usize> MemoryUnit<N> {
         let uses_l1 = self.policy == L1Policy::WriteEvict && transfer.looks_in_l1() || self.l1.is_coherent();
         let needs_room = !global.is_empty() && elsewhere.is_empty() && !uses_l1;
         self.queue.push_back(Queued { id, needs_room, ready });
+        // It may go before atomics that have to wait.
+        if self.refused && self.wants_room && self.room > 0 && self.passable(ready).is_some() {
+            self.refused = false;
+        }
         self.find_next_piece();
     }
 
@@ -177,14 +227,15 @@ impl<const N: usize> MemoryUnit<N> {
         };
     }
 
-    /// The network takes `packets` packets from `now` on. Returns whether the unit can proceed because of that.
-    pub(crate) fn set_room(&mut self, packets: u32, now: Cycle) -> bool {
+    /// The network takes so many packets from `now` on. Returns whether the unit can proceed because of that.
+    pub(crate) fn set_room(&mut self, Room { packets, atomics }: Room, now: Cycle) -> bool {
         let had_none = std::mem::replace(&mut self.room, packets) == 0;
+        self.atomic_room = atomics;
         if packets == 0 {
             return false;
         }
         let mut goes_on = !self.switches.is_idle();
-        if self.refused && self.wants_room {
+        if self.refused && self.wants_room && (atomics > 0 || self.passable(now).is_some()) {
             self.refused = false;
             goes_on = true;
         } else if had_none && let Some(front) = self.queue.front().filter(|front| front.needs_room) {
@@ -224,6 +275,9 @@ impl<const N: usize> MemoryUnit<N> {
     /// Sends a piece of the front access.
     #[inline]
     fn send_piece(&mut self, now: Cycle) -> Progress {
+        if self.atomic_room == 0 {
+            self.pass_atomics(now);
+        }
         let Some(&Queued { id, .. }) = self.queue.front() else { return Progress::Idle };
         self.free_at = now + 1;
         let unsent = &self.transfers[id].pending.unsent;
@@ -247,6 +301,9 @@ impl<const N: usize> MemoryUnit<N> {
         }
         let pending = &self.transfers[id].pending;
         if !pending.unsent.all().is_empty() {
+            if self.turns > 1 && self.queue.len() > 1 {
+                self.take_turns();
+            }
             return Progress::Sent;
         }
         self.queue.pop_front();
@@ -254,6 +311,39 @@ impl<const N: usize> MemoryUnit<N> {
             self.completed.push((id, pending.ready_at));
         }
         Progress::Finished
+    }
+
+    /// The front access goes behind the others that take turns with it, but not behind one of its own warp.
+    fn take_turns(&mut self) {
+        let Some(front) = self.queue.pop_front() else { return };
+        let slot = self.transfers[front.id].pending.slot;
+        let others = self.queue.len().min(self.turns - 1);
+        let mut accesses = self.queue.iter().take(others);
+        let place = accesses.position(|access| self.transfers[access.id].pending.slot == slot);
+        self.queue.insert(place.unwrap_or(others), front);
+    }
+
+    /// Among the accesses that take turns, the first that is no atomic on global memory and may overtake those before
+    /// it, as none of them is of its warp.
+    fn passable(&self, now: Cycle) -> Option<usize> {
+        let is_atomic = |id: TransferId| {
+            let Transfer { pending, access, .. } = &self.transfers[id];
+            matches!(access.kind, MemoryOp::Atomic { .. }) && !pending.unsent.global.is_empty()
+        };
+        let slot = |at: usize| self.transfers[self.queue[at].id].pending.slot;
+        (0..self.queue.len().min(self.turns)).find(|&at| {
+            let Queued { id, ready, .. } = self.queue[at];
+            ready <= now && !is_atomic(id) && (0..at).all(|earlier| slot(earlier) != slot(at))
+        })
+    }
+
+    /// No more atomics can be sent: another access comes first.
+    fn pass_atomics(&mut self, now: Cycle) {
+        if let Some(at) = self.passable(now).filter(|&at| at > 0)
+            && let Some(access) = self.queue.remove(at)
+        {
+            self.queue.push_front(access);
+        }
     }
 
     fn send_shared(&mut self, now: Cycle, id: TransferId) {
@@ -265,7 +355,8 @@ impl<const N: usize> MemoryUnit<N> {
         self.stats.shared_words += u64::from(lanes.count() * access.bytes.div_ceil(4));
         self.stats.bank_conflicts += conflicts as u64;
         if let MemoryOp::Atomic { .. } = access.kind {
-            turns += (transfer.same_word(lanes) - 1) * self.shared.atomic_cycles;
+            let same_word = if transfer.pending.aggregated { 1 } else { transfer.same_word(lanes) };
+            turns += (same_word - 1) * self.shared.atomic_cycles;
             self.stats.shared_atomics += lanes.count() as u64;
         }
         self.free_at = now + turns as u64;
@@ -387,6 +478,7 @@ impl<const N: usize> MemoryUnit<N> {
                 self.wait_for(ticket, id, lanes);
                 self.stats.stores += 1;
             }
+            MemoryOp::Atomic { .. } if self.atomic_room == 0 => return Err(Refusal::Network),
             MemoryOp::Atomic { .. } => {
                 let on_line = lanes;
                 lanes = self.lanes_of_request(transfer, lanes);

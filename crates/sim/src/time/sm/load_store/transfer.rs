@@ -37,6 +37,8 @@ pub(crate) struct Pending {
     pub skips_l1: bool,
     /// It polls in a spin loop.
     pub polls: bool,
+    /// The warp adds up its operands, and one lane's addition does for all.
+    pub aggregated: bool,
     /// Lanes that tried to take a lock and wait in its queue.
     pub queued: LaneMask,
 }
@@ -80,6 +82,7 @@ impl<const N: usize> Transfer<N> {
                 slot: WarpSlot(0),
                 skips_l1: false,
                 polls: false,
+                aggregated: false,
                 queued: LaneMask::NONE,
             },
             access: WarpAccess::default(),
