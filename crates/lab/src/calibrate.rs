@@ -177,7 +177,10 @@ pub fn calibrate(
             }
         }
     }
-    settings.extend(assignments(&chip, &pairs, &values));
+    let measured = assignments(&chip, &pairs, &values);
+    let key = |setting: &String| setting.split_once('=').map(|(key, _)| key.to_string());
+    settings.retain(|setting| !measured.iter().any(|other| key(other) == key(setting)));
+    settings.extend(measured);
     Ok(Calibration { base: base.to_string(), settings, found, missing })
 }
 

@@ -10,7 +10,10 @@ use crate::types::*;
 
 /// Atomic additions of integers whose address is known to be the same in all lanes.
 pub(crate) fn uniform_additions(body: &Body) -> Vec<Pc> {
-    let is_addition = |inst: &Inst| matches!(inst.op, Op::Atom(AtomOp::Add, access) if matches!(access.ty, Ty::U32 | Ty::S32 | Ty::U64));
+    let is_addition = |inst: &Inst| match inst.op {
+        Op::Atom(AtomOp::Add, access) => matches!(access.ty, Ty::U32 | Ty::S32 | Ty::U64),
+        _ => false,
+    };
     if !body.insts.iter().any(is_addition) {
         return Vec::new();
     }

@@ -26,7 +26,7 @@ fn a_load_from_the_l1_takes_the_hit_latency_and_three_cycles() {
     for (name, set, expected) in [
         ("gtx480", &[][..], 1 + 1 + 35 + 1),
         ("gtx480", &["l1.hit_latency_cycles=70"], 1 + 1 + 70 + 1),
-        ("h200", &[], 1 + 1 + 39 + 1),
+        ("h200", &[], 1 + 1 + 32 + 1),
     ] {
         let mut bench = Bench::new(name, set);
         let ring = bench.ring(8, 128);
@@ -71,7 +71,7 @@ fn constants_take_their_hit_latency_and_three_cycles() {
 
 #[test]
 fn a_load_from_the_l2_crosses_the_network_twice() {
-    for (name, expected) in [("gtx480", 147), ("gtx1080ti", 141), ("h200", 285)] {
+    for (name, expected) in [("gtx480", 147), ("gtx1080ti", 141), ("h200", 284)] {
         let mut bench = Bench::new(name, &[]);
         assert_eq!(from_l2(&bench.chip), expected, "{name}, by hand");
         let ring = bench.ring(8, 4096);
