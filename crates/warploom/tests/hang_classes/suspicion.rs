@@ -174,3 +174,29 @@ DONE:"
     assert_eq!(hang.reason, HangReason::Repeats, "{hang}");
     assert!(hang.cycles < before + before / 4 + 100_000, "the rounds end after {before} cycles: {hang}");
 }
+
+/// Warp 0 counts; all warps pass two barriers in each iteration, and those that poll come late because they back off.
+#[test]
+fn warps_at_a_barrier_that_opens_again_and_again_do_not_wait() {
+    let body = "    .shared .align 4 .b32 stop;
+    mov.u32 %r5, 0;
+    st.shared.u32 [stop], 0;
+WAIT:
+    bar.sync 0;
+    add.u32 %r5, %r5, 1;
+    setp.ne.u32 %p1, %r0, 0;
+    @%p1 bra LOOK;
+    setp.lt.u32 %p1, %r5, 60;
+    @%p1 bra LOOK;
+    st.volatile.shared.u32 [stop], 1;
+LOOK:
+    bar.sync 0;
+    ld.volatile.shared.u32 %r2, [stop];
+    setp.eq.u32 %p0, %r2, 0;
+    @%p0 bra WAIT;";
+    for chip in CHIPS {
+        let mut set = SUSPECT.to_vec();
+        set.push("issue.bows.enabled=true");
+        launch(&mut device(chip, &set), body, 128).unwrap_or_else(|error| panic!("on {chip}: {error}"));
+    }
+}
