@@ -262,11 +262,11 @@ impl<const N: usize> Machine<'_, N> {
                 return Err(Stop::Hang(HangReason::Blocked));
             }
             rounds += 1;
-            if rounds.is_multiple_of(ROUNDS_WITHOUT_END) {
-                if std::mem::replace(&mut dispatched, self.next_cta) == self.next_cta && self.has_no_way_out()
-                {
-                    return Err(Stop::Hang(HangReason::NoWayOut));
-                }
+            if rounds.is_multiple_of(ROUNDS_WITHOUT_END)
+                && std::mem::replace(&mut dispatched, self.next_cta) == self.next_cta
+                && self.has_no_way_out()
+            {
+                return Err(Stop::Hang(HangReason::NoWayOut));
             }
             let ctas = self.residents.iter().map(|resident| (&resident.cta, &resident.warps[..]));
             if repetition.found(ctas, &self.execution.effects.lock_units, &self.execution.memory) {

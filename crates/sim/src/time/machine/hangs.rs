@@ -154,7 +154,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let new_value = self.sms.iter_mut().fold(false, |any, sm| sm.wrote_new_value() | any);
         let together = self.values_together();
         let search = &mut self.livelock;
-        let is_known = together.iter().fold(true, |known, &values| !search.together.insert(values) && known);
+        let known = search.together.len();
+        search.together.extend(together);
+        let is_known = search.together.len() == known;
         search.looks = (search.looks.0 + 1, search.looks.1 + u64::from(is_known));
         let quiet = now - search.from;
         if !settled || now - began > LONGEST_SEARCH * 2 * half {
