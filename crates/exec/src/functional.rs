@@ -5,14 +5,19 @@
 
 use std::sync::atomic::Ordering;
 
-use warploom_isa::{Kernel, Pc};
+use rustc_hash::FxHashMap;
+use warploom_isa::{Kernel, Op, Pc};
 
 use crate::execute::{Cta, Effects, Execution, Next};
 use crate::fault::{Fault, Place};
+use crate::kit::lane_mask::LaneMask;
 use crate::launch::Launch;
+use crate::locks::holders::{LockTable, SharedLocks, WarpName, is_exclusive, shared_offset};
 use crate::locks::notes::LockNotes;
+use crate::locks::polled::Polled;
 use crate::locks::unit::{LockUnit, LockUnits};
-use crate::memory::access::WarpAccess;
+use crate::locks::written::Written;
+use crate::memory::access::{MemoryOp, WarpAccess};
 use crate::memory::reach::Bad;
 use crate::memory::store::{Global, Memory};
 use crate::output::Output;
@@ -23,6 +28,9 @@ use crate::warp::Warp;
 
 /// Instructions that a warp executes before the next warp runs.
 const TURN: u64 = 256;
+
+/// If no CTA has started in this many turns, one without a way out ends the launch.
+const ROUNDS_WITHOUT_END: u64 = 4096;
 
 /// A CTA on an SM.
 struct Resident<const N: usize> {
@@ -54,6 +62,7 @@ pub fn run<'a, const N: usize>(launch: &'a Launch<'a>, memory: &'a mut Memory) -
         uninitialised: UninitialisedReads::default(),
         access: WarpAccess::default(),
         repeats_wait: repeats_wait(launch.kernel),
+        waits: Waits { polls: polls(launch.kernel), ..Waits::default() },
     };
     let end = machine.run();
     Stopped { machine, end }
@@ -93,6 +102,20 @@ impl<const N: usize> Stopped<'_, N> {
         self.machine.residents.iter().map(|r| (&r.cta, &r.warps[..], units.of(r.cta.sm)))
     }
 
+    /// Who took which lock in global memory.
+    pub fn locks(&self) -> &LockTable {
+        &self.machine.waits.locks
+    }
+
+    pub fn shared_locks(&self) -> &SharedLocks {
+        &self.machine.waits.shared_locks
+    }
+
+    /// What warps do again and again, if the launch repeats itself.
+    pub fn circle(&self) -> Option<&Circle<N>> {
+        self.machine.waits.circle.as_ref()
+    }
+
     pub fn unstarted_ctas(&self) -> u64 {
         self.machine.total - self.machine.next_cta
     }
@@ -119,6 +142,13 @@ impl<const N: usize> Stopped<'_, N> {
     }
 }
 
+/// What warps read in spin loops, and write, from one state of the machine until it is back in it.
+#[derive(Default)]
+pub struct Circle<const N: usize> {
+    pub polled: FxHashMap<WarpName, Vec<Polled<N>>>,
+    pub written: Written,
+}
+
 struct Machine<'a, const N: usize> {
     launch: &'a Launch<'a>,
     execution: Execution<'a>,
@@ -132,6 +162,52 @@ struct Machine<'a, const N: usize> {
     access: WarpAccess<N>,
     /// By pc: the branch repeats a loop that waits for other threads.
     repeats_wait: Vec<bool>,
+    waits: Waits<N>,
+}
+
+/// What is known about waits, for the explanation of a hang.
+#[derive(Default)]
+struct Waits<const N: usize> {
+    /// By pc: a loop that waits for other threads polls with the instruction. Empty if none does.
+    polls: Vec<bool>,
+    locks: LockTable,
+    shared_locks: SharedLocks,
+    /// Once the machine is back in an earlier state: what happens until it is again.
+    circle: Option<Circle<N>>,
+}
+
+impl<const N: usize> Waits<N> {
+    /// A warp has executed the instruction of an access.
+    #[inline]
+    fn note(&mut self, kernel: &Kernel, who: WarpName, access: &WarpAccess<N>) {
+        let polls = self.polls.get(access.pc.index()).copied().unwrap_or(false);
+        if let Some(circle) = &mut self.circle {
+            circle.written.note(who, access, kernel.windows.shared);
+            if polls
+                || Polled::<N>::may_wait(&kernel.code[access.pc.index()]) && access.lanes.local.is_empty()
+            {
+                Polled::note(circle.polled.entry(who).or_default(), access);
+            }
+        }
+        if self.polls.is_empty() || !matches!(access.kind, MemoryOp::Atomic { .. } | MemoryOp::Store) {
+            return;
+        }
+        let (name, addresses, lanes) = ((who, access.pc), &access.addresses, access.lanes);
+        let change = |lane: usize| access.change(lane);
+        let shared = |address: u64| (who.cta, shared_offset(address, kernel.windows.shared));
+        match access.kind {
+            MemoryOp::Atomic { op, .. } if polls => {
+                let who = (who, access.pc, is_exclusive(op));
+                let tried = |lanes: LaneMask| (lanes, access.changed_in_sm(lanes));
+                self.locks.tried(who, addresses, tried(lanes.global), change, |address| address);
+                self.shared_locks.tried(who, addresses, tried(lanes.shared), change, shared);
+            }
+            _ => {
+                self.locks.wrote(name, addresses, lanes.global, change, |address| address);
+                self.shared_locks.wrote(name, addresses, lanes.shared, change, shared);
+            }
+        }
+    }
 }
 
 /// A table of the branches after which independent threads let other paths of their warp run.
@@ -139,6 +215,16 @@ fn repeats_wait(kernel: &Kernel) -> Vec<bool> {
     let mut table = vec![false; kernel.code.len()];
     let waits = kernel.loops.iter().filter(|l| l.spins_on.is_some() && !l.of_atomic);
     waits.flat_map(|l| &l.latches).for_each(|latch| table[latch.index()] = true);
+    table
+}
+
+/// A table of the instructions with which loops poll; empty if none does.
+fn polls(kernel: &Kernel) -> Vec<bool> {
+    let mut table = Vec::new();
+    for pc in kernel.loops.iter().filter(|l| !l.of_atomic).filter_map(|l| l.spins_on) {
+        table.resize(kernel.code.len(), false);
+        table[pc.index()] = true;
+    }
     table
 }
 
@@ -152,6 +238,7 @@ impl<const N: usize> Machine<'_, N> {
             self.residents.push(cta);
         }
         let mut repetition = Repetition::new(self.launch.kernel);
+        let (mut rounds, mut dispatched) = (0u64, self.next_cta);
         while !self.residents.is_empty() {
             let before = self.execution.clock;
             let mut at = 0;
@@ -174,12 +261,29 @@ impl<const N: usize> Machine<'_, N> {
             if self.execution.clock == before && !self.residents.is_empty() {
                 return Err(Stop::Hang(HangReason::Blocked));
             }
+            rounds += 1;
+            if rounds.is_multiple_of(ROUNDS_WITHOUT_END)
+                && std::mem::replace(&mut dispatched, self.next_cta) == self.next_cta
+                && self.has_no_way_out()
+            {
+                return Err(Stop::Hang(HangReason::NoWayOut));
+            }
             let ctas = self.residents.iter().map(|resident| (&resident.cta, &resident.warps[..]));
             if repetition.found(ctas, &self.execution.effects.lock_units, &self.execution.memory) {
-                return Err(Stop::Hang(HangReason::Repeats));
+                if self.waits.circle.is_some() {
+                    return Err(Stop::Hang(HangReason::Repeats));
+                }
+                self.waits.circle = Some(Circle::default());
             }
         }
         Ok(())
+    }
+
+    /// Whether threads are where no branch leads to the kernel's end.
+    fn has_no_way_out(&self) -> bool {
+        let out = self.launch.kernel.ways_out();
+        let warps = self.residents.iter().flat_map(|resident| &resident.warps);
+        warps.flat_map(|warp| warp.control.paths()).any(|(path, _)| !out[path.pc.index()])
     }
 
     /// The next CTA of the grid, if any, for a CTA slot of an SM.
@@ -218,6 +322,10 @@ impl<const N: usize> Machine<'_, N> {
                         return Err(Stop::Fault(fault(self.launch.kernel, cta, &warps[warp], path.pc, bad)));
                     }
                 }
+                if self.access.pc == path.pc && accesses_memory(self.launch.kernel.code[path.pc.index()].op) {
+                    let who = WarpName { cta: cta.number, warp: warp as u32 };
+                    self.waits.note(self.launch.kernel, who, &self.access);
+                }
                 let control = &mut warps[warp].control;
                 if control.is_parted()
                     && self.repeats_wait[path.pc.index()]
@@ -241,6 +349,10 @@ impl<const N: usize> Machine<'_, N> {
             _ => Ok(()),
         }
     }
+}
+
+fn accesses_memory(op: Op) -> bool {
+    matches!(op, Op::Ld { .. } | Op::St(_) | Op::Atom(..) | Op::LdLock(_) | Op::StUnlock(_))
 }
 
 fn fault<const N: usize>(kernel: &Kernel, cta: &Cta, warp: &Warp<N>, pc: Pc, bad: Bad) -> Box<Fault> {

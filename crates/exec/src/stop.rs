@@ -19,6 +19,8 @@ pub enum HangReason {
     Blocked,
     /// Every running warp came back to an earlier state, and nothing that it reads can change.
     Repeats,
+    /// No branch leads from where threads are to the kernel's end, and for long no other thread has ended.
+    NoWayOut,
     /// No value has changed for this many cycles: a suspicion.
     Quiet(u64),
     /// For this many cycles no warp has ended, and only values that words had before were written: a suspicion.
@@ -29,7 +31,7 @@ pub enum HangReason {
 }
 
 impl HangReason {
-    /// Whether it is certain that the kernel never ends.
+    /// Whether it is certain that no thread will ever do anything else.
     pub fn is_proof(&self) -> bool {
         matches!(self, HangReason::Blocked | HangReason::Repeats)
     }

@@ -245,6 +245,39 @@ impl Kernel {
         &self.functions[at.saturating_sub(1)]
     }
 
+    /// By instruction: whether a way leads from it to the end of its function, or of the thread.
+    pub fn ways_out(&self) -> Vec<bool> {
+        let ends = |inst: &Inst| matches!(inst.op, Op::Exit | Op::Trap | Op::AssertFail);
+        let callee_ends = |inst: &Inst| match inst.src[0] {
+            Operand::Imm(site) => match self.calls[site as usize].callee {
+                LinkedCallee::Direct(function) => {
+                    let FunctionImage { start, end, .. } = &self.functions[function as usize];
+                    self.code[start.index()..end.index()].iter().any(ends)
+                }
+                LinkedCallee::Indirect(_) => true,
+            },
+            _ => true,
+        };
+        let mut out = vec![false; self.code.len()];
+        let mut grows = true;
+        while std::mem::take(&mut grows) {
+            for (at, inst) in self.code.iter().enumerate().rev() {
+                let next = out.get(at + 1).copied().unwrap_or(false);
+                let falls = next && inst.guard != Guard::Always;
+                let is_out = match inst.op {
+                    Op::Ret => true,
+                    Op::Bra => falls || inst.branch_target().is_none_or(|target| out[target.index()]),
+                    Op::Brx => falls || self.tables.iter().flatten().any(|target| out[target.index()]),
+                    Op::Call => next || callee_ends(inst),
+                    _ => next || ends(inst),
+                };
+                grows |= is_out && !out[at];
+                out[at] |= is_out;
+            }
+        }
+        out
+    }
+
     /// The expanded atomic that holds `pc`.
     pub fn atomic_at(&self, pc: Pc) -> Option<&AtomicLoop> {
         let at = self.atomics.partition_point(|made| made.branch < pc);

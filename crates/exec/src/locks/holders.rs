@@ -12,7 +12,7 @@ use crate::kit::lane_mask::LaneMask;
 use crate::memory::address::Addresses;
 
 /// A warp of the grid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WarpName {
     pub cta: u64,
     pub warp: u32,
@@ -230,9 +230,10 @@ fn taken_bit(address: u64) -> usize {
     ((address >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize
 }
 
-/// Whether an atomic that changed a word keeps others from it. Counts are changed by failed attempts, too.
+/// Whether an atomic that changed a word keeps others from it. Counts are changed by failed attempts, too, and the
+/// least or greatest value is nobody's.
 pub fn is_exclusive(op: AtomOp) -> bool {
-    !matches!(op, AtomOp::Add | AtomOp::Inc | AtomOp::Dec)
+    matches!(op, AtomOp::Cas | AtomOp::Exch | AtomOp::And | AtomOp::Or | AtomOp::Xor)
 }
 
 /// The offset in shared memory of a shared or generic address.

@@ -388,3 +388,127 @@ DONE:",
         }
     }
 }
+
+/// `while (a == 0 && b == 0);` as compilers write it: a branch out of the middle.
+#[test]
+fn one_of_two_words_would_do() {
+    let text = kernel(
+        "WAIT:
+    ld.volatile.global.u32 %r2, [%d0];
+    setp.ne.u32 %p0, %r2, 0;
+    @%p0 bra DONE;
+    ld.volatile.global.u32 %r3, [%d1];
+    setp.eq.u32 %p0, %r3, 0;
+    @%p0 bra WAIT;
+DONE:",
+    );
+    let says = "until [a+0] is not 0 or [b+0] is not 0; [a+0] is 0 and [b+0] is 0";
+    proved(&CHIPS, &text, 64, HangKind::LostToken, &[says]);
+}
+
+/// `while (a == 0 || b == 0);`: two branches back. The first word is there.
+#[test]
+fn the_second_of_two_words_is_missing() {
+    let text = kernel(
+        "    st.volatile.global.u32 [%d0], 1;
+WAIT:
+    ld.volatile.global.u32 %r2, [%d0];
+    setp.eq.u32 %p0, %r2, 0;
+    @%p0 bra WAIT;
+    ld.volatile.global.u32 %r3, [%d1];
+    setp.eq.u32 %p0, %r3, 0;
+    @%p0 bra WAIT;",
+    );
+    proved(&CHIPS, &text, 64, HangKind::LostToken, &["lost token at [b+0]", "[b+0] is not 0"]);
+}
+
+#[test]
+fn computed_conditions() {
+    let sum = "    .reg .f32 %f<3>;
+    ld.volatile.global.f32 %f0, [%d0];
+    ld.volatile.global.f32 %f1, [%d1];
+    add.f32 %f2, %f0, %f1;
+    setp.lt.f32 %p0, %f2, 0f3F800000;";
+    let least = "    ld.volatile.global.u32 %r2, [%d0];
+    ld.volatile.global.u32 %r3, [%d1];
+    min.u32 %r4, %r2, %r3;
+    setp.lt.u32 %p0, %r4, 3;";
+    let ones = "    ld.volatile.global.u32 %r2, [%d0];
+    popc.b32 %r4, %r2;
+    setp.lt.u32 %p0, %r4, 32;";
+    let negative = "    ld.volatile.global.s32 %r2, [%d0];
+    setp.ge.s32 %p0, %r2, -5;";
+    let second = "    ld.volatile.global.v2.u32 {%r2, %r3}, [%d0];
+    setp.eq.u32 %p0, %r3, 0;";
+    for (body, says) in [
+        (sum, "until [a+0] + [b+0] is at least 1; it is 0: [a+0] is 0 and [b+0] is 0"),
+        (least, "until min([a+0], [b+0]) is at least 3; it is 0: [a+0] is 0 and [b+0] is 0"),
+        (ones, "until popc([a+0]) is at least 32; it is 0: [a+0] is 0"),
+        (negative, "until [a+0] is below -5; it is 0"),
+        (second, "until [a+4] is not 0; it is 0"),
+    ] {
+        proved(&CHIPS, &wait_while(body), 64, HangKind::LostToken, &[says]);
+    }
+}
+
+/// The greatest value so far is nobody's, so that nobody holds it.
+#[test]
+fn a_maximum_is_no_lock() {
+    let text = wait_while("    atom.global.max.u32 %r2, [%d0], 3;\n    setp.lt.u32 %p0, %r2, 10;");
+    proved(&CHIPS, &text, 64, HangKind::LostToken, &["until [a+0] is at least 10; it is 3"]);
+}
+
+/// The loop looks at the word in a function that it calls.
+#[test]
+fn a_poll_in_a_function() {
+    let look = ".func (.param .b32 r) look(.param .b64 p) {
+    .reg .b32 %r<1>;
+    .reg .b64 %d<1>;
+    ld.param.b64 %d0, [p];
+    ld.volatile.global.u32 %r0, [%d0];
+    st.param.b32 [r], %r0;
+    ret;
+}
+.visible .entry";
+    let text = kernel(
+        "WAIT:
+    {
+    .param .b64 x;
+    .param .b32 y;
+    st.param.b64 [x], %d0;
+    call (y), look, (x);
+    ld.param.b32 %r3, [y];
+    }
+    setp.eq.u32 %p0, %r3, 0;
+    @%p0 bra WAIT;",
+    );
+    let text = text.replace(".visible .entry", look);
+    proved(&CHIPS, &text, 64, HangKind::LostToken, &["lost token at [a+0]", "until [a+0] changes; it is 0"]);
+}
+
+/// Thread 0 waits for a value that only code writes which thread 64 never comes to.
+#[test]
+fn code_that_a_thread_jumps_over_is_not_its_own() {
+    let text = kernel(
+        "    and.b32 %r9, %r0, 63;
+    setp.ne.u32 %p7, %r9, 0;
+    @%p7 bra DONE;
+    setp.eq.u32 %p1, %r0, 0;
+    @%p1 bra FIRST;
+SECOND:
+    ld.volatile.global.u32 %r2, [%d1];
+    setp.ne.u32 %p0, %r2, 9;
+    @%p0 bra SECOND;
+    bra DONE;
+FIRST:
+    atom.global.cas.b32 %r2, [%d0], 1, 2;
+    setp.ne.u32 %p0, %r2, 1;
+    @%p0 bra FIRST;
+DONE:",
+    );
+    let says = [
+        "until [a+0] is 1; it is 0, and no thread that can run changes it",
+        "until [b+0] is 9; it is 0, and no thread that can run changes it",
+    ];
+    proved(&CHIPS, &text, 128, HangKind::LostToken, &says);
+}

@@ -1,6 +1,6 @@
 //! Launches that change memory for ever: attempts that are undone. And launches that only look like it.
 
-use warploom::{Device, HangKind, HangReason, Launch, args};
+use warploom::{Chip, Device, HangKind, HangReason, Launch, SimModel, SimOptions, args};
 
 use crate::causes::{CHIPS, ONE_OF_32};
 use crate::hang_support::{device, hang, kernel, run};
@@ -98,5 +98,87 @@ DONE:",
         let (a, b) = (gpu.zeros_named::<u32>("a", 1).unwrap(), gpu.zeros_named::<u32>("b", 1).unwrap());
         run(&mut gpu, &text, "k", Launch::grid(1).block(128), args![&a, &b])
             .unwrap_or_else(|error| panic!("on {chip}: {error}"));
+    }
+}
+
+/// Few values for each word, but never the same ones together: a binary counter whose bits are words, counted by one
+/// thread, or by two that take turns with a lock.
+#[test]
+fn bits_that_count_are_no_livelock() {
+    let count = "    mov.u32 %r3, 0;
+CARRY:
+    mad.wide.u32 %d5, %r3, 4, %d0;
+    ld.volatile.global.u32 %r4, [%d5];
+    xor.b32 %r5, %r4, 1;
+    st.volatile.global.u32 [%d5], %r5;
+    add.u32 %r3, %r3, 1;
+    setp.ne.u32 %p0, %r4, 0;
+    @%p0 bra CARRY;
+    ld.volatile.global.u32 %r6, [%d0+28];";
+    let lock = "    atom.global.cas.b32 %r2, [%d1], 0, 1;
+    setp.ne.u32 %p0, %r2, 0;
+    @%p0 bra AGAIN;";
+    let unlock = "    membar.gl;\n    atom.global.exch.b32 %r2, [%d1], 0;";
+    for (lock, unlock, block) in [("", "", 64), (lock, unlock, 128)] {
+        let body = format!(
+            "    and.b32 %r9, %r0, 63;
+    setp.ne.u32 %p7, %r9, 0;
+    @%p7 bra DONE;
+AGAIN:
+{lock}
+{count}
+{unlock}
+    setp.eq.u32 %p0, %r6, 0;
+    @%p0 bra AGAIN;
+DONE:"
+        );
+        for chip in CHIPS {
+            let mut gpu = device(chip, &["sm.count=2", "hang.watch_cycles=200", "hang.suspect_cycles=10000"]);
+            let (a, b) = (gpu.zeros_named::<u32>("a", 16).unwrap(), gpu.zeros_named::<u32>("b", 1).unwrap());
+            run(&mut gpu, &kernel(&body), "k", Launch::grid(1).block(block), args![&a, &b])
+                .unwrap_or_else(|error| panic!("on {chip}: {error}"));
+        }
+    }
+}
+
+/// Memory changes for ever, and no branch leads out of the loop.
+#[test]
+fn a_loop_without_a_way_out() {
+    for (body, says) in [
+        ("AGAIN:\n    red.global.add.u32 [%d0], 1;\n    bra AGAIN;", "go round a loop at k.ptx:13"),
+        (
+            "AGAIN:\n    st.global.u32 [%d0], %r2;\n    add.u32 %r2, %r2, 1;\n    bra AGAIN;",
+            "go round a loop",
+        ),
+    ] {
+        for chip in CHIPS {
+            for model in [SimModel::Timing, SimModel::Functional] {
+                let set =
+                    ["sm.count=2", "hang.watch_cycles=2000", "hang.suspect_cycles=20000"].map(String::from);
+                let options = SimOptions { model, ..SimOptions::default() };
+                let mut gpu = Device::sim_with(Chip::load(chip, &set).unwrap(), options);
+                let (a, b) =
+                    (gpu.zeros_named::<u32>("a", 16).unwrap(), gpu.zeros_named::<u32>("b", 1).unwrap());
+                let hang = hang(run(&mut gpu, &kernel(body), "k", Launch::grid(1).block(128), args![&a, &b]));
+                let expected = (HangKind::Endless, &HangReason::NoWayOut);
+                assert_eq!((hang.kind, &hang.reason), expected, "on {chip}: {hang}");
+                assert!(hang.to_string().contains(says), "on {chip}: {hang}");
+            }
+        }
+    }
+}
+
+/// The functional model proves it: all of memory comes back, too.
+#[test]
+fn the_functional_model_proves_that_attempts_are_undone() {
+    let body = format!("{ONE_OF_32}    mov.u64 %d2, %d0;\n{}", SEMAPHORE.replace("SPACE", "global"));
+    for chip in CHIPS {
+        let options = SimOptions { model: SimModel::Functional, ..SimOptions::default() };
+        let mut gpu = Device::sim_with(Chip::load(chip, &[]).unwrap(), options);
+        let (a, b) = (gpu.zeros_named::<u32>("a", 16).unwrap(), gpu.zeros_named::<u32>("b", 1).unwrap());
+        let hang = hang(run(&mut gpu, &kernel(&body), "k", Launch::grid(2).block(128), args![&a, &b]));
+        let expected = (HangKind::Livelock, &HangReason::Repeats);
+        assert_eq!((hang.kind, &hang.reason), expected, "on {chip}: {hang}");
+        assert!(hang.to_string().contains("written at k.ptx:17 ("), "on {chip}: {hang}");
     }
 }

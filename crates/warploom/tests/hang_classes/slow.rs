@@ -288,11 +288,14 @@ fn the_functional_model_proves_hangs_too() {
         ("gtx480", "simd_deadlock.ptx", "naive_lock", HangKind::SimdDeadlock),
         ("gtx480", "lost_token.ptx", "never_set", HangKind::LostToken),
         ("h200", "lost_token.ptx", "never_set", HangKind::LostToken),
+        ("gtx480", "lock_cycle.ptx", "two_locks", HangKind::LockCycle),
+        ("h200", "lock_cycle.ptx", "two_locks", HangKind::LockCycle),
     ] {
         let options = SimOptions { model: SimModel::Functional, ..SimOptions::default() };
         let mut gpu = Device::sim_with(Chip::load(chip, &[]).unwrap(), options);
-        let (a, b) = (word(&mut gpu, "a"), gpu.zeros_named::<u32>("b", 64).unwrap());
-        let hang = hang(run(&mut gpu, &example(file), entry, Launch::grid(1).block(32), args![&a, &b]));
+        let (a, b) = (gpu.zeros_named::<u32>("a", 2).unwrap(), gpu.zeros_named::<u32>("b", 64).unwrap());
+        let launch = Launch::grid(1).block(if kind == HangKind::LockCycle { 64 } else { 32 });
+        let hang = hang(run(&mut gpu, &example(file), entry, launch, args![&a, &b]));
         assert_eq!((hang.kind, &hang.reason), (kind, &HangReason::Repeats), "{entry} on {chip}: {hang}");
     }
 }

@@ -116,26 +116,41 @@ INNER:
     }
 }
 
+/// Inserts `keys` keys into a hash table under GTO, with `rotation` in cycles.
+fn insert(
+    chip: &str,
+    set: &[&str],
+    rotation: u32,
+    (ctas, keys, buckets): (u32, u32, u32),
+) -> Result<(), Error> {
+    let text = warploom_kernels::text!("hashtable.ptx");
+    let rotation = format!("issue.gto.rotation_cycles={rotation}");
+    let mut gpu = device(chip, &[set, &["issue.policy=gto", &rotation]].concat());
+    let values: Vec<u32> = (0..keys).map(|i| i.wrapping_mul(2654435761) >> 7).collect();
+    let values = gpu.buffer(&values).unwrap();
+    let pool = gpu.zeros_named::<u32>("pool", 2 * keys as usize).unwrap();
+    let heads = gpu.buffer(&vec![u32::MAX; buckets as usize]).unwrap();
+    let locks = gpu.zeros_named::<u32>("locks", buckets as usize).unwrap();
+    let launch = Launch::grid(ctas).block(256).max_cycles(3_000_000);
+    run(&mut gpu, text, "hashtable_insert", launch, args![&values, keys, &pool, &heads, &locks, buckets])
+}
+
 /// A younger warp holds the lock; older ones poll and take every issue slot until the order rotates. Suspicion waits
 /// for its turn.
 #[test]
 fn a_warp_that_is_passed_over_gets_its_turn() {
-    let text = warploom_kernels::text!("hashtable.ptx");
-    const KEYS: u32 = 3072;
-    let set =
-        ["sm.count=2", "issue.policy=gto", "issue.gto.rotation_cycles=15000", "hang.suspect_cycles=10000"];
-    let mut gpu = device("gtx480", &set);
-    let keys: Vec<u32> = (0..KEYS).map(|i| i.wrapping_mul(2654435761) >> 7).collect();
-    let keys = gpu.buffer(&keys).unwrap();
-    let pool = gpu.zeros_named::<u32>("pool", 2 * KEYS as usize).unwrap();
-    let heads = gpu.buffer(&[u32::MAX; 4]).unwrap();
-    let locks = gpu.zeros_named::<u32>("locks", 4).unwrap();
-    let launch = Launch::grid(12).block(256).max_cycles(3_000_000);
-    let result =
-        run(&mut gpu, text, "hashtable_insert", launch, args![&keys, KEYS, &pool, &heads, &locks, 4u32]);
+    let result = insert("gtx480", &["sm.count=2", "hang.suspect_cycles=10000"], 15_000, (12, 3072, 4));
     if let Err(Error::Hang { hang: Some(hang), .. }) = result {
         assert!(matches!(hang.reason, HangReason::CycleLimit(_)), "{hang}");
     }
+}
+
+/// The turn comes, but whenever the load/store unit is free, the warp that issued last wants it for its next try.
+#[test]
+fn a_warp_that_is_passed_over_in_its_turns_is_suspected() {
+    let hang = hang(insert("gtx1080ti", &["hang.suspect_cycles=200000"], 10_000, (120, 61_440, 64)));
+    assert_eq!(hang.kind, HangKind::Livelock, "{hang}");
+    assert!(matches!(hang.reason, HangReason::Quiet(200_000..)), "{hang}");
 }
 
 /// The loop changes without a change in memory: the search for a repetition begins anew with the new loop.
@@ -173,4 +188,30 @@ DONE:"
     let hang = hang(run(&mut gpu, &kernel(&body(wait)), "k", launch(), args![&flag, &out]));
     assert_eq!(hang.reason, HangReason::Repeats, "{hang}");
     assert!(hang.cycles < before + before / 4 + 100_000, "the rounds end after {before} cycles: {hang}");
+}
+
+/// Warp 0 counts; all warps pass two barriers in each iteration, and those that poll come late because they back off.
+#[test]
+fn warps_at_a_barrier_that_opens_again_and_again_do_not_wait() {
+    let body = "    .shared .align 4 .b32 stop;
+    mov.u32 %r5, 0;
+    st.shared.u32 [stop], 0;
+WAIT:
+    bar.sync 0;
+    add.u32 %r5, %r5, 1;
+    setp.ne.u32 %p1, %r0, 0;
+    @%p1 bra LOOK;
+    setp.lt.u32 %p1, %r5, 60;
+    @%p1 bra LOOK;
+    st.volatile.shared.u32 [stop], 1;
+LOOK:
+    bar.sync 0;
+    ld.volatile.shared.u32 %r2, [stop];
+    setp.eq.u32 %p0, %r2, 0;
+    @%p0 bra WAIT;";
+    for chip in CHIPS {
+        let mut set = SUSPECT.to_vec();
+        set.push("issue.bows.enabled=true");
+        launch(&mut device(chip, &set), body, 128).unwrap_or_else(|error| panic!("on {chip}: {error}"));
+    }
 }

@@ -150,10 +150,6 @@ fn blocked_writer<const N: usize>(
         let other = &nodes.all[other];
         match other.doing {
             Doing::OtherPath { reconverge, .. } => may_write(kernel, other.pc, reconverge, poll.pc),
-            // The functional model does not know who took a lock.
-            Doing::Reconverge(_) => {
-                poll.atomic && scene.locks.is_none() && may_write(kernel, other.pc, Pc::RETURN, poll.pc)
-            }
             _ => false,
         }
     };

@@ -16,11 +16,13 @@ pub(super) fn innermost(kernel: &Kernel, pc: Pc) -> Option<&Loop> {
     kernel.loops.iter().filter(|l| contains(l, pc)).min_by_key(|l| last_of(l).0 - l.header.0)
 }
 
-/// The innermost loop around an instruction that may wait for another thread. Loops that implement an atomic do not
-/// count.
-pub(super) fn spin_loop(kernel: &Kernel, pc: Pc) -> Option<&Loop> {
+/// The loops around an instruction that may wait for another thread, from the innermost on. Loops that implement an
+/// atomic do not count.
+pub(super) fn spin_loops(kernel: &Kernel, pc: Pc) -> Vec<&Loop> {
     let spins = kernel.loops.iter().filter(|l| l.spins_on.is_some() && !l.of_atomic && contains(l, pc));
-    spins.min_by_key(|l| last_of(l).0 - l.header.0)
+    let mut spins: Vec<&Loop> = spins.collect();
+    spins.sort_by_key(|l| last_of(l).0 - l.header.0);
+    spins
 }
 
 /// The loads in a loop that take lock bits, in program order; a lane may wait for any of them.

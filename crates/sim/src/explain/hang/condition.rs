@@ -1,7 +1,8 @@
 //! What ends a wait, as the kernel computes it: `[head+0] - [tail+0] is below 16`, with all words in it.
 //!
-//! The exit branch's predicate is followed backwards through the loop to loads (words), constants, and registers that
-//! the loop does not change, whose values are known. Nothing is told if the loop computes in another way.
+//! The predicates of the branches that leave the loop, or begin its next iteration, are followed backwards to loads
+//! (words), constants, and registers that the loop does not change, whose values are known. Nothing is told if the loop
+//! computes in another way.
 
 use warploom_isa::{
     Cmp, Combine, Dst, Guard, Inst, Kernel, Logic, Loop, Op, Operand, Part, Pc, Pred, Reg, Ty,
@@ -19,8 +20,19 @@ const DEEPEST: u32 = 12;
 pub(super) enum Condition {
     /// The polled word, as it is, compares this way with a number.
     Plain(Cmp, u64),
-    /// A text with all words, and their values now; the bits, if these decide.
-    Derived(String, Option<u64>),
+    /// All words are named, with their values now.
+    Derived(Derived),
+    /// The loop would end: its condition holds.
+    Met,
+}
+
+/// A condition on more than the polled word as it is.
+pub(super) struct Derived {
+    pub(super) text: String,
+    /// The bits of the polled word, if these decide.
+    pub(super) bits: Option<u64>,
+    /// A word that keeps the condition from holding, where this can be told.
+    pub(super) lacks: Option<Read>,
 }
 
 /// How the values of one lane are found.
@@ -28,15 +40,19 @@ pub(super) struct Lane<'a> {
     /// A register that the loop does not write, or a constant.
     pub(super) value: &'a dyn Fn(Operand, bool) -> Option<u64>,
     /// The word that a load or an atomic of the loop reads, and what is there now.
-    pub(super) word: &'a dyn Fn(Pc) -> Option<(Word, u64)>,
+    pub(super) word: &'a dyn Fn(Read) -> Option<(Word, u64)>,
 }
+
+/// A word that an instruction reads: its number among those of a vector.
+pub(super) type Read = (Pc, u32);
 
 /// A number that the loop computes.
 struct Number {
     text: String,
-    value: u64,
+    /// `None` if it is not known how the value is computed.
+    value: Option<u64>,
     /// It is a word of memory as the load gives it.
-    is_word: Option<Pc>,
+    is_word: Option<Read>,
     /// It needs no parentheses.
     is_atom: bool,
     /// If it is bits of a word: these.
@@ -48,21 +64,37 @@ struct Truth {
     /// The text of the condition.
     text: String,
     /// Where it is one comparison of an expression with a number: the expression and its value now.
-    compared: Option<(String, String)>,
-    plain: Option<(Pc, Cmp, u64)>,
+    compared: Option<(String, Option<String>)>,
+    plain: Option<(Read, Cmp, u64)>,
     bits: Option<u64>,
+    /// Whether it holds now.
+    holds: Option<bool>,
+    /// If it does not: a word that it depends on.
+    lacks: Option<Read>,
+    /// One of two conditions suffices.
+    is_either: bool,
+}
+
+/// What happens if the condition of a branch holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    Leaves,
+    /// The loop goes on to its next branch, instead of to its next iteration.
+    Continues,
 }
 
 struct Reader<'a> {
     kernel: &'a Kernel,
     spin: &'a Loop,
     lane: &'a Lane<'a>,
-    /// The words met so far, by the instruction that reads them.
-    words: Vec<(Pc, Word, u64)>,
+    /// The words met so far, by what reads them.
+    words: Vec<(Read, Word, u64)>,
 }
 
 /// What ends the loop's wait for what `poll` reads.
 pub(super) fn condition(kernel: &Kernel, spin: &Loop, poll: Pc, lane: &Lane<'_>) -> Option<Condition> {
+    let mut reader = Reader { kernel, spin, lane, words: Vec::new() };
+    let mut branches: Vec<(Then, Truth)> = Vec::new();
     for pc in (spin.header.0..=last_of(spin).0).map(Pc) {
         let inst = &kernel.code[pc.index()];
         let (Op::Bra, Operand::Imm(target)) = (inst.op, inst.src[0]) else { continue };
@@ -71,42 +103,56 @@ pub(super) fn condition(kernel: &Kernel, spin: &Loop, poll: Pc, lane: &Lane<'_>)
             Guard::If(pred) => (pred, true),
             Guard::Unless(pred) => (pred, false),
         };
-        let target = Pc(target);
-        // A branch forwards inside the loop does not end it.
-        let stays = contains(spin, target);
-        if kernel.atomic_at(pc).is_some() || stays && target > pc {
+        let then = match Pc(target) {
+            target if !contains(spin, target) => Then::Leaves,
+            target if target == spin.header => Then::Continues,
+            _ => continue,
+        };
+        if kernel.atomic_at(pc).is_some() {
             continue;
         }
-        let mut reader = Reader { kernel, spin, lane, words: Vec::new() };
-        let leaves_if = taken_if != stays;
-        let Some(truth) = reader.truth(pred, pc, leaves_if, DEEPEST) else { continue };
-        if !reader.words.iter().any(|(at, ..)| *at == poll) {
-            continue;
+        let known = reader.words.len();
+        match reader.truth(pred, pc, taken_if == (then == Then::Leaves), DEEPEST) {
+            Some(truth) if reader.words.len() > known || truth.lacks.is_some() => {
+                branches.push((then, truth));
+            }
+            _ => reader.words.truncate(known),
         }
-        return Some(reader.told(truth, poll));
     }
-    None
+    if !reader.words.iter().any(|((at, _), ..)| *at == poll) {
+        return None;
+    }
+    let (_, last) = branches.pop()?;
+    let all = branches
+        .into_iter()
+        .rev()
+        .fold(last, |later, (then, truth)| joined(truth, later, then == Then::Continues));
+    Some(reader.told(all, poll))
 }
 
 impl Reader<'_> {
     fn told(&self, truth: Truth, poll: Pc) -> Condition {
-        if let Some((pc, cmp, value)) = truth.plain
-            && pc == poll
+        if let Some((read, cmp, value)) = truth.plain
+            && read == (poll, 0)
         {
             return Condition::Plain(cmp, value);
+        }
+        if truth.holds == Some(true) {
+            return Condition::Met;
         }
         let values: Vec<String> =
             self.words.iter().map(|(_, word, value)| format!("{word} is {}", number(*value))).collect();
         let now = match &truth.compared {
-            Some((expression, value))
+            Some((expression, Some(value)))
                 if self.words.iter().any(|(_, word, _)| word.to_string() == *expression) =>
             {
                 format!("it is {value}")
             }
-            Some((_, value)) => format!("it is {value}: {}", list(&values, 4)),
-            None => list(&values, 4),
+            Some((_, Some(value))) => format!("it is {value}: {}", list(&values, 4)),
+            _ => list(&values, 4),
         };
-        Condition::Derived(format!("{}; {now}", truth.text), truth.bits)
+        let text = format!("{}; {now}", truth.text);
+        Condition::Derived(Derived { text, bits: truth.bits, lacks: truth.lacks })
     }
 
     /// The instruction before `at` that writes what `writes` asks for. `Err` if that cannot be told.
@@ -133,10 +179,7 @@ impl Reader<'_> {
     }
 
     fn number(&mut self, operand: Operand, ty: Ty, at: Pc, depth: u32) -> Option<Number> {
-        let constant = |value: u64| {
-            let value = value & mask(ty);
-            Number { text: shown(value, ty), value, is_word: None, is_atom: true, bits: None }
-        };
+        let constant = |value: u64| Number::atom(shown(value & mask(ty), ty), Some(value & mask(ty)));
         let Operand::Reg(reg) = operand else {
             return Some(constant((self.lane.value)(operand, ty.is_wide())?));
         };
@@ -146,107 +189,115 @@ impl Reader<'_> {
             return Some(constant((self.lane.value)(operand, wide)?));
         };
         let inst = *inst;
-        if inst.dst != Dst::Reg(reg) || depth == 0 {
+        if depth == 0 {
             return None;
+        }
+        if inst.dst != Dst::Reg(reg) {
+            return self.element(pc, &inst, reg);
         }
         let depth = depth - 1;
         let [a, b, c, _] = inst.src;
-        let (symbol, left, right, value): (&str, Number, Number, u64) = match inst.op {
-            Op::Ld { .. } | Op::Atom(..) | Op::LdLock(_) => return self.word(pc),
-            Op::Mov(from) => return self.number(a, from, pc, depth),
+        let mut of = |operand: Operand, ty: Ty| self.number(operand, ty, pc, depth);
+        let (symbol, left, right, value): (&str, Number, Number, Option<u64>) = match inst.op {
+            Op::Ld { .. } | Op::Atom(..) | Op::LdLock(_) => return self.word((pc, 0)),
+            Op::Mov(from) => return of(a, from),
             Op::Cvt(cvt) if !cvt.to.is_float() && !cvt.from.is_float() => {
-                let from = self.number(a, cvt.from, pc, depth)?;
-                let value = from.value & mask(cvt.to);
+                let from = of(a, cvt.from)?;
+                let value = from.value.map(|value| value & mask(cvt.to));
                 let is_word = from.is_word.filter(|_| cvt.to.bits() >= cvt.from.bits());
                 return Some(Number { value, is_word, ..from });
             }
-            Op::Unpack64(0) => {
-                let from = self.number(a, Ty::B64, pc, depth)?;
-                let (text, value) = (format!("the low half of {}", from.text), from.value & 0xffff_ffff);
-                return Some(Number { text, value, is_word: None, is_atom: true, bits: None });
-            }
-            Op::Unpack64(_) => {
-                let from = self.number(a, Ty::B64, pc, depth)?;
-                let (text, value) = (format!("the high half of {}", from.text), from.value >> 32);
-                return Some(Number { text, value, is_word: None, is_atom: true, bits: None });
+            Op::Unpack64(half) => {
+                let from = of(a, Ty::B64)?;
+                let name = if half == 0 { "low" } else { "high" };
+                let value = from.value.map(|value| value >> (32 * half) & 0xffff_ffff);
+                return Some(Number::atom(format!("the {name} half of {}", from.text), value));
             }
             Op::IAdd(ty, _) => {
-                let (a, b) = (self.number(a, ty, pc, depth)?, self.number(b, ty, pc, depth)?);
-                let value = a.value.wrapping_add(b.value);
+                let (a, b) = (of(a, ty)?, of(b, ty)?);
+                let value = both(&a, &b, u64::wrapping_add);
                 let least = 1u64 << (ty.bits() - 1);
-                if b.is_word.is_none() && b.is_atom && b.value > least {
-                    let by = b.value.wrapping_neg() & mask(ty);
-                    ("-", a, Number { text: number(by), value: by, ..b }, value)
-                } else {
-                    ("+", a, b, value)
+                match b.value {
+                    Some(by) if b.is_word.is_none() && b.is_atom && by > least => {
+                        let by = by.wrapping_neg() & mask(ty);
+                        ("-", a, Number { text: number(by), value: Some(by), ..b }, value)
+                    }
+                    _ => ("+", a, b, value),
                 }
             }
-            Op::ISub(ty, _) => {
-                let (a, b) = (self.number(a, ty, pc, depth)?, self.number(b, ty, pc, depth)?);
-                let value = a.value.wrapping_sub(b.value);
-                ("-", a, b, value)
+            Op::ISub(ty, _) => binary("-", of(a, ty)?, of(b, ty)?, u64::wrapping_sub),
+            Op::IMul(ty, Part::Lo) => binary("*", of(a, ty)?, of(b, ty)?, u64::wrapping_mul),
+            Op::IDiv(ty) if !ty.is_signed() => {
+                binary("/", of(a, ty)?, of(b, ty)?, |a, b| a.checked_div(b).unwrap_or(u64::MAX))
             }
-            Op::IMul(ty, Part::Lo) => {
-                let (a, b) = (self.number(a, ty, pc, depth)?, self.number(b, ty, pc, depth)?);
-                let value = a.value.wrapping_mul(b.value);
-                ("*", a, b, value)
+            Op::IRem(ty) if !ty.is_signed() => {
+                binary("%", of(a, ty)?, of(b, ty)?, |a, b| a.checked_rem(b).unwrap_or(u64::MAX))
             }
-            Op::IDiv(ty) | Op::IRem(ty) if !ty.is_signed() => {
-                let (a, b) = (self.number(a, ty, pc, depth)?, self.number(b, ty, pc, depth)?);
-                if matches!(inst.op, Op::IDiv(_)) {
-                    let value = a.value.checked_div(b.value)?;
-                    ("/", a, b, value)
-                } else {
-                    let value = a.value.checked_rem(b.value)?;
-                    ("%", a, b, value)
-                }
-            }
-            Op::Logic(logic, ty) => {
-                let (a, b) = (self.number(a, ty, pc, depth)?, self.number(b, ty, pc, depth)?);
-                let (x, y) = (a.value, b.value);
-                match logic {
-                    Logic::And => ("&", a, b, x & y),
-                    Logic::Or => ("|", a, b, x | y),
-                    Logic::Xor => ("^", a, b, x ^ y),
-                }
-            }
+            Op::Logic(Logic::And, ty) => binary("&", of(a, ty)?, of(b, ty)?, |a, b| a & b),
+            Op::Logic(Logic::Or, ty) => binary("|", of(a, ty)?, of(b, ty)?, |a, b| a | b),
+            Op::Logic(Logic::Xor, ty) => binary("^", of(a, ty)?, of(b, ty)?, |a, b| a ^ b),
             Op::Shl(ty) => {
-                let (a, b) = (self.number(a, ty, pc, depth)?, self.number(b, Ty::U32, pc, depth)?);
-                let value = a.value.checked_shl(b.value as u32).unwrap_or(0);
-                ("<<", a, b, value)
+                binary("<<", of(a, ty)?, of(b, Ty::U32)?, |a, b| a.checked_shl(b as u32).unwrap_or(0))
             }
             Op::Shr(ty) if !ty.is_signed() => {
-                let (a, b) = (self.number(a, ty, pc, depth)?, self.number(b, Ty::U32, pc, depth)?);
-                let value = a.value.checked_shr(b.value as u32).unwrap_or(0);
-                (">>", a, b, value)
+                binary(">>", of(a, ty)?, of(b, Ty::U32)?, |a, b| a.checked_shr(b as u32).unwrap_or(0))
             }
             Op::Bfe(ty) if !ty.is_signed() => {
-                let a = self.number(a, ty, pc, depth)?;
-                let (from, length) =
-                    (self.number(b, Ty::U32, pc, depth)?, self.number(c, Ty::U32, pc, depth)?);
-                let last = (from.value + length.value).checked_sub(1).filter(|last| *last < 64)?;
-                let text = format!("bits {} to {last} of {}", from.value, a.text);
-                let value = a.value >> from.value & (u64::MAX >> (64 - length.value));
-                return Some(Number { text, value, is_word: None, is_atom: true, bits: None });
+                let (a, from, length) = (of(a, ty)?, of(b, Ty::U32)?.value?, of(c, Ty::U32)?.value?);
+                let last = (from + length).checked_sub(1).filter(|last| *last < 64)?;
+                let value = a.value.map(|value| value >> from & (u64::MAX >> (64 - length)));
+                return Some(Number::atom(format!("bits {from} to {last} of {}", a.text), value));
             }
-            _ => return None,
+            Op::FAdd(ty @ (Ty::F32 | Ty::F64), _) => float("+", of(a, ty)?, of(b, ty)?, ty, |a, b| a + b),
+            Op::FSub(ty @ (Ty::F32 | Ty::F64), _) => float("-", of(a, ty)?, of(b, ty)?, ty, |a, b| a - b),
+            Op::FMul(ty @ (Ty::F32 | Ty::F64), _) => float("*", of(a, ty)?, of(b, ty)?, ty, |a, b| a * b),
+            Op::Not(ty) => return Some(unary("~", of(a, ty)?, |a| !a & mask(ty))),
+            Op::INeg(ty) => return Some(unary("-", of(a, ty)?, |a| a.wrapping_neg() & mask(ty))),
+            Op::Popc(ty) => return Some(call("popc", [of(a, ty)?], |[a]| a.count_ones().into())),
+            Op::IMin(ty, _) if !ty.is_signed() => {
+                return Some(call("min", [of(a, ty)?, of(b, ty)?], |[a, b]| a.min(b)));
+            }
+            Op::IMax(ty, _) if !ty.is_signed() => {
+                return Some(call("max", [of(a, ty)?, of(b, ty)?], |[a, b]| a.max(b)));
+            }
+            _ => return self.other(pc, &inst, depth),
         };
-        let bits = (symbol == "&" && left.is_word.is_some()).then_some(right.value);
-        let atom = |n: &Number| if n.is_atom { n.text.clone() } else { format!("({})", n.text) };
-        let text = format!("{} {symbol} {}", atom(&left), atom(&right));
-        Some(Number { text, value: value & mask(ty), is_word: None, is_atom: false, bits })
+        let bits = right.value.filter(|_| symbol == "&" && left.is_word.is_some());
+        let text = format!("{} {symbol} {}", left.as_operand(), right.as_operand());
+        let value = value.map(|value| value & mask(ty));
+        Some(Number { text, value, is_word: None, is_atom: false, bits })
     }
 
-    fn word(&mut self, pc: Pc) -> Option<Number> {
-        let (word, value) = match self.words.iter().find(|(at, ..)| *at == pc) {
+    /// What another operation computes: it is named, but its value is not known.
+    fn other(&mut self, pc: Pc, inst: &Inst, depth: u32) -> Option<Number> {
+        let name = warploom_isa::spell::mnemonic(inst.op).to_lowercase();
+        let mut arguments = Vec::new();
+        for operand in
+            inst.src.into_iter().filter(|operand| matches!(operand, Operand::Reg(_) | Operand::Imm(_)))
+        {
+            arguments.push(self.number(operand, Ty::U32, pc, depth)?.text);
+        }
+        let has_word = arguments.iter().any(|argument| argument.contains('['));
+        has_word.then(|| Number::atom(format!("{name}({})", arguments.join(", ")), None))
+    }
+
+    /// One register of a load of several.
+    fn element(&mut self, pc: Pc, inst: &Inst, reg: Reg) -> Option<Number> {
+        let (Op::Ld { .. }, Dst::Vec(list)) = (inst.op, inst.dst) else { return None };
+        let at = self.kernel.vectors[list.index()].iter().position(|to| *to == Operand::Reg(reg))?;
+        self.word((pc, at as u32))
+    }
+
+    fn word(&mut self, read: Read) -> Option<Number> {
+        let (word, value) = match self.words.iter().find(|(at, ..)| *at == read) {
             Some((_, word, value)) => (word.clone(), *value),
             None => {
-                let (word, value) = (self.lane.word)(pc)?;
-                self.words.push((pc, word.clone(), value));
+                let (word, value) = (self.lane.word)(read)?;
+                self.words.push((read, word.clone(), value));
                 (word, value)
             }
         };
-        Some(Number { text: word.to_string(), value, is_word: Some(pc), is_atom: true, bits: None })
+        Some(Number { is_word: Some(read), ..Number::atom(word.to_string(), Some(value)) })
     }
 
     /// A predicate, or its complement if `wanted` is false.
@@ -319,17 +370,101 @@ impl Reader<'_> {
             (Cmp::Num | Cmp::Nan, _) => return None,
         };
         let text = format!("{} {relation} {}", a.text, b.text);
-        let plain = a.is_word.filter(|_| with_constant && !ty.is_float()).map(|pc| (pc, cmp, b.value));
-        let compared = with_constant.then(|| (a.text.clone(), shown(a.value, ty)));
+        // A number that shows its type is told here.
+        let is_negative = ty.is_signed() && b.value.is_some_and(|value| value >> (ty.bits() - 1) & 1 == 1);
+        let plain = a.is_word.filter(|_| with_constant && !ty.is_float() && !is_negative);
+        let plain = plain.and_then(|read| Some((read, cmp, b.value?)));
+        let compared = with_constant.then(|| (a.text.clone(), a.value.map(|value| shown(value, ty))));
         let bits = a.bits.filter(|_| with_constant);
-        Some(Truth { text, compared, plain, bits })
+        let holds = a.value.zip(b.value).and_then(|(a, b)| compares(cmp, ty, a, b));
+        let word = |text: &str| {
+            self.words.iter().find(|(_, word, _)| text.contains(&word.to_string())).map(|(read, ..)| *read)
+        };
+        let lacks = if holds == Some(true) { None } else { word(&a.text).or_else(|| word(&b.text)) };
+        Some(Truth { text, compared, plain, bits, holds, lacks, is_either: false })
     }
 }
 
+impl Number {
+    fn atom(text: String, value: Option<u64>) -> Self {
+        Number { text, value, is_word: None, is_atom: true, bits: None }
+    }
+
+    fn as_operand(&self) -> String {
+        if self.is_atom { self.text.clone() } else { format!("({})", self.text) }
+    }
+}
+
+fn both(a: &Number, b: &Number, compute: impl Fn(u64, u64) -> u64) -> Option<u64> {
+    Some(compute(a.value?, b.value?))
+}
+
+type Binary = (&'static str, Number, Number, Option<u64>);
+
+fn binary(symbol: &'static str, a: Number, b: Number, compute: impl Fn(u64, u64) -> u64) -> Binary {
+    let value = both(&a, &b, compute);
+    (symbol, a, b, value)
+}
+
+fn float(symbol: &'static str, a: Number, b: Number, ty: Ty, compute: impl Fn(f64, f64) -> f64) -> Binary {
+    binary(symbol, a, b, |a, b| match ty {
+        Ty::F32 => u64::from((compute(as_float(a, ty), as_float(b, ty)) as f32).to_bits()),
+        _ => compute(as_float(a, ty), as_float(b, ty)).to_bits(),
+    })
+}
+
+fn unary(symbol: &str, a: Number, compute: impl Fn(u64) -> u64) -> Number {
+    Number::atom(format!("{symbol}{}", a.as_operand()), a.value.map(compute))
+}
+
+fn call<const K: usize>(name: &str, of: [Number; K], compute: impl Fn([u64; K]) -> u64) -> Number {
+    let texts: Vec<&str> = of.iter().map(|number| &number.text[..]).collect();
+    let text = format!("{name}({})", texts.join(", "));
+    let known = of.iter().all(|number| number.value.is_some());
+    let value = known.then(|| compute(of.map(|number| number.value.unwrap_or_default())));
+    Number::atom(text, value)
+}
+
+fn as_float(value: u64, ty: Ty) -> f64 {
+    if ty == Ty::F32 { f32::from_bits(value as u32).into() } else { f64::from_bits(value) }
+}
+
+/// Whether a comparison of two values holds.
+fn compares(cmp: Cmp, ty: Ty, a: u64, b: u64) -> Option<bool> {
+    let order = match ty {
+        Ty::F32 | Ty::F64 => as_float(a, ty).partial_cmp(&as_float(b, ty))?,
+        ty if ty.is_float() => return None,
+        ty if ty.is_signed() => {
+            let signed = |value: u64| (value << (64 - ty.bits())) as i64;
+            signed(a).cmp(&signed(b))
+        }
+        _ => a.cmp(&b),
+    };
+    Some(match cmp {
+        Cmp::Eq | Cmp::Equ => order.is_eq(),
+        Cmp::Ne | Cmp::Neu => order.is_ne(),
+        Cmp::Lt | Cmp::Ltu => order.is_lt(),
+        Cmp::Le | Cmp::Leu => order.is_le(),
+        Cmp::Gt | Cmp::Gtu => order.is_gt(),
+        Cmp::Ge | Cmp::Geu => order.is_ge(),
+        Cmp::Num | Cmp::Nan => return None,
+    })
+}
+
 /// Both, or one of them.
-fn joined(a: Truth, b: Truth, both: bool) -> Truth {
-    let text = format!("{} {} {}", a.text, if both { "and" } else { "or" }, b.text);
-    Truth { text, compared: None, plain: None, bits: None }
+fn joined(a: Truth, b: Truth, are_both: bool) -> Truth {
+    let part = |truth: &Truth| match are_both && truth.is_either {
+        true => format!("({})", truth.text),
+        false => truth.text.clone(),
+    };
+    let text = format!("{} {} {}", part(&a), if are_both { "and" } else { "or" }, part(&b));
+    let holds = match (a.holds, b.holds) {
+        (Some(a), Some(b)) => Some(if are_both { a && b } else { a || b }),
+        (Some(one), None) | (None, Some(one)) if one != are_both => Some(one),
+        _ => None,
+    };
+    let lacks = if holds == Some(true) { None } else { a.lacks.or(b.lacks) };
+    Truth { text, compared: None, plain: None, bits: None, holds, lacks, is_either: !are_both }
 }
 
 fn mask(ty: Ty) -> u64 {

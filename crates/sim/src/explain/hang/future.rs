@@ -1,6 +1,6 @@
 //! Which word lanes would write if they went on: the code ahead of them is carried out on a copy of their registers.
 
-use warploom_isa::{Guard, Kernel, Op, Operand, Pc, Space, Value};
+use warploom_isa::{Guard, Kernel, Loop, Op, Operand, Pc, Space, Value};
 
 use crate::exec::lanes;
 use crate::exec::locks::holders::shared_offset;
@@ -20,9 +20,10 @@ pub(super) struct Target {
 /// More code is not looked at.
 const MOST_INSTRUCTIONS: usize = 4096;
 
-/// The instruction with which lanes at `pc` would write the word, if they came to it. Branches are not followed: all
-/// code to the end of the function counts, then that of the loops around `pc` from their start. Registers that get
-/// their values from memory are not known.
+/// The instruction with which lanes at `pc` would write the word, if they came to it. They go on to the end of the
+/// function, then once more through the loops around `pc` from their start. A branch whose condition is known is
+/// followed by the lanes that take it; of any other, both sides count. Registers that get their values from memory are
+/// not known.
 pub(super) fn writes<const N: usize>(
     kernel: &Kernel,
     (warp, activation): (&Warp<N>, &Activation),
@@ -33,14 +34,33 @@ pub(super) fn writes<const N: usize>(
     let around = kernel.loops.iter().filter(|l| contains(l, pc)).max_by_key(|l| last_of(l).0 - l.header.0);
     let again = around.map_or(pc.0..pc.0, |l| l.header.0..pc.0);
     let mut warp = warp.clone();
-    let mut unknown: Vec<u32> = Vec::new();
+    let mut unknown = around.map_or(Vec::new(), |l| loaded(kernel, l));
+    // Lanes that come to an instruction, from the function's start on.
+    let mut come = vec![LaneMask::NONE; (function.end.0 - function.start.0) as usize];
+    let index = |pc: Pc| pc.0.checked_sub(function.start.0).map(|at| at as usize);
+    come[index(pc)?] = lanes;
     for pc in (pc.0..function.end.0).chain(again).take(MOST_INSTRUCTIONS).map(Pc) {
+        let lanes = come[index(pc)?];
+        if lanes.is_empty() {
+            continue;
+        }
         let inst = &kernel.code[pc.index()];
         let mut reads_unknown = false;
         inst.for_each_use(kernel, |value| reads_unknown |= is_in(&unknown, value));
         let access = match inst.op {
             Op::St(access) | Op::StUnlock(access) | Op::Atom(_, access) => Some(access),
             _ => None,
+        };
+        let predicate = match inst.guard {
+            Guard::Always => None,
+            Guard::If(pred) | Guard::Unless(pred) => Some(pred),
+        };
+        let guard_known = predicate.is_none_or(|pred| !is_in(&unknown, Value::Pred(pred)));
+        let holds = predicate.map_or(lanes, |pred| LaneMask(warp.registers(activation).preds[pred.index()]));
+        let acting = match inst.guard {
+            Guard::Unless(_) if guard_known => lanes & !holds,
+            Guard::If(_) if guard_known => lanes & holds,
+            _ => lanes,
         };
         if let Some(access) = access {
             let known = !matches!(inst.src[0], Operand::Reg(reg) if is_in(&unknown, address(reg, access.wide_address)));
@@ -61,25 +81,66 @@ pub(super) fn writes<const N: usize>(
                 shared == target.shared && at < target.address + theirs && target.address < at + mine
             };
             let elsewhere = matches!(access.space, Space::Local | Space::Param | Space::Const);
-            if known && !elsewhere && lanes.lanes().any(is_target) {
+            if known && !elsewhere && acting.lanes().any(is_target) {
                 return Some(pc);
             }
         }
-        let computes = !reads_unknown && inst.guard == Guard::Always && {
+        let (targets, falls) = match inst.op {
+            Op::Bra => {
+                let falls = if guard_known { lanes & !acting } else { lanes };
+                (inst.branch_target().into_iter().collect(), falls)
+            }
+            Op::Brx => (kernel.tables.iter().flatten().copied().collect(), lanes),
+            Op::Exit | Op::Ret | Op::Trap if guard_known => (Vec::new(), lanes & !acting),
+            _ => (Vec::new(), lanes),
+        };
+        for target in targets {
+            if let Some(come) = index(target).and_then(|at| come.get_mut(at)) {
+                *come |= acting;
+            }
+        }
+        if let Some(come) = index(pc).and_then(|at| come.get_mut(at + 1)) {
+            *come |= falls;
+        }
+        let computes = !reads_unknown && guard_known && {
             let mut registers = warp.registers(activation);
-            lanes::execute(inst, &mut registers, &kernel.imms, lanes)
+            lanes::execute(inst, &mut registers, &kernel.imms, acting)
         };
         let is_special = matches!(inst.op, Op::Special(_));
         inst.for_each_def(kernel, |value| {
             for number in numbers(value) {
-                unknown.retain(|&other| other != number);
-                if !computes || is_special {
+                if computes && !is_special {
+                    unknown.retain(|&other| other != number || acting != lanes);
+                } else if !unknown.contains(&number) {
                     unknown.push(number);
                 }
             }
         });
     }
     None
+}
+
+/// The registers and predicates of a loop whose values come from memory: they will be different when the loop ends.
+fn loaded(kernel: &Kernel, around: &Loop) -> Vec<u32> {
+    let mut loaded: Vec<u32> = Vec::new();
+    let mut before = usize::MAX;
+    while std::mem::replace(&mut before, loaded.len()) != loaded.len() {
+        for inst in &kernel.code[around.header.index()..=last_of(around).index()] {
+            let mut depends =
+                matches!(inst.op, Op::Ld { .. } | Op::Atom(..) | Op::LdLock(_) | Op::Mbarrier(..) | Op::Call);
+            inst.for_each_use(kernel, |value| depends |= is_in(&loaded, value));
+            if depends {
+                inst.for_each_def(kernel, |value| {
+                    for number in numbers(value) {
+                        if !loaded.contains(&number) {
+                            loaded.push(number);
+                        }
+                    }
+                });
+            }
+        }
+    }
+    loaded
 }
 
 fn address(reg: warploom_isa::Reg, wide: bool) -> Value {

@@ -20,6 +20,8 @@ pub struct Livelock {
     pub more_holders: u64,
     /// The warp scheduling policy, and whether spinning warps back off (BOWS).
     pub policy: (String, bool),
+    /// Whether the policy is GTO with an order that rotates.
+    pub rotates: bool,
 }
 
 /// A warp that holds locks and makes no progress.
@@ -80,7 +82,8 @@ pub(super) fn find<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes) -> Optio
         live.filter(|&warp| seen.slot(warp).is_some_and(|slot| slot.spins())).count() as u64
     };
     let spinning_warps = scene.ctas.iter().map(spins).sum();
-    Some(Livelock { pace, spinning_warps, holders, more_holders, policy })
+    let rotates = scene.launch.chip.issue.gto.rotation_cycles > 0;
+    Some(Livelock { pace, spinning_warps, holders, more_holders, policy, rotates })
 }
 
 fn slow<const N: usize>(scene: &Scene<'_, N>, node: &Node, locks: u64) -> Option<SlowHolder> {
@@ -150,6 +153,7 @@ impl Livelock {
         let (policy, bows) = &self.policy;
         let back_off = if *bows { "" } else { "let warps that spin back off (--bows), " };
         let other = match &policy[..] {
+            "gto" if self.rotates => "--sched lrr",
             "gto" => "--sched lrr or --set issue.gto.rotation_cycles=50000",
             "lrr" => "--sched cawa",
             _ => "--sched lrr",

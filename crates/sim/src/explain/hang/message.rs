@@ -278,7 +278,7 @@ impl Hang {
             HangReason::Repeats if kind.is_empty() => {
                 format!("{kernel} hangs: every warp repeats itself, after {cycles} cycles")
             }
-            HangReason::Blocked | HangReason::Repeats => {
+            HangReason::Blocked | HangReason::Repeats | HangReason::NoWayOut => {
                 format!("{kernel} hangs: {kind} after {cycles} cycles")
             }
             HangReason::Quiet(quiet) => {
@@ -325,12 +325,20 @@ impl Hang {
             HangReason::Blocked => {
                 ("proof", "every warp waits, and nothing is on its way that could wake one".to_string())
             }
+            HangReason::Repeats if !self.undone.is_empty() => (
+                "proof",
+                "all warps and all of memory came back to a state that they had been in".to_string(),
+            ),
             HangReason::Repeats => {
                 let copies =
                     if self.kind == HangKind::Stale { ", and no line of that L1 came or went" } else { "" };
                 let proof = "every warp that runs came back to a state it had been in, while nothing in memory changed";
                 ("proof", format!("{proof}{copies}"))
             }
+            HangReason::NoWayOut => (
+                "proof",
+                "no branch leads from there to the kernel's end; only a fault could end it".to_string(),
+            ),
             HangReason::Quiet(_) => (
                 "suspicion",
                 "not every warp came back to an earlier state, so it may only be slow; \

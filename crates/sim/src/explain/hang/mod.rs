@@ -22,8 +22,8 @@ use warploom_isa::{Cmp, Ty};
 use crate::exec::fault::Place;
 use crate::exec::stop::HangReason;
 pub(crate) use crate::explain::hang::livelock::Livelock;
-use crate::explain::hang::scene::Scene;
 pub(crate) use crate::explain::hang::scene::shared_word;
+use crate::explain::hang::scene::{Doing, Scene};
 pub(crate) use crate::explain::hang::stopped::{explain_functional, explain_timed};
 pub(crate) use crate::explain::hang::undone::UndoneWord;
 pub(crate) use crate::explain::hang::words::Threads;
@@ -263,19 +263,34 @@ pub struct Word {
 }
 
 fn explain<const N: usize>(scene: &Scene<'_, N>, reason: HangReason, cycles: u64) -> Hang {
-    let nodes = scene.nodes();
+    let mut nodes = scene.nodes();
+    if reason == HangReason::NoWayOut {
+        let out = scene.kernel().ways_out();
+        nodes.all.iter_mut().filter(|node| !out[node.pc.index()]).for_each(|node| node.doing = Doing::Loop);
+    }
     let proof = reason.is_proof();
-    let is_undone = matches!(reason, HangReason::Undone(_));
-    let livelock = if proof || is_undone { None } else { livelock::find(scene, &nodes) };
+    // The functional model repeats itself with all of memory: values may change in between.
+    let circle = scene.ctas.first().and_then(|seen| seen.circle);
+    let changes = circle.is_some_and(|circle| circle.written.changing().next().is_some());
+    let is_undone = matches!(reason, HangReason::Undone(_)) || reason == HangReason::Repeats && changes;
+    let is_endless = reason == HangReason::NoWayOut;
+    let livelock = if proof || is_undone || is_endless { None } else { livelock::find(scene, &nodes) };
     let cause = match livelock {
         _ if is_undone => Some(cause::Cause { kind: HangKind::Livelock, nodes: Vec::new() }),
+        _ if is_endless => {
+            let endless = nodes.all.iter().position(|node| node.doing == Doing::Loop);
+            endless.map(|node| cause::Cause { kind: HangKind::Endless, nodes: vec![node] })
+        }
         Some(_) => Some(cause::Cause { kind: HangKind::Livelock, nodes: Vec::new() }),
         None => cause::find(scene, &nodes, proof),
     };
     // While locks are taken and released, who waits for whom changes all the time.
     let moves = !proof && scene.timed.as_ref().is_some_and(|timed| timed.pace.taken > 0);
-    // A launch that was stopped while memory changes is alive: what its threads wait for may come the next moment.
-    let is_alive = !proof && scene.timed.as_ref().is_some_and(|timed| !timed.is_quiet);
+    // A launch that was stopped while memory changes, or while threads compute, is alive: what they wait for may come
+    // the next moment.
+    let is_quiet = scene.timed.as_ref().is_some_and(|timed| timed.is_quiet);
+    let was_stopped = matches!(reason, HangReason::CycleLimit(_) | HangReason::Interrupted);
+    let is_alive = !proof && (!is_quiet || was_stopped && nodes.all.iter().any(|node| node.changes));
     let holds = |cause: &cause::Cause| match cause.kind {
         HangKind::SimdDeadlock => !moves,
         HangKind::LockCycle => !moves && !is_alive,

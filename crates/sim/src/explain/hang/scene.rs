@@ -6,15 +6,17 @@ use rustc_hash::FxHashMap;
 use warploom_isa::{AtomOp, Cmp, Inst, Kernel, Loop, Op, Operand, Pc, SharedVar, Space, Ty, Value};
 
 use crate::exec::execute::Cta;
+use crate::exec::functional::Circle;
 use crate::exec::launch::Launch;
-use crate::exec::locks::holders::{LockTable, Share, SharedLocks, Taker, shared_offset};
+use crate::exec::locks::holders::{LockTable, Share, SharedLocks, Taker, WarpName, shared_offset};
+use crate::exec::locks::polled::Polled;
 use crate::exec::locks::unit::LockUnit;
 use crate::exec::memory::store::Memory;
 use crate::exec::sync::mbarrier;
 use crate::exec::warp::Warp;
 use crate::exec::warp::control::{Activation, Group, Wait};
-use crate::explain::hang::code::{bit_loads, contains, last_of, plain_name, spin_loop};
-use crate::explain::hang::condition::{self, Condition};
+use crate::explain::hang::code::{bit_loads, contains, last_of, plain_name, spin_loops};
+use crate::explain::hang::condition::{self, Condition, Read};
 use crate::explain::hang::future::Target;
 use crate::explain::hang::{Until, Word};
 use crate::kit::cycle::Cycle;
@@ -23,14 +25,14 @@ use crate::kit::lane_mask::LaneMask;
 use crate::time::machine::LockPace;
 use crate::time::sm::issue::slot::Slot;
 use crate::time::sm::load_store::l1::L1;
-use crate::time::sm::watch::{Polled, Watch};
+use crate::time::sm::watch::Watch;
 
 /// The machine at the end of a launch.
 pub(super) struct Scene<'a, const N: usize> {
     pub(super) launch: &'a Launch<'a>,
     pub(super) memory: &'a Memory,
-    /// Who took which lock in global memory; the functional model does not know.
-    pub(super) locks: Option<&'a LockTable>,
+    /// Who took which lock in global memory.
+    pub(super) locks: &'a LockTable,
     pub(super) ctas: Vec<Seen<'a, N>>,
     /// CTAs of the grid that have not started.
     pub(super) unstarted: u64,
@@ -56,15 +58,18 @@ pub(super) struct Seen<'a, const N: usize> {
     pub(super) warps: &'a [Warp<N>],
     /// The lock bits of its SM, if the kernel uses them.
     pub(super) lock_unit: Option<&'a LockUnit>,
+    /// Who took which lock in the shared memory of its SM.
+    pub(super) locks: &'a SharedLocks,
     /// `None` in the functional model.
     pub(super) sm: Option<SeenSm<'a, N>>,
+    /// In the functional model, if it repeats itself: what its warps do.
+    pub(super) circle: Option<&'a Circle<N>>,
 }
 
 /// The SM of a resident CTA.
 #[derive(Clone, Copy)]
 pub(super) struct SeenSm<'a, const N: usize> {
     pub l1: &'a L1,
-    pub(super) locks: &'a SharedLocks,
     pub(super) watch: Option<&'a Watch<N>>,
     /// All its warp slots.
     pub(super) slots: &'a [Slot],
@@ -194,6 +199,27 @@ pub(super) struct Poll {
     pub(super) alias: Option<Word>,
 }
 
+/// A word that a lane reads with an instruction.
+#[derive(Clone, Copy)]
+struct Looked {
+    pc: Pc,
+    /// Whether it is in shared memory, and the address.
+    place: (bool, u64),
+    bytes: u32,
+    /// The value that the lane sees.
+    seen: u64,
+    /// The value in memory.
+    held: u64,
+    stale: bool,
+}
+
+impl Looked {
+    /// The place of another element of the same vector.
+    fn element(&self, number: u32) -> (bool, u64) {
+        (self.place.0, self.place.1 + u64::from(number * self.bytes))
+    }
+}
+
 impl<const N: usize> Scene<'_, N> {
     pub(super) fn kernel(&self) -> &Kernel {
         self.launch.kernel
@@ -208,6 +234,7 @@ impl<const N: usize> Scene<'_, N> {
     pub(super) fn nodes(&self) -> Nodes {
         let mut nodes = Vec::new();
         let mut starts = Vec::new();
+        let ways_out = self.kernel().ways_out();
         for (at, seen) in self.ctas.iter().enumerate() {
             starts.push(nodes.len());
             for (number, warp) in seen.warps.iter().enumerate().filter(|(_, w)| !w.is_done()) {
@@ -251,9 +278,15 @@ impl<const N: usize> Scene<'_, N> {
                             let left = polls.iter().fold(group.mask, |left, (lanes, _)| left & !*lanes);
                             let mut nodes: Vec<Node> =
                                 polls.into_iter().map(|(lanes, doing)| node(lanes, doing)).collect();
-                            if !left.is_empty() {
-                                let repeats = watched.is_some_and(|(repeats, _)| repeats);
-                                nodes.push(node(left, if repeats { Doing::Loop } else { Doing::Run }));
+                            if watched.is_some_and(|(repeats, _)| repeats) {
+                                let again = self.reads_again(seen, number, left, &ways_out, group.pc);
+                                let left = again.iter().fold(left, |left, (lanes, _)| left & !*lanes);
+                                nodes.extend(again.into_iter().map(|(lanes, doing)| node(lanes, doing)));
+                                if !left.is_empty() {
+                                    nodes.push(node(left, Doing::Loop));
+                                }
+                            } else if !left.is_empty() {
+                                nodes.push(node(left, Doing::Run));
                             }
                             nodes
                         }
@@ -300,14 +333,29 @@ impl<const N: usize> Scene<'_, N> {
         }
         let from = activation.caller.map(|caller| Pc(caller.resume.0 - 1));
         // Lanes in a function called from the loop are in the loop too, but its registers cannot be read from there.
-        let (spin, own) = match (spin_loop(kernel, pc), from.and_then(|pc| spin_loop(kernel, pc))) {
-            (Some(spin), _) => (spin, true),
-            (None, Some(spin)) => (spin, false),
-            (None, None) => return Vec::new(),
+        let (spins, own) = match spin_loops(kernel, pc) {
+            spins if !spins.is_empty() => (spins, true),
+            _ => (from.map_or(Vec::new(), |pc| spin_loops(kernel, pc)), false),
         };
+        let registers = own.then_some((&seen.warps[warp], activation));
+        // A loop that would end waits for nothing; the one around it may.
+        let mut polls =
+            spins.into_iter().map(|spin| self.polls_of(seen, (warp, activation), registers, spin, mask));
+        polls.find(|polls| !polls.is_empty()).unwrap_or_default()
+    }
+
+    /// The lanes that wait in one spin loop.
+    fn polls_of(
+        &self,
+        seen: &Seen<'_, N>,
+        (warp, activation): (usize, &Activation),
+        registers: Option<(&Warp<N>, &Activation)>,
+        spin: &Loop,
+        mask: LaneMask,
+    ) -> Vec<(LaneMask, Doing)> {
+        let kernel = self.kernel();
         let Some(poll) = spin.spins_on else { return Vec::new() };
         let inst = &kernel.code[poll.index()];
-        let registers = own.then_some((&seen.warps[warp], activation));
         if let Op::Mbarrier(_, wide) = inst.op {
             let asks = || self.mbarrier(seen, registers?, poll, wide, mask);
             return asks().into_iter().collect();
@@ -348,67 +396,111 @@ impl<const N: usize> Scene<'_, N> {
                 None => registers
                     .and_then(|at| from_registers(kernel, at, inst, access.wide_address, access.space, lane)),
             };
-            let Some((shared, address)) = place else { continue };
-            let Some(held) = self.held(seen, shared, address, ty.bytes()) else { continue };
+            let Some(place) = place else { continue };
+            let recorded = record.map(|record| record.values[lane]);
+            let Some(mut looked) = self.looked(seen, poll, place, ty, recorded) else { continue };
             let keep = |value: u64| value & (u64::MAX >> (64 - ty.bits().min(64)));
-            let copy = seen.sm.filter(|_| !shared && matches!(inst.op, Op::Ld { .. }));
-            let copy = copy.and_then(|sm| sm.l1.peek(address, ty.bytes()));
-            let stale = copy.is_some_and(|copy| copy != held);
-            let look = match record {
-                Some(record) if !stale => keep(record.values[lane]),
-                _ => copy.unwrap_or(held),
-            };
-            let word = self.word(shared, address);
             let (until, condition, bits) = match compared {
                 Some(operand) => (value(operand, ty, lane).map(|v| Until::Is(Cmp::Eq, keep(v))), None, None),
                 None => {
-                    let reads = |pc: Pc| match registers {
-                        _ if pc == poll => Some((word.clone(), look)),
-                        Some(at) => self.reads(seen, at, spin, pc, lane),
-                        None => None,
+                    let reads = |(pc, element): Read| match (registers, element) {
+                        (_, 0) if pc == poll => Some(looked),
+                        _ if pc == poll => self.looked(seen, pc, looked.element(element), ty, None),
+                        (Some(at), _) => self.reads(seen, at, spin, (pc, element), lane),
+                        (None, _) => None,
                     };
+                    let words =
+                        |read: Read| reads(read).map(|it| (self.word(it.place.0, it.place.1), it.seen));
                     let constant = |operand: Operand, wide: bool| {
                         value(operand, if wide { Ty::B64 } else { Ty::B32 }, lane)
                     };
-                    let lane = condition::Lane { value: &constant, word: &reads };
+                    let lane = condition::Lane { value: &constant, word: &words };
                     match condition::condition(kernel, spin, poll, &lane) {
                         Some(Condition::Plain(cmp, value)) => (Some(Until::Is(cmp, keep(value))), None, None),
-                        Some(Condition::Derived(text, bits)) => (None, Some(text), bits),
+                        Some(Condition::Derived(derived)) => {
+                            looked = derived.lacks.and_then(reads).unwrap_or(looked);
+                            (None, Some(derived.text), derived.bits)
+                        }
+                        Some(Condition::Met) => continue,
                         None => (None, None, None),
                     }
                 }
             };
             let until = until.unwrap_or(Until::Changes);
-            if until.is_met(look, ty) {
+            if until.is_met(looked.seen, ty) {
                 continue;
             }
-            let (shares, writer) = match (shared, seen.sm, self.locks) {
-                (true, Some(sm), _) => {
-                    let place = (seen.cta.number, address);
-                    (sm.locks.shares(place), sm.locks.writer(place))
-                }
-                (false, _, Some(locks)) => (locks.shares(address), locks.writer(address)),
-                _ => (&[][..], None),
-            };
-            let mut takers = takers(shares, bits, until, held);
-            let poll = Poll {
-                pc: poll,
-                word,
-                target: Target { shared, address, bytes: ty.bytes() },
-                seen: look,
-                held,
-                until,
-                condition,
-                taker: takers.pop(),
-                other_takers: takers,
-                writer,
-                stale,
-                atomic: matches!(inst.op, Op::Atom(..) | Op::LdLock(_)),
-                alias: None,
-            };
+            let poll = self.poll(seen, looked, until, condition, bits);
             match found.iter_mut().find(|(_, known)| *known == poll) {
                 Some((lanes, _)) => *lanes |= LaneMask::of(lane),
                 None => found.push((LaneMask::of(lane), poll)),
+            }
+        }
+        found.into_iter().map(|(lanes, poll)| (lanes, Doing::Poll(poll))).collect()
+    }
+
+    fn poll(
+        &self,
+        seen: &Seen<'_, N>,
+        looked: Looked,
+        until: Until,
+        condition: Option<String>,
+        bits: Option<u64>,
+    ) -> Poll {
+        let Looked { pc, place: (shared, address), bytes, seen: value, held, stale } = looked;
+        let (shares, writer) = if shared {
+            let place = (seen.cta.number, address);
+            (seen.locks.shares(place), seen.locks.writer(place))
+        } else {
+            (self.locks.shares(address), self.locks.writer(address))
+        };
+        let mut takers = takers(shares, bits, until, held);
+        Poll {
+            pc,
+            word: self.word(shared, address),
+            target: Target { shared, address, bytes },
+            seen: value,
+            held,
+            until,
+            condition,
+            taker: takers.pop(),
+            other_takers: takers,
+            writer,
+            stale,
+            atomic: matches!(self.kernel().code[pc.index()].op, Op::Atom(..) | Op::LdLock(_)),
+            alias: None,
+        }
+    }
+
+    /// What lanes read again and again in a loop that repeats itself, but is not known to poll: the loop may look at it
+    /// in a function that it calls.
+    fn reads_again(
+        &self,
+        seen: &Seen<'_, N>,
+        warp: usize,
+        mask: LaneMask,
+        ways_out: &[bool],
+        pc: Pc,
+    ) -> Vec<(LaneMask, Doing)> {
+        let kernel = self.kernel();
+        let (_, polls) = seen.watched(warp).unwrap_or_default();
+        let mut found: Vec<(LaneMask, Poll)> = Vec::new();
+        for record in polls.iter().filter(|_| ways_out[pc.index()]) {
+            let (Op::Ld { access, .. } | Op::Atom(_, access)) = kernel.code[record.pc.index()].op else {
+                continue;
+            };
+            let left = found.iter().fold(mask, |left, (lanes, _)| left & !*lanes);
+            for lane in left.lanes() {
+                let place = address_of(kernel, record, lane);
+                let looked = place.and_then(|place| {
+                    self.looked(seen, record.pc, place, access.ty, Some(record.values[lane]))
+                });
+                let Some(looked) = looked else { continue };
+                let poll = self.poll(seen, looked, Until::Changes, None, None);
+                match found.iter_mut().find(|(_, known)| *known == poll) {
+                    Some((lanes, _)) => *lanes |= LaneMask::of(lane),
+                    None => found.push((LaneMask::of(lane), poll)),
+                }
             }
         }
         found.into_iter().map(|(lanes, poll)| (lanes, Doing::Poll(poll))).collect()
@@ -469,15 +561,36 @@ impl<const N: usize> Scene<'_, N> {
         found.into_iter().map(|(lanes, poll)| (lanes, Doing::Poll(poll))).collect()
     }
 
+    /// What a lane finds at a place; `recorded` is what it found there when it last looked, if that is known.
+    fn looked(
+        &self,
+        seen: &Seen<'_, N>,
+        pc: Pc,
+        place: (bool, u64),
+        ty: Ty,
+        recorded: Option<u64>,
+    ) -> Option<Looked> {
+        let (shared, address) = place;
+        let held = self.held(seen, shared, address, ty.bytes())?;
+        let is_load = matches!(self.kernel().code[pc.index()].op, Op::Ld { .. });
+        let cached = seen.sm.filter(|_| !shared && is_load);
+        let copy = cached.and_then(|sm| sm.l1.peek(address, ty.bytes()));
+        let stale = copy.is_some_and(|copy| copy != held);
+        let recorded =
+            recorded.filter(|_| !stale).map(|value| value & (u64::MAX >> (64 - ty.bits().min(64))));
+        let value = recorded.or(copy).unwrap_or(held);
+        Some(Looked { pc, place, bytes: ty.bytes(), seen: value, held, stale })
+    }
+
     /// The word that another load of a spin loop reads, if the loop does not change its address, and the value there.
     fn reads(
         &self,
         seen: &Seen<'_, N>,
         registers: (&Warp<N>, &Activation),
         spin: &Loop,
-        pc: Pc,
+        (pc, element): Read,
         lane: usize,
-    ) -> Option<(Word, u64)> {
+    ) -> Option<Looked> {
         let kernel = self.kernel();
         let inst = &kernel.code[pc.index()];
         let (Op::Ld { access, .. } | Op::Atom(_, access)) = inst.op else { return None };
@@ -493,12 +606,13 @@ impl<const N: usize> Scene<'_, N> {
                 return None;
             }
         }
-        let (shared, address) =
-            from_registers(kernel, registers, inst, access.wide_address, access.space, lane)?;
-        let held = self.held(seen, shared, address, access.ty.bytes())?;
-        let cached = seen.sm.filter(|_| !shared && matches!(inst.op, Op::Ld { .. }));
-        let copy = cached.and_then(|sm| sm.l1.peek(address, access.ty.bytes()));
-        Some((self.word(shared, address), copy.unwrap_or(held)))
+        let place = from_registers(kernel, registers, inst, access.wide_address, access.space, lane)?;
+        let looked = self.looked(seen, pc, place, access.ty, None)?;
+        if element == 0 {
+            Some(looked)
+        } else {
+            self.looked(seen, pc, looked.element(element), access.ty, None)
+        }
     }
 
     fn mbarrier(
@@ -560,6 +674,10 @@ impl<'a, const N: usize> Seen<'a, N> {
 
     /// If the warp is watched: whether it repeats itself, and what it polled. A sleeping warp does not poll.
     pub(super) fn watched(&self, warp: usize) -> Option<(bool, &'a [Polled<N>])> {
+        if let Some(circle) = self.circle {
+            let name = WarpName { cta: self.cta.number, warp: warp as u32 };
+            return Some((true, circle.polled.get(&name).map_or(&[], |polled| polled)));
+        }
         let sm = self.sm.as_ref().filter(|_| self.slot(warp).is_none_or(|slot| !slot.is_blocked()))?;
         let slot = sm.cta[warp]?;
         sm.watch.map(|watch| (watch.repeats(slot), watch.polls(slot)))

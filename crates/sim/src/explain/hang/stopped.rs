@@ -14,11 +14,12 @@ pub(crate) fn explain_functional<const N: usize>(
     stopped: &functional::Stopped<'_, N>,
     reason: HangReason,
 ) -> Hang {
-    let seen = |(cta, warps, lock_unit)| Seen { cta, warps, lock_unit, sm: None };
+    let (locks, circle) = (stopped.shared_locks(), stopped.circle());
+    let seen = |(cta, warps, lock_unit)| Seen { cta, warps, lock_unit, locks, sm: None, circle };
     let scene = Scene {
         launch: stopped.launch(),
         memory: stopped.memory(),
-        locks: None,
+        locks: stopped.locks(),
         ctas: stopped.ctas().map(seen).collect(),
         unstarted: stopped.unstarted_ctas(),
         timed: None,
@@ -46,12 +47,14 @@ fn explain_kernel<const N: usize, P: Probe>(
     let ctas = stopped.sms().flat_map(|sm| {
         let (l1, locks, watch) = (&sm.memory.l1, &sm.locks, sm.watch.as_ref());
         let lock_unit = sm.effects().lock_units.of(sm.id());
-        let of_sm = move |cta| SeenSm { l1, locks, watch, slots: &sm.slots, cta };
+        let of_sm = move |cta| SeenSm { l1, watch, slots: &sm.slots, cta };
         sm.residents().filter(move |r| r.kernel == kernel).map(move |r| Seen {
             cta: &r.cta,
             warps: &r.warps,
             lock_unit,
+            locks,
             sm: Some(of_sm(&r.slots)),
+            circle: None,
         })
     });
     let memory = stopped.memory();
@@ -59,7 +62,7 @@ fn explain_kernel<const N: usize, P: Probe>(
     let scene = Scene {
         launch: stopped.context().of(kernel).launch,
         memory: &memory,
-        locks: Some(stopped.locks()),
+        locks: stopped.locks(),
         ctas: ctas.collect(),
         unstarted: stopped.unstarted_ctas(),
         timed: Some(Timed {

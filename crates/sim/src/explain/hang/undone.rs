@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::exec::fault::coordinates;
 use crate::exec::locks::holders::Taker;
+use crate::exec::locks::written::{WordPlace, WrittenWord};
 use crate::explain::hang::code::contains;
 use crate::explain::hang::scene::{Nodes, Scene};
 use crate::explain::hang::words::{counted, list};
-use crate::time::sm::watch::written::{WordPlace, WrittenWord};
 
 /// Most words that a message lists.
 const SHOWN: usize = 4;
@@ -33,7 +33,8 @@ pub(super) fn words<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes) -> Vec<
     let mut sms: Vec<u32> = Vec::new();
     for seen in &scene.ctas {
         let watch = seen.sm.as_ref().and_then(|sm| sm.watch);
-        let written = watch.and_then(|watch| watch.written());
+        let circle = seen.circle.map(|circle| &circle.written);
+        let written = watch.and_then(|watch| watch.written()).or(circle);
         let Some(written) = written.filter(|_| !sms.contains(&seen.cta.sm)) else { continue };
         sms.push(seen.cta.sm);
         for (place, word) in written.changing() {
@@ -53,13 +54,12 @@ pub(super) fn words<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes) -> Vec<
         };
         let writers = word.writers_by_place().into_iter();
         let writers = writers.map(|(pc, who, count)| (Place::of(scene.kernel(), pc), threads(&who), count));
-        let shares = match (cta, scene.locks) {
-            (None, Some(locks)) => locks.shares(address),
-            (Some(cta), _) => {
-                let sm = scene.ctas.iter().find(|seen| seen.cta.number == cta).and_then(|seen| seen.sm);
-                sm.map_or(&[][..], |sm| sm.locks.shares((cta, address)))
+        let shares = match cta {
+            None => scene.locks.shares(address),
+            Some(cta) => {
+                let seen = scene.ctas.iter().find(|seen| seen.cta.number == cta);
+                seen.map_or(&[][..], |seen| seen.locks.shares((cta, address)))
             }
-            _ => &[][..],
         };
         let left = shares.iter().filter(|share| !is_in_its_loop(scene, nodes, share.taker));
         let takers = left.map(|share| {

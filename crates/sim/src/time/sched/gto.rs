@@ -2,7 +2,8 @@
 //!
 //! Order of age alone can starve the warp that holds a lock for ever: older warps spin on it and always come first. So
 //! the order rotates, as in the BOWS paper (ElTantawy and Aamodt, HPCA 2018, Section IV-C): at the end of
-//! each period the oldest warp becomes the youngest.
+//! each period the oldest warp becomes the youngest. That does not help a warp that needs a unit which is free only
+//! when the warp that issued last wants it, too.
 
 use crate::chip::timing::GtoSpec;
 use crate::kit::cycle::Cycle;
@@ -102,8 +103,13 @@ impl Policy for Gto {
         self.last = Some(issue.slot);
     }
 
+    /// The oldest warp may find its unit busy whenever the scheduler leaves the warp that issued last.
     fn may_starve(&self) -> bool {
-        self.spec.rotation_cycles == 0
+        true
+    }
+
+    fn turn_cycles(&self) -> u64 {
+        self.spec.rotation_cycles.saturating_mul(self.order.len() as u64)
     }
 }
 

@@ -79,6 +79,12 @@ pub trait Policy: Send {
     fn may_starve(&self) -> bool {
         true
     }
+
+    /// If it may, but every warp has its turn some time: the cycles until all have had theirs. A launch is not
+    /// suspected before a warp has been passed over in two of its turns.
+    fn turn_cycles(&self) -> u64 {
+        0
+    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use warploom_isa::Pc;
 
+use crate::exec::locks::polled::Polled;
 use crate::exec::memory::access::MemoryOp;
 use crate::exec::warp::control::Activation;
 use crate::kit::cycle::Cycle;
@@ -65,7 +66,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         if let Some(watch) = &mut self.watch {
             watch.completed(slot, id);
-            if decoded.spin == Some(SpinRole::Poll) {
+            if decoded.spin == Some(SpinRole::Poll)
+                || Polled::<N>::may_wait(inst) && access.lanes.local.is_empty()
+            {
                 watch.polled(slot, access);
             }
             if !watch.proves() {

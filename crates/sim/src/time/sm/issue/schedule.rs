@@ -82,9 +82,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         &mut *self.schedulers[slot.index() % schedulers].policy
     }
 
-    /// Whether the policy of a warp may never pick it although it is ready.
-    pub(crate) fn may_starve(&self, slot: WarpSlot) -> bool {
-        self.schedulers[slot.index() % self.schedulers.len()].policy.may_starve()
+    /// If the policy of a warp may never pick it although it is ready: the cycles in which its turn comes twice.
+    pub(crate) fn starves_after(&self, slot: WarpSlot) -> Option<u64> {
+        let policy = &self.schedulers[slot.index() % self.schedulers.len()].policy;
+        policy.may_starve().then(|| policy.turn_cycles().saturating_mul(2))
     }
 
     /// Every scheduler issues, if it can. Returns false if a thread faulted.

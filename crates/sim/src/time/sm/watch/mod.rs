@@ -26,37 +26,23 @@
 //! independent threads see `Splits::repeats`.
 
 mod executed;
-pub(crate) mod written;
 
 use smallvec::SmallVec;
 use warploom_isa::{Kernel, Op, Pc};
 
 use crate::exec::locks::holders::{WarpName, shared_offset};
+use crate::exec::locks::polled::Polled;
+use crate::exec::locks::written::Written;
 use crate::exec::memory::access::WarpAccess;
 use crate::exec::memory::store::Memory;
 use crate::exec::warp::control::{Activation, Group};
 use crate::exec::warp::{Since, Warp};
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::{TransferId, WarpSlot};
-use crate::kit::lane_mask::LaneMask;
 use crate::time::sm::load_store::transfer::skips_l1;
 use crate::time::sm::probe::{Probe, State};
 use crate::time::sm::watch::executed::{Executed, Judgement};
-use crate::time::sm::watch::written::Written;
 use crate::time::sm::{Resident, Sm};
-
-/// What lanes of a warp last read with one instruction of a spin loop.
-#[derive(Clone, Debug)]
-pub(crate) struct Polled<const N: usize> {
-    pub pc: Pc,
-    /// Lanes that ever executed it.
-    pub mask: LaneMask,
-    /// Of those, the ones that read shared memory; the others read global memory.
-    pub shared: LaneMask,
-    /// By lane, as the instruction gives the address.
-    pub addresses: [u64; N],
-    pub values: [u64; N],
-}
 
 /// The iterations of one warp.
 #[derive(Clone, Debug)]
@@ -243,6 +229,7 @@ impl<const N: usize> Watch<N> {
         }
         if left && self.written.is_none() {
             (iterations.saved, iterations.count, iterations.save_at) = (None, 0, 1);
+            iterations.polled.clear();
         }
         iterations.count += 1;
         let Iterations { saved, since, executed, .. } = iterations;
@@ -285,25 +272,7 @@ impl<const N: usize> Watch<N> {
 
     /// A warp has polled: the values are in.
     pub(crate) fn polled(&mut self, slot: WarpSlot, access: &WarpAccess<N>) {
-        let polled = &mut self.slots[slot.index()].polled;
-        let at = polled.iter().position(|p| p.pc == access.pc).unwrap_or_else(|| {
-            let (addresses, values) = ([0; N], [0; N]);
-            polled.push(Polled {
-                pc: access.pc,
-                mask: LaneMask::NONE,
-                shared: LaneMask::NONE,
-                addresses,
-                values,
-            });
-            polled.len() - 1
-        });
-        let polled = &mut polled[at];
-        polled.mask |= access.mask;
-        polled.shared = polled.shared & !access.mask | access.mask & !access.lanes.global;
-        for lane in access.mask.lanes() {
-            polled.addresses[lane] = access.addresses.at(lane);
-            polled.values[lane] = access.found(lane);
-        }
+        Polled::note(&mut self.slots[slot.index()].polled, access);
     }
 
     /// Whether the warp is known to repeat itself, and what it wrote is there.
@@ -332,18 +301,21 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.slots.iter_mut().for_each(|entry| entry.spun = false);
     }
 
-    /// Whether every warp of the SM is known to do nothing but wait. A warp that is not chosen does not wait, unless
-    /// its scheduler may pass it over for ever and has done so for `patience` cycles.
+    /// Whether every warp of the SM is known to do nothing but wait: in its loop, or at a barrier for `patience`
+    /// cycles. A warp that is not chosen does not wait, unless its scheduler may pass it over for ever and has done so
+    /// for as long and, if it has turns, in two of them.
     pub(crate) fn only_waits(&self, now: Cycle, patience: u64) -> bool {
         let Some(watch) = &self.watch else { return self.is_empty() };
         self.each_live(|warp, slot| {
             let Some(slot) = slot else { return true };
             let entry = &self.slots[slot.index()];
-            let passed_over = entry.state() == State::Ready && now.saturating_sub(entry.since()) >= patience;
+            // Warps that pass a barrier in each iteration wait there, too, for those that are late.
+            let since = now.saturating_sub(entry.since());
+            let starves = self.starves_after(slot).filter(|_| entry.state() == State::Ready);
             watch.slots[slot.index()].waits
                 || entry.is_blocked()
-                || warp.control.current().is_none()
-                || passed_over && self.may_starve(slot)
+                || since >= patience && warp.control.current().is_none()
+                || starves.is_some_and(|after| since >= patience.max(after))
         })
     }
 
