@@ -111,6 +111,10 @@ fn timing_changes_nothing_on_the_smallest_chips() {
             // The apu's aggregator sends two at once.
             settings.push("interconnect.queue_packets=2".to_string());
         }
+        if chip == "h200" {
+            // One for each half, and one atomic at a time.
+            settings.extend(["l2.partitions=2", "interconnect.atomic_window=1"].map(String::from));
+        }
         agree(functional(chip), timed(Chip::load(chip, &settings).unwrap(), "lrr"), first..first + 8);
     }
 }

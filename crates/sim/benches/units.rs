@@ -129,7 +129,7 @@ fn network(chip: &Chip) {
 }
 
 fn partition(chip: &Chip, name: &str, kind: RequestKind, lines: u64) {
-    let mut partition = Partition::new(0, &chip.l2, &chip.atomic, &chip.dram, &chip.clock);
+    let mut partition = Partition::new(&chip.l2, &chip.atomic, &chip.dram, &chip.clock);
     let (mut now, mut line) = (Cycle(0), 0u64);
     let count = 20_000;
     time(name, count, || {
