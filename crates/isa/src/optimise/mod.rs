@@ -1,8 +1,9 @@
 //! What a compiler does between PTX and machine code, as far as it changes how long a kernel takes.
 //!
 //! Copies disappear (`copies`), a product and a sum become one instruction (`fuse`), and the instructions of a block
-//! are reordered so that loads start early and their results are used late (`schedule`). Additions of a warp to one word
-//! are found (`aggregate`). Values and the order of synchronization stay as they are. Machine code from a listing has been through a compiler and is left alone.
+//! are reordered so that loads start early and their results are used late (`schedule`). Additions of a warp to one
+//! word are found (`aggregate`). Values and the order of synchronization stay as they are. Machine code from a listing
+//! has been through a compiler and is left alone.
 //!
 //! Start at [`optimise`].
 
