@@ -116,10 +116,10 @@ impl AddressMap {
         (partition as u32, low(inside, self.slice_bits) as u32)
     }
 
-    /// The properties of this hash are those of a real H200, whose own hash is not known bit by bit. A page of 16 chunks
-    /// lies in eight slices of one half, two chunks in each. Of each two pages, one lies in either half. The four pages
-    /// of a block lie in 32 slices, which are about 20 and the twins of some of them. Four blocks use all slices, and
-    /// some twice as much as others.
+    /// The properties of this hash are those of a real H200, whose own hash is not known bit by bit. A page of 16
+    /// chunks lies in eight slices of one half, two chunks in each. Of each two pages, one lies in either half. The
+    /// four pages of a block lie in 32 slices, which are about 20 and the twins of some of them. Four blocks use all
+    /// slices, and some twice as much as others.
     fn hashed_slice_of(&self, line: LineAddress, slices: &Divisor) -> (u32, u32) {
         let chunk = line.0 >> self.chunk_bits;
         let page = chunk >> PAGE_CHUNK_BITS;

@@ -106,8 +106,8 @@ impl MemorySide {
         (partition * self.slices + slice) as usize
     }
 
-    /// The port of the slice that is near the sender of a request, and whether that is not the line's slice but its twin
-    /// in the other half of the L2.
+    /// The port of the slice that is near the sender of a request, and whether that is not the line's slice but its
+    /// twin in the other half of the L2.
     fn near_port(&self, request: &Request) -> (usize, bool) {
         let (partition, slice) = self.map.slice_of(request.line);
         let far = self.far_cycles > 0 && partition % 2 != request.from.half();
