@@ -1,6 +1,6 @@
 //! Calibration: a chip file for a GPU, from what the anchors measure on it.
 //!
-//! Each value that an anchor shows ([`PAIRS`]) is moved until the anchor takes as long on the model as on the GPU. The
+//! Each value that an anchor shows (`PAIRS`) is moved until the anchor takes as long on the model as on the GPU. The
 //! rest comes from a built-in chip, the base. The result says of each value where it is from. Start at [`calibrate`].
 
 use std::collections::BTreeMap;
