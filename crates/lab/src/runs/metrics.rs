@@ -10,36 +10,36 @@ use crate::work::Outcome;
 /// They are deterministic: host times are left out.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub(super) struct Metrics(Map<String, Value>);
+pub struct Metrics(Map<String, Value>);
 
 /// Fields of a report that depend on the host.
 const HOST_TIMES: [&str; 2] = ["wall_s", "warp_insts_per_s"];
 
 impl Metrics {
-    pub(super) fn new() -> Metrics {
+    pub(crate) fn new() -> Metrics {
         Metrics::default()
     }
 
     /// Adds a figure: a number, a text, a list.
-    pub(super) fn with(mut self, name: &str, value: impl Serialize) -> Metrics {
+    pub(crate) fn with(mut self, name: &str, value: impl Serialize) -> Metrics {
         // Numbers, texts and plain structures always serialize.
         self.0.insert(name.to_string(), serde_json::to_value(value).unwrap_or(Value::Null));
         self
     }
 
     /// A number by its path. Booleans count as 0 and 1.
-    pub(super) fn number(&self, path: &str) -> Option<f64> {
+    pub(crate) fn number(&self, path: &str) -> Option<f64> {
         match self.value(path)? {
             Value::Bool(value) => Some(f64::from(u8::from(*value))),
             value => value.as_f64(),
         }
     }
 
-    pub(super) fn text(&self, path: &str) -> Option<&str> {
+    pub(crate) fn text(&self, path: &str) -> Option<&str> {
         self.value(path)?.as_str()
     }
 
-    pub(super) fn value(&self, path: &str) -> Option<&Value> {
+    pub(crate) fn value(&self, path: &str) -> Option<&Value> {
         let (first, rest) = path.split_once('.').unwrap_or((path, ""));
         let value = self.0.get(first)?;
         match rest {
@@ -62,22 +62,35 @@ impl From<&Report> for Metrics {
 /// `figures` (those that the workload measured itself) and `per_launch`.
 impl From<&Outcome> for Metrics {
     fn from(outcome: &Outcome) -> Metrics {
+        let check = match &outcome.check {
+            Ok(message) | Err(message) => message,
+        };
+        Metrics::of_launches(&outcome.total, &outcome.launches)
+            .with("check", check)
+            .with("figures", &outcome.figures)
+    }
+}
+
+impl Metrics {
+    /// The sums over all launches, then `launches`, `longest_launch_cycles`, `longest_launch_s` and `per_launch`.
+    pub(crate) fn of_launches(total: &Report, launches: &[Report]) -> Metrics {
         let each = |r: &Report| {
             json!({
                 "kernel": r.kernel, "grid": r.grid, "block": r.block, "cycles": r.cycles,
                 "warp_insts": r.warp_insts, "thread_insts": r.thread_insts, "kernel_s": r.kernel_s,
             })
         };
-        let check = match &outcome.check {
-            Ok(message) | Err(message) => message,
-        };
-        Metrics::from(&outcome.total)
-            .with("launches", outcome.launches.len())
-            .with("longest_launch_cycles", outcome.longest().map(|r| r.cycles))
-            .with("longest_launch_s", outcome.longest().and_then(|r| r.kernel_s))
-            .with("check", check)
-            .with("figures", &outcome.figures)
-            .with("per_launch", outcome.launches.iter().map(each).collect::<Vec<_>>())
+        let longest = launches.iter().max_by_key(|report| report.cycles);
+        Metrics::from(total)
+            .with("launches", launches.len())
+            .with("longest_launch_cycles", longest.map(|r| r.cycles))
+            .with("longest_launch_s", longest.and_then(|r| r.kernel_s))
+            .with("per_launch", launches.iter().map(each).collect::<Vec<_>>())
+    }
+
+    /// All figures, for tables.
+    pub(crate) fn values(&self) -> &Map<String, Value> {
+        &self.0
     }
 }
 
