@@ -10,7 +10,7 @@ use std::thread::available_parallelism;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use warploom_lab::runs::{self, Executed, Kept, Plan, Run, Status, Step, execute_all, slurm};
+use warploom_lab::runs::{self, Executed, Finished, Kept, Plan, Run, Status, Step, execute_all, slurm};
 use warploom_lab::sweep::{Chart, Estimate, Folder, Planned, Sweep, SweepError, Table, sample, tables};
 
 use crate::cli::{SweepAction, SweepOptions, SweepResultsOptions, SweepRunOptions, SweepStatusOptions};
@@ -65,7 +65,6 @@ fn run(options: &SweepRunOptions) -> Result<Exit, Failure> {
         place: &place,
         jobs: options.jobs.map_or_else(|| available_parallelism().map_or(1, usize::from), usize::from),
         sweep: &sweep,
-        retry: options.retry,
         interrupt: interrupt_flag(),
     };
     let start = Instant::now();
@@ -74,6 +73,9 @@ fn run(options: &SweepRunOptions) -> Result<Exit, Failure> {
             term::eprint(line);
         }
     };
+    if options.retry {
+        forget_failures(&planned, &folder)?;
+    }
     let known = Known::of(&planned, &folder)?;
     say(&format!(
         "{}: {}: {}; {} kept from before",
@@ -86,16 +88,14 @@ fn run(options: &SweepRunOptions) -> Result<Exit, Failure> {
     if estimate.runs == 0 {
         // The first results tell what the others will take.
         let first: Vec<Run> = sample(&planned, 2 * work.jobs).map(|planned| planned.run.clone()).collect();
-        estimate = work.execute(&first, "first runs, for an estimate", None)?.1;
+        estimate = work.execute(&first, "first runs, for an estimate", None)?.1.estimate;
     }
     let left = planned.len().saturating_sub(known.ended.max(estimate.runs));
     if left > 0 {
         say(&foreseen(&estimate, left, work.jobs));
     }
     let all: Vec<Run> = planned.iter().map(|planned| planned.run.clone()).collect();
-    let (executed, _) = work.execute(&all, "runs", Some(&estimate))?;
-
-    let known = Known::of(&planned, &folder)?;
+    let (executed, known) = work.execute(&all, "runs", Some(&estimate))?;
     let wall_s = start.elapsed().as_secs_f64();
     let object = json!({
         "name": sweep.name, "folder": path, "runs": executed.total, "kept_runs": executed.kept,
@@ -121,18 +121,17 @@ struct Work<'a> {
     place: &'a Place,
     jobs: usize,
     sweep: &'a Sweep,
-    retry: bool,
     interrupt: Arc<AtomicBool>,
 }
 
 impl Work<'_> {
-    /// Executes runs, and measures what they took. Without an estimate that is here, with one where the user says.
+    /// Executes runs, and tells how they ended. Without an estimate that is here, with one where the user says.
     fn execute(
         &self,
         list: &[Run],
         what: &str,
         estimate: Option<&Estimate>,
-    ) -> Result<(Executed, Estimate), Failure> {
+    ) -> Result<(Executed, Known), Failure> {
         let steps = Steps::new();
         let start = Instant::now();
         let progress = |step: Step<'_>| {
@@ -152,7 +151,7 @@ impl Work<'_> {
             Some(estimate) => self.place.of(self.sweep.limits, estimate.takes()),
         };
         let plan = Plan {
-            retry: self.retry,
+            retry: false,
             stop_if_not_kept: true,
             jobs: self.jobs,
             place,
@@ -160,9 +159,9 @@ impl Work<'_> {
             progress: &progress,
             ..Plan::new(&runs)
         };
-        let took = Mutex::new(Estimate::default());
-        let executed = execute_all(list, &plan, &|_, _, ended| {
-            took.lock().unwrap_or_else(PoisonError::into_inner).add(&ended.end);
+        let known = Mutex::new(Known::default());
+        let executed = execute_all(list, &plan, &|run, _, ended| {
+            known.lock().unwrap_or_else(PoisonError::into_inner).add(run, &ended.end);
         });
         drop(steps);
         let executed = executed.map_err(|error| self.not_kept(&error))?;
@@ -184,7 +183,7 @@ impl Work<'_> {
             };
             return Err(Failure::new(Exit::Interrupted, message).help(help));
         }
-        Ok((executed, took.into_inner().unwrap_or_else(PoisonError::into_inner)))
+        Ok((executed, known.into_inner().unwrap_or_else(PoisonError::into_inner)))
     }
 
     fn not_kept(&self, error: &std::io::Error) -> Failure {
@@ -201,7 +200,26 @@ impl Work<'_> {
     }
 }
 
+fn kept(folder: &Folder) -> Result<Kept, Failure> {
+    let runs = folder.runs();
+    Kept::open(&runs).map_err(|error| {
+        Failure::input(format!("cannot use the folder `{}`: {}", runs.display(), reason(&error)))
+    })
+}
+
+/// Forgets runs that ended for a reason of the host, to execute them again.
+fn forget_failures(planned: &[Planned], folder: &Folder) -> Result<(), Failure> {
+    let kept = kept(folder)?;
+    for Planned { run, key, .. } in planned {
+        if kept.get(run, key).is_some_and(|end| end.status.is_of_the_host()) {
+            kept.remove(key)?;
+        }
+    }
+    Ok(())
+}
+
 /// The results that are there.
+#[derive(Default)]
 struct Known {
     ended: usize,
     by_status: BTreeMap<Status, usize>,
@@ -214,29 +232,24 @@ struct Known {
 
 impl Known {
     fn of(planned: &[Planned], folder: &Folder) -> Result<Known, Failure> {
-        let runs = folder.runs();
-        let kept = Kept::open(&runs).map_err(|error| {
-            Failure::input(format!("cannot use the folder `{}`: {}", runs.display(), reason(&error)))
-        })?;
-        let mut known = Known {
-            ended: 0,
-            by_status: BTreeMap::new(),
-            messages: BTreeMap::new(),
-            estimate: Estimate::default(),
-            others: 0,
-        };
-        for planned in planned {
-            if let Some(end) = kept.get(&planned.run, &planned.key) {
-                known.ended += 1;
-                *known.by_status.entry(end.status).or_default() += 1;
-                known.estimate.add(&end);
-                if let Some(message) = end.message {
-                    known.messages.entry(end.status).or_insert_with(|| format!("{}: {message}", planned.run));
-                }
+        let kept = kept(folder)?;
+        let mut known = Known::default();
+        for Planned { run, key, .. } in planned {
+            if let Some(end) = kept.get(run, key) {
+                known.add(run, &end);
             }
         }
         known.others = kept.count().saturating_sub(known.ended);
         Ok(known)
+    }
+
+    fn add(&mut self, run: &Run, end: &Finished) {
+        self.ended += 1;
+        *self.by_status.entry(end.status).or_default() += 1;
+        self.estimate.add(end);
+        if let Some(message) = &end.message {
+            self.messages.entry(end.status).or_insert_with(|| format!("{run}: {message}"));
+        }
     }
 
     fn counts(&self) -> Value {
@@ -396,10 +409,7 @@ fn status(options: &SweepStatusOptions) -> Result<Exit, Failure> {
 fn results(options: &SweepResultsOptions) -> Result<Exit, Failure> {
     let (sweep, folder) = found(&options.sweep, &options.out)?;
     let planned = sweep.runs()?;
-    let runs = folder.runs();
-    let kept = Kept::open(&runs).map_err(|error| {
-        Failure::input(format!("cannot use the folder `{}`: {}", runs.display(), reason(&error)))
-    })?;
+    let kept = kept(&folder)?;
     let made = tables(&sweep, &planned, &kept, options.host, &options.filters)?;
     let Some(of_runs) = made.first() else { return Ok(Exit::Good) };
     let mut written = Vec::new();

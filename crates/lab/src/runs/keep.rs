@@ -76,14 +76,14 @@ impl Kept {
     }
 
     /// Forgets a result.
-    pub(super) fn remove(&self, key: &Key) -> io::Result<()> {
+    pub fn remove(&self, key: &Key) -> io::Result<()> {
         match fs::remove_file(self.file(key)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
         }
     }
 
-    /// The names of the files of finished runs, whatever they belong to.
+    /// How many results there are, whatever they belong to.
     pub fn count(&self) -> usize {
         let files = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         files.filter(|file| file.path().extension().is_some_and(|extension| extension == "json")).count()
