@@ -191,9 +191,9 @@ fn a_changed_digit_is_found() {
     let before = good(&dir, "results s.toml --csv -");
     let file = &results(&dir)[0];
     let record = std::fs::read_to_string(file).unwrap();
-    let (head, tail) = record.split_once("\"cycles\": ").unwrap();
+    let (head, tail) = record.split_once("\"cycles\":").unwrap();
     let digit = if tail.starts_with('1') { '2' } else { '1' };
-    std::fs::write(file, format!("{head}\"cycles\": {digit}{}", &tail[1..])).unwrap();
+    std::fs::write(file, format!("{head}\"cycles\":{digit}{}", &tail[1..])).unwrap();
     assert_eq!(json(&dir, "status s.toml")["missing"], 1);
     assert_eq!(json(&dir, "run s.toml")["kept_runs"], 11);
     assert_eq!(good(&dir, "results s.toml --csv -"), before);

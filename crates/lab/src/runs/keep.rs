@@ -21,7 +21,7 @@ pub struct Kept {
 }
 
 /// How a run ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Finished {
     pub status: Status,
     /// Why it has no figures, unless the status is [`Ok`](Status::Ok).
@@ -33,15 +33,38 @@ pub struct Finished {
     pub metrics: Metrics,
 }
 
-/// The contents of a file. All fields but `end` identify what the result belongs to.
+/// All of it but the figures, as JSON.
+#[derive(Serialize, Deserialize)]
+pub(super) struct End {
+    status: Status,
+    message: Option<String>,
+    wall_s: f64,
+    peak_bytes: Option<u64>,
+}
+
+impl Finished {
+    pub(super) fn new(end: End, metrics: Metrics) -> Finished {
+        let End { status, message, wall_s, peak_bytes } = end;
+        Finished { status, message, wall_s, peak_bytes, metrics }
+    }
+
+    pub(super) fn end(&self) -> End {
+        let Finished { status, wall_s, peak_bytes, .. } = *self;
+        End { status, message: self.message.clone(), wall_s, peak_bytes }
+    }
+}
+
+/// The contents of a file, before the figures, which come last. All but `end` identifies what the result belongs to.
 #[derive(Serialize, Deserialize)]
 struct Record {
     version: String,
     model: String,
     run: Value,
-    #[serde(flatten)]
-    end: Finished,
+    end: End,
 }
+
+/// What is between the record and its figures. No other line of a record begins like it.
+const METRICS: &str = ",\n  \"metrics\": ";
 
 impl Kept {
     /// Opens a folder and creates it if it is missing.
@@ -57,11 +80,13 @@ impl Kept {
     /// How a run ended, if the file is as it was written, by this version and model.
     pub fn get(&self, run: &Run, key: &Key) -> Option<Finished> {
         let text = fs::read_to_string(self.file(key)).ok()?;
-        let record: Record = serde_json::from_str(&unsealed(&text)?).ok()?;
+        let text = unsealed(&text)?;
+        let (record, metrics) = text.strip_suffix("\n}")?.split_once(METRICS)?;
+        let record: Record = serde_json::from_str(&format!("{record}\n}}")).ok()?;
         let same = record.version == provenance::VERSION
             && record.model == provenance::MODEL
             && record.run == run.description();
-        same.then_some(record.end)
+        same.then(|| Finished::new(record.end, Metrics::from_json(metrics.to_string())))
     }
 
     /// Keeps a result. The file appears complete or not at all, even if the process dies while writing.
@@ -70,9 +95,12 @@ impl Kept {
             version: provenance::VERSION.to_string(),
             model: provenance::MODEL.to_string(),
             run: run.description(),
-            end: end.clone(),
+            end: end.end(),
         };
-        write_whole(&self.file(key), sealed(&serde_json::to_string_pretty(&record)?).as_bytes())
+        let record = serde_json::to_string_pretty(&record)?;
+        let record = record.strip_suffix("\n}").unwrap_or(&record);
+        let text = sealed(&format!("{record}{METRICS}{}\n}}", end.metrics.json()));
+        write_whole(&self.file(key), text.as_bytes())
     }
 
     /// Forgets a result.
@@ -171,7 +199,7 @@ mod tests {
             text.replace(&format!("\"version\": \"{}\"", provenance::VERSION), "\"version\": \"0.0.0\""),
             text.replace("gtx480", "gtx570"),
             text.replace("\"status\": \"ok\"", "\"status\": \"hang\""),
-            text.replace("\"cycles\": 7", "\"cycles\": 8"),
+            text.replace("\"cycles\":7", "\"cycles\":8"),
             text.replace("\"wall_s\": 0.25", "\"wall_s\": 0.35"),
             text.replacen("\"checksum\": \"", "\"checksum\": \"0", 1),
         ];

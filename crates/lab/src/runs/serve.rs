@@ -1,7 +1,7 @@
 //! Runs in processes of their own: a parent sends them one by one and learns how each ended. A run that is killed, for
 //! want of memory or otherwise, is that run's result and takes no other with it.
 //!
-//! Both sides speak in lines of JSON. The child ends when its input does, so none is left if the parent is killed.
+//! Both sides speak in lines of JSON: a run, then how it ended and, on a line of their own, its figures. The child ends when its input does, so none is left if the parent is killed.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::execute::{Executor, Here};
-use super::keep::Finished;
+use super::keep::{End, Finished};
 use super::metrics::Metrics;
 use super::procedure::{Status, execute};
 use super::run::Run;
@@ -55,8 +55,9 @@ pub fn serve(input: impl Read + Send + 'static, mut output: impl Write) -> io::R
         reset_peak();
         let Some(mut end) = here.execute(&run) else { break };
         end.peak_bytes = peak();
-        serde_json::to_writer(&mut output, &end)?;
-        output.write_all(b"\n")?;
+        output.write_all(
+            format!("{}\n{}\n", serde_json::to_string(&end.end())?, end.metrics.json()).as_bytes(),
+        )?;
         output.flush()?;
     }
     Ok(())
@@ -74,7 +75,8 @@ pub(super) struct Server<'a> {
 struct Running {
     child: Child,
     requests: ChildStdin,
-    replies: Receiver<String>,
+    /// How runs ended, each as its two lines.
+    replies: Receiver<(String, String)>,
     /// The end of what it wrote to its standard error.
     errors: Arc<Mutex<String>>,
 }
@@ -102,8 +104,9 @@ impl<'a> Server<'a> {
         let mut messages = child.stderr.take().ok_or_else(pipe)?;
         let (send, replies) = channel();
         std::thread::spawn(move || {
-            for line in BufReader::new(output).lines().map_while(Result::ok) {
-                if send.send(line).is_err() {
+            let mut lines = BufReader::new(output).lines().map_while(Result::ok);
+            while let (Some(end), Some(figures)) = (lines.next(), lines.next()) {
+                if send.send((end, figures)).is_err() {
                     break;
                 }
             }
@@ -152,8 +155,8 @@ impl Executor for Server<'_> {
         let mut largest = 0;
         loop {
             match running.replies.recv_timeout(LOOK) {
-                Ok(line) => match serde_json::from_str::<Finished>(&line) {
-                    Ok(end) => return Some(end),
+                Ok((line, figures)) => match serde_json::from_str::<End>(&line) {
+                    Ok(end) => return Some(Finished::new(end, Metrics::from_json(figures))),
                     Err(error) => {
                         self.stop();
                         return ended(Status::Crash, format!("no result, but `{line}`: {error}"), largest);
@@ -306,7 +309,8 @@ mod tests {
         requests.write_all(lines.concat().as_bytes()).unwrap();
         let server = std::thread::spawn(move || serve(input, output));
         let mut lines = BufReader::new(&mut replies).lines();
-        let mut reply = || serde_json::from_str::<Finished>(&lines.next().unwrap().unwrap()).unwrap();
+        let mut line = || lines.next().unwrap().unwrap();
+        let mut reply = || Finished::new(serde_json::from_str(&line()).unwrap(), Metrics::from_json(line()));
         let (right, limited) = (reply(), reply());
         assert_eq!((right.status, right.metrics.number("launches")), (Status::Ok, Some(1.0)));
         assert_eq!(limited.status, Status::CycleLimit);
@@ -352,7 +356,7 @@ mod tests {
             status("echo memory allocation of 9 bytes failed >&2; exit 1", Limits::default()),
             Status::Memory
         );
-        assert_eq!(status("echo nonsense; sleep 9", Limits::default()), Status::Crash);
+        assert_eq!(status("echo nonsense; echo; sleep 9", Limits::default()), Status::Crash);
         let short = Limits { time_s: Some(0.1), ..Limits::default() };
         assert_eq!(status("exec sleep 9", short), Status::TimeLimit);
         let small = Limits { memory_bytes: Some(1000), ..Limits::default() };
