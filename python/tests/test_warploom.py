@@ -1,6 +1,5 @@
 """The package against the command. WARPLOOM or the path must have it."""
 
-import os
 import pathlib
 
 import numpy as np
@@ -61,7 +60,7 @@ def test_a_sweep_is_a_data_frame(tmp_path, monkeypatch):
     # Again: nothing is executed.
     times = {file: file.stat().st_mtime_ns for file in pathlib.Path("small.sweep/runs").iterdir()}
     assert len(times) == 10
-    again = warploom.sweep("small.toml", out="small.sweep")
+    again = warploom.sweep("small.sweep.toml", out="small.sweep")
     assert {file: file.stat().st_mtime_ns for file in times} == times
     assert again.pandas().equals(frame)
     with pytest.raises(warploom.WarploomError, match="no table"):

@@ -33,15 +33,14 @@ class Sweep:
 def sweep(description, *, out=None, jobs=None, retry=False, options=()):
     """Executes the runs of a sweep that are missing, and returns all results.
 
-    `description` is the path of a sweep file, or its content as a dictionary, which is written to the folder `out` as
-    sweep.toml; paths in it are then relative to the current folder. docs/sweeps.md explains both. Run again, in another
-    process or after a crash, it does only what is missing.
+    `description` is the path of a sweep file, or its content as a dictionary, which is written to a file with the name
+    of the folder `out` and `.toml`, in the current folder; paths in it are relative to that. docs/sweeps.md explains
+    both. Called again, in another process or after a crash, it executes only what is missing.
     """
     if isinstance(description, dict):
         if out is None:
             raise WarploomError("a sweep that is a dictionary needs a folder", help=["give it with out="])
         out = os.fspath(out)
-        # Beside the folder: paths are relative to the file's.
         file = os.path.join(os.getcwd(), os.path.basename(os.path.normpath(out)) + ".toml")
         with open(file, "w", encoding="utf-8") as text:
             text.write(_toml(description))
