@@ -95,6 +95,15 @@ fn find_slurm() -> Result<(), Failure> {
     }
 }
 
+/// What to tell if Slurm takes no job: the options are wrong, not the folder.
+pub(crate) fn refused(error: &std::io::Error) -> Option<Failure> {
+    let refused = error.get_ref()?.downcast_ref::<slurm::Refused>()?;
+    Some(
+        Failure::input(refused.to_string())
+            .help("--partition, --account and --sbatch say what to ask for; `sinfo` shows what there is"),
+    )
+}
+
 /// Executes runs for the process that started this one.
 pub(crate) fn serve_runs() -> Result<Exit, Failure> {
     runs::serve(std::io::stdin(), std::io::stdout().lock())?;

@@ -15,7 +15,7 @@ use crate::cli::ReproOptions;
 use crate::failure::{Exit, Failure};
 use crate::input::reason;
 use crate::machine::interrupt_flag;
-use crate::place::Place;
+use crate::place::{self, Place};
 use crate::progress::Steps;
 use crate::term::{self, counted, seconds};
 
@@ -28,12 +28,12 @@ pub(crate) fn repro(options: &ReproOptions) -> Result<Exit, Failure> {
     let scale = if options.quick { Scale::Quick } else { Scale::Full };
     let runs = options.out.join("runs");
     let steps = Steps::new();
-    let place = Place::new(&options.place, &options.out)?;
+    let on = Place::new(&options.place, &options.out)?;
     let plan = Plan {
         reuse: !options.fresh,
         jobs: options.jobs.map_or_else(|| available_parallelism().map_or(1, usize::from), usize::from),
         // Its runs take from milliseconds to minutes: each is a task of its own.
-        place: place.of(Limits::default(), Takes::default()),
+        place: on.of(Limits::default(), Takes::default()),
         interrupt: interrupt_flag(),
         progress: &|step| steps.set(step.done, step.total, format!("runs, {}", step.run)),
         ..Plan::new(&runs)
@@ -91,9 +91,9 @@ fn failure(error: ReproError, options: &ReproOptions) -> Failure {
             "the same command goes on from there; finished runs are in {}",
             options.out.join("runs").display()
         )),
-        ReproError::Folder { path, error } => {
+        ReproError::Folder { path, error } => place::refused(&error).unwrap_or_else(|| {
             Failure::input(format!("cannot keep runs in `{}`: {}", path.display(), reason(&error)))
-        }
+        }),
     }
 }
 

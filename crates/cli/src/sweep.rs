@@ -164,7 +164,8 @@ impl Work<'_> {
             known.lock().unwrap_or_else(PoisonError::into_inner).add(run, &ended.end);
         });
         drop(steps);
-        let executed = executed.map_err(|error| self.not_kept(&error))?;
+        let executed =
+            executed.map_err(|error| place::refused(&error).unwrap_or_else(|| self.not_kept(&error)))?;
         if let Some(error) = &executed.not_kept {
             return Err(self.not_kept(error));
         }

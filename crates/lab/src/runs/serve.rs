@@ -78,7 +78,7 @@ struct Running {
     /// How runs ended, each as its two lines.
     replies: Receiver<(String, String)>,
     /// The end of what it wrote to its standard error.
-    errors: Arc<Mutex<String>>,
+    errors: Arc<Mutex<Vec<u8>>>,
 }
 
 /// How often a parent looks at the child's size, the time and Ctrl-C.
@@ -111,16 +111,15 @@ impl<'a> Server<'a> {
                 }
             }
         });
-        let errors = Arc::new(Mutex::new(String::new()));
+        let errors = Arc::new(Mutex::new(Vec::new()));
         let tail = errors.clone();
         std::thread::spawn(move || {
             let mut piece = [0; 1024];
             while let Ok(read @ 1..) = messages.read(&mut piece) {
                 let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
-                tail.push_str(&String::from_utf8_lossy(&piece[..read]));
+                tail.extend_from_slice(&piece[..read]);
                 let excess = tail.len().saturating_sub(2000);
-                let cut = tail.ceil_char_boundary(excess);
-                tail.drain(..cut);
+                tail.drain(..excess);
             }
         });
         Ok(Running { child, requests, replies, errors })
@@ -207,8 +206,8 @@ impl Server<'_> {
         drop(requests);
         let _ = child.kill();
         let status = child.wait().ok();
-        let errors = errors.lock().unwrap_or_else(PoisonError::into_inner).trim().to_string();
-        Some((status, errors))
+        let errors = errors.lock().unwrap_or_else(PoisonError::into_inner);
+        Some((status, String::from_utf8_lossy(&errors).trim().to_string()))
     }
 }
 

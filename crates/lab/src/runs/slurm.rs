@@ -56,6 +56,11 @@ pub struct JobStatus {
     pub states: BTreeMap<String, usize>,
 }
 
+/// Slurm takes no job from us. It is inside the [`io::Error`] of [`execute_all`](super::execute_all).
+#[derive(Debug, thiserror::Error)]
+#[error("Slurm refuses the job: {0}")]
+pub struct Refused(String);
+
 /// The seconds that a task should take: longer than what Slurm needs to start one.
 const TASK_S: f64 = 120.0;
 
@@ -253,13 +258,13 @@ fn submit(runs: &[(Key, &Run)], results: &Path, slurm: &Slurm<'_>) -> io::Result
     sbatch.arg(format!("--array=0-{}", tasks - 1)).arg(format!("--output={}", log.display()));
     sbatch.args(slurm.resources(chunk)).args(slurm.options).arg("--wrap").arg(command);
     let output = sbatch.output().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => io::Error::new(error.kind(), "no Slurm here: `sbatch` is not found"),
+        io::ErrorKind::NotFound => io::Error::other(Refused("`sbatch` is not found".to_string())),
         _ => error,
     })?;
     if !output.status.success() {
         let message = String::from_utf8_lossy(&output.stderr).trim().replace("sbatch: ", "");
         let _ = fs::remove_dir_all(&folder);
-        return Err(io::Error::other(format!("Slurm refuses the job: {message}")));
+        return Err(io::Error::other(Refused(message)));
     }
     // The number may be followed by the name of a cluster.
     let answer = String::from_utf8_lossy(&output.stdout);

@@ -190,7 +190,10 @@ fn column(path: &str) -> String {
 pub(super) fn is_figure(name: &str) -> bool {
     let figures = Metrics::of_launches(&Report::default(), &[]);
     ["run", "status", "message", "check"].contains(&name)
-        || figures.values().keys().any(|figure| column(figure) == name)
+        || figures
+            .values()
+            .keys()
+            .any(|figure| column(figure) == name && !SETTINGS.contains(&figure.as_str()))
 }
 
 fn nested(end: &Finished, run: &Cell, tables: &mut [Builder]) {
@@ -287,7 +290,7 @@ mod tests {
         assert_eq!(launches.columns[..2], ["run", "launch"]);
         let csv = of_runs.csv();
         assert_eq!(csv.lines().count(), 5);
-        assert!(csv.lines().all(|line| line.split(',').count() == of_runs.columns.len()), "{csv}");
+        assert!(of_runs.rows.iter().all(|row| row.len() == of_runs.columns.len()));
         assert_eq!(of_runs.json().as_array().map(Vec::len), Some(4));
 
         // What the host took is not the same twice, and only there if asked for.
