@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-#[path = "src/repro/digest.rs"]
+#[path = "src/runs/digest.rs"]
 mod digest;
 use digest::Digest;
 
@@ -17,7 +17,8 @@ use digest::Digest;
 const OTHERS: [&str; 3] = ["cli", "cuda", "lab"];
 
 /// The parts of this crate that runs are made of; what evaluates and shows them is not among them.
-const PARTS: [&str; 5] = ["random.rs", "work", "align/matrix.rs", "anchors", "repro/procedures"];
+const PARTS: [&str; 7] =
+    ["random.rs", "work", "align/matrix.rs", "anchors", "kernel", "runs/kernel_plan.rs", "runs/procedures"];
 
 /// Files of the simulator that hold words and drawings only: rewording a message stales no result.
 const WORDS: [&str; 6] = [

@@ -4,10 +4,11 @@ use std::path::Path;
 
 use warploom::isa::{FuncId, Module, print};
 use warploom::{Error, ptx, sass};
+use warploom_lab::kernel::Language;
 
 use crate::cli::AsmOptions;
 use crate::failure::{Exit, Failure};
-use crate::input::{self, Language, reason};
+use crate::input::{self, reason};
 use crate::term;
 
 /// Prints a listing, or writes it to a file.

@@ -7,6 +7,7 @@ mod measure;
 mod program;
 mod repro;
 mod run;
+mod sweep;
 mod work;
 
 use clap::{Args, Parser, Subcommand};
@@ -18,6 +19,10 @@ pub(crate) use measure::{AnchorsOptions, CalibrateOptions, CorrelateOptions, Dev
 pub(crate) use program::{AsmOptions, CheckOptions, GraphOptions};
 pub(crate) use repro::ReproOptions;
 pub(crate) use run::{LaunchOptions, RunOptions};
+pub(crate) use sweep::{
+    ExecuteRunsOptions, PlaceName, PlaceOptions, SweepAction, SweepOptions, SweepResultsOptions,
+    SweepRunOptions, SweepStatusOptions,
+};
 pub(crate) use work::{AlphabetName, FastaOptions, WorkOptions};
 
 /// A laboratory for fine-grained synchronization on GPUs: run PTX kernels and SASS listings on a model of a GPU.
@@ -62,6 +67,9 @@ pub(crate) enum Command {
     /// Run the papers' experiments and hold the numbers beside theirs
     #[command(after_help = repro::REPRO_EXAMPLES)]
     Repro(ReproOptions),
+    /// Run thousands of variants from one file, resumable, and get their results as tables and plots
+    #[command(after_help = sweep::SWEEP_EXAMPLES)]
+    Sweep(SweepOptions),
     /// Tell what loads, what each kernel needs, and which loops may wait for another thread
     Check(CheckOptions),
     /// Assemble a SASS listing and print it, or print a PTX kernel as a listing, to be edited and run
@@ -89,6 +97,12 @@ pub(crate) enum Command {
     /// Serve a real GPU on standard input and output, for the process that started this one
     #[command(hide = true)]
     ServeGpu,
+    /// Execute runs that come on standard input, for the process that started this one
+    #[command(hide = true)]
+    ServeRuns,
+    /// Execute a chunk of a list of runs, as a task of Slurm
+    #[command(hide = true)]
+    ExecuteRuns(ExecuteRunsOptions),
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -104,6 +118,7 @@ impl Command {
             Command::Work(options) => options.json,
             Command::Compare(options) => options.json,
             Command::Repro(options) => options.json,
+            Command::Sweep(options) => options.action.json(),
             Command::Check(options) => options.json,
             Command::Asm(_) | Command::Graph(_) => false,
             Command::Chips(options) => options.json,
@@ -112,7 +127,11 @@ impl Command {
             Command::Anchors(options) => options.json,
             Command::Correlate(options) => options.json,
             Command::Speed(options) => options.json,
-            Command::Calibrate(_) | Command::ServeGpu | Command::Completions { .. } => false,
+            Command::Calibrate(_)
+            | Command::ServeGpu
+            | Command::ServeRuns
+            | Command::ExecuteRuns(_)
+            | Command::Completions { .. } => false,
         }
     }
 }

@@ -1,21 +1,14 @@
 //! Kernel files: reading them, and advice about those that cannot be run.
 
-use std::io::{self, Read};
 use std::path::Path;
 
 use warploom::{Device, Module};
+use warploom_lab::kernel::{Language, language, read_at_most};
 
 use crate::failure::Failure;
 
 /// The PTX of the largest libraries has a tenth of that.
 const LARGEST_KERNEL_FILE: u64 = 256 << 20;
-
-/// The language of a kernel file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Language {
-    Ptx,
-    Sass,
-}
 
 /// Reads a file and loads it on a device.
 pub(crate) fn load(gpu: &mut Device, path: &Path) -> Result<Module, Failure> {
@@ -57,21 +50,8 @@ pub(crate) fn read(path: &Path) -> Result<(Vec<u8>, Language), Failure> {
     if bytes.iter().all(u8::is_ascii_whitespace) {
         return Err(Failure::input(format!("`{shown}` is empty")));
     }
-    let is_listing = || std::str::from_utf8(&bytes).is_ok_and(warploom::sass::is_listing);
-    let language = match extension {
-        "sass" => Language::Sass,
-        "ptx" => Language::Ptx,
-        _ if is_listing() => Language::Sass,
-        _ => Language::Ptx,
-    };
+    let language = language(path, &bytes);
     Ok((bytes, language))
-}
-
-/// Reads a file, but no more than so many bytes: a device or a pipe may have no end.
-pub(crate) fn read_at_most(path: &Path, bytes: u64) -> io::Result<Vec<u8>> {
-    let mut content = Vec::new();
-    std::fs::File::open(path)?.take(bytes).read_to_end(&mut content)?;
-    Ok(content)
 }
 
 /// The text of an operating-system error without its number.

@@ -17,17 +17,17 @@ mod correlate;
 mod devices;
 mod failure;
 mod fasta;
-mod fill;
 mod graph;
 mod input;
 mod machine;
 mod output;
+mod place;
 mod progress;
 mod repro;
 mod run;
 mod speed;
+mod sweep;
 mod term;
-mod value;
 mod work;
 
 use std::process::ExitCode;
@@ -52,6 +52,7 @@ pub fn main() -> ExitCode {
         Command::Work(options) => work::work(options),
         Command::Compare(options) => compare::compare(options),
         Command::Repro(options) => repro::repro(options),
+        Command::Sweep(options) => sweep::sweep(options),
         Command::Check(options) => check::check(options),
         Command::Asm(options) => asm::asm(options),
         Command::Graph(options) => graph::graph(options),
@@ -63,6 +64,8 @@ pub fn main() -> ExitCode {
         Command::Correlate(options) => correlate::correlate(options),
         Command::Speed(options) => speed::speed(options),
         Command::ServeGpu => devices::serve_gpu(),
+        Command::ServeRuns => place::serve_runs(),
+        Command::ExecuteRuns(options) => place::execute_runs(options),
         Command::Completions { shell } => completions(*shell),
     };
     match result {

@@ -6,13 +6,16 @@ use std::thread::available_parallelism;
 
 use serde_json::json;
 use warploom_lab::repro::{
-    self, EXPERIMENTS, Evaluated, Experiment, Plan, ReproError, Reproduction, Row, Scale, Verdict, figure,
+    self, EXPERIMENTS, Evaluated, Experiment, ReproError, Reproduction, Row, Scale, Verdict, figure,
 };
+use warploom_lab::runs::slurm::Takes;
+use warploom_lab::runs::{Limits, Plan, write_whole};
 
 use crate::cli::ReproOptions;
 use crate::failure::{Exit, Failure};
 use crate::input::reason;
 use crate::machine::interrupt_flag;
+use crate::place::{self, Place};
 use crate::progress::Steps;
 use crate::term::{self, counted, seconds};
 
@@ -25,12 +28,15 @@ pub(crate) fn repro(options: &ReproOptions) -> Result<Exit, Failure> {
     let scale = if options.quick { Scale::Quick } else { Scale::Full };
     let runs = options.out.join("runs");
     let steps = Steps::new();
+    let on = Place::new(&options.place, &options.out)?;
     let plan = Plan {
-        runs: &runs,
         reuse: !options.fresh,
         jobs: options.jobs.map_or_else(|| available_parallelism().map_or(1, usize::from), usize::from),
+        // Its runs take from milliseconds to minutes: each is a task of its own.
+        place: on.of(Limits::default(), Takes::default()),
         interrupt: interrupt_flag(),
         progress: &|step| steps.set(step.done, step.total, format!("runs, {}", step.run)),
+        ..Plan::new(&runs)
     };
     let result = repro::reproduce(&experiments, scale, &plan);
     drop(steps);
@@ -85,9 +91,9 @@ fn failure(error: ReproError, options: &ReproOptions) -> Failure {
             "the same command goes on from there; finished runs are in {}",
             options.out.join("runs").display()
         )),
-        ReproError::Folder { path, error } => {
+        ReproError::Folder { path, error } => place::refused(&error).unwrap_or_else(|| {
             Failure::input(format!("cannot keep runs in `{}`: {}", path.display(), reason(&error)))
-        }
+        }),
     }
 }
 
@@ -109,7 +115,7 @@ fn write_report(reproduction: &Reproduction, folder: &Path) -> Result<(), Failur
         }
     }
     for (path, text) in files {
-        repro::write_whole(&path, text.as_bytes()).map_err(|error| failed(&path, error))?;
+        write_whole(&path, text.as_bytes()).map_err(|error| failed(&path, error))?;
     }
     Ok(())
 }

@@ -6,16 +6,15 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use warploom::isa::{Param, Ty};
-use warploom::{Arg, Buffer, Device, Error, Kernel, Launch, Model, Module, Report};
+use warploom::{Device, Error, Kernel, Launch, Model, Module, Report};
+use warploom_lab::kernel::{self, ArgSpec, PrepareError, Prepared, format_value, json_value};
 
-use crate::arg::{ArgSpec, BufferSpec, Fill};
 use crate::cli::{DeviceName, LaunchOptions, MachineOptions, RunOptions};
 use crate::failure::{Exit, Failure};
 use crate::input::{self, reason};
 use crate::machine::{self, Control};
 use crate::output::check_writable;
 use crate::term::{self, counted, dims, grouped, joules, seconds};
-use crate::{fill, value};
 
 /// Runs the kernel and prints what it did.
 pub(crate) fn run(options: &RunOptions) -> Result<Exit, Failure> {
@@ -188,80 +187,21 @@ impl LaunchOptions {
     }
 }
 
-/// An argument ready for the launch.
-enum Prepared {
-    Scalar(Arg<'static>),
-    Buffer { ty: Ty, buffer: Buffer<u8> },
-}
-
-impl Prepared {
-    fn arg(&self) -> Arg<'_> {
-        match self {
-            Prepared::Scalar(arg) => arg.clone(),
-            Prepared::Buffer { buffer, .. } => Arg::from(buffer),
-        }
-    }
-}
-
 fn prepare(gpu: &mut Device, specs: &[ArgSpec]) -> Result<Vec<Prepared>, Failure> {
-    let prepared = specs.iter().enumerate().map(|(index, spec)| {
-        Ok(match spec {
-            // PTX declares 16-bit floats as untyped.
-            ArgSpec::Scalar { ty: Ty::F16 | Ty::BF16, bytes } => {
-                Prepared::Scalar(Arg::scalar(Ty::B16, bytes))
+    let each = specs.iter().enumerate().map(|(index, spec)| {
+        let name = format!("buffer {index}");
+        kernel::prepare(gpu, &name, spec, Path::new("")).map_err(|error| match error {
+            PrepareError::Device(error) => error.into(),
+            PrepareError::Read { name, path, error } => {
+                Failure::input(format!("{name}: cannot read `{}`: {}", path.display(), reason(&error)))
             }
-            ArgSpec::Scalar { ty, bytes } => Prepared::Scalar(Arg::scalar(*ty, bytes)),
-            ArgSpec::Bytes(bytes) => Prepared::Scalar(Arg::bytes(bytes)),
-            ArgSpec::Buffer(spec) => {
-                Prepared::Buffer { ty: spec.ty, buffer: prepare_buffer(gpu, index, spec)? }
+            PrepareError::Size { message, help } => {
+                let failure = Failure::input(message);
+                help.into_iter().fold(failure, Failure::help)
             }
         })
     });
-    prepared.collect()
-}
-
-fn prepare_buffer(gpu: &mut Device, index: usize, spec: &BufferSpec) -> Result<Buffer<u8>, Failure> {
-    let name = format!("buffer {index}");
-    let (ty, count) = (spec.ty, spec.count);
-    let bytes =
-        spec.bytes().ok_or_else(|| Failure::input(format!("{name}: {count} elements fit no memory")))?;
-    if spec.fill == Fill::Zero {
-        return Ok(gpu.zeros_named(&name, bytes)?);
-    }
-    // Allocate first: filling a huge buffer that does not fit would take long for nothing.
-    let buffer = gpu.uninit_named(&name, bytes)?;
-    let content = match &spec.fill {
-        Fill::Zero | Fill::Uninit => return Ok(buffer),
-        Fill::Iota => fill::iota(ty, count),
-        Fill::Random(seed) => fill::random(ty, count, *seed),
-        Fill::Value(element) => fill::repeat(element, count),
-        Fill::List(bytes) => bytes.clone(),
-        Fill::File(path) => {
-            let shown = path.display();
-            let cannot = |e| Failure::input(format!("{name}: cannot read `{shown}`: {}", reason(&e)));
-            let data = input::read_at_most(path, bytes as u64 + 1).map_err(cannot)?;
-            // Of a device or a pipe only a little more than is wanted was read.
-            let of_file = std::fs::metadata(path).ok().filter(|file| file.is_file()).map(|file| file.len());
-            let has = of_file.map_or(data.len(), |len| len as usize);
-            if has != bytes {
-                let size = ty.bytes() as usize;
-                let more = if of_file.is_none() && has > bytes { "more than " } else { "" };
-                let shown_size = if more.is_empty() { has } else { bytes };
-                let message = format!(
-                    "{name}: `{shown}` has {more}{shown_size} bytes, {count} elements of {ty} are {bytes} bytes"
-                );
-                let failure = Failure::input(message);
-                return Err(match has % size {
-                    _ if of_file.is_none() => failure,
-                    0 => failure.help(format!("the whole file is buf:{ty}:{}=@{shown}", has / size)),
-                    _ => failure.help(format!("the file's size is no multiple of {size}")),
-                });
-            }
-            data
-        }
-    };
-    buffer.write(gpu, &content)?;
-    Ok(buffer)
+    each.collect()
 }
 
 /// Prints what a failed launch did so far, and adds advice.
@@ -304,11 +244,11 @@ impl Dump {
     }
 
     fn text(&self) -> String {
-        self.elements().map(|bytes| value::format_value(self.ty, bytes)).collect::<Vec<_>>().join(" ")
+        self.elements().map(|bytes| format_value(self.ty, bytes)).collect::<Vec<_>>().join(" ")
     }
 
     fn json(&self) -> Value {
-        let values = self.elements().map(|bytes| value::json_value(self.ty, bytes)).collect::<Vec<_>>();
+        let values = self.elements().map(|bytes| json_value(self.ty, bytes)).collect::<Vec<_>>();
         json!({ "arg": self.arg, "type": self.ty.name(), "values": values })
     }
 }

@@ -6,11 +6,11 @@ use serde::Serialize;
 use serde_json::json;
 use warploom::{Chip, Device, Error, Launch, Report, SimModel, SimOptions, Timing, args};
 use warploom_kernels::text;
+use warploom_lab::kernel::random;
 use warploom_lab::work::Workload;
 
 use crate::cli::{ModelName, SpeedOptions};
 use crate::failure::{Exit, Failure};
-use crate::fill;
 use crate::term::{self, grouped, seconds};
 
 /// One kernel of the set.
@@ -189,7 +189,7 @@ fn kernel(gpu: &mut Device, ptx: &str, name: &str) -> Result<warploom::Kernel, F
 fn nbody(gpu: &mut Device) -> Result<Report, Failure> {
     let n = 2048;
     let kernel = kernel(gpu, text!("nbody.ptx"), "nbody")?;
-    let bodies = gpu.buffer(&fill::random(warploom::isa::Ty::F32, 4 * n, 1))?;
+    let bodies = gpu.buffer(&random(warploom::isa::Ty::F32, 4 * n, 1))?;
     let acc = gpu.zeros::<f32>(4 * n)?;
     Ok(gpu.launch(&kernel, Launch::grid(n / 256).block(256), args![&bodies, &acc, n as u32, 0.01f32])?)
 }
@@ -197,7 +197,7 @@ fn nbody(gpu: &mut Device) -> Result<Report, Failure> {
 fn classify(gpu: &mut Device) -> Result<Report, Failure> {
     let n = 1 << 18;
     let kernel = kernel(gpu, text!("switch.ptx"), "classify")?;
-    let data = gpu.buffer(&fill::random(warploom::isa::Ty::U32, n, 1))?;
+    let data = gpu.buffer(&random(warploom::isa::Ty::U32, n, 1))?;
     let out = gpu.zeros::<u32>(n)?;
     Ok(gpu.launch(&kernel, Launch::grid(n / 256).block(256), args![&data, &out, n as u32])?)
 }
@@ -205,7 +205,7 @@ fn classify(gpu: &mut Device) -> Result<Report, Failure> {
 fn localarray(gpu: &mut Device) -> Result<Report, Failure> {
     let n = 1 << 15;
     let kernel = kernel(gpu, text!("localarray.ptx"), "localarray")?;
-    let data = gpu.buffer(&fill::random(warploom::isa::Ty::S32, 16 * n, 1))?;
+    let data = gpu.buffer(&random(warploom::isa::Ty::S32, 16 * n, 1))?;
     let out = gpu.zeros::<i32>(16 * n)?;
     Ok(gpu.launch(&kernel, Launch::grid(n / 256).block(256), args![&data, &out, n as u32])?)
 }

@@ -1,7 +1,10 @@
 //! What Warploom's machines are used for: workloads, the papers' experiments, and comparison with real GPUs.
 //!
 //! - [`work`]: workloads, which are kernels with an input, their launches, and a check of the result.
+//! - [`kernel`]: kernels of a user's own files, with arguments as text.
+//! - [`runs`]: runs as values: described, executed in parallel by one or many processes, and kept on disk.
 //! - [`repro`]: the experiments of the three papers, run, judged against the papers' numbers, and reported.
+//! - [`sweep`]: thousands of runs from one file, and their results as tables and plots.
 //! - [`align`]: alignment of two FASTA files, on the kernels of workload `nw`.
 //! - [`conform`]: conformance with real GPUs, by recorded vectors and by random programs.
 //! - [`anchors`]: micro-benchmarks of single operations.
@@ -10,15 +13,19 @@
 //!
 //! No model code is here: everything is written against [`warploom::Device`], so it runs on a simulated chip and on a
 //! real GPU alike. Nothing here prints; long work reports progress through a callback. Start reading at [`work`],
-//! then [`repro`].
+//! then [`runs`] and [`repro`].
 
 pub mod align;
 pub mod anchors;
 pub mod calibrate;
 pub mod conform;
 pub mod correlate;
+mod csv;
+pub mod kernel;
 mod numbers;
 mod plot;
 mod random;
 pub mod repro;
+pub mod runs;
+pub mod sweep;
 pub mod work;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use warploom_lab::repro::{EXPERIMENTS, Plan, Scale, Verdict, reproduce};
+use warploom_lab::repro::{EXPERIMENTS, Scale, Verdict, reproduce};
+use warploom_lab::runs::Plan;
 
 /// Rows outside their bands. Each states why.
 const KNOWN_OUTSIDE: &[(&str, &str)] = &[
@@ -23,9 +24,7 @@ const KNOWN_OUTSIDE: &[(&str, &str)] = &[
 #[test]
 fn quick_experiments_lie_in_their_bands() {
     let folder = std::env::temp_dir().join(format!("warploom-experiments-{}", std::process::id()));
-    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
-    let plan = Plan { runs: &folder, reuse: false, jobs, interrupt: Default::default(), progress: &|_| () };
-    let done = reproduce(EXPERIMENTS, Scale::Quick, &plan);
+    let done = reproduce(EXPERIMENTS, Scale::Quick, &Plan::new(&folder));
     std::fs::remove_dir_all(&folder).unwrap();
     let done = done.unwrap();
     let mut outside = BTreeSet::new();

@@ -3,7 +3,8 @@
 
 use proptest::prelude::*;
 use warploom::{Chip, Device, Error, SimModel, SimOptions};
-use warploom_lab::repro::{self, Plan, Scale, Verdict};
+use warploom_lab::repro::{self, Scale, Verdict};
+use warploom_lab::runs::Plan;
 use warploom_lab::work::{Outcome, Workload};
 
 fn device(chip: &str, set: &[&str], model: SimModel) -> Device {
@@ -89,9 +90,7 @@ fn a_chip_without_the_bits_is_refused() {
 fn the_quick_experiments_are_inside_their_bands() {
     let folder = std::env::temp_dir().join(format!("warploom-nw-{}", std::process::id()));
     for id in ["ics15-table3", "ics15-channels", "ics15-beyond"] {
-        let plan =
-            Plan { runs: &folder, reuse: true, jobs: 2, interrupt: Default::default(), progress: &|_| {} };
-        let reproduction = repro::reproduce(&repro::find(id), Scale::Quick, &plan).unwrap();
+        let reproduction = repro::reproduce(&repro::find(id), Scale::Quick, &Plan::new(&folder)).unwrap();
         for evaluated in &reproduction.experiments {
             for row in &evaluated.outcome.rows {
                 assert_ne!(row.verdict(), Verdict::Out, "{id}, {}: {}", row.name, row.measured_text());

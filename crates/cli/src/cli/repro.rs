@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::sweep::PlaceOptions;
+
 /// `warploom repro`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ReproOptions {
@@ -25,6 +27,8 @@ pub(crate) struct ReproOptions {
     /// Runs beside each other; if not given, one for each core
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub jobs: Option<u16>,
+    #[command(flatten)]
+    pub place: PlaceOptions,
     /// Print one JSON object on stdout and nothing else
     #[arg(long)]
     pub json: bool,

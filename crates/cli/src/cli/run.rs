@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use warploom_lab::kernel::{ArgSpec, parse_dims};
 
 use super::machine::MachineOptions;
-use crate::arg::{ArgSpec, DumpSpec, SaveSpec, parse_dims};
+use crate::arg::{DumpSpec, SaveSpec};
 
 /// How a kernel of a file is launched, and with what.
 #[derive(Args, Clone, Debug)]

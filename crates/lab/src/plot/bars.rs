@@ -20,9 +20,10 @@ const LINE: f64 = 15.0;
 pub(super) fn draw(canvas: &mut Canvas, plot: &Plot, series: &[String], groups: &[Group]) {
     let values = groups.iter().flat_map(|group| {
         let band = group.band.map(|(_, high)| high);
-        group.values.iter().copied().flatten().chain(band)
+        let errors = group.errors.iter().flatten().map(|(_, high)| *high);
+        group.values.iter().copied().flatten().chain(band).chain(errors)
     });
-    let y = Axis::from_zero(values, plot.y.log);
+    let y = Axis::from_zero(values.chain(plot.spanned.1.iter().copied()), plot.y.log);
     let banded = groups.iter().any(|group| group.band.is_some());
     let names: Vec<&str> = series.iter().map(String::as_str).chain(banded.then_some("band")).collect();
     // The frame's width decides where labels break, and the labels decide its height.
@@ -53,6 +54,11 @@ pub(super) fn draw(canvas: &mut Canvas, plot: &Plot, series: &[String], groups: 
             if let Some((low, high)) = band {
                 let (low, high) = (frame.y(y.place(low)), frame.y(y.place(high)));
                 whisker(canvas, x + width / 2.0, high, low);
+                top = top.min(high);
+            }
+            if let Some((low, high)) = group.errors.get(s).copied().flatten() {
+                let (low, high) = (frame.y(y.place(low)), frame.y(y.place(high)));
+                canvas.error_bar(x + width / 2.0, high, low);
                 top = top.min(high);
             }
             if labelled {

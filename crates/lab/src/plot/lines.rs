@@ -6,8 +6,10 @@ use super::{Line, Plot};
 
 pub(super) fn draw(canvas: &mut Canvas, plot: &Plot, series: &[Line]) {
     let points = || series.iter().flat_map(|line| &line.points);
-    let x = Axis::around(points().map(|point| point.0), plot.x.log);
-    let y = Axis::around(points().map(|point| point.1), plot.y.log);
+    let errors = || series.iter().flat_map(|line| &line.errors).flat_map(|&(_, low, high)| [low, high]);
+    let (also_x, also_y) = (plot.spanned.0.iter().copied(), plot.spanned.1.iter().copied());
+    let x = Axis::around(points().map(|point| point.0).chain(also_x), plot.x.log);
+    let y = Axis::around(points().map(|point| point.1).chain(errors()).chain(also_y), plot.y.log);
     let frame = frame(canvas, plot, series, (&x, &y));
     canvas.legend(&names(series), |canvas, i, x, y| {
         canvas.path(i, &[(x, y - 4.0), (x + 24.0, y - 4.0)]);
@@ -16,6 +18,9 @@ pub(super) fn draw(canvas: &mut Canvas, plot: &Plot, series: &[Line]) {
     for (i, line) in series.iter().enumerate() {
         let places = places(&frame, (&x, &y), line);
         canvas.path(i, &places);
+        for &(at, low, high) in line.errors.iter().filter(|(at, ..)| x.shows(*at)) {
+            canvas.error_bar(frame.x(x.place(at)), frame.y(y.place(high)), frame.y(y.place(low)));
+        }
         for place in places {
             canvas.marker(i, place);
         }

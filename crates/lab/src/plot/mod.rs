@@ -27,6 +27,8 @@ pub struct Plot {
     x: Labelled,
     y: Labelled,
     marks: Marks,
+    /// Values that the axes show besides those of the marks.
+    spanned: (Vec<f64>, Vec<f64>),
 }
 
 /// What the caller sets of an axis.
@@ -56,15 +58,19 @@ enum Marks {
 #[derive(Clone, Debug, PartialEq)]
 struct Group {
     label: String,
-    /// The range in which the last bar should end.
     values: Vec<Option<f64>>,
+    /// The range in which the last bar should end.
     band: Option<(f64, f64)>,
+    /// The ends of the bars' error bars, in the order of the series.
+    errors: Vec<Option<(f64, f64)>>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 struct Line {
     name: String,
     points: Vec<(f64, f64)>,
+    /// Error bars: where, and from where to where.
+    errors: Vec<(f64, f64, f64)>,
 }
 
 impl Plot {
@@ -85,7 +91,7 @@ impl Plot {
     }
 
     fn new(title: String, marks: Marks) -> Plot {
-        Plot { title, x: Labelled::default(), y: Labelled::default(), marks }
+        Plot { title, x: Labelled::default(), y: Labelled::default(), marks, spanned: Default::default() }
     }
 
     /// Labels the horizontal axis.
@@ -124,7 +130,7 @@ impl Plot {
     pub fn group(mut self, label: impl Into<String>, values: impl IntoIterator<Item = Option<f64>>) -> Plot {
         if let Marks::Bars { groups, .. } = &mut self.marks {
             let values = values.into_iter().map(|value| value.filter(|value| value.is_finite())).collect();
-            groups.push(Group { label: label.into(), values, band: None });
+            groups.push(Group { label: label.into(), values, band: None, errors: Vec::new() });
         }
         self
     }
@@ -139,12 +145,39 @@ impl Plot {
         self
     }
 
+    /// Gives the bars of the last group error bars, in the order of the series.
+    pub fn bar_errors(mut self, ends: impl IntoIterator<Item = Option<(f64, f64)>>) -> Plot {
+        if let Marks::Bars { groups, .. } = &mut self.marks
+            && let Some(group) = groups.last_mut()
+        {
+            group.errors = ends.into_iter().collect();
+        }
+        self
+    }
+
     /// Adds a line, whose points are joined in the given order, or a set of points.
     pub fn series(mut self, name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Plot {
         if let Marks::Lines { series } | Marks::Points { series, .. } = &mut self.marks {
             let points = points.into_iter().filter(|(x, y)| x.is_finite() && y.is_finite()).collect();
-            series.push(Line { name: name.into(), points });
+            series.push(Line { name: name.into(), points, errors: Vec::new() });
         }
+        self
+    }
+
+    /// Gives the last line error bars, each at an x, from a low end to a high one; lines only.
+    pub fn errors(mut self, errors: impl IntoIterator<Item = (f64, f64, f64)>) -> Plot {
+        if let Marks::Lines { series } = &mut self.marks
+            && let Some(line) = series.last_mut()
+        {
+            line.errors = errors.into_iter().collect();
+        }
+        self
+    }
+
+    /// Makes the axes show these values, too, so that plots side by side can be compared.
+    pub fn spanning(mut self, x: impl IntoIterator<Item = f64>, y: impl IntoIterator<Item = f64>) -> Plot {
+        let finite = |value: &f64| value.is_finite();
+        self.spanned = (x.into_iter().filter(finite).collect(), y.into_iter().filter(finite).collect());
         self
     }
 
@@ -158,6 +191,25 @@ impl Plot {
         }
         canvas.finish()
     }
+}
+
+/// Several plots in one picture, two beside each other.
+pub(crate) fn side_by_side(plots: &[Plot], id: &str) -> String {
+    if let [only] = plots {
+        return only.svg(id);
+    }
+    let columns = plots.len().clamp(1, 2);
+    let (width, height) = (svg::WIDTH * columns as f64, svg::HEIGHT * plots.len().div_ceil(columns) as f64);
+    let mut picture = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" width=\"{width}\" \
+         height=\"{height}\">\n"
+    );
+    for (at, plot) in plots.iter().enumerate() {
+        let (x, y) = (svg::WIDTH * (at % columns) as f64, svg::HEIGHT * (at / columns) as f64);
+        let one = plot.svg(&format!("{id}-{at}"));
+        picture += &one.replacen("<svg ", &format!("<svg x=\"{x}\" y=\"{y}\" "), 1);
+    }
+    picture + "</svg>\n"
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::axis::Axis;
 
 /// Size of the picture in pixels.
 pub(super) const WIDTH: f64 = 720.0;
-const HEIGHT: f64 = 360.0;
+pub(super) const HEIGHT: f64 = 360.0;
 
 /// Font size of ticks and legends. Nothing is smaller.
 pub(super) const TEXT: f64 = 12.0;
@@ -169,6 +169,14 @@ impl Canvas {
             "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" \
              stroke=\"{colour}\" stroke-width=\"{width}\"/>"
         );
+    }
+
+    /// An I from one height to another, in black, which is visible on and beside every colour.
+    pub(super) fn error_bar(&mut self, x: f64, top: f64, bottom: f64) {
+        self.line((x, top), (x, bottom), "#000", 1.2);
+        for y in [top, bottom] {
+            self.line((x - 4.0, y), (x + 4.0, y), "#000", 1.2);
+        }
     }
 
     pub(super) fn text(&mut self, x: f64, y: f64, anchor: TextAnchor, text: &str) {

@@ -2,9 +2,11 @@
 
 use serde::Serialize;
 
+use super::Scale;
 use super::report::{Evaluated, Reproduction};
 use super::row::{Band, Row, Verdict};
-use super::{Scale, provenance};
+use crate::csv;
+use crate::runs::provenance;
 
 /// What `warploom repro --json` prints. The order of fields is the order of keys.
 #[derive(Serialize)]
@@ -153,19 +155,10 @@ impl Reproduction {
                     form.note.unwrap_or_default(),
                     form.reason.unwrap_or_default(),
                 ];
-                text.push_str(&cells.map(cell).join(","));
-                text.push('\n');
+                text += &csv::line(cells);
             }
         }
         text
-    }
-}
-
-/// Quotes a cell where CSV requires it.
-fn cell(text: String) -> String {
-    match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text,
     }
 }
 

@@ -4,11 +4,12 @@
 
 use std::fmt::Write;
 
+use super::Scale;
 use super::report::{Evaluated, Reproduction, RunLine};
 use super::row::{Row, Verdict};
-use super::{Scale, provenance};
 use crate::numbers::figure;
 use crate::plot::escape;
+use crate::runs::provenance;
 
 pub(crate) const STYLE: &str = "
 :root { color-scheme: light; }

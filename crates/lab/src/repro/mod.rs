@@ -1,9 +1,8 @@
 //! The experiments: every result of the three papers that is reproduced, and how.
 //!
 //! An [`Experiment`] names its [`Run`]s and turns their [`Results`] into plots and [`Row`]s. A row has the paper's
-//! number, ours, and the band in which ours counts as reproduced. [`reproduce`] executes the runs of many experiments
-//! over all cores, each run once, keeps them on disk, and returns a [`Reproduction`], which can be written as JSON,
-//! CSV and one HTML page.
+//! number, ours, and the band in which ours counts as reproduced. [`reproduce`] has the runs of many experiments
+//! executed ([`runs`](crate::runs)) and returns a [`Reproduction`], which can be written as JSON, CSV and one HTML page.
 //!
 //! ```
 //! use warploom_lab::repro::{About, Experiment, Outcome, Results, Row, Run, Scale};
@@ -34,32 +33,19 @@
 //!
 //! Start reading at [`Experiment`], then `experiments/fidelity.rs`, a short one. `docs/repro.md` shows how to add one.
 
-mod digest;
-mod execute;
 mod experiments;
 mod export;
 pub(crate) mod html;
-mod keep;
-mod metrics;
-mod procedure;
-mod procedures;
-mod provenance;
 mod report;
 mod row;
-mod run;
-#[cfg(test)]
-mod testing;
 
 pub use crate::numbers::figure;
 pub use crate::plot::Plot;
-pub use execute::{Plan, Step};
+use crate::runs::Metrics;
+pub use crate::runs::Run;
 pub use experiments::EXPERIMENTS;
-pub use keep::write_whole;
-use metrics::Metrics;
-use procedure::{Choice, Procedure, RunError};
 pub use report::{Evaluated, Outcome, ReproError, Reproduction, Results, reproduce};
 pub use row::{Failed, Row, Verdict};
-pub use run::{Run, Setting};
 
 /// The size of an experiment's inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

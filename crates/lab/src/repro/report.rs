@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use super::execute::{Ended, Execute, Plan, execute_all};
-use super::metrics::Metrics;
 use super::row::{Failed, Row, Verdict};
-use super::run::{Key, Run};
-use super::{About, Experiment, Scale, procedure};
+use super::{About, Experiment, Scale};
 use crate::plot::Plot;
+use crate::runs::{Ended, Execute, Key, Metrics, Plan, Run, execute, execute_all_with};
 
 /// What the runs of an experiment measured. Results are looked up by the run's description.
 #[derive(Debug)]
@@ -27,8 +26,7 @@ impl Results {
     pub(super) fn of(&self, run: &Run) -> Result<&Metrics, Failed> {
         let failed = |message: &str| Failed { run: run.to_string(), message: message.to_string() };
         match self.ended.get(&run.key()) {
-            Some(Ended { result: Ok(finished), .. }) => Ok(&finished.metrics),
-            Some(Ended { result: Err(message), .. }) => Err(failed(message)),
+            Some(ended) => ended.result().map_err(failed),
             None => Err(failed("the experiment does not have it among its runs")),
         }
     }
@@ -113,11 +111,10 @@ impl Evaluated {
         let runs = experiment.runs(results.scale);
         let line = |run: &Run| {
             let ended = results.ended.get(&run.key());
-            let finished = ended.and_then(|ended| ended.result.as_ref().ok());
             RunLine {
                 run: run.to_string(),
                 chip: run.chip_name().to_string(),
-                wall_s: finished.map(|finished| finished.wall_s),
+                wall_s: ended.map(|ended| ended.end.wall_s),
                 kept: ended.is_some_and(|ended| ended.kept),
                 failure: results.of(run).err().map(|failed| failed.message),
             }
@@ -224,7 +221,7 @@ pub fn reproduce(
     scale: Scale,
     plan: &Plan<'_>,
 ) -> Result<Reproduction, ReproError> {
-    reproduce_with(experiments, scale, plan, &procedure::execute)
+    reproduce_with(experiments, scale, plan, &execute)
 }
 
 fn reproduce_with(
@@ -235,21 +232,21 @@ fn reproduce_with(
 ) -> Result<Reproduction, ReproError> {
     let start = Instant::now();
     let runs: Vec<Run> = experiments.iter().flat_map(|experiment| experiment.runs(scale)).collect();
-    let executed = execute_all(&runs, plan, execute)
-        .map_err(|error| ReproError::Folder { path: plan.runs.to_path_buf(), error })?;
-    if !executed.complete {
-        let mut keys: Vec<Key> = runs.iter().map(Run::key).collect();
-        keys.sort();
-        keys.dedup();
-        return Err(ReproError::Interrupted { done: executed.ended.len(), total: keys.len() });
+    let ended = Mutex::new(BTreeMap::new());
+    let executed = execute_all_with(&runs, plan, execute, &|_, key, end| {
+        ended.lock().unwrap_or_else(PoisonError::into_inner).insert(key.clone(), end);
+    });
+    let executed = executed.map_err(|error| ReproError::Folder { path: plan.runs.to_path_buf(), error })?;
+    if !executed.is_complete() {
+        return Err(ReproError::Interrupted { done: executed.done, total: executed.total });
     }
-    let results = Results { scale, ended: executed.ended };
+    let results = Results { scale, ended: ended.into_inner().unwrap_or_else(PoisonError::into_inner) };
     Ok(Reproduction {
         scale,
         experiments: experiments.iter().map(|experiment| Evaluated::new(*experiment, &results)).collect(),
-        runs: results.ended.len(),
-        kept: results.ended.values().filter(|ended| ended.kept).count(),
-        not_kept: executed.not_kept,
+        runs: executed.total,
+        kept: executed.kept,
+        not_kept: executed.not_kept.map(|error| error.to_string()),
         wall_s: start.elapsed().as_secs_f64(),
     })
 }

@@ -1,7 +1,7 @@
 //! Section 4.4 of ICS'15: deadlocks of locks on GPUs, their diagnoses, and their repairs.
 
-use crate::repro::procedures::lock_hangs::LOCK_HANGS;
 use crate::repro::{About, Experiment, Failed, Metrics, Outcome, Results, Row, Run, Scale};
+use crate::runs::procedures::lock_hangs::LOCK_HANGS;
 
 pub(super) struct Deadlock;
 

@@ -1,7 +1,7 @@
 //! Section 4.2 of ICS'15: instructions of a lock and its release, on atomics and on lock bits.
 
-use crate::repro::procedures::lock_code::LOCK_CODE;
 use crate::repro::{About, Experiment, Outcome, Results, Row, Run, Scale};
+use crate::runs::procedures::lock_code::LOCK_CODE;
 
 pub(super) struct Static;
 

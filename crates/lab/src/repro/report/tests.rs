@@ -1,10 +1,8 @@
 //! A made-up experiment goes through the whole of [`reproduce`], and its report is the snapshot of the exports.
 
-use std::sync::Arc;
-
 use super::*;
-use crate::repro::testing::Scratch;
-use crate::repro::{Metrics, RunError};
+use crate::runs::RunError;
+use crate::runs::testing::Scratch;
 
 /// An experiment with a row of each kind. Its texts need escaping wherever that is possible.
 pub(in crate::repro) struct Example;
@@ -56,13 +54,8 @@ fn metrics(run: &Run) -> Metrics {
 }
 
 fn reproduced(scratch: &Scratch, scale: Scale, execute: Execute<'_>) -> Result<Reproduction, ReproError> {
-    let plan = Plan {
-        runs: &scratch.path().join("runs"),
-        reuse: true,
-        jobs: 2,
-        interrupt: Arc::default(),
-        progress: &|_| {},
-    };
+    let folder = scratch.path().join("runs");
+    let plan = Plan { jobs: 2, ..Plan::new(&folder) };
     reproduce_with(&[&Example], scale, &plan, execute)
 }
 
@@ -135,8 +128,7 @@ fn a_failed_run_that_no_row_needs_is_a_row() {
         }
     }
     let scratch = Scratch::new("careless");
-    let plan =
-        Plan { runs: scratch.path(), reuse: true, jobs: 2, interrupt: Arc::default(), progress: &|_| {} };
+    let plan = Plan { jobs: 2, ..Plan::new(scratch.path()) };
     let execute: Execute<'_> = &|_, _| Err(RunError::Wrong("no".to_string()));
     let reproduction = reproduce_with(&[&Careless], Scale::Quick, &plan, execute).unwrap();
     let rows = &reproduction.experiments[0].outcome.rows;

@@ -2,8 +2,8 @@
 //! as future work.
 
 use super::PAPER;
-use crate::repro::procedures::no_yield::NO_YIELD;
 use crate::repro::{About, Experiment, Failed, Outcome, Results, Row, Run, Scale};
+use crate::runs::procedures::no_yield::NO_YIELD;
 
 pub(crate) struct Bounded;
 

@@ -4,7 +4,7 @@ use half::{bf16, f16};
 use warploom::isa::Ty;
 
 /// 0, 1, 2 … as elements of a type. Integers wrap, floats round.
-pub(crate) fn iota(ty: Ty, count: usize) -> Vec<u8> {
+pub(super) fn iota(ty: Ty, count: usize) -> Vec<u8> {
     elements(ty, count, |i| match ty {
         Ty::F16 => f16::from_f64(i as f64).to_bits() as u64,
         Ty::BF16 => bf16::from_f64(i as f64).to_bits() as u64,
@@ -15,7 +15,7 @@ pub(crate) fn iota(ty: Ty, count: usize) -> Vec<u8> {
 }
 
 /// Random elements, reproducible by their seed: integers over their whole range, floats from 0 up to 1.
-pub(crate) fn random(ty: Ty, count: usize, seed: u64) -> Vec<u8> {
+pub fn random(ty: Ty, count: usize, seed: u64) -> Vec<u8> {
     let mut state = seed;
     elements(ty, count, |_| {
         let bits = split_mix(&mut state);
@@ -31,7 +31,7 @@ pub(crate) fn random(ty: Ty, count: usize, seed: u64) -> Vec<u8> {
     })
 }
 
-pub(crate) fn repeat(element: &[u8], count: usize) -> Vec<u8> {
+pub(super) fn repeat(element: &[u8], count: usize) -> Vec<u8> {
     element.repeat(count)
 }
 

@@ -1,6 +1,6 @@
 //! Counts the instructions of locks, in the code that the chip runs and not in the PTX.
 
-use crate::repro::{Metrics, Procedure, RunError};
+use crate::runs::{Metrics, Procedure, RunError};
 
 /// Name of the figure, and the PTX whose instructions are counted.
 const LOCKS: [(&str, &str); 6] = [

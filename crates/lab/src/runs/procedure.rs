@@ -1,9 +1,11 @@
 //! How a run is executed: a workload, or a [`Procedure`].
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use warploom::{Chip, Device, Launch, SimOptions, Timing, policies};
+use serde::{Deserialize, Serialize};
+use warploom::{Chip, Device, HangReason, Launch, SimOptions, Timing, policies};
 
 use super::metrics::Metrics;
 use super::run::{Run, Setting, What};
@@ -12,7 +14,7 @@ use crate::work::{Param, ParamError, Workload};
 /// A function that a run executes where a workload's report is not enough: because the kernel measures itself, a hang
 /// is the result, or several devices take part. All are in `procedures/`: kept results depend on the sources there.
 #[derive(Debug)]
-pub(super) struct Procedure {
+pub(crate) struct Procedure {
     /// Unique among procedures.
     pub name: &'static str,
     pub params: &'static [Param],
@@ -22,15 +24,73 @@ pub(super) struct Procedure {
 
 /// A parameter whose value is one of a few words.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Choice {
+pub(crate) struct Choice {
     pub name: &'static str,
     /// The first is the default.
     pub words: &'static [&'static str],
 }
 
+/// How a run ended. Every status but [`Ok`](Status::Ok) has a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// It has figures, and its check found the result right.
+    Ok,
+    /// The result is wrong.
+    Wrong,
+    /// A launch cannot end, or seems so.
+    Hang,
+    /// A launch did not end within the run's cycles.
+    CycleLimit,
+    /// A thread did something wrong.
+    Fault,
+    /// The chip, the file, the arguments or the shape of a launch are wrong.
+    Refused,
+    /// It took more of the host's time than it may.
+    TimeLimit,
+    /// It took more of the host's memory than it may, or than there is.
+    Memory,
+    /// Warploom itself failed.
+    Crash,
+}
+
+impl Status {
+    pub const ALL: [Status; 9] = [
+        Status::Ok,
+        Status::Wrong,
+        Status::Hang,
+        Status::CycleLimit,
+        Status::Fault,
+        Status::Refused,
+        Status::TimeLimit,
+        Status::Memory,
+        Status::Crash,
+    ];
+
+    /// As in kept results and tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Ok => "ok",
+            Status::Wrong => "wrong",
+            Status::Hang => "hang",
+            Status::CycleLimit => "cycle_limit",
+            Status::Fault => "fault",
+            Status::Refused => "refused",
+            Status::TimeLimit => "time_limit",
+            Status::Memory => "memory",
+            Status::Crash => "crash",
+        }
+    }
+
+    /// Whether the host decided it: the same run may end otherwise on another one, or another time.
+    pub fn is_of_the_host(self) -> bool {
+        matches!(self, Status::TimeLimit | Status::Memory | Status::Crash)
+    }
+}
+
 /// Why a run has no result.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum RunError {
+pub(crate) enum RunError {
     /// The device refused, or a launch faulted, hung or was interrupted.
     #[error(transparent)]
     Device(#[from] warploom::Error),
@@ -47,8 +107,26 @@ pub(super) enum RunError {
 
 impl RunError {
     /// Whether the user interrupted the run.
-    pub(super) fn is_interrupt(&self) -> bool {
+    pub(crate) fn is_interrupt(&self) -> bool {
         matches!(self, RunError::Device(warploom::Error::Interrupted { .. }))
+    }
+
+    /// What kept results call it.
+    pub(crate) fn status(&self) -> Status {
+        match self {
+            RunError::Device(warploom::Error::Hang { hang, .. }) => {
+                match hang.as_ref().map(|hang| &hang.reason) {
+                    Some(HangReason::CycleLimit(_)) => Status::CycleLimit,
+                    _ => Status::Hang,
+                }
+            }
+            RunError::Device(warploom::Error::Fault { .. } | warploom::Error::Firmware { .. }) => {
+                Status::Fault
+            }
+            RunError::Device(_) | RunError::Invalid(_) => Status::Refused,
+            RunError::Wrong(_) => Status::Wrong,
+            RunError::Panic(_) => Status::Crash,
+        }
     }
 }
 
@@ -65,37 +143,42 @@ impl From<warploom::ChipError> for RunError {
 }
 
 /// What a [`Procedure`] gets: its parameters, its device, and the limits of its launches.
-pub(super) struct RunContext<'a> {
+pub(crate) struct RunContext<'a> {
     run: &'a Run,
     interrupt: Arc<AtomicBool>,
 }
 
 impl<'a> RunContext<'a> {
-    pub(super) fn new(run: &'a Run, interrupt: Arc<AtomicBool>) -> RunContext<'a> {
+    pub(crate) fn new(run: &'a Run, interrupt: Arc<AtomicBool>) -> RunContext<'a> {
         RunContext { run, interrupt }
     }
 
     /// The run's chip with its changes.
-    pub(super) fn chip(&self) -> Result<Chip, RunError> {
-        Ok(Chip::load(&self.run.chip, &self.run.set)?)
+    pub(crate) fn chip(&self) -> Result<Chip, RunError> {
+        Ok(Chip::load(&self.run.chip_path(), &self.run.set)?)
     }
 
     /// A fresh device with the run's chip, model and policy, on one host thread.
-    pub(super) fn device(&self) -> Result<Device, RunError> {
+    pub(crate) fn device(&self) -> Result<Device, RunError> {
         let known = policies();
-        if let Some(sched) = self.run.sched
-            && !known.iter().any(|(name, _)| *name == sched)
+        if let Some(sched) = &self.run.sched
+            && !known.iter().any(|(name, _)| name == sched)
         {
             return Err(RunError::Invalid(format!("no warp scheduler `{sched}`")));
         }
         // Runs already fill the cores, so each simulates on one thread.
-        let timing = Timing { policy: self.run.sched.map(String::from), threads: 1, ..Timing::default() };
+        let timing = Timing { policy: self.run.sched.clone(), threads: 1, ..Timing::default() };
         let options = SimOptions { model: self.run.model, timing, ..SimOptions::default() };
         Ok(Device::sim_with(self.chip()?, options))
     }
 
+    /// The folder that the run's files are relative to.
+    pub(crate) fn base(&self) -> &Path {
+        &self.run.base
+    }
+
     /// Gives a launch the run's cycle limit and the interrupt flag. Every launch of a procedure must go through here.
-    pub(super) fn prepare(&self, launch: Launch) -> Launch {
+    pub(crate) fn prepare(&self, launch: Launch) -> Launch {
         Launch {
             max_cycles: self.run.max_cycles.or(launch.max_cycles),
             interrupt: Some(self.interrupt.clone()),
@@ -104,7 +187,7 @@ impl<'a> RunContext<'a> {
     }
 
     /// The value of a numeric parameter.
-    pub(super) fn number<T: TryFrom<i64>>(&self, param: &Param) -> Result<T, RunError> {
+    pub(crate) fn number<T: TryFrom<i64>>(&self, param: &Param) -> Result<T, RunError> {
         let value = match self.run.params.get(param.name) {
             None => param.default,
             Some(Setting::Number(value)) => *value,
@@ -116,18 +199,21 @@ impl<'a> RunContext<'a> {
     }
 
     /// The value of a choice.
-    pub(super) fn choice(&self, choice: &Choice) -> &'static str {
+    pub(crate) fn choice(&self, choice: &Choice) -> &'static str {
         match self.run.params.get(choice.name) {
-            Some(Setting::Word(word)) => word,
-            // Numbers were refused before the procedure started.
-            _ => choice.words.first().copied().unwrap_or_default(),
+            // Numbers and other words were refused before the procedure started.
+            Some(Setting::Word(word)) => choice.words.iter().find(|known| *known == word),
+            _ => choice.words.first(),
         }
+        .copied()
+        .unwrap_or_default()
     }
 }
 
-pub(super) fn execute(run: &Run, interrupt: Arc<AtomicBool>) -> Result<Metrics, RunError> {
+pub(crate) fn execute(run: &Run, interrupt: Arc<AtomicBool>) -> Result<Metrics, RunError> {
     let context = RunContext::new(run, interrupt);
-    match run.what {
+    match &run.what {
+        What::Kernel(plan) => plan.execute(&context),
         What::Procedure(procedure) => {
             check(procedure, run)?;
             (procedure.run)(&context)
@@ -154,7 +240,8 @@ fn check(procedure: &Procedure, run: &Run) -> Result<(), RunError> {
                 (param.min..=param.max).contains(number) && number % param.multiple_of.max(1) == 0
             }),
             Setting::Word(word) => {
-                procedure.choices.iter().find(|c| c.name == *name).map(|choice| choice.words.contains(word))
+                let choice = procedure.choices.iter().find(|c| c.name == *name);
+                choice.map(|choice| choice.words.contains(&word.as_str()))
             }
         };
         let wrong = match fits {

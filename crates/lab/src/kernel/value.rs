@@ -1,11 +1,11 @@
-//! Numbers as the command line writes them: text to bytes and back.
+//! Numbers as people write them: text to bytes and back.
 
 use half::{bf16, f16};
 use serde_json::{Value, json};
 use warploom::isa::Ty;
 
 /// The types that an argument can have.
-pub(crate) const TYPES: [Ty; 16] = [
+const TYPES: [Ty; 16] = [
     Ty::S8,
     Ty::S16,
     Ty::S32,
@@ -24,7 +24,7 @@ pub(crate) const TYPES: [Ty; 16] = [
     Ty::F64,
 ];
 
-pub(crate) fn parse_type(name: &str) -> Result<Ty, String> {
+pub(super) fn parse_type(name: &str) -> Result<Ty, String> {
     TYPES.into_iter().find(|ty| ty.name() == name).ok_or_else(|| {
         let known = TYPES.map(Ty::name).join(", ");
         format!("no type `{name}`; there are {known}")
@@ -32,7 +32,7 @@ pub(crate) fn parse_type(name: &str) -> Result<Ty, String> {
 }
 
 /// Parses a number into the little-endian bytes of its type.
-pub(crate) fn parse_value(ty: Ty, text: &str) -> Result<Vec<u8>, String> {
+pub(super) fn parse_value(ty: Ty, text: &str) -> Result<Vec<u8>, String> {
     if ty.is_float() { parse_float(ty, text) } else { parse_int(ty, text) }
 }
 
@@ -84,7 +84,7 @@ fn parse_int(ty: Ty, text: &str) -> Result<Vec<u8>, String> {
 }
 
 /// Formats a number, floats with the fewest digits that read back the same. `bytes` must have the type's size.
-pub(crate) fn format_value(ty: Ty, bytes: &[u8]) -> String {
+pub fn format_value(ty: Ty, bytes: &[u8]) -> String {
     // Very large and very small numbers would be long rows of zeros.
     let float = |plain: String, scientific: String| if plain.len() > 20 { scientific } else { plain };
     match ty {
@@ -108,7 +108,7 @@ pub(crate) fn format_value(ty: Ty, bytes: &[u8]) -> String {
 }
 
 /// A number for JSON. Infinities and NaN, which JSON has no number for, become text.
-pub(crate) fn json_value(ty: Ty, bytes: &[u8]) -> Value {
+pub fn json_value(ty: Ty, bytes: &[u8]) -> Value {
     let float = match ty {
         Ty::F16 => f16::from_le_bytes(array(bytes)).to_f64(),
         Ty::BF16 => bf16::from_le_bytes(array(bytes)).to_f64(),

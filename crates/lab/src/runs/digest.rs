@@ -2,15 +2,15 @@
 //! file.
 
 #[derive(Clone, Copy)]
-pub(super) struct Digest(u128);
+pub(crate) struct Digest(u128);
 
 impl Digest {
-    pub(super) const fn new() -> Digest {
+    pub(crate) const fn new() -> Digest {
         Digest(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d)
     }
 
     /// Adds a piece. Piece boundaries count: `ab`, `c` is not `a`, `bc`.
-    pub(super) fn add(mut self, piece: impl AsRef<[u8]>) -> Digest {
+    pub(crate) fn add(mut self, piece: impl AsRef<[u8]>) -> Digest {
         let piece = piece.as_ref();
         for &byte in piece.iter().chain(&(piece.len() as u64).to_le_bytes()) {
             self.0 = (self.0 ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b);
@@ -19,7 +19,7 @@ impl Digest {
     }
 
     /// 32 hexadecimal digits.
-    pub(super) fn hex(self) -> String {
+    pub(crate) fn hex(self) -> String {
         format!("{:032x}", self.0)
     }
 }

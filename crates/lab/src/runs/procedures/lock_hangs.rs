@@ -4,7 +4,7 @@ use warploom::hang::{Until, Waits, lane_ranges};
 use warploom::sched::LaneMask;
 use warploom::{Arg, Error, Hang, Launch, args};
 
-use crate::repro::{Choice, Metrics, Procedure, RunError};
+use crate::runs::{Choice, Metrics, Procedure, RunError};
 
 /// A kernel that hangs, or its repair.
 struct Case {

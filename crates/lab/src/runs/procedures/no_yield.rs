@@ -3,7 +3,7 @@
 use warploom::{Chip, Device, Error, SimOptions};
 use warploom_flow::FlowError;
 
-use crate::repro::{Metrics, Procedure, RunError};
+use crate::runs::{Metrics, Procedure, RunError};
 use crate::work::{Param, cilk};
 
 const N: Param = Param::new("n", "which Fibonacci number", 15).range(1, 30);

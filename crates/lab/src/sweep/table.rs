@@ -1,0 +1,306 @@
+//! Results as tables: one row per run, and further tables that join by the run's id.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+use warploom::Report;
+
+use super::{Cell, Planned, Sweep, SweepError};
+use crate::csv;
+use crate::runs::{Finished, Kept, Metrics};
+
+/// A table. Every row has a cell for each column; a cell without a value is `None`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// `runs`, `launches`, `sms`, `races`, `lock_warnings` or `uninitialised`.
+    pub name: &'static str,
+    pub columns: Vec<String>,
+    pub rows: Vec<Vec<Option<Cell>>>,
+}
+
+/// Keeps the rows of which a column has a value: `sched=gto`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Filter {
+    pub column: String,
+    pub value: String,
+}
+
+impl std::str::FromStr for Filter {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Filter, String> {
+        match text.split_once('=') {
+            Some((column, value)) if !column.is_empty() => {
+                Ok(Filter { column: column.to_string(), value: value.to_string() })
+            }
+            _ => Err("write COLUMN=VALUE, such as sched=gto".to_string()),
+        }
+    }
+}
+
+/// Lists in a run's figures that are tables of their own, and the column that numbers their rows.
+const NESTED: [(&str, &str, &str); 5] = [
+    ("per_launch", "launches", "launch"),
+    ("sms", "sms", "sm"),
+    ("races", "races", "race"),
+    ("lock_warnings", "lock_warnings", "warning"),
+    ("uninitialised", "uninitialised", "read"),
+];
+
+/// Figures that repeat a setting of the run, or of its launches.
+const SETTINGS: [&str; 6] = ["chip", "model", "sched", "bows", "grid", "block"];
+
+/// The tables of all runs that have ended. The first is `runs`, in the order of the sweep. They are the same bytes
+/// wherever and whenever the runs were executed, except that `host` adds what they took of the host.
+pub fn tables(
+    sweep: &Sweep,
+    planned: &[Planned],
+    kept: &Kept,
+    host: bool,
+    filters: &[Filter],
+) -> Result<Vec<Table>, SweepError> {
+    let settings = sweep.columns();
+    let mut builders: Vec<Builder> =
+        std::iter::once("runs").chain(NESTED.map(|(_, table, _)| table)).map(Builder::new).collect();
+    for planned in planned {
+        let Some(end) = kept.get(&planned.run, &planned.key) else { continue };
+        let run = Cell::Text(planned.key.to_string());
+        let mut row = Row::from([("run".to_string(), run.clone())]);
+        row.insert("status".to_string(), Cell::Text(end.status.name().to_string()));
+        row.extend(end.message.clone().map(|message| ("message".to_string(), Cell::Text(message))));
+        row.extend(planned.settings.iter().cloned());
+        if host {
+            row.insert("host_s".to_string(), Cell::Float(end.wall_s));
+            row.extend(
+                end.peak_bytes.map(|bytes| ("host_peak_bytes".to_string(), Cell::Number(bytes as i64))),
+            );
+        }
+        flatten(end.metrics.values(), &mut row);
+        if !filters
+            .iter()
+            .all(|filter| row.get(&filter.column).is_some_and(|cell| cell.to_string() == filter.value))
+        {
+            continue;
+        }
+        builders[0].rows.push(row);
+        nested(&end, &run, &mut builders[1..]);
+    }
+    let first = ["run", "status", "message"].map(String::from).into_iter().chain(settings);
+    let first: Vec<String> = first.chain(["host_s", "host_peak_bytes"].map(String::from)).collect();
+    let mut tables: Vec<Table> = builders.into_iter().map(|builder| builder.table(&first)).collect();
+    for filter in filters {
+        let known = &tables[0].columns;
+        if !known.is_empty() && !known.contains(&filter.column) && !first.contains(&filter.column) {
+            return Err(no_column(&filter.column, known));
+        }
+    }
+    tables.retain(|table| table.name == "runs" || !table.rows.is_empty());
+    Ok(tables)
+}
+
+/// A column that a table does not have.
+pub(super) fn no_column(column: &str, known: &[String]) -> SweepError {
+    SweepError::new(format!("no column `{column}`")).help(format!("the columns are {}", known.join(", ")))
+}
+
+type Row = BTreeMap<String, Cell>;
+
+struct Builder {
+    name: &'static str,
+    rows: Vec<Row>,
+}
+
+impl Builder {
+    fn new(name: &'static str) -> Builder {
+        Builder { name, rows: Vec::new() }
+    }
+
+    /// The columns that are named first come first if any row has them, and `status` and the like of `runs` always.
+    fn table(self, first: &[String]) -> Table {
+        let mut found: std::collections::BTreeSet<&String> =
+            self.rows.iter().flat_map(|row| row.keys()).collect();
+        let mut columns = Vec::new();
+        for column in first {
+            let always = self.name == "runs" && !column.starts_with("host_");
+            if found.remove(column) || always {
+                columns.push(column.clone());
+            }
+        }
+        let index =
+            NESTED.iter().find(|(_, table, _)| *table == self.name).map(|(_, _, index)| index.to_string());
+        columns.extend(index.filter(|index| found.remove(index)));
+        columns.extend(found.into_iter().cloned());
+        let rows =
+            self.rows.iter().map(|row| columns.iter().map(|column| row.get(column).cloned()).collect());
+        Table { name: self.name, rows: rows.collect(), columns }
+    }
+}
+
+/// A run's figures as columns.
+fn flatten(figures: &Map<String, Value>, row: &mut Row) {
+    for (name, value) in figures {
+        if !SETTINGS.contains(&name.as_str()) && !NESTED.iter().any(|(list, ..)| list == name) {
+            add(row, name, value);
+        }
+    }
+}
+
+/// Adds a figure under its name, an object's under theirs, and a list's under numbers (`x`, `y`, `z` for extents).
+fn add(row: &mut Row, path: &str, value: &Value) {
+    let cell = match value {
+        Value::Null => return,
+        Value::Bool(flag) => Cell::Flag(*flag),
+        Value::Number(number) => match number.as_i64() {
+            Some(number) => Cell::Number(number),
+            None => Cell::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Value::String(text) => Cell::Text(text.clone()),
+        Value::Array(list) => {
+            for (at, value) in list.iter().enumerate() {
+                let at = if list.len() == 3 { ["x", "y", "z"][at].to_string() } else { at.to_string() };
+                add(row, &format!("{path}.{at}"), value);
+            }
+            return;
+        }
+        Value::Object(object) => {
+            object.iter().for_each(|(name, value)| add(row, &format!("{path}.{name}"), value));
+            return;
+        }
+    };
+    row.insert(column(path), cell);
+}
+
+/// The name of a figure's column: its path with `_`, and its unit at the end. Counts have none. `ctas` and `warps` are
+/// also names of parameters.
+fn column(path: &str) -> String {
+    let (first, rest) = path.split_once('.').unwrap_or((path, ""));
+    let rest = rest.replace('.', "_");
+    match (first, rest.as_str()) {
+        ("ctas" | "warps", "") => format!("launched_{first}"),
+        (_, "") => first.to_string(),
+        ("stalls", _) => format!("stall_{rest}_warp_cycles"),
+        ("classes", _) => format!("class_{rest}_warp_insts"),
+        ("energy_nj", _) => format!("energy_{rest}_nj"),
+        ("figures", _) => format!("figure_{rest}"),
+        _ => format!("{first}_{rest}"),
+    }
+}
+
+/// Whether a column of `runs` could have this name whatever the sweep is; a parameter must not.
+pub(super) fn is_figure(name: &str) -> bool {
+    let figures = Metrics::of_launches(&Report::default(), &[]);
+    ["run", "status", "message", "check"].contains(&name)
+        || figures
+            .values()
+            .keys()
+            .any(|figure| column(figure) == name && !SETTINGS.contains(&figure.as_str()))
+}
+
+fn nested(end: &Finished, run: &Cell, tables: &mut [Builder]) {
+    for ((list, _, index), table) in NESTED.iter().zip(tables) {
+        let entries = end.metrics.values().get(*list).and_then(Value::as_array);
+        for (at, entry) in entries.into_iter().flatten().enumerate() {
+            let mut row = Row::from([("run".to_string(), run.clone())]);
+            row.insert(index.to_string(), Cell::Number(at as i64));
+            if let Value::Object(entry) = entry {
+                entry.iter().for_each(|(name, value)| add(&mut row, name, value));
+            }
+            table.rows.push(row);
+        }
+    }
+}
+
+impl Table {
+    pub fn column(&self, name: &str) -> Result<usize, SweepError> {
+        self.columns.iter().position(|column| column == name).ok_or_else(|| no_column(name, &self.columns))
+    }
+
+    /// With a header. A cell without a value is empty.
+    pub fn csv(&self) -> String {
+        let mut text = csv::line(self.columns.iter().cloned());
+        for row in &self.rows {
+            text += &csv::line(row.iter().map(|cell| cell.as_ref().map(Cell::to_string).unwrap_or_default()));
+        }
+        text
+    }
+
+    /// A list of objects with all columns.
+    pub fn json(&self) -> Value {
+        let rows = self.rows.iter().map(|row| {
+            let cells = self.columns.iter().zip(row);
+            // Plain values always serialize; numbers that JSON cannot express become null.
+            cells
+                .map(|(column, cell)| (column.clone(), serde_json::to_value(cell).unwrap_or_default()))
+                .collect()
+        });
+        Value::Array(rows.map(Value::Object).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runs::testing::Scratch;
+    use crate::runs::{Plan, execute_all};
+    use crate::work::WORKLOADS;
+
+    #[test]
+    fn columns_have_units() {
+        let names =
+            ["cycles", "ctas", "stalls.memory", "energy_nj.total", "classes.alu", "l1.hits", "figures.hops"];
+        assert_eq!(
+            names.map(column),
+            [
+                "cycles",
+                "launched_ctas",
+                "stall_memory_warp_cycles",
+                "energy_total_nj",
+                "class_alu_warp_insts",
+                "l1_hits",
+                "figure_hops"
+            ]
+        );
+    }
+
+    #[test]
+    fn no_parameter_has_the_name_of_a_figure() {
+        for workload in WORKLOADS {
+            for param in workload.params {
+                assert!(!is_figure(param.name), "{}: {}", workload.name, param.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_sweep_becomes_tables() {
+        let scratch = Scratch::new("sweep-tables");
+        let text = "work = 'nw'\nsched = ['lrr', 'gto']\nmax_cycles = 20_000\n[params]\nsize = [30, 62]\n";
+        let sweep = Sweep::parse(text, "tables", scratch.path()).unwrap();
+        let planned = sweep.runs().unwrap();
+        let runs: Vec<_> = planned.iter().map(|planned| planned.run.clone()).collect();
+        execute_all(&runs, &Plan::new(scratch.path()), &|_, _, _| {}).unwrap();
+        let kept = Kept::open(scratch.path()).unwrap();
+        let made = tables(&sweep, &planned, &kept, false, &[]).unwrap();
+        assert_eq!(made.iter().map(|table| table.name).collect::<Vec<_>>(), ["runs", "launches", "sms"]);
+        let [of_runs, launches, sms] = made.as_slice() else { panic!() };
+        assert_eq!(of_runs.columns[..7], ["run", "status", "message", "work", "sched", "max_cycles", "size"]);
+        assert_eq!((of_runs.rows.len(), launches.rows.len(), sms.rows.len()), (4, 8, 60));
+        let ended = of_runs.rows.iter().filter(|row| row[1] == Some(Cell::Text("ok".into()))).count();
+        assert_eq!(ended, 4);
+        assert_eq!(launches.columns[..2], ["run", "launch"]);
+        let csv = of_runs.csv();
+        assert_eq!(csv.lines().count(), 5);
+        assert!(of_runs.rows.iter().all(|row| row.len() == of_runs.columns.len()));
+        assert_eq!(of_runs.json().as_array().map(Vec::len), Some(4));
+
+        // What the host took is not the same twice, and only there if asked for.
+        assert!(!csv.contains("host_s"));
+        let with = tables(&sweep, &planned, &kept, true, &[]).unwrap();
+        assert!(with[0].column("host_s").is_ok());
+        let filter = |text: &str| vec![text.parse::<Filter>().unwrap()];
+        let some = tables(&sweep, &planned, &kept, false, &filter("sched=gto")).unwrap();
+        assert_eq!((some[0].rows.len(), some[1].rows.len()), (2, 4));
+        let error = tables(&sweep, &planned, &kept, false, &filter("shed=gto")).unwrap_err();
+        assert!(error.message == "no column `shed`" && error.help.unwrap().contains("sched"));
+    }
+}
