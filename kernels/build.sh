@@ -3,11 +3,12 @@
 # CLANG, ARCH and PTX may be overridden: ARCH=sm_80 PTX=70 kernels/build.sh
 # A source may ask for more options in a line `// Flags: ...`. Those that do want blocks in the order of the source, as
 # nvcc leaves them: clang turns loops around, which costs branches and moves the backward one that marks a spin loop.
+# One that needs a newer GPU says so in a line `// Target: sm_80 70`, with the version of PTX.
 set -eu
 cd "$(dirname "$0")"
 clang=${CLANG:-clang-19}
-arch=${ARCH:-sm_70}
-ptx=${PTX:-63}
+default_arch=${ARCH:-sm_70}
+default_ptx=${PTX:-63}
 
 if ! command -v "$clang" >/dev/null; then
     echo "build.sh: $clang not found; on Debian or Ubuntu: apt-get install clang-19" >&2
@@ -18,6 +19,8 @@ version=$("$clang" --version | sed -n '1s/.*version \([0-9.]*\).*/\1/p')
 for source in ${*:-*.cu sync/*.cu free/*.cu flow/*.cu}; do
     name=${source%.cu}
     flags=$(sed -n 's|^// Flags: ||p' "$source")
+    set -- $(sed -n 's|^// Target: ||p' "$source") "$default_arch" "$default_ptx"
+    arch=$1 ptx=$2
     {
         echo "// Compiler: clang $version -O2${flags:+ $flags}"
         echo "// Target:   $arch, PTX ISA ${ptx%?}.${ptx#?}"

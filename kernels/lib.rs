@@ -123,6 +123,8 @@ pub const FILES: &[(&str, &str)] = files![
     "sync/hashtable_locks.ptx",
     "sync/hashtable_records.cu",
     "sync/hashtable_records.ptx",
+    "sync/mbarrier.cu",
+    "sync/mbarrier.ptx",
     "sync/tsp.cu",
     "sync/tsp.ptx",
     "sync/wavefront.cu",

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use warploom::SimOptions;
-use warploom_lab::anchors::{AnchorReport, measure};
+use warploom_lab::anchors::{AnchorReport, measure_some};
 use warploom_lab::conform::Origin;
 
 use crate::cli::AnchorsOptions;
@@ -16,8 +16,13 @@ pub(crate) fn anchors(options: &AnchorsOptions) -> Result<Exit, Failure> {
     let mut device = machine::open_with(options.device, &options.chip, SimOptions::default())?;
     let origin = Origin::of(&device).ok();
     let steps = Steps::new();
-    let report = measure(&mut device, options.repeat as usize, &mut |p| steps.show(&p))?;
+    let wanted = |name: &str| name.contains(&options.only);
+    let report = measure_some(&mut device, options.repeat as usize, &wanted, &mut |p| steps.show(&p))?;
     drop(steps);
+    if report.anchors.is_empty() {
+        return Err(Failure::input(format!("no anchor's name contains `{}`", options.only))
+            .help("`warploom anchors` has all of them"));
+    }
     let text = match options.json {
         true => format!("{}\n", json!({ "origin": origin, "report": report })),
         false => table(&report),

@@ -13,7 +13,10 @@ pub(crate) struct AnchorsOptions {
     /// The simulated chip
     #[command(flatten)]
     pub chip: ChipOptions,
-    /// Runs of each anchor; the median counts
+    /// Only anchors whose name contains this
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub only: String,
+    /// Runs of each anchor on a real GPU; the median counts
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub repeat: u32,
     /// Print one JSON object on stdout and nothing else

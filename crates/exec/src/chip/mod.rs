@@ -78,6 +78,9 @@ pub struct LaunchLimits {
     pub max_param_bytes: u32,
     /// From the host's call to the first CTA. Reported apart from the kernel's cycles.
     pub overhead_ns: u32,
+    /// From the start of one CTA to that of the next, on all SMs together; 0: as many start at a time as there is room.
+    #[serde(default)]
+    pub cta_cycles: f64,
 }
 
 /// How the threads of a warp continue after a divergent branch.

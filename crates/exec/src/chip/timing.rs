@@ -198,6 +198,10 @@ pub struct UnitSpec {
     /// The least that `nanosleep` takes.
     #[serde(default)]
     pub sleep_cycles: u32,
+    /// How long a warp yields before a poll of a spin loop: a compiler puts a yield into each iteration of such a loop.
+    /// Lanes on other paths of the warp run meanwhile.
+    #[serde(default)]
+    pub yield_cycles: u32,
     /// `nanosleep` ends at a multiple of its duration, rounded up to a power of two, not after its duration.
     #[serde(default)]
     pub sleep_ticks: bool,
@@ -234,6 +238,9 @@ pub struct SharedSpec {
     /// Extra cycles of an atomic for each further lane on the same word. On a chip with lock bits only atomics through
     /// generic addresses use this: the others are compiled to loops.
     pub atomic_cycles: u32,
+    /// What a compare-and-swap takes longer than a load.
+    #[serde(default)]
+    pub cas_cycles: u32,
     /// Operations on an mbarrier, if they take longer than a load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mbarrier_latency_cycles: Option<u32>,
@@ -351,20 +358,40 @@ pub struct ConstantSpec {
 pub struct InterconnectSpec {
     /// One way, for the first flit of a packet, without contention. Also the length of the machine's windows.
     pub latency_cycles: u32,
+    /// What a message takes longer from one end of the chip to the other, one way. SMs and slices lie between the ends
+    /// in the order of their numbers. A request takes this time for itself and its answer.
+    #[serde(default)]
+    pub span_cycles: u32,
     /// Bytes that a port moves per interconnect clock.
     pub flit_bytes: u32,
     /// Bytes of a packet in addition to its data.
     pub header_bytes: u32,
     /// Packets that can wait at a sender.
     pub queue_packets: u32,
-    /// Atomics of an SM that slices have not answered; 0: any number. With a limit, the accesses of an SM that fit its
-    /// queue take turns, piece by piece, and otherwise they are sent one after the other.
+    /// Atomics of an SM that are on their way to the pipelines of slices, or wait in front of them; 0: any number. With a
+    /// limit, the accesses of an SM that fit its queue take turns, piece by piece, and otherwise they are sent one after
+    /// the other.
     #[serde(default)]
     pub atomic_window: u32,
     pub queueing: Queueing,
     /// Interconnect clocks in which a packet holds its two ports before its first flit moves: allocation of a virtual
     /// channel, where the next packet's cannot overlap with the last one's flits.
     pub allocation_cycles: u32,
+    /// Present if SMs share their ports into the network.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub port: Option<PortSpec>,
+}
+
+/// A port into the network that neighbouring SMs share.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct PortSpec {
+    /// SMs at a port. CTAs of a grid start on one SM of each port first.
+    pub sms: u32,
+    /// Cycles that a request takes.
+    pub request_cycles: f64,
+    /// Further cycles for each sector that it carries.
+    pub sector_cycles: f64,
 }
 
 /// Which packets of a sender can leave.
@@ -392,8 +419,11 @@ pub struct L2Spec {
     pub cache: CacheSpec,
     /// From the network to the cache: the raster operations pipeline in front of it.
     pub latency_cycles: u32,
-    /// Bytes that a slice reads or writes per cycle.
+    /// Bytes that a slice reads or writes at a time.
     pub port_bytes: u32,
+    /// Cycles that it takes for them: more than one if the L2's clock is slower than that of the SMs.
+    #[serde(default = "one_cycle")]
+    pub port_cycles: f64,
     /// Cycles that a sector of which only a part is written takes at the port: it is read, changed and written.
     pub partial_write_cycles: u32,
     /// How long after a store its line can be read. The slice does nothing else while a read waits for it.
@@ -413,6 +443,10 @@ pub struct L2Spec {
     /// What the host writes goes through the L2 and stays there: buffers, code and parameters.
     #[serde(default)]
     pub host_writes: bool,
+}
+
+fn one_cycle() -> f64 {
+    1.0
 }
 
 /// Which slice a chunk goes to.

@@ -16,7 +16,7 @@ pub(super) struct Anchor {
     /// Operations per iteration.
     pub unrolled: u32,
     pub data: Data,
-    pub page: Page,
+    pub place: Place,
     /// The instructions of one step. An iteration has `unrolled / operations` steps.
     step: &'static str,
     /// Operations per step.
@@ -28,24 +28,42 @@ pub(super) struct Anchor {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ctas {
     One,
-    /// One on each SM. They begin together, and the warp that takes longest counts.
+    /// One each on so many SMs. They begin together, and the warp that takes longest counts.
+    Some(u32),
+    /// The same on all.
     PerSm,
 }
 
-/// Which page of the memory the kernel gets. Where the L2 has two halves, a page is near an SM or far from it.
+/// Which part of the memory the kernel gets. Where the L2 has two halves, a page is near an SM or far from it, and how
+/// evenly lines spread over slices varies from place to place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Page {
+pub(super) enum Place {
     First,
-    /// The middle one of the faster half of them.
+    /// The middle one of the faster half of 16 pages.
     Near,
     /// That of the slower half.
     Far,
+    /// The middle one of some places.
+    Middle,
 }
 
-impl Page {
-    /// How many are tried.
-    pub(super) const COUNT: usize = 16;
-    pub(super) const BYTES: usize = 4096;
+impl Place {
+    pub(super) const PAGES: usize = 16;
+    const PAGE_BYTES: usize = 4096;
+    /// Room for a kernel that uses 1024 lines.
+    const MIDDLE_BYTES: usize = 1 << 17;
+    const MIDDLE_COUNT: usize = 7;
+
+    /// Where the places begin that are tried, and which counts, from the fastest on.
+    pub(super) fn tried(self) -> (impl Iterator<Item = usize>, usize) {
+        let (count, bytes, which) = match self {
+            Place::First => (1, 0, 0),
+            Place::Near => (Place::PAGES, Place::PAGE_BYTES, Place::PAGES / 4),
+            Place::Far => (Place::PAGES, Place::PAGE_BYTES, Place::PAGES * 3 / 4),
+            Place::Middle => (Place::MIDDLE_COUNT, Place::MIDDLE_BYTES, Place::MIDDLE_COUNT / 2),
+        };
+        ((0..count).map(move |place| place * bytes), which)
+    }
 }
 
 /// Initial contents of the kernel's global memory.
@@ -72,7 +90,7 @@ impl Anchor {
         for line in self.setup.lines() {
             let _ = writeln!(text, "\t{}", line.trim());
         }
-        if self.ctas == Ctas::PerSm {
+        if self.ctas != Ctas::One {
             text.push_str(TOGETHER);
         }
         text.push_str(BEGIN);
@@ -184,7 +202,7 @@ const fn chain(name: &'static str, what: &'static str, step: &'static str) -> An
         rounds: 64,
         unrolled: 64,
         data,
-        page: Page::First,
+        place: Place::First,
         step,
         operations: 2,
         setup: "",
@@ -200,7 +218,7 @@ const fn memory(name: &'static str, what: &'static str, step: &'static str, data
         rounds: 64,
         unrolled: 16,
         data,
-        page: Page::First,
+        place: Place::First,
         step,
         operations: 1,
         setup: "ld.global.u64 %x, [%out+16];",
@@ -217,7 +235,7 @@ const fn each(name: &'static str, what: &'static str, warps: u32, step: &'static
         rounds: 32,
         unrolled: 16,
         data,
-        page: Page::First,
+        place: Place::First,
         step,
         operations: 1,
         setup: "",
@@ -234,7 +252,6 @@ const fn contended(
 ) -> Anchor {
     let data = Data::Zeros { words: 1 << 17 };
     let rounds = if warps == 1 { 16 } else { 4 };
-    let page = Page::First;
     Anchor {
         name,
         what,
@@ -243,17 +260,25 @@ const fn contended(
         rounds,
         unrolled: 2,
         data,
-        page,
+        place: Place::First,
         step,
         operations: 1,
         setup,
     }
 }
 
+const fn anywhere(anchor: Anchor) -> Anchor {
+    Anchor { place: Place::Middle, ..anchor }
+}
+
+const fn spin_lock(ctas: Ctas, name: &'static str, what: &'static str) -> Anchor {
+    Anchor { ctas, ..anywhere(contended(name, what, 1, "", SPIN_LOCK)) }
+}
+
 /// By one warp, with a near or a far page.
-const fn at(page: Page, name: &'static str, what: &'static str, step: &'static str) -> Anchor {
-    let data = Data::Zeros { words: Page::COUNT * Page::BYTES / 8 };
-    Anchor { data, page, ..each(name, what, 1, step) }
+const fn at(place: Place, name: &'static str, what: &'static str, step: &'static str) -> Anchor {
+    let data = Data::Zeros { words: Place::PAGES * Place::PAGE_BYTES / 8 };
+    Anchor { data, place, ..each(name, what, 1, step) }
 }
 
 /// Loads of 512 bytes per warp, one after the other through the memory, by all SMs.
@@ -272,11 +297,18 @@ const fn stream(name: &'static str, what: &'static str, words: usize) -> Anchor 
 
 const ONE_WORD: &str = "mov.b64 %mine, %base;";
 const ONE_LINE: &str = "and.b32 %s, %t, 31;\nmad.wide.u32 %mine, %s, 4, %base;";
-/// The lanes of a warp on one word, the warps of the grid on 64 words in two lines.
-const WORD_PER_WARP: &str = "shr.u32 %s, %all, 5;\nand.b32 %s, %s, 63;\nmad.wide.u32 %mine, %s, 4, %base;";
+/// The lanes of a warp on one word, the warps of the grid on 64 words in two lines. Lanes add different values from the
+/// first operation on: equal ones a compiler would add once.
+const WORD_PER_WARP: &str =
+    "mov.b32 %b, %t;\nshr.u32 %s, %all, 5;\nand.b32 %s, %s, 63;\nmad.wide.u32 %mine, %s, 4, %base;";
 const LINES_64: &str = "and.b32 %s, %all, 63;\nmad.wide.u32 %mine, %s, 128, %base;";
 const LINES_1024: &str = "and.b32 %s, %all, 1023;\nmad.wide.u32 %mine, %s, 128, %base;";
 const OWN_WORD: &str = "mad.wide.u32 %mine, %all, 8, %base;";
+
+const SPIN_LOCK: &str = "{\n@!%first bra done;\nagain:\natom.global.cas.b32 %b, [%base], 0, 1;\n\
+    setp.ne.u32 %q, %b, 0;\n@%q bra again;\nmembar.gl;\nld.volatile.global.u32 %b, [%base+128];\n\
+    add.u32 %b, %b, 1;\nst.volatile.global.u32 [%base+128], %b;\nmembar.gl;\n\
+    atom.global.exch.b32 %b, [%base], 0;\ndone:\n}";
 
 const CAS: &str = "atom.global.cas.b32 %b, [%mine], %c, %b;";
 
@@ -285,8 +317,20 @@ fn contention() -> Vec<Anchor> {
     vec![
         contended("all/cas-one", "failing atom.cas, all SMs, one word", 1, ONE_WORD, CAS),
         contended("all/cas-line", "failing atom.cas, all SMs, 32 words of a line", 1, ONE_LINE, CAS),
-        contended("all/cas-64", "failing atom.cas, all SMs, 64 words a line apart", 8, LINES_64, CAS),
-        contended("all/cas-1024", "failing atom.cas, all SMs, 1024 words a line apart", 8, LINES_1024, CAS),
+        anywhere(contended(
+            "all/cas-64",
+            "failing atom.cas, all SMs, 64 words a line apart",
+            8,
+            LINES_64,
+            CAS,
+        )),
+        anywhere(contended(
+            "all/cas-1024",
+            "failing atom.cas, all SMs, 1024 words a line apart",
+            8,
+            LINES_1024,
+            CAS,
+        )),
         contended(
             "all/cas64-one",
             "failing 64-bit atom.cas, all SMs, one word",
@@ -301,13 +345,13 @@ fn contention() -> Vec<Anchor> {
             ONE_WORD,
             "atom.global.exch.b32 %b, [%mine], %b;",
         ),
-        contended(
+        anywhere(contended(
             "all/exch-64",
             "atom.exch, all SMs, 64 words a line apart",
             8,
             LINES_64,
             "atom.global.exch.b32 %b, [%mine], %b;",
-        ),
+        )),
         contended(
             "all/add-one",
             "atom.add, all SMs, one word",
@@ -329,13 +373,17 @@ fn contention() -> Vec<Anchor> {
             ONE_WORD,
             "atom.global.max.u32 %b, [%mine], %b;",
         ),
-        contended(
-            "all/red-one",
-            "red.add, all SMs, one word",
-            1,
-            ONE_WORD,
-            "red.global.add.u32 [%mine], %c;",
-        ),
+        Anchor {
+            rounds: 8,
+            unrolled: 16,
+            ..contended(
+                "all/red-one",
+                "red.add, all SMs, one word",
+                1,
+                ONE_WORD,
+                "red.global.add.u32 [%mine], %c;",
+            )
+        },
         contended(
             "all/load-one",
             "volatile load, all SMs, 32 warps each, one word",
@@ -350,13 +398,13 @@ fn contention() -> Vec<Anchor> {
             ONE_LINE,
             "ld.volatile.global.u32 %b, [%mine];\nmad.wide.u32 %mine, %b, 4, %mine;",
         ),
-        contended(
+        anywhere(contended(
             "all/load-1024",
             "volatile load, all SMs, 1024 words a line apart",
             8,
             LINES_1024,
             "ld.volatile.global.u32 %b, [%mine];\nmad.wide.u32 %mine, %b, 4, %mine;",
-        ),
+        )),
         stream("all/l2-stream", "ld.cg of 512 bytes a warp, all SMs, 32 warps each, from the L2", 1 << 22),
         stream("all/dram-stream", "the same, from memory", 1 << 24),
         contended(
@@ -382,16 +430,21 @@ fn contention() -> Vec<Anchor> {
              setp.ne.u32 %q, %b, %c;\n@%q bra again;\nadd.u32 %b, %b, 1;\n\
              st.volatile.global.u32 [%base], %b;\nadd.u32 %c, %c, %ctas;\npassed:\n}",
         ),
-        contended(
-            "all/spin-lock",
-            "a spin lock taken and released once by each SM",
-            1,
-            "",
-            "{\n@!%first bra done;\nagain:\natom.global.cas.b32 %b, [%base], 0, 1;\n\
-             setp.ne.u32 %q, %b, 0;\n@%q bra again;\nmembar.gl;\nld.volatile.global.u32 %b, [%base+128];\n\
-             add.u32 %b, %b, 1;\nst.volatile.global.u32 [%base+128], %b;\nmembar.gl;\n\
-             atom.global.exch.b32 %b, [%base], 0;\ndone:\n}",
-        ),
+        spin_lock(Ctas::PerSm, "all/spin-lock", "a spin lock taken and released once by each SM"),
+        spin_lock(Ctas::Some(33), "some/spin-lock", "the same, 33 SMs"),
+        spin_lock(Ctas::Some(8), "few/spin-lock", "the same, 8 SMs"),
+        Anchor {
+            place: Place::Near,
+            ..contended(
+                "all/flag",
+                "a word stored by one SM, with membar.gl, and polled by the others until it has changed",
+                1,
+                "mov.u32 %c, 0;",
+                "{\n@!%first bra seen;\nadd.u32 %c, %c, 1;\nsetp.ne.u32 %q, %cta, 0;\n@%q bra again;\n\
+             st.volatile.global.u32 [%base], %c;\nmembar.gl;\nbra seen;\nagain:\n\
+             ld.volatile.global.u32 %b, [%base];\nsetp.lt.u32 %q, %b, %c;\n@%q bra again;\nseen:\n}",
+            )
+        },
     ]
 }
 
@@ -438,6 +491,16 @@ pub(super) fn anchors() -> Vec<Anchor> {
             ..memory("l1/load", "dependent ld.global.ca, 4 kB", "ld.global.ca.u64 %x, [%x];", l1)
         },
         memory("l2/load", "dependent ld.global.cg, 4 MB", "ld.global.cg.u64 %x, [%x];", l2),
+        each(
+            "l2/load-4",
+            "four independent volatile loads, each used before the next in the PTX",
+            1,
+            "{\n.reg .b32 %v<4>;\nld.volatile.global.u32 %v0, [%mine];\nadd.u32 %b, %b, %v0;\n\
+             ld.volatile.global.u32 %v1, [%mine+1024];\nadd.u32 %b, %b, %v1;\n\
+             ld.volatile.global.u32 %v2, [%mine+2048];\nadd.u32 %b, %b, %v2;\n\
+             ld.volatile.global.u32 %v3, [%mine+3072];\nadd.u32 %b, %b, %v3;\n\
+             mad.wide.u32 %mine, %v3, 4, %mine;\n}",
+        ),
         memory("dram/load", "dependent ld.global.cg, 256 MB", "ld.global.cg.u64 %x, [%x];", dram),
         each(
             "shared/atom-one",
@@ -446,6 +509,27 @@ pub(super) fn anchors() -> Vec<Anchor> {
             "atom.shared.add.u32 %b, [scratch], %b;",
         ),
         each("shared/atom-own", "atom.shared.add, an address a lane", 1, "atom.shared.add.u32 %b, [%s], %b;"),
+        Anchor {
+            setup: "st.shared.u32 [%s], 0;",
+            ..each(
+                "shared/poll",
+                "a loop that polls shared memory and ends at once",
+                1,
+                "{\nagain:\nld.volatile.shared.u32 %b, [%s];\nsetp.ne.u32 %q, %b, 0;\n@%q bra again;\n}",
+            )
+        },
+        each(
+            "shared/cas-own",
+            "atom.shared.cas, an address a lane",
+            1,
+            "atom.shared.cas.b32 %b, [%s], %b, %c;",
+        ),
+        each(
+            "shared/exch-own",
+            "atom.shared.exch, an address a lane",
+            1,
+            "atom.shared.exch.b32 %b, [%s], %b;",
+        ),
         each(
             "shared/cas-one",
             "atom.shared.cas by 32 lanes, one address",
@@ -453,24 +537,24 @@ pub(super) fn anchors() -> Vec<Anchor> {
             "atom.shared.cas.b32 %b, [scratch], %b, %c;",
         ),
         at(
-            Page::Near,
+            Place::Near,
             "global/atom-one",
             "atom.global.add by 32 lanes, one address, near",
             "atom.global.add.u32 %b, [%base], %b;",
         ),
         at(
-            Page::Near,
+            Place::Near,
             "global/atom-own",
             "atom.global.add, an address a lane, near",
             "atom.global.add.u32 %b, [%mine], %b;",
         ),
         at(
-            Page::Near,
+            Place::Near,
             "global/cas-one",
             "atom.global.cas by 32 lanes, one address, near",
             "atom.global.cas.b32 %b, [%base], %b, %c;",
         ),
-        at(Page::Far, "global/cas-far", "the same, far", "atom.global.cas.b32 %b, [%base], %b, %c;"),
+        at(Place::Far, "global/cas-far", "the same, far", "atom.global.cas.b32 %b, [%base], %b, %c;"),
         each(
             "global/red-one",
             "red.global.add by 32 lanes, one address",
@@ -497,14 +581,24 @@ pub(super) fn anchors() -> Vec<Anchor> {
         },
         each("warp/vote", "dependent vote.sync.any", 1, "vote.sync.any.pred %p, %p, -1;"),
         each("warp/sync", "bar.warp.sync", 1, "bar.warp.sync -1;"),
+        Anchor {
+            setup: "and.b32 %a, %t, 3;",
+            ..each(
+                "warp/leave",
+                "a loop of ld.shared that lanes leave after 1, 2, 3 and 4 iterations, and bar.warp.sync",
+                1,
+                "{\nmov.u32 %c, %a;\nagain:\nld.volatile.shared.u32 %b, [%s];\nsub.u32 %c, %c, 1;\n\
+                 setp.ge.s32 %q, %c, 0;\n@%q bra again;\nbar.warp.sync -1;\n}",
+            )
+        },
         each("fence/cta", "membar.cta after a store", 1, "st.global.u32 [%mine], %c;\nmembar.cta;"),
         at(
-            Page::Near,
+            Place::Near,
             "fence/gpu",
             "membar.gl after a store, near",
             "st.global.u32 [%mine], %c;\nmembar.gl;",
         ),
-        at(Page::Far, "fence/gpu-far", "the same, far", "st.global.u32 [%mine], %c;\nmembar.gl;"),
+        at(Place::Far, "fence/gpu-far", "the same, far", "st.global.u32 [%mine], %c;\nmembar.gl;"),
         each("nanosleep/0", "nanosleep 0", 1, "nanosleep.u32 0;"),
         each("nanosleep/100", "nanosleep 100", 1, "nanosleep.u32 100;"),
         each("nanosleep/1000", "nanosleep 1000", 1, "nanosleep.u32 1000;"),

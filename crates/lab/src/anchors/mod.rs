@@ -12,7 +12,7 @@ use serde::Serialize;
 use warploom::{Buffer, Device, Kernel, Launch, Result, args};
 
 use crate::conform::{OnProgress, Progress};
-use kernels::{Anchor, Ctas, Data, Page, anchors};
+use kernels::{Anchor, Ctas, Data, anchors};
 
 /// What the anchors measured on a device.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -78,19 +78,17 @@ fn figure(device: &mut Device, anchor: &Anchor, runs: usize) -> Result<Figure> {
     }
     let ctas = match anchor.ctas {
         Ctas::One => 1,
+        Ctas::Some(ctas) => ctas.min(device.sms()),
         Ctas::PerSm => device.sms(),
     };
-    let mut run = |page: usize| {
-        measured(device, anchor, &kernel, (&data, words, (page * Page::BYTES) as u64), ctas, runs)
-    };
-    let cycles = match anchor.page {
-        Page::First => run(0)?,
-        page => {
-            let mut cycles = (0..Page::COUNT).map(run).collect::<Result<Vec<_>>>()?;
-            cycles.sort_unstable();
-            cycles[if page == Page::Near { Page::COUNT / 4 } else { Page::COUNT * 3 / 4 }]
-        }
-    };
+    // A model takes as many cycles each time.
+    let runs = if device.is_real() { runs } else { 1 };
+    let (places, which) = anchor.place.tried();
+    let mut cycles = places
+        .map(|start| measured(device, anchor, &kernel, (&data, words, start as u64), ctas, runs))
+        .collect::<Result<Vec<_>>>()?;
+    cycles.sort_unstable();
+    let cycles = cycles[which];
     let operations = anchor.rounds as u64 * anchor.unrolled as u64;
     Ok(Figure {
         name: anchor.name,
@@ -119,7 +117,7 @@ fn measured(
     for _ in 0..=runs {
         let next = out.read(device)?[2];
         out.write(device, &[0, 0, next, 0])?;
-        if anchor.ctas == Ctas::PerSm {
+        if anchor.ctas != Ctas::One {
             data.write(device, &vec![0; words])?;
         }
         let launch = Launch::grid(ctas).block(32 * anchor.warps).time_limit(TIME_LIMIT);

@@ -43,11 +43,13 @@ primitives! {
     warp_spin_pair: Pair,
     vote_pair: Pair,
     barrier_pair: Pair,
+    mbarrier_pair: Pair,
     tiny_shared_channel: Fan,
     tiny_private_channels: Fan,
     tiny_section: Section,
     spin_section: Section,
     block_barrier: Block,
+    mbarrier_block: Block,
     grid_simple: Grid,
     grid_tree: Grid,
     grid_lock_free: Grid,
@@ -98,9 +100,13 @@ fn run(bench: &mut Bench<'_>, values: &Values) -> Result<Check> {
         )));
     }
 
-    // Kernels with lock bits are in a separate module, which a real GPU would refuse.
-    let on_bits = kernel.starts_with("tiny_") || kernel.starts_with("vote_");
-    let module = bench.load(if on_bits { ptx!("tinylocks") } else { ptx!("primitives") })?;
+    // Kernels with lock bits are in a separate module, which a real GPU would refuse, and an older one mbarriers.
+    let module = match kernel.split('_').next() {
+        Some("tiny" | "vote") => ptx!("tinylocks"),
+        Some("mbarrier") => ptx!("sync/mbarrier"),
+        _ => ptx!("primitives"),
+    };
+    let module = bench.load(module)?;
     // A grid barrier counts CTAs, the others count threads. Of a pair, the second warp's counts stay 0.
     let results = if matches!(shape, Shape::Grid) { grid } else { threads };
     let out = bench.gpu.zeros_named::<u32>("out", results as usize)?;

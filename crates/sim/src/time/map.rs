@@ -196,6 +196,7 @@ pub(crate) fn gtx480() -> (L2Spec, DramSpec, crate::chip::timing::ClockSpec) {
         cache: CacheSpec { sets: 64, ways: 8, line_bytes: 128 },
         latency_cycles: 120,
         port_bytes: 32,
+        port_cycles: 1.0,
         mshrs: 32,
         mshr_merges: 4,
         queue_requests: 8,

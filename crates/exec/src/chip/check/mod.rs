@@ -112,6 +112,9 @@ impl Chip {
         let ctas = dims.iter().map(|&d| u128::from(d)).product::<u128>();
         let rule = format_args!("together that is {ctas} CTAs; a grid can have at most {MOST_CTAS}");
         self.require(ctas <= MOST_CTAS, "launch.max_grid_dims", format_args!("{dims:?}"), rule)?;
+        let cycles = launch.cta_cycles;
+        let some = "it must be from 0 to 1024";
+        self.require((0.0..=1024.0).contains(&cycles), "launch.cta_cycles", cycles, some)?;
         self.positive("memory.global_bytes", memory.global_bytes)?;
         let window = warploom_isa::Windows::default().bytes;
         for (key, value) in [
@@ -320,6 +323,12 @@ impl Chip {
         ] {
             self.count(key, value)?;
         }
+        self.require(
+            (1.0..=1024.0).contains(&l2.port_cycles),
+            "l2.port_cycles",
+            l2.port_cycles,
+            "it must be from 1 to 1024",
+        )?;
         self.within("l2.slices_per_partition", l2.slices_per_partition, 1..=MOST_SLICES)?;
         self.require(
             u64::from(l2.partitions) * u64::from(l2.slices_per_partition) <= u64::from(MOST),
@@ -336,6 +345,23 @@ impl Chip {
             "interconnect.atomic_window",
             network.atomic_window,
             "a network with a directory (l1.coherence) has no windows",
+        )?;
+        if let Some(port) = &network.port {
+            self.within("interconnect.port.sms", port.sms, 1..=self.sm.count)?;
+            let some = "it must be from 0 to 1024";
+            for (key, cycles) in [
+                ("interconnect.port.request_cycles", port.request_cycles),
+                ("interconnect.port.sector_cycles", port.sector_cycles),
+            ] {
+                self.require((0.0..=1024.0).contains(&cycles), key, cycles, some)?;
+            }
+        }
+        self.not_too_large("interconnect.span_cycles", network.span_cycles)?;
+        self.require(
+            network.span_cycles == 0 || self.l1.coherence == Coherence::None,
+            "interconnect.span_cycles",
+            network.span_cycles,
+            "in a network with a directory (l1.coherence) all are as far apart",
         )?;
         self.not_too_large("l2.far_cycles", l2.far_cycles)?;
         self.require(
@@ -355,6 +381,8 @@ impl Chip {
         self.not_too_large("units.fence_after_access_cycles", self.units.fence_after_access_cycles)?;
         self.not_too_large("units.cta_fence_cycles", self.units.cta_fence_cycles)?;
         self.not_too_large("units.sleep_cycles", self.units.sleep_cycles)?;
+        self.not_too_large("units.yield_cycles", self.units.yield_cycles)?;
+        self.within("shared.cas_cycles", self.shared.cas_cycles, 0..=LONGEST_ACCESS)?;
         self.within("fetch.prefetch_lines", self.fetch.prefetch_lines, 0..=MOST_PREFETCHED)?;
         self.count("l2.latency_cycles", l2.latency_cycles)?;
         self.power_of_two("l2.slices_per_partition", l2.slices_per_partition)?;

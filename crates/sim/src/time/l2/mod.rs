@@ -24,9 +24,10 @@ use crate::kit::line::LineAddress;
 use crate::time::dram::{Channel, DramStats};
 use crate::time::l2::fetch::Fill;
 pub(crate) use crate::time::l2::slice::Role;
-use crate::time::l2::slice::{Slice, Turn};
+use crate::time::l2::slice::{Passed, Slice, Turn};
 use crate::time::map::AddressMap;
 use crate::time::network::message::Request;
+use crate::time::network::node::Node;
 
 /// A request that was served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,7 +113,7 @@ pub struct Partition {
     /// Requests served since the machine last took them, in the order of service.
     pub served: Vec<Served>,
     /// Requests for the other half of the L2 that its slices have passed on since the machine last took them.
-    pub(crate) passed: Vec<Served>,
+    pub(crate) passed: Vec<Passed>,
     map: AddressMap,
     slices: Vec<Slice>,
     channel: Channel,
@@ -135,13 +136,22 @@ impl Partition {
         }
     }
 
+    /// From now on it tells whose atomics enter the slices' pipelines.
+    pub(crate) fn tell_entries(&mut self) {
+        self.slices.iter_mut().for_each(Slice::tell_entries);
+    }
+
+    /// Whose atomics have entered since the last call.
+    pub(crate) fn take_entered(&mut self) -> impl Iterator<Item = Node> {
+        self.slices.iter_mut().flat_map(|slice| slice.entered.drain(..))
+    }
+
     /// How many more requests a slice takes.
     pub fn room(&self, slice: u32) -> u32 {
         self.slices[slice as usize].room()
     }
 
-    /// A request leaves the network, in a cycle that the partition has not run yet. Cycles of arrival at a slice do
-    /// not decrease.
+    /// A request leaves the network, in a cycle that the partition has not run yet.
     pub fn accept(&mut self, slice: u32, arrival: Cycle, request: &Request) {
         self.accept_as(Role::Home, slice, arrival, request);
     }
@@ -153,9 +163,9 @@ impl Partition {
     }
 
     /// A request comes from a slice's twin.
-    pub(crate) fn accept_passed(&mut self, slice: u32, arrival: Cycle, request: &Request) {
-        let number = self.map.line_in_slice(request.line);
-        self.slices[slice as usize].accept_passed(arrival, number, request);
+    pub(crate) fn accept_passed(&mut self, arrival: Cycle, passed: &Passed) {
+        let number = self.map.line_in_slice(passed.request.line);
+        self.slices[passed.slice as usize].accept_passed(arrival, number, passed);
     }
 
     /// What a slice's twin is to a request that has come to it for a line of the slice.

@@ -495,7 +495,8 @@ fn a_twin_passes_requests_on_and_serves_copies() {
     let passed: Vec<_> = twin.passed.drain(..).map(|passed| passed.cycle.0).collect();
     assert_eq!((passed, twin.stats().passed), (vec![120], 1));
     // The pipeline is behind it. From memory it takes as long as without a twin.
-    home.accept_passed(0, Cycle(220), &far(read(0, ALL)));
+    let passed = |at: u64, request| Passed { cycle: Cycle(at), slice: 0, request, since: Cycle(at) };
+    home.accept_passed(Cycle(220), &passed(120, far(read(0, ALL))));
     assert_eq!(finish(&mut home)[0].0, 247 - 120 + 220);
     assert_eq!(home.role_of_twin(0, &far(read(0, ALL))), Role::Copy);
     twin.accept_as(Role::Copy, 0, Cycle(1000), &far(read(0, ALL)));
@@ -503,7 +504,7 @@ fn a_twin_passes_requests_on_and_serves_copies() {
     // A write under way to the line, and one that has come, put an end to the copy.
     assert_eq!(home.role_of_twin(0, &far(write(0, 1))), Role::Pass);
     assert_eq!(home.role_of_twin(0, &far(read(0, ALL))), Role::Pass);
-    home.accept_passed(0, Cycle(2000), &far(write(0, 1)));
+    home.accept_passed(Cycle(2000), &passed(1900, far(write(0, 1))));
     finish(&mut home);
     assert_eq!(home.role_of_twin(0, &far(read(0, ALL))), Role::Pass);
 }

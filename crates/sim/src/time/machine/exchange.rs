@@ -6,8 +6,7 @@ use crate::exec::locks::holders::is_exclusive;
 use crate::exec::memory::access::MemoryOp;
 use crate::kit::ids::{ProbeId, Ticket};
 use crate::kit::lane_mask::LaneMask;
-use crate::time::l2::{Role, Served};
-use crate::time::network::message::RequestKind;
+use crate::time::l2::Role;
 
 impl<const N: usize, P: Probe> Machine<'_, N, P> {
     /// Ends a window at `until`: moves the bytes of served requests, and the messages of the window.
@@ -43,11 +42,6 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                         }
                     }
                 }
-                if let (1.., Node::Sm(id), RequestKind::Atomic { .. }) =
-                    (self.atomic_window, request.from, request.kind)
-                {
-                    self.atomics[id as usize] -= 1;
-                }
                 let port = partition * slices as usize + served.slice as usize;
                 let (sink, bytes) = (self.nodes.port(request.from), request.reply_bytes());
                 let answer = if request.far { Reply::FarAnswer } else { Reply::Answer };
@@ -62,21 +56,21 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             if !sm.memory.outbox.is_empty() {
                 self.told_room[id] = None;
             }
-            for (at, request) in &sm.memory.outbox {
-                let (port, far) = self.side.near_port(request);
-                let request = Request { far, ..*request };
-                let is_atomic = matches!(request.kind, RequestKind::Atomic { .. });
-                self.atomics[id] += u32::from(is_atomic && self.atomic_window > 0);
-                self.requests.inject(id, *at, port, request.request_bytes(), request);
-            }
-            sm.memory.outbox.clear();
             changed |= std::mem::take(&mut sm.changed);
         }
+        self.send_requests();
         changed |= self.exchange_with_firmware(&mut memory);
         if self.coherence.is_some() {
             changed |= self.exchange_coherent(&mut memory, until);
         } else {
             self.advance_requests(until);
+        }
+        if self.atomic_window > 0 {
+            for node in self.partitions.iter_mut().flat_map(Partition::take_entered) {
+                if let Node::Sm(sm) = node {
+                    self.atomics[sm as usize] -= 1;
+                }
+            }
         }
         let (nodes, sms, far) = (self.nodes, &mut self.sms, self.side.far_cycles);
         let (aggregator, coherence) = (&mut self.aggregator, &mut self.coherence);
@@ -118,13 +112,45 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
     }
 
+    /// Hands the requests of the SMs to the network, in the order in which they leave the ports.
+    fn send_requests(&mut self) {
+        let Some(mut ports) = self.shared_ports.take() else {
+            for id in 0..self.sms.len() {
+                let mut outbox = std::mem::take(&mut self.sms[id].memory.outbox);
+                outbox.drain(..).for_each(|(at, request)| self.send(id, at, &request));
+                self.sms[id].memory.outbox = outbox;
+            }
+            return;
+        };
+        let mut together = Vec::new();
+        for first in (0..self.sms.len()).step_by(ports.sms()) {
+            for id in first..(first + ports.sms()).min(self.sms.len()) {
+                together.extend(self.sms[id].memory.outbox.drain(..).map(|(at, request)| (at, id, request)));
+            }
+            together.sort_by_key(|&(at, ..)| at);
+            for (at, id, request) in together.drain(..) {
+                let at = ports.pass(first / ports.sms(), at, &request);
+                self.send(id, at, &request);
+            }
+        }
+        self.shared_ports = Some(ports);
+    }
+
+    #[inline]
+    fn send(&mut self, id: usize, at: Cycle, request: &Request) {
+        let (port, far) = self.side.near_port(request);
+        let request = Request { far, ..*request };
+        self.atomics[id] += u32::from(self.atomic_window > 0 && request.is_awaited_atomic());
+        self.requests.inject(id, at, port, request.request_bytes(), request);
+    }
+
     /// Requests for lines of the other half of the L2 cross to the slices that have them.
     fn pass_on(&mut self, until: Cycle) {
         for partition in 0..self.partitions.len() {
             let mut passed = std::mem::take(&mut self.partitions[partition].passed);
-            for Served { cycle, slice, request } in passed.drain(..) {
-                let arrival = until.max(cycle + self.side.far_cycles);
-                self.partitions[partition ^ 1].accept_passed(slice, arrival, &request);
+            for passed in passed.drain(..) {
+                let arrival = until.max(passed.cycle + self.side.far_cycles);
+                self.partitions[partition ^ 1].accept_passed(arrival, &passed);
             }
             self.partitions[partition].passed = passed;
         }
@@ -136,6 +162,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         // A partition has a power of two of slices.
         let (shift, low) = (self.side.slices.trailing_zeros(), self.side.slices - 1);
         let place = |port: usize| (port >> shift, port as u32 & low);
+        let floor = &self.side.floor;
         self.requests.advance(
             until,
             |port| {
@@ -150,6 +177,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 } else {
                     Role::Home
                 };
+                let arrival = arrival + floor.distance(request.from, port);
                 partitions[partition].accept_as(role, slice, arrival, request);
             },
         );

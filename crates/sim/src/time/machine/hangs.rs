@@ -87,8 +87,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             return Err(Stop::Hang(HangReason::CycleLimit(limit)));
         }
         let hang = &self.context.launch.chip.hang;
-        if self.firmware_computes_until() > now + hang.watch_cycles {
-            // Firmware may compute for as long as it likes.
+        if self.firmware_computes_until() > now + hang.watch_cycles || self.next_start().is_some() {
+            // Firmware may compute for as long as it likes, and a CTA that has not started may change something.
             self.quiet_since = now;
         }
         let quiet = now - self.quiet_since;

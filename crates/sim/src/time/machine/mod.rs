@@ -13,6 +13,7 @@ mod exchange;
 pub(crate) mod firmware;
 mod hangs;
 mod lock_queues;
+mod starts;
 mod stopped;
 pub(crate) mod totals;
 
@@ -43,12 +44,15 @@ use crate::time::machine::crew::{Balance, Crew, Dealt, Lent, Pace};
 use crate::time::machine::firmware::SaveAreas;
 use crate::time::machine::hangs::LivelockSearch;
 pub(crate) use crate::time::machine::hangs::LockPace;
+use crate::time::machine::starts::Starts;
 pub(crate) use crate::time::machine::stopped::Stopped;
 use crate::time::machine::totals::{PartitionCounts, Sample, TimedStats};
 use crate::time::map::AddressMap;
 use crate::time::network::Crossbar;
+use crate::time::network::floor::Floor;
 use crate::time::network::message::{Reply, Request};
 use crate::time::network::node::{Node, NodePorts};
+use crate::time::network::shared_port::SharedPorts;
 use crate::time::sched::Policy;
 use crate::time::sched::accuracy::Branches;
 use crate::time::sm::front_end::decode::Decoded;
@@ -70,16 +74,24 @@ pub(crate) struct MemorySide {
     now: Cycle,
     /// What a message between the halves of the L2 takes longer; 0 if it has no halves.
     far_cycles: u64,
+    floor: Floor,
 }
 
 impl MemorySide {
     /// Empty caches, closed rows.
     pub(crate) fn new(chip: &Chip) -> MemorySide {
-        let make = |_| Partition::new(&chip.l2, &chip.atomic, &chip.dram, &chip.clock);
+        let make = |_| {
+            let mut partition = Partition::new(&chip.l2, &chip.atomic, &chip.dram, &chip.clock);
+            if chip.interconnect.atomic_window > 0 {
+                partition.tell_entries();
+            }
+            partition
+        };
         MemorySide {
             partitions: (0..chip.l2.partitions).map(make).collect(),
             map: AddressMap::new(&chip.l2, &chip.dram),
             far_cycles: u64::from(chip.l2.far_cycles),
+            floor: Floor::new(chip),
             slices: chip.l2.slices_per_partition,
             line_bytes: u64::from(chip.l2.cache.line_bytes),
             now: Cycle(0),
@@ -182,6 +194,7 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
         requests: Crossbar::new(senders, ports, &chip.interconnect, &chip.clock),
         atomic_window: chip.interconnect.atomic_window,
         atomics: vec![0; sms.len()],
+        shared_ports: chip.interconnect.port.as_ref().map(|port| SharedPorts::new(port, sms.len())),
         replies: Crossbar::new(ports, senders, &coherence::reply_network(chip), &chip.clock),
         coherence: Coherence::new(chip, nodes, senders, ports),
         nodes,
@@ -194,6 +207,7 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
         side,
         start,
         window: chip.interconnect.latency_cycles as u64,
+        starts: Starts::new(chip, start),
         next_cta: 0,
         total: if aggregator.is_some() { 0 } else { total },
         aggregator,
@@ -269,6 +283,8 @@ struct Machine<'a, const N: usize, P: Probe> {
     side: &'a mut MemorySide,
     nodes: NodePorts,
     requests: Crossbar<Request>,
+    /// If SMs share ports into it.
+    shared_ports: Option<SharedPorts>,
     replies: Crossbar<Reply>,
     /// The control processor, if it runs firmware.
     aggregator: Option<Unit<'a>>,
@@ -283,6 +299,7 @@ struct Machine<'a, const N: usize, P: Probe> {
     start: Cycle,
     /// In cycles.
     window: u64,
+    starts: Starts,
     next_cta: u64,
     total: u64,
     locks: LockTable,
@@ -301,7 +318,7 @@ struct Machine<'a, const N: usize, P: Probe> {
     before: Vec<PartitionCounts>,
     /// When messages were last exchanged.
     exchanged: Cycle,
-    /// How many atomics an SM may have on their way to slices; 0: any number.
+    /// How many atomics an SM may have on their way to the pipelines of slices; 0: any number.
     atomic_window: u32,
     /// How many each has, if there is a limit.
     atomics: Vec<u32>,
@@ -351,23 +368,6 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         Ok(())
     }
 
-    /// Gives waiting CTAs to SMs that have room, one to each in turn.
-    fn dispatch(&mut self, now: Cycle) {
-        self.obey(now);
-        let mut placed = true;
-        while placed && self.next_cta < self.total {
-            placed = false;
-            for id in 0..self.sms.len() {
-                let sm = &mut self.sms[id];
-                if self.next_cta < self.total && sm.has_room() {
-                    sm.start_cta(&self.context, self.next_cta, now);
-                    self.next_cta += 1;
-                    placed = true;
-                }
-            }
-        }
-    }
-
     /// The next cycle, from `now` on, in which anything happens.
     fn next_event(&self, now: Cycle) -> Option<Cycle> {
         let wakes = self.sms.iter().map(|sm| sm.wakes_at());
@@ -376,7 +376,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         if first.is_some_and(|at| at <= now) {
             return Some(now);
         }
-        let outside = self.outside_events().chain(self.firmware_event());
+        let outside = self.outside_events().chain(self.firmware_event()).chain(self.next_start());
         first.into_iter().chain(outside).min().map(|at| at.max(now))
     }
 

@@ -78,6 +78,12 @@ impl Request {
         }
     }
 
+    /// Whether it is an atomic with a result. Those are counted on their way.
+    #[inline]
+    pub(crate) fn is_awaited_atomic(&self) -> bool {
+        matches!(self.kind, RequestKind::Atomic { result_bytes: 1.., .. })
+    }
+
     /// Bytes of data its reply carries back, in whole sectors.
     pub fn reply_bytes(&self) -> u32 {
         match self.kind {

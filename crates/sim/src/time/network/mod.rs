@@ -19,8 +19,10 @@ mod ports;
 #[cfg(test)]
 mod tests;
 
+pub(crate) mod floor;
 pub(crate) mod message;
 pub(crate) mod node;
+pub(crate) mod shared_port;
 
 use crate::chip::timing::{ClockSpec, InterconnectSpec};
 use crate::kit::cycle::Cycle;

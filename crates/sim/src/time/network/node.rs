@@ -11,7 +11,7 @@ impl Node {
     /// The half of the L2 that is near, where there are two.
     pub(crate) fn half(self) -> u32 {
         match self {
-            Node::Sm(sm) => u32::from(sm) % 2,
+            Node::Sm(sm) => u32::from(sm) / 2 % 2,
             Node::Aggregator => 0,
         }
     }

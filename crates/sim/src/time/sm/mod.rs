@@ -115,6 +115,8 @@ pub(crate) struct Sm<const N: usize, P> {
     /// Lines of code that the network had no room to ask for.
     refused_lines: Vec<LineAddress>,
     branch_latency: u64,
+    /// How long a warp yields before a poll of a spin loop.
+    yield_cycles: u64,
 
     pub(crate) schedulers: Vec<Scheduler>,
     /// Instructions that a scheduler issues per cycle.
@@ -190,6 +192,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             fetch: Fetch::new(&chip.fetch),
             refused_lines: Vec::new(),
             branch_latency: chip.units.branch_latency_cycles as u64,
+            yield_cycles: u64::from(chip.units.yield_cycles),
             schedulers: (0..schedulers).map(|s| Scheduler::new(s, schedulers, make_policy())).collect(),
             width: chip.issue.width,
             turns: [0; ExecUnit::COUNT],

@@ -28,7 +28,7 @@ pub enum State {
     Barrier,
     /// Some of its lanes wait for others.
     Lanes,
-    /// Sleeps (`nanosleep`).
+    /// Sleeps (`nanosleep`), or yields in a spin loop (`units.yield_cycles`).
     Asleep,
     /// Could issue, but is backed off for some time after a turn of a spin loop (BOWS).
     BackedOff,

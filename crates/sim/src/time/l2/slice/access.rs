@@ -9,14 +9,23 @@ use crate::time::l2::Served;
 use crate::time::l2::fetch::Fill;
 use crate::time::l2::mshr::MshrId;
 use crate::time::l2::slice::{
-    AtomicJob, Incoming, Outcome, PARTS, Role, Slice, Stall, Turn, changes_memory, far_writes_of,
+    AtomicJob, Incoming, Outcome, PARTS, Passed, Role, Slice, Stall, Turn, changes_memory, far_writes_of,
 };
 use crate::time::network::message::{Request, RequestKind};
 
 impl Slice {
     /// The head of the input queue looks up its line.
     pub(super) fn access(&mut self, turn: &mut Turn) -> Outcome {
-        let queue = self.first_queue();
+        let mut queue = self.first_queue(turn.cycle);
+        // What the twin passes on must not wait for what the twin has no room for: both might wait for each other.
+        if queue == 0
+            && self.twin_room == 0
+            && self.incoming[0].front().is_some_and(|head| head.role == Role::Pass)
+            && self.incoming[1].front().is_some_and(|head| head.ready <= turn.cycle)
+        {
+            self.wants_twin = true;
+            queue = 1;
+        }
         let Some(&head) = self.incoming[queue].front() else { return Outcome::Idle };
         if head.ready > turn.cycle {
             return Outcome::Idle;
@@ -48,6 +57,11 @@ impl Slice {
             return Outcome::Stalled(cause);
         }
         self.incoming[queue].pop_front();
+        if queue == 0
+            && let Some(atomic) = self.outside.pop_front()
+        {
+            self.entered.extend(atomic);
+        }
         let stats = &mut *turn.stats;
         stats.queue_wait_cycles += turn.cycle - head.ready;
         if head.role == Role::Pass {
@@ -66,7 +80,7 @@ impl Slice {
         Outcome::Moved
     }
 
-    /// The twin has the line: the request goes there. An atomic takes its time in the atomic unit here, too.
+    /// The twin has the line: the request goes there. An atomic also takes a turn of the atomic unit here.
     fn pass(&mut self, head: &Incoming, turn: &mut Turn) -> Result<(), Stall> {
         if self.twin_room == 0 {
             self.wants_twin = true;
@@ -78,10 +92,15 @@ impl Slice {
                 self.settles = self.settles.min(free.max(turn.cycle + 1));
                 return Err(Stall::Atomic);
             }
-            self.atomic_free = self.atomic_free.max(turn.cycle.0 * PARTS) + self.request_parts;
+            self.atomic_free = self.atomic_free.max(turn.cycle.0 * PARTS) + self.port_parts;
         }
         self.twin_room -= 1;
-        turn.passed.push(Served { cycle: turn.cycle, slice: u32::from(self.index), request: head.request });
+        turn.passed.push(Passed {
+            cycle: turn.cycle,
+            slice: u32::from(self.index),
+            request: head.request,
+            since: head.since,
+        });
         Ok(())
     }
 
@@ -331,7 +350,10 @@ impl Slice {
     /// Moves sectors through the port, behind what it moves already.
     fn use_port(&mut self, sectors: u8, turn: &mut Turn) {
         let bytes = (sectors.count_ones() * SECTOR_BYTES) as u64;
-        let cycles = self.port_bytes.quotient_up(bytes).max(1);
+        let rest = if self.port_free < turn.cycle { 0 } else { self.port_rest };
+        let parts = self.port_bytes.quotient_up(bytes).max(1) * self.port_parts + rest;
+        let cycles = parts / PARTS;
+        self.port_rest = parts % PARTS;
         self.port_free = self.port_free.max(turn.cycle) + cycles;
         turn.stats.port_busy_cycles += cycles;
     }

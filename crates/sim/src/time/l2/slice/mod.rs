@@ -27,6 +27,7 @@ use crate::time::l2::mshr::{MshrId, Mshrs};
 use crate::time::l2::{PartitionStats, Served};
 use crate::time::map::AddressMap;
 use crate::time::network::message::{Request, RequestKind};
+use crate::time::network::node::Node;
 
 /// A cycle of a slice, and what the slices of a partition share.
 pub(crate) struct Turn<'a> {
@@ -35,8 +36,18 @@ pub(crate) struct Turn<'a> {
     pub channel: &'a mut Channel,
     pub served: &'a mut Vec<Served>,
     /// Requests for the slices' twins.
-    pub passed: &'a mut Vec<Served>,
+    pub passed: &'a mut Vec<Passed>,
     pub stats: &'a mut PartitionStats,
+}
+
+/// A request that a slice has passed to its twin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Passed {
+    pub cycle: Cycle,
+    pub slice: u32,
+    pub request: Request,
+    /// When it came out of the pipeline of the slice.
+    pub since: Cycle,
 }
 
 /// What a slice is to a request.
@@ -85,12 +96,15 @@ enum Outcome {
 struct Incoming {
     /// When it leaves the pipeline.
     ready: Cycle,
+    /// Its place in the order: when it left the first pipeline that it was in.
+    since: Cycle,
     number: LineNumber,
     request: Request,
     role: Role,
 }
 
-/// Parts of a cycle in which the atomic unit's time is counted, so that passes need not take whole cycles.
+/// Parts of a cycle in which the time of the port and of the atomic unit is counted, so that neither needs to take whole
+/// cycles.
 const PARTS: u64 = 256;
 
 /// What the atomic unit works on.
@@ -107,6 +121,8 @@ pub(crate) struct Slice {
     latency_cycles: u64,
     capacity: u32,
     port_bytes: Divisor,
+    /// Cycles of the port for as many bytes, in parts of a cycle.
+    port_parts: u64,
     partial_write_cycles: u64,
     read_after_write_cycles: u64,
     fetch_on_write: bool,
@@ -121,6 +137,13 @@ pub(crate) struct Slice {
 
     /// The pipeline and the input queue behind it: requests from the network, and from the twin.
     incoming: [VecDeque<Incoming>; 2],
+    /// How many requests the pipeline holds, if it is to be told whose atomics enter it.
+    pipeline: Option<usize>,
+    /// Senders of requests from the network that wait in front of the pipeline; `None` if it is no atomic with a
+    /// result.
+    outside: VecDeque<Option<Node>>,
+    /// Whose atomics have entered the pipeline since the machine last looked.
+    pub(super) entered: Vec<Node>,
     /// Writes and atomics that are on their way through the twin, by groups of lines.
     far_writes: [u32; FAR_WRITE_GROUPS],
     tags: Tags,
@@ -128,6 +151,8 @@ pub(crate) struct Slice {
     /// Lines whose first waiting request can be served; they take turns.
     filled: VecDeque<MshrId>,
     port_free: Cycle,
+    /// The part of that cycle for which it is still busy.
+    port_rest: u64,
     atomic: Option<AtomicJob>,
     /// When the atomic unit has performed its last pass, in parts of a cycle.
     atomic_free: u64,
@@ -159,6 +184,7 @@ impl Slice {
             latency_cycles: l2.latency_cycles as u64,
             capacity,
             port_bytes: Divisor::new(l2.port_bytes as u64),
+            port_parts: (l2.port_cycles * PARTS as f64).round() as u64,
             partial_write_cycles: u64::from(l2.partial_write_cycles),
             read_after_write_cycles: u64::from(l2.read_after_write_cycles),
             fetch_on_write: l2.fetch_on_write,
@@ -169,11 +195,15 @@ impl Slice {
             all_sectors: (u16::MAX >> (16 - sectors)) as u8,
             bursts: Bursts::new(dram.bus_bytes * dram.burst, l2.cache.line_bytes),
             incoming: [(); 2].map(|()| VecDeque::with_capacity(capacity.min(512) as usize)),
+            pipeline: None,
+            outside: VecDeque::new(),
+            entered: Vec::new(),
             far_writes: [0; FAR_WRITE_GROUPS],
             tags: Tags::new(&l2.cache),
             mshrs: Mshrs::new(l2.mshrs, l2.mshr_merges, lines),
             filled: VecDeque::with_capacity(l2.mshrs as usize),
             port_free: Cycle(0),
+            port_rest: 0,
             atomic: None,
             atomic_free: 0,
             settling: Vec::new(),
@@ -189,35 +219,56 @@ impl Slice {
         }
     }
 
+    /// From now on it tells whose atomics enter its pipeline.
+    pub(crate) fn tell_entries(&mut self) {
+        self.pipeline = Some((self.latency_cycles * PARTS / self.port_parts) as usize);
+    }
+
     /// How many more requests it takes from the network.
     pub(crate) fn room(&self) -> u32 {
         self.capacity - self.incoming[0].len() as u32
     }
 
-    /// How many more requests it takes from its twin.
+    /// How many more requests it takes from its twin: no more than are in a pipeline, as they have been through one.
     pub(crate) fn room_for_twin(&self) -> u32 {
-        self.capacity - self.incoming[1].len() as u32
+        (self.latency_cycles as u32).saturating_sub(self.incoming[1].len() as u32)
     }
 
     /// A request leaves the network.
     pub(crate) fn accept(&mut self, arrival: Cycle, number: LineNumber, request: &Request, role: Role) {
         debug_assert!(self.room() > 0, "a request for a full slice");
-        self.queue(0, Incoming { ready: arrival + self.latency_cycles, number, request: *request, role });
+        if let Some(pipeline) = self.pipeline {
+            let atomic = request.is_awaited_atomic().then_some(request.from);
+            if self.incoming[0].len() < pipeline {
+                self.entered.extend(atomic);
+            } else {
+                self.outside.push_back(atomic);
+            }
+        }
+        let ready = arrival + self.latency_cycles;
+        self.queue(0, Incoming { ready, since: ready, number, request: *request, role });
     }
 
     /// A request comes from the twin, whose pipeline it has been through.
-    pub(crate) fn accept_passed(&mut self, arrival: Cycle, number: LineNumber, request: &Request) {
+    pub(crate) fn accept_passed(&mut self, arrival: Cycle, number: LineNumber, passed: &Passed) {
         debug_assert!(self.room_for_twin() > 0, "a request for a full slice");
-        self.queue(1, Incoming { ready: arrival, number, request: *request, role: Role::Home });
+        let (since, request) = (passed.since, passed.request);
+        self.queue(1, Incoming { ready: arrival, since, number, request, role: Role::Home });
     }
 
     #[inline]
     fn queue(&mut self, queue: usize, incoming: Incoming) {
         let queue = &mut self.incoming[queue];
-        if queue.is_empty() {
-            self.wake = self.wake.min(incoming.ready);
+        // From senders near and far: mostly, but not always, the last one.
+        let earlier = queue.iter().rposition(|other| other.ready <= incoming.ready);
+        match earlier {
+            None => {
+                self.wake = self.wake.min(incoming.ready);
+                queue.push_front(incoming);
+            }
+            Some(last) if last + 1 == queue.len() => queue.push_back(incoming),
+            Some(earlier) => queue.insert(earlier + 1, incoming),
         }
-        queue.push_back(incoming);
     }
 
     /// What its twin is to a request for a line of this slice that has come to the twin.
@@ -227,9 +278,14 @@ impl Slice {
             return Role::Pass;
         }
         // A read must not overtake a write of the same SM to the line.
-        let is_copied = request.kind == RequestKind::Read
-            && self.far_writes[far_writes_of(number)] == 0
-            && self.tags.find(number).is_some_and(|way| self.tags.line(way).copied);
+        if request.kind != RequestKind::Read || self.far_writes[far_writes_of(number)] > 0 {
+            return Role::Pass;
+        }
+        let Some(way) = self.tags.find(number) else { return Role::Pass };
+        let line = self.tags.line_mut(way);
+        let is_copied = line.copied;
+        // Those that come while the first one fetches the copy wait for it.
+        line.copied |= !line.reserved && request.sectors & !line.valid == 0;
         if is_copied { Role::Copy } else { Role::Pass }
     }
 
@@ -245,11 +301,20 @@ impl Slice {
         (line.valid, line.dirty, line.copied) = (self.all_sectors, 0, false);
     }
 
-    /// The queue whose first request came first through the pipeline.
+    /// The queue whose first request, of those that are there at a cycle, is the older one.
     #[inline]
-    fn first_queue(&self) -> usize {
+    fn first_queue(&self, cycle: Cycle) -> usize {
+        let Some(passed) = self.incoming[1].front() else { return 0 };
+        let first = self.incoming[0].front().map_or(Cycle::NEVER, |head| head.since);
+        usize::from(passed.ready <= cycle && passed.since < first)
+    }
+
+    /// When the next request comes out of a pipeline, after `cycle`.
+    #[inline]
+    fn next_ready(&self, cycle: Cycle) -> Cycle {
         let ready = |queue: &VecDeque<Incoming>| queue.front().map_or(Cycle::NEVER, |head| head.ready);
-        usize::from(ready(&self.incoming[1]) < ready(&self.incoming[0]))
+        let next = ready(&self.incoming[0]).min(ready(&self.incoming[1]));
+        if next == Cycle::NEVER { next } else { next.max(cycle + 1) }
     }
 
     pub(crate) fn set_reply_room(&mut self, cycle: Cycle, replies: u32) {
@@ -327,10 +392,16 @@ impl Slice {
         let port = self.port_free.max(cycle + 1);
         let waits = matches!(filled, Outcome::Stalled(_)) || self.filled.is_empty();
         let filled = if waits { Cycle::NEVER } else { port };
-        let head =
-            self.incoming[self.first_queue()].front().map_or(Cycle::NEVER, |head| head.ready.max(cycle + 1));
+        let head = self.next_ready(cycle);
         let head = select_unpredictable(accessed == Outcome::PortBusy, port, head);
-        let accessed = if matches!(accessed, Outcome::Stalled(_)) { Cycle::NEVER } else { head };
+        let accessed = match accessed {
+            // What comes from the twin does not wait for room there.
+            Outcome::Stalled(Stall::Twin) => {
+                self.incoming[1].front().map_or(Cycle::NEVER, |head| head.ready.max(cycle + 1))
+            }
+            Outcome::Stalled(_) => Cycle::NEVER,
+            _ => head,
+        };
         // A job that is done waits for room for its reply.
         let done = self.atomic.as_ref().map_or(Cycle::NEVER, |job| job.done);
         let atomic = select_unpredictable(done > cycle, done, Cycle::NEVER);

@@ -6,7 +6,8 @@ use warploom_isa::Op;
 
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
-use crate::time::sm::front_end::decode::ExecUnit;
+use crate::time::sm::cycle::Event;
+use crate::time::sm::front_end::decode::{ExecUnit, SpinRole};
 use crate::time::sm::issue::scoreboard::RegSet;
 use crate::time::sm::issue::slot::Position;
 use crate::time::sm::probe::{Probe, State};
@@ -15,7 +16,10 @@ use crate::time::sm::{Context, Sm};
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// Assesses a warp anew for cycle `from`, and accounts for its earlier state up to then.
     pub(crate) fn refresh(&mut self, context: &Context<'_>, slot: WarpSlot, from: Cycle) {
-        let (state, unit) = self.assess(context, slot, from);
+        let (mut state, mut unit) = self.assess(context, slot, from);
+        if self.yield_cycles > 0 && state == State::Ready && self.yields(context, slot, from) {
+            (state, unit) = self.assess(context, slot, from);
+        }
         let entry = &mut self.slots[slot.index()];
         // A warp that sleeps, or waits for a fence or a barrier's latency, fetches meanwhile.
         if entry.buffer.count == 0 && !entry.buffer.fetching && matches!(entry.position, Position::At(_)) {
@@ -41,9 +45,35 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         (status.state, status.unit) = (state, unit);
     }
 
+    /// A compiler puts a yield before the access that a spin loop polls with. If the lanes of the warp are together,
+    /// nobody uses the time. Returns whether it begins.
+    #[inline(never)]
+    fn yields(&mut self, context: &Context<'_>, slot: WarpSlot, from: Cycle) -> bool {
+        let entry = &mut self.slots[slot.index()];
+        let Position::At(pc) = entry.position else { return false };
+        let decoded = &context.of(entry.occupant.kernel).code[pc.index()];
+        let resident = self.residents[entry.occupant.resident()].as_ref();
+        let warp = entry.occupant.warp();
+        let is_parted = resident.is_some_and(|resident| resident.warps[warp].control.is_parted());
+        // Waiting for an mbarrier takes no longer than its instructions.
+        let polls = decoded.spin == Some(SpinRole::Poll) && decoded.unit == ExecUnit::Memory;
+        if entry.yielded || is_parted || !polls {
+            return false;
+        }
+        entry.yielded = true;
+        let until = from + self.yield_cycles;
+        entry.not_before = (until, State::Asleep);
+        self.agenda.events.push(until, Event::Wake { slot, life: entry.occupant.life });
+        true
+    }
+
     /// A warp issues at `now`: its state until then, and the cycle of the issue, are accounted for.
     pub(crate) fn account_issue(&mut self, slot: WarpSlot, now: Cycle) {
-        let status = &mut self.slots[slot.index()].status;
+        let entry = &mut self.slots[slot.index()];
+        if self.yield_cycles > 0 {
+            entry.yielded = false;
+        }
+        let status = &mut entry.status;
         self.probe.spent(slot, status.state, status.since, now.saturating_sub(status.since));
         self.unit_busy += status.waited_for_unit(&self.units, now);
         // The second instruction of a cycle adds nothing.

@@ -26,6 +26,8 @@ pub(crate) struct Slot {
     pub(crate) not_before: (Cycle, State),
     /// When paths of the warp that sleep wake up.
     pub(crate) sleeps_until: Cycle,
+    /// Has yielded before the poll that comes next.
+    pub(crate) yielded: bool,
     /// Waits at a fence for accesses of its SM.
     pub(crate) fenced: bool,
     /// When its last access was done.
@@ -158,6 +160,7 @@ impl Slot {
             board: Scoreboard::default(),
             not_before: (Cycle(0), State::Ready),
             sleeps_until: Cycle::NEVER,
+            yielded: false,
             fenced: false,
             quiet_since: Cycle(0),
             unlocking: 0,

@@ -75,7 +75,7 @@ impl<const N: usize> MemoryUnit<N> {
         };
         let ticket = self.send(now, Purpose::Atomic, line, sectors, kind)?;
         self.wait_for(ticket, id, lanes);
-        self.atomic_room -= 1;
+        self.atomic_room -= u32::from(!silent);
         self.stats.atomics += 1;
         self.stats.atomic_lanes += count as u64;
         Ok(())

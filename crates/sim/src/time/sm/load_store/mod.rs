@@ -18,6 +18,8 @@ mod under_way;
 
 use std::collections::VecDeque;
 
+use warploom_isa::AtomOp;
+
 use crate::chip::Chip;
 use crate::chip::timing::{AtomicSpec, Coherence, FenceScope, L1Policy, SECTOR_BYTES, SharedSpec};
 use crate::exec::memory::access::{MemoryOp, SpaceLanes};
@@ -328,7 +330,7 @@ impl<const N: usize> MemoryUnit<N> {
     fn passable(&self, now: Cycle) -> Option<usize> {
         let is_atomic = |id: TransferId| {
             let Transfer { pending, access, .. } = &self.transfers[id];
-            matches!(access.kind, MemoryOp::Atomic { .. }) && !pending.unsent.global.is_empty()
+            matches!(access.kind, MemoryOp::Atomic { silent: false, .. }) && !pending.unsent.global.is_empty()
         };
         let slot = |at: usize| self.transfers[self.queue[at].id].pending.slot;
         (0..self.queue.len().min(self.turns)).find(|&at| {
@@ -354,13 +356,15 @@ impl<const N: usize> MemoryUnit<N> {
         self.stats.shared_accesses += 1;
         self.stats.shared_words += u64::from(lanes.count() * access.bytes.div_ceil(4));
         self.stats.bank_conflicts += conflicts as u64;
-        if let MemoryOp::Atomic { .. } = access.kind {
+        let mut latency = self.shared.latency_cycles;
+        if let MemoryOp::Atomic { op, .. } = access.kind {
             let same_word = if transfer.pending.aggregated { 1 } else { transfer.same_word(lanes) };
             turns += (same_word - 1) * self.shared.atomic_cycles;
+            latency += if op == AtomOp::Cas { self.shared.cas_cycles } else { 0 };
             self.stats.shared_atomics += lanes.count() as u64;
         }
         self.free_at = now + turns as u64;
-        let done = self.free_at - 1 + self.shared.latency_cycles as u64;
+        let done = self.free_at - 1 + u64::from(latency);
         transfer.pending.ready_at = transfer.pending.ready_at.max(done);
     }
 
@@ -478,7 +482,7 @@ impl<const N: usize> MemoryUnit<N> {
                 self.wait_for(ticket, id, lanes);
                 self.stats.stores += 1;
             }
-            MemoryOp::Atomic { .. } if self.atomic_room == 0 => return Err(Refusal::Network),
+            MemoryOp::Atomic { silent: false, .. } if self.atomic_room == 0 => return Err(Refusal::Network),
             MemoryOp::Atomic { .. } => {
                 let on_line = lanes;
                 lanes = self.lanes_of_request(transfer, lanes);

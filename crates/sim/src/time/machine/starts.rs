@@ -1,0 +1,105 @@
+//! CTAs of a grid start on SMs that have room: one on each in turn, no faster than the chip can start them.
+
+use super::*;
+
+/// Parts of a cycle, so that the time between two starts need not be whole cycles.
+const PARTS: u64 = 256;
+
+/// How fast CTAs start.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Starts {
+    /// Parts of a cycle from one start to the next, on all SMs together; 0: any number start at a time.
+    interval: u64,
+    /// When the next CTA can start, in parts of a cycle.
+    next: u64,
+    /// How many turns SMs have had.
+    turn: usize,
+    /// SMs at one port into the network.
+    at_a_port: usize,
+}
+
+impl Starts {
+    pub(super) fn new(chip: &Chip, start: Cycle) -> Starts {
+        let interval = (chip.launch.cta_cycles * PARTS as f64).round() as u64;
+        let at_a_port = chip.interconnect.port.as_ref().map_or(1, |port| port.sms as usize);
+        Starts { interval, next: start.0 * PARTS, turn: 0, at_a_port }
+    }
+
+    /// The SM whose turn it is: first one of each port.
+    fn sm(&self, count: usize) -> usize {
+        let ports = count.div_ceil(self.at_a_port);
+        let (round, port) = (self.turn / ports, self.turn % ports);
+        port * self.at_a_port + round
+    }
+
+    fn next_turn(&mut self, count: usize) {
+        let turns = count.next_multiple_of(self.at_a_port);
+        self.turn = (self.turn + 1) % turns;
+    }
+
+    /// Takes the next start, if it lies before a cycle.
+    fn take(&mut self, now: Cycle, before: Cycle) -> bool {
+        if self.interval == 0 {
+            return true;
+        }
+        self.next = self.next.max(now.0 * PARTS);
+        let in_time = self.next < before.0 * PARTS;
+        self.next += if in_time { self.interval } else { 0 };
+        in_time
+    }
+}
+
+impl<const N: usize, P: Probe> Machine<'_, N, P> {
+    /// Gives waiting CTAs to SMs that have room, one to each in turn. Those whose time comes during a window start with
+    /// it.
+    pub(super) fn dispatch(&mut self, now: Cycle) {
+        self.obey(now);
+        let until = now + self.window;
+        let count = self.sms.len();
+        let mut without_room = 0;
+        // A few more turns than SMs, where ports are not full.
+        let turns = count + self.starts.at_a_port;
+        while without_room < turns && self.next_cta < self.total {
+            let sm = self.starts.sm(count);
+            if sm < count && self.sms[sm].has_room() {
+                if !self.starts.take(now, until) {
+                    return;
+                }
+                self.sms[sm].start_cta(&self.context, self.next_cta, now);
+                self.next_cta += 1;
+                without_room = 0;
+            } else {
+                without_room += 1;
+            }
+            self.starts.next_turn(count);
+        }
+        if self.starts.interval == 0 {
+            self.starts.turn = 0;
+        }
+    }
+
+    /// When the next CTA starts, if there is one and an SM has room.
+    pub(super) fn next_start(&self) -> Option<Cycle> {
+        let waits = self.starts.interval > 0 && self.next_cta < self.total;
+        let waits = waits && self.sms.iter().any(|sm| sm.has_room());
+        waits.then(|| Cycle(self.starts.next / PARTS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn starts_keep_their_distance() {
+        let mut chip = Chip::load("gtx480", &[]).unwrap();
+        chip.launch.cta_cycles = 1.25;
+        let mut starts = Starts::new(&chip, Cycle(100));
+        let in_window = |starts: &mut Starts, now: u64| {
+            std::iter::from_fn(|| starts.take(Cycle(now), Cycle(now + 10)).then_some(())).count()
+        };
+        assert_eq!([100, 110, 120, 130].map(|now| in_window(&mut starts, now)), [8; 4]);
+        // Time in which none could start is lost.
+        assert_eq!(in_window(&mut starts, 1000), 8);
+    }
+}
