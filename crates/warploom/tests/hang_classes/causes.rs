@@ -440,12 +440,16 @@ fn computed_conditions() {
     setp.ge.s32 %p0, %r2, -5;";
     let second = "    ld.volatile.global.v2.u32 {%r2, %r3}, [%d0];
     setp.eq.u32 %p0, %r3, 0;";
+    let unordered = "    .reg .f64 %e<1>;
+    ld.volatile.global.f64 %e0, [%d0];
+    setp.neu.f64 %p0, %e0, 0d4008000000000000;";
     for (body, says) in [
         (sum, "until [a+0] + [b+0] is at least 1; it is 0: [a+0] is 0 and [b+0] is 0"),
         (least, "until min([a+0], [b+0]) is at least 3; it is 0: [a+0] is 0 and [b+0] is 0"),
         (ones, "until popc([a+0]) is at least 32; it is 0: [a+0] is 0"),
         (negative, "until [a+0] is below -5; it is 0"),
         (second, "until [a+4] is not 0; it is 0"),
+        (unordered, "until [a+0] is 3; it is 0"),
     ] {
         proved(&CHIPS, &wait_while(body), 64, HangKind::LostToken, &[says]);
     }
@@ -641,5 +645,40 @@ TURN:
         (turns, "until [a+0] is 6; it is 4, and no thread that can run changes it"),
     ] {
         proved(&CHIPS, &text, 320, HangKind::LostToken, &[says]);
+    }
+}
+
+/// The value that is compared is in a register that the result overwrites, and comes from the loop itself.
+#[test]
+fn a_lock_whose_free_value_is_moved_in_the_loop() {
+    let text = kernel(&format!(
+        "{ONE_OF_32}    and.b32 %r9, %r0, 63;
+    setp.ne.u32 %p7, %r9, 0;
+    @%p7 bra DONE;
+    setp.ne.u32 %p1, %r0, 0;
+    @%p1 bra LATER;
+    atom.global.exch.b32 %r2, [%d0], 100;
+    st.volatile.global.u32 [%d1], 1;
+    bra DONE;
+LATER:
+    ld.volatile.global.u32 %r2, [%d1];
+    setp.eq.u32 %p0, %r2, 0;
+    @%p0 bra LATER;
+TAKE:
+    mov.u32 %r6, 0;
+    atom.global.cas.b32 %r7, [%d0], %r6, 7;
+    setp.ne.u32 %p0, %r7, 0;
+    @%p0 bra TAKE;
+DONE:"
+    ));
+    for policy in ["lrr", "gto"] {
+        for chip in CHIPS {
+            let set = ["sm.count=2".to_string(), format!("issue.policy=\"{policy}\"")];
+            let set: Vec<&str> = set.iter().map(String::as_str).chain(["issue.bows.enabled=true"]).collect();
+            let hang = launch(&mut device(chip, &set), &text, 128);
+            let says =
+                "until [a+0] is 0; it is 100, last written at k.ptx:20 by lane 0 of warp 0, which has ended";
+            assert!(hang.to_string().contains(says), "on {chip}: {hang}");
+        }
     }
 }

@@ -15,7 +15,7 @@ use crate::exec::memory::store::Memory;
 use crate::exec::sync::mbarrier;
 use crate::exec::warp::Warp;
 use crate::exec::warp::control::{Activation, Group, Wait};
-use crate::explain::hang::code::{bit_loads, contains, last_of, plain_name, spin_loops};
+use crate::explain::hang::code::{as_constant, bit_loads, contains, last_of, plain_name, spin_loops};
 use crate::explain::hang::condition::{self, Condition, Read};
 use crate::explain::hang::future::Target;
 use crate::explain::hang::words::signed;
@@ -383,6 +383,7 @@ impl<const N: usize> Scene<'_, N> {
                 _ => return Vec::new(),
             },
         };
+        let compared = compared.map(|operand| as_constant(kernel, spin, poll, operand));
         let value = |operand: Operand, ty: Ty, lane: usize| -> Option<u64> {
             let (warp, activation) = match operand {
                 Operand::Reg(_) => registers?,
