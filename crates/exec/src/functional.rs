@@ -6,7 +6,7 @@
 use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashMap;
-use warploom_isa::{Kernel, Op, Pc};
+use warploom_isa::{AtomicLoop, Kernel, Op, Pc};
 
 use crate::execute::{Cta, Effects, Execution, Next};
 use crate::fault::{Fault, Place};
@@ -62,7 +62,7 @@ pub fn run<'a, const N: usize>(launch: &'a Launch<'a>, memory: &'a mut Memory) -
         uninitialised: UninitialisedReads::default(),
         access: WarpAccess::default(),
         repeats_wait: repeats_wait(launch.kernel),
-        waits: Waits { polls: polls(launch.kernel), ..Waits::default() },
+        waits: Waits::new(launch.kernel),
     };
     let end = machine.run();
     Stopped { machine, end }
@@ -166,7 +166,6 @@ struct Machine<'a, const N: usize> {
 }
 
 /// What is known about waits, for the explanation of a hang.
-#[derive(Default)]
 struct Waits<const N: usize> {
     /// By pc: a loop that waits for other threads polls with the instruction. Empty if none does.
     polls: Vec<bool>,
@@ -177,6 +176,16 @@ struct Waits<const N: usize> {
 }
 
 impl<const N: usize> Waits<N> {
+    fn new(kernel: &Kernel) -> Self {
+        let waits = kernel.may_wait();
+        Waits {
+            polls: polls(kernel),
+            locks: LockTable::new(waits),
+            shared_locks: SharedLocks::new(waits),
+            circle: None,
+        }
+    }
+
     /// A warp has executed the instruction of an access.
     #[inline]
     fn note(&mut self, kernel: &Kernel, who: WarpName, access: &WarpAccess<N>) {
@@ -189,23 +198,39 @@ impl<const N: usize> Waits<N> {
                 Polled::note(circle.polled.entry(who).or_default(), access);
             }
         }
-        if self.polls.is_empty() || !matches!(access.kind, MemoryOp::Atomic { .. } | MemoryOp::Store) {
+        if self.polls.is_empty() {
             return;
         }
         let (name, addresses, lanes) = ((who, access.pc), &access.addresses, access.lanes);
         let change = |lane: usize| access.change(lane);
+        let global = |address: u64| address;
         let shared = |address: u64| (who.cta, shared_offset(address, kernel.windows.shared));
+        // The atomics that a loop on lock bits is made of poll with its load, and take with its store.
+        let polls_bit = |atomic: &AtomicLoop| self.polls[atomic.load.index()];
         match access.kind {
             MemoryOp::Atomic { op, .. } if polls => {
                 let who = (who, access.pc, is_exclusive(op));
                 let tried = |lanes: LaneMask| (lanes, access.changed_in_sm(lanes));
-                self.locks.tried(who, addresses, tried(lanes.global), change, |address| address);
+                self.locks.tried(who, addresses, tried(lanes.global), change, global);
                 self.shared_locks.tried(who, addresses, tried(lanes.shared), change, shared);
             }
-            _ => {
-                self.locks.wrote(name, addresses, lanes.global, change, |address| address);
-                self.shared_locks.wrote(name, addresses, lanes.shared, change, shared);
+            MemoryOp::Atomic { .. } => {
+                self.locks.changed(name, addresses, lanes.global, change, global);
+                self.shared_locks.changed(name, addresses, lanes.shared, change, shared);
             }
+            MemoryOp::Unlock { changed, of: Some((op, _)) } => {
+                if kernel.atomic_at(access.pc).is_some_and(polls_bit) {
+                    let who = (who, access.pc, is_exclusive(op));
+                    self.shared_locks.tried(who, addresses, (lanes.shared, changed), change, shared);
+                } else {
+                    self.shared_locks.changed(name, addresses, changed, change, shared);
+                }
+            }
+            MemoryOp::Store | MemoryOp::Unlock { .. } => {
+                self.locks.stored(name, addresses, lanes.global, global);
+                self.shared_locks.stored(name, addresses, lanes.shared, shared);
+            }
+            MemoryOp::Load | MemoryOp::Lock { .. } | MemoryOp::Copy => {}
         }
     }
 }

@@ -278,6 +278,11 @@ impl Kernel {
         out
     }
 
+    /// Whether a loop may wait for other threads. Loops that implement an atomic do not count.
+    pub fn may_wait(&self) -> bool {
+        self.loops.iter().any(|l| l.spins_on.is_some() && !l.of_atomic)
+    }
+
     /// The expanded atomic that holds `pc`.
     pub fn atomic_at(&self, pc: Pc) -> Option<&AtomicLoop> {
         let at = self.atomics.partition_point(|made| made.branch < pc);

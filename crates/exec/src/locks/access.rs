@@ -8,7 +8,7 @@ use crate::locks::holders::WarpName;
 use crate::locks::unit::{BitAccess, BitHolder};
 use crate::memory::access::{MemoryOp, WarpAccess};
 use crate::memory::address::Addresses;
-use crate::memory::bytes::differing_lanes;
+use crate::memory::bytes::{differing_lanes, gather_flat};
 use crate::memory::reach::{Bad, Reach, Touch};
 use crate::memory::registers::read_data;
 use crate::warp::Warp;
@@ -69,17 +69,21 @@ impl<const N: usize> WarpAccess<N> {
         let kind = if bits.in_atomic { AccessKind::Atomic } else { AccessKind::Store };
         let (touch, at) = self.only_shared(reach, access, kind)?;
         let WarpAccess { activation, mask, rows, .. } = self;
-        let rows = rows.data_mut(touch.bytes);
-        read_data(reach.kernel, warp, activation, (inst, access), rows);
+        let of = reach.kernel.atomic_at(self.pc).map(|atomic| (atomic.op, access.ty));
+        read_data(reach.kernel, warp, activation, (inst, access), rows.data_mut(touch.bytes));
         let mut changed = LaneMask::NONE;
         reach.each_space(warp, activation, touch, &at, *mask, |reach, warp, piece| {
+            if of.is_some() {
+                gather_flat(&reach.shared.bytes, piece, rows.found_mut(touch.bytes));
+            }
+            let rows = rows.data(touch.bytes);
             changed |= differing_lanes(&reach.shared.bytes, piece, rows);
             reach.scatter(warp, piece, rows);
             if let Some(unit) = &mut reach.lock_unit {
                 unit.release(bits, piece.mask, |lane| piece.addresses.at(lane) as u32);
             }
         })?;
-        self.kind = MemoryOp::Unlock { changed };
+        self.kind = MemoryOp::Unlock { changed, of };
         Ok(())
     }
 

@@ -1,6 +1,11 @@
-//! Who holds which lock, as far as atomics in spin loops tell. The hardware knows no owners; this is for statistics and
-//! explanations.
+//! Who holds which lock, as far as atomics tell. The hardware knows no owners; this is for statistics and explanations.
+//!
+//! An atomic in a spin loop takes what the loop waits for. One outside may do so, too, without waiting: a reader that
+//! counts itself in, a unit of a semaphore, a try. Or it gives something back, or counts what nobody owns. So of each
+//! word it is known by how much every thread has changed it. What a thread has changed and not changed back is its
+//! share.
 
+use std::collections::hash_map::Entry;
 use std::hash::Hash;
 
 use rustc_hash::FxHashMap;
@@ -39,11 +44,17 @@ pub struct Change {
 }
 
 impl Change {
+    /// The difference, in the word's width.
+    pub fn by(self) -> u64 {
+        self.by
+    }
+
     /// `None` where the new value has nothing to do with the old one.
     pub fn of(op: AtomOp, bits: u32, (old, new): (u64, u64)) -> Option<Change> {
         let width = u64::MAX >> (64 - bits.clamp(1, 64));
         let bitwise = matches!(op, AtomOp::And | AtomOp::Or | AtomOp::Xor);
-        (bitwise || matches!(op, AtomOp::Add | AtomOp::Cas)).then(|| Change {
+        let counts = matches!(op, AtomOp::Add | AtomOp::Inc | AtomOp::Dec | AtomOp::Cas);
+        (bitwise || counts).then(|| Change {
             by: new.wrapping_sub(old) & width,
             width,
             bits: bitwise.then_some((old ^ new) & width),
@@ -52,11 +63,19 @@ impl Change {
 }
 
 /// What a thread has taken of a word: the sum of its changes. For a lock that is a bit of the word this is the bit, for
-/// a counting semaphore the number of units, and 0 when all is given back. All bits if it took the whole word.
+/// a counting semaphore the number of units, and 0 when all is given back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Share {
     pub taker: Taker,
+    /// [`Share::WHOLE`] if it took the whole word.
     pub net: u64,
+    /// It was taken by an atomic in a spin loop. Otherwise it may be no lock, but a count that nobody gives back.
+    pub waited: bool,
+}
+
+impl Share {
+    /// All bits.
+    pub const WHOLE: u64 = u64::MAX;
 }
 
 /// Who holds a word.
@@ -66,7 +85,7 @@ struct Holders {
     last: Option<Taker>,
     /// In the order in which they took it.
     shares: SmallVec<[Share; 1]>,
-    /// Who wrote the word since it was taken, other than to take it.
+    /// Who wrote the word last, unless it was taken since.
     writer: Option<Taker>,
     /// So many threads change the word that it is a counter and no lock.
     crowded: bool,
@@ -75,6 +94,9 @@ struct Holders {
 /// Most threads that are remembered as holders of a word.
 const MOST_SHARES: usize = 32;
 
+/// Most words of which changes outside of spin loops are remembered.
+const MOST_CHANGED_WORDS: usize = 1 << 16;
+
 impl Holders {
     fn share_of(&self, who: Taker) -> Option<usize> {
         self.shares.iter().position(|share| (share.taker.warp, share.taker.lane) == (who.warp, who.lane))
@@ -82,10 +104,21 @@ impl Holders {
 
     /// Adds a change to a thread's share. Nothing is left of what was given back.
     fn add(&mut self, at: usize, change: Change) {
-        let net = self.shares[at].net.wrapping_add(change.by) & change.width;
-        self.shares[at].net = net;
-        if net == 0 {
+        let share = &mut self.shares[at];
+        share.net =
+            if share.net == Share::WHOLE { 0 } else { share.net.wrapping_add(change.by) & change.width };
+        if share.net == 0 {
             self.shares.remove(at);
+        }
+    }
+
+    fn push(&mut self, share: Share, exclusive: bool) {
+        if self.shares.len() == MOST_SHARES {
+            self.crowded = !exclusive;
+            self.shares.clear();
+        }
+        if !self.crowded {
+            self.shares.push(share);
         }
     }
 
@@ -98,35 +131,36 @@ impl Holders {
             return;
         }
         let Some(change) = change else {
-            self.shares = smallvec![Share { taker: who, net: u64::MAX }];
+            self.shares = smallvec![Share { taker: who, net: Share::WHOLE, waited: true }];
             return;
         };
-        if let Some(at) = self.share_of(who) {
-            return self.add(at, change);
-        }
-        if self.shares.len() == MOST_SHARES {
-            self.crowded = !exclusive;
-            self.shares.clear();
-        }
-        if !self.crowded {
-            self.shares.push(Share { taker: who, net: change.by });
+        match self.share_of(who) {
+            Some(at) => {
+                self.shares[at].waited = true;
+                self.add(at, change);
+            }
+            None => self.push(Share { taker: who, net: change.by, waited: true }, exclusive),
         }
     }
 
-    /// A thread gives something back, its own or another's.
+    /// A thread writes the word outside of a spin loop: it gives something back, its own or another's, or takes it
+    /// without waiting.
     fn write(&mut self, who: Taker, change: Option<Change>) {
         if change.is_some_and(|change| change.by == 0) {
             return;
         }
         self.writer = Some(who);
         let Some(change) = change else { return self.shares.clear() };
-        let gives_back = |share: &Share| share.net.wrapping_add(change.by) & change.width == 0;
+        let gives_back = |share: &Share| {
+            share.net == Share::WHOLE || share.net.wrapping_add(change.by) & change.width == 0
+        };
+        let frees = |share: &Share| change.bits.is_some_and(|bits| share.net & bits != 0);
         if let Some(at) = self.share_of(who).or_else(|| self.shares.iter().position(gives_back)) {
             self.add(at, change);
-        } else if let Some(bits) = change.bits {
-            self.shares.retain(|share| share.net & bits == 0);
+        } else if self.shares.iter().any(frees) {
+            self.shares.retain(|share| !frees(share));
         } else {
-            self.shares.clear();
+            self.push(Share { taker: who, net: change.by, waited: false }, false);
         }
     }
 }
@@ -135,8 +169,10 @@ impl Holders {
 #[derive(Clone, Debug)]
 pub struct LockTable<Word = u64> {
     words: FxHashMap<Word, Holders>,
-    /// A bit for every word that was taken, by the word's hash: most stores are to other words.
-    taken_words: [u64; 16],
+    /// A bit for every word in the table, by the word's hash: most stores are to other words.
+    known_words: [u64; 16],
+    /// Some thread may wait for a word, so that it matters who changes one.
+    waits: bool,
     /// Outcomes of the attempts.
     pub stats: LockStats,
 }
@@ -144,13 +180,12 @@ pub struct LockTable<Word = u64> {
 /// Locks in the shared memory of the CTAs of one SM: the CTA's number in the grid, and the address.
 pub type SharedLocks = LockTable<(u64, u64)>;
 
-impl<Word> Default for LockTable<Word> {
-    fn default() -> Self {
-        LockTable { words: FxHashMap::default(), taken_words: [0; 16], stats: LockStats::default() }
-    }
-}
-
 impl<Word: Copy + Eq + Hash> LockTable<Word> {
+    /// A table for kernels that have loops which wait for other threads, or have none.
+    pub fn new(waits: bool) -> Self {
+        LockTable { words: FxHashMap::default(), known_words: [0; 16], waits, stats: LockStats::default() }
+    }
+
     /// Lanes of an atomic in a spin loop were served: those of `changed` found the lock free and took it. `change` is
     /// what a lane did to its word.
     pub fn tried<const N: usize>(
@@ -170,8 +205,8 @@ impl<Word: Copy + Eq + Hash> LockTable<Word> {
                 if exclusive || change.is_some() {
                     let who = Taker { warp, lane: lane as u32, pc };
                     self.words.entry(word).or_default().take(who, change, exclusive);
-                    let bit = taken_bit(address);
-                    self.taken_words[bit / 64] |= 1 << (bit % 64);
+                    let bit = known_bit(address);
+                    self.known_words[bit / 64] |= 1 << (bit % 64);
                 }
             } else if self.words.get(&word).and_then(|w| w.last).is_some_and(|taker| taker.warp == warp) {
                 self.stats.failed_intra += 1;
@@ -181,9 +216,9 @@ impl<Word: Copy + Eq + Hash> LockTable<Word> {
         }
     }
 
-    /// Lanes wrote words, other than to take a lock.
+    /// Lanes of an atomic outside of spin loops were served.
     #[inline]
-    pub fn wrote<const N: usize>(
+    pub fn changed<const N: usize>(
         &mut self,
         (warp, pc): (WarpName, Pc),
         addresses: &Addresses<N>,
@@ -191,26 +226,52 @@ impl<Word: Copy + Eq + Hash> LockTable<Word> {
         change: impl Fn(usize) -> Option<Change>,
         word: impl Fn(u64) -> Word,
     ) {
+        if !self.waits {
+            return;
+        }
+        for lane in lanes.lanes() {
+            let address = addresses.at(lane);
+            let is_full = self.words.len() >= MOST_CHANGED_WORDS;
+            let holders = match self.words.entry(word(address)) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(_) if is_full => continue,
+                Entry::Vacant(new) => new.insert(Holders::default()),
+            };
+            holders.write(Taker { warp, lane: lane as u32, pc }, change(lane));
+            let bit = known_bit(address);
+            self.known_words[bit / 64] |= 1 << (bit % 64);
+        }
+    }
+
+    /// Lanes stored to words.
+    #[inline]
+    pub fn stored<const N: usize>(
+        &mut self,
+        (warp, pc): (WarpName, Pc),
+        addresses: &Addresses<N>,
+        lanes: LaneMask,
+        word: impl Fn(u64) -> Word,
+    ) {
         if self.words.is_empty() {
             return;
         }
         for lane in lanes.lanes() {
             let address = addresses.at(lane);
-            let bit = taken_bit(address);
-            if self.taken_words[bit / 64] >> (bit % 64) & 1 == 1
+            let bit = known_bit(address);
+            if self.known_words[bit / 64] >> (bit % 64) & 1 == 1
                 && let Some(holders) = self.words.get_mut(&word(address))
             {
-                holders.write(Taker { warp, lane: lane as u32, pc }, change(lane));
+                holders.write(Taker { warp, lane: lane as u32, pc }, None);
             }
         }
     }
 
-    /// Who took of a word and has not given it back, in the order in which they did.
+    /// Who changed a word and has not changed it back, in the order in which they did.
     pub fn shares(&self, word: Word) -> &[Share] {
         self.words.get(&word).map_or(&[], |holders| &holders.shares)
     }
 
-    /// Who wrote a lock's word since it was taken, if nobody holds it.
+    /// Who wrote a word last, other than to take a lock, if nobody holds it.
     pub fn writer(&self, word: Word) -> Option<Taker> {
         self.words.get(&word).filter(|holders| holders.shares.is_empty()).and_then(|holders| holders.writer)
     }
@@ -225,8 +286,8 @@ impl SharedLocks {
     }
 }
 
-/// The bit of a word in the set of words that were taken.
-fn taken_bit(address: u64) -> usize {
+/// The bit of a word in the set of words that the table may have.
+fn known_bit(address: u64) -> usize {
     ((address >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54) as usize
 }
 
@@ -278,7 +339,7 @@ mod tests {
             if takes {
                 self.0.tried((name, NOBODY, is_exclusive(op)), &at, (lane, lane), change, |a| a);
             } else {
-                self.0.wrote((name, NOBODY), &at, lane, change, |a| a);
+                self.0.changed((name, NOBODY), &at, lane, change, |a| a);
             }
         }
 
@@ -289,16 +350,18 @@ mod tests {
 
     #[test]
     fn bits_of_a_word_have_holders_of_their_own() {
-        let mut table = Table(LockTable::default());
+        let mut table = Table(LockTable::new(true));
         table.change(1, AtomOp::Or, (0, 1), true);
         table.change(2, AtomOp::Or, (1, 5), true);
         assert_eq!(table.holders(), [(1, 1), (2, 4)]);
         table.change(1, AtomOp::And, (5, 4), false);
         assert_eq!(table.holders(), [(2, 4)]);
-        // Another thread sets a bit that is no lock, and frees one that it did not take.
+        // Another thread sets a bit without waiting, and a third one frees a bit that it did not take.
         table.change(3, AtomOp::Or, (4, 12), false);
-        assert_eq!(table.holders(), [(2, 4)]);
-        table.change(3, AtomOp::And, (12, 8), false);
+        assert_eq!(table.holders(), [(2, 4), (3, 8)]);
+        table.change(4, AtomOp::And, (12, 8), false);
+        assert_eq!(table.holders(), [(3, 8)]);
+        table.change(3, AtomOp::And, (8, 0), false);
         assert_eq!((table.holders(), table.0.writer(64).map(|who| who.warp.warp)), (vec![], Some(3)));
         // The highest bit, taken and freed by a loop around a compare-and-swap.
         table.change(1, AtomOp::Cas, (8, 0x8000_0008), true);
@@ -309,7 +372,7 @@ mod tests {
 
     #[test]
     fn units_of_a_semaphore_are_given_back() {
-        let mut table = Table(LockTable::default());
+        let mut table = Table(LockTable::new(true));
         table.change(1, AtomOp::Cas, (3, 2), true);
         table.change(2, AtomOp::Add, (2, 1), true);
         table.change(2, AtomOp::Add, (1, 0), true);
@@ -319,6 +382,14 @@ mod tests {
         assert_eq!(table.holders(), [(2, 0xffff_ffff)]);
         table.change(3, AtomOp::Add, (2, 3), false);
         assert_eq!(table.holders(), []);
+        // Taken without waiting, and given back by another thread.
+        table.change(1, AtomOp::Add, (3, 1), false);
+        table.change(2, AtomOp::Add, (1, 0), false);
+        assert_eq!(table.holders(), [(1, 0xffff_fffe), (2, 0xffff_ffff)]);
+        table.change(3, AtomOp::Add, (0, 1), false);
+        assert_eq!(table.holders(), [(1, 0xffff_fffe)]);
+        table.change(1, AtomOp::Add, (1, 3), false);
+        assert_eq!(table.holders(), []);
         // A counter that everybody changes is no lock.
         (0..100).for_each(|warp| table.change(warp, AtomOp::Add, (warp.into(), u64::from(warp) + 1), true));
         assert_eq!(table.holders(), []);
@@ -326,10 +397,13 @@ mod tests {
 
     #[test]
     fn a_store_gives_the_whole_word_back() {
-        let mut table = Table(LockTable::default());
+        let mut table = Table(LockTable::new(true));
         table.change(1, AtomOp::Exch, (0, 7), true);
         assert_eq!(table.holders(), [(1, u64::MAX)]);
         table.change(2, AtomOp::Exch, (7, 0), false);
+        assert_eq!(table.holders(), []);
+        table.change(1, AtomOp::Exch, (0, 1), true);
+        table.change(1, AtomOp::Add, (1, 0), false);
         assert_eq!(table.holders(), []);
     }
 }

@@ -33,9 +33,11 @@ pub enum MemoryOp {
     Lock {
         taken: LaneMask,
     },
-    /// A store to shared memory that frees lock bits; the lanes of `changed` wrote another value than there was.
+    /// A store to shared memory that frees lock bits; the lanes of `changed` wrote another value than there was. `of`
+    /// is the atomic that it is part of, if any.
     Unlock {
         changed: LaneMask,
+        of: Option<(AtomOp, Ty)>,
     },
     /// An asynchronous copy from global to shared memory.
     Copy,
@@ -339,8 +341,11 @@ impl<const N: usize> WarpAccess<N> {
 
     /// What an atomic did to its word in a lane, for who holds which lock. It is complete.
     pub fn change(&self, lane: usize) -> Option<Change> {
-        let MemoryOp::Atomic { op, ty, .. } = self.kind else { return None };
-        Change::of(op, ty.bits(), (self.found(lane), self.left(lane)?))
+        let (MemoryOp::Atomic { op, ty, .. } | MemoryOp::Unlock { of: Some((op, ty)), .. }) = self.kind
+        else {
+            return None;
+        };
+        Change::of(op, ty.bits(), (self.rows.found(self.bytes, lane), self.left(lane)?))
     }
 
     /// What a store or an atomic left in memory in a lane: up to 64 bits, the first ones of a vector. It is complete.

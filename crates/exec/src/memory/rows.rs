@@ -22,6 +22,8 @@ const COPY_BYTES: usize = 5;
 /// | 4, 5 | data | value found | shared address, bytes to copy |
 /// | 6, 7 | data | | |
 ///
+/// The store that ends an atomic's loop on lock bits has its data in rows 0 and 1, and what was there in 4 and 5.
+///
 /// Values of 64 bits have their low words in the first of two rows. Rows are reused without being cleared: an access
 /// writes those that it reads, in the lanes that take part.
 ///

@@ -440,12 +440,16 @@ fn computed_conditions() {
     setp.ge.s32 %p0, %r2, -5;";
     let second = "    ld.volatile.global.v2.u32 {%r2, %r3}, [%d0];
     setp.eq.u32 %p0, %r3, 0;";
+    let unordered = "    .reg .f64 %e<1>;
+    ld.volatile.global.f64 %e0, [%d0];
+    setp.neu.f64 %p0, %e0, 0d4008000000000000;";
     for (body, says) in [
         (sum, "until [a+0] + [b+0] is at least 1; it is 0: [a+0] is 0 and [b+0] is 0"),
         (least, "until min([a+0], [b+0]) is at least 3; it is 0: [a+0] is 0 and [b+0] is 0"),
         (ones, "until popc([a+0]) is at least 32; it is 0: [a+0] is 0"),
         (negative, "until [a+0] is below -5; it is 0"),
         (second, "until [a+4] is not 0; it is 0"),
+        (unordered, "until [a+0] is 3; it is 0"),
     ] {
         proved(&CHIPS, &wait_while(body), 64, HangKind::LostToken, &[says]);
     }
@@ -511,4 +515,170 @@ DONE:",
         "until [b+0] is 9; it is 0, and no thread that can run changes it",
     ];
     proved(&CHIPS, &text, 128, HangKind::LostToken, &says);
+}
+
+/// Of the threads that count themselves in, without waiting, those of the first warps do not count themselves out.
+/// `KEEPS` sets `%p1` for those; all of them then report in `b`, and thread 256 waits.
+const COUNTED: &str = "    and.b32 %r9, %r0, 63;
+    setp.ne.u32 %p7, %r9, 0;
+    @%p7 bra DONE;
+    shr.u32 %r4, %r0, 6;
+    setp.eq.u32 %p1, %r4, 4;
+    @%p1 bra REPORTED;
+    TAKE
+    KEEPS
+    @%p1 bra KEPT;
+    GIVE
+KEPT:
+    membar.gl;
+    atom.global.add.u32 %r2, [%d1], 1;
+    bra DONE;
+REPORTED:
+    ld.volatile.global.u32 %r2, [%d1];
+    setp.ne.u32 %p0, %r2, 4;
+    @%p0 bra REPORTED;
+WAIT:
+    POLL
+    @%p0 bra WAIT;
+DONE:";
+
+/// The kernel, with `[counts]` as the address of the counted word.
+fn counted(take: &str, keeps: &str, give: &str, poll: &str) -> String {
+    let body =
+        COUNTED.replace("TAKE", take).replace("KEEPS", keeps).replace("GIVE", give).replace("POLL", poll);
+    kernel(&body)
+}
+
+const FIRST_KEEPS: &str = "setp.eq.u32 %p1, %r4, 0;";
+
+/// A reader-writer lock, units of a semaphore, a sequence lock, a flag and a try: each kept by a thread that ended.
+#[test]
+fn counts_that_were_taken_without_waiting() {
+    let add = "atom.global.add.u32 %r2, [%d0], 1;";
+    let subtract = "atom.global.add.u32 %r2, [%d0], -1;";
+    let readers = counted(
+        add,
+        "setp.lt.u32 %p1, %r4, 2;",
+        subtract,
+        "atom.global.cas.b32 %r2, [%d0], 0, 9;\n    setp.ne.u32 %p0, %r2, 0;",
+    );
+    let units = counted(
+        subtract,
+        FIRST_KEEPS,
+        add,
+        "ld.volatile.global.s32 %r2, [%d0];\n    setp.lt.s32 %p0, %r2, 0;",
+    );
+    let odd = counted(
+        add,
+        FIRST_KEEPS,
+        add,
+        "ld.volatile.global.u32 %r2, [%d0];
+    and.b32 %r3, %r2, 1;
+    setp.eq.b32 %p2, %r3, 1;
+    mov.pred %p3, 0;
+    xor.pred %p0, %p2, %p3;",
+    );
+    let flag = counted(
+        "mov.u32 %r5, 1;\n    shl.b32 %r5, %r5, %r4;\n    atom.global.or.b32 %r2, [%d0], %r5;",
+        FIRST_KEEPS,
+        "not.b32 %r5, %r5;\n    atom.global.and.b32 %r2, [%d0], %r5;",
+        "ld.volatile.global.u32 %r2, [%d0];\n    and.b32 %r2, %r2, 1;\n    setp.ne.u32 %p0, %r2, 0;",
+    );
+    let by_one = "it is 1: lane 0 of warp 0 changed it by 1 at k.ptx:18 and ended";
+    for (text, says) in [
+        (&readers, "changed it by 1 at k.ptx:18 and ended; lane 0 of warp"),
+        (
+            &units,
+            "until [a+0] is at least 0; it is 0xffffffff: lane 0 of warp 0 changed it by -1 at k.ptx:18 and ended",
+        ),
+        (
+            &odd,
+            "until [a+0] & 1 is not 1; it is 1: [a+0] is 7: lane 0 of warp 0 changed it by 1 at k.ptx:18 and ended",
+        ),
+        (
+            &flag,
+            "until [a+0] & 1 is 0; it is 1: [a+0] is 1: lane 0 of warp 0 changed it by 1 at k.ptx:20 and ended",
+        ),
+    ] {
+        proved(&CHIPS, text, 320, HangKind::LostToken, &[says]);
+    }
+    let once = counted(
+        add,
+        FIRST_KEEPS,
+        subtract,
+        "ld.volatile.global.u32 %r2, [%d0];\n    setp.ne.u32 %p0, %r2, 0;",
+    );
+    proved(&CHIPS, &once, 320, HangKind::LostToken, &[by_one]);
+    let shared = once
+        .replace("[%d0]", "[s]")
+        .replace(".global.add.u32 %r2, [s]", ".shared.add.u32 %r2, [s]")
+        .replace("volatile.global.u32 %r2, [s]", "volatile.shared.u32 %r2, [s]")
+        .replace(
+            "    ld.param.u64 %d0, [a];",
+            "    .shared .align 4 .b32 s;\n    st.shared.u32 [s], 0;\n    bar.sync 0;",
+        );
+    let says = "until [s+0] is 0; it is 1: lane 0 of warp 0 changed it by 1 at k.ptx:20 and ended";
+    proved(&CHIPS, &shared, 320, HangKind::LostToken, &[says]);
+}
+
+/// Arrivals at a counter, and the turns of threads that wait for theirs, are nobody's.
+#[test]
+fn counts_that_nobody_holds() {
+    let arrivals = counted(
+        "atom.global.add.u32 %r2, [%d0], 1;",
+        "setp.eq.u32 %p1, %r4, %r4;",
+        "",
+        "ld.volatile.global.u32 %r2, [%d0];\n    setp.lt.u32 %p0, %r2, 5;",
+    );
+    let turns = counted(
+        "add.u32 %r5, %r4, 1;
+TURN:
+    atom.global.cas.b32 %r2, [%d0], %r4, %r5;
+    setp.ne.u32 %p0, %r2, %r4;
+    @%p0 bra TURN;",
+        "setp.eq.u32 %p1, %r4, %r4;",
+        "",
+        "atom.global.cas.b32 %r2, [%d0], 6, 7;\n    setp.ne.u32 %p0, %r2, 6;",
+    );
+    for (text, says) in [
+        (arrivals, "until [a+0] is at least 5; it is 4, and no thread that can run changes it"),
+        (turns, "until [a+0] is 6; it is 4, and no thread that can run changes it"),
+    ] {
+        proved(&CHIPS, &text, 320, HangKind::LostToken, &[says]);
+    }
+}
+
+/// The value that is compared is in a register that the result overwrites, and comes from the loop itself.
+#[test]
+fn a_lock_whose_free_value_is_moved_in_the_loop() {
+    let text = kernel(&format!(
+        "{ONE_OF_32}    and.b32 %r9, %r0, 63;
+    setp.ne.u32 %p7, %r9, 0;
+    @%p7 bra DONE;
+    setp.ne.u32 %p1, %r0, 0;
+    @%p1 bra LATER;
+    atom.global.exch.b32 %r2, [%d0], 100;
+    st.volatile.global.u32 [%d1], 1;
+    bra DONE;
+LATER:
+    ld.volatile.global.u32 %r2, [%d1];
+    setp.eq.u32 %p0, %r2, 0;
+    @%p0 bra LATER;
+TAKE:
+    mov.u32 %r6, 0;
+    atom.global.cas.b32 %r7, [%d0], %r6, 7;
+    setp.ne.u32 %p0, %r7, 0;
+    @%p0 bra TAKE;
+DONE:"
+    ));
+    for policy in ["lrr", "gto"] {
+        for chip in CHIPS {
+            let set = ["sm.count=2".to_string(), format!("issue.policy=\"{policy}\"")];
+            let set: Vec<&str> = set.iter().map(String::as_str).chain(["issue.bows.enabled=true"]).collect();
+            let hang = launch(&mut device(chip, &set), &text, 128);
+            let says =
+                "until [a+0] is 0; it is 100, last written at k.ptx:20 by lane 0 of warp 0, which has ended";
+            assert!(hang.to_string().contains(says), "on {chip}: {hang}");
+        }
+    }
 }

@@ -73,6 +73,43 @@ DONE:"
     undone(&body, 1, &["[a+0]", "has the values 0 and 1 in turn", "k.ptx:19 (", "k.ptx:25 ("]);
 }
 
+/// Every thread tries to take twelve locks, from one of its own on, and gives them back when it fails. The last one is
+/// never free. All locks together are rarely as they were, but those of each thread are.
+#[test]
+fn many_locks_that_are_given_back() {
+    let body = "    shr.u32 %r4, %r0, 5;
+    and.b32 %r9, %r0, 31;
+    setp.ne.u32 %p7, %r9, 0;
+    @%p7 bra DONE;
+    mul.lo.u32 %r4, %r4, 3;
+AGAIN:
+    mov.u32 %r5, 0;
+TAKE:
+    add.u32 %r6, %r4, %r5;
+    rem.u32 %r6, %r6, 12;
+    mad.wide.u32 %d3, %r6, 4, %d0;
+    atom.global.cas.b32 %r2, [%d3], 0, 1;
+    setp.ne.u32 %p0, %r2, 0;
+    @%p0 bra GIVE;
+    add.u32 %r5, %r5, 1;
+    setp.lt.u32 %p0, %r5, 12;
+    @%p0 bra TAKE;
+    atom.global.cas.b32 %r2, [%d1], 1, 2;
+    setp.eq.u32 %p0, %r2, 1;
+    @%p0 bra DONE;
+GIVE:
+    setp.eq.u32 %p0, %r5, 0;
+    @%p0 bra AGAIN;
+    sub.u32 %r5, %r5, 1;
+    add.u32 %r6, %r4, %r5;
+    rem.u32 %r6, %r6, 12;
+    mad.wide.u32 %d3, %r6, 4, %d0;
+    atom.global.exch.b32 %r3, [%d3], 0;
+    bra GIVE;
+DONE:";
+    undone(body, 2, &["has the values 0 and 1 in turn", "k.ptx:23 ("]);
+}
+
 /// Two threads hand a word to each other, and count in registers how often.
 #[test]
 fn handing_over_for_long_is_no_livelock() {

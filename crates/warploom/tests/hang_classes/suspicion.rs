@@ -91,7 +91,8 @@ WAIT:
     }
 }
 
-/// Loops that wait by the clock, or around a barrier, between two polls: no proof, but a verdict.
+/// Loops that wait by the clock, or around a barrier, between two polls, or that sleep for longer and longer, as those
+/// of libcu++ do: no proof, but a verdict.
 #[test]
 fn waits_that_cannot_be_proved_are_suspected() {
     let clock = "WAIT:
@@ -109,7 +110,33 @@ INNER:
     ld.volatile.global.u32 %r2, [%d0];
     setp.eq.u32 %p0, %r2, 0;
     @%p0 bra WAIT;";
-    for (body, chip) in [clock, barrier].into_iter().flat_map(|body| CHIPS.map(|chip| (body, chip))) {
+    let back_off = "    mov.u64 %d5, %globaltimer;
+    mov.u32 %r5, 0;
+    bra WAIT;
+COUNT:
+    add.u32 %r5, %r5, 1;
+WAIT:
+    ld.volatile.global.u32 %r2, [%d0];
+    setp.ne.u32 %p0, %r2, 0;
+    @%p0 bra DONE;
+    setp.lt.u32 %p1, %r5, 16;
+    @%p1 bra COUNT;
+    mov.u64 %d6, %globaltimer;
+    sub.s64 %d6, %d6, %d5;
+    setp.lt.s64 %p1, %d6, 4000000;
+    @%p1 bra SHORT;
+    nanosleep.u32 1000000;
+    bra WAIT;
+SHORT:
+    setp.lt.s64 %p1, %d6, 4000;
+    @%p1 bra WAIT;
+    shr.u64 %d7, %d6, 4;
+    cvt.u32.u64 %r6, %d7;
+    nanosleep.u32 %r6;
+    bra WAIT;
+DONE:";
+    let bodies = [clock, barrier, back_off].into_iter();
+    for (body, chip) in bodies.flat_map(|body| CHIPS.map(|chip| (body, chip))) {
         let hang = hang(launch(&mut device(chip, &SUSPECT), body, 64));
         assert_eq!(hang.kind, HangKind::LostToken, "{chip}: {hang}");
         assert!(matches!(hang.reason, HangReason::Quiet(20_000..25_000)), "{chip}: {hang}");

@@ -108,6 +108,13 @@ pub(super) fn help<const N: usize>(
             "stale-copy",
         ),
         HangKind::LostToken
+            if cause.nodes.iter().any(|&at| nodes.all[at].poll().is_some_and(|p| p.changed_by.is_some())) =>
+        {
+            let repair =
+                "change the word back on every way out of the section it guards, or wait for another value";
+            (repair.to_string(), "lost-token")
+        }
+        HangKind::LostToken
             if cause.nodes.iter().any(|&at| nodes.all[at].poll().is_some_and(|p| p.taker.is_some())) =>
         {
             let repair = if bit {

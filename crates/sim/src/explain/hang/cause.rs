@@ -87,6 +87,12 @@ pub(super) fn who_acts<const N: usize>(
     let poll = node.poll().filter(|poll| !poll.stale)?;
     let Some(taker) = poll.taker else { return blocked_writer(scene, nodes, at) };
     let holder = nodes.holder(taker);
+    if poll.changed_by.is_some() {
+        // It may be no lock: only who writes the word counts.
+        let holder = holder.filter(|&holder| holder != at);
+        let writes = holder.and_then(|holder| Some((holder, Some(will_write(scene, nodes, holder, poll)?))));
+        return writes.or_else(|| blocked_writer(scene, nodes, at));
+    }
     if let Some(holder) = holder
         && (matches!(poll.until, Until::Free(_)) || holder == at)
     {
@@ -160,7 +166,7 @@ fn end_kind<const N: usize>(scene: &Scene<'_, N>, node: &Node) -> HangKind {
     match &node.doing {
         Doing::Barrier(_) | Doing::Mbarrier { .. } => HangKind::Barrier,
         Doing::Poll(poll) if poll.stale => HangKind::Stale,
-        Doing::Poll(poll) if poll.taker.is_none() && scene.unstarted > 0 => HangKind::NotResident,
+        Doing::Poll(poll) if poll.lock_taker().is_none() && scene.unstarted > 0 => HangKind::NotResident,
         Doing::Poll(_) => HangKind::LostToken,
         Doing::Loop => HangKind::Endless,
         Doing::Reconverge(_) | Doing::OtherPath { .. } | Doing::Lanes(_) | Doing::Run => HangKind::Unknown,

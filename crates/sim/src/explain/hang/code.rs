@@ -1,6 +1,6 @@
 //! What the code says about a wait: the loop it is in, what ends the loop, and which code may write the word.
 
-use warploom_isa::{Cmp, Kernel, Loop, Op, Pc, Space};
+use warploom_isa::{Cmp, Guard, Inst, Kernel, Loop, Op, Operand, Pc, Space, Value};
 
 /// The last instruction of a loop, assuming that its blocks are contiguous, as they mostly are.
 pub(super) fn last_of(l: &Loop) -> Pc {
@@ -40,17 +40,45 @@ pub(super) fn negated(cmp: Cmp) -> Option<Cmp> {
         Cmp::Le => Cmp::Gt,
         Cmp::Gt => Cmp::Le,
         Cmp::Ge => Cmp::Lt,
+        // Those that also hold for numbers that are not ordered.
+        Cmp::Equ => Cmp::Ne,
+        Cmp::Neu => Cmp::Eq,
+        Cmp::Ltu => Cmp::Ge,
+        Cmp::Leu => Cmp::Gt,
+        Cmp::Gtu => Cmp::Le,
+        Cmp::Geu => Cmp::Lt,
         _ => return None,
     })
 }
 
+/// A constant that the loop moves to a register before `at`, instead of the register: it may hold something else since.
+pub(super) fn as_constant(kernel: &Kernel, l: &Loop, at: Pc, operand: Operand) -> Operand {
+    let Operand::Reg(reg) = operand else { return operand };
+    let writes = |inst: &&Inst| {
+        let mut found = false;
+        inst.for_each_def(kernel, |value| {
+            found |= matches!(value, Value::Reg(to, width) if to.0 <= reg.0 && reg.0 < to.0 + width.words());
+        });
+        found
+    };
+    let before = kernel.code.get(l.header.index()..at.index()).unwrap_or_default();
+    match before.iter().rev().find(writes).map(|inst| (inst.op, inst.guard, inst.src[0])) {
+        Some((Op::Mov(_), Guard::Always, constant @ Operand::Imm(_))) => constant,
+        _ => operand,
+    }
+}
+
 pub(super) fn swapped(cmp: Cmp) -> Option<Cmp> {
     Some(match cmp {
-        Cmp::Eq | Cmp::Ne => cmp,
+        Cmp::Eq | Cmp::Ne | Cmp::Equ | Cmp::Neu => cmp,
         Cmp::Lt => Cmp::Gt,
         Cmp::Le => Cmp::Ge,
         Cmp::Gt => Cmp::Lt,
         Cmp::Ge => Cmp::Le,
+        Cmp::Ltu => Cmp::Gtu,
+        Cmp::Leu => Cmp::Geu,
+        Cmp::Gtu => Cmp::Ltu,
+        Cmp::Geu => Cmp::Leu,
         _ => return None,
     })
 }

@@ -329,8 +329,31 @@ impl Reader<'_> {
                 let (a, b) = (self.operand(a, pc, wanted, depth)?, self.operand(b, pc, wanted, depth)?);
                 Some(joined(a, b, (logic == Logic::And) == wanted))
             }
+            // Compilers write the complement of a predicate, or itself, as its sum with a constant.
+            Op::LogicPred(Logic::Xor) => {
+                match (self.constant_predicate(a, pc), self.constant_predicate(b, pc)) {
+                    (_, Some(constant)) => self.operand(a, pc, wanted != constant, depth),
+                    (Some(constant), _) => self.operand(b, pc, wanted != constant, depth),
+                    _ => None,
+                }
+            }
             Op::NotPred => self.operand(a, pc, !wanted, depth),
             Op::MovPred => self.operand(a, pc, wanted, depth),
+            _ => None,
+        }
+    }
+
+    /// The value of a predicate that the loop sets to a constant.
+    fn constant_predicate(&self, operand: Operand, at: Pc) -> Option<bool> {
+        let (pred, is_so) = match operand {
+            Operand::Pred(pred) => (pred, true),
+            Operand::NotPred(pred) => (pred, false),
+            _ => return None,
+        };
+        let (_, inst) =
+            self.definition(at, |inst| [inst.dst, inst.dst2].contains(&Dst::Pred(pred))).ok()??;
+        match (inst.op, inst.src[0]) {
+            (Op::MovPred, Operand::Imm(value)) => Some((value != 0) == is_so),
             _ => None,
         }
     }

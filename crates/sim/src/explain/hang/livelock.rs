@@ -59,7 +59,7 @@ pub(super) fn find<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes) -> Optio
     let mut one_runs = false;
     for node in &nodes.all {
         let Some(poll) = node.poll() else { continue };
-        let Some(holder) = poll.taker.and_then(|taker| nodes.holder(taker)) else { continue };
+        let Some(holder) = poll.lock_taker().and_then(|taker| nodes.holder(taker)) else { continue };
         one_runs |= nodes.all[holder].doing == Doing::Run;
         let same = |at: usize| (nodes.all[at].cta, nodes.all[at].warp);
         match held.iter_mut().find(|(known, _)| same(*known) == same(holder)) {

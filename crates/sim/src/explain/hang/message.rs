@@ -189,20 +189,29 @@ fn writer(spin: &Spin, who: &Threads, proof: bool, is: &str) -> String {
         Writer::Taker(holder) => {
             let taker = holder.who.beside(who);
             let beside = holder.who.cta == who.cta && holder.who.warps == who.warps;
-            let taken = match &holder.now {
-                Instead::Ended => {
-                    format!("{is}: {taker} took it at {} and ended", holder.place.short())
+            let place = holder.place.short();
+            let taken = match (holder.changed_by, &holder.now) {
+                (Some(by), now) => {
+                    let now = match now {
+                        Instead::Ended => "ended".to_string(),
+                        now => doing(&holder.who, now),
+                    };
+                    format!("{is}: {taker} changed it by {} at {place} and {now}", signed_number(by))
                 }
-                Instead::Spin(word) if beside && spin.words.contains(word) => {
+                (_, Instead::Ended) => format!("{is}: {taker} took it at {place} and ended"),
+                (_, Instead::Spin(word)) if beside && spin.words.contains(word) => {
                     format!("{is}, taken by {taker} itself")
                 }
                 _ if beside => format!("{is}, taken by {taker}"),
-                now => format!("{is}, taken by {taker}, which {}", doing(&holder.who, now)),
+                (_, now) => format!("{is}, taken by {taker}, which {}", doing(&holder.who, now)),
             };
             let others: Vec<String> = holder.others.iter().map(|other| other.beside(who)).collect();
             match &others[..] {
                 [] => taken,
-                others => format!("{taken}; {} took it, too", list(others, 3)),
+                others => {
+                    let took = if holder.changed_by.is_some() { "changed" } else { "took" };
+                    format!("{taken}; {} {took} it, too", list(others, 3))
+                }
             }
         }
         Writer::BlockedLanes(others, place) => {
@@ -252,6 +261,12 @@ fn doing(who: &Threads, now: &Instead) -> String {
 /// A value: small ones in decimal, others in hexadecimal.
 pub(super) fn number(value: u64) -> String {
     if value < 0x1_0000 { value.to_string() } else { format!("{value:#x}") }
+}
+
+/// A difference: small ones in decimal, others in hexadecimal.
+fn signed_number(value: i64) -> String {
+    let sign = if value < 0 { "-" } else { "" };
+    format!("{sign}{}", number(value.unsigned_abs()))
 }
 
 impl Hang {

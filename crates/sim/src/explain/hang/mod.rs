@@ -228,6 +228,8 @@ pub struct Holder {
     pub place: Place,
     /// For a lock bit: other words on the same bit, for which it was taken.
     pub alias: Vec<Word>,
+    /// It changed the word by this much without waiting for it, and has not changed it back.
+    pub changed_by: Option<i64>,
     /// What it does now.
     pub now: Instead,
     /// Threads that took of the same word before, such as units of a semaphore, and have not given back either.

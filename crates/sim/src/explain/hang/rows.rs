@@ -77,7 +77,7 @@ type Shape = (Vec<u32>, LaneMask, String);
 fn held<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes) -> Vec<(usize, Word, Place)> {
     let mut held: Vec<(usize, Word, Place)> = Vec::new();
     for poll in nodes.all.iter().filter_map(Node::poll) {
-        if let Some((taker, holder)) = poll.taker.and_then(|taker| Some((taker, nodes.holder(taker)?)))
+        if let Some((taker, holder)) = poll.lock_taker().and_then(|taker| Some((taker, nodes.holder(taker)?)))
             && let taken = poll.alias.as_ref().unwrap_or(&poll.word)
             && !held.iter().any(|(known, word, _)| (*known, word) == (holder, taken))
         {
@@ -234,7 +234,7 @@ fn writer<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, at: usize, poll: 
         let who = threads(scene, other.cta, other.warp, other.lanes);
         let now = instead(scene, other);
         let (place, alias, others) = (Place::of(kernel, pc), Vec::new(), Vec::new());
-        Writer::Waiting(Box::new(Holder { who, place, alias, now, others }))
+        Writer::Waiting(Box::new(Holder { who, place, alias, changed_by: None, now, others }))
     };
     let who = |taker: &Taker| Threads {
         cta: scene.coordinates_of(taker.warp.cta),
@@ -245,17 +245,19 @@ fn writer<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, at: usize, poll: 
     let thread = |taker: Taker, alias: Vec<Word>| {
         let now = nodes.holder(taker).map_or(Instead::Ended, |at| instead(scene, &nodes.all[at]));
         let others = poll.other_takers.iter().map(who).collect();
-        Box::new(Holder { who: who(&taker), place: Place::of(kernel, taker.pc), alias, now, others })
+        let (place, changed_by) = (Place::of(kernel, taker.pc), poll.changed_by);
+        Box::new(Holder { who: who(&taker), place, alias, changed_by, now, others })
     };
-    let Some(taker) = poll.taker else {
-        return match (acts, poll.writer) {
-            (Some((other, pc)), _) if nodes.waits_for_lanes(other, node) => {
+    let Some(taker) = poll.lock_taker() else {
+        return match (acts, poll.taker, poll.writer) {
+            (Some((other, pc)), ..) if nodes.waits_for_lanes(other, node) => {
                 let other = &nodes.all[other];
                 let who = threads(scene, other.cta, other.warp, other.lanes);
                 Writer::BlockedLanes(who, pc.map(|pc| Place::of(kernel, pc)))
             }
-            (Some((other, Some(pc))), _) => waiting(other, pc),
-            (_, Some(writer)) => Writer::Wrote(thread(writer, Vec::new())),
+            (Some((other, Some(pc))), ..) => waiting(other, pc),
+            (_, Some(taker), _) => Writer::Taker(thread(taker, Vec::new())),
+            (_, _, Some(writer)) => Writer::Wrote(thread(writer, Vec::new())),
             _ => Writer::Nobody,
         };
     };

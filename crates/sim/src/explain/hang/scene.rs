@@ -15,9 +15,10 @@ use crate::exec::memory::store::Memory;
 use crate::exec::sync::mbarrier;
 use crate::exec::warp::Warp;
 use crate::exec::warp::control::{Activation, Group, Wait};
-use crate::explain::hang::code::{bit_loads, contains, last_of, plain_name, spin_loops};
+use crate::explain::hang::code::{as_constant, bit_loads, contains, last_of, plain_name, spin_loops};
 use crate::explain::hang::condition::{self, Condition, Read};
 use crate::explain::hang::future::Target;
+use crate::explain::hang::words::signed;
 use crate::explain::hang::{Until, Word};
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
@@ -189,6 +190,8 @@ pub(super) struct Poll {
     pub(super) taker: Option<Taker>,
     /// Threads that took of it before, and have not given back either.
     pub(super) other_takers: Vec<Taker>,
+    /// The taker did not wait for it, but changed it by this much. The wait would end without the change.
+    pub(super) changed_by: Option<i64>,
     /// If it was a lock, but is not taken: the thread that wrote it last.
     pub(super) writer: Option<Taker>,
     /// The lanes see an old copy in their L1.
@@ -197,6 +200,13 @@ pub(super) struct Poll {
     pub(super) atomic: bool,
     /// For a lock bit: the other word for which it was taken.
     pub(super) alias: Option<Word>,
+}
+
+impl Poll {
+    /// The thread that took it as a lock.
+    pub(super) fn lock_taker(&self) -> Option<Taker> {
+        self.taker.filter(|_| self.changed_by.is_none())
+    }
 }
 
 /// A word that a lane reads with an instruction.
@@ -373,6 +383,7 @@ impl<const N: usize> Scene<'_, N> {
                 _ => return Vec::new(),
             },
         };
+        let compared = compared.map(|operand| as_constant(kernel, spin, poll, operand));
         let value = |operand: Operand, ty: Ty, lane: usize| -> Option<u64> {
             let (warp, activation) = match operand {
                 Operand::Reg(_) => registers?,
@@ -400,37 +411,50 @@ impl<const N: usize> Scene<'_, N> {
             let recorded = record.map(|record| record.values[lane]);
             let Some(mut looked) = self.looked(seen, poll, place, ty, recorded) else { continue };
             let keep = |value: u64| value & (u64::MAX >> (64 - ty.bits().min(64)));
+            let polled = looked;
+            let reads = |(pc, element): Read| match (registers, element) {
+                (_, 0) if pc == poll => Some(polled),
+                _ if pc == poll => self.looked(seen, pc, polled.element(element), ty, None),
+                (Some(at), _) => self.reads(seen, at, spin, (pc, element), lane),
+                (None, _) => None,
+            };
+            // What ends the loop, if one of its words has another value.
+            let condition_with = |other: Option<((bool, u64), u64)>| {
+                let words = |read: Read| {
+                    let it = reads(read)?;
+                    let value =
+                        other.filter(|(place, _)| *place == it.place).map_or(it.seen, |(_, value)| value);
+                    Some((self.word(it.place.0, it.place.1), value))
+                };
+                let constant =
+                    |operand: Operand, wide: bool| value(operand, if wide { Ty::B64 } else { Ty::B32 }, lane);
+                let lane = condition::Lane { value: &constant, word: &words };
+                condition::condition(kernel, spin, poll, &lane)
+            };
             let (until, condition, bits) = match compared {
                 Some(operand) => (value(operand, ty, lane).map(|v| Until::Is(Cmp::Eq, keep(v))), None, None),
-                None => {
-                    let reads = |(pc, element): Read| match (registers, element) {
-                        (_, 0) if pc == poll => Some(looked),
-                        _ if pc == poll => self.looked(seen, pc, looked.element(element), ty, None),
-                        (Some(at), _) => self.reads(seen, at, spin, (pc, element), lane),
-                        (None, _) => None,
-                    };
-                    let words =
-                        |read: Read| reads(read).map(|it| (self.word(it.place.0, it.place.1), it.seen));
-                    let constant = |operand: Operand, wide: bool| {
-                        value(operand, if wide { Ty::B64 } else { Ty::B32 }, lane)
-                    };
-                    let lane = condition::Lane { value: &constant, word: &words };
-                    match condition::condition(kernel, spin, poll, &lane) {
-                        Some(Condition::Plain(cmp, value)) => (Some(Until::Is(cmp, keep(value))), None, None),
-                        Some(Condition::Derived(derived)) => {
-                            looked = derived.lacks.and_then(reads).unwrap_or(looked);
-                            (None, Some(derived.text), derived.bits)
-                        }
-                        Some(Condition::Met) => continue,
-                        None => (None, None, None),
+                None => match condition_with(None) {
+                    Some(Condition::Plain(cmp, value)) => (Some(Until::Is(cmp, keep(value))), None, None),
+                    Some(Condition::Derived(derived)) => {
+                        looked = derived.lacks.and_then(reads).unwrap_or(looked);
+                        (None, Some(derived.text), derived.bits)
                     }
-                }
+                    Some(Condition::Met) => continue,
+                    None => (None, None, None),
+                },
             };
+            let is_known = until.is_some() || condition.is_some();
             let until = until.unwrap_or(Until::Changes);
             if until.is_met(looked.seen, ty) {
                 continue;
             }
-            let poll = self.poll(seen, looked, until, condition, bits);
+            let place = looked.place;
+            let ends_with = |value: u64| match until {
+                Until::Is(..) => until.is_met(keep(value), ty),
+                _ => matches!(condition_with(Some((place, value))), Some(Condition::Met)),
+            };
+            let ends_with = is_known.then_some(&ends_with as &dyn Fn(u64) -> bool);
+            let poll = self.poll(seen, looked, Wanted { until, condition, bits, ends_with });
             match found.iter_mut().find(|(_, known)| *known == poll) {
                 Some((lanes, _)) => *lanes |= LaneMask::of(lane),
                 None => found.push((LaneMask::of(lane), poll)),
@@ -439,14 +463,7 @@ impl<const N: usize> Scene<'_, N> {
         found.into_iter().map(|(lanes, poll)| (lanes, Doing::Poll(poll))).collect()
     }
 
-    fn poll(
-        &self,
-        seen: &Seen<'_, N>,
-        looked: Looked,
-        until: Until,
-        condition: Option<String>,
-        bits: Option<u64>,
-    ) -> Poll {
+    fn poll(&self, seen: &Seen<'_, N>, looked: Looked, wanted: Wanted<'_>) -> Poll {
         let Looked { pc, place: (shared, address), bytes, seen: value, held, stale } = looked;
         let (shares, writer) = if shared {
             let place = (seen.cta.number, address);
@@ -454,7 +471,10 @@ impl<const N: usize> Scene<'_, N> {
         } else {
             (self.locks.shares(address), self.locks.writer(address))
         };
-        let mut takers = takers(shares, bits, until, held);
+        let mut takers = takers(shares, &wanted, held, bytes);
+        let last = takers.pop();
+        let changed_by = last.filter(|share| !share.waited).map(|share| signed(share.net, bytes));
+        let Wanted { until, condition, .. } = wanted;
         Poll {
             pc,
             word: self.word(shared, address),
@@ -463,8 +483,9 @@ impl<const N: usize> Scene<'_, N> {
             held,
             until,
             condition,
-            taker: takers.pop(),
-            other_takers: takers,
+            taker: last.map(|share| share.taker),
+            other_takers: takers.into_iter().map(|share| share.taker).collect(),
+            changed_by,
             writer,
             stale,
             atomic: matches!(self.kernel().code[pc.index()].op, Op::Atom(..) | Op::LdLock(_)),
@@ -496,7 +517,7 @@ impl<const N: usize> Scene<'_, N> {
                     self.looked(seen, record.pc, place, access.ty, Some(record.values[lane]))
                 });
                 let Some(looked) = looked else { continue };
-                let poll = self.poll(seen, looked, Until::Changes, None, None);
+                let poll = self.poll(seen, looked, Wanted::default());
                 match found.iter_mut().find(|(_, known)| *known == poll) {
                     Some((lanes, _)) => *lanes |= LaneMask::of(lane),
                     None => found.push((LaneMask::of(lane), poll)),
@@ -546,6 +567,7 @@ impl<const N: usize> Scene<'_, N> {
                     target: Target { shared: true, address, bytes: 4 },
                     taker: Some(holder.taker),
                     other_takers: Vec::new(),
+                    changed_by: None,
                     stale: false,
                     atomic: true,
                     alias: (own != other || holder.taker.warp.cta != seen.cta.number).then_some(other),
@@ -691,20 +713,51 @@ fn address_of<const N: usize>(kernel: &Kernel, record: &Polled<N>, lane: usize) 
     record.mask.contains(lane).then_some((shared, offset))
 }
 
-/// Who holds what a poll waits for: of a lock that is a bit of a word those that have this bit, otherwise all.
-fn takers(shares: &[Share], bits: Option<u64>, until: Until, held: u64) -> Vec<Taker> {
-    let with = |bits: u64| -> Vec<Taker> {
-        shares.iter().filter(|share| share.net & bits != 0).map(|share| share.taker).collect()
-    };
-    if let Some(bits) = bits {
-        return with(bits);
+/// What a poll waits for.
+struct Wanted<'a> {
+    until: Until,
+    /// If more is compared than the word as it is.
+    condition: Option<String>,
+    /// The bits of the word, if these decide.
+    bits: Option<u64>,
+    /// Whether another value of the word would end the wait, if that is known.
+    ends_with: Option<&'a dyn Fn(u64) -> bool>,
+}
+
+impl Default for Wanted<'_> {
+    fn default() -> Self {
+        Wanted { until: Until::Changes, condition: None, bits: None, ends_with: None }
     }
-    // A compare-and-swap waits for an exact value: for those who hold bits in which it differs, if that is a lock.
-    let differing = match until {
-        Until::Is(Cmp::Eq, wanted) => with(wanted ^ held),
-        _ => Vec::new(),
+}
+
+/// Who holds what a poll waits for: threads without whose changes of the word the wait would end. Of a lock that is a
+/// bit of the word, those that have this bit.
+fn takers(shares: &[Share], wanted: &Wanted<'_>, held: u64, bytes: u32) -> Vec<Share> {
+    let of = |takes: &dyn Fn(&Share) -> bool| -> Vec<Share> {
+        shares.iter().filter(|share| takes(share)).copied().collect()
     };
-    if differing.is_empty() { with(u64::MAX) } else { differing }
+    let would_end = |some: &[Share]| {
+        let Some(ends_with) = wanted.ends_with else { return some.iter().all(|share| share.waited) };
+        let net = some.iter().fold(0u64, |sum, share| sum.wrapping_add(share.net));
+        some.iter().any(|share| share.net == Share::WHOLE) || ends_with(held.wrapping_sub(net))
+    };
+    // A compare-and-swap waits for an exact value: for those who hold bits in which it differs, if that is a lock.
+    let bits = wanted.bits.or(match wanted.until {
+        Until::Is(Cmp::Eq, value) => Some(value ^ held),
+        _ => None,
+    });
+    let has_bits = |share: &Share| bits.is_some_and(|bits| share.net & bits != 0);
+    // Who waited for it took it as a lock. Others may have counted, in both directions, what nobody waits for.
+    let sets: [&dyn Fn(&Share) -> bool; 6] = [
+        &|share| share.waited && has_bits(share),
+        &|share| share.waited,
+        &|share| would_end(std::slice::from_ref(share)),
+        &|_| true,
+        &|share| signed(share.net, bytes) < 0,
+        &|share| signed(share.net, bytes) > 0,
+    ];
+    let holding = sets.into_iter().map(|set| of(set)).find(|some| !some.is_empty() && would_end(some));
+    holding.unwrap_or_default()
 }
 
 /// The address that an instruction would access now, and whether it is in shared memory.

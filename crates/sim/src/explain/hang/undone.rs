@@ -8,7 +8,7 @@ use crate::exec::locks::holders::Taker;
 use crate::exec::locks::written::{WordPlace, WrittenWord};
 use crate::explain::hang::code::contains;
 use crate::explain::hang::scene::{Nodes, Scene};
-use crate::explain::hang::words::{counted, list};
+use crate::explain::hang::words::{counted, list, signed};
 
 /// Most words that a message lists.
 const SHOWN: usize = 4;
@@ -23,8 +23,19 @@ pub struct UndoneWord {
     pub bytes: u32,
     /// Where it is written, in program order: a thread that does it there, and how often any did.
     pub writers: Vec<(Place, Threads, u64)>,
-    /// Threads that left such a loop, where they took of the word, and how much; they have not given it back.
-    pub takers: Vec<(Place, Threads, u64)>,
+    /// Threads outside of such a loop that changed the word, and have not changed it back.
+    pub keepers: Vec<Keeper>,
+}
+
+/// A thread that has changed a word and not changed it back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keeper {
+    pub who: Threads,
+    /// Where it changed the word.
+    pub place: Place,
+    pub by: i64,
+    /// It took it as the loop does, whichever the sign.
+    pub took: bool,
 }
 
 /// The words that change for ever, those that change most often first; only the first few.
@@ -62,11 +73,13 @@ pub(super) fn words<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes) -> Vec<
             }
         };
         let left = shares.iter().filter(|share| !is_in_its_loop(scene, nodes, share.taker));
-        let takers = left.map(|share| {
-            let net = signed(share.net, word.bytes).unsigned_abs();
-            (Place::of(scene.kernel(), share.taker.pc), threads(&share.taker), net)
+        let keepers = left.map(|share| Keeper {
+            who: threads(&share.taker),
+            place: Place::of(scene.kernel(), share.taker.pc),
+            by: signed(share.net, word.bytes),
+            took: share.waited,
         });
-        let takers = takers.collect();
+        let keepers = keepers.collect();
         UndoneWord {
             word: scene.word(cta.is_some(), address),
             values: {
@@ -76,7 +89,7 @@ pub(super) fn words<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes) -> Vec<
             },
             bytes: word.bytes,
             writers: writers.collect(),
-            takers,
+            keepers,
         }
     };
     found.into_iter().map(told).collect()
@@ -89,12 +102,7 @@ fn is_in_its_loop<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, taker: Ta
     scene.kernel().loops.iter().any(|l| !l.of_atomic && contains(l, taker.pc) && contains(l, pc))
 }
 
-/// A value as a signed number: what is undone is mostly a count.
-fn signed(value: u64, bytes: u32) -> i64 {
-    let unused = 64 - 8 * bytes.clamp(1, 8);
-    (value << unused) as i64 >> unused
-}
-
+/// What is undone is mostly a count, so values are told as signed numbers.
 fn shown(value: u64, bytes: u32) -> String {
     let value = signed(value, bytes);
     if value.unsigned_abs() < 0x1_0000 { value.to_string() } else { format!("{:#x}", value as u64) }
@@ -116,13 +124,15 @@ impl UndoneWord {
         });
         let mut text =
             format!("has the values {values} in turn, written at {}", list(&writers.collect::<Vec<_>>(), 4));
-        let takers = self.takers.iter().map(|(place, who, net)| {
+        let keepers = self.keepers.iter().map(|Keeper { who, place, by, took }| {
             let (lane, warp, cta) = (who.lanes.lowest(), who.warps[0], coordinates(who.cta));
-            format!("lane {lane} of warp {warp} of CTA {cta} took {net} at {}", place.short())
+            let change =
+                if *took { format!("took {}", by.unsigned_abs()) } else { format!("changed it by {by}") };
+            format!("lane {lane} of warp {warp} of CTA {cta} {change} at {}", place.short())
         });
-        let takers: Vec<String> = takers.collect();
-        if !takers.is_empty() {
-            text += &format!("; not given back: {}", list(&takers, 4));
+        let keepers: Vec<String> = keepers.collect();
+        if !keepers.is_empty() {
+            text += &format!("; not given back: {}", list(&keepers, 4));
         }
         (self.word.to_string(), text)
     }

@@ -45,6 +45,12 @@ pub(crate) fn counted(n: u64, noun: &str) -> String {
     format!("{} {noun}{}", grouped(n), if n == 1 { "" } else { "s" })
 }
 
+/// A value of a word as a signed number.
+pub(super) fn signed(value: u64, bytes: u32) -> i64 {
+    let unused = 64 - 8 * bytes.clamp(1, 8);
+    (value << unused) as i64 >> unused
+}
+
 /// A list in a sentence: `a`, `a and b`, `a, b and 3 more`.
 pub(super) fn list(things: &[String], shown: usize) -> String {
     match things {

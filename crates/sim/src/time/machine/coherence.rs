@@ -354,9 +354,11 @@ fn report<const N: usize, P: Probe>(
             let lanes = (update.lanes, update.changed);
             locks.tried(who, &update.addresses, lanes, |lane| update.change(lane), |address| address);
         }
-        if !update.atomic || code[update.pc.index()].spin != Some(SpinRole::Poll) {
-            let (who, lanes) = ((sm.who(update.slot), update.pc), update.lanes & update.changed);
-            locks.wrote(who, &update.addresses, lanes, |lane| update.change(lane), |address| address);
+        let (who, lanes) = ((sm.who(update.slot), update.pc), update.lanes & update.changed);
+        if !update.atomic {
+            locks.stored(who, &update.addresses, lanes, |address| address);
+        } else if code[update.pc.index()].spin != Some(SpinRole::Poll) {
+            locks.changed(who, &update.addresses, lanes, |lane| update.change(lane), |address| address);
         }
         if shown {
             sm.show_update(context, &update);

@@ -249,9 +249,9 @@ pub(super) fn serve<const N: usize, P: Probe>(
             }
             MemoryOp::Atomic { .. } => {
                 let (who, change) = ((who, access.pc), |lane| access.change(lane));
-                locks.wrote(who, &access.addresses, lanes & changed, change, |address| address);
+                locks.changed(who, &access.addresses, lanes & changed, change, |address| address);
             }
-            _ => locks.wrote((who, access.pc), &access.addresses, lanes, |_| None, |address| address),
+            _ => locks.stored((who, access.pc), &access.addresses, lanes, |address| address),
         }
     }
     changed

@@ -1,13 +1,6 @@
 //! Launches that do not end: when the machine stops them.
 
-use std::collections::BTreeMap;
-use std::hash::{Hash, Hasher};
-
-use rustc_hash::{FxHashSet, FxHasher};
-
 use super::*;
-use crate::exec::locks::holders::WarpName;
-use crate::exec::locks::written::{WordPlace, WrittenWord};
 
 /// How many periods of `hang.watch_cycles` the counts of attempts at locks go back.
 const TRIES_REMEMBERED: usize = 20;
@@ -15,9 +8,9 @@ const TRIES_REMEMBERED: usize = 20;
 /// The search for a launch that changes memory for ever without getting anywhere: attempts that are undone.
 ///
 /// It begins when no warp has ended or started for half of `hang.suspect_cycles`, and all seem to wait. From then on
-/// the values that are written are remembered. If for another half no word gets a value that it has not had, words that
-/// the same warps write come back to values that they had together, and no warp can leave its loop by itself, the
-/// launch goes round in a circle. That is no proof: the order in which warps reach memory might change some day.
+/// the values that are written are remembered. If for another half no word gets a value that it has not had, every
+/// thread leaves in its words what it had left there before, and no warp can leave its loop by itself, the launch goes
+/// round in a circle. That is no proof: the order in which warps reach memory might change some day.
 #[derive(Debug)]
 pub(super) struct LivelockSearch {
     looked: Cycle,
@@ -29,9 +22,6 @@ pub(super) struct LivelockSearch {
     /// Since when no word got a value that it had not had, or since when warps are compared with their states then.
     from: Cycle,
     compares: bool,
-    /// Values that words had together since then, as hashes; looks in all, and those that found nothing new.
-    together: FxHashSet<u64>,
-    looks: (u64, u64),
     ways_out: Option<Vec<bool>>,
 }
 
@@ -44,23 +34,13 @@ impl LivelockSearch {
             began: None,
             from: start,
             compares: false,
-            together: FxHashSet::default(),
-            looks: (0, 0),
             ways_out: None,
         }
     }
 
     /// No word may get a new value from now on.
     fn restart(&mut self, now: Cycle) {
-        (self.from, self.compares, self.looks) = (now, false, (0, 0));
-        self.together.clear();
-    }
-
-    /// At most looks, words were found with values that they had together before. Words that count, or hold the state
-    /// of a search, are not: each of them has few values, but not all at a time.
-    fn comes_back(&self) -> bool {
-        let (looks, again) = self.looks;
-        2 * again >= looks
+        (self.from, self.compares) = (now, false);
     }
 }
 
@@ -152,12 +132,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             return Ok(());
         };
         let new_value = self.sms.iter_mut().fold(false, |any, sm| sm.wrote_new_value() | any);
-        let together = self.values_together();
         let search = &mut self.livelock;
-        let known = search.together.len();
-        search.together.extend(together);
-        let is_known = search.together.len() == known;
-        search.looks = (search.looks.0 + 1, search.looks.1 + u64::from(is_known));
         let quiet = now - search.from;
         if !settled || now - began > LONGEST_SEARCH * 2 * half {
             (search.began, search.since) = (None, now);
@@ -167,44 +142,14 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             });
         } else if new_value || quiet >= 2 * half {
             search.restart(now);
-            self.sms.iter_mut().for_each(|sm| sm.save_states());
+            self.sms.iter_mut().for_each(|sm| sm.save_states(new_value));
         } else if quiet >= half && !search.compares {
             search.compares = true;
             self.sms.iter_mut().for_each(|sm| sm.compare_states());
-        } else if search.compares && search.comes_back() && self.sms.iter().all(|sm| sm.only_waits(now, half))
-        {
+        } else if search.compares && self.sms.iter().all(|sm| sm.comes_back() && sm.only_waits(now, half)) {
             return Err(Stop::Hang(HangReason::Undone(quiet)));
         }
         Ok(())
-    }
-
-    /// The present values of words that change and are written by the same warps: a hash for each set of warps that
-    /// writes several. A word alone that gets no new value has come back to an old one.
-    fn values_together(&self) -> Vec<u64> {
-        let mut words: BTreeMap<WordPlace, WrittenWord> = BTreeMap::new();
-        for written in self.sms.iter().filter_map(|sm| sm.watch.as_ref()?.written()) {
-            for (place, word) in written.changing() {
-                words.entry(place).and_modify(|known| known.merge(word)).or_insert_with(|| word.clone());
-            }
-        }
-        let mut sets: BTreeMap<&[WarpName], (u64, FxHasher)> = BTreeMap::new();
-        let memory = self.memory.read().expect(NO_PANIC);
-        for (&(cta, address), word) in &words {
-            let bytes = word.bytes as usize;
-            let (count, hash) = sets.entry(word.warps()).or_default();
-            *count += 1;
-            match cta {
-                None => (address, memory.read(address, bytes)).hash(hash),
-                Some(cta) => {
-                    let mut residents = self.sms.iter().flat_map(|sm| sm.residents());
-                    let resident = residents.find(|resident| resident.cta.number == cta);
-                    let at = address as usize;
-                    let value = resident.and_then(|resident| resident.cta.shared.bytes.get(at..at + bytes));
-                    (cta, address, value).hash(hash);
-                }
-            }
-        }
-        sets.into_values().filter(|(count, _)| *count > 1).map(|(_, hash)| hash.finish()).collect()
     }
 
     /// Locks taken, and attempts that failed.

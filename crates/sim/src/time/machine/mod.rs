@@ -27,7 +27,7 @@ use crate::chip::Chip;
 use crate::chip::spinning::{Bows, QueueMode};
 use crate::exec::fault::Fault;
 use crate::exec::launch::Launch;
-use crate::exec::locks::holders::LockTable;
+use crate::exec::locks::holders::{LockTable, SharedLocks};
 use crate::exec::locks::notes::LockNotes;
 use crate::exec::locks::unit::LockUnits;
 use crate::exec::memory::store::Memory;
@@ -156,6 +156,7 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
     let bows = options.bows.on_chip(chip);
     let branches = bows.as_ref().map(|spec| Arc::new(Branches::new(launch.kernel, spec.sib)));
     let start = side.now;
+    let waits = std::iter::once(&context).chain(context.others).any(|c| c.launch.kernel.may_wait());
     let sms: Vec<_> = (0..chip.sm.count)
         .map(|id| {
             let (ctas, probe) = (launch.occupancy.ctas_per_sm, (SmStats::default(), make_probe(id, start)));
@@ -166,6 +167,7 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
             if chip.constant.prefetch {
                 sm.prefetch_parameters(launch.params.len());
             }
+            sm.locks = SharedLocks::new(waits);
             sm.dispatched.empty_since = start;
             sm.dispatched.can_yield = aggregator.is_some() && chip.wavefront_yield.is_some();
             sm.effects_mut().lock_units = LockUnits::new(launch.lock_bits(), id, 1);
@@ -213,7 +215,7 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
         aggregator,
         commands: Vec::new(),
         save_areas: SaveAreas::default(),
-        locks: LockTable::default(),
+        locks: LockTable::new(waits),
         lock_queues: LockQueues::new(chip),
         tries: VecDeque::from([(start, [0; 2])]),
         quiet_since: start,

@@ -214,7 +214,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             waited_at: Vec::new(),
             spinning_warps: 0,
             unwritten: UninitialisedReads::default(),
-            locks: SharedLocks::default(),
+            locks: SharedLocks::new(false),
         }
     }
 

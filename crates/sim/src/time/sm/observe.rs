@@ -29,7 +29,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let polls = matches!(role, Some(SpinRole::Poll | SpinRole::Try));
         let shared = access.lanes.shared;
         let changed = match access.kind {
-            MemoryOp::Unlock { changed } if context.launch.kernel.atomic_at(access.pc).is_some() => changed,
+            MemoryOp::Unlock { changed, of: Some(_) } => changed,
             MemoryOp::Store | MemoryOp::Unlock { .. } => shared,
             _ => access.changed_in_sm(shared),
         };

@@ -360,10 +360,14 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         {
             watch.accessed_local(slot, path.pc, &activation, access.local_words(kernel.windows.local));
         }
-        if let MemoryOp::Unlock { changed } = access.kind {
+        let word = |address| (who.cta, shared_offset(address, kernel.windows.shared));
+        if let MemoryOp::Unlock { changed, of } = access.kind {
             self.changed |= !changed.is_empty();
             if decoded.spin == Some(SpinRole::Try) {
                 note_tries(&mut self.locks, (who, access), (changed, true), kernel.windows.shared);
+            } else if of.is_some() {
+                let who = (who, access.pc);
+                self.locks.changed(who, &access.addresses, changed, |lane| access.change(lane), word);
             }
         }
         if polls
@@ -373,12 +377,15 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         {
             let changed = (access.changed_in_sm(access.lanes.shared), is_exclusive(op));
             note_tries(&mut self.locks, (who, access), changed, kernel.windows.shared);
-        } else if !access.lanes.shared.is_empty()
-            && matches!(access.kind, MemoryOp::Store | MemoryOp::Atomic { .. })
-        {
-            let word = |address| (who.cta, shared_offset(address, kernel.windows.shared));
+        } else if !access.lanes.shared.is_empty() {
             let (who, lanes) = ((who, access.pc), access.lanes.shared);
-            self.locks.wrote(who, &access.addresses, lanes, |lane| access.change(lane), word);
+            match access.kind {
+                MemoryOp::Store => self.locks.stored(who, &access.addresses, lanes, word),
+                MemoryOp::Atomic { .. } => {
+                    self.locks.changed(who, &access.addresses, lanes, |lane| access.change(lane), word);
+                }
+                _ => {}
+            }
         }
         if decoded.named_wait {
             self.note_wait(slot, id);

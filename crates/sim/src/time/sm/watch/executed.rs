@@ -2,7 +2,8 @@
 //!
 //! A register that only counts does not keep a loop from repeating itself, unless its value reaches a branch, an
 //! address, or memory. So the values in which the present state differs from the earlier one are followed through the
-//! instructions that were executed in between, along the edges that were taken ([`Executed::judge`]).
+//! instructions that were executed in between, along the edges that were taken ([`Executed::judge`]). Where they decide
+//! a branch, they are followed along the other edge, too, through code that was not executed yet.
 
 use rustc_hash::FxHashMap;
 use warploom_isa::{Dst, Guard, Inst, Kernel, LinkedCallee, Op, Operand, Pc, Special, Value};
@@ -16,9 +17,10 @@ pub(super) enum Judgement {
     /// Nothing: the same instructions, addresses and values come again.
     Repeats,
     /// Addresses or the number of iterations may differ, but every branch that the difference decides has gone both
-    /// ways already: there is no way out of the loop that it could open.
+    /// ways already, or leads back to code that was executed, as a longer pause does: there is no way out of the loop
+    /// that it could open.
     Waits,
-    /// A branch may go where it has not gone before, or other values are written.
+    /// A branch may leave the loop, or other values are written.
     Progress,
 }
 
@@ -43,6 +45,8 @@ struct Node {
     fallen: bool,
     /// The words of local memory that it accessed, first and last.
     local: Option<(u32, u32)>,
+    /// It was not executed, but may be.
+    is_new: bool,
 }
 
 /// A set of values.
@@ -88,7 +92,8 @@ impl Executed {
         *by_place.entry((pc, activation.registers)).or_insert_with(|| {
             *version += 1;
             let (registers, predicates) = (activation.registers, activation.predicates);
-            nodes.push(Node { pc, registers, predicates, taken: false, fallen: false, local: None });
+            let [taken, fallen, is_new] = [false; 3];
+            nodes.push(Node { pc, registers, predicates, taken, fallen, local: None, is_new });
             nodes.len() as u32 - 1
         }) as usize
     }
@@ -137,10 +142,13 @@ impl Executed {
         }
         let starts: Vec<(Pc, u32)> =
             now.control.activated_paths().iter().map(|(group, at, _)| (group.pc, at.registers)).collect();
-        let flow = Flow { executed: self, kernel, counts: now.counts(before) };
-        let judgement = flow.follow(&starts, &differing);
+        let counts = now.counts(before);
+        let follow = |differing: &[usize]| {
+            Flow { executed: self, kernel, counts, new: Vec::new() }.follow(&starts, differing)
+        };
+        let judgement = follow(&differing);
         if judgement == Judgement::Progress {
-            let alone = |&&value: &&usize| flow.follow(&starts, &[value]) == Judgement::Progress;
+            let alone = |&&value: &&usize| follow(&[value]) == Judgement::Progress;
             let culprit = differing.iter().take(8).find(alone).copied();
             self.progress = culprit.map(|value| (value, self.version));
         }
@@ -154,10 +162,15 @@ struct Flow<'a> {
     kernel: &'a Kernel,
     /// Registers, predicates and words of local memory. Values are numbered in this order.
     counts: [usize; 3],
+    /// Instructions that were not executed, but may be. They are numbered after those that were.
+    new: Vec<Node>,
 }
 
+/// With more code that was not executed, a way out of the loop is assumed.
+const MOST_NEW: usize = 256;
+
 impl Flow<'_> {
-    fn follow(&self, starts: &[(Pc, u32)], differing: &[usize]) -> Judgement {
+    fn follow(mut self, starts: &[(Pc, u32)], differing: &[usize]) -> Judgement {
         let mut first = Set(vec![0; self.counts.iter().sum::<usize>().div_ceil(64)]);
         differing.iter().for_each(|&value| first.set(value, true));
         let mut states: Vec<Option<Set>> = vec![None; self.executed.nodes.len()];
@@ -171,14 +184,20 @@ impl Flow<'_> {
         let mut judgement = Judgement::Repeats;
         let mut next = Vec::new();
         while let Some(at) = work.pop() {
-            let node = &self.executed.nodes[at as usize];
+            let executed = self.executed.nodes.len();
+            let node =
+                self.executed.nodes.get(at as usize).unwrap_or_else(|| &self.new[at as usize - executed]);
+            let node = node.clone();
             let Some(mut state) = states[at as usize].clone() else { continue };
-            judgement = judgement.max(self.step(node, &mut state));
-            if judgement == Judgement::Progress {
-                return judgement;
-            }
+            let meaning = self.step(&node, &mut state);
+            judgement = judgement.max(meaning);
             next.clear();
-            self.successors(node, &mut next);
+            self.successors(&node, &mut next);
+            self.new_successors(&node, meaning, &mut next);
+            if judgement == Judgement::Progress || self.new.len() > MOST_NEW {
+                return Judgement::Progress;
+            }
+            states.resize(executed + self.new.len(), None);
             for &then in &next {
                 let grew = match &mut states[then as usize] {
                     Some(known) => known.add_all(&state),
@@ -193,6 +212,34 @@ impl Flow<'_> {
             }
         }
         judgement
+    }
+
+    /// Where an instruction may lead that was not executed.
+    fn new_successors(&mut self, node: &Node, meaning: Judgement, out: &mut Vec<u32>) {
+        let inst = self.inst(node);
+        let decides = inst.op == Op::Bra && meaning == Judgement::Waits;
+        if !node.is_new && !decides {
+            return;
+        }
+        let is_certain = inst.op == Op::Bra && inst.guard == Guard::Always;
+        let after = Some(Pc(node.pc.0 + 1)).filter(|_| !is_certain);
+        for pc in [after, inst.branch_target()].into_iter().flatten() {
+            out.push(self.reach(node, pc));
+        }
+    }
+
+    /// The number of an instruction of the same activation, whether it was executed or not.
+    fn reach(&mut self, from: &Node, pc: Pc) -> u32 {
+        if let Some(&at) = self.executed.by_place.get(&(pc, from.registers)) {
+            return at;
+        }
+        let at = self.new.iter().position(|node| (node.pc, node.registers) == (pc, from.registers));
+        let at = at.unwrap_or_else(|| {
+            let [taken, fallen, is_new] = [true; 3];
+            self.new.push(Node { pc, taken, fallen, is_new, local: None, ..from.clone() });
+            self.new.len() - 1
+        });
+        (self.executed.nodes.len() + at) as u32
     }
 
     fn inst(&self, node: &Node) -> &Inst {
@@ -222,7 +269,8 @@ impl Flow<'_> {
     /// What an instruction does to the set of values that differ when it executes, and what that means.
     fn step(&self, node: &Node, state: &mut Set) -> Judgement {
         let inst = self.inst(node);
-        let mut reads = false;
+        // Whatever else is executed may differ in all that it computes.
+        let mut reads = node.is_new;
         inst.for_each_use(self.kernel, |value| {
             reads |= self.numbers(node, value).any(|number| state.contains(number));
         });
@@ -240,10 +288,7 @@ impl Flow<'_> {
         // Whether the result differs.
         let mut differs = reads | is_clock(inst.op);
         match inst.op {
-            Op::Bra if reads => {
-                let both = node.taken && node.fallen;
-                return if both { Judgement::Waits } else { Judgement::Progress };
-            }
+            Op::Bra if reads && guarded => return Judgement::Waits,
             Op::Ld { .. } => {
                 if reads {
                     // It may also reach an address that is not allocated.

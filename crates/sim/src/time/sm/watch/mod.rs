@@ -329,13 +329,14 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// Begins a search for values that are written again and again.
     pub(crate) fn watch_writes(&mut self) {
         self.watch = Some(Watch::new(self.slots.len(), 0, false, Some(Box::default())));
-        self.save_states();
+        self.save_states(true);
     }
 
-    /// In that search: saves the state of each warp when it next closes a loop.
-    pub(crate) fn save_states(&mut self) {
+    /// In that search: saves the state of each warp when it next closes a loop. `new_value`: a word got one.
+    pub(crate) fn save_states(&mut self, new_value: bool) {
         let Some(watch) = &mut self.watch else { return };
         watch.compares = false;
+        watch.written.iter_mut().for_each(|written| written.begin_looks(new_value));
         for warp in &mut watch.slots {
             (warp.saved, warp.waits) = (None, false);
         }
@@ -346,10 +347,19 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.watch.iter_mut().for_each(|watch| watch.compares = true);
     }
 
-    /// Whether a word got a value that it had not had since that search began.
+    /// Looks at what was written: whether a word got a value that it had not had since that search began.
     pub(crate) fn wrote_new_value(&mut self) -> bool {
         let written = self.watch.as_mut().and_then(|watch| watch.written.as_mut());
-        written.is_some_and(|written| written.take_new())
+        written.is_some_and(|written| {
+            written.look();
+            written.take_new()
+        })
+    }
+
+    /// In that search: whether the threads undo what they do.
+    pub(crate) fn comes_back(&self) -> bool {
+        let written = self.watch.as_ref().and_then(|watch| watch.written.as_ref());
+        written.is_none_or(|written| written.comes_back())
     }
 
     /// Whether every warp of the SM waits for good or repeats itself, as long as nothing else changes. Warps that
