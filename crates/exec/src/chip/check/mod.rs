@@ -347,7 +347,7 @@ impl Chip {
             "a network with a directory (l1.coherence) has no windows",
         )?;
         if let Some(port) = &network.port {
-            self.within("interconnect.port.sms", port.sms, 1..=self.sm.count)?;
+            self.within("interconnect.port.sms", port.sms, 1..=64)?;
             let some = "it must be from 0 to 1024";
             for (key, cycles) in [
                 ("interconnect.port.request_cycles", port.request_cycles),

@@ -82,7 +82,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     pub(super) fn next_start(&self) -> Option<Cycle> {
         let waits = self.starts.interval > 0 && self.next_cta < self.total;
         let waits = waits && self.sms.iter().any(|sm| sm.has_room());
-        waits.then(|| Cycle(self.starts.next / PARTS))
+        waits.then_some(Cycle(self.starts.next / PARTS))
     }
 }
 

@@ -103,7 +103,7 @@ struct Incoming {
     role: Role,
 }
 
-/// Parts of a cycle in which the time of the port and of the atomic unit is counted, so that neither needs to take whole
+/// Parts of a cycle in which the time of the port and of the atomic unit is counted: neither needs to take whole
 /// cycles.
 const PARTS: u64 = 256;
 
