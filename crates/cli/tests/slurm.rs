@@ -108,7 +108,7 @@ fn the_results_are_those_of_a_local_run() {
 #[test]
 fn cancelled_tasks_and_a_killed_node_lose_nothing() {
     let Some(_node) = node() else { return };
-    let description = sweep(30, 1500);
+    let description = sweep(30, 600);
     let dir = scratch("slurm-killed", &description);
     let child = started(&dir, "sweep run s.toml --on slurm --chunk 5 --jobs 1");
     wait_for("tasks finish runs", || ended(&dir) > 6);

@@ -67,7 +67,7 @@ const SMALL: &str = "work = 'hashtable'\nsched = ['lrr', 'gto']\nbows = ['off', 
 
 /// The same with so many seeds and keys that it takes some seconds.
 fn longer() -> String {
-    SMALL.replace("seeds = 3", "seeds = 15").replace("keys = 60", "keys = 600")
+    SMALL.replace("seeds = 3", "seeds = 15").replace("keys = 60", "keys = 400")
 }
 
 fn wait_for(what: &str, is: impl Fn() -> bool) {

@@ -132,7 +132,7 @@ mod tests {
         assert_eq!(linear(&[]), "0.0 0.2 0.4 0.6 0.8 1.0");
         assert_eq!(linear(&[0.0]), "0.0 0.2 0.4 0.6 0.8 1.0");
         assert_eq!(labels(&Axis::around([7.0].into_iter(), false)), "6 8 10 12 14");
-        assert_eq!(labels(&Axis::around([].into_iter(), true)), "1 2");
+        assert_eq!(labels(&Axis::around([].into_iter(), true)), "1 2 5 10");
     }
 
     #[test]

@@ -132,10 +132,7 @@ mod tests {
         assert_eq!(read[0], "{size: -3, share: null, fast: true, sched: \"gto\", message: null}");
         let second = format!("{{size: {}, share: 0.1, fast: false, sched: null, message: null}}", i64::MAX);
         assert_eq!(read[1], second);
-        assert_eq!(
-            read[ROWS_PER_GROUP],
-            "{size: 7, share: -1.0E300, fast: true, sched: \"µ\", message: null}"
-        );
+        assert_eq!(read[ROWS_PER_GROUP], "{size: 7, share: -1E300, fast: true, sched: \"µ\", message: null}");
     }
 
     #[test]
