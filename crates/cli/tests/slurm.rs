@@ -146,8 +146,16 @@ fn kill_node() {
         }
     }
     Command::new("kill").arg("-9").args(&victims).status().unwrap();
-    std::thread::sleep(Duration::from_secs(1));
+    // What the controller finds out by itself when the node has not answered for long enough.
+    let node = |state: &str| {
+        let name = text(&Command::new("sinfo").args(["--noheader", "--format=%n"]).output().unwrap().stdout);
+        let update =
+            [format!("NodeName={}", name.trim()), format!("State={state}"), "Reason=killed".to_string()];
+        assert!(Command::new("scontrol").arg("update").args(update).status().unwrap().success());
+    };
+    node("DOWN");
     assert!(Command::new("slurmd").status().unwrap().success());
+    node("RESUME");
 }
 
 #[test]
