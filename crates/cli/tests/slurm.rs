@@ -147,15 +147,14 @@ fn kill_node() {
     }
     Command::new("kill").arg("-9").args(&victims).status().unwrap();
     // What the controller finds out by itself when the node has not answered for long enough.
-    let node = |state: &str| {
-        let name = text(&Command::new("sinfo").args(["--noheader", "--format=%n"]).output().unwrap().stdout);
-        let update =
-            [format!("NodeName={}", name.trim()), format!("State={state}"), "Reason=killed".to_string()];
-        assert!(Command::new("scontrol").arg("update").args(update).status().unwrap().success());
+    let sinfo = |format: &str| {
+        let output = Command::new("sinfo").args(["--noheader", format]).output().unwrap();
+        text(&output.stdout).trim().to_string()
     };
-    node("DOWN");
+    let update = [format!("NodeName={}", sinfo("--format=%n")), "State=DOWN".into(), "Reason=killed".into()];
+    assert!(Command::new("scontrol").arg("update").args(update).status().unwrap().success());
     assert!(Command::new("slurmd").status().unwrap().success());
-    node("RESUME");
+    wait_for("the node is back", || !sinfo("--format=%T").starts_with("down"));
 }
 
 #[test]
