@@ -4,8 +4,8 @@
 on the path, or where the environment variable `WARPLOOM` says.
 """
 
-from ._run import Result, run
-from ._sweep import Sweep, sweep
 from ._command import WarploomError
+from ._run import Result, run
+from ._sweep import Plot, Sweep, sweep
 
-__all__ = ["Result", "Sweep", "WarploomError", "run", "sweep"]
+__all__ = ["Plot", "Result", "Sweep", "WarploomError", "run", "sweep"]

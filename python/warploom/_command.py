@@ -29,16 +29,31 @@ def program():
     return found
 
 
+def execute(arguments):
+    """Runs the command. Returns what it printed."""
+    ended = _run(arguments)
+    if ended.returncode:
+        raise WarploomError(ended.stderr.strip().removeprefix("error: "))
+    return ended.stdout
+
+
 def call(arguments):
     """Runs the command with --json and returns the object that it prints."""
-    command = [program(), *map(str, arguments), "--json"]
-    ended = subprocess.run(command, capture_output=True, text=True)
+    ended = _run([*arguments, "--json"])
     try:
         answer = json.loads(ended.stdout)
     except ValueError:
-        raise WarploomError(ended.stderr.strip() or f"no answer from {command[0]}") from None
+        raise WarploomError(ended.stderr.strip() or f"no answer from {program()}") from None
     error = answer.get("error")
     if error:
         report = {key: value for key, value in answer.items() if key != "error"}
         raise WarploomError(error["message"], error["kind"], error["help"], report)
     return answer
+
+
+def _run(arguments):
+    command = [program(), *map(str, arguments)]
+    try:
+        return subprocess.run(command, capture_output=True, text=True)
+    except OSError as error:
+        raise WarploomError(f"cannot start `{command[0]}`: {error.strerror}", help=["WARPLOOM is its path"]) from None

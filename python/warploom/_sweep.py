@@ -1,33 +1,65 @@
 """Many runs."""
 
 import os
+import tempfile
 
-from ._command import WarploomError, call
+from ._command import WarploomError, call, execute
 
 
 class Sweep:
-    """A sweep whose runs have ended. `tables` has its tables by name, each a list of rows; the first is `runs`."""
+    """The results of a sweep, in its folder: `sweep` returns one, and `Sweep(folder)` opens those of an earlier day.
+
+    Frames are read from Parquet, so that columns have the same types in both libraries. The table `runs` has one row
+    per run; the others (`launches`, `sms`, …) join by the column `run`.
+    """
 
     def __init__(self, folder):
-        self.folder = folder
-        self.tables = call(["sweep", "results", folder])["tables"]
+        self.folder = os.fspath(folder)
 
     def pandas(self, table="runs"):
         """A table as a pandas data frame."""
         import pandas
 
-        return pandas.DataFrame(self._rows(table)).convert_dtypes()
+        # Whole numbers with gaps stay whole.
+        return self._read(table, lambda file: pandas.read_parquet(file, dtype_backend="numpy_nullable"))
 
     def polars(self, table="runs"):
         """A table as a polars data frame."""
         import polars
 
-        return polars.DataFrame(self._rows(table), infer_schema_length=None)
+        return self._read(table, polars.read_parquet)
 
-    def _rows(self, table):
-        if table not in self.tables:
-            raise WarploomError(f"no table `{table}`", help=[f"there are {', '.join(self.tables)}"])
-        return self.tables[table]
+    def plot(self, *, x, y, color=None, facet=None, log="", where=None):
+        """A plot of runs as `warploom sweep results --plot` draws it; a notebook shows it.
+
+        `log` names the logarithmic axes: "x", "y" or "x,y". `where` chooses runs by their columns.
+        """
+        keys = {"x": x, "y": y, "color": color, "facet": facet, "log": log}
+        words = [f"{key}={value}" for key, value in keys.items() if value]
+        chosen = [word for column, value in (where or {}).items() for word in ("--where", f"{column}={_plain(value)}")]
+        with tempfile.TemporaryDirectory(prefix="warploom-") as folder:
+            file = os.path.join(folder, "plot.svg")
+            execute(["sweep", "results", self.folder, *chosen, "--to", file, "--plot", *words])
+            with open(file, encoding="utf-8") as text:
+                return Plot(text.read())
+
+    def _read(self, table, reader):
+        with tempfile.TemporaryDirectory(prefix="warploom-") as folder:
+            execute(["sweep", "results", self.folder, "--parquet", os.path.join(folder, "t.parquet")])
+            files = {name[2:-len(".parquet")] or "runs": os.path.join(folder, name) for name in os.listdir(folder)}
+            if table not in files:
+                raise WarploomError(f"no table `{table}`", help=[f"there are {', '.join(sorted(files))}"])
+            return reader(files[table])
+
+
+class Plot:
+    """A picture. `svg` is its text."""
+
+    def __init__(self, svg):
+        self.svg = svg
+
+    def _repr_svg_(self):
+        return self.svg
 
 
 def sweep(description, *, out=None, jobs=None, retry=False, options=()):
@@ -80,6 +112,7 @@ def _key(key):
 
 
 def _value(value):
+    value = _number(value)
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict):
@@ -89,5 +122,14 @@ def _value(value):
     if isinstance(value, str):
         escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
         return f'"{escaped}"'
-    # NumPy's numbers print as plain ones.
-    return repr(value.item() if hasattr(value, "item") else value)
+    return repr(value)
+
+
+def _plain(value):
+    value = _number(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _number(value):
+    """NumPy's numbers and arrays as Python's."""
+    return value.tolist() if hasattr(value, "tolist") else value

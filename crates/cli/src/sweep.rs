@@ -10,7 +10,8 @@ use std::thread::available_parallelism;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use warploom_lab::runs::{self, Executed, Finished, Kept, Plan, Run, Status, Step, execute_all, slurm};
+use warploom_lab::runs::slurm::{self, JobStatus};
+use warploom_lab::runs::{self, Executed, Finished, Kept, Plan, Run, Status, Step, execute_all};
 use warploom_lab::sweep::{Chart, Estimate, Folder, Planned, Sweep, SweepError, Table, sample, tables};
 
 use crate::cli::{SweepAction, SweepOptions, SweepResultsOptions, SweepRunOptions, SweepStatusOptions};
@@ -56,6 +57,7 @@ fn run(options: &SweepRunOptions) -> Result<Exit, Failure> {
             format!("{}: {}: {}\n", sweep.name, counted(planned.len() as u64, "run"), sweep.shape())
         });
     }
+    sweep.check_files(&planned)?;
     let path = options.out.clone().unwrap_or_else(|| Folder::default_for(&options.file));
     let folder = Folder::open(&path, &options.file, &sweep)?;
     let place = Place::new(&options.place, &path)?;
@@ -361,10 +363,11 @@ fn status(options: &SweepStatusOptions) -> Result<Exit, Failure> {
     let jobs = slurm::jobs(&place::jobs(folder.path()));
     let cores = available_parallelism().map_or(1, usize::from);
     if options.json {
+        let job = |job: &JobStatus| json!({ "job": job.job, "tasks": job.tasks, "states": job.states });
         let object = json!({
             "name": sweep.name, "folder": folder.path(), "runs": planned.len(), "ended": known.ended,
             "missing": missing, "in_flight": in_flight, "status": known.counts(), "of_other_versions": known.others,
-            "slurm": jobs.iter().map(|job| json!({ "job": job.job, "tasks": job.tasks, "states": job.states })).collect::<Vec<_>>(),
+            "slurm": jobs.iter().map(job).collect::<Vec<_>>(),
             "mean_s": known.estimate.mean_s(), "peak_bytes": known.estimate.peak_bytes,
         });
         term::print(&format!("{object}\n"))?;
@@ -385,9 +388,14 @@ fn status(options: &SweepStatusOptions) -> Result<Exit, Failure> {
         let _ = writeln!(text, "{} in flight", grouped(in_flight as u64));
     }
     for job in &jobs {
-        let states: Vec<String> =
-            job.states.iter().map(|(state, count)| format!("{count} {state}")).collect();
-        let states = if states.is_empty() { "forgotten by Slurm".to_string() } else { states.join(", ") };
+        let states = match &job.states {
+            None => "Slurm does not answer".to_string(),
+            Some(states) if states.is_empty() => "forgotten by Slurm".to_string(),
+            Some(states) => {
+                let each = states.iter().map(|(state, count)| format!("{count} {state}"));
+                each.collect::<Vec<_>>().join(", ")
+            }
+        };
         let _ = writeln!(text, "Slurm job {}, {}: {states}", job.job, counted(job.tasks as u64, "task"));
     }
     if missing > 0 && known.estimate.runs > 0 {
@@ -425,6 +433,19 @@ fn results(options: &SweepResultsOptions) -> Result<Exit, Failure> {
             }
         }
     }
+    if let Some(file) = &options.parquet {
+        if file == Path::new("-") {
+            return Err(Failure::input(
+                "--parquet needs the name of a file: it is several tables, and no text",
+            )
+            .help("--parquet results.parquet, or --csv - for text on stdout"));
+        }
+        for table in &made {
+            let path = beside(file, table);
+            write(&path, &table.parquet()?)?;
+            written.push((path, table));
+        }
+    }
     if !options.plot.is_empty() {
         let chart = Chart::parse(&options.plot)?;
         let picture = match options.to.extension().and_then(|extension| extension.to_str()) {
@@ -443,7 +464,7 @@ fn results(options: &SweepResultsOptions) -> Result<Exit, Failure> {
     }
     if options.json {
         let tables: serde_json::Map<String, Value> =
-            made.iter().map(|table| (table.name.to_string(), table.json())).collect();
+            made.iter().map(|table| (table.name.clone(), table.json())).collect();
         let object =
             json!({ "name": sweep.name, "missing": planned.len() - of_runs.rows.len(), "tables": tables });
         term::print(&format!("{object}\n"))?;
@@ -467,7 +488,7 @@ fn results(options: &SweepResultsOptions) -> Result<Exit, Failure> {
                 let (rows, columns) = (counted(table.rows.len() as u64, "row"), table.columns.join(" "));
                 let _ = writeln!(text, "\n{}: {rows}\n{columns}", table.name);
             }
-            text.push_str("\n--csv, --json and --plot write them.\n");
+            text.push_str("\n--csv, --parquet, --json and --plot write them.\n");
         }
         term::print(&text)?;
     }
@@ -503,7 +524,7 @@ mod tests {
 
     #[test]
     fn tables_beside_each_other() {
-        let table = |name| Table { name, columns: Vec::new(), rows: Vec::new() };
+        let table = |name: &str| Table { name: name.to_string(), columns: Vec::new(), rows: Vec::new() };
         assert_eq!(beside(Path::new("a/b.csv"), &table("runs")), Path::new("a/b.csv"));
         assert_eq!(beside(Path::new("a/b.csv"), &table("sms")), Path::new("a/b-sms.csv"));
         assert_eq!(beside(Path::new("b"), &table("sms")), Path::new("b-sms"));

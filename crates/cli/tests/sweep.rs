@@ -67,7 +67,7 @@ const SMALL: &str = "work = 'hashtable'\nsched = ['lrr', 'gto']\nbows = ['off', 
 
 /// The same with so many seeds and keys that it takes some seconds.
 fn longer() -> String {
-    SMALL.replace("seeds = 3", "seeds = 15").replace("keys = 60", "keys = 600")
+    SMALL.replace("seeds = 3", "seeds = 15").replace("keys = 60", "keys = 400")
 }
 
 fn wait_for(what: &str, is: impl Fn() -> bool) {
@@ -110,6 +110,12 @@ fn a_sweep_is_run_and_read() {
     assert_eq!(csv.lines().count(), 13);
     assert_eq!(good(&dir, "results s.sweep --csv -"), csv);
     assert!(std::fs::read_to_string(dir.join("t-launches.csv")).unwrap().starts_with("run,launch,"));
+    good(&dir, "results s.toml --parquet t.parquet");
+    for name in ["t.parquet", "t-launches.parquet", "t-sms.parquet"] {
+        let bytes = std::fs::read(dir.join(name)).unwrap();
+        assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"), "{name}");
+    }
+    assert!(refused(&dir, "results s.toml --parquet -").contains("--parquet needs the name of a file"));
     let tables = json(&dir, "results s.toml --where sched=gto");
     assert_eq!(tables["tables"]["runs"].as_array().unwrap().len(), 6);
     assert!(tables["tables"]["runs"][0]["cycles"].as_u64().unwrap() > 0);
@@ -219,8 +225,9 @@ fn hangs_faults_and_limits_are_results() {
         let failed = row["status"] != "ok";
         assert_eq!((row["message"].is_string(), row["cycles"].is_null()), (failed, failed), "{row}");
     }
-    let hang = rows.as_array().unwrap().iter().find(|row| row["status"] == "hang").unwrap();
-    assert!(hang["message"].as_str().unwrap().contains("naivelock"), "{hang}");
+    let naive = |row: &&Value| row["status"] == "hang" && row["entry"] == "naivelock";
+    let hang = rows.as_array().unwrap().iter().find(naive).unwrap();
+    assert!(hang["message"].as_str().unwrap().contains("kernel `naivelock` hangs"), "{hang}");
     assert_eq!(json(&dir, "run s.toml")["kept_runs"], 8, "they are not executed again");
     assert!(good(&dir, "status s.toml").contains("the first of status hang: "));
     // A limit of cycles is not a hang.
@@ -253,18 +260,20 @@ fn a_killed_run_stops_no_other() {
     let child =
         command(&dir, "run s.toml --jobs 1").stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let pid = child.id();
-    let children = || text_of(&format!("/proc/{pid}/task/{pid}/children"));
-    let grandchildren = || {
+    let children = || {
         let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-        threads
-            .map(|thread| text_of(&thread.path().join("children").display().to_string()))
-            .collect::<String>()
+        let lists = threads.map(|thread| std::fs::read_to_string(thread.path().join("children")));
+        lists.filter_map(Result::ok).collect::<String>()
     };
-    // One run has ended; the long one is in flight.
-    wait_for("the first run ends", || !results(&dir).is_empty());
-    wait_for("a process executes the second", || !(children() + &grandchildren()).trim().is_empty());
-    std::thread::sleep(Duration::from_millis(300));
-    let victims = children() + &grandchildren();
+    // The short runs come first, for the estimate. Then the long one is claimed, and a process executes it.
+    wait_for("the long run starts", || {
+        let names = files(&dir);
+        let ended = |claim: &str| names.contains(&format!("{claim}.json"));
+        results(&dir).len() == 2
+            && names.iter().filter_map(|name| name.strip_suffix(".claim")).any(|claim| !ended(claim))
+    });
+    wait_for("a process executes it", || !children().trim().is_empty());
+    let victims = children();
     let victim = victims.split_whitespace().next().unwrap();
     assert!(Command::new("kill").args(["-9", victim]).status().unwrap().success());
     let mut child = child;
@@ -272,10 +281,6 @@ fn a_killed_run_stops_no_other() {
     let status = json(&dir, "status s.toml")["status"].clone();
     assert_eq!((&status["ok"], &status["crash"]), (&2.into(), &1.into()), "{status}");
     assert!(good(&dir, "status s.toml").contains("signal 9"));
-}
-
-fn text_of(file: &str) -> String {
-    std::fs::read_to_string(file).unwrap_or_default()
 }
 
 #[cfg(unix)]
@@ -300,7 +305,10 @@ fn ctrl_c_keeps_what_has_ended() {
 #[cfg(unix)]
 #[test]
 fn a_full_disk_is_told() {
-    let dir = scratch("sweep-full", SMALL);
+    let dir = scratch("sweep-full", &SMALL.replace("seeds = 3", "seeds = 2"));
+    good(&dir, "run s.toml");
+    let before = files(&dir);
+    std::fs::write(dir.join("s.toml"), SMALL).unwrap();
     let script =
         format!("trap '' XFSZ; ulimit -f 2; exec {} sweep run s.toml", env!("CARGO_BIN_EXE_warploom"));
     let output = Command::new("bash").current_dir(&dir).args(["-c", &script]).output().unwrap();
@@ -308,13 +316,14 @@ fn a_full_disk_is_told() {
     assert_eq!(output.status.code(), Some(2), "{message}");
     assert!(
         message.contains(
-            "error: cannot keep results in `s.sweep`: file too large; 0 of 12 runs are kept, 12 are missing"
+            "error: cannot keep results in `s.sweep`: file too large; 8 of 12 runs are kept, 4 are missing"
         ),
         "{message}"
     );
     assert!(message.contains("help: make room there"), "{message}");
-    assert_eq!(files(&dir).len(), 0, "nothing half-written: {:?}", files(&dir));
-    assert_eq!(json(&dir, "run s.toml")["status"]["ok"], 12);
+    assert_eq!(files(&dir), before, "what was kept stays, and nothing is half-written");
+    let end = json(&dir, "run s.toml");
+    assert_eq!((&end["kept_runs"], &end["status"]["ok"]), (&8.into(), &12.into()));
 }
 
 #[test]
@@ -329,6 +338,10 @@ fn refusals_say_what_to_do() {
     assert!(message.contains("help: choose another folder with --out"), "{message}");
     std::fs::write(dir.join("s.toml"), SMALL.replace("sched", "schedd")).unwrap();
     assert!(refused(&dir, "run s.toml").contains("unknown field `schedd`"));
+    std::fs::write(dir.join("s.toml"), SMALL.replace("buckets = 8", "buckets = { from = 8, to = 4 }"))
+        .unwrap();
+    let message = refused(&dir, "run s.toml");
+    assert!(message.contains("`buckets`: there is nothing from 8 to 4\nhelp: a range is {"), "{message}");
     std::fs::write(dir.join("s.toml"), SMALL.replace("seeds = 3", "seeds = 300_000")).unwrap();
     let message = refused(&dir, "run s.toml");
     assert!(

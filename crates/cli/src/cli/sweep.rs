@@ -155,6 +155,9 @@ pub(crate) struct SweepResultsOptions {
     /// that of runs
     #[arg(long, value_name = "FILE")]
     pub csv: Option<PathBuf>,
+    /// Write the tables as Parquet, likewise (FILE-launches.parquet)
+    #[arg(long, value_name = "FILE")]
+    pub parquet: Option<PathBuf>,
     /// Print all tables as one JSON object on stdout and nothing else
     #[arg(long)]
     pub json: bool,
@@ -192,7 +195,7 @@ Examples:
   How far is it?
       warploom sweep status contention.toml
   One row per run, for any tool; and a plot with error bars over seeds:
-      warploom sweep results contention.toml --csv contention.csv
+      warploom sweep results contention.toml --csv contention.csv --parquet contention.parquet
       warploom sweep results contention.toml --plot x=buckets y=cycles color=sched facet=bows log=x,y
 
 docs/sweeps.md explains the file and the tables. The exit code of `run` is 0 when all runs have ended, however they did:

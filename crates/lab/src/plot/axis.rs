@@ -17,11 +17,14 @@ const STEPS: [f64; 4] = [1.0, 2.0, 2.5, 5.0];
 /// Approximate number of steps between ticks.
 const WANTED: f64 = 5.0;
 
+const MOST_LOG_TICKS: usize = 10;
+
 impl Axis {
     /// An axis for bars: it shows all values and zero.
     pub(super) fn from_zero(values: impl Iterator<Item = f64>, log: bool) -> Axis {
         if log {
-            return Axis::logarithmic(values);
+            // A bar as low as the axis would not be seen.
+            return Axis::logarithmic(values.flat_map(|value| [0.7 * value, value]));
         }
         let (low, high) = extent(values.chain([0.0]));
         Axis::linear(low, high)
@@ -48,22 +51,27 @@ impl Axis {
         Axis { low: first * step, high: last * step, log: false, ticks }
     }
 
+    /// From one round value to another, with ticks at round values or, if those are too many, at powers of ten.
     fn logarithmic(values: impl Iterator<Item = f64>) -> Axis {
         let (low, high) = extent(values.filter(|value| *value > 0.0));
         let (low, high) = if low > 0.0 { (low, high) } else { (1.0, 10.0) };
-        let first = low.log10().floor() as i32;
-        let last = (high.log10().ceil() as i32).max(first + 1);
-        // Few decades leave room for ticks within them; many do not even leave room for a tick at each.
-        let between: &[f64] = if last - first <= 2 { &[1.0, 2.0, 5.0] } else { &[1.0] };
-        let every = ((last - first) as usize).div_ceil(8).max(1);
-        let mut ticks = Vec::new();
-        for power in (first..=last).step_by(every) {
-            for factor in between.iter().filter(|f| power < last || **f == 1.0) {
-                let value = factor * 10f64.powi(power);
-                ticks.push((value, label(value, (-power).max(0) as usize)));
-            }
+        let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
+        let round: Vec<(f64, i32)> = powers
+            .flat_map(|power| [1.0, 2.0, 5.0].map(|factor| (factor * 10f64.powi(power), power)))
+            .collect();
+        // Powers of ten are not exact.
+        let first = round.iter().rposition(|(value, _)| *value <= low * 1.000_001).unwrap_or(0);
+        let last = round.iter().position(|(value, _)| *value >= high * 0.999_999).unwrap_or(round.len() - 1);
+        let round = &round[first..=last.max(first + 1).min(round.len() - 1)];
+        let (low, high) = (round[0].0, round[round.len() - 1].0);
+        let mut ticks: Vec<(f64, i32)> = round.to_vec();
+        if ticks.len() > MOST_LOG_TICKS {
+            ticks.retain(|(value, power)| *value < 1.5 * 10f64.powi(*power));
+            let every = ticks.len().div_ceil(MOST_LOG_TICKS);
+            ticks = ticks.into_iter().step_by(every).collect();
         }
-        Axis { low: 10f64.powi(first), high: 10f64.powi(last), log: true, ticks }
+        let ticks = ticks.into_iter().map(|(value, power)| (value, label(value, (-power).max(0) as usize)));
+        Axis { low, high, log: true, ticks: ticks.collect() }
     }
 
     /// 0 at the low end, 1 at the high end. A value off the axis lies at the nearer end.
@@ -130,10 +138,14 @@ mod tests {
     #[test]
     fn logarithmic_ticks() {
         let log = |values: &[f64]| labels(&Axis::around(values.iter().copied(), true));
-        assert_eq!(log(&[3.0, 40.0]), "1 2 5 10 20 50 100");
-        assert_eq!(log(&[16.0, 4096.0]), "10 100 1,000 10,000");
-        assert_eq!(log(&[0.03, 0.5]), "0.01 0.02 0.05 0.1 0.2 0.5 1");
-        assert_eq!(log(&[0.0, -1.0, 5.0]), "1 2 5 10");
+        assert_eq!(log(&[3.0, 40.0]), "2 5 10 20 50");
+        assert_eq!(log(&[16.0, 4096.0]), "10 20 50 100 200 500 1,000 2,000 5,000");
+        assert_eq!(log(&[0.03, 0.5]), "0.02 0.05 0.1 0.2 0.5");
+        assert_eq!(log(&[0.001, 1.0]), "0.001 0.002 0.005 0.01 0.02 0.05 0.1 0.2 0.5 1");
+        assert_eq!(log(&[3.0, 40_000.0]), "10 100 1,000 10,000");
+        assert_eq!(log(&[0.0, -1.0, 5.0]), "5 10");
+        let bars = Axis::from_zero([5.0, 40.0].into_iter(), true);
+        assert_eq!(labels(&bars), "2 5 10 20 50");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::svg::{Canvas, Frame, LETTER, TextAnchor, legend_rows};
 use super::{Group, Plot};
 use crate::numbers::figure;
 
-/// With more bars than this, no values are written above them.
+/// With more bars than this, or narrow ones, no values are written above them.
 const LABELLED: usize = 24;
 
 /// The share of a group's width that its bars fill.
@@ -40,7 +40,12 @@ pub(super) fn draw(canvas: &mut Canvas, plot: &Plot, series: &[String], groups: 
     });
     let base = frame.y(y.place(0.0));
     let width = (slot * FILLED / series.len().max(1) as f64).min(WIDEST);
-    let labelled = groups.iter().map(|group| group.values.len()).sum::<usize>() <= LABELLED;
+    let shown = groups.iter().flat_map(|group| group.values.iter().flatten());
+    let widest = shown.map(|value| figure(*value).chars().count()).max().unwrap_or(0) as f64 * LETTER;
+    // Bars beside each other mostly end at different heights, so their labels may be somewhat wider.
+    let room = if series.len() == 1 { slot } else { 1.5 * width };
+    let bars = groups.iter().map(|group| group.values.len()).sum::<usize>();
+    let labelled = bars <= LABELLED && widest <= room;
     for (i, group) in groups.iter().enumerate() {
         let middle = frame.left + slot * (i as f64 + 0.5);
         let left = middle - width * series.len() as f64 / 2.0;

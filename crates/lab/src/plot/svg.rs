@@ -229,11 +229,11 @@ impl Canvas {
     }
 }
 
-/// The entries of each row of the legend.
+/// The entries of each row of the legend. A series without a name has none.
 pub(super) fn legend_rows(names: &[&str]) -> Vec<Vec<usize>> {
     let mut rows: Vec<Vec<usize>> = Vec::new();
     let mut used = WIDTH;
-    for (i, name) in names.iter().enumerate() {
+    for (i, name) in names.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
         used += entry_width(name);
         match rows.last_mut() {
             Some(row) if used <= WIDTH - 14.0 => row.push(i),

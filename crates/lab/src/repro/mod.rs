@@ -2,7 +2,8 @@
 //!
 //! An [`Experiment`] names its [`Run`]s and turns their [`Results`] into plots and [`Row`]s. A row has the paper's
 //! number, ours, and the band in which ours counts as reproduced. [`reproduce`] has the runs of many experiments
-//! executed ([`runs`](crate::runs)) and returns a [`Reproduction`], which can be written as JSON, CSV and one HTML page.
+//! executed ([`runs`](crate::runs)) and returns a [`Reproduction`], which can be written as JSON, CSV and one HTML
+//! page.
 //!
 //! ```
 //! use warploom_lab::repro::{About, Experiment, Outcome, Results, Row, Run, Scale};

@@ -2,8 +2,8 @@
 //!
 //! A [`Run`] says everything that decides what a simulation computes. [`execute_all`] executes many, each once, and
 //! keeps every result under the run's [`Key`], with a checksum, as soon as the run ends. So an interrupted command goes
-//! on where it stopped, and several processes can work in one folder, also those of a cluster ([`slurm`]). Experiments ([`repro`](crate::repro)) and sweeps
-//! ([`sweep`](crate::sweep)) are built on this.
+//! on where it stopped, and several processes can work in one folder, also those of a cluster ([`slurm`]). Experiments
+//! ([`repro`](crate::repro)) and sweeps ([`sweep`](crate::sweep)) are built on this.
 //!
 //! Start reading at [`execute_all`]; `claim.rs` says how processes share a folder, `keep.rs` what is on disk.
 

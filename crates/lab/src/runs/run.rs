@@ -218,12 +218,18 @@ impl Run {
         let base = base_of(&chip).and_then(|base| chip::text(base).ok()).unwrap_or_default();
         let mut digest = Digest::new().add(provenance::VERSION).add(provenance::MODEL);
         digest = digest.add(self.description().to_string()).add(chip).add(base);
-        if let What::Kernel(plan) = &self.what {
-            for file in plan.files() {
-                digest = digest.add(file_digest(&self.base.join(file)));
-            }
+        for file in self.files() {
+            digest = digest.add(file_digest(&self.base.join(file)));
         }
         Key(digest.hex())
+    }
+
+    /// The kernel and data files that it reads, relative to its folder.
+    pub(crate) fn files(&self) -> Vec<String> {
+        match &self.what {
+            What::Kernel(plan) => plan.files(),
+            What::Work(_) | What::Procedure(_) => Vec::new(),
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! Runs in processes of their own: a parent sends them one by one and learns how each ended. A run that is killed, for
 //! want of memory or otherwise, is that run's result and takes no other with it.
 //!
-//! Both sides speak in lines of JSON: a run, then how it ended and, on a line of their own, its figures. The child ends when its input does, so none is left if the parent is killed.
+//! Both sides speak in lines of JSON: a run, then how it ended and, on a line of their own, its figures. The child ends
+//! when its input does, so none is left if the parent is killed.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};

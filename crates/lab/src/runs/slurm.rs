@@ -52,8 +52,8 @@ pub struct Takes {
 pub struct JobStatus {
     pub job: String,
     pub tasks: usize,
-    /// Tasks by Slurm's word for their state, as far as Slurm still knows.
-    pub states: BTreeMap<String, usize>,
+    /// Tasks by Slurm's word for their state, as far as Slurm still knows; `None` if it does not answer.
+    pub states: Option<BTreeMap<String, usize>>,
 }
 
 /// Slurm takes no job from us. It is inside the [`io::Error`] of [`execute_all`](super::execute_all).
@@ -126,7 +126,11 @@ pub(super) fn execute_all(
         let mut live = BTreeSet::new();
         let mut last: HashMap<&str, String> = HashMap::new();
         for job in &jobs {
-            let states = states(&job.job);
+            // While Slurm does not answer, its tasks may well be at work.
+            let Some(states) = states(&job.job) else {
+                live.extend(job.keys.iter().map(String::as_str));
+                continue;
+            };
             for task in 0..job.tasks() {
                 let state = states.get(&task).map_or("unknown", String::as_str);
                 if is_live(state) {
@@ -323,37 +327,50 @@ impl Slurm<'_> {
 }
 
 /// The states of the tasks of a job, by `squeue`, and by `sacct` for those that Slurm's controller has forgotten.
-fn states(job: &str) -> BTreeMap<usize, String> {
-    let answer = |program: &str, arguments: &[&str]| {
-        let output = Command::new(program).args(arguments).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
-    };
-    let mut states = BTreeMap::new();
-    let squeue = answer("squeue", &["-h", "-r", "-t", "all", "-j", job, "-o", "%K|%T"]).unwrap_or_default();
-    for (task, state) in squeue.lines().filter_map(|line| line.trim().split_once('|')) {
-        if let Ok(task) = task.parse() {
-            states.insert(task, state.to_string());
-        }
+/// `None` if Slurm does not answer.
+fn states(job: &str) -> Option<BTreeMap<usize, String>> {
+    let squeue =
+        Command::new("squeue").args(["-h", "-r", "-t", "all", "-j", job, "-o", "%K|%T"]).output().ok()?;
+    let mut states = queued(squeue.status.success(), &squeue.stdout, &squeue.stderr)?;
+    // A cluster need not have accounting.
+    let sacct = Command::new("sacct").args(["-n", "-X", "-P", "-j", job, "-o", "JobID,State"]).output();
+    for (task, state) in sacct.map(|output| accounted(&output.stdout)).unwrap_or_default() {
+        states.entry(task).or_insert(state);
     }
-    let sacct = answer("sacct", &["-n", "-X", "-P", "-j", job, "-o", "JobID,State"]).unwrap_or_default();
-    for (id, state) in sacct.lines().filter_map(|line| line.trim().split_once('|')) {
-        if let Some(task) = id.rsplit_once('_').and_then(|(_, task)| task.parse().ok()) {
-            // `CANCELLED by 1000`
-            let state = state.split(' ').next().unwrap_or_default();
-            states.entry(task).or_insert_with(|| state.to_string());
-        }
+    Some(states)
+}
+
+/// What `squeue` says about a job's tasks. It fails for a job that it has forgotten, and if no controller answers.
+fn queued(success: bool, output: &[u8], errors: &[u8]) -> Option<BTreeMap<usize, String>> {
+    if !success && !String::from_utf8_lossy(errors).contains("Invalid job id") {
+        return None;
     }
-    states
+    let output = String::from_utf8_lossy(output);
+    let lines = output.lines().filter_map(|line| line.trim().split_once('|'));
+    Some(lines.filter_map(|(task, state)| Some((task.parse().ok()?, state.to_string()))).collect())
+}
+
+/// What `sacct` says: `7_0|COMPLETED`, `7_1|CANCELLED by 1000`.
+fn accounted(output: &[u8]) -> BTreeMap<usize, String> {
+    let output = String::from_utf8_lossy(output);
+    let lines = output.lines().filter_map(|line| line.trim().split_once('|'));
+    let states = lines.filter_map(|(id, state)| {
+        let (_, task) = id.rsplit_once('_')?;
+        Some((task.parse().ok()?, state.split(' ').next()?.to_string()))
+    });
+    states.collect()
 }
 
 /// The jobs of a folder, and what Slurm says about them.
 pub fn jobs(folder: &Path) -> Vec<JobStatus> {
     let status = |job: Job| {
-        let mut by_state = BTreeMap::new();
-        for state in states(&job.job).into_values() {
-            *by_state.entry(state).or_default() += 1;
-        }
-        JobStatus { tasks: job.tasks(), job: job.job, states: by_state }
+        let counted = states(&job.job).map(|states| {
+            states.into_values().fold(BTreeMap::new(), |mut counts, state| {
+                *counts.entry(state).or_default() += 1;
+                counts
+            })
+        });
+        JobStatus { tasks: job.tasks(), job: job.job, states: counted }
     };
     read_jobs(folder).into_iter().map(status).collect()
 }
@@ -409,6 +426,17 @@ mod tests {
             (job.tasks(), job.keys_of(0), job.keys_of(2), job.keys_of(3).len()),
             (3, &["a", "b"].map(String::from)[..], &["e".to_string()][..], 0)
         );
+    }
+
+    #[test]
+    fn a_forgotten_job_is_not_a_silent_slurm() {
+        let states = queued(true, b"0|RUNNING\n1|PENDING\nN/A|PENDING\n", b"").unwrap();
+        assert_eq!(states, BTreeMap::from([(0, "RUNNING".to_string()), (1, "PENDING".to_string())]));
+        let forgotten = b"slurm_load_jobs error: Invalid job id specified\n";
+        assert_eq!(queued(false, b"", forgotten), Some(BTreeMap::new()));
+        assert_eq!(queued(false, b"", b"slurm_load_jobs error: Unable to contact slurm controller\n"), None);
+        let ended = accounted(b"7_0|COMPLETED\n7_1|CANCELLED by 1000\n7_[2-9]|PENDING\n");
+        assert_eq!(ended, BTreeMap::from([(0, "COMPLETED".to_string()), (1, "CANCELLED".to_string())]));
     }
 
     #[test]

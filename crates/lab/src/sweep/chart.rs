@@ -121,9 +121,10 @@ impl Chart {
             if repeated {
                 title += " (mean ± standard deviation)";
             }
+            let names: Vec<String> = series.iter().map(|line| self.legend(line)).collect();
             let plot = match numeric {
-                true => lines(&title, series),
-                false => bars(&title, series),
+                true => lines(&title, &names, series),
+                false => bars(&title, &names, series),
             };
             let mut plot = plot.x(&self.x).y(&self.y).spanning(xs.iter().copied(), ys.iter().copied());
             if self.log_x {
@@ -137,8 +138,17 @@ impl Chart {
         Ok(facets.iter().map(plot).collect())
     }
 
+    /// `sched = gto`; nothing if there is only one colour.
+    fn legend(&self, line: &Series) -> String {
+        self.color.as_ref().map(|column| format!("{column} = {}", line.name)).unwrap_or_default()
+    }
+
     /// The data, in the order of the sweep.
     fn facets(&self, sweep: &Sweep, table: &Table) -> Result<Vec<(String, Vec<Series>)>, SweepError> {
+        if table.rows.is_empty() {
+            return Err(SweepError::new("--plot: no run has ended, or none that --where chooses")
+                .help("`warploom sweep status` tells how far the sweep is"));
+        }
         let (x, y) = (table.column(&self.x)?, table.column(&self.y)?);
         let optional =
             |column: &Option<String>| column.as_ref().map(|column| table.column(column)).transpose();
@@ -184,6 +194,20 @@ impl Chart {
             };
             add(series, color, at.clone(), value);
         }
+        // A colour means the same in all facets.
+        let mut names: Vec<String> = Vec::new();
+        for line in facets.iter().flat_map(|(_, series)| series) {
+            if !names.contains(&line.name) {
+                names.push(line.name.clone());
+            }
+        }
+        for (_, series) in &mut facets {
+            let mut own = std::mem::take(series);
+            series.extend(names.iter().map(|name| match own.iter().position(|line| line.name == *name) {
+                Some(at) => own.swap_remove(at),
+                None => Series { name: name.clone(), points: Vec::new() },
+            }));
+        }
         for line in facets.iter_mut().flat_map(|(_, series)| series) {
             if line.points.iter().all(|point| point.x.number().is_some()) {
                 line.points.sort_by(|a, b| a.x.partial_cmp(&b.x).unwrap_or(std::cmp::Ordering::Equal));
@@ -209,9 +233,9 @@ fn add(series: &mut Vec<Series>, name: String, x: Cell, value: f64) {
     }
 }
 
-fn lines(title: &str, series: &[Series]) -> Plot {
+fn lines(title: &str, names: &[String], series: &[Series]) -> Plot {
     let mut plot = Plot::lines(title);
-    for line in series {
+    for (name, line) in names.iter().zip(series) {
         let at = |point: &Point| point.x.number().unwrap_or(f64::NAN);
         let points = line.points.iter().map(|point| (at(point), statistics(&point.values).0));
         let repeated = line.points.iter().filter(|point| point.values.len() > 1);
@@ -219,19 +243,19 @@ fn lines(title: &str, series: &[Series]) -> Plot {
             let [low, high] = ends(&point.values);
             (at(point), low, high)
         });
-        plot = plot.series(&line.name, points).errors(errors);
+        plot = plot.series(name, points).errors(errors);
     }
     plot
 }
 
-fn bars(title: &str, series: &[Series]) -> Plot {
+fn bars(title: &str, names: &[String], series: &[Series]) -> Plot {
     let mut labels: Vec<&Cell> = Vec::new();
     for point in series.iter().flat_map(|line| &line.points) {
         if !labels.contains(&&point.x) {
             labels.push(&point.x);
         }
     }
-    let mut plot = Plot::bars(title, series.iter().map(|line| line.name.as_str()));
+    let mut plot = Plot::bars(title, names);
     for label in labels {
         let points: Vec<Option<&Point>> =
             series.iter().map(|line| line.points.iter().find(|point| point.x == *label)).collect();
@@ -290,7 +314,7 @@ mod tests {
         }
         rows[0][3] = None;
         let columns = ["size", "sched", "seed", "cycles"].map(String::from).to_vec();
-        Table { name: "runs", columns, rows }
+        Table { name: "runs".to_string(), columns, rows }
     }
 
     fn chart(words: &str) -> Result<Chart, String> {
@@ -305,8 +329,12 @@ mod tests {
     fn seeds_become_error_bars() {
         let svg = drawn("x=size y=cycles color=sched log=x,y").unwrap();
         roxmltree::Document::parse(&svg).unwrap();
-        for part in ["cycles against size (mean ± standard deviation)", ">lrr<", ">gto<", "stroke=\"#000\""]
-        {
+        for part in [
+            "cycles against size (mean ± standard deviation)",
+            ">sched = lrr<",
+            ">sched = gto<",
+            "stroke=\"#000\"",
+        ] {
             assert!(svg.contains(part), "{part}: {svg}");
         }
         let facets = chart("x=sched y=cycles color=size").unwrap().facets(&sweep(), &table()).unwrap();
@@ -327,6 +355,14 @@ mod tests {
                 && svg.contains("sched = gto")
                 && svg.contains("viewBox=\"0 0 1440 360\"")
         );
+        // The second facet has only one of the colours.
+        let facets = chart("x=size y=cycles facet=size color=sched").unwrap();
+        let rows: Vec<_> = table().rows.into_iter().skip(2).collect();
+        let facets = facets.facets(&sweep(), &Table { rows, ..table() }).unwrap();
+        let names: Vec<Vec<&str>> =
+            facets.iter().map(|(_, series)| series.iter().map(|line| line.name.as_str()).collect()).collect();
+        assert_eq!(names, [["lrr", "gto"], ["lrr", "gto"]]);
+        assert_eq!(facets[1].1[0].points.len(), 0);
         let page = chart("x=size y=cycles facet=sched").unwrap().html(&sweep(), &table()).unwrap();
         roxmltree::Document::parse(page.strip_prefix("<!DOCTYPE html>\n").unwrap()).unwrap();
         assert_eq!(page.matches("<figure>").count(), 2);
@@ -340,6 +376,9 @@ mod tests {
         let wrong = |words| drawn(words).unwrap_err();
         assert_eq!(wrong("x=siz y=cycles").message, "no column `siz`");
         assert_eq!(wrong("x=size y=sched").message, "--plot: y=sched is no number");
+        let nothing = Table { rows: Vec::new(), ..table() };
+        let error = chart("x=size y=cycles").unwrap().svg(&sweep(), &nothing).unwrap_err();
+        assert!(error.message.starts_with("--plot: no run has ended"), "{error}");
         let mixed = wrong("x=size y=cycles");
         assert_eq!(mixed.message, "--plot: runs at one point differ in `sched`, too");
         assert!(mixed.help.unwrap().contains("color=sched"));

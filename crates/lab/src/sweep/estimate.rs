@@ -37,7 +37,7 @@ impl Estimate {
         Takes { mean_s, longest_s: self.longest_s, peak_bytes: self.peak_bytes }
     }
 
-    /// Seconds that so many runs take, so many in parallel: never less than the longest alone.
+    /// Seconds that so many runs take, so many in parallel: never less than one alone.
     pub fn seconds(&self, runs: usize, jobs: usize) -> f64 {
         let even = self.mean_s() * runs as f64 / jobs.max(1) as f64;
         if runs == 0 { 0.0 } else { even.max(self.mean_s()) }

@@ -175,18 +175,30 @@ impl Sweep {
             axes.push(axis(name, value)?);
         }
         if let Some(value) = &file.seeds {
-            let count = value.as_integer().filter(|count| *count > 0);
-            axes.push(match count {
-                Some(count) => Axis::one("seed", (1..=count).map(Cell::Number).collect()),
+            axes.push(match value.as_integer() {
+                Some(count @ 1..) => Axis::one("seed", (1..=count).map(Cell::Number).collect()),
+                Some(count) => {
+                    return Err(SweepError::new(format!("seeds = {count}: that is no run at all"))
+                        .help("write how many seeds there are, from 1 on, or a list of them"));
+                }
                 None => axis("seed", value)?,
             });
         }
         // Seeds vary fastest: a table then has the repetitions of one setting together.
         axes.sort_by_key(|axis| axis.columns == ["seed"]);
         let skip = file.skip.iter().map(conditions).collect::<Result<Vec<_>, _>>()?;
+        let no_room = |name: &str| {
+            SweepError::new(format!("limits.{name} allows no run")).help("leave it out for no limit")
+        };
+        if file.limits.time_s.is_some_and(|time_s| time_s.is_nan() || time_s <= 0.0) {
+            return Err(no_room("time_s"));
+        }
+        if file.limits.memory_mb == Some(0) {
+            return Err(no_room("memory_mb"));
+        }
         let limits = Limits {
             time_s: file.limits.time_s,
-            memory_bytes: file.limits.memory_mb.map(|mb| mb * 1_000_000),
+            memory_bytes: file.limits.memory_mb.map(|mb| mb.saturating_mul(1_000_000)),
         };
         let name = file.name.unwrap_or_else(|| name.to_string());
         let sweep = Sweep { name, limits, base: base.to_path_buf(), targets, axes, skip };
@@ -270,6 +282,18 @@ impl Sweep {
         match planned.is_empty() {
             true => Err(SweepError::new("the filters leave no run").help("[[skip]] names what is left out")),
             false => Ok(planned),
+        }
+    }
+
+    /// Finds kernels and data that are not there before the first run needs them.
+    pub fn check_files(&self, planned: &[Planned]) -> Result<(), SweepError> {
+        let files: BTreeSet<String> = planned.iter().flat_map(|planned| planned.run.files()).collect();
+        match files.iter().find(|file| !self.base.join(file).is_file()) {
+            Some(missing) => Err(SweepError::new(format!("there is no file `{missing}`")).help(format!(
+                "paths are relative to the folder of the sweep file, `{}`",
+                if self.base.as_os_str().is_empty() { Path::new(".") } else { &self.base }.display()
+            ))),
+            None => Ok(()),
         }
     }
 

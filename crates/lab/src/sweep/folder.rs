@@ -34,13 +34,15 @@ impl Folder {
     /// runs that still belong to it count.
     pub fn open(path: &Path, file: &Path, sweep: &Sweep) -> Result<Folder, SweepError> {
         let shown = path.display();
-        let cannot =
-            |error: std::io::Error| SweepError::new(format!("cannot use the folder `{shown}`: {error}"));
+        let cannot = |error: &std::io::Error| {
+            SweepError::new(format!("cannot use the folder `{shown}`: {error}"))
+                .help("make room there, or choose another folder with --out")
+        };
         let about = path.join("sweep.json");
-        match std::fs::read_to_string(&about) {
+        let before = std::fs::read_to_string(&about);
+        match &before {
             Ok(text) => {
-                let about: About = serde_json::from_str(&text)
-                    .map_err(|error| SweepError::new(format!("`{}` is damaged: {error}", about.display())))?;
+                let about: About = serde_json::from_str(text).map_err(|error| damaged(&about, &error))?;
                 if about.name != sweep.name {
                     let (theirs, ours) = (&about.name, &sweep.name);
                     return Err(SweepError::new(format!(
@@ -50,8 +52,8 @@ impl Folder {
                 }
             }
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let strangers = std::fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
-                if strangers {
+                let entries = std::fs::read_dir(path).into_iter().flatten().flatten();
+                if entries.map(|entry| entry.file_name()).any(|name| !is_ours(&name.to_string_lossy())) {
                     return Err(SweepError::new(format!(
                         "`{shown}` is not empty, and it is no sweep's folder"
                     ))
@@ -60,12 +62,16 @@ impl Folder {
             }
             Err(error) => return Err(cannot(error)),
         }
-        std::fs::create_dir_all(path).map_err(cannot)?;
-        let text = std::fs::read_to_string(file).map_err(cannot)?;
-        let file = std::path::absolute(file).map_err(cannot)?;
+        std::fs::create_dir_all(path).map_err(|error| cannot(&error))?;
+        let text = std::fs::read_to_string(file).map_err(|error| cannot(&error))?;
+        let file = std::path::absolute(file).map_err(|error| cannot(&error))?;
         let json = serde_json::to_string_pretty(&About { name: sweep.name.clone(), file, text });
         // A plain structure always serializes.
-        write_whole(&about, (json.unwrap_or_default() + "\n").as_bytes()).map_err(cannot)?;
+        let json = json.unwrap_or_default() + "\n";
+        // A full disk must not stop a sweep that has nothing to write.
+        if before.ok().as_ref() != Some(&json) {
+            write_whole(&about, json.as_bytes()).map_err(|error| cannot(&error))?;
+        }
         Ok(Folder { path: path.to_path_buf() })
     }
 
@@ -77,8 +83,7 @@ impl Folder {
             SweepError::new(format!("`{shown}` is no folder of a sweep: it has no sweep.json"))
                 .help("`warploom sweep run FILE` makes one, FILE.sweep")
         })?;
-        let about: About = serde_json::from_str(&text)
-            .map_err(|error| SweepError::new(format!("`{}` is damaged: {error}", about.display())))?;
+        let about: About = serde_json::from_str(&text).map_err(|error| damaged(&about, &error))?;
         let base = about.file.parent().unwrap_or(Path::new(""));
         let sweep =
             Sweep::parse(&about.text, &about.name, base).map_err(|error| error.within(&about.file))?;
@@ -95,6 +100,17 @@ impl Folder {
     }
 }
 
+fn damaged(about: &Path, error: &serde_json::Error) -> SweepError {
+    SweepError::new(format!("`{}` is damaged: {error}", about.display()))
+        .help("remove that file: `warploom sweep run` writes it again, and the kept runs count")
+}
+
+/// What a folder that has no `sweep.json` may have: a user can have removed it, and a process that was killed can have
+/// left half of it, under another name.
+fn is_ours(name: &str) -> bool {
+    ["runs", "slurm"].contains(&name) || name.starts_with("sweep.part-")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,6 +122,9 @@ mod tests {
         let (file, folder) = (scratch.path().join("a.toml"), scratch.path().join("a.sweep"));
         std::fs::write(&file, "work = 'nw'\n").unwrap();
         let sweep = Sweep::read(&file).unwrap();
+        // Killed in its first moment.
+        std::fs::create_dir(&folder).unwrap();
+        std::fs::write(folder.join("sweep.part-host-00-1-1-0"), "{").unwrap();
         Folder::open(&folder, &file, &sweep).unwrap();
         Folder::open(&folder, &file, &sweep).unwrap();
         assert_eq!(Folder::sweep(&folder).unwrap().0.name, "a");
@@ -119,5 +138,11 @@ mod tests {
         assert!(Folder::sweep(scratch.path()).unwrap_err().message.contains("it has no sweep.json"));
         std::fs::write(folder.join("sweep.json"), "{").unwrap();
         assert!(Folder::sweep(&folder).unwrap_err().message.contains("is damaged"));
+        assert!(
+            Folder::open(&folder, &file, &sweep).unwrap_err().help.unwrap().starts_with("remove that file")
+        );
+        std::fs::remove_file(folder.join("sweep.json")).unwrap();
+        std::fs::create_dir(folder.join("runs")).unwrap();
+        Folder::open(&folder, &file, &sweep).unwrap();
     }
 }

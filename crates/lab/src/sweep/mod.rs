@@ -19,6 +19,7 @@ mod chart;
 mod estimate;
 mod file;
 mod folder;
+mod parquet;
 mod table;
 
 pub use chart::Chart;

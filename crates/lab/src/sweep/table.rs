@@ -1,6 +1,6 @@
 //! Results as tables: one row per run, and further tables that join by the run's id.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 use warploom::Report;
@@ -9,11 +9,12 @@ use super::{Cell, Planned, Sweep, SweepError};
 use crate::csv;
 use crate::runs::{Finished, Kept, Metrics};
 
-/// A table. Every row has a cell for each column; a cell without a value is `None`.
+/// A table. Every row has a cell for each column; a cell without a value is `None`. The others of a column have one
+/// type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// `runs`, `launches`, `sms`, `races`, `lock_warnings` or `uninitialised`.
-    pub name: &'static str,
+    /// `runs`, or what its rows are: `launches`, `sms`, `lock_warnings`.
+    pub name: String,
     pub columns: Vec<String>,
     pub rows: Vec<Vec<Option<Cell>>>,
 }
@@ -38,7 +39,8 @@ impl std::str::FromStr for Filter {
     }
 }
 
-/// Lists in a run's figures that are tables of their own, and the column that numbers their rows.
+/// Lists of objects in a run's figures are tables of their own. These have names for the table, and for the column that
+/// numbers its rows within a run; any other has its own name, and numbers them as `row`.
 const NESTED: [(&str, &str, &str); 5] = [
     ("per_launch", "launches", "launch"),
     ("sms", "sms", "sm"),
@@ -46,6 +48,11 @@ const NESTED: [(&str, &str, &str); 5] = [
     ("lock_warnings", "lock_warnings", "warning"),
     ("uninitialised", "uninitialised", "read"),
 ];
+
+/// The rows of a list that is a table of its own.
+fn nested(value: &Value) -> Option<&Vec<Value>> {
+    value.as_array().filter(|list| list.iter().any(Value::is_object))
+}
 
 /// Figures that repeat a setting of the run, or of its launches.
 const SETTINGS: [&str; 6] = ["chip", "model", "sched", "bows", "grid", "block"];
@@ -60,8 +67,9 @@ pub fn tables(
     filters: &[Filter],
 ) -> Result<Vec<Table>, SweepError> {
     let settings = sweep.columns();
-    let mut builders: Vec<Builder> =
-        std::iter::once("runs").chain(NESTED.map(|(_, table, _)| table)).map(Builder::new).collect();
+    let mut of_runs = Builder::new("runs", None);
+    let mut others: Vec<Builder> =
+        NESTED.iter().map(|(_, table, index)| Builder::new(table, Some(index))).collect();
     for planned in planned {
         let Some(end) = kept.get(&planned.run, &planned.key) else { continue };
         let run = Cell::Text(planned.key.to_string());
@@ -82,12 +90,13 @@ pub fn tables(
         {
             continue;
         }
-        builders[0].rows.push(row);
-        nested(&end, &run, &mut builders[1..]);
+        of_runs.rows.push(row);
+        add_nested(&end, &run, &mut others);
     }
     let first = ["run", "status", "message"].map(String::from).into_iter().chain(settings);
     let first: Vec<String> = first.chain(["host_s", "host_peak_bytes"].map(String::from)).collect();
-    let mut tables: Vec<Table> = builders.into_iter().map(|builder| builder.table(&first)).collect();
+    let builders = std::iter::once(of_runs).chain(others);
+    let mut tables: Vec<Table> = builders.map(|builder| builder.table(&first)).collect();
     for filter in filters {
         let known = &tables[0].columns;
         if !known.is_empty() && !known.contains(&filter.column) && !first.contains(&filter.column) {
@@ -106,19 +115,20 @@ pub(super) fn no_column(column: &str, known: &[String]) -> SweepError {
 type Row = BTreeMap<String, Cell>;
 
 struct Builder {
-    name: &'static str,
+    name: String,
+    /// The column that numbers the rows of a run.
+    index: Option<&'static str>,
     rows: Vec<Row>,
 }
 
 impl Builder {
-    fn new(name: &'static str) -> Builder {
-        Builder { name, rows: Vec::new() }
+    fn new(name: &str, index: Option<&'static str>) -> Builder {
+        Builder { name: name.to_string(), index, rows: Vec::new() }
     }
 
     /// The columns that are named first come first if any row has them, and `status` and the like of `runs` always.
     fn table(self, first: &[String]) -> Table {
-        let mut found: std::collections::BTreeSet<&String> =
-            self.rows.iter().flat_map(|row| row.keys()).collect();
+        let mut found: BTreeSet<&String> = self.rows.iter().flat_map(|row| row.keys()).collect();
         let mut columns = Vec::new();
         for column in first {
             let always = self.name == "runs" && !column.starts_with("host_");
@@ -126,20 +136,36 @@ impl Builder {
                 columns.push(column.clone());
             }
         }
-        let index =
-            NESTED.iter().find(|(_, table, _)| *table == self.name).map(|(_, _, index)| index.to_string());
-        columns.extend(index.filter(|index| found.remove(index)));
+        columns.extend(self.index.map(str::to_string).filter(|index| found.remove(index)));
         columns.extend(found.into_iter().cloned());
         let rows =
             self.rows.iter().map(|row| columns.iter().map(|column| row.get(column).cloned()).collect());
-        Table { name: self.name, rows: rows.collect(), columns }
+        let mut rows: Vec<Vec<Option<Cell>>> = rows.collect();
+        (0..columns.len()).for_each(|at| give_one_type(&mut rows, at));
+        Table { name: self.name, rows, columns }
+    }
+}
+
+/// A column of whole and other numbers becomes one of the latter, any other mixture text: `bows` can be `off` and 1000.
+fn give_one_type(rows: &mut [Vec<Option<Cell>>], at: usize) {
+    let cells = || rows.iter().filter_map(|row| row[at].as_ref());
+    let Some(first) = cells().next().map(std::mem::discriminant) else { return };
+    if cells().all(|cell| std::mem::discriminant(cell) == first) {
+        return;
+    }
+    let numbers = cells().all(|cell| cell.number().is_some());
+    for cell in rows.iter_mut().filter_map(|row| row[at].as_mut()) {
+        *cell = match cell.number().filter(|_| numbers) {
+            Some(number) => Cell::Float(number),
+            None => Cell::Text(cell.to_string()),
+        };
     }
 }
 
 /// A run's figures as columns.
 fn flatten(figures: &Map<String, Value>, row: &mut Row) {
     for (name, value) in figures {
-        if !SETTINGS.contains(&name.as_str()) && !NESTED.iter().any(|(list, ..)| list == name) {
+        if !SETTINGS.contains(&name.as_str()) && nested(value).is_none() {
             add(row, name, value);
         }
     }
@@ -196,12 +222,19 @@ pub(super) fn is_figure(name: &str) -> bool {
             .any(|figure| column(figure) == name && !SETTINGS.contains(&figure.as_str()))
 }
 
-fn nested(end: &Finished, run: &Cell, tables: &mut [Builder]) {
-    for ((list, _, index), table) in NESTED.iter().zip(tables) {
-        let entries = end.metrics.values().get(*list).and_then(Value::as_array);
-        for (at, entry) in entries.into_iter().flatten().enumerate() {
+fn add_nested(end: &Finished, run: &Cell, tables: &mut Vec<Builder>) {
+    for (list, value) in end.metrics.values() {
+        let Some(entries) = nested(value) else { continue };
+        let name =
+            NESTED.iter().find(|(known, ..)| known == list).map_or(list.as_str(), |(_, table, _)| table);
+        let at = tables.iter().position(|table| table.name == name).unwrap_or_else(|| {
+            tables.push(Builder::new(name, Some("row")));
+            tables.len() - 1
+        });
+        let table = &mut tables[at];
+        for (at, entry) in entries.iter().enumerate() {
             let mut row = Row::from([("run".to_string(), run.clone())]);
-            row.insert(index.to_string(), Cell::Number(at as i64));
+            row.extend(table.index.map(|index| (index.to_string(), Cell::Number(at as i64))));
             if let Value::Object(entry) = entry {
                 entry.iter().for_each(|(name, value)| add(&mut row, name, value));
             }
@@ -239,9 +272,11 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
     use crate::runs::testing::Scratch;
-    use crate::runs::{Plan, execute_all};
+    use crate::runs::{Plan, Status, execute_all};
     use crate::work::WORKLOADS;
 
     #[test]
@@ -263,6 +298,33 @@ mod tests {
     }
 
     #[test]
+    fn a_column_has_one_type() {
+        let rows = |cells: &[Option<Cell>]| cells.iter().map(|cell| vec![cell.clone()]).collect::<Vec<_>>();
+        let (off, half) = (Cell::Text("off".to_string()), Cell::Float(0.5));
+        let mut mixed = rows(&[Some(Cell::Number(1000)), None, Some(off.clone())]);
+        give_one_type(&mut mixed, 0);
+        assert_eq!(mixed, rows(&[Some(Cell::Text("1000".to_string())), None, Some(off)]));
+        let mut numbers = rows(&[Some(Cell::Number(2)), Some(half.clone())]);
+        give_one_type(&mut numbers, 0);
+        assert_eq!(numbers, rows(&[Some(Cell::Float(2.0)), Some(half)]));
+    }
+
+    /// Whatever a run measures by line, by lock or by anything else.
+    #[test]
+    fn lists_of_objects_are_tables() {
+        let metrics = Metrics::new()
+            .with("locks", json!([{"address": 64, "waits": {"cycles": 9}}, {"address": 68}]))
+            .with("lock_warnings", json!([{"message": "never released"}]))
+            .with("grid", [4, 1, 1]);
+        let end = Finished { status: Status::Ok, message: None, wall_s: 0.0, peak_bytes: None, metrics };
+        let mut tables = vec![Builder::new("lock_warnings", Some("warning"))];
+        add_nested(&end, &Cell::Text("7f".to_string()), &mut tables);
+        let csv = tables.into_iter().map(|table| table.table(&["run".to_string()]).csv()).collect::<Vec<_>>();
+        let locks = "run,row,address,waits_cycles\n7f,0,64,9\n7f,1,68,\n";
+        assert_eq!(csv, ["run,warning,message\n7f,0,never released\n", locks]);
+    }
+
+    #[test]
     fn no_parameter_has_the_name_of_a_figure() {
         for workload in WORKLOADS {
             for param in workload.params {
@@ -281,7 +343,10 @@ mod tests {
         execute_all(&runs, &Plan::new(scratch.path()), &|_, _, _| {}).unwrap();
         let kept = Kept::open(scratch.path()).unwrap();
         let made = tables(&sweep, &planned, &kept, false, &[]).unwrap();
-        assert_eq!(made.iter().map(|table| table.name).collect::<Vec<_>>(), ["runs", "launches", "sms"]);
+        assert_eq!(
+            made.iter().map(|table| table.name.as_str()).collect::<Vec<_>>(),
+            ["runs", "launches", "sms"]
+        );
         let [of_runs, launches, sms] = made.as_slice() else { panic!() };
         assert_eq!(of_runs.columns[..7], ["run", "status", "message", "work", "sched", "max_cycles", "size"]);
         assert_eq!((of_runs.rows.len(), launches.rows.len(), sms.rows.len()), (4, 8, 60));

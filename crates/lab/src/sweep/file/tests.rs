@@ -146,6 +146,8 @@ fn kernels_with_several_launches() {
     assert_eq!(planned[0].setting("seed"), Some(&Cell::Number(1)));
     let keys: BTreeSet<_> = planned.iter().map(|planned| planned.key.to_string()).collect();
     assert_eq!(keys.len(), 4);
+    let missing = parsed(text).unwrap().check_files(&planned).unwrap_err();
+    assert_eq!(missing.message, "there is no file `k.ptx`");
     for (from, to, part) in [
         ("'u32:{n}'", "'u32:{m}'", "names the parameter `m`, which there is not"),
         ("'u32:{n}'", "'u32:{n'", "has a `{` without its `}`"),
@@ -179,6 +181,10 @@ fn mistakes_are_told_with_the_mend() {
         ("work = 'nw'\n[params]\nsize = 0\n", ["size=0", "a number from"]),
         ("work = 'nw'\n[params]\nsize = []\n", ["`size` has no values", "one at least"]),
         ("work = 'nw'\nseeds = 2\n[params]\nseed = 1\n", ["`seed` is given twice", "one place"]),
+        ("work = 'nw'\nseeds = 0\n", ["seeds = 0", "from 1 on"]),
+        ("work = 'nw'\nseeds = -3\n", ["seeds = -3", "from 1 on"]),
+        ("work = 'nw'\n[limits]\ntime_s = -1\n", ["limits.time_s allows no run", "no limit"]),
+        ("work = 'nw'\n[limits]\nmemory_mb = 0\n", ["limits.memory_mb allows no run", "no limit"]),
         ("work = 'nw'\n[limits]\nmemory = 1\n", ["unknown field `memory`", "memory_mb"]),
         ("work = ['nw'\n", ["TOML parse error", "line 1"]),
     ] {
@@ -193,6 +199,7 @@ fn mistakes_are_told_with_the_mend() {
 
 #[test]
 fn large_products_are_counted_without_being_made() {
-    let text = "work = 'hashtable'\n[params]\nkeys = { from = 1, to = 100_000 }\nbuckets = { from = 1, to = 100_000 }\n";
+    let text = "work = 'hashtable'\n[params]\nkeys = { from = 1, to = 100_000 }\n\
+                buckets = { from = 1, to = 100_000 }\n";
     assert_eq!(parsed(text).unwrap().combinations(), 10_000_000_000);
 }
