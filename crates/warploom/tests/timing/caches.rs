@@ -69,10 +69,33 @@ fn constants_take_their_hit_latency_and_three_cycles() {
     }
 }
 
+/// The h200 with wires of one length, and clocks that are multiples of each other.
+pub(crate) const EVEN: &[&str] =
+    &["interconnect.span_cycles=0", "clock.interconnect_mhz=3960", "l2.port_cycles=1.0"];
+
+#[test]
+fn a_load_takes_longer_the_farther_its_slice_is() {
+    // The only CTA is on SM 0, at one end. Slice 0 is there, too, and the last partition is at the other end.
+    let mut bench = Bench::new("h200", &["l2.placement=interleaved", "interconnect.span_cycles=45"]);
+    let partitions = u64::from(bench.chip.l2.partitions);
+    let chunk = u64::from(bench.chip.l2.interleave_bytes);
+    let times = [0, 2, partitions - 2].map(|partition| {
+        let data = bench.gpu.zeros::<u64>((2 * partitions * chunk / 8) as usize).unwrap();
+        // The first chunk of partition 0.
+        let begin = data.address().next_multiple_of(partitions * chunk);
+        let address = begin + partition * chunk;
+        data.write(&mut bench.gpu, &vec![address; (2 * partitions * chunk / 8) as usize]).unwrap();
+        bench.step("", 1, address, |n| lines(n, "ld.global.cg.u64 %rd1, [%rd1];"))
+    });
+    // Whole cycles, but for those that a port of 1.16 cycles adds now and then.
+    near("to the next pair of partitions", times[1] - times[0], (2 * 45 / 23) as f64, 0.95);
+    near("to the last one", times[2] - times[0], 90.0, 0.95);
+}
+
 #[test]
 fn a_load_from_the_l2_crosses_the_network_twice() {
-    for (name, expected) in [("gtx480", 147), ("gtx1080ti", 141), ("h200", 284)] {
-        let mut bench = Bench::new(name, &[]);
+    for (name, set, expected) in [("gtx480", &[][..], 147), ("gtx1080ti", &[], 141), ("h200", EVEN, 239)] {
+        let mut bench = Bench::new(name, set);
         assert_eq!(from_l2(&bench.chip), expected, "{name}, by hand");
         let ring = bench.ring(8, 4096);
         assert_eq!(bench.chase("global.cg", &ring), f64::from(expected), "{name}");

@@ -3,7 +3,7 @@
 use warploom::Chip;
 
 use crate::bench::{Bench, near, repeated};
-use crate::caches::from_l2;
+use crate::caches::{EVEN, from_l2};
 
 /// An L2 of a single line.
 const NO_L2: [&str; 2] = ["l2.cache.sets=1", "l2.cache.ways=1"];
@@ -61,7 +61,9 @@ fn clocks_are_converted() {
     // 17 clocks are 12.9 cycles and 41 are 31.1.
     for name in ["gtx480", "gtx1080ti", "h200"] {
         for rows in [false, true] {
-            let (chip, beyond) = beyond_l2(name, &["l2.placement=interleaved"], rows);
+            let mut set = vec!["l2.placement=interleaved"];
+            set.extend(EVEN.iter().filter(|_| name == "h200"));
+            let (chip, beyond) = beyond_l2(name, &set, rows);
             let dram = &chip.dram;
             let clock = f64::from(chip.clock.core_mhz) / f64::from(chip.clock.dram_mhz);
             let clocks = read_clocks(&chip) + if rows { dram.rp + dram.rcd } else { 0 };

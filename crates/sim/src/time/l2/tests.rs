@@ -522,9 +522,7 @@ fn a_twin_without_room_waits() {
 
 #[test]
 fn atomics_take_their_time_at_the_twin_too() {
-    let (l2, dram, clock) = gtx480();
-    let units = AtomicSpec { request_cycles: 1.5, ..atomic_units() };
-    let mut twin = Partition::new(&l2, &units, &dram, &clock);
+    let mut twin = partition(|l2, _| l2.port_cycles = 1.5);
     twin.set_twin_room(0, Cycle(0), 8);
     for number in 0..4 {
         twin.accept_as(Role::Pass, 0, Cycle(0), &atomic(number, 1, 1));
@@ -532,6 +530,44 @@ fn atomics_take_their_time_at_the_twin_too() {
     finish(&mut twin);
     let passed: Vec<_> = twin.passed.iter().map(|passed| passed.cycle.0).collect();
     assert_eq!(passed, [120, 121, 123, 124]);
+}
+
+#[test]
+fn what_a_twin_passes_on_keeps_its_place() {
+    let mut home = fermi();
+    replies(&mut home, &[(0, read(0, ALL)), (0, read(1, ALL))]);
+    let passed = Passed { cycle: Cycle(1500), slice: 0, request: read(0, 1), since: Cycle(1000) };
+    home.accept_passed(Cycle(2121), &passed);
+    for _ in 0..3 {
+        home.accept(0, Cycle(2000), &read(1, ALL));
+    }
+    // The first takes four cycles. Then that from the twin is the oldest.
+    let order: Vec<_> = finish(&mut home).iter().map(|&(cycle, _)| cycle).collect();
+    assert_eq!(order, [2124, 2125, 2129, 2133]);
+}
+
+#[test]
+fn twins_without_room_do_not_wait_for_each_other() {
+    let mut slice = fermi();
+    replies(&mut slice, &[(0, read(0, ALL))]);
+    slice.accept_as(Role::Pass, 0, Cycle(1000), &read(2, 1));
+    let passed = Passed { cycle: Cycle(1500), slice: 0, request: read(0, 1), since: Cycle(1200) };
+    slice.accept_passed(Cycle(1600), &passed);
+    // There is no room at the twin, but what comes from it is served.
+    assert_eq!(finish(&mut slice).len(), 1);
+    assert!(slice.passed.is_empty());
+}
+
+#[test]
+fn atomics_are_told_when_they_enter_the_pipeline() {
+    let mut partition = fermi();
+    partition.tell_entries();
+    for number in 0..125 {
+        partition.accept(0, Cycle(number), &atomic(0, 1, 1));
+    }
+    assert_eq!(partition.take_entered().count(), 120, "as many as it has stages");
+    finish(&mut partition);
+    assert_eq!(partition.take_entered().count(), 5);
 }
 
 #[test]

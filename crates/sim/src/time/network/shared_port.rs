@@ -48,3 +48,34 @@ impl SharedPorts {
         Cycle(leaves / PARTS)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kit::ids::Ticket;
+    use crate::kit::line::LineAddress;
+    use crate::time::network::message::Asks;
+    use crate::time::network::node::Node;
+
+    #[test]
+    fn requests_leave_one_after_the_other() {
+        let spec = PortSpec { sms: 2, request_cycles: 1.0, sector_cycles: 0.5 };
+        let mut ports = SharedPorts::new(&spec, 4);
+        let request = |kind, sectors| Request {
+            line: LineAddress(0),
+            sectors,
+            whole: 0,
+            kind,
+            from: Node::Sm(0),
+            ticket: Ticket(0),
+            asks: Asks::Nothing,
+            missed: false,
+            far: false,
+        };
+        let (read, write) = (request(RequestKind::Read, 15), request(RequestKind::Write, 3));
+        let leaves = [write, read, read, write].map(|request| ports.pass(0, Cycle(10), &request).0);
+        assert_eq!(leaves, [10, 12, 13, 14], "a store of two sectors takes twice as long");
+        assert_eq!(ports.pass(1, Cycle(10), &read), Cycle(10), "the other port is free");
+        assert_eq!(ports.pass(0, Cycle(100), &read), Cycle(100));
+    }
+}

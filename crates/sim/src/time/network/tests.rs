@@ -11,11 +11,13 @@ fn spec(flit_bytes: u32, queue_packets: u32) -> InterconnectSpec {
     InterconnectSpec {
         atomic_window: 0,
         latency_cycles: LATENCY as u32,
+        span_cycles: 0,
         flit_bytes,
         header_bytes: 8,
         queue_packets,
         queueing: Queueing::VirtualOutput,
         allocation_cycles: 0,
+        port: None,
     }
 }
 
