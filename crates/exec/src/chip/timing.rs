@@ -368,9 +368,9 @@ pub struct InterconnectSpec {
     pub header_bytes: u32,
     /// Packets that can wait at a sender.
     pub queue_packets: u32,
-    /// Atomics with a result that an SM has on their way to the pipelines of slices, or waiting in front of them; 0: any
-    /// number. With a limit, the accesses of an SM that fit its queue take turns, piece by piece. Otherwise they are
-    /// sent one after the other.
+    /// Atomics with a result that an SM has on their way to the pipelines of slices, or waiting in front of them; 0:
+    /// any number. With a limit, the accesses of an SM that fit its queue take turns, piece by piece. Otherwise they
+    /// are sent one after the other.
     #[serde(default)]
     pub atomic_window: u32,
     pub queueing: Queueing,
