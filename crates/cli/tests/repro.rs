@@ -1,17 +1,13 @@
 //! `warploom repro` as users run it: lists, refusals, files, kept runs, exit codes.
 
+mod support;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
 
-/// A fresh directory for one test's files.
-fn scratch(name: &str) -> PathBuf {
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&dir);
-    std::fs::create_dir_all(&dir).unwrap();
-    dir
-}
+use support::scratch;
 
 fn repro(dir: &Path, line: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_warploom"));

@@ -2,6 +2,8 @@
 //! tests say so.
 #![cfg(unix)]
 
+mod support;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -23,10 +25,9 @@ fn node() -> Option<MutexGuard<'static, ()>> {
     Some(NODE.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
+/// A fresh directory for one test's files, with a sweep file in it.
 fn scratch(name: &str, sweep: &str) -> PathBuf {
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&dir);
-    std::fs::create_dir_all(&dir).unwrap();
+    let dir = support::scratch(name);
     std::fs::write(dir.join("s.toml"), sweep).unwrap();
     dir
 }

@@ -1,5 +1,7 @@
 //! `warploom sweep` as users run it: resumed after a kill, shared by two, changed files, failures as results, refusals.
 
+mod support;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -9,9 +11,7 @@ use serde_json::Value;
 
 /// A fresh directory for one test's files, with a sweep file in it.
 fn scratch(name: &str, sweep: &str) -> PathBuf {
-    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-    let _ = std::fs::remove_dir_all(&dir);
-    std::fs::create_dir_all(&dir).unwrap();
+    let dir = support::scratch(name);
     std::fs::write(dir.join("s.toml"), sweep).unwrap();
     dir
 }

@@ -122,17 +122,18 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             }
             return;
         };
-        let mut together = Vec::new();
+        let mut together = std::mem::take(&mut ports.together);
         for first in (0..self.sms.len()).step_by(ports.sms()) {
             for id in first..(first + ports.sms()).min(self.sms.len()) {
                 together.extend(self.sms[id].memory.outbox.drain(..).map(|(at, request)| (at, id, request)));
             }
             together.sort_by_key(|&(at, ..)| at);
             for (at, id, request) in together.drain(..) {
-                let at = ports.pass(first / ports.sms(), at, &request);
+                let at = ports.pass(first / ports.sms(), at, request.written_sectors());
                 self.send(id, at, &request);
             }
         }
+        ports.together = together;
         self.shared_ports = Some(ports);
     }
 

@@ -84,6 +84,12 @@ impl Request {
         matches!(self.kind, RequestKind::Atomic { result_bytes: 1.., .. })
     }
 
+    /// Sectors that follow it through a port: those that it writes. A reduction's operand fits the request.
+    pub(crate) fn written_sectors(&self) -> u32 {
+        let writes = self.kind == RequestKind::Write || self.is_awaited_atomic();
+        if writes { self.sectors.count_ones() } else { 0 }
+    }
+
     /// Bytes of data its reply carries back, in whole sectors.
     pub fn reply_bytes(&self) -> u32 {
         match self.kind {

@@ -2,7 +2,7 @@
 
 use crate::chip::timing::PortSpec;
 use crate::kit::cycle::Cycle;
-use crate::time::network::message::{Request, RequestKind};
+use crate::time::network::message::Request;
 
 /// Parts of a cycle, so that a request need not take whole cycles.
 const PARTS: u64 = 256;
@@ -16,6 +16,9 @@ pub(crate) struct SharedPorts {
     sector_parts: u64,
     /// When each port is free, in parts of a cycle.
     free: Vec<u64>,
+    /// The requests of a port's SMs, with the cycle in which each comes and the SM that it is from. Empty between two
+    /// windows.
+    pub together: Vec<(Cycle, usize, Request)>,
 }
 
 impl SharedPorts {
@@ -26,6 +29,7 @@ impl SharedPorts {
             request_parts: parts(spec.request_cycles),
             sector_parts: parts(spec.sector_cycles),
             free: vec![0; sms.div_ceil(spec.sms as usize)],
+            together: Vec::new(),
         }
     }
 
@@ -34,17 +38,11 @@ impl SharedPorts {
         self.sms
     }
 
-    /// Takes the requests of the SMs of a port in the order of their cycles, and says when each leaves.
-    pub(crate) fn pass(&mut self, port: usize, at: Cycle, request: &Request) -> Cycle {
-        let sectors = match request.kind {
-            RequestKind::Read | RequestKind::Fence => 0,
-            RequestKind::Write => u64::from(request.sectors.count_ones()),
-            // A reduction's operand fits the request.
-            RequestKind::Atomic { result_bytes: 0, .. } => 0,
-            RequestKind::Atomic { .. } => u64::from(request.sectors.count_ones()),
-        };
+    /// Takes the requests of the SMs of a port in the order of their cycles, each with the sectors that it carries, and
+    /// says when it leaves.
+    pub(crate) fn pass(&mut self, port: usize, at: Cycle, sectors: u32) -> Cycle {
         let leaves = self.free[port].max(at.0 * PARTS);
-        self.free[port] = leaves + self.request_parts + sectors * self.sector_parts;
+        self.free[port] = leaves + self.request_parts + u64::from(sectors) * self.sector_parts;
         Cycle(leaves / PARTS)
     }
 }
@@ -52,30 +50,14 @@ impl SharedPorts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kit::ids::Ticket;
-    use crate::kit::line::LineAddress;
-    use crate::time::network::message::Asks;
-    use crate::time::network::node::Node;
 
     #[test]
     fn requests_leave_one_after_the_other() {
         let spec = PortSpec { sms: 2, request_cycles: 1.0, sector_cycles: 0.5 };
         let mut ports = SharedPorts::new(&spec, 4);
-        let request = |kind, sectors| Request {
-            line: LineAddress(0),
-            sectors,
-            whole: 0,
-            kind,
-            from: Node::Sm(0),
-            ticket: Ticket(0),
-            asks: Asks::Nothing,
-            missed: false,
-            far: false,
-        };
-        let (read, write) = (request(RequestKind::Read, 15), request(RequestKind::Write, 3));
-        let leaves = [write, read, read, write].map(|request| ports.pass(0, Cycle(10), &request).0);
-        assert_eq!(leaves, [10, 12, 13, 14], "a store of two sectors takes twice as long");
-        assert_eq!(ports.pass(1, Cycle(10), &read), Cycle(10), "the other port is free");
-        assert_eq!(ports.pass(0, Cycle(100), &read), Cycle(100));
+        let leaves = [2, 0, 0, 2].map(|sectors| ports.pass(0, Cycle(10), sectors).0);
+        assert_eq!(leaves, [10, 12, 13, 14], "one with two sectors takes twice as long");
+        assert_eq!(ports.pass(1, Cycle(10), 0), Cycle(10), "the other port is free");
+        assert_eq!(ports.pass(0, Cycle(100), 0), Cycle(100));
     }
 }
