@@ -177,9 +177,9 @@ fn accounts_for_all(report: &Report) {
     let l1 = report.l1.as_ref().unwrap();
     let pieces = ["hits", "misses", "merges", "bypasses", "stores", "atomics", "shared_accesses"];
     let pieces: u64 = pieces.iter().map(|name| l1[name]).sum();
-    let constants = l1["constant_hits"] + l1["constant_misses"];
-    let transactions: u64 = profile.instructions.iter().map(|i| i.counts.transactions).sum();
-    assert_eq!(transactions, pieces + constants);
+    // Of constants that are on their way already the report counts nothing.
+    let counted = profile.instructions.iter().filter(|i| !i.text.contains("ld.param"));
+    assert_eq!(counted.map(|i| i.counts.transactions).sum::<u64>(), pieces);
 }
 
 #[test]
@@ -281,7 +281,7 @@ fn barriers_tell_how_far_apart_warps_arrive() {
     let [barrier] = &profile(&report).barriers[..] else { panic!("{:?}", profile(&report).barriers) };
     let asleep = 3000 * 700 / 1000;
     assert_eq!(barrier.skew.count, 2);
-    assert!((asleep..asleep + 500).contains(&barrier.skew.mean()), "{barrier:?}");
+    assert!((asleep - 100..asleep + 500).contains(&barrier.skew.mean()), "{barrier:?}");
     // The wait is charged to the barrier and not to what follows.
     let waits = |i: &&warploom::profile::Instruction| i.counts.time_of("barrier") > 0;
     let waiting: Vec<&str> =

@@ -4,11 +4,11 @@
 //! instruction that it issues next; what an issued instruction makes it wait for (a barrier, a fence, sleep, back-off,
 //! a lock queue, the end of its CTA) to that instruction.
 
-use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 use rustc_hash::FxHashMap;
-use warploom_isa::{Kernel, Op, Pc, Space};
+use smallvec::SmallVec;
+use warploom_isa::{Guard, Kernel, Loop, Op, Operand, Pc, Space};
 
 use crate::exec::locks::holders::WarpName;
 use crate::explain::profile::span::Span;
@@ -62,8 +62,8 @@ impl Row {
 /// What is known of a kernel before it runs.
 #[derive(Debug)]
 pub(super) struct Code {
-    /// The instructions of each spin loop. A compiler keeps the blocks of a loop together.
-    loops: Vec<Range<u32>>,
+    /// By spin loop and instruction: whether it belongs to the loop.
+    loops: Vec<Vec<bool>>,
     /// By instruction: 1 + the index of the innermost spin loop around it, or 0.
     loop_of: Vec<u16>,
     /// By instruction: whether it waits for earlier accesses before it issues.
@@ -72,16 +72,15 @@ pub(super) struct Code {
 
 impl Code {
     pub(super) fn new(kernel: &Kernel) -> Code {
+        let before = predecessors(kernel);
         let spins = kernel.loops.iter().filter(|l| l.spins_on.is_some() && !l.of_atomic);
-        let mut loops: Vec<Range<u32>> = spins
-            .map(|l| l.header.0..l.latches.iter().map(|pc| pc.0 + 1).max().unwrap_or(l.header.0))
-            .collect();
+        let mut loops: Vec<Vec<bool>> = spins.map(|l| body(l, &before)).collect();
         // Inner loops come later and overwrite the outer ones.
-        loops.sort_by_key(|l| std::cmp::Reverse(l.len()));
+        loops.sort_by_key(|body| std::cmp::Reverse(body.iter().filter(|is_in| **is_in).count()));
         loops.truncate(usize::from(u16::MAX) - 1);
         let mut loop_of = vec![0; kernel.code.len()];
-        for (at, pcs) in loops.iter().enumerate() {
-            loop_of[pcs.start as usize..pcs.end as usize].fill(at as u16 + 1);
+        for (number, body) in (1..).zip(&loops) {
+            loop_of.iter_mut().zip(body).filter(|(_, is_in)| **is_in).for_each(|(of, _)| *of = number);
         }
         let fences = kernel.code.iter().map(|inst| matches!(inst.op, Op::Fence(..) | Op::CpAsyncWait));
         Code { loops, loop_of, fences: fences.collect() }
@@ -89,8 +88,41 @@ impl Code {
 
     /// Whether an instruction belongs to the spin loop with this number, counted from 1.
     fn is_in(&self, number: u16, pc: Pc) -> bool {
-        number > 0 && self.loops[usize::from(number) - 1].contains(&pc.0)
+        let body = usize::from(number).checked_sub(1).map(|at| &self.loops[at]);
+        body.is_some_and(|body| body.get(pc.index()) == Some(&true))
     }
+}
+
+/// By instruction, those that can come right before it in the same function.
+fn predecessors(kernel: &Kernel) -> Vec<SmallVec<[u32; 2]>> {
+    let mut before = vec![SmallVec::new(); kernel.code.len()];
+    for (at, inst) in kernel.code.iter().enumerate() {
+        let ends = matches!(inst.op, Op::Bra | Op::Brx | Op::Exit | Op::Ret | Op::Trap);
+        let next = (!ends || inst.guard != Guard::Always).then_some(at + 1);
+        let target = match (inst.op, inst.src[0]) {
+            (Op::Bra, Operand::Imm(target)) => Some(target as usize),
+            _ => None,
+        };
+        for to in [next, target].into_iter().flatten() {
+            if let Some(before) = before.get_mut(to) {
+                before.push(at as u32);
+            }
+        }
+    }
+    before
+}
+
+/// The instructions of a loop: those from which a latch is reached without passing the header.
+fn body(of: &Loop, before: &[SmallVec<[u32; 2]>]) -> Vec<bool> {
+    let mut body = vec![false; before.len()];
+    body[of.header.index()] = true;
+    let mut left: Vec<u32> = of.latches.iter().map(|pc| pc.0).collect();
+    while let Some(pc) = left.pop() {
+        if !std::mem::replace(&mut body[pc as usize], true) {
+            left.extend(&before[pc as usize]);
+        }
+    }
+    body
 }
 
 /// Cycles of the current iteration of a spin loop. Whether it failed is not known yet.
