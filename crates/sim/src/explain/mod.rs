@@ -1,5 +1,5 @@
-//! What a launch did, in words and files: why it hangs, where its time goes, timelines, energy, samples, warnings. Reads the machine, never
-//! changes it.
+//! What a launch did, in words and files: why it hangs, where its time goes, timelines, energy, samples, warnings.
+//! Reads the machine, never changes it.
 
 pub(crate) mod aggregator;
 pub(crate) mod energy;

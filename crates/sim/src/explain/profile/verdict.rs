@@ -80,8 +80,7 @@ fn contended_locks(profile: &Profile) -> Option<Finding> {
     let hand_offs: u64 = hot.iter().map(|word| word.hand_off.count).sum();
     let sum = |of: fn(&WordProfile) -> u64| hot.iter().map(|word| of(word)).sum::<u64>();
     let mut text = format!("{} of warp time polls {on}", percent(part));
-    if hand_offs > 0 {
-        let mean = sum(|word| word.hand_off.cycles) / hand_offs;
+    if let Some(mean) = sum(|word| word.hand_off.cycles).checked_div(hand_offs) {
         text += &format!("; a hand-off takes {}", counted(mean, "cycle"));
         // What the try took longer than one that nothing is in the way of.
         let trip = sum(|word| word.hand_off_trip_cycles) / hand_offs;
