@@ -15,6 +15,7 @@ mod conform;
 mod correlate;
 #[cfg_attr(not(feature = "cuda"), path = "no_devices.rs")]
 mod devices;
+mod entry;
 mod failure;
 mod fasta;
 mod graph;
@@ -22,6 +23,7 @@ mod input;
 mod machine;
 mod output;
 mod place;
+mod profile;
 mod progress;
 mod repro;
 mod run;

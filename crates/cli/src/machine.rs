@@ -30,6 +30,7 @@ pub(crate) fn write_observations(gpu: &mut Device, options: &MachineOptions) -> 
 
 fn refuse_on_hardware(options: &MachineOptions) -> Result<(), Failure> {
     let asked = [
+        (options.profile.is_some(), "--profile"),
         (options.trace.is_some(), "--trace"),
         (options.sample.is_some(), "--sample"),
         (options.sched.is_some(), "--sched"),
@@ -66,6 +67,7 @@ pub(crate) fn open(options: &MachineOptions) -> Result<Device, Failure> {
                 bows: bows(options),
                 threads: options.threads.unwrap_or(0).into(),
                 sample_cycles: options.sample.as_ref().map(|sample| sample.cycles),
+                profile: options.profile.is_some(),
                 trace: options.trace.as_ref().map(|_| TraceOptions {
                     sms: options.trace_sm.clone(),
                     cycles: options.trace_cycles.clone().unwrap_or(0..u64::MAX),

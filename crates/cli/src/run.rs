@@ -10,10 +10,12 @@ use warploom::{Device, Error, Kernel, Launch, Model, Module, Report};
 use warploom_lab::kernel::{self, ArgSpec, PrepareError, Prepared, format_value, json_value};
 
 use crate::cli::{DeviceName, LaunchOptions, MachineOptions, RunOptions};
+use crate::entry;
 use crate::failure::{Exit, Failure};
 use crate::input::{self, reason};
 use crate::machine::{self, Control};
 use crate::output::check_writable;
+use crate::profile;
 use crate::term::{self, counted, dims, grouped, joules, seconds};
 
 /// Runs the kernel and prints what it did.
@@ -63,8 +65,10 @@ pub(crate) fn run(options: &RunOptions) -> Result<Exit, Failure> {
             text.push('\n');
         }
         text.push_str(&summary(&report));
+        text.push_str(&profile::text(&report, &options.machine, Some(&options.file)));
         term::print(&text)?;
     }
+    profile::write_graph(&report, &options.machine)?;
     Ok(judge_checks(&report))
 }
 
@@ -107,7 +111,19 @@ pub(crate) fn ready(
 fn choose_kernel(module: &Module, file: &Path, options: &LaunchOptions) -> Result<Kernel, Failure> {
     let names = module.kernel_names();
     let name = match (&options.entry, names.as_slice()) {
-        (Some(name), _) => name,
+        (Some(name), names) => match entry::matching(names, name)[..] {
+            // An unknown one is refused below.
+            [] => name,
+            [symbol] => symbol,
+            ref several => {
+                let list = several.join(", ");
+                return Err(Failure::input(format!(
+                    "--entry {name} names {} kernels: {list}",
+                    several.len()
+                ))
+                .help("give one of these symbols"));
+            }
+        },
         (None, [only]) => only,
         (None, []) => {
             return Err(Failure::input(format!("`{}` has no kernel (.entry)", file.display())));
@@ -217,6 +233,7 @@ pub(crate) fn launch_failure(error: Error, machine: &MachineOptions, json: bool)
         if failure.exit() == Exit::Interrupted {
             text.push_str(&summary(report));
         }
+        text.push_str(&profile::text(report, machine, None));
         // The kernel's output comes before the error message.
         let _ = term::print(&text);
         // What the checks found may be the cause.
@@ -379,6 +396,8 @@ pub(crate) fn timing_lines(report: &Report) -> Vec<(&'static str, String)> {
         ),
     )];
     if let (Some(stalls), Some(all)) = (&report.stalls, report.warp_cycles) {
+        // A profile also knows which of these cycles were spent spinning.
+        let stalls = report.profile.as_ref().map_or(stalls, |profile| &profile.time);
         lines.push(("warps", shares(stalls, all)));
     }
     if let Some(locks) = report.locks.as_ref().filter(|l| **l != Default::default()) {
@@ -460,7 +479,7 @@ fn energy_text(energy: &BTreeMap<&'static str, f64>, kernel_s: f64) -> String {
 const ENERGY_SUMS: [&str; 3] = ["dynamic", "static", "total"];
 
 /// How warps spent their cycles, the largest share first.
-fn shares(stalls: &warploom::Counters, all: u64) -> String {
+pub(crate) fn shares(stalls: &warploom::Counters, all: u64) -> String {
     let mut shares = stalls.iter().filter(|&(_, &cycles)| cycles > 0).collect::<Vec<_>>();
     shares.sort_by_key(|&(name, &cycles)| (std::cmp::Reverse(cycles), *name));
     let text =
@@ -517,7 +536,7 @@ fn detection_text(ddos: &warploom::Detection) -> String {
     )
 }
 
-fn percent(part: u64, all: u64) -> f64 {
+pub(crate) fn percent(part: u64, all: u64) -> f64 {
     if all > 0 { 100.0 * part as f64 / all as f64 } else { 0.0 }
 }
 

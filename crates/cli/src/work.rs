@@ -12,6 +12,7 @@ use crate::cli::WorkOptions;
 use crate::failure::{Exit, Failure};
 use crate::fasta;
 use crate::machine::{self, Control};
+use crate::profile;
 use crate::run::{aligned, end_line, how, judge_checks, launch_failure, timing_lines};
 use crate::term::{self, counted, grouped, seconds};
 
@@ -60,8 +61,10 @@ pub(crate) fn work(options: &WorkOptions) -> Result<Exit, Failure> {
             Some(alignment) => text.push_str(&aligned_text(alignment, &outcome)),
             None => text.push_str(&summary(workload, &values, &outcome)),
         }
+        text.push_str(&profile::text(&outcome.total, &machine, None));
         term::print(&text)?;
     }
+    profile::write_graph(&outcome.total, &machine)?;
     let exit = judge_checks(&outcome.total);
     Ok(match wrong {
         Some(wrong) => {

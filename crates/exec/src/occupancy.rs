@@ -88,6 +88,8 @@ pub enum Unlaunchable {
     KernelCount(usize),
     #[error("runs of firmware cannot be traced")]
     TracedFirmware,
+    #[error("runs of firmware cannot be profiled")]
+    ProfiledFirmware,
     #[error("runs of firmware cannot be checked for races")]
     CheckedFirmware,
     #[error("kernel `{0}` asks for a cluster launch; clusters are not modelled")]

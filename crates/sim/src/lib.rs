@@ -46,6 +46,13 @@ pub mod hang {
     pub use crate::explain::hang::{Until, Waits, grouped, lane_ranges};
 }
 
+/// Where the time of launches goes, by line, lock and barrier.
+pub mod profile {
+    pub use crate::explain::profile::{
+        Barrier, Counts, Finding, Instruction, Line, Profile, Span, Time, Wait, WordProfile,
+    };
+}
+
 /// Timelines of launches, for the Perfetto viewer.
 pub mod trace {
     pub use crate::explain::trace::{Counter, RATE_CYCLES, perfetto};

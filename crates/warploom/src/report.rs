@@ -6,6 +6,7 @@ use std::ops::AddAssign;
 
 use serde::Serialize;
 use warploom_sim::Occupancy;
+use warploom_sim::profile::Profile;
 
 /// Counters of a unit by name.
 pub type Counters = BTreeMap<&'static str, u64>;
@@ -123,6 +124,10 @@ pub struct Report {
     pub races: Vec<Race>,
     /// Suspicious use of lock bits: taken too late, or never released.
     pub lock_warnings: Vec<LockWarning>,
+    /// Where the time went, by line, lock and barrier (`docs/profile.md`), if the device profiles
+    /// ([`Timing::profile`](crate::Timing::profile)).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Box<Profile>>,
 }
 
 /// Suspicious use of lock bits in a launch that ended all the same.

@@ -31,7 +31,7 @@ pub struct SimOptions {
     /// Report accesses that race ([`Report::races`]). The timed model then runs on one host thread.
     pub check_races: bool,
     pub model: SimModel,
-    /// Scheduler, BOWS, host threads, samples and trace. Only the timed model uses it.
+    /// Scheduler, BOWS, host threads, samples, profile and trace. Only the timed model uses it.
     pub timing: Timing,
 }
 
@@ -335,6 +335,7 @@ fn report(
             .into_iter()
             .map(|w| LockWarning { message: w.message, count: w.count })
             .collect(),
+        profile: stats.profile,
         ..Report::default()
     };
     if let Some(timed) = stats.timed {

@@ -53,6 +53,13 @@ pub(crate) struct MachineOptions {
     /// Host threads that the timed model uses; if not given, one for each core. Results do not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
+    /// Show where the time goes: the hottest lines (so many), locks and flags, who waits for whom, barriers, and what
+    /// stands out (docs/profile.md). Of several launches, all together
+    #[arg(long, value_name = "LINES", num_args = 0..=1, require_equals = true, default_missing_value = "10")]
+    pub profile: Option<u16>,
+    /// Write who waits for whom as a graph (DOT)
+    #[arg(long, value_name = "FILE", requires = "profile")]
+    pub profile_graph: Option<PathBuf>,
     /// Write a timeline for the Perfetto viewer (ui.perfetto.dev): what every warp of an SM does, cycle by
     /// cycle. Of several launches, the last one's
     #[arg(long, value_name = "FILE")]

@@ -11,7 +11,8 @@ use crate::arg::{DumpSpec, SaveSpec};
 /// How a kernel of a file is launched, and with what.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LaunchOptions {
-    /// The kernel to run; not needed if the file has only one
+    /// The kernel to run, by its symbol or by its name in the source (`hist`, `ns::hist`); not needed if the file has
+    /// only one
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
     /// CTAs of the grid

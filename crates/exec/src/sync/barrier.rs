@@ -91,6 +91,11 @@ impl Barriers {
         Barriers { barriers: vec![Barrier::default(); count as usize], lanes }
     }
 
+    /// Whether a warp, or a part of one, has arrived at a barrier whose phase has not ended.
+    pub fn is_open(&self, id: u32) -> bool {
+        self.barriers.get(id as usize).is_some_and(|b| b.arrived > 0 || !b.partial.is_empty())
+    }
+
     /// A path arrives. `live_warps` of the CTA have not ended. Returns the release if this arrival ends the phase.
     pub fn arrive(&mut self, arrival: Arrival, live_warps: u32) -> Result<Option<Release>, Misuse> {
         let Arrival { id, threads, waits, votes, path, warp_lanes } = arrival;

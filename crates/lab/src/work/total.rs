@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
 
+use warploom::profile::Profile;
 use warploom::{BackOff, Detection, Locks, Race, Report, SmReport, SpinBranches};
 
 /// Several launches as if they were one. Counts, times and energies are added. Rates follow from the sums. A figure
@@ -66,7 +67,17 @@ pub(crate) fn total(launches: &[Report]) -> Report {
         uninitialised: launches.iter().flat_map(|r| r.uninitialised.clone()).collect(),
         races: races(launches),
         lock_warnings: launches.iter().flat_map(|r| r.lock_warnings.clone()).collect(),
+        profile: profile(launches),
     }
+}
+
+fn profile(launches: &[Report]) -> Option<Box<Profile>> {
+    let (first, others) = launches.split_first()?;
+    let mut sum = first.profile.clone()?;
+    for launch in others {
+        sum.merge(launch.profile.as_deref()?);
+    }
+    Some(sum)
 }
 
 /// Races of the same lines in several launches of a kernel count as one.

@@ -25,6 +25,9 @@ impl Gpu {
         if timing.trace.is_some() {
             return Err(Unlaunchable::TracedFirmware.into());
         }
+        if timing.profile {
+            return Err(Unlaunchable::ProfiledFirmware.into());
+        }
         if self.checks.races {
             return Err(Unlaunchable::CheckedFirmware.into());
         }

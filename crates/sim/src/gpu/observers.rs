@@ -1,14 +1,17 @@
-//! The observers of an SM: the timeline, if the launch is traced, and the user's.
+//! The observers of an SM: the timeline, if the launch is traced, the profile, if it is profiled, and the user's.
 
 use std::sync::Arc;
 
+use warploom_isa::Pc;
+
+use crate::explain::profile::Recorder;
 use crate::explain::trace::Timeline;
 use crate::kit::cycle::Cycle;
-use crate::kit::ids::WarpSlot;
+use crate::kit::ids::{TransferId, WarpSlot};
 use crate::kit::lane_mask::LaneMask;
 use crate::time::sched::Issue;
 use crate::time::sm::front_end::decode::Decoded;
-use crate::time::sm::probe::{CtaEvent, Observer, Probe, State, Word};
+use crate::time::sm::probe::{Accessing, BarrierArrival, CtaEvent, Observer, Probe, State, Word};
 
 /// Creates the observer of one SM, given the SM's number.
 pub type MakeObserver = Arc<dyn Fn(u32) -> Box<dyn Observer> + Send + Sync>;
@@ -16,6 +19,7 @@ pub type MakeObserver = Arc<dyn Fn(u32) -> Box<dyn Observer> + Send + Sync>;
 /// The observers of one SM.
 pub(super) struct Observers {
     pub(super) timeline: Option<Timeline>,
+    pub(super) recorder: Option<Recorder>,
     pub(super) others: Vec<Box<dyn Observer>>,
 }
 
@@ -31,19 +35,37 @@ impl Observers {
 impl Probe for Observers {
     const WATCHES_MEMORY: bool = true;
 
-    fn issued(&mut self, now: Cycle, issue: &Issue, _inst: &Decoded) {
+    fn issued(&mut self, now: Cycle, issue: &Issue, inst: &Decoded) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.issued(now, issue, inst);
+        }
         self.each(|observer| observer.issued(now, issue));
     }
 
     fn spent(&mut self, slot: WarpSlot, state: State, from: Cycle, cycles: u64) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.spent(slot, state, cycles);
+        }
         self.each(|observer| observer.spent(slot, state, from, cycles));
     }
 
+    fn unit_busy(&mut self, slot: WarpSlot, cycles: u64) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.unit_busy(slot, cycles);
+        }
+    }
+
     fn cta_started(&mut self, now: Cycle, cta: CtaEvent) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.cta_started(cta);
+        }
         self.each(|observer| observer.cta_started(now, cta));
     }
 
     fn cta_ended(&mut self, now: Cycle, cta: CtaEvent) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.cta_ended(cta);
+        }
         self.each(|observer| observer.cta_ended(now, cta));
     }
 
@@ -55,19 +77,68 @@ impl Probe for Observers {
         self.each(|observer| observer.warp_came_back(now, slot));
     }
 
-    fn polled(&mut self, slot: WarpSlot, lanes: LaneMask, word: impl Fn(usize) -> Word) {
-        self.each(|observer| observer.polled(slot, lanes, &word));
+    fn outstanding(&mut self, now: Cycle, misses: usize) {
+        self.each(|observer| observer.outstanding(now, misses));
     }
 
     fn spinning(&mut self, now: Cycle, slot: WarpSlot, lanes: LaneMask) {
         self.each(|observer| observer.spinning(now, slot, lanes));
     }
 
-    fn wrote(&mut self, now: Cycle, slot: WarpSlot, lane: usize, word: Word, took: bool) {
-        self.each(|observer| observer.wrote(now, slot, lane, word, took));
+    fn polled(&mut self, now: Cycle, by: Accessing, word: impl Fn(usize) -> Word) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.polled(now, by, &word);
+        }
+        self.each(|observer| observer.polled(by.slot, by.lanes, &word));
     }
 
-    fn outstanding(&mut self, now: Cycle, misses: usize) {
-        self.each(|observer| observer.outstanding(now, misses));
+    fn tried(
+        &mut self,
+        now: Cycle,
+        by: Accessing,
+        took: LaneMask,
+        exclusive: bool,
+        word: impl Fn(usize) -> Word,
+    ) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.tried(now, by, took, exclusive, word);
+        }
+    }
+
+    fn wrote(&mut self, now: Cycle, by: Accessing, word: impl Fn(usize) -> Word, took: bool) {
+        if let Some(recorder) = &mut self.recorder
+            && !took
+        {
+            recorder.wrote(now, by, &word);
+        }
+        if self.timeline.is_some() || !self.others.is_empty() {
+            for lane in by.lanes.lanes() {
+                self.each(|observer| observer.wrote(now, by.slot, lane, word(lane), took));
+            }
+        }
+    }
+
+    fn access_began(&mut self, now: Cycle, id: TransferId) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.access_began(now, id);
+        }
+    }
+
+    fn access_done(&mut self, now: Cycle, id: TransferId, pc: Pc, pieces: u32) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.access_done(now, id, pc, pieces);
+        }
+    }
+
+    fn arrived(&mut self, now: Cycle, arrival: BarrierArrival) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.arrived(now, arrival);
+        }
+    }
+
+    fn window_ended(&mut self) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.window_ended();
+        }
     }
 }

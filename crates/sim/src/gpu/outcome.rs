@@ -6,6 +6,7 @@ use crate::exec::races::Race;
 use crate::exec::uninitialised::UninitialisedRead;
 use crate::explain::hang::Hang;
 use crate::explain::lock_warnings::LockWarning;
+use crate::explain::profile::Profile;
 use crate::explain::trace::Trace;
 use crate::time::machine::totals::TimedStats;
 
@@ -30,6 +31,8 @@ pub struct Stats {
     pub timed: Option<Box<TimedStats>>,
     /// The timeline, if it was asked for ([`Timing::trace`](crate::Timing::trace)).
     pub trace: Option<Trace>,
+    /// Where the time went, if that was asked for ([`Timing::profile`](crate::Timing::profile)).
+    pub profile: Option<Box<Profile>>,
 }
 
 /// Why a launch failed. `stats` has what it did until then.

@@ -9,6 +9,7 @@ use crate::exec::occupancy::Unlaunchable;
 use crate::exec::stop::{HangReason, Stop};
 use crate::explain::hang::{Hang, explain_functional, explain_timed};
 use crate::explain::lock_warnings::lock_warnings;
+use crate::explain::profile::Profiler;
 use crate::explain::trace::{self, Recording, Timeline};
 use crate::gpu::observers::{MakeObserver, Observers};
 use crate::gpu::outcome::{LaunchError, Stats};
@@ -42,6 +43,7 @@ pub(super) fn run_functional<const N: usize>(
         lock_warnings: lock_warnings(&finished.lock_notes, launch.kernel, &launch.shape),
         timed: None,
         trace: None,
+        profile: None,
     };
     outcome(finished.end, hang, stats)
 }
@@ -62,7 +64,7 @@ impl TimedRun<'_> {
         memory: &mut Memory,
         side: &mut MemorySide,
     ) -> Result<Stats, LaunchError> {
-        let observed = self.timing.trace.is_some() || !self.observers.is_empty();
+        let observed = self.timing.trace.is_some() || self.timing.profile || !self.observers.is_empty();
         match (self.context.launch.chip.sm.warp_lanes, observed) {
             (32, false) => self.run::<32, ()>(aggregator, memory, side, |_, _| ()).0,
             (_, false) => self.run::<64, ()>(aggregator, memory, side, |_, _| ()).0,
@@ -111,6 +113,7 @@ impl TimedRun<'_> {
             lock_warnings: lock_warnings(&finished.lock_notes, launch.kernel, &launch.shape),
             timed: Some(Box::new(finished.timed)),
             trace: None,
+            profile: None,
         };
         (outcome(finished.end, hang, stats), finished.probes)
     }
@@ -122,22 +125,29 @@ impl TimedRun<'_> {
         side: &mut MemorySide,
     ) -> Result<Stats, LaunchError> {
         let launch = self.context.launch;
+        let profiler = self.timing.profile.then(|| Profiler::new(launch.kernel));
         let make_probe = |sm, start: Cycle| {
             let timeline = self.timing.trace.as_ref().filter(|options| options.sms.contains(&sm));
             let timeline = timeline.map(|options| {
                 let room = options.max_bytes / options.sms.len().max(1) as u64;
                 Timeline::new(sm, launch.chip.sm.max_warps, start, options, room)
             });
-            Observers { timeline, others: self.observers.iter().map(|make| make(sm)).collect() }
+            let recorder = profiler.as_ref().map(|profiler| profiler.recorder(launch.chip.sm.max_warps));
+            Observers { timeline, recorder, others: self.observers.iter().map(|make| make(sm)).collect() }
         };
         let (mut result, observers) = self.run::<N, Observers>(aggregator, memory, side, make_probe);
-        if let Some(options) = &self.timing.trace
-            && let Some(stats) = stats_of(&mut result)
-            && let Some(timed) = stats.timed.as_deref()
-        {
+        let Some(stats) = stats_of(&mut result) else { return result };
+        let Some(timed) = stats.timed.as_deref() else { return result };
+        let (timelines, recorders): (Vec<_>, Vec<_>) =
+            observers.into_iter().map(|observers| (observers.timeline, observers.recorder)).unzip();
+        if let Some(options) = &self.timing.trace {
             let recording = Recording { launch, memory, cycles: timed.cycles, policy: &timed.policy };
-            let timelines = observers.into_iter().filter_map(|observers| observers.timeline).collect();
+            let timelines = timelines.into_iter().flatten().collect();
             stats.trace = Some(trace::write(&recording, options, timelines));
+        }
+        if let Some(profiler) = profiler {
+            let recorders = recorders.into_iter().flatten().collect();
+            stats.profile = Some(Box::new(profiler.finish(launch, memory, timed.cycles, recorders)));
         }
         result
     }

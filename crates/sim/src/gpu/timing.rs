@@ -14,6 +14,8 @@ pub struct Timing {
     pub threads: usize,
     /// Counters are sampled every this many cycles ([`TimedStats::samples`](crate::TimedStats::samples)).
     pub sample_cycles: Option<u64>,
+    /// Records where the time goes ([`Stats::profile`](crate::Stats::profile)). Not in runs of firmware.
+    pub profile: bool,
     /// Records a timeline ([`Stats::trace`](crate::Stats::trace)).
     pub trace: Option<TraceOptions>,
 }

@@ -673,9 +673,14 @@ impl<const N: usize> Scene<'_, N> {
         if shared {
             return shared_word(self.kernel(), address);
         }
-        let (name, offset) = self.memory.name(address).unwrap_or(("", address));
-        Word { name: plain_name(name).to_string(), offset, shared }
+        global_word(self.memory, address)
     }
+}
+
+/// A word of global memory, by the name of its buffer or variable.
+pub(crate) fn global_word(memory: &Memory, address: u64) -> Word {
+    let (name, offset) = memory.name(address).unwrap_or(("", address));
+    Word { name: plain_name(name).to_string(), offset, shared: false }
 }
 
 /// A word of shared memory, by the name of its variable.

@@ -15,6 +15,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let slices = self.side.slices;
         let mut memory = self.memory.write().expect(NO_PANIC);
         let mut changed = false;
+        if P::WATCHES_MEMORY && !self.cut_off {
+            (0..self.sms.len()).for_each(|id| self.sms[id].probe.window_ended());
+        }
         if self.coherence.is_some() {
             changed |= self.serve_coherent(&mut memory, until);
         }

@@ -1,40 +1,59 @@
 //! Shows a probe the words through which threads communicate. Only for probes that watch memory.
 
-use warploom_isa::{Inst, Kernel, Op, Space};
+use warploom_isa::{Dst, Inst, Kernel, Op, Space};
 
-use crate::exec::locks::holders::shared_offset;
+use crate::exec::locks::holders::{is_exclusive, shared_offset};
 use crate::exec::memory::access::{MemoryOp, WarpAccess};
 use crate::exec::memory::address::Addresses;
 use crate::exec::warp::Warp;
 use crate::exec::warp::control::Activation;
 use crate::kit::cycle::Cycle;
-use crate::kit::ids::{Ticket, TransferId, WarpSlot};
+use crate::kit::ids::{Ticket, TransferId};
 use crate::kit::lane_mask::LaneMask;
 use crate::time::sm::front_end::decode::SpinRole;
 use crate::time::sm::load_store::coherent::Update;
 use crate::time::sm::load_store::messages::Purpose;
 use crate::time::sm::load_store::transfer::Transfer;
-use crate::time::sm::probe::{Probe, Word};
+use crate::time::sm::probe::{Accessing, Probe, Word};
 use crate::time::sm::{Context, Sm};
 
 impl<const N: usize, P: Probe> Sm<N, P> {
-    /// An access issues: shows the words it polls, and what it changes in shared memory.
+    /// An access issues: shows the words it polls, the locks it takes, and what it changes in shared memory.
     pub(crate) fn show_access(&mut self, context: &Context<'_>, id: TransferId, now: Cycle) {
         let Transfer { pending, access, .. } = &self.memory.transfers[id];
-        let window = context.launch.kernel.windows.shared;
+        let kernel = context.launch.kernel;
+        let word = |lane| word(access, lane, kernel.windows.shared);
+        let by = |lanes| Accessing { slot: pending.slot, pc: access.pc, lanes };
+        self.probe.access_began(now, id);
         let role = context.code[access.pc.index()].spin;
         if role == Some(SpinRole::Poll) {
-            self.probe.polled(pending.slot, access.mask, |lane| word(access, lane, window));
+            self.probe.polled(now, by(access.mask), word);
         }
-        let polls = matches!(role, Some(SpinRole::Poll | SpinRole::Try));
         let shared = access.lanes.shared;
+        let in_atomic = kernel.atomic_at(access.pc).is_some();
+        let has_result = kernel.code[access.pc.index()].dst != Dst::None;
         let changed = match access.kind {
             MemoryOp::Unlock { changed, of: Some(_) } => changed,
             MemoryOp::Store | MemoryOp::Unlock { .. } => shared,
             _ => access.changed_in_sm(shared),
         };
-        for lane in changed.lanes() {
-            self.probe.wrote(now, pending.slot, lane, word(access, lane, window), polls);
+        match access.kind {
+            MemoryOp::Lock { taken } if !in_atomic => {
+                self.probe.tried(now, by(access.mask), taken, true, word);
+            }
+            MemoryOp::Unlock { .. } if role == Some(SpinRole::Try) => {
+                self.probe.tried(now, by(shared), changed, true, word);
+            }
+            MemoryOp::Atomic { op, .. }
+                if role == Some(SpinRole::Poll) && has_result && !shared.is_empty() =>
+            {
+                self.probe.tried(now, by(shared), changed, is_exclusive(op), word);
+            }
+            _ => {}
+        }
+        if !changed.is_empty() {
+            let polls = matches!(role, Some(SpinRole::Poll | SpinRole::Try));
+            self.probe.wrote(now, by(changed), word, polls);
         }
     }
 
@@ -48,28 +67,39 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         now: Cycle,
     ) {
         let flight = &self.memory.flights[ticket];
-        let changed = match (flight.purpose, flight.waiting.first()) {
-            (Purpose::Store, Some(&(id, lanes))) => Some((id, lanes)),
-            (Purpose::Atomic, Some(&(id, _))) => Some((id, changed)),
-            _ => None,
+        let (Purpose::Store | Purpose::Atomic, Some(&(id, lanes))) = (flight.purpose, flight.waiting.first())
+        else {
+            return;
         };
-        let Some((id, lanes)) = changed else { return };
         let Transfer { pending, access, .. } = &self.memory.transfers[id];
         let code = context.of(self.kernel_of(pending.slot)).code;
         let polls = code[access.pc.index()].spin == Some(SpinRole::Poll);
-        for lane in lanes.lanes() {
-            let word = Word { space: Space::Global, address: access.addresses.at(lane) };
-            self.probe.wrote(now, pending.slot, lane, word, polls);
+        let word = |lane| Word { space: Space::Global, address: access.addresses.at(lane) };
+        let by = |lanes| Accessing { slot: pending.slot, pc: access.pc, lanes };
+        if let MemoryOp::Atomic { op, .. } = access.kind
+            && polls
+        {
+            self.probe.tried(now, by(lanes), changed, is_exclusive(op), word);
+        }
+        let changed = if flight.purpose == Purpose::Store { lanes } else { changed };
+        if !changed.is_empty() {
+            self.probe.wrote(now, by(changed), word, polls);
         }
     }
 
     /// Shows what a warp changed of global memory in a coherent L1.
     pub(crate) fn show_update(&mut self, context: &Context<'_>, update: &Update<N>) {
-        let code = context.of(self.kernel_of(update.slot)).code;
-        let polls = code[update.pc.index()].spin == Some(SpinRole::Poll);
-        for lane in update.changed.lanes() {
-            let word = Word { space: Space::Global, address: update.addresses.at(lane) };
-            self.probe.wrote(update.at, update.slot, lane, word, polls);
+        let context = context.of(self.kernel_of(update.slot));
+        let polls = context.code[update.pc.index()].spin == Some(SpinRole::Poll);
+        let word = |lane| Word { space: Space::Global, address: update.addresses.at(lane) };
+        let by = |lanes| Accessing { slot: update.slot, pc: update.pc, lanes };
+        if update.atomic && polls {
+            let op = context.launch.kernel.code[update.pc.index()].op;
+            let exclusive = matches!(op, Op::Atom(op, _) if is_exclusive(op));
+            self.probe.tried(update.at, by(update.lanes), update.changed, exclusive, word);
+        }
+        if !update.changed.is_empty() {
+            self.probe.wrote(update.at, by(update.changed), word, polls);
         }
     }
 
@@ -77,14 +107,14 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     pub(crate) fn show_mbarrier(
         probe: &mut P,
         kernel: &Kernel,
-        (slot, warp, activation): (WarpSlot, &mut Warp<N>, &Activation),
+        (warp, activation): (&mut Warp<N>, &Activation),
         inst: &Inst,
-        mask: LaneMask,
+        (now, by): (Cycle, Accessing),
     ) {
         let Op::Mbarrier(_, wide) = inst.op else { return };
-        let objects = Addresses::read(kernel, warp, activation, inst, wide, mask);
+        let objects = Addresses::read(kernel, warp, activation, inst, wide, by.lanes);
         let address = |lane| shared_offset(objects.at(lane), kernel.windows.shared);
-        probe.polled(slot, mask, |lane| Word { space: Space::Shared, address: address(lane) });
+        probe.polled(now, by, |lane| Word { space: Space::Shared, address: address(lane) });
     }
 }
 

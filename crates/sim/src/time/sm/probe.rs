@@ -1,10 +1,10 @@
 //! What can be observed of an SM. The machine tells a [`Probe`], chosen when it is compiled, what happens; nothing in
 //! the model reads one. `SmStats` counts; an [`Observer`] is anybody's, and costs a call for each event.
 
-use warploom_isa::Space;
+use warploom_isa::{Pc, Space};
 
 use crate::kit::cycle::Cycle;
-use crate::kit::ids::WarpSlot;
+use crate::kit::ids::{TransferId, WarpSlot};
 use crate::kit::lane_mask::LaneMask;
 use crate::time::sched::Issue;
 use crate::time::sm::front_end::decode::Decoded;
@@ -130,9 +130,31 @@ pub trait Observer: Send {
     fn outstanding(&mut self, _now: Cycle, _misses: usize) {}
 }
 
+/// Lanes of a warp that access memory together.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Accessing {
+    pub slot: WarpSlot,
+    pub pc: Pc,
+    pub lanes: LaneMask,
+}
+
+/// A warp's arrival at a barrier of its CTA.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BarrierArrival {
+    pub slot: WarpSlot,
+    pub pc: Pc,
+    /// The barrier's number in the CTA.
+    pub id: u32,
+    /// Nobody had arrived yet in this phase.
+    pub is_first: bool,
+    /// It ends the phase.
+    pub is_last: bool,
+}
+
 /// [`Observer`] as the machine is compiled with it. A pair of probes is a probe.
 pub(crate) trait Probe: Send {
-    /// Whether it is told of [`polled`](Probe::polled) and [`wrote`](Probe::wrote), which takes the machine some time.
+    /// Whether it is told of accesses to memory and barriers, which takes the machine some time: all methods from
+    /// [`polled`](Probe::polled) on.
     const WATCHES_MEMORY: bool = false;
 
     /// A warp issues.
@@ -140,6 +162,9 @@ pub(crate) trait Probe: Send {
 
     /// A warp was in a state for some cycles (maybe none), from `from` on.
     fn spent(&mut self, slot: WarpSlot, state: State, from: Cycle, cycles: u64);
+
+    /// Of the cycles that a warp has been ready since the last call, so many its unit was busy.
+    fn unit_busy(&mut self, _slot: WarpSlot, _cycles: u64) {}
 
     /// A CTA starts.
     fn cta_started(&mut self, _now: Cycle, _cta: CtaEvent) {}
@@ -153,17 +178,40 @@ pub(crate) trait Probe: Send {
     /// A warp that left is back, in a slot.
     fn warp_came_back(&mut self, _now: Cycle, _slot: WarpSlot) {}
 
-    /// Lanes of a warp look at what they wait for in a spin loop, each at the word that `word` tells.
-    fn polled(&mut self, _slot: WarpSlot, _lanes: LaneMask, _word: impl Fn(usize) -> Word) {}
-
-    /// A warp at the end of a turn of a spin loop: these lanes go round once more.
-    fn spinning(&mut self, _now: Cycle, _slot: WarpSlot, _lanes: LaneMask) {}
-
-    /// A lane changed a word of memory. It took a lock if the word is what its spin loop waits for.
-    fn wrote(&mut self, _now: Cycle, _slot: WarpSlot, _lane: usize, _word: Word, _took: bool) {}
-
     /// Lines that the L1 waits for have become so many.
     fn outstanding(&mut self, _now: Cycle, _misses: usize) {}
+
+    /// A warp executed the branch of a spin loop; these lanes iterate once more.
+    fn spinning(&mut self, _now: Cycle, _slot: WarpSlot, _lanes: LaneMask) {}
+
+    /// Lanes of a warp issue the read of what their spin loop waits for, each of the word that `word` tells.
+    fn polled(&mut self, _now: Cycle, _by: Accessing, _word: impl Fn(usize) -> Word) {}
+
+    /// Memory served lanes that tried to take locks; those of `took` did. An `exclusive` lock has one holder.
+    fn tried(
+        &mut self,
+        _now: Cycle,
+        _by: Accessing,
+        _took: LaneMask,
+        _exclusive: bool,
+        _word: impl Fn(usize) -> Word,
+    ) {
+    }
+
+    /// Lanes changed words of memory. They took locks if the words are what their spin loop waits for.
+    fn wrote(&mut self, _now: Cycle, _by: Accessing, _word: impl Fn(usize) -> Word, _took: bool) {}
+
+    /// An access to memory issues.
+    fn access_began(&mut self, _now: Cycle, _id: TransferId) {}
+
+    /// An access is complete; it was sent in so many pieces.
+    fn access_done(&mut self, _now: Cycle, _id: TransferId, _pc: Pc, _pieces: u32) {}
+
+    /// A warp arrives at a barrier.
+    fn arrived(&mut self, _now: Cycle, _arrival: BarrierArrival) {}
+
+    /// A window has ended, and requests are about to be served. SMs are told one after the other, in order.
+    fn window_ended(&mut self) {}
 }
 
 /// Nobody looks.
@@ -183,6 +231,11 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
     fn spent(&mut self, slot: WarpSlot, state: State, from: Cycle, cycles: u64) {
         self.0.spent(slot, state, from, cycles);
         self.1.spent(slot, state, from, cycles);
+    }
+
+    fn unit_busy(&mut self, slot: WarpSlot, cycles: u64) {
+        self.0.unit_busy(slot, cycles);
+        self.1.unit_busy(slot, cycles);
     }
 
     fn cta_started(&mut self, now: Cycle, cta: CtaEvent) {
@@ -205,9 +258,9 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         self.1.warp_came_back(now, slot);
     }
 
-    fn polled(&mut self, slot: WarpSlot, lanes: LaneMask, word: impl Fn(usize) -> Word) {
-        self.0.polled(slot, lanes, &word);
-        self.1.polled(slot, lanes, &word);
+    fn outstanding(&mut self, now: Cycle, misses: usize) {
+        self.0.outstanding(now, misses);
+        self.1.outstanding(now, misses);
     }
 
     fn spinning(&mut self, now: Cycle, slot: WarpSlot, lanes: LaneMask) {
@@ -215,13 +268,45 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         self.1.spinning(now, slot, lanes);
     }
 
-    fn wrote(&mut self, now: Cycle, slot: WarpSlot, lane: usize, word: Word, took: bool) {
-        self.0.wrote(now, slot, lane, word, took);
-        self.1.wrote(now, slot, lane, word, took);
+    fn polled(&mut self, now: Cycle, by: Accessing, word: impl Fn(usize) -> Word) {
+        self.0.polled(now, by, &word);
+        self.1.polled(now, by, &word);
     }
 
-    fn outstanding(&mut self, now: Cycle, misses: usize) {
-        self.0.outstanding(now, misses);
-        self.1.outstanding(now, misses);
+    fn tried(
+        &mut self,
+        now: Cycle,
+        by: Accessing,
+        took: LaneMask,
+        exclusive: bool,
+        word: impl Fn(usize) -> Word,
+    ) {
+        self.0.tried(now, by, took, exclusive, &word);
+        self.1.tried(now, by, took, exclusive, &word);
+    }
+
+    fn wrote(&mut self, now: Cycle, by: Accessing, word: impl Fn(usize) -> Word, took: bool) {
+        self.0.wrote(now, by, &word, took);
+        self.1.wrote(now, by, &word, took);
+    }
+
+    fn access_began(&mut self, now: Cycle, id: TransferId) {
+        self.0.access_began(now, id);
+        self.1.access_began(now, id);
+    }
+
+    fn access_done(&mut self, now: Cycle, id: TransferId, pc: Pc, pieces: u32) {
+        self.0.access_done(now, id, pc, pieces);
+        self.1.access_done(now, id, pc, pieces);
+    }
+
+    fn arrived(&mut self, now: Cycle, arrival: BarrierArrival) {
+        self.0.arrived(now, arrival);
+        self.1.arrived(now, arrival);
+    }
+
+    fn window_ended(&mut self) {
+        self.0.window_ended();
+        self.1.window_ended();
     }
 }

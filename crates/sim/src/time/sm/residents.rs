@@ -139,7 +139,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             }
             status.since = end;
             if status.state == State::Ready {
-                self.unit_busy += status.waited_for_unit(&self.units, end);
+                let busy = status.waited_for_unit(&self.units, end);
+                self.unit_busy += busy;
+                self.probe.unit_busy(slot, busy);
             }
         }
         let first = slots.first().copied().unwrap_or(WarpSlot(0));

@@ -88,6 +88,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if kind == MemoryOp::Copy {
             self.changed = true;
         }
+        if P::WATCHES_MEMORY {
+            self.probe.access_done(now, id, pc, self.memory.pieces(id));
+        }
         let number = self.memory.transfers[id].number;
         self.memory.transfers.give_back(id);
         if !queued.is_empty() {

@@ -30,7 +30,7 @@ use crate::time::sm::front_end::decode::{Decoded, ExecUnit, SpinRole, next};
 use crate::time::sm::issue::polling::note_tries;
 use crate::time::sm::issue::slot::Position;
 use crate::time::sm::load_store::transfer::{Transfer, skips_l1};
-use crate::time::sm::probe::{Probe, State};
+use crate::time::sm::probe::{Accessing, BarrierArrival, Probe, State};
 use crate::time::sm::watch::{Watch, Watched};
 use crate::time::sm::{Context, Resident, Sm};
 
@@ -255,8 +255,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             }
         }
         if P::WATCHES_MEMORY && decoded.spin == Some(SpinRole::Poll) {
-            let warp = (slot, &mut resident.warps[w], &activation);
-            Self::show_mbarrier(&mut self.probe, kernel, warp, inst, mask);
+            let warp = (&mut resident.warps[w], &activation);
+            let by = Accessing { slot, pc: path.pc, lanes: mask };
+            Self::show_mbarrier(&mut self.probe, kernel, warp, inst, (now, by));
         }
         if inst.op == Op::Yield && !mask.is_empty() && self.dispatched.can_yield {
             let resource = resident.warps[w].registers(&activation).read64(inst.src[0], &kernel.imms);
@@ -269,7 +270,15 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             execution.effects.fresh = self.memory.newer_lines();
         }
         let live = resident.warps[w].live;
+        let barrier = (P::WATCHES_MEMORY && matches!(inst.op, Op::Bar(_)) && !mask.is_empty()).then(|| {
+            let id = resident.warps[w].registers(&activation).read32(inst.src[0])[first(mask)];
+            (id, !resident.cta.barriers.is_open(id))
+        });
         execution.step(&mut resident.cta, &mut resident.warps, w, path, None)?;
+        if let Some((id, is_first)) = barrier {
+            let is_last = !resident.cta.barriers.is_open(id);
+            self.probe.arrived(now, BarrierArrival { slot, pc: path.pc, id, is_first, is_last });
+        }
         let ended = live & !resident.warps[w].live;
         if !ended.is_empty()
             && let Some(lanes) = &mut self.lanes_ended

@@ -31,7 +31,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             return;
         }
         if status.state == State::Ready {
-            self.unit_busy += status.waited_for_unit(&self.units, from);
+            let busy = status.waited_for_unit(&self.units, from);
+            self.unit_busy += busy;
+            self.probe.unit_busy(slot, busy);
             self.agenda.ready.remove(slot, status.unit);
         }
         if state == State::Ready {
@@ -75,7 +77,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         let status = &mut entry.status;
         self.probe.spent(slot, status.state, status.since, now.saturating_sub(status.since));
-        self.unit_busy += status.waited_for_unit(&self.units, now);
+        let busy = status.waited_for_unit(&self.units, now);
+        self.unit_busy += busy;
+        self.probe.unit_busy(slot, busy);
         // The second instruction of a cycle adds nothing.
         if now >= status.since {
             self.probe.spent(slot, State::Issued, now, 1);

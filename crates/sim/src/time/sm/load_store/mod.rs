@@ -325,6 +325,28 @@ impl<const N: usize> MemoryUnit<N> {
         self.queue.insert(place.unwrap_or(others), front);
     }
 
+    /// How many pieces an access is sent in, for observers.
+    pub(crate) fn pieces(&self, id: TransferId) -> u32 {
+        let transfer = &self.transfers[id];
+        let SpaceLanes { mut global, shared, mut local, mut constant } = transfer.access.lanes;
+        let mut pieces = u32::from(!shared.is_empty());
+        while !global.is_empty() {
+            let (_, mut lanes) = transfer.line(global, self.line_bytes);
+            if let (MemoryOp::Atomic { .. }, false) = (transfer.access.kind, self.l1.is_coherent()) {
+                lanes = self.lanes_of_request(transfer, lanes);
+            }
+            global &= !lanes;
+            pieces += 1;
+        }
+        for lanes in [&mut local, &mut constant] {
+            while !lanes.is_empty() {
+                *lanes &= !transfer.access.addresses.block(*lanes, 4).1;
+                pieces += 1;
+            }
+        }
+        pieces
+    }
+
     /// Among the accesses that take turns, the first that is no atomic on global memory and may overtake those before
     /// it, as none of them is of its warp.
     fn passable(&self, now: Cycle) -> Option<usize> {

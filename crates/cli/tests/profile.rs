@@ -1,0 +1,133 @@
+//! `--profile` as users see it: sections, sources, files, refusals.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn warploom_in(dir: &Path, line: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_warploom"));
+    command.current_dir(dir).args(line.split_whitespace()).env_remove("RUST_BACKTRACE").output().unwrap()
+}
+
+/// What a command prints that must succeed.
+#[track_caller]
+fn good_in(dir: &Path, line: &str) -> String {
+    let output = warploom_in(dir, line);
+    assert!(output.status.success(), "{line}\n{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A fresh directory for one test's files.
+fn scratch(name: &str) -> PathBuf {
+    let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).unwrap();
+    dir
+}
+
+const SPINLOCK: &str = "run kernels/spinlock.ptx --entry spinlock_inc --grid 4 --block 64 --arg buf:u32:1=zero \
+                        --arg buf:u32:1=zero --arg u32:2 --set sm.count=2";
+
+#[test]
+fn a_lock_kernel_is_explained() {
+    let dir = scratch("profile_graph");
+    let graph = dir.join("waits.dot");
+    let text = good_in(&root(), &format!("{SPINLOCK} --profile=3 --profile-graph {}", graph.display()));
+    for part in [
+        "\nwarps      spinning ",
+        "\nverdict    ",
+        "\nhottest lines, by their part of ",
+        "failed polls  line\n",
+        "  kernels/spinlock.ptx:",
+        "\nlocks and flags: 1 word; times in cycles, on average\n",
+        "\n  buffer 0+0 ",
+        "taken at kernels/spinlock.ptx:45; released at kernels/spinlock.ptx:55; lane ",
+        "\nwho waits for whom\n  kernels/spinlock.ptx:45 waits\n    for kernels/spinlock.ptx:55 to write buffer 0: ",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+    let lines = text.lines().filter(|line| line.contains("  kernels/spinlock.ptx:") && line.contains('%'));
+    assert_eq!(lines.count(), 3, "{text}");
+    let graph = std::fs::read_to_string(graph).unwrap();
+    assert!(graph.contains("\"kernels/spinlock.ptx:45\" -> \"kernels/spinlock.ptx:55\" ["), "{graph}");
+}
+
+#[test]
+fn the_object_has_all_of_it() {
+    let text = good_in(&root(), &format!("{SPINLOCK} --profile --json"));
+    let object: Value = serde_json::from_str(&text).unwrap();
+    let profile = &object["profile"];
+    let sum = |rows: &str| {
+        let rows = profile[rows].as_array().unwrap().iter();
+        rows.map(|row| row["warp_cycles"].as_u64().unwrap()).sum::<u64>()
+    };
+    let all = object["warp_cycles"].as_u64().unwrap();
+    assert_eq!((sum("lines"), sum("instructions")), (all, all));
+    let time = profile["time"].as_object().unwrap();
+    assert_eq!(time.values().map(|cycles| cycles.as_u64().unwrap()).sum::<u64>(), all);
+    assert_eq!(profile["words"][0]["acquired"], object["locks"]["acquired"]);
+    let plain: Value = serde_json::from_str(&good_in(&root(), &format!("{SPINLOCK} --json"))).unwrap();
+    assert_eq!((plain.get("profile"), &plain["cycles"]), (None, &object["cycles"]));
+}
+
+#[test]
+fn workloads_add_up_their_launches() {
+    let text = good_in(&root(), "work hashtable keys=500 buckets=2 --profile");
+    assert!(text.contains("\nlocks and flags: 2 words") && text.contains("\nverdict    "), "{text}");
+    let text = good_in(&root(), "work vecadd size=4096 --profile");
+    assert!(
+        text.contains("\nhottest lines") && !text.contains("verdict") && !text.contains("locks and"),
+        "{text}"
+    );
+}
+
+#[test]
+fn lines_are_shown_with_their_source() {
+    let dir = scratch("profile_source");
+    let corpus = root().join("kernels/corpus/nvcc13.0-sm_90-lineinfo/reduce.ptx");
+    std::fs::copy(corpus, dir.join("reduce.ptx")).unwrap();
+    let line = "run reduce.ptx --grid 4 --block 256 --arg buf:u32:1024=iota --arg buf:u32:1=zero --arg u32:1024 \
+                --chip h200 --profile=50";
+    let without = good_in(&dir, line);
+    assert!(without.contains("`reduce.cu` was not found; its lines are shown as PTX\n"), "{without}");
+    std::fs::copy(root().join("kernels/reduce.cu"), dir.join("reduce.cu")).unwrap();
+    let with = good_in(&dir, line);
+    assert!(!with.contains("was not found"), "{with}");
+    let source = std::fs::read_to_string(dir.join("reduce.cu")).unwrap();
+    let at = 1 + source.lines().position(|line| line.contains("atomicAdd")).unwrap();
+    let text = source.lines().nth(at - 1).unwrap().trim();
+    assert!(with.contains(&format!("  reduce.cu:{at}: {text}\n")), "{with}");
+    assert!(with.contains("inlined: cuda/include/device_atomic_functions.hpp:"), "{with}");
+    assert!(with.contains(&format!(" < reduce.cu:{at}\n")), "{with}");
+}
+
+#[test]
+fn a_profile_needs_a_clock() {
+    let refused = warploom_in(&root(), &format!("{SPINLOCK} --profile --model functional"));
+    assert_eq!(refused.status.code(), Some(2));
+    let message = String::from_utf8(refused.stderr).unwrap();
+    assert!(message.contains("--profile needs the timed model"), "{message}");
+    let refused = warploom_in(&root(), "work fibonacci n=8 --profile");
+    let message = String::from_utf8(refused.stderr).unwrap();
+    assert!(message.contains("runs of firmware cannot be profiled"), "{message}");
+}
+
+#[test]
+fn kernels_have_plain_names() {
+    let dir = scratch("plain_names");
+    let kernel = |name: &str| format!(".visible .entry {name}()\n{{\n\tret;\n}}\n");
+    let names = ["_Z4histPj", "_Z3hitILi5EEvPj", "_Z3hitILi7EEvPj"];
+    let text: String = names.iter().map(|name| kernel(name)).collect();
+    std::fs::write(dir.join("k.ptx"), format!(".version 6.3\n.target sm_70\n.address_size 64\n{text}"))
+        .unwrap();
+    let text = good_in(&dir, "run k.ptx --entry hist");
+    assert!(text.starts_with("kernel     _Z4histPj on "), "{text}");
+    let refused = warploom_in(&dir, "run k.ptx --entry hit");
+    let message = String::from_utf8(refused.stderr).unwrap();
+    assert!(message.contains("--entry hit names 2 kernels: _Z3hitILi5EEvPj, _Z3hitILi7EEvPj"), "{message}");
+}

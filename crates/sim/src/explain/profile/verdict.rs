@@ -1,0 +1,376 @@
+//! What stands out in a profile, in words. Each rule is a function that is silent unless its evidence is clear.
+
+use serde::Serialize;
+
+use crate::explain::hang::{counted, grouped};
+use crate::explain::profile::{Line, Profile, WordProfile};
+
+/// Something that stands out.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Finding {
+    /// The rule's name.
+    pub rule: &'static str,
+    /// The part of warp time, or of the launch's time, that it is about.
+    pub share: f64,
+    /// The evidence, and what may help.
+    pub text: String,
+}
+
+/// Below this part of the time nothing stands out.
+const NOTABLE: f64 = 0.25;
+
+/// What stands out, the largest part first.
+pub(super) fn verdict(profile: &Profile) -> Vec<Finding> {
+    let rules = [contended_locks, serial_lock, same_warp, flags, barrier, scattered, few_lanes];
+    let mut findings: Vec<Finding> = rules.iter().filter_map(|rule| rule(profile)).collect();
+    findings.sort_by(|a, b| b.share.total_cmp(&a.share));
+    findings
+}
+
+fn share(part: u64, all: u64) -> f64 {
+    if all > 0 { part as f64 / all as f64 } else { 0.0 }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share)
+}
+
+/// Warp time that goes into waiting for other threads by polling.
+fn polling(profile: &Profile) -> f64 {
+    let waits = ["spinning", "backed_off", "lock_queue"];
+    let cycles = waits.iter().filter_map(|name| profile.time.get(name)).sum();
+    share(cycles, profile.warp_cycles())
+}
+
+fn locks(profile: &Profile) -> impl Iterator<Item = &WordProfile> {
+    profile.words.iter().filter(|word| word.acquired > 0)
+}
+
+fn flag_cycles(profile: &Profile) -> u64 {
+    profile.words.iter().map(|word| word.satisfied.cycles).sum()
+}
+
+fn lock_cycles(profile: &Profile) -> u64 {
+    profile.words.iter().map(|word| word.wait.cycles).sum()
+}
+
+/// Warps spin for locks.
+fn contended_locks(profile: &Profile) -> Option<Finding> {
+    let part = polling(profile);
+    let waited = lock_cycles(profile);
+    if part < NOTABLE || waited < flag_cycles(profile) {
+        return None;
+    }
+    let count = locks(profile).count();
+    let mut covered = 0;
+    let hot = locks(profile).take_while(|word| {
+        let more = covered * 5 < waited * 4;
+        covered += word.wait.cycles;
+        more
+    });
+    let hot: Vec<&WordProfile> = hot.collect();
+    let first = hot.first()?;
+    let on = match (hot.len(), count) {
+        (1, _) => format!("for {}", first.word),
+        (hot, all) if hot * 2 <= all => {
+            format!("for {hot} of {} ({})", counted(all as u64, "lock"), first.memory)
+        }
+        (_, all) => format!("for {} ({})", counted(all as u64, "lock"), first.memory),
+    };
+    let hand_offs: u64 = hot.iter().map(|word| word.hand_off.count).sum();
+    let sum = |of: fn(&WordProfile) -> u64| hot.iter().map(|word| of(word)).sum::<u64>();
+    let mut text = format!("{} of warp time polls {on}", percent(part));
+    if let Some(mean) = sum(|word| word.hand_off.cycles).checked_div(hand_offs) {
+        text += &format!("; a hand-off takes {}", counted(mean, "cycle"));
+        // What the try took longer than one that nothing is in the way of.
+        let trip = sum(|word| word.hand_off_trip_cycles) / hand_offs;
+        let least = hot.iter().map(|word| word.shortest_trip_cycles).min().unwrap_or(0);
+        if trip >= 2 * least.max(1) && least > 0 {
+            text += &format!(", of which {} behind other tries", grouped(trip - least));
+        }
+    }
+    let tries = sum(|word| word.acquired + word.failed());
+    text += &format!(
+        "; {} of {} tries fail: let fewer threads poll (back off, `nanosleep`; `warploom compare` shows what BOWS \
+         gains), or use more locks",
+        grouped(sum(WordProfile::failed)),
+        grouped(tries),
+    );
+    Some(Finding { rule: "contended_locks", share: part, text })
+}
+
+/// One lock is held, or on its way to the next holder, most of the time.
+fn serial_lock(profile: &Profile) -> Option<Finding> {
+    let busy = |word: &&WordProfile| word.hold.cycles + word.hand_off.cycles;
+    // In shared memory every CTA has its own.
+    let lock = locks(profile).filter(|word| word.memories == 1).max_by_key(busy)?;
+    let part = share(busy(&lock), profile.cycles).min(1.0);
+    if part < 2.0 * NOTABLE || lock.hand_off.count == 0 {
+        return None;
+    }
+    let line = |lines: &[(String, u64)]| lines.first().map_or("?".to_string(), |(line, _)| line.clone());
+    let text = format!(
+        "{} is held or handed over {} of the time, once for each of {}: held {} from {} to {}, handed over in {}; \
+         shorten what it guards, or split it",
+        lock.word,
+        percent(part),
+        counted(lock.acquired, "acquisition"),
+        counted(lock.hold.mean(), "cycle"),
+        line(&lock.taken_at),
+        line(&lock.released_at),
+        counted(lock.hand_off.mean(), "cycle"),
+    );
+    Some(Finding { rule: "serial_lock", share: part, text })
+}
+
+/// Lanes of one warp compete for a lock.
+fn same_warp(profile: &Profile) -> Option<Finding> {
+    let sum = |of: fn(&WordProfile) -> u64| locks(profile).map(of).sum::<u64>();
+    let (intra, tries) = (sum(|word| word.failed_intra), sum(|word| word.acquired + word.failed()));
+    let part = share(intra, tries);
+    if part < NOTABLE || polling(profile) < NOTABLE {
+        return None;
+    }
+    let text = format!(
+        "{} of the tries at locks fail on a lane of their own warp: let one lane take the lock for its warp, or give \
+         neighbouring lanes different locks",
+        percent(part)
+    );
+    Some(Finding { rule: "same_warp", share: part * polling(profile), text })
+}
+
+/// Warps wait for a word that others write.
+fn flags(profile: &Profile) -> Option<Finding> {
+    let part = polling(profile);
+    let waited = flag_cycles(profile);
+    if part < NOTABLE || waited <= lock_cycles(profile) {
+        return None;
+    }
+    let wait = profile.waits.first()?;
+    let writer = match &wait.written_at {
+        Some(line) if *line == wait.waits_at => "the same line of another thread writes".to_string(),
+        Some(line) => format!("{line} writes"),
+        None => "something else than the kernel writes".to_string(),
+    };
+    let text = format!(
+        "{} of warp time polls; most of it waits at {} until {writer} {}: {}, {} each on average, {} at most",
+        percent(part),
+        wait.waits_at,
+        wait.memory,
+        counted(wait.wait.count, "wait"),
+        counted(wait.wait.mean(), "cycle"),
+        grouped(wait.wait.longest_cycles),
+    );
+    Some(Finding { rule: "flags", share: part, text })
+}
+
+/// Warps wait at barriers.
+fn barrier(profile: &Profile) -> Option<Finding> {
+    let part = share(profile.time.get("barrier").copied().unwrap_or(0), profile.warp_cycles());
+    if part < NOTABLE {
+        return None;
+    }
+    let line = profile.lines.iter().max_by_key(|line| line.counts.time_of("barrier"))?;
+    let mut text = format!("{} of warp time waits at barriers, most at {}", percent(part), line.line);
+    if let Some(barrier) = profile.barriers.iter().find(|barrier| barrier.line == line.line) {
+        text += &format!(
+            ": the last warp arrives {} after the first on average, {} at most; balance the work before it, or let \
+             fewer warps meet",
+            counted(barrier.skew.mean(), "cycle"),
+            grouped(barrier.skew.longest_cycles),
+        );
+    }
+    Some(Finding { rule: "barrier", share: part, text })
+}
+
+/// Accesses of a warp go to many lines of memory.
+fn scattered(profile: &Profile) -> Option<Finding> {
+    let stalled = ["memory", "unit_busy", "fence"];
+    let cycles = stalled.iter().filter_map(|name| profile.time.get(name)).sum();
+    let part = share(cycles, profile.warp_cycles());
+    let all: u64 = profile.lines.iter().map(|line| line.counts.transactions).sum();
+    let line = profile.lines.iter().max_by_key(|line| line.counts.transactions)?;
+    let each = share(line.counts.transactions, line.counts.latency.count);
+    let most = share(line.counts.transactions, all) >= NOTABLE;
+    if part < NOTABLE || !most || each < 8.0 || line.counts.polls > 0 {
+        return None;
+    }
+    let text = format!(
+        "{} of warp time waits for memory, and an access at {} goes to {each:.1} lines of it: let neighbouring lanes \
+         access neighbouring words",
+        percent(part),
+        line.line,
+    );
+    Some(Finding { rule: "scattered", share: part, text })
+}
+
+/// Most lanes are idle where most of the time goes.
+fn few_lanes(profile: &Profile) -> Option<Finding> {
+    let busy = |line: &&Line| line.counts.warp_cycles - line.counts.time_of("ended");
+    let executions: u64 = profile.lines.iter().map(|line| line.counts.executions).sum();
+    let lanes: u64 = profile.lines.iter().map(|line| line.counts.thread_executions).sum();
+    let active = share(lanes, executions);
+    let idle = 1.0 - active / f64::from(profile.warp_lanes.max(1));
+    if idle < 3.0 * NOTABLE || polling(profile) >= NOTABLE || executions == 0 {
+        return None;
+    }
+    let few = |line: &&Line| {
+        let most = line.counts.executions * u64::from(profile.warp_lanes);
+        line.counts.thread_executions * 4 < most
+    };
+    let line = profile.lines.iter().filter(few).max_by_key(busy)?;
+    let text = format!(
+        "{active:.1} of {} lanes are active on average, {:.1} at {}: let the lanes of a warp take the same branches",
+        profile.warp_lanes,
+        share(line.counts.thread_executions, line.counts.executions),
+        line.line,
+    );
+    Some(Finding { rule: "few_lanes", share: idle * share(busy(&line), profile.warp_cycles()), text })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explain::profile::{Barrier, Counts, Span, Time, Wait};
+
+    fn span(count: u64, mean: u64) -> Span {
+        Span { count, cycles: count * mean, longest_cycles: 2 * mean }
+    }
+
+    /// A profile of 1,000 cycles and 10,000 warp cycles, of which so many are in one category.
+    fn with(name: &'static str, cycles: u64) -> Profile {
+        let time = Time::from([(name, cycles), ("issued", 10_000 - cycles)]);
+        Profile { cycles: 1_000, warp_lanes: 32, time, ..Profile::default() }
+    }
+
+    fn lock(word: &str, acquired: u64, wait: u64) -> WordProfile {
+        WordProfile {
+            word: word.to_string(),
+            memory: "locks".to_string(),
+            memories: 1,
+            acquired,
+            failed_inter: 9 * acquired,
+            wait: span(acquired, wait),
+            ..WordProfile::default()
+        }
+    }
+
+    fn line(place: &str, time: &[(&'static str, u64)], counts: Counts) -> Line {
+        let time: Time = time.iter().copied().collect();
+        let counts = Counts { warp_cycles: time.values().sum(), time, ..counts };
+        let (line, at) = (place.to_string(), place.to_string());
+        Line { kernel: "k".to_string(), line, text: String::new(), at, inlined: Vec::new(), counts }
+    }
+
+    #[track_caller]
+    fn says(profile: &Profile, rule: &str, text: &str) {
+        let findings = verdict(profile);
+        let found = findings.iter().find(|finding| finding.rule == rule);
+        assert!(found.is_some_and(|finding| finding.text.contains(text)), "{findings:#?}");
+    }
+
+    #[track_caller]
+    fn is_silent(profile: &Profile, rule: &str) {
+        let findings = verdict(profile);
+        assert!(findings.iter().all(|finding| finding.rule != rule), "{findings:#?}");
+    }
+
+    #[test]
+    fn contended_locks_are_counted_and_their_hand_offs_told() {
+        let mut profile = with("spinning", 6_300);
+        profile.words = vec![lock("locks+0", 10, 900), lock("locks+4", 10, 10), lock("locks+8", 10, 10)];
+        let hot = &mut profile.words[0];
+        (hot.hand_off, hot.hand_off_trip_cycles, hot.shortest_trip_cycles) = (span(9, 1_570), 9 * 1_300, 400);
+        let text = "63 % of warp time polls for locks+0; a hand-off takes 1,570 cycles, of which 900 behind other \
+                    tries; 90 of 100 tries fail";
+        says(&profile, "contended_locks", text);
+        profile.words[1].wait = span(10, 900);
+        profile.words.push(lock("locks+12", 10, 10));
+        says(&profile, "contended_locks", "polls for 2 of 4 locks (locks)");
+        // Without waiting behind others there is nothing to say of it.
+        profile.words.iter_mut().for_each(|word| word.hand_off_trip_cycles = word.hand_off.count * 500);
+        says(&profile, "contended_locks", "a hand-off takes 1,570 cycles; ");
+        profile.time = with("spinning", 2_000).time;
+        is_silent(&profile, "contended_locks");
+    }
+
+    #[test]
+    fn a_lock_that_is_always_held_is_told() {
+        let mut profile = with("issued", 10_000);
+        let mut lock = lock("locks+0", 8, 100);
+        (lock.hold, lock.hand_off) = (span(8, 60), span(7, 40));
+        (lock.taken_at, lock.released_at) = (vec![("k.cu:5".into(), 8)], vec![("k.cu:9".into(), 8)]);
+        profile.words = vec![lock];
+        let text = "locks+0 is held or handed over 76 % of the time, once for each of 8 acquisitions: held 60 cycles \
+                    from k.cu:5 to k.cu:9, handed over in 40 cycles";
+        says(&profile, "serial_lock", text);
+        profile.cycles = 2_000;
+        is_silent(&profile, "serial_lock");
+    }
+
+    #[test]
+    fn lanes_that_compete_with_their_own_warp_are_told() {
+        let mut profile = with("spinning", 5_000);
+        profile.words = vec![WordProfile { failed_intra: 60, failed_inter: 20, ..lock("locks+0", 20, 100) }];
+        says(&profile, "same_warp", "60 % of the tries at locks fail on a lane of their own warp");
+        profile.words[0].failed_intra = 5;
+        is_silent(&profile, "same_warp");
+    }
+
+    #[test]
+    fn waits_for_flags_name_both_lines() {
+        let mut profile = with("spinning", 5_000);
+        profile.words = vec![WordProfile { satisfied: span(4, 1_000), ..WordProfile::default() }];
+        profile.waits = vec![Wait {
+            memory: "flags".to_string(),
+            waits_at: "k.cu:5".to_string(),
+            written_at: Some("k.cu:9".to_string()),
+            words: 1,
+            wait: span(4, 1_000),
+        }];
+        let text = "50 % of warp time polls; most of it waits at k.cu:5 until k.cu:9 writes flags: 4 waits, 1,000 \
+                    cycles each on average, 2,000 at most";
+        says(&profile, "flags", text);
+        is_silent(&profile, "contended_locks");
+        profile.time = with("spinning", 1_000).time;
+        is_silent(&profile, "flags");
+    }
+
+    #[test]
+    fn barriers_tell_their_skew() {
+        let mut profile = with("barrier", 4_000);
+        profile.lines = vec![line("k.cu:7", &[("barrier", 4_000)], Counts::default())];
+        profile.barriers = vec![Barrier { line: "k.cu:7".to_string(), skew: span(2, 300) }];
+        let text = "40 % of warp time waits at barriers, most at k.cu:7: the last warp arrives 300 cycles after the \
+                    first on average, 600 at most";
+        says(&profile, "barrier", text);
+        profile.time = with("barrier", 1_000).time;
+        is_silent(&profile, "barrier");
+    }
+
+    #[test]
+    fn scattered_accesses_are_told() {
+        let mut profile = with("memory", 6_000);
+        let counts = Counts { transactions: 320, latency: span(10, 500), ..Counts::default() };
+        profile.lines = vec![line("k.cu:3", &[("memory", 6_000)], counts)];
+        says(&profile, "scattered", "an access at k.cu:3 goes to 32.0 lines");
+        profile.lines[0].counts.transactions = 10;
+        is_silent(&profile, "scattered");
+    }
+
+    #[test]
+    fn idle_lanes_are_told() {
+        let mut profile = with("issued", 10_000);
+        let counts = Counts { executions: 100, thread_executions: 400, ..Counts::default() };
+        profile.lines = vec![line("k.cu:3", &[("issued", 10_000)], counts)];
+        says(&profile, "few_lanes", "4.0 of 32 lanes are active on average, 4.0 at k.cu:3");
+        profile.lines[0].counts.thread_executions = 3_000;
+        is_silent(&profile, "few_lanes");
+    }
+
+    #[test]
+    fn nothing_stands_out_of_nothing() {
+        assert_eq!(verdict(&Profile::default()), []);
+        assert_eq!(verdict(&with("issued", 10_000)), []);
+    }
+}
