@@ -82,6 +82,17 @@ def test_a_sweep_is_a_data_frame(sweep):
         sweep.pandas("nothing")
 
 
+def test_a_profile_is_data_frames(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    profiled = warploom.sweep({**SWEEP, "seeds": 1, "bows": "off", "profile": True}, out="profiled")
+    runs = profiled.pandas().set_index("run")
+    for table in ["lines", "instructions"]:
+        time = profiled.pandas(table).groupby("run")["warp_cycles"].sum()
+        assert time.to_dict() == runs["warp_cycles"].to_dict()
+    taken = profiled.polars("locks").group_by("run").agg(polars.col("acquired").sum())
+    assert dict(taken.iter_rows()) == runs["locks_acquired"].to_dict()
+
+
 def test_parquet_is_what_csv_is(sweep, tmp_path):
     """The files as other programs get them."""
     execute(["sweep", "results", sweep.folder, "--csv", tmp_path / "t.csv", "--parquet", tmp_path / "t.parquet"])

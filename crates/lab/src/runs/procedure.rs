@@ -167,7 +167,8 @@ impl<'a> RunContext<'a> {
             return Err(RunError::Invalid(format!("no warp scheduler `{sched}`")));
         }
         // Runs already fill the cores, so each simulates on one thread.
-        let timing = Timing { policy: self.run.sched.clone(), threads: 1, ..Timing::default() };
+        let policy = self.run.sched.clone();
+        let timing = Timing { policy, threads: 1, profile: self.run.profile, ..Timing::default() };
         let options = SimOptions { model: self.run.model, timing, ..SimOptions::default() };
         Ok(Device::sim_with(self.chip()?, options))
     }

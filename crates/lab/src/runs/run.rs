@@ -32,6 +32,8 @@ pub struct Run {
     pub(super) sched: Option<String>,
     pub(super) model: SimModel,
     pub(super) max_cycles: Option<u64>,
+    /// Measure by line and by lock, too.
+    pub(super) profile: bool,
     /// The folder that its files are relative to. No part of the description: a folder can be moved.
     pub(super) base: PathBuf,
 }
@@ -70,6 +72,8 @@ struct Description {
     sched: Option<String>,
     model: String,
     max_cycles: Option<u64>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    profile: bool,
 }
 
 impl Run {
@@ -97,6 +101,7 @@ impl Run {
             sched: None,
             model: SimModel::Timing,
             max_cycles: None,
+            profile: false,
             base: PathBuf::new(),
         }
     }
@@ -134,6 +139,12 @@ impl Run {
     /// Limits the cycles of a launch. A launch that exceeds them counts as hanging.
     pub fn max_cycles(mut self, cycles: u64) -> Run {
         self.max_cycles = Some(cycles);
+        self
+    }
+
+    /// Measures by line and by lock, too.
+    pub fn profile(mut self) -> Run {
+        self.profile = true;
         self
     }
 
@@ -179,6 +190,7 @@ impl Run {
             sched: self.sched.clone(),
             model: model_name(self.model).to_string(),
             max_cycles: self.max_cycles,
+            profile: self.profile,
         };
         // Plain structures always serialize.
         serde_json::to_value(description).unwrap_or_default()
@@ -206,6 +218,7 @@ impl Run {
             sched: of.sched,
             model: model.ok_or_else(|| format!("no model `{}`", of.model))?,
             max_cycles: of.max_cycles,
+            profile: of.profile,
             base: base.to_path_buf(),
         })
     }
@@ -299,6 +312,9 @@ impl fmt::Display for Run {
         if let Some(cycles) = self.max_cycles {
             write!(f, ", at most {cycles} cycles")?;
         }
+        if self.profile {
+            write!(f, ", profiled")?;
+        }
         Ok(())
     }
 }
@@ -349,6 +365,7 @@ mod tests {
             run().sched("lrr"),
             run().functional(),
             run().max_cycles(5),
+            run().profile(),
         ];
         let mut keys: Vec<_> = others.iter().map(Run::key).chain([run().key()]).collect();
         keys.sort();
@@ -384,7 +401,7 @@ mod tests {
             "model": "functional", "max_cycles": 9,
         });
         assert_eq!(run.description(), json);
-        let procedure = Run::procedure(PROCEDURES[0]).with("word", "x").sched("lrr");
+        let procedure = Run::procedure(PROCEDURES[0]).with("word", "x").sched("lrr").profile();
         for run in [run, procedure] {
             let read = Run::from_description(run.description(), Path::new("")).unwrap();
             assert_eq!((read.description(), read.key()), (run.description(), run.key()));

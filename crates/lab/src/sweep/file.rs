@@ -19,6 +19,8 @@ pub struct Sweep {
     /// Distinguishes the folders of sweeps.
     pub name: String,
     pub limits: Limits,
+    /// Runs are measured by line and by lock, too.
+    profile: bool,
     /// The folder that its files are relative to.
     base: PathBuf,
     /// What runs, each with the axes that only it has.
@@ -92,6 +94,8 @@ struct File {
     sched: Option<Value>,
     bows: Option<Value>,
     max_cycles: Option<Value>,
+    #[serde(default)]
+    profile: bool,
     seeds: Option<Value>,
     #[serde(default)]
     params: Table,
@@ -201,7 +205,7 @@ impl Sweep {
             memory_bytes: file.limits.memory_mb.map(|mb| mb.saturating_mul(1_000_000)),
         };
         let name = file.name.unwrap_or_else(|| name.to_string());
-        let sweep = Sweep { name, limits, base: base.to_path_buf(), targets, axes, skip };
+        let sweep = Sweep { name, limits, profile: file.profile, base: base.to_path_buf(), targets, axes, skip };
         sweep.check_columns()?;
         Ok(sweep)
     }
@@ -319,6 +323,14 @@ impl Sweep {
         };
         for (column, cell) in given {
             run = apply(run, column, cell)?;
+        }
+        if self.profile {
+            let functional = ("model".to_string(), Cell::Text("functional".to_string()));
+            if settings.contains(&functional) {
+                return Err(SweepError::new("profile = true: the functional model has no time to profile")
+                    .help("leave out `profile`, or the functional model"));
+            }
+            run = run.profile();
         }
         Ok(run.relative_to(&self.base))
     }

@@ -13,7 +13,7 @@ use crate::runs::{Finished, Kept, Metrics};
 /// type.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// `runs`, or what its rows are: `launches`, `sms`, `lock_warnings`.
+    /// `runs`, or what its rows are: `launches`, `sms`, `lines`, `locks`.
     pub name: String,
     pub columns: Vec<String>,
     pub rows: Vec<Vec<Option<Cell>>>,
@@ -41,9 +41,15 @@ impl std::str::FromStr for Filter {
 
 /// Lists of objects in a run's figures are tables of their own. These have names for the table, and for the column that
 /// numbers its rows within a run; any other has its own name, and numbers them as `row`.
-const NESTED: [(&str, &str, &str); 5] = [
+const NESTED: [(&str, &str, &str); 11] = [
     ("per_launch", "launches", "launch"),
     ("sms", "sms", "sm"),
+    ("profile.lines", "lines", "rank"),
+    ("profile.instructions", "instructions", "row"),
+    ("profile.words", "locks", "rank"),
+    ("profile.waits", "waits", "rank"),
+    ("profile.barriers", "barriers", "barrier"),
+    ("profile.verdict", "verdicts", "rank"),
     ("races", "races", "race"),
     ("lock_warnings", "lock_warnings", "warning"),
     ("uninitialised", "uninitialised", "read"),
@@ -54,8 +60,22 @@ fn nested(value: &Value) -> Option<&Vec<Value>> {
     value.as_array().filter(|list| list.iter().any(Value::is_object))
 }
 
+/// All of a run's lists that are tables, with their paths: its own, and those of its objects.
+fn all_nested(figures: &Map<String, Value>) -> impl Iterator<Item = (String, &Vec<Value>)> {
+    figures.iter().flat_map(|(name, value)| {
+        let own = nested(value).map(|list| (name.clone(), list));
+        let inner = value.as_object().into_iter().flatten();
+        own.into_iter().chain(
+            inner.filter_map(move |(inner, value)| Some((format!("{name}.{inner}"), nested(value)?))),
+        )
+    })
+}
+
 /// Figures that repeat a setting of the run, or of its launches.
 const SETTINGS: [&str; 6] = ["chip", "model", "sched", "bows", "grid", "block"];
+
+/// Figures that repeat another.
+const REPEATED: [&str; 2] = ["profile.cycles", "profile.warp_lanes"];
 
 /// The tables of all runs that have ended. The first is `runs`, in the order of the sweep. They are the same bytes
 /// wherever and whenever the runs were executed, except that `host` adds what they took of the host.
@@ -165,14 +185,18 @@ fn give_one_type(rows: &mut [Vec<Option<Cell>>], at: usize) {
 /// A run's figures as columns.
 fn flatten(figures: &Map<String, Value>, row: &mut Row) {
     for (name, value) in figures {
-        if !SETTINGS.contains(&name.as_str()) && nested(value).is_none() {
+        if !SETTINGS.contains(&name.as_str()) {
             add(row, name, value);
         }
     }
 }
 
 /// Adds a figure under its name, an object's under theirs, and a list's under numbers (`x`, `y`, `z` for extents).
+/// A list with texts is one text: how many it has differs from row to row. Lists that are tables are not added.
 fn add(row: &mut Row, path: &str, value: &Value) {
+    if nested(value).is_some() || REPEATED.contains(&path) {
+        return;
+    }
     let cell = match value {
         Value::Null => return,
         Value::Bool(flag) => Cell::Flag(*flag),
@@ -181,6 +205,9 @@ fn add(row: &mut Row, path: &str, value: &Value) {
             None => Cell::Float(number.as_f64().unwrap_or(f64::NAN)),
         },
         Value::String(text) => Cell::Text(text.clone()),
+        Value::Array(list) if has_text(value) => {
+            Cell::Text(list.iter().map(entry).collect::<Vec<_>>().join("; "))
+        }
         Value::Array(list) => {
             for (at, value) in list.iter().enumerate() {
                 let at = if list.len() == 3 { ["x", "y", "z"][at].to_string() } else { at.to_string() };
@@ -196,6 +223,19 @@ fn add(row: &mut Row, path: &str, value: &Value) {
     row.insert(column(path), cell);
 }
 
+fn has_text(value: &Value) -> bool {
+    value.is_string() || value.as_array().is_some_and(|list| list.iter().any(has_text))
+}
+
+/// An entry of a list with texts. Pairs are a line and how often, or cycles and the thread that waited for so long.
+fn entry(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(pair) if pair.len() == 2 => format!("{} ({})", entry(&pair[0]), entry(&pair[1])),
+        other => other.to_string(),
+    }
+}
+
 /// The name of a figure's column: its path with `_`, and its unit at the end. Counts have none. `ctas` and `warps` are
 /// also names of parameters.
 fn column(path: &str) -> String {
@@ -205,6 +245,8 @@ fn column(path: &str) -> String {
         ("ctas" | "warps", "") => format!("launched_{first}"),
         (_, "") => first.to_string(),
         ("stalls", _) => format!("stall_{rest}_warp_cycles"),
+        ("time", _) => format!("time_{rest}_warp_cycles"),
+        ("profile", _) if rest.starts_with("time_") => format!("{rest}_warp_cycles"),
         ("classes", _) => format!("class_{rest}_warp_insts"),
         ("energy_nj", _) => format!("energy_{rest}_nj"),
         ("figures", _) => format!("figure_{rest}"),
@@ -223,10 +265,9 @@ pub(super) fn is_figure(name: &str) -> bool {
 }
 
 fn add_nested(end: &Finished, run: &Cell, tables: &mut Vec<Builder>) {
-    for (list, value) in end.metrics.values() {
-        let Some(entries) = nested(value) else { continue };
+    for (list, entries) in all_nested(end.metrics.values()) {
         let name =
-            NESTED.iter().find(|(known, ..)| known == list).map_or(list.as_str(), |(_, table, _)| table);
+            NESTED.iter().find(|(known, ..)| *known == list).map_or(list.as_str(), |(_, table, _)| table);
         let at = tables.iter().position(|table| table.name == name).unwrap_or_else(|| {
             tables.push(Builder::new(name, Some("row")));
             tables.len() - 1
@@ -313,15 +354,22 @@ mod tests {
     #[test]
     fn lists_of_objects_are_tables() {
         let metrics = Metrics::new()
-            .with("locks", json!([{"address": 64, "waits": {"cycles": 9}}, {"address": 68}]))
+            .with("words", json!([{"address": 64, "waits": {"cycles": 9}}, {"address": 68}]))
             .with("lock_warnings", json!([{"message": "never released"}]))
+            .with("profile", json!({"cycles": 5, "time": {"spinning": 4}, "words": [{"taken_at": [["a.cu:3", 8]]}]}))
             .with("grid", [4, 1, 1]);
         let end = Finished { status: Status::Ok, message: None, wall_s: 0.0, peak_bytes: None, metrics };
-        let mut tables = vec![Builder::new("lock_warnings", Some("warning"))];
+        let mut row = Row::new();
+        flatten(end.metrics.values(), &mut row);
+        assert_eq!(row, Row::from([("time_spinning_warp_cycles".to_string(), Cell::Number(4))]));
+        let mut tables = vec![Builder::new("lock_warnings", Some("warning")), Builder::new("locks", Some("rank"))];
         add_nested(&end, &Cell::Text("7f".to_string()), &mut tables);
         let csv = tables.into_iter().map(|table| table.table(&["run".to_string()]).csv()).collect::<Vec<_>>();
-        let locks = "run,row,address,waits_cycles\n7f,0,64,9\n7f,1,68,\n";
-        assert_eq!(csv, ["run,warning,message\n7f,0,never released\n", locks]);
+        let words = "run,row,address,waits_cycles\n7f,0,64,9\n7f,1,68,\n";
+        assert_eq!(
+            csv,
+            ["run,warning,message\n7f,0,never released\n", "run,rank,taken_at\n7f,0,a.cu:3 (8)\n", words]
+        );
     }
 
     #[test]
@@ -367,5 +415,34 @@ mod tests {
         assert_eq!((some[0].rows.len(), some[1].rows.len()), (2, 4));
         let error = tables(&sweep, &planned, &kept, false, &filter("shed=gto")).unwrap_err();
         assert!(error.message == "no column `shed`" && error.help.unwrap().contains("sched"));
+    }
+
+    #[test]
+    fn a_profile_becomes_tables_by_line_and_by_lock() {
+        let scratch = Scratch::new("sweep-profile");
+        let text = "work = 'hashtable'\nprofile = true\n[params]\nkeys = 512\nbuckets = [4, 16]\nctas = 2\n";
+        let sweep = Sweep::parse(text, "profile", scratch.path()).unwrap();
+        let planned = sweep.runs().unwrap();
+        let runs: Vec<_> = planned.iter().map(|planned| planned.run.clone()).collect();
+        execute_all(&runs, &Plan::new(scratch.path()), &|_, _, _| {}).unwrap();
+        let kept = Kept::open(scratch.path()).unwrap();
+        let made = tables(&sweep, &planned, &kept, false, &[]).unwrap();
+        let table = |name: &str| made.iter().find(|table| table.name == name).unwrap();
+        let sum = |table: &Table, column: &str, run: &Option<Cell>| -> f64 {
+            let at = table.column(column).unwrap();
+            let of_run = table.rows.iter().filter(|row| row[table.column("run").unwrap()] == *run);
+            of_run.filter_map(|row| row[at].as_ref()?.number()).sum()
+        };
+        let of_runs = table("runs");
+        for row in &of_runs.rows {
+            let of = |column: &str| row[of_runs.column(column).unwrap()].as_ref().unwrap().number().unwrap();
+            let all = sum(table("lines"), "warp_cycles", &row[0]);
+            assert_eq!(all, of("warp_cycles"));
+            assert_eq!(all, sum(table("instructions"), "warp_cycles", &row[0]));
+            assert_eq!(sum(table("locks"), "acquired", &row[0]), of("locks_acquired"));
+            assert!(of("time_spinning_warp_cycles") > 0.0);
+        }
+        assert!(table("locks").column("taken_at").is_ok() && table("locks").column("wait_cycles").is_ok());
+        assert!(!table("waits").rows.is_empty());
     }
 }

@@ -203,3 +203,11 @@ fn large_products_are_counted_without_being_made() {
                 buckets = { from = 1, to = 100_000 }\n";
     assert_eq!(parsed(text).unwrap().combinations(), 10_000_000_000);
 }
+
+#[test]
+fn all_runs_of_a_sweep_are_profiled() {
+    let text = "work = 'nw'\nprofile = true\nsched = ['lrr', 'gto']\n";
+    assert_eq!(runs(text), ["work nw on gtx480, lrr, profiled", "work nw on gtx480, gto, profiled"]);
+    let message = refused("work = 'nw'\nprofile = true\nmodel = ['timing', 'functional']\n");
+    assert!(message.starts_with("profile = true: the functional model has no time to profile"), "{message}");
+}
