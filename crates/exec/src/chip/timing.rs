@@ -187,6 +187,9 @@ pub struct UnitSpec {
     /// From one warp's arrival to the next that the SM can take note of.
     #[serde(default)]
     pub barrier_interval_cycles: u32,
+    /// A warp arrives at a barrier only when its stores to shared memory are done.
+    #[serde(default)]
+    pub barrier_after_stores: bool,
     pub fence_waits_for: FenceScope,
     /// What a fence wider than a CTA takes if there is no access to wait for.
     pub fence_cycles: u32,

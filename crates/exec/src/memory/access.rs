@@ -360,6 +360,10 @@ impl<const N: usize> WarpAccess<N> {
         }
     }
 
+    pub fn stores_to_shared(&self) -> bool {
+        matches!(self.kind, MemoryOp::Store | MemoryOp::Unlock { .. }) && !self.lanes.shared.is_empty()
+    }
+
     /// The lanes of an atomic, of those of `lanes`, that changed what they found; it happened in the SM.
     pub fn changed_in_sm(&self, lanes: LaneMask) -> LaneMask {
         let MemoryOp::Atomic { op, ty, .. } = self.kind else { return LaneMask::NONE };

@@ -24,7 +24,16 @@ pub(super) struct Observers {
 }
 
 impl Observers {
-    fn each(&mut self, mut tell: impl FnMut(&mut dyn Observer)) {
+    /// Mostly there is only the recorder.
+    #[inline]
+    fn each(&mut self, tell: impl FnMut(&mut dyn Observer)) {
+        if self.timeline.is_some() || !self.others.is_empty() {
+            self.tell_each(tell);
+        }
+    }
+
+    #[cold]
+    fn tell_each(&mut self, mut tell: impl FnMut(&mut dyn Observer)) {
         if let Some(timeline) = &mut self.timeline {
             tell(timeline);
         }

@@ -456,9 +456,8 @@ impl Recorder {
                 slot.waiting &= !LaneMask::of(lane);
             } else {
                 let begins = slot.waiting.contains(lane) && !wait.queued;
-                words.failed(place, thread, attempt);
+                words.failed(place, thread, attempt, begins);
                 if begins {
-                    words.waits(place);
                     slot.waits[lane].queued = true;
                 }
                 self.rows[by.pc.index()].failed_polls += 1;

@@ -161,6 +161,14 @@ struct Followed {
     waiting: u32,
 }
 
+impl Followed {
+    /// One more thread waits.
+    fn queue(&mut self) {
+        self.waiting += 1;
+        self.counts.longest_queue = self.counts.longest_queue.max(self.waiting);
+    }
+}
+
 /// Words of one memory: the global one, or the shared memories of an SM.
 #[derive(Clone, Debug)]
 pub(super) struct Words {
@@ -225,8 +233,7 @@ impl Words {
     /// A thread polled in vain and waits from now on.
     pub(super) fn waits(&mut self, place: WordPlace) {
         if let Some(word) = self.get(place) {
-            word.waiting += 1;
-            word.counts.longest_queue = word.counts.longest_queue.max(word.waiting);
+            word.queue();
         }
     }
 
@@ -247,8 +254,8 @@ impl Words {
         }
     }
 
-    /// A thread did not get a lock.
-    pub(super) fn failed(&mut self, place: WordPlace, thread: Thread, by: Try) {
+    /// A thread did not get a lock. If that `begins` its wait, it waits from now on.
+    pub(super) fn failed(&mut self, place: WordPlace, thread: Thread, by: Try, begins: bool) {
         let Some(word) = self.follow(place) else {
             self.rest[1] += 1;
             return;
@@ -259,17 +266,18 @@ impl Words {
         }
         word.counts.trip(by);
         count(&mut word.counts.fails, by.pc, 1);
+        if begins {
+            word.queue();
+        }
     }
 
     /// A thread took a lock. An `exclusive` one has one holder.
     pub(super) fn took(&mut self, place: WordPlace, thread: Thread, by: Try, exclusive: bool) {
-        if by.queued {
-            self.gave_up(place);
-        }
         let Some(word) = self.follow(place) else {
             self.rest[0] += 1;
             return;
         };
+        word.waiting = word.waiting.saturating_sub(u32::from(by.queued));
         let counts = &mut word.counts;
         let (trip, wait) = (counts.trip(by), by.now - by.since);
         counts.acquired += 1;

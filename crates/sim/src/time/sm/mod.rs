@@ -117,6 +117,8 @@ pub(crate) struct Sm<const N: usize, P> {
     branch_latency: u64,
     /// How long a warp yields before a poll of a spin loop.
     yield_cycles: u64,
+    /// Warps arrive at barriers when their stores to shared memory are done.
+    barrier_after_stores: bool,
 
     pub(crate) schedulers: Vec<Scheduler>,
     /// Instructions that a scheduler issues per cycle.
@@ -193,6 +195,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             refused_lines: Vec::new(),
             branch_latency: chip.units.branch_latency_cycles as u64,
             yield_cycles: u64::from(chip.units.yield_cycles),
+            barrier_after_stores: chip.units.barrier_after_stores,
             schedulers: (0..schedulers).map(|s| Scheduler::new(s, schedulers, make_policy())).collect(),
             width: chip.issue.width,
             turns: [0; ExecUnit::COUNT],

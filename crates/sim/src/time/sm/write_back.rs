@@ -81,6 +81,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         entry.status.outstanding -= 1;
         entry.quiet_since = now;
         entry.unlocking -= u32::from(matches!(kind, MemoryOp::Unlock { .. }));
+        if self.barrier_after_stores {
+            entry.shared_stores -= u32::from(access.stores_to_shared());
+        }
         if entry.status.held && decoded.ordering.before_all {
             entry.status.held = false;
             self.memory.l1.invalidate();

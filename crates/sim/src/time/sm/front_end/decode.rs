@@ -82,6 +82,8 @@ impl Class {
 pub(crate) struct Ordering {
     /// It issues only when all earlier accesses of the warp are complete.
     pub after_all: bool,
+    /// It issues only when the warp's earlier stores to shared memory are done.
+    pub after_shared_stores: bool,
     /// The warp goes on only when it is complete, and then invalidates the L1.
     pub before_all: bool,
 }
@@ -241,6 +243,9 @@ fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
             Op::Fence(..) if chip.units.fence_waits_for == FenceScope::Sm => {
                 Ordering { after_all: false, ..ordering(inst.op) }
             }
+            Op::Bar(_) => {
+                Ordering { after_shared_stores: chip.units.barrier_after_stores, ..Ordering::default() }
+            }
             op => ordering(op),
         },
         spin: None,
@@ -334,7 +339,7 @@ fn ordering(op: Op) -> Ordering {
         | Op::Atom(_, access) => (access.order, access.scope),
         // What is printed or saved is read from memory at once.
         Op::CpAsyncWait | Op::Printf | Op::AssertFail | Op::Yield => {
-            return Ordering { after_all: true, before_all: false };
+            return Ordering { after_all: true, ..Ordering::default() };
         }
         _ => return Ordering::default(),
     };
@@ -345,6 +350,7 @@ fn ordering(op: Op) -> Ordering {
     Ordering {
         after_all: fence || matches!(order, Order::Release | Order::AcqRel | Order::SeqCst),
         before_all: fence || matches!(order, Order::Acquire | Order::AcqRel | Order::SeqCst),
+        ..Ordering::default()
     }
 }
 

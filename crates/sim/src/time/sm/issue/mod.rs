@@ -410,6 +410,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         entry.status.outstanding += 1;
         let unlocks = matches!(self.memory.transfers[id].access.kind, MemoryOp::Unlock { .. });
         entry.unlocking += u32::from(unlocks);
+        if self.barrier_after_stores {
+            entry.shared_stores += u32::from(self.memory.transfers[id].access.stores_to_shared());
+        }
         // Later instructions of the warp wait for an acquire.
         entry.status.held = decoded.ordering.before_all;
         let resident = self.residents[entry.occupant.resident()].as_mut().expect(IS_RESIDENT);

@@ -123,6 +123,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if inst.ordering.after_all && status.outstanding > 0 {
             return (State::Fence, none);
         }
+        if inst.ordering.after_shared_stores && entry.shared_stores > 0 {
+            return (State::Barrier, none);
+        }
         let hazard = if context.launch.kernel.functions.len() == 1 {
             entry.board.check(&inst.needs)
         } else if matches!(context.launch.kernel.code[pc.index()].op, Op::Call | Op::Ret) {

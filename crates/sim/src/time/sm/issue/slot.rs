@@ -34,6 +34,8 @@ pub(crate) struct Slot {
     pub(crate) quiet_since: Cycle,
     /// Of the outstanding accesses, stores that unlock. They have already taken effect.
     pub(crate) unlocking: u32,
+    /// Of the outstanding accesses, stores to shared memory, if barriers wait for them.
+    pub(crate) shared_stores: u32,
     /// Iterates in a spin loop.
     pub(crate) spinning: bool,
     /// Has iterated in a spin loop since the machine last asked.
@@ -164,6 +166,7 @@ impl Slot {
             fenced: false,
             quiet_since: Cycle(0),
             unlocking: 0,
+            shared_stores: 0,
             spinning: false,
             spun: false,
             retries: false,
