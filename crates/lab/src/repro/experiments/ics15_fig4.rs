@@ -71,7 +71,7 @@ impl Experiment for Figure4 {
         let order = SCHEMES.map(|(scheme, _)| (scheme, over(scheme, "atom_lock")));
         outcome = outcome
             .row(tiny.percent(20.0).because(BARRIER))
-            .row(Row::falling("from the fastest to the slowest", &order).because(BARRIER));
+            .row(Row::falling("from the fastest to the slowest", &order).because(MUTEXES));
         for (scheme, _) in SCHEMES {
             outcome =
                 outcome.row(Row::new(format!("{scheme}: the phase"), "cycles").measured(cycles(scheme)));

@@ -295,10 +295,12 @@ impl Slice {
             self.note_write(self.tags.line(way).number, turn.cycle);
         }
         let line = self.tags.line_mut(way);
+        let mut far = request.far;
         match request.kind {
             RequestKind::Read | RequestKind::Fence => line.copied |= request.far,
             RequestKind::Write => {
-                line.copied = false;
+                // The other half drops its copy before the store is done, so the answer is as late as from there.
+                far |= std::mem::take(&mut line.copied);
                 line.valid |= overwritten;
                 line.dirty |= request.sectors;
             }
@@ -314,7 +316,7 @@ impl Slice {
                 return;
             }
         }
-        self.reply(*request, turn);
+        self.reply(Request { far, ..*request }, turn);
     }
 
     /// The atomic unit begins as soon as it has performed its last pass. Returns the cycle in which it is free again.
