@@ -501,6 +501,17 @@ fn a_twin_passes_requests_on_and_serves_copies() {
     assert_eq!(home.role_of_twin(0, &far(read(0, ALL))), Role::Copy);
     twin.accept_as(Role::Copy, 0, Cycle(1000), &far(read(0, ALL)));
     assert_eq!(finish(&mut twin)[0].0, 1124, "four cycles through the port");
+    // A store that ends the copy is answered as late as from the other half, the next one is not.
+    let mut store = |at| {
+        home.accept(0, Cycle(at), &write(0, 1));
+        while let Some(cycle) = home.next_event() {
+            home.run(cycle + 1);
+        }
+        home.served.drain(..).map(|served| served.request.far).collect::<Vec<_>>()
+    };
+    assert_eq!((store(1200), store(1400)), (vec![true], vec![false]));
+    home.accept_passed(Cycle(1600), &passed(1500, far(read(0, ALL))));
+    finish(&mut home);
     // A write under way to the line, and one that has come, put an end to the copy.
     assert_eq!(home.role_of_twin(0, &far(write(0, 1))), Role::Pass);
     assert_eq!(home.role_of_twin(0, &far(read(0, ALL))), Role::Pass);
