@@ -54,6 +54,7 @@ impl ReportedRun {
             "warp_cycles": report.warp_cycles,
             "ipc": report.ipc,
             "simd_efficiency": report.simd_efficiency,
+            "locks": report.locks,
             "summary": summary,
         });
         if let Some(profile) = &report.profile {

@@ -15,7 +15,7 @@ function summary(run) {
   tiles.push(tile("SIMD efficiency", `${(100 * run.simd_efficiency).toFixed(1)}%`, "active lanes per instruction"));
   const spinning = profile?.time.spinning;
   if (spinning) tiles.push(tile("of warp time spins", percent(spinning, run.warp_cycles), ""));
-  const failed = profile?.words.reduce((sum, word) => sum + word.failed_intra + word.failed_inter, 0);
+  const failed = run.locks && run.locks.failed_intra + run.locks.failed_inter;
   if (failed) tiles.push(tile("tries at locks fail", short(failed), `${grouped(failed)} tries`));
   const findings = (profile?.verdict ?? []).map((finding) => el("p", { class: "finding" }, finding.text));
   const rows = run.summary.map(([name, text]) => [el("dt", {}, name), el("dd", {}, text)]);

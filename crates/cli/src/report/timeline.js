@@ -8,8 +8,9 @@ const AXIS = 24;
 const SM_ROW = 30;
 const SLOT_ROW = 17;
 const GUTTER = 96;
-// Sums of an SM at several resolutions.
-const LEVELS = [2048, 8192];
+// Sums of an SM at several resolutions; of large chips not at the finest, which would take too much memory.
+const LEVELS = [2048, 8192, 32768];
+const MOST_AT_FINEST = 24;
 // Arrows are drawn when at most so many are in view.
 const MOST_ARROWS = 400;
 
@@ -22,6 +23,10 @@ class Timeline {
     this.until = Math.max(meta.until, meta.from + 1);
     this.view = [this.from, this.until];
     this.colours = meta.states.map((name) => rgb(colourOf(name)));
+    // The same for pixels, and the colour of spinning last.
+    const pack = ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
+    this.packed = [...this.colours, rgb(colourOf("spinning"))].map(pack);
+    this.resolutions = this.sms.length > MOST_AT_FINEST ? LEVELS.slice(0, -1) : LEVELS;
     this.spans = 0;
     for (const sm of this.sms) {
       sm.open = false;
@@ -65,7 +70,8 @@ class Timeline {
     const names = this.meta.states.filter((_, at) => this.sms.some((sm) => this.used(sm).includes(at)));
     this.element = el("div", {}, bar, this.box, legend([...names, "spinning"]),
       el("p", { class: "note" },
-        "In a slot: the state of its warp; above it, red while the warp spins; below it, the locks its threads hold. ",
+        "An SM: its warps, stacked by state; the red line is how many of them spin. ",
+        "A slot: the state of its warp; above it, red while the warp spins; below it, the locks its threads hold. ",
         "Arrows lead from a release to the next acquisition, if that thread had waited; zoom in until they are few."));
     this.listen();
   }
@@ -130,51 +136,47 @@ class Timeline {
   // Warp cycles of an SM by interval and state, for the whole view.
   levels(sm) {
     if (sm.levels) return sm.levels;
-    const states = this.colours.length;
-    const finest = LEVELS.at(-1);
-    const scale = finest / (this.until - this.from);
-    const sums = new Float32Array(finest * states);
-    for (const { states: spans } of sm.slots) {
-      addSpans(sums, states, finest, spans, 0, spans.length, this.from, scale);
-    }
+    const columns = this.colours.length + 1;
+    const finest = this.resolutions.at(-1);
+    const sums = new Float32Array(finest * columns);
+    addSlots(sums, columns, finest, sm.slots, this.from, finest / (this.until - this.from));
     sm.levels = new Map([[finest, sums]]);
-    for (const count of LEVELS.slice(0, -1)) {
-      const coarse = new Float32Array(count * states);
+    for (const count of this.resolutions.slice(0, -1)) {
+      const coarse = new Float32Array(count * columns);
       const each = finest / count;
       for (let at = 0; at < sums.length; at++) {
-        const bin = Math.floor(at / states / each);
-        coarse[bin * states + (at % states)] += sums[at] / each;
+        const bin = Math.floor(at / columns / each);
+        coarse[bin * columns + (at % columns)] += sums[at] / each;
       }
       sm.levels.set(count, coarse);
     }
     return sm.levels;
   }
 
-  // What the warps of an SM do in every pixel: sums by pixel and state, in warps.
+  // What the warps of an SM do in every pixel: how many are in each state, and how many spin.
   smPixels(sm, width) {
-    const states = this.colours.length;
-    const pixels = new Float32Array(width * states);
+    const columns = this.colours.length + 1;
+    const pixels = new Float32Array(width * columns);
     const [from, until] = this.view;
     const perPixel = (until - from) / width;
     const whole = this.until - this.from;
-    const level = LEVELS.find((count) => whole / count <= perPixel);
+    const level = this.resolutions.find((count) => whole / count <= perPixel);
     if (level) {
       const sums = this.levels(sm).get(level);
       const scale = (level * perPixel) / whole;
-      const used = this.used(sm);
+      const used = [...this.used(sm), columns - 1];
       for (let x = 0; x < width; x++) {
         const first = Math.floor(((from - this.from) / whole) * level + x * scale);
         const last = Math.max(first + 1, Math.floor(((from - this.from) / whole) * level + (x + 1) * scale));
         for (let bin = first; bin < Math.min(last, level); bin++) {
-          for (const state of used) pixels[x * states + state] += sums[bin * states + state] / (last - first);
+          for (let at = 0; at < used.length; at++) {
+            pixels[x * columns + used[at]] += sums[bin * columns + used[at]] / (last - first);
+          }
         }
       }
       return pixels;
     }
-    for (const { states: spans } of sm.slots) {
-      const first = Math.max(0, countUntil(spans, from) - 1);
-      addSpans(pixels, states, width, spans, first, countUntil(spans, until), from, 1 / perPixel);
-    }
+    addSlots(pixels, columns, width, sm.slots, from, 1 / perPixel);
     return pixels;
   }
 
@@ -291,9 +293,9 @@ class Timeline {
     }
   }
 
-  // The warps of an SM, stacked by state from the bottom, a pixel at a time.
+  // The warps of an SM, stacked by state from the bottom, a pixel at a time; over them, how many spin.
   drawSm(context, row, top, width) {
-    const states = this.colours.length;
+    const columns = this.colours.length + 1;
     const pixels = this.smPixels(row.sm, width);
     const most = Math.max(row.sm.slots.length, 1);
     const tall = SM_ROW - 6;
@@ -303,20 +305,22 @@ class Timeline {
     this.image.height = tall;
     const imageContext = this.image.getContext("2d");
     const image = imageContext.createImageData(width, tall);
+    const dots = new Uint32Array(image.data.buffer);
+    const used = this.used(row.sm);
     for (let x = 0; x < width; x++) {
       let sum = 0;
       let y = tall - 1;
-      for (const state of this.used(row.sm)) {
-        sum += pixels[x * states + state];
-        const colour = this.colours[state];
-        for (; y >= 0 && tall - y - 0.5 <= (tall * sum) / most; y--) {
-          const at = (y * width + x) * 4;
-          image.data[at] = colour[0];
-          image.data[at + 1] = colour[1];
-          image.data[at + 2] = colour[2];
-          image.data[at + 3] = 255;
-        }
+      for (let at = 0; at < used.length; at++) {
+        const state = used[at];
+        sum += pixels[x * columns + state];
+        const colour = this.packed[state];
+        const top = tall - 0.5 - (tall * sum) / most;
+        for (; y >= 0 && y >= top; y--) dots[y * width + x] = colour;
       }
+      const spinning = pixels[x * columns + columns - 1];
+      if (spinning <= 0) continue;
+      const line = Math.max(0, Math.min(tall - 2, Math.round(tall - 1 - (tall * spinning) / most)));
+      dots[line * width + x] = dots[(line + 1) * width + x] = this.packed.at(-1);
     }
     imageContext.putImageData(image, 0, 0);
     context.drawImage(this.image, GUTTER, top + 3);
@@ -531,15 +535,22 @@ class Timeline {
   }
 }
 
-// Adds spans to the bins that they touch, in proportion. Bin 0 begins at `start`; `scale` is bins per cycle.
-function addSpans(sums, states, count, spans, first, end, start, scale) {
-  const { from, until, state } = spans;
-  for (let at = first; at < end; at++) {
-    const a = Math.max(0, (from[at] - start) * scale);
-    const b = Math.min(count, (until[at] - start) * scale);
-    const of = state[at];
-    for (let bin = Math.floor(a); bin < b; bin++) {
-      sums[bin * states + of] += Math.min(b, bin + 1) - Math.max(a, bin);
+// Adds the spans of slots to the bins that they touch, in proportion: their states, and after those the warps that spin.
+// Bin 0 begins at `start`; `scale` is bins per cycle.
+function addSlots(sums, columns, count, slots, start, scale) {
+  const end = start + count / scale;
+  for (const slot of slots) {
+    for (const spans of [slot.states, slot.spins]) {
+      const last = countUntil(spans, end);
+      const { from, until, state } = spans;
+      for (let at = Math.max(0, countUntil(spans, start) - 1); at < last; at++) {
+        const a = Math.max(0, (from[at] - start) * scale);
+        const b = Math.min(count, (until[at] - start) * scale);
+        const column = state ? state[at] : columns - 1;
+        for (let bin = Math.floor(a); bin < b; bin++) {
+          sums[bin * columns + column] += Math.min(b, bin + 1) - Math.max(a, bin);
+        }
+      }
     }
   }
 }

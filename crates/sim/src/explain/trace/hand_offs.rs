@@ -6,6 +6,9 @@ use warploom_isa::Space;
 
 use crate::explain::trace::timeline::{Hold, Timeline};
 
+/// A word: its address, and in shared memory the SM and the CTA.
+type WordKey = (u64, Option<(u32, u64)>);
+
 /// A hold, by its timeline and its number there.
 pub(super) type HoldId = (usize, usize);
 
@@ -18,8 +21,7 @@ pub(super) struct Passed {
 
 /// All hand-offs between SMs that are shown, in the order of their acquisitions.
 pub(super) fn hand_offs(timelines: &[Timeline]) -> Vec<Passed> {
-    // Global words by address; shared ones also by SM and CTA.
-    let mut by_word: BTreeMap<(u64, Option<(u32, u64)>), Vec<(HoldId, &Hold)>> = BTreeMap::new();
+    let mut by_word: BTreeMap<WordKey, Vec<(HoldId, &Hold)>> = BTreeMap::new();
     for (at, timeline) in timelines.iter().enumerate() {
         for (number, hold) in timeline.holds().iter().enumerate() {
             let memory =
