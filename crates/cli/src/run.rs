@@ -37,10 +37,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<Exit, Failure> {
             Ok(report) => Some(ReportedRun::new(report, trace, source, summary_lines(report))),
             Err(error) => ReportedRun::of_failed(error, trace, source, summary_lines),
         };
-        report::write(
-            file,
-            &Page { title: title(options, &gpu), runs: run.into_iter().collect(), ..Page::default() },
-        )?;
+        run.map_or(Ok(()), |run| report::write(file, &Page::of(title(options, &gpu), run)))?;
     }
     // Buffers of a launch that failed show how far it came.
     let ran = launched.as_ref().map_or_else(has_run, |_| true);

@@ -48,7 +48,7 @@ pub(crate) fn work(options: &WorkOptions) -> Result<Exit, Failure> {
             }
             Err(error) => ReportedRun::of_failed(error, trace, None, timing_lines),
         };
-        report::write(file, &Page { title, runs: run.into_iter().collect(), ..Page::default() })?;
+        run.map_or(Ok(()), |run| report::write(file, &Page::of(title, run)))?;
     }
     let (outcome, alignment) = ran.map_err(|error| launch_failure(error, &machine, options.json))?;
 

@@ -196,8 +196,7 @@ function waitGraph(waits) {
       class: "edge", "stroke-width": weight,
     }));
     picture.append(svg("path", { d: `M${to + 9},${y2} l-10,-5 v10 z`, class: "head" }));
-    const mean = wait.wait.cycles / Math.max(wait.wait.count, 1);
-    const label = `${wait.memory}: ${grouped(wait.wait.count)} × ${grouped(mean)} cycles`;
+    const label = `${wait.memory}: ${grouped(wait.wait.count)} × ${mean(wait.wait)} cycles`;
     // Labels stand on their arrow, one after the other along it where several meet.
     const share = 0.3 + 0.4 * ((number % 3) / 2);
     const bend = (a, b, c, d) =>

@@ -32,6 +32,13 @@ pub(crate) struct Page {
     pub(crate) diff: Value,
 }
 
+impl Page {
+    /// The page of one run.
+    pub(crate) fn of(title: String, run: ReportedRun) -> Page {
+        Page { title, runs: vec![run], ..Page::default() }
+    }
+}
+
 /// A run on a page.
 pub(crate) struct ReportedRun {
     data: Value,

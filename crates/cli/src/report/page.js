@@ -23,7 +23,9 @@ function summary(run) {
     run.ended && el("pre", { class: "ended" }, run.ended),
     el("div", { class: "tiles" }, tiles),
     findings,
-    profile && [el("h3", {}, "Warp time"), stackedBar(profile.time, run.warp_cycles), legend(Object.keys(profile.time))],
+    profile && [
+      el("h3", {}, "Warp time"), stackedBar(profile.time, run.warp_cycles), legend(Object.keys(profile.time)),
+    ],
     el("details", { open: true }, el("summary", {}, "All numbers"), el("dl", {}, rows)));
 }
 
@@ -34,8 +36,8 @@ function waitsTable(waits) {
   ];
   const place = (name) => el("span", { title: name, class: "line" }, shortPlace(name, 44));
   const rows = waits.slice(0, 25).map(({ memory, waits_at, written_at, wait }) => ({
-    cells: [place(waits_at), place(written_at ?? "not written by the kernel"), place(memory), grouped(wait.count), mean(wait),
-      grouped(wait.longest_cycles)],
+    cells: [place(waits_at), place(written_at ?? "not written by the kernel"), place(memory),
+      grouped(wait.count), mean(wait), grouped(wait.longest_cycles)],
   }));
   return table(columns, rows);
 }
@@ -124,7 +126,8 @@ async function showPage() {
   if (data.diff) main.append(...diffView(data.diff).filter((part) => part));
   if (data.compare) main.append(compareView(data.compare, data.runs, choose));
   if (data.runs.length > 1) {
-    chooser.append(...data.runs.map((run, at) => el("button", { type: "button", onclick: () => choose(at) }, run.name)));
+    const button = (run, at) => el("button", { type: "button", onclick: () => choose(at) }, run.name);
+    chooser.append(...data.runs.map(button));
     main.append(el("div", { class: "choose" }, el("span", {}, "Shown below: "), chooser));
   }
   main.append(place, el("footer", {}, `Warploom ${data.version}`));

@@ -41,5 +41,5 @@ function short(number) {
       return String(Number((number / size).toPrecision(3))) + " " + unit;
     }
   }
-  return Number.isInteger(number) ? String(number) : number.toPrecision(3);
+  return String(Number(number.toPrecision(3)));
 }

@@ -14,7 +14,7 @@ function table(columns, rows, attributes = {}) {
 }
 
 const ratio = (part, all) => (all > 0 ? (part / all).toFixed(1) : "–");
-const mean = (span) => (span.count > 0 ? grouped(span.cycles / span.count) : "–");
+const mean = (span) => (span.count > 0 ? grouped(Math.floor(span.cycles / span.count)) : "–");
 
 function linesTable(profile, all, jump) {
   const shown = profile.lines.slice(0, 15);
@@ -166,7 +166,8 @@ function diffView(diff) {
     return el("div", { class: "swing" }, el("i", { class: kind, style: `left:${left}%;width:${share}%` }));
   };
   const timed = (line) => line?.warp_cycles ?? 0;
-  const lines = diff.lines.filter(({ a, b }) => timed(a) !== timed(b)).slice(0, 25);
+  // What would be shown as 0.0 % is left out.
+  const lines = diff.lines.filter(({ a, b }) => Math.abs(timed(b) - timed(a)) >= all / 2000).slice(0, 25);
   const widest = span(lines, timed);
   const placeOf = ({ a, b }) => {
     const [old, now] = [a ?? b, b ?? a];

@@ -11,13 +11,15 @@ const GUTTER = 96;
 // Sums of an SM at several resolutions; of large chips not at the finest, which would take too much memory.
 const LEVELS = [2048, 8192, 32768];
 const MOST_AT_FINEST = 24;
-// Arrows are drawn when at most so many are in view.
+// Arrows are drawn when at most so many are in view, and thin if they are many.
 const MOST_ARROWS = 400;
+const MANY_ARROWS = 40;
 
 class Timeline {
   constructor(meta, data) {
     this.meta = meta;
-    this.sms = data.sms;
+    this.sms = data.sms.filter((sm) => sm.slots.length > 0);
+    this.idle = data.sms.length - this.sms.length;
     this.handOffs = data.handOffs;
     this.from = meta.from;
     this.until = Math.max(meta.until, meta.from + 1);
@@ -66,9 +68,11 @@ class Timeline {
       button("open all SMs", "", allOpen(true)),
       button("close all SMs", "", allOpen(false)),
       el("span", { class: "hint" },
-        "click an SM to open it; drag to move; Ctrl + wheel or W, S to zoom, A, D to move; Shift + drag to zoom into a part"));
+        "click an SM to open it; drag to move; Ctrl + wheel or W, S to zoom, A, D to move; ",
+        "Shift + drag to zoom into a part"));
     const names = this.meta.states.filter((_, at) => this.sms.some((sm) => this.used(sm).includes(at)));
     this.element = el("div", {}, bar, this.box, legend([...names, "spinning"]),
+      this.idle > 0 && el("p", { class: "note" }, `${counted(this.idle, "SM")} without a warp left out.`),
       el("p", { class: "note" },
         "An SM: its warps, stacked by state; the red line is how many of them spin. ",
         "A slot: the state of its warp; above it, red while the warp spins; below it, the locks its threads hold. ",
@@ -377,13 +381,16 @@ class Timeline {
       if (arrow.taken > until && arrow.released < from) continue;
       if (arrow.taken > until && arrow.released > until) break;
       const [y1, y2] = [this.yOf(arrow.fromSm, arrow.fromSlot, scroll), this.yOf(arrow.toSm, arrow.toSlot, scroll)];
-      if (y1 == null || y2 == null || (y1 < 0 && y2 < 0) || (y1 > height && y2 > height)) continue;
+      const isSeen = (y) => y > AXIS && y < height;
+      if (y1 == null || y2 == null || !(isSeen(y1) || isSeen(y2))) continue;
       visible.push([arrow, y1, y2]);
       if (arrow.taken > until + (until - from)) break;
     }
     this.arrows = visible.length <= MOST_ARROWS ? visible.length : 0;
     if (visible.length > MOST_ARROWS) return;
-    context.lineWidth = 2;
+    const many = visible.length > MANY_ARROWS;
+    context.lineWidth = many ? 1 : 2;
+    context.globalAlpha = many ? 0.6 : 1;
     for (const [arrow, y1, y2] of visible) {
       const [x1, x2] = [this.xAt(arrow.released), this.xAt(arrow.taken)];
       const bend = Math.max(12, Math.min(60, (x2 - x1) / 2));
@@ -398,7 +405,7 @@ class Timeline {
       context.lineTo(x2 - 6, y2 + 4);
       context.fill();
     }
-    context.lineWidth = 1;
+    context.lineWidth = context.globalAlpha = 1;
   }
 
   // The first hand-off that ends at or after a time; they are sorted by their end.
@@ -535,7 +542,7 @@ class Timeline {
   }
 }
 
-// Adds the spans of slots to the bins that they touch, in proportion: their states, and after those the warps that spin.
+// Adds the spans of slots to the bins that they touch, in proportion: their states, and then the warps that spin.
 // Bin 0 begins at `start`; `scale` is bins per cycle.
 function addSlots(sums, columns, count, slots, start, scale) {
   const end = start + count / scale;
