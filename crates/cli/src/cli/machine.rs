@@ -76,7 +76,7 @@ pub(crate) struct MachineOptions {
     /// Cycles that it shows, from the launch's start
     #[arg(long, value_name = "FROM..TO", value_parser = parse_cycles, requires = "timeline")]
     pub trace_cycles: Option<std::ops::Range<u64>>,
-    /// The timeline ends when its file has become so large (a page is smaller by about five times)
+    /// The timeline ends when its file has become so large (a page is at least ten times smaller)
     #[arg(long, value_name = "MB", default_value_t = 64, requires = "timeline")]
     pub trace_mb: u32,
     /// Write counters over time, a row after every so many cycles, to a CSV file (samples.csv if none is
