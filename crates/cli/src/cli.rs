@@ -2,6 +2,7 @@
 
 mod compare;
 mod conform;
+mod diff;
 mod machine;
 mod measure;
 mod program;
@@ -14,6 +15,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use compare::CompareOptions;
 pub(crate) use conform::{ConformAction, ConformOptions};
+pub(crate) use diff::DiffOptions;
 pub(crate) use machine::{ChipOptions, DeviceName, MachineOptions, ModelName};
 pub(crate) use measure::{AnchorsOptions, CalibrateOptions, CorrelateOptions, DevicesOptions, SpeedOptions};
 pub(crate) use program::{AsmOptions, CheckOptions, GraphOptions};
@@ -64,6 +66,9 @@ pub(crate) enum Command {
     /// Run a kernel or a workload under every warp scheduler, with spinning warps backing off and without, and compare
     #[command(after_help = compare::COMPARE_EXAMPLES)]
     Compare(Box<CompareOptions>),
+    /// Show what changed between two runs, by line and by lock, from the JSON that they wrote
+    #[command(after_help = diff::DIFF_EXAMPLES)]
+    Diff(DiffOptions),
     /// Run the papers' experiments and hold the numbers beside theirs
     #[command(after_help = repro::REPRO_EXAMPLES)]
     Repro(ReproOptions),
@@ -117,6 +122,7 @@ impl Command {
             Command::Run(options) => options.json,
             Command::Work(options) => options.json,
             Command::Compare(options) => options.json,
+            Command::Diff(options) => options.json,
             Command::Repro(options) => options.json,
             Command::Sweep(options) => options.action.json(),
             Command::Check(options) => options.json,

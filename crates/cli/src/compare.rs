@@ -5,13 +5,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 use serde_json::{Value, json};
-use warploom::{Bows, Chip, Device, Error, Launch, Report, SimOptions, Timing};
+use warploom::{Bows, Chip, Device, Error, Launch, Report, SimOptions, Sms, Timing, Trace, TraceOptions};
 use warploom_lab::work::{Values, Workload};
 
 use crate::cli::{CompareOptions, LaunchOptions};
 use crate::failure::{Exit, Failure};
 use crate::machine::interrupt_flag;
+use crate::output::check_writable;
 use crate::progress::Steps;
+use crate::report::{self, Page, ReportedRun};
 use crate::run;
 use crate::term::{self, counted, dims, grouped, joules};
 
@@ -24,7 +26,11 @@ pub(crate) fn compare(options: &CompareOptions) -> Result<Exit, Failure> {
     if let Subject::Kernel { file, launch } = &subject {
         run::ready(&mut device(&chip, &Setting::plain(), options), file, launch, || Ok(()))?;
     }
-    let rows = run_all(&subject, &chip, options)?;
+    options.report.iter().try_for_each(|file| check_writable(file))?;
+    let mut rows = run_all(&subject, &chip, options)?;
+    if let Some(file) = &options.report {
+        report::write(file, &page(&subject, &chip, &mut rows))?;
+    }
     if options.json {
         term::print(&format!("{}\n", object(&subject, &chip, &rows)?))?;
     } else {
@@ -130,14 +136,34 @@ impl Setting {
 
 fn device(chip: &Chip, setting: &Setting, options: &CompareOptions) -> Device {
     let bows = Bows { enabled: Some(setting.bows), limit: options.bows_limit, sib: options.sib };
-    let timing = Timing { policy: setting.policy.clone(), bows, threads: 1, ..Timing::default() };
+    let trace = options.report.as_ref().map(|_| TraceOptions {
+        sms: Sms::All,
+        max_bytes: LONGEST_TIMELINES / Setting::all(options).len().max(1) as u64,
+        perfetto: false,
+        spans: true,
+        ..TraceOptions::default()
+    });
+    let timing = Timing {
+        policy: setting.policy.clone(),
+        bows,
+        threads: 1,
+        profile: trace.is_some(),
+        over_time: trace.is_some(),
+        trace,
+        ..Timing::default()
+    };
     let check_races = options.check_races;
     Device::sim_with(chip.clone(), SimOptions { timing, check_races, ..SimOptions::default() })
 }
 
+/// Bytes that the timelines of all rows may take, as [`TraceOptions::max_bytes`] counts them.
+const LONGEST_TIMELINES: u64 = 128 << 20;
+
 /// A run and how it ended.
 struct Row {
     setting: Setting,
+    /// The timeline of the last launch, for the report.
+    trace: Option<Trace>,
     /// Of a failed run, what it did until then.
     report: Report,
     end: End,
@@ -216,7 +242,7 @@ fn run_one(
         }
         Err(failure) => return Err(failure),
     };
-    Ok(Row { setting: setting.clone(), report, end })
+    Ok(Row { setting: setting.clone(), trace: gpu.take_trace(), report, end })
 }
 
 fn exit(rows: &[Row]) -> Exit {
@@ -249,6 +275,32 @@ fn print_failures(rows: &[Row]) {
     }
     for (text, names) in messages {
         term::eprint(&format!("{}: {text}", names.join(", ")));
+    }
+}
+
+/// The table and every run of it, as a page.
+fn page(subject: &Subject<'_>, chip: &Chip, rows: &mut [Row]) -> Page {
+    let bases = bases(rows);
+    let cells: Vec<_> = rows.iter().map(|row| line(row, bases)).collect();
+    let file = match subject {
+        Subject::Kernel { file, .. } => Some(*file),
+        Subject::Workload { .. } => None,
+    };
+    let runs = rows.iter_mut().map(|row| {
+        let summary = run::timing_lines(&row.report);
+        let reported = ReportedRun::new(&row.report, row.trace.take(), file, summary);
+        let reported = reported.named(&row.setting.name());
+        match &row.end {
+            End::Good(_) => reported,
+            End::Wrong(message) => reported.ended(&format!("the result is wrong: {message}")),
+            End::Failed(failure) => reported.ended(failure.message()),
+        }
+    });
+    Page {
+        title: format!("{} on {}", subject.title(), chip.name),
+        runs: runs.collect(),
+        compare: json!({ "head": HEAD, "rows": cells }),
+        ..Page::default()
     }
 }
 

@@ -96,6 +96,10 @@ impl Failure {
         self.exit
     }
 
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// The text for people: `error: …`, then `help: …`.
     pub(crate) fn text(&self) -> String {
         let mut text = match &self.shown {

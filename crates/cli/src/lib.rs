@@ -15,6 +15,7 @@ mod conform;
 mod correlate;
 #[cfg_attr(not(feature = "cuda"), path = "no_devices.rs")]
 mod devices;
+mod diff;
 mod entry;
 mod failure;
 mod fasta;
@@ -25,8 +26,10 @@ mod output;
 mod place;
 mod profile;
 mod progress;
+mod report;
 mod repro;
 mod run;
+mod sources;
 mod speed;
 mod sweep;
 mod term;
@@ -53,6 +56,7 @@ pub fn main() -> ExitCode {
         Command::Run(options) => run::run(options),
         Command::Work(options) => work::work(options),
         Command::Compare(options) => compare::compare(options),
+        Command::Diff(options) => diff::diff(options),
         Command::Repro(options) => repro::repro(options),
         Command::Sweep(options) => sweep::sweep(options),
         Command::Check(options) => check::check(options),

@@ -4,18 +4,23 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use warploom::{Bows, Chip, Device, Error, Launch, Progress, SimOptions, Timing, TraceOptions};
+use warploom::{Bows, Chip, Device, Error, Launch, Progress, SimOptions, Sms, Timing, Trace, TraceOptions};
 
 use crate::cli::{ChipOptions, DeviceName, MachineOptions, ModelName};
 use crate::devices::open_gpu;
 use crate::failure::{Exit, Failure};
-use crate::output::write;
+use crate::output::{check_writable, write};
 use crate::progress::Watch;
 use crate::term::{self, grouped};
 
-/// Writes the timeline and the samples of the last launch, if they were asked for. A failed launch has them too.
-pub(crate) fn write_observations(gpu: &mut Device, options: &MachineOptions) -> Result<(), Failure> {
-    if let (Some(file), Some(trace)) = (&options.trace, gpu.take_trace()) {
+/// Writes the timeline and the samples of the last launch, if they were asked for. A failed launch has them too. Returns
+/// the timeline, for the report.
+pub(crate) fn write_observations(
+    gpu: &mut Device,
+    options: &MachineOptions,
+) -> Result<Option<Trace>, Failure> {
+    let trace = gpu.take_trace();
+    if let (Some(file), Some(trace)) = (&options.trace, &trace) {
         write(file, &trace.bytes)?;
         let size = trace.bytes.len() / 1000;
         let end = trace.cut.map(|cycle| format!(", cut at cycle {} (--trace-mb)", grouped(cycle)));
@@ -25,12 +30,13 @@ pub(crate) fn write_observations(gpu: &mut Device, options: &MachineOptions) -> 
     if let Some(sample) = &options.sample {
         write(&sample.file, warploom::samples_csv(&gpu.take_samples()).as_bytes())?;
     }
-    Ok(())
+    Ok(trace)
 }
 
 fn refuse_on_hardware(options: &MachineOptions) -> Result<(), Failure> {
     let asked = [
         (options.profile.is_some(), "--profile"),
+        (options.report.is_some(), "--report"),
         (options.trace.is_some(), "--trace"),
         (options.sample.is_some(), "--sample"),
         (options.sched.is_some(), "--sched"),
@@ -55,6 +61,7 @@ fn refuse_on_hardware(options: &MachineOptions) -> Result<(), Failure> {
 /// Opens the device to run on.
 pub(crate) fn open(options: &MachineOptions) -> Result<Device, Failure> {
     refuse_on_hardware(options)?;
+    options.report.iter().try_for_each(|file| check_writable(file))?;
     open_with(
         options.device,
         &options.chip,
@@ -67,15 +74,25 @@ pub(crate) fn open(options: &MachineOptions) -> Result<Device, Failure> {
                 bows: bows(options),
                 threads: options.threads.unwrap_or(0).into(),
                 sample_cycles: options.sample.as_ref().map(|sample| sample.cycles),
-                profile: options.profile.is_some(),
-                trace: options.trace.as_ref().map(|_| TraceOptions {
-                    sms: options.trace_sm.clone(),
-                    cycles: options.trace_cycles.clone().unwrap_or(0..u64::MAX),
-                    max_bytes: u64::from(options.trace_mb) << 20,
-                }),
+                profile: options.profile.is_some() || options.report.is_some(),
+                over_time: options.report.is_some(),
+                trace: timeline(options),
             },
         },
     )
+}
+
+/// The timeline that was asked for: for the Perfetto viewer, for a report, or both.
+fn timeline(options: &MachineOptions) -> Option<TraceOptions> {
+    let (perfetto, spans) = (options.trace.is_some(), options.report.is_some());
+    let sms = if spans { Sms::All } else { Sms::Only(vec![0]) };
+    (perfetto || spans).then(|| TraceOptions {
+        sms: options.trace_sm.clone().unwrap_or(sms),
+        cycles: options.trace_cycles.clone().unwrap_or(0..u64::MAX),
+        max_bytes: u64::from(options.trace_mb) << 20,
+        perfetto,
+        spans,
+    })
 }
 
 /// Any option about back-off switches it on.

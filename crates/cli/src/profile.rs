@@ -1,8 +1,7 @@
 //! A profile for people: what stands out, the hottest lines, locks and flags, who waits for whom, barriers.
 
-use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use warploom::Report;
 use warploom::profile::{Line, Profile, Wait, WordProfile};
@@ -11,6 +10,7 @@ use crate::cli::MachineOptions;
 use crate::failure::Failure;
 use crate::output::write;
 use crate::run::{percent, shares};
+use crate::sources::Sources;
 use crate::term::{counted, grouped};
 
 /// Words, edges and barriers that are shown.
@@ -19,7 +19,7 @@ const SHOWN: usize = 8;
 /// The profile of a report, if it has one. `file` is the kernel's, near which its sources may lie.
 pub(crate) fn text(report: &Report, options: &MachineOptions, file: Option<&Path>) -> String {
     let (Some(profile), Some(lines)) = (&report.profile, options.profile) else { return String::new() };
-    let mut sources = Sources { folder: file.and_then(Path::parent), files: BTreeMap::new() };
+    let mut sources = Sources::of(file);
     let parts = [
         verdict(profile),
         hottest(profile, lines.into(), &mut sources),
@@ -40,38 +40,6 @@ pub(crate) fn write_graph(report: &Report, options: &MachineOptions) -> Result<(
 
 fn verdict(profile: &Profile) -> String {
     profile.verdict.iter().map(|finding| format!("verdict    {}\n", finding.text)).collect()
-}
-
-/// Source files, read when a line of them is shown.
-struct Sources<'a> {
-    folder: Option<&'a Path>,
-    files: BTreeMap<String, Option<Vec<String>>>,
-}
-
-impl Sources<'_> {
-    /// The text of a line such as `k.cu:7`, if its file is found: as it is named, or beside the kernel's file.
-    fn line(&mut self, place: &str) -> Option<String> {
-        let (file, number) = place.rsplit_once(':')?;
-        let number: usize = number.parse().ok()?;
-        let folder = self.folder;
-        let lines = self.files.entry(file.to_string()).or_insert_with(|| {
-            let named = PathBuf::from(file);
-            let beside = |name: &Path| Some(folder?.join(name));
-            let candidates = [
-                Some(named.clone()),
-                beside(&named),
-                named.file_name().and_then(|name| beside(Path::new(name))),
-            ];
-            let text = candidates.into_iter().flatten().find_map(|path| std::fs::read_to_string(path).ok());
-            text.map(|text| text.lines().map(|line| line.trim().to_string()).collect())
-        });
-        lines.as_ref()?.get(number.checked_sub(1)?).filter(|line| !line.is_empty()).cloned()
-    }
-
-    /// Files that were looked for in vain.
-    fn missing(&self) -> Vec<&str> {
-        self.files.iter().filter(|(_, lines)| lines.is_none()).map(|(file, _)| file.as_str()).collect()
-    }
 }
 
 fn hottest(profile: &Profile, count: usize, sources: &mut Sources<'_>) -> String {
@@ -274,17 +242,5 @@ mod tests {
         let profile = Profile { waits: vec![wait], ..Profile::default() };
         let arrow = "\"k.cu:5\" -> \"k.cu:9\" [label=\"buffer 0: 2 times, 1,500 cycles\"];";
         assert!(dot(&profile).contains(arrow), "{}", dot(&profile));
-    }
-
-    #[test]
-    fn a_source_is_found_beside_the_kernel() {
-        let folder = std::env::temp_dir().join(format!("warploom-profile-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("k.cu"), "first\n  second\n").unwrap();
-        let mut sources = Sources { folder: Some(&folder), files: BTreeMap::new() };
-        assert_eq!(sources.line("/elsewhere/k.cu:2").as_deref(), Some("second"));
-        assert_eq!((sources.line("/elsewhere/k.cu:3"), sources.line("none.cu:1")), (None, None));
-        assert_eq!(sources.missing(), ["none.cu"]);
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -16,6 +16,7 @@ use crate::input::{self, reason};
 use crate::machine::{self, Control};
 use crate::output::check_writable;
 use crate::profile;
+use crate::report::{self, Page, ReportedRun};
 use crate::term::{self, counted, dims, grouped, joules, seconds};
 
 /// Runs the kernel and prints what it did.
@@ -29,7 +30,15 @@ pub(crate) fn run(options: &RunOptions) -> Result<Exit, Failure> {
     launch.cooperative = options.cooperative;
     let launched = ready.launch(&mut gpu, launch);
     drop(control);
-    machine::write_observations(&mut gpu, &options.machine)?;
+    let trace = machine::write_observations(&mut gpu, &options.machine)?;
+    if let Some(file) = &options.machine.report {
+        let source = Some(options.file.as_path());
+        let run = match &launched {
+            Ok(report) => Some(ReportedRun::new(report, trace, source, summary_lines(report))),
+            Err(error) => ReportedRun::of_failed(error, trace, source, summary_lines),
+        };
+        run.map_or(Ok(()), |run| report::write(file, &Page::of(title(options, &gpu), run)))?;
+    }
     // Buffers of a launch that failed show how far it came.
     let ran = launched.as_ref().map_or_else(has_run, |_| true);
     let dumped = options.dump.iter().filter(|_| ran).map(|d| dump(&gpu, arguments, d.arg, d.count));
@@ -70,6 +79,12 @@ pub(crate) fn run(options: &RunOptions) -> Result<Exit, Failure> {
     }
     profile::write_graph(&report, &options.machine)?;
     Ok(judge_checks(&report))
+}
+
+/// The title of the report.
+fn title(options: &RunOptions, gpu: &Device) -> String {
+    let entry = options.launch.entry.as_ref().map(|entry| format!(" {entry}")).unwrap_or_default();
+    format!("{}{entry} on {}", options.file.display(), gpu.name())
 }
 
 /// Whether a launch that failed has run at all.
@@ -335,6 +350,10 @@ fn found_text<'a>(
 
 /// The summary for people.
 pub(crate) fn summary(report: &Report) -> String {
+    aligned(&summary_lines(report))
+}
+
+fn summary_lines(report: &Report) -> Vec<(&'static str, String)> {
     let threads = |dims: [u32; 3]| dims.iter().map(|&d| d as u64).product::<u64>();
     let (ctas, block) = (threads(report.grid), threads(report.block));
     let mut lines = vec![
@@ -363,7 +382,7 @@ pub(crate) fn summary(report: &Report) -> String {
     }
     if report.gpu_s.is_some() {
         lines.push(("GPU time", gpu_time(report)));
-        return aligned(&lines);
+        return lines;
     }
     lines.push((
         "executed",
@@ -379,7 +398,7 @@ pub(crate) fn summary(report: &Report) -> String {
         "wall time",
         format!("{}, {:.1} M warp instructions/s", seconds(report.wall_s), report.warp_insts_per_s / 1e6),
     ));
-    aligned(&lines)
+    lines
 }
 
 /// Lines that only the timed model has; none for other models.

@@ -13,6 +13,7 @@ use crate::failure::{Exit, Failure};
 use crate::fasta;
 use crate::machine::{self, Control};
 use crate::profile;
+use crate::report::{self, Page, ReportedRun};
 use crate::run::{aligned, end_line, how, judge_checks, launch_failure, timing_lines};
 use crate::term::{self, counted, grouped, seconds};
 
@@ -37,7 +38,18 @@ pub(crate) fn work(options: &WorkOptions) -> Result<Exit, Failure> {
             .map(|(outcome, alignment)| (outcome, Some(alignment))),
     };
     drop(control);
-    machine::write_observations(&mut gpu, &machine)?;
+    let trace = machine::write_observations(&mut gpu, &machine)?;
+    if let Some(file) = &machine.report {
+        let title = format!("{} on {}: {values}", workload.name, gpu.name());
+        let run = match &ran {
+            Ok((outcome, _)) => {
+                let summary = summary_lines(workload, &values, outcome);
+                Some(ReportedRun::new(&outcome.total, trace, None, summary))
+            }
+            Err(error) => ReportedRun::of_failed(error, trace, None, timing_lines),
+        };
+        run.map_or(Ok(()), |run| report::write(file, &Page::of(title, run)))?;
+    }
     let (outcome, alignment) = ran.map_err(|error| launch_failure(error, &machine, options.json))?;
 
     let wrong = outcome.check.as_ref().err().map(|reason| {
@@ -117,12 +129,16 @@ fn aligned_text(alignment: &Alignment, outcome: &Outcome) -> String {
 
 /// The summary for people.
 fn summary(workload: &Workload, values: &Values, outcome: &Outcome) -> String {
+    aligned(&summary_lines(workload, values, outcome))
+}
+
+fn summary_lines(workload: &Workload, values: &Values, outcome: &Outcome) -> Vec<(&'static str, String)> {
     let total = &outcome.total;
     let verdict = if outcome.check.is_ok() { "ok" } else { "WRONG" };
     let check = ("check", format!("{verdict}: {}", message(outcome)));
     if outcome.launches.is_empty() {
         // Only the host's threads ran.
-        return aligned(&[("workload", format!("{} on this computer: {values}", workload.name)), check]);
+        return vec![("workload", format!("{} on this computer: {values}", workload.name)), check];
     }
     let mut lines = vec![
         ("workload", format!("{} on {}, {}: {values}", workload.name, total.chip, how(total.model))),
@@ -135,7 +151,7 @@ fn summary(workload: &Workload, values: &Values, outcome: &Outcome) -> String {
     }
     if total.gpu_s.is_some() {
         lines.push(("GPU time", crate::run::gpu_time(total)));
-        return aligned(&lines);
+        return lines;
     }
     let threads = counted(total.thread_insts, "thread instruction");
     lines.push(("executed", format!("{}, {threads}", counted(total.warp_insts, "warp instruction"))));
@@ -143,7 +159,7 @@ fn summary(workload: &Workload, values: &Values, outcome: &Outcome) -> String {
     lines.extend(timing_lines(total));
     let rate = total.warp_insts_per_s / 1e6;
     lines.push(("wall time", format!("{}, {rate:.1} M warp instructions/s", seconds(total.wall_s))));
-    aligned(&lines)
+    lines
 }
 
 fn list(json: bool) -> Result<Exit, Failure> {

@@ -33,7 +33,7 @@ pub use crate::explain::energy::Energy;
 pub use crate::explain::hang::{Hang, HangKind};
 pub use crate::explain::lock_warnings::LockWarning;
 pub use crate::explain::samples::samples_csv;
-pub use crate::explain::trace::{Trace, TraceOptions};
+pub use crate::explain::trace::{Sms, Trace, TraceOptions};
 pub use crate::gpu::outcome::{LaunchError, Stats};
 pub use crate::gpu::{Checks, Gpu, LoadedKernel, LoadedModule, MakeObserver, Model, ModuleError, Timing};
 pub use crate::time::machine::totals::{Sample, TimedStats};
@@ -49,13 +49,16 @@ pub mod hang {
 /// Where the time of launches goes, by line, lock and barrier.
 pub mod profile {
     pub use crate::explain::profile::{
-        Barrier, Counts, Finding, Instruction, Line, Profile, Span, Time, Wait, WordProfile,
+        Barrier, Counts, Finding, Instruction, Line, OverTime, Profile, Span, Time, Wait, WordProfile,
     };
 }
 
-/// Timelines of launches, for the Perfetto viewer.
+/// Timelines of launches, for the Perfetto viewer and for pages.
 pub mod trace {
-    pub use crate::explain::trace::{Counter, RATE_CYCLES, perfetto};
+    pub use crate::explain::trace::{
+        Counter, HandOff, HandOffEnd, RATE_CYCLES, SlotSpans, SmSpans, Spans, StateSpan, WarpSpan, WordSpan,
+        perfetto,
+    };
 }
 
 /// The aggregator (the chip's control processor) as firmware sees it.

@@ -70,6 +70,6 @@ pub use warploom_sim::sched;
 pub use warploom_sim::trace;
 pub use warploom_sim::{
     Bows, Chip, ChipError, DelayLimit, Divergence, Fault, FaultKind, Hang, HangKind, HangReason, Limiter,
-    Occupancy, Progress, Sample, Shape, SibSource, StorageBits, Timing, Trace, TraceOptions, chip,
+    Occupancy, Progress, Sample, Shape, SibSource, Sms, StorageBits, Timing, Trace, TraceOptions, chip,
     samples_csv,
 };

@@ -300,3 +300,33 @@ fn profiles_of_several_launches_add_up() {
     let locks = |report: &Report| report.locks.as_ref().unwrap().acquired;
     assert_eq!(sum.words.iter().map(|word| word.acquired).sum::<u64>(), locks(&one) + 2 * locks(&other));
 }
+
+#[test]
+fn time_over_the_launch_adds_up_to_the_profile() {
+    let over_time = || Timing { over_time: true, ..profiled() };
+    let locked = || spinlock("gtx480", &["sm.count=2"], over_time());
+    let backed_off = Timing { bows: Bows::on(), ..over_time() };
+    for report in [locked(), hashtable(over_time()), spinlock("h200", &["sm.count=2"], backed_off)] {
+        let profile = profile(&report);
+        let course = profile.over_time.as_ref().unwrap();
+        for (at, name) in course.categories.iter().enumerate() {
+            let sum: u64 = course.sms.iter().flatten().map(|interval| interval[at]).sum();
+            assert_eq!(sum, profile.time.get(name).copied().unwrap_or(0), "{name}");
+        }
+        // No more warps than an SM has room for, in no interval after the launch.
+        let most = course.interval_cycles * 64;
+        assert!(course.sms.iter().flatten().all(|interval| interval.iter().sum::<u64>() <= most));
+        let intervals = report.cycles.div_ceil(course.interval_cycles) as usize;
+        assert!(course.sms.iter().all(|sm| sm.len() <= intervals && sm.len() > intervals / 2));
+    }
+    // The course changes nothing else, and two launches follow each other.
+    let (with, without) = (locked(), spinlock("gtx480", &["sm.count=2"], profiled()));
+    let mut twice = profile(&with).clone();
+    let plain = Profile { over_time: None, ..twice.clone() };
+    assert_eq!((with.cycles, &plain), (without.cycles, profile(&without)));
+    twice.merge(profile(&with));
+    let course = twice.over_time.as_ref().unwrap();
+    let spinning = course.categories.iter().position(|name| *name == "spinning").unwrap();
+    let sum: u64 = course.sms.iter().flatten().map(|interval| interval[spinning]).sum();
+    assert_eq!(sum, 2 * plain.time["spinning"]);
+}

@@ -6,7 +6,7 @@ use std::ops::Range;
 use warploom::trace::perfetto::{self, TrackDescriptor};
 use warploom::trace::{Counter, RATE_CYCLES};
 use warploom::{
-    Chip, Device, Error, Launch, Report, SimOptions, Timing, Trace, TraceOptions, args, samples_csv,
+    Chip, Device, Error, Launch, Report, SimOptions, Sms, Timing, Trace, TraceOptions, args, samples_csv,
 };
 
 const SPINLOCK: &str = warploom_kernels::text!("spinlock.ptx");
@@ -98,7 +98,7 @@ fn run_spinlock(timing: Timing) -> Run {
 }
 
 fn both_sms() -> TraceOptions {
-    TraceOptions { sms: vec![0, 1], ..TraceOptions::default() }
+    TraceOptions { sms: Sms::All, ..TraceOptions::default() }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,6 +110,8 @@ struct Slice {
     cycles: Range<u64>,
     instructions: u64,
     at: Option<String>,
+    /// The arrow that leads here, and the one that leads on.
+    arrows: [Option<u64>; 2],
 }
 
 impl Slice {
@@ -175,13 +177,15 @@ impl View {
                             |a: &&perfetto::DebugAnnotation| a.name_iid.is_some_and(|n| names[1][&n] == key);
                         event.debug_annotations.iter().find(is)
                     };
-                    let default = u64::from(name == "issuing");
+                    let default = u64::from(name == "issued");
                     stack.push(view.slices.len());
                     view.slices.push(Slice {
                         track: tracks[&track].clone(),
                         depth: stack.len() - 1,
                         instructions: note("instructions").map_or(default, |a| a.uint_value.unwrap()),
                         at: note("at").map(|a| names[2][&a.string_value_iid.unwrap()].clone()),
+                        arrows: [&event.terminating_flow_ids, &event.flow_ids]
+                            .map(|ids| ids.first().copied()),
                         name,
                         cycles: time..u64::MAX,
                     });
@@ -244,10 +248,10 @@ fn every_cycle_of_a_warp_is_in_one_slice() {
     assert_eq!(view.check_slots(), report.warp_cycles.unwrap());
     let stalls = report.stalls.as_ref().unwrap();
     let states = view.states();
-    assert_eq!(states["issuing"], stalls["issued"]);
-    assert_eq!(states["memory"], stalls["memory"]);
-    assert_eq!(states["ready"], stalls["not_selected"] + stalls["unit_busy"]);
-    assert_eq!(states["fence"], stalls["fence"]);
+    for (state, cycles) in stalls {
+        let state = state.replace('_', " ");
+        assert_eq!(states.get(state.as_str()).copied().unwrap_or(0), *cycles, "{state}");
+    }
 
     let launch = &view.slices[0];
     assert_eq!((launch.name.as_str(), launch.cycles.clone()), ("spinlock_inc", 0..report.cycles));
@@ -317,6 +321,36 @@ fn spinning_and_locks_name_their_address() {
     assert!(holds.iter().all(|s| s.track.ends_with("/locks held")), "{holds:?}");
     holds.sort_by_key(|s| s.cycles.start);
     assert!(holds.windows(2).all(|w| w[0].cycles.end <= w[1].cycles.start));
+
+    // An arrow leads from each release to the next acquisition, on either SM.
+    let mut between_sms = 0;
+    for w in holds.windows(2) {
+        assert_eq!(w[0].arrows[1], w[1].arrows[0], "{w:?}");
+        between_sms += usize::from(w[0].arrows[1].is_some() && w[0].track[..4] != w[1].track[..4]);
+    }
+    let mut arrows: Vec<u64> = holds.iter().filter_map(|hold| hold.arrows[0]).collect();
+    assert!(arrows.len() > holds.len() / 2 && between_sms > 0, "{} of {}", arrows.len(), holds.len());
+    arrows.sort();
+    arrows.dedup();
+    assert_eq!(arrows.len(), holds.iter().filter(|hold| hold.arrows[0].is_some()).count());
+}
+
+#[test]
+fn no_arrow_skips_an_sm_that_is_not_shown() {
+    let both = run_spinlock(traced(both_sms())).view;
+    let one = run_spinlock(traced(TraceOptions::default())).view;
+    let of = |view: &View| -> Vec<_> {
+        let holds = view.slices.iter().filter(|s| s.name.starts_with("holds") && s.track.starts_with("SM 0"));
+        holds.map(|s| (s.cycles.clone(), s.arrows[0])).collect()
+    };
+    let (all, shown) = (of(&both), of(&one));
+    assert_eq!(all.len(), shown.len());
+    let ends: Vec<_> =
+        both.slices.iter().filter(|s| s.track.starts_with("SM 1")).filter_map(|s| s.arrows[1]).collect();
+    for ((cycles, arrow), (same, left)) in all.iter().zip(&shown) {
+        let stays = arrow.filter(|arrow| !ends.contains(arrow));
+        assert_eq!((cycles, stays.is_some()), (same, left.is_some()));
+    }
 }
 
 #[test]
@@ -378,7 +412,7 @@ fn the_size_is_bounded() {
 fn sms_and_cycles_are_chosen() {
     let whole = run_spinlock(traced(both_sms()));
     let cycles = 700..1300;
-    let options = TraceOptions { sms: vec![1], cycles: cycles.clone(), ..TraceOptions::default() };
+    let options = TraceOptions { sms: Sms::Only(vec![1]), cycles: cycles.clone(), ..TraceOptions::default() };
     let part = run_spinlock(traced(options));
     assert_eq!(part.trace.cut, None);
     part.view.check_slots();
@@ -404,7 +438,8 @@ fn sms_and_cycles_are_chosen() {
     let late = TraceOptions { cycles: 1 << 40..1 << 41, ..both_sms() };
     assert_eq!(run_spinlock(traced(late)).view.slices, []);
 
-    let mut gpu = device("gtx480", &[], traced(TraceOptions { sms: vec![15], ..TraceOptions::default() }));
+    let mut gpu =
+        device("gtx480", &[], traced(TraceOptions { sms: Sms::Only(vec![15]), ..TraceOptions::default() }));
     let kernel = gpu.load_ptx(SHARED_LOCK).unwrap().kernel("shared_lock").unwrap();
     let error = gpu.launch(&kernel, Launch::grid(1), args![]).unwrap_err().to_string();
     assert!(error.contains("SM 15 cannot be traced: the chip has 15, numbered from 0"), "{error}");

@@ -42,6 +42,9 @@ pub(crate) struct CompareOptions {
     /// Report accesses that race, in each run (docs/races.md); finding any makes the exit code 1
     #[arg(long)]
     pub check_races: bool,
+    /// Also write a page for a browser: the table, and of each run what `warploom run --report` shows (docs/reports.md)
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
     /// Print one JSON object on stdout and nothing else
     #[arg(long)]
     pub json: bool,

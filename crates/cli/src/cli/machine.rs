@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
-use warploom::{DelayLimit, SibSource, SimModel};
+use warploom::{DelayLimit, SibSource, SimModel, Sms};
 
 /// Which chip, and how it differs from its description.
 #[derive(Args, Clone, Debug)]
@@ -26,6 +26,7 @@ impl ChipOptions {
 
 /// Where and how kernels run, and what ends a launch early.
 #[derive(Args, Clone, Debug)]
+#[command(group = clap::ArgGroup::new("timeline").args(["trace", "report"]).multiple(true))]
 pub(crate) struct MachineOptions {
     /// Where to run: `sim`, the simulated chip, or `cuda[:N]`, a real NVIDIA GPU
     #[arg(long, value_name = "sim|cuda[:N]", default_value = "sim")]
@@ -60,18 +61,23 @@ pub(crate) struct MachineOptions {
     /// Write who waits for whom as a graph (DOT)
     #[arg(long, value_name = "FILE", requires = "profile")]
     pub profile_graph: Option<PathBuf>,
+    /// Write a page for a browser, with nothing outside of it: the summary, warp time over time, the hottest lines in
+    /// their source, locks and flags, who waits for whom, and a timeline (docs/reports.md). Of several launches, all
+    /// together; the timeline is the last one's
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
     /// Write a timeline for the Perfetto viewer (ui.perfetto.dev): what every warp of an SM does, cycle by
     /// cycle. Of several launches, the last one's
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
-    /// SMs that the timeline shows
-    #[arg(long, value_name = "N,…", value_delimiter = ',', default_value = "0", requires = "trace")]
-    pub trace_sm: Vec<u32>,
+    /// SMs that the timeline shows: their numbers, or `all`; if not given, SM 0, in a report all
+    #[arg(long, value_name = "N,…|all", value_parser = parse_sms, requires = "timeline")]
+    pub trace_sm: Option<Sms>,
     /// Cycles that it shows, from the launch's start
-    #[arg(long, value_name = "FROM..TO", value_parser = parse_cycles, requires = "trace")]
+    #[arg(long, value_name = "FROM..TO", value_parser = parse_cycles, requires = "timeline")]
     pub trace_cycles: Option<std::ops::Range<u64>>,
-    /// The timeline ends when its file has become so large
-    #[arg(long, value_name = "MB", default_value_t = 64, requires = "trace")]
+    /// The timeline ends when its file has become so large (a page is at least ten times smaller)
+    #[arg(long, value_name = "MB", default_value_t = 64, requires = "timeline")]
     pub trace_mb: u32,
     /// Write counters over time, a row after every so many cycles, to a CSV file (samples.csv if none is
     /// named). Of several launches, the last one's
@@ -121,6 +127,16 @@ pub(super) fn parse_limit(text: &str) -> Result<DelayLimit, String> {
 pub(super) fn parse_sib(text: &str) -> Result<SibSource, String> {
     let found = SibSource::ALL.iter().find(|(_, name)| *name == text).map(|&(source, _)| source);
     found.ok_or_else(|| format!("there are {}", SibSource::ALL.map(|(_, name)| name).join(", ")))
+}
+
+pub(super) fn parse_sms(text: &str) -> Result<Sms, String> {
+    if text == "all" {
+        return Ok(Sms::All);
+    }
+    let sms = text.split(',').map(|number| number.trim().parse().map_err(|_| number));
+    sms.collect::<Result<_, _>>()
+        .map(Sms::Only)
+        .map_err(|number| format!("`{number}` is no SM's number, nor `all`"))
 }
 
 pub(super) fn parse_cycles(text: &str) -> Result<std::ops::Range<u64>, String> {

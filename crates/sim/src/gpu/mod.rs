@@ -212,8 +212,7 @@ impl Gpu {
             Model::Functional => run_functional::<64>(&launch, &mut self.memory),
             Model::Timed(timing) => {
                 let count = self.chip.sm.count;
-                let traced = timing.trace.iter().flat_map(|trace| &trace.sms);
-                if let Some(&sm) = traced.into_iter().find(|&&sm| sm >= count) {
+                if let Some(sm) = timing.trace.as_ref().and_then(|trace| trace.sms.unknown(count)) {
                     return Err(Unlaunchable::TracedSm { sm, count }.into());
                 }
                 let code = decode(launch.kernel, launch.chip);

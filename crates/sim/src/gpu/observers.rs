@@ -53,7 +53,7 @@ impl Probe for Observers {
 
     fn spent(&mut self, slot: WarpSlot, state: State, from: Cycle, cycles: u64) {
         if let Some(recorder) = &mut self.recorder {
-            recorder.spent(slot, state, cycles);
+            recorder.spent(slot, state, from, cycles);
         }
         self.each(|observer| observer.spent(slot, state, from, cycles));
     }
@@ -62,6 +62,7 @@ impl Probe for Observers {
         if let Some(recorder) = &mut self.recorder {
             recorder.unit_busy(slot, cycles);
         }
+        self.each(|observer| observer.unit_busy(slot, cycles));
     }
 
     fn cta_started(&mut self, now: Cycle, cta: CtaEvent) {

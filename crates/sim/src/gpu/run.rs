@@ -125,14 +125,14 @@ impl TimedRun<'_> {
         side: &mut MemorySide,
     ) -> Result<Stats, LaunchError> {
         let launch = self.context.launch;
-        let profiler = self.timing.profile.then(|| Profiler::new(launch.kernel));
+        let profiler = self.timing.profile.then(|| Profiler::new(launch.kernel, self.timing.over_time));
         let make_probe = |sm, start: Cycle| {
-            let timeline = self.timing.trace.as_ref().filter(|options| options.sms.contains(&sm));
-            let timeline = timeline.map(|options| {
-                let room = options.max_bytes / options.sms.len().max(1) as u64;
+            let timeline = self.timing.trace.as_ref().map(|options| {
+                let room = options.max_bytes / u64::from(options.sms.count(launch.chip.sm.count).max(1));
                 Timeline::new(sm, launch.chip.sm.max_warps, start, options, room)
             });
-            let recorder = profiler.as_ref().map(|profiler| profiler.recorder(launch.chip.sm.max_warps));
+            let recorder =
+                profiler.as_ref().map(|profiler| profiler.recorder(launch.chip.sm.max_warps, start));
             Observers { timeline, recorder, others: self.observers.iter().map(|make| make(sm)).collect() }
         };
         let (mut result, observers) = self.run::<N, Observers>(aggregator, memory, side, make_probe);

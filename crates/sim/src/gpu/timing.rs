@@ -16,6 +16,8 @@ pub struct Timing {
     pub sample_cycles: Option<u64>,
     /// Records where the time goes ([`Stats::profile`](crate::Stats::profile)). Not in runs of firmware.
     pub profile: bool,
+    /// With `profile`: also records how it goes over time ([`Profile::over_time`](crate::profile::Profile::over_time)).
+    pub over_time: bool,
     /// Records a timeline ([`Stats::trace`](crate::Stats::trace)).
     pub trace: Option<TraceOptions>,
 }

@@ -3,6 +3,7 @@
 //! A `Recorder` observes each SM, `Words` the locks and flags of a memory; [`Profile`] is what they found, as numbers
 //! and names. `docs/profile.md` defines every number.
 
+mod course;
 mod recorder;
 mod span;
 mod verdict;
@@ -19,11 +20,14 @@ use crate::exec::fault::{Place, coordinates};
 use crate::exec::launch::Launch;
 use crate::exec::memory::store::Memory;
 use crate::explain::hang::{global_word, shared_word};
+use crate::explain::profile::course::Course;
+pub use crate::explain::profile::course::OverTime;
 pub(crate) use crate::explain::profile::recorder::Recorder;
 use crate::explain::profile::recorder::{CATEGORIES, Code, Row, SPINNING, UNIT_BUSY};
 pub use crate::explain::profile::span::Span;
 pub use crate::explain::profile::verdict::Finding;
 use crate::explain::profile::words::{ByPc, LONGEST_WAITS, Thread, WordCounts, Words};
+use crate::kit::cycle::Cycle;
 use crate::time::sm::probe::State;
 
 /// Where the time of one or several launches went.
@@ -48,6 +52,9 @@ pub struct Profile {
     pub barriers: Vec<Barrier>,
     /// Tries at words beyond those that are followed one by one: taken and failed.
     pub other_tries: [u64; 2],
+    /// Warp time over the launches, if that was asked for ([`Timing::over_time`](crate::Timing::over_time)).
+    #[serde(skip)]
+    pub over_time: Option<OverTime>,
 }
 
 /// Warp time in cycles by category; categories without any are left out.
@@ -227,16 +234,19 @@ pub struct Barrier {
 pub(crate) struct Profiler {
     code: Arc<Code>,
     global: Arc<Mutex<Words>>,
+    /// Whether the course of the launch is recorded.
+    over_time: bool,
 }
 
 impl Profiler {
-    pub(crate) fn new(kernel: &Kernel) -> Profiler {
-        Profiler { code: Arc::new(Code::new(kernel)), global: Arc::default() }
+    pub(crate) fn new(kernel: &Kernel, over_time: bool) -> Profiler {
+        Profiler { code: Arc::new(Code::new(kernel)), global: Arc::default(), over_time }
     }
 
-    /// The recorder of an SM with so many warp slots.
-    pub(crate) fn recorder(&self, slots: u32) -> Recorder {
-        Recorder::new(slots, self.code.clone(), self.global.clone())
+    /// The recorder of an SM with so many warp slots, for a launch that starts at cycle `start`.
+    pub(crate) fn recorder(&self, slots: u32, start: Cycle) -> Recorder {
+        let course = self.over_time.then(|| Course::new(slots, start));
+        Recorder::new(slots, self.code.clone(), self.global.clone(), course)
     }
 
     /// The profile of a launch that took so many cycles.
@@ -253,9 +263,11 @@ impl Profiler {
         let mut shared = BTreeMap::new();
         let mut names = Names { launch, memory, lines: BTreeMap::new() };
         let mut profile = Profile { cycles, warp_lanes: launch.chip.sm.warp_lanes, ..Profile::default() };
+        let mut courses = Vec::new();
         for recorder in recorders {
             recorder.skews.iter().for_each(|(&pc, skew)| skews.entry(pc).or_default().merge(skew));
-            let (of_sm, words) = recorder.into_parts();
+            let (of_sm, words, course) = recorder.into_parts();
+            courses.extend(course);
             recorder::sum(&mut rows, &of_sm);
             profile.count_rest(&words);
             words.add_to(&mut shared);
@@ -285,6 +297,7 @@ impl Profiler {
         }
         profile.barriers =
             skews.into_iter().map(|(pc, skew)| Barrier { line: names.line(pc), skew }).collect();
+        profile.over_time = self.over_time.then(|| OverTime::of(courses));
         profile.settle();
         profile
     }
@@ -382,6 +395,9 @@ impl Profile {
 
     /// Adds the profile of another launch of the same program.
     pub fn merge(&mut self, other: &Profile) {
+        if let (Some(course), Some(other)) = (&mut self.over_time, &other.over_time) {
+            course.append(self.cycles, other);
+        }
         self.cycles += other.cycles;
         self.warp_lanes = other.warp_lanes;
         for new in &other.instructions {

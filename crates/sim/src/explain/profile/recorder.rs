@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 use warploom_isa::{Guard, Kernel, Loop, Op, Operand, Pc, Space};
 
 use crate::exec::locks::holders::WarpName;
+use crate::explain::profile::course::Course;
 use crate::explain::profile::span::Span;
 use crate::explain::profile::words::{Thread, Try, WordPlace, Words};
 use crate::kit::cycle::Cycle;
@@ -28,6 +29,12 @@ pub(super) const UNIT_BUSY: usize = State::COUNT;
 
 /// Iterations of spin loops that failed.
 pub(super) const SPINNING: usize = State::COUNT + 1;
+
+/// Whether time in a state is spinning if it is part of a failed iteration. In the others the warp was made to wait.
+pub(super) fn can_spin(state: State) -> bool {
+    use State::{Asleep, BackedOff, Barrier, Ended, Lanes, LockQueue};
+    !matches!(state, Barrier | Lanes | Asleep | BackedOff | LockQueue | Ended)
+}
 
 /// What an instruction did.
 #[derive(Clone, Debug, Default)]
@@ -211,12 +218,18 @@ pub(crate) struct Recorder {
     phases: FxHashMap<(u64, u32), Phase>,
     /// By the instruction of the last arrival: from the first to the last, for each phase.
     pub(super) skews: FxHashMap<Pc, Span>,
+    course: Option<Course>,
 }
 
 const NO_PANIC: &str = "no thread panicked with the table";
 
 impl Recorder {
-    pub(super) fn new(slots: u32, code: Arc<Code>, global: Arc<Mutex<Words>>) -> Recorder {
+    pub(super) fn new(
+        slots: u32,
+        code: Arc<Code>,
+        global: Arc<Mutex<Words>>,
+        course: Option<Course>,
+    ) -> Recorder {
         let slot = SlotState {
             who: WarpName { cta: 0, warp: 0 },
             cycles: [0; State::COUNT],
@@ -238,12 +251,13 @@ impl Recorder {
             shared: Words::default(),
             phases: FxHashMap::default(),
             skews: FxHashMap::default(),
+            course,
         }
     }
 
-    /// The rows and the words of shared memory.
-    pub(super) fn into_parts(self) -> (Vec<Row>, Words) {
-        (self.rows, self.shared)
+    /// The rows, the words of shared memory, and the course.
+    pub(super) fn into_parts(self) -> (Vec<Row>, Words, Option<Course>) {
+        (self.rows, self.shared, self.course)
     }
 
     #[inline]
@@ -268,8 +282,11 @@ impl Recorder {
     }
 
     #[inline]
-    pub(crate) fn spent(&mut self, slot: WarpSlot, state: State, cycles: u64) {
+    pub(crate) fn spent(&mut self, slot: WarpSlot, state: State, from: Cycle, cycles: u64) {
         if cycles > 0 {
+            if let Some(course) = &mut self.course {
+                course.spent(slot, state, from, cycles);
+            }
             let slot = &mut self.slots[slot.index()];
             slot.cycles[state as usize] += cycles;
             slot.spent |= 1 << state as usize;
@@ -285,6 +302,9 @@ impl Recorder {
     /// a spin loop.
     #[inline]
     fn charge(&mut self, slot: WarpSlot, next: Pc, lanes: LaneMask) {
+        if let Some(course) = &mut self.course {
+            course.charge(slot, self.slots[slot.index()].unit_busy, lanes);
+        }
         let slot = &mut self.slots[slot.index()];
         let last = slot.last_pc.unwrap_or(next);
         let mut left = std::mem::take(&mut slot.spent);
@@ -292,15 +312,15 @@ impl Recorder {
             let at = left.trailing_zeros() as usize;
             left &= left - 1;
             let cycles = std::mem::take(&mut slot.cycles[at]);
-            let (pc, can_spin) = match State::ALL[at] {
-                State::Barrier | State::Lanes | State::Asleep | State::BackedOff => (last, false),
-                State::LockQueue | State::Ended => (last, false),
-                State::Fence if !self.code.fences[next.index()] => (last, true),
-                _ => (next, true),
+            let state = State::ALL[at];
+            let pc = match state {
+                state if !can_spin(state) => last,
+                State::Fence if !self.code.fences[next.index()] => last,
+                _ => next,
             };
             let busy =
                 if at == State::Ready as usize { std::mem::take(&mut slot.unit_busy).min(cycles) } else { 0 };
-            if lanes.is_empty() || !can_spin {
+            if lanes.is_empty() || !can_spin(state) {
                 let time = &mut self.rows[pc.index()].time;
                 time[at] += cycles - busy;
                 time[UNIT_BUSY] += busy;
@@ -317,6 +337,9 @@ impl Recorder {
 
     /// What lanes of a warp did in an iteration is decided: it `failed`, or not.
     fn settle(&mut self, slot: WarpSlot, lanes: LaneMask, failed: bool) {
+        if let Some(course) = &mut self.course {
+            course.settle(slot, lanes, failed);
+        }
         let rows = &mut self.rows;
         self.slots[slot.index()].iteration.retain(|spent| {
             if (spent.lanes & lanes).is_empty() {

@@ -78,10 +78,19 @@ pub(super) enum Mark {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) state: State,
+    /// The warp is ready, but the unit of its instruction is busy.
+    pub(super) unit_busy: bool,
     /// Instructions issued; zero unless the state is `Issued`.
     pub(super) instructions: u32,
     /// The first and the last instruction.
     pub(super) pcs: [Pc; 2],
+}
+
+impl Run {
+    /// A state in which nothing issues.
+    fn of(state: State) -> Run {
+        Run { state, unit_busy: false, instructions: 0, pcs: [Pc(0); 2] }
+    }
 }
 
 /// A lock held by a thread for some cycles.
@@ -90,8 +99,14 @@ pub(super) struct Hold {
     pub(super) slot: WarpSlot,
     pub(super) lane: u8,
     pub(super) word: Word,
+    /// The CTA whose shared memory has the word; `None` in global memory.
+    pub(super) cta: Option<u64>,
     pub(super) from: u64,
     pub(super) until: u64,
+    /// The thread had tried before in vain.
+    pub(super) waited: bool,
+    /// The slot of the warp that released it; `None` if it was still held when the view or its CTA ended.
+    pub(super) released_by: Option<WarpSlot>,
 }
 
 /// The track of a warp slot.
@@ -108,8 +123,14 @@ struct SlotTrack {
     spin_entered: bool,
     /// Instructions issued in adjacent cycles up to now.
     issuing: Option<(Range<u64>, Run)>,
+    /// Cycles of the launch in which the warp was ready last, and how many of them its unit was busy. They are recorded
+    /// with the next event: the unit is told only then.
+    ready: Option<Range<u64>>,
+    unit_busy: u64,
     /// The word that each lane polled last.
     polled: Vec<Word>,
+    /// The word for which each lane polls once more.
+    waits_for: Vec<Option<Word>>,
 }
 
 /// A value over time. A reading is recorded when the value changes again, so that values of no duration are left out.
@@ -127,6 +148,8 @@ struct Gauge {
 #[derive(Clone, Debug)]
 pub(crate) struct Timeline {
     sm: u32,
+    /// Whether the view shows this SM. Of others only locks are recorded: they are passed between SMs.
+    shown: bool,
     /// The launch's first cycle.
     start: Cycle,
     /// The cycles to record, counted from `start`. The end moves forward when `room` is used up.
@@ -153,6 +176,7 @@ impl Timeline {
     pub(crate) fn new(sm: u32, slots: u32, start: Cycle, options: &TraceOptions, room: u64) -> Timeline {
         Timeline {
             sm,
+            shown: options.sms.contains(sm),
             start,
             cycles: options.cycles.clone(),
             room,
@@ -170,6 +194,10 @@ impl Timeline {
         self.sm
     }
 
+    pub(super) fn is_shown(&self) -> bool {
+        self.shown
+    }
+
     pub(super) fn cut(&self) -> Option<u64> {
         self.cut
     }
@@ -183,6 +211,7 @@ impl Timeline {
         for counter in Counter::ALL {
             self.settle(counter, u64::MAX);
         }
+        self.holds.sort_by_key(|h| (h.slot, h.from, h.lane, h.word.address));
     }
 
     /// The marks of each slot.
@@ -195,11 +224,9 @@ impl Timeline {
         &self.gauges[counter as usize].readings
     }
 
-    /// The locks that were held, sorted by slot and time.
-    pub(super) fn holds(&self) -> Vec<Hold> {
-        let mut holds = self.holds.clone();
-        holds.sort_by_key(|h| (h.slot, h.from, h.lane, h.word.address));
-        holds
+    /// The locks that were held, sorted by slot and time once the timeline is finished.
+    pub(super) fn holds(&self) -> &[Hold] {
+        &self.holds
     }
 
     /// A cycle of the machine as a cycle of the launch, clamped to those that are recorded.
@@ -224,7 +251,11 @@ impl Timeline {
         }
     }
 
-    fn slice(&mut self, slot: usize, Range { start: from, end: until }: Range<u64>, run: Run) {
+    fn slice(&mut self, slot: usize, cycles: Range<u64>, run: Run) {
+        let (from, until) = (self.clamp(cycles.start), self.clamp(cycles.end));
+        if from >= until || !self.shown {
+            return;
+        }
         let track = &mut self.tracks[slot];
         let mut bytes = SLICE_BYTES;
         if let Some((cta, warp, _)) = track.warp.filter(|_| !track.entered) {
@@ -241,8 +272,15 @@ impl Timeline {
         self.use_up(bytes, until);
     }
 
-    /// Ends a slot's run of issued instructions.
+    /// Ends a slot's run of issued instructions, or its wait to issue.
     fn end_run(&mut self, slot: usize) {
+        let track = &mut self.tracks[slot];
+        if let Some(Range { start, end }) = track.ready.take() {
+            let busy = (start + std::mem::take(&mut track.unit_busy)).min(end);
+            let ready = Run::of(State::Ready);
+            self.slice(slot, start..busy, Run { unit_busy: true, ..ready });
+            self.slice(slot, busy..end, ready);
+        }
         if let Some((cycles, run)) = self.tracks[slot].issuing.take() {
             self.slice(slot, cycles, run);
         }
@@ -267,7 +305,7 @@ impl Timeline {
 
     /// From cycle `at` of the launch on, a counter has this value.
     fn change(&mut self, counter: Counter, at: u64, value: u64) {
-        if self.gauges[counter as usize].value != value {
+        if self.shown && self.gauges[counter as usize].value != value {
             if self.settle(counter, at) {
                 self.use_up(READING_BYTES, at);
             }
@@ -295,10 +333,12 @@ impl Timeline {
         self.change(Counter::IssueRate, (interval + 1) * RATE_CYCLES, 0);
     }
 
-    fn release(&mut self, hold: Hold, now: Cycle) {
+    /// A hold ends: `by` a write of a warp, or because its CTA is gone.
+    fn release(&mut self, hold: Hold, now: Cycle, by: Option<WarpSlot>) {
         let (from, until) = (self.clamp(hold.from), self.clip(now));
         if from < until {
-            self.holds.push(Hold { from, until, ..hold });
+            let released_by = by.filter(|_| until == now - self.start);
+            self.holds.push(Hold { from, until, released_by, ..hold });
             self.use_up(SLICE_BYTES, until);
         }
     }
@@ -324,24 +364,39 @@ impl Observer for Timeline {
     }
 
     fn spent(&mut self, slot: WarpSlot, state: State, from: Cycle, cycles: u64) {
-        let (from, until) = (self.clip(from), self.clip(from + cycles));
-        if from >= until {
-            return;
-        }
+        let spent = from - self.start..from + cycles - self.start;
+        let (from, until) = (self.clamp(spent.start), self.clamp(spent.end));
+        let track = &mut self.tracks[slot.index()];
         if state == State::Issued
-            && let Some((issuing, _)) = &mut self.tracks[slot.index()].issuing
+            && let Some((issuing, _)) = &mut track.issuing
             && issuing.end == from
         {
             issuing.end = until;
             return;
         }
-        self.end_run(slot.index());
-        let run = Run { state, instructions: 0, pcs: [Pc(0); 2] };
-        if state == State::Issued {
-            self.tracks[slot.index()].issuing = Some((from..until, run));
-        } else {
-            self.slice(slot.index(), from..until, run);
+        if spent.is_empty() {
+            return;
         }
+        if state == State::Ready
+            && let Some(ready) = &mut track.ready
+            && ready.end == spent.start
+        {
+            ready.end = spent.end;
+            return;
+        }
+        let busy = if state == State::Ready { std::mem::take(&mut track.unit_busy) } else { 0 };
+        self.end_run(slot.index());
+        let track = &mut self.tracks[slot.index()];
+        match state {
+            State::Ready => (track.ready, track.unit_busy) = (Some(spent), busy),
+            State::Issued if from < until => track.issuing = Some((from..until, Run::of(state))),
+            State::Issued => {}
+            _ => self.slice(slot.index(), spent, Run::of(state)),
+        }
+    }
+
+    fn unit_busy(&mut self, slot: WarpSlot, cycles: u64) {
+        self.tracks[slot.index()].unit_busy += cycles;
     }
 
     fn cta_started(&mut self, now: Cycle, cta: CtaEvent) {
@@ -356,7 +411,7 @@ impl Observer for Timeline {
         let slots = cta.first.index()..cta.first.index() + cta.warps as usize;
         let left: Vec<_> = self.held.extract_if(|_, hold| slots.contains(&hold.slot.index())).collect();
         for (_, hold) in left {
-            self.release(hold, now);
+            self.release(hold, now, None);
         }
         for slot in slots {
             self.end_run(slot);
@@ -364,6 +419,7 @@ impl Observer for Timeline {
             let at = self.clip(now);
             let track = &mut self.tracks[slot];
             track.warp = None;
+            track.waits_for.fill(None);
             if std::mem::take(&mut track.entered) {
                 track.marks.push(Mark::Leave { at });
             }
@@ -383,27 +439,31 @@ impl Observer for Timeline {
     }
 
     fn spinning(&mut self, now: Cycle, slot: WarpSlot, lanes: LaneMask) {
-        let polled = &self.tracks[slot.index()].polled;
+        let SlotTrack { polled, waits_for, .. } = &mut self.tracks[slot.index()];
+        waits_for.resize(polled.len(), None);
+        for lane in lanes.lanes().take_while(|lane| *lane < polled.len()) {
+            waits_for[lane] = Some(polled[lane]);
+        }
         let word = (!lanes.is_empty()).then(|| polled.get(lanes.lowest()).copied()).flatten();
         // The branch that decides it still belongs to the state before.
         self.set_spin(slot.index(), now + 1 - self.start, word);
     }
 
     fn wrote(&mut self, now: Cycle, slot: WarpSlot, lane: usize, word: Word, took: bool) {
-        let cta = match word.space {
-            Space::Shared => self.tracks[slot.index()].warp.map_or(u8::MAX, |(_, _, first)| first),
-            _ => u8::MAX,
-        };
         if !took && self.held.is_empty() {
             return;
         }
-        if let Some(hold) = self.held.remove(&(cta, word.address)) {
-            self.release(hold, now);
+        let track = &mut self.tracks[slot.index()];
+        let cta = track.warp.filter(|_| word.space == Space::Shared);
+        let key = (cta.map_or(u8::MAX, |(_, _, first)| first), word.address);
+        let waited = took && track.waits_for.get_mut(lane).is_some_and(|wait| wait.take() == Some(word));
+        if let Some(hold) = self.held.remove(&key) {
+            self.release(hold, now, Some(slot).filter(|_| !took));
         }
         if took {
-            let at = now - self.start;
-            let hold = Hold { slot, lane: lane as u8, word, from: at, until: at };
-            self.held.insert((cta, word.address), hold);
+            let (from, cta) = (now - self.start, cta.map(|(cta, _, _)| cta));
+            let (lane, until) = (lane as u8, from);
+            self.held.insert(key, Hold { slot, lane, word, cta, from, until, waited, released_by: None });
         }
     }
 
@@ -440,7 +500,7 @@ mod tests {
     }
 
     fn slice(from: u64, until: u64, state: State, instructions: u32, pcs: [u32; 2]) -> Mark {
-        Mark::Slice { from, until, run: Run { state, instructions, pcs: pcs.map(Pc) } }
+        Mark::Slice { from, until, run: Run { instructions, pcs: pcs.map(Pc), ..Run::of(state) } }
     }
 
     #[test]
@@ -546,6 +606,30 @@ mod tests {
         let holds: Vec<_> =
             timeline.holds().iter().map(|h| (h.lane, h.word.address, h.from, h.until)).collect();
         assert_eq!(holds, [(5, 4, 10, 20), (6, 8, 15, 30)]);
+    }
+
+    #[test]
+    fn a_busy_unit_is_told_apart() {
+        let mut timeline = timeline(0..u64::MAX, 1000);
+        // Told before the wait, or after it when the warp issues.
+        timeline.unit_busy(SLOT, 2);
+        timeline.spent(SLOT, Ready, Cycle(1000), 5);
+        timeline.spent(SLOT, Memory, Cycle(1005), 5);
+        timeline.spent(SLOT, Ready, Cycle(1010), 3);
+        timeline.unit_busy(SLOT, 3);
+        timeline.spent(SLOT, Issued, Cycle(1013), 1);
+        timeline.cta_ended(Cycle(1014), CTA);
+        let busy = |from, until| Mark::Slice { from, until, run: Run { unit_busy: true, ..Run::of(Ready) } };
+        let expected = [
+            Mark::Enter { at: 0, cta: 7, warp: 1 },
+            busy(0, 2),
+            slice(2, 5, Ready, 0, [0, 0]),
+            slice(5, 10, Memory, 0, [0, 0]),
+            busy(10, 13),
+            slice(13, 14, Issued, 0, [0, 0]),
+            Mark::Leave { at: 14 },
+        ];
+        assert_eq!(marks(&timeline), expected);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Writes timelines as a Perfetto trace.
+//! Writes timelines as a Perfetto trace, or as spans.
 //!
 //! All packets are one sequence in time order. Each packet's timestamp is the difference to the previous one, names are
 //! interned, and a trace that would grow too large is cut at the same cycle on all tracks.
@@ -14,7 +14,9 @@ use warploom_isa::{Kernel, Op, Pc, Space};
 use crate::exec::fault::{Place, coordinates};
 use crate::exec::launch::Launch;
 use crate::exec::memory::store::Memory;
+use crate::explain::trace::hand_offs::hand_offs;
 use crate::explain::trace::perfetto::*;
+use crate::explain::trace::spans::spans;
 use crate::explain::trace::timeline::{Hold, Mark, Run};
 use crate::explain::trace::{Counter, Timeline, Trace, TraceOptions};
 use crate::kit::ids::WarpSlot;
@@ -37,8 +39,21 @@ pub(crate) fn write(
     mut timelines: Vec<Timeline>,
 ) -> Trace {
     timelines.iter_mut().for_each(Timeline::finish);
+    let mut trace = Trace::default();
+    if options.perfetto {
+        trace = write_perfetto(recording, options, &timelines);
+    }
+    if options.spans {
+        let cut = timelines.iter().filter_map(Timeline::cut).chain(trace.cut).min();
+        let end = options.cycles.end.min(recording.cycles).min(cut.unwrap_or(u64::MAX));
+        (trace.spans, trace.cut) = (Some(spans(recording, options, &timelines, end)), cut);
+    }
+    trace
+}
+
+fn write_perfetto(recording: &Recording<'_>, options: &TraceOptions, timelines: &[Timeline]) -> Trace {
     let mut writer = Writer::new(recording, options.max_bytes);
-    let mut streams = streams(recording, options, &timelines);
+    let mut streams = streams(recording, options, timelines);
     let known = timelines.iter().filter_map(Timeline::cut).min();
     let mut cut = None;
     let mut queue: BinaryHeap<_> =
@@ -71,7 +86,7 @@ pub(crate) fn write(
     if let Some(end) = cut {
         writer.close(&streams, end);
     }
-    Trace { bytes: writer.bytes, cut }
+    Trace { bytes: writer.bytes, cut, spans: None }
 }
 
 /// A track of the trace. The first number is that of the SM.
@@ -97,15 +112,23 @@ enum Point {
     Spin(Word),
     /// A slice, with the instruction it is about.
     Run(Run, Option<Pc>),
-    /// A thread takes a lock.
+    /// A thread takes a lock. Arrows lead from the hold before and to the one after it.
     Hold {
         word: Word,
         lane: u8,
+        arrows: Arrows,
     },
     /// The innermost open slice ends.
     End,
     /// A counter's value.
     Value(u64),
+}
+
+/// The arrows of a hold, by number; 0 stands for none.
+#[derive(Clone, Copy, Debug, Default)]
+struct Arrows {
+    from_last: u64,
+    to_next: u64,
 }
 
 impl Point {
@@ -147,7 +170,13 @@ fn streams<'a>(
     if from < until {
         stream(Track::Launch, Box::new([(from, Point::Launch), (until, Point::End)].into_iter()));
     }
-    for timeline in timelines {
+    let mut arrows: Vec<Vec<Arrows>> =
+        timelines.iter().map(|timeline| vec![Arrows::default(); timeline.holds().len()]).collect();
+    for (number, passed) in (1..).zip(hand_offs(timelines)) {
+        arrows[passed.from.0][passed.from.1].to_next = number;
+        arrows[passed.to.0][passed.to.1].from_last = number;
+    }
+    for (timeline, arrows) in timelines.iter().zip(arrows).filter(|(timeline, _)| timeline.is_shown()) {
         let sm = timeline.sm();
         for (at, &counter) in Counter::ALL.iter().enumerate() {
             let readings = timeline.readings(counter).iter();
@@ -157,11 +186,15 @@ fn streams<'a>(
             let points = (0..marks.len()).flat_map(move |at| points(kernel, marks, at));
             stream(Track::Slot(sm, slot), Box::new(points));
         }
-        for (slot, row, holds) in rows(&timeline.holds()) {
-            let points = holds.into_iter().flat_map(|Hold { word, lane, from, until, .. }| {
-                [(from, Point::Hold { word, lane }), (until, Point::End)]
-            });
-            stream(Track::Locks(sm, slot, row), Box::new(points));
+        for (slot, row, holds) in rows(timeline.holds()) {
+            let points: Vec<_> = holds
+                .into_iter()
+                .flat_map(|number| {
+                    let Hold { word, lane, from, until, .. } = timeline.holds()[number];
+                    [(from, Point::Hold { word, lane, arrows: arrows[number] }), (until, Point::End)]
+                })
+                .collect();
+            stream(Track::Locks(sm, slot, row), Box::new(points.into_iter()));
         }
     }
     streams
@@ -182,7 +215,7 @@ fn points(kernel: &Kernel, marks: &[Mark], at: usize) -> impl Iterator<Item = (u
 }
 
 /// The instruction that a slice is about: the one that issued, waits to issue, or made the warp wait.
-fn instruction(kernel: &Kernel, marks: &[Mark], at: usize) -> Option<Pc> {
+pub(super) fn instruction(kernel: &Kernel, marks: &[Mark], at: usize) -> Option<Pc> {
     let issued = |mark: &Mark| match mark {
         Mark::Slice { run, .. } if run.instructions > 0 => Some(run.pcs),
         _ => None,
@@ -203,17 +236,20 @@ fn instruction(kernel: &Kernel, marks: &[Mark], at: usize) -> Option<Pc> {
     }
 }
 
-/// Distributes the locks held over as many rows as each slot needs. `holds` must be sorted by slot and time.
-fn rows(holds: &[Hold]) -> Vec<(WarpSlot, usize, Vec<Hold>)> {
+/// Distributes the locks held, by number, over as many rows as each slot needs. `holds` must be sorted by slot and time.
+fn rows(holds: &[Hold]) -> Vec<(WarpSlot, usize, Vec<usize>)> {
     let mut rows = Vec::new();
+    let mut number = 0;
     for of_slot in holds.chunk_by(|a, b| a.slot == b.slot) {
-        let mut taken: Vec<Vec<Hold>> = Vec::new();
-        for &hold in of_slot {
-            let free = taken.iter_mut().find(|row| row.last().is_none_or(|last| last.until <= hold.from));
-            match free {
-                Some(row) => row.push(hold),
-                None => taken.push(vec![hold]),
+        let mut taken: Vec<Vec<usize>> = Vec::new();
+        for hold in of_slot {
+            let is_free =
+                |row: &&mut Vec<usize>| row.last().is_none_or(|&last| holds[last].until <= hold.from);
+            match taken.iter_mut().find(is_free) {
+                Some(row) => row.push(number),
+                None => taken.push(vec![number]),
             }
+            number += 1;
         }
         rows.extend(taken.into_iter().enumerate().map(|(row, holds)| (of_slot[0].slot, row, holds)));
     }
@@ -324,7 +360,7 @@ impl<'a> Writer<'a> {
     /// Writes the clock and the names that every trace needs.
     fn begin(&mut self) {
         let clock = |id, is_incremental| Clock { clock_id: Some(id), timestamp: Some(0), is_incremental };
-        let states = State::ALL.iter().map(|&state| interned(state_name_iid(state), state_name(state)));
+        let states = (1..).zip(state_names()).map(|(iid, name)| interned(iid, &name));
         let annotations = (1..).zip(ANNOTATIONS).map(|(iid, name)| interned(iid, name));
         self.packet(TracePacket {
             sequence_flags: Some(SEQUENCE_STARTS),
@@ -357,15 +393,17 @@ impl<'a> Writer<'a> {
             }
             Point::Spin(word) => event.name_iid = Some(self.word("spins on", word, &mut new)),
             Point::Run(run, pc) => {
-                event.name_iid = Some(state_name_iid(run.state));
+                event.name_iid = Some(state_number(run) as u64 + 1);
                 event.debug_annotations.extend(pc.map(|pc| self.place(pc, &mut new)));
                 if run.instructions > 1 {
                     event.debug_annotations.push(count(INSTRUCTIONS, run.instructions as u64));
                 }
             }
-            Point::Hold { word, lane } => {
+            Point::Hold { word, lane, arrows } => {
                 event.name_iid = Some(self.word("holds", word, &mut new));
                 event.debug_annotations.push(count(LANE, lane as u64));
+                event.flow_ids.extend(Some(arrows.to_next).filter(|&arrow| arrow > 0));
+                event.terminating_flow_ids.extend(Some(arrows.from_last).filter(|&arrow| arrow > 0));
             }
             Point::End => event.kind = Some(SLICE_END),
             Point::Value(value) => {
@@ -443,7 +481,7 @@ impl<'a> Writer<'a> {
             None if space == Space::Shared => format!("{what} shared {address:#x}"),
             None => format!("{what} {address:#x}"),
         };
-        let next = State::COUNT as u64 + self.names.len() as u64 + 1;
+        let next = STATES as u64 + self.names.len() as u64 + 1;
         *self.names.entry(name).or_insert_with_key(|name| {
             new.event_names.push(interned(next, name));
             next
@@ -469,16 +507,18 @@ fn count(name: u64, value: u64) -> DebugAnnotation {
     DebugAnnotation { name_iid: Some(name), uint_value: Some(value), ..DebugAnnotation::default() }
 }
 
-/// The name of a warp's state in the view.
-fn state_name(state: State) -> &'static str {
-    match state {
-        State::Issued => "issuing",
-        State::BackedOff => "backed off",
-        State::LockQueue => "lock queue",
-        state => state.name(),
-    }
+/// Names of states in the view: those of reports, and one more. A ready warp is not selected, or its unit is busy.
+const STATES: usize = State::COUNT + 1;
+
+pub(super) fn state_names() -> impl Iterator<Item = String> {
+    let names = State::ALL.iter().map(|&state| match state {
+        State::Ready => "not selected".to_string(),
+        state => state.name().replace('_', " "),
+    });
+    names.chain(["unit busy".to_string()])
 }
 
-fn state_name_iid(state: State) -> u64 {
-    state as u64 + 1
+/// The number of a run's state among [`state_names`].
+pub(super) fn state_number(run: Run) -> usize {
+    if run.unit_busy { State::COUNT } else { run.state as usize }
 }

@@ -107,6 +107,10 @@ pub trait Observer: Send {
     /// A warp was in a state for some cycles (maybe none), from `from` on.
     fn spent(&mut self, _slot: WarpSlot, _state: State, _from: Cycle, _cycles: u64) {}
 
+    /// Of the cycles that a warp has been ready since the last call, so many its unit was busy. Told before or after
+    /// the `spent` of those cycles, and before that of the next state.
+    fn unit_busy(&mut self, _slot: WarpSlot, _cycles: u64) {}
+
     fn cta_started(&mut self, _now: Cycle, _cta: CtaEvent) {}
 
     fn cta_ended(&mut self, _now: Cycle, _cta: CtaEvent) {}
