@@ -15,7 +15,6 @@ mod conform;
 mod correlate;
 #[cfg_attr(not(feature = "cuda"), path = "no_devices.rs")]
 mod devices;
-mod entry;
 mod failure;
 mod fasta;
 mod graph;
@@ -23,10 +22,12 @@ mod input;
 mod machine;
 mod output;
 mod place;
+mod plan;
 mod profile;
 mod progress;
 mod repro;
 mod run;
+mod schema;
 mod speed;
 mod sweep;
 mod term;
@@ -69,6 +70,7 @@ pub fn main() -> ExitCode {
         Command::ServeRuns => place::serve_runs(),
         Command::ExecuteRuns(options) => place::execute_runs(options),
         Command::Completions { shell } => completions(*shell),
+        Command::Schema => schema::schema(),
     };
     match result {
         Ok(code) => code.into(),

@@ -5,16 +5,18 @@ use std::path::PathBuf;
 use clap::Args;
 use warploom::{DelayLimit, SibSource};
 
+use super::cuda::CudaOptions;
 use super::machine::{ChipOptions, parse_limit, parse_policy, parse_sib};
 use super::run::LaunchOptions;
 
 /// `warploom compare`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CompareOptions {
-    /// A file with a kernel, PTX text or a SASS listing; or the name of a built-in workload (`work --list`)
-    #[arg(value_name = "KERNEL.{ptx,sass}|WORKLOAD")]
+    /// A file with a kernel: CUDA, PTX or a SASS listing; a plan of several launches; or the name of a built-in workload
+    /// (`work --list`)
+    #[arg(value_name = "KERNEL.{cu,ptx,sass}|PLAN.toml|WORKLOAD")]
     pub what: PathBuf,
-    /// Parameters of a workload; those not given have their defaults
+    /// Parameters of a workload or plan; those not given have their defaults
     #[arg(value_name = "PARAM=VALUE")]
     pub params: Vec<String>,
     /// The launch of a kernel from a file.
@@ -42,6 +44,9 @@ pub(crate) struct CompareOptions {
     /// Report accesses that race, in each run (docs/races.md); finding any makes the exit code 1
     #[arg(long)]
     pub check_races: bool,
+    /// The compiler of CUDA.
+    #[command(flatten)]
+    pub cuda: CudaOptions,
     /// Print one JSON object on stdout and nothing else
     #[arg(long)]
     pub json: bool,
