@@ -1,5 +1,7 @@
 //! The binary as users run it: exit codes, stdout, stderr, messages.
 
+#[path = "support/schema.rs"]
+mod schema;
 mod support;
 
 use std::path::{Path, PathBuf};
@@ -14,8 +16,11 @@ fn root() -> PathBuf {
 }
 
 fn warploom_in(dir: &Path, line: &str) -> Output {
+    let arguments: Vec<&str> = line.split_whitespace().collect();
     let mut command = Command::new(env!("CARGO_BIN_EXE_warploom"));
-    command.current_dir(dir).args(line.split_whitespace()).env_remove("RUST_BACKTRACE").output().unwrap()
+    let output = command.current_dir(dir).args(&arguments).env_remove("RUST_BACKTRACE").output().unwrap();
+    schema::conforms(&arguments, &output.stdout);
+    output
 }
 
 fn warploom(line: &str) -> Output {
@@ -719,4 +724,24 @@ fn graphs_run_on_the_host_too() {
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(text.starts_with("workload   fibonacci on this computer: n=12"), "{text}");
     assert!(text.trim_end().ends_with("check      ok: 1 Fibonacci numbers equal the host's"), "{text}");
+}
+
+// The schema of `--json`.
+
+#[test]
+fn the_schema_is_printed_and_refuses_what_is_not_in_it() {
+    let schema: Value = serde_json::from_str(&good("schema")).unwrap();
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    let mut report = json(&good(&format!("{SMALL} --json")));
+    assert_eq!(report["schema_version"], 1);
+    assert_eq!(schema::against("run", &report), Ok(()));
+    report["stalls"]["memory"] = "long".into();
+    assert!(schema::against("run", &report).unwrap_err().contains(".stalls.memory"), "a wrong type");
+    report["stalls"]["memory"] = 1.into();
+    report["surprise"] = 1.into();
+    assert!(schema::against("run", &report).unwrap_err().contains("`surprise`"), "an unknown key");
+    report.as_object_mut().unwrap().remove("surprise");
+    report.as_object_mut().unwrap().remove("cycles");
+    assert!(schema::against("run", &report).unwrap_err().contains("`cycles`"), "a missing key");
+    assert!(schema::against("run", &serde_json::json!({})).is_err());
 }

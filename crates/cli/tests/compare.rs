@@ -1,5 +1,8 @@
 //! `warploom compare` as users run it: the table, the JSON object, exit codes, what is refused.
 
+#[path = "support/schema.rs"]
+mod schema;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -7,8 +10,11 @@ use serde_json::{Value, json};
 
 fn warploom(line: &str) -> Output {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let arguments: Vec<&str> = line.split_whitespace().collect();
     let mut command = Command::new(env!("CARGO_BIN_EXE_warploom"));
-    command.current_dir(root).args(line.split_whitespace()).env_remove("RUST_BACKTRACE").output().unwrap()
+    let output = command.current_dir(root).args(&arguments).env_remove("RUST_BACKTRACE").output().unwrap();
+    schema::conforms(&arguments, &output.stdout);
+    output
 }
 
 fn stdout(output: &Output) -> String {

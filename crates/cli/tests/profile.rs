@@ -1,5 +1,8 @@
 //! `--profile` as users see it: sections, sources, files, refusals.
 
+#[path = "support/schema.rs"]
+mod schema;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -10,8 +13,11 @@ fn root() -> PathBuf {
 }
 
 fn warploom_in(dir: &Path, line: &str) -> Output {
+    let arguments: Vec<&str> = line.split_whitespace().collect();
     let mut command = Command::new(env!("CARGO_BIN_EXE_warploom"));
-    command.current_dir(dir).args(line.split_whitespace()).env_remove("RUST_BACKTRACE").output().unwrap()
+    let output = command.current_dir(dir).args(&arguments).env_remove("RUST_BACKTRACE").output().unwrap();
+    schema::conforms(&arguments, &output.stdout);
+    output
 }
 
 /// What a command prints that must succeed.

@@ -1,5 +1,7 @@
 //! `warploom sweep` as users run it: resumed after a kill, shared by two, changed files, failures as results, refusals.
 
+#[path = "support/schema.rs"]
+mod schema;
 mod support;
 
 use std::collections::BTreeSet;
@@ -23,7 +25,10 @@ fn command(dir: &Path, line: &str) -> Command {
 }
 
 fn sweep(dir: &Path, line: &str) -> Output {
-    command(dir, line).output().unwrap()
+    let output = command(dir, line).output().unwrap();
+    let arguments: Vec<&str> = ["sweep"].into_iter().chain(line.split_whitespace()).collect();
+    schema::conforms(&arguments, &output.stdout);
+    output
 }
 
 fn text(bytes: &[u8]) -> String {
