@@ -48,7 +48,7 @@ def test_types_of_scalars_and_settings_of_the_chip():
 def test_a_hang_is_an_exception_with_the_numbers():
     words = np.zeros(1, np.uint32)
     with pytest.raises(warploom.WarploomError) as told:
-        warploom.run(KERNELS / "spinlock.ptx", entry="naivelock", grid=1, block=32, args=[words, words])
+        warploom.run(KERNELS / "spinlock.ptx", entry="naivelock", grid=1, block=32, args=[words, words], chip="gtx480")
     assert told.value.kind == "hang"
     assert told.value.report["cycles"] > 0
     with pytest.raises(warploom.WarploomError, match="no kernel has arguments of type complex64"):

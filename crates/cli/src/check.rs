@@ -368,7 +368,7 @@ impl KernelFacts {
         if let Some(target) = target.filter(|target| *target >= 70 && of_the_stack) {
             let _ = writeln!(
                 text,
-                "      sm_{target} has no SIMT stack: its threads are scheduled independently, and such waits end there"
+                "      sm_{target} has no SIMT stack: there a lane that waits does not stop the others of its warp"
             );
         }
         for alias in &self.aliases {

@@ -40,12 +40,11 @@ fn object(output: &Output) -> Value {
 }
 
 /// Warps that contend for a lock.
-const LOCK: &str = "compare kernels/spinlock.ptx --entry spinlock_inc --grid 1 --block 192 --arg buf:u32:1=zero \
+const LOCK: &str = "compare kernels/spinlock.ptx --chip gtx480 --entry spinlock_inc --grid 1 --block 192 --arg buf:u32:1=zero \
     --arg buf:u32:1=zero --arg u32:1";
 
 /// A lock that deadlocks on every SIMT stack.
-const NAIVE: &str =
-    "compare kernels/spinlock.ptx --entry naivelock --block 32 --arg buf:u32:1=zero --arg buf:u32:1=zero";
+const NAIVE: &str = "compare kernels/spinlock.ptx --chip gtx480 --entry naivelock --block 32 --arg buf:u32:1=zero --arg buf:u32:1=zero";
 
 #[test]
 fn every_policy_in_one_table() {
@@ -132,7 +131,7 @@ fn runs_that_end_count_beside_those_that_do_not() {
 
 #[test]
 fn faults() {
-    let line = "compare kernels/vecadd.ptx --grid 2 --block 32 --arg buf:f32:64=iota --arg null \
+    let line = "compare kernels/vecadd.ptx --chip gtx480 --grid 2 --block 32 --arg buf:f32:64=iota --arg null \
                 --arg buf:f32:64=zero --arg u32:64 --policy gto";
     let output = ended(line, 3);
     assert!(stdout(&output).contains("fault after "), "{}", stdout(&output));
@@ -152,14 +151,14 @@ fn what_cannot_be_compared() {
         "compare hashtable size=3",
         "compare hashtable --entry k --arg u32:1",
         "compare hashtable --grid 2",
-        "compare kernels/nothing.ptx",
-        "compare kernels/vecadd.ptx",
-        "compare kernels/vecadd.ptx size=3",
-        "compare kernels/spinlock.ptx",
+        "compare kernels/nothing.ptx --chip gtx480",
+        "compare kernels/vecadd.ptx --chip gtx480",
+        "compare kernels/vecadd.ptx --chip gtx480 size=3",
+        "compare kernels/spinlock.ptx --chip gtx480",
         "compare hashtable --policy lrr,fifo",
         "compare hashtable --sched lrr",
         "compare hashtable --chip gtx9999",
-        "compare kernels/printf.ptx --entry hello --block 2000 --arg u32:2",
+        "compare kernels/printf.ptx --chip gtx480 --entry hello --block 2000 --arg u32:2",
     ] {
         let output = ended(line, 2);
         assert_eq!(stdout(&output), "", "{line}");

@@ -93,7 +93,7 @@ fn mistakes_are_told_with_place_and_mend() {
             "buffer",
             "until_zero = \"changed\"",
             "until_zero = \"done\"",
-            ["line 15: there is no buffer `done`", "`changed`"],
+            ["line 14: there is no buffer `done`", "`changed`"],
         ),
         (
             "cycle",
@@ -101,7 +101,7 @@ fn mistakes_are_told_with_place_and_mend() {
             "changed = \"u32:1=copy:changed\"",
             ["copy each other", "content of its own"],
         ),
-        ("type", "u32:1=zero", "w32:1=zero", ["line 13: buffer `changed`: no type `w32`", "u32"]),
+        ("type", "u32:1=zero", "w32:1=zero", ["line 12: buffer `changed`: no type `w32`", "u32"]),
         ("kernel", "entry = \"bfs\"", "entry = \"dfs\"", ["dfs", "bfs"]),
         (
             "parameter",

@@ -38,7 +38,10 @@ pub fn choose(module: &Module, file: &KernelFile, wanted: Option<&str>) -> Resul
         (None, several) => {
             let count = several.len();
             return Err(FileError::new(format!("`{}` has {count} kernels: {}", file.name, list(several)))
-                .help(format!("choose one with `entry`: {}", entry::plain(several[0]))));
+                .help(format!(
+                    "choose one, such as --entry {} (in a plan: `entry`)",
+                    entry::plain(several[0])
+                )));
         }
     };
     module.kernel(name).map_err(|error| FileError::new(error.to_string()))
@@ -100,7 +103,7 @@ fn wrong_count(kernel: &Kernel, names: &[String], given: usize) -> FileError {
 /// Arguments that a kernel would take, by name.
 fn example_args(kernel: &Kernel, names: &[String]) -> Vec<String> {
     let params = kernel.info().params.iter().zip(names);
-    params.map(|(param, name)| format!("{name}={}", example_arg(param))).collect()
+    params.map(|(param, name)| format!("--arg {name}={}", example_arg(param))).collect()
 }
 
 fn example_arg(param: &Param) -> String {

@@ -135,7 +135,7 @@ impl KernelFile {
         let numbered = |at: usize| format!("param_{at}");
         let is_numbered = |(at, name): (usize, &str)| name == format!("{}_param_{at}", kernel.name());
         let names = declared.iter().map(|param| param.name.as_str());
-        if self.language == Language::Sass || !names.clone().enumerate().all(is_numbered) {
+        if !names.clone().enumerate().all(is_numbered) {
             return names.map(str::to_string).collect();
         }
         let plain = entry::plain(kernel.name());
@@ -143,7 +143,11 @@ impl KernelFile {
         let plain = plain.rsplit("::").next().unwrap_or_default();
         let of_source = |text: &str| {
             let kernels = parameters::of_source(text).into_iter();
-            let mut named = kernels.filter(|(name, list)| name == plain && list.len() == declared.len());
+            // A template is mostly instantiated without names.
+            let is_it = |(name, list): &(String, Vec<String>)| {
+                name == plain && list.len() == declared.len() && list.iter().any(|name| !name.is_empty())
+            };
+            let mut named = kernels.filter(is_it);
             let (_, list) = named.next()?;
             // Overloads that call the same parameter differently say nothing about it.
             named.all(|(_, other)| other == list).then_some(list)

@@ -92,9 +92,9 @@ fn mistakes_are_told_with_their_line_and_a_mend() {
         ("[['level', 'start']]", "[['level', 'row']]", 15, "u32:4 and u32:5 cannot be swapped", "same type"),
         ("grid = 1", "grid = 'x'", 15, "grid of a launch is `x`", ""),
         ("grid = 1\n", "", 15, "a launch needs its `grid`", "grid = 64"),
-        ("level = 'value:3'", "level = 'value:x'", 24, "`x` is no u32", ""),
-        ("level = 'value:3'", "level = 3", 24, "a check cannot be 3", "value:7"),
-        ("level = 'value:3'", "levels = 'value:3'", 24, "there is no buffer `levels`", "there are"),
+        ("level = 'value:3'", "level = 'value:x'", 23, "`x` is no u32", ""),
+        ("level = 'value:3'", "level = 3", 23, "a check cannot be 3", "value:7"),
+        ("level = 'value:3'", "levels = 'value:3'", 23, "there is no buffer `levels`", "there are"),
         ("'u32:{n}=value", "'u32:{m}=value", 8, "names the parameter `m`", "parameters are"),
     ] {
         let error = changed(from, to);
