@@ -60,8 +60,9 @@ impl Planned {
 pub(crate) fn refuse_options(launch: &LaunchOptions, cuda: &CudaOptions) -> Result<(), Failure> {
     let shaped = launch.grid != [1; 3] || launch.block.is_some() || launch.shared != 0;
     if shaped || launch.entry.is_some() || !launch.args.is_empty() {
-        return Err(Failure::input("a plan has its own launches")
-            .help("--entry, --grid, --block, --shared and --arg are for a kernel's file; the plan's file has them too"));
+        return Err(Failure::input("a plan has its own launches").help(
+            "--entry, --grid, --block, --shared and --arg are for a kernel's file; a plan's has them itself",
+        ));
     }
     if cuda.arch.is_some() || cuda.cc.is_some() || !cuda.flags.is_empty() {
         return Err(Failure::input("a plan says itself how its CUDA is compiled")

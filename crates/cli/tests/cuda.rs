@@ -95,7 +95,8 @@ fn a_source_runs_with_the_names_of_its_parameters() {
     assert!(out.starts_with("2 2 2 2\n"), "{out}");
     assert!(out.contains("on h200 (chosen for sm_75), timed model"), "{out}");
     // Positions fill what names leave.
-    let mixed = "run hist.cu --entry ns::hist --block 32 --arg n=s32:4 --arg buf:u32:4=iota --arg buf:u32:4=zero --dump 1";
+    let mixed = "run hist.cu --entry ns::hist --block 32 --arg n=s32:4 \
+        --arg buf:u32:4=iota --arg buf:u32:4=zero --dump 1";
     assert!(good(&dir, mixed).starts_with("1 1 1 1\n"));
     let checked = good(&dir, "check hist.cu");
     assert!(checked.contains("ns::hist(u64 data, u64 bins, u32 n), _ZN2ns4hist"), "{checked}");

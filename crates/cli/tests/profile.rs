@@ -36,7 +36,8 @@ fn scratch(name: &str) -> PathBuf {
     dir
 }
 
-const SPINLOCK: &str = "run kernels/spinlock.ptx --chip gtx480 --entry spinlock_inc --grid 4 --block 64 --arg buf:u32:1=zero \
+const SPINLOCK: &str = "run kernels/spinlock.ptx --chip gtx480 \
+    --entry spinlock_inc --grid 4 --block 64 --arg buf:u32:1=zero \
                         --arg buf:u32:1=zero --arg u32:2 --set sm.count=2";
 
 #[test]

@@ -12,8 +12,8 @@ use super::run::LaunchOptions;
 /// `warploom compare`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CompareOptions {
-    /// A file with a kernel: CUDA, PTX or a SASS listing; a plan of several launches; or the name of a built-in workload
-    /// (`work --list`)
+    /// A file with a kernel: CUDA, PTX or a SASS listing; a plan of several launches; or the name of a built-in
+    /// workload (`work --list`)
     #[arg(value_name = "KERNEL.{cu,ptx,sass}|PLAN.toml|WORKLOAD")]
     pub what: PathBuf,
     /// Parameters of a workload or plan; those not given have their defaults

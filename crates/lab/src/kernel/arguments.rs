@@ -47,8 +47,8 @@ pub fn choose(module: &Module, file: &KernelFile, wanted: Option<&str>) -> Resul
     module.kernel(name).map_err(|error| FileError::new(error.to_string()))
 }
 
-/// Brings arguments into the order of the parameters: those with a name go to theirs, the others to those that are left,
-/// one after the other.
+/// Brings arguments into the order of the parameters: those with a name go to theirs, the others to those that are
+/// left, one after the other.
 pub fn arrange<T>(
     given: Vec<(Option<String>, T)>,
     kernel: &Kernel,

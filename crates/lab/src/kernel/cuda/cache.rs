@@ -74,8 +74,8 @@ impl Entry {
         Ok(self.folder.join(format!("part-{}.ptx", std::process::id())))
     }
 
-    /// Keeps what the compiler wrote. Each file appears whole, and the PTX last, so that another process never finds one
-    /// without the other. Returns the PTX.
+    /// Keeps what the compiler wrote. Each file appears whole, and the PTX last, so that another process never finds
+    /// one without the other. Returns the PTX.
     pub(super) fn keep(&self, part: &Path, warnings: &str) -> io::Result<Vec<u8>> {
         write_whole(&self.warnings(), warnings.as_bytes())?;
         let ptx = fs::read(part)?;

@@ -39,8 +39,8 @@ const DEFAULT_ARCH: &str = "75";
 
 /// Compiles a source, or finds it compiled already.
 ///
-/// The source is preprocessed each time. What that yields is all that the compiler sees of the source and of the headers
-/// that it includes, so the cache cannot miss a change of any of them, or a header that now hides another.
+/// The source is preprocessed each time. What that yields is all that the compiler sees of the source and of the
+/// headers that it includes, so the cache cannot miss a change of any of them, or a header that now hides another.
 pub(super) fn compile(path: &Path, options: &CompileOptions) -> Result<Compiled, FileError> {
     let arch = architecture(options.arch.as_deref().unwrap_or(DEFAULT_ARCH))?;
     let compiler = Compiler::find(options.compiler.as_deref(), path)?;
