@@ -3,7 +3,8 @@
 // nvcc and NVRTC bring their own definitions, so for them this header adds next to nothing. clang is
 // called with -nocudainc -nocudalib, which leaves it with the language and the __nvvm_* builtins
 // only: everything else is spelled out here.
-#pragma once
+#ifndef WARPLOOM_CUH
+#define WARPLOOM_CUH
 
 #if defined(__CUDACC_RTC__)
 
@@ -165,3 +166,5 @@ static __device__ __forceinline__ unsigned wl_half2_fma(unsigned a, unsigned b, 
     return r;
 }
 #endif
+
+#endif  // WARPLOOM_CUH

@@ -18,7 +18,7 @@ const OTHERS: [&str; 3] = ["cli", "cuda", "lab"];
 
 /// The parts of this crate that runs are made of; what evaluates and shows them is not among them.
 const PARTS: [&str; 7] =
-    ["random.rs", "work", "align/matrix.rs", "anchors", "kernel", "runs/kernel_plan.rs", "runs/procedures"];
+    ["random.rs", "work", "align/matrix.rs", "anchors", "kernel", "plan", "runs/procedures"];
 
 /// Files of the simulator that hold words and drawings only: rewording a message stales no result.
 const WORDS: [&str; 6] = [

@@ -1,8 +1,6 @@
 """One launch."""
 
 import os
-import shutil
-import subprocess
 import tempfile
 
 import numpy as np
@@ -29,16 +27,22 @@ class Result(dict):
         self.buffers = buffers
 
 
-def run(file, *, grid, block=None, args=(), entry=None, chip=None, sched=None, set=None, model=None, options=()):
-    """Launches a kernel of a PTX file, a SASS listing, or a CUDA file (`.cu`), which nvcc or else clang++ compiles.
+def run(
+    file, *, grid=None, block=None, args=(), params=None, entry=None, chip=None, sched=None, set=None, model=None,
+    options=(),
+):
+    """Launches a kernel of a PTX file, a SASS listing, or a CUDA file (`.cu`), which nvcc or else clang compiles; or
+    executes a plan of several launches (`.toml`), with values of its parameters in `params`.
 
     `grid` and `block` are numbers or tuples. Each of `args` is a NumPy array, which becomes a buffer; a NumPy scalar,
     whose type is the argument's; a Python number, which takes the type of the kernel's parameter; or a text as
     `warploom run --arg` takes it. `set` has values of the chip by their keys, and `options` more words for the command.
     """
     with tempfile.TemporaryDirectory(prefix="warploom-") as folder:
-        file = _compiled(os.fspath(file), folder)
-        command = ["run", file, "--grid", _extent(grid)]
+        file = os.fspath(file)
+        command = ["run", file, *(f"{name}={_text(value)}" for name, value in (params or {}).items())]
+        if grid is not None:
+            command += ["--grid", _extent(grid)]
         for name, value in [("entry", entry), ("chip", chip), ("sched", sched), ("model", model)]:
             if value is not None:
                 command += [f"--{name}", value]
@@ -71,26 +75,6 @@ def run(file, *, grid, block=None, args=(), entry=None, chip=None, sched=None, s
         return Result(report, buffers)
 
 
-def _compiled(file, folder):
-    """The file, or the PTX of a CUDA file."""
-    if not file.endswith(".cu"):
-        return file
-    ptx = os.path.join(folder, os.path.basename(file)[: -len(".cu")] + ".ptx")
-    if nvcc := shutil.which("nvcc"):
-        command = [nvcc, "-ptx", "-lineinfo", file, "-o", ptx]
-    elif clang := shutil.which("clang++"):
-        command = [clang, "--cuda-device-only", "--cuda-gpu-arch=sm_70", "-O2", "-S", file, "-o", ptx]
-    else:
-        raise WarploomError(
-            f"`{file}` is source code, and neither nvcc nor clang++ is on the path to compile it",
-            help=[f"compile it elsewhere, `nvcc -ptx {file}`, and pass the .ptx"],
-        )
-    ended = subprocess.run(command, capture_output=True, text=True)
-    if ended.returncode:
-        raise WarploomError(f"{os.path.basename(command[0])} does not compile `{file}`:\n{ended.stderr.strip()}")
-    return ptx
-
-
 def _extent(value):
     return ",".join(map(str, value)) if isinstance(value, (tuple, list)) else str(value)
 
@@ -108,8 +92,12 @@ def _type(dtype):
 
 
 def _parameter_types(file, entry):
-    kernels = [kernel for file in call(["check", file])["files"] for kernel in file["kernels"]]
-    chosen = [kernel for kernel in kernels if entry in (None, kernel["name"])]
+    [checked] = call(["check", file])["files"]
+    for error in checked["errors"]:
+        raise WarploomError(error["message"], error["kind"], error["help"])
+    kernels = checked["kernels"]
+    plain = lambda kernel: kernel["signature"].split("(")[0]
+    chosen = [kernel for kernel in kernels if entry in (None, kernel["name"], plain(kernel))]
     if len(chosen) != 1:
         names = ", ".join(kernel["name"] for kernel in kernels)
         raise WarploomError(f"`{file}` has the kernels {names}", help=["choose one with entry="])

@@ -8,6 +8,7 @@ use warploom_lab::conform::Origin;
 use crate::cli::AnchorsOptions;
 use crate::failure::{Exit, Failure};
 use crate::machine;
+use crate::output::print_json;
 use crate::progress::Steps;
 use crate::term::{self, grouped};
 
@@ -23,11 +24,10 @@ pub(crate) fn anchors(options: &AnchorsOptions) -> Result<Exit, Failure> {
         return Err(Failure::input(format!("no anchor's name contains `{}`", options.only))
             .help("`warploom anchors` has all of them"));
     }
-    let text = match options.json {
-        true => format!("{}\n", json!({ "origin": origin, "report": report })),
-        false => table(&report),
-    };
-    term::print(&text)?;
+    match options.json {
+        true => print_json(json!({ "origin": origin, "report": report }))?,
+        false => term::print(&table(&report))?,
+    }
     Ok(Exit::Good)
 }
 

@@ -7,10 +7,13 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use warploom::isa::{Kernel as Program, Loop, Op, Pc, WaitEnds};
 use warploom::{Chip, Device, Error, Kernel, Launch, Module, Occupancy, Place, SimOptions};
+use warploom_lab::kernel::{KernelFile, entry};
 
 use crate::cli::CheckOptions;
 use crate::failure::{Exit, Failure};
 use crate::input;
+use crate::output::print_json;
+use crate::progress::Steps;
 use crate::run::occupancy_text;
 use crate::term::{self, counted, dims, grouped};
 
@@ -19,16 +22,22 @@ const USUAL_BLOCK: u32 = 256;
 
 /// Checks every file, and fails at the end if one of them does not load.
 pub(crate) fn check(options: &CheckOptions) -> Result<Exit, Failure> {
-    let chip = Chip::load(options.chip.name(), &options.chip.set).map_err(Error::from)?;
+    // A mistake in the chip is told once.
+    let given = options.chip.chip.as_deref();
+    given.map(|name| Chip::load(name, &options.chip.set)).transpose().map_err(Error::from)?;
+    let steps = (options.files.len() > 1).then(Steps::new);
     let mut exit = Exit::Good;
     let mut files = Vec::new();
     for (i, path) in options.files.iter().enumerate() {
         if i > 0 && !options.json {
             term::print("\n")?;
         }
-        let (file, failures) = check_file(&chip, path);
+        if let Some(steps) = &steps {
+            steps.set(i, options.files.len(), path.display().to_string());
+        }
+        let (file, failures) = check_file(path, options);
         if !options.json {
-            term::print(&file.text(&chip, options.listing))?;
+            term::print(&file.text(options.listing))?;
         }
         for failure in &failures {
             term::eprint(&failure.text());
@@ -39,7 +48,7 @@ pub(crate) fn check(options: &CheckOptions) -> Result<Exit, Failure> {
         files.push(object);
     }
     if options.json {
-        term::print(&format!("{}\n", json!({ "chip": chip.name, "files": Value::Array(files) })))?;
+        print_json(json!({ "files": Value::Array(files) }))?;
     }
     Ok(exit)
 }
@@ -50,6 +59,10 @@ struct FileFacts {
     file: String,
     /// The dialect that the text declares, if it loads.
     dialect: Option<String>,
+    /// The chip whose limits count.
+    chip: Option<String>,
+    /// The number of the PTX's target.
+    target: Option<u32>,
     kernels: Vec<KernelFacts>,
 }
 
@@ -105,17 +118,23 @@ struct SpinFacts {
     why: String,
 }
 
-fn check_file(chip: &Chip, path: &Path) -> (FileFacts, Vec<Failure>) {
-    let mut gpu = Device::sim_with(chip.clone(), SimOptions::default());
-    let mut facts = FileFacts { file: path.display().to_string(), dialect: None, kernels: Vec::new() };
-    let module = match input::load(&mut gpu, path) {
-        Ok(module) => module,
+fn check_file(path: &Path, options: &CheckOptions) -> (FileFacts, Vec<Failure>) {
+    let name = path.display().to_string();
+    let mut facts = FileFacts { file: name, dialect: None, chip: None, target: None, kernels: Vec::new() };
+    let (file, chip, mut gpu) = match open(path, options) {
+        Ok(opened) => opened,
         Err(failure) => return (facts, vec![failure]),
     };
+    let module = match file.load(&mut gpu) {
+        Ok(module) => module,
+        Err(error) => return (facts, vec![error.into()]),
+    };
     facts.dialect = Some(module.dialect());
+    facts.chip = Some(chip.name.clone());
+    facts.target = file.target();
     let mut failures = Vec::new();
     for name in module.kernel_names() {
-        match kernel_facts(&gpu, &module, &name, chip.lock.bits) {
+        match kernel_facts(&gpu, &file, &module, &name, chip.lock.bits) {
             Ok(kernel) => facts.kernels.push(kernel),
             Err(error) => {
                 let message = format!("{}: kernel `{name}`: {error}", facts.file);
@@ -126,8 +145,24 @@ fn check_file(chip: &Chip, path: &Path) -> (FileFacts, Vec<Failure>) {
     (facts, failures)
 }
 
-fn kernel_facts(gpu: &Device, module: &Module, name: &str, gpu_bits: u32) -> Result<KernelFacts, Error> {
+/// A file with its chip and a device.
+fn open(path: &Path, options: &CheckOptions) -> Result<(KernelFile, Chip, Device), Failure> {
+    let file = input::read(path, &options.cuda)?;
+    let name = options.chip.chip.as_deref().unwrap_or_else(|| file.chip());
+    let chip = Chip::load(name, &options.chip.set).map_err(Error::from)?;
+    let gpu = Device::sim_with(chip.clone(), SimOptions::default());
+    Ok((file, chip, gpu))
+}
+
+fn kernel_facts(
+    gpu: &Device,
+    file: &KernelFile,
+    module: &Module,
+    name: &str,
+    gpu_bits: u32,
+) -> Result<KernelFacts, Error> {
     let kernel: Kernel = module.kernel(name)?;
+    let names = file.parameter_names(&kernel);
     let info = kernel.info();
     let program = kernel
         .program()
@@ -142,11 +177,12 @@ fn kernel_facts(gpu: &Device, module: &Module, name: &str, gpu_bits: u32) -> Res
     let spins = program.loops.iter().filter(|l| !l.of_atomic && l.spins_on.is_some());
     Ok(KernelFacts {
         name: info.name.clone(),
-        signature: info.signature(),
+        signature: signature(&kernel, &names),
         params: info
             .params
             .iter()
-            .map(|p| ParamFacts { name: p.name.clone(), ty: warploom::declared(p), bytes: p.bytes })
+            .zip(&names)
+            .map(|(p, name)| ParamFacts { name: name.clone(), ty: warploom::declared(p), bytes: p.bytes })
             .collect(),
         instructions: program.code.len(),
         functions: program.functions.iter().skip(1).map(|f| f.name.clone()).collect(),
@@ -163,6 +199,15 @@ fn kernel_facts(gpu: &Device, module: &Module, name: &str, gpu_bits: u32) -> Res
         aliases: aliases(program, gpu_bits),
         listing: program.to_string(),
     })
+}
+
+/// The name in the source, with the parameters, and the symbol if that is another.
+fn signature(kernel: &Kernel, names: &[String]) -> String {
+    let params = kernel.info().params.iter().zip(names);
+    let params: Vec<_> = params.map(|(p, name)| format!("{} {name}", warploom::declared(p))).collect();
+    let plain = entry::plain(kernel.name());
+    let symbol = if plain == kernel.name() { String::new() } else { format!(", {}", kernel.name()) };
+    format!("{plain}({}){symbol}", params.join(", "))
 }
 
 fn spin_facts(program: &Program, l: &Loop) -> SpinFacts {
@@ -252,12 +297,12 @@ fn aliases(program: &Program, bits: u32) -> Vec<String> {
 }
 
 impl FileFacts {
-    fn text(&self, chip: &Chip, listing: bool) -> String {
-        let Some(dialect) = &self.dialect else { return String::new() };
+    fn text(&self, listing: bool) -> String {
+        let (Some(dialect), Some(chip)) = (&self.dialect, &self.chip) else { return String::new() };
         let kernels = counted(self.kernels.len() as u64, "kernel");
-        let mut text = format!("{}: {dialect}, {kernels}\n", self.file);
+        let mut text = format!("{}: {dialect}, {kernels}, for {chip}\n", self.file);
         for kernel in &self.kernels {
-            let _ = write!(text, "\n  {}\n{}", kernel.signature, kernel.text(chip));
+            let _ = write!(text, "\n  {}\n{}", kernel.signature, kernel.text(chip, self.target));
             if listing {
                 text.push('\n');
                 text.extend(
@@ -270,7 +315,7 @@ impl FileFacts {
 }
 
 impl KernelFacts {
-    fn text(&self, chip: &Chip) -> String {
+    fn text(&self, chip: &str, target: Option<u32>) -> String {
         let mut lines = Vec::new();
         let functions = match self.functions.len() {
             0 => String::new(),
@@ -296,7 +341,7 @@ impl KernelFacts {
             (None, Some(reason)) => format!("does not run: {reason}"),
             (None, None) => String::new(),
         };
-        lines.push(("occupancy", format!("{fits} ({}, block {})", chip.name, dims(self.block))));
+        lines.push(("occupancy", format!("{fits} ({chip}, block {})", dims(self.block))));
         let spinning = match self.spins.len() {
             0 => "none seems to wait for another thread".to_string(),
             n => format!("{} may wait for another thread:", grouped(n as u64)),
@@ -318,6 +363,13 @@ impl KernelFacts {
                 _ => "can deadlock on a SIMT stack if a lane waits for another of its warp",
             };
             let _ = writeln!(text, "        {verdict}: {}", spin.why);
+        }
+        let of_the_stack = self.spins.iter().any(|spin| spin.simt_deadlock != "no");
+        if let Some(target) = target.filter(|target| *target >= 70 && of_the_stack) {
+            let _ = writeln!(
+                text,
+                "      sm_{target} has no SIMT stack: there a lane that waits does not stop the others of its warp"
+            );
         }
         for alias in &self.aliases {
             let _ = writeln!(text, "      {alias}");

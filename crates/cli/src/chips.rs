@@ -5,13 +5,17 @@ use warploom::{Chip, Divergence, Error, StorageBits, chip};
 
 use crate::cli::ChipsOptions;
 use crate::failure::{Exit, Failure};
+use crate::output::print_json;
 use crate::term::{self, grouped};
 
 /// Lists the chips, or shows one chip's file.
 pub(crate) fn chips(options: &ChipsOptions) -> Result<Exit, Failure> {
     let load = |name: &str| Chip::load(name, &[]).map_err(Error::from);
     let text = match &options.name {
-        Some(name) if options.json => format!("{}\n", to_json(&load(name)?)?),
+        Some(name) if options.json => {
+            print_json(to_json(&load(name)?)?)?;
+            return Ok(Exit::Good);
+        }
         Some(name) => {
             // A file with a mistake is refused, not shown.
             let cost = cost(&load(name)?);
@@ -21,7 +25,8 @@ pub(crate) fn chips(options: &ChipsOptions) -> Result<Exit, Failure> {
             let chips = chip::names().into_iter().map(load).collect::<Result<Vec<_>, _>>()?;
             if options.json {
                 let chips = chips.iter().map(to_json).collect::<Result<Vec<_>, _>>()?;
-                format!("{}\n", json!({ "chips": chips }))
+                print_json(json!({ "chips": chips }))?;
+                return Ok(Exit::Good);
             } else {
                 table(&chips)
             }

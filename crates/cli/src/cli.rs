@@ -2,6 +2,7 @@
 
 mod compare;
 mod conform;
+mod cuda;
 mod diff;
 mod machine;
 mod measure;
@@ -15,6 +16,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use compare::CompareOptions;
 pub(crate) use conform::{ConformAction, ConformOptions};
+pub(crate) use cuda::CudaOptions;
 pub(crate) use diff::DiffOptions;
 pub(crate) use machine::{ChipOptions, DeviceName, MachineOptions, ModelName};
 pub(crate) use measure::{AnchorsOptions, CalibrateOptions, CorrelateOptions, DevicesOptions, SpeedOptions};
@@ -27,7 +29,7 @@ pub(crate) use sweep::{
 };
 pub(crate) use work::{AlphabetName, FastaOptions, WorkOptions};
 
-/// A laboratory for fine-grained synchronization on GPUs: run PTX kernels and SASS listings on a model of a GPU.
+/// A laboratory for fine-grained synchronization on GPUs: run CUDA, PTX and SASS listings on a model of a GPU.
 #[derive(Debug, Parser)]
 #[command(name = "warploom", version, max_term_width = 110, after_help = EXAMPLES, disable_help_subcommand = true)]
 pub(crate) struct Cli {
@@ -57,7 +59,7 @@ Exit codes: 0 good; 1 a check failed; 2 bad usage or input; 3 the kernel faulted
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Run a kernel and show what it did
+    /// Run a kernel, or a plan of several launches, and show what it did
     #[command(after_help = run::RUN_EXAMPLES)]
     Run(Box<RunOptions>),
     /// Run a built-in workload, with its own input, and check its result
@@ -108,6 +110,8 @@ pub(crate) enum Command {
     /// Execute a chunk of a list of runs, as a task of Slurm
     #[command(hide = true)]
     ExecuteRuns(ExecuteRunsOptions),
+    /// Print the JSON schema of what `--json` prints
+    Schema,
     /// Print a completion script for a shell
     Completions {
         /// Which shell
@@ -137,6 +141,7 @@ impl Command {
             | Command::ServeGpu
             | Command::ServeRuns
             | Command::ExecuteRuns(_)
+            | Command::Schema
             | Command::Completions { .. } => false,
         }
     }

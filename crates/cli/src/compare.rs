@@ -6,12 +6,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use warploom::{Bows, Chip, Device, Error, Launch, Report, SimOptions, Sms, Timing, Trace, TraceOptions};
-use warploom_lab::work::{Values, Workload};
+use warploom_lab::kernel::KernelFile;
+use warploom_lab::plan::PlanError;
+use warploom_lab::work::{Values, Workload, total};
 
 use crate::cli::{CompareOptions, LaunchOptions};
 use crate::failure::{Exit, Failure};
+use crate::input;
 use crate::machine::interrupt_flag;
-use crate::output::check_writable;
+use crate::output::{check_writable, print_json};
+use crate::plan::{self, Planned};
 use crate::progress::Steps;
 use crate::report::{self, Page, ReportedRun};
 use crate::run;
@@ -23,8 +27,8 @@ pub(crate) fn compare(options: &CompareOptions) -> Result<Exit, Failure> {
     let name = options.chip.chip.as_deref().unwrap_or_else(|| subject.chip());
     let chip = Chip::load(name, &options.chip.set).map_err(Error::from)?;
     // Report a mistake in the input once, not in every row.
-    if let Subject::Kernel { file, launch } = &subject {
-        run::ready(&mut device(&chip, &Setting::plain(), options), file, launch, || Ok(()))?;
+    if let Subject::Kernel { file, launch, .. } = &subject {
+        run::ready(&mut device(&chip, &Setting::plain(), options), file, launch, |_, _| Ok(()))?;
     }
     options.report.iter().try_for_each(|file| check_writable(file))?;
     let mut rows = run_all(&subject, &chip, options)?;
@@ -32,9 +36,13 @@ pub(crate) fn compare(options: &CompareOptions) -> Result<Exit, Failure> {
         report::write(file, &page(&subject, &chip, &mut rows))?;
     }
     if options.json {
-        term::print(&format!("{}\n", object(&subject, &chip, &rows)?))?;
+        print_json(object(&subject, &chip, &rows)?)?;
     } else {
-        term::print(&format!("{} on {}\n\n{}", subject.title(), chip.name, table(&rows)))?;
+        let why = match (&options.chip.chip, subject.target()) {
+            (None, Some(target)) => format!(" (chosen for sm_{target})"),
+            _ => String::new(),
+        };
+        term::print(&format!("{} on {}{why}\n\n{}", subject.title(), chip.name, table(&rows)))?;
     }
     print_failures(&rows);
     Ok(exit(&rows))
@@ -42,18 +50,23 @@ pub(crate) fn compare(options: &CompareOptions) -> Result<Exit, Failure> {
 
 /// What is compared.
 enum Subject<'a> {
-    Kernel { file: &'a Path, launch: &'a LaunchOptions },
+    Kernel { path: &'a Path, file: KernelFile, launch: &'a LaunchOptions },
+    Plan { path: &'a Path, plan: Planned },
     Workload { workload: &'static Workload, values: Values },
 }
 
 impl<'a> Subject<'a> {
     /// A path means a file. A word means a workload, unless there is a file of that name.
     fn of(options: &'a CompareOptions) -> Result<Subject<'a>, Failure> {
-        let CompareOptions { what: file, launch, params, .. } = options;
-        let named = file.to_str().filter(|name| !name.contains(['/', '\\', '.']) && !file.is_file());
+        let CompareOptions { what: path, launch, params, cuda, .. } = options;
+        if plan::is_plan(path) {
+            plan::refuse_options(launch, cuda)?;
+            return Ok(Subject::Plan { path, plan: Planned::read(path, params)? });
+        }
+        let named = path.to_str().filter(|name| !name.contains(['/', '\\', '.']) && !path.is_file());
         let Some(name) = named else {
             return match params.first() {
-                None => Ok(Subject::Kernel { file, launch }),
+                None => Ok(Subject::Kernel { path, file: input::read(path, cuda)?, launch }),
                 Some(param) => Err(Failure::input(format!("`{param}`: a kernel's file has no parameters"))
                     .help("give its arguments with --arg; `warploom run --help` explains them")),
             };
@@ -70,17 +83,28 @@ impl<'a> Subject<'a> {
     /// The chip if none is named.
     fn chip(&self) -> &'static str {
         match self {
-            Subject::Kernel { .. } => "gtx480",
+            Subject::Kernel { file, .. } => file.chip(),
+            Subject::Plan { plan, .. } => plan.kernels.chip(),
             Subject::Workload { workload, values } => workload.chip(values),
+        }
+    }
+
+    /// The target of its PTX, which chooses the chip.
+    fn target(&self) -> Option<u32> {
+        match self {
+            Subject::Kernel { file, .. } => file.target(),
+            Subject::Plan { plan, .. } => plan.kernels.target(),
+            Subject::Workload { .. } => None,
         }
     }
 
     fn title(&self) -> String {
         match self {
-            Subject::Kernel { file, launch } => {
+            Subject::Plan { path, .. } => path.display().to_string(),
+            Subject::Kernel { path, launch, .. } => {
                 let entry = launch.entry.as_ref().map(|entry| format!(" {entry}")).unwrap_or_default();
                 let block = launch.block.map(|block| format!(" x block {}", dims(block))).unwrap_or_default();
-                format!("{}{entry}, grid {}{block}", file.display(), dims(launch.grid))
+                format!("{}{entry}, grid {}{block}", path.display(), dims(launch.grid))
             }
             Subject::Workload { workload, values } => format!("{}: {values}", workload.name),
         }
@@ -93,15 +117,29 @@ impl<'a> Subject<'a> {
         prepare: &dyn Fn(Launch) -> Launch,
     ) -> Result<(Report, Option<Result<String, String>>), Failure> {
         match self {
-            Subject::Kernel { file, launch } => {
-                let ready = run::ready(gpu, file, launch, || Ok(()))?;
-                Ok((ready.launch(gpu, prepare(launch.shape()))?, None))
+            Subject::Kernel { file, launch, .. } => {
+                let ready = run::ready(gpu, file, launch, |_, _| Ok(()))?;
+                let launched = ready.launch(gpu, prepare(launch.shape()));
+                Ok((launched.map_err(|error| self.launch_failure(error))?, None))
+            }
+            Subject::Plan { plan, .. } => {
+                let outcome = plan.execute(gpu, prepare);
+                outcome.end.map_err(|error| match error {
+                    PlanError::Device(error) => self.launch_failure(error),
+                    other => plan::failure(other),
+                })?;
+                Ok((total(&outcome.launches), outcome.check))
             }
             Subject::Workload { workload, values } => {
                 let outcome = workload.run(gpu, values, prepare)?;
                 Ok((outcome.total, Some(outcome.check)))
             }
         }
+    }
+
+    fn launch_failure(&self, error: Error) -> Failure {
+        let of_the_stack = run::only_on_a_stack(&error, self.target());
+        of_the_stack.into_iter().fold(Failure::from(error), Failure::help)
     }
 }
 
@@ -283,7 +321,7 @@ fn page(subject: &Subject<'_>, chip: &Chip, rows: &mut [Row]) -> Page {
     let bases = bases(rows);
     let cells: Vec<_> = rows.iter().map(|row| line(row, bases)).collect();
     let file = match subject {
-        Subject::Kernel { file, .. } => Some(*file),
+        Subject::Kernel { path, .. } | Subject::Plan { path, .. } => Some(*path),
         Subject::Workload { .. } => None,
     };
     let runs = rows.iter_mut().map(|row| {
@@ -335,7 +373,9 @@ fn object(subject: &Subject<'_>, chip: &Chip, rows: &[Row]) -> Result<Value, Fai
     }
     let mut object = json!({ "chip": chip.name, "rows": objects, "error": null });
     match subject {
-        Subject::Kernel { file, .. } => object["file"] = json!(file.display().to_string()),
+        Subject::Kernel { path, .. } | Subject::Plan { path, .. } => {
+            object["file"] = json!(path.display().to_string());
+        }
         Subject::Workload { workload, values } => {
             object["workload"] = json!(workload.name);
             object["params"] = json!(values);

@@ -11,6 +11,7 @@ use warploom_lab::conform::{self, ConformReport};
 use crate::cli::{ConformAction, ConformOptions, DeviceName};
 use crate::devices::open_gpu;
 use crate::failure::{Exit, Failure};
+use crate::output::print_json;
 use crate::progress::Steps;
 use crate::term::{self, counted, grouped};
 
@@ -46,7 +47,11 @@ pub(crate) fn conform(options: &ConformOptions) -> Result<Exit, Failure> {
 }
 
 fn say(options: &ConformOptions, object: Value, text: String) -> Result<Exit, Failure> {
-    term::print(&if options.json { format!("{object}\n") } else { text })?;
+    if options.json {
+        print_json(object)?
+    } else {
+        term::print(&text)?
+    }
     Ok(Exit::Good)
 }
 

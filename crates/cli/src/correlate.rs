@@ -8,7 +8,7 @@ use warploom_lab::correlate::{self, Class, Correlation, POINTS, Point, STORED};
 use crate::cli::{ChipOptions, CorrelateOptions};
 use crate::failure::{Exit, Failure};
 use crate::machine;
-use crate::output::{check_writable, write};
+use crate::output::{check_writable, print_json, write};
 use crate::progress::Steps;
 use crate::term::{self, seconds};
 
@@ -71,11 +71,10 @@ fn compare(options: &CorrelateOptions, points: &[Point]) -> Result<Exit, Failure
     if let Some(file) = &options.html {
         write(file, correlation.html(&stored.origin).as_bytes())?;
     }
-    let text = match options.json {
-        true => format!("{}\n", json!({ "origin": stored.origin, "correlation": correlation })),
-        false => table(&correlation, &stored.origin),
-    };
-    term::print(&text)?;
+    match options.json {
+        true => print_json(json!({ "origin": stored.origin, "correlation": correlation }))?,
+        false => term::print(&table(&correlation, &stored.origin))?,
+    }
     Ok(if correlation.failed.is_empty() { Exit::Good } else { Exit::CheckFailed })
 }
 

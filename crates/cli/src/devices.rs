@@ -8,6 +8,7 @@ use warploom::{CudaError, Device, DeviceInfo, Error};
 
 use crate::cli::DevicesOptions;
 use crate::failure::{Exit, Failure};
+use crate::output::print_json;
 use crate::term::{self, grouped};
 
 /// Lists the GPUs. Having none is no error: the simulator needs none.
@@ -20,7 +21,7 @@ pub(crate) fn devices(options: &DevicesOptions) -> Result<Exit, Failure> {
     if options.json {
         let devices = found.iter().flatten().map(describe).collect::<Vec<_>>();
         let object = json!({ "devices": devices, "driver": found.as_ref().err() });
-        term::print(&format!("{object}\n"))?;
+        print_json(object)?;
         return Ok(Exit::Good);
     }
     let text = match &found {

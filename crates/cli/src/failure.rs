@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use serde_json::{Map, Value, json};
 use warploom::{ChipError, Error, Report};
 
+use crate::output::print_json;
 use crate::term;
 
 /// The exit code of the process.
@@ -133,7 +134,7 @@ impl Failure {
             object.insert("error".to_string(), self.json());
             object.extend(self.extra.iter().map(|(key, value)| (key.to_string(), value.clone())));
             // If stdout cannot be written, the failure itself is still the more important one to report.
-            let _ = term::print(&format!("{}\n", Value::Object(object)));
+            let _ = print_json(Value::Object(object));
         }
         self.exit.into()
     }

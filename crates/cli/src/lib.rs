@@ -16,7 +16,6 @@ mod correlate;
 #[cfg_attr(not(feature = "cuda"), path = "no_devices.rs")]
 mod devices;
 mod diff;
-mod entry;
 mod failure;
 mod fasta;
 mod graph;
@@ -24,11 +23,13 @@ mod input;
 mod machine;
 mod output;
 mod place;
+mod plan;
 mod profile;
 mod progress;
 mod report;
 mod repro;
 mod run;
+mod schema;
 mod sources;
 mod speed;
 mod sweep;
@@ -73,6 +74,7 @@ pub fn main() -> ExitCode {
         Command::ServeRuns => place::serve_runs(),
         Command::ExecuteRuns(options) => place::execute_runs(options),
         Command::Completions { shell } => completions(*shell),
+        Command::Schema => schema::schema(),
     };
     match result {
         Ok(code) => code.into(),

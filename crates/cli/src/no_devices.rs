@@ -5,17 +5,17 @@ use warploom::Device;
 
 use crate::cli::DevicesOptions;
 use crate::failure::{Exit, Failure};
+use crate::output::print_json;
 use crate::term;
 
 const REFUSAL: &str = "this build has no CUDA support: the cargo feature `cuda` adds it";
 
 /// Says why there are none.
 pub(crate) fn devices(options: &DevicesOptions) -> Result<Exit, Failure> {
-    let text = match options.json {
-        true => json!({ "devices": [], "driver": REFUSAL }).to_string(),
-        false => format!("{REFUSAL}\nno real GPU to run on; `--device sim` needs none"),
-    };
-    term::print(&format!("{text}\n"))?;
+    match options.json {
+        true => print_json(json!({ "devices": [], "driver": REFUSAL }))?,
+        false => term::print(&format!("{REFUSAL}\nno real GPU to run on; `--device sim` needs none\n"))?,
+    }
     Ok(Exit::Good)
 }
 

@@ -2,8 +2,18 @@
 
 use std::path::Path;
 
+use serde_json::{Value, json};
+
 use crate::failure::Failure;
 use crate::input::reason;
+use crate::schema;
+use crate::term;
+
+/// Prints the object of a `--json`, with the version of its schema.
+pub(crate) fn print_json(mut object: Value) -> std::io::Result<()> {
+    object["schema_version"] = json!(schema::VERSION);
+    term::print(&format!("{object}\n"))
+}
 
 /// Refuses a file that cannot be written, before the work. A file that is not there yet is not left behind.
 pub(crate) fn check_writable(file: &Path) -> Result<(), Failure> {

@@ -1,14 +1,24 @@
 //! Progress on the terminal: a line for a long launch, and a bar for work in steps.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use warploom::Progress;
 
-use crate::term::grouped;
+use crate::term::{duration, grouped};
+
+/// What is left of work in equal steps, from what those done took. `None` if none is done yet.
+fn time_left(done: u64, total: u64, elapsed: Duration) -> Option<Duration> {
+    (done > 0).then(|| elapsed.mul_f64(total.saturating_sub(done) as f64 / done as f64))
+}
+
+/// For the end of a line: `, about 3 min left`.
+fn left_text(left: Option<Duration>) -> String {
+    left.map(|left| format!(", about {} left", duration(left.as_secs_f64()))).unwrap_or_default()
+}
 
 /// Launches shorter than this show nothing.
 const PATIENCE: Duration = Duration::from_millis(800);
@@ -48,8 +58,16 @@ impl Drop for Watch {
 fn show(progress: &Progress, done: &AtomicBool) {
     let start = Instant::now();
     let mut bar: Option<ProgressBar> = None;
+    // A command can launch several times, each with a new grid.
+    let mut launch = (start, 0, 0);
     while !done.load(Ordering::Relaxed) {
         thread::park_timeout(REFRESH);
+        let (ctas, ctas_done) =
+            (progress.ctas.load(Ordering::Relaxed), progress.ctas_done.load(Ordering::Relaxed));
+        if (launch.1, launch.2) != (ctas, ctas_done) {
+            let begun = if ctas != launch.1 || ctas_done < launch.2 { Instant::now() } else { launch.0 };
+            launch = (begun, ctas, ctas_done);
+        }
         if start.elapsed() < PATIENCE {
             continue;
         }
@@ -58,11 +76,13 @@ fn show(progress: &Progress, done: &AtomicBool) {
                 ProgressStyle::with_template("{spinner} {elapsed} [{bar:30}] {pos}/{len} CTAs, {msg}");
             ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
-        bar.set_length(progress.ctas.load(Ordering::Relaxed));
-        bar.set_position(progress.ctas_done.load(Ordering::Relaxed));
+        bar.set_length(ctas);
+        bar.set_position(ctas_done);
         bar.set_message(format!(
-            "{} warp instructions",
-            grouped(progress.instructions.load(Ordering::Relaxed))
+            "{} warp instructions{}",
+            grouped(progress.instructions.load(Ordering::Relaxed)),
+            left_text(time_left(ctas_done, ctas, launch.0.elapsed()))
+                .replace(" left", " of this launch left")
         ));
         bar.tick();
     }
@@ -71,8 +91,12 @@ fn show(progress: &Progress, done: &AtomicBool) {
     }
 }
 
-/// A progress bar for work in steps. Draws only if stderr is a terminal.
-pub(crate) struct Steps(ProgressBar);
+/// A progress bar for work in steps, with an estimate of the time left. Draws only if stderr is a terminal.
+pub(crate) struct Steps {
+    bar: ProgressBar,
+    /// When the present work began, and how many steps it has.
+    begun: Mutex<(Instant, usize)>,
+}
 
 impl Steps {
     pub(crate) fn new() -> Steps {
@@ -81,7 +105,7 @@ impl Steps {
         let bar = ProgressBar::new(0).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         // A step can take minutes; keep the elapsed time running.
         bar.enable_steady_tick(REFRESH);
-        Steps(bar)
+        Steps { bar, begun: Mutex::new((Instant::now(), 0)) }
     }
 
     pub(crate) fn show(&self, progress: &warploom_lab::conform::Progress) {
@@ -90,9 +114,20 @@ impl Steps {
 
     /// Shows steps done, steps in all, and the current one.
     pub(crate) fn set(&self, done: usize, total: usize, message: String) {
-        self.0.set_length(total as u64);
-        self.0.set_position(done as u64);
-        self.0.set_message(message);
+        self.set_kept(0, done, total, message);
+    }
+
+    /// Like [`Steps::set`], where `kept` of the steps done took no time: they were done before.
+    pub(crate) fn set_kept(&self, kept: usize, done: usize, total: usize, message: String) {
+        let mut begun = self.begun.lock().unwrap_or_else(PoisonError::into_inner);
+        if begun.1 != total {
+            *begun = (Instant::now(), total);
+        }
+        let left =
+            time_left((done - kept.min(done)) as u64, (total - kept.min(total)) as u64, begun.0.elapsed());
+        self.bar.set_length(total as u64);
+        self.bar.set_position(done as u64);
+        self.bar.set_message(format!("{message}{}", left_text(left)));
     }
 }
 
@@ -104,6 +139,21 @@ impl Default for Steps {
 
 impl Drop for Steps {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_follows_from_what_is_done() {
+        let minute = Duration::from_secs(60);
+        assert_eq!(time_left(0, 10, minute), None);
+        assert_eq!(time_left(1, 4, minute), Some(3 * minute));
+        assert_eq!(time_left(4, 4, minute), Some(Duration::ZERO));
+        assert_eq!(left_text(Some(3 * minute)), format!(", about {} left", duration(180.0)));
+        assert_eq!(left_text(None), "");
     }
 }

@@ -15,6 +15,7 @@ use crate::cli::ReproOptions;
 use crate::failure::{Exit, Failure};
 use crate::input::reason;
 use crate::machine::interrupt_flag;
+use crate::output::print_json;
 use crate::place::{self, Place};
 use crate::progress::Steps;
 use crate::term::{self, counted, seconds};
@@ -35,7 +36,7 @@ pub(crate) fn repro(options: &ReproOptions) -> Result<Exit, Failure> {
         // Its runs take from milliseconds to minutes: each is a task of its own.
         place: on.of(Limits::default(), Takes::default()),
         interrupt: interrupt_flag(),
-        progress: &|step| steps.set(step.done, step.total, format!("runs, {}", step.run)),
+        progress: &|step| steps.set_kept(step.kept, step.done, step.total, format!("runs, {}", step.run)),
         ..Plan::new(&runs)
     };
     let result = repro::reproduce(&experiments, scale, &plan);
@@ -47,7 +48,7 @@ pub(crate) fn repro(options: &ReproOptions) -> Result<Exit, Failure> {
     // Shown in any case: on a full disk this is all that is left of hours.
     let written = write_report(&reproduction, &options.out);
     if options.json {
-        term::print(&format!("{}\n", reproduction.json()))?;
+        print_json(serde_json::from_str(&reproduction.json()).map_err(std::io::Error::from)?)?;
     } else {
         term::print(&text(&reproduction, written.is_ok().then_some(&options.out)))?;
     }
@@ -189,7 +190,7 @@ fn list(experiments: &[&'static dyn Experiment], json: bool) -> Result<Exit, Fai
                 "full": { "runs": runs(*e, Scale::Full), "seconds": about.full_s },
             })
         });
-        term::print(&format!("{}\n", json!({ "experiments": each.collect::<Vec<_>>() })))?;
+        print_json(json!({ "experiments": each.collect::<Vec<_>>() }))?;
         return Ok(Exit::Good);
     }
     let widest = experiments.iter().map(|e| e.about().id.len()).max().unwrap_or(0);

@@ -1,59 +1,65 @@
 //! `warploom run`: one launch, from the command line's arguments to a summary.
 
 use std::collections::BTreeMap;
-use std::fmt::Write;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use warploom::isa::{Param, Ty};
-use warploom::{Device, Error, Kernel, Launch, Model, Module, Report};
-use warploom_lab::kernel::{self, ArgSpec, PrepareError, Prepared, format_value, json_value};
+use warploom::isa::Ty;
+use warploom::{Device, Error, HangKind, Kernel, Launch, Model, Report};
+use warploom_lab::kernel::{self, ArgSpec, KernelFile, PrepareError, Prepared, format_value, json_value};
 
+use crate::arg::BufferRef;
 use crate::cli::{DeviceName, LaunchOptions, MachineOptions, RunOptions};
-use crate::entry;
 use crate::failure::{Exit, Failure};
 use crate::input::{self, reason};
 use crate::machine::{self, Control};
-use crate::output::check_writable;
+use crate::output::{check_writable, print_json, write};
+use crate::plan;
 use crate::profile;
 use crate::report::{self, Page, ReportedRun};
 use crate::term::{self, counted, dims, grouped, joules, seconds};
 
-/// Runs the kernel and prints what it did.
+/// Runs the kernel, or the plan, and prints what it did.
 pub(crate) fn run(options: &RunOptions) -> Result<Exit, Failure> {
-    let mut gpu = machine::open(&options.machine)?;
-    let ready = ready(&mut gpu, &options.file, &options.launch, || check_references(options))?;
+    if plan::is_plan(&options.file) {
+        return plan::run(options);
+    }
+    if let Some(param) = options.params.first() {
+        return Err(Failure::input(format!("`{param}`: a kernel's file has no parameters"))
+            .help("give its arguments with --arg; parameters are those of a plan (docs/plans.md)"));
+    }
+    let file = input::read(&options.file, &options.cuda)?;
+    let mut machine = options.machine.clone();
+    let chosen = input::choose_chip(&file, &mut machine.chip);
+    let mut gpu = machine::open(&machine)?;
+    let ready =
+        ready(&mut gpu, &file, &options.launch, |names, specs| check_references(options, names, specs))?;
     let arguments = &ready.arguments;
 
-    let control = Control::new(&options.machine);
+    let control = Control::new(&machine);
     let mut launch = control.apply(options.launch.shape());
     launch.cooperative = options.cooperative;
     let launched = ready.launch(&mut gpu, launch);
     drop(control);
-    let trace = machine::write_observations(&mut gpu, &options.machine)?;
-    if let Some(file) = &options.machine.report {
+    let trace = machine::write_observations(&mut gpu, &machine)?;
+    if let Some(path) = &machine.report {
         let source = Some(options.file.as_path());
         let run = match &launched {
-            Ok(report) => Some(ReportedRun::new(report, trace, source, summary_lines(report))),
-            Err(error) => ReportedRun::of_failed(error, trace, source, summary_lines),
+            Ok(report) => Some(ReportedRun::new(report, trace, source, summary_lines(report, None))),
+            Err(error) => ReportedRun::of_failed(error, trace, source, |report| summary_lines(report, None)),
         };
-        run.map_or(Ok(()), |run| report::write(file, &Page::of(title(options, &gpu), run)))?;
+        run.map_or(Ok(()), |run| report::write(path, &Page::of(title(options, &gpu), run)))?;
     }
     // Buffers of a launch that failed show how far it came.
     let ran = launched.as_ref().map_or_else(has_run, |_| true);
-    let dumped = options.dump.iter().filter(|_| ran).map(|d| dump(&gpu, arguments, d.arg, d.count));
-    let dumps = dumped.collect::<Result<Vec<_>, _>>();
-    let saved = if ran { save(&gpu, arguments, options) } else { Ok(()) };
+    let of = |buffer: &BufferRef| buffer.find(&ready.names).map(|at| (&ready.names[at], &arguments[at]));
+    let (dumps, saved) = match ran {
+        true => (dumps(&gpu, options, &of), save(&gpu, options, &of)),
+        false => (Ok(Vec::new()), Ok(())),
+    };
     let report = launched.map_err(|error| {
-        let failure = launch_failure(error, &options.machine, options.json);
-        match &dumps {
-            Ok(dumps) if options.json => failure.with("dumps", dumps.iter().map(Dump::json).collect()),
-            Ok(dumps) => {
-                let _ = term::print(&dumps.iter().map(|dump| dump.text() + "\n").collect::<String>());
-                failure
-            }
-            Err(_) => failure,
-        }
+        let failure = launch_failure(error, &machine, file.target(), options.json);
+        with_dumps(failure, &dumps, options.json)
     })?;
     let dumps = dumps?;
     saved?;
@@ -62,22 +68,14 @@ pub(crate) fn run(options: &RunOptions) -> Result<Exit, Failure> {
         let mut object = serde_json::to_value(&report).map_err(std::io::Error::from)?;
         object["dumps"] = dumps.iter().map(Dump::json).collect();
         object["error"] = Value::Null;
-        term::print(&format!("{object}\n"))?;
+        print_json(object)?;
     } else {
-        let mut text = report.output.clone();
-        end_line(&mut text);
-        for dump in &dumps {
-            text.push_str(&dump.text());
-            text.push('\n');
-        }
-        if !text.is_empty() {
-            text.push('\n');
-        }
-        text.push_str(&summary(&report));
-        text.push_str(&profile::text(&report, &options.machine, Some(&options.file)));
+        let mut text = before_summary(&report, &dumps);
+        text.push_str(&summary(&report, chosen.as_deref()));
+        text.push_str(&profile::text(&report, &machine, Some(&options.file)));
         term::print(&text)?;
     }
-    profile::write_graph(&report, &options.machine)?;
+    profile::write_graph(&report, &machine)?;
     Ok(judge_checks(&report))
 }
 
@@ -87,14 +85,42 @@ fn title(options: &RunOptions, gpu: &Device) -> String {
     format!("{}{entry} on {}", options.file.display(), gpu.name())
 }
 
+/// What the kernel printed, and the buffers that were asked for.
+pub(crate) fn before_summary(report: &Report, dumps: &[Dump]) -> String {
+    let mut text = report.output.clone();
+    end_line(&mut text);
+    for dump in dumps {
+        text.push_str(&dump.text());
+        text.push('\n');
+    }
+    if !text.is_empty() {
+        text.push('\n');
+    }
+    text
+}
+
+/// Adds the buffers of a launch that failed to its JSON, or prints them.
+pub(crate) fn with_dumps(failure: Failure, dumps: &Result<Vec<Dump>, Failure>, json: bool) -> Failure {
+    match dumps {
+        Ok(dumps) if json => failure.with("dumps", dumps.iter().map(Dump::json).collect()),
+        Ok(dumps) => {
+            let _ = term::print(&dumps.iter().map(|dump| dump.text() + "\n").collect::<String>());
+            failure
+        }
+        Err(_) => failure,
+    }
+}
+
 /// Whether a launch that failed has run at all.
-fn has_run(error: &Error) -> bool {
+pub(crate) fn has_run(error: &Error) -> bool {
     matches!(error, Error::Fault { .. } | Error::Hang { .. } | Error::Interrupted { .. })
 }
 
 /// A kernel on a device, with its arguments.
 pub(crate) struct Ready {
     kernel: Kernel,
+    /// Of the parameters.
+    names: Vec<String>,
     arguments: Vec<Prepared>,
 }
 
@@ -104,112 +130,66 @@ impl Ready {
     }
 }
 
-/// Loads a file's kernel and prepares its arguments. `check` runs before any large buffer is made.
+/// Loads a file's kernel and prepares its arguments. `check` gets the names of the parameters and their arguments
+/// before any large buffer is made.
 pub(crate) fn ready(
     gpu: &mut Device,
-    file: &Path,
+    file: &KernelFile,
     options: &LaunchOptions,
-    check: impl FnOnce() -> Result<(), Failure>,
+    check: impl FnOnce(&[String], &[ArgSpec]) -> Result<(), Failure>,
 ) -> Result<Ready, Failure> {
-    let module = input::load(gpu, file)?;
-    let kernel = choose_kernel(&module, file, options)?;
-    let params = &kernel.info().params;
-    if options.args.len() != params.len() {
-        return Err(wrong_count(file, options, &kernel, params));
-    }
-    check()?;
-    let arguments = prepare(gpu, &options.args)?;
-    Ok(Ready { kernel, arguments })
+    let module = file.load(gpu)?;
+    let kernel = kernel::choose(&module, file, options.entry.as_deref())?;
+    let names = file.parameter_names(&kernel);
+    let given = options.args.iter().map(|arg| (arg.name.clone(), arg.spec.clone())).collect();
+    let specs = kernel::arrange(given, &kernel, &names)?;
+    check(&names, &specs)?;
+    let arguments = specs
+        .iter()
+        .zip(&names)
+        .map(|(spec, name)| kernel::prepare(gpu, name, spec, Path::new("")).map_err(prepare_failure));
+    let arguments = arguments.collect::<Result<_, _>>()?;
+    Ok(Ready { kernel, names, arguments })
 }
 
-/// The kernel named by `--entry`, or the file's only one.
-fn choose_kernel(module: &Module, file: &Path, options: &LaunchOptions) -> Result<Kernel, Failure> {
-    let names = module.kernel_names();
-    let name = match (&options.entry, names.as_slice()) {
-        (Some(name), names) => match entry::matching(names, name)[..] {
-            // An unknown one is refused below.
-            [] => name,
-            [symbol] => symbol,
-            ref several => {
-                let list = several.join(", ");
-                return Err(Failure::input(format!(
-                    "--entry {name} names {} kernels: {list}",
-                    several.len()
-                ))
-                .help("give one of these symbols"));
-            }
-        },
-        (None, [only]) => only,
-        (None, []) => {
-            return Err(Failure::input(format!("`{}` has no kernel (.entry)", file.display())));
+pub(crate) fn prepare_failure(error: PrepareError) -> Failure {
+    match error {
+        PrepareError::Device(error) => error.into(),
+        PrepareError::Read { name, path, error } => {
+            Failure::input(format!("{name}: cannot read `{}`: {}", path.display(), reason(&error)))
         }
-        (None, names) => {
-            let list = names.join(", ");
-            let count = names.len();
-            return Err(Failure::input(format!("`{}` has {count} kernels: {list}", file.display()))
-                .help(format!("choose one with --entry, such as --entry {}", names[0])));
-        }
-    };
-    Ok(module.kernel(name)?)
+        PrepareError::Size { message, help } => help.into_iter().fold(Failure::input(message), Failure::help),
+    }
 }
 
 /// Finds mistakes in `--dump` and `--save` that would otherwise show only after a long launch.
-fn check_references(options: &RunOptions) -> Result<(), Failure> {
-    let args = &options.launch.args;
-    let dumps = options.dump.iter().map(|d| ("--dump", d.arg, d.count.unwrap_or(0)));
-    let saves = options.save.iter().map(|s| ("--save", s.arg, 0));
-    for (option, arg, count) in dumps.chain(saves) {
-        match args.get(arg) {
-            Some(ArgSpec::Buffer(buffer)) if count <= buffer.count => {}
-            Some(ArgSpec::Buffer(buffer)) => {
-                let has = buffer.count;
+fn check_references(options: &RunOptions, names: &[String], specs: &[ArgSpec]) -> Result<(), Failure> {
+    let dumps = options.dump.iter().map(|d| ("--dump", &d.buffer, d.count.unwrap_or(0)));
+    let saves = options.save.iter().map(|s| ("--save", &s.buffer, 0));
+    for (option, buffer, count) in dumps.chain(saves) {
+        match buffer.find(names).map(|at| &specs[at]) {
+            Some(ArgSpec::Buffer(spec)) if count <= spec.count => {}
+            Some(ArgSpec::Buffer(spec)) => {
+                let has = spec.count;
                 return Err(Failure::input(format!(
-                    "{option} {arg}:{count}: argument {arg}'s buffer has {has} elements"
+                    "{option} {buffer}:{count}: that buffer has {has} elements"
                 )));
             }
-            Some(_) => return Err(Failure::input(format!("{option} {arg}: argument {arg} is no buffer"))),
-            None => {
-                let count = counted(args.len() as u64, "argument");
-                return Err(Failure::input(format!(
-                    "{option} {arg}: there are only {count}, counted from 0"
-                )));
+            Some(_) => {
+                return Err(Failure::input(format!("{option} {buffer}: argument {buffer} is no buffer")));
             }
+            None => return Err(unknown_buffer(option, buffer, names)),
         }
     }
     options.save.iter().try_for_each(|save| check_writable(&save.file))
 }
 
-/// Says which arguments a kernel takes, with a command line that would work.
-fn wrong_count(file: &Path, options: &LaunchOptions, kernel: &Kernel, params: &[Param]) -> Failure {
-    let takes = counted(params.len() as u64, "argument");
-    let mut message = format!("kernel `{}` takes {takes}, {} given", kernel.name(), options.args.len());
-    for (i, param) in params.iter().enumerate() {
-        let _ = write!(message, "\n  {i}  {:<8} {}", warploom::declared(param), param.name);
-    }
-    let mut example = format!("warploom run {}", file.display());
-    if let Some(entry) = &options.entry {
-        let _ = write!(example, " --entry {entry}");
-    }
-    example.push_str(" --grid 4 --block 256");
-    for param in params {
-        let _ = write!(example, " --arg {}", example_arg(param));
-    }
-    let failure = Failure::input(message)
-        .help(format!("give one --arg for each, in this order; for example\n  {example}"));
-    if params.iter().any(|p| p.ty.bytes() == 8 && !p.ty.is_float()) {
-        return failure.help("a 64-bit parameter is mostly a pointer: give it a buffer");
-    }
-    failure
-}
-
-fn example_arg(param: &Param) -> String {
-    match param.ty {
-        _ if param.bytes != param.ty.bytes() => format!("bytes:{}", "00".repeat(param.bytes as usize)),
-        Ty::F32 | Ty::F64 | Ty::F16 => format!("{}:1.0", param.ty),
-        ty if ty.bytes() == 8 => "buf:f32:1024=iota".to_string(),
-        ty if ty.bytes() == 1 => format!("{ty}:1"),
-        ty => format!("{ty}:1024"),
-    }
+fn unknown_buffer(option: &str, buffer: &BufferRef, names: &[String]) -> Failure {
+    let known = match names {
+        [] => "there are no arguments".to_string(),
+        names => format!("the arguments are {}, counted from 0", names.join(", ")),
+    };
+    Failure::input(format!("{option} {buffer}: there is no such argument")).help(known)
 }
 
 impl LaunchOptions {
@@ -218,25 +198,14 @@ impl LaunchOptions {
     }
 }
 
-fn prepare(gpu: &mut Device, specs: &[ArgSpec]) -> Result<Vec<Prepared>, Failure> {
-    let each = specs.iter().enumerate().map(|(index, spec)| {
-        let name = format!("buffer {index}");
-        kernel::prepare(gpu, &name, spec, Path::new("")).map_err(|error| match error {
-            PrepareError::Device(error) => error.into(),
-            PrepareError::Read { name, path, error } => {
-                Failure::input(format!("{name}: cannot read `{}`: {}", path.display(), reason(&error)))
-            }
-            PrepareError::Size { message, help } => {
-                let failure = Failure::input(message);
-                help.into_iter().fold(failure, Failure::help)
-            }
-        })
-    });
-    each.collect()
-}
-
-/// Prints what a failed launch did so far, and adds advice.
-pub(crate) fn launch_failure(error: Error, machine: &MachineOptions, json: bool) -> Failure {
+/// Prints what a failed launch did so far, and adds advice. `target` is that of its PTX.
+pub(crate) fn launch_failure(
+    error: Error,
+    machine: &MachineOptions,
+    target: Option<u32>,
+    json: bool,
+) -> Failure {
+    let of_the_stack = only_on_a_stack(&error, target);
     let limits = match &error {
         Error::Unlaunchable { shape, .. } => !shape.grid.contains(&0) && !shape.block.contains(&0),
         _ => false,
@@ -246,7 +215,7 @@ pub(crate) fn launch_failure(error: Error, machine: &MachineOptions, json: bool)
         let mut text = report.output.clone();
         end_line(&mut text);
         if failure.exit() == Exit::Interrupted {
-            text.push_str(&summary(report));
+            text.push_str(&summary(report, None));
         }
         text.push_str(&profile::text(report, machine, None));
         // The kernel's output comes before the error message.
@@ -254,6 +223,7 @@ pub(crate) fn launch_failure(error: Error, machine: &MachineOptions, json: bool)
         // What the checks found may be the cause.
         judge_checks(report);
     }
+    let failure = of_the_stack.into_iter().fold(failure, Failure::help);
     match limits && machine.device == DeviceName::Sim {
         true => failure.help(format!(
             "`warploom chips {}` shows the chip's limits; --set changes them",
@@ -263,9 +233,21 @@ pub(crate) fn launch_failure(error: Error, machine: &MachineOptions, json: bool)
     }
 }
 
+/// What to say of a hang that only a SIMT stack has, if the code is for a GPU with independent threads.
+pub(crate) fn only_on_a_stack(error: &Error, target: Option<u32>) -> Option<String> {
+    let target = target.filter(|target| *target >= 70)?;
+    let Error::Hang { hang: Some(hang), .. } = error else { return None };
+    (hang.kind == HangKind::SimdDeadlock).then(|| {
+        format!(
+            "this holds for a SIMT stack; the code is compiled for sm_{target}, where threads of a warp are scheduled \
+             independently and it may well end (--chip h200)"
+        )
+    })
+}
+
 /// Values of a buffer after the launch.
-struct Dump {
-    arg: usize,
+pub(crate) struct Dump {
+    name: String,
     ty: Ty,
     bytes: Vec<u8>,
 }
@@ -279,26 +261,37 @@ impl Dump {
         self.elements().map(|bytes| format_value(self.ty, bytes)).collect::<Vec<_>>().join(" ")
     }
 
-    fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         let values = self.elements().map(|bytes| json_value(self.ty, bytes)).collect::<Vec<_>>();
-        json!({ "arg": self.arg, "type": self.ty.name(), "values": values })
+        json!({ "name": self.name, "type": self.ty.name(), "values": values })
     }
 }
 
-fn dump(gpu: &Device, arguments: &[Prepared], arg: usize, count: Option<usize>) -> Result<Dump, Failure> {
-    let Some(Prepared::Buffer { ty, buffer }) = arguments.get(arg) else {
-        return Err(Failure::input(format!("--dump {arg}: argument {arg} is no buffer")));
-    };
-    let len = count.map_or(buffer.len(), |count| count * ty.bytes() as usize);
-    Ok(Dump { arg, ty: *ty, bytes: buffer.read_range(gpu, 0, len)? })
+/// The buffers that `--dump` asks for; `of` finds a buffer and its name. Those that are not there were refused before.
+pub(crate) fn dumps<'a>(
+    gpu: &Device,
+    options: &RunOptions,
+    of: &dyn Fn(&BufferRef) -> Option<(&'a String, &'a Prepared)>,
+) -> Result<Vec<Dump>, Failure> {
+    let mut dumps = Vec::new();
+    for dump in &options.dump {
+        if let Some((name, Prepared::Buffer { ty, buffer })) = of(&dump.buffer) {
+            let len = dump.count.map_or(buffer.len(), |count| count * ty.bytes() as usize);
+            dumps.push(Dump { name: name.clone(), ty: *ty, bytes: buffer.read_range(gpu, 0, len)? });
+        }
+    }
+    Ok(dumps)
 }
 
-fn save(gpu: &Device, arguments: &[Prepared], options: &RunOptions) -> Result<(), Failure> {
+/// Writes the buffers that `--save` names.
+pub(crate) fn save<'a>(
+    gpu: &Device,
+    options: &RunOptions,
+    of: &dyn Fn(&BufferRef) -> Option<(&'a String, &'a Prepared)>,
+) -> Result<(), Failure> {
     for save in &options.save {
-        if let Some(Prepared::Buffer { buffer, .. }) = arguments.get(save.arg) {
-            let file = &save.file;
-            std::fs::write(file, buffer.read(gpu)?)
-                .map_err(|e| Failure::input(format!("cannot write `{}`: {}", file.display(), reason(&e))))?;
+        if let Some((_, Prepared::Buffer { buffer, .. })) = of(&save.buffer) {
+            write(&save.file, &buffer.read(gpu)?)?;
         }
     }
     Ok(())
@@ -348,16 +341,17 @@ fn found_text<'a>(
     (!found.is_empty()).then(|| head + &found)
 }
 
-/// The summary for people.
-pub(crate) fn summary(report: &Report) -> String {
-    aligned(&summary_lines(report))
+/// The summary for people. `chosen` says why this chip, if the user did not.
+pub(crate) fn summary(report: &Report, chosen: Option<&str>) -> String {
+    aligned(&summary_lines(report, chosen))
 }
 
-fn summary_lines(report: &Report) -> Vec<(&'static str, String)> {
+fn summary_lines(report: &Report, chosen: Option<&str>) -> Vec<(&'static str, String)> {
+    let chosen = chosen.map(|why| format!(" ({why})")).unwrap_or_default();
     let threads = |dims: [u32; 3]| dims.iter().map(|&d| d as u64).product::<u64>();
     let (ctas, block) = (threads(report.grid), threads(report.block));
     let mut lines = vec![
-        ("kernel", format!("{} on {}, {}", report.kernel, report.chip, how(report.model))),
+        ("kernel", format!("{} on {}{chosen}, {}", report.kernel, report.chip, how(report.model))),
         (
             "launch",
             format!(

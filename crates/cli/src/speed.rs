@@ -11,6 +11,7 @@ use warploom_lab::work::Workload;
 
 use crate::cli::{ModelName, SpeedOptions};
 use crate::failure::{Exit, Failure};
+use crate::output::print_json;
 use crate::term::{self, grouped, seconds};
 
 /// One kernel of the set.
@@ -74,7 +75,7 @@ pub(crate) fn speed(options: &SpeedOptions) -> Result<Exit, Failure> {
         let object = json!({
             "chip": chip.name, "model": model, "repeat": options.repeat, "runs": runs.collect::<Vec<_>>(),
         });
-        term::print(&format!("{object}\n"))?;
+        print_json(object)?;
     } else if let [(_, one), (threads, all)] = &runs[..] {
         let ratio = sum(one).wall_s / sum(all).wall_s;
         term::print(&format!("\n{threads} threads are {ratio:.2} times as fast as one.\n"))?;

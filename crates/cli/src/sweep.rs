@@ -18,10 +18,10 @@ use crate::cli::{SweepAction, SweepOptions, SweepResultsOptions, SweepRunOptions
 use crate::failure::{Exit, Failure};
 use crate::input::reason;
 use crate::machine::interrupt_flag;
-use crate::output::write;
+use crate::output::{print_json, write};
 use crate::place::{self, Place};
 use crate::progress::Steps;
-use crate::term::{self, counted, grouped, seconds};
+use crate::term::{self, counted, duration, grouped, seconds};
 
 /// More combinations are a mistake more often than not.
 const MANY: u128 = 1_000_000;
@@ -135,17 +135,8 @@ impl Work<'_> {
         estimate: Option<&Estimate>,
     ) -> Result<(Executed, Known), Failure> {
         let steps = Steps::new();
-        let start = Instant::now();
         let progress = |step: Step<'_>| {
-            let fresh = step.done - step.kept;
-            let left = match fresh {
-                0 => String::new(),
-                fresh => {
-                    let each = start.elapsed().as_secs_f64() / fresh as f64;
-                    format!("{} left, ", duration(each * (step.total - step.done) as f64))
-                }
-            };
-            steps.set(step.done, step.total, format!("{what}, {left}{}", step.run));
+            steps.set_kept(step.kept, step.done, step.total, format!("{what}, {}", step.run));
         };
         let runs = self.folder.runs();
         let place = match estimate {
@@ -270,8 +261,11 @@ impl Known {
 }
 
 fn show(options: &SweepRunOptions, object: Value, text: impl FnOnce() -> String) -> Result<Exit, Failure> {
-    let text = if options.json { format!("{object}\n") } else { text() };
-    term::print(&text)?;
+    if options.json {
+        print_json(object)?
+    } else {
+        term::print(&text())?
+    }
     Ok(Exit::Good)
 }
 
@@ -333,16 +327,6 @@ fn available_memory() -> Option<u64> {
     Some(1024 * line.split_whitespace().next()?.parse::<u64>().ok()?)
 }
 
-/// A rough duration: `40 s`, `12 min`, `2 h`, `3 days`.
-fn duration(s: f64) -> String {
-    match s {
-        s if s < 100.0 => format!("{s:.0} s"),
-        s if s < 5400.0 => format!("{:.0} min", s / 60.0),
-        s if s < 172_800.0 => format!("{:.1} h", s / 3600.0),
-        s => format!("{:.1} days", s / 86_400.0),
-    }
-}
-
 /// The sweep and its folder, by the file or by the folder.
 fn found(sweep: &Path, out: &Option<PathBuf>) -> Result<(Sweep, Folder), Failure> {
     if sweep.is_dir() {
@@ -370,7 +354,7 @@ fn status(options: &SweepStatusOptions) -> Result<Exit, Failure> {
             "slurm": jobs.iter().map(job).collect::<Vec<_>>(),
             "mean_s": known.estimate.mean_s(), "peak_bytes": known.estimate.peak_bytes,
         });
-        term::print(&format!("{object}\n"))?;
+        print_json(object)?;
         return Ok(Exit::Good);
     }
     let mut text = format!(
@@ -467,7 +451,7 @@ fn results(options: &SweepResultsOptions) -> Result<Exit, Failure> {
             made.iter().map(|table| (table.name.clone(), table.json())).collect();
         let object =
             json!({ "name": sweep.name, "missing": planned.len() - of_runs.rows.len(), "tables": tables });
-        term::print(&format!("{object}\n"))?;
+        print_json(object)?;
         return Ok(Exit::Good);
     }
     if options.csv.as_deref() != Some(Path::new("-")) {
@@ -513,11 +497,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_and_sizes() {
-        assert_eq!(
-            [2.4, 99.0, 600.0, 7200.0, 4e5].map(duration),
-            ["2 s", "99 s", "10 min", "2.0 h", "4.6 days"]
-        );
+    fn sizes() {
         assert_eq!([1, 5_000_000, 2_500_000_000].map(bytes), ["1 MB", "5 MB", "2.5 GB"]);
         assert_eq!([large(12_345), large(1 << 100)], ["12,345", "1.3e30"]);
     }

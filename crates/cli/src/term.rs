@@ -47,6 +47,16 @@ pub(crate) fn seconds(s: f64) -> String {
     }
 }
 
+/// A rough duration: `40 s`, `12 min`, `2 h`, `3 days`.
+pub(crate) fn duration(s: f64) -> String {
+    match s {
+        s if s < 100.0 => format!("{s:.0} s"),
+        s if s < 5400.0 => format!("{:.0} min", s / 60.0),
+        s if s < 172_800.0 => format!("{:.1} h", s / 3600.0),
+        s => format!("{:.1} days", s / 86_400.0),
+    }
+}
+
 /// Joules for people: `1.23 J`, `45.6 mJ`, `7.8 uJ`.
 pub(crate) fn joules(j: f64) -> String {
     match j {
@@ -77,6 +87,10 @@ mod tests {
         assert_eq!(
             (joules(2.0), joules(0.0123), joules(5e-7)),
             ("2.00 J".into(), "12.3 mJ".into(), "0.5 uJ".into())
+        );
+        assert_eq!(
+            [2.4, 99.0, 600.0, 7200.0, 4e5].map(duration),
+            ["2 s", "99 s", "10 min", "2.0 h", "4.6 days"]
         );
         assert_eq!(dims([4, 1, 1]), "4");
         assert_eq!(dims([4, 1, 2]), "4x1x2");

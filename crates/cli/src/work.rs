@@ -12,6 +12,7 @@ use crate::cli::WorkOptions;
 use crate::failure::{Exit, Failure};
 use crate::fasta;
 use crate::machine::{self, Control};
+use crate::output::print_json;
 use crate::profile;
 use crate::report::{self, Page, ReportedRun};
 use crate::run::{aligned, end_line, how, judge_checks, launch_failure, timing_lines};
@@ -50,7 +51,7 @@ pub(crate) fn work(options: &WorkOptions) -> Result<Exit, Failure> {
         };
         run.map_or(Ok(()), |run| report::write(file, &Page::of(title, run)))?;
     }
-    let (outcome, alignment) = ran.map_err(|error| launch_failure(error, &machine, options.json))?;
+    let (outcome, alignment) = ran.map_err(|error| launch_failure(error, &machine, None, options.json))?;
 
     let wrong = outcome.check.as_ref().err().map(|reason| {
         let message = format!("the result of workload `{}` is wrong: {reason}", workload.name);
@@ -62,7 +63,7 @@ pub(crate) fn work(options: &WorkOptions) -> Result<Exit, Failure> {
             object["alignment"] = json!(alignment);
         }
         object["error"] = wrong.as_ref().map_or(Value::Null, Failure::json);
-        term::print(&format!("{object}\n"))?;
+        print_json(object)?;
     } else {
         let mut text = outcome.total.output.clone();
         end_line(&mut text);
@@ -97,14 +98,19 @@ fn object(workload: &Workload, values: &Values, outcome: &Outcome) -> Result<Val
     object["figures"] = json!(outcome.figures);
     object["launches"] = json!(outcome.launches.len());
     object["longest_launch_cycles"] = json!(outcome.longest().map(|r| r.cycles));
+    object["per_launch"] = per_launch(&outcome.launches);
+    Ok(object)
+}
+
+/// A few numbers of each launch.
+pub(crate) fn per_launch(launches: &[Report]) -> Value {
     let each = |r: &Report| {
         json!({
             "kernel": r.kernel, "grid": r.grid, "block": r.block, "cycles": r.cycles, "warp_insts": r.warp_insts,
             "thread_insts": r.thread_insts, "gpu_s": r.gpu_s,
         })
     };
-    object["per_launch"] = outcome.launches.iter().map(each).collect();
-    Ok(object)
+    launches.iter().map(each).collect()
 }
 
 fn message(outcome: &Outcome) -> &str {
@@ -149,13 +155,20 @@ fn summary_lines(workload: &Workload, values: &Values, outcome: &Outcome) -> Vec
         let each = outcome.figures.iter().map(|(name, value)| format!("{name} {}", figure(*value)));
         lines.push(("measured", each.collect::<Vec<_>>().join(", ")));
     }
+    lines.extend(totals(total));
+    lines
+}
+
+/// The lines of several launches together.
+pub(crate) fn totals(total: &Report) -> Vec<(&'static str, String)> {
     if total.gpu_s.is_some() {
-        lines.push(("GPU time", crate::run::gpu_time(total)));
-        return lines;
+        return vec![("GPU time", crate::run::gpu_time(total))];
     }
     let threads = counted(total.thread_insts, "thread instruction");
-    lines.push(("executed", format!("{}, {threads}", counted(total.warp_insts, "warp instruction"))));
-    lines.push(("lanes", format!("{:.1}% busy (SIMD efficiency)", 100.0 * total.simd_efficiency)));
+    let mut lines = vec![
+        ("executed", format!("{}, {threads}", counted(total.warp_insts, "warp instruction"))),
+        ("lanes", format!("{:.1}% busy (SIMD efficiency)", 100.0 * total.simd_efficiency)),
+    ];
     lines.extend(timing_lines(total));
     let rate = total.warp_insts_per_s / 1e6;
     lines.push(("wall time", format!("{}, {rate:.1} M warp instructions/s", seconds(total.wall_s))));
@@ -164,7 +177,7 @@ fn summary_lines(workload: &Workload, values: &Values, outcome: &Outcome) -> Vec
 
 fn list(json: bool) -> Result<Exit, Failure> {
     if json {
-        term::print(&format!("{}\n", json!({ "workloads": WORKLOADS })))?;
+        print_json(json!({ "workloads": WORKLOADS }))?;
         return Ok(Exit::Good);
     }
     let mut text = String::new();

@@ -1,5 +1,7 @@
 //! The binary as users run it: exit codes, stdout, stderr, messages.
 
+#[path = "support/schema.rs"]
+mod schema;
 mod support;
 
 use std::path::{Path, PathBuf};
@@ -14,8 +16,11 @@ fn root() -> PathBuf {
 }
 
 fn warploom_in(dir: &Path, line: &str) -> Output {
+    let arguments: Vec<&str> = line.split_whitespace().collect();
     let mut command = Command::new(env!("CARGO_BIN_EXE_warploom"));
-    command.current_dir(dir).args(line.split_whitespace()).env_remove("RUST_BACKTRACE").output().unwrap()
+    let output = command.current_dir(dir).args(&arguments).env_remove("RUST_BACKTRACE").output().unwrap();
+    schema::conforms(&arguments, &output.stdout);
+    output
 }
 
 fn warploom(line: &str) -> Output {
@@ -74,10 +79,11 @@ fn ptx(body: &str) -> String {
     format!("{HEADER}.visible .entry k()\n{{\n{body}\n\tret;\n}}\n")
 }
 
-const VECADD: &str = "run kernels/vecadd.ptx --grid 4096 --block 256 --arg buf:f32:1048576=iota \
+const VECADD: &str = "run kernels/vecadd.ptx --chip gtx480 --grid 4096 --block 256 --arg buf:f32:1048576=iota \
     --arg buf:f32:1048576=iota --arg buf:f32:1048576=zero --arg u32:1048576";
 
-const SMALL: &str = "run kernels/vecadd.ptx --grid 2 --block 32 --arg buf:f32:64=iota --arg buf:f32:64=value:0.5 \
+const SMALL: &str = "run kernels/vecadd.ptx --chip gtx480 \
+    --grid 2 --block 32 --arg buf:f32:64=iota --arg buf:f32:64=value:0.5 \
     --arg buf:f32:64=zero --arg u32:64";
 
 // Successful runs.
@@ -110,7 +116,7 @@ fn prints_one_json_object() {
     assert_eq!((&report["model"], &report["sched"]), (&"timing".into(), &"gto".into()));
     assert!(report["thread_insts"].as_u64() > report["warp_insts"].as_u64());
     assert_eq!(report["dumps"][0]["values"], serde_json::json!([0.5, 1.5, 2.5]));
-    assert_eq!(report["dumps"][1]["arg"], 0);
+    assert_eq!(report["dumps"][1]["name"], "a");
     let spent: u64 = report["stalls"].as_object().unwrap().values().filter_map(|v| v.as_u64()).sum();
     assert_eq!(report["warp_cycles"], spent);
     assert!(report["error"].is_null() && report["ipc"].as_f64() > Some(0.0));
@@ -148,7 +154,8 @@ fn timelines_and_samples() {
     let dir = scratch("observations");
     let kernel = root().join("kernels/spinlock.ptx");
     let line = format!(
-        "run {} --entry spinlock_inc --grid 2 --block 32 --arg buf:u32:1=zero --arg buf:u32:1=zero --arg u32:1 \
+        "run {} --chip gtx480 \
+            --entry spinlock_inc --grid 2 --block 32 --arg buf:u32:1=zero --arg buf:u32:1=zero --arg u32:1 \
          --trace lock.pftrace --trace-sm 0,1 --trace-cycles 0..100_000 --sample 1000:lock.csv",
         kernel.display()
     );
@@ -216,7 +223,7 @@ fn buffers_of_a_launch_that_hangs_are_shown_and_saved() {
     let dir = scratch("hanging");
     let kernel = root().join("kernels/hangs/simd_deadlock.ptx");
     let line = format!(
-        "run {} --block 32 --arg buf:u32:1=zero --arg buf:u32:1=zero --dump 0 --save 0=lock.bin",
+        "run {} --chip gtx480 --block 32 --arg buf:u32:1=zero --arg buf:u32:1=zero --dump 0 --save 0=lock.bin",
         kernel.display()
     );
     let output = warploom_in(&dir, &line);
@@ -238,24 +245,27 @@ fn random_input_depends_on_the_seed_alone() {
 
 #[test]
 fn kernel_output_comes_first() {
-    let out = good("run kernels/printf.ptx --entry hello --block 2 --arg u32:2");
+    let out = good("run kernels/printf.ptx --chip gtx480 --entry hello --block 2 --arg u32:2");
     let lines: Vec<&str> = out.lines().collect();
     assert_eq!(lines[0], "hello, 100% plain");
     assert!(lines[1].starts_with("thread 0 of 2: hex 0, half 0.000000, even, letter a"), "{out}");
     assert!(out.find("thread 1 of 2").unwrap() < out.find("kernel     hello").unwrap());
-    let report = json(&good("run kernels/printf.ptx --entry hello --block 2 --arg u32:2 --json"));
+    let report =
+        json(&good("run kernels/printf.ptx --chip gtx480 --entry hello --block 2 --arg u32:2 --json"));
     assert!(report["output"].as_str().unwrap().starts_with("hello, 100% plain\n"));
 }
 
 #[test]
 fn two_dimensions_and_dynamic_shared_memory() {
     let out = good(
-        "run kernels/matmul.ptx --grid 1x1 --block 16,16 --arg buf:f32:256=value:1 --arg buf:f32:256=value:2 \
+        "run kernels/matmul.ptx --chip gtx480 \
+            --grid 1x1 --block 16,16 --arg buf:f32:256=value:1 --arg buf:f32:256=value:2 \
          --arg buf:f32:256=zero --arg u32:16 --dump 2:2",
     );
     assert!(out.starts_with("32 32\n"), "{out}");
     let out = good(
-        "run kernels/bitonic.ptx --block 4 --shared 32 --arg buf:u32:8=list:5,3,8,1,9,2,7,4 --arg u32:8 --dump 0",
+        "run kernels/bitonic.ptx --chip gtx480 \
+            --block 4 --shared 32 --arg buf:u32:8=list:5,3,8,1,9,2,7,4 --arg u32:8 --dump 0",
     );
     assert!(out.starts_with("1 2 3 4 5 7 8 9\n"), "{out}");
 }
@@ -263,7 +273,7 @@ fn two_dimensions_and_dynamic_shared_memory() {
 #[test]
 fn other_chips_and_changed_ones() {
     for chip in ["gtx480", "gtx570", "gtx1080ti", "apu", "h200"] {
-        let report = json(&good(&format!("{SMALL} --chip {chip} --json")));
+        let report = json(&good(&format!("{} --json", SMALL.replace("gtx480", chip))));
         assert_eq!(report["chip"], chip);
     }
     let report = json(&good(&format!("{SMALL} --set sm.max_ctas=3 --json")));
@@ -326,7 +336,10 @@ fn races_are_found() {
 
 #[test]
 fn files_that_do_not_exist() {
-    insta::assert_snapshot!(refused(2, &["run kernels/nothing.ptx", "run kernels/vecadd", "run kernels"]));
+    insta::assert_snapshot!(refused(
+        2,
+        &["run kernels/nothing.ptx --chip gtx480", "run kernels/vecadd", "run kernels"]
+    ));
 }
 
 #[test]
@@ -335,33 +348,28 @@ fn files_that_are_no_ptx() {
     std::fs::write(dir.join("empty.ptx"), "\n").unwrap();
     std::fs::write(dir.join("binary.ptx"), [0x7f, b'E', b'L', b'F', 0, 1, 2, 0xff]).unwrap();
     std::fs::write(dir.join("noise.ptx"), [b'.', 0xfe, 0xff]).unwrap();
-    std::fs::write(dir.join("k.cu"), "__global__ void k() {}").unwrap();
     std::fs::write(dir.join("k.sass"), "EXIT;").unwrap();
     std::fs::write(dir.join("bad.ptx"), ptx("\t.reg .b32 %r<2>;\n\tfrobnicate.u32 %r1, 5;")).unwrap();
     std::fs::write(dir.join("no_entry.ptx"), HEADER).unwrap();
-    let lines = [
-        "run empty.ptx",
-        "run binary.ptx",
-        "run noise.ptx",
-        "run k.cu",
-        "run k.sass",
-        "run bad.ptx",
-        "run no_entry.ptx",
-    ];
+    let lines =
+        ["run empty.ptx", "run binary.ptx", "run noise.ptx", "run k.sass", "run bad.ptx", "run no_entry.ptx"];
     insta::assert_snapshot!(refused_in(&dir, 2, &lines));
 }
 
 #[test]
 fn kernels_that_do_not_exist() {
-    let lines = ["run kernels/spinlock.ptx", "run kernels/spinlock.ptx --entry nolock"];
+    let lines =
+        ["run kernels/spinlock.ptx --chip gtx480", "run kernels/spinlock.ptx --chip gtx480 --entry nolock"];
     insta::assert_snapshot!(refused(2, &lines));
 }
 
 #[test]
 fn arguments_that_do_not_fit() {
     let wrong = |from: &str, to: &str| SMALL.replace(from, to);
-    let mut lines =
-        vec!["run kernels/vecadd.ptx".to_string(), "run kernels/vecadd.ptx --arg u32:1".to_string()];
+    let mut lines = vec![
+        "run kernels/vecadd.ptx --chip gtx480".to_string(),
+        "run kernels/vecadd.ptx --chip gtx480 --arg u32:1".to_string(),
+    ];
     lines.extend(["u64:64", "f32:64", "buf:u32:1=zero", "64", "u32:-1"].map(|arg| wrong("u32:64", arg)));
     let buffers = [
         "buf:f32:64",
@@ -388,21 +396,16 @@ fn launches_that_do_not_fit() {
 
 #[test]
 fn chips_that_do_not_exist() {
-    let options = [
-        "--chip gtx9000",
-        "--set sm.lanes=32",
-        "--set sm.count=many",
-        "--set sm.warp_lanes=33",
-        "--set sm.count",
-    ];
+    let options = ["--set sm.lanes=32", "--set sm.count=many", "--set sm.warp_lanes=33", "--set sm.count"];
     let mut lines = options.map(|option| format!("{SMALL} {option}")).to_vec();
+    lines.push(SMALL.replace("gtx480", "gtx9000"));
     lines.push("chips gtx9000".to_string());
     insta::assert_snapshot!(refused(2, &lines.iter().map(String::as_str).collect::<Vec<_>>()));
 }
 
 #[test]
 fn failures_as_json() {
-    let output = warploom(&format!("{SMALL} --chip gtx9000 --json"));
+    let output = warploom(&format!("{} --json", SMALL.replace("gtx480", "gtx9000")));
     assert_eq!(code(&output), 2);
     let error = &json(&stdout(&output))["error"];
     assert_eq!((error["kind"].as_str(), error["exit_code"].as_u64()), (Some("bad_input"), Some(2)));
@@ -426,8 +429,8 @@ fn out_of_bounds() {
 #[test]
 fn null_pointers_traps_and_assertions() {
     let null = SMALL.replace("buf:f32:64=zero", "null");
-    let assertion =
-        "run kernels/printf.ptx --entry checked --block 4 --arg buf:s32:4=list:1,2,-3,4 --arg u32:4";
+    let assertion = "run kernels/printf.ptx --chip gtx480 \
+        --entry checked --block 4 --arg buf:s32:4=list:1,2,-3,4 --arg u32:4";
     insta::assert_snapshot!(refused(3, &[&null, assertion]));
     let dir = scratch("trap");
     std::fs::write(dir.join("trap.ptx"), ptx("\ttrap;")).unwrap();
@@ -448,12 +451,13 @@ fn endless_kernels() {
 
 #[test]
 fn a_lock_that_hangs_on_a_simt_stack() {
-    let line = "run kernels/spinlock.ptx --entry naivelock --block 32 --arg buf:u32:1=zero --arg buf:u32:1=zero \
+    let line = "run kernels/spinlock.ptx --chip gtx480 \
+        --entry naivelock --block 32 --arg buf:u32:1=zero --arg buf:u32:1=zero \
                 --dump 1";
     let output = warploom(line);
     assert_eq!((code(&output), stdout(&output)), (4, "0\n".to_string()), "the buffer as the hang leaves it");
     insta::assert_snapshot!(format!("$ warploom {line}\n{}\n", stderr(&output)));
-    assert!(good(&format!("{line} --max-cycles 1000000 --chip h200")).starts_with("32\n"));
+    assert!(good(&format!("{} --max-cycles 1000000", line.replace("gtx480", "h200"))).starts_with("32\n"));
 }
 
 // Exit code 130: interrupted.
@@ -485,14 +489,14 @@ fn ctrl_c_stops_with_statistics() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(code(&output), 130);
     assert!(stderr(&output).starts_with("error: interrupted after "), "{}", stderr(&output));
-    assert!(stdout(&output).starts_with("kernel     k on gtx480"), "{}", stdout(&output));
+    assert!(stdout(&output).starts_with("kernel     k on h200"), "{}", stdout(&output));
 }
 
 // The other commands.
 
 #[test]
 fn check_tells_what_kernels_need() {
-    insta::assert_snapshot!("check_spinlock", good("check kernels/spinlock.ptx"));
+    insta::assert_snapshot!("check_spinlock", good("check kernels/spinlock.ptx --chip gtx480"));
     insta::assert_snapshot!("check_lock_bits", good("check kernels/hangs/lock_bits.ptx --chip gtx570"));
     insta::assert_snapshot!(
         "check_several",
@@ -549,10 +553,11 @@ fn ptx_becomes_a_listing_that_runs() {
     let run = |file: &str| {
         let buffers =
             "--arg buf:f32:1024=iota --arg buf:f32:1024=iota --arg buf:f32:1024=zero --arg u32:1024";
-        json(&good(&format!("run {file} --grid 4 --block 256 {buffers} --dump 2:8 --json")))
+        json(&good(&format!("run {file} --chip gtx480 --grid 4 --block 256 {buffers} --dump 2:8 --json")))
     };
     let (ptx, sass) = (run("kernels/vecadd.ptx"), run(&file.display().to_string()));
-    assert_eq!((&ptx["cycles"], &ptx["dumps"]), (&sass["cycles"], &sass["dumps"]));
+    let values = |report: &Value| report["dumps"][0]["values"].clone();
+    assert_eq!((&ptx["cycles"], values(&ptx)), (&sass["cycles"], values(&sass)));
     let wrong = refused(
         2,
         &["asm kernels/vecadd.ptx", "asm --from kernels/vecadd.ptx --entry nothing", "asm nothing.sass"],
@@ -719,4 +724,24 @@ fn graphs_run_on_the_host_too() {
     assert_eq!(output.status.code(), Some(0), "{text}");
     assert!(text.starts_with("workload   fibonacci on this computer: n=12"), "{text}");
     assert!(text.trim_end().ends_with("check      ok: 1 Fibonacci numbers equal the host's"), "{text}");
+}
+
+// The schema of `--json`.
+
+#[test]
+fn the_schema_is_printed_and_refuses_what_is_not_in_it() {
+    let schema: Value = serde_json::from_str(&good("schema")).unwrap();
+    assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
+    let mut report = json(&good(&format!("{SMALL} --json")));
+    assert_eq!(report["schema_version"], 1);
+    assert_eq!(schema::against("run", &report), Ok(()));
+    report["stalls"]["memory"] = "long".into();
+    assert!(schema::against("run", &report).unwrap_err().contains(".stalls.memory"), "a wrong type");
+    report["stalls"]["memory"] = 1.into();
+    report["surprise"] = 1.into();
+    assert!(schema::against("run", &report).unwrap_err().contains("`surprise`"), "an unknown key");
+    report.as_object_mut().unwrap().remove("surprise");
+    report.as_object_mut().unwrap().remove("cycles");
+    assert!(schema::against("run", &report).unwrap_err().contains("`cycles`"), "a missing key");
+    assert!(schema::against("run", &serde_json::json!({})).is_err());
 }

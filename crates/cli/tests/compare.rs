@@ -1,5 +1,8 @@
 //! `warploom compare` as users run it: the table, the JSON object, exit codes, what is refused.
 
+#[path = "support/schema.rs"]
+mod schema;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -7,8 +10,11 @@ use serde_json::{Value, json};
 
 fn warploom(line: &str) -> Output {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let arguments: Vec<&str> = line.split_whitespace().collect();
     let mut command = Command::new(env!("CARGO_BIN_EXE_warploom"));
-    command.current_dir(root).args(line.split_whitespace()).env_remove("RUST_BACKTRACE").output().unwrap()
+    let output = command.current_dir(root).args(&arguments).env_remove("RUST_BACKTRACE").output().unwrap();
+    schema::conforms(&arguments, &output.stdout);
+    output
 }
 
 fn stdout(output: &Output) -> String {
@@ -34,12 +40,13 @@ fn object(output: &Output) -> Value {
 }
 
 /// Warps that contend for a lock.
-const LOCK: &str = "compare kernels/spinlock.ptx --entry spinlock_inc --grid 1 --block 192 --arg buf:u32:1=zero \
+const LOCK: &str = "compare kernels/spinlock.ptx --chip gtx480 \
+    --entry spinlock_inc --grid 1 --block 192 --arg buf:u32:1=zero \
     --arg buf:u32:1=zero --arg u32:1";
 
 /// A lock that deadlocks on every SIMT stack.
-const NAIVE: &str =
-    "compare kernels/spinlock.ptx --entry naivelock --block 32 --arg buf:u32:1=zero --arg buf:u32:1=zero";
+const NAIVE: &str = "compare kernels/spinlock.ptx --chip gtx480 \
+    --entry naivelock --block 32 --arg buf:u32:1=zero --arg buf:u32:1=zero";
 
 #[test]
 fn every_policy_in_one_table() {
@@ -65,7 +72,9 @@ fn rows_are_what_single_runs_report() {
         let mut single = object(&ended(&line, 0));
         let single = single.as_object_mut().unwrap();
         // Skip what depends on the host and what only `run` has.
-        single.retain(|key, _| !["wall_s", "warp_insts_per_s", "dumps"].contains(&key.as_str()));
+        single.retain(|key, _| {
+            !["wall_s", "warp_insts_per_s", "dumps", "schema_version"].contains(&key.as_str())
+        });
         for (key, value) in single {
             assert_eq!(row[key.as_str()], *value, "{key} of {line}");
         }
@@ -103,7 +112,7 @@ fn kernels_that_hang_are_rows_that_say_so() {
     assert_eq!((&row["result"], &row["error"]["kind"]), (&json!("hang"), &json!("hang")));
     assert!(row["relative_to_first"].is_null() && row["cycles"].as_u64().unwrap() > 0);
     // Independently scheduled threads do not deadlock.
-    ended(&format!("{NAIVE} --chip h200"), 0);
+    ended(&NAIVE.replace("gtx480", "h200"), 0);
 }
 
 #[test]
@@ -126,7 +135,7 @@ fn runs_that_end_count_beside_those_that_do_not() {
 
 #[test]
 fn faults() {
-    let line = "compare kernels/vecadd.ptx --grid 2 --block 32 --arg buf:f32:64=iota --arg null \
+    let line = "compare kernels/vecadd.ptx --chip gtx480 --grid 2 --block 32 --arg buf:f32:64=iota --arg null \
                 --arg buf:f32:64=zero --arg u32:64 --policy gto";
     let output = ended(line, 3);
     assert!(stdout(&output).contains("fault after "), "{}", stdout(&output));
@@ -146,14 +155,14 @@ fn what_cannot_be_compared() {
         "compare hashtable size=3",
         "compare hashtable --entry k --arg u32:1",
         "compare hashtable --grid 2",
-        "compare kernels/nothing.ptx",
-        "compare kernels/vecadd.ptx",
-        "compare kernels/vecadd.ptx size=3",
-        "compare kernels/spinlock.ptx",
+        "compare kernels/nothing.ptx --chip gtx480",
+        "compare kernels/vecadd.ptx --chip gtx480",
+        "compare kernels/vecadd.ptx --chip gtx480 size=3",
+        "compare kernels/spinlock.ptx --chip gtx480",
         "compare hashtable --policy lrr,fifo",
         "compare hashtable --sched lrr",
         "compare hashtable --chip gtx9999",
-        "compare kernels/printf.ptx --entry hello --block 2000 --arg u32:2",
+        "compare kernels/printf.ptx --chip gtx480 --entry hello --block 2000 --arg u32:2",
     ] {
         let output = ended(line, 2);
         assert_eq!(stdout(&output), "", "{line}");

@@ -1,5 +1,8 @@
 //! `--profile` as users see it: sections, sources, files, refusals.
 
+#[path = "support/schema.rs"]
+mod schema;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -10,8 +13,11 @@ fn root() -> PathBuf {
 }
 
 fn warploom_in(dir: &Path, line: &str) -> Output {
+    let arguments: Vec<&str> = line.split_whitespace().collect();
     let mut command = Command::new(env!("CARGO_BIN_EXE_warploom"));
-    command.current_dir(dir).args(line.split_whitespace()).env_remove("RUST_BACKTRACE").output().unwrap()
+    let output = command.current_dir(dir).args(&arguments).env_remove("RUST_BACKTRACE").output().unwrap();
+    schema::conforms(&arguments, &output.stdout);
+    output
 }
 
 /// What a command prints that must succeed.
@@ -30,7 +36,8 @@ fn scratch(name: &str) -> PathBuf {
     dir
 }
 
-const SPINLOCK: &str = "run kernels/spinlock.ptx --entry spinlock_inc --grid 4 --block 64 --arg buf:u32:1=zero \
+const SPINLOCK: &str = "run kernels/spinlock.ptx --chip gtx480 \
+    --entry spinlock_inc --grid 4 --block 64 --arg buf:u32:1=zero \
                         --arg buf:u32:1=zero --arg u32:2 --set sm.count=2";
 
 #[test]
@@ -45,9 +52,9 @@ fn a_lock_kernel_is_explained() {
         "failed polls  line\n",
         "  kernels/spinlock.ptx:",
         "\nlocks and flags: 1 word; times in cycles, on average\n",
-        "\n  buffer 0+0 ",
+        "\n  lock+0 ",
         "taken at kernels/spinlock.ptx:45; released at kernels/spinlock.ptx:55; lane ",
-        "\nwho waits for whom\n  kernels/spinlock.ptx:45 waits\n    for kernels/spinlock.ptx:55 to write buffer 0: ",
+        "\nwho waits for whom\n  kernels/spinlock.ptx:45 waits\n    for kernels/spinlock.ptx:55 to write lock: ",
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
@@ -129,5 +136,6 @@ fn kernels_have_plain_names() {
     assert!(text.starts_with("kernel     _Z4histPj on "), "{text}");
     let refused = warploom_in(&dir, "run k.ptx --entry hit");
     let message = String::from_utf8(refused.stderr).unwrap();
-    assert!(message.contains("--entry hit names 2 kernels: _Z3hitILi5EEvPj, _Z3hitILi7EEvPj"), "{message}");
+    let both = "hit<5>(unsigned int*) (_Z3hitILi5EEvPj), void hit<7>(unsigned int*) (_Z3hitILi7EEvPj)";
+    assert!(message.contains(&format!("`hit` names 2 kernels: void {both}")), "{message}");
 }

@@ -1,5 +1,7 @@
 //! `warploom repro` as users run it: lists, refusals, files, kept runs, exit codes.
 
+#[path = "support/schema.rs"]
+mod schema;
 mod support;
 
 use std::path::{Path, PathBuf};
@@ -11,7 +13,10 @@ use support::scratch;
 
 fn repro(dir: &Path, line: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_warploom"));
-    command.current_dir(dir).arg("repro").args(line.split_whitespace()).output().unwrap()
+    let output = command.current_dir(dir).arg("repro").args(line.split_whitespace()).output().unwrap();
+    let arguments: Vec<&str> = ["repro"].into_iter().chain(line.split_whitespace()).collect();
+    schema::conforms(&arguments, &output.stdout);
+    output
 }
 
 fn text(bytes: &[u8]) -> String {

@@ -1,5 +1,7 @@
 //! `warploom sweep` as users run it: resumed after a kill, shared by two, changed files, failures as results, refusals.
 
+#[path = "support/schema.rs"]
+mod schema;
 mod support;
 
 use std::collections::BTreeSet;
@@ -23,7 +25,10 @@ fn command(dir: &Path, line: &str) -> Command {
 }
 
 fn sweep(dir: &Path, line: &str) -> Output {
-    command(dir, line).output().unwrap()
+    let output = command(dir, line).output().unwrap();
+    let arguments: Vec<&str> = ["sweep"].into_iter().chain(line.split_whitespace()).collect();
+    schema::conforms(&arguments, &output.stdout);
+    output
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -209,7 +214,7 @@ fn a_changed_digit_is_found() {
 fn hangs_faults_and_limits_are_results() {
     let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels").canonicalize().unwrap();
     let text = format!(
-        "max_cycles = 100_000\n[kernel]\nfile = '{}/spinlock.ptx'\n[kernel.buffers]\nlock = 'u32:1=zero'\n\
+        "chip = 'gtx480'\nmax_cycles = 100_000\n[kernel]\nfile = '{}/spinlock.ptx'\n[kernel.buffers]\nlock = 'u32:1=zero'\n\
          count = 'u32:1=zero'\n[params]\nentry = ['naivelock', 'crosscta']\nblock = [1, 32]\nfirst = ['lock', 'null']\n\
          [[kernel.launch]]\nentry = '{{entry}}'\ngrid = 1\nblock = '{{block}}'\nargs = ['{{first}}', 'count']\n",
         kernels.display()

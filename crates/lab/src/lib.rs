@@ -2,6 +2,7 @@
 //!
 //! - [`work`]: workloads, which are kernels with an input, their launches, and a check of the result.
 //! - [`kernel`]: kernels of a user's own files, with arguments as text.
+//! - [`plan`]: several launches of such kernels, with loops and checks, from a file.
 //! - [`runs`]: runs as values: described, executed in parallel by one or many processes, and kept on disk.
 //! - [`repro`]: the experiments of the three papers, run, judged against the papers' numbers, and reported.
 //! - [`sweep`]: thousands of runs from one file, and their results as tables and plots.
@@ -23,6 +24,7 @@ pub mod correlate;
 mod csv;
 pub mod kernel;
 mod numbers;
+pub mod plan;
 mod plot;
 mod random;
 pub mod repro;

@@ -5,16 +5,18 @@ use std::path::PathBuf;
 use clap::Args;
 use warploom::{DelayLimit, SibSource};
 
+use super::cuda::CudaOptions;
 use super::machine::{ChipOptions, parse_limit, parse_policy, parse_sib};
 use super::run::LaunchOptions;
 
 /// `warploom compare`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CompareOptions {
-    /// A file with a kernel, PTX text or a SASS listing; or the name of a built-in workload (`work --list`)
-    #[arg(value_name = "KERNEL.{ptx,sass}|WORKLOAD")]
+    /// A file with a kernel: CUDA, PTX or a SASS listing; a plan of several launches; or the name of a built-in
+    /// workload (`work --list`)
+    #[arg(value_name = "KERNEL.{cu,ptx,sass}|PLAN.toml|WORKLOAD")]
     pub what: PathBuf,
-    /// Parameters of a workload; those not given have their defaults
+    /// Parameters of a workload or plan; those not given have their defaults
     #[arg(value_name = "PARAM=VALUE")]
     pub params: Vec<String>,
     /// The launch of a kernel from a file.
@@ -45,6 +47,9 @@ pub(crate) struct CompareOptions {
     /// Also write a page for a browser: the table, and of each run what `warploom run --report` shows (docs/reports.md)
     #[arg(long, value_name = "FILE.html")]
     pub report: Option<PathBuf>,
+    /// The compiler of CUDA.
+    #[command(flatten)]
+    pub cuda: CudaOptions,
     /// Print one JSON object on stdout and nothing else
     #[arg(long)]
     pub json: bool,

@@ -9,7 +9,8 @@ use warploom::{DelayLimit, SibSource, SimModel, Sms};
 /// Which chip, and how it differs from its description.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ChipOptions {
-    /// A built-in chip (see `warploom chips`) or the path of a chip file [default: gtx480, or what a workload needs]
+    /// A built-in chip (see `warploom chips`) or the path of a chip file [default: by the target of the PTX: gtx480
+    /// before sm_60, gtx1080ti before sm_70, h200 from there; or what a workload needs, or gtx480]
     #[arg(long, value_name = "NAME|FILE")]
     pub chip: Option<String>,
     /// Change a value of the chip: `--set sm.count=1`; repeat for more

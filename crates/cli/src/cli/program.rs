@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::cuda::CudaOptions;
 use super::machine::ChipOptions;
 
 /// `warploom graph`.
@@ -22,15 +23,18 @@ pub(crate) struct GraphOptions {
 /// `warploom asm`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct AsmOptions {
-    /// A listing to assemble, check and print in its canonical form
-    #[arg(value_name = "FILE.sass", required_unless_present = "from", conflicts_with = "from")]
+    /// A listing to assemble, check and print in its canonical form; or CUDA to print as a listing
+    #[arg(value_name = "FILE.{sass,cu}", required_unless_present = "from", conflicts_with = "from")]
     pub file: Option<PathBuf>,
-    /// Print this PTX as a listing
-    #[arg(long, value_name = "KERNEL.ptx")]
+    /// Print this PTX or CUDA as a listing
+    #[arg(long, value_name = "KERNEL.{ptx,cu}")]
     pub from: Option<PathBuf>,
-    /// Only this kernel, with the functions and variables of its module
+    /// Only this kernel, with the functions and variables of its module, named as for `warploom run`
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
+    /// The compiler of CUDA.
+    #[command(flatten)]
+    pub cuda: CudaOptions,
     /// Write the listing to a file
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
@@ -50,12 +54,15 @@ The language of listings is described in docs/sass.md.";
 /// `warploom check`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct CheckOptions {
-    /// Files with kernels: PTX text or SASS listings
-    #[arg(value_name = "KERNEL.{ptx,sass}", required = true)]
+    /// Files with kernels: CUDA, PTX or SASS listings
+    #[arg(value_name = "KERNEL.{cu,ptx,sass}", required = true)]
     pub files: Vec<PathBuf>,
     /// The chip.
     #[command(flatten)]
     pub chip: ChipOptions,
+    /// The compiler of CUDA.
+    #[command(flatten)]
+    pub cuda: CudaOptions,
     /// Also print each kernel's linked code
     #[arg(long)]
     pub listing: bool,

@@ -3,16 +3,17 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use warploom_lab::kernel::{ArgSpec, parse_dims};
+use warploom_lab::kernel::{NamedArg, parse_dims};
 
+use super::cuda::CudaOptions;
 use super::machine::MachineOptions;
 use crate::arg::{DumpSpec, SaveSpec};
 
 /// How a kernel of a file is launched, and with what.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct LaunchOptions {
-    /// The kernel to run, by its symbol or by its name in the source (`hist`, `ns::hist`); not needed if the file has
-    /// only one
+    /// The kernel to run, by its symbol or by its name in the source, as far as that is needed (`hist`, `ns::hist`,
+    /// `hit<5>`, `hist(unsigned int*)`); not needed if the file has only one
     #[arg(long, value_name = "NAME")]
     pub entry: Option<String>,
     /// CTAs of the grid
@@ -24,25 +25,29 @@ pub(crate) struct LaunchOptions {
     /// Bytes of dynamic shared memory, for the kernel's `extern __shared__` array
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub shared: u32,
-    /// An argument of the kernel, in the order of its parameters; see below
-    #[arg(long = "arg", value_name = "ARG")]
-    pub args: Vec<ArgSpec>,
+    /// An argument of the kernel, in the order of its parameters, or for the parameter NAME; see below
+    #[arg(long = "arg", value_name = "[NAME=]ARG")]
+    pub args: Vec<NamedArg>,
 }
 
 /// `warploom run`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct RunOptions {
-    /// The file with the kernel: PTX text or a SASS listing
-    #[arg(value_name = "KERNEL.ptx")]
+    /// The file with the kernel: CUDA, PTX or a SASS listing; or a plan of several launches (docs/plans.md)
+    #[arg(value_name = "KERNEL.{cu,ptx,sass}|PLAN.toml")]
     pub file: PathBuf,
+    /// Parameters of a plan; those not given have the values of its file
+    #[arg(value_name = "PARAM=VALUE")]
+    pub params: Vec<String>,
     /// The launch.
     #[command(flatten)]
     pub launch: LaunchOptions,
-    /// After the launch, print the first N elements (or all) of argument I's buffer on a line; I counts from 0
-    #[arg(long, value_name = "I[:N]")]
+    /// After the launch, print the first N elements (or all) of a buffer on a line: that of argument I, from 0, or of
+    /// the parameter or the plan's buffer NAME
+    #[arg(long, value_name = "I|NAME[:N]")]
     pub dump: Vec<DumpSpec>,
-    /// After the launch, write argument I's buffer to a file as raw little-endian bytes
-    #[arg(long, value_name = "I=FILE")]
+    /// After the launch, write a buffer to a file as raw little-endian bytes
+    #[arg(long, value_name = "I|NAME=FILE")]
     pub save: Vec<SaveSpec>,
     /// Launch all CTAs at once, so that they may wait for each other (real GPUs)
     #[arg(long)]
@@ -50,6 +55,9 @@ pub(crate) struct RunOptions {
     /// The machine.
     #[command(flatten)]
     pub machine: MachineOptions,
+    /// The compiler of CUDA.
+    #[command(flatten)]
+    pub cuda: CudaOptions,
     /// Print one JSON object on stdout and nothing else
     #[arg(long)]
     pub json: bool,
@@ -68,11 +76,19 @@ Arguments (--arg):
                          @FILE          the file's bytes, little-endian, exactly COUNT elements
   bytes:HEX            a struct, byte by byte: bytes:0100000000000040
   null                 a null pointer; the same as u64:0
+  NAME=…               any of these, for the parameter NAME: bins=buf:u32:256=zero. The others fill the parameters that
+                       are left, in order. PTX has no names: they come from the .cu, compiled here, or found by the line
+                       information or beside the PTX; without one they are param_0, param_1 …
 
 Examples:
   Add two vectors and look at the first sums:
       warploom run kernels/vecadd.ptx --grid 4096 --block 256 --arg buf:f32:1048576=iota \\
                --arg buf:f32:1048576=iota --arg buf:f32:1048576=zero --arg u32:1048576 --dump 2:8
+  The same from its source, which nvcc or else clang compiles, with names:
+      warploom run kernels/vecadd.cu --grid 4 --block 256 --arg n=u32:1024 --arg a=buf:f32:1024=iota \\
+               --arg b=buf:f32:1024=iota --arg c=buf:f32:1024=zero --dump c:8
+  Several launches, from a file (docs/plans.md):
+      warploom run examples/plans/bfs.toml --dump level
   Multiply matrices from files, two-dimensional, on another chip:
       warploom run kernels/matmul.ptx --chip h200 --grid 8,8 --block 16,16 --arg buf:f32:16384=@a.bin \\
                --arg buf:f32:16384=@b.bin --arg buf:f32:16384=zero --arg u32:128 --save 2=c.bin

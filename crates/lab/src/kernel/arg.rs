@@ -18,6 +18,28 @@ pub enum ArgSpec {
     Buffer(BufferSpec),
 }
 
+/// An argument by position, `u32:7`, or by the name of its parameter, `n=u32:7`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedArg {
+    pub name: Option<String>,
+    pub spec: ArgSpec,
+}
+
+impl FromStr for NamedArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<NamedArg, String> {
+        let is_name = |text: &str| {
+            text.starts_with(|c: char| c.is_alphabetic() || c == '_')
+                && text.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '$')
+        };
+        Ok(match text.split_once('=').filter(|(name, _)| is_name(name)) {
+            Some((name, spec)) => NamedArg { name: Some(name.to_string()), spec: spec.parse()? },
+            None => NamedArg { name: None, spec: text.parse()? },
+        })
+    }
+}
+
 /// A buffer and its initial content.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BufferSpec {
@@ -182,6 +204,17 @@ mod tests {
         assert_eq!(buffer("buf:u8:3=list:1,2,3").fill, Fill::List(vec![1, 2, 3]));
         assert_eq!(buffer("buf:u8:3=@a=b:c").fill, Fill::File("a=b:c".into()));
         assert_eq!(buffer("buf:u8:3=uninit").fill, Fill::Uninit);
+    }
+
+    #[test]
+    fn names() {
+        let named = |text: &str| text.parse::<NamedArg>().map(|arg| (arg.name, arg.spec));
+        assert_eq!(named("u32:7"), Ok((None, "u32:7".parse().unwrap())));
+        assert_eq!(named("n=u32:7"), Ok((Some("n".to_string()), "u32:7".parse().unwrap())));
+        let bins = "buf:u32:4=zero";
+        assert_eq!(named(bins), Ok((None, bins.parse().unwrap())));
+        assert_eq!(named(&format!("_b1={bins}")), Ok((Some("_b1".to_string()), bins.parse().unwrap())));
+        assert!(named("n=7").unwrap_err().contains("write TYPE:VALUE"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Kernels of a user's own files: arguments as text, buffers and their content, and the files themselves.
+//! Kernels of a user's own files: the files, compiled if they are CUDA, arguments as text, buffers and their content.
 //!
 //! `warploom run` takes these from its command line, and a sweep from its file.
 //!
@@ -10,11 +10,21 @@
 //! ```
 
 mod arg;
+mod arguments;
+mod cuda;
+pub mod entry;
+mod file;
 mod fill;
+mod parameters;
 mod prepare;
 mod value;
 
-pub use arg::{ArgSpec, BufferSpec, Fill, parse_count, parse_dims};
+pub use arg::{ArgSpec, BufferSpec, Fill, NamedArg, parse_count, parse_dims};
+pub use arguments::{arrange, choose};
+pub use cuda::CompileOptions;
+pub use file::{FileError, KernelFile};
 pub use fill::random;
-pub use prepare::{Language, PrepareError, Prepared, language, prepare, read_at_most};
+pub(crate) use prepare::content_of;
+pub use prepare::{Language, PrepareError, Prepared, prepare};
+pub(crate) use value::number;
 pub use value::{format_value, json_value};

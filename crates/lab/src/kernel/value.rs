@@ -107,6 +107,11 @@ pub fn format_value(ty: Ty, bytes: &[u8]) -> String {
     }
 }
 
+/// A number as a double, for comparisons that need not be exact. Infinities are no numbers.
+pub(crate) fn number(ty: Ty, bytes: &[u8]) -> f64 {
+    json_value(ty, bytes).as_f64().unwrap_or(f64::NAN)
+}
+
 /// A number for JSON. Infinities and NaN, which JSON has no number for, become text.
 pub fn json_value(ty: Ty, bytes: &[u8]) -> Value {
     let float = match ty {

@@ -11,7 +11,6 @@ mod claim;
 mod digest;
 mod execute;
 mod keep;
-mod kernel_plan;
 mod metrics;
 mod procedure;
 pub(crate) mod procedures;
@@ -22,10 +21,10 @@ pub mod slurm;
 #[cfg(test)]
 pub(crate) mod testing;
 
+pub(crate) use digest::Digest;
 pub use execute::{Ended, Executed, Place, Plan, Step, execute_all};
 pub(crate) use execute::{Execute, execute_all_with};
 pub use keep::{Finished, Kept, write_whole};
-pub(crate) use kernel_plan::{KernelPlan, PlannedLaunch};
 pub use metrics::Metrics;
 pub use procedure::Status;
 pub(crate) use procedure::{Choice, Procedure, RunError, execute};

@@ -9,7 +9,9 @@ use warploom::{Chip, Device, HangReason, Launch, SimOptions, Timing, policies};
 
 use super::metrics::Metrics;
 use super::run::{Run, Setting, What};
-use crate::work::{Param, ParamError, Workload};
+use crate::kernel::{FileError, PrepareError};
+use crate::plan::PlanError;
+use crate::work::{Param, ParamError, Workload, total};
 
 /// A function that a run executes where a workload's report is not enough: because the kernel measures itself, a hang
 /// is the result, or several devices take part. All are in `procedures/`: kept results depend on the sources there.
@@ -97,6 +99,9 @@ pub(crate) enum RunError {
     /// The run ended, but its result is wrong.
     #[error("wrong result: {0}")]
     Wrong(String),
+    /// A loop of a plan reached its limit.
+    #[error("{0}")]
+    Endless(String),
     /// The description of the run is wrong.
     #[error("{0}")]
     Invalid(String),
@@ -124,6 +129,7 @@ impl RunError {
                 Status::Fault
             }
             RunError::Device(_) | RunError::Invalid(_) => Status::Refused,
+            RunError::Endless(_) => Status::Hang,
             RunError::Wrong(_) => Status::Wrong,
             RunError::Panic(_) => Status::Crash,
         }
@@ -134,6 +140,25 @@ impl From<ParamError> for RunError {
     fn from(error: ParamError) -> RunError {
         RunError::Invalid(error.to_string())
     }
+}
+
+impl From<PlanError> for RunError {
+    fn from(error: PlanError) -> RunError {
+        match error {
+            PlanError::Device(error) => RunError::Device(error),
+            PlanError::File(error) => RunError::Invalid(with_help(&error.message, &error.help)),
+            PlanError::Prepare(PrepareError::Size { message, help }) => {
+                RunError::Invalid(with_help(&message, help.as_slice()))
+            }
+            PlanError::Prepare(error) => RunError::Invalid(error.to_string()),
+            PlanError::Endless { .. } => RunError::Endless(error.to_string()),
+        }
+    }
+}
+
+/// A kept result has one message.
+fn with_help(message: &str, help: &[String]) -> String {
+    help.iter().fold(message.to_string(), |message, help| format!("{message}; {help}"))
 }
 
 impl From<warploom::ChipError> for RunError {
@@ -214,7 +239,17 @@ impl<'a> RunContext<'a> {
 pub(crate) fn execute(run: &Run, interrupt: Arc<AtomicBool>) -> Result<Metrics, RunError> {
     let context = RunContext::new(run, interrupt);
     match &run.what {
-        What::Kernel(plan) => plan.execute(&context),
+        What::Plan(plan) => {
+            let invalid = |error: FileError| RunError::Invalid(with_help(&error.message, &error.help));
+            let kernels = plan.read_kernels(context.base()).map_err(invalid)?;
+            let mut gpu = context.device()?;
+            let outcome = plan.execute(&mut gpu, &kernels, context.base(), &|launch| context.prepare(launch));
+            outcome.end?;
+            match outcome.check {
+                Some(Err(wrong)) => Err(RunError::Wrong(wrong)),
+                _ => Ok(Metrics::of_launches(&total(&outcome.launches), &outcome.launches)),
+            }
+        }
         What::Procedure(procedure) => {
             check(procedure, run)?;
             (procedure.run)(&context)

@@ -10,10 +10,11 @@ use serde::{Deserialize, Serialize};
 use warploom::{SimModel, chip};
 
 use super::digest::Digest;
-use super::kernel_plan::KernelPlan;
 use super::procedure::Procedure;
 use super::procedures::PROCEDURES;
 use super::provenance;
+use crate::kernel::{CompileOptions, KernelFile};
+use crate::plan::Plan;
 
 /// The description of one simulation. Runs with equal descriptions are executed once, even across experiments.
 ///
@@ -45,7 +46,7 @@ pub(super) enum What {
     /// A function for what no workload can measure.
     Procedure(&'static Procedure),
     /// Kernels of a user's file.
-    Kernel(Arc<KernelPlan>),
+    Plan(Arc<Plan>),
 }
 
 /// The value of a parameter.
@@ -65,7 +66,7 @@ struct Description {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     task: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    kernel: Option<KernelPlan>,
+    kernel: Option<Plan>,
     params: BTreeMap<String, Setting>,
     chip: String,
     set: Vec<String>,
@@ -88,8 +89,8 @@ impl Run {
     }
 
     /// Runs kernels of a file on `gtx480`.
-    pub(crate) fn kernel(plan: KernelPlan) -> Run {
-        Run::new(What::Kernel(Arc::new(plan)))
+    pub(crate) fn plan(plan: Plan) -> Run {
+        Run::new(What::Plan(Arc::new(plan)))
     }
 
     fn new(what: What) -> Run {
@@ -178,7 +179,7 @@ impl Run {
         match &self.what {
             What::Work(name) => work = Some(name.clone()),
             What::Procedure(procedure) => task = Some(procedure.name.to_string()),
-            What::Kernel(plan) => kernel = Some(plan.as_ref().clone()),
+            What::Plan(plan) => kernel = Some(plan.as_ref().clone()),
         }
         let description = Description {
             work,
@@ -205,7 +206,7 @@ impl Run {
                 let known = PROCEDURES.iter().find(|procedure| procedure.name == name);
                 What::Procedure(known.ok_or_else(|| format!("no procedure `{name}`"))?)
             }
-            (None, None, Some(plan)) => What::Kernel(Arc::new(plan)),
+            (None, None, Some(plan)) => What::Plan(Arc::new(plan)),
             _ => return Err("a run is a workload, a procedure or kernels of a file".to_string()),
         };
         let models = [SimModel::Timing, SimModel::Functional];
@@ -231,16 +232,20 @@ impl Run {
         let base = base_of(&chip).and_then(|base| chip::text(base).ok()).unwrap_or_default();
         let mut digest = Digest::new().add(provenance::VERSION).add(provenance::MODEL);
         digest = digest.add(self.description().to_string()).add(chip).add(base);
-        for file in self.files() {
-            digest = digest.add(file_digest(&self.base.join(file)));
+        if let What::Plan(plan) = &self.what {
+            let (file, options) = plan.kernel_file();
+            digest = digest.add(kernel_digest(&self.base.join(file), &options));
+            for file in plan.data_files() {
+                digest = digest.add(file_digest(&self.base.join(file)));
+            }
         }
         Key(digest.hex())
     }
 
     /// The kernel and data files that it reads, relative to its folder.
-    pub(crate) fn files(&self) -> Vec<String> {
+    pub(crate) fn files(&self) -> Vec<PathBuf> {
         match &self.what {
-            What::Kernel(plan) => plan.files(),
+            What::Plan(plan) => std::iter::once(plan.kernel_file().0).chain(plan.data_files()).collect(),
             What::Work(_) | What::Procedure(_) => Vec::new(),
         }
     }
@@ -251,6 +256,23 @@ fn model_name(model: SimModel) -> &'static str {
         SimModel::Timing => "timing",
         SimModel::Functional => "functional",
     }
+}
+
+/// The digest of a kernel file. Of CUDA, that of its PTX, which also depends on headers and on the compiler; a source
+/// is compiled once for all runs of a process. What does not compile fails when the run is executed.
+fn kernel_digest(path: &Path, options: &CompileOptions) -> String {
+    static COMPILED: Mutex<Vec<(PathBuf, CompileOptions, String)>> = Mutex::new(Vec::new());
+    if path.extension().is_none_or(|extension| extension != "cu") {
+        return file_digest(path);
+    }
+    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, _, digest)) = compiled.iter().find(|(file, with, _)| file == path && with == options) {
+        return digest.clone();
+    }
+    let digest =
+        KernelFile::read(path, options).map(|file| Digest::new().add(file.text).hex()).unwrap_or_default();
+    compiled.push((path.to_path_buf(), options.clone(), digest.clone()));
+    digest
 }
 
 /// The digest of a file, read again only if it has changed: a sweep's runs share their kernel and data. A file that
@@ -294,7 +316,7 @@ impl fmt::Display for Run {
         match &self.what {
             What::Work(name) => write!(f, "work {name}")?,
             What::Procedure(procedure) => write!(f, "{}", procedure.name)?,
-            What::Kernel(plan) => write!(f, "{plan}")?,
+            What::Plan(plan) => write!(f, "{plan}")?,
         }
         for (name, value) in &self.params {
             write!(f, " {name}={value}")?;

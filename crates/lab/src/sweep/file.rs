@@ -10,7 +10,9 @@ use warploom::{Chip, policies};
 
 use super::SweepError;
 use super::table::is_figure;
-use crate::runs::{KernelPlan, Key, Limits, PlannedLaunch, Run, Setting};
+use crate::kernel::KernelFile;
+use crate::plan::{Plan, PlanFile, PlanProblem, PlanTable};
+use crate::runs::{Key, Limits, Run, Setting};
 use crate::work::Workload;
 
 /// A sweep as its file describes it.
@@ -33,7 +35,8 @@ pub struct Sweep {
 #[derive(Clone, Debug)]
 enum Target {
     Work(&'static Workload),
-    Kernel(KernelTable),
+    /// The plan, and the folder of its files, relative to the sweep's.
+    Plan(PlanFile, PathBuf),
 }
 
 /// A setting of a run as a file or a table has it.
@@ -88,7 +91,8 @@ impl Planned {
 struct File {
     name: Option<String>,
     work: Option<Value>,
-    kernel: Option<KernelTable>,
+    kernel: Option<PlanTable>,
+    plan: Option<String>,
     chip: Option<Value>,
     model: Option<Value>,
     sched: Option<Value>,
@@ -116,28 +120,6 @@ struct LimitsTable {
     memory_mb: Option<u64>,
 }
 
-/// Texts may have `{name}` for the value of a parameter.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct KernelTable {
-    file: String,
-    #[serde(default)]
-    buffers: BTreeMap<String, String>,
-    launch: Vec<LaunchTable>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LaunchTable {
-    entry: Option<String>,
-    grid: Value,
-    block: Option<Value>,
-    shared_bytes: Option<Value>,
-    #[serde(default)]
-    args: Vec<String>,
-    times: Option<Value>,
-}
-
 /// Columns that every sweep can have, besides its parameters and `set.` keys.
 const COMMON: [&str; 5] = ["chip", "model", "sched", "bows", "max_cycles"];
 
@@ -160,7 +142,7 @@ impl Sweep {
     pub fn parse(text: &str, name: &str, base: &Path) -> Result<Sweep, SweepError> {
         let file: File =
             toml::from_str(text).map_err(|error| SweepError::new(error.to_string().trim_end()))?;
-        let targets = targets(&file)?;
+        let targets = targets(&file, text, base)?;
         let mut axes = Vec::new();
         for (name, value) in
             COMMON.iter().zip([&file.chip, &file.model, &file.sched, &file.bows, &file.max_cycles])
@@ -205,7 +187,8 @@ impl Sweep {
             memory_bytes: file.limits.memory_mb.map(|mb| mb.saturating_mul(1_000_000)),
         };
         let name = file.name.unwrap_or_else(|| name.to_string());
-        let sweep = Sweep { name, limits, profile: file.profile, base: base.to_path_buf(), targets, axes, skip };
+        let sweep =
+            Sweep { name, limits, profile: file.profile, base: base.to_path_buf(), targets, axes, skip };
         sweep.check_columns()?;
         Ok(sweep)
     }
@@ -259,6 +242,7 @@ impl Sweep {
     pub fn runs(&self) -> Result<Vec<Planned>, SweepError> {
         let mut planned = Vec::new();
         let mut chips = BTreeSet::new();
+        let mut of_files = BTreeMap::new();
         for (target, own) in &self.targets {
             let axes: Vec<&Axis> = own.iter().chain(&self.axes).collect();
             let mut at = vec![0; axes.len()];
@@ -269,7 +253,7 @@ impl Sweep {
                 }
                 if !self.skip.iter().any(|conditions| conditions.iter().all(|(c, is)| is.holds(c, &settings)))
                 {
-                    let run = self.run(target, &settings)?;
+                    let run = self.run(target, &settings, &mut of_files)?;
                     self.check_chip(&run, &mut chips)?;
                     let key = run.key();
                     planned.push(Planned { run, key, settings });
@@ -291,17 +275,25 @@ impl Sweep {
 
     /// Finds kernels and data that are not there before the first run needs them.
     pub fn check_files(&self, planned: &[Planned]) -> Result<(), SweepError> {
-        let files: BTreeSet<String> = planned.iter().flat_map(|planned| planned.run.files()).collect();
+        let files: BTreeSet<PathBuf> = planned.iter().flat_map(|planned| planned.run.files()).collect();
         match files.iter().find(|file| !self.base.join(file).is_file()) {
-            Some(missing) => Err(SweepError::new(format!("there is no file `{missing}`")).help(format!(
-                "paths are relative to the folder of the sweep file, `{}`",
-                if self.base.as_os_str().is_empty() { Path::new(".") } else { &self.base }.display()
-            ))),
+            Some(missing) => {
+                Err(SweepError::new(format!("there is no file `{}`", missing.display())).help(format!(
+                    "paths are relative to the folder of the sweep file, `{}`",
+                    if self.base.as_os_str().is_empty() { Path::new(".") } else { &self.base }.display()
+                )))
+            }
             None => Ok(()),
         }
     }
 
-    fn run(&self, target: &Target, settings: &[(String, Cell)]) -> Result<Run, SweepError> {
+    /// `known` has the chips of kernel files.
+    fn run(
+        &self,
+        target: &Target,
+        settings: &[(String, Cell)],
+        known: &mut BTreeMap<PathBuf, &'static str>,
+    ) -> Result<Run, SweepError> {
         let given: Vec<_> = settings.iter().skip(1).collect();
         let params = given.iter().filter(|(name, _)| is_param(name));
         let mut run = match target {
@@ -315,10 +307,12 @@ impl Sweep {
                     other => run.with(name, Setting::Word(other.to_string())),
                 })
             }
-            Target::Kernel(table) => {
-                let params: Vec<(&str, String)> =
-                    params.map(|(name, cell)| (name.as_str(), cell.to_string())).collect();
-                Run::kernel(table.plan(&params)?)
+            Target::Plan(plan, folder) => {
+                let params: Vec<(String, String)> =
+                    params.map(|(name, cell)| (name.clone(), cell.to_string())).collect();
+                let plan = plan.plan(&params, folder)?;
+                let chip = self.chip_of(&plan, known);
+                Run::plan(plan).chip(chip)
             }
         };
         for (column, cell) in given {
@@ -333,6 +327,16 @@ impl Sweep {
             run = run.profile();
         }
         Ok(run.relative_to(&self.base))
+    }
+
+    /// The chip of a plan's kernels, if the sweep names none. Files that cannot be read are told later.
+    fn chip_of(&self, plan: &Plan, known: &mut BTreeMap<PathBuf, &'static str>) -> &'static str {
+        if self.axes.iter().any(|axis| axis.columns.iter().any(|column| column == "chip")) {
+            return "gtx480";
+        }
+        let (file, options) = plan.kernel_file();
+        let chip = || KernelFile::read(&self.base.join(&file), &options).map_or("gtx480", |file| file.chip());
+        *known.entry(file.clone()).or_insert_with(chip)
     }
 
     /// Each chip with its changes is loaded once, to find mistakes before the first run.
@@ -384,27 +388,44 @@ impl Sweep {
     }
 }
 
-fn targets(file: &File) -> Result<Vec<(Target, Vec<Axis>)>, SweepError> {
+fn targets(file: &File, text: &str, base: &Path) -> Result<Vec<(Target, Vec<Axis>)>, SweepError> {
     let find = |name: &str| {
         let found = Workload::find(name).map_err(|error| SweepError::new(error.to_string()));
         found.map(Target::Work)
     };
-    match (&file.work, &file.kernel) {
-        (Some(_), Some(_)) => Err(SweepError::new("there are both `work` and `kernel`")
-            .help("a sweep runs either workloads or the kernels of a file; make two sweeps")),
-        (None, None) => Err(SweepError::new("there is neither `work` nor `kernel`").help(
-            "add work = \"hashtable\" (`warploom work --list` shows all), or a [kernel] with its file and launches",
-        )),
-        (None, Some(kernel)) => Ok(vec![(Target::Kernel(kernel.clone()), Vec::new())]),
-        (Some(Value::String(name)), None) => Ok(vec![(find(name)?, Vec::new())]),
-        (Some(Value::Array(names)), None) if !names.is_empty() => names
+    let one = |target| Ok(vec![(target, Vec::new())]);
+    let work = match (&file.work, &file.kernel, &file.plan) {
+        (Some(work), None, None) => work,
+        (None, Some(kernel), None) => {
+            return one(Target::Plan(PlanFile::of_table(text, kernel.clone()), PathBuf::new()));
+        }
+        (None, None, Some(plan)) => {
+            let path = base.join(plan);
+            let of_plan = |problem: PlanProblem| SweepError::from(problem).within(&path);
+            let folder = Path::new(plan).parent().unwrap_or(Path::new("")).to_path_buf();
+            return one(Target::Plan(PlanFile::read(&path).map_err(of_plan)?, folder));
+        }
+        (None, None, None) => {
+            return Err(SweepError::new("there is none of `work`, `kernel` and `plan`").help(
+                "add work = \"hashtable\" (`warploom work --list` shows all), a [kernel] with its file and launches, \
+                 or plan = \"bfs.toml\"",
+            ));
+        }
+        _ => {
+            return Err(SweepError::new("there is more than one of `work`, `kernel` and `plan`")
+                .help("a sweep runs either workloads or the kernels of a file; make two sweeps"));
+        }
+    };
+    match work {
+        Value::String(name) => Ok(vec![(find(name)?, Vec::new())]),
+        Value::Array(names) if !names.is_empty() => names
             .iter()
             .map(|name| match name.as_str() {
                 Some(name) => Ok((find(name)?, Vec::new())),
                 None => Err(SweepError::new(format!("work: `{name}` is no name of a workload"))),
             })
             .collect(),
-        (Some(Value::Table(table)), None) if !table.is_empty() => table
+        Value::Table(table) if !table.is_empty() => table
             .iter()
             .map(|(name, params)| {
                 let Some(params) = params.as_table() else {
@@ -415,7 +436,7 @@ fn targets(file: &File) -> Result<Vec<(Target, Vec<Axis>)>, SweepError> {
                 Ok((find(name)?, axes.collect::<Result<_, _>>()?))
             })
             .collect(),
-        (Some(_), None) => Err(SweepError::new("`work` is no name of a workload, and no list of names")),
+        _ => Err(SweepError::new("`work` is no name of a workload, and no list of names")),
     }
 }
 
@@ -423,7 +444,7 @@ impl Target {
     fn setting(&self) -> (String, Cell) {
         match self {
             Target::Work(workload) => ("work".to_string(), Cell::Text(workload.name.to_string())),
-            Target::Kernel(kernel) => ("kernel_file".to_string(), Cell::Text(kernel.file.clone())),
+            Target::Plan(plan, _) => ("kernel_file".to_string(), Cell::Text(plan.kernel_file().to_string())),
         }
     }
 }
@@ -432,7 +453,7 @@ impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Target::Work(workload) => f.write_str(workload.name),
-            Target::Kernel(kernel) => f.write_str(&kernel.file),
+            Target::Plan(plan, _) => f.write_str(plan.kernel_file()),
         }
     }
 }
@@ -684,87 +705,10 @@ impl fmt::Display for Cell {
     }
 }
 
-impl KernelTable {
-    /// The plan with the values of parameters in the place of their names.
-    fn plan(&self, params: &[(&str, String)]) -> Result<KernelPlan, SweepError> {
-        let mut used = BTreeSet::new();
-        let mut fill = |text: &str| substituted(text, params, &mut used);
-        let file = fill(&self.file)?;
-        let mut buffers = BTreeMap::new();
-        for (name, text) in &self.buffers {
-            buffers.insert(name.clone(), fill(text)?);
-        }
-        let mut launches = Vec::new();
-        for table in &self.launch {
-            let mut extent = |name: &str, value: &Value| {
-                let text = match value {
-                    Value::Array(list) => list
-                        .iter()
-                        .map(|v| v.as_str().map_or(v.to_string(), str::to_string))
-                        .collect::<Vec<_>>()
-                        .join(","),
-                    Value::String(text) => text.clone(),
-                    other => other.to_string(),
-                };
-                let text = fill(&text)?;
-                crate::kernel::parse_dims(&text)
-                    .map_err(|error| SweepError::new(format!("{name} of a launch is `{text}`: {error}")))
-            };
-            let count = |name: &str, value: &Option<Value>, extent: &mut dyn FnMut(&str, &Value) -> _| {
-                value
-                    .as_ref()
-                    .map(|value| extent(name, value))
-                    .transpose()
-                    .map(|dims: Option<[u32; 3]>| dims.map(|d| d[0]))
-            };
-            let grid = extent("grid", &table.grid)?;
-            let block = table.block.as_ref().map(|block| extent("block", block)).transpose()?;
-            let shared_bytes = count("shared_bytes", &table.shared_bytes, &mut extent)?.unwrap_or(0);
-            let times = count("times", &table.times, &mut extent)?.unwrap_or(1);
-            let entry = table.entry.as_ref().map(|entry| fill(entry)).transpose()?;
-            let args = table.args.iter().map(|arg| fill(arg)).collect::<Result<Vec<_>, _>>()?;
-            launches.push(PlannedLaunch { entry, grid, block, shared_bytes, args, times });
-        }
-        if launches.is_empty() {
-            return Err(
-                SweepError::new("the kernel has no launch").help("add [[kernel.launch]] with its grid")
-            );
-        }
-        if let Some((name, _)) = params.iter().find(|(name, _)| !used.contains(*name)) {
-            return Err(SweepError::new(format!("parameter `{name}` is used nowhere"))
-                .help(format!("write {{{name}}} in the kernel's file, buffers, shapes or arguments")));
-        }
-        let plan = KernelPlan { file, buffers, launches };
-        plan.check().map_err(SweepError::new)?;
-        Ok(plan)
+impl From<PlanProblem> for SweepError {
+    fn from(problem: PlanProblem) -> SweepError {
+        SweepError { message: problem.to_string(), help: problem.help }
     }
-}
-
-/// Puts values in the place of `{name}`.
-fn substituted<'a>(
-    text: &str,
-    params: &'a [(&str, String)],
-    used: &mut BTreeSet<&'a str>,
-) -> Result<String, SweepError> {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once('{') {
-        let Some((name, after)) = after.split_once('}') else {
-            return Err(SweepError::new(format!("`{text}` has a `{{` without its `}}`")));
-        };
-        let Some((name, value)) = params.iter().find(|(known, _)| *known == name.trim()) else {
-            let known: Vec<_> = params.iter().map(|(name, _)| *name).collect();
-            return Err(SweepError::new(format!(
-                "`{text}` names the parameter `{name}`, which there is not"
-            ))
-            .help(format!("parameters are those of [params] and [[zip]]: {}", known.join(", "))));
-        };
-        used.insert(name);
-        out.push_str(before);
-        out.push_str(value);
-        rest = after;
-    }
-    Ok(out + rest)
 }
 
 #[cfg(test)]

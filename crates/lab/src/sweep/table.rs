@@ -65,9 +65,8 @@ fn all_nested(figures: &Map<String, Value>) -> impl Iterator<Item = (String, &Ve
     figures.iter().flat_map(|(name, value)| {
         let own = nested(value).map(|list| (name.clone(), list));
         let inner = value.as_object().into_iter().flatten();
-        own.into_iter().chain(
-            inner.filter_map(move |(inner, value)| Some((format!("{name}.{inner}"), nested(value)?))),
-        )
+        own.into_iter()
+            .chain(inner.filter_map(move |(inner, value)| Some((format!("{name}.{inner}"), nested(value)?))))
     })
 }
 
@@ -356,13 +355,17 @@ mod tests {
         let metrics = Metrics::new()
             .with("words", json!([{"address": 64, "waits": {"cycles": 9}}, {"address": 68}]))
             .with("lock_warnings", json!([{"message": "never released"}]))
-            .with("profile", json!({"cycles": 5, "time": {"spinning": 4}, "words": [{"taken_at": [["a.cu:3", 8]]}]}))
+            .with(
+                "profile",
+                json!({"cycles": 5, "time": {"spinning": 4}, "words": [{"taken_at": [["a.cu:3", 8]]}]}),
+            )
             .with("grid", [4, 1, 1]);
         let end = Finished { status: Status::Ok, message: None, wall_s: 0.0, peak_bytes: None, metrics };
         let mut row = Row::new();
         flatten(end.metrics.values(), &mut row);
         assert_eq!(row, Row::from([("time_spinning_warp_cycles".to_string(), Cell::Number(4))]));
-        let mut tables = vec![Builder::new("lock_warnings", Some("warning")), Builder::new("locks", Some("rank"))];
+        let mut tables =
+            vec![Builder::new("lock_warnings", Some("warning")), Builder::new("locks", Some("rank"))];
         add_nested(&end, &Cell::Text("7f".to_string()), &mut tables);
         let csv = tables.into_iter().map(|table| table.table(&["run".to_string()]).csv()).collect::<Vec<_>>();
         let words = "run,row,address,waits_cycles\n7f,0,64,9\n7f,1,68,\n";

@@ -50,7 +50,7 @@ pub(crate) use check::equal;
 pub(crate) use params::SEED;
 pub use params::{Param, ParamError, Values};
 pub use primitives::PRIMITIVES;
-pub(crate) use total::total;
+pub use total::total;
 
 /// All workloads, in the order of lists.
 pub const WORKLOADS: &[Workload] = &[

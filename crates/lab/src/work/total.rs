@@ -9,7 +9,7 @@ use warploom::{BackOff, Detection, Locks, Race, Report, SmReport, SpinBranches};
 /// Several launches as if they were one. Counts, times and energies are added. Rates follow from the sums. A figure
 /// that is unknown for one launch is unknown for all. Grid, block, resources and occupancy cannot be added: they are
 /// those of the launch with the most CTAs.
-pub(crate) fn total(launches: &[Report]) -> Report {
+pub fn total(launches: &[Report]) -> Report {
     // `max_by_key` returns the last maximum; reversed, that is the first launch.
     let Some(largest) = launches.iter().rev().max_by_key(|r| r.ctas) else { return Report::default() };
     let sum = |count: fn(&Report) -> u64| launches.iter().map(count).sum::<u64>();
