@@ -63,6 +63,7 @@ pub fn run<'a, const N: usize>(launch: &'a Launch<'a>, memory: &'a mut Memory) -
         access: WarpAccess::default(),
         repeats_wait: repeats_wait(launch.kernel),
         waits: Waits::new(launch.kernel),
+        repetition: Repetition::new(launch.kernel),
     };
     let end = machine.run();
     Stopped { machine, end }
@@ -163,6 +164,7 @@ struct Machine<'a, const N: usize> {
     /// By pc: the branch repeats a loop that waits for other threads.
     repeats_wait: Vec<bool>,
     waits: Waits<N>,
+    repetition: Repetition<N>,
 }
 
 /// What is known about waits, for the explanation of a hang.
@@ -262,7 +264,6 @@ impl<const N: usize> Machine<'_, N> {
             let cta = self.dispatch(place).expect("there are at least as many CTAs as slots");
             self.residents.push(cta);
         }
-        let mut repetition = Repetition::new(self.launch.kernel);
         let (mut rounds, mut dispatched) = (0u64, self.next_cta);
         while !self.residents.is_empty() {
             let before = self.execution.clock;
@@ -294,7 +295,8 @@ impl<const N: usize> Machine<'_, N> {
                 return Err(Stop::Hang(HangReason::NoWayOut));
             }
             let ctas = self.residents.iter().map(|resident| (&resident.cta, &resident.warps[..]));
-            if repetition.found(ctas, &self.execution.effects.lock_units, &self.execution.memory) {
+            let (kernel, locks) = (self.launch.kernel, &self.execution.effects.lock_units);
+            if self.repetition.found(kernel, ctas, locks, &self.execution.memory) {
                 if self.waits.circle.is_some() {
                     return Err(Stop::Hang(HangReason::Repeats));
                 }
@@ -340,6 +342,10 @@ impl<const N: usize> Machine<'_, N> {
                 // The model's clock: one tick a warp instruction.
                 self.execution.clock += 1;
                 self.thread_instructions += path.mask.count() as u64;
+                if self.repetition.notes() {
+                    let (op, control) = (self.launch.kernel.code[path.pc.index()].op, &warps[warp].control);
+                    self.repetition.note((at, cta.number), warp, (path.pc, op), &control.activation());
+                }
                 match self.execution.step(cta, warps, warp, path, Some(&mut self.access)) {
                     Ok(Next::Go) => {}
                     Ok(Next::Yield) => break,

@@ -10,6 +10,7 @@
 
 pub mod chip;
 pub mod execute;
+pub mod executed;
 pub mod fault;
 pub mod functional;
 pub mod inlining;

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use warploom::{Chip, Device, Error, HangReason, Launch, SimOptions, Timing, args};
+use warploom::{Bows, Chip, Device, Error, HangReason, Launch, SimOptions, Timing, args};
 
 /// Random numbers that are the same on every machine.
 struct Random(u64);
@@ -147,10 +147,14 @@ fn kernel(seed: u64) -> String {
     )
 }
 
-/// Why the launch was ended, and after how many cycles; `None` if it ended by itself.
-fn run(chip: &str, text: &str, set: &[&str], max_cycles: u64) -> Option<(HangReason, u64)> {
+/// Why the launch of a kernel was ended, and after how many cycles; `None` if it ended by itself. The policy depends on
+/// the seed.
+fn run(chip: &str, seed: u64, set: &[&str], max_cycles: u64) -> Option<(HangReason, u64)> {
+    let text = &kernel(seed);
     let set: Vec<String> = ["sm.count=2", "sm.max_ctas=1"].iter().chain(set).map(|s| s.to_string()).collect();
-    let timing = Timing { threads: 1, ..Timing::default() };
+    let policy = ["gto", "lrr", "cawa"][seed as usize / 8 % 3];
+    let bows = if seed / 24 % 2 == 1 { Bows::on() } else { Bows::default() };
+    let timing = Timing { threads: 1, policy: Some(policy.to_string()), bows, ..Timing::default() };
     let chip = Chip::load(chip, &set).unwrap();
     let mut gpu = Device::sim_with(chip, SimOptions { timing, ..SimOptions::default() });
     let module = gpu.load_ptx_named("k.ptx", text).unwrap_or_else(|error| panic!("{error}\n{text}"));
@@ -167,15 +171,15 @@ fn run(chip: &str, text: &str, set: &[&str], max_cycles: u64) -> Option<(HangRea
 fn compare(chip: &str, seeds: std::ops::Range<u64>) -> usize {
     let mut proofs = 0;
     for seed in seeds {
-        let text = kernel(seed);
         let watch = ["hang.watch_cycles=300", "hang.suspect_cycles=30000"];
-        let Some((HangReason::Repeats, cycles)) = run(chip, &text, &watch, 100_000) else { continue };
+        let Some((HangReason::Repeats, cycles)) = run(chip, seed, &watch, 100_000) else { continue };
         proofs += 1;
         let unwatched = ["hang.watch_cycles=1000000000", "hang.suspect_cycles=0"];
-        let after = run(chip, &text, &unwatched, 100 * cycles);
+        let after = run(chip, seed, &unwatched, 100 * cycles);
         assert!(
             after.is_some(),
-            "seed {seed} on {chip} was proved to hang after {cycles} cycles, but ends:\n{text}"
+            "seed {seed} on {chip} was proved to hang after {cycles} cycles, but ends:\n{}",
+            kernel(seed)
         );
     }
     proofs

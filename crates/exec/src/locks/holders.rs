@@ -44,9 +44,9 @@ pub struct Change {
 }
 
 impl Change {
-    /// The difference, in the word's width.
-    pub fn by(self) -> u64 {
-        self.by
+    /// A sum of changes with this one, in the word's width.
+    pub(crate) fn added_to(self, sum: u64) -> u64 {
+        sum.wrapping_add(self.by) & self.width
     }
 
     /// `None` where the new value has nothing to do with the old one.
@@ -105,8 +105,7 @@ impl Holders {
     /// Adds a change to a thread's share. Nothing is left of what was given back.
     fn add(&mut self, at: usize, change: Change) {
         let share = &mut self.shares[at];
-        share.net =
-            if share.net == Share::WHOLE { 0 } else { share.net.wrapping_add(change.by) & change.width };
+        share.net = if share.net == Share::WHOLE { 0 } else { change.added_to(share.net) };
         if share.net == 0 {
             self.shares.remove(at);
         }
@@ -151,9 +150,7 @@ impl Holders {
         }
         self.writer = Some(who);
         let Some(change) = change else { return self.shares.clear() };
-        let gives_back = |share: &Share| {
-            share.net == Share::WHOLE || share.net.wrapping_add(change.by) & change.width == 0
-        };
+        let gives_back = |share: &Share| share.net == Share::WHOLE || change.added_to(share.net) == 0;
         let frees = |share: &Share| change.bits.is_some_and(|bits| share.net & bits != 0);
         if let Some(at) = self.share_of(who).or_else(|| self.shares.iter().position(gives_back)) {
             self.add(at, change);

@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use smallvec::SmallVec;
 use warploom_isa::{AtomOp, Pc};
 
-use crate::locks::holders::{Taker, WarpName, shared_offset};
+use crate::locks::holders::{Change, Taker, WarpName, shared_offset};
 use crate::memory::access::{MemoryOp, WarpAccess};
 
 /// A launch that writes more words, or more values to one word, does not go round in a circle that can be told.
@@ -101,7 +101,7 @@ impl Written {
     }
 
     /// A thread leaves a value in a word, to which it has added something if that is given.
-    fn leave(&mut self, thread: Thread, place: WordPlace, value: u64, added: Option<u64>) {
+    fn leave(&mut self, thread: Thread, place: WordPlace, value: u64, added: Option<Change>) {
         let hash = |left: u64| {
             let mut hasher = FxHasher::default();
             (place, left).hash(&mut hasher);
@@ -111,12 +111,12 @@ impl Written {
         let writer = self.threads.entry(thread).or_default();
         match self.left.get_mut(&(thread, place)) {
             Some(left) => {
-                let before = std::mem::replace(left, added.map_or(value, |by| left.wrapping_add(by)));
+                let before = std::mem::replace(left, added.map_or(value, |change| change.added_to(*left)));
                 writer.hash ^= hash(before) ^ hash(*left);
             }
             None if is_full => self.is_new = true,
             None => {
-                let left = added.unwrap_or(value);
+                let left = added.map_or(value, |change| change.added_to(0));
                 writer.hash ^= hash(left);
                 writer.words += 1;
                 self.left.insert((thread, place), left);
@@ -157,13 +157,11 @@ impl Written {
 }
 
 /// What a lane added to its word, if it did.
-fn added<const N: usize>(access: &WarpAccess<N>, lane: usize) -> Option<u64> {
+fn added<const N: usize>(access: &WarpAccess<N>, lane: usize) -> Option<Change> {
     let (MemoryOp::Atomic { op, .. } | MemoryOp::Unlock { of: Some((op, _)), .. }) = access.kind else {
         return None;
     };
-    matches!(op, AtomOp::Add | AtomOp::Inc | AtomOp::Dec)
-        .then(|| access.change(lane))?
-        .map(|change| change.by())
+    matches!(op, AtomOp::Add | AtomOp::Inc | AtomOp::Dec).then(|| access.change(lane))?
 }
 
 impl WrittenWord {

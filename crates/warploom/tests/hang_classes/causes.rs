@@ -419,7 +419,24 @@ WAIT:
     setp.eq.u32 %p0, %r3, 0;
     @%p0 bra WAIT;",
     );
-    proved(&CHIPS, &text, 64, HangKind::LostToken, &["lost token at [b+0]", "[b+0] is not 0"]);
+    let says = "until [a+0] is not 0 and [b+0] is not 0; [a+0] is 1 and [b+0] is 0";
+    proved(&CHIPS, &text, 64, HangKind::LostToken, &["lost token at [b+0]", says]);
+}
+
+/// `while (a == 0 || b < 4);`: the loop does not come to the second word, which is named all the same.
+#[test]
+fn both_of_two_words_are_missing() {
+    let text = kernel(
+        "WAIT:
+    ld.volatile.global.u32 %r2, [%d0];
+    setp.eq.u32 %p0, %r2, 0;
+    @%p0 bra WAIT;
+    ld.volatile.global.u32 %r3, [%d1];
+    setp.lt.u32 %p0, %r3, 4;
+    @%p0 bra WAIT;",
+    );
+    let says = "until [a+0] is not 0 and [b+0] is at least 4; [a+0] is 0 and [b+0] is 0";
+    proved(&CHIPS, &text, 64, HangKind::LostToken, &["lost token at [a+0]", says]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Launches that change memory for ever: attempts that are undone. And launches that only look like it.
 
-use warploom::{Chip, Device, HangKind, HangReason, Launch, SimModel, SimOptions, args};
+use warploom::{Bows, Chip, Device, HangKind, HangReason, Launch, SimModel, SimOptions, Timing, args};
 
 use crate::causes::{CHIPS, ONE_OF_32};
 use crate::hang_support::{device, hang, kernel, run};
@@ -70,7 +70,83 @@ AGAIN:
     bra AGAIN;
 DONE:"
     );
-    undone(&body, 1, &["[a+0]", "has the values 0 and 1 in turn", "k.ptx:19 (", "k.ptx:25 ("]);
+    let says =
+        ["[a+0]", "has the values 0 and 1 in turn", "k.ptx:19 (", "k.ptx:25 (", "stays 0, read at k.ptx:22"];
+    undone(&body, 1, &says);
+}
+
+/// Thread 0 sets or takes one lock and ends. The others take another one and give it back, because the first is never
+/// free: it is named, too, and who keeps it.
+#[test]
+fn a_lock_that_is_kept_is_named() {
+    let kept = |first: &str| {
+        format!(
+            "{ONE_OF_32}    and.b32 %r9, %r0, 63;
+    setp.ne.u32 %p7, %r9, 0;
+    @%p7 bra DONE;
+    setp.ne.u32 %p1, %r0, 0;
+    @%p1 bra OTHERS;
+FIRST:
+    {first}
+    setp.ne.u32 %p0, %r2, 0;
+    @%p0 bra FIRST;
+    membar.gl;
+    st.volatile.global.u32 [%d1], 1;
+    bra DONE;
+OTHERS:
+    ld.volatile.global.u32 %r2, [%d1];
+    setp.eq.u32 %p0, %r2, 0;
+    @%p0 bra OTHERS;
+AGAIN:
+    atom.global.cas.b32 %r2, [%d0], 0, 1;
+    setp.ne.u32 %p0, %r2, 0;
+    @%p0 bra AGAIN;
+    atom.global.cas.b32 %r2, [%d0+8], 0, 1;
+    setp.eq.u32 %p0, %r2, 0;
+    @%p0 bra DONE;
+    atom.global.exch.b32 %r3, [%d0], 0;
+    bra AGAIN;
+DONE:"
+        )
+    };
+    let taken =
+        "stays 1, read at k.ptx:35; not given back: lane 0 of warp 0 of CTA (0,0,0) took 1 at k.ptx:21";
+    undone(&kept("atom.global.cas.b32 %r2, [%d0+8], 0, 1;"), 1, &["[a+8]", taken]);
+    let set = "stays 1, read at k.ptx:35; last written at k.ptx:21 by lane 0 of warp 0 of CTA (0,0,0), which has ended";
+    undone(&kept("atom.global.exch.b32 %r2, [%d0+8], 1; mov.u32 %r2, 0;"), 1, &["[a+8]", set]);
+}
+
+/// Between two attempts there is more time than it takes for a search for repetition to begin. Each also writes another
+/// word.
+#[test]
+fn attempts_that_are_far_apart() {
+    let body = format!(
+        "{ONE_OF_32}AGAIN:
+    atom.global.add.u32 %r2, [%d0], -1;
+    setp.gt.s32 %p0, %r2, 0;
+    @%p0 bra DONE;
+    atom.global.add.u32 %r3, [%d0], 1;
+    st.volatile.global.u32 [%d1], 7;
+    mov.u32 %r5, 0;
+PAUSE:
+    add.u32 %r5, %r5, 1;
+    setp.lt.u32 %p0, %r5, 500;
+    @%p0 bra PAUSE;
+    bra AGAIN;
+DONE:"
+    );
+    let set = ["sm.count=1", "hang.watch_cycles=300", "hang.suspect_cycles=400000"];
+    for chip in CHIPS {
+        for bows in [Bows::default(), Bows::on()] {
+            let timing = Timing { bows, ..Timing::default() };
+            let chip = Chip::load(chip, &set.map(String::from)).unwrap();
+            let mut gpu = Device::sim_with(chip, SimOptions { timing, ..SimOptions::default() });
+            let (a, b) = (gpu.zeros_named::<u32>("a", 16).unwrap(), gpu.zeros_named::<u32>("b", 16).unwrap());
+            let launch = Launch::grid(1).block(64).max_cycles(2_000_000);
+            let hang = hang(run(&mut gpu, &kernel(&body), "k", launch, args![&a, &b]));
+            assert!(matches!(hang.reason, HangReason::Undone(_)), "{hang}");
+        }
+    }
 }
 
 /// Every thread tries to take twelve locks, from one of its own on, and gives them back when it fails. The last one is

@@ -4,6 +4,7 @@
 mod hang_support;
 
 mod causes;
+mod library;
 mod livelocks;
 mod slow;
 mod suspicion;

@@ -300,6 +300,51 @@ fn the_functional_model_proves_hangs_too() {
     }
 }
 
+/// The functional model: what a loop only counts, in a register or by a clock that it reads in vain, does not keep it
+/// from repeating itself. What ends the loop or is written does.
+#[test]
+fn the_functional_model_ignores_what_is_only_counted() {
+    let wait = |count: &str, more: &str| {
+        let body = format!(
+            "    mov.u32 %r5, 0;
+    mov.u32 %r6, 0;
+WAIT:
+    {count}
+    ld.volatile.global.u32 %r2, [%d0];
+    setp.eq.u32 %p0, %r2, 0;
+    {more}
+    @%p0 bra WAIT;
+    st.global.u32 [%d1], %r5;"
+        );
+        kernel(&body)
+    };
+    let launch = |chip: &str, text: &str| {
+        let options = SimOptions { model: SimModel::Functional, ..SimOptions::default() };
+        let mut gpu = Device::sim_with(Chip::load(chip, &["sm.count=2".to_string()]).unwrap(), options);
+        let (a, b) = (gpu.zeros_named::<u32>("a", 1).unwrap(), gpu.zeros_named::<u32>("b", 16).unwrap());
+        run(&mut gpu, text, "k", Launch::grid(2).block(64).max_cycles(40_000_000), args![&a, &b])
+    };
+    for chip in ["gtx480", "gtx570", "h200", "apu"] {
+        for count in
+            ["add.u32 %r5, %r5, 1;", "mov.u32 %r5, %clock;", "xor.b32 %r5, %r5, 9; add.u32 %r6, %r6, %r5;"]
+        {
+            let hang = hang(launch(chip, &wait(count, "")));
+            assert_eq!(
+                (hang.kind, &hang.reason),
+                (HangKind::LostToken, &HangReason::Repeats),
+                "{chip}: {hang}"
+            );
+            assert!(hang.to_string().contains("until [a+0] is not 0; it is 0"), "{chip}: {hang}");
+        }
+        let gives_up = "setp.lt.and.u32 %p0, %r5, 300000, %p0;";
+        launch(chip, &wait("add.u32 %r5, %r5, 1;", gives_up)).unwrap_or_else(|e| panic!("{chip}: {e}"));
+        let by_clock = "setp.lt.and.u32 %p0, %r5, 2000000, %p0;";
+        launch(chip, &wait("mov.u32 %r5, %clock;", by_clock)).unwrap_or_else(|e| panic!("{chip}: {e}"));
+        let sets = "setp.eq.u32 %p1, %r5, 200000; @%p1 st.volatile.global.u32 [%d0], 1;";
+        launch(chip, &wait("add.u32 %r5, %r5, 1;", sets)).unwrap_or_else(|e| panic!("{chip}: {e}"));
+    }
+}
+
 #[test]
 fn a_stopped_launch_says_where_every_warp_is() {
     use std::sync::Arc;

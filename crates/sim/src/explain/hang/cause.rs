@@ -3,7 +3,8 @@
 use warploom_isa::Pc;
 
 use crate::explain::hang::code::may_write;
-use crate::explain::hang::scene::{Doing, Node, Nodes, Poll, Scene};
+use crate::explain::hang::polls::Poll;
+use crate::explain::hang::scene::{Doing, Node, Nodes, Scene};
 use crate::explain::hang::{HangKind, Until, future};
 
 /// Why a launch hangs.

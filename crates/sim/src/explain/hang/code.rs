@@ -25,6 +25,13 @@ pub(super) fn spin_loops(kernel: &Kernel, pc: Pc) -> Vec<&Loop> {
     spins
 }
 
+/// A loop with all backward branches to its header: those that wait for different words are loops of their own, but a
+/// lane leaves only if it passes all of them.
+pub(super) fn whole(kernel: &Kernel, l: &Loop) -> Loop {
+    let alike = kernel.loops.iter().filter(|other| other.header == l.header && !other.of_atomic);
+    Loop { latches: alike.flat_map(|other| other.latches.iter().copied()).collect(), ..l.clone() }
+}
+
 /// The loads in a loop that take lock bits, in program order; a lane may wait for any of them.
 pub(super) fn bit_loads<'a>(kernel: &'a Kernel, l: &Loop) -> impl Iterator<Item = Pc> + use<'a> {
     let own =

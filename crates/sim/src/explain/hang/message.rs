@@ -324,6 +324,8 @@ impl Hang {
         let groups = ctas.iter().flat_map(|cta| &cta.groups);
         let places =
             groups.flat_map(|group| group.holds.iter().take(1).map(|(_, at)| at).chain([&group.place]));
+        let undone = self.undone.iter().flat_map(UndoneWord::places);
+        let places = places.chain(undone).chain(self.kept.iter().flat_map(KeptWord::all_places));
         let mut lines: Vec<(String, String)> = Vec::new();
         for place in places.filter(|place| !place.inlined.is_empty()) {
             let line = ("inlined".to_string(), format!("{} is {}", place.short(), place.inlined.join(" < ")));
@@ -385,6 +387,7 @@ impl fmt::Display for Hang {
             lines.extend(livelock.lines(self.live_warps));
         }
         lines.extend(self.undone.iter().map(UndoneWord::line));
+        lines.extend(self.kept.iter().map(KeptWord::line));
         let ctas = if self.livelock.is_some() || !self.undone.is_empty() { &[][..] } else { &self.ctas[..] };
         let only = self.ctas.len() == 1
             && self.ctas[0].alike == 0

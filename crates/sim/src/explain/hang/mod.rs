@@ -1,8 +1,8 @@
 //! Explains a launch that does not end: which lanes wait for what, and why nothing can continue.
 //!
-//! `scene` reads from the stopped machine what every group of lanes does and waits for. `cause` follows these waits
-//! to a cycle, or to a wait that nobody can end: that is the kind of hang. `rows` merges equal groups over warps and
-//! CTAs, and `message` prints them. `docs/hangs.md` shows every kind. Start at [`explain_timed`].
+//! `scene` reads from the stopped machine what every group of lanes does, and `polls` which words they poll. `cause`
+//! follows these waits to a cycle, or to a wait that nobody can end: that is the kind of hang. `rows` merges equal
+//! groups over warps and CTAs, and `message` prints them. `docs/hangs.md` shows every kind. Start at [`explain_timed`].
 
 mod advice;
 mod cause;
@@ -11,6 +11,7 @@ mod condition;
 mod future;
 mod livelock;
 mod message;
+mod polls;
 mod rows;
 mod scene;
 mod stopped;
@@ -25,7 +26,7 @@ pub(crate) use crate::explain::hang::livelock::Livelock;
 use crate::explain::hang::scene::{Doing, Scene};
 pub(crate) use crate::explain::hang::scene::{global_word, shared_word};
 pub(crate) use crate::explain::hang::stopped::{explain_functional, explain_timed};
-pub(crate) use crate::explain::hang::undone::UndoneWord;
+pub(crate) use crate::explain::hang::undone::{KeptWord, UndoneWord};
 pub(crate) use crate::explain::hang::words::Threads;
 pub(crate) use crate::explain::hang::words::counted;
 pub use crate::explain::hang::words::{grouped, lane_ranges};
@@ -58,6 +59,8 @@ pub struct Hang {
     pub livelock: Option<Box<Livelock>>,
     /// In a livelock of attempts that are undone: the words that change for ever.
     pub undone: Vec<UndoneWord>,
+    /// And the words that do not, at which attempts fail.
+    pub kept: Vec<KeptWord>,
     /// How to repair it.
     pub help: String,
 }
@@ -301,7 +304,8 @@ fn explain<const N: usize>(scene: &Scene<'_, N>, reason: HangReason, cycles: u64
     };
     let mut hang = rows::hang(scene, &nodes, cause.filter(holds), reason, cycles);
     if is_undone {
-        (hang.undone, hang.help) = (undone::words(scene, &nodes), undone::help());
+        (hang.undone, hang.kept) = (undone::words(scene, &nodes), undone::kept_words(scene, &nodes));
+        hang.help = undone::help();
     }
     if let Some(livelock) = livelock {
         hang.help = format!("{}; see docs/hangs.md#livelock", livelock.help());

@@ -8,7 +8,8 @@ use crate::exec::stop::HangReason;
 use crate::explain::hang::advice::{help, subject};
 use crate::explain::hang::cause::{Cause, who_acts};
 use crate::explain::hang::code::{contains, innermost};
-use crate::explain::hang::scene::{Doing, Node, Nodes, Poll, Scene};
+use crate::explain::hang::polls::Poll;
+use crate::explain::hang::scene::{Doing, Node, Nodes, Scene};
 use crate::explain::hang::words::list;
 use crate::kit::lane_mask::LaneMask;
 
@@ -59,6 +60,7 @@ pub(super) fn hang<const N: usize>(
         kind: cause.kind,
         livelock: None,
         undone: Vec::new(),
+        kept: Vec::new(),
         reason,
         cycles,
         ctas,

@@ -101,6 +101,7 @@ fn explain_firmware<const N: usize, P: Probe>(stopped: &Stopped<'_, N, P>, reaso
             aggregator,
             livelock: None,
             undone: Vec::new(),
+            kept: Vec::new(),
             help: "let firmware restart wavefronts that yielded, or start what they wait for; \
                    see docs/hangs.md#nothing-to-start"
                 .to_string(),

@@ -1,13 +1,16 @@
-//! Livelock of attempts that are undone: words that change for ever between values that they had before.
+//! Livelock of attempts that are undone: words that change for ever between values that they had before, and words at
+//! which the attempts fail because someone keeps them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use warploom_isa::{Op, Pc};
 
 use super::*;
 use crate::exec::fault::coordinates;
-use crate::exec::locks::holders::Taker;
-use crate::exec::locks::written::{WordPlace, WrittenWord};
+use crate::exec::locks::holders::{Share, Taker};
+use crate::exec::locks::written::{WordPlace, Written, WrittenWord};
 use crate::explain::hang::code::contains;
-use crate::explain::hang::scene::{Nodes, Scene};
+use crate::explain::hang::scene::{Nodes, Scene, Seen};
 use crate::explain::hang::words::{counted, list, signed};
 
 /// Most words that a message lists.
@@ -38,15 +41,27 @@ pub struct Keeper {
     pub took: bool,
 }
 
+/// A word at which attempts fail, although nobody changes it: an atomic tries it, or someone has taken it or written it
+/// last.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptWord {
+    pub word: Word,
+    pub value: u64,
+    /// Its size.
+    pub bytes: u32,
+    /// Where the loops read it, in program order.
+    pub places: Vec<Place>,
+    pub keepers: Vec<Keeper>,
+    /// If nobody has a share of it: who wrote it last, where, and whether it has ended.
+    pub writer: Option<(Threads, Place, bool)>,
+}
+
 /// The words that change for ever, those that change most often first; only the first few.
 pub(super) fn words<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes) -> Vec<UndoneWord> {
     let mut found: BTreeMap<WordPlace, WrittenWord> = BTreeMap::new();
     let mut sms: Vec<u32> = Vec::new();
     for seen in &scene.ctas {
-        let watch = seen.sm.as_ref().and_then(|sm| sm.watch);
-        let circle = seen.circle.map(|circle| &circle.written);
-        let written = watch.and_then(|watch| watch.written()).or(circle);
-        let Some(written) = written.filter(|_| !sms.contains(&seen.cta.sm)) else { continue };
+        let Some(written) = seen.written().filter(|_| !sms.contains(&seen.cta.sm)) else { continue };
         sms.push(seen.cta.sm);
         for (place, word) in written.changing() {
             found.entry(place).and_modify(|known| known.merge(word)).or_insert_with(|| word.clone());
@@ -56,32 +71,13 @@ pub(super) fn words<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes) -> Vec<
     let mut found: Vec<(WordPlace, WrittenWord)> = found.into_iter().collect();
     found.sort_by_key(|(place, word)| (std::cmp::Reverse(times(word)), *place));
     found.truncate(SHOWN);
-    let told = |((cta, address), word): (WordPlace, WrittenWord)| {
-        let threads = |who: &Taker| Threads {
-            cta: scene.coordinates_of(who.warp.cta),
-            warps: vec![who.warp.warp],
-            lanes: LaneMask::of(who.lane as usize),
-            all_lanes: false,
-        };
+    let told = |(at, word): (WordPlace, WrittenWord)| {
         let writers = word.writers_by_place().into_iter();
-        let writers = writers.map(|(pc, who, count)| (Place::of(scene.kernel(), pc), threads(&who), count));
-        let shares = match cta {
-            None => scene.locks.shares(address),
-            Some(cta) => {
-                let seen = scene.ctas.iter().find(|seen| seen.cta.number == cta);
-                seen.map_or(&[][..], |seen| seen.locks.shares((cta, address)))
-            }
-        };
-        let left = shares.iter().filter(|share| !is_in_its_loop(scene, nodes, share.taker));
-        let keepers = left.map(|share| Keeper {
-            who: threads(&share.taker),
-            place: Place::of(scene.kernel(), share.taker.pc),
-            by: signed(share.net, word.bytes),
-            took: share.waited,
-        });
-        let keepers = keepers.collect();
+        let writers =
+            writers.map(|(pc, who, count)| (Place::of(scene.kernel(), pc), threads(scene, who), count));
+        let keepers = keepers(scene, nodes, at, word.bytes);
         UndoneWord {
-            word: scene.word(cta.is_some(), address),
+            word: scene.word(at.0.is_some(), at.1),
             values: {
                 let mut values = word.values.to_vec();
                 values.sort_by_key(|&value| signed(value, word.bytes));
@@ -93,6 +89,55 @@ pub(super) fn words<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes) -> Vec<
         }
     };
     found.into_iter().map(told).collect()
+}
+
+/// The words that the loops try, or read although someone keeps them, and that nobody changes; only the first few.
+pub(super) fn kept_words<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes) -> Vec<KeptWord> {
+    let changing: Vec<WordPlace> =
+        scene.ctas.iter().filter_map(Seen::written).flat_map(Written::changing).map(|(at, _)| at).collect();
+    let mut found: BTreeMap<WordPlace, (u32, u64, BTreeSet<Pc>)> = BTreeMap::new();
+    for seen in &scene.ctas {
+        let live = (0..seen.warps.len()).filter(|&warp| !seen.warps[warp].is_done());
+        for read in live.flat_map(|warp| scene.read_words(seen, warp)) {
+            let at = (read.place.0.then_some(seen.cta.number), read.place.1);
+            if !changing.contains(&at) {
+                found.entry(at).or_insert((read.bytes, read.held, BTreeSet::new())).2.insert(read.pc);
+            }
+        }
+    }
+    let told = |(at, (bytes, value, places)): (WordPlace, (u32, u64, BTreeSet<Pc>))| {
+        let keepers = keepers(scene, nodes, at, bytes);
+        let writer = scene
+            .last_writer(at)
+            .map(|who| (threads(scene, who), Place::of(scene.kernel(), who.pc), nodes.holder(who).is_none()));
+        let word = scene.word(at.0.is_some(), at.1);
+        let is_tried = places.iter().any(|pc| matches!(scene.kernel().code[pc.index()].op, Op::Atom(..)));
+        let places = places.into_iter().map(|pc| Place::of(scene.kernel(), pc)).collect();
+        let is_kept = is_tried || !keepers.is_empty() || writer.is_some();
+        is_kept.then_some(KeptWord { word, value, bytes, places, keepers, writer })
+    };
+    found.into_iter().filter_map(told).take(SHOWN).collect()
+}
+
+fn threads<const N: usize>(scene: &Scene<'_, N>, who: Taker) -> Threads {
+    Threads {
+        cta: scene.coordinates_of(who.warp.cta),
+        warps: vec![who.warp.warp],
+        lanes: LaneMask::of(who.lane as usize),
+        all_lanes: false,
+    }
+}
+
+/// Threads outside of their loops that changed a word and have not changed it back.
+fn keepers<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, at: WordPlace, bytes: u32) -> Vec<Keeper> {
+    let left = scene.shares(at).iter().filter(|share| !is_in_its_loop(scene, nodes, share.taker));
+    let keeper = |share: &Share| Keeper {
+        who: threads(scene, share.taker),
+        place: Place::of(scene.kernel(), share.taker.pc),
+        by: signed(share.net, bytes),
+        took: share.waited,
+    };
+    left.map(keeper).collect()
 }
 
 /// Whether a thread is still in a loop in which it takes, and so may give back at once.
@@ -124,17 +169,47 @@ impl UndoneWord {
         });
         let mut text =
             format!("has the values {values} in turn, written at {}", list(&writers.collect::<Vec<_>>(), 4));
-        let keepers = self.keepers.iter().map(|Keeper { who, place, by, took }| {
-            let (lane, warp, cta) = (who.lanes.lowest(), who.warps[0], coordinates(who.cta));
-            let change =
-                if *took { format!("took {}", by.unsigned_abs()) } else { format!("changed it by {by}") };
-            format!("lane {lane} of warp {warp} of CTA {cta} {change} at {}", place.short())
-        });
-        let keepers: Vec<String> = keepers.collect();
-        if !keepers.is_empty() {
-            text += &format!("; not given back: {}", list(&keepers, 4));
+        text += &not_given_back(&self.keepers);
+        (self.word.to_string(), text)
+    }
+
+    /// Where it is written and was taken.
+    pub(super) fn places(&self) -> impl Iterator<Item = &Place> {
+        let writers = self.writers.iter().map(|(place, ..)| place);
+        writers.chain(self.keepers.iter().map(|keeper| &keeper.place))
+    }
+}
+
+impl KeptWord {
+    /// Label and text of its line.
+    pub(super) fn line(&self) -> (String, String) {
+        let places: Vec<String> = self.places.iter().map(Place::short).collect();
+        let mut text = format!("stays {}, read at {}", shown(self.value, self.bytes), list(&places, 4));
+        text += &not_given_back(&self.keepers);
+        if let Some((who, place, ended)) = &self.writer {
+            let ended = if *ended { ", which has ended" } else { "" };
+            text += &format!("; last written at {} by {who}{ended}", place.short());
         }
         (self.word.to_string(), text)
+    }
+
+    /// Where it is read, and was taken or written.
+    pub(super) fn all_places(&self) -> impl Iterator<Item = &Place> {
+        let keepers = self.keepers.iter().map(|keeper| &keeper.place);
+        self.places.iter().chain(keepers).chain(self.writer.iter().map(|(_, place, _)| place))
+    }
+}
+
+/// Who keeps a word, at the end of its line.
+fn not_given_back(keepers: &[Keeper]) -> String {
+    let keepers = keepers.iter().map(|Keeper { who, place, by, took }| {
+        let change =
+            if *took { format!("took {}", by.unsigned_abs()) } else { format!("changed it by {by}") };
+        format!("{who} {change} at {}", place.short())
+    });
+    match &keepers.collect::<Vec<_>>()[..] {
+        [] => String::new(),
+        keepers => format!("; not given back: {}", list(keepers, 4)),
     }
 }
 

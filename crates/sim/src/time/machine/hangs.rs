@@ -47,6 +47,10 @@ impl LivelockSearch {
 /// After this many times `hang.suspect_cycles` with new values the search begins later again: it costs host time.
 const LONGEST_SEARCH: u64 = 4;
 
+/// Threads that back off write rarely. Once the search has begun, silence ends it only after this part of
+/// `hang.suspect_cycles`: then there are still several attempts of each thread to compare.
+const LONGEST_SILENCE: u64 = 16;
+
 /// Attempts at locks in the last cycles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockPace {
@@ -72,10 +76,14 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             self.quiet_since = now;
         }
         let quiet = now - self.quiet_since;
+        let silence = match self.livelock.began {
+            Some(_) => hang.watch_cycles.max(hang.suspect_cycles / LONGEST_SILENCE),
+            None => hang.watch_cycles,
+        };
         if self.watching && quiet < hang.watch_cycles {
             self.watching = false;
             self.sms.iter_mut().for_each(|sm| sm.watch = None);
-        } else if !self.watching && quiet >= hang.watch_cycles {
+        } else if !self.watching && quiet >= silence {
             (self.watching, self.livelock.began) = (true, None);
             self.begin_watch();
         } else if self.watching {

@@ -25,11 +25,10 @@
 //! ([`Watch::l1_agrees`], [`Watch::l1_changes`]). At the end each poll is compared with what it would find now. For
 //! independent threads see `Splits::repeats`.
 
-mod executed;
-
 use smallvec::SmallVec;
 use warploom_isa::{Kernel, Op, Pc};
 
+use crate::exec::executed::{Executed, Judgement};
 use crate::exec::locks::holders::{WarpName, shared_offset};
 use crate::exec::locks::polled::Polled;
 use crate::exec::locks::written::Written;
@@ -41,7 +40,6 @@ use crate::kit::cycle::Cycle;
 use crate::kit::ids::{TransferId, WarpSlot};
 use crate::time::sm::load_store::transfer::skips_l1;
 use crate::time::sm::probe::{Probe, State};
-use crate::time::sm::watch::executed::{Executed, Judgement};
 use crate::time::sm::{Resident, Sm};
 
 /// The iterations of one warp.

@@ -8,12 +8,12 @@
 use rustc_hash::FxHashMap;
 use warploom_isa::{Dst, Guard, Inst, Kernel, LinkedCallee, Op, Operand, Pc, Special, Value};
 
-use crate::exec::warp::Warp;
-use crate::exec::warp::control::Activation;
+use crate::warp::Warp;
+use crate::warp::control::Activation;
 
 /// What the difference between two states of a warp means for what it does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Judgement {
+pub enum Judgement {
     /// Nothing: the same instructions, addresses and values come again.
     Repeats,
     /// Addresses or the number of iterations may differ, but every branch that the difference decides has gone both
@@ -26,7 +26,7 @@ pub(super) enum Judgement {
 
 /// Instructions that a warp executed, by their place and the activation that executed them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Executed {
+pub struct Executed {
     nodes: Vec<Node>,
     by_place: FxHashMap<(Pc, u32), u32>,
     reads_clock: bool,
@@ -75,13 +75,14 @@ impl Set {
     }
 }
 
-pub(super) fn is_clock(op: Op) -> bool {
+#[inline]
+pub fn is_clock(op: Op) -> bool {
     use Special::{Clock, Clock64, ClockHi, GlobalTimer, GlobalTimerHi, GlobalTimerLo};
     matches!(op, Op::Special(Clock | ClockHi | Clock64 | GlobalTimer | GlobalTimerLo | GlobalTimerHi))
 }
 
 impl Executed {
-    pub(super) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.nodes.clear();
         self.by_place.clear();
         (self.reads_clock, self.version, self.progress) = (false, 0, None);
@@ -99,7 +100,8 @@ impl Executed {
     }
 
     /// A branch also says whether lanes took it, and whether lanes did not.
-    pub(super) fn note(&mut self, pc: Pc, activation: &Activation, op: Op, branch: Option<(bool, bool)>) {
+    #[inline]
+    pub fn note(&mut self, pc: Pc, activation: &Activation, op: Op, branch: Option<(bool, bool)>) {
         let at = self.node(pc, activation);
         self.reads_clock |= is_clock(op);
         if let Some((taken, fallen)) = branch {
@@ -112,7 +114,7 @@ impl Executed {
     }
 
     /// An instruction accesses these words of local memory.
-    pub(super) fn note_local(&mut self, pc: Pc, activation: &Activation, (first, last): (u32, u32)) {
+    pub fn note_local(&mut self, pc: Pc, activation: &Activation, (first, last): (u32, u32)) {
         let at = self.node(pc, activation);
         let local = &mut self.nodes[at].local;
         let (known_first, known_last) = local.unwrap_or((first, last));
@@ -124,12 +126,7 @@ impl Executed {
     }
 
     /// What the difference between the earlier state and the present one means. Their control states are the same.
-    pub(super) fn judge<const N: usize>(
-        &mut self,
-        kernel: &Kernel,
-        before: &Warp<N>,
-        now: &Warp<N>,
-    ) -> Judgement {
+    pub fn judge<const N: usize>(&mut self, kernel: &Kernel, before: &Warp<N>, now: &Warp<N>) -> Judgement {
         if let Some((value, version)) = self.progress
             && version == self.version
             && now.differs(before, value)

@@ -1,0 +1,69 @@
+//! Waits in libcu++ and cooperative groups, as nvcc compiles them: the user's line comes first, the chain of inlining
+//! after it.
+
+use warploom::{Chip, Device, HangKind, Launch, SimModel, SimOptions, args};
+
+use crate::hang_support::{hang, run};
+
+/// Hangs in both models with this kind, and a message that contains all of `says`.
+#[track_caller]
+fn hangs(entry: &str, kind: HangKind, says: &[&str]) {
+    let text = include_str!("library.ptx");
+    for model in [SimModel::Timing, SimModel::Functional] {
+        let chip = Chip::load("h200", &["sm.count=2".to_string()]).unwrap();
+        let mut gpu = Device::sim_with(chip, SimOptions { model, ..SimOptions::default() });
+        let (a, b) = (gpu.zeros_named::<u32>("a", 16).unwrap(), gpu.zeros_named::<u32>("b", 64).unwrap());
+        let launch = Launch::grid(1).block(64).max_cycles(3_000_000);
+        let hang = hang(run(&mut gpu, text, entry, launch, args![&a, &b]));
+        assert_eq!(hang.kind, kind, "{hang}");
+        for part in says {
+            assert!(hang.to_string().contains(part), "no \"{part}\" in: {hang}");
+        }
+    }
+}
+
+#[test]
+fn an_atomic_ref_that_is_kept() {
+    let took = "spins at library.cu:17 until [a+0] is 0; it is 1: lane 0 of warp 0 took it at library.cu:17 and ended";
+    let inner =
+        "inlined   library.cu:17 is cuda/include/cuda/std/__atomic/functions/cuda_ptx_generated.h:2033 < ";
+    let outer = "< cuda/include/cuda/std/__atomic/api/reference.h:";
+    hangs("kept_lock", HangKind::LostToken, &[took, inner, outer, " < library.cu:17\n"]);
+}
+
+#[test]
+fn a_barrier_that_threads_do_not_reach() {
+    let waits =
+        "spin at library.cu:38 until the phase of mbarrier [barrier+0] ends: 16 of 64 arrivals are missing";
+    let chain = "library.cu:38 is cuda/include/cuda/__ptx/instructions/generated/mbarrier_try_wait.h:18 < ";
+    hangs("barrier_short", HangKind::Barrier, &[waits, chain, " < library.cu:38\n"]);
+}
+
+#[test]
+fn a_tile_that_waits_for_a_lane_that_polls() {
+    let polls = "spin at library.cu:47 until [a+0] is not 0; it is 0; lanes 17-31 write it at library.cu:51";
+    let waits = "wait at library.cu:50 for lane 0";
+    let chain =
+        "library.cu:50 is cuda/include/sm_30_intrinsics.hpp:111 < cuda/include/cooperative_groups.h:884";
+    hangs("tile_meets_first", HangKind::SimdDeadlock, &[polls, waits, chain, " < library.cu:50\n"]);
+}
+
+/// The library sleeps between two looks for a time that depends on the clock, so there is no proof. The functional
+/// model suspects nothing.
+#[test]
+fn a_semaphore_that_is_not_released() {
+    let set = ["sm.count=2", "hang.suspect_cycles=200000"].map(String::from);
+    let mut gpu = Device::sim_with(Chip::load("h200", &set).unwrap(), SimOptions::default());
+    let (a, b) = (gpu.zeros_named::<u32>("a", 16).unwrap(), gpu.zeros_named::<u32>("b", 64).unwrap());
+    let launch = Launch::grid(1).block(64).max_cycles(3_000_000);
+    let hang =
+        hang(run(&mut gpu, include_str!("library.ptx"), "semaphore_not_released", launch, args![&a, &b]));
+    assert_eq!(hang.kind, HangKind::LostToken, "{hang}");
+    let message = hang.to_string();
+    assert!(
+        message.contains("spins at library.cu:29 until [a+0] is not 0; it is 0: lane 0 of warp"),
+        "{message}"
+    );
+    assert!(message.contains("took it at library.cu:29 and ended"), "{message}");
+    assert!(message.contains(" < library.cu:29\n"), "{message}");
+}
