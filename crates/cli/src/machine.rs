@@ -13,8 +13,8 @@ use crate::output::{check_writable, write};
 use crate::progress::Watch;
 use crate::term::{self, grouped};
 
-/// Writes the timeline and the samples of the last launch, if they were asked for. A failed launch has them too. Returns
-/// the timeline, for the report.
+/// Writes the timeline and the samples of the last launch, if they were asked for. A failed launch has them too.
+/// Returns the timeline, for the report.
 pub(crate) fn write_observations(
     gpu: &mut Device,
     options: &MachineOptions,

@@ -32,7 +32,8 @@ impl Browser {
         };
         let Some(program) = NAMES.iter().find(is_there) else {
             // Not by eprintln!, whose text is shown only if a test fails.
-            let warning = b"\n*** NOT TESTED: no Chromium here to open pages with (`apt-get install chromium`). ***\n\n";
+            let warning =
+                b"\n*** NOT TESTED: no Chromium here to open pages with (apt-get install chromium). ***\n\n";
             let _ = std::io::stderr().write_all(warning);
             return None;
         };

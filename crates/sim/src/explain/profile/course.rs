@@ -148,8 +148,8 @@ impl Course {
         self.slots[slot.index()].recent.push(stay);
     }
 
-    /// A warp's next instruction is known. Of its ready cycles, `unit_busy` were spent waiting for a unit; with `lanes`,
-    /// the instruction is in a spin loop.
+    /// A warp's next instruction is known. Of its ready cycles, `unit_busy` were spent waiting for a unit; with
+    /// `lanes`, the instruction is in a spin loop.
     pub(super) fn charge(&mut self, slot: WarpSlot, mut unit_busy: u64, lanes: LaneMask) {
         let SlotStays { recent, iteration } = &mut self.slots[slot.index()];
         for stay in recent.drain(..) {

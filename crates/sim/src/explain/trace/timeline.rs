@@ -305,7 +305,7 @@ impl Timeline {
 
     /// From cycle `at` of the launch on, a counter has this value.
     fn change(&mut self, counter: Counter, at: u64, value: u64) {
-        if self.shown && self.gauges[counter as usize].value != value {
+        if self.gauges[counter as usize].value != value {
             if self.settle(counter, at) {
                 self.use_up(READING_BYTES, at);
             }
@@ -318,7 +318,7 @@ impl Timeline {
     fn settle(&mut self, counter: Counter, at: u64) -> bool {
         let gauge = &mut self.gauges[counter as usize];
         let from = gauge.since.max(self.cycles.start);
-        let new = from < at.min(self.cycles.end) && gauge.value != gauge.shown;
+        let new = self.shown && from < at.min(self.cycles.end) && gauge.value != gauge.shown;
         if new {
             gauge.shown = gauge.value;
             gauge.readings.push((from, gauge.value));

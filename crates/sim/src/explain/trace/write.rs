@@ -236,7 +236,8 @@ pub(super) fn instruction(kernel: &Kernel, marks: &[Mark], at: usize) -> Option<
     }
 }
 
-/// Distributes the locks held, by number, over as many rows as each slot needs. `holds` must be sorted by slot and time.
+/// Distributes the locks held, by number, over as many rows as each slot needs. `holds` must be sorted by slot and
+/// time.
 fn rows(holds: &[Hold]) -> Vec<(WarpSlot, usize, Vec<usize>)> {
     let mut rows = Vec::new();
     let mut number = 0;
