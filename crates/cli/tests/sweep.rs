@@ -214,7 +214,8 @@ fn a_changed_digit_is_found() {
 fn hangs_faults_and_limits_are_results() {
     let kernels = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../kernels").canonicalize().unwrap();
     let text = format!(
-        "chip = 'gtx480'\nmax_cycles = 100_000\n[kernel]\nfile = '{}/spinlock.ptx'\n[kernel.buffers]\nlock = 'u32:1=zero'\n\
+        "chip = 'gtx480'\nmax_cycles = 100_000\n\
+         [kernel]\nfile = '{}/spinlock.ptx'\n[kernel.buffers]\nlock = 'u32:1=zero'\n\
          count = 'u32:1=zero'\n[params]\nentry = ['naivelock', 'crosscta']\nblock = [1, 32]\nfirst = ['lock', 'null']\n\
          [[kernel.launch]]\nentry = '{{entry}}'\ngrid = 1\nblock = '{{block}}'\nargs = ['{{first}}', 'count']\n",
         kernels.display()

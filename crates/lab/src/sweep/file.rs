@@ -36,7 +36,7 @@ pub struct Sweep {
 enum Target {
     Work(&'static Workload),
     /// The plan, and the folder of its files, relative to the sweep's.
-    Plan(PlanFile, PathBuf),
+    Plan(Box<PlanFile>, PathBuf),
 }
 
 /// A setting of a run as a file or a table has it.
@@ -336,7 +336,7 @@ impl Sweep {
         }
         let (file, options) = plan.kernel_file();
         let chip = || KernelFile::read(&self.base.join(&file), &options).map_or("gtx480", |file| file.chip());
-        *known.entry(file.clone()).or_insert_with(chip)
+        known.entry(file.clone()).or_insert_with(chip)
     }
 
     /// Each chip with its changes is loaded once, to find mistakes before the first run.
@@ -397,13 +397,13 @@ fn targets(file: &File, text: &str, base: &Path) -> Result<Vec<(Target, Vec<Axis
     let work = match (&file.work, &file.kernel, &file.plan) {
         (Some(work), None, None) => work,
         (None, Some(kernel), None) => {
-            return one(Target::Plan(PlanFile::of_table(text, kernel.clone()), PathBuf::new()));
+            return one(Target::Plan(Box::new(PlanFile::of_table(text, kernel.clone())), PathBuf::new()));
         }
         (None, None, Some(plan)) => {
             let path = base.join(plan);
             let of_plan = |problem: PlanProblem| SweepError::from(problem).within(&path);
             let folder = Path::new(plan).parent().unwrap_or(Path::new("")).to_path_buf();
-            return one(Target::Plan(PlanFile::read(&path).map_err(of_plan)?, folder));
+            return one(Target::Plan(Box::new(PlanFile::read(&path).map_err(of_plan)?), folder));
         }
         (None, None, None) => {
             return Err(SweepError::new("there is none of `work`, `kernel` and `plan`").help(

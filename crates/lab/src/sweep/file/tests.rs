@@ -168,7 +168,7 @@ fn kernels_with_several_launches() {
 #[test]
 fn mistakes_are_told_with_the_mend() {
     for (text, parts) in [
-        ("", ["neither `work` nor `kernel`", "work --list"]),
+        ("", ["none of `work`, `kernel` and `plan`", "work --list"]),
         ("work = 'hastable'\n", ["no workload `hastable`", "hashtable"]),
         ("work = 'nw'\nschedd = 'lrr'\n", ["unknown field `schedd`", "line 2"]),
         ("work = 'nw'\nsched = 'rr'\n", ["sched = rr", "one of \"lrr\""]),
@@ -194,7 +194,7 @@ fn mistakes_are_told_with_the_mend() {
         }
     }
     let both = "work = 'nw'\n[kernel]\nfile = 'k.ptx'\nlaunch = []\n";
-    assert!(refused(both).contains("both `work` and `kernel`"));
+    assert!(refused(both).contains("more than one of `work`, `kernel` and `plan`"));
 }
 
 #[test]
