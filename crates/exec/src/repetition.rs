@@ -4,8 +4,8 @@
 //! So if all of that is as it was some rounds ago, it repeats itself for ever. The earlier state is taken anew after
 //! 64, 128, 256… rounds (Brent's algorithm), so that cycles of any length are found.
 //!
-//! A register may differ if it only counts: if its value reaches no branch, no address and no memory on the way that was
-//! taken since ([`Executed`]). Notes of that way are taken for some rounds after each earlier state, as they cost time.
+//! A register may differ if it only counts: if its value reaches no branch, no address and no memory on the way that
+//! was taken since ([`Executed`]). That way is noted for some rounds after each earlier state, as notes cost time.
 
 use warploom_isa::{Kernel, Op, Pc};
 

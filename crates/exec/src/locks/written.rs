@@ -46,7 +46,9 @@ struct Writer {
     /// Of all that it has left.
     hash: u64,
     words: u32,
-    /// Looks in all, and those that found what was known.
+    /// It has written since the last look.
+    wrote: bool,
+    /// Looks after it had written, and those that found what was known.
     looks: (u32, u32),
 }
 
@@ -95,7 +97,9 @@ impl Written {
             changed |= is_shared && word.last != Some(value);
             self.is_new |=
                 word.note(access.bytes, value, Taker { warp: who, lane: lane as u32, pc: access.pc });
-            self.leave((who, lane as u32), place, value, added(access, lane));
+            if !is_failed(access, lane, value) {
+                self.leave((who, lane as u32), place, value, added(access, lane));
+            }
         }
         changed
     }
@@ -109,6 +113,7 @@ impl Written {
         };
         let is_full = self.left.len() >= MOST_LEFT;
         let writer = self.threads.entry(thread).or_default();
+        writer.wrote = true;
         match self.left.get_mut(&(thread, place)) {
             Some(left) => {
                 let before = std::mem::replace(left, added.map_or(value, |change| change.added_to(*left)));
@@ -124,9 +129,13 @@ impl Written {
         }
     }
 
-    /// Looks at what threads have left in their words.
+    /// Looks at what threads have left in their words. Those that have not written since the last look would only seem
+    /// to have come back.
     pub fn look(&mut self) {
         for (&thread, writer) in &mut self.threads {
+            if !std::mem::take(&mut writer.wrote) {
+                continue;
+            }
             let is_known = !self.seen.insert((thread, writer.hash));
             writer.looks = (writer.looks.0 + 1, writer.looks.1 + u32::from(is_known));
         }
@@ -153,6 +162,15 @@ impl Written {
     /// The words that had more than one value.
     pub fn changing(&self) -> impl Iterator<Item = (WordPlace, &WrittenWord)> {
         self.words.iter().filter(|(_, word)| word.values.len() > 1).map(|(&place, word)| (place, word))
+    }
+}
+
+/// Whether a lane's atomic did not change its word, which holds `left`: the thread has left nothing there.
+fn is_failed<const N: usize>(access: &WarpAccess<N>, lane: usize, left: u64) -> bool {
+    match access.kind {
+        MemoryOp::Atomic { ty, .. } => (access.found(lane) ^ left) & (u64::MAX >> (64 - ty.bits())) == 0,
+        MemoryOp::Unlock { changed, of: Some(_) } => !changed.contains(lane),
+        _ => false,
     }
 }
 

@@ -130,12 +130,12 @@ fn attempts_that_are_far_apart() {
     mov.u32 %r5, 0;
 PAUSE:
     add.u32 %r5, %r5, 1;
-    setp.lt.u32 %p0, %r5, 500;
+    setp.lt.u32 %p0, %r5, 100;
     @%p0 bra PAUSE;
     bra AGAIN;
 DONE:"
     );
-    let set = ["sm.count=1", "hang.watch_cycles=300", "hang.suspect_cycles=400000"];
+    let set = ["sm.count=1", "hang.watch_cycles=300", "hang.suspect_cycles=600000"];
     for chip in CHIPS {
         for bows in [Bows::default(), Bows::on()] {
             let timing = Timing { bows, ..Timing::default() };
