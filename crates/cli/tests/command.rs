@@ -171,7 +171,7 @@ fn timelines_and_samples() {
         ("--trace-sm 1", "--trace"),
         ("--sample 0", "`0` is no number of cycles"),
         ("--trace t --trace-cycles 5..2", "it ends before it begins"),
-        ("--trace t --trace-sm 99", "99"),
+        ("--trace t --trace-sm 999", "999"),
     ] {
         let args = "--arg buf:u32:1=zero --arg buf:u32:1=zero";
         let line = format!("run {} --entry naivelock {args} {options}", kernel.display());

@@ -37,7 +37,7 @@ fn refused(line: &str) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-const SPINLOCK: &str = "kernels/spinlock.ptx --entry spinlock_inc --grid 4 --block 64 --arg buf:u32:1=zero \
+const SPINLOCK: &str = "kernels/spinlock.ptx --chip gtx480 --entry spinlock_inc --grid 4 --block 64 --arg buf:u32:1=zero \
                         --arg buf:u32:1=zero --arg u32:2 --set sm.count=2";
 
 /// Things that a browser shows wrongly at no width: text that is cut off or a page that must be scrolled sideways.
@@ -89,7 +89,7 @@ fn a_run_is_shown_by_a_browser() {
                      return runs[0].profile.time.spinning; })()";
     assert_eq!(browser.value(over_time), object["profile"]["time"]["spinning"]);
     assert!(browser.value("timeline.meta.states").as_array().unwrap().contains(&json!("not selected")));
-    assert_eq!(browser.value("timeline.meta.words"), json!(["buffer 0+0"]));
+    assert_eq!(browser.value("timeline.meta.words"), json!(["lock+0"]));
 
     // Hand-offs: from the thread that held the lock to one that had waited, on either SM.
     let hand_offs = browser.value("timeline.handOffs.length").as_u64().unwrap();
@@ -165,8 +165,7 @@ fn several_runs_are_shown_one_at_a_time() {
 #[test]
 fn a_hang_is_on_the_page() {
     let page = scratch("report_hang").join("hang.html");
-    let line =
-        "run kernels/spinlock.ptx --entry naivelock --block 32 --arg buf:u32:1=zero --arg buf:u32:1=zero";
+    let line = "run kernels/spinlock.ptx --chip gtx480 --entry naivelock --block 32 --arg buf:u32:1=zero --arg buf:u32:1=zero";
     let output = warploom(&format!("{line} --report {}", page.display()));
     assert_eq!(output.status.code(), Some(4));
     let text = std::fs::read_to_string(&page).unwrap();
@@ -216,7 +215,7 @@ fn two_runs_are_compared_by_line_and_by_lock() {
         "\n  backed off ",
         "\nlines, in warp cycles; what changed most first\n",
         "  kernels/spinlock.ptx:46: setp.ne.s32 %p2, %r7, 0\n",
-        "\n  buffer 0+0   A",
+        "\n  lock+0   A",
     ] {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }

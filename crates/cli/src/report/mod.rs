@@ -172,7 +172,7 @@ fn html(page: &Page) -> String {
         ("TITLE", escape(&page.title)),
         ("STYLE", include_str!("page.css").to_string()),
         // Inside a script element, `</` would end it.
-        ("DATA", data.to_string().replace("</", "<\\/")),
+        ("DATA", data.to_string().replace('<', "\\u003c")),
         ("PACKED", packed),
         ("PROGRAM", program.join("\n")),
     ];
@@ -201,7 +201,7 @@ mod tests {
         let page = Page { title: evil.to_string(), diff: json!({ "name": evil }), ..Page::default() };
         let html = html(&page);
         assert!(!html.contains("<script>alert"), "{html}");
-        assert!(html.contains("<\\/script>") && html.contains("&lt;/script&gt;"));
+        assert!(html.contains("\\u003c/script>") && html.contains("&lt;/script&gt;"));
         assert!(html.ends_with("</html>\n") && !html.contains("{{"));
     }
 
