@@ -37,8 +37,8 @@ fn refused(line: &str) -> String {
     String::from_utf8(output.stderr).unwrap()
 }
 
-const SPINLOCK: &str = "kernels/spinlock.ptx --chip gtx480 --entry spinlock_inc --grid 4 --block 64 --arg buf:u32:1=zero \
-                        --arg buf:u32:1=zero --arg u32:2 --set sm.count=2";
+const SPINLOCK: &str = "kernels/spinlock.ptx --chip gtx480 --entry spinlock_inc --grid 4 --block 64 \
+                        --arg buf:u32:1=zero --arg buf:u32:1=zero --arg u32:2 --set sm.count=2";
 
 /// Things that a browser shows wrongly at no width: text that is cut off or a page that must be scrolled sideways.
 #[track_caller]
@@ -165,7 +165,8 @@ fn several_runs_are_shown_one_at_a_time() {
 #[test]
 fn a_hang_is_on_the_page() {
     let page = scratch("report_hang").join("hang.html");
-    let line = "run kernels/spinlock.ptx --chip gtx480 --entry naivelock --block 32 --arg buf:u32:1=zero --arg buf:u32:1=zero";
+    let args = "--arg buf:u32:1=zero --arg buf:u32:1=zero";
+    let line = format!("run kernels/spinlock.ptx --chip gtx480 --entry naivelock --block 32 {args}");
     let output = warploom(&format!("{line} --report {}", page.display()));
     assert_eq!(output.status.code(), Some(4));
     let text = std::fs::read_to_string(&page).unwrap();

@@ -171,7 +171,7 @@ fn html(page: &Page) -> String {
     let parts = [
         ("TITLE", escape(&page.title)),
         ("STYLE", include_str!("page.css").to_string()),
-        // Inside a script element, `</` would end it.
+        // Inside a script element, a tag could end it.
         ("DATA", data.to_string().replace('<', "\\u003c")),
         ("PACKED", packed),
         ("PROGRAM", program.join("\n")),
