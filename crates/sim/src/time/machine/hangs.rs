@@ -48,8 +48,8 @@ impl LivelockSearch {
 const LONGEST_SEARCH: u64 = 4;
 
 /// Threads that back off write rarely. Once the search has begun, silence ends it only after this part of
-/// `hang.suspect_cycles`. With a longer silence there would be too few attempts to compare: threads that count together,
-/// in bits that are words, would seem to come back.
+/// `hang.suspect_cycles`. With a longer silence there would be too few attempts to compare: threads that count
+/// together, in bits that are words, would seem to come back.
 const LONGEST_SILENCE: u64 = 64;
 
 /// Attempts at locks in the last cycles.
