@@ -7,9 +7,7 @@ use warploom_lab::runs::Plan;
 
 /// Rows outside their bands. Each states why.
 const KNOWN_OUTSIDE: &[(&str, &str)] = &[
-    ("ics15-fig4", "warp_barr over atom_lock"),
     ("ics15-fig4", "shrd_lock over atom_lock"),
-    ("ics15-fig4", "tiny_lock over warp_barr"),
     ("ics15-fig4", "from the fastest to the slowest"),
     ("hpca18-table1", "xor, m=k=8, t=4, l=4: TSDR"),
     ("hpca18-fig9", "BOWS over LRR, time"),
