@@ -208,10 +208,12 @@ impl Chip {
                 toml::from_str(text).map_err(|e| parse_error(e.to_string().trim_end().to_string()))?;
         }
         for assignment in overrides {
-            apply(&mut table, assignment)?;
+            let unknown = apply(&mut table, assignment)?;
             let _: Chip = table.clone().try_into().map_err(|e: toml::de::Error| ChipError::Set {
                 assignment: assignment.clone(),
-                message: with_range(e.message()),
+                message: unknown
+                    .filter(|_| e.message().starts_with("unknown field"))
+                    .unwrap_or_else(|| with_range(e.message())),
             })?;
         }
         let chip: Chip =
@@ -262,8 +264,9 @@ fn with_range(message: &str) -> String {
     })
 }
 
-/// Applies one `path.to.key=value`; the key must exist.
-fn apply(table: &mut toml::Table, assignment: &str) -> Result<(), ChipError> {
+/// Applies one `path.to.key=value`. A key that the file does not name may have a default; otherwise the message that is
+/// returned tells what is wrong.
+fn apply(table: &mut toml::Table, assignment: &str) -> Result<Option<String>, ChipError> {
     let error = |message: String| ChipError::Set { assignment: assignment.to_string(), message };
     let (path, value) =
         assignment.split_once('=').ok_or_else(|| error("write it as path.to.key=value".to_string()))?;
@@ -285,10 +288,10 @@ fn apply(table: &mut toml::Table, assignment: &str) -> Result<(), ChipError> {
             .and_then(toml::Value::as_table_mut)
             .ok_or_else(|| error(format!("the chip has no section `{parent}`; it has {known}")))?;
     }
-    if !at.contains_key(key) {
+    let unknown = (!at.contains_key(key)).then(|| {
         let known = at.keys().cloned().collect::<Vec<_>>().join(", ");
-        return Err(error(format!("the chip has no key `{key}` there; it has {known}")));
-    }
+        format!("the chip has no key `{key}` there; it has {known}")
+    });
     at.insert(key.to_string(), value);
-    Ok(())
+    Ok(unknown)
 }

@@ -299,9 +299,12 @@ fn overrides_reach_nested_keys() {
             "issue.policy=lrr",
             "l1.global=bypass",
             "l2.fetch_on_write=false",
+            // The file does not name it.
+            "units.yield_cycles=40",
         ],
     )
     .unwrap();
+    assert_eq!(chip.units.yield_cycles, 40);
     assert_eq!(chip.issue.gto.rotation_cycles, 50_000);
     assert_eq!(chip.units.int.add, [6, 2]);
     assert_eq!(chip.issue.policy, "lrr");
