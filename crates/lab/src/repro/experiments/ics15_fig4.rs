@@ -17,7 +17,7 @@ const SCHEMES: [(&str, f64); 5] =
 /// What the barrier's time depends on.
 const BARRIER: &str = "\
     a barrier lets go units.barrier_latency_cycles = 8 after the last arrival, which with issue is what the generation \
-    before Fermi takes; nobody published Fermi's. A warp arrives when its stores to shared memory are done, as PTX \
+    before Fermi takes; none was found for Fermi. A warp arrives when its stores to shared memory are done, as PTX \
     promises of bar.arrive. Were it to arrive at once, barriers would be 4.5 times as fast as atom_lock \
     (--set units.barrier_after_stores=false)";
 
