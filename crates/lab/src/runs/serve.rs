@@ -134,25 +134,44 @@ impl<'a> Server<'a> {
     }
 }
 
+/// What a child makes of a run.
+enum Outcome {
+    Ended(Finished),
+    /// A signal from outside ended the child. That says nothing about the run, unless it happens again: the whole node
+    /// may be going down, and this process with it.
+    Killed(Finished),
+    Interrupted,
+}
+
 impl Executor for Server<'_> {
     fn execute(&mut self, run: &Run) -> Option<Finished> {
+        let first = self.attempt(run);
+        match if matches!(first, Outcome::Killed(_)) { self.attempt(run) } else { first } {
+            Outcome::Ended(end) | Outcome::Killed(end) => Some(end),
+            Outcome::Interrupted => None,
+        }
+    }
+}
+
+impl Server<'_> {
+    fn attempt(&mut self, run: &Run) -> Outcome {
         let start = Instant::now();
         let ended = |status, message: String, peak: u64| {
             let wall_s = start.elapsed().as_secs_f64();
             let peak_bytes = Some(peak).filter(|peak| *peak > 0);
-            Some(Finished { status, message: Some(message), wall_s, peak_bytes, metrics: Metrics::new() })
+            Finished { status, message: Some(message), wall_s, peak_bytes, metrics: Metrics::new() }
         };
         if self.running.is_none() {
             match self.start() {
                 Ok(running) => self.running = Some(running),
                 Err(error) => {
                     let message = format!("cannot start `{}`: {error}", self.program.display());
-                    return ended(Status::Crash, message, 0);
+                    return Outcome::Ended(ended(Status::Crash, message, 0));
                 }
             }
         }
         // If there is none, it could not be started.
-        let running = self.running.as_mut()?;
+        let Some(running) = self.running.as_mut() else { return Outcome::Interrupted };
         let kills = out_of_memory_kills();
         let request = Request { run: run.description(), base: run.base.clone() };
         // If the child is dead, nothing comes back, and that is told below.
@@ -163,26 +182,30 @@ impl Executor for Server<'_> {
         loop {
             match running.replies.recv_timeout(LOOK) {
                 Ok((line, figures)) => match serde_json::from_str::<End>(&line) {
-                    Ok(end) => return Some(Finished::new(end, Metrics::from_json(figures))),
+                    Ok(end) => return Outcome::Ended(Finished::new(end, Metrics::from_json(figures))),
                     Err(error) => {
                         self.stop();
-                        return ended(Status::Crash, format!("no result, but `{line}`: {error}"), largest);
+                        let message = format!("no result, but `{line}`: {error}");
+                        return Outcome::Ended(ended(Status::Crash, message, largest));
                     }
                 },
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    let (status, errors) = self.stop()?;
-                    if is_interrupt(status) || self.interrupt.load(Ordering::Relaxed) {
-                        return None;
+                    let Some((exit, errors)) = self.stop() else { return Outcome::Interrupted };
+                    if signal(exit) == Some(INTERRUPT) || self.interrupt.load(Ordering::Relaxed) {
+                        return Outcome::Interrupted;
                     }
-                    let killed = out_of_memory_kills() > kills;
-                    let (status, message) = death(status, &errors, killed, largest);
-                    return ended(status, message, largest);
+                    let out_of_memory = out_of_memory_kills() > kills;
+                    let (status, message) = death(exit, &errors, out_of_memory, largest);
+                    let end = ended(status, message, largest);
+                    let is_killed =
+                        status == Status::Crash && signal(exit).is_some_and(|it| FATAL.contains(&it));
+                    return if is_killed { Outcome::Killed(end) } else { Outcome::Ended(end) };
                 }
             }
             if self.interrupt.load(Ordering::Relaxed) {
                 self.stop();
-                return None;
+                return Outcome::Interrupted;
             }
             largest = largest.max(size(running.child.id()));
             if let Some(limit) = self.limits.time_s
@@ -190,7 +213,7 @@ impl Executor for Server<'_> {
             {
                 self.stop();
                 let message = format!("ended after {limit} s: the sweep allows no more (limits.time_s)");
-                return ended(Status::TimeLimit, message, largest);
+                return Outcome::Ended(ended(Status::TimeLimit, message, largest));
             }
             if let Some(limit) = self.limits.memory_bytes
                 && largest > limit
@@ -201,13 +224,11 @@ impl Executor for Server<'_> {
                     largest / 1_000_000,
                     limit / 1_000_000
                 );
-                return ended(Status::Memory, message, largest);
+                return Outcome::Ended(ended(Status::Memory, message, largest));
             }
         }
     }
-}
 
-impl Server<'_> {
     /// Ends the child. Returns its status and the end of its standard error.
     fn stop(&mut self) -> Option<(Option<ExitStatus>, String)> {
         let Running { mut child, requests, errors, read, .. } = self.running.take()?;
@@ -250,12 +271,11 @@ fn death(status: Option<ExitStatus>, errors: &str, out_of_memory: bool, largest:
     (Status::Crash, format!("the process that executed the run {how}{size}{errors}"))
 }
 
+/// Ctrl-C, which reaches the child as well.
+const INTERRUPT: i32 = 2;
 const KILL: i32 = 9;
-
-/// Ctrl-C reaches the child as well.
-fn is_interrupt(status: Option<ExitStatus>) -> bool {
-    signal(status) == Some(2)
-}
+/// Signals by which users, shells and clusters end a process: HUP, KILL, TERM.
+const FATAL: [i32; 3] = [1, KILL, 15];
 
 #[cfg(unix)]
 fn signal(status: Option<ExitStatus>) -> Option<i32> {
@@ -360,6 +380,7 @@ mod tests {
     fn children_that_die_are_results() {
         let status = |script: &str, limits| served(script, limits).unwrap().status;
         assert_eq!(status("kill -9 $$", Limits::default()), Status::Crash);
+        assert_eq!(status("kill -15 $$", Limits::default()), Status::Crash);
         assert_eq!(
             status("echo memory allocation of 9 bytes failed >&2; exit 1", Limits::default()),
             Status::Memory
@@ -372,6 +393,19 @@ mod tests {
         // In a background job the signal may be ignored, and so it is by its children.
         if !ignores_interrupts() {
             assert!(served("kill -2 $$", Limits::default()).is_none(), "Ctrl-C is no result");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_run_whose_process_is_killed_once_is_executed_again() {
+        let scratch = crate::runs::testing::Scratch::new("killed-once");
+        for signal in FATAL {
+            let mark = scratch.path().join(format!("{signal}"));
+            let mark = mark.display();
+            let script = format!("test -e {mark} && exit 7; touch {mark}; kill -{signal} $$");
+            let message = served(&script, Limits::default()).unwrap().message.unwrap();
+            assert!(message.contains("exit status: 7"), "{message}");
         }
     }
 
