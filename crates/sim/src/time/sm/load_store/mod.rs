@@ -125,7 +125,7 @@ pub(crate) struct MemoryUnit<const N: usize> {
     pub responses: Vec<(Cycle, LineAddress, Option<Box<Given>>)>,
     /// Accesses that take turns, piece by piece. Those behind them wait.
     turns: usize,
-    /// Where fences follow them: the stores and atomics that slices have not answered.
+    /// Where fences follow accesses through the memory system.
     under_way: Option<Box<UnderWay>>,
     /// Numbers of fences' messages that have been answered.
     pub fences_answered: Vec<u64>,
