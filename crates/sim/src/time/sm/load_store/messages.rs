@@ -98,7 +98,7 @@ impl<const N: usize> MemoryUnit<N> {
         if let Some(under_way) = &mut self.under_way {
             match purpose {
                 Purpose::Store | Purpose::Atomic => under_way.sent(line, true),
-                Purpose::Load | Purpose::Fill { local: false } => under_way.sent(line, false),
+                Purpose::Load => under_way.sent(line, false),
                 _ => {}
             }
         }

@@ -1,5 +1,5 @@
 //! Where a fence must follow the accesses of its SM: the L2 slices that have stores or atomics to answer, or that the
-//! SM has used since the last fence.
+//! SM has used since the last fence. Lines that the L1 fetches do not count.
 
 use crate::chip::Chip;
 use crate::kit::line::LineAddress;
@@ -33,7 +33,7 @@ impl UnderWay {
         }
     }
 
-    /// A load, or with `changes` a store or an atomic.
+    /// A load past the L1, or with `changes` a store or an atomic.
     pub(super) fn sent(&mut self, line: LineAddress, changes: bool) {
         let slice = self.slice(line);
         let slice = &mut self.slices[slice];
