@@ -208,8 +208,11 @@ pub(crate) trait Probe: Send {
     /// An access to memory issues.
     fn access_began(&mut self, _now: Cycle, _id: TransferId) {}
 
-    /// An access is complete; it was sent in so many pieces.
-    fn access_done(&mut self, _now: Cycle, _id: TransferId, _pc: Pc, _pieces: u32) {}
+    /// A piece of an access is sent to the L1, to memory, or to shared memory.
+    fn sent(&mut self, _pc: Pc) {}
+
+    /// An access is complete.
+    fn access_done(&mut self, _now: Cycle, _id: TransferId, _pc: Pc) {}
 
     /// A warp arrives at a barrier.
     fn arrived(&mut self, _now: Cycle, _arrival: BarrierArrival) {}
@@ -227,16 +230,19 @@ impl Probe for () {
 impl<A: Probe, B: Probe> Probe for (A, B) {
     const WATCHES_MEMORY: bool = A::WATCHES_MEMORY || B::WATCHES_MEMORY;
 
+    #[inline]
     fn issued(&mut self, now: Cycle, issue: &Issue, inst: &Decoded) {
         self.0.issued(now, issue, inst);
         self.1.issued(now, issue, inst);
     }
 
+    #[inline]
     fn spent(&mut self, slot: WarpSlot, state: State, from: Cycle, cycles: u64) {
         self.0.spent(slot, state, from, cycles);
         self.1.spent(slot, state, from, cycles);
     }
 
+    #[inline]
     fn unit_busy(&mut self, slot: WarpSlot, cycles: u64) {
         self.0.unit_busy(slot, cycles);
         self.1.unit_busy(slot, cycles);
@@ -262,6 +268,7 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         self.1.warp_came_back(now, slot);
     }
 
+    #[inline]
     fn outstanding(&mut self, now: Cycle, misses: usize) {
         self.0.outstanding(now, misses);
         self.1.outstanding(now, misses);
@@ -294,14 +301,21 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         self.1.wrote(now, by, &word, took);
     }
 
+    #[inline]
     fn access_began(&mut self, now: Cycle, id: TransferId) {
         self.0.access_began(now, id);
         self.1.access_began(now, id);
     }
 
-    fn access_done(&mut self, now: Cycle, id: TransferId, pc: Pc, pieces: u32) {
-        self.0.access_done(now, id, pc, pieces);
-        self.1.access_done(now, id, pc, pieces);
+    #[inline]
+    fn sent(&mut self, pc: Pc) {
+        self.0.sent(pc);
+        self.1.sent(pc);
+    }
+
+    fn access_done(&mut self, now: Cycle, id: TransferId, pc: Pc) {
+        self.0.access_done(now, id, pc);
+        self.1.access_done(now, id, pc);
     }
 
     fn arrived(&mut self, now: Cycle, arrival: BarrierArrival) {
@@ -309,6 +323,7 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         self.1.arrived(now, arrival);
     }
 
+    #[inline]
     fn window_ended(&mut self) {
         self.0.window_ended();
         self.1.window_ended();

@@ -92,7 +92,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             self.changed = true;
         }
         if P::WATCHES_MEMORY {
-            self.probe.access_done(now, id, pc, self.memory.pieces(id));
+            self.probe.access_done(now, id, pc);
         }
         let number = self.memory.transfers[id].number;
         self.memory.transfers.give_back(id);
