@@ -31,7 +31,7 @@ impl Results {
         }
     }
 
-    /// One number that a run measured, by its path: `cycles`, `stalls.memory`.
+    /// One number that a run measured, by its path: `cycles`, `stalls.long_scoreboard`.
     pub fn number(&self, run: &Run, path: &str) -> Result<f64, Failed> {
         let missing = || Failed { run: run.to_string(), message: format!("it measured no `{path}`") };
         self.of(run)?.number(path).ok_or_else(missing)

@@ -118,7 +118,7 @@ impl Counts {
 /// The name of a category. Those of states are the reasons that reports name.
 fn category(at: usize) -> &'static str {
     match at {
-        UNIT_BUSY => "unit_busy",
+        UNIT_BUSY => "pipe_throttle",
         SPINNING => "spinning",
         at => match State::ALL[at] {
             State::Ready => "not_selected",

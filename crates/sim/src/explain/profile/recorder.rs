@@ -32,7 +32,7 @@ pub(super) const SPINNING: usize = State::COUNT + 1;
 
 /// States as bits.
 const READY: u16 = 1 << State::Ready as u16;
-const FENCE: u16 = 1 << State::Fence as u16;
+const FENCE: u16 = 1 << State::Membar as u16;
 
 /// The states of [`can_spin`].
 const CAN_SPIN: u16 = {
@@ -56,8 +56,8 @@ fn bits(mut set: u16) -> impl Iterator<Item = usize> {
 
 /// Whether time in a state is spinning if it is part of a failed iteration. In the others the warp was made to wait.
 pub(super) const fn can_spin(state: State) -> bool {
-    use State::{Asleep, BackedOff, Barrier, Ended, Lanes, LockQueue};
-    !matches!(state, Barrier | Lanes | Asleep | BackedOff | LockQueue | Ended)
+    use State::{BackedOff, Barrier, Drain, LockQueue, Sleeping, WarpSync};
+    !matches!(state, Barrier | WarpSync | Sleeping | BackedOff | LockQueue | Drain)
 }
 
 /// What an instruction did.

@@ -15,64 +15,68 @@ pub enum State {
     /// Issues an instruction.
     Issued,
     /// Has none to issue: it is being fetched.
-    Fetch,
+    NoInstruction,
     /// Could issue, but the scheduler chose another warp or its unit is busy.
     Ready,
     /// Waits for the result of an execution unit.
-    Operand,
-    /// Waits for the result of a load or an atomic.
-    Memory,
+    ExecutionDependency,
+    /// Waits for the result of a load or an atomic of global, local or constant memory.
+    LongScoreboard,
+    /// Waits for the result of an access to shared memory, and for none of the above.
+    ShortScoreboard,
     /// Waits until its own accesses are done (fences, acquire and release).
-    Fence,
+    Membar,
     /// Waits at a barrier.
     Barrier,
     /// Some of its lanes wait for others.
-    Lanes,
+    WarpSync,
     /// Sleeps (`nanosleep`), or yields in a spin loop (`units.yield_cycles`).
-    Asleep,
-    /// Could issue, but is backed off for some time after a turn of a spin loop (BOWS).
+    Sleeping,
+    /// Could issue, but is backed off for some time after an iteration of a spin loop (BOWS).
     BackedOff,
     /// Waits in the queues of locks (`lock_queue.mode`).
     LockQueue,
     /// All its threads have ended; its last stores, or the rest of its CTA, have not.
-    Ended,
+    Drain,
 }
 
 impl State {
     /// How many there are.
-    pub const COUNT: usize = 12;
+    pub const COUNT: usize = 13;
 
     /// All, in the order in which counts are kept.
     pub const ALL: [State; State::COUNT] = [
         State::Issued,
-        State::Fetch,
+        State::NoInstruction,
         State::Ready,
-        State::Operand,
-        State::Memory,
-        State::Fence,
+        State::ExecutionDependency,
+        State::LongScoreboard,
+        State::ShortScoreboard,
+        State::Membar,
         State::Barrier,
-        State::Lanes,
-        State::Asleep,
+        State::WarpSync,
+        State::Sleeping,
         State::BackedOff,
         State::LockQueue,
-        State::Ended,
+        State::Drain,
     ];
 
-    /// Its name in reports.
+    /// Its name in reports: Nsight's where the two mean the same.
     pub const fn name(self) -> &'static str {
         match self {
             State::Issued => "issued",
-            State::Fetch => "fetch",
+            State::NoInstruction => "no_instruction",
             State::Ready => "ready",
-            State::Operand => "operand",
-            State::Memory => "memory",
-            State::Fence => "fence",
+            State::ExecutionDependency => "execution_dependency",
+            State::LongScoreboard => "long_scoreboard",
+            State::ShortScoreboard => "short_scoreboard",
+            State::Membar => "membar",
             State::Barrier => "barrier",
-            State::Lanes => "lanes",
-            State::Asleep => "asleep",
+            State::WarpSync => "warp_sync",
+            State::Sleeping => "sleeping",
             State::BackedOff => "backed_off",
             State::LockQueue => "lock_queue",
-            State::Ended => "ended",
+            State::Drain => "drain",
         }
     }
 }
