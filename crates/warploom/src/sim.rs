@@ -19,7 +19,7 @@ use crate::kernel::{Kernel, KernelInfo};
 use crate::launch::Launch;
 use crate::report::{
     BackOff, Counters, Detection, LockWarning, Locks, Model, Race, RaceAccess, Report, SmReport,
-    SpinBranches, UninitialisedRead,
+    SpinBranches, UninitialisedRead, theoretical_occupancy,
 };
 
 /// Options of a simulated device ([`Device::sim_with`](crate::Device::sim_with)).
@@ -186,7 +186,7 @@ impl Backend for Sim {
             let mut report = report(self.gpu.chip(), task.kernel(), shape, occupancy, stats, wall);
             // Several kernels ran, each with its own occupancy.
             report.kernel = "firmware".to_string();
-            report.occupancy = None;
+            (report.occupancy, report.theoretical_occupancy) = (None, None);
             report
         };
         outcome(result, shape, report)
@@ -315,12 +315,14 @@ fn report(
         shared_bytes: occupancy.shared_bytes,
         local_bytes: kernel.info().local_bytes,
         occupancy: Some(occupancy),
+        theoretical_occupancy: Some(theoretical_occupancy(&occupancy)),
         cycles: warp_insts,
         ctas: stats.ctas,
         warps: stats.warps,
         warp_insts,
         thread_insts,
         simd_efficiency: ratio(thread_insts as f64, warp_insts as f64 * chip.sm.warp_lanes as f64),
+        active_threads_per_warp: ratio(thread_insts as f64, warp_insts as f64),
         wall_s: wall.as_secs_f64(),
         warp_insts_per_s: ratio(warp_insts as f64, wall.as_secs_f64()),
         output: stats.output,
@@ -427,4 +429,7 @@ fn add_timing(report: &mut Report, chip: &Chip, timed: &TimedStats) {
         stalled_on_aggregator: sm.stalled_on_aggregator,
     };
     report.sms = Some(timed.sms.iter().map(of_sm).collect());
+    let busy_sms = timed.sms.iter().filter(|(sm, _)| sm.ctas > 0).count() as f64;
+    let slots = timed.cycles as f64 * busy_sms * f64::from(chip.sm.max_warps);
+    report.achieved_occupancy = (slots > 0.0).then(|| timed.total.warp_cycles as f64 / slots);
 }

@@ -37,6 +37,8 @@ use crate::kit::lane_mask::LaneMask;
 pub struct Hang {
     /// Empty if only firmware is left.
     pub kernel: String,
+    /// The chip's name, if the first line is to tell it; empty at first.
+    pub chip: String,
     /// Why the launch was ended.
     pub reason: HangReason,
     pub kind: HangKind,
