@@ -12,8 +12,8 @@ const TRIES_REMEMBERED: usize = 20;
 
 /// The search for a launch that changes memory for ever without getting anywhere: attempts that are undone.
 ///
-/// It begins when no warp has ended or started for half of `hang.suspect_cycles`, and all seem to wait. From then on
-/// the values that are written are remembered. If for another half no word gets a value that it has not had, no warp
+/// It begins when no warp has ended or started for half of `hang.suspect_cycles`, and all seem to wait; or after all of
+/// `hang.suspect_cycles`, as attempts may be undone without a wait. From then on the values that are written are remembered. If for another half no word gets a value that it has not had, no warp
 /// can leave its loop by itself, and all words that change have *together* only states that they have had, the launch
 /// goes round in a circle. So threads that count, in whatever words and together with whomever, are never suspected:
 /// each count is a state that was not there before.
@@ -39,6 +39,10 @@ pub(super) struct LivelockSearch {
     /// Since when no thread has changed its words in a new way.
     same_changes_from: Cycle,
     compares: bool,
+    /// It began although some warp does not seem to wait. So a new value ends it.
+    is_trial: bool,
+    /// After how many cycles of the same population a trial begins.
+    trial_after: u64,
     ways_out: Option<Vec<bool>>,
 }
 
@@ -54,11 +58,14 @@ impl LivelockSearch {
             same_states_from: start,
             same_changes_from: start,
             compares: false,
+            is_trial: false,
+            trial_after: 0,
             ways_out: None,
         }
     }
 
-    fn begin(&mut self, now: Cycle) {
+    fn begin(&mut self, now: Cycle, is_trial: bool) {
+        self.is_trial = is_trial;
         (self.began, self.same_states_from, self.same_changes_from) = (Some(now), now, now);
         self.states.clear();
         self.restart(now);
@@ -146,6 +153,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let population = (self.next_cta, live);
         if search.population != population {
             (search.population, search.since) = (population, now);
+            search.trial_after = 2 * half;
             self.sms.iter_mut().for_each(|sm| sm.forget_spins());
         }
         let settled = now - search.since >= half;
@@ -158,8 +166,13 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             }
         }
         let Some(began) = search.began else {
-            if settled && self.aggregator.is_none() && self.sms.iter().all(|sm| sm.seems_to_wait()) {
-                search.begin(now);
+            if !settled || self.aggregator.is_some() {
+                return Ok(());
+            }
+            let seem_to_wait = self.sms.iter().all(|sm| sm.seems_to_wait());
+            let is_due = now - search.since >= search.trial_after && self.context.launch.kernel.may_wait();
+            if seem_to_wait || is_due {
+                search.begin(now, !seem_to_wait);
                 self.sms.iter_mut().for_each(|sm| sm.watch_writes());
             }
             return Ok(());
@@ -180,8 +193,15 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let quiet = now - search.from;
         let same_states = now - search.same_states_from >= half;
         let same_changes = now - search.same_changes_from >= 2 * half;
-        if !settled || now - began > LONGEST_SEARCH * 2 * half {
-            (search.began, search.since) = (None, now);
+        // The first values are all new.
+        let failed = search.is_trial && new_value && now - began > half / 8;
+        if !settled || failed || now - began > LONGEST_SEARCH * 2 * half {
+            search.began = None;
+            if failed {
+                search.trial_after = 2 * (now - search.since);
+            } else {
+                search.since = now;
+            }
             self.sms.iter_mut().for_each(|sm| {
                 sm.watch = None;
                 sm.forget_spins();
