@@ -1,0 +1,32 @@
+//! The library's constructor, and what happens when the program ends.
+
+use super::{process, redirect, show_printed};
+use crate::core::process::complain;
+
+/// Runs before the program's own constructors, which register its kernels, if the library is preloaded.
+extern "C" fn on_load() {
+    if let Err(reason) = redirect::redirect() {
+        complain(reason);
+        std::process::exit(2);
+    }
+}
+
+#[used]
+#[unsafe(link_section = ".init_array")]
+static ON_LOAD: extern "C" fn() = on_load;
+
+/// Has the table of kernels printed when the program ends.
+pub(super) fn at_exit() {
+    // Sound: the function takes and returns nothing. If it cannot be registered there is no table.
+    unsafe { libc::atexit(on_exit) };
+}
+
+extern "C" fn on_exit() {
+    let mut process = process();
+    show_printed(&mut process);
+    let quiet = process.settings.quiet;
+    let table = process.opened().map(|open| open.table()).unwrap_or_default();
+    if !quiet && !table.is_empty() {
+        eprint!("{table}");
+    }
+}
