@@ -24,8 +24,8 @@ const WRAPPER_MAGIC: u32 = 0x4662_43B1;
 const LINKED: u32 = 2;
 
 /// The containers that a wrapper points to.
-unsafe fn containers(wrapper: &Wrapper) -> FatBinary {
-    let mut all = FatBinary::default();
+unsafe fn containers(wrapper: &Wrapper) -> Vec<FatBinary> {
+    let mut all = Vec::new();
     let mut add = |data: *const u8| {
         // Sound: a container begins with its own size.
         let header = unsafe { &*data.cast::<[u8; HEADER_BYTES]>() };
@@ -34,10 +34,7 @@ unsafe fn containers(wrapper: &Wrapper) -> FatBinary {
             fatbin::read(bytes)
         });
         match read {
-            Ok(binary) => {
-                all.ptx.extend(binary.ptx);
-                all.machine_code.extend(binary.machine_code);
-            }
+            Ok(binary) => all.push(binary),
             Err(error) => complain(format!("a fat binary of the program: {error}")),
         }
     };
@@ -66,13 +63,13 @@ fn image(handle: *mut Handle) -> usize {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __cudaRegisterFatBinary(wrapper: *const c_void) -> *mut Handle {
     let wrapper = unsafe { &*wrapper.cast::<Wrapper>() };
-    let binary = if wrapper.magic == WRAPPER_MAGIC {
+    let binaries = if wrapper.magic == WRAPPER_MAGIC {
         unsafe { containers(wrapper) }
     } else {
         complain("a fat binary of the program is in no known form");
-        FatBinary::default()
+        Vec::new()
     };
-    handle(process().add_image(binary))
+    handle(process().add_image(binaries))
 }
 
 #[unsafe(no_mangle)]

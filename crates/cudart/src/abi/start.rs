@@ -24,6 +24,8 @@ pub(super) fn at_exit() {
 extern "C" fn on_exit() {
     let mut process = process();
     show_printed(&mut process);
+    // What the program has printed comes before the table. Sound: null stands for all streams of C.
+    unsafe { libc::fflush(std::ptr::null_mut()) };
     let quiet = process.settings.quiet;
     let table = process.opened().map(|open| open.table()).unwrap_or_default();
     if !quiet && !table.is_empty() {

@@ -95,6 +95,14 @@ impl Memory {
     }
 }
 
+/// Address and bytes of a range on the device, in whole lines: the host's own memory begins anywhere.
+fn on_device(range: &SharedRange) -> (u64, u64) {
+    const LINE: u64 = 256;
+    let start = range.address() / LINE * LINE;
+    let end = (range.address() + range.len() as u64).next_multiple_of(LINE);
+    (start, end - start)
+}
+
 impl Open {
     fn is_device(&self, address: u64) -> bool {
         self.memory.shared(address).is_none()
@@ -146,12 +154,13 @@ impl Open {
 
     /// From now on the device has the range, too.
     pub(crate) fn share(&mut self, range: SharedRange) -> Result<u64> {
-        let (address, bytes) = (range.address(), range.len() as u64);
+        let (address, bytes) = on_device(&range);
         let name = format!("shared memory {}", self.memory.shared.len());
         self.gpu.allocate_at(address, bytes, &name).map_err(|error| {
             complain(error);
             CudaError::MEMORY_ALLOCATION
         })?;
+        let address = range.address();
         self.memory.shared.push(range);
         Ok(address)
     }
@@ -180,7 +189,7 @@ impl Open {
     fn take_shared(&mut self, is_it: impl Fn(&SharedRange) -> bool) -> bool {
         let Some(at) = self.memory.shared.iter().position(is_it) else { return false };
         let range = self.memory.shared.remove(at);
-        self.gpu.free(range.address());
+        self.gpu.free(on_device(&range).0);
         true
     }
 

@@ -3,6 +3,7 @@
 pub(crate) mod error;
 pub(crate) mod fatbin;
 pub(crate) mod launch;
+pub(crate) mod link;
 pub(crate) mod memory;
 pub(crate) mod process;
 pub(crate) mod properties;

@@ -10,6 +10,7 @@ use warploom::{Device, Kernel, Module};
 
 use crate::core::error::{CudaError, Result};
 use crate::core::fatbin::{FatBinary, Ptx};
+use crate::core::link::link;
 use crate::core::memory::Memory;
 use crate::core::properties::Properties;
 use crate::core::record::Record;
@@ -42,9 +43,9 @@ pub(crate) struct Open {
     pub(super) printed: String,
 }
 
-/// A fat binary of the program.
+/// Kernels of the program: one fat binary, or several that are linked.
 struct Image {
-    binary: FatBinary,
+    binaries: Vec<FatBinary>,
     loaded: Option<Result<Module>>,
     /// Managed variables, with the address that the host knows them by.
     managed: Vec<(String, u64)>,
@@ -74,8 +75,9 @@ pub(crate) struct Symbol {
     pub(crate) bytes: u64,
 }
 
-/// Addresses that stand for the constants of modules, one window each: no kernel has them, but copies may.
-pub(super) const CONSTANTS: u64 = 1 << 46;
+/// Addresses that stand for the constants of modules, one window each: copies may have them, but no kernel and no
+/// pointer of the host does.
+pub(super) const CONSTANTS: u64 = 1 << 52;
 const CONSTANT_WINDOW: u64 = 1 << 24;
 
 /// Says on stderr what is wrong.
@@ -97,9 +99,9 @@ impl Process {
         }
     }
 
-    /// Adds a fat binary and returns its number.
-    pub(crate) fn add_image(&mut self, binary: FatBinary) -> usize {
-        self.images.push(Image { binary, loaded: None, managed: Vec::new() });
+    /// Adds fat binaries, to be linked if there are several, and returns their number.
+    pub(crate) fn add_image(&mut self, binaries: Vec<FatBinary>) -> usize {
+        self.images.push(Image { binaries, loaded: None, managed: Vec::new() });
         self.images.len() - 1
     }
 
@@ -123,7 +125,8 @@ impl Process {
 
     /// The newest target of the program's PTX.
     fn newest_ptx(&self) -> Option<u32> {
-        self.images.iter().flat_map(|image| image.binary.ptx.iter().map(|ptx| ptx.arch)).max()
+        let of_image = |image: &Image| newest_of_all(&image.binaries);
+        self.images.iter().filter_map(of_image).max()
     }
 
     /// Whether the device can be used, and is not spoilt by a kernel that failed.
@@ -245,17 +248,19 @@ impl Process {
 fn load(image: &Image, open: &mut Open) -> Result<Module> {
     let chip = open.gpu.name().to_string();
     let capability = (open.properties.major * 10 + open.properties.minor) as u32;
-    let Some(ptx) = best(&image.binary.ptx, capability) else {
-        let archs = image.binary.machine_code.iter().map(|arch| format!("sm_{arch}"));
+    let chosen: Vec<_> =
+        image.binaries.iter().filter_map(|binary| Some(best(&binary.ptx, capability)?.text.as_str())).collect();
+    if chosen.is_empty() {
+        let archs = image.binaries.iter().flat_map(|b| &b.machine_code).map(|arch| format!("sm_{arch}"));
         complain(format!(
             "the program has machine code only ({}), which {chip} does not run: build it with PTX, \
              such as nvcc -gencode arch=compute_75,code=compute_75",
             archs.collect::<Vec<_>>().join(", ")
         ));
         return Err(CudaError::NO_KERNEL_IMAGE);
-    };
+    }
     let placed: Vec<_> = image.managed.iter().map(|(name, address)| (name.as_str(), *address)).collect();
-    let module = open.gpu.load_ptx_placed("<ptx>", &ptx.text, &placed).map_err(|error| {
+    let module = open.gpu.load_ptx_placed("<ptx>", link(&chosen), &placed).map_err(|error| {
         complain(&error);
         match error {
             warploom::Error::OutOfMemory(_) => CudaError::MEMORY_ALLOCATION,
@@ -268,6 +273,12 @@ fn load(image: &Image, open: &mut Open) -> Result<Module> {
         }
     }
     Ok(module)
+}
+
+/// The newest target that all files of a program have PTX for, as far as they have any: a library among them may have
+/// newer PTX than the program.
+fn newest_of_all(binaries: &[FatBinary]) -> Option<u32> {
+    binaries.iter().filter_map(|binary| binary.ptx.iter().map(|ptx| ptx.arch).max()).min()
 }
 
 /// The newest PTX that the capability covers, or else the oldest.
