@@ -4,7 +4,8 @@
 #   examples/cuda/build.sh [FOLDER [static|shared]]
 #
 # FOLDER (default: target/cuda) gets the programs; `shared` links them with the shared runtime, as `static`, nvcc's own
-# default, does not. NVCC names the compiler; else it is `nvcc`. NVCCFLAGS are more options for it. One comes from PyPI without installing CUDA:
+# default, does not. NVCC names the compiler; else it is `nvcc`. NVCCFLAGS are more options for it. Without CUDA, one
+# comes from PyPI:
 #
 #   python3 -m venv v && v/bin/pip install nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-crt nvidia-nvvm \
 #       nvidia-cuda-cccl

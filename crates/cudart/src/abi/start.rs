@@ -1,6 +1,6 @@
 //! The library's constructor, and what happens when the program ends.
 
-use super::{process, redirect, show_printed};
+use super::{PROCESS, redirect, show_printed};
 use crate::core::process::complain;
 
 /// Runs before the program's own constructors, which register its kernels, if the library is preloaded.
@@ -22,7 +22,8 @@ pub(super) fn at_exit() {
 }
 
 extern "C" fn on_exit() {
-    let mut process = process();
+    // The program may end inside of a call: because of its settings, or while another thread launches.
+    let Ok(mut process) = PROCESS.try_lock() else { return };
     show_printed(&mut process);
     // What the program has printed comes before the table. Sound: null stands for all streams of C.
     unsafe { libc::fflush(std::ptr::null_mut()) };
