@@ -25,7 +25,15 @@ const NAMES: [&str; 3] = ["libcudart.so.11.0", "libcudart.so.12", "libcudart.so.
 
 /// Libraries of NVIDIA whose kernels are machine code, and which call the driver in ways of their own.
 const NVIDIAS: [&str; 9] = [
-    "libcublas", "libcudnn", "libcufft", "libcurand", "libcusolver", "libcusparse", "libnccl", "libnpp", "libnvjpeg",
+    "libcublas",
+    "libcudnn",
+    "libcufft",
+    "libcurand",
+    "libcusolver",
+    "libcusparse",
+    "libnccl",
+    "libnpp",
+    "libnvjpeg",
 ];
 
 /// Becomes the program. Returns only if that is not possible.
@@ -75,11 +83,15 @@ fn variables(options: &ExecOptions) -> Result<Vec<(&'static str, OsString)>, Fai
     add("WARPLOOM_MODEL", (options.model == ModelName::Functional).then(|| "functional".into()));
     add("WARPLOOM_SCHED", options.sched.clone().map(Into::into));
     add("WARPLOOM_BOWS", options.bows.then(|| "1".into()));
-    add("WARPLOOM_BOWS_LIMIT", options.bows_limit.map(|limit| match limit {
-        DelayLimit::Adaptive => "adaptive".into(),
-        DelayLimit::Fixed(cycles) => cycles.to_string().into(),
-    }));
-    let sib = |source| SibSource::ALL.iter().find(|(known, _)| *known == source).map(|(_, name)| (*name).into());
+    add(
+        "WARPLOOM_BOWS_LIMIT",
+        options.bows_limit.map(|limit| match limit {
+            DelayLimit::Adaptive => "adaptive".into(),
+            DelayLimit::Fixed(cycles) => cycles.to_string().into(),
+        }),
+    );
+    let sib =
+        |source| SibSource::ALL.iter().find(|(known, _)| *known == source).map(|(_, name)| (*name).into());
     add("WARPLOOM_SIB", options.sib.and_then(sib));
     add("WARPLOOM_THREADS", options.threads.map(|threads| threads.to_string().into()));
     add("WARPLOOM_TIME_LIMIT", options.time_limit.map(|seconds| seconds.to_string().into()));
@@ -124,9 +136,8 @@ fn find_program(name: &OsString) -> Result<PathBuf, Failure> {
 
 /// Refuses programs into which no library can be loaded. Scripts are fine: their interpreter's programs matter.
 fn check_program(path: &Path) -> Result<(), Failure> {
-    let bytes = fs::read(path).map_err(|error| {
-        Failure::input(format!("cannot read `{}`: {}", path.display(), reason(&error)))
-    })?;
+    let bytes = fs::read(path)
+        .map_err(|error| Failure::input(format!("cannot read `{}`: {}", path.display(), reason(&error))))?;
     if !bytes.starts_with(&elf::ELFMAG) {
         return Ok(());
     }
@@ -156,7 +167,8 @@ fn check_program(path: &Path) -> Result<(), Failure> {
 /// The libraries of NVIDIA that a program names.
 fn needed(program: &[u8]) -> Vec<String> {
     let names = program.split(|&byte| byte == 0).filter_map(|name| std::str::from_utf8(name).ok());
-    let is_library = |name: &&str| NVIDIAS.iter().any(|of| name.strip_prefix(of).is_some_and(|r| r.contains(".so.")));
+    let is_library =
+        |name: &&str| NVIDIAS.iter().any(|of| name.strip_prefix(of).is_some_and(|r| r.contains(".so.")));
     let mut found: Vec<_> = names.filter(is_library).map(str::to_string).collect();
     found.sort();
     found.dedup();
@@ -193,7 +205,8 @@ fn linked(library: &Path) -> Result<PathBuf, Failure> {
         of("XDG_CACHE_HOME").or_else(|| Some(of("HOME")?.join(".cache"))).unwrap_or_else(env::temp_dir);
     let name: String = library.display().to_string().replace(['/', '.'], "-");
     let folder = caches.join("warploom/cudart").join(name.trim_start_matches('-'));
-    let made = fs::create_dir_all(&folder).and_then(|()| NAMES.iter().try_for_each(|name| link(library, &folder.join(name))));
+    let made = fs::create_dir_all(&folder)
+        .and_then(|()| NAMES.iter().try_for_each(|name| link(library, &folder.join(name))));
     made.map(|()| folder.clone()).map_err(|error| {
         Failure::input(format!("cannot write `{}`: {}", folder.display(), reason(&error)))
             .help("XDG_CACHE_HOME names another folder for caches")
@@ -226,7 +239,8 @@ mod tests {
 
     #[test]
     fn libraries_of_nvidia() {
-        let program = b"\x7fELF\0libc.so.6\0libcublas.so.12\0libcublasLt.so.12\0libcublas_is_great\0libcublas.so.12\0";
+        let program =
+            b"\x7fELF\0libc.so.6\0libcublas.so.12\0libcublasLt.so.12\0libcublas_is_great\0libcublas.so.12\0";
         assert_eq!(needed(program), ["libcublas.so.12", "libcublasLt.so.12"]);
     }
 

@@ -38,7 +38,10 @@ fn run(folder: &Path, words: &str) -> (String, String) {
         .env("WARPLOOM_THREADS", "1")
         .output()
         .unwrap();
-    (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned())
+    (
+        String::from_utf8_lossy(&output.stdout).into_owned(),
+        String::from_utf8_lossy(&output.stderr).into_owned(),
+    )
 }
 
 fn all_pass(runtime: &str) {
@@ -55,8 +58,22 @@ fn all_pass(runtime: &str) {
         .unwrap();
     assert!(build.status.success(), "{}", String::from_utf8_lossy(&build.stderr));
     for words in [
-        "bfs 500", "constants", "device", "errors", "errors address", "errors align", "errors hang", "gridsync",
-        "hashtable 500 16", "managed", "output", "output assert", "pitch", "rdc", "reduce 3000", "streams",
+        "bfs 500",
+        "constants",
+        "device",
+        "errors",
+        "errors address",
+        "errors align",
+        "errors hang",
+        "gridsync",
+        "hashtable 500 16",
+        "managed",
+        "output",
+        "output assert",
+        "pitch",
+        "rdc",
+        "reduce 3000",
+        "streams",
     ] {
         let (out, err) = run(&folder, words);
         assert!(out.ends_with("passed\n"), "{words} ({runtime}): {out}{err}");

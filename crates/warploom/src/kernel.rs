@@ -54,7 +54,9 @@ impl Module {
             true => Ok(()),
             false => {
                 let bytes = data.len();
-                Err(Error::Misuse(format!("{bytes} bytes at {offset:#x} are not inside the module's constants")))
+                Err(Error::Misuse(format!(
+                    "{bytes} bytes at {offset:#x} are not inside the module's constants"
+                )))
             }
         }
     }

@@ -81,7 +81,8 @@ impl Sim {
         let ctas = shape.grid.iter().map(|&extent| u64::from(extent)).product::<u64>();
         let resident = u64::from(occupancy.ctas_per_sm) * u64::from(self.gpu.chip().sm.count);
         if ctas > resident {
-            let reason = format!("a cooperative launch of {ctas} CTAs, of which {resident} are resident at once");
+            let reason =
+                format!("a cooperative launch of {ctas} CTAs, of which {resident} are resident at once");
             return Err(Error::Unlaunchable { reason, shape });
         }
         let address = match self.workspace {

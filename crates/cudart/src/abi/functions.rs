@@ -123,8 +123,7 @@ unsafe extern "C" fn cudaLaunchKernelExC(
             return Err(CudaError::NOT_SUPPORTED);
         }
         let cooperative = value(COOPERATIVE).is_some_and(|[value, ..]| value != 0);
-        let request =
-            request(config.grid, config.block, config.shared_bytes, config.stream, cooperative);
+        let request = request(config.grid, config.block, config.shared_bytes, config.stream, cooperative);
         unsafe { launch(process, function, &request, arguments) }
     })
 }

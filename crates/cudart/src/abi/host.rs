@@ -98,9 +98,7 @@ impl SharedRange {
 fn reserve() -> Option<usize> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
     // Sound: it maps nothing over existing pages.
-    let mapped = unsafe {
-        libc::mmap(RESERVE_BASE as *mut _, RESERVE_BYTES, libc::PROT_NONE, flags, -1, 0)
-    };
+    let mapped = unsafe { libc::mmap(RESERVE_BASE as *mut _, RESERVE_BYTES, libc::PROT_NONE, flags, -1, 0) };
     if mapped as usize != RESERVE_BASE {
         complain(format!("addresses from {RESERVE_BASE:#x} on are in use: no managed or pinned memory"));
         return None;

@@ -537,7 +537,9 @@ unsafe fn fill(process: &mut Process, to: Place, value: c_int, extent: Extent, o
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cudaMemset(to: Handle, value: c_int, bytes: usize) -> i32 {
     let place = Place::line(to as u64);
-    call(|process| unsafe { fill(process, place, value, [bytes as u64, 1, 1], Order::Stream(DEFAULT_STREAM)) })
+    call(|process| unsafe {
+        fill(process, place, value, [bytes as u64, 1, 1], Order::Stream(DEFAULT_STREAM))
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -547,13 +549,7 @@ unsafe extern "C" fn cudaMemsetAsync(to: Handle, value: c_int, bytes: usize, str
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMemset2D(
-    to: Handle,
-    pitch: usize,
-    value: c_int,
-    width: usize,
-    rows: usize,
-) -> i32 {
+unsafe extern "C" fn cudaMemset2D(to: Handle, pitch: usize, value: c_int, width: usize, rows: usize) -> i32 {
     unsafe { cudaMemset2DAsync(to, pitch, value, width, rows, DEFAULT_STREAM) }
 }
 

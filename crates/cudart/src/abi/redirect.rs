@@ -72,7 +72,8 @@ fn examine(program: &Program<'_>) -> Found {
         }),
         ..Found::default()
     };
-    let functions = program.symbols().filter(|symbol| symbol.is_definition() && symbol.kind() == SymbolKind::Text);
+    let functions =
+        program.symbols().filter(|symbol| symbol.is_definition() && symbol.kind() == SymbolKind::Text);
     for symbol in functions {
         if let Some(name) = symbol.name().ok().filter(|name| is_runtime(name)) {
             found.functions.push((name.to_string(), symbol.address()));
@@ -143,7 +144,9 @@ fn patch(address: u64, target: u64) -> Result<(), String> {
     unsafe {
         if libc::mprotect(start as *mut c_void, bytes as usize, all) != 0 {
             let error = std::io::Error::last_os_error();
-            return Err(format!("the program's code cannot be changed ({error}): build it with -cudart shared"));
+            return Err(format!(
+                "the program's code cannot be changed ({error}): build it with -cudart shared"
+            ));
         }
         (address as *mut u8).copy_from_nonoverlapping(code.as_ptr(), code.len());
         libc::mprotect(start as *mut c_void, bytes as usize, libc::PROT_READ | libc::PROT_EXEC);

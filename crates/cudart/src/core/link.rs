@@ -175,11 +175,12 @@ fn items(text: &str) -> Vec<Item<'_>> {
             "}" | ")" => depth = depth.saturating_sub(1),
             _ => {}
         }
-        let ends = depth == 0 && match token.text() {
-            ";" => true,
-            "}" => !is_variable(&current),
-            _ => false,
-        };
+        let ends = depth == 0
+            && match token.text() {
+                ";" => true,
+                "}" => !is_variable(&current),
+                _ => false,
+            };
         if ends {
             items.push(item(std::mem::take(&mut current)));
         }
@@ -240,7 +241,9 @@ fn function_name<'a>(tokens: &[Token<'a>]) -> Option<&'a str> {
     let mut depth = 0;
     for token in &tokens[at + 1..] {
         match token {
-            Token::Other(text) => depth += text.matches('(').count() as i32 - text.matches(')').count() as i32,
+            Token::Other(text) => {
+                depth += text.matches('(').count() as i32 - text.matches(')').count() as i32
+            }
             Token::Word(word) if depth == 0 && !word.starts_with('.') => return Some(word),
             Token::Word(_) => {}
         }
@@ -298,9 +301,12 @@ mod tests {
 .global .align 4 .u32 own = 1;
 .weak .func (.param .b32 r) both(.param .b32 x) { ret; }
 .visible .entry kernel(.param .u64 p) { // uses { own }
+\t.reg .b32 %r1;
+\t.param .b32 r, x;
 \t.loc 1 2 3
 \tld.global.u32 %r1, [own];
 \tcall (r), other, (x);
+\tret;
 }
 ";
     const TWO: &str = "\
@@ -313,6 +319,7 @@ mod tests {
 .visible .global .align 4 .u32 offset = 7;
 .weak .func (.param .b32 r) both(.param .b32 x) { ret; }
 .visible .func (.param .b32 r) other(.param .b32 x) {
+\t.reg .b32 %r1;
 \t.loc 1 5 1
 \tld.global.u32 %r1, [own+4];
 \tret;
@@ -327,7 +334,10 @@ mod tests {
         assert_eq!((count(".extern .func"), count(".extern .global"), count("part[]")), (0, 0, 1));
         assert_eq!((count("both("), count(".visible .func (.param .b32 r) other")), (1, 1));
         assert_eq!((count("[own]"), count("[own_file1+4]"), count("own_file1[2] = {2, 3}")), (1, 1, 1));
-        assert_eq!((count(".file 1 \"one.cu\""), count(".file 2 \"two.cu\""), count(".loc 2 5 1")), (1, 1, 1));
+        assert_eq!(
+            (count(".file 1 \"one.cu\""), count(".file 2 \"two.cu\""), count(".loc 2 5 1")),
+            (1, 1, 1)
+        );
         warploom::ptx::load("linked", &linked).expect("PTX");
     }
 

@@ -70,7 +70,8 @@ impl Memory {
     /// Brings what the host has changed to the device.
     pub(super) fn to_device(&self, gpu: &mut Device) -> Result {
         for range in &self.shared {
-            let known = gpu.read_bytes(range.address(), range.len()).map_err(|_| CudaError::ILLEGAL_ADDRESS)?;
+            let known =
+                gpu.read_bytes(range.address(), range.len()).map_err(|_| CudaError::ILLEGAL_ADDRESS)?;
             for (at, (new, old)) in range.bytes().chunks(PAGE).zip(known.chunks(PAGE)).enumerate() {
                 if new != old {
                     let address = range.address() + (at * PAGE) as u64;

@@ -248,8 +248,11 @@ impl Process {
 fn load(image: &Image, open: &mut Open) -> Result<Module> {
     let chip = open.gpu.name().to_string();
     let capability = (open.properties.major * 10 + open.properties.minor) as u32;
-    let chosen: Vec<_> =
-        image.binaries.iter().filter_map(|binary| Some(best(&binary.ptx, capability)?.text.as_str())).collect();
+    let chosen: Vec<_> = image
+        .binaries
+        .iter()
+        .filter_map(|binary| Some(best(&binary.ptx, capability)?.text.as_str()))
+        .collect();
     if chosen.is_empty() {
         let archs = image.binaries.iter().flat_map(|b| &b.machine_code).map(|arch| format!("sm_{arch}"));
         complain(format!(

@@ -112,10 +112,21 @@ impl Record {
             return String::new();
         }
         let mut kernels: Vec<_> = self.kernels.iter().collect();
-        kernels.sort_by(|(_, a), (_, b)| b.seconds.total_cmp(&a.seconds).then(b.warp_insts.cmp(&a.warp_insts)));
+        kernels
+            .sort_by(|(_, a), (_, b)| b.seconds.total_cmp(&a.seconds).then(b.warp_insts.cmp(&a.warp_insts)));
         let mut rows = vec![
-            ["kernel", "launches", "timed", "cycles", "time", "warp insts", "IPC", "failed locks", "warps' time"]
-                .map(str::to_string),
+            [
+                "kernel",
+                "launches",
+                "timed",
+                "cycles",
+                "time",
+                "warp insts",
+                "IPC",
+                "failed locks",
+                "warps' time",
+            ]
+            .map(str::to_string),
         ];
         for (name, totals) in kernels {
             let timed = totals.timed > 0;
@@ -149,7 +160,8 @@ fn top_stalls(stalls: &BTreeMap<&'static str, u64>) -> String {
     let all = stalls.values().sum::<u64>().max(1);
     let mut sorted: Vec<_> = stalls.iter().filter(|(_, count)| **count > 0).collect();
     sorted.sort_by(|a, b| b.1.cmp(a.1));
-    let share = |(reason, count): &(&&str, &u64)| format!("{reason} {:.0}%", 100.0 * **count as f64 / all as f64);
+    let share =
+        |(reason, count): &(&&str, &u64)| format!("{reason} {:.0}%", 100.0 * **count as f64 / all as f64);
     sorted.iter().take(3).map(share).collect::<Vec<_>>().join(", ")
 }
 

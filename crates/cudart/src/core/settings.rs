@@ -128,7 +128,10 @@ mod tests {
         assert_eq!(settings.timed, Timed::All);
         assert!(settings.is_timed() && !settings.quiet && settings.json.is_none());
         let name = |arch| settings.chip(arch).unwrap().name;
-        assert_eq!((name(None), name(Some(61)), name(Some(90))), ("gtx480".into(), "gtx1080ti".into(), "h200".into()));
+        assert_eq!(
+            (name(None), name(Some(61)), name(Some(90))),
+            ("gtx480".into(), "gtx1080ti".into(), "h200".into())
+        );
     }
 
     #[test]

@@ -183,7 +183,12 @@ impl Gpu {
             }
         }
         let chip = self.chip.name.clone();
-        Ok(LoadedModule { module: Arc::new(module), addresses, constants: Arc::new(RwLock::new(constants)), chip })
+        Ok(LoadedModule {
+            module: Arc::new(module),
+            addresses,
+            constants: Arc::new(RwLock::new(constants)),
+            chip,
+        })
     }
 
     /// How many CTAs of the kernel fit on an SM, or why it cannot run.
