@@ -97,6 +97,9 @@ fn check(wanted: fn(&When) -> bool) {
 fn check_page(page: &Page, commands: &[Shown], wanted: fn(&When) -> bool, compiler: bool) -> Vec<String> {
     let update = std::env::var_os("UPDATE_DOCS").is_some();
     let folder = Folder::new(&page.path, compiler);
+    for (name, text) in page.shown_files() {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
     let mut wrong = Vec::new();
     let mut changes: Vec<(std::ops::Range<usize>, Vec<String>)> = Vec::new();
     for command in commands.iter().filter(|command| wanted(&command.when)) {
