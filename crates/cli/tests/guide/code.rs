@@ -50,7 +50,9 @@ fn code_is_quoted_from_files() {
         for page in guide() {
             let commands: Vec<String> = shown(&page).into_iter().map(|command| command.text).collect();
             let used = |file: &str| commands.iter().any(|command| command.contains(file));
-            let tried = |line: &str| line.strip_prefix("# ").is_some_and(|name| name.ends_with(".toml") && used(name));
+            let tried = |line: &str| {
+                line.strip_prefix("# ").is_some_and(|name| name.ends_with(".toml") && used(name))
+            };
             for block in page.blocks().into_iter().filter(|block| block.language == language) {
                 let lines = &page.lines[block.lines.clone()];
                 // A file that the page shows whole is read by its commands.

@@ -91,7 +91,10 @@ fn like(a: &str, b: &str) -> f64 {
             .collect()
     };
     let (a, mut b) = (words(a), words(b));
-    let all = (a.len() + b.len()).max(1) as f64;
+    if a.is_empty() && b.is_empty() {
+        return 1.0;
+    }
+    let all = (a.len() + b.len()) as f64;
     let mut shared = 0;
     for word in a {
         if let Some(at) = b.iter().position(|other| *other == word) {
@@ -99,7 +102,7 @@ fn like(a: &str, b: &str) -> f64 {
             shared += 1;
         }
     }
-    if all == 1.0 { 1.0 } else { 2.0 * f64::from(shared) / all }
+    2.0 * f64::from(shared) / all
 }
 
 #[cfg(test)]

@@ -135,7 +135,7 @@ impl Page {
     }
 
     /// Lines outside of blocks, with their numbers.
-    fn prose(&self) -> Vec<(usize, &str)> {
+    pub(crate) fn prose(&self) -> Vec<(usize, &str)> {
         let blocks = self.blocks();
         let shown = |at: usize| blocks.iter().any(|block| block.lines.contains(&at));
         let lines =

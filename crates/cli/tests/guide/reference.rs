@@ -85,7 +85,10 @@ fn keys_of_chips_exist() {
             let key: String =
                 span.chars().take_while(|c| c.is_ascii_alphanumeric() || "._".contains(*c)).collect();
             let section = key.split('.').next().unwrap();
-            let is_key = key.contains('.') && sections.contains(section) && !key.ends_with('.') && !key.ends_with(".toml");
+            let is_key = key.contains('.')
+                && sections.contains(section)
+                && !key.ends_with('.')
+                && !key.ends_with(".toml");
             if is_key && !known.iter().any(|other| *other == key || other.ends_with(&format!(".{key}"))) {
                 wrong.push(format!("{page}:{line}: `{key}`"));
             }

@@ -107,7 +107,8 @@ impl Folder {
         let folders = std::iter::once(program.parent().unwrap().to_path_buf());
         let path = std::env::join_paths(folders.chain(std::env::split_paths(&path))).unwrap();
         let mut text = text.replace("cargo run --release --", "warploom");
-        if !self.compiler {
+        let from_ptx = !self.compiler && text.contains(".cu ");
+        if from_ptx {
             text = text.replace(".cu ", ".ptx ");
         }
         let output = Command::new("sh")
@@ -118,7 +119,10 @@ impl Folder {
             .env_remove("RUST_BACKTRACE")
             .output()
             .unwrap();
-        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        let mut printed = String::from_utf8_lossy(&output.stdout).into_owned();
+        if from_ptx {
+            printed = printed.replace(".ptx ", ".cu ");
+        }
         let printed = printed.trim_end().lines().map(|line| line.trim_end().to_string()).collect();
         (output.status.success(), printed)
     }
