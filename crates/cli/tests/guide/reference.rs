@@ -39,7 +39,8 @@ fn metrics_names_every_key() {
     let mut found = BTreeSet::new();
     for command in [
         "warploom work hashtable keys=300 buckets=4 --profile --json",
-        "warploom run kernels/vecadd.ptx --arg buf:f32:4=iota --arg buf:f32:4=iota --arg buf:f32:4=zero --arg u32:4 --dump 2 --json",
+        "warploom run kernels/spinlock.ptx --entry spinlock_inc --arg buf:u32:1=zero --arg buf:u32:1=zero \
+         --arg u32:1 --dump 1 --json",
     ] {
         keys(
             &object(&folder, command),
