@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import runpy
 
 import numpy as np
 import pandas
@@ -160,6 +161,13 @@ def test_a_plan_runs():
     assert result["dumps"][0]["values"][:7] == [0, 1, 1, 2, 2, 3, 3]
     with pytest.raises(warploom.WarploomError, match="parameter `m` is used nowhere"):
         warploom.run(PLANS / "bfs.toml", params={"m": 1})
+
+
+def test_the_tutorial_runs(capsys):
+    runpy.run_path(str(ROOT / "examples/tutorial/transfers.py"))
+    page = (ROOT / "docs/recipes/python.md").read_text()
+    printed = capsys.readouterr().out.splitlines()
+    assert len(printed) == 3 and "".join(f"    {line}\n" for line in printed) in page
 
 
 def test_the_notebook_runs(tmp_path, monkeypatch):

@@ -101,7 +101,7 @@ impl<'t, 'a> Globals<'t, 'a> {
     fn files(&mut self, ast: &ast::Module<'_>) {
         for &(number, name) in &ast.files {
             self.file_numbers.insert(number, self.file_names.len() as u32);
-            self.file_names.push(name.to_string());
+            self.file_names.push(name.strip_prefix("./").unwrap_or(name).to_string());
         }
     }
 

@@ -85,6 +85,8 @@ impl Compiler {
                     "-nocudalib",
                     "-O2",
                     "-gline-tables-only",
+                    // Lines are named as the user named the file, not by a path of this computer.
+                    "-fdebug-compilation-dir=.",
                     &format!("--cuda-gpu-arch=sm_{arch}"),
                     &format!("--cuda-feature=+ptx{}", ptx_version(arch)),
                 ]
