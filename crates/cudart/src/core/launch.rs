@@ -58,11 +58,11 @@ impl Process {
         let limit = settings.time_limit;
         let open = self.open()?;
         let stream = open.streams.find(request.stream)?;
-        open.memory.to_device(&mut open.gpu)?;
+        open.memory.bring_to_device(&mut open.gpu)?;
         let arguments: Vec<_> = arguments.iter().map(|bytes| Arg::bytes(bytes)).collect();
         let (result, out_of_time) =
             within(limit, launch, |launch| open.gpu.launch(&kernel, launch, &arguments));
-        open.memory.to_host(&open.gpu)?;
+        open.memory.bring_to_host(&open.gpu)?;
         let (report, failure) = match &result {
             Ok(report) => (Some(report), None),
             Err(error) => (error.report(), Some(failure(error))),
