@@ -79,7 +79,7 @@ fn constants_can_be_written_between_launches() {
         // A kernel that was linked before sees what is written later.
         let kernel = module.kernel("constants").unwrap();
         let out = gpu.zeros::<u32>(8).unwrap();
-        let mut run = |gpu: &mut Device| {
+        let run = |gpu: &mut Device| {
             gpu.launch(&kernel, Launch::grid(1).block(8), args![&out]).unwrap();
             out.read(gpu).unwrap()
         };
