@@ -41,6 +41,8 @@ int main() {
 
     cudaFuncAttributes function;
     CHECK(cudaFuncGetAttributes(&function, large));
+    // The programs of this folder are built as PTX of some target, which the device covers.
+    REQUIRE(function.ptxVersion > 0 && function.ptxVersion <= about.major * 10 + about.minor);
     REQUIRE(function.numRegs > 0 && function.maxThreadsPerBlock > 0 && function.sharedSizeBytes == 0);
     int more = (int)about.sharedMemPerBlock + 1024;
     if (about.sharedMemPerBlockOptin >= (size_t)more) {

@@ -83,7 +83,8 @@ fn the_runtime_must_be_found() {
     assert!(err.contains("libwarploom_cudart.so") && err.contains("-p warploom-cudart"), "{err}");
 }
 
-/// A library of C stands for the runtime: the program gets it, the variables, its arguments, and passes its exit code on.
+/// A library of C stands for the runtime: the program gets it, the variables and its arguments, and passes its exit
+/// code on.
 #[test]
 fn a_program_takes_over() {
     let dir = scratch("exec_program");

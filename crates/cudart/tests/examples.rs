@@ -1,4 +1,4 @@
-//! The programs of `examples/cuda`, built by nvcc. Where there is no nvcc, nothing is tested, and the test says so. NVCC
+//! The programs of `examples/cuda`, built by nvcc. Without nvcc nothing is tested, and the test says so. NVCC
 //! and NVCCFLAGS name the compiler and options for it, as for `examples/cuda/build.sh`.
 
 use std::path::{Path, PathBuf};
@@ -74,6 +74,7 @@ fn all_pass(runtime: &str) {
         "rdc",
         "reduce 3000",
         "streams",
+        "thrust",
     ] {
         let (out, err) = run(&folder, words);
         assert!(out.ends_with("passed\n"), "{words} ({runtime}): {out}{err}");

@@ -1,5 +1,5 @@
-//! Programs that call the runtime, as processes. They are written in C as nvcc would write them, because the linker that
-//! Rust needs compiles C, and nvcc may not be here. `examples/cuda` are programs for nvcc.
+//! Programs that call the runtime, as processes. They are written in C as nvcc would write them, because the linker
+//! that Rust needs compiles C, and nvcc may not be here. `examples/cuda` are programs for nvcc.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

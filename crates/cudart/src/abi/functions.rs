@@ -149,9 +149,9 @@ unsafe extern "C" fn cudaFuncGetAttributes(place: *mut u8, function: *const c_vo
         for size in [found.static_shared_bytes, 0, found.local_bytes] {
             bytes.extend(size.to_le_bytes());
         }
-        let capability = found.capability;
+        let (ptx, code) = (found.ptx_target, found.code_target);
         let shared = found.max_dynamic_shared_bytes;
-        for value in [found.max_threads, found.registers, capability, capability, 0, shared, -1] {
+        for value in [found.max_threads, found.registers, ptx, code, 0, shared, -1] {
             bytes.extend(value.to_le_bytes());
         }
         // Clusters, and reserve, since CUDA 12.

@@ -4,6 +4,7 @@
 //! for what the function's documentation says. That is the reason for each `unsafe` below; where there is another, it
 //! stands beside it.
 
+mod copies;
 mod device;
 mod errors;
 mod functions;

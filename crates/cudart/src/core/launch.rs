@@ -28,7 +28,9 @@ pub(crate) struct FunctionAttributes {
     pub(crate) local_bytes: u64,
     pub(crate) max_threads: i32,
     pub(crate) registers: i32,
-    pub(crate) capability: i32,
+    /// Targets of its PTX and of the code that was made of it, as 75 for 7.5.
+    pub(crate) ptx_target: i32,
+    pub(crate) code_target: i32,
     pub(crate) max_dynamic_shared_bytes: i32,
 }
 
@@ -56,11 +58,11 @@ impl Process {
         let limit = settings.time_limit;
         let open = self.open()?;
         let stream = open.streams.find(request.stream)?;
-        open.memory.to_device(&mut open.gpu)?;
+        open.memory.bring_to_device(&mut open.gpu)?;
         let arguments: Vec<_> = arguments.iter().map(|bytes| Arg::bytes(bytes)).collect();
         let (result, out_of_time) =
             within(limit, launch, |launch| open.gpu.launch(&kernel, launch, &arguments));
-        open.memory.to_host(&open.gpu)?;
+        open.memory.bring_to_host(&open.gpu)?;
         let (report, failure) = match &result {
             Ok(report) => (Some(report), None),
             Err(error) => (error.report(), Some(failure(error))),
@@ -141,6 +143,9 @@ impl Process {
     pub(crate) fn function_attributes(&mut self, host: u64) -> Result<FunctionAttributes> {
         let kernel = self.kernel(host)?;
         let allowed = self.function(host)?.max_dynamic_shared;
+        let code_target = self.open()?.properties.capability();
+        // Libraries choose the variant of a kernel that was compiled for this target.
+        let ptx_target = self.ptx_target(host, code_target)? as i32;
         let properties = &self.open()?.properties;
         let info = kernel.info();
         let plain = properties.shared_bytes_per_cta.saturating_sub(u64::from(info.static_shared_bytes));
@@ -151,7 +156,8 @@ impl Process {
             local_bytes: u64::from(info.local_bytes),
             max_threads: info.bounds.max_threads.map_or(most, |threads| int(threads).min(most)),
             registers: int(info.registers),
-            capability: properties.major * 10 + properties.minor,
+            ptx_target,
+            code_target: code_target as i32,
             max_dynamic_shared_bytes: int(allowed.unwrap_or(plain as u32)),
         })
     }

@@ -68,7 +68,7 @@ impl Memory {
     }
 
     /// Brings what the host has changed to the device.
-    pub(super) fn to_device(&self, gpu: &mut Device) -> Result {
+    pub(super) fn bring_to_device(&self, gpu: &mut Device) -> Result {
         for range in &self.shared {
             let known =
                 gpu.read_bytes(range.address(), range.len()).map_err(|_| CudaError::ILLEGAL_ADDRESS)?;
@@ -83,7 +83,7 @@ impl Memory {
     }
 
     /// Brings what the device has changed to the host.
-    pub(super) fn to_host(&mut self, gpu: &Device) -> Result {
+    pub(super) fn bring_to_host(&mut self, gpu: &Device) -> Result {
         for range in &mut self.shared {
             let new = gpu.read_bytes(range.address(), range.len()).map_err(|_| CudaError::ILLEGAL_ADDRESS)?;
             for (at, page) in new.chunks(PAGE).enumerate() {
@@ -107,7 +107,7 @@ fn on_device(range: &SharedRange) -> (u64, u64) {
 impl Open {
     fn is_device(&self, address: u64) -> bool {
         self.memory.shared(address).is_none()
-            && (address >= CONSTANTS && address < 2 * CONSTANTS || self.gpu.read_bytes(address, 1).is_ok())
+            && ((CONSTANTS..2 * CONSTANTS).contains(&address) || self.gpu.read_bytes(address, 1).is_ok())
     }
 
     /// Allocates device memory.

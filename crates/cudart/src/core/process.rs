@@ -225,6 +225,14 @@ impl Process {
         kernel
     }
 
+    /// The target of the PTX that a stub's kernel comes from, for a device of this capability.
+    pub(crate) fn ptx_target(&mut self, host: u64, capability: u32) -> Result<u32> {
+        let image = self.function(host)?.image;
+        let binaries = self.images.get(image).map_or(&[][..], |image| &image.binaries);
+        let targets = binaries.iter().filter_map(|binary| Some(best(&binary.ptx, capability)?.arch));
+        targets.min().ok_or(CudaError::NO_KERNEL_IMAGE)
+    }
+
     /// Where the variable of a shadow is.
     pub(crate) fn symbol(&mut self, host: u64) -> Result<Symbol> {
         let variable = self.variables.get(&host).cloned().ok_or(CudaError::INVALID_SYMBOL)?;
@@ -247,7 +255,7 @@ impl Process {
 /// Loads the PTX of an image.
 fn load(image: &Image, open: &mut Open) -> Result<Module> {
     let chip = open.gpu.name().to_string();
-    let capability = (open.properties.major * 10 + open.properties.minor) as u32;
+    let capability = open.properties.capability();
     let chosen: Vec<_> = image
         .binaries
         .iter()
@@ -293,7 +301,9 @@ fn best(images: &[Ptx], capability: u32) -> Option<&Ptx> {
 /// A kernel's name as its programmer wrote it.
 fn plain_name(mangled: &str) -> String {
     let symbol = cpp_demangle::Symbol::new(mangled).ok();
-    symbol.and_then(|symbol| symbol.demangle().ok()).unwrap_or_else(|| mangled.to_string())
+    let name = symbol.and_then(|symbol| symbol.demangle().ok()).unwrap_or_else(|| mangled.to_string());
+    // Templates have the type that they return in front, and all kernels return none.
+    name.strip_prefix("void ").map_or(name.clone(), str::to_string)
 }
 
 #[cfg(test)]
@@ -311,6 +321,7 @@ mod tests {
     #[test]
     fn plain_names() {
         assert_eq!(plain_name("_Z3addPii"), "add(int*, int)");
+        assert_eq!(plain_name("_Z3addIiEvPT_"), "add<int>(int*)");
         assert_eq!(plain_name("add"), "add");
     }
 }

@@ -71,6 +71,11 @@ impl Properties {
         }
     }
 
+    /// As 90 for 9.0.
+    pub(crate) fn capability(&self) -> u32 {
+        (self.major * 10 + self.minor) as u32
+    }
+
     pub(crate) fn global_bytes(&self) -> u64 {
         self.global_bytes
     }

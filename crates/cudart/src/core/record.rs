@@ -185,12 +185,19 @@ fn aligned(rows: &[[String; 9]]) -> String {
     text
 }
 
-/// A template's name can be longer than a screen.
+/// A template's name can be longer than a screen: its arguments and parameters go first, then its namespaces.
 fn shorten(name: &str) -> String {
     const MOST: usize = 60;
-    match name.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}…", &name[..end]),
+    if name.chars().count() <= MOST {
+        return name.to_string();
+    }
+    let without = match name.find(['<', '(']) {
+        Some(at) => format!("{}{}", &name[..at], if name[at..].starts_with('<') { "<…>" } else { "(…)" }),
         None => name.to_string(),
+    };
+    match without.chars().count().checked_sub(MOST) {
+        None | Some(0) => without,
+        Some(over) => format!("…{}", without.chars().skip(over + 1).collect::<String>()),
     }
 }
 
@@ -226,6 +233,19 @@ mod tests {
     fn add(record: &mut Record, name: &str, report: &Report) {
         let launched = Launched { name, report, start_s: 0.0, seconds: 0.0, stream: 0, error: None };
         record.add(&launched).unwrap();
+    }
+
+    #[test]
+    fn long_names() {
+        assert_eq!(shorten("add(int*)"), "add(int*)");
+        let long = format!("lib::sort<{}>(int*)", "int, ".repeat(20));
+        assert_eq!(shorten(&long), "lib::sort<…>");
+        let path = format!("{}sort(int)", "very::long::".repeat(10));
+        let short = shorten(&path);
+        assert!(
+            short.starts_with('…') && short.ends_with("sort(…)") && short.chars().count() == 60,
+            "{short}"
+        );
     }
 
     #[test]

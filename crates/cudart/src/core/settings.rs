@@ -107,7 +107,7 @@ impl Settings {
     }
 }
 
-fn number<T: FromStr>(get: impl Fn(&str) -> Option<String>, name: &str) -> Result<Option<T>, String> {
+fn number<T: FromStr>(get: &impl Fn(&str) -> Option<String>, name: &str) -> Result<Option<T>, String> {
     let Some(text) = get(name) else { return Ok(None) };
     let value = text.replace('_', "").parse().map_err(|_| format!("{name}={text}: it is a number"))?;
     Ok(Some(value))

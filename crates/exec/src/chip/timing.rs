@@ -391,9 +391,9 @@ pub struct InterconnectSpec {
 pub struct PortSpec {
     /// SMs at a port. CTAs of a grid start on one SM of each port first.
     pub sms: u32,
-    /// Cycles that a request takes.
+    /// Cycles that a request takes; a load for each sector that it asks for.
     pub request_cycles: f64,
-    /// Further cycles for each sector that it carries.
+    /// Further cycles for each sector that a request carries.
     pub sector_cycles: f64,
 }
 

@@ -56,6 +56,9 @@ const PAGE_CHUNK_BITS: u32 = 4;
 /// The slices of the pages of a block: where the eight of each page begin.
 const PAGE_STARTS: [u64; 4] = [3, 9, 0, 12];
 
+/// How many slices a group of eight blocks begins behind the group before it.
+const GROUP_STEP: u64 = 5;
+
 /// A hash whose bits all depend on all bits of the number.
 fn mixed(number: u64) -> u64 {
     let mut hash = number.wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -119,19 +122,20 @@ impl AddressMap {
     /// The properties of this hash are those of a real H200, whose own hash is not known bit by bit. A page of 16
     /// chunks lies in eight slices of one half, two chunks in each. Of each two pages, one lies in either half. The
     /// four pages of a block lie in 32 slices, which are about 20 and the twins of some of them. Four blocks use all
-    /// slices, and some twice as much as others.
+    /// slices, and some twice as much as others; so do the next four. Two such groups of eight use all about alike.
     fn hashed_slice_of(&self, line: LineAddress, slices: &Divisor) -> (u32, u32) {
         let chunk = line.0 >> self.chunk_bits;
         let page = chunk >> PAGE_CHUNK_BITS;
         // Chunks 0 and 2 of each four are in one slice, 1 and 3 in another.
         let piece = (chunk >> 1 & 6 | chunk & 1) ^ (mixed(page) & 7);
         let block = page >> 2;
-        let first =
-            low(mixed(block >> 2), 32) + (block & 3) * (slices.get() / 4) + PAGE_STARTS[page as usize & 3];
+        let group = block >> 3;
+        let begin = group * GROUP_STEP + low(mixed(group >> 3), 31);
+        let first = begin + (block & 3) * (slices.get() / 4) + PAGE_STARTS[page as usize & 3];
         let slice = slices.remainder(first + piece);
         let pair = (slice >> self.slice_bits) as u32;
         // Halves of the L2 have every other partition.
-        let half = (page ^ page >> 1 ^ mixed(block)) as u32 & 1;
+        let half = (page ^ page >> 1 ^ block >> 2) as u32 & 1;
         let partition = if self.has_halves { pair << 1 | half } else { pair };
         (partition, low(slice, self.slice_bits) as u32)
     }

@@ -132,7 +132,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             }
             together.sort_by_key(|&(at, ..)| at);
             for (at, id, request) in together.drain(..) {
-                let at = ports.pass(first / ports.sms(), at, request.written_sectors());
+                let at = ports.pass(first / ports.sms(), at, &request);
                 self.send(id, at, &request);
             }
         }

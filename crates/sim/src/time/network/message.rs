@@ -84,6 +84,11 @@ impl Request {
         matches!(self.kind, RequestKind::Atomic { result_bytes: 1.., .. })
     }
 
+    /// Sectors that a load asks for.
+    pub(crate) fn read_sectors(&self) -> u32 {
+        if self.kind == RequestKind::Read { self.sectors.count_ones() } else { 0 }
+    }
+
     /// Sectors that follow it through a port: those that it writes. A reduction's operand fits the request.
     pub(crate) fn written_sectors(&self) -> u32 {
         let writes = self.kind == RequestKind::Write || self.is_awaited_atomic();

@@ -38,11 +38,12 @@ impl SharedPorts {
         self.sms
     }
 
-    /// Takes the requests of the SMs of a port in the order of their cycles, each with the sectors that it carries, and
-    /// says when it leaves.
-    pub(crate) fn pass(&mut self, port: usize, at: Cycle, sectors: u32) -> Cycle {
+    /// Takes the requests of the SMs of a port in the order of their cycles, and says when each leaves.
+    pub(crate) fn pass(&mut self, port: usize, at: Cycle, request: &Request) -> Cycle {
         let leaves = self.free[port].max(at.0 * PARTS);
-        self.free[port] = leaves + self.request_parts + u64::from(sectors) * self.sector_parts;
+        let parts = u64::from(request.read_sectors().max(1)) * self.request_parts
+            + u64::from(request.written_sectors()) * self.sector_parts;
+        self.free[port] = leaves + parts;
         Cycle(leaves / PARTS)
     }
 }
@@ -50,14 +51,31 @@ impl SharedPorts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kit::ids::Ticket;
+    use crate::kit::line::LineAddress;
+    use crate::time::network::message::{Asks, RequestKind};
+    use crate::time::network::node::Node;
 
     #[test]
     fn requests_leave_one_after_the_other() {
         let spec = PortSpec { sms: 2, request_cycles: 1.0, sector_cycles: 0.5 };
         let mut ports = SharedPorts::new(&spec, 4);
-        let leaves = [2, 0, 0, 2].map(|sectors| ports.pass(0, Cycle(10), sectors).0);
-        assert_eq!(leaves, [10, 12, 13, 14], "one with two sectors takes twice as long");
-        assert_eq!(ports.pass(1, Cycle(10), 0), Cycle(10), "the other port is free");
-        assert_eq!(ports.pass(0, Cycle(100), 0), Cycle(100));
+        let request = |kind, sectors| Request {
+            line: LineAddress(0),
+            sectors,
+            whole: 0,
+            kind,
+            from: Node::Sm(0),
+            ticket: Ticket(0),
+            asks: Asks::Nothing,
+            missed: false,
+            far: false,
+        };
+        let store = request(RequestKind::Write, 0b11);
+        let (one, three) = (request(RequestKind::Read, 1), request(RequestKind::Read, 0b111));
+        let leaves = [store, one, three, one, store].map(|request| ports.pass(0, Cycle(10), &request).0);
+        assert_eq!(leaves, [10, 12, 13, 16, 17], "a load by its sectors; a store takes more for what it carries");
+        assert_eq!(ports.pass(1, Cycle(10), &one), Cycle(10), "the other port is free");
+        assert_eq!(ports.pass(0, Cycle(100), &one), Cycle(100));
     }
 }
