@@ -5,8 +5,8 @@
 //! 64, 128, 256… rounds (Brent's algorithm), so that cycles of any length are found.
 //!
 //! A register or a word of local memory may differ if it only counts: if its value reaches no branch, no address and no
-//! memory on the way that was taken since ([`Executed`]). That way is noted for some rounds after each earlier state, as
-//! notes cost time.
+//! memory on the way that was taken since ([`Executed`]). That way is noted for some rounds after each earlier state,
+//! as notes cost time.
 //!
 //! A pause whose length depends on the clock never repeats itself. So if memory was as it is already at the state
 //! before, everything is noted, and a launch in which every warp only waits for `hang.suspect_cycles` is suspected.

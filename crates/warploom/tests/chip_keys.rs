@@ -108,15 +108,19 @@ enum Outcome {
 }
 
 fn try_value(chip: &str, key: &str, value: &str) -> Outcome {
-    let set = [format!("{key}={value}")];
-    let mut overrides = vec!["sm.count=2".to_string()];
-    overrides.extend(set);
+    try_values(chip, &[(key, value)], 2_000_000)
+}
+
+fn try_values(chip: &str, set: &[(&str, &str)], max_cycles: u64) -> Outcome {
+    let shown = set.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>();
+    let overrides: Vec<String> = std::iter::once("sm.count=2".to_string()).chain(shown.clone()).collect();
+    let shown = shown.join(" ");
     let chip = match Chip::load(chip, &overrides) {
         Ok(chip) => chip,
         Err(error) => {
             let error = error.to_string();
-            let names = error.contains(key) || error.contains("MiB");
-            assert!(names, "{key}={value} is refused without its name: {error}");
+            let names = set.iter().any(|(key, _)| error.contains(key)) || error.contains("MiB");
+            assert!(names, "{shown} is refused without its name: {error}");
             return Outcome::Refused;
         }
     };
@@ -126,11 +130,11 @@ fn try_value(chip: &str, key: &str, value: &str) -> Outcome {
         let module = gpu.load_ptx_named("everything.ptx", KERNEL)?;
         let out = gpu.zeros_named::<u32>("out", 80)?;
         let count = gpu.zeros_named::<u32>("count", 1)?;
-        let launch = Launch { max_cycles: Some(2_000_000), ..Launch::grid(2).block(40) };
+        let launch = Launch { max_cycles: Some(max_cycles), ..Launch::grid(2).block(40) };
         gpu.launch(&module.kernel("everything")?, launch, args![&out, &count])?;
-        assert_eq!(count.read(&gpu)?, [80], "{key}={value}");
+        assert_eq!(count.read(&gpu)?, [80], "{shown}");
         let expected = |thread: u32| thread % 40 + if thread % 40 < 7 { 0 } else { 100 };
-        assert_eq!(out.read(&gpu)?, (0..80).map(expected).collect::<Vec<_>>(), "{key}={value}");
+        assert_eq!(out.read(&gpu)?, (0..80).map(expected).collect::<Vec<_>>(), "{shown}");
         Ok::<_, Error>(())
     })();
     match launched {
@@ -141,18 +145,26 @@ fn try_value(chip: &str, key: &str, value: &str) -> Outcome {
         Err(Error::Hang { hang: Some(hang), .. }) if matches!(hang.reason, HangReason::CycleLimit(_)) => {
             Outcome::Refused
         }
-        Err(error) => panic!("{key}={value} breaks a good kernel: {error}"),
+        Err(error) => panic!("{shown} breaks a good kernel: {error}"),
     }
+}
+
+/// The keys of a chip that may be anything else.
+fn all_keys(chip: &str) -> Vec<(String, toml::Value)> {
+    let text = warploom_chips::CHIPS.iter().find(|(name, _)| *name == chip).unwrap().1;
+    let mut all = Vec::new();
+    keys("", &toml::from_str(text).unwrap(), &mut all);
+    all.retain(|(key, _)| !["name", "description", "base"].contains(&key.as_str()));
+    all
 }
 
 /// Tries every value of every key of a chip. Returns how many ran, and what went wrong with the others.
 fn try_all(chip: &str) -> (usize, Vec<String>) {
-    let text = warploom_chips::CHIPS.iter().find(|(name, _)| *name == chip).unwrap().1;
-    let mut all = Vec::new();
-    keys("", &toml::from_str(text).unwrap(), &mut all);
-    let all = all.iter().filter(|(key, _)| !["name", "description", "base"].contains(&key.as_str()));
+    let all = all_keys(chip);
     let (mut ran, mut wrong) = (0, Vec::new());
-    for (key, value) in all.flat_map(|(key, like)| values(like).into_iter().map(move |value| (key, value))) {
+    for (key, value) in
+        all.iter().flat_map(|(key, like)| values(like).into_iter().map(move |value| (key, value)))
+    {
         // A panic anywhere in the machine is one more that is wrong.
         match std::panic::catch_unwind(|| try_value(chip, key, &value)) {
             Ok(outcome) => ran += usize::from(outcome == Outcome::Ran),
@@ -172,6 +184,69 @@ fn values_at_the_edges_are_refused_by_name_or_work() {
         assert!(wrong.is_empty(), "{}", wrong.join("\n"));
         assert!(ran > 300, "{chip}: only {ran} values ran");
     }
+}
+
+/// Numbers that repeat with their seed.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) as usize % bound
+    }
+
+    /// A value like another one: at an edge, or close to it.
+    fn value(&mut self, like: &toml::Value) -> String {
+        let toml::Value::Integer(number) = like else {
+            let values = values(like);
+            return values.get(self.below(values.len().max(1))).cloned().unwrap_or_default();
+        };
+        let near = [number - 1, number + 1, number / 2, number * 2, number * 3, number + 7, number * 16];
+        match self.below(NUMBERS.len() + near.len()) {
+            at if at < NUMBERS.len() => NUMBERS[at].to_string(),
+            at => near[at - NUMBERS.len()].to_string(),
+        }
+    }
+}
+
+/// Chips with other values for one to six of their keys, drawn at random.
+fn try_random(cases: u32, seed: u64) {
+    let chips: Vec<_> = warploom_chips::CHIPS.iter().map(|(name, _)| (*name, all_keys(name))).collect();
+    let mut numbers = Numbers(seed);
+    let (mut ran, mut wrong) = (0, Vec::new());
+    for _ in 0..cases {
+        let (chip, keys) = &chips[numbers.below(chips.len())];
+        let count = [1, 2, 2, 3, 4, 6][numbers.below(6)];
+        let mut draw = |_| {
+            let (key, like) = &keys[numbers.below(keys.len())];
+            (&key[..], numbers.value(like))
+        };
+        let set: Vec<(&str, String)> = (0..count).map(&mut draw).collect();
+        let set: Vec<(&str, &str)> = set.iter().map(|(key, value)| (*key, &value[..])).collect();
+        match std::panic::catch_unwind(|| try_values(chip, &set, 200_000)) {
+            Ok(outcome) => ran += u32::from(outcome == Outcome::Ran),
+            Err(panic) => {
+                let text = panic.downcast::<String>().map_or("a panic".to_string(), |text| *text);
+                wrong.push(format!("{set:?} on {chip}: {text}"));
+            }
+        }
+    }
+    println!("{ran} of {cases} chips ran, {} went wrong", wrong.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(ran > cases / 10, "only {ran} of {cases} chips ran");
+}
+
+#[test]
+fn several_keys_at_once() {
+    try_random(300, 1);
+}
+
+/// `CASES=20000 SEED=7 cargo test --release -p warploom --test chip_keys -- --ignored --nocapture`
+#[test]
+#[ignore = "takes minutes"]
+fn very_many_chips() {
+    let number = |name: &str, or: u64| std::env::var(name).ok().and_then(|n| n.parse().ok()).unwrap_or(or);
+    try_random(number("CASES", 5_000) as u32, number("SEED", 1));
 }
 
 /// Values that were panics once.

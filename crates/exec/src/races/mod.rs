@@ -485,6 +485,7 @@ fn words_of(address: u64, bytes: u32) -> impl Iterator<Item = u64> {
 }
 
 /// An address in its space: generic ones of shared memory lie in a window.
+#[inline]
 fn in_space(space: Space, address: u64, window: u64) -> u64 {
     if space == Space::Shared && address >= window { address - window } else { address }
 }

@@ -37,16 +37,19 @@ impl Kind {
         Kind { atomic: true, ..Kind::strong(true, scope) }
     }
 
+    #[inline(always)]
     fn bits(self) -> u8 {
         self.write as u8 | (self.strong as u8) << 1 | (self.atomic as u8) << 2 | (self.cta_scope as u8) << 3
     }
 
+    #[inline(always)]
     fn of_bits(bits: u8) -> Kind {
         let bit = |at: u8| bits >> at & 1 == 1;
         Kind { write: bit(0), strong: bit(1), atomic: bit(2), cta_scope: bit(3) }
     }
 
     /// Whether whatever conflicts with `other` also conflicts with this one.
+    #[inline]
     fn covers(self, other: Kind) -> bool {
         if self.write && !self.strong {
             return true;
@@ -73,6 +76,7 @@ pub(super) struct Record {
 }
 
 impl Record {
+    #[inline]
     pub(super) fn new(
         (warp, clock, pc): (u32, u32, u32),
         lanes: (usize, usize),
@@ -105,6 +109,7 @@ impl Record {
     }
 
     /// Whether the two race if they are not ordered.
+    #[inline]
     fn conflicts(&self, other: &Record, same_cta: impl FnOnce() -> bool) -> bool {
         let (a, b) = (self.kind(), other.kind());
         if !a.write && !b.write {

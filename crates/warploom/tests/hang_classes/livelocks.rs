@@ -152,6 +152,24 @@ DONE:"
     }
 }
 
+/// Each attempt takes its lock at once, and is undone because another word is not set: no poll ever fails.
+#[test]
+fn attempts_that_are_undone_without_a_poll_that_fails() {
+    let body = "    setp.ne.u32 %p7, %r0, 0;
+    @%p7 bra DONE;
+AGAIN:
+    atom.global.cas.b32 %r2, [%d0], 0, 1;
+    setp.ne.u32 %p0, %r2, 0;
+    @%p0 bra AGAIN;
+    ld.volatile.global.u32 %r3, [%d1];
+    setp.eq.u32 %p0, %r3, 1;
+    @%p0 bra DONE;
+    atom.global.exch.b32 %r2, [%d0], 0;
+    bra AGAIN;
+DONE:";
+    undone(body, 1, &["[a+0]", "has the values 0 and 1 in turn", "k.ptx:15 (", "k.ptx:21 ("]);
+}
+
 /// Every thread tries to take twelve locks, from one of its own on, and gives them back when it fails. The last one is
 /// never free. All locks together are rarely as they were, but those of each thread are.
 #[test]

@@ -13,10 +13,11 @@ const TRIES_REMEMBERED: usize = 20;
 /// The search for a launch that changes memory for ever without getting anywhere: attempts that are undone.
 ///
 /// It begins when no warp has ended or started for half of `hang.suspect_cycles`, and all seem to wait; or after all of
-/// `hang.suspect_cycles`, as attempts may be undone without a wait. From then on the values that are written are remembered. If for another half no word gets a value that it has not had, no warp
-/// can leave its loop by itself, and all words that change have *together* only states that they have had, the launch
-/// goes round in a circle. So threads that count, in whatever words and together with whomever, are never suspected:
-/// each count is a state that was not there before.
+/// `hang.suspect_cycles`, as attempts may be undone without a wait. From then on the values that are written are
+/// remembered. If for another half no word gets a value that it has not had, no warp can leave its loop by itself, and
+/// all words that change have *together* only states that they have had, the launch goes round in a circle. So threads
+/// that count, in whatever words and together with whomever, are never suspected: each count is a state that was not
+/// there before.
 ///
 /// Many threads that undo their attempts may come in so many orders that all words together are rarely as they were.
 /// For them it is enough, after twice that time, that each thread comes back again and again to what it had changed
