@@ -266,7 +266,11 @@ fn every_cycle_of_a_warp_is_in_one_slice() {
         let of = view.slices.iter().filter(|s| s.name == name && s.in_slot());
         of.filter_map(|s| s.at.as_deref()).map(|at| at.split(": ").nth(1).unwrap()).collect::<Vec<_>>()
     };
-    assert!(places("long scoreboard").contains(&"setp.ne.s32 %p2, %r7, 0"), "{:?}", places("long scoreboard"));
+    assert!(
+        places("long scoreboard").contains(&"setp.ne.s32 %p2, %r7, 0"),
+        "{:?}",
+        places("long scoreboard")
+    );
     assert!(places("membar").contains(&"membar.gl"), "{:?}", places("membar"));
 }
 
