@@ -39,14 +39,13 @@ pub(crate) fn write_graph(report: &Report, options: &MachineOptions) -> Result<(
 }
 
 /// What the columns of the hottest lines mean.
-const LINES: [(&str, &str); 7] = [
+const LINES: [(&str, &str); 6] = [
     ("time", "part of all warp time; the line below says in which states (docs/profile.md)"),
     ("executions", "times that a warp issued an instruction of the line"),
     ("threads/warp", "active threads per warp, on average"),
     ("trans./access", "transactions per memory access of a warp"),
     ("latency", "cycles of an access, from issue to write-back, on average"),
     ("failed polls", "reads of a lock or flag that have to be repeated, in threads"),
-    ("inlined", "a line, and the lines that its function was inlined at"),
 ];
 
 /// What the columns of the locks and flags mean.

@@ -15,7 +15,9 @@ use crate::machine::{self, Control};
 use crate::output::print_json;
 use crate::profile;
 use crate::report::{self, Page, ReportedRun};
-use crate::run::{aligned, end_line, how, judge_checks, launch_failure, shown_name, simd_text, timing_lines};
+use crate::run::{
+    aligned, end_line, how, judge_checks, launch_failure, occupancy_text, shown_name, simd_text, timing_lines,
+};
 use crate::term::{self, counted, grouped, seconds};
 
 /// Runs the workload, prints what it did, and checks the result.
@@ -169,6 +171,9 @@ pub(crate) fn totals(total: &Report) -> Vec<(&'static str, String)> {
         ("executed", format!("{}, {threads}", counted(total.warp_insts, "warp instruction"))),
         ("SIMD", simd_text(total)),
     ];
+    if let (Some(occupancy), achieved @ Some(_)) = (total.occupancy, total.achieved_occupancy) {
+        lines.push(("occupancy", occupancy_text(&occupancy, achieved)));
+    }
     lines.extend(timing_lines(total));
     let rate = total.warp_insts_per_s / 1e6;
     lines.push(("wall time", format!("{}, {rate:.1} M warp instructions/s", seconds(total.wall_s))));

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
+use std::sync::Arc;
 
 use serde::Serialize;
 use warploom_sim::Occupancy;
@@ -133,8 +134,13 @@ pub struct Report {
     pub lock_warnings: Vec<LockWarning>,
     /// Where the time went, by line, lock and barrier (`docs/profile.md`), if the device profiles
     /// ([`Timing::profile`](crate::Timing::profile)).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub profile: Option<Box<Profile>>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "inner")]
+    pub profile: Option<Arc<Profile>>,
+}
+
+/// Serialises what an `Arc` holds.
+fn inner<S: serde::Serializer>(shared: &Option<Arc<Profile>>, serializer: S) -> Result<S::Ok, S::Error> {
+    shared.as_deref().serialize(serializer)
 }
 
 /// The share of an SM's warp slots that CTAs of a launch can fill.

@@ -17,6 +17,9 @@ const WIDEST: f64 = 56.0;
 /// Height of a line of text.
 const LINE: f64 = 15.0;
 
+/// The most height that slanted labels take.
+const HIGHEST_LABELS: f64 = 150.0;
+
 pub(super) fn draw(canvas: &mut Canvas, plot: &Plot, series: &[String], groups: &[Group]) {
     let values = groups.iter().flat_map(|group| {
         let band = group.band.map(|(_, high)| high);
@@ -57,7 +60,6 @@ pub(super) fn draw(canvas: &mut Canvas, plot: &Plot, series: &[String], groups: 
             if let Some((low, high)) = group.band.filter(|_| last) {
                 let (low, high) = (frame.y(y.place(low)), frame.y(y.place(high)));
                 canvas.band(x - 4.0, high, width + 8.0, (low - high).max(2.0));
-                top = top.min(high);
             }
             canvas.bar(s, x + 1.0, end.min(base), width - 2.0, (end - base).abs());
             if let Some((low, high)) = group.errors.get(s).copied().flatten() {
@@ -140,7 +142,7 @@ impl Labels {
             Labels::Broken(all) => 8.0 + LINE * all.iter().map(Vec::len).max().unwrap_or(0) as f64,
             Labels::Slanted(all) => {
                 let longest = all.iter().map(|label| label.chars().count()).max().unwrap_or(0) as f64;
-                (16.0 + longest * LETTER * 0.64).min(130.0)
+                (16.0 + longest * LETTER * 0.64).min(HIGHEST_LABELS)
             }
         }
     }
@@ -153,9 +155,21 @@ impl Labels {
                 }
             }
             Labels::Slanted(all) => {
-                canvas.rotated_text(middle + 4.0, frame.bottom + 14.0, -40.0, TextAnchor::End, &all[group]);
+                // It must end on the picture, to the left and below.
+                let across = (middle - 2.0) / (LETTER * 0.77);
+                let down = (HIGHEST_LABELS - 18.0) / (LETTER * 0.64);
+                let label = shortened(&all[group], across.min(down).max(1.0) as usize);
+                canvas.rotated_text(middle + 4.0, frame.bottom + 14.0, -40.0, TextAnchor::End, &label);
             }
         }
+    }
+}
+
+/// A text of at most `room` letters.
+fn shortened(text: &str, room: usize) -> String {
+    match text.chars().count() {
+        length if length <= room => text.to_string(),
+        _ => text.chars().take(room.saturating_sub(1)).chain(['…']).collect(),
     }
 }
 

@@ -272,6 +272,8 @@ mod tests {
             "work nw size=1 on gtx570 (sm.count=2)",
             "quick forms",
             "✗ out",
+            "3 numbers are judged: 2 inside their bands, 1 outside. 1 more are only reported.",
+            &format!("on {}.", today()),
             provenance::VERSION,
             provenance::MODEL,
             "kernels/hashtable.ptx",
@@ -289,6 +291,17 @@ mod tests {
                 "{link} leads nowhere"
             );
         }
+    }
+
+    #[test]
+    fn missed_headlines_come_first_and_papers_are_cited() {
+        let mut example = example();
+        example.experiments[0].outcome.rows[1].headline = true;
+        example.experiments[0].about.paper = "hpca18";
+        let html = example.html();
+        let missed = html.find("Not reproduced: 1 of 2 headline numbers.").expect("it is said");
+        assert!(missed < html.find("numbers are judged").unwrap(), "{html}");
+        assert!(html.contains("Warp Scheduling for Fine-Grained Synchronization. HPCA 2018"), "{html}");
     }
 
     #[test]

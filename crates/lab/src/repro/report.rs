@@ -104,12 +104,15 @@ impl Outcome {
     }
 
     /// With a chart of the paper's numbers beside ours for every unit that has none yet.
-    fn with_paper(self) -> Outcome {
+    fn with_paper(self, about: &About) -> Outcome {
+        let (title, theirs) = match about.citation() {
+            Some(_) => ("The paper's numbers and ours", "paper"),
+            None => ("Reference numbers and ours", "reference"),
+        };
         let units: BTreeSet<_> =
             self.rows.iter().filter(|row| row.ratio().is_some()).map(|row| row.unit).collect();
         let left = units.into_iter().filter(|unit| !self.compared.contains(unit)).collect::<Vec<_>>();
-        left.into_iter()
-            .fold(self, |outcome, unit| outcome.compared("The paper's numbers and ours", "paper", unit))
+        left.into_iter().fold(self, |outcome, unit| outcome.compared(title, theirs, unit))
     }
 }
 
@@ -153,8 +156,9 @@ impl Evaluated {
                 outcome.rows.push(Row::new(failed.run.clone(), "").measured(Err(failed)));
             }
         }
-        let outcome = outcome.with_paper();
-        Evaluated { about: experiment.about(), runs: runs.iter().map(line).collect(), outcome }
+        let about = experiment.about();
+        let outcome = outcome.with_paper(&about);
+        Evaluated { about, runs: runs.iter().map(line).collect(), outcome }
     }
 
     /// `Out` if any row is.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
+use std::sync::Arc;
 
 use warploom::profile::Profile;
 use warploom::{BackOff, Detection, Locks, Race, Report, SmReport, SpinBranches};
@@ -77,11 +78,11 @@ pub fn total(launches: &[Report]) -> Report {
     }
 }
 
-fn profile(launches: &[Report]) -> Option<Box<Profile>> {
+fn profile(launches: &[Report]) -> Option<Arc<Profile>> {
     let (first, others) = launches.split_first()?;
     let mut sum = first.profile.clone()?;
     for launch in others {
-        sum.merge(launch.profile.as_deref()?);
+        Arc::make_mut(&mut sum).merge(launch.profile.as_deref()?);
     }
     Some(sum)
 }

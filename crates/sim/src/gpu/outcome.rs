@@ -1,5 +1,7 @@
 //! What a launch did ([`Stats`]) and why it failed ([`LaunchError`]).
 
+use std::sync::Arc;
+
 use crate::exec::fault::Fault;
 use crate::exec::occupancy::Unlaunchable;
 use crate::exec::races::Race;
@@ -32,7 +34,7 @@ pub struct Stats {
     /// The timeline, if it was asked for ([`Timing::trace`](crate::Timing::trace)).
     pub trace: Option<Trace>,
     /// Where the time went, if that was asked for ([`Timing::profile`](crate::Timing::profile)).
-    pub profile: Option<Box<Profile>>,
+    pub profile: Option<Arc<Profile>>,
 }
 
 /// Why a launch failed. `stats` has what it did until then.

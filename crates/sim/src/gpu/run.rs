@@ -1,6 +1,6 @@
 //! Runs one launch on the functional or the timed machine and turns its end into a result.
 
-use std::sync::RwLock;
+use std::sync::{Arc, RwLock};
 
 use crate::exec::functional;
 use crate::exec::launch::Launch;
@@ -147,7 +147,7 @@ impl TimedRun<'_> {
         }
         if let Some(profiler) = profiler {
             let recorders = recorders.into_iter().flatten().collect();
-            stats.profile = Some(Box::new(profiler.finish(launch, memory, timed.cycles, recorders)));
+            stats.profile = Some(Arc::new(profiler.finish(launch, memory, timed.cycles, recorders)));
         }
         result
     }

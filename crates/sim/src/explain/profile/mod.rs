@@ -294,12 +294,12 @@ impl Profiler {
             profile.count_rest(&words);
             words.add_to(&mut shared);
         }
-        profile.add_words(&shared, true, &mut names);
+        let shared = shared.iter().map(|(&address, (counts, memories))| (address, counts, *memories));
+        profile.add_words(shared, true, &mut names);
         let words = std::mem::take(&mut *self.global.lock().expect("the launch is over"));
         profile.count_rest(&words);
-        let mut global = BTreeMap::new();
-        words.add_to(&mut global);
-        profile.add_words(&global, false, &mut names);
+        let global = words.by_address().map(|(address, counts)| (address, counts, 1));
+        profile.add_words(global, false, &mut names);
         for (at, row) in rows.iter().enumerate() {
             let counts = Counts::of(row);
             if counts.executions == 0 && counts.warp_cycles == 0 {
@@ -368,9 +368,15 @@ impl Profile {
         self.other_tries = [0, 1].map(|at| self.other_tries[at] + words.rest[at]);
     }
 
-    fn add_words(&mut self, words: &BTreeMap<u64, (WordCounts, u64)>, shared: bool, names: &mut Names<'_>) {
+    /// Adds the words of one memory: address, counts, and how many memories have it.
+    fn add_words<'a>(
+        &mut self,
+        words: impl Iterator<Item = (u64, &'a WordCounts, u64)>,
+        shared: bool,
+        names: &mut Names<'_>,
+    ) {
         let is_first = self.words.is_empty();
-        for (&address, &(ref counts, memories)) in words {
+        for (address, counts, memories) in words {
             let word = match shared {
                 true => shared_word(names.launch.kernel, address),
                 false => global_word(names.memory, address),

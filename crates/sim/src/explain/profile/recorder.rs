@@ -211,6 +211,8 @@ struct SlotState {
     /// Lanes of the last instruction, and how many they are: counting bits is slow, and they seldom change.
     last_lanes: (LaneMask, u64),
     iteration: Vec<Undecided>,
+    /// All lanes of `iteration`.
+    in_iteration: LaneMask,
     /// In this iteration a lane took a lock or left the loop.
     progressed: bool,
     /// Lanes whose wait is open.
@@ -274,6 +276,7 @@ impl Recorder {
             last_pc: None,
             last_lanes: (LaneMask::NONE, 0),
             iteration: Vec::new(),
+            in_iteration: LaneMask::NONE,
             progressed: false,
             waiting: LaneMask::NONE,
             waits: Vec::new(),
@@ -307,14 +310,21 @@ impl Recorder {
         row.executions += 1;
         row.lanes += slot.last_lanes.1;
         let in_loop = self.code.instructions[issue.pc.index()].in_loop > 0;
+        let lanes = if in_loop { issue.lanes } else { LaneMask::NONE };
+        if let Some(course) = &mut self.course {
+            if !in_loop {
+                course.settle(issue.slot, issue.lanes, false);
+            }
+            course.charge(issue.slot, slot.unit_busy, lanes);
+        }
         if !in_loop {
             slot.progressed = false;
             if !slot.iteration.is_empty() {
-                self.settle(issue.slot, issue.lanes, false);
+                settle(slot, &mut self.rows, issue.lanes, false);
             }
         }
-        self.charge(issue.slot, issue.pc, if in_loop { issue.lanes } else { LaneMask::NONE });
-        self.slots[issue.slot.index()].last_pc = Some(issue.pc);
+        charge(slot, &mut self.rows, &self.code, issue.pc, lanes);
+        slot.last_pc = Some(issue.pc);
         if let Some(branch) = &issue.branch
             && (in_loop || inst.spin.is_some())
         {
@@ -339,72 +349,12 @@ impl Recorder {
         self.slots[slot.index()].unit_busy += cycles;
     }
 
-    /// Charges the cycles since a warp's last instruction, now that the next one is known. With `lanes`, that one is in
-    /// a spin loop.
-    #[inline]
-    fn charge(&mut self, slot: WarpSlot, next: Pc, lanes: LaneMask) {
-        if let Some(course) = &mut self.course {
-            course.charge(slot, self.slots[slot.index()].unit_busy, lanes);
-        }
-        let slot = &mut self.slots[slot.index()];
-        let spent = std::mem::take(&mut slot.spent);
-        let mut of_last = spent & !CAN_SPIN;
-        if spent & FENCE != 0 && !self.code.instructions[next.index()].fences {
-            of_last |= FENCE;
-        }
-        if of_last != 0 {
-            let last = slot.last_pc.unwrap_or(next);
-            let time = &mut self.rows[last.index()].time;
-            for at in bits(of_last) {
-                let cycles = std::mem::take(&mut slot.cycles[at]);
-                match lanes.is_empty() || CAN_SPIN & 1 << at == 0 {
-                    true => time[at] += cycles,
-                    false => slot.iteration.push(Undecided { pc: last.0, category: at as u8, lanes, cycles }),
-                }
-            }
-        }
-        let mut of_next = spent & !of_last;
-        let time = &mut self.rows[next.index()].time;
-        let mut undecided = |category: usize, cycles| {
-            slot.iteration.push(Undecided { pc: next.0, category: category as u8, lanes, cycles })
-        };
-        if of_next & READY != 0 {
-            of_next &= !READY;
-            let ready = std::mem::take(&mut slot.cycles[State::Ready as usize]);
-            let busy = std::mem::take(&mut slot.unit_busy).min(ready);
-            for (category, cycles) in [(State::Ready as usize, ready - busy), (UNIT_BUSY, busy)] {
-                match lanes.is_empty() {
-                    true => time[category] += cycles,
-                    false if cycles > 0 => undecided(category, cycles),
-                    false => {}
-                }
-            }
-        }
-        for at in bits(of_next) {
-            let cycles = std::mem::take(&mut slot.cycles[at]);
-            match lanes.is_empty() {
-                true => time[at] += cycles,
-                false => undecided(at, cycles),
-            }
-        }
-    }
-
     /// What lanes of a warp did in an iteration is decided: it `failed`, or not.
     fn settle(&mut self, slot: WarpSlot, lanes: LaneMask, failed: bool) {
         if let Some(course) = &mut self.course {
             course.settle(slot, lanes, failed);
         }
-        let rows = &mut self.rows;
-        self.slots[slot.index()].iteration.retain(|spent| {
-            if (spent.lanes & lanes).is_empty() {
-                // Of another path of the warp.
-                return true;
-            }
-            let spins = failed && (spent.lanes & !lanes).is_empty();
-            let category = if spins { SPINNING } else { usize::from(spent.category) };
-            rows[spent.pc as usize].time[category] += spent.cycles;
-            false
-        });
+        settle(&mut self.slots[slot.index()], &mut self.rows, lanes, failed);
     }
 
     /// A branch of a spin loop: lanes stay in the loop or leave it.
@@ -619,7 +569,10 @@ impl Recorder {
             let slot = WarpSlot(at as u8);
             let last = self.slots[at].last_pc.unwrap_or(Pc(0));
             self.settle(slot, LaneMask(u64::MAX), false);
-            self.charge(slot, last, LaneMask::NONE);
+            if let Some(course) = &mut self.course {
+                course.charge(slot, self.slots[at].unit_busy, LaneMask::NONE);
+            }
+            charge(&mut self.slots[at], &mut self.rows, &self.code, last, LaneMask::NONE);
             self.give_up(slot, LaneMask(u64::MAX));
         }
         self.shared.end_cta(cta.number);
@@ -627,6 +580,76 @@ impl Recorder {
             self.phases.retain(|(number, _), _| *number != cta.number);
         }
     }
+}
+
+/// Charges the cycles since a warp's last instruction, now that the next one is known. With `lanes`, that one is in a
+/// spin loop.
+#[inline]
+fn charge(slot: &mut SlotState, rows: &mut [Row], code: &Code, next: Pc, lanes: LaneMask) {
+    let spent = std::mem::take(&mut slot.spent);
+    let mut of_last = spent & !CAN_SPIN;
+    if spent & FENCE != 0 && !code.instructions[next.index()].fences {
+        of_last |= FENCE;
+    }
+    let undecided =
+        |pc: Pc, category: usize, cycles| Undecided { pc: pc.0, category: category as u8, lanes, cycles };
+    if of_last != 0 {
+        let last = slot.last_pc.unwrap_or(next);
+        let time = &mut rows[last.index()].time;
+        for at in bits(of_last) {
+            let cycles = std::mem::take(&mut slot.cycles[at]);
+            match lanes.is_empty() || CAN_SPIN & 1 << at == 0 {
+                true => time[at] += cycles,
+                false => slot.iteration.push(undecided(last, at, cycles)),
+            }
+        }
+    }
+    let mut of_next = spent & !of_last;
+    let time = &mut rows[next.index()].time;
+    if of_next & READY != 0 {
+        of_next &= !READY;
+        let ready = std::mem::take(&mut slot.cycles[State::Ready as usize]);
+        let busy = std::mem::take(&mut slot.unit_busy).min(ready);
+        for (category, cycles) in [(State::Ready as usize, ready - busy), (UNIT_BUSY, busy)] {
+            match lanes.is_empty() {
+                true => time[category] += cycles,
+                false if cycles > 0 => slot.iteration.push(undecided(next, category, cycles)),
+                false => {}
+            }
+        }
+    }
+    if lanes.is_empty() {
+        bits(of_next).for_each(|at| time[at] += std::mem::take(&mut slot.cycles[at]));
+    } else {
+        for at in bits(of_next) {
+            let cycles = std::mem::take(&mut slot.cycles[at]);
+            slot.iteration.push(undecided(next, at, cycles));
+        }
+        slot.in_iteration |= lanes;
+    }
+}
+
+/// What lanes of a warp did in an iteration is decided: it `failed`, or not.
+fn settle(slot: &mut SlotState, rows: &mut [Row], lanes: LaneMask, failed: bool) {
+    let mut add = |spent: &Undecided, spins: bool| {
+        let category = if spins { SPINNING } else { usize::from(spent.category) };
+        rows[spent.pc as usize].time[category] += spent.cycles;
+    };
+    if (slot.in_iteration & !lanes).is_empty() {
+        slot.iteration.iter().for_each(|spent| add(spent, failed));
+        slot.iteration.clear();
+        slot.in_iteration = LaneMask::NONE;
+        return;
+    }
+    slot.iteration.retain(|spent| {
+        // Of another path of the warp.
+        let stays = (spent.lanes & lanes).is_empty();
+        if !stays {
+            add(spent, failed && (spent.lanes & !lanes).is_empty());
+        }
+        stays
+    });
+    slot.in_iteration = slot.iteration.iter().fold(LaneMask::NONE, |all, spent| all | spent.lanes);
 }
 
 /// Adds up the rows of all SMs.

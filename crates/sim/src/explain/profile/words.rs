@@ -356,6 +356,13 @@ impl Words {
         });
     }
 
+    /// What happened at each address, in the order of addresses.
+    pub(super) fn by_address(&self) -> impl Iterator<Item = (u64, &WordCounts)> {
+        let mut ids: Vec<(u64, u32)> = self.ids.iter().map(|(place, &id)| (place.address, id)).collect();
+        ids.sort_unstable();
+        ids.into_iter().map(|(address, id)| (address, &self.words[id as usize].counts))
+    }
+
     /// Adds what happened at each address, in how many memories, to what happened on other SMs.
     pub(super) fn add_to(self, all: &mut BTreeMap<u64, (WordCounts, u64)>) {
         let present = self.ids.iter().map(|(place, &id)| (place.address, &self.words[id as usize].counts, 1));

@@ -74,7 +74,11 @@ mod tests {
         let store = request(RequestKind::Write, 0b11);
         let (one, three) = (request(RequestKind::Read, 1), request(RequestKind::Read, 0b111));
         let leaves = [store, one, three, one, store].map(|request| ports.pass(0, Cycle(10), &request).0);
-        assert_eq!(leaves, [10, 12, 13, 16, 17], "a load by its sectors; a store takes more for what it carries");
+        assert_eq!(
+            leaves,
+            [10, 12, 13, 16, 17],
+            "a load by its sectors; a store takes more for what it carries"
+        );
         assert_eq!(ports.pass(1, Cycle(10), &one), Cycle(10), "the other port is free");
         assert_eq!(ports.pass(0, Cycle(100), &one), Cycle(100));
     }

@@ -241,12 +241,15 @@ impl Experiment for Attempts {
             ))
         };
         outcome = outcome.row(Row::claim("failures between warps", "the policy matters", policy_matters()));
-        let mut plot = Plot::stacked("Outcomes of attempts (LRR, GTO, CAWA)", OUTCOMES).y("%");
+        let names = ["taken", "failed intra-warp", "failed inter-warp", "wait over", "wait not over"];
+        let title = "Outcomes of attempts; of each kernel LRR, GTO and CAWA, from left to right";
+        let mut plot = Plot::stacked(title, names).y("%");
         for (kernel, policy) in SYNCHRONIZED.into_iter().flat_map(|k| POLICIES.map(|p| (k, p))) {
             let counts = OUTCOMES.map(|what| count(kernel, policy, what).ok());
             let all: f64 = counts.iter().flatten().sum();
-            plot =
-                plot.group(format!("{kernel} {policy}"), counts.map(|c| c.map(|c| 100.0 * c / all.max(1.0))));
+            // The name stands below the middle one of three.
+            let label = if policy == POLICIES[1] { kernel } else { "" };
+            plot = plot.group(label, counts.map(|c| c.map(|c| 100.0 * c / all.max(1.0))));
             for (what, count) in
                 OUTCOMES.into_iter().zip(counts).filter(|(_, count)| count.is_some_and(|c| c > 0.0))
             {

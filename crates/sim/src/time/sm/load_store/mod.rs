@@ -262,7 +262,6 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// Runs one cycle.
-    #[inline(always)]
     pub(crate) fn step(&mut self, now: Cycle) -> Progress {
         if !self.switches.is_idle() {
             self.send_line(now);
