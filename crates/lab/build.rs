@@ -14,7 +14,7 @@ mod digest;
 use digest::Digest;
 
 /// Crates whose code no simulated number depends on. This one is looked at in parts, below.
-const OTHERS: [&str; 3] = ["cli", "cuda", "lab"];
+const OTHERS: [&str; 4] = ["cli", "cuda", "cudart", "lab"];
 
 /// The parts of this crate that runs are made of; what evaluates and shows them is not among them.
 const PARTS: [&str; 7] =

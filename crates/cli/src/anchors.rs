@@ -48,5 +48,12 @@ fn table(report: &AnchorReport) -> String {
             figure.what
         ));
     }
-    text
+    text + &term::legend(&LEGEND)
 }
+
+/// What the columns mean.
+const LEGEND: [(&str, &str); 3] = [
+    ("warps", "warps per CTA"),
+    ("cycles", "of all operations together: the median of the runs"),
+    ("each", "cycles per operation; what an operation is stands beside it"),
+];

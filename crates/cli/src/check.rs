@@ -330,14 +330,14 @@ impl KernelFacts {
         lines.push((
             "needs",
             format!(
-                "{} a thread, {} shared{dynamic}, {} local a thread",
+                "{} per thread, {} of shared memory{dynamic} per CTA, {} of local memory per thread",
                 counted(self.registers as u64, "register"),
                 counted(self.static_shared_bytes as u64, "byte"),
                 counted(self.local_bytes as u64, "byte"),
             ),
         ));
         let fits = match (&self.occupancy, &self.unlaunchable) {
-            (Some(occupancy), _) => occupancy_text(occupancy),
+            (Some(occupancy), _) => occupancy_text(occupancy, None),
             (None, Some(reason)) => format!("does not run: {reason}"),
             (None, None) => String::new(),
         };

@@ -4,6 +4,7 @@ mod compare;
 mod conform;
 mod cuda;
 mod diff;
+mod exec;
 mod machine;
 mod measure;
 mod program;
@@ -18,6 +19,7 @@ pub(crate) use compare::CompareOptions;
 pub(crate) use conform::{ConformAction, ConformOptions};
 pub(crate) use cuda::CudaOptions;
 pub(crate) use diff::DiffOptions;
+pub(crate) use exec::ExecOptions;
 pub(crate) use machine::{ChipOptions, DeviceName, MachineOptions, ModelName};
 pub(crate) use measure::{AnchorsOptions, CalibrateOptions, CorrelateOptions, DevicesOptions, SpeedOptions};
 pub(crate) use program::{AsmOptions, CheckOptions, GraphOptions};
@@ -65,6 +67,9 @@ pub(crate) enum Command {
     /// Run a built-in workload, with its own input, and check its result
     #[command(after_help = work::WORK_EXAMPLES)]
     Work(Box<WorkOptions>),
+    /// Run a CUDA program that nvcc has built, unmodified, on a simulated chip
+    #[command(after_help = exec::EXEC_EXAMPLES)]
+    Exec(Box<ExecOptions>),
     /// Run a kernel or a workload under every warp scheduler, with spinning warps backing off and without, and compare
     #[command(after_help = compare::COMPARE_EXAMPLES)]
     Compare(Box<CompareOptions>),
@@ -130,7 +135,7 @@ impl Command {
             Command::Repro(options) => options.json,
             Command::Sweep(options) => options.action.json(),
             Command::Check(options) => options.json,
-            Command::Asm(_) | Command::Graph(_) => false,
+            Command::Asm(_) | Command::Graph(_) | Command::Exec(_) => false,
             Command::Chips(options) => options.json,
             Command::Devices(options) => options.json,
             Command::Conform(options) => options.json,

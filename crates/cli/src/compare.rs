@@ -337,7 +337,7 @@ fn page(subject: &Subject<'_>, chip: &Chip, rows: &mut [Row]) -> Page {
     Page {
         title: format!("{} on {}", subject.title(), chip.name),
         runs: runs.collect(),
-        compare: json!({ "head": HEAD, "rows": cells }),
+        compare: json!({ "head": HEAD, "rows": cells, "legend": LEGEND }),
         ..Page::default()
     }
 }
@@ -388,16 +388,28 @@ fn relative(row: &Row, base: Option<f64>) -> Option<f64> {
     Some(row.cycles()? / base.filter(|&cycles| cycles > 0.0)?)
 }
 
+/// What the columns mean, in the text and on the page.
+const LEGEND: [(&str, &str); 8] = [
+    ("/first, /best", "cycles as a multiple of the first row's and of the fewest"),
+    ("warp insts", "instructions issued by warps"),
+    ("inter-warp", "tries to take a lock that failed because another warp held it, in threads"),
+    ("intra-warp", "the same, because a thread of the same warp held it"),
+    ("waits", "polls of a flag that found it not yet set, in threads"),
+    ("SIMD", "SIMD efficiency: active threads per warp as a share of the warp"),
+    ("energy", "all energy, static and dynamic"),
+    ("dynamic", "of that, the energy of events: instructions, accesses"),
+];
+
 const HEAD: [&str; 12] = [
     "policy",
     "cycles",
     "/first",
     "/best",
     "warp insts",
-    "inter",
-    "intra",
+    "inter-warp",
+    "intra-warp",
     "waits",
-    "lanes",
+    "SIMD",
     "energy",
     "dynamic",
     "result",
@@ -418,7 +430,7 @@ fn table(rows: &[Row]) -> String {
         text.push_str(aligned.collect::<Vec<_>>().join("  ").trim_end());
         text.push('\n');
     }
-    text
+    text + &term::legend(&LEGEND)
 }
 
 fn line(row: &Row, bases: [Option<f64>; 2]) -> [String; HEAD.len()] {

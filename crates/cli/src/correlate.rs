@@ -113,5 +113,13 @@ fn table(correlation: &Correlation, origin: &Origin) -> String {
         text.push_str(&format!("\n  {class:<15}  {:>5.1} %", 100.0 * error));
     }
     text.push('\n');
-    text
+    text + &term::legend(&LEGEND)
 }
+
+/// What the columns mean.
+const LEGEND: [(&str, &str); 4] = [
+    ("real, model", "kernel time on the GPU and in the model, without launch overhead"),
+    ("ratio", "the model's time over the real one"),
+    ("class", "what the point is there to measure"),
+    ("mostly", "the state in which the model's warps spend the most time"),
+];

@@ -4,9 +4,10 @@ use std::io;
 use std::process::ExitCode;
 
 use serde_json::{Map, Value, json};
-use warploom::{ChipError, Error, Report};
+use warploom::{ChipError, Error, Fault, Hang, Report};
 
 use crate::output::print_json;
+use crate::run::shown_name;
 use crate::term;
 
 /// The exit code of the process.
@@ -153,6 +154,13 @@ impl From<Error> for Failure {
                 let after = term::counted(report.warp_insts, "warp instruction");
                 let state = state.as_ref().map(|state| format!("\n{state}")).unwrap_or_default();
                 format!("interrupted after {after}{state}")
+            }
+            Error::Hang { hang: Some(hang), report, .. } => {
+                let kernel = shown_name(&hang.kernel);
+                Hang { kernel, chip: report.chip.clone(), ..(**hang).clone() }.to_string()
+            }
+            Error::Fault { fault: Some(fault), .. } => {
+                Fault { kernel: shown_name(&fault.kernel), ..(**fault).clone() }.to_string()
             }
             Error::Load(load) => load.to_string(),
             other => other.to_string(),

@@ -16,6 +16,7 @@ mod correlate;
 #[cfg_attr(not(feature = "cuda"), path = "no_devices.rs")]
 mod devices;
 mod diff;
+mod exec;
 mod failure;
 mod fasta;
 mod graph;
@@ -56,6 +57,7 @@ pub fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Run(options) => run::run(options),
         Command::Work(options) => work::work(options),
+        Command::Exec(options) => exec::exec(options),
         Command::Compare(options) => compare::compare(options),
         Command::Diff(options) => diff::diff(options),
         Command::Repro(options) => repro::repro(options),

@@ -9,9 +9,9 @@ use warploom::profile::{Line, Profile, Wait, WordProfile};
 use crate::cli::MachineOptions;
 use crate::failure::Failure;
 use crate::output::write;
-use crate::run::{percent, shares};
+use crate::run::{percent, shares, shown_name};
 use crate::sources::Sources;
-use crate::term::{counted, grouped};
+use crate::term::{counted, grouped, legend};
 
 /// Words, edges and barriers that are shown.
 const SHOWN: usize = 8;
@@ -38,6 +38,30 @@ pub(crate) fn write_graph(report: &Report, options: &MachineOptions) -> Result<(
     }
 }
 
+/// What the columns of the hottest lines mean.
+const LINES: [(&str, &str); 7] = [
+    ("time", "part of all warp time; the line below says in which states (docs/profile.md)"),
+    ("executions", "times that a warp issued an instruction of the line"),
+    ("threads/warp", "active threads per warp, on average"),
+    ("trans./access", "transactions per memory access of a warp"),
+    ("latency", "cycles of an access, from issue to write-back, on average"),
+    ("failed polls", "reads of a lock or flag that have to be repeated, in threads"),
+    ("inlined", "a line, and the lines that its function was inlined at"),
+];
+
+/// What the columns of the locks and flags mean.
+const WORDS: [(&str, &str); 6] = [
+    ("taken", "tries that took the lock, in threads"),
+    (
+        "intra-, inter-warp",
+        "tries that failed because a thread of the same warp, or of another, took it last",
+    ),
+    ("wait", "from a thread's first try to the one that took it, or until it saw what it waited for"),
+    ("hold", "from there to the release"),
+    ("hand-off", "from a release to the next acquisition, if a thread was waiting"),
+    ("queue", "most threads that waited at a time"),
+];
+
 fn verdict(profile: &Profile) -> String {
     profile.verdict.iter().map(|finding| format!("verdict    {}\n", finding.text)).collect()
 }
@@ -58,17 +82,17 @@ fn hottest(profile: &Profile, count: usize, sources: &mut Sources<'_>) -> String
         let polls = if counts.polls > 0 { grouped(counts.failed_polls) } else { "-".to_string() };
         let _ = writeln!(
             text,
-            "{:>5.1}% {:>12} {:>6} {:>7} {:>8} {:>12}  {place}{}: {}",
+            "{:>5.1}% {:>12} {:>12} {:>13} {:>8} {:>12}  {place}{}: {}",
             percent(counts.warp_cycles, all),
             grouped(counts.executions),
             ratio(counts.thread_executions, counts.executions),
             ratio(counts.transactions, counts.latency.count),
             latency,
             polls,
-            if several { format!(" ({kernel})") } else { String::new() },
+            if several { format!(" ({})", shown_name(kernel)) } else { String::new() },
             source.as_deref().unwrap_or(instruction),
         );
-        let indent = " ".repeat(57);
+        let indent = " ".repeat(69);
         let _ = writeln!(text, "{indent}{}", shares(&counts.time, all));
         if !inlined.is_empty() {
             let _ = writeln!(text, "{indent}inlined: {}", inlined.join(" < "));
@@ -86,7 +110,9 @@ fn hottest(profile: &Profile, count: usize, sources: &mut Sources<'_>) -> String
             writeln!(text, "       and {} (--profile={})", counted(more as u64, "line"), profile.lines.len());
     }
     let head = format!("hottest lines, by their part of {}\n", counted(all, "warp cycle"));
-    head + "  time   executions  lanes  pieces  latency failed polls  line\n" + &text
+    head + "  time   executions threads/warp trans./access  latency failed polls  line\n"
+        + &text
+        + &legend(&LINES)
 }
 
 fn words(profile: &Profile) -> String {
@@ -96,12 +122,12 @@ fn words(profile: &Profile) -> String {
     let shown = || profile.words.iter().take(SHOWN);
     let width = shown().map(|word| word.word.len()).max().unwrap_or(0).max(4);
     let mut text = format!(
-        "locks and flags: {}; times in cycles, on average\n  {:<width$} {:>10} {:>9} {:>11} {:>9} {:>8} {:>8} {:>6}\n",
+        "locks and flags: {}; times in cycles, on average\n  {:<width$} {:>10} {:>10} {:>11} {:>9} {:>8} {:>8} {:>6}\n",
         counted(profile.words.len() as u64, "word"),
         "word",
         "taken",
-        "intra",
-        "inter",
+        "intra-warp",
+        "inter-warp",
         "wait",
         "hold",
         "hand-off",
@@ -115,7 +141,7 @@ fn words(profile: &Profile) -> String {
         };
         let _ = writeln!(
             text,
-            "  {:<width$} {:>10} {:>9} {:>11} {:>9} {:>8} {:>8} {:>6}",
+            "  {:<width$} {:>10} {:>10} {:>11} {:>9} {:>8} {:>8} {:>6}",
             word.word,
             grouped(word.acquired),
             grouped(word.failed_intra),
@@ -140,7 +166,7 @@ fn words(profile: &Profile) -> String {
             grouped(failed)
         );
     }
-    text
+    text + &legend(&WORDS)
 }
 
 /// The lines of a word, and who waited longest for it.

@@ -131,17 +131,18 @@ fn text(reproduction: &Reproduction, folder: Option<&PathBuf>) -> String {
         text.push_str(&table(experiment));
         text.push('\n');
     }
-    let count = |verdict| reproduction.count(verdict);
+    text.push_str(term::legend(&LEGEND).trim_start_matches('\n'));
+    text.push('\n');
+    let [inside, outside, reported] =
+        [Verdict::In, Verdict::Out, Verdict::Report].map(|verdict| reproduction.count(verdict));
     let kept = match reproduction.kept {
         0 => String::new(),
         kept => format!(", {kept} kept from before"),
     };
     let _ = writeln!(
         text,
-        "{} inside their bands, {} outside, {} reported; {}{kept}, {}",
-        count(Verdict::In),
-        count(Verdict::Out),
-        count(Verdict::Report),
+        "{} judged: {inside} inside their bands, {outside} outside; {reported} more only reported; {}{kept}, {}",
+        inside + outside,
         counted(reproduction.runs as u64, "run"),
         seconds(reproduction.wall_s),
     );
@@ -178,6 +179,14 @@ fn table(experiment: &Evaluated) -> String {
     }
     text
 }
+
+/// What the columns of all tables mean.
+const LEGEND: [(&str, &str); 4] = [
+    ("paper, measured", "the paper's number and the simulator's"),
+    ("ratio", "measured over paper"),
+    ("verdict", "in or out of the band; `report`: there is no band, and nothing is judged"),
+    ("band", "what the measured number may be; below a row that is out stands why"),
+];
 
 fn list(experiments: &[&'static dyn Experiment], json: bool) -> Result<Exit, Failure> {
     let runs = |e: &dyn Experiment, scale| e.runs(scale).len();

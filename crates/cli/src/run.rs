@@ -308,7 +308,8 @@ pub(crate) fn end_line(text: &mut String) {
 pub(crate) fn judge_checks(report: &Report) -> Exit {
     for warning in &report.lock_warnings {
         let text = warning.message.replace('\n', "\n  ");
-        term::eprint(&format!("{} kernel `{}`: {text}", term::paint("warning:", 33), report.kernel));
+        let kernel = shown_name(&report.kernel);
+        term::eprint(&format!("{} kernel `{kernel}`: {text}", term::paint("warning:", 33)));
     }
     let found = [uninitialised_text(report), races_text(report)];
     found.iter().flatten().for_each(|text| term::eprint(text));
@@ -337,7 +338,7 @@ fn found_text<'a>(
     let found: String = found
         .map(|(message, count)| format!("\n  {} ({})", message.replace('\n', "\n  "), counted(count, "time")))
         .collect();
-    let head = format!("{} kernel `{}` {what}", term::paint("error:", 31), report.kernel);
+    let head = format!("{} kernel `{}` {what}", term::paint("error:", 31), shown_name(&report.kernel));
     (!found.is_empty()).then(|| head + &found)
 }
 
@@ -351,7 +352,10 @@ fn summary_lines(report: &Report, chosen: Option<&str>) -> Vec<(&'static str, St
     let threads = |dims: [u32; 3]| dims.iter().map(|&d| d as u64).product::<u64>();
     let (ctas, block) = (threads(report.grid), threads(report.block));
     let mut lines = vec![
-        ("kernel", format!("{} on {}{chosen}, {}", report.kernel, report.chip, how(report.model))),
+        (
+            "kernel",
+            format!("{} on {}{chosen}, {}", shown_name(&report.kernel), report.chip, how(report.model)),
+        ),
         (
             "launch",
             format!(
@@ -364,7 +368,7 @@ fn summary_lines(report: &Report, chosen: Option<&str>) -> Vec<(&'static str, St
         (
             "needs",
             format!(
-                "{} a thread, {} shared a CTA, {} local a thread",
+                "{} per thread, {} of shared memory per CTA, {} of local memory per thread",
                 counted(report.registers as u64, "register"),
                 counted(report.shared_bytes as u64, "byte"),
                 counted(report.local_bytes as u64, "byte")
@@ -372,7 +376,7 @@ fn summary_lines(report: &Report, chosen: Option<&str>) -> Vec<(&'static str, St
         ),
     ];
     if let Some(occupancy) = report.occupancy {
-        lines.push(("occupancy", occupancy_text(&occupancy)));
+        lines.push(("occupancy", occupancy_text(&occupancy, report.achieved_occupancy)));
     }
     if report.gpu_s.is_some() {
         lines.push(("GPU time", gpu_time(report)));
@@ -386,7 +390,7 @@ fn summary_lines(report: &Report, chosen: Option<&str>) -> Vec<(&'static str, St
             counted(report.thread_insts, "thread instruction")
         ),
     ));
-    lines.push(("lanes", format!("{:.1}% busy (SIMD efficiency)", 100.0 * report.simd_efficiency)));
+    lines.push(("SIMD", simd_text(report)));
     lines.extend(timing_lines(report));
     lines.push((
         "wall time",
@@ -399,15 +403,10 @@ fn summary_lines(report: &Report, chosen: Option<&str>) -> Vec<(&'static str, St
 pub(crate) fn timing_lines(report: &Report) -> Vec<(&'static str, String)> {
     let (Some(ipc), Some(kernel_s)) = (report.ipc, report.kernel_s) else { return Vec::new() };
     let overhead = report.launch_overhead_ns.unwrap_or(0) as f64 / 1e9;
-    let mut lines = vec![(
-        "cycles",
-        format!(
-            "{}, {ipc:.3} warp instructions a cycle (IPC); {} and {} to launch",
-            grouped(report.cycles),
-            seconds(kernel_s),
-            seconds(overhead)
-        ),
-    )];
+    let mut lines = vec![
+        ("cycles", format!("{}, IPC {ipc:.3} (warp instructions per cycle)", grouped(report.cycles))),
+        ("time", format!("kernel {} + launch overhead {}", seconds(kernel_s), seconds(overhead))),
+    ];
     if let (Some(stalls), Some(all)) = (&report.stalls, report.warp_cycles) {
         // A profile also knows which of these cycles were spent spinning.
         let stalls = report.profile.as_ref().map_or(stalls, |profile| &profile.time);
@@ -428,7 +427,7 @@ pub(crate) fn timing_lines(report: &Report) -> Vec<(&'static str, String)> {
     let hits = |counters: &Option<warploom::Counters>| {
         let (hits, misses) = (of(counters, "hits"), of(counters, "misses") + of(counters, "merges"));
         (hits + misses > 0).then(|| {
-            format!("{:.1}% of {} hit", percent(hits, hits + misses), counted(hits + misses, "line"))
+            format!("hit rate {:.1}% of {}", percent(hits, hits + misses), counted(hits + misses, "line"))
         })
     };
     if report.aggregator.is_some() {
@@ -449,7 +448,11 @@ pub(crate) fn timing_lines(report: &Report) -> Vec<(&'static str, String)> {
         levels.into_iter().filter_map(|(level, text)| Some(format!("{level} {}", text?))).collect::<Vec<_>>();
     if let Some(share) = report.dram_utilisation {
         let bytes = of(&report.dram, "bytes");
-        memory.push(format!("DRAM {} kB, {:.1}% of its bandwidth", grouped(bytes / 1000), 100.0 * share));
+        memory.push(format!(
+            "DRAM {} kB, {:.1}% of its peak bandwidth",
+            grouped(bytes / 1000),
+            100.0 * share
+        ));
     }
     lines.push(("memory", memory.join("; ")));
     if let Some(energy) = &report.energy_nj {
@@ -458,7 +461,6 @@ pub(crate) fn timing_lines(report: &Report) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// Total, dynamic share, power, and the largest components.
 /// What a real GPU took: the kernel alone, and what the events around it say.
 pub(crate) fn gpu_time(report: &Report) -> String {
     let of = |time: Option<f64>| seconds(time.unwrap_or_default());
@@ -471,6 +473,7 @@ pub(crate) fn gpu_time(report: &Report) -> String {
     )
 }
 
+/// Total, dynamic share, power, and the largest components.
 fn energy_text(energy: &BTreeMap<&'static str, f64>, kernel_s: f64) -> String {
     let of = |name: &str| energy.get(name).copied().unwrap_or(0.0);
     let total = of("total");
@@ -505,7 +508,7 @@ fn locks_text(locks: &warploom::Locks) -> String {
     let tries = locks.acquired + locks.failed_intra + locks.failed_inter;
     if tries > 0 {
         parts.push(format!(
-            "{} taken in {}; {} failed on their own warp, {} on another",
+            "{} taken in {}; failed: {} intra-warp, {} inter-warp",
             grouped(locks.acquired),
             counted(tries, "try").replace("trys", "tries"),
             grouped(locks.failed_intra),
@@ -514,7 +517,7 @@ fn locks_text(locks: &warploom::Locks) -> String {
     }
     if locks.queued + locks.not_queued > 0 {
         parts.push(format!(
-            "{} queued, {} let go, {} without a queue",
+            "{} queued, {} granted, {} without a queue",
             grouped(locks.queued),
             grouped(locks.granted),
             grouped(locks.not_queued)
@@ -565,8 +568,22 @@ pub(crate) fn how(model: Model) -> &'static str {
     }
 }
 
-/// How many CTAs fit on an SM, and what limits them.
-pub(crate) fn occupancy_text(occupancy: &warploom::Occupancy) -> String {
+/// How many lanes of a warp instruction were active, on average.
+pub(crate) fn simd_text(report: &Report) -> String {
+    format!(
+        "efficiency {:.1}%: {:.1} active threads per warp",
+        100.0 * report.simd_efficiency,
+        report.active_threads_per_warp
+    )
+}
+
+/// A kernel's name for people: C++ names as they are in the source. Several are separated by commas.
+pub(crate) fn shown_name(symbols: &str) -> String {
+    symbols.split(", ").map(kernel::entry::demangled).collect::<Vec<_>>().join(", ")
+}
+
+/// How many CTAs fit on an SM and what limits them; with a timed run, how many warps there were.
+pub(crate) fn occupancy_text(occupancy: &warploom::Occupancy, achieved: Option<f64>) -> String {
     let limit = match occupancy.limited_by {
         warploom::Limiter::Ctas => "CTA slots",
         warploom::Limiter::Warps => "warp slots",
@@ -574,7 +591,17 @@ pub(crate) fn occupancy_text(occupancy: &warploom::Occupancy) -> String {
         warploom::Limiter::Registers => "registers",
         warploom::Limiter::SharedMemory => "shared memory",
     };
-    let warps = grouped(occupancy.ctas_per_sm as u64 * occupancy.warps_per_cta as u64);
+    let (warps, slots) =
+        (occupancy.ctas_per_sm as u64 * occupancy.warps_per_cta as u64, occupancy.max_warps_per_sm as u64);
     let ctas = counted(occupancy.ctas_per_sm as u64, "CTA");
-    format!("{ctas} an SM ({warps} of {} warps), limited by {limit}", occupancy.max_warps_per_sm)
+    let theoretical = format!(
+        "theoretical {:.1}%: {ctas} per SM ({} of {} warps), limited by {limit}",
+        percent(warps, slots),
+        grouped(warps),
+        grouped(slots)
+    );
+    match achieved {
+        Some(achieved) => format!("{theoretical}; achieved {:.1}%", 100.0 * achieved),
+        None => theoretical,
+    }
 }

@@ -99,6 +99,7 @@ fn run_set(chip: &Chip, options: &SpeedOptions, threads: usize) -> Result<Vec<Me
     }
     if table {
         term::print(&sum(&set).row())?;
+        term::print(&term::legend(&LEGEND))?;
     }
     Ok(set)
 }
@@ -150,6 +151,14 @@ fn sum(set: &[Measured]) -> Measured {
     };
     all.with_rates()
 }
+
+/// What the columns mean.
+const LEGEND: [(&str, &str); 4] = [
+    ("warp insts", "instructions issued by warps"),
+    ("time", "on the host: the fastest of --repeat runs"),
+    ("M insts/s", "millions of warp instructions per second of the host"),
+    ("k cycles/s", "thousands of simulated cycles per second of the host"),
+];
 
 const HEAD: [&str; 5] = ["warp insts", "cycles", "time", "M insts/s", "k cycles/s"];
 

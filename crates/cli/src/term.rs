@@ -75,6 +75,13 @@ pub(crate) fn dims([x, y, z]: [u32; 3]) -> String {
     }
 }
 
+/// What the columns of the table above mean, below it.
+pub(crate) fn legend(columns: &[(&str, &str)]) -> String {
+    let width = columns.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
+    let lines = columns.iter().map(|(name, meaning)| format!("  {name:<width$}  {meaning}\n"));
+    format!("\n{}", lines.collect::<String>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -83,6 +90,7 @@ mod tests {
     fn numbers() {
         assert_eq!(counted(1, "loop"), "1 loop");
         assert_eq!(counted(2, "loop"), "2 loops");
+        assert_eq!(legend(&[("IPC", "per cycle"), ("n", "count")]), "\n  IPC  per cycle\n  n    count\n");
         assert_eq!(seconds(0.0123), "12.3 ms");
         assert_eq!(
             (joules(2.0), joules(0.0123), joules(5e-7)),

@@ -15,7 +15,7 @@ use crate::machine::{self, Control};
 use crate::output::print_json;
 use crate::profile;
 use crate::report::{self, Page, ReportedRun};
-use crate::run::{aligned, end_line, how, judge_checks, launch_failure, timing_lines};
+use crate::run::{aligned, end_line, how, judge_checks, launch_failure, shown_name, simd_text, timing_lines};
 use crate::term::{self, counted, grouped, seconds};
 
 /// Runs the workload, prints what it did, and checks the result.
@@ -149,7 +149,7 @@ fn summary_lines(workload: &Workload, values: &Values, outcome: &Outcome) -> Vec
     let mut lines = vec![
         ("workload", format!("{} on {}, {}: {values}", workload.name, total.chip, how(total.model))),
         check,
-        ("launches", format!("{} of {}", grouped(outcome.launches.len() as u64), total.kernel)),
+        ("launches", format!("{} of {}", grouped(outcome.launches.len() as u64), shown_name(&total.kernel))),
     ];
     if !outcome.figures.is_empty() {
         let each = outcome.figures.iter().map(|(name, value)| format!("{name} {}", figure(*value)));
@@ -167,7 +167,7 @@ pub(crate) fn totals(total: &Report) -> Vec<(&'static str, String)> {
     let threads = counted(total.thread_insts, "thread instruction");
     let mut lines = vec![
         ("executed", format!("{}, {threads}", counted(total.warp_insts, "warp instruction"))),
-        ("lanes", format!("{:.1}% busy (SIMD efficiency)", 100.0 * total.simd_efficiency)),
+        ("SIMD", simd_text(total)),
     ];
     lines.extend(timing_lines(total));
     let rate = total.warp_insts_per_s / 1e6;

@@ -332,6 +332,29 @@ fn races_are_found() {
     good("work matmul size=32 --model functional --check-races");
 }
 
+#[test]
+fn reports_name_parameters_and_kernels_as_the_source_does() {
+    let dir = scratch("named_parameters");
+    let body = "\t.reg .b64 %rd<3>;\n\t.reg .b32 %r<2>;\n\tld.param.u64 %rd1, [bins];\n\tmov.u32 %r1, %tid.x;\n\
+                \tst.global.u32 [%rd1+136], %r1;\n\tld.global.u32 %r1, [%rd1+OFFSET];\n\tret;\n";
+    let text = format!(
+        ".version 6.3\n.target sm_30\n.address_size 64\n.visible .entry _Z4histPj(.param .u64 bins)\n{{\n{body}}}\n"
+    );
+    std::fs::write(dir.join("race.ptx"), text.replace("OFFSET", "136")).unwrap();
+    std::fs::write(dir.join("bad.ptx"), text.replace("OFFSET", "1000")).unwrap();
+    let run = |file: &str| {
+        let file = dir.join(file);
+        warploom(&format!("run {} --block 64 --arg bins=buf:u32:64=zero --check-races", file.display()))
+    };
+    let (racing, faulting) = (run("race.ptx"), run("bad.ptx"));
+    assert_eq!((code(&racing), code(&faulting)), (1, 3));
+    let message = stderr(&racing);
+    assert!(message.starts_with("error: kernel `hist(unsigned int*)` has races"), "{message}");
+    assert!(message.contains("race on 4 bytes of bins at byte 136: "), "{message}");
+    let message = stderr(&faulting);
+    assert!(message.starts_with("error: kernel `hist(unsigned int*)` faults: "), "{message}");
+}
+
 // Exit code 2: bad usage or input.
 
 #[test]
@@ -735,9 +758,9 @@ fn the_schema_is_printed_and_refuses_what_is_not_in_it() {
     let mut report = json(&good(&format!("{SMALL} --json")));
     assert_eq!(report["schema_version"], 1);
     assert_eq!(schema::against("run", &report), Ok(()));
-    report["stalls"]["memory"] = "long".into();
-    assert!(schema::against("run", &report).unwrap_err().contains(".stalls.memory"), "a wrong type");
-    report["stalls"]["memory"] = 1.into();
+    report["stalls"]["long_scoreboard"] = "long".into();
+    assert!(schema::against("run", &report).unwrap_err().contains(".stalls.long_scoreboard"), "a wrong type");
+    report["stalls"]["long_scoreboard"] = 1.into();
     report["surprise"] = 1.into();
     assert!(schema::against("run", &report).unwrap_err().contains("`surprise`"), "an unknown key");
     report.as_object_mut().unwrap().remove("surprise");

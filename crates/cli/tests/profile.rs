@@ -50,6 +50,8 @@ fn a_lock_kernel_is_explained() {
         "\nverdict    ",
         "\nhottest lines, by their part of ",
         "failed polls  line\n",
+        "\n  threads/warp   active threads per warp, on average\n",
+        "\n  hand-off            from a release to the next acquisition, if a thread was waiting\n",
         "  kernels/spinlock.ptx:",
         "\nlocks and flags: 1 word; times in cycles, on average\n",
         "\n  lock+0 ",
@@ -133,7 +135,7 @@ fn kernels_have_plain_names() {
     std::fs::write(dir.join("k.ptx"), format!(".version 6.3\n.target sm_70\n.address_size 64\n{text}"))
         .unwrap();
     let text = good_in(&dir, "run k.ptx --entry hist");
-    assert!(text.starts_with("kernel     _Z4histPj on "), "{text}");
+    assert!(text.starts_with("kernel     hist(unsigned int*) on "), "{text}");
     let refused = warploom_in(&dir, "run k.ptx --entry hit");
     let message = String::from_utf8(refused.stderr).unwrap();
     let both = "hit<5>(unsigned int*) (_Z3hitILi5EEvPj), void hit<7>(unsigned int*) (_Z3hitILi7EEvPj)";

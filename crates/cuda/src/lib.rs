@@ -7,7 +7,7 @@
 //!
 //! After a kernel that faults, CUDA gives its process no further context. [`Gpu`] is a GPU in this process;
 //! [`ChildGpu`] is one in a child process, which is replaced after a fault. Start reading at [`Driver`]. This
-//! is the only crate with `unsafe` code.
+//! crate has `unsafe` code, because every call of the driver is.
 
 mod child;
 mod driver;

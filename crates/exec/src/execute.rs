@@ -322,6 +322,8 @@ impl Execution<'_> {
             Special::GlobalTimerHi => [(self.nanoseconds() >> 32) as u32; N],
             Special::DynamicSmemSize => [shape.dynamic_shared_bytes; N],
             Special::TotalSmemSize => [self.launch.occupancy.shared_bytes; N],
+            Special::WorkspaceHi => [(self.launch.workspace >> 32) as u32; N],
+            Special::WorkspaceLo => [self.launch.workspace as u32; N],
             Special::One => [1; N],
             Special::Zero => [0; N],
             Special::GridId | Special::Clock64 | Special::GlobalTimer | Special::Zero64 => {

@@ -21,7 +21,7 @@ use crate::memory::access::{MemoryOp, WarpAccess};
 use crate::memory::reach::Bad;
 use crate::memory::store::{Global, Memory};
 use crate::output::Output;
-use crate::repetition::Repetition;
+use crate::repetition::{Found, Now, Repetition};
 use crate::stop::{HangReason, Stop};
 use crate::uninitialised::UninitialisedReads;
 use crate::warp::Warp;
@@ -63,7 +63,7 @@ pub fn run<'a, const N: usize>(launch: &'a Launch<'a>, memory: &'a mut Memory) -
         access: WarpAccess::default(),
         repeats_wait: repeats_wait(launch.kernel),
         waits: Waits::new(launch.kernel),
-        repetition: Repetition::new(launch.kernel),
+        repetition: Repetition::new(launch.kernel, launch.chip.hang.suspect_cycles),
     };
     let end = machine.run();
     Stopped { machine, end }
@@ -143,7 +143,7 @@ impl<const N: usize> Stopped<'_, N> {
     }
 }
 
-/// What warps read in spin loops, and write, from one state of the machine until it is back in it.
+/// What warps read in spin loops, and write, while the launch seems to hang.
 #[derive(Default)]
 pub struct Circle<const N: usize> {
     pub polled: FxHashMap<WarpName, Vec<Polled<N>>>,
@@ -295,12 +295,12 @@ impl<const N: usize> Machine<'_, N> {
                 return Err(Stop::Hang(HangReason::NoWayOut));
             }
             let ctas = self.residents.iter().map(|resident| (&resident.cta, &resident.warps[..]));
-            let (kernel, locks) = (self.launch.kernel, &self.execution.effects.lock_units);
-            if self.repetition.found(kernel, ctas, locks, &self.execution.memory) {
-                if self.waits.circle.is_some() {
-                    return Err(Stop::Hang(HangReason::Repeats));
-                }
-                self.waits.circle = Some(Circle::default());
+            let Execution { effects, memory, clock, .. } = &self.execution;
+            let (kernel, locks) = (self.launch.kernel, &effects.lock_units);
+            match self.repetition.look(Now { kernel, ctas, locks, memory, clock: *clock }) {
+                Found::Nothing => {}
+                Found::Something => drop(self.waits.circle.get_or_insert_default()),
+                Found::Hang(reason) => return Err(Stop::Hang(reason)),
             }
         }
         Ok(())
@@ -356,6 +356,10 @@ impl<const N: usize> Machine<'_, N> {
                 if self.access.pc == path.pc && accesses_memory(self.launch.kernel.code[path.pc.index()].op) {
                     let who = WarpName { cta: cta.number, warp: warp as u32 };
                     self.waits.note(self.launch.kernel, who, &self.access);
+                    if self.repetition.notes() && !self.access.lanes.local.is_empty() {
+                        let window = self.launch.kernel.windows.local;
+                        self.repetition.note_local((at, cta.number), warp, &self.access, window);
+                    }
                 }
                 let control = &mut warps[warp].control;
                 if control.is_parted()

@@ -29,6 +29,8 @@ pub struct Launch<'a> {
     pub local_limit: LocalLimit,
     /// `%gridid`.
     pub grid_id: u64,
+    /// Device memory through which the CTAs of a cooperative launch synchronize; 0 in other launches.
+    pub workspace: u64,
 }
 
 impl Launch<'_> {

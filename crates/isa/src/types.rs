@@ -474,7 +474,11 @@ pub enum Special {
     GlobalTimerHi,
     DynamicSmemSize,
     TotalSmemSize,
-    /// Reads as zero: environment registers, performance monitors.
+    /// High word of the address of a cooperative launch's workspace (`%envreg1`); zero in other launches.
+    WorkspaceHi,
+    /// Low word of that address (`%envreg2`).
+    WorkspaceLo,
+    /// Reads as zero: other environment registers, performance monitors.
     Zero,
     /// 64 bits wide, reads as zero.
     Zero64,

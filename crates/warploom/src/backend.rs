@@ -48,12 +48,36 @@ pub(crate) trait Backend: fmt::Debug + Send {
 
     fn free(&mut self, address: u64);
 
+    /// Allocates memory that is all zeros at an address that the host has chosen.
+    fn allocate_at(&mut self, address: u64, bytes: u64, name: &str) -> Result<()> {
+        Err(Error::Misuse(format!(
+            "{name}: `{}` places no {bytes} bytes at {address:#x}, its driver chooses addresses",
+            self.name()
+        )))
+    }
+
     fn read(&self, address: u64, into: &mut [u8]) -> Result<()>;
 
     fn write(&mut self, address: u64, data: &[u8]) -> Result<()>;
 
     /// Loads PTX from the bytes of a file. Messages call it `name`, usually its path.
     fn load_ptx(&mut self, name: &str, text: &[u8]) -> Result<Arc<dyn LoadedModule>>;
+
+    /// Like [`Backend::load_ptx`], with the addresses of some global variables chosen by the host.
+    fn load_ptx_placed(
+        &mut self,
+        name: &str,
+        text: &[u8],
+        placed: &[(&str, u64)],
+    ) -> Result<Arc<dyn LoadedModule>> {
+        match placed.first() {
+            None => self.load_ptx(name, text),
+            Some((variable, _)) => {
+                let driver = "its driver chooses addresses";
+                Err(Error::Misuse(format!("{name}: `{}` does not place `{variable}`, {driver}", self.name())))
+            }
+        }
+    }
 
     /// Loads a SASS listing from the bytes of a file.
     fn load_sass(&mut self, name: &str, text: &[u8]) -> Result<Arc<dyn LoadedModule>>;
@@ -111,4 +135,19 @@ pub(crate) trait LoadedModule: Send + Sync {
 
     /// The dialect that the text declares.
     fn dialect(&self) -> String;
+
+    /// Offset in the module's constant bank, and size in bytes, of a constant variable.
+    fn constant(&self, _name: &str) -> Option<(u64, u64)> {
+        None
+    }
+
+    /// Bytes of the constant bank; `None` if they are not all inside, or the backend does not show it.
+    fn read_constants(&self, _offset: u64, _bytes: usize) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Writes the constant bank for later launches. Returns whether it did.
+    fn write_constants(&self, _offset: u64, _data: &[u8]) -> bool {
+        false
+    }
 }

@@ -15,7 +15,7 @@ use crate::backend::{Backend, LoadedModule};
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, KernelInfo};
 use crate::launch::Launch;
-use crate::report::{Model, Report};
+use crate::report::{Model, Report, theoretical_occupancy};
 
 /// A GPU, shared with its modules: they ask the driver for kernels.
 #[derive(Clone, Debug)]
@@ -274,6 +274,7 @@ impl Cuda {
             shared_bytes: occupancy.shared_bytes,
             local_bytes: kernel.info().local_bytes,
             occupancy: Some(occupancy),
+            theoretical_occupancy: Some(theoretical_occupancy(&occupancy)),
             ctas,
             warps: ctas * occupancy.warps_per_cta as u64,
             ..Report::default()

@@ -179,6 +179,18 @@ impl Device {
         Ok(Module { device: self.id, inner })
     }
 
+    /// Like [`Device::load_ptx_named`], with the addresses of some global variables chosen by the host: those of
+    /// managed variables, which host and device share. Simulated chips only.
+    pub fn load_ptx_placed(
+        &mut self,
+        name: &str,
+        text: impl AsRef<[u8]>,
+        placed: &[(&str, u64)],
+    ) -> Result<Module> {
+        let inner = self.backend.load_ptx_placed(name, text.as_ref(), placed)?;
+        Ok(Module { device: self.id, inner })
+    }
+
     /// Loads a SASS listing (`docs/sass.md`) on a simulated chip. Messages call it `<sass>`;
     /// [`Device::load_sass_named`] gives it a name.
     ///
@@ -249,6 +261,25 @@ impl Device {
         self.free_dropped();
         let address = self.backend.allocate(bytes_of::<T>(len)?, name)?;
         Ok(self.own(address, len))
+    }
+
+    /// Takes `bytes` zero bytes at an address that the host has chosen. They must not touch another allocation, and
+    /// live until [`Device::free`]. Simulated chips only.
+    pub fn allocate_at(&mut self, address: u64, bytes: u64, name: &str) -> Result<()> {
+        self.free_dropped();
+        self.backend.allocate_at(address, bytes, name)
+    }
+
+    /// Takes `bytes` bytes without writing them, and returns their address: for a host that keeps addresses and no
+    /// [`Buffer`]. They live until [`Device::free`].
+    pub fn allocate(&mut self, bytes: u64, name: &str) -> Result<u64> {
+        self.free_dropped();
+        self.backend.allocate(bytes, name)
+    }
+
+    /// Gives back what [`Device::allocate`] or [`Device::allocate_at`] took. The address of anything else is ignored.
+    pub fn free(&mut self, address: u64) {
+        self.backend.free(address);
     }
 
     /// Copies bytes from a device address to the host. They must lie inside one allocation, such as a module's

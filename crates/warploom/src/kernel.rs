@@ -37,6 +37,30 @@ impl Module {
         self.inner.global(name)
     }
 
+    /// Offset in the module's constant bank, and size in bytes, of a constant variable. `None` on a real GPU.
+    pub fn constant(&self, name: &str) -> Option<(u64, u64)> {
+        self.inner.constant(name)
+    }
+
+    /// Bytes of the module's constant bank, from `offset` on; `None` if they are not all inside.
+    pub fn read_constants(&self, offset: u64, bytes: usize) -> Option<Vec<u8>> {
+        self.inner.read_constants(offset, bytes)
+    }
+
+    /// Writes the module's constant bank, for all later launches of its kernels. Fails, and writes nothing, if the
+    /// bytes are not all inside.
+    pub fn write_constants(&self, offset: u64, data: &[u8]) -> Result<()> {
+        match self.inner.write_constants(offset, data) {
+            true => Ok(()),
+            false => {
+                let bytes = data.len();
+                Err(Error::Misuse(format!(
+                    "{bytes} bytes at {offset:#x} are not inside the module's constants"
+                )))
+            }
+        }
+    }
+
     /// The dialect that the text declares: `PTX 6.3, sm_70`.
     pub fn dialect(&self) -> String {
         self.inner.dialect()

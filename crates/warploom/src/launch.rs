@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use warploom_sim::Progress;
 
+use crate::sim::SimModel;
+
 /// A launch: how many CTAs of how many threads, and the limits after which it is ended.
 ///
 /// ```
@@ -21,8 +23,10 @@ pub struct Launch {
     pub block: Option<[u32; 3]>,
     /// Shared memory per CTA in addition to what the kernel declares.
     pub dynamic_shared_bytes: u32,
-    /// All CTAs are resident at once. Real GPUs only: the simulator refuses it.
+    /// All CTAs are resident at once, so that they can wait for each other; refused if they do not fit.
     pub cooperative: bool,
+    /// Simulated chips only: how this launch is executed, if not as the device's others.
+    pub model: Option<SimModel>,
     /// Real GPUs only: the launch is ended as a hang after this time.
     pub time_limit: Option<Duration>,
     /// Real GPUs only: after one launch to warm up, so many more are timed, and all buffers are restored before each.
@@ -44,6 +48,7 @@ impl Launch {
             block: None,
             dynamic_shared_bytes: 0,
             cooperative: false,
+            model: None,
             time_limit: None,
             repeat: 0,
             max_cycles: None,
@@ -67,6 +72,12 @@ impl Launch {
     /// Makes the launch cooperative: all CTAs are resident at once, or it fails.
     pub fn cooperative(mut self) -> Launch {
         self.cooperative = true;
+        self
+    }
+
+    /// Executes the launch in this model of the simulated chip, whatever the device's.
+    pub fn model(mut self, model: SimModel) -> Launch {
+        self.model = Some(model);
         self
     }
 

@@ -56,6 +56,11 @@ pub struct Report {
     /// Local memory per thread: variables and stack, without recursion.
     pub local_bytes: u32,
     pub occupancy: Option<Occupancy>,
+    /// Warps that fit on an SM, as a share of its warp slots.
+    pub theoretical_occupancy: Option<f64>,
+    /// Warps that were resident on an SM, on average over `cycles` and over the SMs that had any, as a share of its
+    /// warp slots. Timed model only.
+    pub achieved_occupancy: Option<f64>,
     /// Cycles from start to end. The functional model has no clock and counts one cycle per warp instruction.
     /// On a real GPU this is `gpu_s` at the peak clock.
     pub cycles: u64,
@@ -69,6 +74,8 @@ pub struct Report {
     pub ipc: Option<f64>,
     /// Active lanes per warp instruction, on average, as a share of the warp's lanes.
     pub simd_efficiency: f64,
+    /// Active lanes per warp instruction, on average.
+    pub active_threads_per_warp: f64,
     /// Seconds between the events around the kernel; of several launches, the median. Real GPU only.
     pub gpu_s: Option<f64>,
     /// The least of several launches. Real GPU only.
@@ -128,6 +135,12 @@ pub struct Report {
     /// ([`Timing::profile`](crate::Timing::profile)).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<Box<Profile>>,
+}
+
+/// The share of an SM's warp slots that CTAs of a launch can fill.
+pub(crate) fn theoretical_occupancy(occupancy: &Occupancy) -> f64 {
+    let warps = occupancy.ctas_per_sm * occupancy.warps_per_cta;
+    f64::from(warps) / f64::from(occupancy.max_warps_per_sm.max(1))
 }
 
 /// Suspicious use of lock bits in a launch that ended all the same.

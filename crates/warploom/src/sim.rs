@@ -19,7 +19,7 @@ use crate::kernel::{Kernel, KernelInfo};
 use crate::launch::Launch;
 use crate::report::{
     BackOff, Counters, Detection, LockWarning, Locks, Model, Race, RaceAccess, Report, SmReport,
-    SpinBranches, UninitialisedRead,
+    SpinBranches, UninitialisedRead, theoretical_occupancy,
 };
 
 /// Options of a simulated device ([`Device::sim_with`](crate::Device::sim_with)).
@@ -54,6 +54,10 @@ pub fn policies() -> Vec<(&'static str, &'static str)> {
 pub(crate) struct Sim {
     gpu: Gpu,
     model: warploom_sim::Model,
+    /// How launches are timed that ask for it on a functional device.
+    timing: Timing,
+    /// Where the CTAs of cooperative launches synchronize; made by the first one.
+    workspace: Option<u64>,
     /// Trace and samples of the last launch, until the host takes them.
     trace: Option<Trace>,
     samples: Vec<Sample>,
@@ -61,13 +65,33 @@ pub(crate) struct Sim {
 
 impl Sim {
     pub(crate) fn new(chip: Chip, options: SimOptions) -> Sim {
+        let timing = options.timing.clone();
         let model = match options.model {
             SimModel::Timing => warploom_sim::Model::Timed(options.timing),
             SimModel::Functional => warploom_sim::Model::Functional,
         };
         let checks = Checks { uninitialised: options.check_uninitialised, races: options.check_races };
         let gpu = Gpu::new(chip, checks);
-        Sim { gpu, model, trace: None, samples: Vec::new() }
+        Sim { gpu, model, timing, workspace: None, trace: None, samples: Vec::new() }
+    }
+
+    /// The workspace of a cooperative launch, as it is before its first barrier. Refuses a grid whose CTAs are not all
+    /// resident at once.
+    fn workspace(&mut self, shape: Shape, occupancy: Occupancy) -> Result<u64> {
+        let ctas = shape.grid.iter().map(|&extent| u64::from(extent)).product::<u64>();
+        let resident = u64::from(occupancy.ctas_per_sm) * u64::from(self.gpu.chip().sm.count);
+        if ctas > resident {
+            let reason =
+                format!("a cooperative launch of {ctas} CTAs, of which {resident} are resident at once");
+            return Err(Error::Unlaunchable { reason, shape });
+        }
+        let address = match self.workspace {
+            Some(address) => address,
+            None => self.allocate(WORKSPACE_BYTES as u64, "the workspace of cooperative launches")?,
+        };
+        self.workspace = Some(address);
+        self.write(address, &[0; WORKSPACE_BYTES])?;
+        Ok(address)
     }
 
     /// How launches are timed, for what only the timed model does.
@@ -80,6 +104,9 @@ impl Sim {
         }
     }
 }
+
+/// Holds the barrier of cooperative groups: its size and one word of state.
+const WORKSPACE_BYTES: usize = 64;
 
 struct SimModule(warploom_sim::LoadedModule);
 
@@ -123,6 +150,23 @@ impl Backend for Sim {
         Ok(Arc::new(SimModule(self.gpu.load(module)?)))
     }
 
+    fn allocate_at(&mut self, address: u64, bytes: u64, name: &str) -> Result<()> {
+        let placed = self.gpu.memory().allocate_at(address, bytes, name);
+        placed.map_err(|e| Error::OutOfMemory(format!("{name}: {e}")))?;
+        self.gpu.mark_written(address, bytes);
+        Ok(())
+    }
+
+    fn load_ptx_placed(
+        &mut self,
+        name: &str,
+        text: &[u8],
+        placed: &[(&str, u64)],
+    ) -> Result<Arc<dyn LoadedModule>> {
+        let module = warploom_ptx::load_bytes(name, text)?;
+        Ok(Arc::new(SimModule(self.gpu.load_placed(module, placed)?)))
+    }
+
     fn load_sass(&mut self, name: &str, text: &[u8]) -> Result<Arc<dyn LoadedModule>> {
         let module = warploom_sass::load_bytes(name, text)?;
         Ok(Arc::new(SimModule(self.gpu.load(module)?)))
@@ -137,11 +181,8 @@ impl Backend for Sim {
     }
 
     fn launch(&mut self, kernel: &Kernel, shape: Shape, launch: &Launch, params: &[u8]) -> Result<Report> {
-        if launch.cooperative {
-            let reason = "cooperative launches are not modelled".to_string();
-            return Err(Error::Unlaunchable { reason, shape });
-        }
         let occupancy = self.occupancy(kernel, shape)?;
+        let workspace = if launch.cooperative { self.workspace(shape, occupancy)? } else { 0 };
         let limits = Limits {
             max_cycles: launch.max_cycles,
             interrupt: launch.interrupt.clone(),
@@ -149,7 +190,15 @@ impl Backend for Sim {
         };
         (self.trace, self.samples) = (None, Vec::new());
         let start = Instant::now();
-        let result = self.gpu.launch(&self.model, sim_kernel(kernel)?, shape, params, &limits);
+        let model = match launch.model {
+            None => &self.model,
+            Some(SimModel::Functional) => &warploom_sim::Model::Functional,
+            Some(SimModel::Timing) => match &self.model {
+                timed @ warploom_sim::Model::Timed(_) => timed,
+                warploom_sim::Model::Functional => &warploom_sim::Model::Timed(self.timing.clone()),
+            },
+        };
+        let result = self.gpu.launch(model, sim_kernel(kernel)?, shape, params, &limits, workspace);
         let wall = start.elapsed();
         let report = |mut stats: Stats| {
             if let Some(timed) = &mut stats.timed {
@@ -186,7 +235,7 @@ impl Backend for Sim {
             let mut report = report(self.gpu.chip(), task.kernel(), shape, occupancy, stats, wall);
             // Several kernels ran, each with its own occupancy.
             report.kernel = "firmware".to_string();
-            report.occupancy = None;
+            (report.occupancy, report.theoretical_occupancy) = (None, None);
             report
         };
         outcome(result, shape, report)
@@ -241,6 +290,18 @@ impl LoadedModule for SimModule {
 
     fn dialect(&self) -> String {
         self.0.module().dialect.clone()
+    }
+
+    fn constant(&self, name: &str) -> Option<(u64, u64)> {
+        self.0.constant(name)
+    }
+
+    fn read_constants(&self, offset: u64, bytes: usize) -> Option<Vec<u8>> {
+        self.0.read_constants(offset, bytes)
+    }
+
+    fn write_constants(&self, offset: u64, data: &[u8]) -> bool {
+        self.0.write_constants(offset, data)
     }
 }
 
@@ -315,12 +376,14 @@ fn report(
         shared_bytes: occupancy.shared_bytes,
         local_bytes: kernel.info().local_bytes,
         occupancy: Some(occupancy),
+        theoretical_occupancy: Some(theoretical_occupancy(&occupancy)),
         cycles: warp_insts,
         ctas: stats.ctas,
         warps: stats.warps,
         warp_insts,
         thread_insts,
         simd_efficiency: ratio(thread_insts as f64, warp_insts as f64 * chip.sm.warp_lanes as f64),
+        active_threads_per_warp: ratio(thread_insts as f64, warp_insts as f64),
         wall_s: wall.as_secs_f64(),
         warp_insts_per_s: ratio(warp_insts as f64, wall.as_secs_f64()),
         output: stats.output,
@@ -427,4 +490,7 @@ fn add_timing(report: &mut Report, chip: &Chip, timed: &TimedStats) {
         stalled_on_aggregator: sm.stalled_on_aggregator,
     };
     report.sms = Some(timed.sms.iter().map(of_sm).collect());
+    let busy_sms = timed.sms.iter().filter(|(sm, _)| sm.ctas > 0).count() as f64;
+    let slots = timed.cycles as f64 * busy_sms * f64::from(chip.sm.max_warps);
+    report.achieved_occupancy = (slots > 0.0).then(|| timed.total.warp_cycles as f64 / slots);
 }

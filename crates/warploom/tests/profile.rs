@@ -159,7 +159,7 @@ fn accounts_for_all(report: &Report) {
     for (name, &all) in stalls {
         assert!(of(name) <= all, "{name}: {} of {all}", of(name));
         taken += all - of(name);
-        if ["barrier", "backed_off", "lock_queue", "asleep", "lanes", "ended"].contains(name) {
+        if ["barrier", "backed_off", "lock_queue", "sleeping", "warp_sync", "drain"].contains(name) {
             assert_eq!(of(name), all, "{name}");
         }
     }

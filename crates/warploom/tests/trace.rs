@@ -266,8 +266,8 @@ fn every_cycle_of_a_warp_is_in_one_slice() {
         let of = view.slices.iter().filter(|s| s.name == name && s.in_slot());
         of.filter_map(|s| s.at.as_deref()).map(|at| at.split(": ").nth(1).unwrap()).collect::<Vec<_>>()
     };
-    assert!(places("memory").contains(&"setp.ne.s32 %p2, %r7, 0"), "{:?}", places("memory"));
-    assert!(places("fence").contains(&"membar.gl"), "{:?}", places("fence"));
+    assert!(places("long scoreboard").contains(&"setp.ne.s32 %p2, %r7, 0"), "{:?}", places("long scoreboard"));
+    assert!(places("membar").contains(&"membar.gl"), "{:?}", places("membar"));
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn misses_are_counted() {
     assert!(misses.iter().any(|&(_, lines)| lines > 1), "{misses:?}");
     assert_eq!(misses.last().unwrap().1, 0);
     let states = view.states();
-    assert!(states["barrier"] > 0 && states["memory"] > 0, "{states:?}");
+    assert!(states["barrier"] > 0 && states["long scoreboard"] > 0, "{states:?}");
 }
 
 #[test]
@@ -377,7 +377,7 @@ fn mbarriers_are_spun_on() {
     view.check_slots();
     let of_slot = |slot: &str, name: &str| view.slices.iter().any(|s| s.track == slot && s.name == name);
     assert!(of_slot("SM 0/slot 0", "spins on shared 0x0"), "{:?}", view.slices);
-    assert!(of_slot("SM 0/slot 1", "asleep"), "{:?}", view.slices);
+    assert!(of_slot("SM 0/slot 1", "sleeping"), "{:?}", view.slices);
 }
 
 #[test]

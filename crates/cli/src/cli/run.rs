@@ -49,7 +49,7 @@ pub(crate) struct RunOptions {
     /// After the launch, write a buffer to a file as raw little-endian bytes
     #[arg(long, value_name = "I|NAME=FILE")]
     pub save: Vec<SaveSpec>,
-    /// Launch all CTAs at once, so that they may wait for each other (real GPUs)
+    /// Launch all CTAs at once, so that they may wait for each other; refused if they do not fit
     #[arg(long)]
     pub cooperative: bool,
     /// The machine.

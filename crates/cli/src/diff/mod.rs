@@ -146,8 +146,18 @@ fn words_text(words: &[Pair<Option<Word>>], shown: usize) -> String {
     if more > 0 {
         let _ = writeln!(text, "  and {} (--lines {})", counted(more as u64, "word"), words.len());
     }
-    text
+    text + &term::legend(&WORDS)
 }
+
+/// What the columns of the locks and flags mean.
+const WORDS: [(&str, &str); 6] = [
+    ("taken, failed", "tries that took the lock, and that did not, in threads"),
+    ("waited in all", "cycles that threads waited for it, all together"),
+    ("wait", "from a thread's first try to the one that took it, or until it saw what it waited for"),
+    ("hold", "from there to the release"),
+    ("hand-off", "from a release to the next acquisition, if a thread was waiting"),
+    ("queue", "most threads that waited at a time"),
+];
 
 /// A change as a part of A's warp time.
 fn change(a: u64, b: u64, all: u64) -> String {

@@ -89,7 +89,8 @@ async function runView(run, number) {
 }
 
 function compareView(compare, runs, choose) {
-  const columns = compare.head.map((name, at) => [name, "", at > 0 && at < compare.head.length - 1]);
+  const told = new Map(compare.legend.flatMap(([names, title]) => names.split(", ").map((name) => [name, title])));
+  const columns = compare.head.map((name, at) => [name, told.get(name) ?? "", at > 0 && at < compare.head.length - 1]);
   const names = new Set();
   const most = Math.max(...runs.map((run) => run.warp_cycles ?? 0), 1);
   const rows = compare.rows.map((cells, at) => {

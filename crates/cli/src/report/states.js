@@ -2,18 +2,19 @@
 const CATEGORIES = [
   ["issued", "#2e9e5b"],
   ["not selected", "#8fd0a5"],
-  ["unit busy", "#c3c94a"],
-  ["operand", "#66b8c9"],
-  ["memory", "#3f7fd1"],
-  ["fence", "#8466c9"],
-  ["fetch", "#a9b8d8"],
+  ["pipe throttle", "#c3c94a"],
+  ["execution dependency", "#66b8c9"],
+  ["long scoreboard", "#3f7fd1"],
+  ["short scoreboard", "#6fa8e8"],
+  ["membar", "#8466c9"],
+  ["no instruction", "#a9b8d8"],
   ["barrier", "#e09a2d"],
-  ["lanes", "#b98a5a"],
-  ["asleep", "#b7a9c9"],
+  ["warp sync", "#b98a5a"],
+  ["sleeping", "#b7a9c9"],
   ["backed off", "#e88bb0"],
   ["lock queue", "#a35d86"],
   ["spinning", "#d63b3b"],
-  ["ended", "#9a9a9a"],
+  ["drain", "#9a9a9a"],
 ];
 const COLOUR = new Map(CATEGORIES);
 const ORDER = new Map(CATEGORIES.map(([name], at) => [name, at]));

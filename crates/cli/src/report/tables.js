@@ -10,7 +10,14 @@ function table(columns, rows, attributes = {}) {
     more && el("tr", { class: "more" }, el("td", { colspan: columns.length }, more)),
   ]);
   const inner = el("table", attributes, el("thead", {}, el("tr", {}, head)), el("tbody", {}, body));
-  return el("div", { class: "scroll" }, inner);
+  return el("div", {}, el("div", { class: "scroll" }, inner), meanings(columns));
+}
+
+// What the columns mean, below the table.
+function meanings(columns) {
+  const told = columns.filter(([name, title]) => name && title);
+  return told.length > 0 && el("p", { class: "meanings" },
+    told.flatMap(([name, title], at) => [at > 0 ? "; " : "", el("b", {}, name), ` ${title}`]));
 }
 
 const ratio = (part, all) => (all > 0 ? (part / all).toFixed(1) : "–");
@@ -24,8 +31,8 @@ function linesTable(profile, all, jump) {
     ["", "by category", false],
     ["line", "the source line, and the instruction with the most time", false],
     ["executions", "times that a warp issued an instruction of the line", true],
-    ["lanes", "active lanes per execution", true],
-    ["pieces", "pieces per memory access", true],
+    ["threads/warp", "active threads per warp, on average", true],
+    ["transactions", "per memory access of a warp", true],
     ["latency", "cycles of an access, from issue to write-back, on average", true],
     ["failed polls", "lanes that have to read again what they wait for", true],
   ];
@@ -94,8 +101,8 @@ function wordsTable(profile) {
     ["waited in all", "cycles that threads waited for it", true],
     ["", "", false],
     ["taken", "tries that took it", true],
-    ["intra", "tries that failed: a thread of the same warp took it last", true],
-    ["inter", "tries that failed: a thread of another warp took it last", true],
+    ["intra-warp", "tries that failed: a thread of the same warp took it last", true],
+    ["inter-warp", "tries that failed: a thread of another warp took it last", true],
     ["wait", "from the first try to the acquisition, on average", true],
     ["hold", "from there to the release, on average", true],
     ["hand-off", "from a release to the next acquisition, on average", true],

@@ -3,11 +3,11 @@
 
 use std::hash::{Hash, Hasher};
 
-use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
+use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
-use warploom_isa::{AtomOp, Pc};
+use warploom_isa::Pc;
 
-use crate::locks::holders::{Change, Taker, WarpName, shared_offset};
+use crate::locks::holders::{Taker, WarpName, shared_offset};
 use crate::memory::access::{MemoryOp, WarpAccess};
 
 /// A launch that writes more words, or more values to one word, does not go round in a circle that can be told.
@@ -15,7 +15,13 @@ const MOST_WORDS: usize = 4096;
 const MOST_VALUES: usize = 256;
 
 /// Nor does one in which threads write so many words each.
-const MOST_LEFT: usize = 1 << 16;
+const MOST_CHANGED: usize = 1 << 16;
+
+/// A thread that undoes its attempts has changed at times only what it had changed before, in few ways.
+const MOST_BALANCES: usize = 64;
+
+/// It comes back to one of them at least this often, at regular intervals.
+const TIMES_BACK: u64 = 8;
 
 /// A word of memory: the CTA whose shared memory it is in, and the address.
 pub type WordPlace = (Option<u64>, u64);
@@ -26,37 +32,64 @@ pub struct Written {
     words: FxHashMap<WordPlace, WrittenWord>,
     /// A word got a value that it did not have before.
     is_new: bool,
-    threads: FxHashMap<Thread, Writer>,
-    /// What each thread has left in each word: the value, or the sum of what it added.
-    left: FxHashMap<(Thread, WordPlace), u64>,
-    /// What threads had left in their words at the looks so far, as hashes.
-    seen: FxHashSet<(Thread, u64)>,
+    threads: FxHashMap<Thread, Attempts>,
+    /// By how much each thread has changed each word: the sum of its changes.
+    changes: FxHashMap<(Thread, WordPlace), u64>,
+    /// A thread has changed its words in a way in which it had not before.
+    new_balance: bool,
 }
 
 /// A warp, and a lane of it.
 type Thread = (WarpName, u32);
 
-/// A thread that writes.
+/// The writes of a thread.
 ///
-/// One that undoes its attempts has left in its words, all together, what it had left there before. One that counts in
-/// memory, or keeps the state of a search there, has not, although each word alone gets but few values. What other
-/// threads leave does not matter: they may come in any order, so that all words together are rarely as they were.
-#[derive(Clone, Copy, Debug, Default)]
-struct Writer {
-    /// Of all that it has left.
-    hash: u64,
-    words: u32,
-    /// It has written since the last look.
-    wrote: bool,
-    /// Looks after it had written, and those that found what was known.
-    looks: (u32, u32),
+/// One that undoes its attempts comes back again and again to a moment at which all its changes, to all of its words,
+/// cancel out. One that counts in memory does not, whether it counts alone or with others: what each has added grows,
+/// although each word alone gets but few values.
+#[derive(Clone, Debug, Default)]
+struct Attempts {
+    /// The hash of its changes to all of its words.
+    balance: u64,
+    writes: u64,
+    /// The balances that it has had.
+    known: SmallVec<[Balance; 4]>,
 }
 
-impl Writer {
-    /// At most looks, it had left what it had left before. A word alone that gets no new value has come back.
+/// A sum of a thread's changes, as a hash.
+#[derive(Clone, Copy, Debug)]
+struct Balance {
+    hash: u64,
+    /// After which write it was the last time, and the most writes from one time to the next.
+    last: u64,
+    longest_gap: u64,
+}
+
+impl Attempts {
+    /// Writes once. Returns whether its balance is a new one.
+    fn write(&mut self) -> bool {
+        self.writes += 1;
+        let writes = self.writes;
+        match self.known.iter_mut().find(|known| known.hash == self.balance) {
+            Some(known) => {
+                known.longest_gap = known.longest_gap.max(writes - known.last);
+                known.last = writes;
+                false
+            }
+            None => {
+                if self.known.len() < MOST_BALANCES {
+                    self.known.push(Balance { hash: self.balance, last: writes, longest_gap: writes });
+                }
+                true
+            }
+        }
+    }
+
+    /// Whether it comes back to one balance again and again.
     fn comes_back(&self) -> bool {
-        let (looks, known) = self.looks;
-        self.words < 2 || 2 * known >= looks
+        let regular =
+            |known: &Balance| TIMES_BACK * known.longest_gap.max(self.writes - known.last) <= self.writes;
+        self.writes == 0 || self.known.iter().any(regular)
     }
 }
 
@@ -89,69 +122,69 @@ impl Written {
             } else {
                 (None, address)
             };
-            if self.words.len() >= MOST_WORDS && !self.words.contains_key(&place) {
-                self.is_new = true;
-                continue;
-            }
-            let word = self.words.entry(place).or_default();
-            changed |= is_shared && word.last != Some(value);
-            self.is_new |=
-                word.note(access.bytes, value, Taker { warp: who, lane: lane as u32, pc: access.pc });
-            if !is_failed(access, lane, value) {
-                self.leave((who, lane as u32), place, value, added(access, lane));
+            let taker = Taker { warp: who, lane: lane as u32, pc: access.pc };
+            let found = found(access, lane);
+            changed |= self.write(taker, place, (access.bytes.min(8), found, value)) && is_shared;
+            // The rest of a vector.
+            for (offset, value) in access.stored_after(lane) {
+                let place = (place.0, place.1 + offset);
+                changed |= self.write(taker, place, (8, None, value)) && is_shared;
             }
         }
         changed
     }
 
-    /// A thread leaves a value in a word, to which it has added something if that is given.
-    fn leave(&mut self, thread: Thread, place: WordPlace, value: u64, added: Option<Change>) {
-        let hash = |left: u64| {
+    /// A thread leaves a value in a word; with an atomic, it is known what was there. Returns whether it was another.
+    fn write(&mut self, who: Taker, place: WordPlace, (bytes, found, left): (u32, Option<u64>, u64)) -> bool {
+        if self.words.len() >= MOST_WORDS && !self.words.contains_key(&place) {
+            self.is_new = true;
+            return false;
+        }
+        let word = self.words.entry(place).or_default();
+        let before = word.last;
+        self.is_new |= word.note(bytes, left, who);
+        let by = left.wrapping_sub(found.or(before).unwrap_or(left)) & (u64::MAX >> (64 - 8 * bytes));
+        // An attempt that failed is none.
+        if found != Some(left) {
+            self.balance((who.warp, who.lane), place, by);
+        }
+        before != Some(left)
+    }
+
+    /// A thread changes a word by so much.
+    fn balance(&mut self, thread: Thread, place: WordPlace, by: u64) {
+        let hash = |change: u64| {
             let mut hasher = FxHasher::default();
-            (place, left).hash(&mut hasher);
-            hasher.finish()
+            (place, change).hash(&mut hasher);
+            if change == 0 { 0 } else { hasher.finish() }
         };
-        let is_full = self.left.len() >= MOST_LEFT;
-        let writer = self.threads.entry(thread).or_default();
-        writer.wrote = true;
-        match self.left.get_mut(&(thread, place)) {
-            Some(left) => {
-                let before = std::mem::replace(left, added.map_or(value, |change| change.added_to(*left)));
-                writer.hash ^= hash(before) ^ hash(*left);
-            }
-            None if is_full => self.is_new = true,
-            None => {
-                let left = added.map_or(value, |change| change.added_to(0));
-                writer.hash ^= hash(left);
-                writer.words += 1;
-                self.left.insert((thread, place), left);
-            }
+        if self.changes.len() >= MOST_CHANGED && !self.changes.contains_key(&(thread, place)) {
+            self.is_new = true;
+            return;
         }
+        let change = self.changes.entry((thread, place)).or_default();
+        let before = std::mem::replace(change, change.wrapping_add(by));
+        let attempts = self.threads.entry(thread).or_default();
+        attempts.balance ^= hash(before) ^ hash(*change);
+        self.new_balance |= attempts.write();
     }
 
-    /// Looks at what threads have left in their words. Those that have not written since the last look would only seem
-    /// to have come back.
-    pub fn look(&mut self) {
-        for (&thread, writer) in &mut self.threads {
-            if !std::mem::take(&mut writer.wrote) {
-                continue;
-            }
-            let is_known = !self.seen.insert((thread, writer.hash));
-            writer.looks = (writer.looks.0 + 1, writer.looks.1 + u32::from(is_known));
-        }
-    }
-
-    /// Begins to count looks anew, and forgets what was seen if a word got a new value.
-    pub fn begin_looks(&mut self, new_value: bool) {
-        self.threads.values_mut().for_each(|writer| writer.looks = (0, 0));
-        if new_value {
-            self.seen.clear();
+    /// Begins to count anew how often threads come back to a balance.
+    pub fn count_anew(&mut self) {
+        for attempts in self.threads.values_mut() {
+            attempts.writes = 0;
+            attempts.known.iter_mut().for_each(|known| (known.last, known.longest_gap) = (0, 0));
         }
     }
 
     /// Whether every thread undoes what it does.
     pub fn comes_back(&self) -> bool {
-        self.threads.values().all(Writer::comes_back)
+        self.threads.values().all(Attempts::comes_back)
+    }
+
+    /// Whether a thread changed its words in a new way since this was last asked.
+    pub fn take_new_balance(&mut self) -> bool {
+        std::mem::take(&mut self.new_balance)
     }
 
     /// Whether a word got a new value since this was last asked.
@@ -165,21 +198,13 @@ impl Written {
     }
 }
 
-/// Whether a lane's atomic did not change its word, which holds `left`: the thread has left nothing there.
-fn is_failed<const N: usize>(access: &WarpAccess<N>, lane: usize, left: u64) -> bool {
+/// What a lane's access found in its word, if that is known.
+fn found<const N: usize>(access: &WarpAccess<N>, lane: usize) -> Option<u64> {
     match access.kind {
-        MemoryOp::Atomic { ty, .. } => (access.found(lane) ^ left) & (u64::MAX >> (64 - ty.bits())) == 0,
-        MemoryOp::Unlock { changed, of: Some(_) } => !changed.contains(lane),
-        _ => false,
+        MemoryOp::Atomic { ty, .. } => Some(access.found(lane) & (u64::MAX >> (64 - ty.bits()))),
+        MemoryOp::Unlock { changed, of: Some(_) } if !changed.contains(lane) => access.left(lane),
+        _ => None,
     }
-}
-
-/// What a lane added to its word, if it did.
-fn added<const N: usize>(access: &WarpAccess<N>, lane: usize) -> Option<Change> {
-    let (MemoryOp::Atomic { op, .. } | MemoryOp::Unlock { of: Some((op, _)), .. }) = access.kind else {
-        return None;
-    };
-    matches!(op, AtomOp::Add | AtomOp::Inc | AtomOp::Dec).then(|| access.change(lane))?
 }
 
 impl WrittenWord {

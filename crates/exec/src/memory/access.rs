@@ -360,6 +360,13 @@ impl<const N: usize> WarpAccess<N> {
         }
     }
 
+    /// What a store of a vector left after the first 8 bytes in a lane: offsets and 64 bits each.
+    pub fn stored_after(&self, lane: usize) -> impl Iterator<Item = (u64, u64)> {
+        let rows = if self.kind == MemoryOp::Store { self.bytes as usize / 4 } else { 0 };
+        let word = move |row: usize| u64::from(self.stored(row, lane));
+        (2..rows).step_by(2).map(move |row| (4 * row as u64, word(row) | word(row + 1) << 32))
+    }
+
     pub fn stores_to_shared(&self) -> bool {
         matches!(self.kind, MemoryOp::Store | MemoryOp::Unlock { .. }) && !self.lanes.shared.is_empty()
     }

@@ -40,6 +40,13 @@ pub enum OutOfMemory {
         /// Bytes asked for.
         asked: u64,
     },
+    /// Other allocations are where it was to be.
+    #[error("{asked} bytes at {address:#x}: device memory is in use there")]
+    Taken {
+        address: u64,
+        /// Bytes asked for.
+        asked: u64,
+    },
 }
 
 /// One allocation.
@@ -81,17 +88,52 @@ impl Memory {
         Vec::<u8>::new()
             .try_reserve_exact(usize::try_from(bytes).map_err(|_| host())?)
             .map_err(|_| host())?;
-        let base = self.next.next_multiple_of(align.max(ALIGN));
+        let mut base = self.next.next_multiple_of(align.max(ALIGN));
+        while let Some(end) = self.placed_in_the_way(base, bytes) {
+            base = (end + GUARD).next_multiple_of(align.max(ALIGN));
+        }
         self.next = base + bytes + self.guard(base, bytes);
+        self.insert(base, bytes, name.into());
+        Ok(base)
+    }
+
+    /// Takes `bytes` zero bytes at an address that the host has chosen, so that host and device agree on it. They
+    /// must not touch another allocation.
+    pub fn allocate_at(
+        &mut self,
+        address: u64,
+        bytes: u64,
+        name: impl Into<String>,
+    ) -> Result<(), OutOfMemory> {
+        let free = self.total - self.used;
+        if bytes > free {
+            return Err(OutOfMemory::Device { asked: bytes, free, total: self.total });
+        }
+        let taken = address < self.next || self.placed_in_the_way(address, bytes).is_some();
+        let room = !taken && address.checked_add(bytes).is_some();
+        let bytes = room.then_some(bytes).ok_or(OutOfMemory::Taken { address, asked: bytes })?;
+        Vec::<u8>::new()
+            .try_reserve_exact(usize::try_from(bytes).map_err(|_| OutOfMemory::Host { asked: bytes })?)
+            .map_err(|_| OutOfMemory::Host { asked: bytes })?;
+        self.insert(address, bytes, name.into());
+        Ok(())
+    }
+
+    /// The end of an allocation above `next`, which the host has placed, that overlaps these bytes and their guard.
+    fn placed_in_the_way(&self, base: u64, bytes: u64) -> Option<u64> {
+        let placed = self.allocations.iter().rev().take_while(|a| a.base >= self.next);
+        let touches = |a: &&Allocation| {
+            let end = a.base + a.bytes.len() as u64;
+            a.base < base.saturating_add(bytes).saturating_add(GUARD) && base < end.saturating_add(GUARD)
+        };
+        placed.filter(touches).map(|a| a.base + a.bytes.len() as u64).max()
+    }
+
+    fn insert(&mut self, base: u64, bytes: u64, name: String) {
         self.used += bytes;
         let written = self.track_writes.then(|| BitSet::new(bytes as usize));
-        self.allocations.push(Allocation {
-            base,
-            name: name.into(),
-            bytes: vec![0; bytes as usize],
-            written,
-        });
-        Ok(base)
+        let at = self.allocations.partition_point(|a| a.base < base);
+        self.allocations.insert(at, Allocation { base, name, bytes: vec![0; bytes as usize], written });
     }
 
     /// Where memory begins decides about caches and banks, so the guard is large only where bytes are checked.
@@ -330,6 +372,27 @@ mod tests {
         assert_eq!(memory.find(a + 99), Some(0));
         assert_eq!(memory.find(a + 100), None);
         assert_eq!(memory.find(a - 1), None);
+    }
+
+    #[test]
+    fn allocations_at_chosen_addresses() {
+        let mut memory = Memory::new(1 << 40, false);
+        let a = memory.allocate(100, 1, "a").unwrap();
+        let high = GLOBAL_BASE + (1 << 20);
+        memory.allocate_at(high, 4096, "managed").unwrap();
+        assert!(memory.write(high + 4092, &[1, 2, 3, 4]));
+        assert_eq!(memory.name(high + 4095), Some(("managed", 4095)));
+        // Others grow towards it and then go around it.
+        let b = memory.allocate(100, 1, "b").unwrap();
+        let c = memory.allocate(1 << 20, 1, "c").unwrap();
+        assert!(a < b && b < high && c >= high + 4096 + GUARD);
+        assert_eq!(memory.name(c), Some(("c", 0)));
+        for taken in [a, b, high + 8, high - 8, c] {
+            let error = memory.allocate_at(taken, 16, "d").unwrap_err();
+            assert_eq!(error, OutOfMemory::Taken { address: taken, asked: 16 });
+        }
+        assert!(memory.free(high));
+        assert_eq!(memory.find(high), None);
     }
 
     #[test]

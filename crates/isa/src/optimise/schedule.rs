@@ -1,7 +1,7 @@
 //! List scheduling within basic blocks: of the instructions whose operands are there, the one with the longest way to
 //! the end of its block comes first. So loads start early, and what waits for them comes late.
 //!
-//! Nothing moves across an instruction that other threads can notice or that reads a clock: barriers, fences, calls.
+//! Nothing moves across an instruction that other warps can notice or that reads a clock: barriers, fences, calls.
 //! Accesses to memory keep their order if they may touch the same bytes. Atomics and volatile accesses keep theirs.
 
 use crate::cfg::*;
@@ -72,7 +72,6 @@ fn stays(inst: &Inst) -> bool {
         | Op::LdLock(_)
         | Op::StUnlock(_)
         | Op::Bar(_)
-        | Op::BarWarp
         | Op::Nanosleep
         | Op::Yield
         | Op::Ssy
@@ -144,6 +143,7 @@ impl Effect {
             Op::Ld { access, .. } => place(access).map_or(Effect::Atomic, Effect::Load),
             Op::St(access) => place(access).map_or(Effect::Atomic, Effect::Store),
             Op::Atom(..) => Effect::Atomic,
+            Op::BarWarp => Effect::Exchange,
             op if op.is_exchange() => Effect::Exchange,
             _ => Effect::None,
         }

@@ -388,6 +388,8 @@ const SPECIALS: &[(Special, &str)] = &[
     (Special::GlobalTimerHi, "SR_GlobalTimerHi"),
     (Special::DynamicSmemSize, "SR_DynamicSmemSize"),
     (Special::TotalSmemSize, "SR_TotalSmemSize"),
+    (Special::WorkspaceHi, "SR_WorkspaceHi"),
+    (Special::WorkspaceLo, "SR_WorkspaceLo"),
     (Special::Zero, "SR_Zero"),
     (Special::Zero64, "SR_Zero64"),
     (Special::One, "SR_One"),

@@ -110,13 +110,13 @@ fn measured(
     ctas: u32,
     runs: usize,
 ) -> Result<u64> {
-    // Out: the cycles, a result so that no compiler removes the work, where the next run continues the chain, and how
-    // many CTAs have begun.
-    let out = device.buffer(&[0, 0, data.address(), 0])?;
+    // Out: the cycles, a result so that no compiler removes the work, where the next run continues the chain, how many
+    // CTAs have begun, and a zero.
+    let out = device.buffer(&[0, 0, data.address(), 0, 0])?;
     let mut cycles = Vec::new();
     for _ in 0..=runs {
         let next = out.read(device)?[2];
-        out.write(device, &[0, 0, next, 0])?;
+        out.write(device, &[0, 0, next, 0, 0])?;
         if anchor.ctas != Ctas::One {
             data.write(device, &vec![0; words])?;
         }

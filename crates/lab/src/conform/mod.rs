@@ -25,6 +25,7 @@ pub use error::{Error, Result};
 pub use export::export_ptx;
 pub use fuzz::stored::{record_fuzz, replay_fuzz};
 pub use origin::Origin;
+pub(crate) use origin::today;
 pub use record::{Summary, record};
 pub use replay::{CaseDifference, ConformReport, GroupReport, Refusal, replay};
 

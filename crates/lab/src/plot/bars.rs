@@ -1,4 +1,4 @@
-//! Grouped bars.
+//! Grouped and stacked bars.
 
 use super::axis::Axis;
 use super::svg::{Canvas, Frame, LETTER, TextAnchor, legend_rows};
@@ -36,7 +36,7 @@ pub(super) fn draw(canvas: &mut Canvas, plot: &Plot, series: &[String], groups: 
     canvas.y_axis(&frame, &y, &plot.y.label);
     canvas.legend(&names, |canvas, i, x, y| match i < series.len() {
         true => canvas.bar(i, x, y - 10.0, 22.0, 12.0),
-        false => whisker(canvas, x + 11.0, y - 11.0, y + 3.0),
+        false => canvas.band(x, y - 11.0, 22.0, 14.0),
     });
     let base = frame.y(y.place(0.0));
     let width = (slot * FILLED / series.len().max(1) as f64).min(WIDEST);
@@ -52,15 +52,14 @@ pub(super) fn draw(canvas: &mut Canvas, plot: &Plot, series: &[String], groups: 
         for (s, value) in group.values.iter().take(series.len()).enumerate() {
             let Some(value) = value.filter(|value| y.shows(*value)) else { continue };
             let (x, end) = (left + width * s as f64, frame.y(y.place(value)));
-            canvas.bar(s, x + 1.0, end.min(base), width - 2.0, (end - base).abs());
             let last = s + 1 == series.len();
-            let band = group.band.filter(|_| last);
             let mut top = end.min(base);
-            if let Some((low, high)) = band {
+            if let Some((low, high)) = group.band.filter(|_| last) {
                 let (low, high) = (frame.y(y.place(low)), frame.y(y.place(high)));
-                whisker(canvas, x + width / 2.0, high, low);
+                canvas.band(x - 4.0, high, width + 8.0, (low - high).max(2.0));
                 top = top.min(high);
             }
+            canvas.bar(s, x + 1.0, end.min(base), width - 2.0, (end - base).abs());
             if let Some((low, high)) = group.errors.get(s).copied().flatten() {
                 let (low, high) = (frame.y(y.place(low)), frame.y(y.place(high)));
                 canvas.error_bar(x + width / 2.0, high, low);
@@ -86,13 +85,37 @@ pub(super) fn draw(canvas: &mut Canvas, plot: &Plot, series: &[String], groups: 
     }
 }
 
-/// The band that the bar should end in, drawn as an I. White under black is visible on any bar.
-fn whisker(canvas: &mut Canvas, x: f64, top: f64, bottom: f64) {
-    for (colour, width) in [("#fff", 4.5), ("#000", 1.8)] {
-        canvas.line((x, top), (x, bottom), colour, width);
-        for y in [top, bottom] {
-            canvas.line((x - 6.0, y), (x + 6.0, y), colour, width);
+/// One bar per group, with a part for each series.
+pub(super) fn draw_stacked(canvas: &mut Canvas, plot: &Plot, series: &[String], groups: &[Group]) {
+    let sums = groups.iter().map(|group| group.values.iter().flatten().sum::<f64>());
+    let y = Axis::from_zero(sums.chain(plot.spanned.1.iter().copied()), false);
+    let names: Vec<&str> = series.iter().map(String::as_str).collect();
+    let wide = canvas.frame(&y, &plot.y.label, 0.0, 0);
+    let slot = (wide.right - wide.left) / groups.len().max(1) as f64;
+    let labels = Labels::new(groups, slot);
+    let x_label = if plot.x.label.is_empty() { 0.0 } else { 18.0 };
+    let frame = canvas.frame(&y, &plot.y.label, labels.height() + x_label, legend_rows(&names).len());
+    canvas.y_axis(&frame, &y, &plot.y.label);
+    canvas.legend(&names, |canvas, i, x, y| canvas.bar(i, x, y - 10.0, 22.0, 12.0));
+    let width = (slot * FILLED).min(WIDEST);
+    for (i, group) in groups.iter().enumerate() {
+        let middle = frame.left + slot * (i as f64 + 0.5);
+        let mut below = 0.0;
+        for (s, value) in group.values.iter().take(series.len()).enumerate() {
+            let Some(value) = value.filter(|value| *value > 0.0) else { continue };
+            let (bottom, top) = (frame.y(y.place(below)), frame.y(y.place(below + value)));
+            canvas.bar(s, middle - width / 2.0, top, width, bottom - top);
+            below += value;
         }
+        labels.draw(canvas, &frame, i, middle);
+    }
+    if groups.is_empty() {
+        let (x, y) = ((frame.left + frame.right) / 2.0, (frame.top + frame.bottom) / 2.0);
+        canvas.text(x, y, TextAnchor::Middle, "no data");
+    }
+    if !plot.x.label.is_empty() {
+        let at = frame.bottom + labels.height() + 12.0;
+        canvas.text((frame.left + frame.right) / 2.0, at, TextAnchor::Middle, &plot.x.label);
     }
 }
 

@@ -43,6 +43,8 @@ enum Marks {
     Bars {
         series: Vec<String>,
         groups: Vec<Group>,
+        /// The bars of a group are parts of one, above each other.
+        stacked: bool,
     },
     Lines {
         series: Vec<Line>,
@@ -77,7 +79,13 @@ impl Plot {
     /// A bar chart: each group has one bar per series.
     pub fn bars<S: Into<String>>(title: impl Into<String>, series: impl IntoIterator<Item = S>) -> Plot {
         let series = series.into_iter().map(Into::into).collect();
-        Plot::new(title.into(), Marks::Bars { series, groups: Vec::new() })
+        Plot::new(title.into(), Marks::Bars { series, groups: Vec::new(), stacked: false })
+    }
+
+    /// A bar chart in which a group is one bar, made of a part for each series. Values are not negative.
+    pub fn stacked<S: Into<String>>(title: impl Into<String>, series: impl IntoIterator<Item = S>) -> Plot {
+        let series = series.into_iter().map(Into::into).collect();
+        Plot::new(title.into(), Marks::Bars { series, groups: Vec::new(), stacked: true })
     }
 
     /// A line chart.
@@ -185,7 +193,10 @@ impl Plot {
     pub fn svg(&self, id: &str) -> String {
         let mut canvas = Canvas::new(id, &self.title);
         match &self.marks {
-            Marks::Bars { series, groups } => bars::draw(&mut canvas, self, series, groups),
+            Marks::Bars { series, groups, stacked: true } => {
+                bars::draw_stacked(&mut canvas, self, series, groups)
+            }
+            Marks::Bars { series, groups, .. } => bars::draw(&mut canvas, self, series, groups),
             Marks::Lines { series } => lines::draw(&mut canvas, self, series),
             Marks::Points { series, guides } => lines::draw_points(&mut canvas, self, series, guides),
         }

@@ -137,6 +137,15 @@ impl Canvas {
         }
     }
 
+    /// The range in which a bar should end: a pale box behind it, unlike an error bar.
+    pub(super) fn band(&mut self, x: f64, y: f64, width: f64, height: f64) {
+        let _ = writeln!(
+            self.body,
+            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\" fill=\"#9fd8b4\" \
+             stroke=\"#00684c\" stroke-dasharray=\"3,2\"/>"
+        );
+    }
+
     pub(super) fn path(&mut self, series: usize, points: &[(f64, f64)]) {
         let points: Vec<_> = points.iter().map(|(x, y)| format!("{x:.1},{y:.1}")).collect();
         let (colour, dash) = (line_colour(series), DASHES[series % DASHES.len()]);

@@ -65,6 +65,22 @@ fn bars_are_sound() {
 }
 
 #[test]
+fn stacked_bars_add_up() {
+    let plot = Plot::stacked("shares", ["a", "b"]).y("%").group("x", [Some(60.0), Some(40.0)]);
+    let svg = sound(&plot.group("y", [None, Some(100.0)]));
+    let document = Document::parse(&svg).unwrap();
+    let number = |node: &roxmltree::Node<'_, '_>, name| node.attribute(name).unwrap().parse::<f64>().unwrap();
+    let bars: Vec<_> = document.descendants().filter(|n| n.attribute("stroke") == Some("#333")).collect();
+    let is_bar = |n: &&roxmltree::Node<'_, '_>| n.has_tag_name("rect") && number(n, "height") > 12.0;
+    let bars: Vec<_> = bars.iter().filter(is_bar).collect();
+    let heights: Vec<f64> = bars.iter().map(|bar| number(bar, "height")).collect();
+    assert_eq!(heights.len(), 3, "{svg}");
+    assert!((heights[0] + heights[1] - heights[2]).abs() < 0.3, "{heights:?}");
+    // The second part stands on the first.
+    assert!((number(&bars[1], "y") + heights[1] - number(&bars[0], "y")).abs() < 0.3, "{svg}");
+}
+
+#[test]
 fn lines_are_sound() {
     let svg = sound(&lines());
     for part in ["&quot;GTO&quot;", ">buckets<", ">5,000<", "stroke-dasharray=\"7,3\""] {

@@ -7,36 +7,45 @@ use std::fmt::Write;
 use super::Scale;
 use super::report::{Evaluated, Reproduction, RunLine};
 use super::row::{Row, Verdict};
+use crate::conform::today;
 use crate::numbers::figure;
 use crate::plot::escape;
 use crate::runs::provenance;
 
 pub(crate) const STYLE: &str = "
-:root { color-scheme: light; }
-body { font: 15px/1.5 system-ui, Helvetica, Arial, sans-serif; color: #222; background: #fff; max-width: 60rem;
+:root { color-scheme: light dark; --text: #222; --page: #fff; --line: #ddd; --strong: #999; --faint: #555;
+  --good: #00684c; --bad: #a63d00; --link: #0072B2; --panel: #f5f5f5; --note: #fdf6e7; }
+@media (prefers-color-scheme: dark) {
+  :root { --text: #ddd; --page: #16181c; --line: #3a3f47; --strong: #6b7280; --faint: #a3a9b3; --good: #5ed0a4;
+    --bad: #ff9d66; --link: #6cb8f0; --panel: #22262c; --note: #33290f; }
+}
+body { font: 15px/1.5 system-ui, Helvetica, Arial, sans-serif; color: var(--text); background: var(--page); max-width: 72rem;
   margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; margin-bottom: 0.2rem; }
-h2 { font-size: 1.25rem; margin: 2.5rem 0 0.3rem; border-top: 2px solid #ddd; padding-top: 1.2rem; }
+h2 { font-size: 1.25rem; margin: 2.5rem 0 0.3rem; border-top: 2px solid var(--line); padding-top: 1.2rem; }
 h3 { font-size: 1rem; margin: 1.2rem 0 0.2rem; }
 p { margin: 0.4rem 0; }
 table { border-collapse: collapse; margin: 0.8rem 0; width: 100%; }
-th, td { text-align: left; padding: 0.25rem 0.7rem 0.25rem 0; border-bottom: 1px solid #ddd; vertical-align: top; }
-th { border-bottom: 2px solid #999; font-weight: 600; }
+th, td { text-align: left; padding: 0.25rem 0.7rem 0.25rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
+th { border-bottom: 2px solid var(--strong); font-weight: 600; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-td.small { font-size: 0.87rem; color: #555; padding-top: 0; }
-tr.more td { border-bottom: 1px solid #ddd; }
+td.small { font-size: 0.87rem; color: var(--faint); padding-top: 0; overflow-wrap: anywhere; }
+tr.more td { border-bottom: 1px solid var(--line); }
 tr.first td { border-bottom: none; }
-.in { color: #00684c; font-weight: 600; }
-.out { color: #a63d00; font-weight: 700; }
-.report { color: #555; }
-.quick { border-left: 4px solid #E69F00; padding: 0.2rem 0.8rem; background: #fdf6e7; }
+.in { color: var(--good); font-weight: 600; }
+.out { color: var(--bad); font-weight: 700; }
+.report { color: var(--faint); }
+.quick { border-left: 4px solid #E69F00; padding: 0.2rem 0.8rem; background: var(--note); }
+td code { overflow-wrap: anywhere; }
 code, pre { font: 0.87rem/1.45 ui-monospace, Menlo, Consolas, monospace; }
-pre { background: #f5f5f5; padding: 0.5rem 0.8rem; overflow-x: auto; white-space: pre-wrap; }
+pre { background: var(--panel); padding: 0.5rem 0.8rem; overflow-x: auto; white-space: pre-wrap; }
 figure { margin: 1rem 0; }
-svg { max-width: 100%; height: auto; }
-footer { margin-top: 3rem; border-top: 2px solid #ddd; font-size: 0.87rem; color: #444; }
-a { color: #0072B2; }
+svg { max-width: 100%; height: auto; border-radius: 6px; }
+footer { margin-top: 3rem; border-top: 2px solid var(--line); font-size: 0.87rem; color: var(--faint); }
+a { color: var(--link); }
 @media print {
+  :root { color-scheme: light; --text: #222; --page: #fff; --line: #ddd; --strong: #999; --faint: #555; --good: #00684c;
+    --bad: #a63d00; --link: #0072B2; --panel: #f5f5f5; --note: #fdf6e7; }
   body { font-size: 10.5pt; margin: 0; max-width: none; }
   h2 { break-before: auto; break-after: avoid; }
   figure, tr { break-inside: avoid; }
@@ -58,19 +67,15 @@ impl Reproduction {
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n<title>{title}</title>\n\
              <style>{STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n",
         );
-        if let Some(headline) = self.headline_text() {
-            let missed = self.headlines(Verdict::Out).next().is_some();
-            let class = if missed { "out" } else { "in" };
-            let _ = writeln!(page, "<p class=\"{class}\">{}</p>", escape(&headline));
-        }
-        let count = |verdict| self.count(verdict);
+        self.headline(&mut page);
+        let [inside, outside, reported] = [Verdict::In, Verdict::Out, Verdict::Report].map(|v| self.count(v));
         let _ = writeln!(
             page,
-            "<p>{} numbers inside their bands, {} outside, {} only reported. Made by warploom {}.</p>",
-            count(Verdict::In),
-            count(Verdict::Out),
-            count(Verdict::Report),
+            "<p>{} numbers are judged: {inside} inside their bands, {outside} outside. {reported} more are only \
+             reported. Made by warploom {} on {}.</p>",
+            inside + outside,
             escape(provenance::VERSION),
+            today(),
         );
         if quick {
             page.push_str(
@@ -87,15 +92,43 @@ impl Reproduction {
         page
     }
 
+    /// Whether the papers' headline numbers are reproduced; those that are not, one by one.
+    fn headline(&self, page: &mut String) {
+        let missed: Vec<_> = self.headlines(Verdict::Out).collect();
+        let inside = self.headlines(Verdict::In).count();
+        if missed.is_empty() && inside > 0 {
+            let _ = writeln!(page, "<p class=\"in\">Headline numbers: all {inside} inside their bands.</p>");
+        }
+        if missed.is_empty() {
+            return;
+        }
+        let (out, all) = (missed.len(), missed.len() + inside);
+        let _ = writeln!(page, "<p class=\"out\">Not reproduced: {out} of {all} headline numbers.</p>\n<ul>");
+        for (experiment, row) in missed {
+            let id = escape(experiment.about.id);
+            let _ = writeln!(
+                page,
+                "<li><a href=\"#{id}\"><code>{id}</code></a> {}: {}, in the paper {}</li>",
+                escape(&row.name),
+                escape(&row.measured_text()),
+                escape(&row.paper_text()),
+            );
+        }
+        page.push_str("</ul>\n");
+    }
+
     fn summary(&self, page: &mut String) {
-        page.push_str("<table>\n<tr><th>experiment</th><th>what</th><th>rows</th><th>verdict</th></tr>\n");
+        page.push_str(
+            "<table>\n<tr><th>experiment</th><th>what</th><th class=\"n\">inside</th><th class=\"n\">outside</th>\
+             <th class=\"n\">only reported</th><th>verdict</th></tr>\n",
+        );
         for experiment in &self.experiments {
             let id = escape(experiment.about.id);
             let _ = writeln!(
                 page,
-                "<tr><td><a href=\"#{id}\"><code>{id}</code></a></td><td>{}</td><td>{}</td><td>{}</td></tr>",
+                "<tr><td><a href=\"#{id}\"><code>{id}</code></a></td><td>{}</td>{}<td>{}</td></tr>",
                 escape(experiment.about.title),
-                escape(&tally(experiment)),
+                tally(experiment),
                 verdict(experiment.verdict()),
             );
         }
@@ -107,9 +140,9 @@ impl Reproduction {
         let id = escape(about.id);
         let _ = writeln!(
             page,
-            "<section>\n<h2 id=\"{id}\"><code>{id}</code> {}</h2>\n<p>Paper: {}. Chip: {}. Verdict: {}.</p>",
+            "<section>\n<h2 id=\"{id}\"><code>{id}</code> {}</h2>\n<p>{}. Chip: {}. Verdict: {}.</p>",
             escape(about.title),
-            escape(about.paper),
+            escape(about.citation().unwrap_or("About the model itself")),
             escape(&experiment.chips().join(", ")),
             verdict(experiment.verdict()),
         );
@@ -207,11 +240,11 @@ fn verdict(verdict: Verdict) -> String {
     format!("<span class=\"{}\">{mark}</span>", verdict.word())
 }
 
+/// Cells with the number of rows inside their bands, outside, and only reported.
 fn tally(experiment: &Evaluated) -> String {
     let count = |verdict| experiment.outcome.rows.iter().filter(|row| row.verdict() == verdict).count();
-    let parts = [Verdict::In, Verdict::Out, Verdict::Report].map(|v| (count(v), v.word()));
-    let parts: Vec<_> = parts.iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")).collect();
-    parts.join(", ")
+    let cell = |verdict| format!("<td class=\"n\">{}</td>", count(verdict));
+    [Verdict::In, Verdict::Out, Verdict::Report].map(cell).concat()
 }
 
 #[cfg(test)]

@@ -81,6 +81,26 @@ pub struct About {
     pub full_s: u32,
 }
 
+impl About {
+    /// Authors and title of the paper, and where it appeared; `None` for experiments about the model itself.
+    pub fn citation(&self) -> Option<&'static str> {
+        match self.paper {
+            "ics15" => Some(
+                "A. Li, G.-J. van den Braak, H. Corporaal, A. Kumar: Fine-Grained Synchronizations and Dataflow \
+                 Programming on GPUs. ICS 2015",
+            ),
+            "hpca18" => Some(
+                "A. ElTantawy, T. M. Aamodt: Warp Scheduling for Fine-Grained Synchronization. HPCA 2018",
+            ),
+            "isca14" => Some(
+                "M. S. Orr, B. M. Beckmann, S. K. Reinhardt, D. A. Wood: Fine-grain Task Aggregation and \
+                 Coordination on GPUs. ISCA 2014",
+            ),
+            _ => None,
+        }
+    }
+}
+
 /// A result of a paper that can be run again.
 pub trait Experiment: Sync {
     fn about(&self) -> About;

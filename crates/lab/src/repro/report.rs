@@ -1,6 +1,6 @@
 //! Runs experiments and judges them: from [`reproduce`] to a [`Reproduction`].
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -31,7 +31,7 @@ impl Results {
         }
     }
 
-    /// One number that a run measured, by its path: `cycles`, `stalls.memory`.
+    /// One number that a run measured, by its path: `cycles`, `stalls.long_scoreboard`.
     pub fn number(&self, run: &Run, path: &str) -> Result<f64, Failed> {
         let missing = || Failed { run: run.to_string(), message: format!("it measured no `{path}`") };
         self.of(run)?.number(path).ok_or_else(missing)
@@ -45,7 +45,12 @@ pub struct Outcome {
     pub plots: Vec<Plot>,
     /// Sentences on how to read the numbers.
     pub(super) notes: Vec<String>,
+    /// Units whose rows are in a chart beside the paper's.
+    compared: Vec<&'static str>,
 }
+
+/// Rows of one chart: more would not be legible.
+const COMPARED: usize = 12;
 
 impl Outcome {
     pub fn new() -> Outcome {
@@ -74,15 +79,37 @@ impl Outcome {
     }
 
     /// Adds a bar chart of the rows so far that have a paper's number in `unit`: the paper's beside ours, with bands.
-    pub fn compared(self, title: &str, theirs: &str, unit: &'static str) -> Outcome {
-        let mut plot = Plot::bars(title, [theirs, "Warploom"]).y(unit);
-        for row in self.rows.iter().filter(|row| row.unit == unit && row.paper.is_some()) {
-            plot = plot.group(&row.name, [row.paper, row.value()]);
-            if let Some((Some(low), Some(high))) = row.limits() {
-                plot = plot.band(low, high);
-            }
-        }
-        self.plot(plot)
+    pub fn compared(mut self, title: &str, theirs: &str, unit: &'static str) -> Outcome {
+        self.compared.push(unit);
+        let rows: Vec<&Row> =
+            self.rows.iter().filter(|row| row.unit == unit && row.paper.is_some()).collect();
+        let parts = rows.chunks(COMPARED);
+        let count = parts.len();
+        let plots: Vec<Plot> = (1..)
+            .zip(parts)
+            .map(|(part, rows)| {
+                let title =
+                    if count > 1 { format!("{title} ({part} of {count})") } else { title.to_string() };
+                rows.iter().fold(Plot::bars(title, [theirs, "Warploom"]).y(unit), |plot, row| {
+                    let plot = plot.group(&row.name, [row.paper, row.value()]);
+                    match row.limits() {
+                        Some((Some(low), Some(high))) => plot.band(low, high),
+                        _ => plot,
+                    }
+                })
+            })
+            .collect();
+        self.plots.extend(plots);
+        self
+    }
+
+    /// With a chart of the paper's numbers beside ours for every unit that has none yet.
+    fn with_paper(self) -> Outcome {
+        let units: BTreeSet<_> =
+            self.rows.iter().filter(|row| row.ratio().is_some()).map(|row| row.unit).collect();
+        let left = units.into_iter().filter(|unit| !self.compared.contains(unit)).collect::<Vec<_>>();
+        left.into_iter()
+            .fold(self, |outcome, unit| outcome.compared("The paper's numbers and ours", "paper", unit))
     }
 }
 
@@ -126,6 +153,7 @@ impl Evaluated {
                 outcome.rows.push(Row::new(failed.run.clone(), "").measured(Err(failed)));
             }
         }
+        let outcome = outcome.with_paper();
         Evaluated { about: experiment.about(), runs: runs.iter().map(line).collect(), outcome }
     }
 

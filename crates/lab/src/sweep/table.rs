@@ -321,14 +321,21 @@ mod tests {
 
     #[test]
     fn columns_have_units() {
-        let names =
-            ["cycles", "ctas", "stalls.memory", "energy_nj.total", "classes.alu", "l1.hits", "figures.hops"];
+        let names = [
+            "cycles",
+            "ctas",
+            "stalls.long_scoreboard",
+            "energy_nj.total",
+            "classes.alu",
+            "l1.hits",
+            "figures.hops",
+        ];
         assert_eq!(
             names.map(column),
             [
                 "cycles",
                 "launched_ctas",
-                "stall_memory_warp_cycles",
+                "stall_long_scoreboard_warp_cycles",
                 "energy_total_nj",
                 "class_alu_warp_insts",
                 "l1_hits",

@@ -31,6 +31,11 @@ pub fn total(launches: &[Report]) -> Report {
         shared_bytes: largest.shared_bytes,
         local_bytes: largest.local_bytes,
         occupancy: largest.occupancy,
+        theoretical_occupancy: largest.theoretical_occupancy,
+        achieved_occupancy: launches.iter().all(|r| r.achieved_occupancy.is_some()).then(|| {
+            let resident = |r: &Report| r.achieved_occupancy.unwrap_or(0.0) * r.cycles as f64;
+            ratio(launches.iter().map(resident).sum(), cycles as f64)
+        }),
         cycles,
         ctas: sum(|r| r.ctas),
         warps: sum(|r| r.warps),
@@ -38,6 +43,7 @@ pub fn total(launches: &[Report]) -> Report {
         thread_insts: sum(|r| r.thread_insts),
         ipc: timed.then(|| ratio(warp_insts as f64, cycles as f64)),
         simd_efficiency: ratio(busy, warp_insts as f64),
+        active_threads_per_warp: ratio(sum(|r| r.thread_insts) as f64, warp_insts as f64),
         gpu_s: launches.iter().map(|r| r.gpu_s).sum(),
         gpu_least_s: launches.iter().map(|r| r.gpu_least_s).sum(),
         wall_s,
@@ -210,7 +216,7 @@ mod tests {
             ipc: Some(insts as f64 / cycles as f64),
             simd_efficiency: if ctas > 1 { 1.0 } else { 0.5 },
             wall_s: 0.5,
-            stalls: Some(BTreeMap::from([("memory", cycles)])),
+            stalls: Some(BTreeMap::from([("long_scoreboard", cycles)])),
             locks: Some(Locks { acquired: 1, ..Locks::default() }),
             sms: Some(vec![SmReport { ctas, l1: BTreeMap::from([("hits", 2)]), ..SmReport::default() }]),
             ..Report::default()
@@ -224,7 +230,7 @@ mod tests {
         assert_eq!((all.cycles, all.warp_insts, all.ipc), (50, 400, Some(8.0)));
         assert_eq!(all.simd_efficiency, (100.0 * 0.5 + 300.0) / 400.0);
         assert_eq!((all.wall_s, all.warp_insts_per_s), (1.5, 400.0 / 1.5));
-        assert_eq!(all.stalls, Some(BTreeMap::from([("memory", 50)])));
+        assert_eq!(all.stalls, Some(BTreeMap::from([("long_scoreboard", 50)])));
         assert_eq!(all.locks.map(|l| l.acquired), Some(3));
         assert_eq!(all.sms.map(|sms| (sms[0].ctas, sms[0].l1["hits"])), Some((6, 6)));
         assert_eq!((all.gpu_s, all.l1), (None, None));

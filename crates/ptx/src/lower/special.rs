@@ -39,6 +39,8 @@ const SCALARS: &[(&str, Special)] = &[
     ("%reserved_smem_offset_0", Special::Zero),
     ("%reserved_smem_offset_1", Special::Zero),
     ("%current_graph_exec", Special::Zero64),
+    ("%envreg1", Special::WorkspaceHi),
+    ("%envreg2", Special::WorkspaceLo),
 ];
 
 /// Registers with components x, y, z, w. A plain launch is a grid of clusters with one CTA each.

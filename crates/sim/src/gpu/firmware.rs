@@ -33,8 +33,9 @@ impl Gpu {
         }
         self.launches += 1;
         let chip = self.chip.clone();
+        let banks: Vec<_> = kernels.iter().map(|(kernel, _)| kernel.constants()).collect();
         let mut launches = Vec::new();
-        for (kernel, shape) in kernels {
+        for (at, (kernel, shape)) in kernels.iter().enumerate() {
             let shape = Shape { grid: [1; 3], ..*shape };
             let occupancy = check_launch(&chip, &kernel.kernel, shape)?;
             // Firmware starts CTAs on all SMs.
@@ -42,7 +43,7 @@ impl Gpu {
             launches.push(Launch {
                 chip: &chip,
                 kernel: &kernel.kernel,
-                constants: &kernel.constants,
+                constants: &banks[at],
                 params: &[],
                 shape,
                 occupancy,
@@ -51,6 +52,7 @@ impl Gpu {
                 check_uninitialised: self.checks.uninitialised,
                 races: None,
                 grid_id: self.launches,
+                workspace: 0,
             });
         }
         let handle = Aggregator::new();

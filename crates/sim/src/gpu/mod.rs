@@ -8,7 +8,7 @@ mod run;
 mod timing;
 
 use std::fmt;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, RwLock};
 
 use warploom_isa::{AddressMap, Module, Space, VarId, variable_image};
 
@@ -123,6 +123,15 @@ impl Gpu {
 
     /// Allocates the module's variables and writes their initial values.
     pub fn load(&mut self, module: Module) -> Result<LoadedModule, ModuleError> {
+        self.load_placed(module, &[])
+    }
+
+    /// Like [`Gpu::load`], with the addresses of some global variables chosen by the host.
+    pub fn load_placed(
+        &mut self,
+        module: Module,
+        placed: &[(&str, u64)],
+    ) -> Result<LoadedModule, ModuleError> {
         let mut addresses =
             AddressMap { variables: vec![0; module.variables.len()], ..AddressMap::default() };
         addresses.lock_bits = self.chip.lock.bits > 0;
@@ -132,7 +141,16 @@ impl Gpu {
             match variable.space {
                 Space::Global => {
                     let name = format!("variable `{}`", variable.name);
-                    *address = self.memory.allocate(variable.bytes, variable.align as u64, name)?;
+                    match placed.iter().find(|(placed, _)| *placed == variable.name) {
+                        Some(&(_, chosen)) => {
+                            self.memory.allocate_at(chosen, variable.bytes, name)?;
+                            *address = chosen;
+                        }
+                        None => {
+                            let align = variable.align as u64;
+                            *address = self.memory.allocate(variable.bytes, align, name)?;
+                        }
+                    }
                 }
                 Space::Const => {
                     *address = constant_bytes.next_multiple_of(variable.align.max(1) as u64);
@@ -165,7 +183,12 @@ impl Gpu {
             }
         }
         let chip = self.chip.name.clone();
-        Ok(LoadedModule { module: Arc::new(module), addresses, constants: Arc::new(constants), chip })
+        Ok(LoadedModule {
+            module: Arc::new(module),
+            addresses,
+            constants: Arc::new(RwLock::new(constants)),
+            chip,
+        })
     }
 
     /// How many CTAs of the kernel fit on an SM, or why it cannot run.
@@ -173,7 +196,8 @@ impl Gpu {
         check_launch(&self.chip, &kernel.kernel, shape)
     }
 
-    /// Runs a kernel to its end. `params` are the bytes of its parameter buffer.
+    /// Runs a kernel to its end. `params` are the bytes of its parameter buffer; `workspace` is the device memory
+    /// through which the CTAs of a cooperative launch synchronize, 0 in other launches.
     pub fn launch(
         &mut self,
         model: &Model,
@@ -181,6 +205,7 @@ impl Gpu {
         shape: Shape,
         params: &[u8],
         limits: &Limits,
+        workspace: u64,
     ) -> Result<Stats, LaunchError> {
         let occupancy = self.occupancy(kernel, shape)?;
         if params.len() != kernel.kernel.param_bytes as usize {
@@ -190,10 +215,11 @@ impl Gpu {
             }));
         }
         self.launches += 1;
+        let constants = kernel.constants();
         let mut launch = Launch {
             chip: &self.chip,
             kernel: &kernel.kernel,
-            constants: &kernel.constants,
+            constants: &constants,
             params,
             shape,
             occupancy,
@@ -202,6 +228,7 @@ impl Gpu {
             check_uninitialised: self.checks.uninitialised,
             races: None,
             grid_id: self.launches,
+            workspace,
         };
         let races = self.checks.races.then(|| Mutex::new(Races::new(&launch)));
         launch.races = races.as_ref();

@@ -1,6 +1,6 @@
 //! Modules and kernels loaded on a chip.
 
-use std::sync::Arc;
+use std::sync::{Arc, RwLock, RwLockReadGuard};
 
 use warploom_isa::diag::LoadError;
 use warploom_isa::{AddressMap, Kernel, LinkError, Module, Space, link};
@@ -13,8 +13,8 @@ use crate::exec::memory::store::OutOfMemory;
 pub struct LoadedModule {
     pub(super) module: Arc<Module>,
     pub(super) addresses: AddressMap,
-    /// The constant bank.
-    pub(super) constants: Arc<Vec<u8>>,
+    /// The constant bank, which the host can write between launches.
+    pub(super) constants: Arc<RwLock<Vec<u8>>>,
     /// The chip's name, for messages.
     pub(super) chip: String,
 }
@@ -29,6 +29,29 @@ impl LoadedModule {
     pub fn global(&self, name: &str) -> Option<(u64, u64)> {
         let at = self.module.variables.iter().position(|v| v.space == Space::Global && v.name == name)?;
         Some((self.addresses.variables[at], self.module.variables[at].bytes))
+    }
+
+    /// Offset in the constant bank, and size in bytes, of a constant variable.
+    pub fn constant(&self, name: &str) -> Option<(u64, u64)> {
+        let at = self.module.variables.iter().position(|v| v.space == Space::Const && v.name == name)?;
+        Some((self.addresses.variables[at], self.module.variables[at].bytes))
+    }
+
+    /// Bytes of the constant bank; `None` if they are not all inside.
+    pub fn read_constants(&self, offset: u64, bytes: usize) -> Option<Vec<u8>> {
+        let bank = self.constants.read().expect(UNPOISONED);
+        let start = usize::try_from(offset).ok()?;
+        bank.get(start..start.checked_add(bytes)?).map(<[u8]>::to_vec)
+    }
+
+    /// The host writes the constant bank, for all later launches. Returns false, and writes nothing, outside of it.
+    pub fn write_constants(&self, offset: u64, data: &[u8]) -> bool {
+        let mut bank = self.constants.write().expect(UNPOISONED);
+        let Ok(start) = usize::try_from(offset) else { return false };
+        let end = start.checked_add(data.len());
+        let Some(target) = end.and_then(|end| bank.get_mut(start..end)) else { return false };
+        target.copy_from_slice(data);
+        true
     }
 
     /// Links the kernel of that name.
@@ -62,8 +85,18 @@ impl LoadedModule {
 #[derive(Clone, Debug)]
 pub struct LoadedKernel {
     pub kernel: Arc<Kernel>,
-    pub(super) constants: Arc<Vec<u8>>,
+    constants: Arc<RwLock<Vec<u8>>>,
 }
+
+impl LoadedKernel {
+    /// The constant bank, which nobody writes while this lives.
+    pub(super) fn constants(&self) -> RwLockReadGuard<'_, Vec<u8>> {
+        self.constants.read().expect(UNPOISONED)
+    }
+}
+
+/// Why a lock on a constant bank is not poisoned.
+const UNPOISONED: &str = "a copy of bytes does not panic";
 
 /// Why a module cannot be loaded, or one of its kernels cannot be linked.
 #[derive(Debug, thiserror::Error)]

@@ -18,16 +18,32 @@ pub type MakeObserver = Arc<dyn Fn(u32) -> Box<dyn Observer> + Send + Sync>;
 
 /// The observers of one SM.
 pub(super) struct Observers {
-    pub(super) timeline: Option<Timeline>,
-    pub(super) recorder: Option<Recorder>,
-    pub(super) others: Vec<Box<dyn Observer>>,
+    recorder: Option<Recorder>,
+    timeline: Option<Timeline>,
+    others: Vec<Box<dyn Observer>>,
+    /// Whether there are more than the recorder.
+    has_more: bool,
 }
 
 impl Observers {
+    pub(super) fn new(
+        timeline: Option<Timeline>,
+        recorder: Option<Recorder>,
+        others: Vec<Box<dyn Observer>>,
+    ) -> Observers {
+        let has_more = timeline.is_some() || !others.is_empty();
+        Observers { recorder, timeline, others, has_more }
+    }
+
+    /// The timeline and the recorder.
+    pub(super) fn into_parts(self) -> (Option<Timeline>, Option<Recorder>) {
+        (self.timeline, self.recorder)
+    }
+
     /// Mostly there is only the recorder.
     #[inline]
     fn each(&mut self, tell: impl FnMut(&mut dyn Observer)) {
-        if self.timeline.is_some() || !self.others.is_empty() {
+        if self.has_more {
             self.tell_each(tell);
         }
     }
@@ -44,6 +60,7 @@ impl Observers {
 impl Probe for Observers {
     const WATCHES_MEMORY: bool = true;
 
+    #[inline]
     fn issued(&mut self, now: Cycle, issue: &Issue, inst: &Decoded) {
         if let Some(recorder) = &mut self.recorder {
             recorder.issued(now, issue, inst);
@@ -51,6 +68,7 @@ impl Probe for Observers {
         self.each(|observer| observer.issued(now, issue));
     }
 
+    #[inline]
     fn spent(&mut self, slot: WarpSlot, state: State, from: Cycle, cycles: u64) {
         if let Some(recorder) = &mut self.recorder {
             recorder.spent(slot, state, from, cycles);
@@ -58,6 +76,7 @@ impl Probe for Observers {
         self.each(|observer| observer.spent(slot, state, from, cycles));
     }
 
+    #[inline]
     fn unit_busy(&mut self, slot: WarpSlot, cycles: u64) {
         if let Some(recorder) = &mut self.recorder {
             recorder.unit_busy(slot, cycles);
@@ -87,6 +106,7 @@ impl Probe for Observers {
         self.each(|observer| observer.warp_came_back(now, slot));
     }
 
+    #[inline]
     fn outstanding(&mut self, now: Cycle, misses: usize) {
         self.each(|observer| observer.outstanding(now, misses));
     }
@@ -121,22 +141,30 @@ impl Probe for Observers {
         {
             recorder.wrote(now, by, &word);
         }
-        if self.timeline.is_some() || !self.others.is_empty() {
+        if self.has_more {
             for lane in by.lanes.lanes() {
                 self.each(|observer| observer.wrote(now, by.slot, lane, word(lane), took));
             }
         }
     }
 
+    #[inline]
     fn access_began(&mut self, now: Cycle, id: TransferId) {
         if let Some(recorder) = &mut self.recorder {
             recorder.access_began(now, id);
         }
     }
 
-    fn access_done(&mut self, now: Cycle, id: TransferId, pc: Pc, pieces: u32) {
+    #[inline]
+    fn sent(&mut self, pc: Pc) {
         if let Some(recorder) = &mut self.recorder {
-            recorder.access_done(now, id, pc, pieces);
+            recorder.sent(pc);
+        }
+    }
+
+    fn access_done(&mut self, now: Cycle, id: TransferId, pc: Pc) {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.access_done(now, id, pc);
         }
     }
 
@@ -146,6 +174,7 @@ impl Probe for Observers {
         }
     }
 
+    #[inline]
     fn window_ended(&mut self) {
         if let Some(recorder) = &mut self.recorder {
             recorder.window_ended();

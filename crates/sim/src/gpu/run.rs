@@ -133,13 +133,13 @@ impl TimedRun<'_> {
             });
             let recorder =
                 profiler.as_ref().map(|profiler| profiler.recorder(launch.chip.sm.max_warps, start));
-            Observers { timeline, recorder, others: self.observers.iter().map(|make| make(sm)).collect() }
+            Observers::new(timeline, recorder, self.observers.iter().map(|make| make(sm)).collect())
         };
         let (mut result, observers) = self.run::<N, Observers>(aggregator, memory, side, make_probe);
         let Some(stats) = stats_of(&mut result) else { return result };
         let Some(timed) = stats.timed.as_deref() else { return result };
         let (timelines, recorders): (Vec<_>, Vec<_>) =
-            observers.into_iter().map(|observers| (observers.timeline, observers.recorder)).unzip();
+            observers.into_iter().map(Observers::into_parts).unzip();
         if let Some(options) = &self.timing.trace {
             let recording = Recording { launch, memory, cycles: timed.cycles, policy: &timed.policy };
             let timelines = timelines.into_iter().flatten().collect();

@@ -472,6 +472,33 @@ fn computed_conditions() {
     }
 }
 
+/// Multiply-adds, signed numbers and minima, as they are computed, with their values.
+#[test]
+fn sums_of_products_and_signed_numbers() {
+    let load = "    ld.volatile.global.u32 %r2, [%d0];\n    ld.volatile.global.u32 %r3, [%d1];\n";
+    for (compute, says) in [
+        (
+            "mad.lo.u32 %r4, %r2, 3, %r3; setp.lt.u32 %p0, %r4, 10;",
+            "until ([a+0] * 3) + [b+0] is at least 10; it is 0: [a+0] is 0 and [b+0] is 0",
+        ),
+        (
+            "min.s32 %r4, %r2, %r3; setp.gt.s32 %p0, %r4, -4;",
+            "until min([a+0], [b+0]) is at most -4; it is 0",
+        ),
+        (
+            "sub.s32 %r4, %r2, 7; abs.s32 %r4, %r4; add.s32 %r4, %r4, %r3; setp.gt.s32 %p0, %r4, 3;",
+            "until abs([a+0] - 7) + [b+0] is at most 3; it is 7",
+        ),
+        (
+            "sub.s32 %r4, %r2, 64; shr.s32 %r4, %r4, 3; add.s32 %r4, %r4, %r3; setp.lt.s32 %p0, %r4, 0;",
+            "until (([a+0] - 64) >> 3) + [b+0] is at least 0; it is -8",
+        ),
+    ] {
+        let text = wait_while(&format!("{load}    {compute}"));
+        proved(&CHIPS, &text, 64, HangKind::LostToken, &[says]);
+    }
+}
+
 /// The greatest value so far is nobody's, so that nobody holds it.
 #[test]
 fn a_maximum_is_no_lock() {

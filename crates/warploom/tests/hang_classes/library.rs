@@ -1,9 +1,9 @@
 //! Waits in libcu++ and cooperative groups, as nvcc compiles them: the user's line comes first, the chain of inlining
 //! after it.
 
-use warploom::{Chip, Device, HangKind, Launch, SimModel, SimOptions, args};
+use warploom::{Chip, Device, HangKind, HangReason, Launch, SimModel, SimOptions, args};
 
-use crate::hang_support::{hang, run};
+use crate::hang_support::{hang, kernel, run};
 
 /// Hangs in both models with this kind, and a message that contains all of `says`.
 #[track_caller]
@@ -48,22 +48,43 @@ fn a_tile_that_waits_for_a_lane_that_polls() {
     hangs("tile_meets_first", HangKind::SimdDeadlock, &[polls, waits, chain, " < library.cu:50\n"]);
 }
 
-/// The library sleeps between two looks for a time that depends on the clock, so there is no proof. The functional
-/// model suspects nothing.
+/// The library sleeps between two looks for a time that depends on the clock, so there is no proof.
 #[test]
 fn a_semaphore_that_is_not_released() {
     let set = ["sm.count=2", "hang.suspect_cycles=200000"].map(String::from);
-    let mut gpu = Device::sim_with(Chip::load("h200", &set).unwrap(), SimOptions::default());
+    for model in [SimModel::Timing, SimModel::Functional] {
+        let options = SimOptions { model, ..SimOptions::default() };
+        let mut gpu = Device::sim_with(Chip::load("h200", &set).unwrap(), options);
+        let (a, b) = (gpu.zeros_named::<u32>("a", 16).unwrap(), gpu.zeros_named::<u32>("b", 64).unwrap());
+        let launch = Launch::grid(1).block(64).max_cycles(3_000_000);
+        let hang =
+            hang(run(&mut gpu, include_str!("library.ptx"), "semaphore_not_released", launch, args![&a, &b]));
+        assert_eq!(hang.kind, HangKind::LostToken, "{hang}");
+        assert!(matches!(hang.reason, HangReason::Quiet(200_000..400_000)), "{hang}");
+        let message = hang.to_string();
+        assert!(
+            message.contains("spins at library.cu:29 until [a+0] is not 0; it is 0: lane 0 of warp"),
+            "{message}"
+        );
+        assert!(message.contains("took it at library.cu:29 and ended"), "{message}");
+        assert!(message.contains(" < library.cu:29\n"), "{message}");
+    }
+}
+
+/// Without a clock in the model, time passes with instructions: a poll that gives up after some time ends.
+#[test]
+fn a_poll_that_gives_up_by_the_clock_ends_in_the_functional_model() {
+    let body = "    mov.u32 %r7, %clock;
+WAIT:
+    mov.u32 %r6, %clock;
+    sub.u32 %r6, %r6, %r7;
+    ld.volatile.global.u32 %r2, [%d0];
+    setp.eq.u32 %p0, %r2, 0;
+    setp.lt.and.u32 %p0, %r6, 1000000, %p0;
+    @%p0 bra WAIT;";
+    let set = ["sm.count=2", "hang.suspect_cycles=50000"].map(String::from);
+    let options = SimOptions { model: SimModel::Functional, ..SimOptions::default() };
+    let mut gpu = Device::sim_with(Chip::load("h200", &set).unwrap(), options);
     let (a, b) = (gpu.zeros_named::<u32>("a", 16).unwrap(), gpu.zeros_named::<u32>("b", 64).unwrap());
-    let launch = Launch::grid(1).block(64).max_cycles(3_000_000);
-    let hang =
-        hang(run(&mut gpu, include_str!("library.ptx"), "semaphore_not_released", launch, args![&a, &b]));
-    assert_eq!(hang.kind, HangKind::LostToken, "{hang}");
-    let message = hang.to_string();
-    assert!(
-        message.contains("spins at library.cu:29 until [a+0] is not 0; it is 0: lane 0 of warp"),
-        "{message}"
-    );
-    assert!(message.contains("took it at library.cu:29 and ended"), "{message}");
-    assert!(message.contains(" < library.cu:29\n"), "{message}");
+    run(&mut gpu, &kernel(body), "k", Launch::grid(1).block(64), args![&a, &b]).unwrap();
 }

@@ -5,17 +5,20 @@ use warploom::{Bows, Chip, Device, HangKind, HangReason, Launch, SimModel, SimOp
 use crate::causes::{CHIPS, ONE_OF_32};
 use crate::hang_support::{device, hang, kernel, run};
 
-fn impatient(chip: &str) -> Device {
-    device(chip, &["sm.count=2", "hang.watch_cycles=2000", "hang.suspect_cycles=40000"])
-}
-
 /// Suspected on every chip; the message contains all of `says`.
 #[track_caller]
 fn undone(body: &str, grid: u32, says: &[&str]) {
+    undone_for(40_000, body, grid, says);
+}
+
+/// With so much patience.
+#[track_caller]
+fn undone_for(suspect_cycles: u64, body: &str, grid: u32, says: &[&str]) {
+    let patience = format!("hang.suspect_cycles={suspect_cycles}");
     for chip in CHIPS {
-        let mut gpu = impatient(chip);
+        let mut gpu = device(chip, &["sm.count=2", "hang.watch_cycles=2000", &patience]);
         let (a, b) = (gpu.zeros_named::<u32>("a", 16).unwrap(), gpu.zeros_named::<u32>("b", 16).unwrap());
-        let launch = Launch::grid(grid).block(128).max_cycles(1_000_000);
+        let launch = Launch::grid(grid).block(128).max_cycles(25 * suspect_cycles);
         let hang = hang(run(&mut gpu, &kernel(body), "k", launch, args![&a, &b]));
         assert_eq!(hang.kind, HangKind::Livelock, "on {chip}: {hang}");
         assert!(matches!(hang.reason, HangReason::Undone(_)), "on {chip}: {hang}");
@@ -183,7 +186,7 @@ GIVE:
     atom.global.exch.b32 %r3, [%d3], 0;
     bra GIVE;
 DONE:";
-    undone(body, 2, &["has the values 0 and 1 in turn", "k.ptx:23 ("]);
+    undone_for(200_000, body, 2, &["has the values 0 and 1 in turn", "k.ptx:23 ("]);
 }
 
 /// Two threads hand a word to each other, and count in registers how often.
@@ -249,6 +252,72 @@ DONE:"
             let mut gpu = device(chip, &["sm.count=2", "hang.watch_cycles=200", "hang.suspect_cycles=10000"]);
             let (a, b) = (gpu.zeros_named::<u32>("a", 16).unwrap(), gpu.zeros_named::<u32>("b", 1).unwrap());
             run(&mut gpu, &kernel(&body), "k", Launch::grid(1).block(block), args![&a, &b])
+                .unwrap_or_else(|error| panic!("on {chip}: {error}"));
+        }
+    }
+}
+
+/// Counts in words that are bits, with a long pause after each count: so few counts in all the time of a search that
+/// each word gets no new value, and what each thread writes alone seems to come back.
+#[test]
+fn bits_that_count_slowly_are_no_livelock() {
+    let carry = "    mov.u32 %r3, 0;
+CARRY:
+    mad.wide.u32 %d5, %r3, 4, %d0;
+    ld.volatile.global.u32 %r4, [%d5];
+    xor.b32 %r5, %r4, 1;
+    st.volatile.global.u32 [%d5], %r5;
+    add.u32 %r3, %r3, 1;
+    setp.ne.u32 %p0, %r4, 0;
+    @%p0 bra CARRY;"
+        .to_string();
+    let bits = |each: &dyn Fn(u32) -> String| (0..8).map(|k| each(4 * k)).collect::<String>();
+    let read = bits(&|at| {
+        let bit = at / 4;
+        format!(
+            "    ld.volatile.global.u32 %r4, [%d0+{at}];\n    shl.b32 %r4, %r4, {bit};\n    or.b32 %r3, %r3, %r4;\n"
+        )
+    });
+    let bit = |to: &str, k: u32| format!("    shr.u32 {to}, %r3, {k};\n    and.b32 {to}, {to}, 1;\n");
+    // All words are cleared, then those that are 1 are set.
+    let clear = bits(&|at| format!("    st.volatile.global.u32 [%d0+{at}], 0;\n"));
+    let set = bits(&|at| bit("%r4", at / 4) + &format!("    st.volatile.global.u32 [%d0+{at}], %r4;\n"));
+    let set_vectors = ["%r10", "%r11", "%r12", "%r13"].iter().zip(0..);
+    let vector = |first: u32| {
+        let bits: String = set_vectors.clone().map(|(to, k)| bit(to, first + k)).collect();
+        format!("{bits}    st.volatile.global.v4.u32 [%d0+{}], {{%r10, %r11, %r12, %r13}};\n", 4 * first)
+    };
+    let read_and_count = format!("    mov.u32 %r3, 0;\n{read}    add.u32 %r3, %r3, 1;\n");
+    let cleared = format!("{read_and_count}{clear}{set}");
+    let vectors = format!("{read_and_count}{}{}", vector(0), vector(4));
+    for (count, grid) in [(&carry, 1), (&carry, 2), (&cleared, 2), (&vectors, 2)] {
+        let body = format!(
+            "    and.b32 %r9, %r0, 63;
+    setp.ne.u32 %p7, %r9, 0;
+    @%p7 bra DONE;
+AGAIN:
+    atom.global.cas.b32 %r2, [%d1], 0, 1;
+    setp.ne.u32 %p0, %r2, 0;
+    @%p0 bra AGAIN;
+    membar.gl;
+{count}
+    ld.volatile.global.u32 %r6, [%d0+20];
+    membar.gl;
+    atom.global.exch.b32 %r2, [%d1], 0;
+    mov.u32 %r8, 0;
+PAUSE:
+    add.u32 %r8, %r8, 1;
+    setp.lt.u32 %p0, %r8, 30;
+    @%p0 bra PAUSE;
+    setp.eq.u32 %p0, %r6, 0;
+    @%p0 bra AGAIN;
+DONE:"
+        );
+        for chip in CHIPS {
+            let mut gpu = device(chip, &["sm.count=2", "hang.watch_cycles=300", "hang.suspect_cycles=20000"]);
+            let (a, b) = (gpu.zeros_named::<u32>("a", 16).unwrap(), gpu.zeros_named::<u32>("b", 1).unwrap());
+            let launch = Launch::grid(grid).block(128 / grid).max_cycles(5_000_000);
+            run(&mut gpu, &kernel(&body), "k", launch, args![&a, &b])
                 .unwrap_or_else(|error| panic!("on {chip}: {error}"));
         }
     }

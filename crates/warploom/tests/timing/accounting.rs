@@ -113,13 +113,13 @@ fn reasons_are_the_right_ones() {
     let idle = spent("", 32);
     // Three times 100 ns at 700 MHz.
     let slept = spent("nanosleep.u32 100;", 32);
-    assert_eq!((idle("asleep"), slept("asleep")), (0, 210));
+    assert_eq!((idle("sleeping"), slept("sleeping")), (0, 210));
     // Three times the latency.
     let met = spent("bar.sync 0;", 32);
     assert_eq!((idle("barrier"), met("barrier")), (0, 12));
     // Three times ten divisions. Besides its issue, each waits 147 cycles for the one before it: 27 of them for
     // all that time, the first ones of the second and third ten for what the loop overhead leaves of it.
     let divided = spent(&crate::bench::lines(10, "div.u32 %r8, %r8, %r1;"), 32);
-    let waited = divided("operand") - idle("operand");
+    let waited = divided("execution_dependency") - idle("execution_dependency");
     assert!((27 * 147..29 * 147).contains(&waited), "{waited}");
 }

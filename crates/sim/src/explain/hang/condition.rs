@@ -9,6 +9,9 @@ use warploom_isa::{
 };
 
 use crate::explain::hang::Word;
+use crate::explain::hang::arithmetic::{
+    Infix, Number, Read, binary, both, call, compares, float, is_less, mask, shown, signed, unary,
+};
 use crate::explain::hang::code::{contains, last_of, negated, swapped};
 use crate::explain::hang::message::number;
 use crate::explain::hang::words::list;
@@ -41,22 +44,6 @@ pub(super) struct Lane<'a> {
     pub(super) value: &'a dyn Fn(Operand, bool) -> Option<u64>,
     /// The word that a load or an atomic of the loop reads, and what is there now.
     pub(super) word: &'a dyn Fn(Read) -> Option<(Word, u64)>,
-}
-
-/// A word that an instruction reads: its number among those of a vector.
-pub(super) type Read = (Pc, u32);
-
-/// A number that the loop computes.
-struct Number {
-    text: String,
-    /// `None` if it is not known how the value is computed.
-    value: Option<u64>,
-    /// It is a word of memory as the load gives it.
-    is_word: Option<Read>,
-    /// It needs no parentheses.
-    is_atom: bool,
-    /// If it is bits of a word: these.
-    bits: Option<u64>,
 }
 
 /// A comparison, or several.
@@ -198,7 +185,7 @@ impl Reader<'_> {
         let depth = depth - 1;
         let [a, b, c, _] = inst.src;
         let mut of = |operand: Operand, ty: Ty| self.number(operand, ty, pc, depth);
-        let (symbol, left, right, value): (&str, Number, Number, Option<u64>) = match inst.op {
+        let infix = match inst.op {
             Op::Ld { .. } | Op::Atom(..) | Op::LdLock(_) => return self.word((pc, 0)),
             Op::Mov(from) => return of(a, from),
             Op::Cvt(cvt) if !cvt.to.is_float() && !cvt.from.is_float() => {
@@ -220,13 +207,17 @@ impl Reader<'_> {
                 match b.value {
                     Some(by) if b.is_word.is_none() && b.is_atom && by > least => {
                         let by = by.wrapping_neg() & mask(ty);
-                        ("-", a, Number { text: number(by), value: Some(by), ..b }, value)
+                        Infix("-", a, Number { text: number(by), value: Some(by), ..b }, value)
                     }
-                    _ => ("+", a, b, value),
+                    _ => Infix("+", a, b, value),
                 }
             }
             Op::ISub(ty, _) => binary("-", of(a, ty)?, of(b, ty)?, u64::wrapping_sub),
             Op::IMul(ty, Part::Lo) => binary("*", of(a, ty)?, of(b, ty)?, u64::wrapping_mul),
+            Op::IMad(ty, Part::Lo, _) => {
+                let product = binary("*", of(a, ty)?, of(b, ty)?, u64::wrapping_mul).told(ty);
+                binary("+", product, of(c, ty)?, u64::wrapping_add)
+            }
             Op::IDiv(ty) if !ty.is_signed() => {
                 binary("/", of(a, ty)?, of(b, ty)?, |a, b| a.checked_div(b).unwrap_or(u64::MAX))
             }
@@ -239,9 +230,14 @@ impl Reader<'_> {
             Op::Shl(ty) => {
                 binary("<<", of(a, ty)?, of(b, Ty::U32)?, |a, b| a.checked_shl(b as u32).unwrap_or(0))
             }
-            Op::Shr(ty) if !ty.is_signed() => {
-                binary(">>", of(a, ty)?, of(b, Ty::U32)?, |a, b| a.checked_shr(b as u32).unwrap_or(0))
-            }
+            Op::Shr(ty) => binary(">>", of(a, ty)?, of(b, Ty::U32)?, |a, b| {
+                let by = (b as u32).min(63);
+                if ty.is_signed() {
+                    (signed(a, ty) >> by) as u64
+                } else {
+                    a.checked_shr(b as u32).unwrap_or(0)
+                }
+            }),
             Op::Bfe(ty) if !ty.is_signed() => {
                 let (a, from, length) = (of(a, ty)?, of(b, Ty::U32)?.value?, of(c, Ty::U32)?.value?);
                 let last = (from + length).checked_sub(1).filter(|last| *last < 64)?;
@@ -251,21 +247,25 @@ impl Reader<'_> {
             Op::FAdd(ty @ (Ty::F32 | Ty::F64), _) => float("+", of(a, ty)?, of(b, ty)?, ty, |a, b| a + b),
             Op::FSub(ty @ (Ty::F32 | Ty::F64), _) => float("-", of(a, ty)?, of(b, ty)?, ty, |a, b| a - b),
             Op::FMul(ty @ (Ty::F32 | Ty::F64), _) => float("*", of(a, ty)?, of(b, ty)?, ty, |a, b| a * b),
+            Op::FFma(ty @ (Ty::F32 | Ty::F64), _) => {
+                let product = float("*", of(a, ty)?, of(b, ty)?, ty, |a, b| a * b).told(ty);
+                float("+", product, of(c, ty)?, ty, |a, b| a + b)
+            }
             Op::Not(ty) => return Some(unary("~", of(a, ty)?, |a| !a & mask(ty))),
             Op::INeg(ty) => return Some(unary("-", of(a, ty)?, |a| a.wrapping_neg() & mask(ty))),
             Op::Popc(ty) => return Some(call("popc", [of(a, ty)?], |[a]| a.count_ones().into())),
-            Op::IMin(ty, _) if !ty.is_signed() => {
-                return Some(call("min", [of(a, ty)?, of(b, ty)?], |[a, b]| a.min(b)));
+            Op::IMin(ty, _) | Op::IMax(ty, _) => {
+                let is_min = matches!(inst.op, Op::IMin(..));
+                let name = if is_min { "min" } else { "max" };
+                let of = [of(a, ty)?, of(b, ty)?];
+                return Some(call(name, of, |[a, b]| if is_less(a, b, ty) == is_min { a } else { b }));
             }
-            Op::IMax(ty, _) if !ty.is_signed() => {
-                return Some(call("max", [of(a, ty)?, of(b, ty)?], |[a, b]| a.max(b)));
+            Op::IAbs(ty) => {
+                return Some(call("abs", [of(a, ty)?], |[a]| signed(a, ty).unsigned_abs() & mask(ty)));
             }
             _ => return self.other(pc, &inst, depth),
         };
-        let bits = right.value.filter(|_| symbol == "&" && left.is_word.is_some());
-        let text = format!("{} {symbol} {}", left.as_operand(), right.as_operand());
-        let value = value.map(|value| value & mask(ty));
-        Some(Number { text, value, is_word: None, is_atom: false, bits })
+        Some(infix.told(ty))
     }
 
     /// What another operation computes: it is named, but its value is not known.
@@ -408,72 +408,6 @@ impl Reader<'_> {
     }
 }
 
-impl Number {
-    fn atom(text: String, value: Option<u64>) -> Self {
-        Number { text, value, is_word: None, is_atom: true, bits: None }
-    }
-
-    fn as_operand(&self) -> String {
-        if self.is_atom { self.text.clone() } else { format!("({})", self.text) }
-    }
-}
-
-fn both(a: &Number, b: &Number, compute: impl Fn(u64, u64) -> u64) -> Option<u64> {
-    Some(compute(a.value?, b.value?))
-}
-
-type Binary = (&'static str, Number, Number, Option<u64>);
-
-fn binary(symbol: &'static str, a: Number, b: Number, compute: impl Fn(u64, u64) -> u64) -> Binary {
-    let value = both(&a, &b, compute);
-    (symbol, a, b, value)
-}
-
-fn float(symbol: &'static str, a: Number, b: Number, ty: Ty, compute: impl Fn(f64, f64) -> f64) -> Binary {
-    binary(symbol, a, b, |a, b| match ty {
-        Ty::F32 => u64::from((compute(as_float(a, ty), as_float(b, ty)) as f32).to_bits()),
-        _ => compute(as_float(a, ty), as_float(b, ty)).to_bits(),
-    })
-}
-
-fn unary(symbol: &str, a: Number, compute: impl Fn(u64) -> u64) -> Number {
-    Number::atom(format!("{symbol}{}", a.as_operand()), a.value.map(compute))
-}
-
-fn call<const K: usize>(name: &str, of: [Number; K], compute: impl Fn([u64; K]) -> u64) -> Number {
-    let texts: Vec<&str> = of.iter().map(|number| &number.text[..]).collect();
-    let text = format!("{name}({})", texts.join(", "));
-    let known = of.iter().all(|number| number.value.is_some());
-    let value = known.then(|| compute(of.map(|number| number.value.unwrap_or_default())));
-    Number::atom(text, value)
-}
-
-fn as_float(value: u64, ty: Ty) -> f64 {
-    if ty == Ty::F32 { f32::from_bits(value as u32).into() } else { f64::from_bits(value) }
-}
-
-/// Whether a comparison of two values holds.
-fn compares(cmp: Cmp, ty: Ty, a: u64, b: u64) -> Option<bool> {
-    let order = match ty {
-        Ty::F32 | Ty::F64 => as_float(a, ty).partial_cmp(&as_float(b, ty))?,
-        ty if ty.is_float() => return None,
-        ty if ty.is_signed() => {
-            let signed = |value: u64| (value << (64 - ty.bits())) as i64;
-            signed(a).cmp(&signed(b))
-        }
-        _ => a.cmp(&b),
-    };
-    Some(match cmp {
-        Cmp::Eq | Cmp::Equ => order.is_eq(),
-        Cmp::Ne | Cmp::Neu => order.is_ne(),
-        Cmp::Lt | Cmp::Ltu => order.is_lt(),
-        Cmp::Le | Cmp::Leu => order.is_le(),
-        Cmp::Gt | Cmp::Gtu => order.is_gt(),
-        Cmp::Ge | Cmp::Geu => order.is_ge(),
-        Cmp::Num | Cmp::Nan => return None,
-    })
-}
-
 /// Both, or one of them.
 fn joined(a: Truth, b: Truth, are_both: bool) -> Truth {
     let part = |truth: &Truth| match are_both && truth.is_either {
@@ -488,22 +422,4 @@ fn joined(a: Truth, b: Truth, are_both: bool) -> Truth {
     };
     let lacks = if holds == Some(true) { None } else { a.lacks.or(b.lacks) };
     Truth { text, compared: None, plain: None, bits: None, holds, lacks, is_either: !are_both }
-}
-
-fn mask(ty: Ty) -> u64 {
-    u64::MAX >> (64 - ty.bits().clamp(1, 64))
-}
-
-/// A value of a type, for reading.
-fn shown(value: u64, ty: Ty) -> String {
-    match ty {
-        Ty::F32 => format!("{}", f32::from_bits(value as u32)),
-        Ty::F64 => format!("{}", f64::from_bits(value)),
-        ty if ty.is_signed() => {
-            let unused = 64 - ty.bits();
-            let value = (value << unused) as i64 >> unused;
-            if value < 0 && value > -0x1_0000 { value.to_string() } else { number(value as u64 & mask(ty)) }
-        }
-        _ => number(value),
-    }
 }

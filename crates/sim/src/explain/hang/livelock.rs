@@ -103,8 +103,10 @@ impl SlowHolder {
             State::Ready => {
                 format!("holds {locks} and could go on at {at}, but was not chosen for {cycles}")
             }
-            State::Memory => format!("holds {locks} and waits at {at} for memory, for {cycles}"),
-            State::Fence => {
+            State::LongScoreboard | State::ShortScoreboard => {
+                format!("holds {locks} and waits at {at} for memory, for {cycles}")
+            }
+            State::Membar => {
                 format!("holds {locks} and waits at {at} until its accesses are done, for {cycles}")
             }
             State::LockQueue => format!("holds {locks} and waits at {at} in a lock queue, for {cycles}"),

@@ -282,9 +282,10 @@ impl Hang {
             (kind, subject) => format!("{} {subject}", kind.name()),
         };
         let cycles = grouped(self.cycles);
+        let chip = if self.chip.is_empty() { String::new() } else { format!(" on {}", self.chip) };
         let kernel = match &self.kernel[..] {
-            "" => "firmware".to_string(),
-            kernel => format!("kernel `{kernel}`"),
+            "" => format!("firmware{chip}"),
+            kernel => format!("kernel `{kernel}`{chip}"),
         };
         match self.reason {
             HangReason::Blocked if kind.is_empty() => {

@@ -5,6 +5,7 @@
 //! groups over warps and CTAs, and `message` prints them. `docs/hangs.md` shows every kind. Start at [`explain_timed`].
 
 mod advice;
+mod arithmetic;
 mod cause;
 mod code;
 mod condition;
@@ -37,6 +38,8 @@ use crate::kit::lane_mask::LaneMask;
 pub struct Hang {
     /// Empty if only firmware is left.
     pub kernel: String,
+    /// The chip's name, if the first line is to tell it; empty at first.
+    pub chip: String,
     /// Why the launch was ended.
     pub reason: HangReason,
     pub kind: HangKind,
@@ -293,7 +296,8 @@ fn explain<const N: usize>(scene: &Scene<'_, N>, reason: HangReason, cycles: u64
     let moves = !proof && scene.timed.as_ref().is_some_and(|timed| timed.pace.taken > 0);
     // A launch that was stopped while memory changes, or while threads compute, is alive: what they wait for may come
     // the next moment.
-    let is_quiet = scene.timed.as_ref().is_some_and(|timed| timed.is_quiet);
+    let is_quiet =
+        matches!(reason, HangReason::Quiet(_)) || scene.timed.as_ref().is_some_and(|timed| timed.is_quiet);
     let was_stopped = matches!(reason, HangReason::CycleLimit(_) | HangReason::Interrupted);
     let is_alive = !proof && (!is_quiet || was_stopped && nodes.all.iter().any(|node| node.changes));
     let holds = |cause: &cause::Cause| match cause.kind {

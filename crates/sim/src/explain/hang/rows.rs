@@ -55,6 +55,7 @@ pub(super) fn hang<const N: usize>(
     let live = scene.ctas.iter().flat_map(|seen| seen.warps).filter(|warp| !warp.is_done());
     Hang {
         kernel: scene.kernel().name.clone(),
+        chip: String::new(),
         subject: subject(scene, nodes, &cause),
         help: help(scene, nodes, &cause, &reason),
         kind: cause.kind,

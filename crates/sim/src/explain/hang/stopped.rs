@@ -89,6 +89,7 @@ fn explain_firmware<const N: usize, P: Probe>(stopped: &Stopped<'_, N, P>, reaso
         }
         None => Hang {
             kernel: String::new(),
+            chip: String::new(),
             reason,
             kind: HangKind::Starved,
             subject: String::new(),

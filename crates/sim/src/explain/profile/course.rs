@@ -196,7 +196,7 @@ mod tests {
     fn course(stays: &[(u64, u64)]) -> OverTime {
         let mut course = Course::new(1, Cycle(1000));
         for &(from, cycles) in stays {
-            course.spent(WarpSlot(0), State::Memory, Cycle(1000 + from), cycles);
+            course.spent(WarpSlot(0), State::LongScoreboard, Cycle(1000 + from), cycles);
         }
         course.charge(WarpSlot(0), 0, LaneMask::NONE);
         OverTime::of(vec![course])
@@ -208,7 +208,10 @@ mod tests {
         assert_eq!(over_time.interval_cycles, 1024);
         assert_eq!(over_time.sms[0].len(), 977);
         assert_eq!(
-            (over_time.sms[0][0][State::Memory as usize], sums(&over_time)[State::Memory as usize]),
+            (
+                over_time.sms[0][0][State::LongScoreboard as usize],
+                sums(&over_time)[State::LongScoreboard as usize]
+            ),
             (24, 74)
         );
     }
@@ -217,10 +220,10 @@ mod tests {
     fn launches_follow_each_other() {
         let mut first = course(&[(0, 40)]);
         first.append(40, &course(&[(0, 100)]));
-        assert_eq!(sums(&first)[State::Memory as usize], 140);
+        assert_eq!(sums(&first)[State::LongScoreboard as usize], 140);
         // Time that is known by interval only is spread over it.
         let by_interval: Vec<u64> =
-            first.sms[0].iter().map(|interval| interval[State::Memory as usize]).collect();
+            first.sms[0].iter().map(|interval| interval[State::LongScoreboard as usize]).collect();
         assert_eq!(by_interval, [16, 16, 16, 16, 16, 16, 16, 16, 10, 2]);
     }
 

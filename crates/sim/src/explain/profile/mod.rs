@@ -11,12 +11,13 @@ mod words;
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
 use warploom_isa::{Kernel, Pc};
 
-use crate::exec::fault::{Place, coordinates};
+use crate::exec::fault::Place;
 use crate::exec::launch::Launch;
 use crate::exec::memory::store::Memory;
 use crate::explain::hang::{global_word, shared_word};
@@ -117,7 +118,7 @@ impl Counts {
 /// The name of a category. Those of states are the reasons that reports name.
 fn category(at: usize) -> &'static str {
     match at {
-        UNIT_BUSY => "unit_busy",
+        UNIT_BUSY => "pipe_throttle",
         SPINNING => "spinning",
         at => match State::ALL[at] {
             State::Ready => "not_selected",
@@ -193,8 +194,8 @@ pub struct WordProfile {
     /// Lines whose tries failed.
     pub failed_at: Vec<(String, u64)>,
     pub released_at: Vec<(String, u64)>,
-    /// The longest waits: cycles, and the thread in words.
-    pub longest_waits: Vec<(u64, String)>,
+    /// The longest waits: cycles, and the thread.
+    pub longest_waits: Vec<(u64, ThreadName)>,
 }
 
 impl WordProfile {
@@ -206,6 +207,27 @@ impl WordProfile {
     /// Tries that failed.
     pub fn failed(&self) -> u64 {
         self.failed_intra + self.failed_inter
+    }
+}
+
+/// A thread: its lane, its warp in the CTA, and the CTA. In JSON a text: `lane 3 of warp 0 of CTA (1,0,0)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadName {
+    pub lane: u32,
+    pub warp: u32,
+    pub cta: [u32; 3],
+}
+
+impl fmt::Display for ThreadName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ThreadName { lane, warp, cta: [x, y, z] } = self;
+        write!(f, "lane {lane} of warp {warp} of CTA ({x},{y},{z})")
+    }
+}
+
+impl Serialize for ThreadName {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 
@@ -325,9 +347,8 @@ impl Names<'_> {
         lines
     }
 
-    fn thread(&self, Thread { warp, lane }: Thread) -> String {
-        let cta = coordinates(self.launch.shape.cta(warp.cta));
-        format!("lane {lane} of warp {} of CTA {cta}", warp.warp)
+    fn thread(&self, Thread { warp, lane }: Thread) -> ThreadName {
+        ThreadName { lane, warp: warp.warp, cta: self.launch.shape.cta(warp.cta) }
     }
 }
 
@@ -348,6 +369,7 @@ impl Profile {
     }
 
     fn add_words(&mut self, words: &BTreeMap<u64, (WordCounts, u64)>, shared: bool, names: &mut Names<'_>) {
+        let is_first = self.words.is_empty();
         for (&address, &(ref counts, memories)) in words {
             let word = match shared {
                 true => shared_word(names.launch.kernel, address),
@@ -365,9 +387,17 @@ impl Profile {
                 self.add_wait(Wait { memory: memory.clone(), waits_at, written_at, words: 1, wait });
             }
             let word = word_profile(text, memory, memories, counts, names);
-            if word.acquired + word.failed() + word.satisfied.count > 0 {
-                self.add_word(word);
+            if word.acquired + word.failed() + word.satisfied.count == 0 {
+                continue;
             }
+            match is_first {
+                // Words of one memory have different names.
+                true => self.words.push(word),
+                false => self.add_word(word),
+            }
+        }
+        if shared {
+            self.words.sort_by(|a, b| a.word.cmp(&b.word));
         }
     }
 
@@ -526,7 +556,7 @@ impl WordProfile {
             sort_lines(lines);
         }
         self.longest_waits.extend(other.longest_waits);
-        self.longest_waits.sort_by(|(a, x), (b, y)| b.cmp(a).then(x.cmp(y)));
+        self.longest_waits.sort_by(|(a, x), (b, y)| b.cmp(a).then_with(|| x.to_string().cmp(&y.to_string())));
         self.longest_waits.truncate(LONGEST_WAITS);
     }
 }

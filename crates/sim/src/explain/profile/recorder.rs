@@ -30,10 +30,34 @@ pub(super) const UNIT_BUSY: usize = State::COUNT;
 /// Iterations of spin loops that failed.
 pub(super) const SPINNING: usize = State::COUNT + 1;
 
+/// States as bits.
+const READY: u16 = 1 << State::Ready as u16;
+const FENCE: u16 = 1 << State::Membar as u16;
+
+/// The states of [`can_spin`].
+const CAN_SPIN: u16 = {
+    let (mut states, mut at) = (0, 0);
+    while at < State::COUNT {
+        states |= (can_spin(State::ALL[at]) as u16) << at;
+        at += 1;
+    }
+    states
+};
+
+/// The numbers of the bits that are set.
+#[inline]
+fn bits(mut set: u16) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lowest = (set != 0).then(|| set.trailing_zeros() as usize);
+        set &= set.wrapping_sub(1);
+        lowest
+    })
+}
+
 /// Whether time in a state is spinning if it is part of a failed iteration. In the others the warp was made to wait.
-pub(super) fn can_spin(state: State) -> bool {
-    use State::{Asleep, BackedOff, Barrier, Ended, Lanes, LockQueue};
-    !matches!(state, Barrier | Lanes | Asleep | BackedOff | LockQueue | Ended)
+pub(super) const fn can_spin(state: State) -> bool {
+    use State::{BackedOff, Barrier, Drain, LockQueue, Sleeping, WarpSync};
+    !matches!(state, Barrier | WarpSync | Sleeping | BackedOff | LockQueue | Drain)
 }
 
 /// What an instruction did.
@@ -71,10 +95,16 @@ impl Row {
 pub(super) struct Code {
     /// By spin loop and instruction: whether it belongs to the loop.
     loops: Vec<Vec<bool>>,
-    /// By instruction: 1 + the index of the innermost spin loop around it, or 0.
-    loop_of: Vec<u16>,
-    /// By instruction: whether it waits for earlier accesses before it issues.
-    fences: Vec<bool>,
+    instructions: Vec<KnownOf>,
+}
+
+/// What is known of an instruction before it runs.
+#[derive(Clone, Copy, Debug)]
+struct KnownOf {
+    /// 1 + the index of the innermost spin loop around it, or 0.
+    in_loop: u16,
+    /// It waits for earlier accesses before it issues.
+    fences: bool,
 }
 
 impl Code {
@@ -89,8 +119,12 @@ impl Code {
         for (number, body) in (1..).zip(&loops) {
             loop_of.iter_mut().zip(body).filter(|(_, is_in)| **is_in).for_each(|(of, _)| *of = number);
         }
-        let fences = kernel.code.iter().map(|inst| matches!(inst.op, Op::Fence(..) | Op::CpAsyncWait));
-        Code { loops, loop_of, fences: fences.collect() }
+        let instructions = kernel.code.iter().zip(loop_of).map(|(inst, in_loop)| KnownOf {
+            in_loop,
+            fences: matches!(inst.op, Op::Fence(..) | Op::CpAsyncWait),
+        });
+        let instructions = instructions.collect();
+        Code { loops, instructions }
     }
 
     /// Whether an instruction belongs to the spin loop with this number, counted from 1.
@@ -174,6 +208,8 @@ struct SlotState {
     spent: u16,
     unit_busy: u64,
     last_pc: Option<Pc>,
+    /// Lanes of the last instruction, and how many they are: counting bits is slow, and they seldom change.
+    last_lanes: (LaneMask, u64),
     iteration: Vec<Undecided>,
     /// In this iteration a lane took a lock or left the loop.
     progressed: bool,
@@ -236,13 +272,14 @@ impl Recorder {
             spent: 0,
             unit_busy: 0,
             last_pc: None,
+            last_lanes: (LaneMask::NONE, 0),
             iteration: Vec::new(),
             progressed: false,
             waiting: LaneMask::NONE,
             waits: Vec::new(),
         };
         Recorder {
-            rows: vec![Row::default(); code.loop_of.len()],
+            rows: vec![Row::default(); code.instructions.len()],
             code,
             slots: vec![slot; slots as usize],
             began: Vec::new(),
@@ -262,20 +299,24 @@ impl Recorder {
 
     #[inline]
     pub(crate) fn issued(&mut self, now: Cycle, issue: &Issue, inst: &Decoded) {
+        let slot = &mut self.slots[issue.slot.index()];
+        if slot.last_lanes.0 != issue.lanes {
+            slot.last_lanes = (issue.lanes, u64::from(issue.lanes.count()));
+        }
         let row = &mut self.rows[issue.pc.index()];
         row.executions += 1;
-        row.lanes += u64::from(issue.lanes.count());
-        let in_loop = self.code.loop_of[issue.pc.index()];
-        let slot = &self.slots[issue.slot.index()];
-        if in_loop == 0 && !slot.iteration.is_empty() {
-            self.settle(issue.slot, issue.lanes, false);
+        row.lanes += slot.last_lanes.1;
+        let in_loop = self.code.instructions[issue.pc.index()].in_loop > 0;
+        if !in_loop {
+            slot.progressed = false;
+            if !slot.iteration.is_empty() {
+                self.settle(issue.slot, issue.lanes, false);
+            }
         }
-        self.charge(issue.slot, issue.pc, if in_loop > 0 { issue.lanes } else { LaneMask::NONE });
-        let slot = &mut self.slots[issue.slot.index()];
-        slot.last_pc = Some(issue.pc);
-        slot.progressed &= in_loop > 0;
+        self.charge(issue.slot, issue.pc, if in_loop { issue.lanes } else { LaneMask::NONE });
+        self.slots[issue.slot.index()].last_pc = Some(issue.pc);
         if let Some(branch) = &issue.branch
-            && (in_loop > 0 || inst.spin.is_some())
+            && (in_loop || inst.spin.is_some())
         {
             self.branched(now, issue, branch, inst.spin);
         }
@@ -306,31 +347,44 @@ impl Recorder {
             course.charge(slot, self.slots[slot.index()].unit_busy, lanes);
         }
         let slot = &mut self.slots[slot.index()];
-        let last = slot.last_pc.unwrap_or(next);
-        let mut left = std::mem::take(&mut slot.spent);
-        while left != 0 {
-            let at = left.trailing_zeros() as usize;
-            left &= left - 1;
-            let cycles = std::mem::take(&mut slot.cycles[at]);
-            let state = State::ALL[at];
-            let pc = match state {
-                state if !can_spin(state) => last,
-                State::Fence if !self.code.fences[next.index()] => last,
-                _ => next,
-            };
-            let busy =
-                if at == State::Ready as usize { std::mem::take(&mut slot.unit_busy).min(cycles) } else { 0 };
-            if lanes.is_empty() || !can_spin(state) {
-                let time = &mut self.rows[pc.index()].time;
-                time[at] += cycles - busy;
-                time[UNIT_BUSY] += busy;
-            } else {
-                for (category, cycles) in [(at, cycles - busy), (UNIT_BUSY, busy)] {
-                    if cycles > 0 {
-                        let category = category as u8;
-                        slot.iteration.push(Undecided { pc: pc.0, category, lanes, cycles });
-                    }
+        let spent = std::mem::take(&mut slot.spent);
+        let mut of_last = spent & !CAN_SPIN;
+        if spent & FENCE != 0 && !self.code.instructions[next.index()].fences {
+            of_last |= FENCE;
+        }
+        if of_last != 0 {
+            let last = slot.last_pc.unwrap_or(next);
+            let time = &mut self.rows[last.index()].time;
+            for at in bits(of_last) {
+                let cycles = std::mem::take(&mut slot.cycles[at]);
+                match lanes.is_empty() || CAN_SPIN & 1 << at == 0 {
+                    true => time[at] += cycles,
+                    false => slot.iteration.push(Undecided { pc: last.0, category: at as u8, lanes, cycles }),
                 }
+            }
+        }
+        let mut of_next = spent & !of_last;
+        let time = &mut self.rows[next.index()].time;
+        let mut undecided = |category: usize, cycles| {
+            slot.iteration.push(Undecided { pc: next.0, category: category as u8, lanes, cycles })
+        };
+        if of_next & READY != 0 {
+            of_next &= !READY;
+            let ready = std::mem::take(&mut slot.cycles[State::Ready as usize]);
+            let busy = std::mem::take(&mut slot.unit_busy).min(ready);
+            for (category, cycles) in [(State::Ready as usize, ready - busy), (UNIT_BUSY, busy)] {
+                match lanes.is_empty() {
+                    true => time[category] += cycles,
+                    false if cycles > 0 => undecided(category, cycles),
+                    false => {}
+                }
+            }
+        }
+        for at in bits(of_next) {
+            let cycles = std::mem::take(&mut slot.cycles[at]);
+            match lanes.is_empty() {
+                true => time[at] += cycles,
+                false => undecided(at, cycles),
             }
         }
     }
@@ -355,7 +409,7 @@ impl Recorder {
 
     /// A branch of a spin loop: lanes stay in the loop or leave it.
     fn branched(&mut self, now: Cycle, issue: &Issue, branch: &BranchOutcome, role: Option<SpinRole>) {
-        let number = self.code.loop_of[issue.pc.index()];
+        let number = self.code.instructions[issue.pc.index()].in_loop;
         let leaves =
             |pc: Pc, lanes: LaneMask| if self.code.is_in(number, pc) { LaneMask::NONE } else { lanes };
         let left = leaves(branch.target, branch.taken) | leaves(Pc(issue.pc.0 + 1), branch.fallen);
@@ -430,11 +484,13 @@ impl Recorder {
         for lane in by.lanes.lanes() {
             let word = word(lane);
             let slot = &mut self.slots[by.slot.index()];
-            if slot.waiting.contains(lane) && slot.waits[lane].word == word {
-                slot.waits[lane].last = now;
-                continue;
+            if slot.waiting.contains(lane) {
+                if slot.waits[lane].word == word {
+                    slot.waits[lane].last = now;
+                    continue;
+                }
+                self.give_up(by.slot, LaneMask::of(lane));
             }
-            self.give_up(by.slot, LaneMask::of(lane));
             let slot = &mut self.slots[by.slot.index()];
             slot.waits[lane] = LaneWait { word, pc: by.pc, since: now, last: now, queued: false };
             slot.waiting |= LaneMask::of(lane);
@@ -455,7 +511,7 @@ impl Recorder {
         exclusive: bool,
         word: impl Fn(usize) -> Word,
     ) {
-        let mut global = None;
+        let (mut global, mut failed) = (None, 0);
         let slot = &mut self.slots[by.slot.index()];
         slot.progressed |= !took.is_empty();
         for lane in by.lanes.lanes() {
@@ -467,25 +523,24 @@ impl Recorder {
                     (&mut **global, WordPlace::global(address))
                 }
             };
-            let thread = Thread { warp: slot.who, lane: lane as u32 };
-            let wait = match slot.waiting.contains(lane) {
-                true => slot.waits[lane],
-                // A try that no spin loop makes.
-                false => LaneWait { since: now, last: now, ..NO_WAIT },
-            };
-            let attempt = Try { now, since: wait.since, issued: wait.last, pc: by.pc, queued: wait.queued };
+            let wait = slot.waits.get_mut(lane).filter(|_| slot.waiting.contains(lane));
             if took.contains(lane) {
-                words.took(place, thread, attempt, exclusive);
+                // Without a wait: a try that no spin loop makes.
+                let (since, issued, queued) =
+                    wait.map_or((now, now, false), |wait| (wait.since, wait.last, wait.queued));
+                let thread = Thread { warp: slot.who, lane: lane as u32 };
+                words.took(place, thread, Try { now, since, issued, pc: by.pc, queued }, exclusive);
                 slot.waiting &= !LaneMask::of(lane);
             } else {
-                let begins = slot.waiting.contains(lane) && !wait.queued;
-                words.failed(place, thread, attempt, begins);
-                if begins {
-                    slot.waits[lane].queued = true;
-                }
-                self.rows[by.pc.index()].failed_polls += 1;
+                let (trip, begins) = match wait {
+                    Some(wait) => (now - wait.last, !std::mem::replace(&mut wait.queued, true)),
+                    None => (0, false),
+                };
+                words.failed(place, slot.who, by.pc, trip, begins);
+                failed += 1;
             }
         }
+        self.rows[by.pc.index()].failed_polls += failed;
     }
 
     pub(crate) fn wrote(&mut self, now: Cycle, by: Accessing, word: impl Fn(usize) -> Word) {
@@ -511,10 +566,13 @@ impl Recorder {
         self.began[id.0 as usize] = now;
     }
 
-    pub(crate) fn access_done(&mut self, now: Cycle, id: TransferId, pc: Pc, pieces: u32) {
-        let row = &mut self.rows[pc.index()];
-        row.transactions += u64::from(pieces);
-        row.latency.add(now - self.began[id.0 as usize]);
+    #[inline]
+    pub(crate) fn sent(&mut self, pc: Pc) {
+        self.rows[pc.index()].transactions += 1;
+    }
+
+    pub(crate) fn access_done(&mut self, now: Cycle, id: TransferId, pc: Pc) {
+        self.rows[pc.index()].latency.add(now - self.began[id.0 as usize]);
     }
 
     pub(crate) fn arrived(&mut self, now: Cycle, arrival: BarrierArrival) {
@@ -529,10 +587,14 @@ impl Recorder {
         }
     }
 
+    #[inline]
     pub(crate) fn window_ended(&mut self) {
-        if self.notes.is_empty() {
-            return;
+        if !self.notes.is_empty() {
+            self.pass_notes();
         }
+    }
+
+    fn pass_notes(&mut self) {
         let mut global = self.global.lock().expect(NO_PANIC);
         for note in self.notes.drain(..) {
             match note {

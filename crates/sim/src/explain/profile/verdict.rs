@@ -185,7 +185,7 @@ fn barrier(profile: &Profile) -> Option<Finding> {
 
 /// Accesses of a warp go to many lines of memory.
 fn scattered(profile: &Profile) -> Option<Finding> {
-    let stalled = ["memory", "unit_busy", "fence"];
+    let stalled = ["long_scoreboard", "short_scoreboard", "pipe_throttle", "membar"];
     let cycles = stalled.iter().filter_map(|name| profile.time.get(name)).sum();
     let part = share(cycles, profile.warp_cycles());
     let all: u64 = profile.lines.iter().map(|line| line.counts.transactions).sum();
@@ -206,7 +206,7 @@ fn scattered(profile: &Profile) -> Option<Finding> {
 
 /// Most lanes are idle where most of the time goes.
 fn few_lanes(profile: &Profile) -> Option<Finding> {
-    let busy = |line: &&Line| line.counts.warp_cycles - line.counts.time_of("ended");
+    let busy = |line: &&Line| line.counts.warp_cycles - line.counts.time_of("drain");
     let executions: u64 = profile.lines.iter().map(|line| line.counts.executions).sum();
     let lanes: u64 = profile.lines.iter().map(|line| line.counts.thread_executions).sum();
     let active = share(lanes, executions);
@@ -350,9 +350,9 @@ mod tests {
 
     #[test]
     fn scattered_accesses_are_told() {
-        let mut profile = with("memory", 6_000);
+        let mut profile = with("long_scoreboard", 6_000);
         let counts = Counts { transactions: 320, latency: span(10, 500), ..Counts::default() };
-        profile.lines = vec![line("k.cu:3", &[("memory", 6_000)], counts)];
+        profile.lines = vec![line("k.cu:3", &[("long_scoreboard", 6_000)], counts)];
         says(&profile, "scattered", "an access at k.cu:3 goes to 32.0 lines");
         profile.lines[0].counts.transactions = 10;
         is_silent(&profile, "scattered");

@@ -34,11 +34,29 @@ impl WordPlace {
         WordPlace { cta, address }
     }
 
-    /// The place's bit in the set of words that are followed.
-    fn bit(self) -> usize {
-        ((self.address >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 52) as usize
+    /// The place's entry in the table of known words.
+    #[inline]
+    fn entry(self) -> usize {
+        ((self.address >> 2).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (u64::BITS - KNOWN_BITS)) as usize
     }
 }
+
+/// No CTA has this number, and it does not stand for global memory.
+const NO_CTA: u64 = u64::MAX - 1;
+
+/// Entries of the table of known words, as a power of two.
+const KNOWN_BITS: u32 = 12;
+
+/// An entry of the table of known words.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    place: WordPlace,
+    /// The word's place in `words`; [`NO_WORD`] if no word with this entry was ever followed.
+    id: u32,
+}
+
+const NO_WORD: u32 = u32::MAX;
+const UNKNOWN: Known = Known { place: WordPlace { cta: 0, address: 0 }, id: NO_WORD };
 
 /// A thread of the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +81,7 @@ pub(super) struct Try {
 /// How often instructions did something.
 pub(super) type ByPc = SmallVec<[(Pc, u64); 1]>;
 
+#[inline]
 fn count(by_pc: &mut ByPc, pc: Pc, times: u64) {
     match by_pc.iter_mut().find(|(known, _)| *known == pc) {
         Some((_, count)) => *count += times,
@@ -112,11 +131,10 @@ pub(super) struct WordCounts {
 }
 
 impl WordCounts {
-    fn trip(&mut self, by: Try) -> u64 {
-        let trip = by.now - by.issued;
-        self.trips.add(trip);
-        self.shortest_trip = Some(self.shortest_trip.map_or(trip, |least| least.min(trip)));
-        trip
+    #[inline]
+    fn trip(&mut self, cycles: u64) {
+        self.trips.add(cycles);
+        self.shortest_trip = Some(self.shortest_trip.map_or(cycles, |least| least.min(cycles)));
     }
 
     fn long_wait(&mut self, cycles: u64, thread: Thread) {
@@ -169,37 +187,43 @@ impl Followed {
     }
 }
 
+/// A word is no longer followed. Another one with the same entry may be: the map will tell.
+fn forget(known: &mut [Known], place: WordPlace) {
+    let entry = &mut known[place.entry()];
+    if entry.place == place {
+        entry.place = WordPlace { cta: NO_CTA, address: 0 };
+    }
+}
+
 /// Words of one memory: the global one, or the shared memories of an SM.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Words {
     ids: FxHashMap<WordPlace, u32>,
     words: Vec<Followed>,
     /// Places in `words` of CTAs that have ended.
     free: Vec<u32>,
-    /// A bit for every word that is followed: most stores are to other words.
-    followed: [u64; 64],
+    /// The word that was followed last, of those with the same entry; empty while none is followed. Most stores are
+    /// to words without an entry, and most others to the word that is there: the map is seldom asked.
+    known: Vec<Known>,
     /// Words of CTAs that have ended, by address, with the number of such CTAs.
     ended: FxHashMap<u64, (WordCounts, u64)>,
     /// Tries at words beyond [`MOST_WORDS`]: those that took a lock, and those that failed.
     pub(super) rest: [u64; 2],
 }
 
-impl Default for Words {
-    fn default() -> Self {
-        Words {
-            ids: FxHashMap::default(),
-            words: Vec::new(),
-            free: Vec::new(),
-            followed: [0; 64],
-            ended: FxHashMap::default(),
-            rest: [0; 2],
-        }
-    }
-}
-
 impl Words {
     /// Follows a word from now on. `None` if there are too many.
+    #[inline]
     fn follow(&mut self, place: WordPlace) -> Option<&mut Followed> {
+        let id = match self.known.get(place.entry()) {
+            Some(known) if known.id != NO_WORD && known.place == place => known.id,
+            _ => self.look_up_or_add(place)?,
+        };
+        self.words.get_mut(id as usize)
+    }
+
+    #[cold]
+    fn look_up_or_add(&mut self, place: WordPlace) -> Option<u32> {
         let id = match self.ids.get(&place) {
             Some(&id) => id,
             None if self.ids.len() >= MOST_WORDS => return None,
@@ -209,20 +233,22 @@ impl Words {
                     self.words.len() as u32 - 1
                 });
                 self.ids.insert(place, id);
-                let bit = place.bit();
-                self.followed[bit / 64] |= 1 << (bit % 64);
                 id
             }
         };
-        Some(&mut self.words[id as usize])
+        if self.known.is_empty() {
+            self.known = vec![UNKNOWN; 1 << KNOWN_BITS];
+        }
+        self.known[place.entry()] = Known { place, id };
+        Some(id)
     }
 
+    /// A word that is followed.
+    #[inline]
     fn get(&mut self, place: WordPlace) -> Option<&mut Followed> {
-        let bit = place.bit();
-        if self.followed[bit / 64] >> (bit % 64) & 1 == 0 {
-            return None;
-        }
-        self.ids.get(&place).map(|&id| &mut self.words[id as usize])
+        let known = self.known.get(place.entry()).filter(|known| known.id != NO_WORD)?;
+        let id = if known.place == place { known.id } else { *self.ids.get(&place)? };
+        self.words.get_mut(id as usize)
     }
 
     /// A word will be polled.
@@ -254,18 +280,20 @@ impl Words {
         }
     }
 
-    /// A thread did not get a lock. If that `begins` its wait, it waits from now on.
-    pub(super) fn failed(&mut self, place: WordPlace, thread: Thread, by: Try, begins: bool) {
+    /// A thread did not get a lock; its try took `trip` cycles from issue to service. If that `begins` its wait, it
+    /// waits from now on.
+    #[inline]
+    pub(super) fn failed(&mut self, place: WordPlace, warp: WarpName, pc: Pc, trip: u64, begins: bool) {
         let Some(word) = self.follow(place) else {
             self.rest[1] += 1;
             return;
         };
-        match word.last_taker == Some(thread.warp) {
+        match word.last_taker == Some(warp) {
             true => word.counts.failed_intra += 1,
             false => word.counts.failed_inter += 1,
         }
-        word.counts.trip(by);
-        count(&mut word.counts.fails, by.pc, 1);
+        word.counts.trip(trip);
+        count(&mut word.counts.fails, pc, 1);
         if begins {
             word.queue();
         }
@@ -279,7 +307,8 @@ impl Words {
         };
         word.waiting = word.waiting.saturating_sub(u32::from(by.queued));
         let counts = &mut word.counts;
-        let (trip, wait) = (counts.trip(by), by.now - by.since);
+        let (trip, wait) = (by.now - by.issued, by.now - by.since);
+        counts.trip(trip);
         counts.acquired += 1;
         counts.wait.add(wait);
         counts.long_wait(wait, thread);
@@ -314,13 +343,14 @@ impl Words {
         if self.ids.is_empty() {
             return;
         }
-        let (ended, words, free) = (&mut self.ended, &mut self.words, &mut self.free);
+        let (ended, words, free, known) = (&mut self.ended, &mut self.words, &mut self.free, &mut self.known);
         self.ids.retain(|place, &mut id| {
             if place.cta == cta {
                 let (counts, ctas) = ended.entry(place.address).or_default();
                 counts.add(&std::mem::take(&mut words[id as usize]).counts);
                 *ctas += 1;
                 free.push(id);
+                forget(known, *place);
             }
             place.cta != cta
         });

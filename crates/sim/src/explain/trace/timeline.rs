@@ -475,7 +475,7 @@ impl Observer for Timeline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::sm::probe::State::{Issued, Memory, Ready};
+    use crate::time::sm::probe::State::{Issued, LongScoreboard, Ready};
 
     const SLOT: WarpSlot = WarpSlot(1);
     const CTA: CtaEvent = CtaEvent { number: 7, first: WarpSlot(0), warps: 2 };
@@ -513,13 +513,13 @@ mod tests {
         issue(&mut timeline, 1005, 11);
         timeline.spent(SLOT, Issued, Cycle(1006), 1);
         issue(&mut timeline, 1006, 12);
-        timeline.spent(SLOT, Memory, Cycle(1007), 20);
+        timeline.spent(SLOT, LongScoreboard, Cycle(1007), 20);
         timeline.cta_ended(Cycle(1027), CTA);
         let expected = [
             Mark::Enter { at: 0, cta: 7, warp: 1 },
             slice(0, 5, Ready, 0, [0, 0]),
             slice(5, 7, Issued, 3, [10, 12]),
-            slice(7, 27, Memory, 0, [0, 0]),
+            slice(7, 27, LongScoreboard, 0, [0, 0]),
             Mark::Leave { at: 27 },
         ];
         assert_eq!(marks(&timeline), expected);
@@ -538,7 +538,7 @@ mod tests {
         // Now the warp waits for another lane's lock.
         timeline.spinning(Cycle(1001), SLOT, LaneMask(0b1000));
         timeline.spinning(Cycle(1001), SLOT, LaneMask(0b1000));
-        timeline.spent(SLOT, Memory, Cycle(1002), 8);
+        timeline.spent(SLOT, LongScoreboard, Cycle(1002), 8);
         timeline.spinning(Cycle(1009), SLOT, LaneMask::NONE);
         timeline.cta_ended(Cycle(1010), CTA);
         let expected = [
@@ -548,7 +548,7 @@ mod tests {
             slice(1, 2, Issued, 1, [4, 4]),
             Mark::Unspin { at: 2 },
             Mark::Spin { at: 2, on: word(3) },
-            slice(2, 10, Memory, 0, [0, 0]),
+            slice(2, 10, LongScoreboard, 0, [0, 0]),
             Mark::Unspin { at: 10 },
             Mark::Leave { at: 10 },
         ];
@@ -562,14 +562,14 @@ mod tests {
         let mut timeline = timeline(100..200, 1000);
         timeline.spent(SLOT, Ready, Cycle(1000), 50);
         timeline.outstanding(Cycle(1040), 3);
-        timeline.spent(SLOT, Memory, Cycle(1050), 100);
+        timeline.spent(SLOT, LongScoreboard, Cycle(1050), 100);
         timeline.outstanding(Cycle(1150), 4);
         timeline.spent(SLOT, Ready, Cycle(1150), 100);
         timeline.cta_ended(Cycle(1250), CTA);
         timeline.finish();
         let expected = [
             Mark::Enter { at: 100, cta: 7, warp: 1 },
-            slice(100, 150, Memory, 0, [0, 0]),
+            slice(100, 150, LongScoreboard, 0, [0, 0]),
             slice(150, 200, Ready, 0, [0, 0]),
             Mark::Leave { at: 200 },
         ];
@@ -582,17 +582,17 @@ mod tests {
     fn a_full_timeline_ends_for_all_slots_at_one_cycle() {
         let mut timeline = timeline(0..u64::MAX, 60);
         for at in 0..10 {
-            timeline.spent(SLOT, if at % 2 == 0 { Ready } else { Memory }, Cycle(1000 + 10 * at), 10);
+            timeline.spent(SLOT, if at % 2 == 0 { Ready } else { LongScoreboard }, Cycle(1000 + 10 * at), 10);
         }
         // This slot waited all the time.
-        timeline.spent(WarpSlot(0), Memory, Cycle(1000), 100);
+        timeline.spent(WarpSlot(0), LongScoreboard, Cycle(1000), 100);
         timeline.cta_ended(Cycle(1100), CTA);
         let cut = timeline.cut().unwrap();
         assert!(cut < 100);
         for (_, marks) in timeline.marks().take(2) {
             assert_eq!(marks.last(), Some(&Mark::Leave { at: cut }));
         }
-        assert_eq!(timeline.tracks[0].marks[1], slice(0, cut, Memory, 0, [0, 0]));
+        assert_eq!(timeline.tracks[0].marks[1], slice(0, cut, LongScoreboard, 0, [0, 0]));
     }
 
     #[test]
@@ -614,7 +614,7 @@ mod tests {
         // Told before the wait, or after it when the warp issues.
         timeline.unit_busy(SLOT, 2);
         timeline.spent(SLOT, Ready, Cycle(1000), 5);
-        timeline.spent(SLOT, Memory, Cycle(1005), 5);
+        timeline.spent(SLOT, LongScoreboard, Cycle(1005), 5);
         timeline.spent(SLOT, Ready, Cycle(1010), 3);
         timeline.unit_busy(SLOT, 3);
         timeline.spent(SLOT, Issued, Cycle(1013), 1);
@@ -624,7 +624,7 @@ mod tests {
             Mark::Enter { at: 0, cta: 7, warp: 1 },
             busy(0, 2),
             slice(2, 5, Ready, 0, [0, 0]),
-            slice(5, 10, Memory, 0, [0, 0]),
+            slice(5, 10, LongScoreboard, 0, [0, 0]),
             busy(10, 13),
             slice(13, 14, Issued, 0, [0, 0]),
             Mark::Leave { at: 14 },

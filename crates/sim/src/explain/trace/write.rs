@@ -225,13 +225,13 @@ pub(super) fn instruction(kernel: &Kernel, marks: &[Mark], at: usize) -> Option<
     let last = || marks[..at].iter().rev().take_while(stays).find_map(issued).map(|[_, last]| last);
     let Mark::Slice { run, .. } = &marks[at] else { return None };
     match run.state {
-        State::Barrier | State::Lanes | State::Asleep => last(),
+        State::Barrier | State::WarpSync | State::Sleeping => last(),
         // A fence waits before it issues, an acquire after.
-        State::Fence => {
+        State::Membar => {
             let fences = |pc: &Pc| matches!(kernel.code[pc.index()].op, Op::Fence(..) | Op::CpAsyncWait);
             next().filter(fences).or_else(last)
         }
-        State::Ended => None,
+        State::Drain => None,
         _ => next(),
     }
 }

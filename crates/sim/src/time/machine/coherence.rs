@@ -153,7 +153,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 let sm = &mut self.sms[id as usize];
                 let lanes = serve(sm, memory, &mut self.locks, request.ticket, true);
                 if P::WATCHES_MEMORY && !self.cut_off {
-                    sm.show_served(&self.context, request.ticket, lanes, at);
+                    sm.show_served(request.ticket, lanes, at);
                 }
                 !lanes.is_empty()
             }

@@ -34,7 +34,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                         let lanes = serve(sm, &mut memory, &mut self.locks, request.ticket, !changed);
                         changed |= !lanes.is_empty();
                         if P::WATCHES_MEMORY && !self.cut_off {
-                            sm.show_served(&self.context, request.ticket, lanes, served.cycle);
+                            sm.show_served(request.ticket, lanes, served.cycle);
                         }
                         if let Some(queues) = self.lock_queues.as_deref_mut().filter(|_| !self.cut_off) {
                             let arrival = until.max(served.cycle + self.window);

@@ -1,5 +1,10 @@
 //! Launches that do not end: when the machine stops them.
 
+use std::collections::BTreeMap;
+use std::hash::{Hash, Hasher};
+
+use rustc_hash::{FxHashSet, FxHasher};
+
 use super::*;
 
 /// How many periods of `hang.watch_cycles` the counts of attempts at locks go back.
@@ -7,10 +12,17 @@ const TRIES_REMEMBERED: usize = 20;
 
 /// The search for a launch that changes memory for ever without getting anywhere: attempts that are undone.
 ///
-/// It begins when no warp has ended or started for half of `hang.suspect_cycles`, and all seem to wait. From then on
-/// the values that are written are remembered. If for another half no word gets a value that it has not had, every
-/// thread leaves in its words what it had left there before, and no warp can leave its loop by itself, the launch goes
-/// round in a circle. That is no proof: the order in which warps reach memory might change some day.
+/// It begins when no warp has ended or started for half of `hang.suspect_cycles`, and all seem to wait; or after all of
+/// `hang.suspect_cycles`, as attempts may be undone without a wait. From then on the values that are written are remembered. If for another half no word gets a value that it has not had, no warp
+/// can leave its loop by itself, and all words that change have *together* only states that they have had, the launch
+/// goes round in a circle. So threads that count, in whatever words and together with whomever, are never suspected:
+/// each count is a state that was not there before.
+///
+/// Many threads that undo their attempts may come in so many orders that all words together are rarely as they were.
+/// For them it is enough, after twice that time, that each thread comes back again and again to what it had changed
+/// before, and changes nothing in a new way.
+///
+/// Neither is a proof: the order in which warps reach memory might change some day.
 #[derive(Debug)]
 pub(super) struct LivelockSearch {
     looked: Cycle,
@@ -21,7 +33,16 @@ pub(super) struct LivelockSearch {
     began: Option<Cycle>,
     /// Since when no word got a value that it had not had, or since when warps are compared with their states then.
     from: Cycle,
+    /// The states so far of all words that change, as hashes, and since when there was no new one.
+    states: FxHashSet<u64>,
+    same_states_from: Cycle,
+    /// Since when no thread has changed its words in a new way.
+    same_changes_from: Cycle,
     compares: bool,
+    /// It began although some warp does not seem to wait. So a new value ends it.
+    is_trial: bool,
+    /// After how many cycles of the same population a trial begins.
+    trial_after: u64,
     ways_out: Option<Vec<bool>>,
 }
 
@@ -33,9 +54,21 @@ impl LivelockSearch {
             since: start,
             began: None,
             from: start,
+            states: FxHashSet::default(),
+            same_states_from: start,
+            same_changes_from: start,
             compares: false,
+            is_trial: false,
+            trial_after: 0,
             ways_out: None,
         }
+    }
+
+    fn begin(&mut self, now: Cycle, is_trial: bool) {
+        self.is_trial = is_trial;
+        (self.began, self.same_states_from, self.same_changes_from) = (Some(now), now, now);
+        self.states.clear();
+        self.restart(now);
     }
 
     /// No word may get a new value from now on.
@@ -48,9 +81,8 @@ impl LivelockSearch {
 const LONGEST_SEARCH: u64 = 4;
 
 /// Threads that back off write rarely. Once the search has begun, silence ends it only after this part of
-/// `hang.suspect_cycles`. With a longer silence there would be too few attempts to compare: threads that count
-/// together, in bits that are words, would seem to come back.
-const LONGEST_SILENCE: u64 = 64;
+/// `hang.suspect_cycles`.
+const LONGEST_SILENCE: u64 = 8;
 
 /// Attempts at locks in the last cycles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -121,6 +153,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let population = (self.next_cta, live);
         if search.population != population {
             (search.population, search.since) = (population, now);
+            search.trial_after = 2 * half;
             self.sms.iter_mut().for_each(|sm| sm.forget_spins());
         }
         let settled = now - search.since >= half;
@@ -133,32 +166,69 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             }
         }
         let Some(began) = search.began else {
-            if settled && self.aggregator.is_none() && self.sms.iter().all(|sm| sm.seems_to_wait()) {
-                search.began = Some(now);
-                search.restart(now);
+            if !settled || self.aggregator.is_some() {
+                return Ok(());
+            }
+            let seem_to_wait = self.sms.iter().all(|sm| sm.seems_to_wait());
+            let is_due = now - search.since >= search.trial_after && self.context.launch.kernel.may_wait();
+            if seem_to_wait || is_due {
+                search.begin(now, !seem_to_wait);
                 self.sms.iter_mut().for_each(|sm| sm.watch_writes());
             }
             return Ok(());
         };
-        let new_value = self.sms.iter_mut().fold(false, |any, sm| sm.wrote_new_value() | any);
+        let (mut new_value, mut new_change) = (false, false);
+        for written in self.sms.iter_mut().filter_map(|sm| sm.written_mut()) {
+            new_value |= written.take_new();
+            new_change |= written.take_new_balance();
+        }
+        let state = self.state_of_changing_words();
         let search = &mut self.livelock;
+        if search.states.insert(state) {
+            search.same_states_from = now;
+        }
+        if new_change {
+            search.same_changes_from = now;
+        }
         let quiet = now - search.from;
-        if !settled || now - began > LONGEST_SEARCH * 2 * half {
-            (search.began, search.since) = (None, now);
+        let same_states = now - search.same_states_from >= half;
+        let same_changes = now - search.same_changes_from >= 2 * half;
+        // The first values are all new.
+        let failed = search.is_trial && new_value && now - began > half / 8;
+        if !settled || failed || now - began > LONGEST_SEARCH * 2 * half {
+            search.began = None;
+            if failed {
+                search.trial_after = 2 * (now - search.since);
+            } else {
+                search.since = now;
+            }
             self.sms.iter_mut().for_each(|sm| {
                 sm.watch = None;
                 sm.forget_spins();
             });
-        } else if new_value || quiet >= 2 * half {
+        } else if new_value || quiet >= 4 * half {
             search.restart(now);
-            self.sms.iter_mut().for_each(|sm| sm.save_states(new_value));
+            self.sms.iter_mut().for_each(|sm| sm.save_states());
         } else if quiet >= half && !search.compares {
             search.compares = true;
             self.sms.iter_mut().for_each(|sm| sm.compare_states());
-        } else if search.compares && self.sms.iter().all(|sm| sm.comes_back() && sm.only_waits(now, half)) {
+        } else if search.compares
+            && (same_states || same_changes && self.sms.iter().all(|sm| sm.comes_back()))
+            && self.sms.iter().all(|sm| sm.only_waits(now, half))
+        {
             return Err(Stop::Hang(HangReason::Undone(quiet)));
         }
         Ok(())
+    }
+
+    /// What all words that change hold now, as a hash.
+    fn state_of_changing_words(&mut self) -> u64 {
+        self.show_host();
+        let memory = self.memory.read().expect(NO_PANIC);
+        let words: BTreeMap<_, _> = self.sms.iter().flat_map(|sm| sm.changing_words(&memory)).collect();
+        let mut hasher = FxHasher::default();
+        words.hash(&mut hasher);
+        hasher.finish()
     }
 
     /// Locks taken, and attempts that failed.

@@ -8,10 +8,12 @@ pub enum Node {
 }
 
 impl Node {
-    /// The half of the L2 that is near, where there are two.
+    /// The half of the L2 that is near, where there are two. As on an H200, the first eight SMs to get CTAs (one of
+    /// each pair) are near the same half, and of all SMs one half is near each.
     pub(crate) fn half(self) -> u32 {
         match self {
-            Node::Sm(sm) => u32::from(sm) / 2 % 2,
+            Node::Sm(sm) if sm < 16 => 0,
+            Node::Sm(sm) => u32::from(sm / 2 % 7 >= 3),
             Node::Aggregator => 0,
         }
     }

@@ -92,12 +92,16 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         if self.memory.next_step() <= now {
             match self.memory.step(now) {
-                Progress::Finished => {
+                Progress::Finished(id) => {
+                    self.show_sent(id);
                     self.units.release_memory(now);
                     self.collect_completed(now);
                     self.probe.outstanding(now, self.memory.l1.outstanding());
                 }
-                Progress::Sent => self.probe.outstanding(now, self.memory.l1.outstanding()),
+                Progress::Sent(id) => {
+                    self.show_sent(id);
+                    self.probe.outstanding(now, self.memory.l1.outstanding());
+                }
                 Progress::Idle | Progress::Refused(_) => {}
             }
         }

@@ -57,23 +57,24 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
     }
 
+    /// A piece of an access was sent.
+    #[inline]
+    pub(crate) fn show_sent(&mut self, id: TransferId) {
+        if P::WATCHES_MEMORY {
+            self.probe.sent(self.memory.transfers[id].access.pc);
+        }
+    }
+
     /// A slice has served message `ticket`: shows what changed in global memory. For an atomic, `changed` are the
     /// lanes that changed their word.
-    pub(crate) fn show_served(
-        &mut self,
-        context: &Context<'_>,
-        ticket: Ticket,
-        changed: LaneMask,
-        now: Cycle,
-    ) {
+    pub(crate) fn show_served(&mut self, ticket: Ticket, changed: LaneMask, now: Cycle) {
         let flight = &self.memory.flights[ticket];
         let (Purpose::Store | Purpose::Atomic, Some(&(id, lanes))) = (flight.purpose, flight.waiting.first())
         else {
             return;
         };
         let Transfer { pending, access, .. } = &self.memory.transfers[id];
-        let code = context.of(self.kernel_of(pending.slot)).code;
-        let polls = code[access.pc.index()].spin == Some(SpinRole::Poll);
+        let polls = pending.polls;
         let word = |lane| Word { space: Space::Global, address: access.addresses.at(lane) };
         let by = |lanes| Accessing { slot: pending.slot, pc: access.pc, lanes };
         if let MemoryOp::Atomic { op, .. } = access.kind

@@ -15,64 +15,68 @@ pub enum State {
     /// Issues an instruction.
     Issued,
     /// Has none to issue: it is being fetched.
-    Fetch,
+    NoInstruction,
     /// Could issue, but the scheduler chose another warp or its unit is busy.
     Ready,
     /// Waits for the result of an execution unit.
-    Operand,
-    /// Waits for the result of a load or an atomic.
-    Memory,
+    ExecutionDependency,
+    /// Waits for the result of a load or an atomic of global, local or constant memory.
+    LongScoreboard,
+    /// Waits for the result of an access to shared memory, and for none of the above.
+    ShortScoreboard,
     /// Waits until its own accesses are done (fences, acquire and release).
-    Fence,
+    Membar,
     /// Waits at a barrier.
     Barrier,
     /// Some of its lanes wait for others.
-    Lanes,
+    WarpSync,
     /// Sleeps (`nanosleep`), or yields in a spin loop (`units.yield_cycles`).
-    Asleep,
-    /// Could issue, but is backed off for some time after a turn of a spin loop (BOWS).
+    Sleeping,
+    /// Could issue, but is backed off for some time after an iteration of a spin loop (BOWS).
     BackedOff,
     /// Waits in the queues of locks (`lock_queue.mode`).
     LockQueue,
     /// All its threads have ended; its last stores, or the rest of its CTA, have not.
-    Ended,
+    Drain,
 }
 
 impl State {
     /// How many there are.
-    pub const COUNT: usize = 12;
+    pub const COUNT: usize = 13;
 
     /// All, in the order in which counts are kept.
     pub const ALL: [State; State::COUNT] = [
         State::Issued,
-        State::Fetch,
+        State::NoInstruction,
         State::Ready,
-        State::Operand,
-        State::Memory,
-        State::Fence,
+        State::ExecutionDependency,
+        State::LongScoreboard,
+        State::ShortScoreboard,
+        State::Membar,
         State::Barrier,
-        State::Lanes,
-        State::Asleep,
+        State::WarpSync,
+        State::Sleeping,
         State::BackedOff,
         State::LockQueue,
-        State::Ended,
+        State::Drain,
     ];
 
-    /// Its name in reports.
+    /// Its name in reports: Nsight's where the two mean the same.
     pub const fn name(self) -> &'static str {
         match self {
             State::Issued => "issued",
-            State::Fetch => "fetch",
+            State::NoInstruction => "no_instruction",
             State::Ready => "ready",
-            State::Operand => "operand",
-            State::Memory => "memory",
-            State::Fence => "fence",
+            State::ExecutionDependency => "execution_dependency",
+            State::LongScoreboard => "long_scoreboard",
+            State::ShortScoreboard => "short_scoreboard",
+            State::Membar => "membar",
             State::Barrier => "barrier",
-            State::Lanes => "lanes",
-            State::Asleep => "asleep",
+            State::WarpSync => "warp_sync",
+            State::Sleeping => "sleeping",
             State::BackedOff => "backed_off",
             State::LockQueue => "lock_queue",
-            State::Ended => "ended",
+            State::Drain => "drain",
         }
     }
 }
@@ -208,8 +212,11 @@ pub(crate) trait Probe: Send {
     /// An access to memory issues.
     fn access_began(&mut self, _now: Cycle, _id: TransferId) {}
 
-    /// An access is complete; it was sent in so many pieces.
-    fn access_done(&mut self, _now: Cycle, _id: TransferId, _pc: Pc, _pieces: u32) {}
+    /// A piece of an access is sent to the L1, to memory, or to shared memory.
+    fn sent(&mut self, _pc: Pc) {}
+
+    /// An access is complete.
+    fn access_done(&mut self, _now: Cycle, _id: TransferId, _pc: Pc) {}
 
     /// A warp arrives at a barrier.
     fn arrived(&mut self, _now: Cycle, _arrival: BarrierArrival) {}
@@ -227,16 +234,19 @@ impl Probe for () {
 impl<A: Probe, B: Probe> Probe for (A, B) {
     const WATCHES_MEMORY: bool = A::WATCHES_MEMORY || B::WATCHES_MEMORY;
 
+    #[inline]
     fn issued(&mut self, now: Cycle, issue: &Issue, inst: &Decoded) {
         self.0.issued(now, issue, inst);
         self.1.issued(now, issue, inst);
     }
 
+    #[inline]
     fn spent(&mut self, slot: WarpSlot, state: State, from: Cycle, cycles: u64) {
         self.0.spent(slot, state, from, cycles);
         self.1.spent(slot, state, from, cycles);
     }
 
+    #[inline]
     fn unit_busy(&mut self, slot: WarpSlot, cycles: u64) {
         self.0.unit_busy(slot, cycles);
         self.1.unit_busy(slot, cycles);
@@ -262,6 +272,7 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         self.1.warp_came_back(now, slot);
     }
 
+    #[inline]
     fn outstanding(&mut self, now: Cycle, misses: usize) {
         self.0.outstanding(now, misses);
         self.1.outstanding(now, misses);
@@ -294,14 +305,21 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         self.1.wrote(now, by, &word, took);
     }
 
+    #[inline]
     fn access_began(&mut self, now: Cycle, id: TransferId) {
         self.0.access_began(now, id);
         self.1.access_began(now, id);
     }
 
-    fn access_done(&mut self, now: Cycle, id: TransferId, pc: Pc, pieces: u32) {
-        self.0.access_done(now, id, pc, pieces);
-        self.1.access_done(now, id, pc, pieces);
+    #[inline]
+    fn sent(&mut self, pc: Pc) {
+        self.0.sent(pc);
+        self.1.sent(pc);
+    }
+
+    fn access_done(&mut self, now: Cycle, id: TransferId, pc: Pc) {
+        self.0.access_done(now, id, pc);
+        self.1.access_done(now, id, pc);
     }
 
     fn arrived(&mut self, now: Cycle, arrival: BarrierArrival) {
@@ -309,6 +327,7 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
         self.1.arrived(now, arrival);
     }
 
+    #[inline]
     fn window_ended(&mut self) {
         self.0.window_ended();
         self.1.window_ended();

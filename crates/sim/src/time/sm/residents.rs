@@ -86,7 +86,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             self.probe.spent(slot, status.state, status.since, now - status.since);
         }
         status.since = now;
-        (status.state, entry.position) = (State::Ended, Position::Ended);
+        (status.state, entry.position) = (State::Drain, Position::Ended);
         entry.occupant.life += 1;
         self.fetch.forget(slot);
         self.policy_of(slot).ended(now, slot);

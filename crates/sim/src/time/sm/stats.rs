@@ -44,7 +44,7 @@ impl SmStats {
             .flat_map(|&state| match state {
                 State::Ready => {
                     let busy = self.unit_busy.min(self.spent[state as usize]);
-                    vec![("not_selected", self.spent[state as usize] - busy), ("unit_busy", busy)]
+                    vec![("not_selected", self.spent[state as usize] - busy), ("pipe_throttle", busy)]
                 }
                 state => vec![(state.name(), self.spent[state as usize])],
             })

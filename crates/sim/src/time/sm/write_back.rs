@@ -27,7 +27,7 @@ impl Slot {
         let code = context.of(self.occupant.kernel).code;
         self.board.release(&code[pc.index()].writes.at(registers, predicates));
         // A warp that waits for anything else still does.
-        self.status.state == State::Operand
+        self.status.state == State::ExecutionDependency
     }
 }
 
@@ -92,7 +92,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             self.changed = true;
         }
         if P::WATCHES_MEMORY {
-            self.probe.access_done(now, id, pc, self.memory.pieces(id));
+            self.probe.access_done(now, id, pc);
         }
         let number = self.memory.transfers[id].number;
         self.memory.transfers.give_back(id);
@@ -114,7 +114,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             let until = now + u64::from(context.launch.chip.units.fence_after_access_cycles);
             let entry = &mut self.slots[slot.index()];
             entry.fenced = false;
-            entry.not_before = (until, State::Fence);
+            entry.not_before = (until, State::Membar);
             let life = entry.occupant.life;
             self.agenda.events.push(until.max(now + 1), Event::Wake { slot, life });
         }

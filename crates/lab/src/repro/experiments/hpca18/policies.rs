@@ -241,7 +241,7 @@ impl Experiment for Attempts {
             ))
         };
         outcome = outcome.row(Row::claim("failures between warps", "the policy matters", policy_matters()));
-        let mut plot = Plot::bars("Outcomes of attempts (LRR, GTO, CAWA)", OUTCOMES).y("%");
+        let mut plot = Plot::stacked("Outcomes of attempts (LRR, GTO, CAWA)", OUTCOMES).y("%");
         for (kernel, policy) in SYNCHRONIZED.into_iter().flat_map(|k| POLICIES.map(|p| (k, p))) {
             let counts = OUTCOMES.map(|what| count(kernel, policy, what).ok());
             let all: f64 = counts.iter().flatten().sum();

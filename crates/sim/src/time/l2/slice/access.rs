@@ -299,8 +299,11 @@ impl Slice {
         match request.kind {
             RequestKind::Read | RequestKind::Fence => line.copied |= request.far,
             RequestKind::Write => {
-                // The other half drops its copy before the store is done, so the answer is as late as from there.
-                far |= std::mem::take(&mut line.copied);
+                // A store from the other half changes its copy on the way. Any other ends that copy before it is done, so
+                // the answer is as late as from there.
+                if !request.far {
+                    far |= std::mem::take(&mut line.copied);
+                }
                 line.valid |= overwritten;
                 line.dirty |= request.sectors;
             }

@@ -17,7 +17,7 @@ use crate::exec::execute::Execution;
 use crate::exec::fault::{Fault, Place};
 use crate::exec::lanes;
 use crate::exec::locks::holders::{WarpName, is_exclusive, shared_offset};
-use crate::exec::memory::access::MemoryOp;
+use crate::exec::memory::access::{MemoryOp, SpaceLanes};
 use crate::exec::memory::reach::Bad;
 use crate::exec::warp::Warp;
 use crate::exec::warp::control::{Activation, Group};
@@ -224,7 +224,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                     control.sleep();
                     entry.sleeps_until = entry.sleeps_until.min(until);
                 } else {
-                    entry.not_before = (until, State::Asleep);
+                    entry.not_before = (until, State::Sleeping);
                 }
                 self.agenda.events.push(until, Event::Wake { slot, life });
             }
@@ -233,7 +233,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             && context.launch.chip.units.cta_fence_cycles > 0
         {
             let until = now + 1 + u64::from(context.launch.chip.units.cta_fence_cycles);
-            entry.not_before = (until, State::Fence);
+            entry.not_before = (until, State::Membar);
             self.agenda.events.push(until, Event::Wake { slot, life });
         }
         if let Op::Fence(_, scope) = inst.op
@@ -250,7 +250,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             });
             if cycles > 0 && !entry.fenced {
                 let until = now + 1 + u64::from(cycles);
-                entry.not_before = (until, State::Fence);
+                entry.not_before = (until, State::Membar);
                 self.agenda.events.push(until, Event::Wake { slot, life });
             }
         }
@@ -343,7 +343,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         transfer.pending.aggregated = decoded.aggregated && mask.count() as usize == N;
         if transfer.pending.aggregated {
             let until = now + 1 + AGGREGATION_INSTRUCTIONS;
-            entry.not_before = (until, State::Operand);
+            entry.not_before = (until, State::ExecutionDependency);
             self.agenda.events.push(until, Event::Wake { slot, life: entry.occupant.life });
         }
         self.memory.stats.global_lanes += u64::from(access.lanes.global.count());
@@ -406,7 +406,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             self.memory.transfers[id].number = fences.begin();
         }
         let entry = &mut self.slots[slot.index()];
-        entry.board.reserve(&decoded.writes.at(activation.registers, activation.predicates), true);
+        let SpaceLanes { global, shared, local, constant } = self.memory.transfers[id].access.lanes;
+        let is_shared = !shared.is_empty() && (global | local | constant).is_empty();
+        let writes = decoded.writes.at(activation.registers, activation.predicates);
+        entry.board.reserve_for_access(&writes, is_shared);
         entry.status.outstanding += 1;
         let unlocks = matches!(self.memory.transfers[id].access.kind, MemoryOp::Unlock { .. });
         entry.unlocking += u32::from(unlocks);

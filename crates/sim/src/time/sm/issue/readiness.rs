@@ -64,7 +64,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         entry.yielded = true;
         let until = from + self.yield_cycles;
-        entry.not_before = (until, State::Asleep);
+        entry.not_before = (until, State::Sleeping);
         self.agenda.events.push(until, Event::Wake { slot, life: entry.occupant.life });
         true
     }
@@ -96,10 +96,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let warp = || self.residents[occupant.resident()].as_ref().map(|there| &there.warps[occupant.warp()]);
         debug_assert_eq!(entry.position, warp().map_or(Position::Ended, Position::of));
         if entry.position == Position::Ended {
-            return (State::Ended, none);
+            return (State::Drain, none);
         }
         if status.held || entry.fenced {
-            return (State::Fence, none);
+            return (State::Membar, none);
         }
         // Lanes on another path may hold the lock.
         if status.blocked && warp().is_some_and(|warp| warp.control.running_paths() < 2) {
@@ -111,39 +111,44 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         let Position::At(pc) = entry.position else {
             if entry.sleeps_until != Cycle::NEVER {
-                return (State::Asleep, none);
+                return (State::Sleeping, none);
             }
             let at_barrier = warp().is_some_and(|warp| warp.control.waits_at_barrier());
-            return (if at_barrier { State::Barrier } else { State::Lanes }, none);
+            return (if at_barrier { State::Barrier } else { State::WarpSync }, none);
         };
         if entry.buffer.count == 0 {
-            return (State::Fetch, none);
+            return (State::NoInstruction, none);
         }
         let inst = &context.code[pc.index()];
         if inst.ordering.after_all && status.outstanding > 0 {
-            return (State::Fence, none);
+            return (State::Membar, none);
         }
         if inst.ordering.after_shared_stores && entry.shared_stores > 0 {
             return (State::Barrier, none);
         }
-        let hazard = if context.launch.kernel.functions.len() == 1 {
-            entry.board.check(&inst.needs)
+        let moved;
+        let needs = if context.launch.kernel.functions.len() == 1 {
+            &inst.needs
         } else if matches!(context.launch.kernel.code[pc.index()].op, Op::Call | Op::Ret) {
             // Registers of the caller and the callee are different rows that may share a bit.
-            entry.board.check(&RegSet::ALL)
+            &RegSet::ALL
         } else {
             let (registers, predicates) = warp().map_or((0, 0), |warp| {
                 let activation = warp.control.activation();
                 (activation.registers, activation.predicates)
             });
-            entry.board.check(&inst.needs.at(registers, predicates))
+            moved = inst.needs.at(registers, predicates);
+            &moved
         };
         // Branch-free: which of these it is is unpredictable.
-        let (pending, from_memory) = hazard;
-        let waits = select_unpredictable(from_memory, State::Memory, State::Operand);
+        let (pending, from_memory) = entry.board.check(needs);
+        let waits = select_unpredictable(from_memory, State::LongScoreboard, State::ExecutionDependency);
         let delayed = self.spin_unit.as_ref().is_some_and(|unit| unit.back_off.delays(slot, now));
         let goes = if delayed { State::BackedOff } else { State::Ready };
         let state = select_unpredictable(pending, waits, goes);
+        if state == State::LongScoreboard && entry.board.waits_for_shared(needs) {
+            return (State::ShortScoreboard, none);
+        }
         (state, select_unpredictable(state == State::Ready, inst.unit, none))
     }
 }

@@ -170,7 +170,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 break;
             }
         }
-        if self.slots[slot.index()].status.state == State::Ended {
+        if self.slots[slot.index()].status.state == State::Drain {
             self.schedulers[scheduler].policy.ended(now, slot);
             if let Some(unit) = &mut self.spin_unit {
                 unit.ended(now, slot);

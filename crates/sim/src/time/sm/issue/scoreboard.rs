@@ -64,6 +64,14 @@ impl RegSet {
         }
     }
 
+    /// This set without the other's registers.
+    fn without(mut self, other: &RegSet) -> RegSet {
+        self.predicates &= !other.predicates;
+        self.low &= !other.low;
+        self.high.iter_mut().zip(&other.high).for_each(|(a, b)| *a &= !b);
+        self
+    }
+
     #[inline(always)]
     pub fn is_empty(&self) -> bool {
         self.predicates | self.low == 0 && (!self.is_wide || self.high == [0; 3])
@@ -101,6 +109,10 @@ pub struct Scoreboard {
     pending: RegSet,
     /// Of those, results of loads and atomics.
     from_memory: RegSet,
+    /// Of those, results of accesses to shared memory alone; also registers whose result is no longer pending.
+    from_shared: RegSet,
+    /// There was such a result: most kernels have none.
+    has_shared: bool,
 }
 
 impl Scoreboard {
@@ -109,6 +121,24 @@ impl Scoreboard {
     #[inline(always)]
     pub fn check(&self, registers: &RegSet) -> (bool, bool) {
         (self.pending.meets(registers), self.from_memory.meets(registers))
+    }
+
+    /// Whether an instruction that waits for results of loads or atomics waits only for shared memory.
+    #[inline(always)]
+    pub fn waits_for_shared(&self, registers: &RegSet) -> bool {
+        self.has_shared && !self.from_memory.without(&self.from_shared).meets(registers)
+    }
+
+    /// An access to memory issues that writes `registers`.
+    #[inline(always)]
+    pub fn reserve_for_access(&mut self, registers: &RegSet, is_shared: bool) {
+        self.reserve(registers, true);
+        if is_shared {
+            self.from_shared.add(registers);
+            self.has_shared = true;
+        } else if self.has_shared {
+            self.from_shared.remove(registers);
+        }
     }
 
     /// An instruction that writes `registers` issues.
@@ -162,5 +192,18 @@ mod tests {
         assert_eq!(board.check(&set(&[3, 70])), (true, false));
         board.release(&set(&[3]));
         assert!(board.is_clear());
+    }
+
+    #[test]
+    fn a_wait_is_for_shared_memory_if_it_is_for_nothing_else() {
+        let mut board = Scoreboard::default();
+        board.reserve_for_access(&set(&[3]), false);
+        assert!(!board.waits_for_shared(&set(&[3])));
+        board.reserve_for_access(&set(&[4, 200]), true);
+        assert!(board.waits_for_shared(&set(&[4])) && board.waits_for_shared(&set(&[200])));
+        assert!(!board.waits_for_shared(&set(&[3, 4])));
+        board.release(&set(&[4, 200]));
+        board.reserve_for_access(&set(&[4]), false);
+        assert!(!board.waits_for_shared(&set(&[4])));
     }
 }

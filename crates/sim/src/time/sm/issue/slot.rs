@@ -148,7 +148,7 @@ impl Slot {
     pub(crate) fn empty() -> Slot {
         Slot {
             status: Status {
-                state: State::Ended,
+                state: State::Drain,
                 unit: ExecUnit::Control,
                 held: false,
                 blocked: false,
@@ -178,7 +178,7 @@ impl Slot {
     /// The slot as warp `warp` of resident `resident` finds it at cycle `now`.
     pub(crate) fn next(&self, resident: usize, warp: usize, now: Cycle) -> Slot {
         let mut next = Slot::empty();
-        (next.status.state, next.status.since) = (State::Fetch, now);
+        (next.status.state, next.status.since) = (State::NoInstruction, now);
         (next.occupant.resident, next.occupant.warp) = (resident as u16, warp as u16);
         next.occupant.life = self.occupant.life + 1;
         next

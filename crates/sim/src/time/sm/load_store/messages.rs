@@ -95,8 +95,12 @@ impl<const N: usize> MemoryUnit<N> {
             return Err(Refusal::Network);
         }
         self.room -= 1;
-        if let (Some(under_way), Purpose::Store | Purpose::Atomic) = (&mut self.under_way, purpose) {
-            under_way.sent(line);
+        if let Some(under_way) = &mut self.under_way {
+            match purpose {
+                Purpose::Store | Purpose::Atomic => under_way.sent(line, true),
+                Purpose::Load => under_way.sent(line, false),
+                _ => {}
+            }
         }
         Ok(self.send_always(now, purpose, line, sectors, kind))
     }
@@ -139,11 +143,11 @@ impl<const N: usize> MemoryUnit<N> {
         ticket
     }
 
-    /// A fence follows the stores and atomics under way: a message to each slice that has any. `number` gives each
+    /// A fence follows the accesses of the SM: a message to each slice that they went to. `number` gives each
     /// message its number among the accesses of the SM.
     pub(crate) fn send_fence(&mut self, now: Cycle, mut number: impl FnMut() -> u64) {
-        let Some(under_way) = &self.under_way else { return };
-        for line in under_way.lines() {
+        let Some(under_way) = &mut self.under_way else { return };
+        for line in under_way.fence() {
             let ticket = self.send_always(now, Purpose::Fence, line, 0, RequestKind::Fence);
             self.flights[ticket].number = number();
         }

@@ -53,10 +53,10 @@ pub(crate) enum Progress {
     Idle,
     /// The front access was refused; trying again makes sense after an answer or when the network has room.
     Refused(Refusal),
-    /// A piece was sent.
-    Sent,
-    /// The last piece of the front access was sent.
-    Finished,
+    /// A piece of this access was sent.
+    Sent(TransferId),
+    /// Its last piece was sent.
+    Finished(TransferId),
 }
 
 /// An access with pieces to send.
@@ -125,7 +125,7 @@ pub(crate) struct MemoryUnit<const N: usize> {
     pub responses: Vec<(Cycle, LineAddress, Option<Box<Given>>)>,
     /// Accesses that take turns, piece by piece. Those behind them wait.
     turns: usize,
-    /// Where fences follow them: the stores and atomics that slices have not answered.
+    /// Where fences follow accesses through the memory system.
     under_way: Option<Box<UnderWay>>,
     /// Numbers of fences' messages that have been answered.
     pub fences_answered: Vec<u64>,
@@ -262,6 +262,7 @@ impl<const N: usize> MemoryUnit<N> {
     }
 
     /// Runs one cycle.
+    #[inline(always)]
     pub(crate) fn step(&mut self, now: Cycle) -> Progress {
         if !self.switches.is_idle() {
             self.send_line(now);
@@ -306,13 +307,13 @@ impl<const N: usize> MemoryUnit<N> {
             if self.turns > 1 && self.queue.len() > 1 {
                 self.take_turns();
             }
-            return Progress::Sent;
+            return Progress::Sent(id);
         }
         self.queue.pop_front();
         if pending.outstanding == 0 {
             self.completed.push((id, pending.ready_at));
         }
-        Progress::Finished
+        Progress::Finished(id)
     }
 
     /// The front access goes behind the others that take turns with it, but not behind one of its own warp.
@@ -323,28 +324,6 @@ impl<const N: usize> MemoryUnit<N> {
         let mut accesses = self.queue.iter().take(others);
         let place = accesses.position(|access| self.transfers[access.id].pending.slot == slot);
         self.queue.insert(place.unwrap_or(others), front);
-    }
-
-    /// How many pieces an access is sent in, for observers.
-    pub(crate) fn pieces(&self, id: TransferId) -> u32 {
-        let transfer = &self.transfers[id];
-        let SpaceLanes { mut global, shared, mut local, mut constant } = transfer.access.lanes;
-        let mut pieces = u32::from(!shared.is_empty());
-        while !global.is_empty() {
-            let (_, mut lanes) = transfer.line(global, self.line_bytes);
-            if let (MemoryOp::Atomic { .. }, false) = (transfer.access.kind, self.l1.is_coherent()) {
-                lanes = self.lanes_of_request(transfer, lanes);
-            }
-            global &= !lanes;
-            pieces += 1;
-        }
-        for lanes in [&mut local, &mut constant] {
-            while !lanes.is_empty() {
-                *lanes &= !transfer.access.addresses.block(*lanes, 4).1;
-                pieces += 1;
-            }
-        }
-        pieces
     }
 
     /// Among the accesses that take turns, the first that is no atomic on global memory and may overtake those before

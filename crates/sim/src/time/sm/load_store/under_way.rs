@@ -1,4 +1,5 @@
-//! Stores and atomics that have not been answered, by slice of the L2: where a fence must follow them.
+//! Where a fence must follow the accesses of its SM: the L2 slices that have stores or atomics to answer, or that the
+//! SM has used since the last fence. Lines that the L1 fetches do not count.
 
 use crate::chip::Chip;
 use crate::kit::line::LineAddress;
@@ -8,8 +9,17 @@ use crate::time::map::AddressMap;
 pub(crate) struct UnderWay {
     map: AddressMap,
     slices_per_partition: u32,
-    /// By slice: how many there are, and the line of the last one.
-    slices: Vec<(u32, LineAddress)>,
+    slices: Vec<Slice>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slice {
+    /// Stores and atomics that it has not answered.
+    unanswered: u32,
+    /// It has been used since the last fence.
+    used: bool,
+    /// Of the last access.
+    line: LineAddress,
 }
 
 impl UnderWay {
@@ -19,24 +29,27 @@ impl UnderWay {
         UnderWay {
             map: AddressMap::new(&chip.l2, &chip.dram),
             slices_per_partition,
-            slices: vec![(0, LineAddress(0)); slices],
+            slices: vec![Slice { unanswered: 0, used: false, line: LineAddress(0) }; slices],
         }
     }
 
-    pub(super) fn sent(&mut self, line: LineAddress) {
+    /// A load past the L1, or with `changes` a store or an atomic.
+    pub(super) fn sent(&mut self, line: LineAddress, changes: bool) {
         let slice = self.slice(line);
-        let (count, last) = &mut self.slices[slice];
-        (*count, *last) = (*count + 1, line);
+        let slice = &mut self.slices[slice];
+        *slice = Slice { unanswered: slice.unanswered + u32::from(changes), used: true, line };
     }
 
+    /// A store or an atomic.
     pub(super) fn answered(&mut self, line: LineAddress) {
         let slice = self.slice(line);
-        self.slices[slice].0 -= 1;
+        self.slices[slice].unanswered -= 1;
     }
 
-    /// A line of each slice that has any.
-    pub(super) fn lines(&self) -> Vec<LineAddress> {
-        self.slices.iter().filter(|(count, _)| *count > 0).map(|&(_, line)| line).collect()
+    /// A line of each slice that a fence must follow accesses to.
+    pub(super) fn fence(&mut self) -> Vec<LineAddress> {
+        let followed = |slice: &mut Slice| std::mem::take(&mut slice.used) || slice.unanswered > 0;
+        self.slices.iter_mut().filter_map(|slice| followed(slice).then_some(slice.line)).collect()
     }
 
     fn slice(&self, line: LineAddress) -> usize {
@@ -53,13 +66,18 @@ mod tests {
     fn a_fence_follows_accesses_to_the_slices_that_have_any() {
         let chip = Chip::load("h200", &["l2.placement=interleaved".into()]).unwrap();
         let mut under_way = UnderWay::new(&chip);
-        let [first, same_slice, other] = [0, 128, 256].map(LineAddress);
-        [first, same_slice, other].into_iter().for_each(|line| under_way.sent(line));
-        assert_eq!(under_way.lines(), [same_slice, other]);
+        let [first, same_slice, other, read] = [0, 128, 256, 512].map(LineAddress);
+        [first, same_slice, other].into_iter().for_each(|line| under_way.sent(line, true));
+        under_way.sent(read, false);
+        assert_eq!(under_way.fence(), [same_slice, other, read]);
+        assert_eq!(under_way.fence(), [same_slice, other], "they are not answered yet");
         under_way.answered(other);
         under_way.answered(first);
-        assert_eq!(under_way.lines(), [same_slice]);
+        assert_eq!(under_way.fence(), [same_slice]);
+        under_way.sent(other, true);
+        under_way.answered(other);
         under_way.answered(same_slice);
-        assert_eq!(under_way.lines(), []);
+        assert_eq!(under_way.fence(), [other], "it has been used since");
+        assert_eq!(under_way.fence(), []);
     }
 }

@@ -31,7 +31,7 @@ use warploom_isa::{Kernel, Op, Pc};
 use crate::exec::executed::{Executed, Judgement};
 use crate::exec::locks::holders::{WarpName, shared_offset};
 use crate::exec::locks::polled::Polled;
-use crate::exec::locks::written::Written;
+use crate::exec::locks::written::{WordPlace, Written};
 use crate::exec::memory::access::WarpAccess;
 use crate::exec::memory::store::Memory;
 use crate::exec::warp::control::{Activation, Group};
@@ -327,14 +327,14 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// Begins a search for values that are written again and again.
     pub(crate) fn watch_writes(&mut self) {
         self.watch = Some(Watch::new(self.slots.len(), 0, false, Some(Box::default())));
-        self.save_states(true);
+        self.save_states();
     }
 
-    /// In that search: saves the state of each warp when it next closes a loop. `new_value`: a word got one.
-    pub(crate) fn save_states(&mut self, new_value: bool) {
+    /// In that search: saves the state of each warp when it next closes a loop.
+    pub(crate) fn save_states(&mut self) {
         let Some(watch) = &mut self.watch else { return };
         watch.compares = false;
-        watch.written.iter_mut().for_each(|written| written.begin_looks(new_value));
+        watch.written.iter_mut().for_each(|written| written.count_anew());
         for warp in &mut watch.slots {
             (warp.saved, warp.waits) = (None, false);
         }
@@ -345,19 +345,30 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.watch.iter_mut().for_each(|watch| watch.compares = true);
     }
 
-    /// Looks at what was written: whether a word got a value that it had not had since that search began.
-    pub(crate) fn wrote_new_value(&mut self) -> bool {
-        let written = self.watch.as_mut().and_then(|watch| watch.written.as_mut());
-        written.is_some_and(|written| {
-            written.look();
-            written.take_new()
-        })
+    /// In that search: the values that are written.
+    pub(crate) fn written_mut(&mut self) -> Option<&mut Written> {
+        self.watch.as_mut()?.written.as_deref_mut()
     }
 
     /// In that search: whether the threads undo what they do.
     pub(crate) fn comes_back(&self) -> bool {
-        let written = self.watch.as_ref().and_then(|watch| watch.written.as_ref());
-        written.is_none_or(|written| written.comes_back())
+        self.watch.as_ref().and_then(Watch::written).is_none_or(Written::comes_back)
+    }
+
+    /// In that search: the words that change and what they hold now, those of shared memory from here.
+    pub(crate) fn changing_words<'a>(
+        &'a self,
+        memory: &'a Memory,
+    ) -> impl Iterator<Item = (WordPlace, Option<&'a [u8]>)> {
+        let written = self.watch.as_ref().and_then(Watch::written);
+        written.into_iter().flat_map(Written::changing).map(|(place, word)| {
+            let bytes = word.bytes as usize;
+            let in_shared = |cta: u64| {
+                let cta = &self.residents().find(|resident| resident.cta.number == cta)?.cta;
+                cta.shared.bytes.get(place.1 as usize..place.1 as usize + bytes)
+            };
+            (place, place.0.map_or_else(|| memory.read(place.1, bytes), in_shared))
+        })
     }
 
     /// Whether every warp of the SM waits for good or repeats itself, as long as nothing else changes. Warps that

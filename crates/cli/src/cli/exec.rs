@@ -1,0 +1,69 @@
+//! The options of `exec`: a CUDA program on the simulated chip.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::Args;
+use warploom::{DelayLimit, SibSource};
+
+use super::machine::{ChipOptions, ModelName, parse_limit, parse_policy, parse_sib};
+
+pub(super) const EXEC_EXAMPLES: &str = "\
+Examples:
+  A program as nvcc has built it, on the chip of its PTX's generation:
+      warploom exec -- ./app 1000
+  Under another scheduler, with spinning warps backing off, and a line of JSON for each launch:
+      warploom exec --sched gto --bows --json launches.jsonl -- ./app 1000
+  A program of many launches: the first of each kernel is timed, the rest only executed:
+      warploom exec --timed first:1 -- ./app
+
+The program must have PTX in it (nvcc -gencode arch=compute_75,code=compute_75, or -arch=compute_75). Its exit code is
+that of the command; a table of its kernels comes at its end, on stderr.";
+
+/// `warploom exec`.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ExecOptions {
+    /// The chip.
+    #[command(flatten)]
+    pub chip: ChipOptions,
+    /// How kernels are executed
+    #[arg(long, value_enum, default_value_t)]
+    pub model: ModelName,
+    /// Which launches are timed; the others are executed functionally: `all`, `first:N` (of each kernel), `every:N` (of
+    /// each kernel), `kernel=NAME`, or `range:A..B` (by their number in the program, from 0)
+    #[arg(long, value_name = "WHICH", default_value = "all")]
+    pub timed: String,
+    /// The warp scheduler: lrr, gto or cawa; if not given, the chip's (`issue.policy`)
+    #[arg(long, value_name = "NAME", value_parser = parse_policy)]
+    pub sched: Option<String>,
+    /// Let warps that spin back off (BOWS), around whatever scheduler
+    #[arg(long)]
+    pub bows: bool,
+    /// The least time between two turns of a spin loop: cycles, or `adaptive`. Switches --bows on
+    #[arg(long, value_name = "N|adaptive", value_parser = parse_limit)]
+    pub bows_limit: Option<DelayLimit>,
+    /// Who names the branches of loops that spin: `ddos`, `annotated` or `static`. Switches --bows on
+    #[arg(long, value_name = "SOURCE", value_parser = parse_sib)]
+    pub sib: Option<SibSource>,
+    /// Host threads that the timed model uses; if not given, one for each core. Results do not depend on it
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
+    pub threads: Option<u16>,
+    /// Write a line of JSON for each launch as it ends
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// End a launch as hanging after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
+    pub time_limit: Option<u64>,
+    /// End a launch as hanging after so many cycles; the functional model counts one a warp instruction
+    #[arg(long, value_name = "N")]
+    pub max_cycles: Option<u64>,
+    /// Bandwidth of copies between host and device, in 1e9 bytes per second [default: 12]
+    #[arg(long, value_name = "GB/S")]
+    pub link_gbps: Option<f64>,
+    /// No table of kernels at the end
+    #[arg(long)]
+    pub quiet: bool,
+    /// The program and its arguments
+    #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub program: Vec<OsString>,
+}

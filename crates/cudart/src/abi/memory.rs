@@ -1,0 +1,639 @@
+//! Memory: allocations, copies and fills.
+
+use std::ffi::{c_int, c_void};
+
+use super::{Handle, call, call_and_wait, put, put_pointer};
+use crate::abi::host::SharedRange;
+use crate::core::error::{CudaError, Result};
+use crate::core::memory::{Kind, Side, sides};
+use crate::core::process::{Process, complain};
+
+/// A box of bytes in memory: rows of `width` bytes, `pitch` bytes from row to row, `slice` from plane to plane.
+#[derive(Clone, Copy)]
+struct Place {
+    address: u64,
+    pitch: u64,
+    slice: u64,
+}
+
+/// Width in bytes, rows, planes.
+type Extent = [u64; 3];
+
+impl Place {
+    fn line(address: u64) -> Place {
+        Place { address, pitch: 0, slice: 0 }
+    }
+
+    fn rows(address: u64, pitch: usize) -> Place {
+        Place { address, pitch: pitch as u64, slice: 0 }
+    }
+
+    fn row(&self, row: u64, plane: u64) -> u64 {
+        self.address.wrapping_add(self.slice.wrapping_mul(plane)).wrapping_add(self.pitch.wrapping_mul(row))
+    }
+}
+
+const DEFAULT_STREAM: Handle = std::ptr::null_mut();
+
+/// A copy's stream, and whether the host waits for it.
+#[derive(Clone, Copy)]
+enum Order {
+    Waits,
+    Stream(Handle),
+}
+
+/// Copies a box row by row, wherever its two sides are, and lets time pass for it.
+unsafe fn copy(
+    process: &mut Process,
+    to: Place,
+    from: Place,
+    [width, rows, planes]: Extent,
+    kind: c_int,
+    order: Order,
+) -> Result {
+    let said = sides(kind)?;
+    let bytes = width.saturating_mul(rows).saturating_mul(planes);
+    if bytes == 0 {
+        return Ok(());
+    }
+    if to.address == 0 || from.address == 0 {
+        return Err(CudaError::INVALID_VALUE);
+    }
+    let open = process.open()?;
+    let to_side = open.side(to.address, said.map(|(to, _)| to));
+    let from_side = open.side(from.address, said.map(|(_, from)| from));
+    // Rows that follow each other without a gap are one.
+    let whole = (to.pitch == width && from.pitch == width) || rows == 1;
+    let (width, rows) = if whole && planes == 1 { (width * rows, 1) } else { (width, rows) };
+    for plane in 0..planes {
+        for row in 0..rows {
+            let (to, from) = (to.row(row, plane), from.row(row, plane));
+            let count = width as usize;
+            match (to_side, from_side) {
+                (Side::Host, Side::Host) => unsafe {
+                    (to as *mut u8).copy_from(from as *const u8, count);
+                },
+                (Side::Device, Side::Host) => {
+                    let data = unsafe { std::slice::from_raw_parts(from as *const u8, count) };
+                    process.write(to, data)?;
+                }
+                (Side::Host, Side::Device) => {
+                    let data = process.read(from, count)?;
+                    unsafe { (to as *mut u8).copy_from_nonoverlapping(data.as_ptr(), count) };
+                }
+                (Side::Device, Side::Device) => {
+                    let data = process.read(from, count)?;
+                    process.write(to, &data)?;
+                }
+            }
+        }
+    }
+    pass_time(process, to_side, from_side, bytes, order)
+}
+
+/// Copies inside of the device's memory go at its own bandwidth; others over the link to the host.
+fn pass_time(process: &mut Process, to: Side, from: Side, bytes: u64, order: Order) -> Result {
+    let link = process.settings.link_gbps;
+    let open = process.open()?;
+    let chip = open.gpu.chip();
+    let dram = chip.map_or(link, |chip| {
+        // Read and written: half of what DRAM moves.
+        chip.peak_dram_bytes_per_cycle() * f64::from(chip.clock.core_mhz) * 1e-3 / 2.0
+    });
+    let gbps = if (to, from) == (Side::Device, Side::Device) { dram } else { link };
+    let (stream, waits) = match order {
+        Order::Waits => (0, true),
+        Order::Stream(stream) => (stream as u64, false),
+    };
+    open.copied(stream, to, bytes, gbps, waits)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMalloc(place: *mut Handle, bytes: usize) -> i32 {
+    call(|process| {
+        let address = process.open()?.malloc(bytes as u64)?;
+        unsafe { put_pointer(place, address) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMallocAsync(place: *mut Handle, bytes: usize, _stream: Handle) -> i32 {
+    unsafe { cudaMalloc(place, bytes) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMallocPitch(
+    place: *mut Handle,
+    pitch: *mut usize,
+    width: usize,
+    rows: usize,
+) -> i32 {
+    call(|process| {
+        let (address, bytes) = process.open()?.malloc_pitch(width as u64, rows as u64)?;
+        unsafe { put(pitch, bytes as usize).and_then(|()| put_pointer(place, address)) }
+    })
+}
+
+/// `cudaPitchedPtr`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct PitchedPointer {
+    pointer: Handle,
+    pitch: usize,
+    width: usize,
+    rows: usize,
+}
+
+impl PitchedPointer {
+    fn place(&self, position: Position) -> Place {
+        let slice = (self.pitch * self.rows) as u64;
+        let start = Place { address: self.pointer as u64, pitch: self.pitch as u64, slice };
+        Place { address: start.row(position.y as u64, position.z as u64) + position.x as u64, ..start }
+    }
+}
+
+/// `cudaExtent`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Volume {
+    width: usize,
+    rows: usize,
+    planes: usize,
+}
+
+/// `cudaPos`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Position {
+    x: usize,
+    y: usize,
+    z: usize,
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMalloc3D(place: *mut PitchedPointer, volume: Volume) -> i32 {
+    call(|process| {
+        let rows = (volume.rows as u64).saturating_mul(volume.planes as u64);
+        let (address, pitch) = process.open()?.malloc_pitch(volume.width as u64, rows)?;
+        let pitched = PitchedPointer {
+            pointer: address as Handle,
+            pitch: pitch as usize,
+            width: volume.width,
+            rows: volume.rows,
+        };
+        unsafe { put(place, pitched) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMallocManaged(place: *mut Handle, bytes: usize, _flags: u32) -> i32 {
+    call(|process| {
+        if bytes == 0 {
+            return Err(CudaError::INVALID_VALUE);
+        }
+        let address = process.open()?.malloc_shared(bytes as u64, Kind::Managed)?;
+        unsafe { put_pointer(place, address) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaHostAlloc(place: *mut Handle, bytes: usize, _flags: u32) -> i32 {
+    call(|process| {
+        let address = process.open()?.malloc_shared(bytes as u64, Kind::Host)?;
+        unsafe { put_pointer(place, address) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMallocHost(place: *mut Handle, bytes: usize) -> i32 {
+    unsafe { cudaHostAlloc(place, bytes, 0) }
+}
+
+/// The program promises that the memory stays until it is unregistered.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaHostRegister(pointer: Handle, bytes: usize, _flags: u32) -> i32 {
+    call(|process| {
+        let open = process.open()?;
+        if pointer.is_null() || bytes == 0 {
+            return Err(CudaError::INVALID_VALUE);
+        }
+        if open.is_shared(pointer as u64, bytes as u64) {
+            return Err(CudaError::ALREADY_REGISTERED);
+        }
+        open.share(unsafe { SharedRange::registered(pointer as u64, bytes) }).map(|_| ())
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaHostUnregister(pointer: Handle) -> i32 {
+    call(|process| process.open()?.unregister(pointer as u64))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaHostGetDevicePointer(place: *mut Handle, host: Handle, _flags: u32) -> i32 {
+    call(|process| {
+        if !process.open()?.is_shared(host as u64, 1) {
+            return Err(CudaError::INVALID_VALUE);
+        }
+        unsafe { put_pointer(place, host as u64) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaHostGetFlags(place: *mut u32, host: Handle) -> i32 {
+    /// `cudaHostAllocMapped`: all is.
+    const MAPPED: u32 = 2;
+    call(|process| {
+        if !process.open()?.is_shared(host as u64, 1) {
+            return Err(CudaError::INVALID_VALUE);
+        }
+        unsafe { put(place, MAPPED) }
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaFree(pointer: Handle) -> i32 {
+    // It waits for the device, as programs know.
+    call_and_wait(|process| {
+        let open = process.open()?;
+        open.streams.synchronize_all();
+        open.free(pointer as u64)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaFreeAsync(pointer: Handle, _stream: Handle) -> i32 {
+    call(|process| process.open()?.free(pointer as u64))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaFreeHost(pointer: Handle) -> i32 {
+    call(|process| process.open()?.free_host(pointer as u64))
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMemGetInfo(free: *mut usize, total: *mut usize) -> i32 {
+    call(|process| {
+        let open = process.open()?;
+        let all = open.properties.global_bytes();
+        let left = all.saturating_sub(open.used_bytes());
+        unsafe { put(free, left as usize).and_then(|()| put(total, all as usize)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMemcpy(to: Handle, from: *const c_void, bytes: usize, kind: c_int) -> i32 {
+    let (to, from) = (Place::line(to as u64), Place::line(from as u64));
+    call_and_wait(|process| unsafe { copy(process, to, from, [bytes as u64, 1, 1], kind, Order::Waits) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMemcpyAsync(
+    to: Handle,
+    from: *const c_void,
+    bytes: usize,
+    kind: c_int,
+    stream: Handle,
+) -> i32 {
+    let (to, from) = (Place::line(to as u64), Place::line(from as u64));
+    let extent = [bytes as u64, 1, 1];
+    call(|process| unsafe { copy(process, to, from, extent, kind, Order::Stream(stream)) })
+}
+
+/// There is one device, so that copies between two are copies inside of it.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMemcpyPeer(
+    to: Handle,
+    to_device: c_int,
+    from: *const c_void,
+    from_device: c_int,
+    bytes: usize,
+) -> i32 {
+    if (to_device, from_device) != (0, 0) {
+        return call(|_| Err(CudaError::INVALID_DEVICE));
+    }
+    unsafe { cudaMemcpy(to, from, bytes, 4) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMemcpyPeerAsync(
+    to: Handle,
+    to_device: c_int,
+    from: *const c_void,
+    from_device: c_int,
+    bytes: usize,
+    stream: Handle,
+) -> i32 {
+    if (to_device, from_device) != (0, 0) {
+        return call(|_| Err(CudaError::INVALID_DEVICE));
+    }
+    unsafe { cudaMemcpyAsync(to, from, bytes, 4, stream) }
+}
+
+/// A copy of rows, for both forms of the call.
+struct Rows {
+    to: Handle,
+    to_pitch: usize,
+    from: *const c_void,
+    from_pitch: usize,
+    width: usize,
+    rows: usize,
+    kind: c_int,
+}
+
+impl Rows {
+    unsafe fn copy(self, process: &mut Process, order: Order) -> Result {
+        if self.width > self.to_pitch || self.width > self.from_pitch {
+            return Err(CudaError::INVALID_PITCH);
+        }
+        let to = Place::rows(self.to as u64, self.to_pitch);
+        let from = Place::rows(self.from as u64, self.from_pitch);
+        let extent = [self.width as u64, self.rows as u64, 1];
+        unsafe { copy(process, to, from, extent, self.kind, order) }
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMemcpy2D(
+    to: Handle,
+    to_pitch: usize,
+    from: *const c_void,
+    from_pitch: usize,
+    width: usize,
+    rows: usize,
+    kind: c_int,
+) -> i32 {
+    let rows = Rows { to, to_pitch, from, from_pitch, width, rows, kind };
+    call_and_wait(|process| unsafe { rows.copy(process, Order::Waits) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMemcpy2DAsync(
+    to: Handle,
+    to_pitch: usize,
+    from: *const c_void,
+    from_pitch: usize,
+    width: usize,
+    rows: usize,
+    kind: c_int,
+    stream: Handle,
+) -> i32 {
+    let rows = Rows { to, to_pitch, from, from_pitch, width, rows, kind };
+    call(|process| unsafe { rows.copy(process, Order::Stream(stream)) })
+}
+
+/// `cudaMemcpy3DParms`.
+#[repr(C)]
+struct Copy3D {
+    from_array: Handle,
+    from_position: Position,
+    from: PitchedPointer,
+    to_array: Handle,
+    to_position: Position,
+    to: PitchedPointer,
+    volume: Volume,
+    kind: c_int,
+}
+
+unsafe fn copy_3d(process: &mut Process, parameters: *const Copy3D, order: Order) -> Result {
+    let copied = unsafe { parameters.as_ref() }.ok_or(CudaError::INVALID_VALUE)?;
+    if !copied.from_array.is_null() || !copied.to_array.is_null() {
+        complain("cudaMemcpy3D: arrays are not there");
+        return Err(CudaError::NOT_SUPPORTED);
+    }
+    let Volume { width, rows, planes } = copied.volume;
+    let (to, from) = (copied.to.place(copied.to_position), copied.from.place(copied.from_position));
+    unsafe { copy(process, to, from, [width, rows, planes].map(|n| n as u64), copied.kind, order) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMemcpy3D(parameters: *const Copy3D) -> i32 {
+    call_and_wait(|process| unsafe { copy_3d(process, parameters, Order::Waits) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMemcpy3DAsync(parameters: *const Copy3D, stream: Handle) -> i32 {
+    call(|process| unsafe { copy_3d(process, parameters, Order::Stream(stream)) })
+}
+
+/// The address of `bytes` bytes of a variable, from `offset` on.
+fn in_symbol(process: &mut Process, symbol: *const c_void, offset: usize, bytes: usize) -> Result<u64> {
+    let found = process.symbol(symbol as u64)?;
+    let end = (offset as u64).checked_add(bytes as u64);
+    if end.is_none_or(|end| end > found.bytes) {
+        complain(format!("{bytes} bytes at byte {offset} of a device variable of {} bytes", found.bytes));
+        return Err(CudaError::INVALID_VALUE);
+    }
+    Ok(found.address + offset as u64)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMemcpyToSymbol(
+    symbol: *const c_void,
+    from: *const c_void,
+    bytes: usize,
+    offset: usize,
+    kind: c_int,
+) -> i32 {
+    call_and_wait(|process| {
+        let to = Place::line(in_symbol(process, symbol, offset, bytes)?);
+        let from = Place::line(from as u64);
+        unsafe { copy(process, to, from, [bytes as u64, 1, 1], kind, Order::Waits) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMemcpyToSymbolAsync(
+    symbol: *const c_void,
+    from: *const c_void,
+    bytes: usize,
+    offset: usize,
+    kind: c_int,
+    stream: Handle,
+) -> i32 {
+    call(|process| {
+        let to = Place::line(in_symbol(process, symbol, offset, bytes)?);
+        let from = Place::line(from as u64);
+        unsafe { copy(process, to, from, [bytes as u64, 1, 1], kind, Order::Stream(stream)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMemcpyFromSymbol(
+    to: Handle,
+    symbol: *const c_void,
+    bytes: usize,
+    offset: usize,
+    kind: c_int,
+) -> i32 {
+    call_and_wait(|process| {
+        let from = Place::line(in_symbol(process, symbol, offset, bytes)?);
+        let to = Place::line(to as u64);
+        unsafe { copy(process, to, from, [bytes as u64, 1, 1], kind, Order::Waits) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMemcpyFromSymbolAsync(
+    to: Handle,
+    symbol: *const c_void,
+    bytes: usize,
+    offset: usize,
+    kind: c_int,
+    stream: Handle,
+) -> i32 {
+    call(|process| {
+        let from = Place::line(in_symbol(process, symbol, offset, bytes)?);
+        let to = Place::line(to as u64);
+        unsafe { copy(process, to, from, [bytes as u64, 1, 1], kind, Order::Stream(stream)) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaGetSymbolAddress(place: *mut Handle, symbol: *const c_void) -> i32 {
+    call(|process| {
+        let found = process.symbol(symbol as u64)?;
+        unsafe { put_pointer(place, found.address) }
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaGetSymbolSize(place: *mut usize, symbol: *const c_void) -> i32 {
+    call(|process| {
+        let found = process.symbol(symbol as u64)?;
+        unsafe { put(place, found.bytes as usize) }
+    })
+}
+
+/// Fills a box with a byte. Time passes as for a copy inside of the device.
+unsafe fn fill(process: &mut Process, to: Place, value: c_int, extent: Extent, order: Order) -> Result {
+    let [width, rows, planes] = extent;
+    let bytes = width.saturating_mul(rows).saturating_mul(planes);
+    if bytes == 0 {
+        return Ok(());
+    }
+    let side = process.open()?.side(to.address, None);
+    let (width, rows) = if to.pitch == width && planes == 1 { (width * rows, 1) } else { (width, rows) };
+    let data = vec![value as u8; width as usize];
+    for plane in 0..planes {
+        for row in 0..rows {
+            let address = to.row(row, plane);
+            match side {
+                Side::Device => process.write(address, &data)?,
+                Side::Host if process.open()?.is_shared(address, width) => {
+                    // Sound: shared memory is the host's, and all of it is there.
+                    unsafe { (address as *mut u8).copy_from_nonoverlapping(data.as_ptr(), data.len()) };
+                }
+                Side::Host => {
+                    complain(format!("cudaMemset: {address:#x} is not in device memory"));
+                    return Err(CudaError::INVALID_VALUE);
+                }
+            }
+        }
+    }
+    pass_time(process, Side::Device, Side::Device, bytes, order)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMemset(to: Handle, value: c_int, bytes: usize) -> i32 {
+    let place = Place::line(to as u64);
+    call(|process| unsafe {
+        fill(process, place, value, [bytes as u64, 1, 1], Order::Stream(DEFAULT_STREAM))
+    })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMemsetAsync(to: Handle, value: c_int, bytes: usize, stream: Handle) -> i32 {
+    let place = Place::line(to as u64);
+    call(|process| unsafe { fill(process, place, value, [bytes as u64, 1, 1], Order::Stream(stream)) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMemset2D(to: Handle, pitch: usize, value: c_int, width: usize, rows: usize) -> i32 {
+    unsafe { cudaMemset2DAsync(to, pitch, value, width, rows, DEFAULT_STREAM) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMemset2DAsync(
+    to: Handle,
+    pitch: usize,
+    value: c_int,
+    width: usize,
+    rows: usize,
+    stream: Handle,
+) -> i32 {
+    let (place, extent) = (Place::rows(to as u64, pitch), [width as u64, rows as u64, 1]);
+    call(|process| unsafe { fill(process, place, value, extent, Order::Stream(stream)) })
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMemset3D(to: PitchedPointer, value: c_int, volume: Volume) -> i32 {
+    unsafe { cudaMemset3DAsync(to, value, volume, DEFAULT_STREAM) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaMemset3DAsync(
+    to: PitchedPointer,
+    value: c_int,
+    volume: Volume,
+    stream: Handle,
+) -> i32 {
+    let extent = [volume.width, volume.rows, volume.planes].map(|n| n as u64);
+    let place = to.place(Position { x: 0, y: 0, z: 0 });
+    call(|process| unsafe { fill(process, place, value, extent, Order::Stream(stream)) })
+}
+
+/// `cudaPointerAttributes` as all versions begin it.
+#[repr(C)]
+struct PointerAttributes {
+    kind: c_int,
+    device: c_int,
+    device_pointer: u64,
+    host_pointer: u64,
+}
+
+/// Words that the structure has after that, since CUDA 13.
+const POINTER_ATTRIBUTES_MORE: usize = 8;
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn cudaPointerGetAttributes(place: *mut PointerAttributes, pointer: *const c_void) -> i32 {
+    call(|process| {
+        let address = pointer as u64;
+        let kind = process.open()?.kind(address);
+        let on_device = matches!(kind, Kind::Device | Kind::Managed | Kind::Host);
+        let on_host = matches!(kind, Kind::Managed | Kind::Host);
+        let attributes = PointerAttributes {
+            kind: kind as c_int,
+            device: if kind == Kind::Unregistered { -2 } else { 0 },
+            device_pointer: if on_device { address } else { 0 },
+            host_pointer: if on_host || kind == Kind::Unregistered { address } else { 0 },
+        };
+        unsafe { put(place, attributes)? };
+        if process.cuda_version >= 13 {
+            unsafe { place.add(1).cast::<u64>().write_bytes(0, POINTER_ATTRIBUTES_MORE) };
+        }
+        Ok(())
+    })
+}
+
+/// Hints about where managed memory should be: it is in both places. The same for all versions, whose parameters
+/// differ, because none is read.
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemPrefetchAsync() -> i32 {
+    call(|process| process.open().map(|_| ()))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemAdvise() -> i32 {
+    call(|process| process.open().map(|_| ()))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemPrefetchAsync_v2() -> i32 {
+    cudaMemPrefetchAsync()
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cudaMemAdvise_v2() -> i32 {
+    cudaMemAdvise()
+}

@@ -1,0 +1,123 @@
+//! The functions of the CUDA runtime as C programs call them, and what else touches memory that is not Rust's.
+//!
+//! Every function here trusts its caller as CUDA does: pointers are null where CUDA allows that, and otherwise valid
+//! for what the function's documentation says. That is the reason for each `unsafe` below; where there is another, it
+//! stands beside it.
+
+mod device;
+mod errors;
+mod functions;
+pub(crate) mod host;
+mod memory;
+mod missing;
+mod redirect;
+mod register;
+mod start;
+mod streams;
+
+use std::cell::Cell;
+use std::ffi::{CStr, c_char, c_void};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+
+use crate::core::error::{CudaError, Result};
+use crate::core::process::{Process, complain};
+use crate::core::settings::Settings;
+
+/// `dim3`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dim3 {
+    x: u32,
+    y: u32,
+    z: u32,
+}
+
+impl Dim3 {
+    fn extents(self) -> [u32; 3] {
+        [self.x, self.y, self.z]
+    }
+}
+
+/// Handles and pointers are passed on as numbers.
+type Handle = *mut c_void;
+
+static PROCESS: LazyLock<Mutex<Process>> = LazyLock::new(|| {
+    let settings = Settings::read(|name| std::env::var(name).ok()).unwrap_or_else(|error| {
+        complain(error);
+        std::process::exit(2);
+    });
+    start::at_exit();
+    Mutex::new(Process::new(settings, redirect::cuda_version()))
+});
+
+thread_local! {
+    /// The thread's last error, for `cudaGetLastError`.
+    static LAST_ERROR: Cell<i32> = const { Cell::new(0) };
+}
+
+fn process() -> MutexGuard<'static, Process> {
+    PROCESS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A call that needs a device in good health. Returns CUDA's code, and remembers it as the thread's last error.
+fn call(work: impl FnOnce(&mut Process) -> Result) -> i32 {
+    let mut process = process();
+    let result = process.check().and_then(|()| work(&mut process));
+    code(result)
+}
+
+/// A call that waits for the device: what kernels have printed appears now.
+fn call_and_wait(work: impl FnOnce(&mut Process) -> Result) -> i32 {
+    let mut process = process();
+    let result = process.check().and_then(|()| work(&mut process));
+    show_printed(&mut process);
+    code(result)
+}
+
+fn code(result: Result) -> i32 {
+    match result {
+        Ok(()) => 0,
+        // It says that work goes on, and is not an error.
+        Err(CudaError::NOT_READY) => CudaError::NOT_READY.0,
+        Err(error) => {
+            LAST_ERROR.set(error.0);
+            error.0
+        }
+    }
+}
+
+/// Writes what kernels have printed to C's `stdout`, so that it is in order with what the program prints.
+fn show_printed(process: &mut Process) {
+    let Some(text) = process.opened().map(|open| open.take_printed()).filter(|text| !text.is_empty()) else {
+        return;
+    };
+    unsafe extern "C" {
+        static stdout: *mut libc::FILE;
+    }
+    // Sound: `stdout` is C's own stream, and the bytes live until the call ends.
+    unsafe {
+        libc::fwrite(text.as_ptr().cast(), 1, text.len(), stdout);
+    }
+}
+
+/// Stores a result where the caller wants it.
+unsafe fn put<T>(place: *mut T, value: T) -> Result {
+    if place.is_null() {
+        return Err(CudaError::INVALID_VALUE);
+    }
+    unsafe { place.write(value) };
+    Ok(())
+}
+
+/// Stores an address.
+unsafe fn put_pointer(place: *mut Handle, address: u64) -> Result {
+    unsafe { put(place, address as Handle) }
+}
+
+/// The caller's text.
+unsafe fn text(pointer: *const c_char) -> String {
+    if pointer.is_null() {
+        return String::new();
+    }
+    unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
+}

@@ -1,0 +1,87 @@
+//! CUDA's error codes, with their names and texts as `cudaGetErrorName` and `cudaGetErrorString` give them.
+
+/// A `cudaError_t` other than success.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CudaError(pub(crate) i32);
+
+/// The result of a call of the runtime.
+pub(crate) type Result<T = ()> = std::result::Result<T, CudaError>;
+
+macro_rules! errors {
+    ($($constant:ident = $code:literal, $name:literal, $text:literal;)*) => {
+        impl CudaError {
+            $(pub(crate) const $constant: CudaError = CudaError($code);)*
+        }
+        /// Code, name and text, each of the two ending with a NUL for C.
+        const ERRORS: &[(i32, &str, &str)] = &[
+            (0, "cudaSuccess\0", "no error\0"),
+            $(($code, concat!($name, "\0"), concat!($text, "\0")),)*
+        ];
+    };
+}
+
+errors! {
+    INVALID_VALUE = 1, "cudaErrorInvalidValue", "invalid argument";
+    MEMORY_ALLOCATION = 2, "cudaErrorMemoryAllocation", "out of memory";
+    INITIALIZATION = 3, "cudaErrorInitializationError", "initialization error";
+    INVALID_CONFIGURATION = 9, "cudaErrorInvalidConfiguration", "invalid configuration argument";
+    INVALID_PITCH = 12, "cudaErrorInvalidPitchValue", "invalid pitch argument";
+    INVALID_SYMBOL = 13, "cudaErrorInvalidSymbol", "invalid device symbol";
+    INVALID_MEMCPY_DIRECTION = 21, "cudaErrorInvalidMemcpyDirection", "invalid copy direction for memcpy";
+    MISSING_CONFIGURATION = 52, "cudaErrorMissingConfiguration", "__global__ function call is not configured";
+    INVALID_DEVICE_FUNCTION = 98, "cudaErrorInvalidDeviceFunction", "invalid device function";
+    INVALID_DEVICE = 101, "cudaErrorInvalidDevice", "invalid device ordinal";
+    INVALID_KERNEL_IMAGE = 200, "cudaErrorInvalidKernelImage", "device kernel image is invalid";
+    NO_KERNEL_IMAGE = 209, "cudaErrorNoKernelImageForDevice",
+        "no kernel image is available for execution on the device";
+    UNSUPPORTED_LIMIT = 215, "cudaErrorUnsupportedLimit", "limit is not supported on this architecture";
+    PEER_ACCESS_UNSUPPORTED = 217, "cudaErrorPeerAccessUnsupported",
+        "peer access is not supported between these two devices";
+    INVALID_PTX = 218, "cudaErrorInvalidPtx", "a PTX JIT compilation failed";
+    INVALID_RESOURCE_HANDLE = 400, "cudaErrorInvalidResourceHandle", "invalid resource handle";
+    NOT_READY = 600, "cudaErrorNotReady", "device not ready";
+    ILLEGAL_ADDRESS = 700, "cudaErrorIllegalAddress", "an illegal memory access was encountered";
+    LAUNCH_OUT_OF_RESOURCES = 701, "cudaErrorLaunchOutOfResources", "too many resources requested for launch";
+    LAUNCH_TIMEOUT = 702, "cudaErrorLaunchTimeout", "the launch timed out and was terminated";
+    ASSERT = 710, "cudaErrorAssert", "device-side assert triggered";
+    ALREADY_REGISTERED = 712, "cudaErrorHostMemoryAlreadyRegistered",
+        "part or all of the requested memory range is already mapped";
+    NOT_REGISTERED = 713, "cudaErrorHostMemoryNotRegistered",
+        "pointer does not correspond to a registered memory region";
+    HARDWARE_STACK = 714, "cudaErrorHardwareStackError", "hardware stack error";
+    ILLEGAL_INSTRUCTION = 715, "cudaErrorIllegalInstruction", "an illegal instruction was encountered";
+    MISALIGNED_ADDRESS = 716, "cudaErrorMisalignedAddress", "misaligned address";
+    INVALID_PC = 718, "cudaErrorInvalidPc", "invalid program counter";
+    LAUNCH_FAILURE = 719, "cudaErrorLaunchFailure", "unspecified launch failure";
+    COOPERATIVE_TOO_LARGE = 720, "cudaErrorCooperativeLaunchTooLarge",
+        "too many blocks in cooperative launch";
+    NOT_SUPPORTED = 801, "cudaErrorNotSupported", "operation not supported";
+}
+
+/// Name of an error, with a NUL at its end.
+pub(crate) fn name(code: i32) -> &'static str {
+    find(code).map_or("unrecognized error code\0", |(_, name, _)| name)
+}
+
+/// Text of an error, with a NUL at its end.
+pub(crate) fn text(code: i32) -> &'static str {
+    find(code).map_or("unrecognized error code\0", |(_, _, text)| text)
+}
+
+fn find(code: i32) -> Option<&'static (i32, &'static str, &'static str)> {
+    ERRORS.iter().find(|(known, ..)| *known == code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_texts() {
+        assert_eq!((name(0), text(0)), ("cudaSuccess\0", "no error\0"));
+        let illegal = CudaError::ILLEGAL_ADDRESS.0;
+        assert_eq!(name(illegal), "cudaErrorIllegalAddress\0");
+        assert_eq!(text(illegal), "an illegal memory access was encountered\0");
+        assert_eq!(name(12345), "unrecognized error code\0");
+    }
+}

@@ -1,0 +1,288 @@
+//! Launches: a kernel with the arguments that the program gives, in the model that the user asks for.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::Duration;
+
+use warploom::{Arg, Error, FaultKind, Kernel, Launch, Model, Report, SimModel};
+
+use crate::core::error::{CudaError, Result};
+use crate::core::process::{Open, Process, complain};
+use crate::core::record::Launched;
+use crate::core::timeline::Engine;
+
+/// A launch as the program asks for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    pub(crate) dynamic_shared_bytes: u64,
+    /// The stream's handle.
+    pub(crate) stream: u64,
+    pub(crate) cooperative: bool,
+}
+
+/// What is told of a kernel by `cudaFuncGetAttributes`.
+pub(crate) struct FunctionAttributes {
+    pub(crate) static_shared_bytes: u64,
+    pub(crate) local_bytes: u64,
+    pub(crate) max_threads: i32,
+    pub(crate) registers: i32,
+    pub(crate) capability: i32,
+    pub(crate) max_dynamic_shared_bytes: i32,
+}
+
+impl Process {
+    /// Runs a kernel to its end. A kernel that fails does so as in CUDA: the launch itself succeeds, and all later
+    /// calls give the error.
+    pub(crate) fn launch(&mut self, host: u64, request: &Request, arguments: &[Vec<u8>]) -> Result {
+        self.check()?;
+        let kernel = self.kernel(host)?;
+        self.check_request(host, &kernel, request)?;
+        let function = self.function(host)?;
+        let (mangled, plain) = (function.name.clone(), function.plain.clone());
+        self.open()?;
+        let Some(open) = self.opened() else { return Err(CudaError::INITIALIZATION) };
+        let (number, of_kernel) = open.record.counts(&plain);
+        let settings = &self.settings;
+        let timed = settings.is_timed() && settings.timed.holds(number, of_kernel, &mangled, &plain);
+        let launch = Launch {
+            dynamic_shared_bytes: request.dynamic_shared_bytes as u32,
+            cooperative: request.cooperative,
+            model: (!timed).then_some(SimModel::Functional),
+            max_cycles: settings.max_cycles,
+            ..Launch::grid(request.grid).block(request.block)
+        };
+        let limit = settings.time_limit;
+        let open = self.open()?;
+        let stream = open.streams.find(request.stream)?;
+        open.memory.to_device(&mut open.gpu)?;
+        let arguments: Vec<_> = arguments.iter().map(|bytes| Arg::bytes(bytes)).collect();
+        let (result, out_of_time) =
+            within(limit, launch, |launch| open.gpu.launch(&kernel, launch, &arguments));
+        open.memory.to_host(&open.gpu)?;
+        let (report, failure) = match &result {
+            Ok(report) => (Some(report), None),
+            Err(error) => (error.report(), Some(failure(error))),
+        };
+        if let Some(report) = report {
+            let ran = Ran { plain: &plain, stream, report, error: result.as_ref().err() };
+            open.note(&ran);
+            if ran.error.is_none() {
+                print_findings(&plain, report);
+            }
+        }
+        let Err(error) = &result else { return Ok(()) };
+        let reason = if out_of_time { " (WARPLOOM_TIME_LIMIT)" } else { "" };
+        complain(format!("{plain}, launch {number}: {error}{reason}"));
+        let failure = failure.unwrap_or(CudaError::LAUNCH_FAILURE);
+        if report.is_some() {
+            self.sticky = Some(failure);
+            return Ok(());
+        }
+        Err(failure)
+    }
+
+    /// Refuses what CUDA refuses before anything runs, with its error.
+    fn check_request(&mut self, host: u64, kernel: &Kernel, request: &Request) -> Result {
+        let allowed = self.function(host)?.max_dynamic_shared;
+        let fixed = u64::from(kernel.info().static_shared_bytes);
+        let open = self.open()?;
+        open.streams.find(request.stream)?;
+        let properties = &open.properties;
+        let threads = request.block.iter().map(|&extent| u64::from(extent)).product::<u64>();
+        let empty = request.grid.contains(&0) || request.block.contains(&0);
+        let exceeds = |extents: [u32; 3], first: i32| {
+            let limit = |at: usize| properties.attribute(first + at as i32).unwrap_or(i32::MAX) as u32;
+            (0..3).any(|at| extents[at] > limit(at))
+        };
+        let too_large = exceeds(request.block, 2) || exceeds(request.grid, 5);
+        if empty || too_large || threads > properties.max_threads_per_cta as u64 {
+            complain(format!(
+                "{}: a grid of {:?} and a block of {:?} are not possible on {}",
+                kernel.name(),
+                request.grid,
+                request.block,
+                properties.name
+            ));
+            return Err(CudaError::INVALID_CONFIGURATION);
+        }
+        let plain = properties.shared_bytes_per_cta.saturating_sub(fixed);
+        let limit = allowed.map_or(plain, |allowed| plain.max(u64::from(allowed)));
+        if request.dynamic_shared_bytes > limit {
+            complain(format!(
+                "{}: {} bytes of dynamic shared memory, of which it may have {limit} \
+                 (cudaFuncAttributeMaxDynamicSharedMemorySize)",
+                kernel.name(),
+                request.dynamic_shared_bytes
+            ));
+            return Err(CudaError::INVALID_VALUE);
+        }
+        if request.cooperative {
+            let launch = shape(request);
+            let occupancy = open.gpu.occupancy(kernel, &launch).map_err(|error| failure(&error))?;
+            let ctas = request.grid.iter().map(|&extent| u64::from(extent)).product::<u64>();
+            if ctas > u64::from(occupancy.ctas_per_sm) * u64::from(open.gpu.sms()) {
+                return Err(CudaError::COOPERATIVE_TOO_LARGE);
+            }
+        }
+        Ok(())
+    }
+
+    /// How many CTAs of a kernel fit on an SM; 0 if it cannot run so.
+    pub(crate) fn ctas_per_sm(&mut self, host: u64, threads: u32, dynamic_shared_bytes: u64) -> Result<i32> {
+        let kernel = self.kernel(host)?;
+        let open = self.open()?;
+        let shared = u32::try_from(dynamic_shared_bytes).unwrap_or(u32::MAX);
+        let launch = Launch::grid(1).block(threads).shared_bytes(shared);
+        Ok(open.gpu.occupancy(&kernel, &launch).map_or(0, |occupancy| occupancy.ctas_per_sm as i32))
+    }
+
+    pub(crate) fn function_attributes(&mut self, host: u64) -> Result<FunctionAttributes> {
+        let kernel = self.kernel(host)?;
+        let allowed = self.function(host)?.max_dynamic_shared;
+        let properties = &self.open()?.properties;
+        let info = kernel.info();
+        let plain = properties.shared_bytes_per_cta.saturating_sub(u64::from(info.static_shared_bytes));
+        let int = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
+        let most = properties.max_threads_per_cta;
+        Ok(FunctionAttributes {
+            static_shared_bytes: u64::from(info.static_shared_bytes),
+            local_bytes: u64::from(info.local_bytes),
+            max_threads: info.bounds.max_threads.map_or(most, |threads| int(threads).min(most)),
+            registers: int(info.registers),
+            capability: properties.major * 10 + properties.minor,
+            max_dynamic_shared_bytes: int(allowed.unwrap_or(plain as u32)),
+        })
+    }
+
+    /// Allows a kernel more dynamic shared memory than the plain limit.
+    pub(crate) fn allow_dynamic_shared(&mut self, host: u64, bytes: i32) -> Result {
+        let fixed = u64::from(self.kernel(host)?.info().static_shared_bytes);
+        let most = self.open()?.properties.shared_bytes_per_cta_optin;
+        let bytes = u32::try_from(bytes).map_err(|_| CudaError::INVALID_VALUE)?;
+        if u64::from(bytes) + fixed > most {
+            complain(format!("{bytes} bytes of dynamic shared memory beside {fixed}: the chip has {most}"));
+            return Err(CudaError::INVALID_VALUE);
+        }
+        self.function(host)?.max_dynamic_shared = Some(bytes);
+        Ok(())
+    }
+}
+
+/// A launch that has run, to its end or not.
+struct Ran<'a> {
+    plain: &'a str,
+    stream: u64,
+    report: &'a Report,
+    error: Option<&'a Error>,
+}
+
+impl Open {
+    /// Moves the clock, records the launch and keeps what it printed.
+    fn note(&mut self, ran: &Ran<'_>) {
+        let mhz = self.gpu.chip().map_or(1000.0, |chip| f64::from(chip.clock.core_mhz));
+        let cycles = match ran.report.model {
+            Model::Timing => ran.report.cycles as f64,
+            _ => self.record.estimate_cycles(ran.plain, ran.report.warp_insts).unwrap_or(0.0),
+        };
+        let seconds = cycles / (mhz * 1e6);
+        let overhead_ns = self.gpu.chip().map_or(0, |chip| u64::from(chip.launch.overhead_ns));
+        let duration = (seconds * 1e12) as u64;
+        let start = self.streams.enqueue(ran.stream, Engine::Kernels, overhead_ns * 1000, duration);
+        self.printed.push_str(&ran.report.output);
+        let error = ran.error.map(Error::to_string);
+        let recorded = self.record.add(&Launched {
+            name: ran.plain,
+            report: ran.report,
+            start_s: start as f64 * 1e-12,
+            seconds,
+            stream: ran.stream,
+            error: error.as_deref(),
+        });
+        if let Err(error) = recorded {
+            complain(format!("the JSON file cannot be written: {error}"));
+        }
+    }
+
+    /// Takes what kernels have printed.
+    pub(crate) fn take_printed(&mut self) -> String {
+        std::mem::take(&mut self.printed)
+    }
+
+    /// The table of kernels.
+    pub(crate) fn table(&mut self) -> String {
+        self.streams.synchronize_all();
+        let seconds = self.streams.now_s();
+        self.record.table(self.gpu.name(), seconds)
+    }
+}
+
+fn shape(request: &Request) -> Launch {
+    Launch::grid(request.grid).block(request.block).shared_bytes(request.dynamic_shared_bytes as u32)
+}
+
+/// Warnings of a launch that ended well.
+fn print_findings(plain: &str, report: &Report) {
+    for warning in &report.lock_warnings {
+        complain(format!("{plain}: {} ({} times)", warning.message, warning.count));
+    }
+}
+
+/// The error that CUDA gives for a failed launch.
+fn failure(error: &Error) -> CudaError {
+    match error {
+        Error::Fault { fault: Some(fault), .. } => match fault.kind {
+            FaultKind::OutOfBounds { .. } | FaultKind::ReadOnly { .. } => CudaError::ILLEGAL_ADDRESS,
+            FaultKind::Misaligned { .. } => CudaError::MISALIGNED_ADDRESS,
+            FaultKind::StackOverflow { .. } | FaultKind::StacksOverflow { .. } => CudaError::HARDWARE_STACK,
+            FaultKind::BadFunctionPointer(_) | FaultKind::BadBranchIndex { .. } => CudaError::INVALID_PC,
+            FaultKind::Assert { .. } => CudaError::ASSERT,
+            FaultKind::Trap => CudaError::LAUNCH_FAILURE,
+            _ => CudaError::ILLEGAL_INSTRUCTION,
+        },
+        Error::Hang { .. } | Error::Interrupted { .. } => CudaError::LAUNCH_TIMEOUT,
+        Error::Unlaunchable { .. } => CudaError::LAUNCH_OUT_OF_RESOURCES,
+        Error::OutOfMemory(_) => CudaError::MEMORY_ALLOCATION,
+        Error::Args(_) => CudaError::INVALID_VALUE,
+        _ => CudaError::LAUNCH_FAILURE,
+    }
+}
+
+/// Runs a launch and interrupts it when its time is over. Returns whether that was so.
+fn within<T>(limit: Option<Duration>, launch: Launch, run: impl FnOnce(Launch) -> T) -> (T, bool) {
+    let Some(limit) = limit else { return (run(launch), false) };
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let ended = (Mutex::new(false), Condvar::new());
+    let result = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let guard = ended.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let waited = ended.1.wait_timeout_while(guard, limit, |ended| !*ended);
+            if waited.is_ok_and(|(_, timeout)| timeout.timed_out()) {
+                interrupt.store(true, Ordering::Relaxed);
+            }
+        });
+        let result = run(launch.interrupt(interrupt.clone()));
+        *ended.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        ended.1.notify_all();
+        result
+    });
+    (result, interrupt.load(Ordering::Relaxed))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_launch_without_end_is_interrupted() {
+        let wait = |launch: Launch| {
+            let flag = launch.interrupt.expect("one to be watched");
+            while !flag.load(Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+        };
+        assert_eq!(within(Some(Duration::from_millis(20)), Launch::grid(1), wait), ((), true));
+        assert_eq!(within(Some(Duration::from_secs(600)), Launch::grid(1), |_| 7), (7, false));
+    }
+}

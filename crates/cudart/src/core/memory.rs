@@ -1,0 +1,273 @@
+//! Device memory as the program sees it, and memory that host and device share.
+//!
+//! Shared memory (managed, pinned and mapped, registered) has the same address on both sides, but the simulator keeps
+//! bytes of its own: what the host has changed is copied to the device before each launch, and what the device has
+//! changed is copied back after it. Between launches the host's bytes are the true ones.
+
+use std::collections::BTreeMap;
+
+use warploom::Device;
+
+use crate::abi::host::SharedRange;
+use crate::core::error::{CudaError, Result};
+use crate::core::process::{CONSTANTS, Open, Process, complain};
+use crate::core::properties::PITCH_BYTES;
+use crate::core::timeline::Engine;
+
+/// Shared memory is compared and copied in pieces of this size.
+const PAGE: usize = 4096;
+
+#[derive(Debug, Default)]
+pub(crate) struct Memory {
+    /// Of `cudaMalloc` and its kin: address and bytes.
+    allocations: BTreeMap<u64, u64>,
+    shared: Vec<SharedRange>,
+}
+
+/// On which side bytes are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Host,
+    Device,
+}
+
+/// What kind of memory an address is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Unregistered = 0,
+    Host = 1,
+    Device = 2,
+    Managed = 3,
+}
+
+/// What `cudaMemcpyKind` says of the two sides: `None` where they are to be found out.
+pub(crate) fn sides(kind: i32) -> Result<Option<(Side, Side)>> {
+    match kind {
+        0 => Ok(Some((Side::Host, Side::Host))),
+        1 => Ok(Some((Side::Device, Side::Host))),
+        2 => Ok(Some((Side::Host, Side::Device))),
+        3 => Ok(Some((Side::Device, Side::Device))),
+        4 => Ok(None),
+        _ => Err(CudaError::INVALID_MEMCPY_DIRECTION),
+    }
+}
+
+impl Memory {
+    /// A managed variable that was just loaded: its first value goes to the host.
+    pub(super) fn show_managed(&mut self, gpu: &Device, address: u64, bytes: u64) -> Result {
+        let range = SharedRange::in_reserve(address, bytes as usize, Kind::Managed);
+        let mut range = range.ok_or(CudaError::INVALID_VALUE)?;
+        let first = gpu.read_bytes(address, bytes as usize).map_err(|_| CudaError::INVALID_VALUE)?;
+        range.write(0, &first);
+        self.shared.push(range);
+        Ok(())
+    }
+
+    fn shared(&self, address: u64) -> Option<&SharedRange> {
+        self.shared.iter().find(|range| range.contains(address))
+    }
+
+    /// Brings what the host has changed to the device.
+    pub(super) fn to_device(&self, gpu: &mut Device) -> Result {
+        for range in &self.shared {
+            let known =
+                gpu.read_bytes(range.address(), range.len()).map_err(|_| CudaError::ILLEGAL_ADDRESS)?;
+            for (at, (new, old)) in range.bytes().chunks(PAGE).zip(known.chunks(PAGE)).enumerate() {
+                if new != old {
+                    let address = range.address() + (at * PAGE) as u64;
+                    gpu.write_bytes(address, new).map_err(|_| CudaError::ILLEGAL_ADDRESS)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings what the device has changed to the host.
+    pub(super) fn to_host(&mut self, gpu: &Device) -> Result {
+        for range in &mut self.shared {
+            let new = gpu.read_bytes(range.address(), range.len()).map_err(|_| CudaError::ILLEGAL_ADDRESS)?;
+            for (at, page) in new.chunks(PAGE).enumerate() {
+                if range.bytes()[at * PAGE..][..page.len()] != *page {
+                    range.write(at * PAGE, page);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Address and bytes of a range on the device, in whole lines: the host's own memory begins anywhere.
+fn on_device(range: &SharedRange) -> (u64, u64) {
+    const LINE: u64 = 256;
+    let start = range.address() / LINE * LINE;
+    let end = (range.address() + range.len() as u64).next_multiple_of(LINE);
+    (start, end - start)
+}
+
+impl Open {
+    fn is_device(&self, address: u64) -> bool {
+        self.memory.shared(address).is_none()
+            && (address >= CONSTANTS && address < 2 * CONSTANTS || self.gpu.read_bytes(address, 1).is_ok())
+    }
+
+    /// Allocates device memory.
+    pub(crate) fn malloc(&mut self, bytes: u64) -> Result<u64> {
+        // CUDA's allocations differ in their addresses even if they are empty; ours must have a byte for that.
+        let name = format!("allocation {}", self.memory.allocations.len());
+        let address = self.gpu.allocate(bytes.max(1), &name).map_err(|error| {
+            complain(format!("cudaMalloc: {error}"));
+            CudaError::MEMORY_ALLOCATION
+        })?;
+        self.memory.allocations.insert(address, bytes);
+        Ok(address)
+    }
+
+    /// Allocates rows. Returns the address and the bytes from row to row.
+    pub(crate) fn malloc_pitch(&mut self, width: u64, rows: u64) -> Result<(u64, u64)> {
+        let pitch = width.checked_next_multiple_of(PITCH_BYTES).ok_or(CudaError::INVALID_VALUE)?;
+        let bytes = pitch.checked_mul(rows).ok_or(CudaError::INVALID_VALUE)?;
+        Ok((self.malloc(bytes)?, pitch))
+    }
+
+    /// Frees device or managed memory.
+    pub(crate) fn free(&mut self, address: u64) -> Result {
+        if address == 0 {
+            return Ok(());
+        }
+        if self.memory.allocations.remove(&address).is_some() {
+            self.gpu.free(address);
+            return Ok(());
+        }
+        let managed = |range: &SharedRange| range.address() == address && range.kind() == Kind::Managed;
+        if self.take_shared(managed) {
+            return Ok(());
+        }
+        complain(format!("cudaFree: {address:#x} is not the start of an allocation"));
+        Err(CudaError::INVALID_VALUE)
+    }
+
+    /// Allocates memory that host and device share.
+    pub(crate) fn malloc_shared(&mut self, bytes: u64, kind: Kind) -> Result<u64> {
+        let bytes = usize::try_from(bytes.max(1)).map_err(|_| CudaError::MEMORY_ALLOCATION)?;
+        let range = SharedRange::allocate(bytes, kind).ok_or(CudaError::MEMORY_ALLOCATION)?;
+        self.share(range)
+    }
+
+    /// From now on the device has the range, too.
+    pub(crate) fn share(&mut self, range: SharedRange) -> Result<u64> {
+        let (address, bytes) = on_device(&range);
+        let name = format!("shared memory {}", self.memory.shared.len());
+        self.gpu.allocate_at(address, bytes, &name).map_err(|error| {
+            complain(error);
+            CudaError::MEMORY_ALLOCATION
+        })?;
+        let address = range.address();
+        self.memory.shared.push(range);
+        Ok(address)
+    }
+
+    /// Frees pinned memory.
+    pub(crate) fn free_host(&mut self, address: u64) -> Result {
+        let pinned = |range: &SharedRange| range.address() == address && range.kind() == Kind::Host;
+        let freed = address == 0 || self.take_shared(pinned);
+        freed.then_some(()).ok_or(CudaError::INVALID_VALUE)
+    }
+
+    /// The device no longer has the range of the host's that begins there.
+    pub(crate) fn unregister(&mut self, address: u64) -> Result {
+        let found = self.take_shared(|range| range.address() == address);
+        found.then_some(()).ok_or(CudaError::NOT_REGISTERED)
+    }
+
+    /// Whether some of the bytes are shared already.
+    pub(crate) fn is_shared(&self, address: u64, bytes: u64) -> bool {
+        let overlaps = |range: &SharedRange| {
+            range.address() < address.saturating_add(bytes) && address < range.address() + range.len() as u64
+        };
+        self.memory.shared.iter().any(overlaps)
+    }
+
+    fn take_shared(&mut self, is_it: impl Fn(&SharedRange) -> bool) -> bool {
+        let Some(at) = self.memory.shared.iter().position(is_it) else { return false };
+        let range = self.memory.shared.remove(at);
+        self.gpu.free(on_device(&range).0);
+        true
+    }
+
+    /// What kind of memory an address is in.
+    pub(crate) fn kind(&self, address: u64) -> Kind {
+        match self.memory.shared(address) {
+            Some(range) => range.kind(),
+            None if self.is_device(address) => Kind::Device,
+            None => Kind::Unregistered,
+        }
+    }
+
+    /// Bytes that are allocated.
+    pub(crate) fn used_bytes(&self) -> u64 {
+        self.memory.allocations.values().sum()
+    }
+
+    /// On which side an address is, for a copy that says so or leaves it to be found out. Shared memory is always the
+    /// host's between launches.
+    pub(crate) fn side(&self, address: u64, said: Option<Side>) -> Side {
+        match said {
+            _ if self.memory.shared(address).is_some() => Side::Host,
+            Some(side) => side,
+            None if self.is_device(address) => Side::Device,
+            None => Side::Host,
+        }
+    }
+
+    /// Time passes for a copy of so many bytes; the host waits for it if `waits`.
+    pub(crate) fn copied(
+        &mut self,
+        stream: u64,
+        to: Side,
+        bytes: u64,
+        link_gbps: f64,
+        waits: bool,
+    ) -> Result {
+        let id = self.streams.find(stream)?;
+        let engine = if to == Side::Device { Engine::ToDevice } else { Engine::ToHost };
+        let duration = bytes as f64 * 1000.0 / link_gbps;
+        self.streams.enqueue(id, engine, 0, duration as u64);
+        if waits { self.streams.synchronize(stream) } else { Ok(()) }
+    }
+}
+
+impl Process {
+    /// The host writes device memory, or constants by the address that stands for them.
+    pub(crate) fn write(&mut self, address: u64, data: &[u8]) -> Result {
+        if data.is_empty() {
+            return Ok(());
+        }
+        self.open()?;
+        let written = match self.constant(address) {
+            Some((module, offset)) => module.write_constants(offset, data),
+            None => self.open()?.gpu.write_bytes(address, data),
+        };
+        written.map_err(|error| {
+            complain(format!("a copy to the device: {error}"));
+            CudaError::INVALID_VALUE
+        })
+    }
+
+    /// The host reads device memory, or constants.
+    pub(crate) fn read(&mut self, address: u64, bytes: usize) -> Result<Vec<u8>> {
+        if bytes == 0 {
+            return Ok(Vec::new());
+        }
+        self.open()?;
+        let read = match self.constant(address) {
+            Some((module, offset)) => module.read_constants(offset, bytes).ok_or_else(|| {
+                warploom::Error::Misuse(format!("{bytes} bytes at {offset:#x} are not inside the constants"))
+            }),
+            None => self.open()?.gpu.read_bytes(address, bytes),
+        };
+        read.map_err(|error| {
+            complain(format!("a copy from the device: {error}"));
+            CudaError::INVALID_VALUE
+        })
+    }
+}

@@ -1,0 +1,14 @@
+//! What the runtime does, in safe code. The calls of C programs come in through `abi`.
+
+pub(crate) mod error;
+pub(crate) mod fatbin;
+pub(crate) mod launch;
+pub(crate) mod link;
+pub(crate) mod memory;
+pub(crate) mod process;
+pub(crate) mod properties;
+pub(crate) mod record;
+pub(crate) mod settings;
+pub(crate) mod streams;
+pub(crate) mod timed;
+pub(crate) mod timeline;

@@ -1,0 +1,316 @@
+//! The process's one simulated device, and what the program has registered with it: fat binaries, kernels, variables.
+//!
+//! Registering happens before `main`, so nothing is opened for it: the device with the first call that needs it, a
+//! fat binary's module with the first use of one of its symbols, a kernel with its first launch.
+
+use std::collections::HashMap;
+use std::fs::OpenOptions;
+
+use warploom::{Device, Kernel, Module};
+
+use crate::core::error::{CudaError, Result};
+use crate::core::fatbin::{FatBinary, Ptx};
+use crate::core::link::link;
+use crate::core::memory::Memory;
+use crate::core::properties::Properties;
+use crate::core::record::Record;
+use crate::core::settings::Settings;
+use crate::core::streams::Streams;
+
+/// Everything that calls of the runtime share.
+pub(crate) struct Process {
+    pub(crate) settings: Settings,
+    /// The process that opened the device. A child by `fork` cannot use it.
+    pub(super) pid: u32,
+    images: Vec<Image>,
+    functions: HashMap<u64, Function>,
+    variables: HashMap<u64, Variable>,
+    open: Option<Open>,
+    /// The error of a kernel that failed: all later calls give it, too.
+    pub(super) sticky: Option<CudaError>,
+    /// The CUDA version of the program: 11, 12 or 13.
+    pub(crate) cuda_version: u32,
+}
+
+/// The opened device.
+pub(crate) struct Open {
+    pub(crate) gpu: Device,
+    pub(crate) properties: Properties,
+    pub(crate) memory: Memory,
+    pub(crate) streams: Streams,
+    pub(crate) record: Record,
+    /// What kernels have printed and the host has not seen yet.
+    pub(super) printed: String,
+}
+
+/// Kernels of the program: one fat binary, or several that are linked.
+struct Image {
+    binaries: Vec<FatBinary>,
+    loaded: Option<Result<Module>>,
+    /// Managed variables, with the address that the host knows them by.
+    managed: Vec<(String, u64)>,
+}
+
+/// A kernel, by the address of its stub in the host's program.
+pub(crate) struct Function {
+    image: usize,
+    /// Its mangled name.
+    pub(crate) name: String,
+    pub(crate) plain: String,
+    kernel: Option<Result<Kernel>>,
+    /// Dynamic shared memory that the program has allowed it.
+    pub(crate) max_dynamic_shared: Option<u32>,
+}
+
+/// A device variable, by the address of its shadow in the host's program.
+#[derive(Clone)]
+struct Variable {
+    image: usize,
+    name: String,
+}
+
+/// Where a device variable is.
+pub(crate) struct Symbol {
+    pub(crate) address: u64,
+    pub(crate) bytes: u64,
+}
+
+/// Addresses that stand for the constants of modules, one window each: copies may have them, but no kernel and no
+/// pointer of the host does.
+pub(super) const CONSTANTS: u64 = 1 << 52;
+const CONSTANT_WINDOW: u64 = 1 << 24;
+
+/// Says on stderr what is wrong.
+pub(crate) fn complain(message: impl std::fmt::Display) {
+    eprintln!("warploom: {message}");
+}
+
+impl Process {
+    pub(crate) fn new(settings: Settings, cuda_version: u32) -> Process {
+        Process {
+            cuda_version: settings.cuda_version.unwrap_or(cuda_version),
+            settings,
+            pid: std::process::id(),
+            images: Vec::new(),
+            functions: HashMap::new(),
+            variables: HashMap::new(),
+            open: None,
+            sticky: None,
+        }
+    }
+
+    /// Adds fat binaries, to be linked if there are several, and returns their number.
+    pub(crate) fn add_image(&mut self, binaries: Vec<FatBinary>) -> usize {
+        self.images.push(Image { binaries, loaded: None, managed: Vec::new() });
+        self.images.len() - 1
+    }
+
+    pub(crate) fn add_function(&mut self, image: usize, host: u64, name: String) {
+        let plain = plain_name(&name);
+        let function = Function { image, name, plain, kernel: None, max_dynamic_shared: None };
+        self.functions.insert(host, function);
+    }
+
+    pub(crate) fn add_variable(&mut self, image: usize, host: u64, name: String) {
+        self.variables.insert(host, Variable { image, name });
+    }
+
+    /// The host knows a variable of the image by this address, and so does the device.
+    pub(crate) fn add_managed(&mut self, image: usize, host: u64, name: String, address: u64) {
+        self.variables.insert(host, Variable { image, name: name.clone() });
+        if let Some(image) = self.images.get_mut(image) {
+            image.managed.push((name, address));
+        }
+    }
+
+    /// The newest target of the program's PTX.
+    fn newest_ptx(&self) -> Option<u32> {
+        let of_image = |image: &Image| newest_of_all(&image.binaries);
+        self.images.iter().filter_map(of_image).max()
+    }
+
+    /// Whether the device can be used, and is not spoilt by a kernel that failed.
+    pub(crate) fn check(&self) -> Result {
+        if self.pid != std::process::id() {
+            complain("the device was opened before a fork, and the child process cannot use it");
+            return Err(CudaError::INITIALIZATION);
+        }
+        self.sticky.map_or(Ok(()), Err)
+    }
+
+    /// The device, opened if it was not. Settings that describe no device end the process: no call could say so.
+    pub(crate) fn open(&mut self) -> Result<&mut Open> {
+        self.check()?;
+        if self.open.is_none() {
+            let newest = self.newest_ptx();
+            let opened = self.settings.chip(newest).and_then(|chip| {
+                let open = |path| OpenOptions::new().create(true).append(true).open(path);
+                let json = self.settings.json.as_ref().map(open).transpose();
+                let json = json.map_err(|error| format!("the JSON file cannot be written: {error}"))?;
+                let properties = Properties::new(&chip, newest);
+                let gpu = Device::sim_with(chip, self.settings.sim_options());
+                let streams = Streams::default();
+                let memory = Memory::default();
+                let printed = String::new();
+                Ok(Open { gpu, properties, memory, streams, record: Record::new(json), printed })
+            });
+            self.open = Some(opened.unwrap_or_else(|error| {
+                complain(error);
+                std::process::exit(2);
+            }));
+        }
+        self.open.as_mut().ok_or(CudaError::INITIALIZATION)
+    }
+
+    /// The device if it is open, whatever state it is in.
+    pub(crate) fn opened(&mut self) -> Option<&mut Open> {
+        self.open.as_mut().filter(|_| self.pid == std::process::id())
+    }
+
+    /// Forgets the device, as `cudaDeviceReset` does. Memory, modules and streams are gone; the record stays.
+    pub(crate) fn reset(&mut self) -> Result {
+        if let Some(open) = self.opened() {
+            let record = std::mem::take(&mut open.record);
+            self.open = None;
+            self.sticky = None;
+            for image in &mut self.images {
+                image.loaded = None;
+            }
+            for function in self.functions.values_mut() {
+                function.kernel = None;
+            }
+            self.open()?.record = record;
+        }
+        Ok(())
+    }
+
+    /// The module of an image, loaded if it was not.
+    fn module(&mut self, image: usize) -> Result<Module> {
+        self.open()?;
+        let (Some(image), Some(open)) = (self.images.get_mut(image), self.open.as_mut()) else {
+            return Err(CudaError::INVALID_VALUE);
+        };
+        if image.loaded.is_none() {
+            image.loaded = Some(load(image, open));
+        }
+        image.loaded.clone().unwrap_or(Err(CudaError::INVALID_KERNEL_IMAGE))
+    }
+
+    /// Loads all variables of an image, so that the host sees the first values of managed ones.
+    pub(crate) fn init_module(&mut self, image: usize) -> Result {
+        self.module(image).map(|_| ())
+    }
+
+    /// The function of a stub.
+    pub(crate) fn function(&mut self, host: u64) -> Result<&mut Function> {
+        self.functions.get_mut(&host).ok_or(CudaError::INVALID_DEVICE_FUNCTION)
+    }
+
+    /// The kernel of a stub, ready to be launched, and what the program has set for it.
+    pub(crate) fn kernel(&mut self, host: u64) -> Result<Kernel> {
+        let function = self.function(host)?;
+        if let Some(kernel) = &function.kernel {
+            return kernel.clone();
+        }
+        let (image, name) = (function.image, function.name.clone());
+        let module = self.module(image)?;
+        let kernel = module.kernel(&name).map_err(|error| {
+            complain(&error);
+            match error {
+                warploom::Error::NoKernel { .. } => CudaError::INVALID_DEVICE_FUNCTION,
+                _ => CudaError::NOT_SUPPORTED,
+            }
+        });
+        self.function(host)?.kernel = Some(kernel.clone());
+        kernel
+    }
+
+    /// Where the variable of a shadow is.
+    pub(crate) fn symbol(&mut self, host: u64) -> Result<Symbol> {
+        let variable = self.variables.get(&host).cloned().ok_or(CudaError::INVALID_SYMBOL)?;
+        let module = self.module(variable.image)?;
+        if let Some((address, bytes)) = module.global(&variable.name) {
+            return Ok(Symbol { address, bytes });
+        }
+        let (offset, bytes) = module.constant(&variable.name).ok_or(CudaError::INVALID_SYMBOL)?;
+        Ok(Symbol { address: CONSTANTS + variable.image as u64 * CONSTANT_WINDOW + offset, bytes })
+    }
+
+    /// The module and the offset in its constants that an address stands for.
+    pub(super) fn constant(&mut self, address: u64) -> Option<(Module, u64)> {
+        let at = address.checked_sub(CONSTANTS)?;
+        let module = self.module((at / CONSTANT_WINDOW) as usize).ok()?;
+        Some((module, at % CONSTANT_WINDOW))
+    }
+}
+
+/// Loads the PTX of an image.
+fn load(image: &Image, open: &mut Open) -> Result<Module> {
+    let chip = open.gpu.name().to_string();
+    let capability = (open.properties.major * 10 + open.properties.minor) as u32;
+    let chosen: Vec<_> = image
+        .binaries
+        .iter()
+        .filter_map(|binary| Some(best(&binary.ptx, capability)?.text.as_str()))
+        .collect();
+    if chosen.is_empty() {
+        let archs = image.binaries.iter().flat_map(|b| &b.machine_code).map(|arch| format!("sm_{arch}"));
+        complain(format!(
+            "the program has machine code only ({}), which {chip} does not run: build it with PTX, \
+             such as nvcc -gencode arch=compute_75,code=compute_75",
+            archs.collect::<Vec<_>>().join(", ")
+        ));
+        return Err(CudaError::NO_KERNEL_IMAGE);
+    }
+    let placed: Vec<_> = image.managed.iter().map(|(name, address)| (name.as_str(), *address)).collect();
+    let module = open.gpu.load_ptx_placed("<ptx>", link(&chosen), &placed).map_err(|error| {
+        complain(&error);
+        match error {
+            warploom::Error::OutOfMemory(_) => CudaError::MEMORY_ALLOCATION,
+            _ => CudaError::INVALID_PTX,
+        }
+    })?;
+    for (name, _) in &image.managed {
+        if let Some((address, bytes)) = module.global(name) {
+            open.memory.show_managed(&open.gpu, address, bytes)?;
+        }
+    }
+    Ok(module)
+}
+
+/// The newest target that all files of a program have PTX for, as far as they have any: a library among them may have
+/// newer PTX than the program.
+fn newest_of_all(binaries: &[FatBinary]) -> Option<u32> {
+    binaries.iter().filter_map(|binary| binary.ptx.iter().map(|ptx| ptx.arch).max()).min()
+}
+
+/// The newest PTX that the capability covers, or else the oldest.
+fn best(images: &[Ptx], capability: u32) -> Option<&Ptx> {
+    let covered = images.iter().filter(|ptx| ptx.arch <= capability).max_by_key(|ptx| ptx.arch);
+    covered.or_else(|| images.iter().min_by_key(|ptx| ptx.arch))
+}
+
+/// A kernel's name as its programmer wrote it.
+fn plain_name(mangled: &str) -> String {
+    let symbol = cpp_demangle::Symbol::new(mangled).ok();
+    symbol.and_then(|symbol| symbol.demangle().ok()).unwrap_or_else(|| mangled.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_image() {
+        let images = [75, 90, 80].map(|arch| Ptx { arch, text: String::new() });
+        let arch = |capability| best(&images, capability).map(|ptx| ptx.arch);
+        assert_eq!((arch(90), arch(86), arch(61)), (Some(90), Some(80), Some(75)));
+        assert_eq!(best(&[], 90), None);
+    }
+
+    #[test]
+    fn plain_names() {
+        assert_eq!(plain_name("_Z3addPii"), "add(int*, int)");
+        assert_eq!(plain_name("add"), "add");
+    }
+}
