@@ -22,6 +22,18 @@ fn the_readme_is_short() {
     assert!(readme.lines.len() < 120, "README.md has {} lines", readme.lines.len());
 }
 
+/// One command shows the main job, the other runs the tests, as CI does.
+#[test]
+fn the_readme_has_two_commands() {
+    let readme = Page::read("README.md");
+    let gate = std::fs::read_to_string(root().join(".ci/run")).unwrap();
+    let tests = "cargo test --workspace";
+    assert!(readme.lines.contains(&format!("    {tests}")) && gate.lines().any(|line| line == tests));
+    let job = readme.lines.iter().find_map(|line| line.strip_prefix("    cargo run --release -- ")).unwrap();
+    let shown = format!("    $ warploom {job}");
+    assert!(readme.lines.iter().any(|line| line.starts_with(&shown)), "its output is shown above: {job}");
+}
+
 #[test]
 fn the_summary_lists_every_page_once() {
     let summary = Page::read("docs/SUMMARY.md");

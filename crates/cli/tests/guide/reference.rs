@@ -97,3 +97,22 @@ fn keys_of_chips_exist() {
     }
     assert!(wrong.is_empty(), "no chip has these keys:\n{}", wrong.join("\n"));
 }
+
+/// Lines of the summary are rows of the first table.
+#[test]
+fn metrics_names_every_line_of_the_summary() {
+    let folder = Folder::new("summary", true);
+    let page = Page::read("docs/metrics.md");
+    let run = "warploom run kernels/spinlock.ptx --entry spinlock_inc --chip gtx480 --block 64 --arg buf:u32:1=zero \
+               --arg buf:u32:1=zero --arg u32:2 --bows";
+    let (good, lines) = folder.run(run);
+    assert!(good, "{}", lines.join("\n"));
+    let labels = lines.iter().filter_map(|line| line.get(..11)).map(str::trim);
+    let named = |label: &str| {
+        let rows = page.lines.iter().filter(|line| line.starts_with("| "));
+        rows.filter_map(|row| row.split('|').nth(1))
+            .any(|cell| cell.split(',').any(|name| name.trim() == label))
+    };
+    let missing: Vec<&str> = labels.filter(|label| !named(label)).collect();
+    assert!(lines.len() > 10 && missing.is_empty(), "docs/metrics.md has no rows for {missing:?}");
+}
