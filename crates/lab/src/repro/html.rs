@@ -19,14 +19,16 @@ pub(crate) const STYLE: &str = "
   :root { --text: #ddd; --page: #16181c; --line: #3a3f47; --strong: #6b7280; --faint: #a3a9b3; --good: #5ed0a4;
     --bad: #ff9d66; --link: #6cb8f0; --panel: #22262c; --note: #33290f; }
 }
-body { font: 15px/1.5 system-ui, Helvetica, Arial, sans-serif; color: var(--text); background: var(--page); max-width: 72rem;
+body { font: 15px/1.5 system-ui, Helvetica, Arial, sans-serif; color: var(--text);
+  background: var(--page); max-width: 72rem;
   margin: 2rem auto; padding: 0 1rem; }
 h1 { font-size: 1.6rem; margin-bottom: 0.2rem; }
 h2 { font-size: 1.25rem; margin: 2.5rem 0 0.3rem; border-top: 2px solid var(--line); padding-top: 1.2rem; }
 h3 { font-size: 1rem; margin: 1.2rem 0 0.2rem; }
 p { margin: 0.4rem 0; }
 table { border-collapse: collapse; margin: 0.8rem 0; width: 100%; }
-th, td { text-align: left; padding: 0.25rem 0.7rem 0.25rem 0; border-bottom: 1px solid var(--line); vertical-align: top; }
+th, td { text-align: left; padding: 0.25rem 0.7rem 0.25rem 0; border-bottom: 1px solid var(--line);
+  vertical-align: top; }
 th { border-bottom: 2px solid var(--strong); font-weight: 600; }
 td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 td.small { font-size: 0.87rem; color: var(--faint); padding-top: 0; overflow-wrap: anywhere; }

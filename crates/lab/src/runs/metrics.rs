@@ -9,7 +9,8 @@ use warploom::Report;
 
 use crate::work::Outcome;
 
-/// Named figures of a run. Paths follow the nesting of a report: `cycles`, `stalls.long_scoreboard`, `per_launch.0.cycles`.
+/// Named figures of a run. Paths follow the nesting of a report: `cycles`, `stalls.long_scoreboard`,
+/// `per_launch.0.cycles`.
 /// They are deterministic: host times are left out.
 ///
 /// Those that come from a file or from another process stay text until one is looked up: most runs of a sweep are only
