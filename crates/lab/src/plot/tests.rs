@@ -77,7 +77,7 @@ fn stacked_bars_add_up() {
     assert_eq!(heights.len(), 3, "{svg}");
     assert!((heights[0] + heights[1] - heights[2]).abs() < 0.3, "{heights:?}");
     // The second part stands on the first.
-    assert!((number(&bars[1], "y") + heights[1] - number(&bars[0], "y")).abs() < 0.3, "{svg}");
+    assert!((number(bars[1], "y") + heights[1] - number(bars[0], "y")).abs() < 0.3, "{svg}");
 }
 
 #[test]
