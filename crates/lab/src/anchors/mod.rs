@@ -39,6 +39,10 @@ pub struct Figure {
     pub cycles_per_operation: f64,
 }
 
+/// Where an anchor's memory begins, as CUDA places large allocations. Which slices of the L2 a few pages share depends
+/// on it.
+const ALIGNMENT: u64 = 2 << 20;
+
 /// No anchor takes this long on any device worth measuring.
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 
@@ -72,9 +76,13 @@ fn figure(device: &mut Device, anchor: &Anchor, runs: usize) -> Result<Figure> {
         Data::Zeros { words } => words,
         Data::Chain { links, stride_words } => links * stride_words,
     };
-    let data = device.zeros::<u64>(words)?;
+    let data = device.zeros::<u64>(words + (ALIGNMENT / 8) as usize)?;
+    let base = data.address().next_multiple_of(ALIGNMENT);
     if let Data::Chain { links, stride_words } = anchor.data {
-        data.write(device, &chain(data.address(), links, stride_words))?;
+        let mut contents = vec![0; ((base - data.address()) / 8) as usize];
+        contents.extend(chain(base, links, stride_words));
+        contents.resize(data.len(), 0);
+        data.write(device, &contents)?;
     }
     let ctas = match anchor.ctas {
         Ctas::One => 1,
@@ -85,7 +93,7 @@ fn figure(device: &mut Device, anchor: &Anchor, runs: usize) -> Result<Figure> {
     let runs = if device.is_real() { runs } else { 1 };
     let (places, which) = anchor.place.tried();
     let mut cycles = places
-        .map(|start| measured(device, anchor, &kernel, (&data, words, start as u64), ctas, runs))
+        .map(|start| measured(device, anchor, &kernel, (&data, base, base + start as u64), ctas, runs))
         .collect::<Result<Vec<_>>>()?;
     cycles.sort_unstable();
     let cycles = cycles[which];
@@ -101,27 +109,28 @@ fn figure(device: &mut Device, anchor: &Anchor, runs: usize) -> Result<Figure> {
     })
 }
 
-/// The median of the cycles that an anchor takes with its memory from byte `start` on.
+/// The median of the cycles that an anchor takes. Its memory is part of `data` and begins at `start`, a chain's at
+/// `base`.
 fn measured(
     device: &mut Device,
     anchor: &Anchor,
     kernel: &Kernel,
-    (data, words, start): (&Buffer<u64>, usize, u64),
+    (data, base, start): (&Buffer<u64>, u64, u64),
     ctas: u32,
     runs: usize,
 ) -> Result<u64> {
     // Out: the cycles, a result so that no compiler removes the work, where the next run continues the chain, how many
     // CTAs have begun, and a zero.
-    let out = device.buffer(&[0, 0, data.address(), 0, 0])?;
+    let out = device.buffer(&[0, 0, base, 0, 0])?;
     let mut cycles = Vec::new();
     for _ in 0..=runs {
         let next = out.read(device)?[2];
         out.write(device, &[0, 0, next, 0, 0])?;
         if anchor.ctas != Ctas::One {
-            data.write(device, &vec![0; words])?;
+            data.write(device, &vec![0; data.len()])?;
         }
         let launch = Launch::grid(ctas).block(32 * anchor.warps).time_limit(TIME_LIMIT);
-        let arguments = args![&out, data.address() + start, anchor.rounds, 1u32];
+        let arguments = args![&out, start, anchor.rounds, 1u32];
         device.launch(kernel, launch, arguments)?;
         cycles.push(out.read(device)?[0]);
     }

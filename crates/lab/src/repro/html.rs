@@ -30,7 +30,7 @@ table { border-collapse: collapse; margin: 0.8rem 0; width: 100%; }
 th, td { text-align: left; padding: 0.25rem 0.7rem 0.25rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; }
 th { border-bottom: 2px solid var(--strong); font-weight: 600; }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
 td.small { font-size: 0.87rem; color: var(--faint); padding-top: 0; overflow-wrap: anywhere; }
 tr.more td { border-bottom: 1px solid var(--line); }
 tr.first td { border-bottom: none; }

