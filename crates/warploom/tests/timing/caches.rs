@@ -76,7 +76,8 @@ pub(crate) const EVEN: &[&str] =
 #[test]
 fn a_load_takes_longer_the_farther_its_slice_is() {
     // The only CTA is on SM 0, at one end. Slice 0 is there, too, and the last partition is at the other end.
-    let mut bench = Bench::new("h200", &["l2.placement=interleaved", "interconnect.span_cycles=45"]);
+    let wires = ["l2.placement=interleaved", "interconnect.span_cycles=45"];
+    let mut bench = Bench::new("h200", &[&EVEN[1..], &wires].concat());
     let partitions = u64::from(bench.chip.l2.partitions);
     let chunk = u64::from(bench.chip.l2.interleave_bytes);
     let times = [0, 2, partitions - 2].map(|partition| {
@@ -87,9 +88,8 @@ fn a_load_takes_longer_the_farther_its_slice_is() {
         data.write(&mut bench.gpu, &vec![address; (2 * partitions * chunk / 8) as usize]).unwrap();
         bench.step("", 1, address, |n| lines(n, "ld.global.cg.u64 %rd1, [%rd1];"))
     });
-    // Whole cycles, but for those that a port of 1.16 cycles adds now and then.
-    near("to the next pair of partitions", times[1] - times[0], (2 * 45 / 23) as f64, 0.9);
-    near("to the last one", times[2] - times[0], 90.0, 0.95);
+    assert_eq!(times[1] - times[0], (2 * 45 / 23) as f64, "to the next pair of partitions");
+    assert_eq!(times[2] - times[0], 90.0, "to the last one");
 }
 
 #[test]
