@@ -192,7 +192,7 @@ mod tests {
             let line = format!("warploom work hashtable {words}");
             let cli = Cli::try_parse_from(line.split_whitespace()).map_err(|e| e.to_string())?;
             let Command::Work(work) = cli.command else { panic!() };
-            Ok::<_, String>((work.machine.bows, work.machine.bows_limit, work.machine.sib))
+            Ok::<_, String>((work.machine.sim.bows, work.machine.sim.bows_limit, work.machine.sim.sib))
         };
         assert_eq!(read(""), Ok((false, None, None)));
         assert_eq!(read("--bows --bows-limit adaptive"), Ok((true, Some(DelayLimit::Adaptive), None)));

@@ -80,20 +80,20 @@ fn variables(options: &ExecOptions) -> Result<Vec<(&'static str, OsString)>, Fai
     add("WARPLOOM_CHIP", options.chip.chip.clone().map(Into::into));
     let set = options.chip.set.join("\n");
     add("WARPLOOM_SET", (!set.is_empty()).then(|| set.into()));
-    add("WARPLOOM_MODEL", (options.model == ModelName::Functional).then(|| "functional".into()));
-    add("WARPLOOM_SCHED", options.sched.clone().map(Into::into));
-    add("WARPLOOM_BOWS", options.bows.then(|| "1".into()));
+    add("WARPLOOM_MODEL", (options.sim.model == ModelName::Functional).then(|| "functional".into()));
+    add("WARPLOOM_SCHED", options.sim.sched.clone().map(Into::into));
+    add("WARPLOOM_BOWS", options.sim.bows.then(|| "1".into()));
     add(
         "WARPLOOM_BOWS_LIMIT",
-        options.bows_limit.map(|limit| match limit {
+        options.sim.bows_limit.map(|limit| match limit {
             DelayLimit::Adaptive => "adaptive".into(),
             DelayLimit::Fixed(cycles) => cycles.to_string().into(),
         }),
     );
     let sib =
         |source| SibSource::ALL.iter().find(|(known, _)| *known == source).map(|(_, name)| (*name).into());
-    add("WARPLOOM_SIB", options.sib.and_then(sib));
-    add("WARPLOOM_THREADS", options.threads.map(|threads| threads.to_string().into()));
+    add("WARPLOOM_SIB", options.sim.sib.and_then(sib));
+    add("WARPLOOM_THREADS", options.sim.threads.map(|threads| threads.to_string().into()));
     add("WARPLOOM_TIME_LIMIT", options.time_limit.map(|seconds| seconds.to_string().into()));
     add("WARPLOOM_MAX_CYCLES", options.max_cycles.map(|cycles| cycles.to_string().into()));
     add("WARPLOOM_LINK_GBPS", options.link_gbps.map(|gbps| gbps.to_string().into()));

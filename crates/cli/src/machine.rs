@@ -39,10 +39,10 @@ fn refuse_on_hardware(options: &MachineOptions) -> Result<(), Failure> {
         (options.report.is_some(), "--report"),
         (options.trace.is_some(), "--trace"),
         (options.sample.is_some(), "--sample"),
-        (options.sched.is_some(), "--sched"),
-        (options.bows, "--bows"),
-        (options.bows_limit.is_some(), "--bows-limit"),
-        (options.sib.is_some(), "--sib"),
+        (options.sim.sched.is_some(), "--sched"),
+        (options.sim.bows, "--bows"),
+        (options.sim.bows_limit.is_some(), "--bows-limit"),
+        (options.sim.sib.is_some(), "--sib"),
         // Last, because the functional model can do these.
         (options.check_uninit, "--check-uninit"),
         (options.check_races, "--check-races"),
@@ -51,7 +51,7 @@ fn refuse_on_hardware(options: &MachineOptions) -> Result<(), Failure> {
         Some((_, option)) if options.device != DeviceName::Sim => {
             Err(Failure::input(format!("{option} needs the simulator: a real GPU does not show that")))
         }
-        Some((_, option)) if options.model == ModelName::Functional && !option.starts_with("--check") => {
+        Some((_, option)) if options.sim.model == ModelName::Functional && !option.starts_with("--check") => {
             Err(Failure::input(format!("{option} needs the timed model: the functional one has no clock")))
         }
         _ => Ok(()),
@@ -68,11 +68,11 @@ pub(crate) fn open(options: &MachineOptions) -> Result<Device, Failure> {
         SimOptions {
             check_uninitialised: options.check_uninit,
             check_races: options.check_races,
-            model: options.model.into(),
+            model: options.sim.model.into(),
             timing: Timing {
-                policy: options.sched.clone(),
+                policy: options.sim.sched.clone(),
                 bows: bows(options),
-                threads: options.threads.unwrap_or(0).into(),
+                threads: options.sim.threads.unwrap_or(0).into(),
                 sample_cycles: options.sample.as_ref().map(|sample| sample.cycles),
                 profile: options.profile.is_some() || options.report.is_some(),
                 over_time: options.report.is_some(),
@@ -97,8 +97,8 @@ fn timeline(options: &MachineOptions) -> Option<TraceOptions> {
 
 /// Any option about back-off switches it on.
 fn bows(options: &MachineOptions) -> Bows {
-    let on = options.bows || options.bows_limit.is_some() || options.sib.is_some();
-    Bows { enabled: on.then_some(true), limit: options.bows_limit, sib: options.sib }
+    let on = options.sim.bows || options.sim.bows_limit.is_some() || options.sim.sib.is_some();
+    Bows { enabled: on.then_some(true), limit: options.sim.bows_limit, sib: options.sim.sib }
 }
 
 /// Opens a device. `chip` and `sim` only apply to a simulated one.

@@ -4,9 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args;
-use warploom::{DelayLimit, SibSource};
 
-use super::machine::{ChipOptions, ModelName, parse_limit, parse_policy, parse_sib};
+use super::machine::{ChipOptions, ModelOptions};
 
 pub(super) const EXEC_EXAMPLES: &str = "\
 Examples:
@@ -26,28 +25,13 @@ pub(crate) struct ExecOptions {
     /// The chip.
     #[command(flatten)]
     pub chip: ChipOptions,
-    /// How kernels are executed
-    #[arg(long, value_enum, default_value_t)]
-    pub model: ModelName,
+    /// How the chip is simulated.
+    #[command(flatten)]
+    pub sim: ModelOptions,
     /// Which launches are timed; the others are executed functionally: `all`, `first:N` (of each kernel), `every:N` (of
     /// each kernel), `kernel=NAME`, or `range:A..B` (by their number in the program, from 0)
     #[arg(long, value_name = "WHICH", default_value = "all")]
     pub timed: String,
-    /// The warp scheduler: lrr, gto or cawa; if not given, the chip's (`issue.policy`)
-    #[arg(long, value_name = "NAME", value_parser = parse_policy)]
-    pub sched: Option<String>,
-    /// Let warps that spin back off (BOWS), around whatever scheduler
-    #[arg(long)]
-    pub bows: bool,
-    /// The least time between two turns of a spin loop: cycles, or `adaptive`. Switches --bows on
-    #[arg(long, value_name = "N|adaptive", value_parser = parse_limit)]
-    pub bows_limit: Option<DelayLimit>,
-    /// Who names the branches of loops that spin: `ddos`, `annotated` or `static`. Switches --bows on
-    #[arg(long, value_name = "SOURCE", value_parser = parse_sib)]
-    pub sib: Option<SibSource>,
-    /// Host threads that the timed model uses; if not given, one for each core. Results do not depend on it
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
-    pub threads: Option<u16>,
     /// Write a line of JSON for each launch as it ends
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,

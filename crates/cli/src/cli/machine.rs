@@ -25,16 +25,9 @@ impl ChipOptions {
     }
 }
 
-/// Where and how kernels run, and what ends a launch early.
+/// How a chip is simulated: the model, the scheduler, the host.
 #[derive(Args, Clone, Debug)]
-#[command(group = clap::ArgGroup::new("timeline").args(["trace", "report"]).multiple(true))]
-pub(crate) struct MachineOptions {
-    /// Where to run: `sim`, the simulated chip, or `cuda[:N]`, a real NVIDIA GPU
-    #[arg(long, value_name = "sim|cuda[:N]", default_value = "sim")]
-    pub device: DeviceName,
-    /// The chip.
-    #[command(flatten)]
-    pub chip: ChipOptions,
+pub(crate) struct ModelOptions {
     /// How kernels are executed
     #[arg(long, value_enum, default_value_t)]
     pub model: ModelName,
@@ -55,6 +48,21 @@ pub(crate) struct MachineOptions {
     /// Host threads that the timed model uses; if not given, one for each core. Results do not depend on it
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256))]
     pub threads: Option<u16>,
+}
+
+/// Where and how kernels run, and what ends a launch early.
+#[derive(Args, Clone, Debug)]
+#[command(group = clap::ArgGroup::new("timeline").args(["trace", "report"]).multiple(true))]
+pub(crate) struct MachineOptions {
+    /// Where to run: `sim`, the simulated chip, or `cuda[:N]`, a real NVIDIA GPU
+    #[arg(long, value_name = "sim|cuda[:N]", default_value = "sim")]
+    pub device: DeviceName,
+    /// The chip.
+    #[command(flatten)]
+    pub chip: ChipOptions,
+    /// How the chip is simulated.
+    #[command(flatten)]
+    pub sim: ModelOptions,
     /// Show where the time goes: the hottest lines (so many), locks and flags, who waits for whom, barriers, and what
     /// stands out (docs/profile.md). Of several launches, all together
     #[arg(long, value_name = "LINES", num_args = 0..=1, require_equals = true, default_missing_value = "10")]
