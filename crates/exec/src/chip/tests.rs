@@ -153,6 +153,7 @@ const MAY_BE_ZERO: &[&str] = &[
     "interconnect.allocation_cycles",
     "interconnect.atomic_window",
     "interconnect.span_cycles",
+    "interconnect.far_span_cycles",
     "units.barrier_interval_cycles",
     "units.cta_fence_cycles",
     "units.fence_after_access_cycles",

@@ -365,6 +365,9 @@ pub struct InterconnectSpec {
     /// in the order of their numbers. A request takes this time for itself and its answer.
     #[serde(default)]
     pub span_cycles: u32,
+    /// The same for a message to the other half of the L2.
+    #[serde(default)]
+    pub far_span_cycles: u32,
     /// Bytes that a port moves per interconnect clock.
     pub flit_bytes: u32,
     /// Bytes of a packet in addition to its data.

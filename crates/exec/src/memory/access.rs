@@ -23,7 +23,7 @@ use crate::warp::control::Activation;
 pub enum MemoryOp {
     Load,
     Store,
-    /// With `silent`, nobody wants the values found.
+    /// With `silent`, the values found do not come back.
     Atomic {
         op: AtomOp,
         ty: Ty,
@@ -41,6 +41,11 @@ pub enum MemoryOp {
     },
     /// An asynchronous copy from global to shared memory.
     Copy,
+}
+
+/// Whether an atomic can leave its result out. Exchanges always bring the old value back, wanted or not.
+fn has_reduction(op: AtomOp) -> bool {
+    !matches!(op, AtomOp::Exch | AtomOp::Cas)
 }
 
 impl MemoryOp {
@@ -193,7 +198,7 @@ impl<const N: usize> WarpAccess<N> {
         access: Access,
     ) -> Result<(), Bad> {
         let ty = access.ty;
-        self.kind = MemoryOp::Atomic { op, ty, silent: inst.dst == Dst::None };
+        self.kind = MemoryOp::Atomic { op, ty, silent: inst.dst == Dst::None && has_reduction(op) };
         self.aim(reach.kernel, warp, inst, access);
         let WarpAccess { activation, addresses, mask, lanes, rows, .. } = self;
         read_operands(reach.kernel, warp, activation, (inst, op, access), rows);

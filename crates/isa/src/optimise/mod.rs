@@ -1,9 +1,9 @@
 //! What a compiler does between PTX and machine code, as far as it changes how long a kernel takes.
 //!
 //! Copies disappear (`copies`), a product and a sum become one instruction (`fuse`), and the instructions of a block
-//! are reordered so that loads start early and their results are used late (`schedule`). Additions of a warp to one
-//! word are found (`aggregate`). Values and the order of synchronization stay as they are. Machine code from a listing
-//! has been through a compiler and is left alone.
+//! are reordered so that loads start early and their results are used late (`schedule`). Atomics whose result nobody
+//! reads have none (`unused`). Additions of a warp to one word are found (`aggregate`). Values and the order of
+//! synchronization stay as they are. Machine code from a listing has been through a compiler and is left alone.
 //!
 //! Start at [`optimise`].
 
@@ -11,6 +11,7 @@ mod aggregate;
 mod copies;
 mod fuse;
 mod schedule;
+mod unused;
 
 use crate::cfg::*;
 use crate::inst::*;
@@ -26,6 +27,7 @@ pub(crate) fn optimise(body: &Body) -> Body {
     remove(&mut body, &copies::forward);
     remove(&mut body, &copies::coalesce);
     remove(&mut body, &fuse::products);
+    unused::results(&mut body);
     schedule::schedule(&mut body);
     body
 }

@@ -357,6 +357,7 @@ impl Chip {
             }
         }
         self.not_too_large("interconnect.span_cycles", network.span_cycles)?;
+        self.not_too_large("interconnect.far_span_cycles", network.far_span_cycles)?;
         self.require(
             network.span_cycles == 0 || self.l1.coherence == Coherence::None,
             "interconnect.span_cycles",

@@ -181,7 +181,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 } else {
                     Role::Home
                 };
-                let arrival = arrival + floor.distance(request.from, port);
+                let arrival = arrival + floor.distance(request.from, port, role == Role::Pass);
                 partitions[partition].accept_as(role, slice, arrival, request);
             },
         );

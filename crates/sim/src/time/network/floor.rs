@@ -8,6 +8,8 @@ use crate::time::network::node::Node;
 pub(crate) struct Floor {
     sms: Vec<u32>,
     ports: Vec<u32>,
+    /// What the way to the other half is longer, in 256ths of the way in the same half.
+    far: u64,
 }
 
 impl Floor {
@@ -19,14 +21,22 @@ impl Floor {
             ports: (0..chip.l2.partitions * slices)
                 .map(|port| place(port / slices, chip.l2.partitions, span))
                 .collect(),
+            far: match span {
+                0 => 0,
+                _ => u64::from(chip.interconnect.far_span_cycles.max(span) - span) * 256 / u64::from(span),
+            },
         }
     }
 
-    /// Cycles from a node to the slice at a port and back, beyond those of neighbours.
+    /// Cycles from a node to the slice at a port and back, beyond those of neighbours. A slice passes requests for its
+    /// twin in the other half on, with `far`.
     #[inline]
-    pub(crate) fn distance(&self, node: Node, port: usize) -> u64 {
+    pub(crate) fn distance(&self, node: Node, port: usize, far: bool) -> u64 {
         match node {
-            Node::Sm(sm) => u64::from(self.sms[sm as usize].abs_diff(self.ports[port])),
+            Node::Sm(sm) => {
+                let near = u64::from(self.sms[sm as usize].abs_diff(self.ports[port]));
+                if far { near + near * self.far / 256 } else { near }
+            }
             Node::Aggregator => 0,
         }
     }
@@ -46,20 +56,22 @@ mod tests {
     #[test]
     fn the_ends_are_the_span_apart_both_ways() {
         let mut chip = Chip::load("h200", &[]).unwrap();
-        chip.interconnect.span_cycles = 45;
+        (chip.interconnect.span_cycles, chip.interconnect.far_span_cycles) = (45, 71);
         let floor = Floor::new(&chip);
         let last_port = (chip.l2.partitions * chip.l2.slices_per_partition) as usize - 1;
         let last_sm = Node::Sm((chip.sm.count - 1) as u16);
-        assert_eq!(floor.distance(Node::Sm(0), 0), 0);
-        assert_eq!(floor.distance(Node::Sm(1), last_port), 90);
-        assert_eq!(floor.distance(last_sm, 0), 90);
-        assert_eq!(floor.distance(last_sm, last_port), 0);
+        assert_eq!(floor.distance(Node::Sm(0), 0, false), 0);
+        assert_eq!(floor.distance(Node::Sm(1), last_port, false), 90);
+        assert_eq!(floor.distance(last_sm, 0, false), 90);
+        assert_eq!(floor.distance(last_sm, last_port, false), 0);
+        assert_eq!(floor.distance(last_sm, last_port, true), 0);
+        assert_eq!(floor.distance(last_sm, 0, true), 142);
     }
 
     #[test]
     fn without_a_span_all_are_neighbours() {
         let chip = Chip::load("gtx480", &[]).unwrap();
         let floor = Floor::new(&chip);
-        assert_eq!(floor.distance(Node::Sm(14), 0), 0);
+        assert_eq!(floor.distance(Node::Sm(14), 0, false), 0);
     }
 }

@@ -12,6 +12,7 @@ fn spec(flit_bytes: u32, queue_packets: u32) -> InterconnectSpec {
         atomic_window: 0,
         latency_cycles: LATENCY as u32,
         span_cycles: 0,
+        far_span_cycles: 0,
         flit_bytes,
         header_bytes: 8,
         queue_packets,

@@ -1,7 +1,7 @@
 //! What the pipeline has to know about each instruction, worked out once per kernel. Start at [`decode`].
 
 use smallvec::SmallVec;
-use warploom_isa::{Approx, AtomOp, Inst, Kernel, LockNote, Op, Order, Pc, Scope, Ty, Value};
+use warploom_isa::{Access, Approx, AtomOp, Inst, Kernel, LockNote, Op, Order, Pc, Scope, Space, Ty, Value};
 
 use crate::chip::Chip;
 use crate::chip::timing::{FenceScope, OperationTimes, UnitSpec};
@@ -134,6 +134,8 @@ pub(crate) struct Decoded {
     pub named_wait: bool,
     /// A backward branch of a loop.
     pub is_latch: bool,
+    /// A compiler puts a yield before it.
+    pub yields: bool,
 }
 
 pub(crate) fn decode(kernel: &Kernel, chip: &Chip) -> Vec<Decoded> {
@@ -190,6 +192,9 @@ pub(crate) fn decode(kernel: &Kernel, chip: &Chip) -> Vec<Decoded> {
             code[pc.index()].spin = Some(SpinRole::Poll);
             code[made.store.index()].spin = atomic;
         }
+    }
+    if chip.units.yield_cycles > 0 {
+        mark_yields(kernel, &mut code);
     }
     code
 }
@@ -253,6 +258,24 @@ fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
         aggregated: false,
         named_wait: false,
         is_latch: false,
+        yields: false,
+    }
+}
+
+/// Where a compiler puts yields, as far as its machine code shows: before the access that a spin loop polls with, and
+/// at the head of a loop in which threads load and store what others do, too.
+fn mark_yields(kernel: &Kernel, code: &mut [Decoded]) {
+    for decoded in code.iter_mut() {
+        // Waiting for an mbarrier takes no longer than its instructions.
+        decoded.yields = decoded.spin == Some(SpinRole::Poll) && decoded.unit == ExecUnit::Memory;
+    }
+    for outer in kernel.loops.iter().filter(|outer| outer.spins_on.is_none()) {
+        let end = outer.latches.iter().copied().max().unwrap_or(outer.header);
+        let body = &kernel.code[outer.header.index()..=end.index().max(outer.header.index())];
+        let shared = |access: Access| access.order != Order::Weak && access.space != Space::Local;
+        let loads = body.iter().any(|inst| matches!(inst.op, Op::Ld { access, .. } if shared(access)));
+        let stores = body.iter().any(|inst| matches!(inst.op, Op::St(access) if shared(access)));
+        code[outer.header.index()].yields |= loads && stores;
     }
 }
 

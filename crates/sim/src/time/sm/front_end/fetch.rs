@@ -30,8 +30,10 @@ pub(crate) enum Fetched {
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(crate) struct Fetch {
-    /// Warps whose buffer is empty and that have not fetched yet.
+    /// Warps whose buffer has room and that have not fetched yet.
     wants: SlotSet,
+    /// Instructions in a buffer that leave room for a fetch.
+    room: u32,
     /// Warps that wait for a line, with its address.
     waits: Vec<(WarpSlot, LineAddress)>,
     /// Lines that were requested.
@@ -54,6 +56,7 @@ impl Fetch {
             instruction_bytes: Divisor::new(spec.instruction_bytes as u64),
             tags: Tags::new(&spec.cache),
             wants: SlotSet::default(),
+            room: spec.buffer_entries.saturating_sub(spec.width),
             waits: Vec::new(),
             in_flight: Vec::new(),
             last: 0,
@@ -80,7 +83,13 @@ impl Fetch {
         self.spec.warps_per_cycle
     }
 
-    /// A warp, whose buffer is empty, will fetch when it is its turn.
+    /// Whether a buffer with so many instructions takes those of another fetch.
+    #[inline]
+    pub(crate) fn has_room(&self, buffered: u32) -> bool {
+        buffered <= self.room
+    }
+
+    /// A warp, whose buffer has room, will fetch when it is its turn.
     pub(crate) fn want(&mut self, slot: WarpSlot) {
         self.wants.insert(slot);
     }
@@ -165,8 +174,11 @@ impl Slot {
     pub(crate) fn fill_buffer(&mut self, count: u32) {
         let buffer = &mut self.buffer;
         buffer.fetching = false;
-        if self.position == Position::At(buffer.fetch_pc) {
-            (buffer.count, buffer.pc) = (count, buffer.fetch_pc);
+        if let Position::At(pc) = self.position
+            && Pc(pc.0 + buffer.count) == buffer.fetch_pc
+        {
+            buffer.count += count;
+            buffer.pc = pc;
         }
     }
 }
@@ -187,6 +199,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             entry.buffer.fetching = false;
             return;
         };
+        let pc = Pc(pc.0 + entry.buffer.count);
         entry.buffer.fetch_pc = pc;
         let life = entry.occupant.life;
         match self.fetch.fetch(now, slot, Pc(entry.occupant.code_start + pc.0)) {

@@ -245,7 +245,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             let waited = now <= entry.quiet_since + 1;
             let cycles = if waited { units.fence_after_access_cycles } else { units.fence_cycles };
             entry.fenced = self.fences.as_mut().is_some_and(|fences| {
-                self.memory.send_fence(now, || fences.begin());
+                self.memory.begin_fence(now, || fences.begin());
                 fences.wait(slot)
             });
             if cycles > 0 && !entry.fenced {

@@ -7,7 +7,7 @@ use warploom_isa::Op;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
 use crate::time::sm::cycle::Event;
-use crate::time::sm::front_end::decode::{ExecUnit, SpinRole};
+use crate::time::sm::front_end::decode::ExecUnit;
 use crate::time::sm::issue::scoreboard::RegSet;
 use crate::time::sm::issue::slot::Position;
 use crate::time::sm::probe::{Probe, State};
@@ -22,7 +22,13 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         let entry = &mut self.slots[slot.index()];
         // A warp that sleeps, or waits for a fence or a barrier's latency, fetches meanwhile.
-        if entry.buffer.count == 0 && !entry.buffer.fetching && matches!(entry.position, Position::At(_)) {
+        let buffer = &entry.buffer;
+        if !buffer.fetching
+            && self.fetch.has_room(buffer.count)
+            && let Position::At(pc) = entry.position
+            // Nothing comes after the last instruction.
+            && pc.index() + (buffer.count as usize) < context.of(entry.occupant.kernel).code.len()
+        {
             entry.buffer.fetching = true;
             self.fetch.want(slot);
         }
@@ -47,7 +53,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         (status.state, status.unit) = (state, unit);
     }
 
-    /// A compiler puts a yield before the access that a spin loop polls with. If the lanes of the warp are together,
+    /// A compiler puts a yield into loops that may wait for other threads. If the lanes of the warp are together,
     /// nobody uses the time. Returns whether it begins.
     #[inline(never)]
     fn yields(&mut self, context: &Context<'_>, slot: WarpSlot, from: Cycle) -> bool {
@@ -57,9 +63,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let resident = self.residents[entry.occupant.resident()].as_ref();
         let warp = entry.occupant.warp();
         let is_parted = resident.is_some_and(|resident| resident.warps[warp].control.is_parted());
-        // Waiting for an mbarrier takes no longer than its instructions.
-        let polls = decoded.spin == Some(SpinRole::Poll) && decoded.unit == ExecUnit::Memory;
-        if entry.yielded || is_parted || !polls {
+        if entry.yielded || is_parted || !decoded.yields {
             return false;
         }
         entry.yielded = true;

@@ -143,13 +143,34 @@ impl<const N: usize> MemoryUnit<N> {
         ticket
     }
 
-    /// A fence follows the accesses of the SM: a message to each slice that they went to. `number` gives each
-    /// message its number among the accesses of the SM.
-    pub(crate) fn send_fence(&mut self, now: Cycle, mut number: impl FnMut() -> u64) {
+    /// A fence follows the accesses of the SM, if there are any: those that wait here, and then each slice that they
+    /// went to. `number` gives it its number among the accesses of the SM.
+    pub(crate) fn begin_fence(&mut self, now: Cycle, number: impl FnOnce() -> u64) {
         let Some(under_way) = &mut self.under_way else { return };
-        for line in under_way.fence() {
-            let ticket = self.send_always(now, Purpose::Fence, line, 0, RequestKind::Fence);
-            self.flights[ticket].number = number();
+        if self.queue.is_empty() && !under_way.is_any() {
+            return;
+        }
+        under_way.fences.push_back(number());
+        self.send_fences(now);
+    }
+
+    /// Sends the messages of each fence whose earlier accesses have all left the unit: one to each slice.
+    pub(super) fn send_fences(&mut self, now: Cycle) {
+        while let Some(under_way) = &mut self.under_way
+            && let Some(&number) = under_way.fences.front()
+            && self.queue.iter().all(|queued| self.transfers[queued.id].number > number)
+        {
+            under_way.fences.pop_front();
+            let lines = under_way.fence();
+            if lines.is_empty() {
+                self.fences_answered.push(number);
+                continue;
+            }
+            under_way.open.push((number, lines.len() as u32));
+            for line in lines {
+                let ticket = self.send_always(now, Purpose::Fence, line, 0, RequestKind::Fence);
+                self.flights[ticket].number = number;
+            }
         }
     }
 
@@ -226,7 +247,12 @@ impl<const N: usize> MemoryUnit<N> {
             under_way.answered(line);
         }
         match purpose {
-            Purpose::Fence => self.fences_answered.push(flight.number),
+            Purpose::Fence => {
+                let number = flight.number;
+                if self.under_way.as_mut().is_some_and(|under_way| under_way.fence_answered(number)) {
+                    self.fences_answered.push(number);
+                }
+            }
             Purpose::Fill { local } => {
                 let way = self.l1.fill(line, ticket, &flight.bytes);
                 if let Some(way) = way.filter(|_| !local) {

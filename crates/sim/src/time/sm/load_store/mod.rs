@@ -312,6 +312,9 @@ impl<const N: usize> MemoryUnit<N> {
         if pending.outstanding == 0 {
             self.completed.push((id, pending.ready_at));
         }
+        if self.under_way.is_some() {
+            self.send_fences(now);
+        }
         Progress::Finished(id)
     }
 

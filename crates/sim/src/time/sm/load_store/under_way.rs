@@ -1,6 +1,8 @@
 //! Where a fence must follow the accesses of its SM: the L2 slices that have stores or atomics to answer, or that the
 //! SM has used since the last fence. Lines that the L1 fetches do not count.
 
+use std::collections::VecDeque;
+
 use crate::chip::Chip;
 use crate::kit::line::LineAddress;
 use crate::time::map::AddressMap;
@@ -10,6 +12,10 @@ pub(crate) struct UnderWay {
     map: AddressMap,
     slices_per_partition: u32,
     slices: Vec<Slice>,
+    /// Fences that wait until the accesses before them have left the load/store unit, by number.
+    pub(super) fences: VecDeque<u64>,
+    /// Fences whose messages are on their way, and how many have not been answered.
+    pub(super) open: Vec<(u64, u32)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +36,8 @@ impl UnderWay {
             map: AddressMap::new(&chip.l2, &chip.dram),
             slices_per_partition,
             slices: vec![Slice { unanswered: 0, used: false, line: LineAddress(0) }; slices],
+            fences: VecDeque::new(),
+            open: Vec::new(),
         }
     }
 
@@ -46,10 +54,26 @@ impl UnderWay {
         self.slices[slice].unanswered -= 1;
     }
 
+    /// Whether a fence must follow any access.
+    pub(super) fn is_any(&self) -> bool {
+        self.slices.iter().any(|slice| slice.used || slice.unanswered > 0)
+    }
+
     /// A line of each slice that a fence must follow accesses to.
     pub(super) fn fence(&mut self) -> Vec<LineAddress> {
         let followed = |slice: &mut Slice| std::mem::take(&mut slice.used) || slice.unanswered > 0;
         self.slices.iter_mut().filter_map(|slice| followed(slice).then_some(slice.line)).collect()
+    }
+
+    /// A message of a fence is answered. Returns whether it was the last one.
+    pub(super) fn fence_answered(&mut self, number: u64) -> bool {
+        let Some(at) = self.open.iter().position(|&(open, _)| open == number) else { return false };
+        self.open[at].1 -= 1;
+        let last = self.open[at].1 == 0;
+        if last {
+            self.open.swap_remove(at);
+        }
+        last
     }
 
     fn slice(&self, line: LineAddress) -> usize {
