@@ -288,6 +288,9 @@ pub struct L1Spec {
     #[serde(default)]
     pub coherence: Coherence,
     pub hit_latency_cycles: u32,
+    /// Cycles between two lines of an access that hit.
+    #[serde(default = "one")]
+    pub line_cycles: u32,
     /// Lines that can be in flight.
     pub mshrs: u32,
     /// Accesses that can wait for one line in flight.
@@ -303,6 +306,9 @@ pub struct L1Spec {
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct AtomicSpec {
+    /// Cycles in which an SM sends one request, if a result comes back.
+    #[serde(default = "one")]
+    pub sm_cycles: u32,
     /// Lanes of a warp that can share a request if they are on one block of `request_bytes` bytes: a power of two, at
     /// most a warp.
     pub request_lanes: u32,
@@ -449,6 +455,10 @@ pub struct L2Spec {
     /// What the host writes goes through the L2 and stays there: buffers, code and parameters.
     #[serde(default)]
     pub host_writes: bool,
+}
+
+fn one() -> u32 {
+    1
 }
 
 fn one_cycle() -> f64 {

@@ -260,6 +260,7 @@ impl Chip {
             "a directory (l1.coherence) knows at most 64 caches",
         )?;
         self.within("l1.hit_latency_cycles", l1.hit_latency_cycles, 1..=LONGEST_ACCESS)?;
+        self.within("l1.line_cycles", l1.line_cycles, 1..=LONGEST_ACCESS)?;
         self.count("l1.mshrs", l1.mshrs)?;
         self.count("l1.mshr_merges", l1.mshr_merges)?;
         self.power_of_two("l1.bypass_bytes", l1.bypass_bytes)?;
@@ -402,6 +403,7 @@ impl Chip {
         let in_warp = format_args!("a warp has {lanes} lanes (sm.warp_lanes)");
         self.require(atomic.request_lanes <= lanes, "atomic.request_lanes", atomic.request_lanes, in_warp)?;
         self.count("atomic.lanes_per_cycle", atomic.lanes_per_cycle)?;
+        self.within("atomic.sm_cycles", atomic.sm_cycles, 1..=LONGEST_ACCESS)?;
         self.power_of_two("atomic.request_bytes", atomic.request_bytes)?;
         let (bytes, line) = (atomic.request_bytes, self.l2.cache.line_bytes);
         let in_line = format_args!("it must be from {SECTOR} to {line}, a line (l2.cache.line_bytes)");

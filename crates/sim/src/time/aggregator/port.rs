@@ -120,6 +120,7 @@ impl Port {
         let spec = chip.aggregator.as_ref().expect("the chip has an aggregator");
         let cache = (chip.l1.coherence == Coherence::Moesi).then(|| {
             let mut cache = L1::new(&L1Spec {
+                line_cycles: 1,
                 cache: spec.cache.clone(),
                 global: L1Policy::WriteEvict,
                 coherence: Coherence::Moesi,

@@ -49,6 +49,7 @@ fn atomic(number: u64, lanes: u8, same_word: u8) -> Request {
 /// Units that change eight words of a line per cycle.
 fn atomic_units() -> AtomicSpec {
     AtomicSpec {
+        sm_cycles: 1,
         request_lanes: 32,
         request_bytes: 128,
         request_cycles: 1.0,

@@ -75,7 +75,10 @@ impl<const N: usize> MemoryUnit<N> {
         };
         let ticket = self.send(now, Purpose::Atomic, line, sectors, kind)?;
         self.wait_for(ticket, id, lanes);
-        self.atomic_room -= u32::from(!silent);
+        if !silent {
+            self.atomic_room -= 1;
+            self.free_at = now + u64::from(self.atomic.sm_cycles);
+        }
         self.stats.atomics += 1;
         self.stats.atomic_lanes += count as u64;
         Ok(())

@@ -112,6 +112,7 @@ pub(crate) struct MemoryUnit<const N: usize> {
     pub stats: L1Stats,
     shared: SharedSpec,
     pub(crate) hit_latency: u64,
+    line_cycles: u64,
     constant_latency: u64,
     /// What it takes a warp to sum up its operands and to hand out the results.
     aggregation_cycles: u64,
@@ -162,6 +163,7 @@ impl<const N: usize> MemoryUnit<N> {
             bypass_bytes: chip.l1.bypass_bytes as u64,
             atomic: chip.atomic.clone(),
             hit_latency: chip.l1.hit_latency_cycles as u64,
+            line_cycles: chip.l1.line_cycles as u64,
             constant_latency: chip.constant.hit_latency_cycles as u64,
             aggregation_cycles: aggregation_cycles(chip),
             local_words: chip.memory.local_bytes_per_thread.div_ceil(4) as u64,
@@ -510,7 +512,7 @@ impl<const N: usize> MemoryUnit<N> {
             Lookup::Hit(way) => {
                 let Transfer { pending, access, .. } = &mut self.transfers[id];
                 access.load_from_line(line.0, self.l1.bytes(way), self.l1.written(way), lanes);
-                pending.ready_at = pending.ready_at.max(now + self.hit_latency);
+                pending.ready_at = (pending.ready_at + self.line_cycles).max(now + self.hit_latency);
                 self.stats.hits += 1;
             }
             Lookup::Merged(ticket) => {

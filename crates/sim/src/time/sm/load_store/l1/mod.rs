@@ -287,6 +287,7 @@ mod tests {
 
     fn l1() -> L1 {
         L1::new(&L1Spec {
+            line_cycles: 1,
             cache: CacheSpec { sets: 2, ways: 2, line_bytes: 128 },
             global: L1Policy::WriteEvict,
             hit_latency_cycles: 35,
