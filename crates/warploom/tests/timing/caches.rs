@@ -152,3 +152,17 @@ fn the_l2_gives_what_its_reply_ports_take() {
         near(&format!("{name}: L2, bytes a cycle"), bytes, limit, 0.85);
     }
 }
+
+#[test]
+fn each_further_line_of_a_load_takes_as_long_as_the_chip_says() {
+    for (name, line_cycles) in [("gtx480", 1), ("h200", 2)] {
+        let mut bench = Bench::new(name, &[]);
+        let data = bench.gpu.zeros::<u64>(32 * 16).unwrap();
+        let chain = |n| lines(n, "ld.global.u64 %rd3, [%rd1];\nadd.u64 %rd1, %rd1, %rd3;");
+        let [one, all] = [0, 128].map(|stride| {
+            let setup = format!("mad.wide.u32 %rd1, %r1, {stride}, %rd1;");
+            bench.step(&setup, 32, data.address(), chain)
+        });
+        assert_eq!(all - one, 31.0 * f64::from(line_cycles), "{name}");
+    }
+}

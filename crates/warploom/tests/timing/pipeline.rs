@@ -1,6 +1,6 @@
 //! The pipeline: fetch, issue, operands, units, write-back.
 
-use crate::bench::{Bench, kernel, lines, near};
+use crate::bench::{Bench, kernel, lines, near, repeated};
 
 const CHIPS: [&str; 3] = ["gtx480", "gtx1080ti", "h200"];
 
@@ -83,11 +83,12 @@ fn sixteen() -> String {
 fn one_warp_issues_what_it_fetches() {
     // A fetch delivers two instructions. They issue in ceil(2 / width) cycles, and the next fetch begins in the
     // last of them. So 2 instructions take ceil(2 / width) - 1 + latency cycles: 3 on the gtx480, and 2 on the
-    // gtx1080ti, which issues both at once.
+    // gtx1080ti, which issues both at once. The h200 has room for another fetch while they wait, so it begins at once.
     for name in CHIPS {
         for latency in [1, 2, 5] {
             let mut bench = Bench::new(name, &[&format!("fetch.latency_cycles={latency}")]);
-            let cycles = 2u32.div_ceil(bench.chip.issue.width) - 1 + latency;
+            let issue = 2u32.div_ceil(bench.chip.issue.width);
+            let cycles = if name == "h200" { latency.max(issue) } else { issue - 1 + latency };
             let measured = bench.step(&sixteen(), 32, 0, additions);
             assert_eq!(measured, f64::from(cycles) / 2.0, "{name}, {latency}");
         }
@@ -191,4 +192,29 @@ fn schedulers_have_equal_shares_of_a_unit() {
             assert!(last * 10 <= first * 11, "{chip}, {line} {each:?}");
         }
     }
+}
+
+#[test]
+fn a_warp_alone_issues_every_cycle_where_it_fetches_ahead() {
+    let independent = |n| lines(n, "bar.warp.sync -1;");
+    assert_eq!(Bench::new("h200", &[]).step("", 32, 0, independent), 1.0);
+    // With room for one fetch only, the next one begins when its instructions are gone.
+    assert_eq!(Bench::new("h200", &["fetch.buffer_entries=2"]).step("", 32, 0, independent), 1.5);
+}
+
+#[test]
+fn a_loop_that_loads_and_stores_what_others_do_yields_once_per_iteration() {
+    let time = |body: &str, yields: u32| {
+        let mut bench = Bench::new("h200", &[&format!("units.yield_cycles={yields}")]);
+        let words = bench.gpu.zeros::<u32>(256).unwrap();
+        let [few, many] = [8, 40].map(|n| {
+            let (_, report) = bench.run(&repeated("", body), (1, 32), words.address(), n);
+            report.cycles
+        });
+        (many - few) / 32
+    };
+    let both = "ld.volatile.global.u32 %r8, [%rd1];\nst.volatile.global.u32 [%rd1+512], %r8;";
+    assert_eq!(time(both, 55) - time(both, 0), 55);
+    let load = "ld.volatile.global.u32 %r8, [%rd1];\nst.global.u32 [%rd1+512], %r8;";
+    assert_eq!(time(load, 55), time(load, 0));
 }

@@ -104,4 +104,14 @@ mod tests {
         assert_eq!(under_way.fence(), [other], "it has been used since");
         assert_eq!(under_way.fence(), []);
     }
+
+    #[test]
+    fn a_fence_is_over_when_its_last_message_is_answered() {
+        let mut under_way = UnderWay::new(&Chip::load("h200", &[]).unwrap());
+        under_way.open.extend([(4, 2), (7, 1)]);
+        assert!(!under_way.fence_answered(4));
+        assert!(under_way.fence_answered(7));
+        assert!(under_way.fence_answered(4));
+        assert!(under_way.open.is_empty());
+    }
 }
