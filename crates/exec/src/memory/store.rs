@@ -13,6 +13,9 @@ const GUARD: u64 = 256;
 /// With checks on, as many bytes as the allocation has are never allocated after it, up to this.
 const MOST_GUARD: u64 = 64 << 20;
 
+/// The large guard of a small allocation.
+const LEAST_LARGE_GUARD: u64 = 64 << 10;
+
 /// Allocations beyond this have the small guard: programs with 32-bit addresses reach no further.
 const LARGE_GUARDS_END: u64 = 1 << 31;
 
@@ -138,7 +141,7 @@ impl Memory {
 
     /// Where memory begins decides about caches and banks, so the guard is large only where bytes are checked.
     fn guard(&self, base: u64, bytes: u64) -> u64 {
-        let large = bytes.clamp(GUARD, MOST_GUARD);
+        let large = bytes.clamp(LEAST_LARGE_GUARD, MOST_GUARD);
         let fits = base + bytes + large <= LARGE_GUARDS_END;
         if self.track_writes && fits { large } else { GUARD }
     }
