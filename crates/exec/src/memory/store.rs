@@ -404,6 +404,7 @@ mod tests {
         let a = memory.allocate(1 << 20, 1, "a").unwrap();
         let b = memory.allocate(100, 1, "b").unwrap();
         assert!(b >= a + (2 << 20));
+        assert!(memory.allocate(100, 1, "c").unwrap() >= b + 100 + (64 << 10));
         // The addresses of 32-bit programs do not run out sooner.
         let mut memory = Memory::new(1 << 40, true);
         for _ in 0..100 {
