@@ -29,6 +29,10 @@ use crate::warp::Warp;
 /// Instructions that a warp executes before the next warp runs.
 const TURN: u64 = 256;
 
+/// Turns that differ from warp to warp and from round to round. Turns of one length can keep warps in step, so that each
+/// always finds what another has not undone yet.
+const UNEVEN_TURNS: [u64; 8] = [256, 37, 101, 5, 67, 19, 149, 11];
+
 /// If no CTA has started in this many turns, one without a way out ends the launch.
 const ROUNDS_WITHOUT_END: u64 = 4096;
 
@@ -64,6 +68,8 @@ pub fn run<'a, const N: usize>(launch: &'a Launch<'a>, memory: &'a mut Memory) -
         repeats_wait: repeats_wait(launch.kernel),
         waits: Waits::new(launch.kernel),
         repetition: Repetition::new(launch.kernel, launch.chip.hang.suspect_cycles),
+        rounds: 0,
+        uneven: false,
     };
     let end = machine.run();
     Stopped { machine, end }
@@ -165,6 +171,10 @@ struct Machine<'a, const N: usize> {
     repeats_wait: Vec<bool>,
     waits: Waits<N>,
     repetition: Repetition<N>,
+    /// In which every warp had its turn.
+    rounds: u64,
+    /// Turns are [`UNEVEN_TURNS`]: with those of one length, attempts were undone for ever.
+    uneven: bool,
 }
 
 /// What is known about waits, for the explanation of a hang.
@@ -264,7 +274,7 @@ impl<const N: usize> Machine<'_, N> {
             let cta = self.dispatch(place).expect("there are at least as many CTAs as slots");
             self.residents.push(cta);
         }
-        let (mut rounds, mut dispatched) = (0u64, self.next_cta);
+        let mut dispatched = self.next_cta;
         while !self.residents.is_empty() {
             let before = self.execution.clock;
             let mut at = 0;
@@ -287,12 +297,16 @@ impl<const N: usize> Machine<'_, N> {
             if self.execution.clock == before && !self.residents.is_empty() {
                 return Err(Stop::Hang(HangReason::Blocked));
             }
-            rounds += 1;
-            if rounds.is_multiple_of(ROUNDS_WITHOUT_END)
+            self.rounds += 1;
+            if self.rounds.is_multiple_of(ROUNDS_WITHOUT_END)
                 && std::mem::replace(&mut dispatched, self.next_cta) == self.next_cta
                 && self.has_no_way_out()
             {
                 return Err(Stop::Hang(HangReason::NoWayOut));
+            }
+            // What comes next follows from the state only at the same place among the turns.
+            if self.uneven && !self.rounds.is_multiple_of(UNEVEN_TURNS.len() as u64) {
+                continue;
             }
             let ctas = self.residents.iter().map(|resident| (&resident.cta, &resident.warps[..]));
             let Execution { effects, memory, clock, .. } = &self.execution;
@@ -300,10 +314,21 @@ impl<const N: usize> Machine<'_, N> {
             match self.repetition.look(Now { kernel, ctas, locks, memory, clock: *clock }) {
                 Found::Nothing => {}
                 Found::Something => drop(self.waits.circle.get_or_insert_default()),
+                Found::Hang(HangReason::Repeats) if !self.uneven && self.undoes() => {
+                    self.uneven = true;
+                    self.waits.circle = None;
+                    self.repetition =
+                        Repetition::new(self.launch.kernel, self.launch.chip.hang.suspect_cycles);
+                }
                 Found::Hang(reason) => return Err(Stop::Hang(reason)),
             }
         }
         Ok(())
+    }
+
+    /// Whether memory changes on the way back to the earlier state.
+    fn undoes(&self) -> bool {
+        self.waits.circle.as_ref().is_some_and(|circle| circle.written.changing().next().is_some())
     }
 
     /// Whether threads are where no branch leads to the kernel's end.
@@ -330,7 +355,11 @@ impl<const N: usize> Machine<'_, N> {
     fn turn(&mut self, at: usize) -> Result<(), Stop> {
         let Resident { cta, warps, .. } = &mut self.residents[at];
         for warp in 0..warps.len() {
-            let mut end = self.execution.clock + TURN;
+            let length = match self.uneven {
+                true => UNEVEN_TURNS[(self.rounds as usize + 3 * at + warp) % UNEVEN_TURNS.len()],
+                false => TURN,
+            };
+            let mut end = self.execution.clock + length;
             if let Some(limit) = self.launch.limits.max_cycles {
                 if self.execution.clock >= limit {
                     return Err(Stop::Hang(HangReason::CycleLimit(limit)));

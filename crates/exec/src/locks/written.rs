@@ -192,6 +192,11 @@ impl Written {
         std::mem::take(&mut self.is_new)
     }
 
+    /// All words that were written.
+    pub fn words(&self) -> impl Iterator<Item = (WordPlace, &WrittenWord)> {
+        self.words.iter().map(|(&place, word)| (place, word))
+    }
+
     /// The words that had more than one value.
     pub fn changing(&self) -> impl Iterator<Item = (WordPlace, &WrittenWord)> {
         self.words.iter().filter(|(_, word)| word.values.len() > 1).map(|(&place, word)| (place, word))

@@ -13,6 +13,9 @@ const GUARD: u64 = 256;
 /// With checks on, as many bytes as the allocation has are never allocated after it, up to this.
 const MOST_GUARD: u64 = 64 << 20;
 
+/// The large guard of a small allocation.
+const LEAST_LARGE_GUARD: u64 = 64 << 10;
+
 /// Allocations beyond this have the small guard: programs with 32-bit addresses reach no further.
 const LARGE_GUARDS_END: u64 = 1 << 31;
 
@@ -138,7 +141,7 @@ impl Memory {
 
     /// Where memory begins decides about caches and banks, so the guard is large only where bytes are checked.
     fn guard(&self, base: u64, bytes: u64) -> u64 {
-        let large = bytes.clamp(GUARD, MOST_GUARD);
+        let large = bytes.clamp(LEAST_LARGE_GUARD, MOST_GUARD);
         let fits = base + bytes + large <= LARGE_GUARDS_END;
         if self.track_writes && fits { large } else { GUARD }
     }
@@ -401,6 +404,7 @@ mod tests {
         let a = memory.allocate(1 << 20, 1, "a").unwrap();
         let b = memory.allocate(100, 1, "b").unwrap();
         assert!(b >= a + (2 << 20));
+        assert!(memory.allocate(100, 1, "c").unwrap() >= b + 100 + (64 << 10));
         // The addresses of 32-bit programs do not run out sooner.
         let mut memory = Memory::new(1 << 40, true);
         for _ in 0..100 {

@@ -56,6 +56,28 @@ DONE:",
     proved(&CHIPS, &text, 32, HangKind::LostToken, &[says]);
 }
 
+/// A reader waits until no writer is at work and none came while it read. That a word equals itself is not told.
+#[test]
+fn a_writer_that_never_ends() {
+    let text = kernel(
+        "    setp.ne.u32 %p1, %r0, 0;
+    @%p1 bra DONE;
+    st.volatile.global.u32 [%d0], 3;
+WAIT:
+    ld.volatile.global.u32 %r2, [%d0];
+    and.b32 %r3, %r2, 1;
+    setp.ne.u32 %p0, %r3, 0;
+    @%p0 bra WAIT;
+    ld.volatile.global.u32 %r5, [%d1];
+    ld.volatile.global.u32 %r4, [%d0];
+    setp.ne.u32 %p0, %r4, %r2;
+    @%p0 bra WAIT;
+DONE:",
+    );
+    let says = "until [a+0] & 1 is 0; it is 1: [a+0] is 3";
+    proved(&CHIPS, &text, 32, HangKind::LostToken, &[says]);
+}
+
 #[test]
 fn bits_of_a_word() {
     let text = wait_while(

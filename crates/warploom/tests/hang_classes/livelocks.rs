@@ -167,7 +167,9 @@ AGAIN:
     atom.global.exch.b32 %r2, [%d0], 0;
     bra AGAIN;
 DONE:";
+    let never_written = ["[b+0]", "stays 0, read at k.ptx:18"];
     undone(body, 1, &["[a+0]", "has the values 0 and 1 in turn", "k.ptx:15 (", "k.ptx:21 ("]);
+    undone(body, 1, &never_written);
 }
 
 /// Every thread tries to take twelve locks, from one of its own on, and gives them back when it fails. The last one is
@@ -338,6 +340,151 @@ DONE:"
             run(&mut gpu, &kernel(&body), "k", launch, args![&a, &b])
                 .unwrap_or_else(|error| panic!("on {chip}: {error}"));
         }
+    }
+}
+
+/// A Gray code of which every warp has one bit, so that its own changes cancel out: a warp toggles its bit when it is
+/// its turn, and all end when the last code is there.
+#[test]
+fn a_gray_code_of_many_warps_is_no_livelock() {
+    let read: String = (0..6)
+        .map(|bit| {
+            let at = 4 * bit;
+            format!("    ld.volatile.global.u32 %r5, [%d0+{at}];\n    shl.b32 %r5, %r5, {bit};\n    or.b32 %r4, %r4, %r5;\n")
+        })
+        .collect();
+    let body = format!(
+        "    and.b32 %r9, %r0, 63;
+    setp.ne.u32 %p7, %r9, 0;
+    @%p7 bra DONE;
+    shr.u32 %r3, %r0, 6;
+    mad.wide.u32 %d3, %r3, 4, %d0;
+    mov.u32 %r6, 1;
+    shl.b32 %r6, %r6, %r3;
+AGAIN:
+    mov.u32 %r4, 0;
+{read}    ld.volatile.global.u32 %r5, [%d1];
+    setp.ne.u32 %p0, %r5, 0;
+    @%p0 bra DONE;
+    mov.u32 %r7, %r4;
+    shr.u32 %r5, %r7, 4;
+    xor.b32 %r7, %r7, %r5;
+    shr.u32 %r5, %r7, 2;
+    xor.b32 %r7, %r7, %r5;
+    shr.u32 %r5, %r7, 1;
+    xor.b32 %r7, %r7, %r5;
+    setp.eq.u32 %p0, %r7, 63;
+    @%p0 bra LAST;
+    add.u32 %r5, %r7, 1;
+    not.b32 %r8, %r7;
+    and.b32 %r5, %r5, %r8;
+    setp.ne.u32 %p0, %r5, %r6;
+    @%p0 bra AGAIN;
+    and.b32 %r8, %r4, %r6;
+    setp.eq.u32 %p1, %r8, 0;
+    @%p1 atom.global.add.u32 %r8, [%d3], 1;
+    @!%p1 atom.global.add.u32 %r8, [%d3], -1;
+    bra AGAIN;
+LAST:
+    st.volatile.global.u32 [%d1], 1;
+DONE:"
+    );
+    ends_suspected(&body, 6 * 64);
+}
+
+/// A shift register with feedback, a bit for each warp, in steps: each bit is set and cleared all the time, no two
+/// states are the same until the last.
+#[test]
+fn a_shift_register_of_many_warps_is_no_livelock() {
+    let all: String = (0..8)
+        .map(|bit| {
+            let at = 4 * bit;
+            format!("    ld.volatile.shared.u32 %r6, [%d2+{at}];\n    shl.b32 %r6, %r6, {bit};\n    or.b32 %r7, %r7, %r6;\n")
+        })
+        .collect();
+    // The state after 250 of 255 steps.
+    let step = |state: u32| {
+        let feedback = 1 ^ (state >> 7 ^ state >> 5 ^ state >> 4 ^ state >> 3) & 1;
+        (state << 1 | feedback) & 255
+    };
+    let goal = (0..250).fold(0, |state, _| step(state));
+    let body = format!(
+        "    .shared .align 8 .b32 s[8];
+    mov.u64 %d2, s;
+    shr.u32 %r4, %r0, 5;
+    mad.wide.u32 %d3, %r4, 4, %d2;
+    st.shared.u32 [%d3], 0;
+    bar.sync 0;
+AGAIN:
+    setp.eq.u32 %p1, %r4, 0;
+    @%p1 bra FIRST;
+    ld.volatile.shared.u32 %r5, [%d3+-4];
+    bra BOTH;
+FIRST:
+    ld.volatile.shared.u32 %r5, [%d2+28];
+    ld.volatile.shared.u32 %r6, [%d2+20];
+    xor.b32 %r5, %r5, %r6;
+    ld.volatile.shared.u32 %r6, [%d2+16];
+    xor.b32 %r5, %r5, %r6;
+    ld.volatile.shared.u32 %r6, [%d2+12];
+    xor.b32 %r5, %r5, %r6;
+    xor.b32 %r5, %r5, 1;
+BOTH:
+    bar.sync 0;
+    st.volatile.shared.u32 [%d3], %r5;
+    bar.sync 0;
+    mov.u32 %r7, 0;
+{all}    bar.sync 0;
+    setp.ne.u32 %p0, %r7, {goal};
+    @%p0 bra AGAIN;"
+    );
+    ends_suspected(&body, 8 * 32);
+}
+
+/// It ends on every chip, although a search begins soon.
+#[track_caller]
+fn ends_suspected(body: &str, block: u32) {
+    for chip in CHIPS {
+        for patience in ["hang.suspect_cycles=4000", "hang.suspect_cycles=20000"] {
+            let mut gpu = device(chip, &["sm.count=2", "hang.watch_cycles=200", patience]);
+            let (a, b) = (gpu.zeros_named::<u32>("a", 16).unwrap(), gpu.zeros_named::<u32>("b", 1).unwrap());
+            let launch = Launch::grid(1).block(block).max_cycles(5_000_000);
+            run(&mut gpu, &kernel(body), "k", launch, args![&a, &b])
+                .unwrap_or_else(|error| panic!("on {chip}, {patience}: {error}"));
+        }
+    }
+}
+
+/// Warps that take turns of one length always find a permit that another has not given back yet.
+#[test]
+fn turns_of_one_length_are_no_livelock() {
+    let body = "    and.b32 %r9, %r0, 63;
+    setp.ne.u32 %p7, %r9, 0;
+    @%p7 bra DONE;
+    setp.ne.u32 %p7, %r0, 0;
+    @%p7 bra AGAIN;
+    mov.u32 %r5, 0;
+WORK:
+    add.u32 %r5, %r5, 1;
+    setp.lt.u32 %p0, %r5, 20000;
+    @%p0 bra WORK;
+    atom.global.add.u32 %r2, [%d0], 2;
+    bra DONE;
+AGAIN:
+    atom.global.add.u32 %r2, [%d0], -2;
+    setp.ge.s32 %p0, %r2, 2;
+    @%p0 bra GIVE;
+    atom.global.add.u32 %r3, [%d0], 2;
+    bra AGAIN;
+GIVE:
+    atom.global.add.u32 %r3, [%d0], 2;
+DONE:";
+    for chip in CHIPS {
+        let options = SimOptions { model: SimModel::Functional, ..SimOptions::default() };
+        let mut gpu = Device::sim_with(Chip::load(chip, &[]).unwrap(), options);
+        let (a, b) = (gpu.zeros_named::<u32>("a", 16).unwrap(), gpu.zeros_named::<u32>("b", 1).unwrap());
+        run(&mut gpu, &kernel(body), "k", Launch::grid(1).block(256), args![&a, &b])
+            .unwrap_or_else(|error| panic!("on {chip}: {error}"));
     }
 }
 

@@ -2,6 +2,7 @@
 
 use warploom::{Chip, Device, Error, HangKind, HangReason, Launch, SimModel, SimOptions, args};
 
+use crate::causes::CHIPS;
 use crate::hang_support::{device, example, hang, kernel, run, word};
 
 // Kernels that are only slow must not be reported as hangs.
@@ -361,5 +362,34 @@ fn a_stopped_launch_says_where_every_warp_is() {
         };
         let message = state.to_string();
         assert!(message.contains("was stopped after") && message.contains(": 2 warps left"), "{message}");
+    }
+}
+
+/// Warps look at a flag and count between two barriers. Whenever the limit ends them, some have not come to the barrier
+/// yet: that is no deadlock.
+#[test]
+fn a_limit_between_two_barriers_is_no_deadlock() {
+    let text = kernel(
+        "    mov.u32 %r4, 0;
+AGAIN:
+    ld.volatile.global.u32 %r2, [%d1];
+    setp.ne.u32 %p0, %r2, 0;
+    @%p0 bra DONE;
+    atom.global.add.u32 %r3, [%d0], 1;
+    bar.sync 0;
+    setp.lt.u32 %p0, %r3, 100000000;
+    @%p0 bra AGAIN;
+    st.volatile.global.u32 [%d1], 1;
+    bra AGAIN;
+DONE:",
+    );
+    for chip in CHIPS {
+        for limit in (0..8).map(|step| 20_000 + 97 * step) {
+            let mut gpu = device(chip, &["sm.count=1"]);
+            let (a, b) = (word(&mut gpu, "a"), word(&mut gpu, "b"));
+            let launch = Launch::grid(1).block(256).max_cycles(limit);
+            let hang = hang(run(&mut gpu, &text, "k", launch, args![&a, &b]));
+            assert_eq!(hang.kind, HangKind::Unknown, "on {chip}: {hang}");
+        }
     }
 }

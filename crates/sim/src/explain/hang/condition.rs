@@ -60,6 +60,8 @@ struct Truth {
     lacks: Option<Read>,
     /// One of two conditions suffices.
     is_either: bool,
+    /// It compares what two loads found in one place, as a reader does that looks whether a writer came in between.
+    is_same: bool,
 }
 
 /// What happens if the condition of a branch holds.
@@ -127,8 +129,12 @@ impl Reader<'_> {
         if truth.holds == Some(true) {
             return Condition::Met;
         }
-        let values: Vec<String> =
-            self.words.iter().map(|(_, word, value)| format!("{word} is {}", number(*value))).collect();
+        let mut values: Vec<String> = Vec::new();
+        for value in self.words.iter().map(|(_, word, value)| format!("{word} is {}", number(*value))) {
+            if !values.contains(&value) {
+                values.push(value);
+            }
+        }
         let now = match &truth.compared {
             Some((expression, Some(value)))
                 if self.words.iter().any(|(_, word, _)| word.to_string() == *expression) =>
@@ -404,12 +410,18 @@ impl Reader<'_> {
             self.words.iter().find(|(_, word, _)| text.contains(&word.to_string())).map(|(read, ..)| *read)
         };
         let lacks = if holds == Some(true) { None } else { word(&a.text).or_else(|| word(&b.text)) };
-        Some(Truth { text, compared, plain, bits, holds, lacks, is_either: false })
+        let is_same = a.text == b.text;
+        Some(Truth { text, compared, plain, bits, holds, lacks, is_either: false, is_same })
     }
 }
 
 /// Both, or one of them.
 fn joined(a: Truth, b: Truth, are_both: bool) -> Truth {
+    // That a word equals itself keeps nobody waiting.
+    let says_nothing = |truth: &Truth| are_both && truth.is_same && truth.holds == Some(true);
+    if says_nothing(&a) || says_nothing(&b) {
+        return if says_nothing(&a) { b } else { a };
+    }
     let part = |truth: &Truth| match are_both && truth.is_either {
         true => format!("({})", truth.text),
         false => truth.text.clone(),
@@ -421,5 +433,6 @@ fn joined(a: Truth, b: Truth, are_both: bool) -> Truth {
         _ => None,
     };
     let lacks = if holds == Some(true) { None } else { a.lacks.or(b.lacks) };
-    Truth { text, compared: None, plain: None, bits: None, holds, lacks, is_either: !are_both }
+    let (compared, plain, bits) = (None, None, None);
+    Truth { text, compared, plain, bits, holds, lacks, is_either: !are_both, is_same: false }
 }

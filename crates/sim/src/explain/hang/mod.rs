@@ -300,8 +300,11 @@ fn explain<const N: usize>(scene: &Scene<'_, N>, reason: HangReason, cycles: u64
         matches!(reason, HangReason::Quiet(_)) || scene.timed.as_ref().is_some_and(|timed| timed.is_quiet);
     let was_stopped = matches!(reason, HangReason::CycleLimit(_) | HangReason::Interrupted);
     let is_alive = !proof && (!is_quiet || was_stopped && nodes.all.iter().any(|node| node.changes));
+    let polls = |cause: &cause::Cause| cause.nodes.iter().any(|&at| nodes.all[at].poll().is_some());
     let holds = |cause: &cause::Cause| match cause.kind {
         HangKind::SimdDeadlock => !moves,
+        // Those who have not come to the barrier may poll a word that changes the next moment.
+        HangKind::Barrier => !is_alive || !polls(cause),
         HangKind::LockCycle => !moves && !is_alive,
         HangKind::WaitCycle | HangKind::Stale | HangKind::LostToken | HangKind::NotResident => !is_alive,
         _ => true,

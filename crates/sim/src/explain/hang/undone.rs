@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use warploom_isa::{Op, Pc};
+use warploom_isa::{Op, Order, Pc};
 
 use super::*;
 use crate::exec::fault::coordinates;
@@ -41,8 +41,8 @@ pub struct Keeper {
     pub took: bool,
 }
 
-/// A word at which attempts fail, although nobody changes it: an atomic tries it, or someone has taken it or written it
-/// last.
+/// A word at which attempts fail, although nobody changes it: an atomic tries it, someone has taken it or written it
+/// last, or it is read as words are that threads communicate with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeptWord {
     pub word: Word,
@@ -111,12 +111,17 @@ pub(super) fn kept_words<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes) ->
             .last_writer(at)
             .map(|who| (threads(scene, who), Place::of(scene.kernel(), who.pc), nodes.holder(who).is_none()));
         let word = scene.word(at.0.is_some(), at.1);
-        let is_tried = places.iter().any(|pc| matches!(scene.kernel().code[pc.index()].op, Op::Atom(..)));
-        let places = places.into_iter().map(|pc| Place::of(scene.kernel(), pc)).collect();
-        let is_kept = is_tried || !keepers.is_empty() || writer.is_some();
-        is_kept.then_some(KeptWord { word, value, bytes, places, keepers, writer })
+        let ops = || places.iter().map(|pc| scene.kernel().code[pc.index()].op);
+        let is_kept = ops().any(|op| matches!(op, Op::Atom(..))) || !keepers.is_empty() || writer.is_some();
+        let is_strong = ops().any(|op| matches!(op, Op::Ld { access, .. } if access.order != Order::Weak));
+        let places = places.iter().map(|pc| Place::of(scene.kernel(), *pc)).collect();
+        let word = KeptWord { word, value, bytes, places, keepers, writer };
+        (is_kept || is_strong).then_some((!is_kept, word))
     };
-    found.into_iter().filter_map(told).take(SHOWN).collect()
+    let mut told: Vec<(bool, KeptWord)> = found.into_iter().filter_map(told).collect();
+    // Those that nobody is known to have written come last.
+    told.sort_by_key(|(is_unwritten, _)| *is_unwritten);
+    told.into_iter().map(|(_, word)| word).take(SHOWN).collect()
 }
 
 fn threads<const N: usize>(scene: &Scene<'_, N>, who: Taker) -> Threads {

@@ -34,7 +34,7 @@ pub(super) struct LivelockSearch {
     began: Option<Cycle>,
     /// Since when no word got a value that it had not had, or since when warps are compared with their states then.
     from: Cycle,
-    /// The states so far of all words that change, as hashes, and since when there was no new one.
+    /// The states so far of all words that were written, as hashes, and since when there was no new one.
     states: FxHashSet<u64>,
     same_states_from: Cycle,
     /// Since when no thread has changed its words in a new way.
@@ -183,7 +183,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             new_value |= written.take_new();
             new_change |= written.take_new_balance();
         }
-        let state = self.state_of_changing_words();
+        let state = self.state_of_written_words();
         let search = &mut self.livelock;
         if search.states.insert(state) {
             search.same_states_from = now;
@@ -222,11 +222,13 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         Ok(())
     }
 
-    /// What all words that change hold now, as a hash.
-    fn state_of_changing_words(&mut self) -> u64 {
+    /// What all words that were written hold now, as a hash. All others are as they were when the search began, so two
+    /// states are the same only if all of memory is. A word that was written but once counts, too: it may be the next
+    /// digit of a counter.
+    fn state_of_written_words(&mut self) -> u64 {
         self.show_host();
         let memory = self.memory.read().expect(NO_PANIC);
-        let words: BTreeMap<_, _> = self.sms.iter().flat_map(|sm| sm.changing_words(&memory)).collect();
+        let words: BTreeMap<_, _> = self.sms.iter().flat_map(|sm| sm.written_words(&memory)).collect();
         let mut hasher = FxHasher::default();
         words.hash(&mut hasher);
         hasher.finish()

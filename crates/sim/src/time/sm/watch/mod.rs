@@ -355,13 +355,13 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         self.watch.as_ref().and_then(Watch::written).is_none_or(Written::comes_back)
     }
 
-    /// In that search: the words that change and what they hold now, those of shared memory from here.
-    pub(crate) fn changing_words<'a>(
+    /// In that search: the words that were written and what they hold now, those of shared memory from here.
+    pub(crate) fn written_words<'a>(
         &'a self,
         memory: &'a Memory,
     ) -> impl Iterator<Item = (WordPlace, Option<&'a [u8]>)> {
         let written = self.watch.as_ref().and_then(Watch::written);
-        written.into_iter().flat_map(Written::changing).map(|(place, word)| {
+        written.into_iter().flat_map(Written::words).map(|(place, word)| {
             let bytes = word.bytes as usize;
             let in_shared = |cta: u64| {
                 let cta = &self.residents().find(|resident| resident.cta.number == cta)?.cta;
