@@ -124,7 +124,7 @@ fn hottest(profile: &Profile) -> Value {
         cycles: profile.cycles,
         warp_lanes: profile.warp_lanes,
         verdict: profile.verdict.clone(),
-        time: profile.time.clone(),
+        time: profile.time,
         lines: profile.lines.iter().take(MOST).cloned().collect(),
         words: profile.words.iter().take(MOST).cloned().collect(),
         waits: profile.waits.iter().take(MOST).cloned().collect(),

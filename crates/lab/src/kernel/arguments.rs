@@ -34,10 +34,10 @@ pub fn choose(module: &Module, file: &KernelFile, wanted: Option<&str>) -> Resul
             }
         },
         (None, [only]) => only,
-        (None, []) => return Err(FileError::new(format!("`{}` has no kernel (.entry)", file.name))),
+        (None, []) => return Err(FileError::new(format!("`{}` has no kernel (.entry)", file.given))),
         (None, several) => {
             let count = several.len();
-            return Err(FileError::new(format!("`{}` has {count} kernels: {}", file.name, list(several)))
+            return Err(FileError::new(format!("`{}` has {count} kernels: {}", file.given, list(several)))
                 .help(format!(
                     "choose one, such as --entry {} (in a plan: `entry`)",
                     entry::plain(several[0])
