@@ -3,6 +3,7 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use serde_json::{Value, json};
 use warploom::Report;
 use warploom::profile::{Line, Name, Profile, Wait, WordProfile};
 
@@ -28,6 +29,18 @@ pub(crate) fn text(report: &Report, options: &MachineOptions, file: Option<&Path
         barriers(profile),
     ];
     parts.into_iter().filter(|part| !part.is_empty()).map(|part| format!("\n{part}")).collect()
+}
+
+/// Adds the text of source lines to the JSON of a report, so that it says what they were in this run.
+pub(crate) fn add_sources(object: &mut Value, file: Option<&Path>) {
+    let mut sources = Sources::of(file);
+    let Some(Value::Array(lines)) = object.pointer_mut("/profile/lines") else { return };
+    for line in lines {
+        let source = line["line"].as_str().filter(|place| line["at"] != *place);
+        if let Some(text) = source.and_then(|place| sources.line(place)) {
+            line["source"] = json!(text);
+        }
+    }
 }
 
 /// Writes who waits for whom, if that was asked for.

@@ -68,6 +68,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<Exit, Failure> {
         let mut object = serde_json::to_value(&report).map_err(std::io::Error::from)?;
         object["dumps"] = dumps.iter().map(Dump::json).collect();
         object["error"] = Value::Null;
+        profile::add_sources(&mut object, Some(&options.file));
         print_json(object)?;
     } else {
         let mut text = before_summary(&report, &dumps);
@@ -528,7 +529,11 @@ fn locks_text(locks: &warploom::Locks) -> String {
     }
     let waits = locks.wait_ok + locks.wait_fail;
     if waits > 0 {
-        parts.push(format!("{} in wait loops, {} successful", counted(waits, "poll"), grouped(locks.wait_ok)));
+        parts.push(format!(
+            "{} in wait loops, {} successful",
+            counted(waits, "poll"),
+            grouped(locks.wait_ok)
+        ));
     }
     parts.join("; ")
 }

@@ -73,7 +73,11 @@ impl LoadedModule {
             let Place { file, line, instruction, .. } = Place::of(&kernel, pc);
             return Err(ModuleError::NoLockBits { chip: self.chip.clone(), file, line, instruction });
         }
-        Ok(LoadedKernel { kernel: Arc::new(kernel), constants: self.constants.clone(), profiled: Arc::default() })
+        Ok(LoadedKernel {
+            kernel: Arc::new(kernel),
+            constants: self.constants.clone(),
+            profiled: Arc::default(),
+        })
     }
 
     pub fn kernel_names(&self) -> Vec<String> {

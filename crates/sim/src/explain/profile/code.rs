@@ -58,7 +58,8 @@ impl Code {
     pub(super) fn names(&self, kernel: &Kernel) -> &[Named] {
         self.names.get_or_init(|| {
             let mut lines: FxHashMap<String, Name> = FxHashMap::default();
-            let mut once = |line: String| lines.entry(line).or_insert_with_key(|line| line.as_str().into()).clone();
+            let mut once =
+                |line: String| lines.entry(line).or_insert_with_key(|line| line.as_str().into()).clone();
             let places = (0..kernel.code.len()).map(|at| Place::of(kernel, Pc(at as u32)));
             let named = places.map(|place| Named {
                 line: once(place.short()),

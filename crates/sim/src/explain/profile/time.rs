@@ -10,7 +10,7 @@ use crate::time::sm::probe::State;
 pub struct Time([u64; CATEGORIES]);
 
 /// The name of a category. Those of states are the reasons that reports name.
-pub(super) fn category(at: usize) -> &'static str {
+pub(crate) fn category(at: usize) -> &'static str {
     match at {
         UNIT_BUSY => "pipe_throttle",
         SPINNING => "spinning",
@@ -33,7 +33,11 @@ impl Time {
 
     /// The categories that have any.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
-        self.0.into_iter().enumerate().filter(|(_, cycles)| *cycles > 0).map(|(at, cycles)| (category(at), cycles))
+        self.0
+            .into_iter()
+            .enumerate()
+            .filter(|(_, cycles)| *cycles > 0)
+            .map(|(at, cycles)| (category(at), cycles))
     }
 
     /// All categories together.

@@ -187,7 +187,9 @@ fn flags(profile: &Profile) -> Option<Finding> {
         grouped(wait.wait.longest_cycles),
     );
     // The word of that memory that costs the most waiting.
-    if let Some(word) = profile.words.iter().find(|word| word.memory == wait.memory && word.satisfied.count > 0) {
+    if let Some(word) =
+        profile.words.iter().find(|word| word.memory == wait.memory && word.satisfied.count > 0)
+    {
         text += &turns(word, profile.cycles);
     }
     Some(Finding { rule: "flags", share: polling.0, text })
