@@ -104,7 +104,7 @@ pub(crate) enum Command {
     /// Hold the times of workloads on a real GPU beside those of its model: how true the model is
     #[command(after_help = measure::CORRELATE_EXAMPLES)]
     Correlate(CorrelateOptions),
-    /// Measure how many simulated warp instructions a second this computer runs
+    /// Measure how many simulated warp instructions per second this computer runs
     Speed(SpeedOptions),
     /// Serve a real GPU on standard input and output, for the process that started this one
     #[command(hide = true)]

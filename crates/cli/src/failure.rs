@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::{Map, Value, json};
 use warploom::{ChipError, Error, Fault, Hang, Report};
+use warploom_lab::kernel;
 
 use crate::output::print_json;
 use crate::run::shown_name;
@@ -141,6 +142,15 @@ impl Failure {
     }
 }
 
+/// A message whose kernels have the names of their source: `hist` for `_Z4histPj`.
+fn with_plain_names(message: &str) -> String {
+    let plain = |(at, part): (usize, &str)| match part {
+        symbol if at % 2 == 1 && symbol.starts_with("_Z") => kernel::entry::plain(symbol),
+        part => part.to_string(),
+    };
+    message.split('`').enumerate().map(plain).collect::<Vec<_>>().join("`")
+}
+
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
         let exit = match &error {
@@ -163,7 +173,7 @@ impl From<Error> for Failure {
                 Fault { kernel: shown_name(&fault.kernel), ..(**fault).clone() }.to_string()
             }
             Error::Load(load) => load.to_string(),
-            other => other.to_string(),
+            other => with_plain_names(&other.to_string()),
         };
         let mut failure = Failure::new(exit, message);
         match error {
@@ -186,5 +196,16 @@ impl From<Error> for Failure {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Failure {
         Failure::input(format!("cannot write the output: {error}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_have_the_names_of_their_source() {
+        let message = with_plain_names("kernel `_Z4histPj` takes 2 arguments; `k` and `_Z` are others");
+        assert_eq!(message, "kernel `hist` takes 2 arguments; `k` and `_Z` are others");
     }
 }

@@ -131,6 +131,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<Exit, Failure> {
         let mut object = object(&report, &launches, &check)?;
         object["dumps"] = dumps.iter().map(Dump::json).collect();
         object["error"] = wrong.as_ref().map_or(Value::Null, Failure::json);
+        profile::add_sources(&mut object, Some(&options.file));
         print_json(object)?;
     } else {
         let mut text = before_summary(&report, &dumps);

@@ -3,8 +3,9 @@
 use std::fmt::Write;
 use std::path::Path;
 
+use serde_json::{Value, json};
 use warploom::Report;
-use warploom::profile::{Line, Profile, Wait, WordProfile};
+use warploom::profile::{Line, Name, Profile, Wait, WordProfile};
 
 use crate::cli::MachineOptions;
 use crate::failure::Failure;
@@ -28,6 +29,18 @@ pub(crate) fn text(report: &Report, options: &MachineOptions, file: Option<&Path
         barriers(profile),
     ];
     parts.into_iter().filter(|part| !part.is_empty()).map(|part| format!("\n{part}")).collect()
+}
+
+/// Adds the text of source lines to the JSON of a report, so that it says what they were in this run.
+pub(crate) fn add_sources(object: &mut Value, file: Option<&Path>) {
+    let mut sources = Sources::of(file);
+    let Some(Value::Array(lines)) = object.pointer_mut("/profile/lines") else { return };
+    for line in lines {
+        let source = line["line"].as_str().filter(|place| line["at"] != *place);
+        if let Some(text) = source.and_then(|place| sources.line(place)) {
+            line["source"] = json!(text);
+        }
+    }
 }
 
 /// Writes who waits for whom, if that was asked for.
@@ -91,8 +104,13 @@ fn hottest(profile: &Profile, count: usize, sources: &mut Sources<'_>) -> String
             if several { format!(" ({})", shown_name(kernel)) } else { String::new() },
             source.as_deref().unwrap_or(instruction),
         );
-        let indent = " ".repeat(69);
-        let _ = writeln!(text, "{indent}{}", shares(&counts.time, all));
+        let indent = " ".repeat(8);
+        // What would be shown as 0.0 % says nothing of a line.
+        let states = counts.time.iter().filter(|&(_, cycles)| percent(cycles, all) >= 0.05);
+        let states = shares(states, all);
+        if !states.is_empty() {
+            let _ = writeln!(text, "{indent}{states}");
+        }
         if !inlined.is_empty() {
             let _ = writeln!(text, "{indent}inlined: {}", inlined.join(" < "));
         }
@@ -170,8 +188,8 @@ fn words(profile: &Profile) -> String {
 
 /// The lines of a word, and who waited longest for it.
 fn whereabouts(word: &WordProfile) -> String {
-    let lines = |what: &str, lines: &[(String, u64)]| {
-        let first: Vec<&str> = lines.iter().take(2).map(|(line, _)| line.as_str()).collect();
+    let lines = |what: &str, lines: &[(Name, u64)]| {
+        let first: Vec<&str> = lines.iter().take(2).map(|(line, _)| &**line).collect();
         (!first.is_empty()).then(|| format!("{what} {}", first.join(", ")))
     };
     let longest = word.longest_waits.first();
@@ -196,7 +214,7 @@ fn waits(profile: &Profile) -> String {
     let mut text = "who waits for whom\n".to_string();
     let mut told: Vec<&str> = Vec::new();
     for wait in &shown {
-        if told.contains(&wait.waits_at.as_str()) {
+        if told.contains(&&*wait.waits_at) {
             continue;
         }
         told.push(&wait.waits_at);
@@ -258,9 +276,9 @@ mod tests {
     #[test]
     fn a_graph_names_lines_and_waits() {
         let wait = Wait {
-            memory: "buffer 0".to_string(),
-            waits_at: "k.cu:5".to_string(),
-            written_at: Some("k.cu:9".to_string()),
+            memory: "buffer 0".into(),
+            waits_at: "k.cu:5".into(),
+            written_at: Some("k.cu:9".into()),
             words: 1,
             wait: Span { count: 2, cycles: 3000, longest_cycles: 2000 },
         };

@@ -68,6 +68,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<Exit, Failure> {
         let mut object = serde_json::to_value(&report).map_err(std::io::Error::from)?;
         object["dumps"] = dumps.iter().map(Dump::json).collect();
         object["error"] = Value::Null;
+        profile::add_sources(&mut object, Some(&options.file));
         print_json(object)?;
     } else {
         let mut text = before_summary(&report, &dumps);
@@ -409,8 +410,11 @@ pub(crate) fn timing_lines(report: &Report) -> Vec<(&'static str, String)> {
     ];
     if let (Some(stalls), Some(all)) = (&report.stalls, report.warp_cycles) {
         // A profile also knows which of these cycles were spent spinning.
-        let stalls = report.profile.as_ref().map_or(stalls, |profile| &profile.time);
-        lines.push(("warps", shares(stalls, all)));
+        let text = match &report.profile {
+            Some(profile) => shares(profile.time.iter(), all),
+            None => shares(stalls.iter().map(|(name, cycles)| (*name, *cycles)), all),
+        };
+        lines.push(("warps", text));
     }
     if let Some(locks) = report.locks.as_ref().filter(|l| **l != Default::default()) {
         lines.push(("locks", locks_text(locks)));
@@ -495,11 +499,11 @@ fn energy_text(energy: &BTreeMap<&'static str, f64>, kernel_s: f64) -> String {
 const ENERGY_SUMS: [&str; 3] = ["dynamic", "static", "total"];
 
 /// How warps spent their cycles, the largest share first.
-pub(crate) fn shares(stalls: &warploom::Counters, all: u64) -> String {
-    let mut shares = stalls.iter().filter(|&(_, &cycles)| cycles > 0).collect::<Vec<_>>();
-    shares.sort_by_key(|&(name, &cycles)| (std::cmp::Reverse(cycles), *name));
+pub(crate) fn shares(stalls: impl Iterator<Item = (&'static str, u64)>, all: u64) -> String {
+    let mut shares = stalls.filter(|(_, cycles)| *cycles > 0).collect::<Vec<_>>();
+    shares.sort_by_key(|&(name, cycles)| (std::cmp::Reverse(cycles), name));
     let text =
-        |(name, &cycles): (&&str, &u64)| format!("{} {:.1}%", name.replace('_', " "), percent(cycles, all));
+        |(name, cycles): (&str, u64)| format!("{} {:.1}%", name.replace('_', " "), percent(cycles, all));
     shares.into_iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
@@ -525,7 +529,11 @@ fn locks_text(locks: &warploom::Locks) -> String {
     }
     let waits = locks.wait_ok + locks.wait_fail;
     if waits > 0 {
-        parts.push(format!("{} of {} were over", grouped(locks.wait_ok), counted(waits, "wait")));
+        parts.push(format!(
+            "{} in wait loops, {} successful",
+            counted(waits, "poll"),
+            grouped(locks.wait_ok)
+        ));
     }
     parts.join("; ")
 }

@@ -65,6 +65,7 @@ pub(crate) fn work(options: &WorkOptions) -> Result<Exit, Failure> {
             object["alignment"] = json!(alignment);
         }
         object["error"] = wrong.as_ref().map_or(Value::Null, Failure::json);
+        profile::add_sources(&mut object, None);
         print_json(object)?;
     } else {
         let mut text = outcome.total.output.clone();

@@ -141,3 +141,29 @@ fn kernels_have_plain_names() {
     let both = "hit<5>(unsigned int*) (_Z3hitILi5EEvPj), void hit<7>(unsigned int*) (_Z3hitILi7EEvPj)";
     assert!(message.contains(&format!("`hit` names 2 kernels: void {both}")), "{message}");
 }
+
+/// Cycles per acquisition, and what the verdict says of contended locks.
+fn contended(line: &str) -> (u64, String) {
+    let object: Value = serde_json::from_str(&good_in(&root(), &format!("{line} --profile --json"))).unwrap();
+    let findings = object["profile"]["verdict"].as_array().unwrap();
+    let text = findings.iter().find(|finding| finding["rule"] == "contended_locks");
+    let text = text.map_or(String::new(), |finding| finding["text"].as_str().unwrap().to_string());
+    (object["cycles"].as_u64().unwrap() / object["locks"]["acquired"].as_u64().unwrap(), text)
+}
+
+/// The verdict's advice is tried: fewer pollers gain where it says so, and nothing where it says that.
+#[test]
+fn fewer_pollers_help_where_the_verdict_says_so() {
+    let (crowd, text) = contended(SPINLOCK);
+    assert!(text.contains(" alone: let fewer threads poll"), "{text}");
+    let few = SPINLOCK.replace("--grid 4 --block 64", "--grid 1 --block 32").replace("u32:2 ", "u32:16 ");
+    let (alone, _) = contended(&few);
+    assert!(alone * 10 < crowd * 7, "{alone} and {crowd} cycles for each acquisition");
+
+    let transfers = "run examples/tutorial/transfers.ptx --entry one_lock --arg balance=buf:u32:64=value:100 \
+                     --arg locks=buf:u32:64=zero --arg accounts=u32:64";
+    let (crowd, text) = contended(&format!("{transfers} --grid 4 --block 64"));
+    assert!(text.contains("so fewer pollers gain little: hold it shorter"), "{text}");
+    let (alone, _) = contended(&format!("{transfers} --grid 1 --block 16"));
+    assert!(alone * 100 > crowd * 95, "{alone} and {crowd} cycles for each acquisition");
+}

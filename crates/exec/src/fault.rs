@@ -37,7 +37,7 @@ pub enum FaultKind {
     NoLockBit { access: AccessKind, space: Space, address: u64, bytes: u32 },
     /// The call stack does not fit local memory.
     #[error(
-        "the call stack needs {needed} bytes of local memory, the chip has {limit} a thread \
+        "the call stack needs {needed} bytes of local memory, the chip has {limit} per thread \
          (memory.local_bytes_per_thread)"
     )]
     StackOverflow { needed: u64, limit: u32 },

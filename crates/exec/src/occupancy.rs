@@ -48,13 +48,13 @@ pub enum Unlaunchable {
     #[error("kernel `{kernel}` must be launched with a block of {x}x{y}x{z} (.reqntid)")]
     RequiredBlock { kernel: String, x: u32, y: u32, z: u32 },
     #[error(
-        "kernel `{kernel}` needs {needed} bytes of shared memory a CTA ({fixed} declared + {dynamic} dynamic), \
+        "kernel `{kernel}` needs {needed} bytes of shared memory per CTA ({fixed} declared + {dynamic} dynamic), \
          the chip `{chip}` has {limit}"
     )]
     Shared { kernel: String, needed: u64, fixed: u32, dynamic: u32, limit: u32, chip: String },
     /// The register file is too small for one CTA.
     #[error(
-        "one CTA of kernel `{kernel}` needs {needed} registers ({warps} warps, {registers} registers a thread), \
+        "one CTA of kernel `{kernel}` needs {needed} registers ({warps} warps, {registers} registers per thread), \
          an SM of `{chip}` has {limit}"
     )]
     Registers { kernel: String, needed: u64, warps: u32, registers: u32, limit: u32, chip: String },
@@ -66,13 +66,13 @@ pub enum Unlaunchable {
     TooManyParams { kernel: String, bytes: u32, limit: u32, chip: String },
     /// The kernel's own frame does not fit local memory.
     #[error(
-        "kernel `{kernel}` needs {needed} bytes of local memory a thread, \
+        "kernel `{kernel}` needs {needed} bytes of local memory per thread, \
          the chip `{chip}` has {limit} (memory.local_bytes_per_thread)"
     )]
     Local { kernel: String, needed: u32, limit: u32, chip: String },
     /// The frames of all resident threads together are more than this computer should hold.
     #[error(
-        "kernel `{kernel}` needs {needed} bytes of local memory a thread, {all} MiB for the {threads} threads that are \
+        "kernel `{kernel}` needs {needed} bytes of local memory per thread, {all} MiB for the {threads} threads that are \
          resident at the same time; this computer simulates at most {most} MiB: use a smaller grid, or fewer SMs \
          (sm.count)"
     )]

@@ -49,7 +49,8 @@ pub mod hang {
 /// Where the time of launches goes, by line, lock and barrier.
 pub mod profile {
     pub use crate::explain::profile::{
-        Barrier, Counts, Finding, Instruction, Line, OverTime, Profile, Span, Time, Wait, WordProfile,
+        Barrier, Counts, Finding, Instruction, Line, Name, OverTime, Profile, Span, ThreadName, Time, Wait,
+        WordProfile,
     };
 }
 

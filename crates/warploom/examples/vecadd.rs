@@ -18,7 +18,7 @@ fn main() -> Result<(), Error> {
     assert!((0..n).all(|i| sums[i] == xs[i] + ys[i]));
     println!("{n} sums, the last one {}", sums[n - 1]);
     println!(
-        "{} warp instructions on {} in {:.3} s, {} registers a thread, {:.0}% of the lanes busy",
+        "{} warp instructions on {} in {:.3} s, {} registers per thread, {:.0}% of the lanes busy",
         report.warp_insts,
         report.chip,
         report.wall_s,

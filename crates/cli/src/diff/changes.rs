@@ -87,10 +87,11 @@ fn numbers(a: &Run, b: &Run) -> Vec<Number> {
 fn match_lines(a: &[Line], b: &[Line]) -> Vec<Pair<Option<Line>>> {
     let file = |line: &Line| line.line.rsplit_once(':').map_or(String::new(), |(file, _)| file.to_string());
     type Key<'k> = &'k dyn Fn(&Line) -> (String, String);
-    let keys: [Key<'_>; 3] =
-        [&|line| (line.line.clone(), line.text.clone()), &|line| (file(line), line.text.clone()), &|line| {
-            (line.line.clone(), String::new())
-        }];
+    let keys: [Key<'_>; 3] = [
+        &|line| (line.line.clone(), line.says().to_string()),
+        &|line| (file(line), line.says().to_string()),
+        &|line| (line.line.clone(), String::new()),
+    ];
     let mut of_b: Vec<Option<usize>> = vec![None; a.len()];
     let mut free: BTreeSet<usize> = (0..b.len()).collect();
     for key in keys {

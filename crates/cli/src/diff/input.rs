@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::input::reason;
+use crate::run::shown_name;
 use crate::term::dims;
 
 /// A run, as its JSON tells it.
@@ -56,6 +57,9 @@ pub(super) struct Profile {
 pub(super) struct Line {
     pub(super) line: String,
     pub(super) text: String,
+    /// The line of the source, if the run found it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) source: Option<String>,
     pub(super) warp_cycles: u64,
     pub(super) executions: u64,
     pub(super) time: BTreeMap<String, u64>,
@@ -74,6 +78,13 @@ pub(super) struct Word {
     pub(super) hold: Span,
     pub(super) hand_off: Span,
     pub(super) longest_queue: u64,
+}
+
+impl Line {
+    /// What it says: the source, or else the instruction with the most time.
+    pub(super) fn says(&self) -> &str {
+        self.source.as_ref().unwrap_or(&self.text)
+    }
 }
 
 impl Word {
@@ -128,7 +139,7 @@ pub(super) fn read(file: &Path) -> Result<(Run, Profile), Failure> {
 impl Run {
     /// What ran, and how.
     pub(super) fn title(&self) -> String {
-        let name = self.workload.as_ref().unwrap_or(&self.kernel);
+        let name = self.workload.clone().unwrap_or_else(|| shown_name(&self.kernel));
         let sched = self.sched.as_deref().unwrap_or("-");
         let bows = if self.bows == Some(true) { "+bows" } else { "" };
         let ended = self.error.as_ref().map(|error| format!("; ended early: {}", error.kind));

@@ -58,18 +58,18 @@ fn text(runs: Runs<'_, impl AsRef<Path>>, changes: &Changes, shown: usize) -> St
     for (name, (file, run)) in ["A", "B"].into_iter().zip(&runs) {
         let _ = writeln!(text, "{name}  {}: {}", file.as_ref().display(), run.title());
     }
-    let _ = writeln!(text, "\n{:<20}{:>16}{:>16}{:>10}", "", "A", "B", "change");
+    let _ = writeln!(text, "\n{:<24}{:>16}{:>16}{:>10}", "", "A", "B", "change");
     for Number { name, a, b } in &changes.numbers {
         let of = |number: &Option<f64>| number.map_or_else(|| "-".to_string(), number_text);
         let change = a.zip(*b).filter(|(a, _)| *a > 0.0);
         let change = change.map(|(a, b)| format!("{:+.1}%", 100.0 * (b / a - 1.0))).unwrap_or_default();
-        let _ = writeln!(text, "{name:<20}{:>16}{:>16}{change:>10}", of(a), of(b));
+        let _ = writeln!(text, "{name:<24}{:>16}{:>16}{change:>10}", of(a), of(b));
     }
     let all = changes.categories.iter().map(|pair| pair.a).sum();
     let _ = writeln!(text, "\nwarp time by category, in cycles; the change as a part of A's warp time");
     for Pair { name, a, b } in &changes.categories {
         let _ =
-            writeln!(text, "  {name:<18}{:>16}{:>16}{:>10}", grouped(*a), grouped(*b), change(*a, *b, all));
+            writeln!(text, "  {name:<22}{:>16}{:>16}{:>10}", grouped(*a), grouped(*b), change(*a, *b, all));
     }
     text + &lines_text(&changes.lines, shown, all) + &words_text(&changes.words, shown)
 }
@@ -102,11 +102,11 @@ fn lines_text(lines: &[Pair<Option<Line>>], shown: usize, all: u64) -> String {
 /// Where a line is in both runs.
 fn place(a: Option<&Line>, b: Option<&Line>) -> String {
     match (a, b) {
-        (Some(a), Some(b)) if a.line == b.line && a.text == b.text => format!("{}: {}", a.line, a.text),
-        (Some(a), Some(b)) if a.text == b.text => format!("{} (now {}): {}", a.line, b.line, a.text),
-        (Some(a), Some(b)) => format!("{}: {} (now {})", b.line, a.text, b.text),
-        (Some(a), None) => format!("{}: {} (only in A)", a.line, a.text),
-        (None, Some(b)) => format!("{}: {} (only in B)", b.line, b.text),
+        (Some(a), Some(b)) if a.line == b.line && a.says() == b.says() => format!("{}: {}", a.line, a.says()),
+        (Some(a), Some(b)) if a.says() == b.says() => format!("{} (now {}): {}", a.line, b.line, a.says()),
+        (Some(a), Some(b)) => format!("{}: {} (now {})", b.line, a.says(), b.says()),
+        (Some(a), None) => format!("{}: {} (only in A)", a.line, a.says()),
+        (None, Some(b)) => format!("{}: {} (only in B)", b.line, b.says()),
         (None, None) => String::new(),
     }
 }

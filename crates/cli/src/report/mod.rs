@@ -16,6 +16,7 @@ use warploom::{Error, Report, Trace};
 
 use crate::failure::Failure;
 use crate::output;
+use crate::profile;
 use crate::sources::Sources;
 
 /// Lines, words and waits that a page has at most: those with the most time.
@@ -67,6 +68,7 @@ impl ReportedRun {
         if let Some(profile) = &report.profile {
             data["sources"] = source::listings(profile, &mut Sources::of(file));
             data["profile"] = hottest(profile);
+            profile::add_sources(&mut data, file);
             if let Some(over_time) = &profile.over_time {
                 data["over_time"] = json!({
                     "interval_cycles": over_time.interval_cycles,
@@ -124,7 +126,7 @@ fn hottest(profile: &Profile) -> Value {
         cycles: profile.cycles,
         warp_lanes: profile.warp_lanes,
         verdict: profile.verdict.clone(),
-        time: profile.time.clone(),
+        time: profile.time,
         lines: profile.lines.iter().take(MOST).cloned().collect(),
         words: profile.words.iter().take(MOST).cloned().collect(),
         waits: profile.waits.iter().take(MOST).cloned().collect(),

@@ -43,5 +43,5 @@ pub(super) fn listings(profile: &Profile, sources: &mut Sources<'_>) -> Value {
 fn executed(profile: &Profile, file: &str) -> BTreeMap<usize, String> {
     let of_file = profile.instructions.iter().filter(|instruction| instruction.line == instruction.at);
     let placed = of_file.filter_map(|instruction| Some((split(&instruction.line)?, &instruction.text)));
-    placed.filter(|((of, _), _)| *of == file).map(|((_, number), text)| (number, text.clone())).collect()
+    placed.filter(|((of, _), _)| *of == file).map(|((_, number), text)| (number, text.to_string())).collect()
 }

@@ -29,7 +29,7 @@ function linesTable(profile, all, jump) {
   const columns = [
     ["time", "part of all warp time", true],
     ["", "by category", false],
-    ["line", "the source line, and the instruction with the most time", false],
+    ["line", "the source line; if its file was not found, the instruction with the most time", false],
     ["executions", "times that a warp issued an instruction of the line", true],
     ["threads/warp", "active threads per warp, on average", true],
     ["transactions", "per memory access of a warp", true],
@@ -43,7 +43,7 @@ function linesTable(profile, all, jump) {
       el("div", { class: "place" },
         el("a", { href: "#source", title: line.line, onclick: (event) => jump(event, line.line) },
           shortPlace(line.line, 60)),
-        el("code", {}, line.text)),
+        el("code", { title: line.text }, line.source ?? line.text)),
       grouped(line.executions),
       ratio(line.thread_executions, line.executions),
       ratio(line.transactions, line.latency.count),
@@ -179,7 +179,8 @@ function diffView(diff) {
   const placeOf = ({ a, b }) => {
     const [old, now] = [a ?? b, b ?? a];
     const note = !a ? "only in B" : !b ? "only in A" : old.line !== now.line ? `now ${now.line}` : "";
-    const text = old.text === now.text ? now.text : `${old.text} → ${now.text}`;
+    const says = (line) => line.source ?? line.text;
+    const text = says(old) === says(now) ? says(now) : `${says(old)} → ${says(now)}`;
     return el("div", { class: "place" }, el("span", {}, old.line, note && el("em", {}, ` ${note}`)),
       el("code", {}, text));
   };

@@ -70,6 +70,11 @@ fn links_lead_somewhere() {
                 say("there is no such heading");
             } else if page.in_book() && path.ends_with(".md") && !path.starts_with("docs/") {
                 say("mdBook makes pages of files in docs/ only: name the file instead of linking it");
+            } else if page.in_book()
+                && page.path != "docs/SUMMARY.md"
+                && ["docs/README.md", "docs/SUMMARY.md"].contains(&path.as_str())
+            {
+                say("mdBook has no page of that name: name the file instead of linking it");
             }
         }
     }

@@ -408,7 +408,7 @@ fn contention() -> Vec<Anchor> {
             LINES_1024,
             "ld.volatile.global.u32 %b, [%mine];\nmad.wide.u32 %mine, %b, 4, %mine;",
         )),
-        stream("all/l2-stream", "ld.cg of 512 bytes a warp, all SMs, 32 warps each, from the L2", 1 << 22),
+        stream("all/l2-stream", "ld.cg of 512 bytes per warp, all SMs, 32 warps each, from the L2", 1 << 22),
         stream("all/dram-stream", "the same, from memory", 1 << 24),
         contended(
             "all/poll-one",

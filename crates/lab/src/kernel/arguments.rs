@@ -34,10 +34,10 @@ pub fn choose(module: &Module, file: &KernelFile, wanted: Option<&str>) -> Resul
             }
         },
         (None, [only]) => only,
-        (None, []) => return Err(FileError::new(format!("`{}` has no kernel (.entry)", file.name))),
+        (None, []) => return Err(FileError::new(format!("`{}` has no kernel (.entry)", file.given))),
         (None, several) => {
             let count = several.len();
-            return Err(FileError::new(format!("`{}` has {count} kernels: {}", file.name, list(several)))
+            return Err(FileError::new(format!("`{}` has {count} kernels: {}", file.given, list(several)))
                 .help(format!(
                     "choose one, such as --entry {} (in a plan: `entry`)",
                     entry::plain(several[0])
@@ -63,8 +63,11 @@ pub fn arrange<T>(
             continue;
         };
         let Some(at) = names.iter().position(|known| *known == name) else {
-            return Err(FileError::new(format!("kernel `{}` has no parameter `{name}`", kernel.name()))
-                .help(format!("its parameters are {}", names.join(", "))));
+            return Err(FileError::new(format!(
+                "kernel `{}` has no parameter `{name}`",
+                entry::plain(kernel.name())
+            ))
+            .help(format!("its parameters are {}", names.join(", "))));
         };
         if places[at].replace(value).is_some() {
             return Err(FileError::new(format!("parameter `{name}` is given twice")));
@@ -86,7 +89,7 @@ fn wrong_count(kernel: &Kernel, names: &[String], given: usize) -> FileError {
     let params = &kernel.info().params;
     let plural = if params.len() == 1 { "" } else { "s" };
     let takes = format!("{} argument{plural}", params.len());
-    let mut message = format!("kernel `{}` takes {takes}, {given} given", kernel.name());
+    let mut message = format!("kernel `{}` takes {takes}, {given} given", entry::plain(kernel.name()));
     for (i, (param, name)) in params.iter().zip(names).enumerate() {
         let _ = write!(message, "\n  {i}  {:<8} {name}", warploom::declared(param));
     }

@@ -32,8 +32,10 @@ impl FileError {
 
 /// A kernel file as it was read or compiled.
 pub struct KernelFile {
-    /// What messages call it: the file, or that with the PTX of a CUDA source.
+    /// The file with the text: PTX or a listing, or where the PTX of a CUDA source is kept.
     pub name: String,
+    /// The file as it was named.
+    pub given: String,
     pub text: Vec<u8>,
     pub language: Language,
     /// What a compiler said, though it compiled.
@@ -82,6 +84,7 @@ impl KernelFile {
             let compiled = cuda::compile(path, options)?;
             return Ok(KernelFile {
                 name: compiled.file.display().to_string(),
+                given: name.to_string(),
                 text: compiled.ptx,
                 language: Language::Ptx,
                 warnings: compiled.warnings,
@@ -95,6 +98,7 @@ impl KernelFile {
         }
         Ok(KernelFile {
             name: name.to_string(),
+            given: name.to_string(),
             language: language(path, &text),
             text,
             warnings: String::new(),
@@ -206,6 +210,7 @@ mod tests {
     fn file(text: &str) -> KernelFile {
         KernelFile {
             name: "k.ptx".to_string(),
+            given: "k.ptx".to_string(),
             text: text.into(),
             language: Language::Ptx,
             warnings: String::new(),

@@ -128,6 +128,25 @@ impl Plan {
         }
     }
 
+    /// Says what is wrong with an argument.
+    pub(super) fn check_argument(&self, number: usize, text: &str) -> Result<(), PlanProblem> {
+        let Err(error) = argument(text, &self.buffers) else { return Ok(()) };
+        let passed = text.split_once('=').map_or(text, |(_, passed)| passed);
+        let is_name = |c: char| c.is_alphanumeric() || c == '_';
+        if !passed.is_empty() && passed.chars().all(is_name) {
+            let problem = self.unknown(passed);
+            return Err(PlanProblem {
+                message: format!("argument {number}: {}", problem.message),
+                ..problem
+            });
+        }
+        let known: Vec<_> = self.buffers.keys().map(String::as_str).collect();
+        Err(PlanProblem::new(format!(
+            "argument {number}, `{text}`, is no buffer ({}) and no value: {error}",
+            known.join(", ")
+        )))
+    }
+
     /// Says what is wrong with the texts of a launch.
     pub(super) fn check_launch(&self, launch: &PlannedLaunch, in_loop: bool) -> Result<(), PlanProblem> {
         let contents = launch.fill.values();
@@ -137,16 +156,6 @@ impl Plan {
             return Err(PlanProblem::new(format!("`{text}` names the iteration of a loop, and is in none"))
                 .help("a loop is a [[launch]] with `until_zero` and launches of its own"));
         }
-        for (at, text) in launch.args.iter().enumerate() {
-            argument(text, &self.buffers).map_err(|error| {
-                let known: Vec<_> = self.buffers.keys().map(String::as_str).collect();
-                PlanProblem::new(format!(
-                    "argument {at}, `{text}`, is no buffer ({}) and no value: {error}",
-                    known.join(", ")
-                ))
-            })?;
-        }
-        launch.fill.iter().try_for_each(|(buffer, content)| self.check_content(buffer, content))?;
         for [one, other] in &launch.swap {
             let (one, other) = (self.buffer(one)?, self.buffer(other)?);
             if (one.ty, one.count) != (other.ty, other.count) {

@@ -43,10 +43,10 @@ struct LaunchTable {
     block: Option<Value>,
     shared_bytes: Option<Value>,
     #[serde(default)]
-    args: Vec<String>,
+    args: Vec<Spanned<String>>,
     times: Option<Value>,
     #[serde(default)]
-    fill: BTreeMap<String, String>,
+    fill: BTreeMap<String, Spanned<String>>,
     #[serde(default)]
     swap: Vec<[String; 2]>,
     until_zero: Option<String>,
@@ -134,6 +134,10 @@ impl PlanFile {
                     .help("lists and ranges are for the [params] of a sweep"));
                 }
             };
+            if text.contains('{') {
+                return Err(PlanProblem::new(format!("parameter `{name}` is `{text}`: it names another"))
+                    .help("values of parameters are put in as they are; write this one out"));
+            }
             all.insert(name.clone(), text);
         }
         all.extend(given.iter().cloned());
@@ -176,13 +180,42 @@ impl PlanFile {
             grid: values.extent("grid", grid)?,
             block: table.block.as_ref().map(|block| values.extent("block", block)).transpose()?,
             shared_bytes: values.count("shared_bytes", &table.shared_bytes, 0)?,
-            args: table.args.iter().map(|arg| values.fill(arg)).collect::<Result<_, _>>()?,
+            args: self.args(&table.args, plan, values)?,
             times: values.count("times", &table.times, 1)?,
-            fill: values.each(&table.fill)?,
+            fill: self.fills(&table.fill, plan, values)?,
             swap: table.swap.clone(),
         };
         plan.check_launch(&launch, in_loop)?;
         Ok(Step::Launch(launch))
+    }
+
+    fn args(
+        &self,
+        args: &[Spanned<String>],
+        plan: &Plan,
+        values: &mut Values,
+    ) -> Result<Vec<String>, PlanProblem> {
+        let each = (0..).zip(args).map(|(number, arg)| {
+            let text = values.fill(arg.get_ref());
+            let checked = text.and_then(|text| plan.check_argument(number, &text).map(|()| text));
+            checked.map_err(|problem| problem.at(&self.text, arg.span().start))
+        });
+        each.collect()
+    }
+
+    fn fills(
+        &self,
+        fills: &BTreeMap<String, Spanned<String>>,
+        plan: &Plan,
+        values: &mut Values,
+    ) -> Result<BTreeMap<String, String>, PlanProblem> {
+        let each = fills.iter().map(|(buffer, content)| {
+            let text = values.fill(content.get_ref());
+            let checked = text.and_then(|text| plan.check_content(buffer, &text).map(|()| text));
+            let text = checked.map_err(|problem| problem.at(&self.text, content.span().start))?;
+            Ok((buffer.clone(), text))
+        });
+        each.collect()
     }
 
     fn looped(
@@ -289,10 +322,6 @@ impl Values {
             self.used.insert(name.trim().to_string());
         }
         Ok(out + rest)
-    }
-
-    fn each(&mut self, texts: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, PlanProblem> {
-        texts.iter().map(|(name, text)| Ok((name.clone(), self.fill(text)?))).collect()
     }
 
     fn extent(&mut self, name: &str, value: &Value) -> Result<[u32; 3], PlanProblem> {

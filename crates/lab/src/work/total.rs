@@ -81,8 +81,9 @@ pub fn total(launches: &[Report]) -> Report {
 fn profile(launches: &[Report]) -> Option<Arc<Profile>> {
     let (first, others) = launches.split_first()?;
     let mut sum = first.profile.clone()?;
-    for launch in others {
-        Arc::make_mut(&mut sum).merge(launch.profile.as_deref()?);
+    if !others.is_empty() {
+        let others: Option<Vec<&Profile>> = others.iter().map(|launch| launch.profile.as_deref()).collect();
+        Arc::make_mut(&mut sum).merge(others?);
     }
     Some(sum)
 }

@@ -61,7 +61,8 @@ impl Gpu {
         let contexts = contexts(&launches, &code);
         let context = Context { others: &contexts[1..], ..contexts[0] };
         let unit = Unit::new(&chip, &launches, firmware, self.side.now());
-        let run = TimedRun { context, timing, policies: &self.policies, observers: &self.observers };
+        let (policies, observers) = (&self.policies, &self.observers);
+        let run = TimedRun { context, timing, profiled: None, policies, observers };
         run.start(Some(unit), &mut self.memory, &mut self.side)
     }
 }

@@ -250,7 +250,13 @@ impl Gpu {
                     self.side.write_by_host(CONSTANT_BASE, constants);
                 }
                 let context = Context { launch: &launch, code: &code, code_start: 0, others: &[] };
-                let run = TimedRun { context, timing, policies: &self.policies, observers: &self.observers };
+                let run = TimedRun {
+                    context,
+                    timing,
+                    profiled: timing.profile.then(|| kernel.profiled()),
+                    policies: &self.policies,
+                    observers: &self.observers,
+                };
                 run.start(None, &mut self.memory, &mut self.side)
             }
         };

@@ -1,12 +1,13 @@
 //! Modules and kernels loaded on a chip.
 
-use std::sync::{Arc, RwLock, RwLockReadGuard};
+use std::sync::{Arc, OnceLock, RwLock, RwLockReadGuard};
 
 use warploom_isa::diag::LoadError;
 use warploom_isa::{AddressMap, Kernel, LinkError, Module, Space, link};
 
 use crate::exec::fault::Place;
 use crate::exec::memory::store::OutOfMemory;
+use crate::explain::profile::Code;
 
 /// A module whose variables have addresses. Its kernels are linked on demand ([`LoadedModule::kernel`]).
 #[derive(Debug)]
@@ -72,7 +73,11 @@ impl LoadedModule {
             let Place { file, line, instruction, .. } = Place::of(&kernel, pc);
             return Err(ModuleError::NoLockBits { chip: self.chip.clone(), file, line, instruction });
         }
-        Ok(LoadedKernel { kernel: Arc::new(kernel), constants: self.constants.clone() })
+        Ok(LoadedKernel {
+            kernel: Arc::new(kernel),
+            constants: self.constants.clone(),
+            profiled: Arc::default(),
+        })
     }
 
     pub fn kernel_names(&self) -> Vec<String> {
@@ -86,9 +91,16 @@ impl LoadedModule {
 pub struct LoadedKernel {
     pub kernel: Arc<Kernel>,
     constants: Arc<RwLock<Vec<u8>>>,
+    /// What profiles of its launches share, once there is one.
+    profiled: Arc<OnceLock<Arc<Code>>>,
 }
 
 impl LoadedKernel {
+    /// What a profile knows of its code.
+    pub(super) fn profiled(&self) -> Arc<Code> {
+        self.profiled.get_or_init(|| Arc::new(Code::new(&self.kernel))).clone()
+    }
+
     /// The constant bank, which nobody writes while this lives.
     pub(super) fn constants(&self) -> RwLockReadGuard<'_, Vec<u8>> {
         self.constants.read().expect(UNPOISONED)

@@ -9,7 +9,7 @@ use crate::exec::occupancy::Unlaunchable;
 use crate::exec::stop::{HangReason, Stop};
 use crate::explain::hang::{Hang, explain_functional, explain_timed};
 use crate::explain::lock_warnings::lock_warnings;
-use crate::explain::profile::Profiler;
+use crate::explain::profile::{Code, Profiler};
 use crate::explain::trace::{self, Recording, Timeline};
 use crate::gpu::observers::{MakeObserver, Observers};
 use crate::gpu::outcome::{LaunchError, Stats};
@@ -52,6 +52,8 @@ pub(super) fn run_functional<const N: usize>(
 pub(super) struct TimedRun<'a> {
     pub(super) context: Context<'a>,
     pub(super) timing: &'a Timing,
+    /// The kernel's code, if the launch is profiled.
+    pub(super) profiled: Option<Arc<Code>>,
     pub(super) policies: &'a Policies,
     pub(super) observers: &'a [MakeObserver],
 }
@@ -125,7 +127,8 @@ impl TimedRun<'_> {
         side: &mut MemorySide,
     ) -> Result<Stats, LaunchError> {
         let launch = self.context.launch;
-        let profiler = self.timing.profile.then(|| Profiler::new(launch.kernel, self.timing.over_time));
+        let profiled = self.profiled.clone();
+        let profiler = profiled.map(|code| Profiler::new(code, self.timing.over_time));
         let make_probe = |sm, start: Cycle| {
             let timeline = self.timing.trace.as_ref().map(|options| {
                 let room = options.max_bytes / u64::from(options.sms.count(launch.chip.sm.count).max(1));

@@ -54,6 +54,7 @@ pub(super) fn compile(path: &Path, options: &CompileOptions) -> Result<Compiled,
     let text = String::from_utf8_lossy(&preprocessed.stdout).into_owned();
     let entry = cache::Entry::new(&folder, path, &compiler, &words, &text);
     if let Some((ptx, warnings)) = entry.read() {
+        let ptx = with_short_names(ptx);
         return Ok(Compiled { file: entry.ptx(), ptx, preprocessed: text, warnings });
     }
     let to_ptx = match compiler.kind {
@@ -71,8 +72,25 @@ pub(super) fn compile(path: &Path, options: &CompileOptions) -> Result<Compiled,
         return Err(refused(&output));
     }
     let warnings = String::from_utf8_lossy(&output.stderr).into_owned();
-    let ptx = entry.keep(&part, &warnings).map_err(kept)?;
+    let ptx = with_short_names(entry.keep(&part, &warnings).map_err(kept)?);
     Ok(Compiled { file: entry.ptx(), ptx, preprocessed: text, warnings })
+}
+
+/// Names source files as seen from the current folder, where a compiler names them from the root.
+fn with_short_names(ptx: Vec<u8>) -> Vec<u8> {
+    let folder = std::env::current_dir().ok().map(|folder| format!("\"{}/", folder.display()));
+    match (folder, String::from_utf8(ptx)) {
+        (Some(folder), Ok(text)) => shortened(&text, &folder).into_bytes(),
+        (None, Ok(text)) => text.into_bytes(),
+        (_, Err(error)) => error.into_bytes(),
+    }
+}
+
+/// Takes a folder, which follows a quotation mark, off the names of `.file` directives. Lines stay where they are.
+fn shortened(ptx: &str, folder: &str) -> String {
+    let is_file = |line: &str| line.trim_start().starts_with(".file");
+    let short = |line: &str| if is_file(line) { line.replacen(folder, "\"", 1) } else { line.to_string() };
+    ptx.split_inclusive('\n').map(short).collect()
 }
 
 /// The compiler's message, unchanged, below a line that says whose it is.
@@ -95,6 +113,13 @@ fn architecture(text: &str) -> Result<String, FileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sources_below_the_current_folder_have_short_names() {
+        let ptx = ".file 1 \"/home/me/k.cu\", 5, 6\n\t.file\t2 \"/usr/include/a.h\"\n.b8 \"/home/me/k.cu\"\n";
+        let short = ".file 1 \"k.cu\", 5, 6\n\t.file\t2 \"/usr/include/a.h\"\n.b8 \"/home/me/k.cu\"\n";
+        assert_eq!(shortened(ptx, "\"/home/me/"), short);
+    }
 
     #[test]
     fn targets() {

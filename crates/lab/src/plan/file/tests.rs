@@ -83,12 +83,13 @@ fn mistakes_are_told_with_their_line_and_a_mend() {
         (
             "fill = { changed = 'zero' }",
             "fill = { chang = 'zero' }",
-            15,
+            16,
             "there is no buffer `chang`",
             "there are",
         ),
-        ("fill = { changed = 'zero' }", "fill = { changed = 'one' }", 15, "`one` is no content", ""),
-        ("'row', 'level'", "'rows', 'level'", 15, "argument 0, `rows`, is no buffer", ""),
+        ("fill = { changed = 'zero' }", "fill = { changed = 'one' }", 16, "`one` is no content", ""),
+        ("'row', 'level'", "'rows', 'level'", 19, "argument 0: there is no buffer `rows`", "`row`"),
+        ("'row', 'level'", "'row:5', 'level'", 19, "argument 0, `row:5`, is no buffer", ""),
         ("[['level', 'start']]", "[['level', 'row']]", 15, "u32:4 and u32:5 cannot be swapped", "same type"),
         ("grid = 1", "grid = 'x'", 15, "grid of a launch is `x`", ""),
         ("grid = 1\n", "", 15, "a launch needs its `grid`", "grid = 64"),
@@ -107,6 +108,7 @@ fn mistakes_are_told_with_their_line_and_a_mend() {
     assert_eq!((error.line, error.message.contains("is in none")), (Some(3), true), "{error}");
     assert!(plan("file = 'k.ptx'\nlaunch = []\n").unwrap_err().message.contains("launches nothing"));
     assert!(changed("n = 4", "n = 4\nm = 1").message.contains("`m` is used nowhere"));
+    assert!(changed("n = 4", "n = '{n}'").message.contains("parameter `n` is `{n}`: it names another"));
     assert!(changed("n = 4", "n = [4]").message.contains("is [4]: it is a number or a text"));
     // What is wrong with TOML itself shows its line.
     let unknown = changed("at_most = 9", "atmost = 9");

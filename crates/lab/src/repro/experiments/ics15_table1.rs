@@ -85,7 +85,7 @@ impl Experiment for Table1 {
             .note(
                 "Bytes are what the launch has beyond the array A; bits are those that the SM's lock unit saw \
                  taken, each counted once. warp_vote shares the bit of a word of A, so it needs no memory, as \
-                 Table 1 says; Table 2 gives it 4 bytes a warp.",
+                 Table 1 says; Table 2 gives it 4 bytes per warp.",
             )
     }
 }

@@ -151,7 +151,7 @@ fn kernels_with_several_launches() {
     for (from, to, part) in [
         ("'u32:{n}'", "'u32:{m}'", "names the parameter `m`, which there is not"),
         ("'u32:{n}'", "'u32:{n'", "has a `{` without its `}`"),
-        ("args = ['data']", "args = ['date']", "argument 0, `date`, is no buffer (data) and no value"),
+        ("args = ['data']", "args = ['date']", "argument 0: there is no buffer `date`"),
         ("'u32:{n}=random:{seed}'", "'u33:{n}=random:{seed}'", "buffer `data`: no type `u33`"),
         ("grid = 4", "grid = 'four'", "grid of a launch is `four`"),
         ("grid = 4", "gird = 4", "unknown field `gird`"),

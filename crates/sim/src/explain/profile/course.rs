@@ -1,7 +1,7 @@
 //! The course of a launch: how the warps of each SM spend their time, interval by interval.
 
-use crate::explain::profile::category;
 use crate::explain::profile::recorder::{CATEGORIES, SPINNING, UNIT_BUSY, can_spin};
+use crate::explain::profile::time::category;
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::WarpSlot;
 use crate::kit::lane_mask::LaneMask;

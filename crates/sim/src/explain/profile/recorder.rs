@@ -7,10 +7,10 @@
 use std::sync::{Arc, Mutex};
 
 use rustc_hash::FxHashMap;
-use smallvec::SmallVec;
-use warploom_isa::{Guard, Kernel, Loop, Op, Operand, Pc, Space};
+use warploom_isa::{Pc, Space};
 
 use crate::exec::locks::holders::WarpName;
+use crate::explain::profile::code::Code;
 use crate::explain::profile::course::Course;
 use crate::explain::profile::span::Span;
 use crate::explain::profile::words::{Thread, Try, WordPlace, Words};
@@ -88,82 +88,6 @@ impl Row {
         self.polls += other.polls;
         self.failed_polls += other.failed_polls;
     }
-}
-
-/// What is known of a kernel before it runs.
-#[derive(Debug)]
-pub(super) struct Code {
-    /// By spin loop and instruction: whether it belongs to the loop.
-    loops: Vec<Vec<bool>>,
-    instructions: Vec<KnownOf>,
-}
-
-/// What is known of an instruction before it runs.
-#[derive(Clone, Copy, Debug)]
-struct KnownOf {
-    /// 1 + the index of the innermost spin loop around it, or 0.
-    in_loop: u16,
-    /// It waits for earlier accesses before it issues.
-    fences: bool,
-}
-
-impl Code {
-    pub(super) fn new(kernel: &Kernel) -> Code {
-        let before = predecessors(kernel);
-        let spins = kernel.loops.iter().filter(|l| l.spins_on.is_some() && !l.of_atomic);
-        let mut loops: Vec<Vec<bool>> = spins.map(|l| body(l, &before)).collect();
-        // Inner loops come later and overwrite the outer ones.
-        loops.sort_by_key(|body| std::cmp::Reverse(body.iter().filter(|is_in| **is_in).count()));
-        loops.truncate(usize::from(u16::MAX) - 1);
-        let mut loop_of = vec![0; kernel.code.len()];
-        for (number, body) in (1..).zip(&loops) {
-            loop_of.iter_mut().zip(body).filter(|(_, is_in)| **is_in).for_each(|(of, _)| *of = number);
-        }
-        let instructions = kernel.code.iter().zip(loop_of).map(|(inst, in_loop)| KnownOf {
-            in_loop,
-            fences: matches!(inst.op, Op::Fence(..) | Op::CpAsyncWait),
-        });
-        let instructions = instructions.collect();
-        Code { loops, instructions }
-    }
-
-    /// Whether an instruction belongs to the spin loop with this number, counted from 1.
-    fn is_in(&self, number: u16, pc: Pc) -> bool {
-        let body = usize::from(number).checked_sub(1).map(|at| &self.loops[at]);
-        body.is_some_and(|body| body.get(pc.index()) == Some(&true))
-    }
-}
-
-/// By instruction, those that can come right before it in the same function.
-fn predecessors(kernel: &Kernel) -> Vec<SmallVec<[u32; 2]>> {
-    let mut before = vec![SmallVec::new(); kernel.code.len()];
-    for (at, inst) in kernel.code.iter().enumerate() {
-        let ends = matches!(inst.op, Op::Bra | Op::Brx | Op::Exit | Op::Ret | Op::Trap);
-        let next = (!ends || inst.guard != Guard::Always).then_some(at + 1);
-        let target = match (inst.op, inst.src[0]) {
-            (Op::Bra, Operand::Imm(target)) => Some(target as usize),
-            _ => None,
-        };
-        for to in [next, target].into_iter().flatten() {
-            if let Some(before) = before.get_mut(to) {
-                before.push(at as u32);
-            }
-        }
-    }
-    before
-}
-
-/// The instructions of a loop: those from which a latch is reached without passing the header.
-fn body(of: &Loop, before: &[SmallVec<[u32; 2]>]) -> Vec<bool> {
-    let mut body = vec![false; before.len()];
-    body[of.header.index()] = true;
-    let mut left: Vec<u32> = of.latches.iter().map(|pc| pc.0).collect();
-    while let Some(pc) = left.pop() {
-        if !std::mem::replace(&mut body[pc as usize], true) {
-            left.extend(&before[pc as usize]);
-        }
-    }
-    body
 }
 
 /// Cycles of the current iteration of a spin loop. Whether it failed is not known yet.
@@ -309,7 +233,8 @@ impl Recorder {
         let row = &mut self.rows[issue.pc.index()];
         row.executions += 1;
         row.lanes += slot.last_lanes.1;
-        let in_loop = self.code.instructions[issue.pc.index()].in_loop > 0;
+        let known = self.code.instructions[issue.pc.index()];
+        let in_loop = known.in_loop > 0;
         let lanes = if in_loop { issue.lanes } else { LaneMask::NONE };
         if let Some(course) = &mut self.course {
             if !in_loop {
@@ -323,7 +248,7 @@ impl Recorder {
                 settle(slot, &mut self.rows, issue.lanes, false);
             }
         }
-        charge(slot, &mut self.rows, &self.code, issue.pc, lanes);
+        charge(slot, &mut self.rows, known.fences, issue.pc, lanes);
         slot.last_pc = Some(issue.pc);
         if let Some(branch) = &issue.branch
             && (in_loop || inst.spin.is_some())
@@ -572,7 +497,8 @@ impl Recorder {
             if let Some(course) = &mut self.course {
                 course.charge(slot, self.slots[at].unit_busy, LaneMask::NONE);
             }
-            charge(&mut self.slots[at], &mut self.rows, &self.code, last, LaneMask::NONE);
+            let fences = self.code.instructions[last.index()].fences;
+            charge(&mut self.slots[at], &mut self.rows, fences, last, LaneMask::NONE);
             self.give_up(slot, LaneMask(u64::MAX));
         }
         self.shared.end_cta(cta.number);
@@ -582,13 +508,13 @@ impl Recorder {
     }
 }
 
-/// Charges the cycles since a warp's last instruction, now that the next one is known. With `lanes`, that one is in a
-/// spin loop.
+/// Charges the cycles since a warp's last instruction, now that the next one is known. With `fences`, that one waits
+/// for earlier accesses; with `lanes`, it is in a spin loop.
 #[inline]
-fn charge(slot: &mut SlotState, rows: &mut [Row], code: &Code, next: Pc, lanes: LaneMask) {
+fn charge(slot: &mut SlotState, rows: &mut [Row], fences: bool, next: Pc, lanes: LaneMask) {
     let spent = std::mem::take(&mut slot.spent);
     let mut of_last = spent & !CAN_SPIN;
-    if spent & FENCE != 0 && !code.instructions[next.index()].fences {
+    if spent & FENCE != 0 && !fences {
         of_last |= FENCE;
     }
     let undecided =

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::explain::hang::{counted, grouped};
-use crate::explain::profile::{Line, Profile, WordProfile};
+use crate::explain::profile::{Line, Name, Profile, Span, WordProfile};
 
 /// Something that stands out.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -35,11 +35,18 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
 }
 
-/// Warp time that goes into waiting for other threads by polling.
-fn polling(profile: &Profile) -> f64 {
-    let waits = ["spinning", "backed_off", "lock_queue"];
-    let cycles = waits.iter().filter_map(|name| profile.time.get(name)).sum();
-    share(cycles, profile.warp_cycles())
+/// Warp time that goes into waiting for other threads by polling, and how much of it the warps sleep between polls.
+fn polling(profile: &Profile) -> (f64, f64) {
+    let of = |name| share(profile.time.of(name), profile.warp_cycles());
+    // Who waits for nothing sleeps for reasons of its own.
+    let waits = profile.words.iter().any(|word| word.waited() > 0);
+    let sleeping = if waits { of("sleeping") } else { 0.0 };
+    (of("spinning") + of("backed_off") + of("lock_queue") + sleeping, sleeping)
+}
+
+/// What warps do that wait: "polls", or "sleeps and polls".
+fn verb((polling, sleeping): (f64, f64)) -> &'static str {
+    if sleeping * 2.0 >= polling { "sleeps and polls" } else { "polls" }
 }
 
 fn locks(profile: &Profile) -> impl Iterator<Item = &WordProfile> {
@@ -56,9 +63,9 @@ fn lock_cycles(profile: &Profile) -> u64 {
 
 /// Warps spin for locks.
 fn contended_locks(profile: &Profile) -> Option<Finding> {
-    let part = polling(profile);
+    let polling = polling(profile);
     let waited = lock_cycles(profile);
-    if part < NOTABLE || waited < flag_cycles(profile) {
+    if polling.0 < NOTABLE || waited < flag_cycles(profile) {
         return None;
     }
     let count = locks(profile).count();
@@ -77,26 +84,43 @@ fn contended_locks(profile: &Profile) -> Option<Finding> {
         }
         (_, all) => format!("for {} ({})", counted(all as u64, "lock"), first.memory),
     };
-    let hand_offs: u64 = hot.iter().map(|word| word.hand_off.count).sum();
     let sum = |of: fn(&WordProfile) -> u64| hot.iter().map(|word| of(word)).sum::<u64>();
-    let mut text = format!("{} of warp time polls {on}", percent(part));
-    if let Some(mean) = sum(|word| word.hand_off.cycles).checked_div(hand_offs) {
-        text += &format!("; a hand-off takes {}", counted(mean, "cycle"));
-        // What the try took longer than one that nothing is in the way of.
-        let trip = sum(|word| word.hand_off_trip_cycles) / hand_offs;
-        let least = hot.iter().map(|word| word.shortest_trip_cycles).min().unwrap_or(0);
-        if trip >= 2 * least.max(1) && least > 0 {
-            text += &format!(", of which {} behind other tries", grouped(trip - least));
+    let mean = |of: fn(&WordProfile) -> Span| {
+        let cycles: u64 = hot.iter().map(|word| of(word).cycles).sum();
+        cycles.checked_div(hot.iter().map(|word| of(word).count).sum())
+    };
+    // What a try takes that nothing is in the way of.
+    let alone = hot.iter().map(|word| word.shortest_trip_cycles).min().unwrap_or(0);
+    let mut text = format!("{} of warp time {} {on}", percent(polling.0), verb(polling));
+    if let Some(hand_off) = mean(|word| word.hand_off) {
+        text += &format!("; a hand-off takes {}", counted(hand_off, "cycle"));
+        let trip = sum(|word| word.hand_off_trip_cycles) / sum(|word| word.hand_off.count);
+        if trip >= 2 * alone.max(1) && alone > 0 {
+            text += &format!(", of which {} behind other tries", grouped(trip - alone));
         }
     }
-    let tries = sum(|word| word.acquired + word.failed());
-    text += &format!(
-        "; {} of {} tries fail: let fewer threads poll (back off, `nanosleep`; `warploom compare` shows what BOWS \
-         gains), or use more locks",
-        grouped(sum(WordProfile::failed)),
-        grouped(tries),
-    );
-    Some(Finding { rule: "contended_locks", share: part, text })
+    let (failed, tries) = (sum(WordProfile::failed), sum(|word| word.acquired + word.failed()));
+    text += &format!("; {} of {} tries fail", grouped(failed), grouped(tries));
+    let fewer = "let fewer threads poll (back off, `nanosleep`; `warploom compare` shows what BOWS gains), or use \
+                 more locks";
+    text += &match mean(|word| word.trip) {
+        // They stand in each other's way, and in the holder's.
+        Some(trip) if trip >= 2 * alone => {
+            format!(", and a try takes {}, {} alone: {fewer}", counted(trip, "cycle"), grouped(alone))
+        }
+        Some(trip) => {
+            let held = mean(|word| word.hold).map(|hold| format!(" ({} now)", counted(hold, "cycle")));
+            format!(
+                ", but hardly delay each other (a try takes {}, {} alone), so fewer pollers gain little: hold it \
+                 shorter{}, or use more locks",
+                counted(trip, "cycle"),
+                grouped(alone),
+                held.unwrap_or_default(),
+            )
+        }
+        None => format!(": {fewer}"),
+    };
+    Some(Finding { rule: "contended_locks", share: polling.0, text })
 }
 
 /// One lock is held, or on its way to the next holder, most of the time.
@@ -108,7 +132,7 @@ fn serial_lock(profile: &Profile) -> Option<Finding> {
     if part < 2.0 * NOTABLE || lock.hand_off.count == 0 {
         return None;
     }
-    let line = |lines: &[(String, u64)]| lines.first().map_or("?".to_string(), |(line, _)| line.clone());
+    let line = |lines: &[(Name, u64)]| lines.first().map_or("?".into(), |(line, _)| line.clone());
     let text = format!(
         "{} is held or handed over {} of the time, once for each of {}: held {} from {} to {}, handed over in {}; \
          shorten what it guards, or split it",
@@ -128,7 +152,8 @@ fn same_warp(profile: &Profile) -> Option<Finding> {
     let sum = |of: fn(&WordProfile) -> u64| locks(profile).map(of).sum::<u64>();
     let (intra, tries) = (sum(|word| word.failed_intra), sum(|word| word.acquired + word.failed()));
     let part = share(intra, tries);
-    if part < NOTABLE || polling(profile) < NOTABLE {
+    let polling = polling(profile).0;
+    if part < NOTABLE || polling < NOTABLE {
         return None;
     }
     let text = format!(
@@ -136,14 +161,13 @@ fn same_warp(profile: &Profile) -> Option<Finding> {
          neighbouring lanes different locks",
         percent(part)
     );
-    Some(Finding { rule: "same_warp", share: part * polling(profile), text })
+    Some(Finding { rule: "same_warp", share: part * polling, text })
 }
 
 /// Warps wait for a word that others write.
 fn flags(profile: &Profile) -> Option<Finding> {
-    let part = polling(profile);
-    let waited = flag_cycles(profile);
-    if part < NOTABLE || waited <= lock_cycles(profile) {
+    let polling = polling(profile);
+    if polling.0 < NOTABLE || flag_cycles(profile) <= lock_cycles(profile) {
         return None;
     }
     let wait = profile.waits.first()?;
@@ -152,25 +176,52 @@ fn flags(profile: &Profile) -> Option<Finding> {
         Some(line) => format!("{line} writes"),
         None => "something else than the kernel writes".to_string(),
     };
-    let text = format!(
-        "{} of warp time polls; most of it waits at {} until {writer} {}: {}, {} each on average, {} at most",
-        percent(part),
+    let mut text = format!(
+        "{} of warp time {}; most of it waits at {} until {writer} {}: {}, {} each on average, {} at most",
+        percent(polling.0),
+        verb(polling),
         wait.waits_at,
         wait.memory,
         counted(wait.wait.count, "wait"),
         counted(wait.wait.mean(), "cycle"),
         grouped(wait.wait.longest_cycles),
     );
-    Some(Finding { rule: "flags", share: part, text })
+    // The word of that memory that costs the most waiting.
+    if let Some(word) =
+        profile.words.iter().find(|word| word.memory == wait.memory && word.satisfied.count > 0)
+    {
+        text += &turns(word, profile.cycles);
+    }
+    Some(Finding { rule: "flags", share: polling.0, text })
+}
+
+/// How the waits for a word end, if many threads wait for it: one after the other, or many at a time.
+fn turns(word: &WordProfile, cycles: u64) -> String {
+    let (waits, writes) = (word.satisfied.count, word.writes.max(1));
+    let waiting = word.satisfied.cycles / cycles.max(1);
+    match () {
+        _ if waits >= 8 * writes => format!(
+            "; a write ends {} at a time: balance the work before it, or let one thread of a CTA wait and the others \
+             at a barrier",
+            counted(waits / writes, "wait")
+        ),
+        _ if waits >= 8 && waiting >= 4 && writes <= 2 * waits => format!(
+            "; {waiting} threads wait for {} at a time, and one of them goes on every {}: shorten what a thread does \
+             between its wait and its write, or divide the threads among several words",
+            word.word,
+            counted(cycles / writes, "cycle"),
+        ),
+        _ => String::new(),
+    }
 }
 
 /// Warps wait at barriers.
 fn barrier(profile: &Profile) -> Option<Finding> {
-    let part = share(profile.time.get("barrier").copied().unwrap_or(0), profile.warp_cycles());
+    let part = share(profile.time.of("barrier"), profile.warp_cycles());
     if part < NOTABLE {
         return None;
     }
-    let line = profile.lines.iter().max_by_key(|line| line.counts.time_of("barrier"))?;
+    let line = profile.lines.iter().max_by_key(|line| line.counts.time.of("barrier"))?;
     let mut text = format!("{} of warp time waits at barriers, most at {}", percent(part), line.line);
     if let Some(barrier) = profile.barriers.iter().find(|barrier| barrier.line == line.line) {
         text += &format!(
@@ -186,7 +237,7 @@ fn barrier(profile: &Profile) -> Option<Finding> {
 /// Accesses of a warp go to many lines of memory.
 fn scattered(profile: &Profile) -> Option<Finding> {
     let stalled = ["long_scoreboard", "short_scoreboard", "pipe_throttle", "membar"];
-    let cycles = stalled.iter().filter_map(|name| profile.time.get(name)).sum();
+    let cycles = stalled.iter().map(|name| profile.time.of(name)).sum();
     let part = share(cycles, profile.warp_cycles());
     let all: u64 = profile.lines.iter().map(|line| line.counts.transactions).sum();
     let line = profile.lines.iter().max_by_key(|line| line.counts.transactions)?;
@@ -206,12 +257,14 @@ fn scattered(profile: &Profile) -> Option<Finding> {
 
 /// Most lanes are idle where most of the time goes.
 fn few_lanes(profile: &Profile) -> Option<Finding> {
-    let busy = |line: &&Line| line.counts.warp_cycles - line.counts.time_of("drain");
+    // In the others warps do nothing, whatever lanes are active.
+    let works = ["issued", "not_selected", "pipe_throttle", "execution_dependency", "long_scoreboard"];
+    let busy = |line: &&Line| works.iter().map(|name| line.counts.time.of(name)).sum::<u64>();
     let executions: u64 = profile.lines.iter().map(|line| line.counts.executions).sum();
     let lanes: u64 = profile.lines.iter().map(|line| line.counts.thread_executions).sum();
     let active = share(lanes, executions);
     let idle = 1.0 - active / f64::from(profile.warp_lanes.max(1));
-    if idle < 3.0 * NOTABLE || polling(profile) >= NOTABLE || executions == 0 {
+    if idle < 3.0 * NOTABLE || polling(profile).0 >= NOTABLE || executions == 0 {
         return None;
     }
     let few = |line: &&Line| {
@@ -219,6 +272,10 @@ fn few_lanes(profile: &Profile) -> Option<Finding> {
         line.counts.thread_executions * 4 < most
     };
     let line = profile.lines.iter().filter(few).max_by_key(busy)?;
+    let part: u64 = profile.lines.iter().filter(few).map(|line| busy(&line)).sum();
+    if share(part, profile.warp_cycles()) < NOTABLE {
+        return None;
+    }
     let text = format!(
         "{active:.1} of {} lanes are active on average, {:.1} at {}: let the lanes of a warp take the same branches",
         profile.warp_lanes,
@@ -231,7 +288,7 @@ fn few_lanes(profile: &Profile) -> Option<Finding> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::explain::profile::{Barrier, Counts, Span, Time, Wait};
+    use crate::explain::profile::{Barrier, Counts, Time, Wait};
 
     fn span(count: u64, mean: u64) -> Span {
         Span { count, cycles: count * mean, longest_cycles: 2 * mean }
@@ -239,14 +296,14 @@ mod tests {
 
     /// A profile of 1,000 cycles and 10,000 warp cycles, of which so many are in one category.
     fn with(name: &'static str, cycles: u64) -> Profile {
-        let time = Time::from([(name, cycles), ("issued", 10_000 - cycles)]);
+        let time = Time::from_iter([(name, cycles), ("issued", 10_000 - cycles)]);
         Profile { cycles: 1_000, warp_lanes: 32, time, ..Profile::default() }
     }
 
     fn lock(word: &str, acquired: u64, wait: u64) -> WordProfile {
         WordProfile {
             word: word.to_string(),
-            memory: "locks".to_string(),
+            memory: "locks".into(),
             memories: 1,
             acquired,
             failed_inter: 9 * acquired,
@@ -257,9 +314,9 @@ mod tests {
 
     fn line(place: &str, time: &[(&'static str, u64)], counts: Counts) -> Line {
         let time: Time = time.iter().copied().collect();
-        let counts = Counts { warp_cycles: time.values().sum(), time, ..counts };
-        let (line, at) = (place.to_string(), place.to_string());
-        Line { kernel: "k".to_string(), line, text: String::new(), at, inlined: Vec::new(), counts }
+        let counts = Counts { warp_cycles: time.sum(), time, ..counts };
+        let (line, at): (Name, Name) = (place.into(), place.into());
+        Line { kernel: "k".into(), line, text: "".into(), at, inlined: [].into(), counts }
     }
 
     #[track_caller]
@@ -287,8 +344,23 @@ mod tests {
         profile.words[1].wait = span(10, 900);
         profile.words.push(lock("locks+12", 10, 10));
         says(&profile, "contended_locks", "polls for 2 of 4 locks (locks)");
+        // `hashtable keys=5_000 buckets=32` under LRR: BOWS makes it 2.1 times as fast.
+        profile.words.iter_mut().for_each(|word| {
+            (word.trip, word.hold, word.shortest_trip_cycles) = (span(100, 3_627), span(10, 3_601), 132);
+        });
+        let text = "tries fail, and a try takes 3,627 cycles, 132 alone: let fewer threads poll";
+        says(&profile, "contended_locks", text);
+        // Bank transfers under one lock on the h200: with BOWS they take 1.4 times as long.
+        profile.words.iter_mut().for_each(|word| {
+            (word.trip, word.hold, word.shortest_trip_cycles) = (span(100, 300), span(10, 1_871), 269);
+        });
+        let text = "tries fail, but hardly delay each other (a try takes 300 cycles, 269 alone), so fewer pollers \
+                    gain little: hold it shorter (1,871 cycles now), or use more locks";
+        says(&profile, "contended_locks", text);
         // Without waiting behind others there is nothing to say of it.
-        profile.words.iter_mut().for_each(|word| word.hand_off_trip_cycles = word.hand_off.count * 500);
+        profile.words.iter_mut().for_each(|word| {
+            (word.hand_off_trip_cycles, word.shortest_trip_cycles) = (word.hand_off.count * 500, 400);
+        });
         says(&profile, "contended_locks", "a hand-off takes 1,570 cycles; ");
         profile.time = with("spinning", 2_000).time;
         is_silent(&profile, "contended_locks");
@@ -322,9 +394,9 @@ mod tests {
         let mut profile = with("spinning", 5_000);
         profile.words = vec![WordProfile { satisfied: span(4, 1_000), ..WordProfile::default() }];
         profile.waits = vec![Wait {
-            memory: "flags".to_string(),
-            waits_at: "k.cu:5".to_string(),
-            written_at: Some("k.cu:9".to_string()),
+            memory: "flags".into(),
+            waits_at: "k.cu:5".into(),
+            written_at: Some("k.cu:9".into()),
             words: 1,
             wait: span(4, 1_000),
         }];
@@ -332,6 +404,21 @@ mod tests {
                     cycles each on average, 2,000 at most";
         says(&profile, "flags", text);
         is_silent(&profile, "contended_locks");
+        // A ticket lock: 100 threads wait, 10 cycles for each that is in front.
+        let word = &mut profile.words[0];
+        (word.word, word.memory) = ("flags+0".to_string(), "flags".into());
+        (word.satisfied, word.writes) = (span(100, 500), 100);
+        let text = "; 50 threads wait for flags+0 at a time, and one of them goes on every 10 cycles: shorten what a \
+                    thread does between its wait and its write, or divide the threads among several words";
+        says(&profile, "flags", text);
+        // A barrier in memory.
+        profile.words[0].writes = 2;
+        says(&profile, "flags", "; a write ends 50 waits at a time: balance the work before it");
+        // Asleep is waiting, too.
+        profile.time = with("sleeping", 6_000).time;
+        says(&profile, "flags", "60 % of warp time sleeps and polls; most of it waits at k.cu:5");
+        profile.words.clear();
+        is_silent(&profile, "flags");
         profile.time = with("spinning", 1_000).time;
         is_silent(&profile, "flags");
     }
@@ -340,7 +427,7 @@ mod tests {
     fn barriers_tell_their_skew() {
         let mut profile = with("barrier", 4_000);
         profile.lines = vec![line("k.cu:7", &[("barrier", 4_000)], Counts::default())];
-        profile.barriers = vec![Barrier { line: "k.cu:7".to_string(), skew: span(2, 300) }];
+        profile.barriers = vec![Barrier { line: "k.cu:7".into(), skew: span(2, 300) }];
         let text = "40 % of warp time waits at barriers, most at k.cu:7: the last warp arrives 300 cycles after the \
                     first on average, 600 at most";
         says(&profile, "barrier", text);
@@ -364,6 +451,11 @@ mod tests {
         let counts = Counts { executions: 100, thread_executions: 400, ..Counts::default() };
         profile.lines = vec![line("k.cu:3", &[("issued", 10_000)], counts)];
         says(&profile, "few_lanes", "4.0 of 32 lanes are active on average, 4.0 at k.cu:3");
+        // Asleep, it does not matter who is active.
+        let mut asleep = profile.clone();
+        asleep.lines[0].counts.time = with("sleeping", 9_000).time;
+        asleep.time = asleep.lines[0].counts.time;
+        is_silent(&asleep, "few_lanes");
         profile.lines[0].counts.thread_executions = 3_000;
         is_silent(&profile, "few_lanes");
     }

@@ -125,6 +125,8 @@ pub(super) struct WordCounts {
     /// Tries that failed.
     pub(super) fails: ByPc,
     pub(super) releases: ByPc,
+    /// Writes since it was first polled, other than to take it.
+    pub(super) writes: u64,
     /// The longest waits for this lock, the longest first.
     pub(super) longest: SmallVec<[(u64, Thread); LONGEST_WAITS]>,
     pub(super) edges: Edges,
@@ -156,6 +158,7 @@ impl WordCounts {
         self.trips.merge(&other.trips);
         self.shortest_trip = [self.shortest_trip, other.shortest_trip].into_iter().flatten().min();
         self.longest_queue = self.longest_queue.max(other.longest_queue);
+        self.writes += other.writes;
         other.takes.iter().for_each(|&(pc, times)| count(&mut self.takes, pc, times));
         other.fails.iter().for_each(|&(pc, times)| count(&mut self.fails, pc, times));
         other.releases.iter().for_each(|&(pc, times)| count(&mut self.releases, pc, times));
@@ -331,6 +334,7 @@ impl Words {
     pub(super) fn wrote(&mut self, place: WordPlace, pc: Pc, now: Cycle) {
         let Some(word) = self.get(place) else { return };
         word.written_at = Some(pc);
+        word.counts.writes += 1;
         if let Some(since) = word.held_since.take() {
             word.counts.hold.add(now - since);
             count(&mut word.counts.releases, pc, 1);

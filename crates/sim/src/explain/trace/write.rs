@@ -14,6 +14,7 @@ use warploom_isa::{Kernel, Op, Pc, Space};
 use crate::exec::fault::{Place, coordinates};
 use crate::exec::launch::Launch;
 use crate::exec::memory::store::Memory;
+use crate::explain::profile::category;
 use crate::explain::trace::hand_offs::hand_offs;
 use crate::explain::trace::perfetto::*;
 use crate::explain::trace::spans::spans;
@@ -508,15 +509,11 @@ fn count(name: u64, value: u64) -> DebugAnnotation {
     DebugAnnotation { name_iid: Some(name), uint_value: Some(value), ..DebugAnnotation::default() }
 }
 
-/// Names of states in the view: those of reports, and one more. A ready warp is not selected, or its unit is busy.
+/// States in the view: those of reports, and one more. A ready warp is not selected, or its unit is busy.
 const STATES: usize = State::COUNT + 1;
 
 pub(super) fn state_names() -> impl Iterator<Item = String> {
-    let names = State::ALL.iter().map(|&state| match state {
-        State::Ready => "not selected".to_string(),
-        state => state.name().replace('_', " "),
-    });
-    names.chain(["unit busy".to_string()])
+    (0..STATES).map(|state| category(state).replace('_', " "))
 }
 
 /// The number of a run's state among [`state_names`].
