@@ -7,13 +7,25 @@ use std::time::Duration;
 /// thread.
 #[derive(Debug)]
 pub(crate) struct Dealt<T> {
-    /// By number. What is lent is not here.
-    things: Vec<Option<Box<T>>>,
-    /// The hand that each belongs to.
-    hands: Vec<usize>,
+    /// Those that have come, in the order of their numbers.
+    things: Vec<Held<T>>,
+    /// By number: the place in `things`, or [`NOWHERE`].
+    places: Vec<usize>,
+    hands: usize,
 }
 
-/// What a hand holds, with the things' numbers, while a thread works on it.
+#[derive(Debug)]
+struct Held<T> {
+    number: usize,
+    hand: usize,
+    /// `None` while it is lent.
+    thing: Option<Box<T>>,
+}
+
+/// Sentinel: a thing that has not come.
+const NOWHERE: usize = usize::MAX;
+
+/// What a hand holds, with the things' places, while a thread works on it.
 pub(crate) type Lent<T> = Vec<(usize, Box<T>)>;
 
 const IS_LENT: &str = "what is lent comes back before anybody asks for it";
@@ -21,56 +33,91 @@ const IS_LENT: &str = "what is lent comes back before anybody asks for it";
 impl<T> Dealt<T> {
     /// Deals to at least one hand.
     pub(crate) fn new(things: Vec<T>, hands: usize) -> Self {
-        Dealt {
-            hands: (0..things.len()).map(|number| number % hands).collect(),
-            things: things.into_iter().map(|thing| Some(Box::new(thing))).collect(),
+        let mut dealt = Dealt::none_of(things.len(), hands);
+        things.into_iter().enumerate().for_each(|(number, thing)| dealt.add(number, thing));
+        dealt
+    }
+
+    /// Room for `count` things, none of which has come.
+    pub(crate) fn none_of(count: usize, hands: usize) -> Self {
+        Dealt { things: Vec::new(), places: vec![NOWHERE; count], hands }
+    }
+
+    /// A thing comes, and belongs to the next hand.
+    pub(crate) fn add(&mut self, number: usize, thing: T) {
+        debug_assert!(self.places[number] == NOWHERE, "each comes once");
+        let hand = self.things.len() % self.hands;
+        let place = self.things.partition_point(|other| other.number < number);
+        self.things.insert(place, Held { number, hand, thing: Some(Box::new(thing)) });
+        for (place, held) in self.things.iter().enumerate().skip(place) {
+            self.places[held.number] = place;
         }
     }
 
+    /// How many there can be.
     pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    /// How many have come.
+    #[inline]
+    pub(crate) fn count(&self) -> usize {
         self.things.len()
     }
 
-    /// All of them, in the order of their numbers.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.things.iter().map(|thing| thing.as_deref().expect(IS_LENT))
+    /// The number of one, from the least (`place` 0) on.
+    #[inline]
+    pub(crate) fn number(&self, place: usize) -> usize {
+        self.things[place].number
     }
 
-    /// All of them, in the order of their numbers.
+    /// The thing with a number, if it has come.
+    #[inline]
+    pub(crate) fn get(&self, number: usize) -> Option<&T> {
+        let held = self.things.get(self.places[number])?;
+        Some(held.thing.as_deref().expect(IS_LENT))
+    }
+
+    /// All that have come, in the order of their numbers.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.things.iter().map(|held| held.thing.as_deref().expect(IS_LENT))
+    }
+
+    /// All that have come, in the order of their numbers.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.things.iter_mut().map(|thing| thing.as_deref_mut().expect(IS_LENT))
+        self.things.iter_mut().map(|held| held.thing.as_deref_mut().expect(IS_LENT))
     }
 
     /// What a hand holds. Things of other hands may be lent.
     pub(crate) fn of_hand(&mut self, hand: usize) -> impl Iterator<Item = &mut T> {
-        let held = self.things.iter_mut().zip(&self.hands).filter(move |&(_, &of)| of == hand);
-        held.map(|(thing, _)| thing.as_deref_mut().expect(IS_LENT))
+        let held = self.things.iter_mut().filter(move |held| held.hand == hand);
+        held.map(|held| held.thing.as_deref_mut().expect(IS_LENT))
     }
 
     /// Lends what a hand holds.
     pub(crate) fn lend(&mut self, hand: usize, to: &mut Lent<T>) {
-        let held = self.things.iter_mut().enumerate().filter(|&(number, _)| self.hands[number] == hand);
-        to.extend(held.map(|(number, thing)| (number, thing.take().expect(IS_LENT))));
+        let held = self.things.iter_mut().enumerate().filter(|(_, held)| held.hand == hand);
+        to.extend(held.map(|(place, held)| (place, held.thing.take().expect(IS_LENT))));
     }
 
     /// Takes back what was lent.
     pub(crate) fn take_back(&mut self, lent: &mut Lent<T>) {
-        lent.drain(..).for_each(|(number, thing)| self.things[number] = Some(thing));
+        lent.drain(..).for_each(|(place, thing)| self.things[place].thing = Some(thing));
     }
 
-    /// All of them, in the order of their numbers.
-    pub(crate) fn into_vec(self) -> Vec<T> {
-        self.things.into_iter().map(|thing| *thing.expect(IS_LENT)).collect()
+    /// All that have come, with their numbers, in the order of these.
+    pub(crate) fn into_things(self) -> impl Iterator<Item = (usize, T)> {
+        self.things.into_iter().map(|held| (held.number, *held.thing.expect(IS_LENT)))
     }
 
     fn held(&self, hand: usize) -> usize {
-        self.hands.iter().filter(|&&of| of == hand).count()
+        self.things.iter().filter(|held| held.hand == hand).count()
     }
 
     /// The last thing of one hand goes to another.
     fn pass(&mut self, from: usize, to: usize) {
-        if let Some(number) = self.hands.iter().rposition(|&hand| hand == from) {
-            self.hands[number] = to;
+        if let Some(held) = self.things.iter_mut().rfind(|held| held.hand == from) {
+            held.hand = to;
         }
     }
 }
@@ -79,14 +126,14 @@ impl<T> Index<usize> for Dealt<T> {
     type Output = T;
     #[inline]
     fn index(&self, number: usize) -> &T {
-        self.things[number].as_deref().expect(IS_LENT)
+        self.things[self.places[number]].thing.as_deref().expect(IS_LENT)
     }
 }
 
 impl<T> IndexMut<usize> for Dealt<T> {
     #[inline]
     fn index_mut(&mut self, number: usize) -> &mut T {
-        self.things[number].as_deref_mut().expect(IS_LENT)
+        self.things[self.places[number]].thing.as_deref_mut().expect(IS_LENT)
     }
 }
 
@@ -156,8 +203,25 @@ mod tests {
             lent.iter_mut().for_each(|(_, x)| **x += 1000);
             dealt.take_back(&mut lent);
             assert_eq!(dealt.iter().copied().collect::<Vec<_>>(), [1010, 1011, 1012, 1113, 1014, 1015, 1016]);
-            assert_eq!(dealt.into_vec(), [1010, 1011, 1012, 1113, 1014, 1015, 1016]);
+            assert!(
+                dealt.into_things().eq([1010, 1011, 1012, 1113, 1014, 1015, 1016].into_iter().enumerate())
+            );
         }
+    }
+
+    #[test]
+    fn things_that_come_later_keep_the_order_of_their_numbers() {
+        let mut dealt = Dealt::none_of(6, 2);
+        [4, 0, 2].into_iter().for_each(|number| dealt.add(number, number as i32));
+        assert_eq!((dealt.len(), dealt.count(), dealt.number(1)), (6, 3, 2));
+        assert_eq!((dealt.get(1), dealt.get(4)), (None, Some(&4)));
+        assert_eq!([dealt.held(0), dealt.held(1)], [2, 1]);
+        assert!(dealt.of_hand(0).eq([&mut 2, &mut 4]) && dealt.of_hand(1).eq([&mut 0]));
+        let mut lent = Lent::new();
+        dealt.lend(0, &mut lent);
+        dealt.take_back(&mut lent);
+        assert!(dealt.iter().eq(&[0, 2, 4]) && dealt.iter_mut().eq([&mut 0, &mut 2, &mut 4]));
+        assert!(dealt.into_things().eq([(0, 0), (2, 2), (4, 4)]));
     }
 
     #[test]
@@ -176,6 +240,6 @@ mod tests {
         assert_eq!((most[0], most[most.len() - 1]), (Duration::from_micros(16), Duration::from_micros(10)));
         assert_eq!([dealt.held(0), dealt.held(1)], [5, 10]);
         assert!((0..15).all(|number| dealt[number] == number as i32));
-        assert_eq!(dealt.into_vec(), (0..15).collect::<Vec<i32>>());
+        assert!(dealt.into_things().eq((0..15).enumerate()));
     }
 }
