@@ -7,25 +7,19 @@ use std::time::Duration;
 /// thread.
 #[derive(Debug)]
 pub(crate) struct Dealt<T> {
-    /// Those that have come, in the order of their numbers.
-    things: Vec<Held<T>>,
-    /// By number: the place in `things`, or [`NOWHERE`].
-    places: Vec<usize>,
+    /// By number. What is lent or has not come is not here.
+    things: Vec<Option<Box<T>>>,
+    /// The hand that each belongs to, or [`NOBODY`].
+    owners: Vec<usize>,
+    /// The numbers of those that have come, in ascending order.
+    numbers: Vec<usize>,
     hands: usize,
 }
 
-#[derive(Debug)]
-struct Held<T> {
-    number: usize,
-    hand: usize,
-    /// `None` while it is lent.
-    thing: Option<Box<T>>,
-}
+/// Sentinel: the owner of a thing that has not come.
+const NOBODY: usize = usize::MAX;
 
-/// Sentinel: a thing that has not come.
-const NOWHERE: usize = usize::MAX;
-
-/// What a hand holds, with the things' places, while a thread works on it.
+/// What a hand holds, with the things' numbers, while a thread works on it.
 pub(crate) type Lent<T> = Vec<(usize, Box<T>)>;
 
 const IS_LENT: &str = "what is lent comes back before anybody asks for it";
@@ -40,84 +34,88 @@ impl<T> Dealt<T> {
 
     /// Room for `count` things, none of which has come.
     pub(crate) fn none_of(count: usize, hands: usize) -> Self {
-        Dealt { things: Vec::new(), places: vec![NOWHERE; count], hands }
+        let things = (0..count).map(|_| None).collect();
+        Dealt { things, owners: vec![NOBODY; count], numbers: Vec::new(), hands }
     }
 
     /// A thing comes, and belongs to the next hand.
     pub(crate) fn add(&mut self, number: usize, thing: T) {
-        debug_assert!(self.places[number] == NOWHERE, "each comes once");
-        let hand = self.things.len() % self.hands;
-        let place = self.things.partition_point(|other| other.number < number);
-        self.things.insert(place, Held { number, hand, thing: Some(Box::new(thing)) });
-        for (place, held) in self.things.iter().enumerate().skip(place) {
-            self.places[held.number] = place;
-        }
+        debug_assert!(self.owners[number] == NOBODY, "each comes once");
+        self.owners[number] = self.numbers.len() % self.hands;
+        self.things[number] = Some(Box::new(thing));
+        let place = self.numbers.partition_point(|&other| other < number);
+        self.numbers.insert(place, number);
     }
 
     /// How many there can be.
     pub(crate) fn len(&self) -> usize {
-        self.places.len()
+        self.things.len()
     }
 
     /// How many have come.
     #[inline]
     pub(crate) fn count(&self) -> usize {
-        self.things.len()
+        self.numbers.len()
     }
 
     /// The number of one, from the least (`place` 0) on.
     #[inline]
     pub(crate) fn number(&self, place: usize) -> usize {
-        self.things[place].number
+        self.numbers[place]
     }
 
-    /// The thing with a number, if it has come.
+    /// The thing with a number, if it has come and is not lent.
     #[inline]
     pub(crate) fn get(&self, number: usize) -> Option<&T> {
-        let held = self.things.get(self.places[number])?;
-        Some(held.thing.as_deref().expect(IS_LENT))
+        self.things[number].as_deref()
     }
 
     /// All that have come, in the order of their numbers.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.things.iter().map(|held| held.thing.as_deref().expect(IS_LENT))
+        self.numbers.iter().map(|&number| self.things[number].as_deref().expect(IS_LENT))
     }
 
     /// All that have come, in the order of their numbers.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.things.iter_mut().map(|held| held.thing.as_deref_mut().expect(IS_LENT))
+        self.held_by(|owner| owner != NOBODY).map(|(_, thing)| thing.as_deref_mut().expect(IS_LENT))
     }
 
     /// What a hand holds. Things of other hands may be lent.
     pub(crate) fn of_hand(&mut self, hand: usize) -> impl Iterator<Item = &mut T> {
-        let held = self.things.iter_mut().filter(move |held| held.hand == hand);
-        held.map(|held| held.thing.as_deref_mut().expect(IS_LENT))
+        self.held_by(move |owner| owner == hand).map(|(_, thing)| thing.as_deref_mut().expect(IS_LENT))
     }
 
     /// Lends what a hand holds.
     pub(crate) fn lend(&mut self, hand: usize, to: &mut Lent<T>) {
-        let held = self.things.iter_mut().enumerate().filter(|(_, held)| held.hand == hand);
-        to.extend(held.map(|(place, held)| (place, held.thing.take().expect(IS_LENT))));
+        let held = self.held_by(move |owner| owner == hand);
+        to.extend(held.map(|(number, thing)| (number, thing.take().expect(IS_LENT))));
+    }
+
+    #[inline]
+    fn held_by(&mut self, by: impl Fn(usize) -> bool) -> impl Iterator<Item = (usize, &mut Option<Box<T>>)> {
+        let things = self.things.iter_mut().zip(&self.owners).enumerate();
+        things.filter(move |(_, (_, owner))| by(**owner)).map(|(number, (thing, _))| (number, thing))
     }
 
     /// Takes back what was lent.
     pub(crate) fn take_back(&mut self, lent: &mut Lent<T>) {
-        lent.drain(..).for_each(|(place, thing)| self.things[place].thing = Some(thing));
+        lent.drain(..).for_each(|(number, thing)| self.things[number] = Some(thing));
     }
 
     /// All that have come, with their numbers, in the order of these.
     pub(crate) fn into_things(self) -> impl Iterator<Item = (usize, T)> {
-        self.things.into_iter().map(|held| (held.number, *held.thing.expect(IS_LENT)))
+        let things = self.things.into_iter().enumerate();
+        things.filter_map(|(number, thing)| Some((number, *thing?)))
     }
 
     fn held(&self, hand: usize) -> usize {
-        self.things.iter().filter(|held| held.hand == hand).count()
+        self.owners.iter().filter(|&&owner| owner == hand).count()
     }
 
     /// The last thing of one hand goes to another.
     fn pass(&mut self, from: usize, to: usize) {
-        if let Some(held) = self.things.iter_mut().rfind(|held| held.hand == from) {
-            held.hand = to;
+        if let Some(owner) = self.owners.iter_mut().rfind(|owner| **owner == from) {
+            *owner = to;
         }
     }
 }
@@ -126,14 +124,14 @@ impl<T> Index<usize> for Dealt<T> {
     type Output = T;
     #[inline]
     fn index(&self, number: usize) -> &T {
-        self.things[self.places[number]].thing.as_deref().expect(IS_LENT)
+        self.things[number].as_deref().expect(IS_LENT)
     }
 }
 
 impl<T> IndexMut<usize> for Dealt<T> {
     #[inline]
     fn index_mut(&mut self, number: usize) -> &mut T {
-        self.things[self.places[number]].thing.as_deref_mut().expect(IS_LENT)
+        self.things[number].as_deref_mut().expect(IS_LENT)
     }
 }
 
