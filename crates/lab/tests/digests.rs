@@ -3,7 +3,7 @@
 //!
 //!     CHIP[,KEY=VALUE…] POLICY[+OPTION…] WORKLOAD [PARAM=VALUE…] : CYCLES DIGEST
 //!
-//! Options are `bows`, `profile`, `samples`, `trace`, `functional` and `limit` (a launch is stopped after 1,000 cycles).
+//! Options are `bows`, `profile`, `samples`, `trace`, `functional` and `limit`, which stops launches early.
 //!
 //! A change that is to make the simulator faster must leave them alone. A change of the model renews them:
 //!
