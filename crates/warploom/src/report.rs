@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::AddAssign;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use warploom_sim::Occupancy;
 use warploom_sim::profile::Profile;
 
@@ -119,8 +119,9 @@ pub struct Report {
     pub coherence: Option<Counters>,
     /// The control processor, if it ran firmware.
     pub aggregator: Option<Counters>,
-    /// Timed model only.
-    pub sms: Option<Vec<SmReport>>,
+    /// By SM; those that had nothing to do share one. Timed model only.
+    #[serde(serialize_with = "each_sm")]
+    pub sms: Option<Vec<Arc<SmReport>>>,
     /// Energy in nanojoules: `total`, which is `dynamic` (per event) plus `static` (per time), and the share of
     /// each component. Timed model only.
     pub energy_nj: Option<BTreeMap<&'static str, f64>>,
@@ -147,6 +148,11 @@ fn inner<S: serde::Serializer>(shared: &Option<Arc<Profile>>, serializer: S) -> 
 pub(crate) fn theoretical_occupancy(occupancy: &Occupancy) -> f64 {
     let warps = occupancy.ctas_per_sm * occupancy.warps_per_cta;
     f64::from(warps) / f64::from(occupancy.max_warps_per_sm.max(1))
+}
+
+fn each_sm<S: Serializer>(sms: &Option<Vec<Arc<SmReport>>>, serializer: S) -> Result<S::Ok, S::Error> {
+    let sms: Option<Vec<&SmReport>> = sms.as_ref().map(|sms| sms.iter().map(|sm| &**sm).collect());
+    sms.serialize(serializer)
 }
 
 /// Suspicious use of lock bits in a launch that ended all the same.

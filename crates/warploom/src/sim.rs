@@ -479,7 +479,7 @@ fn add_timing(report: &mut Report, chip: &Chip, timed: &TimedStats) {
     report.coherence = timed.coherence.as_ref().map(|directory| directory.named().collect());
     report.aggregator = timed.aggregator.as_ref().map(|aggregator| aggregator.named().collect());
     report.energy_nj = Some(Energy::of(chip, timed).named().collect());
-    let of_sm = |(sm, l1): &(SmStats, L1Stats)| SmReport {
+    let of_sm = |sm: &SmStats, l1: &L1Stats| SmReport {
         ctas: sm.ctas,
         warp_insts: sm.warp_instructions(),
         thread_insts: sm.thread_instructions,
@@ -489,7 +489,14 @@ fn add_timing(report: &mut Report, chip: &Chip, timed: &TimedStats) {
         l1: l1.named().collect(),
         stalled_on_aggregator: sm.stalled_on_aggregator,
     };
-    report.sms = Some(timed.sms.iter().map(of_sm).collect());
+    // On a large chip, a small launch leaves most SMs alone.
+    let (no_warps, no_accesses) = (SmStats::default(), L1Stats::default());
+    let idle = Arc::new(of_sm(&no_warps, &no_accesses));
+    let of_sms = timed.sms.iter().map(|(sm, l1)| match (sm, l1) {
+        (sm, l1) if *sm == no_warps && *l1 == no_accesses => idle.clone(),
+        (sm, l1) => Arc::new(of_sm(sm, l1)),
+    });
+    report.sms = Some(of_sms.collect());
     let busy_sms = timed.sms.iter().filter(|(sm, _)| sm.ctas > 0).count() as f64;
     let slots = timed.cycles as f64 * busy_sms * f64::from(chip.sm.max_warps);
     report.achieved_occupancy = (slots > 0.0).then(|| timed.total.warp_cycles as f64 / slots);

@@ -129,14 +129,14 @@ fn counters<T: Copy + Default + AddAssign>(
 }
 
 /// Adds up each SM over all launches. The chip is the same in all of them.
-fn sms(launches: &[Report]) -> Option<Vec<SmReport>> {
+fn sms(launches: &[Report]) -> Option<Vec<Arc<SmReport>>> {
     let mut sums: Vec<SmReport> = Vec::new();
     for launch in launches {
         let sms = launch.sms.as_ref()?;
         sums.resize(sums.len().max(sms.len()), SmReport::default());
         sums.iter_mut().zip(sms).for_each(|(sum, sm)| *sum += sm);
     }
-    Some(sums)
+    Some(sums.into_iter().map(Arc::new).collect())
 }
 
 fn locks(launches: &[Report]) -> Option<Locks> {
@@ -220,7 +220,11 @@ mod tests {
             wall_s: 0.5,
             stalls: Some(BTreeMap::from([("long_scoreboard", cycles)])),
             locks: Some(Locks { acquired: 1, ..Locks::default() }),
-            sms: Some(vec![SmReport { ctas, l1: BTreeMap::from([("hits", 2)]), ..SmReport::default() }]),
+            sms: Some(vec![Arc::new(SmReport {
+                ctas,
+                l1: BTreeMap::from([("hits", 2)]),
+                ..SmReport::default()
+            })]),
             ..Report::default()
         }
     }

@@ -52,6 +52,8 @@ pub(crate) struct Tags {
     numbers: Vec<LineNumber>,
     lines: Vec<Line>,
     uses: u64,
+    /// Sets that ever held a line, a bit each, so that an emptied cache costs what was in it.
+    used: Vec<u64>,
 }
 
 impl Tags {
@@ -60,7 +62,22 @@ impl Tags {
         let lines = vec![Line::EMPTY; (spec.sets * spec.ways) as usize];
         debug_assert!(spec.sets.is_power_of_two());
         let numbers = vec![LineNumber::NONE; lines.len()];
-        Tags { set_mask: spec.sets as u64 - 1, ways: spec.ways, numbers, lines, uses: 0 }
+        let used = vec![0; spec.sets.div_ceil(64) as usize];
+        Tags { set_mask: spec.sets as u64 - 1, ways: spec.ways, numbers, lines, uses: 0, used }
+    }
+
+    /// Makes it as good as new.
+    pub(crate) fn clear(&mut self) {
+        let ways = self.ways as usize;
+        for (at, word) in self.used.iter_mut().enumerate() {
+            while *word != 0 {
+                let first = (at * 64 + word.trailing_zeros() as usize) * ways;
+                self.numbers[first..first + ways].fill(LineNumber::NONE);
+                self.lines[first..first + ways].fill(Line::EMPTY);
+                *word &= *word - 1;
+            }
+        }
+        self.uses = 0;
     }
 
     fn set(&self, number: LineNumber) -> std::ops::Range<usize> {
@@ -95,6 +112,8 @@ impl Tags {
     pub(crate) fn replace(&mut self, way: Way, number: LineNumber) -> Line {
         self.uses += 1;
         let new = Line { number, last_use: self.uses, ..Line::EMPTY };
+        let set = number.0 & self.set_mask;
+        self.used[set as usize / 64] |= 1 << (set % 64);
         self.numbers[way.index()] = number;
         std::mem::replace(&mut self.lines[way.index()], new)
     }
@@ -137,6 +156,20 @@ mod tests {
         assert_eq!(tags.replace(way, LineNumber(4)).number, LineNumber(2));
         assert_eq!((tags.find(LineNumber(2)), tags.find(LineNumber(0))), (None, Some(zero)));
         assert_eq!(tags.find(LineNumber(1)), None, "another set");
+    }
+
+    #[test]
+    fn a_cleared_cache_is_as_good_as_new() {
+        let spec = CacheSpec { sets: 128, ways: 2, line_bytes: 128 };
+        let (mut tags, new) = (Tags::new(&spec), Tags::new(&spec));
+        for number in [0, 63, 64, 127, 128, 256].map(LineNumber) {
+            let way = tags.victim(number).unwrap();
+            tags.replace(way, number);
+            tags.line_mut(way).dirty = 1;
+        }
+        tags.clear();
+        assert!(tags.ways().all(|way| tags.line(way) == new.line(way)));
+        assert_eq!((tags.numbers, tags.uses, tags.used), (new.numbers, new.uses, new.used));
     }
 
     #[test]

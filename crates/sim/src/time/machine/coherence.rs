@@ -247,8 +247,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             let response = coherence.given.put((line, given));
             coherence.responses.inject(nodes.port(node), at, self.side.port(line), bytes, response);
         };
-        for id in 0..self.sms.len() {
-            let sm = &mut self.sms[id];
+        for sm in self.sms.iter_mut() {
+            let id = sm.id();
             if !sm.memory.updates.is_empty() {
                 let updates = std::mem::take(&mut sm.memory.updates);
                 let shown = P::WATCHES_MEMORY && !self.cut_off;

@@ -16,7 +16,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let mut memory = self.memory.write().expect(NO_PANIC);
         let mut changed = false;
         if P::WATCHES_MEMORY && !self.cut_off {
-            (0..self.sms.len()).for_each(|id| self.sms[id].probe.window_ended());
+            self.sms.iter_mut().for_each(|sm| sm.probe.window_ended());
         }
         if self.coherence.is_some() {
             changed |= self.serve_coherent(&mut memory, until);
@@ -53,11 +53,10 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         }
         self.pass_on(until);
         self.leave_lock_queues(until, &memory);
-        for id in 0..self.sms.len() {
-            let sm = &mut self.sms[id];
+        for sm in self.sms.iter_mut() {
             // Its requests have used up the room that it knows of.
             if !sm.memory.outbox.is_empty() {
-                self.told_room[id] = None;
+                self.told_room[sm.id() as usize] = None;
             }
             changed |= std::mem::take(&mut sm.changed);
         }
@@ -88,7 +87,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         if let Some(aggregator) = &mut self.aggregator {
             aggregator.set_room(self.requests.room(self.nodes.port(Node::Aggregator)), until);
         }
-        for id in 0..self.sms.len() {
+        for at in 0..self.sms.count() {
+            let id = self.sms.number(at);
             let atomics = match self.atomic_window {
                 0 => u32::MAX,
                 window => window.saturating_sub(self.atomics[id]),
@@ -118,7 +118,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     /// Hands the requests of the SMs to the network, in the order in which they leave the ports.
     fn send_requests(&mut self) {
         let Some(mut ports) = self.shared_ports.take() else {
-            for id in 0..self.sms.len() {
+            for at in 0..self.sms.count() {
+                let id = self.sms.number(at);
+                if self.sms[id].memory.outbox.is_empty() {
+                    continue;
+                }
                 let mut outbox = std::mem::take(&mut self.sms[id].memory.outbox);
                 outbox.drain(..).for_each(|(at, request)| self.send(id, at, &request));
                 self.sms[id].memory.outbox = outbox;
@@ -126,13 +130,17 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             return;
         };
         let mut together = std::mem::take(&mut ports.together);
-        for first in (0..self.sms.len()).step_by(ports.sms()) {
-            for id in first..(first + ports.sms()).min(self.sms.len()) {
+        let mut next = 0;
+        while next < self.sms.count() {
+            let port = self.sms.number(next) / ports.sms();
+            while next < self.sms.count() && self.sms.number(next) / ports.sms() == port {
+                let id = self.sms.number(next);
                 together.extend(self.sms[id].memory.outbox.drain(..).map(|(at, request)| (at, id, request)));
+                next += 1;
             }
             together.sort_by_key(|&(at, ..)| at);
             for (at, id, request) in together.drain(..) {
-                let at = ports.pass(first / ports.sms(), at, &request);
+                let at = ports.pass(port, at, &request);
                 self.send(id, at, &request);
             }
         }

@@ -13,7 +13,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let Some(queues) = self.lock_queues.as_deref_mut().filter(|_| !self.cut_off) else { return };
         let arrival = until + self.window;
         queues.grant_at(arrival);
-        for id in 0..self.sms.len() {
+        for at in 0..self.sms.count() {
+            let id = self.sms.number(at);
             let mut ended = self.sms[id].lanes_ended.take().unwrap_or_default();
             for (slot, lanes) in ended.drain(..) {
                 for lane in lanes.lanes() {

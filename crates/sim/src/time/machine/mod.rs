@@ -7,6 +7,7 @@
 //!
 //! Start with [`run`] and `Machine::run`.
 
+mod build;
 mod coherence;
 mod crew;
 mod exchange;
@@ -39,6 +40,7 @@ use crate::kit::line::LineAddress;
 use crate::time::aggregator::Unit;
 use crate::time::l2::Partition;
 use crate::time::l2::lock_queue::LockQueues;
+use crate::time::machine::build::Builder;
 use crate::time::machine::coherence::Coherence;
 use crate::time::machine::crew::{Balance, Crew, Dealt, Lent, Pace};
 use crate::time::machine::firmware::SaveAreas;
@@ -61,7 +63,7 @@ use crate::time::sm::load_store::Room;
 use crate::time::sm::load_store::messages::Purpose;
 use crate::time::sm::probe::Probe;
 use crate::time::sm::stats::SmStats;
-use crate::time::sm::{Context, Sm};
+use crate::time::sm::{Context, Parts, Sm};
 
 /// L2 and DRAM, which keep their state from launch to launch.
 #[derive(Debug)]
@@ -75,6 +77,8 @@ pub(crate) struct MemorySide {
     /// What a message between the halves of the L2 takes longer; 0 if it has no halves.
     far_cycles: u64,
     floor: Floor,
+    /// Parts of SMs of earlier launches, as good as new.
+    parts: Vec<Parts>,
 }
 
 impl MemorySide {
@@ -95,6 +99,7 @@ impl MemorySide {
             slices: chip.l2.slices_per_partition,
             line_bytes: u64::from(chip.l2.cache.line_bytes),
             now: Cycle(0),
+            parts: Vec::new(),
         }
     }
 
@@ -153,31 +158,10 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
 ) -> Stopped<'a, N, P> {
     let launch = context.launch;
     let chip = launch.chip;
-    let bows = options.bows.on_chip(chip);
-    let branches = bows.as_ref().map(|spec| Arc::new(Branches::new(launch.kernel, spec.sib)));
     let start = side.now;
-    let waits = std::iter::once(&context).chain(context.others).any(|c| c.launch.kernel.may_wait());
-    let sms: Vec<_> = (0..chip.sm.count)
-        .map(|id| {
-            let (ctas, probe) = (launch.occupancy.ctas_per_sm, (SmStats::default(), make_probe(id, start)));
-            let mut sm = Sm::<N, _>::new(chip, id, ctas, options.make_policy, probe, start);
-            if chip.fetch.warm {
-                sm.warm_up(context.code.len());
-            }
-            if chip.constant.prefetch {
-                sm.prefetch_parameters(launch.params.len());
-            }
-            sm.locks = SharedLocks::new(waits);
-            sm.dispatched.empty_since = start;
-            sm.dispatched.can_yield = aggregator.is_some() && chip.wavefront_yield.is_some();
-            sm.effects_mut().lock_units = LockUnits::new(launch.lock_bits(), id, 1);
-            sm.lanes_ended = (chip.lock_queue.mode != QueueMode::Off).then(Vec::new);
-            if let (Some(spec), Some(branches)) = (&bows, &branches) {
-                sm.spin_unit = Some(Box::new(SpinUnit::new(chip, spec, branches, start)));
-            }
-            sm
-        })
-        .collect();
+    let builder = Builder::new(&context, options, aggregator.is_some(), start, make_probe);
+    let waits = builder.waits();
+    let sms = chip.sm.count as usize;
     let ports = side.partitions.len() * side.slices as usize;
     let before: Vec<_> =
         side.partitions.iter().map(|p| (p.stats().clone(), p.dram_stats().clone())).collect();
@@ -186,22 +170,23 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
         threads => threads,
     };
     // More threads than SMs would have nothing to do.
-    let threads = threads.min(sms.len());
-    let nodes = NodePorts::new(sms.len());
-    let senders = sms.len() + aggregator.is_some() as usize;
+    let threads = threads.min(sms);
+    let nodes = NodePorts::new(sms);
+    let senders = sms + aggregator.is_some() as usize;
     let total = launch.shape.grid.iter().map(|&d| d as u64).product();
     let mut machine = Machine::<N, P> {
         context,
         options,
         requests: Crossbar::new(senders, ports, &chip.interconnect, &chip.clock),
         atomic_window: chip.interconnect.atomic_window,
-        atomics: vec![0; sms.len()],
-        shared_ports: chip.interconnect.port.as_ref().map(|port| SharedPorts::new(port, sms.len())),
+        atomics: vec![0; sms],
+        shared_ports: chip.interconnect.port.as_ref().map(|port| SharedPorts::new(port, sms)),
         replies: Crossbar::new(ports, senders, &coherence::reply_network(chip), &chip.clock),
         coherence: Coherence::new(chip, nodes, senders, ports),
         nodes,
-        told_room: vec![None; sms.len()],
-        sms: Dealt::new(sms, threads),
+        told_room: vec![None; sms],
+        sms: Dealt::none_of(sms, threads),
+        builder,
         partitions: Dealt::new(std::mem::take(&mut side.partitions), threads),
         balance: Balance::default(),
         pace: Pace::new(),
@@ -227,6 +212,10 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
         exchanged: start,
         cut_off: false,
     };
+    if machine.aggregator.is_some() {
+        // Firmware can start a CTA anywhere at any time.
+        (0..sms).for_each(|id| _ = machine.sm(id, start));
+    }
     let work = |share: &mut Share<N, P>| share.run(&context, &memory.read().expect(NO_PANIC));
     let end = Crew::with(threads, work, |crew| machine.run(crew));
     // The host sees what coherent L1s hold and memory does not.
@@ -276,7 +265,9 @@ const NO_PANIC: &str = "nobody panics with memory in hand";
 struct Machine<'a, const N: usize, P: Probe> {
     context: Context<'a>,
     options: &'a Options<'a>,
+    /// Those that have had a CTA.
     sms: Dealt<Sm<N, (SmStats, P)>>,
+    builder: Builder<'a, P>,
     partitions: Dealt<Partition>,
     balance: Balance,
     pace: Pace,

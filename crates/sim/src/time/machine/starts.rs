@@ -61,11 +61,12 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
         let turns = count + self.starts.at_a_port;
         while without_room < turns && self.next_cta < self.total {
             let sm = self.starts.sm(count);
-            if sm < count && self.sms[sm].has_room() {
+            if sm < count && self.has_room(sm) {
                 if !self.starts.take(now, until) {
                     return;
                 }
-                self.sms[sm].start_cta(&self.context, self.next_cta, now);
+                let (context, number) = (self.context, self.next_cta);
+                self.sm(sm, now).start_cta(&context, number, now);
                 self.next_cta += 1;
                 without_room = 0;
             } else {
@@ -81,7 +82,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     /// When the next CTA starts, if there is one and an SM has room.
     pub(super) fn next_start(&self) -> Option<Cycle> {
         let waits = self.starts.interval > 0 && self.next_cta < self.total;
-        let waits = waits && self.sms.iter().any(|sm| sm.has_room());
+        let waits = waits && (self.sms.count() < self.sms.len() || self.sms.iter().any(|sm| sm.has_room()));
         waits.then_some(Cycle(self.starts.next / PARTS))
     }
 }

@@ -76,7 +76,10 @@ impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
     pub(crate) fn now(&self) -> Cycle {
         let machine = &self.machine;
         let last = machine.sms.iter().map(|sm| if self.end.is_ok() { sm.last_end } else { sm.now() }).max();
-        last.unwrap_or(machine.start).max(machine.firmware_cycle())
+        // Those that have had no CTA are as far as the last window.
+        let idle = self.end.is_err() && machine.sms.count() < machine.sms.len();
+        let idle = if idle { machine.exchanged } else { machine.start };
+        last.unwrap_or(idle).max(idle).max(machine.firmware_cycle())
     }
 
     /// Cycles since the launch began.
@@ -97,8 +100,8 @@ impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
         timed.replies = machine.replies.stats();
         timed.samples = machine.all_samples(&timed);
         timed.aggregator = machine.firmware_stats(now);
-        for (of_sm, sm) in timed.sms.iter_mut().zip(machine.sms.iter()) {
-            of_sm.0.stalled_on_aggregator = sm.dispatched.empty_cycles;
+        for sm in machine.sms.iter() {
+            timed.sms[sm.id() as usize].0.stalled_on_aggregator = sm.dispatched.empty_cycles;
             timed.total.stalled_on_aggregator += sm.dispatched.empty_cycles;
         }
         let (ctas, warps) = machine.started();
@@ -108,7 +111,7 @@ impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
             machine.show_host();
         }
         machine.save_areas.free(&mut machine.memory.write().expect(NO_PANIC));
-        machine.side.partitions = machine.partitions.into_vec();
+        machine.side.partitions = machine.partitions.into_things().map(|(_, partition)| partition).collect();
         let mut finished = Finished {
             end,
             timed,
@@ -119,13 +122,17 @@ impl<'a, const N: usize, P: Probe> Stopped<'a, N, P> {
             lock_notes: LockNotes::default(),
             probes: Vec::new(),
         };
-        for mut sm in machine.sms.into_vec() {
+        let mut probes: Vec<_> = machine.builder.into_probes().collect();
+        for (id, mut sm) in machine.sms.into_things() {
             let effects = std::mem::take(sm.effects_mut());
             finished.output.merge(effects.output);
-            finished.uninitialised.merge(sm.unwritten);
             finished.lock_notes.merge(effects.lock_notes);
-            finished.probes.push(sm.probe.1);
+            let (parts, unwritten, (_, probe)) = sm.take_apart();
+            finished.uninitialised.merge(unwritten);
+            probes[id] = Some(probe);
+            machine.side.parts.extend(parts);
         }
+        finished.probes.extend(probes.into_iter().flatten());
         finished
     }
 }

@@ -70,13 +70,14 @@ impl TimedStats {
         locks: &LockTable,
     ) -> TimedStats {
         let mut stats = TimedStats { locks: locks.stats.clone(), ..TimedStats::default() };
+        stats.sms = vec![Default::default(); sms.len()];
         for sm in sms.iter() {
             let mut of_sm = sm.probe.0.clone();
             of_sm.unit_busy = sm.unit_busy;
             let l1 = sm.l1_stats();
             stats.total.add(&of_sm);
             stats.l1.add(&l1);
-            stats.sms.push((of_sm, l1));
+            stats.sms[sm.id() as usize] = (of_sm, l1);
             stats.locks.add(&sm.locks.stats);
             if let Some(unit) = sm.effects().lock_units.of(sm.id()) {
                 stats.locks.add(&unit.stats);

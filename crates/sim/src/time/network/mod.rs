@@ -28,7 +28,7 @@ use crate::chip::timing::{ClockSpec, InterconnectSpec};
 use crate::kit::cycle::Cycle;
 use crate::kit::divisor::Divisor;
 use crate::time::network::coming::NO_TICK;
-use crate::time::network::port_set::{Few, Many};
+use crate::time::network::port_set::{Any, Dozens, Few};
 use crate::time::network::ports::Ports;
 
 /// Counters of a network.
@@ -59,19 +59,21 @@ pub struct Crossbar<M: Copy> {
     until: Cycle,
 }
 
-/// The ports of a small crossbar, whose sets of ports are a word each, or of a large one.
+/// The ports of a small crossbar, whose sets of ports are a word each, of a large one, or of one without limit.
 #[derive(Clone, Debug)]
 enum AllPorts<M: Copy> {
     Few(Ports<M, Few>),
-    Many(Ports<M, Many>),
+    Dozens(Ports<M, Dozens>),
+    Any(Ports<M, Any>),
 }
 
-/// Does the same with either kind.
+/// Does the same with each kind.
 macro_rules! with_ports {
     ($crossbar:expr, $ports:ident => $what:expr) => {
         match $crossbar {
             AllPorts::Few($ports) => $what,
-            AllPorts::Many($ports) => $what,
+            AllPorts::Dozens($ports) => $what,
+            AllPorts::Any($ports) => $what,
         }
     };
 }
@@ -81,10 +83,10 @@ impl<M: Copy + std::fmt::Debug> Crossbar<M> {
     pub fn new(sources: usize, sinks: usize, spec: &InterconnectSpec, clock: &ClockSpec) -> Self {
         debug_assert!(spec.latency_cycles > 0, "a window has at least one cycle");
         debug_assert!(sources.max(sinks) <= u16::MAX as usize);
-        let ports = if sources.max(sinks) <= Few::MOST {
-            AllPorts::Few(Ports::new(sources, sinks, spec))
-        } else {
-            AllPorts::Many(Ports::new(sources, sinks, spec))
+        let ports = match sources.max(sinks) {
+            ..=Few::MOST => AllPorts::Few(Ports::new(sources, sinks, spec)),
+            ..=Dozens::MOST => AllPorts::Dozens(Ports::new(sources, sinks, spec)),
+            _ => AllPorts::Any(Ports::new(sources, sinks, spec)),
         };
         Crossbar {
             clock: Clock::new(clock),
@@ -116,8 +118,8 @@ impl<M: Copy + std::fmt::Debug> Crossbar<M> {
     /// Moves every packet that can leave its queue before cycle `until`, but none earlier than a latency before it, so
     /// that none arrives before it.
     ///
-    /// `room(sink)` says how many packets a sink takes; it is called before any is delivered. `deliver(sink, arrival,
-    /// message)` is called in order of arrival for each sink.
+    /// `room(sink)` says how many packets a sink takes; it is called before any is delivered to that sink, and only if
+    /// some are for it. `deliver(sink, arrival, message)` is called in order of arrival for each sink.
     pub fn advance(
         &mut self,
         until: Cycle,

@@ -123,76 +123,157 @@ impl PortSet for Few {
     }
 }
 
-/// A set of any number of ports.
-#[derive(Clone, Debug)]
-pub(crate) struct Many(Box<[u64]>);
+/// The words of a set of many ports: an array where its length is known, so that loops over it need no counter.
+pub(crate) trait Words: AsRef<[u64]> + AsMut<[u64]> + Clone + std::fmt::Debug {
+    fn zeros(words: usize) -> Self;
+}
 
-impl Many {
-    /// The first bit of the words that `word` gives, from bit `turn` on and then from the beginning.
-    fn first(&self, turn: usize, word: impl Fn(usize) -> u64) -> Option<usize> {
-        let words = self.0.len();
-        // After the last port comes the first again.
-        let turn = if turn / 64 < words { turn } else { 0 };
-        let (start, below) = (turn / 64, (1 << (turn % 64)) - 1);
-        let found =
-            |index: usize, word: u64| (word != 0).then(|| index * 64 + word.trailing_zeros() as usize);
-        found(start, word(start) & !below)
-            .or_else(|| (start + 1..words).chain(0..start).find_map(|index| found(index, word(index))))
-            .or_else(|| found(start, word(start) & below))
+impl<const W: usize> Words for [u64; W] {
+    fn zeros(words: usize) -> Self {
+        debug_assert!(words <= W);
+        [0; W]
     }
 }
 
-impl PortSet for Many {
-    fn none(ports: usize) -> Many {
-        Many(vec![0; ports.div_ceil(64).max(1)].into())
+impl Words for Box<[u64]> {
+    fn zeros(words: usize) -> Self {
+        vec![0; words].into()
+    }
+}
+
+/// A set of as many ports as its words have bits.
+#[derive(Clone, Debug)]
+pub(crate) struct Many<W>(W);
+
+/// The ports of large chips, and of any.
+pub(crate) type Dozens = Many<[u64; 3]>;
+pub(crate) type Any = Many<Box<[u64]>>;
+
+impl Dozens {
+    pub(crate) const MOST: usize = 3 * u64::BITS as usize;
+}
+
+impl<W: Words> Many<W> {
+    /// The first bit of the words that `word` gives, from bit `turn` on and then from the beginning.
+    #[inline(always)]
+    fn first(&self, turn: usize, word: impl Fn(usize) -> u64) -> Option<usize> {
+        let words = self.0.as_ref().len();
+        // After the last port comes the first again.
+        let turn = if turn / 64 < words { turn } else { 0 };
+        let (start, below) = (turn / 64, (1 << (turn % 64)) - 1);
+        let mut index = start;
+        let mut found = word(start) & !below;
+        for _ in 0..words {
+            if found != 0 {
+                break;
+            }
+            index = if index + 1 == words { 0 } else { index + 1 };
+            // Back in the first word, only the bits before `turn` can be set.
+            found = word(index);
+        }
+        (found != 0).then(|| index * 64 + found.trailing_zeros() as usize)
+    }
+}
+
+impl<W: Words> PortSet for Many<W> {
+    fn none(ports: usize) -> Self {
+        Many(W::zeros(ports.div_ceil(64).max(1)))
     }
 
+    #[inline]
     fn is_empty(&self) -> bool {
-        self.0.iter().all(|&word| word == 0)
+        self.0.as_ref().iter().fold(0, |all, word| all | word) == 0
     }
 
+    #[inline]
     fn insert(&mut self, port: usize) {
-        self.0[port / 64] |= 1 << (port % 64);
+        self.0.as_mut()[port / 64] |= 1 << (port % 64);
     }
 
+    #[inline]
     fn remove_if(&mut self, port: usize, gone: bool) {
-        self.0[port / 64] &= !(u64::from(gone) << (port % 64));
+        self.0.as_mut()[port / 64] &= !(u64::from(gone) << (port % 64));
     }
 
-    fn insert_but(&mut self, port: usize, but: &Many) {
-        self.0[port / 64] |= (1 << (port % 64)) & !but.0[port / 64];
+    #[inline]
+    fn insert_but(&mut self, port: usize, but: &Self) {
+        self.0.as_mut()[port / 64] |= (1 << (port % 64)) & !but.0.as_ref()[port / 64];
     }
 
+    #[inline]
     fn contains(&self, port: usize) -> bool {
-        self.0[port / 64] >> (port % 64) & 1 == 1
+        self.0.as_ref()[port / 64] >> (port % 64) & 1 == 1
     }
 
+    #[inline]
     fn clear(&mut self) {
-        self.0.fill(0);
+        self.0.as_mut().fill(0);
     }
 
-    fn set_to(&mut self, all: &Many, but: &Many) {
-        let words = all.0.iter().zip(&but.0);
-        self.0.iter_mut().zip(words).for_each(|(word, (all, but))| *word = all & !but);
+    #[inline]
+    fn set_to(&mut self, all: &Self, but: &Self) {
+        let words = all.0.as_ref().iter().zip(but.0.as_ref());
+        self.0.as_mut().iter_mut().zip(words).for_each(|(word, (all, but))| *word = all & !but);
     }
 
-    fn remove_all(&mut self, others: &mut Many) {
-        for (word, other) in self.0.iter_mut().zip(&mut others.0) {
+    #[inline]
+    fn remove_all(&mut self, others: &mut Self) {
+        for (word, other) in self.0.as_mut().iter_mut().zip(others.0.as_mut()) {
             *word &= !std::mem::take(other);
         }
     }
 
-    fn first_but(&self, but: &Many, turn: usize) -> Option<usize> {
-        self.first(turn, |index| self.0[index] & !but.0[index])
+    #[inline]
+    fn first_but(&self, but: &Self, turn: usize) -> Option<usize> {
+        let (all, but) = (self.0.as_ref(), but.0.as_ref());
+        self.first(turn, |index| all[index] & !but[index])
     }
 
+    #[inline]
     fn take_first(&mut self, turn: usize) -> Option<usize> {
-        let port = self.first(turn, |index| self.0[index])?;
+        let port = self.first(turn, |index| self.0.as_ref()[index])?;
         self.remove(port);
         Some(port)
     }
 
+    #[inline]
     fn iter(&self) -> impl Iterator<Item = usize> {
-        (0..self.0.len() * 64).filter(|&port| self.contains(port))
+        let words = self.0.as_ref().iter().enumerate();
+        words.flat_map(|(index, &word)| {
+            let mut left = Few(word);
+            std::iter::from_fn(move || left.take_first(0)).map(move |port| index * 64 + port)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ports come in turn, whatever the words of the set.
+    fn comes_in_turn<S: PortSet>(ports: &[usize]) {
+        let mut set = S::none(190);
+        let mut but = S::none(190);
+        ports.iter().for_each(|&port| set.insert(port));
+        but.insert(ports[0]);
+        assert!(set.iter().eq(ports.iter().copied()));
+        for turn in 0..=192 {
+            let first = |skipped: usize| {
+                let later = ports.iter().filter(|&&port| port >= turn && port != skipped);
+                later.chain(ports.iter().filter(|&&port| port != skipped)).next().copied()
+            };
+            assert_eq!(set.first_but(&but, turn), first(ports[0]), "{turn}");
+            let mut some = set.clone();
+            assert_eq!(some.take_first(turn), first(usize::MAX), "{turn}");
+            assert_eq!(some.iter().count(), ports.len() - 1);
+        }
+    }
+
+    #[test]
+    fn sets_of_many_ports_are_alike() {
+        for ports in [&[3, 70, 189][..], &[0, 1, 63, 64, 127, 128], &[100, 101]] {
+            comes_in_turn::<Dozens>(ports);
+            comes_in_turn::<Any>(ports);
+        }
     }
 }

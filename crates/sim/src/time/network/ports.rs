@@ -33,6 +33,8 @@ pub(crate) struct Ports<M: Copy, S> {
     /// Of those, the ones that may take more in this window, and the ones that were found full.
     open: S,
     full: S,
+    /// Sinks that have said how many packets they take in this window.
+    asked: S,
     /// Open sinks that have not chosen in this tick.
     choosing: S,
     /// The sum of the ticks that packets waited.
@@ -102,6 +104,7 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
             wanted: none.sinks.clone(),
             open: none.sinks.clone(),
             full: none.sinks.clone(),
+            asked: none.sinks.clone(),
             choosing: none.sinks.clone(),
             busy: none,
             queue_ticks: 0,
@@ -143,12 +146,12 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
         mut deliver: impl FnMut(usize, u64, &M),
     ) {
         if !self.wanted.is_empty() || !self.coming.is_empty() {
-            self.sinks.iter_mut().enumerate().for_each(|(at, sink)| sink.room = room(at));
             self.open.clone_from(&self.wanted);
             self.full.clear();
+            self.asked.clear();
             let mut tick = from;
             while tick < end {
-                tick = self.step(tick, &mut deliver);
+                tick = self.step(tick, &mut room, &mut deliver);
             }
         }
         self.coming.advance(end, &self.packets);
@@ -157,7 +160,12 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
     /// Every packet that can leave at a tick does; `deliver` gets the tick after its last flit. Returns the next tick
     /// in which a packet may leave.
     #[inline(always)]
-    fn step(&mut self, tick: u64, deliver: &mut impl FnMut(usize, u64, &M)) -> u64 {
+    fn step(
+        &mut self,
+        tick: u64,
+        room: &mut impl FnMut(usize) -> u32,
+        deliver: &mut impl FnMut(usize, u64, &M),
+    ) -> u64 {
         self.coming.take(tick, &self.packets, &mut self.arrived);
         while !self.arrived.is_empty() {
             for at in 0..self.arrived.len() {
@@ -171,8 +179,12 @@ impl<M: Copy, S: PortSet> Ports<M, S> {
         // Another sink chooses first in every tick, so that none has the better choice for long.
         let first = self.sink_count.remainder(tick) as usize;
         while let Some(sink) = self.choosing.take_first(first) {
-            let to = &self.sinks[sink];
+            let to = &mut self.sinks[sink];
             let Some(source) = to.wanted_by.first_but(&self.busy.sources, to.turn as usize) else { continue };
+            if !self.asked.contains(sink) {
+                self.asked.insert(sink);
+                to.room = room(sink);
+            }
             let room = to.room;
             if room > 0 {
                 let id = self.serve(source, sink, tick);

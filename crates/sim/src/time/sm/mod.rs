@@ -32,6 +32,7 @@ use crate::kit::ids::WarpSlot;
 use crate::kit::lane_mask::LaneMask;
 use crate::kit::line::LineAddress;
 use crate::kit::wheel::Wheel;
+use crate::time::cache::Tags;
 use crate::time::sched::Policy;
 use crate::time::sm::cycle::Event;
 use crate::time::sm::dispatched::Dispatched;
@@ -44,6 +45,7 @@ use crate::time::sm::issue::slot::Slot;
 use crate::time::sm::issue::spin_unit::SpinUnit;
 use crate::time::sm::load_store::MemoryUnit;
 use crate::time::sm::load_store::inbox::Inbox;
+use crate::time::sm::load_store::l1::L1;
 use crate::time::sm::load_store::stats::L1Stats;
 use crate::time::sm::probe::Probe;
 use crate::time::sm::watch::Watch;
@@ -163,6 +165,26 @@ pub(crate) struct Sm<const N: usize, P> {
     pub locks: SharedLocks,
 }
 
+/// The large parts of an SM, which the next launch uses again.
+#[derive(Debug)]
+pub(crate) struct Parts {
+    l1: L1,
+    constant: Tags,
+    code: Tags,
+    slots: Vec<Slot>,
+}
+
+impl Parts {
+    pub(crate) fn new(chip: &Chip) -> Parts {
+        Parts {
+            l1: L1::new(&chip.l1),
+            constant: Tags::new(&chip.constant.cache),
+            code: Tags::new(&chip.fetch.cache),
+            slots: vec![Slot::empty(); chip.sm.max_warps as usize],
+        }
+    }
+}
+
 const BETWEEN_WINDOWS: &str = "effects are asked for between windows";
 
 impl<const N: usize, P: Probe> Sm<N, P> {
@@ -173,6 +195,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         ctas: u32,
         make_policy: &dyn Fn() -> Box<dyn Policy>,
         probe: P,
+        Parts { l1, constant, code, slots }: Parts,
         now: Cycle,
     ) -> Self {
         let schedulers = chip.issue.schedulers;
@@ -185,13 +208,13 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 events: Wheel::new(),
                 held_back: false,
             },
-            slots: vec![Slot::empty(); chip.sm.max_warps as usize],
+            slots,
             residents: (0..ctas).map(|_| None).collect(),
             vacant: ctas as usize,
             warps_started: 0,
             ended_ctas: Vec::new(),
             last_end: now,
-            fetch: Fetch::new(&chip.fetch),
+            fetch: Fetch::new(&chip.fetch, code),
             refused_lines: Vec::new(),
             branch_latency: chip.units.branch_latency_cycles as u64,
             yield_cycles: u64::from(chip.units.yield_cycles),
@@ -204,7 +227,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             next_arrival: Cycle::default(),
             unit_busy: 0,
             units: ExecutionUnits::new(chip),
-            memory: MemoryUnit::new(chip, id as u16, P::WATCHES_MEMORY),
+            memory: MemoryUnit::new(chip, id as u16, P::WATCHES_MEMORY, l1, constant),
             id,
             changed: false,
             effects: Some(Box::default()),
@@ -219,6 +242,16 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             unwritten: UninitialisedReads::default(),
             locks: SharedLocks::new(false),
         }
+    }
+
+    /// What is left when the launch is over: parts for the next one, reads of unwritten memory, and the observer.
+    pub(crate) fn take_apart(self) -> (Option<Parts>, UninitialisedReads, P) {
+        let Sm { mut slots, fetch, memory, probe, unwritten, .. } = self;
+        let parts = memory.into_caches().map(|(l1, constant)| {
+            slots.fill(Slot::empty());
+            Parts { l1, constant, code: fetch.into_tags(), slots }
+        });
+        (parts, unwritten, probe)
     }
 
     /// The kernel's parameters are in the constant cache.

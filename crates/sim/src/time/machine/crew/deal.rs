@@ -7,11 +7,17 @@ use std::time::Duration;
 /// thread.
 #[derive(Debug)]
 pub(crate) struct Dealt<T> {
-    /// By number. What is lent is not here.
+    /// By number. What is lent or has not come is not here.
     things: Vec<Option<Box<T>>>,
-    /// The hand that each belongs to.
-    hands: Vec<usize>,
+    /// The hand that each belongs to, or [`NOBODY`].
+    owners: Vec<usize>,
+    /// The numbers of those that have come, in ascending order.
+    numbers: Vec<usize>,
+    hands: usize,
 }
+
+/// Sentinel: the owner of a thing that has not come.
+const NOBODY: usize = usize::MAX;
 
 /// What a hand holds, with the things' numbers, while a thread works on it.
 pub(crate) type Lent<T> = Vec<(usize, Box<T>)>;
@@ -21,36 +27,74 @@ const IS_LENT: &str = "what is lent comes back before anybody asks for it";
 impl<T> Dealt<T> {
     /// Deals to at least one hand.
     pub(crate) fn new(things: Vec<T>, hands: usize) -> Self {
-        Dealt {
-            hands: (0..things.len()).map(|number| number % hands).collect(),
-            things: things.into_iter().map(|thing| Some(Box::new(thing))).collect(),
-        }
+        let mut dealt = Dealt::none_of(things.len(), hands);
+        things.into_iter().enumerate().for_each(|(number, thing)| dealt.add(number, thing));
+        dealt
     }
 
+    /// Room for `count` things, none of which has come.
+    pub(crate) fn none_of(count: usize, hands: usize) -> Self {
+        let things = (0..count).map(|_| None).collect();
+        Dealt { things, owners: vec![NOBODY; count], numbers: Vec::new(), hands }
+    }
+
+    /// A thing comes, and belongs to the next hand.
+    pub(crate) fn add(&mut self, number: usize, thing: T) {
+        debug_assert!(self.owners[number] == NOBODY, "each comes once");
+        self.owners[number] = self.numbers.len() % self.hands;
+        self.things[number] = Some(Box::new(thing));
+        let place = self.numbers.partition_point(|&other| other < number);
+        self.numbers.insert(place, number);
+    }
+
+    /// How many there can be.
     pub(crate) fn len(&self) -> usize {
         self.things.len()
     }
 
-    /// All of them, in the order of their numbers.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.things.iter().map(|thing| thing.as_deref().expect(IS_LENT))
+    /// How many have come.
+    #[inline]
+    pub(crate) fn count(&self) -> usize {
+        self.numbers.len()
     }
 
-    /// All of them, in the order of their numbers.
+    /// The number of one, from the least (`place` 0) on.
+    #[inline]
+    pub(crate) fn number(&self, place: usize) -> usize {
+        self.numbers[place]
+    }
+
+    /// The thing with a number, if it has come and is not lent.
+    #[inline]
+    pub(crate) fn get(&self, number: usize) -> Option<&T> {
+        self.things[number].as_deref()
+    }
+
+    /// All that have come, in the order of their numbers.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.numbers.iter().map(|&number| self.things[number].as_deref().expect(IS_LENT))
+    }
+
+    /// All that have come, in the order of their numbers.
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.things.iter_mut().map(|thing| thing.as_deref_mut().expect(IS_LENT))
+        self.held_by(|owner| owner != NOBODY).map(|(_, thing)| thing.as_deref_mut().expect(IS_LENT))
     }
 
     /// What a hand holds. Things of other hands may be lent.
     pub(crate) fn of_hand(&mut self, hand: usize) -> impl Iterator<Item = &mut T> {
-        let held = self.things.iter_mut().zip(&self.hands).filter(move |&(_, &of)| of == hand);
-        held.map(|(thing, _)| thing.as_deref_mut().expect(IS_LENT))
+        self.held_by(move |owner| owner == hand).map(|(_, thing)| thing.as_deref_mut().expect(IS_LENT))
     }
 
     /// Lends what a hand holds.
     pub(crate) fn lend(&mut self, hand: usize, to: &mut Lent<T>) {
-        let held = self.things.iter_mut().enumerate().filter(|&(number, _)| self.hands[number] == hand);
+        let held = self.held_by(move |owner| owner == hand);
         to.extend(held.map(|(number, thing)| (number, thing.take().expect(IS_LENT))));
+    }
+
+    #[inline]
+    fn held_by(&mut self, by: impl Fn(usize) -> bool) -> impl Iterator<Item = (usize, &mut Option<Box<T>>)> {
+        let things = self.things.iter_mut().zip(&self.owners).enumerate();
+        things.filter(move |(_, (_, owner))| by(**owner)).map(|(number, (thing, _))| (number, thing))
     }
 
     /// Takes back what was lent.
@@ -58,19 +102,20 @@ impl<T> Dealt<T> {
         lent.drain(..).for_each(|(number, thing)| self.things[number] = Some(thing));
     }
 
-    /// All of them, in the order of their numbers.
-    pub(crate) fn into_vec(self) -> Vec<T> {
-        self.things.into_iter().map(|thing| *thing.expect(IS_LENT)).collect()
+    /// All that have come, with their numbers, in the order of these.
+    pub(crate) fn into_things(self) -> impl Iterator<Item = (usize, T)> {
+        let things = self.things.into_iter().enumerate();
+        things.filter_map(|(number, thing)| Some((number, *thing?)))
     }
 
     fn held(&self, hand: usize) -> usize {
-        self.hands.iter().filter(|&&of| of == hand).count()
+        self.owners.iter().filter(|&&owner| owner == hand).count()
     }
 
     /// The last thing of one hand goes to another.
     fn pass(&mut self, from: usize, to: usize) {
-        if let Some(number) = self.hands.iter().rposition(|&hand| hand == from) {
-            self.hands[number] = to;
+        if let Some(owner) = self.owners.iter_mut().rfind(|owner| **owner == from) {
+            *owner = to;
         }
     }
 }
@@ -156,8 +201,25 @@ mod tests {
             lent.iter_mut().for_each(|(_, x)| **x += 1000);
             dealt.take_back(&mut lent);
             assert_eq!(dealt.iter().copied().collect::<Vec<_>>(), [1010, 1011, 1012, 1113, 1014, 1015, 1016]);
-            assert_eq!(dealt.into_vec(), [1010, 1011, 1012, 1113, 1014, 1015, 1016]);
+            assert!(
+                dealt.into_things().eq([1010, 1011, 1012, 1113, 1014, 1015, 1016].into_iter().enumerate())
+            );
         }
+    }
+
+    #[test]
+    fn things_that_come_later_keep_the_order_of_their_numbers() {
+        let mut dealt = Dealt::none_of(6, 2);
+        [4, 0, 2].into_iter().for_each(|number| dealt.add(number, number as i32));
+        assert_eq!((dealt.len(), dealt.count(), dealt.number(1)), (6, 3, 2));
+        assert_eq!((dealt.get(1), dealt.get(4)), (None, Some(&4)));
+        assert_eq!([dealt.held(0), dealt.held(1)], [2, 1]);
+        assert!(dealt.of_hand(0).eq([&mut 2, &mut 4]) && dealt.of_hand(1).eq([&mut 0]));
+        let mut lent = Lent::new();
+        dealt.lend(0, &mut lent);
+        dealt.take_back(&mut lent);
+        assert!(dealt.iter().eq(&[0, 2, 4]) && dealt.iter_mut().eq([&mut 0, &mut 2, &mut 4]));
+        assert!(dealt.into_things().eq([(0, 0), (2, 2), (4, 4)]));
     }
 
     #[test]
@@ -176,6 +238,6 @@ mod tests {
         assert_eq!((most[0], most[most.len() - 1]), (Duration::from_micros(16), Duration::from_micros(10)));
         assert_eq!([dealt.held(0), dealt.held(1)], [5, 10]);
         assert!((0..15).all(|number| dealt[number] == number as i32));
-        assert_eq!(dealt.into_vec(), (0..15).collect::<Vec<i32>>());
+        assert!(dealt.into_things().eq((0..15).enumerate()));
     }
 }

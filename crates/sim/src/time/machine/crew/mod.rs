@@ -101,9 +101,9 @@ impl<J: Default + Send> Crew<J> {
                 self.0.iter().for_each(|post| post.state.store(CLOSED, Ordering::Release));
             }
         }
+        let pool = || rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok();
         // If no threads can be had, the leader works alone.
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok();
-        let Some(pool) = pool.filter(|_| threads > 1) else { return lead(&Crew { posts: Vec::new() }) };
+        let Some(pool) = (threads > 1).then(pool).flatten() else { return lead(&Crew { posts: Vec::new() }) };
         let post = |_| Post { state: AtomicU8::new(EMPTY), job: Mutex::new(J::default()) };
         let crew = Crew { posts: (1..threads).map(post).collect() };
         pool.scope(|scope| {

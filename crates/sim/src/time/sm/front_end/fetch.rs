@@ -49,12 +49,13 @@ pub(crate) struct Fetch {
 }
 
 impl Fetch {
-    pub(crate) fn new(spec: &FetchSpec) -> Fetch {
+    /// With the tags of an empty cache.
+    pub(crate) fn new(spec: &FetchSpec, tags: Tags) -> Fetch {
         Fetch {
             spec: spec.clone(),
             line_bytes: Divisor::new(spec.cache.line_bytes as u64),
             instruction_bytes: Divisor::new(spec.instruction_bytes as u64),
-            tags: Tags::new(&spec.cache),
+            tags,
             wants: SlotSet::default(),
             room: spec.buffer_entries.saturating_sub(spec.width),
             waits: Vec::new(),
@@ -63,6 +64,13 @@ impl Fetch {
             hits: 0,
             misses: 0,
         }
+    }
+
+    /// The tags of its cache, which are cleared.
+    pub(crate) fn into_tags(self) -> Tags {
+        let mut tags = self.tags;
+        tags.clear();
+        tags
     }
 
     /// The first instructions of a kernel are in the cache, as many as fit.

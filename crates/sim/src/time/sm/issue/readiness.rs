@@ -17,7 +17,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// Assesses a warp anew for cycle `from`, and accounts for its earlier state up to then.
     pub(crate) fn refresh(&mut self, context: &Context<'_>, slot: WarpSlot, from: Cycle) {
         let (mut state, mut unit) = self.assess(context, slot, from);
-        if self.yield_cycles > 0 && state == State::Ready && self.yields(context, slot, from) {
+        // Waiting for an mbarrier takes no longer than its instructions.
+        let accesses = state == State::Ready && unit == ExecUnit::Memory;
+        if accesses && self.yield_cycles > 0 && self.yields(context, slot, from) {
             (state, unit) = self.assess(context, slot, from);
         }
         let entry = &mut self.slots[slot.index()];
@@ -60,10 +62,12 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let entry = &mut self.slots[slot.index()];
         let Position::At(pc) = entry.position else { return false };
         let decoded = &context.of(entry.occupant.kernel).code[pc.index()];
+        if entry.yielded || !decoded.yields {
+            return false;
+        }
         let resident = self.residents[entry.occupant.resident()].as_ref();
         let warp = entry.occupant.warp();
-        let is_parted = resident.is_some_and(|resident| resident.warps[warp].control.is_parted());
-        if entry.yielded || is_parted || !decoded.yields {
+        if resident.is_some_and(|resident| resident.warps[warp].control.is_parted()) {
             return false;
         }
         entry.yielded = true;

@@ -19,6 +19,13 @@ pub(crate) fn shared_turns<const N: usize>(
         Addresses::Lanes(lanes) => lanes.map(|address| (address / 4) as u32),
         addresses => std::array::from_fn(|lane| (addresses.at(lane) / 4) as u32),
     };
+    // As many words in a row as there are banks lie in different ones.
+    if words == 1 && lanes.count() as usize == N {
+        let (least, most) = of.iter().fold((u32::MAX, 0), |(least, most), &w| (least.min(w), most.max(w)));
+        if most - least < banks {
+            return (1, 0);
+        }
+    }
     // A pass of a wide access is made by as many neighbouring lanes as move one word per lane of the whole warp: half a
     // warp for 64 bits, a quarter for 128 (the programming guide, shared memory of compute capability 2.x).
     let together = N as u32 / words;
@@ -81,6 +88,9 @@ mod tests {
         assert_eq!(turns(4, ALL, |_| 64), (1, 0));
         assert_eq!(turns(4, LaneMask(0xffff), |lane| 4 * (lane / 2)), (1, 0));
         assert_eq!(turns(1, ALL, |lane| lane), (1, 0));
+        // Neighbouring words in any order, and more than the banks apart.
+        assert_eq!(turns(4, ALL, |lane| 4 * (100 + lane * 7 % 32)), (1, 0));
+        assert_eq!(turns(4, ALL, |lane| 4 * (100 + lane + lane / 31)), (2, 1));
     }
 
     #[test]

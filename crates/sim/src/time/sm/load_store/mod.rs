@@ -149,8 +149,7 @@ fn aggregation_cycles(chip: &Chip) -> u64 {
 
 impl<const N: usize> MemoryUnit<N> {
     /// An idle unit. With `shows_stores` it records what stores do in a coherent L1.
-    pub(crate) fn new(chip: &Chip, sm: u16, shows_stores: bool) -> Self {
-        let mut l1 = L1::new(&chip.l1);
+    pub(crate) fn new(chip: &Chip, sm: u16, shows_stores: bool, mut l1: L1, constant: Tags) -> Self {
         if chip.l1.coherence == Coherence::Moesi {
             l1.make_coherent();
         }
@@ -171,7 +170,7 @@ impl<const N: usize> MemoryUnit<N> {
             flights: Slab::default(),
             queue: VecDeque::new(),
             l1,
-            constant: Tags::new(&chip.constant.cache),
+            constant,
             constant_misses: Vec::new(),
             free_at: Cycle(0),
             next_piece: Cycle::NEVER,
@@ -198,6 +197,17 @@ impl<const N: usize> MemoryUnit<N> {
             },
             stats: L1Stats::default(),
         }
+    }
+
+    /// Its caches, cleared, unless the L1 is coherent.
+    pub(crate) fn into_caches(self) -> Option<(L1, Tags)> {
+        let MemoryUnit { mut l1, mut constant, .. } = self;
+        if l1.is_coherent() {
+            return None;
+        }
+        l1.clear();
+        constant.clear();
+        Some((l1, constant))
     }
 
     /// An access whose operands have been read at `ready` joins the queue.

@@ -88,6 +88,16 @@ impl L1 {
         }
     }
 
+    /// Makes it as good as new. Bytes of lines that are not there are never read.
+    pub(crate) fn clear(&mut self) {
+        debug_assert!(!self.is_coherent(), "what the directory knows of would be lost");
+        self.tags.clear();
+        self.written.clear();
+        self.global_ways.clear();
+        self.misses.clear();
+        self.changes = 0;
+    }
+
     #[inline(always)]
     fn number(&self, line: LineAddress) -> LineNumber {
         LineNumber(line.0 >> self.line_shift)

@@ -1,0 +1,100 @@
+//! SMs are built when their first CTA starts, from parts of earlier launches, so that a launch on a large chip pays for
+//! the SMs that it uses.
+
+use super::*;
+use crate::time::sm::Parts;
+
+/// What SMs are built from.
+pub(super) struct Builder<'a, P> {
+    options: &'a Options<'a>,
+    bows: Option<crate::chip::spinning::BowsSpec>,
+    branches: Option<Arc<Branches>>,
+    /// The kernels of the launch wait for each other.
+    waits: bool,
+    can_yield: bool,
+    start: Cycle,
+    /// The observers of SMs that have not been built.
+    probes: Vec<Option<P>>,
+}
+
+impl<'a, P: Probe> Builder<'a, P> {
+    pub(super) fn new(
+        context: &Context<'a>,
+        options: &'a Options<'a>,
+        with_firmware: bool,
+        start: Cycle,
+        make_probe: impl Fn(u32, Cycle) -> P,
+    ) -> Self {
+        let launch = context.launch;
+        let bows = options.bows.on_chip(launch.chip);
+        let branches = bows.as_ref().map(|spec| Arc::new(Branches::new(launch.kernel, spec.sib)));
+        Builder {
+            options,
+            bows,
+            branches,
+            waits: std::iter::once(context).chain(context.others).any(|c| c.launch.kernel.may_wait()),
+            can_yield: with_firmware && launch.chip.wavefront_yield.is_some(),
+            start,
+            probes: (0..launch.chip.sm.count).map(|id| Some(make_probe(id, start))).collect(),
+        }
+    }
+
+    /// Whether warps of the launch wait for each other.
+    pub(super) fn waits(&self) -> bool {
+        self.waits
+    }
+
+    /// An SM without CTAs. Each can be built once.
+    fn build<const N: usize>(
+        &mut self,
+        context: &Context<'a>,
+        id: u32,
+        parts: Option<Parts>,
+        now: Cycle,
+    ) -> Sm<N, (SmStats, P)> {
+        let launch = context.launch;
+        let chip = launch.chip;
+        let probe = self.probes[id as usize].take().expect("an SM is built once");
+        let (ctas, probe) = (launch.occupancy.ctas_per_sm, (SmStats::default(), probe));
+        let parts = parts.unwrap_or_else(|| Parts::new(chip));
+        let mut sm = Sm::new(chip, id, ctas, self.options.make_policy, probe, parts, self.start);
+        sm.agenda.now = now;
+        if chip.fetch.warm {
+            sm.warm_up(context.code.len());
+        }
+        if chip.constant.prefetch {
+            sm.prefetch_parameters(launch.params.len());
+        }
+        sm.locks = SharedLocks::new(self.waits);
+        sm.dispatched.empty_since = self.start;
+        sm.dispatched.can_yield = self.can_yield;
+        sm.effects_mut().lock_units = LockUnits::new(launch.lock_bits(), id, 1);
+        sm.lanes_ended = (chip.lock_queue.mode != QueueMode::Off).then(Vec::new);
+        if let (Some(spec), Some(branches)) = (&self.bows, &self.branches) {
+            sm.spin_unit = Some(Box::new(SpinUnit::new(chip, spec, branches, self.start)));
+        }
+        sm
+    }
+
+    /// The observers of SMs that were never built, each at the SM's number.
+    pub(super) fn into_probes(self) -> impl Iterator<Item = Option<P>> {
+        self.probes.into_iter()
+    }
+}
+
+impl<const N: usize, P: Probe> Machine<'_, N, P> {
+    /// Whether another CTA fits on an SM.
+    pub(super) fn has_room(&self, sm: usize) -> bool {
+        self.sms.get(sm).is_none_or(|sm| sm.has_room())
+    }
+
+    /// The SM with a number, which is built if it was not used before.
+    pub(super) fn sm(&mut self, id: usize, now: Cycle) -> &mut Sm<N, (SmStats, P)> {
+        if self.sms.get(id).is_none() {
+            let parts = self.side.parts.pop();
+            let sm = self.builder.build(&self.context, id as u32, parts, now);
+            self.sms.add(id, sm);
+        }
+        &mut self.sms[id]
+    }
+}
