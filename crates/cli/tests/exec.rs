@@ -108,7 +108,8 @@ fn a_program_takes_over() {
         .unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
     let expected = "--argument gtx480 first:1 sm.count=2 1\n\
-                    libcudart.so.11.0\nlibcudart.so.12\nlibcudart.so.13\nlibempty.so\n";
+                    libcuda.so\nlibcuda.so.1\nlibcudart.so.11.0\nlibcudart.so.12\nlibcudart.so.13\n\
+                    libnvJitLink.so.12\nlibnvJitLink.so.13\nptxas\nlibempty.so\n";
     assert_eq!((out.as_str(), output.status.code()), (expected, Some(9)));
     assert_eq!(std::fs::read_to_string(dir.join("launches.jsonl")).unwrap(), "");
 }

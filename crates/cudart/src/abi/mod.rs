@@ -6,6 +6,7 @@
 
 mod copies;
 mod device;
+mod driver;
 mod errors;
 mod functions;
 pub(crate) mod host;
@@ -62,6 +63,7 @@ fn process() -> MutexGuard<'static, Process> {
 
 /// A call that needs a device in good health. Returns CUDA's code, and remembers it as the thread's last error.
 fn call(work: impl FnOnce(&mut Process) -> Result) -> i32 {
+    driver::enter_runtime();
     let mut process = process();
     let result = process.check().and_then(|()| work(&mut process));
     code(result)
@@ -69,6 +71,7 @@ fn call(work: impl FnOnce(&mut Process) -> Result) -> i32 {
 
 /// A call that waits for the device: what kernels have printed appears now.
 fn call_and_wait(work: impl FnOnce(&mut Process) -> Result) -> i32 {
+    driver::enter_runtime();
     let mut process = process();
     let result = process.check().and_then(|()| work(&mut process));
     show_printed(&mut process);

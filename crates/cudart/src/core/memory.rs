@@ -115,7 +115,7 @@ impl Open {
         // CUDA's allocations differ in their addresses even if they are empty; ours must have a byte for that.
         let name = format!("allocation {}", self.memory.allocations.len());
         let address = self.gpu.allocate(bytes.max(1), &name).map_err(|error| {
-            complain(format!("cudaMalloc: {error}"));
+            complain(format!("an allocation of {bytes} bytes: {error}"));
             CudaError::MEMORY_ALLOCATION
         })?;
         self.memory.allocations.insert(address, bytes);
@@ -142,7 +142,7 @@ impl Open {
         if self.take_shared(managed) {
             return Ok(());
         }
-        complain(format!("cudaFree: {address:#x} is not the start of an allocation"));
+        complain(format!("a free of {address:#x}, which is not the start of an allocation"));
         Err(CudaError::INVALID_VALUE)
     }
 
@@ -201,6 +201,15 @@ impl Open {
             None if self.is_device(address) => Kind::Device,
             None => Kind::Unregistered,
         }
+    }
+
+    /// Start and bytes of the allocation that an address is in.
+    pub(crate) fn allocation(&self, address: u64) -> Option<(u64, u64)> {
+        if let Some(range) = self.memory.shared(address) {
+            return Some((range.address(), range.len() as u64));
+        }
+        let (&start, &bytes) = self.memory.allocations.range(..=address).next_back()?;
+        (address - start < bytes.max(1)).then_some((start, bytes))
     }
 
     /// Bytes that are allocated.

@@ -89,9 +89,10 @@ impl Settings {
     /// The chip, for a program whose newest PTX is for compute capability `arch` (90 for 9.0).
     pub(crate) fn chip(&self, arch: Option<u32>) -> Result<Chip, String> {
         let by_arch = match arch {
-            Some(70..) => "h200",
+            // Without kernels in the program they come later, from compilers of today.
+            None | Some(70..) => "h200",
             Some(60..) => "gtx1080ti",
-            _ => "gtx480",
+            Some(_) => "gtx480",
         };
         let name = self.chip.as_deref().unwrap_or(by_arch);
         Chip::load(name, &self.set).map_err(|error| error.to_string())
@@ -129,8 +130,8 @@ mod tests {
         assert!(settings.is_timed() && !settings.quiet && settings.json.is_none());
         let name = |arch| settings.chip(arch).unwrap().name;
         assert_eq!(
-            (name(None), name(Some(61)), name(Some(90))),
-            ("gtx480".into(), "gtx1080ti".into(), "h200".into())
+            [name(None), name(Some(35)), name(Some(61)), name(Some(90))],
+            ["h200", "gtx480", "gtx1080ti", "h200"]
         );
     }
 
