@@ -12,6 +12,7 @@ mod functions;
 pub(crate) mod host;
 mod memory;
 mod missing;
+mod pools;
 mod redirect;
 mod register;
 mod start;

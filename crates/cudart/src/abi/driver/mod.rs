@@ -13,6 +13,7 @@ mod missing;
 mod modules;
 mod names;
 mod nvidia_linker;
+mod pools;
 mod streams;
 
 pub(super) use context::enter_runtime;
