@@ -33,21 +33,7 @@ const NAMES: [&str; 7] = [
 ];
 
 /// Stands for NVIDIA's assembler where Triton calls it: the PTX itself is what the driver loads.
-const PTXAS: &str = r#"#!/bin/sh
-# Written by `warploom exec`: hands PTX over instead of machine code.
-out= in=
-while [ $# -gt 0 ]; do
-    case $1 in
-    --version) echo "Warploom: PTX stays PTX; as ptxas of Cuda compilation tools, release 12.8, V12.8.0"; exit ;;
-    -o) out=$2; shift ;;
-    *.ptx) in=$1 ;;
-    esac
-    shift
-done
-[ -n "$in" ] && [ -n "$out" ] && exec cp "$in" "$out"
-echo "ptxas of warploom exec: an input *.ptx and -o are needed" >&2
-exit 1
-"#;
+const PTXAS: &str = include_str!("exec/ptxas.sh");
 
 /// Variables by which Triton is told where the assembler and the driver are.
 const TRITON: [&str; 3] = ["TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH", "TRITON_LIBCUDA_PATH"];

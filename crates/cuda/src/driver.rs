@@ -94,7 +94,7 @@ pub(crate) fn start() -> Result<(), CudaError> {
 fn is_simulated() -> bool {
     // SAFETY: the driver is loaded by the same names a moment before; the symbol is looked for and not called.
     ["libcuda.so", "libcuda.so.1"].iter().any(|name| unsafe {
-        let library = libloading::Library::new(name);
+        let library = libloading::Library::new(*name);
         library.is_ok_and(|library| library.get::<fn()>(b"warploom_simulated_driver\0").is_ok())
     })
 }
