@@ -10,7 +10,9 @@ pub enum CudaError {
     #[error("no NVIDIA driver on this computer (libcuda is not there)")]
     NoDriver,
     /// `warploom exec` runs this process, and the driver that it finds is Warploom's own.
-    #[error("the driver that this process finds is Warploom's own (`warploom exec`), and no real GPU is behind it")]
+    #[error(
+        "the driver that this process finds is Warploom's own (`warploom exec`), and no real GPU is behind it"
+    )]
     Simulated,
     #[error("the NVIDIA driver does not start: {0}")]
     BadDriver(String),

@@ -19,7 +19,8 @@ fn source(name: &str) -> PathBuf {
 fn links(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::create_dir_all(&folder).unwrap();
-    for name in ["libcuda.so", "libcuda.so.1", "libcudart.so.13", "libnvJitLink.so.12", "libnvJitLink.so.13"] {
+    for name in ["libcuda.so", "libcuda.so.1", "libcudart.so.13", "libnvJitLink.so.12", "libnvJitLink.so.13"]
+    {
         let _ = std::fs::remove_file(folder.join(name));
         std::os::unix::fs::symlink(library(), folder.join(name)).unwrap();
     }

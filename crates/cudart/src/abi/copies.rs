@@ -4,33 +4,9 @@ use std::ffi::{c_int, c_void};
 
 use super::{Handle, call, call_and_wait, put, put_pointer};
 use crate::core::error::{CudaError, Result};
-use crate::core::memory::{Side, sides};
+use crate::core::graphs::Work;
+use crate::core::memory::{Extent, Place, Side, sides};
 use crate::core::process::{Process, complain};
-
-/// A box of bytes in memory: rows of `width` bytes, `pitch` bytes from row to row, `slice` from plane to plane.
-#[derive(Clone, Copy)]
-pub(super) struct Place {
-    pub(super) address: u64,
-    pub(super) pitch: u64,
-    pub(super) slice: u64,
-}
-
-/// Width in bytes, rows, planes.
-pub(super) type Extent = [u64; 3];
-
-impl Place {
-    pub(super) fn line(address: u64) -> Place {
-        Place { address, pitch: 0, slice: 0 }
-    }
-
-    pub(super) fn rows(address: u64, pitch: usize) -> Place {
-        Place { address, pitch: pitch as u64, slice: 0 }
-    }
-
-    pub(super) fn row(&self, row: u64, plane: u64) -> u64 {
-        self.address.wrapping_add(self.slice.wrapping_mul(plane)).wrapping_add(self.pitch.wrapping_mul(row))
-    }
-}
 
 pub(super) const DEFAULT_STREAM: Handle = std::ptr::null_mut();
 
@@ -39,6 +15,17 @@ pub(super) const DEFAULT_STREAM: Handle = std::ptr::null_mut();
 pub(super) enum Order {
     Waits,
     Stream(Handle),
+}
+
+impl Order {
+    /// Adds work to a graph if its stream is captured. `None`: it is to be done now. The host cannot wait for work
+    /// while streams are captured.
+    fn captured(self, process: &mut Process, work: impl FnOnce() -> Work) -> Result<Option<Result>> {
+        match self {
+            Order::Waits => process.graphs.refuse_in_any_capture().map(|()| None),
+            Order::Stream(stream) => Ok(process.captured(stream as u64, work)),
+        }
+    }
 }
 
 /// Copies a box row by row, wherever its two sides are, and lets time pass for it.
@@ -57,6 +44,10 @@ pub(super) unsafe fn copy(
     }
     if to.address == 0 || from.address == 0 {
         return Err(CudaError::INVALID_VALUE);
+    }
+    let extent = [width, rows, planes];
+    if let Some(recorded) = order.captured(process, || Work::Copy { to, from, extent, kind })? {
+        return recorded;
     }
     let open = process.open()?;
     let to_side = open.side(to.address, said.map(|(to, _)| to));
@@ -144,7 +135,12 @@ struct Position {
 }
 
 #[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn cudaMemcpy(to: Handle, from: *const c_void, bytes: usize, kind: c_int) -> i32 {
+pub(super) unsafe extern "C" fn cudaMemcpy(
+    to: Handle,
+    from: *const c_void,
+    bytes: usize,
+    kind: c_int,
+) -> i32 {
     let (to, from) = (Place::line(to as u64), Place::line(from as u64));
     call_and_wait(|process| unsafe { copy(process, to, from, [bytes as u64, 1, 1], kind, Order::Waits) })
 }
@@ -246,7 +242,7 @@ pub(super) unsafe extern "C" fn cudaMemcpy2DAsync(
 
 /// `cudaMemcpy3DParms`.
 #[repr(C)]
-struct Copy3D {
+pub(super) struct Copy3D {
     from_array: Handle,
     from_position: Position,
     from: PitchedPointer,
@@ -257,7 +253,8 @@ struct Copy3D {
     kind: c_int,
 }
 
-unsafe fn copy_3d(process: &mut Process, parameters: *const Copy3D, order: Order) -> Result {
+/// The copy that `cudaMemcpy3DParms` describes, as a node of a graph.
+pub(super) unsafe fn copy_work(parameters: *const Copy3D) -> Result<Work> {
     let copied = unsafe { parameters.as_ref() }.ok_or(CudaError::INVALID_VALUE)?;
     if !copied.from_array.is_null() || !copied.to_array.is_null() {
         complain("cudaMemcpy3D: arrays are not there");
@@ -265,7 +262,12 @@ unsafe fn copy_3d(process: &mut Process, parameters: *const Copy3D, order: Order
     }
     let Volume { width, rows, planes } = copied.volume;
     let (to, from) = (copied.to.place(copied.to_position), copied.from.place(copied.from_position));
-    unsafe { copy(process, to, from, [width, rows, planes].map(|n| n as u64), copied.kind, order) }
+    Ok(Work::Copy { to, from, extent: [width, rows, planes].map(|n| n as u64), kind: copied.kind })
+}
+
+unsafe fn copy_3d(process: &mut Process, parameters: *const Copy3D, order: Order) -> Result {
+    let Work::Copy { to, from, extent, kind } = (unsafe { copy_work(parameters)? }) else { return Ok(()) };
+    unsafe { copy(process, to, from, extent, kind, order) }
 }
 
 #[unsafe(no_mangle)]
@@ -380,6 +382,10 @@ pub(super) unsafe fn fill(
     if bytes == 0 {
         return Ok(());
     }
+    let work = || Work::Fill { to, pattern: pattern.to_vec(), extent };
+    if let Some(recorded) = order.captured(process, work)? {
+        return recorded;
+    }
     let side = process.open()?.side(to.address, None);
     let (width, rows) = if to.pitch == width && planes == 1 { (width * rows, 1) } else { (width, rows) };
     let data = pattern.repeat(width as usize / pattern.len());
@@ -411,13 +417,26 @@ pub(super) unsafe extern "C" fn cudaMemset(to: Handle, value: c_int, bytes: usiz
 }
 
 #[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn cudaMemsetAsync(to: Handle, value: c_int, bytes: usize, stream: Handle) -> i32 {
+pub(super) unsafe extern "C" fn cudaMemsetAsync(
+    to: Handle,
+    value: c_int,
+    bytes: usize,
+    stream: Handle,
+) -> i32 {
     let place = Place::line(to as u64);
-    call(|process| unsafe { fill(process, place, &[value as u8], [bytes as u64, 1, 1], Order::Stream(stream)) })
+    call(|process| unsafe {
+        fill(process, place, &[value as u8], [bytes as u64, 1, 1], Order::Stream(stream))
+    })
 }
 
 #[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn cudaMemset2D(to: Handle, pitch: usize, value: c_int, width: usize, rows: usize) -> i32 {
+pub(super) unsafe extern "C" fn cudaMemset2D(
+    to: Handle,
+    pitch: usize,
+    value: c_int,
+    width: usize,
+    rows: usize,
+) -> i32 {
     unsafe { cudaMemset2DAsync(to, pitch, value, width, rows, DEFAULT_STREAM) }
 }
 

@@ -4,7 +4,6 @@ use std::ffi::{c_char, c_int};
 
 use super::{call, call_and_wait, put};
 use crate::core::error::{CudaError, Result};
-use crate::core::process::complain;
 
 /// There is one device, number 0.
 fn check(device: c_int) -> Result {
@@ -54,6 +53,7 @@ pub(super) unsafe extern "C" fn cudaGetDeviceFlags(place: *mut u32) -> i32 {
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn cudaDeviceSynchronize() -> i32 {
     call_and_wait(|process| {
+        process.graphs.refuse_in_any_capture()?;
         process.open()?.streams.synchronize_all();
         Ok(())
     })
@@ -104,7 +104,11 @@ pub(super) unsafe extern "C" fn cudaGetDeviceProperties_v2(place: *mut u8, devic
 }
 
 #[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn cudaDeviceGetAttribute(place: *mut c_int, attribute: c_int, device: c_int) -> i32 {
+pub(super) unsafe extern "C" fn cudaDeviceGetAttribute(
+    place: *mut c_int,
+    attribute: c_int,
+    device: c_int,
+) -> i32 {
     call(|process| {
         check(device)?;
         let value = process.open()?.properties.attribute(attribute).ok_or(CudaError::INVALID_VALUE)?;
@@ -113,7 +117,11 @@ pub(super) unsafe extern "C" fn cudaDeviceGetAttribute(place: *mut c_int, attrib
 }
 
 #[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn cudaDeviceGetPCIBusId(place: *mut c_char, bytes: c_int, device: c_int) -> i32 {
+pub(super) unsafe extern "C" fn cudaDeviceGetPCIBusId(
+    place: *mut c_char,
+    bytes: c_int,
+    device: c_int,
+) -> i32 {
     const ID: &[u8] = b"0000:00:00.0\0";
     call(|_| {
         check(device)?;
@@ -130,24 +138,29 @@ pub(super) unsafe extern "C" fn cudaDeviceGetByPCIBusId(place: *mut c_int, _id: 
     call(|_| unsafe { put(place, 0) })
 }
 
-/// Limits by number: stack, printf buffer, heap. The simulator's grow as needed; the heap is not there.
-const LIMITS: [usize; 3] = [1 << 10, 1 << 20, 8 << 20];
+/// Limits by number: stack, printf buffer, heap. The first two grow as needed.
+const LIMITS: [usize; 2] = [1 << 10, 1 << 20];
 const HEAP: c_int = 2;
 
 #[unsafe(no_mangle)]
 pub(super) unsafe extern "C" fn cudaDeviceGetLimit(place: *mut usize, limit: c_int) -> i32 {
-    call(|_| {
-        let value = usize::try_from(limit).ok().and_then(|limit| LIMITS.get(limit));
-        unsafe { put(place, *value.ok_or(CudaError::UNSUPPORTED_LIMIT)?) }
+    call(|process| {
+        let value = match limit {
+            0 | 1 => LIMITS[limit as usize],
+            HEAP => process.heap_bytes as usize,
+            _ => return Err(CudaError::UNSUPPORTED_LIMIT),
+        };
+        unsafe { put(place, value) }
     })
 }
 
+/// The heap's size counts for modules that are loaded later, as it does in CUDA for those whose kernels ran.
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn cudaDeviceSetLimit(limit: c_int, _value: usize) -> i32 {
-    call(|_| match limit {
+pub(super) extern "C" fn cudaDeviceSetLimit(limit: c_int, value: usize) -> i32 {
+    call(|process| match limit {
         HEAP => {
-            complain("cudaDeviceSetLimit: kernels have no heap (malloc and new)");
-            Err(CudaError::UNSUPPORTED_LIMIT)
+            process.heap_bytes = value as u64;
+            Ok(())
         }
         0 | 1 => Ok(()),
         _ => Err(CudaError::UNSUPPORTED_LIMIT),
@@ -176,7 +189,11 @@ pub(super) unsafe extern "C" fn cudaDeviceGetSharedMemConfig(place: *mut c_int) 
 }
 
 #[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn cudaDeviceCanAccessPeer(place: *mut c_int, device: c_int, peer: c_int) -> i32 {
+pub(super) unsafe extern "C" fn cudaDeviceCanAccessPeer(
+    place: *mut c_int,
+    device: c_int,
+    peer: c_int,
+) -> i32 {
     call(|_| {
         check(device)?;
         check(peer)?;

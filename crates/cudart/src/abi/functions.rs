@@ -4,16 +4,16 @@ use std::ffi::{c_char, c_int, c_void};
 
 use super::{Dim3, Handle, call, process, put, put_pointer};
 use crate::core::error::{CudaError, Result};
+use crate::core::graphs::Work;
 use crate::core::launch::Request;
 use crate::core::process::{Process, complain};
 
-/// Copies a kernel's arguments, whose sizes its parameters give, and launches it.
-pub(super) unsafe fn launch(
+/// Copies a kernel's arguments, whose sizes its parameters give.
+pub(super) unsafe fn copied_arguments(
     process: &mut Process,
     function: *const c_void,
-    request: &Request,
     arguments: *mut *mut c_void,
-) -> Result {
+) -> Result<Vec<Vec<u8>>> {
     let kernel = process.kernel(function as u64)?;
     let params = &kernel.info().params;
     if arguments.is_null() && !params.is_empty() {
@@ -28,7 +28,18 @@ pub(super) unsafe fn launch(
         }
         copies.push(unsafe { std::slice::from_raw_parts(value, param.bytes as usize) }.to_vec());
     }
-    process.launch(function as u64, request, &copies)
+    Ok(copies)
+}
+
+/// Launches a kernel with copies of its arguments.
+pub(super) unsafe fn launch(
+    process: &mut Process,
+    function: *const c_void,
+    request: &Request,
+    arguments: *mut *mut c_void,
+) -> Result {
+    let arguments = unsafe { copied_arguments(process, function, arguments)? };
+    process.launch(function as u64, request, &arguments)
 }
 
 #[unsafe(no_mangle)]
@@ -133,7 +144,13 @@ pub(super) unsafe fn is_cooperative(attributes: *const LaunchAttribute, count: u
     Ok(value(COOPERATIVE).is_some_and(|[value, ..]| value != 0))
 }
 
-pub(super) fn request(grid: Dim3, block: Dim3, shared_bytes: usize, stream: Handle, cooperative: bool) -> Request {
+pub(super) fn request(
+    grid: Dim3,
+    block: Dim3,
+    shared_bytes: usize,
+    stream: Handle,
+    cooperative: bool,
+) -> Request {
     Request {
         grid: grid.extents(),
         block: block.extents(),
@@ -170,7 +187,11 @@ const MAX_DYNAMIC_SHARED: c_int = 8;
 const CARVEOUT: c_int = 9;
 
 #[unsafe(no_mangle)]
-pub(super) extern "C" fn cudaFuncSetAttribute(function: *const c_void, attribute: c_int, value: c_int) -> i32 {
+pub(super) extern "C" fn cudaFuncSetAttribute(
+    function: *const c_void,
+    attribute: c_int,
+    value: c_int,
+) -> i32 {
     call(|process| match attribute {
         MAX_DYNAMIC_SHARED => process.allow_dynamic_shared(function as u64, value),
         // A hint.
@@ -265,8 +286,17 @@ pub(super) unsafe extern "C" fn cudaLaunchHostFunc(
     function: Option<HostFunction>,
     data: *mut c_void,
 ) -> i32 {
-    let checked = call(|process| process.open()?.streams.find(stream as u64).map(|_| ()));
+    let mut is_captured = false;
+    let checked = call(|process| {
+        process.open()?.streams.find(stream as u64)?;
+        let address = function.map_or(0, |function| function as usize);
+        let work = || Work::Host { function: address, data: data as usize };
+        let recorded = process.captured(stream as u64, work);
+        is_captured = recorded.is_some();
+        recorded.unwrap_or(Ok(()))
+    });
     match function {
+        Some(_) if is_captured => return checked,
         Some(function) if checked == 0 => unsafe { function(data) },
         Some(_) => return checked,
         None => return CudaError::INVALID_VALUE.0,

@@ -94,7 +94,11 @@ pub(super) extern "C" fn cudaHostUnregister(pointer: Handle) -> i32 {
 }
 
 #[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn cudaHostGetDevicePointer(place: *mut Handle, host: Handle, _flags: u32) -> i32 {
+pub(super) unsafe extern "C" fn cudaHostGetDevicePointer(
+    place: *mut Handle,
+    host: Handle,
+    _flags: u32,
+) -> i32 {
     call(|process| {
         if !process.open()?.is_shared(host as u64, 1) {
             return Err(CudaError::INVALID_VALUE);

@@ -9,6 +9,7 @@ mod device;
 mod driver;
 mod errors;
 mod functions;
+mod graphs;
 pub(crate) mod host;
 mod memory;
 mod missing;

@@ -22,7 +22,11 @@ pub(super) unsafe extern "C" fn cudaStreamCreateWithFlags(place: *mut Handle, fl
 
 /// Kernels run one after the other, so that priorities change nothing.
 #[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn cudaStreamCreateWithPriority(place: *mut Handle, flags: u32, _priority: c_int) -> i32 {
+pub(super) unsafe extern "C" fn cudaStreamCreateWithPriority(
+    place: *mut Handle,
+    flags: u32,
+    _priority: c_int,
+) -> i32 {
     unsafe { cudaStreamCreateWithFlags(place, flags) }
 }
 
@@ -56,7 +60,10 @@ pub(super) unsafe extern "C" fn cudaStreamGetDevice(stream: Handle, place: *mut 
 }
 
 #[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn cudaDeviceGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) -> i32 {
+pub(super) unsafe extern "C" fn cudaDeviceGetStreamPriorityRange(
+    least: *mut c_int,
+    greatest: *mut c_int,
+) -> i32 {
     call(|_| unsafe { put(least, 0).and_then(|()| put(greatest, 0)) })
 }
 
@@ -67,12 +74,16 @@ pub(super) extern "C" fn cudaStreamDestroy(stream: Handle) -> i32 {
 
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn cudaStreamSynchronize(stream: Handle) -> i32 {
-    call_and_wait(|process| process.open()?.streams.synchronize(stream as u64))
+    call_and_wait(|process| {
+        process.graphs.refuse_in_capture(stream as u64)?;
+        process.open()?.streams.synchronize(stream as u64)
+    })
 }
 
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn cudaStreamQuery(stream: Handle) -> i32 {
     call(|process| {
+        process.graphs.refuse_in_capture(stream as u64)?;
         let streams = &mut process.open()?.streams;
         let state = streams.query(stream as u64);
         // The host's clock moves only when it waits; a program that polls must see the end all the same.
@@ -83,21 +94,22 @@ pub(super) extern "C" fn cudaStreamQuery(stream: Handle) -> i32 {
 
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn cudaStreamWaitEvent(stream: Handle, event: Handle, _flags: u32) -> i32 {
-    call(|process| process.open()?.streams.wait_event(stream as u64, event as u64))
-}
-
-#[unsafe(no_mangle)]
-pub(super) extern "C" fn cudaStreamAttachMemAsync(stream: Handle, _memory: Handle, _bytes: usize, _flags: u32) -> i32 {
-    call(|process| process.open()?.streams.find(stream as u64).map(|_| ()))
-}
-
-/// Nothing is ever captured: graphs are not there.
-#[unsafe(no_mangle)]
-pub(super) unsafe extern "C" fn cudaStreamIsCapturing(stream: Handle, place: *mut c_int) -> i32 {
     call(|process| {
-        process.open()?.streams.find(stream as u64)?;
-        unsafe { put(place, 0) }
+        if process.graphs.join(stream as u64, event as u64)? {
+            return Ok(());
+        }
+        process.open()?.streams.wait_event(stream as u64, event as u64)
     })
+}
+
+#[unsafe(no_mangle)]
+pub(super) extern "C" fn cudaStreamAttachMemAsync(
+    stream: Handle,
+    _memory: Handle,
+    _bytes: usize,
+    _flags: u32,
+) -> i32 {
+    call(|process| process.open()?.streams.find(stream as u64).map(|_| ()))
 }
 
 #[unsafe(no_mangle)]
@@ -120,7 +132,12 @@ pub(super) extern "C" fn cudaEventDestroy(event: Handle) -> i32 {
 
 #[unsafe(no_mangle)]
 pub(super) extern "C" fn cudaEventRecord(event: Handle, stream: Handle) -> i32 {
-    call(|process| process.open()?.streams.record(event as u64, stream as u64))
+    call(|process| {
+        if process.graphs.mark(event as u64, stream as u64) {
+            return Ok(());
+        }
+        process.open()?.streams.record(event as u64, stream as u64)
+    })
 }
 
 #[unsafe(no_mangle)]

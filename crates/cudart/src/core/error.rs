@@ -65,19 +65,24 @@ errors! {
     COOPERATIVE_TOO_LARGE = 720, "cudaErrorCooperativeLaunchTooLarge",
         "too many blocks in cooperative launch";
     NOT_SUPPORTED = 801, "cudaErrorNotSupported", "operation not supported";
+    CAPTURE_ISOLATION = 905, "cudaErrorStreamCaptureIsolation",
+        "dependency created on uncaptured work in another stream";
+    GRAPH_UPDATE_FAILURE = 910, "cudaErrorGraphExecUpdateFailure", "the graph update was not performed";
+    ILLEGAL_STATE = 401, "cudaErrorIllegalState",
+        "the operation cannot be performed in the present state";
+    CAPTURE_UNSUPPORTED = 900, "cudaErrorStreamCaptureUnsupported",
+        "operation not permitted when stream is capturing";
+    CAPTURE_INVALIDATED = 901, "cudaErrorStreamCaptureInvalidated",
+        "operation failed due to a previous error during capture";
+    CAPTURE_MERGE = 902, "cudaErrorStreamCaptureMerge",
+        "operation would result in a merge of separate capture sequences";
+    CAPTURE_UNMATCHED = 903, "cudaErrorStreamCaptureUnmatched",
+        "capture was not ended in the same stream as it began";
+    CAPTURE_UNJOINED = 904, "cudaErrorStreamCaptureUnjoined",
+        "capturing stream has unjoined work";
     - 4, "cudaErrorCudartUnloading", "driver shutting down";
     - 100, "cudaErrorNoDevice", "no CUDA-capable device is detected";
-    - 401, "cudaErrorIllegalState",
-        "the operation cannot be performed in the present state";
     - 704, "cudaErrorPeerAccessAlreadyEnabled", "peer access is already enabled";
-    - 900, "cudaErrorStreamCaptureUnsupported",
-        "operation not permitted when stream is capturing";
-    - 901, "cudaErrorStreamCaptureInvalidated",
-        "operation failed due to a previous error during capture";
-    - 902, "cudaErrorStreamCaptureMerge", "operation would result in a merge of separate capture sequences";
-    - 903, "cudaErrorStreamCaptureUnmatched", "capture was not ended in the same stream as it began";
-    - 904, "cudaErrorStreamCaptureUnjoined",
-        "capturing stream has unjoined work";
     - 906, "cudaErrorStreamCaptureImplicit",
         "operation would make the legacy stream depend on a capturing blocking stream";
     - 999, "cudaErrorUnknown", "unknown error";

@@ -7,6 +7,7 @@ use std::time::Duration;
 use warploom::{Arg, Error, FaultKind, Kernel, Launch, Model, Report, SimModel};
 
 use crate::core::error::{CudaError, Result};
+use crate::core::graphs::Work;
 use crate::core::process::{Open, Process, complain};
 use crate::core::record::Launched;
 use crate::core::timeline::Engine;
@@ -41,6 +42,10 @@ impl Process {
         self.check()?;
         let kernel = self.kernel(host)?;
         self.check_request(host, &kernel, request)?;
+        let work = || Work::Kernel { function: host, request: *request, arguments: arguments.to_vec() };
+        if let Some(recorded) = self.captured(request.stream, work) {
+            return recorded;
+        }
         let function = self.function(host)?;
         let (mangled, plain) = (function.name.clone(), function.plain.clone());
         self.open()?;

@@ -168,7 +168,8 @@ fn ptx_inside(data: &[u8]) -> Vec<String> {
         at = start + 4;
         let Some(header) = data.get(start..start + fatbin::HEADER_BYTES) else { break };
         let Ok(bytes) = <[u8; fatbin::HEADER_BYTES]>::try_from(header) else { break };
-        let whole = fatbin::total_bytes(&bytes).ok().and_then(|bytes| data.get(start..start.checked_add(bytes)?));
+        let whole =
+            fatbin::total_bytes(&bytes).ok().and_then(|bytes| data.get(start..start.checked_add(bytes)?));
         let Some(whole) = whole else { continue };
         if let Ok(binary) = fatbin::read(whole) {
             at = start + whole.len();

@@ -31,6 +31,31 @@ pub(crate) enum Side {
     Device,
 }
 
+/// A box of bytes in memory: rows of `width` bytes, `pitch` bytes from row to row, `slice` from plane to plane.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) address: u64,
+    pub(crate) pitch: u64,
+    pub(crate) slice: u64,
+}
+
+/// Width in bytes, rows, planes.
+pub(crate) type Extent = [u64; 3];
+
+impl Place {
+    pub(crate) fn line(address: u64) -> Place {
+        Place { address, pitch: 0, slice: 0 }
+    }
+
+    pub(crate) fn rows(address: u64, pitch: usize) -> Place {
+        Place { address, pitch: pitch as u64, slice: 0 }
+    }
+
+    pub(crate) fn row(&self, row: u64, plane: u64) -> u64 {
+        self.address.wrapping_add(self.slice.wrapping_mul(plane)).wrapping_add(self.pitch.wrapping_mul(row))
+    }
+}
+
 /// What kind of memory an address is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {

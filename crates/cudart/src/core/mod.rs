@@ -2,6 +2,8 @@
 
 pub(crate) mod error;
 pub(crate) mod fatbin;
+pub(crate) mod graphs;
+pub(crate) mod heap;
 pub(crate) mod launch;
 pub(crate) mod link;
 pub(crate) mod linker;

@@ -10,6 +10,8 @@ use warploom::{Device, Kernel, Module};
 
 use crate::core::error::{CudaError, Result};
 use crate::core::fatbin::{FatBinary, Ptx};
+use crate::core::graphs::Graphs;
+use crate::core::heap::{self, HEAP_BYTES};
 use crate::core::link::link;
 use crate::core::memory::Memory;
 use crate::core::modules::Modules;
@@ -33,6 +35,9 @@ pub(crate) struct Process {
     pub(crate) cuda_version: u32,
     /// What the program has loaded by the driver's API.
     pub(super) modules: Modules,
+    pub(crate) graphs: Graphs,
+    /// Bytes of the heap of modules that are loaded from now on.
+    pub(crate) heap_bytes: u64,
 }
 
 /// The opened device.
@@ -100,6 +105,8 @@ impl Process {
             open: None,
             sticky: None,
             modules: Modules::default(),
+            graphs: Graphs::default(),
+            heap_bytes: HEAP_BYTES,
         }
     }
 
@@ -212,7 +219,7 @@ impl Process {
         if let Some(loaded) = &image.loaded {
             return loaded.clone().map_err(silent);
         }
-        let loaded = load(image, open);
+        let loaded = load(image, open, self.heap_bytes);
         image.loaded = Some(loaded.as_ref().map(Module::clone).map_err(|(error, _)| *error));
         loaded
     }
@@ -279,10 +286,10 @@ impl Process {
 }
 
 /// Loads the PTX of an image.
-fn load(image: &Image, open: &mut Open) -> std::result::Result<Module, (CudaError, String)> {
+fn load(image: &Image, open: &mut Open, heap_bytes: u64) -> std::result::Result<Module, (CudaError, String)> {
     let chip = open.gpu.name().to_string();
     let capability = open.properties.capability();
-    let chosen: Vec<_> = image
+    let mut chosen: Vec<_> = image
         .binaries
         .iter()
         .filter_map(|binary| Some(best(&binary.ptx, capability)?.text.as_str()))
@@ -296,6 +303,8 @@ fn load(image: &Image, open: &mut Open) -> std::result::Result<Module, (CudaErro
         );
         return Err((CudaError::NO_KERNEL_IMAGE, reason));
     }
+    let heap = heap::needed(&chosen, heap_bytes);
+    chosen.extend(heap.as_deref());
     let placed: Vec<_> = image.managed.iter().map(|(name, address)| (name.as_str(), *address)).collect();
     let module = open.gpu.load_ptx_placed("<ptx>", link(&chosen), &placed).map_err(|error| {
         let code = match error {

@@ -2,11 +2,12 @@
 
 use std::ffi::{c_int, c_uint, c_void};
 
-use super::super::copies::{DEFAULT_STREAM, Order, Place, copy, fill};
+use super::super::copies::{DEFAULT_STREAM, Order, copy, fill};
 use super::super::{memory, put, put_pointer};
 use super::{Handle, call, context, forward};
 use crate::core::error::{CudaError, Result};
-use crate::core::memory::Kind;
+use crate::core::graphs::Work;
+use crate::core::memory::{Kind, Place};
 use crate::core::process::{Process, complain};
 
 forward! {
@@ -70,7 +71,13 @@ fn pointer_attribute(process: &mut Process, attribute: c_int, address: u64) -> R
     Ok(Some(match attribute {
         1 => context::of_pointer(),
         // Managed memory counts as the device's.
-        2 => if kind == Kind::Host { 1 } else { 2 },
+        2 => {
+            if kind == Kind::Host {
+                1
+            } else {
+                2
+            }
+        }
         3 => address,
         4 if kind != Kind::Device => address,
         6 => 1,
@@ -221,7 +228,7 @@ struct Copy2D {
 
 /// One side of `CUDA_MEMCPY3D`.
 #[repr(C)]
-struct Side3D {
+pub(super) struct Side3D {
     x_bytes: usize,
     y: usize,
     z: usize,
@@ -236,7 +243,7 @@ struct Side3D {
 }
 
 #[repr(C)]
-struct Copy3D {
+pub(super) struct Copy3D {
     from: Side3D,
     to: Side3D,
     width: usize,
@@ -272,7 +279,8 @@ impl Side3D {
     }
 }
 
-unsafe fn copy_box(process: &mut Process, from: &Side3D, to: &Side3D, extent: [usize; 3], order: Order) -> Result {
+/// The two places of a copy, and its kind as the runtime numbers them.
+fn places(from: &Side3D, to: &Side3D, extent: [usize; 3]) -> Result<(Place, Place, c_int)> {
     let kind = match (from.kind, to.kind) {
         (HOST, HOST) => 0,
         (HOST, DEVICE) => TO_DEVICE,
@@ -292,7 +300,25 @@ unsafe fn copy_box(process: &mut Process, from: &Side3D, to: &Side3D, extent: [u
         let slice = if side.rows == 0 { pitch * rows as u64 } else { place.slice };
         Ok(Place { pitch, slice, ..place })
     };
-    let (to, from) = (packed(to)?, packed(from)?);
+    Ok((packed(to)?, packed(from)?, kind))
+}
+
+/// The copy that `CUDA_MEMCPY3D` describes, as a node of a graph.
+pub(super) unsafe fn copy_work(parameters: *const Copy3D) -> Result<Work> {
+    let all = unsafe { parameters.as_ref() }.ok_or(CudaError::INVALID_VALUE)?;
+    let extent = [all.width, all.rows, all.planes];
+    let (to, from, kind) = places(&all.from, &all.to, extent)?;
+    Ok(Work::Copy { to, from, extent: extent.map(|n| n as u64), kind })
+}
+
+unsafe fn copy_box(
+    process: &mut Process,
+    from: &Side3D,
+    to: &Side3D,
+    extent: [usize; 3],
+    order: Order,
+) -> Result {
+    let (to, from, kind) = places(from, to, extent)?;
     unsafe { copy(process, to, from, extent.map(|n| n as u64), kind, order) }
 }
 

@@ -115,11 +115,7 @@ unsafe extern "C" fn cuDeviceGetByPCIBusId(place: *mut c_int, id: *const c_char)
 
 /// No affinity to parts of the device.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cuDeviceGetExecAffinitySupport(
-    place: *mut c_int,
-    _kind: c_uint,
-    device: c_int,
-) -> i32 {
+unsafe extern "C" fn cuDeviceGetExecAffinitySupport(place: *mut c_int, _kind: c_uint, device: c_int) -> i32 {
     device_call(|_| {
         check(device)?;
         unsafe { put(place, 0) }

@@ -34,7 +34,11 @@ forward! {
 }
 
 /// Arguments in one buffer, as pairs of what follows and a pointer to it.
-unsafe fn from_buffer(process: &mut Process, function: Handle, extra: *mut *mut c_void) -> Result<Vec<Vec<u8>>> {
+unsafe fn from_buffer(
+    process: &mut Process,
+    function: Handle,
+    extra: *mut *mut c_void,
+) -> Result<Vec<Vec<u8>>> {
     const END: usize = 0;
     const BUFFER: usize = 1;
     const BYTES: usize = 2;
@@ -51,7 +55,8 @@ unsafe fn from_buffer(process: &mut Process, function: Handle, extra: *mut *mut 
         at = unsafe { at.add(2) };
     }
     let kernel = process.kernel(function as u64)?;
-    let all: &[u8] = if buffer.is_null() { &[] } else { unsafe { std::slice::from_raw_parts(buffer, bytes) } };
+    let all: &[u8] =
+        if buffer.is_null() { &[] } else { unsafe { std::slice::from_raw_parts(buffer, bytes) } };
     let params = kernel.info().params.iter();
     let value = |offset: u32, bytes: u32| all.get(offset as usize..offset as usize + bytes as usize);
     let values = params.map(|param| value(param.offset, param.bytes).map(<[u8]>::to_vec));

@@ -8,6 +8,7 @@ mod copies;
 mod device;
 mod errors;
 mod functions;
+mod graphs;
 mod linking;
 mod missing;
 mod modules;

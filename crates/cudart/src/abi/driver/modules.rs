@@ -65,7 +65,8 @@ const ERROR_LOG_BYTES: c_int = 6;
 impl JitLogs {
     pub(super) unsafe fn read(count: c_uint, options: *const c_int, values: *mut *mut c_void) -> JitLogs {
         let null = std::ptr::null_mut();
-        let mut logs = JitLogs { info: (null, 0), error: (null, 0), info_used: null.cast(), error_used: null.cast() };
+        let mut logs =
+            JitLogs { info: (null, 0), error: (null, 0), info_used: null.cast(), error_used: null.cast() };
         if options.is_null() || values.is_null() {
             return logs;
         }
@@ -102,7 +103,12 @@ impl JitLogs {
     }
 }
 
-unsafe fn load(process: &mut Process, place: *mut Handle, data: *const c_void, logs: Option<&JitLogs>) -> Result {
+unsafe fn load(
+    process: &mut Process,
+    place: *mut Handle,
+    data: *const c_void,
+    logs: Option<&JitLogs>,
+) -> Result {
     let loaded = unsafe { image(data) }.and_then(|image| process.load_module(image));
     match loaded {
         Ok(module) => unsafe { put_pointer(place, module) },

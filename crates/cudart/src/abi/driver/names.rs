@@ -14,7 +14,16 @@ const CHANGED: &[(&str, &[(c_int, &str)])] = &[
     ("cuCtxCreate", &[(0, "cuCtxCreate_v2"), (11040, "cuCtxCreate_v3"), (12050, "cuCtxCreate_v4")]),
     ("cuCtxGetDevice", &[(0, "cuCtxGetDevice"), (13000, "cuCtxGetDevice_v2")]),
     ("cuCtxSynchronize", &[(0, "cuCtxSynchronize"), (13000, "cuCtxSynchronize_v2")]),
+    ("cuGraphInstantiate", &[(0, "cuGraphInstantiateWithFlags")]),
     ("cuGetProcAddress", &[(0, "cuGetProcAddress"), (12000, "cuGetProcAddress_v2")]),
+    (
+        "cuStreamGetCaptureInfo",
+        &[
+            (0, "cuStreamGetCaptureInfo"),
+            (11030, "cuStreamGetCaptureInfo_v2"),
+            (12030, "cuStreamGetCaptureInfo_v3"),
+        ],
+    ),
     ("cuStreamGetCtx", &[(0, "cuStreamGetCtx"), (12050, "cuStreamGetCtx_v2")]),
 ];
 

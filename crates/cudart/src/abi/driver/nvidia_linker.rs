@@ -29,7 +29,10 @@ struct NvJitLink(*mut c_void);
 /// Looks beside the libraries of CUDA's compilers that the process has loaded.
 fn open() -> Option<NvJitLink> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
-    let paths = maps.lines().filter_map(|line| line.split_once('/')).map(|(_, path)| PathBuf::from(format!("/{path}")));
+    let paths = maps
+        .lines()
+        .filter_map(|line| line.split_once('/'))
+        .map(|(_, path)| PathBuf::from(format!("/{path}")));
     for path in paths {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         if !name.starts_with("libnvrtc.so") && !name.starts_with("libnvvm.so") {
@@ -41,8 +44,13 @@ fn open() -> Option<NvJitLink> {
         for place in places.iter().map(|place| folder.join(place)) {
             let Ok(entries) = std::fs::read_dir(&place) else { continue };
             let mut files = entries.flatten().map(|entry| entry.path());
-            let found = files.find(|file| file.file_name().is_some_and(|f| f.as_bytes().starts_with(b"libnvJitLink.so")));
-            let Some(file) = found.and_then(|file| CString::new(file.as_os_str().as_bytes()).ok()) else { continue };
+            let is_it = |file: &PathBuf| {
+                file.file_name().is_some_and(|name| name.as_bytes().starts_with(b"libnvJitLink.so"))
+            };
+            let found = files.find(is_it);
+            let Some(file) = found.and_then(|file| CString::new(file.as_os_str().as_bytes()).ok()) else {
+                continue;
+            };
             // Sound: loading the library has no effect on this one; its names stay its own.
             let handle = unsafe { libc::dlopen(file.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
             if !handle.is_null() {
@@ -82,7 +90,8 @@ impl NvJitLink {
         let add: AddData = unsafe { self.function("nvJitLinkAddData")? };
         let complete: Complete = unsafe { self.function("nvJitLinkComplete")? };
         let destroy: Destroy = unsafe { self.function("nvJitLinkDestroy")? };
-        let mut options: Vec<String> = linker.options.iter().filter(|option| *option != "-ptx").cloned().collect();
+        let mut options: Vec<String> =
+            linker.options.iter().filter(|option| *option != "-ptx").cloned().collect();
         options.push("-ptx".to_string());
         if !options.iter().any(|option| option == "-lto") {
             options.push("-lto".to_string());

@@ -16,7 +16,6 @@ forward! {
     cuStreamGetPriority(stream: Handle, place: *mut c_int) = streams::cudaStreamGetPriority;
     cuStreamGetFlags(stream: Handle, place: *mut c_uint) = streams::cudaStreamGetFlags;
     cuStreamGetId(stream: Handle, place: *mut u64) = streams::cudaStreamGetId;
-    cuStreamIsCapturing(stream: Handle, place: *mut c_int) = streams::cudaStreamIsCapturing;
     cuStreamAttachMemAsync(stream: Handle, memory: Handle, bytes: usize, flags: c_uint)
         = streams::cudaStreamAttachMemAsync;
     cuStreamAddCallback(
