@@ -43,18 +43,18 @@ __global__ void uses(int **place, int *sum) {
 }
 
 int main() {
-    const int threads = 256, length = 5, rounds = 20;
+    const int threads = 256, length = 5, rounds = 12;
     int *sums, **kept;
     size_t limit = 0;
-    CHECK(cudaDeviceSetLimit(cudaLimitMallocHeapSize, 1 << 20));
+    CHECK(cudaDeviceSetLimit(cudaLimitMallocHeapSize, 128 << 10));
     CHECK(cudaDeviceGetLimit(&limit, cudaLimitMallocHeapSize));
     CHECK(cudaMallocManaged(&sums, threads * sizeof(int)));
     CHECK(cudaMalloc(&kept, sizeof(int *)));
-    // All at once they would need 256 * 5 * 20 * 32 = 819,200 bytes: blocks must come back.
-    lists<<<2, threads / 2>>>(sums, length, rounds * 4);
+    // Without free, 256 * 5 * 12 blocks of 32 bytes would need 491,520 bytes: blocks must come back.
+    lists<<<2, threads / 2>>>(sums, length, rounds);
     CHECK(cudaDeviceSynchronize());
     for (int i = 0; i < threads; i++)
-        if (sums[i] != rounds * 4 * (length * i + 10)) return printf("list %d: %d\n", i, sums[i]), 1;
+        if (sums[i] != rounds * (length * i + 10)) return printf("list %d: %d\n", i, sums[i]), 1;
     too_much<<<1, 1>>>(sums, 2 << 20);
     keeps<<<1, 1>>>(kept);
     CHECK(cudaDeviceSynchronize());
