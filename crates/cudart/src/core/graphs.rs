@@ -93,6 +93,8 @@ impl Graph {
 #[derive(Debug)]
 struct Capture {
     id: u64,
+    /// The graph's handle, which exists from the start.
+    handle: u64,
     /// The stream that it began with, and must end with.
     origin: u64,
     graph: Graph,
@@ -144,6 +146,12 @@ impl Graphs {
         })
     }
 
+    /// The graph that a stream is captured into.
+    pub(crate) fn captured_into(&self, stream: u64) -> Option<u64> {
+        let capture = self.captures.iter().find(|capture| capture.last.contains_key(&stream));
+        capture.map(|capture| capture.handle)
+    }
+
     /// A call that no capture allows, such as waiting for a stream that is captured.
     pub(crate) fn refuse_in_capture(&mut self, stream: u64) -> Result {
         match self.capture_of(stream) {
@@ -167,9 +175,10 @@ impl Graphs {
         if self.is_captured(stream) {
             return Err(CudaError::ILLEGAL_STATE);
         }
-        let id = self.new_handle() / HANDLE_STEP;
+        let handle = self.new_handle();
+        let id = handle / HANDLE_STEP;
         let (graph, last) = (Graph::default(), BTreeMap::from([(stream, Vec::new())]));
-        self.captures.push(Capture { id, origin: stream, graph, last, is_invalid: false });
+        self.captures.push(Capture { id, handle, origin: stream, graph, last, is_invalid: false });
         Ok(())
     }
 
@@ -192,9 +201,8 @@ impl Graphs {
         if others.any(|node| !before.contains(node) && !ends.contains(node)) {
             return Err(CudaError::CAPTURE_UNJOINED);
         }
-        let handle = self.new_handle();
-        self.graphs.insert(handle, capture.graph);
-        Ok(handle)
+        self.graphs.insert(capture.handle, capture.graph);
+        Ok(capture.handle)
     }
 
     /// Adds work of a stream that is captured.

@@ -17,11 +17,13 @@ use crate::core::timeline::Engine;
 /// Shared memory is compared and copied in pieces of this size.
 const PAGE: usize = 4096;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Memory {
     /// Of `cudaMalloc` and its kin: address and bytes.
     allocations: BTreeMap<u64, u64>,
     shared: Vec<SharedRange>,
+    /// Allocations end at a multiple of it.
+    granule: u64,
 }
 
 /// On which side bytes are.
@@ -78,6 +80,10 @@ pub(crate) fn sides(kind: i32) -> Result<Option<(Side, Side)>> {
 }
 
 impl Memory {
+    pub(super) fn new(granule: u64) -> Memory {
+        Memory { allocations: BTreeMap::new(), shared: Vec::new(), granule }
+    }
+
     /// A managed variable that was just loaded: its first value goes to the host.
     pub(super) fn show_managed(&mut self, gpu: &Device, address: u64, bytes: u64) -> Result {
         let range = SharedRange::in_reserve(address, bytes as usize, Kind::Managed);
@@ -139,7 +145,8 @@ impl Open {
     pub(crate) fn malloc(&mut self, bytes: u64) -> Result<u64> {
         // CUDA's allocations differ in their addresses even if they are empty; ours must have a byte for that.
         let name = format!("allocation {}", self.memory.allocations.len());
-        let address = self.gpu.allocate(bytes.max(1), &name).map_err(|error| {
+        let rounded = bytes.max(1).checked_next_multiple_of(self.memory.granule).unwrap_or(bytes);
+        let address = self.gpu.allocate(rounded, &name).map_err(|error| {
             complain(format!("an allocation of {bytes} bytes: {error}"));
             CudaError::MEMORY_ALLOCATION
         })?;

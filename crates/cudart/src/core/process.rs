@@ -158,10 +158,11 @@ impl Process {
                 let open = |path| OpenOptions::new().create(true).append(true).open(path);
                 let json = self.settings.json.as_ref().map(open).transpose();
                 let json = json.map_err(|error| format!("the JSON file cannot be written: {error}"))?;
-                let properties = Properties::new(&chip, newest);
+                // Compilers that a program calls while it runs make code for 7.5 and later.
+                let properties = Properties::new(&chip, newest.or(Some(75)));
                 let gpu = Device::sim_with(chip, self.settings.sim_options());
                 let streams = Streams::default();
-                let memory = Memory::default();
+                let memory = Memory::new(self.settings.allocation_granule);
                 let printed = String::new();
                 Ok(Open { gpu, properties, memory, streams, record: Record::new(json), printed })
             });

@@ -47,7 +47,7 @@ nodes! {
     cuGraphAddHostNode(parameters: *const HostParams) _process => host_work(parameters);
 }
 
-/// The graph and its last nodes can be asked for, too; they are not told.
+/// The graph's last nodes can be asked for, too; they are not told.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cuStreamGetCaptureInfo_v2(
     stream: Handle,
@@ -59,7 +59,8 @@ unsafe extern "C" fn cuStreamGetCaptureInfo_v2(
 ) -> i32 {
     unsafe {
         if !graph.is_null() {
-            graph.write(std::ptr::null_mut());
+            let into = super::process().graphs.captured_into(stream as u64);
+            graph.write(into.unwrap_or(0) as Handle);
         }
         if !nodes.is_null() {
             nodes.write(std::ptr::null());
