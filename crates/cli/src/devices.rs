@@ -15,7 +15,9 @@ use crate::term::{self, grouped};
 pub(crate) fn devices(options: &DevicesOptions) -> Result<Exit, Failure> {
     let found = match warploom::cuda_devices() {
         Ok(found) => Ok(found),
-        Err(error @ (CudaError::NoDriver | CudaError::BadDriver(_))) => Err(error.to_string()),
+        Err(error @ (CudaError::NoDriver | CudaError::Simulated | CudaError::BadDriver(_))) => {
+            Err(error.to_string())
+        }
         Err(other) => return Err(Error::from(other).into()),
     };
     if options.json {

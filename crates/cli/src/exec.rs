@@ -20,8 +20,23 @@ use crate::output::check_writable;
 /// The runtime as cargo builds it.
 const LIBRARY: &str = "libwarploom_cudart.so";
 
-/// Names by which programs of CUDA 11, 12 and 13 ask for the runtime.
-const NAMES: [&str; 3] = ["libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13"];
+/// Names by which programs ask for the runtime of CUDA 11, 12 and 13, for the driver, and for the linker that compilers
+/// call: the library is all three.
+const NAMES: [&str; 7] = [
+    "libcudart.so.11.0",
+    "libcudart.so.12",
+    "libcudart.so.13",
+    "libcuda.so",
+    "libcuda.so.1",
+    "libnvJitLink.so.12",
+    "libnvJitLink.so.13",
+];
+
+/// Stands for NVIDIA's assembler where Triton calls it: the PTX itself is what the driver loads.
+const PTXAS: &str = include_str!("exec/ptxas.sh");
+
+/// Variables by which Triton is told where the assembler and the driver are.
+const TRITON: [&str; 3] = ["TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH", "TRITON_LIBCUDA_PATH"];
 
 /// Libraries of NVIDIA whose kernels are machine code, and which call the driver in ways of their own.
 const NVIDIAS: [&str; 9] = [
@@ -57,6 +72,9 @@ pub(crate) fn exec(options: &ExecOptions) -> Result<Exit, Failure> {
     command.env("LD_PRELOAD", in_front(library.as_os_str(), env::var_os("LD_PRELOAD")));
     for (name, value) in variables(options)? {
         command.env(name, value);
+    }
+    for name in TRITON.iter().filter(|name| env::var_os(name).is_none()) {
+        command.env(name, if name.contains("PTXAS") { folder.join("ptxas") } else { folder.clone() });
     }
     Err(become_program(command, &program))
 }
@@ -206,11 +224,30 @@ fn linked(library: &Path) -> Result<PathBuf, Failure> {
     let name: String = library.display().to_string().replace(['/', '.'], "-");
     let folder = caches.join("warploom/cudart").join(name.trim_start_matches('-'));
     let made = fs::create_dir_all(&folder)
-        .and_then(|()| NAMES.iter().try_for_each(|name| link(library, &folder.join(name))));
+        .and_then(|()| NAMES.iter().try_for_each(|name| link(library, &folder.join(name))))
+        .and_then(|()| write_program(&folder.join("ptxas"), PTXAS));
     made.map(|()| folder.clone()).map_err(|error| {
         Failure::input(format!("cannot write `{}`: {}", folder.display(), reason(&error)))
             .help("XDG_CACHE_HOME names another folder for caches")
     })
+}
+
+/// Writes a program, unless it is there already. Another run may write it at the same time, so it appears at once.
+#[cfg(unix)]
+fn write_program(path: &Path, text: &str) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    if fs::read(path).is_ok_and(|old| old == text.as_bytes()) {
+        return Ok(());
+    }
+    let new = path.with_extension(std::process::id().to_string());
+    fs::write(&new, text)?;
+    fs::set_permissions(&new, fs::Permissions::from_mode(0o755))?;
+    fs::rename(&new, path)
+}
+
+#[cfg(not(unix))]
+fn write_program(path: &Path, text: &str) -> std::io::Result<()> {
+    fs::write(path, text)
 }
 
 #[cfg(unix)]

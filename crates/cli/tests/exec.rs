@@ -108,7 +108,32 @@ fn a_program_takes_over() {
         .unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
     let expected = "--argument gtx480 first:1 sm.count=2 1\n\
-                    libcudart.so.11.0\nlibcudart.so.12\nlibcudart.so.13\nlibempty.so\n";
+                    libcuda.so\nlibcuda.so.1\nlibcudart.so.11.0\nlibcudart.so.12\nlibcudart.so.13\n\
+                    libnvJitLink.so.12\nlibnvJitLink.so.13\nptxas\nlibempty.so\n";
     assert_eq!((out.as_str(), output.status.code()), (expected, Some(9)));
     assert_eq!(std::fs::read_to_string(dir.join("launches.jsonl")).unwrap(), "");
+}
+
+/// A driver that is Warploom's own is never taken for a real GPU's.
+#[cfg(feature = "cuda")]
+#[test]
+fn the_simulated_driver_is_no_real_gpu() {
+    let dir = scratch("exec_driver");
+    std::fs::write(dir.join("driver.c"), "int warploom_simulated_driver(void) { return 1; }\n").unwrap();
+    let compiled = Command::new("cc")
+        .args(["-shared", "-o"])
+        .args([dir.join("libcuda.so.1"), dir.join("driver.c")])
+        .status()
+        .expect("the compiler that Rust links with");
+    assert!(compiled.success());
+    for words in [&["devices"][..], &["work", "vecadd", "--device", "cuda"]] {
+        let output = Command::new(env!("CARGO_BIN_EXE_warploom"))
+            .args(words)
+            .env("LD_LIBRARY_PATH", &dir)
+            .output()
+            .unwrap();
+        let all = [output.stdout, output.stderr].concat();
+        let told = String::from_utf8(all).unwrap();
+        assert!(told.contains("the driver that this process finds is Warploom's own"), "{words:?}: {told}");
+    }
 }

@@ -9,6 +9,11 @@ use serde::{Deserialize, Serialize};
 pub enum CudaError {
     #[error("no NVIDIA driver on this computer (libcuda is not there)")]
     NoDriver,
+    /// `warploom exec` runs this process, and the driver that it finds is Warploom's own.
+    #[error(
+        "the driver that this process finds is Warploom's own (`warploom exec`), and no real GPU is behind it"
+    )]
+    Simulated,
     #[error("the NVIDIA driver does not start: {0}")]
     BadDriver(String),
     #[error("no GPU {ordinal}: the driver shows {count}")]
@@ -81,5 +86,17 @@ pub(crate) fn start() -> Result<(), CudaError> {
     if !unsafe { sys::is_culib_present() } {
         return Err(CudaError::NoDriver);
     }
+    if is_simulated() {
+        return Err(CudaError::Simulated);
+    }
     result::init().map_err(|error| CudaError::BadDriver(words(error)))
+}
+
+/// Whether the driver is that of `crates/cudart`, which has this function besides.
+fn is_simulated() -> bool {
+    // SAFETY: the driver is loaded by the same names a moment before; the symbol is looked for and not called.
+    ["libcuda.so", "libcuda.so.1"].iter().any(|name| unsafe {
+        let library = libloading::Library::new(*name);
+        library.is_ok_and(|library| library.get::<fn()>(b"warploom_simulated_driver\0").is_ok())
+    })
 }

@@ -4,45 +4,32 @@ use std::ffi::{c_int, c_void};
 
 use super::{Handle, call, call_and_wait, put, put_pointer};
 use crate::core::error::{CudaError, Result};
-use crate::core::memory::{Side, sides};
+use crate::core::graphs::Work;
+use crate::core::memory::{Extent, Place, Side, sides};
 use crate::core::process::{Process, complain};
 
-/// A box of bytes in memory: rows of `width` bytes, `pitch` bytes from row to row, `slice` from plane to plane.
-#[derive(Clone, Copy)]
-struct Place {
-    address: u64,
-    pitch: u64,
-    slice: u64,
-}
-
-/// Width in bytes, rows, planes.
-type Extent = [u64; 3];
-
-impl Place {
-    fn line(address: u64) -> Place {
-        Place { address, pitch: 0, slice: 0 }
-    }
-
-    fn rows(address: u64, pitch: usize) -> Place {
-        Place { address, pitch: pitch as u64, slice: 0 }
-    }
-
-    fn row(&self, row: u64, plane: u64) -> u64 {
-        self.address.wrapping_add(self.slice.wrapping_mul(plane)).wrapping_add(self.pitch.wrapping_mul(row))
-    }
-}
-
-const DEFAULT_STREAM: Handle = std::ptr::null_mut();
+pub(super) const DEFAULT_STREAM: Handle = std::ptr::null_mut();
 
 /// A copy's stream, and whether the host waits for it.
 #[derive(Clone, Copy)]
-enum Order {
+pub(super) enum Order {
     Waits,
     Stream(Handle),
 }
 
+impl Order {
+    /// Adds work to a graph if its stream is captured. `None`: it is to be done now. The host cannot wait for work
+    /// while streams are captured.
+    fn captured(self, process: &mut Process, work: impl FnOnce() -> Work) -> Result<Option<Result>> {
+        match self {
+            Order::Waits => process.graphs.refuse_in_any_capture().map(|()| None),
+            Order::Stream(stream) => Ok(process.captured(stream as u64, work)),
+        }
+    }
+}
+
 /// Copies a box row by row, wherever its two sides are, and lets time pass for it.
-unsafe fn copy(
+pub(super) unsafe fn copy(
     process: &mut Process,
     to: Place,
     from: Place,
@@ -57,6 +44,10 @@ unsafe fn copy(
     }
     if to.address == 0 || from.address == 0 {
         return Err(CudaError::INVALID_VALUE);
+    }
+    let extent = [width, rows, planes];
+    if let Some(recorded) = order.captured(process, || Work::Copy { to, from, extent, kind })? {
+        return recorded;
     }
     let open = process.open()?;
     let to_side = open.side(to.address, said.map(|(to, _)| to));
@@ -144,13 +135,18 @@ struct Position {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMemcpy(to: Handle, from: *const c_void, bytes: usize, kind: c_int) -> i32 {
+pub(super) unsafe extern "C" fn cudaMemcpy(
+    to: Handle,
+    from: *const c_void,
+    bytes: usize,
+    kind: c_int,
+) -> i32 {
     let (to, from) = (Place::line(to as u64), Place::line(from as u64));
     call_and_wait(|process| unsafe { copy(process, to, from, [bytes as u64, 1, 1], kind, Order::Waits) })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMemcpyAsync(
+pub(super) unsafe extern "C" fn cudaMemcpyAsync(
     to: Handle,
     from: *const c_void,
     bytes: usize,
@@ -164,7 +160,7 @@ unsafe extern "C" fn cudaMemcpyAsync(
 
 /// There is one device, so that copies between two are copies inside of it.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMemcpyPeer(
+pub(super) unsafe extern "C" fn cudaMemcpyPeer(
     to: Handle,
     to_device: c_int,
     from: *const c_void,
@@ -178,7 +174,7 @@ unsafe extern "C" fn cudaMemcpyPeer(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMemcpyPeerAsync(
+pub(super) unsafe extern "C" fn cudaMemcpyPeerAsync(
     to: Handle,
     to_device: c_int,
     from: *const c_void,
@@ -216,7 +212,7 @@ impl Rows {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMemcpy2D(
+pub(super) unsafe extern "C" fn cudaMemcpy2D(
     to: Handle,
     to_pitch: usize,
     from: *const c_void,
@@ -230,7 +226,7 @@ unsafe extern "C" fn cudaMemcpy2D(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMemcpy2DAsync(
+pub(super) unsafe extern "C" fn cudaMemcpy2DAsync(
     to: Handle,
     to_pitch: usize,
     from: *const c_void,
@@ -246,7 +242,7 @@ unsafe extern "C" fn cudaMemcpy2DAsync(
 
 /// `cudaMemcpy3DParms`.
 #[repr(C)]
-struct Copy3D {
+pub(super) struct Copy3D {
     from_array: Handle,
     from_position: Position,
     from: PitchedPointer,
@@ -257,7 +253,8 @@ struct Copy3D {
     kind: c_int,
 }
 
-unsafe fn copy_3d(process: &mut Process, parameters: *const Copy3D, order: Order) -> Result {
+/// The copy that `cudaMemcpy3DParms` describes, as a node of a graph.
+pub(super) unsafe fn copy_work(parameters: *const Copy3D) -> Result<Work> {
     let copied = unsafe { parameters.as_ref() }.ok_or(CudaError::INVALID_VALUE)?;
     if !copied.from_array.is_null() || !copied.to_array.is_null() {
         complain("cudaMemcpy3D: arrays are not there");
@@ -265,7 +262,12 @@ unsafe fn copy_3d(process: &mut Process, parameters: *const Copy3D, order: Order
     }
     let Volume { width, rows, planes } = copied.volume;
     let (to, from) = (copied.to.place(copied.to_position), copied.from.place(copied.from_position));
-    unsafe { copy(process, to, from, [width, rows, planes].map(|n| n as u64), copied.kind, order) }
+    Ok(Work::Copy { to, from, extent: [width, rows, planes].map(|n| n as u64), kind: copied.kind })
+}
+
+unsafe fn copy_3d(process: &mut Process, parameters: *const Copy3D, order: Order) -> Result {
+    let Work::Copy { to, from, extent, kind } = (unsafe { copy_work(parameters)? }) else { return Ok(()) };
+    unsafe { copy(process, to, from, extent, kind, order) }
 }
 
 #[unsafe(no_mangle)]
@@ -290,7 +292,7 @@ fn in_symbol(process: &mut Process, symbol: *const c_void, offset: usize, bytes:
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMemcpyToSymbol(
+pub(super) unsafe extern "C" fn cudaMemcpyToSymbol(
     symbol: *const c_void,
     from: *const c_void,
     bytes: usize,
@@ -305,7 +307,7 @@ unsafe extern "C" fn cudaMemcpyToSymbol(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMemcpyToSymbolAsync(
+pub(super) unsafe extern "C" fn cudaMemcpyToSymbolAsync(
     symbol: *const c_void,
     from: *const c_void,
     bytes: usize,
@@ -321,7 +323,7 @@ unsafe extern "C" fn cudaMemcpyToSymbolAsync(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMemcpyFromSymbol(
+pub(super) unsafe extern "C" fn cudaMemcpyFromSymbol(
     to: Handle,
     symbol: *const c_void,
     bytes: usize,
@@ -336,7 +338,7 @@ unsafe extern "C" fn cudaMemcpyFromSymbol(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMemcpyFromSymbolAsync(
+pub(super) unsafe extern "C" fn cudaMemcpyFromSymbolAsync(
     to: Handle,
     symbol: *const c_void,
     bytes: usize,
@@ -352,7 +354,7 @@ unsafe extern "C" fn cudaMemcpyFromSymbolAsync(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaGetSymbolAddress(place: *mut Handle, symbol: *const c_void) -> i32 {
+pub(super) unsafe extern "C" fn cudaGetSymbolAddress(place: *mut Handle, symbol: *const c_void) -> i32 {
     call(|process| {
         let found = process.symbol(symbol as u64)?;
         unsafe { put_pointer(place, found.address) }
@@ -360,23 +362,33 @@ unsafe extern "C" fn cudaGetSymbolAddress(place: *mut Handle, symbol: *const c_v
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaGetSymbolSize(place: *mut usize, symbol: *const c_void) -> i32 {
+pub(super) unsafe extern "C" fn cudaGetSymbolSize(place: *mut usize, symbol: *const c_void) -> i32 {
     call(|process| {
         let found = process.symbol(symbol as u64)?;
         unsafe { put(place, found.bytes as usize) }
     })
 }
 
-/// Fills a box with a byte. Time passes as for a copy inside of the device.
-unsafe fn fill(process: &mut Process, to: Place, value: c_int, extent: Extent, order: Order) -> Result {
+/// Fills a box with a repeated pattern. Time passes as for a copy inside of the device.
+pub(super) unsafe fn fill(
+    process: &mut Process,
+    to: Place,
+    pattern: &[u8],
+    extent: Extent,
+    order: Order,
+) -> Result {
     let [width, rows, planes] = extent;
     let bytes = width.saturating_mul(rows).saturating_mul(planes);
     if bytes == 0 {
         return Ok(());
     }
+    let work = || Work::Fill { to, pattern: pattern.to_vec(), extent };
+    if let Some(recorded) = order.captured(process, work)? {
+        return recorded;
+    }
     let side = process.open()?.side(to.address, None);
     let (width, rows) = if to.pitch == width && planes == 1 { (width * rows, 1) } else { (width, rows) };
-    let data = vec![value as u8; width as usize];
+    let data = pattern.repeat(width as usize / pattern.len());
     for plane in 0..planes {
         for row in 0..rows {
             let address = to.row(row, plane);
@@ -387,7 +399,7 @@ unsafe fn fill(process: &mut Process, to: Place, value: c_int, extent: Extent, o
                     unsafe { (address as *mut u8).copy_from_nonoverlapping(data.as_ptr(), data.len()) };
                 }
                 Side::Host => {
-                    complain(format!("cudaMemset: {address:#x} is not in device memory"));
+                    complain(format!("a fill: {address:#x} is not in device memory"));
                     return Err(CudaError::INVALID_VALUE);
                 }
             }
@@ -397,26 +409,39 @@ unsafe fn fill(process: &mut Process, to: Place, value: c_int, extent: Extent, o
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMemset(to: Handle, value: c_int, bytes: usize) -> i32 {
+pub(super) unsafe extern "C" fn cudaMemset(to: Handle, value: c_int, bytes: usize) -> i32 {
     let place = Place::line(to as u64);
     call(|process| unsafe {
-        fill(process, place, value, [bytes as u64, 1, 1], Order::Stream(DEFAULT_STREAM))
+        fill(process, place, &[value as u8], [bytes as u64, 1, 1], Order::Stream(DEFAULT_STREAM))
     })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMemsetAsync(to: Handle, value: c_int, bytes: usize, stream: Handle) -> i32 {
+pub(super) unsafe extern "C" fn cudaMemsetAsync(
+    to: Handle,
+    value: c_int,
+    bytes: usize,
+    stream: Handle,
+) -> i32 {
     let place = Place::line(to as u64);
-    call(|process| unsafe { fill(process, place, value, [bytes as u64, 1, 1], Order::Stream(stream)) })
+    call(|process| unsafe {
+        fill(process, place, &[value as u8], [bytes as u64, 1, 1], Order::Stream(stream))
+    })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMemset2D(to: Handle, pitch: usize, value: c_int, width: usize, rows: usize) -> i32 {
+pub(super) unsafe extern "C" fn cudaMemset2D(
+    to: Handle,
+    pitch: usize,
+    value: c_int,
+    width: usize,
+    rows: usize,
+) -> i32 {
     unsafe { cudaMemset2DAsync(to, pitch, value, width, rows, DEFAULT_STREAM) }
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMemset2DAsync(
+pub(super) unsafe extern "C" fn cudaMemset2DAsync(
     to: Handle,
     pitch: usize,
     value: c_int,
@@ -425,16 +450,16 @@ unsafe extern "C" fn cudaMemset2DAsync(
     stream: Handle,
 ) -> i32 {
     let (place, extent) = (Place::rows(to as u64, pitch), [width as u64, rows as u64, 1]);
-    call(|process| unsafe { fill(process, place, value, extent, Order::Stream(stream)) })
+    call(|process| unsafe { fill(process, place, &[value as u8], extent, Order::Stream(stream)) })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMemset3D(to: PitchedPointer, value: c_int, volume: Volume) -> i32 {
+pub(super) unsafe extern "C" fn cudaMemset3D(to: PitchedPointer, value: c_int, volume: Volume) -> i32 {
     unsafe { cudaMemset3DAsync(to, value, volume, DEFAULT_STREAM) }
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMemset3DAsync(
+pub(super) unsafe extern "C" fn cudaMemset3DAsync(
     to: PitchedPointer,
     value: c_int,
     volume: Volume,
@@ -442,5 +467,5 @@ unsafe extern "C" fn cudaMemset3DAsync(
 ) -> i32 {
     let extent = [volume.width, volume.rows, volume.planes].map(|n| n as u64);
     let place = to.place(Position { x: 0, y: 0, z: 0 });
-    call(|process| unsafe { fill(process, place, value, extent, Order::Stream(stream)) })
+    call(|process| unsafe { fill(process, place, &[value as u8], extent, Order::Stream(stream)) })
 }

@@ -4,7 +4,6 @@ use std::ffi::{c_char, c_int};
 
 use super::{call, call_and_wait, put};
 use crate::core::error::{CudaError, Result};
-use crate::core::process::complain;
 
 /// There is one device, number 0.
 fn check(device: c_int) -> Result {
@@ -12,22 +11,22 @@ fn check(device: c_int) -> Result {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaGetDeviceCount(place: *mut c_int) -> i32 {
+pub(super) unsafe extern "C" fn cudaGetDeviceCount(place: *mut c_int) -> i32 {
     call(|_| unsafe { put(place, 1) })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaGetDevice(place: *mut c_int) -> i32 {
+pub(super) unsafe extern "C" fn cudaGetDevice(place: *mut c_int) -> i32 {
     call(|_| unsafe { put(place, 0) })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaSetDevice(device: c_int) -> i32 {
+pub(super) extern "C" fn cudaSetDevice(device: c_int) -> i32 {
     call(|_| check(device))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaInitDevice(device: c_int, _device_flags: u32, _flags: u32) -> i32 {
+pub(super) extern "C" fn cudaInitDevice(device: c_int, _device_flags: u32, _flags: u32) -> i32 {
     call(|process| {
         check(device)?;
         process.open().map(|_| ())
@@ -35,25 +34,26 @@ extern "C" fn cudaInitDevice(device: c_int, _device_flags: u32, _flags: u32) -> 
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaChooseDevice(place: *mut c_int, _wanted: *const u8) -> i32 {
+pub(super) unsafe extern "C" fn cudaChooseDevice(place: *mut c_int, _wanted: *const u8) -> i32 {
     call(|_| unsafe { put(place, 0) })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaSetDeviceFlags(_flags: u32) -> i32 {
+pub(super) extern "C" fn cudaSetDeviceFlags(_flags: u32) -> i32 {
     call(|_| Ok(()))
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaGetDeviceFlags(place: *mut u32) -> i32 {
+pub(super) unsafe extern "C" fn cudaGetDeviceFlags(place: *mut u32) -> i32 {
     /// `cudaDeviceMapHost`.
     const MAP_HOST: u32 = 8;
     call(|_| unsafe { put(place, MAP_HOST) })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaDeviceSynchronize() -> i32 {
+pub(super) extern "C" fn cudaDeviceSynchronize() -> i32 {
     call_and_wait(|process| {
+        process.graphs.refuse_in_any_capture()?;
         process.open()?.streams.synchronize_all();
         Ok(())
     })
@@ -61,20 +61,20 @@ extern "C" fn cudaDeviceSynchronize() -> i32 {
 
 /// The same under the name of before CUDA 4, which CUDA 11 and 12 still have.
 #[unsafe(no_mangle)]
-extern "C" fn cudaThreadSynchronize() -> i32 {
+pub(super) extern "C" fn cudaThreadSynchronize() -> i32 {
     cudaDeviceSynchronize()
 }
 
 /// Also after a kernel that failed: the device starts anew.
 #[unsafe(no_mangle)]
-extern "C" fn cudaDeviceReset() -> i32 {
+pub(super) extern "C" fn cudaDeviceReset() -> i32 {
     let mut process = super::process();
     super::show_printed(&mut process);
     super::code(process.reset())
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaThreadExit() -> i32 {
+pub(super) extern "C" fn cudaThreadExit() -> i32 {
     cudaDeviceReset()
 }
 
@@ -94,17 +94,21 @@ unsafe fn properties(place: *mut u8, device: c_int, version: Option<u32>) -> i32
 
 /// The structure of CUDA 11 or 13; programs of CUDA 12 call the other one.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaGetDeviceProperties(place: *mut u8, device: c_int) -> i32 {
+pub(super) unsafe extern "C" fn cudaGetDeviceProperties(place: *mut u8, device: c_int) -> i32 {
     unsafe { properties(place, device, None) }
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaGetDeviceProperties_v2(place: *mut u8, device: c_int) -> i32 {
+pub(super) unsafe extern "C" fn cudaGetDeviceProperties_v2(place: *mut u8, device: c_int) -> i32 {
     unsafe { properties(place, device, Some(12)) }
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaDeviceGetAttribute(place: *mut c_int, attribute: c_int, device: c_int) -> i32 {
+pub(super) unsafe extern "C" fn cudaDeviceGetAttribute(
+    place: *mut c_int,
+    attribute: c_int,
+    device: c_int,
+) -> i32 {
     call(|process| {
         check(device)?;
         let value = process.open()?.properties.attribute(attribute).ok_or(CudaError::INVALID_VALUE)?;
@@ -113,7 +117,11 @@ unsafe extern "C" fn cudaDeviceGetAttribute(place: *mut c_int, attribute: c_int,
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaDeviceGetPCIBusId(place: *mut c_char, bytes: c_int, device: c_int) -> i32 {
+pub(super) unsafe extern "C" fn cudaDeviceGetPCIBusId(
+    place: *mut c_char,
+    bytes: c_int,
+    device: c_int,
+) -> i32 {
     const ID: &[u8] = b"0000:00:00.0\0";
     call(|_| {
         check(device)?;
@@ -126,28 +134,33 @@ unsafe extern "C" fn cudaDeviceGetPCIBusId(place: *mut c_char, bytes: c_int, dev
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaDeviceGetByPCIBusId(place: *mut c_int, _id: *const c_char) -> i32 {
+pub(super) unsafe extern "C" fn cudaDeviceGetByPCIBusId(place: *mut c_int, _id: *const c_char) -> i32 {
     call(|_| unsafe { put(place, 0) })
 }
 
-/// Limits by number: stack, printf buffer, heap. The simulator's grow as needed; the heap is not there.
-const LIMITS: [usize; 3] = [1 << 10, 1 << 20, 8 << 20];
+/// Limits by number: stack, printf buffer, heap. The first two grow as needed.
+const LIMITS: [usize; 2] = [1 << 10, 1 << 20];
 const HEAP: c_int = 2;
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaDeviceGetLimit(place: *mut usize, limit: c_int) -> i32 {
-    call(|_| {
-        let value = usize::try_from(limit).ok().and_then(|limit| LIMITS.get(limit));
-        unsafe { put(place, *value.ok_or(CudaError::UNSUPPORTED_LIMIT)?) }
+pub(super) unsafe extern "C" fn cudaDeviceGetLimit(place: *mut usize, limit: c_int) -> i32 {
+    call(|process| {
+        let value = match limit {
+            0 | 1 => LIMITS[limit as usize],
+            HEAP => process.heap_bytes as usize,
+            _ => return Err(CudaError::UNSUPPORTED_LIMIT),
+        };
+        unsafe { put(place, value) }
     })
 }
 
+/// The heap's size counts for modules that are loaded later, as it does in CUDA for those whose kernels ran.
 #[unsafe(no_mangle)]
-extern "C" fn cudaDeviceSetLimit(limit: c_int, _value: usize) -> i32 {
-    call(|_| match limit {
+pub(super) extern "C" fn cudaDeviceSetLimit(limit: c_int, value: usize) -> i32 {
+    call(|process| match limit {
         HEAP => {
-            complain("cudaDeviceSetLimit: kernels have no heap (malloc and new)");
-            Err(CudaError::UNSUPPORTED_LIMIT)
+            process.heap_bytes = value as u64;
+            Ok(())
         }
         0 | 1 => Ok(()),
         _ => Err(CudaError::UNSUPPORTED_LIMIT),
@@ -156,27 +169,31 @@ extern "C" fn cudaDeviceSetLimit(limit: c_int, _value: usize) -> i32 {
 
 /// Preferences of L1 over shared memory: the chip file decides.
 #[unsafe(no_mangle)]
-extern "C" fn cudaDeviceSetCacheConfig(_config: c_int) -> i32 {
+pub(super) extern "C" fn cudaDeviceSetCacheConfig(_config: c_int) -> i32 {
     call(|_| Ok(()))
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaDeviceGetCacheConfig(place: *mut c_int) -> i32 {
+pub(super) unsafe extern "C" fn cudaDeviceGetCacheConfig(place: *mut c_int) -> i32 {
     call(|_| unsafe { put(place, 0) })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaDeviceSetSharedMemConfig(_config: c_int) -> i32 {
+pub(super) extern "C" fn cudaDeviceSetSharedMemConfig(_config: c_int) -> i32 {
     call(|_| Ok(()))
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaDeviceGetSharedMemConfig(place: *mut c_int) -> i32 {
+pub(super) unsafe extern "C" fn cudaDeviceGetSharedMemConfig(place: *mut c_int) -> i32 {
     call(|_| unsafe { put(place, 1) })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaDeviceCanAccessPeer(place: *mut c_int, device: c_int, peer: c_int) -> i32 {
+pub(super) unsafe extern "C" fn cudaDeviceCanAccessPeer(
+    place: *mut c_int,
+    device: c_int,
+    peer: c_int,
+) -> i32 {
     call(|_| {
         check(device)?;
         check(peer)?;
@@ -185,6 +202,6 @@ unsafe extern "C" fn cudaDeviceCanAccessPeer(place: *mut c_int, device: c_int, p
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaDeviceEnablePeerAccess(_peer: c_int, _flags: u32) -> i32 {
+pub(super) extern "C" fn cudaDeviceEnablePeerAccess(_peer: c_int, _flags: u32) -> i32 {
     call(|_| Err(CudaError::PEER_ACCESS_UNSUPPORTED))
 }

@@ -18,22 +18,22 @@ fn last_error(forget: bool) -> i32 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaGetLastError() -> i32 {
+pub(super) extern "C" fn cudaGetLastError() -> i32 {
     last_error(true)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaPeekAtLastError() -> i32 {
+pub(super) extern "C" fn cudaPeekAtLastError() -> i32 {
     last_error(false)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaGetErrorName(code: i32) -> *const c_char {
+pub(super) extern "C" fn cudaGetErrorName(code: i32) -> *const c_char {
     error::name(code).as_ptr().cast()
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaGetErrorString(code: i32) -> *const c_char {
+pub(super) extern "C" fn cudaGetErrorString(code: i32) -> *const c_char {
     error::text(code).as_ptr().cast()
 }
 
@@ -43,23 +43,23 @@ fn version() -> i32 {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaRuntimeGetVersion(place: *mut c_int) -> i32 {
+pub(super) unsafe extern "C" fn cudaRuntimeGetVersion(place: *mut c_int) -> i32 {
     let version = version();
     call(|_| unsafe { put(place, version) })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaDriverGetVersion(place: *mut c_int) -> i32 {
+pub(super) unsafe extern "C" fn cudaDriverGetVersion(place: *mut c_int) -> i32 {
     let version = version();
     call(|_| unsafe { put(place, version) })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaProfilerStart() -> i32 {
+pub(super) extern "C" fn cudaProfilerStart() -> i32 {
     call(|_| Ok(()))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaProfilerStop() -> i32 {
+pub(super) extern "C" fn cudaProfilerStop() -> i32 {
     call(|_| Ok(()))
 }

@@ -4,16 +4,16 @@ use std::ffi::{c_char, c_int, c_void};
 
 use super::{Dim3, Handle, call, process, put, put_pointer};
 use crate::core::error::{CudaError, Result};
+use crate::core::graphs::Work;
 use crate::core::launch::Request;
 use crate::core::process::{Process, complain};
 
-/// Copies a kernel's arguments, whose sizes its parameters give, and launches it.
-unsafe fn launch(
+/// Copies a kernel's arguments, whose sizes its parameters give.
+pub(super) unsafe fn copied_arguments(
     process: &mut Process,
     function: *const c_void,
-    request: &Request,
     arguments: *mut *mut c_void,
-) -> Result {
+) -> Result<Vec<Vec<u8>>> {
     let kernel = process.kernel(function as u64)?;
     let params = &kernel.info().params;
     if arguments.is_null() && !params.is_empty() {
@@ -28,11 +28,22 @@ unsafe fn launch(
         }
         copies.push(unsafe { std::slice::from_raw_parts(value, param.bytes as usize) }.to_vec());
     }
-    process.launch(function as u64, request, &copies)
+    Ok(copies)
+}
+
+/// Launches a kernel with copies of its arguments.
+pub(super) unsafe fn launch(
+    process: &mut Process,
+    function: *const c_void,
+    request: &Request,
+    arguments: *mut *mut c_void,
+) -> Result {
+    let arguments = unsafe { copied_arguments(process, function, arguments)? };
+    process.launch(function as u64, request, &arguments)
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaLaunchKernel(
+pub(super) unsafe extern "C" fn cudaLaunchKernel(
     function: *const c_void,
     grid: Dim3,
     block: Dim3,
@@ -63,7 +74,7 @@ unsafe extern "C" fn __cudaGetKernel(place: *mut Handle, function: *const c_void
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaGetKernel(place: *mut Handle, function: *const c_void) -> i32 {
+pub(super) unsafe extern "C" fn cudaGetKernel(place: *mut Handle, function: *const c_void) -> i32 {
     call(|process| {
         process.function(function as u64)?;
         unsafe { put_pointer(place, function as u64) }
@@ -71,7 +82,7 @@ unsafe extern "C" fn cudaGetKernel(place: *mut Handle, function: *const c_void) 
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaLaunchCooperativeKernel(
+pub(super) unsafe extern "C" fn cudaLaunchCooperativeKernel(
     function: *const c_void,
     grid: Dim3,
     block: Dim3,
@@ -96,7 +107,7 @@ struct LaunchConfig {
 
 /// `cudaLaunchAttribute`: what it is, and a union of which the first word is used here.
 #[repr(C)]
-struct LaunchAttribute {
+pub(super) struct LaunchAttribute {
     id: u32,
     padding: u32,
     value: [u32; 16],
@@ -113,22 +124,33 @@ unsafe extern "C" fn cudaLaunchKernelExC(
 ) -> i32 {
     call(|process| {
         let config = unsafe { config.as_ref() }.ok_or(CudaError::INVALID_VALUE)?;
-        let attributes = match config.count {
-            0 => &[],
-            count => unsafe { std::slice::from_raw_parts(config.attributes, count as usize) },
-        };
-        let value = |id| attributes.iter().find(|attribute| attribute.id == id).map(|a| a.value);
-        if value(CLUSTER_DIMENSION).is_some_and(|[x, y, z, ..]| [x, y, z] != [1; 3]) {
-            complain("cudaLaunchKernelExC: clusters are not modelled");
-            return Err(CudaError::NOT_SUPPORTED);
-        }
-        let cooperative = value(COOPERATIVE).is_some_and(|[value, ..]| value != 0);
+        let cooperative = unsafe { is_cooperative(config.attributes, config.count)? };
         let request = request(config.grid, config.block, config.shared_bytes, config.stream, cooperative);
         unsafe { launch(process, function, &request, arguments) }
     })
 }
 
-fn request(grid: Dim3, block: Dim3, shared_bytes: usize, stream: Handle, cooperative: bool) -> Request {
+/// What a launch's attributes ask for. Hints are not looked at; a cluster of several CTAs is refused.
+pub(super) unsafe fn is_cooperative(attributes: *const LaunchAttribute, count: u32) -> Result<bool> {
+    let attributes = match count {
+        0 => &[],
+        count => unsafe { std::slice::from_raw_parts(attributes, count as usize) },
+    };
+    let value = |id| attributes.iter().find(|attribute| attribute.id == id).map(|a| a.value);
+    if value(CLUSTER_DIMENSION).is_some_and(|[x, y, z, ..]| [x, y, z] != [1; 3]) {
+        complain("a launch with clusters of CTAs, which are not modelled");
+        return Err(CudaError::NOT_SUPPORTED);
+    }
+    Ok(value(COOPERATIVE).is_some_and(|[value, ..]| value != 0))
+}
+
+pub(super) fn request(
+    grid: Dim3,
+    block: Dim3,
+    shared_bytes: usize,
+    stream: Handle,
+    cooperative: bool,
+) -> Request {
     Request {
         grid: grid.extents(),
         block: block.extents(),
@@ -139,7 +161,7 @@ fn request(grid: Dim3, block: Dim3, shared_bytes: usize, stream: Handle, coopera
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaFuncGetAttributes(place: *mut u8, function: *const c_void) -> i32 {
+pub(super) unsafe extern "C" fn cudaFuncGetAttributes(place: *mut u8, function: *const c_void) -> i32 {
     call(|process| {
         let found = process.function_attributes(function as u64)?;
         if place.is_null() {
@@ -165,7 +187,11 @@ const MAX_DYNAMIC_SHARED: c_int = 8;
 const CARVEOUT: c_int = 9;
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaFuncSetAttribute(function: *const c_void, attribute: c_int, value: c_int) -> i32 {
+pub(super) extern "C" fn cudaFuncSetAttribute(
+    function: *const c_void,
+    attribute: c_int,
+    value: c_int,
+) -> i32 {
     call(|process| match attribute {
         MAX_DYNAMIC_SHARED => process.allow_dynamic_shared(function as u64, value),
         // A hint.
@@ -178,18 +204,18 @@ extern "C" fn cudaFuncSetAttribute(function: *const c_void, attribute: c_int, va
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaFuncSetCacheConfig(function: *const c_void, _config: c_int) -> i32 {
+pub(super) extern "C" fn cudaFuncSetCacheConfig(function: *const c_void, _config: c_int) -> i32 {
     call(|process| process.function(function as u64).map(|_| ()))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaFuncSetSharedMemConfig(function: *const c_void, _config: c_int) -> i32 {
+pub(super) extern "C" fn cudaFuncSetSharedMemConfig(function: *const c_void, _config: c_int) -> i32 {
     call(|process| process.function(function as u64).map(|_| ()))
 }
 
 /// The name lives as long as the process: programs keep the pointer.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaFuncGetName(place: *mut *const c_char, function: *const c_void) -> i32 {
+pub(super) unsafe extern "C" fn cudaFuncGetName(place: *mut *const c_char, function: *const c_void) -> i32 {
     call(|process| {
         let name = process.function(function as u64)?.name.clone();
         let name = std::ffi::CString::new(name).map_err(|_| CudaError::INVALID_DEVICE_FUNCTION)?;
@@ -198,7 +224,7 @@ unsafe extern "C" fn cudaFuncGetName(place: *mut *const c_char, function: *const
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+pub(super) unsafe extern "C" fn cudaOccupancyMaxActiveBlocksPerMultiprocessor(
     place: *mut c_int,
     function: *const c_void,
     threads: c_int,
@@ -212,7 +238,7 @@ unsafe extern "C" fn cudaOccupancyMaxActiveBlocksPerMultiprocessor(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+pub(super) unsafe extern "C" fn cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     place: *mut c_int,
     function: *const c_void,
     threads: c_int,
@@ -222,18 +248,55 @@ unsafe extern "C" fn cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
     unsafe { cudaOccupancyMaxActiveBlocksPerMultiprocessor(place, function, threads, shared_bytes) }
 }
 
-type HostFunction = unsafe extern "C" fn(*mut c_void);
-type StreamCallback = unsafe extern "C" fn(Handle, c_int, *mut c_void);
+/// The dynamic shared memory with which so many CTAs still fit on an SM.
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn cudaOccupancyAvailableDynamicSMemPerBlock(
+    place: *mut usize,
+    function: *const c_void,
+    ctas: c_int,
+    threads: c_int,
+) -> i32 {
+    call(|process| {
+        let threads = u32::try_from(threads).map_err(|_| CudaError::INVALID_VALUE)?;
+        let most = process.open()?.properties.shared_bytes_per_cta_optin;
+        let mut fits = |bytes| Ok(process.ctas_per_sm(function as u64, threads, bytes)? >= ctas);
+        if ctas <= 0 || !fits(0)? {
+            return Err(CudaError::INVALID_VALUE);
+        }
+        let (mut enough, mut too_much) = (0, most + 1);
+        while too_much - enough > 1 {
+            let middle = (enough + too_much) / 2;
+            if fits(middle)? {
+                enough = middle;
+            } else {
+                too_much = middle;
+            }
+        }
+        unsafe { put(place, enough as usize) }
+    })
+}
+
+pub(super) type HostFunction = unsafe extern "C" fn(*mut c_void);
+pub(super) type StreamCallback = unsafe extern "C" fn(Handle, c_int, *mut c_void);
 
 /// All earlier work of the stream is done when this is called, so the function runs at once.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaLaunchHostFunc(
+pub(super) unsafe extern "C" fn cudaLaunchHostFunc(
     stream: Handle,
     function: Option<HostFunction>,
     data: *mut c_void,
 ) -> i32 {
-    let checked = call(|process| process.open()?.streams.find(stream as u64).map(|_| ()));
+    let mut is_captured = false;
+    let checked = call(|process| {
+        process.open()?.streams.find(stream as u64)?;
+        let address = function.map_or(0, |function| function as usize);
+        let work = || Work::Host { function: address, data: data as usize };
+        let recorded = process.captured(stream as u64, work);
+        is_captured = recorded.is_some();
+        recorded.unwrap_or(Ok(()))
+    });
     match function {
+        Some(_) if is_captured => return checked,
         Some(function) if checked == 0 => unsafe { function(data) },
         Some(_) => return checked,
         None => return CudaError::INVALID_VALUE.0,
@@ -242,7 +305,7 @@ unsafe extern "C" fn cudaLaunchHostFunc(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaStreamAddCallback(
+pub(super) unsafe extern "C" fn cudaStreamAddCallback(
     stream: Handle,
     callback: Option<StreamCallback>,
     data: *mut c_void,

@@ -9,7 +9,7 @@ use crate::core::error::CudaError;
 use crate::core::memory::Kind;
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMalloc(place: *mut Handle, bytes: usize) -> i32 {
+pub(super) unsafe extern "C" fn cudaMalloc(place: *mut Handle, bytes: usize) -> i32 {
     call(|process| {
         let address = process.open()?.malloc(bytes as u64)?;
         unsafe { put_pointer(place, address) }
@@ -17,12 +17,12 @@ unsafe extern "C" fn cudaMalloc(place: *mut Handle, bytes: usize) -> i32 {
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMallocAsync(place: *mut Handle, bytes: usize, _stream: Handle) -> i32 {
+pub(super) unsafe extern "C" fn cudaMallocAsync(place: *mut Handle, bytes: usize, _stream: Handle) -> i32 {
     unsafe { cudaMalloc(place, bytes) }
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMallocPitch(
+pub(super) unsafe extern "C" fn cudaMallocPitch(
     place: *mut Handle,
     pitch: *mut usize,
     width: usize,
@@ -35,7 +35,7 @@ unsafe extern "C" fn cudaMallocPitch(
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMalloc3D(place: *mut PitchedPointer, volume: Volume) -> i32 {
+pub(super) unsafe extern "C" fn cudaMalloc3D(place: *mut PitchedPointer, volume: Volume) -> i32 {
     call(|process| {
         let rows = (volume.rows as u64).saturating_mul(volume.planes as u64);
         let (address, pitch) = process.open()?.malloc_pitch(volume.width as u64, rows)?;
@@ -50,7 +50,7 @@ unsafe extern "C" fn cudaMalloc3D(place: *mut PitchedPointer, volume: Volume) ->
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMallocManaged(place: *mut Handle, bytes: usize, _flags: u32) -> i32 {
+pub(super) unsafe extern "C" fn cudaMallocManaged(place: *mut Handle, bytes: usize, _flags: u32) -> i32 {
     call(|process| {
         if bytes == 0 {
             return Err(CudaError::INVALID_VALUE);
@@ -61,7 +61,7 @@ unsafe extern "C" fn cudaMallocManaged(place: *mut Handle, bytes: usize, _flags:
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaHostAlloc(place: *mut Handle, bytes: usize, _flags: u32) -> i32 {
+pub(super) unsafe extern "C" fn cudaHostAlloc(place: *mut Handle, bytes: usize, _flags: u32) -> i32 {
     call(|process| {
         let address = process.open()?.malloc_shared(bytes as u64, Kind::Host)?;
         unsafe { put_pointer(place, address) }
@@ -69,13 +69,13 @@ unsafe extern "C" fn cudaHostAlloc(place: *mut Handle, bytes: usize, _flags: u32
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMallocHost(place: *mut Handle, bytes: usize) -> i32 {
+pub(super) unsafe extern "C" fn cudaMallocHost(place: *mut Handle, bytes: usize) -> i32 {
     unsafe { cudaHostAlloc(place, bytes, 0) }
 }
 
 /// The program promises that the memory stays until it is unregistered.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaHostRegister(pointer: Handle, bytes: usize, _flags: u32) -> i32 {
+pub(super) unsafe extern "C" fn cudaHostRegister(pointer: Handle, bytes: usize, _flags: u32) -> i32 {
     call(|process| {
         let open = process.open()?;
         if pointer.is_null() || bytes == 0 {
@@ -89,12 +89,16 @@ unsafe extern "C" fn cudaHostRegister(pointer: Handle, bytes: usize, _flags: u32
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaHostUnregister(pointer: Handle) -> i32 {
+pub(super) extern "C" fn cudaHostUnregister(pointer: Handle) -> i32 {
     call(|process| process.open()?.unregister(pointer as u64))
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaHostGetDevicePointer(place: *mut Handle, host: Handle, _flags: u32) -> i32 {
+pub(super) unsafe extern "C" fn cudaHostGetDevicePointer(
+    place: *mut Handle,
+    host: Handle,
+    _flags: u32,
+) -> i32 {
     call(|process| {
         if !process.open()?.is_shared(host as u64, 1) {
             return Err(CudaError::INVALID_VALUE);
@@ -104,7 +108,7 @@ unsafe extern "C" fn cudaHostGetDevicePointer(place: *mut Handle, host: Handle, 
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaHostGetFlags(place: *mut u32, host: Handle) -> i32 {
+pub(super) unsafe extern "C" fn cudaHostGetFlags(place: *mut u32, host: Handle) -> i32 {
     /// `cudaHostAllocMapped`: all is.
     const MAPPED: u32 = 2;
     call(|process| {
@@ -116,7 +120,7 @@ unsafe extern "C" fn cudaHostGetFlags(place: *mut u32, host: Handle) -> i32 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaFree(pointer: Handle) -> i32 {
+pub(super) extern "C" fn cudaFree(pointer: Handle) -> i32 {
     // It waits for the device, as programs know.
     call_and_wait(|process| {
         let open = process.open()?;
@@ -126,17 +130,17 @@ extern "C" fn cudaFree(pointer: Handle) -> i32 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaFreeAsync(pointer: Handle, _stream: Handle) -> i32 {
+pub(super) extern "C" fn cudaFreeAsync(pointer: Handle, _stream: Handle) -> i32 {
     call(|process| process.open()?.free(pointer as u64))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaFreeHost(pointer: Handle) -> i32 {
+pub(super) extern "C" fn cudaFreeHost(pointer: Handle) -> i32 {
     call(|process| process.open()?.free_host(pointer as u64))
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaMemGetInfo(free: *mut usize, total: *mut usize) -> i32 {
+pub(super) unsafe extern "C" fn cudaMemGetInfo(free: *mut usize, total: *mut usize) -> i32 {
     call(|process| {
         let open = process.open()?;
         let all = open.properties.global_bytes();
@@ -181,21 +185,21 @@ unsafe extern "C" fn cudaPointerGetAttributes(place: *mut PointerAttributes, poi
 /// Hints about where managed memory should be: it is in both places. The same for all versions, whose parameters
 /// differ, because none is read.
 #[unsafe(no_mangle)]
-extern "C" fn cudaMemPrefetchAsync() -> i32 {
+pub(super) extern "C" fn cudaMemPrefetchAsync() -> i32 {
     call(|process| process.open().map(|_| ()))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaMemAdvise() -> i32 {
+pub(super) extern "C" fn cudaMemAdvise() -> i32 {
     call(|process| process.open().map(|_| ()))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaMemPrefetchAsync_v2() -> i32 {
+pub(super) extern "C" fn cudaMemPrefetchAsync_v2() -> i32 {
     cudaMemPrefetchAsync()
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaMemAdvise_v2() -> i32 {
+pub(super) extern "C" fn cudaMemAdvise_v2() -> i32 {
     cudaMemAdvise()
 }

@@ -6,11 +6,14 @@
 
 mod copies;
 mod device;
+mod driver;
 mod errors;
 mod functions;
+mod graphs;
 pub(crate) mod host;
 mod memory;
 mod missing;
+mod pools;
 mod redirect;
 mod register;
 mod start;
@@ -62,6 +65,7 @@ fn process() -> MutexGuard<'static, Process> {
 
 /// A call that needs a device in good health. Returns CUDA's code, and remembers it as the thread's last error.
 fn call(work: impl FnOnce(&mut Process) -> Result) -> i32 {
+    driver::enter_runtime();
     let mut process = process();
     let result = process.check().and_then(|()| work(&mut process));
     code(result)
@@ -69,6 +73,7 @@ fn call(work: impl FnOnce(&mut Process) -> Result) -> i32 {
 
 /// A call that waits for the device: what kernels have printed appears now.
 fn call_and_wait(work: impl FnOnce(&mut Process) -> Result) -> i32 {
+    driver::enter_runtime();
     let mut process = process();
     let result = process.check().and_then(|()| work(&mut process));
     show_printed(&mut process);

@@ -113,7 +113,7 @@ fn bias(program: &Program<'_>) -> Option<u64> {
 }
 
 /// A handle of this library, to look up its functions.
-fn this_library() -> Option<*mut c_void> {
+pub(super) fn this_library() -> Option<*mut c_void> {
     let mut about = std::mem::MaybeUninit::<libc::Dl_info>::uninit();
     // Sound: `dladdr` fills the structure if it returns other than zero; the name is the loader's own.
     unsafe {
@@ -125,7 +125,7 @@ fn this_library() -> Option<*mut c_void> {
     }
 }
 
-fn function(library: *mut c_void, name: &str) -> Option<u64> {
+pub(super) fn function(library: *mut c_void, name: &str) -> Option<u64> {
     let name = CString::new(name).ok()?;
     // Sound: the handle is that of a loaded library.
     let found = unsafe { libc::dlsym(library, name.as_ptr()) };

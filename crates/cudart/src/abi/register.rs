@@ -20,7 +20,7 @@ struct Wrapper {
     modules: *const *const u8,
 }
 
-const WRAPPER_MAGIC: u32 = 0x4662_43B1;
+pub(super) const WRAPPER_MAGIC: u32 = 0x4662_43B1;
 const LINKED: u32 = 2;
 
 /// The containers that a wrapper points to.
@@ -49,6 +49,16 @@ unsafe fn containers(wrapper: &Wrapper) -> Vec<FatBinary> {
         }
     }
     all
+}
+
+/// The containers at an address that the program passes to the driver: of a wrapper, or a container itself.
+pub(super) unsafe fn containers_at(data: *const c_void) -> Vec<FatBinary> {
+    let magic = unsafe { *data.cast::<u32>() };
+    if magic == WRAPPER_MAGIC {
+        return unsafe { containers(&*data.cast::<Wrapper>()) };
+    }
+    let alone = Wrapper { magic, version: 1, data: data.cast(), modules: std::ptr::null() };
+    unsafe { containers(&alone) }
 }
 
 /// The number of a fat binary as a handle, which the program only passes back.

@@ -8,12 +8,12 @@ use super::{Handle, call, call_and_wait, put, put_pointer};
 const NON_BLOCKING: u32 = 1;
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaStreamCreate(place: *mut Handle) -> i32 {
+pub(super) unsafe extern "C" fn cudaStreamCreate(place: *mut Handle) -> i32 {
     unsafe { cudaStreamCreateWithFlags(place, 0) }
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaStreamCreateWithFlags(place: *mut Handle, flags: u32) -> i32 {
+pub(super) unsafe extern "C" fn cudaStreamCreateWithFlags(place: *mut Handle, flags: u32) -> i32 {
     call(|process| {
         let stream = process.open()?.streams.create(flags & NON_BLOCKING == 0);
         unsafe { put_pointer(place, stream) }
@@ -22,33 +22,68 @@ unsafe extern "C" fn cudaStreamCreateWithFlags(place: *mut Handle, flags: u32) -
 
 /// Kernels run one after the other, so that priorities change nothing.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaStreamCreateWithPriority(place: *mut Handle, flags: u32, _priority: c_int) -> i32 {
+pub(super) unsafe extern "C" fn cudaStreamCreateWithPriority(
+    place: *mut Handle,
+    flags: u32,
+    _priority: c_int,
+) -> i32 {
     unsafe { cudaStreamCreateWithFlags(place, flags) }
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaStreamGetPriority(_stream: Handle, place: *mut c_int) -> i32 {
+pub(super) unsafe extern "C" fn cudaStreamGetPriority(_stream: Handle, place: *mut c_int) -> i32 {
     call(|_| unsafe { put(place, 0) })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaDeviceGetStreamPriorityRange(least: *mut c_int, greatest: *mut c_int) -> i32 {
+pub(super) unsafe extern "C" fn cudaStreamGetFlags(stream: Handle, place: *mut u32) -> i32 {
+    call(|process| {
+        let blocking = process.open()?.streams.is_blocking(stream as u64)?;
+        unsafe { put(place, if blocking { 0 } else { NON_BLOCKING }) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn cudaStreamGetId(stream: Handle, place: *mut u64) -> i32 {
+    call(|process| {
+        let id = process.open()?.streams.find(stream as u64)?;
+        unsafe { put(place, id) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn cudaStreamGetDevice(stream: Handle, place: *mut c_int) -> i32 {
+    call(|process| {
+        process.open()?.streams.find(stream as u64)?;
+        unsafe { put(place, 0) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn cudaDeviceGetStreamPriorityRange(
+    least: *mut c_int,
+    greatest: *mut c_int,
+) -> i32 {
     call(|_| unsafe { put(least, 0).and_then(|()| put(greatest, 0)) })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaStreamDestroy(stream: Handle) -> i32 {
+pub(super) extern "C" fn cudaStreamDestroy(stream: Handle) -> i32 {
     call(|process| process.open()?.streams.destroy(stream as u64))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaStreamSynchronize(stream: Handle) -> i32 {
-    call_and_wait(|process| process.open()?.streams.synchronize(stream as u64))
+pub(super) extern "C" fn cudaStreamSynchronize(stream: Handle) -> i32 {
+    call_and_wait(|process| {
+        process.graphs.refuse_in_capture(stream as u64)?;
+        process.open()?.streams.synchronize(stream as u64)
+    })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaStreamQuery(stream: Handle) -> i32 {
+pub(super) extern "C" fn cudaStreamQuery(stream: Handle) -> i32 {
     call(|process| {
+        process.graphs.refuse_in_capture(stream as u64)?;
         let streams = &mut process.open()?.streams;
         let state = streams.query(stream as u64);
         // The host's clock moves only when it waits; a program that polls must see the end all the same.
@@ -58,31 +93,32 @@ extern "C" fn cudaStreamQuery(stream: Handle) -> i32 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaStreamWaitEvent(stream: Handle, event: Handle, _flags: u32) -> i32 {
-    call(|process| process.open()?.streams.wait_event(stream as u64, event as u64))
-}
-
-#[unsafe(no_mangle)]
-extern "C" fn cudaStreamAttachMemAsync(stream: Handle, _memory: Handle, _bytes: usize, _flags: u32) -> i32 {
-    call(|process| process.open()?.streams.find(stream as u64).map(|_| ()))
-}
-
-/// Nothing is ever captured: graphs are not there.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn cudaStreamIsCapturing(stream: Handle, place: *mut c_int) -> i32 {
+pub(super) extern "C" fn cudaStreamWaitEvent(stream: Handle, event: Handle, _flags: u32) -> i32 {
     call(|process| {
-        process.open()?.streams.find(stream as u64)?;
-        unsafe { put(place, 0) }
+        if process.graphs.join(stream as u64, event as u64)? {
+            return Ok(());
+        }
+        process.open()?.streams.wait_event(stream as u64, event as u64)
     })
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaEventCreate(place: *mut Handle) -> i32 {
+pub(super) extern "C" fn cudaStreamAttachMemAsync(
+    stream: Handle,
+    _memory: Handle,
+    _bytes: usize,
+    _flags: u32,
+) -> i32 {
+    call(|process| process.open()?.streams.find(stream as u64).map(|_| ()))
+}
+
+#[unsafe(no_mangle)]
+pub(super) unsafe extern "C" fn cudaEventCreate(place: *mut Handle) -> i32 {
     unsafe { cudaEventCreateWithFlags(place, 0) }
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaEventCreateWithFlags(place: *mut Handle, _flags: u32) -> i32 {
+pub(super) unsafe extern "C" fn cudaEventCreateWithFlags(place: *mut Handle, _flags: u32) -> i32 {
     call(|process| {
         let event = process.open()?.streams.create_event();
         unsafe { put_pointer(place, event) }
@@ -90,22 +126,27 @@ unsafe extern "C" fn cudaEventCreateWithFlags(place: *mut Handle, _flags: u32) -
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaEventDestroy(event: Handle) -> i32 {
+pub(super) extern "C" fn cudaEventDestroy(event: Handle) -> i32 {
     call(|process| process.open()?.streams.destroy_event(event as u64))
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaEventRecord(event: Handle, stream: Handle) -> i32 {
-    call(|process| process.open()?.streams.record(event as u64, stream as u64))
+pub(super) extern "C" fn cudaEventRecord(event: Handle, stream: Handle) -> i32 {
+    call(|process| {
+        if process.graphs.mark(event as u64, stream as u64) {
+            return Ok(());
+        }
+        process.open()?.streams.record(event as u64, stream as u64)
+    })
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaEventRecordWithFlags(event: Handle, stream: Handle, _flags: u32) -> i32 {
+pub(super) extern "C" fn cudaEventRecordWithFlags(event: Handle, stream: Handle, _flags: u32) -> i32 {
     cudaEventRecord(event, stream)
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaEventQuery(event: Handle) -> i32 {
+pub(super) extern "C" fn cudaEventQuery(event: Handle) -> i32 {
     call(|process| {
         let streams = &mut process.open()?.streams;
         let state = streams.query_event(event as u64);
@@ -115,12 +156,12 @@ extern "C" fn cudaEventQuery(event: Handle) -> i32 {
 }
 
 #[unsafe(no_mangle)]
-extern "C" fn cudaEventSynchronize(event: Handle) -> i32 {
+pub(super) extern "C" fn cudaEventSynchronize(event: Handle) -> i32 {
     call_and_wait(|process| process.open()?.streams.synchronize_event(event as u64))
 }
 
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaEventElapsedTime(place: *mut f32, start: Handle, end: Handle) -> i32 {
+pub(super) unsafe extern "C" fn cudaEventElapsedTime(place: *mut f32, start: Handle, end: Handle) -> i32 {
     call(|process| {
         let elapsed = process.open()?.streams.elapsed_ms(start as u64, end as u64)?;
         unsafe { put(place, elapsed) }
@@ -129,6 +170,6 @@ unsafe extern "C" fn cudaEventElapsedTime(place: *mut f32, start: Handle, end: H
 
 /// Its name in programs of CUDA 12.8 and 12.9.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cudaEventElapsedTime_v2(place: *mut f32, start: Handle, end: Handle) -> i32 {
+pub(super) unsafe extern "C" fn cudaEventElapsedTime_v2(place: *mut f32, start: Handle, end: Handle) -> i32 {
     unsafe { cudaEventElapsedTime(place, start, end) }
 }

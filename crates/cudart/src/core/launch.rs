@@ -7,6 +7,7 @@ use std::time::Duration;
 use warploom::{Arg, Error, FaultKind, Kernel, Launch, Model, Report, SimModel};
 
 use crate::core::error::{CudaError, Result};
+use crate::core::graphs::Work;
 use crate::core::process::{Open, Process, complain};
 use crate::core::record::Launched;
 use crate::core::timeline::Engine;
@@ -21,6 +22,9 @@ pub(crate) struct Request {
     pub(crate) stream: u64,
     pub(crate) cooperative: bool,
 }
+
+/// Threads of a warp, for the sizes of blocks that are tried.
+const WARP: i32 = 32;
 
 /// What is told of a kernel by `cudaFuncGetAttributes`.
 pub(crate) struct FunctionAttributes {
@@ -41,6 +45,10 @@ impl Process {
         self.check()?;
         let kernel = self.kernel(host)?;
         self.check_request(host, &kernel, request)?;
+        let work = || Work::Kernel { function: host, request: *request, arguments: arguments.to_vec() };
+        if let Some(recorded) = self.captured(request.stream, work) {
+            return recorded;
+        }
         let function = self.function(host)?;
         let (mangled, plain) = (function.name.clone(), function.plain.clone());
         self.open()?;
@@ -146,15 +154,20 @@ impl Process {
         let code_target = self.open()?.properties.capability();
         // Libraries choose the variant of a kernel that was compiled for this target.
         let ptx_target = self.ptx_target(host, code_target)? as i32;
-        let properties = &self.open()?.properties;
         let info = kernel.info();
-        let plain = properties.shared_bytes_per_cta.saturating_sub(u64::from(info.static_shared_bytes));
         let int = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
-        let most = properties.max_threads_per_cta;
+        let most = self.open()?.properties.max_threads_per_cta;
+        let mut max_threads = info.bounds.max_threads.map_or(most, |threads| int(threads).min(most));
+        // Its registers may allow fewer. Programs ask this before they choose a block.
+        while max_threads > WARP && self.ctas_per_sm(host, max_threads as u32, 0)? == 0 {
+            max_threads = (max_threads - 1) / WARP * WARP;
+        }
+        let properties = &self.open()?.properties;
+        let plain = properties.shared_bytes_per_cta.saturating_sub(u64::from(info.static_shared_bytes));
         Ok(FunctionAttributes {
             static_shared_bytes: u64::from(info.static_shared_bytes),
             local_bytes: u64::from(info.local_bytes),
-            max_threads: info.bounds.max_threads.map_or(most, |threads| int(threads).min(most)),
+            max_threads,
             registers: int(info.registers),
             ptx_target,
             code_target: code_target as i32,

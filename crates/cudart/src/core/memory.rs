@@ -17,11 +17,13 @@ use crate::core::timeline::Engine;
 /// Shared memory is compared and copied in pieces of this size.
 const PAGE: usize = 4096;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Memory {
     /// Of `cudaMalloc` and its kin: address and bytes.
     allocations: BTreeMap<u64, u64>,
     shared: Vec<SharedRange>,
+    /// Allocations end at a multiple of it.
+    granule: u64,
 }
 
 /// On which side bytes are.
@@ -29,6 +31,31 @@ pub(crate) struct Memory {
 pub(crate) enum Side {
     Host,
     Device,
+}
+
+/// A box of bytes in memory: rows of `width` bytes, `pitch` bytes from row to row, `slice` from plane to plane.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) address: u64,
+    pub(crate) pitch: u64,
+    pub(crate) slice: u64,
+}
+
+/// Width in bytes, rows, planes.
+pub(crate) type Extent = [u64; 3];
+
+impl Place {
+    pub(crate) fn line(address: u64) -> Place {
+        Place { address, pitch: 0, slice: 0 }
+    }
+
+    pub(crate) fn rows(address: u64, pitch: usize) -> Place {
+        Place { address, pitch: pitch as u64, slice: 0 }
+    }
+
+    pub(crate) fn row(&self, row: u64, plane: u64) -> u64 {
+        self.address.wrapping_add(self.slice.wrapping_mul(plane)).wrapping_add(self.pitch.wrapping_mul(row))
+    }
 }
 
 /// What kind of memory an address is in.
@@ -53,6 +80,10 @@ pub(crate) fn sides(kind: i32) -> Result<Option<(Side, Side)>> {
 }
 
 impl Memory {
+    pub(super) fn new(granule: u64) -> Memory {
+        Memory { allocations: BTreeMap::new(), shared: Vec::new(), granule }
+    }
+
     /// A managed variable that was just loaded: its first value goes to the host.
     pub(super) fn show_managed(&mut self, gpu: &Device, address: u64, bytes: u64) -> Result {
         let range = SharedRange::in_reserve(address, bytes as usize, Kind::Managed);
@@ -114,8 +145,9 @@ impl Open {
     pub(crate) fn malloc(&mut self, bytes: u64) -> Result<u64> {
         // CUDA's allocations differ in their addresses even if they are empty; ours must have a byte for that.
         let name = format!("allocation {}", self.memory.allocations.len());
-        let address = self.gpu.allocate(bytes.max(1), &name).map_err(|error| {
-            complain(format!("cudaMalloc: {error}"));
+        let rounded = bytes.max(1).checked_next_multiple_of(self.memory.granule).unwrap_or(bytes);
+        let address = self.gpu.allocate(rounded, &name).map_err(|error| {
+            complain(format!("an allocation of {bytes} bytes: {error}"));
             CudaError::MEMORY_ALLOCATION
         })?;
         self.memory.allocations.insert(address, bytes);
@@ -142,7 +174,7 @@ impl Open {
         if self.take_shared(managed) {
             return Ok(());
         }
-        complain(format!("cudaFree: {address:#x} is not the start of an allocation"));
+        complain(format!("a free of {address:#x}, which is not the start of an allocation"));
         Err(CudaError::INVALID_VALUE)
     }
 
@@ -201,6 +233,15 @@ impl Open {
             None if self.is_device(address) => Kind::Device,
             None => Kind::Unregistered,
         }
+    }
+
+    /// Start and bytes of the allocation that an address is in.
+    pub(crate) fn allocation(&self, address: u64) -> Option<(u64, u64)> {
+        if let Some(range) = self.memory.shared(address) {
+            return Some((range.address(), range.len() as u64));
+        }
+        let (&start, &bytes) = self.memory.allocations.range(..=address).next_back()?;
+        (address - start < bytes.max(1)).then_some((start, bytes))
     }
 
     /// Bytes that are allocated.

@@ -2,9 +2,13 @@
 
 pub(crate) mod error;
 pub(crate) mod fatbin;
+pub(crate) mod graphs;
+pub(crate) mod heap;
 pub(crate) mod launch;
 pub(crate) mod link;
+pub(crate) mod linker;
 pub(crate) mod memory;
+pub(crate) mod modules;
 pub(crate) mod process;
 pub(crate) mod properties;
 pub(crate) mod record;

@@ -10,8 +10,11 @@ use warploom::{Device, Kernel, Module};
 
 use crate::core::error::{CudaError, Result};
 use crate::core::fatbin::{FatBinary, Ptx};
+use crate::core::graphs::Graphs;
+use crate::core::heap::{self, HEAP_BYTES};
 use crate::core::link::link;
 use crate::core::memory::Memory;
+use crate::core::modules::Modules;
 use crate::core::properties::Properties;
 use crate::core::record::Record;
 use crate::core::settings::Settings;
@@ -22,14 +25,19 @@ pub(crate) struct Process {
     pub(crate) settings: Settings,
     /// The process that opened the device. A child by `fork` cannot use it.
     pub(super) pid: u32,
-    images: Vec<Image>,
-    functions: HashMap<u64, Function>,
+    pub(super) images: Vec<Image>,
+    pub(super) functions: HashMap<u64, Function>,
     variables: HashMap<u64, Variable>,
     open: Option<Open>,
     /// The error of a kernel that failed: all later calls give it, too.
     pub(super) sticky: Option<CudaError>,
     /// The CUDA version of the program: 11, 12 or 13.
     pub(crate) cuda_version: u32,
+    /// What the program has loaded by the driver's API.
+    pub(super) modules: Modules,
+    pub(crate) graphs: Graphs,
+    /// Bytes of the heap of modules that are loaded from now on.
+    pub(crate) heap_bytes: u64,
 }
 
 /// The opened device.
@@ -44,16 +52,16 @@ pub(crate) struct Open {
 }
 
 /// Kernels of the program: one fat binary, or several that are linked.
-struct Image {
-    binaries: Vec<FatBinary>,
-    loaded: Option<Result<Module>>,
+pub(super) struct Image {
+    pub(super) binaries: Vec<FatBinary>,
+    pub(super) loaded: Option<Result<Module>>,
     /// Managed variables, with the address that the host knows them by.
     managed: Vec<(String, u64)>,
 }
 
 /// A kernel, by the address of its stub in the host's program.
 pub(crate) struct Function {
-    image: usize,
+    pub(super) image: usize,
     /// Its mangled name.
     pub(crate) name: String,
     pub(crate) plain: String,
@@ -96,6 +104,9 @@ impl Process {
             variables: HashMap::new(),
             open: None,
             sticky: None,
+            modules: Modules::default(),
+            graphs: Graphs::default(),
+            heap_bytes: HEAP_BYTES,
         }
     }
 
@@ -147,10 +158,11 @@ impl Process {
                 let open = |path| OpenOptions::new().create(true).append(true).open(path);
                 let json = self.settings.json.as_ref().map(open).transpose();
                 let json = json.map_err(|error| format!("the JSON file cannot be written: {error}"))?;
-                let properties = Properties::new(&chip, newest);
+                // Compilers that a program calls while it runs make code for 7.5 and later.
+                let properties = Properties::new(&chip, newest.or(Some(75)));
                 let gpu = Device::sim_with(chip, self.settings.sim_options());
                 let streams = Streams::default();
-                let memory = Memory::default();
+                let memory = Memory::new(self.settings.allocation_granule);
                 let printed = String::new();
                 Ok(Open { gpu, properties, memory, streams, record: Record::new(json), printed })
             });
@@ -185,15 +197,32 @@ impl Process {
     }
 
     /// The module of an image, loaded if it was not.
-    fn module(&mut self, image: usize) -> Result<Module> {
-        self.open()?;
+    pub(super) fn module(&mut self, image: usize) -> Result<Module> {
+        self.module_or_reason(image).map_err(|(error, reason)| {
+            // Told once: later uses of the image give the error alone.
+            if !reason.is_empty() {
+                complain(reason);
+            }
+            error
+        })
+    }
+
+    /// The same, with the reason in words when it fails for the first time.
+    pub(super) fn module_or_reason(
+        &mut self,
+        image: usize,
+    ) -> std::result::Result<Module, (CudaError, String)> {
+        let silent = |error| (error, String::new());
+        self.open().map_err(silent)?;
         let (Some(image), Some(open)) = (self.images.get_mut(image), self.open.as_mut()) else {
-            return Err(CudaError::INVALID_VALUE);
+            return Err(silent(CudaError::INVALID_VALUE));
         };
-        if image.loaded.is_none() {
-            image.loaded = Some(load(image, open));
+        if let Some(loaded) = &image.loaded {
+            return loaded.clone().map_err(silent);
         }
-        image.loaded.clone().unwrap_or(Err(CudaError::INVALID_KERNEL_IMAGE))
+        let loaded = load(image, open, self.heap_bytes);
+        image.loaded = Some(loaded.as_ref().map(Module::clone).map_err(|(error, _)| *error));
+        loaded
     }
 
     /// Loads all variables of an image, so that the host sees the first values of managed ones.
@@ -235,13 +264,18 @@ impl Process {
 
     /// Where the variable of a shadow is.
     pub(crate) fn symbol(&mut self, host: u64) -> Result<Symbol> {
-        let variable = self.variables.get(&host).cloned().ok_or(CudaError::INVALID_SYMBOL)?;
-        let module = self.module(variable.image)?;
-        if let Some((address, bytes)) = module.global(&variable.name) {
+        let Variable { image, name } = self.variables.get(&host).cloned().ok_or(CudaError::INVALID_SYMBOL)?;
+        self.symbol_of(image, &name)
+    }
+
+    /// Where the variable of a name in an image is.
+    pub(super) fn symbol_of(&mut self, image: usize, name: &str) -> Result<Symbol> {
+        let module = self.module(image)?;
+        if let Some((address, bytes)) = module.global(name) {
             return Ok(Symbol { address, bytes });
         }
-        let (offset, bytes) = module.constant(&variable.name).ok_or(CudaError::INVALID_SYMBOL)?;
-        Ok(Symbol { address: CONSTANTS + variable.image as u64 * CONSTANT_WINDOW + offset, bytes })
+        let (offset, bytes) = module.constant(name).ok_or(CudaError::INVALID_SYMBOL)?;
+        Ok(Symbol { address: CONSTANTS + image as u64 * CONSTANT_WINDOW + offset, bytes })
     }
 
     /// The module and the offset in its constants that an address stands for.
@@ -253,34 +287,37 @@ impl Process {
 }
 
 /// Loads the PTX of an image.
-fn load(image: &Image, open: &mut Open) -> Result<Module> {
+fn load(image: &Image, open: &mut Open, heap_bytes: u64) -> std::result::Result<Module, (CudaError, String)> {
     let chip = open.gpu.name().to_string();
     let capability = open.properties.capability();
-    let chosen: Vec<_> = image
+    let mut chosen: Vec<_> = image
         .binaries
         .iter()
         .filter_map(|binary| Some(best(&binary.ptx, capability)?.text.as_str()))
         .collect();
     if chosen.is_empty() {
         let archs = image.binaries.iter().flat_map(|b| &b.machine_code).map(|arch| format!("sm_{arch}"));
-        complain(format!(
+        let reason = format!(
             "the program has machine code only ({}), which {chip} does not run: build it with PTX, \
              such as nvcc -gencode arch=compute_75,code=compute_75",
             archs.collect::<Vec<_>>().join(", ")
-        ));
-        return Err(CudaError::NO_KERNEL_IMAGE);
+        );
+        return Err((CudaError::NO_KERNEL_IMAGE, reason));
     }
+    let heap = heap::needed(&chosen, heap_bytes);
+    chosen.extend(heap.as_deref());
     let placed: Vec<_> = image.managed.iter().map(|(name, address)| (name.as_str(), *address)).collect();
     let module = open.gpu.load_ptx_placed("<ptx>", link(&chosen), &placed).map_err(|error| {
-        complain(&error);
-        match error {
+        let code = match error {
             warploom::Error::OutOfMemory(_) => CudaError::MEMORY_ALLOCATION,
             _ => CudaError::INVALID_PTX,
-        }
+        };
+        (code, error.to_string())
     })?;
     for (name, _) in &image.managed {
         if let Some((address, bytes)) = module.global(name) {
-            open.memory.show_managed(&open.gpu, address, bytes)?;
+            let shown = open.memory.show_managed(&open.gpu, address, bytes);
+            shown.map_err(|error| (error, format!("no memory for the managed variable `{name}`")))?;
         }
     }
     Ok(module)

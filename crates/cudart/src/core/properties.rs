@@ -76,6 +76,10 @@ impl Properties {
         (self.major * 10 + self.minor) as u32
     }
 
+    pub(crate) fn uuid(&self) -> [u8; 16] {
+        uuid(&self.name)
+    }
+
     pub(crate) fn global_bytes(&self) -> u64 {
         self.global_bytes
     }
@@ -128,7 +132,7 @@ impl Properties {
         let mut out = Structure::default();
         out.text(&self.name, 256);
         // uuid, luid, node mask.
-        out.bytes(&uuid(&self.name)).zeros(8).int(0);
+        out.bytes(&self.uuid()).zeros(8).int(0);
         out.size(self.global_bytes).size(self.shared_bytes_per_cta);
         out.int(self.registers_per_sm).int(self.warp_lanes).size(LARGEST_PITCH);
         out.int(self.max_threads_per_cta).ints(&self.max_cta_dims).ints(&self.max_grid_dims);

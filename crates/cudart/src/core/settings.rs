@@ -12,6 +12,9 @@ use crate::core::timed::Timed;
 /// with large copies, in units of 1e9.
 const LINK_GBPS: f64 = 12.0;
 
+/// What the driver of a GPU rounds allocations up to.
+const GRANULE: u64 = 512;
+
 #[derive(Debug)]
 pub(crate) struct Settings {
     /// A built-in chip or a chip file; `None`: by the target of the program's PTX.
@@ -25,6 +28,8 @@ pub(crate) struct Settings {
     pub(crate) time_limit: Option<Duration>,
     pub(crate) max_cycles: Option<u64>,
     pub(crate) link_gbps: f64,
+    /// Allocations end at a multiple of this: a kernel that reads or writes past the end faults only beyond it.
+    pub(crate) allocation_granule: u64,
     /// No table of kernels at the end.
     pub(crate) quiet: bool,
     /// The CUDA version that the program was built with, if it cannot be found out: 11, 12 or 13.
@@ -81,6 +86,11 @@ impl Settings {
             time_limit: number(&get, "WARPLOOM_TIME_LIMIT")?.map(Duration::from_secs),
             max_cycles: number(&get, "WARPLOOM_MAX_CYCLES")?,
             link_gbps,
+            allocation_granule: match get("WARPLOOM_BOUNDS").as_deref() {
+                None | Some("exact") => 1,
+                Some("rounded") => GRANULE,
+                Some(name) => return Err(format!("WARPLOOM_BOUNDS={name}: it is exact or rounded")),
+            },
             quiet: get("WARPLOOM_QUIET").is_some_and(|value| value != "0"),
             cuda_version: number(&get, "WARPLOOM_CUDA_VERSION")?,
         })
@@ -89,9 +99,10 @@ impl Settings {
     /// The chip, for a program whose newest PTX is for compute capability `arch` (90 for 9.0).
     pub(crate) fn chip(&self, arch: Option<u32>) -> Result<Chip, String> {
         let by_arch = match arch {
-            Some(70..) => "h200",
+            // Without kernels in the program they come later, from compilers of today.
+            None | Some(70..) => "h200",
             Some(60..) => "gtx1080ti",
-            _ => "gtx480",
+            Some(_) => "gtx480",
         };
         let name = self.chip.as_deref().unwrap_or(by_arch);
         Chip::load(name, &self.set).map_err(|error| error.to_string())
@@ -129,8 +140,8 @@ mod tests {
         assert!(settings.is_timed() && !settings.quiet && settings.json.is_none());
         let name = |arch| settings.chip(arch).unwrap().name;
         assert_eq!(
-            (name(None), name(Some(61)), name(Some(90))),
-            ("gtx480".into(), "gtx1080ti".into(), "h200".into())
+            [name(None), name(Some(35)), name(Some(61)), name(Some(90))],
+            ["h200", "gtx480", "gtx1080ti", "h200"]
         );
     }
 
@@ -161,6 +172,7 @@ mod tests {
             ("WARPLOOM_TIMED", "some"),
             ("WARPLOOM_THREADS", "many"),
             ("WARPLOOM_LINK_GBPS", "0"),
+            ("WARPLOOM_BOUNDS", "none"),
         ] {
             let error = read(&[(name, value)]).unwrap_err();
             assert!(error.starts_with(name), "{error}");

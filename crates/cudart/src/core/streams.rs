@@ -40,6 +40,11 @@ impl Streams {
         stream.ok_or(CudaError::INVALID_RESOURCE_HANDLE)
     }
 
+    /// Whether a stream and the default stream wait for each other.
+    pub(crate) fn is_blocking(&self, handle: u64) -> Result<bool> {
+        Ok(self.timeline.is_blocking(self.find(handle)?))
+    }
+
     /// Puts work into a stream; returns when it starts.
     pub(crate) fn enqueue(
         &mut self,

@@ -55,6 +55,11 @@ impl Timeline {
         stream == LEGACY || self.streams.contains_key(&stream)
     }
 
+    /// Whether it and the legacy stream wait for each other.
+    pub(crate) fn is_blocking(&self, stream: StreamId) -> bool {
+        self.streams.get(&stream).is_none_or(|stream| stream.blocking)
+    }
+
     /// Puts work into a stream. It is known to the device `delay` after the call and takes `duration`. Returns when
     /// it starts.
     pub(crate) fn enqueue(
