@@ -1,6 +1,7 @@
 //! `warploom speed`: how much this computer simulates per second, on a standard set of kernels.
 
 use std::thread::available_parallelism;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::json;
@@ -61,11 +62,11 @@ pub(crate) fn speed(options: &SpeedOptions) -> Result<Exit, Failure> {
     let cores = available_parallelism().map_or(1, usize::from);
     let timed = options.model == ModelName::Timing;
     let mut runs = Vec::new();
-    let threads: &[usize] = if timed && cores > 1 { &[1, cores] } else { &[1] };
-    for &threads in threads {
+    for threads in thread_counts(if timed { cores } else { 1 }) {
         let set = run_set(&chip, options, threads)?;
         runs.push((threads, set));
     }
+    let launch_s = if timed { Some(launch_cost(&chip, options)?) } else { None };
     if options.json {
         let model: SimModel = options.model.into();
         let model = if model == SimModel::Timing { "timing" } else { "functional" };
@@ -74,13 +75,51 @@ pub(crate) fn speed(options: &SpeedOptions) -> Result<Exit, Failure> {
             .map(|(threads, set)| json!({ "threads": threads, "kernels": set, "total": sum(set) }));
         let object = json!({
             "chip": chip.name, "model": model, "repeat": options.repeat, "runs": runs.collect::<Vec<_>>(),
+            "launch_s": launch_s,
         });
         print_json(object)?;
-    } else if let [(_, one), (threads, all)] = &runs[..] {
+        return Ok(Exit::Good);
+    }
+    let (_, one) = &runs[0];
+    for (threads, all) in &runs[1..] {
         let ratio = sum(one).wall_s / sum(all).wall_s;
         term::print(&format!("\n{threads} threads are {ratio:.2} times as fast as one.\n"))?;
     }
+    if let Some(launch_s) = launch_s {
+        let time = seconds(launch_s);
+        term::print(&format!("\nA launch of one warp takes {time} on the host, with one thread.\n"))?;
+    }
     Ok(Exit::Good)
+}
+
+/// The numbers of host threads that are measured: one, twice as many each time, and all cores.
+fn thread_counts(cores: usize) -> Vec<usize> {
+    let mut counts: Vec<_> = std::iter::successors(Some(1), |threads| Some(2 * threads))
+        .take_while(|&threads| threads < cores)
+        .collect();
+    counts.push(cores);
+    counts
+}
+
+/// Launches of one warp, of which the fastest counts.
+const LAUNCHES: u32 = 100;
+
+/// What a launch costs the host whatever it does, in seconds: a kernel of a few instructions, in one warp.
+fn launch_cost(chip: &Chip, options: &SpeedOptions) -> Result<f64, Failure> {
+    let timing = Timing { threads: 1, ..Timing::default() };
+    let sim = SimOptions { model: options.model.into(), timing, ..SimOptions::default() };
+    let mut gpu = Device::sim_with(chip.clone(), sim);
+    let kernel = kernel(&mut gpu, text!("vecadd.ptx"), "vecadd")?;
+    let n = 32;
+    let buffers = [gpu.zeros::<f32>(n)?, gpu.zeros::<f32>(n)?, gpu.zeros::<f32>(n)?];
+    let [a, b, c] = &buffers;
+    let mut least = Duration::MAX;
+    for _ in 0..LAUNCHES {
+        let start = Instant::now();
+        gpu.launch(&kernel, Launch::grid(1).block(n), args![a, b, c, n as u32])?;
+        least = least.min(start.elapsed());
+    }
+    Ok(least.as_secs_f64())
 }
 
 fn run_set(chip: &Chip, options: &SpeedOptions, threads: usize) -> Result<Vec<Measured>, Failure> {
@@ -218,4 +257,17 @@ fn localarray(gpu: &mut Device) -> Result<Report, Failure> {
     let data = gpu.buffer(&random(warploom::isa::Ty::S32, 16 * n, 1))?;
     let out = gpu.zeros::<i32>(16 * n)?;
     Ok(gpu.launch(&kernel, Launch::grid(n / 256).block(256), args![&data, &out, n as u32])?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_double_up_to_all_cores() {
+        assert_eq!(thread_counts(1), [1]);
+        assert_eq!(thread_counts(2), [1, 2]);
+        assert_eq!(thread_counts(6), [1, 2, 4, 6]);
+        assert_eq!(thread_counts(16), [1, 2, 4, 8, 16]);
+    }
 }
