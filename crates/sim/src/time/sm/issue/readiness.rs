@@ -17,9 +17,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// Assesses a warp anew for cycle `from`, and accounts for its earlier state up to then.
     pub(crate) fn refresh(&mut self, context: &Context<'_>, slot: WarpSlot, from: Cycle) {
         let (mut state, mut unit) = self.assess(context, slot, from);
-        // Waiting for an mbarrier takes no longer than its instructions.
-        let accesses = state == State::Ready && unit == ExecUnit::Memory;
-        if accesses && self.yield_cycles > 0 && self.yields(context, slot, from) {
+        if state == State::Ready && self.yield_cycles > 0 && self.yields(context, slot, from) {
             (state, unit) = self.assess(context, slot, from);
         }
         let entry = &mut self.slots[slot.index()];
