@@ -146,7 +146,7 @@ fn accounts_for_all(report: &Report) {
         executions += counts.executions;
         lanes += counts.thread_executions;
         cycles += counts.warp_cycles;
-        assert_eq!(counts.time.values().sum::<u64>(), counts.warp_cycles);
+        assert_eq!(counts.time.sum(), counts.warp_cycles);
     }
     assert_eq!((executions, lanes), (report.warp_insts, report.thread_insts));
     assert_eq!(cycles, report.warp_cycles.unwrap());
@@ -154,7 +154,7 @@ fn accounts_for_all(report: &Report) {
     assert_eq!(profile.lines.iter().map(|line| line.counts.executions).sum::<u64>(), executions);
 
     // Spinning is taken out of the other categories, and nothing else is.
-    let of = |name: &str| profile.time.get(name).copied().unwrap_or(0);
+    let of = |name: &str| profile.time.of(name);
     let mut taken = 0;
     for (name, &all) in stalls {
         assert!(of(name) <= all, "{name}: {} of {all}", of(name));
@@ -213,12 +213,12 @@ fn a_profile_changes_nothing_and_does_not_depend_on_host_threads() {
 fn iterations_that_fail_are_spinning() {
     let report = spinlock("gtx480", &["sm.count=2"], profiled());
     let time = &profile(&report).time;
-    let of = |name: &str| time.get(name).copied().unwrap_or(0);
+    let of = |name: &str| time.of(name);
     assert!(of("spinning") > report.warp_cycles.unwrap() / 4, "{time:?}");
     // Only instructions of the spin loop spin, and the one thread that takes the lock each time does not.
     for instruction in &profile(&report).instructions {
         if instruction.text.contains("exch") || instruction.text.contains("ret") {
-            assert_eq!(instruction.counts.time_of("spinning"), 0, "{}", instruction.text);
+            assert_eq!(instruction.counts.time.of("spinning"), 0, "{}", instruction.text);
         }
     }
     // A single thread never fails.
@@ -226,7 +226,7 @@ fn iterations_that_fail_are_spinning() {
     let kernel = gpu.load_ptx(SPINLOCK).unwrap().kernel("spinlock_inc").unwrap();
     let (lock, counter) = (gpu.zeros::<u32>(1).unwrap(), gpu.zeros::<u32>(1).unwrap());
     let alone = gpu.launch(&kernel, Launch::grid(1).block(1), args![&lock, &counter, 5u32]).unwrap();
-    assert_eq!(profile(&alone).time.get("spinning"), None);
+    assert_eq!(profile(&alone).time.of("spinning"), 0);
     assert!(profile(&alone).verdict.iter().all(|finding| !finding.rule.contains("lock")));
 }
 
@@ -246,11 +246,10 @@ fn locks_tell_how_long_they_are_held_and_handed_over() {
     assert!(lock.wait.longest_cycles >= 3 * held, "{lock:?}");
     assert_eq!(lock.longest_waits[0].0, lock.wait.longest_cycles);
     assert!(lock.hand_off.longest_cycles < held, "{lock:?}");
-    let lines = |lines: &[(String, u64)]| lines.to_vec();
-    assert_eq!(lines(&lock.taken_at), [("<ptx>:12".to_string(), 4)]);
-    assert_eq!(lines(&lock.released_at), [("<ptx>:16".to_string(), 4)]);
+    assert_eq!(lock.taken_at, [("<ptx>:12".into(), 4)]);
+    assert_eq!(lock.released_at, [("<ptx>:16".into(), 4)]);
     let wait = &profile(&report).waits[0];
-    assert_eq!((wait.waits_at.as_str(), wait.written_at.as_deref()), ("<ptx>:12", Some("<ptx>:16")));
+    assert_eq!((&*wait.waits_at, wait.written_at.as_deref()), ("<ptx>:12", Some("<ptx>:16")));
     assert_eq!(wait.wait.count, 3);
     assert_eq!(profile(&report).verdict[0].rule, "serial_lock");
 }
@@ -283,9 +282,8 @@ fn barriers_tell_how_far_apart_warps_arrive() {
     assert_eq!(barrier.skew.count, 2);
     assert!((asleep - 100..asleep + 500).contains(&barrier.skew.mean()), "{barrier:?}");
     // The wait is charged to the barrier and not to what follows.
-    let waits = |i: &&warploom::profile::Instruction| i.counts.time_of("barrier") > 0;
-    let waiting: Vec<&str> =
-        profile(&report).instructions.iter().filter(waits).map(|i| i.text.as_str()).collect();
+    let waits = |i: &&warploom::profile::Instruction| i.counts.time.of("barrier") > 0;
+    let waiting: Vec<&str> = profile(&report).instructions.iter().filter(waits).map(|i| &*i.text).collect();
     assert_eq!(waiting, ["bar.sync 0"]);
 }
 
@@ -293,9 +291,9 @@ fn barriers_tell_how_far_apart_warps_arrive() {
 fn profiles_of_several_launches_add_up() {
     let (one, other) = (reduce(), spinlock("gtx480", &["sm.count=2"], profiled()));
     let mut sum = profile(&one).clone();
-    sum.merge(profile(&other));
+    sum.merge([profile(&other)]);
     assert_eq!(sum.warp_cycles(), one.warp_cycles.unwrap() + other.warp_cycles.unwrap());
-    sum.merge(profile(&other));
+    sum.merge([profile(&other)]);
     assert_eq!(sum.instructions.len(), profile(&one).instructions.len() + profile(&other).instructions.len());
     let locks = |report: &Report| report.locks.as_ref().unwrap().acquired;
     assert_eq!(sum.words.iter().map(|word| word.acquired).sum::<u64>(), locks(&one) + 2 * locks(&other));
@@ -311,7 +309,7 @@ fn time_over_the_launch_adds_up_to_the_profile() {
         let course = profile.over_time.as_ref().unwrap();
         for (at, name) in course.categories.iter().enumerate() {
             let sum: u64 = course.sms.iter().flatten().map(|interval| interval[at]).sum();
-            assert_eq!(sum, profile.time.get(name).copied().unwrap_or(0), "{name}");
+            assert_eq!(sum, profile.time.of(name), "{name}");
         }
         // No more warps than an SM has room for, in no interval after the launch.
         let most = course.interval_cycles * 64;
@@ -324,9 +322,9 @@ fn time_over_the_launch_adds_up_to_the_profile() {
     let mut twice = profile(&with).clone();
     let plain = Profile { over_time: None, ..twice.clone() };
     assert_eq!((with.cycles, &plain), (without.cycles, profile(&without)));
-    twice.merge(profile(&with));
+    twice.merge([profile(&with)]);
     let course = twice.over_time.as_ref().unwrap();
     let spinning = course.categories.iter().position(|name| *name == "spinning").unwrap();
     let sum: u64 = course.sms.iter().flatten().map(|interval| interval[spinning]).sum();
-    assert_eq!(sum, 2 * plain.time["spinning"]);
+    assert_eq!(sum, 2 * plain.time.of("spinning"));
 }

@@ -221,7 +221,7 @@ impl Process {
             return loaded.clone().map_err(silent);
         }
         let loaded = load(image, open, self.heap_bytes);
-        image.loaded = Some(loaded.as_ref().map(Module::clone).map_err(|(error, _)| *error));
+        image.loaded = Some(loaded.clone().map_err(|(error, _)| error));
         loaded
     }
 

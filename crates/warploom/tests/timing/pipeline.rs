@@ -213,7 +213,8 @@ fn a_loop_that_loads_and_stores_what_others_do_yields_once_per_iteration() {
         });
         (many - few) / 32
     };
-    let both = "add.u32 %r9, %r9, 1;\nld.volatile.global.u32 %r8, [%rd1];\nst.volatile.global.u32 [%rd1+512], %r8;";
+    let both =
+        "add.u32 %r9, %r9, 1;\nld.volatile.global.u32 %r8, [%rd1];\nst.volatile.global.u32 [%rd1+512], %r8;";
     assert_eq!(time(both, 55) - time(both, 0), 55);
     let load = "ld.volatile.global.u32 %r8, [%rd1];\nst.global.u32 [%rd1+512], %r8;";
     assert_eq!(time(load, 55), time(load, 0));

@@ -83,10 +83,13 @@ impl<M: Copy + std::fmt::Debug> Crossbar<M> {
     pub fn new(sources: usize, sinks: usize, spec: &InterconnectSpec, clock: &ClockSpec) -> Self {
         debug_assert!(spec.latency_cycles > 0, "a window has at least one cycle");
         debug_assert!(sources.max(sinks) <= u16::MAX as usize);
-        let ports = match sources.max(sinks) {
-            ..=Few::MOST => AllPorts::Few(Ports::new(sources, sinks, spec)),
-            ..=Dozens::MOST => AllPorts::Dozens(Ports::new(sources, sinks, spec)),
-            _ => AllPorts::Any(Ports::new(sources, sinks, spec)),
+        let nodes = sources.max(sinks);
+        let ports = if nodes <= Few::MOST {
+            AllPorts::Few(Ports::new(sources, sinks, spec))
+        } else if nodes <= Dozens::MOST {
+            AllPorts::Dozens(Ports::new(sources, sinks, spec))
+        } else {
+            AllPorts::Any(Ports::new(sources, sinks, spec))
         };
         Crossbar {
             clock: Clock::new(clock),
