@@ -29,8 +29,8 @@ use crate::warp::Warp;
 /// Instructions that a warp executes before the next warp runs.
 const TURN: u64 = 256;
 
-/// Turns that differ from warp to warp and from round to round. Turns of one length can keep warps in step, so that each
-/// always finds what another has not undone yet.
+/// Turns that differ from warp to warp and from round to round. Turns of one length can keep warps in step, so that
+/// each always finds what another has not undone yet.
 const UNEVEN_TURNS: [u64; 8] = [256, 37, 101, 5, 67, 19, 149, 11];
 
 /// If no CTA has started in this many turns, one without a way out ends the launch.

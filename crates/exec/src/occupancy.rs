@@ -72,8 +72,8 @@ pub enum Unlaunchable {
     Local { kernel: String, needed: u32, limit: u32, chip: String },
     /// The frames of all resident threads together are more than this computer should hold.
     #[error(
-        "kernel `{kernel}` needs {needed} bytes of local memory per thread, {all} MiB for the {threads} threads that are \
-         resident at the same time; this computer simulates at most {most} MiB: use a smaller grid, or fewer SMs \
+        "kernel `{kernel}` needs {needed} bytes of local memory per thread, {all} MiB for the {threads} threads that \
+         are resident at the same time; this computer simulates at most {most} MiB: use a smaller grid, or fewer SMs \
          (sm.count)"
     )]
     LocalOfAll { kernel: String, needed: u32, threads: u64, all: u64, most: u64 },

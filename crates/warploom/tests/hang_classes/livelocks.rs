@@ -350,7 +350,10 @@ fn a_gray_code_of_many_warps_is_no_livelock() {
     let read: String = (0..6)
         .map(|bit| {
             let at = 4 * bit;
-            format!("    ld.volatile.global.u32 %r5, [%d0+{at}];\n    shl.b32 %r5, %r5, {bit};\n    or.b32 %r4, %r4, %r5;\n")
+            format!(
+                "    ld.volatile.global.u32 %r5, [%d0+{at}];\n    shl.b32 %r5, %r5, {bit};\n    \
+                 or.b32 %r4, %r4, %r5;\n"
+            )
         })
         .collect();
     let body = format!(
@@ -399,7 +402,10 @@ fn a_shift_register_of_many_warps_is_no_livelock() {
     let all: String = (0..8)
         .map(|bit| {
             let at = 4 * bit;
-            format!("    ld.volatile.shared.u32 %r6, [%d2+{at}];\n    shl.b32 %r6, %r6, {bit};\n    or.b32 %r7, %r7, %r6;\n")
+            format!(
+                "    ld.volatile.shared.u32 %r6, [%d2+{at}];\n    shl.b32 %r6, %r6, {bit};\n    \
+                 or.b32 %r7, %r7, %r6;\n"
+            )
         })
         .collect();
     // The state after 250 of 255 steps.

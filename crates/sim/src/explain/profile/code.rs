@@ -1,5 +1,5 @@
-//! What a profile knows of a kernel's code: its spin loops, and the names of its instructions. The same for all launches
-//! of a kernel.
+//! What a profile knows of a kernel's code: its spin loops, and the names of its instructions. The same for all
+//! launches of a kernel.
 
 use std::sync::{Arc, OnceLock};
 

@@ -65,7 +65,7 @@ mod tests {
         assert_eq!(floor.distance(last_sm, 0, false), 90);
         assert_eq!(floor.distance(last_sm, last_port, false), 0);
         assert_eq!(floor.distance(last_sm, last_port, true), 0);
-        assert_eq!(floor.distance(last_sm, 0, true), 142);
+        assert_eq!(floor.distance(last_sm, 0, true), 141);
     }
 
     #[test]
