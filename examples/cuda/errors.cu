@@ -12,15 +12,20 @@ __global__ void never(volatile int* flag) {
     }
 }
 
+// What a launch that no GPU could run leaves behind: by the manual the first one, by CUDA 13.0 on an H200 the other.
+static bool refused(cudaError_t error) {
+    return error == cudaErrorInvalidConfiguration || error == cudaErrorInvalidValue;
+}
+
 int main(int count, char** words) {
     int* memory;
     CHECK(cudaMalloc(&memory, 1024));
     CHECK(cudaMemset(memory, 0, 1024));
     store<<<1, 2000>>>(memory, 0);
-    REQUIRE(cudaPeekAtLastError() == cudaErrorInvalidConfiguration);
-    REQUIRE(cudaGetLastError() == cudaErrorInvalidConfiguration && cudaGetLastError() == cudaSuccess);
+    REQUIRE(refused(cudaPeekAtLastError()));
+    REQUIRE(refused(cudaGetLastError()) && cudaGetLastError() == cudaSuccess);
     store<<<0, 32>>>(memory, 0);
-    REQUIRE(cudaGetLastError() == cudaErrorInvalidConfiguration);
+    REQUIRE(refused(cudaGetLastError()));
     char host[16];
     REQUIRE(cudaMemcpy(host, (char*)memory + 1020, 16, cudaMemcpyDeviceToHost) == cudaErrorInvalidValue);
     REQUIRE(cudaFree((char*)memory + 8) == cudaErrorInvalidValue);
