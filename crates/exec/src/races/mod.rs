@@ -43,8 +43,6 @@ pub struct Races {
     /// The CTAs that have begun and not ended.
     ctas: HashMap<u64, CtaOrder, Scatter>,
     global: Shadow,
-    /// What was published through words of global memory, by their address.
-    published: HashMap<u64, Published, Scatter>,
     found: BTreeMap<(u32, u32), Found>,
     /// Shadows of the shared memory of CTAs that have ended, for those that begin. Records of other CTAs do not count,
     /// so they need not be cleared.
@@ -77,14 +75,6 @@ impl CtaOrder {
             published: HashMap::default(),
         }
     }
-}
-
-/// What was published through a word of global memory.
-#[derive(Debug, Default)]
-struct Published {
-    to_all: Option<Grid>,
-    /// By stores and fences of CTA scope.
-    to_cta: Vec<(u64, Known)>,
 }
 
 /// How an access orders others.
@@ -150,7 +140,6 @@ impl Races {
             independent: launch.chip.sm.divergence == Divergence::IndependentThreads,
             ctas: HashMap::default(),
             global: Shadow::default(),
-            published: HashMap::default(),
             found: BTreeMap::new(),
             spare: Vec::new(),
         }
@@ -199,6 +188,9 @@ impl Races {
             }
             if mask.is_empty() {
                 continue;
+            }
+            if space == Space::Global && seen.kind.strong && !uniform {
+                self.global.read_ahead(mask.lanes().map(|lane| access.addresses.at(lane)));
             }
             let mut touches = self.begin(cta, id, (access.pc.0, seen.kind));
             if stores {
@@ -299,7 +291,7 @@ impl Races {
             return;
         }
         for word in words {
-            let published = self.published.entry(word).or_default();
+            let published = self.global.published_mut(word);
             if let Some(all) = &to_all {
                 join_grid(&mut published.to_all, all);
             }
@@ -360,7 +352,7 @@ impl Races {
             let (mut near, mut all) = (None, None);
             if space == Space::Shared {
                 near = in_cta.get(&word);
-            } else if let Some(published) = self.published.get(&word) {
+            } else if let Some(published) = self.global.published(word) {
                 all = published.to_all.as_ref();
                 near = published.to_cta.iter().find(|(number, _)| *number == cta.number).map(|(_, k)| k);
             }

@@ -5,6 +5,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 use warploom_isa::Scope;
 
+use crate::races::clock::{Grid, Known};
+
 /// Accesses that a word remembers. Further ones that are not ordered after these displace a read, if there is one.
 const REMEMBERED: usize = 4;
 
@@ -199,18 +201,29 @@ impl Word {
     }
 }
 
+/// What was published through a word of global memory.
+#[derive(Debug, Default)]
+pub(super) struct Published {
+    pub to_all: Option<Grid>,
+    /// By stores and fences of CTA scope.
+    pub to_cta: Vec<(u64, Known)>,
+}
+
 /// The shadow of global memory: pages of words that were accessed.
 #[derive(Debug)]
 pub(super) struct Shadow {
     pages: HashMap<u64, usize, Scatter>,
     words: Vec<Box<[Word; PAGE_WORDS as usize]>>,
+    /// What was published through the words of each page, if anything was.
+    published: Vec<Option<Box<[Published]>>>,
     /// Pages that were used lately and where they are, by the last digits of their numbers.
     recent: Box<[(u64, usize); RECENT]>,
 }
 
 impl Default for Shadow {
     fn default() -> Self {
-        Shadow { pages: HashMap::default(), words: Vec::new(), recent: Box::new([(u64::MAX, 0); RECENT]) }
+        let recent = Box::new([(u64::MAX, 0); RECENT]);
+        Shadow { pages: HashMap::default(), words: Vec::new(), published: Vec::new(), recent }
     }
 }
 
@@ -220,18 +233,60 @@ impl Shadow {
     pub(super) fn word(&mut self, address: u64) -> &mut Word {
         let number = address / 4;
         let (page, word) = (number / PAGE_WORDS, (number % PAGE_WORDS) as usize);
-        let (recent, at) = self.recent[page as usize % RECENT];
-        let at = if recent == page { at } else { self.find(page) };
+        let at = self.find_recent(page);
         &mut self.words[at][word]
+    }
+
+    #[inline]
+    fn find_recent(&mut self, page: u64) -> usize {
+        let (recent, at) = self.recent[page as usize % RECENT];
+        if recent == page { at } else { self.find(page) }
     }
 
     fn find(&mut self, page: u64) -> usize {
         let at = *self.pages.entry(page).or_insert_with(|| {
             self.words.push(Box::new([Word::default(); PAGE_WORDS as usize]));
+            self.published.push(None);
             self.words.len() - 1
         });
         self.recent[page as usize % RECENT] = (page, at);
         at
+    }
+
+    /// Where the page of a word is, if it was accessed.
+    #[inline]
+    fn page(&self, page: u64) -> Option<usize> {
+        let (recent, at) = self.recent[page as usize % RECENT];
+        if recent == page { Some(at) } else { self.pages.get(&page).copied() }
+    }
+
+    /// What was published through the word at an address that is a multiple of 4.
+    #[inline]
+    pub(super) fn published(&self, address: u64) -> Option<&Published> {
+        let number = address / 4;
+        let page = self.published[self.page(number / PAGE_WORDS)?].as_ref()?;
+        Some(&page[(number % PAGE_WORDS) as usize])
+    }
+
+    #[inline]
+    pub(super) fn published_mut(&mut self, address: u64) -> &mut Published {
+        let number = address / 4;
+        let at = self.find_recent(number / PAGE_WORDS);
+        let empty = || (0..PAGE_WORDS).map(|_| Published::default()).collect();
+        &mut self.published[at].get_or_insert_with(empty)[(number % PAGE_WORDS) as usize]
+    }
+
+    /// Reads the words of scattered accesses before they are needed one by one, so that the host waits for all of
+    /// them at once.
+    #[inline]
+    pub(super) fn read_ahead(&self, addresses: impl Iterator<Item = u64>) {
+        let mut all = 0;
+        for number in addresses.map(|address| address / 4) {
+            if let Some(at) = self.page(number / PAGE_WORDS) {
+                all |= self.words[at][(number % PAGE_WORDS) as usize].0[0].pc_and_how;
+            }
+        }
+        std::hint::black_box(all);
     }
 }
 
