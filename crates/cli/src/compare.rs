@@ -145,9 +145,9 @@ impl<'a> Subject<'a> {
 
 /// How a row's warps are scheduled.
 #[derive(Clone, Debug)]
-struct Setting {
-    policy: Option<String>,
-    bows: bool,
+pub(crate) struct Setting {
+    pub(crate) policy: Option<String>,
+    pub(crate) bows: bool,
 }
 
 impl Setting {
@@ -156,9 +156,10 @@ impl Setting {
         Setting { policy: None, bows: false }
     }
 
-    fn all(options: &CompareOptions) -> Vec<Setting> {
+    /// The policies of these names, or all, each without BOWS and with it.
+    pub(crate) fn all(policies: &[String]) -> Vec<Setting> {
         let every = || warploom::policies().iter().map(|&(name, _)| name.to_string()).collect();
-        let policies: Vec<String> = match &options.policy[..] {
+        let policies: Vec<String> = match policies {
             [] => every(),
             some => some.to_vec(),
         };
@@ -166,7 +167,7 @@ impl Setting {
         policies.into_iter().flat_map(both).collect()
     }
 
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let bows = if self.bows { "+bows" } else { "" };
         format!("{}{bows}", self.policy.as_deref().unwrap_or_default())
     }
@@ -176,7 +177,7 @@ fn device(chip: &Chip, setting: &Setting, options: &CompareOptions) -> Device {
     let bows = Bows { enabled: Some(setting.bows), limit: options.bows_limit, sib: options.sib };
     let trace = options.report.as_ref().map(|_| TraceOptions {
         sms: Sms::All,
-        max_bytes: LONGEST_TIMELINES / Setting::all(options).len().max(1) as u64,
+        max_bytes: LONGEST_TIMELINES / Setting::all(&options.policy).len().max(1) as u64,
         perfetto: false,
         spans: true,
         ..TraceOptions::default()
@@ -198,16 +199,16 @@ fn device(chip: &Chip, setting: &Setting, options: &CompareOptions) -> Device {
 const LONGEST_TIMELINES: u64 = 128 << 20;
 
 /// A run and how it ended.
-struct Row {
-    setting: Setting,
+pub(crate) struct Row {
+    pub(crate) setting: Setting,
     /// The timeline of the last launch, for the report.
-    trace: Option<Trace>,
+    pub(crate) trace: Option<Trace>,
     /// Of a failed run, what it did until then.
-    report: Report,
-    end: End,
+    pub(crate) report: Report,
+    pub(crate) end: End,
 }
 
-enum End {
+pub(crate) enum End {
     /// With the message of the check, if there is one.
     Good(Option<String>),
     Wrong(String),
@@ -238,7 +239,7 @@ impl Row {
 const PATIENCE: u64 = 20;
 
 fn run_all(subject: &Subject<'_>, chip: &Chip, options: &CompareOptions) -> Result<Vec<Row>, Failure> {
-    let settings = Setting::all(options);
+    let settings = Setting::all(&options.policy);
     let (interrupt, steps, done) = (interrupt_flag(), Steps::new(), AtomicUsize::new(0));
     let show = |done| steps.set(done, settings.len(), subject.title());
     show(0);
@@ -337,7 +338,9 @@ fn page(subject: &Subject<'_>, chip: &Chip, rows: &mut [Row]) -> Page {
     Page {
         title: format!("{} on {}", subject.title(), chip.name),
         runs: runs.collect(),
-        compare: json!({ "head": HEAD, "rows": cells, "legend": LEGEND }),
+        compare: json!({
+            "title": "Schedulers, with BOWS and without", "head": HEAD, "rows": cells, "legend": LEGEND,
+        }),
         ..Page::default()
     }
 }
@@ -415,7 +418,7 @@ const HEAD: [&str; 12] = [
     "result",
 ];
 
-fn table(rows: &[Row]) -> String {
+pub(crate) fn table(rows: &[Row]) -> String {
     let bases = bases(rows);
     let mut cells = vec![HEAD.map(str::to_string)];
     cells.extend(rows.iter().map(|row| line(row, bases)));

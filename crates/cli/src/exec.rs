@@ -1,6 +1,9 @@
 //! `warploom exec`: a CUDA program runs with a CUDA runtime that simulates the device (`crates/cudart`).
 //!
-//! The process becomes the program, so its exit code and signals are its own. Options go to the runtime in variables.
+//! The process becomes the program, so its exit code and signals are its own; unless something is left to do when the
+//! program has ended (`measured`). Options go to the runtime in variables.
+
+mod measured;
 
 use std::env;
 use std::ffi::OsString;
@@ -51,8 +54,12 @@ const NVIDIAS: [&str; 9] = [
     "libnvjpeg",
 ];
 
-/// Becomes the program. Returns only if that is not possible.
+/// Becomes the program, or runs it to measure it.
 pub(crate) fn exec(options: &ExecOptions) -> Result<Exit, Failure> {
+    let measures = options.compare || options.profile.is_some() || options.report.is_some();
+    if measures && options.sim.model == ModelName::Functional {
+        return Err(Failure::input("--profile, --report and --compare need the timed model"));
+    }
     if options.chip.chip.is_some() || !options.chip.set.is_empty() {
         // Its mistakes are told here and not by the program. Which chip the program gets is known only later.
         let name = options.chip.chip.as_deref().unwrap_or("h200");
@@ -62,21 +69,32 @@ pub(crate) fn exec(options: &ExecOptions) -> Result<Exit, Failure> {
     check_program(&program)?;
     let library = library()?;
     let folder = linked(&library)?;
+    options.trace.iter().try_for_each(|file| check_writable(file))?;
     if let Some(file) = &options.json {
         check_writable(file)?;
         fs::write(file, "")?;
     }
-    let mut command = Command::new(&program);
-    command.args(&options.program[1..]);
-    command.env("LD_LIBRARY_PATH", in_front(folder.as_os_str(), env::var_os("LD_LIBRARY_PATH")));
-    command.env("LD_PRELOAD", in_front(library.as_os_str(), env::var_os("LD_PRELOAD")));
-    for (name, value) in variables(options)? {
-        command.env(name, value);
+    let variables = variables(options)?;
+    let make = || {
+        let mut command = Command::new(&program);
+        command.args(&options.program[1..]);
+        command.env("LD_LIBRARY_PATH", in_front(folder.as_os_str(), env::var_os("LD_LIBRARY_PATH")));
+        command.env("LD_PRELOAD", in_front(library.as_os_str(), env::var_os("LD_PRELOAD")));
+        for (name, value) in &variables {
+            command.env(name, value);
+        }
+        for name in TRITON.iter().filter(|name| env::var_os(name).is_none()) {
+            command.env(name, if name.contains("PTXAS") { folder.join("ptxas") } else { folder.clone() });
+        }
+        command
+    };
+    if options.compare {
+        return measured::compared(make);
     }
-    for name in TRITON.iter().filter(|name| env::var_os(name).is_none()) {
-        command.env(name, if name.contains("PTXAS") { folder.join("ptxas") } else { folder.clone() });
+    if options.profile.is_some() || options.report.is_some() {
+        return measured::profiled(make(), options);
     }
-    Err(become_program(command, &program))
+    Err(become_program(make(), &program))
 }
 
 #[cfg(unix)]
@@ -116,9 +134,12 @@ fn variables(options: &ExecOptions) -> Result<Vec<(&'static str, OsString)>, Fai
     add("WARPLOOM_MAX_CYCLES", options.max_cycles.map(|cycles| cycles.to_string().into()));
     add("WARPLOOM_LINK_GBPS", options.link_gbps.map(|gbps| gbps.to_string().into()));
     add("WARPLOOM_QUIET", options.quiet.then(|| "1".into()));
-    if let Some(file) = &options.json {
-        // The program may change its folder.
-        all.push(("WARPLOOM_JSON", fs::canonicalize(file)?.into()));
+    add("WARPLOOM_TRACE_SM", options.trace_sm.clone().map(Into::into));
+    // The program may change its folder.
+    for (name, file) in [("WARPLOOM_JSON", &options.json), ("WARPLOOM_TRACE", &options.trace)] {
+        if let Some(file) = file {
+            all.push((name, std::path::absolute(file)?.into()));
+        }
     }
     Ok(all)
 }

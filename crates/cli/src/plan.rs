@@ -116,7 +116,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<Exit, Failure> {
             }
             other => failure(other),
         };
-        with_dumps(failure, &dumps, options.json)
+        with_dumps(failure, (&dumps, &saved), options.json)
     })?;
     let dumps = dumps?;
     saved?;

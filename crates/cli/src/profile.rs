@@ -19,11 +19,18 @@ const SHOWN: usize = 8;
 
 /// The profile of a report, if it has one. `file` is the kernel's, near which its sources may lie.
 pub(crate) fn text(report: &Report, options: &MachineOptions, file: Option<&Path>) -> String {
-    let (Some(profile), Some(lines)) = (&report.profile, options.profile) else { return String::new() };
+    match (&report.profile, options.profile) {
+        (Some(profile), Some(lines)) => tables(profile, lines.into(), file),
+        _ => String::new(),
+    }
+}
+
+/// A profile with so many of its lines.
+pub(crate) fn tables(profile: &Profile, lines: usize, file: Option<&Path>) -> String {
     let mut sources = Sources::of(file);
     let parts = [
         verdict(profile),
-        hottest(profile, lines.into(), &mut sources),
+        hottest(profile, lines, &mut sources),
         words(profile),
         waits(profile),
         barriers(profile),

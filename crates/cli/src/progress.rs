@@ -12,7 +12,13 @@ use crate::term::{duration, grouped};
 
 /// What is left of work in equal steps, from what those done took. `None` if none is done yet.
 fn time_left(done: u64, total: u64, elapsed: Duration) -> Option<Duration> {
-    (done > 0).then(|| elapsed.mul_f64(total.saturating_sub(done) as f64 / done as f64))
+    launch_left(done, done, total, elapsed)
+}
+
+/// The same of a launch whose CTAs run at the same time: those that have started are half done on average.
+fn launch_left(done: u64, started: u64, total: u64, elapsed: Duration) -> Option<Duration> {
+    let all_done = done as f64 + started.saturating_sub(done) as f64 / 2.0;
+    (done > 0).then(|| elapsed.mul_f64((total as f64 - all_done).max(0.0) / all_done))
 }
 
 /// For the end of a line: `, about 3 min left`.
@@ -68,6 +74,7 @@ fn show(progress: &Progress, done: &AtomicBool) {
             let begun = if ctas != launch.1 || ctas_done < launch.2 { Instant::now() } else { launch.0 };
             launch = (begun, ctas, ctas_done);
         }
+        let started = progress.ctas_started.load(Ordering::Relaxed);
         if start.elapsed() < PATIENCE {
             continue;
         }
@@ -81,7 +88,7 @@ fn show(progress: &Progress, done: &AtomicBool) {
         bar.set_message(format!(
             "{} warp instructions{}",
             grouped(progress.instructions.load(Ordering::Relaxed)),
-            left_text(time_left(ctas_done, ctas, launch.0.elapsed()))
+            left_text(launch_left(ctas_done, started, ctas, launch.0.elapsed()))
                 .replace(" left", " of this launch left")
         ));
         bar.tick();
@@ -153,6 +160,9 @@ mod tests {
         assert_eq!(time_left(0, 10, minute), None);
         assert_eq!(time_left(1, 4, minute), Some(3 * minute));
         assert_eq!(time_left(4, 4, minute), Some(Duration::ZERO));
+        // One of 139 CTAs is done, and 90 run: as good as 46.
+        assert_eq!(launch_left(1, 91, 139, minute), Some(minute.mul_f64(93.0 / 46.0)));
+        assert_eq!(launch_left(0, 90, 160, minute), None);
         assert_eq!(left_text(Some(3 * minute)), format!(", about {} left", duration(180.0)));
         assert_eq!(left_text(None), "");
     }

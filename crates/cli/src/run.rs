@@ -59,7 +59,7 @@ pub(crate) fn run(options: &RunOptions) -> Result<Exit, Failure> {
     };
     let report = launched.map_err(|error| {
         let failure = launch_failure(error, &machine, file.target(), options.json);
-        with_dumps(failure, &dumps, options.json)
+        with_dumps(failure, (&dumps, &saved), options.json)
     })?;
     let dumps = dumps?;
     saved?;
@@ -100,8 +100,16 @@ pub(crate) fn before_summary(report: &Report, dumps: &[Dump]) -> String {
     text
 }
 
-/// Adds the buffers of a launch that failed to its JSON, or prints them.
-pub(crate) fn with_dumps(failure: Failure, dumps: &Result<Vec<Dump>, Failure>, json: bool) -> Failure {
+/// Adds the buffers of a launch that failed to its JSON, or prints them; and says if one could not be saved.
+pub(crate) fn with_dumps(
+    failure: Failure,
+    (dumps, saved): (&Result<Vec<Dump>, Failure>, &Result<(), Failure>),
+    json: bool,
+) -> Failure {
+    let failure = match saved {
+        Ok(()) => failure,
+        Err(error) => failure.help(error.message()),
+    };
     match dumps {
         Ok(dumps) if json => failure.with("dumps", dumps.iter().map(Dump::json).collect()),
         Ok(dumps) => {
@@ -195,7 +203,8 @@ fn unknown_buffer(option: &str, buffer: &BufferRef, names: &[String]) -> Failure
 
 impl LaunchOptions {
     pub(crate) fn shape(&self) -> Launch {
-        Launch { block: self.block, dynamic_shared_bytes: self.shared, ..Launch::grid(self.grid) }
+        let (block, cluster) = (self.block, self.cluster);
+        Launch { block, cluster, dynamic_shared_bytes: self.shared, ..Launch::grid(self.grid) }
     }
 }
 

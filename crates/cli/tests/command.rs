@@ -233,6 +233,9 @@ fn buffers_of_a_launch_that_hangs_are_shown_and_saved() {
     let output = warploom_in(&dir, &format!("{line} --json"));
     let object = json(&stdout(&output));
     assert_eq!((&object["dumps"][0]["values"][0], &object["error"]["exit_code"]), (&1.into(), &4.into()));
+    let output = warploom_in(&dir, &line.replace("lock.bin", "/dev/full"));
+    assert_eq!(code(&output), 4);
+    assert!(stderr(&output).contains("cannot write `/dev/full`"), "{}", stderr(&output));
 }
 
 #[test]

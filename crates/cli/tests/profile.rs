@@ -167,3 +167,48 @@ fn fewer_pollers_help_where_the_verdict_says_so() {
     let (alone, _) = contended(&format!("{transfers} --grid 1 --block 16"));
     assert!(alone * 100 > crowd * 95, "{alone} and {crowd} cycles for each acquisition");
 }
+
+/// Cycles of a run, and whether its verdict names BOWS, if it has one on locks.
+fn advised(line: &str) -> (f64, Option<bool>) {
+    let object: Value = serde_json::from_str(&good_in(&root(), &format!("{line} --profile --json"))).unwrap();
+    let findings = object["profile"]["verdict"].as_array().unwrap();
+    let locks = findings.iter().find(|finding| finding["rule"] == "contended_locks");
+    let named = locks.map(|finding| finding["text"].as_str().unwrap().contains("BOWS"));
+    (object["cycles"].as_f64().unwrap(), named)
+}
+
+/// BOWS is tried on all lock workloads: it gains where the verdict names it, and little or nothing where it does not.
+#[test]
+fn bows_gains_where_the_verdict_names_it() {
+    let transfers = "run examples/tutorial/transfers.ptx --entry one_lock --grid 4 --block 64 \
+                     --arg balance=buf:u32:64=value:100 --arg locks=buf:u32:64=zero --arg accounts=u32:64";
+    let two_warps = SPINLOCK.replace("--grid 4 --block 64", "--grid 2 --block 32");
+    let mut lines = vec![transfers.to_string(), SPINLOCK.to_string(), two_warps];
+    lines.push(SPINLOCK.replace("gtx480", "h200"));
+    for chip in ["gtx480", "h200"] {
+        for workload in [
+            "hashtable keys=500 buckets=2",
+            "hashtable keys=2000 buckets=16",
+            "hashtable keys=5000 buckets=32 --sched lrr",
+            "hashtable keys=5000 buckets=256",
+            "hashtable keys=5000 buckets=64 entries=records",
+            "atm transfers=3000 accounts=300",
+            "cloth",
+            "treebuild bodies=1000",
+        ] {
+            lines.push(format!("work {workload} --chip {chip}"));
+        }
+    }
+    let mut told = [0, 0];
+    for line in lines {
+        let (plain, named) = advised(&line);
+        let Some(named) = named else { continue };
+        let backed_off: Value =
+            serde_json::from_str(&good_in(&root(), &format!("{line} --bows --json"))).unwrap();
+        let gain = plain / backed_off["cycles"].as_f64().unwrap();
+        let right = if named { gain > 1.0 } else { gain < 1.1 };
+        assert!(right, "{line}: {gain:.2} times as fast with BOWS; the verdict names it: {named}");
+        told[usize::from(named)] += 1;
+    }
+    assert!(told[0] >= 4 && told[1] >= 4, "{told:?}");
+}

@@ -76,6 +76,13 @@ fn a_run_is_shown_by_a_browser() {
                 "Who waits for whom"
             ])
         );
+        // The source is scrolled to its hottest line.
+        let in_view = browser.value(
+            "(() => { const place = (what) => document.querySelector(what).getBoundingClientRect(); \
+             const [row, box] = [place('.code.shown'), place('.source')]; \
+             return row.top >= box.top && row.bottom <= box.bottom; })()",
+        );
+        assert_eq!(in_view, true);
         let background = browser.value("getComputedStyle(document.body).backgroundColor");
         assert_eq!(background, if dark { "rgb(21, 24, 29)" } else { "rgb(255, 255, 255)" });
     }
@@ -117,6 +124,24 @@ fn a_run_is_shown_by_a_browser() {
     assert_eq!(browser.errors, [""; 0]);
 }
 
+/// What the page's thread computes for a frame, on average, while a part of the timeline is dragged along.
+fn frame_milliseconds(browser: &mut Browser, part: f64) -> f64 {
+    let frames = 20;
+    let drag = |frames: u32| {
+        format!(
+            "(async () => {{ const {{ from, until }} = timeline; const part = (until - from) * {part}; \
+             for (let at = 0; at < {frames}; at++) {{ \
+               const begin = from + ((until - from - part) * at) / {frames} + at; \
+               timeline.show(begin, begin + part); await new Promise(requestAnimationFrame); }} }})()"
+        )
+    };
+    // The first frames make sums for the others, and are compiled.
+    browser.value(&drag(10));
+    let before = browser.script_seconds();
+    browser.value(&drag(frames));
+    1000.0 * (browser.script_seconds() - before) / f64::from(frames)
+}
+
 #[test]
 fn a_million_spans_are_shown() {
     let page = scratch("report_many").join("many.html");
@@ -133,8 +158,13 @@ fn a_million_spans_are_shown() {
     let rows = browser
         .value("timeline.sms.forEach((sm) => (sm.open = true)); timeline.layOut(); timeline.rows.length");
     assert!(rows.as_u64().unwrap() > 300, "{rows}");
-    for zoom in [1.0, 0.1, 0.1, 0.1] {
-        browser.value(&format!("timeline.zoom({zoom}); timeline.now()"));
+    // The overview and open SMs, the whole time and parts of it: a frame fits between two pictures of a screen.
+    for open in [false, true] {
+        browser.value(&format!("timeline.sms.forEach((sm) => (sm.open = {open})); timeline.layOut()"));
+        for part in [1.0, 0.3, 0.01, 0.001] {
+            let milliseconds = frame_milliseconds(&mut browser, part);
+            assert!(milliseconds < 16.0, "{milliseconds} ms for a frame of {part}, open: {open}");
+        }
     }
     assert_eq!(browser.errors, [""; 0]);
 }

@@ -75,7 +75,7 @@ fn longer() -> String {
     SMALL.replace("seeds = 3", "seeds = 15").replace("keys = 60", "keys = 400")
 }
 
-fn wait_for(what: &str, is: impl Fn() -> bool) {
+fn wait_for(what: &str, mut is: impl FnMut() -> bool) {
     let start = Instant::now();
     while !is() {
         assert!(start.elapsed() < Duration::from_secs(120), "{what}");
@@ -280,8 +280,13 @@ fn a_killed_run_stops_no_other() {
     });
     let mut before = String::new();
     for _ in 0..2 {
-        wait_for("a process executes it", || !children().trim().is_empty() && children() != before);
-        before = children();
+        // Read once: it may be gone a moment later.
+        let mut found = String::new();
+        wait_for("a process executes it", || {
+            found = children();
+            !found.trim().is_empty() && found != before
+        });
+        before = found;
         let victim = before.split_whitespace().next().unwrap();
         assert!(Command::new("kill").args(["-9", victim]).status().unwrap().success());
     }

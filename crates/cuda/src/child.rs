@@ -224,6 +224,7 @@ mod tests {
         grid: [5, 1, 1],
         block: [1; 3],
         dynamic_shared_bytes: 0,
+        cluster: None,
         cooperative: false,
         time_limit: None,
         behind_busy: false,

@@ -149,6 +149,7 @@ impl Gpu {
             grid: [1; 3],
             block: [1; 3],
             dynamic_shared_bytes: 0,
+            cluster: None,
             cooperative: false,
             time_limit: None,
             behind_busy: false,
@@ -184,7 +185,14 @@ impl Gpu {
             value: sys::CUlaunchAttributeValue { cooperative: options.cooperative as i32 },
             ..unsafe { std::mem::zeroed() }
         };
-        let mut attributes = [attribute];
+        let [cx, cy, cz] = options.cluster.unwrap_or([1; 3]);
+        let dimensions = sys::CUlaunchAttributeValue_union__bindgen_ty_1 { x: cx, y: cy, z: cz };
+        let cluster = sys::CUlaunchAttribute_st {
+            id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+            value: sys::CUlaunchAttributeValue { clusterDim: dimensions },
+            ..attribute
+        };
+        let mut attributes = [attribute, cluster];
         let config = sys::CUlaunchConfig {
             gridDimX: gx,
             gridDimY: gy,
@@ -195,7 +203,7 @@ impl Gpu {
             sharedMemBytes: options.dynamic_shared_bytes,
             hStream: stream,
             attrs: attributes.as_mut_ptr(),
-            numAttrs: 1,
+            numAttrs: 1 + u32::from(options.cluster.is_some()),
         };
         // SAFETY: the configuration and the parameter buffer live until the call returns.
         unsafe { sys::cuLaunchKernelEx(&config, kernel, ptr::null_mut(), extra.as_mut_ptr()) }.result()

@@ -52,6 +52,9 @@ pub struct LaunchOptions {
     pub block: [u32; 3],
     /// Shared memory per CTA in addition to what the kernel declares. A total above 48 kB is allowed if the GPU has it.
     pub dynamic_shared_bytes: u32,
+    /// CTAs of a cluster, if the launch names them.
+    #[serde(default)]
+    pub cluster: Option<[u32; 3]>,
     /// All CTAs are resident at once, or the launch fails.
     pub cooperative: bool,
     /// The launch is given up after this time, and the context with it.

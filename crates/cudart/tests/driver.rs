@@ -1,15 +1,12 @@
 //! Programs for the driver's API, as processes. Numba and Triton, if a Python with them can be had (`PYTHON_NUMBA`,
 //! `PYTHON_TRITON`); without, the tests say that they did not run.
 
+mod support;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-fn library() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let folder = test.parent().unwrap();
-    let places = [folder.join("libwarploom_cudart.so"), folder.join("../libwarploom_cudart.so")];
-    places.into_iter().find(|path| path.is_file()).expect("cargo builds the library before its tests")
-}
+use support::library;
 
 fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)

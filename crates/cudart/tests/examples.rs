@@ -1,15 +1,12 @@
 //! The programs of `examples/cuda`, built by nvcc. Without nvcc nothing is tested, and the test says so. NVCC
 //! and NVCCFLAGS name the compiler and options for it, as for `examples/cuda/build.sh`.
 
-use std::path::{Path, PathBuf};
+mod support;
+
+use std::path::Path;
 use std::process::Command;
 
-fn library() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let folder = test.parent().unwrap();
-    let places = [folder.join("libwarploom_cudart.so"), folder.join("../libwarploom_cudart.so")];
-    places.into_iter().find(|path| path.is_file()).expect("cargo builds the library before its tests")
-}
+use support::library;
 
 /// Whether there is a compiler, and the computer can run what it makes.
 fn nvcc() -> bool {

@@ -1,16 +1,12 @@
 //! Programs that call the runtime, as processes. They are written in C as nvcc would write them, because the linker
 //! that Rust needs compiles C, and nvcc may not be here. `examples/cuda` are programs for nvcc.
 
+mod support;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The library that cargo has built for these tests.
-fn library() -> PathBuf {
-    let test = std::env::current_exe().unwrap();
-    let folder = test.parent().unwrap();
-    let places = [folder.join("libwarploom_cudart.so"), folder.join("../libwarploom_cudart.so")];
-    places.into_iter().find(|path| path.is_file()).expect("cargo builds the library before its tests")
-}
+use support::library;
 
 fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(name)
@@ -75,6 +71,35 @@ fn a_program_with_the_shared_runtime() {
     assert!(ran.err.starts_with("warploom: 3 launches on gtx480, "), "{}", ran.err);
     let row = ran.err.lines().nth(2).unwrap();
     assert!(row.trim_start().starts_with("vecadd"), "{row}");
+}
+
+/// What `warploom exec --profile` and `--trace` read: the kernels with their profiles, and a timeline.
+#[test]
+fn a_program_is_profiled_and_traced() {
+    let program = shared("profiled");
+    let file = |name: &str| Path::new(env!("CARGO_TARGET_TMPDIR")).join("profiled").join(name);
+    let (profile, trace) = (file("profile.json"), file("last.pftrace"));
+    let variables = [
+        ("WARPLOOM_PROFILE", profile.to_str().unwrap()),
+        ("WARPLOOM_TRACE", trace.to_str().unwrap()),
+        ("WARPLOOM_TRACE_SM", "all"),
+    ];
+    let ran = run(&program, "good", &variables);
+    assert_eq!((ran.out.as_str(), ran.code), ("1000 1099, some time\n", Some(7)), "{}", ran.err);
+    let object: serde_json::Value = serde_json::from_slice(&std::fs::read(profile).unwrap()).unwrap();
+    let kernel = &object["kernels"][0];
+    assert_eq!(
+        (&object["launches"], &kernel["timed"], &kernel["name"]),
+        (&3.into(), &3.into(), &"vecadd".into())
+    );
+    let time = kernel["profile"]["time"].as_object().unwrap().values();
+    assert_eq!(
+        time.map(|cycles| cycles.as_u64().unwrap()).sum::<u64>(),
+        kernel["warp_cycles"].as_u64().unwrap()
+    );
+    assert!(kernel["over_time"]["sms"].as_array().is_some_and(|sms| !sms.is_empty()));
+    let traced = warploom::trace::perfetto::decode(&std::fs::read(trace).unwrap()).unwrap();
+    assert!(traced.packet.len() > 100, "{}", traced.packet.len());
 }
 
 #[cfg(target_arch = "x86_64")]

@@ -1,5 +1,7 @@
 //! What one instruction does to a warp, its CTA and memory.
 
+mod clusters;
+
 use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
@@ -12,9 +14,10 @@ use crate::kit::lane_mask::LaneMask;
 use crate::kit::line::LineAddress;
 use crate::lanes;
 use crate::lanes::Registers;
-use crate::launch::Launch;
+use crate::launch::{Launch, Shape};
 use crate::locks::notes::LockNotes;
 use crate::locks::unit::LockUnits;
+use crate::matrix;
 use crate::memory::access::WarpAccess;
 use crate::memory::address::Addresses;
 use crate::memory::reach::{Bad, Reach};
@@ -23,10 +26,14 @@ use crate::memory::store::Global;
 use crate::occupancy::LocalLimit;
 use crate::output::Output;
 use crate::sync::barrier::{Arrival, Barriers, Release, Waiter};
+use crate::sync::cluster::{AsyncBytes, Membership, Remote};
 use crate::sync::vote::{BadMask, PTX_WARP, Team};
 use crate::sync::{mbarrier, vote};
 use crate::warp::Warp;
 use crate::warp::control::{Activation, Caller, Control, Entry, Group, Wait};
+
+pub use clusters::end_cluster_phase;
+use clusters::{check_remote_mbarrier, cluster_special, map_to_rank};
 
 /// Bytes of stack that every call takes besides frames and saved registers: the return address.
 const CALL_BYTES: u64 = 16;
@@ -40,6 +47,8 @@ pub struct Cta {
     pub sm: u32,
     pub shared: Shared,
     pub barriers: Barriers,
+    /// Its place in its cluster, if the launch or the kernel uses clusters.
+    pub cluster: Option<Box<Membership>>,
     /// Warps that have not ended.
     pub live_warps: u32,
     /// The task of which it is a part, if firmware started it. `None` in a plain launch.
@@ -68,6 +77,9 @@ impl Cta {
             sm,
             shared: Shared::new(occupancy.shared_bytes, base, *check_uninitialised),
             barriers: Barriers::new(chip.sm.barriers_per_cta, chip.sm.warp_lanes),
+            cluster: launch
+                .clusters
+                .then(|| Box::new(Membership::new(shape, number, occupancy.warps_per_cta))),
             live_warps: occupancy.warps_per_cta,
             task: None,
         }
@@ -86,6 +98,8 @@ pub enum Next {
     Go,
     /// Switches to another warp: this one waits.
     Yield,
+    /// First carries out what concerns other CTAs of the cluster ([`Effects::remote`]). An access is not finished.
+    Remote,
 }
 
 /// What instructions act on besides a CTA.
@@ -108,6 +122,8 @@ pub struct Effects {
     pub lock_units: LockUnits,
     /// What looks wrong with the use of lock bits.
     pub lock_notes: LockNotes,
+    /// What the last instruction does to other CTAs of the cluster.
+    pub remote: Vec<Remote>,
     /// Lines that a coherent L1 holds newer than memory: `printf` reads its arguments through them.
     pub fresh: Vec<(LineAddress, Vec<u8>)>,
 }
@@ -121,6 +137,7 @@ impl Execution<'_> {
             memory: self.memory.reborrow(),
             shared: &mut cta.shared,
             cta: cta.number,
+            cluster: cta.cluster.as_deref(),
             lock_unit: self.effects.lock_units.of_mut(cta.sm),
             lock_notes: &mut self.effects.lock_notes,
             constants: self.launch.constants,
@@ -159,13 +176,24 @@ impl Execution<'_> {
             return Ok(Next::Go);
         }
         match inst.op {
-            Op::Ld { .. } | Op::St(_) | Op::Atom(..) | Op::LdLock(_) | Op::StUnlock(_) | Op::CpAsync(_) => {
+            Op::Ld { .. }
+            | Op::St(_)
+            | Op::Atom(..)
+            | Op::LdLock(_)
+            | Op::StUnlock(_)
+            | Op::CpAsync(_)
+            | Op::LdMatrix(_)
+            | Op::StMatrix(_) => {
                 let access = scratch.expect("whoever sends accesses does not execute them");
                 access.restart(path.pc, activation, mask);
                 let mut reach = self.reach(cta);
                 access.begin(&mut reach, warp, inst)?;
                 if reach.uninitialised.is_some() {
                     self.uninitialised = reach.uninitialised;
+                }
+                if !access.remote.is_empty() {
+                    self.effects.remote.push(Remote::Access);
+                    return Ok(Next::Remote);
                 }
                 access.finish(kernel, warp, &mut cta.shared, inst);
                 if let Some(mut races) = self.launch.races() {
@@ -186,9 +214,27 @@ impl Execution<'_> {
                 let base = kernel.windows.base(space);
                 map_address(&mut registers, inst, &kernel.imms, ty.is_wide(), mask, |a| a.wrapping_sub(base));
             }
+            Op::Mapa(generic, ty) => map_to_rank(kernel, &mut registers, inst, (generic, ty), mask)?,
+            Op::CtaRank(generic, ty) => {
+                let own = cta.cluster.as_ref().map_or(0, |cluster| cluster.rank);
+                let windows = kernel.windows;
+                let addresses = read_address(&registers, inst.src[0], &kernel.imms, ty.is_wide());
+                let base = if generic { 0 } else { windows.shared };
+                let rank = |a: u64| windows.cluster_of(a.wrapping_add(base)).map_or(own, |(rank, _)| rank);
+                registers.write32(inst.dst, &addresses.map(rank), mask);
+            }
             Op::IsSpace(space, ty) => {
                 let addresses = read_address(&registers, inst.src[0], &kernel.imms, ty.is_wide());
-                let inside = |&lane: &usize| kernel.windows.space_of(addresses[lane]) == space;
+                let own = cta.cluster.as_ref().map(|cluster| cluster.rank);
+                let inside = |&lane: &usize| {
+                    let (windows, at) = (kernel.windows, addresses[lane]);
+                    let in_rank = own.and_then(|_| windows.cluster_of(at)).map(|(rank, _)| rank);
+                    match space {
+                        Space::Cluster => in_rank.is_some() || windows.space_of(at) == Space::Shared,
+                        Space::Shared if in_rank.is_some() => in_rank == own,
+                        space => in_rank.is_none() && windows.space_of(at) == space,
+                    }
+                };
                 let found = mask.lanes().filter(inside).collect::<LaneMask>();
                 registers.write_pred(inst.dst, found.0, mask);
             }
@@ -198,7 +244,18 @@ impl Execution<'_> {
                 }
             }
             Op::Prefetch | Op::CpAsyncCommit | Op::CpAsyncWait | Op::Ssy | Op::Nop => {}
-            Op::Mbarrier(..) => self.mbarrier(cta, warp, &activation, path.pc, mask)?,
+            Op::StAsync(..) | Op::RedAsync(..) => {
+                self.send_bytes(cta, warp, &activation, inst, mask)?;
+                warp.control.advance();
+                return Ok(Next::Remote);
+            }
+            Op::Mbarrier(..) => {
+                self.mbarrier(cta, warp, &activation, path.pc, mask)?;
+                if !self.effects.remote.is_empty() {
+                    warp.control.advance();
+                    return Ok(Next::Remote);
+                }
+            }
             Op::Vote(_)
             | Op::Shfl(_)
             | Op::MatchAny(_)
@@ -208,10 +265,13 @@ impl Execution<'_> {
             | Op::BarWarp => {
                 return self.communicate(cta, warp, &activation, inst, path, mask);
             }
+            Op::Mma(mma) => matrix::multiply(mma, inst, &mut registers, &kernel.vectors, mask),
+            Op::MovMatrix => matrix::move_transposed(inst, &mut registers, mask),
             Op::ActiveMask | Op::WaveBallot | Op::WaveActive | Op::WaveShfl(_) => {
                 vote::execute(inst, &mut registers, &kernel.imms, mask);
             }
             Op::Bar(_) => return self.barrier(cta, warps, at, path, mask),
+            Op::ClusterBar(mode) => return self.cluster_barrier(cta, warps, at, (path, mask), mode),
             Op::Nanosleep | Op::Yield => {
                 warp.control.advance();
                 return Ok(Next::Yield);
@@ -248,7 +308,7 @@ impl Execution<'_> {
                 for release in cta.barriers.lanes_ended(id, live, cta.live_warps) {
                     release_warps(self.launch, cta, warps, &release);
                 }
-                return Ok(Next::Go);
+                return Ok(self.tell_cluster(cta, warps));
             }
             Op::Trap => return Err(Bad { lane: mask.lowest(), kind: FaultKind::Trap }),
             Op::Printf => self.print(cta, warp, &activation, inst, mask)?,
@@ -324,11 +384,8 @@ impl Execution<'_> {
             Special::TotalSmemSize => [self.launch.occupancy.shared_bytes; N],
             Special::WorkspaceHi => [(self.launch.workspace >> 32) as u32; N],
             Special::WorkspaceLo => [self.launch.workspace as u32; N],
-            Special::One => [1; N],
             Special::Zero => [0; N],
-            Special::GridId | Special::Clock64 | Special::GlobalTimer | Special::Zero64 => {
-                unreachable!("wide ones are handled above")
-            }
+            special => [cluster_special(&self.launch.shape, cta.id, special); N],
         };
         warp.registers(activation).write32(inst.dst, &values, mask);
     }
@@ -459,6 +516,18 @@ impl Execution<'_> {
             for lane in mask.lanes() {
                 // The address may be generic or shared: the object itself is always in shared memory.
                 let address = objects.at(lane);
+                let rank = cta.cluster.as_ref().map(|cluster| (cluster.rank, cluster.size));
+                let of_cluster = rank.and_then(|_| kernel.windows.cluster_of(address));
+                if let (Some((rank, address)), Some((own, size))) = (of_cluster, rank)
+                    && rank != own
+                {
+                    let value = values[lane];
+                    check_remote_mbarrier(inst, op, (rank, size), address)
+                        .map_err(|kind| Bad { lane, kind })?;
+                    self.effects.remote.push(Remote::Mbarrier { rank, address, op, value, lane });
+                    continue;
+                }
+                let address = of_cluster.map_or(address, |(_, inside)| inside);
                 let address = if kernel.windows.space_of(address) == Space::Shared {
                     address - shared_window
                 } else {

@@ -301,7 +301,10 @@ impl Flow<'_> {
             | Op::Atom(..)
             | Op::CpAsync(_)
             | Op::Mbarrier(..)
+            | Op::StAsync(..)
+            | Op::RedAsync(..)
             | Op::Bar(_)
+            | Op::ClusterBar(_)
             | Op::BarWarp
             | Op::Brx
             | Op::Exit

@@ -6,6 +6,7 @@ use warploom_isa::{Guard, Kernel, Pc, Space, Span};
 
 use crate::inlining;
 use crate::sync::barrier::Misuse;
+use crate::sync::cluster::ClusterMisuse;
 
 /// What a thread did wrong.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -55,6 +56,17 @@ pub enum FaultKind {
     BadBranchIndex { index: u32, entries: usize },
     #[error(transparent)]
     Barrier(#[from] Misuse),
+    #[error(transparent)]
+    ClusterBarrier(#[from] ClusterMisuse),
+    /// An access to the shared memory of a CTA that is not there any more.
+    #[error(
+        "{what} the shared memory of the CTA of rank {rank}, which has left the cluster: a CTA must not end while \
+         others use its shared memory"
+    )]
+    LeftCluster { what: String, rank: u32 },
+    /// A rank that the cluster does not have.
+    #[error("{what} the shared memory of the CTA of rank {rank} of a cluster of {size}")]
+    NoSuchRank { what: String, rank: u32, size: u32 },
     /// `shfl.sync`, `bar.warp.sync` or the like by a lane that its own member mask leaves out.
     #[error("lane {lane} executes it, but is not in its member mask {members:#010x}")]
     NotAMember { lane: u32, members: u32 },
@@ -86,7 +98,7 @@ pub enum AccessKind {
 
 impl AccessKind {
     /// In words: "load of 4 bytes".
-    fn of(self, bytes: u32) -> String {
+    pub(crate) fn of(self, bytes: u32) -> String {
         let verb = match self {
             AccessKind::Load => "load of",
             AccessKind::Store => "store of",
@@ -128,8 +140,23 @@ pub struct Place {
 
 impl Place {
     pub fn of(kernel: &Kernel, pc: Pc) -> Place {
+        let (line, _) = kernel.source.line_col(start(kernel, pc));
+        Place::on_line(kernel, pc, line)
+    }
+
+    /// The places of all instructions. Lines of the text are counted once and not for each of them.
+    pub fn all(kernel: &Kernel) -> impl Iterator<Item = Place> {
+        let ends = kernel.source.text.bytes().enumerate().filter(|&(_, byte)| byte == b'\n');
+        let ends: Vec<u32> = ends.map(|(at, _)| at as u32).collect();
+        (0..kernel.code.len() as u32).map(move |pc| {
+            let start = start(kernel, Pc(pc));
+            let line = ends.partition_point(|&end| end < start) as u32 + 1;
+            Place::on_line(kernel, Pc(pc), line)
+        })
+    }
+
+    fn on_line(kernel: &Kernel, pc: Pc, line: u32) -> Place {
         let origin = kernel.origins.get(pc.index()).copied().unwrap_or_default();
-        let (line, _) = kernel.source.line_col(origin.span.start);
         let own_line = origin.line.map(|at| {
             let file = kernel.source.files.get(at.file as usize).map_or("?", String::as_str);
             format!("{file}:{}", at.line)
@@ -155,6 +182,11 @@ impl Place {
     pub fn short(&self) -> String {
         self.source_line.clone().unwrap_or_else(|| format!("{}:{}", self.file, self.line))
     }
+}
+
+/// Where an instruction begins in the text.
+fn start(kernel: &Kernel, pc: Pc) -> u32 {
+    kernel.origins.get(pc.index()).map_or(0, |origin| origin.span.start)
 }
 
 /// The span of an instruction together with its guard, which is written before it.

@@ -3,13 +3,14 @@
 //! As many CTAs are resident as the chip holds, and their warps take turns, so that a warp that spins on what another
 //! resident CTA does sees it done.
 
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
 use rustc_hash::FxHashMap;
 use warploom_isa::{AtomicLoop, Kernel, Op, Pc};
 
-use crate::execute::{Cta, Effects, Execution, Next};
-use crate::fault::{Fault, Place};
+use crate::execute::{Cta, Effects, Execution, Next, end_cluster_phase};
+use crate::fault::{Fault, FaultKind, Place};
 use crate::kit::lane_mask::LaneMask;
 use crate::launch::Launch;
 use crate::locks::holders::{LockTable, SharedLocks, WarpName, is_exclusive, shared_offset};
@@ -19,10 +20,12 @@ use crate::locks::unit::{LockUnit, LockUnits};
 use crate::locks::written::Written;
 use crate::memory::access::{MemoryOp, WarpAccess};
 use crate::memory::reach::Bad;
+use crate::memory::shared::Shared;
 use crate::memory::store::{Global, Memory};
 use crate::output::Output;
 use crate::repetition::{Found, Now, Repetition};
 use crate::stop::{HangReason, Stop};
+use crate::sync::cluster::{Remote, remote_mbarrier};
 use crate::uninitialised::UninitialisedReads;
 use crate::warp::Warp;
 
@@ -70,6 +73,7 @@ pub fn run<'a, const N: usize>(launch: &'a Launch<'a>, memory: &'a mut Memory) -
         repetition: Repetition::new(launch.kernel, launch.chip.hang.suspect_cycles),
         rounds: 0,
         uneven: false,
+        last_pc: Pc(0),
     };
     let end = machine.run();
     Stopped { machine, end }
@@ -175,6 +179,8 @@ struct Machine<'a, const N: usize> {
     rounds: u64,
     /// Turns are [`UNEVEN_TURNS`]: with those of one length, attempts were undone for ever.
     uneven: bool,
+    /// The last instruction of the turn that ended last.
+    last_pc: Pc,
 }
 
 /// What is known about waits, for the explanation of a hang.
@@ -242,7 +248,7 @@ impl<const N: usize> Waits<N> {
                 self.locks.stored(name, addresses, lanes.global, global);
                 self.shared_locks.stored(name, addresses, lanes.shared, shared);
             }
-            MemoryOp::Load | MemoryOp::Lock { .. } | MemoryOp::Copy => {}
+            MemoryOp::Load | MemoryOp::Lock { .. } | MemoryOp::Copy | MemoryOp::Matrix => {}
         }
     }
 }
@@ -268,7 +274,10 @@ fn polls(kernel: &Kernel) -> Vec<bool> {
 impl<const N: usize> Machine<'_, N> {
     fn run(&mut self) -> Result<(), Stop> {
         let sms = self.launch.chip.sm.count as u64;
+        // CTAs of a cluster begin and leave together: all of them are residents next to each other.
+        let size = self.launch.shape.cluster_ctas() as usize;
         let slots = (sms * self.launch.occupancy.ctas_per_sm as u64).min(self.total);
+        let slots = slots / size as u64 * size as u64;
         for slot in 0..slots {
             let place = ((slot % sms) as u32, (slot / sms) as u32);
             let cta = self.dispatch(place).expect("there are at least as many CTAs as slots");
@@ -280,19 +289,13 @@ impl<const N: usize> Machine<'_, N> {
             let mut at = 0;
             while at < self.residents.len() {
                 self.turn(at)?;
-                if self.residents[at].cta.live_warps > 0 {
+                let cluster = at / size * size..at / size * size + size;
+                if self.residents[cluster.clone()].iter().any(|resident| resident.cta.live_warps > 0) {
                     at += 1;
                     continue;
                 }
-                let Resident { cta, slot, .. } = &self.residents[at];
-                let (sm, slot) = (cta.sm, *slot);
-                if let Some(unit) = self.execution.effects.lock_units.of(sm) {
-                    self.execution.effects.lock_notes.cta_ended(unit, cta.number);
-                }
-                match self.dispatch((sm, slot)) {
-                    Some(next) => self.residents[at] = next,
-                    None => drop(self.residents.remove(at)),
-                }
+                at = cluster.start;
+                self.replace(cluster);
             }
             if self.execution.clock == before && !self.residents.is_empty() {
                 return Err(Stop::Hang(HangReason::Blocked));
@@ -331,6 +334,22 @@ impl<const N: usize> Machine<'_, N> {
         self.waits.circle.as_ref().is_some_and(|circle| circle.written.changing().next().is_some())
     }
 
+    /// The CTAs of a cluster have ended: those of the next one take their places, if there is one.
+    fn replace(&mut self, cluster: Range<usize>) {
+        for at in cluster.clone() {
+            let Resident { cta, slot, .. } = &self.residents[at];
+            let (sm, slot) = (cta.sm, *slot);
+            if let Some(unit) = self.execution.effects.lock_units.of(sm) {
+                self.execution.effects.lock_notes.cta_ended(unit, cta.number);
+            }
+            match self.dispatch((sm, slot)) {
+                Some(next) => self.residents[at] = next,
+                // The grid has whole clusters.
+                None => return drop(self.residents.drain(cluster)),
+            }
+        }
+    }
+
     /// Whether threads are where no branch leads to the kernel's end.
     fn has_no_way_out(&self) -> bool {
         let out = self.launch.kernel.ways_out();
@@ -340,7 +359,8 @@ impl<const N: usize> Machine<'_, N> {
 
     /// The next CTA of the grid, if any, for a CTA slot of an SM.
     fn dispatch(&mut self, (sm, slot): (u32, u32)) -> Option<Resident<N>> {
-        let number = (self.next_cta < self.total).then_some(self.next_cta)?;
+        let turn = (self.next_cta < self.total).then_some(self.next_cta)?;
+        let number = self.launch.shape.starting(turn);
         self.next_cta += 1;
         let Launch { chip, kernel, shape, occupancy, .. } = self.launch;
         let warps = (0..occupancy.warps_per_cta)
@@ -353,65 +373,148 @@ impl<const N: usize> Machine<'_, N> {
 
     /// Runs every warp of a CTA for a while.
     fn turn(&mut self, at: usize) -> Result<(), Stop> {
-        let Resident { cta, warps, .. } = &mut self.residents[at];
-        for warp in 0..warps.len() {
-            let length = match self.uneven {
-                true => UNEVEN_TURNS[(self.rounds as usize + 3 * at + warp) % UNEVEN_TURNS.len()],
-                false => TURN,
-            };
-            let mut end = self.execution.clock + length;
-            if let Some(limit) = self.launch.limits.max_cycles {
-                if self.execution.clock >= limit {
-                    return Err(Stop::Hang(HangReason::CycleLimit(limit)));
-                }
-                end = end.min(limit);
-            }
-            while self.execution.clock < end {
-                let Some(path) = warps[warp].control.current() else { break };
-                // The model's clock: one tick a warp instruction.
-                self.execution.clock += 1;
-                self.thread_instructions += path.mask.count() as u64;
-                if self.repetition.notes() {
-                    let (op, control) = (self.launch.kernel.code[path.pc.index()].op, &warps[warp].control);
-                    self.repetition.note((at, cta.number), warp, (path.pc, op), &control.activation());
-                }
-                match self.execution.step(cta, warps, warp, path, Some(&mut self.access)) {
-                    Ok(Next::Go) => {}
-                    Ok(Next::Yield) => break,
-                    Err(bad) => {
-                        return Err(Stop::Fault(fault(self.launch.kernel, cta, &warps[warp], path.pc, bad)));
-                    }
-                }
-                if self.access.pc == path.pc && accesses_memory(self.launch.kernel.code[path.pc.index()].op) {
-                    let who = WarpName { cta: cta.number, warp: warp as u32 };
-                    self.waits.note(self.launch.kernel, who, &self.access);
-                    if self.repetition.notes() && !self.access.lanes.local.is_empty() {
-                        let window = self.launch.kernel.windows.local;
-                        self.repetition.note_local((at, cta.number), warp, &self.access, window);
-                    }
-                }
-                let control = &mut warps[warp].control;
-                if control.is_parted()
-                    && self.repeats_wait[path.pc.index()]
-                    && control.current().is_some_and(|now| now.pc <= path.pc)
-                {
-                    control.yield_path();
-                }
-                if let Some(read) = self.execution.uninitialised.take() {
-                    let read = (read.0, read.1.name(), read.2, read.3);
-                    self.uninitialised.note(self.launch.kernel, cta, &warps[warp], path.pc, read);
-                }
+        for warp in 0..self.residents[at].warps.len() {
+            if self.turn_of(at, warp)? == Next::Remote {
+                self.carry_out(at, warp)?;
             }
         }
         if let Some(progress) = &self.launch.limits.progress {
             progress.instructions.store(self.execution.clock, Ordering::Relaxed);
             progress.ctas_done.store(self.next_cta - self.residents.len() as u64, Ordering::Relaxed);
+            progress.ctas_started.store(self.next_cta, Ordering::Relaxed);
             progress.ctas.store(self.total, Ordering::Relaxed);
         }
         match &self.launch.limits.interrupt {
             Some(stop) if stop.load(Ordering::Relaxed) => Err(Stop::Interrupted),
             _ => Ok(()),
         }
+    }
+
+    /// Runs a warp for a while. Its turn is over when it waits, and after an instruction that concerns other CTAs.
+    fn turn_of(&mut self, at: usize, warp: usize) -> Result<Next, Stop> {
+        let Resident { cta, warps, .. } = &mut self.residents[at];
+        let length = match self.uneven {
+            true => UNEVEN_TURNS[(self.rounds as usize + 3 * at + warp) % UNEVEN_TURNS.len()],
+            false => TURN,
+        };
+        let mut end = self.execution.clock + length;
+        if let Some(limit) = self.launch.limits.max_cycles {
+            if self.execution.clock >= limit {
+                return Err(Stop::Hang(HangReason::CycleLimit(limit)));
+            }
+            end = end.min(limit);
+        }
+        while self.execution.clock < end {
+            let Some(path) = warps[warp].control.current() else { break };
+            // The model's clock: one tick a warp instruction.
+            self.execution.clock += 1;
+            self.thread_instructions += path.mask.count() as u64;
+            if self.repetition.notes() {
+                let (op, control) = (self.launch.kernel.code[path.pc.index()].op, &warps[warp].control);
+                self.repetition.note((at, cta.number), warp, (path.pc, op), &control.activation());
+            }
+            match self.execution.step(cta, warps, warp, path, Some(&mut self.access)) {
+                Ok(Next::Go) => {}
+                Ok(next) => {
+                    self.last_pc = path.pc;
+                    return Ok(next);
+                }
+                Err(bad) => {
+                    return Err(Stop::Fault(fault(self.launch.kernel, cta, &warps[warp], path.pc, bad)));
+                }
+            }
+            if self.access.pc == path.pc && accesses_memory(self.launch.kernel.code[path.pc.index()].op) {
+                let who = WarpName { cta: cta.number, warp: warp as u32 };
+                self.waits.note(self.launch.kernel, who, &self.access);
+                if self.repetition.notes() && !self.access.lanes.local.is_empty() {
+                    let window = self.launch.kernel.windows.local;
+                    self.repetition.note_local((at, cta.number), warp, &self.access, window);
+                }
+            }
+            let control = &mut warps[warp].control;
+            if control.is_parted()
+                && self.repeats_wait[path.pc.index()]
+                && control.current().is_some_and(|now| now.pc <= path.pc)
+            {
+                control.yield_path();
+            }
+            if let Some(read) = self.execution.uninitialised.take() {
+                let read = (read.0, read.1.name(), read.2, read.3);
+                self.uninitialised.note(self.launch.kernel, cta, &warps[warp], path.pc, read);
+            }
+        }
+        Ok(Next::Yield)
+    }
+
+    /// Carries out what a warp's last instruction does to other CTAs of its cluster.
+    #[cold]
+    fn carry_out(&mut self, at: usize, warp: usize) -> Result<(), Stop> {
+        let kernel = self.launch.kernel;
+        let size = self.launch.shape.cluster_ctas() as usize;
+        let cluster = at / size * size;
+        for remote in std::mem::take(&mut self.execution.effects.remote) {
+            let done = match remote {
+                Remote::Arrived => {
+                    self.end_phase(cluster..cluster + size);
+                    Ok(())
+                }
+                Remote::Access => self.access_cluster(at, cluster, warp),
+                Remote::Bytes { rank, bytes, lane } => {
+                    let shared = self.shared_of(cluster, rank, "store to");
+                    shared.and_then(|shared| bytes.arrive(shared)).map_err(|kind| Bad { lane, kind })
+                }
+                Remote::Mbarrier { rank, address, op, value, lane } => {
+                    let shared = self.shared_of(cluster, rank, "mbarrier in");
+                    shared
+                        .and_then(|shared| remote_mbarrier(shared, (op, address, value)))
+                        .map_err(|kind| Bad { lane, kind })
+                }
+            };
+            if let Err(bad) = done {
+                let Resident { cta, warps, .. } = &self.residents[at];
+                return Err(Stop::Fault(fault(kernel, cta, &warps[warp], self.last_pc, bad)));
+            }
+        }
+        Ok(())
+    }
+
+    /// The shared memory of the CTA of a rank, unless that has ended.
+    fn shared_of(&mut self, cluster: usize, rank: u32, what: &str) -> Result<&mut Shared, FaultKind> {
+        let cta = &mut self.residents[cluster + rank as usize].cta;
+        match cta.live_warps {
+            0 => Err(FaultKind::LeftCluster { what: what.to_string(), rank }),
+            _ => Ok(&mut cta.shared),
+        }
+    }
+
+    /// Ends the phase of a cluster's barrier if all its CTAs have arrived; one that has ended has.
+    fn end_phase(&mut self, cluster: Range<usize>) {
+        let members = &mut self.residents[cluster];
+        let arrived = |cta: &Cta| cta.cluster.as_ref().is_some_and(|member| member.barrier.has_arrived());
+        if members.iter().all(|resident| resident.cta.live_warps == 0 || arrived(&resident.cta)) {
+            members.iter_mut().for_each(|Resident { cta, warps, .. }| drop(end_cluster_phase(cta, warps)));
+        }
+    }
+
+    /// Lanes of the access that has just begun are in the shared memory of other CTAs. Finishes it.
+    fn access_cluster(&mut self, at: usize, cluster: usize, warp: usize) -> Result<(), Bad> {
+        let kernel = self.launch.kernel;
+        let parts: Vec<_> = self.access.remote_parts(kernel.windows).collect();
+        for (rank, lanes) in parts {
+            let target = &mut self.residents[cluster + rank as usize].cta;
+            if target.live_warps == 0 {
+                let what = format!("access of {} bytes to", self.access.bytes);
+                return Err(Bad { lane: lanes.lowest(), kind: FaultKind::LeftCluster { what, rank } });
+            }
+            self.access.serve_remote(kernel.windows, rank, lanes, &mut target.shared);
+        }
+        let Resident { cta, warps, .. } = &mut self.residents[at];
+        let inst = &kernel.code[self.access.pc.index()];
+        self.access.finish(kernel, &mut warps[warp], &mut cta.shared, inst);
+        warps[warp].control.advance();
+        let who = WarpName { cta: cta.number, warp: warp as u32 };
+        self.waits.note(kernel, who, &self.access);
+        Ok(())
     }
 }
 

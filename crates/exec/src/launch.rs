@@ -31,6 +31,8 @@ pub struct Launch<'a> {
     pub grid_id: u64,
     /// Device memory through which the CTAs of a cooperative launch synchronize; 0 in other launches.
     pub workspace: u64,
+    /// CTAs have a place in a cluster, if only in one of their own: the launch or the kernel uses clusters.
+    pub clusters: bool,
 }
 
 impl Launch<'_> {
@@ -55,6 +57,9 @@ pub struct Shape {
     pub block: [u32; 3],
     /// Shared memory per CTA in addition to what the kernel declares.
     pub dynamic_shared_bytes: u32,
+    /// CTAs of a cluster in each dimension, if the launch has clusters. They divide the grid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<[u32; 3]>,
 }
 
 impl Shape {
@@ -62,6 +67,49 @@ impl Shape {
     pub fn cta(&self, number: u64) -> [u32; 3] {
         let [x, y, _] = self.grid.map(u64::from);
         [(number % x) as u32, (number / x % y) as u32, (number / x / y) as u32]
+    }
+
+    /// CTAs of a cluster.
+    pub fn cluster_ctas(&self) -> u32 {
+        self.cluster.map_or(1, |cluster| cluster.iter().product())
+    }
+
+    /// Clusters in each dimension of the grid.
+    pub fn clusters(&self) -> [u32; 3] {
+        let cluster = self.cluster.unwrap_or([1; 3]);
+        std::array::from_fn(|axis| self.grid[axis] / cluster[axis])
+    }
+
+    /// The coordinates of a CTA's cluster, and its own in the cluster.
+    pub fn in_cluster(&self, cta: [u32; 3]) -> ([u32; 3], [u32; 3]) {
+        let cluster = self.cluster.unwrap_or([1; 3]);
+        (std::array::from_fn(|at| cta[at] / cluster[at]), std::array::from_fn(|at| cta[at] % cluster[at]))
+    }
+
+    /// The number of a CTA's cluster, and the CTA's rank in it.
+    pub fn cluster_of(&self, number: u64) -> (u64, u32) {
+        let ([x, y, z], [i, j, k]) = self.in_cluster(self.cta(number));
+        let ([w, h, _], [a, b, _]) = (self.clusters().map(u64::from), self.cluster.unwrap_or([1; 3]));
+        (u64::from(x) + w * (u64::from(y) + h * u64::from(z)), i + a * (j + b * k))
+    }
+
+    /// The number of the CTA of a rank in a cluster.
+    pub fn member(&self, cluster: u64, rank: u32) -> u64 {
+        let ([w, h, _], [a, b, c]) = (self.clusters().map(u64::from), self.cluster.unwrap_or([1; 3]));
+        let place = [cluster % w, cluster / w % h, cluster / w / h];
+        let inside = [rank % a, rank / a % b, rank / a / b];
+        let at: [u64; 3] =
+            std::array::from_fn(|axis| place[axis] * u64::from([a, b, c][axis]) + u64::from(inside[axis]));
+        let [x, y, _] = self.grid.map(u64::from);
+        at[0] + x * (at[1] + y * at[2])
+    }
+
+    /// The number of the CTA that starts as the `turn`th: those of a cluster start together.
+    pub fn starting(&self, turn: u64) -> u64 {
+        match u64::from(self.cluster_ctas()) {
+            1 => turn,
+            ctas => self.member(turn / ctas, (turn % ctas) as u32),
+        }
     }
 }
 
@@ -81,6 +129,27 @@ pub struct Progress {
     /// Warp instructions executed.
     pub instructions: AtomicU64,
     pub ctas_done: AtomicU64,
+    /// CTAs that have started, those that are done included.
+    pub ctas_started: AtomicU64,
     /// CTAs of the grid.
     pub ctas: AtomicU64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clusters_divide_the_grid() {
+        let shape =
+            Shape { grid: [6, 4, 1], block: [32, 1, 1], dynamic_shared_bytes: 0, cluster: Some([3, 2, 1]) };
+        assert_eq!((shape.cluster_ctas(), shape.clusters()), (6, [2, 2, 1]));
+        assert_eq!(shape.cta(11), [5, 1, 0]);
+        assert_eq!(shape.cluster_of(11), (1, 5));
+        let all: Vec<u64> = (0..24).map(|turn| shape.starting(turn)).collect();
+        assert_eq!(all[..6], [0, 1, 2, 6, 7, 8]);
+        for (turn, &number) in all.iter().enumerate() {
+            assert_eq!(shape.cluster_of(number), (turn as u64 / 6, turn as u32 % 6));
+        }
+    }
 }

@@ -18,6 +18,7 @@ pub mod kit;
 pub mod lanes;
 pub mod launch;
 pub mod locks;
+mod matrix;
 pub mod memory;
 pub mod occupancy;
 pub mod output;

@@ -92,8 +92,23 @@ pub enum Unlaunchable {
     ProfiledFirmware,
     #[error("runs of firmware cannot be checked for races")]
     CheckedFirmware,
-    #[error("kernel `{0}` asks for a cluster launch; clusters are not modelled")]
-    Cluster(String),
+    #[error("the chip `{0}` has no tensor cores; the h200 has")]
+    NoMatrices(String),
+    #[error("the chip `{0}` has no clusters; the h200 has")]
+    NoClusters(String),
+    #[error("kernel `{0}` is for clusters (.explicitcluster), but the launch does not say of how many CTAs")]
+    ClusterNotGiven(String),
+    #[error("kernel `{kernel}` requires clusters of {x} x {y} x {z} CTAs (.reqnctapercluster)")]
+    RequiredCluster { kernel: String, x: u32, y: u32, z: u32 },
+    #[error("a cluster of {ctas} CTAs; {whose} takes at most {limit}")]
+    ClusterCtas { ctas: u64, limit: u32, whose: String },
+    #[error("the grid has {grid} CTAs in {axis}, which is no multiple of the {cluster} of a cluster")]
+    ClusterDivides { axis: char, grid: u32, cluster: u32 },
+    /// CTAs of a cluster run at the same time on neighbouring SMs.
+    #[error("a cluster of {ctas} CTAs does not fit: {room} fit on the {sms} SMs that can have one")]
+    ClusterRoom { ctas: u32, room: u32, sms: u32 },
+    #[error("launches of kernels that use clusters cannot be checked for races")]
+    CheckedCluster,
 }
 
 /// Local memory of all resident threads together that the host can be asked for.
@@ -124,9 +139,6 @@ impl LocalLimit {
 /// The occupancy of a launch, checked against the chip's limits and the kernel's own.
 pub fn check_launch(chip: &Chip, kernel: &Kernel, shape: Shape) -> Result<Occupancy, Unlaunchable> {
     let name = || kernel.name.clone();
-    if kernel.bounds.cluster {
-        return Err(Unlaunchable::Cluster(name()));
-    }
     for (what, dims, limits) in
         [("grid", shape.grid, chip.launch.max_grid_dims), ("block", shape.block, chip.launch.max_cta_dims)]
     {
@@ -140,6 +152,7 @@ pub fn check_launch(chip: &Chip, kernel: &Kernel, shape: Shape) -> Result<Occupa
             }
         }
     }
+    check_cluster(chip, kernel, shape)?;
     let threads = shape.block.iter().map(|&d| d as u64).product::<u64>();
     let limit = chip.launch.max_threads_per_cta;
     if threads > limit as u64 {
@@ -206,6 +219,13 @@ pub fn check_launch(chip: &Chip, kernel: &Kernel, shape: Shape) -> Result<Occupa
         let most = MOST_LOCAL_BYTES >> 20;
         return Err(Unlaunchable::LocalOfAll { kernel: name(), needed, threads, all, most });
     }
+    if let Some(cluster) = chip.cluster.as_ref().filter(|_| shape.cluster_ctas() > 1) {
+        let sms = if cluster.gpc_sms == 0 { sm.count } else { cluster.gpc_sms.min(sm.count) };
+        let (ctas, room) = (shape.cluster_ctas(), ctas_per_sm * sms);
+        if ctas > room && room > 0 {
+            return Err(Unlaunchable::ClusterRoom { ctas, room, sms });
+        }
+    }
     match (ctas_per_sm, limited_by) {
         (0, Limiter::Registers) => Err(Unlaunchable::Registers {
             kernel: name(),
@@ -231,13 +251,54 @@ pub fn check_launch(chip: &Chip, kernel: &Kernel, shape: Shape) -> Result<Occupa
     }
 }
 
+/// The shape of clusters, against what the chip and the kernel allow.
+fn check_cluster(chip: &Chip, kernel: &Kernel, shape: Shape) -> Result<(), Unlaunchable> {
+    let bounds = &kernel.bounds;
+    let required = bounds.required_cluster.filter(|&required| shape.cluster != Some(required));
+    if let Some([x, y, z]) = required {
+        return Err(Unlaunchable::RequiredCluster { kernel: kernel.name.clone(), x, y, z });
+    }
+    if chip.units.matrix.is_none() && kernel.uses_matrices() {
+        return Err(Unlaunchable::NoMatrices(chip.name.clone()));
+    }
+    if chip.cluster.is_none() && kernel.uses_clusters() {
+        return Err(Unlaunchable::NoClusters(chip.name.clone()));
+    }
+    let Some(dims) = shape.cluster else {
+        return match bounds.explicit_cluster {
+            true => Err(Unlaunchable::ClusterNotGiven(kernel.name.clone())),
+            false => Ok(()),
+        };
+    };
+    let Some(cluster) = &chip.cluster else { return Err(Unlaunchable::NoClusters(chip.name.clone())) };
+    let [x, y, z] = dims;
+    if dims.contains(&0) {
+        return Err(Unlaunchable::Empty { what: "cluster", x, y, z });
+    }
+    let ctas = dims.iter().map(|&d| u64::from(d)).product::<u64>();
+    if ctas > u64::from(cluster.max_ctas) {
+        let whose = format!("the chip `{}`", chip.name);
+        return Err(Unlaunchable::ClusterCtas { ctas, limit: cluster.max_ctas, whose });
+    }
+    if let Some(limit) = bounds.max_cluster_ctas.filter(|&limit| ctas > u64::from(limit)) {
+        let whose = format!("kernel `{}` (.maxclusterrank)", kernel.name);
+        return Err(Unlaunchable::ClusterCtas { ctas, limit, whose });
+    }
+    for ((axis, grid), cluster) in ['x', 'y', 'z'].into_iter().zip(shape.grid).zip(dims) {
+        if !grid.is_multiple_of(cluster) {
+            return Err(Unlaunchable::ClusterDivides { axis, grid, cluster });
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn limit(chip: &str, grid: u32) -> LocalLimit {
         let chip = Chip::load(chip, &[]).unwrap();
-        let shape = Shape { grid: [grid, 1, 1], block: [256, 1, 1], dynamic_shared_bytes: 0 };
+        let shape = Shape { grid: [grid, 1, 1], block: [256, 1, 1], dynamic_shared_bytes: 0, cluster: None };
         LocalLimit::new(&chip, shape, 4)
     }
 

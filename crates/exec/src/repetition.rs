@@ -21,6 +21,7 @@ use crate::memory::access::WarpAccess;
 use crate::memory::store::Memory;
 use crate::stop::HangReason;
 use crate::sync::barrier::Barriers;
+use crate::sync::cluster::ClusterBarrier;
 use crate::warp::control::Activation;
 use crate::warp::{Since, Warp};
 
@@ -42,6 +43,7 @@ struct Before<const N: usize> {
     warps: Vec<WarpBefore<N>>,
     shared: Vec<u8>,
     barriers: Barriers,
+    cluster: Option<ClusterBarrier>,
 }
 
 struct WarpBefore<const N: usize> {
@@ -188,6 +190,8 @@ impl<const N: usize> Repetition<N> {
             self.note_until = match (self.waits, is_quiet) {
                 (true, true) => self.save_at,
                 (true, false) => self.rounds + noted_rounds,
+                // A loop that does not wait and leaves memory as it is may be endless, too, and count its iterations.
+                (false, _) if was_so => self.rounds + noted_rounds,
                 (false, _) => 0,
             };
         }
@@ -204,6 +208,7 @@ impl<const N: usize> Before<N> {
             warps: warps.iter().map(warp).collect(),
             shared: cta.shared.bytes.clone(),
             barriers: cta.barriers.clone(),
+            cluster: cta.cluster.as_ref().map(|member| member.barrier.clone()),
         }
     }
 }
@@ -220,6 +225,7 @@ impl<const N: usize> Earlier<N> {
             before.number == cta.number
                 && before.shared == cta.shared.bytes
                 && before.barriers == cta.barriers
+                && before.cluster.as_ref() == cta.cluster.as_ref().map(|member| &member.barrier)
                 && warps.all(|(before, warp)| before.repeats(warp, noted))
         };
         self.ctas.iter_mut().all(|before| ctas.next().is_some_and(|now| same(before, now)))

@@ -64,6 +64,8 @@ pub const fn form(op: Op, returns: bool) -> &'static [Slot] {
         | Op::Cvt(_)
         | Op::ToGeneric(..)
         | Op::FromGeneric(..)
+        | Op::CtaRank(..)
+        | Op::MovMatrix
         | Op::Mbarrier(MbarrierOp::PendingCount, _) => &[Dst, Src(0)],
         Op::Pack64
         | Op::Pack32x16
@@ -92,6 +94,7 @@ pub const fn form(op: Op, returns: bool) -> &'static [Slot] {
         | Op::MatchAny(_)
         | Op::Redux(..)
         | Op::WaveShfl(_)
+        | Op::Mapa(..)
         | Op::Printf => &[Dst, Src(0), Src(1)],
         Op::Slct { .. }
         | Op::IMad(..)
@@ -103,6 +106,7 @@ pub const fn form(op: Op, returns: bool) -> &'static [Slot] {
         | Op::Shf { .. }
         | Op::Fns
         | Op::Bfe(_)
+        | Op::Mma(_)
         | Op::FFma(..) => &[Dst, Src(0), Src(1), Src(2)],
         // Fermi puts the selector between the words.
         Op::Prmt(_) => &[Dst, Src(0), Src(2), Src(1)],
@@ -119,15 +123,15 @@ pub const fn form(op: Op, returns: bool) -> &'static [Slot] {
         Op::Set { .. } => &[Dst, Src(0), Src(1), Combined(2)],
         Op::Testp(..) | Op::IsSpace(..) => &[DstPred, Src(0)],
 
-        Op::Ld { .. } => &[Dst, Memory],
+        Op::Ld { .. } | Op::LdMatrix(_) => &[Dst, Memory],
         Op::LdLock(_) => &[Dst2Pred, Dst, Memory],
-        Op::St(_) | Op::StUnlock(_) => &[Memory, Src(2)],
+        Op::St(_) | Op::StMatrix(_) | Op::StUnlock(_) => &[Memory, Src(2)],
         Op::Atom(AtomOp::Cas, _) if returns => &[Dst, Memory, Src(2), Src(3)],
         Op::Atom(AtomOp::Cas, _) => &[Memory, Src(2), Src(3)],
         Op::Atom(..) if returns => &[Dst, Memory, Src(2)],
         Op::Atom(..) => &[Memory, Src(2)],
         Op::Prefetch => &[Memory],
-        Op::CpAsync(_) => &[Src(0), Src(1), Src(2)],
+        Op::CpAsync(_) | Op::StAsync(..) | Op::RedAsync(..) => &[Src(0), Src(1), Src(2)],
         Op::CpAsyncWait | Op::BarWarp | Op::Nanosleep | Op::Yield => &[Src(0)],
         Op::Mbarrier(op, _) => match op {
             MbarrierOp::Init | MbarrierOp::ExpectTx | MbarrierOp::CompleteTx => &[Memory, Src(2)],
@@ -154,7 +158,9 @@ pub const fn form(op: Op, returns: bool) -> &'static [Slot] {
         Op::Brx => &[Src(0), Table],
         Op::Call => &[Callee],
         Op::AssertFail => &[Src(0), Src(1), Src(2), Src(3)],
-        Op::Fence(..) | Op::CpAsyncCommit | Op::Ret | Op::Exit | Op::Trap | Op::Nop => &[],
+        Op::Fence(..) | Op::ClusterBar(_) | Op::CpAsyncCommit | Op::Ret | Op::Exit | Op::Trap | Op::Nop => {
+            &[]
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! One instruction: plain data of 72 bytes. The opcode carries everything that is not an operand. Start at [`Inst`].
 
+use crate::matrix::*;
 use crate::types::*;
 
 /// A newtype over a small integer that indexes a dense array.
@@ -331,6 +332,11 @@ pub enum Op {
     FromGeneric(Space, Ty),
     /// d (predicate) = whether generic address a lies in the space. Ty is U32 or U64: the address's width.
     IsSpace(Space, Ty),
+    /// d = address a of shared memory, as it is in the CTA of rank b (u32) of the cluster. With the flag, a and d are
+    /// generic addresses, otherwise addresses in shared memory. Ty is U32 or U64.
+    Mapa(bool, Ty),
+    /// d (u32) = the rank of the CTA whose shared memory address a is in. Flag and type as for `Mapa`.
+    CtaRank(bool, Ty),
     Fence(Order, Scope),
     /// The hints prefetch, discard and applypriority: no effect, and the address a + b is not checked.
     Prefetch,
@@ -341,8 +347,23 @@ pub enum Op {
     CpAsyncCommit,
     /// Wait until at most a (Imm) groups are pending.
     CpAsyncWait,
+    /// `[a] = b` (register or vector) in the shared memory of any CTA of the cluster; when the bytes are there, they
+    /// count at the mbarrier c of that CTA. a and c are addresses in shared memory (32 bits).
+    StAsync(Ty, u8),
+    /// As `StAsync`, with an operation on the word.
+    RedAsync(AtomOp, Ty),
     /// An mbarrier operation; the flag says whether the address register is 64 bits wide.
     Mbarrier(MbarrierOp, bool),
+
+    // ---- matrices -----------------------------------------------------------------------------------------
+    /// d (vector) = a * b + c (vectors), matrices that the lanes of a warp hold together.
+    Mma(Mma),
+    /// d (vector) = matrices of shared memory, whose rows are at the addresses a + b of the first lanes.
+    LdMatrix(MatrixAccess),
+    /// Matrices of shared memory at [a + b] = c (vector).
+    StMatrix(MatrixAccess),
+    /// d = the transposed 8 x 8 matrix a of 16-bit elements.
+    MovMatrix,
 
     // ---- communication within a warp ------------------------------------------------------------------
     /// d = predicate (or ballot word); a = predicate; b = member mask, or None in the old form without a mask.
@@ -372,6 +393,8 @@ pub enum Op {
     Bar(BarMode),
     /// Wait for the lanes of mask a.
     BarWarp,
+    /// The barrier of the cluster.
+    ClusterBar(ClusterBar),
     /// Sleep about a nanoseconds.
     Nanosleep,
     /// The wavefront leaves the SM until the resource that a (64) names is free.
@@ -400,6 +423,14 @@ pub enum Op {
 }
 
 impl Op {
+    /// Whether it needs to know the cluster of its CTA.
+    pub const fn is_of_clusters(self) -> bool {
+        matches!(
+            self,
+            Op::Mapa(..) | Op::CtaRank(..) | Op::ClusterBar(_) | Op::StAsync(..) | Op::RedAsync(..)
+        )
+    }
+
     /// Whether lanes of a warp tell each other something.
     pub const fn is_exchange(self) -> bool {
         matches!(

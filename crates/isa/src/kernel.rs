@@ -32,7 +32,12 @@ pub struct Windows {
     pub bytes: u64,
     /// Start of the function handles: function `i` of the module is at `functions + 16 * i`.
     pub functions: u64,
+    /// Shared memory of the CTAs of a cluster, one window after the other in the order of their ranks.
+    pub cluster: u64,
 }
+
+/// CTAs of a cluster, at most.
+pub const MAX_CLUSTER_CTAS: u32 = 16;
 
 impl Default for Windows {
     fn default() -> Self {
@@ -43,6 +48,7 @@ impl Default for Windows {
             param: 0x0400_0000,
             bytes: 0x0100_0000,
             functions: 0x0500_0000,
+            cluster: 0x1000_0000,
         }
     }
 }
@@ -52,6 +58,7 @@ impl Windows {
     pub const fn base(&self, space: Space) -> u64 {
         match space {
             Space::Shared => self.shared,
+            Space::Cluster => self.cluster,
             Space::Local => self.local,
             Space::Const => self.constant,
             Space::Param => self.param,
@@ -59,7 +66,22 @@ impl Windows {
         }
     }
 
-    /// The space that a generic address belongs to.
+    /// If a generic address lies in the shared memory of a CTA of the cluster by its rank: the rank, and the address
+    /// there.
+    pub const fn cluster_of(&self, address: u64) -> Option<(u32, u64)> {
+        let inside = address.wrapping_sub(self.cluster);
+        if inside >= self.bytes * MAX_CLUSTER_CTAS as u64 {
+            return None;
+        }
+        Some(((inside / self.bytes) as u32, inside % self.bytes))
+    }
+
+    /// The generic address of a place in the shared memory of the CTA of a rank.
+    pub const fn in_cluster(&self, rank: u32, offset: u64) -> u64 {
+        self.cluster + rank as u64 * self.bytes + offset % self.bytes
+    }
+
+    /// The space that a generic address belongs to, other than the shared memory of other CTAs.
     #[inline]
     pub const fn space_of(&self, address: u64) -> Space {
         if address.wrapping_sub(self.shared) < self.bytes {
@@ -287,6 +309,16 @@ impl Kernel {
     pub fn atomic_at(&self, pc: Pc) -> Option<&AtomicLoop> {
         let at = self.atomics.partition_point(|made| made.branch < pc);
         self.atomics.get(at).filter(|made| made.contains(pc))
+    }
+
+    /// Whether an instruction concerns the cluster: its barrier, its shared memory, or its shape.
+    pub fn uses_clusters(&self) -> bool {
+        self.code.iter().any(|inst| inst.op.is_of_clusters())
+    }
+
+    /// Whether an instruction multiplies matrices.
+    pub fn uses_matrices(&self) -> bool {
+        self.code.iter().any(|inst| matches!(inst.op, Op::Mma(_)))
     }
 
     /// The first instruction that needs lock bits.

@@ -172,8 +172,14 @@ pub struct LaunchBounds {
     pub min_ctas_per_sm: Option<u32>,
     /// `.maxnreg`.
     pub max_registers: Option<u32>,
-    /// The kernel asks for a cluster (`.reqnctapercluster`, `.explicitcluster`).
-    pub cluster: bool,
+    /// `.reqnctapercluster`: the exact shape of clusters.
+    pub required_cluster: Option<[u32; 3]>,
+    /// `.explicitcluster`: the launch must name a shape of clusters, unless the kernel does.
+    pub explicit_cluster: bool,
+    /// `.maxclusterrank`: the most CTAs of a cluster.
+    pub max_cluster_ctas: Option<u32>,
+    /// `.blocksareclusters`: the launch gives the grid in clusters.
+    pub blocks_are_clusters: bool,
 }
 
 /// Width of a virtual register, in 32-bit words.

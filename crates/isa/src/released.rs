@@ -114,7 +114,14 @@ impl Code<'_> {
         let keeps = |op: Op| {
             matches!(
                 op,
-                Op::Call | Op::Bar(_) | Op::BarWarp | Op::Mbarrier(..) | Op::Brx | Op::Vote(_) | Op::Shfl(_)
+                Op::Call
+                    | Op::Bar(_)
+                    | Op::BarWarp
+                    | Op::ClusterBar(_)
+                    | Op::Mbarrier(..)
+                    | Op::Brx
+                    | Op::Vote(_)
+                    | Op::Shfl(_)
             )
         };
         waits || instructions.into_iter().any(|inst| keeps(inst.op))

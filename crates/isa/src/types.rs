@@ -128,6 +128,8 @@ pub enum Space {
     Global,
     /// The CTA's scratchpad; addresses start at 0.
     Shared,
+    /// The scratchpad of another CTA of the cluster. Only generic addresses lead to it.
+    Cluster,
     /// The thread's private memory (stack); addresses start at 0.
     Local,
     /// The module's constant bank; addresses start at 0.
@@ -143,6 +145,7 @@ impl Space {
             Space::Generic => "generic",
             Space::Global => "global",
             Space::Shared => "shared",
+            Space::Cluster => "shared::cluster",
             Space::Local => "local",
             Space::Const => "const",
             Space::Param => "param",
@@ -407,6 +410,17 @@ pub enum BarMode {
     RedOr,
 }
 
+/// What a warp does at the barrier of its cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ClusterBar {
+    /// Arrive, after the thread's earlier accesses.
+    Arrive,
+    /// Arrive, in no order with other accesses.
+    ArriveRelaxed,
+    /// Wait for the phase of the last arrival.
+    Wait,
+}
+
 /// An operation on an `mbarrier` object (a 64-bit word of shared memory).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MbarrierOp {
@@ -447,6 +461,28 @@ pub enum Special {
     NctaidX,
     NctaidY,
     NctaidZ,
+    /// The cluster's coordinates in the grid of clusters.
+    ClusterIdX,
+    ClusterIdY,
+    ClusterIdZ,
+    /// Clusters in each dimension of the grid.
+    NclusterIdX,
+    NclusterIdY,
+    NclusterIdZ,
+    /// The CTA's coordinates in its cluster.
+    ClusterCtaidX,
+    ClusterCtaidY,
+    ClusterCtaidZ,
+    /// CTAs in each dimension of a cluster.
+    ClusterNctaidX,
+    ClusterNctaidY,
+    ClusterNctaidZ,
+    /// The CTA's number in its cluster.
+    ClusterCtarank,
+    /// CTAs of a cluster.
+    ClusterNctarank,
+    /// 1 if the launch names the size of clusters.
+    ExplicitCluster,
     LaneId,
     /// The lane's number in the whole wavefront.
     WaveLaneId,
@@ -482,8 +518,6 @@ pub enum Special {
     Zero,
     /// 64 bits wide, reads as zero.
     Zero64,
-    /// Reads as one: sizes of the cluster that a plain launch implies.
-    One,
 }
 
 impl Special {

@@ -126,6 +126,12 @@ impl Op {
 
             Op::Pack64 | Op::WaveBallot | Op::WaveActive => shape(Two, [One; 4]),
             Op::Yield => shape(One, [Two, One, One, One]),
+            Op::Mma(mma) => shape(Width::wide(mma.d.bits() == 64), [Width::wide(mma.a.bits() == 64); 4]),
+            Op::LdMatrix(access) | Op::StMatrix(access) => {
+                shape(One, [Width::wide(access.wide_address), One, One, One])
+            }
+            Op::Mapa(_, ty) => shape(Width::of(ty), [Width::of(ty), One, One, One]),
+            Op::CtaRank(_, ty) => shape(One, [Width::of(ty), One, One, One]),
             Op::Unpack64(_) => shape(One, [Two; 4]),
             Op::Special(special) => shape(Width::wide(special.is_wide()), [One; 4]),
             Op::Slct { ty, .. } => {
@@ -169,6 +175,7 @@ impl Op {
                 shape(w, [Width::wide(access.wide_address), One, w, w])
             }
             Op::CpAsync(_) => shape(One, [One, Two, One, One]),
+            Op::StAsync(ty, _) | Op::RedAsync(_, ty) => shape(One, [One, Width::of(ty), One, One]),
             Op::Mbarrier(op, wide_address) => {
                 let address = Width::wide(wide_address);
                 match op {
@@ -215,6 +222,8 @@ impl Op {
             | Op::Elect
             | Op::Bar(_)
             | Op::BarWarp
+            | Op::MovMatrix
+            | Op::ClusterBar(_)
             | Op::Nanosleep
             | Op::Ssy
             | Op::Bra

@@ -75,6 +75,8 @@ const PAIRS: &[Pair] = &[
     scales("atomic.word_cycles", "all/cas-one"),
     scales("atomic.pass_cycles", "all/cas-line"),
     scales("atomic.request_cycles", "all/cas-1024"),
+    scales("atomic.add_cycles", "all/add-warp"),
+    adds("atomic.silent_cycles", "global/red-one", 1.0),
 ];
 
 /// What a calibration found for a value.

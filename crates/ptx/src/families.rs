@@ -33,7 +33,8 @@ const fn family(group: &'static str, mnemonics: &'static [&'static str], support
     Family { group, mnemonics, support }
 }
 
-const TENSOR_CORES: Support = Refused("tensor-core instructions are not modelled");
+const TENSOR_CORES: Support =
+    Refused("of the tensor-core instructions only `mma.sync` and what moves its operands are modelled");
 const CLUSTERS: Support = Refused("clusters are not modelled");
 const TEXTURES: Support = Refused("textures are not modelled");
 const SURFACES: Support = Refused("surfaces are not modelled");
@@ -60,22 +61,22 @@ pub(crate) const FAMILIES: &[Family] = &[
     family("Logic and shift", &["and", "or", "xor", "not", "cnot", "lop3", "shf", "shl", "shr"], Modelled),
     family("Data movement", &["mov"], Partly("without `.b128`, addresses of labels")),
     family("Data movement", &["shfl", "prmt"], Modelled),
-    family("Data movement", &["ld", "ldu", "st"], Partly("without `.b128`, `.shared::cluster`")),
+    family("Data movement", &["ld", "ldu", "st"], Partly("without `.b128`")),
     family(
         "Data movement",
         &["prefetch", "prefetchu", "applypriority", "discard", "createpolicy"],
         Partly("checked, then ignored: cache priorities are not modelled"),
     ),
-    family("Data movement", &["isspacep", "cvta"], Partly("without `.shared::cluster`")),
+    family("Data movement", &["isspacep", "cvta"], Modelled),
     family(
         "Data movement",
         &["cvt"],
         Partly("without non-integer types of 8 bits or fewer, `.tf32`, `.rs`, `.satfinite`, `.scaled`"),
     ),
     family("Data movement", &["cvt.pack"], Partly("without 4-bit and 2-bit types")),
-    family("Data movement", &["mapa", "getctarank"], CLUSTERS),
+    family("Data movement", &["mapa", "getctarank"], Modelled),
     family("Data movement", &["istypep"], TEXTURES),
-    family("Data movement", &["st.async"], CLUSTERS),
+    family("Data movement", &["st.async"], Partly("without `.mmio`, `.global`")),
     family("Data movement", &["st.bulk"], TMA),
     family("Data movement", &["tensormap.replace", "tensormap.cp_fenceproxy", "prefetch.tensormap"], TMA),
     family("Data movement", &["multimem"], Refused("memory of several devices is not modelled")),
@@ -102,30 +103,25 @@ pub(crate) const FAMILIES: &[Family] = &[
         ),
     ),
     family("Synchronization", &["bar", "bar.warp", "barrier", "membar"], Modelled),
-    family("Synchronization", &["barrier.cluster"], CLUSTERS),
+    family("Synchronization", &["barrier.cluster"], Modelled),
     family(
         "Synchronization",
         &["fence"],
         Partly("without `.sync_restrict`; accepted proxy fences order like `fence.acq_rel.cta`"),
     ),
     family("Synchronization", &["fence.proxy.tensormap::generic"], TMA),
-    family("Synchronization", &["atom"], Partly("without `.b128`, vectors, `.shared::cluster`")),
-    family("Synchronization", &["red"], Partly("without vectors, `.shared::cluster`")),
-    family("Synchronization", &["red.async"], CLUSTERS),
+    family("Synchronization", &["atom"], Partly("without `.b128`, vectors")),
+    family("Synchronization", &["red"], Partly("without vectors")),
+    family("Synchronization", &["red.async"], Partly("without `.mmio`, `.global`")),
     family("Synchronization", &["vote", "match", "activemask", "elect"], Modelled),
     family("Synchronization", &["redux"], Partly("without `.abs`, `.NaN`")),
     family("Synchronization", &["griddepcontrol"], Partly("no effect: launches run one after the other")),
-    family(
-        "Synchronization",
-        &["mbarrier"],
-        Partly("without `.shared::cluster`; `try_wait` returns at once"),
-    ),
+    family("Synchronization", &["mbarrier"], Partly("`try_wait` returns at once")),
     family("Synchronization", &["clusterlaunchcontrol"], CLUSTERS),
-    family(
-        "Tensor cores",
-        &["wmma", "mma", "ldmatrix", "stmatrix", "movmatrix", "wgmma.mma_async", "wgmma", "tcgen05"],
-        TENSOR_CORES,
-    ),
+    family("Tensor cores", &["mma"], Partly("without `.sp`, `.block_scale`, 6-bit and 4-bit floats")),
+    family("Tensor cores", &["ldmatrix", "stmatrix"], Partly("without elements of 8 bits and fewer")),
+    family("Tensor cores", &["movmatrix"], Modelled),
+    family("Tensor cores", &["wmma", "wgmma.mma_async", "wgmma", "tcgen05"], TENSOR_CORES),
     family("Stack", &["stacksave", "stackrestore", "alloca"], STACK),
     family("Video", &["vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vmad", "vset"], VIDEO),
     family("Video", &["vadd2", "vsub2", "vavrg2", "vabsdiff2", "vmin2", "vmax2", "vset2"], VIDEO),

@@ -31,8 +31,9 @@ const MAX_ALIGN: u64 = 1 << 12;
 const DIRECTIVES: &[&str] = &[
     ".address",
     ".bytes",
-    ".cluster",
+    ".blocksareclusters",
     ".const",
+    ".explicitcluster",
     ".extern",
     ".file",
     ".frame",
@@ -44,6 +45,7 @@ const DIRECTIVES: &[&str] = &[
     ".local",
     ".lock",
     ".sib",
+    ".maxclusterrank",
     ".maxnreg",
     ".maxntid",
     ".minnctapersm",
@@ -51,6 +53,7 @@ const DIRECTIVES: &[&str] = &[
     ".pointer",
     ".predicates",
     ".registers",
+    ".reqnctapercluster",
     ".reqntid",
     ".result",
     ".shared",
@@ -270,16 +273,23 @@ impl<'i, 't> Reader<'i, 't> {
                 self.bounds(name)?.min_ctas_per_sm = Some(args.int(1, u64::from(u32::MAX))? as u32)
             }
             ".maxnreg" => self.bounds(name)?.max_registers = Some(args.int(1, u64::from(u32::MAX))? as u32),
-            ".reqntid" => {
-                let mut block = [1; 3];
-                for side in &mut block {
+            ".reqntid" | ".reqnctapercluster" => {
+                let mut shape = [1; 3];
+                for side in &mut shape {
                     if !args.is_empty() {
                         *side = args.int(1, 1 << 16)? as u32;
                     }
                 }
-                self.bounds(name)?.required_block = Some(block);
+                let of_clusters = name.node == ".reqnctapercluster";
+                let bounds = self.bounds(name)?;
+                *(if of_clusters { &mut bounds.required_cluster } else { &mut bounds.required_block }) =
+                    Some(shape);
             }
-            ".cluster" => self.bounds(name)?.cluster = true,
+            ".explicitcluster" => self.bounds(name)?.explicit_cluster = true,
+            ".blocksareclusters" => self.bounds(name)?.blocks_are_clusters = true,
+            ".maxclusterrank" => {
+                self.bounds(name)?.max_cluster_ctas = Some(args.int(1, u64::from(u32::MAX))? as u32)
+            }
             ".file" => {
                 let at = args.int(0, 1 << 16)? as usize;
                 let file = args.string()?;

@@ -46,7 +46,8 @@ pub(crate) trait Backend: fmt::Debug + Send {
     /// Allocates memory that is all zeros.
     fn allocate_zeroed(&mut self, bytes: u64, name: &str) -> Result<u64>;
 
-    fn free(&mut self, address: u64);
+    /// Fails if no allocation begins there.
+    fn free(&mut self, address: u64) -> Result<()>;
 
     /// Allocates memory that is all zeros at an address that the host has chosen.
     fn allocate_at(&mut self, address: u64, bytes: u64, name: &str) -> Result<()> {

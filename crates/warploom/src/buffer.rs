@@ -9,8 +9,8 @@ use bytemuck::Pod;
 use crate::device::Device;
 use crate::error::{Error, Result};
 
-/// Addresses of dropped buffers. Their device frees them before its next allocation or launch.
-pub(crate) type Dropped = Arc<Mutex<Vec<u64>>>;
+/// Addresses and bytes of dropped buffers. Their device frees them before its next allocation or launch.
+pub(crate) type Dropped = Arc<Mutex<Vec<(u64, u64)>>>;
 
 /// `len` elements of type `T` in a device's memory. Dropping the buffer frees the memory.
 pub struct Buffer<T: Pod> {
@@ -83,7 +83,7 @@ impl<T: Pod> Buffer<T> {
 impl<T: Pod> Drop for Buffer<T> {
     fn drop(&mut self) {
         if let Ok(mut dropped) = self.dropped.lock() {
-            dropped.push(self.address);
+            dropped.push((self.address, size_of::<T>() as u64 * self.len as u64));
         }
     }
 }

@@ -108,10 +108,9 @@ impl Backend for Cuda {
         Ok(address)
     }
 
-    fn free(&mut self, address: u64) {
+    fn free(&mut self, address: u64) -> Result<()> {
         self.buffers.remove(&address);
-        // After a fault the context is gone, and its memory with it.
-        let _ = self.gpu().free(address);
+        Ok(self.gpu().free(address)?)
     }
 
     fn read(&self, address: u64, into: &mut [u8]) -> Result<()> {
@@ -173,6 +172,7 @@ impl Backend for Cuda {
             grid: shape.grid,
             block: shape.block,
             dynamic_shared_bytes: shape.dynamic_shared_bytes,
+            cluster: shape.cluster,
             cooperative: launch.cooperative,
             time_limit: launch.time_limit,
             behind_busy: launch.repeat > 0,
@@ -247,6 +247,7 @@ impl Cuda {
             grid: [1; 3],
             block: [1; 3],
             dynamic_shared_bytes: 0,
+            cluster: None,
             cooperative: false,
             time_limit: None,
             behind_busy,

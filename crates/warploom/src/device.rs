@@ -277,14 +277,22 @@ impl Device {
         self.backend.allocate(bytes, name)
     }
 
-    /// Gives back what [`Device::allocate`] or [`Device::allocate_at`] took. The address of anything else is ignored.
-    pub fn free(&mut self, address: u64) {
-        self.backend.free(address);
+    /// Gives back what [`Device::allocate`] or [`Device::allocate_at`] took. The address of anything else, such as one
+    /// that was freed before, is refused.
+    pub fn free(&mut self, address: u64) -> Result<()> {
+        self.backend.free(address)
     }
 
     /// Copies bytes from a device address to the host. They must lie inside one allocation, such as a module's
     /// [global](Module::global).
     pub fn read_bytes(&self, address: u64, len: usize) -> Result<Vec<u8>> {
+        let dropped = self.dropped.lock().ok();
+        let is_dropped = |&(base, bytes): &(u64, u64)| address.wrapping_sub(base) < bytes;
+        if dropped.is_some_and(|dropped| dropped.iter().any(is_dropped)) {
+            return Err(Error::Misuse(format!(
+                "{len} bytes at {address:#x} are of a buffer that was dropped"
+            )));
+        }
         let mut data = vec![0; len];
         self.backend.read(address, &mut data)?;
         Ok(data)
@@ -293,6 +301,7 @@ impl Device {
     /// Copies bytes from the host to a device address. They must lie inside one allocation, such as a module's
     /// [global](Module::global).
     pub fn write_bytes(&mut self, address: u64, data: &[u8]) -> Result<()> {
+        self.free_dropped();
         self.backend.write(address, data)
     }
 
@@ -461,8 +470,9 @@ impl Device {
     /// Frees the memory of dropped buffers. A buffer cannot free itself because it does not hold its device.
     fn free_dropped(&mut self) {
         let dropped = self.dropped.lock().map(|mut d| std::mem::take(&mut *d)).unwrap_or_default();
-        for address in dropped {
-            self.backend.free(address);
+        for (address, _) in dropped {
+            // After a fault of a real GPU, its memory is gone already.
+            let _ = self.backend.free(address);
         }
     }
 }
@@ -480,9 +490,13 @@ fn bytes_of<T>(len: usize) -> Result<u64> {
 }
 
 fn shape(kernel: &Kernel, launch: &Launch) -> Shape {
+    let bounds = &kernel.info().bounds;
+    let cluster = launch.cluster.or(bounds.required_cluster);
+    let scale = if bounds.blocks_are_clusters { cluster.unwrap_or([1; 3]) } else { [1; 3] };
     Shape {
-        grid: launch.grid,
-        block: launch.block.or(kernel.info().bounds.required_block).unwrap_or([1; 3]),
+        grid: std::array::from_fn(|axis| launch.grid[axis].saturating_mul(scale[axis])),
+        block: launch.block.or(bounds.required_block).unwrap_or([1; 3]),
         dynamic_shared_bytes: launch.dynamic_shared_bytes,
+        cluster,
     }
 }

@@ -57,7 +57,12 @@ impl Task {
     }
 
     pub(crate) fn shape(&self) -> Shape {
-        Shape { grid: [1; 3], block: self.block, dynamic_shared_bytes: self.dynamic_shared_bytes }
+        Shape {
+            grid: [1; 3],
+            block: self.block,
+            dynamic_shared_bytes: self.dynamic_shared_bytes,
+            cluster: None,
+        }
     }
 }
 

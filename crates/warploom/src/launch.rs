@@ -23,6 +23,8 @@ pub struct Launch {
     pub block: Option<[u32; 3]>,
     /// Shared memory per CTA in addition to what the kernel declares.
     pub dynamic_shared_bytes: u32,
+    /// CTAs of a cluster. If not given, what the kernel requires (`.reqnctapercluster`), or else no clusters.
+    pub cluster: Option<[u32; 3]>,
     /// All CTAs are resident at once, so that they can wait for each other; refused if they do not fit.
     pub cooperative: bool,
     /// Simulated chips only: how this launch is executed, if not as the device's others.
@@ -47,6 +49,7 @@ impl Launch {
             grid: ctas.into().0,
             block: None,
             dynamic_shared_bytes: 0,
+            cluster: None,
             cooperative: false,
             model: None,
             time_limit: None,
@@ -66,6 +69,12 @@ impl Launch {
     /// Adds shared memory to what the kernel declares, for its `extern __shared__` array.
     pub fn shared_bytes(mut self, bytes: u32) -> Launch {
         self.dynamic_shared_bytes = bytes;
+        self
+    }
+
+    /// Clusters of so many CTAs: one number, or an array or tuple of two or three.
+    pub fn cluster(mut self, ctas: impl Into<Dim>) -> Launch {
+        self.cluster = Some(ctas.into().0);
         self
     }
 

@@ -130,19 +130,25 @@ impl Backend for Sim {
         Ok(address)
     }
 
-    fn free(&mut self, address: u64) {
-        self.gpu.memory().free(address);
+    fn free(&mut self, address: u64) -> Result<()> {
+        let memory = self.gpu.memory();
+        if memory.free(address) {
+            return Ok(());
+        }
+        let place = memory.name(address).map(|(name, offset)| format!("byte {offset} of {name}"));
+        let place = place.unwrap_or_else(|| memory.describe(address, 1));
+        Err(Error::Misuse(format!("no allocation begins at {address:#x}: {place}")))
     }
 
     fn read(&self, address: u64, into: &mut [u8]) -> Result<()> {
-        let bytes =
-            self.gpu.memory_ref().read(address, into.len()).ok_or_else(|| outside(address, into.len()))?;
+        let bytes = self.gpu.memory_ref().read(address, into.len());
+        let bytes = bytes.ok_or_else(|| outside(&self.gpu, address, into.len()))?;
         into.copy_from_slice(bytes);
         Ok(())
     }
 
     fn write(&mut self, address: u64, data: &[u8]) -> Result<()> {
-        if self.gpu.write(address, data) { Ok(()) } else { Err(outside(address, data.len())) }
+        if self.gpu.write(address, data) { Ok(()) } else { Err(outside(&self.gpu, address, data.len())) }
     }
 
     fn load_ptx(&mut self, name: &str, text: &[u8]) -> Result<Arc<dyn LoadedModule>> {
@@ -337,8 +343,9 @@ fn outcome(
     }
 }
 
-fn outside(address: u64, bytes: usize) -> Error {
-    Error::Misuse(format!("{bytes} bytes at {address:#x} are not inside one allocation"))
+fn outside(gpu: &Gpu, address: u64, bytes: usize) -> Error {
+    let place = gpu.memory_ref().describe(address, bytes as u64);
+    Error::Misuse(format!("{bytes} bytes at {address:#x} are not inside one allocation: {place}"))
 }
 
 fn unlaunchable(error: Unlaunchable, shape: Shape) -> Error {

@@ -229,3 +229,31 @@ fn reports_are_json() {
     assert_eq!(timed["warp_cycles"], stalls);
     assert!(timed["cycles"].as_u64() > timed["warp_insts"].as_u64());
 }
+
+/// Memory that was freed or whose buffer was dropped is not reached any more, by no way.
+#[test]
+fn memory_that_was_freed_is_refused() {
+    for model in [SimModel::default(), SimModel::Functional] {
+        let options = SimOptions { model, ..SimOptions::default() };
+        let mut gpu = Device::sim_with(Chip::load("gtx480", &[]).unwrap(), options);
+        let says = |error: Error, part: &str| assert!(error.to_string().contains(part), "{error}");
+        let weights = gpu.allocate(64, "weights").unwrap();
+        gpu.write_bytes(weights, &[1; 64]).unwrap();
+        gpu.free(weights).unwrap();
+        let freed = "at byte 0 of weights (64 bytes), which was freed";
+        says(gpu.free(weights).unwrap_err(), freed);
+        says(gpu.read_bytes(weights, 4).unwrap_err(), freed);
+        says(gpu.write_bytes(weights, &[0; 4]).unwrap_err(), freed);
+        says(gpu.free(weights + 8).unwrap_err(), "at byte 8 of weights");
+
+        let kernel = gpu.load_ptx(VECADD).unwrap().kernel("vecadd").unwrap();
+        let (kept, gone) = (gpu.buffer(&[1.0f32; 32]).unwrap(), gpu.buffer(&[1.0f32; 32]).unwrap());
+        says(gpu.free(kept.address() + 4).unwrap_err(), "byte 4 of buffer");
+        let address = gone.address();
+        drop(gone);
+        says(gpu.read_bytes(address + 8, 4).unwrap_err(), "dropped");
+        says(gpu.write_bytes(address + 8, &[0; 4]).unwrap_err(), "which was freed");
+        let error = gpu.launch(&kernel, Launch::grid(1).block(32), args![address, &kept, &kept, 32u32]);
+        says(error.unwrap_err(), "which was freed");
+    }
+}

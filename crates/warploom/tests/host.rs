@@ -110,7 +110,7 @@ fn memory_and_variables_at_addresses_of_the_host() {
     gpu.launch(&kernel, Launch::grid(1).block(8), [Arg::bytes(&u64::to_le_bytes(own))]).unwrap();
     assert_eq!(gpu.read_bytes(own + 28, 4).unwrap(), 23u32.to_le_bytes());
     assert!(gpu.allocate_at(own + 8, 8, "again").is_err());
-    gpu.free(own);
+    gpu.free(own).unwrap();
     assert!(gpu.read_bytes(own, 1).is_err());
 }
 

@@ -13,6 +13,10 @@ Examples:
       warploom exec -- ./app 1000
   Under another scheduler, with spinning warps backing off, and a line of JSON for each launch:
       warploom exec --sched gto --bows --json launches.jsonl -- ./app 1000
+  Where the time of its kernels goes, as text and as a page for a browser:
+      warploom exec --profile --report app.html -- ./app 1000
+  The whole program under every warp scheduler, without BOWS and with it:
+      warploom exec --compare -- ./app 1000
   A program of many launches: the first of each kernel is timed, the rest only executed:
       warploom exec --timed first:1 -- ./app
 
@@ -44,10 +48,34 @@ pub(crate) struct ExecOptions {
     /// Bandwidth of copies between host and device, in 1e9 bytes per second [default: 12]
     #[arg(long, value_name = "GB/S")]
     pub link_gbps: Option<f64>,
+    /// Show where the time of each kernel goes, over all of its timed launches, when the program has ended: so many of
+    /// the hottest lines, locks and flags, who waits for whom, what stands out (docs/profile.md)
+    #[arg(long, value_name = "LINES", num_args = 0..=1, require_equals = true, default_missing_value = "10")]
+    pub profile: Option<u16>,
+    /// Write a page for a browser: all kernels, and of each what `warploom run --report` shows, without a timeline
+    #[arg(long, value_name = "FILE.html")]
+    pub report: Option<PathBuf>,
+    /// Write a timeline of the last timed launch for the Perfetto viewer (ui.perfetto.dev); --timed chooses another
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    /// The SM that the timeline shows, by its number, or `all`; if not given, SM 0
+    #[arg(long, value_name = "N|all", requires = "trace", value_parser = parse_sm)]
+    pub trace_sm: Option<String>,
+    /// Run the program under every warp scheduler, with spinning warps backing off (BOWS) and without, one after the
+    /// other, and compare its timed launches. What the program prints is shown of the first run only
+    #[arg(long, conflicts_with_all = ["profile", "report", "trace", "json", "sched", "bows", "bows_limit", "sib"])]
+    pub compare: bool,
     /// No table of kernels at the end
     #[arg(long)]
     pub quiet: bool,
     /// The program and its arguments
     #[arg(value_name = "PROGRAM", required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub program: Vec<OsString>,
+}
+
+fn parse_sm(text: &str) -> Result<String, String> {
+    match text == "all" || text.parse::<u32>().is_ok() {
+        true => Ok(text.to_string()),
+        false => Err(format!("`{text}` is no SM's number, nor `all`")),
+    }
 }

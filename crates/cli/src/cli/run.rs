@@ -22,6 +22,9 @@ pub(crate) struct LaunchOptions {
     /// Threads of a CTA; if not given, what the kernel requires (.reqntid), or 1
     #[arg(long, value_name = "X[,Y[,Z]]", value_parser = parse_dims)]
     pub block: Option<[u32; 3]>,
+    /// CTAs of a cluster; if not given, what the kernel requires (.reqnctapercluster), or no clusters
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = parse_dims)]
+    pub cluster: Option<[u32; 3]>,
     /// Bytes of dynamic shared memory, for the kernel's `extern __shared__` array
     #[arg(long, value_name = "BYTES", default_value_t = 0)]
     pub shared: u32,

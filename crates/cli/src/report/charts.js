@@ -80,7 +80,7 @@ function stackedBar(time, all, width = 1, title = "") {
     const label = `${plainName(name)} ${share.toFixed(0)}%`;
     const text = share * width > 0.75 * label.length ? label : "";
     return el("span", {
-      style: `width:${share}%;background:${colourOf(name)}`,
+      style: `width:${share}%;background:${colourOf(name)};color:${textOn(colourOf(name))}`,
       onmousemove: (event) => showTip(event, lines),
       onmouseleave: hideTip,
     }, text);

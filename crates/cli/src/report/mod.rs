@@ -167,6 +167,7 @@ fn html(page: &Page) -> String {
         include_str!("unpack.js"),
         include_str!("charts.js"),
         include_str!("tables.js"),
+        include_str!("pixels.js"),
         include_str!("timeline.js"),
         include_str!("page.js"),
     ];

@@ -101,7 +101,7 @@ function compareView(compare, runs, choose) {
   });
   const bars = runs.map((run) => el("div", { class: "pair" }, el("b", {}, run.name),
     stackedBar(run.profile?.time ?? {}, run.warp_cycles, (run.warp_cycles ?? 0) / most)));
-  return section("compare", "Schedulers, with BOWS and without", table(columns, rows),
+  return section("compare", compare.title, table(columns, rows),
     el("h3", {}, "Warp time"), bars, legend(names));
 }
 

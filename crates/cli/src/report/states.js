@@ -30,6 +30,12 @@ const wordColour = (word) => WORD_COLOURS[word % WORD_COLOURS.length];
 
 const rgb = (colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
 
+// Text that is legible on a colour.
+function textOn(colour) {
+  const [r, g, b] = rgb(colour);
+  return 0.3 * r + 0.59 * g + 0.11 * b > 135 ? "#15181d" : "#ffffff";
+}
+
 const grouped = (number) => Math.round(number).toString().replace(/\B(?=(\d{3})+$)/g, ",");
 const percent = (part, all) => (all > 0 ? ((100 * part) / all).toFixed(1) : "0.0") + "%";
 const counted = (number, noun) => `${grouped(number)} ${noun}${number === 1 ? "" : "s"}`;

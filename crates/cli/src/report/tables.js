@@ -80,7 +80,8 @@ function sourceView(run, all) {
     const row = places.get(place);
     if (!row) return;
     const box = row.closest(".source");
-    box.scrollTop = row.offsetTop - box.offsetTop - box.clientHeight / 2;
+    const down = row.getBoundingClientRect().top - box.getBoundingClientRect().top;
+    box.scrollTop += down - box.clientHeight / 2;
     document.querySelectorAll(".code.shown").forEach((other) => other.classList.remove("shown"));
     row.classList.add("shown");
   };

@@ -1,19 +1,16 @@
 // The timeline: a row for every SM, and when it is open a row for each of its warp slots.
 //
-// Rows are drawn as pixels, one line of an image each, and stretched to their height. A pixel has the mean colour of
-// what happens in it, so a frame costs the spans in view at most, and SMs that are far away are drawn from sums that
-// were made once. Only rows in view are drawn.
+// Only rows in view are drawn. pixels.js does that; this is the rest: rows, axis, arrows, and what the user does.
 
 const AXIS = 24;
 const SM_ROW = 30;
 const SLOT_ROW = 17;
 const GUTTER = 96;
-// Sums of an SM at several resolutions; of large chips not at the finest, which would take too much memory.
-const LEVELS = [2048, 8192, 32768];
-const MOST_AT_FINEST = 24;
 // Arrows are drawn when at most so many are in view, and thin if they are many.
 const MOST_ARROWS = 400;
 const MANY_ARROWS = 40;
+// The same for ends of warps in a row.
+const MOST_ENDS = 60;
 
 class Timeline {
   constructor(meta, data) {
@@ -24,20 +21,17 @@ class Timeline {
     this.from = meta.from;
     this.until = Math.max(meta.until, meta.from + 1);
     this.view = [this.from, this.until];
-    this.colours = meta.states.map((name) => rgb(colourOf(name)));
-    // The same for pixels, and the colour of spinning last.
-    const pack = ([r, g, b]) => ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
-    this.packed = [...this.colours, rgb(colourOf("spinning"))].map(pack);
-    this.resolutions = this.sms.length > MOST_AT_FINEST ? LEVELS.slice(0, -1) : LEVELS;
     this.spans = 0;
     for (const sm of this.sms) {
       sm.open = false;
+      sm.used = meta.states.map((_, at) => at).filter((at) =>
+        sm.slots.some((slot) => slot.states.state.includes(at)));
       sm.spans = sm.slots.reduce((sum, slot) => sum + slot.states.length, 0);
       this.spans += sm.spans;
     }
     // Few SMs are shown with their warps; of many, first the overview.
     if (this.sms.length <= 4) this.sms.forEach((sm) => (sm.open = true));
-    this.image = document.createElement("canvas");
+    this.pixels = new Pixels(this.from, this.until, meta.states, this.sms.length);
     this.build();
     this.layOut();
   }
@@ -70,7 +64,7 @@ class Timeline {
       el("span", { class: "hint" },
         "click an SM to open it; drag to move; Ctrl + wheel or W, S to zoom, A, D to move; ",
         "Shift + drag to zoom into a part"));
-    const names = this.meta.states.filter((_, at) => this.sms.some((sm) => this.used(sm).includes(at)));
+    const names = this.meta.states.filter((_, at) => this.sms.some((sm) => sm.used.includes(at)));
     this.element = el("div", {}, bar, this.box, legend([...names, "spinning"]),
       this.idle > 0 && el("p", { class: "note" }, `${counted(this.idle, "SM")} without a warp left out.`),
       el("p", { class: "note" },
@@ -80,30 +74,20 @@ class Timeline {
     this.listen();
   }
 
-  // The states that warps of an SM are ever in.
-  used(sm) {
-    sm.used ??= this.meta.states.map((_, at) => at).filter((at) =>
-      sm.slots.some((slot) => slot.states.state.includes(at)));
-    return sm.used;
-  }
-
   // Rows from top to bottom, with their height.
   layOut() {
     this.rows = [];
-    this.rowOf = new Map();
+    this.smRows = [];
     let top = 0;
     const add = (row, height) => {
       this.rows.push({ ...row, top, height });
       top += height;
     };
     for (const sm of this.sms) {
-      this.rowOf.set(`${sm.sm}`, this.rows.length);
+      this.smRows[sm.sm] = this.rows.length;
       add({ sm }, SM_ROW);
       if (!sm.open) continue;
-      sm.slots.forEach((slot, number) => {
-        this.rowOf.set(`${sm.sm}/${number}`, this.rows.length);
-        add({ sm, slot, number }, SLOT_ROW);
-      });
+      sm.slots.forEach((slot, number) => add({ sm, slot, number }, SLOT_ROW));
     }
     this.total = top;
     const height = Math.min(560, top + AXIS + 2);
@@ -137,88 +121,6 @@ class Timeline {
     return GUTTER + ((time - this.view[0]) / (this.view[1] - this.view[0])) * width;
   }
 
-  // Warp cycles of an SM by interval and state, for the whole view.
-  levels(sm) {
-    if (sm.levels) return sm.levels;
-    const columns = this.colours.length + 1;
-    const finest = this.resolutions.at(-1);
-    const sums = new Float32Array(finest * columns);
-    addSlots(sums, columns, finest, sm.slots, this.from, finest / (this.until - this.from));
-    sm.levels = new Map([[finest, sums]]);
-    for (const count of this.resolutions.slice(0, -1)) {
-      const coarse = new Float32Array(count * columns);
-      const each = finest / count;
-      for (let at = 0; at < sums.length; at++) {
-        const bin = Math.floor(at / columns / each);
-        coarse[bin * columns + (at % columns)] += sums[at] / each;
-      }
-      sm.levels.set(count, coarse);
-    }
-    return sm.levels;
-  }
-
-  // What the warps of an SM do in every pixel: how many are in each state, and how many spin.
-  smPixels(sm, width) {
-    const columns = this.colours.length + 1;
-    const pixels = new Float32Array(width * columns);
-    const [from, until] = this.view;
-    const perPixel = (until - from) / width;
-    const whole = this.until - this.from;
-    const level = this.resolutions.find((count) => whole / count <= perPixel);
-    if (level) {
-      const sums = this.levels(sm).get(level);
-      const scale = (level * perPixel) / whole;
-      const used = [...this.used(sm), columns - 1];
-      for (let x = 0; x < width; x++) {
-        const first = Math.floor(((from - this.from) / whole) * level + x * scale);
-        const last = Math.max(first + 1, Math.floor(((from - this.from) / whole) * level + (x + 1) * scale));
-        for (let bin = first; bin < Math.min(last, level); bin++) {
-          for (let at = 0; at < used.length; at++) {
-            pixels[x * columns + used[at]] += sums[bin * columns + used[at]] / (last - first);
-          }
-        }
-      }
-      return pixels;
-    }
-    addSlots(pixels, columns, width, sm.slots, from, 1 / perPixel);
-    return pixels;
-  }
-
-  // The mean colour of every pixel of a slot, as RGBA.
-  slotPixels(slot, into, offset, width) {
-    const [from, until] = this.view;
-    const perPixel = (until - from) / width;
-    const spans = slot.states;
-    const sums = this.sums?.length === width * 4 ? this.sums.fill(0) : (this.sums = new Float32Array(width * 4));
-    const end = countUntil(spans, until);
-    for (let at = Math.max(0, countUntil(spans, from) - 1); at < end; at++) {
-      let a = (spans.from[at] - from) / perPixel;
-      let b = (spans.until[at] - from) / perPixel;
-      if (b <= 0 || a >= width) continue;
-      if (a < 0) a = 0;
-      if (b > width) b = width;
-      const colour = this.colours[spans.state[at]];
-      const last = Math.min(width - 1, Math.floor(b));
-      for (let x = Math.floor(a); x <= last; x++) {
-        const part = Math.min(b, x + 1) - Math.max(a, x);
-        if (part <= 0) continue;
-        const place = x * 4;
-        sums[place] += colour[0] * part;
-        sums[place + 1] += colour[1] * part;
-        sums[place + 2] += colour[2] * part;
-        sums[place + 3] += part;
-      }
-    }
-    for (let at = 0; at < sums.length; at += 4) {
-      const part = sums[at + 3];
-      if (part <= 0) continue;
-      into[offset + at] = sums[at] / part;
-      into[offset + at + 1] = sums[at + 1] / part;
-      into[offset + at + 2] = sums[at + 2] / part;
-      into[offset + at + 3] = 255 * Math.min(1, part);
-    }
-  }
-
   draw(context, fullWidth, height) {
     const began = performance.now();
     // Asking for a style is slow.
@@ -228,28 +130,28 @@ class Timeline {
     const width = Math.max(1, Math.floor(fullWidth - GUTTER));
     const scroll = this.box.scrollTop;
     const shown = this.rows.filter((row) => row.top + row.height > scroll && row.top - scroll < height - AXIS);
-    const slots = shown.filter((row) => row.slot);
-    if (slots.length > 0) {
-      this.image.width = width;
-      this.image.height = slots.length;
-      const imageContext = this.image.getContext("2d");
-      const image = imageContext.createImageData(width, slots.length);
-      slots.forEach((row, at) => this.slotPixels(row.slot, image.data, at * width * 4, width));
-      imageContext.putImageData(image, 0, 0);
-    }
     context.save();
     context.beginPath();
     context.rect(0, AXIS, fullWidth, height - AXIS);
     context.clip();
     context.imageSmoothingEnabled = false;
-    slots.forEach((row, at) => {
-      const top = AXIS + row.top - scroll;
-      context.drawImage(this.image, 0, at, width, 1, GUTTER, top + 3, width, SLOT_ROW - 8);
-      this.drawStrip(context, row.slot.spins, top, 3, () => colourOf("spinning"), width);
-      this.drawStrip(context, row.slot.holds, top + SLOT_ROW - 5, 4, wordColour, width);
-      this.drawWarpEnds(context, row.slot.warps, top);
-    });
-    shown.filter((row) => !row.slot).forEach((row) => this.drawSm(context, row, AXIS + row.top - scroll, width));
+    context.fillStyle = this.style.panel;
+    const { pixels } = this;
+    pixels.begin(this.view, width, Math.max(1, Math.ceil(height - AXIS)));
+    for (const { sm, slot, top } of shown) {
+      const y = Math.round(top - scroll);
+      if (slot) {
+        pixels.drawSlot(slot, y + 3, SLOT_ROW - 8);
+        pixels.drawStrip(slot.spins, this.firstOver(slot.spins, this.view[0]), y, 3, null);
+        pixels.drawStrip(slot.holds, this.firstOver(slot.holds, this.view[0]), y + SLOT_ROW - 5, 4, pixels.words);
+      } else {
+        context.fillRect(GUTTER, AXIS + y + 3, width, SM_ROW - 6);
+        pixels.drawSm(sm, y + 3, SM_ROW - 6);
+      }
+    }
+    pixels.show(context, GUTTER, AXIS);
+    shown.filter((row) => row.slot).forEach((row) =>
+      this.drawWarpEnds(context, row.slot.warps, AXIS + row.top - scroll));
     this.drawArrows(context, scroll, height);
     this.drawLabels(context, shown, scroll);
     context.restore();
@@ -262,23 +164,6 @@ class Timeline {
     this.drawTime = performance.now() - began;
   }
 
-  // Spans of words as a thin strip; what is narrower than a pixel is drawn once for all of it.
-  drawStrip(context, spans, top, tall, colour, width) {
-    const [from, until] = this.view;
-    const perPixel = (until - from) / width;
-    const end = countUntil(spans, until);
-    let drawn = -1;
-    for (let at = this.firstOver(spans, from); at < end; at++) {
-      if (spans.until[at] < from) continue;
-      const a = Math.max(0, (spans.from[at] - from) / perPixel);
-      const b = Math.min(width, (spans.until[at] - from) / perPixel);
-      if (b <= drawn) continue;
-      context.fillStyle = colour(spans.word[at]);
-      context.fillRect(GUTTER + a, top, Math.max(1, b - a), tall);
-      drawn = Math.max(drawn, Math.ceil(a + 0.01), b - 1);
-    }
-  }
-
   // The first span that may reach into the view. Holds may overlap, so some before it are looked at too.
   firstOver(spans, time) {
     let at = countUntil(spans, time) - 1;
@@ -289,45 +174,12 @@ class Timeline {
   drawWarpEnds(context, warps, top) {
     const end = countUntil(warps, this.view[1]);
     const first = Math.max(0, countUntil(warps, this.view[0]) - 1);
-    if (end - first > 300) return;
+    if (end - first > MOST_ENDS) return;
     context.fillStyle = this.style.text;
     for (let at = first; at < end; at++) {
       const x = this.xAt(warps.from[at]);
       if (x >= GUTTER) context.fillRect(Math.round(x), top + 1, 1, SLOT_ROW - 3);
     }
-  }
-
-  // The warps of an SM, stacked by state from the bottom, a pixel at a time; over them, how many spin.
-  drawSm(context, row, top, width) {
-    const columns = this.colours.length + 1;
-    const pixels = this.smPixels(row.sm, width);
-    const most = Math.max(row.sm.slots.length, 1);
-    const tall = SM_ROW - 6;
-    context.fillStyle = this.style.panel;
-    context.fillRect(GUTTER, top + 3, width, tall);
-    this.image.width = width;
-    this.image.height = tall;
-    const imageContext = this.image.getContext("2d");
-    const image = imageContext.createImageData(width, tall);
-    const dots = new Uint32Array(image.data.buffer);
-    const used = this.used(row.sm);
-    for (let x = 0; x < width; x++) {
-      let sum = 0;
-      let y = tall - 1;
-      for (let at = 0; at < used.length; at++) {
-        const state = used[at];
-        sum += pixels[x * columns + state];
-        const colour = this.packed[state];
-        const top = tall - 0.5 - (tall * sum) / most;
-        for (; y >= 0 && y >= top; y--) dots[y * width + x] = colour;
-      }
-      const spinning = pixels[x * columns + columns - 1];
-      if (spinning <= 0) continue;
-      const line = Math.max(0, Math.min(tall - 2, Math.round(tall - 1 - (tall * spinning) / most)));
-      dots[line * width + x] = dots[(line + 1) * width + x] = this.packed.at(-1);
-    }
-    imageContext.putImageData(image, 0, 0);
-    context.drawImage(this.image, GUTTER, top + 3);
   }
 
   drawLabels(context, shown, scroll) {
@@ -367,7 +219,8 @@ class Timeline {
 
   // The middle of a warp's row; of a closed SM, that of the SM.
   yOf(sm, slot, scroll) {
-    const row = this.rows[this.rowOf.get(`${sm}/${slot}`) ?? this.rowOf.get(`${sm}`)];
+    const own = this.smRows[sm];
+    const row = this.rows[this.rows[own]?.sm.open ? own + 1 + slot : own];
     return row ? AXIS + row.top - scroll + row.height - (row.slot ? 4 : 8) : null;
   }
 
@@ -389,15 +242,19 @@ class Timeline {
     this.arrows = visible.length <= MOST_ARROWS ? visible.length : 0;
     if (visible.length > MOST_ARROWS) return;
     const many = visible.length > MANY_ARROWS;
-    context.lineWidth = many ? 1 : 2;
-    context.globalAlpha = many ? 0.6 : 1;
+    const wide = many ? 1 : 2;
     for (const [arrow, y1, y2] of visible) {
       const [x1, x2] = [this.xAt(arrow.released), this.xAt(arrow.taken)];
       const bend = Math.max(12, Math.min(60, (x2 - x1) / 2));
-      context.strokeStyle = context.fillStyle = wordColour(arrow.word);
       context.beginPath();
       context.moveTo(x1, y1);
       context.bezierCurveTo(x1 + bend, y1, x2 - bend, y2, x2, y2);
+      // Its colour may be that of the rows below it.
+      context.strokeStyle = this.style.page;
+      context.lineWidth = wide + 2;
+      context.stroke();
+      context.strokeStyle = context.fillStyle = wordColour(arrow.word);
+      context.lineWidth = wide;
       context.stroke();
       context.beginPath();
       context.moveTo(x2 + 1, y2);
@@ -405,7 +262,7 @@ class Timeline {
       context.lineTo(x2 - 6, y2 + 4);
       context.fill();
     }
-    context.lineWidth = context.globalAlpha = 1;
+    context.lineWidth = 1;
   }
 
   // The first hand-off that ends at or after a time; they are sorted by their end.
@@ -539,25 +396,5 @@ class Timeline {
   move(part) {
     const [from, until] = this.view;
     this.show(from + part * (until - from), until + part * (until - from));
-  }
-}
-
-// Adds the spans of slots to the bins that they touch, in proportion: their states, and then the warps that spin.
-// Bin 0 begins at `start`; `scale` is bins per cycle.
-function addSlots(sums, columns, count, slots, start, scale) {
-  const end = start + count / scale;
-  for (const slot of slots) {
-    for (const spans of [slot.states, slot.spins]) {
-      const last = countUntil(spans, end);
-      const { from, until, state } = spans;
-      for (let at = Math.max(0, countUntil(spans, start) - 1); at < last; at++) {
-        const a = Math.max(0, (from[at] - start) * scale);
-        const b = Math.min(count, (until[at] - start) * scale);
-        const column = state ? state[at] : columns - 1;
-        for (let bin = Math.floor(a); bin < b; bin++) {
-          sums[bin * columns + column] += Math.min(b, bin + 1) - Math.max(a, bin);
-        }
-      }
-    }
   }
 }

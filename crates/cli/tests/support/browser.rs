@@ -56,6 +56,8 @@ impl Browser {
         browser.session = Some(session);
         browser.call("Runtime.enable", json!({}));
         browser.call("Page.enable", json!({}));
+        // Not by the clock: other programs may have the processor.
+        browser.call("Performance.enable", json!({ "timeDomain": "threadTicks" }));
         Some(browser)
     }
 
@@ -112,6 +114,14 @@ impl Browser {
             let event = json!({ "type": kind, "x": x, "y": y, "button": "left", "clickCount": 1 });
             self.call("Input.dispatchMouseEvent", event);
         }
+    }
+
+    /// Processor time that the page's thread has spent in scripts.
+    pub(crate) fn script_seconds(&mut self) -> f64 {
+        let all = self.call("Performance.getMetrics", json!({}));
+        let script =
+            all["metrics"].as_array().unwrap().iter().find(|metric| metric["name"] == "ScriptDuration");
+        script.unwrap()["value"].as_f64().unwrap()
     }
 
     /// The colours of the window's pixels that differ: a blank page has few.

@@ -28,6 +28,12 @@ extern "C" fn on_exit() {
     // What the program has printed comes before the table. Sound: null stands for all streams of C.
     unsafe { libc::fflush(std::ptr::null_mut()) };
     let quiet = process.settings.quiet;
+    let file = process.settings.profile.clone();
+    if let (Some(file), Some(open)) = (file, process.opened())
+        && let Err(error) = std::fs::write(&file, open.profiles().to_string())
+    {
+        complain(format!("the profile cannot be written: {error}"));
+    }
     let table = process.opened().map(|open| open.table()).unwrap_or_default();
     if !quiet && !table.is_empty() {
         eprint!("{table}");

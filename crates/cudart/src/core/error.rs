@@ -46,13 +46,15 @@ errors! {
     INVALID_PTX = 218, "cudaErrorInvalidPtx", "a PTX JIT compilation failed";
     FILE_NOT_FOUND = 301, "cudaErrorFileNotFound", "file not found";
     INVALID_RESOURCE_HANDLE = 400, "cudaErrorInvalidResourceHandle", "invalid resource handle";
+    ILLEGAL_STATE = 401, "cudaErrorIllegalState",
+        "the operation cannot be performed in the present state";
     SYMBOL_NOT_FOUND = 500, "cudaErrorSymbolNotFound", "named symbol not found";
     NOT_READY = 600, "cudaErrorNotReady", "device not ready";
     ILLEGAL_ADDRESS = 700, "cudaErrorIllegalAddress", "an illegal memory access was encountered";
     LAUNCH_OUT_OF_RESOURCES = 701, "cudaErrorLaunchOutOfResources", "too many resources requested for launch";
     LAUNCH_TIMEOUT = 702, "cudaErrorLaunchTimeout", "the launch timed out and was terminated";
-    ASSERT = 710, "cudaErrorAssert", "device-side assert triggered";
     PEER_ACCESS_NOT_ENABLED = 705, "cudaErrorPeerAccessNotEnabled", "peer access has not been enabled";
+    ASSERT = 710, "cudaErrorAssert", "device-side assert triggered";
     ALREADY_REGISTERED = 712, "cudaErrorHostMemoryAlreadyRegistered",
         "part or all of the requested memory range is already mapped";
     NOT_REGISTERED = 713, "cudaErrorHostMemoryNotRegistered",
@@ -65,11 +67,6 @@ errors! {
     COOPERATIVE_TOO_LARGE = 720, "cudaErrorCooperativeLaunchTooLarge",
         "too many blocks in cooperative launch";
     NOT_SUPPORTED = 801, "cudaErrorNotSupported", "operation not supported";
-    CAPTURE_ISOLATION = 905, "cudaErrorStreamCaptureIsolation",
-        "dependency created on uncaptured work in another stream";
-    GRAPH_UPDATE_FAILURE = 910, "cudaErrorGraphExecUpdateFailure", "the graph update was not performed";
-    ILLEGAL_STATE = 401, "cudaErrorIllegalState",
-        "the operation cannot be performed in the present state";
     CAPTURE_UNSUPPORTED = 900, "cudaErrorStreamCaptureUnsupported",
         "operation not permitted when stream is capturing";
     CAPTURE_INVALIDATED = 901, "cudaErrorStreamCaptureInvalidated",
@@ -80,6 +77,9 @@ errors! {
         "capture was not ended in the same stream as it began";
     CAPTURE_UNJOINED = 904, "cudaErrorStreamCaptureUnjoined",
         "capturing stream has unjoined work";
+    CAPTURE_ISOLATION = 905, "cudaErrorStreamCaptureIsolation",
+        "dependency created on uncaptured work in another stream";
+    GRAPH_UPDATE_FAILURE = 910, "cudaErrorGraphExecUpdateFailure", "the graph update was not performed";
     - 4, "cudaErrorCudartUnloading", "driver shutting down";
     - 100, "cudaErrorNoDevice", "no CUDA-capable device is detected";
     - 704, "cudaErrorPeerAccessAlreadyEnabled", "peer access is already enabled";

@@ -63,13 +63,18 @@ impl Process {
             max_cycles: settings.max_cycles,
             ..Launch::grid(request.grid).block(request.block)
         };
-        let limit = settings.time_limit;
+        let (limit, trace) = (settings.time_limit, settings.trace.clone());
         let open = self.open()?;
         let stream = open.streams.find(request.stream)?;
         open.memory.bring_to_device(&mut open.gpu)?;
         let arguments: Vec<_> = arguments.iter().map(|bytes| Arg::bytes(bytes)).collect();
         let (result, out_of_time) =
             within(limit, launch, |launch| open.gpu.launch(&kernel, launch, &arguments));
+        if let (Some(file), Some(trace)) = (&trace, open.gpu.take_trace())
+            && let Err(error) = std::fs::write(file, trace.bytes)
+        {
+            complain(format!("the timeline cannot be written: {error}"));
+        }
         open.memory.bring_to_host(&open.gpu)?;
         let (report, failure) = match &result {
             Ok(report) => (Some(report), None),
@@ -227,6 +232,11 @@ impl Open {
     /// Takes what kernels have printed.
     pub(crate) fn take_printed(&mut self) -> String {
         std::mem::take(&mut self.printed)
+    }
+
+    /// Where the time went, for `warploom exec --profile`.
+    pub(crate) fn profiles(&self) -> serde_json::Value {
+        self.record.profiles(self.gpu.name())
     }
 
     /// The table of kernels.

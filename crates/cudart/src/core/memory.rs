@@ -167,8 +167,10 @@ impl Open {
             return Ok(());
         }
         if self.memory.allocations.remove(&address).is_some() {
-            self.gpu.free(address);
-            return Ok(());
+            return self.gpu.free(address).map_err(|error| {
+                complain(error);
+                CudaError::INVALID_VALUE
+            });
         }
         let managed = |range: &SharedRange| range.address() == address && range.kind() == Kind::Managed;
         if self.take_shared(managed) {
@@ -222,7 +224,8 @@ impl Open {
     fn take_shared(&mut self, is_it: impl Fn(&SharedRange) -> bool) -> bool {
         let Some(at) = self.memory.shared.iter().position(is_it) else { return false };
         let range = self.memory.shared.remove(at);
-        self.gpu.free(on_device(&range).0);
+        let freed = self.gpu.free(on_device(&range).0);
+        debug_assert!(freed.is_ok(), "a shared range has an allocation");
         true
     }
 

@@ -337,7 +337,9 @@ fn best(images: &[Ptx], capability: u32) -> Option<&Ptx> {
 
 /// A kernel's name as its programmer wrote it.
 fn plain_name(mangled: &str) -> String {
-    let symbol = cpp_demangle::Symbol::new(mangled).ok();
+    // Without the prefix, `b` would be the type `bool`.
+    let symbol = Some(mangled).filter(|name| name.starts_with("_Z"));
+    let symbol = symbol.and_then(|name| cpp_demangle::Symbol::new(name).ok());
     let name = symbol.and_then(|symbol| symbol.demangle().ok()).unwrap_or_else(|| mangled.to_string());
     // Templates have the type that they return in front, and all kernels return none.
     name.strip_prefix("void ").map_or(name.clone(), str::to_string)

@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io::Write;
 
 use serde_json::{Value, json};
-use warploom::{Model, Report};
+use warploom::profile::Profile;
+use warploom::{Locks, Model, Report};
 
 /// Launches of one kernel.
 #[derive(Debug, Default)]
@@ -18,9 +19,31 @@ struct Totals {
     warp_insts: u64,
     timed_insts: u64,
     stalls: BTreeMap<&'static str, u64>,
-    failed_locks: u64,
+    locks: Locks,
+    /// SIMD efficiency times instructions.
+    efficient_insts: f64,
+    warp_cycles: u64,
+    profile: Option<Profile>,
     /// Launches that faulted, hung or were interrupted.
     failed: u64,
+}
+
+impl Totals {
+    fn add_locks(&mut self, report: &Report) {
+        let Some(locks) = &report.locks else { return };
+        self.locks.acquired += locks.acquired;
+        self.locks.failed_intra += locks.failed_intra;
+        self.locks.failed_inter += locks.failed_inter;
+        self.locks.wait_ok += locks.wait_ok;
+        self.locks.wait_fail += locks.wait_fail;
+    }
+
+    fn add_profile(&mut self, report: &Report) {
+        match (&mut self.profile, &report.profile) {
+            (Some(sum), Some(profile)) => sum.merge([&**profile]),
+            (sum, profile) => *sum = sum.take().or_else(|| profile.as_deref().cloned()),
+        }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -88,7 +111,10 @@ impl Record {
             for (reason, count) in report.stalls.iter().flatten() {
                 *totals.stalls.entry(reason).or_default() += count;
             }
-            totals.failed_locks += report.locks.as_ref().map_or(0, |l| l.failed_intra + l.failed_inter);
+            totals.efficient_insts += report.simd_efficiency * report.warp_insts as f64;
+            totals.warp_cycles += report.warp_cycles.unwrap_or(0);
+            totals.add_locks(report);
+            totals.add_profile(report);
         }
         let Some(file) = &mut self.json else { return Ok(()) };
         let mut line = serde_json::to_value(report).map_err(std::io::Error::from)?;
@@ -106,14 +132,43 @@ impl Record {
         file.write_all(format!("{line}\n").as_bytes())
     }
 
+    /// Kernels, those that take longest first.
+    fn sorted(&self) -> Vec<&(String, Totals)> {
+        let mut kernels: Vec<_> = self.kernels.iter().collect();
+        kernels
+            .sort_by(|(_, a), (_, b)| b.seconds.total_cmp(&a.seconds).then(b.warp_insts.cmp(&a.warp_insts)));
+        kernels
+    }
+
+    /// The timed kernels with their profiles, as `warploom exec --profile` reads them.
+    pub(crate) fn profiles(&self, chip: &str) -> Value {
+        let timed = self.sorted().into_iter().filter(|(_, totals)| totals.timed > 0);
+        let kernels = timed.map(|(name, totals)| {
+            json!({
+                "name": shorten(name),
+                "launches": totals.launches,
+                "timed": totals.timed,
+                "failed": totals.failed,
+                "cycles": totals.cycles,
+                "seconds": totals.seconds,
+                "warp_cycles": totals.warp_cycles,
+                "warp_insts": totals.timed_insts,
+                "simd_efficiency": totals.efficient_insts / totals.timed_insts.max(1) as f64,
+                "stalls": totals.stalls,
+                "locks": totals.locks,
+                "profile": totals.profile,
+                "over_time": totals.profile.as_ref().map(|profile| &profile.over_time),
+            })
+        });
+        json!({ "chip": chip, "launches": self.launches, "kernels": kernels.collect::<Vec<_>>() })
+    }
+
     /// The table of kernels, those that take longest first; empty without launches.
     pub(crate) fn table(&self, chip: &str, seconds: f64) -> String {
         if self.kernels.is_empty() {
             return String::new();
         }
-        let mut kernels: Vec<_> = self.kernels.iter().collect();
-        kernels
-            .sort_by(|(_, a), (_, b)| b.seconds.total_cmp(&a.seconds).then(b.warp_insts.cmp(&a.warp_insts)));
+        let kernels = self.sorted();
         let mut rows = vec![
             [
                 "kernel",
@@ -144,7 +199,7 @@ impl Record {
                 of_timed(duration(totals.seconds)),
                 grouped(totals.warp_insts),
                 of_timed(format!("{ipc:.2}")),
-                of_timed(grouped(totals.failed_locks)),
+                of_timed(grouped(totals.locks.failed_intra + totals.locks.failed_inter)),
                 of_timed(top_stalls(&totals.stalls)),
             ]);
         }
@@ -160,8 +215,9 @@ fn top_stalls(stalls: &BTreeMap<&'static str, u64>) -> String {
     let all = stalls.values().sum::<u64>().max(1);
     let mut sorted: Vec<_> = stalls.iter().filter(|(_, count)| **count > 0).collect();
     sorted.sort_by(|a, b| b.1.cmp(a.1));
-    let share =
-        |(reason, count): &(&&str, &u64)| format!("{reason} {:.0}%", 100.0 * **count as f64 / all as f64);
+    let share = |(reason, count): &(&&str, &u64)| {
+        format!("{} {:.0}%", reason.replace('_', " "), 100.0 * **count as f64 / all as f64)
+    };
     sorted.iter().take(3).map(share).collect::<Vec<_>>().join(", ")
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use warploom::{Bows, Chip, DelayLimit, SibSource, SimModel, SimOptions, Timing};
+use warploom::{Bows, Chip, DelayLimit, SibSource, SimModel, SimOptions, Sms, Timing, TraceOptions};
 
 use crate::core::timed::Timed;
 
@@ -25,6 +25,10 @@ pub(crate) struct Settings {
     pub(crate) timed: Timed,
     /// A line of JSON for each launch is appended here.
     pub(crate) json: Option<PathBuf>,
+    /// Where the time went, by kernel, is written here when the program ends.
+    pub(crate) profile: Option<PathBuf>,
+    /// The timeline of the last timed launch, for Perfetto.
+    pub(crate) trace: Option<PathBuf>,
     pub(crate) time_limit: Option<Duration>,
     pub(crate) max_cycles: Option<u64>,
     pub(crate) link_gbps: f64,
@@ -67,6 +71,12 @@ impl Settings {
             Some(name) => return Err(format!("WARPLOOM_MODEL={name}: it is timing or functional")),
         };
         let timed = get("WARPLOOM_TIMED").map(|text| Timed::parse(&text)).transpose();
+        let profile = get("WARPLOOM_PROFILE").map(PathBuf::from);
+        let trace = get("WARPLOOM_TRACE").map(PathBuf::from);
+        let sms = match get("WARPLOOM_TRACE_SM").as_deref() {
+            Some("all") => Sms::All,
+            _ => Sms::Only(vec![number(&get, "WARPLOOM_TRACE_SM")?.unwrap_or(0)]),
+        };
         let link_gbps = number(&get, "WARPLOOM_LINK_GBPS")?.unwrap_or(LINK_GBPS);
         if !(link_gbps > 0.0 && link_gbps.is_finite()) {
             return Err(format!("WARPLOOM_LINK_GBPS={link_gbps}: a link has some bandwidth"));
@@ -79,10 +89,15 @@ impl Settings {
                 policy,
                 bows: Bows { enabled: bows.then_some(true), limit, sib },
                 threads: number(&get, "WARPLOOM_THREADS")?.unwrap_or(0),
+                profile: profile.is_some(),
+                over_time: profile.is_some(),
+                trace: trace.is_some().then(|| TraceOptions { sms, ..TraceOptions::default() }),
                 ..Timing::default()
             },
             timed: timed.map_err(|error| format!("WARPLOOM_TIMED={error}"))?.unwrap_or_default(),
             json: get("WARPLOOM_JSON").map(PathBuf::from),
+            profile,
+            trace,
             time_limit: number(&get, "WARPLOOM_TIME_LIMIT")?.map(Duration::from_secs),
             max_cycles: number(&get, "WARPLOOM_MAX_CYCLES")?,
             link_gbps,

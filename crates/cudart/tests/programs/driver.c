@@ -100,6 +100,8 @@ static void add(Handle function, int by_buffer) {
     is(cuPointerGetAttribute(&kind, 2, (Address)c), 1, "a pointer of the host");
     OK(cuMemFree_v2(da)), OK(cuMemFree_v2(db)), OK(cuMemFree_v2(dc));
     is(cuMemFree_v2(dc), 1, "a pointer that was freed");
+    is(cuMemcpyDtoH_v2(c, dc, sizeof c), 1, "a copy from memory that was freed");
+    is(cuMemcpyHtoD_v2(dc, c, sizeof c), 1, "a copy to memory that was freed");
 }
 
 int main(int count, char **words) {

@@ -54,6 +54,9 @@ pub struct Chip {
     pub l2: L2Spec,
     pub atomic: AtomicSpec,
     pub dram: DramSpec,
+    /// Clusters of CTAs, if the chip has them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<ClusterSpec>,
     /// The control processor that runs firmware, if the chip has one.
     #[serde(default)]
     pub aggregator: Option<AggregatorSpec>,

@@ -155,6 +155,8 @@ const MAY_BE_ZERO: &[&str] = &[
     "interconnect.span_cycles",
     "interconnect.far_span_cycles",
     "units.barrier_interval_cycles",
+    "atomic.silent_cycles",
+    "atomic.silent_queue",
     "units.cta_fence_cycles",
     "units.fence_after_access_cycles",
     "units.fence_cycles",

@@ -180,6 +180,12 @@ pub struct UnitSpec {
     /// Counting and reversing bits on the special-function unit; else they are additions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count_bits: Option<[u32; 2]>,
+    /// The unit that multiplies matrices, if the chip has one. It shares its path with doubles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matrix: Option<MatrixSpec>,
+    /// Cycles in which the lanes of a memory instruction go from a scheduler into the load/store unit.
+    #[serde(default = "one")]
+    pub access_interval_cycles: u32,
     /// From a branch to the fetch of its target.
     pub branch_latency_cycles: u32,
     /// From the last arrival at a barrier to the release of its warps.
@@ -288,7 +294,7 @@ pub struct L1Spec {
     #[serde(default)]
     pub coherence: Coherence,
     pub hit_latency_cycles: u32,
-    /// Cycles between two lines of an access that hit.
+    /// Cycles between two lines of a load or store. If accesses of warps take turns, lines of others go between them.
     #[serde(default = "one")]
     pub line_cycles: u32,
     /// Lines that can be in flight.
@@ -309,6 +315,12 @@ pub struct AtomicSpec {
     /// Cycles in which an SM sends one request, if a result comes back.
     #[serde(default = "one")]
     pub sm_cycles: u32,
+    /// Cycles between atomics of a warp without results. 0: no limit.
+    #[serde(default)]
+    pub silent_cycles: u32,
+    /// Atomics without results that a warp can issue ahead.
+    #[serde(default)]
+    pub silent_queue: u32,
     /// Lanes of a warp that can share a request if they are on one block of `request_bytes` bytes: a power of two, at
     /// most a warp.
     pub request_lanes: u32,
@@ -326,6 +338,9 @@ pub struct AtomicSpec {
     pub pass_cycles: f64,
     /// Cycles from one change of a word to the next, in steps of 1/256: at least those of a pass.
     pub word_cycles: f64,
+    /// Cycles per addition, if they are fewer than `request_cycles` and `word_cycles`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub add_cycles: Option<f64>,
     /// Passes for one pass of a compare-and-swap on several words, which has two operands per lane.
     pub cas_passes: u32,
 }
@@ -371,7 +386,7 @@ pub struct InterconnectSpec {
     /// in the order of their numbers. A request takes this time for itself and its answer.
     #[serde(default)]
     pub span_cycles: u32,
-    /// The same for a message to the other half of the L2.
+    /// The same for a message to the other half of the L2; 0: as long.
     #[serde(default)]
     pub far_span_cycles: u32,
     /// Bytes that a port moves per interconnect clock.
@@ -394,14 +409,46 @@ pub struct InterconnectSpec {
     pub port: Option<PortSpec>,
 }
 
+/// A unit that multiplies matrices.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct MatrixSpec {
+    pub latency_cycles: u32,
+    /// Products of 16-bit elements that a unit adds up in a cycle. Of elements of other sizes, as many bits of them.
+    pub halves_per_cycle: u32,
+    /// Products of doubles.
+    pub doubles_per_cycle: u32,
+}
+
+/// Clusters of CTAs, and the network between their SMs.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct ClusterSpec {
+    /// CTAs of a cluster, at most; up to 16.
+    pub max_ctas: u32,
+    /// SMs of a GPC: those with neighbouring numbers. CTAs of a cluster run in one GPC. 0: on any SMs.
+    pub gpc_sms: u32,
+    /// From an SM to another, one way; in the model at least to the end of the window ([`InterconnectSpec`]).
+    pub latency_cycles: u32,
+    /// What an SM takes from the others in a cycle, and what it sends them.
+    pub bytes_per_cycle: u32,
+    /// From the last arrival at the cluster's barrier until those who wait go on.
+    pub barrier_latency_cycles: u32,
+    /// From one arrival of a warp to the next of the same SM.
+    pub barrier_interval_cycles: u32,
+}
+
 /// A port into the network that neighbouring SMs share.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct PortSpec {
     /// SMs at a port. CTAs of a grid start on one SM of each port first.
     pub sms: u32,
-    /// Cycles that a request takes; a load for each sector that it asks for.
+    /// Cycles that a request takes.
     pub request_cycles: f64,
+    /// Further cycles for each sector but one that a load asks for. As a rule those of a request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_sector_cycles: Option<f64>,
     /// Further cycles for each sector that a request carries.
     pub sector_cycles: f64,
 }

@@ -11,6 +11,7 @@ use crate::kit::lane_mask::LaneMask;
 use crate::lanes::{AtomicUnit, atomic};
 use crate::locks::holders::Change;
 use crate::memory::address::Addresses;
+use crate::memory::bytes::Piece;
 use crate::memory::reach::{Bad, Reach, Touch};
 use crate::memory::registers::{read_data, read_operands, write_data, write_found};
 use crate::memory::rows::Rows;
@@ -41,6 +42,8 @@ pub enum MemoryOp {
     },
     /// An asynchronous copy from global to shared memory.
     Copy,
+    /// A load of matrices from shared memory.
+    Matrix,
 }
 
 /// Whether an atomic can leave its result out. Exchanges always bring the old value back, wanted or not.
@@ -50,7 +53,13 @@ fn has_reduction(op: AtomOp) -> bool {
 
 impl MemoryOp {
     pub fn writes_registers(self) -> bool {
-        matches!(self, MemoryOp::Load | MemoryOp::Lock { .. } | MemoryOp::Atomic { silent: false, .. })
+        matches!(
+            self,
+            MemoryOp::Load
+                | MemoryOp::Lock { .. }
+                | MemoryOp::Atomic { silent: false, .. }
+                | MemoryOp::Matrix
+        )
     }
 }
 
@@ -72,6 +81,8 @@ impl SpaceLanes {
             Space::Shared => self.shared |= lanes,
             Space::Local => self.local |= lanes,
             Space::Const | Space::Param => self.constant |= lanes,
+            // They are counted apart, as they leave the SM.
+            Space::Cluster => {}
         }
     }
 
@@ -79,6 +90,13 @@ impl SpaceLanes {
     #[inline(always)]
     pub fn all(&self) -> LaneMask {
         self.global | self.shared | self.local | self.constant
+    }
+}
+
+#[inline(always)]
+fn note_remote<const N: usize>(remote: &mut LaneMask, piece: &Piece<'_, N>) {
+    if piece.space == Space::Cluster {
+        *remote |= piece.mask;
     }
 }
 
@@ -99,6 +117,8 @@ pub struct WarpAccess<const N: usize> {
     pub addresses: Addresses<N>,
     /// Lanes that were served later and found bytes of global memory that nobody wrote, where that is tracked.
     pub unwritten: LaneMask,
+    /// Lanes that access the shared memory of another CTA of the cluster.
+    pub remote: LaneMask,
     pub(crate) rows: Rows<N>,
 }
 
@@ -114,6 +134,7 @@ impl<const N: usize> Default for WarpAccess<N> {
             lanes: SpaceLanes::default(),
             addresses: Addresses::Uniform(0),
             unwritten: LaneMask::NONE,
+            remote: LaneMask::NONE,
             rows: Rows::new(),
         }
     }
@@ -124,7 +145,7 @@ impl<const N: usize> WarpAccess<N> {
     #[inline]
     pub fn restart(&mut self, pc: Pc, activation: Activation, mask: LaneMask) {
         (self.pc, self.activation, self.mask) = (pc, activation, mask);
-        (self.lanes, self.unwritten) = (SpaceLanes::default(), LaneMask::NONE);
+        (self.lanes, self.unwritten, self.remote) = (SpaceLanes::default(), LaneMask::NONE, LaneMask::NONE);
     }
 
     /// Checks the addresses and does all that need not wait for global memory.
@@ -135,6 +156,7 @@ impl<const N: usize> WarpAccess<N> {
             Op::Atom(op, access) => self.begin_atomic(reach, warp, inst, op, access),
             Op::LdLock(access) => self.begin_lock(reach, warp, inst, access),
             Op::StUnlock(access) => self.begin_unlock(reach, warp, inst, access),
+            Op::LdMatrix(matrix) | Op::StMatrix(matrix) => self.begin_matrix(reach, warp, inst, matrix),
             Op::CpAsync(bytes) => self.begin_copy(reach, warp, inst, bytes as u32),
             op => unreachable!("{op:?} is no memory access"),
         }
@@ -157,11 +179,12 @@ impl<const N: usize> WarpAccess<N> {
     ) -> Result<(), Bad> {
         self.kind = MemoryOp::Load;
         self.aim(reach.kernel, warp, inst, access);
-        let WarpAccess { activation, addresses, mask, lanes, rows, .. } = self;
+        let WarpAccess { activation, addresses, mask, lanes, remote, rows, .. } = self;
         let bytes = access.bytes();
         let touch = Touch { space: access.space, bytes, kind: AccessKind::Load };
         reach.each_space(warp, activation, touch, addresses, *mask, |reach, warp, piece| {
             lanes.add(piece.space, piece.mask);
+            note_remote(remote, piece);
             if !reach.moves_later(piece.space) {
                 reach.gather(warp, piece, rows.data_mut(bytes));
             }
@@ -177,12 +200,13 @@ impl<const N: usize> WarpAccess<N> {
     ) -> Result<(), Bad> {
         self.kind = MemoryOp::Store;
         self.aim(reach.kernel, warp, inst, access);
-        let WarpAccess { activation, addresses, mask, lanes, rows, .. } = self;
+        let WarpAccess { activation, addresses, mask, lanes, remote, rows, .. } = self;
         let bytes = access.bytes();
         read_data(reach.kernel, warp, activation, (inst, access), rows.data_mut(bytes));
         let touch = Touch { space: access.space, bytes, kind: AccessKind::Store };
         reach.each_space(warp, activation, touch, addresses, *mask, |reach, warp, piece| {
             lanes.add(piece.space, piece.mask);
+            note_remote(remote, piece);
             if !reach.moves_later(piece.space) {
                 reach.scatter(warp, piece, rows.data(bytes));
             }
@@ -200,11 +224,12 @@ impl<const N: usize> WarpAccess<N> {
         let ty = access.ty;
         self.kind = MemoryOp::Atomic { op, ty, silent: inst.dst == Dst::None && has_reduction(op) };
         self.aim(reach.kernel, warp, inst, access);
-        let WarpAccess { activation, addresses, mask, lanes, rows, .. } = self;
+        let WarpAccess { activation, addresses, mask, lanes, remote, rows, .. } = self;
         read_operands(reach.kernel, warp, activation, (inst, op, access), rows);
         let touch = Touch { space: access.space, bytes: access.bytes(), kind: AccessKind::Atomic };
         reach.each_space(warp, activation, touch, addresses, *mask, |reach, warp, piece| {
             lanes.add(piece.space, piece.mask);
+            note_remote(remote, piece);
             if !reach.moves_later(piece.space) {
                 reach.update(warp, piece, (op, ty), rows);
             }
@@ -277,6 +302,7 @@ impl<const N: usize> WarpAccess<N> {
             MemoryOp::Store | MemoryOp::Unlock { .. } => {}
             MemoryOp::Atomic { .. } => write_found(warp, activation, inst.dst, mask, (rows, bytes)),
             MemoryOp::Copy => self.finish_copy(shared),
+            MemoryOp::Matrix => self.finish_matrix(kernel, warp, inst),
         }
     }
 

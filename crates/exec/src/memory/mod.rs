@@ -3,8 +3,10 @@
 pub mod access;
 pub mod address;
 pub mod bytes;
+mod matrix;
 pub mod reach;
 pub mod registers;
+mod remote;
 pub mod rows;
 mod serve;
 pub mod shared;

@@ -1,7 +1,7 @@
 //! What a warp can reach besides its registers, and the checks of every access: alignment, bounds, read-only memory.
 //! Start at [`Reach::each_space`].
 
-use warploom_isa::{AtomOp, Kernel, Space, Ty};
+use warploom_isa::{AtomOp, Kernel, MAX_CLUSTER_CTAS, Space, Ty};
 
 use crate::fault::{AccessKind, FaultKind};
 use crate::kit::bits::BitSet;
@@ -15,6 +15,7 @@ use crate::memory::bytes::{
 use crate::memory::rows::Rows;
 use crate::memory::shared::Shared;
 use crate::memory::store::Global;
+use crate::sync::cluster::Membership;
 use crate::warp::Warp;
 use crate::warp::control::Activation;
 
@@ -32,6 +33,8 @@ pub struct Reach<'a> {
     pub shared: &'a mut Shared,
     /// The CTA's number in the grid.
     pub cta: u64,
+    /// Its place in its cluster, if the kernel uses clusters.
+    pub cluster: Option<&'a Membership>,
     /// The lock bits of the CTA's SM, if the kernel uses them.
     pub lock_unit: Option<&'a mut LockUnit>,
     pub lock_notes: &'a mut LockNotes,
@@ -58,24 +61,9 @@ impl Reach<'_> {
         f: impl FnOnce(u64) -> Result<(u64, R), FaultKind>,
     ) -> Result<R, Bad> {
         let bad = |kind| Bad { lane, kind };
-        if !address.is_multiple_of(8) {
-            let (access, space) = (AccessKind::Atomic, Space::Shared);
-            return Err(bad(FaultKind::Misaligned { access, space, address, bytes: 8 }));
-        }
-        let size = self.shared.bytes.len();
-        let Some(bytes) =
-            usize::try_from(address).ok().and_then(|at| self.shared.bytes.get_mut(at..)?.get_mut(..8))
-        else {
-            let place = past_end(address, size as u64, "the CTA's shared memory");
-            let (access, space) = (AccessKind::Atomic, Space::Shared);
-            return Err(bad(FaultKind::OutOfBounds { access, space, address, bytes: 8, place }));
-        };
-        let old = u64::from_le_bytes((&*bytes).try_into().expect("eight bytes"));
-        let (new, result) = f(old).map_err(bad)?;
-        bytes.copy_from_slice(&new.to_le_bytes());
-        if let Some(written) = &mut self.shared.written {
-            written.insert(address as usize, 8);
-        }
+        let word = self.shared.word64_mut(address).map_err(bad)?;
+        let (new, result) = f(u64::from_le_bytes(*word)).map_err(bad)?;
+        *word = new.to_le_bytes();
         Ok(result)
     }
 
@@ -89,6 +77,8 @@ impl Reach<'_> {
     ) -> Result<u8, Bad> {
         let mut row = [[0u32; N]; 1];
         let at = Addresses::Uniform(address);
+        // It cannot wait for the shared memory of another CTA.
+        self.cluster = None;
         self.each_space(
             warp,
             activation,
@@ -129,6 +119,9 @@ impl Reach<'_> {
     ) -> Result<(), Bad> {
         let windows = self.kernel.windows;
         let mut left = mask;
+        if let Some(cluster) = self.cluster {
+            left &= !self.in_cluster(cluster, (warp, activation), touch, addresses, mask, f)?;
+        }
         while !left.is_empty() {
             let space = windows.space_of(addresses.at(left.lowest()));
             let base = windows.base(space);
@@ -146,6 +139,38 @@ impl Reach<'_> {
             left &= !here;
         }
         Ok(())
+    }
+
+    /// Lanes whose generic addresses lie in the shared memory of a CTA of the cluster, by its rank. Returns them.
+    #[cold]
+    fn in_cluster<const N: usize>(
+        &mut self,
+        cluster: &Membership,
+        (warp, activation): (&mut Warp<N>, &Activation),
+        touch: Touch,
+        addresses: &Addresses<N>,
+        mask: LaneMask,
+        f: &mut impl FnMut(&mut Self, &mut Warp<N>, &Piece<'_, N>),
+    ) -> Result<LaneMask, Bad> {
+        let windows = self.kernel.windows;
+        let all = addresses.within(mask, windows.cluster, windows.bytes * u64::from(MAX_CLUSTER_CTAS));
+        let mut left = all;
+        while !left.is_empty() {
+            let lane = left.lowest();
+            let Some((rank, _)) = windows.cluster_of(addresses.at(lane)) else { break };
+            let base = windows.in_cluster(rank, 0);
+            let here = addresses.within(left, base, windows.bytes);
+            if rank >= cluster.size {
+                let what = touch.kind.of(touch.bytes);
+                return Err(Bad { lane, kind: FaultKind::NoSuchRank { what, rank, size: cluster.size } });
+            }
+            // Every CTA of a grid has as much shared memory as the others.
+            let space = if rank == cluster.rank { Space::Shared } else { Space::Cluster };
+            let inside = addresses.relative_to(base);
+            self.one_space(warp, activation, Touch { space, ..touch }, &inside, here, f)?;
+            left &= !here;
+        }
+        Ok(all)
     }
 
     #[inline(always)]
@@ -179,7 +204,7 @@ impl Reach<'_> {
                     }
                     None => (0, 0, 0),
                 },
-                Space::Shared => (0, 0, self.shared.bytes.len() as u64),
+                Space::Shared | Space::Cluster => (0, 0, self.shared.bytes.len() as u64),
                 Space::Const => (0, 0, self.constants.len() as u64),
                 Space::Param => (0, 0, self.params.len() as u64),
                 Space::Local => (0, 0, local_extent(self.kernel, activation)),
@@ -209,7 +234,7 @@ impl Reach<'_> {
                 let near = self.memory.describe(address, bytes as u64);
                 if address < 4096 { "a null pointer".to_string() } else { near }
             }
-            Space::Shared => {
+            Space::Shared | Space::Cluster => {
                 let len = self.shared.bytes.len() as u64;
                 let near =
                     self.kernel.shared.iter().rev().find(|v| v.bytes > 0 && v.offset as u64 <= address);
@@ -240,6 +265,7 @@ impl Reach<'_> {
             Space::Const => (0, self.constants, None),
             Space::Param => (0, self.params, None),
             Space::Local => unreachable!("local memory is not flat"),
+            Space::Cluster => unreachable!("another CTA's memory is elsewhere"),
         }
     }
 
@@ -322,10 +348,10 @@ impl Reach<'_> {
         self.note_unwritten(unwritten, piece);
     }
 
-    /// Whether bytes of a space move later, when the memory system serves the access.
+    /// Whether bytes of a space move later, when the memory system or another CTA serves the access.
     #[inline(always)]
     pub(super) fn moves_later(&self, space: Space) -> bool {
-        space == Space::Global && matches!(self.memory, Global::Later(_))
+        space == Space::Cluster || space == Space::Global && matches!(self.memory, Global::Later(_))
     }
 }
 
@@ -352,7 +378,7 @@ fn local_extent(kernel: &Kernel, activation: &Activation) -> u64 {
     activation.frame as u64 + kernel.functions[activation.function as usize].frame_bytes as u64
 }
 
-fn past_end(address: u64, len: u64, what: &str) -> String {
+pub(crate) fn past_end(address: u64, len: u64, what: &str) -> String {
     if len == 0 {
         format!("{what} (0 bytes) holds nothing")
     } else if address >= len {

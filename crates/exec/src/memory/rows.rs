@@ -2,6 +2,8 @@
 
 use warploom_isa::AtomOp;
 
+use crate::kit::lane_mask::LaneMask;
+
 /// Rows of the largest access, 32 bytes per lane.
 pub const MAX_ROWS: usize = 8;
 
@@ -120,6 +122,13 @@ impl<const N: usize> Rows<N> {
 
     pub fn set_copy(&mut self, destination: [u32; N], bytes: [u32; N]) {
         (self.0[COPY_DESTINATION], self.0[COPY_BYTES]) = (destination, bytes);
+    }
+
+    /// Copies some lanes of all rows.
+    pub(crate) fn copy_lanes(&mut self, from: &Rows<N>, lanes: LaneMask) {
+        for (row, values) in self.0.iter_mut().zip(&from.0) {
+            lanes.lanes().for_each(|lane| row[lane] = values[lane]);
+        }
     }
 
     /// Rows are far from each other, so the high words are looked at only where there are any.

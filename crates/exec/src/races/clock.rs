@@ -6,72 +6,11 @@
 
 use std::sync::Arc;
 
-use multiversion::multiversion;
-use smallvec::SmallVec;
-
-use crate::kit::lane_mask::LaneMask;
-
-/// Clocks of all warps of the grid, shared, because many words and warps know the same.
-pub(super) type Grid = Arc<Clocks>;
+use crate::races::lane_order::LaneOrder;
+use crate::races::list::{Clocks, Grid, Tip, join_grid, raise};
 
 /// Lists that a warp keeps apart until its next fence.
 const MOST_FOUND: usize = 64;
-
-/// Publications of which a list may be made and still be compared by them.
-const MOST_TIPS: usize = 16;
-
-/// Clocks of all warps of the grid by their number; those not listed are 0.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Clocks {
-    all: Vec<u32>,
-    /// The publications that this list is the sum of, as warp and clock. Each has a clock of its own, and order is
-    /// passed on whole: who knows that clock of that warp knows all that was published. So two lists are compared by a
-    /// few clocks. Empty if there are too many.
-    tips: SmallVec<[(u32, u32); 2]>,
-    /// Made from what was passed on in part ([`Known::partial`]): comparing needs all clocks.
-    partial: bool,
-}
-
-impl Clocks {
-    pub(super) fn of(&self, warp: usize) -> u32 {
-        self.all.get(warp).copied().unwrap_or(0)
-    }
-
-    fn knows(&self, &(warp, clock): &(u32, u32)) -> bool {
-        self.of(warp as usize) >= clock
-    }
-
-    /// Whether [`Clocks::covers`] takes only a few comparisons.
-    fn covers_fast(&self, other: &Clocks) -> bool {
-        !self.partial && !other.tips.is_empty()
-    }
-
-    /// Whether no clock is below that of the other list.
-    fn covers(&self, other: &Clocks) -> bool {
-        if self.covers_fast(other) {
-            return other.tips.iter().all(|tip| self.knows(tip));
-        }
-        self.all.len() >= other.all.len() && none_below(&self.all, &other.all)
-    }
-
-    fn join(&mut self, other: &Clocks) {
-        if self.tips.is_empty() || other.tips.is_empty() || self.partial || other.partial {
-            self.tips.clear();
-        } else {
-            let more: SmallVec<[_; 8]> = other.tips.iter().filter(|tip| !self.knows(tip)).copied().collect();
-            self.tips.retain(|tip| !other.knows(tip) || other.tips.contains(tip));
-            self.tips.extend(more);
-            if self.tips.len() > MOST_TIPS {
-                self.tips.clear();
-            }
-        }
-        self.partial |= other.partial;
-        if self.all.len() < other.all.len() {
-            self.all.resize(other.all.len(), 0);
-        }
-        raise(&mut self.all, &other.all);
-    }
-}
 
 /// What a warp knows.
 #[derive(Clone, Debug, Default)]
@@ -101,13 +40,31 @@ impl Known {
         }
         join_grid(&mut self.far, clocks);
         self.partial |= clocks.partial;
-        raise(&mut self.near, clocks.all.get(first..).unwrap_or_default());
+        self.raise_near(first, clocks);
     }
 
     /// Of what was published to all CTAs, learns only what concerns the own one.
     pub(super) fn join_near(&mut self, first: usize, clocks: &Grid) {
         self.partial = true;
-        raise(&mut self.near, clocks.all.get(first..).unwrap_or_default());
+        self.raise_near(first, clocks);
+    }
+
+    fn raise_near(&mut self, first: usize, clocks: &Clocks) {
+        for (id, clock) in self.near.iter_mut().enumerate() {
+            *clock = (*clock).max(clocks.of(first + id));
+        }
+    }
+
+    /// The clock of a warp of another CTA. Not inlined: most accesses meet those of their own CTA.
+    #[inline(never)]
+    pub(super) fn of_far(&self, warp: usize) -> u32 {
+        self.far.as_ref().map_or(0, |far| far.of(warp))
+    }
+
+    /// Whether it is seen from the clock of a publication that it was learned before.
+    #[inline]
+    pub(super) fn knows_tip(&self, tip: Tip) -> bool {
+        self.far.as_ref().is_some_and(|far| !far.partial && far.knows(&tip))
     }
 
     /// Whether it is easy to see that a list was learned before. What `far` knows, `near` does, too.
@@ -117,61 +74,21 @@ impl Known {
     }
 
     /// For all CTAs, by one warp with a clock of its own, or else by several.
-    pub(super) fn published(&self, first: usize, tip: Option<(u32, u32)>) -> Grid {
-        let far = self.far.as_deref();
-        let end = first + self.near.len();
-        let mut all = Vec::with_capacity(end.max(far.map_or(0, |far| far.all.len())));
-        all.extend_from_slice(far.map_or(&[], |far| &far.all));
-        if all.len() < end {
-            all.resize(end, 0);
-        }
-        raise(&mut all[first..end], &self.near);
-        Arc::new(Clocks { all, tips: tip.into_iter().collect(), partial: self.partial })
+    pub(super) fn published(&self, first: usize, tip: Option<Tip>) -> Grid {
+        let mut clocks = self.far.as_deref().cloned().unwrap_or_default();
+        clocks.flatten();
+        let near = self.near.iter().enumerate();
+        clocks.near = near.map(|(id, &clock)| clock.max(clocks.of(first + id))).collect();
+        (clocks.first, clocks.tips, clocks.partial) = (first, tip.into_iter().collect(), self.partial);
+        Arc::new(clocks)
     }
-}
 
-/// Raises clocks to those of another list, as far as both go.
-#[multiversion(targets("x86_64+avx2"))]
-fn raise(clocks: &mut [u32], to: &[u32]) {
-    for (clock, to) in clocks.iter_mut().zip(to) {
-        *clock = (*clock).max(*to);
-    }
-}
-
-/// Learns clocks. The other list is shared where it knows all that this one does.
-pub(super) fn join_grid(mine: &mut Option<Grid>, other: &Grid) {
-    let Some(clocks) = mine else {
-        *mine = Some(other.clone());
-        return;
-    };
-    if Arc::ptr_eq(clocks, other) {
-        return;
-    }
-    // Comparing all clocks takes as long as joining, but a list that is not shared needs no copy.
-    if (clocks.covers_fast(other) || Arc::get_mut(clocks).is_none()) && clocks.covers(other) {
-        return;
-    }
-    if (other.covers_fast(clocks) || Arc::get_mut(clocks).is_none()) && other.covers(clocks) {
-        *clocks = other.clone();
-        return;
-    }
-    Arc::make_mut(clocks).join(other);
-}
-
-/// Whether no clock is below the other's.
-#[multiversion(targets("x86_64+avx2"))]
-fn none_below(clocks: &[u32], other: &[u32]) -> bool {
-    // In blocks without a branch, which the host compares with vector instructions.
-    for (clocks, other) in clocks.chunks(64).zip(other.chunks(64)) {
-        let mut below = 0;
-        for (clock, other) in clocks.iter().zip(other) {
-            below |= u32::from(clock < other);
-        }
-        if below != 0 {
-            return false;
+    /// So that what is published shares the list of the other CTAs.
+    fn flatten(&mut self) {
+        if let Some(far) = self.far.as_mut().filter(|far| !far.near.is_empty()) {
+            Arc::make_mut(far).flatten();
         }
     }
-    true
 }
 
 /// A warp's clock, what it knows, and what it has fenced.
@@ -195,7 +112,7 @@ pub(super) struct WarpClock {
 pub(super) struct Fenced {
     pub known: Arc<Known>,
     /// The fence, if it was the warp's own.
-    tip: Option<(u32, u32)>,
+    tip: Option<Tip>,
     published: Option<Grid>,
 }
 
@@ -252,12 +169,13 @@ impl WarpClock {
         }
         if all_ctas {
             self.found.drain(..).for_each(|found| self.known.join_grid(first, &found));
+            self.known.flatten();
         } else {
             self.found.iter().for_each(|found| self.known.join_near(first, found));
         }
         let known = Arc::new(self.known(id).clone());
         if all_ctas {
-            let tip = Some(((first + id) as u32, self.now));
+            let tip = Some(Tip { warp: (first + id) as u32, clock: self.now });
             (self.fenced, self.fenced_cta) = (Some(Fenced { known, tip, published: None }), None);
         } else {
             self.fenced_cta = Some(known);
@@ -313,72 +231,9 @@ impl Meeting {
     }
 }
 
-/// Which accesses of its own warp a lane is ordered after, where lanes are independent threads.
-#[derive(Clone, Debug, Default)]
-pub(super) struct LaneOrder {
-    /// Every lane is ordered after the accesses of all lanes up to this one.
-    all: u32,
-    /// Per lane, the clock up to which it is ordered after each lane; made when only some lanes synchronize.
-    rows: Vec<u32>,
-    lanes: usize,
-}
-
-impl LaneOrder {
-    /// Whether `lane` is ordered after the access of `other` at `clock`.
-    #[inline]
-    pub(super) fn ordered(&self, lane: usize, other: usize, clock: u32) -> bool {
-        lane == other
-            || clock <= self.all
-            || self.rows.get(lane * self.lanes + other).is_some_and(|&known| known >= clock)
-    }
-
-    /// The lanes of `mask`, of those that live, meet after the access `now`.
-    pub(super) fn meet(&mut self, mask: LaneMask, live: LaneMask, lanes: usize, now: u32) {
-        if (live & !mask).is_empty() {
-            self.all = now;
-            return;
-        }
-        self.make_rows(lanes);
-        let mut met = vec![0; lanes];
-        for lane in mask.lanes() {
-            raise(&mut met, &self.rows[lane * lanes..]);
-        }
-        mask.lanes().for_each(|lane| met[lane] = now);
-        mask.lanes().for_each(|lane| self.rows[lane * lanes..][..lanes].copy_from_slice(&met));
-    }
-
-    /// The lanes of `mask` learn, by way of memory, what the warp had done up to `clock`.
-    pub(super) fn learn(&mut self, mask: LaneMask, lanes: usize, clock: u32) {
-        if clock <= self.all {
-            return;
-        }
-        self.make_rows(lanes);
-        mask.lanes().for_each(|lane| raise(&mut self.rows[lane * lanes..][..lanes], &vec![clock; lanes]));
-    }
-
-    fn make_rows(&mut self, lanes: usize) {
-        if self.rows.is_empty() {
-            (self.rows, self.lanes) = (vec![0; lanes * lanes], lanes);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn joined_lists_know_what_both_knew() {
-        let list = |all: Vec<u32>| Arc::new(Clocks { all, ..Clocks::default() });
-        let mut mine = None;
-        join_grid(&mut mine, &list(vec![1, 5]));
-        join_grid(&mut mine, &list(vec![2, 0, 7]));
-        assert_eq!(mine.as_ref().unwrap().all, [2, 5, 7]);
-        let (more, shared) = (list(vec![3, 5, 7, 1]), mine.clone());
-        join_grid(&mut mine, &more);
-        assert_eq!(shared.unwrap().all, [2, 5, 7]);
-        assert!(Arc::ptr_eq(mine.as_ref().unwrap(), &more));
-    }
 
     #[test]
     fn a_store_publishes_what_was_fenced() {
@@ -440,23 +295,11 @@ mod tests {
                     (&lists[from + below(lists.len() - from)], &lists[from + below(lists.len() - from)]);
                 fast += usize::from(a.covers_fast(b));
                 partial += usize::from(a.partial);
-                let slow = a.all.len() >= b.all.len() && none_below(&a.all, &b.all);
+                let slow = (0..8).all(|warp| a.of(warp) >= b.of(warp));
+                assert_eq!(a.none_below(b), slow, "{a:?} {b:?}");
                 assert_eq!(a.covers(b), slow, "{a:?} {b:?}");
             }
         }
         assert!(fast > 10_000 && partial > 1000, "{fast} {partial}");
-    }
-
-    #[test]
-    fn lanes_that_meet_are_ordered() {
-        let all = LaneMask(u32::MAX as u64);
-        let mut order = LaneOrder::default();
-        assert!(!order.ordered(0, 1, 1) && order.ordered(1, 1, 1));
-        order.meet(LaneMask(0b11), all, 32, 4);
-        assert!(order.ordered(0, 1, 4) && !order.ordered(0, 1, 5) && !order.ordered(2, 1, 4));
-        order.meet(LaneMask(0b110), all, 32, 6);
-        assert!(order.ordered(2, 0, 4) && !order.ordered(0, 2, 6));
-        order.meet(all, all, 32, 7);
-        assert!(order.ordered(0, 2, 7));
     }
 }

@@ -6,6 +6,8 @@
 //! at most too much order, and no race is reported that is none. The rules are in `docs/races.md`.
 
 mod clock;
+mod lane_order;
+mod list;
 mod report;
 mod shadow;
 mod touches;
@@ -24,7 +26,8 @@ use crate::launch::Launch;
 use crate::memory::access::{MemoryOp, WarpAccess};
 use crate::memory::address::Addresses;
 use crate::memory::store::Memory;
-use crate::races::clock::{Grid, Known, Meeting, WarpClock, join_grid};
+use crate::races::clock::{Known, Meeting, WarpClock};
+use crate::races::list::{Grid, Publication, Tip};
 use crate::races::report::Found;
 pub use crate::races::report::{Race, RaceAccess};
 use crate::races::shadow::{Kind, Scatter, Shadow, Word};
@@ -126,6 +129,10 @@ fn seen(inst: &Inst, kernel: &Kernel, pc: Pc) -> Seen {
             };
             Seen { kind: Kind::atomic(access.scope), ordering }
         }
+        Op::LdMatrix(_) | Op::StMatrix(_) => {
+            let kind = if matches!(inst.op, Op::StMatrix(_)) { Kind::WRITE } else { Kind::READ };
+            Seen { kind, ordering: Ordering { order: Order::Weak, scope: Scope::Cta } }
+        }
         Op::LdLock(_) => of_lock(Order::Acquire),
         Op::StUnlock(_) => of_lock(Order::Release),
         op => unreachable!("{op:?} is no access to words"),
@@ -211,6 +218,9 @@ impl Races {
                 }
             }
             if seen.kind.write && seen.kind.strong {
+                if space == Space::Global && !uniform {
+                    self.global.read_published_ahead(mask.lanes().map(|lane| access.addresses.at(lane)));
+                }
                 let visits = if uniform { LaneMask::of(mask.lowest()) } else { mask };
                 let addresses = visits.lanes().map(|lane| address(space, lane));
                 self.publish(cta, id, seen.ordering, (space, addresses, access.bytes));
@@ -263,12 +273,11 @@ impl Races {
         let CtaOrder { first, ref mut warps, published: ref mut in_cta, .. } = *order;
         let warp = &mut warps[id];
         let released = ordering.releases().then(|| Arc::new(warp.known(id).clone()));
-        let words = addresses.flat_map(|address| words_of(address, bytes));
         if space == Space::Shared {
             let fenced =
                 || warp.fenced_cta.clone().or(warp.fenced.as_ref().map(|fenced| fenced.known.clone()));
             let Some(known) = released.or_else(fenced) else { return };
-            for word in words {
+            for word in addresses.flat_map(|address| words_of(address, bytes)) {
                 match in_cta.entry(word) {
                     Entry::Occupied(published) => published.into_mut().join(&known),
                     Entry::Vacant(free) => drop(free.insert(Known::clone(&known))),
@@ -278,7 +287,9 @@ impl Races {
         }
         let (to_all, to_cta) = match (ordering.scope, released) {
             (Scope::Cta, Some(known)) => (None, Some(known)),
-            (_, Some(known)) => (Some(known.published(first, Some(((first + id) as u32, warp.now)))), None),
+            (_, Some(known)) => {
+                (Some(known.published(first, Some(Tip { warp: (first + id) as u32, clock: warp.now }))), None)
+            }
             (Scope::Cta, None) => {
                 let fenced = warp.fenced.as_ref().map(|fenced| fenced.known.clone());
                 (None, warp.fenced_cta.clone().or(fenced))
@@ -290,15 +301,15 @@ impl Races {
         if to_all.is_none() && to_cta.is_none() {
             return;
         }
-        for word in words {
-            let published = self.global.published_mut(word);
-            if let Some(all) = &to_all {
-                join_grid(&mut published.to_all, all);
-            }
-            if let Some(known) = &to_cta {
-                match published.to_cta.iter_mut().find(|(number, _)| *number == cta.number) {
-                    Some((_, published)) => published.join(known),
-                    None => published.to_cta.push((cta.number, Known::clone(known))),
+        let mut to_all = to_all.as_ref().map(Publication::new);
+        for address in addresses {
+            for word in words_of(address, bytes) {
+                let published = self.global.published_mut(word);
+                if let Some(all) = &mut to_all {
+                    published.join_all(all);
+                }
+                if let Some(known) = &to_cta {
+                    published.join_cta(cta.number, known);
                 }
             }
         }
@@ -328,6 +339,9 @@ impl Races {
             if mask.is_empty() {
                 continue;
             }
+            if space == Space::Global && !uniform {
+                self.global.read_published_ahead(mask.lanes().map(|lane| access.addresses.at(lane)));
+            }
             let visits = if uniform { LaneMask::of(mask.lowest()) } else { mask };
             let reads = visits.lanes().map(|lane| {
                 let who = if uniform { mask } else { LaneMask::of(lane) };
@@ -348,35 +362,44 @@ impl Races {
         let Some(order) = self.ctas.get_mut(&cta.number) else { return };
         let CtaOrder { first, ref mut warps, published: ref in_cta, .. } = *order;
         let warp = &mut warps[id];
-        for (lanes, word) in reads.flat_map(|(who, at)| words_of(at, bytes).map(move |word| (who, word))) {
-            let (mut near, mut all) = (None, None);
-            if space == Space::Shared {
-                near = in_cta.get(&word);
-            } else if let Some(published) = self.global.published(word) {
-                all = published.to_all.as_ref();
-                near = published.to_cta.iter().find(|(number, _)| *number == cta.number).map(|(_, k)| k);
-            }
-            if self.independent {
-                // What its own warp published, a lane may take as order after the other lanes.
-                let own = near.map_or(0, |known| known.near[id]);
-                let own = own.max(all.map_or(0, |all| all.of(first + id)));
-                if own > 0 {
-                    warp.lanes.learn(lanes, self.lanes, own);
+        // Neighbours often find the same: it is looked at once.
+        let mut last: Option<&Grid> = None;
+        for (lanes, address) in reads {
+            for word in words_of(address, bytes) {
+                let (mut near, mut all) = (None, None);
+                if space == Space::Shared {
+                    near = in_cta.get(&word);
+                } else if let Some(published) = self.global.published(word) {
+                    all = published.to_all();
+                    near = published.to_cta(cta.number);
                 }
-            }
-            if let Some(known) = near {
-                if ordering.acquires() {
-                    warp.known.join(known);
-                } else {
-                    match &mut warp.found_cta {
-                        Some(found) => found.join(known),
-                        None => warp.found_cta = Some(known.clone()),
+                if self.independent {
+                    // What its own warp published, a lane may take as order after the other lanes.
+                    let own = near.map_or(0, |known| known.near[id]);
+                    let own = own.max(all.map_or(0, |(all, _)| all.of(first + id)));
+                    if own > 0 {
+                        warp.lanes.learn(lanes, self.lanes, own);
                     }
                 }
-            }
-            // A warp knows what it published itself.
-            let own = |all: &&Grid| warp.fenced.as_ref().is_some_and(|fenced| fenced.is(all));
-            if let Some(all) = all.filter(|all| !own(all)) {
+                if let Some(known) = near {
+                    if ordering.acquires() {
+                        warp.known.join(known);
+                    } else {
+                        match &mut warp.found_cta {
+                            Some(found) => found.join(known),
+                            None => warp.found_cta = Some(known.clone()),
+                        }
+                    }
+                }
+                let Some((all, tip)) = all else { continue };
+                if warp.known.knows_tip(tip) || last.is_some_and(|last| Arc::ptr_eq(last, all)) {
+                    continue;
+                }
+                last = Some(all);
+                // A warp knows what it published itself.
+                if warp.fenced.as_ref().is_some_and(|fenced| fenced.is(all)) {
+                    continue;
+                }
                 match (ordering.acquires(), ordering.scope) {
                     (true, Scope::Cta) => warp.known.join_near(first, all),
                     (true, _) => warp.known.join_grid(first, all),
@@ -472,6 +495,7 @@ impl Races {
 }
 
 /// The words of an access.
+#[inline]
 fn words_of(address: u64, bytes: u32) -> impl Iterator<Item = u64> {
     (address & !3..address + u64::from(bytes)).step_by(4)
 }

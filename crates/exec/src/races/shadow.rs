@@ -2,19 +2,21 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
 
 use warploom_isa::Scope;
 
-use crate::races::clock::{Grid, Known};
+use crate::races::clock::Known;
+use crate::races::list::{Grid, Publication, Tip};
 
 /// Accesses that a word remembers. Further ones that are not ordered after these displace a read, if there is one.
 const REMEMBERED: usize = 4;
 
-/// Words of a page of the shadow.
-const PAGE_WORDS: u64 = 256;
+/// Words of a page of the shadow. Few, as a kernel may use a small part of each row of a matrix.
+const PAGE_WORDS: u64 = 64;
 
 /// Pages that are found without a search: 1 MiB of memory.
-const RECENT: usize = 1024;
+const RECENT: usize = 4096;
 
 /// How memory was accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -195,18 +197,59 @@ impl Word {
 
     /// The record that a new one displaces: one of the reads, or else any.
     fn victim(&self, turn: usize) -> usize {
-        let reads = self.0.iter().filter(|record| !record.kind().write).count();
-        let mut candidates = (0..REMEMBERED).filter(|&at| reads == 0 || !self.0[at].kind().write);
-        candidates.nth(turn % if reads == 0 { REMEMBERED } else { reads }).unwrap_or(0)
+        let writes = self.0.map(|record| record.kind().write);
+        if writes == [false; REMEMBERED] || writes == [true; REMEMBERED] {
+            return turn % REMEMBERED;
+        }
+        let reads = writes.iter().filter(|write| !**write).count();
+        (0..REMEMBERED).filter(|&at| !writes[at]).nth(turn % reads).unwrap_or(0)
     }
 }
 
 /// What was published through a word of global memory.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Published {
-    pub to_all: Option<Grid>,
-    /// By stores and fences of CTA scope.
-    pub to_cta: Vec<(u64, Known)>,
+    to_all: Option<Grid>,
+    /// If that is one publication: its clock. Whoever knows it need not look at the list.
+    tip: Tip,
+    /// By stores and fences of CTA scope. Rare, so that it is kept apart.
+    to_cta: Option<Box<ToCtas>>,
+}
+
+/// What was published to single CTAs, by their numbers.
+#[derive(Debug, Default)]
+struct ToCtas(Vec<(u64, Known)>);
+
+impl Default for Published {
+    fn default() -> Self {
+        Published { to_all: None, tip: Tip::NONE, to_cta: None }
+    }
+}
+
+impl Published {
+    /// To all CTAs, with the clock of the publication.
+    #[inline]
+    pub(super) fn to_all(&self) -> Option<(&Grid, Tip)> {
+        self.to_all.as_ref().map(|all| (all, self.tip))
+    }
+
+    #[inline]
+    pub(super) fn join_all(&mut self, publication: &mut Publication<'_>) {
+        self.tip = publication.join(&mut self.to_all, self.tip);
+    }
+
+    #[inline]
+    pub(super) fn to_cta(&self, number: u64) -> Option<&Known> {
+        self.to_cta.as_ref()?.0.iter().find(|(cta, _)| *cta == number).map(|(_, known)| known)
+    }
+
+    pub(super) fn join_cta(&mut self, number: u64, known: &Known) {
+        let ToCtas(ctas) = &mut **self.to_cta.get_or_insert_default();
+        match ctas.iter_mut().find(|(cta, _)| *cta == number) {
+            Some((_, published)) => published.join(known),
+            None => ctas.push((number, known.clone())),
+        }
+    }
 }
 
 /// The shadow of global memory: pages of words that were accessed.
@@ -245,7 +288,8 @@ impl Shadow {
 
     fn find(&mut self, page: u64) -> usize {
         let at = *self.pages.entry(page).or_insert_with(|| {
-            self.words.push(Box::new([Word::default(); PAGE_WORDS as usize]));
+            let page = vec![Word::default(); PAGE_WORDS as usize].into_boxed_slice();
+            self.words.push(page.try_into().expect("a page has so many words"));
             self.published.push(None);
             self.words.len() - 1
         });
@@ -285,6 +329,16 @@ impl Shadow {
             if let Some(at) = self.page(number / PAGE_WORDS) {
                 all |= self.words[at][(number % PAGE_WORDS) as usize].0[0].pc_and_how;
             }
+        }
+        std::hint::black_box(all);
+    }
+
+    /// The same for what was published through them.
+    #[inline]
+    pub(super) fn read_published_ahead(&self, addresses: impl Iterator<Item = u64>) {
+        let mut all = 0;
+        for published in addresses.filter_map(|address| self.published(address & !3)) {
+            all |= published.to_all.as_ref().map_or(0, Arc::strong_count);
         }
         std::hint::black_box(all);
     }

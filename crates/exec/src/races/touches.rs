@@ -50,7 +50,7 @@ impl Touches<'_> {
             let near = (old.warp as usize).wrapping_sub(first);
             let known = match &warp.known {
                 known if near < count => known.near[near],
-                known => known.far.as_ref().map_or(0, |far| far.of(old.warp as usize)),
+                known => known.of_far(old.warp as usize),
             };
             known >= old.clock
         };

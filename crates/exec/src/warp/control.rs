@@ -179,6 +179,21 @@ impl Control {
         }
     }
 
+    /// Lanes that could run, but wait for others where paths meet.
+    pub fn held_back(&self) -> LaneMask {
+        match self {
+            Control::Stack(_) => LaneMask::NONE,
+            Control::Independent(splits) => splits.held_back(),
+        }
+    }
+
+    /// They run after the next instruction.
+    pub fn run_held_back(&mut self) {
+        if let Control::Independent(splits) = self {
+            splits.run_held_back();
+        }
+    }
+
     /// The current path sleeps from its next instruction on, while other independent threads run.
     pub fn sleep(&mut self) {
         if let Control::Independent(splits) = self {

@@ -227,6 +227,23 @@ impl Splits {
         }
     }
 
+    /// Lanes that could run, but wait for others at their reconvergence point.
+    pub fn held_back(&self) -> LaneMask {
+        let live = self.live();
+        let held = self.splits.iter().filter(|s| !s.is_stopped() && s.is_early(live));
+        held.fold(LaneMask::NONE, |mask, s| mask | s.mask)
+    }
+
+    /// Lanes that are held back run after the next instruction: those that they wait for never come.
+    pub fn run_held_back(&mut self) {
+        let newest = self.splits.iter().map(|s| s.last_quantum).max().unwrap_or(0);
+        let live = self.live();
+        for split in self.splits.iter_mut().filter(|s| !s.is_early(live)) {
+            split.last_quantum = newest.wrapping_add(1);
+        }
+        (self.ran, self.patience, self.quantum) = (STARVATION, PATIENCE, 0);
+    }
+
     /// The current path sleeps from its next instruction on.
     pub fn sleep(&mut self) {
         self.splits[self.current].asleep = true;

@@ -72,6 +72,11 @@ fn stays(inst: &Inst) -> bool {
         | Op::LdLock(_)
         | Op::StUnlock(_)
         | Op::Bar(_)
+        | Op::ClusterBar(_)
+        | Op::StAsync(..)
+        | Op::RedAsync(..)
+        | Op::LdMatrix(_)
+        | Op::StMatrix(_)
         | Op::Nanosleep
         | Op::Yield
         | Op::Ssy
@@ -176,6 +181,7 @@ fn latency(op: Op) -> u32 {
         Op::FDivApprox { .. } | Op::FApprox(..) => 20,
         Op::Cvt(cvt) if cvt.to.is_float() || cvt.from.is_float() => 12,
         Op::Vote(_) | Op::Shfl(_) | Op::Special(_) => 20,
+        Op::Mma(_) => 32,
         _ => 5,
     }
 }

@@ -224,8 +224,17 @@ fn write_bounds(out: &mut String, bounds: &LaunchBounds) -> fmt::Result {
     if let Some(registers) = bounds.max_registers {
         writeln!(out, "    .maxnreg {registers}")?;
     }
-    if bounds.cluster {
-        writeln!(out, "    .cluster")?;
+    if let Some([x, y, z]) = bounds.required_cluster {
+        writeln!(out, "    .reqnctapercluster {x} {y} {z}")?;
+    }
+    if bounds.explicit_cluster {
+        writeln!(out, "    .explicitcluster")?;
+    }
+    if let Some(ctas) = bounds.max_cluster_ctas {
+        writeln!(out, "    .maxclusterrank {ctas}")?;
+    }
+    if bounds.blocks_are_clusters {
+        writeln!(out, "    .blocksareclusters")?;
     }
     Ok(())
 }

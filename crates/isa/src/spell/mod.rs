@@ -206,6 +206,8 @@ spellings! {
     "CVTA.TO" FromGeneric { 0 space: SPACES, 1 ty: UNSIGNED }
     "CVTA" ToGeneric { 0 space: SPACES, 1 ty: UNSIGNED }
     "ISSPACE" IsSpace { 0 space: SPACES, 1 ty: UNSIGNED }
+    "MAPA" Mapa { 0 generic: Flag("E"), 1 ty: UNSIGNED }
+    "CTARANK" CtaRank { 0 generic: Flag("E"), 1 ty: UNSIGNED }
     "MEMBAR" Fence { 0 order: Only(Order::SeqCst), 1 scope: MEMBAR_SCOPES }
     "FENCE" Fence { 0 order: FENCES, 1 scope: FENCE_SCOPES }
     "PREFETCH" Prefetch { }
@@ -231,6 +233,7 @@ spellings! {
     "BAR.RED.AND" Bar { 0 mode: Only(BarMode::RedAnd) }
     "BAR.RED.OR" Bar { 0 mode: Only(BarMode::RedOr) }
     "WARPSYNC" BarWarp { }
+    "UCGABAR" ClusterBar { 0 mode: CLUSTER_BARS }
     "NANOSLEEP" Nanosleep { }
     "WYIELD" Yield { }
 
@@ -367,6 +370,21 @@ const SPECIALS: &[(Special, &str)] = &[
     (Special::NctaidX, "SR_NCTAid_X"),
     (Special::NctaidY, "SR_NCTAid_Y"),
     (Special::NctaidZ, "SR_NCTAid_Z"),
+    (Special::ClusterIdX, "SR_ClusterId_X"),
+    (Special::ClusterIdY, "SR_ClusterId_Y"),
+    (Special::ClusterIdZ, "SR_ClusterId_Z"),
+    (Special::NclusterIdX, "SR_NClusterId_X"),
+    (Special::NclusterIdY, "SR_NClusterId_Y"),
+    (Special::NclusterIdZ, "SR_NClusterId_Z"),
+    (Special::ClusterCtaidX, "SR_ClusterCTAid_X"),
+    (Special::ClusterCtaidY, "SR_ClusterCTAid_Y"),
+    (Special::ClusterCtaidZ, "SR_ClusterCTAid_Z"),
+    (Special::ClusterNctaidX, "SR_ClusterNCTAid_X"),
+    (Special::ClusterNctaidY, "SR_ClusterNCTAid_Y"),
+    (Special::ClusterNctaidZ, "SR_ClusterNCTAid_Z"),
+    (Special::ClusterCtarank, "SR_CgaCtaId"),
+    (Special::ClusterNctarank, "SR_CgaSize"),
+    (Special::ExplicitCluster, "SR_ExplicitCluster"),
     (Special::LaneId, "SR_LaneId"),
     (Special::WaveLaneId, "SR_WaveLaneId"),
     (Special::WaveLanes, "SR_WaveLanes"),
@@ -392,7 +410,6 @@ const SPECIALS: &[(Special, &str)] = &[
     (Special::WorkspaceLo, "SR_WorkspaceLo"),
     (Special::Zero, "SR_Zero"),
     (Special::Zero64, "SR_Zero64"),
-    (Special::One, "SR_One"),
     (Special::Clock, "SR_Clock"),
 ];
 

@@ -256,9 +256,15 @@ pub(super) const HALF: Table<u8> = Table(&[(0, "H0"), (1, "H1")]);
 pub(super) const BYTE: Table<u8> = Table(&[(0, "B0"), (1, "B1"), (2, "B2"), (3, "B3")]);
 /// Bytes of an asynchronous copy, written in bits.
 pub(super) const COPIED: Table<u8> = Table(&[(4, "32"), (8, "64"), (16, "128")]);
+pub(super) const CLUSTER_BARS: Table<ClusterBar> = Table(&[
+    (ClusterBar::Arrive, "ARV"),
+    (ClusterBar::ArriveRelaxed, "ARV_RELAXED"),
+    (ClusterBar::Wait, "WAIT"),
+]);
 pub(super) const SPACES: Table<Space> = Table(&[
     (Space::Global, "GLOBAL"),
     (Space::Shared, "SHARED"),
+    (Space::Cluster, "CLUSTER"),
     (Space::Local, "LOCAL"),
     (Space::Const, "CONST"),
     (Space::Param, "PARAM"),

@@ -110,8 +110,9 @@ const HEAD: &str = "\
 .address_size 64
 .shared .align 16 .b8 scratch[8192];
 .shared .align 8 .b64 phase;
+.shared .b32 begun;
 .visible .entry anchor(.param .u64 out, .param .u64 data, .param .u32 rounds, .param .u32 one) {
-\t.reg .b32 %a, %b, %c, %i, %n, %s, %t, %zero, %cta, %ctas, %all;
+\t.reg .b32 %a, %b, %c, %i, %n, %s, %t, %v, %zero, %cta, %ctas, %all;
 \t.reg .f32 %f, %g, %h;
 \t.reg .f64 %d, %e, %k;
 \t.reg .b64 %x, %y, %base, %mine, %out, %start, %end, %w;
@@ -165,7 +166,17 @@ together:
 \tadd.u64 %base, %base, %w;
 ";
 
-const BEGIN: &str = "\tbar.sync 0;\n\tmov.u64 %start, %clock64;\nround:\n";
+/// On the chip, instructions that follow `bar.sync` and do not access memory may issue before the warp waits. The clock
+/// is read after one that cannot: it needs what it loads from shared memory.
+const BEGIN: &str = "\
+\tst.shared.u32 [begun], 1;
+\tbar.sync 0;
+\tld.volatile.shared.u32 %v, [begun];
+\tsetp.eq.u32 %q, %v, 0;
+\t@%q st.shared.u32 [begun], 2;
+\tmov.u64 %start, %clock64;
+round:
+";
 
 const END: &str = "\
 \tadd.u32 %i, %i, 1;

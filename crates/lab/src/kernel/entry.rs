@@ -4,7 +4,9 @@ use cpp_demangle::Symbol;
 
 /// The name in the source: `_ZN2ns4histEPj` is `ns::hist(unsigned int*)`. A symbol that is no C++ is its own name.
 pub fn demangled(symbol: &str) -> String {
-    let name = Symbol::new(symbol).ok().and_then(|name| name.demangle().ok());
+    // Without the prefix, `b` would be the type `bool`.
+    let mangled = Some(symbol).filter(|symbol| symbol.starts_with("_Z"));
+    let name = mangled.and_then(|symbol| Symbol::new(symbol).ok()?.demangle().ok());
     name.map_or_else(|| symbol.to_string(), |name| without_tags(&name))
 }
 
@@ -78,6 +80,7 @@ mod tests {
     #[test]
     fn symbols_have_plain_names() {
         assert_eq!(demangled("_ZN2ns4histEPj"), "ns::hist(unsigned int*)");
+        assert_eq!((demangled("b"), demangled("w")), ("b".to_string(), "w".to_string()));
         assert_eq!(plain("_Z4histPjS_"), "hist");
         assert_eq!(plain("_ZL4histPj"), "hist");
         assert_eq!(plain("_ZN2ns4histEPj"), "ns::hist");

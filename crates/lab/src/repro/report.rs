@@ -49,8 +49,8 @@ pub struct Outcome {
     compared: Vec<&'static str>,
 }
 
-/// Rows of one chart: more would not be legible.
-const COMPARED: usize = 12;
+/// Rows of one chart: of more, the names would not fit below their bars.
+const COMPARED: usize = 7;
 
 impl Outcome {
     pub fn new() -> Outcome {
@@ -83,7 +83,8 @@ impl Outcome {
         self.compared.push(unit);
         let rows: Vec<&Row> =
             self.rows.iter().filter(|row| row.unit == unit && row.paper.is_some()).collect();
-        let parts = rows.chunks(COMPARED);
+        let charts = rows.len().div_ceil(COMPARED).max(1);
+        let parts = rows.chunks(rows.len().div_ceil(charts).max(1));
         let count = parts.len();
         let plots: Vec<Plot> = (1..)
             .zip(parts)

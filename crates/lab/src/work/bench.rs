@@ -59,7 +59,12 @@ impl<'a> Bench<'a> {
                 grouped(ctas)
             );
             let (grid, block) = (launch.grid, launch.block.unwrap_or([1; 3]));
-            let shape = Shape { grid, block, dynamic_shared_bytes: launch.dynamic_shared_bytes };
+            let shape = Shape {
+                grid,
+                block,
+                dynamic_shared_bytes: launch.dynamic_shared_bytes,
+                cluster: launch.cluster,
+            };
             return Err(Error::Unlaunchable { reason, shape });
         }
         self.launch(kernel, launch, args)

@@ -17,6 +17,8 @@ use crate::resolved::{self, Base, FrameKind, OperandKind};
 pub(super) enum Place {
     /// One of the machine's spaces; generic if none is named.
     In(Space),
+    /// `.shared::cluster`: shared memory of any CTA of the cluster.
+    Cluster,
     /// `.param`: of the kernel or of a device function, whichever the address belongs to.
     Param,
     /// `.param::entry`
@@ -40,6 +42,7 @@ const PLACES: &[(&str, Place)] = &[
     ("global", Place::In(Space::Global)),
     ("shared", Place::In(Space::Shared)),
     ("shared::cta", Place::In(Space::Shared)),
+    ("shared::cluster", Place::Cluster),
     ("local", Place::In(Space::Local)),
     ("const", Place::In(Space::Const)),
     ("param", Place::Param),
@@ -69,6 +72,7 @@ impl Builder<'_> {
     pub(super) fn space_of(&self, place: Place) -> Space {
         match place {
             Place::In(space) => space,
+            Place::Cluster => Space::Shared,
             Place::KernelParam => Space::Param,
             Place::FunctionParam => Space::Local,
             Place::Param if self.function.is_kernel => Space::Param,
@@ -82,6 +86,9 @@ impl Builder<'_> {
             return Err(self.at(op, format!("`{}` takes an address in brackets here", self.name())));
         };
         let bits = u32::from(self.cx.module.address_bits);
+        if place == Place::Cluster {
+            return self.cluster_address(op);
+        }
         match base {
             Base::Reg(reg) => self.register_address(op, reg, offset, self.space_of(place)),
             Base::Var(id) => {
@@ -113,6 +120,15 @@ impl Builder<'_> {
                 Ok(Address { space: self.space_of(place), base, offset: Operand::Imm(0), bits })
             }
         }
+    }
+
+    /// An address of `.shared::cluster` becomes a generic one, which says whose shared memory it is in.
+    fn cluster_address(&mut self, op: &resolved::Operand) -> Result<Address> {
+        let inside = self.address(op, Place::In(Space::Shared))?;
+        let bits = u32::from(self.cx.module.address_bits);
+        let at = self.whole(inside, bits);
+        let base = self.value(Op::ToGeneric(Space::Shared, address_type(bits)), address_width(bits), &[at]);
+        Ok(Address { space: Space::Generic, base, offset: Operand::Imm(0), bits })
     }
 
     fn frame_operand(
@@ -220,7 +236,11 @@ impl Builder<'_> {
 
     /// An address that must lie in shared memory. A generic one is converted.
     pub(super) fn shared_address(&mut self, op: &resolved::Operand, place: Option<Place>) -> Result<Address> {
-        let address = self.address(op, place.unwrap_or(Place::In(Space::Generic)))?;
+        let place = match place {
+            Some(Place::Cluster) => Place::In(Space::Shared),
+            place => place.unwrap_or(Place::In(Space::Generic)),
+        };
+        let address = self.address(op, place)?;
         match address.space {
             Space::Shared => Ok(address),
             Space::Generic => {

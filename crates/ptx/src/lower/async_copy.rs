@@ -1,10 +1,10 @@
 //! `cp.async` and `mbarrier`.
 
-use isa::{Dst, MbarrierOp, Op, Operand, Space, Ty, Width};
+use isa::{AtomOp, Dst, MbarrierOp, Op, Operand, Space, Ty, Width};
 use warploom_isa as isa;
 
-use super::address::{Place, place};
-use super::memory::hints;
+use super::address::{Address, Place, place};
+use super::memory::{elements, hints};
 use super::opcode::Opcode;
 use super::{Builder, Result, Slot};
 use crate::resolved::{self, OperandKind};
@@ -80,6 +80,60 @@ fn copy(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     Ok(())
 }
 
+/// The words that `st.async` and `red.async` have in common.
+fn async_words(oc: &mut Opcode<'_>) -> Result {
+    oc.need(&[("shared::cluster", ())])?;
+    oc.need(&[("mbarrier::complete_tx::bytes", ())])
+}
+
+/// An address in shared memory as a value of 32 bits.
+fn shared_value(b: &mut Builder<'_>, op: &resolved::Operand) -> Result<Operand> {
+    let address = b.shared_address(op, Some(Place::Cluster))?;
+    Ok(b.whole(address, 32))
+}
+
+/// `st.async[.weak].shared::cluster.mbarrier::complete_tx::bytes[.vec].type [a], b, [mbar]`
+pub(super) fn st_async(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
+    oc.has("weak");
+    async_words(oc)?;
+    let count = oc.pick(&[("v2", 2), ("v4", 4)]).unwrap_or(1);
+    let ty = oc.ty(&[Ty::B32, Ty::B64, Ty::U32, Ty::U64, Ty::S32, Ty::S64, Ty::F32, Ty::F64])?;
+    let [to, value, barrier] = oc.operands()?;
+    if u32::from(count) * ty.bytes() > 16 {
+        return Err(oc.error(format!("`{}` stores more than 16 bytes", oc.name())));
+    }
+    let to = shared_value(b, to)?;
+    let mut list = Vec::new();
+    for part in elements(b, value, count)? {
+        list.push(b.src(part, ty)?);
+    }
+    let value = if list.len() == 1 { list[0] } else { Operand::Vec(b.vector(list)) };
+    let barrier = shared_value(b, barrier)?;
+    b.emit(Op::StAsync(ty, count), Dst::None, &[to, value, barrier]);
+    Ok(())
+}
+
+/// `red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.op.type [a], b, [mbar]`
+pub(super) fn red_async(b: &mut Builder<'_>, oc: &mut Opcode<'_>, ops: &[(&str, AtomOp)]) -> Result {
+    oc.has("relaxed");
+    oc.has("cluster");
+    async_words(oc)?;
+    let op = oc.need(&ops[..8])?;
+    let types: &[Ty] = match op {
+        AtomOp::Add => &[Ty::U32, Ty::S32, Ty::U64],
+        AtomOp::Min | AtomOp::Max => &[Ty::U32, Ty::S32],
+        AtomOp::Inc | AtomOp::Dec => &[Ty::U32],
+        _ => &[Ty::B32],
+    };
+    let ty = oc.ty(types)?;
+    let [to, value, barrier] = oc.operands()?;
+    let to = shared_value(b, to)?;
+    let value = b.src(value, ty)?;
+    let barrier = shared_value(b, barrier)?;
+    b.emit(Op::RedAsync(op, ty), Dst::None, &[to, value, barrier]);
+    Ok(())
+}
+
 fn is_pred(b: &Builder<'_>, op: &resolved::Operand) -> bool {
     match op.kind {
         OperandKind::Reg(r) => matches!(b.slots[r.0 as usize], Slot::Pred(_)),
@@ -116,12 +170,12 @@ pub(super) fn mbarrier(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     match verb {
         MbarrierOp::Init | MbarrierOp::ExpectTx | MbarrierOp::CompleteTx => {
             let [barrier, count] = oc.operands()?;
-            let (at, count) = (b.shared_address(barrier, place)?, b.src(count, Ty::U32)?);
+            let (at, count) = (barrier_address(b, barrier, place)?, b.src(count, Ty::U32)?);
             b.emit(Op::Mbarrier(verb, at.is_wide()), Dst::None, &[at.base, at.offset, count]);
         }
         MbarrierOp::Inval => {
             let [barrier] = oc.operands()?;
-            let at = b.shared_address(barrier, place)?;
+            let at = barrier_address(b, barrier, place)?;
             b.emit(Op::Mbarrier(verb, at.is_wide()), Dst::None, &[at.base, at.offset]);
         }
         MbarrierOp::TestWait => return wait(b, oc, place),
@@ -130,13 +184,21 @@ pub(super) fn mbarrier(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     Ok(())
 }
 
+/// The address of a barrier. One in the cluster becomes generic: as an offset it could be taken for another CTA's.
+fn barrier_address(b: &mut Builder<'_>, op: &resolved::Operand, place: Option<Place>) -> Result<Address> {
+    match place {
+        Some(Place::Cluster) => b.address(op, Place::Cluster),
+        _ => b.shared_address(op, place),
+    }
+}
+
 /// `mbarrier.arrive[_drop][.noComplete | .expect_tx]… state, [bar][, count]`
 fn arrive(b: &mut Builder<'_>, oc: &mut Opcode<'_>, verb: MbarrierOp, place: Option<Place>) -> Result {
     let counted = oc.has("noComplete");
     let expects = oc.has("expect_tx");
     let operands = oc.operands_between(if counted || expects { 3 } else { 2 }, 3)?;
     let state = b.dst_or_sink(&operands[0], Ty::B64)?;
-    let at = b.shared_address(&operands[1], place)?;
+    let at = barrier_address(b, &operands[1], place)?;
     let count = match operands.get(2) {
         Some(count) => b.src(count, Ty::U32)?,
         None => Operand::Imm(1),
@@ -160,7 +222,7 @@ fn wait(b: &mut Builder<'_>, oc: &mut Opcode<'_>, place: Option<Place>) -> Resul
     let most = if oc.has_verb("try_wait") { 4 } else { 3 };
     let operands = oc.operands_between(3, most)?;
     let done = b.dst_pred(&operands[0])?;
-    let at = b.shared_address(&operands[1], place)?;
+    let at = barrier_address(b, &operands[1], place)?;
     let (verb, ty) =
         if parity { (MbarrierOp::TestWaitParity, Ty::U32) } else { (MbarrierOp::TestWait, Ty::B64) };
     let phase = b.src(&operands[2], ty)?;

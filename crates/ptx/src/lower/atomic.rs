@@ -4,6 +4,7 @@ use isa::{Access, AtomOp, Cache, Dst, Op, Operand, Order, Scope, Space, Ty};
 use warploom_isa as isa;
 
 use super::address::place_or_generic;
+use super::async_copy;
 use super::memory::{SCOPES, hints, operands_and_policy};
 use super::opcode::Opcode;
 use super::{Builder, Result};
@@ -48,6 +49,9 @@ pub(super) fn atom(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
 }
 
 pub(super) fn red(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
+    if oc.has("async") {
+        return async_copy::red_async(b, oc, OPS);
+    }
     atomic(b, oc, false)
 }
 

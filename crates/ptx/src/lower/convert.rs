@@ -188,6 +188,7 @@ pub(super) fn isspacep(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
             oc.leftover()?;
             return Err(oc.error(format!("`{}` needs a state space", oc.name())));
         }
+        Some(Place::Cluster) => Space::Cluster,
         Some(place) => b.space_of(place),
     };
     let [p, a] = oc.operands()?;

@@ -4,6 +4,7 @@ use isa::{Access, Cache, Dst, Op, Operand, Order, Scope, Space, Ty, VecId};
 use warploom_isa as isa;
 
 use super::address::{Place, place, place_or_generic};
+use super::async_copy;
 use super::opcode::Opcode;
 use super::operand::Fit;
 use super::{Builder, Result};
@@ -181,6 +182,9 @@ fn load(b: &mut Builder<'_>, form: Form<'_>) -> Result {
 }
 
 pub(super) fn st(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
+    if oc.has("async") {
+        return async_copy::st_async(b, oc);
+    }
     let Form { place, access, operands } = form(b, oc, ("release", Order::Release), STORE_CACHES)?;
     let address = b.address(&operands[0], place)?;
     if matches!(address.space, Space::Const | Space::Param) {
@@ -197,7 +201,11 @@ pub(super) fn st(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
 }
 
 /// The elements of a vector operand, or the operand itself for a scalar access.
-fn elements<'o>(b: &Builder<'_>, op: &'o resolved::Operand, count: u8) -> Result<&'o [resolved::Operand]> {
+pub(super) fn elements<'o>(
+    b: &Builder<'_>,
+    op: &'o resolved::Operand,
+    count: u8,
+) -> Result<&'o [resolved::Operand]> {
     match &op.kind {
         OperandKind::Vector(parts) if parts.len() == usize::from(count) => Ok(parts),
         OperandKind::Vector(parts) => {

@@ -17,6 +17,7 @@ mod convert;
 mod float;
 mod frame;
 mod lock;
+mod matrix;
 mod memory;
 mod minmax;
 mod moves;
@@ -428,21 +429,26 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("fence", sync::fence),
     ("fma", float::fma),
     ("fns", bits::fns),
+    ("getctarank", sync::getctarank),
     ("griddepcontrol", control::griddepcontrol),
     ("isspacep", convert::isspacep),
     ("ld", memory::ld),
+    ("ldmatrix", matrix::ldmatrix),
     ("ldu", memory::ldu),
     ("lg2", float::lg2),
     ("lop3", bits::lop3),
     ("mad", arith::mad),
     ("mad24", arith::mad24),
     ("madc", arith::madc),
+    ("mapa", sync::mapa),
     ("match", warp::match_),
     ("max", minmax::max),
     ("mbarrier", async_copy::mbarrier),
     ("membar", sync::membar),
     ("min", minmax::min),
+    ("mma", matrix::mma),
     ("mov", moves::mov),
+    ("movmatrix", matrix::movmatrix),
     ("mul", arith::mul),
     ("mul24", arith::mul24),
     ("nanosleep", sync::nanosleep),
@@ -473,6 +479,7 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("slct", compare::slct),
     ("sqrt", float::sqrt),
     ("st", memory::st),
+    ("stmatrix", matrix::stmatrix),
     ("sub", arith::sub),
     ("subc", arith::subc),
     ("szext", bits::szext),

@@ -48,7 +48,7 @@ pub(super) fn mov(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
 fn pred_source(b: &mut Builder<'_>, a: &resolved::Operand) -> Result<Operand> {
     match a.kind {
         OperandKind::Int(value) => Ok(Operand::Imm(u32::from(value != 0))),
-        OperandKind::Special(ref name) if name == special::EXPLICIT_CLUSTER => Ok(Operand::Imm(0)),
+        OperandKind::Special(ref name) if name == special::EXPLICIT_CLUSTER => Ok(b.explicit_cluster()),
         _ => b.pred(a),
     }
 }

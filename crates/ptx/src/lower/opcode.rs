@@ -159,9 +159,7 @@ impl<'i> Opcode<'i> {
     fn unmodelled(&self) -> Option<Diagnostic> {
         self.left().find_map(|(_, word)| {
             let text = word.text.as_str();
-            let message = if text.starts_with("shared::cluster") {
-                format!("`.{text}` is not modelled: clusters are not modelled")
-            } else if UNMODELLED.contains(&text) {
+            let message = if UNMODELLED.contains(&text) {
                 format!("`.{text}` of `{}` is not modelled", self.mnemonic())
             } else {
                 return None;
@@ -201,6 +199,11 @@ impl<'i> Opcode<'i> {
         let plural = if last == 1 { "" } else { "s" };
         let here = if have == 1 { "there is 1".into() } else { format!("there are {have}") };
         self.error(format!("`{}` takes {takes} operand{plural}, {here}", self.name()))
+    }
+
+    /// An error about an instruction of PTX that the model does not have.
+    pub(super) fn not_modelled(&self, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::not_modelled(self.inst.span, message)
     }
 
     /// An error about the instruction as a whole.

@@ -121,9 +121,7 @@ impl Builder<'_> {
                 return Ok(Operand::Pred(p));
             }
             OperandKind::Special(ref name) if name == EXPLICIT_CLUSTER => {
-                let p = self.fresh_pred();
-                self.emit(Op::MovPred, Dst::Pred(p), &[Operand::Imm(0)]);
-                return Ok(Operand::Pred(p));
+                return Ok(self.explicit_cluster());
             }
             _ => return Err(self.at(op, format!("`{}` takes a predicate here", self.name()))),
         };

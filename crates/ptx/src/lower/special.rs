@@ -1,6 +1,6 @@
 //! Special registers as operands.
 
-use isa::{Dst, Op, Operand, Special, Ty, Width};
+use isa::{Cmp, Combine, Dst, Op, Operand, Special, Ty, Width};
 use warploom_isa as isa;
 
 use super::{Builder, Result};
@@ -17,8 +17,8 @@ const SCALARS: &[(&str, Special)] = &[
     ("%smid", Special::SmId),
     ("%nsmid", Special::NsmId),
     ("%gridid", Special::GridId),
-    ("%cluster_ctarank", Special::Zero),
-    ("%cluster_nctarank", Special::One),
+    ("%cluster_ctarank", Special::ClusterCtarank),
+    ("%cluster_nctarank", Special::ClusterNctarank),
     ("%lanemask_eq", Special::LanemaskEq),
     ("%lanemask_le", Special::LanemaskLe),
     ("%lanemask_lt", Special::LanemaskLt),
@@ -43,16 +43,16 @@ const SCALARS: &[(&str, Special)] = &[
     ("%envreg2", Special::WorkspaceLo),
 ];
 
-/// Registers with components x, y, z, w. A plain launch is a grid of clusters with one CTA each.
+/// Registers with components x, y, z, w.
 const VECTORS: &[(&str, [Special; 3])] = &[
     ("%tid", [Special::TidX, Special::TidY, Special::TidZ]),
     ("%ntid", [Special::NtidX, Special::NtidY, Special::NtidZ]),
     ("%ctaid", [Special::CtaidX, Special::CtaidY, Special::CtaidZ]),
     ("%nctaid", [Special::NctaidX, Special::NctaidY, Special::NctaidZ]),
-    ("%clusterid", [Special::CtaidX, Special::CtaidY, Special::CtaidZ]),
-    ("%nclusterid", [Special::NctaidX, Special::NctaidY, Special::NctaidZ]),
-    ("%cluster_ctaid", [Special::Zero; 3]),
-    ("%cluster_nctaid", [Special::One; 3]),
+    ("%clusterid", [Special::ClusterIdX, Special::ClusterIdY, Special::ClusterIdZ]),
+    ("%nclusterid", [Special::NclusterIdX, Special::NclusterIdY, Special::NclusterIdZ]),
+    ("%cluster_ctaid", [Special::ClusterCtaidX, Special::ClusterCtaidY, Special::ClusterCtaidZ]),
+    ("%cluster_nctaid", [Special::ClusterNctaidX, Special::ClusterNctaidY, Special::ClusterNctaidZ]),
 ];
 
 /// The only special register that is a predicate.
@@ -93,6 +93,15 @@ pub(super) fn vector(name: &str) -> Option<[Special; 4]> {
 }
 
 impl Builder<'_> {
+    /// Whether the launch names the size of clusters, as a new predicate.
+    pub(super) fn explicit_cluster(&mut self) -> Operand {
+        let word = self.value(Op::Special(Special::ExplicitCluster), Width::One, &[]);
+        let p = self.fresh_pred();
+        let op = Op::Setp { cmp: Cmp::Ne, combine: Combine::None, ty: Ty::U32, ftz: false };
+        self.emit(op, Dst::Pred(p), &[word, Operand::Imm(0)]);
+        Operand::Pred(p)
+    }
+
     /// The special register that an operand names.
     pub(super) fn special_register(&self, op: &resolved::Operand, name: &str) -> Result<Special> {
         scalar(name).ok_or_else(|| {

@@ -1,6 +1,6 @@
 //! Barriers, fences and sleep.
 
-use isa::{BarMode, Dst, Op, Operand, Order, Scope, Ty};
+use isa::{BarMode, ClusterBar, Dst, Op, Operand, Order, Scope, Ty};
 use warploom_isa as isa;
 
 use super::memory::SCOPES;
@@ -16,6 +16,9 @@ pub(super) fn bar(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
         let mask = b.src(mask, Ty::B32)?;
         b.emit(Op::BarWarp, Dst::None, &[mask]);
         return Ok(());
+    }
+    if oc.mnemonic() == "barrier" && oc.has("cluster") {
+        return cluster(b, oc);
     }
     oc.has("cta");
     if oc.mnemonic() == "barrier" {
@@ -35,6 +38,45 @@ pub(super) fn bar(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
             Ok(())
         }
     }
+}
+
+/// `barrier.cluster.arrive[.release | .relaxed][.aligned]` and `barrier.cluster.wait[.acquire][.aligned]`
+fn cluster(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
+    oc.has("aligned");
+    let mode = match oc.need(&[("arrive", ClusterBar::Arrive), ("wait", ClusterBar::Wait)])? {
+        ClusterBar::Wait => {
+            oc.has("acquire");
+            ClusterBar::Wait
+        }
+        _ if oc.has("relaxed") => ClusterBar::ArriveRelaxed,
+        arrive => {
+            oc.has("release");
+            arrive
+        }
+    };
+    let [] = oc.operands()?;
+    b.emit(Op::ClusterBar(mode), Dst::None, &[]);
+    Ok(())
+}
+
+/// `mapa[.shared::cluster].type d, a, rank`
+pub(super) fn mapa(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
+    let generic = !oc.has("shared::cluster");
+    let ty = oc.ty(&[Ty::U32, Ty::U64])?;
+    let [d, a, rank] = oc.operands()?;
+    let (d, a, rank) = (b.dst(d, ty)?, b.src(a, ty)?, b.src(rank, Ty::U32)?);
+    b.emit(Op::Mapa(generic, ty), d, &[a, rank]);
+    Ok(())
+}
+
+/// `getctarank[.shared::cluster].type d, a`
+pub(super) fn getctarank(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
+    let generic = !oc.has("shared::cluster");
+    let ty = oc.ty(&[Ty::U32, Ty::U64])?;
+    let [d, a] = oc.operands()?;
+    let (d, a) = (b.dst(d, Ty::B32)?, b.src(a, ty)?);
+    b.emit(Op::CtaRank(generic, ty), d, &[a]);
+    Ok(())
 }
 
 /// The number of a barrier, 0 to 15.
@@ -90,7 +132,7 @@ pub(super) fn fence(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     if oc.has("proxy") {
         // The model has one proxy, which sees all accesses in order.
         if oc.need(&[("alias", false), ("async", true)])? {
-            oc.pick(&[("global", ()), ("shared::cta", ())]);
+            oc.pick(&[("global", ()), ("shared::cta", ()), ("shared::cluster", ())]);
         }
         let [] = oc.operands()?;
         b.emit(Op::Fence(Order::AcqRel, Scope::Cta), Dst::None, &[]);

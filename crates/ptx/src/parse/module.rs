@@ -293,12 +293,13 @@ impl<'t> Parser<'t> {
                 ".reqntid" => bounds.required_block = Some(self.extents()?),
                 ".minnctapersm" => bounds.min_ctas_per_sm = Some(self.int_u32("the number of blocks")?),
                 ".maxnreg" => bounds.max_registers = Some(self.int_u32("the number of registers")?),
-                ".reqnctapercluster" => {
-                    bounds.cluster = true;
-                    self.extents()?;
+                ".reqnctapercluster" => bounds.required_cluster = Some(self.extents()?),
+                ".explicitcluster" => bounds.explicit_cluster = true,
+                ".blocksareclusters" => bounds.blocks_are_clusters = true,
+                ".maxclusterrank" => {
+                    bounds.max_cluster_ctas = Some(self.int_u32("the number of blocks of a cluster")?);
                 }
-                ".explicitcluster" | ".blocksareclusters" => bounds.cluster = true,
-                ".maxnctapersm" | ".maxclusterrank" | ".abi_preserve" | ".abi_preserve_control" => {
+                ".maxnctapersm" | ".abi_preserve" | ".abi_preserve_control" => {
                     self.int_u32("this number")?;
                 }
                 ".noreturn" => {}

@@ -53,6 +53,7 @@ impl Gpu {
                 races: None,
                 grid_id: self.launches,
                 workspace: 0,
+                clusters: kernel.kernel.uses_clusters(),
             });
         }
         let handle = Aggregator::new();

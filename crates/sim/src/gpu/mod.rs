@@ -229,7 +229,11 @@ impl Gpu {
             races: None,
             grid_id: self.launches,
             workspace,
+            clusters: shape.cluster.is_some() || kernel.kernel.uses_clusters(),
         };
+        if self.checks.races && launch.clusters {
+            return Err(Unlaunchable::CheckedCluster.into());
+        }
         let races = self.checks.races.then(|| Mutex::new(Races::new(&launch)));
         launch.races = races.as_ref();
         let mut result = match model {

@@ -5,6 +5,7 @@ mod hang_support;
 
 mod causes;
 mod library;
+mod lists;
 mod livelocks;
 mod slow;
 mod suspicion;

@@ -6,6 +6,8 @@ mod spinning;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
+use warploom_isa::MAX_CLUSTER_CTAS;
+
 use crate::chip::timing::{
     CacheSpec, Coherence, MOST_BANK_GROUPS, MOST_BANKS, MOST_MSHRS, MOST_QUEUED, MOST_SLICES, OperationTimes,
 };
@@ -46,6 +48,8 @@ impl Chip {
         self.check_paths()?;
         self.check_atomic()?;
         self.check_dram()?;
+        self.check_matrix()?;
+        self.check_cluster()?;
         self.check_aggregator()?;
         self.check_energy()?;
         self.check_hang()?;
@@ -208,6 +212,7 @@ impl Chip {
         ] {
             time.map_or(Ok(()), |time| self.check_time(&format!("units.{key}"), time))?;
         }
+        self.within("units.access_interval_cycles", units.access_interval_cycles, 1..=LONGEST_ACCESS)?;
         self.count("units.branch_latency_cycles", units.branch_latency_cycles)?;
         self.count("units.barrier_latency_cycles", units.barrier_latency_cycles)?;
         self.not_too_large("units.barrier_interval_cycles", units.barrier_interval_cycles)
@@ -352,6 +357,7 @@ impl Chip {
             let some = "it must be from 0 to 1024";
             for (key, cycles) in [
                 ("interconnect.port.request_cycles", port.request_cycles),
+                ("interconnect.port.next_sector_cycles", port.next_sector_cycles.unwrap_or(0.0)),
                 ("interconnect.port.sector_cycles", port.sector_cycles),
             ] {
                 self.require((0.0..=1024.0).contains(&cycles), key, cycles, some)?;
@@ -359,6 +365,12 @@ impl Chip {
         }
         self.not_too_large("interconnect.span_cycles", network.span_cycles)?;
         self.not_too_large("interconnect.far_span_cycles", network.far_span_cycles)?;
+        self.require(
+            network.far_span_cycles == 0 || network.far_span_cycles >= network.span_cycles,
+            "interconnect.far_span_cycles",
+            network.far_span_cycles,
+            "the other half is not nearer (interconnect.span_cycles); 0: it is as far",
+        )?;
         self.require(
             network.span_cycles == 0 || self.l1.coherence == Coherence::None,
             "interconnect.span_cycles",
@@ -404,6 +416,8 @@ impl Chip {
         self.require(atomic.request_lanes <= lanes, "atomic.request_lanes", atomic.request_lanes, in_warp)?;
         self.count("atomic.lanes_per_cycle", atomic.lanes_per_cycle)?;
         self.within("atomic.sm_cycles", atomic.sm_cycles, 1..=LONGEST_ACCESS)?;
+        self.within("atomic.silent_cycles", atomic.silent_cycles, 0..=LONGEST_ACCESS)?;
+        self.not_too_large("atomic.silent_queue", atomic.silent_queue)?;
         self.power_of_two("atomic.request_bytes", atomic.request_bytes)?;
         let (bytes, line) = (atomic.request_bytes, self.l2.cache.line_bytes);
         let in_line = format_args!("it must be from {SECTOR} to {line}, a line (l2.cache.line_bytes)");
@@ -419,8 +433,28 @@ impl Chip {
         self.require((1.0 / 256.0..=1024.0).contains(&pass), "atomic.pass_cycles", pass, some)?;
         let longer = format_args!("it must be from {pass} (atomic.pass_cycles) to 1024");
         self.require((pass..=1024.0).contains(&word), "atomic.word_cycles", word, longer)?;
+        if let Some(add) = atomic.add_cycles {
+            self.require((1.0 / 256.0..=1024.0).contains(&add), "atomic.add_cycles", add, some)?;
+        }
         let passes = atomic.cas_passes;
         self.require((1..=8).contains(&passes), "atomic.cas_passes", passes, "it must be from 1 to 8")
+    }
+
+    fn check_matrix(&self) -> Checked {
+        let Some(matrix) = &self.units.matrix else { return Ok(()) };
+        self.within("units.matrix.latency_cycles", matrix.latency_cycles, 1..=LONGEST_OPERATION)?;
+        self.within("units.matrix.halves_per_cycle", matrix.halves_per_cycle, 2..=MOST)?;
+        self.within("units.matrix.doubles_per_cycle", matrix.doubles_per_cycle, 1..=MOST)
+    }
+
+    fn check_cluster(&self) -> Checked {
+        let Some(cluster) = &self.cluster else { return Ok(()) };
+        self.within("cluster.max_ctas", cluster.max_ctas, 1..=MAX_CLUSTER_CTAS)?;
+        self.not_too_large("cluster.gpc_sms", cluster.gpc_sms)?;
+        self.count("cluster.bytes_per_cycle", cluster.bytes_per_cycle)?;
+        self.not_too_large("cluster.barrier_interval_cycles", cluster.barrier_interval_cycles)?;
+        self.count("cluster.latency_cycles", cluster.latency_cycles)?;
+        self.count("cluster.barrier_latency_cycles", cluster.barrier_latency_cycles)
     }
 
     fn check_dram(&self) -> Checked {

@@ -76,7 +76,7 @@ impl Experiment for Figure4 {
             outcome =
                 outcome.row(Row::new(format!("{scheme}: the phase"), "cycles").measured(cycles(scheme)));
         }
-        let mut plot = Plot::bars("Cycles of the reduction phase", ["here"]).y("cycles");
+        let mut plot = Plot::bars("Cycles of the reduction phase", ["Warploom"]).y("cycles");
         for (scheme, _) in SCHEMES {
             plot = plot.group(scheme, [cycles(scheme).ok()]);
         }

@@ -99,6 +99,9 @@ pub(super) fn help<const N: usize>(
         HangKind::Barrier if doing(|d| matches!(d, Doing::Mbarrier { .. })) => {
             ("let as many threads arrive as the mbarrier was initialised for".to_string(), "barrier-deadlock")
         }
+        HangKind::Barrier if doing(|d| matches!(d, Doing::ClusterBarrier)) => {
+            ("let every thread of the cluster arrive at its barrier, or end".to_string(), "barrier-deadlock")
+        }
         HangKind::Barrier => (
             "let every thread that the barrier counts come to it, outside of divergent code".to_string(),
             "barrier-deadlock",

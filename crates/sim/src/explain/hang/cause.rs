@@ -73,6 +73,14 @@ fn waits_for<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, at: usize) -> 
             };
             nodes.of_cta(node.cta).find(missing)
         }
+        Doing::ClusterBarrier => {
+            let cluster = scene.ctas[node.cta].cluster();
+            let missing = |other: &Node| {
+                let seen = &scene.ctas[other.cta];
+                seen.cluster() == cluster && !(other.lanes & !seen.arrived_at_cluster(other.warp)).is_empty()
+            };
+            nodes.all.iter().position(missing)
+        }
         Doing::Mbarrier { .. } | Doing::Loop | Doing::Run => None,
     }
 }
@@ -165,7 +173,7 @@ fn blocked_writer<const N: usize>(
 
 fn end_kind<const N: usize>(scene: &Scene<'_, N>, node: &Node) -> HangKind {
     match &node.doing {
-        Doing::Barrier(_) | Doing::Mbarrier { .. } => HangKind::Barrier,
+        Doing::Barrier(_) | Doing::ClusterBarrier | Doing::Mbarrier { .. } => HangKind::Barrier,
         Doing::Poll(poll) if poll.stale => HangKind::Stale,
         Doing::Poll(poll) if poll.lock_taker().is_none() && scene.unstarted > 0 => HangKind::NotResident,
         Doing::Poll(_) => HangKind::LostToken,
@@ -180,7 +188,7 @@ fn circle_kind(circle: &[usize], nodes: &[Node]) -> HangKind {
     }
     let warp = |at: usize| (nodes[at].cta, nodes[at].warp);
     let doing = |wanted: fn(&Doing) -> bool| circle.iter().any(|&at| wanted(&nodes[at].doing));
-    if doing(|d| matches!(d, Doing::Barrier(_))) {
+    if doing(|d| matches!(d, Doing::Barrier(_) | Doing::ClusterBarrier)) {
         HangKind::Barrier
     } else if doing(|d| matches!(d, Doing::Reconverge(_) | Doing::OtherPath { .. } | Doing::Lanes(_)))
         && circle.iter().all(|&at| warp(at) == warp(circle[0]))

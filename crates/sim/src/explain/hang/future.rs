@@ -6,7 +6,7 @@ use crate::exec::lanes;
 use crate::exec::locks::holders::shared_offset;
 use crate::exec::warp::Warp;
 use crate::exec::warp::control::Activation;
-use crate::explain::hang::code::{contains, last_of};
+use crate::explain::hang::code::{contains, innermost, last_of};
 use crate::kit::lane_mask::LaneMask;
 
 /// A word: whether it is in shared memory, its address or offset, and its bytes.
@@ -122,25 +122,47 @@ pub(super) fn writes<const N: usize>(
 
 /// The registers and predicates of a loop whose values come from memory: they will be different when the loop ends.
 fn loaded(kernel: &Kernel, around: &Loop) -> Vec<u32> {
-    let mut loaded: Vec<u32> = Vec::new();
+    let loads = |op| matches!(op, Op::Ld { .. } | Op::Atom(..) | Op::LdLock(_) | Op::Mbarrier(..) | Op::Call);
+    computed_from(kernel, around, |pc| loads(kernel.code[pc.index()].op), |_| true)
+}
+
+/// Whether a load in a loop reads where the value of its last iteration led it, as along a list: it waits for no word.
+pub(super) fn follows_pointers(kernel: &Kernel, load: Pc) -> bool {
+    let Some(around) = innermost(kernel, load) else { return false };
+    // A value that only decides where to look next is polled.
+    let own = computed_from(kernel, around, |pc| pc == load, |value| matches!(value, Value::Reg(..)));
+    let mut follows = false;
+    kernel.code[load.index()].for_each_use(kernel, |value| follows |= is_in(&own, value));
+    follows
+}
+
+/// The registers and predicates of a loop whose values depend on what some of its instructions return, by way of the
+/// values that `carries` lets pass.
+fn computed_from(
+    kernel: &Kernel,
+    around: &Loop,
+    is_source: impl Fn(Pc) -> bool,
+    carries: impl Fn(&Value) -> bool,
+) -> Vec<u32> {
+    let mut found: Vec<u32> = Vec::new();
     let mut before = usize::MAX;
-    while std::mem::replace(&mut before, loaded.len()) != loaded.len() {
-        for inst in &kernel.code[around.header.index()..=last_of(around).index()] {
-            let mut depends =
-                matches!(inst.op, Op::Ld { .. } | Op::Atom(..) | Op::LdLock(_) | Op::Mbarrier(..) | Op::Call);
-            inst.for_each_use(kernel, |value| depends |= is_in(&loaded, value));
+    while std::mem::replace(&mut before, found.len()) != found.len() {
+        for pc in (around.header.0..=last_of(around).0).map(Pc) {
+            let inst = &kernel.code[pc.index()];
+            let mut depends = is_source(pc);
+            inst.for_each_use(kernel, |value| depends |= is_in(&found, value));
             if depends {
                 inst.for_each_def(kernel, |value| {
-                    for number in numbers(value) {
-                        if !loaded.contains(&number) {
-                            loaded.push(number);
+                    for number in numbers(value).filter(|_| carries(&value)) {
+                        if !found.contains(&number) {
+                            found.push(number);
                         }
                     }
                 });
             }
         }
     }
-    loaded
+    found
 }
 
 fn address(reg: warploom_isa::Reg, wide: bool) -> Value {

@@ -55,7 +55,7 @@ pub(super) fn shape(group: &WaitingGroup) -> String {
                 }
             }
         }
-        Waits::Barrier { missing, .. } => {
+        Waits::Barrier { missing, .. } | Waits::ClusterBarrier { missing, .. } => {
             for (_, now) in missing {
                 if let Instead::Spin(word) | Instead::Queue(word) = now {
                     *word = plain(word);
@@ -90,6 +90,14 @@ fn text(group: &WaitingGroup, proof: bool) -> String {
             format!(
                 "{} at barrier {id} ({at}): {arrived} of {expected} threads have come; {missing}",
                 who.verb("wait")
+            )
+        }
+        Waits::ClusterBarrier { arrived, expected, missing } => {
+            let late: Vec<_> = missing.iter().map(|(other, now)| instead(other, now, who)).collect();
+            format!(
+                "{} at the barrier of the cluster ({at}): {arrived} of {expected} CTAs have come; {}",
+                who.verb("wait"),
+                list(&late, 3)
             )
         }
         Waits::Mbarrier { word, pending, expected, bytes } => {
@@ -250,6 +258,7 @@ fn doing(who: &Threads, now: &Instead) -> String {
     match now {
         Instead::Ended => format!("{} ended", who.verb("have")),
         Instead::Barrier(id) => format!("{} at barrier {id}", who.verb("wait")),
+        Instead::ClusterBarrier => format!("{} at the barrier of the cluster", who.verb("wait")),
         Instead::Lanes(lanes) => format!("{} for {}", who.verb("wait"), lane_ranges(*lanes)),
         Instead::Spin(word) => format!("{} on {word}", who.verb("spin")),
         Instead::Queue(word) => format!("{} in the queue of {word}", who.verb("wait")),

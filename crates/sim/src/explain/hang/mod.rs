@@ -133,6 +133,13 @@ pub enum Waits {
         expected: u32,
         missing: Vec<(Threads, Instead)>,
     },
+    /// Wait at the barrier of the cluster, to which `arrived` of the `expected` CTAs have come as a whole. `missing`
+    /// threads have not; each with what it does instead.
+    ClusterBarrier {
+        arrived: u32,
+        expected: u32,
+        missing: Vec<(Threads, Instead)>,
+    },
     /// Poll an mbarrier until its phase ends. `pending` of `expected` arrivals are missing, and `bytes` of
     /// transactions.
     Mbarrier {
@@ -248,6 +255,8 @@ pub enum Instead {
     Ended,
     /// Wait at this named barrier.
     Barrier(u32),
+    /// Wait at the barrier of the cluster.
+    ClusterBarrier,
     /// Wait for these lanes of their warp.
     Lanes(LaneMask),
     /// Poll this word.

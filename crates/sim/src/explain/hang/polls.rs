@@ -11,7 +11,7 @@ use crate::exec::warp::control::Activation;
 use crate::explain::hang::arithmetic::Read;
 use crate::explain::hang::code::{as_constant, bit_loads, contains, last_of, spin_loops, whole};
 use crate::explain::hang::condition::{self, Condition};
-use crate::explain::hang::future::Target;
+use crate::explain::hang::future::{Target, follows_pointers};
 use crate::explain::hang::scene::{Doing, Scene, Seen};
 use crate::explain::hang::words::signed;
 use crate::explain::hang::{Until, Word};
@@ -257,7 +257,8 @@ impl<const N: usize> Scene<'_, N> {
         let kernel = self.kernel();
         let (_, polls) = seen.watched(warp).unwrap_or_default();
         let mut found: Vec<(LaneMask, Poll)> = Vec::new();
-        for record in polls.iter().filter(|_| ways_out[pc.index()]) {
+        let is_poll = |record: &&Polled<N>| ways_out[pc.index()] && !follows_pointers(kernel, record.pc);
+        for record in polls.iter().filter(is_poll) {
             let (Op::Ld { access, .. } | Op::Atom(_, access)) = kernel.code[record.pc.index()].op else {
                 continue;
             };

@@ -192,6 +192,7 @@ fn group<const N: usize>(
             let (arrived, expected) = seen.cta.barriers.progress(*id, seen.cta.live_warps);
             Waits::Barrier { id: *id, arrived, expected, missing: missing(scene, nodes, node.cta, *id) }
         }
+        Doing::ClusterBarrier => cluster_barrier(scene, nodes, node),
         Doing::Mbarrier { word, pending, expected, bytes, .. } => {
             Waits::Mbarrier { word: word.clone(), pending: *pending, expected: *expected, bytes: *bytes }
         }
@@ -273,6 +274,7 @@ fn writer<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, at: usize, poll: 
 fn instead<const N: usize>(scene: &Scene<'_, N>, node: &Node) -> Instead {
     match &node.doing {
         Doing::Barrier(id) => Instead::Barrier(*id),
+        Doing::ClusterBarrier => Instead::ClusterBarrier,
         Doing::Reconverge(lanes) | Doing::OtherPath { first: lanes, .. } | Doing::Lanes(lanes) => {
             Instead::Lanes(*lanes)
         }
@@ -281,6 +283,32 @@ fn instead<const N: usize>(scene: &Scene<'_, N>, node: &Node) -> Instead {
         Doing::Mbarrier { word, .. } => Instead::Mbarrier(word.clone()),
         Doing::Loop | Doing::Run => Instead::Run(Place::of(scene.kernel(), node.pc)),
     }
+}
+
+/// A wait at the barrier of a cluster: how many of its CTAs have come, and what the threads of the others do instead.
+fn cluster_barrier<const N: usize>(scene: &Scene<'_, N>, nodes: &Nodes, node: &Node) -> Waits {
+    let cluster = scene.ctas[node.cta].cluster();
+    let mut missing: Vec<(Threads, Instead)> = Vec::new();
+    for other in &nodes.all {
+        let seen = &scene.ctas[other.cta];
+        let lanes = other.lanes & !seen.arrived_at_cluster(other.warp);
+        if seen.cluster() != cluster || lanes.is_empty() {
+            continue;
+        }
+        let (late, instead) = (threads(scene, other.cta, other.warp, lanes), instead(scene, other));
+        let same = |(known, what): &&mut (Threads, Instead)| {
+            let alike = known.lanes == late.lanes || known.all_lanes && late.all_lanes;
+            known.cta == late.cta && *what == instead && alike
+        };
+        match missing.iter_mut().find(same) {
+            Some((known, _)) => known.warps.extend(late.warps),
+            None => missing.push((late, instead)),
+        }
+    }
+    let size = scene.launch.shape.cluster_ctas();
+    let mut late: Vec<[u32; 3]> = missing.iter().map(|(threads, _)| threads.cta).collect();
+    late.dedup();
+    Waits::ClusterBarrier { arrived: size - late.len() as u32, expected: size, missing }
 }
 
 /// The threads that have not arrived at a barrier and what they do instead; warps that do the same are merged.

@@ -146,6 +146,8 @@ impl Nodes {
 pub(super) enum Doing {
     /// Wait at a named barrier.
     Barrier(u32),
+    /// Wait at the barrier of the cluster.
+    ClusterBarrier,
     /// Wait at a reconvergence point for these lanes.
     Reconverge(LaneMask),
     /// Wait on the other side of a branch until the lanes `first` reach `reconverge`.
@@ -201,6 +203,9 @@ impl<const N: usize> Scene<'_, N> {
                     };
                     let waits = |doing: Doing| vec![node(group.mask, doing)];
                     nodes.extend(match wait {
+                        Some(Wait::Barrier) if seen.waits_for_cluster(warp.id, group.mask) => {
+                            waits(Doing::ClusterBarrier)
+                        }
                         Some(Wait::Barrier) => {
                             let id = seen.cta.barriers.waiting_at(warp.id, group.mask);
                             waits(Doing::Barrier(id.unwrap_or_default()))
@@ -314,6 +319,21 @@ pub(crate) fn shared_word(kernel: &Kernel, address: u64) -> Word {
 }
 
 impl<'a, const N: usize> Seen<'a, N> {
+    /// Whether lanes of a warp wait at the barrier of the cluster.
+    fn waits_for_cluster(&self, warp: u32, lanes: LaneMask) -> bool {
+        self.cta.cluster.as_ref().is_some_and(|member| member.barrier.is_waiting(warp, lanes))
+    }
+
+    /// The lanes of a warp that have arrived at the barrier of the cluster.
+    pub(super) fn arrived_at_cluster(&self, warp: usize) -> LaneMask {
+        self.cta.cluster.as_ref().map_or(LaneMask::NONE, |member| member.barrier.arrived_lanes(warp as u32))
+    }
+
+    /// The number of the CTA's cluster.
+    pub(super) fn cluster(&self) -> Option<u64> {
+        self.cta.cluster.as_ref().map(|member| member.cluster)
+    }
+
     /// The pipeline state of a warp.
     pub(super) fn slot(&self, warp: usize) -> Option<&'a Slot> {
         self.sm.as_ref().and_then(|sm| Some(&sm.slots[sm.cta[warp]?.index()]))

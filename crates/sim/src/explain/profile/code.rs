@@ -20,7 +20,7 @@ pub(crate) struct Code {
 }
 
 /// What is known of an instruction before it runs.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct KnownOf {
     /// 1 + the index of the innermost spin loop around it, or 0.
     pub(super) in_loop: u16,
@@ -60,8 +60,7 @@ impl Code {
             let mut lines: FxHashMap<String, Name> = FxHashMap::default();
             let mut once =
                 |line: String| lines.entry(line).or_insert_with_key(|line| line.as_str().into()).clone();
-            let places = (0..kernel.code.len()).map(|at| Place::of(kernel, Pc(at as u32)));
-            let named = places.map(|place| Named {
+            let named = Place::all(kernel).map(|place| Named {
                 line: once(place.short()),
                 at: once(format!("{}:{}", place.file, place.line)),
                 text: place.instruction.into(),

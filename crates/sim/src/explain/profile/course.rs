@@ -1,5 +1,7 @@
 //! The course of a launch: how the warps of each SM spend their time, interval by interval.
 
+use serde::{Deserialize, Serialize};
+
 use crate::explain::profile::recorder::{CATEGORIES, SPINNING, UNIT_BUSY, can_spin};
 use crate::explain::profile::time::category;
 use crate::kit::cycle::Cycle;
@@ -19,13 +21,18 @@ type Interval = [u64; CATEGORIES];
 /// Warp time over one or several launches, one after the other. All intervals together are [`Profile::time`].
 ///
 /// [`Profile::time`]: crate::explain::profile::Profile::time
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OverTime {
     pub interval_cycles: u64,
     /// Names of the categories, in the order of each interval's numbers.
+    #[serde(skip, default = "categories")]
     pub categories: Vec<&'static str>,
     /// By SM: warp cycles of each interval by category.
     pub sms: Vec<Vec<Vec<u64>>>,
+}
+
+fn categories() -> Vec<&'static str> {
+    (0..CATEGORIES).map(category).collect()
 }
 
 impl OverTime {
@@ -39,7 +46,7 @@ impl OverTime {
             bins.intervals.iter().map(|interval| interval.to_vec()).collect()
         });
         let sms = sms.collect();
-        OverTime { interval_cycles: cycles, categories: (0..CATEGORIES).map(category).collect(), sms }
+        OverTime { interval_cycles: cycles, categories: categories(), sms }
     }
 
     /// Adds a launch that started `offset` cycles after the first.

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use rustc_hash::FxHashMap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use warploom_isa::Pc;
 
 use crate::exec::launch::Launch;
@@ -40,12 +40,15 @@ use crate::explain::profile::words::{ByPc, Thread, WordCounts, Words};
 use crate::kit::cycle::Cycle;
 
 /// Where the time of one or several launches went.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
     /// Cycles of the launches.
     pub cycles: u64,
     /// Lanes of a warp.
     pub warp_lanes: u32,
+    /// The longest delay of a warp that the chip's BOWS backs off; 0 if it backed off in these launches already.
+    #[serde(skip)]
+    pub longest_back_off_cycles: u64,
     /// What stands out, the most important first.
     pub verdict: Vec<Finding>,
     /// All warp time by category. The sum of every table below, and of the launch's `warp_cycles`.
@@ -67,7 +70,7 @@ pub struct Profile {
 }
 
 /// What an instruction, or all instructions of a line, did.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Times that a warp issued it. Each takes one issue slot.
     pub executions: u64,
@@ -113,7 +116,7 @@ impl Counts {
 }
 
 /// An instruction.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instruction {
     pub kernel: Name,
     /// Its number in the kernel's code.
@@ -130,7 +133,7 @@ pub struct Instruction {
 }
 
 /// A line of the source.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Line {
     pub kernel: Name,
     pub line: Name,
@@ -144,7 +147,7 @@ pub struct Line {
 }
 
 /// Waits at one line for the writes of another.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wait {
     /// The buffer or variable with the words.
     pub memory: Name,
@@ -157,7 +160,7 @@ pub struct Wait {
 }
 
 /// A barrier instruction.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Barrier {
     pub line: Name,
     /// From the first to the last arrival in a phase. Charged to the line that arrives last.
@@ -197,7 +200,8 @@ impl Profiler {
         let mut shared = BTreeMap::new();
         let code = self.code.names(kernel);
         let names = Names { launch, memory, code };
-        let mut profile = Profile { cycles, warp_lanes: launch.chip.sm.warp_lanes, ..Profile::default() };
+        let chip = launch.chip;
+        let mut profile = Profile { cycles, warp_lanes: chip.sm.warp_lanes, ..Profile::default() };
         let mut courses = Vec::new();
         for recorder in recorders {
             recorder.skews.iter().for_each(|(&pc, skew)| skews.entry(pc).or_default().merge(skew));
@@ -226,6 +230,8 @@ impl Profiler {
         profile.barriers =
             skews.into_iter().map(|(pc, skew)| Barrier { line: names.line(pc), skew }).collect();
         profile.over_time = self.over_time.then(|| OverTime::of(courses));
+        let backed_off: u64 = profile.instructions.iter().map(|i| i.counts.time.of("backed_off")).sum();
+        profile.longest_back_off_cycles = if backed_off > 0 { 0 } else { chip.issue.bows.longest_cycles() };
         profile.settle();
         profile
     }
@@ -346,6 +352,10 @@ impl Profile {
         }
         self.cycles += other.cycles;
         self.warp_lanes = other.warp_lanes;
+        self.longest_back_off_cycles = match self.instructions.is_empty() {
+            true => other.longest_back_off_cycles,
+            false => self.longest_back_off_cycles.min(other.longest_back_off_cycles),
+        };
         for new in &other.instructions {
             let key = |i: &Instruction| i.kernel.cmp(&new.kernel).then(i.pc.cmp(&new.pc));
             match self.instructions.binary_search_by(key) {

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use warploom_isa::{Pc, Space};
 
 use crate::exec::locks::holders::WarpName;
-use crate::explain::profile::code::Code;
+use crate::explain::profile::code::{Code, KnownOf};
 use crate::explain::profile::course::Course;
 use crate::explain::profile::span::Span;
 use crate::explain::profile::words::{Thread, Try, WordPlace, Words};
@@ -63,6 +63,8 @@ pub(super) const fn can_spin(state: State) -> bool {
 /// What an instruction did.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Row {
+    /// Beside the counts, because both are needed at once.
+    known: KnownOf,
     /// Times that a warp issued it.
     pub(super) executions: u64,
     /// Active lanes of all executions.
@@ -167,8 +169,10 @@ struct Phase {
 #[derive(Debug)]
 pub(crate) struct Recorder {
     code: Arc<Code>,
+    /// Like the slots, none before the first CTA: in many a launch most SMs have no CTA at all.
     rows: Vec<Row>,
     slots: Vec<SlotState>,
+    slot_count: usize,
     /// When each access in flight issued.
     began: Vec<Cycle>,
     /// Words of global memory, of all SMs.
@@ -192,23 +196,11 @@ impl Recorder {
         global: Arc<Mutex<Words>>,
         course: Option<Course>,
     ) -> Recorder {
-        let slot = SlotState {
-            who: WarpName { cta: 0, warp: 0 },
-            cycles: [0; State::COUNT],
-            spent: 0,
-            unit_busy: 0,
-            last_pc: None,
-            last_lanes: (LaneMask::NONE, 0),
-            iteration: Vec::new(),
-            in_iteration: LaneMask::NONE,
-            progressed: false,
-            waiting: LaneMask::NONE,
-            waits: Vec::new(),
-        };
         Recorder {
-            rows: vec![Row::default(); code.instructions.len()],
+            rows: Vec::new(),
             code,
-            slots: vec![slot; slots as usize],
+            slots: Vec::new(),
+            slot_count: slots as usize,
             began: Vec::new(),
             global,
             notes: Vec::new(),
@@ -233,7 +225,7 @@ impl Recorder {
         let row = &mut self.rows[issue.pc.index()];
         row.executions += 1;
         row.lanes += slot.last_lanes.1;
-        let known = self.code.instructions[issue.pc.index()];
+        let known = row.known;
         let in_loop = known.in_loop > 0;
         let lanes = if in_loop { issue.lanes } else { LaneMask::NONE };
         if let Some(course) = &mut self.course {
@@ -481,7 +473,29 @@ impl Recorder {
         }
     }
 
+    #[cold]
+    fn prepare(&mut self) {
+        let slot = SlotState {
+            who: WarpName { cta: 0, warp: 0 },
+            cycles: [0; State::COUNT],
+            spent: 0,
+            unit_busy: 0,
+            last_pc: None,
+            last_lanes: (LaneMask::NONE, 0),
+            iteration: Vec::new(),
+            in_iteration: LaneMask::NONE,
+            progressed: false,
+            waiting: LaneMask::NONE,
+            waits: Vec::new(),
+        };
+        self.slots = vec![slot; self.slot_count];
+        self.rows = self.code.instructions.iter().map(|&known| Row { known, ..Row::default() }).collect();
+    }
+
     pub(crate) fn cta_started(&mut self, cta: CtaEvent) {
+        if self.slots.is_empty() {
+            self.prepare();
+        }
         for warp in 0..cta.warps {
             let slot = &mut self.slots[cta.first.index() + warp as usize];
             slot.who = WarpName { cta: cta.number, warp };

@@ -1,9 +1,9 @@
 //! Durations of many events: how many, how long all together, and the longest.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// Durations in cycles.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
     pub count: u64,
     /// All together.

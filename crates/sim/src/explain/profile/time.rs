@@ -1,6 +1,8 @@
 //! Warp time by category.
 
-use serde::{Serialize, Serializer};
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::explain::profile::recorder::{CATEGORIES, SPINNING, UNIT_BUSY};
 use crate::time::sm::probe::State;
@@ -67,5 +69,13 @@ impl Serialize for Time {
         let mut parts: Vec<(&str, u64)> = self.iter().collect();
         parts.sort_unstable();
         serializer.collect_map(parts)
+    }
+}
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Time, D::Error> {
+        let parts = BTreeMap::<String, u64>::deserialize(deserializer)?;
+        let known = (0..CATEGORIES).map(category);
+        Ok(known.filter_map(|name| Some((name, *parts.get(name)?))).collect())
     }
 }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::explain::profile::Names;
 use crate::explain::profile::code::Name;
@@ -10,7 +11,7 @@ use crate::explain::profile::span::Span;
 use crate::explain::profile::words::{LONGEST_WAITS, WordCounts};
 
 /// A word that threads took, or waited for.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WordProfile {
     /// Its buffer or variable and the byte offset in it: `buffer 4+136`.
     pub word: String,
@@ -84,6 +85,17 @@ impl Serialize for ThreadName {
     }
 }
 
+impl<'de> Deserialize<'de> for ThreadName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ThreadName, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let numbers = text.split(|c: char| !c.is_ascii_digit()).filter(|part| !part.is_empty());
+        match numbers.map(str::parse).collect::<Result<Vec<u32>, _>>().as_deref() {
+            Ok(&[lane, warp, x, y, z]) => Ok(ThreadName { lane, warp, cta: [x, y, z] }),
+            _ => Err(D::Error::custom(format!("`{text}` is no thread"))),
+        }
+    }
+}
+
 /// Counts a line among others.
 pub(super) fn add_line(lines: &mut Vec<(Name, u64)>, line: &Name, times: u64) {
     match lines.iter_mut().find(|(known, _)| known == line) {
@@ -122,7 +134,7 @@ pub(super) fn word_profile(
         hand_off: counts.hand_off,
         hand_off_trip_cycles: counts.hand_off_trip_cycles,
         trip: counts.trips,
-        shortest_trip_cycles: counts.shortest_trip.unwrap_or(0),
+        shortest_trip_cycles: counts.shortest_trip,
         satisfied,
         writes: counts.writes,
         longest_queue: counts.longest_queue,

@@ -119,7 +119,8 @@ pub(super) struct WordCounts {
     pub(super) hand_off_trip_cycles: u64,
     /// From issue to service, for every try.
     pub(super) trips: Span,
-    pub(super) shortest_trip: Option<u64>,
+    /// 0 if there was none.
+    pub(super) shortest_trip: u64,
     pub(super) longest_queue: u32,
     pub(super) takes: ByPc,
     /// Tries that failed.
@@ -136,7 +137,8 @@ impl WordCounts {
     #[inline]
     fn trip(&mut self, cycles: u64) {
         self.trips.add(cycles);
-        self.shortest_trip = Some(self.shortest_trip.map_or(cycles, |least| least.min(cycles)));
+        // 0 wraps around and is the longest.
+        self.shortest_trip = (self.shortest_trip.wrapping_sub(1)).min(cycles.wrapping_sub(1)).wrapping_add(1);
     }
 
     fn long_wait(&mut self, cycles: u64, thread: Thread) {
@@ -156,7 +158,8 @@ impl WordCounts {
         self.hand_off.merge(&other.hand_off);
         self.hand_off_trip_cycles += other.hand_off_trip_cycles;
         self.trips.merge(&other.trips);
-        self.shortest_trip = [self.shortest_trip, other.shortest_trip].into_iter().flatten().min();
+        let shortest = [self.shortest_trip, other.shortest_trip];
+        self.shortest_trip = shortest.into_iter().filter(|&trip| trip > 0).min().unwrap_or(0);
         self.longest_queue = self.longest_queue.max(other.longest_queue);
         self.writes += other.writes;
         other.takes.iter().for_each(|&(pc, times)| count(&mut self.takes, pc, times));

@@ -226,6 +226,7 @@ impl Port {
             same_word: 1,
             words: 1 << (atomic.address % self.line_bytes / 4),
             lanes: 1,
+            adds: atomic.op == AtomOp::Add,
             operand_bytes: u16::from(operands * bytes),
             result_bytes: u16::from(bytes),
         };

@@ -20,6 +20,7 @@ fn atomic(sm: u16) -> Request {
         same_word: 1,
         words: 1,
         lanes: 1,
+        adds: false,
         operand_bytes: 4,
         result_bytes: 4,
     };

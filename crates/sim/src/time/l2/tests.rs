@@ -39,7 +39,15 @@ fn write(number: u64, sectors: u8) -> Request {
 }
 
 fn add(lanes: u8, same_word: u8) -> RequestKind {
-    Atomic { passes: same_word.into(), same_word, words: 1, lanes, operand_bytes: 4, result_bytes: 4 }
+    Atomic {
+        passes: same_word.into(),
+        same_word,
+        words: 1,
+        lanes,
+        adds: true,
+        operand_bytes: 4,
+        result_bytes: 4,
+    }
 }
 
 fn atomic(number: u64, lanes: u8, same_word: u8) -> Request {
@@ -50,6 +58,8 @@ fn atomic(number: u64, lanes: u8, same_word: u8) -> Request {
 fn atomic_units() -> AtomicSpec {
     AtomicSpec {
         sm_cycles: 1,
+        silent_cycles: 0,
+        silent_queue: 0,
         request_lanes: 32,
         request_bytes: 128,
         request_cycles: 1.0,
@@ -59,6 +69,7 @@ fn atomic_units() -> AtomicSpec {
         pass_bytes: 128,
         pass_cycles: 1.0,
         word_cycles: 1.0,
+        add_cycles: None,
         cas_passes: 1,
     }
 }

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::time::sm::Parts;
+use crate::time::sm::cluster::ClusterPort;
 
 /// What SMs are built from.
 pub(super) struct Builder<'a, P> {
@@ -69,6 +70,7 @@ impl<'a, P: Probe> Builder<'a, P> {
         sm.dispatched.empty_since = self.start;
         sm.dispatched.can_yield = self.can_yield;
         sm.effects_mut().lock_units = LockUnits::new(launch.lock_bits(), id, 1);
+        sm.cluster = launch.clusters.then(|| ClusterPort::new(chip)).flatten();
         sm.lanes_ended = (chip.lock_queue.mode != QueueMode::Off).then(Vec::new);
         if let (Some(spec), Some(branches)) = (&self.bows, &self.branches) {
             sm.spin_unit = Some(Box::new(SpinUnit::new(chip, spec, branches, self.start)));
@@ -86,6 +88,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     /// Whether another CTA fits on an SM.
     pub(super) fn has_room(&self, sm: usize) -> bool {
         self.sms.get(sm).is_none_or(|sm| sm.has_room())
+    }
+
+    /// How many CTAs fit on an SM beside those on it.
+    pub(super) fn vacant(&self, sm: usize) -> usize {
+        self.sms.get(sm).map_or(self.context.launch.occupancy.ctas_per_sm as usize, |sm| sm.vacant)
     }
 
     /// The SM with a number, which is built if it was not used before.

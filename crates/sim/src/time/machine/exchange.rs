@@ -51,6 +51,9 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 self.replies.inject(port, served.cycle, sink, bytes, answer(request.ticket));
             }
         }
+        if self.clusters.is_some() {
+            self.exchange_clusters(until);
+        }
         self.pass_on(until);
         self.leave_lock_queues(until, &memory);
         for sm in self.sms.iter_mut() {

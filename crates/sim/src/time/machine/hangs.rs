@@ -130,6 +130,8 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
                 }
                 // Some warp may have read what its L1 no longer holds.
                 self.begin_watch();
+            } else if self.sms.iter().all(|sm| sm.never_changes_by_itself()) {
+                self.sms.iter_mut().for_each(|sm| sm.run_held_back());
             }
             let patience = hang.suspect_cycles;
             if patience > 0 && quiet >= patience && self.sms.iter().all(|sm| sm.only_waits(now, patience)) {

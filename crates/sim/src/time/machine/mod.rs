@@ -8,6 +8,7 @@
 //! Start with [`run`] and `Machine::run`.
 
 mod build;
+mod clusters;
 mod coherence;
 mod crew;
 mod exchange;
@@ -41,6 +42,7 @@ use crate::time::aggregator::Unit;
 use crate::time::l2::Partition;
 use crate::time::l2::lock_queue::LockQueues;
 use crate::time::machine::build::Builder;
+use crate::time::machine::clusters::Clusters;
 use crate::time::machine::coherence::Coherence;
 use crate::time::machine::crew::{Balance, Crew, Dealt, Lent, Pace};
 use crate::time::machine::firmware::SaveAreas;
@@ -183,6 +185,7 @@ pub(crate) fn run<'a, const N: usize, P: Probe>(
         shared_ports: chip.interconnect.port.as_ref().map(|port| SharedPorts::new(port, sms)),
         replies: Crossbar::new(ports, senders, &coherence::reply_network(chip), &chip.clock),
         coherence: Coherence::new(chip, nodes, senders, ports),
+        clusters: Clusters::new(launch),
         nodes,
         told_room: vec![None; sms],
         sms: Dealt::none_of(sms, threads),
@@ -286,6 +289,8 @@ struct Machine<'a, const N: usize, P: Probe> {
     save_areas: SaveAreas,
     /// On chips whose L1s are coherent.
     coherence: Option<Box<Coherence>>,
+    /// If the kernel uses clusters.
+    clusters: Option<Box<Clusters>>,
     /// The room for requests that each SM knows of. SMs that another thread runs are far from this thread's cache, so
     /// they are not written without need.
     told_room: Vec<Option<Room>>,
@@ -453,6 +458,7 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
             let resident = self.sms.iter().map(|sm| sm.residents().count() as u64).sum::<u64>();
             let started = self.started().0;
             progress.ctas_done.store(started.saturating_sub(resident), Ordering::Relaxed);
+            progress.ctas_started.store(started, Ordering::Relaxed);
             progress.ctas.store(self.total.max(started), Ordering::Relaxed);
         }
         match &limits.interrupt {

@@ -37,8 +37,13 @@ impl Starts {
         self.turn = (self.turn + 1) % turns;
     }
 
+    /// Another CTA starts together with the one that started last.
+    pub(super) fn take_another(&mut self) {
+        self.next += self.interval;
+    }
+
     /// Takes the next start, if it lies before a cycle.
-    fn take(&mut self, now: Cycle, before: Cycle) -> bool {
+    pub(super) fn take(&mut self, now: Cycle, before: Cycle) -> bool {
         if self.interval == 0 {
             return true;
         }
@@ -54,6 +59,11 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     /// it.
     pub(super) fn dispatch(&mut self, now: Cycle) {
         self.obey(now);
+        if let Some(mut clusters) = self.clusters.take_if(|clusters| clusters.starts_together()) {
+            self.dispatch_clusters(&mut clusters, now);
+            self.clusters = Some(clusters);
+            return;
+        }
         let until = now + self.window;
         let count = self.sms.len();
         let mut without_room = 0;
@@ -82,7 +92,12 @@ impl<const N: usize, P: Probe> Machine<'_, N, P> {
     /// When the next CTA starts, if there is one and an SM has room.
     pub(super) fn next_start(&self) -> Option<Cycle> {
         let waits = self.starts.interval > 0 && self.next_cta < self.total;
-        let waits = waits && (self.sms.count() < self.sms.len() || self.sms.iter().any(|sm| sm.has_room()));
+        let together = self.clusters.as_ref().is_some_and(|clusters| clusters.starts_together());
+        let fits = || match together {
+            true => self.cluster_fits(),
+            false => self.sms.count() < self.sms.len() || self.sms.iter().any(|sm| sm.has_room()),
+        };
+        let waits = waits && fits();
         waits.then_some(Cycle(self.starts.next / PARTS))
     }
 }

@@ -24,6 +24,8 @@ pub enum RequestKind {
         /// The words of the line, bit 0 the first.
         words: u32,
         lanes: u8,
+        /// It is an addition, for which the unit may be faster.
+        adds: bool,
         /// Bytes of operands that travel with it.
         operand_bytes: u16,
         /// Bytes of old values that its reply brings, if they are used.

@@ -13,6 +13,7 @@ pub(crate) struct SharedPorts {
     /// SMs at one port.
     sms: usize,
     request_parts: u64,
+    next_parts: u64,
     sector_parts: u64,
     /// When each port is free, in parts of a cycle.
     free: Vec<u64>,
@@ -27,6 +28,7 @@ impl SharedPorts {
         SharedPorts {
             sms: spec.sms as usize,
             request_parts: parts(spec.request_cycles),
+            next_parts: parts(spec.next_sector_cycles.unwrap_or(spec.request_cycles)),
             sector_parts: parts(spec.sector_cycles),
             free: vec![0; sms.div_ceil(spec.sms as usize)],
             together: Vec::new(),
@@ -41,7 +43,8 @@ impl SharedPorts {
     /// Takes the requests of the SMs of a port in the order of their cycles, and says when each leaves.
     pub(crate) fn pass(&mut self, port: usize, at: Cycle, request: &Request) -> Cycle {
         let leaves = self.free[port].max(at.0 * PARTS);
-        let parts = u64::from(request.read_sectors().max(1)) * self.request_parts
+        let parts = self.request_parts
+            + u64::from(request.read_sectors().saturating_sub(1)) * self.next_parts
             + u64::from(request.written_sectors()) * self.sector_parts;
         self.free[port] = leaves + parts;
         Cycle(leaves / PARTS)
@@ -58,7 +61,7 @@ mod tests {
 
     #[test]
     fn requests_leave_one_after_the_other() {
-        let spec = PortSpec { sms: 2, request_cycles: 1.0, sector_cycles: 0.5 };
+        let spec = PortSpec { sms: 2, request_cycles: 1.0, next_sector_cycles: None, sector_cycles: 0.5 };
         let mut ports = SharedPorts::new(&spec, 4);
         let request = |kind, sectors| Request {
             line: LineAddress(0),

@@ -30,6 +30,8 @@ pub(crate) enum Event {
     Granted { slot: WarpSlot, life: u32, lane: u32 },
     /// An access is complete.
     Complete { transfer: TransferId },
+    /// Messages of other SMs of a cluster arrive.
+    FromCluster,
 }
 
 impl<const N: usize, P: Probe> Sm<N, P> {
@@ -93,6 +95,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if self.memory.next_step() <= now {
             match self.memory.step(now) {
                 Progress::Finished(id) => {
+                    if self.cluster.is_some() {
+                        self.send_to_cluster(context, id, now);
+                    }
                     self.show_sent(id);
                     self.units.release_memory(now);
                     self.collect_completed(now);
@@ -158,6 +163,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 slot
             }
             Event::Complete { transfer } => return self.complete(context, transfer, now),
+            Event::FromCluster => return self.hear_cluster(context, now),
         };
         self.refresh(context, slot, now);
     }
@@ -181,7 +187,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if soon >= until || self.fetch.is_busy() {
             return soon;
         }
-        let next = self.agenda.ready.next_issuable(&self.units.free_at);
+        let next = self.agenda.ready.next_issuable(&self.units);
         // A policy that lets ready warps wait says itself until when.
         if next <= soon && !self.agenda.held_back {
             return soon;
@@ -214,7 +220,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     }
 
     /// Wakes the SM no later than at cycle `at`. One that has faulted stays asleep.
-    fn wake_by(&mut self, at: Cycle) {
+    pub(super) fn wake_by(&mut self, at: Cycle) {
         if self.fault.is_none() {
             self.agenda.wake = self.agenda.wake.min(at);
         }

@@ -8,6 +8,7 @@ use std::hint::select_unpredictable;
 
 use crate::chip::Chip;
 use crate::kit::cycle::Cycle;
+use crate::kit::ids::{SlotSet, WarpSlot};
 use crate::time::sm::front_end::decode::{Decoded, ExecUnit};
 
 /// Cycles for which result ports are booked. The last [`GROUP`] may be in use for cycles that are over.
@@ -72,6 +73,84 @@ pub(crate) struct ExecutionUnits {
     /// Cycles that operands waited for a bank.
     pub bank_conflicts: u64,
     pipes: [Pipe; ExecUnit::COUNT],
+    pub lane_ports: LanePorts,
+}
+
+/// The way of lanes into the load/store unit, where each scheduler has its own, which is narrower than a warp.
+#[derive(Clone, Debug)]
+pub(crate) struct LanePorts {
+    /// Cycles in which a warp's lanes go in.
+    interval: u64,
+    /// Warps of schedulers whose port is taken, as far as is known: [`LanePorts::look`] clears what is over.
+    taken: SlotSet,
+    /// By scheduler.
+    ports: Vec<LanePort>,
+}
+
+#[derive(Clone, Debug)]
+struct LanePort {
+    warps: SlotSet,
+    free_at: Cycle,
+    busy: Busy,
+}
+
+impl LanePorts {
+    fn new(chip: &Chip) -> LanePorts {
+        let count = chip.issue.schedulers;
+        let warps =
+            |port: u32| (0..64).filter(|slot| u32::from(*slot) % count == port).map(WarpSlot).collect();
+        let port = |port| LanePort { warps: warps(port), free_at: Cycle(0), busy: Busy::default() };
+        let interval = u64::from(chip.units.access_interval_cycles);
+        LanePorts { interval, taken: SlotSet::default(), ports: (0..count).map(port).collect() }
+    }
+
+    /// The warp in a slot sends its lanes in.
+    #[inline]
+    pub(crate) fn take(&mut self, now: Cycle, slot: usize) {
+        if self.interval > 1 {
+            let before = self.busy_cycles(slot, now);
+            let count = self.ports.len();
+            let port = &mut self.ports[slot % count];
+            port.busy = Busy { before, since: now + 1 };
+            port.free_at = now + self.interval;
+            self.taken.0 |= port.warps.0;
+        }
+    }
+
+    /// Warps whose port is taken at `now`.
+    #[inline]
+    pub(crate) fn look(&mut self, now: Cycle) {
+        if !self.taken.is_empty() {
+            let taken = self.ports.iter().filter(|port| port.free_at > now);
+            self.taken = SlotSet(taken.fold(0, |taken, port| taken | port.warps.0));
+        }
+    }
+
+    #[inline]
+    pub(crate) fn taken(&self) -> SlotSet {
+        self.taken
+    }
+
+    /// When the first port of some warps is free.
+    #[cold]
+    pub(crate) fn free_for(&self, warps: SlotSet) -> Cycle {
+        let ports = self.ports.iter().filter(|port| !(port.warps & warps).is_empty());
+        ports.map(|port| port.free_at).min().unwrap_or(Cycle::NEVER)
+    }
+
+    /// Cycles before `now` in which the port of a warp was taken.
+    fn busy_cycles(&self, slot: usize, now: Cycle) -> u64 {
+        let port = &self.ports[slot % self.ports.len()];
+        port.busy.cycles(port.free_at, now)
+    }
+}
+
+impl Busy {
+    /// Cycles before `now`, if the unit is free at `free_at`.
+    #[inline(always)]
+    fn cycles(&self, free_at: Cycle, now: Cycle) -> u64 {
+        self.before + free_at.min(now).saturating_sub(self.since)
+    }
 }
 
 impl ExecutionUnits {
@@ -94,6 +173,7 @@ impl ExecutionUnits {
             ports_per_cycle: operands.writeback_ports.min(u8::MAX.into()) as u8,
             owned: units.owned,
             bank_conflicts: 0,
+            lane_ports: LanePorts::new(chip),
         }
     }
 
@@ -133,6 +213,7 @@ impl ExecutionUnits {
         let ready = self.collect(now, slot, registers, inst);
         self.accept(ExecUnit::Memory, now);
         self.free_at[ExecUnit::Memory as usize] = self.pipes[ExecUnit::Memory as usize].occupy(Cycle::NEVER);
+        self.lane_ports.take(now, slot);
         ready
     }
 
@@ -149,14 +230,19 @@ impl ExecutionUnits {
     #[inline(always)]
     fn accept(&mut self, unit: ExecUnit, now: Cycle) {
         debug_assert!(self.free_at[unit as usize] <= now);
-        self.busy[unit as usize] = Busy { before: self.busy_cycles(unit, now), since: now + 1 };
+        let before = self.busy[unit as usize].cycles(self.free_at[unit as usize], now);
+        self.busy[unit as usize] = Busy { before, since: now + 1 };
     }
 
-    /// Cycles before `now` in which a kind of unit could not accept an instruction.
+    /// Cycles before `now` in which a kind of unit could not accept an instruction of the warp in a slot. Cycles count
+    /// twice in which neither collectors nor its port were free.
     #[inline(always)]
-    pub(crate) fn busy_cycles(&self, unit: ExecUnit, now: Cycle) -> u64 {
-        let Busy { before, since } = self.busy[unit as usize];
-        before + self.free_at[unit as usize].min(now).saturating_sub(since)
+    pub(crate) fn busy_cycles(&self, unit: ExecUnit, slot: usize, now: Cycle) -> u64 {
+        let busy = self.busy[unit as usize].cycles(self.free_at[unit as usize], now);
+        match unit == ExecUnit::Memory && self.lane_ports.interval > 1 {
+            true => busy + self.lane_ports.busy_cycles(slot, now),
+            false => busy,
+        }
     }
 
     /// Books the first free result port from cycle `from` on, at cycle `now`. Returns its cycle.

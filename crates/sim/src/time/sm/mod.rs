@@ -3,6 +3,7 @@
 //! Start reading at [`cycle`]: what happens in one cycle, and when the next one is worth running. The stages are
 //! `front_end`, `issue`, `execution_units`, `load_store` and `write_back`; `residents` is where CTAs come and go.
 
+pub(crate) mod cluster;
 mod cycle;
 pub(crate) mod dispatched;
 pub(crate) mod execution_units;
@@ -34,12 +35,14 @@ use crate::kit::line::LineAddress;
 use crate::kit::wheel::Wheel;
 use crate::time::cache::Tags;
 use crate::time::sched::Policy;
+use crate::time::sm::cluster::ClusterPort;
 use crate::time::sm::cycle::Event;
 use crate::time::sm::dispatched::Dispatched;
 use crate::time::sm::execution_units::ExecutionUnits;
 use crate::time::sm::fences::Fences;
 use crate::time::sm::front_end::decode::{Decoded, ExecUnit};
 use crate::time::sm::front_end::fetch::Fetch;
+use crate::time::sm::issue::SilentAtomics;
 use crate::time::sm::issue::schedule::{ReadyWarps, Scheduler};
 use crate::time::sm::issue::slot::Slot;
 use crate::time::sm::issue::spin_unit::SpinUnit;
@@ -119,6 +122,7 @@ pub(crate) struct Sm<const N: usize, P> {
     branch_latency: u64,
     /// How long a warp yields before a poll of a spin loop.
     yield_cycles: u64,
+    silent: SilentAtomics,
     /// Warps arrive at barriers when their stores to shared memory are done.
     barrier_after_stores: bool,
 
@@ -163,6 +167,8 @@ pub(crate) struct Sm<const N: usize, P> {
     pub unwritten: UninitialisedReads,
     /// Holders of locks in shared memory.
     pub locks: SharedLocks,
+    /// To other SMs, if the kernel uses clusters.
+    pub cluster: Option<Box<ClusterPort<N>>>,
 }
 
 /// The large parts of an SM, which the next launch uses again.
@@ -218,6 +224,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             refused_lines: Vec::new(),
             branch_latency: chip.units.branch_latency_cycles as u64,
             yield_cycles: u64::from(chip.units.yield_cycles),
+            silent: SilentAtomics::new(chip),
             barrier_after_stores: chip.units.barrier_after_stores,
             schedulers: (0..schedulers).map(|s| Scheduler::new(s, schedulers, make_policy())).collect(),
             width: chip.issue.width,
@@ -241,6 +248,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             spinning_warps: 0,
             unwritten: UninitialisedReads::default(),
             locks: SharedLocks::new(false),
+            cluster: None,
         }
     }
 

@@ -137,12 +137,12 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             if end > status.since {
                 self.probe.spent(slot, status.state, status.since, end - status.since);
             }
-            status.since = end;
             if status.state == State::Ready {
-                let busy = status.waited_for_unit(&self.units, end);
+                let busy = status.waited_for_unit(&self.units, slot, end);
                 self.unit_busy += busy;
                 self.probe.unit_busy(slot, busy);
             }
+            status.since = end;
         }
         let first = slots.first().copied().unwrap_or(WarpSlot(0));
         let warps = slots.len() as u32;

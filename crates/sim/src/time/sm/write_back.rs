@@ -90,6 +90,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         if kind == MemoryOp::Copy {
             self.changed = true;
+            entry.copies.end(self.memory.transfers[id].group);
         }
         if P::WATCHES_MEMORY {
             self.probe.access_done(now, id, pc);

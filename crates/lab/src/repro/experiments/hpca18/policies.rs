@@ -251,7 +251,7 @@ impl Experiment for Attempts {
             let label = if policy == POLICIES[1] { kernel } else { "" };
             plot = plot.group(label, counts.map(|c| c.map(|c| 100.0 * c / all.max(1.0))));
             for (what, count) in
-                OUTCOMES.into_iter().zip(counts).filter(|(_, count)| count.is_some_and(|c| c > 0.0))
+                names.into_iter().zip(counts).filter(|(_, count)| count.is_some_and(|c| c > 0.0))
             {
                 let name = format!("{kernel}, {}: {what}", policy.to_uppercase());
                 outcome = outcome.row(Row::new(name, "").measured(Ok(count.unwrap_or_default())));

@@ -9,7 +9,8 @@ use crate::time::l2::Served;
 use crate::time::l2::fetch::Fill;
 use crate::time::l2::mshr::MshrId;
 use crate::time::l2::slice::{
-    AtomicJob, Incoming, Outcome, PARTS, Passed, Role, Slice, Stall, Turn, changes_memory, far_writes_of,
+    AtomicJob, AtomicWork, Incoming, Outcome, PARTS, Passed, Role, Slice, Stall, Turn, changes_memory,
+    far_writes_of,
 };
 use crate::time::network::message::{Request, RequestKind};
 
@@ -307,13 +308,17 @@ impl Slice {
                 line.valid |= overwritten;
                 line.dirty |= request.sectors;
             }
-            RequestKind::Atomic { passes, same_word, lanes, words, .. } => {
+            RequestKind::Atomic { passes, same_word, lanes, words, adds, .. } => {
                 line.copied = false;
                 line.dirty |= request.sectors;
                 let number = line.number;
-                let (passes, same_word) = (u64::from(passes), u64::from(same_word));
-                let unit_done =
-                    self.use_atomic_unit((number, words), u64::from(lanes), passes, same_word, turn);
+                let work = AtomicWork {
+                    lanes: u64::from(lanes),
+                    passes: u64::from(passes),
+                    same_word: u64::from(same_word),
+                    adds,
+                };
+                let unit_done = self.use_atomic_unit((number, words), work, turn);
                 let done = self.port_free.max(unit_done);
                 self.atomic = Some(AtomicJob { number, request: *request, done });
                 return;
@@ -326,21 +331,23 @@ impl Slice {
     fn use_atomic_unit(
         &mut self,
         (number, words): (LineNumber, u32),
-        lanes: u64,
-        passes: u64,
-        same_word: u64,
+        AtomicWork { lanes, passes, same_word, adds }: AtomicWork,
         turn: &mut Turn,
     ) -> Cycle {
+        let (request_parts, word_parts) = match adds {
+            true => self.add_parts,
+            false => (self.request_parts, self.word_parts),
+        };
         let spread = self.atomic_lanes_per_cycle.quotient_up(lanes) * PARTS;
-        let last_change = (same_word - 1) * self.word_parts;
+        let last_change = (same_word - 1) * word_parts;
         let work = passes * self.pass_parts;
-        let parts = spread.max(work).max(last_change + self.pass_parts).max(self.request_parts);
+        let parts = spread.max(work).max(last_change + self.pass_parts).max(request_parts);
         turn.stats.atomic_lanes += lanes;
         turn.stats.same_word_cycles += (last_change + self.pass_parts).saturating_sub(spread) / PARTS;
         let begin = self.atomic_free.max(turn.cycle.0 * PARTS);
         self.atomic_free = begin + parts;
-        if self.word_parts > self.pass_parts {
-            self.settling.push((number, words, Cycle((begin + last_change + self.word_parts) / PARTS)));
+        if word_parts > self.pass_parts {
+            self.settling.push((number, words, Cycle((begin + last_change + word_parts) / PARTS)));
         }
         Cycle(self.atomic_free / PARTS).max(turn.cycle + 1)
     }

@@ -107,6 +107,15 @@ struct Incoming {
 /// cycles.
 const PARTS: u64 = 256;
 
+/// What an atomic asks of the unit.
+struct AtomicWork {
+    lanes: u64,
+    passes: u64,
+    /// The most lanes that name one word.
+    same_word: u64,
+    adds: bool,
+}
+
 /// What the atomic unit works on.
 #[derive(Clone, Copy, Debug)]
 struct AtomicJob {
@@ -132,6 +141,8 @@ pub(crate) struct Slice {
     word_parts: u64,
     /// And of a request.
     request_parts: u64,
+    /// The same for a request and for a word, if it is an addition.
+    add_parts: (u64, u64),
     all_sectors: u8,
     bursts: Bursts,
 
@@ -192,6 +203,12 @@ impl Slice {
             pass_parts: (atomic.pass_cycles * PARTS as f64).round() as u64,
             word_parts: (atomic.word_cycles * PARTS as f64).round() as u64,
             request_parts: (atomic.request_cycles * PARTS as f64).round() as u64,
+            add_parts: {
+                let cycles = atomic.add_cycles;
+                let [request, word] =
+                    [atomic.request_cycles, atomic.word_cycles].map(|c| cycles.unwrap_or(c));
+                ((request * PARTS as f64).round() as u64, (word * PARTS as f64).round() as u64)
+            },
             all_sectors: (u16::MAX >> (16 - sectors)) as u8,
             bursts: Bursts::new(dram.bus_bytes * dram.burst, l2.cache.line_bytes),
             incoming: [(); 2].map(|()| VecDeque::with_capacity(capacity.min(512) as usize)),

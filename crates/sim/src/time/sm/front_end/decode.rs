@@ -1,7 +1,10 @@
 //! What the pipeline has to know about each instruction, worked out once per kernel. Start at [`decode`].
 
 use smallvec::SmallVec;
-use warploom_isa::{Access, Approx, AtomOp, Inst, Kernel, LockNote, Op, Order, Pc, Scope, Space, Ty, Value};
+use warploom_isa::{
+    Access, Approx, AtomOp, ClusterBar, Inst, Kernel, LockNote, MatrixTy, Mma, Op, Operand, Order, Pc, Scope,
+    Space, Ty, Value,
+};
 
 use crate::chip::Chip;
 use crate::chip::timing::{FenceScope, OperationTimes, UnitSpec};
@@ -15,7 +18,7 @@ pub(crate) enum ExecUnit {
     Sp,
     /// Transcendental functions and divisions.
     Sfu,
-    /// Double precision.
+    /// Double precision, and matrices.
     Dp,
     /// Loads, stores, atomics.
     Memory,
@@ -123,12 +126,16 @@ pub(crate) struct Decoded {
     /// How many registers it writes.
     pub written: u8,
     pub ordering: Ordering,
+    /// It waits for asynchronous copies, but not for those of this many groups.
+    pub leaves_groups: Option<u32>,
     pub spin: Option<SpinRole>,
     /// An atomic that tries to take a lock: one that a spin loop polls with and that exchanges, or that the kernel
     /// names.
     pub takes_lock: bool,
     /// An atomic addition that the compiler makes once for a whole warp.
     pub aggregated: bool,
+    /// The instruction before it has added up the same operands.
+    pub shares_sum: bool,
     /// A wait that the kernel names as such. Its loop may go on to other waits, so the backward branch does not tell
     /// whether this one was in vain; a lane that returns to the same address does.
     pub named_wait: bool,
@@ -141,6 +148,12 @@ pub(crate) struct Decoded {
 pub(crate) fn decode(kernel: &Kernel, chip: &Chip) -> Vec<Decoded> {
     let mut code: Vec<Decoded> = kernel.code.iter().map(|inst| one(kernel, chip, inst)).collect();
     kernel.aggregated.iter().for_each(|pc| code[pc.index()].aggregated = true);
+    for pc in 1..code.len() {
+        let [before, inst] = [&kernel.code[pc - 1], &kernel.code[pc]];
+        let together = code[pc - 1].aggregated && code[pc].aggregated;
+        code[pc].shares_sum =
+            together && (inst.op, inst.src[2], inst.guard) == (before.op, before.src[2], before.guard);
+    }
     for spin_loop in &kernel.loops {
         for latch in &spin_loop.latches {
             code[latch.index()].is_latch = true;
@@ -222,6 +235,8 @@ fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
     needs.add(&writes);
     let (unit, class, [latency_cycles, initiation_cycles]) = match inst.op {
         // An mbarrier is a word of shared memory with an adder beside it.
+        Op::StAsync(..) => (ExecUnit::Sp, Class::Store, [1, 1]),
+        Op::RedAsync(..) => (ExecUnit::Sp, Class::Atomic, [1, 1]),
         Op::Mbarrier(..) => {
             let latency = chip.shared.mbarrier_latency_cycles.unwrap_or(chip.shared.latency_cycles);
             (ExecUnit::Sp, Class::Atomic, [latency, 1])
@@ -253,9 +268,14 @@ fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
             }
             op => ordering(op),
         },
+        leaves_groups: match (inst.op, inst.src[0]) {
+            (Op::CpAsyncWait, Operand::Imm(groups)) => Some(groups),
+            _ => None,
+        },
         spin: None,
         takes_lock: false,
         aggregated: false,
+        shares_sum: false,
         named_wait: false,
         is_latch: false,
         yields: false,
@@ -325,12 +345,21 @@ fn times(units: &UnitSpec, op: Op) -> (ExecUnit, Class, [u32; 2]) {
         }
         Op::FApprox(_, Ty::F64, _) => (double, Class::Double, units.special),
         Op::FApprox(..) => (ExecUnit::Sfu, Class::Special, units.special),
-        Op::Ld { .. } | Op::CpAsync(_) => (ExecUnit::Memory, Class::Load, [0, 1]),
-        Op::St(_) | Op::StUnlock(_) => (ExecUnit::Memory, Class::Store, [0, 1]),
+        Op::Ld { .. } | Op::CpAsync(_) | Op::LdMatrix(_) => (ExecUnit::Memory, Class::Load, [0, 1]),
+        Op::St(_) | Op::StUnlock(_) | Op::StMatrix(_) => (ExecUnit::Memory, Class::Store, [0, 1]),
         Op::Atom(..) | Op::LdLock(_) => (ExecUnit::Memory, Class::Atomic, [0, 1]),
         Op::Vote(_) => (ExecUnit::Sp, Class::Exchange, units.vote.unwrap_or(units.exchange)),
+        Op::Mma(mma) => {
+            let class = match mma.d {
+                MatrixTy::F64 => Class::Double,
+                MatrixTy::S32 => Class::Integer,
+                _ => Class::Float,
+            };
+            (double, class, matrix_times(units, mma))
+        }
+        Op::MovMatrix => (ExecUnit::Sp, Class::Exchange, units.exchange),
         op if op.is_exchange() => (ExecUnit::Sp, Class::Exchange, units.exchange),
-        Op::Bar(_) | Op::BarWarp => (ExecUnit::Control, Class::Barrier, [1, 1]),
+        Op::Bar(_) | Op::BarWarp | Op::ClusterBar(_) => (ExecUnit::Control, Class::Barrier, [1, 1]),
         Op::Fence(..) | Op::CpAsyncWait => (ExecUnit::Control, Class::Fence, [1, 1]),
         Op::Ssy
         | Op::Bra
@@ -350,6 +379,19 @@ fn times(units: &UnitSpec, op: Op) -> (ExecUnit, Class, [u32; 2]) {
     }
 }
 
+/// Latency and initiation interval of a product of matrices: elements of fewer bits go faster.
+fn matrix_times(units: &UnitSpec, mma: Mma) -> [u32; 2] {
+    let Some(matrix) = &units.matrix else { return units.f64.mad };
+    let products = (mma.rows() * 8 * mma.k() * mma.groups()) as u32;
+    let per_cycle = match mma.a {
+        MatrixTy::F64 => matrix.doubles_per_cycle,
+        // They become halves first.
+        MatrixTy::E4m3 | MatrixTy::E5m2 => matrix.halves_per_cycle,
+        ty => matrix.halves_per_cycle * 16 / ty.bits(),
+    };
+    [matrix.latency_cycles, products.div_ceil(per_cycle).max(1)]
+}
+
 /// Accesses of a wider scope than the CTA are ordered by waiting: the network keeps no order between slices. Within a
 /// CTA all accesses go through one unit in order.
 fn ordering(op: Op) -> Ordering {
@@ -361,7 +403,7 @@ fn ordering(op: Op) -> Ordering {
         | Op::StUnlock(access)
         | Op::Atom(_, access) => (access.order, access.scope),
         // What is printed or saved is read from memory at once.
-        Op::CpAsyncWait | Op::Printf | Op::AssertFail | Op::Yield => {
+        Op::CpAsyncWait | Op::Printf | Op::AssertFail | Op::Yield | Op::ClusterBar(ClusterBar::Arrive) => {
             return Ordering { after_all: true, ..Ordering::default() };
         }
         _ => return Ordering::default(),

@@ -34,6 +34,8 @@ impl Operation {
             (Class::Load | Class::Store | Class::Atomic, _) => Address,
             (Class::Barrier | Class::Fence | Class::Control, _) => Nothing,
             (Class::Exchange, _) => Exchange,
+            // The energy of matrices is not known.
+            (_, Op::Mma(_)) => Nothing,
             (Class::Special, Op::FApprox(..) | Op::FDivApprox { .. }) => Special,
             (Class::Special, _) => FloatDiv,
             (Class::Integer, Op::IDiv(_) | Op::IRem(_)) => IntDiv,

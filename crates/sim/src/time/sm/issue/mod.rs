@@ -3,6 +3,7 @@
 //! `schedule` chooses the warp, `readiness` says which warps could issue; here is what follows from the choice.
 
 mod barrier;
+pub(crate) mod copies;
 mod polling;
 mod readiness;
 pub(crate) mod schedule;
@@ -10,10 +11,10 @@ pub(crate) mod scoreboard;
 pub(crate) mod slot;
 pub(crate) mod spin_unit;
 
-use warploom_isa::{BarMode, Dst, Guard, Inst, Op, Operand, Pc, Scope};
+use warploom_isa::{BarMode, ClusterBar, Dst, Guard, Inst, Op, Operand, Pc, Scope};
 
 use crate::chip::Chip;
-use crate::exec::execute::Execution;
+use crate::exec::execute::{Execution, Next};
 use crate::exec::fault::{Fault, Place};
 use crate::exec::lanes;
 use crate::exec::locks::holders::{WarpName, is_exclusive, shared_offset};
@@ -52,6 +53,28 @@ struct Issuing<'a> {
 /// there are (with a move between them and the lanes' registers), whether it is this one, and a product. What it takes
 /// longer with a result, the load/store unit knows.
 const AGGREGATION_INSTRUCTIONS: u64 = 6;
+
+/// What atomics without results cost a warp beside their issue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SilentAtomics {
+    /// Cycles from one that leaves to the next. 0: no limit.
+    interval: u64,
+    /// Cycles in which the longest queue of them leaves.
+    queue: u64,
+    /// Cycles before one that adds for all lanes: a vote, how many lanes there are, and a product.
+    sum: u64,
+}
+
+impl SilentAtomics {
+    pub(crate) fn new(chip: &Chip) -> SilentAtomics {
+        let (units, atomic) = (&chip.units, &chip.atomic);
+        let [vote, count] =
+            [units.vote, units.count_bits].map(|times| times.unwrap_or(units.exchange)[0] + 3);
+        let interval = u64::from(atomic.silent_cycles);
+        let queue = interval * u64::from(atomic.silent_queue);
+        SilentAtomics { interval, queue, sum: u64::from(vote + count + units.int.mad[0] + 3) }
+    }
+}
 
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// The warp in `slot`, which is ready, issues its next instruction. Not inlined, so that the loop over cycles
@@ -229,6 +252,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
                 self.agenda.events.push(until, Event::Wake { slot, life });
             }
         }
+        if inst.op == Op::CpAsyncCommit {
+            entry.copies.commit();
+        }
         if let Op::Fence(_, Scope::Cta) = inst.op
             && context.launch.chip.units.cta_fence_cycles > 0
         {
@@ -274,7 +300,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             let id = resident.warps[w].registers(&activation).read32(inst.src[0])[first(mask)];
             (id, !resident.cta.barriers.is_open(id))
         });
-        execution.step(&mut resident.cta, &mut resident.warps, w, path, None)?;
+        let next = execution.step(&mut resident.cta, &mut resident.warps, w, path, None)?;
         if let Some((id, is_first)) = barrier {
             let is_last = !resident.cta.barriers.is_open(id);
             self.probe.arrived(now, BarrierArrival { slot, pc: path.pc, id, is_first, is_last });
@@ -304,6 +330,12 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         if matches!(inst.op, Op::Bar(_) | Op::Exit | Op::Ret) {
             self.release_from_barrier(context, slot, now, arrived);
+        }
+        if matches!(inst.op, Op::ClusterBar(mode) if mode != ClusterBar::Wait) && !mask.is_empty() {
+            self.arrives_at_cluster(now);
+        }
+        if next == Next::Remote {
+            self.reach_cluster(context, execution, (slot, path.pc), now);
         }
         Ok(())
     }
@@ -341,9 +373,20 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         access.begin(&mut reach, warp, inst)?;
         // Machine code does so only if all lanes take part.
         transfer.pending.aggregated = decoded.aggregated && mask.count() as usize == N;
-        if transfer.pending.aggregated {
-            let until = now + 1 + AGGREGATION_INSTRUCTIONS;
-            entry.not_before = (until, State::ExecutionDependency);
+        let is_silent = matches!(access.kind, MemoryOp::Atomic { silent: true, .. });
+        let (mut until, mut reason) = (now, State::ExecutionDependency);
+        if transfer.pending.aggregated && !(is_silent && decoded.shares_sum) {
+            until = now + 1 + if is_silent { self.silent.sum } else { AGGREGATION_INSTRUCTIONS };
+        }
+        if is_silent && self.silent.interval > 0 && !access.lanes.global.is_empty() {
+            entry.silent_left = entry.silent_left.max(now) + self.silent.interval;
+            let room = Cycle(entry.silent_left.saturating_sub(Cycle(self.silent.queue)));
+            if room > until {
+                (until, reason) = (room, State::LongScoreboard);
+            }
+        }
+        if until > now {
+            entry.not_before = (until, reason);
             self.agenda.events.push(until, Event::Wake { slot, life: entry.occupant.life });
         }
         self.memory.stats.global_lanes += u64::from(access.lanes.global.count());
@@ -411,7 +454,11 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let writes = decoded.writes.at(activation.registers, activation.predicates);
         entry.board.reserve_for_access(&writes, is_shared);
         entry.status.outstanding += 1;
-        let unlocks = matches!(self.memory.transfers[id].access.kind, MemoryOp::Unlock { .. });
+        let kind = self.memory.transfers[id].access.kind;
+        if kind == MemoryOp::Copy {
+            self.memory.transfers[id].group = entry.copies.begin();
+        }
+        let unlocks = matches!(kind, MemoryOp::Unlock { .. });
         entry.unlocking += u32::from(unlocks);
         if self.barrier_after_stores {
             entry.shared_stores += u32::from(self.memory.transfers[id].access.stores_to_shared());
@@ -427,6 +474,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             watch.store_began(slot, id);
         }
         let ready = self.units.issue_memory(now, slot.index(), activation.registers, decoded);
+        if !self.memory.transfers[id].access.remote.is_empty() {
+            self.expect_from_cluster(context, id);
+        }
         self.memory.push(id, ready);
         Ok(())
     }

@@ -37,13 +37,13 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             return;
         }
         if status.state == State::Ready {
-            let busy = status.waited_for_unit(&self.units, from);
+            let busy = status.waited_for_unit(&self.units, slot, from);
             self.unit_busy += busy;
             self.probe.unit_busy(slot, busy);
             self.agenda.ready.remove(slot, status.unit);
         }
         if state == State::Ready {
-            status.begin_wait_for_unit(&self.units, unit, from);
+            status.begin_wait_for_unit(&self.units, unit, slot, from);
             self.agenda.ready.insert(slot, unit);
         }
         if status.state != state {
@@ -55,14 +55,17 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     /// A compiler puts a yield into loops that may wait for other threads. If the lanes of the warp are together,
     /// nobody uses the time. Returns whether it begins.
-    #[inline(never)]
+    #[inline]
     fn yields(&mut self, context: &Context<'_>, slot: WarpSlot, from: Cycle) -> bool {
-        let entry = &mut self.slots[slot.index()];
+        let entry = &self.slots[slot.index()];
         let Position::At(pc) = entry.position else { return false };
-        let decoded = &context.of(entry.occupant.kernel).code[pc.index()];
-        if entry.yielded || !decoded.yields {
-            return false;
-        }
+        let yields = context.of(entry.occupant.kernel).code[pc.index()].yields;
+        yields && !entry.yielded && self.begin_yield(slot, from)
+    }
+
+    #[inline(never)]
+    fn begin_yield(&mut self, slot: WarpSlot, from: Cycle) -> bool {
+        let entry = &mut self.slots[slot.index()];
         let resident = self.residents[entry.occupant.resident()].as_ref();
         let warp = entry.occupant.warp();
         if resident.is_some_and(|resident| resident.warps[warp].control.is_parted()) {
@@ -83,7 +86,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         }
         let status = &mut entry.status;
         self.probe.spent(slot, status.state, status.since, now.saturating_sub(status.since));
-        let busy = status.waited_for_unit(&self.units, now);
+        let busy = status.waited_for_unit(&self.units, slot, now);
         self.unit_busy += busy;
         self.probe.unit_busy(slot, busy);
         // The second instruction of a cycle adds nothing.
@@ -126,7 +129,10 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             return (State::NoInstruction, none);
         }
         let inst = &context.code[pc.index()];
-        if inst.ordering.after_all && status.outstanding > 0 {
+        if inst.ordering.after_all
+            && status.outstanding > 0
+            && inst.leaves_groups.is_none_or(|left| entry.copies.waits(left))
+        {
             return (State::Membar, none);
         }
         if inst.ordering.after_shared_stores && entry.shared_stores > 0 {

@@ -7,6 +7,7 @@ use crate::kit::cycle::Cycle;
 use crate::kit::ids::{SlotSet, WarpSlot};
 use crate::time::sched::Policy;
 use crate::time::sm::cycle::Event;
+use crate::time::sm::execution_units::ExecutionUnits;
 use crate::time::sm::front_end::decode::ExecUnit;
 use crate::time::sm::probe::{Probe, State};
 use crate::time::sm::{Context, Sm};
@@ -51,25 +52,33 @@ impl ReadyWarps {
         self.all.is_empty()
     }
 
-    /// The warps whose unit is free at `now`.
+    /// The warps whose unit is free at `now`. Lanes of those in `taken` cannot go into the load/store unit.
     #[inline]
-    fn issuable(&self, free_at: &[Cycle; ExecUnit::COUNT], now: Cycle) -> SlotSet {
+    fn issuable(&self, free_at: &[Cycle; ExecUnit::COUNT], taken: SlotSet, now: Cycle) -> SlotSet {
         let mut found = 0;
         // Branch-free: which units are free is unpredictable.
         for (ready, &free_at) in self.by_unit.iter().zip(free_at) {
             found |= ready.0 & u64::from(free_at <= now).wrapping_neg();
         }
-        SlotSet(found)
+        SlotSet(found & !(taken.0 & self.by_unit[ExecUnit::Memory as usize].0))
     }
 
     /// The first cycle in which the unit of some warp is free, or [`Cycle::NEVER`].
     #[inline]
-    pub(crate) fn next_issuable(&self, free_at: &[Cycle; ExecUnit::COUNT]) -> Cycle {
+    pub(crate) fn next_issuable(&self, units: &ExecutionUnits) -> Cycle {
         let mut next = Cycle::NEVER;
-        if !self.is_empty() {
-            for (ready, &free_at) in self.by_unit.iter().zip(free_at) {
-                next = next.min(select_unpredictable(ready.is_empty(), Cycle::NEVER, free_at));
-            }
+        if self.is_empty() {
+            return next;
+        }
+        let accesses = self.by_unit[ExecUnit::Memory as usize];
+        let waits_for_port = !accesses.is_empty() && accesses.0 & !units.lane_ports.taken().0 == 0;
+        for (unit, (ready, &free_at)) in self.by_unit.iter().zip(&units.free_at).enumerate() {
+            let absent = ready.is_empty() || waits_for_port && unit == ExecUnit::Memory as usize;
+            next = next.min(select_unpredictable(absent, Cycle::NEVER, free_at));
+        }
+        if waits_for_port {
+            let free_at = units.free_at[ExecUnit::Memory as usize];
+            next = next.min(units.lane_ports.free_for(accesses).max(free_at));
         }
         next
     }
@@ -95,6 +104,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         execution: &mut Execution<'a>,
         now: Cycle,
     ) -> bool {
+        self.units.lane_ports.look(now);
         let mut issuable = self.issuable(now);
         if issuable.is_empty() {
             return true;
@@ -200,7 +210,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
 
     #[inline]
     fn issuable(&self, now: Cycle) -> SlotSet {
-        self.agenda.ready.issuable(&self.units.free_at, now)
+        self.agenda.ready.issuable(&self.units.free_at, self.units.lane_ports.taken(), now)
     }
 }
 
@@ -213,15 +223,38 @@ mod tests {
     #[test]
     fn warps_issue_when_their_unit_is_free() {
         let mut ready = ReadyWarps::default();
-        let mut free_at = [Cycle(0); ExecUnit::COUNT];
-        assert_eq!(ready.next_issuable(&free_at), Cycle::NEVER);
+        let mut units = ExecutionUnits::new(&Chip::load("gtx480", &[]).unwrap());
+        assert_eq!(ready.next_issuable(&units), Cycle::NEVER);
         ready.insert(WarpSlot(3), ExecUnit::Sfu);
         ready.insert(WarpSlot(5), ExecUnit::Memory);
+        let free_at = &mut units.free_at;
         (free_at[ExecUnit::Sfu as usize], free_at[ExecUnit::Memory as usize]) = (Cycle(8), Cycle::NEVER);
-        assert_eq!(ready.next_issuable(&free_at), Cycle(8));
-        assert_eq!([7, 8].map(|now| ready.issuable(&free_at, Cycle(now))), [SlotSet(0), SlotSet(1 << 3)]);
+        assert_eq!(ready.next_issuable(&units), Cycle(8));
+        let issuable = |now| ready.issuable(&units.free_at, SlotSet(0), Cycle(now));
+        assert_eq!([7, 8].map(issuable), [SlotSet(0), SlotSet(1 << 3)]);
         ready.remove(WarpSlot(3), ExecUnit::Sfu);
-        assert!(!ready.is_empty() && ready.next_issuable(&free_at) == Cycle::NEVER);
+        assert!(!ready.is_empty() && ready.next_issuable(&units) == Cycle::NEVER);
+    }
+
+    #[test]
+    fn lanes_of_a_scheduler_go_into_the_load_store_unit_one_warp_after_the_other() {
+        let set = ["units.access_interval_cycles=4", "issue.schedulers=2"].map(String::from);
+        let mut units = ExecutionUnits::new(&Chip::load("gtx480", &set).unwrap());
+        let mut ready = ReadyWarps::default();
+        units.lane_ports.take(Cycle(10), 4);
+        // Scheduler 0 has slots 4 and 6, scheduler 1 has slot 7.
+        [6, 7].into_iter().for_each(|slot| ready.insert(WarpSlot(slot), ExecUnit::Memory));
+        let mut issuable = |now| {
+            units.lane_ports.look(Cycle(now));
+            ready.issuable(&units.free_at, units.lane_ports.taken(), Cycle(now))
+        };
+        assert_eq!([11, 13, 14].map(&mut issuable), [SlotSet(1 << 7), SlotSet(1 << 7), SlotSet(3 << 6)]);
+        let waited = |units: &ExecutionUnits, now| units.busy_cycles(ExecUnit::Memory, 6, Cycle(now));
+        assert_eq!([12, 14].map(|now| waited(&units, now)), [1, 3]);
+        ready.remove(WarpSlot(7), ExecUnit::Memory);
+        units.lane_ports.take(Cycle(14), 4);
+        assert_eq!(ready.next_issuable(&units), Cycle(18));
+        assert_eq!([16, 20].map(|now| waited(&units, now)), [4, 6]);
     }
 
     #[test]

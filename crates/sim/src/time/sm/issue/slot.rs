@@ -4,9 +4,11 @@ use warploom_isa::Pc;
 
 use crate::exec::warp::Warp;
 use crate::kit::cycle::Cycle;
+use crate::kit::ids::WarpSlot;
 use crate::kit::lane_mask::LaneMask;
 use crate::time::sm::execution_units::ExecutionUnits;
 use crate::time::sm::front_end::decode::ExecUnit;
+use crate::time::sm::issue::copies::CopyGroups;
 use crate::time::sm::issue::scoreboard::Scoreboard;
 use crate::time::sm::probe::State;
 
@@ -24,6 +26,8 @@ pub(crate) struct Slot {
     pub(crate) board: Scoreboard,
     /// The warp cannot go on before this cycle, for this reason.
     pub(crate) not_before: (Cycle, State),
+    /// When its last atomic without a result has left the SM.
+    pub(crate) silent_left: Cycle,
     /// When paths of the warp that sleep wake up.
     pub(crate) sleeps_until: Cycle,
     /// Has yielded before the poll that comes next.
@@ -36,6 +40,8 @@ pub(crate) struct Slot {
     pub(crate) unlocking: u32,
     /// Of the outstanding accesses, stores to shared memory, if barriers wait for them.
     pub(crate) shared_stores: u32,
+    /// Its asynchronous copies.
+    pub(crate) copies: CopyGroups,
     /// Iterates in a spin loop.
     pub(crate) spinning: bool,
     /// Has iterated in a spin loop since the machine last asked.
@@ -69,16 +75,23 @@ pub(crate) struct Status {
 impl Status {
     /// A warp becomes ready for a unit at `now`.
     #[inline(always)]
-    pub(crate) fn begin_wait_for_unit(&mut self, units: &ExecutionUnits, unit: ExecUnit, now: Cycle) {
-        self.busy_before = units.busy_cycles(unit, now);
+    pub(crate) fn begin_wait_for_unit(
+        &mut self,
+        units: &ExecutionUnits,
+        unit: ExecUnit,
+        slot: WarpSlot,
+        now: Cycle,
+    ) {
+        self.busy_before = units.busy_cycles(unit, slot.index(), now);
     }
 
     /// Cycles before `now` in which the unit of a ready warp was busy, since the warp became ready or this was last
     /// asked.
     #[inline(always)]
-    pub(crate) fn waited_for_unit(&mut self, units: &ExecutionUnits, now: Cycle) -> u64 {
-        let busy = units.busy_cycles(self.unit, now);
-        busy.saturating_sub(std::mem::replace(&mut self.busy_before, busy))
+    pub(crate) fn waited_for_unit(&mut self, units: &ExecutionUnits, slot: WarpSlot, now: Cycle) -> u64 {
+        let busy = units.busy_cycles(self.unit, slot.index(), now);
+        let waited = busy.saturating_sub(std::mem::replace(&mut self.busy_before, busy));
+        waited.min(now.saturating_sub(self.since))
     }
 }
 
@@ -161,12 +174,14 @@ impl Slot {
             occupant: Occupant { resident: 0, warp: 0, kernel: 0, code_start: 0, life: 0 },
             board: Scoreboard::default(),
             not_before: (Cycle(0), State::Ready),
+            silent_left: Cycle(0),
             sleeps_until: Cycle::NEVER,
             yielded: false,
             fenced: false,
             quiet_since: Cycle(0),
             unlocking: 0,
             shared_stores: 0,
+            copies: CopyGroups::default(),
             spinning: false,
             spun: false,
             retries: false,

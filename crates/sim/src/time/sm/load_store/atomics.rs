@@ -70,6 +70,7 @@ impl<const N: usize> MemoryUnit<N> {
             same_word: same_word as u8,
             words: transfer.words(lanes, line),
             lanes: count as u8,
+            adds: op == AtomOp::Add,
             operand_bytes: operand_bytes as u16,
             result_bytes: if silent { 0 } else { result_bytes as u16 },
         };

@@ -22,7 +22,7 @@ use warploom_isa::AtomOp;
 
 use crate::chip::Chip;
 use crate::chip::timing::{AtomicSpec, Coherence, FenceScope, L1Policy, SECTOR_BYTES, SharedSpec};
-use crate::exec::memory::access::{MemoryOp, SpaceLanes};
+use crate::exec::memory::access::{MemoryOp, SpaceLanes, WarpAccess};
 use crate::kit::cycle::Cycle;
 use crate::kit::ids::{ProbeId, Ticket, TransferId};
 use crate::kit::lane_mask::LaneMask;
@@ -318,6 +318,10 @@ impl<const N: usize> MemoryUnit<N> {
             if self.turns > 1 && self.queue.len() > 1 {
                 self.take_turns();
             }
+            let goes_on = self.queue.front().is_some_and(|front| front.id == id);
+            if goes_on && matches!(self.transfers[id].access.kind, MemoryOp::Load | MemoryOp::Store) {
+                self.free_at = self.free_at.max(now + self.line_cycles);
+            }
             return Progress::Sent(id);
         }
         self.queue.pop_front();
@@ -381,6 +385,15 @@ impl<const N: usize> MemoryUnit<N> {
         self.free_at = now + turns as u64;
         let done = self.free_at - 1 + u64::from(latency);
         transfer.pending.ready_at = transfer.pending.ready_at.max(done);
+    }
+
+    /// Cycles that an access of another SM takes in shared memory.
+    pub(crate) fn remote_turns(&mut self, access: &WarpAccess<N>, lanes: LaneMask) -> u64 {
+        let (turns, conflicts) = shared_turns(&access.addresses, access.bytes, lanes, self.shared.banks);
+        self.stats.shared_accesses += 1;
+        self.stats.shared_words += u64::from(lanes.count() * access.bytes.div_ceil(4));
+        self.stats.bank_conflicts += u64::from(conflicts);
+        u64::from(self.shared.latency_cycles + turns - 1)
     }
 
     pub(crate) fn prefetch_parameters(&mut self, bytes: u64) {
@@ -478,7 +491,7 @@ impl<const N: usize> MemoryUnit<N> {
         let (line, mut lanes) = transfer.line(unsent, self.line_bytes);
         match transfer.access.kind {
             MemoryOp::Load if through_l1 => self.load_through_l1(now, id, line, lanes)?,
-            MemoryOp::Load | MemoryOp::Lock { .. } | MemoryOp::Copy => {
+            MemoryOp::Load | MemoryOp::Lock { .. } | MemoryOp::Copy | MemoryOp::Matrix => {
                 let sectors = self.widen(transfer.sectors(lanes, line));
                 let ticket = self.send(now, Purpose::Load, line, sectors, RequestKind::Read)?;
                 if cached {
@@ -522,7 +535,7 @@ impl<const N: usize> MemoryUnit<N> {
             Lookup::Hit(way) => {
                 let Transfer { pending, access, .. } = &mut self.transfers[id];
                 access.load_from_line(line.0, self.l1.bytes(way), self.l1.written(way), lanes);
-                pending.ready_at = (pending.ready_at + self.line_cycles).max(now + self.hit_latency);
+                pending.ready_at = pending.ready_at.max(now + self.hit_latency);
                 self.stats.hits += 1;
             }
             Lookup::Merged(ticket) => {

@@ -19,6 +19,8 @@ pub(crate) struct Transfer<const N: usize> {
     pub who: WarpName,
     /// Its number among the accesses of its SM, where fences wait for all of them.
     pub number: u64,
+    /// Of a copy: its group.
+    pub group: u32,
     lines: LineNumbers<N>,
 }
 
@@ -88,6 +90,7 @@ impl<const N: usize> Transfer<N> {
             access: WarpAccess::default(),
             who: WarpName { cta: 0, warp: 0 },
             number: 0,
+            group: 0,
             lines: LineNumbers([0; N]),
         }
     }

@@ -62,6 +62,8 @@ struct Iterations<const N: usize> {
     /// The backward branches that the warp met.
     latches: SmallVec<[Latch; 4]>,
     repeats: bool,
+    /// It would repeat itself if lanes that wait where paths meet did not run.
+    holds_back: bool,
     /// It does nothing that could end its loop.
     waits: bool,
     /// Stores in flight that began since the search did.
@@ -102,6 +104,7 @@ impl<const N: usize> Iterations<N> {
             total: 0,
             latches: SmallVec::new(),
             repeats: false,
+            holds_back: false,
             waits: false,
             stores: SmallVec::new(),
             unfinished: SmallVec::new(),
@@ -170,7 +173,7 @@ impl<const N: usize> Watch<N> {
         warp.since.ran |= path.mask;
         warp.executed.note(path.pc, activation, op, branch);
         match op {
-            Op::Bar(_) => warp.outside = true,
+            Op::Bar(_) | Op::ClusterBar(_) => warp.outside = true,
             Op::BarWarp => warp.since.crossed = true,
             op if op.is_exchange() => warp.since.crossed = true,
             _ => {}
@@ -233,20 +236,25 @@ impl<const N: usize> Watch<N> {
         let Iterations { saved, since, executed, .. } = iterations;
         // Which of them ran together matters to lanes that communicate, but hardly to a suspicion.
         let apart = Since { crossed: false, ..*since };
+        let held_back = warp.control.held_back() & !since.ran;
+        let but_those = |since: Since| Since { ran: since.ran | held_back, ..since };
         // While memory changes, a warp that waits now may have worked before. So its state is saved but once, for the
         // whole time in which it must have done nothing else.
         if self.written.is_some() {
             iterations.save_at = if saved.is_some() { u64::MAX } else { 1 };
         }
-        if let Some(saved) = saved.as_ref().filter(|saved| self.compares && warp.is_where(saved, apart)) {
+        let comparable = |saved: &&Warp<N>| self.compares && warp.is_where(saved, but_those(apart));
+        if let Some(saved) = saved.as_ref().filter(comparable) {
             let judgement = executed.judge(kernel, saved, warp);
-            let exact =
-                warp.is_where(saved, *since) && iterations.certain && arrived && self.written.is_none();
+            let certain = iterations.certain && arrived && self.written.is_none();
+            let exact = certain && warp.is_where(saved, but_those(*since));
+            let all_ran = held_back.is_empty();
             if judgement == Judgement::Repeats && exact {
-                iterations.repeats = true;
+                iterations.repeats = all_ran;
+                iterations.holds_back = !all_ran;
                 iterations.unfinished = iterations.stores.clone();
             }
-            iterations.waits |= judgement != Judgement::Progress;
+            iterations.waits |= all_ran && judgement != Judgement::Progress;
         }
         let overdue = iterations.count >= iterations.save_at.saturating_add(PATIENCE_FOR_LOADS);
         if !iterations.repeats && iterations.count >= iterations.save_at && (arrived || overdue) {
@@ -277,6 +285,11 @@ impl<const N: usize> Watch<N> {
     pub(crate) fn repeats(&self, slot: WarpSlot) -> bool {
         let warp = &self.slots[slot.index()];
         warp.repeats && warp.unfinished.is_empty()
+    }
+
+    /// Whether it would, but for lanes that wait where paths meet and have not run.
+    fn holds_back(&self, slot: WarpSlot) -> bool {
+        self.slots[slot.index()].holds_back
     }
 
     /// What the warp last read in its spin loops.
@@ -374,13 +387,35 @@ impl<const N: usize, P: Probe> Sm<N, P> {
     /// Whether every warp of the SM waits for good or repeats itself, as long as nothing else changes. Warps that
     /// ended or wait must not have accesses in flight; and a CTA that is about to end makes room for another.
     pub(crate) fn never_changes(&self) -> bool {
+        self.each_waits_or(|watch, slot| watch.repeats(slot))
+    }
+
+    /// The same, if lanes that wait where paths meet do not run.
+    pub(crate) fn never_changes_by_itself(&self) -> bool {
+        self.each_waits_or(|watch, slot| watch.repeats(slot) || watch.holds_back(slot))
+    }
+
+    /// Lets lanes run that wait where paths meet: those that they wait for never come.
+    pub(crate) fn run_held_back(&mut self) {
+        let Some(watch) = &mut self.watch else { return };
+        for resident in self.residents.iter_mut().flatten() {
+            for (warp, slot) in resident.warps.iter_mut().zip(&resident.slots) {
+                let Some(slot) = *slot else { continue };
+                if std::mem::take(&mut watch.slots[slot.index()].holds_back) {
+                    warp.control.run_held_back();
+                }
+            }
+        }
+    }
+
+    fn each_waits_or(&self, repeats: impl Fn(&Watch<N>, WarpSlot) -> bool) -> bool {
         let Some(watch) = &self.watch else { return self.is_empty() };
         self.residents().all(|resident| {
             let waits = |(warp, slot): (&Warp<N>, &Option<WarpSlot>)| {
                 let Some(slot) = *slot else { return true };
                 let entry = &self.slots[slot.index()];
                 let waits = warp.is_done() || entry.is_blocked() || warp.control.current().is_none();
-                watch.repeats(slot) || entry.status.outstanding == 0 && waits
+                repeats(watch, slot) || entry.status.outstanding == 0 && waits
             };
             let mut warps = resident.warps.iter().zip(&resident.slots);
             resident.cta.live_warps > 0 && warps.all(waits)
