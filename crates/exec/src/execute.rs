@@ -1,5 +1,6 @@
 //! What one instruction does to a warp, its CTA and memory.
 
+mod bulk;
 mod clusters;
 
 use std::sync::Arc;
@@ -243,7 +244,18 @@ impl Execution<'_> {
                     races.fence(cta, warp.id, scope);
                 }
             }
-            Op::Prefetch | Op::CpAsyncCommit | Op::CpAsyncWait | Op::Ssy | Op::Nop => {}
+            Op::Prefetch
+            | Op::CpAsyncCommit
+            | Op::CpAsyncWait
+            | Op::BulkCommit
+            | Op::BulkWait(_)
+            | Op::Ssy
+            | Op::Nop => {}
+            Op::Bulk(bulk) => {
+                self.begin_bulk(cta, warp, &activation, (inst, bulk), mask)?;
+                warp.control.advance();
+                return Ok(Next::Remote);
+            }
             Op::StAsync(..) | Op::RedAsync(..) => {
                 self.send_bytes(cta, warp, &activation, inst, mask)?;
                 warp.control.advance();

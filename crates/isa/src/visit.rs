@@ -174,7 +174,7 @@ impl Op {
                 let w = Width::of(access.ty);
                 shape(w, [Width::wide(access.wide_address), One, w, w])
             }
-            Op::CpAsync(_) => shape(One, [One, Two, One, One]),
+            Op::CpAsync(_) | Op::Bulk(_) => shape(One, [One, Two, One, One]),
             Op::StAsync(ty, _) | Op::RedAsync(_, ty) => shape(One, [One, Width::of(ty), One, One]),
             Op::Mbarrier(op, wide_address) => {
                 let address = Width::wide(wide_address);
@@ -211,9 +211,12 @@ impl Op {
             | Op::SetpPred(..)
             | Op::FDivApprox { .. }
             | Op::CvtPack(_)
+            | Op::CvtNarrow(_)
             | Op::Fence(..)
             | Op::Prefetch
             | Op::CpAsyncCommit
+            | Op::BulkCommit
+            | Op::BulkWait(_)
             | Op::CpAsyncWait
             | Op::Vote(_)
             | Op::Shfl(_)

@@ -38,7 +38,6 @@ const TENSOR_CORES: Support =
 const CLUSTERS: Support = Refused("clusters are not modelled");
 const TEXTURES: Support = Refused("textures are not modelled");
 const SURFACES: Support = Refused("surfaces are not modelled");
-const TMA: Support = Refused("the tensor memory accelerator is not modelled");
 const VIDEO: Support = Refused("video instructions are not modelled");
 const STACK: Support = Refused("the stack pointer of a thread is not accessible");
 
@@ -71,14 +70,15 @@ pub(crate) const FAMILIES: &[Family] = &[
     family(
         "Data movement",
         &["cvt"],
-        Partly("without non-integer types of 8 bits or fewer, `.tf32`, `.rs`, `.satfinite`, `.scaled`"),
+        Partly("without `.rs`, `.scaled`"),
     ),
     family("Data movement", &["cvt.pack"], Partly("without 4-bit and 2-bit types")),
     family("Data movement", &["mapa", "getctarank"], Modelled),
     family("Data movement", &["istypep"], TEXTURES),
     family("Data movement", &["st.async"], Partly("without `.mmio`, `.global`")),
-    family("Data movement", &["st.bulk"], TMA),
-    family("Data movement", &["tensormap.replace", "tensormap.cp_fenceproxy", "prefetch.tensormap"], TMA),
+    family("Data movement", &["st.bulk"], Refused("bulk stores of zeros are not modelled")),
+    family("Data movement", &["tensormap.replace"], Partly("without `.swizzle_atomicity`")),
+    family("Data movement", &["tensormap.cp_fenceproxy"], Modelled),
     family("Data movement", &["multimem"], Refused("memory of several devices is not modelled")),
     family("Asynchronous copies", &["cp.async"], Modelled),
     family(
@@ -91,7 +91,12 @@ pub(crate) const FAMILIES: &[Family] = &[
         &["cp.async.mbarrier.arrive"],
         Partly("the thread waits for its copies here, not at the barrier"),
     ),
-    family("Asynchronous copies", &["cp.async.bulk", "cp.reduce.async.bulk"], TMA),
+    family(
+        "Asynchronous copies",
+        &["cp.async.bulk", "cp.reduce.async.bulk"],
+        Partly("without `.im2col`, `.cp_mask`; halves have no minimum and maximum; `.prefetch` is checked, then ignored"),
+    ),
+    family("Asynchronous copies", &["cp.async.bulk.commit_group", "cp.async.bulk.wait_group"], Modelled),
     family("Textures and surfaces", &["tex", "tld4", "txq"], TEXTURES),
     family("Textures and surfaces", &["suld", "sust", "sured", "suq"], SURFACES),
     family("Control flow", &["bra", "brx", "ret", "exit"], Modelled),
@@ -109,7 +114,6 @@ pub(crate) const FAMILIES: &[Family] = &[
         &["fence"],
         Partly("without `.sync_restrict`; accepted proxy fences order like `fence.acq_rel.cta`"),
     ),
-    family("Synchronization", &["fence.proxy.tensormap::generic"], TMA),
     family("Synchronization", &["atom"], Partly("without `.b128`, vectors")),
     family("Synchronization", &["red"], Partly("without vectors")),
     family("Synchronization", &["red.async"], Partly("without `.mmio`, `.global`")),
@@ -121,7 +125,8 @@ pub(crate) const FAMILIES: &[Family] = &[
     family("Tensor cores", &["mma"], Partly("without `.sp`, `.block_scale`, 6-bit and 4-bit floats")),
     family("Tensor cores", &["ldmatrix", "stmatrix"], Partly("without elements of 8 bits and fewer")),
     family("Tensor cores", &["movmatrix"], Modelled),
-    family("Tensor cores", &["wmma", "wgmma.mma_async", "wgmma", "tcgen05"], TENSOR_CORES),
+    family("Tensor cores", &["wmma"], Modelled),
+    family("Tensor cores", &["wgmma.mma_async", "wgmma", "tcgen05"], TENSOR_CORES),
     family("Stack", &["stacksave", "stackrestore", "alloca"], STACK),
     family("Video", &["vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vmad", "vset"], VIDEO),
     family("Video", &["vadd2", "vsub2", "vavrg2", "vabsdiff2", "vmin2", "vmax2", "vset2"], VIDEO),

@@ -438,6 +438,16 @@ pub struct ClusterSpec {
     pub barrier_interval_cycles: u32,
 }
 
+/// The engine of an SM that makes bulk copies.
+#[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct CopyEngineSpec {
+    /// From the instruction until the first bytes are asked for.
+    pub latency_cycles: u32,
+    /// What it asks for or sends in a cycle, at most.
+    pub bytes_per_cycle: u32,
+}
+
 /// A port into the network that neighbouring SMs share.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq)]
 #[serde(deny_unknown_fields)]

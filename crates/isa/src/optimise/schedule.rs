@@ -67,6 +67,9 @@ fn stays(inst: &Inst) -> bool {
         | Op::Prefetch
         | Op::CpAsync(_)
         | Op::CpAsyncCommit
+        | Op::Bulk(_)
+        | Op::BulkCommit
+        | Op::BulkWait(_)
         | Op::CpAsyncWait
         | Op::Mbarrier(..)
         | Op::LdLock(_)

@@ -4,6 +4,7 @@ use isa::{Clamp, Cvt, Dst, Op, Operand, Round, Space, Ty};
 use warploom_isa as isa;
 
 use super::address::{self, Place, extend};
+use super::narrow;
 use super::opcode::Opcode;
 use super::operand::{Fit, address_type};
 use super::{Builder, Result, Slot};
@@ -33,6 +34,9 @@ const ROUNDS: &[(&str, Round)] =
 pub(super) fn cvt(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     if oc.has("pack") {
         return cvt_pack(b, oc);
+    }
+    if narrow::concerns(oc) {
+        return narrow::cvt(b, oc);
     }
     if oc.peek("f16x2") || oc.peek("bf16x2") {
         return cvt_pair(b, oc);

@@ -85,6 +85,8 @@ impl Class {
 pub(crate) struct Ordering {
     /// It issues only when all earlier accesses of the warp are complete.
     pub after_all: bool,
+    /// It issues only when the groups of bulk copies that it waits for are done or read.
+    pub after_bulk_copies: bool,
     /// It issues only when the warp's earlier stores to shared memory are done.
     pub after_shared_stores: bool,
     /// The warp goes on only when it is complete, and then invalidates the L1.
@@ -269,7 +271,7 @@ fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
             op => ordering(op),
         },
         leaves_groups: match (inst.op, inst.src[0]) {
-            (Op::CpAsyncWait, Operand::Imm(groups)) => Some(groups),
+            (Op::CpAsyncWait | Op::BulkWait(_), Operand::Imm(groups)) => Some(groups),
             _ => None,
         },
         spin: None,
@@ -340,6 +342,7 @@ fn times(units: &UnitSpec, op: Op) -> (ExecUnit, Class, [u32; 2]) {
                 _ => by_type(ty, |t| t.add),
             }
         }
+        Op::CvtNarrow(_) => by_type(Ty::F32, |t| t.add),
         Op::Popc(..) | Op::Clz(..) | Op::Bfind(..) | Op::Brev(..) if units.count_bits.is_some() => {
             (ExecUnit::Sfu, Class::Special, units.count_bits.unwrap_or(units.special))
         }
@@ -360,7 +363,7 @@ fn times(units: &UnitSpec, op: Op) -> (ExecUnit, Class, [u32; 2]) {
         Op::MovMatrix => (ExecUnit::Sp, Class::Exchange, units.exchange),
         op if op.is_exchange() => (ExecUnit::Sp, Class::Exchange, units.exchange),
         Op::Bar(_) | Op::BarWarp | Op::ClusterBar(_) => (ExecUnit::Control, Class::Barrier, [1, 1]),
-        Op::Fence(..) | Op::CpAsyncWait => (ExecUnit::Control, Class::Fence, [1, 1]),
+        Op::Fence(..) | Op::CpAsyncWait | Op::BulkWait(_) => (ExecUnit::Control, Class::Fence, [1, 1]),
         Op::Ssy
         | Op::Bra
         | Op::Brx
@@ -373,6 +376,8 @@ fn times(units: &UnitSpec, op: Op) -> (ExecUnit, Class, [u32; 2]) {
         | Op::Nop
         | Op::Prefetch
         | Op::CpAsyncCommit
+        | Op::Bulk(_)
+        | Op::BulkCommit
         | Op::Nanosleep
         | Op::Yield => control,
         _ => (ExecUnit::Sp, Class::Integer, units.int.add),
@@ -403,6 +408,7 @@ fn ordering(op: Op) -> Ordering {
         | Op::StUnlock(access)
         | Op::Atom(_, access) => (access.order, access.scope),
         // What is printed or saved is read from memory at once.
+        Op::BulkWait(_) => return Ordering { after_bulk_copies: true, ..Ordering::default() },
         Op::CpAsyncWait | Op::Printf | Op::AssertFail | Op::Yield | Op::ClusterBar(ClusterBar::Arrive) => {
             return Ordering { after_all: true, ..Ordering::default() };
         }

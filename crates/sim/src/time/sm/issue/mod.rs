@@ -255,6 +255,9 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         if inst.op == Op::CpAsyncCommit {
             entry.copies.commit();
         }
+        if inst.op == Op::BulkCommit {
+            entry.bulk.get_or_insert_default().commit();
+        }
         if let Op::Fence(_, Scope::Cta) = inst.op
             && context.launch.chip.units.cta_fence_cycles > 0
         {
@@ -363,7 +366,7 @@ impl<const N: usize, P: Probe> Sm<N, P> {
         let polls = decoded.spin == Some(SpinRole::Poll);
         transfer.pending.restart(slot, skips_l1(&inst.op), polls);
         let who = WarpName { cta: cta.number, warp: w as u32 };
-        transfer.who = who;
+        (transfer.who, transfer.engine) = (who, None);
         let access = &mut transfer.access;
         access.restart(path.pc, activation, mask);
         let watched = self.watch.as_ref().is_some_and(Watch::proves)
