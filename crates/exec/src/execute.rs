@@ -249,6 +249,8 @@ impl Execution<'_> {
             | Op::CpAsyncWait
             | Op::BulkCommit
             | Op::BulkWait(_)
+            | Op::WgmmaCommit
+            | Op::WgmmaWait
             | Op::Ssy
             | Op::Nop => {}
             Op::Bulk(bulk) => {
@@ -278,6 +280,12 @@ impl Execution<'_> {
                 return self.communicate(cta, warp, &activation, inst, path, mask);
             }
             Op::Mma(mma) => matrix::multiply(mma, inst, &mut registers, &kernel.vectors, mask),
+            Op::Wgmma(wgmma) => {
+                let operands = (inst, kernel.vectors.as_slice(), kernel.imms.as_slice());
+                let place = matrix::wgmma::Place { warp: warp.id, shared: &cta.shared };
+                let registers = &mut warp.registers(&activation);
+                matrix::wgmma::multiply(wgmma, operands, registers, place, mask)?;
+            }
             Op::MovMatrix => matrix::move_transposed(inst, &mut registers, mask),
             Op::ActiveMask | Op::WaveBallot | Op::WaveActive | Op::WaveShfl(_) => {
                 vote::execute(inst, &mut registers, &kernel.imms, mask);

@@ -377,6 +377,14 @@ pub enum Op {
     /// d = the transposed 8 x 8 matrix a of 16-bit elements.
     MovMatrix,
 
+    /// d (vector) = a * b, plus d if the predicate c is true, by four warps together. a is a vector or the descriptor of
+    /// a matrix in shared memory, b a descriptor; `src[3]` is d again.
+    Wgmma(Wgmma),
+    /// Close the current group of such products.
+    WgmmaCommit,
+    /// Wait until at most a (Imm) groups of such products are pending.
+    WgmmaWait,
+
     // ---- communication within a warp ------------------------------------------------------------------
     /// d = predicate (or ballot word); a = predicate; b = member mask, or None in the old form without a mask.
     Vote(VoteMode),

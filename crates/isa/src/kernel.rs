@@ -318,7 +318,7 @@ impl Kernel {
 
     /// Whether an instruction multiplies matrices.
     pub fn uses_matrices(&self) -> bool {
-        self.code.iter().any(|inst| matches!(inst.op, Op::Mma(_)))
+        self.code.iter().any(|inst| matches!(inst.op, Op::Mma(_) | Op::Wgmma(_)))
     }
 
     /// Whether an instruction needs the copy engine of an SM.

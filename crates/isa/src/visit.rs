@@ -127,6 +127,7 @@ impl Op {
             Op::Pack64 | Op::WaveBallot | Op::WaveActive => shape(Two, [One; 4]),
             Op::Yield => shape(One, [Two, One, One, One]),
             Op::Mma(mma) => shape(Width::wide(mma.d.bits() == 64), [Width::wide(mma.a.bits() == 64); 4]),
+            Op::Wgmma(wgmma) => shape(One, [Width::wide(wgmma.a_shared), Two, One, One]),
             Op::LdMatrix(access) | Op::StMatrix(access) => {
                 shape(One, [Width::wide(access.wide_address), One, One, One])
             }
@@ -216,6 +217,8 @@ impl Op {
             | Op::Prefetch
             | Op::CpAsyncCommit
             | Op::BulkCommit
+            | Op::WgmmaCommit
+            | Op::WgmmaWait
             | Op::BulkWait(_)
             | Op::CpAsyncWait
             | Op::Vote(_)

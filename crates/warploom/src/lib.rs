@@ -65,6 +65,7 @@ pub use warploom_sim::aggregator::{self, Answer, Yielded};
 pub use warploom_sim::hang;
 pub use warploom_sim::hang::grouped;
 pub use warploom_sim::observe;
+pub use warploom_sim::{Swizzle, TensorMap};
 pub use warploom_sim::profile;
 pub use warploom_sim::sched;
 pub use warploom_sim::trace;

@@ -416,6 +416,8 @@ pub struct MatrixSpec {
     pub latency_cycles: u32,
     /// Products of 16-bit elements that a unit adds up in a cycle. Of elements of other sizes, as many bits of them.
     pub halves_per_cycle: u32,
+    /// The same in products of four warps together (`wgmma`), which reach the unit's full rate.
+    pub group_halves_per_cycle: u32,
     /// Products of doubles.
     pub doubles_per_cycle: u32,
 }

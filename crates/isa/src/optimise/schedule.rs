@@ -68,6 +68,9 @@ fn stays(inst: &Inst) -> bool {
         | Op::CpAsync(_)
         | Op::CpAsyncCommit
         | Op::Bulk(_)
+        | Op::Wgmma(_)
+        | Op::WgmmaCommit
+        | Op::WgmmaWait
         | Op::BulkCommit
         | Op::BulkWait(_)
         | Op::CpAsyncWait

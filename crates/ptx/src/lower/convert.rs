@@ -109,7 +109,9 @@ fn convert(b: &mut Builder<'_>, d: &resolved::Operand, a: &resolved::Operand, cv
     } else {
         let narrow = b.fresh_for(cvt.to);
         b.emit(Op::Cvt(cvt), Dst::Reg(narrow), &[a]);
-        b.emit(Op::Cvt(extend(cvt.to, wide)), Dst::Reg(dst), &[Operand::Reg(narrow)]);
+        // The bits of a floating-point number are followed by zeros.
+        let held = if cvt.to.is_float() { integer(cvt.to.bits(), false) } else { cvt.to };
+        b.emit(Op::Cvt(extend(held, wide)), Dst::Reg(dst), &[Operand::Reg(narrow)]);
     }
     Ok(())
 }

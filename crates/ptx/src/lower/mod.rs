@@ -28,6 +28,7 @@ mod operand;
 mod special;
 mod sync;
 mod warp;
+mod wgmma;
 mod wl;
 mod wmma;
 
@@ -491,6 +492,7 @@ const HANDLERS: &[(&str, Handler)] = &[
     ("testp", float::testp),
     ("trap", control::trap),
     ("vote", warp::vote),
+    ("wgmma", wgmma::wgmma),
     ("wl", wl::wl),
     ("wmma", wmma::wmma),
     ("xor", bits::xor),

@@ -99,6 +99,13 @@ impl<'i> Opcode<'i> {
         !choices.iter().any(|(word, _)| self.peek(word))
     }
 
+    /// Takes the first word that `read` understands.
+    pub(super) fn take_map<T>(&mut self, read: impl Fn(&str) -> Option<T>) -> Option<T> {
+        let (index, value) = self.left().find_map(|(i, w)| read(&w.text).map(|value| (i, value)))?;
+        self.mark(index);
+        Some(value)
+    }
+
     /// Whether `first` comes before `second`, taken or not.
     pub(super) fn is_before(&self, first: &str, second: &str) -> bool {
         let at = |word: &str| self.inst.opcode.iter().position(|w| w.text == word);

@@ -445,6 +445,8 @@ impl Chip {
         let Some(matrix) = &self.units.matrix else { return Ok(()) };
         self.within("units.matrix.latency_cycles", matrix.latency_cycles, 1..=LONGEST_OPERATION)?;
         self.within("units.matrix.halves_per_cycle", matrix.halves_per_cycle, 2..=MOST)?;
+        let rate = matrix.group_halves_per_cycle;
+        self.within("units.matrix.group_halves_per_cycle", rate, 2..=MOST)?;
         self.within("units.matrix.doubles_per_cycle", matrix.doubles_per_cycle, 1..=MOST)
     }
 

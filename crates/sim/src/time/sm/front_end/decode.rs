@@ -234,6 +234,11 @@ fn one(kernel: &Kernel, chip: &Chip, inst: &Inst) -> Decoded {
         }
         Value::Pred(pred) => writes.insert_predicate(pred.0),
     });
+    if matches!(inst.op, Op::Wgmma(_)) {
+        // The sums stay with the unit: a later product need not wait for them, and a wait names who does.
+        (writes, written) = (RegSet::default(), 0);
+        reads.clear();
+    }
     needs.add(&writes);
     let (unit, class, [latency_cycles, initiation_cycles]) = match inst.op {
         // An mbarrier is a word of shared memory with an adder beside it.
@@ -360,6 +365,10 @@ fn times(units: &UnitSpec, op: Op) -> (ExecUnit, Class, [u32; 2]) {
             };
             (double, class, matrix_times(units, mma))
         }
+        Op::Wgmma(wgmma) => {
+            let class = if wgmma.d == MatrixTy::S32 { Class::Integer } else { Class::Float };
+            (double, class, group_times(units, wgmma))
+        }
         Op::MovMatrix => (ExecUnit::Sp, Class::Exchange, units.exchange),
         op if op.is_exchange() => (ExecUnit::Sp, Class::Exchange, units.exchange),
         Op::Bar(_) | Op::BarWarp | Op::ClusterBar(_) => (ExecUnit::Control, Class::Barrier, [1, 1]),
@@ -378,6 +387,8 @@ fn times(units: &UnitSpec, op: Op) -> (ExecUnit, Class, [u32; 2]) {
         | Op::CpAsyncCommit
         | Op::Bulk(_)
         | Op::BulkCommit
+        | Op::WgmmaCommit
+        | Op::WgmmaWait
         | Op::Nanosleep
         | Op::Yield => control,
         _ => (ExecUnit::Sp, Class::Integer, units.int.add),
@@ -395,6 +406,14 @@ fn matrix_times(units: &UnitSpec, mma: Mma) -> [u32; 2] {
         ty => matrix.halves_per_cycle * 16 / ty.bits(),
     };
     [matrix.latency_cycles, products.div_ceil(per_cycle).max(1)]
+}
+
+/// The same for a product of four warps, of which each has a part. Its last result comes after all have begun.
+fn group_times(units: &UnitSpec, wgmma: warploom_isa::Wgmma) -> [u32; 2] {
+    let Some(matrix) = &units.matrix else { return units.f64.mad };
+    let products = (16 * 8 * wgmma.tile().k()) as u32 * u32::from(wgmma.eights);
+    let interval = products.div_ceil(matrix.group_halves_per_cycle * 16 / wgmma.a.bits()).max(1);
+    [matrix.latency_cycles + interval, interval]
 }
 
 /// Accesses of a wider scope than the CTA are ordered by waiting: the network keeps no order between slices. Within a

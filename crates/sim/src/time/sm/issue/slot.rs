@@ -10,6 +10,7 @@ use crate::time::sm::execution_units::ExecutionUnits;
 use crate::time::sm::front_end::decode::ExecUnit;
 use crate::time::sm::copy_engine::BulkGroups;
 use crate::time::sm::issue::copies::CopyGroups;
+use crate::time::sm::issue::products::ProductGroups;
 use crate::time::sm::issue::scoreboard::Scoreboard;
 use crate::time::sm::probe::State;
 
@@ -43,6 +44,8 @@ pub(crate) struct Slot {
     pub(crate) shared_stores: u32,
     /// Its asynchronous copies.
     pub(crate) copies: CopyGroups,
+    /// Its products with other warps (`wgmma`), once there is one.
+    pub(crate) products: Option<Box<ProductGroups>>,
     /// Its bulk copies, once there is one.
     pub(crate) bulk: Option<Box<BulkGroups>>,
     /// Iterates in a spin loop.
@@ -186,6 +189,7 @@ impl Slot {
             shared_stores: 0,
             copies: CopyGroups::default(),
             bulk: None,
+            products: None,
             spinning: false,
             spun: false,
             retries: false,
