@@ -22,7 +22,8 @@ fn numbers(format: NarrowFloat) -> Vec<(f64, u64)> {
     let bias = (1 << (exponent - 1)) - 1;
     (0..=last)
         .map(|code| {
-            let (field, rest) = (code >> fraction, (code & ((1 << fraction) - 1)) as f64 / (1 << fraction) as f64);
+            let (field, rest) =
+                (code >> fraction, (code & ((1 << fraction) - 1)) as f64 / (1 << fraction) as f64);
             let value = match field as i32 {
                 0 => rest * 2f64.powi(1 - bias),
                 field => (1.0 + rest) * 2f64.powi(field - bias),
@@ -108,7 +109,9 @@ fn single_cases(list: &[(f64, u64)]) -> Vec<u64> {
     for (_, pair) in pairs.filter(|(at, _)| at % step == 0 || *at >= last) {
         for value in [pair[0], (pair[0] + pair[1]) / 2.0] {
             let bits = (value as f32).to_bits();
-            cases.extend([bits.saturating_sub(1), bits, bits + 1].map(|bits| u64::from(bits.min(0x7fff_ffff))));
+            cases.extend(
+                [bits.saturating_sub(1), bits, bits + 1].map(|bits| u64::from(bits.min(0x7fff_ffff))),
+            );
         }
     }
     cases.extend([0, 1, 0x7f7f_ffff, 0x7f80_0000, 0x7f80_0001, 0x7fc0_0000]);
@@ -159,18 +162,17 @@ fn single_precision_to_every_format() {
 
 #[test]
 fn every_half_to_eight_bits() {
-    for (format, other) in [
-        (NarrowFloat::E4m3, Ty::F16x2),
-        (NarrowFloat::E5m2, Ty::F16x2),
-        (NarrowFloat::Ue8m0, Ty::BF16x2),
-    ] {
+    for (format, other) in
+        [(NarrowFloat::E4m3, Ty::F16x2), (NarrowFloat::E5m2, Ty::F16x2), (NarrowFloat::Ue8m0, Ty::BF16x2)]
+    {
         let list = numbers(format);
         let value = |bits: u64| match other {
             Ty::F16x2 => f64::from(f16::from_bits(bits as u16)),
             _ => f64::from(bf16::from_bits(bits as u16)),
         };
         let rounds: &[Round] = if other == Ty::F16x2 { &[Round::Rn] } else { &[Round::Rz, Round::Rp] };
-        let tuples: Vec<[u64; 4]> = (0..0x1_0000).map(|bits| [bits << 16 | (bits ^ 0x5a5a), 0, 0, 0]).collect();
+        let tuples: Vec<[u64; 4]> =
+            (0..0x1_0000).map(|bits| [bits << 16 | (bits ^ 0x5a5a), 0, 0, 0]).collect();
         for &round in rounds {
             let cvt = cvt(format, other, round);
             check1(Op::CvtNarrow(cvt), &[Word], Word, &tuples, |[x, ..]| {

@@ -135,7 +135,9 @@ pub const fn form(op: Op, returns: bool) -> &'static [Slot] {
         Op::CpAsync(_) | Op::StAsync(..) | Op::RedAsync(..) => &[Src(0), Src(1), Src(2)],
         Op::Bulk(_) => &[Src(0), Src(1), Src(2), Opt(3)],
         Op::Wgmma(_) => &[Dst, Src(0), Src(1), Pred(2)],
-        Op::WgmmaWait | Op::BulkWait(_) | Op::CpAsyncWait | Op::BarWarp | Op::Nanosleep | Op::Yield => &[Src(0)],
+        Op::WgmmaWait | Op::BulkWait(_) | Op::CpAsyncWait | Op::BarWarp | Op::Nanosleep | Op::Yield => {
+            &[Src(0)]
+        }
         Op::Mbarrier(op, _) => match op {
             MbarrierOp::Init | MbarrierOp::ExpectTx | MbarrierOp::CompleteTx => &[Memory, Src(2)],
             MbarrierOp::Inval | MbarrierOp::PendingCount => &[Memory],
@@ -161,9 +163,15 @@ pub const fn form(op: Op, returns: bool) -> &'static [Slot] {
         Op::Brx => &[Src(0), Table],
         Op::Call => &[Callee],
         Op::AssertFail => &[Src(0), Src(1), Src(2), Src(3)],
-        Op::Fence(..) | Op::ClusterBar(_) | Op::CpAsyncCommit | Op::BulkCommit | Op::WgmmaCommit | Op::Ret | Op::Exit | Op::Trap | Op::Nop => {
-            &[]
-        }
+        Op::Fence(..)
+        | Op::ClusterBar(_)
+        | Op::CpAsyncCommit
+        | Op::BulkCommit
+        | Op::WgmmaCommit
+        | Op::Ret
+        | Op::Exit
+        | Op::Trap
+        | Op::Nop => &[],
     }
 }
 

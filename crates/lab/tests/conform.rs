@@ -46,7 +46,8 @@ fn the_machine_computes_what_the_gpu_computes() {
     assert!(report.is_clean(), "{}", describe(&report));
     // A missing recording must not pass as one that agrees, nor a recording as missing.
     let known: Vec<&str> = report.groups.iter().map(|group| group.group.as_str()).collect();
-    let missing: Vec<&str> = GROUPS.iter().map(|group| group.name()).filter(|name| !known.contains(name)).collect();
+    let missing: Vec<&str> =
+        GROUPS.iter().map(|group| group.name()).filter(|name| !known.contains(name)).collect();
     assert_eq!(missing, UNRECORDED);
     for group in &report.groups {
         assert!(group.unrecorded.is_empty(), "{}: not recorded: {:?}", group.group, group.unrecorded);

@@ -65,11 +65,7 @@ pub(crate) const FAMILIES: &[Family] = &[
         Partly("checked, then ignored: cache priorities are not modelled"),
     ),
     family("Data movement", &["isspacep", "cvta"], Modelled),
-    family(
-        "Data movement",
-        &["cvt"],
-        Partly("without `.rs`, `.scaled`"),
-    ),
+    family("Data movement", &["cvt"], Partly("without `.rs`, `.scaled`")),
     family("Data movement", &["cvt.pack"], Partly("without 4-bit and 2-bit types")),
     family("Data movement", &["mapa", "getctarank"], Modelled),
     family("Data movement", &["istypep"], TEXTURES),
@@ -92,7 +88,9 @@ pub(crate) const FAMILIES: &[Family] = &[
     family(
         "Asynchronous copies",
         &["cp.async.bulk", "cp.reduce.async.bulk"],
-        Partly("without `.im2col`, `.cp_mask`; halves have no minimum and maximum; `.prefetch` is checked, then ignored"),
+        Partly(
+            "without `.im2col`, `.cp_mask`; halves have no minimum and maximum; `.prefetch` is checked, then ignored",
+        ),
     ),
     family("Asynchronous copies", &["cp.async.bulk.commit_group", "cp.async.bulk.wait_group"], Modelled),
     family("Textures and surfaces", &["tex", "tld4", "txq"], TEXTURES),
@@ -182,9 +180,21 @@ from the table that the loader itself uses.
 
 /// Since which version PTX has instructions, and from which chip on (none: all).
 const SINCE: &[(&str, &str, &[&str])] = &[
-    ("1.0", "", &["add", "sub", "mul", "mad", "div", "abs", "neg", "min", "max", "mul24", "mad24", "sad", "rem"]),
-    ("1.0", "", &["rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "set", "setp", "selp", "slct", "mov", "cvt"]),
-    ("1.0", "", &["and", "or", "xor", "not", "cnot", "shl", "shr", "ld", "st", "tex", "bra", "ret", "exit", "call"]),
+    (
+        "1.0",
+        "",
+        &["add", "sub", "mul", "mad", "div", "abs", "neg", "min", "max", "mul24", "mad24", "sad", "rem"],
+    ),
+    (
+        "1.0",
+        "",
+        &["rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "set", "setp", "selp", "slct", "mov", "cvt"],
+    ),
+    (
+        "1.0",
+        "",
+        &["and", "or", "xor", "not", "cnot", "shl", "shr", "ld", "st", "tex", "bra", "ret", "exit", "call"],
+    ),
     ("1.0", "", &["bar", "trap", "brkpt"]),
     ("1.1", "sm_11", &["atom"]),
     ("1.2", "", &["add.cc", "addc", "sub.cc", "subc"]),
@@ -193,7 +203,11 @@ const SINCE: &[(&str, &str, &[&str])] = &[
     ("1.4", "", &["membar", "pmevent"]),
     ("1.4", "sm_13", &["fma"]),
     ("1.5", "", &["txq", "suld", "sust", "suq"]),
-    ("2.0", "sm_20", &["popc", "clz", "bfind", "brev", "bfe", "bfi", "testp", "copysign", "prmt", "ldu", "sured"]),
+    (
+        "2.0",
+        "sm_20",
+        &["popc", "clz", "bfind", "brev", "bfe", "bfi", "testp", "copysign", "prmt", "ldu", "sured"],
+    ),
     ("2.0", "sm_20", &["prefetch", "prefetchu", "isspacep", "cvta"]),
     ("2.0", "sm_20", &["vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vmad", "vset"]),
     ("2.2", "sm_20", &["tld4"]),
@@ -221,7 +235,11 @@ const SINCE: &[(&str, &str, &[&str])] = &[
     ("7.8", "sm_90", &["mapa", "getctarank", "barrier.cluster", "griddepcontrol", "stmatrix"]),
     ("8.0", "sm_90", &["elect", "cp.async.bulk", "cp.reduce.async.bulk"]),
     ("8.0", "sm_90", &["cp.async.bulk.commit_group", "cp.async.bulk.wait_group"]),
-    ("8.0", "sm_90a", &["setmaxnreg", "wgmma.mma_async", "wgmma.fence", "wgmma.commit_group", "wgmma.wait_group"]),
+    (
+        "8.0",
+        "sm_90a",
+        &["setmaxnreg", "wgmma.mma_async", "wgmma.fence", "wgmma.commit_group", "wgmma.wait_group"],
+    ),
     ("8.1", "sm_90", &["st.async", "red.async", "multimem"]),
     ("8.2", "sm_90a", &["wgmma.mma_async.sp"]),
     ("8.3", "sm_90", &["tensormap.cp_fenceproxy"]),
@@ -240,8 +258,8 @@ fn since(mnemonic: &str) -> Option<(&'static str, &'static str)> {
 fn time(mnemonic: &str, support: Support) -> &'static str {
     match mnemonic {
         _ if matches!(support, Refused(_)) => "",
-        "prefetch" | "prefetchu" | "applypriority" | "discard" | "createpolicy" | "pmevent" | "setmaxnreg"
-        | "griddepcontrol" | "wgmma.fence" => "issue only",
+        "prefetch" | "prefetchu" | "applypriority" | "discard" | "createpolicy" | "pmevent"
+        | "setmaxnreg" | "griddepcontrol" | "wgmma.fence" => "issue only",
         "wmma" | "tensormap.replace" | "tensormap.cp_fenceproxy" => "that of its parts",
         _ => "yes",
     }

@@ -21,9 +21,9 @@ mod time;
 pub use warploom_exec::chip;
 use warploom_exec::{self as exec, kit};
 
-pub use crate::exec::bulk::map::{Swizzle, TensorMap};
 pub use crate::chip::spinning::{Bows, DelayLimit, SibSource};
 pub use crate::chip::{Chip, ChipError, Divergence};
+pub use crate::exec::bulk::map::{Swizzle, TensorMap};
 pub use crate::exec::fault::{Fault, FaultKind, Place};
 pub use crate::exec::launch::{Limits, Progress, Shape};
 pub use crate::exec::occupancy::{Limiter, Occupancy, Unlaunchable};

@@ -65,7 +65,6 @@ pub use warploom_sim::aggregator::{self, Answer, Yielded};
 pub use warploom_sim::hang;
 pub use warploom_sim::hang::grouped;
 pub use warploom_sim::observe;
-pub use warploom_sim::{Swizzle, TensorMap};
 pub use warploom_sim::profile;
 pub use warploom_sim::sched;
 pub use warploom_sim::trace;
@@ -74,3 +73,4 @@ pub use warploom_sim::{
     Occupancy, Progress, Sample, Shape, SibSource, Sms, StorageBits, Timing, Trace, TraceOptions, chip,
     samples_csv,
 };
+pub use warploom_sim::{Swizzle, TensorMap};

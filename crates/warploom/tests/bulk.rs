@@ -164,7 +164,11 @@ fn boxes_of_tensors_in_every_swizzle_and_at_every_edge() {
         let text = kernel(WITH_MAP, &load_box(x, y, z, bytes), STORE);
         for model in MODELS {
             let (_, out, _) = run(&text, model, &input, Some(&map)).unwrap();
-            assert_eq!(out, expected(&input, corner, size, swizzle), "{corner:?} {size:?} {swizzle:?} {model:?}");
+            assert_eq!(
+                out,
+                expected(&input, corner, size, swizzle),
+                "{corner:?} {size:?} {swizzle:?} {model:?}"
+            );
         }
     }
 }
@@ -187,7 +191,8 @@ fn boxes_go_back_and_add_up() {
         for model in MODELS {
             let (x, ..) = run(&kernel(WITH_MAP, &copy, &after), model, &input, Some(&map)).unwrap();
             let mut wanted = input.clone();
-            for (z, y, x) in (1..3).flat_map(|z| (8..10).flat_map(move |y| (14..20).map(move |x| (z, y, x)))) {
+            for (z, y, x) in (1..3).flat_map(|z| (8..10).flat_map(move |y| (14..20).map(move |x| (z, y, x))))
+            {
                 wanted[z * 240 + y * 24 + x] *= factor;
             }
             assert_eq!(x, wanted, "{reduce} {model:?} {corner:?} {size:?}");
@@ -250,7 +255,9 @@ fn misuse_is_told() {
     let fault = |copy: &str, what: &str| {
         for model in MODELS {
             let map = |address| tensor(address, [8, 4, 2, 0, 0], Swizzle::None);
-            let said = run(&kernel(WITH_MAP, copy, STORE), model, &numbers(720), Some(&map)).unwrap_err().to_string();
+            let said = run(&kernel(WITH_MAP, copy, STORE), model, &numbers(720), Some(&map))
+                .unwrap_err()
+                .to_string();
             assert!(said.contains(what), "{said}");
         }
     };

@@ -14,6 +14,10 @@ struct Layout {
 
 const PLAIN: Layout = Layout { swizzle: 128, transposed: false };
 
+/// With the narrowest swizzle, so that B fits.
+const WIDEST: Case =
+    Case { layouts: [Layout { swizzle: 32, transposed: false }; 2], ..Case::new(256, ["f32", "f16", "f16"]) };
+
 #[derive(Clone, Copy, Debug)]
 struct Case {
     n: usize,
@@ -80,7 +84,8 @@ fn place(layout: Layout, element: usize, row: usize, k: usize) -> (usize, [usize
 
 fn descriptor(layout: Layout, element: usize) -> u64 {
     let (_, [leading, stride]) = place(layout, element, 0, 0);
-    let mode = [(0, 0u64), (128, 1), (64, 2), (32, 3)].iter().find(|(span, _)| *span == layout.swizzle).unwrap().1;
+    let mode =
+        [(0, 0u64), (128, 1), (64, 2), (32, 3)].iter().find(|(span, _)| *span == layout.swizzle).unwrap().1;
     mode << 62 | (stride as u64 / 16) << 32 | (leading as u64 / 16) << 16
 }
 
@@ -191,7 +196,8 @@ fn check(case: Case) {
         let (out, _) = run(case, model, "").unwrap();
         let per_thread = out.len() / 128;
         for (row, column) in (0..64).flat_map(|row| (0..case.n).map(move |column| (row, column))) {
-            let sum = (0..case.k()).map(|k| value(0, row, k, case.a) * value(1, k, column, case.b)).sum::<i64>();
+            let sum =
+                (0..case.k()).map(|k| value(0, row, k, case.a) * value(1, k, column, case.b)).sum::<i64>();
             let wanted = encode(case.d, 2 * sum);
             let thread = row / 16 * 32 + row % 8 * 4 + column % 8 / 2;
             let element = column / 8 * 4 + row % 16 / 8 * 2 + column % 2;
@@ -218,7 +224,7 @@ fn every_type() {
     ] {
         check(Case::new(16, types));
     }
-    check(Case::new(256, ["f32", "f16", "f16"]));
+    check(WIDEST);
 }
 
 #[test]
@@ -242,7 +248,7 @@ fn a_in_registers() {
 
 #[test]
 fn products_follow_each_other_at_the_units_rate() {
-    let case = Case::new(256, ["f32", "f16", "f16"]);
+    let case = WIDEST;
     let cycles = |products: usize| {
         let list: Vec<String> = (0..128).map(|at| format!("%e{at}")).collect();
         let one = format!(
@@ -270,7 +276,7 @@ fn misuse_is_told() {
     assert!(refused("wgmma.mma_async.sync", "wgmma.mma_async.sp.sync").contains("sparse"));
     assert!(refused("{%e0, ", "{").contains("takes 8 registers here, not 7"));
     // A stride that leads out of the shared memory of the CTA, which is told with the thread and the line.
-    let case = Case::new(256, ["f32", "f16", "f16"]);
+    let case = WIDEST;
     let extra = "mov.b64 %d9, 0x00003fff00000000; or.b64 %d3, %d3, %d9;
         wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%e0, %e1, %e2, %e3}, %d3, %d3, %p2, 1, 1, 0, 0;";
     for model in MODELS {

@@ -67,7 +67,13 @@ fn encode(ty: &str, value: i64) -> u64 {
 }
 
 /// Elements in rows of `stride`, as bytes.
-fn pack(ty: &str, rows: usize, columns: usize, stride: usize, value: impl Fn(usize, usize) -> i64) -> Vec<u8> {
+fn pack(
+    ty: &str,
+    rows: usize,
+    columns: usize,
+    stride: usize,
+    value: impl Fn(usize, usize) -> i64,
+) -> Vec<u8> {
     let width = bits(ty);
     let mut bytes = vec![0u8; rows * stride * width / 8];
     for (row, column) in (0..rows).flat_map(|row| (0..columns).map(move |column| (row, column))) {
@@ -133,11 +139,8 @@ fn check(case: Case, orders: [&str; 3], model: SimModel) {
     let stride = |ty: &str, order: &str, rows: usize, columns: usize| {
         (if order == "row" { columns } else { rows }) + 128 / bits(ty)
     };
-    let strides = [
-        stride(input, orders[0], m, k),
-        stride(input, orders[1], k, n),
-        stride(sums, orders[2], m, n),
-    ];
+    let strides =
+        [stride(input, orders[0], m, k), stride(input, orders[1], k, n), stride(sums, orders[2], m, n)];
     let bytes = |which: usize, ty: &str, rows: usize, columns: usize| {
         let stride = strides[which];
         match orders[which] {
@@ -213,8 +216,14 @@ fn what_ptx_does_not_have_is_refused() {
     };
     let shape = refused("load.a.sync.aligned.row.m16n16k16", "load.a.sync.aligned.row.m8n8k4");
     assert!(shape.contains("do not go together"), "{shape}");
-    let order = refused("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32", "wmma.mma.sync.aligned.row.col.m16n16k16.f32.s32");
+    let order = refused(
+        "wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32",
+        "wmma.mma.sync.aligned.row.col.m16n16k16.f32.s32",
+    );
     assert!(order.contains("needs") || order.contains("do not go together"), "{order}");
-    let count = refused("load.b.sync.aligned.col.m16n16k16.global.f16 {%b0, ", "load.b.sync.aligned.col.m16n16k16.global.f16 {");
+    let count = refused(
+        "load.b.sync.aligned.col.m16n16k16.global.f16 {%b0, ",
+        "load.b.sync.aligned.col.m16n16k16.global.f16 {",
+    );
     assert!(count.contains("takes 8 registers here, not 7"), "{count}");
 }

@@ -161,7 +161,10 @@ impl TensorMap {
         }
         for (d, &stride) in self.strides.iter().enumerate().take(self.rank as usize - 1) {
             if !stride.is_multiple_of(16) || stride >= 1 << 40 {
-                return Err(format!("the stride of dimension {} is {stride}, not a multiple of 16 below 2^40", d + 1));
+                return Err(format!(
+                    "the stride of dimension {} is {stride}, not a multiple of 16 below 2^40",
+                    d + 1
+                ));
             }
         }
         let inner = u64::from(self.box_sizes[0]) * element;
@@ -215,7 +218,8 @@ impl TensorMap {
             return Err("interleaved tensors are not modelled".to_string());
         }
         let number = get(Field::Swizzle, 0);
-        let swizzle = Swizzle::from_number(number as u8).ok_or(format!("swizzle {number} is not modelled"))?;
+        let swizzle =
+            Swizzle::from_number(number as u8).ok_or(format!("swizzle {number} is not modelled"))?;
         let map = TensorMap {
             address: get(Field::Address, 0),
             element_type: get(Field::ElementType, 0) as u8,

@@ -139,7 +139,8 @@ impl Job {
             return Err(misuse(format!("{bytes} bytes are not a multiple of 16, and more than none")));
         }
         let to_cluster = bulk.way == BulkWay::ToCluster;
-        let places = [(u64::from(shared), "shared"), (if to_cluster { from.into() } else { global }, "source")];
+        let places =
+            [(u64::from(shared), "shared"), (if to_cluster { from.into() } else { global }, "source")];
         for (address, what) in places {
             if !address.is_multiple_of(PIECE_BYTES.into()) {
                 let what = if what == "source" && !to_cluster { "global" } else { "shared" };
@@ -166,7 +167,10 @@ impl Job {
     fn of_box(mut request: Request, map: &TensorMap) -> Result<Job, FaultKind> {
         let dims = u32::from(request.bulk.dims);
         if dims != map.rank {
-            return Err(misuse(format!("the tensor map has {} dimensions, the instruction {dims}", map.rank)));
+            return Err(misuse(format!(
+                "the tensor map has {} dimensions, the instruction {dims}",
+                map.rank
+            )));
         }
         let align = 128;
         if !request.shared.is_multiple_of(align) {
@@ -224,7 +228,8 @@ impl Job {
         for d in 0..self.rank {
             let step = i64::from(self.steps[d]);
             let inside = |at: &i64| (0..self.sizes[d] as i64).contains(at);
-            let mut elements = (0..i64::from(self.counts[d])).map(|nth| self.start[d] + nth * step).filter(inside);
+            let mut elements =
+                (0..i64::from(self.counts[d])).map(|nth| self.start[d] + nth * step).filter(inside);
             let Some(low) = elements.next() else { return Ok(()) };
             let high = elements.last().unwrap_or(low);
             first = first.wrapping_add((low as u64).wrapping_mul(self.strides[d]));
@@ -238,7 +243,8 @@ impl Job {
         if whole {
             return Ok(());
         }
-        let access = if self.request.bulk.way == BulkWay::ToGlobal { AccessKind::Store } else { AccessKind::Load };
+        let access =
+            if self.request.bulk.way == BulkWay::ToGlobal { AccessKind::Store } else { AccessKind::Load };
         let bytes = end.wrapping_sub(first);
         let place = memory.describe(first, bytes);
         let bytes = bytes.min(u32::MAX.into()) as u32;

@@ -106,13 +106,16 @@ impl Execution<'_> {
     ) -> Result<TensorMap, Bad> {
         let misuse = |problem: String| Bad { lane, kind: FaultKind::Bulk(problem) };
         if !address.is_multiple_of(MAP_ALIGN) {
-            return Err(misuse(format!("the tensor map at {address:#x} is not aligned to {MAP_ALIGN} bytes")));
+            return Err(misuse(format!(
+                "the tensor map at {address:#x} is not aligned to {MAP_ALIGN} bytes"
+            )));
         }
         let mut bytes = [0; MAP_BYTES];
         let mut reach = self.reach(cta);
         for (at, byte) in bytes.iter_mut().enumerate() {
             *byte = reach.generic_byte(warp, activation, lane, address.wrapping_add(at as u64))?;
         }
-        TensorMap::decode(&bytes).map_err(|problem| misuse(format!("the tensor map at {address:#x}: {problem}")))
+        TensorMap::decode(&bytes)
+            .map_err(|problem| misuse(format!("the tensor map at {address:#x}: {problem}")))
     }
 }

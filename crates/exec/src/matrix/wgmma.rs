@@ -56,7 +56,14 @@ impl Matrix {
             _ => Swizzle::Within(32),
         };
         match descriptor >> 49 & 7 {
-            0 => Ok(Matrix { start: field(0), leading: field(16), stride: field(32), swizzle, transposed, bytes }),
+            0 => Ok(Matrix {
+                start: field(0),
+                leading: field(16),
+                stride: field(32),
+                swizzle,
+                transposed,
+                bytes,
+            }),
             base => Err(format!(
                 "the matrix descriptor {descriptor:#018x} has the base offset {base}; only 0 is modelled: align the \
                  matrix to the pattern of its swizzle"
@@ -180,7 +187,11 @@ mod tests {
         // 128-byte swizzle: row 3 begins 3 spans further, and its first piece is where the fourth was.
         assert_eq!(matrix(1, false, 0, 1024).address(3, 0), 3 * 128 + 3 * 16);
         assert_eq!(matrix(1, false, 0, 1024).address(11, 9), 1024 + 3 * 128 + (3 ^ 1) * 16 + 2);
-        assert_eq!(matrix(2, false, 0, 512).address(9, 1), 512 + 64 + 2, "a row of 128 bytes holds two spans");
+        assert_eq!(
+            matrix(2, false, 0, 512).address(9, 1),
+            512 + 64 + 2,
+            "a row of 128 bytes holds two spans"
+        );
         assert_eq!(matrix(3, false, 0, 256).address(4, 0), 128 + 16);
         assert_eq!(matrix(0, false, 128, 256).address(9, 8), 256 + 16 + 128);
     }

@@ -114,7 +114,11 @@ fn vector(
     }
     // Up to 16 bytes.
     let fits = u32::from(count) * ty.bytes() <= 16;
-    if op != AtomOp::Add || !fits || noftz != half || !matches!(place, Place::In(Space::Global | Space::Generic)) {
+    if op != AtomOp::Add
+        || !fits
+        || noftz != half
+        || !matches!(place, Place::In(Space::Global | Space::Generic))
+    {
         return Err(oc.error(format!("PTX has no `{}`", oc.name())));
     }
     let first = usize::from(returns);

@@ -1,8 +1,6 @@
 //! Bulk copies (`cp.async.bulk`, `cp.reduce.async.bulk`, boxes of tensors) and tensor maps.
 
-use isa::{
-    Access, AtomOp, Bulk, BulkWay, Dst, Op, Operand, Order, Part, Space, Special, Ty, Width,
-};
+use isa::{Access, AtomOp, Bulk, BulkWay, Dst, Op, Operand, Order, Part, Space, Special, Ty, Width};
 use warploom_isa as isa;
 
 use super::address::{Place, extend, place};
@@ -202,7 +200,9 @@ fn reduction(oc: &mut Opcode<'_>, way: BulkWay, of_tensor: bool) -> Result<(Atom
         return Err(oc.not_modelled(format!("`{}`: only sums of halves are modelled", oc.name())));
     }
     if noftz != (half && op == AtomOp::Add) {
-        return Err(oc.error(format!("`{}`: `.noftz` goes with sums of halves, and only with them", oc.name())));
+        return Err(
+            oc.error(format!("`{}`: `.noftz` goes with sums of halves, and only with them", oc.name()))
+        );
     }
     let ty = match ty {
         Ty::F16 => Ty::F16x2,

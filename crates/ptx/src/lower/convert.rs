@@ -141,6 +141,9 @@ fn cvt_pair(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
 
 /// `cvt.pack.sat.u16.s32 d, a, b` and `cvt.pack.sat.u8.s32.b32 d, a, b, c`
 fn cvt_pack(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
+    if let Some(word) = ["u4", "s4"].into_iter().find(|word| oc.peek(word)) {
+        return Err(oc.not_modelled(format!("`.{word}` of `cvt` is not modelled")));
+    }
     oc.need(&[("sat", ())])?;
     let to = oc.ty(&[Ty::U16, Ty::S16, Ty::U8, Ty::S8])?;
     oc.ty(&[Ty::S32])?;

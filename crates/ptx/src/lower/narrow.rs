@@ -76,7 +76,9 @@ fn form(oc: &mut Opcode<'_>) -> Result<Form> {
     let other = oc.ty(&[Ty::F32, if powers { Ty::BF16x2 } else { Ty::F16x2 }])?;
     if !oc.is_before(word, other.name()) {
         if other == Ty::F32 {
-            return Err(oc.error(format!("PTX has no `{}`: only pairs of halves come from `.{word}`", oc.name())));
+            return Err(
+                oc.error(format!("PTX has no `{}`: only pairs of halves come from `.{word}`", oc.name()))
+            );
         }
         let form = narrowing(format, true, Ty::B32, RN);
         return Ok(Form {

@@ -159,7 +159,8 @@ fn proxy_fence(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
         }
         2 => {
             let acquires = oc.need(&[("acquire", true), ("release", false)])?;
-            let place = if acquires { "sync_restrict::shared::cluster" } else { "sync_restrict::shared::cta" };
+            let place =
+                if acquires { "sync_restrict::shared::cluster" } else { "sync_restrict::shared::cta" };
             oc.need(&[(place, ())])?;
             scope = oc.need(&[("cluster", Scope::Cluster)])?;
         }

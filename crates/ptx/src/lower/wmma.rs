@@ -148,8 +148,7 @@ pub(super) fn wmma(b: &mut Builder<'_>, oc: &mut Opcode<'_>) -> Result {
     if !exists || !ordered {
         return Err(oc.error(format!("PTX has no `{}`: shape, order and type do not go together", oc.name())));
     }
-    let (memory, fragment) =
-        if loads { (&operands[1], &operands[0]) } else { (&operands[0], &operands[1]) };
+    let (memory, fragment) = if loads { (&operands[1], &operands[0]) } else { (&operands[0], &operands[1]) };
     let spread = Spread { role, ty, shape };
     let registers = list(b, fragment, spread.named() as usize, ty, loads)?;
     let address = b.address(memory, place)?;
@@ -200,7 +199,9 @@ impl Walk {
             Some(stride) => {
                 let elements = b.src(stride, Ty::B32)?;
                 match (elements, ty.bits()) {
-                    (Operand::Imm(count), bits) => Operand::Imm((u64::from(count) * u64::from(bits) / 8) as u32),
+                    (Operand::Imm(count), bits) => {
+                        Operand::Imm((u64::from(count) * u64::from(bits) / 8) as u32)
+                    }
                     (count, 1 | 4) => {
                         let shift = Operand::Imm(if ty.bits() == 1 { 3 } else { 1 });
                         b.value(Op::Shr(Ty::U32), Width::One, &[count, shift])
@@ -255,10 +256,16 @@ impl Walk {
         let second = second + nth;
         let (strides, elements) = if self.along { (first, second) } else { (second, first) };
         let bits = if self.spread.ty == MatrixTy::B1 { 32 } else { self.spread.ty.bits() };
-        let offset = Operand::Imm(elements * bits / 8);
-        if strides == 0 {
-            return (self.start, offset);
+        let offset = elements * bits / 8;
+        let known = match self.stride {
+            Operand::Imm(stride) => u64::from(strides) * u64::from(stride) + u64::from(offset),
+            _ if strides == 0 => offset.into(),
+            _ => u64::MAX,
+        };
+        if i32::try_from(known).is_ok() {
+            return (self.start, Operand::Imm(known as u32));
         }
+        let offset = Operand::Imm(offset);
         let sources = [self.stride, Operand::Imm(strides), self.start];
         let (part, width) = if self.bits == 64 { (Part::Wide, Width::Two) } else { (Part::Lo, Width::One) };
         (b.value(Op::IMad(Ty::U32, part, Clamp::None), width, &sources), offset)

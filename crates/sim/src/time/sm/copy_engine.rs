@@ -102,7 +102,13 @@ impl CopyEngine {
 impl<const N: usize, P: Probe> Sm<N, P> {
     /// A warp has issued a bulk copy.
     #[cold]
-    pub(super) fn begin_copy(&mut self, context: &Context<'_>, (slot, pc): (WarpSlot, Pc), job: Job, now: Cycle) {
+    pub(super) fn begin_copy(
+        &mut self,
+        context: &Context<'_>,
+        (slot, pc): (WarpSlot, Pc),
+        job: Job,
+        now: Cycle,
+    ) {
         let spec = context.launch.chip.copy_engine.clone();
         let engine = self.engine.get_or_insert_with(|| {
             Box::new(CopyEngine::new(spec.expect("a chip that starts kernels with bulk copies has engines")))
@@ -117,7 +123,8 @@ impl<const N: usize, P: Probe> Sm<N, P> {
             groups.unread.begin();
             groups.undone.begin()
         });
-        let (life, resident, kernel) = (entry.occupant.life, entry.occupant.resident(), entry.occupant.kernel);
+        let (life, resident, kernel) =
+            (entry.occupant.life, entry.occupant.resident(), entry.occupant.kernel);
         let active =
             Active { job, pc, ready, slot, life, who, resident, kernel, sender, group, outstanding: 0 };
         let engine = self.engine.as_mut().expect("it was made above");
